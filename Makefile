@@ -1,0 +1,39 @@
+# What CI runs, in its order; `make` alone runs the quick part.
+
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+FUZZTIME ?= 10s
+KILLS    ?= 200
+
+.PHONY: all check test lint race main-job kills fuzz bench
+
+all: check test
+
+check: ## formatting and vet
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these'; exit 1; }
+	go vet ./...
+
+test: ## the README's test command
+	go test ./...
+
+lint:
+	go run $(GOLANGCI) run ./...
+
+race:
+	go test -race ./...
+
+main-job: ## the README's first command
+	go run ./examples/life
+
+kills: ## SIGKILL at random moments: nothing durable may be lost
+	go test ./examples/life ./persist -run Kill -kills $(KILLS) -count 1 -timeout 30m
+
+fuzz: ## every fuzz target for FUZZTIME
+	@set -e; log=$$(mktemp); for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$target"; \
+			go test $$pkg -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) >$$log 2>&1 || { cat $$log; exit 1; }; \
+		done; \
+	done; rm -f $$log
+
+bench: ## every budget beside what was measured
+	@go test -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m ./... | go run ./internal/benchtable

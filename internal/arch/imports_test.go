@@ -1,0 +1,79 @@
+// Package arch holds the picture of the architecture against the code.
+package arch
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/stet-ecs/stet/"
+
+// allowed says which packages each package may import: of this module, and of
+// others by the first elements of their path. Imports only point down.
+var allowed = map[string][]string{
+	"ecs/layout":        {},
+	"internal/digest":   {"github.com/zeebo/xxh3"},
+	"ecs":               {"ecs/layout", "internal/digest"},
+	"journal":           {},
+	"internal/pagefile": {"go.etcd.io/bbolt"},
+	"persist": {
+		"ecs", "ecs/layout", "journal", "internal/digest", "internal/pagefile",
+		"github.com/vmihailenco/msgpack", "github.com/zeebo/xxh3", "github.com/gofrs/flock",
+	},
+	"cmd/ecsdump": {
+		"ecs", "ecs/layout", "journal", "persist",
+		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty",
+	},
+	"examples/life":       {"ecs", "journal", "persist"},
+	"examples/queens":     {"ecs"},
+	"internal/benchtable": {"github.com/jedib0t/go-pretty"},
+}
+
+// helpers are packages that only tests import.
+var helpers = []string{"journal/journaltest", "internal/arch"}
+
+func TestImportsOnlyPointDown(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		pkg := strings.TrimPrefix(fields[0], module)
+		if slices.Contains(helpers, pkg) {
+			continue
+		}
+		seen[pkg] = true
+		rules, known := allowed[pkg]
+		if !known {
+			t.Errorf("%s is in no row of the table: say what it may import", pkg)
+			continue
+		}
+		for _, path := range fields[1:] {
+			if !permitted(path, rules) {
+				t.Errorf("%s must not import %s", pkg, path)
+			}
+		}
+	}
+	for pkg := range allowed {
+		if !seen[pkg] {
+			t.Errorf("%s has a row in the table but does not exist", pkg)
+		}
+	}
+}
+
+// permitted reports whether a package with these rules may import path.
+func permitted(path string, rules []string) bool {
+	if own, ok := strings.CutPrefix(path, module); ok {
+		return slices.Contains(rules, own)
+	}
+	if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") {
+		return true // The standard library.
+	}
+	return slices.ContainsFunc(rules, func(rule string) bool {
+		return path == rule || strings.HasPrefix(path, rule+"/")
+	})
+}
