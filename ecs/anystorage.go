@@ -1,0 +1,96 @@
+package ecs
+
+import "github.com/stet-ecs/stet/ecs/layout"
+
+// AnyStorage is the face of a [Storage] or a [Resource] towards code that does
+// not know its type: persistence, digests, tools. Only this package implements
+// it.
+type AnyStorage interface {
+	// Name returns the name under which it is saved.
+	Name() string
+
+	// Layout describes a row, or is nil if rows cannot be encoded.
+	Layout() *layout.Type
+
+	// Persistent reports whether it belongs into journals, snapshots and saves.
+	Persistent() bool
+
+	// Rewinds reports whether it is put back with the world: not NoRewind.
+	Rewinds() bool
+
+	// IsResource reports whether it is a [Resource].
+	IsResource() bool
+
+	// Unknown reports whether it was loaded without being registered. Its rows are
+	// kept and saved as they are.
+	Unknown() bool
+
+	// Len returns the number of rows.
+	Len() int
+
+	// Entities returns the entities of the rows; nil for a resource.
+	Entities() []Entity
+
+	// AppendRows appends the canonical encoding of rows [lo, hi) to dst, in the
+	// format of package layout.
+	AppendRows(dst []byte, lo, hi int) []byte
+
+	discard(Entity) // Remove, without a note among the operations.
+	discardAll()
+	tracked() *tracker
+	sparseSet() *set // nil for a resource
+	valuesWritten(ranges []Range, k, limit int) (_ []Range, sorted bool)
+	prepare(entities []Entity, rows []byte) (apply func(), err error)
+	cloneInto(*World)
+}
+
+type exemptStorage interface{ dropDead() }
+
+// Name returns the name under which values are saved.
+func (s *spec[T]) Name() string { return s.name }
+
+// Layout describes a row, or is nil if rows cannot be encoded.
+func (s *spec[T]) Layout() *layout.Type { return s.layout }
+
+// Persistent reports whether values belong into journals, snapshots and saves.
+func (s *spec[T]) Persistent() bool { return !s.noPersist }
+
+// Unknown reports whether it was loaded without being registered.
+func (s *spec[T]) Unknown() bool { return s.unknown }
+
+// IsResource reports whether it is a [Resource].
+func (s *Storage[T]) IsResource() bool { return false }
+
+// IsResource reports whether it is a [Resource].
+func (r *Resource[T]) IsResource() bool { return true }
+
+// Rewinds reports whether it is put back with the world.
+func (s *Storage[T]) Rewinds() bool { return !s.exempt }
+
+// Rewinds reports whether it is put back with the world.
+func (r *Resource[T]) Rewinds() bool { return !r.exempt }
+
+// AppendRows appends the canonical encoding of rows [lo, hi) to dst.
+func (s *Storage[T]) AppendRows(dst []byte, lo, hi int) []byte {
+	return s.codec.append(dst, s.data.live[lo:hi])
+}
+
+// AppendRows appends the canonical encoding of the value to dst if [lo, hi) is
+// [0, 1).
+func (r *Resource[T]) AppendRows(dst []byte, lo, hi int) []byte {
+	return r.codec.append(dst, r.data.live[lo:hi])
+}
+
+func (s *Storage[T]) tracked() *tracker  { return &s.tracker }
+func (r *Resource[T]) tracked() *tracker { return &r.tracker }
+
+func (s *Storage[T]) sparseSet() *set  { return &s.set }
+func (r *Resource[T]) sparseSet() *set { return nil }
+
+func (s *Storage[T]) valuesWritten(ranges []Range, k, limit int) ([]Range, bool) {
+	return s.data.written(ranges, min(k, len(s.data.logs)), limit)
+}
+
+func (r *Resource[T]) valuesWritten(ranges []Range, k, limit int) ([]Range, bool) {
+	return r.data.written(ranges, k, limit)
+}

@@ -1,0 +1,57 @@
+package ecs
+
+// Clone returns an independent world with the same entities, components,
+// resources and tick, and with the same options. History, checkpoints, recorder
+// and OnRestore functions stay behind. Use [Storage.In] to find a storage again.
+//
+// It costs O(rows).
+func (w *World) Clone() *World {
+	c := NewWorld(w.options)
+	r := &w.entities
+	c.entities.load(r.dense.live[:r.total], r.lengths)
+	c.entities.maxGeneration = r.maxGeneration
+	for _, s := range w.storages {
+		s.cloneInto(c)
+	}
+	for _, s := range w.resources {
+		s.cloneInto(c)
+	}
+	c.tick = w.tick
+	c.restart(0)
+	return c
+}
+
+// In returns the storage of the same name and type in another world, or nil.
+func (s *Storage[T]) In(w *World) *Storage[T] {
+	other, _ := w.names[s.name].(*Storage[T])
+	return other
+}
+
+// In returns the resource of the same name and type in another world, or nil.
+func (r *Resource[T]) In(w *World) *Resource[T] {
+	other, _ := w.names[r.name].(*Resource[T])
+	return other
+}
+
+func (s *Storage[T]) cloneInto(w *World) {
+	c := newStorage(w, s.spec, s.exempt)
+	w.adopt(c)
+	if s.exempt {
+		w.exempt = append(w.exempt, c)
+	}
+	c.replace(s.Entities(), cloneAll(s.Values(), s.clone))
+}
+
+func (r *Resource[T]) cloneInto(w *World) {
+	c := newResource(w, r.spec, cloneAll(r.data.live, r.clone)[0], r.exempt)
+	w.names[r.name] = c
+	w.resources = append(w.resources, c)
+}
+
+func cloneAll[T any](rows []T, clone func(T) T) []T {
+	c := append([]T(nil), rows...)
+	if clone != nil {
+		cloneRows(c, clone)
+	}
+	return c
+}

@@ -1,0 +1,209 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotHeld reports a tick that the history does not hold.
+var ErrNotHeld = errors.New("ecs: tick not held")
+
+// Commit ends a tick. The tick becomes part of the history, if the world has
+// one, and is told to the recorder, if one is attached.
+//
+// It costs O(storages changed in the tick), without a recorder; pointers and
+// slices for writing that were given out before are no longer valid.
+func (w *World) Commit() {
+	w.dropForward()
+	var mark uint64
+	if w.recorder != nil {
+		mark = w.record()
+	}
+	w.tick++
+	if w.options.History > 0 || w.recorder != nil {
+		w.push(frame{tick: true, mark: mark, bare: w.options.History == 0 && !w.anyCheckpoint()})
+		w.evict()
+	}
+}
+
+// anyCheckpoint reports whether a checkpoint is held.
+func (w *World) anyCheckpoint() bool {
+	for i := range w.frames {
+		if !w.frames[i].tick {
+			return true
+		}
+	}
+	return false
+}
+
+// evict forgets the oldest ticks until the history is within its bounds. A
+// boundary that a checkpoint needs to say what its tick changed stays; younger
+// ones are merged instead.
+func (w *World) evict() {
+	ticks := 0
+	for i := range w.frames {
+		if w.frames[i].tick {
+			ticks++
+		}
+	}
+	for ticks > 1 && (ticks-1 > w.options.History || w.overBudget()) {
+		k := w.evictable()
+		if k < 0 {
+			return
+		}
+		w.release(k)
+		ticks--
+	}
+}
+
+func (w *World) overBudget() bool {
+	return w.options.HistoryBytes > 0 && w.undoBytes > w.options.HistoryBytes
+}
+
+// evictable returns the position of the oldest tick boundary that no checkpoint
+// follows before the next one, or -1. The newest boundary is never given up.
+func (w *World) evictable() int {
+	for i := 0; i+1 < len(w.frames); i++ {
+		if w.frames[i].tick && w.frames[i+1].tick {
+			return i
+		}
+	}
+	return -1
+}
+
+// dropForward ends the forward branch.
+func (w *World) dropForward() {
+	if !w.held {
+		return
+	}
+	w.held = false
+	for i := range w.forward {
+		for _, t := range w.forward[i].touched {
+			t.dropForward()
+		}
+	}
+	clear(w.forward)
+	w.forward = w.forward[:0]
+}
+
+// A History goes back and forth between the committed ticks that its world
+// holds.
+type History struct{ w *World }
+
+// History returns the history of w. It holds nothing if [Options.History] is 0.
+func (w *World) History() History { return History{w} }
+
+// Oldest returns the oldest tick that can be gone to.
+func (h History) Oldest() uint64 {
+	for i := range h.w.frames {
+		if h.w.frames[i].tick && h.restorable(i) {
+			return h.w.frames[i].at
+		}
+	}
+	return h.w.tick
+}
+
+func (h History) restorable(i int) bool { return !h.w.frames[i].bare }
+
+// Newest returns the newest tick that can be gone to. It is later than
+// [World.Tick] after a rewind, until the next change.
+func (h History) Newest() uint64 { return h.w.tick + uint64(len(h.w.forward)) }
+
+// Bytes returns how many bytes of saved rows the history and the checkpoints
+// hold.
+func (h History) Bytes() int64 { return h.w.undoBytes }
+
+// Rewind goes n ticks back. See [History.Seek].
+func (h History) Rewind(n int) error {
+	if n < 0 || uint64(n) > h.w.tick {
+		return fmt.Errorf("ecs: rewind %d ticks from tick %d: %w", n, h.w.tick, ErrNotHeld)
+	}
+	return h.Seek(h.w.tick - uint64(n))
+}
+
+// Seek puts the world to the end of a committed tick, backwards or forwards.
+// Uncommitted changes are thrown away, and checkpoints newer than the target are
+// gone. After going back, the ticks gone back over can be gone forward to until
+// the world is changed or committed.
+//
+// It costs O(rows written in the ticks between). An error wraps [ErrNotHeld];
+// the world is then as it was.
+func (h History) Seek(tick uint64) error {
+	w := h.w
+	k := w.lastBoundary(tick)
+	if tick > w.tick && tick <= h.Newest() && len(w.forward) > 0 {
+		w.discardOpen()
+		for w.tick < tick {
+			w.redoTick()
+		}
+	} else if k < 0 || w.frames[k].bare {
+		return fmt.Errorf("ecs: seek tick %d: %w; ticks %d to %d are", tick, ErrNotHeld, h.Oldest(), h.Newest())
+	} else {
+		w.discardOpen()
+		for w.tick > tick {
+			w.undoTick()
+		}
+	}
+	w.renew()
+	w.restored()
+	return nil
+}
+
+// lastBoundary returns the position of the newest frame that begins with the end
+// of tick at, or -1.
+func (w *World) lastBoundary(at uint64) int {
+	for i := len(w.frames) - 1; i >= 0; i-- {
+		if w.frames[i].tick && w.frames[i].at == at {
+			return i
+		}
+	}
+	return -1
+}
+
+// discardOpen throws away what was written since the last commit, and the
+// checkpoints made since.
+func (w *World) discardOpen() {
+	for k := len(w.frames) - 1; k >= 0; k-- {
+		if w.frames[k].tick {
+			w.putBack(k)
+			return
+		}
+	}
+}
+
+// undoTick goes from one tick boundary, with nothing written behind it, to the
+// one before. The tick becomes one frame of the forward branch.
+func (w *World) undoTick() {
+	k := len(w.frames) - 2
+	for !w.frames[k].tick {
+		w.release(k)
+		k--
+	}
+	open, f := w.frames[k+1], w.frames[k]
+	w.held = true
+	for _, t := range f.touched {
+		t.undo()
+	}
+	undone := frame{mark: open.mark, touched: append([]*tracker(nil), f.touched...), ops: append([]Op(nil), f.ops...)}
+	w.forward = append(w.forward, undone)
+	w.cutFrames(k)
+	w.tick = f.at
+	w.push(frame{tick: true, mark: f.mark})
+}
+
+// redoTick goes one tick forward along the forward branch.
+func (w *World) redoTick() {
+	last := len(w.forward) - 1
+	redone := w.forward[last]
+	open := &w.frames[len(w.frames)-1]
+	for _, t := range redone.touched {
+		t.redo(open.id)
+	}
+	open.touched = append(open.touched[:0], redone.touched...)
+	open.ops = append(open.ops[:0], redone.ops...)
+	w.forward[last] = frame{}
+	w.forward = w.forward[:last]
+	w.held = last > 0
+	w.tick++
+	w.push(frame{tick: true, mark: redone.mark})
+}

@@ -1,0 +1,217 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// ErrState reports a [State] that no world can be in, or that does not fit the
+// types the program registered.
+var ErrState = errors.New("ecs: bad state")
+
+// A State is the whole of a world without Go types, as a snapshot or a save
+// holds it.
+type State struct {
+	Tick        uint64
+	Registry    []Entity // As [World.Registry] returns it.
+	Alive, Free int
+	Storages    []StorageState
+}
+
+// A StorageState is a storage or resource of a [State].
+type StorageState struct {
+	Name     string
+	Layout   *layout.Type
+	Resource bool     // One row, no entity.
+	Entities []Entity // In dense order.
+	Rows     []byte   // The canonical bytes of the rows, as [AnyStorage.AppendRows] writes them.
+}
+
+// Load replaces all that w holds by state. Storages that state does not name are
+// emptied, resources keep their values. Components that the program did not
+// register are kept as they are, and saved again. History and checkpoints are
+// gone.
+//
+// An error wraps [ErrState] and names the component; w is then as it was. state
+// is not used after Load has returned.
+func (w *World) Load(state *State) error {
+	if w.anyCheckpoint() {
+		return ErrCheckpointHeld
+	}
+	if err := state.check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	apply, err := w.prepare(state)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrState, err)
+	}
+	w.forgetFrames()
+	for _, s := range w.storages {
+		s.discardAll()
+	}
+	w.entities.load(state.Registry, lengths{state.Alive, state.Free, len(state.Registry)})
+	for _, f := range apply {
+		f()
+	}
+	w.tick = state.Tick
+	w.restart(0)
+	return nil
+}
+
+// restart begins the history anew at the present state.
+func (w *World) restart(mark uint64) {
+	w.forgetFrames()
+	if w.recorder != nil || w.options.History > 0 {
+		w.push(frame{tick: true, mark: mark, bare: w.options.History == 0})
+	}
+}
+
+// check returns what is wrong with the registry and the entities of state.
+func (state *State) check() error {
+	total := len(state.Registry)
+	if state.Alive < 0 || state.Alive > state.Free || state.Free > total {
+		return fmt.Errorf("entities: %d alive, %d with free ones, %d in all", state.Alive, state.Free, total)
+	}
+	row := make([]int, total) // Entity index to row + 1.
+	for r, e := range state.Registry {
+		if int(e.Index()) >= total || row[e.Index()] != 0 || e.Generation() == 0 {
+			return fmt.Errorf("entities: row %d holds %v, which is out of range or there twice", r, e)
+		}
+		row[e.Index()] = r + 1
+	}
+	names := make(map[string]bool, len(state.Storages))
+	member := make([]string, total) // Entity index to the last storage that had it.
+	for i := range state.Storages {
+		s := &state.Storages[i]
+		if names[s.Name] {
+			return fmt.Errorf("component %s is there twice", s.Name)
+		}
+		names[s.Name] = true
+		for r, e := range s.Entities {
+			if int(e.Index()) >= total || row[e.Index()] > state.Alive || state.Registry[row[e.Index()]-1] != e {
+				return fmt.Errorf("component %s: row %d belongs to %v, which is not alive", s.Name, r, e)
+			}
+			if member[e.Index()] == s.Name {
+				return fmt.Errorf("component %s: %v has two rows", s.Name, e)
+			}
+			member[e.Index()] = s.Name
+		}
+	}
+	return nil
+}
+
+// prepare decodes everything before anything is changed.
+func (w *World) prepare(state *State) (apply []func(), err error) {
+	for i := range state.Storages {
+		s := &state.Storages[i]
+		target, known := w.names[s.Name]
+		if known && target.Unknown() && layout.Diff(s.Layout, target.Layout()) != "" {
+			known = false // Loaded before with another layout; nothing of it is left.
+		}
+		if !known {
+			target = w.newUnknown(s)
+			apply = append(apply, func() { w.adoptUnknown(target) })
+		} else if err := fits(s, target); err != nil {
+			return nil, fmt.Errorf("component %s: %w", s.Name, err)
+		}
+		f, err := target.prepare(s.Entities, s.Rows)
+		if err != nil {
+			return nil, fmt.Errorf("component %s: %w", s.Name, err)
+		}
+		apply = append(apply, f)
+	}
+	return apply, nil
+}
+
+// fits returns why stored rows cannot become rows of target.
+func fits(s *StorageState, target AnyStorage) error {
+	if (target.sparseSet() == nil) != s.Resource {
+		return errors.New("one of stored and registered is a resource, the other a component")
+	}
+	if target.Layout() == nil {
+		return errors.New("the registered type cannot be encoded")
+	}
+	if d := layout.Diff(s.Layout, target.Layout()); d != "" {
+		return errors.New(d)
+	}
+	return nil
+}
+
+func (w *World) newUnknown(s *StorageState) AnyStorage {
+	spec := spec[rawRow]{name: s.Name, layout: s.Layout, codec: rawRows{s.Layout}, unknown: true, pointers: true}
+	if s.Resource {
+		return newResource(w, spec, "", false)
+	}
+	spec.tag = s.Layout.Width() == 0
+	return newStorage(w, spec, false)
+}
+
+// adoptUnknown adds an unknown storage or resource to w, in place of one of the
+// same name.
+func (w *World) adoptUnknown(s AnyStorage) {
+	if old, ok := w.names[s.Name()]; ok {
+		for i := range w.storages {
+			if w.storages[i] == old {
+				w.storages[i], w.sets[i] = s, s.sparseSet()
+			}
+		}
+		for i := range w.resources {
+			if w.resources[i] == old {
+				w.resources[i] = s
+			}
+		}
+		w.names[s.Name()] = s
+		return
+	}
+	if s.sparseSet() != nil {
+		w.adopt(s)
+		return
+	}
+	w.names[s.Name()] = s
+	w.resources = append(w.resources, s)
+}
+
+func (s *Storage[T]) prepare(entities []Entity, rows []byte) (func(), error) {
+	values := make([]T, len(entities))
+	if err := s.codec.decode(rows, values); err != nil {
+		return nil, err
+	}
+	return func() { s.replace(entities, values) }, nil
+}
+
+// replace makes entities and values the rows of s, which is empty. It keeps
+// values. No frame may be held.
+func (s *Storage[T]) replace(entities []Entity, values []T) {
+	s.open()
+	for _, e := range entities {
+		s.append(e)
+		s.n++
+	}
+	if len(values) >= len(s.data.live) {
+		s.data.live = values
+	} else {
+		copy(s.data.live, values)
+	}
+}
+
+func (r *Resource[T]) prepare(_ []Entity, row []byte) (func(), error) {
+	values := make([]T, 1)
+	if err := r.codec.decode(row, values); err != nil {
+		return nil, err
+	}
+	return func() {
+		r.open()
+		r.data.live[0] = values[0]
+	}, nil
+}
+
+// load makes rows the registry. No frame may be held.
+func (r *registry) load(rows []Entity, l lengths) {
+	r.open()
+	r.dense.live = append(r.dense.live[:0], rows...)
+	r.sparse = make([]uint32, len(rows))
+	r.lengths = l
+	r.point(0, l.total)
+}

@@ -1,0 +1,289 @@
+package ecs
+
+import (
+	"errors"
+	"iter"
+	"slices"
+)
+
+// A Recorder is told every tick at its commit: the journal's side of a world.
+type Recorder interface {
+	// Record encodes what the tick changed; c is valid until it returns. The mark
+	// names the state at the end of the tick: the next tick on this branch has it
+	// as its Parent.
+	Record(c *Change) (mark uint64)
+}
+
+// OpKind says what an operation did.
+type OpKind uint8
+
+// The operations that change structure. Values that were set are the rows that
+// [StorageChange] names.
+const (
+	OpCreate  OpKind = iota // Entity was created.
+	OpDestroy               // Entity was destroyed, with all its components.
+	OpAdd                   // Entity got the component Storage.
+	OpRemove                // Entity lost the component Storage.
+	OpClear                 // Storage was cleared; the whole world if it is nil.
+)
+
+// An Op is one operation of a tick, as it was called.
+type Op struct {
+	Kind    OpKind
+	Entity  Entity
+	Storage AnyStorage
+}
+
+func (w *World) note(kind OpKind, s AnyStorage, e Entity) {
+	*w.ops = append(*w.ops, Op{kind, e, s})
+}
+
+// ErrCheckpointHeld reports an operation that is not possible while checkpoints
+// are held.
+var ErrCheckpointHeld = errors.New("ecs: a checkpoint is held; release it before")
+
+// Attach makes r the recorder of w; nil detaches. mark names the present state.
+// The history starts anew: older ticks are unknown to the recorder.
+func (w *World) Attach(r Recorder, mark uint64) error {
+	if w.anyCheckpoint() {
+		return ErrCheckpointHeld
+	}
+	w.forgetFrames()
+	w.recorder, w.ops = r, nil
+	if r != nil || w.options.History > 0 {
+		w.push(frame{tick: true, mark: mark, bare: w.options.History == 0})
+	}
+	return nil
+}
+
+// forgetFrames gives up all frames and the forward branch.
+func (w *World) forgetFrames() {
+	w.dropForward()
+	for len(w.frames) > 0 {
+		w.release(0)
+	}
+	w.renew()
+}
+
+// Storages returns the storages of w in the order of registration, and behind
+// them the resources.
+func (w *World) Storages() []AnyStorage {
+	return append(append(make([]AnyStorage, 0, len(w.storages)+len(w.resources)), w.storages...), w.resources...)
+}
+
+// Dirty reports whether anything was written since the last commit, or since
+// Attach. It is for worlds with a recorder or a history; others do not know.
+func (w *World) Dirty() bool {
+	for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
+		if len(w.frames[i].touched) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// OldestMark returns the mark of the oldest tick boundary that a later tick may
+// name as its parent.
+func (w *World) OldestMark() uint64 {
+	for i := range w.frames {
+		if w.frames[i].tick {
+			return w.frames[i].mark
+		}
+	}
+	return 0
+}
+
+// Mark returns the mark of the present tick.
+func (w *World) Mark() uint64 {
+	if k := w.newestBoundary(); k >= 0 {
+		return w.frames[k].mark
+	}
+	return 0
+}
+
+func (w *World) newestBoundary() int {
+	for k := len(w.frames) - 1; k >= 0; k-- {
+		if w.frames[k].tick {
+			return k
+		}
+	}
+	return -1
+}
+
+// record tells the recorder the tick that ends now.
+func (w *World) record() uint64 {
+	k := w.newestBoundary()
+	w.change = Change{w: w, Tick: w.tick + 1, Parent: w.frames[k].mark, frames: w.frames[k:]}
+	return w.recorder.Record(&w.change)
+}
+
+// A Change is what a tick changed, compared with the end of the tick that it
+// continues. It costs O(rows written) to read, whatever the world holds.
+type Change struct {
+	Tick   uint64 // The tick that ends.
+	Parent uint64 // The mark of the tick that it continues.
+
+	w      *World
+	frames []frame
+}
+
+// World returns the world that changed. It must not be changed.
+func (c *Change) World() *World { return c.w }
+
+// Ops returns the operations of the tick in the order of the calls, without
+// those that were undone.
+func (c *Change) Ops() iter.Seq[Op] {
+	return func(yield func(Op) bool) {
+		for i := range c.frames {
+			for _, op := range c.frames[i].ops {
+				if !yield(op) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// A Range is a range of rows: First, First+1, …, First+N-1.
+type Range struct{ First, N int }
+
+// An EntityChange is what changed in the registry of entities: rows [0, Alive)
+// are alive, [Alive, Free) free, [Free, Total) retired.
+type EntityChange struct {
+	Changed            bool // Anything at all.
+	Alive, Free, Total int  // At the end of the tick.
+	Before             int  // Total at its beginning.
+	Rows               []Range
+}
+
+// Registry returns the registry of entities as it lies: rows [0, alive) are
+// alive, [alive, free) free, [free, total) retired. The slice is valid until the
+// next change and must not be written.
+func (w *World) Registry() (rows []Entity, alive, free int) {
+	r := &w.entities
+	return r.dense.live[:r.total:r.total], r.n, r.m
+}
+
+// Entities returns what changed in the registry. Its Rows take the place of
+// ranges, which lets a caller recycle them.
+func (c *Change) Entities(ranges []Range) EntityChange {
+	r := &c.w.entities
+	change := EntityChange{Alive: r.n, Free: r.m, Total: r.total, Before: r.total, Rows: ranges}
+	if k := r.find(c.frames[0].id); k < len(r.recs) {
+		change.Changed, change.Before = true, r.recs[k].total
+		rows, sorted := r.dense.written(ranges[:0], k, min(change.Before, r.total))
+		change.Rows = c.w.collect(rows, sorted, change.Before, r.total)
+	}
+	return change
+}
+
+// A StorageChange is what changed in a storage or resource: its rows [0, Len)
+// are those of the parent, but for the rows named here.
+type StorageChange struct {
+	Storage  AnyStorage
+	Before   int     // Rows at the beginning of the tick.
+	Entities []Range // Rows whose entity may differ, ascending.
+	Values   []Range // Rows whose value may differ, ascending.
+}
+
+// Storages iterates over the storages and resources that changed, in the order
+// of registration. The ranges are valid until the next step. A storage that does
+// not rewind is given whole if it changed since it was given last, on whatever
+// branch.
+func (c *Change) Storages() iter.Seq[StorageChange] {
+	return func(yield func(StorageChange) bool) {
+		var entities, values []Range
+		for _, list := range [2][]AnyStorage{c.w.storages, c.w.resources} {
+			for _, s := range list {
+				t := s.tracked()
+				change := StorageChange{Storage: s}
+				k := t.find(c.frames[0].id)
+				switch {
+				case t.exempt && t.changed:
+					t.changed = false
+					change.Entities = append(entities[:0], Range{0, t.n})
+					change.Values = append(values[:0], Range{0, t.n})
+				case k < len(t.recs):
+					change.Before = t.recs[k].n
+					limit := min(change.Before, t.n)
+					if set := s.sparseSet(); set != nil {
+						rows, sorted := set.dense.written(entities[:0], k, limit)
+						change.Entities = c.w.collect(rows, sorted, change.Before, t.n)
+					}
+					rows, sorted := s.valuesWritten(values[:0], k, limit)
+					change.Values = c.w.collect(rows, sorted, change.Before, t.n)
+				default:
+					continue
+				}
+				if !yield(change) {
+					return
+				}
+				entities, values = change.Entities[:0], change.Values[:0]
+			}
+		}
+	}
+}
+
+// collect finishes what written began: the rows that differ between a column of
+// length before and its present length n, ascending and disjoint.
+func (w *World) collect(ranges []Range, sorted bool, before, n int) []Range {
+	if !sorted {
+		ranges = w.sortRanges(ranges)
+	}
+	if before < n {
+		ranges = appendRange(ranges, before, n)
+	}
+	return ranges
+}
+
+// written appends to ranges, which is empty, the rows below limit that logs[k:]
+// hold, and reports whether they are ascending and disjoint.
+func (u *undoStack[T]) written(ranges []Range, k, limit int) (_ []Range, sorted bool) {
+	sorted = true
+	last := 0
+	for _, l := range u.logs[k:] {
+		for _, c := range l.chunks {
+			for _, r := range c.runs {
+				lo, hi := int(r.row), min(int(r.row+r.n), limit)
+				if lo < hi {
+					sorted = sorted && lo >= last
+					last = hi
+					ranges = appendRange(ranges, lo, hi)
+				}
+			}
+		}
+	}
+	return ranges, sorted
+}
+
+// appendRange appends rows [lo, hi), to the last range if they follow it.
+func appendRange(ranges []Range, lo, hi int) []Range {
+	if k := len(ranges) - 1; k >= 0 && ranges[k].First+ranges[k].N == lo {
+		ranges[k].N += hi - lo
+		return ranges
+	}
+	return append(ranges, Range{lo, hi - lo})
+}
+
+// sortRanges makes ranges ascending and disjoint. A few are sorted; many go
+// through a set of rows, which is linear.
+func (w *World) sortRanges(ranges []Range) []Range {
+	if len(ranges) <= 64 {
+		slices.SortFunc(ranges, func(a, b Range) int { return a.First - b.First })
+		out := ranges[:0]
+		for _, r := range ranges {
+			if k := len(out) - 1; k >= 0 && r.First <= out[k].First+out[k].N {
+				out[k].N = max(out[k].N, r.First+r.N-out[k].First)
+			} else {
+				out = append(out, r)
+			}
+		}
+		return out
+	}
+	for _, r := range ranges {
+		w.seen.add(run{uint32(r.First), uint32(r.N)}, func(uint32, uint32) {})
+	}
+	out := ranges[:0]
+	w.seen.drain(func(lo, hi int) { out = appendRange(out, lo, hi) })
+	return out
+}

@@ -1,0 +1,201 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+var (
+	// ErrSharedMemory reports a component type whose copies would share memory.
+	ErrSharedMemory = errors.New("ecs: copies share memory")
+
+	// ErrName reports a component or resource name that is taken or unusable.
+	ErrName = errors.New("ecs: bad name")
+)
+
+// A RegisterError says which type could not be registered, and why. It wraps
+// [ErrSharedMemory], [ErrName] or an error of package layout.
+type RegisterError struct {
+	Type string // The Go type.
+	Hint string // What is wrong, and how to repair it.
+	Err  error
+}
+
+func (e *RegisterError) Error() string {
+	return fmt.Sprintf("%v: register %s: %s", e.Err, e.Type, e.Hint)
+}
+
+func (e *RegisterError) Unwrap() error { return e.Err }
+
+// An Option changes how a component or resource is registered.
+type Option func(*registration)
+
+type registration struct {
+	name      string
+	clone     any
+	noRewind  bool
+	noPersist bool
+}
+
+// Named sets the name under which a component or resource is saved. The default
+// is the name of its Go type, without the package. Once something was saved the
+// name must stay.
+func Named(name string) Option { return func(r *registration) { r.name = name } }
+
+// CloneWith says how to copy a value of a type that holds slices, maps or
+// pointers. Without it such a type is refused: the copy that a checkpoint keeps
+// would share memory with the one being written.
+func CloneWith[T any](clone func(T) T) Option { return func(r *registration) { r.clone = clone } }
+
+// NoRewind leaves a component or resource as it is when the world is put back.
+// Components of entities that are not alive afterwards are removed. The digest
+// leaves it out.
+func NoRewind() Option { return func(r *registration) { r.noRewind = true } }
+
+// NoPersist keeps a component or resource out of journals, snapshots and saves.
+func NoPersist() Option { return func(r *registration) { r.noPersist = true } }
+
+// Register makes T a component of w and returns its storage. Register all
+// components before the world is used.
+//
+// An error is a [*RegisterError]: a type whose copies would share memory, a type
+// that cannot be encoded and is not [NoPersist], a name that is taken.
+func Register[T any](w *World, options ...Option) (*Storage[T], error) {
+	spec, reg, err := newSpec[T](w, options)
+	if err != nil {
+		return nil, err
+	}
+	s := newStorage(w, spec, reg.noRewind)
+	w.adopt(s)
+	if reg.noRewind {
+		w.exempt = append(w.exempt, s)
+	}
+	return s, nil
+}
+
+// MustRegister is [Register] for programs whose types are known to be fit: it
+// panics on an error.
+func MustRegister[T any](w *World, options ...Option) *Storage[T] {
+	s, err := Register[T](w, options...)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// RegisterResource gives w a resource of type T and returns it. The rules are
+// those of [Register].
+func RegisterResource[T any](w *World, value T, options ...Option) (*Resource[T], error) {
+	spec, reg, err := newSpec[T](w, options)
+	if err != nil {
+		return nil, err
+	}
+	r := newResource(w, spec, value, reg.noRewind)
+	w.names[spec.name] = r
+	w.resources = append(w.resources, r)
+	return r, nil
+}
+
+// MustRegisterResource is [RegisterResource], panicking on an error.
+func MustRegisterResource[T any](w *World, value T, options ...Option) *Resource[T] {
+	r, err := RegisterResource(w, value, options...)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// adopt adds a storage to w.
+func (w *World) adopt(s AnyStorage) {
+	w.names[s.Name()] = s
+	w.storages = append(w.storages, s)
+	w.sets = append(w.sets, s.sparseSet())
+}
+
+func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, err error) {
+	t := reflect.TypeFor[T]()
+	for _, o := range options {
+		o(&reg)
+	}
+	fail := func(err error, format string, args ...any) (spec[T], registration, error) {
+		return s, reg, &RegisterError{t.String(), fmt.Sprintf(format, args...), err}
+	}
+	if s.name = reg.name; s.name == "" {
+		s.name = defaultName(t)
+	}
+	if s.name == "" {
+		return fail(ErrName, "the type has no plain name; give one with Named")
+	}
+	if other, taken := w.names[s.name]; taken {
+		if other.Unknown() {
+			return fail(ErrName, "a component %q was loaded before it was registered; register before loading", s.name)
+		}
+		return fail(ErrName, "the name %q is taken; give another with Named", s.name)
+	}
+	if reg.clone != nil {
+		clone, ok := reg.clone.(func(T) T)
+		if !ok {
+			return fail(ErrSharedMemory, "CloneWith has a %T, want func(%v) %v", reg.clone, t, t)
+		}
+		s.clone = clone
+	}
+	if path := layout.Shared(t); path != "" && s.clone == nil {
+		return fail(ErrSharedMemory, "field %s is shared by copies; say how to copy with CloneWith", path)
+	}
+	s.tag, s.pointers, s.noPersist = t.Size() == 0, layout.HasPointers(t), reg.noPersist
+	codec, err := layout.NewCodec(t)
+	switch {
+	case err == nil:
+		s.layout, s.codec = codec.Type(), typedRows[T]{codec}
+	case !reg.noPersist:
+		return fail(err, "it cannot be saved; change it or say NoPersist")
+	}
+	return s, reg, nil
+}
+
+// defaultName returns the name of t without its package, or "" if it has none
+// that would stay the same when code moves.
+func defaultName(t reflect.Type) string {
+	if name := t.Name(); t.PkgPath() != "" && !strings.ContainsAny(name, "[]/") {
+		return name
+	}
+	return ""
+}
+
+// typedRows is the rowCodec of a registered type.
+type typedRows[T any] struct{ codec *layout.Codec }
+
+func (c typedRows[T]) append(dst []byte, rows []T) []byte { return layout.Append(c.codec, dst, rows) }
+func (c typedRows[T]) decode(src []byte, rows []T) error  { return layout.Decode(c.codec, src, rows) }
+
+// A rawRow is the encoded row of a component that the program does not register.
+// It is immutable, so it needs no clone.
+type rawRow string
+
+// rawRows is the rowCodec of an unknown component.
+type rawRows struct{ layout *layout.Type }
+
+func (rawRows) append(dst []byte, rows []rawRow) []byte {
+	for _, r := range rows {
+		dst = append(dst, r...)
+	}
+	return dst
+}
+
+func (c rawRows) decode(src []byte, rows []rawRow) error {
+	if err := c.layout.Check(src, len(rows)); err != nil {
+		return err
+	}
+	for i := range rows {
+		row, rest, err := c.layout.Next(src)
+		if err != nil {
+			return err
+		}
+		rows[i], src = rawRow(row), rest
+	}
+	return nil
+}

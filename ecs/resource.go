@@ -1,0 +1,49 @@
+package ecs
+
+// A Resource is a value of which a world has one: the score, the seed of its
+// random numbers, the rules of the game. It is put back, journaled and
+// snapshotted like the components. [RegisterResource] makes it.
+type Resource[T any] struct {
+	tracker
+	data column[T]
+	spec[T]
+}
+
+func newResource[T any](w *World, s spec[T], value T, exempt bool) *Resource[T] {
+	r := &Resource[T]{spec: s}
+	r.w, r.owner, r.exempt, r.n = w, r, exempt, 1
+	r.data = newColumn[T](w)
+	r.data.clone, r.data.undoStack.clear = s.clone, s.pointers
+	r.data.live = []T{value}
+	r.columns = []trackedColumn{&r.data}
+	return r
+}
+
+// Get returns the value.
+func (r *Resource[T]) Get() T { return r.data.live[0] }
+
+// Mut returns a pointer through which the value can be written. It counts as
+// written. The pointer is valid until the next Checkpoint, Commit, Restore,
+// Release or Seek.
+func (r *Resource[T]) Mut() *T {
+	if r.span != r.w.span {
+		r.open()
+	}
+	r.data.touch(0)
+	return &r.data.live[0]
+}
+
+// Set replaces the value.
+func (r *Resource[T]) Set(v T) { *r.Mut() = v }
+
+func (r *Resource[T]) settle()         {}
+func (r *Resource[T]) rewound(lengths) {}
+
+// Len returns 1: a resource is a storage of one row.
+func (r *Resource[T]) Len() int { return 1 }
+
+// Entities returns nil: the row of a resource belongs to no entity.
+func (r *Resource[T]) Entities() []Entity { return nil }
+
+func (r *Resource[T]) discard(Entity) {}
+func (r *Resource[T]) discardAll()    {}

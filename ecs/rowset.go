@@ -1,0 +1,75 @@
+package ecs
+
+import "math/bits"
+
+// A rowSet is a set of row numbers, one bit each. It is scratch space of a
+// world: empty between two uses, so that nothing has to be cleared that was not
+// written.
+type rowSet struct{ words []uint64 }
+
+// add adds the rows of r, and calls added for every span of them that was not
+// in the set yet, in ascending order. A span does not reach over a multiple of
+// 64 unless all rows of r are new.
+func (s *rowSet) add(r run, added func(row, n uint32)) {
+	for need := int(r.row+r.n+63) / 64; len(s.words) < need; {
+		s.words = append(s.words, make([]uint64, max(16, need-len(s.words)))...)
+	}
+	if s.fill(r) {
+		added(r.row, r.n)
+		return
+	}
+	for row, end := r.row, r.row+r.n; row < end; {
+		stop := min(row|63+1, end)
+		fresh := blockMask(row, stop) &^ s.words[row>>6]
+		s.words[row>>6] |= fresh
+		for fresh != 0 {
+			from := uint32(bits.TrailingZeros64(fresh))
+			n := uint32(bits.TrailingZeros64(^(fresh >> from)))
+			added(row&^63+from, n)
+			fresh &^= (1<<n - 1) << from
+		}
+		row = stop
+	}
+}
+
+// fill adds all rows of r if none of them is in the set yet.
+func (s *rowSet) fill(r run) bool {
+	end := r.row + r.n
+	for row := r.row; row < end; row = row | 63 + 1 {
+		if s.words[row>>6]&blockMask(row, min(row|63+1, end)) != 0 {
+			return false
+		}
+	}
+	for row := r.row; row < end; row = row | 63 + 1 {
+		s.words[row>>6] |= blockMask(row, min(row|63+1, end))
+	}
+	return true
+}
+
+// remove removes the rows of r.
+func (s *rowSet) remove(r run) {
+	end := r.row + r.n
+	for row := r.row; row < end; row = row | 63 + 1 {
+		s.words[row>>6] &^= blockMask(row, min(row|63+1, end))
+	}
+}
+
+// blockMask returns the bits of rows [from, to) in their block of 64; to is at
+// most the first row of the next block.
+func blockMask(from, to uint32) uint64 {
+	return ^uint64(0) << (from & 63) & (^uint64(0) >> (63 - (to-1)&63))
+}
+
+// drain calls f for every span of rows in the set, in ascending order, and
+// empties it. A span does not reach over a multiple of 64.
+func (s *rowSet) drain(f func(lo, hi int)) {
+	for i, word := range s.words {
+		for word != 0 {
+			from := bits.TrailingZeros64(word)
+			n := bits.TrailingZeros64(^(word >> from))
+			f(i<<6+from, i<<6+from+n)
+			word &^= (1<<n - 1) << from
+		}
+		s.words[i] = 0
+	}
+}

@@ -1,0 +1,149 @@
+package ecs
+
+// A set is what all storages share: the sparse set of entities that have the
+// component, without the values.
+//
+//	entity index    0   1   2   3   4
+//	              +---+---+---+---+---+
+//	sparse        | 1 | . | 0 | . | 2 |    entity index -> row, in pages
+//	              +---+---+---+---+---+
+//	dense         | 2 | 0 | 4 | 0 | ..     row -> entity; rows past n are kept
+//	              +---+---+---+
+//	                          n = 3
+//
+// An entity e is a member iff sparse[e] < n and dense[sparse[e]] == e. So
+// rubbish in sparse is harmless, and lowering n removes members.
+type set struct {
+	tracker
+	sparse sparseArray
+	dense  column[Entity]
+
+	// For queries that cache how this set lies beside others.
+	version uint64   // The world's count of structural changes at the last one here.
+	order   []uint64 // Per block of 64 rows: the same for the order of its rows,
+	watched int      // kept for rows below watched.
+
+	// For iteration: what was removed last, and how many ever.
+	removals uint64
+	removed  Entity
+	rewinds  uint64
+}
+
+func (s *set) init(w *World, owner trackerOwner, exempt bool) {
+	s.w, s.owner, s.exempt = w, owner, exempt
+	s.sparse = newSparseArray(w)
+	s.dense = newColumn[Entity](w)
+	s.dense.moved = func(m run) { s.reorder(int(m.row), int(m.row+m.n)) }
+	s.columns = []trackedColumn{&s.dense, &s.sparse}
+}
+
+// row returns the row of e, or -1.
+func (s *set) row(e Entity) int {
+	i := e.Index()
+	if p := int(i >> pageBits); p < len(s.sparse.pages) && s.sparse.pages[p] != nil {
+		if r := int(s.sparse.pages[p].rows[i&pageMask]); r < s.n && s.dense.live[r] == e {
+			return r
+		}
+	}
+	return -1
+}
+
+// Len returns the number of entities that have the component.
+func (s *set) Len() int { return s.n }
+
+// Has reports whether e has the component. Any e may be asked: stale, made up,
+// zero.
+func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
+
+// Entities returns the entities that have the component, in dense order. The
+// slice is valid until the next change of the storage and must not be written.
+func (s *set) Entities() []Entity { return s.dense.live[:s.n:s.n] }
+
+// point makes the sparse entry of index i be row.
+func (s *set) point(i uint32, row int) {
+	p := s.sparse.page(i)
+	if p == nil {
+		p = s.sparse.grow(i)
+	}
+	at := &p.rows[i&pageMask]
+	if *at < s.sparse.prot {
+		if m := &p.marks[i&pageMask>>6]; m.span != s.sparse.span || m.rows>>(i&63)&1 == 0 {
+			s.sparse.save(m, i, *at)
+		}
+	}
+	*at = uint32(row)
+}
+
+// append makes e the entity of row n. The caller raises n.
+func (s *set) append(e Entity) {
+	s.point(e.Index(), s.n)
+	if s.n < len(s.dense.live) {
+		s.dense.touch(s.n)
+		s.dense.live[s.n] = e
+	} else {
+		s.dense.live = append(s.dense.live, e)
+	}
+	s.bump(s.n)
+}
+
+// moveLast moves the last row, which is not row, into row. The caller lowers n.
+func (s *set) moveLast(row int) {
+	e := s.dense.live[s.n-1]
+	s.dense.touch(row)
+	s.dense.live[row] = e
+	s.point(e.Index(), row)
+	s.bump(row)
+}
+
+// bump notes that row holds another entity than before.
+func (s *set) bump(row int) {
+	s.w.changes++
+	s.version = s.w.changes
+	if row < s.watched {
+		s.order[row>>6] = s.version
+	}
+}
+
+// shrunk notes that e is no longer a member and no other row changed.
+func (s *set) shrunk(e Entity) {
+	s.w.changes++
+	s.version = s.w.changes
+	s.removals++
+	s.removed = e
+}
+
+// reorder notes that rows [lo, hi) may hold other entities than before.
+func (s *set) reorder(lo, hi int) {
+	for row := lo; row < min(hi, s.watched); row = row | 63 + 1 {
+		s.order[row>>6] = s.w.changes + 1
+	}
+}
+
+func (s *set) rewound(lengths) {
+	s.w.changes++
+	s.version = s.w.changes
+	s.rewinds++
+}
+
+// watch makes the set keep the order of rows below n.
+func (s *set) watch(n int) {
+	if n <= s.watched {
+		return
+	}
+	for len(s.order) < (n+63)/64 {
+		s.order = append(s.order, s.w.changes)
+	}
+	s.watched = len(s.order) * 64
+}
+
+// clear removes all members.
+func (s *set) clear() {
+	if s.span != s.w.span {
+		s.open()
+	}
+	s.removals += uint64(s.n)
+	s.removed = 0
+	s.n = 0
+	s.w.changes++
+	s.version = s.w.changes
+}

@@ -1,0 +1,215 @@
+package ecs
+
+import (
+	"iter"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// A Storage holds the components of type T: a sparse set with one row for each
+// entity that has one. [Register] makes it.
+//
+// A type of size 0 is a tag: membership is all there is, and rows take no
+// memory.
+type Storage[T any] struct {
+	set
+	data column[T]
+	spec[T]
+
+	top int // With pointers: rows at or past it are zero.
+}
+
+// spec is what is known of a component or resource type.
+type spec[T any] struct {
+	name      string
+	layout    *layout.Type // nil if values cannot be encoded.
+	codec     rowCodec[T]
+	tag       bool // Size 0.
+	pointers  bool
+	noPersist bool
+	unknown   bool // Loaded, but not registered by the program.
+	clone     func(T) T
+}
+
+// A rowCodec turns rows into their canonical bytes and back.
+type rowCodec[T any] interface {
+	append(dst []byte, rows []T) []byte
+	decode(src []byte, rows []T) error
+}
+
+func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
+	st := &Storage[T]{spec: s}
+	st.set.init(w, st, exempt)
+	st.data = newColumn[T](w)
+	st.data.clone, st.data.undoStack.clear = s.clone, s.pointers
+	if !s.tag {
+		st.columns = append(st.columns, &st.data)
+	}
+	return st
+}
+
+// Get returns the component of e, and whether e has one.
+func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
+	if r := s.row(e); r >= 0 {
+		return s.data.live[r], true
+	}
+	return v, false
+}
+
+// Mut returns a pointer through which the component of e can be written, or nil
+// if e has none. The row counts as written.
+//
+// The pointer is valid until the next Set or Remove in this storage, Destroy,
+// Checkpoint, Commit, Restore, Release or Seek.
+func (s *Storage[T]) Mut(e Entity) *T {
+	r := s.row(e)
+	if r < 0 {
+		return nil
+	}
+	if s.span != s.w.span {
+		s.open()
+	}
+	s.data.touch(r)
+	return &s.data.live[r]
+}
+
+// Set gives e the component v, replacing the one it had. It reports whether e is
+// alive; if not, nothing changes.
+func (s *Storage[T]) Set(e Entity, v T) bool {
+	r := s.row(e)
+	if r < 0 {
+		return s.add(e, v)
+	}
+	if s.span != s.w.span {
+		s.open()
+	}
+	s.data.touch(r)
+	s.data.live[r] = v
+	return true
+}
+
+func (s *Storage[T]) add(e Entity, v T) bool {
+	if !s.w.entities.alive(e) {
+		return false
+	}
+	if s.span != s.w.span {
+		s.open()
+	}
+	s.append(e)
+	if s.n < len(s.data.live) {
+		s.data.touch(s.n)
+		s.data.live[s.n] = v
+	} else {
+		s.data.live = append(s.data.live, v)
+	}
+	s.n++
+	if s.w.ops != nil {
+		s.w.note(OpAdd, s, e)
+	}
+	return true
+}
+
+// Remove takes the component away from e and reports whether e had one. The last
+// row moves into the hole.
+func (s *Storage[T]) Remove(e Entity) bool {
+	r := s.row(e)
+	if r < 0 {
+		return false
+	}
+	s.removeRow(e, r)
+	if s.w.ops != nil {
+		s.w.note(OpRemove, s, e)
+	}
+	return true
+}
+
+func (s *Storage[T]) removeRow(e Entity, r int) {
+	if s.span != s.w.span {
+		s.open()
+	}
+	last := s.n - 1
+	if r != last {
+		s.moveLast(r)
+		s.data.touch(r)
+		v := s.data.live[last]
+		if s.clone != nil && last < s.prot {
+			v = s.clone(v)
+		}
+		s.data.live[r] = v
+	}
+	s.n = last
+	s.shrunk(e)
+	if s.pointers {
+		s.vacate(last + 1)
+	}
+}
+
+// Clear removes the component from all entities.
+//
+// It costs O(1): it lowers the count and leaves the rows, so that a restore only
+// raises it again. Rows that hold pointers and that no frame protects are zeroed
+// for the garbage collector, which is O(rows).
+func (s *Storage[T]) Clear() {
+	if s.n > 0 && s.w.ops != nil {
+		s.w.note(OpClear, s, 0)
+	}
+	s.discardAll()
+}
+
+// All iterates over the entities and components in dense order. Components are
+// copies; to write them, use a query. The storage must not change meanwhile.
+func (s *Storage[T]) All() iter.Seq2[Entity, T] {
+	return func(yield func(Entity, T) bool) {
+		for r, e := range s.Entities() {
+			if !yield(e, s.data.live[r]) {
+				return
+			}
+		}
+	}
+}
+
+// Values returns the components in dense order, beside [Storage.Entities]. The
+// slice is valid until the next change of the storage and must not be written.
+func (s *Storage[T]) Values() []T { return s.data.live[:s.n:s.n] }
+
+// vacate notes that rows below top, past the present ones, may hold pointers.
+func (s *Storage[T]) vacate(top int) {
+	s.top = max(s.top, top)
+	s.settle()
+}
+
+// settle zeroes the rows that nothing can bring back, if they may hold pointers.
+func (s *Storage[T]) settle() {
+	if !s.pointers || s.w.held {
+		return
+	}
+	if lo := max(s.n, s.prot); lo < s.top {
+		clear(s.data.live[lo:s.top])
+		s.top = lo
+	}
+}
+
+func (s *Storage[T]) rewound(before lengths) {
+	s.set.rewound(before)
+	s.top = max(s.top, before.n)
+}
+
+func (s *Storage[T]) discard(e Entity) { s.removeRow(e, s.row(e)) }
+
+func (s *Storage[T]) discardAll() {
+	if s.n > 0 {
+		n := s.n
+		s.clear()
+		s.vacate(n)
+	}
+}
+
+// dropDead removes the rows of entities that are not alive: those of a NoRewind
+// component whose entities were undone.
+func (s *Storage[T]) dropDead() {
+	for r := s.n - 1; r >= 0; r-- {
+		if e := s.dense.live[r]; !s.w.entities.alive(e) {
+			s.removeRow(e, r)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package ecs
+
+// lengths are the lengths that a frame saves. A storage has only n.
+//
+//	registry   [0, n) alive   [n, m) free   [m, total) retired
+type lengths struct{ n, m, total int }
+
+// height is how many rows hold something that a restore may need.
+func (l lengths) height() int { return max(l.n, l.total) }
+
+// A record is what one frame saved of a tracker's lengths. The rows are in the
+// logs of its columns, at the same position.
+type record struct {
+	frame uint64
+	lengths
+	prot int // The largest height in this record and the older ones.
+}
+
+// trackedColumn is a column or a sparse array.
+type trackedColumn interface {
+	push(bare bool)
+	again()
+	open(span uint64, prot int)
+	putBack(k int)
+	undo()
+	redo()
+	merge(k int)
+	drop(k int)
+	dropForward()
+}
+
+// A tracker takes columns that change together, and their common lengths,
+// through the frames of a world: those of a storage, of the registry, of a
+// resource. It learns of a frame only when its owner changes something: every
+// change begins with
+//
+//	if t.span != t.w.span { t.open() }
+type tracker struct {
+	w    *World
+	span uint64 // The world's span when open was last called.
+	lengths
+	prot    int // Settled by open: see column.
+	recs    []record
+	forward []record // Undone by seek; the next one to redo is last.
+	columns []trackedColumn
+	owner   trackerOwner
+	exempt  bool // NoRewind: no frame keeps anything.
+	changed bool // Set by open; cleared by whoever asks what changed.
+}
+
+// A trackerOwner is the registry, a storage or a resource.
+type trackerOwner interface {
+	// settle is called when the protected length or the lengths may have fallen.
+	settle()
+
+	// rewound is called when rows were put back, undone or redone.
+	rewound(before lengths)
+}
+
+// open readies the columns for writes in the present span.
+//
+//go:noinline
+func (t *tracker) open() {
+	w := t.w
+	t.span, t.changed = w.span, true
+	if !t.exempt {
+		w.dropForward()
+		if k := len(w.frames); k > 0 {
+			t.join(&w.frames[k-1])
+		}
+	}
+	t.reopen()
+}
+
+// join opens a record for frame f unless there is one.
+func (t *tracker) join(f *frame) {
+	k := len(t.recs)
+	if k > 0 && t.recs[k-1].frame == f.id {
+		for _, c := range t.columns {
+			c.again()
+		}
+		return
+	}
+	t.recs = append(t.recs, record{frame: f.id, lengths: t.lengths, prot: max(t.topProt(), t.height())})
+	f.touched = append(f.touched, t)
+	for _, c := range t.columns {
+		c.push(f.bare)
+	}
+}
+
+func (t *tracker) topProt() int {
+	if k := len(t.recs); k > 0 {
+		return t.recs[k-1].prot
+	}
+	return 0
+}
+
+// reopen tells the columns the present span and protected length.
+func (t *tracker) reopen() {
+	t.prot = t.topProt()
+	for _, c := range t.columns {
+		c.open(t.span, t.prot)
+	}
+	t.owner.settle()
+}
+
+// stale makes the next change call open.
+func (t *tracker) stale() {
+	t.span = 0
+	t.reopen()
+}
+
+// find returns the position of the first record of frame id or a later one.
+func (t *tracker) find(id uint64) int {
+	k := len(t.recs)
+	for k > 0 && t.recs[k-1].frame >= id {
+		k--
+	}
+	return k
+}
+
+// putBack undoes all changes since the start of frame id, for good.
+func (t *tracker) putBack(id uint64) {
+	k := t.find(id)
+	if k == len(t.recs) {
+		return
+	}
+	before := t.lengths
+	t.lengths = t.recs[k].lengths
+	for _, c := range t.columns {
+		c.putBack(k)
+	}
+	t.recs = t.recs[:k]
+	t.owner.rewound(before)
+	t.stale()
+}
+
+// undo takes back the changes of the newest record and keeps them on the
+// forward branch.
+func (t *tracker) undo() {
+	k := len(t.recs) - 1
+	r := t.recs[k]
+	r.lengths, t.lengths = t.lengths, r.lengths
+	for _, c := range t.columns {
+		c.undo()
+	}
+	t.recs = t.recs[:k]
+	t.forward = append(t.forward, r)
+	t.owner.rewound(r.lengths)
+	t.stale()
+}
+
+// redo repeats what undo took back, as a change of frame id.
+func (t *tracker) redo(id uint64) {
+	k := len(t.forward) - 1
+	r := t.forward[k]
+	r.lengths, t.lengths = t.lengths, r.lengths
+	for _, c := range t.columns {
+		c.redo()
+	}
+	t.forward = t.forward[:k]
+	r.frame, r.prot = id, max(t.topProt(), r.height())
+	t.recs = append(t.recs, r)
+	t.owner.rewound(r.lengths)
+	t.stale()
+}
+
+// release removes the boundary at the start of frame id: its record joins the
+// record of frame into, the one before.
+func (t *tracker) release(id, into uint64) {
+	k := t.find(id)
+	if k == len(t.recs) || t.recs[k].frame != id {
+		return
+	}
+	if k == 0 || t.recs[k-1].frame != into {
+		t.recs[k].frame = into
+		return
+	}
+	for _, c := range t.columns {
+		c.merge(k)
+	}
+	t.remove(k)
+}
+
+// drop forgets the record of the oldest frame, id.
+func (t *tracker) drop(id uint64) {
+	if len(t.recs) == 0 || t.recs[0].frame != id {
+		return
+	}
+	for _, c := range t.columns {
+		c.drop(0)
+	}
+	t.remove(0)
+}
+
+// remove removes recs[k] and settles the protected lengths behind it.
+func (t *tracker) remove(k int) {
+	copy(t.recs[k:], t.recs[k+1:])
+	t.recs = t.recs[:len(t.recs)-1]
+	prot := 0
+	if k > 0 {
+		prot = t.recs[k-1].prot
+	}
+	for i := k; i < len(t.recs); i++ {
+		prot = max(prot, t.recs[i].height())
+		if t.recs[i].prot == prot {
+			break
+		}
+		t.recs[i].prot = prot
+	}
+	t.stale()
+}
+
+func (t *tracker) dropForward() {
+	t.forward = t.forward[:0]
+	for _, c := range t.columns {
+		c.dropForward()
+	}
+	t.owner.settle()
+}

@@ -1,0 +1,379 @@
+package ecs
+
+import "unsafe"
+
+// A run is n consecutive rows, the first of which is row.
+type run struct{ row, n uint32 }
+
+const (
+	firstChunkRows = 32       // A log starts small: most frames of most storages write little.
+	chunkBytes     = 64 << 10 // A full chunk; large enough that a range is saved in few copies.
+	maxChunkRows   = 4096
+)
+
+// A chunk holds runs and the saved values of their rows, in the order in which
+// they were saved. Chunks are recycled, never grown: values that were saved are
+// not copied again.
+type chunk[T any] struct {
+	runs []run
+	rows []T
+}
+
+// An undoLog holds what one frame saved, oldest first. A row can be in it more
+// than once after two frames were merged; the oldest value is the one that
+// counts.
+type undoLog[T any] struct {
+	chunks  []*chunk[T]
+	size    int  // Rows in all runs.
+	kept    int  // Size after the last compaction.
+	repeats bool // A row may be in it twice.
+	bare    bool // Runs without values: nothing will be restored from it.
+}
+
+// An undoStack holds the logs of one column: one for every frame in which the
+// column's storage changed, and those of the forward branch.
+type undoStack[T any] struct {
+	logs    []*undoLog[T] // Oldest first; the last one is open.
+	forward []*undoLog[T] // Undone by seek; the next one to redo is last.
+	top     *undoLog[T]   // The open log, or nil.
+
+	split  uint32        // A run never extends over a row number that has none of these bits.
+	clear  bool          // T holds pointers: recycled chunks are zeroed.
+	held   *int64        // Bytes held by logs of the whole world, kept up to date here.
+	spares []*chunk[T]   // Recycled chunks with room for values,
+	bare   []*chunk[T]   // those without,
+	empty  []*undoLog[T] // and logs without chunks.
+}
+
+// push opens a new, empty log.
+func (u *undoStack[T]) push(bare bool) {
+	var l *undoLog[T]
+	if k := len(u.empty); k > 0 {
+		l, u.empty = u.empty[k-1], u.empty[:k-1]
+	} else {
+		l = new(undoLog[T])
+	}
+	l.bare = bare
+	u.logs = append(u.logs, l)
+	u.top = l
+}
+
+// save appends rows, which start at row, to the open log.
+func (u *undoStack[T]) save(row int, rows []T, clone func(T) T) {
+	l := u.top
+	l.size += len(rows)
+	for len(rows) > 0 {
+		c := u.tail(l)
+		n := len(rows)
+		if !l.bare {
+			n = min(n, cap(c.rows)-len(c.rows))
+		}
+		u.extend(c, row, n)
+		if !l.bare {
+			c.rows = append(c.rows, rows[:n]...)
+			if clone != nil {
+				cloneRows(c.rows[len(c.rows)-n:], clone)
+			}
+		}
+		row += n
+		rows = rows[n:]
+	}
+}
+
+// saveOne is save for a single row, the common case of scattered writes.
+func (u *undoStack[T]) saveOne(row int, v T) {
+	l := u.top
+	l.size++
+	c := u.tail(l)
+	u.extend(c, row, 1)
+	if !l.bare {
+		c.rows = append(c.rows, v)
+	}
+}
+
+func cloneRows[T any](rows []T, clone func(T) T) {
+	for i := range rows {
+		rows[i] = clone(rows[i])
+	}
+}
+
+// tail returns the last chunk of l with room for at least one row.
+func (u *undoStack[T]) tail(l *undoLog[T]) *chunk[T] {
+	k := len(l.chunks)
+	if k > 0 {
+		if c := l.chunks[k-1]; l.bare || len(c.rows) < cap(c.rows) {
+			return c
+		}
+	}
+	return u.addChunk(l, k)
+}
+
+func (u *undoStack[T]) addChunk(l *undoLog[T], k int) *chunk[T] {
+	spares := &u.spares
+	if l.bare {
+		spares = &u.bare
+	}
+	var c *chunk[T]
+	if s := len(*spares); s > 0 {
+		c, *spares = (*spares)[s-1], (*spares)[:s-1]
+	} else {
+		c = new(chunk[T])
+		if !l.bare {
+			c.rows = make([]T, 0, chunkRows[T](k))
+		}
+	}
+	*u.held += c.bytes()
+	l.chunks = append(l.chunks, c)
+	return c
+}
+
+// chunkRows returns how many rows the k-th chunk of a log holds.
+func chunkRows[T any](k int) int {
+	var zero T
+	full := max(firstChunkRows, min(maxChunkRows, chunkBytes/max(1, int(unsafe.Sizeof(zero)))))
+	if k > 4 {
+		return full
+	}
+	return min(full, firstChunkRows<<(2*k))
+}
+
+func (c *chunk[T]) bytes() int64 {
+	var zero T
+	return int64(cap(c.rows))*int64(unsafe.Sizeof(zero)) + int64(cap(c.runs))*int64(unsafe.Sizeof(run{}))
+}
+
+// extend adds rows [row, row+n) to the runs of c.
+func (u *undoStack[T]) extend(c *chunk[T], row, n int) {
+	if k := len(c.runs) - 1; k >= 0 {
+		if last := &c.runs[k]; last.row+last.n == uint32(row) && uint32(row)&u.split != 0 {
+			last.n += uint32(n)
+			return
+		}
+	}
+	if len(c.runs) == cap(c.runs) {
+		before := c.bytes()
+		c.runs = append(c.runs, run{uint32(row), uint32(n)})
+		*u.held += c.bytes() - before
+		return
+	}
+	c.runs = append(c.runs, run{uint32(row), uint32(n)})
+}
+
+// putBack calls put with the oldest value of every row saved in logs[k:], once
+// a row.
+func (u *undoStack[T]) putBack(k int, seen *rowSet, put func(row int, values []T)) {
+	logs := u.logs[k:]
+	if len(logs) == 1 && !logs[0].repeats {
+		for _, c := range logs[0].chunks {
+			at := uint32(0)
+			for _, r := range c.runs {
+				put(int(r.row), c.rows[at:at+r.n])
+				at += r.n
+			}
+		}
+		return
+	}
+	for _, l := range logs {
+		for _, c := range l.chunks {
+			at := uint32(0)
+			for _, r := range c.runs {
+				seen.add(r, func(row, n uint32) {
+					from := at + row - r.row
+					put(int(row), c.rows[from:from+n])
+				})
+				at += r.n
+			}
+		}
+	}
+	for _, l := range logs {
+		l.eachRun(seen.remove)
+	}
+}
+
+// exchange swaps the saved values of l with the rows they came from: newest
+// first to undo, oldest first to redo. It is its own inverse.
+func exchange[T any](l *undoLog[T], undo bool, at func(row, n int) []T) {
+	for i := range l.chunks {
+		if undo {
+			i = len(l.chunks) - 1 - i
+		}
+		c := l.chunks[i]
+		from := 0
+		if undo {
+			from = len(c.rows)
+		}
+		for j := range c.runs {
+			if undo {
+				j = len(c.runs) - 1 - j
+				from -= int(c.runs[j].n)
+			}
+			r := c.runs[j]
+			swapRows(at(int(r.row), int(r.n)), c.rows[from:from+int(r.n)])
+			if !undo {
+				from += int(r.n)
+			}
+		}
+	}
+}
+
+func swapRows[T any](a, b []T) {
+	b = b[:len(a)]
+	for i := range a {
+		a[i], b[i] = b[i], a[i]
+	}
+}
+
+// undo exchanges the newest log with the rows and moves it to the forward
+// branch.
+func (u *undoStack[T]) undo(at func(row, n int) []T) *undoLog[T] {
+	k := len(u.logs) - 1
+	l := u.logs[k]
+	exchange(l, true, at)
+	u.logs, u.top = u.logs[:k], nil
+	u.forward = append(u.forward, l)
+	return l
+}
+
+// redo is the inverse of undo.
+func (u *undoStack[T]) redo(at func(row, n int) []T) *undoLog[T] {
+	k := len(u.forward) - 1
+	l := u.forward[k]
+	exchange(l, false, at)
+	u.forward = u.forward[:k]
+	u.logs = append(u.logs, l)
+	return l
+}
+
+// cut forgets logs[k:].
+func (u *undoStack[T]) cut(k int) {
+	for _, l := range u.logs[k:] {
+		u.recycle(l)
+	}
+	u.logs, u.top = u.logs[:k], nil
+}
+
+// drop forgets logs[k].
+func (u *undoStack[T]) drop(k int) {
+	u.recycle(u.logs[k])
+	copy(u.logs[k:], u.logs[k+1:])
+	u.logs, u.top = u.logs[:len(u.logs)-1], nil
+}
+
+func (u *undoStack[T]) dropForward() {
+	for _, l := range u.forward {
+		u.recycle(l)
+	}
+	u.forward = u.forward[:0]
+}
+
+// merge appends logs[k] to logs[k-1] in time order.
+func (u *undoStack[T]) merge(k int, seen *rowSet) {
+	older, newer := u.logs[k-1], u.logs[k]
+	older.repeats = older.repeats || newer.repeats || older.size > 0 && newer.size > 0
+	u.concat(older, newer)
+	u.drop(k)
+	u.tidy(older, seen)
+}
+
+// again readies the newest log for another span of its frame, which may save
+// rows that it holds already.
+func (u *undoStack[T]) again(seen *rowSet) {
+	l := u.logs[len(u.logs)-1]
+	u.tidy(l, seen)
+	l.repeats = l.size > 0
+}
+
+// tidy compacts l if it has doubled since it was compacted last.
+func (u *undoStack[T]) tidy(l *undoLog[T], seen *rowSet) {
+	if l.repeats && l.size > 2*l.kept+1024 {
+		u.compact(l, seen)
+	}
+}
+
+// concat moves what newer holds behind what older holds. Chunks change hands
+// whole unless the last one of older has room for all of it.
+func (u *undoStack[T]) concat(older, newer *undoLog[T]) {
+	k := len(older.chunks)
+	room := 0
+	if k > 0 {
+		room = cap(older.chunks[k-1].rows) - len(older.chunks[k-1].rows)
+	}
+	if !older.bare && newer.size > room {
+		older.chunks = append(older.chunks, newer.chunks...)
+		older.size += newer.size
+		newer.chunks = newer.chunks[:0]
+		return
+	}
+	for _, c := range newer.chunks {
+		at := 0
+		for _, r := range c.runs {
+			tail := u.tail(older)
+			u.extend(tail, int(r.row), int(r.n))
+			if !older.bare {
+				tail.rows = append(tail.rows, c.rows[at:at+int(r.n)]...)
+				at += int(r.n)
+			}
+		}
+	}
+	older.size += newer.size
+}
+
+// compact keeps only the oldest record of each row of l.
+func (u *undoStack[T]) compact(l *undoLog[T], seen *rowSet) {
+	chunks := l.chunks
+	l.chunks, l.size = nil, 0
+	top := u.top
+	u.top = l
+	for _, c := range chunks {
+		at := uint32(0)
+		for _, r := range c.runs {
+			seen.add(r, func(row, n uint32) {
+				if l.bare {
+					l.size += int(n)
+					u.extend(u.tail(l), int(row), int(n))
+					return
+				}
+				from := at + row - r.row
+				u.save(int(row), c.rows[from:from+n], nil)
+			})
+			at += r.n
+		}
+	}
+	u.top = top
+	l.eachRun(seen.remove)
+	for _, c := range chunks {
+		u.recycleChunk(c)
+	}
+	l.kept, l.repeats = l.size, false
+}
+
+func (u *undoStack[T]) recycle(l *undoLog[T]) {
+	for _, c := range l.chunks {
+		u.recycleChunk(c)
+	}
+	clear(l.chunks)
+	*l = undoLog[T]{chunks: l.chunks[:0]}
+	u.empty = append(u.empty, l)
+}
+
+func (u *undoStack[T]) recycleChunk(c *chunk[T]) {
+	*u.held -= c.bytes()
+	if u.clear {
+		clear(c.rows)
+	}
+	c.rows, c.runs = c.rows[:0], c.runs[:0]
+	if cap(c.rows) > 0 {
+		u.spares = append(u.spares, c)
+	} else {
+		u.bare = append(u.bare, c)
+	}
+}
+
+// eachRun calls f for every run of l, oldest first.
+func (l *undoLog[T]) eachRun(f func(run)) {
+	for _, c := range l.chunks {
+		for _, r := range c.runs {
+			f(r)
+		}
+	}
+}

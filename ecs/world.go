@@ -1,0 +1,124 @@
+package ecs
+
+// Options configure a World. The zero Options are useful: no history.
+type Options struct {
+	// History is how many committed ticks can be gone back to. Default 0: none,
+	// and no cost.
+	History int
+
+	// HistoryBytes bounds what the history may hold, in bytes of saved rows; the
+	// oldest ticks go first. Default 0: no bound.
+	HistoryBytes int64
+}
+
+// A World holds entities, their components and resources, and can put all of
+// that back to an earlier point. [NewWorld] makes one.
+//
+// A World is not safe for concurrent use.
+type World struct {
+	options Options
+
+	entities  registry
+	sets      []*set       // The sparse set of each storage, in the order of registration,
+	storages  []AnyStorage // and the storage itself.
+	resources []AnyStorage
+	names     map[string]AnyStorage
+	exempt    []exemptStorage // NoRewind components.
+
+	// Frames, oldest first; the last one is open. None is held by a world without
+	// history, checkpoints and recorder.
+	frames  []frame
+	forward []frame // Undone by seek; the next one to redo is last.
+	held    bool    // A forward branch is held.
+	frameID uint64  // Of the newest frame; ids only rise.
+	span    uint64  // Serial number of the present span of writing; only rises.
+	changes uint64  // Counts structural changes; only rises.
+	tick    uint64
+
+	recorder  Recorder
+	change    Change
+	ops       *[]Op // The open frame's operations, while there is a recorder.
+	onRestore []func()
+	undoBytes int64  // Held by the logs of all columns.
+	seen      rowSet // Scratch.
+}
+
+// NewWorld returns an empty world at tick 0.
+func NewWorld(options Options) *World {
+	w := &World{options: options, span: 1, names: make(map[string]AnyStorage)}
+	w.entities.init(w)
+	if options.History > 0 {
+		w.push(frame{tick: true})
+	}
+	return w
+}
+
+// Create returns a new entity without components.
+func (w *World) Create() Entity {
+	e := w.entities.create()
+	if w.ops != nil {
+		w.note(OpCreate, nil, e)
+	}
+	return e
+}
+
+// Alive reports whether e was created by w and not destroyed since. Any e may be
+// asked: stale, made up, zero.
+func (w *World) Alive(e Entity) bool { return w.entities.alive(e) }
+
+// Len returns the number of entities alive.
+func (w *World) Len() int { return w.entities.n }
+
+// Entities returns the entities alive, in the order of the registry. The slice
+// is valid until the next change of the world and must not be written.
+func (w *World) Entities() []Entity { return w.entities.dense.live[:w.entities.n:w.entities.n] }
+
+// Destroy ends the life of e and removes its components. It reports whether e
+// was alive.
+func (w *World) Destroy(e Entity) bool {
+	if !w.entities.destroy(e) {
+		return false
+	}
+	if w.ops != nil {
+		w.note(OpDestroy, nil, e)
+	}
+	for i, s := range w.sets {
+		if s.row(e) >= 0 {
+			w.storages[i].discard(e)
+		}
+	}
+	return true
+}
+
+// Clear destroys all entities and removes all components. Resources stay. Its
+// cost is that of [Storage.Clear] for each storage; it does not depend on the
+// number of entities.
+func (w *World) Clear() {
+	if w.ops != nil {
+		w.note(OpClear, nil, 0)
+	}
+	w.entities.clear()
+	for i, s := range w.sets {
+		if s.n > 0 {
+			w.storages[i].discardAll()
+		}
+	}
+}
+
+// Tick returns the number of the newest committed tick: how many times Commit
+// was called on the branch of history that led here.
+func (w *World) Tick() uint64 { return w.tick }
+
+// OnRestore makes w call f after every Restore, Rewind and Seek, once the world
+// is whole again; f must not change the world. Use it for what lives outside of
+// the world and follows it.
+func (w *World) OnRestore(f func()) { w.onRestore = append(w.onRestore, f) }
+
+func (w *World) restored() {
+	for _, s := range w.exempt {
+		s.dropDead()
+	}
+	for _, f := range w.onRestore {
+		f()
+	}
+}

@@ -1,0 +1,71 @@
+// Package digest defines the sum over a world that tells whether two are equal.
+// The world in memory and the untyped image of a stored one are summed by the
+// same code, so that a digest that was written can be checked by any reader.
+//
+//	world    tick, registry, and per storage in the order of names: name, sum
+//	storage  number of rows, and the sum of each page of 4096 rows
+//	page     entities, then values, as their canonical bytes
+//
+// Sums are xxh3, 64 bits; integers are little-endian.
+package digest
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+)
+
+// PageRows is the number of rows in a page.
+const PageRows = 4096
+
+// A Part is the sum of one storage or resource.
+type Part struct {
+	Name string
+	Sum  uint64
+}
+
+// A Hasher keeps the buffers of a sum. The zero Hasher is ready to use.
+type Hasher struct{ sums, Page []byte }
+
+// Rows returns the sum of n rows. page must fill [Hasher.Page], which is empty,
+// with the bytes of rows [lo, hi).
+func (h *Hasher) Rows(n int, page func(lo, hi int)) uint64 {
+	h.sums = binary.LittleEndian.AppendUint64(h.sums[:0], uint64(n))
+	for lo := 0; lo < n; lo += PageRows {
+		h.Page = h.Page[:0]
+		page(lo, min(lo+PageRows, n))
+		h.sums = binary.LittleEndian.AppendUint64(h.sums, xxh3.Hash(h.Page))
+	}
+	return xxh3.Hash(h.sums)
+}
+
+// AppendEntities appends entities as they are summed and stored.
+func AppendEntities[E ~uint64](dst []byte, entities []E) []byte {
+	for _, e := range entities {
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(e))
+	}
+	return dst
+}
+
+// Registry returns the sum of the registry of entities.
+func Registry[E ~uint64](h *Hasher, rows []E, alive, free int) uint64 {
+	rowSum := h.Rows(len(rows), func(lo, hi int) { h.Page = AppendEntities(h.Page, rows[lo:hi]) })
+	b := binary.LittleEndian.AppendUint64(nil, rowSum)
+	b = binary.LittleEndian.AppendUint64(b, uint64(alive))
+	return xxh3.Hash(binary.LittleEndian.AppendUint64(b, uint64(free)))
+}
+
+// World returns the sum of a world. It sorts parts.
+func World(tick, registry uint64, parts []Part) uint64 {
+	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Name, b.Name) })
+	b := binary.LittleEndian.AppendUint64(nil, tick)
+	b = binary.LittleEndian.AppendUint64(b, registry)
+	for _, p := range parts {
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(p.Name)))
+		b = append(b, p.Name...)
+		b = binary.LittleEndian.AppendUint64(b, p.Sum)
+	}
+	return xxh3.Hash(b)
+}
