@@ -1,0 +1,139 @@
+package pagefile_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stet-ecs/stet/internal/pagefile"
+)
+
+const benchBytes = 64 << 20
+
+// noise returns n bytes that do not repeat.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(b)
+	return b
+}
+
+// writePlain is the limit: the same bytes in one file, written and synced.
+func writePlain(b *testing.B, root *os.Root, data []byte, size int) {
+	f, err := root.Create("plain")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	for at := 0; at < len(data); at += size {
+		if _, err := f.Write(data[at : at+size]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := f.Sync(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func writePages(b *testing.B, root *os.Root, data []byte, size int) {
+	_, err := pagefile.Create(root, "pages", func(w *pagefile.Writer) error {
+		for at := 0; at < len(data); at += size {
+			if err := w.Put(pagefile.Key{Page: uint32(at / size)}, data[at:at+size]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkCreate writes 64 MiB and reports its speed as a share of a plain
+// file's ("ofplain").
+func BenchmarkCreate(b *testing.B) {
+	data := noise(benchBytes)
+	for _, size := range []int{16 << 10, 64 << 10, 256 << 10} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			root := openRoot(b)
+			b.SetBytes(benchBytes)
+			b.ReportAllocs()
+			var plain, pages time.Duration
+			for b.Loop() {
+				start := time.Now()
+				root.Remove("plain")
+				writePlain(b, root, data, size)
+				between := time.Now()
+				writePages(b, root, data, size)
+				plain += between.Sub(start)
+				pages += time.Since(between)
+			}
+			b.ReportMetric(float64(plain)/float64(pages), "ofplain")
+			b.ReportMetric(benchBytes/1e6/(plain.Seconds()/float64(b.N)), "plainMB/s")
+			b.ReportMetric(benchBytes/1e6/(pages.Seconds()/float64(b.N)), "pagesMB/s")
+		})
+	}
+}
+
+// openFile writes data in values of size bytes and opens the file.
+func openBench(b *testing.B, data []byte, size int) *pagefile.File {
+	root := openRoot(b)
+	writePages(b, root, data, size)
+	f, err := pagefile.Open(root, "pages")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { f.Close() })
+	return f
+}
+
+func BenchmarkScan(b *testing.B) {
+	f := openBench(b, noise(benchBytes), 64<<10)
+	b.SetBytes(benchBytes)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := f.Scan(func(pagefile.Key, []byte) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	f := openBench(b, noise(benchBytes), 64<<10)
+	b.SetBytes(f.Info().Size)
+	for b.Loop() {
+		if err := f.Verify(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	for _, size := range []int{128, 16 << 10, 64 << 10} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			f := openBench(b, noise(benchBytes), size)
+			n := uint32(benchBytes / size)
+			b.ReportAllocs()
+			r := rand.New(rand.NewPCG(1, 2))
+			for b.Loop() {
+				if _, ok, err := f.Get(pagefile.Key{Page: r.Uint32N(n)}); err != nil || !ok {
+					b.Fatal(ok, err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	root := openRoot(b)
+	writePages(b, root, noise(benchBytes), 16<<10)
+	b.ReportAllocs()
+	for b.Loop() {
+		f, err := pagefile.Open(root, "pages")
+		if err != nil {
+			b.Fatal(err)
+		}
+		f.Close()
+	}
+}

@@ -1,0 +1,208 @@
+package pagefile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+)
+
+// TempSuffix is what the name of a file ends in while it is written. A crash
+// can leave such a file; the next [Create] of the same name replaces it.
+const TempSuffix = ".tmp"
+
+// Options change what [CreateWith] does. The zero value is useful.
+type Options struct {
+	// BeforePublish, if set, is called when the new file is complete, durable
+	// and verified, and does not have its name yet. If it returns an error, or
+	// panics, the file is removed and never gets the name.
+	BeforePublish func() error
+}
+
+// Create writes a file of the pages that fill puts, and gives it the name once
+// it is durable and verified. See [CreateWith].
+func Create(root *os.Root, name string, fill func(*Writer) error) (Info, error) {
+	return CreateWith(root, name, Options{}, fill)
+}
+
+// CreateWith is [Create] with options. The name is a path inside root; its
+// directory must exist. A file that has the name is replaced in one step.
+//
+// On any error, and if fill or BeforePublish panics, the unfinished file is
+// removed and whatever has the name keeps it. The one exception is a failed
+// sync of the directory after the rename: the error then says that
+// the new file has the name, but might lose it in a power failure.
+//
+// It holds at most 16 MiB of values (or one value, if that is longer) twice, and
+// 4 bytes for each block of 64 KiB.
+func CreateWith(root *os.Root, name string, opts Options, fill func(*Writer) error) (Info, error) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		return Info{}, fmt.Errorf("pagefile: %s: bbolt writes big-endian files on this machine: %w", name, errors.ErrUnsupported)
+	}
+	temp := name + TempSuffix
+	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Info{}, fmt.Errorf("pagefile: removing a stale file: %w", err)
+	}
+	w, err := newWriter(root, temp)
+	if err != nil {
+		return Info{}, fmt.Errorf("pagefile: creating %s: %w", temp, err)
+	}
+	published := false
+	defer func() {
+		w.close()
+		if !published {
+			root.Remove(temp)
+		}
+	}()
+	info, err := complete(root, temp, w, fill)
+	if err != nil {
+		return Info{}, err
+	}
+	if opts.BeforePublish != nil {
+		if err := opts.BeforePublish(); err != nil {
+			return Info{}, err
+		}
+	}
+	if err := root.Rename(temp, name); err != nil {
+		return Info{}, fmt.Errorf("pagefile: %w", err)
+	}
+	published = true
+	if err := syncDir(root, filepath.Dir(name)); err != nil {
+		return info, fmt.Errorf("pagefile: %s has its name, which is not durable: %w", name, err)
+	}
+	return info, nil
+}
+
+// complete fills the file called name, seals it and verifies it.
+func complete(root *os.Root, name string, w *Writer, fill func(*Writer) error) (Info, error) {
+	// Opened before the first page is written, so that no error of writing back, which
+	// the system reports to the files open at that time, can be missed.
+	f, err := root.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return Info{}, fmt.Errorf("pagefile: %w", err)
+	}
+	defer f.Close()
+	t, err := fillFile(f, name, w, fill)
+	if err != nil {
+		return Info{}, err
+	}
+	if err := seal(f, t); err != nil {
+		return Info{}, fmt.Errorf("pagefile: %s: %w", name, err)
+	}
+	return readBack(root, name, t)
+}
+
+// fillFile writes everything but the trailer, syncs it, reads it back and
+// returns the trailer. The disk works all the while.
+func fillFile(f *os.File, name string, w *Writer, fill func(*Writer) error) (t *trailer, err error) {
+	w.flush = newFlusher(f)
+	defer func() {
+		if syncErr := w.flush.wait(); err == nil && syncErr != nil {
+			err = fmt.Errorf("pagefile: %s: %w", name, syncErr)
+		}
+	}()
+	if err := fill(w); err != nil {
+		return nil, err
+	}
+	length, err := w.finish()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Truncate(length); err != nil {
+		return nil, fmt.Errorf("pagefile: %w", err)
+	}
+	w.flush.kick()
+	table, err := sumBlocks(f, length)
+	if err != nil {
+		return nil, fmt.Errorf("pagefile: %s: %w", name, err)
+	}
+	t = &trailer{length: length, pages: w.content.pages, table: table}
+	return t, compare(f, name, t, w.content)
+}
+
+// compare reads a file that has no trailer yet as any reader would, and fails
+// unless it finds what was put.
+func compare(file *os.File, name string, t *trailer, want content) error {
+	f := newFile(file, name, t, t.length)
+	var err error
+	if f.bucket, err = f.findBucket(); err != nil {
+		return fmt.Errorf("reading back: %w", err)
+	}
+	var got content
+	var buf []byte
+	alloc := func(size int64) []byte {
+		buf = slices.Grow(buf[:0], int(size))
+		return buf[:size]
+	}
+	err = f.scan(alloc, func(k Key, value []byte) error {
+		got.add(k, value)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reading back: %w", err)
+	}
+	if got != want {
+		return fmt.Errorf("%w: %s holds %d pages with checksum %08x, %d with %08x were put",
+			ErrCorrupt, name, got.pages, got.crc, want.pages, want.crc)
+	}
+	return nil
+}
+
+// seal appends the trailer and makes it durable.
+func seal(f *os.File, t *trailer) error {
+	if _, err := f.WriteAt(t.encode(), t.length); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// readBack opens the finished file and returns what it says of itself, which
+// must be what t says.
+func readBack(root *os.Root, name string, t *trailer) (Info, error) {
+	f, err := Open(root, name)
+	if err != nil {
+		return Info{}, fmt.Errorf("reading back: %w", err)
+	}
+	defer f.Close()
+	if got, want := f.Info(), t.info(); got != want {
+		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", ErrCorrupt, name, got, want)
+	}
+	return f.Info(), nil
+}
+
+// sumBlocks returns the CRC-32C of each block of the first length bytes.
+func sumBlocks(r io.ReaderAt, length int64) ([]uint32, error) {
+	table := make([]uint32, blockCount(length))
+	err := parallel(int64(len(table)), runtime.GOMAXPROCS(0), func() func(int64) error {
+		buf := make([]byte, blockSize)
+		return func(i int64) error {
+			start := i * blockSize
+			data := buf[:min(blockSize, length-start)]
+			if _, err := r.ReadAt(data, start); err != nil {
+				return err
+			}
+			table[i] = crc32.Checksum(data, castagnoli)
+			return nil
+		}
+	})
+	return table, err
+}
+
+// syncDir makes the names in a directory durable. Windows has no such call.
+func syncDir(root *os.Root, dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := root.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,277 @@
+package pagefile_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stet-ecs/stet/internal/pagefile"
+)
+
+// A patient is the file called "f", open for damaging it in place.
+type patient struct {
+	t     *testing.T
+	root  *os.Root
+	file  *os.File
+	data  []byte // The good bytes.
+	pages []page // The good content.
+}
+
+func newPatient(t *testing.T, pages []page) *patient {
+	root := openRoot(t)
+	data := create(t, root, pages)
+	file, err := root.OpenFile("f", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return &patient{t, root, file, data, pages}
+}
+
+// flip flips one bit, checks that it is found and does no harm, and flips it
+// back.
+func (p *patient) flip(at int64, bit int) {
+	p.t.Helper()
+	p.write(at, p.data[at]^1<<bit)
+	defer p.write(at, p.data[at])
+	f, err := pagefile.Open(p.root, "f")
+	if err != nil {
+		if !covers(err, at) {
+			p.t.Errorf("bit %d of byte %d is flipped, Open = %v", bit, at, err)
+		}
+		if _, err := pagefile.Check(context.Background(), p.root, "f"); !covers(err, at) || !errors.Is(err, pagefile.ErrCorrupt) {
+			p.t.Errorf("bit %d of byte %d is flipped, Check = %v", bit, at, err)
+		}
+		return
+	}
+	defer f.Close()
+	if err := f.Verify(context.Background()); !covers(err, at) || !errors.Is(err, pagefile.ErrCorrupt) {
+		p.t.Errorf("bit %d of byte %d is flipped, Verify = %v", bit, at, err)
+	}
+	p.checkScan(f, at)
+}
+
+// checkScan fails if f gives other pages than were written, or an error that
+// does not cover the damaged byte at.
+func (p *patient) checkScan(f *pagefile.File, at int64) {
+	p.t.Helper()
+	i := 0
+	err := f.Scan(func(k pagefile.Key, value []byte) error {
+		if i >= len(p.pages) || k != p.pages[i].key || !bytes.Equal(value, p.pages[i].value) {
+			p.t.Errorf("byte %d is damaged, Scan gave a wrong page %v", at, k)
+		}
+		i++
+		return nil
+	})
+	if err == nil && i != len(p.pages) {
+		p.t.Errorf("byte %d is damaged, Scan gave %d pages and no error, want %d", at, i, len(p.pages))
+	}
+	if err != nil && !covers(err, at) {
+		p.t.Errorf("byte %d is damaged, Scan = %v", at, err)
+	}
+}
+
+func (p *patient) write(at int64, b byte) {
+	p.t.Helper()
+	if _, err := p.file.WriteAt([]byte{b}, at); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestEveryFlippedBitIsFound flips a bit of each byte of a small file that has
+// a tree, and some bits of one with an inline bucket.
+func TestEveryFlippedBitIsFound(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	tree := newPatient(t, numbered(5, 900))
+	for at := range tree.data {
+		tree.flip(int64(at), r.IntN(8))
+	}
+	inline := newPatient(t, numbered(5, 50))
+	for at := r.IntN(8); at < len(inline.data); at += 1 + r.IntN(15) {
+		inline.flip(int64(at), r.IntN(8))
+	}
+	footer := len(inline.data) - footerSize
+	for at := footer - 4; at < len(inline.data); at++ {
+		for bit := range 8 {
+			inline.flip(int64(at), bit)
+		}
+	}
+}
+
+// TestFlippedBitsOfALargerFileAreFound also checks that pages outside the
+// damaged block are still served.
+func TestFlippedBitsOfALargerFileAreFound(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	p := newPatient(t, numbered(200, 20_000))
+	for range 150 {
+		at, bit := r.Int64N(int64(len(p.data))), r.IntN(8)
+		p.flip(at, bit)
+		p.write(at, p.data[at]^1<<bit)
+		p.checkGets(at)
+		p.write(at, p.data[at])
+	}
+}
+
+// checkGets gets every page while the byte at is damaged.
+func (p *patient) checkGets(at int64) {
+	p.t.Helper()
+	f, err := pagefile.Open(p.root, "f")
+	if err != nil {
+		return // Seen by flip.
+	}
+	defer f.Close()
+	good := 0
+	for _, want := range p.pages {
+		value, ok, err := f.Get(want.key)
+		switch {
+		case err == nil && (!ok || !bytes.Equal(value, want.value)):
+			p.t.Errorf("byte %d is damaged, Get(%v) = %d wrong bytes, %v", at, want.key, len(value), ok)
+		case err != nil && !covers(err, at):
+			p.t.Errorf("byte %d is damaged, Get(%v) = %v", at, want.key, err)
+		case err == nil:
+			good++
+		}
+	}
+	// Unless a branch is in the block, no more than the four or five values
+	// around it are lost. The topmost branch is at the end of the file.
+	if good < len(p.pages)-8 && at < int64(len(p.data))-2*blockSize {
+		p.t.Errorf("byte %d is damaged, %d of %d pages are left", at, good, len(p.pages))
+	}
+}
+
+func TestShortenedFileIsRefused(t *testing.T) {
+	p := newPatient(t, numbered(12, 900))
+	size := len(p.data)
+	lengths := []int{0, 1, 19, 20, 21, 63, 64, 65, pageSize, size - footerSize - 4, size - footerSize, size - 1}
+	for length := 0; length < size; length += 97 {
+		lengths = append(lengths, length)
+	}
+	for _, length := range lengths {
+		writeFile(t, p.root, "f", p.data[:length])
+		if _, err := pagefile.Open(p.root, "f"); !errors.Is(err, pagefile.ErrCorrupt) || len(damages(err)) != 1 {
+			t.Errorf("Open of %d bytes of %d = %v, want a *DamageError", length, size, err)
+		}
+	}
+}
+
+func TestLengthenedFileIsRefused(t *testing.T) {
+	p := newPatient(t, numbered(12, 900))
+	tails := map[string][]byte{
+		"a byte":           {0},
+		"zeros":            make([]byte, 1000),
+		"the trailer":      p.data[len(body(p.data)):],
+		"the footer":       p.data[len(p.data)-footerSize:],
+		"the file":         p.data,
+		"a sealed nothing": sealed(nil, 0),
+	}
+	for name, tail := range tails {
+		writeFile(t, p.root, "f", append(bytes.Clone(p.data), tail...))
+		if _, err := pagefile.Open(p.root, "f"); !errors.Is(err, pagefile.ErrCorrupt) || len(damages(err)) != 1 {
+			t.Errorf("Open with %s appended = %v, want a *DamageError", name, err)
+		}
+	}
+}
+
+// A file that becomes shorter while it is open gives an error, not a fault.
+func TestFileShortenedWhileOpenGivesAnError(t *testing.T) {
+	p := newPatient(t, numbered(100, 50_000))
+	f, err := pagefile.Open(p.root, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := p.file.Truncate(20 * blockSize); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.Get(p.pages[90].key); !errors.Is(err, pagefile.ErrCorrupt) {
+		t.Errorf("Get = %v, want %v", err, pagefile.ErrCorrupt)
+	}
+	if err := f.Scan(func(pagefile.Key, []byte) error { return nil }); !errors.Is(err, pagefile.ErrCorrupt) {
+		t.Errorf("Scan = %v, want %v", err, pagefile.ErrCorrupt)
+	}
+	if err := f.Verify(t.Context()); !covers(err, 20*blockSize) || covers(err, 20*blockSize-1) {
+		t.Errorf("Verify = %v, want the bytes from %d on", err, 20*blockSize)
+	}
+}
+
+func TestVerifyNamesEveryRange(t *testing.T) {
+	p := newPatient(t, numbered(100, 50_000))
+	for _, block := range []int64{0, 3, 4, 5, 9, 70} {
+		p.write(block*blockSize+block, p.data[block*blockSize+block]^1)
+	}
+	info, err := pagefile.Check(t.Context(), p.root, "f")
+	want := [][2]int64{{0, 1}, {3, 3}, {9, 1}, {70, 1}}
+	got := damages(err)
+	if len(got) != len(want) || info.Pages != 100 {
+		t.Fatalf("Check = %+v, %v, want the ranges %v in blocks", info, err, want)
+	}
+	for i, d := range got {
+		if d.Offset != want[i][0]*blockSize || d.Length != want[i][1]*blockSize {
+			t.Errorf("range %d is %v, want %v in blocks", i, d, want[i])
+		}
+	}
+}
+
+func TestVerifyStopsWithTheContext(t *testing.T) {
+	root := openRoot(t)
+	create(t, root, numbered(100, 50_000))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := pagefile.Check(ctx, root, "f"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Check = %v, want %v", err, context.Canceled)
+	}
+}
+
+func TestForeignNewerAndDamagedAreToldApart(t *testing.T) {
+	root := openRoot(t)
+	good := create(t, root, numbered(12, 900))
+	footer := len(good) - footerSize
+	set := func(at int, b byte) []byte {
+		data := bytes.Clone(good)
+		data[footer+at] = b
+		resealFooter(data)
+		return data
+	}
+	tests := []struct {
+		name string
+		data []byte
+		want error
+	}{
+		{"text", []byte(strings.Repeat("not a page file\n", 20)), pagefile.ErrForeign},
+		{"short text", []byte("x"), pagefile.ErrForeign},
+		{"no trailer", body(good), pagefile.ErrCorrupt},
+		{"version 2", set(8, 2), pagefile.ErrNewer},
+		{"version 256", set(9, 1), pagefile.ErrNewer},
+		{"version 0", set(8, 0), pagefile.ErrCorrupt},
+		{"a feature", set(12, 1), pagefile.ErrNewer},
+		{"another feature", set(15, 0x80), pagefile.ErrNewer},
+		{"a shorter body", set(17, good[footer+17]-0x10), pagefile.ErrCorrupt},
+		{"a longer body", set(17, good[footer+17]+0x10), pagefile.ErrCorrupt},
+		{"a huge body", set(23, 0xFF), pagefile.ErrCorrupt},
+		{"a crooked body", set(16, 1), pagefile.ErrCorrupt},
+		{"another block size", set(24, 1), pagefile.ErrCorrupt},
+		{"another table checksum", set(28, good[footer+28]^1), pagefile.ErrCorrupt},
+		{"another block count", set(32, 2), pagefile.ErrCorrupt},
+		{"a huge block count", set(39, 0xFF), pagefile.ErrCorrupt},
+		{"reserved bytes", set(59, 1), pagefile.ErrCorrupt},
+		{"an empty body", sealed(nil, 0), pagefile.ErrCorrupt},
+		{"zeros", sealed(make([]byte, 8*pageSize), 0), pagefile.ErrCorrupt},
+	}
+	for _, tt := range tests {
+		writeFile(t, root, "f", tt.data)
+		_, err := pagefile.Open(root, "f")
+		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), "f") {
+			t.Errorf("%s: Open = %v, want %v", tt.name, err, tt.want)
+		}
+	}
+	// A wrong number of pages does not keep the others from being read.
+	writeFile(t, root, "f", set(40, 13))
+	pages, err := scan(root)
+	if !errors.Is(err, pagefile.ErrCorrupt) || !samePages(pages, numbered(12, 900)) {
+		t.Errorf("Scan with a wrong count gave %d pages and %v", len(pages), err)
+	}
+}

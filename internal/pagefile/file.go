@@ -1,0 +1,122 @@
+package pagefile
+
+import (
+	"fmt"
+	"os"
+)
+
+// Info describes a page file.
+type Info struct {
+	Size   int64  // Of the file, in bytes.
+	Pages  uint64 // Keys in it.
+	Blocks int64  // Checksummed blocks.
+	CRC    uint32 // CRC-32C of the block table: another one means other content.
+}
+
+// A File is a page file open for reading. It is safe for concurrent use, takes
+// no lock and writes nothing. Any number of Files can be open on one file.
+type File struct {
+	blocks
+	file    *os.File
+	size    int64
+	trailer *trailer
+	bucket  bucket
+}
+
+// Open opens the page file called name, a path inside root. It checks the
+// trailer, the file's length and where the tree of pages begins; [File.Get]
+// and [File.Scan] check the rest on their way, and [File.Verify] all of it.
+//
+// The errors are [ErrForeign], [ErrNewer], a [*DamageError], and those of
+// opening a file.
+func Open(root *os.Root, name string) (*File, error) {
+	f, err := open(root, name)
+	if err != nil {
+		return nil, err
+	}
+	if f.bucket, err = f.findBucket(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// open is Open up to the trailer.
+func open(root *os.Root, name string) (*File, error) {
+	// Opening a pipe would wait for its other end.
+	if info, err := root.Stat(name); err != nil {
+		return nil, fmt.Errorf("pagefile: %w", err)
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is a %v", ErrForeign, name, info.Mode().Type())
+	}
+	file, err := root.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("pagefile: %w", err)
+	}
+	t, size, err := inspect(file, name)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return newFile(file, name, t, size), nil
+}
+
+// inspect returns the trailer and the size of a file that was just opened.
+func inspect(file *os.File, name string) (*trailer, int64, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, fmt.Errorf("pagefile: %w", err)
+	}
+	if mode := info.Mode(); !mode.IsRegular() {
+		return nil, 0, fmt.Errorf("%w: %s is a %v", ErrForeign, name, mode.Type())
+	}
+	t, err := readTrailer(file, name, info.Size())
+	return t, info.Size(), err
+}
+
+// newFile returns a File that does not know its bucket yet.
+func newFile(file *os.File, name string, t *trailer, size int64) *File {
+	return &File{
+		blocks:  blocks{r: file, name: name, length: t.length, table: t.table},
+		file:    file,
+		size:    size,
+		trailer: t,
+	}
+}
+
+// findBucket reads bbolt's meta pages and the leaf that names the bucket.
+func (f *File) findBucket() (bucket, error) {
+	metas := make([]byte, 2*pageSize)
+	if err := f.readAt(metas, 0); err != nil {
+		return bucket{}, err
+	}
+	root, reason := checkMetas(metas, f.limit())
+	if reason != "" {
+		return bucket{}, f.malformed(0, 2*pageSize, reason)
+	}
+	leaf := node(make([]byte, pageSize))
+	at := int64(root) * pageSize
+	if err := f.readAt(leaf, at); err != nil {
+		return bucket{}, err
+	}
+	b, reason := decodeBucket(leaf, root, f.limit())
+	if reason != "" {
+		return bucket{}, f.malformed(at, pageSize, reason)
+	}
+	return b, nil
+}
+
+// limit returns how many pages bbolt's part of the file has.
+func (f *File) limit() int64 { return f.length / pageSize }
+
+// malformed reports bytes whose checksum may fit and whose meaning does not.
+func (f *File) malformed(offset, length int64, reason string) error {
+	return &DamageError{f.name, offset, length, reason, ErrCorrupt}
+}
+
+// Info describes the file. It reads nothing.
+func (f *File) Info() Info { return f.trailer.info() }
+
+// Close closes the file. Values that were read stay valid; what is being read
+// at the same time fails with [os.ErrClosed].
+func (f *File) Close() error { return f.file.Close() }

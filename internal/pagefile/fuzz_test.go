@@ -1,0 +1,120 @@
+package pagefile_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"os"
+	"testing"
+
+	"github.com/stet-ecs/stet/internal/pagefile"
+)
+
+// FuzzPatchedFile changes some numbers of a good file and computes all
+// checksums anew. Whatever they are, reading must end, with pages that fit into
+// the file or with an error of the package; and what is taken for good, bbolt
+// must read as well.
+//
+// A patch is 13 bytes: an offset, a number, and how many bytes of it are
+// written.
+func FuzzPatchedFile(f *testing.F) {
+	root := openRoot(f)
+	bases := [][]byte{
+		create(f, root, numbered(600, 20)),
+		create(f, root, numbered(8, 9000)),
+		create(f, root, numbered(5, 50)),
+	}
+	for i, base := range bases {
+		forged := forge(base)
+		f.Add(byte(i), []byte{})
+		for _, id := range []uint64{0, 1, forged.bucket, max(forged.top, 2), forged.leaf(max(forged.top, 2))} {
+			for _, at := range []uint64{8, 10, 12, 16, 20, 24, 28, 32, 37} {
+				f.Add(byte(i), patch(id*pageSize+at, id, 8))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, base byte, patches []byte) {
+		good := bases[int(base)%len(bases)]
+		b := bytes.Clone(body(good))
+		for len(patches) >= 13 {
+			apply(b, patches)
+			patches = patches[13:]
+		}
+		resealMetas(b)
+		data := sealed(b, pagesOf(good))
+		writeFile(t, root, "f", data)
+		readAnything(t, root, len(data))
+		pages, err := scan(root)
+		if _, checkErr := pagefile.Check(t.Context(), root, "f"); (err == nil) != (checkErr == nil) {
+			t.Errorf("Scan = %v, Check = %v", err, checkErr)
+		}
+		if err == nil {
+			checkContent(t, root, pages)
+			checkBolt(t, root, pages)
+		}
+	})
+}
+
+// patch returns a patch that writes the lowest bytes of value at offset.
+func patch(offset, value uint64, size byte) []byte {
+	p := binary.LittleEndian.AppendUint32(nil, uint32(offset))
+	p = binary.LittleEndian.AppendUint64(p, value)
+	return append(p, size)
+}
+
+// apply carries out the patch at the start of patches.
+func apply(b, patches []byte) {
+	at := int(binary.LittleEndian.Uint32(patches)) % len(b)
+	size := int(patches[12]) % 9
+	copy(b[at:], patches[4:4+size])
+}
+
+// FuzzOpen reads arbitrary bytes as a file.
+func FuzzOpen(f *testing.F) {
+	good := create(f, openRoot(f), numbered(5, 50))
+	f.Add([]byte{})
+	f.Add(good)
+	f.Add(good[:len(good)-1])
+	f.Add(body(good))
+	f.Add(good[len(body(good)):])
+	f.Add(sealed(nil, 0))
+	f.Add(sealed(make([]byte, 3*pageSize), 1))
+	root := openRoot(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		writeFile(t, root, "f", data)
+		readAnything(t, root, len(data))
+	})
+}
+
+// readAnything reads the file called "f", of size bytes, in every way and fails
+// if what comes out does not fit into it or is not an error of the package.
+func readAnything(t *testing.T, root *os.Root, size int) {
+	t.Helper()
+	if _, err := pagefile.Check(context.Background(), root, "f"); err != nil && !known(err) {
+		t.Errorf("Check = %v", err)
+	}
+	pages, err := scan(root)
+	if err != nil && !known(err) {
+		t.Errorf("Scan = %v", err)
+	}
+	total := 0
+	for i, p := range pages {
+		total += len(p.value)
+		if i > 0 && p.key.Compare(pages[i-1].key) <= 0 {
+			t.Errorf("Scan gave %v after %v", p.key, pages[i-1].key)
+		}
+	}
+	if total > size {
+		t.Errorf("Scan gave %d bytes from a file of %d", total, size)
+	}
+	file, err := pagefile.Open(root, "f")
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	for i := range uint32(40) {
+		if _, _, err := file.Get(pagefile.Key{Column: 1, Page: i * 16}); err != nil && !known(err) {
+			t.Errorf("Get = %v", err)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package pagefile_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"os"
+	"testing"
+
+	"github.com/stet-ecs/stet/internal/pagefile"
+)
+
+// openRoot returns an empty directory.
+func openRoot(tb testing.TB) *os.Root {
+	tb.Helper()
+	root, err := os.OpenRoot(tb.TempDir())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { root.Close() })
+	return root
+}
+
+// A page is a key and its value.
+type page struct {
+	key   pagefile.Key
+	value []byte
+}
+
+// numbered returns n pages of column 1 with values of the given size, each
+// value different.
+func numbered(n, size int) []page {
+	pages := make([]page, n)
+	for i := range pages {
+		value := bytes.Repeat([]byte{byte(i), byte(i >> 8), 7, byte(i * 31)}, size/4+1)[:size]
+		pages[i] = page{pagefile.Key{Column: 1, Page: uint32(i)}, value}
+	}
+	return pages
+}
+
+// put returns a function that puts pages.
+func put(pages []page) func(*pagefile.Writer) error {
+	return func(w *pagefile.Writer) error {
+		for _, p := range pages {
+			if err := w.Put(p.key, p.value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// create writes pages to the file called "f" and returns its bytes.
+func create(tb testing.TB, root *os.Root, pages []page) []byte {
+	tb.Helper()
+	info, err := pagefile.Create(root, "f", put(pages))
+	if err != nil {
+		tb.Fatalf("Create: %v", err)
+	}
+	data := readFile(tb, root, "f")
+	if info.Size != int64(len(data)) || info.Pages != uint64(len(pages)) {
+		tb.Fatalf("Create = %+v for %d pages in a file of %d bytes", info, len(pages), len(data))
+	}
+	return data
+}
+
+func readFile(tb testing.TB, root *os.Root, name string) []byte {
+	tb.Helper()
+	data, err := root.ReadFile(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}
+
+// writeFile makes a new file rather than cutting the old one to nothing: some
+// file systems write such a file to the disk at once, to be safe.
+func writeFile(tb testing.TB, root *os.Root, name string, data []byte) {
+	tb.Helper()
+	root.Remove(name)
+	if err := root.WriteFile(name, data, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// scan returns all pages of the file called "f", up to the first error.
+func scan(root *os.Root) (pages []page, err error) {
+	f, err := pagefile.Open(root, "f")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	err = f.Scan(func(k pagefile.Key, value []byte) error {
+		pages = append(pages, page{k, value})
+		return nil
+	})
+	return pages, err
+}
+
+// samePages reports whether got and want are the same pages in the same order.
+func samePages(got, want []page) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i := range got {
+		if got[i].key != want[i].key || !bytes.Equal(got[i].value, want[i].value) {
+			return false
+		}
+	}
+	return true
+}
+
+// damages returns the damaged ranges that err consists of.
+func damages(err error) []*pagefile.DamageError {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*pagefile.DamageError
+		for _, e := range joined.Unwrap() {
+			all = append(all, damages(e)...)
+		}
+		return all
+	}
+	var damage *pagefile.DamageError
+	if errors.As(err, &damage) {
+		return []*pagefile.DamageError{damage}
+	}
+	return nil
+}
+
+// covers reports whether a damaged range of err contains the byte at.
+func covers(err error, at int64) bool {
+	for _, d := range damages(err) {
+		if d.File == "f" && d.Offset <= at && at < d.Offset+d.Length {
+			return true
+		}
+	}
+	return false
+}
+
+// known reports whether err is one of those that reading may give.
+func known(err error) bool {
+	var damage *pagefile.DamageError
+	return errors.As(err, &damage) && errors.Is(err, pagefile.ErrCorrupt) ||
+		errors.Is(err, pagefile.ErrForeign) || errors.Is(err, pagefile.ErrNewer)
+}
+
+// The format once more, written from its description and not from the code.
+const (
+	pageSize   = 4096
+	blockSize  = 65536
+	footerSize = 64
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// body returns what is before the trailer of a good file.
+func body(data []byte) []byte {
+	return data[:binary.LittleEndian.Uint64(data[len(data)-footerSize+16:])]
+}
+
+// pagesOf returns the number of pages that the trailer of a good file states.
+func pagesOf(data []byte) uint64 {
+	return binary.LittleEndian.Uint64(data[len(data)-footerSize+40:])
+}
+
+// sealed returns body with a trailer whose checksums all fit.
+func sealed(body []byte, pages uint64) []byte {
+	le := binary.LittleEndian
+	data := bytes.Clone(body)
+	blocks := 0
+	for rest := body; len(rest) > 0; blocks++ {
+		n := min(blockSize, len(rest))
+		data = le.AppendUint32(data, crc32.Checksum(rest[:n], castagnoli))
+		rest = rest[n:]
+	}
+	table := crc32.Checksum(data[len(body):], castagnoli)
+	footer := []byte("StetPage")
+	footer = le.AppendUint32(footer, 1)
+	footer = le.AppendUint32(footer, 0)
+	footer = le.AppendUint64(footer, uint64(len(body)))
+	footer = le.AppendUint32(footer, blockSize)
+	footer = le.AppendUint32(footer, table)
+	footer = le.AppendUint64(footer, uint64(blocks))
+	footer = le.AppendUint64(footer, pages)
+	footer = append(footer, make([]byte, 12)...)
+	footer = le.AppendUint32(footer, crc32.Checksum(footer, castagnoli))
+	return append(data, footer...)
+}
+
+// resealFooter computes the checksum of a changed footer anew.
+func resealFooter(data []byte) {
+	footer := data[len(data)-footerSize:]
+	binary.LittleEndian.PutUint32(footer[60:], crc32.Checksum(footer[:60], castagnoli))
+}
+
+// resealMetas computes the checksums of changed meta pages anew.
+func resealMetas(body []byte) {
+	for i := range 2 {
+		meta := body[i*pageSize+16:]
+		sum := uint64(14695981039346656037) // FNV-1a.
+		for _, b := range meta[:56] {
+			sum = (sum ^ uint64(b)) * 1099511628211
+		}
+		binary.LittleEndian.PutUint64(meta[56:], sum)
+	}
+}

@@ -1,0 +1,123 @@
+package pagefile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+)
+
+const (
+	metaSize     = 64
+	metaChecked  = 56 // Bytes of a meta that its checksum covers.
+	boltMagic    = 0xED0CDAED
+	boltVersion  = 2
+	noFreelist   = ^uint64(0)
+	bucketHeader = 16
+	flagBucket   = 1
+)
+
+// bucketName is the one bucket of a page file.
+var bucketName = []byte("pages")
+
+// checkMetas checks bbolt's two meta pages and returns the page of the leaf
+// that names the bucket. Both metas must describe the same tree: bbolt falls
+// back to the other one if one is bad, and must not find something else there.
+func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
+	for i := range 2 {
+		page := node(pages[i*pageSize : (i+1)*pageSize])
+		if page.id() != uint64(i) || page.flags() != flagMeta || page.count() != 0 || page.overflow() != 0 {
+			return 0, fmt.Sprintf("page %d is not a meta page", i)
+		}
+		if reason := checkMeta(page[headerSize:headerSize+metaSize], uint64(i), limit); reason != "" {
+			return 0, fmt.Sprintf("meta %d: %s", i, reason)
+		}
+	}
+	meta0, meta1 := pages[headerSize:], pages[pageSize+headerSize:]
+	if !bytes.Equal(meta0[:48], meta1[:48]) {
+		return 0, "the two metas differ"
+	}
+	return binary.LittleEndian.Uint64(meta0[16:]), ""
+}
+
+// checkMeta checks one meta. Its fields, little-endian:
+//
+//	0       4         8          12      16     24         32         40     48     56
+//	+-------+---------+----------+-------+------+----------+----------+------+------+----------+
+//	| magic | version | pageSize | flags | root | sequence | freelist | pgid | txid | checksum |
+//	+-------+---------+----------+-------+------+----------+----------+------+------+----------+
+func checkMeta(m []byte, parity uint64, limit int64) string {
+	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
+	sum := fnv.New64a()
+	sum.Write(m[:metaChecked])
+	switch {
+	case u32(m) != boltMagic || u32(m[4:]) != boltVersion:
+		return "not bbolt's magic and version"
+	case u64(m[56:]) != sum.Sum64():
+		return "checksum differs"
+	case u32(m[8:]) != pageSize || u32(m[12:]) != 0:
+		return fmt.Sprintf("page size %d, flags %#x", u32(m[8:]), u32(m[12:]))
+	case u64(m[16:]) < 2 || u64(m[16:]) >= uint64(limit) || u64(m[24:]) != 0:
+		return fmt.Sprintf("root page %d of %d, sequence %d", u64(m[16:]), limit, u64(m[24:]))
+	case u64(m[32:]) != noFreelist:
+		return fmt.Sprintf("a free list at page %d", u64(m[32:]))
+	case u64(m[40:]) != uint64(limit):
+		return fmt.Sprintf("%d pages, %d are in the file", u64(m[40:]), limit)
+	case u64(m[48:])%2 != parity:
+		return fmt.Sprintf("transaction %d in the wrong place", u64(m[48:]))
+	}
+	return ""
+}
+
+// A bucket is where the tree of pages begins: at a page of the file, or, if it
+// is small, in a leaf written where the page id would stand ("inline").
+type bucket struct {
+	root     uint64 // Page id of the topmost node; 0 if inline.
+	inline   node   // A checked leaf, or one without entries.
+	inlineAt int64  // Offset of inline in the file.
+}
+
+// decodeBucket reads the leaf that names the bucket, page id of limit.
+func decodeBucket(n node, id uint64, limit int64) (b bucket, reason string) {
+	if n.id() != id || n.flags() != flagLeaf || n.count() != 1 || n.overflow() != 0 {
+		return b, fmt.Sprintf("page %d is not a leaf with one bucket", id)
+	}
+	e := n.element(0)
+	flags, pos := binary.LittleEndian.Uint32(e), binary.LittleEndian.Uint32(e[4:])
+	ksize, vsize := binary.LittleEndian.Uint32(e[8:]), int64(binary.LittleEndian.Uint32(e[12:]))
+	data := n[headerSize+elementSize:]
+	if flags != flagBucket || pos != elementSize || int(ksize) != len(bucketName) || !bytes.HasPrefix(data, bucketName) {
+		return b, fmt.Sprintf("page %d does not name the bucket %q", id, bucketName)
+	}
+	data = data[len(bucketName):]
+	if vsize < bucketHeader || vsize > int64(len(data)) || binary.LittleEndian.Uint64(data[8:]) != 0 {
+		return b, fmt.Sprintf("page %d: a bucket header of %d bytes", id, vsize)
+	}
+	b.root = binary.LittleEndian.Uint64(data)
+	if b.root == 0 {
+		b.inline = node(data[bucketHeader:vsize])
+		b.inlineAt = int64(id)*pageSize + int64(headerSize+elementSize+len(bucketName)+bucketHeader)
+		reason = checkInline(b.inline)
+	} else if b.root < 2 || b.root >= uint64(limit) || vsize != bucketHeader {
+		reason = fmt.Sprintf("bucket at page %d of %d", b.root, limit)
+	}
+	return b, reason
+}
+
+// checkInline checks a leaf that is written inline. It may be empty, and its
+// keys, unlike those of other leaves, are all at hand.
+func checkInline(n node) string {
+	if len(n) < headerSize || n.id() != 0 || n.flags() != flagLeaf || n.overflow() != 0 {
+		return "the inline bucket is not a leaf"
+	}
+	if n.count() == 0 {
+		return ""
+	}
+	if reason := checkLeaf(n); reason != "" {
+		return "inline bucket: " + reason
+	}
+	if last := n.entry(n.count() - 1); last.valueAt()+last.size > int64(len(n)) {
+		return "inline bucket: entries go beyond it"
+	}
+	return ""
+}

@@ -1,0 +1,487 @@
+package pagefile_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/internal/pagefile"
+)
+
+// checkContent opens the file called "f" and compares everything that can be
+// read from it with want.
+func checkContent(tb rapid.TB, root *os.Root, want []page) {
+	tb.Helper()
+	f, err := pagefile.Open(root, "f")
+	if err != nil {
+		tb.Fatalf("Open: %v", err)
+	}
+	defer f.Close()
+	var got []page
+	err = f.Scan(func(k pagefile.Key, value []byte) error {
+		got = append(got, page{k, value})
+		return nil
+	})
+	if err != nil || !samePages(got, want) {
+		tb.Fatalf("Scan gave %d pages and %v, want %d pages", len(got), err, len(want))
+	}
+	checkKeys(tb, f, want)
+	for i, p := range want {
+		value, ok, err := f.Get(p.key)
+		if err != nil || !ok || !bytes.Equal(value, p.value) {
+			tb.Fatalf("Get(%v) = %d bytes, %v, %v, want %d bytes", p.key, len(value), ok, err, len(p.value))
+		}
+		next := pagefile.Key{Column: p.key.Column, Page: p.key.Page + 1}
+		if i+1 < len(want) && want[i+1].key == next {
+			continue
+		}
+		if _, ok, err := f.Get(next); ok || err != nil {
+			tb.Fatalf("Get(%v) = %v, %v for a key that is not there", next, ok, err)
+		}
+	}
+	if err := f.Verify(context.Background()); err != nil {
+		tb.Fatalf("Verify: %v", err)
+	}
+}
+
+// checkKeys compares the keys and sizes of f with those of want.
+func checkKeys(tb rapid.TB, f *pagefile.File, want []page) {
+	tb.Helper()
+	i := 0
+	err := f.Keys(func(k pagefile.Key, size int64) error {
+		if i >= len(want) || k != want[i].key || size != int64(len(want[i].value)) {
+			return fmt.Errorf("key %d is %v with %d bytes", i, k, size)
+		}
+		i++
+		return nil
+	})
+	if err != nil || i != len(want) {
+		tb.Fatalf("Keys gave %d keys and %v, want %d", i, err, len(want))
+	}
+}
+
+// checkBolt compares what bbolt reads from the file with want, and lets bbolt
+// check its own structure.
+func checkBolt(tb rapid.TB, root *os.Root, want []page) {
+	tb.Helper()
+	db, err := bbolt.Open(filepath.Join(root.Name(), "f"), 0, &bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
+	if err != nil {
+		tb.Fatalf("bbolt: %v", err)
+	}
+	defer db.Close()
+	err = db.View(func(tx *bbolt.Tx) error {
+		for err := range tx.Check() {
+			return err
+		}
+		i := 0
+		return tx.Bucket([]byte("pages")).ForEach(func(k, v []byte) error {
+			p := want[i]
+			i++
+			key := fmt.Appendf(nil, "%08x%08x", p.key.Column, p.key.Page)
+			if fmt.Sprintf("%x", k) != string(key) || !bytes.Equal(v, p.value) {
+				return fmt.Errorf("page %d has key %x and %d bytes", i-1, k, len(v))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		tb.Fatalf("bbolt reads something else: %v", err)
+	}
+}
+
+// TestWhatWasPutIsRead writes random pages and reads them in every way, with
+// bbolt too.
+func TestWhatWasPutIsRead(t *testing.T) {
+	root := openRoot(t)
+	sizes := rapid.OneOf(
+		rapid.IntRange(0, 40),
+		rapid.IntRange(900, 1100), // Around the largest inline bucket.
+		rapid.IntRange(3900, 4200),
+		rapid.IntRange(0, 200_000),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.OneOf(rapid.IntRange(0, 6), rapid.IntRange(0, 400)).Draw(t, "pages")
+		size := sizes.Draw(t, "size")
+		if n*size > 8<<20 {
+			n = 8 << 20 / size
+		}
+		step := rapid.Uint32Range(1, 1<<20).Draw(t, "step")
+		pages := numbered(n, size)
+		for i := range pages {
+			at := uint64(i) * uint64(step) << 12
+			pages[i].key = pagefile.Key{Column: uint32(at >> 32), Page: uint32(at)}
+			pages[i].value = pages[i].value[i%3*size/3:]
+		}
+		if _, err := pagefile.Create(root, "f", put(pages)); err != nil {
+			t.Fatalf("Create: %v", err)
+		}
+		checkContent(t, root, pages)
+		checkBolt(t, root, pages)
+	})
+}
+
+func TestSizesAtTheEdges(t *testing.T) {
+	tests := []struct {
+		name  string
+		pages []page
+	}{
+		{"no page", nil},
+		{"one page", numbered(1, 100)},
+		{"one empty value", numbered(1, 0)},
+		{"empty values", numbered(1000, 0)},
+		{"the largest inline bucket", numbered(1, 1024-16-16-8)},
+		{"one byte more", numbered(1, 1024-16-16-8+1)},
+		{"the extreme keys", []page{{pagefile.Key{}, []byte("a")}, {pagefile.Key{Column: 1<<32 - 1, Page: 1<<32 - 1}, []byte("b")}}},
+		{"values above 16 MiB", numbered(3, 17<<20)},
+		{"a large value among small ones", append(numbered(300, 50), page{pagefile.Key{Column: 2}, make([]byte, 20<<20)}, page{pagefile.Key{Column: 3}, nil})},
+		{"several transactions", numbered(600, 64<<10)},
+		{"100,000 small pages", numbered(100_000, 12)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root := openRoot(t)
+			create(t, root, tt.pages)
+			checkContent(t, root, tt.pages)
+			checkBolt(t, root, tt.pages)
+		})
+	}
+}
+
+func TestSameContentGivesSameBytes(t *testing.T) {
+	for _, pages := range [][]page{nil, numbered(3, 10), numbered(2000, 100), numbered(700, 50_000)} {
+		first := create(t, openRoot(t), pages)
+		second := create(t, openRoot(t), pages)
+		if !bytes.Equal(first, second) {
+			t.Errorf("%d pages gave two different files", len(pages))
+		}
+	}
+}
+
+// What is written does not depend on the machine, and changes with a version of
+// this package or of bbolt only on purpose: then these numbers change too.
+func TestContentHasAKnownChecksum(t *testing.T) {
+	tests := []struct {
+		pages []page
+		want  pagefile.Info
+	}{
+		{nil, pagefile.Info{Size: 20548, Pages: 0, Blocks: 1, CRC: 0x5acf259b}},
+		{numbered(3, 10), pagefile.Info{Size: 20548, Pages: 3, Blocks: 1, CRC: 0xc02979e7}},
+		{numbered(2000, 100), pagefile.Info{Size: 282708, Pages: 2000, Blocks: 5, CRC: 0xf425f5fa}},
+		{numbered(400, 50_000), pagefile.Info{Size: 20661552, Pages: 400, Blocks: 316, CRC: 0x9cdeb94c}},
+	}
+	for _, tt := range tests {
+		got, err := pagefile.Create(openRoot(t), "f", put(tt.pages))
+		if err != nil || got != tt.want {
+			t.Errorf("Create(%d pages) = %+v, %v, want %+v", len(tt.pages), got, err, tt.want)
+		}
+	}
+}
+
+// Files of every format version there ever was can be read.
+func TestOldFilesAreRead(t *testing.T) {
+	tests := []struct {
+		name  string
+		pages []page
+	}{
+		{"v1-inline.pages", numbered(5, 50)},
+		{"v1-tree.pages", numbered(5, 900)},
+	}
+	for _, tt := range tests {
+		data, err := os.ReadFile(filepath.Join("testdata", tt.name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := openRoot(t)
+		writeFile(t, root, "f", data)
+		checkContent(t, root, tt.pages)
+	}
+}
+
+func TestPutRefusesKeysThatDoNotAscend(t *testing.T) {
+	k := func(column, page uint32) pagefile.Key { return pagefile.Key{Column: column, Page: page} }
+	tests := [][2]pagefile.Key{
+		{k(0, 0), k(0, 0)},
+		{k(1, 5), k(1, 5)},
+		{k(1, 5), k(1, 4)},
+		{k(2, 0), k(1, 9)},
+		{k(256, 0), k(1, 0)},
+	}
+	for _, tt := range tests {
+		root := openRoot(t)
+		_, err := pagefile.Create(root, "f", func(w *pagefile.Writer) error {
+			if err := w.Put(tt[0], nil); err != nil {
+				return err
+			}
+			if err := w.Put(tt[1], nil); !errors.Is(err, pagefile.ErrOrder) {
+				t.Errorf("Put(%v) after %v = %v, want %v", tt[1], tt[0], err, pagefile.ErrOrder)
+			}
+			w.Put(k(1<<31, 0), nil) // In order, but too late.
+			return nil
+		})
+		if !errors.Is(err, pagefile.ErrOrder) {
+			t.Errorf("Create after a refused Put = %v, want %v", err, pagefile.ErrOrder)
+		}
+		checkNames(t, root)
+	}
+}
+
+func TestPutCopiesTheValue(t *testing.T) {
+	root := openRoot(t)
+	value := []byte("before")
+	_, err := pagefile.Create(root, "f", func(w *pagefile.Writer) error {
+		defer copy(value, "after!")
+		return w.Put(pagefile.Key{}, value)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkContent(t, root, []page{{pagefile.Key{}, []byte("before")}})
+}
+
+func TestWriterIsClosedAfterCreate(t *testing.T) {
+	root := openRoot(t)
+	var kept *pagefile.Writer
+	_, err := pagefile.Create(root, "f", func(w *pagefile.Writer) error {
+		kept = w
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kept.Put(pagefile.Key{}, nil); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Put after Create = %v, want %v", err, os.ErrClosed)
+	}
+}
+
+// checkNames fails unless the directory has exactly these files.
+func checkNames(t *testing.T, root *os.Root, want ...string) {
+	t.Helper()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the directory has %v, want %v", got, want)
+	}
+}
+
+func TestFailureKeepsTheOldFile(t *testing.T) {
+	failure := errors.New("failure")
+	write := put(numbered(300, 60_000)) // Enough for a committed transaction.
+	tests := []struct {
+		name   string
+		fill   func(w *pagefile.Writer) error
+		before func() error
+	}{
+		{name: "fill fails at once", fill: func(*pagefile.Writer) error { return failure }},
+		{name: "fill fails late", fill: func(w *pagefile.Writer) error { write(w); return failure }},
+		{name: "fill panics at once", fill: func(*pagefile.Writer) error { panic(failure) }},
+		{name: "fill panics late", fill: func(w *pagefile.Writer) error { write(w); panic(failure) }},
+		{name: "before fails", fill: write, before: func() error { return failure }},
+		{name: "before panics", fill: write, before: func() error { panic(failure) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root := openRoot(t)
+			old := create(t, root, numbered(3, 10))
+			err := func() (err error) {
+				defer func() {
+					if p := recover(); p != nil {
+						err = p.(error)
+					}
+				}()
+				_, err = pagefile.CreateWith(root, "f", pagefile.Options{BeforePublish: tt.before}, tt.fill)
+				return err
+			}()
+			if !errors.Is(err, failure) {
+				t.Errorf("CreateWith = %v, want %v", err, failure)
+			}
+			if !bytes.Equal(readFile(t, root, "f"), old) {
+				t.Error("the old file changed")
+			}
+			checkNames(t, root, "f")
+		})
+	}
+}
+
+// When BeforePublish is called, the new file is whole and the old one still
+// has the name.
+func TestBeforePublishSeesBothFiles(t *testing.T) {
+	root := openRoot(t)
+	old := create(t, root, numbered(3, 10))
+	pages := numbered(50, 1000)
+	before := func() error {
+		if !bytes.Equal(readFile(t, root, "f"), old) {
+			t.Error("the old file changed before BeforePublish")
+		}
+		info, err := pagefile.Check(t.Context(), root, "f"+pagefile.TempSuffix)
+		if err != nil || info.Pages != 50 {
+			t.Errorf("Check of the unpublished file = %+v, %v", info, err)
+		}
+		return nil
+	}
+	if _, err := pagefile.CreateWith(root, "f", pagefile.Options{BeforePublish: before}, put(pages)); err != nil {
+		t.Fatal(err)
+	}
+	checkContent(t, root, pages)
+	checkNames(t, root, "f")
+}
+
+func TestCreateReplacesAStaleTemporaryFile(t *testing.T) {
+	root := openRoot(t)
+	writeFile(t, root, "f"+pagefile.TempSuffix, bytes.Repeat([]byte("stale"), 100_000))
+	create(t, root, numbered(3, 10))
+	checkContent(t, root, numbered(3, 10))
+	checkNames(t, root, "f")
+}
+
+func TestCreateWorksInASubdirectory(t *testing.T) {
+	root := openRoot(t)
+	if err := root.Mkdir("sub", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join("sub", "f")
+	if _, err := pagefile.Create(root, name, put(numbered(3, 10))); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := root.Stat(name); err != nil || info.Mode() != 0o600 {
+		t.Errorf("the file's mode is %v, %v, want 0600", info.Mode(), err)
+	}
+	checkNames(t, root, "sub")
+}
+
+func TestReadingChangesNothing(t *testing.T) {
+	root := openRoot(t)
+	pages := numbered(300, 3000)
+	data := create(t, root, pages)
+	if err := root.Chtimes("f", time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := root.Chmod("f", 0o400); err != nil {
+		t.Fatal(err)
+	}
+	checkContent(t, root, pages)
+	info, err := root.Stat("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !info.ModTime().Equal(time.Unix(1, 0)) || !bytes.Equal(readFile(t, root, "f"), data) {
+		t.Error("reading changed the file")
+	}
+	checkNames(t, root, "f")
+}
+
+// Several Files on one file, each used by several goroutines.
+func TestReadersShareAFile(t *testing.T) {
+	root := openRoot(t)
+	pages := numbered(500, 5000)
+	create(t, root, pages)
+	var wg sync.WaitGroup
+	for range 3 {
+		f, err := pagefile.Open(root, "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for start := range 3 {
+			wg.Go(func() {
+				for i := range pages {
+					p := pages[(i*7+start*100)%len(pages)]
+					if value, ok, err := f.Get(p.key); !ok || err != nil || !bytes.Equal(value, p.value) {
+						t.Errorf("Get(%v) = %d bytes, %v, %v", p.key, len(value), ok, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			if err := f.Verify(t.Context()); err != nil {
+				t.Errorf("Verify: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestValuesOutliveTheFile(t *testing.T) {
+	root := openRoot(t)
+	for _, pages := range [][]page{numbered(2, 10), numbered(100, 2000)} {
+		create(t, root, pages)
+		f, err := pagefile.Open(root, "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := f.Get(pages[0].key)
+		for i := range first {
+			first[i] ^= 0xFF // The caller's own: the next Get is not affected.
+		}
+		again, _, _ := f.Get(pages[0].key)
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(again, pages[0].value) {
+			t.Error("Get gave out bytes it keeps")
+		}
+	}
+}
+
+func TestClosedFileGivesAnError(t *testing.T) {
+	root := openRoot(t)
+	create(t, root, numbered(100, 50_000))
+	f, err := pagefile.Open(root, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if _, _, err := f.Get(pagefile.Key{Column: 1, Page: 50}); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Get after Close = %v, want %v", err, os.ErrClosed)
+	}
+	if err := f.Verify(t.Context()); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Verify after Close = %v, want %v", err, os.ErrClosed)
+	}
+}
+
+func TestOpenOfNothingIsNotExist(t *testing.T) {
+	if _, err := pagefile.Open(openRoot(t), "f"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Open = %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+func TestScanAndKeysStopWhenToldTo(t *testing.T) {
+	root := openRoot(t)
+	create(t, root, numbered(100, 100))
+	f, err := pagefile.Open(root, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	stop := errors.New("stop")
+	calls := 0
+	visit := func() error {
+		if calls++; calls == 7 {
+			return stop
+		}
+		return nil
+	}
+	if err := f.Scan(func(pagefile.Key, []byte) error { return visit() }); err != stop || calls != 7 {
+		t.Errorf("Scan = %v after %d calls, want %v after 7", err, calls, stop)
+	}
+	calls = 0
+	if err := f.Keys(func(pagefile.Key, int64) error { return visit() }); err != stop || calls != 7 {
+		t.Errorf("Keys = %v after %d calls, want %v after 7", err, calls, stop)
+	}
+}

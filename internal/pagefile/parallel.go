@@ -1,0 +1,36 @@
+package pagefile
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// parallel calls a function for 0 to n-1 from several goroutines, each with its
+// own function made by start, and returns the first error. After an error no
+// further numbers are handed out.
+func parallel(n int64, workers int, start func() func(int64) error) error {
+	var (
+		wg     sync.WaitGroup
+		next   atomic.Int64
+		failed atomic.Bool
+		once   sync.Once
+		first  error
+	)
+	for range min(int64(workers), n) {
+		wg.Go(func() {
+			work := start()
+			for !failed.Load() {
+				i := next.Add(1) - 1
+				if i >= n {
+					return
+				}
+				if err := work(i); err != nil {
+					once.Do(func() { first = err })
+					failed.Store(true)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}

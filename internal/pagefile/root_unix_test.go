@@ -1,0 +1,71 @@
+//go:build unix
+
+package pagefile_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stet-ecs/stet/internal/pagefile"
+)
+
+func TestNamesStayInsideTheRoot(t *testing.T) {
+	outside := t.TempDir()
+	create(t, mustRoot(t, outside), numbered(3, 10))
+	root := openRoot(t)
+	if err := os.Symlink(filepath.Join(outside, "f"), filepath.Join(root.Name(), "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(root.Name(), "dir")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "dir/f", "../f", filepath.Join(outside, "f")} {
+		if f, err := pagefile.Open(root, name); err == nil {
+			f.Close()
+			t.Errorf("Open(%q) left the root", name)
+		}
+	}
+	for _, name := range []string{"dir/g", "../g", filepath.Join(outside, "g")} {
+		if _, err := pagefile.Create(root, name, put(nil)); err == nil {
+			t.Errorf("Create(%q) left the root", name)
+		}
+	}
+	// A link in place of the temporary file is replaced, not followed.
+	if err := os.Symlink(filepath.Join(outside, "f"), filepath.Join(root.Name(), "g.tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pagefile.Create(root, "g", put(nil)); err != nil {
+		t.Error(err)
+	}
+	checkContent(t, mustRoot(t, outside), numbered(3, 10))
+	checkNames(t, mustRoot(t, outside), "f")
+}
+
+func mustRoot(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+// Opening a pipe would wait for ever, so it must not be tried.
+func TestOpenRefusesWhatIsNotARegularFile(t *testing.T) {
+	root := openRoot(t)
+	if err := root.Mkdir("dir", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(root.Name(), "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dir", "pipe"} {
+		if _, err := pagefile.Open(root, name); !errors.Is(err, pagefile.ErrForeign) {
+			t.Errorf("Open(%q) = %v, want %v", name, err, pagefile.ErrForeign)
+		}
+	}
+}

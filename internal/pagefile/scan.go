@@ -1,0 +1,174 @@
+package pagefile
+
+import "fmt"
+
+// Scan calls visit for every page in ascending order until it returns an
+// error, and returns that error. The value is the caller's to keep.
+//
+// It stops at the first damage it meets; the pages visited until then are good.
+func (f *File) Scan(visit func(k Key, value []byte) error) error {
+	return f.scan(func(size int64) []byte { return make([]byte, size) }, visit)
+}
+
+// scan is Scan with the values in what alloc returns.
+func (f *File) scan(alloc func(size int64) []byte, visit func(Key, []byte) error) error {
+	return f.walk(f.bucket, f.readAt, func(k Key, off, size int64) error {
+		value := alloc(size)
+		if err := f.readAt(value, off); err != nil {
+			return err
+		}
+		return visit(k, value)
+	})
+}
+
+// Keys calls visit with every key and the size of its value in ascending order
+// until it returns an error, and returns that error. It reads the blocks that
+// hold keys, not the rest of the values.
+func (f *File) Keys(visit func(k Key, size int64) error) error {
+	return f.walk(f.bucket, f.readAt, func(k Key, _, size int64) error { return visit(k, size) })
+}
+
+// A walk goes through all pages in order and checks the tree as a whole: that
+// keys ascend, that no page of the file belongs to two nodes, that all leaves
+// are equally deep, and that the trailer's count is right.
+type walk struct {
+	file  *File
+	read  readFunc
+	visit visitFunc
+
+	seen      bitmap // Pages of the file that belong to a node.
+	pages     uint64 // Keys met so far.
+	last      Key    // The last of them.
+	leafDepth int    // 0 until the first leaf.
+}
+
+// visitFunc gets a key and where its value is in the file.
+type visitFunc func(k Key, off, size int64) error
+
+// walk walks through the tree of b.
+func (f *File) walk(b bucket, read readFunc, visit visitFunc) error {
+	w := walk{file: f, read: read, visit: visit, seen: newBitmap(f.limit())}
+	var err error
+	if b.root == 0 {
+		err = w.inline(b)
+	} else {
+		err = w.node(b.root, 1, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if want := f.trailer.pages; w.pages != want {
+		return f.malformed(f.length, f.size-f.length,
+			fmt.Sprintf("the trailer counts %d pages, the tree has %d", want, w.pages))
+	}
+	return nil
+}
+
+// node goes through the node id, whose first key the branch above says is
+// first, if there is one.
+func (w *walk) node(id uint64, depth int, first *Key) error {
+	if depth > maxDepth {
+		return w.malformed(id, "the tree is too deep")
+	}
+	buf := nodeBuffers.Get().(*[]byte)
+	defer nodeBuffers.Put(buf)
+	n := node(*buf)
+	if err := w.file.readNode(w.read, n, id); err != nil {
+		return err
+	}
+	if !w.seen.add(id, n.pages()) {
+		return w.malformed(id, fmt.Sprintf("page %d belongs to two nodes", id))
+	}
+	if n.isLeaf() {
+		return w.leaf(n, id, depth, first)
+	}
+	return w.branch(n, id, depth, first)
+}
+
+func (w *walk) branch(n node, id uint64, depth int, first *Key) error {
+	for i := range n.count() {
+		k := n.branchKey(i)
+		if i == 0 && first != nil && k != *first {
+			return w.malformed(id, fmt.Sprintf("page %d begins with key %v, want %v", id, k, *first))
+		}
+		if err := w.node(n.child(i), depth+1, &k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) leaf(n node, id uint64, depth int, first *Key) error {
+	if w.leafDepth == 0 {
+		w.leafDepth = depth
+	}
+	if depth != w.leafDepth {
+		return w.malformed(id, fmt.Sprintf("leaf page %d at depth %d, others at %d", id, depth, w.leafDepth))
+	}
+	base := int64(id) * pageSize
+	for i := range n.count() {
+		e := n.entry(i)
+		k, err := w.file.readKey(w.read, n, base, e)
+		if err != nil {
+			return err
+		}
+		if i == 0 && first != nil && k != *first {
+			return w.malformed(id, fmt.Sprintf("page %d begins with key %v, want %v", id, k, *first))
+		}
+		if !w.ascends(k) {
+			return w.malformed(id, fmt.Sprintf("page %d: key %v after %v", id, k, w.last))
+		}
+		if err := w.visit(k, base+e.valueAt(), e.size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inline goes through a bucket that is written inline. Its bytes are read
+// again, so that one visit serves all.
+func (w *walk) inline(b bucket) error {
+	n, base := b.inline, b.inlineAt
+	for i := range n.count() {
+		e := n.entry(i)
+		k := decodeKey(n[e.keyAt:])
+		if !w.ascends(k) {
+			return w.file.malformed(base, int64(len(n)), fmt.Sprintf("inline bucket: key %v after %v", k, w.last))
+		}
+		if err := w.visit(k, base+e.valueAt(), e.size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ascends counts key k and reports whether it is above the one before it.
+func (w *walk) ascends(k Key) bool {
+	if w.pages > 0 && k.Compare(w.last) <= 0 {
+		return false
+	}
+	w.pages++
+	w.last = k
+	return true
+}
+
+func (w *walk) malformed(id uint64, reason string) error {
+	return w.file.malformed(int64(id)*pageSize, pageSize, reason)
+}
+
+// A bitmap marks pages of a file.
+type bitmap []uint64
+
+func newBitmap(n int64) bitmap { return make(bitmap, (n+63)/64) }
+
+// add marks n pages from id on and reports whether none was marked before.
+func (b bitmap) add(id uint64, n int64) bool {
+	for end := id + uint64(n); id < end; id++ {
+		bit := uint64(1) << (id % 64)
+		if b[id/64]&bit != 0 {
+			return false
+		}
+		b[id/64] |= bit
+	}
+	return true
+}

@@ -1,0 +1,175 @@
+package pagefile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+const (
+	// blockSize is how many bytes one checksum covers. A block is read whole
+	// to be checked, so it is about the size of a value.
+	blockSize = 64 << 10
+
+	footerSize    = 64
+	tableEntry    = 4
+	formatVersion = 1
+)
+
+// footerMagic starts the footer.
+var footerMagic = [8]byte{'S', 't', 'e', 't', 'P', 'a', 'g', 'e'}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A trailer is what follows bbolt's last page: a table with the CRC-32C of each
+// block, and a footer. Integers are little-endian.
+//
+//	0       8         12      16       24          28         32       40      48         60
+//	+-------+---------+-------+--------+-----------+----------+--------+-------+----------+-----+
+//	| magic | version | flags | length | blockSize | tableCRC | blocks | pages | reserved | CRC |
+//	+-------+---------+-------+--------+-----------+----------+--------+-------+----------+-----+
+//
+// The CRC covers the footer before it, and so, through tableCRC, the table and
+// everything the table covers. The size of the footer and the places of magic,
+// version, flags and CRC are the same in every version, so that a newer file
+// and a damaged one are told apart.
+type trailer struct {
+	length   int64    // Bytes before the trailer.
+	pages    uint64   // Pages in the file.
+	table    []uint32 // CRC-32C of each block.
+	tableCRC uint32
+}
+
+// blockCount returns how many blocks length bytes take.
+func blockCount(length int64) int64 { return (length + blockSize - 1) / blockSize }
+
+// size returns the size of the encoded trailer.
+func (t *trailer) size() int64 { return int64(len(t.table))*tableEntry + footerSize }
+
+// info describes the file the trailer belongs to.
+func (t *trailer) info() Info {
+	return Info{
+		Size:   t.length + t.size(),
+		Pages:  t.pages,
+		Blocks: int64(len(t.table)),
+		CRC:    t.tableCRC,
+	}
+}
+
+// encode returns the trailer's bytes and sets tableCRC.
+func (t *trailer) encode() []byte {
+	buf := make([]byte, 0, t.size())
+	for _, sum := range t.table {
+		buf = binary.LittleEndian.AppendUint32(buf, sum)
+	}
+	t.tableCRC = crc32.Checksum(buf, castagnoli)
+	start := len(buf)
+	buf = append(buf, footerMagic[:]...)
+	buf = binary.LittleEndian.AppendUint32(buf, formatVersion)
+	buf = binary.LittleEndian.AppendUint32(buf, 0) // No incompatible features.
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(t.length))
+	buf = binary.LittleEndian.AppendUint32(buf, blockSize)
+	buf = binary.LittleEndian.AppendUint32(buf, t.tableCRC)
+	buf = binary.LittleEndian.AppendUint64(buf, uint64(len(t.table)))
+	buf = binary.LittleEndian.AppendUint64(buf, t.pages)
+	buf = append(buf, make([]byte, 12)...) // Reserved.
+	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf[start:], castagnoli))
+}
+
+// readTrailer reads and checks the trailer of a file of size bytes. It
+// allocates no more than a 16,384th of the file.
+func readTrailer(r io.ReaderAt, name string, size int64) (*trailer, error) {
+	if size < footerSize {
+		return nil, noTrailer(r, name, size)
+	}
+	footer := make([]byte, footerSize)
+	at := size - footerSize
+	if err := readFull(r, name, footer, at); err != nil {
+		return nil, err
+	}
+	if !bytes.HasPrefix(footer, footerMagic[:]) {
+		return nil, noTrailer(r, name, size)
+	}
+	t, err := decodeFooter(footer, name, size)
+	if err != nil {
+		return nil, err
+	}
+	table := make([]byte, at-t.length)
+	if err := readFull(r, name, table, t.length); err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(table, castagnoli) != t.tableCRC {
+		return nil, &DamageError{name, t.length, int64(len(table)), "checksum of the block table differs", ErrCorrupt}
+	}
+	t.table = make([]uint32, len(table)/tableEntry)
+	for i := range t.table {
+		t.table[i] = binary.LittleEndian.Uint32(table[i*tableEntry:])
+	}
+	return t, nil
+}
+
+// decodeFooter checks a footer that has its magic against the file's size. The
+// trailer it returns has no table yet.
+func decodeFooter(footer []byte, name string, size int64) (*trailer, error) {
+	damaged := func(reason string, args ...any) error {
+		return &DamageError{name, size - footerSize, footerSize, fmt.Sprintf(reason, args...), ErrCorrupt}
+	}
+	if crc32.Checksum(footer[:60], castagnoli) != binary.LittleEndian.Uint32(footer[60:]) {
+		return nil, damaged("checksum of the footer differs")
+	}
+	version := binary.LittleEndian.Uint32(footer[8:])
+	flags := binary.LittleEndian.Uint32(footer[12:])
+	if version > formatVersion || flags != 0 {
+		return nil, fmt.Errorf("%w: %s has format %d with features %#x, known is format %d",
+			ErrNewer, name, version, flags, formatVersion)
+	}
+	if version == 0 {
+		return nil, damaged("format version 0")
+	}
+	if n := binary.LittleEndian.Uint32(footer[24:]); n != blockSize {
+		return nil, damaged("block size %d, want %d", n, blockSize)
+	}
+	if !bytes.Equal(footer[48:60], make([]byte, 12)) {
+		return nil, damaged("reserved bytes are not zero")
+	}
+	length := binary.LittleEndian.Uint64(footer[16:])
+	if length > uint64(size) || length%pageSize != 0 || length < minPages*pageSize {
+		return nil, damaged("%d bytes before the trailer in a file of %d", length, size)
+	}
+	blocks := blockCount(int64(length))
+	if n := binary.LittleEndian.Uint64(footer[32:]); n != uint64(blocks) {
+		return nil, damaged("%d blocks, want %d", n, blocks)
+	}
+	if want := int64(length) + blocks*tableEntry + footerSize; size != want {
+		return nil, damaged("the file has %d bytes, want %d", size, want)
+	}
+	return &trailer{
+		length:   int64(length),
+		pages:    binary.LittleEndian.Uint64(footer[40:]),
+		tableCRC: binary.LittleEndian.Uint32(footer[28:]),
+	}, nil
+}
+
+// boltPrefix is how every bbolt file of a little-endian machine begins: the
+// header of page 0, a meta page, and bbolt's magic number.
+var boltPrefix = []byte{
+	0, 0, 0, 0, 0, 0, 0, 0, flagMeta, 0, 0, 0, 0, 0, 0, 0,
+	0xED, 0xDA, 0x0C, 0xED,
+}
+
+// noTrailer judges a file that does not end in a footer. One that begins like
+// bbolt's is taken for a page file that was cut short or damaged at its end.
+func noTrailer(r io.ReaderAt, name string, size int64) error {
+	start := make([]byte, min(size, int64(len(boltPrefix))))
+	if err := readFull(r, name, start, 0); err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(boltPrefix, start) {
+		return fmt.Errorf("%w: %s", ErrForeign, name)
+	}
+	length := min(size, footerSize)
+	return &DamageError{name, size - length, length,
+		"no footer at the end: cut short, damaged, or a bbolt file of another program", ErrCorrupt}
+}

@@ -1,0 +1,221 @@
+package pagefile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+const (
+	// MaxValueSize is the longest value a page can have, in bytes.
+	MaxValueSize = 1 << 30
+
+	// A transaction holds its values twice, once here and once in bbolt, so
+	// these limits are also the limits of memory.
+	maxBatchBytes = 16 << 20
+	maxBatchPages = 1 << 16
+)
+
+// A Writer takes the pages of a file that [Create] writes. It is valid until
+// the function it was given to returns, and is not safe for concurrent use.
+type Writer struct {
+	db       *bbolt.DB
+	boltFile *os.File  // What db writes to. db closes it.
+	flush    *flusher  // Syncs the file after each transaction.
+	tx       *bbolt.Tx // Open transaction, or nil.
+	bucket   *bbolt.Bucket
+	arena    arena // Values of the open transaction.
+	batch    int   // Pages of the open transaction.
+
+	last    Key
+	content content
+	err     error // Sticky.
+}
+
+// content sums up pages in their order, to compare what was put with what the
+// file says afterwards.
+type content struct {
+	pages uint64
+	crc   uint32
+}
+
+// add takes in one page.
+func (c *content) add(k Key, value []byte) {
+	var head [keySize + 8]byte
+	key := k.encode()
+	copy(head[:], key[:])
+	binary.LittleEndian.PutUint64(head[keySize:], uint64(len(value)))
+	c.crc = crc32.Update(c.crc, castagnoli, head[:])
+	c.crc = crc32.Update(c.crc, castagnoli, value)
+	c.pages++
+}
+
+// newWriter creates the database called name, which must not exist. It leaves
+// no file behind if it fails.
+func newWriter(root *os.Root, name string) (*Writer, error) {
+	w := &Writer{}
+	var err error
+	w.db, err = bbolt.Open(name, 0o600, &bbolt.Options{
+		Timeout:         time.Second, // Nobody else knows the file.
+		PageSize:        pageSize,
+		InitialMmapSize: initialMap,
+		NoSync:          true, // One sync at the end is enough: until the rename there is no file to lose.
+		NoGrowSync:      true,
+		NoFreelistSync:  true,
+		NoStatistics:    true,
+		FreelistType:    bbolt.FreelistArrayType, // The other type depends on the order of maps.
+		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+			w.boltFile, err = root.OpenFile(name, flag|os.O_EXCL, mode)
+			return w.boltFile, err
+		},
+	})
+	if err != nil && w.boltFile != nil {
+		root.Remove(name)
+	}
+	return w, err
+}
+
+// Put adds a page. Keys must ascend. The value is copied. After an error every
+// later Put returns it again, and so does [Create].
+//
+// The errors are [ErrOrder], [ErrTooLarge], and those of writing the file.
+func (w *Writer) Put(k Key, value []byte) error {
+	if w.err == nil {
+		w.err = w.put(k, value)
+	}
+	return w.err
+}
+
+func (w *Writer) put(k Key, value []byte) error {
+	if err := w.admit(k, int64(len(value))); err != nil {
+		return err
+	}
+	if w.batch == maxBatchPages || w.batch > 0 && w.arena.used()+len(value) > maxBatchBytes {
+		if err := w.commit(); err != nil {
+			return err
+		}
+	}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	key := k.encode()
+	if err := w.bucket.Put(key[:], w.arena.copy(value)); err != nil {
+		return fmt.Errorf("pagefile: page %v: %w", k, err)
+	}
+	w.content.add(k, value)
+	w.batch++
+	w.last = k
+	return nil
+}
+
+// admit says whether a page with a value of size bytes may come next.
+func (w *Writer) admit(k Key, size int64) error {
+	switch {
+	case w.content.pages > 0 && k.Compare(w.last) <= 0:
+		return fmt.Errorf("%w: %v after %v", ErrOrder, k, w.last)
+	case size > MaxValueSize:
+		return fmt.Errorf("%w: %v has %d bytes", ErrTooLarge, k, size)
+	}
+	return nil
+}
+
+// begin opens a transaction unless one is open.
+func (w *Writer) begin() (err error) {
+	if w.tx != nil {
+		return nil
+	}
+	if w.tx, err = w.db.Begin(true); err != nil {
+		return fmt.Errorf("pagefile: %w", err)
+	}
+	if w.bucket, err = w.tx.CreateBucketIfNotExists(bucketName); err != nil {
+		return fmt.Errorf("pagefile: %w", err)
+	}
+	w.bucket.FillPercent = 1
+	return nil
+}
+
+// commit writes the open transaction.
+func (w *Writer) commit() error {
+	tx := w.tx
+	w.tx, w.bucket = nil, nil
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("pagefile: %w", err)
+	}
+	w.flush.kick()
+	w.arena.reset()
+	w.batch = 0
+	return nil
+}
+
+// finish commits what is left, closes the database and returns how many bytes
+// of the file bbolt uses.
+func (w *Writer) finish() (length int64, err error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	if err := w.begin(); err != nil { // For a file without pages: it has the bucket.
+		return 0, err
+	}
+	if err := w.commit(); err != nil {
+		return 0, err
+	}
+	// A transaction writes one of the two meta pages. After an empty one both
+	// describe the same tree.
+	err = w.db.Update(func(tx *bbolt.Tx) error {
+		length = tx.Size()
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("pagefile: %w", err)
+	}
+	if err := w.close(); err != nil {
+		return 0, fmt.Errorf("pagefile: %w", err)
+	}
+	return length, nil
+}
+
+// close gives up the open transaction, if any, and closes the database. It may
+// be called again.
+func (w *Writer) close() error {
+	if w.err == nil {
+		w.err = fmt.Errorf("pagefile: the writer is closed: %w", os.ErrClosed)
+	}
+	if w.tx != nil {
+		w.tx.Rollback()
+		w.tx, w.bucket = nil, nil
+	}
+	return w.db.Close()
+}
+
+// An arena copies values that bbolt refers to until its transaction ends.
+type arena struct {
+	buf  []byte
+	full int // Bytes in earlier buffers of the same transaction.
+}
+
+// used returns how many bytes were copied since the last reset.
+func (a *arena) used() int { return a.full + len(a.buf) }
+
+// copy returns a copy of value that is valid until reset.
+func (a *arena) copy(value []byte) []byte {
+	if len(value) > cap(a.buf)-len(a.buf) {
+		a.full += len(a.buf)
+		grown := min(max(2*cap(a.buf), 64<<10), maxBatchBytes)
+		a.buf = make([]byte, 0, max(grown, len(value)))
+	}
+	start := len(a.buf)
+	a.buf = append(a.buf, value...)
+	return a.buf[start:len(a.buf):len(a.buf)]
+}
+
+// reset forgets the copies and keeps a buffer of at most maxBatchBytes.
+func (a *arena) reset() {
+	a.full = 0
+	if a.buf = a.buf[:0]; cap(a.buf) > maxBatchBytes {
+		a.buf = nil
+	}
+}
