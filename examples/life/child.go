@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// childPace slows the child down, so that it is killed long before the end.
+const childPace = "3ms"
+
+// killChild starts this program once more on the directory, kills it once
+// tourKill is durable, and returns the last generation that it said was durable.
+func (t *tour) killChild(ctx context.Context) (durable uint64, err error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	var complaints strings.Builder
+	child := exec.CommandContext(ctx, executable, "-dir", t.game.dir,
+		"-generations", fmt.Sprint(rPentominoSettles), "-sync", "always", "-acks", "-pace", childPace)
+	child.Stderr = &complaints
+	lines, err := child.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := child.Start(); err != nil {
+		return 0, err
+	}
+	readAcks(lines, func(generation uint64) {
+		durable = generation
+		t.ack(generation)
+		if generation >= tourKill {
+			child.Process.Kill() // What it has said until now can still be read.
+		}
+	})
+	err = child.Wait()
+	if durable >= tourKill && ctx.Err() == nil {
+		return durable, nil
+	}
+	return 0, errors.Join(errors.New("it ended before it was killed"), err, errors.New(complaints.String()))
+}
+
+// readAcks calls durable for every line "durable G" of r, until r ends.
+func readAcks(r io.Reader, durable func(generation uint64)) {
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		var generation uint64
+		if n, _ := fmt.Sscanf(lines.Text(), "durable %d", &generation); n == 1 {
+			durable(generation)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/stet-ecs/stet/journal"
+)
+
+// rPentomino is the pattern that is run if none is asked for, and what is
+// published about it: the generation in which it settles, and what is there then.
+const (
+	rPentomino           = "r-pentomino"
+	rPentominoSettles    = 1103
+	rPentominoPopulation = 116
+	rPentominoGliders    = 6
+)
+
+// A config is what the flags say.
+type config struct {
+	patternFile string // A file or the name of a built-in pattern.
+	generations uint64
+	dir         string // Empty: a new temporary directory.
+	sync        journal.SyncPolicy
+	acks        bool // Say which generations are durable.
+	population  bool // Say only the population in the end.
+	pace        time.Duration
+
+	isTour    bool // Neither a pattern nor a generation was asked for.
+	journaled bool // Something was asked for that takes a journal.
+	anyOrigin bool // No pattern was asked for: continue whichever is found.
+}
+
+// parseFlags reads the flags. It has printed what is wrong with them when it
+// returns an error; [flag.ErrHelp] says that help was asked for.
+func parseFlags(args []string, stderr io.Writer) (config, error) {
+	var c config
+	flags := flag.NewFlagSet("life", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&c.patternFile, "pattern", rPentomino, "run the pattern in `FILE` (RLE), or a built-in one: "+builtIn())
+	flags.Uint64Var(&c.generations, "generations", rPentominoSettles, "run to generation `N`")
+	flags.StringVar(&c.dir, "dir", "", "keep the journal in `DIR`, and continue what it holds")
+	flags.Func("sync", "make generations durable: always, never, or every `DURATION` (default 100ms)", c.setSync)
+	flags.BoolVar(&c.acks, "acks", false, `print "durable G" for every generation G that has become durable`)
+	flags.BoolVar(&c.population, "population", false, "print only the population in the end")
+	flags.DurationVar(&c.pace, "pace", 0, "wait `DURATION` after every generation")
+	if err := flags.Parse(args); err != nil {
+		return config{}, err
+	}
+	if flags.NArg() > 0 {
+		err := fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		fmt.Fprintln(stderr, "life:", err)
+		flags.Usage()
+		return config{}, err
+	}
+	given := make(map[string]bool)
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	c.isTour = !given["pattern"] && !given["generations"]
+	c.journaled = given["dir"] || given["sync"] || c.acks
+	c.anyOrigin = !given["pattern"]
+	return c, nil
+}
+
+// builtIn lists the built-in patterns.
+func builtIn() string {
+	names, err := PatternNames()
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Join(names, ", ")
+}
+
+// setSync reads a sync policy.
+func (c *config) setSync(value string) error {
+	switch value {
+	case "always":
+		c.sync = journal.SyncAlways()
+		return nil
+	case "never":
+		c.sync = journal.SyncNever()
+		return nil
+	}
+	every, err := time.ParseDuration(value)
+	if err != nil || every <= 0 {
+		return fmt.Errorf("neither always nor never nor a duration like 50ms")
+	}
+	c.sync = journal.SyncEvery(every)
+	return nil
+}
+
+// paced returns commit with the pace after it.
+func (c *config) paced(ctx context.Context, commit func() error) func() error {
+	if c.pace <= 0 {
+		return commit
+	}
+	return func() error {
+		if err := commit(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done(): // The run ends by it.
+		case <-time.After(c.pace):
+		}
+		return nil
+	}
+}

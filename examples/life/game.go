@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A game is a [Life] that is journaled in a directory.
+type game struct {
+	*Life
+	dir   string
+	store *persist.Store
+}
+
+// open continues what the directory holds, or begins the pattern there.
+func (p *program) open(history int) (*game, error) {
+	g := &game{Life: NewLife(history), dir: p.dir}
+	if g.dir == "" {
+		dir, err := os.MkdirTemp("", "stet-life-")
+		if err != nil {
+			return nil, err
+		}
+		g.dir = dir
+	}
+	g.Place(p.pattern)
+	begun := g.origin.Get()
+	options := persist.Options{Sync: p.sync, OnDurable: p.ack}
+
+	var err error
+	g.store, err = persist.Open(g.dir, g.World, options)
+	if errors.Is(err, persist.ErrNotEmpty) { // There is a world already.
+		g.Life = NewLife(history)
+		g.store, err = persist.Open(g.dir, g.World, options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if found := g.origin.Get(); found != begun && !p.anyOrigin {
+		g.close()
+		return nil, fmt.Errorf("%s holds another pattern, %s", g.dir, found.Pattern)
+	}
+	p.dir = g.dir         // For the next time.
+	p.ack(g.Generation()) // What is found or begun is durable.
+	return g, nil
+}
+
+// ack says that a generation is durable: whatever happens to the process from now
+// on, it is not lost. The line is one write, so that a reader sees all of it or
+// nothing when the process is killed. The store's goroutine calls it.
+func (p *program) ack(generation uint64) {
+	if p.acks {
+		fmt.Fprintf(p.stdout, "durable %d\n", generation)
+	}
+}
+
+// found says what the directory held.
+func (g *game) found() string { return g.store.Report().String() }
+
+// isNew reports whether the directory held nothing.
+func (g *game) isNew() bool { return g.store.Report().Fresh }
+
+// commit ends a generation.
+func (g *game) commit() error { return g.store.Commit() }
+
+// close makes everything durable and closes the directory. It does so only once;
+// the world lives on in memory.
+func (g *game) close() error {
+	if g.store == nil {
+		return nil
+	}
+	store := g.store
+	g.store = nil
+	return store.Close(context.Background())
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// Age is how many generations a living cell has lived through.
+type Age uint32
+
+// Tally counts what happened since generation 0.
+type Tally struct{ Births, Deaths uint64 }
+
+// Origin says what a world began with.
+type Origin struct {
+	Pattern string
+	Rule    string
+	Digest  ecs.Digest // Of the world at generation 0, before it had an origin.
+}
+
+// A Life is a world in which every living cell is an entity, with a [Cell] and
+// an [Age]. A generation is a tick.
+//
+// The world is the only state: whatever else the rule needs is derived from it
+// in every generation, so nothing but the world has to be put back or recovered.
+type Life struct {
+	World  *ecs.World
+	cells  *ecs.Storage[Cell]
+	ages   *ecs.Storage[Age]
+	tally  *ecs.Resource[Tally]
+	origin *ecs.Resource[Origin]
+	older  *ecs.Query1[Age]
+
+	crowd map[Cell]int8 // Scratch: living cells in the square of nine around a cell.
+	dead  []ecs.Entity  // Scratch.
+	born  []Cell        // Scratch.
+}
+
+// NewLife returns an empty world that can go back to as many generations as
+// history says. [Life.Place] or recovery fills it.
+func NewLife(history int) *Life {
+	w := ecs.NewWorld(ecs.Options{History: history})
+	l := &Life{
+		World:  w,
+		cells:  ecs.MustRegister[Cell](w),
+		ages:   ecs.MustRegister[Age](w),
+		tally:  ecs.MustRegisterResource(w, Tally{}),
+		origin: ecs.MustRegisterResource(w, Origin{}),
+		crowd:  make(map[Cell]int8),
+	}
+	l.older = ecs.NewQuery1(ecs.Write(l.ages))
+	return l
+}
+
+// Place fills an empty world with the cells of a pattern: generation 0.
+func (l *Life) Place(pattern *Pattern) {
+	for _, cell := range pattern.Cells {
+		l.create(cell)
+	}
+	l.origin.Set(Origin{Pattern: pattern.Name, Rule: pattern.Rule, Digest: l.World.Digest()})
+}
+
+// Generation returns the number of the generation that lives.
+func (l *Life) Generation() uint64 { return l.World.Tick() }
+
+// Population returns the number of living cells.
+func (l *Life) Population() int { return l.cells.Len() }
+
+// Gliders returns the number of gliders that nothing comes near.
+func (l *Life) Gliders() int {
+	return Gliders(func(yield func(Cell) bool) {
+		for _, cell := range l.cells.All() {
+			if !yield(cell) {
+				return
+			}
+		}
+	})
+}
+
+// Oldest returns a cell that lives longest, and false if none lives.
+func (l *Life) Oldest() (e ecs.Entity, ok bool) {
+	oldest := Age(0)
+	for other, age := range l.ages.All() {
+		if !ok || age > oldest {
+			e, oldest, ok = other, age, true
+		}
+	}
+	return e, ok
+}
+
+// String says where the world is: its generation, population and digest.
+func (l *Life) String() string {
+	return fmt.Sprintf("generation %d: population %d, digest %v", l.Generation(), l.Population(), l.World.Digest())
+}
+
+// RunTo steps until the given generation lives. It ends each one with commit,
+// whose error ends the run, as does the end of ctx.
+func (l *Life) RunTo(ctx context.Context, generation uint64, commit func() error) error {
+	for l.Generation() < generation {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("stopped at generation %d: %w", l.Generation(), context.Cause(ctx))
+		}
+		l.Step()
+		if err := commit(); err != nil {
+			return fmt.Errorf("generation %d: %w", l.Generation(), err)
+		}
+	}
+	return nil
+}
+
+// Commit ends a generation in memory, for a world without a journal.
+func (l *Life) Commit() error {
+	l.World.Commit()
+	return nil
+}
+
+// Step changes the world into its next generation, which a commit must end.
+//
+// A cell lives in the next generation if the square of nine around it holds
+// three living cells, or four of which it is one. That is Conway's rule: three
+// neighbours, or two and itself.
+func (l *Life) Step() {
+	l.count()
+	l.judge()
+	for _, e := range l.dead {
+		l.World.Destroy(e)
+	}
+	for run := range l.older.Runs() {
+		for i := range run.A {
+			run.A[i]++
+		}
+	}
+	for _, cell := range l.born {
+		l.create(cell)
+	}
+	tally := l.tally.Mut()
+	tally.Births += uint64(len(l.born))
+	tally.Deaths += uint64(len(l.dead))
+}
+
+// create gives life to a cell.
+func (l *Life) create(cell Cell) {
+	e := l.World.Create()
+	l.cells.Set(e, cell)
+	l.ages.Set(e, 0)
+}
+
+// count counts the living cells around every cell that has any.
+func (l *Life) count() {
+	clear(l.crowd)
+	for _, cell := range l.cells.Values() {
+		for near := range square(cell, 1) {
+			l.crowd[near]++
+		}
+	}
+}
+
+// judge finds who dies and what is born, both in the order in which the cells
+// lie in the storage: the order of the map must not reach the world.
+func (l *Life) judge() {
+	l.dead, l.born = l.dead[:0], l.born[:0]
+	for e, cell := range l.cells.All() {
+		if n := l.crowd[cell]; n != 3 && n != 4 {
+			l.dead = append(l.dead, e)
+		}
+		l.crowd[cell] = 0 // Judged; what is left was not alive.
+	}
+	for _, cell := range l.cells.Values() {
+		for near := range square(cell, 1) {
+			if l.crowd[near] == 3 {
+				l.born = append(l.born, near)
+				l.crowd[near] = 0
+			}
+		}
+	}
+}

@@ -1,0 +1,147 @@
+// Life plays Conway's Game of Life on a plane without end. Every living cell is
+// an entity and every generation is a tick that is journaled.
+//
+// Usage:
+//
+//	life [-dir DIR] [-sync POLICY] [-acks] [-population]
+//	life -pattern FILE | -generations N [-dir DIR] [-sync POLICY] [-acks] [-population] [-pace DURATION]
+//
+// Without -pattern and -generations it shows what a journaled world can do: it
+// rewinds, it is killed and recovers, and ends where a run ends that nothing
+// disturbed. With either of them it runs a pattern to a generation, in memory
+// unless -dir, -sync or -acks asks for a journal. The journal is in DIR or in a
+// new temporary directory, and stays there. What DIR holds from an earlier run is
+// continued.
+//
+// It exits with 0, or with 1 if it failed and 2 if it was called wrongly.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is main without the process around it.
+func run(args []string, stdout, stderr io.Writer) (code int) {
+	config, err := parseFlags(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := play(ctx, config, stdout); err != nil {
+		fmt.Fprintln(stderr, "life:", err)
+		return 1
+	}
+	return 0
+}
+
+// A program is one call of the command.
+type program struct {
+	config
+	pattern *Pattern
+	stdout  io.Writer
+	story   io.Writer // Where it says what it does.
+}
+
+// play does what config says.
+func play(ctx context.Context, config config, stdout io.Writer) error {
+	pattern, err := openPattern(config.patternFile)
+	if err != nil {
+		return err
+	}
+	out := &output{w: stdout}
+	p := &program{config: config, pattern: pattern, stdout: out, story: out}
+	if p.population {
+		p.story = io.Discard
+	}
+	life, err := p.live(ctx)
+	if err != nil {
+		return err
+	}
+	if p.population {
+		fmt.Fprintln(out, life.Population())
+	}
+	return out.firstError()
+}
+
+// live returns the world as it is in the end.
+func (p *program) live(ctx context.Context) (*Life, error) {
+	switch {
+	case p.isTour:
+		return p.tour(ctx)
+	case p.journaled:
+		return p.runJournaled(ctx)
+	default:
+		return p.runInMemory(ctx)
+	}
+}
+
+// runInMemory runs the pattern without a journal.
+func (p *program) runInMemory(ctx context.Context) (*Life, error) {
+	life := NewLife(0)
+	life.Place(p.pattern)
+	p.say("%s\n  %v", p.pattern.Name, life)
+	if err := life.RunTo(ctx, p.generations, p.paced(ctx, life.Commit)); err != nil {
+		return nil, err
+	}
+	p.say("  %v", life)
+	return life, nil
+}
+
+// runJournaled runs the pattern, or continues what the directory holds.
+func (p *program) runJournaled(ctx context.Context) (*Life, error) {
+	game, err := p.open(0)
+	if err != nil {
+		return nil, err
+	}
+	return p.finish(ctx, game)
+}
+
+// finish runs game to the end and closes it.
+func (p *program) finish(ctx context.Context, game *game) (*Life, error) {
+	defer game.close()
+	p.say("%s in %s\n%s\n  %v", game.origin.Get().Pattern, game.dir, indent(game.found()), game)
+	if at := game.Generation(); at > p.generations {
+		return nil, fmt.Errorf("%s holds generation %d, which is past %d", game.dir, at, p.generations)
+	}
+	found := game.Generation()
+	if err := game.RunTo(ctx, p.generations, p.paced(ctx, game.commit)); err != nil {
+		return nil, err
+	}
+	if err := game.close(); err != nil {
+		return nil, err
+	}
+	if game.Generation() != found {
+		p.say("  %v", game)
+	}
+	p.sayDumps(game)
+	return game.Life, nil
+}
+
+// say tells about the run, unless only the population is wanted.
+func (p *program) say(format string, args ...any) { fmt.Fprintf(p.story, format+"\n", args...) }
+
+// sayDumps prints commands that look into the directory.
+func (p *program) sayDumps(game *game) {
+	const tool = "  go run ./cmd/ecsdump"
+	p.say("The directory stays. Look into it:")
+	p.say(tool+" info %s", game.dir)
+	p.say(tool+" ls %s --limit 5", game.dir)
+	if oldest, ok := game.Oldest(); ok {
+		p.say(tool+" show %s %v", game.dir, oldest)
+	}
+	p.say(tool+" log %s", game.dir)
+	p.say(tool+" arrays %s Cell", game.dir)
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+// asProgram is an environment variable that makes the test binary the program,
+// so that tests, and the tour under test, have processes to kill.
+const asProgram = "STET_LIFE_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// reopen recovers a directory until the end of the test.
+func reopen(t *testing.T, dir string) *game {
+	t.Helper()
+	life := NewLife(0)
+	store, err := persist.Open(dir, life.World, persist.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &game{Life: life, dir: dir, store: store}
+	t.Cleanup(func() {
+		if err := g.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}

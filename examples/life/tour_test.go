@@ -1,0 +1,85 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTourShowsWhatItPromises(t *testing.T) {
+	t.Setenv(asProgram, "1") // For the child process.
+	dir := t.TempDir()
+	out := mustCall(t, "-dir", dir, "-acks")
+	wants := []string{
+		"R-pentomino in " + dir,
+		at(t, "r-pentomino", 600).String(),
+		"Rewind 300 generations",
+		at(t, "r-pentomino", 300).String(),
+		"Recover",
+		"it had not been closed",
+		at(t, "r-pentomino", 1103).String(),
+		"population 116, of which 6 gliders have escaped: as published",
+		"ecsdump info " + dir,
+		"ecsdump ls " + dir + " --limit 5",
+		"ecsdump show " + dir,
+		"ecsdump log " + dir,
+		"ecsdump arrays " + dir + " Cell",
+	}
+	rest := out
+	for _, want := range wants {
+		_, after, ok := strings.Cut(rest, want)
+		if !ok {
+			t.Fatalf("tour does not print %q after what comes before it:\n%s", want, out)
+		}
+		rest = after
+	}
+	if got, want := strings.Count(out, "as in a run in memory that nothing disturbs"), 4; got != want {
+		t.Errorf("tour compares itself with a run in memory %d times, want %d", got, want)
+	}
+	for generation := range 1104 {
+		if !strings.Contains(out, fmt.Sprintf("durable %d\n", generation)) {
+			t.Errorf("tour does not say that generation %d is durable", generation)
+		}
+	}
+	if got := mustCall(t, "-dir", dir, "-population"); got != "116\n" {
+		t.Errorf("a second tour in the directory prints %q, want 116", got)
+	}
+}
+
+func TestTourStaysInATemporaryDirectory(t *testing.T) {
+	t.Setenv(asProgram, "1")
+	t.Setenv("TMPDIR", t.TempDir())
+	if got := mustCall(t, "-population"); got != "116\n" {
+		t.Errorf("prints %q, want 116", got)
+	}
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "stet-life-*"))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("directories left: %v, %v, want one", left, err)
+	}
+	if game := reopen(t, left[0]); !game.store.Report().Clean || game.Generation() != 1103 {
+		t.Errorf("left: %s, %v", game.found(), game)
+	}
+}
+
+func TestTourReportsAChildThatEndsByItself(t *testing.T) {
+	dir := t.TempDir()
+	config, err := parseFlags([]string{"-dir", dir}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(asProgram, "1")
+	held := reopen(t, filepath.Join(dir, "held")) // The child finds it locked.
+	tour := &tour{program: &program{config: config, stdout: new(bytes.Buffer)}, game: held}
+	_, err = tour.killChild(t.Context())
+	if exit := new(exec.ExitError); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("killChild on a directory in use returns %v, want exit code 1 and the reason", err)
+	}
+}

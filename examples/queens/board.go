@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A Square is a place on the board, counted from 0.
+type Square struct{ Row, Column int8 }
+
+// attacks reports whether a queen on s attacks t, or stands there.
+func (s Square) attacks(t Square) bool {
+	rows, columns := s.Row-t.Row, s.Column-t.Column
+	return rows == 0 || columns == 0 || rows == columns || rows == -columns
+}
+
+// A board is a world in which every square is an entity that has a queen or
+// could still get one. Placing a queen destroys the squares that it attacks, so
+// that a board with all its queens has no other squares left.
+type board struct {
+	size    int
+	world   *ecs.World
+	squares *ecs.Storage[Square]
+	each    *ecs.Query1[Square]
+}
+
+// newBoard returns a board without queens.
+func newBoard(size int) *board {
+	b := &board{size: size, world: ecs.NewWorld(ecs.Options{})}
+	b.squares = ecs.MustRegister[Square](b.world)
+	b.each = ecs.NewQuery1(ecs.Read(b.squares))
+	for row := range size {
+		for column := range size {
+			b.squares.Set(b.world.Create(), Square{Row: int8(row), Column: int8(column)})
+		}
+	}
+	return b
+}
+
+// solve calls found for every way to place all queens, while they stand on the
+// board. Afterwards the board is as it was before.
+func (b *board) solve(found func()) { b.solveFrom(0, found) }
+
+// solveFrom places the queens of row and of those after it.
+func (b *board) solveFrom(row int, found func()) {
+	if row == b.size {
+		found()
+		return
+	}
+	before := b.world.Checkpoint()
+	for i := 0; i < b.squares.Len(); i++ {
+		if square := b.squares.Values()[i]; int(square.Row) == row {
+			b.place(square)
+			b.solveFrom(row+1, found)
+			b.world.Restore(before) // The order of the squares too, so i stays good.
+		}
+	}
+	b.world.Release(before)
+}
+
+// place puts a queen on square, which no other attacks.
+func (b *board) place(square Square) {
+	for e, other := range b.each.All() {
+		if square.attacks(*other) && square != *other {
+			b.world.Destroy(e)
+		}
+	}
+}
+
+// String draws the squares that are left: the queens, once all are placed.
+func (b *board) String() string {
+	line := strings.Repeat(".", b.size) + "\n"
+	drawing := []byte(strings.Repeat(line, b.size))
+	for _, square := range b.squares.All() {
+		drawing[int(square.Row)*len(line)+int(square.Column)] = 'Q'
+	}
+	return string(drawing)
+}

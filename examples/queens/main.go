@@ -1,0 +1,67 @@
+// Queens counts the ways to place n queens on a board of n by n squares so that
+// none of them attacks another. It is backtracking by checkpoint and restore:
+//
+//	checkpoint ──▶ place a queen ──▶ go on with the next row
+//	     ▲                                    │
+//	     └────────────── restore ◀────────────┘
+//
+// Usage:
+//
+//	queens [-n N] [-show]
+//
+// It prints the number of ways, after the boards themselves with -show. It exits
+// with 0, or with 1 if writing failed and 2 if it was called wrongly.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxSize bounds the board. Counting takes too long well before it: every
+// further row multiplies the time by about five.
+const maxSize = 32
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is main without the process around it.
+func run(args []string, stdout, stderr io.Writer) (code int) {
+	flags := flag.NewFlagSet("queens", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	size := flags.Int("n", 8, fmt.Sprintf("place `N` queens, at most %d", maxSize))
+	show := flags.Bool("show", false, "print every board found")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+	if flags.NArg() > 0 || *size < 0 || *size > maxSize {
+		fmt.Fprintf(stderr, "queens: wants -n from 0 to %d, and no arguments\n", maxSize)
+		return 2
+	}
+	if err := printWays(stdout, *size, *show); err != nil {
+		fmt.Fprintln(stderr, "queens:", err)
+		return 1
+	}
+	return 0
+}
+
+// printWays prints the number of ways to place size queens, and the boards if
+// show is set.
+func printWays(w io.Writer, size int, show bool) error {
+	out := bufio.NewWriter(w) // Keeps the first error for Flush.
+	b := newBoard(size)
+	ways := 0
+	b.solve(func() {
+		ways++
+		if show {
+			fmt.Fprintln(out, b)
+		}
+	})
+	fmt.Fprintln(out, ways)
+	return out.Flush()
+}
