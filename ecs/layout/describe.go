@@ -1,0 +1,154 @@
+package layout
+
+import "fmt"
+
+// Append appends the canonical bytes of the description to dst: a msgpack array
+// that begins with kind and name.
+//
+//	scalars, String, Bytes   [kind, name]
+//	Struct                   [kind, name, field, type, field, type, …]
+//	Array                    [kind, name, elem, length]
+//	Slice, Pointer           [kind, name, elem]
+//	Map                      [kind, name, elem, key]
+func (t *Type) Append(dst []byte) []byte {
+	dst = appendLength(dst, &arrayForm, t.size())
+	dst = appendUint(dst, uint64(t.Kind))
+	dst = appendString(dst, t.Name)
+	for _, f := range t.Fields {
+		dst = appendString(dst, f.Name)
+		dst = f.Type.Append(dst)
+	}
+	if t.Elem != nil {
+		dst = t.Elem.Append(dst)
+	}
+	switch t.Kind {
+	case Array:
+		dst = appendUint(dst, uint64(t.Len))
+	case Map:
+		dst = t.Key.Append(dst)
+	}
+	return dst
+}
+
+// size returns the length of the array t is encoded as.
+func (t *Type) size() int {
+	switch t.Kind {
+	case Struct:
+		return 2 + 2*len(t.Fields)
+	case Slice, Pointer:
+		return 3
+	case Array, Map:
+		return 4
+	}
+	return 2
+}
+
+// Parse reads a description back. It accepts exactly what [Type.Append] writes
+// for a valid description and returns a [*DataError] for anything else; one
+// wrapping [ErrNewer] if only a kind is unknown. It allocates a small multiple of
+// len(src).
+func Parse(src []byte) (*Type, error) {
+	if len(src) > maxDescription {
+		return nil, bad(fmt.Sprintf("description is larger than %d bytes", maxDescription))
+	}
+	r := reader{src: src}
+	t, err := r.typ(1)
+	if err != nil {
+		err.Path = join("", err.Path)
+		return nil, err
+	}
+	if err := r.end(); err != nil {
+		return nil, err
+	}
+	if err := t.validate(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// typ reads a description nested in depth-1 others.
+func (r *reader) typ(depth int) (*Type, *DataError) {
+	if depth > maxDepth {
+		return nil, bad(fmt.Sprintf("nested more than %d deep", maxDepth))
+	}
+	n, err := r.length(&arrayForm)
+	if err != nil {
+		return nil, err
+	}
+	t := new(Type)
+	if err := r.head(t); err != nil {
+		return nil, err
+	}
+	if t.Kind == Struct {
+		return t, r.fields(t, n, depth)
+	}
+	if n != t.size() {
+		return nil, bad(fmt.Sprintf("%v described by %d elements, want %d", t.Kind, n, t.size()))
+	}
+	return t, r.contents(t, depth)
+}
+
+// head reads what every description begins with into t.
+func (r *reader) head(t *Type) *DataError {
+	kind, err := r.unsigned(8)
+	if err != nil {
+		return err
+	}
+	name, err := r.bytes(&strForm)
+	if err != nil {
+		return err
+	}
+	if t.Kind = Kind(kind); t.Kind >= endOfKinds {
+		err := bad(t.Kind.String() + " is not known to this version")
+		err.Err = ErrNewer
+		return err
+	}
+	if t.Name = string(name); !validTypeName(t.Name) {
+		return bad("bad type name")
+	}
+	return nil
+}
+
+// fields reads the rest of the struct t, described by n elements.
+func (r *reader) fields(t *Type, n, depth int) *DataError {
+	if n < 2 || n%2 != 0 {
+		return bad(fmt.Sprintf("struct described by %d elements", n))
+	}
+	for range n/2 - 1 {
+		name, err := r.bytes(&strForm)
+		if err != nil {
+			return err
+		}
+		f := Field{Name: string(name)}
+		if !validFieldName(f.Name) {
+			return bad(fmt.Sprintf("bad field name %.40q", f.Name))
+		}
+		if f.Type, err = r.typ(depth + 1); err != nil {
+			return err.in("." + f.Name)
+		}
+		t.Fields = append(t.Fields, f)
+	}
+	return nil
+}
+
+// contents reads what follows kind and name in the description of t, which is
+// not a struct.
+func (r *reader) contents(t *Type, depth int) (err *DataError) {
+	if t.Kind < Array {
+		return nil
+	}
+	if t.Elem, err = r.typ(depth + 1); err != nil {
+		return err.in(elemPart(t.Kind))
+	}
+	switch t.Kind {
+	case Array:
+		length, err := r.unsigned(31)
+		t.Len = int(length)
+		return err
+	case Map:
+		if t.Key, err = r.typ(depth + 1); err != nil {
+			return err.in("[key]")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Diff returns "" if stored and current are equal, and otherwise the first
+// difference, for people: "Position.Z: stored float64, program has none". Fields
+// are compared by name, in stored order; other order alone is reported last.
+func Diff(stored, current *Type) string {
+	path, text := diff(stored, current)
+	if text == "" {
+		return ""
+	}
+	name := current.Name
+	if name == "" {
+		name = stored.Name
+	}
+	if path = join(name, path); path == "" {
+		return text
+	}
+	return path + ": " + text
+}
+
+// diff returns where stored and current differ first, and how. The texts of the
+// two are "" if they do not.
+func diff(stored, current *Type) (path, text string) {
+	if stored.Kind != current.Kind || stored.Len != current.Len {
+		return "", differs(stored, current)
+	}
+	switch stored.Kind {
+	case Struct:
+		return diffFields(stored, current)
+	case Map:
+		if path, text = diff(stored.Key, current.Key); text != "" {
+			return "[key]" + path, text
+		}
+	}
+	if stored.Elem == nil {
+		return "", ""
+	}
+	path, text = diff(stored.Elem, current.Elem)
+	return elemPart(stored.Kind) + path, text
+}
+
+// diffFields is diff for two structs.
+func diffFields(stored, current *Type) (path, text string) {
+	for _, f := range stored.Fields {
+		g := current.field(f.Name)
+		if g == nil {
+			return "." + f.Name, differs(f.Type, nil)
+		}
+		if path, text = diff(f.Type, g); text != "" {
+			return "." + f.Name + path, text
+		}
+	}
+	for _, g := range current.Fields {
+		if stored.field(g.Name) == nil {
+			return "." + g.Name, differs(nil, g.Type)
+		}
+	}
+	for i := range stored.Fields {
+		if stored.Fields[i].Name != current.Fields[i].Name {
+			return "", fmt.Sprintf("stored fields in order %s, program has %s", stored.order(), current.order())
+		}
+	}
+	return "", ""
+}
+
+// field returns the type of the field of that name, or nil.
+func (t *Type) field(name string) *Type {
+	for _, f := range t.Fields {
+		if f.Name == name {
+			return f.Type
+		}
+	}
+	return nil
+}
+
+// order lists the names of the fields of t.
+func (t *Type) order() string {
+	names := make([]string, len(t.Fields))
+	for i, f := range t.Fields {
+		names[i] = f.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// differs says that one type stands where another was; nil is none.
+func differs(stored, current *Type) string {
+	return "stored " + brief(stored) + ", program has " + brief(current)
+}
+
+// brief returns t in a few words.
+func brief(t *Type) string {
+	const most = 80
+	if t == nil {
+		return "none"
+	}
+	text := t.String()
+	if len(text) <= most {
+		return text
+	}
+	if t.Kind == Struct {
+		return fmt.Sprintf("struct of %d fields", len(t.Fields))
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}

@@ -1,0 +1,94 @@
+package layout
+
+import (
+	"errors"
+	"reflect"
+	"strconv"
+)
+
+var (
+	// ErrUnsupported reports a Go type that cannot be stored.
+	ErrUnsupported = errors.New("layout: type cannot be stored")
+
+	// ErrInvalid reports bytes that no encoder of this package writes, or a
+	// description that describes nothing.
+	ErrInvalid = errors.New("layout: invalid data")
+
+	// ErrNewer reports a description with a kind this version does not know.
+	ErrNewer = errors.New("layout: written by a newer version")
+)
+
+// A TypeError names the field that keeps a Go type from being stored. It wraps
+// [ErrUnsupported].
+type TypeError struct {
+	Type   reflect.Type // The type that was to be described.
+	Path   string       // The field: "Sprite.Image", "Bag.Items[].Owner".
+	Reason string       // "interface values cannot be stored"
+}
+
+func (e *TypeError) Error() string { return "layout: " + e.Path + ": " + e.Reason }
+
+func (e *TypeError) Unwrap() error { return ErrUnsupported }
+
+// A DataError says where bytes or a description are wrong. It wraps
+// [ErrInvalid] or [ErrNewer].
+type DataError struct {
+	Row    int    // Row the error is in, or -1 if only one was looked at.
+	Path   string // Field inside the row, "Bag.Items[3]"; "" for all of it.
+	Reason string // What is wrong, in lower case.
+	Err    error  // ErrInvalid or ErrNewer.
+}
+
+func (e *DataError) Error() string {
+	text := e.Err.Error()
+	if e.Row >= 0 {
+		text += ": row " + strconv.Itoa(e.Row)
+	}
+	if e.Path != "" {
+		text += ": " + e.Path
+	}
+	return text + ": " + e.Reason
+}
+
+func (e *DataError) Unwrap() error { return e.Err }
+
+// bad returns a DataError with a reason. Callers add row and path on its way up.
+func bad(reason string) *DataError {
+	return &DataError{Row: -1, Reason: reason, Err: ErrInvalid}
+}
+
+// in adds the part of a path that leads to where e happened. Parts start with
+// "." or "[".
+func (e *DataError) in(part string) *DataError {
+	e.Path = part + e.Path
+	return e
+}
+
+// of completes the path of e with the name of the type it started from.
+func (e *DataError) of(t *Type) *DataError {
+	e.Path = join(t.Name, e.Path)
+	return e
+}
+
+// row adds the number of the row to e.
+func (e *DataError) row(i int) *DataError {
+	e.Row = i
+	return e
+}
+
+// index returns the part of a path that leads to element i.
+func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
+
+// keyPart returns the part of a path that leads to the key of entry i of a map.
+func keyPart(i int) string { return "[key " + strconv.Itoa(i) + "]" }
+
+// valuePart returns the part of a path that leads to the value of entry i of a map.
+func valuePart(i int) string { return "[value " + strconv.Itoa(i) + "]" }
+
+// join puts the name of a type, which may be empty, before a path.
+func join(name, path string) string {
+	if name == "" && path != "" && path[0] == '.' {
+		return path[1:]
+	}
+	return name + path
+}

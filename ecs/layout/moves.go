@@ -1,0 +1,326 @@
+package layout
+
+import (
+	"encoding/binary"
+	"reflect"
+	"slices"
+)
+
+// littleEndian reports whether numbers in memory have the order of packed ones.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// A move carries a part of a row between Go memory and packed bytes. The moves of
+// a fixed type are compiled once and then run column by column: one move for all
+// rows, then the next, so that choosing what to do costs nothing per field.
+type move struct {
+	op   op
+	mem  int // Where the part starts in a row in memory.
+	pack int // Where it starts in a packed row.
+	size int // Bytes in packed form; of one element in a loop.
+
+	// opLoop only: body applies to count elements.
+	count  int
+	stride int // Distance between elements in memory.
+	body   []move
+}
+
+// An op says how a move is done.
+type op uint8
+
+const (
+	opBytes   op = iota // size bytes as they are.
+	opOne               // A number of 1, 2, 4 or 8 bytes.
+	opTwo               //
+	opFour              //
+	opEight             //
+	opBool              // One byte that must be 0 or 1 when it comes from outside.
+	opWiden             // A signed number of 4 bytes in memory and 8 packed.
+	opWidenUn           // The same, unsigned.
+	opLoop
+)
+
+// blockRows is how many rows go through all moves before the next ones do, so
+// that they stay in the nearest cache.
+const blockRows = 64
+
+// compileMoves returns the moves for rows of the fixed type t. With checked set,
+// bools are moved one by one so that they can be looked at.
+func compileMoves(t reflect.Type, checked bool) []move {
+	return split(collect(nil, t, 0, 0, checked))
+}
+
+// isPlain reports whether moves copy rows of size bytes whole.
+func isPlain(moves []move, size int) bool {
+	if len(moves) == 0 {
+		return size == 0
+	}
+	m := moves[0]
+	return len(moves) == 1 && m.op <= opEight && m.mem == 0 && m.pack == 0 && m.size == size
+}
+
+// collect appends the moves for a value of type t at mem and pack, joining
+// neighbours.
+func collect(moves []move, t reflect.Type, mem, pack int, checked bool) []move {
+	switch kindOf(t) {
+	case Struct:
+		for f := range t.Fields() {
+			if f.Name == "_" {
+				continue
+			}
+			moves = collect(moves, f.Type, mem+int(f.Offset), pack, checked)
+			pack += packedSize(f.Type)
+		}
+		return moves
+	case Array:
+		return collectArray(moves, t, mem, pack, checked)
+	}
+	for _, m := range scalarMoves(t, checked) {
+		m.mem, m.pack = m.mem+mem, m.pack+pack
+		if m.op == opBytes && !littleEndian {
+			m.op, _ = opFor(m.size)
+		}
+		moves = add(moves, m)
+	}
+	return moves
+}
+
+// scalarMoves returns the moves for a type that is neither struct nor array.
+func scalarMoves(t reflect.Type, checked bool) []move {
+	kind, size := kindOf(t), int(t.Size())
+	switch {
+	case kind == Bool && checked:
+		return []move{{op: opBool, size: 1}}
+	case size < kinds[kind].width && kind.signed():
+		return []move{{op: opWiden, size: 8}}
+	case size < kinds[kind].width:
+		return []move{{op: opWidenUn, size: 8}}
+	case kind == Complex64 || kind == Complex128:
+		half := size / 2
+		return []move{{size: half}, {mem: half, pack: half, size: half}}
+	}
+	return []move{{size: size}}
+}
+
+// collectArray is collect for arrays. Elements that are copied whole are one
+// move, few moves are repeated, and many become a loop.
+func collectArray(moves []move, t reflect.Type, mem, pack int, checked bool) []move {
+	const fewMoves = 32
+	elem, n := t.Elem(), t.Len()
+	body := collect(nil, elem, 0, 0, checked)
+	size, stride := packedSize(elem), int(elem.Size())
+	switch {
+	case n == 0 || len(body) == 0:
+		return moves
+	case isPlain(body, stride) && (littleEndian || stride == 1):
+		return add(moves, move{mem: mem, pack: pack, size: n * size})
+	case n*len(body) > fewMoves || hasLoop(body):
+		return append(moves, move{op: opLoop, mem: mem, pack: pack, size: size, count: n, stride: stride, body: split(body)})
+	}
+	for i := range n {
+		for _, m := range body {
+			m.mem, m.pack = m.mem+mem+i*stride, m.pack+pack+i*size
+			moves = add(moves, m)
+		}
+	}
+	return moves
+}
+
+// hasLoop reports whether one of moves is a loop.
+func hasLoop(moves []move) bool {
+	return slices.ContainsFunc(moves, func(m move) bool { return m.op == opLoop })
+}
+
+// add appends m, or makes the last move longer if m continues it in memory. In
+// packed bytes it always does.
+func add(moves []move, m move) []move {
+	if n := len(moves); n > 0 && littleEndian {
+		last := &moves[n-1]
+		if last.op == opBytes && m.op == opBytes && last.mem+last.size == m.mem {
+			last.size += m.size
+			return moves
+		}
+	}
+	return append(moves, m)
+}
+
+// split turns copies into moves of numbers where a few do it, and bytes keep
+// their order in numbers.
+func split(moves []move) []move {
+	if !littleEndian {
+		return moves
+	}
+	const longest = 32 // Bytes; from here on, copy is faster.
+	var out []move
+	for _, m := range moves {
+		if m.op != opBytes || m.size > longest {
+			out = append(out, m)
+			continue
+		}
+		for m.size > 0 {
+			part := m
+			part.op, part.size = opFor(m.size)
+			out = append(out, part)
+			m.mem, m.pack, m.size = m.mem+part.size, m.pack+part.size, m.size-part.size
+		}
+	}
+	return out
+}
+
+// opFor returns the largest number that fits into n bytes.
+func opFor(n int) (op, int) {
+	switch {
+	case n >= 8:
+		return opEight, 8
+	case n >= 4:
+		return opFour, 4
+	case n >= 2:
+		return opTwo, 2
+	}
+	return opOne, 1
+}
+
+// packedSize returns the width of the fixed type t.
+func packedSize(t reflect.Type) int {
+	switch kind := kindOf(t); kind {
+	case Struct:
+		sum := 0
+		for f := range t.Fields() {
+			if f.Name != "_" {
+				sum += packedSize(f.Type)
+			}
+		}
+		return sum
+	case Array:
+		return t.Len() * packedSize(t.Elem())
+	default:
+		return kinds[kind].width
+	}
+}
+
+// A span is n rows in both forms, each a stride behind the one before.
+type span struct {
+	mem        ptr
+	memStride  int
+	pack       []byte
+	packStride int
+	n          int
+}
+
+// from returns the address of m in row i in memory.
+func (s *span) from(m *move, i int) ptr { return at(s.mem, m.mem+i*s.memStride) }
+
+// to returns the packed bytes from m in row i on.
+func (s *span) to(m *move, i int) []byte { return s.pack[m.pack+i*s.packStride:] }
+
+// elements returns the elements that the loop m visits in row i.
+func (s *span) elements(m *move, i int) span {
+	return span{s.from(m, i), m.stride, s.to(m, i), m.size, m.count}
+}
+
+// packRows carries the rows of s from memory to packed bytes.
+func packRows(moves []move, s *span) {
+	for k := range moves {
+		m := &moves[k]
+		// The loops read locals only: fields would be loaded again for every row.
+		mem, memStride, pack, packStride := at(s.mem, m.mem), s.memStride, s.pack[m.pack:], s.packStride
+		switch m.op {
+		case opOne, opBool:
+			for i, to := 0, 0; i < s.n; i, to = i+1, to+packStride {
+				pack[to] = load[uint8](at(mem, i*memStride))
+			}
+		case opTwo:
+			for i, to := 0, 0; i < s.n; i, to = i+1, to+packStride {
+				binary.LittleEndian.PutUint16(pack[to:to+2], load[uint16](at(mem, i*memStride)))
+			}
+		case opFour:
+			for i, to := 0, 0; i < s.n; i, to = i+1, to+packStride {
+				binary.LittleEndian.PutUint32(pack[to:to+4], load[uint32](at(mem, i*memStride)))
+			}
+		case opEight:
+			for i, to := 0, 0; i < s.n; i, to = i+1, to+packStride {
+				binary.LittleEndian.PutUint64(pack[to:to+8], load[uint64](at(mem, i*memStride)))
+			}
+		default:
+			for i := range s.n {
+				packOne(m, s, i)
+			}
+		}
+	}
+}
+
+// packOne does one of the less common moves for row i.
+func packOne(m *move, s *span, i int) {
+	switch m.op {
+	case opBytes:
+		copy(s.to(m, i), view(s.from(m, i), m.size))
+	case opWiden:
+		binary.LittleEndian.PutUint64(s.to(m, i), uint64(load[int32](s.from(m, i))))
+	case opWidenUn:
+		binary.LittleEndian.PutUint64(s.to(m, i), uint64(load[uint32](s.from(m, i))))
+	case opLoop:
+		elements := s.elements(m, i)
+		packRows(m.body, &elements)
+	}
+}
+
+// unpackRows carries the rows of s from packed bytes to memory. It returns a row
+// that memory cannot hold, or -1.
+func unpackRows(moves []move, s *span) int {
+	for k := range moves {
+		m := &moves[k]
+		mem, memStride, pack, packStride := at(s.mem, m.mem), s.memStride, s.pack[m.pack:], s.packStride
+		switch m.op {
+		case opOne:
+			for i, from := 0, 0; i < s.n; i, from = i+1, from+packStride {
+				store(at(mem, i*memStride), pack[from])
+			}
+		case opTwo:
+			for i, from := 0, 0; i < s.n; i, from = i+1, from+packStride {
+				store(at(mem, i*memStride), binary.LittleEndian.Uint16(pack[from:from+2]))
+			}
+		case opFour:
+			for i, from := 0, 0; i < s.n; i, from = i+1, from+packStride {
+				store(at(mem, i*memStride), binary.LittleEndian.Uint32(pack[from:from+4]))
+			}
+		case opEight:
+			for i, from := 0, 0; i < s.n; i, from = i+1, from+packStride {
+				store(at(mem, i*memStride), binary.LittleEndian.Uint64(pack[from:from+8]))
+			}
+		case opBool:
+			for i, from := 0, 0; i < s.n; i, from = i+1, from+packStride {
+				if pack[from] > 1 {
+					return i
+				}
+				store(at(mem, i*memStride), pack[from])
+			}
+		default:
+			for i := range s.n {
+				if !unpackOne(m, s, i) {
+					return i
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// unpackOne does one of the less common moves for row i and reports whether
+// memory can hold what it found.
+func unpackOne(m *move, s *span, i int) bool {
+	switch m.op {
+	case opBytes:
+		copy(view(s.from(m, i), m.size), s.to(m, i))
+	case opWiden:
+		x := int64(binary.LittleEndian.Uint64(s.to(m, i)))
+		store(s.from(m, i), int32(x))
+		return x == int64(int32(x))
+	case opWidenUn:
+		x := binary.LittleEndian.Uint64(s.to(m, i))
+		store(s.from(m, i), uint32(x))
+		return x == uint64(uint32(x))
+	case opLoop:
+		elements := s.elements(m, i)
+		return unpackRows(m.body, &elements) < 0
+	}
+	return true
+}

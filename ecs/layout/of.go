@@ -1,0 +1,216 @@
+package layout
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Of describes a Go type. The error is a [*TypeError] naming the first field
+// that cannot be stored.
+//
+// A type counts as an [Entity] if it is a uint64 with the methods Index and
+// Generation, both returning uint32; the index must be its low half. Its own
+// methods for encoding, if any, are not called.
+func Of(t reflect.Type) (*Type, error) {
+	typ, err := describe(t)
+	if err != nil {
+		return nil, err
+	}
+	return typ, nil
+}
+
+// describe is Of with the concrete error.
+func describe(t reflect.Type) (*Type, *TypeError) {
+	if t == nil {
+		return nil, &TypeError{Path: "nil", Reason: "interface values cannot be stored"}
+	}
+	d := describer{root: t, open: map[reflect.Type]bool{}}
+	typ, err := d.describe(t, rootPath(t), 1)
+	if err != nil {
+		return nil, err
+	}
+	if fault := typ.validate(); fault != nil {
+		return nil, &TypeError{Type: t, Path: either(fault.Path, t.String()), Reason: fault.Reason}
+	}
+	if len(typ.Append(nil)) > maxDescription {
+		return nil, d.fault(rootPath(t), fmt.Sprintf("description is larger than %d bytes", maxDescription))
+	}
+	return typ, nil
+}
+
+// rootPath returns how paths into t begin.
+func rootPath(t reflect.Type) string { return either(typeName(t), t.String()) }
+
+// either returns a, or b if a is empty.
+func either(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// A describer describes one Go type.
+type describer struct {
+	root  reflect.Type
+	open  map[reflect.Type]bool // Types being described, which must not come again.
+	parts int                   // Types described so far, repeated ones too.
+}
+
+// fault returns the error for the field at path.
+func (d *describer) fault(path, reason string) *TypeError {
+	return &TypeError{Type: d.root, Path: path, Reason: reason}
+}
+
+// describe describes t, which stands at path, nested in depth-1 others.
+func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *TypeError) {
+	if reason := d.refusal(t, depth); reason != "" {
+		return nil, d.fault(path, reason)
+	}
+	d.parts++
+	d.open[t] = true
+	defer delete(d.open, t)
+
+	typ := &Type{Kind: kindOf(t), Name: typeName(t)}
+	var err *TypeError
+	switch typ.Kind {
+	case Struct:
+		typ.Fields, err = d.fields(t, path, depth)
+		return typ, err
+	case Array:
+		typ.Len = t.Len()
+	case Map:
+		if typ.Key, err = d.describe(t.Key(), path+"[key]", depth+1); err != nil {
+			return nil, err
+		}
+	case Slice, Pointer:
+	default:
+		return typ, nil
+	}
+	typ.Elem, err = d.describe(t.Elem(), path+elemPart(typ.Kind), depth+1)
+	return typ, err
+}
+
+// fields describes the fields of the struct t that have a name.
+func (d *describer) fields(t reflect.Type, path string, depth int) ([]Field, *TypeError) {
+	var fields []Field
+	for f := range t.Fields() {
+		if f.Name == "_" {
+			continue
+		}
+		typ, err := d.describe(f.Type, path+"."+f.Name, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, Field{f.Name, typ})
+	}
+	return fields, nil
+}
+
+// refusal returns why t cannot be stored, or "".
+func (d *describer) refusal(t reflect.Type, depth int) string {
+	switch {
+	case d.open[t]:
+		return "recursive types cannot be stored"
+	case depth > maxDepth:
+		return fmt.Sprintf("nested more than %d deep", maxDepth)
+	case d.parts >= maxParts:
+		return fmt.Sprintf("more than %d fields", maxParts)
+	case kindOf(t) == 0:
+		return kindNames[t.Kind()] + " values cannot be stored"
+	}
+	return either(refusedTypes[t.PkgPath()+"."+t.Name()], refusedPackages[t.PkgPath()])
+}
+
+// kindNames names the kinds of Go types that cannot be stored.
+var kindNames = map[reflect.Kind]string{
+	reflect.Chan:          "chan",
+	reflect.Func:          "func",
+	reflect.Interface:     "interface",
+	reflect.UnsafePointer: "unsafe.Pointer",
+}
+
+// refusedTypes and refusedPackages hold types made of kinds that could be
+// stored, but whose values would not survive it.
+var (
+	refusedTypes = map[string]string{
+		"time.Time":     "a time.Time points to a time zone and cannot be stored; keep UnixNano in an int64",
+		"time.Location": "a time.Location cannot be stored; keep its name",
+	}
+	refusedPackages = map[string]string{
+		"sync":   "locks and other values of package sync cannot be stored",
+		"unique": "values of package unique cannot be stored; keep what they stand for",
+	}
+)
+
+// kindOf returns the kind t is described as, or 0 if it cannot be.
+func kindOf(t reflect.Type) Kind {
+	if t.Kind() == reflect.Uint64 && t.Implements(entityType) {
+		return Entity
+	}
+	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		return Bytes
+	}
+	return goKinds[t.Kind()]
+}
+
+var entityType = reflect.TypeFor[interface {
+	Index() uint32
+	Generation() uint32
+}]()
+
+// goKinds maps the kinds of Go types to kinds.
+var goKinds = map[reflect.Kind]Kind{
+	reflect.Bool:       Bool,
+	reflect.Int:        Int64,
+	reflect.Int8:       Int8,
+	reflect.Int16:      Int16,
+	reflect.Int32:      Int32,
+	reflect.Int64:      Int64,
+	reflect.Uint:       Uint64,
+	reflect.Uint8:      Uint8,
+	reflect.Uint16:     Uint16,
+	reflect.Uint32:     Uint32,
+	reflect.Uint64:     Uint64,
+	reflect.Uintptr:    Uint64,
+	reflect.Float32:    Float32,
+	reflect.Float64:    Float64,
+	reflect.Complex64:  Complex64,
+	reflect.Complex128: Complex128,
+	reflect.String:     String,
+	reflect.Struct:     Struct,
+	reflect.Array:      Array,
+	reflect.Slice:      Slice,
+	reflect.Map:        Map,
+	reflect.Pointer:    Pointer,
+}
+
+// typeName returns the name of t without packages, also in its type arguments,
+// or "" if t has none of its own, like int.
+func typeName(t reflect.Type) string {
+	if t.PkgPath() == "" {
+		return ""
+	}
+	var b strings.Builder
+	word := 0 // Start of the word being read.
+	name := t.Name()
+	for i, r := range name {
+		if strings.ContainsRune("[], *;{}()", r) {
+			b.WriteString(withoutPackage(name[word:i]))
+			b.WriteRune(r)
+			word = i + len(string(r))
+		}
+	}
+	b.WriteString(withoutPackage(name[word:]))
+	if short := b.String(); validTypeName(short) {
+		return short
+	}
+	return ""
+}
+
+// withoutPackage returns what follows the last "." of word, without the number
+// that the compiler gives to types declared in functions.
+func withoutPackage(word string) string {
+	word, _, _ = strings.Cut(word, "·")
+	return word[strings.LastIndexByte(word, '.')+1:]
+}

@@ -1,0 +1,315 @@
+package layout
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// A reader takes canonical msgpack values off the front of src. It accepts only
+// the shortest form of a value.
+//
+// Lists that have been opened reserve one byte or more for every element still
+// to come, and a new list must fit into the rest. So all elements together,
+// claimed or read, never outnumber the bytes, whatever the lengths say.
+type reader struct {
+	src      []byte // What has not been read.
+	reserved int    // Bytes of src spoken for.
+}
+
+// number reads the big-endian number of that size after the first byte. The
+// first byte stays unread if the others are missing.
+func (r *reader) number(size int) (uint64, *DataError) {
+	if len(r.src) < 1+size {
+		return 0, bad("cut short")
+	}
+	digits := r.src[1 : 1+size]
+	r.src = r.src[1+size:]
+	switch size {
+	case 0:
+		return 0, nil
+	case 1:
+		return uint64(digits[0]), nil
+	case 2:
+		return uint64(binary.BigEndian.Uint16(digits)), nil
+	case 4:
+		return uint64(binary.BigEndian.Uint32(digits)), nil
+	}
+	return binary.BigEndian.Uint64(digits), nil
+}
+
+// code returns the first byte of the next value without reading it.
+func (r *reader) code() (byte, *DataError) {
+	if len(r.src) == 0 {
+		return 0, bad("cut short")
+	}
+	return r.src[0], nil
+}
+
+// is reads the next byte if it is code, and reports whether it was.
+func (r *reader) is(code byte) bool {
+	if len(r.src) == 0 || r.src[0] != code {
+		return false
+	}
+	r.src = r.src[1:]
+	return true
+}
+
+// uint reads an integer that is not negative.
+func (r *reader) uint() (uint64, *DataError) {
+	code, err := r.code()
+	if err != nil {
+		return 0, err
+	}
+	if code <= maxPositive {
+		r.src = r.src[1:]
+		return uint64(code), nil
+	}
+	if code < codeUint8 || code > codeUint8+3 {
+		return 0, unexpected("an unsigned integer", code)
+	}
+	size := 1 << (code - codeUint8)
+	x, err := r.number(size)
+	if err != nil {
+		return 0, err
+	}
+	if size > 1 && x>>(size*4) == 0 || x <= maxPositive {
+		return 0, bad("integer is not in its shortest form")
+	}
+	return x, nil
+}
+
+// int reads an integer.
+func (r *reader) int() (int64, *DataError) {
+	code, err := r.code()
+	switch {
+	case err != nil:
+		return 0, err
+	case code >= 0xe0:
+		r.src = r.src[1:]
+		return int64(int8(code)), nil
+	case code >= codeInt8 && code <= codeInt8+3:
+		return r.negative(1 << (code - codeInt8))
+	}
+	x, err := r.uint()
+	if err == nil && x > math.MaxInt64 {
+		err = bad("integer is out of range")
+	}
+	return int64(x), err
+}
+
+// negative reads a negative integer of that size after its code.
+func (r *reader) negative(size int) (int64, *DataError) {
+	bits, err := r.number(size)
+	if err != nil {
+		return 0, err
+	}
+	unused := 64 - 8*size
+	x := int64(bits<<unused) >> unused
+	// Where the form of half the size begins.
+	shorter := int64(minNegative)
+	if size > 1 {
+		shorter = -1 << (size*4 - 1)
+	}
+	if x >= shorter {
+		return 0, bad("integer is not in its shortest form")
+	}
+	return x, nil
+}
+
+// unsigned reads an integer that fits into bits.
+func (r *reader) unsigned(bits int) (uint64, *DataError) {
+	x, err := r.uint()
+	if err == nil && bits < 64 && x>>bits != 0 {
+		err = bad(fmt.Sprintf("%d does not fit into %d bits", x, bits))
+	}
+	return x, err
+}
+
+// signed reads an integer that fits into bits, one of them the sign.
+func (r *reader) signed(bits int) (int64, *DataError) {
+	x, err := r.int()
+	if err == nil && x>>(bits-1) != 0 && x>>(bits-1) != -1 {
+		err = bad(fmt.Sprintf("%d does not fit into %d bits", x, bits))
+	}
+	return x, err
+}
+
+// bool reads a bool.
+func (r *reader) bool() (bool, *DataError) {
+	code, err := r.code()
+	if err != nil {
+		return false, err
+	}
+	if code != codeFalse && code != codeTrue {
+		return false, unexpected("a bool", code)
+	}
+	r.src = r.src[1:]
+	return code == codeTrue, nil
+}
+
+// float32 reads the bits of a float32.
+func (r *reader) float32() (uint32, *DataError) {
+	bits, err := r.float(codeFloat32, 4)
+	return uint32(bits), err
+}
+
+// float64 reads the bits of a float64.
+func (r *reader) float64() (uint64, *DataError) { return r.float(codeFloat64, 8) }
+
+// float reads a float of that code and size.
+func (r *reader) float(want byte, size int) (uint64, *DataError) {
+	code, err := r.code()
+	if err != nil {
+		return 0, err
+	}
+	if code != want {
+		return 0, unexpected(fmt.Sprintf("a float of %d bits", size*8), code)
+	}
+	return r.number(size)
+}
+
+// length reads the head of a value of the family f.
+func (r *reader) length(f *form) (int, *DataError) {
+	code, err := r.code()
+	switch {
+	case err != nil:
+		return 0, err
+	case f.fixed > 0 && code >= f.code && int(code-f.code) < f.fixed:
+		r.src = r.src[1:]
+		return int(code - f.code), nil
+	case code == f.code8 && f.code8 != 0:
+		return r.longLength(1, f.fixed)
+	case code == f.code16 && f.code8 != 0:
+		return r.longLength(2, math.MaxUint8+1)
+	case code == f.code16:
+		return r.longLength(2, f.fixed)
+	case code == f.code32:
+		return r.longLength(4, math.MaxUint16+1)
+	}
+	return 0, unexpected("a value of kind "+f.name, code)
+}
+
+// longLength reads a length of that size, which is canonical from least on, and
+// bounds it by the bytes that are left.
+func (r *reader) longLength(size, least int) (int, *DataError) {
+	n, err := r.number(size)
+	if err != nil {
+		return 0, err
+	}
+	if n < uint64(least) {
+		return 0, bad("length is not in its shortest form")
+	}
+	if n > uint64(len(r.src)) {
+		return 0, tooLong(n, len(r.src))
+	}
+	return int(n), nil
+}
+
+// bytes reads a value of the family f and returns its content, which shares
+// memory with src.
+func (r *reader) bytes(f *form) ([]byte, *DataError) {
+	n, err := r.length(f)
+	if err != nil {
+		return nil, err
+	}
+	if n > len(r.src) {
+		return nil, tooLong(uint64(n), len(r.src))
+	}
+	content := r.src[:n:n]
+	r.src = r.src[n:]
+	return content, nil
+}
+
+// open reads the head of an array or map, whose elements take least bytes each,
+// and reserves them. The caller calls element before it reads one.
+func (r *reader) open(f *form, least int) (int, *DataError) {
+	n, err := r.length(f)
+	if err != nil {
+		return 0, err
+	}
+	return n, r.reserve(n, least)
+}
+
+// expect is open for a list whose length is known.
+func (r *reader) expect(f *form, n, least int) *DataError {
+	if err := r.exactly(f, n); err != nil {
+		return err
+	}
+	return r.reserve(n, least)
+}
+
+// reserve reserves room for n elements of that many bytes, if it is there.
+func (r *reader) reserve(n, least int) *DataError {
+	if err := r.fits(n, least); err != nil {
+		return err
+	}
+	r.reserved += n * least
+	return nil
+}
+
+// fits returns an error if n elements of at least that many bytes cannot follow.
+func (r *reader) fits(n, least int) *DataError {
+	if left := len(r.src) - r.reserved; left < 0 || n > left/least {
+		return tooLong(uint64(n), max(left, 0))
+	}
+	return nil
+}
+
+// element gives back what open reserved for one element.
+func (r *reader) element(least int) { r.reserved -= least }
+
+// exactly reads the head of a value of the family f and requires its length.
+func (r *reader) exactly(f *form, want int) *DataError {
+	n, err := r.length(f)
+	if err == nil && n != want {
+		err = bad(fmt.Sprintf("%s of length %d, want %d", f.name, n, want))
+	}
+	return err
+}
+
+// literal reads bytes that can only be these: the key of a field.
+func (r *reader) literal(want []byte) bool {
+	rest, found := bytes.CutPrefix(r.src, want)
+	if found {
+		r.src = rest
+	}
+	return found
+}
+
+// end returns an error if bytes are left over.
+func (r *reader) end() *DataError {
+	if len(r.src) > 0 {
+		return bad(fmt.Sprintf("%d bytes are left over", len(r.src)))
+	}
+	return nil
+}
+
+// A keyOrder checks that the encoded keys of a map rise.
+type keyOrder struct{ last []byte }
+
+// next returns an error unless the key that was read between before and after,
+// two states of src, is higher than the one before it.
+func (o *keyOrder) next(before, after []byte) *DataError {
+	key := before[:len(before)-len(after)]
+	// The first key is never empty, so it is higher than nil.
+	switch bytes.Compare(key, o.last) {
+	case 0:
+		return bad("map has a key twice")
+	case -1:
+		return bad("map keys are out of order")
+	}
+	o.last = key
+	return nil
+}
+
+// unexpected returns the error for a value that starts with the wrong byte.
+func unexpected(want string, code byte) *DataError {
+	return bad(fmt.Sprintf("want %s, found code %#02x", want, code))
+}
+
+// tooLong returns the error for a length that src cannot hold.
+func tooLong(n uint64, left int) *DataError {
+	return bad(fmt.Sprintf("length %d, but %d bytes are left", n, left))
+}

@@ -1,0 +1,406 @@
+package layout
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Next cuts the first row off src. It returns a [*DataError] if src does not
+// begin with a valid row. For a column of fixed rows, slicing by [Type.Width] after
+// one [Type.Check] is faster.
+func (t *Type) Next(src []byte) (row, rest []byte, err error) {
+	n, fault := t.read(src, nil)
+	if fault != nil {
+		return nil, nil, fault.of(t)
+	}
+	return src[:n:n], src[n:], nil
+}
+
+// Check returns nil if src is n valid rows and nothing else, and otherwise a
+// [*DataError] naming the first bad row. It allocates nothing.
+func (t *Type) Check(src []byte, n int) error {
+	if err := t.check(src, n); err != nil {
+		return err.of(t)
+	}
+	return nil
+}
+
+// check is Check with the concrete error.
+func (t *Type) check(src []byte, n int) *DataError {
+	width := t.Width()
+	if width == varies {
+		return t.checkVariable(src, n)
+	}
+	if err := fixedLength(src, n, width); err != nil {
+		return err
+	}
+	for first := 0; first < n; first += blockRows {
+		rows := min(blockRows, n-first)
+		_, found, hold := t.boolsHold(src, first*width, width, rows)
+		if !hold {
+			return t.firstBad(src, first, rows, width)
+		}
+		if !found {
+			break
+		}
+	}
+	return nil
+}
+
+// firstBad returns the error for the first bad one of some packed rows.
+func (t *Type) firstBad(src []byte, first, rows, width int) *DataError {
+	for i := first; i < first+rows; i++ {
+		if _, err := t.packed(src[i*width:], nil); err != nil {
+			return err.row(i)
+		}
+	}
+	return nil
+}
+
+// checkVariable is check for types that are not fixed.
+func (t *Type) checkVariable(src []byte, n int) *DataError {
+	if n < 0 {
+		return bad(fmt.Sprintf("%d rows wanted", n))
+	}
+	r := reader{src: src}
+	for i := range n {
+		if err := r.value(t, nil); err != nil {
+			return err.row(i)
+		}
+	}
+	return r.end()
+}
+
+// Value returns the content of row, which must be exactly one row, for people
+// and tools. It shares no memory with row and takes about 100 bytes for each
+// value in it.
+func (t *Type) Value(row []byte) (Value, error) {
+	var v Value
+	n, err := t.read(row, &v)
+	if err == nil {
+		r := reader{src: row[n:]}
+		err = r.end()
+	}
+	if err != nil {
+		return Value{}, err.of(t)
+	}
+	return v, nil
+}
+
+// fixedLength returns an error unless src has the length of n rows of that width.
+func fixedLength(src []byte, n, width int) *DataError {
+	fits := len(src) == 0
+	if width > 0 {
+		fits = len(src)%width == 0 && len(src)/width == n
+	}
+	if n < 0 || !fits {
+		return bad(fmt.Sprintf("%d bytes, want %d rows of %d", len(src), n, width))
+	}
+	return nil
+}
+
+// read reads the row that src begins with and returns its size. It sets v to its
+// content, unless v is nil.
+func (t *Type) read(src []byte, v *Value) (int, *DataError) {
+	if width := t.Width(); width != varies {
+		if len(src) < width {
+			return 0, bad(fmt.Sprintf("%d bytes, want %d", len(src), width))
+		}
+		if v == nil {
+			if _, _, hold := t.boolsHold(src, 0, 0, 1); hold {
+				return width, nil
+			}
+		}
+		_, err := t.packed(src, v)
+		return width, err
+	}
+	r := reader{src: src}
+	err := r.value(t, v)
+	return len(src) - len(r.src), err
+}
+
+// boolsHold reports whether all bools of n packed values of t are 0 or 1. The
+// first value is at offset in src, each other stride bytes behind the one before.
+// It also returns the width of t and whether there are bools in it.
+//
+// Going through all rows for one bool, then for the next, is ten times faster
+// than reading row by row.
+func (t *Type) boolsHold(src []byte, offset, stride, n int) (width int, found, hold bool) {
+	switch t.Kind {
+	case Bool:
+		for i := range n {
+			if src[offset+i*stride] > 1 {
+				return 1, true, false
+			}
+		}
+		return 1, true, true
+	case Array:
+		return t.arrayBoolsHold(src, offset, stride, n)
+	case Struct:
+		for _, f := range t.Fields {
+			size, has, hold := f.Type.boolsHold(src, offset+width, stride, n)
+			if !hold {
+				return 0, true, false
+			}
+			width, found = width+size, found || has
+		}
+		return width, found, true
+	}
+	return kinds[t.Kind].width, false, true
+}
+
+// arrayBoolsHold is boolsHold for arrays.
+func (t *Type) arrayBoolsHold(src []byte, offset, stride, n int) (width int, found, hold bool) {
+	if t.Len == 0 {
+		return 0, false, true
+	}
+	width, found, hold = t.Elem.boolsHold(src, offset, stride, n)
+	for i := 1; i < t.Len && found && hold; i++ {
+		_, _, hold = t.Elem.boolsHold(src, offset+i*width, stride, n)
+	}
+	return t.Len * width, found, hold
+}
+
+// packed reads a packed value that src begins with and returns its width. It
+// sets v to it, unless v is nil. src must be long enough.
+func (t *Type) packed(src []byte, v *Value) (int, *DataError) {
+	v.init(t)
+	switch t.Kind {
+	case Struct:
+		return t.packedFields(src, v)
+	case Array:
+		return t.packedArray(src, v)
+	}
+	width := kinds[t.Kind].width
+	if t.Kind == Bool && src[0] > 1 {
+		return 0, bad(fmt.Sprintf("bool is %d", src[0]))
+	}
+	if v == nil {
+		return width, nil
+	}
+	switch width {
+	case 1:
+		v.bits = uint64(src[0])
+	case 2:
+		v.bits = uint64(binary.LittleEndian.Uint16(src))
+	case 4:
+		v.bits = uint64(binary.LittleEndian.Uint32(src))
+	default:
+		v.bits = binary.LittleEndian.Uint64(src)
+	}
+	switch {
+	case t.Kind == Complex64:
+		v.bits, v.imag = v.bits&0xffffffff, v.bits>>32
+	case t.Kind == Complex128:
+		v.imag = binary.LittleEndian.Uint64(src[8:])
+	case t.Kind.signed():
+		unused := 64 - t.Kind.bits()
+		v.bits = uint64(int64(v.bits<<unused) >> unused)
+	}
+	return width, nil
+}
+
+// packedFields is packed for structs.
+func (t *Type) packedFields(src []byte, v *Value) (int, *DataError) {
+	v.grow(len(t.Fields))
+	read := 0
+	for i, f := range t.Fields {
+		n, err := f.Type.packed(src[read:], v.item(i))
+		if err != nil {
+			return 0, err.in("." + f.Name)
+		}
+		read += n
+	}
+	return read, nil
+}
+
+// packedArray is packed for arrays.
+func (t *Type) packedArray(src []byte, v *Value) (int, *DataError) {
+	v.grow(t.Len)
+	read := 0
+	for i := range t.Len {
+		n, err := t.Elem.packed(src[read:], v.item(i))
+		if err != nil {
+			return 0, err.in(index(i))
+		}
+		read += n
+	}
+	return read, nil
+}
+
+// value reads a msgpack value of type t. It sets v to it, unless v is nil.
+func (r *reader) value(t *Type, v *Value) *DataError {
+	v.init(t)
+	switch t.Kind {
+	case String, Bytes:
+		return r.text(t, v)
+	case Struct:
+		return r.structure(t, v)
+	case Array:
+		if err := r.expect(&arrayForm, t.Len, 1); err != nil {
+			return err
+		}
+		return r.elements(t, v, t.Len)
+	case Slice:
+		return r.slice(t, v)
+	case Map:
+		return r.mapping(t, v)
+	case Pointer:
+		return r.pointer(t, v)
+	}
+	bits, imag, err := r.scalar(t.Kind)
+	if v != nil {
+		v.bits, v.imag = bits, imag
+	}
+	return err
+}
+
+// scalar reads a number or bool as bits.
+func (r *reader) scalar(k Kind) (bits, imag uint64, err *DataError) {
+	switch {
+	case k == Bool:
+		truth, err := r.bool()
+		if truth {
+			bits = 1
+		}
+		return bits, 0, err
+	case k.signed():
+		x, err := r.signed(k.bits())
+		return uint64(x), 0, err
+	case k.unsigned() || k == Entity:
+		bits, err = r.unsigned(k.bits())
+		return bits, 0, err
+	}
+	if k == Float32 || k == Float64 {
+		bits, err = r.half(k)
+		return bits, 0, err
+	}
+	return r.complex(k)
+}
+
+// half reads the bits of a float, or of a part of a complex number of kind k.
+func (r *reader) half(k Kind) (uint64, *DataError) {
+	if k == Float32 || k == Complex64 {
+		bits, err := r.float32()
+		return uint64(bits), err
+	}
+	return r.float64()
+}
+
+// complex reads the two parts of a complex number of kind k.
+func (r *reader) complex(k Kind) (re, im uint64, err *DataError) {
+	if err = r.exactly(&arrayForm, 2); err != nil {
+		return 0, 0, err
+	}
+	if re, err = r.half(k); err != nil {
+		return 0, 0, err
+	}
+	im, err = r.half(k)
+	return re, im, err
+}
+
+// text reads a string or bytes.
+func (r *reader) text(t *Type, v *Value) *DataError {
+	form := &strForm
+	if t.Kind == Bytes {
+		if r.is(codeNil) {
+			v.setNil()
+			return nil
+		}
+		form = &binForm
+	}
+	content, err := r.bytes(form)
+	if v != nil {
+		v.text = string(content)
+	}
+	return err
+}
+
+// structure reads a struct.
+func (r *reader) structure(t *Type, v *Value) *DataError {
+	if err := r.expect(&mapForm, len(t.Fields), 2); err != nil {
+		return err
+	}
+	v.grow(len(t.Fields))
+	for i, f := range t.Fields {
+		r.element(2)
+		name, err := r.bytes(&strForm)
+		if err == nil && string(name) != f.Name {
+			err = bad(fmt.Sprintf("field is named %.40q", name))
+		}
+		if err == nil {
+			err = r.value(f.Type, v.item(i))
+		}
+		if err != nil {
+			return err.in("." + f.Name)
+		}
+	}
+	return nil
+}
+
+// elements reads n elements of t, for each of which a byte is reserved.
+func (r *reader) elements(t *Type, v *Value, n int) *DataError {
+	v.grow(n)
+	for i := range n {
+		r.element(1)
+		if err := r.value(t.Elem, v.item(i)); err != nil {
+			return err.in(index(i))
+		}
+	}
+	return nil
+}
+
+// slice reads a slice.
+func (r *reader) slice(t *Type, v *Value) *DataError {
+	if r.is(codeNil) {
+		v.setNil()
+		return nil
+	}
+	n, err := r.open(&arrayForm, 1)
+	if err != nil {
+		return err
+	}
+	return r.elements(t, v, n)
+}
+
+// mapping reads a map: keys and values by turns.
+func (r *reader) mapping(t *Type, v *Value) *DataError {
+	if r.is(codeNil) {
+		v.setNil()
+		return nil
+	}
+	n, err := r.open(&mapForm, 2)
+	if err != nil {
+		return err
+	}
+	v.grow(2 * n)
+	var order keyOrder
+	for i := range n {
+		r.element(2)
+		before := r.src
+		err := r.value(t.Key, v.item(2*i))
+		if err == nil {
+			err = order.next(before, r.src)
+		}
+		if err != nil {
+			return err.in(keyPart(i))
+		}
+		if err := r.value(t.Elem, v.item(2*i+1)); err != nil {
+			return err.in(valuePart(i))
+		}
+	}
+	return nil
+}
+
+// pointer reads nil or an array of one.
+func (r *reader) pointer(t *Type, v *Value) *DataError {
+	if r.is(codeNil) {
+		v.setNil()
+		return nil
+	}
+	if err := r.exactly(&arrayForm, 1); err != nil {
+		return err
+	}
+	v.grow(1)
+	return r.value(t.Elem, v.item(0))
+}

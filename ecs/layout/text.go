@@ -1,0 +1,257 @@
+package layout
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// String returns v for people, on one line.
+//
+//	{Alive:true HP:-3 At:[1 2.5] Owner:12v3 Name:"orc" Items:nil Image:0x0102…(+94 bytes)}
+func (v Value) String() string { return string(v.appendText(nil)) }
+
+// MarshalJSON returns v as JSON: structs as objects in declared order, integers
+// with all their digits, floats with as many as tell them apart. What JSON has no
+// notation for becomes
+//
+//	NaN, infinities   "NaN", "+Inf", "-Inf"
+//	complex           [real, imaginary]
+//	entity            "12v3": index, generation
+//	bytes             base64
+//	map               object, if its keys are scalars or strings; else [[key, value], …]
+//	pointer           what it points to, or null
+//	nil               null
+//
+// Bytes of a string that are not UTF-8 become U+FFFD.
+func (v Value) MarshalJSON() ([]byte, error) { return v.appendJSON(nil), nil }
+
+// appendText appends v as String shows it.
+func (v Value) appendText(dst []byte) []byte {
+	if v.IsNil() {
+		return append(dst, "nil"...)
+	}
+	switch v.typ.Kind {
+	case String:
+		return strconv.AppendQuote(dst, v.text)
+	case Bytes:
+		return appendHex(dst, v.text)
+	case Struct:
+		return v.appendTextFields(dst)
+	case Array, Slice:
+		return v.appendTextItems(append(dst, '['))
+	case Map:
+		return v.appendTextEntries(append(dst, "map["...))
+	case Pointer:
+		return v.items[0].appendText(append(dst, '&'))
+	case Complex64, Complex128:
+		return v.appendComplex(dst)
+	}
+	return v.appendScalar(dst)
+}
+
+// appendHex appends the first bytes of text in hexadecimal.
+func appendHex(dst []byte, text string) []byte {
+	const most = 16
+	const digits = "0123456789abcdef"
+	shown := text[:min(len(text), most)]
+	dst = append(dst, "0x"...)
+	for i := range len(shown) {
+		dst = append(dst, digits[shown[i]>>4], digits[shown[i]&15])
+	}
+	if more := len(text) - len(shown); more > 0 {
+		dst = append(dst, "…(+"...)
+		dst = strconv.AppendInt(dst, int64(more), 10)
+		dst = append(dst, " bytes)"...)
+	}
+	return dst
+}
+
+// appendTextFields appends a struct: {X:1 Y:2.5}.
+func (v Value) appendTextFields(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i, f := range v.typ.Fields {
+		if i > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = append(append(dst, f.Name...), ':')
+		dst = v.items[i].appendText(dst)
+	}
+	return append(dst, '}')
+}
+
+// appendTextItems appends the elements of v and "]".
+func (v Value) appendTextItems(dst []byte) []byte {
+	for i, item := range v.items {
+		if i > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = item.appendText(dst)
+	}
+	return append(dst, ']')
+}
+
+// appendTextEntries appends the entries of a map and "]".
+func (v Value) appendTextEntries(dst []byte) []byte {
+	for i := range v.Len() {
+		if i > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = append(v.Key(i).appendText(dst), ':')
+		dst = v.Index(i).appendText(dst)
+	}
+	return append(dst, ']')
+}
+
+// appendComplex appends a complex number: (1-2i).
+func (v Value) appendComplex(dst []byte) []byte {
+	dst = v.appendFloat(append(dst, '('), v.bits)
+	imag := v.appendFloat(nil, v.imag)
+	if imag[0] != '-' && imag[0] != '+' {
+		dst = append(dst, '+')
+	}
+	return append(append(dst, imag...), "i)"...)
+}
+
+// appendScalar appends a bool, integer, float or entity.
+func (v Value) appendScalar(dst []byte) []byte {
+	switch k := v.typ.Kind; {
+	case k == Bool:
+		return strconv.AppendBool(dst, v.bits != 0)
+	case k == Entity:
+		dst = strconv.AppendUint(dst, v.bits&math.MaxUint32, 10)
+		return strconv.AppendUint(append(dst, 'v'), v.bits>>32, 10)
+	case k.signed():
+		return strconv.AppendInt(dst, int64(v.bits), 10)
+	case k.unsigned():
+		return strconv.AppendUint(dst, v.bits, 10)
+	}
+	return v.appendFloat(dst, v.bits)
+}
+
+// appendFloat appends a part of v with as few digits as tell it apart, in
+// exponent form only if it is very large or small.
+func (v Value) appendFloat(dst []byte, bits uint64) []byte {
+	size := 64
+	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
+		size = 32
+	}
+	x, format := v.float(bits), byte('f')
+	if abs := math.Abs(x); abs != 0 && abs < 1e-6 || abs >= 1e21 {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, x, format, -1, size)
+}
+
+// appendJSON appends v as MarshalJSON shows it.
+func (v Value) appendJSON(dst []byte) []byte {
+	if v.IsNil() {
+		return append(dst, "null"...)
+	}
+	switch v.typ.Kind {
+	case String:
+		return appendJSONString(dst, v.text)
+	case Bytes:
+		dst = base64.StdEncoding.AppendEncode(append(dst, '"'), []byte(v.text))
+		return append(dst, '"')
+	case Entity:
+		return append(v.appendScalar(append(dst, '"')), '"')
+	case Struct:
+		return v.appendJSONFields(dst)
+	case Array, Slice:
+		return v.appendJSONItems(dst)
+	case Map:
+		return v.appendJSONMap(dst)
+	case Pointer:
+		return v.items[0].appendJSON(dst)
+	case Float32, Float64:
+		return v.appendJSONFloat(dst, v.bits)
+	case Complex64, Complex128:
+		dst = v.appendJSONFloat(append(dst, '['), v.bits)
+		return append(v.appendJSONFloat(append(dst, ','), v.imag), ']')
+	}
+	return v.appendScalar(dst)
+}
+
+// appendJSONString appends s in quotes.
+func appendJSONString(dst []byte, s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	// Strings always encode, followed by a newline.
+	_ = e.Encode(s)
+	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
+}
+
+// appendJSONFloat appends a part of v, in quotes if JSON has no number for it.
+func (v Value) appendJSONFloat(dst []byte, bits uint64) []byte {
+	if x := v.float(bits); math.IsNaN(x) || math.IsInf(x, 0) {
+		return append(v.appendFloat(append(dst, '"'), bits), '"')
+	}
+	return v.appendFloat(dst, bits)
+}
+
+// appendJSONFields appends a struct as an object.
+func (v Value) appendJSONFields(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i, f := range v.typ.Fields {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(appendJSONString(dst, f.Name), ':')
+		dst = v.items[i].appendJSON(dst)
+	}
+	return append(dst, '}')
+}
+
+// appendJSONItems appends the elements of v as an array.
+func (v Value) appendJSONItems(dst []byte) []byte {
+	dst = append(dst, '[')
+	for i, item := range v.items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = item.appendJSON(dst)
+	}
+	return append(dst, ']')
+}
+
+// appendJSONMap appends a map as an object or as an array of pairs.
+func (v Value) appendJSONMap(dst []byte) []byte {
+	if v.typ.Key.Kind == Struct || v.typ.Key.Kind == Array {
+		return v.appendJSONPairs(dst)
+	}
+	dst = append(dst, '{')
+	for i := range v.Len() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(v.Key(i).appendJSONKey(dst), ':')
+		dst = v.Index(i).appendJSON(dst)
+	}
+	return append(dst, '}')
+}
+
+// appendJSONKey appends v as the name of a member.
+func (v Value) appendJSONKey(dst []byte) []byte {
+	if v.typ.Kind == String {
+		return appendJSONString(dst, v.text)
+	}
+	return append(v.appendScalar(append(dst, '"')), '"')
+}
+
+// appendJSONPairs appends a map as an array of [key, value].
+func (v Value) appendJSONPairs(dst []byte) []byte {
+	dst = append(dst, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = v.Key(i).appendJSON(append(dst, '['))
+		dst = v.Index(i).appendJSON(append(dst, ','))
+		dst = append(dst, ']')
+	}
+	return append(dst, ']')
+}

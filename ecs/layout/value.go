@@ -1,0 +1,152 @@
+package layout
+
+import (
+	"math"
+	"slices"
+)
+
+// A Value is the content of one row as an ordered tree, made by [Type.Value]. It
+// can be looked at without the Go type, printed, and marshaled as JSON. The zero
+// Value is nothing and prints as such.
+//
+// Methods that do not apply to a Value's kind return zero.
+type Value struct {
+	typ   *Type
+	empty bool    // Nil bytes, slice, map or pointer.
+	bits  uint64  // Bool, integer (sign extended), float bits or entity.
+	imag  uint64  // Imaginary part of a complex number, as float bits.
+	text  string  // Content of String and Bytes.
+	items []Value // Fields, elements, key and value by turns, or what is pointed to.
+}
+
+// Type returns the description of v, or nil for the zero Value.
+func (v Value) Type() *Type { return v.typ }
+
+// Kind returns the kind of v, or 0 for the zero Value.
+func (v Value) Kind() Kind {
+	if v.typ == nil {
+		return 0
+	}
+	return v.typ.Kind
+}
+
+// IsNil reports whether v is a nil slice, map or pointer, nil bytes, or the zero
+// Value.
+func (v Value) IsNil() bool { return v.empty || v.typ == nil }
+
+// Bool returns a bool.
+func (v Value) Bool() bool { return v.Kind() == Bool && v.bits != 0 }
+
+// Int returns a signed integer.
+func (v Value) Int() int64 {
+	if v.Kind().signed() {
+		return int64(v.bits)
+	}
+	return 0
+}
+
+// Uint returns an unsigned integer, or an entity as generation<<32 | index.
+func (v Value) Uint() uint64 {
+	if v.Kind().unsigned() || v.Kind() == Entity {
+		return v.bits
+	}
+	return 0
+}
+
+// Float returns a float.
+func (v Value) Float() float64 {
+	if k := v.Kind(); k == Float32 || k == Float64 {
+		return v.float(v.bits)
+	}
+	return 0
+}
+
+// Complex returns a complex number.
+func (v Value) Complex() complex128 {
+	if k := v.Kind(); k == Complex64 || k == Complex128 {
+		return complex(v.float(v.bits), v.float(v.imag))
+	}
+	return 0
+}
+
+// Text returns the content of a string or of bytes.
+func (v Value) Text() string { return v.text }
+
+// Len returns how many values are in v: fields, elements, entries of a map, or 1
+// for a pointer that is not nil.
+func (v Value) Len() int {
+	if v.Kind() == Map {
+		return len(v.items) / 2
+	}
+	return len(v.items)
+}
+
+// Index returns field or element i, the value of entry i of a map, or what a
+// pointer points to. It panics if i is not below Len.
+func (v Value) Index(i int) Value {
+	if v.Kind() == Map {
+		return v.items[2*i+1]
+	}
+	return v.items[i]
+}
+
+// Key returns the key of entry i of a map, in stored order. It panics if v is no
+// map or i is not below Len.
+func (v Value) Key(i int) Value {
+	if v.Kind() != Map {
+		panic("layout: Value.Key of a " + v.Kind().String())
+	}
+	return v.items[2*i]
+}
+
+// Field returns the field of that name and whether v is a struct that has one.
+func (v Value) Field(name string) (Value, bool) {
+	if v.Kind() != Struct {
+		return Value{}, false
+	}
+	i := slices.IndexFunc(v.typ.Fields, func(f Field) bool { return f.Name == name })
+	if i < 0 {
+		return Value{}, false
+	}
+	return v.items[i], true
+}
+
+// float returns the number that bits, a part of v, stand for.
+func (v Value) float(bits uint64) float64 {
+	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
+		return float64(math.Float32frombits(uint32(bits)))
+	}
+	return math.Float64frombits(bits)
+}
+
+// The setters below do nothing to a nil Value, so that checking bytes and reading
+// them are the same code.
+
+// init makes v a value of type t.
+func (v *Value) init(t *Type) {
+	if v != nil {
+		*v = Value{typ: t}
+	}
+}
+
+// setNil makes v nil.
+func (v *Value) setNil() {
+	if v != nil {
+		v.empty = true
+	}
+}
+
+// grow gives v room for n values.
+func (v *Value) grow(n int) {
+	if v != nil {
+		v.items = make([]Value, n)
+	}
+}
+
+// item returns value i in v, or nil.
+func (v *Value) item(i int) *Value {
+	if v == nil {
+		return nil
+	}
+	return &v.items[i]
+}
