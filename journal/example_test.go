@@ -1,0 +1,82 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/journal/journaltest"
+)
+
+// A journal in a directory: append, rewind, close, read the way to the head.
+func Example() {
+	dir, err := os.MkdirTemp("", "journal")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		panic(err)
+	}
+	defer root.Close()
+	fs := journal.DirFS(root)
+
+	log, _ := journal.Scan(fs) // Empty.
+	j, err := journal.Open(fs, log, journal.Options{})
+	if err != nil {
+		panic(err)
+	}
+	add := func(parent uint64, text string) uint64 {
+		id, err := j.Append(parent, 0, 0, append(j.Buffer(), text...))
+		if err != nil {
+			panic(err)
+		}
+		return id.Seq
+	}
+	spawn := add(0, "spawn")
+	add(spawn, "walk into the lava")
+	jump := add(spawn, "jump over it")
+	if err := j.Close(context.Background(), jump); err != nil {
+		panic(err)
+	}
+
+	log, _ = journal.Scan(fs)
+	defer log.Close()
+	fmt.Println("clean:", log.Clean)
+	path, _ := log.Path(0, log.Head)
+	for _, e := range path {
+		payload, _ := log.Payload(e, nil)
+		fmt.Printf("%d after %d: %s\n", e.ID.Seq, e.Parent, payload)
+	}
+	// Output:
+	// clean: true
+	// 1 after 0: spawn
+	// 3 after 1: jump over it
+}
+
+// Damage says what is lost and where. What it does not hit can be read.
+func ExampleScan_damage() {
+	fs := journaltest.New()
+	log, _ := journal.Scan(fs)
+	j, _ := journal.Open(fs, log, journal.Options{})
+	for parent := range uint64(3) {
+		j.Append(parent, 0, 0, []byte("a payload"))
+	}
+	j.Close(context.Background(), 3)
+
+	data := fs.Bytes("00000001.seg")
+	data[256+64+48] ^= 1 // The second record's first payload byte.
+	fs.Put("00000001.seg", data)
+
+	log, _ = journal.Scan(fs)
+	fmt.Println(log.Err())
+	for _, e := range log.Entries {
+		fmt.Println("record", e.ID.Seq)
+	}
+	// Output:
+	// journal: corrupt: 00000001.seg: 64 bytes at offset 320: payload checksum does not match
+	// record 1
+	// record 3
+}

@@ -1,0 +1,54 @@
+package journal
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// WithPartSize makes Append part payloads longer than n, not than MaxPayload.
+func (opt Options) WithPartSize(n int64) Options {
+	opt.partSize = n
+	return opt
+}
+
+// A HostileHeader is a record header with any content and a good checksum.
+type HostileHeader struct {
+	Seq, Parent, Tick          uint64
+	Synced, Flags, Length, CRC uint32
+}
+
+// Flags that only the journal sets.
+const (
+	FlagMark = flagMark
+	FlagSeal = flagSeal
+	FlagMore = flagMore
+	FlagPart = flagPart
+	SealCRC  = sealCRC
+)
+
+// HostileSalt is the salt of the segments that HostileSegment begins.
+const HostileSalt = 0x0123456789abcdef
+
+// HostileSegment begins a segment with a good header.
+func HostileSegment(number, epoch, first, previous, prevEnd uint64, last ID) []byte {
+	h := segmentHeader{
+		number: number, epoch: epoch, first: first, start: segmentHeaderSize,
+		previous: previous, prevEnd: prevEnd, last: last, salt: HostileSalt, head: last.Seq,
+	}
+	return h.appendTo(nil)
+}
+
+// AppendTo appends h as the next record header of a hostile segment.
+func (h HostileHeader) AppendTo(b []byte) []byte {
+	offset := len(b)
+	b = append(b, make([]byte, recordHeader)...)
+	s := segmentHeader{salt: HostileSalt}
+	r := header{seq: h.Seq, parent: h.Parent, tick: h.Tick, synced: h.Synced, flags: h.Flags, length: h.Length, crc: h.CRC}
+	r.put(b[offset:], s.seed(), int64(offset))
+	return b
+}
+
+// SumSegmentHeader makes the checksum of one copy of a header good.
+func SumSegmentHeader(b []byte) {
+	binary.LittleEndian.PutUint32(b[segmentHeaderCopy-4:], crc32.Checksum(b[8:segmentHeaderCopy-4], castagnoli))
+}

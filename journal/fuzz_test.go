@@ -1,0 +1,177 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/journal/journaltest"
+)
+
+// FuzzScan reads arbitrary bytes as two segments. Whatever they are, Scan must
+// not panic, what it accepts must hold together, and if the journal can be
+// continued, then without new damage.
+func FuzzScan(f *testing.F) {
+	fs := sample(f)
+	segments := scan(f, fs).Segments
+	for _, s := range segments {
+		f.Add(fs.Bytes(s.Name), []byte{})
+	}
+	f.Add(fs.Bytes(segments[0].Name), fs.Bytes(segments[1].Name))
+	f.Add([]byte{}, []byte("STETJRNL"))
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		fs := journaltest.New()
+		fs.Put("00000001.seg", first)
+		if len(second) > 0 {
+			fs.Put("00000002.seg", second)
+		}
+		readAll(t, fs)
+		carryOn(t, fs)
+	})
+}
+
+// FuzzHostileRecords makes every checksum good: its input is a list of header
+// fields, and what the writer would never write passes the first gates.
+func FuzzHostileRecords(f *testing.F) {
+	add := func(headers ...journal.HostileHeader) {
+		var program []byte
+		for _, h := range headers {
+			program = binary.LittleEndian.AppendUint64(program, h.Seq|h.Parent<<8|h.Tick<<16|uint64(h.Synced)<<32)
+			program = binary.LittleEndian.AppendUint32(program, h.Flags)
+			program = binary.LittleEndian.AppendUint32(program, h.Length)
+		}
+		f.Add(program, uint64(256))
+	}
+	h := journal.HostileHeader{Seq: 1}
+	add(h, journal.HostileHeader{Seq: 2, Parent: 1, Length: 8}, journal.HostileHeader{Seq: 2, Flags: journal.FlagMark})
+	add(h, journal.HostileHeader{Seq: 1, Flags: journal.FlagSeal}, journal.HostileHeader{Seq: 1, Flags: journal.FlagSeal})
+	add(h, journal.HostileHeader{Seq: 1, Flags: 1 << 20}, journal.HostileHeader{Seq: 1, Flags: journal.FlagSeal}, h, h)
+	add(journal.HostileHeader{Seq: 1, Flags: journal.FlagSeal}, journal.HostileHeader{Seq: 2, Flags: journal.FlagSeal}, h)
+	add(journal.HostileHeader{Seq: 1, Length: 1 << 31}, journal.HostileHeader{Seq: 1, Length: journal.MaxPayload})
+	add(journal.HostileHeader{Seq: 1, Flags: journal.FlagMore, Length: 3}, journal.HostileHeader{Seq: 1, Flags: journal.FlagPart, Length: 5})
+	add(journal.HostileHeader{Seq: 0xff, Parent: 0xff}, journal.HostileHeader{}, journal.HostileHeader{Seq: 1, Synced: 0xffff})
+	add(journal.HostileHeader{Flags: journal.FlagPreamble, Length: 20}, h)
+	f.Fuzz(func(t *testing.T, program []byte, prevEnd uint64) {
+		fs := journaltest.New()
+		data := hostile(program)
+		fs.Put("00000001.seg", data)
+		readAll(t, fs)
+		carryOn(t, fs)
+
+		fs = journaltest.New()
+		fs.Put("00000001.seg", data)
+		fs.Put("00000002.seg", journal.HostileSegment(2, 2, 2, 1, prevEnd, journal.ID{Epoch: 1, Seq: 1}))
+		readAll(t, fs)
+		carryOn(t, fs)
+	})
+}
+
+// hostile builds a segment from 16 bytes for each record. Payloads are zeros.
+func hostile(program []byte) []byte {
+	data := journal.HostileSegment(1, 1, 1, 0, 0, journal.ID{})
+	for len(program) >= 16 {
+		fields := binary.LittleEndian.Uint64(program)
+		h := journal.HostileHeader{
+			Seq:    fields & 0xff,
+			Parent: fields >> 8 & 0xff,
+			Tick:   fields >> 16 & 0xffff,
+			Synced: uint32(fields >> 32),
+			Flags:  binary.LittleEndian.Uint32(program[8:]),
+			Length: binary.LittleEndian.Uint32(program[12:]),
+		}
+		program = program[16:]
+		body := make([]byte, min(h.Length, 100)) // Shorter than some headers say.
+		h.CRC = crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli))
+		if h.Flags&journal.FlagSeal != 0 {
+			h.CRC = journal.SealCRC
+			h.Tick = uint64(len(data)) + 96
+		}
+		data = append(h.AppendTo(data), body...)
+		data = append(data, make([]byte, -len(data)&7)...)
+	}
+	return data
+}
+
+// readAll scans fs within a memory bound and asks the log everything.
+func readAll(t *testing.T, fs *journaltest.MemFS) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	log, err := journal.Scan(fs)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := uint64(len(fs.Bytes("00000001.seg")) + len(fs.Bytes("00000002.seg")))
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<20+40*size {
+		t.Errorf("scanning %d bytes allocated %d", size, allocated)
+	}
+	check(t, log)
+	for _, e := range log.Entries {
+		if _, err := log.Preamble(e); err != nil && log.Err() == nil {
+			t.Errorf("Preamble(%v) = %v without a problem", e.ID, err)
+		}
+		for range log.Ancestors(e.ID.Seq) {
+		}
+		log.Path(0, e.ID.Seq)
+	}
+}
+
+// carryOn opens fs for writing, if that is possible, and checks that what was
+// read before is still read, and what is appended, too.
+func carryOn(t *testing.T, fs *journaltest.MemFS) {
+	t.Helper()
+	before := scan(t, fs)
+	j, err := journal.Open(fs, before, journal.Options{})
+	if err != nil {
+		return
+	}
+	id := add(t, j, j.Next()-1, 20)
+	closeJournal(t, j, id.Seq)
+	after := scan(t, fs)
+	if len(after.Problems) != len(before.Problems) || after.Torn != nil || !after.Clean || after.LastID != id {
+		t.Errorf("problems %v, then %v; torn %v, clean %v, last %v", before.Problems, after.Problems, after.Torn, after.Clean, after.LastID)
+	}
+	if len(after.Entries) != len(before.Entries)+1 || !slices.Equal(after.Entries[:len(before.Entries)], before.Entries) {
+		t.Errorf("entries %v, then %v", before.Entries, after.Entries)
+	}
+}
+
+// FuzzAppend reads its input as payload sizes and steps of a journal's life, and
+// checks that what was appended is read back.
+func FuzzAppend(f *testing.F) {
+	f.Add([]byte{1, 50, 250, 255, 3, 9, 254, 7})
+	f.Add([]byte{253, 253, 1, 255, 255, 2, 254})
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		fs := journaltest.New()
+		j := open(t, fs, sampleOptions)
+		var h history
+		for _, step := range steps[:min(len(steps), 100)] {
+			switch step {
+			case 255:
+				closeJournal(t, j, j.Next()-1)
+				j = open(t, fs, sampleOptions)
+			case 254:
+				if err := j.Roll(ctx); err != nil {
+					t.Fatal(err)
+				}
+			case 253:
+				if err := j.AppendPreamble(bytes.Repeat([]byte{1}, int(j.Next()%9))); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				if err := h.append(j, j.Next()/2, int(step)*3); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		closeJournal(t, j, j.Next()-1)
+		if log := h.verify(t, image{fs: fs.Crash(), acked: j.Next() - 1}); len(log.Entries) != len(h.records) || !log.Clean {
+			t.Errorf("%d entries of %d, clean %v", len(log.Entries), len(h.records), log.Clean)
+		}
+	})
+}

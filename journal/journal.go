@@ -1,0 +1,414 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"sync"
+	"sync/atomic"
+)
+
+// A Journal appends records. Append queues them and a writer goroutine puts
+// them into the file, many at once if they come fast.
+//
+// A Journal that failed stays failed: the first error of a write or an fsync is
+// what every later call returns, and nothing more is written. An fsync is never
+// tried again, for after a failed one the system may call bytes durable that
+// are not.
+//
+// All methods may be called from several goroutines.
+type Journal struct {
+	fs    FS
+	opt   Options
+	epoch uint64
+
+	durable atomic.Uint64 // Highest seq that an fsync covered.
+
+	wake chan struct{} // One token: the writer has something to look at.
+	done chan struct{} // Closed when the writer has returned.
+
+	pruning sync.Mutex // Held over one Prune.
+
+	mu       sync.Mutex
+	space    sync.Cond     // Signalled when queued falls, and on failure.
+	progress chan struct{} // Closed at the next fsync or failure; nil: nobody waits.
+
+	queue  []item
+	queued int64    // Bytes in queue and with the writer, headers included.
+	free   [][]byte // Recycled payload buffers.
+	freed  int64    // Their bytes.
+
+	next     uint64 // Seq of the next record.
+	size     int64  // At least the size the current segment will have.
+	segments []segmentRef
+
+	appended uint64 // Items ever queued.
+	synced   uint64 // Items that an fsync covered.
+	wantSync bool
+	closing  bool
+	head     uint64 // For the seal, once closing.
+	err      error  // Sticky.
+}
+
+// segmentRef is what [Journal.Prune] knows of a segment.
+type segmentRef struct {
+	number uint64
+	first  uint64 // 0: unknown, its header cannot be read.
+}
+
+// An item is one entry of the queue.
+type item struct {
+	kind    itemKind
+	header  header
+	payload []byte
+}
+
+type itemKind uint8
+
+const (
+	itemRecord itemKind = iota
+	itemPreamble
+	itemRoll // payload is the new segment's preamble; nil: none.
+)
+
+// Epoch returns the epoch of the records that j appends.
+func (j *Journal) Epoch() uint64 { return j.epoch }
+
+// Next returns the seq that the next record will have.
+func (j *Journal) Next() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.next
+}
+
+// Durable returns the highest seq that an fsync covered. Every record up to it
+// survives any crash.
+func (j *Journal) Durable() uint64 { return j.durable.Load() }
+
+// Err returns the error that made j fail, [ErrClosed] once j is closed, or nil.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
+// Buffer returns an empty buffer for the next payload, recycled if there is
+// one. Append takes it back.
+func (j *Journal) Buffer() []byte {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := len(j.free)
+	if n == 0 {
+		return nil
+	}
+	b := j.free[n-1]
+	j.free[n-1] = nil
+	j.free = j.free[:n-1]
+	j.freed -= int64(cap(b))
+	return b[:0]
+}
+
+// Append queues one record and returns its ID. It does not wait for the disk,
+// unless more than QueueSize bytes wait already. The journal keeps payload
+// until it is written and then recycles it; the caller must not touch it again,
+// unless Append returned an error.
+//
+// The parent is the seq of an earlier record, or 0. The flags must lie within
+// [FlagsUser].
+//
+// Cost: a CRC of the payload. In the steady state nothing is allocated.
+func (j *Journal) Append(parent, tick uint64, flags uint32, payload []byte) (ID, error) {
+	if flags&^FlagsUser != 0 {
+		return ID{}, fmt.Errorf("journal: append: flags %#x are not the caller's", flags&^FlagsUser)
+	}
+	if int64(len(payload)) > MaxAppend {
+		return ID{}, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, len(payload), int64(MaxAppend))
+	}
+	crc := crc32.Checksum(payload, castagnoli)
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.admit(int64(len(payload))); err != nil {
+		return ID{}, err
+	}
+	if parent >= j.next {
+		return ID{}, fmt.Errorf("journal: append: parent %d of record %d is not an earlier one", parent, j.next)
+	}
+	id := ID{Epoch: j.epoch, Seq: j.next, CRC: crc}
+	j.next++
+	j.push(item{
+		kind:    itemRecord,
+		header:  header{seq: id.Seq, parent: parent, tick: tick, flags: flags, crc: crc},
+		payload: payload,
+	})
+	return id, nil
+}
+
+// AppendPreamble queues a preamble in the middle of a segment, for the records
+// after it. It has no seq of its own. It takes payload as Append does.
+func (j *Journal) AppendPreamble(payload []byte) error {
+	if int64(len(payload)) > j.opt.partSize {
+		return fmt.Errorf("%w: preamble of %d bytes, at most %d", ErrTooLong, len(payload), j.opt.partSize)
+	}
+	crc := crc32.Checksum(payload, castagnoli)
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.admit(int64(len(payload))); err != nil {
+		return err
+	}
+	j.push(item{
+		kind:    itemPreamble,
+		header:  header{seq: j.next - 1, flags: FlagPreamble, crc: crc},
+		payload: payload,
+	})
+	return nil
+}
+
+// Roll ends the current segment and begins a new one, so that [Journal.Prune]
+// can remove the old one some day. It waits until both are durable, which
+// acknowledges everything appended before.
+func (j *Journal) Roll(ctx context.Context) error {
+	preamble, err := j.preamble()
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	if err := j.usable(); err != nil {
+		j.mu.Unlock()
+		return err
+	}
+	j.pushRoll(preamble)
+	j.mu.Unlock()
+	return j.Sync(ctx)
+}
+
+// admit waits until a payload of this length may be queued, and begins a new
+// segment if it is due. j.mu is held, but not all the time.
+func (j *Journal) admit(length int64) error {
+	for {
+		for j.usable() == nil && j.queued > 0 && j.queued+recordHeader+length > j.opt.QueueSize {
+			j.space.Wait()
+		}
+		if err := j.usable(); err != nil {
+			return err
+		}
+		if !j.rollDue(length) {
+			return nil
+		}
+		j.mu.Unlock()
+		preamble, err := j.preamble() // The caller's code: not under the lock.
+		j.mu.Lock()
+		if err != nil {
+			return err
+		}
+		if j.usable() == nil && j.rollDue(length) {
+			j.pushRoll(preamble)
+			return nil
+		}
+	}
+}
+
+// rollDue reports whether the next payload goes into a new segment.
+func (j *Journal) rollDue(length int64) bool {
+	return j.size > j.opt.SegmentSize || j.size+j.spaceFor(length)+maxTrailer > maxSegment
+}
+
+// spaceFor returns the most that a payload can add to a segment: its parts, and
+// a mark after it.
+func (j *Journal) spaceFor(length int64) int64 {
+	parts := length/j.opt.partSize + 1
+	return length + parts*(recordHeader+recordAlign) + recordHeader
+}
+
+// maxTrailer is the most that closing can add to a segment.
+const maxTrailer = 4 * recordHeader
+
+// usable returns why j cannot be appended to, or nil.
+func (j *Journal) usable() error {
+	if j.err == nil && j.closing {
+		return ErrClosed
+	}
+	return j.err
+}
+
+func (j *Journal) pushRoll(preamble []byte) {
+	j.size = segmentHeaderSize
+	if preamble != nil {
+		j.size += recordSize(int64(len(preamble)))
+	}
+	j.queue = append(j.queue, item{kind: itemRoll, header: header{seq: j.next}, payload: preamble})
+	j.appended++
+	j.notifyWriter()
+}
+
+func (j *Journal) push(it item) {
+	j.size += j.spaceFor(int64(len(it.payload)))
+	j.queued += recordHeader + int64(len(it.payload))
+	j.queue = append(j.queue, it)
+	j.appended++
+	j.notifyWriter()
+}
+
+// preamble returns a copy of the caller's preamble, or nil without one.
+func (j *Journal) preamble() ([]byte, error) {
+	if j.opt.Preamble == nil {
+		return nil, nil
+	}
+	p := j.opt.Preamble()
+	if int64(len(p)) > j.opt.partSize {
+		return nil, fmt.Errorf("%w: preamble of %d bytes, at most %d", ErrTooLong, len(p), j.opt.partSize)
+	}
+	return append(make([]byte, 0, len(p)), p...), nil
+}
+
+func (j *Journal) notifyWriter() {
+	select {
+	case j.wake <- struct{}{}:
+	default: // It has been told.
+	}
+}
+
+// Wait returns once the record with this seq is durable, or with the error that
+// keeps it from becoming so. It waits for the policy to sync; under
+// [SyncNever], which would never, it asks for an fsync.
+func (j *Journal) Wait(ctx context.Context, seq uint64) error {
+	if j.durable.Load() >= seq {
+		return nil
+	}
+	j.mu.Lock()
+	if seq >= j.next {
+		next := j.next
+		j.mu.Unlock()
+		return fmt.Errorf("journal: wait for record %d: the next one is %d", seq, next)
+	}
+	if j.opt.Sync.kind == syncNever {
+		j.wantSync = true
+		j.notifyWriter()
+	}
+	return j.await(ctx, func() bool { return j.durable.Load() >= seq })
+}
+
+// Sync makes everything durable that was appended so far, preambles included.
+func (j *Journal) Sync(ctx context.Context) error {
+	j.mu.Lock()
+	target := j.appended
+	if j.synced < target && j.err == nil {
+		j.wantSync = true
+		j.notifyWriter()
+	}
+	return j.await(ctx, func() bool { return j.synced >= target })
+}
+
+// await waits until reached, called under the lock, returns true. It is entered
+// with j.mu held and returns without. What was reached before a failure counts.
+func (j *Journal) await(ctx context.Context, reached func() bool) error {
+	for {
+		if reached() {
+			j.mu.Unlock()
+			return nil
+		}
+		if j.err != nil {
+			err := j.err
+			j.mu.Unlock()
+			return err
+		}
+		if j.progress == nil {
+			j.progress = make(chan struct{})
+		}
+		progress := j.progress
+		j.mu.Unlock()
+		select {
+		case <-progress:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		j.mu.Lock()
+	}
+}
+
+// Close makes everything durable, seals the last segment with head as the seq
+// that recovery starts from, and ends the writer. The head is the newest record
+// or, after a rewind, an older one; 0 is the state before the first.
+//
+// If ctx ends first, Close returns its error and closing goes on. A second
+// Close waits for the first and returns its outcome.
+func (j *Journal) Close(ctx context.Context, head uint64) error {
+	j.mu.Lock()
+	if head >= j.next && !j.closing {
+		next := j.next
+		j.mu.Unlock()
+		return fmt.Errorf("journal: close: head %d is not a record, the next one is %d", head, next)
+	}
+	if !j.closing {
+		j.closing, j.head = true, head
+		j.space.Broadcast()
+		j.notifyWriter()
+	}
+	j.mu.Unlock()
+
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := j.Err(); !errors.Is(err, ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// reached notes that an fsync covered everything up to this item and seq.
+func (j *Journal) reached(items, seq uint64) {
+	j.mu.Lock()
+	advanced := seq > j.durable.Load()
+	j.synced = items
+	j.durable.Store(max(seq, j.durable.Load()))
+	j.announce()
+	j.mu.Unlock()
+	if advanced && j.opt.OnDurable != nil {
+		j.opt.OnDurable(seq)
+	}
+}
+
+// fail makes err the answer to everything from now on.
+func (j *Journal) fail(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.err = err
+	j.queue, j.free = nil, nil
+	j.queued, j.freed = 0, 0
+	j.announce()
+	j.space.Broadcast()
+}
+
+// announce wakes everybody in await.
+func (j *Journal) announce() {
+	if j.progress != nil {
+		close(j.progress)
+		j.progress = nil
+	}
+}
+
+// recycle takes back the payloads of a batch that was written.
+func (j *Journal) recycle(batch []item) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range batch {
+		if batch[i].kind != itemRoll {
+			j.queued -= recordHeader + int64(len(batch[i].payload))
+			j.keep(batch[i].payload)
+		}
+		batch[i].payload = nil
+	}
+	j.space.Broadcast()
+}
+
+// keep puts a buffer on the free list, if there is room.
+func (j *Journal) keep(b []byte) {
+	if size := int64(cap(b)); size > 0 && j.freed+size <= j.opt.QueueSize {
+		j.free = append(j.free, b)
+		j.freed += size
+	}
+}

@@ -1,0 +1,560 @@
+package journal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/journal/journaltest"
+)
+
+func TestAppendedRecordsAreReadBack(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	fs := journal.DirFS(root)
+	opt := journal.Options{SegmentSize: 200_000, World: [16]byte{7}}
+
+	// From one byte around every limit of the writer: padding, stage, direct.
+	sizes := []int{0, 1, 7, 8, 9, 4096, 65535, 65536, 65537, 300_000, 3}
+	j := open(t, fs, opt)
+	var ids []journal.ID
+	for i, size := range sizes {
+		ids = append(ids, add(t, j, uint64(i), size))
+	}
+	closeJournal(t, j, uint64(len(sizes)))
+
+	log := scan(t, fs)
+	defer log.Close()
+	if len(log.Problems) > 0 || log.Torn != nil || !log.Clean || log.World != opt.World || log.Epoch != 1 {
+		t.Fatalf("log: problems %v, torn %v, clean %v, world %x, epoch %d", log.Problems, log.Torn, log.Clean, log.World, log.Epoch)
+	}
+	if len(log.Segments) < 2 || len(log.Entries) != len(sizes) {
+		t.Fatalf("%d segments, %d entries", len(log.Segments), len(log.Entries))
+	}
+	var buf []byte
+	for i, e := range log.Entries {
+		r, err := log.Record(e, buf)
+		if err != nil || r.ID != ids[i] || !bytes.Equal(r.Payload, payload(r.ID.Seq, sizes[i])) {
+			t.Errorf("Record(%d) = %v, %v", i, r.ID, err)
+		}
+		buf = r.Payload
+	}
+	for _, s := range log.Segments {
+		info, err := root.Stat(s.Name)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v, want 0600", s.Name, info.Mode(), err)
+		}
+	}
+}
+
+func TestPayloadInParts(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, sampleOptions)
+	sizes := []int{99, 100, 101, 200, 201, 999}
+	for i, size := range sizes {
+		add(t, j, uint64(i), size)
+	}
+	if err := j.AppendPreamble(make([]byte, 101)); !errors.Is(err, journal.ErrTooLong) {
+		t.Errorf("AppendPreamble of 101 bytes = %v, want %v", err, journal.ErrTooLong)
+	}
+	closeJournal(t, j, 6)
+	log := scan(t, fs)
+	for i, e := range log.Entries {
+		p, err := log.Payload(e, nil)
+		if err != nil || !bytes.Equal(p, payload(uint64(i+1), sizes[i])) || int(e.Length) != sizes[i] {
+			t.Errorf("Payload of %d bytes = %d bytes, %v", sizes[i], len(p), err)
+		}
+	}
+}
+
+func TestAMissingPartLosesTheRecord(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{Sync: journal.SyncNever()}.WithPartSize(100))
+	add(t, j, 0, 10)
+	add(t, j, 1, 250)
+	add(t, j, 2, 10)
+	closeJournal(t, j, 3)
+	const name = "00000001.seg"
+	for part := range 3 {
+		data := fs.Bytes(name)
+		data[scan(t, fs).Entries[1].Offset+int64(part)*(48+104)] ^= 1
+		log := scan(t, with(fs, name, data))
+		if len(log.Entries) != 2 || len(log.Problems) == 0 || log.Entries[1].ID.Seq != 3 {
+			t.Errorf("part %d damaged: entries %v, problems %v", part, log.Entries, log.Problems)
+		}
+	}
+}
+
+func TestRewindAndSealNameAnOlderHead(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{})
+	for parent := range uint64(5) {
+		add(t, j, parent, 10)
+	}
+	add(t, j, 2, 10) // Record 6 continues record 2.
+	add(t, j, 6, 10)
+	closeJournal(t, j, 6)
+
+	log := scan(t, fs)
+	if log.Head != 6 || log.Last != 7 {
+		t.Fatalf("head %d, last %d, want 6, 7", log.Head, log.Last)
+	}
+	path, err := log.Path(0, log.Head)
+	if err != nil || !slices.Equal(seqs(path), []uint64{1, 2, 6}) {
+		t.Errorf("Path(0, 6) = %v, %v", seqs(path), err)
+	}
+	if path, err := log.Path(2, 7); err != nil || !slices.Equal(seqs(path), []uint64{6, 7}) {
+		t.Errorf("Path(2, 7) = %v, %v", seqs(path), err)
+	}
+	if path, err := log.Path(6, 6); err != nil || len(path) != 0 {
+		t.Errorf("Path(6, 6) = %v, %v", seqs(path), err)
+	}
+	if _, err := log.Path(4, 7); !errors.Is(err, journal.ErrNotAncestor) {
+		t.Errorf("Path(4, 7) = %v, want %v", err, journal.ErrNotAncestor)
+	}
+	if got := seqs(slices.Collect(log.Ancestors(5))); !slices.Equal(got, []uint64{5, 4, 3, 2, 1}) {
+		t.Errorf("Ancestors(5) = %v", got)
+	}
+
+	// The head survives an opening that appends nothing, a roll, and pruning.
+	j = open(t, fs, journal.Options{})
+	if err := j.Roll(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if removed, err := j.Prune(8); err != nil || len(removed) != 2 {
+		t.Fatalf("Prune = %v, %v", removed, err)
+	}
+	if log := scan(t, fs.Crash()); log.Head != 6 || log.Last != 7 || log.Clean || len(log.Entries) != 0 {
+		t.Errorf("after pruning: head %d, last %d, clean %v, %d entries", log.Head, log.Last, log.Clean, len(log.Entries))
+	}
+	add(t, j, 6, 1)
+	if err := j.Sync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if log := scan(t, fs.Crash()); log.Head != 8 {
+		t.Errorf("after the next record: head %d, want 8", log.Head)
+	}
+	closeJournal(t, j, 8)
+}
+
+func seqs(entries []journal.Entry) []uint64 {
+	var s []uint64
+	for _, e := range entries {
+		s = append(s, e.ID.Seq)
+	}
+	return s
+}
+
+func TestSeqsOfALostTailAreGivenOutAgain(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{Sync: journal.SyncNever()})
+	add(t, j, 0, 10)
+	if err := j.Wait(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	lost := add(t, j, 1, 10)
+	crashed := fs.Crash()
+	closeJournal(t, j, 2)
+
+	j = open(t, crashed, journal.Options{})
+	again := add(t, j, 1, 10)
+	closeJournal(t, j, 2)
+	if again.Seq != lost.Seq || again.CRC != lost.CRC || again == lost {
+		t.Errorf("IDs %v and %v, want the same seq of another epoch", lost, again)
+	}
+	if e, ok := scan(t, crashed).Find(2); !ok || e.ID != again {
+		t.Errorf("Find(2) = %v, %v, want %v", e.ID, ok, again)
+	}
+}
+
+func TestTornTailIsDisownedAndKept(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{})
+	add(t, j, 0, 10)
+	if err := j.Sync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	const name = "00000001.seg"
+	torn := with(fs, name, append(fs.Bytes(name), "torn torn torn"...))
+	closeJournal(t, j, 1)
+
+	j = open(t, torn, journal.Options{})
+	closeJournal(t, j, 1)
+	log := scan(t, torn)
+	if len(log.Problems) > 0 || log.Torn != nil || !log.Clean || len(log.Disowned) != 1 {
+		t.Fatalf("problems %v, torn %v, clean %v, disowned %v", log.Problems, log.Torn, log.Clean, log.Disowned)
+	}
+	d := log.Disowned[0]
+	if got := string(torn.Bytes(d.File)[d.Offset:][:d.Length]); got != "torn torn torn" {
+		t.Errorf("disowned %q", got)
+	}
+}
+
+func TestFirstSeqOfAnEmptyDirectory(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{FirstSeq: 101})
+	if log := scan(t, fs.Crash()); log.Head != 100 || log.Last != 100 {
+		t.Errorf("before the first record: head %d, last %d", log.Head, log.Last)
+	}
+	add(t, j, 100, 5)
+	closeJournal(t, j, 101)
+	path, err := scan(t, fs).Path(100, 101)
+	if err != nil || !slices.Equal(seqs(path), []uint64{101}) {
+		t.Errorf("Path(100, 101) = %v, %v", seqs(path), err)
+	}
+}
+
+func TestOpenRefusesAStaleLog(t *testing.T) {
+	fs := sample(t)
+	log := scan(t, fs)
+	closeJournal(t, open(t, fs, journal.Options{}), 8)
+	if _, err := journal.Open(fs, log, journal.Options{}); err == nil {
+		t.Error("Open with an old log succeeded")
+	}
+}
+
+func TestOpenRemovesTemporaryFilesOnly(t *testing.T) {
+	fs := sample(t)
+	for _, name := range []string{"00000009.seg.tmp", "9.seg.tmp", "notes.txt", "00000009.segment"} {
+		fs.Put(name, []byte("rubbish"))
+	}
+	closeJournal(t, open(t, fs, journal.Options{}), 8)
+	if fs.Bytes("00000009.seg.tmp") != nil {
+		t.Error("the temporary file is still there")
+	}
+	for _, name := range []string{"9.seg.tmp", "notes.txt", "00000009.segment"} {
+		if fs.Bytes(name) == nil {
+			t.Errorf("%s is gone", name)
+		}
+	}
+}
+
+func TestRefusedArguments(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{})
+	add(t, j, 0, 1)
+	if _, err := j.Append(2, 0, 0, nil); err == nil {
+		t.Error("Append with itself as parent succeeded")
+	}
+	if _, err := j.Append(0, 0, journal.FlagPreamble, nil); err == nil {
+		t.Error("Append with a flag of the journal succeeded")
+	}
+	if err := j.Wait(ctx, 2); err == nil {
+		t.Error("Wait for a record that was not appended succeeded")
+	}
+	if err := j.Close(ctx, 2); err == nil {
+		t.Error("Close with a head that was not appended succeeded")
+	}
+	if j.Err() != nil {
+		t.Errorf("Err() = %v after mere refusals", j.Err())
+	}
+	closeJournal(t, j, 1)
+	closeJournal(t, j, 1) // Again: the same outcome.
+	if _, err := j.Append(0, 0, 0, nil); !errors.Is(err, journal.ErrClosed) {
+		t.Errorf("Append after Close = %v, want %v", err, journal.ErrClosed)
+	}
+	if err := j.Wait(ctx, 1); err != nil {
+		t.Errorf("Wait after Close for what is durable = %v", err)
+	}
+}
+
+func TestManyAppendersShareFsyncs(t *testing.T) {
+	fs := journaltest.New()
+	syncs := 0
+	fs.OnCall(func(_ int, call string) {
+		if call == "sync 00000001.seg" {
+			syncs++ // Only the writer syncs.
+		}
+	})
+	var durable []uint64
+	j := open(t, fs, journal.Options{Sync: journal.SyncAlways(), OnDurable: func(seq uint64) { durable = append(durable, seq) }})
+	const appenders, each = 8, 50
+	var wg sync.WaitGroup
+	for range appenders {
+		wg.Go(func() {
+			for range each {
+				id, err := j.Append(0, 0, 0, append(j.Buffer(), "payload"...))
+				if err == nil {
+					err = j.Wait(ctx, id.Seq)
+				}
+				if err != nil || j.Durable() < id.Seq {
+					t.Errorf("record %v: durable %d, %v", id, j.Durable(), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	closeJournal(t, j, appenders*each)
+	if log := scan(t, fs.Crash()); len(log.Entries) != appenders*each || log.Err() != nil {
+		t.Errorf("%d entries, %v", len(log.Entries), log.Err())
+	}
+	if syncs > appenders*each+3 {
+		t.Errorf("%d fsyncs for %d records", syncs, appenders*each)
+	}
+	if !slices.IsSorted(durable) || len(durable) == 0 || durable[len(durable)-1] != appenders*each {
+		t.Errorf("OnDurable was called with %v", durable)
+	}
+}
+
+// TestGroupCommit holds the writer in its first fsync while records queue up:
+// they share the second.
+func TestGroupCommit(t *testing.T) {
+	fs := journaltest.New()
+	entered, leave := make(chan bool), make(chan bool)
+	syncs := 0
+	fs.OnCall(func(_ int, call string) {
+		if call != "sync 00000001.seg" {
+			return
+		}
+		if syncs++; syncs == 1 {
+			entered <- true
+			<-leave
+		}
+	})
+	j := open(t, fs, journal.Options{Sync: journal.SyncAlways()})
+	add(t, j, 0, 10)
+	<-entered
+	for parent := uint64(1); parent < 100; parent++ {
+		add(t, j, parent, 10)
+	}
+	close(leave)
+	if err := j.Wait(ctx, 100); err != nil {
+		t.Fatal(err)
+	}
+	if syncs != 2 {
+		t.Errorf("%d fsyncs, want 2", syncs)
+	}
+	closeJournal(t, j, 100)
+}
+
+func TestSyncPolicies(t *testing.T) {
+	tests := []struct {
+		policy  journal.SyncPolicy
+		text    string
+		durable []uint64 // After 0, 9, 10, 1000 ms.
+	}{
+		{journal.SyncPolicy{}, "SyncEvery(100ms)", []uint64{0, 0, 0, 1}},
+		{journal.SyncEvery(10 * time.Millisecond), "SyncEvery(10ms)", []uint64{0, 0, 1, 1}},
+		{journal.SyncEvery(0), "SyncAlways()", []uint64{1, 1, 1, 1}},
+		{journal.SyncAlways(), "SyncAlways()", []uint64{1, 1, 1, 1}},
+		{journal.SyncNever(), "SyncNever()", []uint64{0, 0, 0, 0}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.policy.String(), func(t *testing.T) {
+			if got := tt.policy.String(); got != tt.text {
+				t.Errorf("String() = %s, want %s", got, tt.text)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				j := open(t, journaltest.New(), journal.Options{Sync: tt.policy})
+				add(t, j, 0, 10)
+				begin := time.Now()
+				for i, at := range []time.Duration{0, 9, 10, 1000} {
+					time.Sleep(time.Until(begin.Add(at * time.Millisecond)))
+					synctest.Wait()
+					if got := j.Durable(); got != tt.durable[i] {
+						t.Errorf("durable after %d ms: %d, want %d", at, got, tt.durable[i])
+					}
+				}
+				if err := j.Wait(ctx, 1); err != nil {
+					t.Errorf("Wait = %v", err)
+				}
+				closeJournal(t, j, 1)
+			})
+		})
+	}
+}
+
+func TestAnIdleJournalWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := journaltest.New()
+		j := open(t, fs, journal.Options{})
+		add(t, j, 0, 10)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		calls := fs.Calls()
+		time.Sleep(time.Hour)
+		if err := j.Sync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if fs.Calls() != calls {
+			t.Errorf("%d calls in an idle hour", fs.Calls()-calls)
+		}
+		closeJournal(t, j, 1)
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := open(t, journaltest.New(), journal.Options{Sync: journal.SyncEvery(time.Hour)})
+		add(t, j, 0, 10)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if err := j.Wait(short, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait = %v, want %v", err, context.DeadlineExceeded)
+		}
+		if err := j.Wait(ctx, 1); err != nil {
+			t.Errorf("Wait = %v", err)
+		}
+		closeJournal(t, j, 1)
+	})
+}
+
+func TestAppendBlocksWhileTheQueueIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := journaltest.New()
+		leave := make(chan bool)
+		fs.OnCall(func(_ int, call string) {
+			if call == "write 00000001.seg" {
+				<-leave // Closed later.
+			}
+		})
+		j := open(t, fs, journal.Options{QueueSize: 1000})
+		appended := 0
+		go func() {
+			for parent := range uint64(20) {
+				add(t, j, parent, 152) // 200 bytes with its header.
+				appended++
+			}
+		}()
+		synctest.Wait()
+		if appended != 5 {
+			t.Errorf("%d records of 200 bytes fit into a queue of 1000", appended)
+		}
+		close(leave)
+		synctest.Wait()
+		if appended != 20 {
+			t.Errorf("%d of 20 records after the queue was written", appended)
+		}
+		add(t, j, 20, 5000) // Longer than the queue: alone.
+		closeJournal(t, j, 21)
+	})
+}
+
+func TestAFailureWakesEverybody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := journaltest.New()
+		leave := make(chan bool)
+		broken := errors.New("broken")
+		fs.OnCall(func(n int, call string) {
+			if call == "sync 00000001.seg" {
+				fs.Fail(n, broken)
+				<-leave
+			}
+		})
+		j := open(t, fs, journal.Options{Sync: journal.SyncAlways(), QueueSize: 250})
+		var errs []error
+		add(t, j, 0, 50)
+		synctest.Wait() // The writer is in its fsync.
+		add(t, j, 1, 50)
+		var mu sync.Mutex
+		for _, f := range []func() error{
+			func() error { return j.Wait(ctx, 1) },
+			func() error { return j.Sync(ctx) },
+			func() error { _, err := j.Append(0, 0, 0, make([]byte, 200)); return err },
+		} {
+			go func() {
+				err := f()
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}()
+		}
+		synctest.Wait()
+		close(leave)
+		synctest.Wait()
+		for _, err := range append(errs, j.Err(), j.Close(ctx, 1)) {
+			if !errors.Is(err, broken) {
+				t.Errorf("got %v, want %v", err, broken)
+			}
+		}
+		if len(errs) != 3 || j.Durable() != 0 {
+			t.Errorf("%d of 3 woke up, durable %d", len(errs), j.Durable())
+		}
+	})
+}
+
+func TestPruneKeepsWhatIsNeeded(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{})
+	for parent := range uint64(9) {
+		add(t, j, parent, 10)
+		if parent%3 == 2 {
+			if err := j.Roll(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		keep uint64
+		want []string
+	}{
+		{3, nil},
+		{4, []string{"00000001.seg"}},
+		{6, nil},
+		{99, []string{"00000002.seg", "00000003.seg"}},
+	} {
+		if removed, err := j.Prune(tt.keep); err != nil || !slices.Equal(removed, tt.want) {
+			t.Errorf("Prune(%d) = %v, %v, want %v", tt.keep, removed, err, tt.want)
+		}
+	}
+	closeJournal(t, j, 9)
+	if log := scan(t, fs); log.Err() != nil || log.Head != 9 || len(log.Segments) != 1 {
+		t.Errorf("after pruning: %v, head %d, %d segments", log.Err(), log.Head, len(log.Segments))
+	}
+}
+
+func TestSteadyAppendAllocatesNothing(t *testing.T) {
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	j := open(t, journal.DirFS(root), journal.Options{Sync: journal.SyncNever(), QueueSize: 64 << 10})
+	content := payload(1, 1000)
+	hundred := func() {
+		for range 100 {
+			if _, err := j.Append(0, 0, 0, append(j.Buffer(), content...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 20 {
+		hundred()
+	}
+	if allocs := testing.AllocsPerRun(20, hundred); allocs > 0 {
+		t.Errorf("100 appends allocate %v times", allocs)
+	}
+	closeJournal(t, j, 1)
+}
+
+func TestScanStartsAgainWhenSegmentsArePruned(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{})
+	add(t, j, 0, 10)
+	if err := j.Roll(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pruned := false
+	fs.OnCall(func(_ int, call string) {
+		if call == "open 00000001.seg" && !pruned {
+			pruned = true
+			if _, err := j.Prune(2); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if log := scan(t, fs); log.Err() != nil || len(log.Segments) != 1 || log.Head != 1 {
+		t.Errorf("problems %v, %d segments, head %d", log.Problems, len(log.Segments), log.Head)
+	}
+	closeJournal(t, j, 1)
+}

@@ -1,0 +1,233 @@
+package journal
+
+import (
+	"fmt"
+	"slices"
+)
+
+// scanSegment scans segment i, judges what is bad in it, and takes over the
+// rest.
+func (l *Log) scanSegment(i int, window []byte) error {
+	s := &l.Segments[i]
+	last := i == len(l.Segments)-1
+	if s.Err != nil {
+		l.Clean = l.Clean && !last
+		return nil
+	}
+	f, err := l.fs.Open(s.Name)
+	if err != nil {
+		return fmt.Errorf("journal: open %s: %w", s.Name, err)
+	}
+	defer f.Close()
+	limit, linked := l.statedEnd(i)
+	sc := newScanner(f, s, min(limit, s.Size), window)
+	if err := sc.run(); err != nil {
+		return err
+	}
+	j := judge{log: l, index: i, segment: s, scanner: sc, torn: -1}
+	switch {
+	case last:
+		if err := j.last(); err != nil {
+			return err
+		}
+	case linked:
+		j.inner(limit)
+	default: // The file after it was begun once all of this one was durable.
+		j.inner(s.Size)
+	}
+	j.take()
+	return nil
+}
+
+// statedEnd returns where the next segment says that segment i ends, and
+// whether it does; else the size of the file.
+func (l *Log) statedEnd(i int) (int64, bool) {
+	if i+1 == len(l.Segments) {
+		return l.Segments[i].Size, false
+	}
+	s, next := &l.Segments[i], &l.Segments[i+1]
+	if next.Err != nil || next.header.previous != s.Number {
+		return s.Size, false
+	}
+	return int64(next.header.prevEnd), true
+}
+
+// A judge decides which bad bytes of a segment were durable once.
+//
+// Something vouches for all bytes below a watermark of a header that holds,
+// below the end that the next segment states, and below the end that a seal
+// states. Bad bytes there are corrupt. The first bad byte that nothing vouches
+// for begins the torn tail; all that follows is part of it.
+type judge struct {
+	log     *Log
+	index   int // Of segment.
+	segment *Segment
+	scanner *scanner
+	vouched int64
+	torn    int64 // Where the torn tail begins; -1: nowhere.
+	ended   int64 // Where a seal ends the segment; 0: nowhere.
+}
+
+// inner judges a segment that was durable up to end when its successor was
+// created.
+func (j *judge) inner(end int64) {
+	s := j.segment
+	j.vouched = end
+	j.corrupt()
+	if s.Size < end {
+		j.log.problem(s.Name, s.Size, end-s.Size, "file cut short")
+	}
+	switch {
+	case s.Size <= end:
+	case slices.ContainsFunc(j.scanner.seals, func(seal sealAt) bool { return seal.end() == end }):
+		j.log.problem(s.Name, end, s.Size-end, "bytes after the clean end")
+	default:
+		j.log.Disowned = append(j.log.Disowned, Range{File: s.Name, Offset: end, Length: s.Size - end})
+	}
+	s.End = min(end, s.Size)
+	s.durable = s.End
+}
+
+// last judges the last segment, which ends with seals, torn, or just so.
+func (j *judge) last() error {
+	s := j.segment
+	j.vouched = j.scanner.vouched
+	j.log.Clean = false
+	unfinished, err := j.seals()
+	if err != nil {
+		return err
+	}
+	s.durable = min(j.scanner.vouched, s.Size)
+	j.corrupt()
+	if s.Size < j.vouched {
+		j.log.problem(s.Name, s.Size, j.vouched-s.Size, "file cut short")
+	}
+	if unfinished == "" && j.ended == 0 {
+		unfinished = j.tear()
+	}
+	s.End = s.Size
+	if j.torn >= 0 {
+		s.End = j.torn
+		j.log.Torn = &DamageError{File: s.Name, Offset: j.torn, Length: s.Size - j.torn, Reason: unfinished, Err: ErrTorn}
+	}
+	if j.ended > 0 && s.Size > j.ended {
+		s.End = j.ended
+		j.log.problem(s.Name, j.ended, s.Size-j.ended, "bytes after the clean end")
+		j.log.Clean = false
+	}
+	return nil
+}
+
+// seals looks for a clean end. Of two seals, the second can be unfinished: then
+// it says so, and the first one vouches for what is before the second.
+func (j *judge) seals() (unfinished string, err error) {
+	sc := j.scanner
+	if len(sc.seals) == 0 {
+		return "", nil
+	}
+	seal := sc.seals[0]
+	if second := seal.offset + recordHeader; len(sc.seals) == 1 && seal.end() == second+recordHeader {
+		torn, err := sc.unfinishedSeal(seal.header, second)
+		if err != nil {
+			return "", err
+		}
+		if torn {
+			j.torn, j.vouched = second, max(j.vouched, second)
+			return "the second seal is unfinished", nil
+		}
+	}
+	j.ended = seal.end()
+	j.vouched = max(j.vouched, j.ended)
+	j.log.Clean = len(sc.seals) == 2 && j.segment.Size == j.ended
+	return "", nil
+}
+
+// unfinishedSeal reports whether the bytes at offset are what a crash can make
+// of a second seal: some of its first bytes, then zeros or nothing. Damage
+// leaves other bytes, as a seal has no zeros at its end.
+func (s *scanner) unfinishedSeal(h header, offset int64) (bool, error) {
+	if s.limit > offset+recordHeader {
+		return false, nil
+	}
+	got, err := s.bytes(offset, recordHeader)
+	if err != nil {
+		return false, err
+	}
+	want := s.single[:]
+	h.put(want, s.seed, offset)
+	same := 0
+	for same < len(got) && got[same] == want[same] {
+		same++
+	}
+	return same < recordHeader && allZero(got[same:]), nil
+}
+
+// corrupt reports the bad bytes that something vouches for.
+func (j *judge) corrupt() {
+	for _, b := range j.scanner.bad {
+		if b.start >= j.vouched {
+			continue
+		}
+		end := min(b.end, j.vouched)
+		problem := j.log.problem(j.segment.Name, b.start, end-b.start, b.reason)
+		if !b.padding {
+			j.log.gap = append(j.log.gap, gap{segment: j.index, problem: problem})
+		}
+	}
+}
+
+// tear finds where the torn tail begins, and returns its reason.
+func (j *judge) tear() string {
+	for _, b := range j.scanner.bad {
+		start := max(b.start, j.vouched)
+		if b.padding && b.start >= j.vouched {
+			start = b.record
+		}
+		if b.end > j.vouched && start < b.end {
+			j.torn = start
+			return b.reason
+		}
+	}
+	return ""
+}
+
+// take moves what is good into the log.
+func (j *judge) take() {
+	l, i, end := j.log, j.index, j.segment.End
+	for _, p := range j.scanner.preambles {
+		if p.Offset < end {
+			p.ID.Epoch, p.Segment = j.segment.Epoch, i
+			l.Preambles = append(l.Preambles, p)
+		}
+	}
+	for _, e := range j.scanner.records {
+		if e.Offset < end {
+			l.takeEntry(e, i)
+		}
+	}
+	for _, m := range j.scanner.marks {
+		if m.offset < end {
+			l.Last = max(l.Last, m.seq)
+		}
+	}
+	for _, seal := range j.scanner.seals {
+		if seal.offset < end { // A seal is the last word of its segment.
+			l.Last = max(l.Last, seal.header.parent)
+			l.Head = seal.header.seq
+		}
+	}
+}
+
+func (l *Log) takeEntry(e Entry, i int) {
+	s := &l.Segments[i]
+	if n := len(l.Entries); n > 0 && e.ID.Seq <= l.Entries[n-1].ID.Seq {
+		l.problem(s.Name, e.Offset, recordSize(int64(e.Length)),
+			fmt.Sprintf("record %d follows record %d", e.ID.Seq, l.Entries[n-1].ID.Seq))
+		return
+	}
+	e.ID.Epoch, e.Segment = s.Epoch, i
+	l.Entries = append(l.Entries, e)
+	s.Records++
+	l.LastID, l.Head = e.ID, e.ID.Seq
+	l.Last = max(l.Last, e.ID.Seq)
+}

@@ -1,0 +1,314 @@
+package journal
+
+import (
+	"fmt"
+	"hash/crc32"
+	"iter"
+	"slices"
+	"sort"
+	"sync"
+)
+
+// A Log is what a [Scan] found. Payloads stay in the files; [Log.Payload] reads
+// them. Its methods may be called from several goroutines; its fields are
+// read-only.
+type Log struct {
+	// Segments lists the segment files in order, also those that cannot be
+	// read.
+	Segments []Segment
+
+	// Entries lists the readable records of the tree in file order, which is
+	// also the order of their seqs.
+	Entries []Entry
+
+	// Preambles lists the readable preambles in file order.
+	Preambles []Entry
+
+	// Problems lists damage to what was durable, and segments that are foreign
+	// or newer, in file order. They did not keep the rest from being read.
+	Problems []*DamageError
+
+	// Torn is the unfinished tail of the last segment; nil: none. Nothing in it
+	// was acknowledged.
+	Torn *DamageError
+
+	// Disowned lists tails of earlier segments that the next opening for
+	// writing left behind. They hold nothing that was acknowledged, and may
+	// hold anything.
+	Disowned []Range
+
+	World  [16]byte // Of the segments. Zero if there are none.
+	Epoch  uint64   // The highest; 0 if there are no segments.
+	Head   uint64   // Seq of the record that recovery leads to; 0: none.
+	Last   uint64   // Highest seq given out, readable or not; 0: none.
+	LastID ID       // The last readable record, or the one before the oldest segment.
+
+	// Clean says that the journal was closed, or is empty: what is there is all
+	// there was.
+	Clean bool
+
+	fs  FS
+	gap []gap // Where a preamble may be missing, in file order.
+
+	mu   sync.Mutex
+	open File // The segment that was read last, kept open.
+	name string
+}
+
+// A Segment is one file.
+type Segment struct {
+	Name   string
+	Number uint64 // Consecutive.
+	Epoch  uint64 // Of the opening that wrote it.
+	First  uint64 // Seq of its first record, if it has one. 0: the header cannot be read.
+	Size   int64  // Of the file, in bytes.
+	End    int64  // Where its records, marks and seals end; behind is torn or disowned.
+
+	Records int // Readable records of the tree.
+
+	// Previous is the last record before this segment, as its header says.
+	Previous ID
+
+	// Err says why nothing of the segment can be read; nil: its header is good.
+	Err *DamageError
+
+	header  segmentHeader
+	durable int64 // Durable for sure: the highest watermark.
+}
+
+// An Entry is a record without its payload, and where it lies.
+type Entry struct {
+	ID      ID
+	Parent  uint64 // Seq; 0: none.
+	Tick    uint64
+	Flags   uint32 // The caller's, and FlagPreamble.
+	Length  uint32 // Of the payload in bytes, all parts together.
+	Segment int    // Index in Log.Segments.
+	Offset  int64  // Of the (first) record header.
+}
+
+// A Range is a part of a file.
+type Range struct {
+	File   string
+	Offset int64
+	Length int64
+}
+
+// A gap is a range of bad bytes before which nothing is known of preambles.
+type gap struct {
+	segment int
+	problem *DamageError
+}
+
+// Err returns the first of Problems, or nil. A torn tail is no problem.
+func (l *Log) Err() error {
+	switch n := len(l.Problems); n {
+	case 0:
+		return nil
+	case 1:
+		return l.Problems[0]
+	default:
+		return fmt.Errorf("%w (and %d more problems)", l.Problems[0], n-1)
+	}
+}
+
+// Find returns the record with this seq, and whether it can be read. Cost:
+// O(log n).
+func (l *Log) Find(seq uint64) (Entry, bool) {
+	i, ok := slices.BinarySearchFunc(l.Entries, seq, func(e Entry, seq uint64) int {
+		switch {
+		case e.ID.Seq < seq:
+			return -1
+		case e.ID.Seq > seq:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return Entry{}, false
+	}
+	return l.Entries[i], true
+}
+
+// Ancestors returns the record with this seq, its parent, and so on to the
+// root, or to the first that cannot be read.
+func (l *Log) Ancestors(seq uint64) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for e, ok := l.Find(seq); ok && yield(e); {
+			e, ok = l.Find(e.Parent) // A parent's seq is always less.
+		}
+	}
+}
+
+// Path returns the records that lead from the state after from to the state
+// after to, oldest first: without from, with to. From 0 is the state before the
+// first record; from itself need not be in the log any more. It fails with
+// [ErrNotFound] if a record on the way is missing, and with [ErrNotAncestor] if
+// the way does not pass from.
+//
+// Cost: O(length of the path · log n).
+func (l *Log) Path(from, to uint64) ([]Entry, error) {
+	var path []Entry
+	for seq := to; seq != from; {
+		if seq < from {
+			return nil, fmt.Errorf("%w: record %d of record %d", ErrNotAncestor, from, to)
+		}
+		e, ok := l.Find(seq)
+		if !ok {
+			return nil, fmt.Errorf("%w: %d, on the way from %d to %d", ErrNotFound, seq, from, to)
+		}
+		path = append(path, e)
+		seq = e.Parent
+	}
+	slices.Reverse(path)
+	return path, nil
+}
+
+// Payload reads the payload of e, appends it to buf[:0], and returns it. It
+// checks all checksums again; bytes that changed since the scan are a
+// [DamageError].
+func (l *Log) Payload(e Entry, buf []byte) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := &l.Segments[e.Segment]
+	f, err := l.file(s.Name)
+	if err != nil {
+		return nil, err
+	}
+	buf = slices.Grow(buf[:0], int(e.Length))
+	r := payloadReader{file: f, segment: s, entry: e}
+	return r.read(buf)
+}
+
+// Record reads the record of e, its payload into buf as Payload does.
+func (l *Log) Record(e Entry, buf []byte) (Record, error) {
+	payload, err := l.Payload(e, buf)
+	if err != nil {
+		return Record{}, err
+	}
+	return Record{ID: e.ID, Parent: e.Parent, Tick: e.Tick, Flags: e.Flags, Payload: payload}, nil
+}
+
+// PreambleAt returns the last readable preamble before e in its segment, and
+// whether there is one. If damage lies between the two, there may have been a
+// later one.
+func (l *Log) PreambleAt(e Entry) (Entry, bool) {
+	i := sort.Search(len(l.Preambles), func(i int) bool { return !l.Preambles[i].before(e) })
+	if i == 0 || l.Preambles[i-1].Segment != e.Segment {
+		return Entry{}, false
+	}
+	return l.Preambles[i-1], true
+}
+
+func (e Entry) before(other Entry) bool {
+	return e.Segment < other.Segment || e.Segment == other.Segment && e.Offset < other.Offset
+}
+
+// Preamble reads the preamble in force at e: the last one before it in its
+// segment, nil if there is none. If damage lies between the two, it returns
+// that damage instead, since a later preamble may be lost in it.
+func (l *Log) Preamble(e Entry) ([]byte, error) {
+	p, ok := l.PreambleAt(e)
+	if !ok {
+		p = Entry{Segment: e.Segment}
+	}
+	for _, g := range l.gap {
+		at := Entry{Segment: g.segment, Offset: g.problem.Offset}
+		if p.before(at) && at.before(e) {
+			return nil, g.problem
+		}
+	}
+	if !ok {
+		return nil, nil
+	}
+	return l.Payload(p, nil)
+}
+
+// Close lets go of the file that was read last. The log can still be used.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.release()
+}
+
+func (l *Log) release() error {
+	if l.open == nil {
+		return nil
+	}
+	f := l.open
+	l.open, l.name = nil, ""
+	return f.Close()
+}
+
+// file returns the named segment, opened. Most reads ask for the same one again
+// and again.
+func (l *Log) file(name string) (File, error) {
+	if l.open != nil && l.name == name {
+		return l.open, nil
+	}
+	l.release()
+	f, err := l.fs.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("journal: open %s: %w", name, err)
+	}
+	l.open, l.name = f, name
+	return f, nil
+}
+
+// A payloadReader reads the parts of one entry.
+type payloadReader struct {
+	file    File
+	segment *Segment
+	entry   Entry
+	scratch [recordHeader]byte
+}
+
+func (r *payloadReader) read(buf []byte) ([]byte, error) {
+	offset, crc := r.entry.Offset, uint32(0)
+	for {
+		h, err := r.header(offset)
+		if err != nil {
+			return nil, err
+		}
+		start := len(buf)
+		if int64(start)+int64(h.length) > int64(r.entry.Length) {
+			return nil, r.damage(offset, "payload is longer than it was")
+		}
+		buf = buf[:start+int(h.length)]
+		n, err := readAt(r.file, r.segment.Name, buf[start:], offset+recordHeader)
+		if err != nil {
+			return nil, err
+		}
+		crc = crc32.Update(crc, castagnoli, buf[start:start+n])
+		if n < int(h.length) || crc != h.crc {
+			return nil, r.damage(offset, "payload checksum does not match")
+		}
+		if h.flags&flagMore == 0 {
+			return r.whole(buf, crc)
+		}
+		offset += recordSize(int64(h.length))
+	}
+}
+
+func (r *payloadReader) header(offset int64) (h header, err error) {
+	n, err := readAt(r.file, r.segment.Name, r.scratch[:], offset)
+	if err != nil {
+		return h, err
+	}
+	if n < recordHeader || !h.parse(r.scratch[:], r.segment.header.seed(), offset) || h.seq != r.entry.ID.Seq {
+		return h, r.damage(offset, "record header is not what it was")
+	}
+	return h, nil
+}
+
+func (r *payloadReader) whole(buf []byte, crc uint32) ([]byte, error) {
+	if crc != r.entry.ID.CRC || len(buf) != int(r.entry.Length) {
+		return nil, r.damage(r.entry.Offset, "payload is not what it was")
+	}
+	return buf, nil
+}
+
+func (r *payloadReader) damage(offset int64, reason string) error {
+	return &DamageError{File: r.segment.Name, Offset: offset, Length: recordSize(int64(r.entry.Length)),
+		Reason: fmt.Sprintf("record %d: %s", r.entry.ID.Seq, reason), Err: ErrCorrupt}
+}

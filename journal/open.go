@@ -1,0 +1,319 @@
+package journal
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"strings"
+	"time"
+)
+
+// Open continues after log for writing. The log must be fresh: a [Scan] of the
+// same directory since nobody wrote to it. Only one Journal may be open on a
+// directory; the caller holds a lock.
+//
+// Nothing is cut off. What the log holds is made durable as it lies, and a new
+// segment under a higher epoch says where its predecessor ends; later bytes
+// there are disowned. A crash on the way is harmless. Temporary files of an
+// earlier crash are removed.
+//
+// Problems of the log do not keep it from being continued, except: a segment of
+// another world or of a newer program, and a last segment whose header cannot
+// be read, for then the epoch and the end are unknown.
+func Open(fs FS, log *Log, opt Options) (*Journal, error) {
+	opt = opt.resolve()
+	if err := log.continuable(&opt); err != nil {
+		return nil, err
+	}
+	if err := log.checkFresh(fs); err != nil {
+		return nil, err
+	}
+	if err := removeTemps(fs); err != nil {
+		return nil, err
+	}
+	if err := log.settle(fs); err != nil {
+		return nil, err
+	}
+	j := newJournal(fs, log, opt)
+	preamble, err := j.preamble()
+	if err != nil {
+		return nil, err
+	}
+	w := newWriter(j, log, opt)
+	if err := w.begin(log.successor(opt), preamble); err != nil {
+		return nil, err
+	}
+	j.size = w.written
+	go w.run()
+	return j, nil
+}
+
+func newJournal(fs FS, log *Log, opt Options) *Journal {
+	j := &Journal{
+		fs:    fs,
+		opt:   opt,
+		epoch: log.Epoch + 1,
+		wake:  make(chan struct{}, 1),
+		done:  make(chan struct{}),
+		next:  log.next(opt),
+	}
+	j.space.L = &j.mu
+	j.durable.Store(j.next - 1)
+	for i := range log.Segments {
+		s := &log.Segments[i]
+		j.segments = append(j.segments, segmentRef{number: s.Number, first: s.First})
+	}
+	return j
+}
+
+func newWriter(j *Journal, log *Log, opt Options) *writer {
+	w := &writer{
+		j:     j,
+		stage: make([]byte, 0, stageSize+directSize+2*recordHeader),
+		last:  log.LastID,
+		seq:   j.next - 1,
+		head:  log.head(opt),
+		timer: time.NewTimer(math.MaxInt64),
+	}
+	w.timer.Stop()
+	return w
+}
+
+// continuable returns why a journal must not be opened for writing.
+func (l *Log) continuable(opt *Options) error {
+	for _, p := range l.Problems {
+		if errors.Is(p, ErrForeign) || errors.Is(p, ErrNewer) {
+			return p
+		}
+	}
+	if l.Epoch == math.MaxUint64 || l.Last >= math.MaxUint64-1 {
+		return fmt.Errorf("%w: epoch %d, seq %d: no number is left", ErrCorrupt, l.Epoch, l.Last)
+	}
+	if len(l.Segments) == 0 {
+		return nil
+	}
+	last := &l.Segments[len(l.Segments)-1]
+	if last.Err != nil {
+		return last.Err
+	}
+	if opt.World == ([16]byte{}) {
+		opt.World = l.World
+	}
+	if opt.World != l.World {
+		return &DamageError{File: last.Name, Offset: 16, Length: 16, Err: ErrForeign,
+			Reason: fmt.Sprintf("segment of world %x, not %x", l.World, opt.World)}
+	}
+	return nil
+}
+
+// checkFresh reports whether the directory changed since the scan.
+func (l *Log) checkFresh(fs FS) error {
+	files, err := listSegments(fs)
+	if err != nil {
+		return err
+	}
+	changed := len(files) != len(l.Segments)
+	for i := 0; i < len(files) && !changed; i++ {
+		changed = files[i].Name != l.Segments[i].Name || files[i].Size != l.Segments[i].Size
+	}
+	if changed {
+		return errors.New("journal: open: the directory changed since it was scanned")
+	}
+	return nil
+}
+
+func removeTemps(fs FS) error {
+	files, err := fs.List()
+	if err != nil {
+		return fmt.Errorf("journal: list: %w", err)
+	}
+	for _, f := range files {
+		stem, ok := strings.CutSuffix(f.Name, tempSuffix)
+		if _, named := segmentNumber(stem + segmentSuffix); !ok || !named {
+			continue
+		}
+		if err := fs.Remove(f.Name); err != nil {
+			return fmt.Errorf("journal: remove %s: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+// settle makes durable what the last segment holds, as the next segment's
+// header will vouch for it. That the bytes can be read proves nothing: they may
+// be in the system's cache only, and after a failed fsync the cache may call
+// them clean. So they are written again, as they are.
+func (l *Log) settle(fs FS) error {
+	if len(l.Segments) == 0 {
+		return nil
+	}
+	s := &l.Segments[len(l.Segments)-1]
+	f, err := fs.OpenWrite(s.Name)
+	if err != nil {
+		return fmt.Errorf("journal: open %s: %w", s.Name, err)
+	}
+	if err := rewrite(f, s); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("journal: close %s: %w", s.Name, err)
+	}
+	if err := fs.SyncDir(); err != nil { // Its name, too, before its successor's.
+		return fmt.Errorf("journal: sync directory: %w", err)
+	}
+	return nil
+}
+
+// rewrite writes the bytes of s that are not known to be durable once more.
+func rewrite(f File, s *Segment) error {
+	buf := make([]byte, stageSize)
+	for offset := s.durable; offset < s.End; {
+		n, err := readAt(f, s.Name, buf[:min(stageSize, s.End-offset)], offset)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("journal: read %s: %w", s.Name, io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return err
+		}
+		if err := writeAt(f, s.Name, buf[:n], offset); err != nil {
+			return err
+		}
+		offset += int64(n)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("journal: sync %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// next returns the seq of the record after the log.
+func (l *Log) next(opt Options) uint64 {
+	if len(l.Segments) == 0 {
+		return opt.FirstSeq
+	}
+	return l.Last + 1
+}
+
+// head returns the seq whose state the next record finds.
+func (l *Log) head(opt Options) uint64 {
+	if len(l.Segments) == 0 {
+		return opt.FirstSeq - 1
+	}
+	return l.Head
+}
+
+// successor returns the header of the segment that continues the log.
+func (l *Log) successor(opt Options) segmentHeader {
+	h := segmentHeader{
+		world:  opt.World,
+		epoch:  l.Epoch + 1,
+		number: 1,
+		first:  l.next(opt),
+		last:   l.LastID,
+		head:   l.head(opt),
+	}
+	if n := len(l.Segments); n > 0 {
+		h.number = l.Segments[n-1].Number + 1
+		h.previous = l.Segments[n-1].Number
+		h.prevEnd = uint64(l.Segments[n-1].End)
+	}
+	return h
+}
+
+// begin creates the segment that h describes, with its preamble, and makes it
+// the current one. The name appears only once the bytes are durable.
+func (w *writer) begin(h segmentHeader, preamble []byte) error {
+	var salt [8]byte
+	rand.Read(salt[:]) // Never fails.
+	h.salt = binary.LittleEndian.Uint64(salt[:])
+	h.start = segmentHeaderSize
+	if preamble != nil {
+		h.start += uint64(recordSize(int64(len(preamble))))
+	}
+	name := segmentName(h.number)
+	temp := strings.TrimSuffix(name, segmentSuffix) + tempSuffix
+	file, err := w.j.fs.Create(temp)
+	if err != nil {
+		return fmt.Errorf("journal: create %s: %w", temp, err)
+	}
+	w.segment, w.name, w.file, w.seed = h, name, file, h.seed()
+	w.stage = h.appendTo(w.stage[:0])
+	w.written, w.synced = 0, 0
+	if err := w.publish(temp, preamble); err != nil {
+		file.Close()
+		return err
+	}
+	w.j.began(segmentRef{number: h.number, first: h.first})
+	return nil
+}
+
+// publish makes the staged header and the preamble durable, then the name.
+func (w *writer) publish(temp string, preamble []byte) error {
+	if preamble != nil {
+		h := header{seq: w.segment.first - 1, flags: FlagPreamble, crc: crc32.Checksum(preamble, castagnoli)}
+		if err := w.put(h, preamble); err != nil {
+			return err
+		}
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if err := w.file.Sync(); err != nil {
+		return fmt.Errorf("journal: sync %s: %w", temp, err)
+	}
+	if err := w.j.fs.Rename(temp, w.name); err != nil {
+		return fmt.Errorf("journal: rename %s: %w", temp, err)
+	}
+	if err := w.j.fs.SyncDir(); err != nil {
+		return fmt.Errorf("journal: sync directory: %w", err)
+	}
+	w.synced = w.written
+	return nil
+}
+
+func (j *Journal) began(s segmentRef) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.segments = append(j.segments, s)
+}
+
+// Prune removes the oldest segments that hold only records with a seq less than
+// keep; the current segment always stays. Each removal is durable before the
+// next, so a crash leaves no gap. A failure does not fail the journal.
+func (j *Journal) Prune(keep uint64) (removed []string, err error) {
+	j.pruning.Lock()
+	defer j.pruning.Unlock()
+	for {
+		number, ok := j.prunable(keep)
+		if !ok {
+			return removed, nil
+		}
+		name := segmentName(number)
+		if err := j.fs.Remove(name); err != nil {
+			return removed, fmt.Errorf("journal: prune %s: %w", name, err)
+		}
+		removed = append(removed, name)
+		if err := j.fs.SyncDir(); err != nil {
+			return removed, fmt.Errorf("journal: prune %s: sync directory: %w", name, err)
+		}
+		j.mu.Lock()
+		j.segments = j.segments[1:]
+		j.mu.Unlock()
+	}
+}
+
+// prunable returns the oldest segment if nothing in it is to be kept. The first
+// seq of its successor tells; one that cannot be read keeps it.
+func (j *Journal) prunable(keep uint64) (uint64, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.segments) < 2 || j.segments[1].first == 0 || j.segments[1].first > keep {
+		return 0, false
+	}
+	return j.segments[0].number, true
+}

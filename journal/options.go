@@ -1,0 +1,118 @@
+package journal
+
+import (
+	"fmt"
+	"time"
+)
+
+// A SyncPolicy says when the writer calls fsync by itself. The zero value is
+// SyncEvery(100 * time.Millisecond).
+type SyncPolicy struct {
+	kind  syncKind
+	every time.Duration
+}
+
+type syncKind uint8
+
+const (
+	syncDefault syncKind = iota
+	syncEvery
+	syncAlways
+	syncNever
+)
+
+const defaultSyncEvery = 100 * time.Millisecond
+
+// SyncAlways syncs after every write. Records that arrive during an fsync share
+// the next one.
+func SyncAlways() SyncPolicy { return SyncPolicy{kind: syncAlways} }
+
+// SyncEvery syncs d after the first record that is not durable yet. A d of 0 or
+// less is [SyncAlways].
+func SyncEvery(d time.Duration) SyncPolicy {
+	if d <= 0 {
+		return SyncAlways()
+	}
+	return SyncPolicy{kind: syncEvery, every: d}
+}
+
+// SyncNever leaves it to the caller's Sync, to rolls and to Close.
+func SyncNever() SyncPolicy { return SyncPolicy{kind: syncNever} }
+
+// String returns the call that makes p: "SyncEvery(100ms)".
+func (p SyncPolicy) String() string {
+	switch p = p.resolve(); p.kind {
+	case syncAlways:
+		return "SyncAlways()"
+	case syncNever:
+		return "SyncNever()"
+	default:
+		return fmt.Sprintf("SyncEvery(%v)", p.every)
+	}
+}
+
+func (p SyncPolicy) resolve() SyncPolicy {
+	if p.kind == syncDefault {
+		return SyncEvery(defaultSyncEvery)
+	}
+	return p
+}
+
+// Options say how a journal is written. The zero value works.
+type Options struct {
+	// World identifies the world whose journal this is. Segments of another
+	// world are refused with ErrForeign. Zero: whatever the segments say.
+	World [16]byte
+
+	// Sync is the fsync policy. Zero: every 100 ms.
+	Sync SyncPolicy
+
+	// SegmentSize is how many bytes a segment may have before the next record
+	// goes into a new one. 0: 64 MiB. At most 1 GiB; more counts as that.
+	SegmentSize int64
+
+	// QueueSize bounds the bytes that wait for the writer. Append
+	// blocks while they are more; a longer payload is let through alone.
+	// 0: 64 MiB.
+	QueueSize int64
+
+	// FirstSeq is the seq of the first record of an empty directory. 0: 1.
+	FirstSeq uint64
+
+	// Preamble returns the payload of the first record of every segment, at
+	// most MaxPayload bytes; the journal copies it. It is called by Open, and
+	// by Append and Roll in their caller's goroutine. nil: no preamble.
+	Preamble func() []byte
+
+	// OnDurable is called by the writer goroutine after an fsync covered seq
+	// and all before it. It must not block, and must not call Close or Wait.
+	// nil: nothing is called.
+	OnDurable func(seq uint64)
+
+	partSize int64 // MaxPayload, less in tests.
+}
+
+const (
+	defaultSegmentSize = 64 << 20
+	maxSegmentSize     = 1 << 30
+	defaultQueueSize   = 64 << 20
+)
+
+// resolve returns opt with its defaults filled in.
+func (opt Options) resolve() Options {
+	opt.Sync = opt.Sync.resolve()
+	if opt.SegmentSize <= 0 {
+		opt.SegmentSize = defaultSegmentSize
+	}
+	opt.SegmentSize = min(opt.SegmentSize, maxSegmentSize)
+	if opt.QueueSize <= 0 {
+		opt.QueueSize = defaultQueueSize
+	}
+	if opt.FirstSeq == 0 {
+		opt.FirstSeq = 1
+	}
+	if opt.partSize == 0 {
+		opt.partSize = MaxPayload
+	}
+	return opt
+}

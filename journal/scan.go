@@ -1,0 +1,216 @@
+package journal
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// Scan reads and checks every segment, and writes nothing. Damage does not stop
+// it: see [Log.Problems]. A read that fails is an error of Scan itself, for it
+// says nothing about what the file holds.
+//
+// It may run while another process appends; then the tail can look torn. If
+// segments are pruned meanwhile, it starts again.
+//
+// Cost: every byte is read once. Memory: 64 bytes a record stay, and several
+// times that is allocated on the way; payloads pass through a small buffer.
+func Scan(fs FS) (*Log, error) {
+	const tries = 8
+	var err error
+	for range tries {
+		var l *Log
+		if l, err = scanOnce(fs); !vanished(err) {
+			return l, err
+		}
+	}
+	return nil, err
+}
+
+func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) }
+
+func scanOnce(fs FS) (*Log, error) {
+	files, err := listSegments(fs)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{fs: fs, Clean: true}
+	for _, file := range files {
+		if err := l.addSegment(file.Name); err != nil {
+			return nil, err
+		}
+	}
+	l.checkWorlds()
+	window := make([]byte, windowSize)
+	for i := range l.Segments {
+		l.checkLink(i)
+		if err := l.scanSegment(i, window); err != nil {
+			return nil, err
+		}
+	}
+	l.sortProblems()
+	return l, nil
+}
+
+// sortProblems puts what was found in the headers, which are read first, among
+// what was found in the records.
+func (l *Log) sortProblems() {
+	slices.SortStableFunc(l.Problems, func(a, b *DamageError) int {
+		if c := compareNames(a.File, b.File); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.Offset, b.Offset)
+	})
+}
+
+// compareNames puts segment names in order of their numbers.
+func compareNames(a, b string) int {
+	if len(a) != len(b) {
+		return cmp.Compare(len(a), len(b))
+	}
+	return strings.Compare(a, b)
+}
+
+// listSegments returns the segment files in order of their numbers.
+func listSegments(fs FS) ([]FileInfo, error) {
+	files, err := fs.List()
+	if err != nil {
+		return nil, fmt.Errorf("journal: list: %w", err)
+	}
+	files = slices.DeleteFunc(slices.Clone(files), func(f FileInfo) bool {
+		_, ok := segmentNumber(f.Name)
+		return !ok
+	})
+	slices.SortFunc(files, func(a, b FileInfo) int { return compareNames(a.Name, b.Name) })
+	return files, nil
+}
+
+// addSegment reads the header of a segment.
+func (l *Log) addSegment(name string) error {
+	f, err := l.fs.Open(name)
+	if err != nil {
+		return fmt.Errorf("journal: open %s: %w", name, err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return fmt.Errorf("journal: size of %s: %w", name, err)
+	}
+	var buf [segmentHeaderSize]byte
+	n, err := readAt(f, name, buf[:], 0)
+	if err != nil {
+		return err
+	}
+	number, _ := segmentNumber(name)
+	s := Segment{Name: name, Number: number, Size: size, End: size}
+	l.readHeader(&s, buf[:n])
+	l.Segments = append(l.Segments, s)
+	return nil
+}
+
+// readHeader takes the first of the two copies that is good.
+func (l *Log) readHeader(s *Segment, b []byte) {
+	var second segmentHeader
+	reason1, err1 := s.header.parse(b, s.Number)
+	reason2, err2 := second.parse(b[min(segmentHeaderCopy, len(b)):], s.Number)
+	switch {
+	case err1 != nil && err2 != nil:
+		s.Err = headerDamage(s, reason1, err1)
+		if errors.Is(err1, ErrCorrupt) && !errors.Is(err2, ErrCorrupt) {
+			s.Err = headerDamage(s, reason2, err2)
+		}
+		l.Problems = append(l.Problems, s.Err)
+		return
+	case err1 != nil:
+		s.header = second
+		l.problem(s.Name, 0, segmentHeaderCopy, "first copy: "+reason1)
+	case err2 != nil:
+		l.problem(s.Name, segmentHeaderCopy, segmentHeaderCopy, "second copy: "+reason2)
+	case s.header != second:
+		l.problem(s.Name, segmentHeaderCopy, segmentHeaderCopy, "the copies of the segment header differ")
+	}
+	h := &s.header
+	s.Epoch, s.First, s.Previous = h.epoch, h.first, h.last
+	l.Epoch = max(l.Epoch, h.epoch)
+}
+
+// headerDamage concerns the whole file: without a header, nothing in it can be
+// checked.
+func headerDamage(s *Segment, reason string, err error) *DamageError {
+	return &DamageError{File: s.Name, Length: s.Size, Reason: reason, Err: err}
+}
+
+func (l *Log) problem(file string, offset, length int64, reason string) *DamageError {
+	d := &DamageError{File: file, Offset: offset, Length: length, Reason: reason, Err: ErrCorrupt}
+	l.Problems = append(l.Problems, d)
+	return d
+}
+
+// checkWorlds refuses the segments of all worlds but the first one's.
+func (l *Log) checkWorlds() {
+	known := false
+	for i := range l.Segments {
+		s := &l.Segments[i]
+		switch {
+		case s.Err != nil:
+		case !known:
+			l.World, known = s.header.world, true
+		case s.header.world != l.World:
+			s.Err = &DamageError{File: s.Name, Offset: 16, Length: 16, Err: ErrForeign,
+				Reason: fmt.Sprintf("segment of world %x among those of world %x", s.header.world, l.World)}
+			l.Problems = append(l.Problems, s.Err)
+		}
+	}
+}
+
+// checkLink checks that segment i follows the one before it.
+func (l *Log) checkLink(i int) {
+	s := &l.Segments[i]
+	if i == 0 {
+		l.startAt(s)
+		return
+	}
+	before := &l.Segments[i-1]
+	if s.Number != before.Number+1 {
+		l.problem(segmentName(before.Number+1), 0, 0, fmt.Sprintf("missing: the next segment is %s", s.Name))
+	}
+	if s.Err != nil {
+		return
+	}
+	whole := before.Err == nil && s.Number == before.Number+1 && !l.damaged(before.Name)
+	if whole && s.header.last != l.LastID {
+		l.problem(s.Name, 0, segmentHeaderSize,
+			fmt.Sprintf("follows record %v, but the last one before it is %v", s.header.last, l.LastID))
+	}
+	if s.Epoch < before.Epoch {
+		l.problem(s.Name, 0, segmentHeaderSize, fmt.Sprintf("epoch %d follows epoch %d", s.Epoch, before.Epoch))
+	}
+	l.startAt(s)
+}
+
+// startAt believes the header of s about what came before.
+func (l *Log) startAt(s *Segment) {
+	if s.Err != nil {
+		return
+	}
+	l.Head = s.header.head
+	l.LastID = s.header.last
+	l.Last = max(l.Last, s.header.first-1)
+}
+
+func (l *Log) damaged(name string) bool {
+	return slices.ContainsFunc(l.Problems, func(d *DamageError) bool { return d.File == name })
+}
+
+// readAt reads len(b) bytes, or fewer if the file ends before.
+func readAt(f File, name string, b []byte, offset int64) (int, error) {
+	n, err := f.ReadAt(b, offset)
+	if n == len(b) || errors.Is(err, io.EOF) {
+		return n, nil
+	}
+	return n, fmt.Errorf("journal: read %s at %d: %w", name, offset, err)
+}

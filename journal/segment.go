@@ -1,0 +1,140 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+)
+
+const (
+	segmentMagic   = "STETJRNL"
+	segmentVersion = 1
+
+	// A segment begins with two equal copies of its header, so that damage to
+	// one does not cost the records.
+	segmentHeaderCopy = 128
+	segmentHeaderSize = 2 * segmentHeaderCopy
+
+	// maxSegment keeps every offset within the watermark's 32 bits.
+	maxSegment = 1<<32 - 1<<16
+
+	segmentSuffix = ".seg"
+	tempSuffix    = ".seg.tmp"
+	maxNumber     = 1 << 62
+)
+
+// A segmentHeader stands at the start of a segment. FORMAT.md has the bytes.
+type segmentHeader struct {
+	world    [16]byte
+	epoch    uint64
+	number   uint64
+	first    uint64 // Seq of the first record that the segment can hold.
+	start    uint64 // The bytes before this offset were durable before the segment got its name.
+	previous uint64 // Number of the segment before; 0: none.
+	prevEnd  uint64 // Where that one ends. Bytes behind are disowned.
+	last     ID     // The last record before this segment.
+	head     uint64 // Seq of the head when the segment was created.
+	salt     uint64 // Random; makes the bytes of other segments invalid here.
+}
+
+// seed returns what the CRC of every record header starts with.
+func (h *segmentHeader) seed() uint32 {
+	return crc32.Checksum(binary.LittleEndian.AppendUint64(nil, h.salt), castagnoli)
+}
+
+// appendTo appends both copies of the header to b.
+func (h *segmentHeader) appendTo(b []byte) []byte {
+	le := binary.LittleEndian
+	c := make([]byte, 0, segmentHeaderCopy)
+	c = append(c, segmentMagic...)
+	c = le.AppendUint32(c, segmentVersion)
+	c = le.AppendUint32(c, 0) // Incompatible features.
+	c = append(c, h.world[:]...)
+	c = le.AppendUint64(c, h.epoch)
+	c = le.AppendUint64(c, h.number)
+	c = le.AppendUint64(c, h.first)
+	c = le.AppendUint64(c, h.start)
+	c = le.AppendUint64(c, h.previous)
+	c = le.AppendUint64(c, h.prevEnd)
+	c = le.AppendUint64(c, h.last.Epoch)
+	c = le.AppendUint64(c, h.last.Seq)
+	c = le.AppendUint32(c, h.last.CRC)
+	c = le.AppendUint32(c, 0) // Reserved.
+	c = le.AppendUint64(c, h.salt)
+	c = le.AppendUint64(c, h.head)
+	c = append(c, make([]byte, segmentHeaderCopy-4-len(c))...)
+	c = le.AppendUint32(c, crc32.Checksum(c[len(segmentMagic):], castagnoli))
+	return append(append(b, c...), c...)
+}
+
+// parse reads one copy of the header of segment number. Its CRC leaves out the magic, so that a
+// damaged magic is told from another kind of file. It returns what is wrong, or
+// "", and which question that answers.
+func (h *segmentHeader) parse(b []byte, number uint64) (reason string, kind error) {
+	le := binary.LittleEndian
+	if len(b) < segmentHeaderCopy {
+		return "segment header cut short", ErrCorrupt
+	}
+	magic := bytes.Equal(b[:8], []byte(segmentMagic))
+	sum := crc32.Checksum(b[8:segmentHeaderCopy-4], castagnoli) == le.Uint32(b[segmentHeaderCopy-4:])
+	switch version, features := le.Uint32(b[8:]), le.Uint32(b[12:]); {
+	case !magic && !sum && !allZero(b[:segmentHeaderCopy]):
+		return "no segment of a journal", ErrForeign
+	case !sum:
+		return "segment header checksum does not match", ErrCorrupt
+	case !magic:
+		return "segment magic is damaged", ErrCorrupt
+	case version != segmentVersion:
+		return fmt.Sprintf("format version %d, this program knows %d", version, segmentVersion), ErrNewer
+	case features != 0:
+		return fmt.Sprintf("unknown features %#x", features), ErrNewer
+	}
+	h.world = [16]byte(b[16:32])
+	h.epoch = le.Uint64(b[32:])
+	h.number = le.Uint64(b[40:])
+	h.first = le.Uint64(b[48:])
+	h.start = le.Uint64(b[56:])
+	h.previous = le.Uint64(b[64:])
+	h.prevEnd = le.Uint64(b[72:])
+	h.last = ID{Epoch: le.Uint64(b[80:]), Seq: le.Uint64(b[88:]), CRC: le.Uint32(b[96:])}
+	h.salt = le.Uint64(b[104:])
+	h.head = le.Uint64(b[112:])
+	return h.check(number)
+}
+
+// check bounds what a well-summed header says.
+func (h *segmentHeader) check(number uint64) (reason string, kind error) {
+	switch {
+	case h.number != number:
+		return fmt.Sprintf("header of segment %d", h.number), ErrCorrupt
+	case h.epoch == 0 || h.first == 0 || h.start < segmentHeaderSize || h.start > maxSegment || h.prevEnd > maxSegment:
+		return "segment header says impossible things", ErrCorrupt
+	}
+	return "", nil
+}
+
+func allZero(b []byte) bool {
+	for _, x := range b {
+		if x != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// segmentName returns the file name of a segment: "00000012.seg".
+func segmentName(number uint64) string { return fmt.Sprintf("%08d%s", number, segmentSuffix) }
+
+// segmentNumber returns the number in a segment's file name, and whether it is
+// one.
+func segmentNumber(name string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, segmentSuffix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil && n > 0 && n < maxNumber && segmentName(n) == name
+}

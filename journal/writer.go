@@ -1,0 +1,319 @@
+package journal
+
+import (
+	"fmt"
+	"hash/crc32"
+	"time"
+)
+
+const (
+	// stageSize is how many bytes one write collects.
+	stageSize = 256 << 10
+
+	// directSize is the payload from which copying costs more than a write.
+	directSize = 64 << 10
+
+	// sectorSize is what a disk writes in one piece.
+	sectorSize = 512
+)
+
+// A writer owns the current segment. It runs in one goroutine.
+//
+//	             synced          written         end
+//	|   durable    |  in the file   |   stage      |
+//	+--------------+----------------+--------------+
+type writer struct {
+	j     *Journal
+	world [16]byte
+
+	segment segmentHeader
+	name    string
+	file    File
+	seed    uint32
+
+	stage   []byte
+	written int64
+	synced  int64 // Known durable: the watermark.
+
+	last  ID     // Of the newest record staged.
+	seq   uint64 // Its seq, or the one before the first record.
+	head  uint64 // Its seq, or the head that was found at opening.
+	items uint64 // Items staged, ever.
+	dirty bool   // Something that must become durable is not.
+
+	batch []item // The queue's other half.
+	timer *time.Timer
+}
+
+// run writes until the journal is closed or fails.
+func (w *writer) run() {
+	err := w.loop()
+	w.timer.Stop()
+	if closeErr := w.file.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("journal: close %s: %w", w.name, closeErr)
+	}
+	if err == nil {
+		err = ErrClosed
+	}
+	w.j.fail(err)
+	close(w.j.done)
+}
+
+func (w *writer) loop() error {
+	for {
+		due := w.sleep()
+		batch, sync, closing := w.take()
+		if err := w.writeBatch(batch); err != nil {
+			return err
+		}
+		w.j.recycle(batch)
+		if closing {
+			return w.seal()
+		}
+		if sync || due || w.j.opt.Sync.kind == syncAlways {
+			if err := w.commit(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// sleep returns when there is something to do, and whether the policy wants an
+// fsync now.
+func (w *writer) sleep() (due bool) {
+	select {
+	case <-w.j.wake:
+		return false
+	case <-w.timer.C:
+		return true
+	}
+}
+
+// take empties the queue.
+func (w *writer) take() (batch []item, sync, closing bool) {
+	j := w.j
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	batch, sync, closing = j.queue, j.wantSync, j.closing
+	j.queue, w.batch = w.batch[:0], batch
+	j.wantSync = false
+	return batch, sync, closing
+}
+
+func (w *writer) writeBatch(batch []item) error {
+	for i := range batch {
+		if err := w.writeItem(&batch[i]); err != nil {
+			return err
+		}
+		w.items++
+	}
+	return w.flush()
+}
+
+func (w *writer) writeItem(it *item) error {
+	switch it.kind {
+	case itemRoll:
+		return w.roll(it.header.seq, it.payload)
+	case itemPreamble:
+		w.touch()
+		return w.put(it.header, it.payload)
+	default:
+		w.touch()
+		w.seq, w.head = it.header.seq, it.header.seq
+		w.last = ID{Epoch: w.segment.epoch, Seq: it.header.seq, CRC: it.header.crc}
+		return w.putParts(it.header, it.payload)
+	}
+}
+
+// touch notes that something is not durable, from now on.
+func (w *writer) touch() {
+	if !w.dirty && w.j.opt.Sync.kind == syncEvery {
+		w.timer.Reset(w.j.opt.Sync.every)
+	}
+	w.dirty = true
+}
+
+// putParts stages a record of the tree, in parts if it is long. The checksum of
+// a part covers all parts so far, so the last one's is the payload's.
+func (w *writer) putParts(h header, payload []byte) error {
+	size := w.j.opt.partSize
+	if int64(len(payload)) <= size {
+		return w.put(h, payload)
+	}
+	h.flags |= flagMore
+	h.crc = 0
+	for int64(len(payload)) > size {
+		h.crc = crc32.Update(h.crc, castagnoli, payload[:size])
+		if err := w.put(h, payload[:size]); err != nil {
+			return err
+		}
+		payload = payload[size:]
+		h.flags |= flagPart
+	}
+	h.flags &^= flagMore
+	h.crc = crc32.Update(h.crc, castagnoli, payload)
+	return w.put(h, payload)
+}
+
+var padding [recordAlign]byte
+
+// put stages one record. A long payload is written from where it is.
+func (w *writer) put(h header, payload []byte) error {
+	h.synced = uint32(w.synced)
+	h.length = uint32(len(payload))
+	n := len(w.stage)
+	w.stage = append(w.stage, make([]byte, recordHeader)...)
+	h.put(w.stage[n:], w.seed, w.end()-recordHeader)
+	if len(payload) < directSize {
+		w.stage = append(w.stage, payload...)
+	} else if err := w.direct(payload); err != nil {
+		return err
+	}
+	w.stage = append(w.stage, padding[:-len(payload)&(recordAlign-1)]...)
+	if len(w.stage) < stageSize {
+		return nil
+	}
+	return w.flush()
+}
+
+// end returns where the next record goes.
+func (w *writer) end() int64 { return w.written + int64(len(w.stage)) }
+
+func (w *writer) flush() error {
+	if len(w.stage) == 0 {
+		return nil
+	}
+	stage := w.stage
+	w.stage = w.stage[:0]
+	return w.write(stage)
+}
+
+func (w *writer) direct(payload []byte) error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	return w.write(payload)
+}
+
+func (w *writer) write(b []byte) error {
+	if err := writeAt(w.file, w.name, b, w.written); err != nil {
+		return err
+	}
+	w.written += int64(len(b))
+	return nil
+}
+
+// fsync makes everything written durable.
+func (w *writer) fsync() error {
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if err := w.file.Sync(); err != nil {
+		return fmt.Errorf("journal: sync %s: %w", w.name, err)
+	}
+	w.synced = w.written
+	w.settled()
+	return nil
+}
+
+// settled tells the journal that everything staged is durable.
+func (w *writer) settled() {
+	w.dirty = false
+	w.timer.Stop()
+	w.j.reached(w.items, w.seq)
+}
+
+// commit syncs what is not durable and, if nothing waits to be written, leaves
+// a mark: from then on damage below the watermark is told from a tear, even if
+// the process is killed.
+func (w *writer) commit() error {
+	if !w.dirty {
+		w.j.reached(w.items, w.seq)
+		return nil
+	}
+	if err := w.fsync(); err != nil {
+		return err
+	}
+	if w.j.busy() {
+		return nil
+	}
+	if err := w.put(w.mark(), nil); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+func (w *writer) mark() header { return header{seq: w.seq, flags: flagMark} }
+
+// busy reports whether the queue holds something.
+func (j *Journal) busy() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.queue) > 0
+}
+
+// finish makes the whole segment durable, marks included: what comes after
+// vouches for all of it.
+func (w *writer) finish() error {
+	if w.end() > w.synced {
+		return w.fsync()
+	}
+	w.settled()
+	return nil
+}
+
+// seal ends the journal. Both seals lie in one sector, so a crash leaves both
+// or a beginning of them; marks fill up a sector that is too full.
+func (w *writer) seal() error {
+	for w.end()%sectorSize > sectorSize-2*recordHeader {
+		if err := w.put(w.mark(), nil); err != nil {
+			return err
+		}
+	}
+	if err := w.finish(); err != nil {
+		return err
+	}
+	h := sealHeader(w.j.head, w.seq, w.end()+2*recordHeader)
+	for range 2 {
+		if err := w.put(h, nil); err != nil {
+			return err
+		}
+	}
+	return w.fsync()
+}
+
+// sealHeader returns a seal, but for its watermark. Its tick is the size of the
+// segment, its parent the last seq given out.
+func sealHeader(head, last uint64, end int64) header {
+	return header{seq: head, parent: last, tick: uint64(end), flags: flagSeal, crc: sealCRC}
+}
+
+// roll goes on in a new segment whose first record has this seq.
+func (w *writer) roll(first uint64, preamble []byte) error {
+	if err := w.finish(); err != nil {
+		return err
+	}
+	next := w.segment
+	next.first = first
+	next.number++
+	next.previous = w.segment.number
+	next.prevEnd = uint64(w.written)
+	next.last = w.last
+	next.head = w.head
+	old, name := w.file, w.name
+	err := w.begin(next, preamble)
+	if w.file == old {
+		return err // The writer closes it.
+	}
+	if closeErr := old.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("journal: close %s: %w", name, closeErr)
+	}
+	return err
+}
+
+func writeAt(f File, name string, b []byte, offset int64) error {
+	if _, err := f.WriteAt(b, offset); err != nil {
+		return fmt.Errorf("journal: write %s: %w", name, err)
+	}
+	return nil
+}
