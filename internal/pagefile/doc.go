@@ -11,7 +11,7 @@
 //	+---------+---------+---- ... ----+---------+---- ... ----+--------+
 //	'------------- bbolt -------------'------------ trailer -----------'
 //
-// docs/FORMAT.pagefile.md gives every byte of it.
+// docs/FORMAT.md gives every byte of it.
 //
 // # Writing
 //
