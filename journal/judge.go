@@ -75,12 +75,12 @@ func (j *judge) inner(end int64) {
 	j.vouched = end
 	j.corrupt()
 	if s.Size < end {
-		j.log.problem(s.Name, s.Size, end-s.Size, "file cut short")
+		_ = j.log.problem(s.Name, s.Size, end-s.Size, "file cut short")
 	}
 	switch {
 	case s.Size <= end:
 	case slices.ContainsFunc(j.scanner.seals, func(seal sealAt) bool { return seal.end() == end }):
-		j.log.problem(s.Name, end, s.Size-end, "bytes after the clean end")
+		_ = j.log.problem(s.Name, end, s.Size-end, "bytes after the clean end")
 	default:
 		j.log.Disowned = append(j.log.Disowned, Range{File: s.Name, Offset: end, Length: s.Size - end})
 	}
@@ -100,7 +100,7 @@ func (j *judge) last() error {
 	s.durable = min(j.scanner.vouched, s.Size)
 	j.corrupt()
 	if s.Size < j.vouched {
-		j.log.problem(s.Name, s.Size, j.vouched-s.Size, "file cut short")
+		_ = j.log.problem(s.Name, s.Size, j.vouched-s.Size, "file cut short")
 	}
 	if unfinished == "" && j.ended == 0 {
 		unfinished = j.tear()
@@ -112,7 +112,7 @@ func (j *judge) last() error {
 	}
 	if j.ended > 0 && s.Size > j.ended {
 		s.End = j.ended
-		j.log.problem(s.Name, j.ended, s.Size-j.ended, "bytes after the clean end")
+		_ = j.log.problem(s.Name, j.ended, s.Size-j.ended, "bytes after the clean end")
 		j.log.Clean = false
 	}
 	return nil
@@ -221,7 +221,7 @@ func (j *judge) take() {
 func (l *Log) takeEntry(e Entry, i int) {
 	s := &l.Segments[i]
 	if n := len(l.Entries); n > 0 && e.ID.Seq <= l.Entries[n-1].ID.Seq {
-		l.problem(s.Name, e.Offset, recordSize(int64(e.Length)),
+		_ = l.problem(s.Name, e.Offset, recordSize(int64(e.Length)),
 			fmt.Sprintf("record %d follows record %d", e.ID.Seq, l.Entries[n-1].ID.Seq))
 		return
 	}

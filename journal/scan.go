@@ -127,11 +127,11 @@ func (l *Log) readHeader(s *Segment, b []byte) {
 		return
 	case err1 != nil:
 		s.header = second
-		l.problem(s.Name, 0, segmentHeaderCopy, "first copy: "+reason1)
+		_ = l.problem(s.Name, 0, segmentHeaderCopy, "first copy: "+reason1)
 	case err2 != nil:
-		l.problem(s.Name, segmentHeaderCopy, segmentHeaderCopy, "second copy: "+reason2)
+		_ = l.problem(s.Name, segmentHeaderCopy, segmentHeaderCopy, "second copy: "+reason2)
 	case s.header != second:
-		l.problem(s.Name, segmentHeaderCopy, segmentHeaderCopy, "the copies of the segment header differ")
+		_ = l.problem(s.Name, segmentHeaderCopy, segmentHeaderCopy, "the copies of the segment header differ")
 	}
 	h := &s.header
 	s.Epoch, s.First, s.Previous = h.epoch, h.first, h.last
@@ -176,18 +176,18 @@ func (l *Log) checkLink(i int) {
 	}
 	before := &l.Segments[i-1]
 	if s.Number != before.Number+1 {
-		l.problem(segmentName(before.Number+1), 0, 0, fmt.Sprintf("missing: the next segment is %s", s.Name))
+		_ = l.problem(segmentName(before.Number+1), 0, 0, fmt.Sprintf("missing: the next segment is %s", s.Name))
 	}
 	if s.Err != nil {
 		return
 	}
 	whole := before.Err == nil && s.Number == before.Number+1 && !l.damaged(before.Name)
 	if whole && s.header.last != l.LastID {
-		l.problem(s.Name, 0, segmentHeaderSize,
+		_ = l.problem(s.Name, 0, segmentHeaderSize,
 			fmt.Sprintf("follows record %v, but the last one before it is %v", s.header.last, l.LastID))
 	}
 	if s.Epoch < before.Epoch {
-		l.problem(s.Name, 0, segmentHeaderSize, fmt.Sprintf("epoch %d follows epoch %d", s.Epoch, before.Epoch))
+		_ = l.problem(s.Name, 0, segmentHeaderSize, fmt.Sprintf("epoch %d follows epoch %d", s.Epoch, before.Epoch))
 	}
 	l.startAt(s)
 }

@@ -23,8 +23,7 @@ const (
 //	|   durable    |  in the file   |   stage      |
 //	+--------------+----------------+--------------+
 type writer struct {
-	j     *Journal
-	world [16]byte
+	j *Journal
 
 	segment segmentHeader
 	name    string

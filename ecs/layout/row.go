@@ -248,15 +248,15 @@ func (r *reader) value(t *Type, v *Value) *DataError {
 	case Pointer:
 		return r.pointer(t, v)
 	}
-	bits, imag, err := r.scalar(t.Kind)
+	bits, imaginary, err := r.scalar(t.Kind)
 	if v != nil {
-		v.bits, v.imag = bits, imag
+		v.bits, v.imag = bits, imaginary
 	}
 	return err
 }
 
 // scalar reads a number or bool as bits.
-func (r *reader) scalar(k Kind) (bits, imag uint64, err *DataError) {
+func (r *reader) scalar(k Kind) (bits, imaginary uint64, err *DataError) {
 	switch {
 	case k == Bool:
 		truth, err := r.bool()

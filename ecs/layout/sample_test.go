@@ -310,11 +310,11 @@ func show(v reflect.Value) string {
 		return showFloat(v.Float(), 64)
 	case reflect.Complex64, reflect.Complex128:
 		c, size := v.Complex(), int(v.Type().Size())*4
-		imag := showFloat(imag(c), size)
-		if !strings.ContainsAny(imag[:1], "+-") {
-			imag = "+" + imag
+		imaginary := showFloat(imag(c), size)
+		if !strings.ContainsAny(imaginary[:1], "+-") {
+			imaginary = "+" + imaginary
 		}
-		return "(" + showFloat(real(c), size) + imag + "i)"
+		return "(" + showFloat(real(c), size) + imaginary + "i)"
 	case reflect.String:
 		return strconv.Quote(v.String())
 	case reflect.Struct:

@@ -108,11 +108,11 @@ func (v Value) appendTextEntries(dst []byte) []byte {
 // appendComplex appends a complex number: (1-2i).
 func (v Value) appendComplex(dst []byte) []byte {
 	dst = v.appendFloat(append(dst, '('), v.bits)
-	imag := v.appendFloat(nil, v.imag)
-	if imag[0] != '-' && imag[0] != '+' {
+	imaginary := v.appendFloat(nil, v.imag)
+	if imaginary[0] != '-' && imaginary[0] != '+' {
 		dst = append(dst, '+')
 	}
-	return append(append(dst, imag...), "i)"...)
+	return append(append(dst, imaginary...), "i)"...)
 }
 
 // appendScalar appends a bool, integer, float or entity.

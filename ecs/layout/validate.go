@@ -37,7 +37,7 @@ func (t *Type) validate() *DataError {
 	size, err := v.visit(t, 1)
 	if err != nil {
 		if t != nil {
-			err.of(t)
+			err = err.of(t)
 		}
 		return err
 	}

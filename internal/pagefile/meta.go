@@ -95,7 +95,7 @@ func decodeBucket(n node, id uint64, limit int64) (b bucket, reason string) {
 	}
 	b.root = binary.LittleEndian.Uint64(data)
 	if b.root == 0 {
-		b.inline = node(data[bucketHeader:vsize])
+		b.inline = data[bucketHeader:vsize]
 		b.inlineAt = int64(id)*pageSize + int64(headerSize+elementSize+len(bucketName)+bucketHeader)
 		reason = checkInline(b.inline)
 	} else if b.root < 2 || b.root >= uint64(limit) || vsize != bucketHeader {

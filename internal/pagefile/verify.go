@@ -75,7 +75,7 @@ func join(damaged []*DamageError) error {
 	var errs []error
 	var last *DamageError
 	for _, d := range damaged {
-		if last != nil && last.Offset+last.Length == d.Offset && last.Reason == d.Reason && last.Err == d.Err {
+		if last != nil && last.Offset+last.Length == d.Offset && last.Reason == d.Reason && errors.Is(last.Err, d.Err) {
 			last.Length += d.Length
 			continue
 		}

@@ -25,8 +25,8 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// ErrShortWrite, given to [MemFS.Fail], makes a write put half of its bytes into
-// the file before it fails. Other calls just fail with it.
+// ErrShortWrite makes a write, if [MemFS.Fail] is given it, put half of its bytes
+// into the file before it fails. Other calls just fail with it.
 var ErrShortWrite = errors.New("journaltest: no space left, half was written")
 
 // sectorSize is what a disk writes in one piece.
