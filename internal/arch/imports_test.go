@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"cmd/ecsdump": {
 		"ecs", "ecs/layout", "journal", "persist",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty",
+		"golang.org/x/sys",
 	},
 	"examples/life":       {"ecs", "journal", "persist"},
 	"examples/queens":     {"ecs"},
