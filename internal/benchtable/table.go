@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// run reads the output of go test -bench from r and writes the table to w, with
+// the lines that are not results before it.
+func run(r io.Reader, w io.Writer) error {
+	var results []result
+	in := bufio.NewScanner(r)
+	for in.Scan() {
+		if res, ok := parseResult(in.Text()); ok {
+			results = append(results, res)
+		} else if _, err := fmt.Fprintln(w, in.Text()); err != nil {
+			return fmt.Errorf("benchtable: write: %w", err)
+		}
+	}
+	if len(results) > 0 {
+		if _, err := fmt.Fprintln(w, render(results)); err != nil {
+			return fmt.Errorf("benchtable: write: %w", err)
+		}
+	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("benchtable: read: %w", err)
+	}
+	return nil
+}
+
+// render returns the table: a row for every budget, one for every result without.
+func render(results []result) string {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = text.FormatDefault
+	t.Style().Format.Footer = text.FormatDefault
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight}, {Number: 3, Align: text.AlignRight}})
+	t.AppendHeader(table.Row{"benchmark", "measured", "budget", "verdict", "also"})
+	within, budgets := 0, 0
+	for _, r := range results {
+		verdicts, others := r.judge()
+		if len(verdicts) == 0 {
+			t.AppendRow(table.Row{r.name, "", "", "", list(others)})
+		}
+		for _, v := range verdicts {
+			word := "over"
+			if v.ok() {
+				word = "ok"
+				within++
+			}
+			budgets++
+			t.AppendRow(table.Row{r.name, v.measured, number(v.budget.value), word, list(others)})
+		}
+	}
+	t.AppendFooter(table.Row{fmt.Sprintf("%d of %d within budget", within, budgets)})
+	return t.Render()
+}
+
+func list(metrics []metric) string {
+	words := make([]string, len(metrics))
+	for i, m := range metrics {
+		words[i] = m.String()
+	}
+	return strings.Join(words, ", ")
+}
+
+func (m metric) String() string { return number(m.value) + " " + m.unit }
+
+// number writes v with three digits, or all digits before the point.
+func number(v float64) string {
+	if v >= 1000 || v <= -1000 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
