@@ -35,7 +35,10 @@ type AnyStorage interface {
 	// format of package layout.
 	AppendRows(dst []byte, lo, hi int) []byte
 
-	discard(Entity) // Remove, without a note among the operations.
+	// AppendRanges appends the canonical encoding of ranges of rows to dst.
+	AppendRanges(dst []byte, ranges []Range) []byte
+
+	discard(e Entity, row int) // Remove, without a note among the operations.
 	discardAll()
 	tracked() *tracker
 	sparseSet() *set // nil for a resource
@@ -79,6 +82,17 @@ func (s *Storage[T]) AppendRows(dst []byte, lo, hi int) []byte {
 // [0, 1).
 func (r *Resource[T]) AppendRows(dst []byte, lo, hi int) []byte {
 	return r.codec.append(dst, r.data.live[lo:hi])
+}
+
+// AppendRanges appends the canonical encoding of ranges of rows to dst.
+func (s *Storage[T]) AppendRanges(dst []byte, ranges []Range) []byte {
+	return s.codec.appendRanges(dst, s.data.live, ranges)
+}
+
+// AppendRanges appends the canonical encoding of the value to dst if ranges has
+// row 0.
+func (r *Resource[T]) AppendRanges(dst []byte, ranges []Range) []byte {
+	return r.codec.appendRanges(dst, r.data.live, ranges)
 }
 
 func (s *Storage[T]) tracked() *tracker  { return &s.tracker }

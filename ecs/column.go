@@ -1,5 +1,7 @@
 package ecs
 
+import "unsafe"
+
 // A mark says which rows of a block of 64 the open span has already saved. A
 // mark of another span says nothing, so a new span needs no clearing.
 type mark struct{ span, rows uint64 }
@@ -64,11 +66,12 @@ func (c *column[T]) save(i int) {
 		*m = mark{span: c.span}
 	}
 	m.rows |= 1 << (uint(i) & 63)
-	v := c.live[i]
 	if c.clone != nil && !c.top.bare {
-		v = c.clone(v)
+		v := c.clone(c.live[i])
+		c.saveOne(i, &v)
+		return
 	}
-	c.saveOne(i, v)
+	c.saveOne(i, &c.live[i])
 }
 
 // touchRange must be called before rows [lo, hi) are written.
@@ -78,9 +81,43 @@ func (c *column[T]) touchRange(lo, hi int) {
 	}
 }
 
+// touchRuns is touch for the rows of runs, as a cursor returns them: numbers in
+// groups of stride, of which the one at at is the first row and the last one the
+// number of rows.
+func (c *column[T]) touchRuns(runs []uint32, at, stride int) {
+	for ; len(runs) >= stride; runs = runs[stride:] {
+		row, n := int(runs[at]), int(runs[stride-1])
+		switch {
+		case n > 1:
+			c.touchRange(row, row+n)
+		case c.unsaved(row):
+			c.save(row)
+		}
+	}
+}
+
+// fetchRuns reads a byte of the first row of each run. The processor does that
+// side by side, where a loop's body, which does more, would wait for row after
+// row of a large storage.
+func (c *column[T]) fetchRuns(runs []uint32, at, stride int) (sum byte) {
+	for ; len(runs) >= stride && !c.empty(); runs = runs[stride:] {
+		sum += *(*byte)(unsafe.Pointer(&c.live[runs[at]]))
+	}
+	return sum
+}
+
+// empty reports whether rows have size 0.
+func (c *column[T]) empty() bool {
+	var zero T
+	return unsafe.Sizeof(zero) == 0
+}
+
 // saveRange saves the rows of [lo, hi) that the span has not saved yet, in as
 // few copies as there are spans of them.
 func (c *column[T]) saveRange(lo, hi int) {
+	for lo&63 == 0 && lo+64 <= hi && c.marks[lo>>6] == (mark{c.span, ^uint64(0)}) {
+		lo += 64 // The usual case: all of it is saved.
+	}
 	from := lo // Rows [from, lo) are to be saved.
 	for lo < hi {
 		end := min(lo|63+1, hi)
@@ -135,7 +172,14 @@ func (c *column[T]) open(span uint64, prot int) {
 // putBack restores every row saved in logs[k:] to its oldest value there and
 // forgets those logs.
 func (c *column[T]) putBack(k int) {
-	c.undoStack.putBack(k, c.seen, func(row int, values []T) { copy(c.live[row:], values) })
+	live := c.live
+	c.undoStack.putBack(k, c.seen, func(row int, values []T) {
+		if len(values) == 1 { // Scattered rows: a call of copy costs more than the row.
+			live[row] = values[0]
+			return
+		}
+		copy(live[row:], values)
+	})
 	if c.moved != nil {
 		for _, l := range c.logs[k:] {
 			l.eachRun(c.moved)

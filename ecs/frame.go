@@ -13,7 +13,7 @@ type frame struct {
 	id      uint64
 	tick    bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
 	bare    bool   // Nothing will be restored to its beginning: rows are noted, not saved.
-	at      uint64 // The world's tick at its beginning.
+	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
 	mark    uint64 // What the recorder returned for that tick.
 	touched []*tracker
 	ops     []Op
@@ -100,7 +100,7 @@ func (w *World) findCheckpoint(id uint64) int {
 			hi = mid
 		}
 	}
-	if lo == len(w.frames) || w.frames[lo].id != id || w.frames[lo].tick {
+	if lo == len(w.frames) || w.frames[lo].id != id {
 		return -1
 	}
 	return lo

@@ -84,6 +84,9 @@ func (w *World) dropForward() {
 	}
 	clear(w.forward)
 	w.forward = w.forward[:0]
+	for _, s := range w.storages { // All of them: none settles while a branch is held.
+		s.tracked().owner.settle()
+	}
 }
 
 // A History goes back and forth between the committed ticks that its world
@@ -107,7 +110,12 @@ func (h History) restorable(i int) bool { return !h.w.frames[i].bare }
 
 // Newest returns the newest tick that can be gone to. It is later than
 // [World.Tick] after a rewind, until the next change.
-func (h History) Newest() uint64 { return h.w.tick + uint64(len(h.w.forward)) }
+func (h History) Newest() uint64 {
+	if len(h.w.forward) > 0 {
+		return h.w.forward[0].at
+	}
+	return h.w.tick
+}
 
 // Bytes returns how many bytes of saved rows the history and the checkpoints
 // hold.
@@ -130,23 +138,31 @@ func (h History) Rewind(n int) error {
 // the world is then as it was.
 func (h History) Seek(tick uint64) error {
 	w := h.w
-	k := w.lastBoundary(tick)
-	if tick > w.tick && tick <= h.Newest() && len(w.forward) > 0 {
+	if k := w.forwardTo(tick); k >= 0 {
 		w.discardOpen()
-		for w.tick < tick {
+		for len(w.forward) > k {
 			w.redoTick()
 		}
-	} else if k < 0 || w.frames[k].bare {
-		return fmt.Errorf("ecs: seek tick %d: %w; ticks %d to %d are", tick, ErrNotHeld, h.Oldest(), h.Newest())
+	} else if k := w.lastBoundary(tick); k < 0 || w.frames[k].bare {
+		return fmt.Errorf("ecs: seek tick %d: %w; the oldest that is held is %d, the newest %d", tick, ErrNotHeld, h.Oldest(), h.Newest())
 	} else {
 		w.discardOpen()
 		for w.tick > tick {
 			w.undoTick()
 		}
 	}
-	w.renew()
 	w.restored()
 	return nil
+}
+
+// forwardTo returns the position of the undone frame that ends with tick, or -1.
+func (w *World) forwardTo(tick uint64) int {
+	for i := range w.forward {
+		if w.forward[i].at == tick {
+			return i
+		}
+	}
+	return -1
 }
 
 // lastBoundary returns the position of the newest frame that begins with the end
@@ -172,7 +188,8 @@ func (w *World) discardOpen() {
 }
 
 // undoTick goes from one tick boundary, with nothing written behind it, to the
-// one before. The tick becomes one frame of the forward branch.
+// one before. What lies between becomes one frame of the forward branch: ticks
+// that were merged stay so.
 func (w *World) undoTick() {
 	k := len(w.frames) - 2
 	for !w.frames[k].tick {
@@ -184,7 +201,7 @@ func (w *World) undoTick() {
 	for _, t := range f.touched {
 		t.undo()
 	}
-	undone := frame{mark: open.mark, touched: append([]*tracker(nil), f.touched...), ops: append([]Op(nil), f.ops...)}
+	undone := frame{at: open.at, mark: open.mark, touched: append([]*tracker(nil), f.touched...)}
 	w.forward = append(w.forward, undone)
 	w.cutFrames(k)
 	w.tick = f.at
@@ -200,10 +217,9 @@ func (w *World) redoTick() {
 		t.redo(open.id)
 	}
 	open.touched = append(open.touched[:0], redone.touched...)
-	open.ops = append(open.ops[:0], redone.ops...)
 	w.forward[last] = frame{}
 	w.forward = w.forward[:last]
 	w.held = last > 0
-	w.tick++
+	w.tick = redone.at
 	w.push(frame{tick: true, mark: redone.mark})
 }

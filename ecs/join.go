@@ -16,13 +16,19 @@ type join struct {
 	w       *World
 	sets    []*set // Components first, in the order of the query, then With.
 	without []*set
-	written []*set        // Those whose components are handed out for writing.
+	columns []joinedColumn
 	cached  [][]joinBlock // By driver.
+
+	// A run that no block has as it is. It is read before a loop's body runs, so
+	// loops over one query may be nested.
+	one [maxSets + 1]uint32
 }
 
 const (
 	maxSets = 8    // Components and With together.
 	maxRun  = 4096 // Rows given out at once; as many as are saved in one copy.
+
+	scattered = 16 // Runs of a block from which on their rows are fetched beforehand.
 )
 
 // A joinBlock holds the runs of one block of driver rows.
@@ -31,34 +37,43 @@ type joinBlock struct {
 	rows  int32    // Rows in the block.
 	found int32    // Rows in the runs.
 	runs  []uint32 // Per run: its first row in each set, and its length.
+
+	// The last run together with the blocks that continue it.
+	reach   uint32 // Rows in it.
+	reached uint64 // The world's count of changes when that was so; 0: not known.
 }
 
-// A joined is a set whose components a join hands out.
-type joined struct {
-	set   *set
+// A joinedColumn is a set whose components a join hands out.
+type joinedColumn struct {
+	set    *set
+	column interface {
+		touchRuns(runs []uint32, at, stride int)
+		fetchRuns(runs []uint32, at, stride int) byte
+	}
 	write bool
 }
 
-func newJoin(w *World, components ...joined) join {
-	j := join{w: w}
-	for _, c := range components {
+func newJoin(w *World, columns ...joinedColumn) join {
+	j := join{w: w, columns: columns}
+	for _, c := range columns {
 		j.include(c.set)
-		if c.write {
-			j.written = append(j.written, c.set)
-		}
 	}
 	return j
 }
 
 func (j *join) include(s *set) {
-	if s.w != j.w {
-		panic("ecs: a query joins storages of different worlds; register them in one")
-	}
+	j.mustBeHere(s)
 	if len(j.sets) == maxSets {
 		panic("ecs: a query joins more than 8 storages; test the rarer ones with Has")
 	}
 	j.sets = append(j.sets, s)
 	j.cached = make([][]joinBlock, len(j.sets))
+}
+
+func (j *join) mustBeHere(s *set) {
+	if s.w != j.w {
+		panic("ecs: a query joins storages of different worlds; register them in one")
+	}
 }
 
 func (j *join) with(filters []AnyStorage) {
@@ -69,7 +84,9 @@ func (j *join) with(filters []AnyStorage) {
 
 func (j *join) exclude(filters []AnyStorage) {
 	for _, f := range filters {
-		j.without = append(j.without, filterSet(f))
+		s := filterSet(f)
+		j.mustBeHere(s)
+		j.without = append(j.without, s)
 	}
 	clear(j.cached)
 }
@@ -95,34 +112,38 @@ func (j *join) driver() int {
 
 // count returns the number of entities in the join.
 func (j *join) count() (n int) {
-	c := j.begin()
-	for runs := c.next(); len(runs) > 0; runs = c.next() {
-		for ; len(runs) > 0; runs = runs[c.stride:] {
-			n += int(runs[c.stride-1])
-		}
+	c := j.begin(nil)
+	for run := c.next(); run != nil; run = c.next() {
+		n += int(run[c.stride-1])
 	}
 	return n
 }
 
-// A cursor walks the runs of a join.
+// A cursor walks the runs of a join. A run is the first row in each set, and the
+// number of rows:
+//
+//	runs   | a b n | a b n | ...        stride 3 for two sets
 type cursor struct {
-	j      *join
-	driver int  // Which set drives,
-	set    *set // and the set itself.
-	stride int  // Numbers that make up a run.
-	row    int  // The next driver row.
-	slow   int  // A block that changed under the cursor: its rows go one by one.
-	newest uint64
-
-	one [maxSets + 1]uint32 // A run that no block has as it is.
+	j       *join
+	columns []joinedColumn
+	driver  int      // Which set drives,
+	set     *set     // and the set itself.
+	stride  int      // Numbers that make up a run.
+	runs    []uint32 // Found, and what is written of them saved.
+	first   int      // The first driver row of the present run.
+	row     int      // The first driver row behind runs.
+	slow    int      // A block that changed under the cursor: its rows go one by one.
+	newest  uint64   // The newest version of the sets,
+	changes uint64   // and the world's when what is written was saved.
 
 	removals [maxSets]uint64
 	rewinds  [maxSets]uint64
 }
 
-func (j *join) begin() cursor {
+// begin returns a cursor that hands out columns, those of the first sets.
+func (j *join) begin(columns []joinedColumn) cursor {
 	d := j.driver()
-	c := cursor{j: j, driver: d, set: j.sets[d], stride: len(j.sets) + 1, slow: -1}
+	c := cursor{j: j, columns: columns, driver: d, set: j.sets[d], stride: len(j.sets) + 1, slow: -1}
 	c.note()
 	return c
 }
@@ -139,24 +160,50 @@ func (c *cursor) note() {
 	}
 }
 
-// next returns the next runs, or nothing after the last, and readies what is
-// written for it. A run is the first row in each set, and the number of rows:
-//
-//	runs   | a b n | a b n | ...        stride 3 for two sets
-//
-// They hold until the world's structure changes; see resume.
+// entities returns the entities of the present run, which has n rows.
+func (c *cursor) entities(n uint32) []Entity { return c.set.dense.live[c.first:][:n] }
+
+// next returns the next run, or nil after the last. It holds until the world's
+// structure changes; see resume.
 func (c *cursor) next() []uint32 {
+	if len(c.runs) == 0 {
+		if c.runs = c.fill(); len(c.runs) == 0 {
+			return nil
+		}
+		c.ready()
+	} else if c.changes != c.j.w.changes { // A checkpoint: marks are stale.
+		c.ready()
+	}
+	run := c.runs[:c.stride]
+	c.runs = c.runs[c.stride:]
+	c.first = int(run[c.driver])
+	return run
+}
+
+// fill returns the runs of the next block that has any.
+func (c *cursor) fill() []uint32 {
 	for c.row < c.set.n {
 		if runs := c.find(); len(runs) > 0 {
-			for _, s := range c.j.written {
-				if s.span != s.w.span {
-					s.open()
-				}
-			}
 			return runs
 		}
 	}
 	return nil
+}
+
+// ready saves what is written of the runs.
+func (c *cursor) ready() {
+	for at, m := range c.columns {
+		if m.write {
+			if m.set.span != m.set.w.span {
+				m.set.open()
+			}
+			m.column.touchRuns(c.runs, at, c.stride)
+		}
+		if len(c.runs) > scattered*c.stride && at != c.driver {
+			m.column.fetchRuns(c.runs, at, c.stride)
+		}
+	}
+	c.changes = c.j.w.changes
 }
 
 // find returns the runs from c.row on in the block of c.row, if there are any,
@@ -169,7 +216,8 @@ func (c *cursor) find() []uint32 {
 	if b == c.slow {
 		return c.findRow()
 	}
-	runs := c.block(b).runs
+	block := c.block(b)
+	runs := block.runs
 	for len(runs) > 0 && runs[c.driver]+runs[c.stride-1] <= uint32(c.row) {
 		runs = runs[c.stride:]
 	}
@@ -178,7 +226,7 @@ func (c *cursor) find() []uint32 {
 	}
 	c.row = (b + 1) << 6
 	if len(runs) == c.stride && runs[c.driver]+runs[c.stride-1] == uint32(c.row) {
-		return c.extend(runs)
+		return c.extend(block, b, runs)
 	}
 	return runs
 }
@@ -191,47 +239,53 @@ func (c *cursor) findAlone() []uint32 {
 		end = c.row | 63 + 1
 	}
 	end = min(end, c.set.n)
-	c.one[0], c.one[1] = uint32(c.row), uint32(end-c.row)
+	c.j.one[0], c.j.one[1] = uint32(c.row), uint32(end-c.row)
 	c.row = end
-	return c.one[:2]
+	return c.j.one[:2]
 }
 
 // findRow returns the single row c.row, if its entity is in the join.
 func (c *cursor) findRow() []uint32 {
 	row := c.row
 	c.row++
-	if !c.j.probe(c.driver, row, c.set.dense.live[row], &c.one) {
+	if !c.j.probe(c.driver, row, c.set.dense.live[row], &c.j.one) {
 		return nil
 	}
-	c.one[c.stride-1] = 1
-	return c.one[:c.stride]
+	c.j.one[c.stride-1] = 1
+	return c.j.one[:c.stride]
 }
 
 // findRest returns the rows from c.row on of a run that begins before it.
 func (c *cursor) findRest(run []uint32) []uint32 {
 	skip := uint32(c.row) - run[c.driver]
 	for i := range c.j.sets {
-		c.one[i] = run[i] + skip
+		c.j.one[i] = run[i] + skip
 	}
-	c.one[c.stride-1] = run[c.stride-1] - skip
-	c.row += int(c.one[c.stride-1])
-	return c.one[:c.stride]
+	c.j.one[c.stride-1] = run[c.stride-1] - skip
+	c.row += int(c.j.one[c.stride-1])
+	return c.j.one[:c.stride]
 }
 
-// extend returns the run of a block, behind which c.row is, together with the
-// blocks that continue it.
-func (c *cursor) extend(run []uint32) []uint32 {
-	copy(c.one[:], run[:c.stride])
-	n := &c.one[c.stride-1]
-	for b := c.row >> 6; *n < maxRun && c.row < c.set.n && b != c.slow; b++ {
-		more := c.block(b).runs
-		if len(more) != c.stride || !follows(more[:c.stride-1], c.one[:]) {
-			break
+// extend returns the last run of block b together with the blocks that continue
+// it, and moves c.row behind it.
+func (c *cursor) extend(block *joinBlock, b int, last []uint32) []uint32 {
+	run := c.j.one[:c.stride]
+	copy(run, last)
+	n := &run[c.stride-1]
+	if block.reached < c.newest || block.reached == 0 {
+		for next := b + 1; *n <= maxRun-64 && next<<6 < c.set.n && next != c.slow; next++ {
+			more := c.block(next).runs
+			if len(more) != c.stride || !follows(more[:c.stride-1], run) {
+				break
+			}
+			*n += more[c.stride-1]
 		}
-		*n += more[c.stride-1]
-		c.row += 64
+		block = c.block(b) // It may have moved.
+		block.reach, block.reached = *n, c.j.w.changes
 	}
-	return c.one[:c.stride]
+	*n = block.reach
+	c.row = int(run[c.driver] + *n)
+	return run
 }
 
 // block returns block b of the driver with its runs as they are now.
@@ -242,10 +296,10 @@ func (c *cursor) block(b int) *joinBlock {
 	return c.j.refresh(c, b)
 }
 
-// resume goes on after the world changed while e, at row of the driver, was
+// resume goes on after the world changed while row i of the present run, e, was
 // visited. Rows appended are visited; if e was removed, the row that moved into
 // its place is; anything else would skip rows or visit them twice, so it panics.
-func (c *cursor) resume(row int, e Entity) {
+func (c *cursor) resume(i int, e Entity) {
 	for k, s := range c.j.sets {
 		if s.rewinds != c.rewinds[k] {
 			panic("ecs: the world was restored while a query was iterating; end the loop first")
@@ -255,6 +309,8 @@ func (c *cursor) resume(row int, e Entity) {
 				", lost a component of the query or was destroyed; collect such entities and change them after the loop")
 		}
 	}
+	row := c.first + i
+	c.runs = nil
 	if c.row = row; row < c.set.n && c.set.dense.live[row] == e {
 		c.row++
 	}

@@ -3,6 +3,7 @@ package ecs
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs/layout"
 )
@@ -10,6 +11,10 @@ import (
 // ErrState reports a [State] that no world can be in, or that does not fit the
 // types the program registered.
 var ErrState = errors.New("ecs: bad state")
+
+// ErrAttached reports a Load into a world with a recorder, which would not be
+// told: detach it before.
+var ErrAttached = errors.New("ecs: a recorder is attached")
 
 // A State is the whole of a world without Go types, as a snapshot or a save
 // holds it.
@@ -37,6 +42,9 @@ type StorageState struct {
 // An error wraps [ErrState] and names the component; w is then as it was. state
 // is not used after Load has returned.
 func (w *World) Load(state *State) error {
+	if w.recorder != nil {
+		return ErrAttached
+	}
 	if w.anyCheckpoint() {
 		return ErrCheckpointHeld
 	}
@@ -74,32 +82,46 @@ func (state *State) check() error {
 	if state.Alive < 0 || state.Alive > state.Free || state.Free > total {
 		return fmt.Errorf("entities: %d alive, %d with free ones, %d in all", state.Alive, state.Free, total)
 	}
-	row := make([]int, total) // Entity index to row + 1.
+	row := make([]uint32, total) // Entity index to row + 1.
 	for r, e := range state.Registry {
 		if int(e.Index()) >= total || row[e.Index()] != 0 || e.Generation() == 0 {
 			return fmt.Errorf("entities: row %d holds %v, which is out of range or there twice", r, e)
 		}
-		row[e.Index()] = r + 1
+		row[e.Index()] = uint32(r) + 1
 	}
 	names := make(map[string]bool, len(state.Storages))
-	member := make([]string, total) // Entity index to the last storage that had it.
+	member := make([]int32, total) // Entity index to the last storage that had it, + 1.
 	for i := range state.Storages {
 		s := &state.Storages[i]
 		if names[s.Name] {
 			return fmt.Errorf("component %s is there twice", s.Name)
 		}
 		names[s.Name] = true
+		if err := s.check(); err != nil {
+			return fmt.Errorf("component %s: %w", s.Name, err)
+		}
 		for r, e := range s.Entities {
-			if int(e.Index()) >= total || row[e.Index()] > state.Alive || state.Registry[row[e.Index()]-1] != e {
+			if int(e.Index()) >= total || int(row[e.Index()]) > state.Alive || state.Registry[row[e.Index()]-1] != e {
 				return fmt.Errorf("component %s: row %d belongs to %v, which is not alive", s.Name, r, e)
 			}
-			if member[e.Index()] == s.Name {
+			if member[e.Index()] == int32(i)+1 {
 				return fmt.Errorf("component %s: %v has two rows", s.Name, e)
 			}
-			member[e.Index()] = s.Name
+			member[e.Index()] = int32(i) + 1
 		}
 	}
 	return nil
+}
+
+// check returns what is wrong with s by itself.
+func (s *StorageState) check() error {
+	if s.Name == "" {
+		return errors.New("it has no name")
+	}
+	if s.Resource && len(s.Entities) > 0 {
+		return errors.New("a resource has no entities")
+	}
+	return s.Layout.Validate()
 }
 
 // prepare decodes everything before anything is changed.
@@ -107,8 +129,8 @@ func (w *World) prepare(state *State) (apply []func(), err error) {
 	for i := range state.Storages {
 		s := &state.Storages[i]
 		target, known := w.names[s.Name]
-		if known && target.Unknown() && layout.Diff(s.Layout, target.Layout()) != "" {
-			known = false // Loaded before with another layout; nothing of it is left.
+		if known && target.Unknown() && fits(s, target) != nil {
+			known = false // Loaded before as something else; nothing of it is left.
 		}
 		if !known {
 			target = w.newUnknown(s)
@@ -152,18 +174,7 @@ func (w *World) newUnknown(s *StorageState) AnyStorage {
 // same name.
 func (w *World) adoptUnknown(s AnyStorage) {
 	if old, ok := w.names[s.Name()]; ok {
-		for i := range w.storages {
-			if w.storages[i] == old {
-				w.storages[i], w.sets[i] = s, s.sparseSet()
-			}
-		}
-		for i := range w.resources {
-			if w.resources[i] == old {
-				w.resources[i] = s
-			}
-		}
-		w.names[s.Name()] = s
-		return
+		w.forget(old)
 	}
 	if s.sparseSet() != nil {
 		w.adopt(s)
@@ -171,6 +182,16 @@ func (w *World) adoptUnknown(s AnyStorage) {
 	}
 	w.names[s.Name()] = s
 	w.resources = append(w.resources, s)
+}
+
+// forget takes s out of w.
+func (w *World) forget(s AnyStorage) {
+	if k := slices.Index(w.storages, s); k >= 0 {
+		w.storages, w.sets = slices.Delete(w.storages, k, k+1), slices.Delete(w.sets, k, k+1)
+	}
+	if k := slices.Index(w.resources, s); k >= 0 {
+		w.resources = slices.Delete(w.resources, k, k+1)
+	}
 }
 
 func (s *Storage[T]) prepare(entities []Entity, rows []byte) (func(), error) {
@@ -185,15 +206,8 @@ func (s *Storage[T]) prepare(entities []Entity, rows []byte) (func(), error) {
 // values. No frame may be held.
 func (s *Storage[T]) replace(entities []Entity, values []T) {
 	s.open()
-	for _, e := range entities {
-		s.append(e)
-		s.n++
-	}
-	if len(values) >= len(s.data.live) {
-		s.data.live = values
-	} else {
-		copy(s.data.live, values)
-	}
+	s.fill(entities)
+	s.data.live = values
 }
 
 func (r *Resource[T]) prepare(_ []Entity, row []byte) (func(), error) {

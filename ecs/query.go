@@ -17,23 +17,7 @@ func Write[T any](s *Storage[T]) Access[T] { return Access[T]{s, true} }
 // journaled.
 func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s, false} }
 
-func (a Access[T]) joined() joined { return joined{&a.s.set, a.write} }
-
-// unsaved reports whether save must be called before n rows from lo on are handed
-// out. It is inlined; for a single row it is exact.
-func (a Access[T]) unsaved(lo, n uint32) bool {
-	return a.write && (n > 1 || a.s.data.unsaved(int(lo)))
-}
-
-func (a Access[T]) save(lo, n uint32) { a.s.data.touchRange(int(lo), int(lo+n)) }
-
-// rows hands out n rows from lo on.
-func (a Access[T]) rows(lo, n uint32) []T {
-	if a.unsaved(lo, n) {
-		a.save(lo, n)
-	}
-	return a.s.data.live[lo:][:n]
-}
+func (a Access[T]) joined() joinedColumn { return joinedColumn{&a.s.set, &a.s.data, a.write} }
 
 // A Query1 iterates over the entities that have a component. Queries of several
 // components have the same methods and rules.
@@ -54,7 +38,8 @@ func (a Access[T]) rows(lo, n uint32) []T {
 //   - The entity being visited may be destroyed or lose components, once; the row
 //     that moves into its place is visited.
 //   - Destroying another entity, or removing a component of the query from
-//     another, panics with a message that says so. So does Restore or Seek.
+//     another, panics with a message that says so. So does Restore or Seek, if it
+//     puts back a storage of the query.
 //   - Checkpoint, Commit and Release are allowed.
 //
 // Pointers are valid until the loop's next step and until such a change.
@@ -80,27 +65,18 @@ func (q *Query1[A]) Count() int { return q.join.count() }
 // All iterates over the entities and their components.
 func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
-		w, cur := q.join.w, q.join.begin()
-		for runs := cur.next(); len(runs) > 0; runs = cur.next() {
+		w, cur := q.join.w, q.join.begin(q.join.columns)
+		for run := cur.next(); run != nil; run = cur.next() {
+			entities := cur.entities(run[cur.stride-1])
+			a := q.a.s.data.live[run[0]:][:len(entities)]
 			changes := w.changes
-			for len(runs) > 0 {
-				run := runs[:cur.stride]
-				runs = runs[cur.stride:]
-				first, n := int(run[cur.driver]), run[cur.stride-1]
-				entities := cur.set.dense.live[first:][:n]
-				if q.a.unsaved(run[0], n) {
-					q.a.save(run[0], n)
+			for i, e := range entities {
+				if !yield(e, &a[i]) {
+					return
 				}
-				a := q.a.s.data.live[run[0]:][:n]
-				for i, e := range entities {
-					if !yield(e, &a[i]) {
-						return
-					}
-					if w.changes != changes {
-						cur.resume(first+i, e)
-						runs = nil
-						break
-					}
+				if w.changes != changes {
+					cur.resume(i, e)
+					break
 				}
 			}
 		}
@@ -117,15 +93,13 @@ type Run1[A any] struct {
 // world's structure must not change during the loop.
 func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	return func(yield func(Run1[A]) bool) {
-		cur := q.join.begin()
-		for runs := cur.next(); len(runs) > 0; runs = cur.next() {
-			for ; len(runs) > 0; runs = runs[cur.stride:] {
-				n := runs[cur.stride-1]
-				run := Run1[A]{Entities: cur.set.dense.live[runs[cur.driver]:][:n]}
-				run.A = q.a.rows(runs[0], n)
-				if !yield(run) {
-					return
-				}
+		cur := q.join.begin(q.join.columns)
+		for run := cur.next(); run != nil; run = cur.next() {
+			n := run[cur.stride-1]
+			rows := Run1[A]{Entities: cur.entities(n)}
+			rows.A = q.a.s.data.live[run[0]:][:n]
+			if !yield(rows) {
+				return
 			}
 		}
 	}

@@ -36,31 +36,19 @@ type Row2[A, B any] struct {
 // All iterates over the entities and their components.
 func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
-		w, cur := q.join.w, q.join.begin()
-		for runs := cur.next(); len(runs) > 0; runs = cur.next() {
+		w, cur := q.join.w, q.join.begin(q.join.columns)
+		for run := cur.next(); run != nil; run = cur.next() {
+			entities := cur.entities(run[cur.stride-1])
+			a := q.a.s.data.live[run[0]:][:len(entities)]
+			b := q.b.s.data.live[run[1]:][:len(entities)]
 			changes := w.changes
-			for len(runs) > 0 {
-				run := runs[:cur.stride]
-				runs = runs[cur.stride:]
-				first, n := int(run[cur.driver]), run[cur.stride-1]
-				entities := cur.set.dense.live[first:][:n]
-				if q.a.unsaved(run[0], n) {
-					q.a.save(run[0], n)
+			for i, e := range entities {
+				if !yield(e, Row2[A, B]{&a[i], &b[i]}) {
+					return
 				}
-				a := q.a.s.data.live[run[0]:][:n]
-				if q.b.unsaved(run[1], n) {
-					q.b.save(run[1], n)
-				}
-				b := q.b.s.data.live[run[1]:][:n]
-				for i, e := range entities {
-					if !yield(e, Row2[A, B]{&a[i], &b[i]}) {
-						return
-					}
-					if w.changes != changes {
-						cur.resume(first+i, e)
-						runs = nil
-						break
-					}
+				if w.changes != changes {
+					cur.resume(i, e)
+					break
 				}
 			}
 		}
@@ -78,16 +66,14 @@ type Run2[A, B any] struct {
 // structure must not change during the loop.
 func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	return func(yield func(Run2[A, B]) bool) {
-		cur := q.join.begin()
-		for runs := cur.next(); len(runs) > 0; runs = cur.next() {
-			for ; len(runs) > 0; runs = runs[cur.stride:] {
-				n := runs[cur.stride-1]
-				run := Run2[A, B]{Entities: cur.set.dense.live[runs[cur.driver]:][:n]}
-				run.A = q.a.rows(runs[0], n)
-				run.B = q.b.rows(runs[1], n)
-				if !yield(run) {
-					return
-				}
+		cur := q.join.begin(q.join.columns)
+		for run := cur.next(); run != nil; run = cur.next() {
+			n := run[cur.stride-1]
+			rows := Run2[A, B]{Entities: cur.entities(n)}
+			rows.A = q.a.s.data.live[run[0]:][:n]
+			rows.B = q.b.s.data.live[run[1]:][:n]
+			if !yield(rows) {
+				return
 			}
 		}
 	}

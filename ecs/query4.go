@@ -43,39 +43,21 @@ type Row4[A, B, C, D any] struct {
 // All iterates over the entities and their components.
 func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
-		w, cur := q.join.w, q.join.begin()
-		for runs := cur.next(); len(runs) > 0; runs = cur.next() {
+		w, cur := q.join.w, q.join.begin(q.join.columns)
+		for run := cur.next(); run != nil; run = cur.next() {
+			entities := cur.entities(run[cur.stride-1])
+			a := q.a.s.data.live[run[0]:][:len(entities)]
+			b := q.b.s.data.live[run[1]:][:len(entities)]
+			c := q.c.s.data.live[run[2]:][:len(entities)]
+			d := q.d.s.data.live[run[3]:][:len(entities)]
 			changes := w.changes
-			for len(runs) > 0 {
-				run := runs[:cur.stride]
-				runs = runs[cur.stride:]
-				first, n := int(run[cur.driver]), run[cur.stride-1]
-				entities := cur.set.dense.live[first:][:n]
-				if q.a.unsaved(run[0], n) {
-					q.a.save(run[0], n)
+			for i, e := range entities {
+				if !yield(e, Row4[A, B, C, D]{&a[i], &b[i], &c[i], &d[i]}) {
+					return
 				}
-				a := q.a.s.data.live[run[0]:][:n]
-				if q.b.unsaved(run[1], n) {
-					q.b.save(run[1], n)
-				}
-				b := q.b.s.data.live[run[1]:][:n]
-				if q.c.unsaved(run[2], n) {
-					q.c.save(run[2], n)
-				}
-				c := q.c.s.data.live[run[2]:][:n]
-				if q.d.unsaved(run[3], n) {
-					q.d.save(run[3], n)
-				}
-				d := q.d.s.data.live[run[3]:][:n]
-				for i, e := range entities {
-					if !yield(e, Row4[A, B, C, D]{&a[i], &b[i], &c[i], &d[i]}) {
-						return
-					}
-					if w.changes != changes {
-						cur.resume(first+i, e)
-						runs = nil
-						break
-					}
+				if w.changes != changes {
+					cur.resume(i, e)
+					break
 				}
 			}
 		}
@@ -95,18 +77,16 @@ type Run4[A, B, C, D any] struct {
 // structure must not change during the loop.
 func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	return func(yield func(Run4[A, B, C, D]) bool) {
-		cur := q.join.begin()
-		for runs := cur.next(); len(runs) > 0; runs = cur.next() {
-			for ; len(runs) > 0; runs = runs[cur.stride:] {
-				n := runs[cur.stride-1]
-				run := Run4[A, B, C, D]{Entities: cur.set.dense.live[runs[cur.driver]:][:n]}
-				run.A = q.a.rows(runs[0], n)
-				run.B = q.b.rows(runs[1], n)
-				run.C = q.c.rows(runs[2], n)
-				run.D = q.d.rows(runs[3], n)
-				if !yield(run) {
-					return
-				}
+		cur := q.join.begin(q.join.columns)
+		for run := cur.next(); run != nil; run = cur.next() {
+			n := run[cur.stride-1]
+			rows := Run4[A, B, C, D]{Entities: cur.entities(n)}
+			rows.A = q.a.s.data.live[run[0]:][:n]
+			rows.B = q.b.s.data.live[run[1]:][:n]
+			rows.C = q.c.s.data.live[run[2]:][:n]
+			rows.D = q.d.s.data.live[run[3]:][:n]
+			if !yield(rows) {
+				return
 			}
 		}
 	}

@@ -113,8 +113,12 @@ func (w *World) newestBoundary() int {
 // record tells the recorder the tick that ends now.
 func (w *World) record() uint64 {
 	k := w.newestBoundary()
-	w.change = Change{w: w, Tick: w.tick + 1, Parent: w.frames[k].mark, frames: w.frames[k:]}
-	return w.recorder.Record(&w.change)
+	c := &w.change
+	c.w, c.Tick, c.Parent, c.frames = w, w.tick+1, w.frames[k].mark, w.frames[k:]
+	mark := w.recorder.Record(c)
+	last := &w.frames[len(w.frames)-1] // A restore to a checkpoint needs the operations before it, and never these.
+	last.ops = last.ops[:0]
+	return mark
 }
 
 // A Change is what a tick changed, compared with the end of the tick that it
@@ -125,6 +129,8 @@ type Change struct {
 
 	w      *World
 	frames []frame
+
+	entities, values []Range // Scratch of Storages.
 }
 
 // World returns the world that changed. It must not be changed.
@@ -192,7 +198,8 @@ type StorageChange struct {
 // branch.
 func (c *Change) Storages() iter.Seq[StorageChange] {
 	return func(yield func(StorageChange) bool) {
-		var entities, values []Range
+		entities, values := c.entities, c.values
+		defer func() { c.entities, c.values = entities, values }()
 		for _, list := range [2][]AnyStorage{c.w.storages, c.w.resources} {
 			for _, s := range list {
 				t := s.tracked()
@@ -201,8 +208,10 @@ func (c *Change) Storages() iter.Seq[StorageChange] {
 				switch {
 				case t.exempt && t.changed:
 					t.changed = false
-					change.Entities = append(entities[:0], Range{0, t.n})
-					change.Values = append(values[:0], Range{0, t.n})
+					if s.sparseSet() != nil {
+						change.Entities = c.w.collect(entities[:0], true, 0, t.n)
+					}
+					change.Values = c.w.collect(values[:0], true, 0, t.n)
 				case k < len(t.recs):
 					change.Before = t.recs[k].n
 					limit := min(change.Before, t.n)
@@ -218,7 +227,10 @@ func (c *Change) Storages() iter.Seq[StorageChange] {
 				if !yield(change) {
 					return
 				}
-				entities, values = change.Entities[:0], change.Values[:0]
+				if change.Entities != nil {
+					entities = change.Entities[:0]
+				}
+				values = change.Values[:0]
 			}
 		}
 	}

@@ -170,7 +170,22 @@ func defaultName(t reflect.Type) string {
 type typedRows[T any] struct{ codec *layout.Codec }
 
 func (c typedRows[T]) append(dst []byte, rows []T) []byte { return layout.Append(c.codec, dst, rows) }
-func (c typedRows[T]) decode(src []byte, rows []T) error  { return layout.Decode(c.codec, src, rows) }
+
+func (c typedRows[T]) appendRanges(dst []byte, rows []T, ranges []Range) []byte {
+	if encoded, ok := layout.View(c.codec, rows); ok {
+		width := c.codec.Type().Width()
+		for _, r := range ranges {
+			dst = append(dst, encoded[r.First*width:(r.First+r.N)*width]...)
+		}
+		return dst
+	}
+	for _, r := range ranges {
+		dst = layout.Append(c.codec, dst, rows[r.First:r.First+r.N])
+	}
+	return dst
+}
+
+func (c typedRows[T]) decode(src []byte, rows []T) error { return layout.Decode(c.codec, src, rows) }
 
 // A rawRow is the encoded row of a component that the program does not register.
 // It is immutable, so it needs no clone.
@@ -182,6 +197,13 @@ type rawRows struct{ layout *layout.Type }
 func (rawRows) append(dst []byte, rows []rawRow) []byte {
 	for _, r := range rows {
 		dst = append(dst, r...)
+	}
+	return dst
+}
+
+func (c rawRows) appendRanges(dst []byte, rows []rawRow, ranges []Range) []byte {
+	for _, r := range ranges {
+		dst = c.append(dst, rows[r.First:r.First+r.N])
 	}
 	return dst
 }

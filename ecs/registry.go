@@ -15,7 +15,7 @@ import "math"
 // used again.
 //
 // Dense is a permutation of all indices, so sparse needs no saving: what a
-// restore writes to dense is pointed to again.
+// restore writes to dense, below total, is pointed to again.
 type registry struct {
 	tracker
 	dense         column[Entity]
@@ -26,7 +26,7 @@ type registry struct {
 func (r *registry) init(w *World) {
 	r.w, r.owner, r.maxGeneration = w, r, math.MaxUint32
 	r.dense = newColumn[Entity](w)
-	r.dense.moved = func(m run) { r.point(int(m.row), int(m.row+m.n)) }
+	r.dense.moved = func(m run) { r.point(int(m.row), min(int(m.row+m.n), r.total)) }
 	r.columns = []trackedColumn{&r.dense}
 }
 
@@ -46,7 +46,9 @@ func (r *registry) create() Entity {
 	}
 	for r.n < r.m {
 		if e := r.dense.live[r.n]; e.Generation() != r.maxGeneration {
-			r.dense.touch(r.n)
+			if r.dense.unsaved(r.n) {
+				r.dense.save(r.n)
+			}
 			e += 1 << 32
 			r.dense.live[r.n] = e
 			r.n++
@@ -65,8 +67,7 @@ func (r *registry) createIndex() Entity {
 		panic("ecs: 4294967295 entity indices are in use; destroy entities before creating more")
 	}
 	e := NewEntity(uint32(r.total), 1)
-	if r.total < len(r.dense.live) {
-		r.dense.touch(r.total)
+	if r.total < len(r.dense.live) { // No frame protects row total: a restore that lowered total ended those that did.
 		r.dense.live[r.total] = e
 	} else {
 		r.dense.live = append(r.dense.live, e)
@@ -84,22 +85,31 @@ func (r *registry) swap(a, b int) {
 	if a == b {
 		return
 	}
-	r.dense.touch(a)
-	r.dense.touch(b)
+	if r.dense.unsaved(a) {
+		r.dense.save(a)
+	}
+	if r.dense.unsaved(b) {
+		r.dense.save(b)
+	}
 	d := r.dense.live
-	d[a], d[b] = d[b], d[a]
-	r.sparse[d[a].Index()], r.sparse[d[b].Index()] = uint32(a), uint32(b)
+	x, y := d[a], d[b]
+	d[a], d[b] = y, x
+	r.sparse[y.Index()], r.sparse[x.Index()] = uint32(a), uint32(b)
 }
 
 func (r *registry) destroy(e Entity) bool {
-	if !r.alive(e) {
+	if int(e.Index()) >= len(r.sparse) {
+		return false
+	}
+	row := int(r.sparse[e.Index()])
+	if row >= r.n || r.dense.live[row] != e {
 		return false
 	}
 	if r.span != r.w.span {
 		r.open()
 	}
 	r.n--
-	r.swap(int(r.sparse[e.Index()]), r.n)
+	r.swap(row, r.n)
 	return true
 }
 

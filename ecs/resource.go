@@ -45,5 +45,5 @@ func (r *Resource[T]) Len() int { return 1 }
 // Entities returns nil: the row of a resource belongs to no entity.
 func (r *Resource[T]) Entities() []Entity { return nil }
 
-func (r *Resource[T]) discard(Entity) {}
-func (r *Resource[T]) discardAll()    {}
+func (r *Resource[T]) discard(Entity, int) {}
+func (r *Resource[T]) discardAll()         {}

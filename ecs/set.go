@@ -39,9 +39,8 @@ func (s *set) init(w *World, owner trackerOwner, exempt bool) {
 
 // row returns the row of e, or -1.
 func (s *set) row(e Entity) int {
-	i := e.Index()
-	if p := int(i >> pageBits); p < len(s.sparse.pages) && s.sparse.pages[p] != nil {
-		if r := int(s.sparse.pages[p].rows[i&pageMask]); r < s.n && s.dense.live[r] == e {
+	if p := int(uint32(e) >> pageBits); p < len(s.sparse.pages) && s.sparse.pages[p] != nil {
+		if r := int(s.sparse.pages[p].rows[e&pageMask]); r < s.n && s.dense.live[r] == e {
 			return r
 		}
 	}
@@ -59,40 +58,20 @@ func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 // slice is valid until the next change of the storage and must not be written.
 func (s *set) Entities() []Entity { return s.dense.live[:s.n:s.n] }
 
-// point makes the sparse entry of index i be row.
-func (s *set) point(i uint32, row int) {
-	p := s.sparse.page(i)
-	if p == nil {
-		p = s.sparse.grow(i)
-	}
-	at := &p.rows[i&pageMask]
-	if *at < s.sparse.prot {
-		if m := &p.marks[i&pageMask>>6]; m.span != s.sparse.span || m.rows>>(i&63)&1 == 0 {
-			s.sparse.save(m, i, *at)
+// fill makes entities the members of s, which is empty. No frame may be held.
+func (s *set) fill(entities []Entity) {
+	s.dense.live = append(s.dense.live[:0], entities...)
+	for row, e := range entities {
+		p := s.sparse.page(e.Index())
+		if p == nil {
+			p = s.sparse.grow(e.Index())
 		}
+		p.rows[e.Index()&pageMask] = uint32(row)
 	}
-	*at = uint32(row)
-}
-
-// append makes e the entity of row n. The caller raises n.
-func (s *set) append(e Entity) {
-	s.point(e.Index(), s.n)
-	if s.n < len(s.dense.live) {
-		s.dense.touch(s.n)
-		s.dense.live[s.n] = e
-	} else {
-		s.dense.live = append(s.dense.live, e)
-	}
-	s.bump(s.n)
-}
-
-// moveLast moves the last row, which is not row, into row. The caller lowers n.
-func (s *set) moveLast(row int) {
-	e := s.dense.live[s.n-1]
-	s.dense.touch(row)
-	s.dense.live[row] = e
-	s.point(e.Index(), row)
-	s.bump(row)
+	s.n = len(entities)
+	s.reorder(0, s.n)
+	s.w.changes++
+	s.version = s.w.changes
 }
 
 // bump notes that row holds another entity than before.
@@ -104,10 +83,14 @@ func (s *set) bump(row int) {
 	}
 }
 
-// shrunk notes that e is no longer a member and no other row changed.
-func (s *set) shrunk(e Entity) {
+// shrunk notes that e is no longer a member, and that row, if it is below n,
+// holds another entity than before.
+func (s *set) shrunk(e Entity, row int) {
 	s.w.changes++
 	s.version = s.w.changes
+	if row < s.n && row < s.watched {
+		s.order[row>>6] = s.version
+	}
 	s.removals++
 	s.removed = e
 }

@@ -65,15 +65,26 @@ func newSparsePage() *sparsePage {
 	return page
 }
 
-// save saves the entry of index i, which is old.
+// unsaved reports whether the entry of index i, in page p, must be saved before
+// it is written. It is inlined.
+func (s *sparseArray) unsaved(p *sparsePage, i uint32) bool {
+	if p.rows[i&pageMask] >= s.prot {
+		return false
+	}
+	m := &p.marks[i&pageMask>>6]
+	return m.span != s.span || m.rows>>(i&63)&1 == 0
+}
+
+// save saves the entry of index i, in page p.
 //
 //go:noinline
-func (s *sparseArray) save(m *mark, i, old uint32) {
+func (s *sparseArray) save(p *sparsePage, i uint32) {
+	m := &p.marks[i&pageMask>>6]
 	if m.span != s.span {
 		*m = mark{span: s.span}
 	}
 	m.rows |= 1 << (i & 63)
-	s.saveOne(int(i), old)
+	s.saveOne(int(i), &p.rows[i&pageMask])
 }
 
 // The methods below are what a tracker asks of each of its columns.

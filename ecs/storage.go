@@ -34,6 +34,7 @@ type spec[T any] struct {
 // A rowCodec turns rows into their canonical bytes and back.
 type rowCodec[T any] interface {
 	append(dst []byte, rows []T) []byte
+	appendRanges(dst []byte, rows []T, ranges []Range) []byte
 	decode(src []byte, rows []T) error
 }
 
@@ -42,6 +43,9 @@ func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
 	st.set.init(w, st, exempt)
 	st.data = newColumn[T](w)
 	st.data.clone, st.data.undoStack.clear = s.clone, s.pointers
+	if s.pointers {
+		st.data.moved = func(r run) { st.top = max(st.top, int(r.row+r.n)) }
+	}
 	if !s.tag {
 		st.columns = append(st.columns, &st.data)
 	}
@@ -50,8 +54,11 @@ func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
 
 // Get returns the component of e, and whether e has one.
 func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
-	if r := s.row(e); r >= 0 {
-		return s.data.live[r], true
+	// The body of row, written out to be small enough for inlining.
+	if p := int(uint32(e) >> pageBits); p < len(s.sparse.pages) && s.sparse.pages[p] != nil {
+		if r := int(s.sparse.pages[p].rows[e&pageMask]); r < s.n && s.dense.live[r] == e {
+			return s.data.live[r], true
+		}
 	}
 	return v, false
 }
@@ -69,44 +76,73 @@ func (s *Storage[T]) Mut(e Entity) *T {
 	if s.span != s.w.span {
 		s.open()
 	}
-	s.data.touch(r)
+	if s.data.unsaved(r) {
+		s.data.save(r)
+	}
 	return &s.data.live[r]
 }
 
 // Set gives e the component v, replacing the one it had. It reports whether e is
 // alive; if not, nothing changes.
 func (s *Storage[T]) Set(e Entity, v T) bool {
-	r := s.row(e)
-	if r < 0 {
-		return s.add(e, v)
+	p := s.sparse.page(e.Index())
+	if p != nil {
+		if r := int(p.rows[e&pageMask]); r < s.n && s.dense.live[r] == e {
+			if s.span != s.w.span {
+				s.open()
+			}
+			if s.data.unsaved(r) {
+				s.data.save(r)
+			}
+			s.data.live[r] = v
+			return true
+		}
 	}
-	if s.span != s.w.span {
-		s.open()
-	}
-	s.data.touch(r)
-	s.data.live[r] = v
-	return true
-}
-
-func (s *Storage[T]) add(e Entity, v T) bool {
 	if !s.w.entities.alive(e) {
 		return false
 	}
 	if s.span != s.w.span {
 		s.open()
 	}
-	s.append(e)
-	if s.n < len(s.data.live) {
-		s.data.touch(s.n)
-		s.data.live[s.n] = v
-	} else {
-		s.data.live = append(s.data.live, v)
+	if p == nil {
+		p = s.sparse.grow(e.Index())
 	}
-	s.n++
+	if s.sparse.unsaved(p, e.Index()) {
+		s.sparse.save(p, e.Index())
+	}
+	n := s.n
+	p.rows[e&pageMask] = uint32(n)
+	if n < len(s.dense.live) {
+		if s.dense.unsaved(n) {
+			s.saveRow(n)
+		}
+		s.dense.live[n], s.data.live[n] = e, v
+	} else {
+		s.grow(e, v)
+	}
+	s.bump(n)
+	s.n = n + 1
 	if s.w.ops != nil {
 		s.w.note(OpAdd, s, e)
 	}
 	return true
+}
+
+// saveRow saves row r of dense and data. Every write to dense goes with one to
+// data, so a row whose dense part is saved needs no second test.
+//
+//go:noinline
+func (s *Storage[T]) saveRow(r int) {
+	s.dense.save(r)
+	if s.data.unsaved(r) {
+		s.data.save(r)
+	}
+}
+
+//go:noinline
+func (s *Storage[T]) grow(e Entity, v T) {
+	s.dense.live = append(s.dense.live, e)
+	s.data.live = append(s.data.live, v)
 }
 
 // Remove takes the component away from e and reports whether e had one. The last
@@ -123,22 +159,29 @@ func (s *Storage[T]) Remove(e Entity) bool {
 	return true
 }
 
+// removeRow takes row r, which is e's, away: the last row moves into it.
 func (s *Storage[T]) removeRow(e Entity, r int) {
 	if s.span != s.w.span {
 		s.open()
 	}
 	last := s.n - 1
 	if r != last {
-		s.moveLast(r)
-		s.data.touch(r)
-		v := s.data.live[last]
+		if s.dense.unsaved(r) {
+			s.saveRow(r)
+		}
+		moved, v := s.dense.live[last], s.data.live[last]
 		if s.clone != nil && last < s.prot {
 			v = s.clone(v)
 		}
-		s.data.live[r] = v
+		s.dense.live[r], s.data.live[r] = moved, v
+		p := s.sparse.page(moved.Index())
+		if s.sparse.unsaved(p, moved.Index()) {
+			s.sparse.save(p, moved.Index())
+		}
+		p.rows[moved&pageMask] = uint32(r)
 	}
 	s.n = last
-	s.shrunk(e)
+	s.shrunk(e, r)
 	if s.pointers {
 		s.vacate(last + 1)
 	}
@@ -194,7 +237,7 @@ func (s *Storage[T]) rewound(before lengths) {
 	s.top = max(s.top, before.n)
 }
 
-func (s *Storage[T]) discard(e Entity) { s.removeRow(e, s.row(e)) }
+func (s *Storage[T]) discard(e Entity, row int) { s.removeRow(e, row) }
 
 func (s *Storage[T]) discardAll() {
 	if s.n > 0 {

@@ -69,7 +69,11 @@ func (t *tracker) open() {
 			t.join(&w.frames[k-1])
 		}
 	}
-	t.reopen()
+	t.prot = t.topProt()
+	for _, c := range t.columns {
+		c.open(t.span, t.prot)
+	}
+	t.owner.settle()
 }
 
 // join opens a record for frame f unless there is one.
@@ -95,19 +99,11 @@ func (t *tracker) topProt() int {
 	return 0
 }
 
-// reopen tells the columns the present span and protected length.
-func (t *tracker) reopen() {
+// lowered follows records that are gone. The world begins a new span behind
+// that, so the columns are told by open before the next write.
+func (t *tracker) lowered() {
 	t.prot = t.topProt()
-	for _, c := range t.columns {
-		c.open(t.span, t.prot)
-	}
 	t.owner.settle()
-}
-
-// stale makes the next change call open.
-func (t *tracker) stale() {
-	t.span = 0
-	t.reopen()
 }
 
 // find returns the position of the first record of frame id or a later one.
@@ -132,7 +128,7 @@ func (t *tracker) putBack(id uint64) {
 	}
 	t.recs = t.recs[:k]
 	t.owner.rewound(before)
-	t.stale()
+	t.lowered()
 }
 
 // undo takes back the changes of the newest record and keeps them on the
@@ -147,7 +143,7 @@ func (t *tracker) undo() {
 	t.recs = t.recs[:k]
 	t.forward = append(t.forward, r)
 	t.owner.rewound(r.lengths)
-	t.stale()
+	t.lowered()
 }
 
 // redo repeats what undo took back, as a change of frame id.
@@ -162,7 +158,7 @@ func (t *tracker) redo(id uint64) {
 	r.frame, r.prot = id, max(t.topProt(), r.height())
 	t.recs = append(t.recs, r)
 	t.owner.rewound(r.lengths)
-	t.stale()
+	t.lowered()
 }
 
 // release removes the boundary at the start of frame id: its record joins the
@@ -208,7 +204,7 @@ func (t *tracker) remove(k int) {
 		}
 		t.recs[i].prot = prot
 	}
-	t.stale()
+	t.lowered()
 }
 
 func (t *tracker) dropForward() {
@@ -216,5 +212,4 @@ func (t *tracker) dropForward() {
 	for _, c := range t.columns {
 		c.dropForward()
 	}
-	t.owner.settle()
 }

@@ -81,13 +81,32 @@ func (u *undoStack[T]) save(row int, rows []T, clone func(T) T) {
 }
 
 // saveOne is save for a single row, the common case of scattered writes.
-func (u *undoStack[T]) saveOne(row int, v T) {
+func (u *undoStack[T]) saveOne(row int, v *T) {
 	l := u.top
 	l.size++
+	if k := len(l.chunks) - 1; k >= 0 && !l.bare { // The fast path calls nothing.
+		c := l.chunks[k]
+		if n, m := len(c.rows), len(c.runs)-1; n < cap(c.rows) && m >= 0 {
+			last := &c.runs[m]
+			if last.row+last.n == uint32(row) && uint32(row)&u.split != 0 {
+				last.n++
+				c.rows = c.rows[:n+1]
+				c.rows[n] = *v
+				return
+			}
+			if m++; m < cap(c.runs) {
+				c.runs = c.runs[:m+1]
+				c.runs[m] = run{uint32(row), 1}
+				c.rows = c.rows[:n+1]
+				c.rows[n] = *v
+				return
+			}
+		}
+	}
 	c := u.tail(l)
 	u.extend(c, row, 1)
 	if !l.bare {
-		c.rows = append(c.rows, v)
+		c.rows = append(c.rows, *v)
 	}
 }
 

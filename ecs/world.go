@@ -83,8 +83,8 @@ func (w *World) Destroy(e Entity) bool {
 		w.note(OpDestroy, nil, e)
 	}
 	for i, s := range w.sets {
-		if s.row(e) >= 0 {
-			w.storages[i].discard(e)
+		if row := s.row(e); row >= 0 {
+			w.storages[i].discard(e, row)
 		}
 	}
 	return true
