@@ -1,0 +1,164 @@
+package ecs_test
+
+import (
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// changeSizes are worlds that lie in the second-level cache, and do not.
+var changeSizes = []int{16_000, 256_000}
+
+// The works: what is done to every entity, one by one.
+
+func (p *pair) create() {
+	for i := range p.entities {
+		e := p.w.Create()
+		p.positions.Set(e, position{1, 2})
+		p.velocities.Set(e, velocity{3, 4})
+		p.entities[i] = e
+	}
+}
+
+func (p *pair) destroy() {
+	for _, e := range p.entities {
+		p.w.Destroy(e)
+	}
+}
+
+func (p *pair) addRemove() {
+	for _, e := range p.entities {
+		p.velocities.Set(e, velocity{3, 4})
+	}
+	for _, e := range p.entities {
+		p.velocities.Remove(e)
+	}
+}
+
+func (p *pair) removeAdd() {
+	for _, e := range p.entities {
+		p.velocities.Remove(e)
+	}
+	for _, e := range p.entities {
+		p.velocities.Set(e, velocity{3, 4})
+	}
+}
+
+func (p *pair) set() {
+	for _, e := range p.entities {
+		p.velocities.Set(e, velocity{3, 4})
+	}
+}
+
+func (p *pair) limitCreate() {
+	w := &p.limit
+	for i := range p.handles {
+		e := w.create()
+		w.positions.set(e.index, position{1, 2})
+		w.velocities.set(e.index, velocity{3, 4})
+		p.handles[i] = e
+	}
+}
+
+func (p *pair) limitDestroy() {
+	for _, e := range p.handles {
+		p.limit.destroy(e)
+	}
+}
+
+func (p *pair) limitAddRemove() {
+	for _, e := range p.handles {
+		p.limit.velocities.set(e.index, velocity{3, 4})
+	}
+	for _, e := range p.handles {
+		p.limit.velocities.remove(e.index)
+	}
+}
+
+func (p *pair) removeVelocities() {
+	p.addRemove()
+	p.limitAddRemove()
+}
+
+// A change is a work, what undoes it, and its budget against the limit, or 0.
+type change struct {
+	name   string
+	budget float64
+	start  func(p *pair) // Given both components; may be nil.
+
+	undo, work           func(p *pair)
+	limitUndo, limitWork func(p *pair)
+}
+
+var changes = []change{
+	{"create", 1.6, nil, (*pair).destroy, (*pair).create, (*pair).limitDestroy, (*pair).limitCreate},
+	{"destroy", 2, nil, (*pair).create, (*pair).destroy, (*pair).limitCreate, (*pair).limitDestroy},
+	{"add+remove", 1.5, (*pair).removeVelocities, nil, (*pair).addRemove, nil, (*pair).limitAddRemove},
+	{"remove+add", 0, nil, nil, (*pair).removeAdd, nil, nil},
+	{"set", 0, nil, nil, (*pair).set, nil, nil},
+}
+
+// pair returns n entities that are ready for the change to be undone first.
+func (c *change) pair(n int) *pair {
+	p := moving(n)
+	if c.start != nil {
+		c.start(p)
+	}
+	if c.name == "destroy" {
+		p.destroy()
+		p.limitDestroy()
+	}
+	return p
+}
+
+func (c *change) side(p *pair, undo, work func(p *pair)) side {
+	s := side{work: func() { work(p) }}
+	if undo != nil {
+		s.prepare = func() { undo(p) }
+	}
+	return s
+}
+
+// No frame is open, or one that holds the rows already.
+func BenchmarkBudgetChange(b *testing.B) {
+	for _, c := range changes {
+		if c.budget == 0 {
+			continue
+		}
+		for _, n := range changeSizes {
+			for _, frame := range []string{"free", "held"} {
+				b.Run(c.name+"/"+sizeName(n)+"/"+frame, func(b *testing.B) {
+					p := c.pair(n)
+					if frame == "held" {
+						p.w.Checkpoint()
+					}
+					ours, limit := c.side(p, c.undo, c.work), c.side(p, c.limitUndo, c.limitWork)
+					compare(b, n, c.budget, ours, limit)
+				})
+			}
+		}
+	}
+}
+
+// Each row's first write in a frame, compared with later ones.
+func BenchmarkBudgetChangeFirst(b *testing.B) {
+	for _, c := range changes {
+		for _, n := range changeSizes {
+			b.Run(c.name+"/"+sizeName(n), func(b *testing.B) {
+				p, held := c.pair(n), c.pair(n)
+				held.w.Checkpoint()
+				first := c.side(p, c.undo, c.work)
+				undo := first.ready
+				var cp ecs.Checkpoint
+				first.prepare = func() {
+					undo()
+					if cp.Valid() {
+						p.w.Release(cp)
+					}
+					cp = p.w.Checkpoint()
+				}
+				compareMore(b, n, 4, first, c.side(held, c.undo, c.work))
+			})
+		}
+	}
+}

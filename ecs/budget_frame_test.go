@@ -1,0 +1,120 @@
+package ecs_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A crowd is a world of n entities, each of which has one of some components.
+type crowd struct {
+	w        *ecs.World
+	storages []*ecs.Storage[position]
+}
+
+func newCrowd(n, storages int) *crowd {
+	c := &crowd{w: ecs.NewWorld(ecs.Options{})}
+	for i := range storages {
+		c.storages = append(c.storages, ecs.MustRegister[position](c.w, ecs.Named(fmt.Sprint("position", i))))
+	}
+	for i := range n {
+		c.storages[i%storages].Set(c.w.Create(), position{1, 2})
+	}
+	return c
+}
+
+// flat compares a call on small and on large worlds: it must cost the same.
+// Nanoseconds bound it too, if they are not 0.
+func flat(b *testing.B, calls int, nanoseconds float64, call func(c *crowd) side) {
+	for _, size := range []struct{ n, storages int }{{1_000, 1}, {1_000, 64}, {1_000_000, 1}, {1_000_000, 64}} {
+		b.Run(fmt.Sprintf("%s/%d", sizeName(size.n), size.storages), func(b *testing.B) {
+			small, large := call(newCrowd(1_000, 1)), call(newCrowd(size.n, size.storages))
+			compare(b, calls, 1.5, large, small)
+			if nanoseconds > 0 {
+				b.ReportMetric(nanoseconds, "ns/budget")
+			}
+		})
+	}
+}
+
+func BenchmarkBudgetCheckpoint(b *testing.B) {
+	const calls = 1000
+	flat(b, calls, 100, func(c *crowd) side {
+		oldest := c.w.Checkpoint()
+		return side{
+			prepare: func() { c.w.Restore(oldest) },
+			work: func() {
+				for range calls {
+					c.w.Checkpoint()
+				}
+			},
+		}
+	})
+}
+
+// Clear in an open frame.
+func BenchmarkBudgetClear(b *testing.B) {
+	const calls = 1000
+	flat(b, calls, 100, func(c *crowd) side {
+		c.w.Checkpoint()
+		s := c.storages[0]
+		n := s.Len()
+		return repeated(calls, func() {
+			s.Clear()
+			s.Unclear(n)
+		})
+	})
+}
+
+// A whole attempt: Checkpoint, Clear as the first change since, Restore, Release.
+func BenchmarkBudgetClearRestored(b *testing.B) {
+	const calls = 1000
+	flat(b, calls, 0, func(c *crowd) side {
+		s := c.storages[0]
+		return repeated(calls, func() {
+			cp := c.w.Checkpoint()
+			s.Clear()
+			c.w.Restore(cp)
+			c.w.Release(cp)
+		})
+	})
+}
+
+// Restore after some of 1M rows of 16 bytes were written, compared with a copy
+// of all of them.
+func BenchmarkBudgetRestore(b *testing.B) {
+	const n = 1_000_000
+	p := moving(n)
+	saved := make([]position, n)
+	backup := side{work: func() { copy(saved, p.positions.Values()) }}
+	random := permutation(n, 4)
+	ascending := make([]int, n)
+	for i := range ascending {
+		ascending[i] = i
+	}
+	for _, c := range []struct {
+		name   string
+		rows   []int
+		budget float64
+	}{
+		{"0.1%", random[:n/1000], 1.0 / 30},
+		{"1%", random[:n/100], 1.0 / 4},
+		{"100%", ascending, 1.3},
+		{"100%/random", random, 1.3},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			cp := p.w.Checkpoint()
+			defer func() { p.w.Release(cp) }()
+			ours := side{
+				prepare: func() {
+					for _, i := range c.rows {
+						p.positions.Mut(p.entities[i]).X++
+					}
+				},
+				work: func() { p.w.Restore(cp) },
+			}
+			compare(b, len(c.rows), c.budget, ours, backup)
+		})
+	}
+}

@@ -1,0 +1,178 @@
+package ecs_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// iterationSizes are worlds that lie in the first-level cache, in the second
+// and in none.
+var iterationSizes = []int{1_000, 100_000, 1_000_000}
+
+func sizeName(n int) string {
+	if n >= 1_000_000 {
+		return fmt.Sprintf("%dM", n/1_000_000)
+	}
+	return fmt.Sprintf("%dk", n/1_000)
+}
+
+// aligned runs f for every size and every way to iterate over two components
+// that were added in the same order.
+func aligned(b *testing.B, sizes []int, f func(b *testing.B, p *pair, form string, step func())) {
+	for _, form := range []string{"runs", "all"} {
+		for _, n := range sizes {
+			b.Run(form+"/"+sizeName(n), func(b *testing.B) {
+				p := moving(n)
+				q := ecs.NewQuery2(ecs.Write(p.positions), ecs.Read(p.velocities))
+				step := map[string]func(){"runs": func() { stepRuns(q) }, "all": func() { stepAll(q) }}[form]
+				f(b, p, form, step)
+			})
+		}
+	}
+}
+
+//go:noinline
+func stepRuns(q *ecs.Query2[position, velocity]) {
+	for run := range q.Runs() {
+		stepSlices(run.A, run.B)
+	}
+}
+
+//go:noinline
+func stepAll(q *ecs.Query2[position, velocity]) {
+	for _, row := range q.All() {
+		row.A.X += row.B.X
+		row.A.Y += row.B.Y
+	}
+}
+
+//go:noinline
+func stepSlices(positions []position, velocities []velocity) {
+	v := velocities[:len(positions)]
+	for i := range positions {
+		positions[i].X += v[i].X
+		positions[i].Y += v[i].Y
+	}
+}
+
+// Rows that the open frame has saved already: what every later pass costs.
+func BenchmarkBudgetIterate(b *testing.B) {
+	budget := map[string]float64{"runs": 1.15, "all": 1.3}
+	aligned(b, iterationSizes, func(b *testing.B, p *pair, form string, step func()) {
+		defer p.w.Release(p.w.Checkpoint())
+		n := p.positions.Len()
+		times := max(1, 200_000/n)
+		raw := func() { stepSlices(p.positions.Values(), p.velocities.Values()) }
+		compare(b, n*times, budget[form], repeated(times, step), repeated(times, raw))
+	})
+}
+
+// Every row written for the first time since a checkpoint: the limit copies the
+// column first.
+func BenchmarkBudgetIterateFirst(b *testing.B) {
+	aligned(b, iterationSizes[1:], func(b *testing.B, p *pair, form string, step func()) {
+		cp := p.w.Checkpoint()
+		defer func() { p.w.Release(cp) }()
+		ours := side{
+			prepare: func() {
+				p.w.Release(cp)
+				cp = p.w.Checkpoint()
+			},
+			work: step,
+		}
+		n := p.positions.Len()
+		saved := make([]position, n)
+		limit := side{work: func() {
+			copy(saved, p.positions.Values())
+			stepSlices(p.positions.Values(), p.velocities.Values())
+		}}
+		compare(b, n, 1.3, ours, limit)
+	})
+}
+
+// Storages in unrelated orders: a lookup for every row.
+func BenchmarkBudgetIterateShuffled(b *testing.B) {
+	const n = 1_000_000
+	p := shuffled(n)
+	reading := ecs.NewQuery2(ecs.Read(p.positions), ecs.Read(p.velocities))
+	writing := ecs.NewQuery2(ecs.Write(p.positions), ecs.Read(p.velocities))
+	b.Run("read", func(b *testing.B) {
+		compare(b, n, 1.3, side{work: func() { sumAll(reading) }}, side{work: func() { sumLimit(&p.limit) }})
+	})
+	b.Run("write", func(b *testing.B) {
+		defer p.w.Release(p.w.Checkpoint())
+		compare(b, n, 1.6, side{work: func() { stepAll(writing) }}, side{work: func() { stepLimit(&p.limit) }})
+	})
+}
+
+//go:noinline
+func sumAll(q *ecs.Query2[position, velocity]) {
+	sum := 0.0
+	for _, row := range q.All() {
+		sum += row.A.X + row.B.Y
+	}
+	sink = sum
+}
+
+//go:noinline
+func sumLimit(w *limitWorld) {
+	sum := 0.0
+	for row, i := range w.positions.dense {
+		if v := w.velocities.get(i); v != nil {
+			sum += w.positions.values[row].X + v.Y
+		}
+	}
+	sink = sum
+}
+
+//go:noinline
+func stepLimit(w *limitWorld) {
+	for row, i := range w.positions.dense {
+		if v := w.velocities.get(i); v != nil {
+			p := &w.positions.values[row]
+			p.X += v.X
+			p.Y += v.Y
+		}
+	}
+}
+
+func BenchmarkBudgetGet(b *testing.B) {
+	for _, n := range []int{16 << 10, 1_000_000} {
+		p := moving(n)
+		order := permutation(n, 3)
+		entities, handles := make([]ecs.Entity, n), make([]limitEntity, n)
+		for i, k := range order {
+			entities[i], handles[i] = p.entities[k], p.handles[k]
+		}
+		b.Run(sizeName(n), func(b *testing.B) {
+			times := max(1, 100_000/n)
+			ours := repeated(times, func() { getAll(p.positions, entities) })
+			limit := repeated(times, func() { getLimit(&p.limit.positions, handles) })
+			compare(b, n*times, 1.5, ours, limit)
+		})
+	}
+}
+
+//go:noinline
+func getAll(s *ecs.Storage[position], entities []ecs.Entity) {
+	sum := 0.0
+	for _, e := range entities {
+		if v, ok := s.Get(e); ok {
+			sum += v.X
+		}
+	}
+	sink = sum
+}
+
+//go:noinline
+func getLimit(s *limitSet[position], handles []limitEntity) {
+	sum := 0.0
+	for _, e := range handles {
+		if v := s.get(e.index); v != nil {
+			sum += v.X
+		}
+	}
+	sink = sum
+}

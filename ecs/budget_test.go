@@ -1,0 +1,127 @@
+package ecs_test
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+// The benchmarks of this file and of budget_*_test.go compare what the package
+// does with the limit: the hand-written loop or copy that does the same work.
+// Both sides run in turns in one process, so that the ratio holds on a machine
+// whose speed drifts. Every one does its own repetitions, so run them once:
+//
+//	go test -run '^$' -bench '^BenchmarkBudget' -benchtime 1x ./ecs
+//
+// They report
+//
+//	ns/op     time of the package, per row or call
+//	x/limit   that time divided by the limit's
+//	x/budget  what it may be
+//	ns/more   for first writes in a frame: what they cost more than later ones
+//	ns/budget what ns/more may be, or ns/op where there is no ns/more
+//	allocs    allocations of one repetition, once warm
+
+const (
+	minRounds = 9                      // Turns that each side gets at least,
+	enough    = 400 * time.Millisecond // and until both have run that long.
+	maxRounds = 20000
+)
+
+// A side is one of the two things compared.
+type side struct {
+	prepare func() // Readies the next repetition; not timed. May be nil.
+	work    func()
+}
+
+// repeated returns a side whose work is to do work so many times, for work that
+// is too short to be timed once.
+func repeated(times int, work func()) side {
+	return side{work: func() {
+		for range times {
+			work()
+		}
+	}}
+}
+
+func (s side) ready() {
+	if s.prepare != nil {
+		s.prepare()
+	}
+}
+
+func (s side) time() time.Duration {
+	s.ready()
+	start := now()
+	s.work()
+	return now() - start
+}
+
+func (s side) allocs() float64 {
+	var before, after runtime.MemStats
+	s.ready()
+	runtime.ReadMemStats(&before)
+	s.work()
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs - before.Mallocs)
+}
+
+// inTurns returns the shortest time of each side. What disturbs a run only
+// makes it longer, so the shortest is the closest to what the code costs.
+func inTurns(ours, limit side) (a, b time.Duration) {
+	for range 2 { // Warm.
+		ours.time()
+		limit.time()
+	}
+	a, b = ours.time(), limit.time()
+	var total time.Duration
+	for round := 0; round < maxRounds && (round < minRounds || total < enough); round++ {
+		var x, y time.Duration
+		if round%2 == 0 {
+			x = ours.time()
+			y = limit.time()
+		} else {
+			y = limit.time()
+			x = ours.time()
+		}
+		a, b, total = min(a, x), min(b, y), total+x+y
+	}
+	return a, b
+}
+
+// quiet runs f as often as b asks, on one thread and without garbage collections.
+func quiet(b *testing.B, f func()) {
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for b.Loop() {
+		f()
+	}
+}
+
+// compare reports ours per operation, and its ratio to limit beside budget.
+func compare(b *testing.B, operations int, budget float64, ours, limit side) {
+	var x, y time.Duration
+	quiet(b, func() { x, y = inTurns(ours, limit) })
+	b.ReportMetric(perOp(x, operations), "ns/op")
+	b.ReportMetric(float64(x)/float64(y), "x/limit")
+	b.ReportMetric(budget, "x/budget")
+	b.ReportMetric(ours.allocs(), "allocs")
+}
+
+// compareMore reports by how much first is slower than later, per operation,
+// beside budget in nanoseconds.
+func compareMore(b *testing.B, operations int, budget float64, first, later side) {
+	var x, y time.Duration
+	quiet(b, func() { x, y = inTurns(first, later) })
+	b.ReportMetric(perOp(x, operations), "ns/op")
+	b.ReportMetric(perOp(x-y, operations), "ns/more")
+	b.ReportMetric(budget, "ns/budget")
+	b.ReportMetric(first.allocs(), "allocs")
+}
+
+func perOp(d time.Duration, operations int) float64 {
+	return float64(d.Nanoseconds()) / float64(operations)
+}

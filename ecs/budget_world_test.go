@@ -1,0 +1,75 @@
+package ecs_test
+
+import (
+	"math/rand/v2"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A pair is a world with two components, and the limit's world with the same
+// entities in the same order.
+type pair struct {
+	w          *ecs.World
+	positions  *ecs.Storage[position]
+	velocities *ecs.Storage[velocity]
+	entities   []ecs.Entity
+
+	limit   limitWorld
+	handles []limitEntity
+}
+
+// newPair returns a pair of n entities without components.
+func newPair(n int) *pair {
+	p := &pair{w: ecs.NewWorld(ecs.Options{})}
+	p.positions = ecs.MustRegister[position](p.w)
+	p.velocities = ecs.MustRegister[velocity](p.w)
+	for range n {
+		p.entities = append(p.entities, p.w.Create())
+		p.handles = append(p.handles, p.limit.create())
+	}
+	return p
+}
+
+// moving returns a pair of n entities that have both components, added in the
+// same order.
+func moving(n int) *pair {
+	p := newPair(n)
+	for i := range n {
+		p.setPosition(i)
+		p.setVelocity(i)
+	}
+	return p
+}
+
+// shuffled returns a pair of n entities that have both components, added in two
+// random orders.
+func shuffled(n int) *pair {
+	p := newPair(n)
+	for _, i := range permutation(n, 1) {
+		p.setPosition(i)
+	}
+	for _, i := range permutation(n, 2) {
+		p.setVelocity(i)
+	}
+	return p
+}
+
+func (p *pair) setPosition(i int) {
+	v := position{float64(i), 1}
+	p.positions.Set(p.entities[i], v)
+	p.limit.positions.set(p.handles[i].index, v)
+}
+
+func (p *pair) setVelocity(i int) {
+	v := velocity{1, float64(i)}
+	p.velocities.Set(p.entities[i], v)
+	p.limit.velocities.set(p.handles[i].index, v)
+}
+
+// permutation returns the same random order of 0 .. n-1 for the same seed.
+func permutation(n int, seed uint64) []int {
+	return rand.New(rand.NewPCG(seed, 0)).Perm(n)
+}
+
+// sink keeps results alive.
+var sink float64

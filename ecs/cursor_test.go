@@ -1,0 +1,65 @@
+package ecs_test
+
+import (
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stretchr/testify/assert"
+)
+
+// interrupted returns 200 entities with positions, all but the eleventh with
+// velocities: two runs in the first block, the second of which goes on.
+func interrupted() (*ecs.World, *ecs.Storage[position], *ecs.Query2[position, velocity]) {
+	w := ecs.NewWorld(ecs.Options{})
+	positions, velocities := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
+	for i := range 200 {
+		e := w.Create()
+		positions.Set(e, position{X: float64(i)})
+		if i != 10 {
+			velocities.Set(e, velocity{X: 1})
+		}
+	}
+	return w, positions, ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities))
+}
+
+func TestALoopGoesOnAfterARunThatEndedWithAnUnrelatedChange(t *testing.T) {
+	for _, changed := range []float64{0, 9, 11, 63, 64, 199} {
+		w, _, q := interrupted()
+		tags := ecs.MustRegister[struct{}](w, ecs.Named("tag"))
+		var visited []float64
+		for e, row := range q.All() {
+			visited = append(visited, row.A.X)
+			if row.A.X == changed {
+				tags.Set(e, struct{}{})
+			}
+		}
+		var want []float64
+		for i := range 200 {
+			if i != 10 {
+				want = append(want, float64(i))
+			}
+		}
+		assert.Equal(t, want, visited, "changed at %v", changed)
+	}
+}
+
+func TestACheckpointBetweenRunsSavesTheRestAgain(t *testing.T) {
+	w, positions, q := interrupted()
+	w.Checkpoint()
+	var cp ecs.Checkpoint
+	first := true
+	for run := range q.Runs() {
+		if first {
+			first = false
+			cp = w.Checkpoint()
+			continue
+		}
+		for i := range run.A {
+			run.A[i].X = -1
+		}
+	}
+	w.Restore(cp)
+	for i, v := range positions.Values() {
+		assert.Equal(t, float64(i), v.X)
+	}
+}

@@ -1,0 +1,247 @@
+package ecs
+
+import "testing"
+
+// saved returns how many rows the columns of s hold in their logs: entities,
+// sparse entries, values.
+func saved(s AnyStorage) (rows [3]int) {
+	for i, c := range s.tracked().columns {
+		rows[i] = c.(checkedColumn).saved()
+	}
+	return rows
+}
+
+func TestAddingUnderACheckpointSavesNothing(t *testing.T) {
+	w, a, b, _ := members(100, Options{})
+	checkAtEnd(t, w)
+	before := w.Digest()
+	cp := w.Checkpoint()
+	for range 10_000 { // On fresh sparse pages too.
+		e := w.Create()
+		a.Set(e, plain{1, 1})
+		b.Set(e, padded{})
+		a.Mut(e).X++
+	}
+	if bytes := w.History().Bytes(); bytes != 0 {
+		t.Errorf("Bytes() = %d after adding, want 0", bytes)
+	}
+	w.Restore(cp)
+	w.Clear()
+	if bytes := w.History().Bytes(); bytes != 0 {
+		t.Errorf("Bytes() = %d after clearing, want 0", bytes)
+	}
+	w.Restore(cp)
+	if w.Digest() != before {
+		t.Error("Restore is not exact")
+	}
+}
+
+func TestRowsAreSavedOnceInAFrame(t *testing.T) {
+	w, a, _, entities := members(1000, Options{})
+	checkAtEnd(t, w)
+	q := NewQuery1(Write(a))
+	w.Checkpoint()
+	for range 3 {
+		for i := 0; i < 1000; i += 3 {
+			a.Mut(entities[i]).X++
+		}
+		for range q.All() {
+		}
+		for range q.Runs() {
+		}
+	}
+	if got, want := saved(a), [3]int{0, 0, 1000}; got != want {
+		t.Errorf("%v rows are saved, want %v", got, want)
+	}
+}
+
+// With a recorder only, rows are noted and their values not saved; sparse is
+// left out, as it follows from dense.
+func TestARecorderAloneSavesNoValues(t *testing.T) {
+	w, a, _, entities := members(10_000, Options{})
+	checkAtEnd(t, w)
+	if err := w.Attach(recorderFunc(func(*Change) uint64 { return 0 }), 0); err != nil {
+		t.Fatal(err)
+	}
+	w.Commit()
+	for _, p := range NewQuery1(Write(a)).All() {
+		p.X++
+	}
+	for _, e := range entities[:1000] {
+		a.Remove(e)
+		a.Set(e, plain{})
+	}
+	if bytes := w.History().Bytes(); bytes > 20_000 {
+		t.Errorf("Bytes() = %d", bytes)
+	}
+	if got := saved(a); got[0] == 0 || got[1] != 0 || got[2] != 10_000 {
+		t.Errorf("%v rows are noted, want some entities, no sparse entries, all values", got)
+	}
+}
+
+func TestALogIsCompactedWhenItHasDoubled(t *testing.T) {
+	const n = 5000
+	w, a, _, entities := members(n, Options{})
+	checkAtEnd(t, w)
+	w.Checkpoint()
+	for range NewQuery1(Write(a)).All() {
+	}
+	largest, compactions, size := 0, 0, n
+	for i := range 4 * n {
+		w.Release(w.Checkpoint()) // The next write saves its row again.
+		a.Mut(entities[i%n]).X++
+		next := saved(a)[2]
+		if next < size {
+			compactions++
+		}
+		size, largest = next, max(largest, next)
+	}
+	if largest > 2*n+1024+1 || compactions < 1 || compactions > 4 {
+		t.Errorf("a log of %d rows grew to %d and was compacted %d times", n, largest, compactions)
+	}
+}
+
+// What redo makes a record protect follows from the older records that are left.
+func TestTicksForgottenWhileAForwardBranchIsHeldProtectNothing(t *testing.T) {
+	w, a, _, entities := members(100, Options{History: 5})
+	w.Commit()
+	for _, e := range entities[1:] {
+		a.Remove(e)
+	}
+	w.Commit()
+	a.Mut(entities[0]).X++
+	w.Commit()
+	after := w.Digest()
+	if err := w.History().Rewind(1); err != nil {
+		t.Fatal(err)
+	}
+	w.options.HistoryBytes = 1
+	w.Release(w.Checkpoint())
+	if w.History().Oldest() != 2 {
+		t.Fatalf("Oldest() = %d, want 2", w.History().Oldest())
+	}
+	if err := w.History().Seek(3); err != nil || w.Digest() != after {
+		t.Errorf("Seek(3) = %v", err)
+	}
+	if err := w.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A run of saved sparse entries ends with its page.
+func TestSparseEntriesOfTwoPagesAreRestored(t *testing.T) {
+	w, a, _, entities := members(2*pageSize, Options{History: 1})
+	checkAtEnd(t, w)
+	border := []Entity{entities[pageSize], entities[pageSize-1]}
+	for _, e := range border { // To the end, so that removals move them, the lower index first.
+		a.Remove(e)
+	}
+	for _, e := range border {
+		a.Set(e, plain{})
+	}
+	w.Commit()
+	before := w.Digest()
+	a.Remove(entities[0])
+	a.Remove(entities[1])
+	w.Commit()
+	after := w.Digest()
+	for _, step := range []struct {
+		tick uint64
+		want Digest
+	}{{1, before}, {2, after}, {1, before}} {
+		if err := w.History().Seek(step.tick); err != nil {
+			t.Fatal(err)
+		}
+		if w.Digest() != step.want {
+			t.Errorf("tick %d is not exact", step.tick)
+		}
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+	}
+	cp := w.Checkpoint()
+	a.Remove(entities[0])
+	a.Remove(entities[1])
+	w.Restore(cp)
+	if w.Digest() != before {
+		t.Error("Restore is not exact")
+	}
+}
+
+func TestRangesThatShareMemoryAreCloned(t *testing.T) {
+	w := NewWorld(Options{History: 1})
+	checkAtEnd(t, w)
+	l := MustRegister[list](w, CloneWith(cloneList))
+	for i := range 100 {
+		l.Set(w.Create(), list{[]int{i}})
+	}
+	w.Commit()
+	before := w.Digest()
+	for run := range NewQuery1(Write(l)).Runs() {
+		for i := range run.A {
+			run.A[i].Items[0] = -1
+		}
+	}
+	if err := w.History().Rewind(0); err != nil {
+		t.Fatal(err)
+	}
+	if w.Digest() != before {
+		t.Error("Rewind did not put back what was written in place")
+	}
+}
+
+// A loop that changes structure at every row goes on row by row, and does not
+// find the runs of its block again and again.
+func TestALoopThatChangesEveryRowFindsItsBlockOnce(t *testing.T) {
+	w, a, b, _ := members(64, Options{})
+	q := NewQuery2(Read(a), Read(b))
+	q.Count()
+	block := &q.join.cached[0][0]
+	stamp, n := block.stamp, 0
+	for e := range q.All() {
+		if n++; n <= 64 {
+			b.Remove(e)
+			b.Set(e, padded{})
+		}
+		if block.stamp != stamp {
+			t.Fatalf("row %d: the runs of the block were found again", n)
+		}
+	}
+	if err := w.check(); err != nil || n != 64 {
+		t.Errorf("%d rows were visited, want 64 (%v)", n, err)
+	}
+}
+
+// Ranges of rows are saved whatever was saved before of the blocks they touch.
+func TestRangesAreSavedBesideWhatWasSavedBefore(t *testing.T) {
+	w, a, _, entities := members(300, Options{})
+	checkAtEnd(t, w)
+	before := w.Digest()
+	cp := w.Checkpoint()
+	written := func(lo, hi int) {
+		a.Mut(entities[lo]) // Opens the storage.
+		a.data.touchRange(lo, hi)
+		for i := lo; i < hi; i++ {
+			a.data.live[i].X = -1
+		}
+	}
+	borders := []int{0, 1, 10, 63, 64, 65, 127, 128, 190, 256, 299, 300}
+	for _, lo := range borders {
+		for _, hi := range borders {
+			for _, first := range [][2]int{{0, 64}, {64, 128}, {0, 1}, {63, 64}, {5, 9}, {100, 200}, {0, 300}} {
+				if lo >= hi {
+					continue
+				}
+				written(first[0], first[1])
+				written(lo, hi)
+				if got, limit := saved(a)[2], first[1]-first[0]+hi-lo; got > limit {
+					t.Fatalf("[%d, %d) after %v: %d rows are saved, want at most %d", lo, hi, first, got, limit)
+				}
+				w.Restore(cp)
+				if w.Digest() != before {
+					t.Fatalf("[%d, %d) after %v is not restored", lo, hi, first)
+				}
+			}
+		}
+	}
+}

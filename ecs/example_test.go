@@ -1,0 +1,145 @@
+package ecs_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+type (
+	Position struct{ X, Y float64 }
+	Velocity struct{ X, Y float64 }
+	Frozen   struct{} // Of size 0: a tag.
+)
+
+// Components are written through a query that says so.
+func Example() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	frozen := ecs.MustRegister[Frozen](world)
+	moving := ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities)).Without(frozen)
+
+	for i := range 3 {
+		e := world.Create()
+		positions.Set(e, Position{})
+		velocities.Set(e, Velocity{X: float64(i)})
+		if i == 1 {
+			frozen.Set(e, Frozen{})
+		}
+	}
+	for _, row := range moving.All() {
+		row.A.X += row.B.X
+	}
+	for e, p := range positions.All() {
+		fmt.Println(e, p)
+	}
+	// Output:
+	// 0v1 {0 0}
+	// 1v1 {0 0}
+	// 2v1 {2 0}
+}
+
+// A restore puts back who is alive, which ids come next, the order of rows and
+// their values.
+func ExampleWorld_Restore() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	a, b := world.Create(), world.Create()
+	positions.Set(a, Position{X: 1})
+	positions.Set(b, Position{X: 2})
+
+	cp := world.Checkpoint()
+	world.Destroy(a)
+	positions.Mut(b).X = 99
+	fmt.Println(world.Create(), positions.Values())
+
+	world.Restore(cp)
+	fmt.Println(world.Create(), positions.Values())
+	world.Restore(cp) // As often as one likes, until
+	world.Release(cp)
+	// Output:
+	// 0v2 [{99 0}]
+	// 2v1 [{1 0} {2 0}]
+}
+
+// Try takes everything back if its function fails.
+func ExampleWorld_Try() {
+	world := ecs.NewWorld(ecs.Options{})
+	gold := ecs.MustRegisterResource(world, 10, ecs.Named("Gold"))
+	pay := func(price int) error {
+		*gold.Mut() -= price
+		if gold.Get() < 0 {
+			return errors.New("not enough gold")
+		}
+		return nil
+	}
+	fmt.Println(world.Try(func() error { return pay(7) }), gold.Get())
+	fmt.Println(world.Try(func() error { return pay(7) }), gold.Get())
+	// Output:
+	// <nil> 3
+	// not enough gold 3
+}
+
+// The history goes back to committed ticks, and forward again until something is
+// written.
+func ExampleHistory_Seek() {
+	world := ecs.NewWorld(ecs.Options{History: 100})
+	score := ecs.MustRegisterResource(world, 0, ecs.Named("Score"))
+	for range 5 {
+		*score.Mut() += 10
+		world.Commit()
+	}
+	history := world.History()
+	show := func(err error) { fmt.Println("tick", world.Tick(), "score", score.Get(), err) }
+	show(history.Rewind(3))
+	show(history.Seek(4))
+	show(history.Seek(9))
+	// Output:
+	// tick 2 score 20 <nil>
+	// tick 4 score 40 <nil>
+	// tick 4 score 40 ecs: seek tick 9: ecs: tick not held; the oldest that is held is 0, the newest 5
+}
+
+// A type whose copies would share memory is refused until it is said how to copy
+// it.
+func ExampleCloneWith() {
+	type Inventory struct{ Items []string }
+	world := ecs.NewWorld(ecs.Options{})
+	_, err := ecs.Register[Inventory](world)
+	fmt.Println(err)
+
+	inventories, err := ecs.Register[Inventory](world, ecs.CloneWith(func(i Inventory) Inventory {
+		i.Items = append([]string(nil), i.Items...)
+		return i
+	}))
+	fmt.Println(inventories.Len(), err)
+	// Output:
+	// ecs: copies share memory: register ecs_test.Inventory: field Inventory.Items is shared by copies; say how to copy with CloneWith
+	// 0 <nil>
+}
+
+// Rows that are aligned come as slices.
+func ExampleQuery2_Runs() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	for i := range 4 {
+		e := world.Create()
+		positions.Set(e, Position{X: float64(i)})
+		if i != 1 {
+			velocities.Set(e, Velocity{X: 10})
+		}
+	}
+	query := ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities))
+	for run := range query.Runs() {
+		for i := range run.A {
+			run.A[i].X += run.B[i].X
+		}
+		fmt.Println(run.Entities, run.A)
+	}
+	// Output:
+	// [0v1] [{10 0}]
+	// [2v1 3v1] [{12 0} {13 0}]
+}

@@ -1,0 +1,316 @@
+package ecs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// members returns a world with n entities, each with a plain{i, -i} and a
+// padded.
+func members(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded], entities []Entity) {
+	w = NewWorld(o)
+	a, b = MustRegister[plain](w), MustRegister[padded](w)
+	for i := range n {
+		e := w.Create()
+		a.Set(e, plain{int32(i), int32(-i)})
+		b.Set(e, padded{B: int64(i)})
+		entities = append(entities, e)
+	}
+	return w, a, b, entities
+}
+
+// eachIteration runs f with a loop over all plain components in every way in
+// which a loop can find them: alone, in long runs, row by row.
+func eachIteration(t *testing.T, n int, f func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(visit func(Entity, *plain)))) {
+	t.Helper()
+	t.Run("Query1", func(t *testing.T) {
+		w, a, _, entities := members(n, Options{})
+		q := NewQuery1(Write(a))
+		f(t, w, a, entities, func(visit func(Entity, *plain)) {
+			for e, p := range q.All() {
+				visit(e, p)
+			}
+		})
+	})
+	t.Run("Query2", func(t *testing.T) {
+		w, a, b, entities := members(n, Options{})
+		q := NewQuery2(Write(a), Read(b))
+		f(t, w, a, entities, func(visit func(Entity, *plain)) {
+			for e, r := range q.All() {
+				visit(e, r.A)
+			}
+		})
+	})
+	t.Run("Query2 out of order", func(t *testing.T) {
+		w, a, b, entities := members(n, Options{})
+		b.Clear()
+		for _, e := range slices.Backward(entities) {
+			b.Set(e, padded{})
+		}
+		q := NewQuery2(Write(a), Read(b))
+		f(t, w, a, entities, func(visit func(Entity, *plain)) {
+			for e, r := range q.All() {
+				visit(e, r.A)
+			}
+		})
+	})
+}
+
+func mustPanic(t *testing.T, text string, f func()) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		got, _ := recover().(string)
+		if !strings.Contains(got, text) {
+			t.Errorf("panic with %q, want %q", got, text)
+		}
+	}()
+	f()
+}
+
+func TestEntitiesAppendedWhileIteratingAreVisited(t *testing.T) {
+	eachIteration(t, 100, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
+		b := w.Storages()[1].(*Storage[padded])
+		want := slices.Clone(entities)
+		var got []Entity
+		loop(func(e Entity, _ *plain) {
+			got = append(got, e)
+			if len(got)%10 == 1 && len(want) < 150 {
+				young := w.Create()
+				a.Set(young, plain{})
+				b.Set(young, padded{})
+				want = append(want, young)
+			}
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("visited %v, want %v", got, want)
+		}
+	})
+}
+
+func TestTheEntityVisitedMayBeRemovedOrDestroyed(t *testing.T) {
+	eachIteration(t, 200, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
+		seen := map[Entity]int{}
+		loop(func(e Entity, _ *plain) {
+			seen[e]++
+			switch e.Index() % 3 {
+			case 0:
+				a.Remove(e)
+			case 1:
+				w.Destroy(e)
+			}
+		})
+		for _, e := range entities {
+			if seen[e] != 1 {
+				t.Errorf("%v was visited %d times, want once", e, seen[e])
+			}
+		}
+		if want := 66; a.Len() != want {
+			t.Errorf("Len() = %d, want %d", a.Len(), want)
+		}
+	})
+}
+
+func TestTheRowThatMovesIntoTheHoleIsVisitedNext(t *testing.T) {
+	eachIteration(t, 5, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
+		var got []Entity
+		loop(func(e Entity, _ *plain) {
+			if got = append(got, e); e == entities[1] {
+				a.Remove(e)
+			}
+		})
+		if want := []Entity{entities[0], entities[1], entities[4], entities[2], entities[3]}; !slices.Equal(got, want) {
+			t.Errorf("visited %v, want %v", got, want)
+		}
+	})
+}
+
+// An entity removed and added again while it is visited is the newest one.
+func TestTheEntityVisitedMayBeRemovedAndAddedAgain(t *testing.T) {
+	eachIteration(t, 5, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
+		var got []Entity
+		loop(func(e Entity, _ *plain) {
+			if got = append(got, e); e == entities[1] && len(got) == 2 {
+				a.Remove(e)
+				a.Set(e, plain{})
+			}
+		})
+		if want := []Entity{entities[0], entities[1], entities[4], entities[2], entities[3], entities[1]}; !slices.Equal(got, want) {
+			t.Errorf("visited %v, want %v", got, want)
+		}
+	})
+}
+
+func TestRemovingAnotherEntityWhileIteratingPanics(t *testing.T) {
+	const text = "ecs: another entity than the one visited, 3v1, lost a component of the query or was destroyed"
+	removals := map[string]func(w *World, a *Storage[plain], entities []Entity){
+		"remove":         func(_ *World, a *Storage[plain], entities []Entity) { a.Remove(entities[1]) },
+		"destroy":        func(w *World, _ *Storage[plain], entities []Entity) { w.Destroy(entities[9]) },
+		"clear":          func(_ *World, a *Storage[plain], _ []Entity) { a.Clear() },
+		"clear all":      func(w *World, _ *Storage[plain], _ []Entity) { w.Clear() },
+		"it and another": func(_ *World, a *Storage[plain], entities []Entity) { a.Remove(entities[1]); a.Remove(entities[3]) },
+	}
+	for name, remove := range removals {
+		t.Run(name, func(t *testing.T) {
+			eachIteration(t, 10, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
+				mustPanic(t, text, func() {
+					loop(func(e Entity, _ *plain) {
+						if e == entities[3] {
+							remove(w, a, entities)
+						}
+					})
+				})
+			})
+		})
+	}
+}
+
+func TestAnotherEntityMayLoseWhatTheQueryDoesNotAskFor(t *testing.T) {
+	w, a, b, entities := members(10, Options{})
+	c := MustRegister[word](w)
+	c.Set(entities[7], word{"x"})
+	n := 0
+	for range NewQuery2(Read(a), Read(b)).Without(c).All() {
+		if n++; n == 3 {
+			c.Remove(entities[7])
+		}
+	}
+	if n != 10 { // Entity 7, excluded at first, comes in before it is reached.
+		t.Errorf("%d entities visited, want 10", n)
+	}
+}
+
+func TestCheckpointInsideALoopMarksTheRestAgain(t *testing.T) {
+	boundaries := map[string]func(w *World) Checkpoint{
+		"checkpoint": (*World).Checkpoint,
+		"commit": func(w *World) Checkpoint {
+			cp := w.Checkpoint()
+			w.Commit()
+			return cp
+		},
+		"release": func(w *World) Checkpoint {
+			cp := w.Checkpoint()
+			w.Release(w.Checkpoint())
+			return cp
+		},
+	}
+	for name, boundary := range boundaries {
+		t.Run(name, func(t *testing.T) {
+			eachIteration(t, 200, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
+				var cp Checkpoint
+				n := 0
+				loop(func(_ Entity, p *plain) {
+					p.X += 1000
+					if n++; n == 70 {
+						cp = boundary(w)
+					}
+				})
+				w.Restore(cp)
+				for i, e := range entities {
+					want := int32(i)
+					if i < 70 {
+						want += 1000
+					}
+					if got, _ := a.Get(e); got.X != want {
+						t.Fatalf("row %d is %d after restoring, want %d", i, got.X, want)
+					}
+				}
+				if err := w.check(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestRestoreInsideALoopPanics(t *testing.T) {
+	const text = "ecs: the world was restored while a query was iterating"
+	eachIteration(t, 10, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
+		cp := w.Checkpoint()
+		a.Remove(entities[0])
+		mustPanic(t, text, func() {
+			loop(func(Entity, *plain) { w.Restore(cp) })
+		})
+	})
+	w, a, _, _ := members(10, Options{History: 2})
+	w.Commit()
+	mustPanic(t, text, func() {
+		for range NewQuery1(Write(a)).All() {
+			if err := w.History().Rewind(1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestALoopMayEndEarlyAfterAnyChange(t *testing.T) {
+	eachIteration(t, 10, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
+		for e := range NewQuery1(Read(a)).All() {
+			if e == entities[2] {
+				w.Clear()
+				break
+			}
+		}
+		loop(func(e Entity, _ *plain) { t.Errorf("%v was visited", e) })
+	})
+}
+
+func TestAQueryMayBeUsedInsideItsOwnLoop(t *testing.T) {
+	eachIteration(t, 150, func(t *testing.T, _ *World, _ *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
+		var outer []Entity
+		inner := 0
+		loop(func(e Entity, _ *plain) {
+			outer = append(outer, e)
+			if len(outer)%50 == 1 {
+				loop(func(Entity, *plain) { inner++ })
+			}
+		})
+		if !slices.Equal(outer, entities) || inner != 450 {
+			t.Errorf("visited %d entities outside and %d inside, want 150 and 450", len(outer), inner)
+		}
+	})
+}
+
+// A run that begins inside a block could end past the limit.
+func TestRunsHoldAtMost4096Rows(t *testing.T) {
+	for _, first := range []int{0, 1, 63, 64} {
+		w, a, b, entities := members(10_000, Options{})
+		for _, e := range entities[:first] {
+			b.Remove(e)
+		}
+		b.Clear()
+		for i, e := range entities[first:] {
+			b.Set(e, padded{B: int64(first + i)})
+		}
+		for range 100 { // The storage of a is the smaller one.
+			b.Set(w.Create(), padded{})
+		}
+		n := 0
+		for run := range NewQuery2(Read(a), Write(b)).Runs() {
+			if len(run.Entities) > maxRun || len(run.A) != len(run.Entities) || len(run.B) != len(run.Entities) {
+				t.Fatalf("a run of %d entities, %d and %d components", len(run.Entities), len(run.A), len(run.B))
+			}
+			for i, e := range run.Entities {
+				if e != entities[first+n] || int64(run.A[i].X) != run.B[i].B {
+					t.Fatalf("row %d is %v with %v and %v", n, e, run.A[i], run.B[i])
+				}
+				n++
+			}
+		}
+		if want := 10_000 - first; n != want {
+			t.Errorf("%d rows in runs, want %d", n, want)
+		}
+	}
+}
+
+func TestQueriesThatCannotBeMadePanic(t *testing.T) {
+	w, a, b, _ := members(0, Options{})
+	_, other, _, _ := members(0, Options{})
+	r := MustRegisterResource(w, extra{})
+	mustPanic(t, "ecs: a query joins storages of different worlds", func() { NewQuery2(Read(other), Read(b)) })
+	mustPanic(t, "ecs: a query joins storages of different worlds", func() { NewQuery1(Read(a)).With(other) })
+	mustPanic(t, "ecs: a query joins storages of different worlds", func() { NewQuery1(Read(a)).Without(other) })
+	mustPanic(t, "ecs: a query cannot filter by the resource extra", func() { NewQuery1(Read(a)).With(r) })
+	mustPanic(t, "ecs: a query joins more than 8 storages", func() { NewQuery1(Read(a)).With(a, a, a, a, a, a, a, a) })
+}

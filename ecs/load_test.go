@@ -1,0 +1,317 @@
+package ecs
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// loadable returns a world of every kind of thing that a state can hold.
+func loadable(t *testing.T) (*World, *Storage[plain]) {
+	w := NewWorld(Options{History: 3})
+	p := MustRegister[plain](w)
+	l := MustRegister[list](w, CloneWith(cloneList))
+	d := MustRegister[label](w)
+	r := MustRegisterResource(w, word{"rules"})
+	for i := range 6 {
+		e := w.Create()
+		p.Set(e, plain{int32(i), 0})
+		l.Set(e, list{[]int{i}})
+		if i%2 == 0 {
+			d.Set(e, label{})
+		}
+	}
+	w.Destroy(w.Entities()[1])
+	w.Destroy(w.Entities()[2])
+	r.Set(word{"new rules"})
+	w.Commit()
+	checkAtEnd(t, w)
+	return w, p
+}
+
+// checkAtEnd checks w when the test is over.
+func checkAtEnd(t *testing.T, w *World) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLoadRefusesBadStatesAndLeavesTheWorldAlone(t *testing.T) {
+	tests := []struct {
+		name  string
+		spoil func(s *State)
+		text  string
+	}{
+		{"negative alive", func(s *State) { s.Alive = -1 }, "entities: -1 alive"},
+		{"more alive than alive and free", func(s *State) { s.Alive = s.Free + 1 }, "7 alive, 6 with free ones"},
+		{"more free than there are", func(s *State) { s.Free = 7 }, "7 with free ones, 6 in all"},
+		{"index out of range", func(s *State) { s.Registry[2] = NewEntity(6, 1) }, "row 2 holds 6v1"},
+		{"huge index", func(s *State) { s.Registry[0] = ^Entity(0) }, "row 0 holds"},
+		{"index twice", func(s *State) { s.Registry[5] = NewEntity(s.Registry[4].Index(), 7) }, "row 5 holds"},
+		{"generation 0", func(s *State) { s.Registry[5] = NewEntity(s.Registry[5].Index(), 0) }, "row 5 holds"},
+		{"a name twice", func(s *State) { s.Storages[1].Name = "plain" }, "component plain is there twice"},
+		{"no name", func(s *State) { s.Storages[2].Name = "" }, "it has no name"},
+		{"no layout", func(s *State) { s.Storages[0].Layout = nil }, "component plain: "},
+		{"no layout, unknown", func(s *State) { s.Storages[0].Name, s.Storages[0].Layout = "x", nil }, "component x: "},
+		{"invalid layout", func(s *State) { s.Storages[0].Layout = &layout.Type{Kind: layout.Array, Len: -1} }, "component plain: "},
+		{"entity not alive", func(s *State) { s.Storages[0].Entities[1] = s.Registry[s.Alive] }, "component plain: row 1 belongs to"},
+		{"entity retired", func(s *State) { s.Free, s.Storages[0].Entities[1] = s.Alive, s.Registry[5] }, "component plain: row 1 belongs to"},
+		{"stale entity", func(s *State) { s.Storages[0].Entities[1] += 1 << 32 }, "component plain: row 1 belongs to"},
+		{"entity out of range", func(s *State) { s.Storages[0].Entities[1] = ^Entity(0) }, "component plain: row 1 belongs to"},
+		{"entity zero", func(s *State) { s.Storages[0].Entities[1] = 0 }, "component plain: row 1 belongs to"},
+		{"entity twice", func(s *State) { s.Storages[1].Entities[1] = s.Storages[1].Entities[0] }, "component list: 0v1 has two rows"},
+		{"a component become a resource", func(s *State) { s.Storages[0].Resource, s.Storages[0].Entities = true, nil }, "component plain: one of stored and registered is a resource"},
+		{"a resource become a component", func(s *State) { s.Storages[3].Resource = false }, "component word: one of stored and registered is a resource"},
+		{"a resource with entities", func(s *State) { s.Storages[3].Entities = s.Registry[:1] }, "component word: a resource has no entities"},
+		{"another layout", func(s *State) { s.Storages[0].Layout = s.Storages[1].Layout }, "component plain: plain"},
+		{"a type that cannot be encoded", func(s *State) { s.Storages[0].Name = "opaque" }, "component opaque: the registered type cannot be encoded"},
+		{"too few bytes", func(s *State) { s.Storages[0].Rows = s.Storages[0].Rows[1:] }, "component plain: "},
+		{"too many bytes", func(s *State) { s.Storages[1].Rows = append(s.Storages[1].Rows, 0) }, "component list: "},
+		{"bytes of a tag", func(s *State) { s.Storages[2].Rows = []byte{1} }, "component label: "},
+		{"too few bytes, unknown", func(s *State) { s.Storages[0].Name, s.Storages[0].Rows = "x", s.Storages[0].Rows[1:] }, "component x: "},
+		{"bad bytes, unknown", func(s *State) { s.Storages[1].Name, s.Storages[1].Rows[0] = "x", 0xc1 }, "component x: "},
+		{"a resource of two rows", func(s *State) { s.Storages[3].Rows = append(s.Storages[3].Rows, s.Storages[3].Rows...) }, "component word: "},
+		{"a resource of no row", func(s *State) { s.Storages[3].Rows = nil }, "component word: "},
+		{"an unknown resource of no row", func(s *State) { s.Storages[3].Name, s.Storages[3].Rows = "x", nil }, "component x: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w, p := loadable(t)
+			MustRegister[struct{ F func() }](w, Named("opaque"), NoPersist(), CloneWith(func(v struct{ F func() }) struct{ F func() } { return v }))
+			state := stateOf(w)
+			for i := range state.Storages {
+				state.Storages[i].Entities = slices.Clone(state.Storages[i].Entities)
+			}
+			state.Registry = slices.Clone(state.Registry)
+			p.Set(w.Create(), plain{9, 9})
+			before, storages := w.Digests(nil), len(w.Storages())
+
+			tt.spoil(state)
+			err := w.Load(state)
+			if !errors.Is(err, ErrState) || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("Load = %v, want %q in it", err, tt.text)
+			}
+			if after := w.Digests(nil); !reflect.DeepEqual(after, before) || len(w.Storages()) != storages {
+				t.Errorf("Load left %+v, want %+v", after, before)
+			}
+			if err := w.History().Rewind(0); err != nil {
+				t.Errorf("the history is gone: %v", err)
+			}
+		})
+	}
+}
+
+func TestLoadIsRefusedWhileACheckpointIsHeld(t *testing.T) {
+	w, _ := loadable(t)
+	state := stateOf(w)
+	cp := w.Checkpoint()
+	if err := w.Load(state); err != ErrCheckpointHeld {
+		t.Errorf("Load = %v, want ErrCheckpointHeld", err)
+	}
+	if err := w.Attach(nil, 0); err != ErrCheckpointHeld {
+		t.Errorf("Attach = %v, want ErrCheckpointHeld", err)
+	}
+	w.Release(cp)
+	if err := w.Load(state); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLoadEmptiesWhatTheStateDoesNotName(t *testing.T) {
+	w, p := loadable(t)
+	r, err := RegisterResource(w, extra{V: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Load(&State{Tick: 5, Registry: []Entity{NewEntity(0, 4)}, Alive: 1, Free: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if p.Len() != 0 || w.Len() != 1 || w.Tick() != 5 || r.Get().V != 7 {
+		t.Errorf("Len() = %d, %d alive at tick %d, resource %v", p.Len(), w.Len(), w.Tick(), r.Get())
+	}
+}
+
+// A query made before must see that rows hold other entities, though their
+// number is the same.
+func TestQueriesAreRightAfterLoad(t *testing.T) {
+	w, a, b, entities := members(100, Options{})
+	q := NewQuery2(Read(a), Read(b))
+	state := stateOf(w)
+	state.Registry = slices.Clone(state.Registry)
+	for i := range state.Storages {
+		state.Storages[i].Entities = slices.Clone(entities)
+	}
+	slices.Reverse(state.Storages[1].Entities[:70])
+	for range 3 {
+		if n := q.Count(); n != 100 {
+			t.Errorf("Count() = %d, want 100", n)
+		}
+		for e, r := range q.All() {
+			x, _ := a.Get(e)
+			y, _ := b.Get(e)
+			if *r.A != x || *r.B != y {
+				t.Fatalf("%v has %v and %v, want %v and %v", e, *r.A, *r.B, x, y)
+			}
+		}
+		if err := w.Load(state); err != nil {
+			t.Fatal(err)
+		}
+		slices.Reverse(state.Storages[0].Entities)
+	}
+}
+
+func TestLoadForgetsTheHistory(t *testing.T) {
+	w, _ := loadable(t)
+	w.Commit()
+	if err := w.History().Rewind(1); err != nil {
+		t.Fatal(err)
+	}
+	state := stateOf(w)
+	if err := w.Load(state); err != nil {
+		t.Fatal(err)
+	}
+	h := w.History()
+	if h.Oldest() != 1 || h.Newest() != 1 || h.Bytes() != 0 {
+		t.Errorf("history of ticks %d to %d, %d bytes, want 1 to 1, 0 bytes", h.Oldest(), h.Newest(), h.Bytes())
+	}
+	if err := h.Rewind(1); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("Rewind(1) = %v, want ErrNotHeld", err)
+	}
+}
+
+func TestUnknownComponentsAreCarried(t *testing.T) {
+	from, _ := loadable(t)
+	state := stateOf(from)
+	w := NewWorld(Options{History: 2})
+	checkAtEnd(t, w)
+	p := MustRegister[plain](w)
+	if err := w.Load(state); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.Digest(), from.Digest(); got != want {
+		t.Errorf("Digest() = %v, want %v", got, want)
+	}
+	if again := stateOf(w); !sameState(again, state) {
+		t.Errorf("saved again: %+v, want %+v", again, state)
+	}
+	unknown := 0
+	for _, s := range w.Storages() {
+		if s.Unknown() {
+			unknown++
+		}
+	}
+	if unknown != 3 {
+		t.Errorf("%d unknown, want 3", unknown)
+	}
+
+	// They take part in destroying, restoring and in the history.
+	before := w.Digest()
+	cp := w.Checkpoint()
+	w.Destroy(w.Entities()[0])
+	from.Destroy(from.Entities()[0])
+	if got, want := w.Digest(), from.Digest(); got != want {
+		t.Errorf("Digest() after Destroy = %v, want %v", got, want)
+	}
+	w.Clear()
+	w.Restore(cp)
+	if w.Digest() != before {
+		t.Error("Restore did not put unknown components back")
+	}
+	w.Release(cp)
+	w.Commit()
+	w.Clear()
+	w.Commit()
+	if err := w.History().Rewind(2); err != nil {
+		t.Fatal(err)
+	}
+	if w.Digest() != before {
+		t.Error("Rewind did not put unknown components back")
+	}
+	if _, err := Register[label](w); !errors.Is(err, ErrName) || !strings.Contains(err.Error(), "loaded before it was registered") {
+		t.Errorf("Register = %v, want ErrName", err)
+	}
+	p.Clear()
+}
+
+func sameState(a, b *State) bool {
+	byName := func(s *State) []StorageState {
+		return slices.SortedFunc(slices.Values(s.Storages), func(a, b StorageState) int { return strings.Compare(a.Name, b.Name) })
+	}
+	x, y := byName(a), byName(b)
+	for i := range x {
+		x[i].Layout, y[i].Layout = nil, nil
+		x[i].Entities, y[i].Entities = append([]Entity{}, x[i].Entities...), append([]Entity{}, y[i].Entities...)
+		x[i].Rows, y[i].Rows = append([]byte{}, x[i].Rows...), append([]byte{}, y[i].Rows...)
+	}
+	return a.Tick == b.Tick && a.Alive == b.Alive && a.Free == b.Free && slices.Equal(a.Registry, b.Registry) && reflect.DeepEqual(x, y)
+}
+
+// What is unknown under a name may be loaded again as something else.
+func TestUnknownComponentsMayChangeTheirMeaning(t *testing.T) {
+	w := NewWorld(Options{})
+	checkAtEnd(t, w)
+	from, _ := loadable(t)
+	states := []*State{stateOf(from), stateOf(from), stateOf(from), stateOf(from)}
+	states[1].Storages[0].Name, states[1].Storages[1].Name = "list", "plain"
+	states[2].Storages[0].Name, states[2].Storages[3].Name = "word", "plain"
+	for i, s := range states {
+		if err := w.Load(s); err != nil {
+			t.Fatalf("state %d: %v", i, err)
+		}
+		if again := stateOf(w); !sameState(again, s) {
+			t.Errorf("state %d is saved again as %+v, want %+v", i, again, s)
+		}
+		if err := w.check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Destroy(w.Entities()[0])
+	w.Clear()
+	if got := len(w.Storages()); got != 4 {
+		t.Errorf("%d storages, want 4", got)
+	}
+}
+
+func TestCloneIsIndependent(t *testing.T) {
+	w, p := loadable(t)
+	c := w.Clone()
+	checkAtEnd(t, c)
+	if c.Digest() != w.Digest() || c.Tick() != w.Tick() {
+		t.Fatal("the clone differs")
+	}
+	l := w.Storages()[1].(*Storage[list])
+	e := w.Entities()[0]
+	before := w.Digest()
+	l.In(c).Mut(e).Items[0] = 99
+	p.In(c).Set(e, plain{99, 99})
+	c.Create()
+	c.Commit()
+	if w.Digest() != before {
+		t.Error("changes of the clone reached the original")
+	}
+	after := c.Digest()
+	l.Mut(e).Items[0] = 77
+	w.Clear()
+	if c.Digest() != after {
+		t.Error("changes of the original reached the clone")
+	}
+	if err := c.History().Rewind(1); err != nil {
+		t.Errorf("the clone keeps no history of its own: %v", err)
+	}
+	if err := c.History().Rewind(1); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("the clone has the history of the original: %v", err)
+	}
+	if other := MustRegister[padded](w); other.In(c) != nil {
+		t.Error("In found a storage that the clone does not have")
+	}
+	if r, _ := RegisterResource(w, extra{}); r.In(c) != nil {
+		t.Error("In found a resource that the clone does not have")
+	}
+}

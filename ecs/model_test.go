@@ -1,0 +1,301 @@
+package ecs
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+var depth = flag.Int("depth", 4, "operations in the sequences that the exhaustive models try; some try one more")
+
+// An operation is one step of a model. It returns false where it would change
+// nothing: a sequence that goes on from there is covered by a shorter one.
+type operation struct {
+	name string
+	do   func(p *pair) bool
+}
+
+// explore tries every sequence of at most n operations on a new pair, and checks
+// the pair after each.
+func explore(t *testing.T, s setting, all []operation, n int) {
+	t.Helper()
+	x := explorer{t: t, setting: s, operations: all}
+	x.extend(n)
+	if x.tried < 100 {
+		t.Errorf("only %d sequences were tried", x.tried)
+	}
+	t.Logf("%d sequences of up to %d operations", x.tried, n)
+}
+
+type explorer struct {
+	t          *testing.T
+	setting    setting
+	operations []operation
+	sequence   []int
+	tried      int
+	pages      []*sparsePage
+	last       func(p *pair) bool // Done at the end of every sequence, if set.
+}
+
+func (x *explorer) extend(n int) {
+	if n == 0 || x.t.Failed() {
+		return
+	}
+	for o := range x.operations {
+		x.sequence = append(x.sequence, o)
+		applied, err := x.run()
+		if err != nil {
+			x.t.Errorf("%s: %v", x.names(), err)
+			return
+		}
+		if applied {
+			x.tried++
+			x.extend(n - 1)
+		}
+		if x.t.Failed() {
+			return
+		}
+		x.sequence = x.sequence[:len(x.sequence)-1]
+	}
+}
+
+func (x *explorer) names() string {
+	var names []string
+	for _, o := range x.sequence {
+		names = append(names, x.operations[o].name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (x *explorer) run() (applied bool, err error) {
+	defer catch(&err)
+	p := newPairOn(x.setting, x.pages)
+	p.digest = x.tried%32 == 0
+	for _, o := range x.sequence {
+		applied = x.operations[o].do(p)
+	}
+	if applied && x.last != nil {
+		x.last(p)
+	}
+	if applied {
+		p.check()
+	}
+	x.pages = p.pages()
+	return applied, nil
+}
+
+// pages returns the sparse pages of p, emptied, for the next pair: making them is
+// most of the work of a short sequence.
+func (p *pair) pages() (pages []*sparsePage) {
+	for _, s := range p.w.sets {
+		for _, page := range s.sparse.pages {
+			for i := range p.w.entities.sparse {
+				page.rows[i], page.marks[i/64] = noRow, mark{}
+			}
+			pages = append(pages, page)
+		}
+	}
+	return pages
+}
+
+// catch turns the panic of a pair into an error. Other panics keep their stack.
+func catch(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case failure:
+		*err = fmt.Errorf("%s", string(r))
+	default:
+		panic(r)
+	}
+}
+
+// Groups of operations.
+
+func on(name string, handles int, do func(p *pair, e Entity) bool) []operation {
+	var list []operation
+	for i := range handles {
+		list = append(list, operation{fmt.Sprintf("%s e%d", name, i), func(p *pair) bool {
+			return i < len(p.handles) && do(p, p.handle(i))
+		}})
+	}
+	return list
+}
+
+// adds, as opposed to sets, is done only to entities without the component.
+func adds(store, handles int) []operation {
+	return on(fmt.Sprintf("add %d to", store), handles, func(p *pair, e Entity) bool {
+		return !p.faces[store].has(e) && p.set(store, e)
+	})
+}
+
+func sets(store, handles int) []operation {
+	return on(fmt.Sprintf("set %d of", store), handles, func(p *pair, e Entity) bool { return p.set(store, e) })
+}
+
+func writes(store, handles int) []operation {
+	return on(fmt.Sprintf("write %d of", store), handles, func(p *pair, e Entity) bool { return p.increase(store, e) })
+}
+
+func removes(store, handles int) []operation {
+	return on(fmt.Sprintf("remove %d from", store), handles, func(p *pair, e Entity) bool { return p.remove(store, e) })
+}
+
+func destroys(handles int) []operation {
+	return on("destroy", handles, (*pair).destroy)
+}
+
+func checkpoints(n int) []operation {
+	list := []operation{{"checkpoint", (*pair).checkpoint}}
+	for i := range n {
+		list = append(list,
+			operation{fmt.Sprint("restore ", i), func(p *pair) bool { return p.restore(i) }},
+			operation{fmt.Sprint("release ", i), func(p *pair) bool { return p.release(i) }})
+	}
+	return list
+}
+
+func tries(f func(p *pair)) []operation {
+	end := func(o outcome) func(p *pair) bool {
+		return func(p *pair) bool { return p.try(func() { f(p) }, o) }
+	}
+	return []operation{{"try", end(succeed)}, {"try and fail", end(fail)}, {"try and panic", end(crash)}}
+}
+
+func ticks() []operation {
+	return []operation{
+		{"commit", (*pair).commit},
+		{"rewind 0", func(p *pair) bool { return p.rewind(0) }},
+		{"rewind 1", func(p *pair) bool { return p.rewind(1) }},
+		{"rewind 2", func(p *pair) bool { return p.rewind(2) }},
+		{"forward 1", func(p *pair) bool { return p.seek(p.n.tick + 1) }},
+		{"forward 2", func(p *pair) bool { return p.seek(p.n.tick + 2) }},
+	}
+}
+
+func clearStore(i int) operation {
+	return operation{fmt.Sprint("clear ", i), func(p *pair) bool { return p.clear(i) }}
+}
+
+var (
+	create   = operation{"create", (*pair).create}
+	clearAll = operation{"clear all", (*pair).clearAll}
+)
+
+func operations(lists ...any) []operation {
+	var all []operation
+	for _, l := range lists {
+		switch l := l.(type) {
+		case operation:
+			all = append(all, l)
+		case []operation:
+			all = append(all, l...)
+		}
+	}
+	return all
+}
+
+func TestEveryOrderOfChangesUnderThreeCheckpoints(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]kind{"plain": plainKind, "list": listKind, "tag": labelKind} {
+		t.Run(name, func(t *testing.T) {
+			s := setting{kinds: []kind{k}, entities: 3, members: 3}
+			explore(t, s, operations(adds(0, 3), removes(0, 3), writes(0, 3), clearStore(0), checkpoints(3)), *depth+1)
+		})
+	}
+}
+
+func TestEveryOrderOfChangesFromAnEmptyStorage(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{listKind}, entities: 3}
+	explore(t, s, operations(adds(0, 3), removes(0, 3), writes(0, 2), clearStore(0), checkpoints(3)), *depth+1)
+}
+
+func TestEveryOrderOfLivesUnderThreeCheckpoints(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind}, entities: 3, members: 2, maxGeneration: 3}
+	explore(t, s, operations(create, destroys(4), clearAll, adds(0, 2), checkpoints(3)), *depth+1)
+}
+
+// With two generations an index is spent after its second life.
+func TestEveryOrderOfLivesWhereGenerationsRunOut(t *testing.T) {
+	t.Parallel()
+	s := setting{maxGeneration: 2}
+	explore(t, s, operations(create, destroys(6), clearAll, checkpoints(2)), *depth+2)
+	s.maxGeneration, s.entities = 1, 2
+	explore(t, s, operations(create, destroys(6), clearAll, checkpoints(2)), *depth+2)
+}
+
+func TestEveryOrderOfTicks(t *testing.T) {
+	t.Parallel()
+	for _, history := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint("history ", history), func(t *testing.T) {
+			s := setting{kinds: []kind{listKind}, entities: 2, members: 2, history: history, record: history == 2}
+			explore(t, s, operations(adds(0, 2), removes(0, 2), writes(0, 2), ticks(), checkpoints(2)), *depth+1)
+		})
+	}
+}
+
+func TestEveryOrderOfTicksAndLives(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind}, entities: 2, members: 1, history: 3, maxGeneration: 2, record: true}
+	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 2), ticks(), checkpoints(1)), *depth+1)
+}
+
+// A recorder without history makes frames that mark rows without saving them.
+func TestEveryOrderOfTicksThatAreOnlyRecorded(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{listKind}, entities: 3, members: 2, record: true}
+	commit := operation{"commit", (*pair).commit}
+	back := operation{"rewind 0", func(p *pair) bool { return p.rewind(0) }}
+	explore(t, s, operations(adds(0, 3), removes(0, 2), writes(0, 2), clearStore(0), commit, back, checkpoints(2)), *depth+1)
+	s = setting{kinds: []kind{plainKind}, entities: 2, members: 2, record: true, maxGeneration: 2}
+	explore(t, s, operations(create, destroys(3), clearAll, commit, back, checkpoints(2)), *depth+1)
+}
+
+// Without history and recorder a commit only raises the tick.
+func TestEveryOrderOfTicksThatAreNotHeld(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind}, entities: 2, members: 2}
+	explore(t, s, operations(removes(0, 2), adds(0, 2), ticks(), checkpoints(2)), *depth+1)
+}
+
+func TestEveryOrderOfTries(t *testing.T) {
+	t.Parallel()
+	program := func(p *pair) {
+		p.remove(0, p.handle(0))
+		p.create()
+		p.set(0, p.handles[len(p.handles)-1])
+		p.set(0, p.handle(0))
+		p.increase(0, p.handle(1))
+	}
+	empty := func(*pair) {}
+	s := setting{kinds: []kind{listKind}, entities: 2, members: 2, history: 2, record: true}
+	explore(t, s, operations(tries(program), tries(empty), removes(0, 2), writes(0, 2), ticks(), checkpoints(1)), *depth)
+}
+
+func TestEveryOrderWithComponentsThatDoNotRewind(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{extraKind, plainKind}, entities: 2, members: 2, history: 2, record: true}
+	explore(t, s, operations(create, destroys(3), adds(0, 3), writes(0, 2), removes(0, 1), writes(1, 1), ticks(), checkpoints(1)), *depth)
+}
+
+func TestEveryOrderWithResources(t *testing.T) {
+	t.Parallel()
+	s := setting{resources: 2, history: 2, record: true}
+	var all []operation
+	for i := range 2 {
+		all = append(all,
+			operation{fmt.Sprint("set resource ", i), func(p *pair) bool { return p.setResource(i) }},
+			operation{fmt.Sprint("write resource ", i), func(p *pair) bool { return p.increaseResource(i) }})
+	}
+	explore(t, s, operations(all, ticks(), checkpoints(2)), *depth+1)
+}
+
+// Every tick that writes holds at least one chunk of 32 rows, so the budget is a
+// few ticks.
+func TestEveryOrderOfTicksUnderABudgetOfBytes(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind}, entities: 2, members: 2, history: 4, historyBytes: 1000, record: true}
+	explore(t, s, operations(writes(0, 2), removes(0, 1), adds(0, 1), ticks(), checkpoints(1)), *depth+1)
+}

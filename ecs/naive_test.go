@@ -1,0 +1,290 @@
+package ecs
+
+import "slices"
+
+// A naiveState is all that a world holds, in slices that are copied whole. Every
+// value is an int; the faces of model_test.go turn ints into components.
+type naiveState struct {
+	tick                 uint64
+	alive, free, retired []Entity
+	stores               []naiveStore
+	resources            []int
+}
+
+type naiveStore struct {
+	entities []Entity
+	values   []int
+}
+
+func (s *naiveState) clone() *naiveState {
+	c := *s
+	c.alive, c.free, c.retired = slices.Clone(s.alive), slices.Clone(s.free), slices.Clone(s.retired)
+	c.stores = make([]naiveStore, len(s.stores))
+	for i, st := range s.stores {
+		c.stores[i] = naiveStore{slices.Clone(st.entities), slices.Clone(st.values)}
+	}
+	c.resources = slices.Clone(s.resources)
+	return &c
+}
+
+// A naiveFrame is a boundary with a copy of the state at it.
+type naiveFrame struct {
+	cp         Checkpoint // Of the world under test; zero for a tick.
+	tick, bare bool
+	state      *naiveState
+}
+
+// A naiveWorld does what the documentation of World says, by copying everything
+// at every boundary.
+type naiveWorld struct {
+	*naiveState
+	frames   []naiveFrame
+	forward  []*naiveState // The next one to go forward to is last.
+	history  int
+	recorded bool
+	over     func() bool // Reports whether the world under test is over its budget.
+
+	maxGeneration  uint32
+	exempt         []bool // By store: NoRewind.
+	exemptResource []bool
+}
+
+func (w *naiveWorld) start() {
+	w.frames, w.forward = nil, nil
+	if w.history > 0 || w.recorded {
+		w.frames = append(w.frames, naiveFrame{tick: true, bare: w.history == 0, state: w.naiveState.clone()})
+	}
+}
+
+func (w *naiveWorld) create() Entity {
+	w.forward = nil
+	for len(w.free) > 0 {
+		e := w.free[0]
+		if e.Generation() != w.maxGeneration {
+			e = NewEntity(e.Index(), e.Generation()+1)
+			w.free = w.free[1:]
+			w.alive = append(w.alive, e)
+			return e
+		}
+		last := len(w.free) - 1 // Spent: the last free one takes its place.
+		w.free[0] = w.free[last]
+		w.free = w.free[:last]
+		w.retired = slices.Insert(w.retired, 0, e)
+	}
+	e := NewEntity(uint32(len(w.alive)+len(w.retired)), 1)
+	w.alive = append(w.alive, e)
+	if len(w.retired) > 0 {
+		w.retired = append(w.retired[1:], w.retired[0])
+	}
+	return e
+}
+
+func (w *naiveWorld) destroy(e Entity) bool {
+	k := slices.Index(w.alive, e)
+	if k < 0 {
+		return false
+	}
+	w.forward = nil
+	last := len(w.alive) - 1
+	w.alive[k] = w.alive[last]
+	w.alive = w.alive[:last]
+	w.free = slices.Insert(w.free, 0, e)
+	for i := range w.stores {
+		w.stores[i].remove(e)
+	}
+	return true
+}
+
+func (w *naiveWorld) clearAll() {
+	w.forward = nil
+	w.free = append(slices.Clone(w.alive), w.free...)
+	w.alive = nil
+	for i := range w.stores {
+		w.stores[i] = naiveStore{}
+	}
+}
+
+// wrote notes that store i changed.
+func (w *naiveWorld) wrote(i int) {
+	if !w.exempt[i] {
+		w.forward = nil
+	}
+}
+
+func (w *naiveWorld) set(i int, e Entity, v int) bool {
+	if !slices.Contains(w.alive, e) {
+		return false
+	}
+	w.wrote(i)
+	s := &w.stores[i]
+	if k := slices.Index(s.entities, e); k >= 0 {
+		s.values[k] = v
+		return true
+	}
+	s.entities, s.values = append(s.entities, e), append(s.values, v)
+	return true
+}
+
+func (w *naiveWorld) increase(i int, e Entity, by int) bool {
+	k := slices.Index(w.stores[i].entities, e)
+	if k < 0 {
+		return false
+	}
+	w.wrote(i)
+	w.stores[i].values[k] += by
+	return true
+}
+
+func (w *naiveWorld) remove(i int, e Entity) bool {
+	if !slices.Contains(w.stores[i].entities, e) {
+		return false
+	}
+	w.wrote(i)
+	return w.stores[i].remove(e)
+}
+
+func (s *naiveStore) remove(e Entity) bool {
+	k := slices.Index(s.entities, e)
+	if k < 0 {
+		return false
+	}
+	last := len(s.entities) - 1
+	s.entities[k], s.values[k] = s.entities[last], s.values[last]
+	s.entities, s.values = s.entities[:last], s.values[:last]
+	return true
+}
+
+func (w *naiveWorld) clearStore(i int) {
+	if len(w.stores[i].entities) > 0 {
+		w.wrote(i)
+		w.stores[i] = naiveStore{}
+	}
+}
+
+func (w *naiveWorld) setResource(i, v int) {
+	if !w.exemptResource[i] {
+		w.forward = nil
+	}
+	w.resources[i] = v
+}
+
+func (w *naiveWorld) checkpoint(cp Checkpoint) {
+	w.frames = append(w.frames, naiveFrame{cp: cp, state: w.naiveState.clone()})
+}
+
+// put makes s the state, but for what does not rewind.
+func (w *naiveWorld) put(s *naiveState) {
+	before := w.naiveState
+	w.naiveState = s.clone()
+	for i, exempt := range w.exemptResource {
+		if exempt {
+			w.resources[i] = before.resources[i]
+		}
+	}
+	for i, exempt := range w.exempt {
+		if !exempt {
+			continue
+		}
+		st := before.stores[i]
+		for k := len(st.entities) - 1; k >= 0; k-- {
+			if !slices.Contains(w.alive, st.entities[k]) {
+				st.remove(st.entities[k])
+			}
+		}
+		w.stores[i] = st
+	}
+}
+
+func (w *naiveWorld) restore(k int) {
+	for _, f := range w.frames[k:] {
+		if f.tick {
+			w.forward = nil
+		}
+	}
+	w.put(w.frames[k].state)
+	w.frames = w.frames[:k+1]
+}
+
+func (w *naiveWorld) release(k int) {
+	w.frames = slices.Delete(w.frames, k, k+1)
+	w.evict()
+}
+
+func (w *naiveWorld) commit() {
+	w.forward = nil
+	w.tick++
+	if w.history > 0 || w.recorded {
+		bare := w.history == 0 && !slices.ContainsFunc(w.frames, func(f naiveFrame) bool { return !f.tick })
+		w.frames = append(w.frames, naiveFrame{tick: true, bare: bare, state: w.naiveState.clone()})
+		w.evict()
+	}
+}
+
+// evict forgets ticks until the history is within its bounds: the oldest first,
+// never one that a checkpoint follows, never the newest.
+func (w *naiveWorld) evict() {
+	for {
+		ticks, oldest := 0, -1
+		for i := range w.frames {
+			if w.frames[i].tick {
+				ticks++
+				if oldest < 0 && i+1 < len(w.frames) && w.frames[i+1].tick {
+					oldest = i
+				}
+			}
+		}
+		if oldest < 0 || ticks-1 <= w.history && !w.over() {
+			return
+		}
+		w.frames = slices.Delete(w.frames, oldest, oldest+1)
+	}
+}
+
+// seek goes to the end of tick, and reports whether it is held.
+func (w *naiveWorld) seek(tick uint64) bool {
+	if f := slices.IndexFunc(w.forward, func(s *naiveState) bool { return s.tick == tick }); f >= 0 {
+		w.frames = w.frames[:w.newestTick()+1]
+		for i := len(w.forward) - 1; i >= f; i-- {
+			w.frames = append(w.frames, naiveFrame{tick: true, state: w.forward[i]})
+		}
+		w.put(w.forward[f])
+		w.forward = w.forward[:f]
+		return true
+	}
+	k := slices.IndexFunc(w.frames, func(f naiveFrame) bool { return f.tick && !f.bare && f.state.tick == tick })
+	if k < 0 {
+		return false
+	}
+	for i := len(w.frames) - 1; i > k; i-- {
+		if w.frames[i].tick {
+			w.forward = append(w.forward, w.frames[i].state)
+		}
+	}
+	w.put(w.frames[k].state)
+	w.frames = w.frames[:k+1]
+	return true
+}
+
+func (w *naiveWorld) newestTick() int {
+	k := len(w.frames) - 1
+	for k >= 0 && !w.frames[k].tick {
+		k--
+	}
+	return k
+}
+
+func (w *naiveWorld) oldest() uint64 {
+	for _, f := range w.frames {
+		if f.tick && !f.bare {
+			return f.state.tick
+		}
+	}
+	return w.tick
+}
+
+func (w *naiveWorld) newest() uint64 {
+	if len(w.forward) > 0 {
+		return w.forward[0].tick
+	}
+	return w.tick
+}

@@ -1,0 +1,534 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Components of the models. padded has padding, so its memory is not its bytes.
+type (
+	plain  struct{ X, Y int32 }
+	padded struct {
+		A int8
+		B int64
+		C bool
+	}
+	word  struct{ S string }
+	list  struct{ Items []int }
+	label struct{}
+	extra struct{ V int64 }
+)
+
+func wordInt(w *word) int { v, _ := strconv.Atoi(w.S); return v }
+
+func cloneList(l list) list { return list{slices.Clone(l.Items)} }
+
+// A face lets the models use a storage as if its components were ints.
+type face struct {
+	name     string
+	any      func() AnyStorage
+	set      func(Entity, int) bool
+	increase func(Entity) bool // In place, through Mut.
+	get      func(Entity) (int, bool)
+	has      func(Entity) bool
+	remove   func(Entity) bool
+	clear    func()
+	values   func() []int
+	in       func(*World) face
+}
+
+// A kind makes a component of one Go type.
+type kind struct {
+	exempt bool
+	tag    bool
+	add    func(w *World) face
+}
+
+// newKind returns a kind whose ints are turned into components by from, and back
+// by to. Types are described once only, as that is slow.
+func newKind[T any](from func(int) T, to func(T) int, increase func(*T), options ...Option) kind {
+	spec, reg, err := newSpec[T](NewWorld(Options{}), options)
+	if err != nil {
+		panic(err)
+	}
+	var faceOf func(s *Storage[T]) face
+	faceOf = func(s *Storage[T]) face {
+		return face{
+			name: s.name,
+			any:  func() AnyStorage { return s },
+			set:  func(e Entity, v int) bool { return s.Set(e, from(v)) },
+			increase: func(e Entity) bool {
+				p := s.Mut(e)
+				if p != nil {
+					increase(p)
+				}
+				return p != nil
+			},
+			get:    func(e Entity) (int, bool) { v, ok := s.Get(e); return to(v), ok },
+			has:    s.Has,
+			remove: s.Remove,
+			clear:  s.Clear,
+			values: func() []int {
+				ints := make([]int, 0, 8)
+				for _, v := range s.Values() {
+					ints = append(ints, to(v))
+				}
+				return ints
+			},
+			in: func(w *World) face { return faceOf(s.In(w)) },
+		}
+	}
+	return kind{exempt: reg.noRewind, tag: spec.tag, add: func(w *World) face {
+		s := newStorage(w, spec, reg.noRewind)
+		w.adopt(s)
+		if reg.noRewind {
+			w.exempt = append(w.exempt, s)
+		}
+		return faceOf(s)
+	}}
+}
+
+var (
+	plainKind = newKind(
+		func(v int) plain { return plain{int32(v), int32(-v)} },
+		func(p plain) int { return int(p.X) },
+		func(p *plain) { p.X++; p.Y-- })
+	paddedKind = newKind(
+		func(v int) padded { return padded{int8(v), int64(v), v&1 == 0} },
+		func(p padded) int { return int(p.B) },
+		func(p *padded) { p.B++ })
+	wordKind = newKind(
+		func(v int) word { return word{strconv.Itoa(v)} },
+		func(w word) int { return wordInt(&w) },
+		func(w *word) { w.S = strconv.Itoa(wordInt(w) + 1) })
+	listKind = newKind(
+		func(v int) list { return list{[]int{v}} },
+		func(l list) int {
+			if l.Items == nil {
+				return 0
+			}
+			return l.Items[0]
+		},
+		func(l *list) { l.Items[0]++ }, // Through the slice, which copies would share.
+		CloneWith(cloneList))
+	labelKind = newKind(
+		func(int) label { return label{} },
+		func(label) int { return 0 },
+		func(*label) {})
+	extraKind = newKind(
+		func(v int) extra { return extra{int64(v)} },
+		func(x extra) int { return int(x.V) },
+		func(x *extra) { x.V++ }, NoRewind())
+)
+
+// A setting says what worlds a test runs on.
+type setting struct {
+	kinds         []kind
+	resources     int // The last of two or more is NoRewind.
+	history       int
+	historyBytes  int64
+	record        bool
+	maxGeneration uint32
+	filler        int // Entities with every component, whose handles are not kept,
+	entities      int // then these, the handles of which are,
+	members       int // and how many of those have every component.
+}
+
+// A pair is a world and its naive twin, taken through the same operations. A
+// difference panics with a failure.
+type pair struct {
+	w     *World
+	n     *naiveWorld
+	faces []face
+	kinds []kind
+	res   []*Resource[list]
+
+	handles []Entity // Every handle ever seen.
+	cps     []Checkpoint
+	last    int // The value set last.
+	rec     *recorderModel
+	digest  bool // Compare digests with a world built anew.
+}
+
+// failure is what a pair panics with.
+type failure string
+
+func failf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args...))) }
+
+func newPair(s setting) *pair { return newPairOn(s, nil) }
+
+// newPairOn makes a pair whose sets begin with the empty pages given.
+func newPairOn(s setting, pages []*sparsePage) *pair {
+	p := &pair{w: NewWorld(Options{History: s.history, HistoryBytes: s.historyBytes}), kinds: s.kinds}
+	p.n = &naiveWorld{naiveState: &naiveState{stores: make([]naiveStore, len(s.kinds))}, history: s.history,
+		maxGeneration: math.MaxUint32, over: p.w.overBudget}
+	if s.maxGeneration > 0 {
+		p.w.entities.maxGeneration, p.n.maxGeneration = s.maxGeneration, s.maxGeneration
+	}
+	for _, k := range s.kinds {
+		p.faces = append(p.faces, k.add(p.w))
+		p.n.exempt = append(p.n.exempt, k.exempt)
+	}
+	for i, page := range pages {
+		p.w.sets[i].sparse.pages = []*sparsePage{page}
+	}
+	for i := range s.resources {
+		exempt := i > 0 && i == s.resources-1
+		r := newResource(p.w, resourceSpec, list{[]int{0}}, exempt)
+		r.name = "resource" + strconv.Itoa(i)
+		p.w.names[r.name], p.w.resources = r, append(p.w.resources, r)
+		p.res = append(p.res, r)
+		p.n.resources = append(p.n.resources, 0)
+		p.n.exemptResource = append(p.n.exemptResource, exempt)
+	}
+	p.populate(s.filler, s.filler)
+	p.handles = nil
+	p.populate(s.entities, s.members)
+	p.restart(s.record)
+	return p
+}
+
+// populate creates entities and gives every component to the first members.
+func (p *pair) populate(entities, members int) {
+	for range entities {
+		p.create()
+	}
+	for i := range p.faces {
+		for _, e := range p.handles[:members] {
+			p.set(i, e)
+		}
+	}
+}
+
+var resourceSpec = func() spec[list] {
+	s, _, err := newSpec[list](NewWorld(Options{}), []Option{CloneWith(cloneList), Named("resource")})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}()
+
+// restart begins the histories anew, with a recorder or without.
+func (p *pair) restart(record bool) {
+	p.n.recorded = record
+	p.rec = nil
+	var r Recorder
+	if record {
+		p.rec = newRecorderModel(p.w)
+		r = p.rec
+	}
+	if err := p.w.Attach(r, p.rec.latest()); err != nil {
+		failf("Attach: %v", err)
+	}
+	p.n.start()
+}
+
+// The operations, which return whether they changed anything.
+
+func (p *pair) handle(i int) Entity {
+	if i < len(p.handles) {
+		return p.handles[i]
+	}
+	return 0
+}
+
+func (p *pair) create() bool {
+	got, want := p.w.Create(), p.n.create()
+	if got != want {
+		failf("Create() = %v, want %v", got, want)
+	}
+	if !slices.Contains(p.handles, got) {
+		p.handles = append(p.handles, got)
+	}
+	return true
+}
+
+func (p *pair) destroy(e Entity) bool {
+	return same("Destroy", e, p.w.Destroy(e), p.n.destroy(e))
+}
+
+func same(verb string, e Entity, got, want bool) bool {
+	if got != want {
+		failf("%s(%v) = %v, want %v", verb, e, got, want)
+	}
+	return got
+}
+
+func (p *pair) set(i int, e Entity) bool {
+	p.last++
+	v := p.last * 10 % 1000
+	if p.kinds[i].tag {
+		v = 0
+	}
+	return same("Set", e, p.faces[i].set(e, v), p.n.set(i, e, v))
+}
+
+func (p *pair) increase(i int, e Entity) bool {
+	by := 1
+	if p.kinds[i].tag {
+		by = 0
+	}
+	return same("Mut", e, p.faces[i].increase(e), p.n.increase(i, e, by))
+}
+
+func (p *pair) remove(i int, e Entity) bool {
+	return same("Remove", e, p.faces[i].remove(e), p.n.remove(i, e))
+}
+
+func (p *pair) clear(i int) bool {
+	some := len(p.n.stores[i].entities) > 0
+	p.faces[i].clear()
+	p.n.clearStore(i)
+	return some
+}
+
+func (p *pair) clearAll() bool {
+	some := len(p.n.alive) > 0
+	p.w.Clear()
+	p.n.clearAll()
+	return some
+}
+
+func (p *pair) setResource(i int) bool {
+	p.last++
+	p.res[i].Set(list{[]int{p.last}})
+	p.n.setResource(i, p.last)
+	return true
+}
+
+func (p *pair) increaseResource(i int) bool {
+	p.res[i].Mut().Items[0]++
+	p.n.setResource(i, p.n.resources[i]+1)
+	return true
+}
+
+// checkpoint holds at most three checkpoints, those of Try included.
+func (p *pair) checkpoint() bool {
+	if p.checkpointAt(2) >= 0 {
+		return false
+	}
+	cp := p.w.Checkpoint()
+	p.cps = append(p.cps, cp)
+	p.n.checkpoint(cp)
+	return true
+}
+
+// checkpointAt returns the position of the i-th checkpoint among the frames, or
+// -1.
+func (p *pair) checkpointAt(i int) int {
+	for k, f := range p.n.frames {
+		if !f.tick {
+			if i == 0 {
+				return k
+			}
+			i--
+		}
+	}
+	return -1
+}
+
+func (p *pair) restore(i int) bool {
+	k := p.checkpointAt(i)
+	if k < 0 {
+		return false
+	}
+	p.w.Restore(p.n.frames[k].cp)
+	p.n.restore(k)
+	return true
+}
+
+func (p *pair) release(i int) bool {
+	k := p.checkpointAt(i)
+	if k < 0 {
+		return false
+	}
+	p.w.Release(p.n.frames[k].cp)
+	p.n.release(k)
+	return true
+}
+
+var errTried = errors.New("tried")
+
+// An outcome is how the function given to Try ends.
+type outcome int
+
+const (
+	succeed outcome = iota
+	fail
+	crash
+)
+
+// try runs f in both worlds, between a checkpoint and its end.
+func (p *pair) try(f func(), end outcome) bool {
+	depth := len(p.n.frames)
+	run := func() (err error, panicked any) {
+		defer func() { panicked = recover() }()
+		return p.w.Try(func() error {
+			p.n.checkpoint(Checkpoint{p.w, p.w.frameID})
+			f()
+			if end == crash {
+				panic(errTried)
+			}
+			if end == fail {
+				return errTried
+			}
+			return nil
+		}), nil
+	}
+	err, panicked := run()
+	if (err != nil) != (end == fail) || (panicked != nil) != (end == crash) || panicked != nil && panicked != errTried {
+		failf("Try = %v, panicked with %v", err, panicked)
+	}
+	if end != succeed {
+		p.n.restore(depth)
+	}
+	p.n.release(depth)
+	return true
+}
+
+func (p *pair) commit() bool {
+	p.rec.expect(p.n.naiveState)
+	p.w.Commit()
+	p.n.evictAsIn(p.w)
+	p.n.commit()
+	return true
+}
+
+// evictAsIn makes the naive world evict for bytes what w did.
+func (w *naiveWorld) evictAsIn(real *World) {
+	w.over = func() bool { return len(w.frames) > len(real.frames) }
+}
+
+func (p *pair) seek(tick uint64) bool {
+	err := p.w.History().Seek(tick)
+	moved := p.n.seek(tick)
+	if moved != (err == nil) || err != nil && !errors.Is(err, ErrNotHeld) {
+		failf("Seek(%d) = %v, held: %v", tick, err, moved)
+	}
+	return moved
+}
+
+func (p *pair) rewind(n int) bool {
+	if uint64(n) > p.n.tick {
+		if err := p.w.History().Rewind(n); !errors.Is(err, ErrNotHeld) {
+			failf("Rewind(%d) = %v, want ErrNotHeld", n, err)
+		}
+		return false
+	}
+	err := p.w.History().Rewind(n)
+	moved := p.n.seek(p.n.tick - uint64(n))
+	if moved != (err == nil) {
+		failf("Rewind(%d) = %v, held: %v", n, err, moved)
+	}
+	return moved
+}
+
+// check compares the two worlds.
+func (p *pair) check() {
+	if err := p.w.check(); err != nil {
+		failf("%v", err)
+	}
+	p.checkRegistry()
+	for i := range p.faces {
+		p.checkStore(i)
+	}
+	for i, r := range p.res {
+		if got, want := r.Get().Items[0], p.n.resources[i]; got != want {
+			failf("resource %d = %d, want %d", i, got, want)
+		}
+	}
+	p.checkHistory()
+	if p.digest {
+		p.checkDigest()
+	}
+}
+
+func (p *pair) checkRegistry() {
+	rows, alive, free := p.w.Registry()
+	want := slices.Concat(p.n.alive, p.n.free, p.n.retired)
+	if !slices.Equal(rows, want) || alive != len(p.n.alive) || free != alive+len(p.n.free) {
+		failf("Registry() = %v, %d, %d, want %v, %d, %d", rows, alive, free, want, len(p.n.alive), len(p.n.alive)+len(p.n.free))
+	}
+	if !slices.Equal(p.w.Entities(), p.n.alive) || p.w.Len() != len(p.n.alive) {
+		failf("Entities() = %v, Len() = %d, want %v", p.w.Entities(), p.w.Len(), p.n.alive)
+	}
+	for _, e := range p.asked() {
+		if got, want := p.w.Alive(e), slices.Contains(p.n.alive, e); got != want {
+			failf("Alive(%v) = %v, want %v", e, got, want)
+		}
+	}
+}
+
+// asked returns every handle ever seen, and some that never were.
+func (p *pair) asked() []Entity {
+	return append(p.handles[:len(p.handles):len(p.handles)], 0, NewEntity(0, 9), NewEntity(5000, 1),
+		NewEntity(math.MaxUint32, 1), math.MaxUint64, NewEntity(1, 0))
+}
+
+func (p *pair) checkStore(i int) {
+	f, want := &p.faces[i], &p.n.stores[i]
+	s := f.any()
+	if !slices.Equal(s.Entities(), want.entities) || s.Len() != len(want.entities) {
+		failf("%s: Entities() = %v, Len() = %d, want %v", f.name, s.Entities(), s.Len(), want.entities)
+	}
+	if got := f.values(); !slices.Equal(got, want.values) {
+		failf("%s: Values() = %v, want %v", f.name, got, want.values)
+	}
+	for _, e := range p.asked() {
+		v := 0
+		k := slices.Index(want.entities, e)
+		if k >= 0 {
+			v = want.values[k]
+		}
+		if got, ok := f.get(e); got != v || ok != (k >= 0) {
+			failf("%s: Get(%v) = %d, %v, want %d, %v", f.name, e, got, ok, v, k >= 0)
+		}
+		if got := f.has(e); got != (k >= 0) {
+			failf("%s: Has(%v) = %v, want %v", f.name, e, got, k >= 0)
+		}
+	}
+}
+
+func (p *pair) checkHistory() {
+	h := p.w.History()
+	if p.w.Tick() != p.n.tick || h.Oldest() != p.n.oldest() || h.Newest() != p.n.newest() {
+		failf("tick %d of %d to %d, want %d of %d to %d", p.w.Tick(), h.Oldest(), h.Newest(), p.n.tick, p.n.oldest(), p.n.newest())
+	}
+	for i, cp := range p.cps {
+		want := slices.ContainsFunc(p.n.frames, func(f naiveFrame) bool { return f.cp == cp })
+		if got := cp.Valid(); got != want {
+			failf("checkpoint %d: Valid() = %v, want %v", i, got, want)
+		}
+	}
+}
+
+// checkDigest compares the digest with that of a world built from the naive
+// state.
+func (p *pair) checkDigest() {
+	w := NewWorld(Options{})
+	state := &State{Tick: p.n.tick, Registry: slices.Concat(p.n.alive, p.n.free, p.n.retired), Alive: len(p.n.alive)}
+	state.Free = state.Alive + len(p.n.free)
+	for i, k := range p.kinds {
+		f := k.add(w)
+		if k.exempt {
+			continue
+		}
+		s := StorageState{Name: f.name, Layout: f.any().Layout(), Entities: p.n.stores[i].entities}
+		s.Rows = p.faces[i].any().AppendRows(nil, 0, p.faces[i].any().Len())
+		state.Storages = append(state.Storages, s)
+	}
+	if err := w.Load(state); err != nil {
+		failf("Load: %v", err)
+	}
+	for i, v := range p.n.resources {
+		r := newResource(w, resourceSpec, list{[]int{v}}, p.n.exemptResource[i])
+		r.name = p.res[i].name
+		w.resources = append(w.resources, r)
+	}
+	if got, want := p.w.Digest(), w.Digest(); got != want {
+		failf("Digest() = %v, that of an equal world %v:\n%+v\n%+v", got, want, p.w.Digests(nil), w.Digests(nil))
+	}
+}

@@ -1,0 +1,237 @@
+package ecs
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A program is a sequence of steps of two bytes: what to do, and with what. Any
+// bytes are a program.
+//
+//	| step | argument | step | argument | ...
+//
+// It runs on a pair with storages of every kind, resources, a recorder or none,
+// and a history of some length, which the first byte chooses.
+type program []byte
+
+// programKinds puts the components of the queries first.
+var programKinds = append(slices.Clone(queryKinds), listKind, extraKind)
+
+// steps are what a program can do. Those in front come with changes of structure
+// only; forks use them too.
+var steps = []func(r *runner, arg int){
+	func(r *runner, _ int) { r.create() },
+	func(r *runner, _ int) { r.create() },
+	func(r *runner, arg int) { r.set(arg%len(r.faces), r.pick(arg)) },
+	func(r *runner, arg int) { r.set(arg%len(r.faces), r.pick(arg)) },
+	func(r *runner, arg int) { r.populate(arg%32, min(arg%32, arg%5)) },
+	func(r *runner, arg int) { r.set(arg%len(r.faces), r.pick(arg/7)) },
+	func(r *runner, arg int) { r.increase(arg%len(r.faces), r.pick(arg)) },
+	func(r *runner, arg int) { r.remove(arg%len(r.faces), r.pick(arg)) },
+	func(r *runner, arg int) { r.destroy(r.pick(arg)) },
+	func(r *runner, arg int) { r.clear(arg % len(r.faces)) },
+	func(r *runner, arg int) { r.setResource(arg % len(r.res)) },
+	func(r *runner, arg int) { r.increaseResource(arg % len(r.res)) },
+	func(r *runner, arg int) { r.clearSometimes(arg) },
+	func(r *runner, _ int) { r.checkpoint() },
+	func(r *runner, arg int) { r.restore(arg % 3) },
+	func(r *runner, arg int) { r.restore(arg % 3) },
+	func(r *runner, arg int) { r.release(arg % 3) },
+	func(r *runner, _ int) { r.commit() },
+	func(r *runner, _ int) { r.commit() },
+	func(r *runner, arg int) { r.rewind(arg % 4) },
+	func(r *runner, arg int) { r.seek(r.n.tick + uint64(arg%4)) },
+	func(r *runner, arg int) { r.tryStep(arg) },
+	func(r *runner, arg int) { r.ask(&r.questions[arg%len(r.questions)]) },
+	func(r *runner, arg int) { r.writeAll(&r.questions[arg%2*2]) },
+	func(r *runner, _ int) { r.questions = questions(r.pair) },
+	func(r *runner, _ int) { r.writeLists(storeList) },
+	func(r *runner, arg int) { r.fork(arg) },
+	func(r *runner, arg int) { r.attach(arg) },
+}
+
+// structural is how many of the steps change structure and values only.
+const structural = 13
+
+type runner struct {
+	*pair
+	questions []question
+	rest      program                    // What follows the present step.
+	steps     []func(r *runner, arg int) // All of them.
+}
+
+func (p program) run() (err error) {
+	defer catch(&err)
+	shape := 0
+	if len(p) > 0 {
+		shape, p = int(p[0]), p[1:]
+	}
+	r := runner{steps: steps, pair: newPair(setting{
+		kinds:         programKinds,
+		resources:     3,
+		history:       shape % 5,
+		historyBytes:  int64(shape >> 3 & 1 * 20_000),
+		record:        shape>>4&1 == 1,
+		maxGeneration: uint32(2 + shape>>5),
+		entities:      8,
+		members:       5,
+	})}
+	r.questions = questions(r.pair)
+	for ; len(p) >= 2; p = p[2:] {
+		r.rest = p[2:]
+		steps[int(p[0])%len(steps)](&r, int(p[1]))
+		if err := r.w.check(); err != nil {
+			failf("%v", err)
+		}
+	}
+	r.digest = true
+	r.check()
+	for i := range r.questions {
+		r.ask(&r.questions[i])
+	}
+	return nil
+}
+
+// pick returns one of the handles, most of which are alive.
+func (r *runner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
+
+// clearSometimes clears the world for few arguments: most programs should have
+// something to work on.
+func (r *runner) clearSometimes(arg int) {
+	if arg%8 == 0 {
+		r.clearAll()
+	}
+}
+
+// tryStep runs the next step, if it is of structure, inside Try.
+func (r *runner) tryStep(arg int) {
+	if r.checkpointAt(2) >= 0 {
+		return
+	}
+	r.try(func() {
+		if len(r.rest) >= 2 {
+			r.steps[int(r.rest[0])%structural](r, int(r.rest[1]))
+		}
+	}, outcome(arg%3))
+}
+
+func (r *runner) attach(arg int) {
+	if r.checkpointAt(0) < 0 {
+		r.restart(arg%2 == 0)
+	}
+}
+
+// fork loads the state of the world into a fresh one, in which only some types
+// are registered, and clones it. Then the rest of the program must do the same to
+// both, and nothing to the world they came from.
+func (r *runner) fork(arg int) {
+	known := make([]kind, 0, len(r.kinds))
+	var stores []int
+	for i, k := range r.kinds {
+		if arg>>i&1 == 0 || k.exempt {
+			known, stores = append(known, k), append(stores, i)
+		}
+	}
+	loaded := loadedRunner(r, known)
+	cloned := clonedRunner(r, stores)
+	if got, want := loaded.w.Digest(), r.w.Digest(); got != want {
+		failf("the digest after Load is %v, want %v", got, want)
+	}
+	if got, want := cloned.w.Digest(), r.w.Digest(); got != want {
+		failf("the digest of Clone is %v, want %v", got, want)
+	}
+	for rest := r.rest[:min(len(r.rest), 32)]; len(rest) >= 2; rest = rest[2:] {
+		step := r.steps[int(rest[0])%structural]
+		step(loaded, int(rest[1]))
+		step(cloned, int(rest[1]))
+		if got, want := loaded.w.Digest(), cloned.w.Digest(); got != want {
+			failf("the digest after Load and some steps is %v, after Clone %v", got, want)
+		}
+	}
+	loaded.check()
+	cloned.check()
+	r.check()
+}
+
+// stateOf builds the state of w from what it exports.
+func stateOf(w *World) *State {
+	rows, alive, free := w.Registry()
+	s := &State{Tick: w.Tick(), Registry: rows, Alive: alive, Free: free}
+	for _, as := range w.Storages() {
+		if as.Persistent() && as.Layout() != nil {
+			s.Storages = append(s.Storages, StorageState{
+				Name: as.Name(), Layout: as.Layout(), Resource: as.IsResource(),
+				Entities: as.Entities(), Rows: as.AppendRows(nil, 0, as.Len()),
+			})
+		}
+	}
+	return s
+}
+
+func loadedRunner(r *runner, known []kind) *runner {
+	l := &runner{pair: newPair(setting{kinds: known, resources: len(r.res), entities: 3, members: 2, history: 1})}
+	l.w.entities.maxGeneration = r.w.entities.maxGeneration
+	if err := l.w.Load(stateOf(r.w)); err != nil {
+		failf("Load: %v", err)
+	}
+	l.twin(r, len(known))
+	return l
+}
+
+func clonedRunner(r *runner, stores []int) *runner {
+	w := r.w.Clone()
+	c := &runner{pair: &pair{w: w, n: &naiveWorld{history: r.n.history, over: w.overBudget}}}
+	for _, i := range stores {
+		c.faces, c.kinds = append(c.faces, r.faces[i].in(w)), append(c.kinds, r.kinds[i])
+	}
+	for _, res := range r.res {
+		c.res = append(c.res, res.In(w))
+	}
+	c.twin(r, len(stores))
+	return c
+}
+
+// twin makes the naive world of a fork, which sees only the stores that the fork
+// knows.
+func (r *runner) twin(from *runner, known int) {
+	r.handles, r.last, r.cps = slices.Clone(from.handles), from.last, nil
+	r.n.naiveState = from.n.naiveState.clone()
+	r.n.maxGeneration, r.n.exemptResource = from.n.maxGeneration, from.n.exemptResource
+	all := r.n.stores
+	r.n.stores, r.n.exempt = make([]naiveStore, known), make([]bool, known)
+	for i, f := range r.faces {
+		k := slices.IndexFunc(from.faces, func(other face) bool { return other.name == f.name })
+		r.n.stores[i], r.n.exempt[i] = all[k], from.n.exempt[k]
+	}
+	r.n.recorded = false
+	r.n.start()
+}
+
+func TestRandomPrograms(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := program(rapid.SliceOfN(rapid.Byte(), 100, 600).Draw(t, "program"))
+		if err := p.run(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzPrograms(f *testing.F) {
+	for shape := range 32 {
+		p := program{byte(shape * 8)}
+		for i := range 200 {
+			p = append(p, byte(i*(shape+3)), byte(i*i+shape))
+		}
+		f.Add([]byte(p))
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		if len(p) > 1000 {
+			t.Skip("long programs say no more than short ones")
+		}
+		if err := program(p).run(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,296 @@
+package ecs
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// A question is a query beside what it asks for.
+type question struct {
+	name    string
+	include []int // Stores: the components, then With.
+	without []int
+	write   int // The store that is written, or -1.
+
+	count func() int
+	all   func(visit func(Entity, []int, func())) // The last argument writes.
+	runs  func() []answer
+}
+
+// An answer is an entity and what a query handed out for it.
+type answer struct {
+	e      Entity
+	values []int
+}
+
+func (a answer) String() string { return fmt.Sprint(a.e, a.values) }
+
+// queryKinds are the components of the queries, and which store each is.
+var queryKinds = []kind{plainKind, paddedKind, wordKind, labelKind}
+
+const (
+	storePlain = iota
+	storePadded
+	storeWord
+	storeLabel
+	storeList // Only in programs.
+)
+
+// questions makes queries of every arity. They are kept by the pair, as programs
+// keep them.
+func questions(p *pair) []question {
+	a := p.faces[storePlain].any().(*Storage[plain])
+	b := p.faces[storePadded].any().(*Storage[padded])
+	c := p.faces[storeWord].any().(*Storage[word])
+	d := p.faces[storeLabel].any().(*Storage[label])
+	return []question{
+		ask1("plain", NewQuery1(Write(a)), storePlain),
+		ask1("plain with label without word", NewQuery1(Read(a)).With(d).Without(c), -1).filter([]int{storeLabel}, storeWord),
+		ask2("plain, padded", NewQuery2(Write(a), Read(b)), storePlain, storePadded, storePlain),
+		ask2("padded, plain", NewQuery2(Read(b), Read(a)), storePadded, storePlain, -1),
+		ask2("padded, plain without label", NewQuery2(Read(b), Read(a)).Without(d), storePadded, storePlain, -1).filter(nil, storeLabel),
+		ask2("plain, padded with word", NewQuery2(Read(a), Read(b)).With(c), storePlain, storePadded, -1).filter([]int{storeWord}),
+		ask3("plain, word, padded", NewQuery3(Read(a), Read(c), Read(b))),
+		ask4("label, plain, padded, word", NewQuery4(Read(d), Read(a), Read(b), Read(c))),
+	}
+}
+
+// filter completes a question with its filters.
+func (q question) filter(with []int, without ...int) question {
+	q.include, q.without = append(q.include, with...), without
+	return q
+}
+
+func ask1(name string, q *Query1[plain], write int) question {
+	return question{name: name, include: []int{storePlain}, write: write, count: q.Count,
+		all: func(visit func(Entity, []int, func())) {
+			for e, v := range q.All() {
+				visit(e, []int{int(v.X)}, func() { v.X++; v.Y-- })
+			}
+		},
+		runs: func() (found []answer) {
+			for r := range q.Runs() {
+				checkRun(len(r.Entities), len(r.A))
+				for i, e := range r.Entities {
+					found = append(found, answer{e, []int{int(r.A[i].X)}})
+				}
+			}
+			return found
+		}}
+}
+
+type component interface{ plain | padded }
+
+func intOf[T component](v *T) int {
+	switch v := any(v).(type) {
+	case *plain:
+		return int(v.X)
+	case *padded:
+		return int(v.B)
+	}
+	return 0
+}
+
+func ask2[A, B component](name string, q *Query2[A, B], first, second, write int) question {
+	return question{name: name, include: []int{first, second}, write: write, count: q.Count,
+		all: func(visit func(Entity, []int, func())) {
+			for e, r := range q.All() {
+				visit(e, []int{intOf(r.A), intOf(r.B)}, func() {
+					p := any(r.A).(*plain)
+					p.X++
+					p.Y--
+				})
+			}
+		},
+		runs: func() (found []answer) {
+			for r := range q.Runs() {
+				checkRun(len(r.Entities), len(r.A), len(r.B))
+				for i, e := range r.Entities {
+					found = append(found, answer{e, []int{intOf(&r.A[i]), intOf(&r.B[i])}})
+				}
+			}
+			return found
+		}}
+}
+
+func ask3(name string, q *Query3[plain, word, padded]) question {
+	values := func(a *plain, b *word, c *padded) []int {
+		return []int{int(a.X), wordInt(b), int(c.B)}
+	}
+	return question{name: name, include: []int{storePlain, storeWord, storePadded}, write: -1, count: q.Count,
+		all: func(visit func(Entity, []int, func())) {
+			for e, r := range q.All() {
+				visit(e, values(r.A, r.B, r.C), nil)
+			}
+		},
+		runs: func() (found []answer) {
+			for r := range q.Runs() {
+				checkRun(len(r.Entities), len(r.A), len(r.B), len(r.C))
+				for i, e := range r.Entities {
+					found = append(found, answer{e, values(&r.A[i], &r.B[i], &r.C[i])})
+				}
+			}
+			return found
+		}}
+}
+
+func ask4(name string, q *Query4[label, plain, padded, word]) question {
+	values := func(b *plain, c *padded, d *word) []int {
+		return []int{0, int(b.X), int(c.B), wordInt(d)}
+	}
+	return question{name: name, include: []int{storeLabel, storePlain, storePadded, storeWord}, write: -1, count: q.Count,
+		all: func(visit func(Entity, []int, func())) {
+			for e, r := range q.All() {
+				visit(e, values(r.B, r.C, r.D), nil)
+			}
+		},
+		runs: func() (found []answer) {
+			for r := range q.Runs() {
+				checkRun(len(r.Entities), len(r.A), len(r.B), len(r.C), len(r.D))
+				for i, e := range r.Entities {
+					found = append(found, answer{e, values(&r.B[i], &r.C[i], &r.D[i])})
+				}
+			}
+			return found
+		}}
+}
+
+func checkRun(n int, columns ...int) {
+	if n == 0 || n > maxRun {
+		failf("a run of %d entities", n)
+	}
+	for _, c := range columns {
+		if c != n {
+			failf("a run of %d entities has %d components", n, c)
+		}
+	}
+}
+
+// answers finds naively what q must find, in its order: that of the storage with
+// the fewest rows, the first of equals.
+func (q *question) answers(n *naiveWorld) (found []answer) {
+	driver := q.include[0]
+	for _, i := range q.include {
+		if len(n.stores[i].entities) < len(n.stores[driver].entities) {
+			driver = i
+		}
+	}
+next:
+	for _, e := range n.stores[driver].entities {
+		a := answer{e: e}
+		for k, i := range q.include {
+			row := slices.Index(n.stores[i].entities, e)
+			if row < 0 {
+				continue next
+			}
+			if k < q.components() {
+				a.values = append(a.values, n.stores[i].values[row])
+			}
+		}
+		for _, i := range q.without {
+			if slices.Contains(n.stores[i].entities, e) {
+				continue next
+			}
+		}
+		found = append(found, a)
+	}
+	return found
+}
+
+// components returns how many components q hands out.
+func (q *question) components() int {
+	n := 1
+	for _, r := range q.name {
+		if r == ',' {
+			n++
+		}
+	}
+	return n
+}
+
+// ask compares what q finds with what it must find.
+func (p *pair) ask(q *question) {
+	want := q.answers(p.n)
+	if q.write >= 0 && len(want) > 0 {
+		p.n.wrote(q.write) // Handing rows out for writing counts as writing.
+	}
+	if got := q.count(); got != len(want) {
+		failf("query %s: Count() = %d, want %d", q.name, got, len(want))
+	}
+	var got []answer
+	q.all(func(e Entity, values []int, _ func()) { got = append(got, answer{e, values}) })
+	if !slices.EqualFunc(got, want, equalAnswers) {
+		failf("query %s: All() = %v, want %v", q.name, got, want)
+	}
+	if got = q.runs(); !slices.EqualFunc(got, want, equalAnswers) {
+		failf("query %s: Runs() = %v, want %v", q.name, got, want)
+	}
+}
+
+func equalAnswers(a, b answer) bool { return a.e == b.e && slices.Equal(a.values, b.values) }
+
+// writeAll writes every row that q finds.
+func (p *pair) writeAll(q *question) bool {
+	want := q.answers(p.n)
+	for _, a := range want {
+		p.n.increase(q.write, a.e, 1)
+	}
+	q.all(func(_ Entity, _ []int, write func()) { write() })
+	return len(want) > 0
+}
+
+// writeLists writes every list through a query, in place.
+func (p *pair) writeLists(store int) {
+	for e, l := range NewQuery1(Write(p.faces[store].any().(*Storage[list]))).All() {
+		l.Items[0]++
+		p.n.increase(store, e, 1)
+	}
+}
+
+// asking returns the operations of asking all questions and of writing through
+// one. The questions of a pair are in keep.
+func asking(keep map[*pair][]question) (ask, write operation) {
+	of := func(p *pair) []question {
+		if keep[p] == nil {
+			clear(keep) // Of the pair before.
+			keep[p] = questions(p)
+		}
+		return keep[p]
+	}
+	ask = operation{"ask", func(p *pair) bool {
+		for i := range of(p) {
+			p.ask(&of(p)[i])
+		}
+		return true
+	}}
+	write = operation{"write through a query", func(p *pair) bool { return p.writeAll(&of(p)[2]) }}
+	return ask, write
+}
+
+func exploreQueries(t *testing.T, s setting, n int, others ...any) {
+	t.Helper()
+	ask, write := asking(map[*pair][]question{})
+	x := explorer{t: t, setting: s, operations: operations(append(others, ask, write)...), last: ask.do}
+	x.extend(n)
+	t.Logf("%d sequences of up to %d operations", x.tried, n)
+}
+
+func TestQueriesAreRightAfterEveryOrderOfChanges(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: queryKinds, entities: 3, members: 3, history: 2}
+	exploreQueries(t, s, *depth, adds(0, 3), removes(0, 3), adds(1, 3), removes(1, 3), clearStore(0), checkpoints(1), ticks()[:4])
+}
+
+func TestQueriesAreRightAfterEveryOrderOfFilters(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: queryKinds, entities: 2, members: 1, history: 2}
+	exploreQueries(t, s, *depth, adds(0, 2), adds(1, 2), adds(2, 2), removes(2, 2), adds(3, 2), removes(3, 2), destroys(2), clearAll, checkpoints(1))
+}
+
+// The entities lie across the border of two blocks of 64 rows.
+func TestQueriesAreRightAcrossBlocks(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: queryKinds[:4], filler: 62, entities: 4, members: 4, history: 1}
+	exploreQueries(t, s, *depth-1, adds(0, 4), removes(0, 4), removes(1, 4), adds(1, 4), removes(3, 1), checkpoints(1), ticks()[:4])
+}

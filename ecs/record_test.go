@@ -1,0 +1,148 @@
+package ecs
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestMarksNameTheTicksThatAreHeld(t *testing.T) {
+	w := NewWorld(Options{History: 2})
+	var marks []uint64
+	next := uint64(100)
+	r := recorderFunc(func(c *Change) uint64 {
+		marks = append(marks, c.Parent)
+		if c.World() != w {
+			t.Error("World() is another world")
+		}
+		next++
+		return next
+	})
+	if err := w.Attach(r, 100); err != nil {
+		t.Fatal(err)
+	}
+	commit := func(parent, oldest uint64) {
+		t.Helper()
+		w.Commit()
+		if got := marks[len(marks)-1]; got != parent || w.Mark() != next || w.OldestMark() != oldest {
+			t.Errorf("parent %d, mark %d, oldest %d, want %d, %d, %d", got, w.Mark(), w.OldestMark(), parent, next, oldest)
+		}
+	}
+	commit(100, 100)
+	commit(101, 100)
+	commit(102, 101)
+	if err := w.History().Rewind(2); err != nil {
+		t.Fatal(err)
+	}
+	if w.Mark() != 101 {
+		t.Errorf("Mark() = %d after a rewind, want 101", w.Mark())
+	}
+	if err := w.History().Seek(2); err != nil || w.Mark() != 102 {
+		t.Errorf("Mark() = %d after going forward (%v), want 102", w.Mark(), err)
+	}
+	commit(102, 101) // A new branch.
+	cp := w.Checkpoint()
+	commit(104, 102)
+	commit(105, 104)
+	w.Restore(cp)
+	commit(104, 104)
+	if plainWorld := NewWorld(Options{}); plainWorld.Mark() != 0 || plainWorld.OldestMark() != 0 {
+		t.Error("a world without ticks has marks")
+	}
+}
+
+type recorderFunc func(c *Change) uint64
+
+func (f recorderFunc) Record(c *Change) uint64 { return f(c) }
+
+func TestDirtyTellsWhetherSomethingIsToBeCommitted(t *testing.T) {
+	w, a, _, entities := members(3, Options{History: 1})
+	steps := []struct {
+		name string
+		do   func()
+		want bool
+	}{
+		{"commit", w.Commit, false},
+		{"a write", func() { a.Mut(entities[0]).X++ }, true},
+		{"commit", w.Commit, false},
+		{"a checkpoint", func() { w.Release(w.Checkpoint()) }, false},
+		{"an entity", func() { w.Create() }, true},
+		{"throwing away", func() { _ = w.History().Rewind(0) }, false},
+		{"a try that fails", func() { _ = w.Try(func() error { w.Create(); return errTried }) }, false},
+		{"a try", func() { _ = w.Try(func() error { w.Create(); return nil }) }, true},
+		{"rewind", func() { _ = w.History().Rewind(1) }, false},
+	}
+	for _, step := range steps {
+		if step.do(); w.Dirty() != step.want {
+			t.Errorf("after %s: Dirty() = %v, want %v", step.name, w.Dirty(), step.want)
+		}
+	}
+}
+
+func TestStoragesComeInTheOrderOfRegistration(t *testing.T) {
+	w := NewWorld(Options{})
+	r := MustRegisterResource(w, word{"x"})
+	p := MustRegister[plain](w)
+	l := MustRegister[label](w, NoRewind(), NoPersist())
+	if got, want := w.Storages(), []AnyStorage{p, l, r}; !slices.Equal(got, want) {
+		t.Errorf("Storages() = %v, want %v", got, want)
+	}
+	if !r.IsResource() || p.IsResource() || !p.Rewinds() || l.Rewinds() || !p.Persistent() || l.Persistent() || r.Len() != 1 || r.Entities() != nil {
+		t.Error("a storage says something wrong of itself")
+	}
+}
+
+func TestDetachingEndsTheRecord(t *testing.T) {
+	w := NewWorld(Options{})
+	n := 0
+	if err := w.Attach(recorderFunc(func(*Change) uint64 { n++; return 0 }), 0); err != nil {
+		t.Fatal(err)
+	}
+	w.Commit()
+	if err := w.Attach(nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.Create()
+	w.Commit()
+	if n != 1 || len(w.frames) != 0 || w.History().Bytes() != 0 {
+		t.Errorf("%d ticks recorded, %d frames and %d bytes held, want 1, 0, 0", n, len(w.frames), w.History().Bytes())
+	}
+}
+
+// Operations are told once. The history does not keep them, whatever it holds.
+func TestOperationsThatWereToldAreForgotten(t *testing.T) {
+	w := NewWorld(Options{History: 100})
+	told := 0
+	count := recorderFunc(func(c *Change) uint64 {
+		for range c.Ops() {
+			told++
+		}
+		return 0
+	})
+	if err := w.Attach(count, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.Create()
+	cp := w.Checkpoint()
+	w.Create()
+	w.Commit()
+	w.Commit()
+	w.Restore(cp)
+	w.Create()
+	w.Create()
+	w.Commit() // Again the first operation, and the two new ones.
+	w.Release(cp)
+	for range 50 {
+		w.Create()
+		w.Commit()
+	}
+	if told != 2+3+50 {
+		t.Errorf("%d operations were told, want 55", told)
+	}
+	kept := 0
+	for i := range w.frames {
+		kept += len(w.frames[i].ops)
+	}
+	if kept > 1 {
+		t.Errorf("%d operations are kept, want that before the checkpoint at most", kept)
+	}
+}

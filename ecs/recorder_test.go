@@ -1,0 +1,248 @@
+package ecs
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+)
+
+// A recorderModel keeps a copy of the world for every mark it gave out. It makes
+// the copy of a tick from that of its parent, by doing exactly what the Change
+// says, and compares it with the world.
+type recorderModel struct {
+	w      *World
+	states []recordedState // By mark.
+	exempt map[string]recordedStore
+	want   *naiveState // What the next tick must look like.
+	named  []StorageChange
+}
+
+type recordedState struct {
+	tick        uint64
+	rows        []Entity
+	alive, free int
+	stores      map[string]recordedStore // Resources too.
+}
+
+type recordedStore struct {
+	entities []Entity
+	rows     [][]byte
+}
+
+func newRecorderModel(w *World) *recorderModel {
+	r := &recorderModel{w: w, exempt: map[string]recordedStore{}}
+	s := recordedState{tick: w.tick, stores: map[string]recordedStore{}}
+	rows, alive, free := w.Registry()
+	s.rows, s.alive, s.free = slices.Clone(rows), alive, free
+	for _, as := range w.Storages() {
+		r.storesOf(&s, as)[as.Name()] = storeOf(as)
+	}
+	r.states = []recordedState{s}
+	return r
+}
+
+// storesOf returns where the copy of as is kept: what does not rewind belongs to
+// no mark.
+func (r *recorderModel) storesOf(s *recordedState, as AnyStorage) map[string]recordedStore {
+	if as.Rewinds() {
+		return s.stores
+	}
+	return r.exempt
+}
+
+func storeOf(as AnyStorage) recordedStore {
+	s := recordedStore{entities: slices.Clone(as.Entities())}
+	for i := range as.Len() {
+		s.rows = append(s.rows, as.AppendRows(nil, i, i+1))
+	}
+	return s
+}
+
+func (r *recorderModel) latest() uint64 {
+	if r == nil {
+		return 0
+	}
+	return uint64(len(r.states) - 1)
+}
+
+// expect tells r what the next tick will look like.
+func (r *recorderModel) expect(want *naiveState) {
+	if r != nil {
+		r.want = want
+	}
+}
+
+// Record checks c.
+func (r *recorderModel) Record(c *Change) uint64 {
+	if c.Parent >= uint64(len(r.states)) {
+		failf("parent %d was never a mark", c.Parent)
+	}
+	parent := &r.states[c.Parent]
+	if c.Tick != r.want.tick+1 || parent.tick != r.want.tick {
+		failf("tick %d continues %d, want %d", c.Tick, parent.tick, r.want.tick+1)
+	}
+	s := recordedState{tick: c.Tick, stores: maps.Clone(parent.stores)}
+	r.patchRegistry(&s, parent, c)
+	r.patchStores(&s, c)
+	r.compare(&s)
+	r.replay(parent, &s, c)
+	r.states = append(r.states, s)
+	return r.latest()
+}
+
+func (r *recorderModel) patchRegistry(s, parent *recordedState, c *Change) {
+	change := c.Entities(make([]Range, 0, 1))
+	rows, alive, free := r.w.Registry()
+	if change.Total != len(rows) || change.Alive != alive || change.Free != free || change.Before != len(parent.rows) {
+		failf("EntityChange %+v of %d rows, Registry() = %v, %d, %d", change, len(parent.rows), rows, alive, free)
+	}
+	s.rows, s.alive, s.free = slices.Clone(parent.rows), alive, free
+	s.rows = resize(s.rows, change.Total)
+	eachRow(change.Rows, change.Total, func(i int) { s.rows[i] = rows[i] })
+}
+
+func resize[T any](s []T, n int) []T {
+	if n <= len(s) {
+		return slices.Clip(s[:n])
+	}
+	return append(s, make([]T, n-len(s))...)
+}
+
+// eachRow calls f for the rows of ranges, which must be ascending, as few as can
+// be, and below n.
+func eachRow(ranges []Range, n int, f func(i int)) {
+	next := -1
+	for _, r := range ranges {
+		if r.First <= next || r.N <= 0 || r.First+r.N > n {
+			failf("ranges %v of %d rows are not ascending, apart and in bounds", ranges, n)
+		}
+		next = r.First + r.N
+		for i := r.First; i < next; i++ {
+			f(i)
+		}
+	}
+}
+
+func (r *recorderModel) patchStores(s *recordedState, c *Change) {
+	r.named = r.named[:0]
+	position := -1
+	for change := range c.Storages() {
+		as := change.Storage
+		if k := r.position(as); k <= position {
+			failf("%s is named out of order", as.Name())
+		} else {
+			position = k
+		}
+		r.named = append(r.named, StorageChange{as, change.Before, slices.Clone(change.Entities), slices.Clone(change.Values)})
+		old := r.storesOf(s, as)[as.Name()]
+		if as.Rewinds() && change.Before != len(old.rows) {
+			failf("%s: Before = %d, want %d", as.Name(), change.Before, len(old.rows))
+		}
+		if !as.Rewinds() {
+			old = recordedStore{} // Given whole.
+		}
+		n := as.Len()
+		patched := recordedStore{rows: resize(slices.Clone(old.rows), n)}
+		if entities := as.Entities(); entities != nil {
+			patched.entities = resize(slices.Clone(old.entities), n)
+			eachRow(change.Entities, n, func(i int) { patched.entities[i] = entities[i] })
+		} else if len(change.Entities) > 0 {
+			failf("%s: a resource with entity rows %v", as.Name(), change.Entities)
+		}
+		var values []byte
+		eachRow(change.Values, n, func(i int) {
+			patched.rows[i] = as.AppendRows(nil, i, i+1)
+			values = append(values, patched.rows[i]...)
+		})
+		if got := as.AppendRanges(nil, change.Values); !bytes.Equal(got, values) {
+			failf("%s: AppendRanges(%v) = %x, want %x", as.Name(), change.Values, got, values)
+		}
+		r.storesOf(s, as)[as.Name()] = patched
+	}
+}
+
+func (r *recorderModel) position(as AnyStorage) int {
+	return slices.Index(r.w.Storages(), as)
+}
+
+// compare compares the patched copy with the world.
+func (r *recorderModel) compare(s *recordedState) {
+	if rows, _, _ := r.w.Registry(); !slices.Equal(s.rows, rows) {
+		failf("recorded registry %v, want %v", s.rows, rows)
+	}
+	for _, as := range r.w.Storages() {
+		got, want := r.storesOf(s, as)[as.Name()], storeOf(as)
+		if !slices.Equal(got.entities, want.entities) || !slices.EqualFunc(got.rows, want.rows, bytes.Equal) {
+			failf("%s: recorded %v %v, want %v %v", as.Name(), got.entities, got.rows, want.entities, want.rows)
+		}
+	}
+}
+
+// replay does the operations on sets of entities and compares membership.
+func (r *recorderModel) replay(parent, s *recordedState, c *Change) {
+	alive := setOf(parent.rows[:parent.alive])
+	members := map[string]map[Entity]bool{}
+	for name, st := range parent.stores {
+		members[name] = setOf(st.entities)
+	}
+	for op := range c.Ops() {
+		if op.Storage != nil && !op.Storage.Rewinds() {
+			continue
+		}
+		replayOp(op, alive, members)
+	}
+	if want := setOf(s.rows[:s.alive]); !maps.Equal(alive, want) {
+		failf("operations leave %v alive, want %v", alive, want)
+	}
+	for name, st := range s.stores {
+		if want := setOf(st.entities); !maps.Equal(members[name], want) {
+			failf("%s: operations leave %v, want %v", name, members[name], want)
+		}
+	}
+}
+
+func replayOp(op Op, alive map[Entity]bool, members map[string]map[Entity]bool) {
+	expect := func(ok bool) {
+		if !ok {
+			failf("operation %+v cannot follow the ones before", op)
+		}
+	}
+	switch op.Kind {
+	case OpCreate:
+		expect(!alive[op.Entity])
+		alive[op.Entity] = true
+	case OpDestroy:
+		expect(alive[op.Entity])
+		delete(alive, op.Entity)
+		for _, m := range members {
+			delete(m, op.Entity)
+		}
+	case OpAdd:
+		m := members[op.Storage.Name()]
+		expect(alive[op.Entity] && !m[op.Entity])
+		m[op.Entity] = true
+	case OpRemove:
+		m := members[op.Storage.Name()]
+		expect(m[op.Entity])
+		delete(m, op.Entity)
+	case OpClear:
+		if op.Storage != nil {
+			clear(members[op.Storage.Name()])
+			return
+		}
+		clear(alive)
+		for _, m := range members {
+			clear(m)
+		}
+	default:
+		failf("operation of kind %d", op.Kind)
+	}
+}
+
+func setOf(entities []Entity) map[Entity]bool {
+	m := make(map[Entity]bool, len(entities))
+	for _, e := range entities {
+		m[e] = true
+	}
+	return m
+}

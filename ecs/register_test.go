@@ -1,0 +1,167 @@
+package ecs
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestRegisterRefusesWhatItCannotKeep(t *testing.T) {
+	type local struct{ M map[string]int }
+	type nested struct {
+		A int
+		B struct{ Inner []local }
+	}
+	type generic[T any] struct{ V T }
+	tests := []struct {
+		name     string
+		register func(w *World) error
+		err      error
+		text     string
+	}{
+		{"a slice", registering[list](), ErrSharedMemory, "field list.Items is shared by copies; say how to copy with CloneWith"},
+		{"a slice inside", registering[nested](), ErrSharedMemory, "field nested.B.Inner is shared"},
+		{"a map", registering[local](), ErrSharedMemory, "field local.M is shared"},
+		{"a pointer", registering[struct{ P *int }](Named("p")), ErrSharedMemory, "P is shared"},
+		{"an interface", registering[struct{ V any }](Named("i"), NoPersist()), ErrSharedMemory, "V is shared"},
+		{"an array of slices", registering[[2]struct{ S []int }](Named("a")), ErrSharedMemory, "[].S is shared"},
+		{"CloneWith of another type", registering[list](CloneWith(func(p plain) plain { return p })), ErrSharedMemory, "CloneWith has a func(ecs.plain) ecs.plain, want func(ecs.list) ecs.list"},
+		{"a type without a name", registering[struct{ X int }](), ErrName, "give one with Named"},
+		{"a basic type", registering[int](), ErrName, "give one with Named"},
+		{"an instance of a generic type", registering[generic[int]](), ErrName, "give one with Named"},
+		{"the same type", registering[word](), ErrName, `the name "word" is taken; give another with Named`},
+		{"another type of the same name", registering[plain](Named("word")), ErrName, `the name "word" is taken`},
+		{"what cannot be encoded", registering[struct{ F func() }](Named("f"), CloneWith(func(v struct{ F func() }) struct{ F func() } { return v })), nil, "it cannot be saved; change it or say NoPersist"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := NewWorld(Options{})
+			MustRegister[word](w)
+			err := tt.register(w)
+			var typed *RegisterError
+			if !errors.As(err, &typed) || tt.err != nil && !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("Register = %v, want %v with %q", err, tt.err, tt.text)
+			}
+			if n := len(w.Storages()); n != 1 {
+				t.Errorf("%d storages after an error, want 1", n)
+			}
+		})
+	}
+}
+
+// registering returns a function that registers T as a component, and then as a
+// resource, which must fail alike.
+func registering[T any](options ...Option) func(w *World) error {
+	return func(w *World) error {
+		_, err := Register[T](w, options...)
+		var zero T
+		_, err2 := RegisterResource(w, zero, options...)
+		if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() {
+			return errors.New("as a resource: " + err2.Error())
+		}
+		return err
+	}
+}
+
+func TestRegisterAcceptsWhatHasNoCopiesToShare(t *testing.T) {
+	type named struct{ S [3]string }
+	w := NewWorld(Options{})
+	MustRegister[named](w)
+	MustRegister[list](w, CloneWith(cloneList))
+	MustRegister[int](w, Named("count"))
+	MustRegister[struct{}](w, Named("nothing"))
+	f := MustRegister[struct{ F func() }](w, Named("f"), NoPersist(), CloneWith(func(v struct{ F func() }) struct{ F func() } { return v }))
+	if f.Layout() != nil || f.Persistent() || f.Name() != "f" {
+		t.Errorf("Layout() = %v, Persistent() = %v, Name() = %q", f.Layout(), f.Persistent(), f.Name())
+	}
+	e := w.Create()
+	before := w.Digest()
+	f.Set(e, struct{ F func() }{})
+	if w.Digest() != before {
+		t.Error("what cannot be encoded is in the digest")
+	}
+}
+
+func TestMustRegisterPanicsWithTheError(t *testing.T) {
+	for name, f := range map[string]func(w *World){
+		"component": func(w *World) { MustRegister[list](w) },
+		"resource":  func(w *World) { MustRegisterResource(w, list{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if err, _ := recover().(error); !errors.Is(err, ErrSharedMemory) {
+					t.Errorf("panic with %v, want ErrSharedMemory", err)
+				}
+			}()
+			f(NewWorld(Options{}))
+		})
+	}
+}
+
+func TestTwoTypesThatShareANameAreKeptApart(t *testing.T) {
+	w := NewWorld(Options{})
+	first := MustRegister[plain](w)
+	{
+		type plain struct{ Z string }
+		if _, err := Register[plain](w); !errors.Is(err, ErrName) {
+			t.Errorf("Register = %v, want ErrName", err)
+		}
+		second := MustRegister[plain](w, Named("second"))
+		e := w.Create()
+		second.Set(e, plain{"z"})
+		if first.Len() != 0 || second.Len() != 1 || second.Name() != "second" {
+			t.Error("storages of two types are one")
+		}
+	}
+}
+
+func TestEntitiesThatWereNeverMadeAreHarmless(t *testing.T) {
+	w := NewWorld(Options{History: 1})
+	checkAtEnd(t, w)
+	p := MustRegister[plain](w)
+	l := MustRegister[list](w, CloneWith(cloneList))
+	alive := w.Create()
+	p.Set(alive, plain{1, 1})
+	l.Set(alive, list{[]int{1}})
+	stale := w.Create()
+	p.Set(stale, plain{2, 2})
+	l.Set(stale, list{[]int{2}})
+	w.Destroy(stale)
+	before := w.Digest()
+	bytes := w.History().Bytes()
+
+	for _, e := range []Entity{0, stale, alive + 1<<32, NewEntity(0, 0), NewEntity(1, 0), NewEntity(2, 1), NewEntity(4095, 1), NewEntity(4096, 1),
+		NewEntity(1<<20, 1), NewEntity(math.MaxUint32, 0), NewEntity(math.MaxUint32, math.MaxUint32), NewEntity(math.MaxUint32-1, 1)} {
+		_, ok1 := p.Get(e)
+		_, ok2 := l.Get(e)
+		for verb, did := range map[string]bool{
+			"Alive": w.Alive(e), "Destroy": w.Destroy(e), "Get": ok1 || ok2, "Has": p.Has(e) || l.Has(e),
+			"Mut": p.Mut(e) != nil || l.Mut(e) != nil, "Remove": p.Remove(e) || l.Remove(e),
+			"Set": p.Set(e, plain{}) || l.Set(e, list{}),
+		} {
+			if did {
+				t.Errorf("%s(%v) did something", verb, e)
+			}
+		}
+	}
+	if w.Digest() != before || w.History().Bytes() != bytes {
+		t.Error("entities that were never made changed the world")
+	}
+}
+
+func TestParseEntity(t *testing.T) {
+	for _, e := range []Entity{0, NewEntity(12, 3), NewEntity(math.MaxUint32, math.MaxUint32)} {
+		if got, err := ParseEntity(e.String()); got != e || err != nil {
+			t.Errorf("ParseEntity(%q) = %v, %v", e.String(), got, err)
+		}
+	}
+	if got := NewEntity(12, 3).String(); got != "12v3" {
+		t.Errorf("String() = %q, want 12v3", got)
+	}
+	for _, s := range []string{"", "v", "12", "12v", "v3", "12v3v", "-1v3", "12v-3", "4294967296v1", "1v4294967296", " 1v1", "0x1v1", "1V1"} {
+		if got, err := ParseEntity(s); err == nil {
+			t.Errorf("ParseEntity(%q) = %v, want an error", s, got)
+		}
+	}
+}
