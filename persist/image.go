@@ -1,0 +1,402 @@
+package persist
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// An Image is the state of a world at the end of a tick, without Go types: rows
+// are bytes in the format of package layout. Recovery and tools replay ticks on
+// it.
+type Image struct {
+	Tick uint64
+	ID   journal.ID // Of the record that led here; zero for the base.
+
+	Registry    []ecs.Entity // Rows [0, Alive) are alive, [Alive, Free) free, the rest retired.
+	Alive, Free int
+	Components  []*Component // By their number in the schema.
+
+	index  []uint32 // Entity index to row of Registry.
+	schema *schema  // The last one adopted.
+}
+
+// A Component is a storage or resource of an [Image].
+type Component struct {
+	Name     string
+	Layout   *layout.Type
+	Resource bool
+	Rewinds  bool
+	Entities []ecs.Entity // In dense order; none for a resource.
+
+	n      int
+	width  int      // Bytes of a row; -1: rows vary.
+	packed []byte   // Rows of fixed width, end to end.
+	rows   [][]byte // Rows that vary.
+	sparse []uint32 // Entity index to row; entries without a row hold rubbish.
+}
+
+func newImage(s *schema) *Image {
+	im := new(Image)
+	im.extend(s)
+	return im
+}
+
+// extend adds the components of s that im does not have yet.
+func (im *Image) extend(s *schema) {
+	for _, e := range s.components[min(len(im.Components), len(s.components)):] {
+		im.Components = append(im.Components, &Component{
+			Name: e.Name, Layout: e.Layout, Resource: e.Resource, Rewinds: e.Rewinds, width: e.Layout.Width(),
+		})
+	}
+}
+
+// Find returns the component of that name, or nil.
+func (im *Image) Find(name string) *Component {
+	for _, c := range im.Components {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// alive reports whether e is alive.
+func (im *Image) alive(e ecs.Entity) bool {
+	i := e.Index()
+	if int(i) >= len(im.index) {
+		return false
+	}
+	r := int(im.index[i])
+	return r < im.Alive && im.Registry[r] == e
+}
+
+// IsAlive reports whether e is alive.
+func (im *Image) IsAlive(e ecs.Entity) bool { return im.alive(e) }
+
+// Len returns the number of rows.
+func (c *Component) Len() int { return c.n }
+
+// Row returns the encoded row i. It shares memory with the image.
+func (c *Component) Row(i int) []byte {
+	if c.width >= 0 {
+		return c.packed[i*c.width : (i+1)*c.width : (i+1)*c.width]
+	}
+	return c.rows[i]
+}
+
+// Value returns row i for people and tools.
+func (c *Component) Value(i int) (layout.Value, error) { return c.Layout.Value(c.Row(i)) }
+
+// Find returns the row of e, or -1.
+func (c *Component) Find(e ecs.Entity) int {
+	i := e.Index()
+	if int(i) >= len(c.sparse) {
+		return -1
+	}
+	if r := int(c.sparse[i]); r < len(c.Entities) && c.Entities[r] == e {
+		return r
+	}
+	return -1
+}
+
+// Sparse returns the sparse array up to the highest index with a row. Entries
+// without a row are -1.
+func (c *Component) Sparse() []int {
+	var sparse []int
+	for r, e := range c.Entities {
+		for len(sparse) <= int(e.Index()) {
+			sparse = append(sparse, -1)
+		}
+		sparse[e.Index()] = r
+	}
+	return sparse
+}
+
+// appendRows appends rows [lo, hi), end to end.
+func (c *Component) appendRows(dst []byte, lo, hi int) []byte {
+	if c.width >= 0 {
+		return append(dst, c.packed[lo*c.width:hi*c.width]...)
+	}
+	for _, r := range c.rows[lo:hi] {
+		dst = append(dst, r...)
+	}
+	return dst
+}
+
+// resize makes the component n rows long. New rows hold nothing yet.
+func (c *Component) resize(n int) {
+	if !c.Resource {
+		c.Entities = resized(c.Entities, n)
+	}
+	c.resizeRows(n)
+	c.n = n
+}
+
+func (c *Component) resizeRows(n int) {
+	if c.width >= 0 {
+		c.packed = resized(c.packed, n*c.width)
+	} else {
+		c.rows = resized(c.rows, n)
+	}
+}
+
+// reserve makes room for n rows.
+func (c *Component) reserve(n int) {
+	if !c.Resource {
+		c.Entities = slices.Grow(c.Entities, n)
+	}
+	if c.width >= 0 {
+		c.packed = slices.Grow(c.packed, n*c.width)
+	} else {
+		c.rows = slices.Grow(c.rows, n)
+	}
+}
+
+func resized[T any](s []T, n int) []T {
+	if n <= len(s) {
+		clear(s[n:])
+		return s[:n]
+	}
+	if n <= cap(s) { // Rows past the length are zero: they are cleared when it falls.
+		return s[:n]
+	}
+	return append(s, make([]T, n-len(s))...)
+}
+
+// setRows replaces rows from first on by n rows of src, which it checks, and
+// returns the rest of src.
+func (c *Component) setRows(first, n int, src []byte) (rest []byte, err error) {
+	if c.width >= 0 {
+		size := n * c.width
+		if size > len(src) {
+			return nil, errShort
+		}
+		if err := c.Layout.Check(src[:size], n); err != nil {
+			return nil, err
+		}
+		copy(c.packed[first*c.width:], src[:size])
+		return src[size:], nil
+	}
+	for i := range n {
+		row, rest, err := c.Layout.Next(src)
+		if err != nil {
+			return nil, err
+		}
+		c.rows[first+i], src = append([]byte(nil), row...), rest
+	}
+	return src, nil
+}
+
+// setEntities makes the entities of rows from first on those encoded in src,
+// whose indices must be below indices.
+func (c *Component) setEntities(first int, src []byte, indices int) error {
+	for row := first; len(src) > 0; row, src = row+1, src[8:] {
+		e := ecs.Entity(binary.LittleEndian.Uint64(src))
+		if int64(e.Index()) >= int64(indices) {
+			return fmt.Errorf("row %d belongs to %v of %d", row, e, indices)
+		}
+		c.Entities[row] = e
+		c.point(e.Index(), row)
+	}
+	return nil
+}
+
+func (c *Component) point(index uint32, row int) {
+	if int(index) >= len(c.sparse) {
+		c.sparse = append(c.sparse, make([]uint32, max(int(index)+1, 2*len(c.sparse))-len(c.sparse))...)
+	}
+	c.sparse[index] = uint32(row)
+}
+
+// apply makes im the state after t. An error leaves im unusable.
+func (im *Image) apply(t *tick, id journal.ID) error {
+	if t.parent != im.ID {
+		return fmt.Errorf("tick %d continues state %v, not %v", t.tick, t.parent, im.ID)
+	}
+	ops, err := decodeOps(t.ops)
+	if err != nil {
+		return err
+	}
+	expected := im.expect(ops)
+	if t.registry != nil {
+		if err := im.applyRegistry(t.registry); err != nil {
+			return fmt.Errorf("tick %d: entities: %w", t.tick, err)
+		}
+	}
+	for i := range t.storages {
+		if err := im.applyStorage(&t.storages[i]); err != nil {
+			return fmt.Errorf("tick %d: %w", t.tick, err)
+		}
+	}
+	if err := expected.compare(im); err != nil {
+		return fmt.Errorf("tick %d: %w", t.tick, err)
+	}
+	im.Tick, im.ID = t.tick, id
+	return nil
+}
+
+// dropDead removes what does not rewind from entities that are not alive, as a
+// world does when it is put back. A snapshot has it as it was when the snapshot
+// was taken, which may be later than the ticks replayed behind it.
+func (im *Image) dropDead() {
+	for _, c := range im.Components {
+		if c.Rewinds || c.Resource {
+			continue
+		}
+		n := 0
+		for row, e := range c.Entities {
+			if im.alive(e) {
+				c.move(row, n)
+				n++
+			}
+		}
+		c.resize(n)
+	}
+}
+
+// move copies a row over an earlier one.
+func (c *Component) move(from, to int) {
+	c.Entities[to] = c.Entities[from]
+	c.point(c.Entities[to].Index(), to)
+	if c.width >= 0 {
+		copy(c.packed[to*c.width:(to+1)*c.width], c.packed[from*c.width:])
+	} else {
+		c.rows[to] = c.rows[from]
+	}
+}
+
+var errRanges = errors.New("ranges and rows differ in length")
+
+func (im *Image) applyRegistry(p *registryPatch) error {
+	if p.alive > p.free || p.free > p.total {
+		return fmt.Errorf("%d alive, %d with free ones, %d in all", p.alive, p.free, p.total)
+	}
+	if len(p.rows) != 8*countRows(p.ranges) {
+		return errRanges
+	}
+	if grown := p.total - len(im.Registry); grown > len(p.rows)/8 {
+		return fmt.Errorf("%d rows grow to %d, but only %d are given", len(im.Registry), p.total, len(p.rows)/8)
+	}
+	im.Registry = resized(im.Registry, p.total)
+	im.index = resized(im.index, p.total)
+	im.Alive, im.Free = p.alive, p.free
+	src := p.rows
+	for _, r := range p.ranges {
+		for row := r.First; row < r.First+r.N; row, src = row+1, src[8:] {
+			e := ecs.Entity(binary.LittleEndian.Uint64(src))
+			if int(e.Index()) >= p.total {
+				return fmt.Errorf("row %d holds %v of %d", row, e, p.total)
+			}
+			im.Registry[row] = e
+			im.index[e.Index()] = uint32(row)
+		}
+	}
+	return nil
+}
+
+func (im *Image) applyStorage(p *storagePatch) error {
+	if p.number >= len(im.Components) {
+		return fmt.Errorf("component number %d of %d", p.number, len(im.Components))
+	}
+	c := im.Components[p.number]
+	if err := c.apply(p, len(im.Registry)); err != nil {
+		return fmt.Errorf("component %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+func (c *Component) apply(p *storagePatch, indices int) error {
+	if c.Rewinds && p.before != c.n && !(c.Resource && c.n == 0) {
+		return fmt.Errorf("continues %d rows, has %d", p.before, c.n)
+	}
+	if len(p.entities) != 8*countRows(p.entityRanges) || c.Resource && (p.after != 1 || len(p.entities) > 0) {
+		return errRanges
+	}
+	// What the tick claims to have grown by must be there, so that a size from
+	// outside allocates no more than a multiple of what was read.
+	given := countRows(p.entityRanges)
+	if c.Resource {
+		given = 1
+	}
+	if p.after-c.n > given {
+		return fmt.Errorf("%d rows grow to %d, but only %d are given", c.n, p.after, given)
+	}
+	if c.width > 0 && p.after-c.n > len(p.values)/c.width {
+		return fmt.Errorf("%d rows grow to %d, but the values have %d bytes", c.n, p.after, len(p.values))
+	}
+	c.resize(p.after)
+	src := p.entities
+	for _, r := range p.entityRanges {
+		if err := c.setEntities(r.First, src[:8*r.N], indices); err != nil {
+			return err
+		}
+		src = src[8*r.N:]
+	}
+	values := p.values
+	for _, r := range p.valueRanges {
+		var err error
+		if values, err = c.setRows(r.First, r.N, values); err != nil {
+			return fmt.Errorf("rows from %d: %w", r.First, err)
+		}
+	}
+	if len(values) > 0 {
+		return errRanges
+	}
+	return nil
+}
+
+// Digest returns the digest of the world that im is the image of, without what
+// is not persistent.
+func (im *Image) Digest() ecs.Digest {
+	var h digest.Hasher
+	var parts []digest.Part
+	for _, c := range im.Components {
+		if c.n > 0 && c.Rewinds {
+			parts = append(parts, digest.Part{Name: c.Name, Sum: c.sum(&h)})
+		}
+	}
+	return ecs.Digest(digest.World(im.Tick, digest.Registry(&h, im.Registry, im.Alive, im.Free), parts))
+}
+
+func (c *Component) sum(h *digest.Hasher) uint64 {
+	return h.Rows(c.n, func(lo, hi int) {
+		if !c.Resource {
+			h.Page = digest.AppendEntities(h.Page, c.Entities[lo:hi])
+		}
+		h.Page = c.appendRows(h.Page, lo, hi)
+	})
+}
+
+// fill makes im, which was read from file and what follows it, the state of w.
+func (im *Image) fill(w *ecs.World, file string) error {
+	err := w.Load(im.state())
+	if errors.Is(err, ecs.ErrState) { // The types fit; see schema.fits.
+		return &DamageError{file, -1, 0, err.Error(), ErrCorrupt}
+	}
+	return err
+}
+
+// state returns what [ecs.World.Load] takes. It shares memory with im.
+func (im *Image) state() *ecs.State {
+	s := &ecs.State{Tick: im.Tick, Registry: im.Registry, Alive: im.Alive, Free: im.Free}
+	for _, c := range im.Components {
+		if c.Resource && c.n == 0 {
+			continue // Registered, but never journaled or snapshotted.
+		}
+		rows := c.packed
+		if c.width < 0 {
+			rows = c.appendRows(nil, 0, c.n)
+		}
+		s.Storages = append(s.Storages, ecs.StorageState{
+			Name: c.Name, Layout: c.Layout, Resource: c.Resource, Entities: c.Entities, Rows: rows,
+		})
+	}
+	return s
+}

@@ -1,0 +1,322 @@
+package persist
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// A Report says what Open found and did.
+type Report struct {
+	Fresh    bool   // The directory was empty; the world given is the base.
+	Tick     uint64 // Of the state recovered, or of the base.
+	Snapshot string // The file recovery began with.
+	Replayed int    // Ticks replayed behind it.
+	Clean    bool   // The store had been closed; nothing can be missing.
+
+	// Torn is the unfinished end of the journal, which nobody was told was
+	// durable; nil: none.
+	Torn error
+
+	// Disowned counts the unfinished ends that earlier openings left behind.
+	Disowned int
+
+	// Skipped says why newer snapshots were not used, and which damage does not
+	// concern the state recovered. Nothing was deleted.
+	Skipped []error
+
+	// Unknown lists the stored components that the program did not register. They
+	// are kept.
+	Unknown []string
+}
+
+// String returns the report for people, in one or a few lines.
+func (r Report) String() string {
+	if r.Fresh {
+		return fmt.Sprintf("new store, base at tick %d", r.Tick)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "recovered tick %d: %s and %d replayed ticks", r.Tick, r.Snapshot, r.Replayed)
+	if r.Clean {
+		b.WriteString("; it had been closed cleanly")
+	} else {
+		b.WriteString("; it had not been closed")
+	}
+	if r.Torn != nil {
+		fmt.Fprintf(&b, "\nunfinished end, not acknowledged: %v", r.Torn)
+	}
+	for _, err := range r.Skipped {
+		fmt.Fprintf(&b, "\nskipped: %v", err)
+	}
+	if len(r.Unknown) > 0 {
+		fmt.Fprintf(&b, "\nnot registered, kept: %s", strings.Join(r.Unknown, ", "))
+	}
+	return b.String()
+}
+
+// Open makes dir keep w. In an empty or missing directory, w as it is becomes the
+// base, which is durable when Open returns. Otherwise w must be empty and is
+// filled with the newest state that can be recovered: the newest good snapshot
+// among the ancestors of the journal's head, and the ticks after it. Register all
+// components before.
+//
+// From then on every [ecs.World.Commit] is journaled. The history of w starts
+// anew.
+//
+// Nothing in the directory is cut off or deleted. Errors: [ErrLocked] with the
+// process that has it open, [ErrSchema] naming the field that does not fit,
+// [ErrNotEmpty], [ErrForeign], [ErrNewer], and [ErrCorrupt] with file and offset
+// if something that was durable cannot be read; w is then as it was.
+func Open(dir string, w *ecs.World, options Options) (*Store, error) {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := ours(root); err != nil {
+		root.Close()
+		return nil, err
+	}
+	l, err := acquire(root)
+	if err != nil {
+		root.Close()
+		return nil, err
+	}
+	s := &Store{world: w, options: options, root: root, lock: l, ids: make(map[uint64]journal.ID)}
+	if err := s.open(context.Background()); err != nil {
+		l.undo()
+		root.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) error {
+	v := &View{root: s.root, log: new(journal.Log), schemas: make(map[journalPreamble]*schema)}
+	defer func() { _ = v.closeJournal() }()
+	err := v.scan()
+	switch {
+	case errors.Is(err, ErrForeign) && len(v.log.Segments) == 0 || err == nil && v.unfinished():
+		return s.create(v.log)
+	case err != nil:
+		return err
+	}
+	before := withoutEntities(s.world)
+	if err := s.recover(ctx, v); err != nil {
+		return err
+	}
+	if err := s.openJournal(v.log); err != nil {
+		_ = s.world.Load(before) // It fitted before.
+		return err
+	}
+	return s.world.Attach(s, s.head)
+}
+
+// unfinished reports whether the creation of the store was cut short: there is a
+// journal, but the base never got its name.
+func (v *View) unfinished() bool {
+	l := v.log
+	return len(v.snapshots) == 0 && len(l.Segments) == 1 && l.Segments[0].Err == nil && l.Last == 0 && !l.Clean
+}
+
+// create makes the present world the base of a new store. The journal is begun
+// when the base is complete and before it has its name, so that a snapshot
+// without a journal is always damage.
+func (s *Store) create(log *journal.Log) error {
+	if s.id = log.World; s.id == [16]byte{} {
+		rand.Read(s.id[:]) // Never fails.
+	}
+	if err := s.world.Attach(s, 0); err != nil {
+		return err
+	}
+	s.schema = schemaOf(s.world)
+	s.encoder = newTickEncoder(s.schema)
+	for _, st := range s.world.Storages() {
+		s.encoder.whole.add(st, 0)
+	}
+	err := makeDirs(s.root)
+	if err == nil {
+		s.begin(func() error { return s.openJournal(log) })
+		r := s.collect(true)
+		s.report = Report{Fresh: true, Tick: s.world.Tick(), Snapshot: r.Name, Clean: true}
+		err = r.Err
+	}
+	if err != nil {
+		_ = s.world.Attach(nil, 0) // No checkpoint is held.
+		if s.journal != nil {
+			_ = s.journal.Close(context.Background(), 0)
+		}
+	}
+	return err
+}
+
+// withoutEntities returns the state of w, which has no entities.
+func withoutEntities(w *ecs.World) *ecs.State {
+	state := &ecs.State{Tick: w.Tick()}
+	for _, st := range w.Storages() {
+		if st.IsResource() && st.Layout() != nil {
+			state.Storages = append(state.Storages, ecs.StorageState{
+				Name: st.Name(), Layout: st.Layout(), Resource: true, Rows: st.AppendRows(nil, 0, 1),
+			})
+		}
+	}
+	return state
+}
+
+// recover fills the world with the newest state of the store.
+func (s *Store) recover(ctx context.Context, v *View) error {
+	if rows, _, _ := s.world.Registry(); len(rows) > 0 {
+		return fmt.Errorf("%w: open with an empty world", ErrNotEmpty)
+	}
+	if err := v.usable(); err != nil {
+		return err
+	}
+	s.head = v.Head()
+	im, f, err := v.at(ctx, s.head)
+	if err != nil {
+		return fmt.Errorf("persist: recovering the newest state: %w", errors.Join(append([]error{err}, v.problems()...)...))
+	}
+	if err := v.missing(f.snapshot); err != nil {
+		return err
+	}
+	s.schema = im.stored()
+	s.encoder = newTickEncoder(s.schema)
+	if err := s.schema.continues(s.world); err != nil {
+		return err
+	}
+	if err := im.fill(s.world, f.snapshot.Name); err != nil {
+		return err
+	}
+	for _, st := range s.world.Storages() {
+		if st.Unknown() {
+			s.report.Unknown = append(s.report.Unknown, st.Name())
+		}
+		given := uint64(neverGiven)
+		if c := im.Find(st.Name()); c != nil && c.n > 0 {
+			given = 0
+		}
+		s.encoder.whole.add(st, given)
+		if st.Persistent() {
+			s.schema.number(st)
+		}
+	}
+	s.adoptFiles(v, f)
+	s.ids[s.head] = im.ID
+	s.report.Tick, s.report.Snapshot, s.report.Replayed = im.Tick, f.snapshot.Name, f.replayed
+	s.report.Skipped = append(s.report.Skipped, f.skipped...)
+	s.report.Clean, s.report.Disowned = v.log.Clean, len(v.log.Disowned)
+	if v.log.Torn != nil {
+		s.report.Torn = journalDamage(v.log.Torn)
+	}
+	s.report.Skipped = append(s.report.Skipped, v.problems()...)
+	return nil
+}
+
+// problems returns the damage to the journal.
+func (v *View) problems() (errs []error) {
+	for _, p := range v.log.Problems {
+		errs = append(errs, journalDamage(p))
+	}
+	return errs
+}
+
+// usable returns why the store must not be continued whatever can be recovered:
+// something in it is newer than this program or of another world, or its journal
+// lost what was durable.
+func (v *View) usable() error {
+	for _, p := range v.log.Problems {
+		if errors.Is(p, journal.ErrForeign) || errors.Is(p, journal.ErrNewer) {
+			return journalDamage(p)
+		}
+	}
+	for _, s := range v.snapshots {
+		if err := v.misfit(s); errors.Is(s.Err, ErrNewer) || errors.Is(err, ErrCorrupt) {
+			return cmp.Or(s.Err, err)
+		}
+	}
+	return nil
+}
+
+// missing returns the damage to the journal that something newer than the
+// snapshot may have been lost in.
+func (v *View) missing(base SnapshotInfo) error {
+	for _, p := range v.log.Problems {
+		next := slices.IndexFunc(v.log.Segments, func(s journal.Segment) bool { return s.Name > p.File })
+		if next < 0 || v.log.Segments[next].First == 0 || v.log.Segments[next].First > base.ID.Seq+1 {
+			return fmt.Errorf("persist: ticks that were durable cannot be read: %w", journalDamage(p))
+		}
+	}
+	return nil
+}
+
+// stored returns the schema of im.
+func (im *Image) stored() *schema {
+	s := newSchema()
+	for _, c := range im.Components {
+		s.add(schemaEntry{c.Name, c.Layout, c.Resource, c.Rewinds})
+	}
+	return s
+}
+
+// adoptFiles makes the next snapshot share the pages of the one found.
+func (s *Store) adoptFiles(v *View, f *found) {
+	s.id = f.snapshot.world
+	s.table = f.table
+	s.crcs = make(map[uint32]uint32)
+	for _, sn := range v.snapshots {
+		s.number = max(s.number, sn.Number)
+		s.fullSize = max(s.fullSize, sn.Size)
+	}
+	held := map[uint32]bool{}
+	for _, p := range f.table {
+		held[p.file] = true
+	}
+	for _, sn := range v.snapshots {
+		if held[sn.Number] && sn.Err == nil {
+			s.crcs[sn.Number] = sn.crc
+		}
+	}
+	if len(s.crcs) != len(held) {
+		s.table = nil // A file it refers to has no readable manifest: share nothing.
+	}
+	for _, e := range v.log.Entries {
+		if e.ID.Seq > f.snapshot.ID.Seq {
+			s.grown += int64(e.Length)
+		}
+	}
+}
+
+// openJournal continues the journal, or begins it.
+func (s *Store) openJournal(log *journal.Log) (err error) {
+	if s.journalRoot, err = s.root.OpenRoot(journalDir); err != nil {
+		return err
+	}
+	s.announced = len(s.schema.components)
+	options := journal.Options{
+		World:    s.id,
+		Sync:     s.options.Sync,
+		FirstSeq: s.head + 1,
+		Preamble: func() []byte { return s.schema.encode() },
+	}
+	if s.options.OnDurable != nil {
+		options.OnDurable = s.durable
+	}
+	if s.journal, err = journal.Open(journal.DirFS(s.journalRoot), log, options); err != nil {
+		s.journalRoot.Close()
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+package persist
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/pagefile"
+)
+
+// Columns of a snapshot file. Component number c has four: its sparse, dense and
+// data arrays, and one to spare.
+const (
+	manifestColumn = 0
+	registryColumn = 1
+	firstColumn    = 8
+
+	sparseArray = 0
+	denseArray  = 1
+	dataArray   = 2
+)
+
+func column(component, array int) uint32 { return uint32(firstColumn + 4*component + array) }
+
+const (
+	pageRows      = digest.PageRows // Rows of a dense page, entries of a sparse one.
+	maxPageBytes  = 256 << 10
+	minPageRows   = 64
+	varyingRows   = 1024
+	pageDirect    = 0
+	pageReference = 1
+)
+
+// dataPageRows returns how many rows of this width make a page: a power of two,
+// so that a page is at most 256 KiB unless rows are very large.
+func dataPageRows(width int) int {
+	if width < 0 {
+		return varyingRows
+	}
+	rows := pageRows
+	for rows > minPageRows && rows*width > maxPageBytes {
+		rows /= 2
+	}
+	return rows
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A pageRef says where a page lies that did not change: the file that holds it,
+// and its checksum. It never names another reference.
+type pageRef struct {
+	file uint32
+	crc  uint32
+}
+
+// appendDirect appends the value of a page that holds content:
+// [0, crc, content].
+func appendDirect(e *encoder, content []byte) (crc uint32) {
+	crc = crc32.Checksum(content, castagnoli)
+	e.array(3)
+	e.uint(pageDirect)
+	e.uint(uint64(crc))
+	e.bin(content)
+	return crc
+}
+
+// appendReference appends the value of a page that another file holds:
+// [1, crc, file].
+func appendReference(e *encoder, r pageRef) {
+	e.array(3)
+	e.uint(pageReference)
+	e.uint(uint64(r.crc))
+	e.uint(uint64(r.file))
+}
+
+// decodePage reads the value of a page: its content, or where that is.
+func decodePage(value []byte) (content []byte, ref pageRef, err error) {
+	d := decoder{src: value}
+	d.array(3)
+	kind := d.count("page kind", pageReference)
+	ref.crc = uint32(d.count("page checksum", 1<<32-1))
+	if kind == pageReference {
+		ref.file = uint32(d.count("file number", 1<<32-1))
+		if ref.file == 0 {
+			d.fail("reference to file 0")
+		}
+	} else if content = d.bin(); d.err == nil && crc32.Checksum(content, castagnoli) != ref.crc {
+		d.fail("page checksum does not match")
+	}
+	return content, ref, d.end()
+}
+
+// appendSparsePage appends the entries of a page of a sparse array: for each
+// one with a row, the entries skipped since the last and the row less the last
+// row (zigzag), as varints. It reports whether there is any.
+func appendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
+	next, last := 0, int64(-1)
+	found := false
+	for i, r := range rows {
+		if r == noRow {
+			continue
+		}
+		dst = binary.AppendUvarint(dst, uint64(i-next))
+		dst = appendInt(dst, int64(r)-last-1)
+		next, last, found = i+1, int64(r), true
+	}
+	return dst, found
+}
+
+const noRow = ^uint32(0)
+
+// decodeSparsePage calls entry for each entry of a page.
+func decodeSparsePage(src []byte, entry func(i int, row uint32) error) error {
+	v := varints{src: src}
+	next, last := 0, int64(-1)
+	for v.more() {
+		skip, step := v.uint(), v.int()
+		row := last + 1 + step
+		if v.bad || skip > pageRows || next+int(skip) >= pageRows || row != int64(uint32(row)) || uint32(row) == noRow {
+			return fmt.Errorf("sparse page: bad entry after %d", next-1)
+		}
+		if err := entry(next+int(skip), uint32(row)); err != nil {
+			return err
+		}
+		next, last = next+int(skip)+1, row
+	}
+	if v.bad {
+		return fmt.Errorf("sparse page: %w", errShort)
+	}
+	return nil
+}
+
+func key(column uint32, page int) pagefile.Key {
+	return pagefile.Key{Column: column, Page: uint32(page)}
+}

@@ -1,0 +1,246 @@
+package persist
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// tickFormat is the first value of a tick's payload.
+const tickFormat = 1
+
+// A tickEncoder turns what a tick changed into the payload of a journal record.
+// It keeps its buffers; in the steady state it allocates nothing.
+//
+//	payload   [format, parent, tick, time, registry, storages, operations]
+//	parent    [epoch, seq, crc]
+//	registry  nil, or [alive, free, total, ranges, rows]
+//	storage   [number, rows before, rows, entity ranges, entities, value ranges, values]
+//
+// Ranges are a bin of varints: rows skipped since the last range, rows in it.
+type tickEncoder struct {
+	*encoder
+	schema  *schema
+	seq     uint64    // Of the record.
+	whole   wholeList // What a tick may have to give though it did not change.
+	scratch []byte
+	rows    []ecs.Range
+	ops     opEncoder
+}
+
+func newTickEncoder(s *schema) *tickEncoder {
+	return &tickEncoder{encoder: newEncoder(), schema: s}
+}
+
+// encode appends the payload of c to buf.
+func (t *tickEncoder) encode(buf []byte, c *ecs.Change, parent journal.ID, now time.Time) []byte {
+	t.buf = buf
+	t.array(7)
+	t.uint(tickFormat)
+	encodeID(t.encoder, parent)
+	t.uint(c.Tick)
+	t.int(now.UnixNano())
+	t.registry(c)
+	t.storages(c)
+	t.bin(t.ops.encode(c, t.schema))
+	buf, t.buf = t.buf, nil
+	return buf
+}
+
+func encodeID(e *encoder, id journal.ID) {
+	e.array(3)
+	e.uint(id.Epoch)
+	e.uint(id.Seq)
+	e.uint(uint64(id.CRC))
+}
+
+func (d *decoder) id() journal.ID {
+	d.array(3)
+	return journal.ID{Epoch: d.uint(), Seq: d.uint(), CRC: uint32(d.count("crc", 1<<32-1))}
+}
+
+func (t *tickEncoder) registry(c *ecs.Change) {
+	change := c.Entities(t.rows[:0])
+	t.rows = change.Rows
+	if !change.Changed {
+		t.nil()
+		return
+	}
+	rows, _, _ := c.World().Registry()
+	t.array(5)
+	t.uint(uint64(change.Alive))
+	t.uint(uint64(change.Free))
+	t.uint(uint64(change.Total))
+	t.ranges(change.Rows)
+	t.entities(rows, change.Rows)
+}
+
+func (t *tickEncoder) storages(c *ecs.Change) {
+	const array32 = 0xdd
+	at, n := len(t.buf), uint32(0)
+	t.buf = append(t.buf, array32, 0, 0, 0, 0) // The length goes here once it is known.
+	for s := range c.Storages() {
+		if s.Storage.Persistent() {
+			t.storage(t.complete(s, c.Parent))
+			n++
+		}
+	}
+	for i := range t.whole {
+		if w := &t.whole[i]; w.seq != t.seq && w.owed(c.Parent) {
+			t.storage(w.change(0))
+			w.gave(t.seq, c.Parent)
+			n++
+		}
+	}
+	binary.BigEndian.PutUint32(t.buf[at+1:], n)
+}
+
+// complete returns c, or all of the storage if the tick must give it whole.
+func (t *tickEncoder) complete(c ecs.StorageChange, parent uint64) ecs.StorageChange {
+	if _, numbered := t.schema.numbers[c.Storage.Name()]; !numbered {
+		t.whole.add(c.Storage, neverGiven)
+	}
+	if w := t.whole.find(c.Storage); w != nil {
+		if w.owed(parent) {
+			c = w.change(c.Before)
+		}
+		w.gave(t.seq, parent)
+	}
+	return c
+}
+
+func (t *tickEncoder) storage(c ecs.StorageChange) {
+	t.array(7)
+	t.uint(uint64(t.schema.number(c.Storage)))
+	t.uint(uint64(c.Before))
+	t.uint(uint64(c.Storage.Len()))
+	t.ranges(c.Entities)
+	t.entities(c.Storage.Entities(), c.Entities)
+	t.ranges(c.Values)
+	t.values(c.Storage, c.Values)
+}
+
+func (t *tickEncoder) ranges(ranges []ecs.Range) {
+	t.scratch = t.scratch[:0]
+	next := 0
+	for _, r := range ranges {
+		t.scratch = binary.AppendUvarint(t.scratch, uint64(r.First-next))
+		t.scratch = binary.AppendUvarint(t.scratch, uint64(r.N))
+		next = r.First + r.N
+	}
+	t.bin(t.scratch)
+}
+
+func (t *tickEncoder) entities(rows []ecs.Entity, ranges []ecs.Range) {
+	t.binLen(8 * countRows(ranges))
+	for _, r := range ranges {
+		t.buf = digest.AppendEntities(t.buf, rows[r.First:r.First+r.N])
+	}
+}
+
+func (t *tickEncoder) values(s ecs.AnyStorage, ranges []ecs.Range) {
+	if width := s.Layout().Width(); width >= 0 {
+		t.binLen(width * countRows(ranges))
+		t.buf = s.AppendRanges(t.buf, ranges)
+		return
+	}
+	t.scratch = s.AppendRanges(t.scratch[:0], ranges)
+	t.bin(t.scratch)
+}
+
+func countRows(ranges []ecs.Range) (n int) {
+	for _, r := range ranges {
+		n += r.N
+	}
+	return n
+}
+
+// A tick is a decoded payload. Its bytes share memory with the payload.
+type tick struct {
+	parent   journal.ID
+	tick     uint64
+	time     time.Time
+	registry *registryPatch
+	storages []storagePatch
+	ops      []byte
+}
+
+type registryPatch struct {
+	alive, free, total int
+	ranges             []ecs.Range
+	rows               []byte
+}
+
+type storagePatch struct {
+	number        int
+	before, after int
+	entityRanges  []ecs.Range
+	entities      []byte
+	valueRanges   []ecs.Range
+	values        []byte
+}
+
+// maxRows bounds what a payload or snapshot may claim: entity indices are 32
+// bits.
+const maxRows = 1<<32 - 1
+
+// decodeTick reads a payload. Whether it fits a state is for [Image.apply] to
+// see.
+func decodeTick(payload []byte) (*tick, error) {
+	d := decoder{src: payload}
+	d.array(7)
+	if f := d.uint(); d.err == nil && f != tickFormat {
+		return nil, fmt.Errorf("%w: tick format %d", ErrNewer, f)
+	}
+	t := &tick{parent: d.id(), tick: d.uint(), time: time.Unix(0, d.int()).UTC()}
+	if !d.isNil() {
+		d.array(5)
+		p := registryPatch{
+			alive: d.count("alive", maxRows),
+			free:  d.count("free", maxRows),
+			total: d.count("total", maxRows),
+		}
+		p.ranges, p.rows = d.ranges(p.total), d.bin()
+		t.registry = &p
+	}
+	for range d.arrayLen() {
+		d.array(7)
+		p := storagePatch{
+			number: d.count("component number", maxComponents),
+			before: d.count("rows before", maxRows),
+			after:  d.count("rows", maxRows),
+		}
+		p.entityRanges, p.entities = d.ranges(p.after), d.bin()
+		p.valueRanges, p.values = d.ranges(p.after), d.bin()
+		if d.err != nil {
+			break
+		}
+		t.storages = append(t.storages, p)
+	}
+	t.ops = d.bin()
+	if err := d.end(); err != nil {
+		return nil, fmt.Errorf("tick: %w", err)
+	}
+	return t, nil
+}
+
+// ranges reads ascending, disjoint ranges of rows below n.
+func (d *decoder) ranges(n int) (ranges []ecs.Range) {
+	v := varints{src: d.bin()}
+	next := 0
+	for v.more() {
+		skip, rows := v.uint(), v.uint()
+		if v.bad || skip > uint64(n-next) || rows > uint64(n-next)-skip || rows == 0 {
+			d.fail("range of %d rows, %d after row %d, of %d", rows, skip, next, n)
+			return nil
+		}
+		first := next + int(skip)
+		ranges = append(ranges, ecs.Range{First: first, N: int(rows)})
+		next = first + int(rows)
+	}
+	return ranges
+}

@@ -1,0 +1,72 @@
+package persist
+
+import (
+	"math"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A wholeStorage is a storage that a tick must give whole, changed or not, if its
+// parent's state has another or none of it:
+//
+//   - what does not rewind, after a rewind: the parent's state has what was given
+//     on the way to it, the world has what it had before the rewind;
+//   - a resource that was registered when the store had states already: its first
+//     value is nowhere among the changes.
+type wholeStorage struct {
+	ecs.AnyStorage
+	seq uint64 // The record that gave it: the first for a resource, else the last.
+}
+
+// neverGiven is the seq of what no record has.
+const neverGiven = math.MaxUint64
+
+// owed reports whether a tick that continues record parent must give it.
+func (w *wholeStorage) owed(parent uint64) bool { return w.seq > parent }
+
+// gave notes that record seq, which continues parent, has it whole.
+func (w *wholeStorage) gave(seq, parent uint64) {
+	if w.owed(parent) || !w.Rewinds() {
+		w.seq = seq
+	}
+}
+
+// change is all of it.
+func (w *wholeStorage) change(before int) ecs.StorageChange {
+	c := ecs.StorageChange{Storage: w.AnyStorage, Before: before}
+	if n := w.Len(); n > 0 {
+		c.Values = []ecs.Range{{First: 0, N: n}}
+		if !w.IsResource() {
+			c.Entities = c.Values
+		}
+	}
+	return c
+}
+
+// A wholeList holds the resources of a world and its storages that do not
+// rewind, as far as they are saved.
+type wholeList []wholeStorage
+
+// add adds st, which record seq gave, if it belongs into the list.
+func (l *wholeList) add(st ecs.AnyStorage, seq uint64) {
+	if st.Persistent() && (st.IsResource() || !st.Rewinds()) {
+		*l = append(*l, wholeStorage{st, seq})
+	}
+}
+
+// find returns the place of st in the list, or nil.
+func (l wholeList) find(st ecs.AnyStorage) *wholeStorage {
+	for i := range l {
+		if l[i].AnyStorage == st {
+			return &l[i]
+		}
+	}
+	return nil
+}
+
+// has reports whether the state after record seq has st. What does not rewind
+// belongs to no record and to all.
+func (l wholeList) has(st ecs.AnyStorage, seq uint64) bool {
+	w := l.find(st)
+	return w == nil || !st.Rewinds() || !w.owed(seq)
+}
