@@ -1,0 +1,275 @@
+package persist
+
+import (
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// A run commits random ticks and remembers the digest of each.
+type run struct {
+	t       testing.TB
+	dir     string
+	rng     *rand.Rand
+	world   *testWorld
+	store   *Store
+	digests map[ecs.Digest]int // To the number of the commit, counted over all branches.
+	commits int
+	last    int // The commit of the newest record.
+	synced  int // The commit that was durable last,
+	durable int // and the bytes that the last segment had then.
+}
+
+func newRun(t testing.TB, seed uint64) *run {
+	r := &run{t: t, rng: rand.New(rand.NewPCG(seed, 7)), digests: map[ecs.Digest]int{}}
+	r.dir = filepath.Join(t.TempDir(), "store")
+	r.open()
+	r.digests[persistent(r.world.World)] = 0
+	r.sync()
+	return r
+}
+
+func (r *run) open() {
+	r.world = newTestWorld(10)
+	store, err := Open(r.dir, r.world.World, Options{Sync: journal.SyncNever(), SnapshotBytes: 6000})
+	require.NoError(r.t, err)
+	r.store = store
+}
+
+// sync makes everything durable.
+func (r *run) sync() {
+	require.NoError(r.t, r.store.Sync(background))
+	r.synced, r.durable = r.last, len(r.lastSegment())
+}
+
+func (r *run) lastSegment() string {
+	names := segments(r.t, r.dir)
+	data, err := os.ReadFile(filepath.Join(r.dir, names[len(names)-1]))
+	require.NoError(r.t, err)
+	return string(data)
+}
+
+func (r *run) tick() {
+	r.world.do(randomActions(r.rng, 8)...)
+	r.world.seed.Set(seed(r.rng.Uint64())) // No two ticks are equal.
+	require.NoError(r.t, r.store.Commit())
+	r.commits++
+	r.last = r.commits
+	r.digests[persistent(r.world.World)] = r.commits
+	if r.store.running != nil { // A snapshot makes durable what it has.
+		require.NoError(r.t, r.store.collect(true).Err)
+		r.sync()
+	}
+}
+
+// some does n random things.
+func (r *run) some(n int) {
+	for range n {
+		switch k := r.rng.IntN(12); {
+		case k == 0:
+			r.sync()
+		case k == 1:
+			_ = r.world.History().Rewind(1 + r.rng.IntN(4))
+		case k == 2 && !r.world.Dirty():
+			_, err := r.store.Snapshot(background)
+			require.NoError(r.t, err)
+			r.sync()
+		default:
+			r.tick()
+		}
+	}
+}
+
+// crash ends the process, as it were, and loses a part of what was not durable.
+func (r *run) crash() {
+	require.NoError(r.t, r.store.journal.Sync(background)) // All bytes are in the file.
+	r.dir = copyDir(r.t, r.dir)
+	r.world.releaseAll()
+	closeStore(r.t, r.store)
+	names, data := segments(r.t, r.dir), r.lastSegment()
+	kept := data[:r.durable+r.rng.IntN(len(data)-r.durable+1)]
+	require.NoError(r.t, os.WriteFile(filepath.Join(r.dir, names[len(names)-1]), []byte(kept), 0o600))
+}
+
+// check checks a state that came back.
+func (r *run) check(digest ecs.Digest) (commit int) {
+	r.t.Helper()
+	commit, ok := r.digests[digest]
+	require.True(r.t, ok, "the state of no commit")
+	require.GreaterOrEqual(r.t, commit, r.synced)
+	return commit
+}
+
+func TestCopiesOfARunningStoreHoldWhatWasSynced(t *testing.T) {
+	for seed := range uint64(4) {
+		r := newRun(t, seed)
+		for range 4 {
+			r.some(6)
+			w := newTestWorld(0)
+			s := open(t, copyDir(t, r.dir), w, Options{})
+			require.False(t, s.Report().Clean)
+			r.check(persistent(w.World))
+		}
+		r.world.releaseAll()
+		closeStore(t, r.store)
+	}
+}
+
+func TestCrashAfterCrash(t *testing.T) {
+	for seed := range uint64(6) {
+		r := newRun(t, seed)
+		for range 5 {
+			r.some(8)
+			r.crash()
+			r.open()
+			r.last = r.check(persistent(r.world.World))
+			require.False(t, r.store.Report().Clean)
+			require.Empty(t, r.store.Report().Skipped)
+			r.sync()
+		}
+		r.world.releaseAll()
+		closeStore(t, r.store)
+		verified(t, r.dir)
+	}
+}
+
+func TestAJournalCutAnywhereLeadsToACommitNotOlderThanTheLastSync(t *testing.T) {
+	r := newRun(t, 1)
+	r.tick()
+	r.sync()
+	for range 3 {
+		r.tick()
+	}
+	dir := copyDir(t, r.dir)
+	r.world.releaseAll()
+	closeStore(t, r.store)
+	segment := filepath.Join(dir, segments(t, dir)[0])
+	running, err := os.ReadFile(segment)
+	require.NoError(t, err)
+	closed := r.lastSegment()
+	for _, whole := range []string{string(running), closed} {
+		last := r.synced
+		for size := r.durable; size <= len(whole); size++ {
+			require.NoError(t, os.WriteFile(segment, []byte(whole[:size]), 0o600))
+			digest, err := headDigest(dir)
+			require.NoError(t, err)
+			n := r.check(digest)
+			require.GreaterOrEqual(t, n, last, "cut to %d bytes", size)
+			last = n
+		}
+		require.True(t, whole != closed || last == r.commits)
+	}
+	for size := 0; size < r.durable; size += 11 { // Older states, or an error.
+		require.NoError(t, os.WriteFile(segment, []byte(closed[:size]), 0o600))
+		if digest, err := headDigest(dir); err == nil {
+			_, ok := r.digests[digest]
+			require.True(t, ok, "cut to %d bytes: the state of no commit", size)
+		}
+	}
+}
+
+// headDigest returns the digest of the state that recovery would lead to.
+func headDigest(dir string) (ecs.Digest, error) {
+	v, err := OpenReadOnly(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer v.Close()
+	im, err := v.At(background, v.Head())
+	if err != nil {
+		return 0, err
+	}
+	return im.Digest(), nil
+}
+
+// lostTail returns a store that lost its last ticks in a crash and went on with
+// others, and the snapshot that another store, which lost nothing, made of one
+// of the lost ones.
+func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
+	r := newRun(t, 3)
+	r.tick()
+	r.sync()
+	lost := copyDir(t, r.dir)
+	r.tick()
+	r.tick()
+	result, err := r.store.Snapshot(background)
+	require.NoError(t, err)
+	r.world.releaseAll()
+	closeStore(t, r.store)
+	snapshot = readTree(t, r.dir)[result.Name]
+
+	w := newTestWorld(0)
+	s := open(t, lost, w, Options{})
+	for i := range others {
+		w.rules.Set(rules{"other", uint16(i)})
+		require.NoError(t, s.Commit())
+	}
+	closeStore(t, s)
+	return lost, result.Name, snapshot
+}
+
+func TestASnapshotOfALostTickIsNotTakenForTheOneThatHasItsNumber(t *testing.T) {
+	dir, name, snapshot := lostTail(t, 4)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(snapshot), 0o600))
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{})
+	require.Equal(t, rules{"other", 3}, w.rules.Get())
+	require.Len(t, s.Report().Skipped, 1)
+	require.ErrorContains(t, s.Report().Skipped[0], name)
+	require.ErrorIs(t, s.Report().Skipped[0], ErrForeign)
+	closeStore(t, s)
+
+	v, err := OpenReadOnly(dir)
+	require.NoError(t, err)
+	defer v.Close()
+	report, err := v.Verify(background)
+	require.NoError(t, err)
+	require.Len(t, report.Problems, 1)
+	require.ErrorContains(t, report.Problems[0], name)
+}
+
+func TestASnapshotNewerThanTheJournalMeansThatDurableTicksAreLost(t *testing.T) {
+	dir, name, snapshot := lostTail(t, 1)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(snapshot), 0o600))
+	_, err := Open(dir, newTestWorld(0).World, Options{})
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, "ends at record 2")
+	require.ErrorContains(t, err, name)
+}
+
+func TestACreationCutShortIsFinishedByTheNextOpen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	w.fill(5)
+	s := open(t, dir, w, Options{})
+	unfinished := readTree(t, dir) // Not closed: no seal.
+	closeStore(t, s)
+	const base = "snapshots/00000001.snap"
+	unfinished[base+".tmp"] = unfinished[base][:5000]
+	delete(unfinished, base)
+	without := maps.Clone(unfinished)
+	delete(without, "journal/00000001.seg")
+	for _, tree := range []map[string]string{unfinished, without, {"LOCK": "", "journal/": ""}, {"LOCK": ""}} {
+		dir := filepath.Join(t.TempDir(), "store")
+		writeTree(t, dir, tree)
+		w := newTestWorld(0)
+		w.fill(7)
+		s := open(t, dir, w, Options{})
+		require.True(t, s.Report().Fresh)
+		w.Create()
+		require.NoError(t, s.Commit())
+		closeStore(t, s)
+		verified(t, dir)
+		again := newTestWorld(0)
+		s = open(t, dir, again, Options{})
+		require.Equal(t, 8, again.Len())
+		closeStore(t, s)
+	}
+}

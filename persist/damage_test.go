@@ -1,0 +1,375 @@
+package persist
+
+import (
+	"flag"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+)
+
+var stride = flag.Int("stride", 61, "the tests of damage flip a bit in every n-th byte of snapshots and saves, and in ten times as many of journals; 1: in every byte")
+
+// A sample is a small store that was closed: two openings, a rewind, a full
+// snapshot and one that refers to it.
+type sample struct {
+	dir    string
+	tree   map[string]string
+	digest ecs.Digest
+	values string
+}
+
+func newSample(t testing.TB) *sample {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(4)
+	s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w.fill(6)
+	require.NoError(t, s.Commit())
+	_, err := s.Snapshot(background)
+	require.NoError(t, err)
+	for i := range 3 {
+		w.position.Set(w.Entities()[i], position{9, 9})
+		require.NoError(t, s.Commit())
+	}
+	require.NoError(t, w.History().Rewind(2))
+	w.Destroy(w.Entities()[2])
+	require.NoError(t, s.Commit())
+	result, err := s.Snapshot(background)
+	require.NoError(t, err)
+	require.Positive(t, result.Shared)
+	closeStore(t, s)
+
+	w = newTestWorld(0)
+	s = open(t, dir, w, Options{SnapshotBytes: -1})
+	w.rules.Set(rules{"second", 2})
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+	return &sample{dir, readTree(t, dir), persistent(w.World), w.values()}
+}
+
+// values lists all that is persistent in w.
+func (w *testWorld) values() string {
+	var b strings.Builder
+	for _, st := range w.Storages() {
+		if st.Persistent() && st.Layout() != nil {
+			b.WriteString(st.Name())
+			for _, e := range st.Entities() {
+				b.WriteString(" " + e.String())
+			}
+			b.Write(st.AppendRows(nil, 0, st.Len()))
+		}
+	}
+	return b.String()
+}
+
+// damaged is a directory with a copy of a sample, in which one file at a time is
+// another.
+type damaged struct {
+	*sample
+	t   testing.TB
+	dir string
+}
+
+func (s *sample) damaged(t testing.TB) *damaged {
+	d := &damaged{s, t, filepath.Join(t.TempDir(), "damaged")}
+	writeTree(t, d.dir, s.tree)
+	return d
+}
+
+// with runs f while the named file holds data.
+func (d *damaged) with(name, data string, f func()) {
+	path := filepath.Join(d.dir, name)
+	require.NoError(d.t, os.WriteFile(path, []byte(data), 0o600))
+	f()
+	require.NoError(d.t, os.WriteFile(path, []byte(d.tree[name]), 0o600))
+}
+
+// reported checks that reading says which file is damaged.
+func (d *damaged) reported(name string, offset int) {
+	v, err := OpenReadOnly(d.dir)
+	require.NoError(d.t, err)
+	defer v.Close()
+	r, err := v.Verify(background)
+	require.NoError(d.t, err)
+	for _, p := range r.Problems {
+		if strings.Contains(p.Error(), name) {
+			return
+		}
+	}
+	d.t.Fatalf("byte %d of %s: not among the problems %v", offset, name, r.Problems)
+}
+
+// opened opens the damaged store for writing: it recovers exactly, or refuses,
+// names a file, and changes nothing on disk.
+func (d *damaged) opened(tree map[string]string) (Report, error) {
+	d.t.Helper()
+	dir, err := os.MkdirTemp(d.t.TempDir(), "")
+	require.NoError(d.t, err)
+	defer os.RemoveAll(dir)
+	writeTree(d.t, dir, tree)
+	w := newTestWorld(0)
+	before := w.Digest()
+	s, err := Open(dir, w.World, Options{})
+	if err != nil {
+		require.Equal(d.t, tree, readTree(d.t, dir), "a refused Open changed the directory")
+		require.Equal(d.t, before, w.Digest(), "a refused Open changed the world")
+		return Report{}, err
+	}
+	require.Equal(d.t, d.digest, persistent(w.World), "%v", s.Report())
+	require.Equal(d.t, d.values, w.values())
+	closeStore(d.t, s)
+	after := readTree(d.t, dir)
+	for name, data := range tree {
+		require.Equal(d.t, data, after[name], name)
+	}
+	return s.Report(), nil
+}
+
+// flips returns the offsets of the bytes of a file to damage, from a random one
+// on.
+func flips(rng *rand.Rand, name string, size int) (offsets []int) {
+	step := *stride
+	if strings.HasPrefix(name, journalDir) {
+		step = max(1, step/10)
+	}
+	for at := rng.IntN(step); at < size; at += step {
+		offsets = append(offsets, at)
+	}
+	return offsets
+}
+
+func flip(data string, at int, bit int) string {
+	b := []byte(data)
+	b[at] ^= 1 << bit
+	return string(b)
+}
+
+func TestEveryFlippedBitIsReported(t *testing.T) {
+	s := newSample(t)
+	require.Len(t, s.tree, 8) // LOCK, two directories, three snapshots, two segments.
+	for name, data := range s.tree {
+		if data == "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Log("seed", seed)
+			rng := rand.New(rand.NewPCG(seed, 0))
+			d := s.damaged(t)
+			for i, at := range flips(rng, name, len(data)) {
+				changed := flip(data, at, rng.IntN(8))
+				d.with(name, changed, func() { d.reported(name, at) })
+				if i%8 == 0 {
+					tree := maps.Clone(s.tree)
+					tree[name] = changed
+					d.checkOpen(tree, name, at)
+				}
+			}
+			require.Equal(t, s.tree, readTree(t, d.dir), "reading changed the directory")
+		})
+	}
+}
+
+func (d *damaged) checkOpen(tree map[string]string, name string, at int) {
+	r, err := d.opened(tree)
+	newest := name != "snapshots/00000001.snap" && name != "snapshots/00000002.snap" // Only what is named is read of older ones.
+	switch {
+	case err != nil:
+		require.ErrorIs(d.t, err, ErrCorrupt)
+		require.ErrorContains(d.t, err, name, "byte %d", at)
+		require.ErrorContains(d.t, err, "offset")
+	case newest:
+		require.NotEmpty(d.t, r.Skipped, "byte %d of %s", at, name)
+		require.ErrorContains(d.t, r.Skipped[0], name)
+		require.ErrorContains(d.t, r.Skipped[0], "offset")
+	}
+}
+
+func TestEveryFlippedBitOfASaveIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "save")
+	w := newTestWorld(0)
+	w.fill(4)
+	require.NoError(t, Save(file, w.World))
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	into := newTestWorld(0)
+	into.fill(2)
+	before := into.Digest()
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for _, at := range flips(rng, "save", len(data)) {
+		changed := flip(string(data), at, rng.IntN(8))
+		require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
+		err := Load(file, into.World)
+		require.Error(t, err, "byte %d", at)
+		require.ErrorContains(t, err, "save")
+		require.Equal(t, before, into.Digest(), "byte %d: a failed Load changed the world", at)
+	}
+	for range 40 {
+		require.NoError(t, os.WriteFile(file, data[:rng.IntN(len(data))], 0o600))
+		require.Error(t, Load(file, into.World))
+		require.Equal(t, before, into.Digest())
+	}
+	require.NoError(t, os.WriteFile(file, data, 0o600))
+	require.NoError(t, Load(file, into.World))
+	require.Equal(t, w.Digest(), into.Digest())
+}
+
+func TestMissingFilesAreNamed(t *testing.T) {
+	s := newSample(t)
+	d := s.damaged(t)
+	for _, c := range []struct {
+		missing []string
+		skipped string // In the report, if the state comes back; else
+		refused string // in the error.
+	}{
+		{missing: []string{"journal/00000001.seg"}}, // The newest snapshot does not need it.
+		{missing: []string{"journal/00000001.seg", "snapshots/00000003.snap"}, refused: "no such record: 5"},
+		{missing: []string{"journal/00000001.seg", "journal/00000002.seg"}, refused: "journal"},
+		{missing: []string{"journal/00000001.seg", "journal/00000002.seg", "journal/"}, refused: "journal"},
+		{missing: []string{"snapshots/00000001.snap"}, refused: "corrupt: snapshots/00000001.snap"},
+		{missing: []string{"snapshots/00000002.snap"}, skipped: "snapshots/00000002.snap"},
+		{missing: []string{"snapshots/00000003.snap"}},
+		{missing: []string{"snapshots/00000002.snap", "snapshots/00000003.snap"}},
+		{missing: []string{"snapshots/00000001.snap", "snapshots/00000002.snap", "snapshots/00000003.snap"}, refused: "no snapshot"},
+		{missing: []string{"LOCK"}},
+	} {
+		t.Run(strings.Join(c.missing, ","), func(t *testing.T) {
+			tree := maps.Clone(s.tree)
+			for _, name := range c.missing {
+				delete(tree, name)
+			}
+			r, err := d.opened(tree)
+			switch {
+			case c.refused != "":
+				require.ErrorContains(t, err, c.refused)
+			case c.skipped != "":
+				require.NoError(t, err)
+				require.ErrorContains(t, r.Skipped[0], c.skipped)
+			default:
+				require.NoError(t, err)
+			}
+		})
+	}
+}
+
+// Nothing of a store says how many segments there are: a store without its last
+// one looks like it did before the last opening. A snapshot tells.
+func TestALostLastSegmentIsNoticedIfASnapshotIsNewer(t *testing.T) {
+	s := newSample(t)
+	w := newTestWorld(0)
+	store := open(t, s.dir, w, Options{})
+	w.Create()
+	require.NoError(t, store.Commit())
+	_, err := store.Snapshot(background)
+	require.NoError(t, err)
+	closeStore(t, store)
+	tree := readTree(t, s.dir)
+	delete(tree, "journal/00000003.seg")
+	_, err = s.damaged(t).opened(tree)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, "ends at record 6")
+}
+
+func TestFilesOfAnotherStoreAreRefused(t *testing.T) {
+	s, other := newSample(t), newSample(t)
+	d := s.damaged(t)
+	for _, name := range []string{"journal/00000001.seg", "journal/00000002.seg"} {
+		tree := maps.Clone(s.tree)
+		tree[name] = other.tree[name]
+		_, err := d.opened(tree)
+		require.ErrorIs(t, err, ErrForeign)
+		require.ErrorContains(t, err, "journal/")
+	}
+	for _, name := range []string{"snapshots/00000001.snap", "snapshots/00000002.snap", "snapshots/00000003.snap"} {
+		tree := maps.Clone(s.tree)
+		tree[name] = other.tree[name]
+		r, err := d.opened(tree)
+		switch name {
+		case "snapshots/00000001.snap": // The others refer to it.
+			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorContains(t, err, name)
+		case "snapshots/00000003.snap":
+			require.NoError(t, err)
+			require.ErrorIs(t, r.Skipped[0], ErrForeign)
+			require.ErrorContains(t, r.Skipped[0], name)
+		default: // Recovery does not come to it.
+			require.NoError(t, err)
+		}
+		d.with(name, other.tree[name], func() { d.reported(name, 0) })
+	}
+}
+
+func TestASaveOrAMisnamedSnapshotIsNoSnapshot(t *testing.T) {
+	s := newSample(t)
+	d := s.damaged(t)
+	file := filepath.Join(t.TempDir(), "save")
+	w := newTestWorld(0)
+	w.fill(9)
+	require.NoError(t, Save(file, w.World))
+	save, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for name, data := range map[string]string{
+		"snapshots/00000003.snap": string(save),
+		"snapshots/00000009.snap": s.tree["snapshots/00000002.snap"],
+		"snapshots/00000007.snap": "",
+		"snapshots/00000008.snap": strings.Repeat("no snapshot ", 1000),
+	} {
+		tree := maps.Clone(s.tree)
+		tree[name] = data
+		r, err := d.opened(tree)
+		require.NoError(t, err)
+		require.ErrorContains(t, r.Skipped[0], name)
+		require.NoError(t, os.WriteFile(filepath.Join(d.dir, name), []byte(data), 0o600))
+		d.reported(name, 0)
+		require.NoError(t, os.Remove(filepath.Join(d.dir, name)))
+		writeTree(t, d.dir, s.tree)
+	}
+	for _, name := range []string{"snapshots/3.snap", "snapshots/00000000.snap", "snapshots/x.snap", "snapshots/00000004.snap.tmp", "notes.txt"} {
+		tree := maps.Clone(s.tree) // Names that no snapshot has.
+		tree[name] = "x"
+		r, err := d.opened(tree)
+		require.NoError(t, err, name)
+		require.Empty(t, r.Skipped)
+	}
+}
+
+func TestForeignDirectoriesAndFilesAreLeftAlone(t *testing.T) {
+	for name, tree := range map[string]map[string]string{
+		"other files":             {"CURRENT": "x", "LOCK": "", "000003.log": "y"},
+		"a diary":                 {"journal/monday.txt": "dear diary"},
+		"a directory with a name": {"src/main.go": "package main"},
+		"photographs":             {"snapshots/holiday.jpg": "x", "LOCK": ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "foreign")
+			writeTree(t, dir, tree)
+			before := readTree(t, dir)
+			_, err := Open(dir, newTestWorld(0).World, Options{})
+			require.ErrorIs(t, err, ErrForeign)
+			_, err = OpenReadOnly(dir)
+			require.ErrorIs(t, err, ErrForeign)
+			require.Equal(t, before, readTree(t, dir))
+		})
+	}
+	file := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("just text\n", 1000)), 0o600))
+	_, err := OpenReadOnly(file)
+	require.ErrorIs(t, err, ErrForeign)
+	require.ErrorIs(t, Load(file, newTestWorld(0).World), ErrForeign)
+	_, err = Open(file, newTestWorld(0).World, Options{})
+	require.Error(t, err)
+	_, err = OpenReadOnly(filepath.Join(t.TempDir(), "missing"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -1,0 +1,118 @@
+//go:build unix
+
+package persist
+
+import (
+	"fmt"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/journal"
+)
+
+func init() {
+	children["full"] = fillDisk
+	children["save"] = fillSave
+}
+
+// fillDisk commits until the journal fails, because the system lets no file
+// become longer, and says how it went on.
+func fillDisk(dir, _ string) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	w := newTestWorld(0)
+	s, err := Open(dir, w.World, Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
+	if err != nil {
+		return err
+	}
+	limit := syscall.Rlimit{Cur: 20_000, Max: 20_000}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	ticks := 0
+	for err == nil && ticks < 10_000 {
+		w.fill(3)
+		fmt.Println("before", persistent(w.World))
+		err = s.Commit()
+		if e := s.Sync(background); err == nil && e == nil {
+			fmt.Println("synced", persistent(w.World))
+		}
+		ticks++
+	}
+	fmt.Println("error", err)
+	for range 3 { // The world lives on, and nothing more is durable.
+		w.fill(3)
+		again := s.Commit()
+		fmt.Println("again", again)
+	}
+	_, err = s.Snapshot(background)
+	fmt.Println("snapshot", err)
+	fmt.Println("sync", s.Sync(background))
+	fmt.Println("alive", w.Len() == 3*(ticks+3) && w.Tick() == uint64(ticks+3))
+	fmt.Println("close", s.Close(background))
+	return nil
+}
+
+// fillSave saves a small world, and then a larger one, for which there is no
+// room.
+func fillSave(file, _ string) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	w := newTestWorld(0)
+	w.fill(3)
+	if err := Save(file, w.World); err != nil {
+		return err
+	}
+	limit := syscall.Rlimit{Cur: 100_000, Max: 100_000}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	w.fill(20_000)
+	fmt.Println("save", Save(file, w.World))
+	return nil
+}
+
+func TestAFullDiskLeavesTheOldSave(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "save")
+	c := startChild(t, "save", file, "")
+	require.NoError(t, c.cmd.Wait())
+	require.Len(t, c.said("save"), 1)
+	require.Contains(t, c.said("save")[0], "file too large")
+	w := newTestWorld(0)
+	require.NoError(t, Load(file, w.World))
+	require.Equal(t, 3, w.Len())
+	files, err := filepath.Glob(file + "*")
+	require.NoError(t, err)
+	require.Equal(t, []string{file}, files)
+}
+
+func TestAFullDiskFailsEveryLaterCommitAndTouchesNothingDurable(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	c := startChild(t, "full", dir, "")
+	require.NoError(t, c.cmd.Wait())
+	failure := c.said("error")
+	require.Len(t, failure, 1)
+	require.Contains(t, failure[0], "persist: journal failed, nothing later is saved")
+	require.Contains(t, failure[0], "file too large")
+	for _, again := range c.said("again") {
+		require.Equal(t, failure[0], again)
+	}
+	require.Len(t, c.said("again"), 3)
+	require.Equal(t, failure, c.said("snapshot"))
+	require.NotEqual(t, []string{"<nil>"}, c.said("sync"))
+	require.NotEqual(t, []string{"<nil>"}, c.said("close"))
+	require.Equal(t, []string{"true"}, c.said("alive"))
+
+	synced := c.said("synced")
+	require.NotEmpty(t, synced)
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{})
+	require.Equal(t, synced[len(synced)-1], persistent(w.World).String())
+	require.False(t, s.Report().Clean)
+	require.False(t, strings.Contains(s.Report().String(), "skipped"))
+	closeStore(t, s)
+	verified(t, dir)
+}

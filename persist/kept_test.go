@@ -1,0 +1,103 @@
+package persist
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the store and the save of testdata if they are not there")
+
+// Under testdata lie a store and a save that the first version wrote, as bytes,
+// and what is in them. They are never written anew: what could be read once can
+// be read for ever. A later format gets a store of its own beside them.
+const (
+	keptStore = "testdata/store-1"
+	keptSave  = "testdata/save-1"
+	keptText  = "testdata/store-1.txt"
+)
+
+func TestWhatTheFirstVersionWroteCanBeRead(t *testing.T) {
+	if _, err := os.Stat(keptStore); *update && os.IsNotExist(err) {
+		writeKept(t)
+	}
+	want, err := os.ReadFile(keptText)
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "store")
+	tree := readTree(t, keptStore)
+	require.Len(t, tree, 7) // Two directories, three snapshots, two segments.
+	writeTree(t, dir, tree)
+	require.Equal(t, string(want), describe(t, dir))
+
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{})
+	require.True(t, s.Report().Clean)
+	require.Equal(t, uint64(4), s.Report().Tick)
+	require.Equal(t, rules{"second", 2}, w.rules.Get())
+	require.Equal(t, seed(6), w.seed.Get())
+	require.Equal(t, 5, w.Len())
+	require.Equal(t, position{9, 9}, w.position.Values()[0])
+	require.Equal(t, bag{"sack", []string{"rope", ""}, map[string]int32{"gold": 1, "tin": 0}}, w.bag.Values()[0])
+	w.fill(1)
+	require.NoError(t, s.Commit()) // It can be gone on with.
+	closeStore(t, s)
+	verified(t, dir)
+
+	saved := newTestWorld(0)
+	require.NoError(t, Load(keptSave, saved.World))
+	require.Contains(t, string(want), "save "+saved.Digest().String())
+}
+
+func writeKept(t *testing.T) {
+	s := newSample(t)
+	delete(s.tree, lockFile)
+	writeTree(t, keptStore, s.tree)
+	w := newTestWorld(0)
+	require.NoError(t, w.Load(stateAt(t, s.dir).state()))
+	require.NoError(t, Save(keptSave, w.World))
+	require.NoError(t, os.WriteFile(keptText, []byte(describe(t, s.dir)), 0o600))
+}
+
+func stateAt(t *testing.T, dir string) *Image {
+	v := verified(t, dir)
+	im, err := v.At(background, v.Head())
+	require.NoError(t, err)
+	return im
+}
+
+// describe writes down what is in a store: every tick and its digest, and all
+// values at the head.
+func describe(t *testing.T, dir string) string {
+	var b strings.Builder
+	v := verified(t, dir)
+	commits, err := v.Commits(0, ^uint64(0))
+	require.NoError(t, err)
+	for _, c := range commits {
+		im, err := v.At(background, c.Seq)
+		require.NoError(t, err)
+		ops, err := c.Ops()
+		require.NoError(t, err)
+		fmt.Fprintf(&b, "record %d after %d, tick %d, %d operations, on the way to the head: %v, digest %v\n",
+			c.Seq, c.Parent, c.Tick, len(ops), c.OnHead, im.Digest())
+	}
+	im := stateAt(t, dir)
+	fmt.Fprintf(&b, "entities %v, %d alive, %d free\n", im.Registry, im.Alive, im.Free)
+	for _, c := range im.Components {
+		for row := range c.Len() {
+			value, err := c.Value(row)
+			require.NoError(t, err)
+			owner := ""
+			if !c.Resource {
+				owner = " of " + c.Entities[row].String()
+			}
+			fmt.Fprintf(&b, "%s%s = %v\n", c.Name, owner, value)
+		}
+	}
+	fmt.Fprintf(&b, "save %v\n", im.Digest())
+	return b.String()
+}

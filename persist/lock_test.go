@@ -1,0 +1,178 @@
+package persist
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+)
+
+func TestASecondOpenIsToldWhoHasTheStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{})
+	_, err := Open(dir, newTestWorld(0).World, Options{})
+	require.ErrorIs(t, err, ErrLocked)
+	require.ErrorContains(t, err, fmt.Sprintf("process %d on ", os.Getpid()))
+	v, err := OpenReadOnly(dir)
+	require.NoError(t, err)
+	require.Contains(t, v.LockHolder(), fmt.Sprint("process ", os.Getpid()))
+	require.NoError(t, v.Close())
+
+	w.fill(2) // The one that has it is not disturbed.
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+	v = verified(t, dir)
+	require.Empty(t, v.LockHolder())
+	again := newTestWorld(0)
+	s = open(t, dir, again, Options{})
+	require.Equal(t, w.Digest(), again.Digest())
+	closeStore(t, s)
+}
+
+func TestTheLockOfAKilledProcessDoesNotStay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	c := startChild(t, "hold", dir, "")
+	c.await(t, "holding", 1)
+	holder := "process " + c.said("holding")[0]
+	_, err := Open(dir, newTestWorld(0).World, Options{})
+	require.ErrorIs(t, err, ErrLocked)
+	require.ErrorContains(t, err, holder)
+	c.kill(t)
+	v := verified(t, dir)
+	require.Contains(t, v.LockHolder(), holder)
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{})
+	require.False(t, s.Report().Clean)
+	require.Equal(t, 3, w.Len())
+	closeStore(t, s)
+}
+
+func TestALockThatIsNoFileIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s := open(t, dir, newTestWorld(0), Options{})
+	closeStore(t, s)
+	elsewhere := filepath.Join(t.TempDir(), "precious")
+	require.NoError(t, os.WriteFile(elsewhere, []byte("precious"), 0o600))
+	require.NoError(t, os.Remove(filepath.Join(dir, lockFile)))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, lockFile)))
+	_, err := Open(dir, newTestWorld(0).World, Options{})
+	require.ErrorIs(t, err, ErrForeign)
+	data, err := os.ReadFile(elsewhere)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(data))
+}
+
+func TestAClosingThatIsNotWaitedForGoesOn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{})
+	w.fill(3)
+	require.NoError(t, s.Commit())
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	if err := s.Close(ended); err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	again := newTestWorld(0)
+	require.Eventually(t, func() bool {
+		var err error
+		if s, err = Open(dir, again.World, Options{}); err != nil {
+			require.ErrorIs(t, err, ErrLocked)
+		}
+		return err == nil
+	}, 30*time.Second, time.Millisecond)
+	require.True(t, s.Report().Clean)
+	require.Equal(t, w.Digest(), again.Digest())
+	closeStore(t, s)
+}
+
+func TestASnapshotWhoseContextEndedHasNoFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{Sync: journal.SyncNever()})
+	w.fill(3)
+	require.NoError(t, s.Commit())
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	_, err := s.Snapshot(ended)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []string{"snapshots/00000001.snap"}, snapshots(t, dir))
+	closeStore(t, s)
+}
+
+func TestAClosedStoreSaysSo(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store"), newTestWorld(0), Options{})
+	closeStore(t, s)
+	require.ErrorIs(t, s.Commit(), ErrClosed)
+	require.ErrorIs(t, s.Sync(background), ErrClosed)
+	_, err := s.Snapshot(background)
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, s.Close(background), ErrClosed)
+}
+
+func TestWhileACheckpointIsHeldAStoreIsNeitherOpenedNorClosed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(3)
+	w.fill(2)
+	cp := w.Checkpoint()
+	_, err := Open(dir, w.World, Options{})
+	require.ErrorIs(t, err, ecs.ErrCheckpointHeld)
+	require.True(t, cp.Valid())
+	w.Release(cp)
+	s := open(t, dir, w, Options{})
+	require.True(t, s.Report().Fresh)
+
+	cp = w.Checkpoint()
+	w.fill(1)
+	require.ErrorIs(t, s.Close(background), ecs.ErrCheckpointHeld)
+	w.Restore(cp)
+	w.Release(cp)
+	w.fill(2)
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+	require.Equal(t, 4, w.Len())
+
+	empty := newTestWorld(3)
+	cp = empty.Checkpoint()
+	before := readTree(t, dir)
+	_, err = Open(dir, empty.World, Options{})
+	require.ErrorIs(t, err, ecs.ErrCheckpointHeld)
+	require.Equal(t, before, readTree(t, dir))
+	empty.Release(cp)
+	s = open(t, dir, empty, Options{})
+	require.Equal(t, w.Digest(), empty.Digest())
+	closeStore(t, s)
+}
+
+func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
+	count := func() int {
+		open, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			return 0 // Not a system that tells.
+		}
+		return len(open)
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	once := func() {
+		s := open(t, dir, newTestWorld(0), Options{})
+		closeStore(t, s)
+		v := verified(t, dir)
+		require.NoError(t, v.Close())
+		_, err := Open(dir, component[rules]().world(), Options{})
+		require.ErrorIs(t, err, ErrSchema)
+	}
+	once()
+	before := count()
+	for range 10 {
+		once()
+	}
+	require.LessOrEqual(t, count(), before+2)
+}

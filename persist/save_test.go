@@ -1,0 +1,270 @@
+package persist
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+func saved(t testing.TB, w *ecs.World) []byte {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, Save(file, w))
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return data
+}
+
+func TestRandomWorldsAreSavedAndGoOnAsIfTheyHadNot(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "save")
+	rapid.Check(t, func(t *rapid.T) {
+		w := newTestWorld(rapid.SampledFrom(histories).Draw(t, "history"))
+		for range rapid.IntRange(0, 4).Draw(t, "ticks") {
+			w.do(rapid.SliceOfN(anyAction, 0, 40).Draw(t, "actions")...)
+			w.Commit()
+		}
+		w.do(rapid.SliceOfN(anyAction, 0, 10).Draw(t, "uncommitted")...)
+		require.NoError(t, Save(file, w.World))
+		first, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, Save(file, w.World))
+		second, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, first, second, "saving twice gives other bytes")
+
+		loaded := newTestWorld(3)
+		loaded.fill(3)
+		loaded.Commit()
+		require.NoError(t, Load(file, loaded.World))
+		require.NoError(t, Save(file, loaded.World))
+		third, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, first, third, "saving what was loaded gives other bytes")
+
+		twin := w.independent()
+		require.Equal(t, twin.Digest(), loaded.Digest())
+		require.Equal(t, twin.heat.Entities(), loaded.heat.Entities())
+		require.Equal(t, fmt.Sprint(twin.heat.Values()), fmt.Sprint(loaded.heat.Values()))
+		for range 3 { // The same ids come back in the same order.
+			more := rapid.SliceOfN(anyAction, 0, 20).Draw(t, "more")
+			loaded.do(more...)
+			twin.do(more...)
+			loaded.Commit()
+			twin.Commit()
+			require.Equal(t, twin.Digest(), loaded.Digest())
+		}
+	})
+}
+
+func TestWhatOtherSavesLoseComesBack(t *testing.T) {
+	type odd struct {
+		hidden  int32
+		F       float64
+		Text    string
+		Pointer *int16
+		Nested  map[string][]string
+		Big     [300]byte
+	}
+	clone := func(o odd) odd { return o } // Never written to here.
+	register := func(w *ecs.World) *ecs.Storage[odd] { return ecs.MustRegister[odd](w, ecs.CloneWith(clone)) }
+	w := ecs.NewWorld(ecs.Options{})
+	odds := register(w)
+	nan := math.Float64frombits(0x7ff8_0000_dead_beef)
+	n := int16(-3)
+	values := []odd{
+		{hidden: 7, F: nan, Text: strings.Repeat("long ", 1<<20)},
+		{F: math.Inf(-1), Pointer: &n, Nested: map[string][]string{"": nil, "b": {}, "a": {"x", ""}}},
+		{F: math.Copysign(0, -1), Text: "\xff\x00\xfe no UTF-8", Big: [300]byte{299: 1}},
+		{},
+	}
+	for _, v := range values {
+		odds.Set(w.Create(), v)
+	}
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, Save(file, w))
+	again := ecs.NewWorld(ecs.Options{})
+	loaded := register(again)
+	require.NoError(t, Load(file, again))
+	require.Equal(t, w.Digest(), again.Digest())
+	for i, got := range loaded.Values() {
+		want := values[i]
+		require.Equal(t, math.Float64bits(want.F), math.Float64bits(got.F))
+		got.F, want.F = 0, 0
+		require.Equal(t, want, got)
+	}
+}
+
+func TestSpentGenerationsAndStaleHandlesStayDead(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	last := ecs.NewEntity(1, math.MaxUint32)
+	state := &ecs.State{Registry: []ecs.Entity{ecs.NewEntity(0, 1), last, ecs.NewEntity(2, 9)}, Alive: 2, Free: 3}
+	require.NoError(t, w.Load(state))
+	w.Destroy(last)
+	stale := w.Entities()[0]
+	w.Destroy(stale)
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, Save(file, w))
+	again := ecs.NewWorld(ecs.Options{})
+	require.NoError(t, Load(file, again))
+	for range 5 {
+		e := again.Create()
+		require.Equal(t, w.Create(), e)
+		require.NotEqual(t, uint32(1), e.Index(), "a spent index was used again")
+		require.False(t, again.Alive(stale))
+		require.False(t, again.Alive(last))
+	}
+	require.Equal(t, w.Digest(), again.Digest())
+	require.Equal(t, saved(t, w), saved(t, again))
+}
+
+func TestEmptyAndLargeWorldsAreSaved(t *testing.T) {
+	empty := ecs.NewWorld(ecs.Options{})
+	require.Equal(t, saved(t, empty), saved(t, ecs.NewWorld(ecs.Options{})))
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, Save(file, empty))
+	full := newTestWorld(0)
+	full.fill(10)
+	require.NoError(t, Load(file, full.World))
+	require.Zero(t, full.Len()+full.position.Len()+full.heat.Len())
+	require.Equal(t, ecs.NewEntity(0, 1), full.Create())
+
+	large := newTestWorld(0)
+	for range 100_000 {
+		large.Create()
+	}
+	for i, e := range large.Entities() {
+		large.position.Set(e, position{float32(i), 2})
+		if i%3 == 0 {
+			large.bag.Set(e, bag{Name: "n"})
+		}
+	}
+	for i := range 1000 {
+		large.Destroy(large.Entities()[i*7])
+	}
+	require.NoError(t, Save(file, large.World))
+	again := newTestWorld(0)
+	require.NoError(t, Load(file, again.World))
+	require.Equal(t, large.Digest(), again.Digest())
+	for range 1500 {
+		require.Equal(t, large.Create(), again.Create())
+	}
+}
+
+func TestASaveThatFailsLeavesTheOldOne(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "save")
+	w := newTestWorld(0)
+	w.fill(3)
+	require.NoError(t, Save(file, w.World))
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	w.fill(3)
+
+	temp := file + ".tmp"
+	require.NoError(t, os.MkdirAll(filepath.Join(temp, "in the way"), 0o700))
+	require.Error(t, Save(file, w.World))
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	require.NoError(t, os.RemoveAll(temp))
+
+	require.NoError(t, os.WriteFile(temp, []byte("left by a crash"), 0o600))
+	require.NoError(t, Save(file, w.World))
+	_, err = os.Stat(temp)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	again := newTestWorld(0)
+	require.NoError(t, Load(file, again.World))
+	require.Equal(t, 6, again.Len())
+
+	require.Error(t, Save(filepath.Join(dir, "no such directory", "save"), w.World))
+	require.Error(t, Save(dir, w.World))
+	require.ErrorIs(t, Load(filepath.Join(dir, "missing"), w.World), os.ErrNotExist)
+}
+
+func TestLoadIntoAWorldThatHoldsSomething(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "save")
+	source := newTestWorld(0)
+	source.fill(5)
+	source.Commit()
+	require.NoError(t, Save(file, source.World))
+
+	w := newTestWorld(5)
+	w.fill(2)
+	w.Commit()
+	cp := w.Checkpoint()
+	w.fill(1)
+	before := w.Digest()
+	require.ErrorIs(t, Load(file, w.World), ecs.ErrCheckpointHeld)
+	require.Equal(t, before, w.Digest())
+	w.Restore(cp)
+	require.Equal(t, 2, w.Len())
+	w.Release(cp)
+	require.NoError(t, Load(file, w.World))
+	require.Equal(t, source.Digest(), w.Digest())
+	require.ErrorIs(t, w.History().Rewind(1), ecs.ErrNotHeld)
+	w.fill(1)
+	w.Commit()
+	require.NoError(t, w.History().Rewind(1))
+	require.Equal(t, source.Digest(), w.Digest())
+}
+
+// Loading under a store would make the next tick one that leads from nowhere.
+func TestLoadIntoAWorldKeptInAStoreIsRefused(t *testing.T) {
+	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(5)
+	s := open(t, dir, w, Options{})
+	w.fill(4)
+	require.NoError(t, s.Commit())
+	require.NoError(t, Save(file, w.World), "saving such a world is fine")
+	w.fill(1)
+	require.NoError(t, s.Commit())
+	digest := w.Digest()
+	require.ErrorIs(t, Load(file, w.World), ecs.ErrAttached)
+	require.Equal(t, digest, w.Digest())
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+	verified(t, dir)
+
+	require.NoError(t, Load(file, w.World), "once the store is closed it is possible")
+	require.Equal(t, 4, w.Len())
+	v, err := OpenReadOnly(file)
+	require.NoError(t, err)
+	defer v.Close()
+	require.True(t, v.IsSave())
+	r, err := v.Verify(background)
+	require.NoError(t, err)
+	require.Empty(t, r.Problems)
+	im, err := v.At(background, v.Head())
+	require.NoError(t, err)
+	require.Equal(t, w.Digest(), im.Digest())
+}
+
+func TestAWorldThatWasLoadedBecomesTheBaseOfAStore(t *testing.T) {
+	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
+	source := newTestWorld(0)
+	source.fill(5)
+	source.Commit()
+	require.NoError(t, Save(file, source.World))
+	w := newTestWorld(3)
+	require.NoError(t, Load(file, w.World))
+	s := open(t, dir, w, Options{})
+	require.True(t, s.Report().Fresh)
+	require.Equal(t, uint64(1), s.Report().Tick)
+	w.fill(1)
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+	again := newTestWorld(0)
+	s = open(t, dir, again, Options{})
+	require.Equal(t, w.Digest(), again.Digest())
+	closeStore(t, s)
+	_, err := Open(dir, source.World, Options{})
+	require.ErrorIs(t, err, ErrNotEmpty)
+}
