@@ -398,8 +398,8 @@ func (p *pair) commit() bool {
 }
 
 // evictAsIn makes the naive world evict for bytes what w did.
-func (w *naiveWorld) evictAsIn(real *World) {
-	w.over = func() bool { return len(w.frames) > len(real.frames) }
+func (w *naiveWorld) evictAsIn(actual *World) {
+	w.over = func() bool { return len(w.frames) > len(actual.frames) }
 }
 
 func (p *pair) seek(tick uint64) bool {

@@ -244,6 +244,45 @@ func TestASnapshotNewerThanTheJournalMeansThatDurableTicksAreLost(t *testing.T) 
 	require.ErrorContains(t, err, name)
 }
 
+func TestACreationThatFailedCanBeTriedAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	inTheWay := filepath.Join(dir, "snapshots/00000001.snap.tmp")
+	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x.tmp"), 0o700))
+	w := newTestWorld(3)
+	w.fill(5)
+	digest := w.Digest()
+	_, err := Open(dir, w.World, Options{})
+	require.Error(t, err)
+	require.Equal(t, digest, w.Digest())
+	require.NoError(t, os.RemoveAll(inTheWay))
+	s := open(t, dir, w, Options{})
+	require.True(t, s.Report().Fresh)
+	closeStore(t, s)
+	verified(t, dir)
+}
+
+func TestAnOpenThatCannotWriteLeavesTheWorldAsItWas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{})
+	w.fill(3)
+	w.rules.Set(rules{"stored", 1})
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+	inTheWay := filepath.Join(dir, "journal/00000002.seg.tmp")
+	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
+	empty := newTestWorld(0)
+	empty.rules.Set(rules{"mine", 7})
+	digest := empty.Digest()
+	_, err := Open(dir, empty.World, Options{})
+	require.ErrorContains(t, err, "00000002.seg.tmp")
+	require.Equal(t, digest, empty.Digest())
+	require.NoError(t, os.RemoveAll(inTheWay))
+	s = open(t, dir, empty, Options{})
+	require.Equal(t, w.values(), empty.values())
+	closeStore(t, s)
+}
+
 func TestACreationCutShortIsFinishedByTheNextOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newTestWorld(0)

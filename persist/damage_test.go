@@ -194,6 +194,19 @@ func (d *damaged) checkOpen(tree map[string]string, name string, at int) {
 	}
 }
 
+func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
+	s := newSample(t)
+	v := verified(t, s.dir)
+	last := v.Log().Entries[len(v.Log().Entries)-1]
+	const segment = "journal/00000002.seg"
+	tree := maps.Clone(s.tree)
+	tree[segment] = flip(tree[segment], int(last.Offset)+60, 0)
+	_, err := s.damaged(t).opened(tree)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, "ticks that were durable cannot be read")
+	require.ErrorContains(t, err, segment)
+}
+
 func TestEveryFlippedBitOfASaveIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")

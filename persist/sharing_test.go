@@ -290,7 +290,9 @@ func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
 			break
 		}
 	}
-	require.Equal(t, "snapshots/00000003.snap", (<-results).Name)
+	next := <-results
+	require.Equal(t, "snapshots/00000003.snap", next.Name)
+	require.Positive(t, next.Shared, "the snapshot before the failed one is shared with")
 	closeStore(t, s)
 	require.NoError(t, os.RemoveAll(inTheWay))
 	verified(t, dir)
@@ -315,6 +317,19 @@ func TestOnDurableTellsEveryTickInOrder(t *testing.T) {
 		closeStore(t, s)
 		require.Equal(t, []uint64{1, 2, 3, 4, 5, 4}, ticks, "%v", policy)
 	}
+}
+
+func TestOnDurableIsNotToldOfLaterTicks(t *testing.T) {
+	var told []uint64
+	s := &Store{options: Options{OnDurable: func(tick uint64) { told = append(told, tick) }}}
+	for seq := range uint64(4) {
+		s.await(seq+1, seq+11)
+	}
+	s.durable(2)
+	require.Equal(t, []uint64{11, 12}, told)
+	s.durable(2)
+	s.durable(4)
+	require.Equal(t, []uint64{11, 12, 13, 14}, told)
 }
 
 // A journal that does not take a tick has failed, whatever it says itself.
