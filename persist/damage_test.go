@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -195,16 +196,44 @@ func (d *damaged) checkOpen(tree map[string]string, name string, at int) {
 }
 
 func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
-	s := newSample(t)
-	v := verified(t, s.dir)
-	last := v.Log().Entries[len(v.Log().Entries)-1]
 	const segment = "journal/00000002.seg"
-	tree := maps.Clone(s.tree)
-	tree[segment] = flip(tree[segment], int(last.Offset)+60, 0)
-	_, err := s.damaged(t).opened(tree)
-	require.ErrorIs(t, err, ErrCorrupt)
-	require.ErrorContains(t, err, "ticks that were durable cannot be read")
-	require.ErrorContains(t, err, segment)
+	refused := func(dir, says string) {
+		v := verified(t, dir)
+		last := v.Log().Entries[len(v.Log().Entries)-1]
+		path := filepath.Join(dir, segment)
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte(flip(string(data), int(last.Offset)+60, 0)), 0o600))
+		_, err = Open(dir, newTestWorld(0).World, Options{})
+		require.ErrorIs(t, err, ErrCorrupt)
+		require.ErrorContains(t, err, segment)
+		require.ErrorContains(t, err, says)
+	}
+	s := newSample(t)
+	refused(s.dir, "no such record: 6") // The seal says that it is the head.
+
+	// After a crash only a mark says that the tick was durable, which follows in
+	// its own time.
+	dir := filepath.Join(t.TempDir(), "store")
+	closeStore(t, open(t, dir, newTestWorld(0), Options{}))
+	w := newTestWorld(0)
+	store := open(t, dir, w, Options{Sync: journal.SyncNever()})
+	for range 2 {
+		w.fill(1)
+		require.NoError(t, store.Commit())
+	}
+	require.NoError(t, store.Sync(background))
+	require.Eventually(t, func() bool {
+		v, err := OpenReadOnly(dir)
+		require.NoError(t, err)
+		defer v.Close()
+		last := v.Log().Entries[len(v.Log().Entries)-1]
+		size := v.Log().Segments[1].Size
+		return size >= last.Offset+48+int64(last.Length)+48
+	}, 30*time.Second, time.Millisecond)
+	crashed := copyDir(t, dir)
+	closeStore(t, store)
+	refused(crashed, "ticks that were durable cannot be read")
 }
 
 func TestEveryFlippedBitOfASaveIsRefused(t *testing.T) {
