@@ -42,6 +42,26 @@ func eachIteration(t *testing.T, n int, f func(t *testing.T, w *World, a *Storag
 			}
 		})
 	})
+	t.Run("Query3", func(t *testing.T) {
+		w, a, b, entities := members(n, Options{})
+		none := MustRegister[label](w)
+		q := NewQuery3(Write(a), Read(b), Read(a)).With(b).Without(none)
+		f(t, w, a, entities, func(visit func(Entity, *plain)) {
+			for e, r := range q.All() {
+				visit(e, r.A)
+			}
+		})
+	})
+	t.Run("Query4", func(t *testing.T) {
+		w, a, b, entities := members(n, Options{})
+		none := MustRegister[label](w)
+		q := NewQuery4(Write(a), Read(b), Read(a), Read(b)).With(b).Without(none)
+		f(t, w, a, entities, func(visit func(Entity, *plain)) {
+			for e, r := range q.All() {
+				visit(e, r.A)
+			}
+		})
+	})
 	t.Run("Query2 out of order", func(t *testing.T) {
 		w, a, b, entities := members(n, Options{})
 		b.Clear()
@@ -242,6 +262,41 @@ func TestRestoreInsideALoopPanics(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLoopsMayEndAtAnyRow(t *testing.T) {
+	_, a, b, entities := members(200, Options{})
+	count := map[string]int{}
+	for range NewQuery1(Read(a)).Runs() {
+		count["1"]++
+		break
+	}
+	for range NewQuery2(Read(a), Read(b)).Runs() {
+		count["2"]++
+		break
+	}
+	for range NewQuery3(Read(a), Read(b), Read(a)).Runs() {
+		count["3"]++
+		break
+	}
+	for range NewQuery4(Read(a), Read(b), Read(a), Read(b)).Runs() {
+		count["4"]++
+		break
+	}
+	for e := range NewQuery2(Read(a), Read(b)).All() {
+		if count["all"]++; e == entities[99] {
+			break
+		}
+	}
+	for range a.All() {
+		count["storage"]++
+		break
+	}
+	for what, want := range map[string]int{"1": 1, "2": 1, "3": 1, "4": 1, "all": 100, "storage": 1} {
+		if count[what] != want {
+			t.Errorf("%s: %d steps, want %d", what, count[what], want)
+		}
+	}
 }
 
 func TestALoopMayEndEarlyAfterAnyChange(t *testing.T) {

@@ -203,6 +203,9 @@ func TestUnknownComponentsAreCarried(t *testing.T) {
 	}
 	unknown := 0
 	for _, s := range w.Storages() {
+		if got, want := s.AppendRanges(nil, []Range{{0, s.Len()}}), s.AppendRows(nil, 0, s.Len()); !slices.Equal(got, want) {
+			t.Errorf("%s: AppendRanges = %x, want %x", s.Name(), got, want)
+		}
 		if s.Unknown() {
 			unknown++
 		}

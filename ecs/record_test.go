@@ -146,3 +146,45 @@ func TestOperationsThatWereToldAreForgotten(t *testing.T) {
 		t.Errorf("%d operations are kept, want that before the checkpoint at most", kept)
 	}
 }
+
+// The log of a frame that is only recorded is compacted too, and still names all
+// that differs.
+func TestALongTickThatIsOnlyRecordedStaysShort(t *testing.T) {
+	t.Run("its log has no values", func(t *testing.T) { longRecordedTick(t, true) })
+	t.Run("its log was that of a checkpoint", func(t *testing.T) { longRecordedTick(t, false) })
+}
+
+func longRecordedTick(t *testing.T, bare bool) {
+	w, a, _, entities := members(2000, Options{})
+	checkAtEnd(t, w)
+	model := newRecorderModel(w)
+	model.expect(&naiveState{})
+	if err := w.Attach(model, 0); err != nil {
+		t.Fatal(err)
+	}
+	if bare { // Written before the first checkpoint of the tick.
+		a.Remove(entities[0])
+		a.Set(entities[0], plain{})
+	}
+	for i := range 20_000 {
+		_ = w.Try(func() error {
+			a.Mut(entities[i*7%2000]).X++
+			if i%5 == 0 {
+				a.Remove(entities[i*3%2000])
+				a.Set(entities[i*3%2000], plain{})
+			}
+			return nil
+		})
+	}
+	if rows := saved(a)[2]; rows > 2*2000+1024+2 {
+		t.Errorf("%d rows are noted of 2000", rows)
+	}
+	var err error
+	func() {
+		defer catch(&err)
+		w.Commit()
+	}()
+	if err != nil {
+		t.Error(err)
+	}
+}
