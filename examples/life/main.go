@@ -142,6 +142,8 @@ func (p *program) sayDumps(game *game) {
 	if oldest, ok := game.Oldest(); ok {
 		p.say(tool+" show %s %v", game.dir, oldest)
 	}
-	p.say(tool+" log %s", game.dir)
+	p.say(tool+" schema %s", game.dir)
+	p.say(tool+" log %s --limit 10", game.dir)
 	p.say(tool+" arrays %s Cell", game.dir)
+	p.say(tool+" verify %s", game.dir)
 }
