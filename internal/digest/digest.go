@@ -43,8 +43,10 @@ func (h *Hasher) Rows(n int, page func(lo, hi int)) uint64 {
 
 // AppendEntities appends entities as they are summed and stored.
 func AppendEntities[E ~uint64](dst []byte, entities []E) []byte {
-	for _, e := range entities {
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(e))
+	n := len(dst)
+	dst = slices.Grow(dst, 8*len(entities))[:n+8*len(entities)]
+	for i, e := range entities {
+		binary.LittleEndian.PutUint64(dst[n+8*i:], uint64(e))
 	}
 	return dst
 }
