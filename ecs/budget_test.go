@@ -3,6 +3,7 @@ package ecs_test
 import (
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
 	"time"
 )
@@ -67,14 +68,15 @@ func (s side) allocs() float64 {
 	return float64(after.Mallocs - before.Mallocs)
 }
 
-// inTurns returns the shortest time of each side. What disturbs a run only
-// makes it longer, so the shortest is the closest to what the code costs.
+// inTurns returns the lower quartile of the times of each side. What disturbs a
+// run makes it longer; a thread's processor time, now and then, stands still, so
+// the shortest time can be too short.
 func inTurns(ours, limit side) (a, b time.Duration) {
 	for range 2 { // Warm.
 		ours.time()
 		limit.time()
 	}
-	a, b = ours.time(), limit.time()
+	var as, bs []time.Duration
 	var total time.Duration
 	for round := 0; round < maxRounds && (round < minRounds || total < enough); round++ {
 		var x, y time.Duration
@@ -85,9 +87,14 @@ func inTurns(ours, limit side) (a, b time.Duration) {
 			y = limit.time()
 			x = ours.time()
 		}
-		a, b, total = min(a, x), min(b, y), total+x+y
+		as, bs, total = append(as, x), append(bs, y), total+x+y
 	}
-	return a, b
+	return lowerQuartile(as), lowerQuartile(bs)
+}
+
+func lowerQuartile(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/4]
 }
 
 // quiet runs f as often as b asks, on one thread and without garbage collections.
