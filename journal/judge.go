@@ -201,8 +201,11 @@ func (j *judge) take() {
 		}
 	}
 	for _, e := range j.scanner.records {
-		if e.Offset < end {
+		switch {
+		case e.Offset+recordHeader+int64(e.Length) <= end:
 			l.takeEntry(e, i)
+		case e.Offset < end: // We never write such an end.
+			_ = l.problem(j.segment.Name, e.Offset, end-e.Offset, "record reaches over the end of the segment")
 		}
 	}
 	for _, m := range j.scanner.marks {
