@@ -50,6 +50,7 @@ func (w *World) Attach(r Recorder, mark uint64) error {
 	}
 	w.forgetFrames()
 	w.recorder, w.ops = r, nil
+	w.settleObservers()
 	if r != nil || w.options.History > 0 {
 		w.push(frame{tick: true, mark: mark, bare: w.options.History == 0})
 	}

@@ -18,6 +18,9 @@ type set struct {
 	sparse sparseArray
 	dense  column[Entity]
 
+	observers []observer
+	observed  bool // There are observers, or a recorder.
+
 	// For queries that cache how this set lies beside others.
 	version uint64   // The world's count of structural changes at the last one here.
 	order   []uint64 // Per block of 64 rows: the same for the order of its rows,
@@ -72,6 +75,9 @@ func (s *set) fill(entities []Entity) {
 	s.reorder(0, s.n)
 	s.w.changes++
 	s.version = s.w.changes
+	for _, o := range s.observers {
+		o.replaced()
+	}
 }
 
 // bump notes that row holds another entity than before.

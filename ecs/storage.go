@@ -122,8 +122,8 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	}
 	s.bump(n)
 	s.n = n + 1
-	if s.w.ops != nil {
-		s.w.note(OpAdd, s, e)
+	if s.observed {
+		s.joined(s, e)
 	}
 	return true
 }
@@ -152,10 +152,12 @@ func (s *Storage[T]) Remove(e Entity) bool {
 	if r < 0 {
 		return false
 	}
-	s.removeRow(e, r)
-	if s.w.ops != nil {
-		s.w.note(OpRemove, s, e)
+	if s.observed {
+		if r = s.leaving(s, e, r); r < 0 {
+			return true
+		}
 	}
+	s.removeRow(e, r)
 	return true
 }
 
@@ -193,8 +195,8 @@ func (s *Storage[T]) removeRow(e Entity, r int) {
 // raises it again. Rows that hold pointers and that no frame protects are zeroed
 // for the garbage collector, which is O(rows).
 func (s *Storage[T]) Clear() {
-	if s.n > 0 && s.w.ops != nil {
-		s.w.note(OpClear, s, 0)
+	if s.observed {
+		s.emptying(s)
 	}
 	s.discardAll()
 }

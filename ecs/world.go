@@ -23,6 +23,7 @@ type World struct {
 	storages  []AnyStorage // and the storage itself.
 	resources []AnyStorage
 	names     map[string]AnyStorage
+	watched   bool            // A storage has observers.
 	exempt    []exemptStorage // NoRewind components.
 
 	// Frames, oldest first; the last one is open. None is held by a world without
@@ -76,6 +77,9 @@ func (w *World) Entities() []Entity { return w.entities.dense.live[:w.entities.n
 // Destroy ends the life of e and removes its components. It reports whether e
 // was alive.
 func (w *World) Destroy(e Entity) bool {
+	if w.watched && !w.leaving(e) {
+		return false
+	}
 	if !w.entities.destroy(e) {
 		return false
 	}
@@ -96,6 +100,9 @@ func (w *World) Destroy(e Entity) bool {
 func (w *World) Clear() {
 	if w.ops != nil {
 		w.note(OpClear, nil, 0)
+	}
+	for _, s := range w.sets {
+		s.tellEmptying()
 	}
 	w.entities.clear()
 	for i, s := range w.sets {
