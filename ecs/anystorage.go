@@ -25,10 +25,17 @@ type AnyStorage interface {
 	// kept and saved as they are.
 	Unknown() bool
 
-	// Len returns the number of rows.
+	// Kind returns how rows are found. That of a resource is [Sparse].
+	Kind() Kind
+
+	// Len returns the number of entities that have the component; 1 for a resource.
 	Len() int
 
-	// Entities returns the entities of the rows; nil for a resource.
+	// Rows returns the number of rows: Len, and the gaps of an [Indexed] storage.
+	Rows() int
+
+	// Entities returns the entities of the rows, [Vacant] for gaps; nil for a
+	// resource.
 	Entities() []Entity
 
 	// AppendRows appends the canonical encoding of rows [lo, hi) to dst, in the
@@ -38,12 +45,16 @@ type AnyStorage interface {
 	// AppendRanges appends the canonical encoding of ranges of rows to dst.
 	AppendRanges(dst []byte, ranges []Range) []byte
 
+	// AppendDefault appends the canonical encoding of what gaps hold to dst, if it
+	// is not the zero value.
+	AppendDefault(dst []byte) []byte
+
 	discard(e Entity, row int) // Remove, without a note among the operations.
 	discardAll()
 	tracked() *tracker
 	sparseSet() *set // nil for a resource
 	valuesWritten(ranges []Range, k, limit int) (_ []Range, sorted bool)
-	prepare(entities []Entity, rows []byte) (apply func(), err error)
+	prepare(entities []Entity, rows []byte, indexed bool) (apply func(), err error)
 	cloneInto(*World)
 }
 
@@ -60,6 +71,9 @@ func (s *spec[T]) Persistent() bool { return !s.noPersist }
 
 // Unknown reports whether it was loaded without being registered.
 func (s *spec[T]) Unknown() bool { return s.unknown }
+
+// Kind returns how rows are found, and how they are ordered.
+func (s *spec[T]) Kind() Kind { return s.kind }
 
 // IsResource reports whether it is a [Resource].
 func (s *Storage[T]) IsResource() bool { return false }
@@ -93,6 +107,15 @@ func (s *Storage[T]) AppendRanges(dst []byte, ranges []Range) []byte {
 // row 0.
 func (r *Resource[T]) AppendRanges(dst []byte, ranges []Range) []byte {
 	return r.codec.appendRanges(dst, r.data.live, ranges)
+}
+
+// AppendDefault appends the canonical encoding of what gaps hold to dst, if it is
+// not the zero value.
+func (s *spec[T]) AppendDefault(dst []byte) []byte {
+	if s.gap == nil {
+		return dst
+	}
+	return s.codec.append(dst, []T{*s.gap})
 }
 
 func (s *Storage[T]) tracked() *tracker  { return &s.tracker }

@@ -221,13 +221,21 @@ func (r *registry) check() error {
 }
 
 func (s *set) check() error {
+	gaps := 0
 	for row, e := range s.dense.live[:s.n] {
+		if e == Vacant && s.kind == Indexed {
+			gaps++
+			continue
+		}
 		if s.row(e) != row {
 			return fmt.Errorf("row of %v is %d, want %d", e, s.row(e), row)
 		}
 		if !s.w.entities.alive(e) {
 			return fmt.Errorf("row %d belongs to %v, which is not alive", row, e)
 		}
+	}
+	if gaps != s.m {
+		return fmt.Errorf("%d gaps, m is %d", gaps, s.m)
 	}
 	if len(s.order)*64 != s.watched {
 		return fmt.Errorf("the order of %d blocks is kept, %d rows are watched", len(s.order), s.watched)

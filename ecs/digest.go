@@ -42,7 +42,7 @@ func (w *World) Digests(keep func(AnyStorage) bool) Digests {
 	var parts []digest.Part
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
-			if s.Len() > 0 && s.Rewinds() && s.Layout() != nil && (keep == nil || keep(s)) {
+			if s.Rows() > 0 && s.Rewinds() && s.Layout() != nil && (keep == nil || keep(s)) {
 				parts = append(parts, digest.Part{Name: s.Name(), Sum: storageSum(&h, s)})
 			}
 		}
@@ -58,7 +58,7 @@ func (w *World) Digests(keep func(AnyStorage) bool) Digests {
 
 func storageSum(h *digest.Hasher, s AnyStorage) uint64 {
 	entities := s.Entities()
-	return h.Rows(s.Len(), func(lo, hi int) {
+	return h.Rows(s.Rows(), func(lo, hi int) {
 		if entities != nil {
 			h.Page = digest.AppendEntities(h.Page, entities[lo:hi])
 		}

@@ -30,6 +30,8 @@ type StorageState struct {
 	Name     string
 	Layout   *layout.Type
 	Resource bool     // One row, no entity.
+	Indexed  bool     // The row of an entity is its index; gaps are Vacant
+	Default  []byte   // and hold this row; nil: the zero value.
 	Entities []Entity // In dense order.
 	Rows     []byte   // The canonical bytes of the rows, as [AnyStorage.AppendRows] writes them.
 }
@@ -101,11 +103,17 @@ func (state *State) check() error {
 			return fmt.Errorf("component %s: %w", s.Name, err)
 		}
 		for r, e := range s.Entities {
+			if e == Vacant && s.Indexed {
+				continue
+			}
 			if int(e.Index()) >= total || int(row[e.Index()]) > state.Alive || state.Registry[row[e.Index()]-1] != e {
 				return fmt.Errorf("component %s: row %d belongs to %v, which is not alive", s.Name, r, e)
 			}
 			if member[e.Index()] == int32(i)+1 {
 				return fmt.Errorf("component %s: %v has two rows", s.Name, e)
+			}
+			if s.Indexed && int(e.Index()) != r {
+				return fmt.Errorf("component %s: row %d belongs to %v, which has another index", s.Name, r, e)
 			}
 			member[e.Index()] = int32(i) + 1
 		}
@@ -121,7 +129,10 @@ func (s *StorageState) check() error {
 	if s.Resource && len(s.Entities) > 0 {
 		return errors.New("a resource has no entities")
 	}
-	return s.Layout.Validate()
+	if err := s.Layout.Validate(); err != nil || s.Default == nil {
+		return err
+	}
+	return s.Layout.Check(s.Default, 1)
 }
 
 // prepare decodes everything before anything is changed.
@@ -138,7 +149,7 @@ func (w *World) prepare(state *State) (apply []func(), err error) {
 		} else if err := fits(s, target); err != nil {
 			return nil, fmt.Errorf("component %s: %w", s.Name, err)
 		}
-		f, err := target.prepare(s.Entities, s.Rows)
+		f, err := target.prepare(s.Entities, s.Rows, s.Indexed)
 		if err != nil {
 			return nil, fmt.Errorf("component %s: %w", s.Name, err)
 		}
@@ -166,8 +177,22 @@ func (w *World) newUnknown(s *StorageState) AnyStorage {
 	if s.Resource {
 		return newResource(w, spec, "", false)
 	}
-	spec.tag = s.Layout.Width() == 0
+	if spec.tag = s.Layout.Width() == 0; spec.tag {
+		spec.kind = Tag
+	}
+	if s.Indexed {
+		spec.kind = Indexed
+		spec.gap = s.emptyRow()
+	}
 	return newStorage(w, spec, false)
+}
+
+// emptyRow returns the row of gaps.
+func (s *StorageState) emptyRow() *rawRow {
+	if s.Default == nil {
+		return new(rawRow(s.Layout.AppendZero(nil)))
+	}
+	return new(rawRow(s.Default))
 }
 
 // adoptUnknown adds an unknown storage or resource to w, in place of one of the
@@ -194,10 +219,18 @@ func (w *World) forget(s AnyStorage) {
 	}
 }
 
-func (s *Storage[T]) prepare(entities []Entity, rows []byte) (func(), error) {
+// prepare decodes rows. Kinds that place rows otherwise than the saved one did
+// get them in the order of the saved rows.
+func (s *Storage[T]) prepare(entities []Entity, rows []byte, indexed bool) (func(), error) {
 	values := make([]T, len(entities))
 	if err := s.codec.decode(rows, values); err != nil {
 		return nil, err
+	}
+	switch {
+	case indexed && s.set.kind != Indexed:
+		entities, values = withoutGaps(entities, values)
+	case !indexed && s.set.kind == Indexed:
+		entities, values = s.withGaps(entities, values)
 	}
 	return func() { s.replace(entities, values) }, nil
 }
@@ -210,7 +243,7 @@ func (s *Storage[T]) replace(entities []Entity, values []T) {
 	s.data.live = values
 }
 
-func (r *Resource[T]) prepare(_ []Entity, row []byte) (func(), error) {
+func (r *Resource[T]) prepare(_ []Entity, row []byte, _ bool) (func(), error) {
 	values := make([]T, 1)
 	if err := r.codec.decode(row, values); err != nil {
 		return nil, err

@@ -14,6 +14,40 @@ type naiveState struct {
 type naiveStore struct {
 	entities []Entity
 	values   []int
+	indexed  bool // The row of an entity is its index; others are Vacant and hold gap.
+	gap      int
+}
+
+// empty returns a store like s without rows.
+func (s *naiveStore) empty() naiveStore { return naiveStore{indexed: s.indexed, gap: s.gap} }
+
+// find returns the row of e, or -1.
+func (s *naiveStore) find(e Entity) int {
+	if e == Vacant {
+		return -1
+	}
+	return slices.Index(s.entities, e)
+}
+
+func (s *naiveStore) add(e Entity, v int) {
+	if !s.indexed {
+		s.entities, s.values = append(s.entities, e), append(s.values, v)
+		return
+	}
+	for len(s.entities) <= int(e.Index()) {
+		s.entities, s.values = append(s.entities, Vacant), append(s.values, s.gap)
+	}
+	s.entities[e.Index()], s.values[e.Index()] = e, v
+}
+
+// members returns how many rows have an entity.
+func (s *naiveStore) members() (n int) {
+	for _, e := range s.entities {
+		if e != Vacant {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *naiveState) clone() *naiveState {
@@ -21,7 +55,8 @@ func (s *naiveState) clone() *naiveState {
 	c.alive, c.free, c.retired = slices.Clone(s.alive), slices.Clone(s.free), slices.Clone(s.retired)
 	c.stores = make([]naiveStore, len(s.stores))
 	for i, st := range s.stores {
-		c.stores[i] = naiveStore{slices.Clone(st.entities), slices.Clone(st.values)}
+		c.stores[i] = st
+		c.stores[i].entities, c.stores[i].values = slices.Clone(st.entities), slices.Clone(st.values)
 	}
 	c.resources = slices.Clone(s.resources)
 	return &c
@@ -100,7 +135,7 @@ func (w *naiveWorld) clearAll() {
 	w.free = append(slices.Clone(w.alive), w.free...)
 	w.alive = nil
 	for i := range w.stores {
-		w.stores[i] = naiveStore{}
+		w.stores[i] = w.stores[i].empty()
 	}
 }
 
@@ -117,16 +152,16 @@ func (w *naiveWorld) set(i int, e Entity, v int) bool {
 	}
 	w.wrote(i)
 	s := &w.stores[i]
-	if k := slices.Index(s.entities, e); k >= 0 {
+	if k := s.find(e); k >= 0 {
 		s.values[k] = v
 		return true
 	}
-	s.entities, s.values = append(s.entities, e), append(s.values, v)
+	s.add(e, v)
 	return true
 }
 
 func (w *naiveWorld) increase(i int, e Entity, by int) bool {
-	k := slices.Index(w.stores[i].entities, e)
+	k := w.stores[i].find(e)
 	if k < 0 {
 		return false
 	}
@@ -136,7 +171,7 @@ func (w *naiveWorld) increase(i int, e Entity, by int) bool {
 }
 
 func (w *naiveWorld) remove(i int, e Entity) bool {
-	if !slices.Contains(w.stores[i].entities, e) {
+	if w.stores[i].find(e) < 0 {
 		return false
 	}
 	w.wrote(i)
@@ -144,9 +179,13 @@ func (w *naiveWorld) remove(i int, e Entity) bool {
 }
 
 func (s *naiveStore) remove(e Entity) bool {
-	k := slices.Index(s.entities, e)
+	k := s.find(e)
 	if k < 0 {
 		return false
+	}
+	if s.indexed {
+		s.entities[k], s.values[k] = Vacant, s.gap
+		return true
 	}
 	last := len(s.entities) - 1
 	s.entities[k], s.values[k] = s.entities[last], s.values[last]
@@ -157,7 +196,7 @@ func (s *naiveStore) remove(e Entity) bool {
 func (w *naiveWorld) clearStore(i int) {
 	if len(w.stores[i].entities) > 0 {
 		w.wrote(i)
-		w.stores[i] = naiveStore{}
+		w.stores[i] = w.stores[i].empty()
 	}
 }
 
@@ -187,7 +226,7 @@ func (w *naiveWorld) put(s *naiveState) {
 		}
 		st := before.stores[i]
 		for k := len(st.entities) - 1; k >= 0; k-- {
-			if !slices.Contains(w.alive, st.entities[k]) {
+			if st.entities[k] != Vacant && !slices.Contains(w.alive, st.entities[k]) {
 				st.remove(st.entities[k])
 			}
 		}

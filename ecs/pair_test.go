@@ -20,6 +20,10 @@ type (
 	list  struct{ Items []int }
 	label struct{}
 	extra struct{ V int64 }
+
+	indexed struct{ V, One int16 }
+	gaps    struct{ Items []int }
+	hashed  struct{ V int }
 )
 
 func wordInt(w *word) int { v, _ := strconv.Atoi(w.S); return v }
@@ -42,9 +46,11 @@ type face struct {
 
 // A kind makes a component of one Go type.
 type kind struct {
-	exempt bool
-	tag    bool
-	add    func(w *World) face
+	exempt  bool
+	tag     bool
+	indexed bool
+	gap     int // Of an Indexed storage.
+	add     func(w *World) face
 }
 
 // newKind returns a kind whose ints are turned into components by from, and back
@@ -81,14 +87,19 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), options
 			in: func(w *World) face { return faceOf(s.In(w)) },
 		}
 	}
-	return kind{exempt: reg.noRewind, tag: spec.tag, add: func(w *World) face {
+	k := kind{exempt: reg.noRewind, tag: spec.tag, indexed: spec.kind == Indexed}
+	if spec.gap != nil {
+		k.gap = to(*spec.gap)
+	}
+	k.add = func(w *World) face {
 		s := newStorage(w, spec, reg.noRewind)
 		w.adopt(s)
 		if reg.noRewind {
 			w.exempt = append(w.exempt, s)
 		}
 		return faceOf(s)
-	}}
+	}
+	return k
 }
 
 var (
@@ -114,6 +125,27 @@ var (
 		},
 		func(l *list) { l.Items[0]++ }, // Through the slice, which copies would share.
 		CloneWith(cloneList))
+	indexedKind = newKind(
+		func(v int) indexed { return indexed{int16(v), 1} },
+		func(x indexed) int { return int(x.V) },
+		func(x *indexed) { x.V++ },
+		Stored(Indexed))
+	gapKind = newKind(
+		func(v int) gaps { return gaps{[]int{v}} },
+		func(g gaps) int {
+			if g.Items == nil {
+				return 0
+			}
+			return g.Items[0]
+		},
+		func(g *gaps) { g.Items[0]++ },
+		CloneWith(func(g gaps) gaps { return gaps{slices.Clone(g.Items)} }),
+		Stored(Indexed), Default(gaps{[]int{7}}))
+	hashedKind = newKind(
+		func(v int) hashed { return hashed{v} },
+		func(x hashed) int { return x.V },
+		func(x *hashed) { x.V++ },
+		Stored(Hashed))
 	labelKind = newKind(
 		func(int) label { return label{} },
 		func(label) int { return 0 },
@@ -171,9 +203,13 @@ func newPairOn(s setting, pages []*sparsePage) *pair {
 	for _, k := range s.kinds {
 		p.faces = append(p.faces, k.add(p.w))
 		p.n.exempt = append(p.n.exempt, k.exempt)
+		st := &p.n.stores[len(p.faces)-1]
+		st.indexed, st.gap = k.indexed, k.gap
 	}
 	for i, page := range pages {
-		p.w.sets[i].sparse.pages = []*sparsePage{page}
+		if page != nil {
+			p.w.sets[i].sparse.pages = []*sparsePage{page}
+		}
 	}
 	for i := range s.resources {
 		exempt := i > 0 && i == s.resources-1
@@ -279,7 +315,7 @@ func (p *pair) remove(i int, e Entity) bool {
 }
 
 func (p *pair) clear(i int) bool {
-	some := len(p.n.stores[i].entities) > 0
+	some := len(p.n.stores[i].entities) > 0 // Gaps count: their rows go.
 	p.faces[i].clear()
 	p.n.clearStore(i)
 	return some
@@ -471,15 +507,15 @@ func (p *pair) asked() []Entity {
 func (p *pair) checkStore(i int) {
 	f, want := &p.faces[i], &p.n.stores[i]
 	s := f.any()
-	if !slices.Equal(s.Entities(), want.entities) || s.Len() != len(want.entities) {
-		failf("%s: Entities() = %v, Len() = %d, want %v", f.name, s.Entities(), s.Len(), want.entities)
+	if !slices.Equal(s.Entities(), want.entities) || s.Len() != want.members() || s.Rows() != len(want.entities) {
+		failf("%s: Entities() = %v, Len() = %d, Rows() = %d, want %v", f.name, s.Entities(), s.Len(), s.Rows(), want.entities)
 	}
 	if got := f.values(); !slices.Equal(got, want.values) {
 		failf("%s: Values() = %v, want %v", f.name, got, want.values)
 	}
 	for _, e := range p.asked() {
 		v := 0
-		k := slices.Index(want.entities, e)
+		k := want.find(e)
 		if k >= 0 {
 			v = want.values[k]
 		}
@@ -516,8 +552,8 @@ func (p *pair) checkDigest() {
 		if k.exempt {
 			continue
 		}
-		s := StorageState{Name: f.name, Layout: f.any().Layout(), Entities: p.n.stores[i].entities}
-		s.Rows = p.faces[i].any().AppendRows(nil, 0, p.faces[i].any().Len())
+		s := StorageState{Name: f.name, Layout: f.any().Layout(), Entities: p.n.stores[i].entities, Indexed: k.indexed}
+		s.Rows = p.faces[i].any().AppendRows(nil, 0, p.faces[i].any().Rows())
 		state.Storages = append(state.Storages, s)
 	}
 	if err := w.Load(state); err != nil {

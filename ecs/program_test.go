@@ -17,7 +17,7 @@ import (
 type program []byte
 
 // programKinds puts the components of the queries first.
-var programKinds = append(slices.Clone(queryKinds), listKind, extraKind)
+var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexedKind, gapKind, hashedKind)
 
 // steps are what a program can do. Those in front come with changes of structure
 // only; forks use them too.
@@ -163,7 +163,7 @@ func stateOf(w *World) *State {
 		if as.Persistent() && as.Layout() != nil {
 			s.Storages = append(s.Storages, StorageState{
 				Name: as.Name(), Layout: as.Layout(), Resource: as.IsResource(),
-				Entities: as.Entities(), Rows: as.AppendRows(nil, 0, as.Len()),
+				Indexed: as.Kind() == Indexed, Default: as.AppendDefault(nil), Entities: as.Entities(), Rows: as.AppendRows(nil, 0, as.Rows()),
 			})
 		}
 	}

@@ -52,7 +52,7 @@ func (r *recorderModel) storesOf(s *recordedState, as AnyStorage) map[string]rec
 
 func storeOf(as AnyStorage) recordedStore {
 	s := recordedStore{entities: slices.Clone(as.Entities())}
-	for i := range as.Len() {
+	for i := range as.Rows() {
 		s.rows = append(s.rows, as.AppendRows(nil, i, i+1))
 	}
 	return s
@@ -141,7 +141,7 @@ func (r *recorderModel) patchStores(s *recordedState, c *Change) {
 		if !as.Rewinds() {
 			old = recordedStore{} // Given whole.
 		}
-		n := as.Len()
+		n := as.Rows()
 		patched := recordedStore{rows: resize(slices.Clone(old.rows), n)}
 		if entities := as.Entities(); entities != nil {
 			patched.entities = resize(slices.Clone(old.entities), n)
@@ -242,7 +242,9 @@ func replayOp(op Op, alive map[Entity]bool, members map[string]map[Entity]bool) 
 func setOf(entities []Entity) map[Entity]bool {
 	m := make(map[Entity]bool, len(entities))
 	for _, e := range entities {
-		m[e] = true
+		if e != Vacant {
+			m[e] = true
+		}
 	}
 	return m
 }

@@ -13,12 +13,15 @@ var (
 	// ErrSharedMemory reports a component type whose copies would share memory.
 	ErrSharedMemory = errors.New("ecs: copies share memory")
 
+	// ErrKind reports a kind of storage that does not fit the component.
+	ErrKind = errors.New("ecs: bad kind of storage")
+
 	// ErrName reports a component or resource name that is taken or unusable.
 	ErrName = errors.New("ecs: bad name")
 )
 
 // A RegisterError says which type could not be registered, and why. It wraps
-// [ErrSharedMemory], [ErrName] or an error of package layout.
+// [ErrSharedMemory], [ErrName], [ErrKind] or an error of package layout.
 type RegisterError struct {
 	Type string // The Go type.
 	Hint string // What is wrong, and how to repair it.
@@ -39,6 +42,8 @@ type registration struct {
 	clone     any
 	noRewind  bool
 	noPersist bool
+	kind      Kind
+	gap       any
 }
 
 // Named sets the name under which a component or resource is saved. The default
@@ -50,6 +55,14 @@ func Named(name string) Option { return func(r *registration) { r.name = name } 
 // pointers. Without it such a type is refused: the copy that a checkpoint keeps
 // would share memory with the one being written.
 func CloneWith[T any](clone func(T) T) Option { return func(r *registration) { r.clone = clone } }
+
+// Stored chooses the kind of a storage; the default is [Sparse]. It does not
+// matter for a resource.
+func Stored(kind Kind) Option { return func(r *registration) { r.kind = kind } }
+
+// Default says what [Storage.Values] has in the gaps of an [Indexed] storage.
+// Without it that is the zero value.
+func Default[T any](value T) Option { return func(r *registration) { r.gap = value } }
 
 // NoRewind leaves a component or resource as it is when the world is put back.
 // Components of entities that are not alive afterwards are removed. The digest
@@ -146,6 +159,19 @@ func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, er
 	}
 	if path := layout.Shared(t); path != "" && s.clone == nil {
 		return fail(ErrSharedMemory, "field %s is shared by copies; say how to copy with CloneWith", path)
+	}
+	if s.kind = reg.kind; t.Size() == 0 && s.kind == Sparse {
+		s.kind = Tag
+	}
+	if reg.gap != nil {
+		gap, ok := reg.gap.(T)
+		if !ok || s.kind != Indexed {
+			return fail(ErrKind, "Default(%v) is for an Indexed storage of %T", reg.gap, reg.gap)
+		}
+		s.gap = &gap
+	}
+	if s.kind > Ordered || s.kind == Tag && t.Size() > 0 {
+		return fail(ErrKind, "Stored(%d) does not fit a type of %d bytes", s.kind, t.Size())
 	}
 	s.tag, s.pointers, s.noPersist = t.Size() == 0, layout.HasPointers(t), reg.noPersist
 	codec, err := layout.NewCodec(t)

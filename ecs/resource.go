@@ -42,6 +42,9 @@ func (r *Resource[T]) rewound(lengths) {}
 // Len returns 1: a resource is a storage of one row.
 func (r *Resource[T]) Len() int { return 1 }
 
+// Rows returns 1.
+func (r *Resource[T]) Rows() int { return 1 }
+
 // Entities returns nil: the row of a resource belongs to no entity.
 func (r *Resource[T]) Entities() []Entity { return nil }
 

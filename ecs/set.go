@@ -15,8 +15,11 @@ package ecs
 // rubbish in sparse is harmless, and lowering n removes members.
 type set struct {
 	tracker
-	sparse sparseArray
-	dense  column[Entity]
+	sparse  sparseArray
+	dense   column[Entity]
+	kind    Kind
+	special bool          // Indexed or Hashed: a new row needs more than a sparse page.
+	shared  []*sparsePage // Hashed: the pages.
 
 	observers []observer
 	observed  bool // There are observers, or a recorder.
@@ -32,12 +35,16 @@ type set struct {
 	rewinds  uint64
 }
 
-func (s *set) init(w *World, owner trackerOwner, exempt bool) {
+func (s *set) init(w *World, owner trackerOwner, kind Kind, exempt bool) {
 	s.w, s.owner, s.exempt = w, owner, exempt
 	s.sparse = newSparseArray(w)
 	s.dense = newColumn[Entity](w)
 	s.dense.moved = func(m run) { s.reorder(int(m.row), int(m.row+m.n)) }
-	s.columns = []trackedColumn{&s.dense, &s.sparse}
+	s.columns = []trackedColumn{&s.dense}
+	s.kind = kind
+	if s.special = kind == Indexed || kind == Hashed; !s.special {
+		s.columns = append(s.columns, &s.sparse)
+	}
 }
 
 // row returns the row of e, or -1.
@@ -51,32 +58,56 @@ func (s *set) row(e Entity) int {
 }
 
 // Len returns the number of entities that have the component.
-func (s *set) Len() int { return s.n }
+func (s *set) Len() int { return s.n - s.m }
+
+// Rows returns the number of rows: [set.Len], and the gaps of an [Indexed]
+// storage.
+func (s *set) Rows() int { return s.n }
 
 // Has reports whether e has the component. Any e may be asked: stale, made up,
 // zero.
 func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 
-// Entities returns the entities that have the component, in dense order. The
-// slice is valid until the next change of the storage and must not be written.
+// Entities returns the entities that have the component, in dense order, with
+// [Vacant] in the gaps of an [Indexed] storage. The slice is valid until the next
+// change of the storage and must not be written.
 func (s *set) Entities() []Entity { return s.dense.live[:s.n:s.n] }
 
-// fill makes entities the members of s, which is empty. No frame may be held.
+// fill makes entities the members of s, which is empty, as dense has them. No
+// frame may be held.
 func (s *set) fill(entities []Entity) {
 	s.dense.live = append(s.dense.live[:0], entities...)
-	for row, e := range entities {
-		p := s.sparse.page(e.Index())
-		if p == nil {
-			p = s.sparse.grow(e.Index())
-		}
-		p.rows[e.Index()&pageMask] = uint32(row)
-	}
 	s.n = len(entities)
+	s.point()
 	s.reorder(0, s.n)
 	s.w.changes++
 	s.version = s.w.changes
 	for _, o := range s.observers {
 		o.replaced()
+	}
+}
+
+// point makes the sparse array follow from dense.
+func (s *set) point() {
+	switch {
+	case !s.special:
+		for row, e := range s.dense.live[:s.n] {
+			p := s.sparse.page(e.Index())
+			if p == nil {
+				p = s.sparse.grow(e.Index())
+			}
+			p.rows[e.Index()&pageMask] = uint32(row)
+		}
+	case s.kind == Hashed:
+		s.placeAll()
+	default:
+		s.m = 0
+		for _, e := range s.dense.live[:s.n] {
+			if e == Vacant {
+				s.m++
+			}
+		}
+		s.sparse.pages = s.w.identity((s.n + pageMask) >> pageBits)
 	}
 }
 
@@ -109,6 +140,9 @@ func (s *set) reorder(lo, hi int) {
 }
 
 func (s *set) rewound(lengths) {
+	if s.kind == Hashed {
+		s.placeAll()
+	}
 	s.w.changes++
 	s.version = s.w.changes
 	s.rewinds++
@@ -132,7 +166,7 @@ func (s *set) clear() {
 	}
 	s.removals += uint64(s.n)
 	s.removed = 0
-	s.n = 0
+	s.n, s.m = 0, 0
 	s.w.changes++
 	s.version = s.w.changes
 }

@@ -29,6 +29,8 @@ type spec[T any] struct {
 	noPersist bool
 	unknown   bool // Loaded, but not registered by the program.
 	clone     func(T) T
+	kind      Kind
+	gap       *T // What gaps of an Indexed storage hold; nil: the zero value.
 }
 
 // A rowCodec turns rows into their canonical bytes and back.
@@ -40,7 +42,7 @@ type rowCodec[T any] interface {
 
 func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
 	st := &Storage[T]{spec: s}
-	st.set.init(w, st, exempt)
+	st.set.init(w, st, s.kind, exempt)
 	st.data = newColumn[T](w)
 	st.data.clone, st.data.undoStack.clear = s.clone, s.pointers
 	if s.pointers {
@@ -104,8 +106,12 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	if s.span != s.w.span {
 		s.open()
 	}
-	if p == nil {
-		p = s.sparse.grow(e.Index())
+	if p == nil || s.special {
+		if s.set.kind == Indexed {
+			s.setIndexed(e, v)
+			return true
+		}
+		p = s.newPage(e)
 	}
 	if s.sparse.unsaved(p, e.Index()) {
 		s.sparse.save(p, e.Index())
@@ -139,6 +145,16 @@ func (s *Storage[T]) saveRow(r int) {
 	}
 }
 
+// newPage returns the page for the entry of e, which is no member.
+//
+//go:noinline
+func (s *set) newPage(e Entity) *sparsePage {
+	if s.kind == Hashed {
+		return s.place(e)
+	}
+	return s.sparse.grow(e.Index())
+}
+
 //go:noinline
 func (s *Storage[T]) grow(e Entity, v T) {
 	s.dense.live = append(s.dense.live, e)
@@ -161,10 +177,15 @@ func (s *Storage[T]) Remove(e Entity) bool {
 	return true
 }
 
-// removeRow takes row r, which is e's, away: the last row moves into it.
+// removeRow takes row r, which is e's, away: the last row moves into it, or it
+// becomes a gap.
 func (s *Storage[T]) removeRow(e Entity, r int) {
 	if s.span != s.w.span {
 		s.open()
+	}
+	if s.set.kind == Indexed {
+		s.vacateRow(e, r)
+		return
 	}
 	last := s.n - 1
 	if r != last {
@@ -206,15 +227,15 @@ func (s *Storage[T]) Clear() {
 func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 	return func(yield func(Entity, T) bool) {
 		for r, e := range s.Entities() {
-			if !yield(e, s.data.live[r]) {
+			if e != Vacant && !yield(e, s.data.live[r]) {
 				return
 			}
 		}
 	}
 }
 
-// Values returns the components in dense order, beside [Storage.Entities]. The
-// slice is valid until the next change of the storage and must not be written.
+// Values returns the components in dense order, beside [Storage.Entities], with
+// the default in the gaps of an [Indexed] storage. The slice is valid until the next change of the storage and must not be written.
 func (s *Storage[T]) Values() []T { return s.data.live[:s.n:s.n] }
 
 // vacate notes that rows below top, past the present ones, may hold pointers.
@@ -253,7 +274,7 @@ func (s *Storage[T]) discardAll() {
 // component whose entities were undone.
 func (s *Storage[T]) dropDead() {
 	for r := s.n - 1; r >= 0; r-- {
-		if e := s.dense.live[r]; !s.w.entities.alive(e) {
+		if e := s.dense.live[r]; e != Vacant && !s.w.entities.alive(e) {
 			s.removeRow(e, r)
 		}
 	}

@@ -36,12 +36,13 @@ type World struct {
 	changes uint64  // Counts structural changes; only rises.
 	tick    uint64
 
-	recorder  Recorder
-	change    Change
-	ops       *[]Op // The open frame's operations, while there is a recorder.
-	onRestore []func()
-	undoBytes int64  // Held by the logs of all columns.
-	seen      rowSet // Scratch.
+	recorder      Recorder
+	change        Change
+	ops           *[]Op // The open frame's operations, while there is a recorder.
+	onRestore     []func()
+	identityPages []*sparsePage // Of all Indexed storages.
+	undoBytes     int64         // Held by the logs of all columns.
+	seen          rowSet        // Scratch.
 }
 
 // NewWorld returns an empty world at tick 0.
