@@ -65,7 +65,7 @@ func (w *testWorld) values() string {
 			for _, e := range st.Entities() {
 				b.WriteString(" " + e.String())
 			}
-			b.Write(st.AppendRows(nil, 0, st.Len()))
+			b.Write(st.AppendRows(nil, 0, st.Rows()))
 		}
 	}
 	return b.String()

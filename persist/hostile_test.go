@@ -50,9 +50,9 @@ func imageOf(t testing.TB, w *testWorld) *Image {
 	registry := &registryPatch{alive: alive, free: free, total: len(rows), rows: entityBytes(rows...), ranges: all(len(rows))}
 	require.NoError(t, im.applyRegistry(registry))
 	for n, st := range persistentOf(w.World) {
-		p := storagePatch{number: n, after: st.Len(), valueRanges: all(st.Len()), values: st.AppendRows(nil, 0, st.Len())}
+		p := storagePatch{number: n, after: st.Rows(), valueRanges: all(st.Rows()), values: st.AppendRows(nil, 0, st.Rows())}
 		if !st.IsResource() {
-			p.entityRanges, p.entities = all(st.Len()), entityBytes(st.Entities()...)
+			p.entityRanges, p.entities = all(st.Rows()), entityBytes(st.Entities()...)
 		}
 		require.NoError(t, im.applyStorage(&p))
 	}
@@ -139,7 +139,7 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 	w := hostileBase(t)
 	rows, alive, free := w.Registry()
 	n, total := w.position.Len(), len(rows)
-	const positions, bags, heats, rulesNumber = 0, 2, 5, 6
+	const positions, bags, heats, rulesNumber = 0, 2, 5, 10
 	e := rows[0]
 	registry := func(change func(*registryPatch)) *tick {
 		p := &registryPatch{alive: alive, free: free, total: total, ranges: all(total), rows: entityBytes(rows...)}
@@ -319,7 +319,7 @@ func loaded(t testing.TB, file string) error {
 func TestSavesThatLieAreRefused(t *testing.T) {
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	require.NoError(t, wide.Validate())
-	const positions, bags, rulesNumber = 0, 2, 6
+	const positions, bags, rulesNumber = 0, 2, 10
 	base := hostileBase(t)
 	rows := sparseOf(nil, base.position.Entities(), base.Len()+1)
 	rows[0], rows[1] = rows[1], rows[0]
@@ -337,10 +337,10 @@ func TestSavesThatLieAreRefused(t *testing.T) {
 		"pages of no rows":          func(_ map[pagefile.Key][]byte, m *manifest) { m.components[bags].pageRows = 0 },
 		"pages of a million rows":   func(_ map[pagefile.Key][]byte, m *manifest) { m.components[bags].pageRows = 1 << 20 },
 		"an unknown row of 1 GiB": func(_ map[pagefile.Key][]byte, m *manifest) {
-			m.schema.components[positions] = schemaEntry{"wide", wide, false, true}
+			m.schema.components[positions] = schemaEntry{Name: "wide", Layout: wide, Rewinds: true}
 		},
 		"an unknown world of 1 GiB": func(_ map[pagefile.Key][]byte, m *manifest) {
-			m.schema.components[rulesNumber] = schemaEntry{"wide", wide, true, true}
+			m.schema.components[rulesNumber] = schemaEntry{Name: "wide", Layout: wide, Resource: true, Rewinds: true}
 		},
 		"a component without a name": func(_ map[pagefile.Key][]byte, m *manifest) { m.schema.components[positions].Name = "" },
 		"a component twice":          func(_ map[pagefile.Key][]byte, m *manifest) { m.schema.components[positions].Name = "bag" },
@@ -467,7 +467,7 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 	pages[key(manifestColumn, 0)] = direct(newer)
 	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), ErrNewer)
 	schema := m.schema.encode()
-	schema[1] = schemaFormat + 1
+	schema[1] = indexedSchema + 1
 	_, err = decodeSchema(schema)
 	require.ErrorIs(t, err, ErrNewer)
 	payload := new(tick).payload()

@@ -33,9 +33,12 @@ type Component struct {
 	Layout   *layout.Type
 	Resource bool
 	Rewinds  bool
+	Indexed  bool         // The row of an entity is its index; gaps are [ecs.Vacant].
 	Entities []ecs.Entity // In dense order; none for a resource.
 
 	n      int
+	gaps   int
+	gap    []byte   // The row that gaps hold; empty: the zero value.
 	width  int      // Bytes of a row; -1: rows vary.
 	packed []byte   // Rows of fixed width, end to end.
 	rows   [][]byte // Rows that vary.
@@ -52,7 +55,8 @@ func newImage(s *schema) *Image {
 func (im *Image) extend(s *schema) {
 	for _, e := range s.components[min(len(im.Components), len(s.components)):] {
 		im.Components = append(im.Components, &Component{
-			Name: e.Name, Layout: e.Layout, Resource: e.Resource, Rewinds: e.Rewinds, width: e.Layout.Width(),
+			Name: e.Name, Layout: e.Layout, Resource: e.Resource, Rewinds: e.Rewinds, Indexed: e.Indexed,
+			width: e.Layout.Width(), gap: e.Default,
 		})
 	}
 }
@@ -80,8 +84,11 @@ func (im *Image) alive(e ecs.Entity) bool {
 // IsAlive reports whether e is alive.
 func (im *Image) IsAlive(e ecs.Entity) bool { return im.alive(e) }
 
-// Len returns the number of rows.
+// Len returns the number of rows, gaps included.
 func (c *Component) Len() int { return c.n }
+
+// Members returns the number of entities that have the component.
+func (c *Component) Members() int { return c.n - c.gaps }
 
 // Row returns the encoded row i. It shares memory with the image.
 func (c *Component) Row(i int) []byte {
@@ -111,6 +118,9 @@ func (c *Component) Find(e ecs.Entity) int {
 func (c *Component) Sparse() []int {
 	var sparse []int
 	for r, e := range c.Entities {
+		if e == ecs.Vacant {
+			continue
+		}
 		for len(sparse) <= int(e.Index()) {
 			sparse = append(sparse, -1)
 		}
@@ -133,6 +143,9 @@ func (c *Component) appendRows(dst []byte, lo, hi int) []byte {
 // resize makes the component n rows long. New rows hold nothing yet.
 func (c *Component) resize(n int) {
 	if !c.Resource {
+		for _, e := range c.Entities[min(n, len(c.Entities)):] {
+			c.countGap(e, -1)
+		}
 		c.Entities = resized(c.Entities, n)
 	}
 	c.resizeRows(n)
@@ -199,13 +212,25 @@ func (c *Component) setRows(first, n int, src []byte) (rest []byte, err error) {
 func (c *Component) setEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))
-		if int64(e.Index()) >= int64(indices) {
+		c.countGap(c.Entities[row], -1)
+		c.countGap(e, 1)
+		c.Entities[row] = e
+		if c.Indexed && e == ecs.Vacant {
+			continue
+		}
+		if int64(e.Index()) >= int64(indices) || c.Indexed && int(e.Index()) != row {
 			return fmt.Errorf("row %d belongs to %v of %d", row, e, indices)
 		}
-		c.Entities[row] = e
 		c.point(e.Index(), row)
 	}
 	return nil
+}
+
+// countGap counts the row of e, if it is a gap.
+func (c *Component) countGap(e ecs.Entity, by int) {
+	if c.Indexed && e == ecs.Vacant {
+		c.gaps += by
+	}
 }
 
 func (c *Component) point(index uint32, row int) {
@@ -250,6 +275,10 @@ func (im *Image) dropDead() {
 		if c.Rewinds || c.Resource {
 			continue
 		}
+		if c.Indexed {
+			im.vacateDead(c)
+			continue
+		}
 		n := 0
 		for row, e := range c.Entities {
 			if im.alive(e) {
@@ -258,6 +287,26 @@ func (im *Image) dropDead() {
 			}
 		}
 		c.resize(n)
+	}
+}
+
+// vacateDead is dropDead for rows at entity indices.
+func (im *Image) vacateDead(c *Component) {
+	empty := c.gap
+	if len(empty) == 0 {
+		empty = c.Layout.AppendZero(nil)
+	}
+	for row, e := range c.Entities {
+		if e == ecs.Vacant || im.alive(e) {
+			continue
+		}
+		c.Entities[row] = ecs.Vacant
+		c.gaps++
+		if c.width >= 0 {
+			copy(c.packed[row*c.width:], empty)
+		} else {
+			c.rows[row] = empty
+		}
 	}
 }
 
@@ -394,9 +443,13 @@ func (im *Image) state() *ecs.State {
 		if c.width < 0 {
 			rows = c.appendRows(nil, 0, c.n)
 		}
-		s.Storages = append(s.Storages, ecs.StorageState{
-			Name: c.Name, Layout: c.Layout, Resource: c.Resource, Entities: c.Entities, Rows: rows,
-		})
+		st := ecs.StorageState{
+			Name: c.Name, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed, Entities: c.Entities, Rows: rows,
+		}
+		if len(c.gap) > 0 {
+			st.Default = c.gap
+		}
+		s.Storages = append(s.Storages, st)
 	}
 	return s
 }

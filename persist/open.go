@@ -267,7 +267,7 @@ func (v *View) missing(base SnapshotInfo) error {
 func (im *Image) stored() *schema {
 	s := newSchema()
 	for _, c := range im.Components {
-		s.add(schemaEntry{c.Name, c.Layout, c.Resource, c.Rewinds})
+		s.add(schemaEntry{c.Name, c.Layout, c.Resource, c.Rewinds, c.Indexed, c.gap})
 	}
 	return s
 }

@@ -113,7 +113,7 @@ type opCheck struct {
 func (im *Image) expect(ops []Op) *opCheck {
 	c := &opCheck{alive: newOpSet(im.Alive, im.alive)}
 	for _, comp := range im.Components {
-		c.members = append(c.members, newOpSet(comp.Len(), func(e ecs.Entity) bool { return comp.Find(e) >= 0 }))
+		c.members = append(c.members, newOpSet(comp.Members(), func(e ecs.Entity) bool { return comp.Find(e) >= 0 }))
 	}
 	for _, op := range ops {
 		c.do(op)
@@ -152,7 +152,7 @@ func (c *opCheck) compare(im *Image) error {
 	}
 	for i := range c.members {
 		comp := im.Components[i]
-		n := comp.Len()
+		n := comp.Members()
 		switch {
 		case !comp.Rewinds:
 			continue // Given whole, whatever the operations were.

@@ -54,7 +54,7 @@ func (s *session) remember() {
 func (s *session) look() committed {
 	return committed{
 		s.world.Tick(), persistent(s.world.World),
-		fmt.Sprint(s.world.heat.Entities(), s.world.heat.Values(), s.world.clock.Get()),
+		fmt.Sprint(s.world.heat.Entities(), s.world.heat.Values(), s.world.mood.Entities(), s.world.mood.Values(), s.world.clock.Get()),
 	}
 }
 
@@ -148,6 +148,7 @@ func (w *testWorld) clone() *testWorld {
 	return &testWorld{
 		World: c, position: w.position.In(c), body: w.body.In(c), bag: w.bag.In(c), frozen: w.frozen.In(c),
 		chase: w.chase.In(c), heat: w.heat.In(c), sprite: w.sprite.In(c),
+		armor: w.armor.In(c), trail: w.trail.In(c), mood: w.mood.In(c), crown: w.crown.In(c),
 		rules: w.rules.In(c), seed: w.seed.In(c), clock: w.clock.In(c),
 	}
 }
@@ -181,7 +182,7 @@ func (s *session) finish() {
 func heatOf(t require.TestingT, im *Image) string {
 	w := newTestWorld(0)
 	require.NoError(t, w.Load(im.state()))
-	return fmt.Sprint(w.heat.Entities(), w.heat.Values(), w.clock.Get())
+	return fmt.Sprint(w.heat.Entities(), w.heat.Values(), w.mood.Entities(), w.mood.Values(), w.clock.Get())
 }
 
 var histories = []int{0, 1, 3, 40}

@@ -1,14 +1,17 @@
 package persist
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
 const (
-	schemaFormat  = 1
+	denseSchema   = 1 // All components have dense rows,
+	indexedSchema = 2 // or some have rows at entity indices.
 	maxComponents = 1 << 16
 	maxName       = 1 << 12
 )
@@ -25,7 +28,9 @@ type schemaEntry struct {
 	Name     string
 	Layout   *layout.Type
 	Resource bool
-	Rewinds  bool // false: given whole in every tick that changed it.
+	Rewinds  bool   // false: given whole in every tick that changed it.
+	Indexed  bool   // The row of an entity is its index; gaps are ecs.Vacant
+	Default  []byte // and hold this row; empty: the zero value.
 }
 
 func newSchema() *schema { return &schema{numbers: make(map[string]int)} }
@@ -46,7 +51,11 @@ func (s *schema) number(st ecs.AnyStorage) int {
 	if n, ok := s.numbers[st.Name()]; ok {
 		return n
 	}
-	return s.add(schemaEntry{st.Name(), st.Layout(), st.IsResource(), st.Rewinds()})
+	e := schemaEntry{Name: st.Name(), Layout: st.Layout(), Resource: st.IsResource(), Rewinds: st.Rewinds()}
+	if e.Indexed = st.Kind() == ecs.Indexed; e.Indexed {
+		e.Default = st.AppendDefault(nil)
+	}
+	return s.add(e)
 }
 
 // rewinds reports whether st, which is in s, counts in digests. One that was
@@ -64,23 +73,47 @@ func (s *schema) add(e schemaEntry) int {
 func (s *schema) encode() []byte {
 	e := newEncoder()
 	e.array(2)
-	e.uint(schemaFormat)
+	format := s.format()
+	e.uint(format)
 	e.array(len(s.components))
 	for _, c := range s.components {
-		e.array(4)
+		e.array(entryLen(format))
 		e.string(c.Name)
 		e.bin(c.Layout.Append(nil))
 		e.bool(c.Resource)
 		e.bool(c.Rewinds)
+		if format == indexedSchema {
+			e.bool(c.Indexed)
+			e.bin(c.Default)
+		}
 	}
 	return e.buf
+}
+
+// format returns the oldest format that can hold s.
+func (s *schema) format() uint64 {
+	for _, c := range s.components {
+		if c.Indexed {
+			return indexedSchema
+		}
+	}
+	return denseSchema
+}
+
+// entryLen returns how many values describe a component.
+func entryLen(format uint64) int {
+	if format == indexedSchema {
+		return 6
+	}
+	return 4
 }
 
 func decodeSchema(src []byte) (*schema, error) {
 	d := decoder{src: src}
 	d.array(2)
-	if f := d.uint(); d.err == nil && f != schemaFormat {
-		return nil, fmt.Errorf("%w: schema format %d", ErrNewer, f)
+	format := d.uint()
+	if d.err == nil && format != denseSchema && format != indexedSchema {
+		return nil, fmt.Errorf("%w: schema format %d", ErrNewer, format)
 	}
 	n := d.arrayLen()
 	if n > maxComponents {
@@ -88,10 +121,14 @@ func decodeSchema(src []byte) (*schema, error) {
 	}
 	s := newSchema()
 	for range n {
-		d.array(4)
+		d.array(entryLen(format))
 		e := schemaEntry{Name: d.string()}
 		described := d.bin()
 		e.Resource, e.Rewinds = d.bool(), d.bool()
+		if format == indexedSchema {
+			e.Indexed = d.bool()
+			e.Default = slices.Clone(d.bin())
+		}
 		if d.err != nil {
 			break
 		}
@@ -102,12 +139,28 @@ func decodeSchema(src []byte) (*schema, error) {
 		if e.Layout, err = layout.Parse(described); err != nil {
 			return nil, fmt.Errorf("schema: component %s: %w", e.Name, err)
 		}
+		if err := e.checkGaps(); err != nil {
+			return nil, fmt.Errorf("schema: component %s: %w", e.Name, err)
+		}
 		s.add(e)
 	}
 	if err := d.end(); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	return s, nil
+}
+
+// checkGaps returns what is wrong with what e says of gaps.
+func (e *schemaEntry) checkGaps() error {
+	switch {
+	case e.Indexed && e.Resource:
+		return errors.New("a resource has no entity indices")
+	case len(e.Default) == 0:
+		return nil
+	case !e.Indexed:
+		return errors.New("a default without gaps")
+	}
+	return e.Layout.Check(e.Default, 1)
 }
 
 // fits returns an error that names the first field in which the stored schema
@@ -135,8 +188,15 @@ func (s *schema) fits(w *ecs.World) error {
 // component also depends on whether it rewinds.
 func (s *schema) continues(w *ecs.World) error {
 	for _, st := range w.Storages() {
-		if n, stored := s.numbers[st.Name()]; stored && !st.Unknown() && s.components[n].Rewinds != st.Rewinds() {
+		n, stored := s.numbers[st.Name()]
+		if !stored || st.Unknown() {
+			continue
+		}
+		if s.components[n].Rewinds != st.Rewinds() {
 			return fmt.Errorf("%w: %s is registered with NoRewind in one of store and program, without in the other", ErrSchema, st.Name())
+		}
+		if s.components[n].Indexed != (st.Kind() == ecs.Indexed) {
+			return fmt.Errorf("%w: %s is registered as Indexed in one of store and program, as another kind in the other", ErrSchema, st.Name())
 		}
 	}
 	return s.fits(w)
@@ -152,7 +212,7 @@ func (im *Image) adopt(s *schema) error {
 		if n >= len(s.components) {
 			break // An older segment: it names fewer.
 		}
-		if e := s.components[n]; e.Name != c.Name || !e.Layout.Equal(c.Layout) {
+		if e := s.components[n]; e.Name != c.Name || !e.Layout.Equal(c.Layout) || e.Indexed != c.Indexed {
 			return fmt.Errorf("component number %d is %s %v here and %s %v before", n, e.Name, e.Layout, c.Name, c.Layout)
 		}
 	}

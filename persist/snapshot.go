@@ -77,7 +77,7 @@ func takeSnapshot(w *ecs.World, s *schema, id journal.ID, number uint32, previou
 
 // component copies the arrays of component number n. It returns scratch.
 func (sn *snapshot) component(n int, st ecs.AnyStorage, scratch []uint32, indices int) []uint32 {
-	size := componentSize{st.Len(), dataPageRows(st.Layout().Width())}
+	size := componentSize{st.Rows(), dataPageRows(st.Layout().Width())}
 	sn.manifest.components[n] = size
 	entities := st.Entities()
 	if len(entities) > 0 {
@@ -103,7 +103,9 @@ func sparseOf(scratch []uint32, entities []ecs.Entity, indices int) []uint32 {
 		scratch[i] = noRow
 	}
 	for r, e := range entities {
-		scratch[e.Index()] = uint32(r)
+		if e != ecs.Vacant {
+			scratch[e.Index()] = uint32(r)
+		}
 	}
 	return scratch
 }

@@ -117,7 +117,7 @@ func (t *tickEncoder) storage(c ecs.StorageChange) {
 	t.array(7)
 	t.uint(uint64(t.schema.number(c.Storage)))
 	t.uint(uint64(c.Before))
-	t.uint(uint64(c.Storage.Len()))
+	t.uint(uint64(c.Storage.Rows()))
 	t.ranges(c.Entities)
 	t.entities(c.Storage.Entities(), c.Entities)
 	t.ranges(c.Values)

@@ -34,7 +34,7 @@ func (w *wholeStorage) gave(seq, parent uint64) {
 // change is all of it.
 func (w *wholeStorage) change(before int) ecs.StorageChange {
 	c := ecs.StorageChange{Storage: w.AnyStorage, Before: before}
-	if n := w.Len(); n > 0 {
+	if n := w.Rows(); n > 0 {
 		c.Values = []ecs.Range{{First: 0, N: n}}
 		if !w.IsResource() {
 			c.Entities = c.Values

@@ -38,6 +38,11 @@ type (
 	heat   struct{ Degrees int32 }   // NoRewind.
 	sprite struct{ pixels *[4]byte } // NoPersist.
 
+	armor struct{ Points int16 }      // Indexed, with a default.
+	trail struct{ Places []string }   // Indexed, rows vary.
+	mood  struct{ Level int8 }        // Indexed, NoRewind.
+	crown struct{ Jewels [3]float32 } // Hashed.
+
 	rules struct {
 		Name  string
 		Limit uint16
@@ -50,6 +55,8 @@ func cloneBag(b bag) bag {
 	b.Items, b.Counts = slices.Clone(b.Items), maps.Clone(b.Counts)
 	return b
 }
+
+func cloneTrail(t trail) trail { return trail{slices.Clone(t.Places)} }
 
 func cloneSprite(s sprite) sprite {
 	if s.pixels != nil {
@@ -69,6 +76,10 @@ type testWorld struct {
 	chase    *ecs.Storage[chase]
 	heat     *ecs.Storage[heat]
 	sprite   *ecs.Storage[sprite]
+	armor    *ecs.Storage[armor]
+	trail    *ecs.Storage[trail]
+	mood     *ecs.Storage[mood]
+	crown    *ecs.Storage[crown]
 	rules    *ecs.Resource[rules]
 	seed     *ecs.Resource[seed]
 	clock    *ecs.Resource[clock]
@@ -86,6 +97,10 @@ func newTestWorld(history int) *testWorld {
 		chase:    ecs.MustRegister[chase](w),
 		heat:     ecs.MustRegister[heat](w, ecs.NoRewind()),
 		sprite:   ecs.MustRegister[sprite](w, ecs.NoPersist(), ecs.CloneWith(cloneSprite)),
+		armor:    ecs.MustRegister[armor](w, ecs.Stored(ecs.Indexed), ecs.Default(armor{5})),
+		trail:    ecs.MustRegister[trail](w, ecs.Stored(ecs.Indexed), ecs.CloneWith(cloneTrail)),
+		mood:     ecs.MustRegister[mood](w, ecs.Stored(ecs.Indexed), ecs.NoRewind()),
+		crown:    ecs.MustRegister[crown](w, ecs.Stored(ecs.Hashed)),
 		rules:    ecs.MustRegisterResource(w, rules{"none", 1}),
 		seed:     ecs.MustRegisterResource(w, seed(1)),
 		clock:    ecs.MustRegisterResource(w, clock(0), ecs.NoRewind()),
@@ -99,7 +114,7 @@ type action struct {
 	A, B, C uint32
 }
 
-const actions = 26
+const actions = 30
 
 func randomActions(rng *rand.Rand, n int) []action {
 	list := make([]action, n)
@@ -174,6 +189,18 @@ func (w *testWorld) act(a action) {
 		w.rules.Set(rules{names[a.B%uint32(len(names))], uint16(a.C)})
 	case 21:
 		w.clear(a)
+	case 22:
+		w.armor.Set(e, armor{int16(a.B)})
+		w.mood.Set(e, mood{int8(a.C)})
+	case 23:
+		w.trail.Set(e, trail{[]string{names[a.B%5]}})
+		w.crown.Set(e, crown{[3]float32{float32(a.C), 1}})
+	case 24:
+		w.armor.Remove(e)
+		w.crown.Remove(e)
+	case 25:
+		w.trail.Remove(e)
+		w.mood.Remove(e)
 	default:
 		w.checkpoints(a)
 	}
@@ -220,6 +247,12 @@ func (w *testWorld) clear(a action) {
 		w.frozen.Clear()
 	case 4:
 		w.heat.Clear()
+		w.crown.Clear()
+	case 5:
+		w.armor.Clear()
+	case 6:
+		w.trail.Clear()
+		w.mood.Clear()
 	}
 }
 
@@ -276,6 +309,12 @@ func (w *testWorld) fill(n int) {
 			w.chase.Set(e, chase{w.Entities()[i/2], int16(i)})
 		case 3:
 			w.heat.Set(e, heat{int32(i)})
+			w.crown.Set(e, crown{})
+		}
+		if i%3 == 0 {
+			w.armor.Set(e, armor{int16(i)})
+			w.trail.Set(e, trail{[]string{"home"}})
+			w.mood.Set(e, mood{int8(i)})
 		}
 	}
 	w.seed.Set(seed(n))

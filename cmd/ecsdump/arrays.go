@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -65,7 +66,7 @@ func (a *app) arraysJSON(im state, c *persist.Component, l limit) error {
 		}
 		doc.Data = append(doc.Data, v)
 		if !c.Resource {
-			doc.Dense = append(doc.Dense, c.Entities[row].String())
+			doc.Dense = append(doc.Dense, entityOrGap(c.Entities[row]))
 		}
 	}
 	return a.document(doc)
@@ -91,7 +92,7 @@ func (a *app) denseAndData(c *persist.Component, l limit) error {
 		}
 		entity, data := "", v.String()
 		if !c.Resource {
-			entity = c.Entities[row].String()
+			entity = entityOrGap(c.Entities[row])
 		}
 		if c.Layout.Width() == 0 {
 			data = ""
@@ -105,6 +106,14 @@ func (a *app) denseAndData(c *persist.Component, l limit) error {
 		a.line("%d more of %s; --limit 0 prints all", more, count(c.Len(), "row", "rows"))
 	}
 	return nil
+}
+
+// entityOrGap returns e as text, or "-" for a row without an entity.
+func entityOrGap(e ecs.Entity) string {
+	if e == ecs.Vacant {
+		return "-"
+	}
+	return e.String()
 }
 
 func (a *app) sparse(c *persist.Component, l limit) error {
