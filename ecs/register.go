@@ -39,6 +39,7 @@ type registration struct {
 	clone     any
 	noRewind  bool
 	noPersist bool
+	masked    bool
 }
 
 // Named sets the name under which a component or resource is saved. The default
@@ -148,6 +149,7 @@ func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, er
 		return fail(ErrSharedMemory, "field %s is shared by copies; say how to copy with CloneWith", path)
 	}
 	s.tag, s.pointers, s.noPersist = t.Size() == 0, layout.HasPointers(t), reg.noPersist
+	s.masked = reg.masked
 	codec, err := layout.NewCodec(t)
 	switch {
 	case err == nil:
