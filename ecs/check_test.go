@@ -44,6 +44,11 @@ func (w *World) check() error {
 			}
 		}
 	}
+	if err == nil {
+		var held int64
+		held, err = w.checkMasks()
+		bytes += held
+	}
 	if err == nil && bytes != w.undoBytes {
 		err = fmt.Errorf("undoBytes = %d, the logs hold %d", w.undoBytes, bytes)
 	}

@@ -98,6 +98,9 @@ func (s *Storage[T]) vacateRow(e Entity, r int) {
 	s.dense.live[r] = Vacant
 	s.empty(r, r+1)
 	s.m++
+	if s.mask != nil {
+		s.mask.exclude(e.Index())
+	}
 	s.shrunk(e, r)
 }
 

@@ -1,7 +1,10 @@
 package ecs
 
-// An observer is told of the members of a set that come and go: a group, a mask,
-// a hook. It is not told of those that a restore brings back or takes away.
+// An observer is told of the members of a set that come and go: a group, a hook.
+// It is not told of those that a restore brings back or takes away.
+//
+// A mask is none: it is written with the set, so that it is right when observers
+// are told, and stays so where one of them panics or changes the world.
 type observer interface {
 	// added is called once e is a member, in row: the last one, unless an observer
 	// told before moved it.
@@ -28,7 +31,7 @@ func (s *set) observe(o observer) {
 func (w *World) settleObservers() {
 	w.watched = false
 	for _, s := range w.sets {
-		s.observed = len(s.observers) > 0 || w.recorder != nil
+		s.observed = len(s.observers) > 0 || s.mask != nil || w.recorder != nil
 		w.watched = w.watched || len(s.observers) > 0
 	}
 }
@@ -37,6 +40,9 @@ func (w *World) settleObservers() {
 //
 //go:noinline
 func (s *set) joined(as AnyStorage, e Entity) {
+	if s.mask != nil {
+		s.mask.include(e.Index())
+	}
 	if s.w.ops != nil {
 		s.w.note(OpAdd, as, e)
 	}

@@ -140,12 +140,12 @@ var (
 		},
 		func(g *gaps) { g.Items[0]++ },
 		CloneWith(func(g gaps) gaps { return gaps{slices.Clone(g.Items)} }),
-		Stored(Indexed), Default(gaps{[]int{7}}))
+		Stored(Indexed), Masked(), Default(gaps{[]int{7}}))
 	hashedKind = newKind(
 		func(v int) hashed { return hashed{v} },
 		func(x hashed) int { return x.V },
 		func(x *hashed) { x.V++ },
-		Stored(Hashed))
+		Stored(Hashed), Masked())
 	labelKind = newKind(
 		func(int) label { return label{} },
 		func(label) int { return 0 },

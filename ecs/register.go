@@ -44,6 +44,7 @@ type registration struct {
 	noPersist bool
 	kind      Kind
 	gap       any
+	masked    bool
 }
 
 // Named sets the name under which a component or resource is saved. The default
@@ -174,6 +175,7 @@ func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, er
 		return fail(ErrKind, "Stored(%d) does not fit a type of %d bytes", s.kind, t.Size())
 	}
 	s.tag, s.pointers, s.noPersist = t.Size() == 0, layout.HasPointers(t), reg.noPersist
+	s.masked = reg.masked || s.kind == Ordered
 	codec, err := layout.NewCodec(t)
 	switch {
 	case err == nil:

@@ -22,7 +22,8 @@ type set struct {
 	shared  []*sparsePage // Hashed: the pages.
 
 	observers []observer
-	observed  bool // There are observers, or a recorder.
+	observed  bool  // There are observers, a mask or a recorder.
+	mask      *Mask // The indices of the members, if the storage is Masked.
 
 	// For queries that cache how this set lies beside others.
 	version uint64   // The world's count of structural changes at the last one here.
@@ -82,6 +83,9 @@ func (s *set) fill(entities []Entity) {
 	s.reorder(0, s.n)
 	s.w.changes++
 	s.version = s.w.changes
+	if s.mask != nil {
+		s.mask.fill(entities)
+	}
 	for _, o := range s.observers {
 		o.replaced()
 	}
@@ -167,6 +171,9 @@ func (s *set) clear() {
 	s.removals += uint64(s.n)
 	s.removed = 0
 	s.n, s.m = 0, 0
+	if s.mask != nil {
+		s.mask.discardAll()
+	}
 	s.w.changes++
 	s.version = s.w.changes
 }

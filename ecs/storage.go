@@ -27,6 +27,7 @@ type spec[T any] struct {
 	tag       bool // Size 0.
 	pointers  bool
 	noPersist bool
+	masked    bool
 	unknown   bool // Loaded, but not registered by the program.
 	clone     func(T) T
 	kind      Kind
@@ -43,6 +44,10 @@ type rowCodec[T any] interface {
 func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
 	st := &Storage[T]{spec: s}
 	st.set.init(w, st, s.kind, exempt)
+	if s.masked {
+		st.mask = newMask(w, exempt)
+		st.mask.kept = true
+	}
 	st.data = newColumn[T](w)
 	st.data.clone, st.data.undoStack.clear = s.clone, s.pointers
 	if s.pointers {
@@ -205,6 +210,9 @@ func (s *Storage[T]) removeRow(e Entity, r int) {
 	}
 	s.n = last
 	s.shrunk(e, r)
+	if s.mask != nil {
+		s.mask.exclude(e.Index())
+	}
 	if s.pointers {
 		s.vacate(last + 1)
 	}

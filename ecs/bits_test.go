@@ -1,0 +1,227 @@
+package ecs
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A naiveBits is a set of indices beside Bits that should hold it.
+type naiveBits struct {
+	Bits
+	name string
+	in   []bool // As long as bitsLimit.
+}
+
+// bitsLimit is where the sets of these tests end: in the second word of level 2.
+const bitsLimit = 1<<18 + 5000
+
+// randomMask returns a mask that is empty, sparse or dense by regions of several
+// sizes.
+func randomMask(w *World, r *rand.Rand) naiveBits {
+	m := NewMask(w)
+	in := make([]bool, bitsLimit)
+	for range r.IntN(6) {
+		size := uint32(1) << (3 + r.IntN(13))
+		from := r.Uint32N(bitsLimit)
+		step := []uint32{1, 2, 64, 65, 4096}[r.IntN(5)]
+		for i := from; i < min(from+size, bitsLimit); i += step {
+			m.Add(i)
+			in[i] = true
+		}
+	}
+	return naiveBits{m, "mask", in}
+}
+
+// randomBits returns a combination of the sets.
+func randomBits(sets []naiveBits, depth int, r *rand.Rand) naiveBits {
+	if depth == 0 {
+		return sets[r.IntN(len(sets))]
+	}
+	first := randomBits(sets, r.IntN(depth), r)
+	name, in := first.name, slices.Clone(first.in)
+	var more []Bits
+	kind := r.IntN(3)
+	for range r.IntN(3) {
+		b := randomBits(sets, r.IntN(depth), r)
+		more = append(more, b.Bits)
+		name += ", " + b.name
+		for i := range in {
+			switch kind {
+			case 0:
+				in[i] = in[i] && b.in[i]
+			case 1:
+				in[i] = in[i] || b.in[i]
+			case 2:
+				in[i] = in[i] && !b.in[i]
+			}
+		}
+	}
+	switch kind {
+	case 0:
+		return naiveBits{And(first.Bits, more...), "And(" + name + ")", in}
+	case 1:
+		return naiveBits{Or(append(more, first.Bits)...), "Or(" + name + ")", in}
+	}
+	return naiveBits{AndNot(first.Bits, more...), "AndNot(" + name + ")", in}
+}
+
+// check compares everything that can be asked of b with in.
+func (b naiveBits) check() error {
+	var words [bitsLimit>>6 + 100]uint64
+	var want []uint32
+	for i, in := range b.in {
+		if in {
+			want = append(want, uint32(i))
+			words[i>>6] |= 1 << (i & 63)
+		}
+	}
+	if got := slices.Collect(Indices(b.Bits)); !slices.Equal(got, want) {
+		return fmt.Errorf("%d indices, want %d", len(got), len(want))
+	}
+	if got := CountBits(b.Bits); got != len(want) {
+		return fmt.Errorf("CountBits = %d, want %d", got, len(want))
+	}
+	if got := AnyBits(b.Bits); got != (len(want) > 0) {
+		return fmt.Errorf("AnyBits = %v with %d indices", got, len(want))
+	}
+	next := -1 // The next block that has any.
+	for block := len(words) - 1; block >= 0; block-- {
+		if b.word(block) != words[block] {
+			return fmt.Errorf("word(%d) = %#x, want %#x", block, b.word(block), words[block])
+		}
+		if words[block] != 0 {
+			next = block
+		}
+		if got := b.nextWord(block); got >= 0 && got < block || next >= 0 && (got < 0 || got > next) {
+			return fmt.Errorf("nextWord(%d) = %d, and %d has some", block, got, next)
+		}
+	}
+	return nil
+}
+
+func TestCombinationsOfMasksHoldWhatTheySay(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(25) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		w := NewWorld(Options{})
+		var sets []naiveBits
+		for range 4 {
+			sets = append(sets, randomMask(w, r))
+		}
+		sets = append(sets, aliveBits(w, r))
+		for range 3 {
+			b := randomBits(sets, 1+r.IntN(3), r)
+			if err := b.check(); err != nil {
+				t.Fatalf("seed %d, %s: %v", seed, b.name, err)
+			}
+		}
+	}
+}
+
+// aliveBits creates entities in w and destroys some.
+func aliveBits(w *World, r *rand.Rand) naiveBits {
+	for range r.IntN(5000) {
+		w.Create()
+	}
+	cp := w.Checkpoint()
+	for range r.IntN(1000) {
+		w.Create()
+	}
+	for range r.IntN(w.Len() + 1) {
+		w.Destroy(w.Entities()[r.IntN(w.Len())])
+	}
+	if r.IntN(4) == 0 {
+		w.Clear()
+	}
+	if r.IntN(2) == 0 {
+		w.Restore(cp) // Leaves rubbish in sparse, past the present total.
+	}
+	in := make([]bool, bitsLimit)
+	for _, e := range w.Entities() {
+		in[e.Index()] = true
+	}
+	return naiveBits{w.AliveBits(), "alive", in}
+}
+
+func TestAliveBitsAreTheEntitiesAlive(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		w := NewWorld(Options{})
+		b := aliveBits(w, rand.New(rand.NewPCG(seed, 1)))
+		if err := b.check(); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for i := range uint32(7000) {
+			e, ok := w.EntityAt(i)
+			if ok != b.in[i] || ok != w.Alive(e) || ok && e.Index() != i {
+				t.Fatalf("seed %d: EntityAt(%d) = %v, %v", seed, i, e, ok)
+			}
+		}
+		if e, ok := w.EntityAt(1<<32 - 1); ok || e != 0 {
+			t.Errorf("EntityAt(4294967295) = %v, %v", e, ok)
+		}
+	}
+}
+
+func TestCombinationsOfNothingHoldNothing(t *testing.T) {
+	w := NewWorld(Options{})
+	m := NewMask(w)
+	for _, b := range []Bits{m, Or(), And(m), And(m, w.AliveBits()), AndNot(m), Or(m, w.AliveBits()), w.AliveBits()} {
+		if b.nextWord(0) != -1 || b.word(0) != 0 || AnyBits(b) {
+			t.Errorf("%T holds something", b)
+		}
+	}
+}
+
+// Upper levels are intersected: masks that never share a word are not walked word
+// by word.
+func TestAndSkipsWhatOneOfItsSetsLacks(t *testing.T) {
+	w := NewWorld(Options{})
+	even, odd := NewMask(w), NewMask(w)
+	for i := uint32(0); i < 1<<20; i += 128 {
+		even.Add(i)
+		odd.Add(i + 64)
+	}
+	if got := And(even, odd).nextWord(0); got != -1 {
+		t.Errorf("nextWord(0) = %d, want -1", got)
+	}
+	even.Add(1<<19 + 64)
+	if got := And(even, odd).nextWord(0); got != (1<<19+64)/64 {
+		t.Errorf("nextWord(0) = %d, want %d", got, (1<<19+64)/64)
+	}
+}
+
+func TestAMaskMayChangeWhileItsIndicesAreVisited(t *testing.T) {
+	w := NewWorld(Options{})
+	m := NewMask(w)
+	for _, i := range []uint32{1, 2, 70, 5000} {
+		m.Add(i)
+	}
+	cp := w.Checkpoint()
+	var visited []uint32
+	for i := range Indices(m) {
+		visited = append(visited, i)
+		switch i {
+		case 1:
+			m.Remove(2)  // Of this block: visited all the same,
+			m.Remove(70) // of a later one: not,
+			m.Add(3)     // of this block: not,
+			m.Add(300)   // of a later one: visited.
+		case 300:
+			m.Clear()
+			m.Add(1 << 20)
+		case 1 << 20:
+			w.Restore(cp)
+		}
+	}
+	if want := []uint32{1, 2, 300, 1 << 20}; !slices.Equal(visited, want) {
+		t.Errorf("visited %v, want %v", visited, want)
+	}
+	for i := range Indices(m) {
+		if i == 2 {
+			break
+		}
+	}
+}

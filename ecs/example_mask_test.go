@@ -1,0 +1,64 @@
+package ecs_test
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A mask of the program's own is put back with the world.
+func ExampleMask() {
+	world := ecs.NewWorld(ecs.Options{})
+	visible := ecs.NewMask(world)
+	for range 200 {
+		e := world.Create()
+		if e.Index()%80 == 0 {
+			visible.Add(e.Index())
+		}
+	}
+
+	cp := world.Checkpoint()
+	visible.Clear()
+	visible.Add(7)
+	fmt.Println("now:", visible.Len(), visible.Has(80))
+	world.Restore(cp)
+	for i := range ecs.Indices(visible) {
+		e, alive := world.EntityAt(i)
+		fmt.Println(e, alive)
+	}
+	// Output:
+	// now: 1 false
+	// 0v1 true
+	// 80v1 true
+	// 160v1 true
+}
+
+// Storages registered with Masked have a mask that follows them. Combinations
+// follow too: they are made once.
+func ExampleMasked() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world, ecs.Masked())
+	velocities := ecs.MustRegister[Velocity](world, ecs.Masked())
+	frozen := ecs.MustRegister[Frozen](world, ecs.Masked())
+	for i := range 6 {
+		e := world.Create()
+		positions.Set(e, Position{})
+		if i%2 == 0 {
+			velocities.Set(e, Velocity{})
+		}
+		if i == 2 {
+			frozen.Set(e, Frozen{})
+		}
+	}
+
+	moving := ecs.AndNot(ecs.And(positions.Mask(), velocities.Mask()), frozen.Mask())
+	resting := ecs.AndNot(world.AliveBits(), moving)
+	fmt.Println(ecs.CountBits(moving), "move,", ecs.CountBits(resting), "rest")
+	frozen.Clear()
+	for i := range ecs.Indices(moving) {
+		fmt.Print(i, " ")
+	}
+	// Output:
+	// 2 move, 4 rest
+	// 0 2 4
+}

@@ -1,0 +1,313 @@
+package ecs
+
+import "math/bits"
+
+const (
+	maskLevels = 6       // Of 64 bits a word: enough for every uint32.
+	maskPage   = 64      // Words of level 0 in a page. Their summary lies behind them.
+	maskBlocks = 1 << 26 // Words of level 0, if all were there.
+)
+
+// upperRow is where the levels above the pages begin in upper. Each has room for
+// one word more than it can need, always empty: a search may look behind its end.
+// Level 2 is last, as it grows.
+var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
+
+// A Mask is a set of entity indices: a bitset over which empty regions are
+// skipped and which combines with others 64 indices at a time, see [Bits].
+// [NewMask] makes one; a storage that is registered as [Masked] has one.
+//
+// It is a tree of words. A bit of level 0 is an index; a bit of a higher level is
+// set iff the word that it stands for, one level below, is not 0:
+//
+//	level 5                | 1 |                       1 word at most
+//	  ...
+//	level 2         |    1     |    1   ...            one for 262144 indices
+//	level 1         | 1 0 .. 1 | 0 1 .. ...            one for 4096: a page
+//	level 0   | 64 | 64 | .. | 64 | ...                one for 64
+//
+// Pages are allocated on first use, so a mask costs some 17 bytes for 64 indices
+// of the regions in use, and 1 byte for 1000 up to the highest index.
+//
+// A Mask is put back with its world.
+type Mask struct {
+	tracker // n: rows of the longest column. m: the epoch. total: minus the number of indices, so that it protects no rows.
+
+	// The pages are not tracked: one that was allocated once is there for every
+	// frame. Its words were empty before.
+	pages []uint32  // Index / 4096 to the first row of its page in words; 0, where an empty page lies, if it has none.
+	words maskWords // Levels 0 and 1.
+	upper maskWords // Levels 2 to 5.
+
+	epochs int  // The newest epoch ever; only rises.
+	kept   bool // It is a storage's.
+}
+
+// A maskWord counts only in the epoch in which it was written: raising the epoch
+// clears a mask. What was there before is saved like any other row, since the
+// epoch can come back.
+type maskWord struct {
+	bits  uint64
+	epoch int
+}
+
+// maskWords is a column that saves nothing in a bare frame: masks are not
+// recorded.
+type maskWords struct{ column[maskWord] }
+
+// NewMask returns an empty mask of the program's own, which is put back with w.
+//
+// It is not part of what w holds otherwise: not journaled, not saved, not in the
+// digest and not in a clone; Destroy, World.Clear and World.Load leave it as it
+// is. An index says nothing about generations: who keeps indices of entities
+// removes those that are destroyed.
+func NewMask(w *World) *Mask { return newMask(w, false) }
+
+func newMask(w *World, exempt bool) *Mask {
+	m := &Mask{epochs: 1, words: maskWords{newColumn[maskWord](w)}, upper: maskWords{newColumn[maskWord](w)}}
+	m.w, m.owner, m.exempt = w, m, exempt
+	m.columns = []trackedColumn{&m.words, &m.upper}
+	m.words.live = make([]maskWord, maskPage+1)
+	m.upper.live = make([]maskWord, upperRow[2]+1)
+	m.lengths = lengths{n: len(m.upper.live), m: m.epochs}
+	return m
+}
+
+// Masked makes a storage keep a [Mask] of the indices of its entities, at the
+// cost of writing it at every Set of a new component and every removal. A
+// resource has none, whatever is said.
+func Masked() Option { return func(r *registration) { r.masked = true } }
+
+// Mask returns the indices of the entities that have the component. The mask
+// follows the storage and cannot be changed otherwise.
+//
+// It panics if the component was not registered as [Masked].
+func (s *set) Mask() *Mask {
+	if s.mask == nil {
+		panic("ecs: the storage has no mask; register its component with Masked")
+	}
+	return s.mask
+}
+
+// Has reports whether i is in the set.
+func (m *Mask) Has(i uint32) bool { return m.word(int(i>>6))>>(i&63)&1 != 0 }
+
+// Len returns the number of indices in the set.
+func (m *Mask) Len() int { return -m.total }
+
+// Add adds i and reports whether it was missing.
+func (m *Mask) Add(i uint32) bool {
+	m.mustBeOwn()
+	return m.include(i)
+}
+
+// Remove removes i and reports whether it was there.
+func (m *Mask) Remove(i uint32) bool {
+	m.mustBeOwn()
+	return m.exclude(i)
+}
+
+// Clear removes all indices. It costs O(1).
+func (m *Mask) Clear() {
+	m.mustBeOwn()
+	m.discardAll()
+}
+
+func (m *Mask) mustBeOwn() {
+	if m.kept {
+		panic("ecs: the mask of a storage follows its entities; change the storage, or make a mask with NewMask")
+	}
+}
+
+func (m *Mask) include(i uint32) bool {
+	p := int(i >> 12)
+	if p >= len(m.pages) || m.pages[p] == 0 {
+		m.grow(p)
+	}
+	row := int(m.pages[p]) + int(i>>6&63)
+	was := m.words.bits(row, m.m)
+	if was>>(i&63)&1 != 0 {
+		return false
+	}
+	if m.span != m.w.span {
+		m.open()
+	}
+	if m.words.unsaved(row) {
+		m.words.save(row)
+	}
+	m.words.live[row] = maskWord{was | 1<<(i&63), m.m}
+	m.total--
+	if was == 0 {
+		m.raise(i >> 6)
+	}
+	return true
+}
+
+func (m *Mask) exclude(i uint32) bool {
+	p := int(i >> 12)
+	if p >= len(m.pages) {
+		return false
+	}
+	row := int(m.pages[p]) + int(i>>6&63)
+	was := m.words.bits(row, m.m)
+	if was>>(i&63)&1 == 0 {
+		return false
+	}
+	if m.span != m.w.span {
+		m.open()
+	}
+	left := was &^ (1 << (i & 63))
+	if m.words.unsaved(row) {
+		m.words.save(row)
+	}
+	m.words.live[row] = maskWord{left, m.m}
+	m.total++
+	if left == 0 {
+		m.lower(i >> 6)
+	}
+	return true
+}
+
+// raise says on the levels above 0 that word k is not 0 any more.
+func (m *Mask) raise(k uint32) {
+	for level := 1; level < maskLevels; level++ {
+		c, row := m.place(level, int(k>>6))
+		was := c.bits(row, m.m)
+		c.put(row, maskWord{was | 1<<(k&63), m.m})
+		if was != 0 {
+			return
+		}
+		k >>= 6
+	}
+}
+
+// lower says on the levels above 0 that word k is 0 now.
+func (m *Mask) lower(k uint32) {
+	for level := 1; level < maskLevels; level++ {
+		c, row := m.place(level, int(k>>6))
+		left := c.bits(row, m.m) &^ (1 << (k & 63))
+		c.put(row, maskWord{left, m.m})
+		if left != 0 {
+			return
+		}
+		k >>= 6
+	}
+}
+
+func (m *Mask) discardAll() {
+	if m.total == 0 {
+		return
+	}
+	if m.span != m.w.span {
+		m.open()
+	}
+	m.epochs++
+	m.m, m.total = m.epochs, 0
+}
+
+// fill adds the indices of entities.
+func (m *Mask) fill(entities []Entity) {
+	for _, e := range entities {
+		if e != Vacant {
+			m.include(e.Index())
+		}
+	}
+}
+
+// place returns where word k of a level above 0 lies. Its page must be there.
+func (m *Mask) place(level, k int) (*maskWords, int) {
+	if level == 1 {
+		return &m.words, int(m.pages[k]) + maskPage
+	}
+	return &m.upper, upperRow[level] + k
+}
+
+// grow allocates page p, and the words of level 2 up to the one above it.
+//
+//go:noinline
+func (m *Mask) grow(p int) {
+	if m.span != m.w.span {
+		m.open()
+	}
+	if need := p + 1 - len(m.pages); need > 0 {
+		m.pages = append(m.pages, make([]uint32, need)...)
+	}
+	m.pages[p] = uint32(len(m.words.live))
+	m.words.live = append(m.words.live, make([]maskWord, maskPage+1)...)
+	if need := upperRow[2] + p>>6 + 1 - len(m.upper.live); need > 0 {
+		m.upper.live = append(m.upper.live, make([]maskWord, need)...)
+	}
+	m.protect(max(len(m.words.live), len(m.upper.live)))
+}
+
+// protect makes n rows what every frame held protects, as if they had always been
+// there. A restore would otherwise leave what was written to new rows, in an epoch
+// that it brings back.
+func (m *Mask) protect(n int) {
+	m.n = n
+	for i := range m.recs {
+		m.recs[i].n, m.recs[i].prot = n, n
+	}
+	m.prot = m.topProt()
+	for _, c := range m.columns {
+		c.open(m.span, m.prot)
+	}
+}
+
+func (m *Mask) settle()         {}
+func (m *Mask) rewound(lengths) {}
+
+func (m *Mask) word(b int) uint64 {
+	if p := b >> 6; p < len(m.pages) {
+		return m.words.bits(int(m.pages[p])+b&63, m.m)
+	}
+	return 0
+}
+
+func (m *Mask) nextWord(b int) int {
+	if rest := m.pageSummary(b>>6) >> (b & 63); rest != 0 { // Nearly always, where there are many.
+		return b + bits.TrailingZeros64(rest)
+	}
+	return search(m, b)
+}
+
+// pageSummary returns word p of level 1, that of page p.
+func (m *Mask) pageSummary(p int) uint64 {
+	if p < len(m.pages) {
+		return m.words.bits(int(m.pages[p])+maskPage, m.m)
+	}
+	return 0
+}
+
+// summary returns word k of a level above 0.
+func (m *Mask) summary(level, k int) uint64 {
+	if level == 1 {
+		return m.pageSummary(k)
+	}
+	if row := upperRow[level] + k; row < len(m.upper.live) {
+		return m.upper.bits(row, m.m)
+	}
+	return 0
+}
+
+func (c *maskWords) open(span uint64, prot int) {
+	c.column.open(span, prot)
+	if c.top != nil && c.top.bare {
+		c.prot = 0
+	}
+}
+
+// bits returns the bits of a word that count in epoch.
+func (c *maskWords) bits(row, epoch int) uint64 {
+	if x := &c.live[row]; x.epoch == epoch {
+		return x.bits
+	}
+	return 0
+}
+
+func (c *maskWords) put(row int, x maskWord) {
+	if c.unsaved(row) {
+		c.save(row)
+	}
+	c.live[row] = x
+}

@@ -1,0 +1,222 @@
+package ecs
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+)
+
+// The benchmarks of masks stand beside the same work on a flat []uint64, which is
+// not tracked, has no upper levels and is cleared word by word.
+
+const benchIndices = 1 << 20
+
+// shuffled returns n different indices below benchIndices.
+func shuffled(n int) []uint32 {
+	r := rand.New(rand.NewPCG(1, 2))
+	all := make([]uint32, n)
+	for i, x := range r.Perm(benchIndices)[:n] {
+		all[i] = uint32(x)
+	}
+	return all
+}
+
+func benchMask(w *World, indices []uint32) *Mask {
+	m := NewMask(w)
+	for _, i := range indices {
+		m.Add(i)
+	}
+	return m
+}
+
+func benchFlat(indices []uint32) []uint64 {
+	flat := make([]uint64, benchIndices/64)
+	for _, i := range indices {
+		flat[i>>6] |= 1 << (i & 63)
+	}
+	return flat
+}
+
+// perIndex reports the time of an operation, of which every iteration does n.
+func perIndex(b *testing.B, n int) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/index")
+}
+
+func BenchmarkMaskHas(b *testing.B) {
+	asked := shuffled(100_000)
+	m, flat := benchMask(NewWorld(Options{}), asked[:50_000]), benchFlat(asked[:50_000])
+	n := 0
+	b.Run("mask", func(b *testing.B) {
+		for b.Loop() {
+			n += countHas(m, asked)
+		}
+		perIndex(b, len(asked))
+	})
+	b.Run("flat", func(b *testing.B) {
+		for b.Loop() {
+			n += countFlat(flat, asked)
+		}
+		perIndex(b, len(asked))
+	})
+}
+
+func countHas(m *Mask, asked []uint32) (n int) {
+	for _, i := range asked {
+		if m.Has(i) {
+			n++
+		}
+	}
+	return n
+}
+
+func countFlat(flat []uint64, asked []uint32) (n int) {
+	for _, i := range asked {
+		if flat[i>>6]>>(i&63)&1 != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func BenchmarkMaskAddRemove(b *testing.B) {
+	for name, indices := range map[string][]uint32{"few": shuffled(100), "many": shuffled(100_000)} {
+		w := NewWorld(Options{})
+		m, flat := NewMask(w), benchFlat(nil)
+		pair := func() {
+			for _, i := range indices {
+				m.Add(i)
+			}
+			for _, i := range indices {
+				m.Remove(i)
+			}
+		}
+		b.Run(name+"/mask", func(b *testing.B) {
+			for b.Loop() {
+				pair()
+			}
+			perIndex(b, len(indices))
+		})
+		b.Run(name+"/checkpoint", func(b *testing.B) {
+			for b.Loop() {
+				cp := w.Checkpoint()
+				pair()
+				w.Release(cp)
+			}
+			perIndex(b, len(indices))
+		})
+		b.Run(name+"/flat", func(b *testing.B) {
+			for b.Loop() {
+				for _, i := range indices {
+					flat[i>>6] |= 1 << (i & 63)
+				}
+				for _, i := range indices {
+					flat[i>>6] &^= 1 << (i & 63)
+				}
+			}
+			perIndex(b, len(indices))
+		})
+	}
+}
+
+func BenchmarkMaskIterate(b *testing.B) {
+	for _, bench := range []struct {
+		name string
+		n    int
+	}{{"dense", benchIndices}, {"half", benchIndices / 2}, {"one of 1000", benchIndices / 1000}, {"100", 100}} {
+		indices := shuffled(bench.n)
+		m, flat := benchMask(NewWorld(Options{}), indices), benchFlat(indices)
+		sum := uint32(0)
+		b.Run(bench.name+"/mask", func(b *testing.B) {
+			for b.Loop() {
+				sum += sumMask(m)
+			}
+			perIndex(b, bench.n)
+		})
+		b.Run(bench.name+"/flat", func(b *testing.B) {
+			for b.Loop() {
+				sum += sumFlat(flat)
+			}
+			perIndex(b, bench.n)
+		})
+	}
+}
+
+func sumMask(m *Mask) (sum uint32) {
+	for i := range Indices(m) {
+		sum += i
+	}
+	return sum
+}
+
+func sumFlat(flat []uint64) (sum uint32) {
+	for k, word := range flat {
+		for ; word != 0; word &= word - 1 {
+			sum += uint32(k<<6 + bits.TrailingZeros64(word))
+		}
+	}
+	return sum
+}
+
+// Two sets of 100 000 of a million indices that share 100, scattered or each in a
+// region of its own.
+func BenchmarkMaskAnd(b *testing.B) {
+	scattered := shuffled(199_900)
+	regions := make([]uint32, 199_900)
+	for i := range regions {
+		regions[i] = uint32(i * 5)
+	}
+	for name, all := range map[string][]uint32{"scattered": scattered, "regions": regions} {
+		x, y := all[:100_000], all[99_900:]
+		w := NewWorld(Options{})
+		both := And(benchMask(w, x), benchMask(w, y))
+		flatX, flatY := benchFlat(x), benchFlat(y)
+		sum := uint32(0)
+		b.Run(name+"/mask", func(b *testing.B) {
+			for b.Loop() {
+				for i := range Indices(both) {
+					sum += i
+				}
+			}
+		})
+		b.Run(name+"/flat", func(b *testing.B) {
+			for b.Loop() {
+				for k, word := range flatX {
+					for word &= flatY[k]; word != 0; word &= word - 1 {
+						sum += uint32(k<<6 + bits.TrailingZeros64(word))
+					}
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkMaskClear(b *testing.B) {
+	m := benchMask(NewWorld(Options{}), shuffled(benchIndices))
+	for b.Loop() {
+		m.Clear()
+		m.Add(5)
+	}
+}
+
+// What a mask costs a storage: a component is added to and removed from every
+// entity.
+func BenchmarkMaskedStorage(b *testing.B) {
+	for name, options := range map[string][]Option{"masked": {Masked()}, "plain": nil} {
+		w := NewWorld(Options{})
+		s := MustRegister[plain](w, options...)
+		for range 10_000 {
+			w.Create()
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				for _, e := range w.Entities() {
+					s.Set(e, plain{})
+				}
+				for _, e := range w.Entities() {
+					s.Remove(e)
+				}
+			}
+			perIndex(b, 10_000)
+		})
+	}
+}

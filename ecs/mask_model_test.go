@@ -1,0 +1,329 @@
+package ecs
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"testing"
+)
+
+// Components with masks.
+type (
+	marked struct{ V int32 }
+	kept   struct{ V int32 }
+)
+
+var (
+	markedKind = newKind(
+		func(v int) marked { return marked{int32(v)} },
+		func(m marked) int { return int(m.V) },
+		func(m *marked) { m.V++ }, Masked())
+	keptKind = newKind(
+		func(v int) kept { return kept{int32(v)} },
+		func(k kept) int { return int(k.V) },
+		func(k *kept) { k.V++ }, Masked(), NoRewind())
+)
+
+// checkMasks checks the masks of the storages, and the others that frames know.
+// It returns the bytes that their logs hold.
+func (w *World) checkMasks() (bytes int64, err error) {
+	var masks []*Mask
+	for _, s := range w.sets {
+		if s.mask == nil {
+			continue
+		}
+		masks = append(masks, s.mask)
+		if err := s.checkMask(); err != nil {
+			return 0, err
+		}
+	}
+	for _, list := range [2][]frame{w.frames, w.forward} {
+		for _, f := range list {
+			for _, t := range f.touched {
+				if m, ok := t.owner.(*Mask); ok && !slices.Contains(masks, m) {
+					masks = append(masks, m)
+				}
+			}
+		}
+	}
+	for _, m := range masks {
+		held, err := m.tracker.check("mask")
+		if err != nil {
+			return 0, err
+		}
+		if err := m.check(); err != nil {
+			return 0, fmt.Errorf("mask: %w", err)
+		}
+		bytes += held
+	}
+	return bytes, nil
+}
+
+// checkMask compares the mask of s with its members.
+func (s *set) checkMask() error {
+	for _, e := range s.dense.live[:s.n] {
+		if e != Vacant && !s.mask.Has(e.Index()) {
+			return fmt.Errorf("the mask of a storage lacks %v", e)
+		}
+	}
+	if s.mask.Len() != s.Len() || s.mask.exempt != s.exempt || !s.mask.kept {
+		return fmt.Errorf("the mask has %d indices, the storage %d entities", s.mask.Len(), s.Len())
+	}
+	return nil
+}
+
+// check returns what is inconsistent inside m: every word must say of the words
+// below it whether they are 0.
+func (m *Mask) check() error {
+	if m.m > m.epochs || m.m < 1 {
+		return fmt.Errorf("the epoch is %d, the newest %d", m.m, m.epochs)
+	}
+	if need := max(len(m.words.live), len(m.upper.live)); m.n != need {
+		return fmt.Errorf("n is %d, want %d", m.n, need)
+	}
+	n := 0
+	below := map[int]uint64{} // The words of a level that are not 0.
+	for p, base := range m.pages {
+		for b := p * maskPage; base != 0 && b < (p+1)*maskPage; b++ {
+			if word := m.word(b); word != 0 {
+				below[b] = word
+				n += bits.OnesCount64(word)
+			}
+		}
+	}
+	if n != m.Len() {
+		return fmt.Errorf("Len() = %d, there are %d", m.Len(), n)
+	}
+	for level := 1; level < maskLevels; level++ {
+		want := map[int]uint64{}
+		for k := range below {
+			want[k>>6] |= 1 << (k & 63)
+		}
+		for k := range min(len(m.pages)>>(6*level-6)+2, maskBlocks>>(6*level)+1) {
+			if level == 1 && k < len(m.pages) && m.pages[k] == 0 {
+				continue
+			}
+			if got := m.summary(level, k); got != want[k] {
+				return fmt.Errorf("word %d of level %d is %#x, want %#x", k, level, got, want[k])
+			}
+		}
+		below = want
+	}
+	for _, x := range m.words.live[:maskPage+1] {
+		if x != (maskWord{}) {
+			return fmt.Errorf("the empty page holds %v", x)
+		}
+	}
+	return nil
+}
+
+// maskIndices are what the models add and remove: neighbours, another word,
+// another page, far ends of higher levels, and the last of all.
+var maskIndices = []uint32{0, 1, 64, 4096, 1 << 18, 4_000_000_000, 1<<32 - 1}
+
+// A maskModel is a mask beside what it should hold: an array in a resource, which
+// the world puts back.
+type maskModel struct {
+	w    *World
+	mask *Mask
+	want *Resource[[7]bool]
+	cps  []Checkpoint
+}
+
+var boolsSpec = func() spec[[7]bool] {
+	s, _, err := newSpec[[7]bool](NewWorld(Options{}), []Option{Named("want")})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}()
+
+func newMaskModel(o Options, record bool) *maskModel {
+	w := NewWorld(o)
+	r := newResource(w, boolsSpec, [7]bool{}, false)
+	w.resources = append(w.resources, r)
+	if record {
+		w.Attach(recorderFunc(func(*Change) uint64 { return 0 }), 0)
+	}
+	return &maskModel{w: w, mask: NewMask(w), want: r}
+}
+
+func (p *maskModel) add(i int) bool {
+	if got, want := p.mask.Add(maskIndices[i]), !p.want.Get()[i]; got != want {
+		failf("Add(%d) = %v, want %v", maskIndices[i], got, want)
+	}
+	if p.want.Get()[i] {
+		return false
+	}
+	p.want.Mut()[i] = true
+	return true
+}
+
+func (p *maskModel) remove(i int) bool {
+	if got, want := p.mask.Remove(maskIndices[i]), p.want.Get()[i]; got != want {
+		failf("Remove(%d) = %v, want %v", maskIndices[i], got, want)
+	}
+	if !p.want.Get()[i] {
+		return false
+	}
+	p.want.Mut()[i] = false
+	return true
+}
+
+func (p *maskModel) clear() bool {
+	p.mask.Clear()
+	if p.want.Get() == [7]bool{} {
+		return false
+	}
+	p.want.Set([7]bool{})
+	return true
+}
+
+func (p *maskModel) checkpoint() bool {
+	if len(p.valid()) == 3 {
+		return false
+	}
+	p.cps = append(p.cps, p.w.Checkpoint())
+	return true
+}
+
+// valid returns the checkpoints that are still there.
+func (p *maskModel) valid() []Checkpoint {
+	p.cps = slices.DeleteFunc(p.cps, func(cp Checkpoint) bool { return !cp.Valid() })
+	return p.cps
+}
+
+func (p *maskModel) restore(i int) bool {
+	if i >= len(p.valid()) {
+		return false
+	}
+	p.w.Restore(p.cps[i])
+	return true
+}
+
+func (p *maskModel) release(i int) bool {
+	if i >= len(p.valid()) {
+		return false
+	}
+	p.w.Release(p.cps[i])
+	return true
+}
+
+func (p *maskModel) commit() bool          { p.w.Commit(); return true }
+func (p *maskModel) rewind(n int) bool     { return p.w.History().Rewind(n) == nil }
+func (p *maskModel) forward(n uint64) bool { return p.w.History().Seek(p.w.Tick()+n) == nil }
+
+func (p *maskModel) check() {
+	want := p.want.Get()
+	var indices []uint32
+	for i, in := range want {
+		if in {
+			indices = append(indices, maskIndices[i])
+		}
+		if got := p.mask.Has(maskIndices[i]); got != in {
+			failf("Has(%d) = %v, want %v", maskIndices[i], got, in)
+		}
+		if p.mask.Has(maskIndices[i] ^ 2) {
+			failf("Has(%d) = true", maskIndices[i]^2)
+		}
+	}
+	if got := slices.Collect(Indices(p.mask)); !slices.Equal(got, indices) || p.mask.Len() != len(indices) {
+		failf("Indices = %v, Len() = %d, want %v", got, p.mask.Len(), indices)
+	}
+}
+
+// checkDeeply is check with all invariants.
+func (p *maskModel) checkDeeply() {
+	p.check()
+	if err := p.w.check(); err != nil {
+		failf("%v", err)
+	}
+	if _, err := p.mask.tracker.check("mask"); err != nil {
+		failf("%v", err)
+	}
+	if err := p.mask.check(); err != nil {
+		failf("%v", err)
+	}
+}
+
+type maskStep struct {
+	name string
+	do   func(p *maskModel) bool
+}
+
+// maskSteps are the operations, on the indices given.
+func maskSteps(indices []int, checkpoints int, ticks bool) []maskStep {
+	var steps []maskStep
+	numbered := func(verb string, i int, do func(*maskModel, int) bool) {
+		steps = append(steps, maskStep{fmt.Sprint(verb, " ", i), func(p *maskModel) bool { return do(p, i) }})
+	}
+	for _, i := range indices {
+		numbered("add", i, (*maskModel).add)
+		numbered("remove", i, (*maskModel).remove)
+	}
+	steps = append(steps, maskStep{"clear", (*maskModel).clear})
+	if checkpoints > 0 {
+		steps = append(steps, maskStep{"checkpoint", (*maskModel).checkpoint})
+	}
+	for i := range checkpoints {
+		numbered("restore", i, (*maskModel).restore)
+		numbered("release", i, (*maskModel).release)
+	}
+	if ticks {
+		steps = append(steps, maskStep{"commit", (*maskModel).commit})
+		numbered("rewind", 0, (*maskModel).rewind)
+		numbered("rewind", 1, (*maskModel).rewind)
+		steps = append(steps, maskStep{"forward", func(p *maskModel) bool { return p.forward(1) }})
+	}
+	return steps
+}
+
+// exploreMask tries every sequence of up to n steps that change something.
+func exploreMask(t *testing.T, fresh func() *maskModel, steps []maskStep, n int) {
+	t.Helper()
+	tried := 0
+	var sequence []int
+	run := func() (applied bool, err error) {
+		defer catch(&err)
+		p := fresh()
+		for _, s := range sequence {
+			applied = steps[s].do(p)
+		}
+		if !applied {
+			return false, nil
+		}
+		if tried++; tried%64 == 0 || len(sequence) < n {
+			p.checkDeeply()
+		} else {
+			p.check()
+		}
+		return true, nil
+	}
+	var extend func(n int)
+	extend = func(n int) {
+		for s := range steps {
+			if n == 0 || t.Failed() {
+				return
+			}
+			sequence = append(sequence, s)
+			applied, err := run()
+			if err != nil {
+				var names []string
+				for _, s := range sequence {
+					names = append(names, steps[s].name)
+				}
+				t.Errorf("%v: %v", names, err)
+				return
+			}
+			if applied {
+				extend(n - 1)
+			}
+			sequence = sequence[:len(sequence)-1]
+		}
+	}
+	extend(n)
+	if tried < 100 {
+		t.Errorf("only %d sequences were tried", tried)
+	}
+	t.Logf("%d sequences of up to %d steps", tried, n)
+}

@@ -1,0 +1,368 @@
+package ecs
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestAMaskIsRestoredAfterEveryOrderOfChanges(t *testing.T) {
+	t.Parallel()
+	fresh := func() *maskModel { return newMaskModel(Options{}, false) }
+	exploreMask(t, fresh, maskSteps([]int{0, 1}, 3, false), *depth+2)
+	exploreMask(t, fresh, maskSteps([]int{0, 2, 3, 4}, 2, false), *depth+1)
+}
+
+func TestAMaskFollowsEveryOrderOfTicks(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Options{{}, {History: 1}, {History: 3}, {History: 3, HistoryBytes: 3000}} {
+		for _, record := range []bool{false, true} {
+			fresh := func() *maskModel { return newMaskModel(o, record) }
+			exploreMask(t, fresh, maskSteps([]int{0, 3}, 1, true), *depth+1)
+		}
+	}
+}
+
+func TestAMaskFollowsRandomPrograms(t *testing.T) {
+	all := maskSteps([]int{0, 1, 2, 3, 4, 5, 6}, 3, true)
+	rapid.Check(t, func(t *rapid.T) {
+		history := rapid.IntRange(0, 4).Draw(t, "history")
+		p := newMaskModel(Options{History: history}, rapid.Bool().Draw(t, "record"))
+		for _, s := range rapid.SliceOfN(rapid.IntRange(0, len(all)-1), 1, 100).Draw(t, "steps") {
+			err := func() (err error) {
+				defer catch(&err)
+				all[s].do(p)
+				p.check()
+				return nil
+			}()
+			if err != nil {
+				t.Fatalf("%s: %v", all[s].name, err)
+			}
+		}
+		err := func() (err error) {
+			defer catch(&err)
+			p.checkDeeply()
+			return nil
+		}()
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestEveryOrderWithMaskedComponents(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{markedKind}, entities: 3, members: 2, maxGeneration: 3}
+	explore(t, s, operations(create, destroys(4), clearAll, adds(0, 3), removes(0, 2), clearStore(0), checkpoints(2)), *depth+1)
+	s = setting{kinds: []kind{markedKind}, entities: 2, members: 1, history: 2, record: true}
+	explore(t, s, operations(create, destroys(2), adds(0, 2), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
+}
+
+// What does not rewind is dropped with its entities, and its mask with it.
+func TestEveryOrderWithMaskedComponentsThatDoNotRewind(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{keptKind, markedKind}, entities: 2, members: 1, history: 2}
+	explore(t, s, operations(create, destroys(3), clearAll, adds(0, 3), adds(1, 1), removes(0, 2), clearStore(0), ticks(), checkpoints(1)), *depth)
+}
+
+// Pages that a mask gets while frames are held are empty for the older ones, in
+// an epoch that comes back too.
+func TestPagesAllocatedUnderACheckpointAreEmptyAfterRestore(t *testing.T) {
+	w := NewWorld(Options{})
+	m := NewMask(w)
+	m.Add(1)
+	first := w.Checkpoint()
+	m.Add(2)
+	second := w.Checkpoint()
+	const far = 100 << 18
+	for i := uint32(0); i < far; i += 1000 {
+		m.Add(i)
+	}
+	w.Restore(second)
+	if got := slices.Collect(Indices(m)); !slices.Equal(got, []uint32{1, 2}) {
+		t.Errorf("after the second restore: %v", got)
+	}
+	m.Add(far)
+	w.Release(second)
+	w.Restore(first)
+	if got := slices.Collect(Indices(m)); !slices.Equal(got, []uint32{1}) {
+		t.Errorf("after the first restore: %v", got)
+	}
+	if err := m.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnEpochIsNotUsedTwice(t *testing.T) {
+	w := NewWorld(Options{})
+	m := NewMask(w)
+	m.Add(5)
+	cp := w.Checkpoint()
+	m.Clear()
+	m.Add(6)
+	w.Restore(cp)
+	m.Clear()
+	if m.Has(5) || m.Has(6) || AnyBits(m) {
+		t.Errorf("a cleared mask holds %v", slices.Collect(Indices(m)))
+	}
+}
+
+// The mask of a storage is right whenever an observer looks, and where it panics
+// or changes the world.
+func TestAMaskOfAStorageHoldsThroughObservers(t *testing.T) {
+	w := NewWorld(Options{})
+	checkAtEnd(t, w)
+	a := MustRegister[plain](w, Masked())
+	b := MustRegister[marked](w, Masked())
+	e := w.Create()
+	agree := func(when string) {
+		t.Helper()
+		if a.Mask().Has(e.Index()) != a.Has(e) || b.Mask().Has(e.Index()) != b.Has(e) {
+			t.Errorf("%s: the masks have %v, %v, the storages %v, %v", when,
+				a.Mask().Has(e.Index()), b.Mask().Has(e.Index()), a.Has(e), b.Has(e))
+		}
+	}
+	attempt := func(f func()) {
+		defer func() { recover() }()
+		f()
+	}
+	o := &meddler{}
+	b.observe(o)
+	o.onAdd = func() { agree("added"); panic("stop") }
+	attempt(func() { b.Set(e, marked{}) })
+	agree("after a panic in added")
+	o.onRemove = func() { agree("removing"); panic("stop") }
+	attempt(func() { b.Remove(e) })
+	agree("after a panic in removing")
+	o.onRemove = func() { agree("removing"); a.Set(e, plain{}) }
+	w.Destroy(e)
+	agree("after Destroy, while another component was added")
+	e = w.Create()
+	o.onAdd, o.onRemove = func() { b.Remove(e) }, nil
+	b.Set(e, marked{})
+	agree("after it was removed while it was added")
+	if w.Len() != 1 || b.Len() != 0 || a.Mask().Len() != 0 {
+		t.Errorf("%d entities, %d and %d components", w.Len(), a.Len(), b.Len())
+	}
+}
+
+// A meddler is an observer that does what it is told.
+type meddler struct{ onAdd, onRemove func() }
+
+func (m *meddler) added(Entity, int) {
+	if m.onAdd != nil {
+		m.onAdd()
+	}
+}
+
+func (m *meddler) removing(Entity, int) {
+	if m.onRemove != nil {
+		m.onRemove()
+	}
+}
+
+func (m *meddler) clearing() {}
+func (m *meddler) replaced() {}
+
+func TestMasksComeFromWhatIsLoadedAndCloned(t *testing.T) {
+	source := NewWorld(Options{})
+	a := MustRegister[plain](source, Masked())
+	b := MustRegister[extra](source, Masked(), NoRewind())
+	for i := range 200 {
+		e := source.Create()
+		if i%3 == 0 {
+			a.Set(e, plain{})
+		}
+		if i%5 == 0 {
+			b.Set(e, extra{})
+		}
+	}
+	clone := source.Clone()
+	loaded := NewWorld(Options{History: 2})
+	la := MustRegister[plain](loaded, Masked())
+	lb := MustRegister[extra](loaded, Masked(), NoRewind())
+	for range 300 {
+		la.Set(loaded.Create(), plain{})
+	}
+	loaded.Commit()
+	own := NewMask(loaded)
+	own.Add(7)
+	if err := loaded.Load(stateOf(source)); err != nil {
+		t.Fatal(err)
+	}
+	if !own.Has(7) || own.Len() != 1 {
+		t.Error("Load changed a mask of the program's own")
+	}
+	for _, w := range []*World{source, clone, loaded} {
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, m := range []*Mask{a.In(clone).Mask(), la.Mask()} {
+		if got := slices.Collect(Indices(m)); len(got) != 67 || got[66] != 198 {
+			t.Errorf("the mask holds %v", got)
+		}
+	}
+	if a.In(clone).Mask() == a.Mask() || b.In(clone).Mask().Len() != 40 || lb.Mask().Len() != 40 {
+		t.Error("a mask does not belong to its storage")
+	}
+	a.In(clone).Remove(source.Entities()[0])
+	if !a.Mask().Has(0) {
+		t.Error("a clone shares a mask")
+	}
+}
+
+func TestOnlyMasksOfTheProgramsOwnCanBeChanged(t *testing.T) {
+	w := NewWorld(Options{})
+	a := MustRegister[plain](w, Masked())
+	b := MustRegister[marked](w)
+	e := w.Create()
+	a.Set(e, plain{})
+	for name, f := range map[string]func(){
+		"Add":    func() { a.Mask().Add(9) },
+		"Remove": func() { a.Mask().Remove(e.Index()) },
+		"Clear":  func() { a.Mask().Clear() },
+		"Mask":   func() { b.Mask() },
+	} {
+		func() {
+			defer func() {
+				if text, ok := recover().(string); !ok || !strings.HasPrefix(text, "ecs: ") {
+					t.Errorf("%s: panic %q", name, text)
+				}
+			}()
+			f()
+			t.Errorf("%s did not panic", name)
+		}()
+	}
+	if err := w.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A mask is as large as the regions in use, wherever they are.
+func TestAFarIndexTakesLittleMemory(t *testing.T) {
+	m := NewMask(NewWorld(Options{}))
+	m.Add(1<<32 - 1)
+	m.Add(0)
+	if got := slices.Collect(Indices(m)); !slices.Equal(got, []uint32{0, 1<<32 - 1}) {
+		t.Errorf("Indices = %v", got)
+	}
+	if words, pages := len(m.words.live)+len(m.upper.live), len(m.pages); words > 20_000 || pages != 1<<20 {
+		t.Errorf("%d words, %d pages", words, pages)
+	}
+	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
+		t.Error("there is something behind the last index")
+	}
+}
+
+// A clear writes nothing, and what is added anew is saved by the word.
+func TestClearingAMaskSavesNothing(t *testing.T) {
+	w := NewWorld(Options{})
+	m := NewMask(w)
+	for i := range uint32(100_000) {
+		m.Add(i)
+	}
+	cp := w.Checkpoint()
+	m.Clear()
+	if bytes := w.History().Bytes(); bytes != 0 || m.Len() != 0 {
+		t.Errorf("Bytes() = %d after Clear, want 0", bytes)
+	}
+	m.Add(5)
+	m.Add(6)
+	m.Remove(5)
+	if got := m.words.saved() + m.upper.saved(); got != maskLevels {
+		t.Errorf("%d words are saved, want one of each level", got)
+	}
+	w.Restore(cp)
+	if m.Len() != 100_000 || CountBits(m) != 100_000 {
+		t.Errorf("Len() = %d, %d counted after Restore", m.Len(), CountBits(m))
+	}
+}
+
+func TestARecorderAloneSavesNoMasks(t *testing.T) {
+	w := NewWorld(Options{})
+	m := NewMask(w)
+	m.Add(1)
+	w.Attach(recorderFunc(func(*Change) uint64 { return 0 }), 0)
+	m.Add(2)
+	m.Remove(1)
+	m.Clear()
+	m.Add(3)
+	if bytes := w.History().Bytes(); bytes != 0 {
+		t.Errorf("Bytes() = %d, want 0", bytes)
+	}
+	w.Commit()
+	cp := w.Checkpoint()
+	m.Add(4)
+	w.Restore(cp)
+	if got := slices.Collect(Indices(m)); !slices.Equal(got, []uint32{3}) {
+		t.Errorf("Indices = %v, want [3]", got)
+	}
+}
+
+// What changes nothing opens no record: the forward branch stays.
+func TestChangesOfAMaskThatChangeNothingAreNone(t *testing.T) {
+	w := NewWorld(Options{History: 2})
+	m, empty := NewMask(w), NewMask(w)
+	m.Add(1)
+	w.Commit()
+	m.Add(2)
+	w.Commit()
+	w.History().Rewind(1)
+	m.Add(1)
+	m.Remove(2)
+	empty.Clear()
+	if w.Dirty() || w.History().Newest() != 2 {
+		t.Error("the forward branch is gone")
+	}
+	if w.History().Seek(2) != nil || m.Len() != 2 {
+		t.Errorf("Len() = %d, want 2", m.Len())
+	}
+}
+
+func TestMasksAllocateNothingInTheSteadyState(t *testing.T) {
+	w := NewWorld(Options{History: 4})
+	a := MustRegister[plain](w, Masked())
+	var entities []Entity
+	for range 10_000 {
+		e := w.Create()
+		a.Set(e, plain{})
+		entities = append(entities, e)
+	}
+	m, far := NewMask(w), NewMask(w)
+	both := AndNot(And(Or(m, a.Mask()), w.AliveBits()), far)
+	sum := uint32(0)
+	tick := func() {
+		for i := uint32(0); i < 10_000; i += 7 {
+			m.Add(i)
+			far.Add(i * 100)
+			a.Remove(entities[i])
+		}
+		for i := range Indices(both) {
+			sum += i
+		}
+		for i := range Indices(m) {
+			sum += i
+		}
+		sum += uint32(CountBits(both))
+		for i := uint32(0); i < 10_000; i += 7 {
+			m.Remove(i)
+			a.Set(entities[i], plain{})
+		}
+		far.Clear()
+		w.Try(func() error { m.Add(3); return errTried })
+		w.Commit()
+	}
+	for range 20 {
+		tick()
+	}
+	if allocs := testing.AllocsPerRun(10, tick); allocs != 0 {
+		t.Errorf("a tick allocates %v times, want 0", allocs)
+	}
+	if err := w.check(); err != nil {
+		t.Error(err)
+	}
+}
