@@ -31,6 +31,7 @@ func (w *World) push(f frame) {
 	}
 	w.frames = append(w.frames, f)
 	w.pointOps()
+	w.remember()
 }
 
 // pointOps makes operations go to the open frame.
@@ -63,6 +64,7 @@ func (w *World) renew() {
 	if len(w.frames) > 0 {
 		w.pointOps()
 	}
+	w.remember()
 }
 
 // A Checkpoint is a point to which a world can be put back.
@@ -78,6 +80,7 @@ type Checkpoint struct {
 // frame, and a storage compares its own with it at the next change. Pointers and
 // slices for writing that were given out before are no longer valid.
 func (w *World) Checkpoint() Checkpoint {
+	w.verify()
 	w.push(frame{})
 	return Checkpoint{w, w.frameID}
 }
@@ -125,6 +128,7 @@ func (w *World) mustFind(cp Checkpoint, verb string) int {
 // It costs O(rows written since cp). It panics if cp is not valid.
 func (w *World) Restore(cp Checkpoint) {
 	k := w.mustFind(cp, "Restore")
+	w.verify()
 	for i := k; i < len(w.frames); i++ {
 		if w.frames[i].tick {
 			w.dropForward()
@@ -156,7 +160,9 @@ func (w *World) putBack(k int) {
 //
 // It panics if cp is not valid.
 func (w *World) Release(cp Checkpoint) {
-	w.release(w.mustFind(cp, "Release"))
+	k := w.mustFind(cp, "Release")
+	w.verify()
+	w.release(k)
 	w.evict()
 }
 

@@ -14,14 +14,18 @@ var ErrNotHeld = errors.New("ecs: tick not held")
 // It costs O(storages changed in the tick), without a recorder; pointers and
 // slices for writing that were given out before are no longer valid.
 func (w *World) Commit() {
+	if len(w.hooks.change) > 0 {
+		w.hooks.tellChanges()
+	}
+	w.verify()
 	w.dropForward()
 	var mark uint64
 	if w.recorder != nil {
 		mark = w.record()
 	}
 	w.tick++
-	if w.options.History > 0 || w.recorder != nil {
-		w.push(frame{tick: true, mark: mark, bare: w.options.History == 0 && !w.anyCheckpoint()})
+	if w.keepsTicks() {
+		w.push(frame{tick: true, mark: mark, bare: w.bareTicks() && !w.anyCheckpoint()})
 		w.evict()
 	}
 }
@@ -138,6 +142,7 @@ func (h History) Rewind(n int) error {
 // the world is then as it was.
 func (h History) Seek(tick uint64) error {
 	w := h.w
+	w.verify()
 	if k := w.forwardTo(tick); k >= 0 {
 		w.discardOpen()
 		for len(w.forward) > k {

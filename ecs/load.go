@@ -57,6 +57,7 @@ func (w *World) Load(state *State) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
+	w.verify()
 	w.forgetFrames()
 	for _, s := range w.storages {
 		s.discardAll()
@@ -73,8 +74,8 @@ func (w *World) Load(state *State) error {
 // restart begins the history anew at the present state.
 func (w *World) restart(mark uint64) {
 	w.forgetFrames()
-	if w.recorder != nil || w.options.History > 0 {
-		w.push(frame{tick: true, mark: mark, bare: w.options.History == 0})
+	if w.keepsTicks() {
+		w.push(frame{tick: true, mark: mark, bare: w.bareTicks()})
 	}
 }
 

@@ -1,10 +1,11 @@
 package ecs
 
-// An observer is told of the members of a set that come and go: a group, a hook.
-// It is not told of those that a restore brings back or takes away.
+// An observer is told of the members of a set that come and go: a group. It is
+// not told of those that a restore brings back or takes away. What may panic, or
+// change the set that it is told of, is a hook: see setHooks.
 //
 // A mask is none: it is written with the set, so that it is right when observers
-// are told, and stays so where one of them panics or changes the world.
+// and hooks are told, and stays so where one of them panics or changes the world.
 type observer interface {
 	// added is called once e is a member, in row: the last one, unless an observer
 	// told before moved it.
@@ -31,8 +32,9 @@ func (s *set) observe(o observer) {
 func (w *World) settleObservers() {
 	w.watched = false
 	for _, s := range w.sets {
-		s.observed = len(s.observers) > 0 || s.mask != nil || w.recorder != nil
-		w.watched = w.watched || len(s.observers) > 0
+		told := len(s.observers) > 0 || s.hooks != nil
+		s.observed = told || s.mask != nil || w.recorder != nil
+		w.watched = w.watched || told
 	}
 }
 
@@ -53,6 +55,9 @@ func (s *set) joined(as AnyStorage, e Entity) {
 		}
 		o.added(e, row)
 	}
+	if s.hooks != nil {
+		s.tellAdded(e)
+	}
 }
 
 // leaving tells that e is about to leave row. It returns the row of e, which
@@ -60,6 +65,11 @@ func (s *set) joined(as AnyStorage, e Entity) {
 //
 //go:noinline
 func (s *set) leaving(as AnyStorage, e Entity, row int) int {
+	if s.hooks != nil {
+		if row = s.tellGoing(e); row < 0 {
+			return row
+		}
+	}
 	if row = s.tellLeaving(e, row); row >= 0 && s.w.ops != nil {
 		s.w.note(OpRemove, as, e)
 	}
@@ -79,12 +89,18 @@ func (s *set) tellLeaving(e Entity, row int) int {
 	return s.row(e)
 }
 
-// emptying tells that s is about to be cleared.
-func (s *set) emptying(as AnyStorage) {
+// emptying tells that s is about to be cleared. It reports whether that is done,
+// member by member, for the sake of hooks.
+func (s *set) emptying(as AnyStorage) (done bool) {
+	if s.removesOneByOne() {
+		s.removeEach(as)
+		return true
+	}
 	s.tellEmptying()
 	if s.n > 0 && s.w.ops != nil {
 		s.w.note(OpClear, as, 0)
 	}
+	return false
 }
 
 func (s *set) tellEmptying() {
@@ -98,6 +114,9 @@ func (s *set) tellEmptying() {
 // leaving tells that e is about to be destroyed, and reports whether it is
 // alive.
 func (w *World) leaving(e Entity) bool {
+	if !w.tellDying(e) {
+		return false
+	}
 	for _, s := range w.sets {
 		if row := s.row(e); row >= 0 {
 			s.tellLeaving(e, row)

@@ -48,11 +48,12 @@ func (w *World) Attach(r Recorder, mark uint64) error {
 	if w.anyCheckpoint() {
 		return ErrCheckpointHeld
 	}
+	w.verify()
 	w.forgetFrames()
 	w.recorder, w.ops = r, nil
 	w.settleObservers()
-	if r != nil || w.options.History > 0 {
-		w.push(frame{tick: true, mark: mark, bare: w.options.History == 0})
+	if w.keepsTicks() {
+		w.push(frame{tick: true, mark: mark, bare: w.bareTicks()})
 	}
 	return nil
 }

@@ -22,8 +22,9 @@ type set struct {
 	shared  []*sparsePage // Hashed: the pages.
 
 	observers []observer
-	observed  bool  // There are observers, a mask or a recorder.
+	observed  bool  // There are observers, hooks, a mask or a recorder.
 	mask      *Mask // The indices of the members, if the storage is Masked.
+	hooks     *setHooks
 
 	// For queries that cache how this set lies beside others.
 	version uint64   // The world's count of structural changes at the last one here.

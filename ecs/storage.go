@@ -224,8 +224,8 @@ func (s *Storage[T]) removeRow(e Entity, r int) {
 // raises it again. Rows that hold pointers and that no frame protects are zeroed
 // for the garbage collector, which is O(rows).
 func (s *Storage[T]) Clear() {
-	if s.observed {
-		s.emptying(s)
+	if s.observed && s.emptying(s) {
+		return
 	}
 	s.discardAll()
 }

@@ -23,7 +23,7 @@ type World struct {
 	storages  []AnyStorage // and the storage itself.
 	resources []AnyStorage
 	names     map[string]AnyStorage
-	watched   bool            // A storage has observers.
+	watched   bool            // A storage has observers or hooks.
 	exempt    []exemptStorage // NoRewind components.
 
 	// Frames, oldest first; the last one is open. None is held by a world without
@@ -43,6 +43,8 @@ type World struct {
 	identityPages []*sparsePage // Of all Indexed storages.
 	undoBytes     int64         // Held by the logs of all columns.
 	seen          rowSet        // Scratch.
+	equal         equality
+	hooks         worldHooks
 }
 
 // NewWorld returns an empty world at tick 0.
@@ -99,6 +101,9 @@ func (w *World) Destroy(e Entity) bool {
 // cost is that of [Storage.Clear] for each storage; it does not depend on the
 // number of entities.
 func (w *World) Clear() {
+	if w.watched && w.destroyEach() {
+		return
+	}
 	if w.ops != nil {
 		w.note(OpClear, nil, 0)
 	}

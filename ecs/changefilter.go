@@ -1,0 +1,74 @@
+package ecs
+
+// A filter decides for single entities whether a query finds them, from what it
+// found out when the iteration began.
+type filter interface {
+	begin()              // An iteration begins.
+	keeps(e Entity) bool // Costs O(1).
+}
+
+// A ChangeFilter keeps the entities for which something happened to a component
+// since the last commit. [Added], [Changed] and [Removed] make one.
+//
+// It finds them when an iteration begins, in O(rows written since the commit);
+// what the loop changes does not count. Give each query a filter of its own.
+type ChangeFilter struct {
+	w     *World
+	found []Entity
+	find  func() []Entity
+
+	// Entity index to position in found. An entry without one may hold rubbish, as
+	// found is asked back; so nothing is cleared when found anew.
+	place []uint32
+}
+
+// Added returns a filter that keeps the entities that have the component and did
+// not have it at the last commit.
+//
+// A world without a history keeps the values at its last commit from now on; see
+// [Storage.OnChange] for what follows from that, and for when it panics.
+func Added[T any](s *Storage[T]) *ChangeFilter {
+	return newChangeFilter(s, "Added", func(d *Delta[T]) []Entity { return d.added.entities })
+}
+
+// Changed returns a filter that keeps the entities that had the component at the
+// last commit and have another value of it now. [Delta] says which values are the
+// same, [Added] what is asked of the world.
+func Changed[T any](s *Storage[T]) *ChangeFilter {
+	return newChangeFilter(s, "Changed", func(d *Delta[T]) []Entity { return d.changed.entities })
+}
+
+// Removed returns a filter that keeps the entities that had the component at the
+// last commit and do not have it now. [Added] says what is asked of the world.
+func Removed[T any](s *Storage[T]) *ChangeFilter {
+	return newChangeFilter(s, "Removed", func(d *Delta[T]) []Entity { return d.removed.entities })
+}
+
+func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []Entity) *ChangeFilter {
+	s.mustKeepTick(verb, s.name)
+	d := &Delta[T]{s: s}
+	return &ChangeFilter{w: s.w, find: func() []Entity {
+		if err := d.SinceCommit(); err != nil {
+			panic(err) // Unreachable: the tick is kept.
+		}
+		return pick(d)
+	}}
+}
+
+func (f *ChangeFilter) begin() {
+	f.found = f.find()
+	if missing := f.w.entities.total - len(f.place); missing > 0 {
+		f.place = append(f.place, make([]uint32, missing)...)
+	}
+	for i, e := range f.found {
+		f.place[e.Index()] = uint32(i)
+	}
+}
+
+func (f *ChangeFilter) keeps(e Entity) bool {
+	if int(e.Index()) >= len(f.place) {
+		return false
+	}
+	i := int(f.place[e.Index()])
+	return i < len(f.found) && f.found[i] == e
+}

@@ -1,0 +1,315 @@
+package ecs
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+)
+
+// A Delta is what differs in a storage between an earlier boundary and now, by
+// entity: a row that merely moved differs in nothing, and neither does a value
+// that was written and is the same again. An entity that was destroyed is another
+// one than that which has its index now.
+//
+// Values are the same if their canonical bytes are: NaN is itself, -0 is not 0,
+// padding does not count. Values of [NoPersist] components that cannot be encoded
+// are compared by [reflect.DeepEqual].
+//
+// A Delta holds what it found: the world may be changed while it is read. Its
+// values are copies; what they point to, they share with the world.
+//
+// [Storage.Since] makes one; its own Since and SinceCommit use its memory again,
+// and allocate nothing once that is large enough.
+type Delta[T any] struct {
+	s *Storage[T]
+	comparison
+	old []T // The values beside then.
+
+	added, changed, removed edits[T]
+}
+
+// An Edit is a value before and after.
+type Edit[T any] struct{ Old, New T }
+
+// edits are entities with their values before and after.
+type edits[T any] struct {
+	entities []Entity
+	values   []Edit[T]
+}
+
+func (l *edits[T]) add(e Entity, v Edit[T]) {
+	l.entities, l.values = append(l.entities, e), append(l.values, v)
+}
+
+// reset empties l. What it held is given up to the garbage collector.
+func (l *edits[T]) reset() {
+	clear(l.values)
+	l.entities, l.values = l.entities[:0], l.values[:0]
+}
+
+// Since returns what changed since the end of tick, on the branch of history that
+// led here. What was written after the last commit counts.
+//
+// It costs O(rows written since), whatever the storage holds; if many were
+// written here and there, also a bit for every row. An error wraps [ErrNotHeld]:
+// the history does not hold the tick, or the component is [NoRewind]. The ticks
+// held are those of [Options.History] and the newest boundary of a world that
+// keeps one for [Storage.OnChange] or for a [ChangeFilter].
+func (s *Storage[T]) Since(tick uint64) (*Delta[T], error) {
+	d := &Delta[T]{s: s}
+	return d, d.Since(tick)
+}
+
+// SinceCommit returns what changed since the last commit. See [Storage.Since].
+func (s *Storage[T]) SinceCommit() (*Delta[T], error) {
+	d := &Delta[T]{s: s}
+	return d, d.SinceCommit()
+}
+
+// Since makes d what changed since the end of tick. After an error d is empty.
+func (d *Delta[T]) Since(tick uint64) error { return d.since(d.s.w.lastBoundary(tick), tick) }
+
+// SinceCommit makes d what changed since the last commit. After an error d is
+// empty.
+func (d *Delta[T]) SinceCommit() error { return d.since(d.s.w.newestBoundary(), d.s.w.tick) }
+
+// Added iterates over the entities that have the component now and had it not
+// then, in the order of their rows.
+func (d *Delta[T]) Added() iter.Seq2[Entity, T] {
+	return func(yield func(Entity, T) bool) {
+		for i, e := range d.added.entities {
+			if !yield(e, d.added.values[i].New) {
+				return
+			}
+		}
+	}
+}
+
+// Changed iterates over the entities that had the component then and have another
+// value of it now, in the order of their rows.
+func (d *Delta[T]) Changed() iter.Seq2[Entity, Edit[T]] {
+	return func(yield func(Entity, Edit[T]) bool) {
+		for i, e := range d.changed.entities {
+			if !yield(e, d.changed.values[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Removed iterates over the entities that had the component then and have it not
+// now, alive or not, with the values of then, in the order of their rows then.
+func (d *Delta[T]) Removed() iter.Seq2[Entity, T] {
+	return func(yield func(Entity, T) bool) {
+		for i, e := range d.removed.entities {
+			if !yield(e, d.removed.values[i].Old) {
+				return
+			}
+		}
+	}
+}
+
+// Empty reports whether nothing differs.
+func (d *Delta[T]) Empty() bool {
+	return len(d.added.entities)+len(d.changed.entities)+len(d.removed.entities) == 0
+}
+
+// since compares with the beginning of the k-th frame, the end of tick.
+func (d *Delta[T]) since(k int, tick uint64) error {
+	d.added.reset()
+	d.changed.reset()
+	d.removed.reset()
+	frame, err := d.s.w.boundary(k, tick, &d.s.tracker, d.s.name)
+	if err != nil {
+		return err
+	}
+	if k := d.s.find(frame); k < len(d.s.recs) {
+		d.lay(k)
+		d.sort()
+	}
+	return nil
+}
+
+// lay lays the rows before the k-th record beside those of now.
+func (d *Delta[T]) lay(k int) {
+	s, before := d.s, d.s.recs[k].n
+	limit := max(before, s.n)
+	d.ranges, _ = s.dense.written(d.ranges[:0], k, limit)
+	d.ranges, _ = s.valuesWritten(d.ranges, k, limit)
+	d.include(s.w, before, s.n)
+	d.old = zeroed(d.old, len(d.then))
+	overlay(&d.comparison, &s.dense, k, before, d.then)
+	overlay(&d.comparison, &s.data, k, before, d.old)
+	d.pair(s.dense.live[:s.n], s.row)
+}
+
+// sort finds out what became of every entity of the comparison.
+func (d *Delta[T]) sort() {
+	s := d.s
+	d.each(func(row, p int) {
+		if e := d.then[p]; e != 0 && s.row(e) < 0 {
+			d.removed.add(e, Edit[T]{Old: d.old[p]})
+		}
+		if row >= s.n {
+			return
+		}
+		e, now := s.dense.live[row], s.data.live[row:row+1]
+		if e == Vacant {
+			return
+		}
+		if p := int(d.from[p]) - 1; p < 0 {
+			d.added.add(e, Edit[T]{New: now[0]})
+		} else if !s.tag && !sameRow(&s.w.equal, s.codec, d.old[p:p+1], now) {
+			d.changed.add(e, Edit[T]{d.old[p], now[0]})
+		}
+	})
+	if s.pointers {
+		clear(d.old)
+	}
+}
+
+// Since returns the value at the end of tick and now, and whether they differ.
+// Its errors are those of [Storage.Since].
+func (r *Resource[T]) Since(tick uint64) (e Edit[T], changed bool, err error) {
+	return r.since(r.w.lastBoundary(tick), tick)
+}
+
+// SinceCommit returns the value at the last commit and now, and whether they
+// differ. See [Resource.Since].
+func (r *Resource[T]) SinceCommit() (e Edit[T], changed bool, err error) {
+	return r.since(r.w.newestBoundary(), r.w.tick)
+}
+
+func (r *Resource[T]) since(k int, tick uint64) (e Edit[T], changed bool, err error) {
+	frame, err := r.w.boundary(k, tick, &r.tracker, r.name)
+	if err != nil {
+		return e, false, err
+	}
+	old := [1]T{r.data.live[0]}
+	if k := r.find(frame); k < len(r.recs) {
+		r.data.undoStack.putBack(k, r.data.seen, func(_ int, values []T) { old[0] = values[0] })
+		changed = !sameRow(&r.w.equal, r.codec, old[:], r.data.live)
+	}
+	return Edit[T]{old[0], r.data.live[0]}, changed, nil
+}
+
+// An EntityDelta is which entities were created and destroyed between an earlier
+// boundary and now. Those that were created and destroyed in between are not in
+// it. [World.Since] makes one; it is used as a [Delta] is.
+type EntityDelta struct {
+	w *World
+	comparison
+	created, destroyed []Entity
+}
+
+// Since returns the entities created and destroyed since the end of tick. Its
+// cost and errors are those of [Storage.Since].
+func (w *World) Since(tick uint64) (*EntityDelta, error) {
+	d := &EntityDelta{w: w}
+	return d, d.Since(tick)
+}
+
+// SinceCommit returns the entities created and destroyed since the last commit.
+func (w *World) SinceCommit() (*EntityDelta, error) {
+	d := &EntityDelta{w: w}
+	return d, d.SinceCommit()
+}
+
+// Since makes d what changed since the end of tick. After an error d is empty.
+func (d *EntityDelta) Since(tick uint64) error { return d.since(d.w.lastBoundary(tick), tick) }
+
+// SinceCommit makes d what changed since the last commit. After an error d is
+// empty.
+func (d *EntityDelta) SinceCommit() error { return d.since(d.w.newestBoundary(), d.w.tick) }
+
+// Created returns the entities that are alive and were not then, in the order of
+// [World.Entities]. The slice is valid until d is used again.
+func (d *EntityDelta) Created() []Entity { return d.created }
+
+// Destroyed returns the entities that were alive then and are not now, in the
+// order in which World.Entities had them. The slice is valid until d is used
+// again.
+func (d *EntityDelta) Destroyed() []Entity { return d.destroyed }
+
+func (d *EntityDelta) since(k int, tick uint64) error {
+	d.created, d.destroyed = d.created[:0], d.destroyed[:0]
+	r := &d.w.entities
+	frame, err := d.w.boundary(k, tick, &r.tracker, "the registry")
+	if err != nil {
+		return err
+	}
+	if k := r.find(frame); k < len(r.recs) {
+		d.lay(r, k)
+		d.sort(r)
+	}
+	return nil
+}
+
+func (d *EntityDelta) lay(r *registry, k int) {
+	before := r.recs[k].n
+	d.ranges, _ = r.dense.written(d.ranges[:0], k, max(before, r.n))
+	d.include(r.w, before, r.n)
+	overlay(&d.comparison, &r.dense, k, before, d.then)
+	d.pair(r.dense.live[:r.n], func(e Entity) int {
+		if !r.alive(e) {
+			return -1
+		}
+		return int(r.sparse[e.Index()])
+	})
+}
+
+func (d *EntityDelta) sort(r *registry) {
+	d.each(func(row, p int) {
+		if e := d.then[p]; e != 0 && !r.alive(e) {
+			d.destroyed = append(d.destroyed, e)
+		}
+		if row < r.n && d.from[p] == 0 {
+			d.created = append(d.created, r.dense.live[row])
+		}
+	})
+}
+
+// boundary returns the id of the k-th frame, which begins with the end of tick,
+// or says why t cannot be compared with what it was then.
+func (w *World) boundary(k int, tick uint64, t *tracker, name string) (frame uint64, err error) {
+	switch {
+	case t.exempt:
+		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; it is NoRewind, so no tick keeps its values", name, tick, ErrNotHeld)
+	case k < 0 || w.frames[k].bare:
+		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.ticksHeld())
+	}
+	return w.frames[k].id, nil
+}
+
+// ticksHeld says which ticks the present can be compared with.
+func (w *World) ticksHeld() string {
+	var text strings.Builder
+	first, last := uint64(0), uint64(0)
+	for i := range w.frames {
+		f := &w.frames[i]
+		switch {
+		case !f.tick || f.bare:
+			continue
+		case text.Len() == 0:
+			fmt.Fprint(&text, "held are ", f.at)
+		case f.at != last+1:
+			text.WriteString(upTo(first, last))
+			fmt.Fprint(&text, ", ", f.at)
+		default:
+			last++
+			continue
+		}
+		first, last = f.at, f.at
+	}
+	if text.Len() == 0 {
+		return "none is; set Options.History"
+	}
+	return text.String() + upTo(first, last)
+}
+
+func upTo(first, last uint64) string {
+	if first == last {
+		return ""
+	}
+	return fmt.Sprint(" to ", last)
+}

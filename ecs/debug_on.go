@@ -1,0 +1,153 @@
+//go:build stetdebug
+
+package ecs
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/internal/digest"
+)
+
+// In a build with the tag stetdebug a world looks for writes that it did not learn
+// of: through a component that was handed out for reading, through a pointer or
+// slice from before the last boundary, through memory that a copy shares. Such a
+// write would be neither restored nor journaled.
+//
+//	boundary           boundary
+//	| ----- a span ----- |
+//	remember             verify: every row that a frame protects and no mark of the
+//	                     span names is what it was
+//
+// It costs the encoding of every row at every boundary. Rows that no frame protects
+// are free to write, and so are NoRewind components. Values that cannot be encoded
+// are not looked at.
+const debug = true
+
+// A guard remembers the protected rows of a column as they were when the span
+// began.
+type guard struct {
+	rows    []byte // Their canonical bytes.
+	n       int
+	scratch []byte
+}
+
+type guardedColumn interface {
+	guarded() *guard
+	marked(row int, span uint64) bool
+}
+
+func (c *column[T]) guarded() *guard { return &c.guard }
+
+// marked reports whether row was saved in span.
+func (c *column[T]) marked(row int, span uint64) bool {
+	if row>>6 >= len(c.marks) {
+		return false
+	}
+	m := c.marks[row>>6]
+	return m.span == span && m.rows>>(uint(row)&63)&1 == 1
+}
+
+func (s *Storage[T]) values() guardedColumn  { return &s.data }
+func (r *Resource[T]) values() guardedColumn { return &r.data }
+
+// guardedRows is a column with what there is to know about its rows.
+type guardedRows struct {
+	guardedColumn
+	tracker *tracker
+	append  func(dst []byte, lo, hi int) []byte // Encodes rows.
+	next    func(src []byte) (row, rest []byte) // Cuts off the first row.
+	what    func(row int) string                // Names a row.
+}
+
+// verify panics if a protected row was written in the span that ends, and not
+// marked.
+func (w *World) verify() {
+	w.eachGuarded(func(c guardedRows) {
+		if row := c.stray(w.span); row >= 0 {
+			panic(fmt.Sprintf("ecs: %s was written in the tick after %d without the world's knowledge; "+
+				"write what Write hands out, or with Mut or Set, never what Read, Get, All, Values or Entities return, "+
+				"and take pointers and slices anew after Checkpoint, Commit, Restore, Release and Seek", c.what(row), w.tick))
+		}
+	})
+}
+
+// stray returns a row that was written in span and not marked, or -1.
+func (c *guardedRows) stray(span uint64) int {
+	g := c.guarded()
+	g.scratch = c.append(g.scratch[:0], 0, g.n)
+	was, is := g.rows, g.scratch
+	if string(was) == string(is) {
+		return -1
+	}
+	for row := range g.n {
+		var a, b []byte
+		a, was = c.next(was)
+		b, is = c.next(is)
+		if string(a) != string(b) && !c.marked(row, span) {
+			return row
+		}
+	}
+	return -1
+}
+
+// remember notes what the protected rows are at the beginning of a span.
+func (w *World) remember() {
+	w.eachGuarded(func(c guardedRows) {
+		g := c.guarded()
+		g.n = w.protected(c.tracker)
+		g.rows = c.append(g.rows[:0], 0, g.n)
+	})
+}
+
+func (w *World) eachGuarded(f func(guardedRows)) {
+	f(guardedEntities(&w.entities.tracker, &w.entities.dense, "registry"))
+	for _, s := range w.storages {
+		f(guardedEntities(s.tracked(), &s.sparseSet().dense, s.Name()))
+		f(guardedValues(s, func(row int) string {
+			return fmt.Sprintf("%s of %v, row %d,", s.Name(), s.sparseSet().dense.live[row], row)
+		}))
+	}
+	for _, r := range w.resources {
+		f(guardedValues(r, func(int) string { return "resource " + r.Name() }))
+	}
+}
+
+func guardedEntities(t *tracker, c *column[Entity], name string) guardedRows {
+	return guardedRows{c, t,
+		func(dst []byte, lo, hi int) []byte { return digest.AppendEntities(dst, c.live[lo:hi]) },
+		func(src []byte) (row, rest []byte) { return src[:8], src[8:] },
+		func(row int) string { return fmt.Sprintf("row %d of the entities of the %s", row, name) }}
+}
+
+func guardedValues(s AnyStorage, what func(row int) string) guardedRows {
+	c := guardedRows{s.(interface{ values() guardedColumn }).values(), s.tracked(), s.AppendRows, nil, what}
+	if s.Layout() == nil {
+		c.append = func([]byte, int, int) []byte { return nil }
+		return c
+	}
+	width := s.Layout().Width()
+	c.next = func(src []byte) (row, rest []byte) {
+		if width >= 0 {
+			return src[:width], src[width:]
+		}
+		row, rest, err := s.Layout().Next(src)
+		if err != nil {
+			panic(err) // Unreachable: AppendRows wrote it.
+		}
+		return row, rest
+	}
+	return c
+}
+
+// protected returns how many rows of t must be marked before they are written in
+// the span that begins.
+func (w *World) protected(t *tracker) int {
+	k := len(w.frames)
+	switch {
+	case k == 0 || t.exempt:
+		return 0
+	case len(t.recs) > 0 && t.recs[len(t.recs)-1].frame == w.frames[k-1].id:
+		return t.topProt()
+	}
+	return max(t.topProt(), t.height())
+}

@@ -1,0 +1,254 @@
+package ecs
+
+import "slices"
+
+// A setHooks holds what the program wants to be told of the members of a set that
+// come and go. Hooks are told of a member that came after the observers, and of
+// one that goes before them: a hook may change the world or panic, and observers
+// must neither miss the change nor be told of one that does not happen.
+type setHooks struct {
+	add, remove []func(e Entity, row int)
+
+	// Members whose hooks are being told that they go. Until that is done they
+	// stay, whatever the hooks do.
+	going []Entity
+}
+
+// worldHooks are the hooks of a world, and what it keeps for them.
+type worldHooks struct {
+	change    []func() // Each tells one OnChange hook.
+	changing  bool     // They are being told.
+	keepsTick bool     // The values at the last commit are kept, whatever the options.
+
+	dying   []Entity // Entities whose hooks are being told that they go,
+	told    []*set   // and of which sets they were told; a stack.
+	members []Entity // Members that are removed one by one; a stack.
+}
+
+// OnAdd makes s call f when an entity gets the component: at the end of Set, with
+// the value set.
+//
+// # What hooks may do
+//
+// The hooks of an event are called in the order in which they were added; one
+// that is added meanwhile is called from the next event on. A hook may change
+// anything, this storage included:
+//
+//   - OnAdd may remove the component again or destroy the entity. The hooks that
+//     follow are not called then; Set reports true all the same.
+//   - OnRemove finds the entity alive, with all its components, this one included.
+//     It may write this one, which is in vain; removing it again, or destroying
+//     the entity that is being destroyed, does nothing.
+//   - A component that OnRemove gives to an entity being destroyed is taken away
+//     again, and its own OnRemove hooks are called.
+//   - What a hook does in a loop over a query is subject to the rules of the loop.
+//
+// If a hook panics, the hooks behind it are not called; the component was added,
+// or is still there, and the world is whole. Set within OnAdd of the same storage
+// calls the hooks within one another, without a limit.
+//
+// # What calls no hooks
+//
+// Restore, Rewind, Seek and Load do not: see [World.OnRestore]. Neither do rows of
+// a [NoRewind] component that go because their entities were undone. Hooks are not
+// part of the world's state: they stay when it is put back, and a clone has none.
+func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
+	h := s.hooked()
+	h.add = append(h.add, func(e Entity, row int) { f(e, s.data.live[row]) })
+}
+
+// OnRemove makes s call f before an entity loses the component: in Remove,
+// Destroy and Clear. See [Storage.OnAdd] for what f may do.
+//
+// Clear of a storage with such a hook removes the components it found one by one,
+// from the last row to the first; World.Clear destroys the entities so. What
+// hooks add meanwhile stays.
+func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
+	h := s.hooked()
+	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.live[row]) })
+}
+
+// OnChange makes s call f in Commit, once for every entity that had the component
+// at the last commit and has another value of it now, in the order of rows. So it
+// is called whatever wrote the value, and not for a value that was written and is
+// the same again; see [Delta] for which values are the same.
+//
+// Hooks are called in the order in which they were added to the world, before the
+// tick ends and is told to the recorder. A hook may change anything: what it
+// writes belongs to the tick that ends, is seen by the hooks behind it, and is
+// told to none of those before it. It must not call Commit. If it panics, the
+// tick is not committed.
+//
+// A world without a history keeps the values at its last commit from now on; it
+// can then be put back to that tick. OnChange panics for a [NoRewind] component
+// and, in such a world, while a checkpoint is held or if a recorder is attached
+// and something was written since the last commit: add it before, or after Commit.
+func (s *Storage[T]) OnChange(f func(e Entity, before, now T)) {
+	s.mustKeepTick("OnChange", s.name)
+	d := &Delta[T]{s: s}
+	h := &s.w.hooks
+	h.change = append(h.change, func() {
+		if err := d.SinceCommit(); err != nil {
+			panic(err) // Unreachable: the tick is kept.
+		}
+		for e, v := range d.Changed() {
+			f(e, v.Old, v.New)
+		}
+	})
+}
+
+// tellChanges calls the OnChange hooks.
+func (h *worldHooks) tellChanges() {
+	if h.changing {
+		panic("ecs: Commit in an OnChange hook; commit after the Commit that called it")
+	}
+	h.changing = true
+	defer func() { h.changing = false }()
+	for _, tell := range h.change {
+		tell()
+	}
+}
+
+// mustKeepTick makes the world keep what the rows of t hold at every commit from
+// the last one on.
+func (t *tracker) mustKeepTick(verb, name string) {
+	w := t.w
+	k := w.newestBoundary()
+	switch {
+	case t.exempt:
+		panic("ecs: " + verb + " of " + name + ", which is NoRewind: no tick keeps its values; use OnAdd and OnRemove, or leave NoRewind out")
+	case w.options.History > 0 || w.hooks.keepsTick:
+	case w.anyCheckpoint():
+		panic("ecs: " + verb + " of " + name + " while a checkpoint is held; add it before, or set Options.History")
+	case k >= 0 && w.frames[k].bare && len(w.frames[k].touched) > 0:
+		panic("ecs: " + verb + " of " + name + " in the middle of a tick whose beginning is not kept; add it after Commit or Attach, or set Options.History")
+	case k >= 0:
+		w.frames[k].bare = false
+	default: // No frame is open, so nothing is written unseen.
+		w.push(frame{tick: true})
+	}
+	w.hooks.keepsTick = true
+}
+
+// keepsTicks reports whether the end of a tick is a boundary.
+func (w *World) keepsTicks() bool {
+	return w.options.History > 0 || w.recorder != nil || w.hooks.keepsTick
+}
+
+// bareTicks reports whether such a boundary is only told to the recorder.
+func (w *World) bareTicks() bool { return w.options.History == 0 && !w.hooks.keepsTick }
+
+// hooked returns the hooks of s, which has some from now on.
+func (s *set) hooked() *setHooks {
+	if s.hooks == nil {
+		s.hooks = new(setHooks)
+		s.w.settleObservers()
+	}
+	return s.hooks
+}
+
+// tellAdded calls the OnAdd hooks for e, as long as it is a member.
+func (s *set) tellAdded(e Entity) {
+	for _, f := range s.hooks.add {
+		row := s.row(e)
+		if row < 0 {
+			return
+		}
+		f(e, row)
+	}
+}
+
+// tellGoing calls the OnRemove hooks for e, as long as it is a member. It returns
+// the row from which e is to go: -1 if it is gone, or going already.
+func (s *set) tellGoing(e Entity) int {
+	if slices.Contains(s.hooks.going, e) {
+		return -1
+	}
+	s.hooks.going = append(s.hooks.going, e)
+	defer s.hooks.gone(e)
+	s.tellRemoving(e)
+	return s.row(e)
+}
+
+func (s *set) tellRemoving(e Entity) {
+	for _, f := range s.hooks.remove {
+		row := s.row(e)
+		if row < 0 {
+			return
+		}
+		f(e, row)
+	}
+}
+
+func (h *setHooks) gone(e Entity) {
+	k := slices.Index(h.going, e)
+	h.going = slices.Delete(h.going, k, k+1)
+}
+
+// tellDying calls the OnRemove hooks for all components of e, those that hooks
+// give it meanwhile included. It reports whether e is to be destroyed: not if it
+// is being destroyed already.
+func (w *World) tellDying(e Entity) bool {
+	h := &w.hooks
+	if slices.Contains(h.dying, e) {
+		return false
+	}
+	h.dying = append(h.dying, e)
+	defer h.dead(len(h.told))
+	for more := true; more; {
+		more = false
+		for _, s := range w.sets {
+			if s.hooks != nil && s.row(e) >= 0 && !slices.Contains(s.hooks.going, e) {
+				s.hooks.going, h.told = append(s.hooks.going, e), append(h.told, s)
+				s.tellRemoving(e)
+				more = true
+			}
+		}
+	}
+	return true
+}
+
+// dead ends the telling that began when told had so many sets.
+func (h *worldHooks) dead(told int) {
+	last := len(h.dying) - 1
+	for _, s := range h.told[told:] {
+		s.hooks.gone(h.dying[last])
+	}
+	h.dying, h.told = h.dying[:last], h.told[:told]
+}
+
+// removesOneByOne reports whether Clear has to call hooks.
+func (s *set) removesOneByOne() bool { return s.hooks != nil && len(s.hooks.remove) > 0 }
+
+// removeEach removes the members of s one by one.
+func (s *set) removeEach(as AnyStorage) {
+	s.w.hooks.each(s.Entities(), func(e Entity) {
+		if row := s.row(e); row >= 0 {
+			if row = s.leaving(as, e, row); row >= 0 {
+				as.discard(e, row)
+			}
+		}
+	})
+}
+
+// destroyEach destroys the entities of w one by one if a hook is to be called. It
+// reports whether it did.
+func (w *World) destroyEach() bool {
+	for _, s := range w.sets {
+		if s.n > 0 && s.removesOneByOne() {
+			w.hooks.each(w.Entities(), func(e Entity) { w.Destroy(e) })
+			return true
+		}
+	}
+	return false
+}
+
+// each calls f for a copy of entities, from the last to the first.
+func (h *worldHooks) each(entities []Entity, f func(e Entity)) {
+	lo := len(h.members)
+	h.members = append(h.members, entities...)
+	defer func() { h.members = h.members[:lo] }()
+	for i := len(h.members) - 1; i >= lo; i-- {
+		f(h.members[i])
+	}
+}
