@@ -21,6 +21,8 @@ type cursor struct {
 	uncut []uint32 // With predicates: runs of the storages that are not cut yet,
 	skip  int      // and how many rows of the first one are.
 
+	saved   bool   // What is written was saved by a walk before.
+	began   uint64 // The world's count of changes when the walk began.
 	newest  uint64 // The newest version of the sets,
 	since   uint64 // and the world's count of changes, when the sets were looked at,
 	changes uint64 // and when what is written was saved.
@@ -35,6 +37,7 @@ func (c *cursor) begin(j *join, columns []joinedColumn) {
 	c.driver, c.set, c.byWord, c.stride = j.driver, j.sets[j.driver], j.byWord, len(j.sets)+1
 	c.alone = j.alone
 	c.newest, c.since, c.slow = j.newest, j.w.changes, -1
+	c.began, c.saved = c.since, j.saved == c.since
 	for _, p := range j.predicates {
 		p.begin()
 	}
@@ -57,6 +60,7 @@ func (c *cursor) entities(n uint32) []Entity { return c.set.dense.live[c.first:]
 func (c *cursor) next() []uint32 {
 	if len(c.runs) == 0 {
 		if c.runs = c.fill(); len(c.runs) == 0 {
+			c.end()
 			return nil
 		}
 		c.ready()
@@ -69,10 +73,33 @@ func (c *cursor) next() []uint32 {
 	return run
 }
 
+// end comes after the last run. Unless the world changed meanwhile, everything
+// the join can hand out is saved now, and stays so until the world changes.
+func (c *cursor) end() {
+	if c.columns != nil && c.began == c.j.w.changes && len(c.j.predicates) == 0 {
+		c.j.saved = c.began
+	}
+}
+
 // ready saves what is written of the runs.
 func (c *cursor) ready() {
-	c.j.mark(c.runs, c.columns, c.driver)
 	c.changes = c.j.w.changes
+	if !c.saved || c.changes != c.began {
+		c.j.mark(c.runs, c.columns)
+	}
+	if len(c.runs) > scattered*c.stride {
+		c.fetch()
+	}
+}
+
+// fetch reads of every row that is handed out, but for the driver's, which lie
+// in a row.
+func (c *cursor) fetch() {
+	for at, m := range c.columns {
+		if at != c.driver && !m.optional {
+			m.column.fetchRuns(c.runs, at, c.stride)
+		}
+	}
 }
 
 // fill returns the runs of the next block that has any.

@@ -37,6 +37,7 @@ type join struct {
 
 	cached [][]joinBlock // By driver, of its rows;
 	words  []joinBlock   // of entity indices.
+	saved  uint64        // The world's count of changes when all that is written was saved.
 
 	// A run that no block has as it is. It is read before a loop's body runs, so
 	// loops over one query may be nested.
@@ -111,7 +112,7 @@ func (j *join) isOptional(i int) bool { return j.optional>>i&1 != 0 }
 
 // unsettle forgets what was found of other sets than the present ones.
 func (j *join) unsettle() {
-	j.settled, j.newest = unknown, unknown
+	j.settled, j.newest, j.saved = unknown, unknown, unknown
 	j.cached, j.words = make([][]joinBlock, len(j.sets)), nil
 }
 
@@ -201,7 +202,7 @@ func (j *join) find(e Entity) []uint32 {
 func (j *join) get(e Entity) []uint32 {
 	run := j.find(e)
 	if run != nil {
-		j.mark(run, j.columns, -1)
+		j.mark(run, j.columns)
 	}
 	return run
 }
@@ -218,26 +219,19 @@ func (j *join) first() (e Entity, rows []uint32) {
 	e = c.entities(1)[0]
 	rows = j.one[:copy(j.one[:], run)]
 	rows[c.stride-1] = 1
-	j.mark(rows, j.columns, -1)
+	j.mark(rows, j.columns)
 	return e, rows
 }
 
-// mark saves what is written of runs. Rows of all columns but the driver's are
-// fetched if they are many.
-func (j *join) mark(runs []uint32, columns []joinedColumn, driver int) {
+// mark saves what is written of runs.
+func (j *join) mark(runs []uint32, columns []joinedColumn) {
 	stride := len(j.sets) + 1
 	for at, m := range columns {
-		if m.optional && !anyPresent(runs, at, stride) {
-			continue
-		}
-		if m.write {
+		if m.write && (!m.optional || anyPresent(runs, at, stride)) {
 			if m.set.span != m.set.w.span {
 				m.set.open()
 			}
 			m.column.touchRuns(runs, at, stride)
-		}
-		if len(runs) > scattered*stride && at != driver && !m.optional {
-			m.column.fetchRuns(runs, at, stride)
 		}
 	}
 }
