@@ -6,6 +6,10 @@ import "github.com/stet-ecs/stet/ecs/layout"
 // not know its type: persistence, digests, tools. Only this package implements
 // it.
 type AnyStorage interface {
+	Filter
+
+	Filter
+
 	// Name returns the name under which it is saved.
 	Name() string
 

@@ -367,5 +367,5 @@ func TestQueriesThatCannotBeMadePanic(t *testing.T) {
 	mustPanic(t, "ecs: a query joins storages of different worlds", func() { NewQuery1(Read(a)).With(other) })
 	mustPanic(t, "ecs: a query joins storages of different worlds", func() { NewQuery1(Read(a)).Without(other) })
 	mustPanic(t, "ecs: a query cannot filter by the resource extra", func() { NewQuery1(Read(a)).With(r) })
-	mustPanic(t, "ecs: a query joins more than 8 storages", func() { NewQuery1(Read(a)).With(a, a, a, a, a, a, a, a) })
+	mustPanic(t, "ecs: a query joins more than 16 storages", func() { NewQuery1(Read(a)).With(a, a, a, a, a, a, a, a, a, a, a, a, a, a, a, a) })
 }

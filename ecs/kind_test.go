@@ -22,7 +22,7 @@ type conformer struct {
 func newConformer(t *testing.T) *conformer {
 	c := &conformer{w: NewWorld(Options{History: 4})}
 	c.sparse = MustRegister[plain](c.w)
-	for _, k := range []Kind{Indexed, Hashed} {
+	for _, k := range []Kind{Indexed, Hashed, Ordered} {
 		c.others = append(c.others, MustRegister[plain](c.w, Stored(k), Named(k.String())))
 	}
 	// Indices that are equal modulo the size of a page, and some that are not.
@@ -66,6 +66,9 @@ func (c *conformer) check() {
 			}
 		}
 		entities, values := s.Entities(), s.Values()
+		if s.Kind() != Hashed {
+			inOrder(s)
+		}
 		if s.Kind() == Indexed {
 			members := slices.DeleteFunc(slices.Clone(entities), func(e Entity) bool { return e == Vacant })
 			if !slices.IsSortedFunc(members, func(a, b Entity) int { return cmp.Compare(a.Index(), b.Index()) }) {
@@ -76,6 +79,29 @@ func (c *conformer) check() {
 		if !slices.Equal(entities, c.sparse.Entities()) || !slices.Equal(values, c.sparse.Values()) {
 			failf("%s: order differs: %v, want %v", s.Name(), entities, c.sparse.Entities())
 		}
+	}
+}
+
+// inOrder checks that s is iterated in the order of entity indices.
+func inOrder(s *Storage[plain]) {
+	last, n := -1, 0
+	for e, v := range s.All() {
+		if want, has := s.Get(e); int(e.Index()) <= last || !has || v != want {
+			failf("%s: All() yields %v %v after index %d", s.Name(), e, v, last)
+		}
+		last = int(e.Index())
+		n++
+	}
+	last = -1
+	for e := range NewQuery1(Read(s)).All() {
+		if int(e.Index()) <= last {
+			failf("%s: a query yields %v after index %d", s.Name(), e, last)
+		}
+		last = int(e.Index())
+		n--
+	}
+	if n != 0 {
+		failf("%s: All() and a query differ by %d entities", s.Name(), n)
 	}
 }
 
@@ -231,7 +257,7 @@ func TestKindsThatDoNotFitAreRefused(t *testing.T) {
 // Loading puts rows where the registered kind wants them.
 func TestALoadedStorageTakesTheRegisteredKind(t *testing.T) {
 	from := NewWorld(Options{})
-	kinds := []Kind{Sparse, Indexed, Hashed}
+	kinds := []Kind{Sparse, Indexed, Hashed, Ordered}
 	stored := make([]*Storage[plain], len(kinds))
 	for i, k := range kinds {
 		stored[i] = MustRegister[plain](from, Stored(k), Named(k.String()))

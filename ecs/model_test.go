@@ -200,7 +200,7 @@ func operations(lists ...any) []operation {
 func TestEveryOrderOfChangesUnderThreeCheckpoints(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{
-		"plain": plainKind, "list": listKind, "tag": labelKind, "indexed": indexedKind, "gaps": gapKind, "hashed": hashedKind,
+		"plain": plainKind, "list": listKind, "tag": labelKind, "indexed": indexedKind, "gaps": gapKind, "hashed": hashedKind, "ordered": orderedKind,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := setting{kinds: []kind{k}, entities: 3, members: 3}

@@ -24,6 +24,7 @@ type (
 	indexed struct{ V, One int16 }
 	gaps    struct{ Items []int }
 	hashed  struct{ V int }
+	ordered struct{ V int }
 )
 
 func wordInt(w *word) int { v, _ := strconv.Atoi(w.S); return v }
@@ -146,6 +147,11 @@ var (
 		func(x hashed) int { return x.V },
 		func(x *hashed) { x.V++ },
 		Stored(Hashed), Masked())
+	orderedKind = newKind(
+		func(v int) ordered { return ordered{v} },
+		func(x ordered) int { return x.V },
+		func(x *ordered) { x.V++ },
+		Stored(Ordered))
 	labelKind = newKind(
 		func(int) label { return label{} },
 		func(label) int { return 0 },

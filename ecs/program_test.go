@@ -17,7 +17,7 @@ import (
 type program []byte
 
 // programKinds puts the components of the queries first.
-var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexedKind, gapKind, hashedKind, markedKind, keptKind)
+var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexedKind, gapKind, hashedKind, orderedKind, markedKind, keptKind)
 
 // steps are what a program can do. Those in front come with changes of structure
 // only; forks use them too.

@@ -31,10 +31,14 @@ type set struct {
 	order   []uint64 // Per block of 64 rows: the same for the order of its rows,
 	watched int      // kept for rows below watched.
 
-	// For iteration: what was removed last, and how many ever.
-	removals uint64
-	removed  Entity
-	rewinds  uint64
+	// For iteration: the world's count of structural changes when a member was
+	// lost last and when before that, which one it was last, and the same count
+	// when the set was put back last.
+	lostAt, lostBefore uint64
+	removed            Entity
+	rewoundAt          uint64
+
+	byIndex bool // A query that this set drives walks its mask.
 }
 
 func (s *set) init(w *World, owner trackerOwner, kind Kind, exempt bool) {
@@ -133,8 +137,7 @@ func (s *set) shrunk(e Entity, row int) {
 	if row < s.n && row < s.watched {
 		s.order[row>>6] = s.version
 	}
-	s.removals++
-	s.removed = e
+	s.lostAt, s.lostBefore, s.removed = s.w.changes, s.lostAt, e
 }
 
 // reorder notes that rows [lo, hi) may hold other entities than before.
@@ -150,7 +153,7 @@ func (s *set) rewound(lengths) {
 	}
 	s.w.changes++
 	s.version = s.w.changes
-	s.rewinds++
+	s.rewoundAt = s.w.changes
 }
 
 // watch makes the set keep the order of rows below n.
@@ -169,12 +172,11 @@ func (s *set) clear() {
 	if s.span != s.w.span {
 		s.open()
 	}
-	s.removals += uint64(s.n)
-	s.removed = 0
 	s.n, s.m = 0, 0
 	if s.mask != nil {
 		s.mask.discardAll()
 	}
 	s.w.changes++
 	s.version = s.w.changes
+	s.lostAt, s.lostBefore, s.removed = s.w.changes, s.lostAt, 0
 }

@@ -46,7 +46,7 @@ func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
 	st.set.init(w, st, s.kind, exempt)
 	if s.masked {
 		st.mask = newMask(w, exempt)
-		st.mask.kept = true
+		st.mask.kept, st.byIndex = true, s.kind == Ordered
 	}
 	st.data = newColumn[T](w)
 	st.data.clone, st.data.undoStack.clear = s.clone, s.pointers
@@ -230,14 +230,28 @@ func (s *Storage[T]) Clear() {
 	s.discardAll()
 }
 
-// All iterates over the entities and components in dense order. Components are
-// copies; to write them, use a query. The storage must not change meanwhile.
+// All iterates over the entities and components in dense order; those of an
+// [Ordered] storage in the order of indices. Components are copies; to write them,
+// use a query. The storage must not change meanwhile.
 func (s *Storage[T]) All() iter.Seq2[Entity, T] {
+	if s.byIndex {
+		return s.inOrder
+	}
 	return func(yield func(Entity, T) bool) {
 		for r, e := range s.Entities() {
 			if e != Vacant && !yield(e, s.data.live[r]) {
 				return
 			}
+		}
+	}
+}
+
+// inOrder is All in the order of indices.
+func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
+	for i := range Indices(s.mask) {
+		r := s.sparse.page(i).rows[i&pageMask]
+		if !yield(s.dense.live[r], s.data.live[r]) {
+			return
 		}
 	}
 }

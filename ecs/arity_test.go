@@ -1,0 +1,130 @@
+package ecs
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+)
+
+// nth are types for as many components.
+type nth[K any] struct{ V int32 }
+
+func addNth[K any](w *World, name string) *Storage[nth[K]] {
+	return MustRegister[nth[K]](w, Named(name))
+}
+
+// Every component of every arity comes from its own storage, rows of which lie
+// in another order each.
+func TestQueriesOfEveryArityHandOutEachComponent(t *testing.T) {
+	w := NewWorld(Options{})
+	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")
+	e, f, g, h := addNth[uint8](w, "e"), addNth[uint16](w, "f"), addNth[uint32](w, "g"), addNth[uint64](w, "h")
+	sets := []func(Entity, int32) bool{
+		setNth(a), setNth(b), setNth(c), setNth(d), setNth(e), setNth(f), setNth(g), setNth(h),
+	}
+	entities := make([]Entity, 150)
+	for i := range entities {
+		entities[i] = w.Create()
+	}
+	for k, set := range sets {
+		for i := range entities {
+			i = (i + 11*k) % len(entities)
+			if i%(20+k) != 0 {
+				set(entities[i], int32(1000*k+i))
+			}
+		}
+	}
+	queries := []any{
+		NewQuery1(Read(a)),
+		NewQuery2(Read(a), Read(b)),
+		NewQuery3(Read(a), Read(b), Read(c)),
+		NewQuery4(Read(a), Read(b), Read(c), Read(d)),
+		NewQuery5(Read(a), Read(b), Read(c), Read(d), Read(e)),
+		NewQuery6(Read(a), Read(b), Read(c), Read(d), Read(e), Read(f)),
+		NewQuery7(Read(a), Read(b), Read(c), Read(d), Read(e), Read(f), Read(g)),
+		NewQuery8(Read(a), Read(b), Read(c), Read(d), Read(e), Read(f), Read(g), Read(h)),
+	}
+	all := w.Storages()
+	for i, q := range queries {
+		n := i + 1
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			for _, name := range []string{"All", "AllOptional", "Runs", "Get", "First", "ParallelRuns"} {
+				found := map[Entity]bool{}
+				visit := func(e Entity, values []int) {
+					found[e] = true
+					for k, v := range values {
+						if v != 1000*k+int(e.Index()) || len(values) != n {
+							t.Fatalf("%s: %v has %v", name, e, values)
+						}
+					}
+				}
+				visitAll(q, name, entities, visit)
+				for _, e := range entities {
+					want := name != "First"
+					for _, s := range all[:n] {
+						want = want && s.sparseSet().Has(e)
+					}
+					if want && !found[e] || found[e] && !want && name != "First" {
+						t.Errorf("%s: %v is found: %v", name, e, found[e])
+					}
+				}
+				if name == "First" && len(found) != 1 {
+					t.Errorf("First finds %d", len(found))
+				}
+			}
+		})
+	}
+}
+
+func setNth[K any](s *Storage[nth[K]]) func(Entity, int32) bool {
+	return func(e Entity, v int32) bool { return s.Set(e, nth[K]{v}) }
+}
+
+// visitAll calls visit for what a method of a query finds.
+func visitAll(q any, name string, entities []Entity, visit func(Entity, []int)) {
+	method := reflect.ValueOf(q).MethodByName(name)
+	row := func(e, row reflect.Value) {
+		var values []int
+		if row.Kind() == reflect.Pointer {
+			values = []int{int(row.Elem().Field(0).Int())}
+		} else {
+			for k := range row.NumField() {
+				values = append(values, int(row.Field(k).Elem().Field(0).Int()))
+			}
+		}
+		visit(e.Interface().(Entity), values)
+	}
+	run := func(run reflect.Value) {
+		for i := range run.Field(0).Len() {
+			var values []int
+			for k := 1; k < run.NumField(); k++ {
+				values = append(values, int(run.Field(k).Index(i).Field(0).Int()))
+			}
+			visit(run.Field(0).Index(i).Interface().(Entity), values)
+		}
+	}
+	switch name {
+	case "All", "AllOptional":
+		for e, r := range method.Call(nil)[0].Seq2() {
+			row(e, r)
+		}
+	case "Runs":
+		for r := range method.Call(nil)[0].Seq() {
+			run(r)
+		}
+	case "ParallelRuns":
+		method.Call([]reflect.Value{reflect.ValueOf(1), reflect.MakeFunc(method.Type().In(1), func(args []reflect.Value) []reflect.Value {
+			run(args[0])
+			return nil
+		})})
+	case "Get":
+		for _, e := range entities {
+			if got := method.Call([]reflect.Value{reflect.ValueOf(e)}); got[1].Bool() {
+				row(reflect.ValueOf(e), got[0])
+			}
+		}
+	case "First":
+		got := method.Call(nil)
+		row(got[0], got[1])
+	}
+}

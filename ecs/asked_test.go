@@ -1,0 +1,645 @@
+package ecs
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// An asked query is one of any arity beside what it asks for, checked against a
+// look at every entity. It is called through reflection: what is inlined
+// elsewhere is called here.
+type asked struct {
+	name     string
+	query    any
+	w        *World
+	comps    []face // The components it hands out,
+	optional int    // bit i: comps[i] may be missing,
+	writes   bool   // and the first one is written.
+	with     []face
+	without  []face
+	or       [][]face
+	keeps    func(Entity) bool // May be nil.
+}
+
+func (q asked) ands(with ...face) asked          { q.with = with; return q }
+func (q asked) ors(or ...face) asked             { q.or = append(slices.Clone(q.or), or); return q }
+func (q asked) nots(without ...face) asked       { q.without = without; return q }
+func (q asked) only(k func(Entity) bool) asked   { q.keeps = k; return q }
+func (q asked) set(f face) *set                  { return f.any().sparseSet() }
+func (q asked) call(m string) []reflect.Value    { return q.method(m).Call(nil) }
+func (q asked) method(name string) reflect.Value { return reflect.ValueOf(q.query).MethodByName(name) }
+
+// required returns the components and filters that every entity must have.
+func (q asked) required() (list []face) {
+	for i, f := range q.comps {
+		if q.optional>>i&1 == 0 {
+			list = append(list, f)
+		}
+	}
+	return append(list, q.with...)
+}
+
+func has(e Entity) func(face) bool { return func(f face) bool { return f.has(e) } }
+
+func (q asked) finds(e Entity) bool {
+	for _, f := range q.required() {
+		if !f.has(e) {
+			return false
+		}
+	}
+	for _, or := range q.or {
+		if !slices.ContainsFunc(or, has(e)) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(q.without, has(e)) && (q.keeps == nil || q.keeps(e))
+}
+
+func (q asked) answer(e Entity) answer {
+	a := answer{e: e}
+	for _, f := range q.comps {
+		v, ok := f.get(e)
+		if !ok {
+			v = missingValue
+		}
+		a.values = append(a.values, v)
+	}
+	return a
+}
+
+const missingValue = -999
+
+// driver returns the storage that drives, and whether entities come in the order
+// of their indices.
+func (q asked) driver() (d face, byIndex bool) {
+	list := q.required()
+	d = list[0]
+	masked := true
+	masks := 0
+	for _, f := range list {
+		if f.any().Rows() < d.any().Rows() {
+			d = f
+		}
+		masked = masked && q.set(f).mask != nil
+		masks++
+	}
+	for _, f := range q.without {
+		if q.set(f).mask != nil {
+			masks++
+		}
+	}
+	if q.set(d).mask != nil && q.set(d).byIndex {
+		return d, true
+	}
+	found := 0
+	for _, e := range d.any().Entities() {
+		in := !slices.ContainsFunc(list, func(f face) bool { return !f.has(e) })
+		if in && !slices.ContainsFunc(q.without, func(f face) bool { return q.set(f).mask != nil && f.has(e) }) {
+			found++
+		}
+	}
+	rows := d.any().Rows()
+	return d, masked && (q.w.entities.total+63)/64*masks <= rows && found <= rows/8
+}
+
+// expected returns what q must find, in its order.
+func (q asked) expected() (list []answer) {
+	d, byIndex := q.driver()
+	for _, e := range d.any().Entities() {
+		if q.finds(e) {
+			list = append(list, q.answer(e))
+		}
+	}
+	if byIndex {
+		slices.SortFunc(list, func(a, b answer) int { return int(a.e.Index()) - int(b.e.Index()) })
+	}
+	return list
+}
+
+// valueOf returns the int in a pointer to a component.
+func valueOf(p any) int {
+	if reflect.ValueOf(p).IsNil() {
+		return missingValue
+	}
+	switch p := p.(type) {
+	case *plain:
+		return int(p.X)
+	case *padded:
+		return int(p.B)
+	case *word:
+		return wordInt(p)
+	case *extra:
+		return int(p.V)
+	case *list:
+		return p.Items[0]
+	case *label:
+		return 0
+	}
+	panic(fmt.Sprintf("valueOf(%T)", p))
+}
+
+// valuesOf returns the ints in a row.
+func valuesOf(row reflect.Value) (values []int) {
+	if row.Kind() == reflect.Pointer {
+		return []int{valueOf(row.Interface())}
+	}
+	for i := range row.NumField() {
+		values = append(values, valueOf(row.Field(i).Interface()))
+	}
+	return values
+}
+
+// answersOf returns the answers in a run.
+func answersOf(run reflect.Value) (list []answer) {
+	entities := run.Field(0).Interface().([]Entity)
+	if len(entities) == 0 || len(entities) > maxRun {
+		failf("a run of %d entities", len(entities))
+	}
+	for i, e := range entities {
+		a := answer{e: e}
+		for k := 1; k < run.NumField(); k++ {
+			column := run.Field(k)
+			switch {
+			case column.IsNil():
+				a.values = append(a.values, missingValue)
+			case column.Len() != len(entities):
+				failf("a run of %d entities has %d components", len(entities), column.Len())
+			default:
+				a.values = append(a.values, valueOf(column.Index(i).Addr().Interface()))
+			}
+		}
+		list = append(list, a)
+	}
+	return list
+}
+
+// iterate calls visit for all rows, through All or AllOptional.
+func (q asked) iterate(visit func(e Entity, row reflect.Value) bool) {
+	name := "All"
+	if q.optional != 0 {
+		name = "AllOptional"
+	}
+	for e, row := range q.call(name)[0].Seq2() {
+		if !visit(e.Interface().(Entity), row) {
+			return
+		}
+	}
+}
+
+// check compares everything that q answers with a look at all entities.
+func (q asked) check(handles []Entity) {
+	want := q.expected()
+	var all, runs, parts []answer
+	q.iterate(func(e Entity, row reflect.Value) bool {
+		all = append(all, answer{e, valuesOf(row)})
+		return true
+	})
+	q.same("All()", all, want)
+	for run := range q.call("Runs")[0].Seq() {
+		runs = append(runs, answersOf(run)...)
+	}
+	q.same("Runs()", runs, want)
+	if got := int(q.call("Count")[0].Int()); got != len(want) {
+		failf("query %s: Count() = %d, want %d", q.name, got, len(want))
+	}
+	var lock sync.Mutex
+	body := reflect.MakeFunc(q.method("ParallelRuns").Type().In(1), func(args []reflect.Value) []reflect.Value {
+		found := answersOf(args[0])
+		lock.Lock()
+		defer lock.Unlock()
+		parts = append(parts, found...)
+		return nil
+	})
+	q.method("ParallelRuns").Call([]reflect.Value{reflect.ValueOf(2), body})
+	byEntity := func(a, b answer) int { return int(a.e.Index()) - int(b.e.Index()) }
+	slices.SortFunc(parts, byEntity)
+	q.checkFirst(want)
+	slices.SortFunc(want, byEntity)
+	q.same("ParallelRuns()", parts, want)
+	for _, e := range append(handles, 0, ^Entity(0)) {
+		q.checkEntity(e)
+	}
+}
+
+func (q asked) same(what string, got, want []answer) {
+	if !slices.EqualFunc(got, want, equalAnswers) {
+		failf("query %s: %s = %v, want %v", q.name, what, got, want)
+	}
+}
+
+func (q asked) checkFirst(want []answer) {
+	first := q.call("First")
+	if got := first[2].Bool(); got != (len(want) > 0) {
+		failf("query %s: First() finds one is %v", q.name, got)
+	}
+	if len(want) > 0 {
+		q.same("First()", []answer{{first[0].Interface().(Entity), valuesOf(first[1])}}, want[:1])
+	}
+}
+
+func (q asked) checkEntity(e Entity) {
+	want := q.finds(e)
+	args := []reflect.Value{reflect.ValueOf(e)}
+	if got := q.method("Has").Call(args)[0].Bool(); got != want {
+		failf("query %s: Has(%v) = %v, want %v", q.name, e, got, want)
+	}
+	got := q.method("Get").Call(args)
+	if got[1].Bool() != want {
+		failf("query %s: Get(%v) finds it is %v, want %v", q.name, e, got[1], want)
+	}
+	if want {
+		q.same("Get()", []answer{{e, valuesOf(got[0])}}, []answer{q.answer(e)})
+	}
+}
+
+// A bySix is a predicate that keeps the entities whose index has one rest, and
+// fails if it is asked before it was told to begin.
+type bySix struct {
+	ready bool
+	rests [6]bool
+}
+
+func (b *bySix) narrow(j *join) { j.filter(b) }
+func (b *bySix) begin()         { b.ready = true }
+func (b *bySix) keeps(e Entity) bool {
+	if !b.ready {
+		failf("a predicate was asked before the iteration began")
+	}
+	return b.rests[e.Index()%6]
+}
+
+// askedQueries are queries with everything they can have. The faces are plain,
+// padded, word, label.
+func askedQueries(w *World, f []face) []asked {
+	a := f[0].any().(*Storage[plain])
+	b := f[1].any().(*Storage[padded])
+	c := f[2].any().(*Storage[word])
+	d := f[3].any().(*Storage[label])
+	some := &bySix{rests: [6]bool{true, true, false, true, false, false}}
+	other := &bySix{rests: [6]bool{true, false, true, true, true, false}}
+	of := func(name string, q any, optional int, comps ...face) asked {
+		return asked{name: name, query: q, w: w, comps: comps, optional: optional}
+	}
+	writing := func(q asked) asked { q.writes = true; return q }
+	return []asked{
+		writing(of("plain, maybe padded", NewQuery2(Write(a), Optional(Read(b))), 2, f[0], f[1])),
+		writing(of("maybe plain, padded", NewQuery2(Optional(Write(a)), Read(b)), 1, f[0], f[1])),
+		of("maybe word with label", NewQuery1(Optional(Write(c))).With(d), 1, f[2]).ands(f[3]),
+		of("plain, maybe padded, maybe word without label", NewQuery3(Read(a), Optional(Read(b)), Optional(Read(c))).Without(d), 6, f[0], f[1], f[2]).nots(f[3]),
+		of("plain or", NewQuery1(Read(a)).Or(b, c), 0, f[0]).ors(f[1], f[2]),
+		of("plain, padded or or", NewQuery2(Read(a), Read(b)).Or(a, c).Or(c, d), 0, f[0], f[1]).ors(f[0], f[2]).ors(f[2], f[3]),
+		of("plain or none", NewQuery1(Read(a)).Or(), 0, f[0]).ors(),
+		writing(of("some plain", NewQuery1(Write(a)).With(some), 0, f[0]).only(some.rest)),
+		writing(of("some plain, padded", NewQuery2(Write(a), Read(b)).With(some, other), 0, f[0], f[1]).only(func(e Entity) bool { return some.rest(e) && other.rest(e) })),
+		of("some plain, maybe padded or", NewQuery2(Read(a), Optional(Write(b))).With(other).Or(c, b), 2, f[0], f[1]).ors(f[2], f[1]).only(other.rest),
+		of("word, plain without padded", NewQuery2(Read(c), Read(a)).Without(b), 0, f[2], f[0]).nots(f[1]),
+		of("plain alone", NewQuery1(Read(a)), 0, f[0]),
+		of("five", NewQuery5(Read(a), Read(b), Read(c), Read(d), Read(a)), 0, f[0], f[1], f[2], f[3], f[0]),
+		of("six", NewQuery6(Read(a), Optional(Read(d)), Read(c), Optional(Read(b)), Read(a), Optional(Read(c))), 2+8+32, f[0], f[3], f[2], f[1], f[0], f[2]),
+	}
+}
+
+func (b *bySix) rest(e Entity) bool { return b.rests[e.Index()%6] }
+
+// mask gives the set of f a mask.
+func mask(f face, byIndex bool) { f.any().sparseSet().giveMask(byIndex) }
+
+// giveMask does what Masked and Ordered do at registration.
+func (s *set) giveMask(byIndex bool) {
+	s.mask, s.byIndex = newMask(s.w, s.exempt), byIndex
+	s.mask.kept = true
+	s.mask.fill(s.Entities())
+	s.w.settleObservers()
+}
+
+// exploreAsked tries every order of the operations, with the queries asked at
+// the end and anywhere between.
+func exploreAsked(t *testing.T, s setting, n int, prepare func(p *pair), others ...any) {
+	t.Helper()
+	var last *pair
+	var list []asked
+	ask := operation{"ask", func(p *pair) bool {
+		if p != last {
+			if prepare != nil {
+				prepare(p)
+			}
+			last, list = p, askedQueries(p.w, p.faces)
+		}
+		cp := p.w.Checkpoint() // What asking writes is taken back: the twin is not told.
+		for _, q := range list {
+			q.check(p.handles)
+		}
+		p.w.Restore(cp)
+		p.w.Release(cp)
+		return true
+	}}
+	x := explorer{t: t, setting: s, operations: operations(append(others, ask)...), last: ask.do}
+	x.extend(n)
+	t.Logf("%d sequences of up to %d operations", x.tried, n)
+}
+
+func TestFiltersAndOptionalComponentsAreRightAfterEveryOrderOfChanges(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: queryKinds, entities: 3, members: 2}
+	exploreAsked(t, s, min(3, *depth-1), nil, adds(0, 2), removes(0, 2), adds(1, 2), removes(1, 1), removes(2, 1), removes(3, 1), destroys(1), checkpoints(1))
+}
+
+func TestJoinsThatWalkMasksAreRightAfterEveryOrderOfChanges(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: queryKinds, entities: 3, members: 2}
+	byIndex := func(p *pair) {
+		mask(p.faces[0], true)
+		mask(p.faces[1], false)
+	}
+	exploreAsked(t, s, min(3, *depth-1), byIndex, adds(0, 3), removes(0, 2), removes(1, 1), destroys(1), checkpoints(1))
+}
+
+// A lab is a larger world in which anything happens to anything.
+type lab struct {
+	*pair
+	rng     *rand.Rand
+	queries []asked
+}
+
+func newLab(seed uint64, entities int) *lab {
+	l := &lab{rng: rand.New(rand.NewPCG(seed, 1)), pair: &pair{w: NewWorld(Options{History: 3})}}
+	for _, k := range queryKinds {
+		l.faces = append(l.faces, k.add(l.w))
+	}
+	for range entities {
+		l.create()
+	}
+	if seed%2 == 0 {
+		for i, f := range l.faces {
+			mask(f, i == 2)
+		}
+	}
+	l.queries = askedQueries(l.w, l.faces)
+	return l
+}
+
+// create makes an entity with some components: the usual ones, or rare ones.
+func (l *lab) create() {
+	e := l.w.Create()
+	l.handles = append(l.handles, e)
+	odds := []int{1, 2, 7, 3}
+	if len(l.handles)/200%2 == 1 {
+		odds = []int{2, 40, 3, 1}
+	}
+	for i, f := range l.faces {
+		if l.rng.IntN(odds[i]) == 0 {
+			l.give(f, e)
+		}
+	}
+}
+
+func (l *lab) give(f face, e Entity) {
+	l.last++
+	f.set(e, l.last%1000)
+}
+
+func (l *lab) pickOne() Entity { return l.handles[l.rng.IntN(len(l.handles))] }
+
+func (l *lab) pickFace() face { return l.faces[l.rng.IntN(len(l.faces))] }
+
+// step changes something.
+func (l *lab) step() {
+	switch l.rng.IntN(12) {
+	case 0, 1:
+		l.create()
+	case 2, 3, 4:
+		l.give(l.pickFace(), l.pickOne())
+	case 5, 6, 7:
+		l.pickFace().remove(l.pickOne())
+	case 8:
+		l.w.Destroy(l.pickOne())
+	case 9:
+		l.w.Commit()
+	case 10:
+		if l.w.Tick() > 0 {
+			_ = l.w.History().Rewind(1)
+		}
+	case 11:
+		if l.rng.IntN(20) == 0 {
+			l.pickFace().clear()
+		}
+	}
+}
+
+// eachLab runs f in labs of several seeds and sizes.
+func eachLab(t *testing.T, f func(l *lab)) {
+	t.Helper()
+	for seed := range uint64(6) {
+		var err error
+		func() {
+			defer catch(&err)
+			f(newLab(seed, 100+int(seed)*120))
+		}()
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func TestQueriesFindWhatALookAtEveryEntityFinds(t *testing.T) {
+	t.Parallel()
+	eachLab(t, func(l *lab) {
+		for round := range 12 {
+			for range round * round {
+				l.step()
+			}
+			for _, q := range l.queries {
+				q.check(l.handles[:min(50, len(l.handles))])
+			}
+			if err := l.w.check(); err != nil {
+				failf("%v", err)
+			}
+		}
+	})
+}
+
+func TestWhatAnyQueryWritesIsTakenBack(t *testing.T) {
+	t.Parallel()
+	eachLab(t, func(l *lab) {
+		for range 30 {
+			l.step()
+			before := l.w.Digest()
+			cp := l.w.Checkpoint()
+			q := l.queries[l.rng.IntN(len(l.queries))]
+			l.write(q)
+			l.write(q)
+			l.w.Restore(cp)
+			if got := l.w.Digest(); got != before {
+				failf("query %s: the digest is %v after restoring, want %v", q.name, got, before)
+			}
+			if l.rng.IntN(3) == 0 {
+				l.write(q)
+				l.write(q)
+				l.w.Restore(cp)
+				if got := l.w.Digest(); got != before {
+					failf("query %s: the digest is %v after restoring again, want %v", q.name, got, before)
+				}
+			}
+			l.w.Release(cp)
+		}
+	})
+}
+
+// write writes through a query, in one of its ways.
+func (l *lab) write(q asked) {
+	if !q.writes {
+		return
+	}
+	increase := func(p *plain) {
+		if p != nil {
+			p.X += 5000
+		}
+	}
+	pointer := func(row reflect.Value) *plain {
+		if row.Kind() == reflect.Struct {
+			row = row.Field(0)
+		}
+		return row.Interface().(*plain)
+	}
+	slice := func(run reflect.Value) {
+		for i := range run.Field(1).Len() {
+			increase(run.Field(1).Index(i).Addr().Interface().(*plain))
+		}
+	}
+	switch l.rng.IntN(6) {
+	case 0:
+		q.iterate(func(_ Entity, row reflect.Value) bool { increase(pointer(row)); return true })
+	case 1:
+		for run := range q.call("Runs")[0].Seq() {
+			slice(run)
+		}
+	case 2:
+		q.method("ParallelRuns").Call([]reflect.Value{reflect.ValueOf(3), reflect.MakeFunc(
+			q.method("ParallelRuns").Type().In(1), func(args []reflect.Value) []reflect.Value { slice(args[0]); return nil })})
+	case 3:
+		if got := q.call("First"); got[2].Bool() {
+			increase(pointer(got[1]))
+		}
+	case 4:
+		for range 10 {
+			if got := q.method("Get").Call([]reflect.Value{reflect.ValueOf(l.pickOne())}); got[1].Bool() {
+				increase(pointer(got[0]))
+			}
+		}
+	case 5: // Part of it, and a checkpoint on the way.
+		n := 0
+		q.iterate(func(_ Entity, row reflect.Value) bool {
+			if n++; n == 7 {
+				cp := l.w.Checkpoint()
+				if l.rng.IntN(2) == 0 {
+					l.w.Release(cp)
+				}
+				return true
+			}
+			increase(pointer(row))
+			return n < 90
+		})
+	}
+}
+
+// A walker knows which entity an iteration must visit next, whatever changed
+// meanwhile: it looks at the rows of the driver one by one, or at the indices.
+type walker struct {
+	asked
+	drives  face
+	byIndex bool
+	row     int
+	index   int
+}
+
+func (q asked) walk() *walker {
+	d, byIndex := q.driver()
+	return &walker{asked: q, drives: d, byIndex: byIndex}
+}
+
+func (k *walker) next() (Entity, bool) {
+	if k.byIndex {
+		return k.nextByIndex()
+	}
+	for ; k.row < k.drives.any().Len(); k.row++ {
+		if e := k.drives.any().Entities()[k.row]; k.finds(e) {
+			return e, true
+		}
+	}
+	return 0, false
+}
+
+func (k *walker) nextByIndex() (Entity, bool) {
+	var next Entity
+	for _, e := range k.drives.any().Entities() {
+		if int(e.Index()) >= k.index && k.finds(e) && (next == 0 || e.Index() < next.Index()) {
+			next = e
+		}
+	}
+	return next, next != 0
+}
+
+// visited says that e was, and that anything may have happened since.
+func (k *walker) visited(e Entity) {
+	k.index = int(e.Index()) + 1
+	if list := k.drives.any().Entities(); k.row < len(list) && list[k.row] == e {
+		k.row++
+	}
+}
+
+// change does something that is allowed while e is visited by q.
+func (l *lab) change(q asked, e Entity) {
+	switch l.rng.IntN(9) {
+	case 0:
+		l.create()
+	case 1, 2:
+		l.give(l.pickFace(), l.pickOne())
+	case 3:
+		l.w.Destroy(e)
+	case 4:
+		l.pickFace().remove(e)
+	case 5:
+		l.w.Release(l.w.Checkpoint())
+	case 6:
+		if len(q.without) > 0 {
+			q.without[0].remove(l.pickOne())
+		}
+	case 7:
+		if f := l.pickFace(); !slices.ContainsFunc(q.required(), func(r face) bool { return r.name == f.name }) {
+			f.remove(l.pickOne())
+		}
+	case 8:
+		q.check(nil) // The query inside its own loop.
+	}
+}
+
+func TestChangesWhileAnyQueryIteratesAreSeen(t *testing.T) {
+	t.Parallel()
+	eachLab(t, func(l *lab) {
+		for _, rare := range []int{2, 10, 60} {
+			for _, q := range l.queries {
+				k := q.walk()
+				n := 0
+				q.iterate(func(e Entity, row reflect.Value) bool {
+					if want, ok := k.next(); !ok || want != e {
+						failf("query %s: visited %v, want %v (%v)", q.name, e, want, ok)
+					}
+					q.same("a row", []answer{{e, valuesOf(row)}}, []answer{q.answer(e)})
+					if l.rng.IntN(rare) == 0 {
+						l.change(q, e)
+					}
+					k.visited(e)
+					n++
+					return n < 800
+				})
+				if want, ok := k.next(); ok && n < 800 {
+					failf("query %s: the loop ended before %v", q.name, want)
+				}
+			}
+		}
+	})
+}

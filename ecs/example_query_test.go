@@ -1,0 +1,97 @@
+package ecs_test
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// Entities without the component are found too; what they lack is nil.
+func ExampleOptional() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	for i := range 3 {
+		e := world.Create()
+		positions.Set(e, Position{X: float64(i)})
+		if i != 1 {
+			velocities.Set(e, Velocity{X: 10})
+		}
+	}
+	query := ecs.NewQuery2(ecs.Write(positions), ecs.Optional(ecs.Read(velocities)))
+	for e, row := range query.AllOptional() {
+		if row.B != nil {
+			row.A.X += row.B.X
+		}
+		fmt.Println(e, *row.A)
+	}
+	// Output:
+	// 0v1 {10 0}
+	// 1v1 {1 0}
+	// 2v1 {12 0}
+}
+
+// Or keeps entities that have any of some components. Get asks for one entity,
+// First for the first one.
+func ExampleQuery1_Or() {
+	type Burning struct{}
+	type Poisoned struct{}
+	world := ecs.NewWorld(ecs.Options{})
+	health := ecs.MustRegister[int](world, ecs.Named("Health"))
+	burning := ecs.MustRegister[Burning](world)
+	poisoned := ecs.MustRegister[Poisoned](world)
+	suffering := ecs.NewQuery1(ecs.Write(health)).Or(burning, poisoned)
+
+	a, b, c := world.Create(), world.Create(), world.Create()
+	for _, e := range []ecs.Entity{a, b, c} {
+		health.Set(e, 10)
+	}
+	burning.Set(c, Burning{})
+	poisoned.Set(b, Poisoned{})
+	for _, h := range suffering.All() {
+		*h--
+	}
+	fmt.Println(health.Values(), suffering.Count(), suffering.Has(a))
+	if h, ok := suffering.Get(c); ok {
+		*h = 0
+	}
+	first, h, _ := suffering.First()
+	fmt.Println(health.Values(), first, *h)
+	// Output:
+	// [10 9 9] 2 false
+	// [10 9 0] 1v1 9
+}
+
+// Parts of the runs are worked on side by side; a restore takes back what all of
+// them wrote.
+func ExampleQuery2_ParallelRuns() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	for i := range 10_000 {
+		e := world.Create()
+		positions.Set(e, Position{X: float64(i)})
+		velocities.Set(e, Velocity{X: 1})
+	}
+	query := ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities))
+
+	cp := world.Checkpoint()
+	var moved atomic.Int64
+	query.ParallelRuns(4, func(run ecs.Run2[Position, Velocity]) {
+		for i := range run.A {
+			run.A[i].X += run.B[i].X
+		}
+		moved.Add(int64(len(run.A)))
+	})
+	last := world.Entities()[9999]
+	p, _ := positions.Get(last)
+	fmt.Println(moved.Load(), p.X)
+
+	world.Restore(cp)
+	p, _ = positions.Get(last)
+	fmt.Println(p.X)
+	// Output:
+	// 10000 10000
+	// 9999
+}

@@ -1,0 +1,136 @@
+package ecs
+
+// A Filter says which entities a query keeps. A storage is one: it keeps those
+// that have its component.
+type Filter interface {
+	// narrow adds the filter to j.
+	narrow(j *join)
+}
+
+// A predicate is a filter that decides for each entity anew. Queries that have
+// one cut what they remember of their storages by it, row by row.
+type predicate interface {
+	// begin is called when an iteration starts, and by Has and Get: what keeps
+	// looks at is the world as it is then. Another iteration may be under way.
+	begin()
+
+	// keeps reports whether a query keeps e, which is in all its storages.
+	keeps(e Entity) bool
+}
+
+func (s *set) narrow(j *join) { j.include(s) }
+
+func (r *Resource[T]) narrow(*join) { panic(resourceFilter(r)) }
+
+func resourceFilter(r AnyStorage) string {
+	return "ecs: a query cannot filter by the resource " + r.Name() + "; it belongs to no entity"
+}
+
+func filterSet(f AnyStorage) *set {
+	s := f.sparseSet()
+	if s == nil {
+		panic(resourceFilter(f))
+	}
+	return s
+}
+
+func (j *join) with(filters []Filter) {
+	for _, f := range filters {
+		f.narrow(j)
+	}
+}
+
+// filter makes j keep only what p keeps.
+func (j *join) filter(p predicate) {
+	j.predicates = append(j.predicates, p)
+	j.unsettle()
+}
+
+func (j *join) exclude(filters []AnyStorage) {
+	for _, f := range filters {
+		j.without = append(j.without, j.here(filterSet(f)))
+	}
+	j.unsettle()
+}
+
+func (j *join) either(filters []AnyStorage) {
+	var sets []*set
+	for _, f := range filters {
+		sets = append(sets, j.here(filterSet(f)))
+	}
+	j.any = append(j.any, sets)
+	j.unsettle()
+}
+
+// passes reports whether e, which is in all sets of j, is in none that exclude
+// it and in one of each Or.
+func (j *join) passes(e Entity) bool {
+	for _, s := range j.without {
+		if s.row(e) >= 0 {
+			return false
+		}
+	}
+	for _, sets := range j.any {
+		if !anyHas(sets, e) {
+			return false
+		}
+	}
+	return true
+}
+
+func anyHas(sets []*set, e Entity) bool {
+	for _, s := range sets {
+		if s.row(e) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// keeps reports whether all predicates keep e.
+func (j *join) keeps(e Entity) bool {
+	for _, p := range j.predicates {
+		if !p.keeps(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// keep returns the next run that the predicates keep: a part of one of those
+// that the storages have.
+func (c *cursor) keep() []uint32 {
+	for {
+		if len(c.uncut) == 0 {
+			c.skip = 0
+			if c.uncut = c.advance(); len(c.uncut) == 0 {
+				return nil
+			}
+		}
+		if run := c.cut(); run != nil {
+			return run
+		}
+	}
+}
+
+// cut returns the next rows of the first run that the predicates keep, if there
+// are any, and moves behind them.
+func (c *cursor) cut() []uint32 {
+	run := c.uncut[:c.stride]
+	entities := c.set.dense.live[run[c.driver]:][:run[c.stride-1]]
+	lo := c.skip
+	for lo < len(entities) && !c.j.keeps(entities[lo]) {
+		lo++
+	}
+	hi := lo
+	for hi < len(entities) && c.j.keeps(entities[hi]) {
+		hi++
+	}
+	if c.skip = hi + 1; c.skip >= len(entities) {
+		c.uncut, c.skip = c.uncut[c.stride:], 0
+	}
+	if lo == hi {
+		return nil
+	}
+	return c.part(run, lo, hi)
+}

@@ -1,0 +1,149 @@
+package ecs
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// parallel hands the runs of a query out to several goroutines. All that
+// iterating changes is done before they start: rows are found and, if they are
+// written, saved, so that marks and logs are touched by the caller only. What is
+// left are slices that do not overlap.
+//
+//	runs    | a b n | a b n | a b n | a b n | a b n |     cut at multiples of partRows
+//	parts   0               2               4             taken in this order
+type parallel[R any] struct {
+	run  func(entities []Entity, rows []uint32) R
+	body func(R) // nil while none is under way.
+	work func()  // The method of that name of shift.
+
+	driver *set
+	at     int // Which row of a run is the driver's.
+	stride int
+	runs   []uint32
+	parts  []int // Where parts begin in runs; the last one is the end.
+
+	taken  atomic.Int64 // Parts that were taken,
+	group  sync.WaitGroup
+	failed sync.Mutex // guards
+	first  int        // the first part that panicked,
+	reason any        // and with what; nil if none did.
+}
+
+// partRows is how many rows a goroutine takes at once: a multiple of 64, so that
+// parts of long runs begin with a block of the driver.
+const partRows = 1024
+
+func (p *parallel[R]) do(j *join, workers int, body func(R)) {
+	if p.body != nil {
+		panic("ecs: ParallelRuns inside of its own loop; use one query for each")
+	}
+	p.body = body
+	defer p.end()
+	p.gather(j)
+	changes := j.w.changes
+	p.start(workers)
+	p.group.Wait()
+	if p.reason != nil {
+		panic(p.reason)
+	}
+	if j.w.changes != changes {
+		panic("ecs: the world's structure changed in ParallelRuns; collect the changes and make them afterwards")
+	}
+}
+
+// end also comes after a Goexit in the caller's share of the work.
+func (p *parallel[R]) end() {
+	p.group.Wait()
+	p.body, p.driver, p.reason = nil, nil, nil
+}
+
+// gather finds the runs and cuts them into parts.
+func (p *parallel[R]) gather(j *join) {
+	var c cursor
+	c.begin(j, j.columns)
+	p.driver, p.at, p.stride = c.set, c.driver, c.stride
+	p.runs, p.parts = p.runs[:0], append(p.parts[:0], 0)
+	rows := 0
+	for run := c.next(); run != nil; run = c.next() {
+		for lo, n := 0, int(run[c.stride-1]); lo < n; {
+			hi := min(n, lo+partRows-int(run[c.driver]+uint32(lo))%partRows)
+			p.runs = append(p.runs, run...)
+			p.narrow(lo, hi)
+			if rows += hi - lo; rows >= partRows {
+				p.parts, rows = append(p.parts, len(p.runs)), 0
+			}
+			lo = hi
+		}
+	}
+	if rows > 0 {
+		p.parts = append(p.parts, len(p.runs))
+	}
+}
+
+// narrow makes rows [lo, hi) of the last run all of it.
+func (p *parallel[R]) narrow(lo, hi int) {
+	run := p.runs[len(p.runs)-p.stride:]
+	for i, row := range run[:p.stride-1] {
+		if row != missing {
+			run[i] += uint32(lo)
+		}
+	}
+	run[p.stride-1] = uint32(hi - lo)
+}
+
+// start works on the parts, on this goroutine and others.
+func (p *parallel[R]) start(workers int) {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	p.taken.Store(0)
+	if p.work == nil {
+		p.work = p.shift // Made once: a method value is an allocation.
+	}
+	p.group.Add(1)
+	for range min(workers, len(p.parts)-1) - 1 {
+		p.group.Add(1)
+		go p.work()
+	}
+	p.work()
+}
+
+// shift works on parts until there are no more. Parts are taken in order, so
+// when one panics, those before it are all under way, and the first of all that
+// panic is the same every time.
+func (p *parallel[R]) shift() {
+	part := 0
+	defer p.group.Done()
+	defer func() { p.ended(part, recover()) }()
+	for part = p.take(); part < len(p.parts)-1; part = p.take() {
+		p.visit(p.runs[p.parts[part]:p.parts[part+1]])
+	}
+}
+
+func (p *parallel[R]) take() int { return int(p.taken.Add(1)) - 1 }
+
+func (p *parallel[R]) visit(runs []uint32) {
+	for ; len(runs) > 0; runs = runs[p.stride:] {
+		entities := p.driver.dense.live[runs[p.at]:][:runs[p.stride-1]]
+		p.body(p.run(entities, runs))
+	}
+}
+
+// ended notes why a shift ended with part, and lets the others end too, unless
+// there are no more parts.
+func (p *parallel[R]) ended(part int, reason any) {
+	if part >= len(p.parts)-1 {
+		return
+	}
+	if reason == nil {
+		reason = "ecs: the body of ParallelRuns ended its goroutine (runtime.Goexit, or FailNow of a test); return from it instead"
+	}
+	p.failed.Lock()
+	defer p.failed.Unlock()
+	if p.reason == nil || part < p.first {
+		p.first, p.reason = part, reason
+	}
+	p.taken.Add(int64(len(p.parts)))
+}

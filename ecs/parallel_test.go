@@ -1,0 +1,182 @@
+package ecs
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+)
+
+// scatteredMembers returns n entities with both components, the second ones in
+// another order, so that there are runs of every length.
+func scatteredMembers(n int) (*World, *Storage[plain], *Storage[padded]) {
+	w, a, b, entities := members(n, Options{})
+	for i, e := range entities {
+		if i%1000 < 300 && i%3 != 0 {
+			b.Remove(e)
+		}
+	}
+	for i := len(entities) - 1; i >= 0; i-- {
+		if i%2000 < 900 {
+			b.Set(entities[i], padded{B: int64(i)})
+		}
+	}
+	return w, a, b
+}
+
+func TestParallelRunsVisitEveryRowOnceAndCanBeTakenBack(t *testing.T) {
+	for _, n := range []int{0, 1, 63, 1024, 1025, 5000, 20_000} {
+		for _, workers := range []int{-1, 0, 1, 2, 7} {
+			w, a, b := scatteredMembers(n)
+			before := w.Digest()
+			cp := w.Checkpoint()
+			q := NewQuery2(Write(a), Optional(Write(b)))
+			for range 2 {
+				q.ParallelRuns(workers, func(run Run2[plain, padded]) {
+					for i := range run.A {
+						run.A[i].X += 7
+					}
+					for i := range run.B {
+						run.B[i].B -= 7
+					}
+				})
+			}
+			for e, v := range a.All() {
+				if v.X != -v.Y+14 {
+					t.Fatalf("%d rows, %d workers: %v is %v", n, workers, e, v)
+				}
+			}
+			for e, v := range b.All() {
+				if p, _ := a.Get(e); int64(p.X)-14 != v.B+14 {
+					t.Fatalf("%d rows, %d workers: %v has %v", n, workers, e, v)
+				}
+			}
+			w.Restore(cp)
+			if got := w.Digest(); got != before {
+				t.Fatalf("%d rows, %d workers: the digest is %v after restoring, want %v", n, workers, got, before)
+			}
+		}
+	}
+}
+
+func TestParallelRunsBeginWithBlocksOfTheDriver(t *testing.T) {
+	_, a, b := scatteredMembers(9000)
+	for r := range b.Len() {
+		if row := a.row(b.Entities()[r]); row < 0 {
+			t.Fatal("b drives")
+		}
+	}
+	starts := make([]Entity, 0, 100)
+	q := NewQuery1(Read(a))
+	q.ParallelRuns(1, func(run Run1[plain]) { starts = append(starts, run.Entities[0]) })
+	for _, e := range starts {
+		if row := a.row(e); row%64 != 0 {
+			t.Errorf("a run begins with row %d", row)
+		}
+	}
+	if want := (9000 + partRows - 1) / partRows; len(starts) != want {
+		t.Errorf("%d runs, want %d", len(starts), want)
+	}
+}
+
+func TestAPanicInParallelRunsReachesTheCaller(t *testing.T) {
+	for range 20 {
+		_, a, _ := scatteredMembers(20_000)
+		q := NewQuery1(Write(a))
+		var calls atomic.Int32
+		body := func(run Run1[plain]) {
+			calls.Add(1)
+			if first := run.Entities[0].Index(); first >= 3*partRows {
+				panic(fmt.Sprint("row ", first))
+			}
+		}
+		mustPanic(t, fmt.Sprint("row ", 3*partRows), func() { q.ParallelRuns(4, body) })
+		if calls.Load() > 8 {
+			t.Errorf("%d runs visited, want no more than 4 after the first that panics", calls.Load())
+		}
+		n := 0
+		q.ParallelRuns(1, func(run Run1[plain]) { n += len(run.A) })
+		if n != 20_000 {
+			t.Errorf("%d rows visited after a panic, want 20000", n)
+		}
+	}
+}
+
+func TestABodyOfParallelRunsThatEndsItsGoroutineIsReported(t *testing.T) {
+	_, a, _ := scatteredMembers(20_000)
+	q := NewQuery1(Read(a))
+	caller := make(chan struct{})
+	go func() {
+		defer close(caller)
+		q.ParallelRuns(1, func(Run1[plain]) { runtime.Goexit() })
+	}()
+	<-caller
+	count := 0
+	q.ParallelRuns(1, func(run Run1[plain]) { count += len(run.A) })
+	if count != 20_000 {
+		t.Errorf("%d rows visited after a Goexit, want 20000", count)
+	}
+
+	// The goroutine that is not the caller's leaves; which one that is, a part held
+	// back until the other one was taken decides.
+	var parts atomic.Int32
+	self := make(chan bool, 1)
+	self <- true
+	mustEnd := func() {
+		q.ParallelRuns(2, func(Run1[plain]) {
+			parts.Add(1)
+			for parts.Load() < 2 {
+				runtime.Gosched()
+			}
+			if calledBy("testing.tRunner") {
+				return
+			}
+			runtime.Goexit()
+		})
+	}
+	mustPanic(t, "ecs: the body of ParallelRuns ended its goroutine", mustEnd)
+}
+
+// calledBy reports whether function is among the callers.
+func calledBy(function string) bool {
+	pcs := make([]uintptr, 50)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
+	for {
+		f, more := frames.Next()
+		if f.Function == function {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+func TestParallelRunsThatChangeTheWorldPanic(t *testing.T) {
+	w, a, _ := scatteredMembers(10)
+	q := NewQuery1(Read(a))
+	mustPanic(t, "ecs: the world's structure changed in ParallelRuns", func() {
+		q.ParallelRuns(1, func(run Run1[plain]) { w.Destroy(run.Entities[0]) })
+	})
+	mustPanic(t, "ecs: ParallelRuns inside of its own loop", func() {
+		q.ParallelRuns(1, func(Run1[plain]) { q.ParallelRuns(1, func(Run1[plain]) {}) })
+	})
+	mustPanic(t, "ecs: the world's structure changed in ParallelRuns", func() {
+		q.ParallelRuns(1, func(Run1[plain]) { w.Checkpoint() })
+	})
+}
+
+func TestParallelRunsOfSingleRowsAreCutIntoParts(t *testing.T) {
+	_, a, b, entities := members(5000, Options{})
+	b.Clear()
+	for _, e := range slices.Backward(entities) {
+		b.Set(e, padded{})
+	}
+	q := NewQuery2(Read(a), Read(b))
+	rows := 0
+	q.ParallelRuns(1, func(run Run2[plain, padded]) { rows += len(run.A) })
+	if got, want := len(q.parallel.parts)-1, 5; got != want || rows != 5000 {
+		t.Errorf("%d parts of %d rows, want %d of 5000", got, rows, want)
+	}
+}
