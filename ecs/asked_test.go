@@ -103,7 +103,7 @@ func (q asked) driver() (d face, byIndex bool) {
 		}
 	}
 	rows := d.any().Rows()
-	return d, masked && (q.w.entities.total+63)/64*masks <= rows && found <= rows/8
+	return d, masked && (q.w.entities.total+63)/64*masks <= rows && found <= rows/sparseShare
 }
 
 // expected returns what q must find, in its order.

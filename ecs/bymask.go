@@ -13,7 +13,7 @@ import "math/bits"
 // them, as the order must be a function of the world's state. Rows are worth
 // walking if most of them are found, or are few: words are if they are no more
 // than the driver's rows and only one in sparseShare of these is found.
-const sparseShare = 8
+const sparseShare = 4
 
 // maskOf returns the mask of s, or nil.
 func (s *set) maskOf() Bits {

@@ -73,10 +73,11 @@ func (c *cursor) next() []uint32 {
 	return run
 }
 
-// end comes after the last run. Unless the world changed meanwhile, everything
-// the join can hand out is saved now, and stays so until the world changes.
+// end comes after the last run. If the world did not change on the way,
+// everything that the join can hand out is saved, and stays so until it does; if
+// it did, its count of changes will never be what it was.
 func (c *cursor) end() {
-	if c.columns != nil && c.began == c.j.w.changes && len(c.j.predicates) == 0 {
+	if c.columns != nil && len(c.j.predicates) == 0 {
 		c.j.saved = c.began
 	}
 }
