@@ -185,11 +185,14 @@ func (r *Resource[T]) since(k int, tick uint64) (e Edit[T], changed bool, err er
 	if err != nil {
 		return e, false, err
 	}
-	old := [1]T{r.data.live[0]}
-	if k := r.find(frame); k < len(r.recs) {
-		r.data.undoStack.putBack(k, r.data.seen, func(_ int, values []T) { old[0] = values[0] })
-		changed = !sameRow(&r.w.equal, r.codec, old[:], r.data.live)
+	old := r.data.live
+	for _, l := range r.data.logs[r.find(frame):] {
+		if l.size > 0 {
+			old = l.chunks[0].rows
+			break
+		}
 	}
+	changed = !sameRow(&r.w.equal, r.codec, old[:1], r.data.live)
 	return Edit[T]{old[0], r.data.live[0]}, changed, nil
 }
 

@@ -77,6 +77,7 @@ type naiveWorld struct {
 	forward  []*naiveState // The next one to go forward to is last.
 	history  int
 	recorded bool
+	kept     bool        // The newest tick is kept without a history.
 	over     func() bool // Reports whether the world under test is over its budget.
 
 	maxGeneration  uint32
@@ -86,8 +87,8 @@ type naiveWorld struct {
 
 func (w *naiveWorld) start() {
 	w.frames, w.forward = nil, nil
-	if w.history > 0 || w.recorded {
-		w.frames = append(w.frames, naiveFrame{tick: true, bare: w.history == 0, state: w.naiveState.clone()})
+	if w.history > 0 || w.recorded || w.kept {
+		w.frames = append(w.frames, naiveFrame{tick: true, bare: w.history == 0 && !w.kept, state: w.naiveState.clone()})
 	}
 }
 
@@ -252,8 +253,8 @@ func (w *naiveWorld) release(k int) {
 func (w *naiveWorld) commit() {
 	w.forward = nil
 	w.tick++
-	if w.history > 0 || w.recorded {
-		bare := w.history == 0 && !slices.ContainsFunc(w.frames, func(f naiveFrame) bool { return !f.tick })
+	if w.history > 0 || w.recorded || w.kept {
+		bare := w.history == 0 && !w.kept && !slices.ContainsFunc(w.frames, func(f naiveFrame) bool { return !f.tick })
 		w.frames = append(w.frames, naiveFrame{tick: true, bare: bare, state: w.naiveState.clone()})
 		w.evict()
 	}

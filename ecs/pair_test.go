@@ -43,6 +43,7 @@ type face struct {
 	clear    func()
 	values   func() []int
 	in       func(*World) face
+	changes  changeFace
 }
 
 // A kind makes a component of one Go type.
@@ -85,7 +86,8 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), options
 				}
 				return ints
 			},
-			in: func(w *World) face { return faceOf(s.In(w)) },
+			in:      func(w *World) face { return faceOf(s.In(w)) },
+			changes: newChangeFace(s, to),
 		}
 	}
 	k := kind{exempt: reg.noRewind, tag: spec.tag, indexed: spec.kind == Indexed}
@@ -111,7 +113,7 @@ var (
 	paddedKind = newKind(
 		func(v int) padded { return padded{int8(v), int64(v), v&1 == 0} },
 		func(p padded) int { return int(p.B) },
-		func(p *padded) { p.B++ })
+		func(p *padded) { *p = padded{int8(p.B + 1), p.B + 1, !p.C} })
 	wordKind = newKind(
 		func(v int) word { return word{strconv.Itoa(v)} },
 		func(w word) int { return wordInt(&w) },
@@ -169,6 +171,7 @@ type setting struct {
 	history       int
 	historyBytes  int64
 	record        bool
+	keepTick      bool
 	maxGeneration uint32
 	filler        int // Entities with every component, whose handles are not kept,
 	entities      int // then these, the handles of which are,
@@ -212,6 +215,10 @@ func newPairOn(s setting, pages []*sparsePage) *pair {
 		st := &p.n.stores[len(p.faces)-1]
 		st.indexed, st.gap = k.indexed, k.gap
 	}
+	if s.keepTick {
+		p.w.entities.mustKeepTick("keep", "the world")
+	}
+	p.n.kept = p.w.hooks.keepsTick
 	for i, page := range pages {
 		if page != nil {
 			p.w.sets[i].sparse.pages = []*sparsePage{page}

@@ -50,6 +50,7 @@ var steps = []func(r *runner, arg int){
 	func(r *runner, _ int) { r.writeLists(storeList) },
 	func(r *runner, arg int) { r.fork(arg) },
 	func(r *runner, arg int) { r.attach(arg) },
+	func(r *runner, _ int) { r.checkChanges() },
 }
 
 // structural is how many of the steps change structure and values only.
@@ -74,6 +75,7 @@ func (p program) run() (err error) {
 		history:       shape % 5,
 		historyBytes:  int64(shape >> 3 & 1 * 20_000),
 		record:        shape>>4&1 == 1,
+		keepTick:      shape>>5&1 == 1,
 		maxGeneration: uint32(2 + shape>>5),
 		entities:      8,
 		members:       5,

@@ -1,0 +1,105 @@
+//go:build stetdebug
+
+package ecs
+
+import "testing"
+
+// A stray write is found at the next boundary, whichever it is.
+func TestADebugBuildReportsStrayWritesAtEveryBoundary(t *testing.T) {
+	boundaries := map[string]func(w *World, cp Checkpoint){
+		"Checkpoint": func(w *World, _ Checkpoint) { w.Checkpoint() },
+		"Restore":    func(w *World, cp Checkpoint) { w.Restore(cp) },
+		"Release":    func(w *World, cp Checkpoint) { w.Release(cp) },
+		"Commit":     func(w *World, _ Checkpoint) { w.Commit() },
+		"Rewind":     func(w *World, _ Checkpoint) { _ = w.History().Rewind(0) },
+		"Attach": func(w *World, cp Checkpoint) {
+			w.frames[len(w.frames)-1].tick = true // No checkpoint.
+			_ = w.Attach(nil, 0)
+		},
+		"Load": func(w *World, cp Checkpoint) {
+			w.frames[len(w.frames)-1].tick = true
+			_ = w.Load(stateOf(w))
+		},
+	}
+	for name, boundary := range boundaries {
+		t.Run(name, func(t *testing.T) {
+			w, a, _, entities := members(100, Options{History: 2})
+			w.Commit()
+			cp := w.Checkpoint()
+			a.Mut(entities[70]).X = 1 // In the same block.
+			for e, p := range NewQuery1(Read(a)).All() {
+				if e == entities[71] {
+					p.X = 99
+				}
+			}
+			mustPanic(t, "ecs: plain of 71v1, row 71, was written in the tick after 1 without", func() { boundary(w, cp) })
+		})
+	}
+}
+
+func TestADebugBuildReportsStalePointers(t *testing.T) {
+	stale := map[string]func(w *World, cp Checkpoint){
+		"Checkpoint": func(w *World, _ Checkpoint) { w.Checkpoint() },
+		"Restore":    func(w *World, cp Checkpoint) { w.Restore(cp) },
+		"Commit":     func(w *World, _ Checkpoint) { w.Commit() },
+		"Rewind":     func(w *World, _ Checkpoint) { _ = w.History().Rewind(0) },
+	}
+	for name, boundary := range stale {
+		t.Run(name, func(t *testing.T) {
+			w, a, _, entities := members(100, Options{History: 2})
+			w.Commit()
+			cp := w.Checkpoint()
+			p := a.Mut(entities[3])
+			p.X = 1
+			boundary(w, cp)
+			p.X = 2
+			mustPanic(t, "plain of 3v1, row 3,", w.Commit)
+		})
+	}
+}
+
+func TestADebugBuildLooksAtEverythingThatIsTracked(t *testing.T) {
+	w, a, _, entities := members(10, Options{History: 2})
+	l := MustRegister[list](w, CloneWith(cloneList))
+	r := MustRegisterResource(w, plain{}, Named("score"))
+	u := MustRegister[word](w)
+	l.Set(entities[2], list{[]int{1}})
+	u.Set(entities[2], word{"x"})
+	w.Commit()
+	for _, test := range []struct {
+		want        string
+		write, undo func()
+	}{
+		{"resource score", func() { r.data.live[0].X = 1 }, func() { r.data.live[0].X = 0 }},
+		{"list of 2v1", func() { l.Values()[0].Items[0] = 2 }, func() { l.Values()[0].Items[0] = 1 }},
+		{"word of 2v1", func() { u.Values()[0].S = "longer" }, func() { u.Values()[0].S = "x" }},
+		{"row 4 of the entities of the plain", func() { a.Entities()[4]++ }, func() { a.Entities()[4]-- }},
+		{"row 5 of the entities of the registry", func() { w.Entities()[5]++ }, func() { w.Entities()[5]-- }},
+	} {
+		test.write()
+		mustPanic(t, test.want, w.Commit)
+		test.undo()
+		w.Commit()
+	}
+}
+
+// Rows that no frame protects are nobody's loss; the world of a recorder loses
+// them.
+func TestADebugBuildLetsRowsBeWrittenThatNothingProtects(t *testing.T) {
+	w, a, _, entities := members(10, Options{})
+	a.Values()[3].X = 7
+	w.Commit()
+	if err := w.Attach(&markRecorder{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	e := w.Create()
+	a.Set(e, plain{})
+	cp := w.Checkpoint()
+	w.Release(cp)
+	a.Values()[10].X = 5 // Appended in this tick: it is told whole.
+	w.Commit()
+	p := a.Mut(entities[3])
+	w.Commit()
+	p.X = 8
+	mustPanic(t, "plain of 3v1", w.Commit)
+}

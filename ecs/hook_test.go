@@ -1,0 +1,604 @@
+package ecs
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A hookLog is what the hooks of a pair's storages were told.
+type hookLog struct{ stores []naiveDelta }
+
+// hookedKinds returns kinds whose storages tell log. The hooks look whether what
+// they are told is so.
+func hookedKinds(kinds []kind, log *hookLog) []kind {
+	hooked := slices.Clone(kinds)
+	log.stores = make([]naiveDelta, len(kinds))
+	for i, k := range kinds {
+		hooked[i].add = func(w *World) face {
+			f := k.add(w)
+			mustHave := func(e Entity, v int) {
+				if got, ok := f.get(e); !ok || got != v || !w.Alive(e) {
+					failf("%s: a hook was told of %v and %d; Get() = %d, %v", f.name, e, v, got, ok)
+				}
+			}
+			store := &log.stores[i]
+			f.changes.hook(
+				func(e Entity, v int) { mustHave(e, v); store.added = append(store.added, naiveEdit{e, 0, v}) },
+				func(e Entity, v int) { mustHave(e, v); store.removed = append(store.removed, naiveEdit{e, v, 0}) },
+				func(e Entity, old, now int) {
+					mustHave(e, now)
+					store.changed = append(store.changed, naiveEdit{e, old, now})
+				})
+			return f
+		}
+	}
+	return hooked
+}
+
+// expect compares what the hooks were told while do was called. Within a step,
+// components come or they go.
+func (log *hookLog) expect(p *pair, quiet bool, do func() bool) bool {
+	clear(log.stores)
+	before := p.n.naiveState.clone()
+	boundary := p.n.newestBoundary()
+	tick := p.n.tick
+	done := do()
+	for i := range log.stores {
+		var want naiveDelta
+		switch {
+		case quiet:
+		case p.n.tick != tick:
+			if !p.n.exempt[i] {
+				want.changed = difference(&boundary.stores[i], &p.n.stores[i]).changed
+			}
+		default:
+			want = difference(&before.stores[i], &p.n.stores[i])
+			want.changed = nil
+			slices.Reverse(want.removed)
+		}
+		if len(p.n.alive) == 0 { // World.Clear goes by entities, not by rows.
+			slices.SortFunc(want.removed, byEntity)
+			slices.SortFunc(log.stores[i].removed, byEntity)
+		}
+		if got := log.stores[i]; !reflect.DeepEqual(got, want) {
+			failf("%s: hooks were told %v, want %v", p.faces[i].name, got, want)
+		}
+	}
+	return done
+}
+
+func byEntity(a, b naiveEdit) int { return cmp.Compare(a.e, b.e) }
+
+// listened returns operations that compare what the hooks are told.
+func listened(all []operation, log *hookLog) []operation {
+	list := slices.Clone(all)
+	for i, o := range all {
+		quiet := false
+		for _, verb := range []string{"rewind", "forward", "restore", "release", "checkpoint"} {
+			quiet = quiet || strings.HasPrefix(o.name, verb)
+		}
+		list[i].do = func(p *pair) bool { return log.expect(p, quiet, func() bool { return o.do(p) }) }
+	}
+	return list
+}
+
+func TestHooksAreToldInEveryOrderOfTicks(t *testing.T) {
+	t.Parallel()
+	for _, s := range []setting{
+		{kinds: []kind{listKind}, history: 2},
+		{kinds: []kind{plainKind}, record: true},
+		{kinds: []kind{plainKind}},
+	} {
+		t.Run(fmt.Sprintf("history %d, recorded %v", s.history, s.record), func(t *testing.T) {
+			var log hookLog
+			s.kinds, s.entities, s.members = hookedKinds(s.kinds, &log), 2, 2
+			all := operations(adds(0, 2), sets(0, 1), removes(0, 2), writes(0, 2), clearStore(0), ticks(), checkpoints(1))
+			explore(t, s, listened(all, &log), max(3, *depth-1))
+		})
+	}
+}
+
+func TestHooksAreToldInEveryOrderOfLives(t *testing.T) {
+	t.Parallel()
+	var log hookLog
+	s := setting{kinds: hookedKinds([]kind{plainKind, extraKind, labelKind}, &log), entities: 2, members: 2, history: 2}
+	all := operations(destroys(3), create, clearAll, adds(0, 3), adds(1, 2), removes(0, 1), writes(1, 1), clearStore(1), ticks(), checkpoints(1))
+	explore(t, s, listened(all, &log), max(3, *depth-1))
+}
+
+// hookWorld is a world with hooks that write down what they are told.
+type hookWorld struct {
+	*World
+	a, b *Storage[plain]
+	told []string
+}
+
+func newHookWorld(t *testing.T, o Options) *hookWorld {
+	w := &hookWorld{World: NewWorld(o)}
+	checkAtEnd(t, w.World)
+	w.a, w.b = MustRegister[plain](w.World, Named("a")), MustRegister[plain](w.World, Named("b"))
+	return w
+}
+
+func (w *hookWorld) tell(what string, e Entity, v plain) {
+	w.told = append(w.told, fmt.Sprint(what, " ", e, " ", v.X))
+}
+
+// listen makes both storages tell of what comes and goes.
+func (w *hookWorld) listen() {
+	for _, s := range []*Storage[plain]{w.a, w.b} {
+		s.OnAdd(func(e Entity, v plain) { w.tell("+"+s.name, e, v) })
+		s.OnRemove(func(e Entity, v plain) { w.tell("-"+s.name, e, v) })
+	}
+}
+
+// entity returns a new entity with both components.
+func (w *hookWorld) entity(v int32) Entity {
+	e := w.Create()
+	w.a.Set(e, plain{v, 0})
+	w.b.Set(e, plain{-v, 0})
+	return e
+}
+
+func (w *hookWorld) expect(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(w.told, want) {
+		t.Errorf("hooks were told\n%q, want\n%q", w.told, want)
+	}
+	w.told = nil
+	if err := w.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHooksAreToldOfEveryWayToComeAndGo(t *testing.T) {
+	w := newHookWorld(t, Options{})
+	w.listen()
+	e, f, g := w.entity(1), w.entity(2), w.entity(3)
+	w.expect(t, "+a 0v1 1", "+b 0v1 -1", "+a 1v1 2", "+b 1v1 -2", "+a 2v1 3", "+b 2v1 -3")
+	w.a.Set(e, plain{9, 0})
+	w.a.Remove(e)
+	w.a.Remove(e)
+	w.Destroy(f)
+	w.Destroy(f)
+	w.expect(t, "-a 0v1 9", "-a 1v1 2", "-b 1v1 -2")
+	w.b.Clear()
+	w.b.Clear()
+	w.expect(t, "-b 2v1 -3", "-b 0v1 -1")
+	w.b.Set(e, plain{5, 0})
+	w.World.Clear()
+	w.World.Clear()
+	w.expect(t, "+b 0v1 5", "-a 2v1 3", "-b 0v1 5")
+	if w.Len()+w.a.Len()+w.b.Len() > 0 || w.Alive(g) {
+		t.Error("something is left")
+	}
+}
+
+func TestTryTellsWhatItDidAndNotWhatItTookBack(t *testing.T) {
+	w := newHookWorld(t, Options{})
+	w.listen()
+	_ = w.Try(func() error { w.entity(1); return errTried })
+	w.expect(t, "+a 0v1 1", "+b 0v1 -1")
+}
+
+func TestLoadAndCloneTellNoHooks(t *testing.T) {
+	w := newHookWorld(t, Options{History: 2})
+	w.entity(1)
+	state := stateOf(w.World)
+	w.listen()
+	w.a.OnChange(func(e Entity, _, now plain) { w.tell("~a", e, now) })
+	w.a.Mut(w.Entities()[0]).X = 7
+	if err := w.Load(state); err != nil {
+		t.Fatal(err)
+	}
+	w.Commit()
+	c := w.Clone()
+	c.Clear()
+	w.expect(t)
+	w.a.Mut(w.Entities()[0]).X = 8
+	w.Commit()
+	w.expect(t, "~a 0v1 8")
+}
+
+// What hooks may do.
+
+func TestHooksAreCalledInTheirOrderAndNewOnesFromTheNextEventOn(t *testing.T) {
+	w := newHookWorld(t, Options{})
+	first := true
+	w.a.OnAdd(func(e Entity, v plain) {
+		w.tell("first", e, v)
+		if first {
+			first = false
+			w.a.OnAdd(func(e Entity, v plain) { w.tell("third", e, v) })
+			w.a.OnRemove(func(e Entity, v plain) { w.tell("gone", e, v) })
+			w.a.OnChange(func(e Entity, _, v plain) {
+				w.tell("changed", e, v)
+				if v.X == 1 {
+					w.a.OnChange(func(e Entity, _, v plain) { w.tell("changed too", e, v) })
+				}
+			})
+		}
+	})
+	w.a.OnAdd(func(e Entity, v plain) { w.tell("second", e, v) })
+	e := w.entity(0)
+	w.expect(t, "first 0v1 0", "second 0v1 0")
+	w.a.Remove(e)
+	w.a.Set(e, plain{})
+	w.expect(t, "gone 0v1 0", "first 0v1 0", "second 0v1 0", "third 0v1 0")
+	w.Commit()
+	for x := range int32(2) {
+		w.a.Set(e, plain{x + 1, 0})
+		w.Commit()
+	}
+	w.expect(t, "changed 0v1 1", "changed 0v1 2", "changed too 0v1 2")
+}
+
+func TestOnAddMayTakeTheComponentAway(t *testing.T) {
+	for name, undo := range map[string]func(w *hookWorld, e Entity){
+		"Remove":      func(w *hookWorld, e Entity) { w.a.Remove(e) },
+		"Destroy":     func(w *hookWorld, e Entity) { w.Destroy(e) },
+		"Clear":       func(w *hookWorld, _ Entity) { w.a.Clear() },
+		"World.Clear": func(w *hookWorld, _ Entity) { w.World.Clear() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHookWorld(t, Options{History: 1})
+			w.a.OnAdd(func(e Entity, v plain) {
+				w.tell("+", e, v)
+				undo(w, e)
+			})
+			w.a.OnAdd(func(e Entity, v plain) { w.tell("late", e, v) })
+			w.a.OnRemove(func(e Entity, v plain) { w.tell("-", e, v) })
+			e := w.Create()
+			if !w.a.Set(e, plain{1, 0}) || w.a.Has(e) {
+				t.Errorf("Has(%v) = %v after its hook", e, w.a.Has(e))
+			}
+			w.expect(t, "+ 0v1 1", "- 0v1 1")
+		})
+	}
+}
+
+// Everything that could take the component away once more.
+func TestOnRemoveIsToldOnceWhateverItDoes(t *testing.T) {
+	undo := map[string]func(w *hookWorld, e Entity){
+		"nothing": func(*hookWorld, Entity) {},
+		"Remove": func(w *hookWorld, e Entity) {
+			if !w.a.Remove(e) || !w.a.Has(e) {
+				w.told = append(w.told, "Remove of what goes did not leave it")
+			}
+		},
+		"Destroy":     func(w *hookWorld, e Entity) { w.Destroy(e) },
+		"Clear":       func(w *hookWorld, _ Entity) { w.a.Clear() },
+		"World.Clear": func(w *hookWorld, _ Entity) { w.World.Clear() },
+		"Set":         func(w *hookWorld, e Entity) { w.a.Set(e, plain{9, 9}) },
+		"Mut":         func(w *hookWorld, e Entity) { w.a.Mut(e).X = 9 },
+	}
+	do := map[string]func(w *hookWorld, e Entity){
+		"Remove":      func(w *hookWorld, e Entity) { w.a.Remove(e) },
+		"Destroy":     func(w *hookWorld, e Entity) { w.Destroy(e) },
+		"Clear":       func(w *hookWorld, _ Entity) { w.a.Clear() },
+		"World.Clear": func(w *hookWorld, _ Entity) { w.World.Clear() },
+	}
+	for outer, do := range do {
+		for inner, undo := range undo {
+			t.Run(inner+" in "+outer, func(t *testing.T) {
+				w := newHookWorld(t, Options{History: 1})
+				e := w.entity(1)
+				w.Commit()
+				before := w.Digest()
+				w.a.OnRemove(func(e Entity, v plain) {
+					w.tell("-a", e, v)
+					undo(w, e)
+				})
+				w.a.OnRemove(func(e Entity, v plain) {
+					if v.X = 1; w.a.Has(e) && w.Alive(e) {
+						w.tell("again", e, v)
+					}
+				})
+				w.b.OnRemove(func(e Entity, v plain) { w.tell("-b", e, v) })
+				cp := w.Checkpoint()
+				do(w, e)
+				if w.a.Has(e) {
+					t.Errorf("%v still has the component", e)
+				}
+				destroyed := strings.Contains(outer+inner, "Destroy") || strings.Contains(outer+inner, "World.Clear")
+				if w.Alive(e) == destroyed {
+					t.Errorf("Alive(%v) = %v", e, !destroyed)
+				}
+				count := map[string]int{}
+				for _, told := range w.told {
+					count[told]++
+				}
+				if count["-a 0v1 1"] != 1 || count["-b 0v1 -1"] != 0 != destroyed || count["-b 0v1 -1"] > 1 {
+					t.Errorf("told %q", w.told)
+				}
+				w.Restore(cp)
+				w.Release(cp)
+				if w.Digest() != before {
+					t.Error("Restore is not exact")
+				}
+				if len(w.hooks.dying)+len(w.hooks.told)+len(w.hooks.members)+len(w.a.hooks.going)+len(w.b.hooks.going) > 0 {
+					t.Error("something is still going")
+				}
+			})
+		}
+	}
+}
+
+// A dying entity keeps nothing, and all that it had is told.
+func TestWhatADyingEntityIsGivenIsTakenAgainAndTold(t *testing.T) {
+	w := newHookWorld(t, Options{History: 1})
+	c := MustRegister[plain](w.World, Named("c"))
+	w.listen()
+	w.b.OnRemove(func(e Entity, v plain) {
+		w.a.Set(e, plain{v.X + 1, 0})
+		c.Set(e, v) // Nobody is told of c.
+	})
+	e := w.Create()
+	w.b.Set(e, plain{1, 0})
+	w.Destroy(e)
+	w.expect(t, "+b 0v1 1", "-b 0v1 1", "+a 0v1 2", "-a 0v1 2")
+	if w.a.Len()+w.b.Len()+c.Len() > 0 {
+		t.Error("rows are left")
+	}
+	f := w.Create()
+	w.b.Set(f, plain{1, 0})
+	w.b.Remove(f)
+	w.expect(t, "+b 0v2 1", "-b 0v2 1", "+a 0v2 2")
+}
+
+func TestWhatHooksAddDuringClearStays(t *testing.T) {
+	w := newHookWorld(t, Options{})
+	e, f := w.entity(1), w.entity(2)
+	spawn := true
+	w.a.OnRemove(func(Entity, plain) {
+		if spawn {
+			w.entity(7)
+		}
+	})
+	w.a.Clear()
+	if w.a.Len() != 2 || w.a.Has(e) || w.a.Has(f) || w.Len() != 4 {
+		t.Errorf("%d components are left, want the 2 that a hook added", w.a.Len())
+	}
+	w.World.Clear()
+	if w.Len() != 2 || w.a.Len() != 2 || w.b.Len() != 2 {
+		t.Errorf("%d entities are left, want the 2 that a hook created", w.Len())
+	}
+	spawn = false
+	w.World.Clear()
+	if w.Len() != 0 {
+		t.Errorf("%d entities are left", w.Len())
+	}
+}
+
+// Entities that a hook takes before it is their turn are told once.
+func TestHooksMayTakeOtherEntitiesDuringClear(t *testing.T) {
+	for name, clear := range map[string]func(w *hookWorld){
+		"Clear":       func(w *hookWorld) { w.a.Clear() },
+		"World.Clear": func(w *hookWorld) { w.World.Clear() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHookWorld(t, Options{History: 1})
+			var entities []Entity
+			for i := range int32(5) {
+				entities = append(entities, w.entity(i))
+			}
+			w.a.OnRemove(func(e Entity, v plain) {
+				w.tell("-", e, v)
+				if e == entities[4] {
+					w.a.Remove(entities[1])
+					w.Destroy(entities[3])
+				}
+			})
+			clear(w)
+			w.expect(t, "- 4v1 4", "- 1v1 1", "- 3v1 3", "- 2v1 2", "- 0v1 0")
+		})
+	}
+}
+
+func TestHooksMayPutTheWorldBack(t *testing.T) {
+	for name, do := range map[string]func(w *hookWorld, e Entity){
+		"Set":         func(w *hookWorld, _ Entity) { w.b.Set(w.Create(), plain{}) },
+		"Remove":      func(w *hookWorld, e Entity) { w.a.Remove(e) },
+		"Destroy":     func(w *hookWorld, e Entity) { w.Destroy(e) },
+		"Clear":       func(w *hookWorld, _ Entity) { w.a.Clear() },
+		"World.Clear": func(w *hookWorld, _ Entity) { w.World.Clear() },
+		"Commit":      func(w *hookWorld, e Entity) { w.a.Mut(e).X = 7; w.Commit() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHookWorld(t, Options{History: 3})
+			cp := w.Checkpoint()
+			e := w.entity(1)
+			w.Commit()
+			calls := 0
+			back := func() {
+				calls++
+				w.Restore(cp)
+			}
+			w.a.OnRemove(func(Entity, plain) { back() })
+			w.b.OnAdd(func(Entity, plain) { back() })
+			w.a.OnChange(func(_ Entity, _, _ plain) { back() })
+			do(w, e)
+			if calls != 1 || w.Alive(e) || w.a.Len() != 0 {
+				t.Errorf("%d calls, then Alive(%v) = %v, %d components", calls, e, w.Alive(e), w.a.Len())
+			}
+			w.expect(t)
+		})
+	}
+}
+
+// If hooks panic, what they were told of has happened or has not.
+func TestAHookThatPanicsLeavesAWholeWorld(t *testing.T) {
+	w := newHookWorld(t, Options{History: 2})
+	e := w.entity(1)
+	w.Commit()
+	broken := true
+	boom := func(Entity, plain) {
+		if broken {
+			panic("boom")
+		}
+	}
+	w.a.OnAdd(boom)
+	w.b.OnRemove(boom)
+	w.a.OnChange(func(e Entity, before, _ plain) { boom(e, before) })
+	before := w.Digest()
+	mustBoom := func(f func()) {
+		t.Helper()
+		defer func() {
+			if r := recover(); r != "boom" {
+				t.Errorf("panicked with %v", r)
+			}
+			if err := w.check(); err != nil {
+				t.Error(err)
+			}
+			if len(w.hooks.dying)+len(w.hooks.told)+len(w.hooks.members)+len(w.a.hooks.going)+len(w.b.hooks.going) > 0 || w.hooks.changing {
+				t.Error("something is still going")
+			}
+		}()
+		f()
+	}
+	mustBoom(func() { w.b.Remove(e) })
+	mustBoom(func() { w.b.Clear() })
+	mustBoom(func() { w.Destroy(e) })
+	mustBoom(func() { w.World.Clear() })
+	mustBoom(func() { _ = w.Try(func() error { w.Destroy(e); return nil }) })
+	if w.Digest() != before {
+		t.Error("what a panic stopped was done")
+	}
+	f := w.Create()
+	mustBoom(func() { w.a.Set(f, plain{4, 0}) })
+	if !w.a.Has(f) {
+		t.Error("Set was taken back")
+	}
+	w.a.Mut(e).X = 5
+	tick := w.Tick()
+	mustBoom(w.Commit)
+	if w.Tick() != tick {
+		t.Error("the tick was committed")
+	}
+	broken = false
+	w.Commit()
+	w.b.Remove(e)
+	w.Destroy(e)
+	if w.Tick() != tick+1 || w.Alive(e) || w.b.Len() != 0 {
+		t.Error("it did not go on")
+	}
+}
+
+func TestWhatOnChangeWritesBelongsToTheTick(t *testing.T) {
+	w := newHookWorld(t, Options{History: 2})
+	e, f := w.entity(1), w.entity(2)
+	w.a.OnChange(func(e Entity, before, now plain) {
+		w.tell("a", e, now)
+		w.b.Mut(e).X += now.X - before.X
+		w.a.Mut(e).Y++     // In vain as far as hooks go.
+		w.a.Mut(f).X += 10 // Is told of as it was.
+	})
+	w.b.OnChange(func(e Entity, _, now plain) { w.tell("b", e, now) })
+	w.Commit()
+	w.a.Mut(e).X += 4
+	w.a.Mut(f).X += 5
+	w.Commit()
+	w.expect(t, "a 0v1 5", "a 1v1 7", "b 0v1 3", "b 1v1 3")
+	if v, _ := w.a.Get(f); v.X != 27 {
+		t.Errorf("f has %v", v)
+	}
+	w.Commit()
+	w.expect(t)
+	if err := w.History().Rewind(1); err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := w.b.Get(e); v.X != 3 {
+		t.Errorf("after the tick b is %v", v)
+	}
+	w.expect(t)
+}
+
+func TestProgrammersMistakesWithHooksPanic(t *testing.T) {
+	w := NewWorld(Options{})
+	x := MustRegister[extra](w, NoRewind())
+	a := MustRegister[plain](w)
+	mustPanic(t, "NoRewind", func() { x.OnChange(func(_ Entity, _, _ extra) {}) })
+	mustPanic(t, "NoRewind", func() { Added(x) })
+	cp := w.Checkpoint()
+	mustPanic(t, "while a checkpoint is held", func() { a.OnChange(func(_ Entity, _, _ plain) {}) })
+	w.Release(cp)
+	rec := &markRecorder{}
+	if err := w.Attach(rec, 1); err != nil {
+		t.Fatal(err)
+	}
+	e := w.Create()
+	a.Set(e, plain{})
+	mustPanic(t, "add it after Commit", func() { Changed(a) })
+	w.Commit()
+	a.OnChange(func(_ Entity, _, _ plain) { w.Commit() })
+	a.Mut(e).X++
+	mustPanic(t, "Commit in an OnChange hook", w.Commit)
+	if err := w.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+type markRecorder struct{ n uint64 }
+
+func (r *markRecorder) Record(*Change) uint64 { r.n++; return r.n }
+
+// Attaching, detaching and loading keep what a hook needs.
+func TestOnChangeSurvivesNewRecorders(t *testing.T) {
+	w := newHookWorld(t, Options{})
+	w.a.OnChange(func(e Entity, _, now plain) { w.tell("~", e, now) })
+	e := w.entity(0)
+	w.Commit()
+	for i, r := range []Recorder{&markRecorder{}, nil, &markRecorder{}} {
+		if err := w.Attach(r, 0); err != nil {
+			t.Fatal(err)
+		}
+		w.a.Mut(e).X = int32(i + 1)
+		w.Commit()
+	}
+	w.expect(t, "~ 0v1 1", "~ 0v1 2", "~ 0v1 3")
+	w.a.Mut(e).X = 99
+	if err := w.History().Rewind(0); err != nil {
+		t.Fatal(err)
+	}
+	if v, _ := w.a.Get(e); v.X != 3 {
+		t.Errorf("the last commit had %v", v)
+	}
+}
+
+func TestHooksAllocateNothing(t *testing.T) {
+	if debug {
+		t.Skip("a debug build allocates")
+	}
+	w, a, b, entities := members(200, Options{History: 1})
+	n := 0
+	a.OnAdd(func(Entity, plain) { n++ })
+	a.OnRemove(func(Entity, plain) { n++ })
+	b.OnRemove(func(Entity, padded) { n++ })
+	a.OnChange(func(_ Entity, _, _ plain) { n++ })
+	tick := func() {
+		for _, e := range entities[:50] {
+			a.Remove(e)
+			a.Set(e, plain{})
+			a.Mut(e).X = int32(n)
+		}
+		e := w.Create()
+		a.Set(e, plain{})
+		b.Set(e, padded{})
+		w.Destroy(e)
+		a.Clear()
+		for _, e := range entities {
+			a.Set(e, plain{})
+		}
+		w.Commit()
+	}
+	for range 50 {
+		tick()
+	}
+	if got := testing.AllocsPerRun(20, tick); got > 0 {
+		t.Errorf("%v allocations a tick, want none", got)
+	}
+}
