@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"examples/life":       {"ecs", "journal", "persist"},
 	"examples/queens":     {"ecs"},
 	"internal/benchtable": {"github.com/jedib0t/go-pretty"},
+	"benchmarks":          {},
 }
 
 // helpers are packages that only tests import.
