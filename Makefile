@@ -1,10 +1,11 @@
 # What CI runs, in its order; `make` alone runs the quick part.
 
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-FUZZTIME ?= 10s
-KILLS    ?= 200
+FUZZTIME  ?= 10s
+KILLS     ?= 200
+SUITETIME ?= 0.2s
 
-.PHONY: all check test lint race main-job kills fuzz bench
+.PHONY: all check test lint race main-job kills fuzz bench suites
 
 all: check test
 
@@ -37,3 +38,6 @@ fuzz: ## every fuzz target for FUZZTIME
 
 bench: ## every budget beside what was measured
 	@go test -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m ./... | go run ./internal/benchtable
+
+suites: ## the published suites, as the tables of docs/BENCHMARKS.md
+	@go test -run '^$$' -bench . -benchtime $(SUITETIME) -timeout 60m ./benchmarks | go run ./internal/benchtable -grid

@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"examples/queens":     {"ecs"},
 	"internal/benchtable": {"github.com/jedib0t/go-pretty"},
 	"internal/querygen":   {},
+	"benchmarks":          {},
 }
 
 // helpers are packages that only tests import.

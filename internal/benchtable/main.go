@@ -10,17 +10,30 @@
 //	x/budget  bounds x/limit: a ratio to the hand-written limit
 //	ns/budget bounds ns/more, or else ns/op
 //
+// With -grid it prints Markdown instead, for benchmarks that differ in the last
+// element of their names only: a table for every unit, with a column for every
+// last element. What was measured more than once shows its median.
+//
+//	go test -run '^$' -bench . ./benchmarks | go run ./internal/benchtable -grid
+//
 // What is over its budget is shown, not punished: the exit status is 0, because
 // machines are noisy. Lines that are not results are copied as they are.
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 )
 
 func main() {
-	if err := run(os.Stdin, os.Stdout); err != nil {
+	grid := flag.Bool("grid", false, "print Markdown tables with a column for every last element of a name")
+	flag.Parse()
+	show := render
+	if *grid {
+		show = renderGrids
+	}
+	if err := run(os.Stdin, os.Stdout, show); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }

@@ -18,7 +18,7 @@ func TestTableOfRecordedOutput(t *testing.T) {
 	require.NoError(t, err)
 
 	var out strings.Builder
-	require.NoError(t, run(in, &out))
+	require.NoError(t, run(in, &out, render))
 	assert.Equal(t, string(want), out.String())
 }
 
@@ -83,9 +83,9 @@ func TestBudgetBoundsTheMetricOfItsQuantity(t *testing.T) {
 
 func TestErrorsOfReaderAndWriterAreReported(t *testing.T) {
 	broken := errors.New("broken")
-	assert.ErrorIs(t, run(brokenStream{broken}, &strings.Builder{}), broken)
-	assert.ErrorIs(t, run(strings.NewReader("PASS\n"), brokenStream{broken}), broken)
-	assert.ErrorIs(t, run(strings.NewReader("BenchmarkName 1 10 ns/op\n"), brokenStream{broken}), broken)
+	assert.ErrorIs(t, run(brokenStream{broken}, &strings.Builder{}, render), broken)
+	assert.ErrorIs(t, run(strings.NewReader("PASS\n"), brokenStream{broken}, render), broken)
+	assert.ErrorIs(t, run(strings.NewReader("BenchmarkName 1 10 ns/op\n"), brokenStream{broken}, render), broken)
 }
 
 // A brokenStream fails on its first use.

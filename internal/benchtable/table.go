@@ -11,9 +11,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// run reads the output of go test -bench from r and writes the table to w, with
-// the lines that are not results before it.
-func run(r io.Reader, w io.Writer) error {
+// run reads the output of go test -bench from r and writes what show makes of the
+// results to w, with the lines that are not results before it.
+func run(r io.Reader, w io.Writer, show func([]result) string) error {
 	var results []result
 	in := bufio.NewScanner(r)
 	for in.Scan() {
@@ -24,7 +24,7 @@ func run(r io.Reader, w io.Writer) error {
 		}
 	}
 	if len(results) > 0 {
-		if _, err := fmt.Fprintln(w, render(results)); err != nil {
+		if _, err := fmt.Fprintln(w, show(results)); err != nil {
 			return fmt.Errorf("benchtable: write: %w", err)
 		}
 	}

@@ -1,0 +1,137 @@
+package benchmarks
+
+import "github.com/stet-ecs/stet/ecs"
+
+// few is the number of entities below which go-ecs-benchmarks ends them one by
+// one, newest first, rather than all at once.
+const few = 64
+
+// end ends entities, which are all there are in w, and returns the empty slice.
+func end(w *ecs.World, entities []ecs.Entity) []ecs.Entity {
+	if len(entities) >= few {
+		w.Clear()
+		return entities[:0]
+	}
+	for i := len(entities) - 1; i >= 0; i-- {
+		w.Destroy(entities[i])
+	}
+	return entities[:0]
+}
+
+// create2comp: n entities with two components, one by one, kept in a slice.
+func create2comp(n int) *work {
+	m := newMovers()
+	return &work{
+		world:   m.world,
+		prepare: func() { m.entities = end(m.world, m.entities) },
+		repeat: func() {
+			world, positions, velocities, entities := m.world, m.positions, m.velocities, m.entities
+			for range n {
+				e := world.Create()
+				positions.Set(e, position{})
+				velocities.Set(e, velocity{})
+				entities = append(entities, e)
+			}
+			m.entities = entities
+		},
+		check: func(int) bool {
+			return m.world.Len() == n && m.positions.Len() == n && m.velocities.Len() == n && len(m.entities) == n
+		},
+	}
+}
+
+// create10comp: the same with ten components.
+func create10comp(n int) *work {
+	w := ecs.NewWorld(ecs.Options{})
+	x := newExtras(w)
+	var entities []ecs.Entity
+	return &work{
+		world:   w,
+		prepare: func() { entities = end(w, entities) },
+		repeat: func() {
+			entities := &entities
+			for range n {
+				e := w.Create()
+				x.all(e)
+				*entities = append(*entities, e)
+			}
+		},
+		check: func(int) bool { return w.Len() == n && x.c1.Len() == n && x.c10.Len() == n && len(entities) == n },
+	}
+}
+
+// delete2comp: n entities with two components are ended, one by one in the order
+// in which they were made.
+func delete2comp(n int) *work {
+	m := newMovers()
+	return deleted(m.world, n, func() ecs.Entity { return m.move(velocity{}) })
+}
+
+// delete10comp: the same with ten components.
+func delete10comp(n int) *work {
+	w := ecs.NewWorld(ecs.Options{})
+	x := newExtras(w)
+	return deleted(w, n, func() ecs.Entity {
+		e := w.Create()
+		x.all(e)
+		return e
+	})
+}
+
+func deleted(w *ecs.World, n int, create func() ecs.Entity) *work {
+	var entities []ecs.Entity
+	return &work{
+		world: w,
+		prepare: func() {
+			entities = entities[:0]
+			for range n {
+				entities = append(entities, create())
+			}
+		},
+		repeat: func() {
+			for _, e := range entities {
+				w.Destroy(e)
+			}
+		},
+		check: func(int) bool { return w.Len() == 0 && len(entities) == n },
+	}
+}
+
+// addRemove: n entities with a position; all get a velocity, then all lose it.
+func addRemove(n int) *work { return addedRemoved(n, newMovers(), func(ecs.Entity) {}) }
+
+// addRemoveLarge: the same with ten components more.
+func addRemoveLarge(n int) *work {
+	m := newMovers()
+	return addedRemoved(n, m, newExtras(m.world).all)
+}
+
+func addedRemoved(n int, m *movers, more func(ecs.Entity)) *work {
+	for range n {
+		e := m.place()
+		more(e)
+		m.entities = append(m.entities, e)
+	}
+	return &work{
+		world: m.world,
+		repeat: func() {
+			velocities, entities := m.velocities, m.entities
+			for _, e := range entities {
+				velocities.Set(e, velocity{})
+			}
+			for _, e := range entities {
+				velocities.Remove(e)
+			}
+		},
+		check: func(int) bool { return m.velocities.Len() == 0 && m.positions.Len() == n },
+	}
+}
+
+// newWorld: a world that has nothing in it.
+func newWorld(int) *work {
+	var w *ecs.World
+	return &work{
+		repeat: func() { w = ecs.NewWorld(ecs.Options{}) },
+		check:  func(int) bool { return w.Len() == 0 },
+	}
+}

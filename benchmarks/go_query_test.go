@@ -1,0 +1,117 @@
+package benchmarks
+
+import "github.com/stet-ecs/stet/ecs"
+
+var queryForms = []struct {
+	name string
+	loop func(*ecs.Query2[position, velocity])
+}{
+	{"all", moveAll},
+	{"runs", moveRuns},
+}
+
+func moveAll(q *ecs.Query2[position, velocity]) {
+	for _, row := range q.All() {
+		row.A.X += row.B.X
+		row.A.Y += row.B.Y
+	}
+}
+
+func moveRuns(q *ecs.Query2[position, velocity]) {
+	for run := range q.Runs() {
+		positions, velocities := run.A, run.B
+		for i := range positions {
+			pos, vel := &positions[i], &velocities[i]
+			pos.X += vel.X
+			pos.Y += vel.Y
+		}
+	}
+}
+
+// queries returns the forms of a query over the world that fill makes: it adds
+// the velocity to the position of each of n entities.
+func queries(fill func(n int) *movers) (forms []form) {
+	for _, f := range queryForms {
+		forms = append(forms, form{f.name, func(n int) *work {
+			m := fill(n)
+			q := ecs.NewQuery2(ecs.Write(m.positions), ecs.Read(m.velocities))
+			return &work{
+				world:  m.world,
+				repeat: func() { f.loop(q) },
+				check:  func(times int) bool { return m.sum() == float64(2*n*times) },
+			}
+		}})
+	}
+	return forms
+}
+
+// sum returns the sum of the positions, both axes.
+func (m *movers) sum() (sum float64) {
+	for _, p := range m.positions.Values() {
+		sum += p.X + p.Y
+	}
+	return sum
+}
+
+// query2comp: n entities with both components, ten times as many with a position
+// only.
+func query2comp(n int) *movers {
+	m := newMovers()
+	for range 10 * n {
+		m.place()
+	}
+	for range n {
+		m.move(velocity{1, 1})
+	}
+	return m
+}
+
+// query32arch: n entities with both components, each with another subset of five
+// more.
+func query32arch(n int) *movers {
+	m := newMovers()
+	x := newExtras(m.world)
+	for i := range n {
+		x.some(m.move(velocity{1, 1}), 5, i)
+	}
+	return m
+}
+
+// query256arch: n entities with both components, four times as many with a
+// position and a subset of eight more.
+func query256arch(n int) *movers {
+	m := newMovers()
+	x := newExtras(m.world)
+	for range n {
+		m.move(velocity{1, 1})
+	}
+	for i := range 4 * n {
+		x.some(m.place(), 8, i)
+	}
+	return m
+}
+
+var sink float64
+
+// random: the positions of n entities, in a random order.
+func random(n int) *work {
+	m := newMovers()
+	for range n {
+		m.entities = append(m.entities, m.place())
+	}
+	shuffle(m.entities)
+	return &work{
+		world: m.world,
+		repeat: func() {
+			sum := 0.0
+			positions, entities := m.positions, m.entities
+			for _, e := range entities {
+				if p, ok := positions.Get(e); ok {
+					sum += p.X
+				}
+			}
+			sink = sum
+		},
+		check: func(int) bool { return sink == 0 && m.positions.Len() == n },
+	}
+}

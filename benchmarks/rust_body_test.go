@@ -1,0 +1,184 @@
+package benchmarks
+
+import (
+	"sync"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// The components of ecs_bench_suite.
+type (
+	vector    struct{ X, Y, Z float32 }
+	transform struct{ M matrix }
+	place     struct{ V vector }
+	rotation  struct{ V vector }
+	speed     struct{ V vector }
+)
+
+const bodies = 10_000
+
+// bodyWorld is a world of entities that have all four.
+type bodyWorld struct {
+	world      *ecs.World
+	transforms *ecs.Storage[transform]
+	places     *ecs.Storage[place]
+	rotations  *ecs.Storage[rotation]
+	speeds     *ecs.Storage[speed]
+}
+
+func newBodyWorld() *bodyWorld {
+	w := ecs.NewWorld(ecs.Options{})
+	return &bodyWorld{
+		world:      w,
+		transforms: ecs.MustRegister[transform](w),
+		places:     ecs.MustRegister[place](w),
+		rotations:  ecs.MustRegister[rotation](w),
+		speeds:     ecs.MustRegister[speed](w),
+	}
+}
+
+func (b *bodyWorld) insert(n int, m matrix) {
+	x := vector{X: 1}
+	for range n {
+		e := b.world.Create()
+		b.transforms.Set(e, transform{m})
+		b.places.Set(e, place{x})
+		b.rotations.Set(e, rotation{x})
+		b.speeds.Set(e, speed{x})
+	}
+}
+
+// simpleInsert: a new world with 10 000 bodies.
+func simpleInsert(n int) *work {
+	var b *bodyWorld
+	tracked := false
+	return &work{
+		checkpoint: func() { tracked = true },
+		repeat: func() {
+			b = newBodyWorld()
+			if tracked {
+				b.world.Checkpoint()
+			}
+			b.insert(n, identity())
+		},
+		check: func(int) bool { return b.world.Len() == n && b.transforms.Len() == n && b.speeds.Len() == n },
+	}
+}
+
+// simpleIter: the speed of 10 000 bodies is added to their place.
+var simpleIter = []form{
+	{"all", func(n int) *work {
+		b := newBodyWorld()
+		b.insert(n, identity())
+		q := ecs.NewQuery2(ecs.Write(b.places), ecs.Read(b.speeds))
+		return b.moved(func() {
+			for _, row := range q.All() {
+				row.A.V.add(row.B.V)
+			}
+		})
+	}},
+	{"runs", func(n int) *work {
+		b := newBodyWorld()
+		b.insert(n, identity())
+		q := ecs.NewQuery2(ecs.Write(b.places), ecs.Read(b.speeds))
+		return b.moved(func() {
+			for run := range q.Runs() {
+				places, speeds := run.A, run.B
+				for i := range places {
+					places[i].V.add(speeds[i].V)
+				}
+			}
+		})
+	}},
+}
+
+func (v *vector) add(o vector) {
+	v.X += o.X
+	v.Y += o.Y
+	v.Z += o.Z
+}
+
+// exact is the largest count up to which a float32 counts by ones.
+const exact = 1 << 24
+
+func (b *bodyWorld) moved(repeat func()) *work {
+	return &work{world: b.world, repeat: repeat, check: func(times int) bool {
+		for _, p := range b.places.Values() {
+			if p.V != (vector{X: float32(min(times+1, exact))}) {
+				return false
+			}
+		}
+		return true
+	}}
+}
+
+// heavyCompute: the transforms of 1000 bodies are inverted a hundred times, and
+// turn their places.
+var heavyCompute = []form{
+	{"all", func(n int) *work {
+		b, q := heavyWorld(n)
+		return b.inverted(func() {
+			for _, row := range q.All() {
+				invert(&row.A.M, &row.B.V)
+			}
+		})
+	}},
+	{"runs", func(n int) *work {
+		b, q := heavyWorld(n)
+		return b.inverted(func() {
+			for run := range q.Runs() {
+				invertRun(run)
+			}
+		})
+	}},
+	{"parallel", func(n int) *work {
+		b, q := heavyWorld(n)
+		return b.inverted(func() {
+			for run := range q.Runs() {
+				invertInParts(run, 8)
+			}
+		})
+	}},
+}
+
+func heavyWorld(n int) (*bodyWorld, *ecs.Query2[transform, place]) {
+	b := newBodyWorld()
+	b.insert(n, turned(1.2))
+	return b, ecs.NewQuery2(ecs.Write(b.transforms), ecs.Write(b.places))
+}
+
+func invert(m *matrix, v *vector) {
+	for range 100 {
+		*m = m.inverse()
+	}
+	*v = m.turn(*v)
+}
+
+func invertRun(run ecs.Run2[transform, place]) {
+	for i := range run.A {
+		invert(&run.A[i].M, &run.B[i].V)
+	}
+}
+
+// invertInParts gives each part of a run to a goroutine: rows that a query handed
+// out may be written by any.
+func invertInParts(run ecs.Run2[transform, place], parts int) {
+	var wg sync.WaitGroup
+	for i := range parts {
+		lo, hi := len(run.A)*i/parts, len(run.A)*(i+1)/parts
+		wg.Go(func() { invertRun(ecs.Run2[transform, place]{A: run.A[lo:hi], B: run.B[lo:hi]}) })
+	}
+	wg.Wait()
+}
+
+func (b *bodyWorld) inverted(repeat func()) *work {
+	return &work{world: b.world, repeat: repeat, check: func(int) bool {
+		for _, t := range b.transforms.Values() { // Rounding piles up, but an inverse it stays.
+			inv := t.M.inverse()
+			if product := t.M.times(&inv); !product.near(identity()) {
+				return false
+			}
+		}
+		return true
+	}}
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// A grid is the results of one unit: a row for every name without its last
+// element, a column for every last element, both in the order of their coming.
+type grid struct {
+	unit    string
+	rows    []string
+	columns []string
+	cells   map[[2]string][]float64 // By row and column.
+}
+
+// grids sorts results into a grid for every unit.
+func grids(results []result) (all []*grid) {
+	for _, r := range results {
+		for _, m := range r.metrics {
+			at := slices.IndexFunc(all, func(g *grid) bool { return g.unit == m.unit })
+			if at < 0 {
+				at = len(all)
+				all = append(all, newGrid(m.unit))
+			}
+			all[at].add(r.name, m.value)
+		}
+	}
+	return all
+}
+
+func newGrid(unit string) *grid {
+	return &grid{unit: unit, cells: make(map[[2]string][]float64)}
+}
+
+func (g *grid) add(name string, v float64) {
+	row, column := name, ""
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		row, column = name[:i], name[i+1:]
+	}
+	if !slices.Contains(g.rows, row) {
+		g.rows = append(g.rows, row)
+	}
+	if !slices.Contains(g.columns, column) {
+		g.columns = append(g.columns, column)
+	}
+	cell := [2]string{row, column}
+	g.cells[cell] = append(g.cells[cell], v)
+}
+
+// cell returns the median of what was measured there, or "" if nothing was.
+func (g *grid) cell(row, column string) string {
+	values := slices.Sorted(slices.Values(g.cells[[2]string{row, column}]))
+	if len(values) == 0 {
+		return ""
+	}
+	return number(values[len(values)/2])
+}
+
+// renderGrids returns the grids as Markdown.
+func renderGrids(results []result) string {
+	var tables []string
+	for _, g := range grids(results) {
+		tables = append(tables, g.render())
+	}
+	return strings.Join(tables, "\n\n")
+}
+
+func (g *grid) render() string {
+	t := table.NewWriter()
+	t.Style().Format.Header = text.FormatDefault
+	header, columns := table.Row{g.unit}, []table.ColumnConfig(nil)
+	for i, column := range g.columns {
+		header = append(header, column)
+		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	t.AppendHeader(header)
+	for _, name := range g.rows {
+		row := table.Row{name}
+		for _, column := range g.columns {
+			row = append(row, g.cell(name, column))
+		}
+		t.AppendRow(row)
+	}
+	return t.RenderMarkdown()
+}
