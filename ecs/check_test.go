@@ -44,6 +44,11 @@ func (w *World) check() error {
 			}
 		}
 	}
+	for _, g := range w.groups {
+		if err == nil {
+			err = g.check()
+		}
+	}
 	if err == nil && bytes != w.undoBytes {
 		err = fmt.Errorf("undoBytes = %d, the logs hold %d", w.undoBytes, bytes)
 	}

@@ -14,6 +14,7 @@ var ErrNotHeld = errors.New("ecs: tick not held")
 // It costs O(storages changed in the tick), without a recorder; pointers and
 // slices for writing that were given out before are no longer valid.
 func (w *World) Commit() {
+	w.pack()
 	w.dropForward()
 	var mark uint64
 	if w.recorder != nil {

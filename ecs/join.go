@@ -138,6 +138,7 @@ type cursor struct {
 
 	removals [maxSets]uint64
 	rewinds  [maxSets]uint64
+	group    groupCursor
 }
 
 // begin returns a cursor that hands out columns, those of the first sets.
@@ -158,6 +159,7 @@ func (c *cursor) note() {
 	for _, s := range c.j.without {
 		c.newest = max(c.newest, s.version)
 	}
+	c.noteGroup()
 }
 
 // entities returns the entities of the present run, which has n rows.
@@ -182,7 +184,7 @@ func (c *cursor) next() []uint32 {
 
 // fill returns the runs of the next block that has any.
 func (c *cursor) fill() []uint32 {
-	for c.row < c.set.n {
+	for c.row < c.end() {
 		if runs := c.find(); len(runs) > 0 {
 			return runs
 		}
@@ -273,7 +275,7 @@ func (c *cursor) extend(block *joinBlock, b int, last []uint32) []uint32 {
 	copy(run, last)
 	n := &run[c.stride-1]
 	if block.reached < c.newest || block.reached == 0 {
-		for next := b + 1; *n <= maxRun-64 && next<<6 < c.set.n && next != c.slow; next++ {
+		for next := b + 1; *n <= maxRun-64 && next<<6 < c.end() && next != c.slow; next++ {
 			more := c.block(next).runs
 			if len(more) != c.stride || !follows(more[:c.stride-1], run) {
 				break
@@ -302,14 +304,14 @@ func (c *cursor) block(b int) *joinBlock {
 func (c *cursor) resume(i int, e Entity) {
 	for k, s := range c.j.sets {
 		if s.rewinds != c.rewinds[k] {
-			panic("ecs: the world was restored while a query was iterating; end the loop first")
+			panic("ecs: the world was restored while a query was iterating, or rows of it were sorted or packed; end the loop first")
 		}
 		if s.removals != c.removals[k] && (s.removals != c.removals[k]+1 || s.removed != e) {
 			panic("ecs: another entity than the one visited, " + e.String() +
 				", lost a component of the query or was destroyed; collect such entities and change them after the loop")
 		}
 	}
-	row := c.first + i
+	row := c.follow(c.first+i, e)
 	c.runs = nil
 	if c.row = row; row < c.set.n && c.set.dense.live[row] == e {
 		c.row++

@@ -1,7 +1,8 @@
 package ecs
 
-// An observer is told of the members of a set that come and go: a group, a mask,
-// a hook. It is not told of those that a restore brings back or takes away.
+// An observer is told of the members of a set that come and go: a mask, a hook.
+// It is not told of those that a restore brings back or takes away. The group of
+// the set learns before the observers who came, and after them who goes.
 type observer interface {
 	// added is called once e is a member, in row: the last one, unless an observer
 	// told before moved it.
@@ -28,8 +29,8 @@ func (s *set) observe(o observer) {
 func (w *World) settleObservers() {
 	w.watched = false
 	for _, s := range w.sets {
-		s.observed = len(s.observers) > 0 || w.recorder != nil
-		w.watched = w.watched || len(s.observers) > 0
+		s.observed = len(s.observers) > 0 || s.group != nil || w.recorder != nil
+		w.watched = w.watched || len(s.observers) > 0 || s.group != nil
 	}
 }
 
@@ -39,6 +40,9 @@ func (w *World) settleObservers() {
 func (s *set) joined(as AnyStorage, e Entity) {
 	if s.w.ops != nil {
 		s.w.note(OpAdd, as, e)
+	}
+	if s.group != nil {
+		s.group.enter(e)
 	}
 	for _, o := range s.observers {
 		row := s.row(e)
@@ -54,7 +58,12 @@ func (s *set) joined(as AnyStorage, e Entity) {
 //
 //go:noinline
 func (s *set) leaving(as AnyStorage, e Entity, row int) int {
-	if row = s.tellLeaving(e, row); row >= 0 && s.w.ops != nil {
+	row = s.tellLeaving(e, row)
+	if row >= 0 && s.group != nil { // Last: an observer may have made e a member again.
+		s.group.leave(e)
+		row = s.row(e)
+	}
+	if row >= 0 && s.w.ops != nil {
 		s.w.note(OpRemove, as, e)
 	}
 	return row
@@ -76,6 +85,9 @@ func (s *set) tellLeaving(e Entity, row int) int {
 // emptying tells that s is about to be cleared.
 func (s *set) emptying(as AnyStorage) {
 	s.tellEmptying()
+	if s.n > 0 && s.group != nil {
+		s.group.leaveAll()
+	}
 	if s.n > 0 && s.w.ops != nil {
 		s.w.note(OpClear, as, 0)
 	}
@@ -97,5 +109,11 @@ func (w *World) leaving(e Entity) bool {
 			s.tellLeaving(e, row)
 		}
 	}
-	return w.entities.alive(e)
+	if !w.entities.alive(e) {
+		return false
+	}
+	for _, g := range w.groups {
+		g.leave(e)
+	}
+	return true
 }

@@ -19,7 +19,8 @@ type set struct {
 	dense  column[Entity]
 
 	observers []observer
-	observed  bool // There are observers, or a recorder.
+	observed  bool   // There are observers, a group or a recorder.
+	group     *Group // The only one that it is in, or nil.
 
 	// For queries that cache how this set lies beside others.
 	version uint64   // The world's count of structural changes at the last one here.

@@ -25,6 +25,7 @@ type World struct {
 	names     map[string]AnyStorage
 	watched   bool            // A storage has observers.
 	exempt    []exemptStorage // NoRewind components.
+	groups    []*Group
 
 	// Frames, oldest first; the last one is open. None is held by a world without
 	// history, checkpoints and recorder.
@@ -42,6 +43,8 @@ type World struct {
 	onRestore []func()
 	undoBytes int64  // Held by the logs of all columns.
 	seen      rowSet // Scratch.
+
+	from, used []uint32 // Scratch of sorting.
 }
 
 // NewWorld returns an empty world at tick 0.
@@ -103,6 +106,9 @@ func (w *World) Clear() {
 	}
 	for _, s := range w.sets {
 		s.tellEmptying()
+	}
+	for _, g := range w.groups {
+		g.leaveAll()
 	}
 	w.entities.clear()
 	for i, s := range w.sets {
