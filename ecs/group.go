@@ -49,7 +49,7 @@ type Group struct {
 	// For iteration: who came and went last, and how many ever.
 	entries, exits uint64
 	entered, left  Entity
-	resets         uint64 // How often n changed in another way.
+	resets         uint64 // How often n may have fallen in another way.
 }
 
 const maxGroup = 4 // Storages of a group.
@@ -159,7 +159,6 @@ func (g *Group) Pack() {
 		g.take(d.dense.live[row])
 	}
 	g.m = 1
-	g.resets++
 	if g.w.changes != changes {
 		for _, s := range g.sets {
 			s.rewinds++ // A loop cannot tell where its rows went, as after a restore.

@@ -7,8 +7,8 @@ import "slices"
 //
 //	driver    | visited ... | row | not visited yet ... |
 //
-// Who enters the group goes to its border, who leaves it goes behind. While the
-// border is behind the row visited, all of that happens there.
+// Who enters the group goes to its border, who leaves it goes behind. While no row
+// in front of the one visited is behind the border, nothing moves there.
 type groupCursor struct {
 	all            bool // The query is over all sets of the group: there is nothing behind its members.
 	n              int
@@ -47,13 +47,13 @@ func (c *cursor) follow(row int, e Entity) int {
 	exits := g.exits - before.exits
 	switch {
 	case g.resets != before.resets || exits > 1 || exits == 1 && g.left != e:
-	case row < before.n:
+	case row <= before.n:
 		// All that moved lies at row or behind. If e is one of them, it must be gone
 		// from the join, or have come back as a new row.
 		if at := c.set.row(e); at <= row || removed || !c.j.finds(c.driver, at, e) {
 			return row
 		}
-	case exits == 0 && !removed && g.entries == before.entries+1 && g.entered == e:
+	case !removed && g.entries == before.entries+1 && g.entered == e:
 		return row + 1 // It was exchanged with one visited before.
 	}
 	panic("ecs: a group moved rows across a query that was iterating at " + e.String() +

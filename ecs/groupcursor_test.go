@@ -99,6 +99,13 @@ var deeds = func() []deed {
 		{"spawn both", func(v *visit, _ Entity) { v.spawn(true, true) }},
 		{"clear b", func(v *visit, _ Entity) { v.b.Clear() }},
 		{"commit", func(v *visit, _ Entity) { v.w.Commit() }},
+		{"renew e", func(v *visit, e Entity) {
+			v.a.Remove(e)
+			v.b.Remove(e)
+			v.note()
+			v.a.Set(e, plain{})
+			v.b.Set(e, padded{})
+		}},
 		{"try", func(v *visit, e Entity) {
 			_ = v.w.Try(func() error { v.b.Remove(e); v.b.Set(e, padded{}); return errTried })
 		}},
@@ -213,6 +220,7 @@ func TestWhatAGroupAllowsUnderALoop(t *testing.T) {
 		"set a of x7":   {"b and a"},
 		"clear b":       {"a", "a without b"},
 		"commit":        visitQueries,
+		"renew e":       {"b and a"},
 	}
 	for _, d := range deeds {
 		for _, query := range allowed[d.name] {
@@ -258,6 +266,44 @@ func TestRowsThatAGroupMovesAcrossALoopAreDetected(t *testing.T) {
 
 // Every entity gets or loses a component when it is visited: the loops in which
 // groups move the most.
+// Restore need not put back the storage that drives, and the border falls.
+func TestAGroupThatIsRestoredUnderALoopMovesNothingAcrossIt(t *testing.T) {
+	w, a, b, g, entities := grouped(3, Options{})
+	checkAtEnd(t, w)
+	b.Remove(entities[4]) // In the last packed row.
+	cp := w.Checkpoint()
+	b.Set(entities[4], padded{})
+	if len(a.recs) != 0 || g.Len() != 3 {
+		t.Fatalf("%d members, or a row moved", g.Len())
+	}
+	mustPanic(t, "ecs: a group moved rows across", func() {
+		n := 0
+		for range NewQuery1(Read(a)).All() {
+			if n++; n == 4 {
+				w.Restore(cp)
+				b.Set(entities[5], padded{})
+			}
+		}
+	})
+}
+
+// A group that is made after a rewind ends the future, in which it was not kept.
+func TestAGroupEndsTheFutureThatDidNotKeepIt(t *testing.T) {
+	w, a, b, entities := members(4, Options{History: 2})
+	checkAtEnd(t, w)
+	w.Commit()
+	b.Remove(entities[0])
+	a.Remove(entities[1])
+	w.Commit()
+	if err := w.History().Rewind(1); err != nil {
+		t.Fatal(err)
+	}
+	g := MustNewGroup(a, b)
+	if w.History().Newest() != 1 || g.Len() != 4 {
+		t.Errorf("Newest() = %d with %d members, want 1, 4", w.History().Newest(), g.Len())
+	}
+}
+
 func TestALoopMayFillAndEmptyItsGroup(t *testing.T) {
 	for _, n := range []int{1, 3, 64, 200} {
 		w, a, b, g, _ := grouped(n, Options{History: 1})

@@ -88,6 +88,24 @@ func TestSortingNeedsAStorageOfTheWorld(t *testing.T) {
 	mustPanic(t, "SortLike with padded", func() { a.SortLike(far) })
 }
 
+// Rows behind the members are sorted like those of the other storage, too.
+func TestAGroupedStorageIsSortedLikeOneOutsideOfTheGroup(t *testing.T) {
+	w, a, b, g, entities := grouped(4, Options{})
+	checkAtEnd(t, w)
+	c := MustRegister[word](w)
+	for _, i := range []int{7, 6, 1, 0, 5} {
+		c.Set(entities[i], word{})
+	}
+	a.SortLike(c)
+	var got []uint32
+	for _, e := range a.Entities() {
+		got = append(got, e.Index())
+	}
+	if want := []uint32{6, 0, 2, 4, 7, 1, 5, 3}; !slices.Equal(got, want) || !slices.Equal(b.Entities(), g.Entities()) {
+		t.Errorf("%v after sorting, want %v", got, want)
+	}
+}
+
 func TestComparingMustNotChangeTheWorld(t *testing.T) {
 	w, a, b, entities := members(3, Options{})
 	checkAtEnd(t, w)
@@ -118,6 +136,7 @@ func TestComparingMayAskOtherStorages(t *testing.T) {
 	for i, e := range entities {
 		b.Mut(e).B = int64(i * 7 % 50)
 	}
+	b.SortLike(b)
 	a.SortEntities(func(x, y Entity) int {
 		b.SortLike(b)
 		v, _ := b.Get(x)
