@@ -55,6 +55,8 @@ type AnyStorage interface {
 
 	discard(e Entity, row int) // Remove, without a note among the operations.
 	discardAll()
+	swapRows(i, j int)
+	permute(lo int, from []uint32)
 	tracked() *tracker
 	sparseSet() *set // nil for a resource
 	valuesWritten(ranges []Range, k, limit int) (_ []Range, sorted bool)

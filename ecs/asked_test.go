@@ -313,7 +313,7 @@ func (s *set) giveMask(byIndex bool) {
 	s.mask, s.byIndex = newMask(s.w, s.exempt), byIndex
 	s.mask.kept = true
 	s.mask.fill(s.Entities())
-	s.w.settleObservers()
+	s.w.settleObserved()
 }
 
 // exploreAsked tries every order of the operations, with the queries asked at

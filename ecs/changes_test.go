@@ -77,6 +77,7 @@ func newChangeFace[T any](s *Storage[T], to func(T) int) changeFace {
 func difference(then, now *naiveStore) (d naiveDelta) {
 	for k, e := range now.entities {
 		switch was := slices.Index(then.entities, e); {
+		case e == Vacant:
 		case was < 0:
 			d.added = append(d.added, naiveEdit{e, 0, now.values[k]})
 		case then.values[was] != now.values[k]:
@@ -84,7 +85,7 @@ func difference(then, now *naiveStore) (d naiveDelta) {
 		}
 	}
 	for k, e := range then.entities {
-		if !slices.Contains(now.entities, e) {
+		if e != Vacant && !slices.Contains(now.entities, e) {
 			d.removed = append(d.removed, naiveEdit{e, then.values[k], 0})
 		}
 	}

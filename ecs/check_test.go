@@ -49,6 +49,11 @@ func (w *World) check() error {
 		held, err = w.checkMasks()
 		bytes += held
 	}
+	for _, g := range w.groups {
+		if err == nil {
+			err = g.check()
+		}
+	}
 	if err == nil && bytes != w.undoBytes {
 		err = fmt.Errorf("undoBytes = %d, the logs hold %d", w.undoBytes, bytes)
 	}

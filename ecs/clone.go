@@ -16,6 +16,7 @@ func (w *World) Clone() *World {
 	for _, s := range w.resources {
 		s.cloneInto(c)
 	}
+	w.cloneGroups(c)
 	c.tick = w.tick
 	c.restart(0)
 	return c

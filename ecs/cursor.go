@@ -26,6 +26,8 @@ type cursor struct {
 	newest  uint64 // The newest version of the sets,
 	since   uint64 // and the world's count of changes, when the sets were looked at,
 	changes uint64 // and when what is written was saved.
+
+	group groupCursor
 }
 
 // begin readies c to hand out columns, those of the first sets.
@@ -38,6 +40,7 @@ func (c *cursor) begin(j *join, columns []joinedColumn) {
 	c.alone = j.alone
 	c.newest, c.since, c.slow = j.newest, j.w.changes, -1
 	c.began, c.saved = c.since, j.saved == c.since
+	c.noteGroup()
 	for _, p := range j.predicates {
 		p.begin()
 	}
@@ -116,7 +119,7 @@ func (c *cursor) advance() []uint32 {
 	if c.byWord {
 		return c.nextRuns()
 	}
-	for c.row < c.set.n {
+	for limit := c.limit(); c.row < limit; {
 		if runs := c.find(); len(runs) > 0 {
 			return runs
 		}
@@ -206,7 +209,7 @@ func (c *cursor) extend(block *joinBlock, b int, last []uint32) []uint32 {
 	copy(run, last)
 	n := &run[c.stride-1]
 	if block.reached < c.newest || block.reached == 0 {
-		for next := b + 1; *n <= maxRun-64 && next<<6 < c.set.n && next != c.slow; next++ {
+		for next := b + 1; *n <= maxRun-64 && next<<6 < c.limit() && next != c.slow; next++ {
 			more := c.block(next).runs
 			if len(more) != c.stride || !c.j.follows(more[:c.stride-1], run) {
 				break
@@ -235,16 +238,17 @@ func (c *cursor) block(b int) *joinBlock {
 // Where masks are walked, the entities behind e are visited.
 func (c *cursor) resume(i int, e Entity) {
 	c.mustGoOn(e)
+	row := c.follow(c.first+i, e)
 	before := c.newest
 	c.newest, c.since = c.j.version(), c.j.w.changes
 	c.runs, c.uncut, c.skip = nil, nil, 0
 	c.alone = c.alone && c.set.gaps() == 0
+	c.noteGroup()
 	if c.byWord {
 		c.row = int(e.Index()) + 1
 		c.slow = c.row >> 6
 		return
 	}
-	row := c.first + i
 	if c.row = row; row < c.set.n && c.set.dense.live[row] == e {
 		c.row++
 	}
@@ -257,7 +261,7 @@ func (c *cursor) resume(i int, e Entity) {
 func (c *cursor) mustGoOn(e Entity) {
 	for k, s := range c.j.sets {
 		if s.rewoundAt > c.since {
-			panic("ecs: the world was restored while a query was iterating; end the loop first")
+			panic("ecs: the world was restored while a query was iterating, or rows of it were sorted or packed; end the loop first")
 		}
 		if s.lostAt > c.since && (s.lostBefore > c.since || s.removed != e) && !c.j.isOptional(k) {
 			panic("ecs: another entity than the one visited, " + e.String() +

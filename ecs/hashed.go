@@ -21,8 +21,8 @@ package ecs
 // hashedTries is how many of the newest pages are tried for a block.
 const hashedTries = 8
 
-// place returns the page in which the entry of e can be written.
-func (s *set) place(e Entity) *sparsePage {
+// pageFor returns the page in which the entry of e can be written.
+func (s *set) pageFor(e Entity) *sparsePage {
 	i := e.Index()
 	page := s.sparse.page(i)
 	if page != nil && !s.collides(page, i) {
@@ -85,6 +85,6 @@ next:
 // placeAll makes the entries of all rows anew.
 func (s *set) placeAll() {
 	for r, e := range s.dense.live[:s.n] {
-		s.place(e).rows[e&pageMask] = uint32(r)
+		s.pageFor(e).rows[e&pageMask] = uint32(r)
 	}
 }

@@ -17,6 +17,7 @@ func (w *World) Commit() {
 	if len(w.hooks.change) > 0 {
 		w.hooks.tellChanges()
 	}
+	w.pack()
 	w.verify()
 	w.dropForward()
 	var mark uint64

@@ -142,7 +142,7 @@ func (w *World) bareTicks() bool { return w.options.History == 0 && !w.hooks.kee
 func (s *set) hooked() *setHooks {
 	if s.hooks == nil {
 		s.hooks = new(setHooks)
-		s.w.settleObservers()
+		s.w.settleObserved()
 	}
 	return s.hooks
 }

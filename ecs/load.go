@@ -66,6 +66,7 @@ func (w *World) Load(state *State) error {
 	for _, f := range apply {
 		f()
 	}
+	w.regroup()
 	w.tick = state.Tick
 	w.restart(0)
 	return nil

@@ -110,9 +110,9 @@ func TestAnEpochIsNotUsedTwice(t *testing.T) {
 	}
 }
 
-// The mask of a storage is right whenever an observer looks, and where it panics
-// or changes the world.
-func TestAMaskOfAStorageHoldsThroughObservers(t *testing.T) {
+// The mask of a storage is right whenever a hook looks, and where it panics or
+// changes the world.
+func TestAMaskOfAStorageHoldsThroughHooks(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
 	a := MustRegister[plain](w, Masked())
@@ -129,43 +129,26 @@ func TestAMaskOfAStorageHoldsThroughObservers(t *testing.T) {
 		defer func() { recover() }()
 		f()
 	}
-	o := &meddler{}
-	b.observe(o)
-	o.onAdd = func() { agree("added"); panic("stop") }
+	onAdd, onRemove := func() {}, func() {}
+	b.OnAdd(func(Entity, marked) { onAdd() })
+	b.OnRemove(func(Entity, marked) { onRemove() })
+	onAdd = func() { agree("added"); panic("stop") }
 	attempt(func() { b.Set(e, marked{}) })
 	agree("after a panic in added")
-	o.onRemove = func() { agree("removing"); panic("stop") }
+	onRemove = func() { agree("removing"); panic("stop") }
 	attempt(func() { b.Remove(e) })
 	agree("after a panic in removing")
-	o.onRemove = func() { agree("removing"); a.Set(e, plain{}) }
+	onRemove = func() { agree("removing"); a.Set(e, plain{}) }
 	w.Destroy(e)
 	agree("after Destroy, while another component was added")
 	e = w.Create()
-	o.onAdd, o.onRemove = func() { b.Remove(e) }, nil
+	onAdd, onRemove = func() { b.Remove(e) }, func() {}
 	b.Set(e, marked{})
 	agree("after it was removed while it was added")
 	if w.Len() != 1 || b.Len() != 0 || a.Mask().Len() != 0 {
 		t.Errorf("%d entities, %d and %d components", w.Len(), a.Len(), b.Len())
 	}
 }
-
-// A meddler is an observer that does what it is told.
-type meddler struct{ onAdd, onRemove func() }
-
-func (m *meddler) added(Entity, int) {
-	if m.onAdd != nil {
-		m.onAdd()
-	}
-}
-
-func (m *meddler) removing(Entity, int) {
-	if m.onRemove != nil {
-		m.onRemove()
-	}
-}
-
-func (m *meddler) clearing() {}
-func (m *meddler) replaced() {}
 
 func TestMasksComeFromWhatIsLoadedAndCloned(t *testing.T) {
 	source := NewWorld(Options{})

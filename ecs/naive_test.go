@@ -9,6 +9,7 @@ type naiveState struct {
 	alive, free, retired []Entity
 	stores               []naiveStore
 	resources            []int
+	groups               []naiveGroup
 }
 
 type naiveStore struct {
@@ -59,6 +60,7 @@ func (s *naiveState) clone() *naiveState {
 		c.stores[i].entities, c.stores[i].values = slices.Clone(st.entities), slices.Clone(st.values)
 	}
 	c.resources = slices.Clone(s.resources)
+	c.groups = slices.Clone(s.groups)
 	return &c
 }
 
@@ -125,6 +127,9 @@ func (w *naiveWorld) destroy(e Entity) bool {
 	w.alive[k] = w.alive[last]
 	w.alive = w.alive[:last]
 	w.free = slices.Insert(w.free, 0, e)
+	for i := range w.groups {
+		w.ungroup(&w.groups[i], e)
+	}
 	for i := range w.stores {
 		w.stores[i].remove(e)
 	}
@@ -137,6 +142,7 @@ func (w *naiveWorld) clearAll() {
 	w.alive = nil
 	for i := range w.stores {
 		w.stores[i] = w.stores[i].empty()
+		w.emptied(i)
 	}
 }
 
@@ -158,6 +164,7 @@ func (w *naiveWorld) set(i int, e Entity, v int) bool {
 		return true
 	}
 	s.add(e, v)
+	w.regroup(e)
 	return true
 }
 
@@ -176,6 +183,9 @@ func (w *naiveWorld) remove(i int, e Entity) bool {
 		return false
 	}
 	w.wrote(i)
+	if g := w.groupOf(i); g != nil {
+		w.ungroup(g, e)
+	}
 	return w.stores[i].remove(e)
 }
 
@@ -198,6 +208,7 @@ func (w *naiveWorld) clearStore(i int) {
 	if len(w.stores[i].entities) > 0 {
 		w.wrote(i)
 		w.stores[i] = w.stores[i].empty()
+		w.emptied(i)
 	}
 }
 
@@ -251,6 +262,7 @@ func (w *naiveWorld) release(k int) {
 }
 
 func (w *naiveWorld) commit() {
+	w.pack()
 	w.forward = nil
 	w.tick++
 	if w.history > 0 || w.recorded || w.kept {

@@ -41,6 +41,7 @@ type face struct {
 	has      func(Entity) bool
 	remove   func(Entity) bool
 	clear    func()
+	sort     func(cmp func(a, b int) int)
 	values   func() []int
 	in       func(*World) face
 	changes  changeFace
@@ -79,6 +80,7 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), options
 			has:    s.Has,
 			remove: s.Remove,
 			clear:  s.Clear,
+			sort:   func(cmp func(a, b int) int) { s.SortFunc(func(a, b T) int { return cmp(to(a), to(b)) }) },
 			values: func() []int {
 				ints := make([]int, 0, 8)
 				for _, v := range s.Values() {
@@ -167,7 +169,8 @@ var (
 // A setting says what worlds a test runs on.
 type setting struct {
 	kinds         []kind
-	resources     int // The last of two or more is NoRewind.
+	groups        [][]int // Stores.
+	resources     int     // The last of two or more is NoRewind.
 	history       int
 	historyBytes  int64
 	record        bool
@@ -232,6 +235,9 @@ func newPairOn(s setting, pages []*sparsePage) *pair {
 		p.res = append(p.res, r)
 		p.n.resources = append(p.n.resources, 0)
 		p.n.exemptResource = append(p.n.exemptResource, exempt)
+	}
+	for _, stores := range s.groups {
+		p.group(stores...)
 	}
 	p.populate(s.filler, s.filler)
 	p.handles = nil
@@ -489,6 +495,7 @@ func (p *pair) check() {
 			failf("resource %d = %d, want %d", i, got, want)
 		}
 	}
+	p.checkGroups()
 	p.checkHistory()
 	if p.digest {
 		p.checkDigest()

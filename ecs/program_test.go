@@ -63,7 +63,11 @@ type runner struct {
 	steps     []func(r *runner, arg int) // All of them.
 }
 
-func (p program) run() (err error) {
+func (p program) run() error { return p.runWith(steps) }
+
+// runWith runs p with the given steps, on a world with groups of the given
+// stores.
+func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err error) {
 	defer catch(&err)
 	shape := 0
 	if len(p) > 0 {
@@ -71,6 +75,7 @@ func (p program) run() (err error) {
 	}
 	r := runner{steps: steps, pair: newPair(setting{
 		kinds:         programKinds,
+		groups:        groups,
 		resources:     3,
 		history:       shape % 5,
 		historyBytes:  int64(shape >> 3 & 1 * 20_000),
@@ -132,11 +137,11 @@ func (r *runner) fork(arg int) {
 	known := make([]kind, 0, len(r.kinds))
 	var stores []int
 	for i, k := range r.kinds {
-		if arg>>i&1 == 0 || k.exempt {
+		if arg>>i&1 == 0 || k.exempt || r.n.groupOf(i) != nil {
 			known, stores = append(known, k), append(stores, i)
 		}
 	}
-	loaded := loadedRunner(r, known)
+	loaded := loadedRunner(r, known, stores)
 	cloned := clonedRunner(r, stores)
 	if got, want := loaded.w.Digest(), r.w.Digest(); got != want {
 		failf("the digest after Load is %v, want %v", got, want)
@@ -172,13 +177,14 @@ func stateOf(w *World) *State {
 	return s
 }
 
-func loadedRunner(r *runner, known []kind) *runner {
-	l := &runner{pair: newPair(setting{kinds: known, resources: len(r.res), entities: 3, members: 2, history: 1})}
+func loadedRunner(r *runner, known []kind, stores []int) *runner {
+	groups := r.groupsAmong(stores)
+	l := &runner{pair: newPair(setting{kinds: known, groups: groups, resources: len(r.res), entities: 3, members: 2, history: 1})}
 	l.w.entities.maxGeneration = r.w.entities.maxGeneration
 	if err := l.w.Load(stateOf(r.w)); err != nil {
 		failf("Load: %v", err)
 	}
-	l.twin(r, len(known))
+	l.twin(r, len(known), groups)
 	return l
 }
 
@@ -191,13 +197,25 @@ func clonedRunner(r *runner, stores []int) *runner {
 	for _, res := range r.res {
 		c.res = append(c.res, res.In(w))
 	}
-	c.twin(r, len(stores))
+	c.twin(r, len(stores), r.groupsAmong(stores))
 	return c
+}
+
+// groupsAmong returns the stores of each group, as positions in stores.
+func (r *runner) groupsAmong(stores []int) (groups [][]int) {
+	for _, g := range r.n.groups {
+		var at []int
+		for _, i := range g.stores {
+			at = append(at, slices.Index(stores, i))
+		}
+		groups = append(groups, at)
+	}
+	return groups
 }
 
 // twin makes the naive world of a fork, which sees only the stores that the fork
 // knows.
-func (r *runner) twin(from *runner, known int) {
+func (r *runner) twin(from *runner, known int, groups [][]int) {
 	r.handles, r.last, r.cps = slices.Clone(from.handles), from.last, nil
 	r.n.naiveState = from.n.naiveState.clone()
 	r.n.maxGeneration, r.n.exemptResource = from.n.maxGeneration, from.n.exemptResource
@@ -206,6 +224,9 @@ func (r *runner) twin(from *runner, known int) {
 	for i, f := range r.faces {
 		k := slices.IndexFunc(from.faces, func(other face) bool { return other.name == f.name })
 		r.n.stores[i], r.n.exempt[i] = all[k], from.n.exempt[k]
+	}
+	for i, stores := range groups {
+		r.n.groups[i].stores = stores
 	}
 	r.n.recorded = false
 	r.n.start()

@@ -51,7 +51,7 @@ func (w *World) Attach(r Recorder, mark uint64) error {
 	w.verify()
 	w.forgetFrames()
 	w.recorder, w.ops = r, nil
-	w.settleObservers()
+	w.settleObserved()
 	if w.keepsTicks() {
 		w.push(frame{tick: true, mark: mark, bare: w.bareTicks()})
 	}

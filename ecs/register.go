@@ -128,7 +128,7 @@ func (w *World) adopt(s AnyStorage) {
 	w.names[s.Name()] = s
 	w.storages = append(w.storages, s)
 	w.sets = append(w.sets, s.sparseSet())
-	w.settleObservers()
+	w.settleObserved()
 }
 
 func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, err error) {

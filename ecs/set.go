@@ -21,10 +21,10 @@ type set struct {
 	special bool          // Indexed or Hashed: a new row needs more than a sparse page.
 	shared  []*sparsePage // Hashed: the pages.
 
-	observers []observer
-	observed  bool  // There are observers, hooks, a mask or a recorder.
-	mask      *Mask // The indices of the members, if the storage is Masked.
-	hooks     *setHooks
+	observed bool   // A group, hooks, a mask or a recorder are to be told of members.
+	mask     *Mask  // The indices of the members, if the storage is Masked.
+	group    *Group // The only one that it is in, or nil.
+	hooks    *setHooks
 
 	// For queries that cache how this set lies beside others.
 	version uint64   // The world's count of structural changes at the last one here.
@@ -90,9 +90,6 @@ func (s *set) fill(entities []Entity) {
 	s.version = s.w.changes
 	if s.mask != nil {
 		s.mask.fill(entities)
-	}
-	for _, o := range s.observers {
-		o.replaced()
 	}
 }
 

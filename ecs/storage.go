@@ -155,7 +155,7 @@ func (s *Storage[T]) saveRow(r int) {
 //go:noinline
 func (s *set) newPage(e Entity) *sparsePage {
 	if s.kind == Hashed {
-		return s.place(e)
+		return s.pageFor(e)
 	}
 	return s.sparse.grow(e.Index())
 }

@@ -1,6 +1,7 @@
 package ecs
 
-// lengths are the lengths that a frame saves. A storage has only n.
+// lengths are the lengths that a frame saves. A storage has only n, a group's m is
+// a flag.
 //
 //	registry   [0, n) alive   [n, m) free   [m, total) retired
 type lengths struct{ n, m, total int }

@@ -23,8 +23,9 @@ type World struct {
 	storages  []AnyStorage // and the storage itself.
 	resources []AnyStorage
 	names     map[string]AnyStorage
-	watched   bool            // A storage has observers or hooks.
+	watched   bool            // A storage has a group or hooks.
 	exempt    []exemptStorage // NoRewind components.
+	groups    []*Group
 
 	// Frames, oldest first; the last one is open. None is held by a world without
 	// history, checkpoints and recorder.
@@ -45,6 +46,8 @@ type World struct {
 	seen          rowSet        // Scratch.
 	equal         equality
 	hooks         worldHooks
+
+	from, used []uint32 // Scratch of sorting.
 }
 
 // NewWorld returns an empty world at tick 0.
@@ -107,8 +110,8 @@ func (w *World) Clear() {
 	if w.ops != nil {
 		w.note(OpClear, nil, 0)
 	}
-	for _, s := range w.sets {
-		s.tellEmptying()
+	for _, g := range w.groups {
+		g.leaveAll()
 	}
 	w.entities.clear()
 	for i, s := range w.sets {

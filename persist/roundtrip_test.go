@@ -17,6 +17,7 @@ type session struct {
 	t       rapid.TB
 	dir     string
 	history int
+	build   func(history int) *testWorld
 	world   *testWorld
 	twin    *testWorld
 	store   *Store
@@ -33,15 +34,19 @@ type committed struct {
 }
 
 func newSession(t rapid.TB, dir string, history int) *session {
-	s := &session{t: t, dir: dir, history: history, states: map[uint64]committed{}}
-	s.twin = newTestWorld(200)
+	return newSessionOf(t, dir, history, newTestWorld)
+}
+
+func newSessionOf(t rapid.TB, dir string, history int, build func(history int) *testWorld) *session {
+	s := &session{t: t, dir: dir, history: history, build: build, states: map[uint64]committed{}}
+	s.twin = build(200)
 	s.open()
 	s.remember()
 	return s
 }
 
 func (s *session) open() {
-	s.world = newTestWorld(s.history)
+	s.world = s.build(s.history)
 	store, err := Open(s.dir, s.world.World, Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
 	require.NoError(s.t, err)
 	s.store, s.opened = store, s.opened+1

@@ -1,0 +1,118 @@
+package ecs_test
+
+import (
+	"cmp"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// The benchmarks of groups and sorting compare with the same work without a
+// group; see budget_test.go for what is reported. They are no budgets.
+
+const grouped = 1_000_000
+
+// Components that were added in two random orders, in a group, beside those added
+// in one order.
+func BenchmarkGroupIterate(b *testing.B) {
+	for _, form := range []string{"runs", "all"} {
+		b.Run(form, func(b *testing.B) {
+			group, limit := shuffled(grouped), moving(grouped)
+			ecs.MustNewGroup(group.positions, group.velocities)
+			step := func(p *pair) side {
+				q := ecs.NewQuery2(ecs.Write(p.positions), ecs.Read(p.velocities))
+				if form == "runs" {
+					return side{work: func() { stepRuns(q) }}
+				}
+				return side{work: func() { stepAll(q) }}
+			}
+			compare(b, grouped, 1.05, step(group), step(limit))
+		})
+	}
+}
+
+// The same beside storages that stay shuffled.
+func BenchmarkGroupIterateInsteadOfShuffled(b *testing.B) {
+	group, limit := shuffled(grouped), shuffled(grouped)
+	ecs.MustNewGroup(group.positions, group.velocities)
+	a := ecs.NewQuery2(ecs.Write(group.positions), ecs.Read(group.velocities))
+	c := ecs.NewQuery2(ecs.Write(limit.positions), ecs.Read(limit.velocities))
+	compare(b, grouped, 1, side{work: func() { stepAll(a) }}, side{work: func() { stepAll(c) }})
+}
+
+// An entity in ten is a member: what lies behind the group is not looked at.
+func BenchmarkGroupFew(b *testing.B) {
+	few := func(group bool) side {
+		p := newPair(grouped)
+		if group {
+			ecs.MustNewGroup(p.positions, p.velocities)
+		}
+		for i, k := range permutation(grouped, 1) {
+			p.setPosition(k)
+			if i%10 > 0 {
+				p.setVelocity(p.other(k))
+			}
+			if i%10 == 0 {
+				p.setVelocity(k)
+			}
+		}
+		q := ecs.NewQuery2(ecs.Write(p.positions), ecs.Read(p.velocities))
+		return side{work: func() { stepAll(q) }}
+	}
+	compare(b, grouped, 1, few(true), few(false))
+}
+
+// other returns a position of an entity that is made without a position.
+func (p *pair) other(int) int {
+	p.entities = append(p.entities, p.w.Create())
+	p.handles = append(p.handles, p.limit.create())
+	return len(p.entities) - 1
+}
+
+// A component is added to every entity, one by one, and removed from it: every
+// call moves a row in both storages.
+func BenchmarkGroupAddRemove(b *testing.B) {
+	const n = 100_000
+	group, limit := moving(n), moving(n)
+	ecs.MustNewGroup(group.positions, group.velocities)
+	group.removeVelocities()
+	limit.removeVelocities()
+	compare(b, n, 5, side{work: group.addRemove}, side{work: limit.addRemove})
+}
+
+func BenchmarkGroupSort(b *testing.B) {
+	p := moving(grouped)
+	by := func(x, y position) int { return cmp.Compare(x.X, y.X) }
+	shuffle := func() {
+		for i, k := range permutation(grouped, 5) {
+			p.positions.Mut(p.entities[i]).X = float64(k)
+		}
+	}
+	b.Run("shuffled", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			shuffle()
+			b.StartTimer()
+			p.positions.SortFunc(by)
+		}
+	})
+	b.Run("sorted", func(b *testing.B) {
+		for b.Loop() {
+			p.positions.SortFunc(by)
+		}
+	})
+	b.Run("like", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			shuffle()
+			p.positions.SortFunc(by)
+			b.StartTimer()
+			p.positions.SortLike(p.velocities)
+		}
+	})
+	b.Run("like/sorted", func(b *testing.B) {
+		for b.Loop() {
+			p.positions.SortLike(p.velocities)
+		}
+	})
+}

@@ -1,0 +1,318 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrGroup reports storages that cannot be a group.
+var ErrGroup = errors.New("ecs: bad group")
+
+// A Group keeps the entities that have all of some components, its members, in
+// front of the rows of each of their storages, in one order:
+//
+//	positions     | a | b | c | x | y | z |
+//	velocities    | a | b | c | w |
+//	              0           n                n = 3 members
+//
+// A query over the components then finds one run, whatever came and went, and
+// looks at nothing behind it. The price is paid by changes: an entity that
+// becomes a member, or ceases to be one, is exchanged with the one at the border,
+// in each storage.
+//
+// Make the groups of a program with [NewGroup], once its components are
+// registered: like these they are a part of the program and not of what is saved.
+// A restore puts members back as it does everything else.
+//
+// # Pointers
+//
+// A change in one storage of a group moves rows in all of them: what [Storage.Mut]
+// says of its storage goes for the whole group.
+//
+// # Changing the world while iterating
+//
+// To the rules of [Query1] a group adds, for a loop whose driving storage is in
+// it:
+//
+//   - The entity being visited may enter the group. It may leave it if it leaves
+//     the query with that.
+//   - Other entities may enter the group, new ones too, while a member is visited;
+//     a query over all components of the group visits nothing else.
+//   - Anything else that would move rows across the loop panics with a message that
+//     says so, instead of skipping entities or visiting them twice.
+type Group struct {
+	tracker  // Rows [0, n) of each storage are members; m is 1 if there are no others.
+	storages []AnyStorage
+	sets     []*set // Those of storages.
+
+	// For iteration: who came and went last, and how many ever.
+	entries, exits uint64
+	entered, left  Entity
+	resets         uint64 // How often n may have fallen in another way.
+}
+
+const maxGroup = 4 // Storages of a group.
+
+// NewGroup makes a group of 2 to 4 storages. Entities that have all of the
+// components are packed, in the order of the storage with the fewest rows, the
+// first of equals: a change of the world like any other.
+//
+// An error wraps [ErrGroup]. A storage belongs to one group at most, and must not
+// be [NoRewind].
+//
+// After a rewind to before NewGroup, or a Load of what was saved without the
+// group, members may lie scattered. Those that come from then on are packed; the
+// others are by the next Commit, or by [Group.Pack].
+func NewGroup(storages ...AnyStorage) (*Group, error) {
+	if err := checkGroup(storages); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGroup, err)
+	}
+	g := newGroup(storages)
+	if g.measure(); g.m == 1 && g.untouched() {
+		return g, nil
+	}
+	g.lengths = lengths{}
+	g.Pack()
+	return g, nil
+}
+
+// MustNewGroup is [NewGroup] for programs whose storages are known to be fit: it
+// panics on an error.
+func MustNewGroup(storages ...AnyStorage) *Group {
+	g, err := NewGroup(storages...)
+	if err != nil {
+		panic(err)
+	}
+	return g
+}
+
+func checkGroup(storages []AnyStorage) error {
+	if n := len(storages); n < 2 || n > maxGroup {
+		return fmt.Errorf("of %d storages; give it 2 to %d", n, maxGroup)
+	}
+	for i, s := range storages {
+		switch {
+		case s == nil:
+			return fmt.Errorf("storage %d is nil", i)
+		case s.sparseSet() == nil:
+			return fmt.Errorf("%s is a resource; it belongs to no entity", s.Name())
+		case s.tracked().w != storages[0].tracked().w:
+			return fmt.Errorf("%s is of another world than %s", s.Name(), storages[0].Name())
+		case s.Unknown():
+			return fmt.Errorf("%s is not registered", s.Name())
+		case !s.Rewinds():
+			return fmt.Errorf("%s is NoRewind, and its rows cannot follow those that are put back", s.Name())
+		case s.sparseSet().group != nil:
+			return fmt.Errorf("%s is in a group already", s.Name())
+		case s.Kind() == Indexed:
+			return fmt.Errorf("%s is Indexed, and its rows cannot move", s.Name())
+		case slices.Contains(storages[:i], s):
+			return fmt.Errorf("%s is named twice", s.Name())
+		}
+	}
+	return nil
+}
+
+func newGroup(storages []AnyStorage) *Group {
+	g := &Group{storages: slices.Clone(storages)}
+	g.w, g.owner = storages[0].tracked().w, g
+	for _, s := range storages {
+		set := s.sparseSet()
+		set.group = g
+		g.sets = append(g.sets, set)
+	}
+	g.w.groups = append(g.w.groups, g)
+	g.w.settleObserved()
+	return g
+}
+
+// Len returns how many rows of each storage are packed: the number of members,
+// unless some wait for [Group.Pack].
+func (g *Group) Len() int { return g.n }
+
+// Entities returns the entities of the packed rows. The slice is valid until the
+// next change of the group's storages and must not be written. The components lie
+// in the same order in front of [Storage.Values].
+func (g *Group) Entities() []Entity { return g.sets[0].dense.live[:g.n:g.n] }
+
+// In returns the group of the same storages in another world, or nil. A clone of
+// a world has all groups of the world.
+func (g *Group) In(w *World) *Group {
+	for _, other := range w.groups {
+		if slices.EqualFunc(g.storages, other.storages, func(a, b AnyStorage) bool { return a.Name() == b.Name() }) {
+			return other
+		}
+	}
+	return nil
+}
+
+// Pack packs the members that are not; see [NewGroup]. There are none, and it
+// costs nothing, unless the program became a different one or went back to before
+// the group: then it costs O(rows of the smallest storage).
+func (g *Group) Pack() {
+	if g.m == 1 {
+		return
+	}
+	g.ready()
+	changes := g.w.changes
+	d := g.smallest()
+	for row := g.n; row < d.n; row++ {
+		g.take(d.dense.live[row])
+	}
+	g.m = 1
+	if g.w.changes != changes {
+		for _, s := range g.sets {
+			s.rewoundAt = g.w.changes // A loop cannot tell where its rows went, as after a restore.
+		}
+	}
+}
+
+// pack packs all groups.
+func (w *World) pack() {
+	for _, g := range w.groups {
+		g.Pack()
+	}
+}
+
+// smallest returns the set with the fewest rows, the first of equals.
+func (g *Group) smallest() *set {
+	d := g.sets[0]
+	for _, s := range g.sets {
+		if s.n < d.n {
+			d = s
+		}
+	}
+	return d
+}
+
+// take makes e, which is not packed, the last packed row, if it is a member.
+func (g *Group) take(e Entity) bool {
+	var rows [maxGroup]int
+	for i, s := range g.sets {
+		if rows[i] = s.row(e); rows[i] < 0 {
+			return false
+		}
+	}
+	g.ready()
+	for i, s := range g.storages {
+		s.swapRows(rows[i], g.n)
+	}
+	g.n++
+	return true
+}
+
+func (g *Group) ready() {
+	if g.span != g.w.span {
+		g.open()
+	}
+}
+
+// enter is called when e has got one of the components. If there are members that
+// are not packed, e is packed before them.
+func (g *Group) enter(e Entity) {
+	if g.take(e) {
+		g.entries++
+		g.entered = e
+	}
+}
+
+// leave is called when e is about to lose one of the components.
+func (g *Group) leave(e Entity) {
+	row := g.sets[0].row(e)
+	if row < 0 || row >= g.n {
+		return
+	}
+	g.ready()
+	g.n--
+	for _, s := range g.storages {
+		s.swapRows(row, g.n)
+	}
+	g.exits++
+	g.left = e
+}
+
+// leaveAll is called when one of the storages is about to be cleared.
+func (g *Group) leaveAll() {
+	if g.n == 0 && g.m == 1 {
+		return
+	}
+	g.ready()
+	g.lengths = lengths{m: 1}
+	g.resets++
+}
+
+// packed returns how many rows of s hold members of its group.
+func (s *set) packed() int {
+	if s.group == nil {
+		return 0
+	}
+	return s.group.n
+}
+
+// measure finds out how many rows are packed, and whether there are members
+// behind them. What it finds must hold for all frames.
+func (g *Group) measure() {
+	d := g.smallest()
+	g.lengths = lengths{m: 1}
+	for g.n < d.n && g.aligned(g.n) {
+		g.n++
+	}
+	for _, e := range d.dense.live[g.n:d.n] {
+		if g.has(e) {
+			g.m = 0
+		}
+	}
+	g.resets++
+}
+
+// aligned reports whether a row holds the same entity in all storages.
+func (g *Group) aligned(row int) bool {
+	for _, s := range g.sets {
+		if s.dense.live[row] != g.sets[0].dense.live[row] {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *Group) has(e Entity) bool {
+	for _, s := range g.sets {
+		if !s.Has(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// untouched reports whether the storages are the same in all frames.
+func (g *Group) untouched() bool {
+	for _, s := range g.sets {
+		if len(s.recs) > 0 || len(s.forward) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// regroup follows other rows that were loaded. They lie as they were saved; to
+// move them is for later, when a recorder can be told.
+func (w *World) regroup() {
+	for _, g := range w.groups {
+		g.measure()
+	}
+}
+
+// cloneGroups gives c, a clone of w, the groups of w.
+func (w *World) cloneGroups(c *World) {
+	for _, g := range w.groups {
+		var storages []AnyStorage
+		for _, s := range g.storages {
+			storages = append(storages, c.names[s.Name()])
+		}
+		newGroup(storages).lengths = g.lengths
+	}
+}
+
+func (g *Group) settle()         {}
+func (g *Group) rewound(lengths) { g.resets++ }

@@ -1,0 +1,392 @@
+package ecs
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestEveryOrderOfGroupChangesUnderThreeCheckpoints(t *testing.T) {
+	t.Parallel()
+	for _, kinds := range [][]kind{{plainKind, listKind}, {labelKind, wordKind}} {
+		s := setting{kinds: kinds, groups: [][]int{{0, 1}}, entities: 3, members: 2}
+		explore(t, s, operations(adds(0, 3)[2:], adds(1, 3), removes(0, 1), removes(1, 2)[1:], clearStore(1), checkpoints(3)), *depth)
+	}
+}
+
+func TestEveryOrderOfGroupChangesAndLives(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind, listKind}, groups: [][]int{{1, 0}}, entities: 3, members: 2}
+	explore(t, s, operations(create, destroys(2), clearAll, adds(0, 4)[2:], adds(1, 4)[2:], checkpoints(1)), *depth)
+}
+
+func TestEveryOrderOfGroupChangesAndTicks(t *testing.T) {
+	t.Parallel()
+	for _, history := range []int{0, 2} {
+		s := setting{kinds: []kind{plainKind, listKind}, groups: [][]int{{0, 1}}, entities: 3, members: 2, history: history, record: true}
+		explore(t, s, operations(adds(0, 3)[2:], adds(1, 3)[2:], removes(0, 2), destroys(1), clearStore(0), ticks(), checkpoints(1)[:2]), *depth)
+	}
+}
+
+func TestEveryOrderOfChangesInThreeStoragesOfAGroup(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind, listKind, labelKind}, groups: [][]int{{2, 0, 1}}, entities: 3, members: 2, history: 1, record: true}
+	explore(t, s, operations(adds(0, 3)[2:], adds(1, 3)[2:], adds(2, 3)[1:], removes(0, 1), removes(1, 2)[1:], removes(2, 2)[1:], ticks()[:3], checkpoints(1)[:2]), *depth)
+}
+
+// The group comes at some time, so a rewind can go to before it.
+func TestEveryOrderInWhichAGroupIsMade(t *testing.T) {
+	t.Parallel()
+	for _, history := range []int{0, 3} {
+		s := setting{kinds: []kind{plainKind, listKind}, entities: 3, members: 2, history: history, record: history > 0}
+		changes := operations(adds(0, 3)[2:], adds(1, 3)[2:], removes(0, 1), clearStore(1), grouping(0, 1), packing)
+		explore(t, s, operations(changes, ticks()[:5], checkpoints(1)[:2]), *depth)
+	}
+}
+
+func TestEveryOrderInWhichAGroupIsMadeOfScatteredMembers(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind, listKind}, entities: 4, members: 1, history: 3}
+	scatter := operation{"scatter", func(p *pair) bool {
+		p.set(0, p.handle(1))
+		p.set(0, p.handle(2))
+		p.set(1, p.handle(3))
+		p.set(1, p.handle(2))
+		return p.set(1, p.handle(1))
+	}}
+	explore(t, s, operations(scatter, removes(1, 2), sorts(1, 0)[:2], grouping(0, 1), ticks()[:5], checkpoints(1)[:2]), *depth)
+}
+
+func TestQueriesAreRightAfterEveryOrderOfGroupChanges(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: queryKinds, groups: [][]int{{0, 1}}, entities: 3, members: 2, history: 2}
+	exploreQueries(t, s, *depth-1, adds(0, 3)[1:], removes(0, 2), adds(1, 3)[1:], removes(1, 2), clearStore(0), destroys(1), checkpoints(1)[:2], ticks()[:3])
+	s = setting{kinds: queryKinds, groups: [][]int{{1, 2, 0, 3}}, filler: 62, entities: 4, members: 3}
+	exploreQueries(t, s, *depth-1, adds(0, 4)[3:], removes(0, 2)[1:], adds(1, 4)[3:], removes(2, 1), adds(2, 4)[3:], adds(3, 4)[3:])
+}
+
+func TestQueriesAreRightWhileAGroupWaitsToBePacked(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: queryKinds, entities: 4, members: 3, history: 2}
+	exploreQueries(t, s, *depth-1, grouping(1, 0), removes(0, 2), adds(0, 4)[3:], removes(1, 1), adds(1, 4)[3:], packing, ticks()[:4], checkpoints(1)[:2])
+}
+
+// groupSteps are the steps of programs, of which some sort. Those take the places
+// of steps that are there twice.
+var groupSteps = func() []func(r *runner, arg int) {
+	list := slices.Clone(steps)
+	list[1] = func(r *runner, arg int) { r.sortValues(arg % len(r.faces)) }
+	list[3] = func(r *runner, arg int) { r.sortLike(arg%len(r.faces), arg/7%len(r.faces)) }
+	list[11] = func(r *runner, arg int) { r.sortEntities(arg % len(r.faces)) }
+	return list
+}()
+
+func TestRandomProgramsWithGroups(t *testing.T) {
+	groups := [][][]int{
+		{{storePlain, storePadded}},
+		{{storeWord, storeList, storeLabel}, {storePadded, storePlain}},
+		{{storeLabel, storePadded, storeList, storePlain}},
+		{}, // Sorting only.
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p := program(rapid.SliceOfN(rapid.Byte(), 100, 500).Draw(t, "program"))
+		if err := p.runWith(groupSteps, groups[rapid.IntRange(0, 3).Draw(t, "groups")]...); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// grouped returns a world with a group, n members and n entities that have a
+// plain only, in turns.
+func grouped(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded], g *Group, entities []Entity) {
+	w = NewWorld(o)
+	a = plainKind.add(w).any().(*Storage[plain])
+	b = paddedKind.add(w).any().(*Storage[padded])
+	g = MustNewGroup(a, b)
+	for i := range 2 * n {
+		e := w.Create()
+		a.Set(e, plain{int32(i), int32(-i)})
+		if i%2 == 0 {
+			b.Set(e, padded{B: int64(i)})
+		}
+		entities = append(entities, e)
+	}
+	return w, a, b, g, entities
+}
+
+func TestAQueryOverAGroupIsOneRun(t *testing.T) {
+	w, a, b, g, entities := grouped(10_000, Options{})
+	checkAtEnd(t, w)
+	q := NewQuery2(Read(b), Read(a))
+	for _, step := range []func(){
+		func() {},
+		func() { b.Remove(entities[4000]) },
+		func() { w.Destroy(entities[8]) },
+		func() { b.Set(entities[9], padded{}); b.Set(entities[19_999], padded{}) },
+		func() { w.Restore(w.Checkpoint()); g.Pack() },
+	} {
+		step()
+		var lengths []int
+		at := 0
+		for run := range q.Runs() {
+			if &run.A[0] != &b.Values()[at] || &run.B[0] != &a.Values()[at] || run.Entities[0] != g.Entities()[at] {
+				t.Fatalf("the run of rows from %d on is another", at)
+			}
+			at += len(run.Entities)
+			lengths = append(lengths, len(run.Entities))
+		}
+		if want := []int{4096, 4096, g.Len() - 8192}; !slices.Equal(lengths, want) || q.Count() != g.Len() {
+			t.Errorf("runs of %v rows, Count() = %d, want %v, %d", lengths, q.Count(), want, g.Len())
+		}
+	}
+}
+
+func TestAQueryOverAGroupDoesNotLookBehindIt(t *testing.T) {
+	w, a, b, g, entities := grouped(1000, Options{})
+	checkAtEnd(t, w)
+	for _, e := range entities[1000:] {
+		if !b.Remove(e) {
+			b.Set(w.Create(), padded{})
+		}
+	}
+	c := MustRegister[label](w)
+	all, more, one := NewQuery2(Read(a), Read(b)), NewQuery1(Read(b)).With(a).Without(c), NewQuery1(Read(a)).Without(c)
+	count := func(j *join, count func() int) (n, blocks int) {
+		n = count()
+		for _, cached := range j.cached {
+			blocks += len(cached)
+		}
+		return n, blocks
+	}
+	for name, q := range map[string]struct {
+		j                  *join
+		count              func() int
+		found, most, least int
+	}{
+		"all":        {&all.join, all.Count, g.Len(), (g.Len() + 63) / 64, 1},
+		"and others": {&more.join, more.Count, g.Len(), (g.Len() + 63) / 64, 1},
+		"one":        {&one.join, one.Count, a.Len(), 1000, a.Len() / 64},
+	} {
+		if n, blocks := count(q.j, q.count); n != q.found || blocks > q.most || blocks < q.least {
+			t.Errorf("%s: found %d in %d blocks, want %d in %d to %d", name, n, blocks, q.found, q.least, q.most)
+		}
+	}
+}
+
+func TestAGroupIsRefusedWithAReason(t *testing.T) {
+	w, a, b, _ := members(1, Options{})
+	c, free := MustRegister[word](w), MustRegister[extra](w, NoRewind())
+	_, far, _, _ := members(1, Options{})
+	r := MustRegisterResource(w, label{}, Named("rules"))
+	if err := w.Load(&State{Storages: []StorageState{{Name: "stranger", Layout: MustRegister[label](NewWorld(Options{})).Layout()}}}); err != nil {
+		t.Fatal(err)
+	}
+	stranger := w.names["stranger"]
+	MustNewGroup(b, c)
+	for want, storages := range map[string][]AnyStorage{
+		"0 storages":       {},
+		"1 storages":       {a},
+		"5 storages":       {a, a, a, a, a},
+		"named twice":      {a, a},
+		"is nil":           {a, nil},
+		"rules":            {a, r},
+		"another world":    {a, far},
+		"in a group":       {a, b},
+		"is NoRewind":      {a, free},
+		"is not registere": {a, stranger},
+	} {
+		if g, err := NewGroup(storages...); g != nil || !errors.Is(err, ErrGroup) || !strings.Contains(err.Error(), want) {
+			t.Errorf("NewGroup = %v, %v, want an ErrGroup with %q", g, err, want)
+		}
+	}
+	if a.group != nil || len(w.groups) != 1 {
+		t.Error("a refused group has left something")
+	}
+	defer func() {
+		if err, _ := recover().(error); !errors.Is(err, ErrGroup) {
+			t.Errorf("MustNewGroup panics with %v", err)
+		}
+	}()
+	MustNewGroup(a)
+}
+
+func TestLoadedRowsAreGroupedAsTheyLie(t *testing.T) {
+	w, _, _, g, entities := grouped(50, Options{})
+	w.Destroy(entities[10])
+	v, _, _, h, _ := grouped(3, Options{History: 1})
+	checkAtEnd(t, v)
+	if err := v.Load(stateOf(w)); err != nil {
+		t.Fatal(err)
+	}
+	if h.m != 1 || !slices.Equal(h.Entities(), g.Entities()) {
+		t.Errorf("%v are packed, all: %v, want %v", h.Entities(), h.m == 1, g.Entities())
+	}
+	v.Commit()
+	if err := v.Load(&State{}); err != nil || h.Len() != 0 || h.m != 1 {
+		t.Errorf("Load = %v, %d rows packed of an empty world", err, h.Len())
+	}
+}
+
+// Rows that lie scattered stay so until a recorder can be told.
+func TestScatteredMembersThatWereLoadedArePackedByTheNextCommit(t *testing.T) {
+	for _, change := range []bool{false, true} {
+		w := NewWorld(Options{})
+		a, b := MustRegister[plain](w), MustRegister[padded](w)
+		var entities []Entity
+		for i := range 20 {
+			e := w.Create()
+			entities = append(entities, e)
+			a.Set(e, plain{X: int32(i)})
+		}
+		for i := range 10 {
+			b.Set(entities[19-2*i], padded{B: int64(i)})
+		}
+		v, x, y, g, _ := grouped(0, Options{})
+		checkAtEnd(t, v)
+		if err := v.Load(stateOf(w)); err != nil {
+			t.Fatal(err)
+		}
+		if v.Digest() != w.Digest() || g.Len() != 0 || v.Dirty() {
+			t.Error("Load moved rows")
+		}
+		var got []StorageChange
+		if err := v.Attach(recorderFunc(func(c *Change) uint64 {
+			for s := range c.Storages() {
+				got = append(got, StorageChange{s.Storage, s.Before, slices.Clone(s.Entities), nil})
+			}
+			return 1
+		}), 1); err != nil {
+			t.Fatal(err)
+		}
+		if change {
+			y.Remove(entities[1])
+			y.Set(entities[2], padded{})
+			if want := []Entity{entities[2]}; !slices.Equal(g.Entities(), want) {
+				t.Errorf("%v are packed, want %v", g.Entities(), want)
+			}
+		}
+		v.Commit()
+		if g.Len() != 10 || g.m != 1 || v.Dirty() {
+			t.Errorf("%d of 10 are packed after Commit", g.Len())
+		}
+		if len(got) == 0 || got[0].Storage != AnyStorage(x) || len(got[0].Entities) == 0 {
+			t.Errorf("the recorder was told %v", got)
+		}
+		got = nil
+		if v.Commit(); len(got) != 0 {
+			t.Errorf("a commit without changes told %v", got)
+		}
+	}
+}
+
+func TestACloneHasTheGroups(t *testing.T) {
+	w, a, b, g, entities := grouped(20, Options{History: 2})
+	c := w.Clone()
+	checkAtEnd(t, c)
+	h := g.In(c)
+	if h == nil || h == g || g.In(w) != g || g.In(NewWorld(Options{})) != nil {
+		t.Fatalf("In = %v", h)
+	}
+	if !slices.Equal(h.Entities(), g.Entities()) || a.In(c).group != h {
+		t.Errorf("%v are packed in the clone, want %v", h.Entities(), g.Entities())
+	}
+	for _, s := range []*Storage[padded]{b, b.In(c)} {
+		s.Remove(entities[4])
+		s.Set(entities[7], padded{})
+	}
+	if w.Digest() != c.Digest() || w == c {
+		t.Error("the clone packs other rows")
+	}
+	_, _ = w.History().Oldest(), w.History().Rewind(0)
+	if h.Len() != 20 || g.Len() != 0 {
+		t.Errorf("Len() = %d, that of the clone %d after throwing away the first tick", g.Len(), h.Len())
+	}
+}
+
+// A hook may make what leaves a member again.
+func TestAGroupIsRightWhateverHooksDo(t *testing.T) {
+	for name, change := range map[string]func(w *World, b *Storage[padded], e Entity){
+		"destroy":   func(w *World, _ *Storage[padded], e Entity) { w.Destroy(e) },
+		"remove":    func(_ *World, b *Storage[padded], e Entity) { b.Remove(e) },
+		"clear":     func(_ *World, b *Storage[padded], _ Entity) { b.Clear() },
+		"clear all": func(w *World, _ *Storage[padded], _ Entity) { w.Clear() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, a, b, g, entities := grouped(5, Options{})
+			checkAtEnd(t, w)
+			busy := false
+			again := func(e Entity) {
+				if !busy {
+					busy = true
+					a.Remove(e)
+					a.Set(e, plain{})
+					young := w.Create()
+					a.Set(young, plain{})
+					b.Set(young, padded{})
+					busy = false
+				}
+			}
+			a.OnRemove(func(e Entity, _ plain) { again(e) })
+			b.OnRemove(func(e Entity, _ padded) { again(e) })
+			a.OnAdd(func(e Entity, _ plain) {
+				if b.Has(e) && a.row(e) >= g.Len() {
+					t.Errorf("%v has come, and is not packed yet", e)
+				}
+			})
+			change(w, b, entities[2])
+		})
+	}
+}
+
+func TestGroupsAllocateNothing(t *testing.T) {
+	w, a, b, g, entities := grouped(100, Options{History: 2})
+	q := NewQuery1(Write(a))
+	tick := func() {
+		for _, e := range entities[:20] {
+			if !b.Remove(e) {
+				b.Set(e, padded{})
+			}
+		}
+		a.SortFunc(func(x, y plain) int { return int(y.X - x.X) })
+		a.SortFunc(func(x, y plain) int { return int(x.X - y.X) })
+		b.SortLike(a)
+		b.SortEntities(byIndexBackwards)
+		for e, p := range q.All() {
+			if p.X++; e == g.Entities()[0] {
+				b.Remove(e)
+				b.Set(entities[1], padded{})
+				b.Remove(entities[1])
+				break
+			}
+		}
+		b.Set(entities[0], padded{})
+		cp := w.Checkpoint()
+		w.Destroy(entities[2])
+		w.Restore(cp)
+		w.Release(cp)
+		w.Commit()
+	}
+	for range 10 {
+		tick()
+	}
+	if n := testing.AllocsPerRun(20, tick); n != 0 {
+		t.Errorf("a tick allocates %v times, want never", n)
+	}
+}
+
+func TestRowsThatAGroupLeavesAreNotSaved(t *testing.T) {
+	w, a, b, g, entities := grouped(100, Options{})
+	checkAtEnd(t, w)
+	w.Checkpoint()
+	b.Remove(entities[2*99]) // The last member: no row of a moves.
+	if rows := saved(a); rows != [3]int{} || len(a.recs) != 0 {
+		t.Errorf("%v rows are saved of a storage in which none moves", rows)
+	}
+	b.Remove(entities[0])
+	if rows := saved(a); rows != [3]int{2, 2, 2} || g.Len() != 98 {
+		t.Errorf("%v rows are saved of one exchange, want 2, 2, 2", rows)
+	}
+}

@@ -1,0 +1,272 @@
+package ecs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// check returns what is wrong with g: with the rows that it calls packed, and
+// with those behind them.
+func (g *Group) check() error {
+	if _, err := g.tracker.check("group"); err != nil {
+		return err
+	}
+	for _, s := range g.sets {
+		if s.group != g || !s.observed || !g.w.watched {
+			return fmt.Errorf("a storage does not tell its group")
+		}
+		if s.n < g.n {
+			return fmt.Errorf("%d rows are packed of %d", g.n, s.n)
+		}
+		if !slices.Equal(s.dense.live[:g.n], g.Entities()) {
+			return fmt.Errorf("packed rows differ: %v, %v", s.dense.live[:g.n], g.Entities())
+		}
+	}
+	for _, e := range g.sets[0].dense.live[g.n:g.sets[0].n] {
+		if g.m == 1 && g.has(e) {
+			return fmt.Errorf("member %v lies behind the %d that are packed", e, g.n)
+		}
+	}
+	return nil
+}
+
+// A naiveGroup is what the documentation of Group says, over stores.
+type naiveGroup struct {
+	stores []int
+	n      int
+	whole  bool
+}
+
+func (w *naiveWorld) groupOf(store int) *naiveGroup {
+	for i := range w.groups {
+		if slices.Contains(w.groups[i].stores, store) {
+			return &w.groups[i]
+		}
+	}
+	return nil
+}
+
+func (w *naiveWorld) member(g *naiveGroup, e Entity) bool {
+	for _, i := range g.stores {
+		if !slices.Contains(w.stores[i].entities, e) {
+			return false
+		}
+	}
+	return true
+}
+
+// moveTo exchanges e with the row at in all stores of g.
+func (w *naiveWorld) moveTo(g *naiveGroup, e Entity, at int) {
+	for _, i := range g.stores {
+		s := &w.stores[i]
+		k := slices.Index(s.entities, e)
+		s.entities[k], s.entities[at] = s.entities[at], s.entities[k]
+		s.values[k], s.values[at] = s.values[at], s.values[k]
+	}
+}
+
+// regroup packs e wherever it has become a member.
+func (w *naiveWorld) regroup(e Entity) {
+	for i := range w.groups {
+		g := &w.groups[i]
+		if w.member(g, e) && slices.Index(w.stores[g.stores[0]].entities, e) >= g.n {
+			w.moveTo(g, e, g.n)
+			g.n++
+		}
+	}
+}
+
+// ungroup takes e, which is about to lose a component, out of the packed rows.
+func (w *naiveWorld) ungroup(g *naiveGroup, e Entity) {
+	if k := slices.Index(w.stores[g.stores[0]].entities, e); k >= 0 && k < g.n {
+		g.n--
+		w.moveTo(g, e, g.n)
+	}
+}
+
+func (w *naiveWorld) emptied(store int) {
+	if g := w.groupOf(store); g != nil {
+		g.n, g.whole = 0, true
+	}
+}
+
+// pack packs all members, in the order of the smallest store.
+func (w *naiveWorld) pack() {
+	for i := range w.groups {
+		g := &w.groups[i]
+		if g.whole {
+			continue
+		}
+		d := g.stores[0]
+		for _, k := range g.stores {
+			if len(w.stores[k].entities) < len(w.stores[d].entities) {
+				d = k
+			}
+		}
+		for row := g.n; row < len(w.stores[d].entities); row++ {
+			if e := w.stores[d].entities[row]; w.member(g, e) {
+				w.moveTo(g, e, g.n)
+				g.n++
+			}
+		}
+		g.whole = true
+		w.forward = nil
+	}
+}
+
+// group makes a group of stores.
+func (p *pair) group(stores ...int) bool {
+	var storages []AnyStorage
+	for _, i := range stores {
+		if p.n.groupOf(i) != nil {
+			return false
+		}
+		storages = append(storages, p.faces[i].any())
+	}
+	g, err := NewGroup(storages...)
+	if err != nil {
+		failf("NewGroup(%v) = %v", stores, err)
+	}
+	for i := range p.n.frames { // In all of them the group was never packed,
+		s := p.n.frames[i].state
+		s.groups = append(s.groups, naiveGroup{stores: stores})
+	}
+	for _, s := range p.n.forward {
+		s.groups = append(s.groups, naiveGroup{stores: stores})
+	}
+	p.n.groups = append(p.n.groups, naiveGroup{stores: stores})
+	if g.untouched() && len(g.recs) == 0 { // or they are all the same to it.
+		forward := p.n.forward
+		p.n.pack()
+		p.n.forward = forward
+		now := p.n.groups[len(p.n.groups)-1]
+		for _, f := range p.n.frames {
+			f.state.groups[len(f.state.groups)-1] = now
+		}
+		for _, s := range forward {
+			s.groups[len(s.groups)-1] = now
+		}
+		return true
+	}
+	p.n.pack()
+	return true
+}
+
+// pack packs what waits for it.
+func (p *pair) pack() bool {
+	waits := slices.ContainsFunc(p.n.groups, func(g naiveGroup) bool { return !g.whole })
+	for _, g := range p.w.groups {
+		g.Pack()
+	}
+	p.n.pack()
+	return waits
+}
+
+func (p *pair) checkGroups() {
+	if len(p.w.groups) != len(p.n.groups) {
+		failf("%d groups, want %d", len(p.w.groups), len(p.n.groups))
+	}
+	for i, g := range p.w.groups {
+		if want := p.n.groups[i]; g.Len() != want.n || (g.m == 1) != want.whole {
+			failf("group %d: Len() = %d, all: %v, want %d, %v", i, g.Len(), g.m == 1, want.n, want.whole)
+		}
+		if want := p.n.stores[p.n.groups[i].stores[0]].entities[:g.Len()]; !slices.Equal(g.Entities(), want) {
+			failf("group %d: Entities() = %v, want %v", i, g.Entities(), want)
+		}
+	}
+}
+
+// A sorter is how models sort a storage, whatever its type.
+type sorter interface {
+	SortEntities(cmp func(a, b Entity) int)
+	SortLike(other AnyStorage)
+}
+
+// byTens has many that are equal, for what must not change their order.
+func byTens(a, b int) int { return cmp.Compare(a/10%3, b/10%3) }
+
+func byIndexBackwards(a, b Entity) int { return cmp.Compare(b.Index(), a.Index()) }
+
+func (p *pair) sortValues(i int) bool {
+	p.faces[i].sort(byTens)
+	return p.n.sort(i, func(s *naiveStore, a, b int) int { return byTens(s.values[a], s.values[b]) })
+}
+
+func (p *pair) sortEntities(i int) bool {
+	p.faces[i].any().(sorter).SortEntities(byIndexBackwards)
+	return p.n.sort(i, func(s *naiveStore, a, b int) int { return byIndexBackwards(s.entities[a], s.entities[b]) })
+}
+
+func (p *pair) sortLike(i, other int) bool {
+	p.faces[i].any().(sorter).SortLike(p.faces[other].any())
+	like := p.n.stores[other].entities
+	at := func(s *naiveStore, row int) uint { return uint(slices.Index(like, s.entities[row])) }
+	like = slices.Clone(like)
+	return p.n.sort(i, func(s *naiveStore, a, b int) int { return cmp.Compare(at(s, a), at(s, b)) })
+}
+
+// sort sorts the packed rows of store i, and the stores of its group with them,
+// and the rest. It reports whether a row moved.
+func (w *naiveWorld) sort(i int, compare func(s *naiveStore, a, b int) int) bool {
+	s := &w.stores[i]
+	packed, stores := 0, []int(nil)
+	if g := w.groupOf(i); g != nil {
+		packed, stores = g.n, g.stores
+	}
+	order := make([]int, len(s.entities))
+	for row := range order {
+		order[row] = row
+	}
+	by := func(a, b int) int { return compare(s, a, b) }
+	slices.SortStableFunc(order[:packed], by)
+	slices.SortStableFunc(order[packed:], by)
+	if slices.IsSorted(order) {
+		return false
+	}
+	if !slices.IsSorted(order[:packed]) {
+		for _, k := range stores {
+			w.wrote(k)
+			w.stores[k].reorder(order[:packed])
+		}
+	}
+	if !slices.IsSorted(order[packed:]) {
+		w.wrote(i)
+		copy(order[:packed], ascending(packed))
+		s.reorder(order)
+	}
+	return true
+}
+
+func ascending(n int) (rows []int) {
+	for i := range n {
+		rows = append(rows, i)
+	}
+	return rows
+}
+
+func (s *naiveStore) reorder(order []int) {
+	old := naiveStore{entities: slices.Clone(s.entities), values: slices.Clone(s.values)}
+	for row, from := range order {
+		s.entities[row], s.values[row] = old.entities[from], old.values[from]
+	}
+}
+
+// Operations of the models.
+
+func grouping(stores ...int) operation {
+	return operation{fmt.Sprint("group ", stores), func(p *pair) bool { return p.group(stores...) }}
+}
+
+var packing = operation{"pack", (*pair).pack}
+
+func sorts(stores ...int) (list []operation) {
+	for k, i := range stores {
+		other := stores[(k+1)%len(stores)]
+		list = append(list,
+			operation{fmt.Sprint("sort values of ", i), func(p *pair) bool { return p.sortValues(i) }},
+			operation{fmt.Sprint("sort entities of ", i), func(p *pair) bool { return p.sortEntities(i) }},
+			operation{fmt.Sprintf("sort %d like %d", i, other), func(p *pair) bool { return p.sortLike(i, other) }})
+	}
+	return list
+}

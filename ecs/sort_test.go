@@ -1,0 +1,151 @@
+package ecs
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestEveryOrderOfSortingUnderCheckpoints(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind, listKind}, entities: 3, members: 3}
+	explore(t, s, operations(sorts(0, 1)[:4], adds(0, 1), removes(0, 1), writes(1, 1), checkpoints(2)), *depth)
+}
+
+func TestEveryOrderOfSortingAndTicks(t *testing.T) {
+	t.Parallel()
+	for _, record := range []int{0, 3} {
+		s := setting{kinds: []kind{listKind, extraKind, labelKind}, entities: 3, members: 3, history: record, record: true}
+		explore(t, s, operations(sorts(0, 2)[:5], sorts(1)[1:2], removes(0, 1), destroys(1), ticks()[:5]), *depth)
+	}
+}
+
+func TestEveryOrderOfSortingInGroups(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{listKind, plainKind, wordKind}, groups: [][]int{{1, 0}}, entities: 4, members: 3, history: 2, record: true}
+	explore(t, s, operations(sorts(0, 1)[1:3], sorts(2, 0)[2:], adds(0, 4)[3:], removes(1, 1), ticks()[:3], checkpoints(1)[:2]), *depth)
+}
+
+func TestQueriesAreRightAfterEveryOrderOfSorting(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: queryKinds, groups: [][]int{{2, 3}}, filler: 62, entities: 4, members: 4, history: 1}
+	exploreQueries(t, s, *depth-1, sorts(0, 1)[:3], sorts(2)[1:2], removes(0, 2)[1:], removes(3, 2)[1:], checkpoints(1)[:2])
+}
+
+func TestSortedStoragesAreOneRun(t *testing.T) {
+	w, a, b, entities := members(1000, Options{})
+	checkAtEnd(t, w)
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, i := range r.Perm(1000)[:400] {
+		a.Remove(entities[i])
+		a.Set(entities[i], plain{X: int32(i)})
+	}
+	for _, i := range r.Perm(1000)[:100] {
+		b.Remove(entities[i])
+	}
+	a.SortLike(b)
+	q := NewQuery2(Read(a), Read(b))
+	runs := 0
+	for range q.Runs() {
+		runs++
+	}
+	if runs != 1 || q.Count() != 900 || !slices.Equal(a.Entities()[:900], b.Entities()) {
+		t.Errorf("%d runs of %d rows, want 1 of 900", runs, q.Count())
+	}
+	a.SortFunc(func(x, y plain) int { return cmp.Compare(x.X, y.X) })
+	if !slices.Equal(a.Entities(), entities) {
+		t.Errorf("sorted by value: %v", a.Entities())
+	}
+}
+
+func TestOnlyRowsThatMoveAreSaved(t *testing.T) {
+	w, a, b, entities := members(100, Options{})
+	checkAtEnd(t, w)
+	ascending := func(x, y plain) int { return cmp.Compare(x.X, y.X) }
+	w.Checkpoint()
+	a.SortFunc(ascending)
+	a.SortLike(b)
+	a.SortEntities(func(x, y Entity) int { return cmp.Compare(x, y) })
+	if len(a.recs) != 0 || w.Dirty() {
+		t.Error("sorting what is in order is a change")
+	}
+	a.Mut(entities[40]).X = 42
+	a.SortFunc(ascending) // Rows 40 to 42: 42 is equal, and stays behind.
+	if rows := saved(a); rows[0] != 2 || rows[1] != 2 || rows[2] != 2 {
+		t.Errorf("%v rows are saved, want 2 each", rows)
+	}
+	if want := []Entity{entities[39], entities[41], entities[40], entities[42]}; !slices.Equal(a.Entities()[39:43], want) {
+		t.Errorf("rows 39 to 42 are of %v, want %v", a.Entities()[39:43], want)
+	}
+}
+
+func TestSortingNeedsAStorageOfTheWorld(t *testing.T) {
+	w, a, _, _ := members(3, Options{})
+	_, _, far, _ := members(3, Options{})
+	r := MustRegisterResource(w, label{})
+	mustPanic(t, "SortLike with label", func() { a.SortLike(r) })
+	mustPanic(t, "SortLike with padded", func() { a.SortLike(far) })
+}
+
+// Rows behind the members are sorted like those of the other storage, too.
+func TestAGroupedStorageIsSortedLikeOneOutsideOfTheGroup(t *testing.T) {
+	w, a, b, g, entities := grouped(4, Options{})
+	checkAtEnd(t, w)
+	c := MustRegister[word](w)
+	for _, i := range []int{7, 6, 1, 0, 5} {
+		c.Set(entities[i], word{})
+	}
+	a.SortLike(c)
+	var got []uint32
+	for _, e := range a.Entities() {
+		got = append(got, e.Index())
+	}
+	if want := []uint32{6, 0, 2, 4, 7, 1, 5, 3}; !slices.Equal(got, want) || !slices.Equal(b.Entities(), g.Entities()) {
+		t.Errorf("%v after sorting, want %v", got, want)
+	}
+}
+
+func TestComparingMustNotChangeTheWorld(t *testing.T) {
+	w, a, b, entities := members(3, Options{})
+	checkAtEnd(t, w)
+	before := slices.Clone(a.Entities())
+	mustPanic(t, "changed by a function that compares", func() {
+		a.SortFunc(func(x, y plain) int {
+			b.SortEntities(byIndexBackwards)
+			return cmp.Compare(y.X, x.X)
+		})
+	})
+	mustPanic(t, "changed by a function that compares", func() {
+		a.SortEntities(func(x, y Entity) int { a.Remove(entities[2]); return -1 })
+	})
+	if !slices.Equal(a.Entities(), before[:2]) {
+		t.Errorf("%v are left, want %v", a.Entities(), before[:2])
+	}
+	mustPanic(t, "no order", func() { a.SortFunc(func(plain, plain) int { panic("no order") }) })
+	a.SortEntities(byIndexBackwards) // The scratch of the sort that failed is not missed.
+	if want := []Entity{before[1], before[0]}; !slices.Equal(a.Entities(), want) {
+		t.Errorf("%v after sorting, want %v", a.Entities(), want)
+	}
+}
+
+// A comparison may look around, and sorting an ordered storage looks only.
+func TestComparingMayAskOtherStorages(t *testing.T) {
+	w, a, b, entities := members(50, Options{})
+	checkAtEnd(t, w)
+	for i, e := range entities {
+		b.Mut(e).B = int64(i * 7 % 50)
+	}
+	b.SortLike(b)
+	a.SortEntities(func(x, y Entity) int {
+		b.SortLike(b)
+		v, _ := b.Get(x)
+		u, _ := b.Get(y)
+		return cmp.Compare(v.B, u.B)
+	})
+	for i, e := range a.Entities() {
+		if v, _ := b.Get(e); v.B != int64(i) {
+			t.Fatalf("row %d holds %v", i, v)
+		}
+	}
+}
