@@ -38,6 +38,10 @@ type face struct {
 	clear    func()
 	values   func() []int
 	in       func(*World) face
+
+	setAll    func([]Entity, int) int // See batch_test.go.
+	setEach   func([]Entity, []int) int
+	removeAll func([]Entity) int
 }
 
 // A kind makes a component of one Go type.
@@ -79,6 +83,16 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), options
 				return ints
 			},
 			in: func(w *World) face { return faceOf(s.In(w)) },
+
+			setAll: func(entities []Entity, v int) int { return s.SetAll(entities, from(v)) },
+			setEach: func(entities []Entity, ints []int) int {
+				values := make([]T, len(ints))
+				for i, v := range ints {
+					values[i] = from(v)
+				}
+				return s.SetEach(entities, values)
+			},
+			removeAll: s.RemoveAll,
 		}
 	}
 	return kind{exempt: reg.noRewind, tag: spec.tag, add: func(w *World) face {

@@ -40,8 +40,9 @@ type World struct {
 	change    Change
 	ops       *[]Op // The open frame's operations, while there is a recorder.
 	onRestore []func()
-	undoBytes int64  // Held by the logs of all columns.
-	seen      rowSet // Scratch.
+	undoBytes int64    // Held by the logs of all columns.
+	seen      rowSet   // Scratch,
+	batch     []Entity // and that of batches.
 }
 
 // NewWorld returns an empty world at tick 0.
