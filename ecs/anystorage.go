@@ -45,6 +45,7 @@ type AnyStorage interface {
 	valuesWritten(ranges []Range, k, limit int) (_ []Range, sorted bool)
 	prepare(entities []Entity, rows []byte) (apply func(), err error)
 	cloneInto(*World)
+	memory() StorageMemory
 }
 
 type exemptStorage interface{ dropDead() }

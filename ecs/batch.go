@@ -96,7 +96,13 @@ func (w *World) noteAll(kind OpKind, s AnyStorage, entities []Entity) {
 type rowStorage interface {
 	AnyStorage
 	discardEach(entities []Entity)
+	duplicate(from, to Entity)
+	stage(c *copying, target AnyStorage) (apply func(), err error)
+	stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error)
+	referring(e Entity) (rows []int)
 }
+
+var _ rowStorage = (*Storage[int])(nil)
 
 // SetAll gives each of entities a copy of v, made by CloneWith if the component
 // has it, and returns how many of them are alive. It leaves the storage as a loop

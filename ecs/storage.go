@@ -29,6 +29,7 @@ type spec[T any] struct {
 	noPersist bool
 	unknown   bool // Loaded, but not registered by the program.
 	clone     func(T) T
+	refs      *references // Where values hold entities; found when first asked for.
 }
 
 // A rowCodec turns rows into their canonical bytes and back.
