@@ -505,3 +505,23 @@ func TestBatchesThatFindNothingWriteNothing(t *testing.T) {
 		t.Error("a batch of nothing counts as a change")
 	}
 }
+
+// Queries remember runs of rows, and must see that a batch put other entities
+// there.
+func TestQueriesSeeRowsThatABatchFilledAgain(t *testing.T) {
+	w, a, b, entities := members(10, Options{})
+	checkAtEnd(t, w)
+	q := NewQuery2(Read(a), Read(b))
+	for round := range 3 {
+		if n := q.Count(); n != 10-2*round {
+			t.Fatalf("Count() = %d, want %d", n, 10-2*round)
+		}
+		last := len(entities) - 2*round
+		a.RemoveAll(entities[last-2 : last])
+		a.SetAll(w.CreateN(nil, 2), plain{}) // Without padded.
+		if got := len(q.AppendEntities(nil)); got != 8-2*round {
+			t.Fatalf("AppendEntities finds %d, want %d", got, 8-2*round)
+		}
+		a.RemoveAll(a.Entities()[8-2*round:])
+	}
+}
