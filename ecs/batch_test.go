@@ -10,7 +10,11 @@ import (
 // Batches of a pair: the naive world does them one by one.
 
 func (p *pair) createN(n int) bool {
+	ahead := p.w.entities.ahead(n)
 	got := p.w.CreateN(p.handles[:0:0], n)
+	if !slices.Equal(ahead, got) {
+		failf("ahead(%d) = %v, then CreateN = %v", n, ahead, got)
+	}
 	var want []Entity
 	for range n {
 		want = append(want, p.n.create())
@@ -31,9 +35,9 @@ func (p *pair) destroyAll(entities []Entity) bool {
 	return sameCount("DestroyAll", from, p.w.DestroyAll(entities), p.n.destroyAll(from))
 }
 
-func (n *naiveWorld) destroyAll(entities []Entity) (count int) {
+func (w *naiveWorld) destroyAll(entities []Entity) (count int) {
 	for _, e := range slices.Backward(entities) {
-		if n.destroy(e) {
+		if w.destroy(e) {
 			count++
 		}
 	}
@@ -356,7 +360,8 @@ func TestBatchesOfThousandsAreAsLoops(t *testing.T) {
 type teller struct {
 	s     *set
 	heard []string
-	react func(e Entity) // Called when e was added.
+	react func(e Entity) // Called when e was added,
+	leave func(e Entity) // and when it is being removed.
 }
 
 func (o *teller) added(e Entity, row int) {
@@ -368,6 +373,9 @@ func (o *teller) added(e Entity, row int) {
 
 func (o *teller) removing(e Entity, row int) {
 	o.heard = append(o.heard, fmt.Sprint("removing ", e, " from ", row, " of ", o.s.n))
+	if o.leave != nil {
+		o.leave(e)
+	}
 }
 func (o *teller) clearing() { o.heard = append(o.heard, "clearing") }
 func (o *teller) replaced() { o.heard = append(o.heard, "replaced") }
@@ -465,11 +473,12 @@ func TestSetAllGivesEveryEntityItsOwnCopy(t *testing.T) {
 	lists := MustRegister[list](w, CloneWith(cloneList))
 	entities := w.CreateN(nil, 3)
 	lists.Set(entities[1], list{[]int{5}})
-	lists.SetAll(entities, list{[]int{1}})
+	v := list{[]int{1}}
+	lists.SetAll(entities, v)
 	lists.Mut(entities[0]).Items[0]++
 	lists.Mut(entities[1]).Items[0] += 2
-	if got := fmt.Sprint(lists.Values()); got != "[{[3]} {[2]} {[1]}]" {
-		t.Errorf("Values() = %v", got)
+	if got := fmt.Sprint(lists.Values(), v); got != "[{[3]} {[2]} {[1]}] {[1]}" {
+		t.Errorf("Values() and the value given are %v", got)
 	}
 }
 
@@ -523,5 +532,89 @@ func TestQueriesSeeRowsThatABatchFilledAgain(t *testing.T) {
 			t.Fatalf("AppendEntities finds %d, want %d", got, 8-2*round)
 		}
 		a.RemoveAll(a.Entities()[8-2*round:])
+	}
+}
+
+func TestQueriesSeeRowsThatABatchAdded(t *testing.T) {
+	w, a, b, entities := members(10, Options{})
+	q := NewQuery2(Read(a), Read(b))
+	a.RemoveAll(entities[5:])
+	q.Count()
+	a.SetAll(entities[5:], plain{})
+	if got := q.AppendEntities(nil); !slices.Equal(got, entities) {
+		t.Errorf("AppendEntities finds %v of %v", got, w.Entities())
+	}
+}
+
+func TestRemovingOthersInABatchWhileIteratingIsReported(t *testing.T) {
+	_, a, _, entities := members(4, Options{})
+	q := NewQuery1(Read(a))
+	mustPanic(t, "another entity than the one visited", func() {
+		for e := range q.All() {
+			if e == entities[2] {
+				a.RemoveAll(entities[2:])
+			}
+		}
+	})
+}
+
+// An observer that changes the storage or destroys others must not make the batch
+// take entities that it was not given.
+func TestObserversMayMoveTheRowsThatABatchIsAViewOf(t *testing.T) {
+	w, a, _, entities := members(8, Options{})
+	checkAtEnd(t, w)
+	o := &teller{s: &a.set}
+	a.observe(o)
+	o.leave = func(e Entity) {
+		if e == entities[1] {
+			a.Remove(entities[0])
+		}
+	}
+	if n := a.RemoveAll(a.Entities()[:2]); n != 1 || a.Len() != 6 || a.Has(entities[0]) || a.Has(entities[1]) {
+		t.Errorf("RemoveAll = %d, %v are left", n, a.Entities())
+	}
+	o.leave = func(e Entity) {
+		if e == entities[7] {
+			w.DestroyAll(entities[2:4])
+		}
+	}
+	if n := w.DestroyAll(entities[4:]); n != 4 || !slices.Equal(w.Entities(), entities[:2]) {
+		t.Errorf("DestroyAll = %d, %v are left", n, w.Entities())
+	}
+}
+
+// The short way for entities known to be new leaves a storage as the other one.
+func TestRowsOfNewEntitiesAreAppendedAsSetAllDoes(t *testing.T) {
+	w := newTwins(1, Options{History: 2})
+	for round := range 5 {
+		cp := w.worlds[0].Checkpoint()
+		for i := range w.worlds {
+			entities := w.worlds[i].CreateN(nil, 3000)
+			if i == 0 {
+				w.plains[0].appendRows(entities, plain{1, 1})
+				w.plains[0].appendRows(nil, plain{})
+				w.lists[0].appendRows(entities, list{[]int{round}})
+			} else {
+				w.plains[1].SetAll(entities, plain{1, 1})
+				w.lists[1].SetAll(entities, list{[]int{round}})
+			}
+			w.plains[i].RemoveAll(entities[500:900])
+			w.lists[i].RemoveAll(entities[2000:])
+			w.worlds[i].DestroyAll(entities[:100])
+		}
+		w.same(t, fmt.Sprint("round ", round))
+		before := w.worlds[0].Digest()
+		inner := w.worlds[0].Checkpoint()
+		w.lists[0].RemoveAll(w.lists[0].Entities()[100:])
+		w.plains[0].RemoveAll(w.plains[0].Entities()[100:])
+		entities := w.worlds[0].CreateN(nil, 2000)
+		w.lists[0].appendRows(entities, list{[]int{7}})
+		w.plains[0].appendRows(entities, plain{})
+		w.worlds[0].Restore(inner)
+		if w.worlds[0].Digest() != before {
+			t.Fatal("Restore is not exact")
+		}
+		w.worlds[0].Release(inner)
+		w.worlds[0].Release(cp)
 	}
 }

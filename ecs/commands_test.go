@@ -95,9 +95,8 @@ func TestCommandsOfManyGoroutinesAreAppliedInAFixedOrder(t *testing.T) {
 			for range fs[0].plains.All() { // Reading meanwhile is allowed.
 			}
 			wait.Wait()
-			got, want := 0, 0
 			cp := fs[0].w.Checkpoint()
-			got = fs[0].w.Apply(buffers...)
+			got, want := fs[0].w.Apply(buffers...), 0
 			for _, i := range []int{2, 0, 3, 1} {
 				want += producers[i].replay(fs[1])
 			}
@@ -258,6 +257,9 @@ func TestCommandsAllocateNothingOnceWarm(t *testing.T) {
 		if v.S != "" {
 			t.Errorf("applied commands keep %v", v)
 		}
+	}
+	if d.funcs[:1][0] != nil {
+		t.Error("applied commands keep a function")
 	}
 	if got := fmt.Sprint(c.Len(), d.Len(), w.Len()); got != "0 0 100" {
 		t.Errorf("%s, want 0 0 100", got)

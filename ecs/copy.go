@@ -43,6 +43,7 @@ var ErrCopy = errors.New("ecs: cannot copy")
 // entity that is not among those copied.
 type Outside uint8
 
+// What becomes of references to the outside.
 const (
 	ClearOutside  Outside = iota // It becomes the zero entity; in a key of a map, the entry is left out.
 	KeepOutside                  // It stays. It means something only if both worlds know the entity.

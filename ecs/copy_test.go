@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 // kin holds entities in every way in which they are found. Its CloneWith shares
@@ -303,12 +304,18 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 	to.w.Commit()
 	_ = to.w.History().Rewind(1)
 	before := to.w.Digest()
+	refuse := CopyOptions{Outside: RefuseOutside}
+	for range 20 { // The order of a map must not show.
+		if _, err := to.w.Copy(from.w, e[:1], refuse); err == nil || !strings.Contains(err.Error(), "refers to 1v1") {
+			t.Fatalf("Copy(%v) = %v, want the smallest entity that is not copied", e[0], err)
+		}
+	}
 	for _, test := range []struct {
 		entity  Entity
 		options CopyOptions
 		want    string
 	}{
-		{e[0], CopyOptions{Outside: RefuseOutside}, "component kin: it refers to 1v1, which is not copied"},
+		{e[0], refuse, "component kin: it refers to 1v1, which is not copied"},
 		{e[1], CopyOptions{}, "component hidden: ecs.hidden.Any is of kind interface"},
 		{e[2], CopyOptions{}, "Children is of a recursive type"},
 		{e[4], CopyOptions{}, "does not have word, padded"},
@@ -443,5 +450,44 @@ func TestCloneEntityCopiesEveryComponent(t *testing.T) {
 	}
 	if c, ok := f.w.CloneEntity(NewEntity(3, 99)); ok || c != 0 || f.w.Digest() != before {
 		t.Errorf("CloneEntity of a dead entity = %v, %v", c, ok)
+	}
+}
+
+func TestComponentsThatNobodyRegistersAreComparedByLayout(t *testing.T) {
+	load := func(register func(w *World, e Entity)) *World {
+		w := NewWorld(Options{})
+		register(w, w.Create())
+		loaded := NewWorld(Options{})
+		if err := loaded.Load(stateOf(w)); err != nil {
+			t.Fatal(err)
+		}
+		return loaded
+	}
+	a := load(func(w *World, e Entity) { MustRegister[plain](w, Named("x")).Set(e, plain{}) })
+	b := load(func(w *World, e Entity) { MustRegister[word](w, Named("x")).Set(e, word{}) })
+	if _, err := a.Copy(b, b.Entities(), CopyOptions{}); !errors.Is(err, ErrCopy) {
+		t.Errorf("Copy between different layouts = %v", err)
+	}
+	if c, err := a.Copy(a, a.Entities(), CopyOptions{}); err != nil || a.Len() != 2 || a.Storages()[0].Len() != 2 {
+		t.Errorf("Copy = %v, %v", c, err)
+	}
+}
+
+// An entry of a map is left out if its key names an entity that is cleared, however
+// deep in the key.
+func TestKeysOfMapsAreLeftOutWhenTheyAreCleared(t *testing.T) {
+	type inner struct{ M map[Entity]int }
+	for range 20 {
+		v := map[*inner]int{{map[Entity]int{1: 1, 2: 2, 3: 3}}: 1, {map[Entity]int{1: 1}}: 2}
+		n := renaming{name: func(e Entity) Entity {
+			if e == 1 {
+				return e
+			}
+			return 0
+		}}
+		referencesOf(reflect.TypeFor[map[*inner]int]()).rename(unsafe.Pointer(&v), &n)
+		if got := slices.Collect(maps.Values(v)); !slices.Equal(got, []int{2}) || !n.cleared {
+			t.Fatalf("entries %v are left, want only 2", got)
+		}
 	}
 }
