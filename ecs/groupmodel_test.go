@@ -189,16 +189,25 @@ func byTens(a, b int) int { return cmp.Compare(a/10%3, b/10%3) }
 func byIndexBackwards(a, b Entity) int { return cmp.Compare(b.Index(), a.Index()) }
 
 func (p *pair) sortValues(i int) bool {
+	if p.kinds[i].indexed {
+		return false
+	}
 	p.faces[i].sort(byTens)
 	return p.n.sort(i, func(s *naiveStore, a, b int) int { return byTens(s.values[a], s.values[b]) })
 }
 
 func (p *pair) sortEntities(i int) bool {
+	if p.kinds[i].indexed {
+		return false
+	}
 	p.faces[i].any().(sorter).SortEntities(byIndexBackwards)
 	return p.n.sort(i, func(s *naiveStore, a, b int) int { return byIndexBackwards(s.entities[a], s.entities[b]) })
 }
 
 func (p *pair) sortLike(i, other int) bool {
+	if p.kinds[i].indexed {
+		return false
+	}
 	p.faces[i].any().(sorter).SortLike(p.faces[other].any())
 	like := p.n.stores[other].entities
 	at := func(s *naiveStore, row int) uint { return uint(slices.Index(like, s.entities[row])) }

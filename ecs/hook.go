@@ -3,9 +3,7 @@ package ecs
 import "slices"
 
 // A setHooks holds what the program wants to be told of the members of a set that
-// come and go. Hooks are told of a member that came after the observers, and of
-// one that goes before them: a hook may change the world or panic, and observers
-// must neither miss the change nor be told of one that does not happen.
+// come and go.
 type setHooks struct {
 	add, remove []func(e Entity, row int)
 

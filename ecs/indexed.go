@@ -29,7 +29,7 @@ func (w *World) identity(pages int) []*sparsePage {
 //go:noinline
 func (s *Storage[T]) setIndexed(e Entity, v T) {
 	r := int(e.Index())
-	s.extend(r + 1)
+	s.stretch(r + 1)
 	if s.dense.unsaved(r) {
 		s.saveRow(r)
 	}
@@ -41,8 +41,8 @@ func (s *Storage[T]) setIndexed(e Entity, v T) {
 	}
 }
 
-// extend makes s at least n rows long. New rows are gaps.
-func (s *Storage[T]) extend(n int) {
+// stretch makes s at least n rows long. New rows are gaps.
+func (s *Storage[T]) stretch(n int) {
 	from := s.n
 	if n <= from {
 		return

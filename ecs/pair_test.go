@@ -45,6 +45,10 @@ type face struct {
 	values   func() []int
 	in       func(*World) face
 	changes  changeFace
+
+	setAll    func([]Entity, int) int // See batch_test.go.
+	setEach   func([]Entity, []int) int
+	removeAll func([]Entity) int
 }
 
 // A kind makes a component of one Go type.
@@ -90,6 +94,16 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), options
 			},
 			in:      func(w *World) face { return faceOf(s.In(w)) },
 			changes: newChangeFace(s, to),
+
+			setAll: func(entities []Entity, v int) int { return s.SetAll(entities, from(v)) },
+			setEach: func(entities []Entity, ints []int) int {
+				values := make([]T, len(ints))
+				for i, v := range ints {
+					values[i] = from(v)
+				}
+				return s.SetEach(entities, values)
+			},
+			removeAll: s.RemoveAll,
 		}
 	}
 	k := kind{exempt: reg.noRewind, tag: spec.tag, indexed: spec.kind == Indexed}

@@ -66,6 +66,12 @@ func (q *Query1[A]) Or(filters ...AnyStorage) *Query1[A] {
 // Count returns the number of entities found.
 func (q *Query1[A]) Count() int { return q.join.count() }
 
+// AppendEntities appends the entities found to dst, in the order of iteration,
+// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+func (q *Query1[A]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
+
+func (q *Query1[A]) base() *join { return &q.join }
+
 // Has reports whether e is found. It costs O(1), whatever is found beside.
 func (q *Query1[A]) Has(e Entity) bool { return q.join.find(e) != nil }
 
@@ -217,6 +223,12 @@ func (q *Query2[A, B]) Or(filters ...AnyStorage) *Query2[A, B] {
 
 // Count returns the number of entities found.
 func (q *Query2[A, B]) Count() int { return q.join.count() }
+
+// AppendEntities appends the entities found to dst, in the order of iteration,
+// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+func (q *Query2[A, B]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
+
+func (q *Query2[A, B]) base() *join { return &q.join }
 
 // Has reports whether e is found. It costs O(1), whatever is found beside.
 func (q *Query2[A, B]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -385,6 +397,12 @@ func (q *Query3[A, B, C]) Or(filters ...AnyStorage) *Query3[A, B, C] {
 
 // Count returns the number of entities found.
 func (q *Query3[A, B, C]) Count() int { return q.join.count() }
+
+// AppendEntities appends the entities found to dst, in the order of iteration,
+// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+func (q *Query3[A, B, C]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
+
+func (q *Query3[A, B, C]) base() *join { return &q.join }
 
 // Has reports whether e is found. It costs O(1), whatever is found beside.
 func (q *Query3[A, B, C]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -561,6 +579,12 @@ func (q *Query4[A, B, C, D]) Or(filters ...AnyStorage) *Query4[A, B, C, D] {
 
 // Count returns the number of entities found.
 func (q *Query4[A, B, C, D]) Count() int { return q.join.count() }
+
+// AppendEntities appends the entities found to dst, in the order of iteration,
+// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+func (q *Query4[A, B, C, D]) AppendEntities(dst []Entity) []Entity { return q.join.appendEntities(dst) }
+
+func (q *Query4[A, B, C, D]) base() *join { return &q.join }
 
 // Has reports whether e is found. It costs O(1), whatever is found beside.
 func (q *Query4[A, B, C, D]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -745,6 +769,14 @@ func (q *Query5[A, B, C, D, E]) Or(filters ...AnyStorage) *Query5[A, B, C, D, E]
 
 // Count returns the number of entities found.
 func (q *Query5[A, B, C, D, E]) Count() int { return q.join.count() }
+
+// AppendEntities appends the entities found to dst, in the order of iteration,
+// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+func (q *Query5[A, B, C, D, E]) AppendEntities(dst []Entity) []Entity {
+	return q.join.appendEntities(dst)
+}
+
+func (q *Query5[A, B, C, D, E]) base() *join { return &q.join }
 
 // Has reports whether e is found. It costs O(1), whatever is found beside.
 func (q *Query5[A, B, C, D, E]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -937,6 +969,14 @@ func (q *Query6[A, B, C, D, E, F]) Or(filters ...AnyStorage) *Query6[A, B, C, D,
 
 // Count returns the number of entities found.
 func (q *Query6[A, B, C, D, E, F]) Count() int { return q.join.count() }
+
+// AppendEntities appends the entities found to dst, in the order of iteration,
+// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+func (q *Query6[A, B, C, D, E, F]) AppendEntities(dst []Entity) []Entity {
+	return q.join.appendEntities(dst)
+}
+
+func (q *Query6[A, B, C, D, E, F]) base() *join { return &q.join }
 
 // Has reports whether e is found. It costs O(1), whatever is found beside.
 func (q *Query6[A, B, C, D, E, F]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -1137,6 +1177,14 @@ func (q *Query7[A, B, C, D, E, F, G]) Or(filters ...AnyStorage) *Query7[A, B, C,
 
 // Count returns the number of entities found.
 func (q *Query7[A, B, C, D, E, F, G]) Count() int { return q.join.count() }
+
+// AppendEntities appends the entities found to dst, in the order of iteration,
+// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+func (q *Query7[A, B, C, D, E, F, G]) AppendEntities(dst []Entity) []Entity {
+	return q.join.appendEntities(dst)
+}
+
+func (q *Query7[A, B, C, D, E, F, G]) base() *join { return &q.join }
 
 // Has reports whether e is found. It costs O(1), whatever is found beside.
 func (q *Query7[A, B, C, D, E, F, G]) Has(e Entity) bool { return q.join.find(e) != nil }
@@ -1345,6 +1393,14 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Or(filters ...AnyStorage) *Query8[A, B,
 
 // Count returns the number of entities found.
 func (q *Query8[A, B, C, D, E, F, G, H]) Count() int { return q.join.count() }
+
+// AppendEntities appends the entities found to dst, in the order of iteration,
+// for batches: [World.DestroyAll], [Storage.SetAll], [Storage.RemoveAll].
+func (q *Query8[A, B, C, D, E, F, G, H]) AppendEntities(dst []Entity) []Entity {
+	return q.join.appendEntities(dst)
+}
+
+func (q *Query8[A, B, C, D, E, F, G, H]) base() *join { return &q.join }
 
 // Has reports whether e is found. It costs O(1), whatever is found beside.
 func (q *Query8[A, B, C, D, E, F, G, H]) Has(e Entity) bool { return q.join.find(e) != nil }

@@ -31,7 +31,8 @@ type spec[T any] struct {
 	unknown   bool // Loaded, but not registered by the program.
 	clone     func(T) T
 	kind      Kind
-	gap       *T // What gaps of an Indexed storage hold; nil: the zero value.
+	gap       *T          // What gaps of an Indexed storage hold; nil: the zero value.
+	refs      *references // Where values hold entities; found when first asked for.
 }
 
 // A rowCodec turns rows into their canonical bytes and back.

@@ -48,6 +48,7 @@ type World struct {
 	hooks         worldHooks
 
 	from, used []uint32 // Scratch of sorting.
+	batch      []Entity // And that of batches.
 }
 
 // NewWorld returns an empty world at tick 0.

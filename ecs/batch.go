@@ -1,0 +1,447 @@
+package ecs
+
+import (
+	"math"
+	"slices"
+)
+
+// A batch does to many entities what a loop over them does, and leaves the world
+// as that loop would, to the bit. What it saves is what need not be done for
+// each: spans of rows are saved and written at once, and what can be taken from
+// the end of the rows is taken by lowering a number.
+//
+// Batches that remove go from the last entity to the first. So the rows of
+// entities in dense order are removed from the end, where nothing moves; the
+// indices of entities that were created in one batch are given out again in the
+// same order; and the slice may be one that the storage or world gave out, as
+// only rows behind the present one change.
+
+// CreateN creates n entities without components and appends them to dst, which
+// may be nil: those that n calls of [World.Create] return, in their order. The
+// world keeps nothing of the slice.
+func (w *World) CreateN(dst []Entity, n int) []Entity {
+	if n <= 0 {
+		return dst
+	}
+	from := len(dst)
+	dst = w.entities.createN(dst, n)
+	w.noteAll(OpCreate, nil, dst[from:])
+	return dst
+}
+
+// DestroyAll destroys entities, from the last to the first, and returns how many
+// of them were alive. The slice may be one that w or a storage gave out.
+func (w *World) DestroyAll(entities []Entity) int {
+	// A copy, as the rows that entities may be a view of move.
+	return w.destroyBatch(append(w.batch[:0], entities...))
+}
+
+// DestroyFound destroys the entities that q finds and returns how many. It is
+// DestroyAll of what [Query1.AppendEntities] returns.
+func (w *World) DestroyFound(q AnyQuery) int {
+	if q.base().w != w {
+		panic("ecs: DestroyFound with a query of another world; make the query from storages of this one")
+	}
+	return w.destroyBatch(q.base().appendEntities(w.batch[:0]))
+}
+
+// destroyBatch destroys entities, which are in the scratch space of w. Whoever is
+// told may begin another batch, so it is not there meanwhile.
+func (w *World) destroyBatch(entities []Entity) (n int) {
+	w.batch = nil
+	if w.watched {
+		n = w.destroyOneByOne(entities)
+	} else {
+		n = w.destroyAll(entities)
+	}
+	w.batch = entities
+	return n
+}
+
+func (w *World) destroyOneByOne(entities []Entity) (n int) {
+	for _, e := range slices.Backward(entities) {
+		if w.Destroy(e) {
+			n++
+		}
+	}
+	return n
+}
+
+// destroyAll is destroyOneByOne where nobody is told.
+func (w *World) destroyAll(entities []Entity) (n int) {
+	n = w.entities.destroyAll(entities)
+	for i, s := range w.sets {
+		switch {
+		case s.n == 0:
+		case w.entities.n == 0 && s.kind != Indexed: // Which would lose its gaps.
+			w.storages[i].discardAll()
+		default:
+			w.storages[i].(rowStorage).discardEach(entities)
+		}
+	}
+	return n
+}
+
+// noteAll notes an operation for each of entities, in their order.
+func (w *World) noteAll(kind OpKind, s AnyStorage, entities []Entity) {
+	if w.ops == nil {
+		return
+	}
+	for _, e := range entities {
+		w.note(kind, s, e)
+	}
+}
+
+// A rowStorage is what batches and copies ask of a storage, whatever its type.
+type rowStorage interface {
+	AnyStorage
+	discardEach(entities []Entity)
+	duplicate(from, to Entity)
+	stage(c *copying, target AnyStorage) (apply func(), err error)
+	stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error)
+	referring(e Entity) (rows []int)
+}
+
+var _ rowStorage = (*Storage[int])(nil)
+
+// SetAll gives each of entities a copy of v, made by CloneWith if the component
+// has it, and returns how many of them are alive. It leaves the storage as a loop
+// of [Storage.Set] does.
+func (s *Storage[T]) SetAll(entities []Entity, v T) int {
+	return s.setAll(entities, filling[T]{same: v, clone: s.clone})
+}
+
+// SetEach gives each of entities the value at the same position of values, and
+// returns how many of them are alive. It leaves the storage as a loop of
+// [Storage.Set] does. It panics if there are not as many values as entities.
+func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
+	if len(entities) != len(values) {
+		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")
+	}
+	return s.setAll(entities, filling[T]{each: values, differ: true})
+}
+
+// RemoveAll takes the component away from entities, from the last to the first,
+// and returns how many of them had one. The slice may be that of
+// [Storage.Entities].
+func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
+	if !s.observed {
+		before := s.Len()
+		s.discardEach(entities)
+		return before - s.Len()
+	}
+	if s.group != nil || s.hooks != nil { // They may move any row.
+		entities = slices.Clone(entities)
+	}
+	for _, e := range slices.Backward(entities) {
+		if s.Remove(e) {
+			n++
+		}
+	}
+	return n
+}
+
+// A filling is what the rows of a batch are written with: one value for each, or
+// copies of one.
+type filling[T any] struct {
+	differ bool
+	each   []T
+	same   T
+	clone  func(T) T
+}
+
+// value returns the value of the i-th entity.
+func (f *filling[T]) value(i int) T {
+	switch {
+	case f.differ:
+		return f.each[i]
+	case f.clone != nil:
+		return f.clone(f.same)
+	}
+	return f.same
+}
+
+// write writes rows, which are those of the i-th entity and the following ones.
+func (f *filling[T]) write(rows []T, i int) {
+	switch {
+	case f.differ:
+		copy(rows, f.each[i:])
+	case f.clone != nil:
+		for k := range rows {
+			rows[k] = f.clone(f.same)
+		}
+	default:
+		v := f.same
+		for k := range rows {
+			rows[k] = v
+		}
+	}
+}
+
+// setAll gives entities the values of f and returns how many of them are alive.
+func (s *Storage[T]) setAll(entities []Entity, f filling[T]) (n int) {
+	if s.special || s.mask != nil || s.group != nil || s.hooks != nil { // They take one entity after the other.
+		for i, e := range entities {
+			if s.Set(e, f.value(i)) {
+				n++
+			}
+		}
+		return n
+	}
+	for i := 0; i < len(entities); {
+		k := 1
+		row := s.row(entities[i])
+		switch {
+		case row < 0:
+			if k = s.addSome(entities, i, &f); k == 0 {
+				i++
+				continue
+			}
+		case i+1 < len(entities) && row+1 < s.n && s.dense.live[row+1] == entities[i+1]:
+			k = s.setAligned(entities, i, row, &f)
+		default:
+			if s.span != s.w.span {
+				s.open()
+			}
+			if s.data.unsaved(row) {
+				s.data.save(row)
+			}
+			s.data.live[row] = f.value(i)
+		}
+		n += k
+		i += k
+	}
+	return n
+}
+
+// addSome makes members of entities[i] and the following ones, as far as they are
+// alive and not members. It returns how many.
+func (s *Storage[T]) addSome(entities []Entity, i int, f *filling[T]) int {
+	if !s.w.entities.alive(entities[i]) {
+		return 0
+	}
+	if s.span != s.w.span {
+		s.open()
+	}
+	k := s.claim(entities[i:])
+	f.write(s.extend(entities[i:i+k]), i)
+	return k
+}
+
+// setAligned writes the rows of entities[i] and the following ones, as far as they
+// lie beside each other from row on. It returns how many.
+func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *filling[T]) int {
+	if s.span != s.w.span {
+		s.open()
+	}
+	k := s.aligned(row, entities[i:])
+	s.data.touchRange(row, row+k)
+	f.write(s.data.live[row:row+k], i)
+	return k
+}
+
+// appendRows gives entities a copy of v each. They must be alive and without the
+// component, no two the same, and s Sparse or a Tag, with nobody to be told but a
+// recorder.
+func (s *Storage[T]) appendRows(entities []Entity, v T) {
+	if len(entities) == 0 {
+		return
+	}
+	if s.span != s.w.span {
+		s.open()
+	}
+	s.pointBehind(entities)
+	f := filling[T]{same: v, clone: s.clone}
+	f.write(s.extend(entities), 0)
+}
+
+// extend makes entities, to whose rows sparse points already, members behind the
+// last one, and returns the values of their rows, which are to be written.
+func (s *Storage[T]) extend(entities []Entity) []T {
+	lo, hi := s.n, s.n+len(entities)
+	s.dense.touchRange(lo, hi)
+	s.data.touchRange(lo, hi)
+	if more := hi - len(s.dense.live); more > 0 {
+		s.dense.live = append(s.dense.live, make([]Entity, more)...)
+		s.data.live = append(s.data.live, make([]T, more)...)
+	}
+	copy(s.dense.live[lo:hi], entities)
+	s.reorder(lo, hi)
+	s.w.changes++
+	s.version = s.w.changes
+	s.n = hi
+	s.w.noteAll(OpAdd, s, entities)
+	return s.data.live[lo:hi]
+}
+
+// discardEach removes the rows of entities, from the last to the first, without
+// a note among the operations.
+func (s *Storage[T]) discardEach(entities []Entity) {
+	for len(entities) > 0 {
+		last := len(entities) - 1
+		if k := s.tail(entities); k > 0 && s.mask == nil && s.set.kind != Indexed {
+			s.dropTail(k)
+			entities = entities[:len(entities)-k]
+			continue
+		}
+		if r := s.row(entities[last]); r >= 0 {
+			s.removeRow(entities[last], r)
+		}
+		entities = entities[:last]
+	}
+}
+
+// dropTail removes the last k rows.
+func (s *Storage[T]) dropTail(k int) {
+	if s.span != s.w.span {
+		s.open()
+	}
+	n := s.n
+	s.n -= k
+	s.shrunk(s.dense.live[s.n], s.n)
+	if k > 1 {
+		s.lostBefore = s.lostAt
+	}
+	if s.pointers {
+		s.vacate(n)
+	}
+}
+
+// tail returns how many of the last entities are those of the last rows.
+func (s *set) tail(entities []Entity) (k int) {
+	rows := s.dense.live[:s.n]
+	for k < len(rows) && k < len(entities) && rows[len(rows)-1-k] == entities[len(entities)-1-k] {
+		k++
+	}
+	return k
+}
+
+// aligned returns how many of the first entities lie in the rows from row on.
+func (s *set) aligned(row int, entities []Entity) (k int) {
+	rows := s.dense.live[row:s.n]
+	for k < len(rows) && k < len(entities) && rows[k] == entities[k] {
+		k++
+	}
+	return k
+}
+
+// pointBehind points sparse to rows behind the last one, for each of entities.
+func (s *set) pointBehind(entities []Entity) {
+	var page *sparsePage
+	at := noRow
+	row := uint32(s.n)
+	for _, e := range entities {
+		i := e.Index()
+		if i>>pageBits != at {
+			page, at = s.sparse.need(i), i>>pageBits
+		}
+		if s.sparse.unsaved(page, i) {
+			s.sparse.save(page, i)
+		}
+		page.rows[i&pageMask] = row
+		row++
+	}
+}
+
+// claim is pointBehind for the first entities, as far as they are alive and not
+// members, and no two are the same. It returns how many.
+func (s *set) claim(entities []Entity) int {
+	var page *sparsePage
+	at := noRow
+	n := uint32(s.n)
+	for k, e := range entities {
+		i := e.Index()
+		if !s.w.entities.alive(e) {
+			return k
+		}
+		if i>>pageBits != at {
+			page, at = s.sparse.need(i), i>>pageBits
+		}
+		row := page.rows[i&pageMask]
+		if row < n && s.dense.live[row] == e || row-n < uint32(k) && entities[row-n] == e {
+			return k
+		}
+		if s.sparse.unsaved(page, i) {
+			s.sparse.save(page, i)
+		}
+		page.rows[i&pageMask] = n + uint32(k)
+	}
+	return len(entities)
+}
+
+// need returns the page of entity index i, allocated if it was not.
+func (s *sparseArray) need(i uint32) *sparsePage {
+	if p := s.page(i); p != nil {
+		return p
+	}
+	return s.grow(i)
+}
+
+// createN creates n entities and appends them to dst.
+func (r *registry) createN(dst []Entity, n int) []Entity {
+	if r.span != r.w.span {
+		r.open()
+	}
+	dst = slices.Grow(dst, n)
+	for end := len(dst) + n; len(dst) < end; {
+		before, want := r.n, end-len(dst)
+		switch {
+		case r.n < r.m:
+			r.recycle(want)
+		case r.m == r.total && want <= math.MaxUint32-r.total:
+			r.extend(want)
+		}
+		if r.n == before { // A spent or a retired one is in the way.
+			r.create()
+		}
+		dst = append(dst, r.dense.live[before:r.n]...)
+	}
+	return dst
+}
+
+// recycle creates at most n entities from the first free ones, up to one whose
+// generation is spent.
+func (r *registry) recycle(n int) {
+	rows := r.dense.live[r.n:min(r.n+n, r.m)]
+	for k, e := range rows {
+		if e.Generation() == r.maxGeneration {
+			rows = rows[:k]
+			break
+		}
+	}
+	r.dense.touchRange(r.n, r.n+len(rows))
+	for k := range rows {
+		rows[k] += 1 << 32
+	}
+	r.n += len(rows)
+}
+
+// extend creates n entities of new indices. There must be neither free nor
+// retired ones.
+func (r *registry) extend(n int) {
+	lo, hi := r.total, r.total+n
+	if more := hi - len(r.dense.live); more > 0 {
+		r.dense.live = append(r.dense.live, make([]Entity, more)...)
+		r.sparse = append(r.sparse, make([]uint32, more)...)
+	}
+	dense, sparse := r.dense.live[lo:hi], r.sparse[lo:hi]
+	for k := range dense {
+		dense[k], sparse[k] = NewEntity(uint32(lo+k), 1), uint32(lo+k)
+	}
+	r.n, r.m, r.total = hi, hi, hi
+}
+
+// destroyAll destroys entities, from the last to the first, and returns how many
+// of them were alive.
+func (r *registry) destroyAll(entities []Entity) int {
+	before := r.n
+	for len(entities) > 0 {
+		last := len(entities) - 1
+		e := entities[last]
+		entities = entities[:last]
+		if r.destroy(e) && r.w.ops != nil {
+			r.w.note(OpDestroy, nil, e)
+		}
+	}
+	return before - r.n
+}

@@ -1,0 +1,624 @@
+package ecs
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// Batches of a pair: the naive world does them one by one.
+
+func (p *pair) createN(n int) bool {
+	ahead := p.w.entities.ahead(n)
+	got := p.w.CreateN(p.handles[:0:0], n)
+	if !slices.Equal(ahead, got) {
+		failf("ahead(%d) = %v, then CreateN = %v", n, ahead, got)
+	}
+	var want []Entity
+	for range n {
+		want = append(want, p.n.create())
+	}
+	if !slices.Equal(got, want) {
+		failf("CreateN(nil, %d) = %v, want %v", n, got, want)
+	}
+	for _, e := range got {
+		if !slices.Contains(p.handles, e) {
+			p.handles = append(p.handles, e)
+		}
+	}
+	return n > 0
+}
+
+func (p *pair) destroyAll(entities []Entity) bool {
+	from := slices.Clone(entities)
+	return sameCount("DestroyAll", from, p.w.DestroyAll(entities), p.n.destroyAll(from))
+}
+
+func (w *naiveWorld) destroyAll(entities []Entity) (count int) {
+	for _, e := range slices.Backward(entities) {
+		if w.destroy(e) {
+			count++
+		}
+	}
+	return count
+}
+
+func sameCount(verb string, entities []Entity, got, want int) bool {
+	if got != want {
+		failf("%s(%v) = %d, want %d", verb, entities, got, want)
+	}
+	return got > 0
+}
+
+func (p *pair) setAll(i int, entities []Entity) bool {
+	from := slices.Clone(entities)
+	p.last++
+	v := p.last * 10 % 1000
+	if p.kinds[i].tag {
+		v = 0
+	}
+	want := 0
+	for _, e := range from {
+		if p.n.set(i, e, v) {
+			want++
+		}
+	}
+	return sameCount("SetAll", from, p.faces[i].setAll(entities, v), want)
+}
+
+func (p *pair) setEach(i int, entities []Entity) bool {
+	from := slices.Clone(entities)
+	want := 0
+	values := make([]int, len(from))
+	for k, e := range from {
+		p.last++
+		if !p.kinds[i].tag {
+			values[k] = p.last * 10 % 1000
+		}
+		if p.n.set(i, e, values[k]) {
+			want++
+		}
+	}
+	return sameCount("SetEach", from, p.faces[i].setEach(entities, values), want)
+}
+
+func (p *pair) removeAll(i int, entities []Entity) bool {
+	from := slices.Clone(entities)
+	want := 0
+	for _, e := range slices.Backward(from) {
+		if p.n.remove(i, e) {
+			want++
+		}
+	}
+	return sameCount("RemoveAll", from, p.faces[i].removeAll(entities), want)
+}
+
+// some returns handles in an order that arg chooses: in order, backwards,
+// strewn, with repetitions and handles that never were.
+func (p *pair) some(arg int) []Entity {
+	list := slices.Clone(p.handles)
+	switch arg % 5 {
+	case 1:
+		slices.Reverse(list)
+	case 2:
+		for i := range list {
+			list[i] = p.handle(i * 7 % (len(list) + 1))
+		}
+	case 3:
+		list = append(list, p.asked()...)
+	case 4:
+		list = append(list[len(list)/2:], list...)
+	}
+	if arg /= 5; len(list) > 0 {
+		list = list[arg%len(list):]
+	}
+	return list[:min(len(list), 1+arg)]
+}
+
+// batchSteps extend the random programs.
+var batchSteps = []func(r *runner, arg int){
+	func(r *runner, arg int) { r.createN(arg % 70) },
+	func(r *runner, arg int) { r.setAll(arg%len(r.faces), r.some(arg)) },
+	func(r *runner, arg int) { r.setAll(arg%len(r.faces), r.some(arg/3)) },
+	func(r *runner, arg int) { r.setEach(arg%len(r.faces), r.some(arg)) },
+	func(r *runner, arg int) { r.setEach(arg%len(r.faces), r.faces[arg/2%len(r.faces)].any().Entities()) },
+	func(r *runner, arg int) { r.removeAll(arg%len(r.faces), r.some(arg)) },
+	func(r *runner, arg int) { r.removeAll(arg%len(r.faces), r.faces[arg/2%len(r.faces)].any().Entities()) },
+	func(r *runner, arg int) { r.destroyAll(r.some(arg)) },
+	func(r *runner, arg int) {
+		all := r.faces[arg%len(r.faces)].any().Entities()
+		r.destroyAll(all[:arg%(len(all)+1)])
+	},
+	func(r *runner, arg int) { r.destroyAll(r.w.Entities()[:arg%(r.w.Len()+1)]) },
+	func(r *runner, arg int) { r.destroyFound(r.searches()[arg%4]) },
+}
+
+func init() { steps = append(append(steps, batchSteps...), (*runner).tryBatch) }
+
+// tryBatch runs a batch inside Try.
+func (r *runner) tryBatch(arg int) {
+	if r.checkpointAt(2) < 0 && len(r.rest) >= 2 {
+		r.try(func() { batchSteps[int(r.rest[0])%len(batchSteps)](r, int(r.rest[1])) }, outcome(arg%3))
+	}
+}
+
+// A searched is a query beside what it must find.
+type searched struct {
+	question
+	query AnyQuery
+}
+
+func (p *pair) searches() []searched {
+	a := p.faces[storePlain].any().(*Storage[plain])
+	b := p.faces[storePadded].any().(*Storage[padded])
+	c := p.faces[storeWord].any().(*Storage[word])
+	d := p.faces[storeLabel].any().(*Storage[label])
+	of := func(q AnyQuery, without []int, include ...int) searched {
+		return searched{question{include: include, without: without}, q}
+	}
+	return []searched{
+		of(NewQuery1(Read(a)).Without(c), []int{storeWord}, storePlain),
+		of(NewQuery2(Read(b), Write(a)).With(d), nil, storePadded, storePlain, storeLabel),
+		of(NewQuery3(Read(a), Read(c), Read(b)), nil, storePlain, storeWord, storePadded),
+		of(NewQuery4(Read(d), Read(a), Read(b), Read(c)), nil, storeLabel, storePlain, storePadded, storeWord),
+	}
+}
+
+// destroyFound destroys what a query finds.
+func (p *pair) destroyFound(s searched) bool {
+	var want []Entity
+	for _, a := range s.answers(p.n) {
+		want = append(want, a.e)
+	}
+	if got := s.query.AppendEntities([]Entity{1}); !slices.Equal(got[1:], want) || got[0] != 1 {
+		failf("AppendEntities(1) = %v, want 1 and %v", got, want)
+	}
+	return sameCount("DestroyFound", want, p.w.DestroyFound(s.query), p.n.destroyAll(want))
+}
+
+func batches(stores, entities int) []operation {
+	list := []operation{
+		{"create 2", func(p *pair) bool { return p.createN(2) }},
+		{"destroy first two", func(p *pair) bool { return p.destroyAll(p.handles[:2]) }},
+		{"destroy last two", func(p *pair) bool { return p.destroyAll(p.handles[len(p.handles)-2:]) }},
+		{"destroy all but the last", func(p *pair) bool { return p.destroyAll(p.w.Entities()[:max(0, p.w.Len()-1)]) }},
+	}
+	for i := range stores {
+		list = append(list, []operation{
+			{fmt.Sprint("set all of ", i), func(p *pair) bool { return p.setAll(i, p.handles) }},
+			{fmt.Sprint("set 2 0 2 1 of ", i), func(p *pair) bool {
+				return p.setEach(i, []Entity{p.handle(2), p.handle(0), p.handle(2), p.handle(1)})
+			}},
+			{fmt.Sprint("remove 1 0 from ", i), func(p *pair) bool { return p.removeAll(i, []Entity{p.handle(1), p.handle(0)}) }},
+			{fmt.Sprint("remove members but one from ", i), func(p *pair) bool {
+				members := p.faces[i].any().Entities()
+				return p.removeAll(i, members[:max(0, len(members)-1)])
+			}},
+		}...)
+	}
+	return append(list, adds(0, entities)...)
+}
+
+func TestEveryOrderOfBatchesUnderCheckpoints(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]kind{"plain": plainKind, "list": listKind, "tag": labelKind} {
+		t.Run(name, func(t *testing.T) {
+			s := setting{kinds: []kind{k}, entities: 3, members: 2}
+			explore(t, s, operations(batches(1, 1), removes(0, 2), destroys(1), clearStore(0), checkpoints(2)), *depth-1)
+		})
+	}
+}
+
+func TestEveryOrderOfBatchesAndTicks(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{listKind, extraKind}, entities: 3, members: 2, history: 2, record: true, maxGeneration: 2}
+	explore(t, s, operations(batches(2, 0), writes(0, 2), destroys(1), clearAll, ticks(), checkpoints(1)), *depth-1)
+	s = setting{kinds: []kind{plainKind}, entities: 3, members: 2, record: true} // Bare frames.
+	explore(t, s, operations(batches(1, 1), removes(0, 1), ticks(), checkpoints(1)), *depth-1)
+}
+
+func TestEveryOrderOfBatchesWhereGenerationsRunOut(t *testing.T) {
+	t.Parallel()
+	var creates []operation
+	for n := 1; n < 5; n++ {
+		creates = append(creates, operation{fmt.Sprint("create ", n), func(p *pair) bool { return p.createN(n) }})
+	}
+	for _, limit := range []uint32{1, 2, 3} {
+		s := setting{entities: 3, maxGeneration: limit, history: 1}
+		explore(t, s, operations(creates, destroys(4), clearAll, ticks()[:3], checkpoints(1)), *depth-1)
+	}
+}
+
+// Twins are two worlds; what batches do to the first, loops do to the second.
+type twins struct {
+	random  *rand.Rand
+	worlds  [2]*World
+	plains  [2]*Storage[plain]
+	lists   [2]*Storage[list]
+	handles []Entity
+}
+
+func newTwins(seed uint64, o Options) *twins {
+	w := &twins{random: rand.New(rand.NewPCG(seed, 0))}
+	for i := range w.worlds {
+		w.worlds[i] = NewWorld(o)
+		w.plains[i] = MustRegister[plain](w.worlds[i])
+		w.lists[i] = MustRegister[list](w.worlds[i], CloneWith(cloneList))
+	}
+	return w
+}
+
+// pick returns up to 6000 handles: a stretch of them, in some order.
+func (w *twins) pick() []Entity {
+	if len(w.handles) == 0 {
+		return nil
+	}
+	lo := w.random.IntN(len(w.handles))
+	list := slices.Clone(w.handles[lo:min(len(w.handles), lo+w.random.IntN(6000))])
+	switch w.random.IntN(4) {
+	case 0:
+		slices.Reverse(list)
+	case 1:
+		w.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	return list
+}
+
+func (w *twins) step(v int) {
+	picked := w.pick()
+	a, b := w.worlds[0], w.worlds[1]
+	switch w.random.IntN(5) {
+	case 0:
+		n := w.random.IntN(4000)
+		w.handles = a.CreateN(w.handles, n)
+		for range n {
+			b.Create()
+		}
+	case 1:
+		a.DestroyAll(picked)
+		for _, e := range slices.Backward(picked) {
+			b.Destroy(e)
+		}
+	case 2:
+		w.plains[0].SetAll(picked, plain{int32(v), 0})
+		for _, e := range picked {
+			w.plains[1].Set(e, plain{int32(v), 0})
+		}
+	case 3:
+		values := make([]list, len(picked))
+		for i, e := range picked {
+			values[i] = list{[]int{v, i}}
+			w.lists[1].Set(e, list{[]int{v, i}})
+		}
+		w.lists[0].SetEach(picked, values)
+	case 4:
+		w.plains[0].RemoveAll(picked)
+		w.lists[0].RemoveAll(picked)
+		for _, e := range slices.Backward(picked) {
+			w.plains[1].Remove(e)
+			w.lists[1].Remove(e)
+		}
+	}
+}
+
+func (w *twins) same(t *testing.T, when string) {
+	t.Helper()
+	if got, want := w.worlds[0].Digest(), w.worlds[1].Digest(); got != want {
+		t.Fatalf("%s: the digest is %v, want %v", when, got, want)
+	}
+	if err := w.worlds[0].check(); err != nil {
+		t.Fatalf("%s: %v", when, err)
+	}
+}
+
+func TestBatchesOfThousandsAreAsLoops(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		w := newTwins(seed, Options{History: int(seed) % 3})
+		var before, held Digest
+		var cp Checkpoint
+		for round := range 40 {
+			when := fmt.Sprintf("seed %d, round %d", seed, round)
+			w.step(round)
+			w.same(t, when)
+			switch w.random.IntN(6) {
+			case 0:
+				for _, each := range w.worlds {
+					each.Commit()
+				}
+				before = w.worlds[0].Digest()
+			case 1:
+				if err := w.worlds[0].History().Rewind(0); err == nil {
+					_ = w.worlds[1].History().Rewind(0)
+					if w.worlds[0].Digest() != before && before != 0 {
+						t.Fatalf("%s: Rewind(0) is not exact", when)
+					}
+				}
+			case 2:
+				if !cp.Valid() {
+					cp, held = w.worlds[0].Checkpoint(), w.worlds[0].Digest()
+				}
+			}
+			if cp.Valid() && round%8 == 7 {
+				back := w.worlds[0].Clone()
+				w.worlds[0].Restore(cp)
+				if w.worlds[0].Digest() != held {
+					t.Fatalf("%s: Restore is not exact", when)
+				}
+				w.worlds[0].Release(cp)
+				w.worlds[0], w.plains[0], w.lists[0] = back, w.plains[0].In(back), w.lists[0].In(back)
+				w.worlds[1] = w.worlds[1].Clone()
+				w.plains[1], w.lists[1] = w.plains[1].In(w.worlds[1]), w.lists[1].In(w.worlds[1])
+				before = 0
+			}
+		}
+	}
+}
+
+// A teller writes down what a hook is told.
+type teller struct {
+	s     *set
+	heard []string
+	react func(e Entity) // Called when e was added,
+	leave func(e Entity) // and when it is being removed.
+}
+
+func (o *teller) added(e Entity, row int) {
+	o.heard = append(o.heard, fmt.Sprint("added ", e, " in ", row, " of ", o.s.n))
+	if o.react != nil {
+		o.react(e)
+	}
+}
+
+func (o *teller) removing(e Entity, row int) {
+	o.heard = append(o.heard, fmt.Sprint("removing ", e, " from ", row, " of ", o.s.n))
+	if o.leave != nil {
+		o.leave(e)
+	}
+}
+
+// listen makes hooks of a tell o.
+func (o *teller) listen(a *Storage[plain]) {
+	a.OnAdd(func(e Entity, _ plain) { o.added(e, a.row(e)) })
+	a.OnRemove(func(e Entity, _ plain) { o.removing(e, a.row(e)) })
+}
+
+func TestHooksAreToldOfBatchesEntityByEntity(t *testing.T) {
+	w, a, _, entities := members(5, Options{})
+	checkAtEnd(t, w)
+	o := &teller{s: &a.set}
+	o.listen(a)
+	a.RemoveAll(a.Entities())
+	a.SetAll(entities[1:3], plain{})
+	a.SetEach(entities[2:4], make([]plain, 2))
+	w.DestroyAll(w.Entities()[2:])
+	want := []string{"removing 4v1 from 4 of 5", "removing 3v1 from 3 of 4", "removing 2v1 from 2 of 3", "removing 1v1 from 1 of 2",
+		"removing 0v1 from 0 of 1", "added 1v1 in 0 of 1", "added 2v1 in 1 of 2", "added 3v1 in 2 of 3",
+		"removing 3v1 from 2 of 3", "removing 2v1 from 1 of 2"}
+	if !slices.Equal(o.heard, want) {
+		t.Errorf("a hook was told\n%q, want\n%q", o.heard, want)
+	}
+}
+
+// Whoever is told of a batch may begin another one.
+func TestAHookMayDestroyWhatTheBatchHasNotReached(t *testing.T) {
+	w, a, _, entities := members(0, Options{})
+	checkAtEnd(t, w)
+	entities = w.CreateN(entities, 6)
+	(&teller{s: &a.set, react: func(e Entity) {
+		if e == entities[1] {
+			w.DestroyAll(entities[2:4])
+			w.CreateN(nil, 1)
+		}
+	}}).listen(a)
+	if n := a.SetAll(entities, plain{X: 7}); n != 4 || a.Len() != 4 {
+		t.Errorf("SetAll = %d with %v, want 4", n, a.Entities())
+	}
+	if n := w.DestroyAll(entities); n != 4 || w.Len() != 1 {
+		t.Errorf("DestroyAll = %d, %v alive, want 4 and one", n, w.Entities())
+	}
+}
+
+func TestOperationsOfBatchesAreNotedInTheirOrder(t *testing.T) {
+	var got []string
+	w, a, _, entities := members(0, Options{})
+	record := func(c *Change) uint64 {
+		got = nil
+		for op := range c.Ops() {
+			got = append(got, fmt.Sprint(op.Kind, " ", op.Entity))
+		}
+		return c.Tick
+	}
+	if err := w.Attach(recorderFunc(record), 0); err != nil {
+		t.Fatal(err)
+	}
+	entities = w.CreateN(entities, 3)
+	a.SetAll(entities[:2], plain{})
+	a.SetAll(entities, plain{})
+	a.RemoveAll(entities[:2])
+	w.DestroyAll(entities)
+	w.Commit()
+	want := []string{"0 0v1", "0 1v1", "0 2v1", "2 0v1", "2 1v1", "2 2v1", "3 1v1", "3 0v1", "1 2v1", "1 1v1", "1 0v1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("operations %q, want %q", got, want)
+	}
+}
+
+func TestBatchesAllocateNothingOnceWarm(t *testing.T) {
+	for _, history := range []int{0, 2} {
+		w, a, b, _ := members(100, Options{History: history})
+		q := NewQuery2(Write(a), Read(b)).With(a)
+		var entities []Entity
+		values := make([]padded, 1000)
+		tick := func() {
+			entities = w.CreateN(entities[:0], 1000)
+			a.SetAll(entities, plain{1, 1})
+			b.SetEach(entities, values)
+			a.SetAll(entities[:200], plain{2, 2})
+			b.RemoveAll(entities[100:200])
+			w.Commit()
+			w.DestroyAll(entities[:150])
+			w.DestroyFound(q)
+			w.DestroyAll(entities)
+			w.Commit()
+		}
+		for range 40 { // Chunks of undo logs grow until each has served the largest log.
+			tick()
+		}
+		if n := testing.AllocsPerRun(5, tick); n > 0 {
+			t.Errorf("history %d: %v allocations", history, n)
+		}
+	}
+}
+
+func TestSetAllGivesEveryEntityItsOwnCopy(t *testing.T) {
+	w := NewWorld(Options{})
+	lists := MustRegister[list](w, CloneWith(cloneList))
+	entities := w.CreateN(nil, 3)
+	lists.Set(entities[1], list{[]int{5}})
+	v := list{[]int{1}}
+	lists.SetAll(entities, v)
+	lists.Mut(entities[0]).Items[0]++
+	lists.Mut(entities[1]).Items[0] += 2
+	if got := fmt.Sprint(lists.Values(), v); got != "[{[3]} {[2]} {[1]}] {[1]}" {
+		t.Errorf("Values() and the value given are %v", got)
+	}
+}
+
+func TestMistakesWithBatchesAreNamed(t *testing.T) {
+	w, a, _, entities := members(3, Options{})
+	other, b, _, _ := members(3, Options{})
+	mustPanic(t, "one value for each entity", func() { a.SetEach(entities, nil) })
+	mustPanic(t, "query of another world", func() { w.DestroyFound(NewQuery1(Read(b))) })
+	if w.Len() != 3 || other.Len() != 3 {
+		t.Error("a refused batch destroyed something")
+	}
+	if got := w.CreateN(nil, -1); got != nil || w.Len() != 3 {
+		t.Errorf("CreateN(nil, -1) = %v", got)
+	}
+}
+
+// Of nothing, a batch changes nothing: the forward branch stays.
+func TestBatchesThatFindNothingWriteNothing(t *testing.T) {
+	w, a, _, entities := members(3, Options{History: 2})
+	w.Destroy(entities[0])
+	w.Commit()
+	w.Destroy(entities[1])
+	w.Commit()
+	if err := w.History().Rewind(1); err != nil {
+		t.Fatal(err)
+	}
+	a.SetAll(entities[:1], plain{})
+	a.SetAll(nil, plain{})
+	a.RemoveAll(entities[:1])
+	w.DestroyAll(entities[:1])
+	w.CreateN(nil, 0)
+	if w.Dirty() || w.History().Newest() != 2 {
+		t.Error("a batch of nothing counts as a change")
+	}
+}
+
+// Queries remember runs of rows, and must see that a batch put other entities
+// there.
+func TestQueriesSeeRowsThatABatchFilledAgain(t *testing.T) {
+	w, a, b, entities := members(10, Options{})
+	checkAtEnd(t, w)
+	q := NewQuery2(Read(a), Read(b))
+	for round := range 3 {
+		if n := q.Count(); n != 10-2*round {
+			t.Fatalf("Count() = %d, want %d", n, 10-2*round)
+		}
+		last := len(entities) - 2*round
+		a.RemoveAll(entities[last-2 : last])
+		a.SetAll(w.CreateN(nil, 2), plain{}) // Without padded.
+		if got := len(q.AppendEntities(nil)); got != 8-2*round {
+			t.Fatalf("AppendEntities finds %d, want %d", got, 8-2*round)
+		}
+		a.RemoveAll(a.Entities()[8-2*round:])
+	}
+}
+
+func TestQueriesSeeRowsThatABatchAdded(t *testing.T) {
+	w, a, b, entities := members(10, Options{})
+	q := NewQuery2(Read(a), Read(b))
+	a.RemoveAll(entities[5:])
+	q.Count()
+	a.SetAll(entities[5:], plain{})
+	if got := q.AppendEntities(nil); !slices.Equal(got, entities) {
+		t.Errorf("AppendEntities finds %v of %v", got, w.Entities())
+	}
+}
+
+func TestRemovingOthersInABatchWhileIteratingIsReported(t *testing.T) {
+	_, a, _, entities := members(4, Options{})
+	q := NewQuery1(Read(a))
+	mustPanic(t, "another entity than the one visited", func() {
+		for e := range q.All() {
+			if e == entities[2] {
+				a.RemoveAll(entities[2:])
+			}
+		}
+	})
+}
+
+// A hook that changes the storage or destroys others must not make the batch
+// take entities that it was not given.
+func TestHooksMayMoveTheRowsThatABatchIsAViewOf(t *testing.T) {
+	w, a, _, entities := members(8, Options{})
+	checkAtEnd(t, w)
+	o := &teller{s: &a.set}
+	o.listen(a)
+	o.leave = func(e Entity) {
+		if e == entities[1] {
+			a.Remove(entities[0])
+		}
+	}
+	if n := a.RemoveAll(a.Entities()[:2]); n != 1 || a.Len() != 6 || a.Has(entities[0]) || a.Has(entities[1]) {
+		t.Errorf("RemoveAll = %d, %v are left", n, a.Entities())
+	}
+	o.leave = func(e Entity) {
+		if e == entities[7] {
+			w.DestroyAll(entities[2:4])
+		}
+	}
+	if n := w.DestroyAll(entities[4:]); n != 4 || !slices.Equal(w.Entities(), entities[:2]) {
+		t.Errorf("DestroyAll = %d, %v are left", n, w.Entities())
+	}
+}
+
+// The short way for entities known to be new leaves a storage as the other one.
+func TestRowsOfNewEntitiesAreAppendedAsSetAllDoes(t *testing.T) {
+	w := newTwins(1, Options{History: 2})
+	for round := range 5 {
+		cp := w.worlds[0].Checkpoint()
+		for i := range w.worlds {
+			entities := w.worlds[i].CreateN(nil, 3000)
+			if i == 0 {
+				w.plains[0].appendRows(entities, plain{1, 1})
+				w.plains[0].appendRows(nil, plain{})
+				w.lists[0].appendRows(entities, list{[]int{round}})
+			} else {
+				w.plains[1].SetAll(entities, plain{1, 1})
+				w.lists[1].SetAll(entities, list{[]int{round}})
+			}
+			w.plains[i].RemoveAll(entities[500:900])
+			w.lists[i].RemoveAll(entities[2000:])
+			w.worlds[i].DestroyAll(entities[:100])
+		}
+		w.same(t, fmt.Sprint("round ", round))
+		before := w.worlds[0].Digest()
+		inner := w.worlds[0].Checkpoint()
+		w.lists[0].RemoveAll(w.lists[0].Entities()[100:])
+		w.plains[0].RemoveAll(w.plains[0].Entities()[100:])
+		entities := w.worlds[0].CreateN(nil, 2000)
+		w.lists[0].appendRows(entities, list{[]int{7}})
+		w.plains[0].appendRows(entities, plain{})
+		w.worlds[0].Restore(inner)
+		if w.worlds[0].Digest() != before {
+			t.Fatal("Restore is not exact")
+		}
+		w.worlds[0].Release(inner)
+		w.worlds[0].Release(cp)
+	}
+}

@@ -1,0 +1,247 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unsafe"
+)
+
+// CloneEntity returns a new entity with copies of the components of e, made by
+// CloneWith where they have it. Entities inside the components stay as they are,
+// also where they name e itself; [World.Copy] makes them follow. It returns false
+// if e is not alive.
+func (w *World) CloneEntity(e Entity) (Entity, bool) {
+	if !w.Alive(e) {
+		return 0, false
+	}
+	c := w.Create()
+	for _, s := range w.storages {
+		s.(rowStorage).duplicate(e, c)
+	}
+	return c, true
+}
+
+func (s *Storage[T]) duplicate(from, to Entity) {
+	if r := s.row(from); r >= 0 {
+		s.Set(to, s.copyOf(r))
+	}
+}
+
+// copyOf returns a copy of the value in row r that shares nothing with it.
+func (s *Storage[T]) copyOf(r int) T {
+	if s.clone != nil {
+		return s.clone(s.data.live[r])
+	}
+	return s.data.live[r]
+}
+
+// ErrCopy reports a [World.Copy] that is not possible.
+var ErrCopy = errors.New("ecs: cannot copy")
+
+// Outside says what becomes of a reference, inside a copied component, to an
+// entity that is not among those copied.
+type Outside uint8
+
+// What becomes of references to the outside.
+const (
+	ClearOutside  Outside = iota // It becomes the zero entity; in a key of a map, the entry is left out.
+	KeepOutside                  // It stays. It means something only if both worlds know the entity.
+	RefuseOutside                // Copy returns an error.
+)
+
+// CopyOptions configure [World.Copy].
+type CopyOptions struct {
+	// Outside says what becomes of references to entities that are not copied.
+	// Default: ClearOutside.
+	Outside Outside
+
+	// SkipMissing leaves out components that the target has no storage for.
+	// Default: they are an error.
+	SkipMissing bool
+
+	// Keep says which components are copied. Default nil: all.
+	Keep func(AnyStorage) bool
+}
+
+// Copy copies entities of src, which may be w itself, with their components into
+// w. It returns the copies in the order of entities; one that is named twice is
+// copied once.
+//
+// Components are matched by name. They must have the same Go type in both worlds,
+// or the same layout. Copies are made by CloneWith where src has it, and are
+// appended in the order of entities. References among the entities, as
+// [World.References] finds them, name the copies afterwards; other references
+// follow CopyOptions. Resources are not copied, nor are references from outside
+// moved.
+//
+// An error wraps [ErrCopy] and names the entity or component; w is then as it
+// was. Errors are: an entity that is not alive in src; a component that w does not
+// have; a type in which not all references can be found, as an interface, a func
+// or a recursive type hides them.
+func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
+	c := copying{from: src, to: w, options: o, position: make(map[Entity]int, len(entities))}
+	if err := c.choose(entities); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCopy, err)
+	}
+	apply, err := c.stage()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCopy, err)
+	}
+	w.CreateN(nil, len(c.entities))
+	for _, f := range apply {
+		f()
+	}
+	copies := make([]Entity, len(entities))
+	for i, e := range entities {
+		copies[i] = c.copies[c.position[e]]
+	}
+	return copies, nil
+}
+
+// A copying makes everything ready before the target is changed: it knows which
+// entities the target will create.
+type copying struct {
+	from, to *World
+	options  CopyOptions
+	entities []Entity       // No two the same.
+	copies   []Entity       // What they become, at the same positions.
+	position map[Entity]int // Of an entity among them.
+	refused  Entity         // The smallest reference to the outside that is an error.
+}
+
+func (c *copying) choose(entities []Entity) error {
+	for _, e := range entities {
+		if !c.from.Alive(e) {
+			return fmt.Errorf("entity %v is not alive", e)
+		}
+		if _, there := c.position[e]; !there {
+			c.position[e] = len(c.entities)
+			c.entities = append(c.entities, e)
+		}
+	}
+	c.copies = c.to.entities.ahead(len(c.entities))
+	return nil
+}
+
+// stage copies the components and returns what gives them to the copies.
+func (c *copying) stage() (apply []func(), err error) {
+	var missing []string
+	for _, s := range c.from.storages {
+		if c.options.Keep != nil && !c.options.Keep(s) || !c.touches(s.sparseSet()) {
+			continue
+		}
+		target, there := c.to.names[s.Name()]
+		if !there {
+			missing = append(missing, s.Name())
+			continue
+		}
+		f, err := s.(rowStorage).stage(c, target)
+		if err != nil {
+			return nil, fmt.Errorf("component %s: %w", s.Name(), err)
+		}
+		apply = append(apply, f)
+	}
+	if len(missing) > 0 && !c.options.SkipMissing {
+		return nil, fmt.Errorf("the target does not have %s; register it there, or skip what is missing", strings.Join(missing, ", "))
+	}
+	return apply, nil
+}
+
+// touches reports whether one of the entities is a member of s.
+func (c *copying) touches(s *set) bool {
+	for _, e := range c.entities {
+		if s.row(e) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// name returns what a reference to e becomes.
+func (c *copying) name(e Entity) Entity {
+	if i, copied := c.position[e]; copied {
+		return c.copies[i]
+	}
+	switch c.options.Outside {
+	case KeepOutside:
+		return e
+	case RefuseOutside:
+		if c.refused == 0 || e < c.refused {
+			c.refused = e
+		}
+		return e
+	}
+	return 0
+}
+
+// stage copies the rows of the entities for target.
+func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err error) {
+	var entities []Entity
+	var values []T
+	for i, e := range c.entities {
+		if r := s.row(e); r >= 0 {
+			entities, values = append(entities, c.copies[i]), append(values, s.copyOf(r))
+		}
+	}
+	if t, same := target.(*Storage[T]); same && !s.unknown {
+		return t.stageValues(c, entities, values)
+	}
+	if s.layout == nil {
+		return nil, errors.New("its type is another one in the target, and cannot be encoded")
+	}
+	if err := fits(&StorageState{Layout: s.layout}, target); err != nil {
+		return nil, err
+	}
+	return target.(rowStorage).stageRows(c, entities, s.codec.append(nil, values))
+}
+
+// stageRows is stageValues for values encoded by a type of the same layout.
+func (s *Storage[T]) stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error) {
+	values := make([]T, len(entities))
+	if err := s.codec.decode(rows, values); err != nil {
+		return nil, err
+	}
+	return s.stageValues(c, entities, values)
+}
+
+// stageValues makes references in values follow, and returns what gives them to
+// entities.
+func (s *Storage[T]) stageValues(c *copying, entities []Entity, values []T) (apply func(), err error) {
+	refs, n := s.references(), renaming{name: c.name}
+	if refs.unseen != "" {
+		return nil, errors.New(refs.unseen)
+	}
+	for i := range values {
+		refs.rename(unsafe.Pointer(&values[i]), &n)
+	}
+	switch {
+	case c.refused != 0:
+		return nil, fmt.Errorf("it refers to %v, which is not copied", c.refused)
+	case n.collided:
+		return nil, errors.New("two keys of a map become the same, as a kept entity has the name of a copy")
+	}
+	return func() { s.SetEach(entities, values) }, nil
+}
+
+// ahead returns the entities that the next n calls of create will return.
+func (r *registry) ahead(n int) []Entity {
+	next := make([]Entity, 0, n)
+	lo, hi := r.n, r.m
+	for ; len(next) < n && lo < hi; lo++ {
+		e := r.dense.live[lo]
+		for e.Generation() == r.maxGeneration { // Spent: the last free one takes its place.
+			if hi--; lo == hi {
+				break
+			}
+			e = r.dense.live[hi]
+		}
+		if lo < hi {
+			next = append(next, e+1<<32)
+		}
+	}
+	for i := r.total; len(next) < n; i++ {
+		next = append(next, NewEntity(uint32(i), 1))
+	}
+	return next
+}

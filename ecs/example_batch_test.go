@@ -1,0 +1,42 @@
+package ecs_test
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A wave of entities is created, changed and destroyed at once.
+func ExampleWorld_CreateN() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+
+	wave := world.CreateN(nil, 4)
+	positions.SetAll(wave, Position{X: 1})
+	velocities.SetEach(wave[:2], []Velocity{{X: 5}, {X: 6}})
+	fmt.Println(wave, velocities.Values())
+
+	moving := ecs.NewQuery2(ecs.Read(positions), ecs.Read(velocities))
+	fmt.Println(world.DestroyFound(moving), "destroyed,", world.Entities(), "left")
+	// Output:
+	// [0v1 1v1 2v1 3v1] [{5 0} {6 0}]
+	// 2 destroyed, [2v1 3v1] left
+}
+
+// What a query finds can be handed to any batch.
+func ExampleQuery1_AppendEntities() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	frozen := ecs.MustRegister[Frozen](world)
+	all := world.CreateN(nil, 4)
+	positions.SetAll(all, Position{})
+	velocities.SetAll(all[1:3], Velocity{})
+
+	still := ecs.NewQuery1(ecs.Read(positions)).Without(velocities)
+	frozen.SetAll(still.AppendEntities(nil), Frozen{})
+	fmt.Println(frozen.Entities())
+	// Output:
+	// [0v1 3v1]
+}

@@ -1,0 +1,25 @@
+package ecs_test
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// What undo logs cost is told apart from what the rows cost.
+func ExampleWorld_MemoryUsage() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	entities := world.CreateN(nil, 1024)
+	positions.SetAll(entities, Position{})
+	before := world.MemoryUsage().Storages[0]
+
+	world.Checkpoint()
+	positions.SetAll(entities, Position{X: 1})
+	after := world.MemoryUsage().Storages[0]
+	fmt.Println(before.Name, before.Data, before.Dense, before.Undo)
+	fmt.Println(after.Data, after.Undo >= 1024*16)
+	// Output:
+	// Position 16384 8192 0
+	// 16384 true
+}

@@ -1,0 +1,104 @@
+package ecs
+
+import (
+	"runtime"
+	"testing"
+)
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// Not parallel: it looks at the heap of the process.
+func TestMemoryUsageIsWhatTheHeapGrowsBy(t *testing.T) {
+	before := heap()
+	w := NewWorld(Options{History: 3})
+	a, b := MustRegister[plain](w), MustRegister[padded](w)
+	entities := w.CreateN(nil, 200_000)
+	a.SetAll(entities, plain{})
+	b.SetAll(entities[:100_000], padded{})
+	for range 3 {
+		w.Commit()
+		a.SetAll(entities, plain{})
+		for i := 0; i < len(entities); i += 2 {
+			b.Remove(entities[i])
+		}
+		b.SetAll(entities[:100_000], padded{})
+	}
+	grown := heap() - before - room(entities)
+	m := w.MemoryUsage()
+	if got := m.Total(); got < grown*9/10 || got > grown*11/10 {
+		t.Errorf("MemoryUsage() = %+v, in all %d, the heap grew by %d", m, got, grown)
+	}
+	runtime.KeepAlive(w)
+	runtime.KeepAlive(entities)
+}
+
+func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
+	w := NewWorld(Options{})
+	a := MustRegister[plain](w)
+	tags := MustRegister[label](w)
+	MustRegisterResource(w, list{}, Named("list"), CloneWith(cloneList))
+	a.data.live, a.dense.live = make([]plain, 0, 100), make([]Entity, 0, 50)
+	tags.sparse.grow(pageSize)
+	m := w.MemoryUsage()
+	want := []StorageMemory{
+		{Name: "plain", Data: 800, Dense: 400},
+		{Name: "label", Sparse: 4*pageSize + 8*int64(cap(tags.sparse.pages)), Marks: 16 * pageSize / 64},
+		{Name: "list", Data: 24},
+	}
+	for i := range want {
+		if m.Storages[i] != want[i] {
+			t.Errorf("MemoryUsage().Storages[%d] = %+v, want %+v", i, m.Storages[i], want[i])
+		}
+	}
+	before := m.Total()
+	w.entities.sparse = make([]uint32, 0, 10)
+	w.entities.dense.live = make([]Entity, 0, 10)
+	w.entities.dense.marks = make([]mark, 0, 10)
+	w.batch, w.seen.words = make([]Entity, 0, 10), make([]uint64, 0, 10)
+	w.change.values, w.change.entities = make([]Range, 0, 10), make([]Range, 0, 10)
+	a.order, a.data.marks, a.dense.marks = make([]uint64, 0, 10), make([]mark, 0, 10), make([]mark, 0, 10)
+	w.frames = []frame{{ops: make([]Op, 0, 10), touched: make([]*tracker, 0, 10)}}[:0]
+	m = w.MemoryUsage()
+	if got, want := m.Total()-before, 40+80+160+160+2*160+80+160+160+room(w.frames)+320+80; got != want {
+		t.Errorf("Total() grew by %d, want %d", got, want)
+	}
+}
+
+// Undo is what History.Bytes counts, whatever happened before.
+func TestMemoryUsageCountsTheBytesOfTheHistory(t *testing.T) {
+	w := newTwins(1, Options{History: 3})
+	checkAtEnd(t, w.worlds[0])
+	spare := int64(0)
+	for round := range 60 {
+		w.step(round)
+		switch round % 7 {
+		case 1, 3:
+			w.worlds[0].Commit()
+		case 5:
+			cp := w.worlds[0].Checkpoint()
+			w.plains[0].RemoveAll(w.pick())
+			w.worlds[0].Restore(cp)
+			w.worlds[0].Release(cp)
+		case 6:
+			_ = w.worlds[0].History().Rewind(1)
+		}
+		m := w.worlds[0].MemoryUsage()
+		undo := m.Registry.Undo
+		for _, s := range m.Storages {
+			undo += s.Undo
+			spare += s.Spare
+		}
+		if want := w.worlds[0].History().Bytes(); undo != want {
+			t.Fatalf("round %d: Undo is %d, History().Bytes() = %d", round, undo, want)
+		}
+	}
+	if spare == 0 {
+		t.Error("nothing was ever spare")
+	}
+}
