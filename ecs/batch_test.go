@@ -567,6 +567,7 @@ func TestRemovingOthersInABatchWhileIteratingIsReported(t *testing.T) {
 func TestHooksMayMoveTheRowsThatABatchIsAViewOf(t *testing.T) {
 	w, a, _, entities := members(8, Options{})
 	checkAtEnd(t, w)
+	w.DestroyAll(w.CreateN(nil, 20)) // There is scratch space from now on.
 	o := &teller{s: &a.set}
 	o.listen(a)
 	o.leave = func(e Entity) {
@@ -620,5 +621,23 @@ func TestRowsOfNewEntitiesAreAppendedAsSetAllDoes(t *testing.T) {
 		}
 		w.worlds[0].Release(inner)
 		w.worlds[0].Release(cp)
+	}
+}
+
+func TestEntitiesAreKnownAheadWhereGenerationsRunOut(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 5))
+	w := NewWorld(Options{})
+	w.entities.maxGeneration = 3
+	for round := range 300 {
+		n := random.IntN(6)
+		ahead := w.entities.ahead(n)
+		if random.IntN(2) == 0 {
+			if got := w.CreateN(nil, n); !slices.Equal(got, ahead) {
+				t.Fatalf("round %d: ahead(%d) = %v, then CreateN = %v", round, n, ahead, got)
+			}
+		}
+		for range random.IntN(min(6, w.Len()+1)) {
+			w.Destroy(w.Entities()[random.IntN(w.Len())])
+		}
 	}
 }
