@@ -173,6 +173,11 @@ func TestCombinationsOfNothingHoldNothing(t *testing.T) {
 			t.Errorf("%T holds something", b)
 		}
 	}
+	w.Create()
+	w.Clear()
+	if w.AliveBits().nextWord(0) != -1 {
+		t.Error("a world that was cleared has entities")
+	}
 }
 
 // Upper levels are intersected: masks that never share a word are not walked word
@@ -190,6 +195,20 @@ func TestAndSkipsWhatOneOfItsSetsLacks(t *testing.T) {
 	even.Add(1<<19 + 64)
 	if got := And(even, odd).nextWord(0); got != (1<<19+64)/64 {
 		t.Errorf("nextWord(0) = %d, want %d", got, (1<<19+64)/64)
+	}
+}
+
+func TestAndFindsTheFirstBlocksOfPages(t *testing.T) {
+	w := NewWorld(Options{})
+	x, y := NewMask(w), NewMask(w)
+	want := []uint32{0, 4096, 8192, 1 << 18, 1 << 24, 1<<24 + 4096}
+	for _, i := range want {
+		x.Add(i)
+		y.Add(i)
+		y.Add(i + 100)
+	}
+	if got := slices.Collect(Indices(And(x, y))); !slices.Equal(got, want) {
+		t.Errorf("Indices = %v, want %v", got, want)
 	}
 }
 

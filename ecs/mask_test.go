@@ -103,8 +103,12 @@ func TestAnEpochIsNotUsedTwice(t *testing.T) {
 	cp := w.Checkpoint()
 	m.Clear()
 	m.Add(6)
+	used := m.m
 	w.Restore(cp)
 	m.Clear()
+	if m.m <= used {
+		t.Errorf("the epoch is %d, after %d", m.m, used)
+	}
 	if m.Has(5) || m.Has(6) || AnyBits(m) {
 		t.Errorf("a cleared mask holds %v", slices.Collect(Indices(m)))
 	}
@@ -239,6 +243,12 @@ func TestAFarIndexTakesLittleMemory(t *testing.T) {
 	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
 		t.Error("there is something behind the last index")
 	}
+	m.Add(255<<18 + 5*4096) // Its level 2 lies where level 3 would, were it longer.
+	for b := maskBlocks; b < 8*maskBlocks; b += 4096 {
+		if got := m.nextWord(b); got != -1 {
+			t.Fatalf("nextWord(%d) = %d, want -1", b, got)
+		}
+	}
 }
 
 // A clear writes nothing, and what is added anew is saved by the word.
@@ -258,6 +268,16 @@ func TestClearingAMaskSavesNothing(t *testing.T) {
 	m.Remove(5)
 	if got := m.words.saved() + m.upper.saved(); got != maskLevels {
 		t.Errorf("%d words are saved, want one of each level", got)
+	}
+	w.Restore(cp)
+	m.Remove(5)
+	m.Add(5)
+	if got := m.words.saved() + m.upper.saved(); got != 1 {
+		t.Errorf("%d words are saved, want the one that was written", got)
+	}
+	m.Add(100_100)
+	if got := m.words.saved() + m.upper.saved(); got != 3 {
+		t.Errorf("%d words are saved, want the new one and the one above it more", got)
 	}
 	w.Restore(cp)
 	if m.Len() != 100_000 || CountBits(m) != 100_000 {
