@@ -148,7 +148,7 @@ func (j *join) choose() {
 	masked := d.maskOf() != nil && j.gatherMasks()
 	rows := d.n - d.gaps()
 	j.byWord = d.maskOf() != nil && d.byIndex || masked && j.prefersMasks(rows)
-	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && rows == d.n && !j.byWord
+	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && rows == d.n
 }
 
 // smallest returns the set with the fewest entities; the first of equals.
