@@ -366,19 +366,19 @@ func TestNoQueryAllocatesOnceWarm(t *testing.T) {
 // than before.
 func TestAnEntityThatComesInAmongRowsThatStayIsFound(t *testing.T) {
 	for _, masks := range []bool{false, true} {
-		w, a, b, entities := members(10, Options{})
+		w, a, b, entities := members(100, Options{})
 		b.Remove(entities[3])
-		b.Set(w.Create(), padded{}) // a drives.
+		b.Set(w.Create(), padded{}) // Now a drives, and what b gets lies in a block that has no row of the first 64.
 		if masks {
 			a.mask, a.byIndex = lookedUp{&a.set}, true
 		}
 		q := NewQuery2(Read(a), Read(b))
-		if got := q.Count(); got != 9 {
-			t.Errorf("Count() = %d, want 9", got)
+		if got := q.Count(); got != 99 {
+			t.Errorf("Count() = %d, want 99", got)
 		}
 		b.Set(entities[3], padded{})
-		if got := q.Count(); got != 10 {
-			t.Errorf("Count() = %d after another came in, want 10 (masks: %v)", got, masks)
+		if got := q.Count(); got != 100 {
+			t.Errorf("Count() = %d after another came in, want 100 (masks: %v)", got, masks)
 		}
 	}
 }
