@@ -102,7 +102,6 @@ func (j *join) keeps(e Entity) bool {
 func (c *cursor) keep() []uint32 {
 	for {
 		if len(c.uncut) == 0 {
-			c.skip = 0
 			if c.uncut = c.advance(); len(c.uncut) == 0 {
 				return nil
 			}

@@ -361,3 +361,79 @@ func TestNoQueryAllocatesOnceWarm(t *testing.T) {
 		}
 	}
 }
+
+// Where something was looked for in vain, an unmoved block may still hold more
+// than before.
+func TestAnEntityThatComesInAmongRowsThatStayIsFound(t *testing.T) {
+	for _, masks := range []bool{false, true} {
+		w, a, b, entities := members(100, Options{})
+		b.Remove(entities[3])
+		b.Set(w.Create(), padded{}) // Now a drives, and what b gets lies in a block that has no row of the first 64.
+		if masks {
+			a.giveMask(true)
+		}
+		q := NewQuery2(Read(a), Read(b))
+		if got := q.Count(); got != 99 {
+			t.Errorf("Count() = %d, want 99", got)
+		}
+		b.Set(entities[3], padded{})
+		if got := q.Count(); got != 100 {
+			t.Errorf("Count() = %d after another came in, want 100 (masks: %v)", got, masks)
+		}
+	}
+}
+
+func TestRowsThatMovedAreFoundWhereMasksStayTheSame(t *testing.T) {
+	_, a, b, entities := members(10, Options{})
+	a.giveMask(true)
+	q := NewQuery2(Read(a), Read(b))
+	q.Count()
+	b.Remove(entities[2])
+	b.Set(entities[2], padded{B: 2})
+	for e, row := range q.All() {
+		if int64(row.A.X) != row.B.B {
+			t.Errorf("%v has %v and %v", e, row.A, row.B)
+		}
+	}
+}
+
+func TestAFilterMayBeAddedToAQueryOfOneComponent(t *testing.T) {
+	for _, masks := range []bool{false, true} {
+		_, a, b, entities := members(100, Options{})
+		for _, e := range entities[:60] {
+			b.Remove(e)
+		}
+		if masks {
+			a.giveMask(true)
+			b.giveMask(true)
+		}
+		q := NewQuery1(Write(a))
+		for range q.All() {
+		}
+		if got := q.Without(b).Count(); got != 60 {
+			t.Errorf("Count() = %d, want 60 (masks: %v)", got, masks)
+		}
+	}
+}
+
+// 900 of 1000 entities are excluded by a mask: what is left decides which order
+// is taken.
+func TestMasksOfExcludedStoragesCountWhenTheOrderIsChosen(t *testing.T) {
+	_, a, b, entities := members(1000, Options{})
+	for _, e := range entities[900:] {
+		b.Remove(e)
+	}
+	a.Remove(entities[0]) // The last row is now the first.
+	for _, s := range []*set{&a.set, &b.set} {
+		s.giveMask(false)
+	}
+	q := NewQuery1(Read(a)).Without(b)
+	if first, _, _ := q.First(); first != entities[900] {
+		t.Errorf("First() = %v, want %v: the lowest index", first, entities[900])
+	}
+	b.mask = nil
+	a.Set(entities[0], plain{})
+	if first, _, _ := q.First(); first != entities[999] {
+		t.Errorf("First() = %v, want %v: the first row", first, entities[999])
+	}
+}

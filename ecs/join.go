@@ -145,7 +145,7 @@ func (j *join) choose() {
 	d := j.sets[j.driver]
 	masked := d.maskOf() != nil && j.gatherMasks()
 	j.byWord = d.maskOf() != nil && d.byIndex || masked && j.prefersMasks(d.n)
-	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0 && !j.byWord
+	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0
 }
 
 // smallest returns the set with the fewest rows; the first of equals.
