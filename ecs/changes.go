@@ -133,7 +133,7 @@ func (d *Delta[T]) since(k int, tick uint64) error {
 // lay lays the rows before the k-th record beside those of now.
 func (d *Delta[T]) lay(k int) {
 	s, before := d.s, d.s.recs[k].n
-	limit := max(before, s.n)
+	limit := min(before, s.n) // The rows between are all included.
 	d.ranges, _ = s.dense.written(d.ranges[:0], k, limit)
 	d.ranges, _ = s.valuesWritten(d.ranges, k, limit)
 	d.include(s.w, before, s.n)
@@ -250,7 +250,7 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 
 func (d *EntityDelta) lay(r *registry, k int) {
 	before := r.recs[k].n
-	d.ranges, _ = r.dense.written(d.ranges[:0], k, max(before, r.n))
+	d.ranges, _ = r.dense.written(d.ranges[:0], k, min(before, r.n))
 	d.include(r.w, before, r.n)
 	overlay(&d.comparison, &r.dense, k, before, d.then)
 	d.pair(r.dense.live[:r.n], func(e Entity) int {

@@ -480,6 +480,25 @@ func TestMovedRowsAreNoChange(t *testing.T) {
 	}
 }
 
+// What older frames protect was removed before the tick, and is not removed once
+// more.
+func TestRowsPastTheLengthOfThenWereNobodys(t *testing.T) {
+	w, a, _, entities := members(3, Options{History: 3})
+	checkAtEnd(t, w)
+	w.Commit()
+	a.Remove(entities[2])
+	a.Remove(entities[1])
+	w.Commit()
+	a.Remove(entities[0])
+	for range 2 { // Rows 0 and 1 are saved in one run.
+		a.Set(w.Create(), plain{})
+	}
+	d, err := a.SinceCommit()
+	if err != nil || !slices.Equal(d.removed.entities, entities[:1]) || len(d.added.entities) != 2 {
+		t.Errorf("removed %v, added %v (%v)", d.removed.entities, d.added.entities, err)
+	}
+}
+
 // A body may change what it reads of.
 func TestTheWorldMayChangeWhileADeltaIsRead(t *testing.T) {
 	w, a, _, entities := members(100, Options{History: 1})

@@ -25,7 +25,7 @@ type column[T any] struct {
 	marks []mark
 	span  uint64
 	prot  int
-	guard guard // Empty but in a debug build.
+	guard guard //nolint:unused // Of a debug build.
 	undoStack[T]
 
 	clone func(T) T   // Set for rows that share memory when copied.

@@ -328,6 +328,19 @@ func TestOnRemoveIsToldOnceWhateverItDoes(t *testing.T) {
 	}
 }
 
+func TestAnEntityIsDestroyedByTheFirstWhoDoes(t *testing.T) {
+	w := newHookWorld(t, Options{})
+	e := w.entity(1)
+	w.a.OnRemove(func(e Entity, _ plain) {
+		if w.Destroy(e) || !w.Alive(e) || !w.a.Has(e) || !w.b.Has(e) {
+			t.Error("it was destroyed by its hook")
+		}
+	})
+	if !w.Destroy(e) || w.Alive(e) {
+		t.Error("it was not destroyed")
+	}
+}
+
 // A dying entity keeps nothing, and all that it had is told.
 func TestWhatADyingEntityIsGivenIsTakenAgainAndTold(t *testing.T) {
 	w := newHookWorld(t, Options{History: 1})
@@ -376,7 +389,7 @@ func TestWhatHooksAddDuringClearStays(t *testing.T) {
 
 // Entities that a hook takes before it is their turn are told once.
 func TestHooksMayTakeOtherEntitiesDuringClear(t *testing.T) {
-	for name, clear := range map[string]func(w *hookWorld){
+	for name, empty := range map[string]func(w *hookWorld){
 		"Clear":       func(w *hookWorld) { w.a.Clear() },
 		"World.Clear": func(w *hookWorld) { w.World.Clear() },
 	} {
@@ -393,7 +406,7 @@ func TestHooksMayTakeOtherEntitiesDuringClear(t *testing.T) {
 					w.Destroy(entities[3])
 				}
 			})
-			clear(w)
+			empty(w)
 			w.expect(t, "- 4v1 4", "- 1v1 1", "- 3v1 3", "- 2v1 2", "- 0v1 0")
 		})
 	}
