@@ -1,6 +1,6 @@
 package ecs
 
-//go:generate go run ../internal/querygen -o query_gen.go
+//go:generate go run ../internal/querygen
 
 // Access says how a query uses a component: [Write], [Read], or either of them
 // made [Optional].

@@ -1,39 +1,45 @@
-// Command querygen writes the queries of package ecs, which differ only in how
-// many components they have.
+// Command querygen writes the queries and bundles of package ecs, which differ
+// only in how many components they have.
 package main
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"flag"
 	"fmt"
 	"go/format"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/template"
 )
 
-const most = 8 // Components of a query.
+const most = 8 // Components of a query or bundle.
 
-//go:embed query.tmpl
-var text string
+//go:embed *.tmpl
+var templates embed.FS
+
+// kinds are the templates, each of which makes a file.
+var kinds = []string{"query", "bundle"}
 
 func main() {
-	out := flag.String("o", "query_gen.go", "the file to write")
+	dir := flag.String("o", ".", "the directory to write to")
 	flag.Parse()
-	source, err := generate()
-	if err == nil {
-		err = os.WriteFile(*out, source, 0o644)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "querygen:", err)
-		os.Exit(1)
+	for _, kind := range kinds {
+		source, err := generate(kind)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(*dir, kind+"_gen.go"), source, 0o644)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "querygen:", err)
+			os.Exit(1)
+		}
 	}
 }
 
-// generate returns the source text of all queries.
-func generate() ([]byte, error) {
-	t, err := template.New("query").Parse(text)
+// generate returns the source text of all that kind stands for.
+func generate(kind string) ([]byte, error) {
+	t, err := template.ParseFS(templates, kind+".tmpl")
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +54,7 @@ func generate() ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-// A query is what the template has to know of one.
+// A query is what a template has to know of one, or of a bundle.
 type query struct {
 	N          int
 	Count      string // "two".
@@ -131,4 +137,26 @@ func (q query) join(f func(component) string) string {
 		parts = append(parts, f(c))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// Bundle returns the type of the bundle.
+func (q query) Bundle() string { return fmt.Sprintf("Bundle%d[%s]", q.N, q.Types()) }
+
+// Storages returns a *Storage[A], b *Storage[B].
+func (q query) Storages() string {
+	return q.join(func(c component) string { return c.Field + " *Storage[" + c.Type + "]" })
+}
+
+// Values returns a A, b B.
+func (q query) Values() string {
+	return q.join(func(c component) string { return c.Field + " " + c.Type })
+}
+
+// Sets returns the calls of Set, until one finds that the entity is dead.
+func (q query) Sets() string {
+	var parts []string
+	for _, c := range q.Components {
+		parts = append(parts, fmt.Sprintf("bundle.%s.Set(entity, %s)", c.Field, c.Field))
+	}
+	return strings.Join(parts, " && ")
 }

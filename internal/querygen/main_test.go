@@ -6,16 +6,18 @@ import (
 	"testing"
 )
 
-func TestTheQueriesAreWhatTheTemplateSays(t *testing.T) {
-	want, err := generate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../../ecs/query_gen.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Error("ecs/query_gen.go is not what its generator writes; run go generate ./ecs")
+func TestGeneratedFilesAreWhatTheirTemplatesSay(t *testing.T) {
+	for _, kind := range kinds {
+		want, err := generate(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile("../../ecs/" + kind + "_gen.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("ecs/%s_gen.go is not what its generator writes; run go generate ./ecs", kind)
+		}
 	}
 }

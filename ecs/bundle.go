@@ -1,0 +1,38 @@
+package ecs
+
+// put is Set for an entity that was just created and that nobody was told of.
+func (s *Storage[T]) put(e Entity, v T) {
+	p, n := s.sparse.page(e.Index()), s.n
+	if p == nil || s.span != s.w.span || s.slow ||
+		n >= len(s.dense.live) || s.sparse.unsaved(p, e.Index()) || s.dense.unsaved(n) {
+		s.setSlow(e, v)
+		return
+	}
+	p.rows[e&pageMask] = uint32(n)
+	s.dense.live[n], s.data.live[n] = e, v
+	s.bump(n)
+	s.n = n + 1
+}
+
+// putAll is SetAll for entities that were just created.
+func (s *Storage[T]) putAll(entities []Entity, v T) {
+	if s.special || s.mask != nil || s.w.watched {
+		s.SetAll(entities, v)
+		return
+	}
+	s.appendRows(entities, v)
+}
+
+// mustBundle panics if storages cannot be those of a bundle.
+func mustBundle(storages ...AnyStorage) {
+	for i, s := range storages {
+		if s.tracked().w != storages[0].tracked().w {
+			panic("ecs: a bundle of storages of different worlds; register them in one")
+		}
+		for _, other := range storages[:i] {
+			if s == other {
+				panic("ecs: a bundle with " + s.Name() + " twice; name each component once")
+			}
+		}
+	}
+}

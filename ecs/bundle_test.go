@@ -1,0 +1,172 @@
+package ecs
+
+import (
+	"fmt"
+	"testing"
+)
+
+// bundled is a world with components of every sort, made by bundles or one by
+// one.
+type bundled struct {
+	w      *World
+	plain  *Storage[plain]
+	padded *Storage[padded]
+	list   *Storage[list]
+	label  *Storage[label]
+	index  *Storage[indexed]
+	hashed *Storage[hashed]
+	order  *Storage[ordered]
+	word   *Storage[word]
+}
+
+func newBundled() *bundled {
+	w := NewWorld(Options{History: 3})
+	return &bundled{
+		w:      w,
+		plain:  MustRegister[plain](w),
+		padded: MustRegister[padded](w),
+		list:   MustRegister[list](w, CloneWith(cloneList)),
+		label:  MustRegister[label](w),
+		index:  MustRegister[indexed](w, Stored(Indexed)),
+		hashed: MustRegister[hashed](w, Stored(Hashed)),
+		order:  MustRegister[ordered](w, Stored(Ordered)),
+		word:   MustRegister[word](w),
+	}
+}
+
+func (b *bundled) bundle() *Bundle8[plain, padded, list, label, indexed, hashed, ordered, word] {
+	return NewBundle8(b.plain, b.padded, b.list, b.label, b.index, b.hashed, b.order, b.word)
+}
+
+// one does what a bundle does, component by component.
+func (b *bundled) one(e Entity, v int) {
+	b.plain.Set(e, plain{int32(v), 1})
+	b.padded.Set(e, padded{B: int64(v)})
+	b.list.Set(e, list{[]int{v}})
+	b.label.Set(e, label{})
+	b.index.Set(e, indexed{int16(v), 2})
+	b.hashed.Set(e, hashed{v})
+	b.order.Set(e, ordered{v})
+	b.word.Set(e, word{fmt.Sprint(v)})
+}
+
+func TestBundlesDoWhatCallsForEachComponentDo(t *testing.T) {
+	got, want := newBundled(), newBundled()
+	all := got.bundle()
+	create := func(v int) Entity {
+		return all.Create(plain{int32(v), 1}, padded{B: int64(v)}, list{[]int{v}}, label{}, indexed{int16(v), 2}, hashed{v}, ordered{v}, word{fmt.Sprint(v)})
+	}
+	same := func(when string) {
+		t.Helper()
+		if got.w.Digest() != want.w.Digest() {
+			t.Fatalf("%s: digests differ: %+v, want %+v", when, got.w.Digests(nil), want.w.Digests(nil))
+		}
+		if err := got.w.check(); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+	}
+	var entities []Entity
+	for v := range 100 {
+		e := create(v)
+		x := want.w.Create()
+		want.one(x, v)
+		if e != x {
+			t.Fatalf("Create() = %v, want %v", e, x)
+		}
+		entities = append(entities, e)
+	}
+	same("created")
+	cp, other := got.w.Checkpoint(), want.w.Checkpoint()
+	before := got.w.Digest()
+	for i := 0; i < 100; i += 3 {
+		got.w.Destroy(entities[i])
+		want.w.Destroy(entities[i])
+	}
+	many := all.CreateN(nil, 50, plain{7, 1}, padded{B: 7}, list{[]int{7}}, label{}, indexed{7, 2}, hashed{7}, ordered{7}, word{"7"})
+	for _, e := range want.w.CreateN(nil, 50) {
+		want.one(e, 7)
+	}
+	same("created many")
+	got.list.Mut(many[0]).Items[0] = 8 // Each has a copy.
+	want.list.Mut(many[0]).Items[0] = 8
+	same("written")
+	if !all.Remove(many[1]) || all.Remove(many[1]) || all.Remove(entities[0]) {
+		t.Error("Remove reports wrongly whether there was something")
+	}
+	for _, s := range want.w.Storages() {
+		if set := s.sparseSet(); set.row(many[1]) >= 0 {
+			s.discard(many[1], set.row(many[1]))
+		}
+	}
+	same("removed")
+	if all.Set(entities[0], plain{}, padded{}, list{}, label{}, indexed{}, hashed{}, ordered{}, word{}) {
+		t.Error("Set of a dead entity reports true")
+	}
+	if !all.Set(many[1], plain{7, 1}, padded{B: 7}, list{[]int{7}}, label{}, indexed{7, 2}, hashed{7}, ordered{7}, word{"7"}) {
+		t.Error("Set reports false")
+	}
+	want.one(many[1], 7)
+	same("set again")
+	got.w.Restore(cp)
+	want.w.Restore(other)
+	same("restored")
+	if got.w.Digest() != before {
+		t.Error("the restored world is another one")
+	}
+}
+
+func TestBundlesStopWhereAHookDestroysTheEntity(t *testing.T) {
+	w := newBundled()
+	checkAtEnd(t, w.w)
+	two := NewBundle2(w.plain, w.padded)
+	w.plain.OnAdd(func(e Entity, v plain) {
+		switch v.X {
+		case 1:
+			w.w.Destroy(e)
+		case 2:
+			w.padded.Set(e, padded{B: 9})
+		}
+	})
+	if e := two.Create(plain{X: 1}, padded{}); w.w.Alive(e) || w.padded.Len() != 0 {
+		t.Errorf("%v is alive, %d components", e, w.padded.Len())
+	}
+	two.Create(plain{X: 2}, padded{B: 1})
+	two.CreateN(nil, 3, plain{X: 2}, padded{B: 1})
+	two.CreateN(nil, 3, plain{X: 1}, padded{B: 1})
+	if w.padded.Len() != 4 || w.w.Len() != 4 {
+		t.Errorf("%d components, %d entities, want 4", w.padded.Len(), w.w.Len())
+	}
+}
+
+func TestBundlesThatMakeNoSensePanic(t *testing.T) {
+	v, w := newBundled(), newBundled()
+	mustPanic(t, "different worlds", func() { NewBundle2(v.plain, w.padded) })
+	mustPanic(t, "twice", func() { NewBundle3(v.plain, v.padded, v.plain) })
+}
+
+func TestBundlesAllocateNothing(t *testing.T) {
+	w := newBundled()
+	two := NewBundle2(w.plain, w.padded)
+	entities := two.CreateN(nil, 100, plain{}, padded{})
+	n := testing.AllocsPerRun(10, func() {
+		w.w.DestroyAll(entities)
+		entities = two.CreateN(entities[:0], 50, plain{}, padded{})
+		for range 50 {
+			entities = append(entities, two.Create(plain{}, padded{}))
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func ExampleBundle2() {
+	type Position struct{ X, Y float64 }
+	type Velocity struct{ X, Y float64 }
+	w := NewWorld(Options{})
+	ball := NewBundle2(MustRegister[Position](w), MustRegister[Velocity](w))
+	e := ball.Create(Position{1, 2}, Velocity{0, -1})
+	more := ball.CreateN(nil, 3, Position{}, Velocity{1, 0})
+	fmt.Println(e, more, w.Len())
+	// Output: 0v1 [1v1 2v1 3v1] 4
+}
