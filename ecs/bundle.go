@@ -1,7 +1,9 @@
 package ecs
 
 // put is Set for an entity that was just created and that nobody was told of.
-func (s *Storage[T]) put(e Entity, v T) {
+// change is the world's count of structural changes, which a bundle raises once
+// for all of its storages.
+func (s *Storage[T]) put(e Entity, v T, change uint64) {
 	p, n := s.sparse.page(e.Index()), s.n
 	if p == nil || s.span != s.w.span || s.slow ||
 		n >= len(s.dense.live) || s.sparse.unsaved(p, e.Index()) || s.dense.unsaved(n) {
@@ -10,7 +12,10 @@ func (s *Storage[T]) put(e Entity, v T) {
 	}
 	p.rows[e&pageMask] = uint32(n)
 	s.dense.live[n], s.data.live[n] = e, v
-	s.bump(n)
+	s.version = change
+	if n < s.watched {
+		s.order[n>>6] = change
+	}
 	s.n = n + 1
 }
 

@@ -3,7 +3,7 @@
 package ecs
 
 // A Bundle1 creates entities with a component, and gives it to others. Bundles of
-// several components, up to eight, have the same methods: they do in one call,
+// several components, up to twelve, have the same methods: they do in one call,
 // and in less time, what [World.Create] and a [Storage.Set] for each component do.
 type Bundle1[A any] struct {
 	a *Storage[A]
@@ -23,7 +23,9 @@ func (bundle *Bundle1[A]) Create(a A) Entity {
 		bundle.Set(entity, a)
 		return entity
 	}
-	bundle.a.put(entity, a)
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
 	return entity
 }
 
@@ -71,8 +73,10 @@ func (bundle *Bundle2[A, B]) Create(a A, b B) Entity {
 		bundle.Set(entity, a, b)
 		return entity
 	}
-	bundle.a.put(entity, a)
-	bundle.b.put(entity, b)
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
 	return entity
 }
 
@@ -123,9 +127,11 @@ func (bundle *Bundle3[A, B, C]) Create(a A, b B, c C) Entity {
 		bundle.Set(entity, a, b, c)
 		return entity
 	}
-	bundle.a.put(entity, a)
-	bundle.b.put(entity, b)
-	bundle.c.put(entity, c)
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
 	return entity
 }
 
@@ -179,10 +185,12 @@ func (bundle *Bundle4[A, B, C, D]) Create(a A, b B, c C, d D) Entity {
 		bundle.Set(entity, a, b, c, d)
 		return entity
 	}
-	bundle.a.put(entity, a)
-	bundle.b.put(entity, b)
-	bundle.c.put(entity, c)
-	bundle.d.put(entity, d)
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
+	bundle.d.put(entity, d, change)
 	return entity
 }
 
@@ -239,11 +247,13 @@ func (bundle *Bundle5[A, B, C, D, E]) Create(a A, b B, c C, d D, e E) Entity {
 		bundle.Set(entity, a, b, c, d, e)
 		return entity
 	}
-	bundle.a.put(entity, a)
-	bundle.b.put(entity, b)
-	bundle.c.put(entity, c)
-	bundle.d.put(entity, d)
-	bundle.e.put(entity, e)
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
+	bundle.d.put(entity, d, change)
+	bundle.e.put(entity, e, change)
 	return entity
 }
 
@@ -303,12 +313,14 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Create(a A, b B, c C, d D, e E, f F) En
 		bundle.Set(entity, a, b, c, d, e, f)
 		return entity
 	}
-	bundle.a.put(entity, a)
-	bundle.b.put(entity, b)
-	bundle.c.put(entity, c)
-	bundle.d.put(entity, d)
-	bundle.e.put(entity, e)
-	bundle.f.put(entity, f)
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
+	bundle.d.put(entity, d, change)
+	bundle.e.put(entity, e, change)
+	bundle.f.put(entity, f, change)
 	return entity
 }
 
@@ -371,13 +383,15 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Create(a A, b B, c C, d D, e E, f F,
 		bundle.Set(entity, a, b, c, d, e, f, g)
 		return entity
 	}
-	bundle.a.put(entity, a)
-	bundle.b.put(entity, b)
-	bundle.c.put(entity, c)
-	bundle.d.put(entity, d)
-	bundle.e.put(entity, e)
-	bundle.f.put(entity, f)
-	bundle.g.put(entity, g)
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
+	bundle.d.put(entity, d, change)
+	bundle.e.put(entity, e, change)
+	bundle.f.put(entity, f, change)
+	bundle.g.put(entity, g, change)
 	return entity
 }
 
@@ -443,14 +457,16 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Create(a A, b B, c C, d D, e E, f
 		bundle.Set(entity, a, b, c, d, e, f, g, h)
 		return entity
 	}
-	bundle.a.put(entity, a)
-	bundle.b.put(entity, b)
-	bundle.c.put(entity, c)
-	bundle.d.put(entity, d)
-	bundle.e.put(entity, e)
-	bundle.f.put(entity, f)
-	bundle.g.put(entity, g)
-	bundle.h.put(entity, h)
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
+	bundle.d.put(entity, d, change)
+	bundle.e.put(entity, e, change)
+	bundle.f.put(entity, f, change)
+	bundle.g.put(entity, g, change)
+	bundle.h.put(entity, h, change)
 	return entity
 }
 
@@ -488,5 +504,353 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Remove(entity Entity) bool {
 	some = bundle.f.Remove(entity) || some
 	some = bundle.g.Remove(entity) || some
 	some = bundle.h.Remove(entity) || some
+	return some
+}
+
+// A Bundle9 creates entities with nine components, and gives them to others.
+// See [Bundle1].
+type Bundle9[A, B, C, D, E, F, G, H, I any] struct {
+	a *Storage[A]
+	b *Storage[B]
+	c *Storage[C]
+	d *Storage[D]
+	e *Storage[E]
+	f *Storage[F]
+	g *Storage[G]
+	h *Storage[H]
+	i *Storage[I]
+}
+
+// NewBundle9 returns a bundle of nine components, of different storages of one world.
+func NewBundle9[A, B, C, D, E, F, G, H, I any](a *Storage[A], b *Storage[B], c *Storage[C], d *Storage[D], e *Storage[E], f *Storage[F], g *Storage[G], h *Storage[H], i *Storage[I]) *Bundle9[A, B, C, D, E, F, G, H, I] {
+	mustBundle(a, b, c, d, e, f, g, h, i)
+	return &Bundle9[A, B, C, D, E, F, G, H, I]{a, b, c, d, e, f, g, h, i}
+}
+
+// Create returns a new entity with these components.
+func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I) Entity {
+	w := bundle.a.w
+	entity := w.Create()
+	if w.watched { // A hook may do anything with it.
+		bundle.Set(entity, a, b, c, d, e, f, g, h, i)
+		return entity
+	}
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
+	bundle.d.put(entity, d, change)
+	bundle.e.put(entity, e, change)
+	bundle.f.put(entity, f, change)
+	bundle.g.put(entity, g, change)
+	bundle.h.put(entity, h, change)
+	bundle.i.put(entity, i, change)
+	return entity
+}
+
+// CreateN creates n entities with copies of these components, made by
+// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I) []Entity {
+	from := len(dst)
+	dst = bundle.a.w.CreateN(dst, n)
+	bundle.a.putAll(dst[from:], a)
+	bundle.b.putAll(dst[from:], b)
+	bundle.c.putAll(dst[from:], c)
+	bundle.d.putAll(dst[from:], d)
+	bundle.e.putAll(dst[from:], e)
+	bundle.f.putAll(dst[from:], f)
+	bundle.g.putAll(dst[from:], g)
+	bundle.h.putAll(dst[from:], h)
+	bundle.i.putAll(dst[from:], i)
+	return dst
+}
+
+// Set gives an entity these components and reports whether it is alive; if not,
+// nothing changes.
+func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I) bool {
+	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g) && bundle.h.Set(entity, h) && bundle.i.Set(entity, i)
+}
+
+// Remove takes the components away from an entity and reports whether it had one
+// of them.
+func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Remove(entity Entity) bool {
+	some := false
+	some = bundle.a.Remove(entity) || some
+	some = bundle.b.Remove(entity) || some
+	some = bundle.c.Remove(entity) || some
+	some = bundle.d.Remove(entity) || some
+	some = bundle.e.Remove(entity) || some
+	some = bundle.f.Remove(entity) || some
+	some = bundle.g.Remove(entity) || some
+	some = bundle.h.Remove(entity) || some
+	some = bundle.i.Remove(entity) || some
+	return some
+}
+
+// A Bundle10 creates entities with ten components, and gives them to others.
+// See [Bundle1].
+type Bundle10[A, B, C, D, E, F, G, H, I, J any] struct {
+	a *Storage[A]
+	b *Storage[B]
+	c *Storage[C]
+	d *Storage[D]
+	e *Storage[E]
+	f *Storage[F]
+	g *Storage[G]
+	h *Storage[H]
+	i *Storage[I]
+	j *Storage[J]
+}
+
+// NewBundle10 returns a bundle of ten components, of different storages of one world.
+func NewBundle10[A, B, C, D, E, F, G, H, I, J any](a *Storage[A], b *Storage[B], c *Storage[C], d *Storage[D], e *Storage[E], f *Storage[F], g *Storage[G], h *Storage[H], i *Storage[I], j *Storage[J]) *Bundle10[A, B, C, D, E, F, G, H, I, J] {
+	mustBundle(a, b, c, d, e, f, g, h, i, j)
+	return &Bundle10[A, B, C, D, E, F, G, H, I, J]{a, b, c, d, e, f, g, h, i, j}
+}
+
+// Create returns a new entity with these components.
+func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) Entity {
+	w := bundle.a.w
+	entity := w.Create()
+	if w.watched { // A hook may do anything with it.
+		bundle.Set(entity, a, b, c, d, e, f, g, h, i, j)
+		return entity
+	}
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
+	bundle.d.put(entity, d, change)
+	bundle.e.put(entity, e, change)
+	bundle.f.put(entity, f, change)
+	bundle.g.put(entity, g, change)
+	bundle.h.put(entity, h, change)
+	bundle.i.put(entity, i, change)
+	bundle.j.put(entity, j, change)
+	return entity
+}
+
+// CreateN creates n entities with copies of these components, made by
+// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) []Entity {
+	from := len(dst)
+	dst = bundle.a.w.CreateN(dst, n)
+	bundle.a.putAll(dst[from:], a)
+	bundle.b.putAll(dst[from:], b)
+	bundle.c.putAll(dst[from:], c)
+	bundle.d.putAll(dst[from:], d)
+	bundle.e.putAll(dst[from:], e)
+	bundle.f.putAll(dst[from:], f)
+	bundle.g.putAll(dst[from:], g)
+	bundle.h.putAll(dst[from:], h)
+	bundle.i.putAll(dst[from:], i)
+	bundle.j.putAll(dst[from:], j)
+	return dst
+}
+
+// Set gives an entity these components and reports whether it is alive; if not,
+// nothing changes.
+func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) bool {
+	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g) && bundle.h.Set(entity, h) && bundle.i.Set(entity, i) && bundle.j.Set(entity, j)
+}
+
+// Remove takes the components away from an entity and reports whether it had one
+// of them.
+func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Remove(entity Entity) bool {
+	some := false
+	some = bundle.a.Remove(entity) || some
+	some = bundle.b.Remove(entity) || some
+	some = bundle.c.Remove(entity) || some
+	some = bundle.d.Remove(entity) || some
+	some = bundle.e.Remove(entity) || some
+	some = bundle.f.Remove(entity) || some
+	some = bundle.g.Remove(entity) || some
+	some = bundle.h.Remove(entity) || some
+	some = bundle.i.Remove(entity) || some
+	some = bundle.j.Remove(entity) || some
+	return some
+}
+
+// A Bundle11 creates entities with eleven components, and gives them to others.
+// See [Bundle1].
+type Bundle11[A, B, C, D, E, F, G, H, I, J, K any] struct {
+	a *Storage[A]
+	b *Storage[B]
+	c *Storage[C]
+	d *Storage[D]
+	e *Storage[E]
+	f *Storage[F]
+	g *Storage[G]
+	h *Storage[H]
+	i *Storage[I]
+	j *Storage[J]
+	k *Storage[K]
+}
+
+// NewBundle11 returns a bundle of eleven components, of different storages of one world.
+func NewBundle11[A, B, C, D, E, F, G, H, I, J, K any](a *Storage[A], b *Storage[B], c *Storage[C], d *Storage[D], e *Storage[E], f *Storage[F], g *Storage[G], h *Storage[H], i *Storage[I], j *Storage[J], k *Storage[K]) *Bundle11[A, B, C, D, E, F, G, H, I, J, K] {
+	mustBundle(a, b, c, d, e, f, g, h, i, j, k)
+	return &Bundle11[A, B, C, D, E, F, G, H, I, J, K]{a, b, c, d, e, f, g, h, i, j, k}
+}
+
+// Create returns a new entity with these components.
+func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) Entity {
+	w := bundle.a.w
+	entity := w.Create()
+	if w.watched { // A hook may do anything with it.
+		bundle.Set(entity, a, b, c, d, e, f, g, h, i, j, k)
+		return entity
+	}
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
+	bundle.d.put(entity, d, change)
+	bundle.e.put(entity, e, change)
+	bundle.f.put(entity, f, change)
+	bundle.g.put(entity, g, change)
+	bundle.h.put(entity, h, change)
+	bundle.i.put(entity, i, change)
+	bundle.j.put(entity, j, change)
+	bundle.k.put(entity, k, change)
+	return entity
+}
+
+// CreateN creates n entities with copies of these components, made by
+// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) []Entity {
+	from := len(dst)
+	dst = bundle.a.w.CreateN(dst, n)
+	bundle.a.putAll(dst[from:], a)
+	bundle.b.putAll(dst[from:], b)
+	bundle.c.putAll(dst[from:], c)
+	bundle.d.putAll(dst[from:], d)
+	bundle.e.putAll(dst[from:], e)
+	bundle.f.putAll(dst[from:], f)
+	bundle.g.putAll(dst[from:], g)
+	bundle.h.putAll(dst[from:], h)
+	bundle.i.putAll(dst[from:], i)
+	bundle.j.putAll(dst[from:], j)
+	bundle.k.putAll(dst[from:], k)
+	return dst
+}
+
+// Set gives an entity these components and reports whether it is alive; if not,
+// nothing changes.
+func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) bool {
+	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g) && bundle.h.Set(entity, h) && bundle.i.Set(entity, i) && bundle.j.Set(entity, j) && bundle.k.Set(entity, k)
+}
+
+// Remove takes the components away from an entity and reports whether it had one
+// of them.
+func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Remove(entity Entity) bool {
+	some := false
+	some = bundle.a.Remove(entity) || some
+	some = bundle.b.Remove(entity) || some
+	some = bundle.c.Remove(entity) || some
+	some = bundle.d.Remove(entity) || some
+	some = bundle.e.Remove(entity) || some
+	some = bundle.f.Remove(entity) || some
+	some = bundle.g.Remove(entity) || some
+	some = bundle.h.Remove(entity) || some
+	some = bundle.i.Remove(entity) || some
+	some = bundle.j.Remove(entity) || some
+	some = bundle.k.Remove(entity) || some
+	return some
+}
+
+// A Bundle12 creates entities with twelve components, and gives them to others.
+// See [Bundle1].
+type Bundle12[A, B, C, D, E, F, G, H, I, J, K, L any] struct {
+	a *Storage[A]
+	b *Storage[B]
+	c *Storage[C]
+	d *Storage[D]
+	e *Storage[E]
+	f *Storage[F]
+	g *Storage[G]
+	h *Storage[H]
+	i *Storage[I]
+	j *Storage[J]
+	k *Storage[K]
+	l *Storage[L]
+}
+
+// NewBundle12 returns a bundle of twelve components, of different storages of one world.
+func NewBundle12[A, B, C, D, E, F, G, H, I, J, K, L any](a *Storage[A], b *Storage[B], c *Storage[C], d *Storage[D], e *Storage[E], f *Storage[F], g *Storage[G], h *Storage[H], i *Storage[I], j *Storage[J], k *Storage[K], l *Storage[L]) *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L] {
+	mustBundle(a, b, c, d, e, f, g, h, i, j, k, l)
+	return &Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]{a, b, c, d, e, f, g, h, i, j, k, l}
+}
+
+// Create returns a new entity with these components.
+func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) Entity {
+	w := bundle.a.w
+	entity := w.Create()
+	if w.watched { // A hook may do anything with it.
+		bundle.Set(entity, a, b, c, d, e, f, g, h, i, j, k, l)
+		return entity
+	}
+	w.changes++
+	change := w.changes
+	bundle.a.put(entity, a, change)
+	bundle.b.put(entity, b, change)
+	bundle.c.put(entity, c, change)
+	bundle.d.put(entity, d, change)
+	bundle.e.put(entity, e, change)
+	bundle.f.put(entity, f, change)
+	bundle.g.put(entity, g, change)
+	bundle.h.put(entity, h, change)
+	bundle.i.put(entity, i, change)
+	bundle.j.put(entity, j, change)
+	bundle.k.put(entity, k, change)
+	bundle.l.put(entity, l, change)
+	return entity
+}
+
+// CreateN creates n entities with copies of these components, made by
+// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) []Entity {
+	from := len(dst)
+	dst = bundle.a.w.CreateN(dst, n)
+	bundle.a.putAll(dst[from:], a)
+	bundle.b.putAll(dst[from:], b)
+	bundle.c.putAll(dst[from:], c)
+	bundle.d.putAll(dst[from:], d)
+	bundle.e.putAll(dst[from:], e)
+	bundle.f.putAll(dst[from:], f)
+	bundle.g.putAll(dst[from:], g)
+	bundle.h.putAll(dst[from:], h)
+	bundle.i.putAll(dst[from:], i)
+	bundle.j.putAll(dst[from:], j)
+	bundle.k.putAll(dst[from:], k)
+	bundle.l.putAll(dst[from:], l)
+	return dst
+}
+
+// Set gives an entity these components and reports whether it is alive; if not,
+// nothing changes.
+func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) bool {
+	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g) && bundle.h.Set(entity, h) && bundle.i.Set(entity, i) && bundle.j.Set(entity, j) && bundle.k.Set(entity, k) && bundle.l.Set(entity, l)
+}
+
+// Remove takes the components away from an entity and reports whether it had one
+// of them.
+func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Remove(entity Entity) bool {
+	some := false
+	some = bundle.a.Remove(entity) || some
+	some = bundle.b.Remove(entity) || some
+	some = bundle.c.Remove(entity) || some
+	some = bundle.d.Remove(entity) || some
+	some = bundle.e.Remove(entity) || some
+	some = bundle.f.Remove(entity) || some
+	some = bundle.g.Remove(entity) || some
+	some = bundle.h.Remove(entity) || some
+	some = bundle.i.Remove(entity) || some
+	some = bundle.j.Remove(entity) || some
+	some = bundle.k.Remove(entity) || some
+	some = bundle.l.Remove(entity) || some
 	return some
 }

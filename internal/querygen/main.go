@@ -14,18 +14,17 @@ import (
 	"text/template"
 )
 
-const most = 8 // Components of a query or bundle.
-
 //go:embed *.tmpl
 var templates embed.FS
 
-// kinds are the templates, each of which makes a file.
-var kinds = []string{"query", "bundle"}
+// kinds are the templates, each of which makes a file, and how many components
+// there can be.
+var kinds = map[string]int{"query": 8, "bundle": 12}
 
 func main() {
 	dir := flag.String("o", ".", "the directory to write to")
 	flag.Parse()
-	for _, kind := range kinds {
+	for kind := range kinds {
 		source, err := generate(kind)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(*dir, kind+"_gen.go"), source, 0o644)
@@ -44,7 +43,7 @@ func generate(kind string) ([]byte, error) {
 		return nil, err
 	}
 	var queries []query
-	for n := 1; n <= most; n++ {
+	for n := 1; n <= kinds[kind]; n++ {
 		queries = append(queries, newQuery(n))
 	}
 	var b bytes.Buffer
@@ -68,7 +67,7 @@ type component struct {
 }
 
 func newQuery(n int) query {
-	q := query{N: n, Count: strings.Fields("zero one two three four five six seven eight")[n]}
+	q := query{N: n, Count: strings.Fields("zero one two three four five six seven eight nine ten eleven twelve")[n]}
 	for i := range n {
 		letter := string(rune('a' + i))
 		q.Components = append(q.Components, component{strings.ToUpper(letter), letter, i})

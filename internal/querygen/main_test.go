@@ -7,7 +7,7 @@ import (
 )
 
 func TestGeneratedFilesAreWhatTheirTemplatesSay(t *testing.T) {
-	for _, kind := range kinds {
+	for kind := range kinds {
 		want, err := generate(kind)
 		if err != nil {
 			t.Fatal(err)
