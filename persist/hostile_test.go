@@ -139,7 +139,7 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 	w := hostileBase(t)
 	rows, alive, free := w.Registry()
 	n, total := w.position.Len(), len(rows)
-	const positions, bags, heats, rulesNumber = 0, 2, 5, 10
+	const positions, bags, heats, rulesNumber = 0, 2, 5, 11
 	e := rows[0]
 	registry := func(change func(*registryPatch)) *tick {
 		p := &registryPatch{alive: alive, free: free, total: total, ranges: all(total), rows: entityBytes(rows...)}
@@ -319,7 +319,7 @@ func loaded(t testing.TB, file string) error {
 func TestSavesThatLieAreRefused(t *testing.T) {
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	require.NoError(t, wide.Validate())
-	const positions, bags, rulesNumber = 0, 2, 10
+	const positions, bags, rulesNumber = 0, 2, 11
 	base := hostileBase(t)
 	rows := sparseOf(nil, base.position.Entities(), base.Len()+1)
 	rows[0], rows[1] = rows[1], rows[0]

@@ -153,7 +153,7 @@ func (w *testWorld) clone() *testWorld {
 	return &testWorld{
 		World: c, position: w.position.In(c), body: w.body.In(c), bag: w.bag.In(c), frozen: w.frozen.In(c),
 		chase: w.chase.In(c), heat: w.heat.In(c), sprite: w.sprite.In(c),
-		armor: w.armor.In(c), trail: w.trail.In(c), mood: w.mood.In(c), crown: w.crown.In(c),
+		armor: w.armor.In(c), trail: w.trail.In(c), mood: w.mood.In(c), crown: w.crown.In(c), rank: w.rank.In(c),
 		rules: w.rules.In(c), seed: w.seed.In(c), clock: w.clock.In(c),
 	}
 }

@@ -132,7 +132,7 @@ func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
 		positions, _ := known(little)
 		s, err := Open(dir, little, Options{SnapshotBytes: -1})
 		require.NoError(t, err)
-		require.Equal(t, []string{"body", "bag", "chase", "heat", "armor", "trail", "mood", "crown", "rules", "seed", "clock"}, s.Report().Unknown)
+		require.Equal(t, []string{"body", "bag", "chase", "heat", "armor", "trail", "mood", "crown", "rank", "rules", "seed", "clock"}, s.Report().Unknown)
 		do := func(w *ecs.World, positions *ecs.Storage[position]) {
 			w.Destroy(w.Entities()[3])
 			w.Destroy(w.Entities()[0])

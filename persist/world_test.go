@@ -42,6 +42,7 @@ type (
 	trail struct{ Places []string }   // Indexed, rows vary.
 	mood  struct{ Level int8 }        // Indexed, NoRewind.
 	crown struct{ Jewels [3]float32 } // Hashed.
+	rank  struct{ Place uint8 }       // Ordered.
 
 	rules struct {
 		Name  string
@@ -80,6 +81,7 @@ type testWorld struct {
 	trail    *ecs.Storage[trail]
 	mood     *ecs.Storage[mood]
 	crown    *ecs.Storage[crown]
+	rank     *ecs.Storage[rank]
 	rules    *ecs.Resource[rules]
 	seed     *ecs.Resource[seed]
 	clock    *ecs.Resource[clock]
@@ -100,7 +102,8 @@ func newTestWorld(history int) *testWorld {
 		armor:    ecs.MustRegister[armor](w, ecs.Stored(ecs.Indexed), ecs.Default(armor{5})),
 		trail:    ecs.MustRegister[trail](w, ecs.Stored(ecs.Indexed), ecs.CloneWith(cloneTrail)),
 		mood:     ecs.MustRegister[mood](w, ecs.Stored(ecs.Indexed), ecs.NoRewind()),
-		crown:    ecs.MustRegister[crown](w, ecs.Stored(ecs.Hashed)),
+		crown:    ecs.MustRegister[crown](w, ecs.Stored(ecs.Hashed), ecs.Masked()),
+		rank:     ecs.MustRegister[rank](w, ecs.Stored(ecs.Ordered)),
 		rules:    ecs.MustRegisterResource(w, rules{"none", 1}),
 		seed:     ecs.MustRegisterResource(w, seed(1)),
 		clock:    ecs.MustRegisterResource(w, clock(0), ecs.NoRewind()),
@@ -195,11 +198,13 @@ func (w *testWorld) act(a action) {
 	case 23:
 		w.trail.Set(e, trail{[]string{names[a.B%5]}})
 		w.crown.Set(e, crown{[3]float32{float32(a.C), 1}})
+		w.rank.Set(e, rank{uint8(a.C)})
 	case 24:
 		w.armor.Remove(e)
 		w.crown.Remove(e)
 	case 25:
 		w.trail.Remove(e)
+		w.rank.Remove(e)
 		w.mood.Remove(e)
 	default:
 		w.checkpoints(a)
@@ -310,6 +315,7 @@ func (w *testWorld) fill(n int) {
 		case 3:
 			w.heat.Set(e, heat{int32(i)})
 			w.crown.Set(e, crown{})
+			w.rank.Set(e, rank{uint8(i)})
 		}
 		if i%3 == 0 {
 			w.armor.Set(e, armor{int16(i)})

@@ -1,0 +1,62 @@
+package persist
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// kindWorld has positions in a storage of some kind, for every other entity.
+func kindWorld(k ecs.Kind, entities int) (*ecs.World, *ecs.Storage[position]) {
+	w := ecs.NewWorld(ecs.Options{})
+	s := ecs.MustRegister[position](w, ecs.Stored(k))
+	for i := range entities {
+		if e := w.Create(); i%2 == 0 {
+			s.Set(e, position{float32(i), 1})
+		}
+	}
+	return w, s
+}
+
+var storageKinds = []ecs.Kind{ecs.Sparse, ecs.Indexed, ecs.Hashed, ecs.Ordered}
+
+// Where rows lie is a part of what a tick says of them, so a store can be gone on
+// with by a kind that places them alike, and a save loaded by any.
+func TestAStoreIsGoneOnWithByKindsThatPlaceRowsAlike(t *testing.T) {
+	for _, from := range storageKinds {
+		dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
+		w, _ := kindWorld(from, 100)
+		s, err := Open(dir, w, Options{})
+		require.NoError(t, err)
+		require.NoError(t, s.Commit())
+		require.NoError(t, s.Close(background))
+		require.NoError(t, Save(file, w))
+		for _, to := range storageKinds {
+			again, positions := kindWorld(to, 0)
+			s, err := Open(dir, again, Options{})
+			if (from == ecs.Indexed) != (to == ecs.Indexed) {
+				require.ErrorIs(t, err, ErrSchema, "%v to %v", from, to)
+				require.ErrorContains(t, err, "position is registered as Indexed in one of store and program")
+			} else {
+				require.NoError(t, err, "%v to %v", from, to)
+				require.Equal(t, w.Digest(), again.Digest())
+				positions.Remove(again.Entities()[4])
+				require.NoError(t, s.Commit())
+				require.NoError(t, s.Close(background))
+				w = again
+			}
+			loaded, positions := kindWorld(to, 0)
+			require.NoError(t, Load(file, loaded))
+			require.Equal(t, 50, positions.Len())
+			for _, e := range loaded.Entities() {
+				v, has := positions.Get(e)
+				require.Equal(t, e.Index()%2 == 0, has)
+				require.True(t, !has || v == position{float32(e.Index()), 1})
+			}
+		}
+		verified(t, dir)
+	}
+}
