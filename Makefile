@@ -5,7 +5,7 @@ FUZZTIME  ?= 10s
 KILLS     ?= 200
 SUITETIME ?= 0.2s
 
-.PHONY: all check test lint race main-job kills fuzz bench suites
+.PHONY: all check test lint race debug main-job kills fuzz bench suites
 
 all: check test
 
@@ -19,8 +19,13 @@ test: ## the README's test command
 lint:
 	go run $(GOLANGCI) run ./...
 
-race:
-	go test -race ./...
+race: ## the exhaustive models of ecs go one operation less deep
+	go test -race $$(go list ./... | grep -v "/ecs$$")
+	go test -race ./ecs -depth 3
+
+debug: ## the build that finds stray writes
+	go vet -tags stetdebug ./ecs
+	go test -tags stetdebug ./ecs -depth 3
 
 main-job: ## the README's first command
 	go run ./examples/life

@@ -4,11 +4,12 @@ import "unsafe"
 
 // Memory is what a world holds, in bytes. It counts what the slices of the world
 // have room for, not only what is in use. Not counted are: what components point
-// to (strings, slices, maps), the runs that queries remember, what hooks keep,
+// to (strings, slices, maps), the runs that queries remember, masks of [NewMask],
 // and headers of fixed size, some dozens of bytes for a log or a storage.
 type Memory struct {
 	Registry StorageMemory
 	Storages []StorageMemory // As [World.Storages] returns them: resources last.
+	Identity int64           // The sparse array of all Indexed storages.
 	Frames   int64           // The list of frames, with what each of them touched.
 	Ops      int64           // Operations noted for a recorder.
 	Scratch  int64           // Work space.
@@ -21,6 +22,7 @@ type StorageMemory struct {
 	Sparse int64  // Entity index to row.
 	Dense  int64  // Row to entity.
 	Data   int64  // Row to component.
+	Mask   int64  // Of a Masked or Ordered storage.
 	Marks  int64  // Which rows are saved, and the order of rows that queries watch.
 	Undo   int64  // Saved rows: the storage's part of [History.Bytes].
 	Spare  int64  // Recycled memory that waits for rows to save.
@@ -28,7 +30,7 @@ type StorageMemory struct {
 
 // Total returns the sum of all parts.
 func (m *Memory) Total() int64 {
-	sum := m.Registry.Total() + m.Frames + m.Ops + m.Scratch
+	sum := m.Registry.Total() + m.Identity + m.Frames + m.Ops + m.Scratch
 	for i := range m.Storages {
 		sum += m.Storages[i].Total()
 	}
@@ -37,7 +39,7 @@ func (m *Memory) Total() int64 {
 
 // Total returns the sum of all parts.
 func (m *StorageMemory) Total() int64 {
-	return m.Sparse + m.Dense + m.Data + m.Marks + m.Undo + m.Spare
+	return m.Sparse + m.Dense + m.Data + m.Mask + m.Marks + m.Undo + m.Spare
 }
 
 // MemoryUsage returns what w holds. It costs O(storages, sparse pages, chunks of
@@ -45,6 +47,7 @@ func (m *StorageMemory) Total() int64 {
 func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
+		Identity: room(w.identityPages) + pageMemory(w.identityPages),
 		Scratch:  room(w.seen.words) + room(w.batch) + room(w.change.entities) + room(w.change.values),
 	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
@@ -76,7 +79,16 @@ func (r *registry) memory() (m StorageMemory) {
 
 func (s *Storage[T]) memory() StorageMemory {
 	m := StorageMemory{Name: s.name, Marks: room(s.order)}
-	s.sparse.addTo(&m)
+	switch s.set.kind {
+	case Indexed: // Its sparse array is the world's.
+	case Hashed:
+		m.Sparse = room(s.sparse.pages) + room(s.shared) + pageMemory(s.shared)
+	default:
+		s.sparse.addTo(&m)
+	}
+	if s.mask != nil {
+		s.mask.addTo(&m)
+	}
 	s.dense.addTo(&m, &m.Dense)
 	s.data.addTo(&m, &m.Data)
 	return m
@@ -93,6 +105,17 @@ func (c *column[T]) addTo(m *StorageMemory, live *int64) {
 	*live += room(c.live)
 	m.Marks += room(c.marks)
 	c.undoStack.addTo(m)
+}
+
+// pageMemory returns what pages take whose marks are not used.
+func pageMemory(pages []*sparsePage) int64 {
+	return int64(len(pages)) * int64(unsafe.Sizeof(sparsePage{}))
+}
+
+func (m *Mask) addTo(sum *StorageMemory) {
+	sum.Mask += room(m.pages)
+	m.words.addTo(sum, &sum.Mask)
+	m.upper.addTo(sum, &sum.Mask)
 }
 
 func (s *sparseArray) addTo(m *StorageMemory) {

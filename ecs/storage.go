@@ -320,6 +320,20 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 // next change of the storage and must not be written.
 func (s *Storage[T]) Values() []T { return s.data.live[:s.n:s.n] }
 
+// MutValues returns the components in dense order for writing, beside
+// [Storage.Entities]. All rows count as written. What is written to the gaps of an
+// [Indexed] storage stays there until an entity comes.
+//
+// The slice is valid until the next change of the storage, Checkpoint, Commit,
+// Restore, Release or Seek. It costs O(rows) once in a frame.
+func (s *Storage[T]) MutValues() []T {
+	if s.span != s.w.span {
+		s.open()
+	}
+	s.data.touchRange(0, s.n)
+	return s.Values()
+}
+
 // vacate notes that rows below top, past the present ones, may hold pointers.
 func (s *Storage[T]) vacate(top int) {
 	s.top = max(s.top, top)
