@@ -155,7 +155,7 @@ func (j *join) buildWord(block *joinBlock, b int, word uint64) {
 	var at [maxSets + 1]uint32
 	for ; word != 0; word &= word - 1 {
 		if e := j.w.entities.of(b<<6 + bits.TrailingZeros64(word)); j.probe(-1, 0, e, &at) {
-			j.extendRuns(block, &at)
+			j.extendRuns(block, &at, 1)
 		} else {
 			block.missed++
 		}

@@ -1,5 +1,7 @@
 package ecs
 
+import "slices"
+
 // A join finds the entities that are in all of some sets and in none of others.
 // It walks the smallest set, the driver, and looks the entities up in the
 // others. What it finds are runs: consecutive rows of the driver whose entities
@@ -342,14 +344,17 @@ func (j *join) build(block *joinBlock, driver, b int) {
 	block.clear()
 	block.rows = int32(hi - lo)
 	var at [maxSets + 1]uint32
-	for row := lo; row < hi; row++ {
+	for row := lo; row < hi; {
+		n := 1
 		switch e := d.dense.live[row]; {
 		case e == Vacant:
 		case j.probe(driver, row, e, &at):
-			j.extendRuns(block, &at)
+			n = j.aligned(driver, d.dense.live[row:hi], &at)
+			j.extendRuns(block, &at, n)
 		default:
 			block.missed++
 		}
+		row += n
 	}
 	j.watch(block)
 	d.watch(hi)
@@ -357,14 +362,42 @@ func (j *join) build(block *joinBlock, driver, b int) {
 
 func (b *joinBlock) clear() { *b = joinBlock{runs: b.runs[:0]} }
 
-// extendRuns adds the rows at to the runs of block.
-func (j *join) extendRuns(block *joinBlock, at *[maxSets + 1]uint32) {
+// aligned returns how many of entities, consecutive ones of the driver, the first
+// of which is found at, lie in consecutive rows of every other set too. That is
+// most of them, and to compare costs less than to look each one up.
+func (j *join) aligned(driver int, entities []Entity, at *[maxSets + 1]uint32) int {
+	if len(j.without)+len(j.any) > 0 {
+		return 1
+	}
+	if j.sets[driver].gaps() > 0 {
+		if k := slices.Index(entities, Vacant); k > 0 {
+			entities = entities[:k]
+		}
+	}
+	for i, s := range j.sets {
+		if i == driver {
+			continue
+		}
+		if at[i] == missing {
+			return 1
+		}
+		n := 1
+		for rows := s.dense.live[at[i]:s.n]; n < len(entities) && n < len(rows) && entities[n] == rows[n]; {
+			n++
+		}
+		entities = entities[:n]
+	}
+	return len(entities)
+}
+
+// extendRuns adds n rows from at on to the runs of block.
+func (j *join) extendRuns(block *joinBlock, at *[maxSets + 1]uint32, n int) {
 	stride := len(j.sets) + 1
 	if k := len(block.runs); k > 0 && j.follows(at[:stride-1], block.runs[k-stride:]) {
-		block.runs[k-1]++
+		block.runs[k-1] += uint32(n)
 		return
 	}
-	at[stride-1] = 1
+	at[stride-1] = uint32(n)
 	block.runs = append(block.runs, at[:stride]...)
 }
 
