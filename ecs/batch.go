@@ -285,7 +285,7 @@ func (s *Storage[T]) discardEach(entities []Entity) {
 			continue
 		}
 		if r := s.row(entities[last]); r >= 0 {
-			s.removeRow(entities[last], r)
+			s.discard(entities[last], r)
 		}
 		entities = entities[:last]
 	}

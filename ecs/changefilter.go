@@ -1,14 +1,9 @@
 package ecs
 
-// A filter decides for single entities whether a query finds them, from what it
-// found out when the iteration began.
-type filter interface {
-	begin()              // An iteration begins.
-	keeps(e Entity) bool // Costs O(1).
-}
-
 // A ChangeFilter keeps the entities for which something happened to a component
 // since the last commit. [Added], [Changed] and [Removed] make one.
+//
+// It is a [Filter] of queries: NewQuery1(Read(health)).With(Changed(health)).
 //
 // It finds them when an iteration begins, in O(rows written since the commit);
 // what the loop changes does not count. Give each query a filter of its own.
@@ -54,6 +49,8 @@ func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []E
 		return pick(d)
 	}}
 }
+
+func (f *ChangeFilter) narrow(j *join) { j.filter(f) }
 
 func (f *ChangeFilter) begin() {
 	f.found = f.find()

@@ -268,7 +268,7 @@ func TestFiltersKeepWhatTheDeltaNames(t *testing.T) {
 func (p *pair) checkFilters(filters [3]*ChangeFilter) {
 	d := difference(&p.n.newestBoundary().stores[0], &p.n.stores[0])
 	for i, want := range [3][]naiveEdit{d.added, d.changed, d.removed} {
-		var f filter = filters[i]
+		var f predicate = filters[i]
 		f.begin()
 		for _, e := range p.asked() {
 			kept := slices.ContainsFunc(want, func(n naiveEdit) bool { return n.e == e })
@@ -665,7 +665,7 @@ func TestChangesAllocateNothingOnceWarm(t *testing.T) {
 		a.Set(entities[n%2000], plain{})
 		w.Destroy(w.Create())
 		res.Mut().B++
-		for _, f := range []filter{added, changed, removed} {
+		for _, f := range []predicate{added, changed, removed} {
 			f.begin()
 		}
 		_ = d.SinceCommit()

@@ -36,9 +36,6 @@ func (s *Storage[T]) setIndexed(e Entity, v T) {
 	s.dense.live[r], s.data.live[r] = e, v
 	s.m--
 	s.bump(r)
-	if s.observed {
-		s.joined(s, e)
-	}
 }
 
 // stretch makes s at least n rows long. New rows are gaps.

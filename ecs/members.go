@@ -14,6 +14,7 @@ func (w *World) settleObserved() {
 	for _, s := range w.sets {
 		told := s.group != nil || s.hooks != nil
 		s.observed = told || s.mask != nil || w.recorder != nil
+		s.slow = s.observed || s.special
 		w.watched = w.watched || told
 	}
 }

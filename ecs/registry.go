@@ -109,7 +109,15 @@ func (r *registry) destroy(e Entity) bool {
 		r.open()
 	}
 	r.n--
-	r.swap(row, r.n)
+	last := r.n
+	if r.dense.unsaved(row) || r.dense.unsaved(last) {
+		r.swap(row, last)
+		return true
+	}
+	d := r.dense.live
+	moved := d[last]
+	d[row], d[last] = moved, e
+	r.sparse[moved.Index()], r.sparse[e.Index()] = uint32(row), uint32(last)
 	return true
 }
 

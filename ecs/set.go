@@ -22,6 +22,8 @@ type set struct {
 	shared  []*sparsePage // Hashed: the pages.
 
 	observed bool   // A group, hooks, a mask or a recorder are to be told of members.
+	slow     bool   // Set has more to do than write rows: observed or special.
+	heavy    bool   // So has the removal of a row.
 	mask     *Mask  // The indices of the members, if the storage is Masked.
 	group    *Group // The only one that it is in, or nil.
 	hooks    *setHooks

@@ -49,6 +49,7 @@ func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
 		st.mask = newMask(w, exempt)
 		st.mask.kept, st.byIndex = true, s.kind == Ordered
 	}
+	st.heavy = s.kind == Indexed || s.masked || s.pointers || s.clone != nil
 	st.data = newColumn[T](w)
 	st.data.clone, st.data.undoStack.clear = s.clone, s.pointers
 	if s.pointers {
@@ -93,30 +94,68 @@ func (s *Storage[T]) Mut(e Entity) *T {
 // Set gives e the component v, replacing the one it had. It reports whether e is
 // alive; if not, nothing changes.
 func (s *Storage[T]) Set(e Entity, v T) bool {
+	// What most calls need is done in a body that calls nothing but, last of all,
+	// setSlow: so nothing has to be kept on the stack.
 	p := s.sparse.page(e.Index())
-	if p != nil {
-		if r := int(p.rows[e&pageMask]); r < s.n && s.dense.live[r] == e {
-			if s.span != s.w.span {
-				s.open()
-			}
-			if s.data.unsaved(r) {
-				s.data.save(r)
-			}
-			s.data.live[r] = v
-			return true
+	if p == nil || s.span != s.w.span || s.slow {
+		return s.setSlow(e, v)
+	}
+	r, n := int(p.rows[e&pageMask]), s.n
+	if r < n && s.dense.live[r] == e {
+		if s.data.unsaved(r) {
+			return s.setSlow(e, v)
 		}
+		s.data.live[r] = v
+		return true
+	}
+	if n >= len(s.dense.live) || s.sparse.unsaved(p, e.Index()) || s.dense.unsaved(n) || !s.w.entities.alive(e) {
+		return s.setSlow(e, v)
+	}
+	p.rows[e&pageMask] = uint32(n)
+	s.dense.live[n], s.data.live[n] = e, v
+	s.bump(n)
+	s.n = n + 1
+	return true
+}
+
+// setSlow is Set for all cases.
+//
+//go:noinline
+func (s *Storage[T]) setSlow(e Entity, v T) bool {
+	if r := s.row(e); r >= 0 {
+		if s.span != s.w.span {
+			s.open()
+		}
+		s.data.touch(r)
+		s.data.live[r] = v
+		return true
 	}
 	if !s.w.entities.alive(e) {
 		return false
 	}
+	s.add(e, v)
+	return true
+}
+
+// add gives e, which is alive and no member, the component v.
+func (s *Storage[T]) add(e Entity, v T) {
 	if s.span != s.w.span {
 		s.open()
 	}
+	if s.set.kind == Indexed {
+		s.setIndexed(e, v)
+	} else {
+		s.append(e, v)
+	}
+	if s.observed {
+		s.joined(s, e)
+	}
+}
+
+// append gives e the row behind the last one.
+func (s *Storage[T]) append(e Entity, v T) {
+	p := s.sparse.page(e.Index())
 	if p == nil || s.special {
-		if s.set.kind == Indexed {
-			s.setIndexed(e, v)
-			return true
-		}
 		p = s.newPage(e)
 	}
 	if s.sparse.unsaved(p, e.Index()) {
@@ -134,10 +173,6 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	}
 	s.bump(n)
 	s.n = n + 1
-	if s.observed {
-		s.joined(s, e)
-	}
-	return true
 }
 
 // saveRow saves row r of dense and data. Every write to dense goes with one to
@@ -179,13 +214,36 @@ func (s *Storage[T]) Remove(e Entity) bool {
 			return true
 		}
 	}
-	s.removeRow(e, r)
+	s.discard(e, r)
 	return true
 }
 
-// removeRow takes row r, which is e's, away: the last row moves into it, or it
-// becomes a gap.
-func (s *Storage[T]) removeRow(e Entity, r int) {
+// discard takes row r, which is e's, away: the last row moves into it, or it
+// becomes a gap. Nobody is told but the mask.
+func (s *Storage[T]) discard(e Entity, r int) {
+	last := s.n - 1 // As in Set, the usual case calls nothing.
+	if s.span != s.w.span || s.heavy {
+		s.discardSlow(e, r)
+		return
+	}
+	if r != last {
+		moved := s.dense.live[last]
+		p := s.sparse.pages[moved.Index()>>pageBits]
+		if s.dense.unsaved(r) || s.sparse.unsaved(p, moved.Index()) {
+			s.discardSlow(e, r)
+			return
+		}
+		s.dense.live[r], s.data.live[r] = moved, s.data.live[last]
+		p.rows[moved&pageMask] = uint32(r)
+	}
+	s.n = last
+	s.shrunk(e, r)
+}
+
+// discardSlow is discard for all cases.
+//
+//go:noinline
+func (s *Storage[T]) discardSlow(e Entity, r int) {
 	if s.span != s.w.span {
 		s.open()
 	}
@@ -258,7 +316,8 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 }
 
 // Values returns the components in dense order, beside [Storage.Entities], with
-// the default in the gaps of an [Indexed] storage. The slice is valid until the next change of the storage and must not be written.
+// the default in the gaps of an [Indexed] storage. The slice is valid until the
+// next change of the storage and must not be written.
 func (s *Storage[T]) Values() []T { return s.data.live[:s.n:s.n] }
 
 // vacate notes that rows below top, past the present ones, may hold pointers.
@@ -283,8 +342,6 @@ func (s *Storage[T]) rewound(before lengths) {
 	s.top = max(s.top, before.n)
 }
 
-func (s *Storage[T]) discard(e Entity, row int) { s.removeRow(e, row) }
-
 func (s *Storage[T]) discardAll() {
 	if s.n > 0 {
 		n := s.n
@@ -298,7 +355,7 @@ func (s *Storage[T]) discardAll() {
 func (s *Storage[T]) dropDead() {
 	for r := s.n - 1; r >= 0; r-- {
 		if e := s.dense.live[r]; e != Vacant && !s.w.entities.alive(e) {
-			s.removeRow(e, r)
+			s.discard(e, r)
 		}
 	}
 }

@@ -63,6 +63,20 @@ func NewWorld(options Options) *World {
 
 // Create returns a new entity without components.
 func (w *World) Create() Entity {
+	r := &w.entities // As in Storage.Set, the usual case calls nothing.
+	n := r.n
+	if r.span != w.span || n >= r.m || w.ops != nil || r.dense.unsaved(n) || r.dense.live[n].Generation() == r.maxGeneration {
+		return w.createSlow()
+	}
+	e := r.dense.live[n] + 1<<32
+	r.dense.live[n], r.n = e, n+1
+	return e
+}
+
+// createSlow is Create for all cases.
+//
+//go:noinline
+func (w *World) createSlow() Entity {
 	e := w.entities.create()
 	if w.ops != nil {
 		w.note(OpCreate, nil, e)
