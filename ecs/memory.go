@@ -5,10 +5,12 @@ import "unsafe"
 // Memory is what a world holds, in bytes. It counts what the slices of the world
 // have room for, not only what is in use. Not counted are: what components point
 // to (strings, slices, maps), the runs that queries remember, what hooks keep,
-// and headers of fixed size, some dozens of bytes for a log or a storage.
+// masks that the program made with NewMask, and headers of fixed size, some dozens
+// of bytes for a log or a storage.
 type Memory struct {
 	Registry StorageMemory
 	Storages []StorageMemory // As [World.Storages] returns them: resources last.
+	Shared   int64           // The sparse array of all [Indexed] storages.
 	Frames   int64           // The list of frames, with what each of them touched.
 	Ops      int64           // Operations noted for a recorder.
 	Scratch  int64           // Work space.
@@ -21,6 +23,7 @@ type StorageMemory struct {
 	Sparse int64  // Entity index to row.
 	Dense  int64  // Row to entity.
 	Data   int64  // Row to component.
+	Mask   int64  // The mask, if it has one.
 	Marks  int64  // Which rows are saved, and the order of rows that queries watch.
 	Undo   int64  // Saved rows: the storage's part of [History.Bytes].
 	Spare  int64  // Recycled memory that waits for rows to save.
@@ -28,7 +31,7 @@ type StorageMemory struct {
 
 // Total returns the sum of all parts.
 func (m *Memory) Total() int64 {
-	sum := m.Registry.Total() + m.Frames + m.Ops + m.Scratch
+	sum := m.Registry.Total() + m.Shared + m.Frames + m.Ops + m.Scratch
 	for i := range m.Storages {
 		sum += m.Storages[i].Total()
 	}
@@ -37,7 +40,7 @@ func (m *Memory) Total() int64 {
 
 // Total returns the sum of all parts.
 func (m *StorageMemory) Total() int64 {
-	return m.Sparse + m.Dense + m.Data + m.Marks + m.Undo + m.Spare
+	return m.Sparse + m.Dense + m.Data + m.Mask + m.Marks + m.Undo + m.Spare
 }
 
 // MemoryUsage returns what w holds. It costs O(storages, sparse pages, chunks of
@@ -45,6 +48,7 @@ func (m *StorageMemory) Total() int64 {
 func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
+		Shared:   room(w.identityPages) + int64(len(w.identityPages))*int64(unsafe.Sizeof(sparsePage{})),
 		Scratch:  room(w.seen.words) + room(w.batch) + room(w.change.entities) + room(w.change.values),
 	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
@@ -76,9 +80,14 @@ func (r *registry) memory() (m StorageMemory) {
 
 func (s *Storage[T]) memory() StorageMemory {
 	m := StorageMemory{Name: s.name, Marks: room(s.order)}
-	s.sparse.addTo(&m)
+	s.addSparseTo(&m)
 	s.dense.addTo(&m, &m.Dense)
 	s.data.addTo(&m, &m.Data)
+	if s.mask != nil {
+		m.Mask = room(s.mask.pages)
+		s.mask.words.addTo(&m, &m.Mask)
+		s.mask.upper.addTo(&m, &m.Mask)
+	}
 	return m
 }
 
@@ -95,15 +104,28 @@ func (c *column[T]) addTo(m *StorageMemory, live *int64) {
 	c.undoStack.addTo(m)
 }
 
-func (s *sparseArray) addTo(m *StorageMemory) {
-	m.Sparse += room(s.pages)
-	for _, p := range s.pages {
+// addSparseTo adds the sparse array to m, each page once: blocks of a Hashed
+// storage share pages, and those of Indexed storages are the world's.
+func (s *set) addSparseTo(m *StorageMemory) {
+	switch s.kind {
+	case Indexed:
+	case Hashed:
+		m.Sparse += room(s.sparse.pages) + room(s.shared)
+		m.addPages(s.shared)
+	default:
+		m.Sparse += room(s.sparse.pages)
+		m.addPages(s.sparse.pages)
+	}
+	s.sparse.undoStack.addTo(m)
+}
+
+func (m *StorageMemory) addPages(pages []*sparsePage) {
+	for _, p := range pages {
 		if p != nil {
 			m.Sparse += int64(unsafe.Sizeof(p.rows))
 			m.Marks += int64(unsafe.Sizeof(p.marks))
 		}
 	}
-	s.undoStack.addTo(m)
 }
 
 func (u *undoStack[T]) addTo(m *StorageMemory) {

@@ -102,3 +102,33 @@ func TestMemoryUsageCountsTheBytesOfTheHistory(t *testing.T) {
 		t.Error("nothing was ever spare")
 	}
 }
+
+// Not parallel: it looks at the heap of the process.
+func TestMemoryUsageCountsWhatKindsShareOnce(t *testing.T) {
+	for name, options := range map[string][]Option{
+		"hashed":  {Stored(Hashed)},
+		"indexed": {Stored(Indexed)},
+		"ordered": {Stored(Ordered)},
+		"masked":  {Masked()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(Options{})
+			entities := w.CreateN(nil, 400_000)
+			rest := w.MemoryUsage()
+			before := heap()
+			for _, storage := range []string{"a", "b", "c"} {
+				s := MustRegister[plain](w, append(options, Named(storage))...)
+				for i := 0; i < len(entities); i += 1001 {
+					s.Set(entities[i], plain{})
+				}
+			}
+			grown := heap() - before
+			runtime.KeepAlive(entities)
+			m := w.MemoryUsage()
+			if got := m.Total() - rest.Total(); got < grown*9/10 || got > grown*11/10 {
+				t.Errorf("MemoryUsage() = %+v, %d more than before, the heap grew by %d", m, got, grown)
+			}
+			runtime.KeepAlive(w)
+		})
+	}
+}
