@@ -19,18 +19,59 @@
 //
 // # From task to function
 //
-//	make a world                  NewWorld
-//	name the components           Register, RegisterResource; Named, CloneWith, NoRewind, NoPersist
-//	create and destroy            World.Create, World.Destroy, World.Clear
-//	one entity's component        Storage.Get, Storage.Set, Storage.Mut, Storage.Remove, Storage.Has
-//	many entities                 NewQuery1 … NewQuery4 with Read and Write; All, Runs, With, Without
-//	a value of which there is one Resource.Get, Resource.Mut
-//	take a move back              World.Checkpoint, World.Restore, World.Release, World.Try
+// To begin with:
+//
+//	make a world                  NewWorld with Options
+//	name the components           Register, MustRegister; Named, Stored, CloneWith, Default, Masked, NoRewind, NoPersist
+//	create and destroy            World.Create, World.Destroy, World.Alive, World.Clear
+//	one entity's component        Storage.Set, Storage.Get, Storage.Mut, Storage.Has, Storage.Remove
+//	all of a component            Storage.All, Storage.Entities, Storage.Values, Storage.Clear
+//	entities with some components NewQuery1 … NewQuery8 with Read and Write; All, Runs, Count
+//	a value of which there is one RegisterResource; Resource.Get, Resource.Mut, Resource.Set
 //	end a tick                    World.Commit
-//	go back and forth in time     World.History: Rewind, Seek
+//
+// Queries:
+//
+//	narrow them                   With, Without, Or
+//	components that may be absent Optional; AllOptional
+//	ask about one entity          Get, Has, First
+//	several goroutines            ParallelRuns
+//	hand what is found to a batch AppendEntities; World.DestroyFound
+//	keep rows side by side        NewGroup
+//	order rows                    Storage.SortFunc, Storage.SortEntities, Storage.SortLike
+//	sets of entity indices        Masked, Storage.Mask, NewMask; And, Or, AndNot, Indices, CountBits
+//
+// Many at once, now or later:
+//
+//	create, give, take, destroy   World.CreateN, Storage.SetAll, Storage.SetEach, Storage.RemoveAll, World.DestroyAll
+//	change the world after a loop Commands; Storage.Later, World.Apply
+//	copy entities                 World.CloneEntity, World.Copy
+//	who refers to an entity       World.References
+//
+// What changed:
+//
+//	since a tick                  Storage.Since, Storage.SinceCommit, Resource.Since, World.Since
+//	in queries                    Added, Changed, Removed
+//	be told                       Storage.OnAdd, Storage.OnRemove, Storage.OnChange, World.OnRestore
+//
+// Back, forth and elsewhere:
+//
+//	take a move back              World.Checkpoint, World.Restore, World.Release, World.Try
+//	go to other ticks             Options.History; World.History: Rewind, Seek
+//	an independent copy           World.Clone; Storage.In, Resource.In, Group.In
 //	tell whether worlds are equal World.Digest, World.Digests
-//	an independent copy           World.Clone
 //	keep a world on disk          package persist
+//	store it in another way       World.Attach, World.Load, World.Storages
+//	what memory it takes          World.MemoryUsage, History.Bytes
+//
+// # Kinds of storages
+//
+// Storages differ in how they find the row of an entity: [Sparse] unless [Stored]
+// says otherwise; [Tag] for types of size 0, which need not be asked for;
+// [Indexed] where nearly every entity has the component; [Hashed] where hardly any
+// has it; [Ordered] where iteration must go by entity index. A kind changes cost,
+// memory and the order of rows, and nothing else: methods and promises are the
+// same. docs/STORAGES.md has figures.
 //
 // # Frames
 //
@@ -45,8 +86,9 @@
 // # Determinism
 //
 // Two worlds that start equal and receive the same calls in the same order stay
-// equal, digests included. The package reads no clock, draws no random number,
-// starts no goroutine, and never lets the order of a Go map reach its caller.
+// equal, digests included. The package reads no clock, draws no random number, and
+// never lets the order of a Go map reach its caller. Goroutines are started by
+// ParallelRuns only, which waits for them.
 //
 // # Errors
 //
@@ -55,4 +97,13 @@
 // states, ticks to go to) gives errors. A programmer's mistake that cannot be
 // answered, such as restoring a released checkpoint, panics with a text that says
 // how to repair it.
+//
+// # Debug build
+//
+// Built with the tag stetdebug, a world compares its rows at every boundary with
+// what they were at the one before, and panics if one was written without its
+// knowledge: through Read, through a pointer from before the boundary, through
+// memory that a copy shares. It costs the encoding of every row, for tests:
+//
+//	go test -tags stetdebug ./...
 package ecs

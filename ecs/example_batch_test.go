@@ -40,3 +40,24 @@ func ExampleQuery1_AppendEntities() {
 	// Output:
 	// [0v1 3v1]
 }
+
+// Removing goes from the last to the first, so that rows at the end need not
+// move, and a slice of the storage's own can be given.
+func ExampleStorage_RemoveAll() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	all := world.CreateN(nil, 4)
+	fmt.Println(positions.SetAll(all, Position{}))
+	fmt.Println(positions.RemoveAll(positions.Entities()[1:]), positions.Entities())
+	// Output:
+	// 4
+	// 3 [0v1]
+}
+
+// The indices of a batch are given out again in the same order.
+func ExampleWorld_DestroyAll() {
+	world := ecs.NewWorld(ecs.Options{})
+	wave := world.CreateN(nil, 3)
+	fmt.Println(world.DestroyAll(wave), world.CreateN(wave[:0], 3))
+	// Output: 3 [0v2 1v2 2v2]
+}

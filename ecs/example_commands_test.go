@@ -36,3 +36,46 @@ func ExampleCommands() {
 	// Output:
 	// [{0 0} {1 0} {2 0}] 3 skipped
 }
+
+// In a loop over a query no other entity may be destroyed. Commands wait until it
+// is over.
+func ExampleWorld_Apply() {
+	type Target struct{ Entity ecs.Entity }
+	world := ecs.NewWorld(ecs.Options{})
+	targets := ecs.MustRegister[Target](world)
+	a, b, c := world.Create(), world.Create(), world.Create()
+	targets.Set(a, Target{b})
+	targets.Set(b, Target{c})
+
+	var later ecs.Commands
+	for e, target := range ecs.NewQuery1(ecs.Read(targets)).All() {
+		later.Destroy(target.Entity)
+		targets.Later(&later).Remove(e)
+	}
+	fmt.Println(later.Len(), "wait")
+	fmt.Println(world.Apply(&later), "skipped,", world.Entities(), "left")
+	// Output:
+	// 4 wait
+	// 1 skipped, [0v1] left
+}
+
+// A placeholder stands for an entity that is created later.
+func ExampleCommands_Create() {
+	type Rider struct{ Horse ecs.Entity }
+	world := ecs.NewWorld(ecs.Options{})
+	riders := ecs.MustRegister[Rider](world)
+	positions := ecs.MustRegister[Position](world)
+
+	var later ecs.Commands
+	horse, knight := later.Create(), later.Create()
+	positions.Later(&later).Set(horse, Position{X: 3})
+	riders.Later(&later).Set(knight, Rider{horse})
+	world.Apply(&later)
+
+	rider, _ := riders.Get(later.Resolve(knight))
+	fmt.Println(later.Resolve(knight), rider)
+	fmt.Println(positions.Get(rider.Horse))
+	// Output:
+	// 1v1 {0v1}
+	// {3 0} true
+}

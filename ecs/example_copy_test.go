@@ -28,3 +28,33 @@ func ExampleWorld_Copy() {
 	// {6v1} true
 	// 5v1 refers to 6v1 by its Rider
 }
+
+func ExampleWorld_CloneEntity() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	e := world.Create()
+	positions.Set(e, Position{X: 1})
+	twin, _ := world.CloneEntity(e)
+	positions.Mut(twin).X = 2
+	fmt.Println(twin, positions.Values())
+	// Output: 1v1 [{1 0} {2 0}]
+}
+
+// Nothing keeps references right: who destroys an entity asks who names it.
+func ExampleWorld_References() {
+	type Rider struct{ Horse ecs.Entity }
+	type Herd struct{ Members [3]ecs.Entity }
+	world := ecs.NewWorld(ecs.Options{})
+	riders := ecs.MustRegister[Rider](world)
+	herds := ecs.MustRegister[Herd](world)
+	horse, knight, herd := world.Create(), world.Create(), world.Create()
+	riders.Set(knight, Rider{horse})
+	herds.Set(herd, Herd{[3]ecs.Entity{1: horse}})
+
+	for e, storage := range world.References(horse) {
+		fmt.Println(e, storage.Name())
+	}
+	// Output:
+	// 1v1 Rider
+	// 2v1 Herd
+}

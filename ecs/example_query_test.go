@@ -95,3 +95,78 @@ func ExampleQuery2_ParallelRuns() {
 	// 10000 10000
 	// 9999
 }
+
+// With and Without ask for components that the loop does not need.
+func ExampleQuery1_With() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	frozen := ecs.MustRegister[Frozen](world)
+	all := world.CreateN(nil, 4)
+	positions.SetAll(all, Position{})
+	velocities.SetAll(all[1:], Velocity{})
+	frozen.Set(all[2], Frozen{})
+
+	moving := ecs.NewQuery1(ecs.Write(positions)).With(velocities).Without(frozen)
+	for e := range moving.All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// 1v1
+	// 3v1
+}
+
+// The driver of a query is its smallest storage; its order is that of the loop.
+func ExampleQuery2_All() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	all := world.CreateN(nil, 3)
+	positions.SetAll(all, Position{})
+	velocities.Set(all[2], Velocity{X: 1})
+	velocities.Set(all[0], Velocity{X: 2})
+	for e, row := range ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities)).All() {
+		row.A.X += row.B.X
+		fmt.Println(e, *row.A)
+	}
+	// Output:
+	// 2v1 {1 0}
+	// 0v1 {2 0}
+}
+
+// Get looks one entity up in all storages of a query.
+func ExampleQuery2_Get() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	moving := ecs.NewQuery2(ecs.Write(positions), ecs.Read(velocities))
+	a, b := world.Create(), world.Create()
+	positions.Set(a, Position{X: 1})
+	positions.Set(b, Position{})
+	velocities.Set(a, Velocity{X: 4})
+
+	if row, ok := moving.Get(a); ok {
+		row.A.X += row.B.X
+	}
+	fmt.Println(positions.Values(), moving.Has(b))
+	// Output: [{5 0} {0 0}] false
+}
+
+// A component of which there should be one entity.
+func ExampleQuery1_First() {
+	type Player struct{ Lives int }
+	world := ecs.NewWorld(ecs.Options{})
+	players := ecs.MustRegister[Player](world)
+	player := ecs.NewQuery1(ecs.Write(players))
+	_, _, ok := player.First()
+	fmt.Println(ok)
+
+	players.Set(world.Create(), Player{Lives: 3})
+	if e, p, ok := player.First(); ok {
+		p.Lives--
+		fmt.Println(e, players.Values())
+	}
+	// Output:
+	// false
+	// 0v1 [{2}]
+}

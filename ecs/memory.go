@@ -9,7 +9,7 @@ import "unsafe"
 type Memory struct {
 	Registry StorageMemory
 	Storages []StorageMemory // As [World.Storages] returns them: resources last.
-	Identity int64           // The sparse array of all Indexed storages.
+	Shared   int64           // The sparse array of all Indexed storages.
 	Frames   int64           // The list of frames, with what each of them touched.
 	Ops      int64           // Operations noted for a recorder.
 	Scratch  int64           // Work space.
@@ -30,7 +30,7 @@ type StorageMemory struct {
 
 // Total returns the sum of all parts.
 func (m *Memory) Total() int64 {
-	sum := m.Registry.Total() + m.Identity + m.Frames + m.Ops + m.Scratch
+	sum := m.Registry.Total() + m.Shared + m.Frames + m.Ops + m.Scratch
 	for i := range m.Storages {
 		sum += m.Storages[i].Total()
 	}
@@ -47,7 +47,7 @@ func (m *StorageMemory) Total() int64 {
 func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
-		Identity: room(w.identityPages) + pageMemory(w.identityPages),
+		Shared:   room(w.identityPages) + pageMemory(w.identityPages),
 		Scratch:  room(w.seen.words) + room(w.batch) + room(w.change.entities) + room(w.change.values),
 	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {

@@ -59,7 +59,7 @@ func TestMemoryUsageOfEveryKindIsWhatTheHeapGrowsBy(t *testing.T) {
 		if got := m.Total(); got < grown*9/10 || got > grown*11/10 {
 			t.Errorf("%v: MemoryUsage() = %+v, in all %d, the heap grew by %d", k, m, got, grown)
 		}
-		if (m.Identity > 0) != (k == Indexed) || (m.Storages[0].Mask > 0) != (k == Ordered) || (m.Storages[0].Sparse > 0) != (k != Indexed) {
+		if (m.Shared > 0) != (k == Indexed) || (m.Storages[0].Mask > 0) != (k == Ordered) || (m.Storages[0].Sparse > 0) != (k != Indexed) {
 			t.Errorf("%v: MemoryUsage() = %+v", k, m)
 		}
 		runtime.KeepAlive(w)
@@ -129,5 +129,35 @@ func TestMemoryUsageCountsTheBytesOfTheHistory(t *testing.T) {
 	}
 	if spare == 0 {
 		t.Error("nothing was ever spare")
+	}
+}
+
+// Not parallel: it looks at the heap of the process.
+func TestMemoryUsageCountsWhatKindsShareOnce(t *testing.T) {
+	for name, options := range map[string][]Option{
+		"hashed":  {Stored(Hashed)},
+		"indexed": {Stored(Indexed)},
+		"ordered": {Stored(Ordered)},
+		"masked":  {Masked()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(Options{})
+			entities := w.CreateN(nil, 400_000)
+			rest := w.MemoryUsage()
+			before := heap()
+			for _, storage := range []string{"a", "b", "c"} {
+				s := MustRegister[plain](w, append(options, Named(storage))...)
+				for i := 0; i < len(entities); i += 1001 {
+					s.Set(entities[i], plain{})
+				}
+			}
+			grown := heap() - before
+			runtime.KeepAlive(entities)
+			m := w.MemoryUsage()
+			if got := m.Total() - rest.Total(); got < grown*9/10 || got > grown*11/10 {
+				t.Errorf("MemoryUsage() = %+v, %d more than before, the heap grew by %d", m, got, grown)
+			}
+			runtime.KeepAlive(w)
+		})
 	}
 }

@@ -1,0 +1,95 @@
+package ecs_test
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A kind is chosen when a component is registered. Everything else is the same
+// for all of them.
+func ExampleStored() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	frozen := ecs.MustRegister[Frozen](world) // A type of size 0.
+	velocities := ecs.MustRegister[Velocity](world, ecs.Stored(ecs.Hashed))
+	fmt.Println(positions.Kind(), frozen.Kind(), velocities.Kind())
+	// Output: sparse tag hashed
+}
+
+// The row in an Indexed storage is the entity's index. It never moves, so what
+// Values returns can be looked up by index.
+func ExampleStored_indexed() {
+	world := ecs.NewWorld(ecs.Options{})
+	heights := ecs.MustRegister[int](world, ecs.Named("Height"), ecs.Stored(ecs.Indexed))
+	for i := range 4 {
+		heights.Set(world.Create(), 10+i)
+	}
+	world.Destroy(world.Entities()[1])
+	fmt.Println(heights.Values(), heights.Len(), "of", heights.Rows())
+	fmt.Println(heights.Entities()[1] == ecs.Vacant, heights.Entities()[2])
+	// Output:
+	// [10 0 12 13] 3 of 4
+	// true 2v1
+}
+
+// Gaps of an Indexed storage hold the default, so that a loop over Values need
+// not ask who has the component.
+func ExampleDefault() {
+	world := ecs.NewWorld(ecs.Options{})
+	factors := ecs.MustRegister[int](world, ecs.Named("Factor"), ecs.Stored(ecs.Indexed), ecs.Default(1))
+	all := world.CreateN(nil, 4)
+	factors.Set(all[3], 5)
+	factors.Set(all[1], 3)
+	product := 1
+	for _, f := range factors.Values() {
+		product *= f
+	}
+	fmt.Println(factors.Values(), product)
+	// Output: [1 3 1 5] 15
+}
+
+// A Hashed storage of few components takes a fraction of the memory, and is used
+// as any other.
+func ExampleStored_hashed() {
+	world := ecs.NewWorld(ecs.Options{})
+	plain := ecs.MustRegister[Position](world, ecs.Named("plain"))
+	rare := ecs.MustRegister[Position](world, ecs.Named("rare"), ecs.Stored(ecs.Hashed))
+	for i, e := range world.CreateN(nil, 1_000_000) {
+		if i%100_001 == 0 {
+			plain.Set(e, Position{X: 1})
+			rare.Set(e, Position{X: 1})
+		}
+	}
+	memory := world.MemoryUsage().Storages
+	fmt.Println(rare.Len(), memory[0].Sparse > 8*memory[1].Sparse)
+	// Output: 10 true
+}
+
+// An Ordered storage is iterated by entity index, whatever the order in which
+// components were added.
+func ExampleStored_ordered() {
+	world := ecs.NewWorld(ecs.Options{})
+	ranks := ecs.MustRegister[string](world, ecs.Named("Rank"), ecs.Stored(ecs.Ordered))
+	all := world.CreateN(nil, 3)
+	ranks.Set(all[2], "last")
+	ranks.Set(all[0], "first")
+	ranks.Set(all[1], "second")
+	for e, rank := range ecs.NewQuery1(ecs.Read(ranks)).All() {
+		fmt.Println(e, *rank)
+	}
+	// Output:
+	// 0v1 first
+	// 1v1 second
+	// 2v1 last
+}
+
+// A component without fields is a tag.
+func ExampleTag() {
+	world := ecs.NewWorld(ecs.Options{})
+	frozen := ecs.MustRegister[Frozen](world)
+	e := world.Create()
+	frozen.Set(e, Frozen{})
+	fmt.Println(frozen.Kind(), frozen.Has(e), world.MemoryUsage().Storages[0].Data)
+	// Output: tag true 0
+}

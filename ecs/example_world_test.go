@@ -1,0 +1,189 @@
+package ecs_test
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// An index is given out again under a raised generation, so an old handle is
+// never mistaken for a new entity.
+func ExampleWorld_Destroy() {
+	world := ecs.NewWorld(ecs.Options{})
+	a, b := world.Create(), world.Create()
+	fmt.Println(world.Destroy(a), world.Destroy(a))
+	c := world.Create()
+	fmt.Println(c, world.Alive(a), world.Alive(b), world.Alive(c))
+	fmt.Println(world.Entities())
+	// Output:
+	// true false
+	// 0v2 false true true
+	// [1v1 0v2]
+}
+
+// Get copies, Mut points into the storage, Set adds or replaces.
+func ExampleStorage() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	e := world.Create()
+
+	fmt.Println(positions.Set(e, Position{X: 1}), positions.Has(e))
+	positions.Mut(e).Y = 2
+	fmt.Println(positions.Get(e))
+	fmt.Println(positions.Remove(e), positions.Remove(e))
+	fmt.Println(positions.Get(e))
+	// Output:
+	// true true
+	// {1 2} true
+	// true false
+	// {0 0} false
+}
+
+// Removing moves the last row into the hole.
+func ExampleStorage_All() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	for i := range 4 {
+		positions.Set(world.Create(), Position{X: float64(i)})
+	}
+	positions.Remove(world.Entities()[1])
+	for e, p := range positions.All() {
+		fmt.Println(e, p.X)
+	}
+	positions.Clear()
+	fmt.Println(positions.Len(), world.Len())
+	// Output:
+	// 0v1 0
+	// 3v1 3
+	// 2v1 2
+	// 0 4
+}
+
+// A resource is a value of which a world has one.
+func ExampleRegisterResource() {
+	type Clock struct{ Hour int }
+	world := ecs.NewWorld(ecs.Options{})
+	clock, err := ecs.RegisterResource(world, Clock{Hour: 6})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = world.Try(func() error {
+		clock.Mut().Hour = 25
+		return fmt.Errorf("no hour is %d", clock.Get().Hour)
+	})
+	fmt.Println(clock.Get(), err)
+	// Output:
+	// {6} no hour is 25
+}
+
+// The name is what saves know a component by; the Go type may be renamed.
+func ExampleNamed() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world, ecs.Named("pos"))
+	_, err := ecs.Register[Velocity](world, ecs.Named("pos"))
+	fmt.Println(positions.Name(), err)
+	// Output:
+	// pos ecs: bad name: register ecs_test.Velocity: the name "pos" is taken; give another with Named
+}
+
+// What is NoRewind stays as it is when the world is put back.
+func ExampleNoRewind() {
+	world := ecs.NewWorld(ecs.Options{})
+	turn := ecs.MustRegisterResource(world, 1, ecs.Named("Turn"))
+	tries := ecs.MustRegisterResource(world, 0, ecs.Named("Tries"), ecs.NoRewind())
+	start := world.Checkpoint()
+	for range 3 {
+		*turn.Mut()++
+		*tries.Mut()++
+		world.Restore(start)
+	}
+	fmt.Println(turn.Get(), tries.Get())
+	// Output: 1 3
+}
+
+// What is NoPersist is rewound, and in no journal, snapshot or save.
+func ExampleNoPersist() {
+	world := ecs.NewWorld(ecs.Options{})
+	cached := ecs.MustRegister[Velocity](world, ecs.NoPersist())
+	fmt.Println(cached.Rewinds(), cached.Persistent())
+	// Output: true false
+}
+
+// Commit ends a tick. With a history, ticks can be gone back to.
+func ExampleWorld_Commit() {
+	world := ecs.NewWorld(ecs.Options{History: 2})
+	for range 3 {
+		world.Create()
+		world.Commit()
+	}
+	history := world.History()
+	fmt.Println("tick", world.Tick(), "of", history.Oldest(), "to", history.Newest())
+	fmt.Println(history.Rewind(2), world.Len(), history.Rewind(1))
+	// Output:
+	// tick 3 of 1 to 3
+	// <nil> 1 ecs: seek tick 0: ecs: tick not held; the oldest that is held is 1, the newest 3
+}
+
+// Checkpoints nest. Releasing one keeps what was done.
+func ExampleWorld_Checkpoint() {
+	world := ecs.NewWorld(ecs.Options{})
+	outer := world.Checkpoint()
+	world.Create()
+	inner := world.Checkpoint()
+	world.Create()
+	world.Release(inner)
+	fmt.Println(world.Len(), inner.Valid(), outer.Valid())
+	world.Restore(outer)
+	fmt.Println(world.Len())
+	// Output:
+	// 2 false true
+	// 0
+}
+
+// OnRestore is for what lives outside of the world and follows it.
+func ExampleWorld_OnRestore() {
+	world := ecs.NewWorld(ecs.Options{})
+	drawn := 0
+	world.OnRestore(func() { drawn = world.Len() })
+	cp := world.Checkpoint()
+	drawn = len(world.CreateN(nil, 3))
+	world.Restore(cp)
+	fmt.Println(drawn)
+	// Output: 0
+}
+
+// A clone is a world of its own. Its storages are found by those of the first.
+func ExampleWorld_Clone() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	e := world.Create()
+	positions.Set(e, Position{X: 1})
+
+	other := world.Clone()
+	positions.In(other).Mut(e).X = 7
+	fmt.Println(positions.Values(), positions.In(other).Values())
+	// Output: [{1 0}] [{7 0}]
+}
+
+// Digests say which storage differs.
+func ExampleWorld_Digests() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	velocities := ecs.MustRegister[Velocity](world)
+	e := world.Create()
+	positions.Set(e, Position{})
+	velocities.Set(e, Velocity{})
+	other := world.Clone()
+	fmt.Println(world.Digest() == other.Digest())
+
+	velocities.In(other).Mut(e).Y = 1
+	ours, theirs := world.Digests(nil), other.Digests(nil)
+	for i, s := range ours.Storages {
+		fmt.Println(s.Name, s.Digest == theirs.Storages[i].Digest)
+	}
+	// Output:
+	// true
+	// Position true
+	// Velocity false
+}

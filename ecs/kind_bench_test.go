@@ -1,0 +1,152 @@
+package ecs_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// BenchmarkKind measures what docs/STORAGES.md tells: each kind of storage in a
+// world of a million entities, of which all, one in 100 or one in 100 000 have the
+// component. No frame is open. Run it once:
+//
+//	go test -run '^$' -bench '^BenchmarkKind' -benchtime 1x ./ecs
+//
+// Times are the thread's processor time on Linux (see now), the lower quartile of
+// several rounds, in nanoseconds for an entity:
+//
+//	ns/add      Set of a new component, in the order of indices; all were removed before
+//	ns/get      Get of 10 000 members at most, in random order
+//	ns/iterate  a loop over Query1.All that reads
+//	ns/remove   Remove, in random order
+//	ns/clear    Clear of all, in nanoseconds for the storage
+//	B/entity    MemoryUsage of the storage, for a member; what Indexed storages
+//	            share counts as the one's
+func BenchmarkKind(b *testing.B) {
+	for _, share := range []int{1, 100, 100_000} {
+		for _, k := range []struct {
+			name    string
+			options []ecs.Option
+		}{
+			{"sparse", nil},
+			{"masked", []ecs.Option{ecs.Masked()}},
+			{"indexed", []ecs.Option{ecs.Stored(ecs.Indexed)}},
+			{"hashed", []ecs.Option{ecs.Stored(ecs.Hashed)}},
+			{"ordered", []ecs.Option{ecs.Stored(ecs.Ordered)}},
+		} {
+			benchmarkKind(b, k.name, share, position{1, 2}, k.options)
+		}
+		benchmarkKind(b, "tag", share, struct{}{}, []ecs.Option{ecs.Named("tag")})
+	}
+}
+
+const kindEntities = 1_000_000
+
+func benchmarkKind[T any](b *testing.B, name string, share int, v T, options []ecs.Option) {
+	b.Run(fmt.Sprintf("%s/1in%d", name, share), func(b *testing.B) {
+		k := newKindBench(share, v, options)
+		quiet(b, k.measure)
+		n := float64(len(k.members))
+		b.ReportMetric(k.add.per(n), "ns/add")
+		b.ReportMetric(k.get.per(float64(len(k.asked))), "ns/get")
+		b.ReportMetric(k.iterate.per(n), "ns/iterate")
+		b.ReportMetric(k.remove.per(n), "ns/remove")
+		b.ReportMetric(k.clear.per(1), "ns/clear")
+		b.ReportMetric(float64(k.bytes)/n, "B/entity")
+		b.ReportMetric(0, "ns/op") // Says nothing here.
+	})
+}
+
+type kindBench[T any] struct {
+	w       *ecs.World
+	s       *ecs.Storage[T]
+	query   *ecs.Query1[T]
+	v       T
+	members []ecs.Entity
+	strewn  []ecs.Entity // The same in random order,
+	asked   []ecs.Entity // and some of them.
+	found   int
+	bytes   int64
+
+	add, get, iterate, remove, clear times
+}
+
+func newKindBench[T any](share int, v T, options []ecs.Option) *kindBench[T] {
+	w := ecs.NewWorld(ecs.Options{})
+	s := ecs.MustRegister[T](w, options...)
+	k := &kindBench[T]{w: w, s: s, v: v, query: ecs.NewQuery1(ecs.Read(s))}
+	for i, e := range w.CreateN(nil, kindEntities) {
+		if i%share == share-1 {
+			k.members = append(k.members, e)
+		}
+	}
+	for _, i := range permutation(len(k.members), 5) {
+		k.strewn = append(k.strewn, k.members[i])
+	}
+	k.asked = k.strewn[:min(10_000, len(k.strewn))]
+	k.fill()
+	m := w.MemoryUsage()
+	k.bytes = m.Storages[0].Total() + m.Shared
+	return k
+}
+
+func (k *kindBench[T]) measure() {
+	rounds := max(5, min(1000, 200_000/len(k.members)))
+	for range rounds {
+		k.remove.note(k.strip)
+		k.add.note(k.fill)
+		k.get.note(k.ask)
+		k.loop() // Finds the runs.
+		k.iterate.note(k.loop)
+		k.clear.note(k.s.Clear)
+		k.fill()
+	}
+}
+
+func (k *kindBench[T]) fill() {
+	for _, e := range k.members {
+		k.s.Set(e, k.v)
+	}
+}
+
+func (k *kindBench[T]) loop() {
+	for _, v := range k.query.All() {
+		if v != nil {
+			k.found++
+		}
+	}
+}
+
+func (k *kindBench[T]) ask() {
+	for _, e := range k.asked {
+		if _, ok := k.s.Get(e); ok {
+			k.found++
+		}
+	}
+}
+
+func (k *kindBench[T]) strip() {
+	for _, e := range k.strewn {
+		k.s.Remove(e)
+	}
+}
+
+// times are those of one piece of work.
+type times []time.Duration
+
+func (t *times) note(work func()) {
+	start := now()
+	work()
+	between := now()
+	*t = append(*t, between-start-(now()-between)) // Less than what asking the clock takes.
+}
+
+// per returns the lower quartile, divided by n.
+func (t times) per(n float64) float64 {
+	sorted := slices.Clone(t)
+	slices.Sort(sorted)
+	return max(0, float64(sorted[len(sorted)/4])/n)
+}
