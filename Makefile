@@ -21,7 +21,7 @@ lint:
 
 race: ## the exhaustive models of ecs go one operation less deep
 	go test -race $$(go list ./... | grep -v "/ecs$$")
-	go test -race ./ecs -depth 3
+	go test -race ./ecs -short -depth 3
 
 debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs

@@ -25,7 +25,7 @@
 //	name the components           Register, MustRegister; Named, Stored, CloneWith, Default, Masked, NoRewind, NoPersist
 //	create and destroy            World.Create, World.Destroy, World.Alive, World.Clear
 //	one entity's component        Storage.Set, Storage.Get, Storage.Mut, Storage.Has, Storage.Remove
-//	all of a component            Storage.All, Storage.Entities, Storage.Values, Storage.Clear
+//	all of a component            Storage.All, Storage.Entities, Storage.Values, Storage.MutValues, Storage.Clear
 //	entities with some components NewQuery1 … NewQuery8 with Read and Write; All, Runs, Count
 //	a value of which there is one RegisterResource; Resource.Get, Resource.Mut, Resource.Set
 //	end a tick                    World.Commit
@@ -43,6 +43,7 @@
 //
 // Many at once, now or later:
 //
+//	create with components        NewBundle1 … NewBundle12: Create, CreateN, Set, Remove
 //	create, give, take, destroy   World.CreateN, Storage.SetAll, Storage.SetEach, Storage.RemoveAll, World.DestroyAll
 //	change the world after a loop Commands; Storage.Later, World.Apply
 //	copy entities                 World.CloneEntity, World.Copy
