@@ -1,7 +1,8 @@
 package ecs
 
 // A ChangeFilter keeps the entities for which something happened to a component
-// since the last commit. [Added], [Changed] and [Removed] make one.
+// since the last commit, or since an earlier tick: see [ChangeFilter.Since].
+// [Added], [Changed] and [Removed] make one.
 //
 // It is a [Filter] of queries: NewQuery1(Read(health)).With(Changed(health)).
 //
@@ -10,7 +11,10 @@ package ecs
 type ChangeFilter struct {
 	w     *World
 	found []Entity
-	find  func() []Entity
+	find  func() ([]Entity, error)
+
+	fixed bool   // Compare with the end of tick, not with the last commit.
+	tick  uint64
 
 	// Entity index to position in found. An entry without one may hold rubbish, as
 	// found is asked back; so nothing is cleared when found anew.
@@ -42,18 +46,39 @@ func Removed[T any](s *Storage[T]) *ChangeFilter {
 func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []Entity) *ChangeFilter {
 	s.mustKeepTick(verb, s.name)
 	d := &Delta[T]{s: s}
-	return &ChangeFilter{w: s.w, find: func() []Entity {
-		if err := d.SinceCommit(); err != nil {
-			panic(err) // Unreachable: the tick is kept.
+	f := &ChangeFilter{w: s.w}
+	f.find = func() ([]Entity, error) {
+		if f.fixed {
+			err := d.Since(f.tick)
+			return pick(d), err
 		}
-		return pick(d)
-	}}
+		err := d.SinceCommit() // nil: that tick is kept.
+		return pick(d), err
+	}
+	return f
+}
+
+// Since makes f compare with the end of tick from now on, instead of the last
+// commit. An error wraps [ErrNotHeld]; f is then as it was. An iteration panics if
+// the history does not hold the tick any more by then: call Since before it.
+func (f *ChangeFilter) Since(tick uint64) error {
+	fixed, was := f.fixed, f.tick
+	f.fixed, f.tick = true, tick
+	if _, err := f.find(); err != nil {
+		f.fixed, f.tick = fixed, was
+		return err
+	}
+	return nil
 }
 
 func (f *ChangeFilter) narrow(j *join) { j.filter(f) }
 
 func (f *ChangeFilter) begin() {
-	f.found = f.find()
+	found, err := f.find()
+	if err != nil {
+		panic(err.Error() + "; ask ChangeFilter.Since before the iteration")
+	}
+	f.found = found
 	if missing := f.w.entities.total - len(f.place); missing > 0 {
 		f.place = append(f.place, make([]uint32, missing)...)
 	}

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -44,6 +45,45 @@ func TestQueriesFindWhatChangedSinceTheCommit(t *testing.T) {
 	a.Mut(entities[1]).X++
 	w.Commit()
 	look("after the next commit", nil, nil, nil)
+}
+
+func TestChangeFiltersCompareWithEarlierTicks(t *testing.T) {
+	w, a, _, entities := members(10, Options{History: 2})
+	w.Commit()
+	since := Changed(a)
+	q := NewQuery1(Read(a)).With(since)
+	found := func(want ...Entity) {
+		t.Helper()
+		if got := q.AppendEntities(nil); !slices.Equal(got, want) {
+			t.Errorf("found %v, want %v", got, want)
+		}
+	}
+	for i := range 2 {
+		a.Mut(entities[i]).X++
+		w.Commit()
+	}
+	found()
+	if err := since.Since(1); err != nil {
+		t.Fatal(err)
+	}
+	found(entities[:2]...)
+	if err := since.Since(2); err != nil {
+		t.Fatal(err)
+	}
+	a.Mut(entities[5]).X++
+	found(entities[1], entities[5])
+	if err := since.Since(99); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("Since(99) = %v", err)
+	}
+	found(entities[1], entities[5])
+	w.Commit()
+	w.Commit()
+	w.Commit()
+	mustPanic(t, "tick not held", func() { q.Count() })
+	if err := since.Since(w.Tick()); err != nil {
+		t.Fatal(err)
+	}
+	found()
 }
 
 func ExampleChanged() {
