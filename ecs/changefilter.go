@@ -13,7 +13,7 @@ type ChangeFilter struct {
 	found []Entity
 	find  func() ([]Entity, error)
 
-	fixed bool   // Compare with the end of tick, not with the last commit.
+	fixed bool // Compare with the end of tick, not with the last commit.
 	tick  uint64
 
 	// Entity index to position in found. An entry without one may hold rubbish, as
