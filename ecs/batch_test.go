@@ -466,7 +466,7 @@ func TestBatchesAllocateNothingOnceWarm(t *testing.T) {
 		for range 40 { // Chunks of undo logs grow until each has served the largest log.
 			tick()
 		}
-		if n := testing.AllocsPerRun(5, tick); n > 0 {
+		if n := allocations(t, 5, tick); n > 0 {
 			t.Errorf("history %d: %v allocations", history, n)
 		}
 	}

@@ -148,7 +148,7 @@ func TestBundlesAllocateNothing(t *testing.T) {
 	w := newBundled()
 	two := NewBundle2(w.plain, w.padded)
 	entities := two.CreateN(nil, 100, plain{}, padded{})
-	n := testing.AllocsPerRun(10, func() {
+	n := allocations(t, 10, func() {
 		w.w.DestroyAll(entities)
 		entities = two.CreateN(entities[:0], 50, plain{}, padded{})
 		for range 50 {

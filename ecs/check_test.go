@@ -3,6 +3,7 @@ package ecs
 import (
 	"fmt"
 	"reflect"
+	"testing"
 )
 
 // check returns what is inconsistent inside w, or nil: the things that its
@@ -266,4 +267,13 @@ func (s *Storage[T]) checkRows() error {
 		}
 	}
 	return nil
+}
+
+// allocations is testing.AllocsPerRun for builds that do not allocate on purpose.
+func allocations(t *testing.T, runs int, f func()) float64 {
+	t.Helper()
+	if debug {
+		t.Skip("a debug build allocates")
+	}
+	return testing.AllocsPerRun(runs, f)
 }

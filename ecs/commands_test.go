@@ -250,7 +250,7 @@ func TestCommandsAllocateNothingOnceWarm(t *testing.T) {
 		w.Apply(&c, &d)
 	}
 	tick()
-	if n := testing.AllocsPerRun(10, tick); n > 0 {
+	if n := allocations(t, 10, tick); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 	for _, v := range words.Later(&d).values[:10] {

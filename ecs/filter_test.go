@@ -356,7 +356,7 @@ func TestNoQueryAllocatesOnceWarm(t *testing.T) {
 		for range 5 {
 			tick()
 		}
-		if n := testing.AllocsPerRun(20, tick); n != 0 {
+		if n := allocations(t, 20, tick); n != 0 {
 			t.Errorf("%s: %v allocations a tick, want none", name, n)
 		}
 	}

@@ -372,7 +372,7 @@ func TestGroupsAllocateNothing(t *testing.T) {
 	for range 10 {
 		tick()
 	}
-	if n := testing.AllocsPerRun(20, tick); n != 0 {
+	if n := allocations(t, 20, tick); n != 0 {
 		t.Errorf("a tick allocates %v times, want never", n)
 	}
 }

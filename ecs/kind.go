@@ -1,5 +1,7 @@
 package ecs
 
+import "strconv"
+
 // A Kind says how a storage finds the row of an entity, and where it puts new
 // rows. All kinds have the same methods, and the same guarantees when the world
 // is put back, journaled and saved.
@@ -32,6 +34,9 @@ const (
 
 // String returns the name of k in lower case.
 func (k Kind) String() string {
+	if k > Ordered {
+		return "kind(" + strconv.Itoa(int(k)) + ")"
+	}
 	return [...]string{"sparse", "tag", "indexed", "hashed", "ordered"}[k]
 }
 

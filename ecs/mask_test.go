@@ -362,7 +362,7 @@ func TestMasksAllocateNothingInTheSteadyState(t *testing.T) {
 	for range 20 {
 		tick()
 	}
-	if allocs := testing.AllocsPerRun(10, tick); allocs != 0 {
+	if allocs := allocations(t, 10, tick); allocs != 0 {
 		t.Errorf("a tick allocates %v times, want 0", allocs)
 	}
 	if err := w.check(); err != nil {

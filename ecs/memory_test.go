@@ -15,6 +15,9 @@ func heap() int64 {
 
 // Not parallel: it looks at the heap of the process.
 func TestMemoryUsageIsWhatTheHeapGrowsBy(t *testing.T) {
+	if debug {
+		t.Skip("a debug build remembers all rows once more")
+	}
 	before := heap()
 	w := NewWorld(Options{History: 3})
 	a, b := MustRegister[plain](w), MustRegister[padded](w)
@@ -36,35 +39,6 @@ func TestMemoryUsageIsWhatTheHeapGrowsBy(t *testing.T) {
 	}
 	runtime.KeepAlive(w)
 	runtime.KeepAlive(entities)
-}
-
-// Not parallel: it looks at the heap of the process.
-func TestMemoryUsageOfEveryKindIsWhatTheHeapGrowsBy(t *testing.T) {
-	for _, k := range []Kind{Sparse, Indexed, Hashed, Ordered} {
-		before := heap()
-		w := NewWorld(Options{History: 1})
-		s := MustRegister[plain](w, Stored(k))
-		entities := w.CreateN(nil, 400_000)
-		for i, e := range entities {
-			if i%20 < 7 {
-				s.Set(e, plain{})
-			}
-		}
-		w.Commit()
-		for _, e := range entities[:100_000] {
-			s.Remove(e)
-		}
-		grown := heap() - before - room(entities)
-		m := w.MemoryUsage()
-		if got := m.Total(); got < grown*9/10 || got > grown*11/10 {
-			t.Errorf("%v: MemoryUsage() = %+v, in all %d, the heap grew by %d", k, m, got, grown)
-		}
-		if (m.Shared > 0) != (k == Indexed) || (m.Storages[0].Mask > 0) != (k == Ordered) || (m.Storages[0].Sparse > 0) != (k != Indexed) {
-			t.Errorf("%v: MemoryUsage() = %+v", k, m)
-		}
-		runtime.KeepAlive(w)
-		runtime.KeepAlive(entities)
-	}
 }
 
 func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {

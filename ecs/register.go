@@ -172,7 +172,7 @@ func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, er
 		s.gap = &gap
 	}
 	if s.kind > Ordered || s.kind == Tag && t.Size() > 0 {
-		return fail(ErrKind, "Stored(%d) does not fit a type of %d bytes", s.kind, t.Size())
+		return fail(ErrKind, "Stored(%v) does not fit a type of %d bytes", s.kind, t.Size())
 	}
 	s.tag, s.pointers, s.noPersist = t.Size() == 0, layout.HasPointers(t), reg.noPersist
 	s.masked = reg.masked || s.kind == Ordered
