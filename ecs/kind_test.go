@@ -19,11 +19,14 @@ type conformer struct {
 	handles []Entity
 }
 
-func newConformer(t *testing.T) *conformer {
+func newConformer(t *testing.T, grouped bool) *conformer {
 	c := &conformer{w: NewWorld(Options{History: 4})}
 	c.sparse = MustRegister[plain](c.w)
 	for _, k := range []Kind{Indexed, Hashed, Ordered} {
 		c.others = append(c.others, MustRegister[plain](c.w, Stored(k), Named(k.String())))
+	}
+	if grouped {
+		MustNewGroup(c.sparse, c.others[1], c.others[2])
 	}
 	// Indices that are equal modulo the size of a page, and some that are not.
 	const spread = 6 * pageSize
@@ -165,7 +168,7 @@ func TestAllKindsOfStoragesHoldTheSame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			c := newConformer(t)
+			c := newConformer(t, seed%3 == 2)
 			rng := rand.New(rand.NewPCG(seed, 1))
 			var cps []Checkpoint
 			var err error
