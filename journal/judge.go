@@ -195,17 +195,14 @@ func (j *judge) tear() string {
 func (j *judge) take() {
 	l, i, end := j.log, j.index, j.segment.End
 	for _, p := range j.scanner.preambles {
-		if p.Offset < end {
+		if j.within(p, end) {
 			p.ID.Epoch, p.Segment = j.segment.Epoch, i
 			l.Preambles = append(l.Preambles, p)
 		}
 	}
 	for _, e := range j.scanner.records {
-		switch {
-		case e.Offset+recordHeader+int64(e.Length) <= end:
+		if j.within(e, end) {
 			l.takeEntry(e, i)
-		case e.Offset < end: // We never write such an end.
-			_ = l.problem(j.segment.Name, e.Offset, end-e.Offset, "record reaches over the end of the segment")
 		}
 	}
 	for _, m := range j.scanner.marks {
@@ -219,6 +216,18 @@ func (j *judge) take() {
 			l.Head = seal.header.seq
 		}
 	}
+}
+
+// within reports whether e ends at end or before it. One that reaches over the
+// end is a problem: we never write such an end.
+func (j *judge) within(e Entry, end int64) bool {
+	if e.Offset+recordHeader+int64(e.Length) <= end {
+		return true
+	}
+	if e.Offset < end {
+		_ = j.log.problem(j.segment.Name, e.Offset, end-e.Offset, "record reaches over the end of the segment")
+	}
+	return false
 }
 
 func (l *Log) takeEntry(e Entry, i int) {
