@@ -131,7 +131,7 @@ func BenchmarkBudgetSave(b *testing.B) {
 	w, _ := points(b, budgetEntities, 0)
 	file, plain := filepath.Join(dir, "world.save"), filepath.Join(dir, "plain")
 	var failed error
-	save := func() time.Duration { return timed(func() { failed = Save(file, w) }) }
+	save := func() time.Duration { return timed(func() { failed = Save(background, file, w) }) }
 	save()
 	info, err := os.Stat(file)
 	if err != nil || failed != nil {
@@ -166,7 +166,7 @@ func writePlain(b *testing.B, name string, content []byte) {
 func BenchmarkBudgetLoad(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "world.save")
 	w, _ := points(b, budgetEntities, 0)
-	if err := Save(file, w); err != nil {
+	if err := Save(background, file, w); err != nil {
 		b.Fatal(err)
 	}
 	var failed error
@@ -175,7 +175,7 @@ func BenchmarkBudgetLoad(b *testing.B) {
 		if _, err := ecs.Register[point](to); err != nil {
 			b.Fatal(err)
 		}
-		return timed(func() { failed = Load(file, to) })
+		return timed(func() { failed = Load(background, file, to) })
 	}
 	ours, read := shortest(5, load, func() time.Duration {
 		return timed(func() {

@@ -38,7 +38,7 @@ func newRun(t testing.TB, seed uint64) *run {
 
 func (r *run) open() {
 	r.world = newTestWorld(10)
-	store, err := Open(r.dir, r.world.World, Options{Sync: journal.SyncNever(), SnapshotBytes: 6000})
+	store, err := Open(background, r.dir, r.world.World, Options{Sync: journal.SyncNever(), SnapshotBytes: 6000})
 	require.NoError(r.t, err)
 	r.store = store
 }
@@ -177,7 +177,7 @@ func TestAJournalCutAnywhereLeadsToACommitNotOlderThanTheLastSync(t *testing.T) 
 
 // headDigest returns the digest of the state that recovery would lead to.
 func headDigest(dir string) (ecs.Digest, error) {
-	v, err := OpenReadOnly(dir)
+	v, err := OpenReadOnly(background, dir)
 	if err != nil {
 		return 0, err
 	}
@@ -226,7 +226,7 @@ func TestASnapshotOfALostTickIsNotTakenForTheOneThatHasItsNumber(t *testing.T) {
 	require.ErrorIs(t, s.Report().Skipped[0], ErrForeign)
 	closeStore(t, s)
 
-	v, err := OpenReadOnly(dir)
+	v, err := OpenReadOnly(background, dir)
 	require.NoError(t, err)
 	defer v.Close()
 	report, err := v.Verify(background)
@@ -238,7 +238,7 @@ func TestASnapshotOfALostTickIsNotTakenForTheOneThatHasItsNumber(t *testing.T) {
 func TestASnapshotNewerThanTheJournalMeansThatDurableTicksAreLost(t *testing.T) {
 	dir, name, snapshot := lostTail(t, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(snapshot), 0o600))
-	_, err := Open(dir, newTestWorld(0).World, Options{})
+	_, err := Open(background, dir, newTestWorld(0).World, Options{})
 	require.ErrorIs(t, err, ErrCorrupt)
 	require.ErrorContains(t, err, "ends at record 2")
 	require.ErrorContains(t, err, name)
@@ -251,7 +251,7 @@ func TestACreationThatFailedCanBeTriedAgain(t *testing.T) {
 	w := newTestWorld(3)
 	w.fill(5)
 	digest := w.Digest()
-	_, err := Open(dir, w.World, Options{})
+	_, err := Open(background, dir, w.World, Options{})
 	require.Error(t, err)
 	require.Equal(t, digest, w.Digest())
 	require.NoError(t, os.RemoveAll(inTheWay))
@@ -274,7 +274,7 @@ func TestAnOpenThatCannotWriteLeavesTheWorldAsItWas(t *testing.T) {
 	empty := newTestWorld(0)
 	empty.rules.Set(rules{"mine", 7})
 	digest := empty.Digest()
-	_, err := Open(dir, empty.World, Options{})
+	_, err := Open(background, dir, empty.World, Options{})
 	require.ErrorContains(t, err, "00000002.seg.tmp")
 	require.Equal(t, digest, empty.Digest())
 	require.NoError(t, os.RemoveAll(inTheWay))

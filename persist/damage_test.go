@@ -95,7 +95,7 @@ func (d *damaged) with(name, data string, f func()) {
 
 // reported checks that reading says which file is damaged.
 func (d *damaged) reported(name string, offset int) {
-	v, err := OpenReadOnly(d.dir)
+	v, err := OpenReadOnly(background, d.dir)
 	require.NoError(d.t, err)
 	defer v.Close()
 	r, err := v.Verify(background)
@@ -118,7 +118,7 @@ func (d *damaged) opened(tree map[string]string) (Report, error) {
 	writeTree(d.t, dir, tree)
 	w := newTestWorld(0)
 	before := w.Digest()
-	s, err := Open(dir, w.World, Options{})
+	s, err := Open(background, dir, w.World, Options{})
 	if err != nil {
 		require.Equal(d.t, tree, readTree(d.t, dir), "a refused Open changed the directory")
 		require.Equal(d.t, before, w.Digest(), "a refused Open changed the world")
@@ -204,7 +204,7 @@ func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, []byte(flip(string(data), int(last.Offset)+60, 0)), 0o600))
-		_, err = Open(dir, newTestWorld(0).World, Options{})
+		_, err = Open(background, dir, newTestWorld(0).World, Options{})
 		require.ErrorIs(t, err, ErrCorrupt)
 		require.ErrorContains(t, err, segment)
 		require.ErrorContains(t, err, says)
@@ -224,7 +224,7 @@ func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
 	}
 	require.NoError(t, store.Sync(background))
 	require.Eventually(t, func() bool {
-		v, err := OpenReadOnly(dir)
+		v, err := OpenReadOnly(background, dir)
 		require.NoError(t, err)
 		defer v.Close()
 		last := v.Log().Entries[len(v.Log().Entries)-1]
@@ -241,7 +241,7 @@ func TestEveryFlippedBitOfASaveIsRefused(t *testing.T) {
 	file := filepath.Join(dir, "save")
 	w := newTestWorld(0)
 	w.fill(4)
-	require.NoError(t, Save(file, w.World))
+	require.NoError(t, Save(background, file, w.World))
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	into := newTestWorld(0)
@@ -253,18 +253,18 @@ func TestEveryFlippedBitOfASaveIsRefused(t *testing.T) {
 	for _, at := range flips(rng, "save", len(data)) {
 		changed := flip(string(data), at, rng.IntN(8))
 		require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
-		err := Load(file, into.World)
+		err := Load(background, file, into.World)
 		require.Error(t, err, "byte %d", at)
 		require.ErrorContains(t, err, "save")
 		require.Equal(t, before, into.Digest(), "byte %d: a failed Load changed the world", at)
 	}
 	for range 40 {
 		require.NoError(t, os.WriteFile(file, data[:rng.IntN(len(data))], 0o600))
-		require.Error(t, Load(file, into.World))
+		require.Error(t, Load(background, file, into.World))
 		require.Equal(t, before, into.Digest())
 	}
 	require.NoError(t, os.WriteFile(file, data, 0o600))
-	require.NoError(t, Load(file, into.World))
+	require.NoError(t, Load(background, file, into.World))
 	require.Equal(t, w.Digest(), into.Digest())
 }
 
@@ -359,7 +359,7 @@ func TestASaveOrAMisnamedSnapshotIsNoSnapshot(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "save")
 	w := newTestWorld(0)
 	w.fill(9)
-	require.NoError(t, Save(file, w.World))
+	require.NoError(t, Save(background, file, w.World))
 	save, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for name, data := range map[string]string{
@@ -398,20 +398,20 @@ func TestForeignDirectoriesAndFilesAreLeftAlone(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "foreign")
 			writeTree(t, dir, tree)
 			before := readTree(t, dir)
-			_, err := Open(dir, newTestWorld(0).World, Options{})
+			_, err := Open(background, dir, newTestWorld(0).World, Options{})
 			require.ErrorIs(t, err, ErrForeign)
-			_, err = OpenReadOnly(dir)
+			_, err = OpenReadOnly(background, dir)
 			require.ErrorIs(t, err, ErrForeign)
 			require.Equal(t, before, readTree(t, dir))
 		})
 	}
 	file := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("just text\n", 1000)), 0o600))
-	_, err := OpenReadOnly(file)
+	_, err := OpenReadOnly(background, file)
 	require.ErrorIs(t, err, ErrForeign)
-	require.ErrorIs(t, Load(file, newTestWorld(0).World), ErrForeign)
-	_, err = Open(file, newTestWorld(0).World, Options{})
+	require.ErrorIs(t, Load(background, file, newTestWorld(0).World), ErrForeign)
+	_, err = Open(background, file, newTestWorld(0).World, Options{})
 	require.Error(t, err)
-	_, err = OpenReadOnly(filepath.Join(t.TempDir(), "missing"))
+	_, err = OpenReadOnly(background, filepath.Join(t.TempDir(), "missing"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -25,7 +25,7 @@ func init() {
 func fillDisk(dir, _ string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	w := newTestWorld(0)
-	s, err := Open(dir, w.World, Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
+	s, err := Open(background, dir, w.World, Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func fillSave(file, _ string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	w := newTestWorld(0)
 	w.fill(3)
-	if err := Save(file, w.World); err != nil {
+	if err := Save(background, file, w.World); err != nil {
 		return err
 	}
 	limit := syscall.Rlimit{Cur: 100_000, Max: 100_000}
@@ -71,7 +71,7 @@ func fillSave(file, _ string) error {
 		return err
 	}
 	w.fill(20_000)
-	fmt.Println("save", Save(file, w.World))
+	fmt.Println("save", Save(background, file, w.World))
 	return nil
 }
 
@@ -82,7 +82,7 @@ func TestAFullDiskLeavesTheOldSave(t *testing.T) {
 	require.Len(t, c.said("save"), 1)
 	require.Contains(t, c.said("save")[0], "file too large")
 	w := newTestWorld(0)
-	require.NoError(t, Load(file, w.World))
+	require.NoError(t, Load(background, file, w.World))
 	require.Equal(t, 3, w.Len())
 	files, err := filepath.Glob(file + "*")
 	require.NoError(t, err)

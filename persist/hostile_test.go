@@ -299,12 +299,12 @@ func loaded(t testing.TB, file string) error {
 	w.fill(1)
 	before := w.Digest()
 	bounded(t, int(info.Size()), func() {
-		if err = Load(file, w.World); err != nil {
+		if err = Load(background, file, w.World); err != nil {
 			require.Equal(t, before, w.Digest(), "a failed Load changed the world")
 		}
 	})
 	bounded(t, int(info.Size()), func() {
-		if v, e := OpenReadOnly(file); e == nil {
+		if v, e := OpenReadOnly(background, file); e == nil {
 			r, e := v.Verify(background)
 			require.NoError(t, e)
 			if err == nil {
@@ -457,8 +457,8 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, os.WriteFile(file, []byte(newerFile(s.tree["snapshots/00000001.snap"])), 0o600))
-	require.ErrorIs(t, Load(file, newTestWorld(0).World), ErrNewer)
-	_, err := OpenReadOnly(file)
+	require.ErrorIs(t, Load(background, file, newTestWorld(0).World), ErrNewer)
+	_, err := OpenReadOnly(background, file)
 	require.ErrorIs(t, err, ErrNewer)
 
 	pages, m := savePages(hostileBase(t))
@@ -491,7 +491,7 @@ func TestATickOfALaterVersionIsRefusedAsNewer(t *testing.T) {
 	crashed := copyDir(t, dir)
 	closeStore(t, s)
 	before := readTree(t, crashed)
-	_, err = Open(crashed, newTestWorld(0).World, Options{})
+	_, err = Open(background, crashed, newTestWorld(0).World, Options{})
 	require.ErrorIs(t, err, ErrNewer)
 	require.Equal(t, before, readTree(t, crashed))
 }

@@ -49,7 +49,7 @@ func TestWhatTheFirstVersionWroteCanBeRead(t *testing.T) {
 	verified(t, dir)
 
 	saved := newTestWorld(0)
-	require.NoError(t, Load(keptSave, saved.World))
+	require.NoError(t, Load(background, keptSave, saved.World))
 	require.Contains(t, string(want), "save "+saved.Digest().String())
 }
 
@@ -59,7 +59,7 @@ func writeKept(t *testing.T) {
 	writeTree(t, keptStore, s.tree)
 	w := newTestWorld(0)
 	require.NoError(t, w.Load(stateAt(t, s.dir).state()))
-	require.NoError(t, Save(keptSave, w.World))
+	require.NoError(t, Save(background, keptSave, w.World))
 	require.NoError(t, os.WriteFile(keptText, []byte(describe(t, s.dir)), 0o600))
 }
 

@@ -116,7 +116,7 @@ func tickForever(dir, argument string) error {
 	sync := map[string]journal.SyncPolicy{"always": journal.SyncAlways(), "every": journal.SyncEvery(3 * time.Millisecond)}[policy]
 	say := func(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
 	w := newTestWorld(5)
-	s, err := Open(dir, w.World, Options{
+	s, err := Open(background, dir, w.World, Options{
 		Sync: sync, SnapshotBytes: 5000,
 		OnDurable: func(uint64) { say("durable .") },
 	})
@@ -184,7 +184,7 @@ func afterKill(t *testing.T, dir string, c *child) string {
 // holdStore opens a store and says so, then waits to be killed.
 func holdStore(dir, _ string) error {
 	w := newTestWorld(0)
-	s, err := Open(dir, w.World, Options{})
+	s, err := Open(background, dir, w.World, Options{})
 	if err != nil {
 		return err
 	}

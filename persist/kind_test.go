@@ -29,14 +29,14 @@ func TestAStoreIsGoneOnWithByKindsThatPlaceRowsAlike(t *testing.T) {
 	for _, from := range storageKinds {
 		dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 		w, _ := kindWorld(from, 100)
-		s, err := Open(dir, w, Options{})
+		s, err := Open(background, dir, w, Options{})
 		require.NoError(t, err)
 		require.NoError(t, s.Commit())
 		require.NoError(t, s.Close(background))
-		require.NoError(t, Save(file, w))
+		require.NoError(t, Save(background, file, w))
 		for _, to := range storageKinds {
 			again, positions := kindWorld(to, 0)
-			s, err := Open(dir, again, Options{})
+			s, err := Open(background, dir, again, Options{})
 			if (from == ecs.Indexed) != (to == ecs.Indexed) {
 				require.ErrorIs(t, err, ErrSchema, "%v to %v", from, to)
 				require.ErrorContains(t, err, "position is registered as Indexed in one of store and program")
@@ -49,7 +49,7 @@ func TestAStoreIsGoneOnWithByKindsThatPlaceRowsAlike(t *testing.T) {
 				w = again
 			}
 			loaded, positions := kindWorld(to, 0)
-			require.NoError(t, Load(file, loaded))
+			require.NoError(t, Load(background, file, loaded))
 			require.Equal(t, 50, positions.Len())
 			for _, e := range loaded.Entities() {
 				v, has := positions.Get(e)

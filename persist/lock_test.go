@@ -18,10 +18,10 @@ func TestASecondOpenIsToldWhoHasTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newTestWorld(0)
 	s := open(t, dir, w, Options{})
-	_, err := Open(dir, newTestWorld(0).World, Options{})
+	_, err := Open(background, dir, newTestWorld(0).World, Options{})
 	require.ErrorIs(t, err, ErrLocked)
 	require.ErrorContains(t, err, fmt.Sprintf("process %d on ", os.Getpid()))
-	v, err := OpenReadOnly(dir)
+	v, err := OpenReadOnly(background, dir)
 	require.NoError(t, err)
 	require.Contains(t, v.LockHolder(), fmt.Sprint("process ", os.Getpid()))
 	require.NoError(t, v.Close())
@@ -42,7 +42,7 @@ func TestTheLockOfAKilledProcessDoesNotStay(t *testing.T) {
 	c := startChild(t, "hold", dir, "")
 	c.await(t, "holding", 1)
 	holder := "process " + c.said("holding")[0]
-	_, err := Open(dir, newTestWorld(0).World, Options{})
+	_, err := Open(background, dir, newTestWorld(0).World, Options{})
 	require.ErrorIs(t, err, ErrLocked)
 	require.ErrorContains(t, err, holder)
 	c.kill(t)
@@ -63,7 +63,7 @@ func TestALockThatIsNoFileIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(elsewhere, []byte("precious"), 0o600))
 	require.NoError(t, os.Remove(filepath.Join(dir, lockFile)))
 	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, lockFile)))
-	_, err := Open(dir, newTestWorld(0).World, Options{})
+	_, err := Open(background, dir, newTestWorld(0).World, Options{})
 	require.ErrorIs(t, err, ErrForeign)
 	data, err := os.ReadFile(elsewhere)
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestAClosingThatIsNotWaitedForGoesOn(t *testing.T) {
 	again := newTestWorld(0)
 	require.Eventually(t, func() bool {
 		var err error
-		if s, err = Open(dir, again.World, Options{}); err != nil {
+		if s, err = Open(background, dir, again.World, Options{}); err != nil {
 			require.ErrorIs(t, err, ErrLocked)
 		}
 		return err == nil
@@ -123,7 +123,7 @@ func TestWhileACheckpointIsHeldAStoreIsNeitherOpenedNorClosed(t *testing.T) {
 	w := newTestWorld(3)
 	w.fill(2)
 	cp := w.Checkpoint()
-	_, err := Open(dir, w.World, Options{})
+	_, err := Open(background, dir, w.World, Options{})
 	require.ErrorIs(t, err, ecs.ErrCheckpointHeld)
 	require.True(t, cp.Valid())
 	w.Release(cp)
@@ -143,7 +143,7 @@ func TestWhileACheckpointIsHeldAStoreIsNeitherOpenedNorClosed(t *testing.T) {
 	empty := newTestWorld(3)
 	cp = empty.Checkpoint()
 	before := readTree(t, dir)
-	_, err = Open(dir, empty.World, Options{})
+	_, err = Open(background, dir, empty.World, Options{})
 	require.ErrorIs(t, err, ecs.ErrCheckpointHeld)
 	require.Equal(t, before, readTree(t, dir))
 	empty.Release(cp)
@@ -166,7 +166,7 @@ func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
 		closeStore(t, s)
 		v := verified(t, dir)
 		require.NoError(t, v.Close())
-		_, err := Open(dir, component[rules]().world(), Options{})
+		_, err := Open(background, dir, component[rules]().world(), Options{})
 		require.ErrorIs(t, err, ErrSchema)
 	}
 	once()

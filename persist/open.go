@@ -72,11 +72,14 @@ func (r Report) String() string {
 // From then on every [ecs.World.Commit] is journaled. The history of w starts
 // anew.
 //
+// Recovering can take long: if ctx ends, so does Open, with its error. See
+// [WithProgress].
+//
 // Nothing in the directory is cut off or deleted. Errors: [ErrLocked] with the
 // process that has it open, [ErrSchema] naming the field that does not fit,
 // [ErrNotEmpty], [ErrForeign], [ErrNewer], and [ErrCorrupt] with file and offset
 // if something that was durable cannot be read; w is then as it was.
-func Open(dir string, w *ecs.World, options Options) (*Store, error) {
+func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Store, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
@@ -97,7 +100,7 @@ func Open(dir string, w *ecs.World, options Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{world: w, options: options, root: root, lock: l, ids: make(map[uint64]journal.ID)}
-	if err := s.open(context.Background()); err != nil {
+	if err := s.open(ctx); err != nil {
 		l.undo()
 		root.Close()
 		return nil, err

@@ -131,7 +131,7 @@ func TestTicksGoOnInANewSegment(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, _ := known(w)
 	blobs := ecs.MustRegister[[1 << 20]byte](w, ecs.Named("blob"))
-	s, err := Open(dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s, err := Open(background, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	require.NoError(t, err)
 	e := w.Create()
 	for i := range 70 {

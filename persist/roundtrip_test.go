@@ -47,7 +47,7 @@ func newSessionOf(t rapid.TB, dir string, history int, build func(history int) *
 
 func (s *session) open() {
 	s.world = s.build(s.history)
-	store, err := Open(s.dir, s.world.World, Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
+	store, err := Open(background, s.dir, s.world.World, Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
 	require.NoError(s.t, err)
 	s.store, s.opened = store, s.opened+1
 }
@@ -164,7 +164,7 @@ func (s *session) finish() {
 	s.world.releaseAll()
 	head := s.world.Mark()
 	require.NoError(s.t, s.store.Close(background))
-	v, err := OpenReadOnly(s.dir)
+	v, err := OpenReadOnly(background, s.dir)
 	require.NoError(s.t, err)
 	defer v.Close()
 	r, err := v.Verify(background)

@@ -14,7 +14,7 @@ import (
 // before. Saving an unchanged world twice gives the same bytes.
 //
 // It costs one pass over the world and needs memory for its encoded rows.
-func Save(file string, w *ecs.World) error {
+func Save(ctx context.Context, file string, w *ecs.World) error {
 	root, err := os.OpenRoot(filepath.Dir(file))
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func Save(file string, w *ecs.World) error {
 //
 // Errors: [ErrSchema] naming the field that does not fit, [ErrForeign],
 // [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
-func Load(file string, w *ecs.World) error {
+func Load(ctx context.Context, file string, w *ecs.World) error {
 	root, err := os.OpenRoot(filepath.Dir(file))
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func Load(file string, w *ecs.World) error {
 	if err := r.manifest.schema.fits(w); err != nil {
 		return err
 	}
-	im, err := r.load(context.Background(), nil)
+	im, err := r.load(ctx, nil)
 	if err != nil {
 		return err
 	}

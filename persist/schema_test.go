@@ -44,8 +44,8 @@ func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
 	units := ecs.MustRegister[unit](w)
 	ecs.MustRegisterResource(w, rules{"one", 1})
 	units.Set(w.Create(), unit{30, 2})
-	require.NoError(t, Save(file, w))
-	s, err := Open(dir, w, Options{})
+	require.NoError(t, Save(background, file, w))
+	s, err := Open(background, dir, w, Options{})
 	require.NoError(t, err)
 	units.Set(w.Create(), unit{40, 3})
 	require.NoError(t, s.Commit())
@@ -79,7 +79,7 @@ func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := c.program.world()
 			before := w.Digest()
-			err := Load(file, w)
+			err := Load(background, file, w)
 			if c.names == "" || c.store {
 				require.NoError(t, err)
 			} else {
@@ -91,7 +91,7 @@ func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "store")
 			writeTree(t, dir, tree)
 			w = c.program.world()
-			s, err := Open(dir, w, Options{})
+			s, err := Open(background, dir, w, Options{})
 			if c.names == "" {
 				require.NoError(t, err)
 				require.Equal(t, 2, w.Len())
@@ -130,7 +130,7 @@ func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
 	for run := range 2 {
 		little := ecs.NewWorld(ecs.Options{History: 5})
 		positions, _ := known(little)
-		s, err := Open(dir, little, Options{SnapshotBytes: -1})
+		s, err := Open(background, dir, little, Options{SnapshotBytes: -1})
 		require.NoError(t, err)
 		require.Equal(t, []string{"body", "bag", "chase", "heat", "armor", "trail", "mood", "crown", "rank", "rules", "seed", "clock"}, s.Report().Unknown)
 		do := func(w *ecs.World, positions *ecs.Storage[position]) {
@@ -149,7 +149,7 @@ func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
 			require.NoError(t, err)
 			do(little, positions)
 			do(twin.World, twin.position)
-			require.NoError(t, Save(file, little))
+			require.NoError(t, Save(background, file, little))
 		}
 		closeStore(t, s)
 		verified(t, dir)
@@ -165,13 +165,13 @@ func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
 	closeStore(t, s)
 
 	saved := newTestWorld(0)
-	require.NoError(t, Load(file, saved.World))
+	require.NoError(t, Load(background, file, saved.World))
 	require.Equal(t, twin.Digest(), saved.Digest())
 
 	// World.Clear takes away unknown components too; resources stay.
 	little := ecs.NewWorld(ecs.Options{})
 	known(little)
-	s, err := Open(dir, little, Options{})
+	s, err := Open(background, dir, little, Options{})
 	require.NoError(t, err)
 	little.Clear()
 	require.NoError(t, s.Commit())
@@ -188,7 +188,7 @@ func TestAComponentRegisteredWhileTheStoreIsOpenIsJournaledWithItsSchema(t *test
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{History: 10})
 	positions, _ := known(w)
-	s, err := Open(dir, w, Options{Sync: journal.SyncNever()})
+	s, err := Open(background, dir, w, Options{Sync: journal.SyncNever()})
 	require.NoError(t, err)
 	e := w.Create()
 	positions.Set(e, position{1, 1})
@@ -236,7 +236,7 @@ func TestAComponentOfALaterProgramGetsAPlaceInTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	positions, _ := known(w)
-	s, err := Open(dir, w, Options{})
+	s, err := Open(background, dir, w, Options{})
 	require.NoError(t, err)
 	e := w.Create()
 	positions.Set(e, position{1, 1})

@@ -136,7 +136,7 @@ func TestADamagedFileIsReportedForAllSnapshotsThatNeedIt(t *testing.T) {
 	require.Positive(t, at)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, base), []byte(flip(data, at, 3)), 0o600))
 
-	v, err := OpenReadOnly(dir)
+	v, err := OpenReadOnly(background, dir)
 	require.NoError(t, err)
 	defer v.Close()
 	r, err := v.Verify(background)
@@ -147,7 +147,7 @@ func TestADamagedFileIsReportedForAllSnapshotsThatNeedIt(t *testing.T) {
 		require.ErrorContains(t, p, base)
 		require.ErrorContains(t, p, "offset")
 	}
-	_, err = Open(dir, newTestWorld(0).World, Options{})
+	_, err = Open(background, dir, newTestWorld(0).World, Options{})
 	require.ErrorIs(t, err, ErrCorrupt)
 	require.ErrorContains(t, err, base)
 }

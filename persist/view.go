@@ -70,7 +70,7 @@ type SnapshotInfo struct {
 // Damage does not keep it from opening: what can be read is there, and
 // [View.Verify] tells the rest. Errors wrap [ErrForeign], [ErrNewer] or an error
 // of the file system.
-func OpenReadOnly(path string) (*View, error) {
+func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err

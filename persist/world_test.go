@@ -330,7 +330,7 @@ func (w *testWorld) fill(n int) {
 // test did.
 func open(t testing.TB, dir string, w *testWorld, options Options) *Store {
 	t.Helper()
-	s, err := Open(dir, w.World, options)
+	s, err := Open(background, dir, w.World, options)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		if !s.closed {
@@ -349,7 +349,7 @@ func closeStore(t testing.TB, s *Store) {
 // verified opens dir for reading and checks all of it.
 func verified(t testing.TB, dir string) *View {
 	t.Helper()
-	v, err := OpenReadOnly(dir)
+	v, err := OpenReadOnly(background, dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { v.Close() })
 	r, err := v.Verify(background)

@@ -14,7 +14,7 @@ import (
 func TestShowFindsTheTickThatEndedAnEntity(t *testing.T) {
 	dir := t.TempDir()
 	w := ecs.NewWorld(ecs.Options{})
-	store, err := persist.Open(dir, w, persist.Options{Now: clock()})
+	store, err := persist.Open(context.Background(), dir, w, persist.Options{Now: clock()})
 	require.NoError(t, err)
 	for range 3 {
 		w.Create()

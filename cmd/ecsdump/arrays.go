@@ -29,7 +29,7 @@ func newArrays(a *app) *cobra.Command {
 		Short: "Show the sparse, dense and data arrays of a component as they lie",
 		Args:  positional(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(args[0], func(s *source) error {
+			return a.read(cmd.Context(), args[0], func(s *source) error {
 				im, err := s.state(cmd.Context(), at)
 				if err != nil {
 					return err

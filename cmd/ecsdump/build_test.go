@@ -80,7 +80,7 @@ func buildStore(dir string) error {
 
 func buildOpenStore(dir string) (closeIt func() error, err error) {
 	s := newSample()
-	store, err := persist.Open(dir, s.world, persist.Options{Now: clock(), SnapshotBytes: -1})
+	store, err := persist.Open(context.Background(), dir, s.world, persist.Options{Now: clock(), SnapshotBytes: -1})
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func buildSave(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return persist.Save(file, s.world)
+	return persist.Save(context.Background(), file, s.world)
 }
 
 // begin creates 0v1 to 7v1.

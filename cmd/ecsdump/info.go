@@ -91,7 +91,7 @@ func newInfo(a *app) *cobra.Command {
 		Short: "Summarize what there is: state, components, snapshots, journal",
 		Args:  positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(args[0], func(s *source) error {
+			return a.read(cmd.Context(), args[0], func(s *source) error {
 				doc := s.info()
 				w, err := s.world(cmd.Context(), at)
 				if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {

@@ -67,7 +67,7 @@ func newLog(a *app) *cobra.Command {
 		Short: "List what every tick changed",
 		Args:  positional(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(args[0], func(s *source) error {
+			return a.read(cmd.Context(), args[0], func(s *source) error {
 				entries, err := s.chosen(args[1:])
 				if err != nil {
 					return err

@@ -40,7 +40,7 @@ func newLs(a *app) *cobra.Command {
 		Short: "List entities with their components",
 		Args:  positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(args[0], func(s *source) error {
+			return a.read(cmd.Context(), args[0], func(s *source) error {
 				im, err := s.state(cmd.Context(), l.at)
 				if err != nil {
 					return err

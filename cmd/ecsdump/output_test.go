@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -92,7 +93,7 @@ func TestNamesInAStoreCannotPlayTricks(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister[Health](w, ecs.Named("a\x1b[2Jb\nc"))
 	health.Set(w.Create(), 7)
-	require.NoError(t, persist.Save(file, w))
+	require.NoError(t, persist.Save(context.Background(), file, w))
 	for _, args := range [][]string{{"info", file}, {"ls", file}, {"show", file, "0v1"}, {"schema", file}, {"arrays", file, "a\x1b[2Jb\nc"}} {
 		code, stdout, stderr := call(args...)
 		require.Equal(t, exitOK, code, stderr)

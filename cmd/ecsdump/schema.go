@@ -39,7 +39,7 @@ func newSchema(a *app) *cobra.Command {
 		Short: "List components and resources with their layouts",
 		Args:  positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(args[0], func(s *source) error {
+			return a.read(cmd.Context(), args[0], func(s *source) error {
 				im, err := s.state(cmd.Context(), at)
 				if err != nil {
 					return err

@@ -42,14 +42,14 @@ func newShow(a *app) *cobra.Command {
 				return &failure{exitUsage, errors.New("give either an entity or --resources"), "ecsdump show --help"}
 			}
 			if resources {
-				return a.read(args[0], func(s *source) error { return a.showResources(cmd.Context(), s, at) })
+				return a.read(cmd.Context(), args[0], func(s *source) error { return a.showResources(cmd.Context(), s, at) })
 			}
 			e, err := ecs.ParseEntity(args[1])
 			if err != nil {
 				err = fmt.Errorf("%q is not an entity; write INDEXvGENERATION, as in 12v3", args[1])
 				return &failure{exitUsage, err, command("ls", args[0])}
 			}
-			return a.read(args[0], func(s *source) error { return a.showEntity(cmd.Context(), s, at, e) })
+			return a.read(cmd.Context(), args[0], func(s *source) error { return a.showEntity(cmd.Context(), s, at, e) })
 		},
 	}
 	cmd.Flags().BoolVar(&resources, "resources", false, "show the resources instead of an entity")

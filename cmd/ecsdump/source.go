@@ -56,8 +56,8 @@ func (s *source) state(ctx context.Context, p point) (state, error) {
 
 // read calls f with the store or save at path. Damage that opening it found is
 // an error after all has been printed.
-func (a *app) read(path string, f func(*source) error) error {
-	v, err := persist.OpenReadOnly(path)
+func (a *app) read(ctx context.Context, path string, f func(*source) error) error {
+	v, err := persist.OpenReadOnly(ctx, path)
 	if err != nil {
 		return opening(path, err)
 	}

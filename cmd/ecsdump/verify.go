@@ -34,7 +34,7 @@ func newVerify(a *app) *cobra.Command {
 		Short: "Check everything: checksums, formats, and that replay agrees",
 		Args:  positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := persist.OpenReadOnly(args[0])
+			v, err := persist.OpenReadOnly(cmd.Context(), args[0])
 			if err != nil {
 				return a.verifyUnopened(args[0], err)
 			}

@@ -31,10 +31,10 @@ func (p *program) open(history int) (*game, error) {
 	options := persist.Options{Sync: p.sync, OnDurable: p.ack}
 
 	var err error
-	g.store, err = persist.Open(g.dir, g.World, options)
+	g.store, err = persist.Open(context.Background(), g.dir, g.World, options)
 	if errors.Is(err, persist.ErrNotEmpty) { // There is a world already.
 		g.Life = NewLife(history)
-		g.store, err = persist.Open(g.dir, g.World, options)
+		g.store, err = persist.Open(context.Background(), g.dir, g.World, options)
 	}
 	if err != nil {
 		return nil, err

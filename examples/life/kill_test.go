@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -107,7 +108,7 @@ func checkRecovery(t *testing.T, at, dir string, durable uint64, want *digests) 
 		t.Fatal(err)
 	}
 	life := NewLife(0)
-	store, err := persist.Open(copied, life.World, persist.Options{})
+	store, err := persist.Open(context.Background(), copied, life.World, persist.Options{})
 	if err != nil {
 		t.Fatalf("%s: recovery: %v", at, err)
 	}

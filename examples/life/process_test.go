@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 func reopen(t *testing.T, dir string) *game {
 	t.Helper()
 	life := NewLife(0)
-	store, err := persist.Open(dir, life.World, persist.Options{})
+	store, err := persist.Open(context.Background(), dir, life.World, persist.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

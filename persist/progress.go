@@ -1,0 +1,63 @@
+package persist
+
+import "context"
+
+// A Progress tells how far something that can take long has come.
+type Progress struct {
+	Phase Phase
+	Done  int64 // Of Total: bytes, or ticks for [PhaseReplay].
+	Total int64
+}
+
+// A Phase is what is being done.
+type Phase string
+
+// The phases of what this package does. Their texts read well behind "persist: ".
+const (
+	PhaseScan   Phase = "reading the journal"
+	PhaseLoad   Phase = "loading a snapshot"
+	PhaseReplay Phase = "replaying ticks"
+	PhaseWrite  Phase = "writing a snapshot"
+	PhaseVerify Phase = "verifying"
+	PhaseCopy   Phase = "copying files"
+)
+
+type progressKey struct{}
+
+// WithProgress returns a context under which every function of this package that
+// can take long tells report how far it has come, a few hundred times at most in
+// each phase. report is called by one goroutine at a time, which it holds up.
+func WithProgress(ctx context.Context, report func(Progress)) context.Context {
+	return context.WithValue(ctx, progressKey{}, report)
+}
+
+// A progress counts one phase. The nil progress tells nobody.
+type progress struct {
+	Progress
+	report func(Progress)
+	next   int64 // Done at the next report.
+}
+
+const progressSteps = 200
+
+// startProgress begins a phase under ctx.
+func startProgress(ctx context.Context, phase Phase, total int64) *progress {
+	report, ok := ctx.Value(progressKey{}).(func(Progress))
+	if !ok {
+		return nil
+	}
+	p := &progress{Progress{phase, 0, total}, report, 0}
+	p.add(0)
+	return p
+}
+
+// add notes that n more are done.
+func (p *progress) add(n int64) {
+	if p == nil {
+		return
+	}
+	if p.Done += n; p.Done >= p.next || p.Done == p.Total {
+		p.next = p.Done + max(1, p.Total/progressSteps)
+		p.report(p.Progress)
+	}
+}
