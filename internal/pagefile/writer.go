@@ -78,7 +78,7 @@ func newWriter(dir disk.FS, name string) (*Writer, error) {
 	})
 	if err != nil && w.boltFile != nil {
 		dir.Remove(name)
-		w.removeScratch()
+		_ = w.removeScratch()
 	}
 	return w, err
 }
