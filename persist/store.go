@@ -193,6 +193,7 @@ func (s *Store) Close(ctx context.Context) error {
 	if s.closed {
 		return ErrClosed
 	}
+	s.hand() // While there is a history to copy from.
 	head := s.world.Mark()
 	if err := s.world.Attach(nil, 0); err != nil {
 		return err
