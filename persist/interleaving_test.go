@@ -51,6 +51,7 @@ func (r *interleaving) note() {
 }
 
 func (r *interleaving) step() {
+	_, _ = r.store.written(background) // How fast the disk is must not decide what is tested.
 	switch k := r.rng.IntN(20); {
 	case k < 15:
 		r.world.do(randomActions(r.rng, 1+r.rng.IntN(6))...)
@@ -105,7 +106,7 @@ func TestASnapshotCopiedOverTicksIsTheStateItBeganAt(t *testing.T) {
 	}
 	require.Greater(t, published, 25)
 	require.Greater(t, shared, 60)
-	require.Greater(t, abandoned, 5)
+	require.Greater(t, abandoned, 3)
 }
 
 // Pages of 4096 rows: many of them, so that a snapshot copies parts of a column
