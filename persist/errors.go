@@ -35,6 +35,9 @@ var (
 	// store does not have.
 	ErrNotFound = errors.New("persist: not found")
 
+	// ErrName reports a name that a snapshot cannot have.
+	ErrName = errors.New("persist: bad name")
+
 	// ErrPoint reports a text that is not a point in time.
 	ErrPoint = errors.New("persist: not a point in time")
 )

@@ -166,7 +166,7 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 	r.store.options.SnapshotBytes = -1
 	require.NoError(t, r.store.Commit())
 	r.note()
-	_, err := r.store.snapshot(background, func(context.Context) error { return refused })
+	_, err := r.store.snapshot(background, "", func(context.Context) error { return refused })
 	require.ErrorIs(t, err, refused)
 	r.mu.Lock()
 	r.results = r.results[:len(r.results)-1]

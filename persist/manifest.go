@@ -2,12 +2,16 @@ package persist
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 )
 
-const manifestFormat = 1
+const (
+	saveManifest  = 1 // Says nothing of when it was made, so that equal worlds have equal saves.
+	storeManifest = 2 // Has a time and a name.
+)
 
 // A manifest is the first page of a snapshot file: what state it holds and how
 // its pages are cut.
@@ -22,6 +26,25 @@ type manifest struct {
 	alive, free, total int
 	components         []componentSize // By number.
 	files              []fileRef       // Those that references name.
+
+	time time.Time // When it was begun; zero: not known.
+	name string    // What the program calls it; "": nothing.
+}
+
+// format returns the oldest format that can hold m.
+func (m *manifest) format() uint64 {
+	if m.time.IsZero() && m.name == "" {
+		return saveManifest
+	}
+	return storeManifest
+}
+
+// manifestLen returns how many values a manifest has.
+func manifestLen(format uint64) int {
+	if format == storeManifest {
+		return 14
+	}
+	return 12
 }
 
 type componentSize struct{ rows, pageRows int }
@@ -33,8 +56,9 @@ type fileRef struct {
 
 func (m *manifest) encode() []byte {
 	e := newEncoder()
-	e.array(12)
-	e.uint(manifestFormat)
+	format := m.format()
+	e.array(manifestLen(format))
+	e.uint(format)
 	e.bin(m.world[:])
 	e.uint(uint64(m.number))
 	encodeID(e, m.id)
@@ -56,14 +80,22 @@ func (m *manifest) encode() []byte {
 		e.uint(uint64(f.number))
 		e.uint(uint64(f.crc))
 	}
+	if format == storeManifest {
+		e.int(m.time.UnixNano())
+		e.string(m.name)
+	}
 	return e.buf
 }
 
 func decodeManifest(src []byte) (*manifest, error) {
 	d := decoder{src: src}
-	d.array(12)
-	if f := d.uint(); d.err == nil && f != manifestFormat {
-		return nil, fmt.Errorf("%w: manifest format %d", ErrNewer, f)
+	values := d.arrayLen()
+	format := d.uint()
+	if d.err == nil && format != saveManifest && format != storeManifest {
+		return nil, fmt.Errorf("%w: manifest format %d", ErrNewer, format)
+	}
+	if d.err == nil && values != manifestLen(format) {
+		d.fail("manifest of %d values", values)
 	}
 	m := new(manifest)
 	world := d.bin()
@@ -90,6 +122,10 @@ func decodeManifest(src []byte) (*manifest, error) {
 	for range d.arrayLen() {
 		d.array(2)
 		m.files = append(m.files, fileRef{uint32(d.count("file number", 1<<32-1)), uint32(d.count("file checksum", 1<<32-1))})
+	}
+	if format == storeManifest {
+		m.time = time.Unix(0, d.int()).UTC()
+		m.name = d.string()
 	}
 	err := d.end()
 	if err == nil {

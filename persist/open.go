@@ -165,7 +165,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	err := makeDirs(s.files)
 	if err == nil {
 		var r SnapshotResult
-		r, err = s.snapshot(context.WithoutCancel(ctx), func(context.Context) error {
+		r, err = s.snapshot(context.WithoutCancel(ctx), "", func(context.Context) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -242,6 +242,9 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 		s.report.Torn = journalDamage(v.log.Torn)
 	}
 	s.report.Skipped = append(s.report.Skipped, v.problems()...)
+	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
+		return removeTemps(s.files)
+	}
 	return nil
 }
 
@@ -294,7 +297,9 @@ func (im *Image) stored() *schema {
 // adoptFiles makes the next snapshot share the pages of the one found.
 func (s *Store) adoptFiles(v *View, f *found) {
 	s.id = f.snapshot.world
+	onHead := v.ancestors(s.head)
 	s.table = f.table
+	s.list = v.storedSnapshots(func(seq uint64) bool { return onHead[seq] })
 	s.dirty.all, s.since = true, s.head // The ticks replayed were not looked at for it.
 	s.held = make(map[uint32]fileSize)
 	for _, sn := range v.snapshots {

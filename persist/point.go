@@ -3,6 +3,7 @@ package persist
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 //	1200             tick 1200 on the way to the head
 //	seq:88           record 88, on whatever branch
 //	snap:3           the state in snapshot file 3
+//	snap:NAME        the state in the snapshot that the program gave this name
 //
 // An error wraps [ErrNotFound] if the store has no such point, and [ErrPoint] if
 // it is written otherwise.
@@ -47,9 +49,7 @@ func (v *View) Resolve(point string) (seq uint64, err error) {
 			return v.record(n)
 		}
 	case name == "snap":
-		if n := number(rest); err == nil {
-			return v.snapshotPoint(n)
-		}
+		return v.snapshotPoint(rest)
 	default:
 		if n := number(point); err == nil {
 			return v.tickPoint(n)
@@ -59,7 +59,7 @@ func (v *View) Resolve(point string) (seq uint64, err error) {
 }
 
 func badPoint(point string) error {
-	return fmt.Errorf("%w: %q; write a tick, @latest~N, @first, @-5s, seq:N or snap:N", ErrPoint, point)
+	return fmt.Errorf("%w: %q; write a tick, @latest~N, @first, @-5s, seq:N, snap:N or snap:NAME", ErrPoint, point)
 }
 
 // back returns the record n ticks before the head.
@@ -108,13 +108,14 @@ func (v *View) record(seq uint64) (uint64, error) {
 	return 0, fmt.Errorf("%w: record %d; there are %d", ErrNotFound, seq, len(v.log.Entries))
 }
 
-func (v *View) snapshotPoint(number uint64) (uint64, error) {
-	for _, s := range v.snapshots {
-		if uint64(s.Number) == number {
+func (v *View) snapshotPoint(name string) (uint64, error) {
+	number, err := strconv.ParseUint(name, 10, 64)
+	for _, s := range slices.Backward(v.snapshots) {
+		if err == nil && uint64(s.Number) == number || err != nil && s.Label == name && name != "" {
 			return s.ID.Seq, s.Err
 		}
 	}
-	return 0, fmt.Errorf("%w: snapshot %d; there are %d", ErrNotFound, number, len(v.snapshots))
+	return 0, fmt.Errorf("%w: snapshot %s; there are %d", ErrNotFound, name, len(v.snapshots))
 }
 
 // tickPoint returns the record of a tick on the way to the head.

@@ -3,6 +3,7 @@ package persist
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
@@ -28,6 +29,11 @@ type SnapshotResult struct {
 	Shared  int    // and pages that other files hold already.
 	Bytes   int64  // Size of the file.
 	Err     error
+
+	// Removed are the files that nobody needs any longer and that are gone, and
+	// RemoveErr why no more are. See [Retention].
+	Removed   []string
+	RemoveErr error
 }
 
 // A snapshotter makes the snapshots of a store:
@@ -49,9 +55,13 @@ type snapshotter struct {
 	since uint64 // since this record, which the last snapshot was begun at.
 
 	copying *copying      // The snapshot that is copied, or nil.
-	running chan finished // The snapshot that is written, or nil.
+	running chan finished // The snapshot that is written, or nil:
+	handed  *copying      // this one.
 	hurry   int           // How often the pace is doubled.
 	buffers bufferList
+
+	list    []storedSnapshot // The snapshots of the store, oldest first.
+	damaged bool             // Something was damaged when it was opened: remove nothing.
 }
 
 // fileSize is what is known of a snapshot file.
@@ -63,11 +73,12 @@ type fileSize struct {
 // A copying is a snapshot that is being copied.
 type copying struct {
 	*snapshot
-	pin   *ecs.Pin
-	base  snapshotBase // To go back to if it fails.
-	since uint64
-	ticks int // Commits that have copied.
-	done  func(context.Context) error
+	pin     *ecs.Pin
+	base    snapshotBase // To go back to if it fails.
+	since   uint64
+	ticks   int // Commits that have copied.
+	done    func(context.Context) error
+	offHead bool // The world went back to before it and on from there.
 }
 
 // A finished snapshot is what its goroutine leaves behind.
@@ -83,7 +94,24 @@ type finished struct {
 // it. Pages that an earlier file holds already are not written again. If ctx ends
 // first, it returns its error, and the snapshot goes on. It returns
 // [ErrUncommitted] if the world was changed since the commit.
-func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) {
+func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) { return s.snapshotNow(ctx, "") }
+
+// SnapshotAs is [Store.Snapshot] with a name: the snapshot stays whatever
+// [Options.Retain] says, and "snap:NAME" is a point in time, see [View.Resolve].
+//
+// A name has at most 255 bytes, all of which can be seen, and is not a number; an
+// error wraps [ErrName] if it is another one, or if a snapshot has it already.
+func (s *Store) SnapshotAs(ctx context.Context, name string) (SnapshotResult, error) {
+	if err := checkLabel(name); err != nil {
+		return SnapshotResult{}, err
+	}
+	if err := s.free(name); err != nil {
+		return SnapshotResult{}, err
+	}
+	return s.snapshotNow(ctx, name)
+}
+
+func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, error) {
 	if s.closed {
 		return SnapshotResult{}, ErrClosed
 	}
@@ -97,12 +125,12 @@ func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) {
 	if _, err := s.written(ctx); err != nil {
 		return SnapshotResult{}, err
 	}
-	return s.snapshot(ctx, s.journal.Sync)
+	return s.snapshot(ctx, name, s.journal.Sync)
 }
 
 // snapshot takes a snapshot in one go and waits for it.
-func (s *Store) snapshot(ctx context.Context, beforePublish func(context.Context) error) (SnapshotResult, error) {
-	if err := s.begin(beforePublish); err != nil {
+func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(context.Context) error) (SnapshotResult, error) {
+	if err := s.begin(name, beforePublish); err != nil {
 		return SnapshotResult{}, err
 	}
 	s.hand()
@@ -117,7 +145,7 @@ func (s *Store) snapshot(ctx context.Context, beforePublish func(context.Context
 func (s *Store) goOn() {
 	s.collect()
 	if !s.snapshotting() && s.snapshotDue() {
-		if err := s.begin(s.journal.Sync); err != nil {
+		if err := s.begin("", s.journal.Sync); err != nil {
 			return // There was nothing to begin at; the next tick tries again.
 		}
 	}
@@ -155,7 +183,7 @@ func (s *Store) pace() int {
 // beforePublish is what must be done before the snapshot gets its name: it must
 // not outlive the journal that leads to it, or it would fit on a later, foreign
 // history.
-func (s *Store) begin(beforePublish func(context.Context) error) error {
+func (s *Store) begin(name string, beforePublish func(context.Context) error) error {
 	pin, err := s.world.Pin()
 	if err != nil {
 		return err
@@ -168,6 +196,7 @@ func (s *Store) begin(beforePublish func(context.Context) error) error {
 	sn := newSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
 	s.number++
 	sn.manifest.world, sn.manifest.number, sn.manifest.id = s.id, s.number, s.ids[s.world.Mark()]
+	sn.manifest.time, sn.manifest.name = s.options.Now(), name
 	s.copying = &copying{snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
 	s.grown, s.dirty, s.since = 0, dirty{}, s.world.Mark()
 	return nil
@@ -212,13 +241,27 @@ func (s *Store) copySome(budget int) {
 	for number, f := range s.held {
 		crcs[number] = f.crc
 	}
+	s.handed = c
+	list, oldest := slices.Clone(s.list), s.world.OldestMark()
 	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
 		f := c.finish(files, crcs)
+		if f.Err == nil && !s.damaged {
+			// Should the world go back to before c meanwhile, what leads to the oldest
+			// tick of its history is there.
+			p := s.options.Retain.plan(append(list, c.stored(true)), oldest)
+			f.Removed, f.RemoveErr = p.prune(files, s.journal)
+		}
 		if told != nil {
 			told(f.SnapshotResult)
 		}
 		done <- f
 	}(s.files, s.running, s.options.OnSnapshot)
+}
+
+// stored returns what the store will know of c.
+func (c *copying) stored(onHead bool) storedSnapshot {
+	m := &c.manifest
+	return storedSnapshot{m.number, m.id.Seq, m.time, m.name, m.files, onHead}
 }
 
 // hand copies all that is left of the snapshot under way, if any, and hands it
@@ -312,7 +355,7 @@ func (s *Store) snapshotting() bool { return s.copying != nil || s.running != ni
 
 // take takes over what a finished snapshot leaves behind.
 func (s *Store) take(f *finished) {
-	s.running = nil
+	s.running, s.handed = nil, nil
 	if f.Err != nil {
 		s.undo(f.copying, s.snapshotBytes()/2) // Try again, but not at once.
 		return
@@ -326,5 +369,8 @@ func (s *Store) take(f *finished) {
 		held[r.number] = s.held[r.number]
 	}
 	s.table, s.sums, s.held = f.table, f.copying.sums, held
+	s.list = slices.DeleteFunc(append(s.list, f.stored(!f.offHead)), func(o storedSnapshot) bool {
+		return slices.Contains(f.Removed, snapshotName(o.number))
+	})
 	s.buffers.put(&f.stateCopy)
 }

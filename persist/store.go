@@ -35,6 +35,10 @@ type Options struct {
 	// Negative: all in the Commit that begins it.
 	SnapshotPace int
 
+	// Retain says which snapshots stay, and with them how much of the journal.
+	// Default: all.
+	Retain Retention
+
 	// OnSnapshot is called when a snapshot is finished or has failed, by the
 	// snapshot's goroutine or, if it was given up since the world went back to before
 	// it, by Commit. A failed snapshot does not fail the store; the next one is tried
@@ -113,6 +117,9 @@ func (s *Store) Record(c *ecs.Change) uint64 {
 	}
 	s.encoder.seq = s.journal.Next()
 	s.dirty.all = s.dirty.all || c.Parent < s.since // Went back to before what dirty is relative to.
+	if c.Parent+1 < s.encoder.seq {
+		s.branched(c.Parent)
+	}
 	payload := s.encoder.encode(s.journal.Buffer(), c, s.ids[c.Parent], s.options.Now())
 	if n := len(s.schema.components); n != s.announced {
 		if s.failed = s.journal.AppendPreamble(s.schema.encode()); s.failed != nil {

@@ -56,12 +56,15 @@ type SnapshotInfo struct {
 	Tick   uint64
 	ID     journal.ID
 	Digest ecs.Digest
-	Size   int64 // Bytes.
-	Files  int   // Other files it refers to.
-	Err    error // Why it cannot be read, or nil.
+	Size   int64     // Bytes.
+	Files  int       // Other files it refers to.
+	Time   time.Time // When it was begun, by the clock of the writer; zero: not known.
+	Label  string    // What the program called it, see [Store.SnapshotAs].
+	Err    error     // Why it cannot be read, or nil.
 
 	world [16]byte
 	crc   uint32
+	refs  []fileRef
 }
 
 // OpenReadOnly opens the directory of a store, or a file that Save wrote, for
@@ -181,7 +184,8 @@ func (v *View) inspect(name string, number uint32) SnapshotInfo {
 	if m.number != number {
 		info.Err = &DamageError{name, -1, 0, fmt.Sprintf("its manifest says number %d", m.number), ErrCorrupt}
 	}
-	info.Tick, info.ID, info.Digest, info.Files, info.world = m.tick, m.id, m.digest, len(m.files), m.world
+	info.Tick, info.ID, info.Digest, info.world = m.tick, m.id, m.digest, m.world
+	info.Files, info.refs, info.Time, info.Label = len(m.files), m.files, m.time, m.name
 	info.Size, info.crc = r.file.Info().Size, r.file.Info().CRC
 	return info
 }
@@ -278,10 +282,7 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 
 func (v *View) commit(e journal.Entry) (Commit, error) {
 	if v.onHead == nil {
-		v.onHead = make(map[uint64]bool)
-		for e := range v.log.Ancestors(v.log.Head) {
-			v.onHead[e.ID.Seq] = true
-		}
+		v.onHead = v.ancestors(v.log.Head)
 	}
 	t, s, err := v.tick(e)
 	if err != nil {
@@ -295,6 +296,16 @@ func (v *View) commit(e journal.Entry) (Commit, error) {
 		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges)})
 	}
 	return c, nil
+}
+
+// ancestors returns the seqs of a record, of its ancestors, and of what the
+// oldest of these continues.
+func (v *View) ancestors(seq uint64) map[uint64]bool {
+	seqs := map[uint64]bool{seq: true}
+	for e := range v.log.Ancestors(seq) {
+		seqs[e.ID.Seq], seqs[e.Parent] = true, true
+	}
+	return seqs
 }
 
 // Ops returns the operations of a tick in the order of the calls.
@@ -426,18 +437,21 @@ func (v *View) at(ctx context.Context, seq uint64) (*Image, *found, error) {
 // bases returns the snapshots that record seq can be reached from, nearest
 // first; those that cannot be read come in order, so that they are reported.
 func (v *View) bases(seq uint64) []SnapshotInfo {
-	onPath := map[journal.ID]bool{{}: true}
+	onPath := map[journal.ID]bool{}
 	root := seq
 	for e := range v.log.Ancestors(seq) {
 		onPath[e.ID] = true
 		root = e.Parent
+	}
+	if root == 0 {
+		onPath[journal.ID{}] = true
 	}
 	for _, s := range v.log.Segments { // The record before the oldest segment is known by its ID only.
 		if s.Err == nil && s.Previous.Seq == root {
 			onPath[s.Previous] = true
 		}
 	}
-	if len(v.log.Entries) == 0 { // The journal holds nothing to compare with.
+	if _, ok := v.log.Find(seq); !ok { // The journal holds nothing to compare with.
 		for _, s := range v.snapshots {
 			if s.ID.Seq == seq {
 				onPath[s.ID] = true

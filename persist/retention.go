@@ -1,0 +1,211 @@
+package persist
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// A Retention says which snapshots stay. What nothing that stays needs is
+// removed after the next snapshot: files, and the oldest segments of the journal.
+// The zero Retention keeps everything, so that any tick can be gone back to.
+//
+// Whatever it says, these stay: snapshots with a name; the newest one and one
+// before it that shares no file with it, so that a damaged file is not the end;
+// what leads to the oldest tick of the world's history; and the journal behind
+// these. Nothing is removed by a store that was damaged when it was opened.
+type Retention struct {
+	// Last is how many of the newest snapshots stay, with the journal behind
+	// them. Default 0: all.
+	Last int
+
+	// Every keeps, of the older ones, the first of each such period by the clock of
+	// the store. Their states can be read, not what lay between. Default 0: none.
+	Every time.Duration
+}
+
+// A storedSnapshot is what a store knows of one of its snapshot files.
+type storedSnapshot struct {
+	number uint32
+	seq    uint64
+	time   time.Time
+	name   string
+	files  []fileRef
+	onHead bool // The newest state comes from it.
+}
+
+// names reports whether s is held by, or refers to, file number n.
+func (s *storedSnapshot) names(n uint32) bool {
+	return s.number == n || slices.ContainsFunc(s.files, func(f fileRef) bool { return f.number == n })
+}
+
+// apart reports whether s and other have no file in common.
+func (s *storedSnapshot) apart(other *storedSnapshot) bool {
+	return !other.names(s.number) && !slices.ContainsFunc(s.files, func(f fileRef) bool { return other.names(f.number) })
+}
+
+// A pruning is what may be removed once a snapshot has its name.
+type pruning struct {
+	files   []uint32 // Newest first: what refers goes before what is referred to.
+	journal uint64   // Records before this one; 0: none.
+}
+
+// plan returns what r lets be removed of list, which ends with the newest
+// snapshot. oldest is the record of the oldest tick that the world can go back to.
+func (r Retention) plan(list []storedSnapshot, oldest uint64) pruning {
+	if r.Last <= 0 {
+		return pruning{}
+	}
+	var heads []*storedSnapshot // Newest first.
+	for i := range slices.Backward(list) {
+		if list[i].onHead {
+			heads = append(heads, &list[i])
+		}
+	}
+	bases := r.bases(heads, oldest)
+	if bases == nil {
+		return pruning{}
+	}
+	kept := slices.Concat(bases, r.ofPeriods(heads))
+	for i := range list {
+		if list[i].name != "" {
+			kept = append(kept, &list[i])
+		}
+	}
+	p := pruning{journal: bases[0].seq}
+	for _, s := range bases {
+		p.journal = min(p.journal, s.seq)
+	}
+	p.journal++
+	for i, s := range slices.Backward(list) {
+		if slices.ContainsFunc(kept, func(k *storedSnapshot) bool { return k.names(s.number) }) {
+			kept = append(kept, &list[i]) // For its pages; it stays a snapshot that can be read.
+		} else {
+			p.files = append(p.files, s.number)
+		}
+	}
+	return p
+}
+
+// bases returns the snapshots that stay with the journal behind them; nil if one
+// that must be there is not.
+func (r Retention) bases(heads []*storedSnapshot, oldest uint64) []*storedSnapshot {
+	second := slices.IndexFunc(heads, func(s *storedSnapshot) bool { return s.apart(heads[0]) })
+	past := slices.IndexFunc(heads, func(s *storedSnapshot) bool { return s.seq <= oldest })
+	if second < 0 || past < 0 {
+		return nil
+	}
+	return append(slices.Clone(heads[:min(r.Last, len(heads))]), heads[second], heads[past])
+}
+
+// ofPeriods returns the first snapshot of each period.
+func (r Retention) ofPeriods(heads []*storedSnapshot) (first []*storedSnapshot) {
+	if r.Every <= 0 {
+		return nil
+	}
+	last := time.Time{}
+	for _, s := range slices.Backward(heads) {
+		if period := s.time.Truncate(r.Every); first == nil || !period.Equal(last) {
+			first, last = append(first, s), period
+		}
+	}
+	return first
+}
+
+// prune removes what p says, each removal durable before the next.
+func (p *pruning) prune(files disk.FS, j *journal.Journal) (removed []string, err error) {
+	for _, number := range p.files {
+		name := snapshotName(number)
+		if err := files.Remove(name); err != nil {
+			return removed, fmt.Errorf("persist: prune: %w", err)
+		}
+		removed = append(removed, name)
+		if err := files.SyncDir(snapshotDir); err != nil {
+			return removed, fmt.Errorf("persist: prune %s: %w", name, err)
+		}
+	}
+	if p.journal == 0 {
+		return removed, nil
+	}
+	segments, err := j.Prune(p.journal)
+	for _, name := range segments {
+		removed = append(removed, journalDir+"/"+name)
+	}
+	return removed, err
+}
+
+// storedSnapshots returns what a store knows of the snapshots in v. The state that
+// was recovered comes from those for which onHead returns true.
+func (v *View) storedSnapshots(onHead func(seq uint64) bool) (list []storedSnapshot) {
+	for _, s := range v.snapshots {
+		if s.Err == nil && v.misfit(s) == nil {
+			list = append(list, storedSnapshot{s.Number, s.ID.Seq, s.Time, s.Label, s.refs, onHead(s.ID.Seq)})
+		}
+	}
+	return list
+}
+
+// branched notes that the next record continues an older one than the last.
+func (s *snapshotter) branched(parent uint64) {
+	for i := range s.list {
+		if s.list[i].seq > parent {
+			s.list[i].onHead = false
+		}
+	}
+	for _, c := range []*copying{s.copying, s.handed} {
+		if c != nil && c.manifest.id.Seq > parent {
+			c.offHead = true
+		}
+	}
+}
+
+// removeTemps removes snapshot files that were never finished.
+func removeTemps(files disk.FS) error {
+	entries, err := files.ReadDir(snapshotDir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), snapshotType+tempType) && e.Type().IsRegular() {
+			if err := files.Remove(snapshotDir + "/" + e.Name()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const maxLabel = 255
+
+// checkLabel returns what is wrong with the name of a snapshot.
+func checkLabel(name string) error {
+	_, notANumber := strconv.ParseUint(name, 10, 64)
+	bad := strings.IndexFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) })
+	switch {
+	case name == "", len(name) > maxLabel:
+		return fmt.Errorf("%w: a snapshot's name has 1 to %d bytes, not %d", ErrName, maxLabel, len(name))
+	case !utf8.ValidString(name), bad >= 0, strings.TrimSpace(name) != name:
+		return fmt.Errorf("%w: %q has characters that cannot be seen", ErrName, name)
+	case notANumber == nil:
+		return fmt.Errorf("%w: %q would be taken for the number of a snapshot", ErrName, name)
+	}
+	return nil
+}
+
+// free returns an error if a snapshot has that name.
+func (s *snapshotter) free(name string) error {
+	for _, o := range s.list {
+		if cmp.Compare(o.name, name) == 0 {
+			return fmt.Errorf("%w: snapshot %d is called %q already", ErrName, o.number, name)
+		}
+	}
+	return nil
+}
