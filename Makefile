@@ -3,7 +3,7 @@
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME  ?= 10s
 KILLS     ?= 200
-SIMULATIONS ?= 20
+SIMS      ?= 20
 SEED      ?= 1
 SUITETIME ?= 0.2s
 
@@ -35,8 +35,8 @@ main-job: ## the README's first command
 kills: ## SIGKILL at random moments: nothing durable may be lost
 	go test ./examples/life ./persist -run Kill -kills $(KILLS) -count 1 -timeout 30m
 
-simulate: ## a disk that fails or crashes at every call: SIMULATIONS programs from SEED on
-	go test ./persist -run ASimulatedStore -sim.runs $(SIMULATIONS) -sim.seed $(SEED) -count 1 -timeout 60m -v
+simulate: ## a disk that fails or crashes at every call: SIMS programs from SEED on
+	go test ./persist -run ASimulatedStore -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; log=$$(mktemp); for pkg in $$(go list ./...); do \

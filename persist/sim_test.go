@@ -20,6 +20,7 @@ var (
 	simSteps   = flag.Int("sim.steps", 0, "steps of a simulated program; 0: few for -sim.runs 0, else 30")
 	simText    = flag.String("sim.program", "", "simulate this program instead of drawn ones")
 	simReplay  = flag.String("sim.fault", "", "simulate this fault only, as a failure printed it")
+	simEvery   = flag.Int("sim.every", 1, "with -sim.runs, try one fault of so many")
 	simVerbose = flag.Bool("sim.v", false, "print what each simulation did")
 )
 
@@ -32,6 +33,7 @@ type simulation struct {
 	only    string // If not "", only this one.
 
 	crashes, failures, double int
+	recoveries                int // Of what crashes and failures left.
 }
 
 // try reports whether a fault is to be tried.
@@ -82,6 +84,7 @@ func (s *simulation) crash(r *simRun, img simImage) (fault string, err error) {
 		return "", nil
 	}
 	s.crashes++
+	s.recoveries++
 	calls, err := r.recover(img, img.mem.Clone(), simFault{})
 	if err != nil {
 		return fault, fmt.Errorf("%w\n%v", err, img)
@@ -98,6 +101,7 @@ func (s *simulation) crash(r *simRun, img simImage) (fault string, err error) {
 		fault += " all"
 	}
 	s.double++
+	s.recoveries += 5
 	if err := r.recoverTwice(img, second); err != nil {
 		return fault, fmt.Errorf("%w\n%v", err, img)
 	}
@@ -120,6 +124,7 @@ func (s *simulation) fail(f simFault, reference []simCommit) error {
 		case 1:
 			img.mem = r.mem.Clone()
 		}
+		s.recoveries++
 		if _, err := r.recover(img, img.mem.Clone(), simFault{}); err != nil {
 			return fmt.Errorf("%q failed, then %w\n%v", r.failing, err, img)
 		}
@@ -152,7 +157,7 @@ func TestASimulatedStoreKeepsItsPromises(t *testing.T) {
 		simulate(t, p, 1)
 		return
 	}
-	runs, steps, every := *simRuns, *simSteps, 1
+	runs, steps, every := *simRuns, *simSteps, *simEvery
 	if runs == 0 {
 		runs, every = 3, 30
 	}
@@ -162,12 +167,16 @@ func TestASimulatedStoreKeepsItsPromises(t *testing.T) {
 			steps = 30
 		}
 	}
-	var crashes, double, failures int
+	var total simulation
 	for seed := range uint64(runs) {
 		s := simulate(t, newSimProgram(*simSeed+seed, steps), every)
-		crashes, double, failures = crashes+s.crashes, double+s.double, failures+s.failures
+		total.crashes += s.crashes
+		total.double += s.double
+		total.failures += s.failures
+		total.recoveries += s.recoveries
 	}
-	t.Logf("%d programs, %d crashes, %d second faults, %d failures of the disk", runs, crashes, double, failures)
+	t.Logf("%d programs: %d crashes, %d second faults while recovering, %d failures of the disk; %d recoveries after them",
+		runs, total.crashes, total.double, total.failures, total.recoveries)
 }
 
 func TestASimulatedProgramCanBeReadBack(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 // A simProgram is a history for a store. Its text can be read back.
 type simProgram struct {
 	policy    string // Of syncing: always, never or timed.
-	snapshots int64  // Options.SnapshotBytes.
+	snapshots int64  // Options.SnapshotBytes,
+	pace      int    // and SnapshotPace.
 	history   int
 	steps     []simStep
 }
@@ -44,6 +45,7 @@ func newSimProgram(seed uint64, n int) simProgram {
 	p := simProgram{
 		policy:    []string{"always", "never", "never", "timed"}[rng.IntN(4)],
 		snapshots: []int64{-1, -1, 2000, 5000}[rng.IntN(4)],
+		pace:      []int{-1, 0, 1, 300}[rng.IntN(4)],
 		history:   []int{0, 4, 10}[rng.IntN(3)],
 	}
 	for range n {
@@ -75,7 +77,7 @@ func newSimStep(rng *rand.Rand) simStep {
 
 func (p simProgram) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %d %d", p.policy, p.snapshots, p.history)
+	fmt.Fprintf(&b, "%s %d %d %d", p.policy, p.snapshots, p.pace, p.history)
 	for _, s := range p.steps {
 		b.WriteString("; " + s.name)
 		if s.n > 0 {
@@ -91,7 +93,7 @@ func (p simProgram) String() string {
 // parseSimProgram reads what String wrote.
 func parseSimProgram(text string) (p simProgram, err error) {
 	first, rest, _ := strings.Cut(text, ";")
-	if _, err := fmt.Sscanf(first, "%s %d %d", &p.policy, &p.snapshots, &p.history); err != nil {
+	if _, err := fmt.Sscanf(first, "%s %d %d %d", &p.policy, &p.snapshots, &p.pace, &p.history); err != nil {
 		return p, fmt.Errorf("%q: %w", first, err)
 	}
 	for line := range strings.SplitSeq(rest, ";") {

@@ -193,6 +193,7 @@ func (r *simRun) options() Options {
 	return Options{
 		Sync:          simPolicies[r.program.policy],
 		SnapshotBytes: r.program.snapshots,
+		SnapshotPace:  r.program.pace,
 		Now: func() time.Time {
 			r.now++
 			return time.Unix(1000, r.now)
