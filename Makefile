@@ -3,9 +3,11 @@
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME  ?= 10s
 KILLS     ?= 200
+SIMS      ?= 20
+SEED      ?= 1
 SUITETIME ?= 0.2s
 
-.PHONY: all check test lint race debug main-job kills fuzz bench suites
+.PHONY: all check test lint race debug main-job kills simulate fuzz bench suites
 
 all: check test
 
@@ -32,6 +34,9 @@ main-job: ## the README's first command
 
 kills: ## SIGKILL at random moments: nothing durable may be lost
 	go test ./examples/life ./persist -run Kill -kills $(KILLS) -count 1 -timeout 30m
+
+simulate: ## a disk that fails or crashes at every call: SIMS programs from SEED on
+	go test ./persist -run ASimulatedStore -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; log=$$(mktemp); for pkg in $$(go list ./...); do \

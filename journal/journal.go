@@ -47,6 +47,7 @@ type Journal struct {
 	synced   uint64 // Items that an fsync covered.
 	wantSync bool
 	closing  bool
+	unsealed bool   // Once closing: without a seal.
 	head     uint64 // For the seal, once closing.
 	err      error  // Sticky.
 }
@@ -357,6 +358,20 @@ func (j *Journal) Close(ctx context.Context, head uint64) error {
 		return err
 	}
 	return nil
+}
+
+// Abandon ends the writer as a crash would: no seal says that the journal is
+// whole, and nothing is synced. It is for what never came to be; see [Journal.Close]
+// for the usual end.
+func (j *Journal) Abandon() {
+	j.mu.Lock()
+	if !j.closing {
+		j.closing, j.unsealed = true, true
+		j.space.Broadcast()
+		j.notifyWriter()
+	}
+	j.mu.Unlock()
+	<-j.done
 }
 
 // reached notes that an fsync covered everything up to this item and seq.

@@ -66,6 +66,9 @@ func (w *writer) loop() error {
 			return err
 		}
 		w.j.recycle(batch)
+		if closing && w.j.unsealed {
+			return nil
+		}
 		if closing {
 			return w.seal()
 		}

@@ -57,8 +57,12 @@ func (l *lock) undo() {
 	l.flock.Close()
 }
 
-// release gives the lock up; clean says that nothing is left to recover.
+// release gives the lock up; clean says that nothing is left to recover. A nil lock
+// is none.
 func (l *lock) release(clean bool) error {
+	if l == nil {
+		return nil
+	}
 	var err error
 	if clean {
 		err = l.write("")

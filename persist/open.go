@@ -139,11 +139,12 @@ func (s *Store) open(ctx context.Context) error {
 	return s.world.Attach(s, s.head)
 }
 
-// unfinished reports whether the creation of the store was cut short: there is a
-// journal, but the base never got its name.
+// unfinished reports whether the creation of the store was cut short, once or
+// several times: there is a journal, but the base never got its name.
 func (v *View) unfinished() bool {
 	l := v.log
-	return len(v.snapshots) == 0 && len(l.Segments) == 1 && l.Segments[0].Err == nil && l.Last == 0 && !l.Clean
+	bad := func(s journal.Segment) bool { return s.Err != nil }
+	return len(v.snapshots) == 0 && len(l.Segments) > 0 && !slices.ContainsFunc(l.Segments, bad) && l.Last == 0 && !l.Clean
 }
 
 // create makes the present world the base of a new store. The journal is begun
@@ -176,7 +177,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if err != nil {
 		_ = s.world.Attach(nil, 0) // No checkpoint is held.
 		if s.journal != nil {
-			_ = s.journal.Close(context.Background(), 0)
+			s.journal.Abandon() // A seal would say that this is a store.
 		}
 	}
 	return err

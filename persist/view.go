@@ -140,8 +140,12 @@ func (v *View) scan() error {
 }
 
 func (v *View) scanJournal() error {
-	if _, err := v.files.ReadDir(journalDir); errors.Is(err, fs.ErrNotExist) {
+	_, err := v.files.ReadDir(journalDir)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	log, err := journal.Scan(disk.Sub(v.files, journalDir))
 	if err == nil {

@@ -131,3 +131,33 @@ func (f *inode) unsynced() []int {
 	slices.Sort(sectors)
 	return sectors
 }
+
+// Fork returns a Mem that holds the same, synced or not, and counts on from the
+// same call: what the end of a process leaves, and what a crash may lose later.
+// Failures and what was given to OnCall stay with m.
+func (m *Mem) Fork() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fork := New()
+	fork.origin, fork.calls, fork.changes = m.origin, m.calls, m.changes
+	copies := map[*inode]*inode{}
+	again := func(f *inode) *inode {
+		if f != nil && copies[f] == nil {
+			f.share()
+			c := *f
+			c.dirty, c.lost = maps.Clone(f.dirty), maps.Clone(f.lost)
+			copies[f] = &c
+		}
+		return copies[f]
+	}
+	for name, f := range m.names {
+		fork.names[name] = again(f)
+	}
+	for name, f := range m.durable {
+		fork.durable[name] = again(f)
+	}
+	for _, c := range m.pending {
+		fork.pending = append(fork.pending, nameChange{c.from, c.to, again(c.file)})
+	}
+	return fork
+}

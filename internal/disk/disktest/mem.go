@@ -387,7 +387,10 @@ func (f *file) call(verb string) error {
 	f.fs.mu.Lock()
 	name := f.inode.name
 	f.fs.mu.Unlock()
-	return f.fs.call("%s %s", verb, name)
+	if err := f.fs.call("%s %s", verb, name); err != nil {
+		return &fs.PathError{Op: verb, Path: name, Err: err}
+	}
+	return nil
 }
 
 func (f *file) ReadAt(b []byte, offset int64) (int, error) {

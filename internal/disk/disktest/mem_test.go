@@ -82,10 +82,10 @@ func TestCopiesAreIndependent(t *testing.T) {
 }
 
 func TestATreeAnswersLikeTheOperatingSystems(t *testing.T) {
-	real, err := disk.OpenDir(t.TempDir())
+	system, err := disk.OpenDir(t.TempDir())
 	must(t, err)
-	defer real.Close()
-	for name, tree := range map[string]disk.FS{"memory": disktest.New(), "system": real} {
+	defer system.Close()
+	for name, tree := range map[string]disk.FS{"memory": disktest.New(), "system": system} {
 		must(t, tree.Mkdir("d"))
 		f, err := tree.Create("d/f")
 		must(t, err)

@@ -1,0 +1,57 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/stet-ecs/stet/internal/disk/disktest"
+)
+
+// A simFault is a failure of the disk. The zero simFault is none.
+type simFault struct {
+	n    int  // The call that fails.
+	all  bool // So do all after it.
+	name string
+}
+
+var simErrors = map[string]error{"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "short": disktest.ErrShortWrite}
+
+func (f simFault) String() string {
+	if f.all {
+		return fmt.Sprintf("fail-from %d %s", f.n, f.name)
+	}
+	return fmt.Sprintf("fail %d %s", f.n, f.name)
+}
+
+// arm makes mem fail.
+func (f simFault) arm(mem *disktest.Mem) {
+	switch {
+	case f.n == 0:
+	case f.all:
+		mem.FailFrom(f.n, simErrors[f.name])
+	default:
+		mem.Fail(f.n, simErrors[f.name])
+	}
+}
+
+// plain returns nil if err tells of the fault, which hit this call, in words that
+// help.
+func (f simFault) plain(err error, call string) error {
+	if call == "" {
+		return fmt.Errorf("an error where nothing failed: %w", err)
+	}
+	words := strings.Fields(call)
+	file := path.Base(words[len(words)-1])
+	switch {
+	case !errors.Is(err, simErrors[f.name]):
+		return fmt.Errorf("%q failed with %s, and the error does not say so: %w", call, f.name, err)
+	case errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer):
+		return fmt.Errorf("%q failed with %s, and the error says that something is wrong with the files: %w", call, f.name, err)
+	case !f.all && len(words) > 1 && !strings.Contains(err.Error(), strings.TrimSuffix(file, tempType)):
+		return fmt.Errorf("%q failed, and the error does not name the file: %w", call, err)
+	}
+	return nil
+}

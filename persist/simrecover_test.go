@@ -1,0 +1,119 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stet-ecs/stet/internal/disk/disktest"
+)
+
+// recover opens what a crash left, on mem, goes on with it, closes it and verifies
+// all of it. It returns how many calls that took up to the end of closing. With a
+// fault it may fail, if it says so.
+func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls int, err error) {
+	w := newTestWorld(0)
+	before := w.Digest()
+	s, err := openFiles(background, mem, nil, w.World, Options{SnapshotBytes: -1})
+	if err != nil {
+		if w.Digest() != before {
+			return 0, fmt.Errorf("Open failed and changed the world: %w", err)
+		}
+		return 0, fmt.Errorf("recovery: %w", err)
+	}
+	commit, err := r.judge(img.simPromise, w, s.Report(), fault.n > 0)
+	if err == nil {
+		w.fill(1)
+		w.seed.Set(seed(commit))
+		err = s.Commit()
+	}
+	if err == nil && img.n%2 == 0 {
+		_, err = s.Snapshot(background)
+	}
+	if e := s.Close(background); err == nil {
+		err = e
+	}
+	if err != nil {
+		return 0, err
+	}
+	calls = mem.Calls()
+	return calls, simVerify(mem, w)
+}
+
+// simVerify checks all that lies on mem, which is to lead to w.
+func simVerify(mem *disktest.Mem, w *testWorld) error {
+	v := newView(mem)
+	if err := v.scan(); err != nil {
+		return err
+	}
+	defer v.Close()
+	report, err := v.Verify(background)
+	if err != nil {
+		return err
+	}
+	if len(report.Problems) > 0 {
+		return fmt.Errorf("verifying: %w", errors.Join(report.Problems...))
+	}
+	im, err := v.At(background, v.Head())
+	if err != nil {
+		return err
+	}
+	if got, want := im.Digest(), simCommitOf(w.World).all; got != want {
+		return fmt.Errorf("after going on and closing, the head has digest %v, want %v", got, want)
+	}
+	return nil
+}
+
+// recoverTwice recovers with a failure of the disk on the way, and recovers from
+// what that left, from what crashes after it leave, and from what crashes in place
+// of the failure leave.
+func (r *simRun) recoverTwice(img simImage, second simFault) error {
+	var left []*disktest.Mem
+	var failing string
+	mem := img.mem.Clone()
+	second.arm(mem)
+	mem.OnCall(func(n int, call string) {
+		if n == second.n {
+			failing = call
+			left = append(left, mem.Crash(), mem.CrashSeed(uint64(img.n)))
+		}
+	})
+	promise, err := r.reopen(img.simPromise, mem, second, &failing)
+	if err != nil {
+		return err
+	}
+	mem.OnCall(nil)
+	for _, mem := range left {
+		if _, err := r.recover(img, mem, simFault{}); err != nil {
+			return fmt.Errorf("crash before %q while recovering: %w", failing, err)
+		}
+	}
+	img.simPromise = promise
+	for _, mem := range []*disktest.Mem{mem.Crash(), mem.CrashSeed(uint64(img.n)), mem.Clone()} {
+		if _, err := r.recover(img, mem, simFault{}); err != nil {
+			return fmt.Errorf("%q failed while recovering, and then %w", failing, err)
+		}
+	}
+	return nil
+}
+
+// reopen opens mem, where a call fails, and closes it. It returns what is promised
+// from then on.
+func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing *string) (simPromise, error) {
+	w := newTestWorld(0)
+	before := w.Digest()
+	s, err := openFiles(background, mem, nil, w.World, Options{SnapshotBytes: -1})
+	if err != nil {
+		if w.Digest() != before {
+			return p, fmt.Errorf("Open failed and changed the world: %w", err)
+		}
+		return p, fault.plain(err, *failing)
+	}
+	commit, err := r.judge(p, w, s.Report(), *failing != "")
+	if e := s.Close(background); e != nil {
+		err = errors.Join(err, fault.plain(e, *failing))
+	}
+	if p.acked >= 0 { // Else it may be a new store, of another base.
+		p.acked, p.before, p.fresh, p.sealing = commit, commit, len(r.commits), -1
+	}
+	return p, err
+}

@@ -1,0 +1,348 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk/disktest"
+)
+
+// A simRun runs a program on a file system in memory, in a bubble of package
+// synctest, so that the same program makes the same calls in the same order.
+//
+// What a crash may lead to is the commit acked, or any from fresh on. Commits are
+// counted over all branches and openings; the base is number 0.
+type simRun struct {
+	program simProgram
+	mem     *disktest.Mem
+	world   *testWorld
+	store   *Store
+	failed  error // The first error of a commit since the store was opened.
+	now     int64 // The clock.
+
+	fault     simFault
+	failing   string      // The call that failed first, "" before.
+	reference []simCommit // What the commits are without a fault; nil: not known.
+
+	mu      sync.Mutex
+	commits []simCommit
+	first   int // The first commit of this opening.
+	told    int // How many of them OnDurable was told.
+	simPromise
+
+	quiet   bool // The process is dead: nothing it does counts.
+	images  []simImage
+	seeds   int // Images of each crash beside the one that lost all.
+	changes int // Of mem, at the last image.
+	grown   int // Images of the last crash.
+}
+
+// A simCommit is the state of a commit, by digest.
+type simCommit struct {
+	state ecs.Digest // Of what rewinds.
+	all   ecs.Digest
+}
+
+// A simPromise is what a store has to come back with.
+type simPromise struct {
+	acked   int  // The newest commit that was durable for sure; -1: nothing was.
+	before  int  // acked before it became what it is.
+	fresh   int  // The first commit that may be durable.
+	sealing int  // The commit that a Close under way seals, or -1.
+	rewound bool // A snapshot may hold what does not rewind from a later commit.
+}
+
+// A simImage is what a crash left.
+type simImage struct {
+	mem *disktest.Mem
+	simPromise
+	call string // The one before which it crashed.
+	seed int    // 0: only what was synced is left.
+	n    int
+}
+
+func (i simImage) String() string {
+	return fmt.Sprintf("crash %d %d: before %q\n%v\nacknowledged is commit %d, or one from %d on, or %d", i.n, i.seed, i.call, i.mem, i.acked, i.fresh, i.sealing)
+}
+
+func simCommitOf(w *ecs.World) simCommit {
+	rewinding := func(st ecs.AnyStorage) bool { return st.Persistent() && st.Rewinds() }
+	return simCommit{w.Digests(rewinding).World, persistent(w)}
+}
+
+// newSimRun returns a run of p on mem, with these images of each crash beside the
+// one that loses all that was not synced; less than 0: no images.
+func newSimRun(p simProgram, mem *disktest.Mem, seeds int) *simRun {
+	return &simRun{program: p, mem: mem, seeds: seeds, changes: -1, simPromise: simPromise{acked: -1, before: -1, sealing: -1}}
+}
+
+// use makes r go on with mem.
+func (r *simRun) use(mem *disktest.Mem) {
+	r.mem = mem
+	r.fault.arm(mem)
+	mem.OnCall(func(n int, call string) {
+		if strings.Contains(call, snapshotDir) {
+			time.Sleep(1) // Whoever else has something to do is done before.
+		}
+		r.crash(n, call)
+	})
+}
+
+// crash takes images of a crash before a call. If nothing changed since the last
+// one, what is acknowledged by now must be in those already.
+func (r *simRun) crash(n int, call string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.quiet {
+		return
+	}
+	if r.failing == "" && r.fault.n > 0 && n >= r.fault.n {
+		r.failing = call
+	}
+	if r.seeds < 0 {
+		return
+	}
+	if r.mem.Changes() == r.changes {
+		for i := range r.grown {
+			r.images[len(r.images)-1-i].simPromise = r.simPromise
+		}
+		return
+	}
+	r.changes = r.mem.Changes()
+	r.grown = 1 + r.seeds
+	r.images = append(r.images, simImage{r.mem.Crash(), r.simPromise, call, 0, n})
+	for seed := 1; seed <= r.seeds; seed++ {
+		r.images = append(r.images, simImage{r.mem.CrashSeed(uint64(n*100 + seed)), r.simPromise, call, seed, n})
+	}
+}
+
+// run runs the program. An error is a broken promise, not a failure of the disk
+// that the store told of. After a failure that ends the store, the rest of the
+// program up to its next opening is run without one.
+func (r *simRun) run() error {
+	r.use(r.mem)
+	r.world = newTestWorld(r.program.history)
+	r.world.fill(3)
+	r.commits = []simCommit{simCommitOf(r.world.World)}
+	if ok, err := r.open(); err != nil || !ok {
+		return err
+	}
+	for i, s := range r.program.steps {
+		more, err := r.step(s)
+		if err != nil {
+			r.abandon()
+			return fmt.Errorf("step %d, %s: %w", i+1, s.name, err)
+		}
+		if !more {
+			return nil
+		}
+		synctest.Wait()
+	}
+	_, err := r.close()
+	r.crash(r.mem.Calls()+1, "the end")
+	return err
+}
+
+func (r *simRun) step(s simStep) (more bool, err error) {
+	switch s.name {
+	case "tick":
+		return true, r.tick(s)
+	case "sync":
+		if r.store.Sync(background) == nil {
+			r.acknowledge(len(r.commits) - 1)
+		}
+	case "rewind":
+		_ = r.world.History().Rewind(s.n)
+	case "snapshot":
+		return true, r.snapshot()
+	case "sleep":
+		time.Sleep(time.Duration(s.n))
+	case "close":
+		if ok, err := r.close(); err != nil || !ok {
+			return false, err
+		}
+		r.world = newTestWorld(r.program.history)
+		return r.open()
+	case "kill":
+		r.kill()
+		r.world = newTestWorld(r.program.history)
+		return r.open()
+	default:
+		return false, errors.New("no such step")
+	}
+	return true, nil
+}
+
+// acknowledge notes that a commit is durable.
+func (r *simRun) acknowledge(commit int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if commit >= r.fresh && !r.quiet {
+		r.before, r.acked, r.fresh = r.acked, commit, commit+1
+	}
+}
+
+func (r *simRun) options() Options {
+	return Options{
+		Sync:          simPolicies[r.program.policy],
+		SnapshotBytes: r.program.snapshots,
+		SnapshotPace:  r.program.pace,
+		Now: func() time.Time {
+			r.now++
+			return time.Unix(1000, r.now)
+		},
+		OnDurable: func(uint64) {
+			r.told++
+			r.acknowledge(r.first + r.told - 1)
+		},
+	}
+}
+
+// open opens the store and finds out which commit it recovered. ok is false if it
+// told of a failure of the disk.
+func (r *simRun) open() (ok bool, err error) {
+	before := r.world.Digest()
+	r.store, err = openFiles(background, r.mem, nil, r.world.World, r.options())
+	if err != nil {
+		if d := r.world.Digest(); d != before {
+			return false, fmt.Errorf("Open failed and changed the world: %w", err)
+		}
+		return false, r.plain(err)
+	}
+	r.failed = nil
+	if r.failing != "" {
+		r.reference = nil
+	}
+	commit, err := r.judge(r.simPromise, r.world, r.store.Report(), r.failing != "")
+	if err != nil {
+		r.abandon()
+		return false, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.first, r.told = len(r.commits), 0
+	r.simPromise = simPromise{acked: commit, before: commit, fresh: len(r.commits), sealing: -1, rewound: r.rewound}
+	return true, nil
+}
+
+// abandon closes a store that something is wrong with, if it is open.
+func (r *simRun) abandon() {
+	if r.store != nil && !r.store.closed {
+		r.world.releaseAll()
+		_ = r.store.Close(background)
+	}
+}
+
+// judge returns the commit that a store came back with, or which promise it
+// broke.
+func (r *simRun) judge(p simPromise, w *testWorld, report Report, failing bool) (commit int, err error) {
+	got := simCommitOf(w.World)
+	if report.Fresh {
+		if p.acked > -1 {
+			return 0, errors.New("the store is gone")
+		}
+		return 0, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	commit = slices.IndexFunc(r.commits, func(c simCommit) bool { return c.state == got.state })
+	switch {
+	case commit < 0 && p.acked < 0 && got == simCommitOf(newTestWorld(0).World):
+		return 0, nil // The base of an earlier recovery, from nothing.
+	case commit < 0:
+		return 0, errors.New("recovered the state of no commit")
+	case commit != p.acked && commit < p.fresh && commit != p.sealing:
+		return commit, fmt.Errorf("recovered commit %d; acknowledged is %d, or one from %d on, or %d", commit, p.acked, p.fresh, p.sealing)
+	case got.all != r.commits[commit].all && !p.rewound:
+		return commit, fmt.Errorf("recovered commit %d, but not what does not rewind", commit)
+	case len(report.Skipped) > 0 && !failing:
+		return commit, fmt.Errorf("a crash or failure looks like damage: %w", errors.Join(report.Skipped...))
+	}
+	return commit, nil
+}
+
+func (r *simRun) tick(s simStep) error {
+	rng := rand.New(rand.NewPCG(s.seed, 1))
+	r.world.do(randomActions(rng, s.n)...)
+	r.world.seed.Set(seed(1000 + len(r.commits))) // No two ticks are equal.
+	tick := r.world.Tick()
+	err := r.store.Commit()
+	r.mu.Lock()
+	r.commits = append(r.commits, simCommitOf(r.world.World))
+	r.mu.Unlock()
+	switch n := len(r.commits) - 1; {
+	case n < len(r.reference) && r.reference[n] != r.commits[n]:
+		return fmt.Errorf("commit %d is another than without the failure", n)
+	case r.world.Tick() != tick+1:
+		return fmt.Errorf("tick %d after tick %d", r.world.Tick(), tick)
+	case err == nil && r.failed != nil:
+		return fmt.Errorf("Commit returned nil after %w", r.failed)
+	case err != nil && r.failed != nil && err.Error() != r.failed.Error():
+		return fmt.Errorf("Commit returned %w after %w", err, r.failed)
+	}
+	r.failed = err
+	return r.plain(err)
+}
+
+func (r *simRun) snapshot() error {
+	if r.world.Dirty() {
+		return nil
+	}
+	r.rewound = r.rewound || simCommitOf(r.world.World).state != r.commits[len(r.commits)-1].state
+	_, err := r.store.Snapshot(background)
+	if err == nil {
+		r.acknowledge(len(r.commits) - 1)
+	}
+	return r.plain(err)
+}
+
+// close closes the store. ok is false if it told of a failure of the disk.
+func (r *simRun) close() (ok bool, err error) {
+	r.world.releaseAll()
+	state := simCommitOf(r.world.World).state
+	head := slices.IndexFunc(r.commits, func(c simCommit) bool { return c.state == state })
+	if head < 0 {
+		return false, errors.New("the world is at no commit")
+	}
+	r.mu.Lock()
+	r.sealing = head
+	r.mu.Unlock()
+	if err := r.store.Close(background); err != nil {
+		return false, r.plain(err)
+	}
+	if r.failed != nil {
+		return false, fmt.Errorf("Close returned nil after %w", r.failed)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before, r.acked, r.fresh, r.sealing = r.acked, head, len(r.commits), -1
+	return true, nil
+}
+
+// kill ends the process: what it wrote is there, synced or not.
+func (r *simRun) kill() {
+	fork := r.mem.Fork()
+	r.mu.Lock()
+	r.quiet = true
+	r.mu.Unlock()
+	r.abandon()
+	r.mu.Lock()
+	r.quiet = false
+	r.mu.Unlock()
+	r.use(fork)
+}
+
+// plain checks that an error says what happened, and where.
+func (r *simRun) plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return r.fault.plain(err, r.failing)
+}
