@@ -78,7 +78,7 @@ func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 		now := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
 		options := Options{
 			Sync: journal.SyncNever(), SnapshotBytes: 2000, Retain: Retention{Last: 2, Every: time.Hour},
-			Now:        func() time.Time { now = now.Add(time.Minute); return now },
+			Now: func() time.Time { now = now.Add(time.Minute); return now },
 			OnSnapshot: func(r SnapshotResult) {
 				assert.NoError(t, r.RemoveErr)
 				removed.Add(int64(len(r.Removed)))
