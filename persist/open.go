@@ -111,10 +111,10 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 func (s *Store) open(ctx context.Context) error {
 	v := &View{root: s.root, log: new(journal.Log), schemas: make(map[journalPreamble]*schema)}
 	defer func() { _ = v.closeJournal() }()
-	err := v.scan()
+	err := v.scan(ctx)
 	switch {
 	case errors.Is(err, ErrForeign) && len(v.log.Segments) == 0 || err == nil && v.unfinished():
-		return s.create(v.log)
+		return s.create(ctx, v.log)
 	case err != nil:
 		return err
 	}
@@ -139,7 +139,7 @@ func (v *View) unfinished() bool {
 // create makes the present world the base of a new store. The journal is begun
 // when the base is complete and before it has its name, so that a snapshot
 // without a journal is always damage.
-func (s *Store) create(log *journal.Log) error {
+func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if s.id = log.World; s.id == [16]byte{} {
 		rand.Read(s.id[:]) // Never fails.
 	}
@@ -153,7 +153,12 @@ func (s *Store) create(log *journal.Log) error {
 	}
 	err := makeDirs(s.root)
 	if err == nil {
-		s.begin(func() error { return s.openJournal(log) })
+		s.begin(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return s.openJournal(log)
+		})
 		r := s.collect(true)
 		s.report = Report{Fresh: true, Tick: s.world.Tick(), Snapshot: r.Name, Clean: true}
 		err = r.Err

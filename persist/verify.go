@@ -22,14 +22,19 @@ type VerifyReport struct {
 // format of every page and record, that sparse and dense arrays agree, that the
 // operations of every tick lead to what its rows say, and that replay reproduces
 // the digest of every snapshot on its way. An error says that checking itself was
-// not possible.
+// not possible, or that ctx ended. Its phases are [PhaseVerify], in bytes, and
+// [PhaseReplay] if nothing was wrong before.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	var r VerifyReport
+	p := startProgress(ctx, PhaseVerify, v.size())
+	done := int64(0)
 	for _, s := range v.snapshots {
 		r.Snapshots++
-		if err := v.verifySnapshot(ctx, s, &r); err != nil {
+		if err := v.verifySnapshot(p.part(ctx, s.Size), s, &r); err != nil {
 			return r, err
 		}
+		done += s.Size
+		p.upTo(done)
 	}
 	for _, p := range v.log.Problems {
 		r.Problems = append(r.Problems, journalDamage(p))
@@ -54,11 +59,23 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 		if err != nil {
 			r.Problems = append(r.Problems, err)
 		}
+		p.add(int64(e.Length))
 	}
 	if len(r.Problems) == 0 && !v.IsSave() {
 		return r, v.verifyReplay(ctx, &r)
 	}
 	return r, nil
+}
+
+// size returns how many bytes there are to verify.
+func (v *View) size() (n int64) {
+	for _, s := range v.snapshots {
+		n += s.Size
+	}
+	for _, e := range v.log.Entries {
+		n += int64(e.Length)
+	}
+	return n
 }
 
 // verifySnapshot checks one file: first its checksums, then what it means.
@@ -98,7 +115,7 @@ func (v *View) verifyReplay(ctx context.Context, r *VerifyReport) error {
 		r.Problems = append(r.Problems, fmt.Errorf("%w: no snapshot leads to the head, record %d", ErrNotFound, v.Head()))
 		return nil
 	}
-	im, _, err := v.loadSnapshot(ctx, bases[len(bases)-1])
+	im, _, err := v.loadSnapshot(quiet(ctx), bases[len(bases)-1])
 	if err != nil {
 		return err
 	}
@@ -111,10 +128,12 @@ func (v *View) verifyReplay(ctx context.Context, r *VerifyReport) error {
 		r.Problems = append(r.Problems, v.journalError(err))
 		return nil
 	}
+	p := startProgress(ctx, PhaseReplay, int64(len(path)))
 	for _, e := range path {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		p.add(1)
 		if err := v.step(im, e); err != nil {
 			r.Problems = append(r.Problems, err)
 			return nil

@@ -85,7 +85,7 @@ func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	}
 	v := &View{root: root, log: new(journal.Log), schemas: make(map[journalPreamble]*schema)}
 	if info.IsDir() {
-		err = v.scan()
+		err = v.scan(ctx)
 	} else {
 		err = v.openSave(filepath.Base(path))
 	}
@@ -118,8 +118,8 @@ func (v *View) openSave(name string) error {
 }
 
 // scan reads the headers of everything in the directory of a store.
-func (v *View) scan() error {
-	if err := v.scanJournal(); err != nil {
+func (v *View) scan(ctx context.Context) error {
+	if err := v.scanJournal(ctx); err != nil {
 		return err
 	}
 	entries, err := fs.ReadDir(v.root.FS(), snapshotDir)
@@ -140,7 +140,7 @@ func (v *View) scan() error {
 	return nil
 }
 
-func (v *View) scanJournal() error {
+func (v *View) scanJournal(ctx context.Context) error {
 	sub, err := v.root.OpenRoot(journalDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -149,7 +149,7 @@ func (v *View) scanJournal() error {
 		return err
 	}
 	v.journalRoot = sub
-	log, err := journal.Scan(journal.DirFS(sub))
+	log, err := journal.ScanWith(ctx, journal.DirFS(sub), journal.ScanOptions{Progress: scanProgress(ctx)})
 	if err == nil {
 		v.log = log
 	}
@@ -485,6 +485,7 @@ func (v *View) replay(ctx context.Context, im *Image, seq uint64) (n int, err er
 	if err != nil {
 		return 0, v.journalError(err)
 	}
+	p := startProgress(ctx, PhaseReplay, int64(len(path)))
 	for i, e := range path {
 		if err := ctx.Err(); err != nil {
 			return i, err
@@ -492,6 +493,7 @@ func (v *View) replay(ctx context.Context, im *Image, seq uint64) (n int, err er
 		if err := v.step(im, e); err != nil {
 			return i, err
 		}
+		p.add(1)
 	}
 	im.dropDead()
 	return len(path), nil
