@@ -34,6 +34,13 @@ type Options struct {
 	// one is tried when it is due. nil: nothing is called.
 	OnSnapshot func(SnapshotResult)
 
+	// At is the state to recover, as [View.Resolve] takes it: "@latest~10", "1200".
+	// The store branches there: the next tick continues it, and the ticks after it
+	// stay in the journal, away from the way to the head. Until that tick is
+	// durable, or the store is closed, a crash leads to the newest state again.
+	// Default: the newest state. Any other is [ErrNotFound] in a new store.
+	At string
+
 	// Now is the clock of ticks. It may go backwards. Default: time.Now.
 	Now func() time.Time
 }
