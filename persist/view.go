@@ -101,12 +101,21 @@ func newView(files disk.FS) *View {
 	return &View{files: files, log: new(journal.Log), schemas: make(map[journalPreamble]*schema)}
 }
 
-// open reads the store in dir. If a program writes there meanwhile, what looks like
-// damage may be that: only what is seen twice counts.
+// open reads the store in dir.
 func (v *View) open(ctx context.Context, dir string) error {
 	v.inUse = held(dir)
+	err := v.scanTwice(ctx)
+	if !v.inUse && held(dir) {
+		v.inUse = true // It was just opened.
+		return v.scanTwice(ctx)
+	}
+	return err
+}
+
+// scanTwice is scan. If a program writes meanwhile, what looks like damage may be
+// that: only what is seen twice counts.
+func (v *View) scanTwice(ctx context.Context) error {
 	err := v.scan(ctx)
-	v.inUse = v.inUse || held(dir)
 	if v.inUse && err == nil && len(v.Damage()) > 0 {
 		_ = v.log.Close()
 		err = v.scan(ctx)
@@ -137,7 +146,13 @@ func (v *View) scan(ctx context.Context) error {
 	if err := v.scanJournal(ctx); err != nil {
 		return err
 	}
-	if len(v.snapshots) == 0 && len(v.log.Segments) == 0 {
+	if len(v.log.Segments) > 0 {
+		return nil
+	}
+	if err := half(v.files); err != nil {
+		return err
+	}
+	if len(v.snapshots) == 0 {
 		return fmt.Errorf("%w: no %s and no %s in it", ErrForeign, snapshotDir, journalDir)
 	}
 	return nil
