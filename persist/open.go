@@ -321,6 +321,7 @@ func (s *Store) adoptFiles(v *View, f *found) {
 	s.dirty.all, s.since = true, s.head // The ticks replayed were not looked at for it.
 	s.held = make(map[uint32]fileSize)
 	for _, sn := range v.snapshots {
+		s.tally.snapshotBytes += sn.Size
 		s.number = max(s.number, sn.Number)
 		s.fullSize = max(s.fullSize, sn.Size)
 	}

@@ -3,6 +3,7 @@ package persist
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
@@ -116,6 +117,11 @@ func (s *Store) snapshot(ctx context.Context, beforePublish func(context.Context
 // goOn does a tick's share of what snapshots need.
 func (s *Store) goOn() {
 	s.collect()
+	if !s.snapshotting() && !s.snapshotDue() {
+		return
+	}
+	start, begun := time.Now(), !s.snapshotting()
+	defer func() { s.tally.stalled(time.Since(start), begun) }()
 	if !s.snapshotting() && s.snapshotDue() {
 		if err := s.begin(s.journal.Sync); err != nil {
 			return // There was nothing to begin at; the next tick tries again.
@@ -237,6 +243,7 @@ func (s *Store) abandon() {
 	s.copying = nil
 	s.hurry++
 	s.undo(c, s.snapshotBytes()+1)
+	s.tally.ended(c.result(ErrAbandoned))
 	if s.options.OnSnapshot != nil {
 		s.options.OnSnapshot(c.result(ErrAbandoned))
 	}
@@ -313,6 +320,7 @@ func (s *Store) snapshotting() bool { return s.copying != nil || s.running != ni
 // take takes over what a finished snapshot leaves behind.
 func (s *Store) take(f *finished) {
 	s.running = nil
+	s.tally.ended(f.SnapshotResult)
 	if f.Err != nil {
 		s.undo(f.copying, s.snapshotBytes()/2) // Try again, but not at once.
 		return

@@ -77,6 +77,7 @@ type Store struct {
 	pending []pendingTick // Not known to be durable, by seq.
 
 	snapshotter
+	tally tally
 }
 
 type pendingTick struct{ seq, tick uint64 }
