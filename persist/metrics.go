@@ -35,8 +35,11 @@ type tally struct {
 }
 
 // Metrics returns how s fares. It allocates nothing and may be called every tick.
-// After Close it returns what was true then.
+// While a Close goes on that nobody waited for, it returns what was true before.
 func (s *Store) Metrics() Metrics {
+	if s.closing != nil {
+		return s.parting
+	}
 	j, t := s.journal.Stats(), &s.tally
 	m := Metrics{
 		Tick:            s.world.Tick(),
