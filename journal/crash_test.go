@@ -82,7 +82,7 @@ var crashOptions = journal.Options{
 // work appends, syncs, rewinds, rolls, prunes and closes, up to the first
 // error.
 func (h *history) work(fs journal.FS, began func(*journal.Journal)) error {
-	log, err := journal.Scan(fs)
+	log, err := journal.Scan(ctx, fs)
 	if err != nil {
 		return err
 	}

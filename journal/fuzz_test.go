@@ -101,7 +101,7 @@ func readAll(t *testing.T, fs *journaltest.MemFS) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	log, err := journal.Scan(fs)
+	log, err := journal.Scan(ctx, fs)
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ var ctx = context.Background()
 // scan scans fs and checks the log from end to end.
 func scan(t testing.TB, fs journal.FS) *journal.Log {
 	t.Helper()
-	log, err := journal.Scan(fs)
+	log, err := journal.Scan(ctx, fs)
 	if err != nil {
 		t.Fatalf("Scan(%v) = %v", fs, err)
 	}

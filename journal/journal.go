@@ -23,7 +23,8 @@ type Journal struct {
 	opt   Options
 	epoch uint64
 
-	durable atomic.Uint64 // Highest seq that an fsync covered.
+	durable  atomic.Uint64 // Highest seq that an fsync covered.
+	counters counters
 
 	wake chan struct{} // One token: the writer has something to look at.
 	done chan struct{} // Closed when the writer has returned.

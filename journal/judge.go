@@ -7,7 +7,7 @@ import (
 
 // scanSegment scans segment i, judges what is bad in it, and takes over the
 // rest.
-func (l *Log) scanSegment(i int, window []byte) error {
+func (l *Log) scanSegment(i int, window *scanWindow) error {
 	s := &l.Segments[i]
 	last := i == len(l.Segments)-1
 	if s.Err != nil {

@@ -66,6 +66,7 @@ func newJournal(fs FS, log *Log, opt Options) *Journal {
 	for i := range log.Segments {
 		s := &log.Segments[i]
 		j.segments = append(j.segments, segmentRef{number: s.Number, first: s.First})
+		j.counters.bytes.Add(s.Size)
 	}
 	return j
 }
@@ -263,7 +264,7 @@ func (w *writer) publish(temp string, preamble []byte) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	if err := w.file.Sync(); err != nil {
+	if err := w.sync(); err != nil {
 		return fmt.Errorf("journal: sync %s: %w", temp, err)
 	}
 	if err := w.j.fs.Rename(temp, w.name); err != nil {
@@ -294,10 +295,12 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 			return removed, nil
 		}
 		name := segmentName(number)
+		size := j.sizeOf(name)
 		if err := j.fs.Remove(name); err != nil {
 			return removed, fmt.Errorf("journal: prune %s: %w", name, err)
 		}
 		removed = append(removed, name)
+		j.counters.removed(size)
 		if err := j.fs.SyncDir(); err != nil {
 			return removed, fmt.Errorf("journal: prune %s: sync directory: %w", name, err)
 		}

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,21 +11,32 @@ import (
 	"strings"
 )
 
+// ScanOptions change what [ScanWith] does. The zero value is useful.
+type ScanOptions struct {
+	// Progress is told how many bytes of all segments have been read: 0 first, the
+	// total last, and in between after every 64 KiB. If segments vanish, it begins
+	// anew. nil: nobody is told.
+	Progress func(done, total int64)
+}
+
 // Scan reads and checks every segment, and writes nothing. Damage does not stop
 // it: see [Log.Problems]. A read that fails is an error of Scan itself, for it
-// says nothing about what the file holds.
+// says nothing about what the file holds; so is the end of ctx.
 //
 // It may run while another process appends; then the tail can look torn. If
 // segments are pruned meanwhile, it starts again.
 //
 // Cost: every byte is read once. Memory: 64 bytes a record stay, and several
 // times that is allocated on the way; payloads pass through a small buffer.
-func Scan(fs FS) (*Log, error) {
+func Scan(ctx context.Context, fs FS) (*Log, error) { return ScanWith(ctx, fs, ScanOptions{}) }
+
+// ScanWith is [Scan] with options.
+func ScanWith(ctx context.Context, fs FS, options ScanOptions) (*Log, error) {
 	const tries = 8
 	var err error
 	for range tries {
 		var l *Log
-		if l, err = scanOnce(fs); !vanished(err) {
+		if l, err = scanOnce(ctx, fs, options); !vanished(err) {
 			return l, err
 		}
 	}
@@ -33,7 +45,7 @@ func Scan(fs FS) (*Log, error) {
 
 func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func scanOnce(fs FS) (*Log, error) {
+func scanOnce(ctx context.Context, fs FS, options ScanOptions) (*Log, error) {
 	files, err := listSegments(fs)
 	if err != nil {
 		return nil, err
@@ -43,17 +55,57 @@ func scanOnce(fs FS) (*Log, error) {
 		if err := l.addSegment(file.Name); err != nil {
 			return nil, err
 		}
-	}
-	l.checkWorlds()
-	window := make([]byte, windowSize)
-	for i := range l.Segments {
-		l.checkLink(i)
-		if err := l.scanSegment(i, window); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 	}
+	l.checkWorlds()
+	w := newScanWindow(ctx, l.Segments, options.Progress)
+	for i := range l.Segments {
+		l.checkLink(i)
+		if err := l.scanSegment(i, w); err != nil {
+			return nil, err
+		}
+		w.passed(l.Segments[i].Size)
+	}
 	l.sortProblems()
-	return l, nil
+	return l, ctx.Err()
+}
+
+// A scanWindow is what the scanners of all segments share: memory, and the word
+// whether to go on.
+type scanWindow struct {
+	ctx      context.Context
+	bytes    []byte // windowSize long.
+	progress func(done, total int64)
+
+	before int64 // Bytes of the segments that are done.
+	told   int64 // What progress heard last; a few bytes are read again.
+	total  int64
+}
+
+func newScanWindow(ctx context.Context, segments []Segment, progress func(done, total int64)) *scanWindow {
+	w := &scanWindow{ctx: ctx, bytes: make([]byte, windowSize), progress: progress, told: -1}
+	for i := range segments {
+		w.total += segments[i].Size
+	}
+	_ = w.moved(0)
+	return w
+}
+
+// moved notes how far the present segment has been read.
+func (w *scanWindow) moved(offset int64) error {
+	if done := w.before + offset; w.progress != nil && done > w.told && w.ctx.Err() == nil {
+		w.told = done
+		w.progress(done, w.total)
+	}
+	return w.ctx.Err()
+}
+
+// passed notes the end of a segment of this size.
+func (w *scanWindow) passed(size int64) {
+	w.before += size
+	_ = w.moved(0)
 }
 
 // sortProblems puts what was found in the headers, which are read first, among

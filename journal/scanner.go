@@ -25,7 +25,8 @@ type scanner struct {
 	seed  uint32
 	limit int64 // The first byte that is not looked at.
 
-	window []byte // windowSize long.
+	shared *scanWindow
+	window []byte // Of shared.
 	base   int64  // File offset of window[0].
 	filled int
 	single [recordHeader]byte
@@ -69,20 +70,22 @@ type badRange struct {
 
 // newScanner returns a scanner of the records of s up to limit. The window is
 // its memory.
-func newScanner(f File, s *Segment, limit int64, window []byte) *scanner {
+func newScanner(f File, s *Segment, limit int64, window *scanWindow) *scanner {
 	return &scanner{
 		file:    f,
 		name:    s.Name,
 		seed:    s.header.seed(),
 		limit:   limit,
-		window:  window,
+		shared:  window,
+		window:  window.bytes,
 		vouched: int64(s.header.start),
 		due:     s.First,
 		certain: true,
 	}
 }
 
-// run scans the whole segment. Its only errors are failed reads.
+// run scans the whole segment. Its only errors are failed reads and the end of
+// the context.
 func (s *scanner) run() error {
 	for offset := int64(segmentHeaderSize); offset < s.limit; {
 		next, err := s.step(offset)
@@ -336,6 +339,9 @@ func (s *scanner) atLeast(offset int64, n int) ([]byte, error) {
 	}
 	if skip := offset - s.base; skip >= 0 && skip+min(int64(n), left) <= int64(s.filled) {
 		return s.window[skip:s.filled], nil
+	}
+	if err := s.shared.moved(offset); err != nil {
+		return nil, err
 	}
 	filled, err := readAt(s.file, s.name, s.window[:min(windowSize, left)], offset)
 	if err != nil {

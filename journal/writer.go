@@ -37,6 +37,7 @@ type writer struct {
 	last  ID     // Of the newest record staged.
 	seq   uint64 // Its seq, or the one before the first record.
 	head  uint64 // Its seq, or the head that was found at opening.
+	tick  uint64 // Its tick, if this writer staged it.
 	items uint64 // Items staged, ever.
 	dirty bool   // Something that must become durable is not.
 
@@ -121,7 +122,7 @@ func (w *writer) writeItem(it *item) error {
 		return w.put(it.header, it.payload)
 	default:
 		w.touch()
-		w.seq, w.head = it.header.seq, it.header.seq
+		w.seq, w.head, w.tick = it.header.seq, it.header.seq, it.header.tick
 		w.last = ID{Epoch: w.segment.epoch, Seq: it.header.seq, CRC: it.header.crc}
 		return w.putParts(it.header, it.payload)
 	}
@@ -202,6 +203,7 @@ func (w *writer) write(b []byte) error {
 		return err
 	}
 	w.written += int64(len(b))
+	w.j.counters.bytes.Add(int64(len(b)))
 	return nil
 }
 
@@ -210,7 +212,7 @@ func (w *writer) fsync() error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	if err := w.file.Sync(); err != nil {
+	if err := w.sync(); err != nil {
 		return fmt.Errorf("journal: sync %s: %w", w.name, err)
 	}
 	w.synced = w.written
@@ -222,6 +224,7 @@ func (w *writer) fsync() error {
 func (w *writer) settled() {
 	w.dirty = false
 	w.timer.Stop()
+	w.j.counters.durableTick.Store(w.tick)
 	w.j.reached(w.items, w.seq)
 }
 

@@ -49,6 +49,9 @@ func makeDirs(files disk.FS) error {
 // not count.
 func ours(files disk.FS, dir string) error {
 	top, err := files.ReadDir(".")
+	if err == nil {
+		err = half(files)
+	}
 	if err != nil {
 		return err
 	}

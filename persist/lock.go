@@ -2,9 +2,12 @@ package persist
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/gofrs/flock"
 )
@@ -17,6 +20,16 @@ type lock struct {
 	before string // What the file said when the lock was taken.
 }
 
+const (
+	// maxHolder bounds what is believed of a lock file.
+	maxHolder = 512
+
+	// A reader that asks whether a store is in use holds the lock for a moment. So
+	// one that is held is asked for again, this often and after this long.
+	lockTries = 10
+	lockPause = 5 * time.Millisecond
+)
+
 // acquire takes the lock of a store, or returns an error that says who has it.
 func acquire(root *os.Root) (*lock, error) {
 	if info, err := root.Lstat(lockFile); err == nil && !info.Mode().IsRegular() {
@@ -24,19 +37,75 @@ func acquire(root *os.Root) (*lock, error) {
 	}
 	l := &lock{flock.New(filepath.Join(root.Name(), lockFile), flock.SetPermissions(0o600)), root, ""}
 	ok, err := l.flock.TryLock()
+	for try := 1; !ok && err == nil && try < lockTries; try++ {
+		time.Sleep(lockPause)
+		ok, err = l.flock.TryLock()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("persist: lock: %w", err)
 	}
-	holder, _ := root.ReadFile(lockFile)
-	if l.before = string(holder); !ok {
-		return nil, fmt.Errorf("%w by %s", ErrLocked, strings.TrimSpace(l.before))
+	l.before = readHolder(root.Open(lockFile))
+	if !ok {
+		return nil, fmt.Errorf("%w by %s", ErrLocked, named(l.before))
 	}
-	host, _ := os.Hostname()
-	if err := l.write(fmt.Sprintf("process %d on %s\n", os.Getpid(), host)); err != nil {
+	if err := l.write(describeHolder() + "\n"); err != nil {
 		l.flock.Close()
 		return nil, fmt.Errorf("persist: lock: %w", err)
 	}
 	return l, nil
+}
+
+// held reports whether a process has the store in dir open for writing, whatever
+// the lock file says: that may be from one that was killed.
+func held(dir string) bool {
+	path := filepath.Join(dir, lockFile)
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	defer l.Close()
+	ok, err := l.TryRLock()
+	return err == nil && !ok
+}
+
+// describeHolder says what the lock file is to say of this process.
+func describeHolder() string {
+	host, _ := os.Hostname()
+	now := time.Now().UTC().Format(time.RFC3339)
+	return printable(fmt.Sprintf("process %d on %s since %s: %s", os.Getpid(), host, now, filepath.Base(os.Args[0])))
+}
+
+// readHolder returns what a lock file says, closing it; "" if it cannot be read.
+func readHolder(f io.ReadCloser, err error) string {
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, maxHolder))
+	return string(b)
+}
+
+// named returns what a lock file says as people may read it.
+func named(holder string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(holder), "\n")
+	if line == "" {
+		return "another process, which does not say which"
+	}
+	return printable(line)
+}
+
+// printable replaces what may not be printed, and cuts what is too long.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) > maxHolder-1 {
+		s = strings.ToValidUTF8(s[:maxHolder-1], "")
+	}
+	return s
 }
 
 func (l *lock) write(text string) error {

@@ -3,8 +3,11 @@ package persist
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +27,7 @@ func TestASecondOpenIsToldWhoHasTheStore(t *testing.T) {
 	v, err := OpenReadOnly(background, dir)
 	require.NoError(t, err)
 	require.Contains(t, v.LockHolder(), fmt.Sprint("process ", os.Getpid()))
+	require.True(t, v.InUse())
 	require.NoError(t, v.Close())
 
 	w.fill(2) // The one that has it is not disturbed.
@@ -45,9 +49,12 @@ func TestTheLockOfAKilledProcessDoesNotStay(t *testing.T) {
 	_, err := Open(background, dir, newTestWorld(0).World, Options{})
 	require.ErrorIs(t, err, ErrLocked)
 	require.ErrorContains(t, err, holder)
+	host, _ := os.Hostname()
+	require.Regexp(t, "^persist: in use by "+holder+" on "+regexp.QuoteMeta(host)+` since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: persist\.test`, err.Error())
 	c.kill(t)
 	v := verified(t, dir)
 	require.Contains(t, v.LockHolder(), holder)
+	require.False(t, v.InUse()) // What the file says is stale.
 	w := newTestWorld(0)
 	s := open(t, dir, w, Options{})
 	require.False(t, s.Report().Clean)
@@ -68,6 +75,56 @@ func TestALockThatIsNoFileIsRefused(t *testing.T) {
 	data, err := os.ReadFile(elsewhere)
 	require.NoError(t, err)
 	require.Equal(t, "precious", string(data))
+}
+
+func TestALockFileIsNotBelievedMoreThanALine(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s := open(t, dir, newTestWorld(0), Options{})
+	text := "process 1 on \x1b[31mred\nsecond line" + strings.Repeat("x", 1<<20)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), []byte(text), 0o600))
+	_, err := Open(background, dir, newTestWorld(0).World, Options{})
+	require.ErrorIs(t, err, ErrLocked)
+	require.Equal(t, "persist: in use by process 1 on ?[31mred", err.Error())
+	v := verified(t, dir)
+	require.Equal(t, "process 1 on ?[31mred", v.LockHolder())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), []byte(strings.Repeat("ł", 1<<20)), 0o600))
+	require.LessOrEqual(t, len(v.LockHolder()), maxHolder)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), nil, 0o600)) // As in the moment it is taken.
+	_, err = Open(background, dir, newTestWorld(0).World, Options{})
+	require.ErrorContains(t, err, "in use by another process")
+	require.True(t, verified(t, dir).InUse())
+	closeStore(t, s)
+}
+
+// Readers ask for the lock; nobody who opens the store for writing notices.
+func TestReadersDoNotKeepAStoreFromBeingOpened(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s := open(t, dir, newTestWorld(0), Options{})
+	closeStore(t, s)
+	stop, stopped := make(chan bool), make(chan bool)
+	for range 2 {
+		go func() {
+			for {
+				select {
+				case <-stop:
+					stopped <- true
+					return
+				default:
+					held(dir)
+				}
+			}
+		}()
+	}
+	for range 30 {
+		s := open(t, dir, newTestWorld(0), Options{})
+		require.True(t, held(dir))
+		closeStore(t, s)
+	}
+	close(stop)
+	<-stopped
+	<-stopped
+	require.False(t, held(dir))
+	require.False(t, held(t.TempDir()))
 }
 
 func TestAClosingThatIsNotWaitedForGoesOn(t *testing.T) {
@@ -92,6 +149,41 @@ func TestAClosingThatIsNotWaitedForGoesOn(t *testing.T) {
 	require.True(t, s.Report().Clean)
 	require.Equal(t, w.Digest(), again.Digest())
 	closeStore(t, s)
+}
+
+// The second Close waits for the first, whose outcome nobody has heard.
+func TestASecondCloseWaitsForTheFirst(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{})
+	w.fill(30)
+	require.NoError(t, s.Commit())
+	gate := make(chan error)
+	s.closed, s.closing = true, gate // As a Close leaves it whose context ended.
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	require.ErrorIs(t, s.Close(ended), context.Canceled)
+	require.ErrorIs(t, s.Close(ended), context.Canceled)
+	go func() { gate <- fs.ErrPermission }()
+	require.ErrorIs(t, s.Close(background), fs.ErrPermission)
+	require.ErrorIs(t, s.Close(background), ErrClosed)
+	s.closed = false
+	s.closing = nil
+	require.ErrorIs(t, firstOf(s.Close(ended), context.Canceled), context.Canceled)
+	if s.closing != nil {
+		require.NoError(t, s.Close(background))
+	}
+	require.ErrorIs(t, s.Close(background), ErrClosed)
+	require.False(t, held(dir))
+	require.Equal(t, w.Digest(), opened(t, dir).Digest())
+}
+
+// firstOf returns err, or otherwise if that is nil.
+func firstOf(err, otherwise error) error {
+	if err == nil {
+		return otherwise
+	}
+	return err
 }
 
 func TestASnapshotWhoseContextEndedHasNoFile(t *testing.T) {

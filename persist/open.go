@@ -68,7 +68,7 @@ func (r Report) String() string {
 // base, which is durable when Open returns. Otherwise w must be empty and is
 // filled with the newest state that can be recovered: the newest good snapshot
 // among the ancestors of the journal's head, and the ticks after it. Register all
-// components before.
+// components before. [Options.At] asks for an older state.
 //
 // From then on every [ecs.World.Commit] is journaled. The history of w starts
 // anew.
@@ -78,8 +78,9 @@ func (r Report) String() string {
 //
 // Nothing in the directory is cut off or deleted. Errors: [ErrLocked] with the
 // process that has it open, [ErrSchema] naming the field that does not fit,
-// [ErrNotEmpty], [ErrForeign], [ErrNewer], and [ErrCorrupt] with file and offset
-// if something that was durable cannot be read; w is then as it was.
+// [ErrNotEmpty], [ErrForeign], [ErrNewer], [ErrPoint] and [ErrNotFound] for
+// [Options.At], and [ErrCorrupt] with file and offset if something that was
+// durable cannot be read; w is then as it was.
 func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Store, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, err
@@ -121,9 +122,12 @@ func openFiles(ctx context.Context, files disk.FS, l *lock, w *ecs.World, option
 func (s *Store) open(ctx context.Context) error {
 	v := newView(s.files)
 	defer func() { _ = v.log.Close() }()
-	err := v.scan()
+	err := v.scan(ctx)
 	switch {
 	case errors.Is(err, ErrForeign) && len(v.log.Segments) == 0 || err == nil && v.unfinished():
+		if s.options.At != "" {
+			return fmt.Errorf("%w: a new store has no state %q", ErrNotFound, s.options.At)
+		}
 		return s.create(ctx, v.log)
 	case err != nil:
 		return err
@@ -204,12 +208,16 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 	if err := v.usable(); err != nil {
 		return err
 	}
-	s.head = v.Head()
+	head, err := v.Resolve(s.options.At)
+	if err != nil {
+		return err
+	}
+	s.head = head
 	im, f, err := v.at(ctx, s.head)
 	if err != nil {
-		return fmt.Errorf("persist: recovering the newest state: %w", errors.Join(append([]error{err}, v.problems()...)...))
+		return fmt.Errorf("persist: recovering %s: %w", cmp.Or(s.options.At, "the newest state"), errors.Join(append([]error{err}, v.problems()...)...))
 	}
-	if err := v.missing(f.snapshot); err != nil {
+	if err := v.missing(f.snapshot); err != nil && s.options.At == "" { // Else what follows is given up anyway.
 		return err
 	}
 	s.schema = im.stored()
@@ -275,15 +283,30 @@ func (v *View) usable() error {
 }
 
 // missing returns the damage to the journal that something newer than the
-// snapshot may have been lost in.
+// snapshot and the head may have been lost in.
 func (v *View) missing(base SnapshotInfo) error {
 	for _, p := range v.log.Problems {
 		next := slices.IndexFunc(v.log.Segments, func(s journal.Segment) bool { return s.Name > p.File })
-		if next < 0 || v.log.Segments[next].First == 0 || v.log.Segments[next].First > base.ID.Seq+1 {
-			return fmt.Errorf("persist: ticks that were durable cannot be read: %w", journalDamage(p))
+		covered := next >= 0 && v.log.Segments[next].First > 0 && v.log.Segments[next].First <= base.ID.Seq+1
+		if !covered && !v.headBehind(p) {
+			return fmt.Errorf("persist: ticks that were durable cannot be read; Options.At goes on without them: %w", journalDamage(p))
 		}
 	}
 	return nil
+}
+
+// headBehind reports whether the head was chosen after what p concerns was
+// written. If the way to the head can be read, what was lost there was rewound.
+func (v *View) headBehind(p *journal.DamageError) bool {
+	if v.log.Clean {
+		return true
+	}
+	e, ok := v.log.Find(v.Head())
+	if !ok {
+		return false
+	}
+	s := &v.log.Segments[e.Segment]
+	return s.Name > p.File || s.Name == p.File && e.Offset > p.Offset
 }
 
 // stored returns the schema of im.
@@ -304,6 +327,7 @@ func (s *Store) adoptFiles(v *View, f *found) {
 	s.dirty.all, s.since = true, s.head // The ticks replayed were not looked at for it.
 	s.held = make(map[uint32]fileSize)
 	for _, sn := range v.snapshots {
+		s.tally.snapshotBytes += sn.Size
 		s.number = max(s.number, sn.Number)
 		s.fullSize = max(s.fullSize, sn.Size)
 	}

@@ -51,6 +51,30 @@ func startProgress(ctx context.Context, phase Phase, total int64) *progress {
 	return p
 }
 
+// quiet returns a context like ctx that has nobody to be told.
+func quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
+
+// part returns a context under which what is done counts as n of p, whatever its
+// own phases. The caller ends it with upTo.
+func (p *progress) part(ctx context.Context, n int64) context.Context {
+	if p == nil {
+		return ctx
+	}
+	start := p.Done
+	return WithProgress(ctx, func(q Progress) {
+		if q.Total > 0 {
+			p.upTo(start + int64(float64(n)*float64(q.Done)/float64(q.Total)))
+		}
+	})
+}
+
+// upTo notes that so many are done in all; it never goes back.
+func (p *progress) upTo(done int64) {
+	if p != nil && done > p.Done {
+		p.add(done - p.Done)
+	}
+}
+
 // add notes that n more are done.
 func (p *progress) add(n int64) {
 	if p == nil {
@@ -59,5 +83,20 @@ func (p *progress) add(n int64) {
 	if p.Done += n; p.Done >= p.next || p.Done == p.Total {
 		p.next = p.Done + max(1, p.Total/progressSteps)
 		p.report(p.Progress)
+	}
+}
+
+// scanProgress returns what a scan of the journal tells how far it is; nil: the
+// context has nobody to be told.
+func scanProgress(ctx context.Context) func(done, total int64) {
+	var p *progress
+	if _, ok := ctx.Value(progressKey{}).(func(Progress)); !ok {
+		return nil
+	}
+	return func(done, total int64) {
+		if p == nil || done < p.Done { // It began anew: segments vanished.
+			p = startProgress(ctx, PhaseScan, total)
+		}
+		p.add(done - p.Done)
 	}
 }

@@ -207,13 +207,13 @@ func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
 	base := snapshotName(2)
 	for number := uint32(3); number <= 5; number++ {
 		v := newView(mem)
-		require.NoError(t, v.scan())
+		require.NoError(t, v.scan(background))
 		require.Positive(t, v.snapshots[number-1].Files, "snapshot %d refers to no other file", number)
 	}
 	for at := range len(mem.Bytes(base)) / 4096 {
 		damaged := flipped(mem, base, 8*(4096*at+100)+3)
 		v := newView(damaged)
-		require.NoError(t, v.scan())
+		require.NoError(t, v.scan(background))
 		report, err := v.Verify(background)
 		require.NoError(t, err)
 		named := false

@@ -42,7 +42,7 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 // simVerify checks all that lies on mem, which is to lead to w.
 func simVerify(mem *disktest.Mem, w *testWorld) error {
 	v := newView(mem)
-	if err := v.scan(); err != nil {
+	if err := v.scan(background); err != nil {
 		return err
 	}
 	defer v.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
@@ -144,6 +145,11 @@ func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(co
 // goOn does a tick's share of what snapshots need.
 func (s *Store) goOn() {
 	s.collect()
+	if !s.snapshotting() && !s.snapshotDue() {
+		return
+	}
+	start, begun := time.Now(), !s.snapshotting()
+	defer func() { s.tally.stalled(time.Since(start), begun) }()
 	if !s.snapshotting() && s.snapshotDue() {
 		if err := s.begin("", s.journal.Sync); err != nil {
 			return // There was nothing to begin at; the next tick tries again.
@@ -280,6 +286,7 @@ func (s *Store) abandon() {
 	s.copying = nil
 	s.hurry++
 	s.undo(c, s.snapshotBytes()+1)
+	s.tally.ended(c.result(ErrAbandoned))
 	if s.options.OnSnapshot != nil {
 		s.options.OnSnapshot(c.result(ErrAbandoned))
 	}
@@ -356,6 +363,7 @@ func (s *Store) snapshotting() bool { return s.copying != nil || s.running != ni
 // take takes over what a finished snapshot leaves behind.
 func (s *Store) take(f *finished) {
 	s.running, s.handed = nil, nil
+	s.tally.ended(f.SnapshotResult)
 	if f.Err != nil {
 		s.undo(f.copying, s.snapshotBytes()/2) // Try again, but not at once.
 		return

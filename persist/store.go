@@ -45,6 +45,13 @@ type Options struct {
 	// when it is due. nil: nothing is called.
 	OnSnapshot func(SnapshotResult)
 
+	// At is the state to recover, as [View.Resolve] takes it: "@latest~10", "1200".
+	// The store branches there: the next tick continues it, and the ticks after it
+	// stay in the journal, away from the way to the head. Until that tick is
+	// durable, or the store is closed, a crash leads to the newest state again.
+	// Default: the newest state. Any other is [ErrNotFound] in a new store.
+	At string
+
 	// Now is the clock of ticks. It may go backwards. Default: time.Now.
 	Now func() time.Time
 }
@@ -60,6 +67,7 @@ type Store struct {
 	lock    *lock // nil: nobody else can know the files.
 	report  Report
 	closed  bool
+	closing chan error // What a Close that nobody waited for will return, or nil.
 
 	id        [16]byte // Of the world.
 	head      uint64   // The record that Open recovered.
@@ -74,6 +82,8 @@ type Store struct {
 	pending []pendingTick // Not known to be durable, by seq.
 
 	snapshotter
+	tally   tally
+	parting Metrics // Before Close.
 }
 
 type pendingTick struct{ seq, tick uint64 }
@@ -195,21 +205,28 @@ func (s *Store) Sync(ctx context.Context) error {
 // It returns the first error of the journal, if any. While a checkpoint is held
 // it returns [ecs.ErrCheckpointHeld], and the store stays open. If ctx ends
 // first, it returns its error and closing goes on; the directory stays locked
-// until it is done.
+// until it is done, and another Close waits for that and returns its outcome. Once
+// that is known, Close returns [ErrClosed].
+//
+// Signals are the program's: one that ends on SIGTERM calls Close before. A
+// process that ends without loses nothing that was durable.
 func (s *Store) Close(ctx context.Context) error {
-	if s.closed {
+	if s.closed && s.closing == nil {
 		return ErrClosed
 	}
-	s.hand() // While there is a history to copy from.
-	head := s.world.Mark()
-	if err := s.world.Attach(nil, 0); err != nil {
-		return err
+	if !s.closed {
+		s.hand() // While there is a history to copy from.
+		head := s.world.Mark()
+		if err := s.world.Attach(nil, 0); err != nil {
+			return err
+		}
+		s.parting = s.Metrics()
+		s.closed, s.closing = true, make(chan error, 1)
+		go func(done chan<- error) { done <- s.seal(head) }(s.closing)
 	}
-	s.closed = true
-	done := make(chan error, 1)
-	go func() { done <- s.seal(head) }()
 	select {
-	case err := <-done:
+	case err := <-s.closing:
+		s.closing = nil
 		return err
 	case <-ctx.Done():
 		return ctx.Err()

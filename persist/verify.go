@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
@@ -22,43 +23,88 @@ type VerifyReport struct {
 // format of every page and record, that sparse and dense arrays agree, that the
 // operations of every tick lead to what its rows say, and that replay reproduces
 // the digest of every snapshot on its way. An error says that checking itself was
-// not possible.
+// not possible, or that ctx ended. Its phases are [PhaseVerify], in bytes, and
+// [PhaseReplay] if nothing was wrong before.
+//
+// What the program that has the store open removes meanwhile is a note.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	var r VerifyReport
+	p := startProgress(ctx, PhaseVerify, v.size())
+	done := int64(0)
 	for _, s := range v.snapshots {
 		r.Snapshots++
-		if err := v.verifySnapshot(ctx, s, &r); err != nil {
+		if err := v.verifySnapshot(p.part(ctx, s.Size), s, &r); err != nil {
 			return r, err
 		}
+		done += s.Size
+		p.upTo(done)
 	}
 	for _, p := range v.log.Problems {
 		r.Problems = append(r.Problems, journalDamage(p))
 	}
-	if t := v.log.Torn; t != nil {
-		r.Notes = append(r.Notes, fmt.Sprintf("the journal was not closed: %v", journalDamage(t)))
+	v.noteEnds(&r)
+	if err := v.verifyRecords(ctx, p, &r); err != nil {
+		return r, err
+	}
+	if len(r.Problems) == 0 && !v.IsSave() {
+		return r, v.verifyReplay(ctx, &r)
+	}
+	return r, nil
+}
+
+func (r *VerifyReport) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// noteEnds notes the bytes that are not in use.
+func (v *View) noteEnds(r *VerifyReport) {
+	if t := v.log.Torn; t != nil && v.inUse {
+		r.note("%s/%s: %d bytes at offset %d are being written", journalDir, t.File, t.Length, t.Offset)
+	} else if t != nil {
+		r.note("the journal was not closed: %v", journalDamage(t))
 	}
 	for _, d := range v.log.Disowned {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s/%s: %d bytes at offset %d were left behind by an unclean end", journalDir, d.File, d.Length, d.Offset))
+		r.note("%s/%s: %d bytes at offset %d were left behind by an unclean end", journalDir, d.File, d.Length, d.Offset)
 	}
+}
+
+// verifyRecords reads all ticks.
+func (v *View) verifyRecords(ctx context.Context, p *progress, r *VerifyReport) error {
+	removed := -1 // Segment.
 	for _, e := range v.log.Entries {
 		if err := ctx.Err(); err != nil {
-			return r, err
+			return err
 		}
 		r.Records++
+		p.add(int64(e.Length))
+		if e.Segment == removed {
+			continue
+		}
 		t, _, err := v.tick(e)
 		if err == nil {
 			if _, err = decodeOps(t.ops); err != nil {
 				err = v.entryError(e, err)
 			}
 		}
-		if err != nil {
+		if name := journalDir + "/" + v.log.Segments[e.Segment].Name; err != nil && v.gone(name) {
+			removed = e.Segment
+			r.note("%s was removed meanwhile", name)
+		} else if err != nil {
 			r.Problems = append(r.Problems, err)
 		}
 	}
-	if len(r.Problems) == 0 && !v.IsSave() {
-		return r, v.verifyReplay(ctx, &r)
+	return nil
+}
+
+// size returns how many bytes there are to verify.
+func (v *View) size() (n int64) {
+	for _, s := range v.snapshots {
+		n += s.Size
 	}
-	return r, nil
+	for _, e := range v.log.Entries {
+		n += int64(e.Length)
+	}
+	return n
 }
 
 // verifySnapshot checks one file: first its checksums, then what it means.
@@ -76,6 +122,10 @@ func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyRepo
 	if err := v.misfit(s); err != nil {
 		r.Problems = append(r.Problems, err)
 	}
+	if len(r.Problems) > before && v.gone(s.Name) && !errors.Is(s.Err, fs.ErrNotExist) {
+		r.Problems = r.Problems[:before]
+		r.note("%s was removed meanwhile", s.Name)
+	}
 	return ctx.Err()
 }
 
@@ -91,16 +141,43 @@ func flatten(err error) []error {
 	return []error{err}
 }
 
-// verifyReplay goes from the oldest snapshot to the head, tick by tick.
+// verifyReplay goes from the oldest snapshot to the head, tick by tick. If what it
+// needs was removed meanwhile, it begins later.
 func (v *View) verifyReplay(ctx context.Context, r *VerifyReport) error {
+	skip := 0
+	for range maxListings {
+		problem, err := v.replayAll(ctx, skip, r)
+		if problem == nil || err != nil {
+			return err
+		}
+		changed, err := v.relist(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case errors.Is(problem, fs.ErrNotExist):
+			skip++ // A segment behind the oldest snapshot.
+		case !changed:
+			r.Problems = append(r.Problems, problem)
+			return nil
+		}
+		r.Replayed = 0
+	}
+	r.note("the way to the head was not replayed: files are removed faster than they can be read")
+	return nil
+}
+
+// replayAll replays the ticks from the oldest snapshot but skip to the head and
+// returns what is wrong with them. An error is that of ctx.
+func (v *View) replayAll(ctx context.Context, skip int, r *VerifyReport) (problem, err error) {
 	bases := v.bases(v.Head())
 	if len(bases) == 0 {
-		r.Problems = append(r.Problems, fmt.Errorf("%w: no snapshot leads to the head, record %d", ErrNotFound, v.Head()))
-		return nil
+		return fmt.Errorf("%w: no snapshot leads to the head, record %d", ErrNotFound, v.Head()), nil
 	}
-	im, _, err := v.loadSnapshot(ctx, bases[len(bases)-1])
+	bases = bases[:max(1, len(bases)-skip)]
+	im, _, err := v.loadSnapshot(quiet(ctx), bases[len(bases)-1])
 	if err != nil {
-		return err
+		return err, ctx.Err()
 	}
 	digests := map[journal.ID]SnapshotInfo{}
 	for _, s := range v.snapshots {
@@ -108,24 +185,23 @@ func (v *View) verifyReplay(ctx context.Context, r *VerifyReport) error {
 	}
 	path, err := v.log.Path(im.ID.Seq, v.Head())
 	if err != nil {
-		r.Problems = append(r.Problems, v.journalError(err))
-		return nil
+		return v.journalError(err), nil
 	}
+	p := startProgress(ctx, PhaseReplay, int64(len(path)))
 	for _, e := range path {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		if err := v.step(im, e); err != nil {
-			r.Problems = append(r.Problems, err)
-			return nil
+			return err, nil
 		}
+		p.add(1)
 		r.Replayed++
 		if s, ok := digests[e.ID]; ok {
 			if d := im.Digest(); d != s.Digest {
-				r.Problems = append(r.Problems, v.entryError(e, fmt.Errorf("replay gives digest %v, %s has %v", d, s.Name, s.Digest)))
-				return nil
+				return v.entryError(e, fmt.Errorf("replay gives digest %v, %s has %v", d, s.Name, s.Digest)), nil
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }

@@ -5,12 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -33,11 +32,13 @@ func snapshotName(number uint32) string {
 }
 
 // A View reads a store or a save without changing anything: no lock, no repair.
-// It shows the store as it was when it was opened.
+// It shows the store as it was when it was opened, also while a program goes on
+// writing it; what that program removes meanwhile can no longer be shown.
 type View struct {
 	files disk.FS
 	save  string // The name of a save; "" for a store.
 
+	inUse     bool // A program had it open for writing.
 	log       *journal.Log
 	snapshots []SnapshotInfo // By number.
 	schemas   map[journalPreamble]*schema
@@ -88,7 +89,7 @@ func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	}
 	v := newView(files)
 	if info.IsDir() {
-		err = v.scan()
+		err = v.open(ctx, dir)
 	} else {
 		err = v.openSave(filepath.Base(path))
 	}
@@ -101,6 +102,28 @@ func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 
 func newView(files disk.FS) *View {
 	return &View{files: files, log: new(journal.Log), schemas: make(map[journalPreamble]*schema)}
+}
+
+// open reads the store in dir.
+func (v *View) open(ctx context.Context, dir string) error {
+	v.inUse = held(dir)
+	err := v.scanTwice(ctx)
+	if !v.inUse && held(dir) {
+		v.inUse = true // It was just opened.
+		return v.scanTwice(ctx)
+	}
+	return err
+}
+
+// scanTwice is scan. If a program writes meanwhile, what looks like damage may be
+// that: only what is seen twice counts.
+func (v *View) scanTwice(ctx context.Context) error {
+	err := v.scan(ctx)
+	if v.inUse && err == nil && len(v.Damage()) > 0 {
+		_ = v.log.Close()
+		err = v.scan(ctx)
+	}
+	return err
 }
 
 // Close lets go of the files.
@@ -116,30 +139,29 @@ func (v *View) openSave(name string) error {
 	return nil
 }
 
-// scan reads the headers of everything in the directory of a store.
-func (v *View) scan() error {
-	if err := v.scanJournal(); err != nil {
+// scan reads the headers of everything in the directory of a store. Snapshots
+// come first: a journal that is read later leads to all of them, though a program
+// may be writing both.
+func (v *View) scan(ctx context.Context) error {
+	if err := v.list(ctx); err != nil {
 		return err
 	}
-	entries, err := v.files.ReadDir(snapshotDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := v.scanJournal(ctx); err != nil {
 		return err
 	}
-	for _, e := range entries {
-		base, ok := strings.CutSuffix(e.Name(), snapshotType)
-		number, err := strconv.ParseUint(base, 10, 32)
-		if ok && err == nil && number > 0 && snapshotName(uint32(number)) == snapshotDir+"/"+e.Name() {
-			v.snapshots = append(v.snapshots, v.inspect(snapshotName(uint32(number)), uint32(number)))
-		}
+	if len(v.log.Segments) > 0 {
+		return nil
 	}
-	slices.SortFunc(v.snapshots, func(a, b SnapshotInfo) int { return cmp.Compare(a.Number, b.Number) })
-	if len(v.snapshots) == 0 && len(v.log.Segments) == 0 {
+	if err := half(v.files); err != nil {
+		return err
+	}
+	if len(v.snapshots) == 0 {
 		return fmt.Errorf("%w: no %s and no %s in it", ErrForeign, snapshotDir, journalDir)
 	}
 	return nil
 }
 
-func (v *View) scanJournal() error {
+func (v *View) scanJournal(ctx context.Context) error {
 	_, err := v.files.ReadDir(journalDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -147,7 +169,7 @@ func (v *View) scanJournal() error {
 	if err != nil {
 		return err
 	}
-	log, err := journal.Scan(disk.Sub(v.files, journalDir))
+	log, err := journal.ScanWith(ctx, disk.Sub(v.files, journalDir), journal.ScanOptions{Progress: scanProgress(ctx)})
 	if err == nil {
 		v.log = log
 	}
@@ -218,14 +240,27 @@ func (v *View) Damage() []error {
 	return damage
 }
 
+// InUse reports whether a program had the store open for writing when v was
+// opened. [View.LockHolder] says which.
+func (v *View) InUse() bool { return v.inUse }
+
 // LockHolder returns what the lock file says of the process that has the store
-// open, or had it when it was killed; "" if it was closed cleanly.
+// open, or had it when it was killed; "" if it was closed cleanly. [View.InUse]
+// tells the two apart.
 func (v *View) LockHolder() string {
 	if v.IsSave() {
 		return ""
 	}
-	b, _ := disk.ReadFile(v.files, lockFile)
-	return strings.TrimSpace(string(b))
+	f, err := v.files.Open(lockFile)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
+	if len(b) == 0 {
+		return ""
+	}
+	return named(string(b))
 }
 
 // Head returns the state that recovery leads to: the seq of its record, 0 for a
@@ -384,7 +419,7 @@ func (v *View) journalError(err error) error {
 	case errors.Is(err, journal.ErrNotFound):
 		return fmt.Errorf("%w: %w", ErrNotFound, err)
 	}
-	return err
+	return pruned(err)
 }
 
 func journalDamage(d *journal.DamageError) error {
@@ -410,9 +445,21 @@ type found struct {
 
 // At returns the state after the record seq; 0 is the oldest state of the store.
 // It is reached from the nearest snapshot among its ancestors.
+//
+// If the program that has the store open removed files since, At looks for other
+// ways to the state; if there is none any more, the error wraps [ErrNotFound].
 func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
-	im, _, err := v.at(ctx, seq)
-	return im, err
+	for try := 0; ; try++ {
+		im, _, err := v.at(ctx, seq)
+		if err == nil || ctx.Err() != nil {
+			return im, err
+		}
+		changed, e := v.relist(ctx)
+		changed = changed || errors.Is(err, fs.ErrNotExist)
+		if e != nil || !changed || try == maxListings {
+			return nil, pruned(err)
+		}
+	}
 }
 
 func (v *View) at(ctx context.Context, seq uint64) (*Image, *found, error) {
@@ -448,7 +495,7 @@ func (v *View) bases(seq uint64) []SnapshotInfo {
 		root = e.Parent
 	}
 	if root == 0 {
-		onPath[journal.ID{}] = true
+		onPath[journal.ID{}] = true // The base, unless the way to it was pruned.
 	}
 	for _, s := range v.log.Segments { // The record before the oldest segment is known by its ID only.
 		if s.Err == nil && s.Previous.Seq == root {
@@ -494,6 +541,7 @@ func (v *View) replay(ctx context.Context, im *Image, seq uint64) (n int, err er
 	if err != nil {
 		return 0, v.journalError(err)
 	}
+	p := startProgress(ctx, PhaseReplay, int64(len(path)))
 	for i, e := range path {
 		if err := ctx.Err(); err != nil {
 			return i, err
@@ -501,6 +549,7 @@ func (v *View) replay(ctx context.Context, im *Image, seq uint64) (n int, err er
 		if err := v.step(im, e); err != nil {
 			return i, err
 		}
+		p.add(1)
 	}
 	im.dropDead()
 	return len(path), nil

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,8 +64,9 @@ type journalDoc struct {
 	Branches  int          `json:"branches"`   // Records that no readable one continues: 1 if nothing was rewound.
 	FirstTick uint64       `json:"first_tick"` // Lowest and highest; 0 if there are no records.
 	LastTick  uint64       `json:"last_tick"`
-	Clean     bool         `json:"clean"`          // It was closed; nothing can be missing.
-	Torn      string       `json:"torn,omitempty"` // The unfinished end, if there is one.
+	Clean     bool         `json:"clean"`             // It was closed; nothing can be missing.
+	Torn      string       `json:"torn,omitempty"`    // The unfinished end, if there is one.
+	Writing   string       `json:"writing,omitempty"` // The end that a running program is writing, if it shows.
 	Bytes     int64        `json:"bytes"`
 }
 
@@ -81,7 +82,7 @@ type segmentDoc struct {
 // A lockDoc says who has a store open, or had it when it ended without closing.
 type lockDoc struct {
 	Holder  string `json:"holder"`
-	Running string `json:"running"` // yes, no or unknown: whether that process is there.
+	Running string `json:"running"` // yes: it has it open. no, or unknown: it is on another host.
 }
 
 func newInfo(a *app) *cobra.Command {
@@ -152,7 +153,7 @@ func (s *source) info() infoDoc {
 	}
 	doc.Journal = s.journal()
 	doc.Bytes += doc.Journal.Bytes
-	doc.Lock = lockOf(s.LockHolder())
+	doc.Lock = lockOf(s.LockHolder(), s.InUse())
 	return doc
 }
 
@@ -183,35 +184,30 @@ func (s *source) journal() *journalDoc {
 	for range log.Ancestors(log.Head) {
 		j.Rewound--
 	}
-	if t := log.Torn; t != nil {
+	if t := log.Torn; t != nil && s.InUse() {
+		j.Writing = fmt.Sprintf("journal/%s: %d bytes at offset %d", t.File, t.Length, t.Offset)
+	} else if t != nil {
 		j.Torn = fmt.Sprintf("journal/%s: %d bytes at offset %d: %s", t.File, t.Length, t.Offset, t.Reason)
 	}
 	return j
 }
 
-// lockOf describes the process that a lock file names.
-func lockOf(holder string) *lockDoc {
+// lockOf describes the process that a lock file names. Locks of other hosts may
+// not show here.
+func lockOf(holder string, inUse bool) *lockDoc {
+	if inUse {
+		return &lockDoc{cmp.Or(holder, "a process that does not say which"), "yes"}
+	}
 	if holder == "" {
 		return nil
 	}
-	l := &lockDoc{holder, "unknown"}
 	var pid int
 	var host string
 	here, err := os.Hostname()
-	if n, _ := fmt.Sscanf(holder, "process %d on %s", &pid, &host); n != 2 || err != nil || host != here || pid <= 0 {
-		return l
+	if n, _ := fmt.Sscanf(holder, "process %d on %s", &pid, &host); n != 2 || err != nil || host != here {
+		return &lockDoc{holder, "unknown"}
 	}
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		return l
-	}
-	switch err := p.Signal(syscall.Signal(0)); {
-	case err == nil, errors.Is(err, os.ErrPermission):
-		l.Running = "yes"
-	case errors.Is(err, os.ErrProcessDone):
-		l.Running = "no"
-	}
-	return l
+	return &lockDoc{holder, "no"}
 }
 
 // info prints doc for people.
@@ -253,6 +249,9 @@ func (g *grid) journal(doc infoDoc) {
 	g.row("closed", closed(doc))
 	if doc.Journal.Torn != "" {
 		g.row("unfinished", doc.Journal.Torn)
+	}
+	if doc.Journal.Writing != "" {
+		g.row("writing", doc.Journal.Writing)
 	}
 }
 
@@ -297,7 +296,7 @@ func (j *journalDoc) String() string {
 func closed(doc infoDoc) string {
 	switch l := doc.Lock; {
 	case l != nil && l.Running == "yes":
-		return "no: open in " + l.Holder
+		return "no: in use by " + l.Holder
 	case l != nil && l.Running == "no":
 		return "no: " + l.Holder + " ended without closing it"
 	case l != nil:

@@ -163,15 +163,20 @@ func TestDistance(t *testing.T) {
 func TestLockSaysWhetherItsProcessIsThere(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)
-	const nobody = 1<<31 - 2
-	for _, test := range []struct{ holder, want string }{
-		{fmt.Sprintf("process %d on %s", os.Getpid(), host), "yes"},
-		{fmt.Sprintf("process %d on %s", nobody, host), "no"},
-		{fmt.Sprintf("process %d on %s", os.Getpid(), host+"x"), "unknown"},
-		{fmt.Sprintf("process -1 on %s", host), "unknown"},
-		{"rubbish", "unknown"},
+	for _, test := range []struct {
+		holder string
+		inUse  bool
+		want   string
+	}{
+		{"process 12 on " + host + " since 2026-03-04T05:06:00Z: game", true, "yes"},
+		{"process 12 on " + host + " since 2026-03-04T05:06:00Z: game", false, "no"},
+		{"process 12 on " + host, false, "no"}, // As it was written once.
+		{"process 12 on " + host + "x since then: game", false, "unknown"},
+		{"rubbish", false, "unknown"},
+		{"", true, "yes"},
 	} {
-		assert.Equal(t, test.want, lockOf(test.holder).Running, test.holder)
+		assert.Equal(t, test.want, lockOf(test.holder, test.inUse).Running, test.holder)
 	}
-	assert.Nil(t, lockOf(""))
+	assert.NotEmpty(t, lockOf("", true).Holder)
+	assert.Nil(t, lockOf("", false))
 }

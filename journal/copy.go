@@ -1,0 +1,95 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Copy copies the segments of l to an empty directory and makes them durable
+// there: of the last one the records up to seq last, of the others what counts.
+// What was torn or disowned is left out, and so is everything in the last segment
+// from the first record after last on. The copy is a journal that was not closed.
+//
+// It may run while another goroutine or process appends. It fails if l has
+// problems, with the first. Segments that are gone are reported as an error
+// wrapping fs.ErrNotExist. progress, if not nil, is told of bytes copied.
+func (l *Log) Copy(ctx context.Context, to FS, last uint64, progress func(n int64)) error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	for i := range l.Segments {
+		s := &l.Segments[i]
+		end := s.End
+		if i == len(l.Segments)-1 {
+			end = l.endAfter(last)
+		}
+		if err := l.copySegment(ctx, to, s.Name, end, progress); err != nil {
+			return err
+		}
+	}
+	if err := to.SyncDir(); err != nil {
+		return fmt.Errorf("journal: sync directory: %w", err)
+	}
+	return nil
+}
+
+// endAfter returns where the last segment ends if it holds no record after last.
+func (l *Log) endAfter(last uint64) int64 {
+	i := len(l.Segments) - 1
+	if last < math.MaxUint64 {
+		for at := len(l.Entries) - 1; at >= 0 && l.Entries[at].Segment == i && l.Entries[at].ID.Seq > last; at-- {
+			if at == 0 || l.Entries[at-1].Segment < i || l.Entries[at-1].ID.Seq <= last {
+				return l.Entries[at].Offset
+			}
+		}
+	}
+	return l.Segments[i].End
+}
+
+func (l *Log) copySegment(ctx context.Context, to FS, name string, end int64, progress func(n int64)) error {
+	from, err := l.fs.Open(name)
+	if err != nil {
+		return fmt.Errorf("journal: open %s: %w", name, err)
+	}
+	defer from.Close()
+	f, err := to.Create(name)
+	if err != nil {
+		return fmt.Errorf("journal: create %s: %w", name, err)
+	}
+	err = copyBytes(ctx, f, from, name, end, progress)
+	if err == nil {
+		if err = f.Sync(); err != nil {
+			err = fmt.Errorf("journal: sync %s: %w", name, err)
+		}
+	}
+	if e := f.Close(); err == nil && e != nil {
+		err = fmt.Errorf("journal: close %s: %w", name, e)
+	}
+	return err
+}
+
+func copyBytes(ctx context.Context, to, from File, name string, end int64, progress func(n int64)) error {
+	buf := make([]byte, stageSize)
+	for offset := int64(0); offset < end; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := readAt(from, name, buf[:min(stageSize, end-offset)], offset)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("journal: read %s: %w", name, io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return err
+		}
+		if err := writeAt(to, name, buf[:n], offset); err != nil {
+			return err
+		}
+		offset += int64(n)
+		if progress != nil {
+			progress(int64(n))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/journal/journaltest"
+)
+
+// longSegments returns a closed journal of several segments of a megabyte.
+func longSegments(t testing.TB) *journaltest.MemFS {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{Sync: journal.SyncNever(), SegmentSize: 1 << 20})
+	parent := uint64(0)
+	for range 30 {
+		parent = add(t, j, parent, 100_000).Seq
+	}
+	closeJournal(t, j, parent)
+	return fs
+}
+
+func TestAScanTellsHowManyBytesItHasRead(t *testing.T) {
+	fs := longSegments(t)
+	size := int64(0)
+	for _, s := range scan(t, fs).Segments {
+		size += s.Size
+	}
+	var told []int64
+	_, err := journal.ScanWith(ctx, fs, journal.ScanOptions{Progress: func(done, total int64) {
+		if total != size {
+			t.Errorf("total %d, want %d", total, size)
+		}
+		told = append(told, done)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told[0] != 0 || told[len(told)-1] != size || len(told) < 40 {
+		t.Errorf("told %v, want 0 to %d in steps of at most 64 KiB", told, size)
+	}
+	for i := 1; i < len(told); i++ {
+		if step := told[i] - told[i-1]; step <= 0 || step > 64<<10 {
+			t.Errorf("told %d after %d", told[i], told[i-1])
+		}
+	}
+}
+
+func TestTheEndOfTheContextEndsAScan(t *testing.T) {
+	fs := longSegments(t)
+	for _, after := range []int{0, 1, 7, 30} {
+		ending, cancel := context.WithCancel(ctx)
+		told := 0
+		log, err := journal.ScanWith(ending, fs, journal.ScanOptions{Progress: func(done, total int64) {
+			if told++; told > after {
+				cancel()
+			}
+		}})
+		if log != nil && err == nil || !errors.Is(err, context.Canceled) || told > after+1 {
+			t.Errorf("ScanWith = %v after being told %d times, want %v", err, told, context.Canceled)
+		}
+		cancel()
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := journal.Scan(ended, journaltest.New()); !errors.Is(err, context.Canceled) {
+		t.Errorf("Scan of nothing = %v, want %v", err, context.Canceled)
+	}
+}

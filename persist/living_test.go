@@ -1,0 +1,253 @@
+package persist
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/journal"
+)
+
+var livings = flag.Int("livings", 60, "how often TestARunningStoreIsReadWithoutDisturbingIt reads")
+
+func init() { children["churn"] = churn }
+
+// churn commits, snapshots and removes what is old as fast as it can. It says
+// "commit" with the digest of a tick before it commits it.
+func churn(dir, _ string) error {
+	w := newTestWorld(5)
+	s, err := Open(background, dir, w.World, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("commit %v\n", persistent(w.World))
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := 0; ; i++ {
+		w.do(randomActions(rng, 20)...)
+		w.releaseAll()
+		w.seed.Set(seed(rng.Uint64()))
+		next := w.Clone()
+		next.Commit()
+		fmt.Printf("commit %v\n", persistent(next))
+		if err := s.Commit(); err != nil {
+			return err
+		}
+		if rng.IntN(9) == 0 {
+			_ = w.History().Rewind(1)
+		}
+		if i%3 == 0 && !w.Dirty() {
+			if _, err := s.Snapshot(background); err != nil {
+				return err
+			}
+			if err := thin(s, dir); err != nil {
+				return err
+			}
+			fmt.Println("thinned .")
+		}
+	}
+}
+
+// thin removes all but the newest three snapshots, and what they do not need.
+func thin(s *Store, dir string) error {
+	files, err := disk.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	v := newView(files)
+	numbers, err := v.numbers()
+	if err != nil {
+		return err
+	}
+	needed, oldest := map[uint32]bool{}, uint64(1<<63)
+	for i, n := range slices.Backward(numbers) {
+		if i < len(numbers)-3 && !needed[n] {
+			continue
+		}
+		r, err := openSnapshot(files, snapshotName(n), snapshotName)
+		if err != nil {
+			return err
+		}
+		if i >= len(numbers)-3 {
+			oldest = min(oldest, r.manifest.id.Seq)
+		}
+		needed[n] = true
+		for _, f := range r.manifest.files {
+			needed[f.number] = true
+		}
+		r.close()
+	}
+	for _, n := range slices.Backward(numbers) { // Those that refer to others first.
+		if !needed[n] {
+			if err := files.Remove(snapshotName(n)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.journal.Roll(background); err != nil {
+		return err
+	}
+	_, err = s.journal.Prune(oldest + 1)
+	return err
+}
+
+// stamps returns names, modes, sizes and times of change of all that is in dir.
+func stamps(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	stamps := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		stamps[path] = fmt.Sprint(info.Mode(), info.Size(), info.ModTime().UnixNano())
+		return err
+	}))
+	return stamps
+}
+
+// readOnce reads a store like ecsdump and returns the digest of the newest state,
+// or "" if it was removed meanwhile.
+func readOnce(t testing.TB, dir string, verify bool) string {
+	v, err := OpenReadOnly(background, dir)
+	require.NoError(t, err)
+	defer v.Close()
+	require.Empty(t, v.Damage())
+	im, err := v.At(background, v.Head())
+	if errors.Is(err, ErrNotFound) {
+		return ""
+	}
+	require.NoError(t, err)
+	if verify {
+		r, err := v.Verify(background)
+		require.NoError(t, err)
+		require.Empty(t, r.Problems)
+		require.NotContains(t, strings.Join(r.Notes, "\n"), "torn")
+	}
+	return im.Digest().String()
+}
+
+func TestARunningStoreIsReadWithoutDisturbingIt(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	c := startChild(t, "churn", dir, "")
+	t.Cleanup(func() { _ = c.cmd.Process.Kill() })
+	c.await(t, "thinned", 2)
+	var seen []string
+	for i := range *livings {
+		if digest := readOnce(t, dir, i%4 == 0); digest != "" {
+			seen = append(seen, digest)
+		}
+	}
+	require.Greater(t, len(seen), *livings/2)
+	require.Greater(t, len(slices.Compact(slices.Clone(seen))), 1, "the store stood still")
+	c.await(t, "thinned", 3) // It goes on.
+	c.kill(t)
+	require.Empty(t, c.said("failed"))
+	committed := map[string]bool{}
+	for _, digest := range c.said("commit") {
+		committed[digest] = true
+	}
+	for _, digest := range seen {
+		require.True(t, committed[digest], digest)
+	}
+
+	before := stamps(t, dir)
+	require.True(t, committed[readOnce(t, dir, true)])
+	require.True(t, maps.Equal(before, stamps(t, dir)), "reading changed something")
+}
+
+func TestWhatIsBeingWrittenIsNotTorn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{Sync: journal.SyncNever()})
+	w.fill(3)
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.journal.Sync(background))
+	segment := filepath.Join(dir, segments(t, dir)[0])
+	f, err := os.OpenFile(segment, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(t, err)
+	_, err = f.Write([]byte("half a record, as a write that is under way leaves it"))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	v := verified(t, dir)
+	require.True(t, v.InUse())
+	r, err := v.Verify(background)
+	require.NoError(t, err)
+	require.Len(t, r.Notes, 1)
+	require.Contains(t, r.Notes[0], "being written")
+
+	v = verified(t, copyDir(t, dir)) // Nobody writes there.
+	require.False(t, v.InUse())
+	r, err = v.Verify(background)
+	require.NoError(t, err)
+	require.Len(t, r.Notes, 1)
+	require.Contains(t, r.Notes[0], "torn tail")
+	require.NoError(t, os.WriteFile(segment, nil, 0o600)) // Not what the store under test wrote.
+	_ = s.journal.Close(background, s.world.Mark())
+}
+
+// A state is still shown after the snapshot nearest to it was removed, and what
+// cannot be shown any more is not found, rather than damaged.
+func TestAViewFindsOtherWaysToAState(t *testing.T) {
+	dir, digests := branching(t)
+	v := verified(t, dir)
+	require.NoError(t, os.Remove(filepath.Join(dir, "snapshots/00000002.snap")))
+	im, err := v.At(background, 9)
+	require.NoError(t, err)
+	require.Equal(t, digests[9], im.Digest())
+	r, err := v.Verify(background)
+	require.NoError(t, err)
+	require.Empty(t, r.Problems)
+
+	dir, digests = branching(t)
+	v = verified(t, dir)
+	require.NoError(t, os.Remove(filepath.Join(dir, "snapshots/00000001.snap")))
+	_, err = v.At(background, 5)
+	require.ErrorIs(t, err, ErrNotFound)
+	im, err = v.At(background, 8)
+	require.NoError(t, err)
+	require.Equal(t, digests[8], im.Digest())
+
+	v, err = OpenReadOnly(background, dir) // It has no segment open yet.
+	require.NoError(t, err)
+	defer v.Close()
+	require.NoError(t, os.Remove(filepath.Join(dir, "journal/00000001.seg")))
+	_, err = v.At(background, 9)
+	require.ErrorIs(t, err, ErrNotFound)
+	require.NotErrorIs(t, err, ErrCorrupt)
+	_, err = v.Resolve("@-1h")
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+func TestVerifyNotesWhatIsRemovedMeanwhile(t *testing.T) {
+	dir, _ := branching(t)
+	v, err := OpenReadOnly(background, dir)
+	require.NoError(t, err)
+	defer v.Close()
+	require.NoError(t, os.Remove(filepath.Join(dir, "snapshots/00000001.snap")))
+	r, err := v.Verify(background)
+	require.NoError(t, err)
+	require.Empty(t, r.Problems)
+	require.Equal(t, []string{"snapshots/00000001.snap was removed meanwhile"}, r.Notes)
+	require.Equal(t, 3, r.Replayed)
+
+	v, err = OpenReadOnly(background, dir)
+	require.NoError(t, err)
+	defer v.Close()
+	require.NoError(t, os.Remove(filepath.Join(dir, "journal/00000001.seg")))
+	r, err = v.Verify(background)
+	require.NoError(t, err)
+	require.Contains(t, r.Notes, "journal/00000001.seg was removed meanwhile")
+}

@@ -1,0 +1,88 @@
+package persist
+
+import "time"
+
+// Metrics say how a store fares. Counts and times are those since Open.
+type Metrics struct {
+	Tick        uint64 // Of the last commit.
+	DurableTick uint64 // Of the newest commit that survives any crash.
+	LagTicks    uint64 // Records that are not durable yet.
+
+	JournalSegments int
+	JournalBytes    int64         // In all segments.
+	QueuedBytes     int64         // Wait to be written.
+	Syncs           uint64        // Calls of fsync for the journal,
+	SyncLast        time.Duration // how long the last one took,
+	SyncMax         time.Duration // the longest one,
+	SyncTotal       time.Duration // and all of them.
+
+	Snapshots       int            // Finished, the base of a new store included.
+	SnapshotsFailed int            // Or abandoned.
+	Snapshotting    bool           // One is under way.
+	LastSnapshot    SnapshotResult // The last that finished or failed.
+	SnapshotStall   time.Duration  // The most that the last one, or the one under way, added to a Commit.
+	SnapshotBytes   int64          // In all snapshot files.
+
+	DiskBytes int64 // JournalBytes and SnapshotBytes.
+}
+
+// tally is what a store counts for [Metrics].
+type tally struct {
+	snapshots, failed int
+	last              SnapshotResult
+	stall             time.Duration
+	snapshotBytes     int64
+}
+
+// Metrics returns how s fares. It allocates nothing and may be called every tick.
+// While a Close goes on that nobody waited for, it returns what was true before.
+func (s *Store) Metrics() Metrics {
+	if s.closing != nil {
+		return s.parting
+	}
+	j, t := s.journal.Stats(), &s.tally
+	m := Metrics{
+		Tick:            s.world.Tick(),
+		DurableTick:     s.report.Tick,
+		JournalSegments: j.Segments,
+		JournalBytes:    j.Bytes,
+		QueuedBytes:     j.Queued,
+		Syncs:           j.Syncs,
+		SyncLast:        j.SyncLast,
+		SyncMax:         j.SyncMax,
+		SyncTotal:       j.SyncTotal,
+		Snapshots:       t.snapshots,
+		SnapshotsFailed: t.failed,
+		Snapshotting:    s.snapshotting(),
+		LastSnapshot:    t.last,
+		SnapshotStall:   t.stall,
+		SnapshotBytes:   t.snapshotBytes,
+		DiskBytes:       j.Bytes + t.snapshotBytes,
+	}
+	if j.DurableTick > 0 {
+		m.DurableTick = j.DurableTick
+	}
+	if next := s.journal.Next(); next > j.Durable {
+		m.LagTicks = next - 1 - j.Durable
+	}
+	return m
+}
+
+// ended counts a snapshot that finished or failed.
+func (t *tally) ended(r SnapshotResult) {
+	t.last = r
+	if r.Err != nil {
+		t.failed++
+		return
+	}
+	t.snapshots++
+	t.snapshotBytes += r.Bytes
+}
+
+// stalled notes what a snapshot, which may have begun now, added to a Commit.
+func (t *tally) stalled(d time.Duration, begun bool) {
+	if begun {
+		t.stall = 0
+	}
+	t.stall = max(t.stall, d)
+}

@@ -1,0 +1,95 @@
+package persist
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/journal"
+)
+
+// bytesIn returns how many bytes are in the files of dir.
+func bytesIn(t testing.TB, dir, pattern string) (n int64) {
+	tree := readTree(t, dir)
+	for _, name := range filesOf(t, dir, pattern) {
+		n += int64(len(tree[name]))
+	}
+	return n
+}
+
+func TestMetricsSayHowAStoreFares(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	m := s.Metrics()
+	require.Equal(t, 1, m.Snapshots)
+	require.Zero(t, m.LagTicks)
+	require.Zero(t, m.SnapshotStall)
+	syncs := m.Syncs
+	for range 3 {
+		w.fill(2)
+		require.NoError(t, s.Commit())
+	}
+	m = s.Metrics()
+	require.Equal(t, uint64(3), m.Tick)
+	require.Equal(t, uint64(0), m.DurableTick)
+	require.Equal(t, uint64(3), m.LagTicks)
+	require.NoError(t, s.Sync(background))
+	m = s.Metrics()
+	require.Equal(t, uint64(3), m.DurableTick)
+	require.Zero(t, m.LagTicks)
+	require.Zero(t, m.QueuedBytes)
+	require.Equal(t, syncs+1, m.Syncs)
+	require.Greater(t, m.SyncLast, time.Duration(0))
+	require.GreaterOrEqual(t, m.SyncMax, m.SyncLast)
+	require.GreaterOrEqual(t, m.SyncTotal, m.SyncMax)
+
+	r := snapshotOf(t, s)
+	m = s.Metrics()
+	require.Equal(t, 2, m.Snapshots)
+	require.Equal(t, r, m.LastSnapshot)
+	require.False(t, m.Snapshotting)
+	require.NoError(t, s.journal.Roll(background))
+	closeStore(t, s)
+	require.ErrorIs(t, s.Commit(), ErrClosed)
+	m = s.Metrics()
+	require.Equal(t, 2, m.JournalSegments)
+	require.Equal(t, bytesIn(t, dir, "journal/*"), m.JournalBytes)
+	require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
+	require.Equal(t, m.JournalBytes+m.SnapshotBytes, m.DiskBytes)
+
+	again := newTestWorld(0) // What earlier openings wrote counts.
+	s = open(t, dir, again, Options{Sync: journal.SyncNever()})
+	m = s.Metrics()
+	require.Equal(t, uint64(3), m.DurableTick)
+	require.Zero(t, m.Snapshots)
+	_, err := s.journal.Prune(4)
+	require.NoError(t, err)
+	m = s.Metrics()
+	require.Equal(t, bytesIn(t, dir, "journal/*"), m.JournalBytes)
+	require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
+	closeStore(t, s)
+}
+
+func TestMetricsTellOfSnapshotsThatHoldUpTicks(t *testing.T) {
+	w := newTestWorld(0)
+	s := open(t, filepath.Join(t.TempDir(), "store"), w, Options{SnapshotBytes: 1})
+	for s.Metrics().Snapshots < 2 {
+		w.fill(5)
+		require.NoError(t, s.Commit())
+	}
+	require.Greater(t, s.Metrics().SnapshotStall, time.Duration(0))
+	require.NoError(t, s.Metrics().LastSnapshot.Err)
+	closeStore(t, s)
+}
+
+func TestMetricsAllocateNothing(t *testing.T) {
+	w := newTestWorld(0)
+	s := open(t, filepath.Join(t.TempDir(), "store"), w, Options{})
+	var m Metrics
+	require.Zero(t, testing.AllocsPerRun(100, func() { m = s.Metrics() }))
+	require.Equal(t, 1, m.JournalSegments)
+	closeStore(t, s)
+}
