@@ -1,10 +1,13 @@
 package persist
 
 import (
+	"bytes"
 	"hash/crc32"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,33 +75,48 @@ func (r *encodingRecorder) Record(c *ecs.Change) uint64 {
 
 // BenchmarkBudgetCommit: a commit of 100k written rows of 16 bytes, encoded into
 // the journal's buffer and summed, against copying the same rows from where they
-// lie and summing them.
+// lie and summing them. The rows are all there are, every tenth of a million, or
+// a random tenth in random order.
 func BenchmarkBudgetCommit(b *testing.B) {
+	const rows = 100_000
 	for _, c := range []struct {
 		name string
-		step int
-	}{{"all", 1}, {"scattered", 10}} {
+		of   int
+		pick func(i int) int // The i-th row that is written, ascending.
+		any  bool            // Written in random order.
+	}{
+		{"all", rows, func(i int) int { return i }, false},
+		{"scattered", 10 * rows, func(i int) int { return 10 * i }, false},
+		{"random", 10 * rows, func(i int) int { return 10*i + int(uint32(i)*2654435761>>16)%10 }, true},
+	} {
 		b.Run(c.name, func(b *testing.B) {
-			const rows = 100_000
-			w, s := points(b, rows*c.step, 0)
+			w, s := points(b, c.of, 0)
 			r := &encodingRecorder{encoder: newTickEncoder(schemaOf(w))}
 			if err := w.Attach(r, 0); err != nil {
 				b.Fatal(err)
 			}
+			picked := make([]int, rows)
+			for i := range picked {
+				picked[i] = c.pick(i)
+			}
+			order := slices.Clone(picked)
+			if c.any {
+				rand.New(rand.NewPCG(1, 2)).Shuffle(rows, func(i, j int) { order[i], order[j] = order[j], order[i] })
+			}
 			write := func() {
 				entities := s.Entities()
-				for i := 0; i < len(entities); i += c.step {
-					s.Mut(entities[i]).X++
+				for _, row := range order {
+					s.Mut(entities[row]).X++
 				}
 			}
-			src, dst := make([]byte, 16*rows*c.step), make([]byte, 16*rows)
+			src, dst := filled(16*c.of), filled(16*rows)
 			gather := func() {
-				if c.step == 1 {
+				if c.of == rows {
 					copy(dst, src)
 					return
 				}
-				for i := range rows {
-					copy(dst[16*i:16*i+16], src[16*i*c.step:])
+				for i, row := range picked {
+					copy(dst[16*i:16*i+16], src[16*row:])
 				}
 			}
 			var sum uint32
@@ -121,6 +139,10 @@ func BenchmarkBudgetCommit(b *testing.B) {
 		})
 	}
 }
+
+// filled returns n bytes that have memory of their own: pages that were never
+// written are all one page of zeros, which is read from the nearest cache.
+func filled(n int) []byte { return bytes.Repeat([]byte{1}, n) }
 
 const budgetEntities = 1_000_000
 
