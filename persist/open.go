@@ -83,6 +83,9 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	if options.Now == nil {
 		options.Now = time.Now
 	}
+	if options.QueueBytes <= 0 {
+		options.QueueBytes = defaultQueueBytes
+	}
 	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
@@ -310,10 +313,11 @@ func (s *Store) openJournal(log *journal.Log) (err error) {
 	}
 	s.announced = len(s.schema.components)
 	options := journal.Options{
-		World:    s.id,
-		Sync:     s.options.Sync,
-		FirstSeq: s.head + 1,
-		Preamble: func() []byte { return s.schema.encode() },
+		World:     s.id,
+		Sync:      s.options.Sync,
+		QueueSize: s.options.QueueBytes,
+		FirstSeq:  s.head + 1,
+		Preamble:  func() []byte { return s.schema.encode() },
 	}
 	if s.options.OnDurable != nil {
 		options.OnDurable = s.durable
