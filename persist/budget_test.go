@@ -219,3 +219,94 @@ func BenchmarkBudgetLoad(b *testing.B) {
 	b.ReportMetric(float64(bytes)/ours.Seconds()/1e6, "MB/s")
 	b.ReportMetric(float64(ours)/float64(read), "x/read")
 }
+
+// BenchmarkBudgetReplay: decoding ticks and applying them to an image, with all
+// checks: a hundred thousand entities, all of whose positions change, or every
+// tenth's, or of which a tenth is destroyed and as many are created. The limit is
+// ten million row updates a second: rows of the registry, of entities and of values
+// that the ticks give.
+func BenchmarkBudgetReplay(b *testing.B) {
+	const rows, ticks = 100_000, 20
+	for _, c := range []struct {
+		name string
+		tick func(w *ecs.World, s *ecs.Storage[point])
+	}{
+		{"all", func(_ *ecs.World, s *ecs.Storage[point]) {
+			for i := range s.MutValues() {
+				s.MutValues()[i].X++
+			}
+		}},
+		{"scattered", func(_ *ecs.World, s *ecs.Storage[point]) {
+			for i := 0; i < rows; i += 10 {
+				s.Mut(s.Entities()[i]).X++
+			}
+		}},
+		{"structure", func(w *ecs.World, s *ecs.Storage[point]) {
+			for i := range rows / 10 {
+				w.Destroy(w.Entities()[i*7%w.Len()])
+			}
+			for range rows / 10 {
+				s.Set(w.Create(), point{1, 2})
+			}
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			w, s := points(b, 0, 0)
+			sch := schemaOf(w)
+			r := &encodingRecorder{encoder: newTickEncoder(sch)}
+			if err := w.Attach(r, 0); err != nil {
+				b.Fatal(err)
+			}
+			for range rows {
+				s.Set(w.Create(), point{})
+			}
+			w.Commit()
+			payloads, updates := [][]byte{bytes.Clone(r.buf)}, 0
+			for range ticks {
+				c.tick(w, s)
+				w.Commit()
+				payloads = append(payloads, bytes.Clone(r.buf))
+				updates += updatesOf(b, r.buf)
+			}
+			var im *Image
+			replay := func(payload []byte) {
+				t, err := decodeTick(payload)
+				if err == nil {
+					err = im.apply(t, journal.ID{})
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			ours, _ := shortest(budgetRounds, func() time.Duration {
+				im = newImage(sch)
+				replay(payloads[0])
+				return timed(func() {
+					for _, p := range payloads[1:] {
+						replay(p)
+					}
+				})
+			}, func() time.Duration { return 0 })
+			if im.Digest() != w.Digest() {
+				b.Fatal("replay led to another state")
+			}
+			reportBudget(b, ours, time.Duration(updates)*100, 1) // Nanoseconds.
+			b.ReportMetric(float64(updates)/ours.Seconds()/1e6, "Mrows/s")
+		})
+	}
+}
+
+// updatesOf counts the rows that a tick gives.
+func updatesOf(b *testing.B, payload []byte) (n int) {
+	t, err := decodeTick(payload)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if t.registry != nil {
+		n += countRows(t.registry.ranges)
+	}
+	for _, s := range t.storages {
+		n += countRows(s.entityRanges) + countRows(s.valueRanges)
+	}
+	return n
+}
