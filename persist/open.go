@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -80,12 +81,6 @@ func (r Report) String() string {
 // [ErrNotEmpty], [ErrForeign], [ErrNewer], and [ErrCorrupt] with file and offset
 // if something that was durable cannot be read; w is then as it was.
 func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Store, error) {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.QueueBytes <= 0 {
-		options.QueueBytes = defaultQueueBytes
-	}
 	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
@@ -93,31 +88,46 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	if err != nil {
 		return nil, err
 	}
-	if err := ours(root); err != nil {
-		root.Close()
+	files := disk.Dir(root)
+	if err := ours(files, dir); err != nil {
+		files.Close()
 		return nil, err
 	}
 	l, err := acquire(root)
 	if err != nil {
-		root.Close()
+		files.Close()
 		return nil, err
 	}
-	s := &Store{world: w, options: options, root: root, lock: l, ids: make(map[uint64]journal.ID)}
-	if err := s.open(ctx); err != nil {
+	s, err := openFiles(ctx, files, l, w, options)
+	if err != nil {
 		l.undo()
-		root.Close()
+		files.Close()
+	}
+	return s, err
+}
+
+// openFiles opens the store that lies in files, which l keeps others out of.
+func openFiles(ctx context.Context, files disk.FS, l *lock, w *ecs.World, options Options) (*Store, error) {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	if options.QueueBytes <= 0 {
+		options.QueueBytes = defaultQueueBytes
+	}
+	s := &Store{world: w, options: options, files: files, lock: l, ids: make(map[uint64]journal.ID)}
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
 func (s *Store) open(ctx context.Context) error {
-	v := &View{root: s.root, log: new(journal.Log), schemas: make(map[journalPreamble]*schema)}
-	defer func() { _ = v.closeJournal() }()
+	v := newView(s.files)
+	defer func() { _ = v.log.Close() }()
 	err := v.scan()
 	switch {
 	case errors.Is(err, ErrForeign) && len(v.log.Segments) == 0 || err == nil && v.unfinished():
-		return s.create(v.log)
+		return s.create(ctx, v.log)
 	case err != nil:
 		return err
 	}
@@ -142,7 +152,7 @@ func (v *View) unfinished() bool {
 // create makes the present world the base of a new store. The journal is begun
 // when the base is complete and before it has its name, so that a snapshot
 // without a journal is always damage.
-func (s *Store) create(log *journal.Log) error {
+func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if s.id = log.World; s.id == [16]byte{} {
 		rand.Read(s.id[:]) // Never fails.
 	}
@@ -151,15 +161,20 @@ func (s *Store) create(log *journal.Log) error {
 	}
 	s.schema = schemaOf(s.world)
 	s.encoder = newTickEncoder(s.schema)
+	s.encoder.dirty = &s.dirty
 	for _, st := range s.world.Storages() {
 		s.encoder.whole.add(st, 0)
 	}
-	err := makeDirs(s.root)
+	err := makeDirs(s.files)
 	if err == nil {
-		s.begin(func() error { return s.openJournal(log) })
-		r := s.collect(true)
+		var r SnapshotResult
+		r, err = s.snapshot(context.WithoutCancel(ctx), func(context.Context) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return s.openJournal(log)
+		})
 		s.report = Report{Fresh: true, Tick: s.world.Tick(), Snapshot: r.Name, Clean: true}
-		err = r.Err
 	}
 	if err != nil {
 		_ = s.world.Attach(nil, 0) // No checkpoint is held.
@@ -201,6 +216,7 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 	}
 	s.schema = im.stored()
 	s.encoder = newTickEncoder(s.schema)
+	s.encoder.dirty = &s.dirty
 	if err := s.schema.continues(s.world); err != nil {
 		return err
 	}
@@ -282,7 +298,8 @@ func (im *Image) stored() *schema {
 func (s *Store) adoptFiles(v *View, f *found) {
 	s.id = f.snapshot.world
 	s.table = f.table
-	s.crcs = make(map[uint32]uint32)
+	s.dirty.all, s.since = true, s.head // The ticks replayed were not looked at for it.
+	s.held = make(map[uint32]fileSize)
 	for _, sn := range v.snapshots {
 		s.number = max(s.number, sn.Number)
 		s.fullSize = max(s.fullSize, sn.Size)
@@ -293,10 +310,10 @@ func (s *Store) adoptFiles(v *View, f *found) {
 	}
 	for _, sn := range v.snapshots {
 		if held[sn.Number] && sn.Err == nil {
-			s.crcs[sn.Number] = sn.crc
+			s.held[sn.Number] = fileSize{sn.crc, sn.Size}
 		}
 	}
-	if len(s.crcs) != len(held) {
+	if len(s.held) != len(held) {
 		s.table = nil // A file it refers to has no readable manifest: share nothing.
 	}
 	for _, e := range v.log.Entries {
@@ -308,9 +325,6 @@ func (s *Store) adoptFiles(v *View, f *found) {
 
 // openJournal continues the journal, or begins it.
 func (s *Store) openJournal(log *journal.Log) (err error) {
-	if s.journalRoot, err = s.root.OpenRoot(journalDir); err != nil {
-		return err
-	}
 	s.announced = len(s.schema.components)
 	options := journal.Options{
 		World:     s.id,
@@ -322,8 +336,6 @@ func (s *Store) openJournal(log *journal.Log) (err error) {
 	if s.options.OnDurable != nil {
 		options.OnDurable = s.durable
 	}
-	if s.journal, err = journal.Open(journal.DirFS(s.journalRoot), log, options); err != nil {
-		s.journalRoot.Close()
-	}
+	s.journal, err = journal.Open(disk.Sub(s.files, journalDir), log, options)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 )
@@ -79,7 +80,7 @@ func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testin
 	defer root.Close()
 	references := 0
 	for number := uint32(1); number <= 6; number++ {
-		f, err := pagefile.Open(root, snapshotName(number))
+		f, err := pagefile.Open(disk.Dir(root), snapshotName(number))
 		require.NoError(t, err)
 		err = f.Scan(func(k pagefile.Key, value []byte) error {
 			content, ref, err := decodePage(value)
@@ -88,7 +89,7 @@ func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testin
 			}
 			references++
 			require.Less(t, ref.file, number)
-			held, err := pagefile.Open(root, snapshotName(ref.file))
+			held, err := pagefile.Open(disk.Dir(root), snapshotName(ref.file))
 			require.NoError(t, err)
 			defer held.Close()
 			page, direct, err := readPage(held, "", k)
@@ -203,7 +204,7 @@ func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
 		for range 40 {
 			w.fill(4)
 			require.NoError(t, s.Commit())
-			s.collect(true) // So that the next one may begin.
+			s.settle() // So that the next one may begin.
 		}
 		closeStore(t, s)
 		close(done)
@@ -238,7 +239,7 @@ func TestTheTicksOfASnapshotAreDurableBeforeItHasItsName(t *testing.T) {
 	})
 	w.fill(1)
 	require.NoError(t, s.Commit()) // Begins one.
-	require.NoError(t, s.collect(true).Err)
+	require.NoError(t, s.settle().Err)
 	require.Equal(t, uint64(1), <-durable)
 	s.options.SnapshotBytes = -1
 	w.fill(1)
@@ -282,9 +283,9 @@ func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
 	for range 200 { // Commit tries again by itself, with the next number.
 		w.fill(2)
 		require.NoError(t, s.Commit())
-		if s.running != nil {
+		if s.snapshotting() {
 			began++
-			require.NoError(t, s.collect(true).Err)
+			require.NoError(t, s.settle().Err)
 		}
 		if began > 1 {
 			break

@@ -1,0 +1,181 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// An interleaving runs a world while its snapshots are copied a page group at a
+// time, and remembers what each of them must hold.
+type interleaving struct {
+	t       testing.TB
+	rng     *rand.Rand
+	world   *testWorld
+	store   *Store
+	dir     string
+	digests map[journal.ID]ecs.Digest // Of the state that each record led to.
+
+	mu      sync.Mutex
+	results []SnapshotResult
+}
+
+func newInterleaving(t testing.TB, seed uint64, entities, history, pace int) *interleaving {
+	r := &interleaving{t: t, rng: rand.New(rand.NewPCG(seed, 11)), digests: map[journal.ID]ecs.Digest{}}
+	r.dir = filepath.Join(t.TempDir(), "store")
+	r.world = newTestWorld(history)
+	r.world.fill(entities)
+	r.store = open(t, r.dir, r.world, Options{
+		Sync: journal.SyncNever(), SnapshotBytes: 1, SnapshotPace: pace,
+		OnSnapshot: func(s SnapshotResult) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.results = append(r.results, s)
+		},
+	})
+	r.note()
+	return r
+}
+
+func (r *interleaving) note() {
+	r.digests[r.store.ids[r.world.Mark()]] = persistent(r.world.World)
+}
+
+func (r *interleaving) step() {
+	_, _ = r.store.written(background) // How fast the disk is must not decide what is tested.
+	switch k := r.rng.IntN(20); {
+	case k < 15:
+		r.world.do(randomActions(r.rng, 1+r.rng.IntN(6))...)
+		require.NoError(r.t, r.store.Commit())
+		r.note()
+	case k < 17:
+		_ = r.world.History().Rewind(1 + r.rng.IntN(5))
+	case k < 18:
+		_ = r.world.History().Seek(r.world.Tick() + uint64(r.rng.IntN(4)))
+	case k < 19 && !r.world.Dirty():
+		_, err := r.store.Snapshot(background)
+		require.NoError(r.t, err)
+	default:
+		r.store.hand()
+	}
+}
+
+// check reads every snapshot that was published.
+func (r *interleaving) check() (published, shared, abandoned int) {
+	r.world.releaseAll()
+	closeStore(r.t, r.store)
+	files, err := disk.OpenDir(r.dir)
+	require.NoError(r.t, err)
+	defer files.Close()
+	for _, s := range r.results {
+		if s.Err != nil {
+			require.ErrorIs(r.t, s.Err, ErrAbandoned)
+			abandoned++
+			continue
+		}
+		published, shared = published+1, shared+s.Shared
+		f, err := openSnapshot(files, s.Name, snapshotName)
+		require.NoError(r.t, err)
+		im, err := f.load(background, nil)
+		require.NoError(r.t, err)
+		require.Equal(r.t, r.digests[f.manifest.id], im.Digest(), "%s of tick %d", s.Name, s.Tick)
+		f.close()
+	}
+	verified(r.t, r.dir)
+	return published, shared, abandoned
+}
+
+func TestASnapshotCopiedOverTicksIsTheStateItBeganAt(t *testing.T) {
+	published, shared, abandoned := 0, 0, 0
+	for seed := range uint64(8) {
+		r := newInterleaving(t, seed, int(seed)*3, 4*int(seed%3), 1)
+		for range 120 {
+			r.step()
+		}
+		p, s, a := r.check()
+		published, shared, abandoned = published+p, shared+s, abandoned+a
+	}
+	require.Greater(t, published, 25)
+	require.Greater(t, shared, 60)
+	require.Greater(t, abandoned, 3)
+}
+
+// Pages of 4096 rows: many of them, so that a snapshot copies parts of a column
+// and shares others.
+func TestSnapshotsOfManyPagesShareThoseThatDidNotChange(t *testing.T) {
+	r := newInterleaving(t, 3, 12_000, 6, 300_000)
+	for range 60 {
+		r.step()
+	}
+	published, shared, _ := r.check()
+	require.Greater(t, published, 3)
+	require.Greater(t, shared, published)
+}
+
+func TestASnapshotOfAWorldThatKeepsGoingBackIsFinishedAllTheSame(t *testing.T) {
+	r := newInterleaving(t, 1, 12_000, 8, 100)
+	before := r.store.number
+	for range 40 {
+		for range 3 {
+			r.world.seed.Set(seed(r.rng.Uint64()))
+			require.NoError(t, r.store.Commit())
+			r.note()
+		}
+		require.NoError(t, r.world.History().Rewind(3))
+	}
+	published, _, abandoned := r.check()
+	require.Greater(t, published, 1, "of %d", r.store.number-before)
+	require.Positive(t, abandoned)
+}
+
+func TestClosingFinishesTheSnapshotUnderWay(t *testing.T) {
+	r := newInterleaving(t, 1, 100, 0, 1)
+	r.world.fill(1)
+	require.NoError(t, r.store.Commit())
+	r.note()
+	require.True(t, r.store.snapshotting())
+	require.NoError(t, r.store.Commit())
+	published, _, _ := r.check()
+	require.Equal(t, 2, published)
+}
+
+func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
+	r := newInterleaving(t, 5, 9000, 0, -1)
+	refused := errors.New("refused")
+	for range 6 {
+		r.world.do(randomActions(r.rng, 5)...)
+		r.world.releaseAll()
+		require.NoError(t, r.store.Commit())
+		r.note()
+		if r.store.snapshotting() {
+			r.store.settle()
+			continue
+		}
+	}
+	r.world.do(randomActions(r.rng, 20)...)
+	r.world.releaseAll()
+	r.store.options.SnapshotBytes = -1
+	require.NoError(t, r.store.Commit())
+	r.note()
+	_, err := r.store.snapshot(background, func(context.Context) error { return refused })
+	require.ErrorIs(t, err, refused)
+	r.mu.Lock()
+	r.results = r.results[:len(r.results)-1]
+	r.mu.Unlock()
+	r.world.seed.Set(7)
+	require.NoError(t, r.store.Commit())
+	r.note()
+	s, err := r.store.Snapshot(background)
+	require.NoError(t, err)
+	require.Greater(t, s.Written, 3, "what the failed one was to write, and the registry's tick")
+	r.check()
+}
