@@ -7,7 +7,7 @@ SIMS      ?= 20
 SEED      ?= 1
 SUITETIME ?= 0.2s
 
-.PHONY: all check test lint race debug main-job kills simulate fuzz bench suites
+.PHONY: all check test lint race debug main-job kills simulate fuzz bench suites cells
 
 all: check test
 
@@ -50,4 +50,7 @@ bench: ## every budget beside what was measured
 	@go test -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m ./... | go run ./internal/benchtable
 
 suites: ## the published suites, as the tables of docs/BENCHMARKS.md
-	@go test -run '^$$' -bench . -benchtime $(SUITETIME) -timeout 60m ./benchmarks | go run ./internal/benchtable -grid
+	@go test -run '^$$' -bench 'Go|Rust' -benchtime $(SUITETIME) -timeout 60m ./benchmarks | go run ./internal/benchtable -grid
+
+cells: ## what persistence adds to a tick of ten million cells; a minute, 2 GB of memory, some GB of disk
+	@go test -run '^$$' -bench '^BenchmarkCells' -benchtime 1x -timeout 30m ./benchmarks | go run ./internal/benchtable -grid

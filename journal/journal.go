@@ -37,6 +37,7 @@ type Journal struct {
 
 	queue  []item
 	queued int64    // Bytes in queue and with the writer, headers included.
+	opened bool     // The last item is a preamble: the record after it is let in.
 	free   [][]byte // Recycled payload buffers.
 	freed  int64    // Their bytes.
 
@@ -111,10 +112,18 @@ func (j *Journal) Buffer() []byte {
 	return b[:0]
 }
 
+// Backlog returns how many bytes wait for the writer, headers included. While
+// they are fewer than QueueSize, the next Append does not wait.
+func (j *Journal) Backlog() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.queued
+}
+
 // Append queues one record and returns its ID. It does not wait for the disk,
-// unless more than QueueSize bytes wait already. The journal keeps payload
-// until it is written and then recycles it; the caller must not touch it again,
-// unless Append returned an error.
+// unless QueueSize bytes or more wait already; see [Options.WhenFull]. The journal
+// keeps payload until it is written and then recycles it; the caller must not
+// touch it again, unless Append returned an error.
 //
 // The parent is the seq of an earlier record, or 0. The flags must lie within
 // [FlagsUser].
@@ -139,6 +148,7 @@ func (j *Journal) Append(parent, tick uint64, flags uint32, payload []byte) (ID,
 	}
 	id := ID{Epoch: j.epoch, Seq: j.next, CRC: crc}
 	j.next++
+	j.opened = false
 	j.push(item{
 		kind:    itemRecord,
 		header:  header{seq: id.Seq, parent: parent, tick: tick, flags: flags, crc: crc},
@@ -148,7 +158,8 @@ func (j *Journal) Append(parent, tick uint64, flags uint32, payload []byte) (ID,
 }
 
 // AppendPreamble queues a preamble in the middle of a segment, for the records
-// after it. It has no seq of its own. It takes payload as Append does.
+// after it. It has no seq of its own. It takes payload as Append does; once it is
+// in the queue, the next record is let in behind it, however full the queue is.
 func (j *Journal) AppendPreamble(payload []byte) error {
 	if int64(len(payload)) > j.opt.partSize {
 		return fmt.Errorf("%w: preamble of %d bytes, at most %d", ErrTooLong, len(payload), j.opt.partSize)
@@ -165,6 +176,7 @@ func (j *Journal) AppendPreamble(payload []byte) error {
 		header:  header{seq: j.next - 1, flags: FlagPreamble, crc: crc},
 		payload: payload,
 	})
+	j.opened = true
 	return nil
 }
 
@@ -186,11 +198,17 @@ func (j *Journal) Roll(ctx context.Context) error {
 	return j.Sync(ctx)
 }
 
+// full reports whether the next item must not be let into the queue yet.
+func (j *Journal) full() bool { return j.queued >= j.opt.QueueSize && !j.opened }
+
 // admit waits until a payload of this length may be queued, and begins a new
 // segment if it is due. j.mu is held, but not all the time.
 func (j *Journal) admit(length int64) error {
 	for {
-		for j.usable() == nil && j.queued > 0 && j.queued+recordHeader+length > j.opt.QueueSize {
+		for j.usable() == nil && j.full() {
+			if j.opt.WhenFull == Fail {
+				return ErrBacklog
+			}
 			j.space.Wait()
 		}
 		if err := j.usable(); err != nil {

@@ -435,7 +435,7 @@ func TestAppendBlocksWhileTheQueueIsFull(t *testing.T) {
 		if appended != 20 {
 			t.Errorf("%d of 20 records after the queue was written", appended)
 		}
-		add(t, j, 20, 5000) // Longer than the queue: alone.
+		add(t, j, 20, 5000) // Longer than the queue.
 		closeJournal(t, j, 21)
 	})
 }
@@ -451,7 +451,7 @@ func TestAFailureWakesEverybody(t *testing.T) {
 				<-leave
 			}
 		})
-		j := open(t, fs, journal.Options{Sync: journal.SyncAlways(), QueueSize: 250})
+		j := open(t, fs, journal.Options{Sync: journal.SyncAlways(), QueueSize: 90})
 		var errs []error
 		add(t, j, 0, 50)
 		synctest.Wait() // The writer is in its fsync.
@@ -477,8 +477,8 @@ func TestAFailureWakesEverybody(t *testing.T) {
 				t.Errorf("got %v, want %v", err, broken)
 			}
 		}
-		if len(errs) != 3 || j.Durable() != 0 {
-			t.Errorf("%d of 3 woke up, durable %d", len(errs), j.Durable())
+		if len(errs) != 3 || j.Durable() != 0 || j.Backlog() != 0 {
+			t.Errorf("%d of 3 woke up, durable %d, %d bytes wait", len(errs), j.Durable(), j.Backlog())
 		}
 	})
 }

@@ -71,10 +71,13 @@ type Options struct {
 	// goes into a new one. 0: 64 MiB. At most 1 GiB; more counts as that.
 	SegmentSize int64
 
-	// QueueSize bounds the bytes that wait for the writer. Append
-	// blocks while they are more; a longer payload is let through alone.
-	// 0: 64 MiB.
+	// QueueSize bounds the bytes that wait for the writer: while they are as
+	// many, no record is let into the queue, so it never holds more than that and
+	// one payload. 0: 64 MiB.
 	QueueSize int64
+
+	// WhenFull says what Append does then. Zero: it blocks.
+	WhenFull WhenFull
 
 	// FirstSeq is the seq of the first record of an empty directory. 0: 1.
 	FirstSeq uint64
@@ -91,6 +94,19 @@ type Options struct {
 
 	partSize int64 // MaxPayload, less in tests.
 }
+
+// A WhenFull says what is done with a record while the queue is full, because
+// the disk does not keep up.
+type WhenFull uint8
+
+const (
+	// Block waits until the writer has made room.
+	Block WhenFull = iota
+
+	// Fail refuses the record with [ErrBacklog]. The journal is as it was and has
+	// not failed: the same record can be appended later.
+	Fail
+)
 
 const (
 	defaultSegmentSize = 64 << 20

@@ -1,10 +1,13 @@
 package persist
 
 import (
+	"bytes"
 	"hash/crc32"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,33 +75,48 @@ func (r *encodingRecorder) Record(c *ecs.Change) uint64 {
 
 // BenchmarkBudgetCommit: a commit of 100k written rows of 16 bytes, encoded into
 // the journal's buffer and summed, against copying the same rows from where they
-// lie and summing them.
+// lie and summing them. The rows are all there are, every tenth of a million, or
+// a random tenth in random order.
 func BenchmarkBudgetCommit(b *testing.B) {
+	const rows = 100_000
 	for _, c := range []struct {
 		name string
-		step int
-	}{{"all", 1}, {"scattered", 10}} {
+		of   int
+		pick func(i int) int // The i-th row that is written, ascending.
+		any  bool            // Written in random order.
+	}{
+		{"all", rows, func(i int) int { return i }, false},
+		{"scattered", 10 * rows, func(i int) int { return 10 * i }, false},
+		{"random", 10 * rows, func(i int) int { return 10*i + int(uint32(i)*2654435761>>16)%10 }, true},
+	} {
 		b.Run(c.name, func(b *testing.B) {
-			const rows = 100_000
-			w, s := points(b, rows*c.step, 0)
+			w, s := points(b, c.of, 0)
 			r := &encodingRecorder{encoder: newTickEncoder(schemaOf(w))}
 			if err := w.Attach(r, 0); err != nil {
 				b.Fatal(err)
 			}
+			picked := make([]int, rows)
+			for i := range picked {
+				picked[i] = c.pick(i)
+			}
+			order := slices.Clone(picked)
+			if c.any {
+				rand.New(rand.NewPCG(1, 2)).Shuffle(rows, func(i, j int) { order[i], order[j] = order[j], order[i] })
+			}
 			write := func() {
 				entities := s.Entities()
-				for i := 0; i < len(entities); i += c.step {
-					s.Mut(entities[i]).X++
+				for _, row := range order {
+					s.Mut(entities[row]).X++
 				}
 			}
-			src, dst := make([]byte, 16*rows*c.step), make([]byte, 16*rows)
+			src, dst := filled(16*c.of), filled(16*rows)
 			gather := func() {
-				if c.step == 1 {
+				if c.of == rows {
 					copy(dst, src)
 					return
 				}
-				for i := range rows {
-					copy(dst[16*i:16*i+16], src[16*i*c.step:])
+				for i, row := range picked {
+					copy(dst[16*i:16*i+16], src[16*row:])
 				}
 			}
 			var sum uint32
@@ -121,6 +139,10 @@ func BenchmarkBudgetCommit(b *testing.B) {
 		})
 	}
 }
+
+// filled returns n bytes that have memory of their own: pages that were never
+// written are all one page of zeros, which is read from the nearest cache.
+func filled(n int) []byte { return bytes.Repeat([]byte{1}, n) }
 
 const budgetEntities = 1_000_000
 
@@ -196,4 +218,95 @@ func BenchmarkBudgetLoad(b *testing.B) {
 	reportBudget(b, ours, time.Duration(bytes), 1) // 1 byte a nanosecond.
 	b.ReportMetric(float64(bytes)/ours.Seconds()/1e6, "MB/s")
 	b.ReportMetric(float64(ours)/float64(read), "x/read")
+}
+
+// BenchmarkBudgetReplay: decoding ticks and applying them to an image, with all
+// checks: a hundred thousand entities, all of whose positions change, or every
+// tenth's, or of which a tenth is destroyed and as many are created. The limit is
+// ten million row updates a second: rows of the registry, of entities and of values
+// that the ticks give.
+func BenchmarkBudgetReplay(b *testing.B) {
+	const rows, ticks = 100_000, 20
+	for _, c := range []struct {
+		name string
+		tick func(w *ecs.World, s *ecs.Storage[point])
+	}{
+		{"all", func(_ *ecs.World, s *ecs.Storage[point]) {
+			for i := range s.MutValues() {
+				s.MutValues()[i].X++
+			}
+		}},
+		{"scattered", func(_ *ecs.World, s *ecs.Storage[point]) {
+			for i := 0; i < rows; i += 10 {
+				s.Mut(s.Entities()[i]).X++
+			}
+		}},
+		{"structure", func(w *ecs.World, s *ecs.Storage[point]) {
+			for i := range rows / 10 {
+				w.Destroy(w.Entities()[i*7%w.Len()])
+			}
+			for range rows / 10 {
+				s.Set(w.Create(), point{1, 2})
+			}
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			w, s := points(b, 0, 0)
+			sch := schemaOf(w)
+			r := &encodingRecorder{encoder: newTickEncoder(sch)}
+			if err := w.Attach(r, 0); err != nil {
+				b.Fatal(err)
+			}
+			for range rows {
+				s.Set(w.Create(), point{})
+			}
+			w.Commit()
+			payloads, updates := [][]byte{bytes.Clone(r.buf)}, 0
+			for range ticks {
+				c.tick(w, s)
+				w.Commit()
+				payloads = append(payloads, bytes.Clone(r.buf))
+				updates += updatesOf(b, r.buf)
+			}
+			var im *Image
+			replay := func(payload []byte) {
+				t, err := decodeTick(payload)
+				if err == nil {
+					err = im.apply(t, journal.ID{})
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			ours, _ := shortest(budgetRounds, func() time.Duration {
+				im = newImage(sch)
+				replay(payloads[0])
+				return timed(func() {
+					for _, p := range payloads[1:] {
+						replay(p)
+					}
+				})
+			}, func() time.Duration { return 0 })
+			if im.Digest() != w.Digest() {
+				b.Fatal("replay led to another state")
+			}
+			reportBudget(b, ours, time.Duration(updates)*100, 1) // Nanoseconds.
+			b.ReportMetric(float64(updates)/ours.Seconds()/1e6, "Mrows/s")
+		})
+	}
+}
+
+// updatesOf counts the rows that a tick gives.
+func updatesOf(b *testing.B, payload []byte) (n int) {
+	t, err := decodeTick(payload)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if t.registry != nil {
+		n += countRows(t.registry.ranges)
+	}
+	for _, s := range t.storages {
+		n += countRows(s.entityRanges) + countRows(s.valueRanges)
+	}
+	return n
 }

@@ -378,7 +378,7 @@ func TestASaveOrAMisnamedSnapshotIsNoSnapshot(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(d.dir, name)))
 		writeTree(t, d.dir, s.tree)
 	}
-	for _, name := range []string{"snapshots/3.snap", "snapshots/00000000.snap", "snapshots/x.snap", "snapshots/00000004.snap.tmp", "notes.txt"} {
+	for _, name := range []string{"snapshots/3.snap", "snapshots/00000000.snap", "snapshots/x.snap", "notes.txt"} {
 		tree := maps.Clone(s.tree) // Names that no snapshot has.
 		tree[name] = "x"
 		r, err := d.opened(tree)

@@ -28,6 +28,10 @@ var (
 	// ErrUncommitted reports a world with changes since its last commit.
 	ErrUncommitted = errors.New("persist: uncommitted changes")
 
+	// ErrBacklog reports a tick that was not ended, because too much waits for the
+	// disk already. Nothing is lost or changed; see [Options.WhenFull].
+	ErrBacklog = errors.New("persist: the disk does not keep up; commit again later")
+
 	// ErrClosed reports the use of a closed store.
 	ErrClosed = errors.New("persist: closed")
 

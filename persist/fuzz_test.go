@@ -46,7 +46,8 @@ func FuzzOps(f *testing.F) {
 			}
 			require.LessOrEqual(t, len(ops), len(src))
 			im := imageOf(t, w)
-			_ = im.expect(ops).compare(im)
+			require.NoError(t, im.expect(src))
+			_ = im.check.compare(im)
 		})
 	})
 }

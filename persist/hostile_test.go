@@ -472,7 +472,7 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 
 	pages, m := savePages(hostileBase(t))
 	newer := bytes.Clone(m.encode())
-	newer[1] = saveManifest + 1
+	newer[1] = storeManifest + 1
 	pages[key(manifestColumn, 0)] = direct(newer)
 	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), ErrNewer)
 	schema := m.schema.encode()

@@ -23,6 +23,7 @@ type Image struct {
 	Alive, Free int
 	Components  []*Component // By their number in the schema.
 
+	check  opCheck
 	index  []uint32 // Entity index to row of Registry.
 	schema *schema  // The last one adopted.
 }
@@ -245,11 +246,9 @@ func (im *Image) apply(t *tick, id journal.ID) error {
 	if t.parent != im.ID {
 		return fmt.Errorf("tick %d continues state %v, not %v", t.tick, t.parent, im.ID)
 	}
-	ops, err := decodeOps(t.ops)
-	if err != nil {
+	if err := im.expect(t.ops); err != nil {
 		return err
 	}
-	expected := im.expect(ops)
 	if t.registry != nil {
 		if err := im.applyRegistry(t.registry); err != nil {
 			return fmt.Errorf("tick %d: entities: %w", t.tick, err)
@@ -260,7 +259,7 @@ func (im *Image) apply(t *tick, id journal.ID) error {
 			return fmt.Errorf("tick %d: %w", t.tick, err)
 		}
 	}
-	if err := expected.compare(im); err != nil {
+	if err := im.check.compare(im); err != nil {
 		return fmt.Errorf("tick %d: %w", t.tick, err)
 	}
 	im.Tick, im.ID = t.tick, id
@@ -388,17 +387,7 @@ func (c *Component) apply(p *storagePatch, indices int) error {
 		}
 		src = src[8*r.N:]
 	}
-	values := p.values
-	for _, r := range p.valueRanges {
-		var err error
-		if values, err = c.setRows(r.First, r.N, values); err != nil {
-			return fmt.Errorf("rows from %d: %w", r.First, err)
-		}
-	}
-	if len(values) > 0 {
-		return errRanges
-	}
-	return nil
+	return c.setValues(p.valueRanges, p.values)
 }
 
 // Digest returns the digest of the world that im is the image of, without what

@@ -27,7 +27,7 @@ type manifest struct {
 	components         []componentSize // By number.
 	files              []fileRef       // Those that references name.
 
-	time time.Time // When it was begun; zero: not known.
+	time time.Time // When its tick was committed; zero: not known.
 	name string    // What the program calls it; "": nothing.
 }
 

@@ -214,7 +214,20 @@ type varints struct {
 
 func (v *varints) more() bool { return len(v.src) > 0 && !v.bad }
 
+// count returns how many numbers are left.
+func (v *varints) count() (n int) {
+	for _, b := range v.src {
+		n += int(^b >> 7) // Their last bytes.
+	}
+	return n
+}
+
 func (v *varints) uint() uint64 {
+	if len(v.src) > 0 && v.src[0] < 0x80 { // Most are small.
+		x := v.src[0]
+		v.src = v.src[1:]
+		return uint64(x)
+	}
 	x, n := binary.Uvarint(v.src)
 	if n <= 0 {
 		v.bad, v.src = true, nil

@@ -112,6 +112,9 @@ func openFiles(ctx context.Context, files disk.FS, l *lock, w *ecs.World, option
 	if options.Now == nil {
 		options.Now = time.Now
 	}
+	if options.QueueBytes <= 0 {
+		options.QueueBytes = defaultQueueBytes
+	}
 	s := &Store{world: w, options: options, files: files, lock: l, ids: make(map[uint64]journal.ID)}
 	if err := s.open(ctx); err != nil {
 		return nil, err
@@ -244,6 +247,11 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 	}
 	s.adoptFiles(v, f)
 	s.ids[s.head] = im.ID
+	if e, ok := v.log.Find(s.head); ok {
+		if t, _, err := v.tick(e); err == nil {
+			s.committedAt = t.time
+		}
+	}
 	s.report.Tick, s.report.Snapshot, s.report.Replayed = im.Tick, f.snapshot.Name, f.replayed
 	s.report.Skipped = append(s.report.Skipped, f.skipped...)
 	s.report.Clean, s.report.Disowned = v.log.Clean, len(v.log.Disowned)
@@ -354,10 +362,11 @@ func (s *Store) adoptFiles(v *View, f *found) {
 func (s *Store) openJournal(log *journal.Log) (err error) {
 	s.announced = len(s.schema.components)
 	options := journal.Options{
-		World:    s.id,
-		Sync:     s.options.Sync,
-		FirstSeq: s.head + 1,
-		Preamble: func() []byte { return s.schema.encode() },
+		World:     s.id,
+		Sync:      s.options.Sync,
+		QueueSize: s.options.QueueBytes,
+		FirstSeq:  s.head + 1,
+		Preamble:  func() []byte { return s.schema.encode() },
 	}
 	if s.options.OnDurable != nil {
 		options.OnDurable = s.durable

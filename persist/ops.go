@@ -74,55 +74,68 @@ type Op struct {
 // decodeOps reads the operations of a tick.
 func decodeOps(src []byte) ([]Op, error) {
 	var ops []Op
-	var last ecs.Entity
-	v := varints{src: src}
-	for v.more() {
-		code, count := v.uint(), v.uint()
-		kind, component := ecs.OpKind(code&7), int(code>>3)-1
-		limit := uint64(len(v.src) / 2) // An entity takes two bytes or more.
-		if kind == ecs.OpClear {
-			limit = 1
-		}
-		if v.bad || kind > ecs.OpClear || code>>3 > maxComponents || count == 0 || count > limit {
-			return nil, fmt.Errorf("operations: code %d for %d entities", code, count)
-		}
-		for range count {
-			op := Op{Kind: kind, Component: component}
-			if kind != ecs.OpClear {
-				index := int64(last.Index()) + v.int()
-				generation := int64(last.Generation()) + v.int()
-				if v.bad || index != int64(uint32(index)) || generation != int64(uint32(generation)) {
-					return nil, fmt.Errorf("operations: bad entity after %v", last)
-				}
-				op.Entity = ecs.NewEntity(uint32(index), uint32(generation))
-				last = op.Entity
-			}
-			ops = append(ops, op)
-		}
-	}
-	if v.bad {
-		return nil, fmt.Errorf("operations: %w", errShort)
+	if err := eachOp(src, func(op Op) { ops = append(ops, op) }); err != nil {
+		return nil, err
 	}
 	return ops, nil
 }
 
+// eachOp calls f for the operations of a tick, up to the first bad one.
+func eachOp(src []byte, f func(Op)) error {
+	var last ecs.Entity
+	v := varints{src: src}
+	for v.more() {
+		code, count := v.uint(), v.uint()
+		op := Op{Kind: ecs.OpKind(code & 7), Component: int(code>>3) - 1}
+		limit := uint64(len(v.src) / 2) // An entity takes two bytes or more.
+		if op.Kind == ecs.OpClear {
+			limit = 1
+		}
+		if v.bad || op.Kind > ecs.OpClear || code>>3 > maxComponents || count == 0 || count > limit {
+			return fmt.Errorf("operations: code %d for %d entities", code, count)
+		}
+		if op.Kind == ecs.OpClear {
+			f(op)
+			continue
+		}
+		for range count {
+			index := int64(last.Index()) + v.int()
+			generation := int64(last.Generation()) + v.int()
+			if v.bad || index != int64(uint32(index)) || generation != int64(uint32(generation)) {
+				return fmt.Errorf("operations: bad entity after %v", last)
+			}
+			op.Entity = ecs.NewEntity(uint32(index), uint32(generation))
+			last = op.Entity
+			f(op)
+		}
+	}
+	if v.bad {
+		return fmt.Errorf("operations: %w", errShort)
+	}
+	return nil
+}
+
 // An opCheck holds what the operations of a tick say of the state after it, to
-// be compared with what the patches made of it.
+// be compared with what the patches made of it. An image keeps one.
 type opCheck struct {
 	alive   opSet
 	members []opSet // By component.
 }
 
 // expect works out, from im before the tick, what ops lead to.
-func (im *Image) expect(ops []Op) *opCheck {
-	c := &opCheck{alive: newOpSet(im.Alive, im.alive)}
-	for _, comp := range im.Components {
-		c.members = append(c.members, newOpSet(comp.Members(), func(e ecs.Entity) bool { return comp.Find(e) >= 0 }))
+func (im *Image) expect(ops []byte) error {
+	c := &im.check
+	if c.alive.before == nil {
+		c.alive.before = im.alive
 	}
-	for _, op := range ops {
-		c.do(op)
+	c.alive.begin(im.Alive)
+	for _, comp := range im.Components[len(c.members):] {
+		c.members = append(c.members, opSet{before: func(e ecs.Entity) bool { return comp.Find(e) >= 0 }})
 	}
-	return c
+	for i := range c.members {
+		c.members[i].begin(im.Components[i].Members())
+	}
+	return eachOp(ops, c.do)
 }
 
 func (c *opCheck) do(op Op) {
@@ -151,7 +164,7 @@ func (c *opCheck) do(op Op) {
 // compare returns an error if im, after the tick, is not what the operations
 // lead to.
 func (c *opCheck) compare(im *Image) error {
-	if err := c.alive.compare(im.Alive, im.alive); err != nil {
+	if err := c.alive.compare(im.Alive); err != nil {
 		return fmt.Errorf("entities alive: %w", err)
 	}
 	for i := range c.members {
@@ -163,55 +176,8 @@ func (c *opCheck) compare(im *Image) error {
 		case comp.Resource:
 			n = c.members[i].n // It may be given the first time.
 		}
-		if err := c.members[i].compare(n, func(e ecs.Entity) bool { return comp.Find(e) >= 0 }); err != nil {
+		if err := c.members[i].compare(n); err != nil {
 			return fmt.Errorf("component %s: %w", comp.Name, err)
-		}
-	}
-	return nil
-}
-
-// An opSet is a set of entities as operations change it.
-type opSet struct {
-	n       int
-	known   map[ecs.Entity]bool   // Whether those that operations named are in it.
-	cleared bool                  // Others are not in it,
-	before  func(ecs.Entity) bool // else as they were before the tick.
-}
-
-func newOpSet(n int, before func(ecs.Entity) bool) opSet {
-	return opSet{n: n, known: map[ecs.Entity]bool{}, before: before}
-}
-
-func (s *opSet) set(e ecs.Entity, now bool) {
-	was, known := s.known[e]
-	if !known {
-		was = !s.cleared && s.before(e)
-	}
-	switch {
-	case now && !was:
-		s.n++
-	case was && !now:
-		s.n--
-	}
-	if known || was != now {
-		s.known[e] = now
-	}
-}
-
-// clear costs O(operations before it), however many entities there were.
-func (s *opSet) clear() {
-	s.n, s.cleared = 0, true
-	clear(s.known)
-}
-
-// compare returns how s differs from a set of n entities.
-func (s *opSet) compare(n int, has func(ecs.Entity) bool) error {
-	if s.n != n {
-		return fmt.Errorf("operations lead to %d, patches to %d", s.n, n)
-	}
-	for e, in := range s.known {
-		if has(e) != in {
-			return fmt.Errorf("operations and patches differ on %v", e)
 		}
 	}
 	return nil

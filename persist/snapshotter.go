@@ -61,6 +61,8 @@ type snapshotter struct {
 	hurry   int           // How often the pace is doubled.
 	buffers bufferList
 
+	committedAt time.Time // When the last tick was, by the clock of the store; zero: not known.
+
 	list    []storedSnapshot // The snapshots of the store, oldest first.
 	damaged bool             // Something was damaged when it was opened: remove nothing.
 }
@@ -202,7 +204,7 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	sn := newSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
 	s.number++
 	sn.manifest.world, sn.manifest.number, sn.manifest.id = s.id, s.number, s.ids[s.world.Mark()]
-	sn.manifest.time, sn.manifest.name = s.options.Now(), name
+	sn.manifest.time, sn.manifest.name = s.committedAt, name
 	s.copying = &copying{snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
 	s.grown, s.dirty, s.since = 0, dirty{}, s.world.Mark()
 	return nil

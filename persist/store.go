@@ -19,6 +19,16 @@ type Options struct {
 	// journal.SyncNever() only at Sync, Snapshot and Close.
 	Sync journal.SyncPolicy
 
+	// QueueBytes bounds the bytes of ticks that wait for the disk: while they are
+	// as many, no further tick is let in, so that never more than that and one tick
+	// wait. Default: 64 MiB.
+	QueueBytes int64
+
+	// WhenFull says what Commit does then. Default: journal.Block, it waits for the
+	// disk. journal.Fail: it returns [ErrBacklog] before the tick ends, and nothing
+	// has happened: go on changing the world and commit later, or commit again.
+	WhenFull journal.WhenFull
+
 	// SnapshotBytes is how far the journal may grow before Commit begins a
 	// snapshot. Default: as many bytes as the last full snapshot has, and at least
 	// 1 MiB, so that recovery reads at most about twice what the world holds.
@@ -56,6 +66,8 @@ type Options struct {
 	Now func() time.Time
 }
 
+const defaultQueueBytes = 64 << 20
+
 // A Store keeps a world in a directory: every tick in a journal, and now and then
 // a snapshot of it all.
 //
@@ -92,13 +104,22 @@ type pendingTick struct{ seq, tick uint64 }
 func (s *Store) Report() Report { return s.report }
 
 // Commit ends the tick: [ecs.World.Commit], which hands what changed to the
-// journal. It does not wait for the disk; see [Options.Sync] and [Store.Sync].
+// journal. It does not wait for the disk, unless [Options.QueueBytes] wait for it
+// already; see [Options.Sync] and [Store.Sync].
+//
+// [ErrBacklog] is the one error that does not end the tick: the world is as it
+// was before the call, and what the tick changed belongs to the next Commit that
+// succeeds. It comes only if [Options.WhenFull] asks for it; [ecs.World.Commit]
+// itself, which cannot refuse, waits.
 //
 // Once the journal has failed, every Commit returns why. The world goes on in
 // memory; what was durable stays.
 func (s *Store) Commit() error {
 	if s.closed {
 		return ErrClosed
+	}
+	if s.options.WhenFull == journal.Fail && s.journal.Backlog() >= s.options.QueueBytes {
+		return ErrBacklog
 	}
 	s.world.Commit()
 	if err := s.Err(); err != nil {
@@ -130,7 +151,8 @@ func (s *Store) Record(c *ecs.Change) uint64 {
 	if c.Parent+1 < s.encoder.seq {
 		s.branched(c.Parent)
 	}
-	payload := s.encoder.encode(s.journal.Buffer(), c, s.ids[c.Parent], s.options.Now())
+	now := s.options.Now()
+	payload := s.encoder.encode(s.journal.Buffer(), c, s.ids[c.Parent], now)
 	if n := len(s.schema.components); n != s.announced {
 		if s.failed = s.journal.AppendPreamble(s.schema.encode()); s.failed != nil {
 			return c.Parent // Err tells.
@@ -145,6 +167,7 @@ func (s *Store) Record(c *ecs.Change) uint64 {
 	}
 	s.grown += size
 	s.remember(id)
+	s.committedAt = now
 	return id.Seq
 }
 

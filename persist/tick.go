@@ -239,6 +239,7 @@ func decodeTick(payload []byte) (*tick, error) {
 // ranges reads ascending, disjoint ranges of rows below n.
 func (d *decoder) ranges(n int) (ranges []ecs.Range) {
 	v := varints{src: d.bin()}
+	ranges = make([]ecs.Range, 0, v.count()/2)
 	next := 0
 	for v.more() {
 		skip, rows := v.uint(), v.uint()

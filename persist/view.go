@@ -59,7 +59,7 @@ type SnapshotInfo struct {
 	Digest ecs.Digest
 	Size   int64     // Bytes.
 	Files  int       // Other files it refers to.
-	Time   time.Time // When it was begun, by the clock of the writer; zero: not known.
+	Time   time.Time // When its tick was committed, by the clock of the writer; zero: not known.
 	Label  string    // What the program called it, see [Store.SnapshotAs].
 	Err    error     // Why it cannot be read, or nil.
 

@@ -1,0 +1,136 @@
+package persist
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// A hangingStore is a store whose journal stops after its first tick, as if the
+// disk hung, until let go.
+type hangingStore struct {
+	*Store
+	world *testWorld
+	dir   string
+	leave chan struct{}
+}
+
+func openHanging(t *testing.T, options Options) *hangingStore {
+	h := &hangingStore{world: newTestWorld(5), dir: t.TempDir(), leave: make(chan struct{})}
+	hang := true
+	options.Sync = journal.SyncAlways()
+	options.OnDurable = func(uint64) {
+		if hang { // By the journal's goroutine only.
+			hang = false
+			<-h.leave
+		}
+	}
+	s, err := Open(background, h.dir, h.world.World, options)
+	require.NoError(t, err)
+	h.Store = s
+	require.NoError(t, s.Commit())
+	synctest.Wait() // The writer hangs.
+	return h
+}
+
+// reopened closes the store and returns the world that is recovered from it.
+func (h *hangingStore) reopened(t *testing.T) *testWorld {
+	require.NoError(t, h.Close(background))
+	again := newTestWorld(5)
+	s, err := Open(background, h.dir, again.World, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close(background))
+	return again
+}
+
+func TestCommitThatWouldWaitForTheDiskCanBeRefusedAndLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHanging(t, Options{QueueBytes: 2000, WhenFull: journal.Fail, SnapshotBytes: -1})
+		w, refused := h.world, 0
+		for range 40 {
+			w.fill(3)
+			before, changed, history := w.Tick(), w.Digest(), w.History().Newest()
+			err := h.Commit()
+			if err == nil {
+				continue
+			}
+			require.ErrorIs(t, err, ErrBacklog)
+			require.Equal(t, changed, w.Digest(), "a refused commit changes nothing")
+			require.Equal(t, before, w.Tick())
+			require.Equal(t, history, w.History().Newest())
+			require.True(t, w.Dirty())
+			require.NoError(t, h.Err(), "the journal has not failed")
+			refused++
+		}
+		require.Greater(t, refused, 10)
+		require.Less(t, h.journal.Backlog(), int64(2*2000))
+
+		close(h.leave)
+		require.NoError(t, h.Sync(background))
+		require.NoError(t, h.Commit(), "all refused ticks are this one")
+		require.Equal(t, uint64(1+40-refused+1), w.Tick())
+		require.NoError(t, w.History().Rewind(1), "and undone as one")
+		require.NoError(t, w.History().Seek(w.Tick()+1))
+		require.Equal(t, persistent(w.World), persistent(h.reopened(t).World))
+	})
+}
+
+func TestTickWithANewComponentIsNotHeldUpByItsDescription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHanging(t, Options{QueueBytes: 1, WhenFull: journal.Fail, SnapshotBytes: -1})
+		type late struct{ N int32 }
+		e := h.world.Create()
+		s := ecs.MustRegister[late](h.world.World)
+		s.Set(e, late{7})
+		require.NoError(t, h.Commit(), "nothing waits yet")
+		require.ErrorIs(t, h.Commit(), ErrBacklog)
+		close(h.leave)
+
+		require.NoError(t, h.Close(background))
+		again := newTestWorld(0)
+		s = ecs.MustRegister[late](again.World)
+		store, err := Open(background, h.dir, again.World, Options{})
+		require.NoError(t, err)
+		got, ok := s.Get(e)
+		require.Equal(t, late{7}, got)
+		require.True(t, ok)
+		require.NoError(t, store.Close(background))
+	})
+}
+
+func TestCommitWaitsForTheDiskUnlessToldOtherwise(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		whenFull journal.WhenFull
+		commit   func(*hangingStore) error
+	}{
+		{"Store.Commit", journal.Block, func(h *hangingStore) error { return h.Commit() }},
+		{"World.Commit", journal.Fail, func(h *hangingStore) error { h.world.Commit(); return h.Err() }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := openHanging(t, Options{QueueBytes: 1000, WhenFull: tt.whenFull, SnapshotBytes: -1})
+				done := 0
+				go func() {
+					for range 20 {
+						h.world.fill(2)
+						if err := tt.commit(h); err != nil {
+							t.Error(err)
+						}
+						done++
+					}
+				}()
+				synctest.Wait()
+				require.Less(t, done, 20, "the queue holds few ticks")
+				close(h.leave)
+				synctest.Wait()
+				require.Equal(t, 20, done)
+				require.Equal(t, persistent(h.world.World), persistent(h.reopened(t).World))
+			})
+		})
+	}
+}

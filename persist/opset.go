@@ -1,0 +1,160 @@
+package persist
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// An opSet is a set of entities as the operations of a tick change it. It is
+// used again for the next tick, and allocates nothing in the steady state.
+type opSet struct {
+	n       int
+	cleared bool                  // Entities not in known are not in it,
+	before  func(ecs.Entity) bool // else they are as before the tick.
+	known   entityMap             // Whether those that operations named are in it.
+}
+
+// begin makes s the set of n entities that before tells.
+func (s *opSet) begin(n int) {
+	s.n, s.cleared = n, false
+	s.known.clear()
+}
+
+func (s *opSet) set(e ecs.Entity, now bool) {
+	entry := s.known.find(e)
+	was := false
+	switch {
+	case entry != nil:
+		was, entry.in = entry.in, now
+	case !s.cleared:
+		was = s.before(e)
+	}
+	if was == now {
+		return
+	}
+	if s.n--; now {
+		s.n += 2
+	}
+	if entry == nil {
+		s.known.add(e, now)
+	}
+}
+
+// clear costs O(operations before it), however many entities there were.
+func (s *opSet) clear() {
+	s.n, s.cleared = 0, true
+	s.known.clear()
+}
+
+// compare returns how s differs from a set of n entities, the first difference
+// in the order of the operations. That is what before tells now, for the tick has
+// been applied.
+func (s *opSet) compare(n int) error {
+	if s.n != n {
+		return fmt.Errorf("operations lead to %d, patches to %d", s.n, n)
+	}
+	for _, entry := range s.known.entries {
+		if s.before(entry.entity) != entry.in {
+			return fmt.Errorf("operations and patches differ on %v", entry.entity)
+		}
+	}
+	return nil
+}
+
+// An entityMap maps entities to a bool each, in the order in which they were
+// added. It is a hash table with linear probing, at most half full.
+//
+//	slots    |   | 2 |   | 1 |   |   | 3 |   |   position in entries + 1, or 0
+//	entries  | e | f | g |
+type entityMap struct {
+	slots   []uint32
+	entries []entityEntry
+	missed  uint32 // The slot at which find gave up.
+	shift   uint8  // 64 - log2(len(slots)). Slots past the length are zero.
+}
+
+type entityEntry struct {
+	entity ecs.Entity
+	slot   uint32
+	in     bool
+}
+
+// hashFactor is odd and not known outside, so that no payload can be made whose
+// entities all meet in one slot.
+var hashFactor = rand.Uint64() | 1
+
+func (m *entityMap) slot(e ecs.Entity) uint32 {
+	h := uint64(e) * hashFactor
+	return uint32((h ^ h>>32) * hashFactor >> m.shift)
+}
+
+// find returns the entry of e, or nil. It is valid until the next add.
+func (m *entityMap) find(e ecs.Entity) *entityEntry {
+	if len(m.entries) == 0 {
+		return nil
+	}
+	slots := m.slots
+	at := m.slot(e)
+	for ; slots[at] != 0; at = (at + 1) & uint32(len(slots)-1) {
+		if entry := &m.entries[slots[at]-1]; entry.entity == e {
+			return entry
+		}
+	}
+	m.missed = at
+	return nil
+}
+
+// add adds an entity that find did not find just now.
+func (m *entityMap) add(e ecs.Entity, in bool) {
+	m.entries = append(m.entries, entityEntry{entity: e, in: in})
+	i := len(m.entries) - 1
+	if 2*i >= len(m.slots) {
+		m.grow()
+		return
+	}
+	m.slots[m.missed] = uint32(i + 1)
+	m.entries[i].slot = m.missed
+}
+
+// place finds a slot for entries[i].
+func (m *entityMap) place(i int) {
+	mask := uint32(len(m.slots) - 1)
+	at := m.slot(m.entries[i].entity)
+	for m.slots[at] != 0 {
+		at = (at + 1) & mask
+	}
+	m.slots[at] = uint32(i + 1)
+	m.entries[i].slot = at
+}
+
+const firstSlots = 1 << 6
+
+// grow doubles the slots that are in use. They begin few after every clear, so
+// that a small tick behind a large one stays in the nearer caches.
+func (m *entityMap) grow() {
+	n := max(firstSlots, 2*len(m.slots))
+	m.shift = uint8(64 - bits.TrailingZeros(uint(n)))
+	if n > cap(m.slots) {
+		m.slots = make([]uint32, n)
+	} else {
+		clear(m.slots)
+		m.slots = m.slots[:n]
+	}
+	for i := range m.entries {
+		m.place(i)
+	}
+}
+
+func (m *entityMap) clear() {
+	if len(m.entries) < len(m.slots)/16 {
+		for i := range m.entries {
+			m.slots[m.entries[i].slot] = 0
+		}
+	} else {
+		clear(m.slots)
+	}
+	m.slots, m.entries = m.slots[:0], m.entries[:0]
+}
