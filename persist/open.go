@@ -310,10 +310,11 @@ func (s *Store) openJournal(log *journal.Log) (err error) {
 	}
 	s.announced = len(s.schema.components)
 	options := journal.Options{
-		World:    s.id,
-		Sync:     s.options.Sync,
-		FirstSeq: s.head + 1,
-		Preamble: func() []byte { return s.schema.encode() },
+		World:       s.id,
+		Sync:        s.options.Sync,
+		FirstSeq:    s.head + 1,
+		SegmentSize: s.options.segmentSize,
+		Preamble:    func() []byte { return s.schema.encode() },
 	}
 	if s.options.OnDurable != nil {
 		options.OnDurable = s.durable
