@@ -3,9 +3,12 @@
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME  ?= 10s
 KILLS     ?= 200
+CUTS      ?= 100
+FLIPS     ?= 100000
+SEED      ?= 0
 SUITETIME ?= 0.2s
 
-.PHONY: all check test lint race debug main-job kills fuzz bench suites
+.PHONY: all check test lint race debug main-job kills powercut damage fuzz bench suites
 
 all: check test
 
@@ -32,6 +35,12 @@ main-job: ## the README's first command
 
 kills: ## SIGKILL at random moments: nothing durable may be lost
 	go test ./examples/life ./persist -run Kill -kills $(KILLS) -count 1 -timeout 30m
+
+powercut: ## see docs/POWERCUT.md; as root
+	go test ./persist -run '^TestPowerCuts$$' -powercuts $(CUTS) -powercutseed $(SEED) -count 1 -timeout 30m -v
+
+damage: ## every bit of a small store, FLIPS random ones of a large one
+	go test ./persist -run '^Test(EveryBitOfASmallStore|FlipsInALargeStore)' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; log=$$(mktemp); for pkg in $$(go list ./...); do \

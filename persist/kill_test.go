@@ -55,11 +55,16 @@ func TestMain(m *testing.M) {
 
 func startChild(t testing.TB, name, dir, argument string) *child {
 	t.Helper()
-	c := &child{cmd: exec.Command(os.Args[0])}
-	c.cmd.Env = append(os.Environ(), childVariable+"="+name, dirVariable+"="+dir, argumentVariable+"="+argument)
+	c := newChild(name, dir, argument)
 	c.cmd.Stdout = &c.out
 	c.cmd.Stderr = os.Stderr
 	require.NoError(t, c.cmd.Start())
+	return c
+}
+
+func newChild(name, dir, argument string) *child {
+	c := &child{cmd: exec.Command(os.Args[0])}
+	c.cmd.Env = append(os.Environ(), childVariable+"="+name, dirVariable+"="+dir, argumentVariable+"="+argument)
 	return c
 }
 
