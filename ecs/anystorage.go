@@ -62,6 +62,7 @@ type AnyStorage interface {
 	valuesWritten(ranges []Range, k, limit int) (_ []Range, sorted bool)
 	prepare(entities []Entity, rows []byte, indexed bool) (apply func(), err error)
 	cloneInto(*World)
+	pastRows(recycled pastRows, k, lo, hi int) pastRows
 	memory() StorageMemory
 }
 

@@ -278,7 +278,7 @@ func (w *World) boundary(k int, tick uint64, t *tracker, name string) (frame uin
 	switch {
 	case t.exempt:
 		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; it is NoRewind, so no tick keeps its values", name, tick, ErrNotHeld)
-	case k < 0 || w.frames[k].bare:
+	case k < 0 || !w.frames[k].held():
 		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.ticksHeld())
 	}
 	return w.frames[k].id, nil
@@ -291,7 +291,7 @@ func (w *World) ticksHeld() string {
 	for i := range w.frames {
 		f := &w.frames[i]
 		switch {
-		case !f.tick || f.bare:
+		case !f.tick || !f.held():
 			continue
 		case text.Len() == 0:
 			fmt.Fprint(&text, "held are ", f.at)

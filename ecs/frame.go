@@ -12,12 +12,16 @@ package ecs
 type frame struct {
 	id      uint64
 	tick    bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
+	hidden  bool   // The history does not have its beginning: values are kept for a pin only.
 	bare    bool   // Nothing will be restored to its beginning: rows are noted, not saved.
 	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
 	mark    uint64 // What the recorder returned for that tick.
 	touched []*tracker
 	ops     []Op
 }
+
+// held reports whether the world can be put back to the beginning of f.
+func (f *frame) held() bool { return !f.bare && !f.hidden }
 
 // push closes the open frame and opens f.
 func (w *World) push(f frame) {

@@ -26,7 +26,8 @@ func (w *World) Commit() {
 	}
 	w.tick++
 	if w.keepsTicks() {
-		w.push(frame{tick: true, mark: mark, bare: w.bareTicks() && !w.anyCheckpoint()})
+		bare := w.bareTicks() && !w.anyCheckpoint()
+		w.push(frame{tick: true, mark: mark, bare: bare && len(w.pins) == 0, hidden: bare && len(w.pins) > 0})
 		w.evict()
 	}
 }
@@ -43,21 +44,35 @@ func (w *World) anyCheckpoint() bool {
 
 // evict forgets the oldest ticks until the history is within its bounds. A
 // boundary that a checkpoint needs to say what its tick changed stays; younger
-// ones are merged instead.
+// ones are merged instead. One that a pin needs stays, too, but hidden.
 func (w *World) evict() {
-	ticks := 0
-	for i := range w.frames {
-		if w.frames[i].tick {
-			ticks++
+	w.evictHidden()
+	older := 0 // Than the newest one.
+	for i := range max(0, w.newestBoundary()) {
+		if w.frames[i].tick && !w.frames[i].hidden {
+			older++
 		}
 	}
-	for ticks > 1 && (ticks-1 > w.options.History || w.overBudget()) {
-		k := w.evictable()
+	for older > 0 && (older > w.options.History || len(w.pins) == 0 && w.overBudget()) {
+		k := w.evictable(func(f *frame) bool { return !f.hidden })
+		if k < 0 {
+			return
+		}
+		if w.frames[k].hidden = w.pinned(k); !w.frames[k].hidden {
+			w.release(k)
+		}
+		older--
+	}
+}
+
+// evictHidden forgets the boundaries that were kept for pins which are gone.
+func (w *World) evictHidden() {
+	for {
+		k := w.evictable(func(f *frame) bool { return f.hidden && !w.pinnedFrame(f.id) })
 		if k < 0 {
 			return
 		}
 		w.release(k)
-		ticks--
 	}
 }
 
@@ -65,11 +80,12 @@ func (w *World) overBudget() bool {
 	return w.options.HistoryBytes > 0 && w.undoBytes > w.options.HistoryBytes
 }
 
-// evictable returns the position of the oldest tick boundary that no checkpoint
-// follows before the next one, or -1. The newest boundary is never given up.
-func (w *World) evictable() int {
+// evictable returns the position of the oldest tick boundary for which may
+// returns true and that no checkpoint follows before the next one, or -1. The
+// newest boundary is never given up.
+func (w *World) evictable(may func(*frame) bool) int {
 	for i := 0; i+1 < len(w.frames); i++ {
-		if w.frames[i].tick && w.frames[i+1].tick {
+		if w.frames[i].tick && w.frames[i+1].tick && may(&w.frames[i]) {
 			return i
 		}
 	}
@@ -111,7 +127,7 @@ func (h History) Oldest() uint64 {
 	return h.w.tick
 }
 
-func (h History) restorable(i int) bool { return !h.w.frames[i].bare }
+func (h History) restorable(i int) bool { return h.w.frames[i].held() }
 
 // Newest returns the newest tick that can be gone to. It is later than
 // [World.Tick] after a rewind, until the next change.
@@ -149,7 +165,7 @@ func (h History) Seek(tick uint64) error {
 		for len(w.forward) > k {
 			w.redoTick()
 		}
-	} else if k := w.lastBoundary(tick); k < 0 || w.frames[k].bare {
+	} else if k := w.lastBoundary(tick); k < 0 || !h.restorable(k) {
 		return fmt.Errorf("ecs: seek tick %d: %w; the oldest that is held is %d, the newest %d", tick, ErrNotHeld, h.Oldest(), h.Newest())
 	} else {
 		w.discardOpen()
@@ -198,7 +214,7 @@ func (w *World) discardOpen() {
 // that were merged stay so.
 func (w *World) undoTick() {
 	k := len(w.frames) - 2
-	for !w.frames[k].tick {
+	for !w.frames[k].held() || !w.frames[k].tick { // A pin that needs it will be gone.
 		w.release(k)
 		k--
 	}
@@ -212,6 +228,7 @@ func (w *World) undoTick() {
 	w.cutFrames(k)
 	w.tick = f.at
 	w.push(frame{tick: true, mark: f.mark})
+	w.movePins(f.id, w.frameID)
 }
 
 // redoTick goes one tick forward along the forward branch.

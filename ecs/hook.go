@@ -121,7 +121,7 @@ func (t *tracker) mustKeepTick(verb, name string) {
 	case k >= 0 && w.frames[k].bare && len(w.frames[k].touched) > 0:
 		panic("ecs: " + verb + " of " + name + " in the middle of a tick whose beginning is not kept; add it after Commit or Attach, or set Options.History")
 	case k >= 0:
-		w.frames[k].bare = false
+		w.frames[k].bare, w.frames[k].hidden = false, false
 	default: // No frame is open, so nothing is written unseen.
 		w.push(frame{tick: true})
 	}

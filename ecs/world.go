@@ -30,6 +30,7 @@ type World struct {
 	// Frames, oldest first; the last one is open. None is held by a world without
 	// history, checkpoints and recorder.
 	frames  []frame
+	pins    []*Pin
 	forward []frame // Undone by seek; the next one to redo is last.
 	held    bool    // A forward branch is held.
 	frameID uint64  // Of the newest frame; ids only rise.

@@ -1,6 +1,6 @@
 package journal
 
-import "io"
+import "github.com/stet-ecs/stet/internal/disk"
 
 // An FS is one flat directory of files. [DirFS] is the operating system's;
 // package journaltest has one in memory that fails and crashes on request.
@@ -32,18 +32,11 @@ type FS interface {
 	SyncDir() error
 }
 
-// A File is an open file of an [FS]. ReadAt and WriteAt keep the contracts of
-// [io.ReaderAt] and [io.WriterAt]. WriteAt past the end makes the file longer.
-type File interface {
-	io.ReaderAt
-	io.WriterAt
-	Sync() error          // Makes the bytes durable, length included.
-	Size() (int64, error) // In bytes.
-	Close() error
-}
+// A File is an open file of an [FS]: ReadAt and WriteAt with the contracts of
+// io.ReaderAt and io.WriterAt, where WriteAt past the end makes the file
+// longer; Sync, which makes the bytes durable, length included; Size in bytes; and
+// Close.
+type File = disk.File
 
-// FileInfo is one line of a directory.
-type FileInfo struct {
-	Name string
-	Size int64 // In bytes.
-}
+// FileInfo is one line of a directory: Name, and Size in bytes.
+type FileInfo = disk.FileInfo

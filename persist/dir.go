@@ -1,13 +1,15 @@
 package persist
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+
+	"github.com/stet-ecs/stet/internal/disk"
 )
 
 // makeDir makes dir and what is missing above it, and makes the names durable.
@@ -24,65 +26,66 @@ func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	root, err := os.OpenRoot(parent)
+	files, err := disk.OpenDir(parent)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	return syncNames(root)
+	defer files.Close()
+	return files.SyncDir(".")
 }
 
 // makeDirs makes the directories of a store and makes their names durable.
-func makeDirs(root *os.Root) error {
+func makeDirs(files disk.FS) error {
 	for _, name := range []string{journalDir, snapshotDir} {
-		if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := files.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	return syncNames(root)
+	return files.SyncDir(".")
 }
 
-// syncNames makes the names in a directory durable. Windows has no such call.
-func syncNames(root *os.Root) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := root.Open(".")
+// ours returns an error if the directory, whose path dir is for people, holds
+// things, but nothing of a store. What an unfinished creation leaves behind does
+// not count.
+func ours(files disk.FS, dir string) error {
+	top, err := files.ReadDir(".")
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	return d.Sync()
+	foreign := ""
+	for _, e := range top {
+		name := e.Name()
+		switch {
+		case e.IsDir() && (name == journalDir || name == snapshotDir):
+			known, other, err := lookInto(files, name)
+			if known || err != nil {
+				return err
+			}
+			foreign = cmp.Or(foreign, other)
+		case name != lockFile && name != journalDir && name != snapshotDir:
+			foreign = cmp.Or(foreign, name)
+		}
+	}
+	if foreign != "" {
+		return fmt.Errorf("%w: %s holds %s and nothing of a store; give an empty directory", ErrForeign, dir, foreign)
+	}
+	return nil
 }
 
-// ours returns an error if the directory holds things, but nothing of a store.
-// What an unfinished creation leaves behind does not count.
-func ours(root *os.Root) error {
-	foreign, known := "", false
-	err := fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		dir, name, _ := strings.Cut(path, "/")
-		inside := name != "" && (dir == journalDir || dir == snapshotDir)
-		switch {
-		case path == "." || path == lockFile || path == journalDir || path == snapshotDir:
-			return nil
-		case inside && (strings.HasSuffix(name, segmentType) || strings.HasSuffix(name, snapshotType)):
-			known = true
-			return fs.SkipAll
-		case inside && strings.HasSuffix(name, tempType):
-			return nil
-		case foreign == "":
-			foreign = path
-		}
-		if d.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
-	})
-	if err == nil && !known && foreign != "" {
-		err = fmt.Errorf("%w: %s holds %s and nothing of a store; give an empty directory", ErrForeign, root.Name(), foreign)
+// lookInto reports whether a directory of a store holds a file of one, and
+// otherwise names something in it that is none.
+func lookInto(files disk.FS, dir string) (known bool, foreign string, err error) {
+	entries, err := files.ReadDir(dir)
+	if err != nil {
+		return false, "", err
 	}
-	return err
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case strings.HasSuffix(name, segmentType) || strings.HasSuffix(name, snapshotType):
+			return true, "", nil
+		case !strings.HasSuffix(name, tempType):
+			foreign = cmp.Or(foreign, dir+"/"+name)
+		}
+	}
+	return false, foreign, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 )
@@ -261,7 +262,7 @@ func hostileSave(t testing.TB, pages map[pagefile.Key][]byte) string {
 			}
 		}
 	}, pagefile.Key.Compare)
-	_, err = pagefile.Create(root, "save", func(w *pagefile.Writer) error {
+	_, err = pagefile.Create(disk.Dir(root), "save", func(w *pagefile.Writer) error {
 		for _, k := range keys {
 			if err := w.Put(k, pages[k]); err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -80,9 +81,6 @@ func (r Report) String() string {
 // [ErrNotEmpty], [ErrForeign], [ErrNewer], and [ErrCorrupt] with file and offset
 // if something that was durable cannot be read; w is then as it was.
 func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Store, error) {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
 	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
@@ -90,27 +88,39 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	if err != nil {
 		return nil, err
 	}
-	if err := ours(root); err != nil {
-		root.Close()
+	files := disk.Dir(root)
+	if err := ours(files, dir); err != nil {
+		files.Close()
 		return nil, err
 	}
 	l, err := acquire(root)
 	if err != nil {
-		root.Close()
+		files.Close()
 		return nil, err
 	}
-	s := &Store{world: w, options: options, root: root, lock: l, ids: make(map[uint64]journal.ID)}
-	if err := s.open(ctx); err != nil {
+	s, err := openFiles(ctx, files, l, w, options)
+	if err != nil {
 		l.undo()
-		root.Close()
+		files.Close()
+	}
+	return s, err
+}
+
+// openFiles opens the store that lies in files, which l keeps others out of.
+func openFiles(ctx context.Context, files disk.FS, l *lock, w *ecs.World, options Options) (*Store, error) {
+	if options.Now == nil {
+		options.Now = time.Now
+	}
+	s := &Store{world: w, options: options, files: files, lock: l, ids: make(map[uint64]journal.ID)}
+	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
 func (s *Store) open(ctx context.Context) error {
-	v := &View{root: s.root, log: new(journal.Log), schemas: make(map[journalPreamble]*schema)}
-	defer func() { _ = v.closeJournal() }()
+	v := newView(s.files)
+	defer func() { _ = v.log.Close() }()
 	err := v.scan()
 	switch {
 	case errors.Is(err, ErrForeign) && len(v.log.Segments) == 0 || err == nil && v.unfinished():
@@ -151,7 +161,7 @@ func (s *Store) create(log *journal.Log) error {
 	for _, st := range s.world.Storages() {
 		s.encoder.whole.add(st, 0)
 	}
-	err := makeDirs(s.root)
+	err := makeDirs(s.files)
 	if err == nil {
 		s.begin(func() error { return s.openJournal(log) })
 		r := s.collect(true)
@@ -305,9 +315,6 @@ func (s *Store) adoptFiles(v *View, f *found) {
 
 // openJournal continues the journal, or begins it.
 func (s *Store) openJournal(log *journal.Log) (err error) {
-	if s.journalRoot, err = s.root.OpenRoot(journalDir); err != nil {
-		return err
-	}
 	s.announced = len(s.schema.components)
 	options := journal.Options{
 		World:       s.id,
@@ -319,8 +326,6 @@ func (s *Store) openJournal(log *journal.Log) (err error) {
 	if s.options.OnDurable != nil {
 		options.OnDurable = s.durable
 	}
-	if s.journal, err = journal.Open(journal.DirFS(s.journalRoot), log, options); err != nil {
-		s.journalRoot.Close()
-	}
+	s.journal, err = journal.Open(disk.Sub(s.files, journalDir), log, options)
 	return err
 }

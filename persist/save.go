@@ -2,10 +2,10 @@ package persist
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -15,13 +15,13 @@ import (
 //
 // It costs one pass over the world and needs memory for its encoded rows.
 func Save(ctx context.Context, file string, w *ecs.World) error {
-	root, err := os.OpenRoot(filepath.Dir(file))
+	files, err := disk.OpenDir(filepath.Dir(file))
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer files.Close()
 	sn := takeSnapshot(w, schemaOf(w), journal.ID{}, 0, nil, ecs.AnyStorage.Persistent)
-	_, _, err = sn.write(root, filepath.Base(file), nil)
+	_, _, err = sn.write(files, filepath.Base(file), nil)
 	return err
 }
 
@@ -32,12 +32,12 @@ func Save(ctx context.Context, file string, w *ecs.World) error {
 // Errors: [ErrSchema] naming the field that does not fit, [ErrForeign],
 // [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
 func Load(ctx context.Context, file string, w *ecs.World) error {
-	root, err := os.OpenRoot(filepath.Dir(file))
+	files, err := disk.OpenDir(filepath.Dir(file))
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	r, err := openSnapshot(root, filepath.Base(file), snapshotName)
+	defer files.Close()
+	r, err := openSnapshot(files, filepath.Base(file), snapshotName)
 	if err != nil {
 		return err
 	}

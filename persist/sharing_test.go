@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 )
@@ -79,7 +80,7 @@ func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testin
 	defer root.Close()
 	references := 0
 	for number := uint32(1); number <= 6; number++ {
-		f, err := pagefile.Open(root, snapshotName(number))
+		f, err := pagefile.Open(disk.Dir(root), snapshotName(number))
 		require.NoError(t, err)
 		err = f.Scan(func(k pagefile.Key, value []byte) error {
 			content, ref, err := decodePage(value)
@@ -88,7 +89,7 @@ func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testin
 			}
 			references++
 			require.Less(t, ref.file, number)
-			held, err := pagefile.Open(root, snapshotName(ref.file))
+			held, err := pagefile.Open(disk.Dir(root), snapshotName(ref.file))
 			require.NoError(t, err)
 			defer held.Close()
 			page, direct, err := readPage(held, "", k)

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -20,19 +20,19 @@ type snapshotReader struct {
 	file     *pagefile.File
 	manifest *manifest
 
-	root   *os.Root
+	files  disk.FS
 	nameOf func(number uint32) string
 	others map[uint32]*pagefile.File
 }
 
 // openSnapshot opens a snapshot file and reads its manifest. nameOf gives the
 // names of files that it refers to.
-func openSnapshot(root *os.Root, name string, nameOf func(uint32) string) (*snapshotReader, error) {
-	f, err := pagefile.Open(root, name)
+func openSnapshot(files disk.FS, name string, nameOf func(uint32) string) (*snapshotReader, error) {
+	f, err := pagefile.Open(files, name)
 	if err != nil {
 		return nil, fileError(name, err)
 	}
-	r := &snapshotReader{name: name, file: f, root: root, nameOf: nameOf, others: map[uint32]*pagefile.File{}}
+	r := &snapshotReader{name: name, file: f, files: files, nameOf: nameOf, others: map[uint32]*pagefile.File{}}
 	content, err := r.page(key(manifestColumn, 0))
 	if err == nil && content == nil {
 		err = fmt.Errorf("%w: no manifest", ErrForeign)
@@ -137,7 +137,7 @@ func (r *snapshotReader) other(number uint32) (*pagefile.File, error) {
 			continue
 		}
 		name := r.nameOf(number)
-		f, err := pagefile.Open(r.root, name)
+		f, err := pagefile.Open(r.files, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = &DamageError{name, -1, 0, "missing", ErrCorrupt}
 		}

@@ -2,13 +2,13 @@ package persist
 
 import (
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 )
@@ -153,10 +153,10 @@ func (sn *snapshot) references(crcs map[uint32]uint32) (files []fileRef) {
 // write writes sn to a file, which has its name only once it is complete,
 // durable and verified, and beforePublish has returned nil. It returns the table
 // for the next snapshot.
-func (sn *snapshot) write(root *os.Root, name string, beforePublish func() error) (pagefile.Info, pageTable, error) {
+func (sn *snapshot) write(files disk.FS, name string, beforePublish func() error) (pagefile.Info, pageTable, error) {
 	table := make(pageTable, len(sn.pages))
 	e := newEncoder()
-	info, err := pagefile.CreateWith(root, name, pagefile.Options{BeforePublish: beforePublish}, func(w *pagefile.Writer) error {
+	info, err := pagefile.CreateWith(files, name, pagefile.Options{BeforePublish: beforePublish}, func(w *pagefile.Writer) error {
 		appendDirect(e, sn.manifest.encode())
 		if err := w.Put(key(manifestColumn, 0), e.buf); err != nil {
 			return err

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -57,13 +57,12 @@ type SnapshotResult struct {
 //
 // Its methods belong to the goroutine of the world.
 type Store struct {
-	world       *ecs.World
-	options     Options
-	root        *os.Root
-	lock        *lock
-	journalRoot *os.Root
-	report      Report
-	closed      bool
+	world   *ecs.World
+	options Options
+	files   disk.FS
+	lock    *lock // nil: nobody else can know the files.
+	report  Report
+	closed  bool
 
 	id        [16]byte // Of the world.
 	head      uint64   // The record that Open recovered.
@@ -258,7 +257,7 @@ func (s *Store) begin(beforePublish func() error) {
 	sn.manifest.files = sn.references(s.crcs)
 	s.running = make(chan finished, 1)
 	go func(done chan<- finished, told func(SnapshotResult)) {
-		f := finish(s.root, sn, beforePublish)
+		f := finish(s.files, sn, beforePublish)
 		if told != nil {
 			told(f.SnapshotResult)
 		}
@@ -274,7 +273,7 @@ func (s *Store) committed(st ecs.AnyStorage) bool {
 }
 
 // finish writes sn.
-func finish(root *os.Root, sn *snapshot, beforePublish func() error) finished {
+func finish(files disk.FS, sn *snapshot, beforePublish func() error) finished {
 	f := finished{number: sn.manifest.number, SnapshotResult: SnapshotResult{
 		Tick: sn.manifest.tick, Name: snapshotName(sn.manifest.number),
 	}}
@@ -288,7 +287,7 @@ func finish(root *os.Root, sn *snapshot, beforePublish func() error) finished {
 	if f.Shared == 0 {
 		f.full = sn.bytes
 	}
-	info, table, err := sn.write(root, f.Name, beforePublish)
+	info, table, err := sn.write(files, f.Name, beforePublish)
 	f.Bytes, f.crc, f.table, f.Err = info.Size, info.CRC, table, err
 	return f
 }
@@ -358,13 +357,13 @@ func (s *Store) Close(ctx context.Context) error {
 func (s *Store) seal(head uint64) error {
 	s.collect(true)
 	err := s.journal.Close(context.Background(), head)
-	if e := errors.Join(s.failed, s.journalRoot.Close()); err == nil {
+	if e := s.failed; err == nil {
 		err = e
 	}
 	if e := s.lock.release(err == nil); err == nil {
 		err = e
 	}
-	if e := s.root.Close(); err == nil {
+	if e := s.files.Close(); err == nil {
 		err = e
 	}
 	return err

@@ -64,7 +64,7 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 // verifySnapshot checks one file: first its checksums, then what it means.
 func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
 	before := len(r.Problems)
-	_, err := pagefile.Check(ctx, v.root, s.Name)
+	_, err := pagefile.Check(ctx, v.files, s.Name)
 	for _, e := range flatten(err) {
 		r.Problems = append(r.Problems, fileError(s.Name, e))
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -34,14 +35,13 @@ func snapshotName(number uint32) string {
 // A View reads a store or a save without changing anything: no lock, no repair.
 // It shows the store as it was when it was opened.
 type View struct {
-	root *os.Root
-	save string // The name of a save; "" for a store.
+	files disk.FS
+	save  string // The name of a save; "" for a store.
 
-	journalRoot *os.Root // Or nil.
-	log         *journal.Log
-	snapshots   []SnapshotInfo // By number.
-	schemas     map[journalPreamble]*schema
-	onHead      map[uint64]bool // Seqs of the head and its ancestors; nil: not asked for yet.
+	log       *journal.Log
+	snapshots []SnapshotInfo // By number.
+	schemas   map[journalPreamble]*schema
+	onHead    map[uint64]bool // Seqs of the head and its ancestors; nil: not asked for yet.
 }
 
 type journalPreamble struct {
@@ -79,11 +79,11 @@ func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	if !info.IsDir() {
 		dir = filepath.Dir(path)
 	}
-	root, err := os.OpenRoot(dir)
+	files, err := disk.OpenDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	v := &View{root: root, log: new(journal.Log), schemas: make(map[journalPreamble]*schema)}
+	v := newView(files)
 	if info.IsDir() {
 		err = v.scan()
 	} else {
@@ -96,16 +96,12 @@ func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	return v, nil
 }
 
-// Close lets go of the files.
-func (v *View) Close() error { return errors.Join(v.closeJournal(), v.root.Close()) }
-
-func (v *View) closeJournal() error {
-	err := v.log.Close()
-	if v.journalRoot != nil {
-		err = errors.Join(err, v.journalRoot.Close())
-	}
-	return err
+func newView(files disk.FS) *View {
+	return &View{files: files, log: new(journal.Log), schemas: make(map[journalPreamble]*schema)}
 }
+
+// Close lets go of the files.
+func (v *View) Close() error { return errors.Join(v.log.Close(), v.files.Close()) }
 
 func (v *View) openSave(name string) error {
 	v.save = name
@@ -122,7 +118,7 @@ func (v *View) scan() error {
 	if err := v.scanJournal(); err != nil {
 		return err
 	}
-	entries, err := fs.ReadDir(v.root.FS(), snapshotDir)
+	entries, err := v.files.ReadDir(snapshotDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -141,15 +137,10 @@ func (v *View) scan() error {
 }
 
 func (v *View) scanJournal() error {
-	sub, err := v.root.OpenRoot(journalDir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := v.files.ReadDir(journalDir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	v.journalRoot = sub
-	log, err := journal.Scan(journal.DirFS(sub))
+	log, err := journal.Scan(disk.Sub(v.files, journalDir))
 	if err == nil {
 		v.log = log
 	}
@@ -180,7 +171,7 @@ func (v *View) misfit(s SnapshotInfo) error {
 // inspect reads the manifest of a snapshot file.
 func (v *View) inspect(name string, number uint32) SnapshotInfo {
 	info := SnapshotInfo{Name: name, Number: number}
-	r, err := openSnapshot(v.root, name, snapshotName)
+	r, err := openSnapshot(v.files, name, snapshotName)
 	if err != nil {
 		info.Err = err
 		return info
@@ -225,7 +216,7 @@ func (v *View) LockHolder() string {
 	if v.IsSave() {
 		return ""
 	}
-	b, _ := v.root.ReadFile(lockFile)
+	b, _ := disk.ReadFile(v.files, lockFile)
 	return strings.TrimSpace(string(b))
 }
 
@@ -469,7 +460,7 @@ func (v *View) loadSnapshot(ctx context.Context, s SnapshotInfo) (*Image, pageTa
 	if s.Err != nil {
 		return nil, nil, s.Err
 	}
-	r, err := openSnapshot(v.root, s.Name, snapshotName)
+	r, err := openSnapshot(v.files, s.Name, snapshotName)
 	if err != nil {
 		return nil, nil, err
 	}

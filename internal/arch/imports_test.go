@@ -16,10 +16,11 @@ var allowed = map[string][]string{
 	"ecs/layout":        {},
 	"internal/digest":   {"github.com/zeebo/xxh3"},
 	"ecs":               {"ecs/layout", "internal/digest"},
-	"journal":           {},
-	"internal/pagefile": {"go.etcd.io/bbolt"},
+	"internal/disk":     {},
+	"journal":           {"internal/disk"},
+	"internal/pagefile": {"internal/disk", "go.etcd.io/bbolt"},
 	"persist": {
-		"ecs", "ecs/layout", "journal", "internal/digest", "internal/pagefile",
+		"ecs", "ecs/layout", "journal", "internal/digest", "internal/disk", "internal/pagefile",
 		"github.com/vmihailenco/msgpack", "github.com/zeebo/xxh3", "github.com/gofrs/flock",
 	},
 	"cmd/ecsdump": {
@@ -35,7 +36,7 @@ var allowed = map[string][]string{
 }
 
 // helpers are packages that only tests import.
-var helpers = []string{"journal/journaltest", "internal/arch"}
+var helpers = []string{"journal/journaltest", "internal/disk/disktest", "internal/arch"}
 
 func TestImportsOnlyPointDown(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -37,7 +38,7 @@ func writePlain(b *testing.B, root *os.Root, data []byte, size int) {
 }
 
 func writePages(b *testing.B, root *os.Root, data []byte, size int) {
-	_, err := pagefile.Create(root, "pages", func(w *pagefile.Writer) error {
+	_, err := pagefile.Create(disk.Dir(root), "pages", func(w *pagefile.Writer) error {
 		for at := 0; at < len(data); at += size {
 			if err := w.Put(pagefile.Key{Page: uint32(at / size)}, data[at:at+size]); err != nil {
 				return err
@@ -80,7 +81,7 @@ func BenchmarkCreate(b *testing.B) {
 func openBench(b *testing.B, data []byte, size int) *pagefile.File {
 	root := openRoot(b)
 	writePages(b, root, data, size)
-	f, err := pagefile.Open(root, "pages")
+	f, err := pagefile.Open(disk.Dir(root), "pages")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func BenchmarkOpen(b *testing.B) {
 	writePages(b, root, noise(benchBytes), 16<<10)
 	b.ReportAllocs()
 	for b.Loop() {
-		f, err := pagefile.Open(root, "pages")
+		f, err := pagefile.Open(disk.Dir(root), "pages")
 		if err != nil {
 			b.Fatal(err)
 		}

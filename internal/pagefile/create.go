@@ -7,10 +7,11 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"runtime"
 	"slices"
+
+	"github.com/stet-ecs/stet/internal/disk"
 )
 
 // TempSuffix is what the name of a file ends in while it is written. A crash
@@ -27,12 +28,12 @@ type Options struct {
 
 // Create writes a file of the pages that fill puts, and gives it the name once
 // it is durable and verified. See [CreateWith].
-func Create(root *os.Root, name string, fill func(*Writer) error) (Info, error) {
-	return CreateWith(root, name, Options{}, fill)
+func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
+	return CreateWith(dir, name, Options{}, fill)
 }
 
-// CreateWith is [Create] with options. The name is a path inside root; its
-// directory must exist. A file that has the name is replaced in one step.
+// CreateWith is [Create] with options. The name is a slash-separated path
+// inside dir; its directory must exist. A file that has the name is replaced in one step.
 //
 // On any error, and if fill or BeforePublish panics, the unfinished file is
 // removed and whatever has the name keeps it. The one exception is a failed
@@ -41,15 +42,15 @@ func Create(root *os.Root, name string, fill func(*Writer) error) (Info, error) 
 //
 // It holds at most 16 MiB of values (or one value, if that is longer) twice, and
 // 4 bytes for each block of 64 KiB.
-func CreateWith(root *os.Root, name string, opts Options, fill func(*Writer) error) (Info, error) {
+func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error) (Info, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		return Info{}, fmt.Errorf("pagefile: %s: bbolt writes big-endian files on this machine: %w", name, errors.ErrUnsupported)
 	}
 	temp := name + TempSuffix
-	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Info{}, fmt.Errorf("pagefile: removing a stale file: %w", err)
 	}
-	w, err := newWriter(root, temp)
+	w, err := newWriter(dir, temp)
 	if err != nil {
 		return Info{}, fmt.Errorf("pagefile: creating %s: %w", temp, err)
 	}
@@ -57,10 +58,10 @@ func CreateWith(root *os.Root, name string, opts Options, fill func(*Writer) err
 	defer func() {
 		w.close()
 		if !published {
-			root.Remove(temp)
+			dir.Remove(temp)
 		}
 	}()
-	info, err := complete(root, temp, w, fill)
+	info, err := complete(dir, temp, w, fill)
 	if err != nil {
 		return Info{}, err
 	}
@@ -69,21 +70,21 @@ func CreateWith(root *os.Root, name string, opts Options, fill func(*Writer) err
 			return Info{}, err
 		}
 	}
-	if err := root.Rename(temp, name); err != nil {
+	if err := dir.Rename(temp, name); err != nil {
 		return Info{}, fmt.Errorf("pagefile: %w", err)
 	}
 	published = true
-	if err := syncDir(root, filepath.Dir(name)); err != nil {
+	if err := dir.SyncDir(path.Dir(name)); err != nil {
 		return info, fmt.Errorf("pagefile: %s has its name, which is not durable: %w", name, err)
 	}
 	return info, nil
 }
 
 // complete fills the file called name, seals it and verifies it.
-func complete(root *os.Root, name string, w *Writer, fill func(*Writer) error) (Info, error) {
+func complete(dir disk.FS, name string, w *Writer, fill func(*Writer) error) (Info, error) {
 	// Opened before the first page is written, so that no error of writing back, which
 	// the system reports to the files open at that time, can be missed.
-	f, err := root.OpenFile(name, os.O_RDWR, 0)
+	f, err := dir.OpenWrite(name)
 	if err != nil {
 		return Info{}, fmt.Errorf("pagefile: %w", err)
 	}
@@ -95,12 +96,12 @@ func complete(root *os.Root, name string, w *Writer, fill func(*Writer) error) (
 	if err := seal(f, t); err != nil {
 		return Info{}, fmt.Errorf("pagefile: %s: %w", name, err)
 	}
-	return readBack(root, name, t)
+	return readBack(dir, name, t)
 }
 
 // fillFile writes everything but the trailer, syncs it, reads it back and
 // returns the trailer. The disk works all the while.
-func fillFile(f *os.File, name string, w *Writer, fill func(*Writer) error) (t *trailer, err error) {
+func fillFile(f disk.File, name string, w *Writer, fill func(*Writer) error) (t *trailer, err error) {
 	w.flush = newFlusher(f)
 	defer func() {
 		if syncErr := w.flush.wait(); err == nil && syncErr != nil {
@@ -114,7 +115,7 @@ func fillFile(f *os.File, name string, w *Writer, fill func(*Writer) error) (t *
 	if err != nil {
 		return nil, err
 	}
-	if err := f.Truncate(length); err != nil {
+	if err := w.deliver(f, length); err != nil {
 		return nil, fmt.Errorf("pagefile: %w", err)
 	}
 	w.flush.kick()
@@ -128,7 +129,7 @@ func fillFile(f *os.File, name string, w *Writer, fill func(*Writer) error) (t *
 
 // compare reads a file that has no trailer yet as any reader would, and fails
 // unless it finds what was put.
-func compare(file *os.File, name string, t *trailer, want content) error {
+func compare(file disk.File, name string, t *trailer, want content) error {
 	f := newFile(file, name, t, t.length)
 	var err error
 	if f.bucket, err = f.findBucket(); err != nil {
@@ -155,7 +156,7 @@ func compare(file *os.File, name string, t *trailer, want content) error {
 }
 
 // seal appends the trailer and makes it durable.
-func seal(f *os.File, t *trailer) error {
+func seal(f disk.File, t *trailer) error {
 	if _, err := f.WriteAt(t.encode(), t.length); err != nil {
 		return err
 	}
@@ -164,8 +165,8 @@ func seal(f *os.File, t *trailer) error {
 
 // readBack opens the finished file and returns what it says of itself, which
 // must be what t says.
-func readBack(root *os.Root, name string, t *trailer) (Info, error) {
-	f, err := Open(root, name)
+func readBack(dir disk.FS, name string, t *trailer) (Info, error) {
+	f, err := Open(dir, name)
 	if err != nil {
 		return Info{}, fmt.Errorf("reading back: %w", err)
 	}
@@ -192,17 +193,4 @@ func sumBlocks(r io.ReaderAt, length int64) ([]uint32, error) {
 		}
 	})
 	return table, err
-}
-
-// syncDir makes the names in a directory durable. Windows has no such call.
-func syncDir(root *os.Root, dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := root.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

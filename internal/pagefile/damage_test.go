@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -38,12 +39,12 @@ func (p *patient) flip(at int64, bit int) {
 	p.t.Helper()
 	p.write(at, p.data[at]^1<<bit)
 	defer p.write(at, p.data[at])
-	f, err := pagefile.Open(p.root, "f")
+	f, err := pagefile.Open(disk.Dir(p.root), "f")
 	if err != nil {
 		if !covers(err, at) {
 			p.t.Errorf("bit %d of byte %d is flipped, Open = %v", bit, at, err)
 		}
-		if _, err := pagefile.Check(context.Background(), p.root, "f"); !covers(err, at) || !errors.Is(err, pagefile.ErrCorrupt) {
+		if _, err := pagefile.Check(context.Background(), disk.Dir(p.root), "f"); !covers(err, at) || !errors.Is(err, pagefile.ErrCorrupt) {
 			p.t.Errorf("bit %d of byte %d is flipped, Check = %v", bit, at, err)
 		}
 		return
@@ -119,7 +120,7 @@ func TestFlippedBitsOfALargerFileAreFound(t *testing.T) {
 // checkGets gets every page while the byte at is damaged.
 func (p *patient) checkGets(at int64) {
 	p.t.Helper()
-	f, err := pagefile.Open(p.root, "f")
+	f, err := pagefile.Open(disk.Dir(p.root), "f")
 	if err != nil {
 		return // Seen by flip.
 	}
@@ -152,7 +153,7 @@ func TestShortenedFileIsRefused(t *testing.T) {
 	}
 	for _, length := range lengths {
 		writeFile(t, p.root, "f", p.data[:length])
-		if _, err := pagefile.Open(p.root, "f"); !errors.Is(err, pagefile.ErrCorrupt) || len(damages(err)) != 1 {
+		if _, err := pagefile.Open(disk.Dir(p.root), "f"); !errors.Is(err, pagefile.ErrCorrupt) || len(damages(err)) != 1 {
 			t.Errorf("Open of %d bytes of %d = %v, want a *DamageError", length, size, err)
 		}
 	}
@@ -170,7 +171,7 @@ func TestLengthenedFileIsRefused(t *testing.T) {
 	}
 	for name, tail := range tails {
 		writeFile(t, p.root, "f", append(bytes.Clone(p.data), tail...))
-		if _, err := pagefile.Open(p.root, "f"); !errors.Is(err, pagefile.ErrCorrupt) || len(damages(err)) != 1 {
+		if _, err := pagefile.Open(disk.Dir(p.root), "f"); !errors.Is(err, pagefile.ErrCorrupt) || len(damages(err)) != 1 {
 			t.Errorf("Open with %s appended = %v, want a *DamageError", name, err)
 		}
 	}
@@ -179,7 +180,7 @@ func TestLengthenedFileIsRefused(t *testing.T) {
 // A file that becomes shorter while it is open gives an error, not a fault.
 func TestFileShortenedWhileOpenGivesAnError(t *testing.T) {
 	p := newPatient(t, numbered(100, 50_000))
-	f, err := pagefile.Open(p.root, "f")
+	f, err := pagefile.Open(disk.Dir(p.root), "f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +204,7 @@ func TestVerifyNamesEveryRange(t *testing.T) {
 	for _, block := range []int64{0, 3, 4, 5, 9, 70} {
 		p.write(block*blockSize+block, p.data[block*blockSize+block]^1)
 	}
-	info, err := pagefile.Check(t.Context(), p.root, "f")
+	info, err := pagefile.Check(t.Context(), disk.Dir(p.root), "f")
 	want := [][2]int64{{0, 1}, {3, 3}, {9, 1}, {70, 1}}
 	got := damages(err)
 	if len(got) != len(want) || info.Pages != 100 {
@@ -221,7 +222,7 @@ func TestVerifyStopsWithTheContext(t *testing.T) {
 	create(t, root, numbered(100, 50_000))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := pagefile.Check(ctx, root, "f"); !errors.Is(err, context.Canceled) {
+	if _, err := pagefile.Check(ctx, disk.Dir(root), "f"); !errors.Is(err, context.Canceled) {
 		t.Errorf("Check = %v, want %v", err, context.Canceled)
 	}
 }
@@ -263,7 +264,7 @@ func TestForeignNewerAndDamagedAreToldApart(t *testing.T) {
 	}
 	for _, tt := range tests {
 		writeFile(t, root, "f", tt.data)
-		_, err := pagefile.Open(root, "f")
+		_, err := pagefile.Open(disk.Dir(root), "f")
 		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), "f") {
 			t.Errorf("%s: Open = %v, want %v", tt.name, err, tt.want)
 		}

@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -24,7 +25,7 @@ func Example() {
 	defer root.Close()
 
 	value := make([]byte, 100_000)
-	info, err := pagefile.Create(root, "world", func(w *pagefile.Writer) error {
+	info, err := pagefile.Create(disk.Dir(root), "world", func(w *pagefile.Writer) error {
 		for page := range uint32(10) {
 			if err := w.Put(pagefile.Key{Column: 3, Page: page}, value); err != nil {
 				return err
@@ -41,7 +42,7 @@ func Example() {
 	f.WriteAt([]byte("!"), 600_000)
 	f.Close()
 
-	file, err := pagefile.Open(root, "world")
+	file, err := pagefile.Open(disk.Dir(root), "world")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/stet-ecs/stet/internal/disk"
 )
 
 func testRoot(t *testing.T) *os.Root {
@@ -23,7 +25,7 @@ func testRoot(t *testing.T) *os.Root {
 func TestFailedWriteFailsCreate(t *testing.T) {
 	for _, after := range []int{0, 1, 13} {
 		root := testRoot(t)
-		_, err := Create(root, "f", func(w *Writer) error {
+		_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 			value := make([]byte, 4<<20)
 			for i := range 20 {
 				if i == after {
@@ -63,7 +65,7 @@ func (r failingReader) ReadAt(buf []byte, off int64) (int, error) {
 // A disk that does not answer is not damage, but has its place in the file.
 func TestFailedReadIsNotCorruption(t *testing.T) {
 	root := testRoot(t)
-	_, err := Create(root, "f", func(w *Writer) error {
+	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 		for i := range uint32(20) {
 			if err := w.Put(Key{Page: i}, make([]byte, 50_000)); err != nil {
 				return err
@@ -74,7 +76,7 @@ func TestFailedReadIsNotCorruption(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(root, "f")
+	f, err := Open(disk.Dir(root), "f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +101,7 @@ func TestFailedReadIsNotCorruption(t *testing.T) {
 func TestReadingBackFindsAnyDifference(t *testing.T) {
 	root := testRoot(t)
 	var put content
-	_, err := Create(root, "f", func(w *Writer) error {
+	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 		for i := range uint32(20) {
 			w.Put(Key{Page: i}, []byte{byte(i)})
 		}
@@ -109,7 +111,7 @@ func TestReadingBackFindsAnyDifference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := Open(root, "f")
+	f, err := Open(disk.Dir(root), "f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +129,7 @@ func TestReadingBackFindsAnyDifference(t *testing.T) {
 // A bit that flips on the way to the disk keeps the file from its name.
 func TestCreateReadsBack(t *testing.T) {
 	root := testRoot(t)
-	_, err := Create(root, "f", func(w *Writer) error {
+	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
 		for i := range uint32(300) {
 			if err := w.Put(Key{Page: i}, make([]byte, 64<<10)); err != nil {
 				return err

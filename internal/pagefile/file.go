@@ -1,8 +1,10 @@
 package pagefile
 
 import (
+	"errors"
 	"fmt"
-	"os"
+
+	"github.com/stet-ecs/stet/internal/disk"
 )
 
 // Info describes a page file.
@@ -17,20 +19,20 @@ type Info struct {
 // no lock and writes nothing. Any number of Files can be open on one file.
 type File struct {
 	blocks
-	file    *os.File
+	file    disk.File
 	size    int64
 	trailer *trailer
 	bucket  bucket
 }
 
-// Open opens the page file called name, a path inside root. It checks the
+// Open opens the page file called name, a path inside dir. It checks the
 // trailer, the file's length and where the tree of pages begins; [File.Get]
 // and [File.Scan] check the rest on their way, and [File.Verify] all of it.
 //
 // The errors are [ErrForeign], [ErrNewer], a [*DamageError], and those of
 // opening a file.
-func Open(root *os.Root, name string) (*File, error) {
-	f, err := open(root, name)
+func Open(dir disk.FS, name string) (*File, error) {
+	f, err := open(dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -42,15 +44,12 @@ func Open(root *os.Root, name string) (*File, error) {
 }
 
 // open is Open up to the trailer.
-func open(root *os.Root, name string) (*File, error) {
-	// Opening a pipe would wait for its other end.
-	if info, err := root.Stat(name); err != nil {
-		return nil, fmt.Errorf("pagefile: %w", err)
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is a %v", ErrForeign, name, info.Mode().Type())
-	}
-	file, err := root.Open(name)
-	if err != nil {
+func open(dir disk.FS, name string) (*File, error) {
+	file, err := dir.Open(name)
+	switch {
+	case errors.Is(err, disk.ErrIrregular):
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+	case err != nil:
 		return nil, fmt.Errorf("pagefile: %w", err)
 	}
 	t, size, err := inspect(file, name)
@@ -62,20 +61,17 @@ func open(root *os.Root, name string) (*File, error) {
 }
 
 // inspect returns the trailer and the size of a file that was just opened.
-func inspect(file *os.File, name string) (*trailer, int64, error) {
-	info, err := file.Stat()
+func inspect(file disk.File, name string) (*trailer, int64, error) {
+	size, err := file.Size()
 	if err != nil {
 		return nil, 0, fmt.Errorf("pagefile: %w", err)
 	}
-	if mode := info.Mode(); !mode.IsRegular() {
-		return nil, 0, fmt.Errorf("%w: %s is a %v", ErrForeign, name, mode.Type())
-	}
-	t, err := readTrailer(file, name, info.Size())
-	return t, info.Size(), err
+	t, err := readTrailer(file, name, size)
+	return t, size, err
 }
 
 // newFile returns a File that does not know its bucket yet.
-func newFile(file *os.File, name string, t *trailer, size int64) *File {
+func newFile(file disk.File, name string, t *trailer, size int64) *File {
 	return &File{
 		blocks:  blocks{r: file, name: name, length: t.length, table: t.table},
 		file:    file,

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -45,7 +46,7 @@ func FuzzPatchedFile(f *testing.F) {
 		writeFile(t, root, "f", data)
 		readAnything(t, root, len(data))
 		pages, err := scan(root)
-		if _, checkErr := pagefile.Check(t.Context(), root, "f"); (err == nil) != (checkErr == nil) {
+		if _, checkErr := pagefile.Check(t.Context(), disk.Dir(root), "f"); (err == nil) != (checkErr == nil) {
 			t.Errorf("Scan = %v, Check = %v", err, checkErr)
 		}
 		if err == nil {
@@ -90,7 +91,7 @@ func FuzzOpen(f *testing.F) {
 // if what comes out does not fit into it or is not an error of the package.
 func readAnything(t *testing.T, root *os.Root, size int) {
 	t.Helper()
-	if _, err := pagefile.Check(context.Background(), root, "f"); err != nil && !known(err) {
+	if _, err := pagefile.Check(context.Background(), disk.Dir(root), "f"); err != nil && !known(err) {
 		t.Errorf("Check = %v", err)
 	}
 	pages, err := scan(root)
@@ -107,7 +108,7 @@ func readAnything(t *testing.T, root *os.Root, size int) {
 	if total > size {
 		t.Errorf("Scan gave %d bytes from a file of %d", total, size)
 	}
-	file, err := pagefile.Open(root, "f")
+	file, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
 		return
 	}

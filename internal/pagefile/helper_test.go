@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -54,7 +55,7 @@ func put(pages []page) func(*pagefile.Writer) error {
 // create writes pages to the file called "f" and returns its bytes.
 func create(tb testing.TB, root *os.Root, pages []page) []byte {
 	tb.Helper()
-	info, err := pagefile.Create(root, "f", put(pages))
+	info, err := pagefile.Create(disk.Dir(root), "f", put(pages))
 	if err != nil {
 		tb.Fatalf("Create: %v", err)
 	}
@@ -86,7 +87,7 @@ func writeFile(tb testing.TB, root *os.Root, name string, data []byte) {
 
 // scan returns all pages of the file called "f", up to the first error.
 func scan(root *os.Root) (pages []page, err error) {
-	f, err := pagefile.Open(root, "f")
+	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
 		return nil, err
 	}

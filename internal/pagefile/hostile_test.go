@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -60,10 +61,10 @@ func checkHostile(t *testing.T, name string, data []byte) {
 			t.Errorf("%s: Scan gave %v after %v", name, pages[i].key, pages[i-1].key)
 		}
 	}
-	if _, err := pagefile.Check(t.Context(), root, "f"); !errors.Is(err, pagefile.ErrCorrupt) || !known(err) {
+	if _, err := pagefile.Check(t.Context(), disk.Dir(root), "f"); !errors.Is(err, pagefile.ErrCorrupt) || !known(err) {
 		t.Errorf("%s: Check = %v, want %v", name, err, pagefile.ErrCorrupt)
 	}
-	f, err := pagefile.Open(root, "f")
+	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
 		return
 	}
@@ -274,7 +275,7 @@ func TestDeepTreeIsRefused(t *testing.T) {
 
 	root := openRoot(t)
 	writeFile(t, root, "f", data)
-	file, err := pagefile.Open(root, "f")
+	file, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
 		t.Fatal(err)
 	}

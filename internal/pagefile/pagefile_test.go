@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -22,7 +23,7 @@ import (
 // read from it with want.
 func checkContent(tb rapid.TB, root *os.Root, want []page) {
 	tb.Helper()
-	f, err := pagefile.Open(root, "f")
+	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
 		tb.Fatalf("Open: %v", err)
 	}
@@ -122,7 +123,7 @@ func TestWhatWasPutIsRead(t *testing.T) {
 			pages[i].key = pagefile.Key{Column: uint32(at >> 32), Page: uint32(at)}
 			pages[i].value = pages[i].value[i%3*size/3:]
 		}
-		if _, err := pagefile.Create(root, "f", put(pages)); err != nil {
+		if _, err := pagefile.Create(disk.Dir(root), "f", put(pages)); err != nil {
 			t.Fatalf("Create: %v", err)
 		}
 		checkContent(t, root, pages)
@@ -180,7 +181,7 @@ func TestContentHasAKnownChecksum(t *testing.T) {
 		{numbered(400, 50_000), pagefile.Info{Size: 20661552, Pages: 400, Blocks: 316, CRC: 0x9cdeb94c}},
 	}
 	for _, tt := range tests {
-		got, err := pagefile.Create(openRoot(t), "f", put(tt.pages))
+		got, err := pagefile.Create(disk.Dir(openRoot(t)), "f", put(tt.pages))
 		if err != nil || got != tt.want {
 			t.Errorf("Create(%d pages) = %+v, %v, want %+v", len(tt.pages), got, err, tt.want)
 		}
@@ -218,7 +219,7 @@ func TestPutRefusesKeysThatDoNotAscend(t *testing.T) {
 	}
 	for _, tt := range tests {
 		root := openRoot(t)
-		_, err := pagefile.Create(root, "f", func(w *pagefile.Writer) error {
+		_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
 			if err := w.Put(tt[0], nil); err != nil {
 				return err
 			}
@@ -238,7 +239,7 @@ func TestPutRefusesKeysThatDoNotAscend(t *testing.T) {
 func TestPutCopiesTheValue(t *testing.T) {
 	root := openRoot(t)
 	value := []byte("before")
-	_, err := pagefile.Create(root, "f", func(w *pagefile.Writer) error {
+	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
 		defer copy(value, "after!")
 		return w.Put(pagefile.Key{}, value)
 	})
@@ -251,7 +252,7 @@ func TestPutCopiesTheValue(t *testing.T) {
 func TestWriterIsClosedAfterCreate(t *testing.T) {
 	root := openRoot(t)
 	var kept *pagefile.Writer
-	_, err := pagefile.Create(root, "f", func(w *pagefile.Writer) error {
+	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
 		kept = w
 		return nil
 	})
@@ -304,7 +305,7 @@ func TestFailureKeepsTheOldFile(t *testing.T) {
 						err = p.(error)
 					}
 				}()
-				_, err = pagefile.CreateWith(root, "f", pagefile.Options{BeforePublish: tt.before}, tt.fill)
+				_, err = pagefile.CreateWith(disk.Dir(root), "f", pagefile.Options{BeforePublish: tt.before}, tt.fill)
 				return err
 			}()
 			if !errors.Is(err, failure) {
@@ -328,13 +329,13 @@ func TestBeforePublishSeesBothFiles(t *testing.T) {
 		if !bytes.Equal(readFile(t, root, "f"), old) {
 			t.Error("the old file changed before BeforePublish")
 		}
-		info, err := pagefile.Check(t.Context(), root, "f"+pagefile.TempSuffix)
+		info, err := pagefile.Check(t.Context(), disk.Dir(root), "f"+pagefile.TempSuffix)
 		if err != nil || info.Pages != 50 {
 			t.Errorf("Check of the unpublished file = %+v, %v", info, err)
 		}
 		return nil
 	}
-	if _, err := pagefile.CreateWith(root, "f", pagefile.Options{BeforePublish: before}, put(pages)); err != nil {
+	if _, err := pagefile.CreateWith(disk.Dir(root), "f", pagefile.Options{BeforePublish: before}, put(pages)); err != nil {
 		t.Fatal(err)
 	}
 	checkContent(t, root, pages)
@@ -355,7 +356,7 @@ func TestCreateWorksInASubdirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := filepath.Join("sub", "f")
-	if _, err := pagefile.Create(root, name, put(numbered(3, 10))); err != nil {
+	if _, err := pagefile.Create(disk.Dir(root), name, put(numbered(3, 10))); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := root.Stat(name); err != nil || info.Mode() != 0o600 {
@@ -392,7 +393,7 @@ func TestReadersShareAFile(t *testing.T) {
 	create(t, root, pages)
 	var wg sync.WaitGroup
 	for range 3 {
-		f, err := pagefile.Open(root, "f")
+		f, err := pagefile.Open(disk.Dir(root), "f")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -421,7 +422,7 @@ func TestValuesOutliveTheFile(t *testing.T) {
 	root := openRoot(t)
 	for _, pages := range [][]page{numbered(2, 10), numbered(100, 2000)} {
 		create(t, root, pages)
-		f, err := pagefile.Open(root, "f")
+		f, err := pagefile.Open(disk.Dir(root), "f")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -442,7 +443,7 @@ func TestValuesOutliveTheFile(t *testing.T) {
 func TestClosedFileGivesAnError(t *testing.T) {
 	root := openRoot(t)
 	create(t, root, numbered(100, 50_000))
-	f, err := pagefile.Open(root, "f")
+	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -456,7 +457,7 @@ func TestClosedFileGivesAnError(t *testing.T) {
 }
 
 func TestOpenOfNothingIsNotExist(t *testing.T) {
-	if _, err := pagefile.Open(openRoot(t), "f"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := pagefile.Open(disk.Dir(openRoot(t)), "f"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Open = %v, want %v", err, fs.ErrNotExist)
 	}
 }
@@ -464,7 +465,7 @@ func TestOpenOfNothingIsNotExist(t *testing.T) {
 func TestScanAndKeysStopWhenToldTo(t *testing.T) {
 	root := openRoot(t)
 	create(t, root, numbered(100, 100))
-	f, err := pagefile.Open(root, "f")
+	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -23,13 +24,13 @@ func TestNamesStayInsideTheRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"link", "dir/f", "../f", filepath.Join(outside, "f")} {
-		if f, err := pagefile.Open(root, name); err == nil {
+		if f, err := pagefile.Open(disk.Dir(root), name); err == nil {
 			f.Close()
 			t.Errorf("Open(%q) left the root", name)
 		}
 	}
 	for _, name := range []string{"dir/g", "../g", filepath.Join(outside, "g")} {
-		if _, err := pagefile.Create(root, name, put(nil)); err == nil {
+		if _, err := pagefile.Create(disk.Dir(root), name, put(nil)); err == nil {
 			t.Errorf("Create(%q) left the root", name)
 		}
 	}
@@ -37,7 +38,7 @@ func TestNamesStayInsideTheRoot(t *testing.T) {
 	if err := os.Symlink(filepath.Join(outside, "f"), filepath.Join(root.Name(), "g.tmp")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pagefile.Create(root, "g", put(nil)); err != nil {
+	if _, err := pagefile.Create(disk.Dir(root), "g", put(nil)); err != nil {
 		t.Error(err)
 	}
 	checkContent(t, mustRoot(t, outside), numbered(3, 10))
@@ -64,7 +65,7 @@ func TestOpenRefusesWhatIsNotARegularFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"dir", "pipe"} {
-		if _, err := pagefile.Open(root, name); !errors.Is(err, pagefile.ErrForeign) {
+		if _, err := pagefile.Open(disk.Dir(root), name); !errors.Is(err, pagefile.ErrForeign) {
 			t.Errorf("Open(%q) = %v, want %v", name, err, pagefile.ErrForeign)
 		}
 	}

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"runtime"
 	"slices"
 	"sync"
+
+	"github.com/stet-ecs/stet/internal/disk"
 )
 
 // Verify reads the whole file and returns nil if nothing is wrong with it.
@@ -35,8 +36,8 @@ func (f *File) Verify(ctx context.Context) error {
 // Check opens a file and verifies it. Unlike [Open] followed by [File.Verify],
 // it names all damaged blocks even if one of them hides where the tree of pages
 // begins. Info is zero if the trailer is bad.
-func Check(ctx context.Context, root *os.Root, name string) (Info, error) {
-	f, err := open(root, name)
+func Check(ctx context.Context, dir disk.FS, name string) (Info, error) {
+	f, err := open(dir, name)
 	if err != nil {
 		return Info{}, err
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/stet-ecs/stet/internal/disk"
 )
 
 const (
@@ -25,6 +27,7 @@ const (
 type Writer struct {
 	db       *bbolt.DB
 	boltFile *os.File  // What db writes to. db closes it.
+	scratch  string    // Its path if it is not the file to be written but a stand-in, else "".
 	flush    *flusher  // Syncs the file after each transaction.
 	tx       *bbolt.Tx // Open transaction, or nil.
 	bucket   *bbolt.Bucket
@@ -56,7 +59,7 @@ func (c *content) add(k Key, value []byte) {
 
 // newWriter creates the database called name, which must not exist. It leaves
 // no file behind if it fails.
-func newWriter(root *os.Root, name string) (*Writer, error) {
+func newWriter(dir disk.FS, name string) (*Writer, error) {
 	w := &Writer{}
 	var err error
 	w.db, err = bbolt.Open(name, 0o600, &bbolt.Options{
@@ -68,13 +71,14 @@ func newWriter(root *os.Root, name string) (*Writer, error) {
 		NoFreelistSync:  true,
 		NoStatistics:    true,
 		FreelistType:    bbolt.FreelistArrayType, // The other type depends on the order of maps.
-		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
-			w.boltFile, err = root.OpenFile(name, flag|os.O_EXCL, mode)
+		OpenFile: func(name string, _ int, _ os.FileMode) (_ *os.File, err error) {
+			w.boltFile, err = w.create(dir, name)
 			return w.boltFile, err
 		},
 	})
 	if err != nil && w.boltFile != nil {
-		root.Remove(name)
+		dir.Remove(name)
+		_ = w.removeScratch()
 	}
 	return w, err
 }
@@ -145,7 +149,9 @@ func (w *Writer) commit() error {
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("pagefile: %w", err)
 	}
-	w.flush.kick()
+	if w.scratch == "" {
+		w.flush.kick()
+	}
 	w.arena.reset()
 	w.batch = 0
 	return nil
@@ -172,7 +178,7 @@ func (w *Writer) finish() (length int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("pagefile: %w", err)
 	}
-	if err := w.close(); err != nil {
+	if err := w.db.Close(); err != nil {
 		return 0, fmt.Errorf("pagefile: %w", err)
 	}
 	return length, nil
@@ -188,7 +194,11 @@ func (w *Writer) close() error {
 		w.tx.Rollback()
 		w.tx, w.bucket = nil, nil
 	}
-	return w.db.Close()
+	err := w.db.Close()
+	if e := w.removeScratch(); err == nil {
+		err = e
+	}
+	return err
 }
 
 // An arena copies values that bbolt refers to until its transaction ends.

@@ -1,0 +1,236 @@
+package ecs
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/internal/digest"
+)
+
+// A pinned is a pin beside what it should read.
+type pinned struct {
+	*Pin
+	tick     uint64
+	gone     bool // The world went back to before it.
+	registry []byte
+	lengths  lengths
+	storages []AnyStorage
+	entities [][]byte
+	rows     [][]byte
+}
+
+func pin(w *World) (*pinned, error) {
+	p, err := w.Pin()
+	if err != nil {
+		return nil, err
+	}
+	rows, alive, free := w.Registry()
+	d := &pinned{Pin: p, tick: w.Tick(), registry: digest.AppendEntities(nil, rows), lengths: lengths{alive, free, len(rows)}}
+	for _, s := range w.Storages() {
+		if s.Rewinds() && s.Layout() != nil {
+			d.storages = append(d.storages, s)
+			d.entities = append(d.entities, digest.AppendEntities(nil, s.Entities()))
+			d.rows = append(d.rows, s.AppendRows(nil, 0, s.Rows()))
+		}
+	}
+	return d, nil
+}
+
+// check compares what the pin reads, in pieces of step rows.
+func (d *pinned) check(step int) {
+	if got := d.Valid(); got == d.gone {
+		failf("Valid() = %v, gone: %v", got, d.gone)
+	}
+	if d.gone {
+		return
+	}
+	alive, free, total := d.Registry()
+	if got := (lengths{alive, free, total}); got != d.lengths {
+		failf("pinned at tick %d: lengths %v, want %v", d.tick, got, d.lengths)
+	}
+	var entities []byte
+	for lo := 0; lo < total; lo += step {
+		d.StageRegistry(lo, min(lo+step, total))
+		entities = d.AppendEntities(entities, lo, min(lo+step, total))
+	}
+	if string(entities) != string(d.registry) {
+		failf("pinned at tick %d: registry\n%v, want\n%v", d.tick, entities, d.registry)
+	}
+	for i, s := range d.storages {
+		var entities, rows []byte
+		for lo := 0; lo < d.Len(s); lo += step {
+			hi := min(lo+step, d.Len(s))
+			d.Stage(s, lo, hi)
+			for ; lo < hi; lo++ {
+				entities, rows = d.AppendEntities(entities, lo, lo+1), d.AppendRows(rows, lo, lo+1)
+			}
+			lo -= step
+		}
+		if string(entities) != string(d.entities[i]) || string(rows) != string(d.rows[i]) {
+			failf("pinned at tick %d: %s\n%v\n%v, want\n%v\n%v", d.tick, s.Name(), entities, rows, d.entities[i], d.rows[i])
+		}
+	}
+}
+
+// A pinRunner runs programs with up to three pins.
+type pinRunner struct {
+	runner
+	pins []*pinned
+}
+
+func (r *pinRunner) pin() {
+	d, err := pin(r.w)
+	switch {
+	case (err == nil) == r.w.Dirty() && len(r.w.frames) > 0 && r.w.frames[len(r.w.frames)-1].tick:
+		failf("Pin() = %v, dirty: %v", err, r.w.Dirty())
+	case err != nil && !errors.Is(err, ErrDirty):
+		failf("Pin() = %v", err)
+	case err == nil && len(r.pins) < 3:
+		r.pins = append(r.pins, d)
+	case err == nil:
+		d.Release()
+	}
+}
+
+func (r *pinRunner) release(arg int) {
+	if len(r.pins) > 0 {
+		k := arg % len(r.pins)
+		r.pins[k].Release()
+		if r.pins[k].Valid() {
+			failf("a pin that was released is valid")
+		}
+		r.pins = slices.Delete(r.pins, k, k+1)
+	}
+}
+
+// wentBack notes the pins that a restore to frame id, or to a tick, leaves behind.
+func (r *pinRunner) wentBack(id, tick uint64) {
+	for _, d := range r.pins {
+		d.gone = d.gone || d.id > id || d.tick > tick
+	}
+}
+
+const never = ^uint64(0)
+
+func (r *pinRunner) restore(arg int) {
+	if k := r.checkpointAt(arg % 3); k >= 0 {
+		r.wentBack(r.n.frames[k].cp.id, never)
+		r.runner.restore(arg % 3)
+	}
+}
+
+func (r *pinRunner) seek(tick uint64) {
+	if r.runner.seek(tick) {
+		r.wentBack(never, tick)
+	}
+}
+
+func (r *pinRunner) step(what, arg int) {
+	switch {
+	case what < structural:
+		steps[what](&r.runner, arg)
+	case what < structural+4:
+		r.commit()
+	case what < structural+6:
+		r.pin()
+	case what == structural+6:
+		r.release(arg)
+	case what == structural+7:
+		r.checkpoint()
+	case what == structural+8:
+		r.restore(arg)
+	case what == structural+9:
+		r.runner.release(arg % 3)
+	case what == structural+10:
+		r.seek(r.n.tick - min(r.n.tick, uint64(arg%4)))
+	case what == structural+11:
+		r.seek(r.n.tick + uint64(arg%4))
+	case what == structural+12:
+		r.tryStep(arg)
+	case arg%4 == 0:
+		if r.checkpointAt(0) < 0 {
+			r.wentBack(0, never)
+			r.restart(arg%8 == 0)
+		}
+	}
+}
+
+const pinSteps = structural + 14
+
+// runPins is run for programs that pin.
+func (p program) runPins(step int) (err error) {
+	defer catch(&err)
+	shape := int(p[0])
+	r := pinRunner{runner: runner{steps: steps, pair: newPair(setting{
+		kinds: programKinds, resources: 3, history: shape % 4, record: shape>>2&1 == 1,
+		keepTick: shape>>3&1 == 1, maxGeneration: 3, entities: 8, members: 5,
+	})}}
+	for p = p[1:]; len(p) >= 2; p = p[2:] {
+		r.rest = p[2:]
+		r.step(int(p[0])%pinSteps, int(p[1]))
+		if err := r.w.check(); err != nil {
+			failf("%v", err)
+		}
+		for _, d := range r.pins {
+			d.check(step)
+		}
+	}
+	r.check()
+	return nil
+}
+
+func TestAPinReadsTheTickItWasTakenAtWhateverFollows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := program(rapid.SliceOfN(rapid.Byte(), 100, 500).Draw(t, "program"))
+		if err := p.runPins(rapid.SampledFrom([]int{1, 3, 1000}).Draw(t, "step")); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+type pinPoint struct{ X, Y float64 }
+
+func TestAPinKeepsNothingOnceReleased(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[pinPoint](w)
+	require.NoError(t, w.Attach(recorderFunc(func(*Change) uint64 { return 0 }), 0))
+	for range 1000 {
+		s.Set(w.Create(), pinPoint{})
+	}
+	w.Commit()
+	p, err := w.Pin()
+	require.NoError(t, err)
+	for range 50 {
+		for _, e := range s.Entities() {
+			s.Mut(e).X++
+		}
+		w.Commit()
+	}
+	require.Less(t, w.undoBytes, int64(5*1000*16), "rows are kept once, not once a tick")
+	p.Release()
+	w.Commit()
+	w.Commit()
+	require.Less(t, w.undoBytes, int64(1000))
+}
+
+func TestOnlyTheEndOfATickCanBePinned(t *testing.T) {
+	w := NewWorld(Options{})
+	_, err := w.Pin()
+	require.ErrorIs(t, err, ErrDirty, "a world that keeps no ticks")
+	w = NewWorld(Options{History: 1})
+	w.Create()
+	_, err = w.Pin()
+	require.ErrorIs(t, err, ErrDirty)
+	w.Commit()
+	cp := w.Checkpoint()
+	_, err = w.Pin()
+	require.ErrorIs(t, err, ErrDirty)
+	w.Release(cp)
+	p, err := w.Pin()
+	require.NoError(t, err)
+	require.True(t, p.Valid())
+}

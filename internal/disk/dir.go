@@ -1,0 +1,109 @@
+package disk
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+)
+
+// dir is a tree of the operating system.
+type dir struct{ root *os.Root }
+
+// Dir returns the tree that root stands for. Names cannot lead out of it, neither
+// by ".." nor by symbolic links. New files have mode 0600, new directories 0700.
+// Close closes root.
+func Dir(root *os.Root) FS { return dir{root} }
+
+// OpenDir is [Dir] of a directory by its path.
+func OpenDir(path string) (FS, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return dir{root}, nil
+}
+
+const (
+	fileMode = 0o600
+	dirMode  = 0o700
+)
+
+func (d dir) Create(name string) (File, error) {
+	return d.open(name, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+// Open looks at the name before, since opening a pipe would wait for its other
+// end, and at the file after, since the name may stand for another one by then.
+func (d dir) Open(name string) (File, error) {
+	info, err := d.root.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = irregular(name, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = irregular(name, info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func irregular(name string, info fs.FileInfo) error {
+	return fmt.Errorf("%w: %s is a %v", ErrIrregular, name, info.Mode().Type())
+}
+
+func (d dir) OpenWrite(name string) (File, error) { return d.open(name, os.O_RDWR) }
+
+func (d dir) open(name string, flag int) (File, error) {
+	f, err := d.root.OpenFile(name, flag, fileMode)
+	if err != nil {
+		return nil, err // Not a File holding a nil *os.File.
+	}
+	return osFile{f}, nil
+}
+
+func (d dir) Rename(from, to string) error { return d.root.Rename(from, to) }
+
+func (d dir) Remove(name string) error { return d.root.Remove(name) }
+
+func (d dir) Mkdir(name string) error { return d.root.Mkdir(name, dirMode) }
+
+func (d dir) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(d.root.FS(), name) }
+
+// SyncDir does nothing on Windows, which cannot sync a directory and makes
+// names durable with the file.
+func (d dir) SyncDir(name string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	f, err := d.root.Open(name)
+	if err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		f.Close()
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	return f.Close()
+}
+
+func (d dir) Close() error { return d.root.Close() }
+
+type osFile struct{ *os.File }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}

@@ -1,0 +1,133 @@
+package disktest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+)
+
+// Crash returns what is there after a crash now that loses everything that was
+// not synced. m itself goes on.
+func (m *Mem) Crash() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return after(fmt.Sprintf("crash before call %d, synced bytes only", m.calls), m.durable,
+		func(f *inode) []byte { return f.share().disk })
+}
+
+// CrashSeed returns what is there after a crash now that loses only some of
+// what was not synced. The seed decides what.
+func (m *Mem) CrashSeed(seed uint64) *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := crasher{rand.New(rand.NewPCG(seed, 0x5eed))}
+	return after(fmt.Sprintf("crash before call %d, seed %d", m.calls, seed), c.names(m), c.content)
+}
+
+// Clone returns a Mem that holds the same bytes, all of them durable: what the
+// end of a process leaves.
+func (m *Mem) Clone() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return after("clone of "+m.origin, m.names, func(f *inode) []byte { return f.share().cache })
+}
+
+// after returns a Mem with these names and contents. What lies in a directory
+// that did not survive did not survive.
+func after(origin string, names map[string]*inode, content func(*inode) []byte) *Mem {
+	m := New()
+	m.origin = origin
+	for _, name := range slices.Sorted(maps.Keys(names)) { // A directory comes before what is in it.
+		f := names[name]
+		switch {
+		case !m.isDir(path.Dir(name)):
+		case f.dir:
+			m.names[name] = &inode{name: name, dir: true}
+			m.durable[name] = m.names[name]
+		default:
+			m.put(name, content(f))
+		}
+	}
+	return m
+}
+
+// share lets another Mem have the bytes of f.
+func (f *inode) share() *inode {
+	f.cache, f.disk, f.kept = slices.Clip(f.cache), slices.Clip(f.disk), true
+	return f
+}
+
+// A crasher draws what a crash leaves.
+type crasher struct{ *rand.Rand }
+
+// names applies a subset of the changes to names that were not synced.
+func (c crasher) names(m *Mem) map[string]*inode {
+	names := maps.Clone(m.durable)
+	for _, change := range m.pending {
+		if c.IntN(2) == 0 {
+			change.apply(names)
+		}
+	}
+	return names
+}
+
+// content draws, sector by sector, what became of the bytes that were not
+// synced, and where the file ends.
+func (c crasher) content(f *inode) []byte {
+	sectors := f.unsynced()
+	if len(sectors) == 0 {
+		return f.share().disk
+	}
+	data := slices.Clone(f.disk)
+	for _, sector := range sectors {
+		data = c.sector(f, data, sector)
+	}
+	if len(data) > len(f.disk) && c.IntN(4) == 0 {
+		data = data[:len(f.disk)+c.IntN(len(data)-len(f.disk))]
+	}
+	return data
+}
+
+// sector draws what became of one sector: the old bytes, the new ones, a
+// beginning of the new ones, or, if nothing in it was durable, garbage or
+// zeros.
+func (c crasher) sector(f *inode, data []byte, sector int) []byte {
+	start := sector * sectorSize
+	end := min(start+sectorSize, len(f.cache))
+	fresh := start >= len(f.disk)
+	kind := c.IntN(5)
+	if kind == 0 || !fresh && kind >= 3 {
+		return data
+	}
+	if len(data) < end {
+		data = append(data, make([]byte, end-len(data))...)
+	}
+	switch kind {
+	case 1:
+		copy(data[start:end], f.cache[start:end])
+	case 2:
+		copy(data[start:start+c.IntN(end-start)], f.cache[start:end])
+	case 3:
+		for i := start; i < end; i++ {
+			data[i] = byte(c.Uint32())
+		}
+	}
+	return data
+}
+
+// unsynced returns the sectors whose bytes a crash may lose, in order.
+func (f *inode) unsynced() []int {
+	var sectors []int
+	for sector := range f.dirty {
+		sectors = append(sectors, sector)
+	}
+	for sector := range f.lost {
+		if !f.dirty[sector] {
+			sectors = append(sectors, sector)
+		}
+	}
+	slices.Sort(sectors)
+	return sectors
+}
