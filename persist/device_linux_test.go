@@ -22,9 +22,9 @@ import (
 
 const sectorSize = 512
 
-// A disk is what a device with a write cache holds: what it answers, what is on
+// A device is what a disk with a write cache holds: what it answers, what is on
 // its medium, and the writes between, which a cut of power may lose.
-type disk struct {
+type device struct {
 	mu      sync.Mutex
 	now     []byte
 	medium  []byte
@@ -40,11 +40,11 @@ type diskWrite struct {
 	data   []byte
 }
 
-func newDisk(content []byte) *disk {
-	return &disk{now: content, medium: slices.Clone(content)}
+func newDevice(content []byte) *device {
+	return &device{now: content, medium: slices.Clone(content)}
 }
 
-func (d *disk) read(offset, n int) []byte {
+func (d *device) read(offset, n int) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	offset = min(offset, len(d.now))
@@ -53,20 +53,20 @@ func (d *disk) read(offset, n int) []byte {
 
 // before makes cut be called once, before the n-th write or flush from now on is
 // carried out.
-func (d *disk) before(n int, cut func()) {
+func (d *device) before(n int, cut func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls, d.cut = n, cut
 }
 
 // call counts a write or a flush.
-func (d *disk) call() {
+func (d *device) call() {
 	if d.calls--; d.calls == 0 {
 		d.cut()
 	}
 }
 
-func (d *disk) write(offset int, data []byte) {
+func (d *device) write(offset int, data []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.call()
@@ -74,7 +74,7 @@ func (d *disk) write(offset int, data []byte) {
 	d.cached = append(d.cached, diskWrite{offset, slices.Clone(data[:n])})
 }
 
-func (d *disk) flush() {
+func (d *device) flush() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.call()
@@ -88,7 +88,7 @@ func (d *disk) flush() {
 // left returns what is on the medium if the power fails now. Of the writes that
 // were not flushed it has none, or those before some moment, or any subset of
 // their sectors. d.mu is held.
-func (d *disk) left(rng *rand.Rand) (content []byte, how string) {
+func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 	content = slices.Clone(d.medium)
 	sectors, kept := 0, 0
 	kind, first := rng.IntN(3), rng.IntN(len(d.cached)+1)
@@ -172,7 +172,7 @@ func serveDisk(file, _ string) error {
 	if err != nil {
 		return err
 	}
-	d := newDisk(content)
+	d := newDevice(content)
 	go func() {
 		in := bufio.NewScanner(os.Stdin)
 		for in.Scan() {
@@ -219,7 +219,7 @@ const (
 )
 
 // answer answers until the file system is unmounted.
-func answer(fuse int, d *disk) {
+func answer(fuse int, d *device) {
 	request := make([]byte, fuseMaxWrite+(64<<10))
 	for {
 		n, err := unix.Read(fuse, request)
@@ -245,7 +245,7 @@ func answer(fuse int, d *disk) {
 }
 
 // do carries out one request and returns what the protocol has as its answer.
-func (d *disk) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
+func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
 	le := binary.LittleEndian
 	switch opcode {
 	case fuseInit:
