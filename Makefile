@@ -40,7 +40,7 @@ powercut: ## see docs/POWERCUT.md; as root
 	go test ./persist -run '^TestPowerCuts$$' -powercuts $(CUTS) -powercutseed $(SEED) -count 1 -timeout 30m -v
 
 damage: ## every bit of a small store, FLIPS random ones of a large one
-	go test ./persist -run '^Test(EveryBitOfASmallStore|FlipsInALargeStore)' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
+	go test ./persist -run '^Test(EveryBitOf|FlipsIn)' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; log=$$(mktemp); for pkg in $$(go list ./...); do \
