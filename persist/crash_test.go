@@ -63,8 +63,8 @@ func (r *run) tick() {
 	r.commits++
 	r.last = r.commits
 	r.digests[persistent(r.world.World)] = r.commits
-	if r.store.running != nil { // A snapshot makes durable what it has.
-		require.NoError(r.t, r.store.collect(true).Err)
+	if r.store.snapshotting() { // A snapshot makes durable what it has.
+		require.NoError(r.t, r.store.settle().Err)
 		r.sync()
 	}
 }

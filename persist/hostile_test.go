@@ -283,7 +283,12 @@ func direct(content []byte) []byte {
 
 // savePages returns the pages of a save of w, and its manifest.
 func savePages(w *testWorld) (map[pagefile.Key][]byte, *manifest) {
-	sn := takeSnapshot(w.World, schemaOf(w.World), journal.ID{}, 0, nil, ecs.AnyStorage.Persistent)
+	now := &present{World: w.World}
+	sn := newSnapshot(w.World, now, schemaOf(w.World), snapshotBase{}, ecs.AnyStorage.Persistent, new(bufferList))
+	sn.advance(now, unlimited)
+	if err := sn.assemble(); err != nil {
+		panic(err)
+	}
 	pages := map[pagefile.Key][]byte{key(manifestColumn, 0): direct(sn.manifest.encode())}
 	for _, p := range sn.pages {
 		pages[p.key] = direct(p.content)
@@ -322,7 +327,10 @@ func TestSavesThatLieAreRefused(t *testing.T) {
 	require.NoError(t, wide.Validate())
 	const positions, bags, rulesNumber = 0, 2, 11
 	base := hostileBase(t)
-	rows := sparseOf(nil, base.position.Entities(), base.Len()+1)
+	rows := slices.Repeat([]uint32{noRow}, base.Len()+1)
+	for row, e := range base.position.Entities() {
+		rows[e.Index()] = uint32(row)
+	}
 	rows[0], rows[1] = rows[1], rows[0]
 	swapped, _ := appendSparsePage(nil, rows)
 	for name, lie := range map[string]func(map[pagefile.Key][]byte, *manifest){

@@ -124,7 +124,7 @@ func (s *Store) open(ctx context.Context) error {
 	err := v.scan()
 	switch {
 	case errors.Is(err, ErrForeign) && len(v.log.Segments) == 0 || err == nil && v.unfinished():
-		return s.create(v.log)
+		return s.create(ctx, v.log)
 	case err != nil:
 		return err
 	}
@@ -149,7 +149,7 @@ func (v *View) unfinished() bool {
 // create makes the present world the base of a new store. The journal is begun
 // when the base is complete and before it has its name, so that a snapshot
 // without a journal is always damage.
-func (s *Store) create(log *journal.Log) error {
+func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if s.id = log.World; s.id == [16]byte{} {
 		rand.Read(s.id[:]) // Never fails.
 	}
@@ -158,15 +158,20 @@ func (s *Store) create(log *journal.Log) error {
 	}
 	s.schema = schemaOf(s.world)
 	s.encoder = newTickEncoder(s.schema)
+	s.encoder.dirty = &s.dirty
 	for _, st := range s.world.Storages() {
 		s.encoder.whole.add(st, 0)
 	}
 	err := makeDirs(s.files)
 	if err == nil {
-		s.begin(func() error { return s.openJournal(log) })
-		r := s.collect(true)
+		var r SnapshotResult
+		r, err = s.snapshot(context.WithoutCancel(ctx), func(context.Context) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return s.openJournal(log)
+		})
 		s.report = Report{Fresh: true, Tick: s.world.Tick(), Snapshot: r.Name, Clean: true}
-		err = r.Err
 	}
 	if err != nil {
 		_ = s.world.Attach(nil, 0) // No checkpoint is held.
@@ -208,6 +213,7 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 	}
 	s.schema = im.stored()
 	s.encoder = newTickEncoder(s.schema)
+	s.encoder.dirty = &s.dirty
 	if err := s.schema.continues(s.world); err != nil {
 		return err
 	}
@@ -289,7 +295,8 @@ func (im *Image) stored() *schema {
 func (s *Store) adoptFiles(v *View, f *found) {
 	s.id = f.snapshot.world
 	s.table = f.table
-	s.crcs = make(map[uint32]uint32)
+	s.dirty.all, s.since = true, s.head // The ticks replayed were not looked at for it.
+	s.held = make(map[uint32]fileSize)
 	for _, sn := range v.snapshots {
 		s.number = max(s.number, sn.Number)
 		s.fullSize = max(s.fullSize, sn.Size)
@@ -300,10 +307,10 @@ func (s *Store) adoptFiles(v *View, f *found) {
 	}
 	for _, sn := range v.snapshots {
 		if held[sn.Number] && sn.Err == nil {
-			s.crcs[sn.Number] = sn.crc
+			s.held[sn.Number] = fileSize{sn.crc, sn.Size}
 		}
 	}
-	if len(s.crcs) != len(held) {
+	if len(s.held) != len(held) {
 		s.table = nil // A file it refers to has no readable manifest: share nothing.
 	}
 	for _, e := range v.log.Entries {

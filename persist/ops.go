@@ -23,15 +23,19 @@ type opEncoder struct {
 	last     ecs.Entity
 }
 
-func (o *opEncoder) encode(c *ecs.Change, s *schema) []byte {
+func (o *opEncoder) encode(c *ecs.Change, s *schema, d *dirty) []byte {
 	o.buf, o.run, o.count, o.last = o.buf[:0], o.run[:0], 0, 0
 	for op := range c.Ops() {
-		code := uint64(op.Kind)
+		code, number := uint64(op.Kind), noComponent
 		if op.Storage != nil {
 			if !op.Storage.Persistent() {
 				continue
 			}
-			code += 8 * uint64(s.number(op.Storage)+1)
+			number = s.number(op.Storage)
+			code += 8 * uint64(number+1)
+		}
+		if d != nil {
+			d.setOp(op, number)
 		}
 		if code != o.code || op.Kind == ecs.OpClear {
 			o.flush()

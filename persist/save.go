@@ -6,7 +6,6 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
-	"github.com/stet-ecs/stet/journal"
 )
 
 // Save writes w, as it is, to a file: a save game. The file is complete and
@@ -20,7 +19,11 @@ func Save(ctx context.Context, file string, w *ecs.World) error {
 		return err
 	}
 	defer files.Close()
-	sn := takeSnapshot(w, schemaOf(w), journal.ID{}, 0, nil, ecs.AnyStorage.Persistent)
+	sn := newSnapshot(w, &present{World: w}, schemaOf(w), snapshotBase{}, ecs.AnyStorage.Persistent, new(bufferList))
+	sn.advance(&present{World: w}, unlimited)
+	if err := sn.assemble(); err != nil {
+		return err
+	}
 	_, _, err = sn.write(files, filepath.Base(file), nil)
 	return err
 }

@@ -204,7 +204,7 @@ func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
 		for range 40 {
 			w.fill(4)
 			require.NoError(t, s.Commit())
-			s.collect(true) // So that the next one may begin.
+			s.settle() // So that the next one may begin.
 		}
 		closeStore(t, s)
 		close(done)
@@ -239,7 +239,7 @@ func TestTheTicksOfASnapshotAreDurableBeforeItHasItsName(t *testing.T) {
 	})
 	w.fill(1)
 	require.NoError(t, s.Commit()) // Begins one.
-	require.NoError(t, s.collect(true).Err)
+	require.NoError(t, s.settle().Err)
 	require.Equal(t, uint64(1), <-durable)
 	s.options.SnapshotBytes = -1
 	w.fill(1)
@@ -283,9 +283,9 @@ func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
 	for range 200 { // Commit tries again by itself, with the next number.
 		w.fill(2)
 		require.NoError(t, s.Commit())
-		if s.running != nil {
+		if s.snapshotting() {
 			began++
-			require.NoError(t, s.collect(true).Err)
+			require.NoError(t, s.settle().Err)
 		}
 		if began > 1 {
 			break

@@ -201,7 +201,7 @@ func (r *snapshotReader) rows(column uint32, n, rows int, table pageTable, page 
 
 func (t pageTable) note(k pagefile.Key, content []byte, ref pageRef) {
 	if t != nil {
-		t[k] = tablePage{xxh3.Hash128(content), ref}
+		t[k] = tablePage{xxh3.Hash128(content), uint32(len(content)), ref}
 	}
 }
 

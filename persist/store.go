@@ -29,27 +29,22 @@ type Options struct {
 	// by the journal's goroutine. It must not block. nil: nothing is called.
 	OnDurable func(tick uint64)
 
+	// SnapshotPace is how many bytes of the world a Commit copies at most, or not
+	// much more, while a snapshot is under way. It is raised if a snapshot takes long
+	// or was begun in vain. Default: 2 MiB, which takes about half a millisecond.
+	// Negative: all in the Commit that begins it.
+	SnapshotPace int
+
 	// OnSnapshot is called when a snapshot is finished or has failed, by the
-	// snapshot's goroutine. A failed snapshot does not fail the store; the next
-	// one is tried when it is due. nil: nothing is called.
+	// snapshot's goroutine or, if it was given up since the world went back to before
+	// it, by Commit. A failed snapshot does not fail the store; the next one is tried
+	// when it is due. nil: nothing is called.
 	OnSnapshot func(SnapshotResult)
 
 	// Now is the clock of ticks. It may go backwards. Default: time.Now.
 	Now func() time.Time
 
 	segmentSize int64 // Of the journal. 0: its default; less in tests.
-}
-
-const minSnapshotBytes = 1 << 20
-
-// SnapshotResult tells how a snapshot ended.
-type SnapshotResult struct {
-	Tick    uint64
-	Name    string // Of the file, relative to the store's directory.
-	Written int    // Pages written,
-	Shared  int    // and pages that other files hold already.
-	Bytes   int64  // Size of the file.
-	Err     error
 }
 
 // A Store keeps a world in a directory: every tick in a journal, and now and then
@@ -76,24 +71,10 @@ type Store struct {
 	mu      sync.Mutex
 	pending []pendingTick // Not known to be durable, by seq.
 
-	grown    int64 // Journal bytes since the last snapshot began.
-	number   uint32
-	table    pageTable         // Of the last snapshot.
-	crcs     map[uint32]uint32 // Of the files in table.
-	fullSize int64             // Bytes of pages in the last full snapshot.
-	running  chan finished     // The snapshot under way, or nil.
+	snapshotter
 }
 
 type pendingTick struct{ seq, tick uint64 }
-
-// A finished snapshot is what its goroutine leaves behind.
-type finished struct {
-	SnapshotResult
-	number uint32
-	crc    uint32
-	table  pageTable
-	full   int64 // Bytes of its pages if it refers to no other file, else 0.
-}
 
 // Report returns what Open found.
 func (s *Store) Report() Report { return s.report }
@@ -111,10 +92,7 @@ func (s *Store) Commit() error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	s.collect(false)
-	if s.running == nil && s.snapshotDue() {
-		s.begin(s.syncing(context.Background()))
-	}
+	s.goOn()
 	return nil
 }
 
@@ -136,6 +114,7 @@ func (s *Store) Record(c *ecs.Change) uint64 {
 		return c.Parent
 	}
 	s.encoder.seq = s.journal.Next()
+	s.dirty.all = s.dirty.all || c.Parent < s.since // Went back to before what dirty is relative to.
 	payload := s.encoder.encode(s.journal.Buffer(), c, s.ids[c.Parent], s.options.Now())
 	if n := len(s.schema.components); n != s.announced {
 		if s.failed = s.journal.AppendPreamble(s.schema.encode()); s.failed != nil {
@@ -204,128 +183,6 @@ func (s *Store) Sync(ctx context.Context) error {
 	return s.journal.Sync(ctx)
 }
 
-// Snapshot writes the state of the last commit to a snapshot file and waits for
-// it. Pages that an earlier file holds already are not written again. It returns
-// [ErrUncommitted] if the world was changed since the commit.
-func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) {
-	if s.closed {
-		return SnapshotResult{}, ErrClosed
-	}
-	if s.world.Dirty() {
-		return SnapshotResult{}, ErrUncommitted
-	}
-	if err := s.Err(); err != nil {
-		return SnapshotResult{}, err
-	}
-	s.collect(true)
-	s.begin(s.syncing(ctx))
-	r := s.collect(true)
-	return r, r.Err
-}
-
-func (s *Store) snapshotDue() bool {
-	limit := s.snapshotBytes()
-	return limit > 0 && s.grown > limit
-}
-
-// snapshotBytes resolves [Options.SnapshotBytes].
-func (s *Store) snapshotBytes() int64 {
-	if s.options.SnapshotBytes == 0 {
-		return max(minSnapshotBytes, s.fullSize)
-	}
-	return s.options.SnapshotBytes
-}
-
-// syncing returns what must be done before a snapshot is published: it must not
-// outlive the journal that leads to it, or it would fit on a later, foreign
-// history.
-func (s *Store) syncing(ctx context.Context) func() error {
-	return func() error { return s.journal.Sync(ctx) }
-}
-
-// begin takes a snapshot and hands it to a goroutine that writes it, and
-// publishes it if beforePublish returns nil.
-func (s *Store) begin(beforePublish func() error) {
-	previous := s.table
-	if len(s.crcs) > maxFiles {
-		previous = nil
-	}
-	s.number++
-	s.grown = 0
-	sn := takeSnapshot(s.world, s.schema, s.ids[s.world.Mark()], s.number, previous, s.committed)
-	sn.manifest.world = s.id
-	sn.manifest.files = sn.references(s.crcs)
-	s.running = make(chan finished, 1)
-	go func(done chan<- finished, told func(SnapshotResult)) {
-		f := finish(s.files, sn, beforePublish)
-		if told != nil {
-			told(f.SnapshotResult)
-		}
-		done <- f
-	}(s.running, s.options.OnSnapshot)
-}
-
-// committed reports whether st belongs to the state of the last commit: a
-// resource or component registered since does not.
-func (s *Store) committed(st ecs.AnyStorage) bool {
-	_, numbered := s.schema.numbers[st.Name()]
-	return st.Persistent() && numbered && s.encoder.whole.has(st, s.world.Mark())
-}
-
-// finish writes sn.
-func finish(files disk.FS, sn *snapshot, beforePublish func() error) finished {
-	f := finished{number: sn.manifest.number, SnapshotResult: SnapshotResult{
-		Tick: sn.manifest.tick, Name: snapshotName(sn.manifest.number),
-	}}
-	for _, p := range sn.pages {
-		if p.content == nil {
-			f.Shared++
-		} else {
-			f.Written++
-		}
-	}
-	if f.Shared == 0 {
-		f.full = sn.bytes
-	}
-	info, table, err := sn.write(files, f.Name, beforePublish)
-	f.Bytes, f.crc, f.table, f.Err = info.Size, info.CRC, table, err
-	return f
-}
-
-// collect takes over what a finished snapshot leaves behind. It waits for one
-// under way if told to.
-func (s *Store) collect(wait bool) SnapshotResult {
-	if s.running == nil {
-		return SnapshotResult{}
-	}
-	var f finished
-	if wait {
-		f = <-s.running
-	} else {
-		select {
-		case f = <-s.running:
-		default:
-			return SnapshotResult{}
-		}
-	}
-	s.running = nil
-	if f.Err != nil {
-		s.grown = max(s.grown, s.snapshotBytes()/2) // Try again, but not at once.
-		return f.SnapshotResult
-	}
-	if f.full > 0 {
-		s.fullSize = f.full
-	}
-	crcs := map[uint32]uint32{f.number: f.crc}
-	for _, p := range f.table {
-		if crc, ok := s.crcs[p.file]; ok && p.file != f.number {
-			crcs[p.file] = crc
-		}
-	}
-	s.table, s.crcs = f.table, crcs
-	return f.SnapshotResult
-}
-
 // Close makes everything that was committed durable, seals the journal at the
 // present tick and lets go of the directory. Changes since the last commit are
 // not saved. The world stays usable and loses its history.
@@ -355,7 +212,7 @@ func (s *Store) Close(ctx context.Context) error {
 
 // seal closes everything once what is under way is finished.
 func (s *Store) seal(head uint64) error {
-	s.collect(true)
+	s.settle()
 	err := s.journal.Close(context.Background(), head)
 	if e := s.failed; err == nil {
 		err = e

@@ -30,6 +30,7 @@ type tickEncoder struct {
 	scratch []byte
 	rows    []ecs.Range
 	ops     opEncoder
+	dirty   *dirty // Told what changed; nil: nobody is.
 }
 
 func newTickEncoder(s *schema) *tickEncoder {
@@ -46,7 +47,7 @@ func (t *tickEncoder) encode(buf []byte, c *ecs.Change, parent journal.ID, now t
 	t.int(now.UnixNano())
 	t.registry(c)
 	t.storages(c)
-	t.bin(t.ops.encode(c, t.schema))
+	t.bin(t.ops.encode(c, t.schema, t.dirty))
 	buf, t.buf = t.buf, nil
 	return buf
 }
@@ -69,6 +70,9 @@ func (t *tickEncoder) registry(c *ecs.Change) {
 	if !change.Changed {
 		t.nil()
 		return
+	}
+	if t.dirty != nil {
+		t.dirty.setRegistry(change)
 	}
 	rows, _, _ := c.World().Registry()
 	t.array(5)
@@ -114,8 +118,12 @@ func (t *tickEncoder) complete(c ecs.StorageChange, parent uint64) ecs.StorageCh
 }
 
 func (t *tickEncoder) storage(c ecs.StorageChange) {
+	number := t.schema.number(c.Storage)
+	if t.dirty != nil {
+		t.dirty.setStorage(number, c)
+	}
 	t.array(7)
-	t.uint(uint64(t.schema.number(c.Storage)))
+	t.uint(uint64(number))
 	t.uint(uint64(c.Before))
 	t.uint(uint64(c.Storage.Rows()))
 	t.ranges(c.Entities)

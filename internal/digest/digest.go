@@ -27,18 +27,33 @@ type Part struct {
 }
 
 // A Hasher keeps the buffers of a sum. The zero Hasher is ready to use.
-type Hasher struct{ sums, Page []byte }
+type Hasher struct {
+	Page []byte
+	sums []uint64
+}
 
 // Rows returns the sum of n rows. page must fill [Hasher.Page], which is empty,
 // with the bytes of rows [lo, hi).
 func (h *Hasher) Rows(n int, page func(lo, hi int)) uint64 {
-	h.sums = binary.LittleEndian.AppendUint64(h.sums[:0], uint64(n))
+	h.sums = h.sums[:0]
 	for lo := 0; lo < n; lo += PageRows {
 		h.Page = h.Page[:0]
 		page(lo, min(lo+PageRows, n))
-		h.sums = binary.LittleEndian.AppendUint64(h.sums, xxh3.Hash(h.Page))
+		h.sums = append(h.sums, Page(h.Page))
 	}
-	return xxh3.Hash(h.sums)
+	return Storage(n, h.sums)
+}
+
+// Page returns the sum of one page.
+func Page(bytes []byte) uint64 { return xxh3.Hash(bytes) }
+
+// Storage returns the sum of n rows from those of their pages.
+func Storage(n int, pages []uint64) uint64 {
+	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 8+8*len(pages)), uint64(n))
+	for _, sum := range pages {
+		b = binary.LittleEndian.AppendUint64(b, sum)
+	}
+	return xxh3.Hash(b)
 }
 
 // AppendEntities appends entities as they are summed and stored.
@@ -54,6 +69,11 @@ func AppendEntities[E ~uint64](dst []byte, entities []E) []byte {
 // Registry returns the sum of the registry of entities.
 func Registry[E ~uint64](h *Hasher, rows []E, alive, free int) uint64 {
 	rowSum := h.Rows(len(rows), func(lo, hi int) { h.Page = AppendEntities(h.Page, rows[lo:hi]) })
+	return RegistryOf(rowSum, alive, free)
+}
+
+// RegistryOf returns the sum of the registry from that of its rows.
+func RegistryOf(rowSum uint64, alive, free int) uint64 {
 	b := binary.LittleEndian.AppendUint64(nil, rowSum)
 	b = binary.LittleEndian.AppendUint64(b, uint64(alive))
 	return xxh3.Hash(binary.LittleEndian.AppendUint64(b, uint64(free)))

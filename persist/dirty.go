@@ -1,0 +1,120 @@
+package persist
+
+import (
+	"math/bits"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A pageSet is a set of page numbers.
+type pageSet []uint64
+
+func (s *pageSet) add(page int) {
+	for page>>6 >= len(*s) {
+		*s = append(*s, 0)
+	}
+	(*s)[page>>6] |= 1 << (page & 63)
+}
+
+// addRows adds the pages of rows [lo, hi).
+func (s *pageSet) addRows(lo, hi int) {
+	if lo < hi {
+		for page := lo / pageRows; page <= (hi-1)/pageRows; page++ {
+			s.add(page)
+		}
+	}
+}
+
+func (s *pageSet) addRanges(ranges []ecs.Range) {
+	for _, r := range ranges {
+		s.addRows(r.First, r.First+r.N)
+	}
+}
+
+func (s *pageSet) addAll(other pageSet) {
+	for i, word := range other {
+		if word != 0 {
+			s.add(64*i + bits.Len64(word) - 1)
+			(*s)[i] |= word
+		}
+	}
+}
+
+func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(page&63)&1 == 1 }
+
+// dirty says which pages may differ from those of a state, as ticks that were
+// journaled since tell. A page that is not in it is the same; one that is in it
+// may be. Pages of rows are counted in steps of 4096, whatever their size.
+type dirty struct {
+	all        bool // Nothing is known of the pages.
+	registry   pageSet
+	destroyed  pageSet // Of entity indices: each may be gone from every component.
+	components []dirtyComponent
+}
+
+type dirtyComponent struct {
+	rows    pageSet
+	sparse  pageSet
+	cleared bool // Every page of the sparse array may differ.
+}
+
+// component returns the pages of component number n.
+func (d *dirty) component(n int) *dirtyComponent {
+	for n >= len(d.components) {
+		d.components = append(d.components, dirtyComponent{})
+	}
+	return &d.components[n]
+}
+
+// setRegistry notes what a tick did to the registry.
+func (d *dirty) setRegistry(c ecs.EntityChange) {
+	d.registry.addRanges(c.Rows)
+	d.registry.addRows(min(c.Before, c.Total), max(c.Before, c.Total))
+}
+
+// setStorage notes what a tick did to the rows of component number n. Entities
+// that it has no longer are told by setOp.
+func (d *dirty) setStorage(n int, c ecs.StorageChange) {
+	p := d.component(n)
+	now := c.Storage.Rows()
+	p.rows.addRanges(c.Entities)
+	p.rows.addRanges(c.Values)
+	p.rows.addRows(min(c.Before, now), max(c.Before, now))
+	entities := c.Storage.Entities()
+	for _, r := range c.Entities {
+		for _, e := range entities[r.First : r.First+r.N] {
+			if e != ecs.Vacant {
+				p.sparse.add(int(e.Index()) / pageRows)
+			}
+		}
+	}
+}
+
+// setOp notes an operation, of component number n if it concerns one.
+func (d *dirty) setOp(op ecs.Op, n int) {
+	switch {
+	case op.Kind == ecs.OpRemove:
+		d.component(n).sparse.add(int(op.Entity.Index()) / pageRows)
+	case op.Kind == ecs.OpDestroy:
+		d.destroyed.add(int(op.Entity.Index()) / pageRows)
+	case op.Kind == ecs.OpClear && op.Storage != nil:
+		d.component(n).cleared = true
+	case op.Kind == ecs.OpClear:
+		for i := range d.components {
+			d.components[i].cleared = true
+		}
+	}
+}
+
+// merge adds what other has.
+func (d *dirty) merge(other *dirty) {
+	d.all = d.all || other.all
+	d.registry.addAll(other.registry)
+	d.destroyed.addAll(other.destroyed)
+	for n := range other.components {
+		p, o := d.component(n), &other.components[n]
+		p.rows.addAll(o.rows)
+		p.sparse.addAll(o.sparse)
+		p.cleared = p.cleared || o.cleared
+	}
+}

@@ -1,0 +1,330 @@
+package persist
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
+)
+
+const (
+	minSnapshotBytes = 1 << 20
+	defaultPace      = 2 << 20
+
+	// hurryTicks is how many ticks a copy may take before its pace is doubled.
+	hurryTicks = 64
+)
+
+// ErrAbandoned reports a snapshot that was given up, as the world went back to
+// before its tick while it was copied.
+var ErrAbandoned = errors.New("persist: snapshot abandoned: the world went back to before it")
+
+// SnapshotResult tells how a snapshot ended.
+type SnapshotResult struct {
+	Tick    uint64
+	Name    string // Of the file, relative to the store's directory.
+	Written int    // Pages written,
+	Shared  int    // and pages that other files hold already.
+	Bytes   int64  // Size of the file.
+	Err     error
+}
+
+// A snapshotter makes the snapshots of a store:
+//
+//	Commit   | begin | copy some | copy some | ... | hand over |
+//	               `---- an ecs.Pin reads the tick ----'  |
+//	goroutine                                             pages, file, sync, name
+//
+// One is under way at a time.
+type snapshotter struct {
+	grown    int64 // Journal bytes since the last snapshot began.
+	number   uint32
+	table    pageTable           // Of the last snapshot,
+	sums     pageSums            // and its sums; nil: not known.
+	held     map[uint32]fileSize // The files that table names.
+	fullSize int64               // Bytes of pages in the last full snapshot.
+
+	dirty dirty  // What changed
+	since uint64 // since this record, which the last snapshot was begun at.
+
+	copying *copying      // The snapshot that is copied, or nil.
+	running chan finished // The snapshot that is written, or nil.
+	hurry   int           // How often the pace is doubled.
+	buffers bufferList
+}
+
+// fileSize is what is known of a snapshot file.
+type fileSize struct {
+	crc   uint32
+	bytes int64
+}
+
+// A copying is a snapshot that is being copied.
+type copying struct {
+	*snapshot
+	pin   *ecs.Pin
+	base  snapshotBase // To go back to if it fails.
+	since uint64
+	ticks int // Commits that have copied.
+	done  func(context.Context) error
+}
+
+// A finished snapshot is what its goroutine leaves behind.
+type finished struct {
+	SnapshotResult
+	*copying
+	table pageTable
+	crc   uint32
+	full  int64 // Bytes of its pages if it refers to no other file, else 0.
+}
+
+// Snapshot writes the state of the last commit to a snapshot file and waits for
+// it. Pages that an earlier file holds already are not written again. If ctx ends
+// first, it returns its error, and the snapshot goes on. It returns
+// [ErrUncommitted] if the world was changed since the commit.
+func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) {
+	if s.closed {
+		return SnapshotResult{}, ErrClosed
+	}
+	if s.world.Dirty() {
+		return SnapshotResult{}, ErrUncommitted
+	}
+	if err := s.Err(); err != nil {
+		return SnapshotResult{}, err
+	}
+	s.hand()
+	if _, err := s.written(ctx); err != nil {
+		return SnapshotResult{}, err
+	}
+	return s.snapshot(ctx, s.journal.Sync)
+}
+
+// snapshot takes a snapshot in one go and waits for it.
+func (s *Store) snapshot(ctx context.Context, beforePublish func(context.Context) error) (SnapshotResult, error) {
+	if err := s.begin(beforePublish); err != nil {
+		return SnapshotResult{}, err
+	}
+	s.hand()
+	r, err := s.written(ctx)
+	if err == nil {
+		err = r.Err
+	}
+	return r, err
+}
+
+// goOn does a tick's share of what snapshots need.
+func (s *Store) goOn() {
+	s.collect()
+	if !s.snapshotting() && s.snapshotDue() {
+		if err := s.begin(s.journal.Sync); err != nil {
+			return // There was nothing to begin at; the next tick tries again.
+		}
+	}
+	if s.copying != nil {
+		s.copySome(s.pace())
+	}
+}
+
+func (s *Store) snapshotDue() bool {
+	limit := s.snapshotBytes()
+	return limit > 0 && s.grown > limit
+}
+
+// snapshotBytes resolves [Options.SnapshotBytes].
+func (s *Store) snapshotBytes() int64 {
+	if s.options.SnapshotBytes == 0 {
+		return max(minSnapshotBytes, s.fullSize)
+	}
+	return s.options.SnapshotBytes
+}
+
+// pace returns how many bytes a Commit copies now.
+func (s *Store) pace() int {
+	pace := s.options.SnapshotPace
+	switch {
+	case pace < 0:
+		return unlimited
+	case pace == 0:
+		pace = defaultPace
+	}
+	return pace << min(20, s.hurry+s.copying.ticks/hurryTicks)
+}
+
+// begin begins to copy the present state, which is that of the last commit.
+// beforePublish is what must be done before the snapshot gets its name: it must
+// not outlive the journal that leads to it, or it would fit on a later, foreign
+// history.
+func (s *Store) begin(beforePublish func(context.Context) error) error {
+	pin, err := s.world.Pin()
+	if err != nil {
+		return err
+	}
+	base := snapshotBase{s.table, s.sums, s.dirty}
+	base.dirty.all = base.dirty.all || s.world.Mark() < s.since
+	if s.chainDone() {
+		base.table, base.sums = nil, nil
+	}
+	sn := newSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
+	s.number++
+	sn.manifest.world, sn.manifest.number, sn.manifest.id = s.id, s.number, s.ids[s.world.Mark()]
+	s.copying = &copying{snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
+	s.grown, s.dirty, s.since = 0, dirty{}, s.world.Mark()
+	return nil
+}
+
+// chainDone reports whether the next snapshot is to be a full one: the last one
+// refers to many files, or to files most of which nobody needs.
+func (s *Store) chainDone() bool {
+	var held, named int64
+	for _, f := range s.held {
+		held += f.bytes
+	}
+	for _, p := range s.table {
+		named += int64(p.size)
+	}
+	return len(s.held) > maxFiles || held > 2*named+minSnapshotBytes
+}
+
+// committed reports whether st belongs to the state of the last commit: a
+// resource or component registered since does not.
+func (s *Store) committed(st ecs.AnyStorage) bool {
+	_, numbered := s.schema.numbers[st.Name()]
+	return st.Persistent() && numbered && s.encoder.whole.has(st, s.world.Mark())
+}
+
+// copySome copies about that many bytes, and hands the snapshot over if that was
+// all.
+func (s *Store) copySome(budget int) {
+	c := s.copying
+	if !c.pin.Valid() {
+		s.abandon()
+		return
+	}
+	c.ticks++
+	if !c.advance(c.pin, budget) {
+		return
+	}
+	c.pin.Release()
+	s.copying = nil
+	s.running = make(chan finished, 1)
+	crcs := make(map[uint32]uint32, len(s.held))
+	for number, f := range s.held {
+		crcs[number] = f.crc
+	}
+	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
+		f := c.finish(files, crcs)
+		if told != nil {
+			told(f.SnapshotResult)
+		}
+		done <- f
+	}(s.files, s.running, s.options.OnSnapshot)
+}
+
+// hand copies all that is left of the snapshot under way, if any, and hands it
+// over.
+func (s *Store) hand() {
+	if s.copying != nil {
+		s.copySome(unlimited)
+	}
+}
+
+// abandon gives up the snapshot under way. The next one begins with the next
+// commit, and is copied faster.
+func (s *Store) abandon() {
+	c := s.copying
+	c.pin.Release()
+	s.copying = nil
+	s.hurry++
+	s.undo(c, s.snapshotBytes()+1)
+	if s.options.OnSnapshot != nil {
+		s.options.OnSnapshot(c.result(ErrAbandoned))
+	}
+}
+
+// undo makes the next snapshot one of all that changed since the one before c. It
+// counts grown bytes of journal as written already.
+func (s *Store) undo(c *copying, grown int64) {
+	c.base.dirty.merge(&s.dirty)
+	s.dirty, s.since = c.base.dirty, c.since
+	s.grown = max(s.grown, grown)
+	s.buffers.put(&c.stateCopy)
+}
+
+func (c *copying) result(err error) SnapshotResult {
+	return SnapshotResult{Tick: c.manifest.tick, Name: snapshotName(c.manifest.number), Err: err}
+}
+
+// finish writes c.
+func (c *copying) finish(files disk.FS, crcs map[uint32]uint32) finished {
+	f := finished{copying: c, SnapshotResult: c.result(nil)}
+	if f.Err = c.assemble(); f.Err != nil {
+		return f
+	}
+	for _, p := range c.pages {
+		if p.content == nil {
+			f.Shared++
+		} else {
+			f.Written++
+		}
+	}
+	if f.Shared == 0 {
+		f.full = c.bytes
+	}
+	c.manifest.files = c.references(crcs)
+	info, table, err := c.write(files, f.Name, func() error { return c.done(context.Background()) })
+	f.Bytes, f.crc, f.table, f.Err = info.Size, info.CRC, table, err
+	return f
+}
+
+// collect takes over what a finished snapshot leaves behind, if one has finished.
+func (s *Store) collect() {
+	select {
+	case f := <-s.running:
+		s.take(&f)
+	default:
+	}
+}
+
+// written waits for the snapshot that is written, if any.
+func (s *Store) written(ctx context.Context) (SnapshotResult, error) {
+	if s.running == nil {
+		return SnapshotResult{}, nil
+	}
+	select {
+	case f := <-s.running:
+		s.take(&f)
+		return f.SnapshotResult, nil
+	case <-ctx.Done():
+		return SnapshotResult{}, ctx.Err()
+	}
+}
+
+// settle finishes the snapshot under way, if any.
+func (s *Store) settle() SnapshotResult {
+	s.hand()
+	r, _ := s.written(context.Background())
+	return r
+}
+
+// snapshotting reports whether a snapshot is under way.
+func (s *Store) snapshotting() bool { return s.copying != nil || s.running != nil }
+
+// take takes over what a finished snapshot leaves behind.
+func (s *Store) take(f *finished) {
+	s.running = nil
+	if f.Err != nil {
+		s.undo(f.copying, s.snapshotBytes()/2) // Try again, but not at once.
+		return
+	}
+	s.hurry = 0
+	if f.full > 0 {
+		s.fullSize = f.full
+	}
+	held := map[uint32]fileSize{f.manifest.number: {f.crc, f.Bytes}}
+	for _, r := range f.manifest.files {
+		held[r.number] = s.held[r.number]
+	}
+	s.table, s.sums, s.held = f.table, f.copying.sums, held
+	s.buffers.put(&f.stateCopy)
+}
