@@ -199,9 +199,9 @@ func (l *life) reopen() error {
 	return nil
 }
 
-// A past is what the processes that had a store told about it: which states may
+// Promises are what the processes that had a store told about it: which states may
 // come back.
-type past struct {
+type promises struct {
 	states  []string // Digests: the state found last, and those announced since.
 	durable int      // The states before this one must not come back.
 	begun   bool     // Somebody was told that there is a store.
@@ -209,7 +209,7 @@ type past struct {
 
 // hear takes in what a process said. Only the first seen lines of it count as
 // promises.
-func (p *past) hear(t testing.TB, lines []string, seen int) {
+func (p *promises) hear(t testing.TB, lines []string, seen int) {
 	for i, line := range lines {
 		switch word, digest, _ := strings.Cut(line, " "); word {
 		case "open":
@@ -231,11 +231,11 @@ func (p *past) hear(t testing.TB, lines []string, seen int) {
 }
 
 // check checks what is left of the store in dir.
-func (p *past) check(t testing.TB, dir string) {
+func (p *promises) check(t testing.TB, dir string) {
 	t.Helper()
 	digest, err := wholeDigest(dir)
 	if err != nil && !p.begun {
-		*p = past{} // Its creation was cut short.
+		*p = promises{} // Its creation was cut short.
 		return
 	}
 	require.NoError(t, err)
@@ -245,7 +245,7 @@ func (p *past) check(t testing.TB, dir string) {
 	}
 	require.NotEqual(t, -1, i, "digest %s is that of none of %d states, %d of them durable", digest, len(p.states), p.durable)
 	require.GreaterOrEqual(t, i, p.durable, "state %d of %d came back, %d were durable", i, len(p.states), p.durable)
-	*p = past{states: []string{digest}, begun: true}
+	*p = promises{states: []string{digest}, begun: true}
 }
 
 // wholeDigest checks all of a store and returns the digest of the state that
@@ -277,12 +277,12 @@ func TestKilledProcessesLoseNothingThatWasDurable(t *testing.T) {
 			seed := cmp.Or(*killSeed, rand.Uint64())
 			t.Logf("-killseed %d", seed)
 			rng := rand.New(rand.NewPCG(seed, 0))
-			var p past
+			var p promises
 			var dir string
 			sum := map[string]int{}
 			for i := range *kills {
 				if i%killsPerStore == 0 {
-					dir, p = filepath.Join(t.TempDir(), "store"), past{}
+					dir, p = filepath.Join(t.TempDir(), "store"), promises{}
 				}
 				c := startChild(t, "tick", dir, fmt.Sprint(policy, " ", seed+uint64(i)))
 				if rng.IntN(3) == 0 {

@@ -91,7 +91,7 @@ type powerCut struct {
 	rng   *rand.Rand
 	image string // The file that holds the disk.
 	dir   string // Where it is mounted.
-	past  past
+	past  promises
 	acks  int
 	lost  int
 }
@@ -137,7 +137,7 @@ func (p *powerCut) shutdowns() {
 // renew makes the disk a new one, now and then.
 func (p *powerCut) renew(i int) {
 	if i%cutsPerStore == 0 {
-		p.image, p.past = filepath.Join(p.t.TempDir(), "image"), past{}
+		p.image, p.past = filepath.Join(p.t.TempDir(), "image"), promises{}
 		newExt4(p.t, p.image, diskSize)
 	}
 }
