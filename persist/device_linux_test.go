@@ -108,7 +108,9 @@ func (d *device) left(rng *rand.Rand) (content []byte, how string) {
 // protocol of FUSE, whose root is that one file here, so few requests occur.
 //
 // A process of its own answers, which uses nothing of what it serves: when it
-// dies, whoever waits for the disk gets an error, and nobody waits for ever.
+// dies, whoever waits for the disk gets an error, and nobody waits for ever. It
+// has its own mounts, too: the last process to leave those of the test takes them
+// down, and must not wait for answers that it would have to give itself.
 type served struct {
 	name    string
 	process *exec.Cmd
@@ -130,7 +132,7 @@ func serve(t testing.TB, content string) *served {
 	options := fmt.Sprintf("fd=%d,rootmode=100600,user_id=0,group_id=0", fd)
 	require.NoError(t, unix.Mount("disk", s.name, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options))
 	s.process.ExtraFiles = []*os.File{fuse}
-	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	s.process.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	s.say, err = s.process.StdinPipe()
 	require.NoError(t, err)
 	out, err := s.process.StdoutPipe()
