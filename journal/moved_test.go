@@ -74,6 +74,7 @@ func FuzzMovedRecords(f *testing.F) {
 		f.Add([]byte{kind, 1, 1, 2, 4, kind, 2, 0, 1, 5})
 		f.Add([]byte{kind, 255, 255, 1, 0, 3, 0, 0, 0, 6})
 	}
+	f.Add([]byte{5, 0, 2, 1, 4}) // The records of another journal, in the place where they were.
 	fs, strange := sample(f), journaltest.New()
 	j := open(f, strange, sampleOptions) // Of the same world, as a copy that went another way.
 	for seq := range uint64(9) {
