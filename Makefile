@@ -4,10 +4,12 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME  ?= 10s
 KILLS     ?= 200
 SIMS      ?= 20
+CUTS      ?= 100
+FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
 
-.PHONY: all check test lint race debug main-job kills simulate fuzz bench suites cells
+.PHONY: all check test lint race debug main-job kills simulate powercut damage fuzz bench suites cells
 
 all: check test
 
@@ -37,6 +39,12 @@ kills: ## SIGKILL at random moments: nothing durable may be lost
 
 simulate: ## a disk that fails or crashes at every call: SIMS programs from SEED on
 	go test ./persist -run ASimulatedStore -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
+
+powercut: ## see docs/POWERCUT.md; as root
+	go test ./persist -run '^TestPowerCuts$$' -powercuts $(CUTS) -powercutseed $(SEED) -count 1 -timeout 30m -v
+
+damage: ## every bit of a small store, FLIPS random ones of a large one
+	go test ./persist -run '^Test(EveryBitOf|FlipsIn)' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; log=$$(mktemp); for pkg in $$(go list ./...); do \

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -410,6 +411,22 @@ func TestAFailedReadIsNoJudgment(t *testing.T) {
 		}
 		if !errors.Is(err, eio) {
 			t.Errorf("Scan with call %d, %s, failing = %v, want %v", n, call, err, eio)
+		}
+	}
+}
+
+// A preamble was durable before its segment had a name.
+func TestASegmentCutShortIsStillDamagedOnceTheJournalGoesOn(t *testing.T) {
+	fs := sample(t)
+	segments := scan(t, fs).Segments
+	last := segments[len(segments)-1].Name
+	for _, size := range []int{256, 300} {
+		short := with(fs, last, fs.Bytes(last)[:size])
+		before := scan(t, short)
+		j := open(t, short, sampleOptions)
+		closeJournal(t, j, 6)
+		if after := scan(t, short); before.Err() == nil || !reflect.DeepEqual(after.Problems, before.Problems) {
+			t.Errorf("cut to %d: problems %v, then %v", size, before.Problems, after.Problems)
 		}
 	}
 }

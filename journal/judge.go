@@ -97,7 +97,7 @@ func (j *judge) last() error {
 	if err != nil {
 		return err
 	}
-	s.durable = min(j.scanner.vouched, s.Size)
+	s.durable, s.vouched = min(j.scanner.vouched, s.Size), j.vouched
 	j.corrupt()
 	if s.Size < j.vouched {
 		_ = j.log.problem(s.Name, s.Size, j.vouched-s.Size, "file cut short")

@@ -74,6 +74,7 @@ type Segment struct {
 
 	header  segmentHeader
 	durable int64 // Durable for sure: the highest watermark.
+	vouched int64 // Durable once, even if the file was cut short since.
 }
 
 // An Entry is a record without its payload, and where it lies.

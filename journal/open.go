@@ -221,7 +221,7 @@ func (l *Log) successor(opt Options) segmentHeader {
 	if n := len(l.Segments); n > 0 {
 		h.number = l.Segments[n-1].Number + 1
 		h.previous = l.Segments[n-1].Number
-		h.prevEnd = uint64(l.Segments[n-1].End)
+		h.prevEnd = uint64(max(l.Segments[n-1].End, l.Segments[n-1].vouched)) // What is missing stays damage.
 	}
 	return h
 }

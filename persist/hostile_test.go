@@ -21,14 +21,25 @@ import (
 )
 
 // bounded runs f, which reads size bytes from outside, and fails if it allocates
-// out of proportion.
+// out of proportion. What a world and a few views take comes on top.
 func bounded(t testing.TB, size int, f func()) {
+	t.Helper()
+	boundedBy(t, uint64(64<<20+64*size), size, f)
+}
+
+// boundedTightly is bounded for what needs no world.
+func boundedTightly(t testing.TB, size int, f func()) {
+	t.Helper()
+	boundedBy(t, uint64(256<<10+200*size), size, f)
+}
+
+func boundedBy(t testing.TB, limit uint64, size int, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
 	runtime.ReadMemStats(&after)
-	if used, limit := after.TotalAlloc-before.TotalAlloc, uint64(64<<20+64*size); used > limit {
+	if used := after.TotalAlloc - before.TotalAlloc; used > limit {
 		t.Fatalf("%d bytes of input made it allocate %d, at most %d", size, used, limit)
 	}
 }

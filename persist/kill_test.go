@@ -3,6 +3,8 @@ package persist
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -17,10 +19,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 )
 
-var kills = flag.Int("kills", 4, "how many processes TestKilledProcesses kills for each policy")
+var (
+	kills    = flag.Int("kills", 4, "how many processes TestKilledProcesses kills for each policy")
+	killSeed = flag.Uint64("killseed", 0, "the seed of TestKilledProcesses; 0: a new one")
+)
 
 // The test binary runs as one of these children if the environment says so.
 var children = map[string]func(dir, argument string) error{
@@ -49,11 +55,16 @@ func TestMain(m *testing.M) {
 
 func startChild(t testing.TB, name, dir, argument string) *child {
 	t.Helper()
-	c := &child{cmd: exec.Command(os.Args[0])}
-	c.cmd.Env = append(os.Environ(), childVariable+"="+name, dirVariable+"="+dir, argumentVariable+"="+argument)
+	c := newChild(name, dir, argument)
 	c.cmd.Stdout = &c.out
 	c.cmd.Stderr = os.Stderr
 	require.NoError(t, c.cmd.Start())
+	return c
+}
+
+func newChild(name, dir, argument string) *child {
+	c := &child{cmd: exec.Command(os.Args[0])}
+	c.cmd.Env = append(os.Environ(), childVariable+"="+name, dirVariable+"="+dir, argumentVariable+"="+argument)
 	return c
 }
 
@@ -104,81 +115,194 @@ func (c *child) kill(t testing.TB) {
 	_ = c.cmd.Wait()
 }
 
-// tickForever commits random ticks. It says "open" with the digest it found,
-// "commit" with the digest of a tick before it commits it, and "durable" when it
-// is told so.
+// tickForever lives the life of a store without end: random ticks, rewinds,
+// snapshots, syncs and closes. It says "open" with the digest it found, "commit"
+// with the digest of a state before anybody can recover it, and "durable" when it
+// is told so, in the order of the commits.
 func tickForever(dir, argument string) error {
 	policy, number, _ := strings.Cut(argument, " ")
 	n, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		return err
 	}
-	sync := map[string]journal.SyncPolicy{"always": journal.SyncAlways(), "every": journal.SyncEvery(3 * time.Millisecond)}[policy]
-	say := func(format string, args ...any) { fmt.Fprintf(os.Stdout, format+"\n", args...) }
-	w := newTestWorld(5)
-	s, err := Open(background, dir, w.World, Options{
-		Sync: sync, SnapshotBytes: 5000,
-		OnDurable: func(uint64) { say("durable .") },
-	})
-	if err != nil {
+	l := life{rng: rand.New(rand.NewPCG(n, 1)), dir: dir, sync: map[string]journal.SyncPolicy{
+		"always": journal.SyncAlways(), "every": journal.SyncEvery(3 * time.Millisecond),
+	}[policy]}
+	if err := l.open(); err != nil {
 		return err
 	}
-	say("open %v", persistent(w.World))
-	rng := rand.New(rand.NewPCG(n, 1))
+	say("open", persistent(l.world.World))
 	for {
-		w.do(randomActions(rng, 20)...)
-		w.seed.Set(seed(rng.Uint64()))
-		next := w.Clone()
-		next.Commit()
-		say("commit %v", persistent(next))
-		if err := s.Commit(); err != nil {
+		if err := l.tick(); err != nil {
 			return err
-		}
-		if rng.IntN(6) == 0 {
-			_ = w.History().Rewind(1 + rng.IntN(3))
 		}
 	}
 }
 
+func say(word string, digest ecs.Digest) { fmt.Fprintf(os.Stdout, "%s %v\n", word, digest) }
+
+// A life is what happens to a store in one process.
+type life struct {
+	rng   *rand.Rand
+	dir   string
+	sync  journal.SyncPolicy
+	world *testWorld
+	store *Store
+}
+
+func (l *life) open() (err error) {
+	l.world = newTestWorld(5)
+	l.store, err = Open(background, l.dir, l.world.World, Options{
+		Sync: l.sync, SnapshotBytes: 5000, segmentSize: 8000,
+		OnDurable: func(uint64) { say("durable", 0) },
+	})
+	return err
+}
+
+func (l *life) tick() (err error) {
+	l.world.do(randomActions(l.rng, 20)...)
+	l.world.seed.Set(seed(l.rng.Uint64())) // No two states are equal.
+	next := l.world.Clone()
+	next.Commit()
+	say("commit", persistent(next))
+	if err := l.store.Commit(); err != nil {
+		return err
+	}
+	switch l.rng.IntN(40) {
+	case 0, 1, 2, 3, 4, 5:
+		_ = l.world.History().Rewind(1 + l.rng.IntN(3))
+	case 6:
+		_, err = l.store.Snapshot(background)
+	case 7:
+		err = l.store.Sync(background)
+	case 8:
+		err = l.reopen()
+	}
+	return err
+}
+
+// reopen closes and opens the store. A rewind before becomes durable by it.
+func (l *life) reopen() error {
+	l.world.releaseAll()
+	digest := persistent(l.world.World)
+	say("commit", digest)
+	if err := l.store.Close(background); err != nil {
+		return err
+	}
+	say("durable", digest)
+	if err := l.open(); err != nil {
+		return err
+	}
+	if found := persistent(l.world.World); found != digest {
+		return fmt.Errorf("closed with digest %v, opened with %v", digest, found)
+	}
+	return nil
+}
+
+// Promises are what the processes that had a store told about it: which states may
+// come back.
+type promises struct {
+	states  []string // Digests: the state found last, and those announced since.
+	durable int      // The states before this one must not come back.
+	begun   bool     // Somebody was told that there is a store.
+}
+
+// hear takes in what a process said. Only the first seen lines of it count as
+// promises.
+func (p *promises) hear(t testing.TB, lines []string, seen int) {
+	for i, line := range lines {
+		switch word, digest, _ := strings.Cut(line, " "); word {
+		case "open":
+			if len(p.states) == 0 {
+				p.states = []string{digest}
+			}
+			p.begun = p.begun || i < seen
+			require.Equal(t, p.states[0], digest, "another state was opened than had been read")
+		case "commit":
+			p.states = append(p.states, digest)
+		case "durable":
+			if i < seen {
+				p.durable++
+			}
+		default:
+			t.Fatalf("a process said %q", line)
+		}
+	}
+}
+
+// check checks what is left of the store in dir.
+func (p *promises) check(t testing.TB, dir string) {
+	t.Helper()
+	digest, err := wholeDigest(dir)
+	if err != nil && !p.begun {
+		*p = promises{} // Its creation was cut short.
+		return
+	}
+	require.NoError(t, err)
+	i := len(p.states) - 1 // A state that was closed is announced twice.
+	for i >= 0 && p.states[i] != digest {
+		i--
+	}
+	require.NotEqual(t, -1, i, "digest %s is that of none of %d states, %d of them durable", digest, len(p.states), p.durable)
+	require.GreaterOrEqual(t, i, p.durable, "state %d of %d came back, %d were durable", i, len(p.states), p.durable)
+	*p = promises{states: []string{digest}, begun: true}
+}
+
+// wholeDigest checks all of a store and returns the digest of the state that
+// recovery leads to.
+func wholeDigest(dir string) (string, error) {
+	v, err := OpenReadOnly(background, dir)
+	if err != nil {
+		return "", err
+	}
+	defer v.Close()
+	im, err := v.At(background, v.Head())
+	if err != nil {
+		return "", err
+	}
+	r, err := v.Verify(background)
+	return im.Digest().String(), errors.Join(append(r.Problems, err)...)
+}
+
+// killsPerStore is how many processes have a store before the next store is
+// begun.
+const killsPerStore = 20
+
+// Every third process is killed some time after its start, which can be in the
+// middle of creation or recovery; the others after some ticks.
 func TestKilledProcessesLoseNothingThatWasDurable(t *testing.T) {
 	for _, policy := range []string{"always", "every"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "store")
-			seed := rand.Uint64()
-			t.Log("seed", seed)
+			seed := cmp.Or(*killSeed, rand.Uint64())
+			t.Logf("-killseed %d", seed)
 			rng := rand.New(rand.NewPCG(seed, 0))
-			found := ""
+			var p promises
+			var dir string
+			sum := map[string]int{}
 			for i := range *kills {
-				c := startChild(t, "tick", dir, fmt.Sprint(policy, " ", seed+uint64(i)))
-				c.await(t, "durable", 1+rng.IntN(20))
-				time.Sleep(time.Duration(rng.IntN(5_000)) * time.Microsecond)
-				c.kill(t)
-				require.Empty(t, c.said("failed"))
-				if i > 0 {
-					require.Equal(t, []string{found}, c.said("open"))
+				if i%killsPerStore == 0 {
+					dir, p = filepath.Join(t.TempDir(), "store"), promises{}
 				}
-				found = afterKill(t, dir, c)
+				c := startChild(t, "tick", dir, fmt.Sprint(policy, " ", seed+uint64(i)))
+				if rng.IntN(3) == 0 {
+					time.Sleep(time.Duration(rng.IntN(60_000)) * time.Microsecond)
+				} else {
+					c.await(t, "durable", 1+rng.IntN(20))
+					time.Sleep(time.Duration(rng.IntN(5_000)) * time.Microsecond)
+				}
+				c.kill(t)
+				lines := c.out.lines()
+				p.hear(t, lines, len(lines))
+				for _, line := range lines {
+					word, _, _ := strings.Cut(line, " ")
+					sum[word]++
+				}
+				p.check(t, dir)
 			}
+			t.Logf("%d killed: %d had opened, %d states announced, %d durable", *kills, sum["open"], sum["commit"], sum["durable"])
 		})
 	}
-}
-
-// afterKill returns the digest of the state that a killed process left behind.
-func afterKill(t *testing.T, dir string, c *child) string {
-	v := verified(t, dir)
-	im, err := v.At(background, v.Head())
-	require.NoError(t, err)
-	found := im.Digest().String()
-	commits, durable := c.said("commit"), len(c.said("durable"))
-	for i, digest := range commits {
-		if digest == found {
-			require.GreaterOrEqual(t, i+1, durable, "commit %d of %d came back, %d were durable", i+1, len(commits), durable)
-			return found
-		}
-	}
-	t.Fatalf("digest %s is that of none of %d commits, %d of them durable", found, len(commits), durable)
-	return ""
 }
 
 // holdStore opens a store and says so, then waits to be killed.

@@ -81,10 +81,18 @@ func (m *manifest) encode() []byte {
 		e.uint(uint64(f.crc))
 	}
 	if format == storeManifest {
-		e.int(m.time.UnixNano())
+		e.int(nanoseconds(m.time))
 		e.string(m.name)
 	}
 	return e.buf
+}
+
+// nanoseconds returns t since 1970; 0 for the zero time.
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
 }
 
 func decodeManifest(src []byte) (*manifest, error) {
@@ -124,7 +132,9 @@ func decodeManifest(src []byte) (*manifest, error) {
 		m.files = append(m.files, fileRef{uint32(d.count("file number", 1<<32-1)), uint32(d.count("file checksum", 1<<32-1))})
 	}
 	if format == storeManifest {
-		m.time = time.Unix(0, d.int()).UTC()
+		if ns := d.int(); ns != 0 {
+			m.time = time.Unix(0, ns).UTC()
+		}
 		m.name = d.string()
 	}
 	err := d.end()

@@ -362,11 +362,12 @@ func (s *Store) adoptFiles(v *View, f *found) {
 func (s *Store) openJournal(log *journal.Log) (err error) {
 	s.announced = len(s.schema.components)
 	options := journal.Options{
-		World:     s.id,
-		Sync:      s.options.Sync,
-		QueueSize: s.options.QueueBytes,
-		FirstSeq:  s.head + 1,
-		Preamble:  func() []byte { return s.schema.encode() },
+		World:       s.id,
+		Sync:        s.options.Sync,
+		QueueSize:   s.options.QueueBytes,
+		SegmentSize: s.options.segmentSize,
+		FirstSeq:    s.head + 1,
+		Preamble:    func() []byte { return s.schema.encode() },
 	}
 	if s.options.OnDurable != nil {
 		options.OnDurable = s.durable

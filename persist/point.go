@@ -110,6 +110,9 @@ func (v *View) record(seq uint64) (uint64, error) {
 
 func (v *View) snapshotPoint(name string) (uint64, error) {
 	number, err := strconv.ParseUint(name, 10, 64)
+	if err != nil && checkLabel(name) != nil {
+		return 0, badPoint("snap:" + name)
+	}
 	for _, s := range slices.Backward(v.snapshots) {
 		if err == nil && uint64(s.Number) == number || err != nil && s.Label == name && name != "" {
 			return s.ID.Seq, s.Err

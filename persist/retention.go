@@ -187,7 +187,7 @@ const maxLabel = 255
 
 // checkLabel returns what is wrong with the name of a snapshot.
 func checkLabel(name string) error {
-	_, notANumber := strconv.ParseUint(name, 10, 64)
+	_, notANumber := strconv.ParseFloat(name, 64)
 	bad := strings.IndexFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) })
 	switch {
 	case name == "", len(name) > maxLabel:

@@ -64,6 +64,8 @@ type Options struct {
 
 	// Now is the clock of ticks. It may go backwards. Default: time.Now.
 	Now func() time.Time
+
+	segmentSize int64 // Of the journal. 0: its default; less in tests.
 }
 
 const defaultQueueBytes = 64 << 20

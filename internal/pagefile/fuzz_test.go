@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"os"
+	"runtime"
 	"testing"
 
 	"github.com/stet-ecs/stet/internal/disk"
@@ -89,8 +90,19 @@ func FuzzOpen(f *testing.F) {
 
 // readAnything reads the file called "f", of size bytes, in every way and fails
 // if what comes out does not fit into it or is not an error of the package.
+//
+// It allocates no more than a multiple of size, and of the buffers that every
+// reading takes.
 func readAnything(t *testing.T, root *os.Root, size int) {
 	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	defer func() {
+		runtime.ReadMemStats(&after)
+		if used, limit := after.TotalAlloc-before.TotalAlloc, uint64(8<<20+100*size); used > limit {
+			t.Errorf("%d bytes made it allocate %d, at most %d", size, used, limit)
+		}
+	}()
 	if _, err := pagefile.Check(context.Background(), disk.Dir(root), "f"); err != nil && !known(err) {
 		t.Errorf("Check = %v", err)
 	}

@@ -1,0 +1,129 @@
+package journal_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/journal/journaltest"
+)
+
+// pieces cuts a segment into its header and its records, padding included.
+func pieces(t testing.TB, data []byte) (cut [][]byte) {
+	t.Helper()
+	cut = append(cut, data[:256])
+	for at := 256; at < len(data); {
+		size := 48 + (int(binary.LittleEndian.Uint32(data[at+40:]))+7)&^7
+		if !bytes.HasPrefix(data[at:], []byte{0xa5, 0xe7, 0xd2, 0xc3}) || at+size > len(data) {
+			t.Fatalf("no record at %d", at)
+		}
+		cut = append(cut, data[at:at+size])
+		at += size
+	}
+	return cut
+}
+
+// A move does something to the pieces of a segment.
+type move struct{ kind, segment, piece, other, from byte }
+
+const moveSize = 5
+
+// carryOut changes segments, which are in pieces, with those of strange for some
+// to come from.
+func (m move) carryOut(segments [][][]byte, strange [][][]byte) {
+	s := segments[int(m.segment)%len(segments)]
+	if len(s) == 0 {
+		return
+	}
+	i := int(m.piece) % len(s)
+	all := append(append([][][]byte{}, segments...), strange...)
+	source := all[int(m.from)%len(all)]
+	if len(source) == 0 {
+		source = s
+	}
+	j := int(m.other) % len(source)
+	switch m.kind % 6 {
+	case 0: // Left out.
+		s = append(append([][]byte{}, s[:i]...), s[i+1:]...)
+	case 1: // Twice.
+		s = append(append(append([][]byte{}, s[:i+1]...), s[i]), s[i+1:]...)
+	case 2: // Another's place.
+		s = append([][]byte{}, s...)
+		j = int(m.other) % len(s)
+		s[i], s[j] = s[j], s[i]
+	case 3: // Replaced by one of any segment.
+		s = append([][]byte{}, s...)
+		s[i] = source[j]
+	case 4: // Cut short.
+		s = append([][]byte{}, s...)
+		s[i] = s[i][:int(m.other)%(len(s[i])+1)]
+	case 5: // The end of another segment.
+		s = append(append([][]byte{}, s[:i]...), source[j:]...)
+	}
+	segments[int(m.segment)%len(segments)] = s
+}
+
+// FuzzMovedRecords leaves out, doubles, reorders and shortens records, and
+// replaces them by those of other segments and of another journal, all with
+// checksums that were good where they came from. A record counts only in the place
+// where it was written, and no change goes unnoticed.
+func FuzzMovedRecords(f *testing.F) {
+	for kind := range byte(6) {
+		f.Add([]byte{kind, 0, 2, 3, 1})
+		f.Add([]byte{kind, 1, 1, 2, 4, kind, 2, 0, 1, 5})
+		f.Add([]byte{kind, 255, 255, 1, 0, 3, 0, 0, 0, 6})
+	}
+	f.Add([]byte{5, 0, 2, 1, 4}) // The records of another journal, in the place where they were.
+	fs, strange := sample(f), journaltest.New()
+	j := open(f, strange, sampleOptions) // Of the same world, as a copy that went another way.
+	for seq := range uint64(9) {
+		add(f, j, seq, 70)
+	}
+	closeJournal(f, j, 9)
+	whole := scan(f, fs)
+	cut := func(fs *journaltest.MemFS) (all [][][]byte) {
+		for _, s := range scan(f, fs).Segments {
+			all = append(all, pieces(f, fs.Bytes(s.Name)))
+		}
+		return all
+	}
+	ours, theirs := cut(fs), cut(strange)
+	for i := range theirs {
+		theirs[i] = theirs[i][1:] // With its header, a record is where it belongs.
+	}
+	f.Fuzz(func(t *testing.T, program []byte) {
+		segments := append([][][]byte{}, ours...)
+		program = program[:min(len(program), 20*moveSize)]
+		for ; len(program) >= moveSize; program = program[moveSize:] {
+			move{program[0], program[1], program[2], program[3], program[4]}.carryOut(segments, theirs)
+		}
+		moved, changed, size := journaltest.New(), false, 0
+		for i, s := range segments {
+			name := whole.Segments[i].Name
+			data := bytes.Join(s, nil)
+			size += len(data)
+			if size > 1<<16 {
+				return // Doubled too often.
+			}
+			changed = changed || !bytes.Equal(data, fs.Bytes(name))
+			moved.Put(name, data)
+		}
+		readAll(t, moved)
+		checkMoved(t, whole, moved, changed)
+	})
+}
+
+func checkMoved(t *testing.T, whole *journal.Log, moved *journaltest.MemFS, changed bool) {
+	t.Helper()
+	log := scan(t, moved)
+	for _, e := range log.Entries {
+		if want, ok := whole.Find(e.ID.Seq); !ok || want != e {
+			t.Errorf("record %v, written as %v", e, want)
+		}
+	}
+	if noticed := len(log.Problems) > 0 || log.Torn != nil || len(log.Disowned) > 0 || !log.Clean; noticed != changed {
+		t.Errorf("changed: %v, but problems %v, torn %v, clean %v", changed, log.Problems, log.Torn, log.Clean)
+	}
+	carryOn(t, moved)
+}

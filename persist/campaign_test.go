@@ -1,0 +1,445 @@
+package persist
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/journal"
+)
+
+var (
+	flipCount = flag.Int("flips", 0, "how often the campaign damages a large store, after every bit of a small one; 0: a share of that")
+	flipSeed  = flag.Uint64("flipseed", 0, "the seed of the campaign; 0: a new one")
+)
+
+// share returns how many of all are tried, without and with -flips.
+func share(all, few int) int {
+	if *flipCount > 0 {
+		return all
+	}
+	return min(all, few)
+}
+
+// A campaign damages the files of a store in memory, one at a time, and watches
+// whether anybody notices.
+type campaign struct {
+	t      testing.TB
+	rng    *rand.Rand
+	tree   map[string][]byte // The files as they were.
+	names  []string          // Of those worth damaging, in order.
+	files  *disktest.Mem
+	accept map[ecs.Digest]bool // The states that may be recovered.
+	newest ecs.Digest          // The one without damage.
+	count  map[string]int
+}
+
+func newCampaign(t testing.TB, tree map[string]string, newest ecs.Digest, others ...ecs.Digest) *campaign {
+	seed := cmp.Or(*flipSeed, rand.Uint64())
+	t.Logf("-flipseed %d", seed)
+	c := &campaign{
+		t: t, rng: rand.New(rand.NewPCG(seed, 3)), tree: map[string][]byte{}, files: disktest.New(),
+		accept: map[ecs.Digest]bool{newest: true}, newest: newest, count: map[string]int{},
+	}
+	for _, d := range others {
+		c.accept[d] = true
+	}
+	require.NoError(t, c.files.Mkdir(journalDir))
+	require.NoError(t, c.files.Mkdir(snapshotDir))
+	for _, name := range slices.Sorted(maps.Keys(tree)) {
+		if path.Dir(name) != "." && name[len(name)-1] != '/' {
+			c.tree[name] = []byte(tree[name])
+			c.names = append(c.names, name)
+			c.files.Put(name, c.tree[name])
+		}
+	}
+	c.opens(c.files.Clone(), "nothing", true)
+	return c
+}
+
+// pick returns a file; longer ones are more likely.
+func (c *campaign) pick() string {
+	total := 0
+	for _, name := range c.names {
+		total += len(c.tree[name])
+	}
+	at := c.rng.IntN(total)
+	for _, name := range c.names {
+		if at -= len(c.tree[name]); at < 0 {
+			return name
+		}
+	}
+	panic("no file")
+}
+
+// with runs f while the named file holds data.
+func (c *campaign) with(name string, data []byte, f func()) {
+	c.files.Put(name, data)
+	f()
+	c.files.Put(name, c.tree[name])
+}
+
+// flip damages one bit and checks that whoever reads the file says where.
+func (c *campaign) flip(name string, bit int) {
+	data := slices.Clone(c.tree[name])
+	data[bit/8] ^= 1 << (bit % 8)
+	c.count["bits flipped"]++
+	c.with(name, data, func() { c.noticed(name, int64(bit/8), int64(bit/8)+1) })
+}
+
+// zero overwrites a sector with zeros.
+func (c *campaign) zero(name string, sector int) {
+	from := sector * 512
+	to := min(from+512, len(c.tree[name]))
+	data := slices.Clone(c.tree[name])
+	clear(data[from:to])
+	first, last := differ(data, c.tree[name])
+	if first < 0 {
+		return
+	}
+	if name == c.lastSegment() && to == len(data) {
+		c.zeroEnd(name, data)
+		return
+	}
+	c.count["sectors zeroed"]++
+	c.with(name, data, func() { c.noticed(name, int64(first), int64(last)+1) })
+}
+
+// zeroEnd checks the one loss that nothing notices: the last sector of the journal
+// has both seals and perhaps the last ticks. Without it, the store looks as a
+// crash leaves it that loses what was never synced.
+func (c *campaign) zeroEnd(name string, data []byte) {
+	c.count["last sectors zeroed"]++
+	files := c.files.Clone()
+	files.Put(name, data)
+	c.opens(files, "last sector of "+name, false)
+}
+
+// differ returns the first and the last byte in which a and b differ; -1: none.
+func differ(a, b []byte) (first, last int) {
+	first, last = -1, -1
+	for i := range a {
+		if a[i] != b[i] {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	return first, last
+}
+
+// noticed checks that reading reports damage to some of the bytes [from, to) of a
+// file that lie where everything was durable.
+func (c *campaign) noticed(name string, from, to int64) {
+	c.t.Helper()
+	ranges := c.reported(name)
+	for _, r := range ranges {
+		if r.Offset < to && from < r.Offset+r.Length {
+			return
+		}
+	}
+	c.t.Fatalf("bytes %d to %d of %s: reported %v", from, to, name, ranges)
+}
+
+// reported returns the damage that reading a file finds.
+func (c *campaign) reported(name string) (ranges []*DamageError) {
+	if path.Dir(name) == snapshotDir {
+		_, err := pagefile.Check(background, c.files, name)
+		for _, e := range flatten(err) {
+			var d *DamageError
+			if errors.As(fileError(name, e), &d) {
+				ranges = append(ranges, d)
+			}
+		}
+		return ranges
+	}
+	log, err := journal.Scan(background, disk.Sub(c.files, journalDir))
+	require.NoError(c.t, err)
+	defer log.Close()
+	for _, p := range log.Problems {
+		var d *DamageError
+		if errors.As(journalDamage(p), &d) && d.File == name {
+			ranges = append(ranges, d)
+		}
+	}
+	return ranges
+}
+
+// verified runs all checks there are and returns what they find.
+func (c *campaign) verified(files *disktest.Mem) []error {
+	v := newView(files)
+	defer v.Close()
+	if err := v.scan(background); err != nil {
+		return []error{err}
+	}
+	r, err := v.Verify(background)
+	require.NoError(c.t, err)
+	return r.Problems
+}
+
+// opens opens the damaged store for writing: it has a state that it may have, and
+// goes on, or it refuses and changes nothing. What it refuses, checking reports.
+// With exactly, only the newest state will do.
+func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened bool) {
+	c.t.Helper()
+	before := files.Clone()
+	w := newTestWorld(0)
+	s, err := openFiles(background, files, nil, w.World, Options{SnapshotBytes: -1})
+	if err != nil {
+		require.True(c.t, errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) || errors.Is(err, ErrNotFound), "%s: %v", how, err)
+		require.Equal(c.t, before.Files(), files.Files(), "%s: a refused Open changed the directory", how)
+		require.Contains(c.t, err.Error(), "/", "%s: no file is named: %v", how, err)
+		require.NotEmpty(c.t, c.verified(before), "%s: refused (%v), but nothing is reported", how, err)
+		return false
+	}
+	digest := persistent(w.World)
+	require.True(c.t, digest == c.newest || !exactly && c.accept[digest], "%s: opened with digest %v\n%v", how, digest, s.Report())
+	w.Create()
+	require.NoError(c.t, s.Commit())
+	require.NoError(c.t, s.journal.Close(background, w.Mark()))
+	return true
+}
+
+// thorough checks a flip in all ways, not only in the file that it hits.
+func (c *campaign) thorough(name string, bit int) {
+	data := slices.Clone(c.tree[name])
+	data[bit/8] ^= 1 << (bit % 8)
+	how := fmt.Sprintf("bit %d of byte %d of %s", bit%8, bit/8, name)
+	c.count["opened with a flip"]++
+	c.with(name, data, func() {
+		problems := c.verified(c.files)
+		require.True(c.t, slices.ContainsFunc(problems, func(err error) bool {
+			return strings.Contains(err.Error(), name) && strings.Contains(err.Error(), "offset")
+		}), "%s: %v", how, problems)
+		c.opens(c.files.Clone(), how, true)
+	})
+}
+
+// cut shortens a file. The last segment can then look as a crash leaves it, but
+// only where a crash may have left it.
+func (c *campaign) cut(name string, size int) {
+	files := c.files.Clone()
+	files.Put(name, c.tree[name][:size])
+	how := fmt.Sprintf("%s cut to %d of %d bytes", name, size, len(c.tree[name]))
+	c.count["files cut"]++
+	last := name == c.lastSegment()
+	if !last {
+		require.NotEmpty(c.t, c.verified(files), how)
+	}
+	c.opens(files, how, !last)
+}
+
+func (c *campaign) lastSegment() (last string) {
+	for _, name := range c.names {
+		if path.Dir(name) == journalDir {
+			last = name
+		}
+	}
+	return last
+}
+
+// exchange swaps two files, puts one under a name that is free, or takes one
+// away.
+func (c *campaign) exchange() {
+	files := c.files.Clone()
+	a, b := c.names[c.rng.IntN(len(c.names))], c.names[c.rng.IntN(len(c.names))]
+	var how string
+	missingEnd := false
+	switch c.rng.IntN(4) {
+	case 0:
+		files.Put(a, c.tree[b])
+		files.Put(b, c.tree[a])
+		how = a + " and " + b + " exchanged"
+	case 1:
+		files.Put(a, c.tree[b])
+		how = b + " also under the name of " + a
+	case 2:
+		n := 1 + c.rng.IntN(len(c.names)+3)
+		name := snapshotName(uint32(n))
+		if path.Dir(a) == journalDir {
+			name = fmt.Sprintf("%s/%08d%s", journalDir, n, segmentType)
+		}
+		files.Put(name, c.tree[a])
+		how = a + " also as " + name
+	case 3:
+		require.NoError(c.t, files.Remove(a))
+		how = a + " missing"
+		missingEnd = a == c.lastSegment()
+	}
+	c.count["files exchanged, doubled or missing"]++
+	c.opens(files, how, !missingEnd)
+}
+
+func (c *campaign) report() {
+	for _, what := range slices.Sorted(maps.Keys(c.count)) {
+		c.t.Logf("%s: %d", what, c.count[what])
+	}
+}
+
+func files(t testing.TB, dir string) disk.FS {
+	t.Helper()
+	f, err := disk.OpenDir(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// earlier returns the digests of all states on the way to the head.
+func earlier(t testing.TB, dir string) (digests []ecs.Digest) {
+	v := verified(t, dir)
+	seqs := []uint64{0}
+	for _, e := range v.Log().Entries {
+		seqs = append(seqs, e.ID.Seq)
+	}
+	for _, seq := range seqs {
+		if im, err := v.At(background, seq); err == nil {
+			digests = append(digests, im.Digest())
+		}
+	}
+	return digests
+}
+
+func TestEveryBitOfASmallStoreIsGuarded(t *testing.T) {
+	s := newSample(t)
+	c := newCampaign(t, s.tree, s.digest, earlier(t, s.dir)...)
+	for _, name := range c.names {
+		bits := 8 * len(c.tree[name])
+		step := max(1, bits/share(bits, 400))
+		for bit := c.rng.IntN(step); bit < bits; bit += step {
+			c.flip(name, bit)
+		}
+		for range share(2000, 6) {
+			c.thorough(name, c.rng.IntN(bits))
+		}
+		for sector := range (len(c.tree[name]) + 511) / 512 {
+			c.zero(name, sector)
+		}
+		for range share(500, 10) {
+			c.cut(name, c.rng.IntN(len(c.tree[name])))
+		}
+	}
+	for range share(2000, 30) {
+		c.exchange()
+	}
+	c.report()
+}
+
+// What was not acknowledged may be lost to damage, but not be taken for another
+// state; what was, and has a mark behind it, may not be lost in silence.
+func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
+	r := newRun(t, 5)
+	for range 3 {
+		r.tick()
+	}
+	r.sync()
+	name := segments(t, r.dir)[0]
+	end := func(records int) int { // Of so many, once they are in the file with a mark behind them.
+		var last journal.Entry
+		require.Eventually(t, func() bool {
+			log, err := journal.Scan(background, disk.Sub(files(t, r.dir), journalDir))
+			require.NoError(t, err)
+			defer log.Close()
+			last = log.Entries[len(log.Entries)-1]
+			marked := log.Segments[0].Size - last.Offset - int64(last.Length)
+			return len(log.Entries) == records && (records > 3 || marked >= 2*48)
+		}, 30*time.Second, time.Millisecond)
+		return int(last.Offset+48+int64(last.Length)+7) &^ 7
+	}
+	durable := end(3)
+	r.tick()
+	r.tick()
+	end(5)
+	tree := readTree(t, copyDir(t, r.dir))
+	var accept []ecs.Digest
+	for d, commit := range r.digests {
+		if commit >= r.synced {
+			accept = append(accept, d)
+		}
+	}
+	newest := persistent(r.world.World)
+	r.world.releaseAll()
+	closeStore(t, r.store)
+
+	c := newCampaign(t, tree, newest, accept...)
+	bits := 8 * len(tree[name])
+	step := max(1, bits/share(bits, 400))
+	for bit := c.rng.IntN(step); bit < bits; bit += step {
+		if bit/8 < durable {
+			c.flip(name, bit)
+			continue
+		}
+		c.count["bits flipped that nothing vouches for"]++
+		data := slices.Clone(c.tree[name])
+		data[bit/8] ^= 1 << (bit % 8)
+		files := c.files.Clone()
+		files.Put(name, data)
+		require.True(t, c.opens(files, fmt.Sprintf("bit %d of byte %d", bit%8, bit/8), false))
+	}
+	c.report()
+}
+
+// A large store has files of many blocks, several segments and several worlds of
+// pages that are shared.
+func TestFlipsInALargeStoreAreReported(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	rng := rand.New(rand.NewPCG(1, 1))
+	w := newTestWorld(4)
+	for opening := range 3 {
+		if opening > 0 {
+			w = newTestWorld(4)
+		}
+		s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1, segmentSize: 100_000})
+		for range 8 {
+			w.fill(share(600, 150))
+			for range 20 {
+				w.position.Set(w.Entities()[rng.IntN(w.Len())], position{rng.Float32(), 1})
+			}
+			require.NoError(t, s.Commit())
+			if rng.IntN(4) == 0 {
+				_ = w.History().Rewind(1)
+			}
+		}
+		_, err := s.Snapshot(background)
+		require.NoError(t, err)
+		closeStore(t, s)
+	}
+	c := newCampaign(t, readTree(t, dir), persistent(w.World), earlier(t, dir)...)
+	total := 0
+	for _, name := range c.names {
+		total += len(c.tree[name])
+	}
+	t.Logf("%d files, %d bytes", len(c.names), total)
+	n := cmp.Or(*flipCount, 100)
+	for i := range n {
+		name := c.pick()
+		switch {
+		case i%500 == 0:
+			c.thorough(name, c.rng.IntN(8*len(c.tree[name])))
+		case i%500 == 1:
+			c.cut(name, c.rng.IntN(len(c.tree[name])))
+		case i%500 == 2:
+			c.exchange()
+		case i%10 == 3:
+			c.zero(name, c.rng.IntN((len(c.tree[name])+511)/512))
+		default:
+			c.flip(name, c.rng.IntN(8*len(c.tree[name])))
+		}
+	}
+	c.report()
+}

@@ -1,0 +1,329 @@
+package persist
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+const sectorSize = 512
+
+// A device is what a disk with a write cache holds: what it answers, what is on
+// its medium, and the writes between, which a cut of power may lose.
+type device struct {
+	mu      sync.Mutex
+	now     []byte
+	medium  []byte
+	cached  []diskWrite // Since the last flush, in their order.
+	flushes int
+
+	calls int    // Writes and flushes until cut is called; 0: it is not.
+	cut   func() // Before the last of them is carried out.
+}
+
+type diskWrite struct {
+	offset int
+	data   []byte
+}
+
+func newDevice(content []byte) *device {
+	return &device{now: content, medium: slices.Clone(content)}
+}
+
+func (d *device) read(offset, n int) []byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	offset = min(offset, len(d.now))
+	return slices.Clone(d.now[offset:min(offset+n, len(d.now))])
+}
+
+// before makes cut be called once, before the n-th write or flush from now on is
+// carried out.
+func (d *device) before(n int, cut func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls, d.cut = n, cut
+}
+
+// call counts a write or a flush.
+func (d *device) call() {
+	if d.calls--; d.calls == 0 {
+		d.cut()
+	}
+}
+
+func (d *device) write(offset int, data []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.call()
+	n := copy(d.now[min(offset, len(d.now)):], data)
+	d.cached = append(d.cached, diskWrite{offset, slices.Clone(data[:n])})
+}
+
+func (d *device) flush() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.call()
+	for _, w := range d.cached {
+		copy(d.medium[w.offset:], w.data)
+	}
+	d.cached = nil
+	d.flushes++
+}
+
+// left returns what is on the medium if the power fails now. Of the writes that
+// were not flushed it has none, or those before some moment, or any subset of
+// their sectors. d.mu is held.
+func (d *device) left(rng *rand.Rand) (content []byte, how string) {
+	content = slices.Clone(d.medium)
+	sectors, kept := 0, 0
+	kind, first := rng.IntN(3), rng.IntN(len(d.cached)+1)
+	for i, w := range d.cached {
+		for from := 0; from < len(w.data); from += sectorSize {
+			sectors++
+			if kind == 0 || kind == 1 && i >= first || kind == 2 && rng.IntN(2) == 0 {
+				continue
+			}
+			kept += copy(content[w.offset+from:], w.data[from:min(from+sectorSize, len(w.data))]) / sectorSize
+		}
+	}
+	return content, fmt.Sprintf("kept %d of the %d sectors in its cache", kept, sectors)
+}
+
+// served is a file that has the content of a disk. The kernel asks for it by the
+// protocol of FUSE, whose root is that one file here, so few requests occur.
+//
+// A process of its own answers, which uses nothing of what it serves: when it
+// dies, whoever waits for the disk gets an error, and nobody waits for ever. It
+// has its own mounts, too: the last process to leave those of the test takes them
+// down, and must not wait for answers that it would have to give itself.
+type served struct {
+	name    string
+	process *exec.Cmd
+	say     io.Writer
+	said    *bufio.Scanner
+}
+
+func init() { children["disk"] = serveDisk }
+
+// serve makes the content of a file a disk until close is called.
+func serve(t testing.TB, content string) *served {
+	t.Helper()
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	fuse := os.NewFile(uintptr(fd), "/dev/fuse")
+	defer fuse.Close()
+	s := &served{name: filepath.Join(t.TempDir(), "disk"), process: newChild("disk", content, "").cmd}
+	require.NoError(t, os.WriteFile(s.name, nil, 0o600))
+	options := fmt.Sprintf("fd=%d,rootmode=100600,user_id=0,group_id=0", fd)
+	require.NoError(t, unix.Mount("disk", s.name, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options))
+	s.process.ExtraFiles = []*os.File{fuse}
+	s.process.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	s.say, err = s.process.StdinPipe()
+	require.NoError(t, err)
+	out, err := s.process.StdoutPipe()
+	require.NoError(t, err)
+	s.process.Stderr = os.Stderr
+	s.said = bufio.NewScanner(out)
+	require.NoError(t, s.process.Start())
+	return s
+}
+
+// cut has the power cut before the n-th write or flush from now on. It calls
+// atThat while the disk stands still, then has what is left written to the file
+// that the disk was made of.
+func (s *served) cut(n int, seed uint64, atThat func()) (how string) {
+	fmt.Fprintln(s.say, n, seed)
+	s.said.Scan()
+	atThat()
+	fmt.Fprintln(s.say)
+	s.said.Scan()
+	return s.said.Text()
+}
+
+// close takes the disk away, once the loop device has let go of it.
+func (s *served) close() (err error) {
+	for range 2000 {
+		if err = unix.Unmount(s.name, 0); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return errors.Join(err, s.process.Process.Kill(), ignored(s.process.Wait()))
+}
+
+func ignored(error) error { return nil }
+
+// serveDisk answers for a disk and cuts its power when it is told to.
+func serveDisk(file, _ string) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	d := newDevice(content)
+	go func() {
+		in := bufio.NewScanner(os.Stdin)
+		for in.Scan() {
+			var n int
+			var seed uint64
+			fmt.Sscan(in.Text(), &n, &seed)
+			done := make(chan struct{})
+			d.before(n, func() {
+				defer close(done)
+				fmt.Println("cutting")
+				in.Scan()
+				left, how := d.left(rand.New(rand.NewPCG(seed, 0)))
+				if err := os.WriteFile(file, left, 0o600); err != nil {
+					how = err.Error()
+				}
+				fmt.Println(how)
+			})
+			<-done
+		}
+	}()
+	answer(3, d)
+	return nil
+}
+
+const (
+	fuseHeader   = 40 // Before each request,
+	fuseReply    = 16 // and before each answer.
+	fuseWriteIn  = 40
+	fuseMaxWrite = 128 << 10
+)
+
+// Requests, by their numbers in the protocol.
+const (
+	fuseForget  = 2
+	fuseGetAttr = 3
+	fuseSetAttr = 4
+	fuseOpen    = 14
+	fuseRead    = 15
+	fuseWrite   = 16
+	fuseRelease = 18
+	fuseFsync   = 20
+	fuseFlush   = 25
+	fuseInit    = 26
+)
+
+// answer answers until the file system is unmounted.
+func answer(fuse int, d *device) {
+	request := make([]byte, fuseMaxWrite+(64<<10))
+	for {
+		n, err := unix.Read(fuse, request)
+		switch {
+		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENOENT): // ENOENT: it was interrupted.
+			continue
+		case err != nil:
+			return
+		}
+		opcode, unique := binary.LittleEndian.Uint32(request[4:]), binary.LittleEndian.Uint64(request[8:])
+		if opcode == fuseForget {
+			continue
+		}
+		body, errno := d.do(opcode, request[fuseHeader:n])
+		answer := make([]byte, fuseReply, fuseReply+len(body))
+		binary.LittleEndian.PutUint32(answer, uint32(fuseReply+len(body)))
+		binary.LittleEndian.PutUint32(answer[4:], uint32(-int32(errno)))
+		binary.LittleEndian.PutUint64(answer[8:], unique)
+		if _, err := unix.Write(fuse, append(answer, body...)); errors.Is(err, unix.ENODEV) {
+			return
+		}
+	}
+}
+
+// do carries out one request and returns what the protocol has as its answer.
+func (d *device) do(opcode uint32, in []byte) (body []byte, errno unix.Errno) {
+	le := binary.LittleEndian
+	switch opcode {
+	case fuseInit:
+		out := make([]byte, 64)
+		le.PutUint32(out[0:], 7)
+		le.PutUint32(out[4:], 31)
+		le.PutUint32(out[8:], fuseMaxWrite) // Read ahead.
+		le.PutUint32(out[12:], 1<<5)        // Writes of more than a page.
+		le.PutUint16(out[16:], 16)          // Requests under way,
+		le.PutUint16(out[18:], 12)          // and how many are many.
+		le.PutUint32(out[20:], fuseMaxWrite)
+		le.PutUint32(out[24:], 1)
+		return out, 0
+	case fuseGetAttr, fuseSetAttr:
+		out := make([]byte, 104)
+		le.PutUint64(out[0:], 3600) // Seconds for which it holds.
+		le.PutUint64(out[16:], 1)   // Inode.
+		le.PutUint64(out[24:], uint64(len(d.now)))
+		le.PutUint64(out[32:], uint64(len(d.now)/sectorSize))
+		le.PutUint32(out[76:], unix.S_IFREG|0o600)
+		le.PutUint32(out[80:], 1) // Links.
+		le.PutUint32(out[96:], 4096)
+		return out, 0
+	case fuseOpen:
+		return make([]byte, 16), 0
+	case fuseRead:
+		return d.read(int(le.Uint64(in[8:])), int(le.Uint32(in[16:]))), 0
+	case fuseWrite:
+		data := in[fuseWriteIn:]
+		d.write(int(le.Uint64(in[8:])), data)
+		return le.AppendUint64(nil, uint64(len(data))), 0
+	case fuseFsync:
+		d.flush()
+		return nil, 0
+	case fuseFlush, fuseRelease:
+		return nil, 0
+	}
+	return nil, unix.ENOSYS
+}
+
+// loop makes a file a block device and mounts it. The device goes away with the
+// mount.
+func loop(t testing.TB, file, options string) (dir string) {
+	t.Helper()
+	fd, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0) // Not os.Open, which polls.
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer control.Close()
+	dir = t.TempDir()
+	for {
+		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		require.NoError(t, err)
+		name := fmt.Sprintf("/dev/loop%d", n)
+		device, err := os.OpenFile(name, os.O_RDWR, 0)
+		require.NoError(t, err)
+		config := unix.LoopConfig{Fd: uint32(fd)}
+		config.Info.Flags = unix.LO_FLAGS_AUTOCLEAR
+		if err = unix.IoctlLoopConfigure(int(device.Fd()), &config); errors.Is(err, unix.EBUSY) {
+			device.Close() // Somebody was faster.
+			continue
+		}
+		require.NoError(t, err)
+		err = unix.Mount(name, dir, "ext4", unix.MS_NOATIME, options)
+		device.Close()
+		require.NoError(t, err, "%s with %q", name, options)
+		return dir
+	}
+}
+
+// newExt4 makes a file the content of a disk with an empty file system.
+func newExt4(t testing.TB, file string, size int64) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.Truncate(file, size))
+	out, err := exec.Command("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", file).CombinedOutput()
+	require.NoError(t, err, string(out))
+}

@@ -1,0 +1,103 @@
+package persist
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/stet-ecs/stet/journal"
+)
+
+// TestAFileSystemWithoutSpaceKeepsWhatWasDurable fills a file system of 400 KiB
+// in a process with mounts of its own.
+func TestAFileSystemWithoutSpaceKeepsWhatWasDurable(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may mount")
+	}
+	if os.Getenv(insideVariable) != "" {
+		fillFileSystem(t)
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	inside := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
+	inside.Env = append(os.Environ(), insideVariable+"=1")
+	inside.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	out, err := inside.CombinedOutput()
+	if err != nil && inside.Process == nil {
+		t.Skipf("no mounts of its own: %v", err)
+	}
+	require.NoError(t, err, string(out))
+}
+
+// fillFileSystem runs a store out of space again and again, in snapshots and in
+// the journal, and makes a little room in between.
+func fillFileSystem(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=400k,mode=700"))
+	defer func() { require.NoError(t, unix.Unmount(dir, 0)) }()
+	var room []string // Files that are removed to make room.
+	for i := range 8 {
+		name := filepath.Join(dir, fmt.Sprint("room", i))
+		require.NoError(t, os.WriteFile(name, make([]byte, 16<<10), 0o600))
+		room = append(room, name)
+	}
+	store := filepath.Join(dir, "store")
+	durable := ""
+	full := 0
+	for opening := 0; ; opening++ {
+		w := newTestWorld(0)
+		s, err := Open(background, store, w.World, Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
+		if err == nil {
+			if found := persistent(w.World).String(); opening > 0 {
+				require.Equal(t, durable, found)
+			}
+			durable = fillStore(t, s, w)
+		} else {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+			require.Zero(t, w.Len())
+		}
+		full++
+		v := verified(t, store)
+		im, err := v.At(background, v.Head())
+		require.NoError(t, err)
+		require.Equal(t, durable, im.Digest().String())
+		require.NoError(t, v.Close())
+		if len(room) == 0 {
+			break
+		}
+		require.NoError(t, os.Remove(room[0]))
+		room = room[1:]
+	}
+	require.Equal(t, 9, full)
+}
+
+// fillStore commits, and takes snapshots that may fail by themselves, until the
+// journal fails for want of space. It returns the digest that was durable last.
+func fillStore(t *testing.T, s *Store, w *testWorld) (durable string) {
+	require.NoError(t, s.Sync(background))
+	durable = persistent(w.World).String()
+	for {
+		if w.Tick()%5 == 0 && s.Err() == nil && !w.Dirty() {
+			if _, err := s.Snapshot(background); err != nil && s.Err() == nil {
+				require.ErrorIs(t, err, syscall.ENOSPC)
+			}
+		}
+		w.fill(20)
+		if err := s.Commit(); err == nil && s.Sync(background) == nil {
+			durable = persistent(w.World).String()
+			continue
+		}
+		require.ErrorIs(t, s.Err(), syscall.ENOSPC)
+		require.ErrorIs(t, s.Commit(), syscall.ENOSPC)
+		require.ErrorIs(t, s.Close(background), syscall.ENOSPC)
+		return durable
+	}
+}
