@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -37,7 +38,10 @@ func inMemory(t *testing.T) {
 func everyCrash(mem *disktest.Mem, scenario func(), check func(left *disktest.Mem)) {
 	changes := -1
 	var images []*disktest.Mem
+	var mu sync.Mutex
 	crash := func(n int, _ string) {
+		mu.Lock()
+		defer mu.Unlock()
 		if mem.Changes() != changes {
 			changes = mem.Changes()
 			images = append(images, mem.Crash(), mem.CrashSeed(uint64(2*n)), mem.CrashSeed(uint64(2*n+1)))
@@ -109,6 +113,28 @@ func TestASnapshotWhoseTicksCannotBeMadeDurableNeverGetsItsName(t *testing.T) {
 		closeStore(t, s)
 		require.NoError(t, simVerify(left, w))
 	}
+}
+
+func TestASnapshotInTheBackgroundDoesNotOutliveItsTicks(t *testing.T) {
+	inMemory(t)
+	mem := disktest.New()
+	w := newTestWorld(0)
+	done := make(chan error, 1)
+	s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: 1, SnapshotPace: -1, OnSnapshot: func(r SnapshotResult) { done <- r.Err }})
+	require.NoError(t, <-done) // The base.
+	before := persistent(w.World)
+	everyCrash(mem, func() {
+		w.fill(1)
+		require.NoError(t, s.Commit())
+		require.NoError(t, <-done)
+	}, func(left *disktest.Mem) {
+		got := newTestWorld(0)
+		s := memStore(t, left, got, Options{})
+		require.Contains(t, []ecs.Digest{before, persistent(w.World)}, persistent(got.World))
+		require.Equal(t, left.Bytes(snapshotName(2)) != nil, s.Report().Snapshot == snapshotName(2))
+		closeStore(t, s)
+	})
+	closeStore(t, s)
 }
 
 func TestASnapshotThatFailsDoesNotFailTheStore(t *testing.T) {

@@ -44,7 +44,7 @@ func newSimProgram(seed uint64, n int) simProgram {
 	rng := rand.New(rand.NewPCG(seed, 0x51))
 	p := simProgram{
 		policy:    []string{"always", "never", "never", "timed"}[rng.IntN(4)],
-		snapshots: []int64{-1, -1, 2000, 5000}[rng.IntN(4)],
+		snapshots: []int64{-1, -1, 300, 1500}[rng.IntN(4)],
 		pace:      []int{-1, 0, 1, 300}[rng.IntN(4)],
 		history:   []int{0, 4, 10}[rng.IntN(3)],
 	}
