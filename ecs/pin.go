@@ -37,8 +37,8 @@ var ErrDirty = errors.New("ecs: changed since the last commit")
 // [ErrDirty] if anything was written since, or if the world keeps no ticks, as
 // one with neither history nor recorder. It costs O(1).
 func (w *World) Pin() (*Pin, error) {
-	k := len(w.frames) - 1
-	if k < 0 || !w.frames[k].tick || len(w.frames[k].touched) > 0 {
+	k := w.newestBoundary()
+	if k < 0 || w.Dirty() {
 		return nil, ErrDirty
 	}
 	if f := &w.frames[k]; f.bare { // Nothing is in it yet.

@@ -85,7 +85,7 @@ type pinRunner struct {
 func (r *pinRunner) pin() {
 	d, err := pin(r.w)
 	switch {
-	case (err == nil) == r.w.Dirty() && len(r.w.frames) > 0 && r.w.frames[len(r.w.frames)-1].tick:
+	case (err == nil) != (r.w.newestBoundary() >= 0 && !r.w.Dirty()):
 		failf("Pin() = %v, dirty: %v", err, r.w.Dirty())
 	case err != nil && !errors.Is(err, ErrDirty):
 		failf("Pin() = %v", err)
@@ -227,10 +227,12 @@ func TestOnlyTheEndOfATickCanBePinned(t *testing.T) {
 	require.ErrorIs(t, err, ErrDirty)
 	w.Commit()
 	cp := w.Checkpoint()
-	_, err = w.Pin()
-	require.ErrorIs(t, err, ErrDirty)
-	w.Release(cp)
 	p, err := w.Pin()
 	require.NoError(t, err)
+	require.True(t, p.Valid())
+	w.Create()
+	_, err = w.Pin()
+	require.ErrorIs(t, err, ErrDirty)
+	w.Restore(cp)
 	require.True(t, p.Valid())
 }

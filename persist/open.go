@@ -229,6 +229,12 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 	if err := s.schema.continues(s.world); err != nil {
 		return err
 	}
+	s.report.Skipped = append(f.skipped, v.problems()...)
+	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
+		if err := removeTemps(s.files); err != nil {
+			return err
+		}
+	}
 	if err := im.fill(s.world, f.snapshot.Name); err != nil {
 		return err
 	}
@@ -253,14 +259,9 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 		}
 	}
 	s.report.Tick, s.report.Snapshot, s.report.Replayed = im.Tick, f.snapshot.Name, f.replayed
-	s.report.Skipped = append(s.report.Skipped, f.skipped...)
 	s.report.Clean, s.report.Disowned = v.log.Clean, len(v.log.Disowned)
 	if v.log.Torn != nil {
 		s.report.Torn = journalDamage(v.log.Torn)
-	}
-	s.report.Skipped = append(s.report.Skipped, v.problems()...)
-	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
-		return removeTemps(s.files)
 	}
 	return nil
 }

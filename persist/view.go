@@ -482,7 +482,8 @@ func (v *View) at(ctx context.Context, seq uint64) (*Image, *found, error) {
 	if len(f.skipped) > 0 {
 		return nil, f, errors.Join(f.skipped...)
 	}
-	return nil, f, fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq)
+	_, err := v.log.Path(0, seq) // Says what is missing on the way.
+	return nil, f, errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
 }
 
 // bases returns the snapshots that record seq can be reached from, nearest
