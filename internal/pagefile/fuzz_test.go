@@ -107,6 +107,7 @@ func readAnything(t *testing.T, root *os.Root, size int) {
 	if total > size {
 		t.Errorf("Scan gave %d bytes from a file of %d", total, size)
 	}
+	checkReadAll(t, root)
 	file, err := pagefile.Open(root, "f")
 	if err != nil {
 		return
