@@ -189,7 +189,7 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 		return err
 	}
 	s.head = v.Head()
-	im, f, err := v.at(ctx, s.head)
+	im, f, err := v.at(ctx, s.head, true)
 	if err != nil {
 		return fmt.Errorf("persist: recovering the newest state: %w", errors.Join(append([]error{err}, v.problems()...)...))
 	}

@@ -115,7 +115,13 @@ func decodeSparsePage(src []byte, entry func(i int, row uint32) error) error {
 	v := varints{src: src}
 	next, last := 0, int64(-1)
 	for v.more() {
-		skip, step := v.uint(), v.int()
+		var skip uint64
+		var step int64
+		if len(v.src) >= 2 && v.src[0]|v.src[1] == 0 { // The next index and the next row: the usual entry.
+			v.src = v.src[2:]
+		} else {
+			skip, step = v.uint(), v.int()
+		}
 		row := last + 1 + step
 		if v.bad || skip > pageRows || next+int(skip) >= pageRows || row != int64(uint32(row)) || uint32(row) == noRow {
 			return fmt.Errorf("sparse page: bad entry after %d", next-1)

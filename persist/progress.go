@@ -61,3 +61,10 @@ func (p *progress) add(n int64) {
 		p.report(p.Progress)
 	}
 }
+
+// finish notes that all is done.
+func (p *progress) finish() {
+	if p != nil && p.Done < p.Total {
+		p.add(p.Total - p.Done)
+	}
+}

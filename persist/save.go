@@ -45,7 +45,7 @@ func Load(ctx context.Context, file string, w *ecs.World) error {
 	if err := r.manifest.schema.fits(w); err != nil {
 		return err
 	}
-	im, err := r.load(ctx, nil)
+	im, err := r.load(ctx, nil, true)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyRepo
 		r.Problems = append(r.Problems, fileError(s.Name, e))
 	}
 	if len(r.Problems) == before {
-		if _, _, err := v.loadSnapshot(ctx, s); err != nil {
+		if _, _, err := v.loadSnapshot(ctx, s, false); err != nil {
 			r.Problems = append(r.Problems, err)
 		}
 	}
@@ -98,7 +98,7 @@ func (v *View) verifyReplay(ctx context.Context, r *VerifyReport) error {
 		r.Problems = append(r.Problems, fmt.Errorf("%w: no snapshot leads to the head, record %d", ErrNotFound, v.Head()))
 		return nil
 	}
-	im, _, err := v.loadSnapshot(ctx, bases[len(bases)-1])
+	im, _, err := v.loadSnapshot(ctx, bases[len(bases)-1], false)
 	if err != nil {
 		return err
 	}

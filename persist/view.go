@@ -405,14 +405,15 @@ type found struct {
 // At returns the state after the record seq; 0 is the oldest state of the store.
 // It is reached from the nearest snapshot among its ancestors.
 func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
-	im, _, err := v.at(ctx, seq)
+	im, _, err := v.at(ctx, seq, false)
 	return im, err
 }
 
-func (v *View) at(ctx context.Context, seq uint64) (*Image, *found, error) {
+// at is At. If no ticks are to be replayed and bare is set, the image is a bare one.
+func (v *View) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, error) {
 	f := new(found)
 	for _, s := range v.bases(seq) {
-		im, table, err := v.loadSnapshot(ctx, s)
+		im, table, err := v.loadSnapshot(ctx, s, bare && s.ID.Seq == seq)
 		if err == nil {
 			f.snapshot, f.table = s, table
 			f.replayed, err = v.replay(ctx, im, seq)
@@ -465,7 +466,7 @@ func (v *View) bases(seq uint64) []SnapshotInfo {
 	return bases
 }
 
-func (v *View) loadSnapshot(ctx context.Context, s SnapshotInfo) (*Image, pageTable, error) {
+func (v *View) loadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (*Image, pageTable, error) {
 	if s.Err != nil {
 		return nil, nil, s.Err
 	}
@@ -475,7 +476,7 @@ func (v *View) loadSnapshot(ctx context.Context, s SnapshotInfo) (*Image, pageTa
 	}
 	defer r.close()
 	table := pageTable{}
-	im, err := r.load(ctx, table)
+	im, err := r.load(ctx, table, bare)
 	return im, table, err
 }
 

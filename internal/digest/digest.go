@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"unsafe"
 
 	"github.com/zeebo/xxh3"
 )
@@ -41,8 +42,25 @@ func (h *Hasher) Rows(n int, page func(lo, hi int)) uint64 {
 	return xxh3.Hash(h.sums)
 }
 
+// Sum returns the sum of n rows from the sums of their pages, which are xxh3 of what
+// Rows would have in [Hasher.Page].
+func Sum(n int, pages []uint64) uint64 {
+	b := make([]byte, 0, 8+8*len(pages))
+	b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	for _, sum := range pages {
+		b = binary.LittleEndian.AppendUint64(b, sum)
+	}
+	return xxh3.Hash(b)
+}
+
+// littleEndian reports whether entities lie in memory as they are stored.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
 // AppendEntities appends entities as they are summed and stored.
 func AppendEntities[E ~uint64](dst []byte, entities []E) []byte {
+	if littleEndian && len(entities) > 0 {
+		return append(dst, unsafe.Slice((*byte)(unsafe.Pointer(&entities[0])), 8*len(entities))...)
+	}
 	n := len(dst)
 	dst = slices.Grow(dst, 8*len(entities))[:n+8*len(entities)]
 	for i, e := range entities {
@@ -53,7 +71,11 @@ func AppendEntities[E ~uint64](dst []byte, entities []E) []byte {
 
 // Registry returns the sum of the registry of entities.
 func Registry[E ~uint64](h *Hasher, rows []E, alive, free int) uint64 {
-	rowSum := h.Rows(len(rows), func(lo, hi int) { h.Page = AppendEntities(h.Page, rows[lo:hi]) })
+	return RegistryOf(h.Rows(len(rows), func(lo, hi int) { h.Page = AppendEntities(h.Page, rows[lo:hi]) }), alive, free)
+}
+
+// RegistryOf returns the sum of the registry from that of its rows.
+func RegistryOf(rowSum uint64, alive, free int) uint64 {
 	b := binary.LittleEndian.AppendUint64(nil, rowSum)
 	b = binary.LittleEndian.AppendUint64(b, uint64(alive))
 	return xxh3.Hash(binary.LittleEndian.AppendUint64(b, uint64(free)))

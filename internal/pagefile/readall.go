@@ -30,13 +30,24 @@ const (
 // It takes 24 bytes for each page, and for each goroutine 256 KiB or the size of
 // the longest value.
 func (f *File) ReadAll(ctx context.Context, visit func(k Key, value []byte) error) error {
-	places, err := f.places()
+	return f.read(ctx, true, func(Key) bool { return true }, visit)
+}
+
+// ReadSome is [File.ReadAll] for the pages for which want returns true. It reads
+// the nodes of the tree and the blocks that hold those pages, and compares the
+// checksums of the latter.
+func (f *File) ReadSome(ctx context.Context, want func(Key) bool, visit func(k Key, value []byte) error) error {
+	return f.read(ctx, false, want, visit)
+}
+
+func (f *File) read(ctx context.Context, all bool, want func(Key) bool, visit func(Key, []byte) error) error {
+	places, err := f.places(want)
 	if err != nil {
 		return err
 	}
 	stripes := (f.length + stripeSize - 1) / stripeSize
 	return parallel(stripes, runtime.GOMAXPROCS(0), func() func(int64) error {
-		w := window{blocks: &f.blocks}
+		w := window{blocks: &f.blocks, all: all}
 		return func(i int64) error {
 			start := i * stripeSize
 			end := min(start+stripeSize, f.length)
@@ -51,11 +62,14 @@ type place struct {
 	off, size int64
 }
 
-// places checks the tree of pages and returns where they lie, in the order of the
-// file. Its bytes are read without a look at their checksums.
-func (f *File) places() ([]place, error) {
+// places checks the tree of pages and returns where those wanted lie, in the order
+// of the file. Its bytes are read without a look at their checksums.
+func (f *File) places(want func(Key) bool) ([]place, error) {
 	var places []place
 	err := f.walk(f.bucket, f.raw, func(k Key, off, size int64) error {
+		if !want(k) {
+			return nil
+		}
 		places = append(places, place{k, off - keySize, keySize + size})
 		return nil
 	})
@@ -76,6 +90,7 @@ func within(places []place, start, end int64) []place {
 // whose checksums fit.
 type window struct {
 	*blocks
+	all   bool   // Leave no block out.
 	start int64  // Of buf in the file.
 	buf   []byte // Whole blocks, but for where values kept their ends.
 }
@@ -86,6 +101,9 @@ func (w *window) end() int64 { return w.start + int64(len(w.buf)) }
 func (w *window) stripe(ctx context.Context, start, end int64, places []place, visit func(Key, []byte) error) error {
 	w.start, w.buf = start, w.buf[:0]
 	for _, p := range places {
+		if !w.all && p.off >= w.end() {
+			w.start, w.buf = p.off/blockSize*blockSize, w.buf[:0]
+		}
 		if err := w.reach(ctx, p.off, p.off+p.size); err != nil {
 			return err
 		}
@@ -96,6 +114,9 @@ func (w *window) stripe(ctx context.Context, start, end int64, places []place, v
 		if err := visit(p.key, page[keySize:]); err != nil {
 			return err
 		}
+	}
+	if !w.all {
+		return nil
 	}
 	return w.reach(ctx, end, end)
 }
@@ -110,8 +131,12 @@ func (w *window) reach(ctx context.Context, off, end int64) error {
 		kept := copy(w.buf, w.buf[drop:])
 		w.start += drop
 		from := w.start + int64(kept)
-		more := int(min(max(windowSize, (end-from+blockSize-1)/blockSize*blockSize), w.length-from))
-		w.buf = slices.Grow(w.buf[:kept], more)[:kept+more]
+		more := (end - from + blockSize - 1) / blockSize * blockSize
+		if w.all {
+			more = max(more, windowSize)
+		}
+		more = min(more, w.length-from)
+		w.buf = slices.Grow(w.buf[:kept], int(more))[:kept+int(more)]
 		if err := w.readWhole(w.buf[kept:], from); err != nil {
 			w.buf = w.buf[:kept]
 			return err

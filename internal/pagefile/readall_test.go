@@ -75,6 +75,47 @@ func TestReadAllGivesEveryPageOnce(t *testing.T) {
 	}
 }
 
+func TestReadSomeReadsWhatIsWanted(t *testing.T) {
+	p := newPatient(t, numbered(300, 20_000))
+	f, err := pagefile.Open(p.root, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	bad := int64(bytes.Index(p.data, p.pages[150].value)) + 10_000
+	p.write(bad, p.data[bad]^1)
+	for _, step := range []int{1, 2, 7, 50, 301} {
+		for _, damaged := range []bool{false, true} {
+			var want []page
+			wanted := map[pagefile.Key]bool{}
+			for i := step / 2; i < len(p.pages); i += step {
+				if near := i >= 140 && i <= 160; damaged && i == 150 || !near {
+					want = append(want, p.pages[i])
+					wanted[p.pages[i].key] = true
+				}
+			}
+			var mu sync.Mutex
+			var got []page
+			err := f.ReadSome(t.Context(), func(k pagefile.Key) bool { return wanted[k] }, func(k pagefile.Key, value []byte) error {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, page{k, bytes.Clone(value)})
+				return nil
+			})
+			if wanted[p.pages[150].key] {
+				if !covers(err, bad) {
+					t.Errorf("every %dth: ReadSome = %v, want an error at %d", step, err, bad)
+				}
+				continue
+			}
+			slices.SortFunc(got, func(a, b page) int { return a.key.Compare(b.key) })
+			if err != nil || !samePages(got, want) {
+				t.Errorf("every %dth: ReadSome = %d pages, %v, want %d", step, len(got), err, len(want))
+			}
+		}
+	}
+}
+
 // Damage where no value lies is found as well.
 func TestReadAllReadsEveryBlock(t *testing.T) {
 	p := newPatient(t, numbered(200, 20_000))
