@@ -110,31 +110,42 @@ func appendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
 
 const noRow = ^uint32(0)
 
-// decodeSparsePage calls entry for each entry of a page.
-func decodeSparsePage(src []byte, entry func(i int, row uint32) error) error {
+// decodeSparsePage calls entries for each run of entries of a page: those from i on
+// have rows from row on.
+func decodeSparsePage(src []byte, entries func(i int, row uint32, n int) error) error {
 	v := varints{src: src}
 	next, last := 0, int64(-1)
 	for v.more() {
-		var skip uint64
-		var step int64
-		if len(v.src) >= 2 && v.src[0]|v.src[1] == 0 { // The next index and the next row: the usual entry.
-			v.src = v.src[2:]
-		} else {
-			skip, step = v.uint(), v.int()
-		}
+		skip, step := v.uint(), v.int()
 		row := last + 1 + step
 		if v.bad || skip > pageRows || next+int(skip) >= pageRows || row != int64(uint32(row)) || uint32(row) == noRow {
 			return fmt.Errorf("sparse page: bad entry after %d", next-1)
 		}
-		if err := entry(next+int(skip), uint32(row)); err != nil {
+		next += int(skip)
+		n := 1 + zeroPairs(v.src, min(pageRows-next, int(int64(noRow)-row))-1)
+		v.src = v.src[2*(n-1):]
+		if err := entries(next, uint32(row), n); err != nil {
 			return err
 		}
-		next, last = next+int(skip)+1, row
+		next, last = next+n, row+int64(n)-1
 	}
 	if v.bad {
 		return fmt.Errorf("sparse page: %w", errShort)
 	}
 	return nil
+}
+
+// zeroPairs returns how many pairs of zeros src begins with, at most limit. Most
+// entries are such a pair: the next index has the next row.
+func zeroPairs(src []byte, limit int) (n int) {
+	limit = min(limit, len(src)/2)
+	for n+4 <= limit && binary.LittleEndian.Uint64(src[2*n:]) == 0 {
+		n += 4
+	}
+	for n < limit && src[2*n]|src[2*n+1] == 0 {
+		n++
+	}
+	return n
 }
 
 func key(column uint32, page int) pagefile.Key {

@@ -230,15 +230,15 @@ func (l *snapshotLoad) advance(n int) {
 	}
 }
 
-// decodeEntities decodes what src holds into entities. Those for which ok is false
-// make it fail.
-func decodeEntities(entities []ecs.Entity, src []byte, ok func(row int, e ecs.Entity) bool) error {
+// decodeEntities decodes what src holds into entities, all of which must have an
+// index below total.
+func decodeEntities(entities []ecs.Entity, src []byte, total int) error {
 	if len(src) != 8*len(entities) {
 		return errRanges
 	}
 	for i := range entities {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src[8*i:]))
-		if !ok(i, e) {
+		if int(e.Index()) >= total {
 			return errUnfit
 		}
 		entities[i] = e
@@ -247,29 +247,37 @@ func decodeEntities(entities []ecs.Entity, src []byte, ok func(row int, e ecs.En
 }
 
 func (l *snapshotLoad) placeRegistry(lo, hi int, content []byte) error {
-	total := l.manifest.total
-	return decodeEntities(l.im.Registry[lo:hi], content, func(_ int, e ecs.Entity) bool { return int(e.Index()) < total })
+	return decodeEntities(l.im.Registry[lo:hi], content, l.manifest.total)
 }
 
 func (l *snapshotLoad) placeEntities(c *Component) func(lo, hi int, content []byte) error {
-	total := l.manifest.total
 	return func(lo, hi int, content []byte) error {
-		if !c.Indexed {
-			return decodeEntities(c.Entities[lo:hi], content, func(_ int, e ecs.Entity) bool { return int(e.Index()) < total })
+		if c.Indexed {
+			return l.placeIndexed(c, lo, hi, content)
 		}
-		gaps := 0
-		err := decodeEntities(c.Entities[lo:hi], content, func(row int, e ecs.Entity) bool {
-			if e == ecs.Vacant {
-				gaps++
-				return true
-			}
-			return int(e.Index()) < total && int(e.Index()) == lo+row
-		})
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		c.gaps += gaps
-		return err
+		return decodeEntities(c.Entities[lo:hi], content, l.manifest.total)
 	}
+}
+
+// placeIndexed is placeEntities for rows at entity indices.
+func (l *snapshotLoad) placeIndexed(c *Component, lo, hi int, content []byte) error {
+	if len(content) != 8*(hi-lo) {
+		return errRanges
+	}
+	gaps := 0
+	for row := lo; row < hi; row, content = row+1, content[8:] {
+		e := ecs.Entity(binary.LittleEndian.Uint64(content))
+		if e == ecs.Vacant {
+			gaps++
+		} else if int(e.Index()) != row || row >= l.manifest.total {
+			return errUnfit
+		}
+		c.Entities[row] = e
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.gaps += gaps
+	return nil
 }
 
 // placePacked is for rows of fixed width.

@@ -324,10 +324,18 @@ func (r *snapshotReader) checkSparse(c *Component, n int, table pageTable) error
 // checkSparse compares a page of the sparse array with what follows from dense. It
 // returns how many entries the page has.
 func (c *Component) checkSparse(page int, content []byte) (entries int, err error) {
-	err = decodeSparsePage(content, func(i int, row uint32) error {
-		entries++
-		if int(row) >= len(c.Entities) || int(c.Entities[row].Index()) != page*pageRows+i {
-			return fmt.Errorf("sparse entry %d names row %d of another entity", page*pageRows+i, row)
+	err = decodeSparsePage(content, func(i int, row uint32, n int) error {
+		entries += n
+		have := c.Entities[min(int(row), len(c.Entities)):min(int(row)+n, len(c.Entities))]
+		first := uint32(page*pageRows + i)
+		for k, e := range have {
+			if e.Index() != first+uint32(k) {
+				have = have[:k]
+				break
+			}
+		}
+		if len(have) < n {
+			return fmt.Errorf("sparse entry %d names row %d of another entity", int(first)+len(have), int(row)+len(have))
 		}
 		return nil
 	})
