@@ -65,6 +65,23 @@ func appendDirect(e *encoder, content []byte) (crc uint32) {
 	return crc
 }
 
+// headRoom is how many bytes before its content a page needs for what comes first.
+const headRoom = 16
+
+// directPage makes the value of a page of buf, whose content begins at headRoom.
+func directPage(e *encoder, buf []byte) (value []byte, crc uint32) {
+	content := buf[headRoom:]
+	crc = crc32.Checksum(content, castagnoli)
+	e.buf = e.buf[:0]
+	e.array(3)
+	e.uint(pageDirect)
+	e.uint(uint64(crc))
+	e.binLen(len(content))
+	value = buf[headRoom-len(e.buf):]
+	copy(value, e.buf)
+	return value, crc
+}
+
 // appendReference appends the value of a page that another file holds:
 // [1, crc, file].
 func appendReference(e *encoder, r pageRef) {
