@@ -121,7 +121,7 @@ func FuzzSparsePage(f *testing.F) {
 			last = i + n - 1
 			for k := range n {
 				rows[i+k] = row + uint32(k)
-				require.NotEqual(t, uint32(noRow), rows[i+k])
+				require.NotEqual(t, noRow, rows[i+k])
 			}
 			return nil
 		})

@@ -153,8 +153,8 @@ func TestSharedPagesAreLoadedAtOnce(t *testing.T) {
 	for _, info := range v.snapshots {
 		r, err := openSnapshot(v.root, info.Name, snapshotName)
 		require.NoError(t, err)
-		got, table := (*Image)(nil), pageTable{}
-		got, err = r.loadAtOnce(background, table, false)
+		table := pageTable{}
+		got, err := r.loadAtOnce(background, table, false)
 		require.NoError(t, err)
 		inOrder := pageTable{}
 		want, err := r.loadInOrder(background, inOrder)
@@ -181,7 +181,7 @@ func TestRunsOfSparseEntriesAreDecoded(t *testing.T) {
 		next := 0
 		require.NoError(t, decodeSparsePage(page, func(i int, row uint32, n int) error {
 			for ; next < i; next++ {
-				require.Equal(t, uint32(noRow), rows[next])
+				require.Equal(t, noRow, rows[next])
 			}
 			for k, have := range rows[i : i+n] {
 				if have != row+uint32(k) {
@@ -192,7 +192,7 @@ func TestRunsOfSparseEntriesAreDecoded(t *testing.T) {
 			return nil
 		}))
 		for ; next < pageRows; next++ {
-			require.Equal(t, uint32(noRow), rows[next])
+			require.Equal(t, noRow, rows[next])
 		}
 	}
 	zeros := make([]byte, 2*pageRows)
