@@ -60,7 +60,7 @@ type AnyStorage interface {
 	tracked() *tracker
 	sparseSet() *set // nil for a resource
 	valuesWritten(ranges []Range, k, limit int) (_ []Range, sorted bool)
-	prepare(entities []Entity, rows []byte, indexed bool) (apply func(), err error)
+	prepare(s *StorageState, owned bool) (apply func(), err error)
 	cloneInto(*World)
 	pastRows(recycled pastRows, k, lo, hi int) pastRows
 	memory() StorageMemory

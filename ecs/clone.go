@@ -1,5 +1,7 @@
 package ecs
 
+import "slices"
+
 // Clone returns an independent world with the same entities, components,
 // resources and tick, and with the same options. History, checkpoints, recorder
 // and OnRestore functions stay behind. Use [Storage.In] to find a storage again.
@@ -40,7 +42,7 @@ func (s *Storage[T]) cloneInto(w *World) {
 	if s.exempt {
 		w.exempt = append(w.exempt, c)
 	}
-	c.replace(s.Entities(), cloneAll(s.Values(), s.clone))
+	c.replace(slices.Clone(s.Entities()), cloneAll(s.Values(), s.clone), nil)
 }
 
 func (r *Resource[T]) cloneInto(w *World) {

@@ -23,6 +23,10 @@ type State struct {
 	Registry    []Entity // As [World.Registry] returns it.
 	Alive, Free int
 	Storages    []StorageState
+
+	// Owned lets the world keep the slices of the state instead of copies: whoever
+	// made them has no more use for them, whether Load succeeds or not.
+	Owned bool
 }
 
 // A StorageState is a storage or resource of a [State].
@@ -34,6 +38,11 @@ type StorageState struct {
 	Default  []byte   // and hold this row; nil: the zero value.
 	Entities []Entity // In dense order.
 	Rows     []byte   // The canonical bytes of the rows, as [AnyStorage.AppendRows] writes them.
+
+	// Pages holds the bytes of PageRows rows each, the last one those of the rest;
+	// nil: they are in Rows.
+	Pages    [][]byte
+	PageRows int
 }
 
 // Load replaces all that w holds by state. Storages that state does not name are
@@ -42,7 +51,8 @@ type StorageState struct {
 // gone.
 //
 // An error wraps [ErrState] and names the component; w is then as it was. state
-// is not used after Load has returned.
+// is not used after Load has returned, unless it is Owned. Load works with as many
+// goroutines as the program has processors.
 func (w *World) Load(state *State) error {
 	if w.recorder != nil {
 		return ErrAttached
@@ -50,10 +60,7 @@ func (w *World) Load(state *State) error {
 	if w.anyCheckpoint() {
 		return ErrCheckpointHeld
 	}
-	if err := state.check(); err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
-	}
-	apply, err := w.prepare(state)
+	rows, apply, err := w.prepare(state)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
@@ -62,7 +69,7 @@ func (w *World) Load(state *State) error {
 	for _, s := range w.storages {
 		s.discardAll()
 	}
-	w.entities.load(state.Registry, lengths{state.Alive, state.Free, len(state.Registry)})
+	w.entities.take(state.entities(), rows, lengths{state.Alive, state.Free, len(state.Registry)})
 	for _, f := range apply {
 		f()
 	}
@@ -80,49 +87,6 @@ func (w *World) restart(mark uint64) {
 	}
 }
 
-// check returns what is wrong with the registry and the entities of state.
-func (state *State) check() error {
-	total := len(state.Registry)
-	if state.Alive < 0 || state.Alive > state.Free || state.Free > total {
-		return fmt.Errorf("entities: %d alive, %d with free ones, %d in all", state.Alive, state.Free, total)
-	}
-	row := make([]uint32, total) // Entity index to row + 1.
-	for r, e := range state.Registry {
-		if int(e.Index()) >= total || row[e.Index()] != 0 || e.Generation() == 0 {
-			return fmt.Errorf("entities: row %d holds %v, which is out of range or there twice", r, e)
-		}
-		row[e.Index()] = uint32(r) + 1
-	}
-	names := make(map[string]bool, len(state.Storages))
-	member := make([]int32, total) // Entity index to the last storage that had it, + 1.
-	for i := range state.Storages {
-		s := &state.Storages[i]
-		if names[s.Name] {
-			return fmt.Errorf("component %s is there twice", s.Name)
-		}
-		names[s.Name] = true
-		if err := s.check(); err != nil {
-			return fmt.Errorf("component %s: %w", s.Name, err)
-		}
-		for r, e := range s.Entities {
-			if e == Vacant && s.Indexed {
-				continue
-			}
-			if int(e.Index()) >= total || int(row[e.Index()]) > state.Alive || state.Registry[row[e.Index()]-1] != e {
-				return fmt.Errorf("component %s: row %d belongs to %v, which is not alive", s.Name, r, e)
-			}
-			if member[e.Index()] == int32(i)+1 {
-				return fmt.Errorf("component %s: %v has two rows", s.Name, e)
-			}
-			if s.Indexed && int(e.Index()) != r {
-				return fmt.Errorf("component %s: row %d belongs to %v, which has another index", s.Name, r, e)
-			}
-			member[e.Index()] = int32(i) + 1
-		}
-	}
-	return nil
-}
-
 // check returns what is wrong with s by itself.
 func (s *StorageState) check() error {
 	if s.Name == "" {
@@ -135,29 +99,6 @@ func (s *StorageState) check() error {
 		return err
 	}
 	return s.Layout.Check(s.Default, 1)
-}
-
-// prepare decodes everything before anything is changed.
-func (w *World) prepare(state *State) (apply []func(), err error) {
-	for i := range state.Storages {
-		s := &state.Storages[i]
-		target, known := w.names[s.Name]
-		if known && target.Unknown() && fits(s, target) != nil {
-			known = false // Loaded before as something else; nothing of it is left.
-		}
-		if !known {
-			target = w.newUnknown(s)
-			apply = append(apply, func() { w.adoptUnknown(target) })
-		} else if err := fits(s, target); err != nil {
-			return nil, fmt.Errorf("component %s: %w", s.Name, err)
-		}
-		f, err := target.prepare(s.Entities, s.Rows, s.Indexed)
-		if err != nil {
-			return nil, fmt.Errorf("component %s: %w", s.Name, err)
-		}
-		apply = append(apply, f)
-	}
-	return apply, nil
 }
 
 // fits returns why stored rows cannot become rows of target.
@@ -223,31 +164,48 @@ func (w *World) forget(s AnyStorage) {
 
 // prepare decodes rows. Kinds that place rows otherwise than the saved one did
 // get them in the order of the saved rows.
-func (s *Storage[T]) prepare(entities []Entity, rows []byte, indexed bool) (func(), error) {
-	values := make([]T, len(entities))
-	if err := s.codec.decode(rows, values); err != nil {
+func (s *Storage[T]) prepare(st *StorageState, owned bool) (func(), error) {
+	values, err := decodeRows(s.codec, st, len(st.Entities), owned)
+	if err != nil {
 		return nil, err
 	}
-	switch {
-	case indexed && s.set.kind != Indexed:
-		entities, values = withoutGaps(entities, values)
-	case !indexed && s.set.kind == Indexed:
-		entities, values = s.withGaps(entities, values)
+	entities := st.Entities
+	if st.Indexed != (s.set.kind == Indexed) {
+		return func() { s.convert(entities, values) }, nil
 	}
-	return func() { s.replace(entities, values) }, nil
+	if !owned {
+		entities = slices.Clone(entities)
+	}
+	if s.special {
+		return func() { s.replace(entities, values, nil) }, nil
+	}
+	pages := sparsePages(entities)
+	return func() { s.replace(entities, values, pages) }, nil
 }
 
-// replace makes entities and values the rows of s, which is empty. It keeps
-// values. No frame may be held.
-func (s *Storage[T]) replace(entities []Entity, values []T) {
+// convert makes rows of an Indexed storage those of another one, or the other way
+// round.
+func (s *Storage[T]) convert(entities []Entity, values []T) {
+	if s.set.kind == Indexed {
+		entities, values = s.withGaps(entities, values)
+	} else {
+		entities, values = withoutGaps(entities, values)
+	}
+	s.replace(entities, values, nil)
+}
+
+// replace makes entities and values the rows of s, which is empty, and keeps them.
+// pages is the sparse array that follows from entities, or nil. No frame may be
+// held.
+func (s *Storage[T]) replace(entities []Entity, values []T, pages []*sparsePage) {
 	s.open()
-	s.fill(entities)
+	s.fill(entities, pages)
 	s.data.live = values
 }
 
-func (r *Resource[T]) prepare(_ []Entity, row []byte, _ bool) (func(), error) {
-	values := make([]T, 1)
-	if err := r.codec.decode(row, values); err != nil {
+func (r *Resource[T]) prepare(st *StorageState, owned bool) (func(), error) {
+	values, err := decodeRows(r.codec, st, 1, owned)
+	if err != nil {
 		return nil, err
 	}
 	return func() {
@@ -256,11 +214,17 @@ func (r *Resource[T]) prepare(_ []Entity, row []byte, _ bool) (func(), error) {
 	}, nil
 }
 
-// load makes rows the registry. No frame may be held.
+// load makes a copy of rows the registry. No frame may be held.
 func (r *registry) load(rows []Entity, l lengths) {
+	sparse := make([]uint32, len(rows))
+	for row, e := range rows {
+		sparse[e.Index()] = uint32(row)
+	}
+	r.take(slices.Clone(rows), sparse, l)
+}
+
+// take makes rows, to which sparse points, the registry. It keeps both.
+func (r *registry) take(rows []Entity, sparse []uint32, l lengths) {
 	r.open()
-	r.dense.live = append(r.dense.live[:0], rows...)
-	r.sparse = make([]uint32, len(rows))
-	r.lengths = l
-	r.point(0, l.total)
+	r.dense.live, r.sparse, r.lengths = rows, sparse, l
 }

@@ -216,6 +216,8 @@ func (c typedRows[T]) appendRanges(dst []byte, rows []T, ranges []Range) []byte 
 
 func (c typedRows[T]) decode(src []byte, rows []T) error { return layout.Decode(c.codec, src, rows) }
 
+func (c typedRows[T]) adopt(src []byte, n int) ([]T, bool) { return layout.Adopt[T](c.codec, src, n) }
+
 // A rawRow is the encoded row of a component that the program does not register.
 // It is immutable, so it needs no clone.
 type rawRow string
@@ -236,6 +238,8 @@ func (c rawRows) appendRanges(dst []byte, rows []rawRow, ranges []Range) []byte 
 	}
 	return dst
 }
+
+func (rawRows) adopt([]byte, int) ([]rawRow, bool) { return nil, false }
 
 func (c rawRows) decode(src []byte, rows []rawRow) error {
 	if err := c.layout.Check(src, len(rows)); err != nil {

@@ -81,12 +81,19 @@ func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 // change of the storage and must not be written.
 func (s *set) Entities() []Entity { return s.dense.live[:s.n:s.n] }
 
-// fill makes entities the members of s, which is empty, as dense has them. No
+// fill makes entities the members of s, which is empty, as dense has them, and
+// keeps them. pages is the sparse array that follows from them; nil: it is made. No
 // frame may be held.
-func (s *set) fill(entities []Entity) {
-	s.dense.live = append(s.dense.live[:0], entities...)
+func (s *set) fill(entities []Entity, pages []*sparsePage) {
+	if s.dense.live = s.dense.live[:0]; len(entities) > 0 {
+		s.dense.live = entities
+	}
 	s.n = len(entities)
-	s.point()
+	if pages != nil {
+		s.sparse.pages = pages
+	} else {
+		s.point()
+	}
 	s.reorder(0, s.n)
 	s.w.changes++
 	s.version = s.w.changes

@@ -40,6 +40,7 @@ type rowCodec[T any] interface {
 	append(dst []byte, rows []T) []byte
 	appendRanges(dst []byte, rows []T, ranges []Range) []byte
 	decode(src []byte, rows []T) error
+	adopt(src []byte, n int) (rows []T, ok bool) // Keeps src.
 }
 
 func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {

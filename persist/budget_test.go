@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -309,4 +310,50 @@ func updatesOf(b *testing.B, payload []byte) (n int) {
 		n += countRows(s.entityRanges) + countRows(s.valueRanges)
 	}
 	return n
+}
+
+// Rows of several widths, and of none.
+type (
+	label  struct{ Text string }
+	health int32
+	matrix [16]float32
+)
+
+// BenchmarkLoadMixed loads a save of components of 4, 16 and 64 bytes and of
+// strings. It has no budget: bytes are those of the file.
+func BenchmarkLoadMixed(b *testing.B) {
+	register := func() (*ecs.World, func(i int, e ecs.Entity)) {
+		w := ecs.NewWorld(ecs.Options{})
+		points, healths := ecs.MustRegister[point](w), ecs.MustRegister[health](w)
+		matrices, labels := ecs.MustRegister[matrix](w), ecs.MustRegister[label](w)
+		return w, func(i int, e ecs.Entity) {
+			points.Set(e, point{float64(i), 1})
+			healths.Set(e, health(i))
+			if i%2 == 0 {
+				matrices.Set(e, matrix{float32(i)})
+			}
+			if i%4 == 0 {
+				labels.Set(e, label{"entity " + strconv.Itoa(i)})
+			}
+		}
+	}
+	w, set := register()
+	for i := range budgetEntities / 4 {
+		set(i, w.Create())
+	}
+	file := filepath.Join(b.TempDir(), "world.save")
+	if err := Save(background, file, w); err != nil {
+		b.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(info.Size())
+	for b.Loop() {
+		to, _ := register()
+		if err := Load(background, file, to); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -114,7 +114,7 @@ func FuzzPage(f *testing.F) {
 }
 
 func FuzzSparsePage(f *testing.F) {
-	for _, rows := range [][]uint32{{0}, {noRow, 5, 1, noRow, 2}, {noRow - 1}, make([]uint32, pageRows)} {
+	for _, rows := range [][]uint32{{0}, {noRow, 5, 1, noRow, 2}, {noRow - 1}, {noRow - 2, noRow - 1}, {1, 2, 3, noRow, 4, 5, 6, 7, 8, 9, 0}, make([]uint32, pageRows)} {
 		page, _ := appendSparsePage(nil, rows)
 		f.Add(page)
 	}
@@ -126,12 +126,14 @@ func FuzzSparsePage(f *testing.F) {
 		last := -1
 		var err error
 		boundedTightly(t, len(src), func() {
-			err = decodeSparsePage(src, func(i int, row uint32) error {
-				if i <= last {
-					t.Errorf("entry %d after %d", i, last)
+			err = decodeSparsePage(src, func(i int, row uint32, n int) error {
+				if i <= last || uint64(row)+uint64(n) > uint64(noRow) {
+					t.Errorf("entry %d after %d: rows from %d on", i, last, row)
 				}
-				last = i
-				rows[i] = row
+				last = i + n - 1
+				for k := range n {
+					rows[i+k] = row + uint32(k)
+				}
 				return nil
 			})
 		})
@@ -140,9 +142,11 @@ func FuzzSparsePage(f *testing.F) {
 		}
 		page, _ := appendSparsePage(nil, rows)
 		again := make([]uint32, 0, pageRows)
-		require.NoError(t, decodeSparsePage(page, func(i int, row uint32) error {
-			require.Equal(t, rows[i], row)
-			again = append(again, row)
+		require.NoError(t, decodeSparsePage(page, func(i int, row uint32, n int) error {
+			for k := range n {
+				require.Equal(t, rows[i+k], row+uint32(k))
+				again = append(again, row)
+			}
 			return nil
 		}))
 	})

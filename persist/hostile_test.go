@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -307,9 +308,54 @@ func savePages(w *testWorld) (map[pagefile.Key][]byte, *manifest) {
 	return pages, &sn.manifest
 }
 
+// checkOrders fails if a file is loaded at once that would not be loaded in order, or
+// with another result.
+func checkOrders(t testing.TB, file string) {
+	t.Helper()
+	root, err := os.OpenRoot(filepath.Dir(file))
+	require.NoError(t, err)
+	defer root.Close()
+	r, err := openSnapshot(disk.Dir(root), filepath.Base(file), snapshotName)
+	if err != nil {
+		return
+	}
+	defer r.close()
+	for _, bare := range []bool{false, true} {
+		table := pageTable{}
+		got, err := r.loadAtOnce(background, table, bare)
+		if err != nil {
+			continue
+		}
+		inOrder := pageTable{}
+		want, err := r.loadInOrder(background, inOrder)
+		require.NoError(t, err, "loaded at once only")
+		require.True(t, maps.Equal(inOrder, table))
+		requireSameImage(t, want, got, bare)
+	}
+}
+
+func requireSameImage(t testing.TB, want, got *Image, bare bool) {
+	t.Helper()
+	require.Equal(t, want.Digest(), got.Digest())
+	require.Equal(t, [2]int{want.Alive, want.Free}, [2]int{got.Alive, got.Free})
+	require.True(t, slices.Equal(want.Registry, got.Registry))
+	for i, c := range want.Components {
+		g := got.Components[i]
+		require.Equal(t, []int{c.n, c.gaps}, []int{g.n, g.gaps})
+		require.True(t, slices.Equal(c.Entities, g.Entities))
+		require.True(t, bytes.Equal(c.appendRows(nil, 0, c.n), g.appendRows(nil, 0, g.n)))
+		for _, e := range got.Registry {
+			if !bare && (c.Find(e) != g.Find(e) || want.alive(e) != got.alive(e)) {
+				t.Fatalf("%s: %v is at row %d and alive: %v, want %d, %v", c.Name, e, g.Find(e), got.alive(e), c.Find(e), want.alive(e))
+			}
+		}
+	}
+}
+
 // loaded loads a save that may be hostile, and reads it without types.
 func loaded(t testing.TB, file string) error {
 	t.Helper()
+	checkOrders(t, file)
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	w := newTestWorld(0)

@@ -1,10 +1,14 @@
 package persist
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -44,6 +48,11 @@ type Component struct {
 	packed []byte   // Rows of fixed width, end to end.
 	rows   [][]byte // Rows that vary.
 	sparse []uint32 // Entity index to row; entries without a row hold rubbish.
+
+	// In a bare image, rows that vary are not cut apart: each of pages holds
+	// pageRows of them, the last one the rest.
+	pages    [][]byte
+	pageRows int
 }
 
 func newImage(s *schema) *Image {
@@ -130,8 +139,14 @@ func (c *Component) Sparse() []int {
 	return sparse
 }
 
-// appendRows appends rows [lo, hi), end to end.
+// appendRows appends rows [lo, hi), end to end. Pages are appended whole.
 func (c *Component) appendRows(dst []byte, lo, hi int) []byte {
+	if c.pages != nil {
+		for _, page := range c.pages[lo/c.pageRows : (hi+c.pageRows-1)/c.pageRows] {
+			dst = append(dst, page...)
+		}
+		return dst
+	}
 	if c.width >= 0 {
 		return append(dst, c.packed[lo*c.width:hi*c.width]...)
 	}
@@ -393,24 +408,42 @@ func (c *Component) apply(p *storagePatch, indices int) error {
 // Digest returns the digest of the world that im is the image of, without what
 // is not persistent.
 func (im *Image) Digest() ecs.Digest {
-	var h digest.Hasher
+	registry := sumRows(len(im.Registry), func(dst []byte, lo, hi int) []byte {
+		return digest.AppendEntities(dst, im.Registry[lo:hi])
+	})
 	var parts []digest.Part
 	for _, c := range im.Components {
 		if c.n > 0 && c.Rewinds {
-			parts = append(parts, digest.Part{Name: c.Name, Sum: c.sum(&h)})
+			parts = append(parts, digest.Part{Name: c.Name, Sum: sumRows(c.n, c.appendPage)})
 		}
 	}
-	return ecs.Digest(digest.World(im.Tick, digest.Registry(&h, im.Registry, im.Alive, im.Free), parts))
+	return ecs.Digest(digest.World(im.Tick, digest.RegistryOf(registry, im.Alive, im.Free), parts))
 }
 
-func (c *Component) sum(h *digest.Hasher) uint64 {
-	return h.Rows(c.n, func(lo, hi int) {
-		if !c.Resource {
-			h.Page = digest.AppendEntities(h.Page, c.Entities[lo:hi])
-		}
-		h.Page = c.appendRows(h.Page, lo, hi)
-	})
+// appendPage appends what is summed of rows [lo, hi).
+func (c *Component) appendPage(dst []byte, lo, hi int) []byte {
+	if !c.Resource {
+		dst = digest.AppendEntities(dst, c.Entities[lo:hi])
+	}
+	return c.appendRows(dst, lo, hi)
 }
+
+// sumRows returns the sum of n rows. appendPage is called for several pages at the
+// same time.
+func sumRows(n int, appendPage func(dst []byte, lo, hi int) []byte) uint64 {
+	sums := make([]uint64, (n+digest.PageRows-1)/digest.PageRows)
+	_ = inParallel(context.Background(), len(sums), func(i int) error {
+		buf := sumBuffers.Get().(*[]byte)
+		defer sumBuffers.Put(buf)
+		*buf = appendPage((*buf)[:0], i*digest.PageRows, min((i+1)*digest.PageRows, n))
+		sums[i] = xxh3.Hash(*buf)
+		return nil
+	})
+	return digest.Storage(n, sums)
+}
+
+// sumBuffers holds buffers for a page.
+var sumBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // fill makes im, which was read from file and what follows it, the state of w.
 func (im *Image) fill(w *ecs.World, file string) error {
@@ -421,19 +454,21 @@ func (im *Image) fill(w *ecs.World, file string) error {
 	return err
 }
 
-// state returns what [ecs.World.Load] takes. It shares memory with im.
+// state returns what [ecs.World.Load] takes. It shares memory with im, which is of no
+// use after that.
 func (im *Image) state() *ecs.State {
-	s := &ecs.State{Tick: im.Tick, Registry: im.Registry, Alive: im.Alive, Free: im.Free}
+	s := &ecs.State{Tick: im.Tick, Registry: im.Registry, Alive: im.Alive, Free: im.Free, Owned: true}
 	for _, c := range im.Components {
 		if c.Resource && c.n == 0 {
 			continue // Registered, but never journaled or snapshotted.
 		}
 		rows := c.packed
-		if c.width < 0 {
+		if c.width < 0 && c.pages == nil {
 			rows = c.appendRows(nil, 0, c.n)
 		}
 		st := ecs.StorageState{
 			Name: c.Name, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed, Entities: c.Entities, Rows: rows,
+			Pages: c.pages, PageRows: c.pageRows,
 		}
 		if len(c.gap) > 0 {
 			st.Default = c.gap

@@ -85,7 +85,7 @@ func (r *interleaving) check() (published, shared, abandoned int) {
 		published, shared = published+1, shared+s.Shared
 		f, err := openSnapshot(files, s.Name, snapshotName)
 		require.NoError(r.t, err)
-		im, err := f.load(background, nil)
+		im, err := f.load(background, nil, false)
 		require.NoError(r.t, err)
 		require.Equal(r.t, r.digests[f.manifest.id], im.Digest(), "%s of tick %d", s.Name, s.Tick)
 		f.close()

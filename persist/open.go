@@ -216,7 +216,7 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 		return err
 	}
 	s.head = head
-	im, f, err := v.at(ctx, s.head)
+	im, f, err := v.at(ctx, s.head, true)
 	if err != nil {
 		return fmt.Errorf("persist: recovering %s: %w", cmp.Or(s.options.At, "the newest state"), errors.Join(append([]error{err}, v.problems()...)...))
 	}

@@ -65,6 +65,23 @@ func appendDirect(e *encoder, content []byte) (crc uint32) {
 	return crc
 }
 
+// headRoom is how many bytes before its content a page needs for what comes first.
+const headRoom = 16
+
+// directPage makes the value of a page of buf, whose content begins at headRoom.
+func directPage(e *encoder, buf []byte) (value []byte, crc uint32) {
+	content := buf[headRoom:]
+	crc = crc32.Checksum(content, castagnoli)
+	e.buf = e.buf[:0]
+	e.array(3)
+	e.uint(pageDirect)
+	e.uint(uint64(crc))
+	e.binLen(len(content))
+	value = buf[headRoom-len(e.buf):]
+	copy(value, e.buf)
+	return value, crc
+}
+
 // appendReference appends the value of a page that another file holds:
 // [1, crc, file].
 func appendReference(e *encoder, r pageRef) {
@@ -110,8 +127,9 @@ func appendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
 
 const noRow = ^uint32(0)
 
-// decodeSparsePage calls entry for each entry of a page.
-func decodeSparsePage(src []byte, entry func(i int, row uint32) error) error {
+// decodeSparsePage calls entries for each run of entries of a page: those from i on
+// have rows from row on.
+func decodeSparsePage(src []byte, entries func(i int, row uint32, n int) error) error {
 	v := varints{src: src}
 	next, last := 0, int64(-1)
 	for v.more() {
@@ -120,15 +138,31 @@ func decodeSparsePage(src []byte, entry func(i int, row uint32) error) error {
 		if v.bad || skip > pageRows || next+int(skip) >= pageRows || row != int64(uint32(row)) || uint32(row) == noRow {
 			return fmt.Errorf("sparse page: bad entry after %d", next-1)
 		}
-		if err := entry(next+int(skip), uint32(row)); err != nil {
+		next += int(skip)
+		n := 1 + zeroPairs(v.src, min(pageRows-next, int(int64(noRow)-row))-1)
+		v.src = v.src[2*(n-1):]
+		if err := entries(next, uint32(row), n); err != nil {
 			return err
 		}
-		next, last = next+int(skip)+1, row
+		next, last = next+n, row+int64(n)-1
 	}
 	if v.bad {
 		return fmt.Errorf("sparse page: %w", errShort)
 	}
 	return nil
+}
+
+// zeroPairs returns how many pairs of zeros src begins with, at most limit. Most
+// entries are such a pair: the next index has the next row.
+func zeroPairs(src []byte, limit int) (n int) {
+	limit = min(limit, len(src)/2)
+	for n+4 <= limit && binary.LittleEndian.Uint64(src[2*n:]) == 0 {
+		n += 4
+	}
+	for n < limit && src[2*n]|src[2*n+1] == 0 {
+		n++
+	}
+	return n
 }
 
 func key(column uint32, page int) pagefile.Key {

@@ -86,6 +86,13 @@ func (p *progress) add(n int64) {
 	}
 }
 
+// finish notes that all is done.
+func (p *progress) finish() {
+	if p != nil && p.Done < p.Total {
+		p.add(p.Total - p.Done)
+	}
+}
+
 // scanProgress returns what a scan of the journal tells how far it is; nil: the
 // context has nobody to be told.
 func scanProgress(ctx context.Context) func(done, total int64) {

@@ -2,30 +2,35 @@ package persist
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
 // Save writes w, as it is, to a file: a save game. The file is complete and
 // durable before it takes the name, so a save that fails never harms the one
 // before. Saving an unchanged world twice gives the same bytes.
 //
-// It costs one pass over the world and needs memory for its encoded rows.
+// It costs two passes over the world, one for its digest, and needs memory for about
+// 50 MB of encoded rows. They are encoded by as many goroutines as the program has
+// processors, while others are written and synced.
 func Save(ctx context.Context, file string, w *ecs.World) error {
 	files, err := disk.OpenDir(filepath.Dir(file))
 	if err != nil {
 		return err
 	}
 	defer files.Close()
-	sn := newSnapshot(w, &present{World: w}, schemaOf(w), snapshotBase{}, ecs.AnyStorage.Persistent, new(bufferList))
-	sn.advance(&present{World: w}, unlimited)
-	if err := sn.assemble(); err != nil {
-		return err
+	s := newSaving(w)
+	s.progress = startProgress(ctx, PhaseWrite, s.size)
+	_, err = pagefile.Create(files, filepath.Base(file), func(out *pagefile.Writer) error { return s.write(ctx, out) })
+	if err != nil {
+		return fmt.Errorf("persist: save of tick %d: %w", s.manifest.tick, err)
 	}
-	_, _, err = sn.write(files, filepath.Base(file), nil)
-	return err
+	s.progress.finish()
+	return nil
 }
 
 // Load replaces all that w holds by what Save wrote to a file. Register all
@@ -48,7 +53,7 @@ func Load(ctx context.Context, file string, w *ecs.World) error {
 	if err := r.manifest.schema.fits(w); err != nil {
 		return err
 	}
-	im, err := r.load(ctx, nil)
+	im, err := r.load(ctx, nil, true)
 	if err != nil {
 		return err
 	}

@@ -155,8 +155,20 @@ func (r *snapshotReader) other(number uint32) (*pagefile.File, error) {
 }
 
 // load checks the whole file and returns the state it holds. It notes in table,
-// if that is not nil, where the pages lie.
-func (r *snapshotReader) load(ctx context.Context, table pageTable) (*Image, error) {
+// if that is not nil, where the pages lie. A bare image has only what a world is
+// filled with: it cannot be asked for single rows or replay ticks.
+func (r *snapshotReader) load(ctx context.Context, table pageTable, bare bool) (*Image, error) {
+	im, err := r.loadAtOnce(ctx, table, bare)
+	if err == nil || ctx.Err() != nil {
+		return im, ctx.Err()
+	}
+	clear(table)
+	return r.loadInOrder(ctx, table)
+}
+
+// loadInOrder is load page by page, in the order of their keys. It judges files that
+// cannot be loaded at once, and names the first thing that is wrong.
+func (r *snapshotReader) loadInOrder(ctx context.Context, table pageTable) (*Image, error) {
 	if err := r.file.Verify(ctx); err != nil {
 		return nil, fileError(r.name, err)
 	}
@@ -297,19 +309,35 @@ func (r *snapshotReader) checkSparse(c *Component, n int, table pageTable) error
 			continue
 		}
 		table.note(k, content, ref)
-		err = decodeSparsePage(content, func(i int, row uint32) error {
-			found++
-			if int(row) >= len(c.Entities) || int(c.Entities[row].Index()) != page*pageRows+i {
-				return fmt.Errorf("sparse entry %d names row %d of another entity", page*pageRows+i, row)
-			}
-			return nil
-		})
+		entries, err := c.checkSparse(page, content)
 		if err != nil {
 			return fmt.Errorf("page %v: %w", k, err)
 		}
+		found += entries
 	}
 	if want := len(c.Entities) - c.gaps; found != want {
 		return fmt.Errorf("%d sparse entries for %d entities", found, want)
 	}
 	return nil
+}
+
+// checkSparse compares a page of the sparse array with what follows from dense. It
+// returns how many entries the page has.
+func (c *Component) checkSparse(page int, content []byte) (entries int, err error) {
+	err = decodeSparsePage(content, func(i int, row uint32, n int) error {
+		entries += n
+		have := c.Entities[min(int(row), len(c.Entities)):min(int(row)+n, len(c.Entities))]
+		first := uint32(page*pageRows + i)
+		for k, e := range have {
+			if e.Index() != first+uint32(k) {
+				have = have[:k]
+				break
+			}
+		}
+		if len(have) < n {
+			return fmt.Errorf("sparse entry %d names row %d of another entity", int(first)+len(have), int(row)+len(have))
+		}
+		return nil
+	})
+	return entries, err
 }

@@ -115,7 +115,7 @@ func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyRepo
 		r.Problems = append(r.Problems, fileError(s.Name, e))
 	}
 	if len(r.Problems) == before {
-		if _, _, err := v.loadSnapshot(ctx, s); err != nil {
+		if _, _, err := v.loadSnapshot(ctx, s, false); err != nil {
 			r.Problems = append(r.Problems, err)
 		}
 	}
@@ -175,7 +175,7 @@ func (v *View) replayAll(ctx context.Context, skip int, r *VerifyReport) (proble
 		return fmt.Errorf("%w: no snapshot leads to the head, record %d", ErrNotFound, v.Head()), nil
 	}
 	bases = bases[:max(1, len(bases)-skip)]
-	im, _, err := v.loadSnapshot(quiet(ctx), bases[len(bases)-1])
+	im, _, err := v.loadSnapshot(quiet(ctx), bases[len(bases)-1], false)
 	if err != nil {
 		return err, ctx.Err()
 	}

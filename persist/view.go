@@ -450,7 +450,7 @@ type found struct {
 // ways to the state; if there is none any more, the error wraps [ErrNotFound].
 func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
 	for try := 0; ; try++ {
-		im, _, err := v.at(ctx, seq)
+		im, _, err := v.at(ctx, seq, false)
 		if err == nil || ctx.Err() != nil {
 			return im, err
 		}
@@ -462,10 +462,11 @@ func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
 	}
 }
 
-func (v *View) at(ctx context.Context, seq uint64) (*Image, *found, error) {
+// at is At. If no ticks are to be replayed and bare is set, the image is a bare one.
+func (v *View) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, error) {
 	f := new(found)
 	for _, s := range v.bases(seq) {
-		im, table, err := v.loadSnapshot(ctx, s)
+		im, table, err := v.loadSnapshot(ctx, s, bare && s.ID.Seq == seq)
 		if err == nil {
 			f.snapshot, f.table = s, table
 			f.replayed, err = v.replay(ctx, im, seq)
@@ -522,7 +523,7 @@ func (v *View) bases(seq uint64) []SnapshotInfo {
 	return bases
 }
 
-func (v *View) loadSnapshot(ctx context.Context, s SnapshotInfo) (*Image, pageTable, error) {
+func (v *View) loadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (*Image, pageTable, error) {
 	if s.Err != nil {
 		return nil, nil, s.Err
 	}
@@ -532,7 +533,7 @@ func (v *View) loadSnapshot(ctx context.Context, s SnapshotInfo) (*Image, pageTa
 	}
 	defer r.close()
 	table := pageTable{}
-	im, err := r.load(ctx, table)
+	im, err := r.load(ctx, table, bare)
 	return im, table, err
 }
 

@@ -66,6 +66,21 @@ func View[T any](c *Codec, rows []T) (encoded []byte, ok bool) {
 	return view(base(rows), len(rows)*c.width), true
 }
 
+// Adopt returns the n rows that src encodes without a copy: they take over the
+// memory of src, which must not be used otherwise any more. It is possible only for
+// a codec that is [Codec.Plain], and if src lies where a T can lie. ok is also false
+// if src is not n valid rows: [Decode] says why.
+func Adopt[T any](c *Codec, src []byte, n int) (rows []T, ok bool) {
+	c.mustBeFor(reflect.TypeFor[T]())
+	if !c.plainPack || c.width == 0 || fixedLength(src, n, c.width) != nil || !aligned[T](src) {
+		return nil, false
+	}
+	if !c.plainUnpack && c.typ.check(src, n) != nil {
+		return nil, false
+	}
+	return adopt[T](src, n), true
+}
+
 // Decode sets rows to the values that [Append] encoded as src. There must be
 // exactly len(rows) of them. The error is a [*DataError] naming the row and field;
 // rows then hold some of the values. The rows share no memory with src.

@@ -30,6 +30,18 @@ func view(p ptr, n int) []byte { return unsafe.Slice((*byte)(p), n) }
 // base returns the address of the first element of rows.
 func base[T any](rows []T) ptr { return ptr(unsafe.SliceData(rows)) }
 
+// aligned reports whether a T can lie where src begins.
+func aligned[T any](src []byte) bool {
+	var v T
+	return uintptr(base(src))%unsafe.Alignof(v) == 0
+}
+
+// adopt returns the memory of src as n rows. T must hold no pointers: the garbage
+// collector does not look for any in bytes.
+func adopt[T any](src []byte, n int) []T {
+	return unsafe.Slice((*T)(base(src)), n)
+}
+
 // sliceAt returns the elements of the slice of any type at p: the address of the
 // first, or nil for a nil slice, and how many there are.
 func sliceAt(p ptr) (elems ptr, n int) {

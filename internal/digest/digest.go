@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"slices"
+	"unsafe"
 
 	"github.com/zeebo/xxh3"
 )
@@ -56,8 +57,14 @@ func Storage(n int, pages []uint64) uint64 {
 	return xxh3.Hash(b)
 }
 
+// littleEndian reports whether entities lie in memory as they are stored.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
 // AppendEntities appends entities as they are summed and stored.
 func AppendEntities[E ~uint64](dst []byte, entities []E) []byte {
+	if littleEndian && len(entities) > 0 {
+		return append(dst, unsafe.Slice((*byte)(unsafe.Pointer(&entities[0])), 8*len(entities))...)
+	}
 	n := len(dst)
 	dst = slices.Grow(dst, 8*len(entities))[:n+8*len(entities)]
 	for i, e := range entities {

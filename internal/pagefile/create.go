@@ -4,12 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"io/fs"
 	"path"
-	"runtime"
-	"slices"
+	"sync"
 
 	"github.com/stet-ecs/stet/internal/disk"
 )
@@ -119,38 +116,35 @@ func fillFile(f disk.File, name string, w *Writer, fill func(*Writer) error) (t 
 		return nil, fmt.Errorf("pagefile: %w", err)
 	}
 	w.flush.kick()
-	table, err := sumBlocks(f, length)
-	if err != nil {
-		return nil, fmt.Errorf("pagefile: %s: %w", name, err)
-	}
-	t = &trailer{length: length, pages: w.content.pages, table: table}
+	t = &trailer{length: length, pages: w.content.pages, table: make([]uint32, blockCount(length))}
 	return t, compare(f, name, t, w.content)
 }
 
 // compare reads a file that has no trailer yet as any reader would, and fails
-// unless it finds what was put.
+// unless it finds what was put. The bytes that it compares are also those that the
+// table of t is made of: one reading serves both, and no others can get a good
+// checksum.
 func compare(file disk.File, name string, t *trailer, want content) error {
 	f := newFile(file, name, t, t.length)
 	var err error
-	if f.bucket, err = f.findBucket(); err != nil {
+	if f.bucket, err = f.findBucket(f.raw); err != nil {
 		return fmt.Errorf("reading back: %w", err)
 	}
+	var mu sync.Mutex
 	var got content
-	var buf []byte
-	alloc := func(size int64) []byte {
-		buf = slices.Grow(buf[:0], int(size))
-		return buf[:size]
-	}
-	err = f.scan(alloc, func(k Key, value []byte) error {
-		got.add(k, value)
+	err = f.sum(func(k Key, value []byte) error {
+		sum := sumPage(k, value)
+		mu.Lock()
+		defer mu.Unlock()
+		got.add(sum)
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("reading back: %w", err)
 	}
 	if got != want {
-		return fmt.Errorf("%w: %s holds %d pages with checksum %08x, %d with %08x were put",
-			ErrCorrupt, name, got.pages, got.crc, want.pages, want.crc)
+		return fmt.Errorf("%w: %s holds %d pages with checksum %x, %d with %x were put",
+			ErrCorrupt, name, got.pages, got.sum, want.pages, want.sum)
 	}
 	return nil
 }
@@ -175,22 +169,4 @@ func readBack(dir disk.FS, name string, t *trailer) (Info, error) {
 		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", ErrCorrupt, name, got, want)
 	}
 	return f.Info(), nil
-}
-
-// sumBlocks returns the CRC-32C of each block of the first length bytes.
-func sumBlocks(r io.ReaderAt, length int64) ([]uint32, error) {
-	table := make([]uint32, blockCount(length))
-	err := parallel(int64(len(table)), runtime.GOMAXPROCS(0), func() func(int64) error {
-		buf := make([]byte, blockSize)
-		return func(i int64) error {
-			start := i * blockSize
-			data := buf[:min(blockSize, length-start)]
-			if _, err := r.ReadAt(data, start); err != nil {
-				return err
-			}
-			table[i] = crc32.Checksum(data, castagnoli)
-			return nil
-		}
-	})
-	return table, err
 }

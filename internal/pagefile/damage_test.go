@@ -54,6 +54,12 @@ func (p *patient) flip(at int64, bit int) {
 		p.t.Errorf("bit %d of byte %d is flipped, Verify = %v", bit, at, err)
 	}
 	p.checkScan(f, at)
+	if at%4 != 0 {
+		return
+	}
+	if _, err := readAll(f); !covers(err, at) {
+		p.t.Errorf("bit %d of byte %d is flipped, ReadAll = %v", bit, at, err)
+	}
 }
 
 // checkScan fails if f gives other pages than were written, or an error that

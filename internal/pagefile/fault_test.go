@@ -119,7 +119,7 @@ func TestReadingBackFindsAnyDifference(t *testing.T) {
 	if err := compare(f.file, "f", f.trailer, put); err != nil {
 		t.Errorf("compare with what was put: %v", err)
 	}
-	for _, other := range []content{{}, {put.pages, put.crc + 1}, {put.pages + 1, put.crc}} {
+	for _, other := range []content{{}, {put.pages, put.sum + 1}, {put.pages + 1, put.sum}} {
 		if err := compare(f.file, "f", f.trailer, other); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("compare with something else = %v, want %v", err, ErrCorrupt)
 		}

@@ -36,7 +36,7 @@ func Open(dir disk.FS, name string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.bucket, err = f.findBucket(); err != nil {
+	if f.bucket, err = f.findBucket(f.readAt); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -81,9 +81,9 @@ func newFile(file disk.File, name string, t *trailer, size int64) *File {
 }
 
 // findBucket reads bbolt's meta pages and the leaf that names the bucket.
-func (f *File) findBucket() (bucket, error) {
+func (f *File) findBucket(read readFunc) (bucket, error) {
 	metas := make([]byte, 2*pageSize)
-	if err := f.readAt(metas, 0); err != nil {
+	if err := read(metas, 0); err != nil {
 		return bucket{}, err
 	}
 	root, reason := checkMetas(metas, f.limit())
@@ -92,7 +92,7 @@ func (f *File) findBucket() (bucket, error) {
 	}
 	leaf := node(make([]byte, pageSize))
 	at := int64(root) * pageSize
-	if err := f.readAt(leaf, at); err != nil {
+	if err := read(leaf, at); err != nil {
 		return bucket{}, err
 	}
 	b, reason := decodeBucket(leaf, root, f.limit())

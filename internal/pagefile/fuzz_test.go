@@ -120,6 +120,7 @@ func readAnything(t *testing.T, root *os.Root, size int) {
 	if total > size {
 		t.Errorf("Scan gave %d bytes from a file of %d", total, size)
 	}
+	checkReadAll(t, root)
 	file, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
 		return

@@ -64,6 +64,7 @@ func checkHostile(t *testing.T, name string, data []byte) {
 	if _, err := pagefile.Check(t.Context(), disk.Dir(root), "f"); !errors.Is(err, pagefile.ErrCorrupt) || !known(err) {
 		t.Errorf("%s: Check = %v, want %v", name, err, pagefile.ErrCorrupt)
 	}
+	checkReadAll(t, root)
 	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err != nil {
 		return

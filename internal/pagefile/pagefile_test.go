@@ -50,6 +50,7 @@ func checkContent(tb rapid.TB, root *os.Root, want []page) {
 			tb.Fatalf("Get(%v) = %v, %v for a key that is not there", next, ok, err)
 		}
 	}
+	checkReadAll(tb, root)
 	if err := f.Verify(context.Background()); err != nil {
 		tb.Fatalf("Verify: %v", err)
 	}

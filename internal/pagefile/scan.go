@@ -7,13 +7,8 @@ import "fmt"
 //
 // It stops at the first damage it meets; the pages visited until then are good.
 func (f *File) Scan(visit func(k Key, value []byte) error) error {
-	return f.scan(func(size int64) []byte { return make([]byte, size) }, visit)
-}
-
-// scan is Scan with the values in what alloc returns.
-func (f *File) scan(alloc func(size int64) []byte, visit func(Key, []byte) error) error {
 	return f.walk(f.bucket, f.readAt, func(k Key, off, size int64) error {
-		value := alloc(size)
+		value := make([]byte, size)
 		if err := f.readAt(value, off); err != nil {
 			return err
 		}

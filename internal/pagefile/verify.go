@@ -26,7 +26,7 @@ func (f *File) Verify(ctx context.Context) error {
 	if len(damaged) > 0 {
 		return join(damaged)
 	}
-	b, err := f.findBucket()
+	b, err := f.findBucket(f.readAt)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,8 @@ type Writer struct {
 	flush    *flusher  // Syncs the file after each transaction.
 	tx       *bbolt.Tx // Open transaction, or nil.
 	bucket   *bbolt.Bucket
-	arena    arena // Values of the open transaction.
+	arena    arena // Copied values of the open transaction.
+	lent     lent  // The others.
 	batch    int   // Pages of the open transaction.
 
 	last    Key
@@ -39,22 +40,26 @@ type Writer struct {
 	err     error // Sticky.
 }
 
-// content sums up pages in their order, to compare what was put with what the
-// file says afterwards.
+// content sums up pages in any order, to compare what was put with what the file
+// says afterwards.
 type content struct {
 	pages uint64
-	crc   uint32
+	sum   uint64 // Of the checksums of all pages.
 }
 
-// add takes in one page.
-func (c *content) add(k Key, value []byte) {
+// add takes in one page by its checksum.
+func (c *content) add(sum uint32) {
+	c.sum += uint64(sum)
+	c.pages++
+}
+
+// sumPage returns the checksum of a page.
+func sumPage(k Key, value []byte) uint32 {
 	var head [keySize + 8]byte
 	key := k.encode()
 	copy(head[:], key[:])
 	binary.LittleEndian.PutUint64(head[keySize:], uint64(len(value)))
-	c.crc = crc32.Update(c.crc, castagnoli, head[:])
-	c.crc = crc32.Update(c.crc, castagnoli, value)
-	c.pages++
+	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, value)
 }
 
 // newWriter creates the database called name, which must not exist. It leaves
@@ -89,16 +94,27 @@ func newWriter(dir disk.FS, name string) (*Writer, error) {
 // The errors are [ErrOrder], [ErrTooLarge], and those of writing the file.
 func (w *Writer) Put(k Key, value []byte) error {
 	if w.err == nil {
-		w.err = w.put(k, value)
+		w.err = w.put(k, value, w.arena.copy)
 	}
 	return w.err
 }
 
-func (w *Writer) put(k Key, value []byte) error {
+// Lend is [Writer.Put] without a copy: the value must not change until done is
+// called, which is also called if the file is given up. It comes from the goroutine
+// that calls the Writer.
+func (w *Writer) Lend(k Key, value []byte, done func()) error {
+	w.lent.done = append(w.lent.done, done)
+	if w.err == nil {
+		w.err = w.put(k, value, w.lent.take)
+	}
+	return w.err
+}
+
+func (w *Writer) put(k Key, value []byte, keep func([]byte) []byte) error {
 	if err := w.admit(k, int64(len(value))); err != nil {
 		return err
 	}
-	if w.batch == maxBatchPages || w.batch > 0 && w.arena.used()+len(value) > maxBatchBytes {
+	if w.batch == maxBatchPages || w.batch > 0 && w.arena.used()+w.lent.size+len(value) > maxBatchBytes {
 		if err := w.commit(); err != nil {
 			return err
 		}
@@ -107,10 +123,10 @@ func (w *Writer) put(k Key, value []byte) error {
 		return err
 	}
 	key := k.encode()
-	if err := w.bucket.Put(key[:], w.arena.copy(value)); err != nil {
+	if err := w.bucket.Put(key[:], keep(value)); err != nil {
 		return fmt.Errorf("pagefile: page %v: %w", k, err)
 	}
-	w.content.add(k, value)
+	w.content.add(sumPage(k, value))
 	w.batch++
 	w.last = k
 	return nil
@@ -153,6 +169,7 @@ func (w *Writer) commit() error {
 		w.flush.kick()
 	}
 	w.arena.reset()
+	w.lent.giveBack()
 	w.batch = 0
 	return nil
 }
@@ -194,11 +211,31 @@ func (w *Writer) close() error {
 		w.tx.Rollback()
 		w.tx, w.bucket = nil, nil
 	}
+	w.lent.giveBack()
 	err := w.db.Close()
 	if e := w.removeScratch(); err == nil {
 		err = e
 	}
 	return err
+}
+
+// lent notes values that bbolt refers to until its transaction ends.
+type lent struct {
+	done []func()
+	size int // Bytes.
+}
+
+func (l *lent) take(value []byte) []byte {
+	l.size += len(value)
+	return value
+}
+
+func (l *lent) giveBack() {
+	for _, done := range l.done {
+		done()
+	}
+	clear(l.done)
+	l.done, l.size = l.done[:0], 0
 }
 
 // An arena copies values that bbolt refers to until its transaction ends.

@@ -1,0 +1,191 @@
+package persist
+
+import (
+	"context"
+	"sync"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/pagefile"
+)
+
+// A saving is a world on its way to a save. Pages are encoded a batch at a time, by
+// several goroutines, while the batch before is written:
+//
+//	encoding   | batch 0 | batch 1 | batch 2 |
+//	writing              | batch 0 | batch 1 | batch 2 |
+//	syncing                        | ...              (package pagefile)
+type saving struct {
+	manifest manifest
+	pages    []savedPage // In the order of their keys.
+	size     int64       // Of their rows, about.
+	progress *progress
+	buffers  sync.Pool
+}
+
+// A savedPage is a page that is still to be encoded.
+type savedPage struct {
+	key    pagefile.Key
+	size   int64
+	append func(dst []byte) []byte // Nothing: there is no such page.
+}
+
+// An encodedPage is the value of a page, in a buffer that is used again.
+type encodedPage struct {
+	value []byte
+	buf   *[]byte
+}
+
+// batchPages is how many pages are encoded before they are handed to the writer.
+const batchPages = 32
+
+// newSaving returns the saving of w, which must not change until it is written.
+func newSaving(w *ecs.World) *saving {
+	rows, alive, free := w.Registry()
+	schema := schemaOf(w)
+	s := &saving{manifest: manifest{tick: w.Tick(), schema: schema, alive: alive, free: free, total: len(rows)}}
+	s.buffers.New = func() any { return new(make([]byte, headRoom)) }
+	s.manifest.components = make([]componentSize, len(schema.components))
+	s.cut(registryColumn, len(rows), pageRows, 8, func(dst []byte, lo, hi int) []byte {
+		return digest.AppendEntities(dst, rows[lo:hi])
+	})
+	registry := sumRows(len(rows), func(dst []byte, lo, hi int) []byte { return digest.AppendEntities(dst, rows[lo:hi]) })
+	stored := make([]ecs.AnyStorage, len(schema.components))
+	for _, st := range w.Storages() {
+		if st.Persistent() {
+			stored[schema.number(st)] = st
+		}
+	}
+	var parts []digest.Part
+	for n, st := range stored {
+		s.component(n, st, len(rows))
+		if st.Rows() > 0 && schema.rewinds(st) {
+			parts = append(parts, digest.Part{Name: st.Name(), Sum: sumStorage(st)})
+		}
+	}
+	s.manifest.digest = ecs.Digest(digest.World(w.Tick(), digest.RegistryOf(registry, alive, free), parts))
+	return s
+}
+
+// sumStorage returns the sum of st.
+func sumStorage(st ecs.AnyStorage) uint64 {
+	entities := st.Entities()
+	return sumRows(st.Rows(), func(dst []byte, lo, hi int) []byte {
+		if entities != nil {
+			dst = digest.AppendEntities(dst, entities[lo:hi])
+		}
+		return st.AppendRows(dst, lo, hi)
+	})
+}
+
+// component adds the arrays of component number n.
+func (s *saving) component(n int, st ecs.AnyStorage, indices int) {
+	width := st.Layout().Width()
+	size := componentSize{st.Rows(), dataPageRows(width)}
+	s.manifest.components[n] = size
+	if entities := st.Entities(); len(entities) > 0 {
+		sparse := sync.OnceValue(func() []uint32 { return sparseOf(entities, indices) })
+		s.cut(column(n, sparseArray), indices, pageRows, 0, func(dst []byte, lo, hi int) []byte {
+			dst, _ = appendSparsePage(dst, sparse()[lo:hi])
+			return dst
+		})
+		s.cut(column(n, denseArray), len(entities), pageRows, 8, func(dst []byte, lo, hi int) []byte {
+			return digest.AppendEntities(dst, entities[lo:hi])
+		})
+	}
+	if width != 0 {
+		s.cut(column(n, dataArray), size.rows, size.pageRows, max(width, 1), st.AppendRows)
+	}
+}
+
+// cut cuts n rows into pages.
+func (s *saving) cut(column uint32, n, rows, width int, appendRows func(dst []byte, lo, hi int) []byte) {
+	for lo := 0; lo < n; lo += rows {
+		hi := min(lo+rows, n)
+		size := int64(width) * int64(hi-lo)
+		s.size += size
+		s.pages = append(s.pages, savedPage{key(column, lo/rows), size, func(dst []byte) []byte { return appendRows(dst, lo, hi) }})
+	}
+}
+
+// write puts all pages into a file.
+func (s *saving) write(ctx context.Context, out *pagefile.Writer) error {
+	e := newEncoder()
+	appendDirect(e, s.manifest.encode())
+	if err := out.Put(key(manifestColumn, 0), e.buf); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	batches := make(chan []encodedPage)
+	done := make(chan struct{})
+	defer func() { cancel(); <-done }()
+	go func() {
+		defer close(done)
+		defer close(batches)
+		s.encode(ctx, batches)
+	}()
+	pages := s.pages
+	for batch := range batches {
+		for i, p := range batch {
+			if err := s.put(out, pages[i], p); err != nil {
+				return err
+			}
+		}
+		clear(pages[:len(batch)]) // With the sparse arrays that they hold.
+		pages = pages[len(batch):]
+	}
+	return ctx.Err()
+}
+
+func (s *saving) put(out *pagefile.Writer, page savedPage, p encodedPage) error {
+	s.progress.add(page.size)
+	if p.value == nil {
+		return nil
+	}
+	return out.Lend(page.key, p.value, func() { s.buffers.Put(p.buf) })
+}
+
+// encode encodes all pages, batch by batch, until ctx ends.
+func (s *saving) encode(ctx context.Context, batches chan<- []encodedPage) {
+	for pages := s.pages; len(pages) > 0; {
+		batch := make([]encodedPage, min(batchPages, len(pages)))
+		err := inParallel(ctx, len(batch), func(i int) error {
+			batch[i] = s.encodePage(pages[i])
+			return nil
+		})
+		if err != nil {
+			return
+		}
+		pages = pages[len(batch):]
+		select {
+		case batches <- batch:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *saving) encodePage(page savedPage) encodedPage {
+	buf := s.buffers.Get().(*[]byte)
+	*buf = page.append((*buf)[:headRoom])
+	if len(*buf) == headRoom {
+		s.buffers.Put(buf)
+		return encodedPage{}
+	}
+	value, _ := directPage(newEncoder(), *buf)
+	return encodedPage{value, buf}
+}
+
+// sparseOf returns the sparse array that belongs to entities.
+func sparseOf(entities []ecs.Entity, indices int) []uint32 {
+	sparse := make([]uint32, indices)
+	for i := range sparse {
+		sparse[i] = noRow
+	}
+	for row, e := range entities {
+		if e != ecs.Vacant {
+			sparse[e.Index()] = uint32(row)
+		}
+	}
+	return sparse
+}
