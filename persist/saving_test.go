@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -32,7 +33,7 @@ func TestASaveHasThePagesOfASnapshot(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "save")
 		require.NoError(t, Save(background, file, w.World))
 		want, _ := savePages(w)
-		root, err := os.OpenRoot(filepath.Dir(file))
+		root, err := disk.OpenDir(filepath.Dir(file))
 		require.NoError(t, err)
 		defer root.Close()
 		f, err := pagefile.Open(root, "save")
@@ -126,7 +127,7 @@ func TestAFileWithNothingWrongIsLoadedAtOnce(t *testing.T) {
 
 func openedSnapshot(t testing.TB, file string) *snapshotReader {
 	t.Helper()
-	root, err := os.OpenRoot(filepath.Dir(file))
+	root, err := disk.OpenDir(filepath.Dir(file))
 	require.NoError(t, err)
 	t.Cleanup(func() { root.Close() })
 	r, err := openSnapshot(root, filepath.Base(file), snapshotName)
@@ -151,7 +152,7 @@ func TestSharedPagesAreLoadedAtOnce(t *testing.T) {
 	v := verified(t, dir)
 	shared := false
 	for _, info := range v.snapshots {
-		r, err := openSnapshot(v.root, info.Name, snapshotName)
+		r, err := openSnapshot(v.files, info.Name, snapshotName)
 		require.NoError(t, err)
 		table := pageTable{}
 		got, err := r.loadAtOnce(background, table, false)
