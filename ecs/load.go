@@ -28,6 +28,7 @@ type State struct {
 // A StorageState is a storage or resource of a [State].
 type StorageState struct {
 	Name     string
+	Version  uint32 // See [Version].
 	Layout   *layout.Type
 	Resource bool     // One row, no entity.
 	Indexed  bool     // The row of an entity is its index; gaps are Vacant
@@ -41,6 +42,10 @@ type StorageState struct {
 // register are kept as they are, and saved again. History and checkpoints are
 // gone.
 //
+// Components whose layout, name, version or kind is not what the program
+// registered are converted, see [layout.NewConversion], [FormerName] and
+// [Migrate]; [World.Converted] tells which.
+//
 // An error wraps [ErrState] and names the component; w is then as it was. state
 // is not used after Load has returned.
 func (w *World) Load(state *State) error {
@@ -53,7 +58,7 @@ func (w *World) Load(state *State) error {
 	if err := state.check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
-	apply, err := w.prepare(state)
+	apply, converted, err := w.prepare(state)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
@@ -67,7 +72,7 @@ func (w *World) Load(state *State) error {
 		f()
 	}
 	w.regroup()
-	w.tick = state.Tick
+	w.tick, w.converted = state.Tick, converted
 	w.restart(0)
 	return nil
 }
@@ -137,45 +142,61 @@ func (s *StorageState) check() error {
 	return s.Layout.Check(s.Default, 1)
 }
 
-// prepare decodes everything before anything is changed.
-func (w *World) prepare(state *State) (apply []func(), err error) {
+// prepare converts and decodes everything before anything is changed.
+func (w *World) prepare(state *State) (apply []func(), converted []Conversion, err error) {
+	heirs := w.heirs(state.Storages)
 	for i := range state.Storages {
 		s := &state.Storages[i]
-		target, known := w.names[s.Name]
-		if known && target.Unknown() && fits(s, target) != nil {
+		target, known := heirs[s.Name]
+		if known && target.Unknown() && !s.isAs(target) {
 			known = false // Loaded before as something else; nothing of it is left.
 		}
 		if !known {
 			target = w.newUnknown(s)
 			apply = append(apply, func() { w.adoptUnknown(target) })
-		} else if err := fits(s, target); err != nil {
-			return nil, fmt.Errorf("component %s: %w", s.Name, err)
 		}
-		f, err := target.prepare(s.Entities, s.Rows, s.Indexed)
+		p, err := newPlan(s, target)
 		if err != nil {
-			return nil, fmt.Errorf("component %s: %w", s.Name, err)
+			return nil, nil, fmt.Errorf("component %s: %w", s.Name, err)
 		}
-		apply = append(apply, f)
+		rows, err := p.run(s)
+		if err != nil {
+			return nil, nil, fmt.Errorf("component %s: %w", s.Name, err)
+		}
+		f, err := target.prepare(s.Entities, rows, s.Indexed)
+		if err != nil {
+			return nil, nil, fmt.Errorf("component %s: %w", s.Name, err)
+		}
+		apply, converted = append(apply, f), p.appendTo(converted, s, target)
 	}
-	return apply, nil
+	return apply, converted, nil
 }
 
-// fits returns why stored rows cannot become rows of target.
-func fits(s *StorageState, target AnyStorage) error {
-	if (target.sparseSet() == nil) != s.Resource {
-		return errors.New("one of stored and registered is a resource, the other a component")
+// isAs reports whether target, which is unknown, was made for a storage like s.
+func (s *StorageState) isAs(target AnyStorage) bool {
+	if fits(s, target) != nil || s.Indexed != (target.Kind() == Indexed) {
+		return false
 	}
-	if target.Layout() == nil {
-		return errors.New("the registered type cannot be encoded")
+	return !s.Indexed || string(*s.emptyRow()) == string(emptyOf(target))
+}
+
+// fits returns why stored rows are not rows of target as they are.
+func fits(s *StorageState, target AnyStorage) error {
+	if err := sameSort(s, target); err != nil {
+		return err
 	}
 	if d := layout.Diff(s.Layout, target.Layout()); d != "" {
 		return errors.New(d)
+	}
+	if s.Version != target.Version() {
+		return fmt.Errorf("stored version %d, here %d", s.Version, target.Version())
 	}
 	return nil
 }
 
 func (w *World) newUnknown(s *StorageState) AnyStorage {
 	spec := spec[rawRow]{name: s.Name, layout: s.Layout, codec: rawRows{s.Layout}, unknown: true, pointers: true}
+	spec.version = s.Version
 	if s.Resource {
 		return newResource(w, spec, "", false)
 	}

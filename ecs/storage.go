@@ -33,6 +33,7 @@ type spec[T any] struct {
 	kind      Kind
 	gap       *T          // What gaps of an Indexed storage hold; nil: the zero value.
 	refs      *references // Where values hold entities; found when first asked for.
+	evolution
 }
 
 // A rowCodec turns rows into their canonical bytes and back.

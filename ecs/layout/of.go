@@ -98,11 +98,18 @@ func (d *describer) fields(t reflect.Type, path string, depth int) ([]Field, *Ty
 		if f.Name == "_" {
 			continue
 		}
+		n, fault := parseTag(f)
+		if fault != "" {
+			return nil, d.fault(path+"."+f.Name, fault)
+		}
 		typ, err := d.describe(f.Type, path+"."+f.Name, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		fields = append(fields, Field{f.Name, typ})
+		fields = append(fields, Field{n.name, typ, n.former})
+	}
+	if fault := formerFault(fields); fault != "" {
+		return nil, d.fault(path, fault)
 	}
 	return fields, nil
 }

@@ -22,6 +22,10 @@ type Type struct {
 type Field struct {
 	Name string
 	Type *Type
+
+	// Former are names that the field was stored under before, see [NewConversion].
+	// They belong to the program and are no part of the description's bytes.
+	Former []string
 }
 
 // Width returns how many bytes a packed row takes, or -1 if rows vary in size.
