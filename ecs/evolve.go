@@ -59,9 +59,17 @@ type evolution struct {
 }
 
 // Version returns the number given with [Version].
-func (e *evolution) Version() uint32 { return e.version }
+func (e *evolution) Version() uint32 { return e.past().version }
 
-func (e *evolution) past() *evolution { return e }
+var noEvolution evolution
+
+// past returns e, also if there is none.
+func (e *evolution) past() *evolution {
+	if e == nil {
+		return &noEvolution
+	}
+	return e
+}
 
 // StoredAs returns the name under which something that has the names for which
 // has returns true holds it: its own, or the first of its former ones.
@@ -69,7 +77,7 @@ func (s *spec[T]) StoredAs(has func(name string) bool) (name string, ok bool) {
 	if has(s.name) {
 		return s.name, true
 	}
-	for _, name := range s.former {
+	for _, name := range s.past().former {
 		if has(name) {
 			return name, true
 		}
@@ -148,26 +156,29 @@ func migrateValues[To any](rows []byte, stored *layout.Type, n int, skip func(in
 
 // newEvolution checks the options that tell of the past of a component with that
 // layout, which may be nil.
-func newEvolution(reg *registration, current *layout.Type) (evolution, error) {
-	e := evolution{reg.version, reg.former, slices.Clone(reg.migrations)}
+func newEvolution(reg *registration, current *layout.Type) (*evolution, error) {
+	if reg.version == 0 && reg.former == nil && reg.migrations == nil {
+		return nil, nil
+	}
+	e := &evolution{reg.version, reg.former, slices.Clone(reg.migrations)}
 	slices.SortStableFunc(e.migrations, func(a, b migration) int { return int(int64(a.from) - int64(b.from)) })
 	var before *layout.Type
 	for i, m := range e.migrations {
 		switch {
 		case m.fault != nil:
-			return e, fmt.Errorf("the migration from version %d: %w", m.from, m.fault)
+			return nil, fmt.Errorf("the migration from version %d: %w", m.from, m.fault)
 		case m.from >= e.version:
-			return e, fmt.Errorf("a migration from version %d, but it is of version %d; give it a later one with Version", m.from, e.version)
+			return nil, fmt.Errorf("a migration from version %d, but it is of version %d; give it a later one with Version", m.from, e.version)
 		case i > 0 && e.migrations[i-1].from == m.from:
-			return e, fmt.Errorf("two migrations from version %d", m.from)
+			return nil, fmt.Errorf("two migrations from version %d", m.from)
 		}
 		if err := follows(before, m.source); err != nil {
-			return e, fmt.Errorf("the migration from version %d does not take what the one before gives: %w", m.from, err)
+			return nil, fmt.Errorf("the migration from version %d does not take what the one before gives: %w", m.from, err)
 		}
 		before = m.target
 	}
 	if err := follows(before, current); err != nil {
-		return e, fmt.Errorf("the last migration does not give what the component takes: %w", err)
+		return nil, fmt.Errorf("the last migration does not give what the component takes: %w", err)
 	}
 	return e, nil
 }

@@ -196,7 +196,9 @@ func fits(s *StorageState, target AnyStorage) error {
 
 func (w *World) newUnknown(s *StorageState) AnyStorage {
 	spec := spec[rawRow]{name: s.Name, layout: s.Layout, codec: rawRows{s.Layout}, unknown: true, pointers: true}
-	spec.version = s.Version
+	if s.Version > 0 {
+		spec.evolution = &evolution{version: s.Version}
+	}
 	if s.Resource {
 		return newResource(w, spec, "", false)
 	}

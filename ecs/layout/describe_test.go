@@ -107,7 +107,7 @@ func TestValidateFindsWhatDescribesNothing(t *testing.T) {
 	self.Elem = self
 	double := b
 	for range 40 {
-		double = &Type{Kind: Struct, Fields: []Field{{Name: "A", Type: double}, {Name: "B", Type: double}}}
+		double = &Type{Kind: Struct, Fields: []Field{{"A", double}, {"B", double}}}
 	}
 	tests := []struct {
 		name string
@@ -122,14 +122,14 @@ func TestValidateFindsWhatDescribesNothing(t *testing.T) {
 		{"field of no type", &Type{Kind: Struct, Name: "S", Fields: []Field{{Name: "X"}}}, "S.X: type is missing"},
 		{"itself", self, "nested more than 64 deep"},
 		{"doubled", double, "more than 65536 fields"},
-		{"bool with fields", &Type{Kind: Bool, Fields: []Field{{Name: "A", Type: b}}}, "bool with fields"},
+		{"bool with fields", &Type{Kind: Bool, Fields: []Field{{"A", b}}}, "bool with fields"},
 		{"bool with elements", &Type{Kind: Bool, Elem: b}, "bool with elements"},
 		{"struct with elements", &Type{Kind: Struct, Elem: b}, "struct with elements"},
 		{"slice with keys", &Type{Kind: Slice, Elem: b, Key: b}, "slice with keys"},
 		{"slice with a length", &Type{Kind: Slice, Elem: b, Len: 1}, "slice with a length"},
 		{"array of negative length", &Type{Kind: Array, Elem: b, Len: -1}, "length -1 is out of bounds"},
-		{"field name of two words", &Type{Kind: Struct, Fields: []Field{{Name: "a b", Type: b}}}, `bad field name "a b"`},
-		{"field name that is a number", &Type{Kind: Struct, Fields: []Field{{Name: "1", Type: b}}}, `bad field name "1"`},
+		{"field name of two words", &Type{Kind: Struct, Fields: []Field{{"a b", b}}}, `bad field name "a b"`},
+		{"field name that is a number", &Type{Kind: Struct, Fields: []Field{{"1", b}}}, `bad field name "1"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func (m *matcher) fields(pair *match, path string) *ConversionError {
 	}
 	for k, g := range to.Fields {
 		if sources[k] < 0 {
-			sources[k] = m.heir(g, stored, path)
+			sources[k] = m.heir(to, g.Name, stored, path)
 		}
 	}
 	for k, i := range sources {
@@ -117,13 +117,13 @@ func (m *matcher) fields(pair *match, path string) *ConversionError {
 	return m.leftOver(pair, path)
 }
 
-// heir returns the stored field that g was before, of those that have no heir
-// yet, or -1.
-func (m *matcher) heir(g Field, stored map[string]int, path string) int {
-	for _, former := range g.Former {
+// heir returns the stored field that a field of to was before, of those that have
+// no heir yet, or -1.
+func (m *matcher) heir(to *Type, name string, stored map[string]int, path string) int {
+	for _, former := range to.Former[name] {
 		if i, ok := stored[former]; ok {
 			delete(stored, former)
-			m.note(path+"."+g.Name, false, "was %s", former)
+			m.note(path+"."+name, false, "was %s", former)
 			return i
 		}
 	}

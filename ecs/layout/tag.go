@@ -52,15 +52,15 @@ func parseTag(f reflect.StructField) (n fieldName, fault string) {
 	return n, ""
 }
 
-// formerFault returns what keeps a stored field from having one clear heir, or
+// formerFault returns what keeps a stored field from having one clear heir in t, or
 // "".
-func formerFault(fields []Field) string {
-	claimed := make(map[string]bool, len(fields))
-	for _, f := range fields {
+func (t *Type) formerFault() string {
+	claimed := make(map[string]bool, len(t.Fields))
+	for _, f := range t.Fields {
 		claimed[f.Name] = true
 	}
-	for _, f := range fields {
-		for _, former := range f.Former {
+	for _, f := range t.Fields {
+		for _, former := range t.Former[f.Name] {
 			if claimed[former] {
 				return fmt.Sprintf("field %s: its former name %s is that of another field; rename them one release apart, or migrate", f.Name, former)
 			}

@@ -16,16 +16,17 @@ type Type struct {
 	Elem   *Type   // Array, Slice, Map and Pointer: what they hold.
 	Key    *Type   // Map: its keys.
 	Len    int     // Array: how many elements.
+
+	// Former has, by the names of fields of a struct, those they were stored under
+	// before, see [NewConversion]. They are what the program says of the past, and no
+	// part of the description's bytes.
+	Former map[string][]string
 }
 
 // A Field is one field of a struct.
 type Field struct {
 	Name string
 	Type *Type
-
-	// Former are names that the field was stored under before, see [NewConversion].
-	// They belong to the program and are no part of the description's bytes.
-	Former []string
 }
 
 // Width returns how many bytes a packed row takes, or -1 if rows vary in size.

@@ -162,15 +162,15 @@ func TestValueParts(t *testing.T) {
 // A description written by hand, without any Go type, reads the same.
 func TestValueOfHandWrittenDescription(t *testing.T) {
 	scalar := func(k Kind) *Type { return &Type{Kind: k} }
-	point := &Type{Kind: Struct, Name: "point", Fields: []Field{{Name: "X", Type: scalar(Float32)}, {Name: "Y", Type: scalar(Float32)}}}
+	point := &Type{Kind: Struct, Name: "point", Fields: []Field{{"X", scalar(Float32)}, {"Y", scalar(Float32)}}}
 	byHand := &Type{Kind: Struct, Fields: []Field{
-		{Name: "Name", Type: scalar(String)},
-		{Name: "On", Type: scalar(Bool)},
-		{Name: "At", Type: point},
-		{Name: "Path", Type: &Type{Kind: Slice, Elem: point}},
-		{Name: "Raw", Type: scalar(Bytes)},
-		{Name: "Of", Type: &Type{Kind: Map, Key: scalar(Entity), Elem: scalar(Int64)}},
-		{Name: "Two", Type: &Type{Kind: Array, Len: 2, Elem: &Type{Kind: Pointer, Elem: scalar(Uint16)}}},
+		{"Name", scalar(String)},
+		{"On", scalar(Bool)},
+		{"At", point},
+		{"Path", &Type{Kind: Slice, Elem: point}},
+		{"Raw", scalar(Bytes)},
+		{"Of", &Type{Kind: Map, Key: scalar(Entity), Elem: scalar(Int64)}},
+		{"Two", &Type{Kind: Array, Len: 2, Elem: &Type{Kind: Pointer, Elem: scalar(Uint16)}}},
 	}}
 	require.NoError(t, byHand.Validate())
 
