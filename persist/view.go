@@ -60,8 +60,9 @@ type SnapshotInfo struct {
 	Files  int   // Other files it refers to.
 	Err    error // Why it cannot be read, or nil.
 
-	world [16]byte
-	crc   uint32
+	world  [16]byte
+	crc    uint32
+	schema *schema // nil: it cannot be read.
 }
 
 // OpenReadOnly opens the directory of a store, or a file that Save wrote, for
@@ -191,7 +192,7 @@ func (v *View) inspect(name string, number uint32) SnapshotInfo {
 		info.Err = &DamageError{name, -1, 0, fmt.Sprintf("its manifest says number %d", m.number), ErrCorrupt}
 	}
 	info.Tick, info.ID, info.Digest, info.Files, info.world = m.tick, m.id, m.digest, len(m.files), m.world
-	info.Size, info.crc = r.file.Info().Size, r.file.Info().CRC
+	info.Size, info.crc, info.schema = r.file.Info().Size, r.file.Info().CRC, m.schema
 	return info
 }
 
@@ -412,6 +413,9 @@ func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
 func (v *View) at(ctx context.Context, seq uint64) (*Image, *found, error) {
 	f := new(found)
 	for _, s := range v.bases(seq) {
+		if s.Err == nil && !v.leads(s, seq) {
+			continue
+		}
 		im, table, err := v.loadSnapshot(ctx, s)
 		if err == nil {
 			f.snapshot, f.table = s, table
@@ -419,7 +423,7 @@ func (v *View) at(ctx context.Context, seq uint64) (*Image, *found, error) {
 			if err == nil {
 				return im, f, nil
 			}
-			return nil, f, err
+			return nil, f, errors.Join(append(f.skipped, err)...)
 		}
 		if ctx.Err() != nil {
 			return nil, f, err
