@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -238,7 +239,8 @@ func checkConversion(t *testing.T, r *rand.Rand, from, to *Type, must bool) {
 		src = sample(r, src, from, from.Fixed())
 	}
 	require.NoError(t, from.Check(src, n))
-	out, err := c.Append([]byte("before"), src, n)
+	dirty := bytes.Repeat([]byte{0xff}, 1<<14) // What it grows into need not be zero.
+	out, err := c.Append(append(dirty[:0], "before"...), src, n)
 	require.NoError(t, err, "%v to %v", from, to)
 	out = out[len("before"):]
 	require.NoError(t, to.Check(out, n), "%v to %v", from, to)
@@ -431,4 +433,9 @@ func benchmarkConversion[From, To any](b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRows, "ns/row")
+}
+
+func TestNaNKeepsItsBits(t *testing.T) {
+	require.Equal(t, uint64(0xfff4000020000000), widenFloat(0xffa00001))
+	require.Equal(t, math.Float64bits(math.Inf(-1)), widenFloat(math.Float32bits(float32(math.Inf(-1)))))
 }
