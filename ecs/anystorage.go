@@ -16,6 +16,13 @@ type AnyStorage interface {
 	// Layout describes a row, or is nil if rows cannot be encoded.
 	Layout() *layout.Type
 
+	// Version returns the number given with [Version], under which it is saved.
+	Version() uint32
+
+	// StoredAs returns the name under which something that has the names for which
+	// has returns true holds it: its own, or the first of its former ones.
+	StoredAs(has func(name string) bool) (name string, ok bool)
+
 	// Persistent reports whether it belongs into journals, snapshots and saves.
 	Persistent() bool
 
@@ -61,6 +68,7 @@ type AnyStorage interface {
 	sparseSet() *set // nil for a resource
 	valuesWritten(ranges []Range, k, limit int) (_ []Range, sorted bool)
 	prepare(s *StorageState, owned bool) (apply func(), err error)
+	past() *evolution
 	cloneInto(*World)
 	pastRows(recycled pastRows, k, lo, hi int) pastRows
 	memory() StorageMemory

@@ -190,7 +190,7 @@ func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err err
 	if s.layout == nil {
 		return nil, errors.New("its type is another one in the target, and cannot be encoded")
 	}
-	if err := fits(&StorageState{Layout: s.layout}, target); err != nil {
+	if err := fits(&StorageState{Version: s.Version(), Layout: s.layout}, target); err != nil {
 		return nil, err
 	}
 	return target.(rowStorage).stageRows(c, entities, s.codec.append(nil, values))

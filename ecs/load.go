@@ -32,6 +32,7 @@ type State struct {
 // A StorageState is a storage or resource of a [State].
 type StorageState struct {
 	Name     string
+	Version  uint32 // See [Version].
 	Layout   *layout.Type
 	Resource bool     // One row, no entity.
 	Indexed  bool     // The row of an entity is its index; gaps are Vacant
@@ -50,6 +51,10 @@ type StorageState struct {
 // register are kept as they are, and saved again. History and checkpoints are
 // gone.
 //
+// Components whose layout, name, version or kind is not what the program
+// registered are converted, see [layout.NewConversion], [FormerName] and
+// [Migrate]; [World.Converted] tells which.
+//
 // An error wraps [ErrState] and names the component; w is then as it was. state
 // is not used after Load has returned, unless it is Owned. Load works with as many
 // goroutines as the program has processors.
@@ -60,7 +65,7 @@ func (w *World) Load(state *State) error {
 	if w.anyCheckpoint() {
 		return ErrCheckpointHeld
 	}
-	rows, apply, err := w.prepare(state)
+	rows, apply, converted, err := w.prepare(state)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrState, err)
 	}
@@ -74,7 +79,7 @@ func (w *World) Load(state *State) error {
 		f()
 	}
 	w.regroup()
-	w.tick = state.Tick
+	w.tick, w.converted = state.Tick, converted
 	w.restart(0)
 	return nil
 }
@@ -101,22 +106,33 @@ func (s *StorageState) check() error {
 	return s.Layout.Check(s.Default, 1)
 }
 
-// fits returns why stored rows cannot become rows of target.
-func fits(s *StorageState, target AnyStorage) error {
-	if (target.sparseSet() == nil) != s.Resource {
-		return errors.New("one of stored and registered is a resource, the other a component")
+// isAs reports whether target, which is unknown, was made for a storage like s.
+func (s *StorageState) isAs(target AnyStorage) bool {
+	if fits(s, target) != nil || s.Indexed != (target.Kind() == Indexed) {
+		return false
 	}
-	if target.Layout() == nil {
-		return errors.New("the registered type cannot be encoded")
+	return !s.Indexed || string(*s.emptyRow()) == string(emptyOf(target))
+}
+
+// fits returns why stored rows are not rows of target as they are.
+func fits(s *StorageState, target AnyStorage) error {
+	if err := sameSort(s, target); err != nil {
+		return err
 	}
 	if d := layout.Diff(s.Layout, target.Layout()); d != "" {
 		return errors.New(d)
+	}
+	if s.Version != target.Version() {
+		return fmt.Errorf("stored version %d, here %d", s.Version, target.Version())
 	}
 	return nil
 }
 
 func (w *World) newUnknown(s *StorageState) AnyStorage {
 	spec := spec[rawRow]{name: s.Name, layout: s.Layout, codec: rawRows{s.Layout}, unknown: true, pointers: true}
+	if s.Version > 0 {
+		spec.evolution = &evolution{version: s.Version}
+	}
 	if s.Resource {
 		return newResource(w, spec, "", false)
 	}

@@ -70,7 +70,7 @@ func TestLoadRefusesBadStatesAndLeavesTheWorldAlone(t *testing.T) {
 		{"a component become a resource", func(s *State) { s.Storages[0].Resource, s.Storages[0].Entities = true, nil }, "component plain: one of stored and registered is a resource"},
 		{"a resource become a component", func(s *State) { s.Storages[3].Resource = false }, "component word: one of stored and registered is a resource"},
 		{"a resource with entities", func(s *State) { s.Storages[3].Entities = s.Registry[:1] }, "component word: a resource has no entities"},
-		{"another layout", func(s *State) { s.Storages[0].Layout = s.Storages[1].Layout }, "component plain: plain"},
+		{"another layout", func(s *State) { s.Storages[0].Layout = s.Storages[1].Layout }, "plain: no stored field is left"},
 		{"a type that cannot be encoded", func(s *State) { s.Storages[0].Name = "opaque" }, "component opaque: the registered type cannot be encoded"},
 		{"too few bytes", func(s *State) { s.Storages[0].Rows = s.Storages[0].Rows[1:] }, "component plain: "},
 		{"too many bytes", func(s *State) { s.Storages[1].Rows = append(s.Storages[1].Rows, 0) }, "component list: "},

@@ -40,24 +40,29 @@ func inParallel(n int, f func(i int) error) error {
 // loadParts returns how many times loadRows n rows are.
 func loadParts(n int) int { return (n + loadRows - 1) / loadRows }
 
-// prepare checks and decodes everything before anything is changed. It returns the
-// sparse array of the registry, and what puts the rows in place.
-func (w *World) prepare(state *State) (rows []uint32, apply []func(), err error) {
+// prepare checks, converts and decodes everything before anything is changed. It
+// returns the sparse array of the registry, what puts the rows in place, and what
+// was converted.
+func (w *World) prepare(state *State) (rows []uint32, apply []func(), converted []Conversion, err error) {
 	targets := make([]AnyStorage, len(state.Storages))
+	plans := make([]*plan, len(state.Storages))
 	names := make(map[string]bool, len(state.Storages))
+	heirs := w.heirs(state.Storages)
 	for i := range state.Storages {
 		s := &state.Storages[i]
 		if names[s.Name] {
-			return nil, nil, fmt.Errorf("component %s is there twice", s.Name)
+			return nil, nil, nil, fmt.Errorf("component %s is there twice", s.Name)
 		}
 		names[s.Name] = true
 		err := s.check()
 		if err == nil {
-			targets[i], err = w.target(s, &apply)
+			targets[i] = w.target(s, heirs[s.Name], &apply)
+			plans[i], err = newPlan(s, targets[i])
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("component %s: %w", s.Name, err)
+			return nil, nil, nil, fmt.Errorf("component %s: %w", s.Name, err)
 		}
+		converted = plans[i].appendTo(converted, s, targets[i])
 	}
 	ready := make([]func(), len(targets))
 	err = inParallel(1+len(targets), func(i int) (err error) {
@@ -67,7 +72,7 @@ func (w *World) prepare(state *State) (rows []uint32, apply []func(), err error)
 		}
 		s := &state.Storages[i-1]
 		if err = s.checkEntities(len(state.Registry)); err == nil {
-			ready[i-1], err = targets[i-1].prepare(s, state.Owned)
+			ready[i-1], err = plans[i-1].prepare(s, targets[i-1], state.Owned)
 		}
 		if err != nil {
 			return fmt.Errorf("component %s: %w", s.Name, err)
@@ -77,22 +82,18 @@ func (w *World) prepare(state *State) (rows []uint32, apply []func(), err error)
 	if err == nil {
 		err = state.checkAlive(rows)
 	}
-	return rows, append(apply, ready...), err
+	return rows, append(apply, ready...), converted, err
 }
 
-// target returns where the rows of s go. What makes room for a component that is
-// not registered is added to apply.
-func (w *World) target(s *StorageState, apply *[]func()) (AnyStorage, error) {
-	target, known := w.names[s.Name]
-	if known && target.Unknown() && fits(s, target) != nil {
-		known = false // Loaded before as something else; nothing of it is left.
+// target returns where the rows of s go: to heir, or if there is none, to what
+// makes room for a component that is not registered, which is added to apply.
+func (w *World) target(s *StorageState, heir AnyStorage, apply *[]func()) AnyStorage {
+	if heir != nil && (!heir.Unknown() || s.isAs(heir)) { // Else it was loaded before as something else; nothing of it is left.
+		return heir
 	}
-	if !known {
-		target = w.newUnknown(s)
-		*apply = append(*apply, func() { w.adoptUnknown(target) })
-		return target, nil
-	}
-	return target, fits(s, target)
+	heir = w.newUnknown(s)
+	*apply = append(*apply, func() { w.adoptUnknown(heir) })
+	return heir
 }
 
 // entities returns the registry for a world to keep.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -21,7 +22,8 @@ var (
 )
 
 // A RegisterError says which type could not be registered, and why. It wraps
-// [ErrSharedMemory], [ErrName], [ErrKind] or an error of package layout.
+// [ErrSharedMemory], [ErrName], [ErrKind], [ErrVersion] or an error of package
+// layout.
 type RegisterError struct {
 	Type string // The Go type.
 	Hint string // What is wrong, and how to repair it.
@@ -45,6 +47,10 @@ type registration struct {
 	kind      Kind
 	gap       any
 	masked    bool
+
+	version    uint32
+	former     []string
+	migrations []migration
 }
 
 // Named sets the name under which a component or resource is saved. The default
@@ -76,8 +82,13 @@ func NoPersist() Option { return func(r *registration) { r.noPersist = true } }
 // Register makes T a component of w and returns its storage. Register all
 // components before the world is used.
 //
+// Options: [Named], [Stored], [Default], [CloneWith], [NoRewind], [NoPersist],
+// [Masked]; and for types that are no longer what was saved, [FormerName],
+// [Version] and [Migrate].
+//
 // An error is a [*RegisterError]: a type whose copies would share memory, a type
-// that cannot be encoded and is not [NoPersist], a name that is taken.
+// that cannot be encoded and is not [NoPersist], a name that is taken, migrations
+// that do not lead to T.
 func Register[T any](w *World, options ...Option) (*Storage[T], error) {
 	spec, reg, err := newSpec[T](w, options)
 	if err != nil {
@@ -145,11 +156,8 @@ func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, er
 	if s.name == "" {
 		return fail(ErrName, "the type has no plain name; give one with Named")
 	}
-	if other, taken := w.names[s.name]; taken {
-		if other.Unknown() {
-			return fail(ErrName, "a component %q was loaded before it was registered; register before loading", s.name)
-		}
-		return fail(ErrName, "the name %q is taken; give another with Named", s.name)
+	if hint := w.nameFault(s.name, reg.former); hint != "" {
+		return fail(ErrName, "%s", hint)
 	}
 	if reg.clone != nil {
 		clone, ok := reg.clone.(func(T) T)
@@ -183,7 +191,34 @@ func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, er
 	case !reg.noPersist:
 		return fail(err, "it cannot be saved; change it or say NoPersist")
 	}
+	if s.evolution, err = newEvolution(&reg, s.layout); err != nil {
+		return fail(ErrVersion, "%v", err)
+	}
 	return s, reg, nil
+}
+
+// nameFault returns why a component cannot have that name and those former ones,
+// or "".
+func (w *World) nameFault(name string, former []string) string {
+	if other, taken := w.names[name]; taken {
+		if other.Unknown() {
+			return fmt.Sprintf("a component %q was loaded before it was registered; register before loading", name)
+		}
+		return fmt.Sprintf("the name %q is taken; give another with Named", name)
+	}
+	for _, f := range former {
+		if _, taken := w.names[f]; taken || f == name || f == "" {
+			return fmt.Sprintf("the former name %q is that of a component", f)
+		}
+	}
+	for _, other := range w.Storages() {
+		for _, f := range other.past().former {
+			if f == name || slices.Contains(former, f) {
+				return fmt.Sprintf("the name %q is a former name of %s; give another with Named", f, other.Name())
+			}
+		}
+	}
+	return ""
 }
 
 // defaultName returns the name of t without its package, or "" if it has none

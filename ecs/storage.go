@@ -21,18 +21,19 @@ type Storage[T any] struct {
 
 // spec is what is known of a component or resource type.
 type spec[T any] struct {
-	name      string
-	layout    *layout.Type // nil if values cannot be encoded.
-	codec     rowCodec[T]
-	tag       bool // Size 0.
-	pointers  bool
-	noPersist bool
-	masked    bool
-	unknown   bool // Loaded, but not registered by the program.
-	clone     func(T) T
-	kind      Kind
-	gap       *T          // What gaps of an Indexed storage hold; nil: the zero value.
-	refs      *references // Where values hold entities; found when first asked for.
+	name       string
+	layout     *layout.Type // nil if values cannot be encoded.
+	codec      rowCodec[T]
+	tag        bool // Size 0.
+	pointers   bool
+	noPersist  bool
+	masked     bool
+	unknown    bool // Loaded, but not registered by the program.
+	clone      func(T) T
+	kind       Kind
+	gap        *T          // What gaps of an Indexed storage hold; nil: the zero value.
+	refs       *references // Where values hold entities; found when first asked for.
+	*evolution             // nil: it was never different.
 }
 
 // A rowCodec turns rows into their canonical bytes and back.

@@ -23,6 +23,7 @@ type World struct {
 	storages  []AnyStorage // and the storage itself.
 	resources []AnyStorage
 	names     map[string]AnyStorage
+	converted []Conversion    // By the last Load.
 	watched   bool            // A storage has a group or hooks.
 	exempt    []exemptStorage // NoRewind components.
 	groups    []*Group

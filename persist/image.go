@@ -41,6 +41,9 @@ type Component struct {
 	Indexed  bool         // The row of an entity is its index; gaps are [ecs.Vacant].
 	Entities []ecs.Entity // In dense order; none for a resource.
 
+	version uint32
+	former  []formerEntry
+
 	n      int
 	gaps   int
 	gap    []byte   // The row that gaps hold; empty: the zero value.
@@ -66,7 +69,7 @@ func (im *Image) extend(s *schema) {
 	for _, e := range s.components[min(len(im.Components), len(s.components)):] {
 		im.Components = append(im.Components, &Component{
 			Name: e.Name, Layout: e.Layout, Resource: e.Resource, Rewinds: e.Rewinds, Indexed: e.Indexed,
-			width: e.Layout.Width(), gap: e.Default,
+			version: e.Version, former: e.Former, width: e.Layout.Width(), gap: e.Default,
 		})
 	}
 }
@@ -467,7 +470,7 @@ func (im *Image) state() *ecs.State {
 			rows = c.appendRows(nil, 0, c.n)
 		}
 		st := ecs.StorageState{
-			Name: c.Name, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed, Entities: c.Entities, Rows: rows,
+			Name: c.Name, Version: c.version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed, Entities: c.Entities, Rows: rows,
 			Pages: c.pages, PageRows: c.pageRows,
 		}
 		if len(c.gap) > 0 {

@@ -35,6 +35,10 @@ type Report struct {
 	// concern the state recovered. Nothing was deleted.
 	Skipped []error
 
+	// Converted says how components were made those that the program registered. A
+	// snapshot has the result; the one before is kept.
+	Converted []ecs.Conversion
+
 	// Unknown lists the stored components that the program did not register. They
 	// are kept.
 	Unknown []string
@@ -58,6 +62,11 @@ func (r Report) String() string {
 	for _, err := range r.Skipped {
 		fmt.Fprintf(&b, "\nskipped: %v", err)
 	}
+	for _, c := range r.Converted {
+		for _, line := range strings.Split(c.String(), "\n") {
+			fmt.Fprintf(&b, "\nconverted: %s", line)
+		}
+	}
 	if len(r.Unknown) > 0 {
 		fmt.Fprintf(&b, "\nnot registered, kept: %s", strings.Join(r.Unknown, ", "))
 	}
@@ -69,6 +78,12 @@ func (r Report) String() string {
 // filled with the newest state that can be recovered: the newest good snapshot
 // among the ancestors of the journal's head, and the ticks after it. Register all
 // components before. [Options.At] asks for an older state.
+//
+// Components that are no longer what was stored are converted, see package
+// [github.com/stet-ecs/stet/ecs], [ecs.FormerName] and [ecs.Migrate]; the Report
+// tells which. The result is durable, as a full snapshot, before Open returns, and
+// what it was made of is kept. From then on a program with the older types is
+// refused.
 //
 // From then on every [ecs.World.Commit] is journaled. The history of w starts
 // anew.
@@ -139,6 +154,9 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.recover(ctx, v); err != nil {
 		return err
 	}
+	if s.report.Converted != nil {
+		return s.convert(ctx, v.log, before)
+	}
 	if err := s.openJournal(v.log); err != nil {
 		_ = s.world.Load(before) // It fitted before.
 		return err
@@ -196,7 +214,7 @@ func withoutEntities(w *ecs.World) *ecs.State {
 	for _, st := range w.Storages() {
 		if st.IsResource() && st.Layout() != nil {
 			state.Storages = append(state.Storages, ecs.StorageState{
-				Name: st.Name(), Layout: st.Layout(), Resource: true, Rows: st.AppendRows(nil, 0, 1),
+				Name: st.Name(), Version: st.Version(), Layout: st.Layout(), Resource: true, Rows: st.AppendRows(nil, 0, 1),
 			})
 		}
 	}
@@ -223,12 +241,14 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 	if err := v.missing(f.snapshot); err != nil && s.options.At == "" { // Else what follows is given up anyway.
 		return err
 	}
-	s.schema = im.stored()
-	s.encoder = newTickEncoder(s.schema)
-	s.encoder.dirty = &s.dirty
-	if err := s.schema.continues(s.world); err != nil {
+	stored := im.stored()
+	if s.report.Converted, err = stored.conversions(s.world); err != nil {
 		return err
 	}
+	s.report.Converted = stored.rewindChanges(s.world, s.report.Converted)
+	s.schema = stored.evolved(s.world)
+	s.encoder = newTickEncoder(s.schema)
+	s.encoder.dirty = &s.dirty
 	s.report.Skipped = append(f.skipped, v.problems()...)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
 		if err := removeTemps(s.files); err != nil {
@@ -243,7 +263,7 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 			s.report.Unknown = append(s.report.Unknown, st.Name())
 		}
 		given := uint64(neverGiven)
-		if c := im.Find(st.Name()); c != nil && c.n > 0 {
+		if n, ok := stored.find(st); ok && im.Components[n].n > 0 {
 			given = 0
 		}
 		s.encoder.whole.add(st, given)
@@ -322,7 +342,7 @@ func (v *View) headBehind(p *journal.DamageError) bool {
 func (im *Image) stored() *schema {
 	s := newSchema()
 	for _, c := range im.Components {
-		s.add(schemaEntry{c.Name, c.Layout, c.Resource, c.Rewinds, c.Indexed, c.gap})
+		s.add(schemaEntry{c.Name, c.Layout, c.Resource, c.Rewinds, c.Indexed, c.gap, c.version, c.former})
 	}
 	return s
 }

@@ -39,6 +39,7 @@ type storedSnapshot struct {
 	time   time.Time
 	name   string
 	files  []fileRef
+	schema *schema
 	onHead bool // The newest state comes from it.
 }
 
@@ -47,9 +48,10 @@ func (s *storedSnapshot) names(n uint32) bool {
 	return s.number == n || slices.ContainsFunc(s.files, func(f fileRef) bool { return f.number == n })
 }
 
-// apart reports whether s and other have no file in common.
+// apart reports whether s and other have no file in common, and s is no state from
+// before a conversion: ticks do not lead across that.
 func (s *storedSnapshot) apart(other *storedSnapshot) bool {
-	return !other.names(s.number) && !slices.ContainsFunc(s.files, func(f fileRef) bool { return other.names(f.number) })
+	return (s.schema == nil || other.schema == nil || s.schema.differs(other.schema) == nil) && !other.names(s.number) && !slices.ContainsFunc(s.files, func(f fileRef) bool { return other.names(f.number) })
 }
 
 // A pruning is what may be removed once a snapshot has its name.
@@ -147,7 +149,7 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal) (removed []string, er
 func (v *View) storedSnapshots(onHead func(seq uint64) bool) (list []storedSnapshot) {
 	for _, s := range v.snapshots {
 		if s.Err == nil && v.misfit(s) == nil {
-			list = append(list, storedSnapshot{s.Number, s.ID.Seq, s.Time, s.Label, s.refs, onHead(s.ID.Seq)})
+			list = append(list, storedSnapshot{s.Number, s.ID.Seq, s.Time, s.Label, s.refs, s.schema, onHead(s.ID.Seq)})
 		}
 	}
 	return list

@@ -35,7 +35,8 @@ func Save(ctx context.Context, file string, w *ecs.World) error {
 
 // Load replaces all that w holds by what Save wrote to a file. Register all
 // components before; stored ones that are not registered are kept, and saved
-// again.
+// again. What older types wrote is converted, and [ecs.World.Converted] tells what
+// that changed, fields that were dropped among it.
 //
 // Errors: [ErrSchema] naming the field that does not fit, [ErrForeign],
 // [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
@@ -50,7 +51,7 @@ func Load(ctx context.Context, file string, w *ecs.World) error {
 		return err
 	}
 	defer r.close()
-	if err := r.manifest.schema.fits(w); err != nil {
+	if _, err := r.manifest.schema.conversions(w); err != nil {
 		return err
 	}
 	im, err := r.load(ctx, nil, true)

@@ -3,6 +3,7 @@ package persist
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -11,7 +12,9 @@ import (
 
 const (
 	denseSchema   = 1 // All components have dense rows,
-	indexedSchema = 2 // or some have rows at entity indices.
+	indexedSchema = 2 // or some have rows at entity indices,
+	evolvedSchema = 3 // or some have versions or were converted.
+	maxFormer     = 1 << 10
 	maxComponents = 1 << 16
 	maxName       = 1 << 12
 )
@@ -31,6 +34,15 @@ type schemaEntry struct {
 	Rewinds  bool   // false: given whole in every tick that changed it.
 	Indexed  bool   // The row of an entity is its index; gaps are ecs.Vacant
 	Default  []byte // and hold this row; empty: the zero value.
+	Version  uint32
+	Former   []formerEntry // What the store had before it was converted, oldest first.
+}
+
+// A formerEntry is what a component was in the same store before.
+type formerEntry struct {
+	Name    string
+	Version uint32
+	Layout  *layout.Type
 }
 
 func newSchema() *schema { return &schema{numbers: make(map[string]int)} }
@@ -51,11 +63,15 @@ func (s *schema) number(st ecs.AnyStorage) int {
 	if n, ok := s.numbers[st.Name()]; ok {
 		return n
 	}
-	e := schemaEntry{Name: st.Name(), Layout: st.Layout(), Resource: st.IsResource(), Rewinds: st.Rewinds()}
+	return s.add(entryOf(st))
+}
+
+func entryOf(st ecs.AnyStorage) schemaEntry {
+	e := schemaEntry{Name: st.Name(), Layout: st.Layout(), Resource: st.IsResource(), Rewinds: st.Rewinds(), Version: st.Version()}
 	if e.Indexed = st.Kind() == ecs.Indexed; e.Indexed {
 		e.Default = st.AppendDefault(nil)
 	}
-	return s.add(e)
+	return e
 }
 
 // rewinds reports whether st, which is in s, counts in digests. One that was
@@ -82,9 +98,13 @@ func (s *schema) encode() []byte {
 		e.bin(c.Layout.Append(nil))
 		e.bool(c.Resource)
 		e.bool(c.Rewinds)
-		if format == indexedSchema {
+		if format >= indexedSchema {
 			e.bool(c.Indexed)
 			e.bin(c.Default)
+		}
+		if format >= evolvedSchema {
+			e.uint(uint64(c.Version))
+			c.encodeFormer(e)
 		}
 	}
 	return e.buf
@@ -92,18 +112,25 @@ func (s *schema) encode() []byte {
 
 // format returns the oldest format that can hold s.
 func (s *schema) format() uint64 {
+	format := uint64(denseSchema)
 	for _, c := range s.components {
+		if c.Version > 0 || len(c.Former) > 0 {
+			return evolvedSchema
+		}
 		if c.Indexed {
-			return indexedSchema
+			format = indexedSchema
 		}
 	}
-	return denseSchema
+	return format
 }
 
 // entryLen returns how many values describe a component.
 func entryLen(format uint64) int {
-	if format == indexedSchema {
+	switch format {
+	case indexedSchema:
 		return 6
+	case evolvedSchema:
+		return 8
 	}
 	return 4
 }
@@ -112,7 +139,7 @@ func decodeSchema(src []byte) (*schema, error) {
 	d := decoder{src: src}
 	d.array(2)
 	format := d.uint()
-	if d.err == nil && format != denseSchema && format != indexedSchema {
+	if d.err == nil && (format < denseSchema || format > evolvedSchema) {
 		return nil, fmt.Errorf("%w: schema format %d", ErrNewer, format)
 	}
 	n := d.arrayLen()
@@ -125,9 +152,13 @@ func decodeSchema(src []byte) (*schema, error) {
 		e := schemaEntry{Name: d.string()}
 		described := d.bin()
 		e.Resource, e.Rewinds = d.bool(), d.bool()
-		if format == indexedSchema {
+		if format >= indexedSchema {
 			e.Indexed = d.bool()
 			e.Default = slices.Clone(d.bin())
+		}
+		if format >= evolvedSchema {
+			e.Version = uint32(d.count("version", math.MaxUint32))
+			e.Former = d.former()
 		}
 		if d.err != nil {
 			break
@@ -163,58 +194,14 @@ func (e *schemaEntry) checkGaps() error {
 	return e.Layout.Check(e.Default, 1)
 }
 
-// fits returns an error that names the first field in which the stored schema
-// differs from the types registered in w.
-func (s *schema) fits(w *ecs.World) error {
-	for _, st := range w.Storages() {
-		n, stored := s.numbers[st.Name()]
-		if !stored {
-			continue
-		}
-		c := s.components[n]
-		switch {
-		case !st.Persistent():
-			return fmt.Errorf("%w: %s is stored, but registered with NoPersist", ErrSchema, c.Name)
-		case c.Resource != st.IsResource():
-			return fmt.Errorf("%w: %s is a resource in one of store and program, a component in the other", ErrSchema, c.Name)
-		case layout.Diff(c.Layout, st.Layout()) != "":
-			return fmt.Errorf("%w: %s: %s", ErrSchema, c.Name, layout.Diff(c.Layout, st.Layout()))
-		}
-	}
-	return nil
-}
-
-// continues is fits for a store that w is to be kept in: what a tick gives of a
-// component also depends on whether it rewinds.
-func (s *schema) continues(w *ecs.World) error {
-	for _, st := range w.Storages() {
-		n, stored := s.numbers[st.Name()]
-		if !stored || st.Unknown() {
-			continue
-		}
-		if s.components[n].Rewinds != st.Rewinds() {
-			return fmt.Errorf("%w: %s is registered with NoRewind in one of store and program, without in the other", ErrSchema, st.Name())
-		}
-		if s.components[n].Indexed != (st.Kind() == ecs.Indexed) {
-			return fmt.Errorf("%w: %s is registered as Indexed in one of store and program, as another kind in the other", ErrSchema, st.Name())
-		}
-	}
-	return s.fits(w)
-}
-
 // adopt adds to im the components that s has beyond those of im. The others must
 // be the same: numbers are only added.
 func (im *Image) adopt(s *schema) error {
 	if im.schema == s {
 		return nil
 	}
-	for n, c := range im.Components {
-		if n >= len(s.components) {
-			break // An older segment: it names fewer.
-		}
-		if e := s.components[n]; e.Name != c.Name || !e.Layout.Equal(c.Layout) || e.Indexed != c.Indexed {
-			return fmt.Errorf("component number %d is %s %v here and %s %v before", n, e.Name, e.Layout, c.Name, c.Layout)
-		}
+	if err := im.stored().differs(s); err != nil {
+		return err
 	}
 	im.extend(s)
 	im.schema = s

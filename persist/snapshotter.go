@@ -269,7 +269,7 @@ func (s *Store) copySome(budget int) {
 // stored returns what the store will know of c.
 func (c *copying) stored(onHead bool) storedSnapshot {
 	m := &c.manifest
-	return storedSnapshot{m.number, m.id.Seq, m.time, m.name, m.files, onHead}
+	return storedSnapshot{m.number, m.id.Seq, m.time, m.name, m.files, m.schema, onHead}
 }
 
 // hand copies all that is left of the snapshot under way, if any, and hands it

@@ -179,9 +179,9 @@ func (v *View) replayAll(ctx context.Context, skip int, r *VerifyReport) (proble
 	if err != nil {
 		return err, ctx.Err()
 	}
-	digests := map[journal.ID]SnapshotInfo{}
+	digests := map[journal.ID][]SnapshotInfo{} // A state that was converted has two.
 	for _, s := range v.snapshots {
-		digests[s.ID] = s
+		digests[s.ID] = append(digests[s.ID], s)
 	}
 	path, err := v.log.Path(im.ID.Seq, v.Head())
 	if err != nil {
@@ -192,12 +192,18 @@ func (v *View) replayAll(ctx context.Context, skip int, r *VerifyReport) (proble
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		if im, err = v.across(quiet(ctx), im, e); err != nil {
+			return err, ctx.Err()
+		}
 		if err := v.step(im, e); err != nil {
 			return err, nil
 		}
 		p.add(1)
 		r.Replayed++
-		if s, ok := digests[e.ID]; ok {
+		for _, s := range digests[e.ID] {
+			if s.schema == nil || im.stored().differs(s.schema) != nil {
+				continue
+			}
 			if d := im.Digest(); d != s.Digest {
 				return v.entryError(e, fmt.Errorf("replay gives digest %v, %s has %v", d, s.Name, s.Digest)), nil
 			}

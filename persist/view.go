@@ -63,9 +63,10 @@ type SnapshotInfo struct {
 	Label  string    // What the program called it, see [Store.SnapshotAs].
 	Err    error     // Why it cannot be read, or nil.
 
-	world [16]byte
-	crc   uint32
-	refs  []fileRef
+	world  [16]byte
+	crc    uint32
+	refs   []fileRef
+	schema *schema // nil: it cannot be read.
 }
 
 // OpenReadOnly opens the directory of a store, or a file that Save wrote, for
@@ -212,7 +213,7 @@ func (v *View) inspect(name string, number uint32) SnapshotInfo {
 	}
 	info.Tick, info.ID, info.Digest, info.world = m.tick, m.id, m.digest, m.world
 	info.Files, info.refs, info.Time, info.Label = len(m.files), m.files, m.time, m.name
-	info.Size, info.crc = r.file.Info().Size, r.file.Info().CRC
+	info.Size, info.crc, info.schema = r.file.Info().Size, r.file.Info().CRC, m.schema
 	return info
 }
 
@@ -466,6 +467,9 @@ func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
 func (v *View) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, error) {
 	f := new(found)
 	for _, s := range v.bases(seq) {
+		if s.Err == nil && !v.leads(s, seq) {
+			continue
+		}
 		im, table, err := v.loadSnapshot(ctx, s, bare && s.ID.Seq == seq)
 		if err == nil {
 			f.snapshot, f.table = s, table
@@ -473,7 +477,7 @@ func (v *View) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, e
 			if err == nil {
 				return im, f, nil
 			}
-			return nil, f, err
+			return nil, f, errors.Join(append(f.skipped, err)...)
 		}
 		if ctx.Err() != nil {
 			return nil, f, err

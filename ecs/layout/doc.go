@@ -60,4 +60,14 @@
 // channels, unsafe pointers and recursive types cannot be stored, and [Of] names
 // the field that holds one. Keys of maps are compared by their bytes and so hold
 // no floats (0 equals -0, NaN not even itself) and no pointers.
+//
+// # Names of fields
+//
+// A struct tag gives a field another stored name, and the names it had before:
+//
+//	Life int `stet:"hp"`              // stored as hp
+//	Life int `stet:",was=HP"`         // stored as Life, earlier as HP
+//	Life int `stet:"hp,was=HP,was=L"` // stored as hp, earlier as HP or L
+//
+// [NewConversion] converts rows of an earlier layout by these names.
 package layout

@@ -75,8 +75,7 @@ func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *Ty
 	var err *TypeError
 	switch typ.Kind {
 	case Struct:
-		typ.Fields, err = d.fields(t, path, depth)
-		return typ, err
+		return typ, d.fields(typ, t, path, depth)
 	case Array:
 		typ.Len = t.Len()
 	case Map:
@@ -91,20 +90,32 @@ func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *Ty
 	return typ, err
 }
 
-// fields describes the fields of the struct t that have a name.
-func (d *describer) fields(t reflect.Type, path string, depth int) ([]Field, *TypeError) {
-	var fields []Field
+// fields describes the fields of the struct t that have a name, in typ.
+func (d *describer) fields(typ *Type, t reflect.Type, path string, depth int) *TypeError {
 	for f := range t.Fields() {
 		if f.Name == "_" {
 			continue
 		}
-		typ, err := d.describe(f.Type, path+"."+f.Name, depth+1)
-		if err != nil {
-			return nil, err
+		n, fault := parseTag(f)
+		if fault != "" {
+			return d.fault(path+"."+f.Name, fault)
 		}
-		fields = append(fields, Field{f.Name, typ})
+		described, err := d.describe(f.Type, path+"."+f.Name, depth+1)
+		if err != nil {
+			return err
+		}
+		typ.Fields = append(typ.Fields, Field{n.name, described})
+		if n.former != nil {
+			if typ.Former == nil {
+				typ.Former = make(map[string][]string)
+			}
+			typ.Former[n.name] = n.former
+		}
 	}
-	return fields, nil
+	if fault := typ.formerFault(); fault != "" {
+		return d.fault(path, fault)
+	}
+	return nil
 }
 
 // refusal returns why t cannot be stored, or "".

@@ -16,6 +16,11 @@ type Type struct {
 	Elem   *Type   // Array, Slice, Map and Pointer: what they hold.
 	Key    *Type   // Map: its keys.
 	Len    int     // Array: how many elements.
+
+	// Former has, by the names of fields of a struct, those they were stored under
+	// before, see [NewConversion]. They are what the program says of the past, and no
+	// part of the description's bytes.
+	Former map[string][]string
 }
 
 // A Field is one field of a struct.

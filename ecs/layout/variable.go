@@ -194,7 +194,8 @@ func structCoder(t reflect.Type) coder {
 		if f.Name == "_" {
 			continue
 		}
-		field := fieldCoder{compile(f.Type), f.Name, appendString(nil, f.Name), int(f.Offset)}
+		name := nameOf(f).name
+		field := fieldCoder{compile(f.Type), name, appendString(nil, name), int(f.Offset)}
 		fields = append(fields, field)
 		least = min(least+len(field.key)+field.least, mostLeast)
 	}

@@ -1,0 +1,431 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+var (
+	// ErrVersion reports versions and migrations that do not fit each other.
+	ErrVersion = errors.New("ecs: bad version")
+
+	// ErrNewer reports a component that a program with a later version of it
+	// stored.
+	ErrNewer = errors.New("ecs: stored by a newer program")
+)
+
+// FormerName says under which names a component or resource was saved before:
+//
+//	ecs.Register[Vitality](w, ecs.FormerName("Health"))
+//
+// What is stored under its present name comes first, then the former names in the
+// order given. A former name cannot be that of another component of the world.
+func FormerName(names ...string) Option {
+	return func(r *registration) { r.former = append(r.former, names...) }
+}
+
+// Version numbers what the values of a component or resource mean; without it the
+// version is 0. It is saved with them. A program refuses a later version than its
+// own, and brings an earlier one up to it, step by step, with [Migrate]; steps
+// without a migration are conversions by name, see [layout.NewConversion].
+func Version(n uint32) Option { return func(r *registration) { r.version = n } }
+
+// Migrate says how values of version from become values of version from+1, for
+// what no conversion by name can do:
+//
+//	type speedV1 struct{ Text string } // As it was.
+//
+//	ecs.Register[Speed](w, ecs.Version(2), ecs.Migrate(1, func(old speedV1) speedV2 { … }),
+//
+// Stored values are converted to From by name before, and To by name to what the
+// next step or the component takes. From may be [layout.Value] instead, which is
+// the stored row as it is. The function is called for each row that belongs to an
+// entity, in dense order, and must depend on nothing but its argument. It is not
+// called for the gaps of an [Indexed] storage, which get the present default.
+func Migrate[From, To any](from uint32, f func(From) To) Option {
+	m := newMigration(from, f)
+	return func(r *registration) { r.migrations = append(r.migrations, m) }
+}
+
+// An evolution is what a component or resource was before.
+type evolution struct {
+	version    uint32
+	former     []string    // Names, the latest first.
+	migrations []migration // By version.
+}
+
+// Version returns the number given with [Version].
+func (e *evolution) Version() uint32 { return e.past().version }
+
+var noEvolution evolution
+
+// past returns e, also if there is none.
+func (e *evolution) past() *evolution {
+	if e == nil {
+		return &noEvolution
+	}
+	return e
+}
+
+// StoredAs returns the name under which something that has the names for which
+// has returns true holds it: its own, or the first of its former ones.
+func (s *spec[T]) StoredAs(has func(name string) bool) (name string, ok bool) {
+	if has(s.name) {
+		return s.name, true
+	}
+	for _, name := range s.past().former {
+		if has(name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// A migration is one step from a version to the next.
+type migration struct {
+	from   uint32
+	source *layout.Type // nil: rows as they are stored, as layout.Values.
+	target *layout.Type
+	fault  error // Why its types cannot be stored.
+
+	// run turns rows of the stored layout, which is source if that is not nil, into
+	// rows of target. Rows for which skip returns true become zero.
+	run func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error)
+}
+
+func newMigration[From, To any](from uint32, f func(From) To) migration {
+	m := migration{from: from}
+	target, err := layout.NewCodec(reflect.TypeFor[To]())
+	if err != nil {
+		m.fault = err
+		return m
+	}
+	m.target = target.Type()
+	if onValues, ok := any(f).(func(layout.Value) To); ok {
+		m.run = func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error) {
+			return migrateValues(rows, stored, n, skip, target, onValues)
+		}
+		return m
+	}
+	source, err := layout.NewCodec(reflect.TypeFor[From]())
+	if err != nil {
+		m.fault = err
+		return m
+	}
+	m.source = source.Type()
+	m.run = func(rows []byte, _ *layout.Type, n int, skip func(int) bool) ([]byte, error) {
+		values := make([]From, n)
+		if err := layout.Decode(source, rows, values); err != nil {
+			return nil, err
+		}
+		out := make([]To, n)
+		for i := range values {
+			if !skip(i) {
+				out[i] = f(values[i])
+			}
+		}
+		return layout.Append(target, nil, out), nil
+	}
+	return m
+}
+
+// migrateValues migrates rows without their Go type.
+func migrateValues[To any](rows []byte, stored *layout.Type, n int, skip func(int) bool, target *layout.Codec, f func(layout.Value) To) ([]byte, error) {
+	out := make([]To, n)
+	for i := range out {
+		row, rest, err := stored.Next(rows)
+		if err != nil {
+			return nil, err
+		}
+		rows = rest
+		if skip(i) {
+			continue
+		}
+		value, err := stored.Value(row)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = f(value)
+	}
+	return layout.Append(target, nil, out), nil
+}
+
+// newEvolution checks the options that tell of the past of a component with that
+// layout, which may be nil.
+func newEvolution(reg *registration, current *layout.Type) (*evolution, error) {
+	if reg.version == 0 && reg.former == nil && reg.migrations == nil {
+		return nil, nil
+	}
+	e := &evolution{reg.version, reg.former, slices.Clone(reg.migrations)}
+	slices.SortStableFunc(e.migrations, func(a, b migration) int { return int(int64(a.from) - int64(b.from)) })
+	var before *layout.Type
+	for i, m := range e.migrations {
+		switch {
+		case m.fault != nil:
+			return nil, fmt.Errorf("the migration from version %d: %w", m.from, m.fault)
+		case m.from >= e.version:
+			return nil, fmt.Errorf("a migration from version %d, but it is of version %d; give it a later one with Version", m.from, e.version)
+		case i > 0 && e.migrations[i-1].from == m.from:
+			return nil, fmt.Errorf("two migrations from version %d", m.from)
+		}
+		if err := follows(before, m.source); err != nil {
+			return nil, fmt.Errorf("the migration from version %d does not take what the one before gives: %w", m.from, err)
+		}
+		before = m.target
+	}
+	if err := follows(before, current); err != nil {
+		return nil, fmt.Errorf("the last migration does not give what the component takes: %w", err)
+	}
+	return e, nil
+}
+
+// follows returns why rows of one layout cannot be converted to the next. nil is
+// any.
+func follows(before, next *layout.Type) error {
+	if before == nil || next == nil {
+		return nil
+	}
+	_, err := layout.NewConversion(before, next)
+	return err
+}
+
+// A Conversion says how a stored component or resource was made what the program
+// registered.
+type Conversion struct {
+	Stored  string // The name it was stored under.
+	Name    string // The name that the program gives it.
+	Changes []layout.Change
+}
+
+// String returns the conversion for people, in one line a change.
+func (c Conversion) String() string {
+	text := ""
+	for i, change := range c.Changes {
+		if i > 0 {
+			text += "\n"
+		}
+		text += c.Name + ": " + change.String()
+	}
+	return text
+}
+
+// Dropped reports whether values were left out.
+func (c Conversion) Dropped() bool {
+	return slices.ContainsFunc(c.Changes, func(change layout.Change) bool { return change.Dropped })
+}
+
+// Converted returns what the last [World.Load] converted: nothing if all that was
+// stored had the layouts and names that the program registered.
+func (w *World) Converted() []Conversion { return w.converted }
+
+// Conversions returns what [World.Load] would convert of a state with these
+// storages, in their order, of which it needs no rows. The error is what Load
+// would say of the first that cannot be converted, and names the field; it wraps
+// [ErrNewer] if a later version of the component was stored.
+func (w *World) Conversions(storages []StorageState) ([]Conversion, error) {
+	heirs := w.heirs(storages)
+	var all []Conversion
+	for i := range storages {
+		s := &storages[i]
+		target := heirs[s.Name]
+		if target == nil || target.Unknown() {
+			continue
+		}
+		p, err := newPlan(s, target)
+		if err != nil {
+			return nil, fmt.Errorf("component %s: %w", s.Name, err)
+		}
+		all = p.appendTo(all, s, target)
+	}
+	return all, nil
+}
+
+// heirs returns by their stored names the storages and resources of w that stored
+// ones become.
+func (w *World) heirs(storages []StorageState) map[string]AnyStorage {
+	stored := make(map[string]bool, len(storages))
+	for i := range storages {
+		stored[storages[i].Name] = true
+	}
+	heirs := make(map[string]AnyStorage, len(storages))
+	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
+		for _, s := range list {
+			if name, ok := s.StoredAs(func(name string) bool { return stored[name] }); ok {
+				heirs[name] = s
+			}
+		}
+	}
+	return heirs
+}
+
+// A plan is how the rows of a stored component become rows of a registered one.
+type plan struct {
+	stages  []stage
+	changes []layout.Change
+}
+
+// A stage converts n rows, of which those that belong to no entity may be
+// skipped.
+type stage func(rows []byte, n int, skip func(row int) bool) ([]byte, error)
+
+// newPlan works out how s becomes target.
+func newPlan(s *StorageState, target AnyStorage) (*plan, error) {
+	if err := sameSort(s, target); err != nil {
+		return nil, err
+	}
+	p := new(plan)
+	past := target.past()
+	if s.Version > past.version {
+		return nil, fmt.Errorf("%w: version %d, the program has version %d", ErrNewer, s.Version, past.version)
+	}
+	if s.Name != target.Name() {
+		p.note("was %s", s.Name)
+	}
+	at := s.Layout
+	for _, m := range past.migrations {
+		if m.from < s.Version {
+			continue
+		}
+		from := at
+		if m.source != nil {
+			if err := p.convert(at, m.source); err != nil {
+				return nil, fmt.Errorf("before the migration from version %d: %w", m.from, err)
+			}
+			from = m.source
+		}
+		p.stages = append(p.stages, func(rows []byte, n int, skip func(int) bool) ([]byte, error) {
+			return m.run(rows, from, n, skip)
+		})
+		p.note("migrated from version %d to %d", m.from, m.from+1)
+		at = m.target
+	}
+	if err := p.convert(at, target.Layout()); err != nil {
+		return nil, fmt.Errorf("%w; give the type a version and say how with ecs.Migrate", err)
+	}
+	if s.Version != past.version && len(p.stages) == 0 {
+		p.note("version %d became %d", s.Version, past.version)
+	}
+	p.place(s, target)
+	return p, nil
+}
+
+// sameSort returns why s and target cannot be the same thing.
+func sameSort(s *StorageState, target AnyStorage) error {
+	if (target.sparseSet() == nil) != s.Resource {
+		return errors.New("one of stored and registered is a resource, the other a component")
+	}
+	if target.Layout() == nil {
+		return errors.New("the registered type cannot be encoded")
+	}
+	return nil
+}
+
+func (p *plan) note(format string, args ...any) {
+	p.changes = append(p.changes, layout.Change{What: fmt.Sprintf(format, args...)})
+}
+
+// convert adds the conversion by name, if there is anything to convert.
+func (p *plan) convert(from, to *layout.Type) error {
+	c, err := layout.NewConversion(from, to)
+	if err != nil {
+		return err
+	}
+	if c.Same() {
+		return nil
+	}
+	p.changes = append(p.changes, c.Changes()...)
+	p.stages = append(p.stages, func(rows []byte, n int, _ func(int) bool) ([]byte, error) {
+		return c.Append(nil, rows, n)
+	})
+	return nil
+}
+
+// place notes what becomes of rows at entity indices. Gaps get the default of the
+// program if they held another.
+func (p *plan) place(s *StorageState, target AnyStorage) {
+	indexed := target.Kind() == Indexed
+	switch {
+	case s.Resource || !s.Indexed && !indexed:
+		return
+	case s.Indexed != indexed:
+		p.note("%s", map[bool]string{true: "became Indexed", false: "is no longer Indexed"}[indexed])
+		return
+	}
+	gap := emptyOf(target)
+	if len(p.stages) == 0 && string(gap) == string(*s.emptyRow()) {
+		return
+	}
+	if len(p.stages) == 0 {
+		p.note("gaps have another default")
+	}
+	p.stages = append(p.stages, func(rows []byte, n int, skip func(int) bool) ([]byte, error) {
+		return refill(rows, target.Layout(), n, skip, gap)
+	})
+}
+
+// emptyOf returns the row that gaps of s have.
+func emptyOf(s AnyStorage) []byte {
+	if gap := s.AppendDefault(nil); gap != nil {
+		return gap
+	}
+	return s.Layout().AppendZero(nil)
+}
+
+// refill returns rows with the skipped ones replaced by gap.
+func refill(rows []byte, t *layout.Type, n int, skip func(int) bool, gap []byte) ([]byte, error) {
+	out := make([]byte, 0, len(rows))
+	for i := range n {
+		row, rest, err := t.Next(rows)
+		if err != nil {
+			return nil, err
+		}
+		if rows = rest; skip(i) {
+			row = gap
+		}
+		out = append(out, row...)
+	}
+	return out, nil
+}
+
+// prepare prepares target for the rows of s.
+func (p *plan) prepare(s *StorageState, target AnyStorage, owned bool) (apply func(), err error) {
+	if len(p.stages) == 0 {
+		return target.prepare(s, owned)
+	}
+	converted := *s
+	converted.Layout, converted.Pages = target.Layout(), nil
+	if converted.Rows, err = p.run(s); err != nil {
+		return nil, err
+	}
+	return target.prepare(&converted, owned)
+}
+
+// run returns the rows of s as rows of what p was made for.
+func (p *plan) run(s *StorageState) (rows []byte, err error) {
+	rows, n := s.Rows, len(s.Entities)
+	if s.Pages != nil {
+		rows = slices.Concat(s.Pages...)
+	}
+	if s.Resource {
+		n = 1
+	}
+	skip := func(row int) bool { return s.Indexed && s.Entities[row] == Vacant }
+	for _, stage := range p.stages {
+		if rows, err = stage(rows, n, skip); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// appendTo appends what p changes, if anything.
+func (p *plan) appendTo(all []Conversion, s *StorageState, target AnyStorage) []Conversion {
+	if len(p.changes) == 0 {
+		return all
+	}
+	return append(all, Conversion{s.Name, target.Name(), p.changes})
+}

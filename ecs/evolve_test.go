@@ -1,0 +1,122 @@
+package ecs
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+type (
+	speedOne struct{ Text string }
+	speedTwo struct{ Metres int32 }
+	speed    struct{ Metres, Seconds int64 }
+)
+
+func length(old speedOne) speedTwo { return speedTwo{int32(len(old.Text))} }
+
+func TestWhatWasIsRegisteredOnlyIfItLeadsToWhatIs(t *testing.T) {
+	bad := func(name, want string, options ...Option) {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(Options{})
+			MustRegister[plain](w, Named("plain"), FormerName("old"))
+			var wrong *RegisterError
+			if _, err := Register[speed](w, options...); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
+				t.Errorf("Register = %v, want %q in it", err, want)
+			}
+		})
+	}
+	bad("no version", "a migration from version 1, but it is of version 0", Migrate(1, length))
+	bad("a version too low", "a migration from version 1, but it is of version 1", Version(1), Migrate(1, length))
+	bad("twice", "two migrations from version 1", Version(2), Migrate(1, length), Migrate(1, length))
+	bad("a gap", "the migration from version 2 does not take what the one before gives: layout: rows cannot be converted: speedOne",
+		Version(3), Migrate(2, length), Migrate(1, length))
+	bad("another end", "the last migration does not give what the component takes", Version(1), Migrate(0, func(speed) speedOne { return speedOne{} }))
+	bad("a source that cannot be stored", "func values cannot be stored", Version(1), Migrate(0, func(struct{ F func() }) speed { return speed{} }))
+	bad("a target that cannot be stored", "func values cannot be stored", Version(1), Migrate(0, func(speed) struct{ F func() } { return struct{ F func() }{} }))
+	bad("a former name that is one", `the former name "plain" is that of a component`, FormerName("plain"))
+	bad("its own name", `the former name "speed" is that of a component`, FormerName("speed"))
+	bad("a name that another had", `the name "old" is a former name of plain`, Named("old"))
+	bad("a former name that another has too", `the name "old" is a former name of plain`, FormerName("older", "old"))
+}
+
+func TestMigrationsAreCalledForRowsOfEntitiesOnly(t *testing.T) {
+	w := NewWorld(Options{})
+	old := MustRegister[speedOne](w, Named("speed"), Stored(Indexed), Default(speedOne{"gap"}))
+	for i, e := range w.CreateN(nil, 5) {
+		if i%2 == 0 {
+			old.Set(e, speedOne{strings.Repeat("x", i)})
+		}
+	}
+	for _, kind := range []Kind{Indexed, Sparse} {
+		calls := 0
+		later := NewWorld(Options{})
+		options := []Option{Stored(kind), Version(4), Migrate(2, func(old speedOne) speedTwo { calls++; return length(old) })}
+		if kind == Indexed {
+			options = append(options, Default(speed{9, 9}))
+		}
+		s := MustRegister[speed](later, options...)
+		if err := later.Load(stateOf(w)); err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range later.Entities() {
+			if v, has := s.Get(e); has != (i%2 == 0) || has && v != (speed{int64(i), 0}) {
+				t.Errorf("%v has %v, %v", e, v, has)
+			}
+		}
+		if kind == Indexed && s.Values()[1] != (speed{9, 9}) {
+			t.Errorf("a gap has %v", s.Values()[1])
+		}
+		if calls != 3 || len(later.Converted()) != 1 {
+			t.Errorf("%d calls, converted %v", calls, later.Converted())
+		}
+		if err := later.check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestConversionsAreKnownBeforeRowsAre(t *testing.T) {
+	w := NewWorld(Options{})
+	MustRegister[speed](w, FormerName("v", "velocity"), Version(1))
+	of := func(name string, version uint32, v AnyStorage) StorageState {
+		return StorageState{Name: name, Version: version, Layout: v.Layout()}
+	}
+	two := MustRegister[speedTwo](NewWorld(Options{}))
+	got, err := w.Conversions([]StorageState{of("velocity", 0, two), of("other", 7, two)})
+	if err != nil || len(got) != 1 || got[0].Stored != "velocity" || got[0].Name != "speed" || got[0].Dropped() {
+		t.Errorf("Conversions = %v, %v", got, err)
+	}
+	got, err = w.Conversions([]StorageState{of("velocity", 0, two), of("speed", 0, two)})
+	if err != nil || len(got) != 1 || got[0].Stored != "speed" {
+		t.Errorf("the present name does not come first: %v, %v", got, err)
+	}
+	if _, err := w.Conversions([]StorageState{of("speed", 2, two)}); !errors.Is(err, ErrNewer) {
+		t.Errorf("Conversions = %v, want %v", err, ErrNewer)
+	}
+	if _, err := w.Conversions([]StorageState{of("speed", 1, MustRegister[speedOne](NewWorld(Options{})))}); !errors.Is(err, layout.ErrConversion) || !strings.Contains(err.Error(), "ecs.Migrate") {
+		t.Errorf("Conversions = %v, want %v and what to do", err, layout.ErrConversion)
+	}
+}
+
+func TestALaterDefaultFillsTheGaps(t *testing.T) {
+	w := NewWorld(Options{})
+	old := MustRegister[plain](w, Stored(Indexed), Default(plain{1, 1}))
+	old.Set(w.CreateN(nil, 3)[2], plain{5, 5})
+	state := stateOf(w)
+	later := NewWorld(Options{})
+	s := MustRegister[plain](later, Stored(Indexed))
+	for i := range state.Storages {
+		state.Storages[i].Indexed, state.Storages[i].Default = true, old.AppendDefault(nil)
+	}
+	if err := later.Load(state); err != nil {
+		t.Fatal(err)
+	}
+	if v := s.Values(); v[0] != (plain{}) || v[2] != (plain{5, 5}) {
+		t.Errorf("Values = %v", v)
+	}
+	if len(later.Converted()) != 1 {
+		t.Errorf("Converted = %v", later.Converted())
+	}
+}

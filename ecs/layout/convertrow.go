@@ -1,0 +1,374 @@
+package layout
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// A converter reads a value in one layout and appends it in another.
+type converter func(r *reader, dst []byte) ([]byte, *DataError)
+
+// A conversion says in which of the two forms rows are: packed, or one msgpack
+// value. It compiles converters.
+type conversion struct{ fromPacked, toPacked bool }
+
+func (c conversion) compile(pair *match) converter {
+	from, to := pair.from, pair.to
+	if pair.same && !c.fromPacked && !c.toPacked {
+		return func(r *reader, dst []byte) ([]byte, *DataError) {
+			before := r.src
+			if err := r.value(from, nil); err != nil {
+				return nil, err
+			}
+			return append(dst, before[:len(before)-len(r.src)]...), nil
+		}
+	}
+	switch from.Kind {
+	case Struct:
+		return c.structure(pair)
+	case Array:
+		return c.array(pair)
+	case Slice:
+		return nilOr(convertSlice(c.compile(pair.elem)))
+	case Bytes: // To a slice; bytes that stay bytes are the same.
+		return nilOr(convertBytes(to.Elem.Kind))
+	case Map:
+		return nilOr(convertMap(c.compile(pair.key), c.compile(pair.elem)))
+	case Pointer:
+		return nilOr(convertPointer(c.compile(pair.elem)))
+	}
+	return func(r *reader, dst []byte) ([]byte, *DataError) {
+		re, im, err := c.read(r, from)
+		if err != nil {
+			return nil, err
+		}
+		return c.write(dst, to.Kind, widenPart(re, from.Kind, to.Kind), widenPart(im, from.Kind, to.Kind)), nil
+	}
+}
+
+// nilOr returns the converter of values that may be nil and are full otherwise.
+func nilOr(full converter) converter {
+	return func(r *reader, dst []byte) ([]byte, *DataError) {
+		if r.is(codeNil) {
+			return append(dst, codeNil), nil
+		}
+		return full(r, dst)
+	}
+}
+
+// widenPart is widen, also for the parts of complex numbers.
+func widenPart(x uint64, from, to Kind) uint64 {
+	if from == Complex64 && to == Complex128 {
+		return widenFloat(uint32(x))
+	}
+	return widen(x, from, to)
+}
+
+// read reads a number or bool as bits, and the imaginary part of a complex one.
+func (c conversion) read(r *reader, t *Type) (re, im uint64, err *DataError) {
+	if !c.fromPacked {
+		return r.scalar(t.Kind)
+	}
+	if len(r.src) < kinds[t.Kind].width {
+		return 0, 0, bad("cut short")
+	}
+	var v Value
+	n, err := t.packed(r.src, &v)
+	if err == nil {
+		r.src = r.src[n:]
+	}
+	return v.bits, v.imag, err
+}
+
+// write appends a number or bool of kind k.
+func (c conversion) write(dst []byte, k Kind, re, im uint64) []byte {
+	if !c.toPacked {
+		return appendScalar(dst, k, re, im)
+	}
+	switch k {
+	case Complex64:
+		return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(dst, uint32(re)), uint32(im))
+	case Complex128:
+		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, re), im)
+	}
+	for range kinds[k].width {
+		dst = append(dst, byte(re))
+		re >>= 8
+	}
+	return dst
+}
+
+// appendScalar appends a number or bool as a msgpack value.
+func appendScalar(dst []byte, k Kind, re, im uint64) []byte {
+	switch {
+	case k == Bool:
+		return appendBool(dst, re != 0)
+	case k.signed():
+		return appendInt(dst, int64(re))
+	case k == Float32:
+		return appendFloat32(dst, uint32(re))
+	case k == Float64:
+		return appendFloat64(dst, re)
+	case k == Complex64:
+		return appendFloat32(appendFloat32(appendLength(dst, &arrayForm, 2), uint32(re)), uint32(im))
+	case k == Complex128:
+		return appendFloat64(appendFloat64(appendLength(dst, &arrayForm, 2), re), im)
+	}
+	return appendUint(dst, re)
+}
+
+// zero appends the zero value of t.
+func (c conversion) zero(dst []byte, t *Type) []byte {
+	if c.toPacked {
+		return append(dst, make([]byte, t.Width())...)
+	}
+	return t.appendZero(dst)
+}
+
+// A fieldStep is what becomes of a stored field, or of one that is added.
+type fieldStep struct {
+	name    string // Of the stored field; "": none is read.
+	read    converter
+	key     []byte // What is written before the value.
+	target  int    // -1: the field is dropped.
+	added   *Type  // Not nil: the zero value of it is written.
+	dropped *Type  // Not nil: a value of it is passed over.
+}
+
+// structure returns the converter of structs. It reads the fields as they come
+// and writes them as they come; where the order changes, it sorts them behind.
+func (c conversion) structure(pair *match) converter {
+	steps, sorted := c.steps(pair)
+	stored, n := len(pair.from.Fields), len(pair.to.Fields)
+	return func(r *reader, dst []byte) (_ []byte, err *DataError) {
+		if !c.fromPacked {
+			if err := r.expect(&mapForm, stored, 2); err != nil {
+				return nil, err
+			}
+		}
+		if !c.toPacked {
+			dst = appendLength(dst, &mapForm, n)
+		}
+		start := len(dst)
+		var pieces []piece
+		for i := range steps {
+			before := len(dst)
+			if dst, err = c.step(&steps[i], r, dst); err != nil {
+				return nil, err.in("." + steps[i].name)
+			}
+			if target := steps[i].target; !sorted && target >= 0 {
+				pieces = append(pieces, piece{target, before - start, len(dst) - start})
+			}
+		}
+		return rearranged(dst, start, pieces), nil
+	}
+}
+
+// steps returns what is done with the fields of a struct, and whether that is in
+// the order of the new fields.
+func (c conversion) steps(pair *match) (steps []fieldStep, sorted bool) {
+	kept := pair.kept()
+	stored := make([]bool, len(pair.to.Fields))
+	for _, k := range kept {
+		stored[k] = true
+	}
+	next := 0 // The added fields of to below next have their step.
+	addUpTo := func(end int) {
+		for ; next < end; next++ {
+			if !stored[next] {
+				g := pair.to.Fields[next]
+				steps = append(steps, fieldStep{key: c.key(g.Name), target: next, added: g.Type})
+			}
+		}
+	}
+	for i, f := range pair.from.Fields {
+		k := pair.targets[i]
+		if k < 0 {
+			steps = append(steps, fieldStep{name: f.Name, target: -1, dropped: f.Type})
+			continue
+		}
+		addUpTo(k)
+		steps = append(steps, fieldStep{name: f.Name, read: c.compile(pair.fields[i]), key: c.key(pair.to.Fields[k].Name), target: k})
+	}
+	addUpTo(len(pair.to.Fields))
+	return steps, slices.IsSorted(kept)
+}
+
+// key returns what stands before the value of the field of that name.
+func (c conversion) key(name string) []byte {
+	if c.toPacked {
+		return nil
+	}
+	return appendString(nil, name)
+}
+
+// step does s.
+func (c conversion) step(s *fieldStep, r *reader, dst []byte) ([]byte, *DataError) {
+	dst = append(dst, s.key...)
+	if s.added != nil {
+		return c.zero(dst, s.added), nil
+	}
+	if !c.fromPacked {
+		r.element(2)
+		name, err := r.bytes(&strForm)
+		if err == nil && string(name) != s.name {
+			err = bad(fmt.Sprintf("field is named %.40q", name))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if s.dropped == nil {
+		return s.read(r, dst)
+	}
+	if c.fromPacked {
+		width := s.dropped.Width()
+		if len(r.src) < width {
+			return nil, bad("cut short")
+		}
+		r.src = r.src[width:]
+		return dst, nil
+	}
+	return dst, r.value(s.dropped, nil)
+}
+
+// A piece is a part of what was written that belongs to another place.
+type piece struct{ order, lo, hi int }
+
+// rearranged sorts the pieces of dst[start:], of which there may be none.
+func rearranged(dst []byte, start int, pieces []piece) []byte {
+	if len(pieces) == 0 {
+		return dst
+	}
+	slices.SortFunc(pieces, func(a, b piece) int { return a.order - b.order })
+	unsorted := slices.Clone(dst[start:])
+	dst = dst[:start]
+	for _, p := range pieces {
+		dst = append(dst, unsorted[p.lo:p.hi]...)
+	}
+	return dst
+}
+
+// array returns the converter of arrays, which may grow.
+func (c conversion) array(pair *match) converter {
+	elem := c.compile(pair.elem)
+	n, longer := pair.from.Len, pair.to.Len
+	return func(r *reader, dst []byte) (_ []byte, err *DataError) {
+		reserved := 0
+		if !c.fromPacked {
+			reserved = 1
+			if err := r.expect(&arrayForm, n, reserved); err != nil {
+				return nil, err
+			}
+		}
+		if !c.toPacked {
+			dst = appendLength(dst, &arrayForm, longer)
+		}
+		if dst, err = convertElements(r, dst, elem, n, reserved); err != nil {
+			return nil, err
+		}
+		for range longer - n {
+			dst = c.zero(dst, pair.to.Elem)
+		}
+		return dst, nil
+	}
+}
+
+// convertElements converts n elements, for each of which so many bytes are
+// reserved.
+func convertElements(r *reader, dst []byte, elem converter, n, reserved int) (_ []byte, err *DataError) {
+	for i := range n {
+		r.element(reserved)
+		if dst, err = elem(r, dst); err != nil {
+			return nil, err.in(index(i))
+		}
+	}
+	return dst, nil
+}
+
+// convertSlice returns the converter of slices that are not nil.
+func convertSlice(elem converter) converter {
+	return func(r *reader, dst []byte) ([]byte, *DataError) {
+		n, err := r.open(&arrayForm, 1)
+		if err != nil {
+			return nil, err
+		}
+		return convertElements(r, appendLength(dst, &arrayForm, n), elem, n, 1)
+	}
+}
+
+// convertBytes returns the converter of bytes to a slice of wider numbers.
+func convertBytes(to Kind) converter {
+	return func(r *reader, dst []byte) ([]byte, *DataError) {
+		content, err := r.bytes(&binForm)
+		if err != nil {
+			return nil, err
+		}
+		dst = appendLength(dst, &arrayForm, len(content))
+		for _, b := range content {
+			dst = appendScalar(dst, to, widen(uint64(b), Uint8, to), 0)
+		}
+		return dst, nil
+	}
+}
+
+// convertPointer returns the converter of pointers that are not nil.
+func convertPointer(elem converter) converter {
+	return func(r *reader, dst []byte) ([]byte, *DataError) {
+		if err := r.exactly(&arrayForm, 1); err != nil {
+			return nil, err
+		}
+		return elem(r, appendLength(dst, &arrayForm, 1))
+	}
+}
+
+// convertMap returns the converter of maps that are not nil. Keys stay different, but
+// their order can change.
+func convertMap(key, elem converter) converter {
+	return func(r *reader, dst []byte) ([]byte, *DataError) {
+		n, err := r.open(&mapForm, 2)
+		if err != nil {
+			return nil, err
+		}
+		dst = appendLength(dst, &mapForm, n)
+		start := len(dst)
+		entries := make([]entry, 0, n)
+		var order keyOrder
+		for i := range n {
+			r.element(2)
+			before := r.src
+			e := entry{key: len(dst) - start}
+			if dst, err = key(r, dst); err == nil {
+				err = order.next(before, r.src)
+			}
+			if err != nil {
+				return nil, err.in(keyPart(i))
+			}
+			e.value = len(dst) - start
+			if dst, err = elem(r, dst); err != nil {
+				return nil, err.in(valuePart(i))
+			}
+			e.end = len(dst) - start
+			entries = append(entries, e)
+		}
+		return sortEntries(dst, start, entries), nil
+	}
+}
+
+// sortEntries puts the entries in dst[start:] in the order of their keys.
+func sortEntries(dst []byte, start int, entries []entry) []byte {
+	body := dst[start:]
+	inOrder := func(a, b entry) int { return bytes.Compare(body[a.key:a.value], body[b.key:b.value]) }
+	if slices.IsSortedFunc(entries, inOrder) {
+		return dst
+	}
+	body = slices.Clone(body)
+	slices.SortFunc(entries, inOrder)
+	dst = dst[:start]
+	for _, e := range entries {
+		dst = append(dst, body[e.key:e.end]...)
+	}
+	return dst
+}

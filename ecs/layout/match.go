@@ -1,0 +1,176 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Change is one difference between a stored layout and the program's, and what
+// a [Conversion] does about it.
+type Change struct {
+	Path    string // The field: "Unit.HP", "Bag.Items[].Count".
+	What    string // "int16 became int64"
+	Dropped bool   // Stored values have no place any more.
+}
+
+// String returns the change for people: "Unit.HP: int16 became int64".
+func (c Change) String() string {
+	if c.Path == "" {
+		return c.What
+	}
+	return c.Path + ": " + c.What
+}
+
+// A match pairs a part of a stored layout with the part of the program's that it
+// becomes.
+type match struct {
+	from, to *Type
+	same     bool // Equal: the same bytes.
+	key      *match
+	elem     *match
+	fields   []*match // Struct: by field of from; nil: dropped.
+	targets  []int    // Struct: by field of from, the field of to; -1: dropped.
+}
+
+// A matcher pairs two layouts and notes what differs.
+type matcher struct {
+	changes []Change
+	inKey   int // Nested in so many keys of maps.
+}
+
+// note notes a difference.
+func (m *matcher) note(path string, dropped bool, format string, args ...any) {
+	m.changes = append(m.changes, Change{path, fmt.Sprintf(format, args...), dropped})
+}
+
+// match pairs from and to, which stand at path. The error is nil or the first
+// difference that only a migration can bridge.
+func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) {
+	pair := &match{from: from, to: to, same: from.Equal(to)}
+	var err *ConversionError
+	switch {
+	case from.Kind == Bytes && to.Kind == Slice && widens(Uint8, to.Elem.Kind):
+		m.note(path, false, "bytes became %s", brief(to))
+		return pair, nil
+	case from.Kind != to.Kind && widens(from.Kind, to.Kind):
+		m.note(path, false, "%v became %v", from.Kind, to.Kind)
+		return pair, nil
+	case from.Kind != to.Kind:
+		return nil, refuse(path, from, to)
+	case from.Kind == Struct:
+		return pair, m.fields(pair, path)
+	case from.Kind == Array && from.Len > to.Len:
+		return nil, refuse(path, from, to)
+	case from.Kind == Array && from.Len < to.Len:
+		m.note(path, false, "%d elements became %d, the new ones zero", from.Len, to.Len)
+	case from.Kind == Map:
+		m.inKey++
+		pair.key, err = m.match(from.Key, to.Key, path+"[key]")
+		if m.inKey--; err != nil {
+			return nil, err
+		}
+	}
+	if from.Elem != nil {
+		pair.elem, err = m.match(from.Elem, to.Elem, path+elemPart(from.Kind))
+	}
+	return pair, err
+}
+
+// fields pairs the fields of two structs: by name, and then by former names.
+func (m *matcher) fields(pair *match, path string) *ConversionError {
+	from, to := pair.from, pair.to
+	n := len(from.Fields)
+	pair.fields, pair.targets = make([]*match, n), make([]int, n)
+	for i := range pair.targets {
+		pair.targets[i] = -1
+	}
+	stored := make(map[string]int, n)
+	for i, f := range from.Fields {
+		stored[f.Name] = i
+	}
+	sources := make([]int, len(to.Fields))
+	for k, g := range to.Fields {
+		if i, ok := stored[g.Name]; ok {
+			sources[k] = i
+			delete(stored, g.Name)
+		} else {
+			sources[k] = -1
+		}
+	}
+	for k, g := range to.Fields {
+		if sources[k] < 0 {
+			sources[k] = m.heir(to, g.Name, stored, path)
+		}
+	}
+	for k, i := range sources {
+		if i < 0 {
+			m.note(path+"."+to.Fields[k].Name, false, "added, zero")
+			continue
+		}
+		var err *ConversionError
+		if pair.fields[i], err = m.match(from.Fields[i].Type, to.Fields[k].Type, path+"."+to.Fields[k].Name); err != nil {
+			return err
+		}
+		pair.targets[i] = k
+	}
+	return m.leftOver(pair, path)
+}
+
+// heir returns the stored field that a field of to was before, of those that have
+// no heir yet, or -1.
+func (m *matcher) heir(to *Type, name string, stored map[string]int, path string) int {
+	for _, former := range to.Former[name] {
+		if i, ok := stored[former]; ok {
+			delete(stored, former)
+			m.note(path+"."+name, false, "was %s", former)
+			return i
+		}
+	}
+	return -1
+}
+
+// leftOver notes the fields that are dropped, and a new order.
+func (m *matcher) leftOver(pair *match, path string) *ConversionError {
+	for i, k := range pair.targets {
+		f := pair.from.Fields[i]
+		switch {
+		case k < 0 && m.inKey > 0: // Keys that differed could become equal.
+			return refuse(path+"."+f.Name, f.Type, nil)
+		case k < 0:
+			m.note(path+"."+f.Name, true, "dropped, was %s", brief(f.Type))
+		}
+	}
+	kept := pair.kept()
+	if len(kept) == 0 && len(pair.from.Fields) > 0 && len(pair.to.Fields) > 0 {
+		return &ConversionError{strings.TrimPrefix(path, "."), "no stored field is left: " + differs(pair.from, pair.to)}
+	}
+	if !slices.IsSorted(kept) {
+		m.note(path, false, "fields in another order")
+	}
+	return nil
+}
+
+// kept returns the targets of the fields that are not dropped.
+func (pair *match) kept() []int {
+	return slices.DeleteFunc(slices.Clone(pair.targets), func(k int) bool { return k < 0 })
+}
+
+// refuse returns the error for a difference that has no conversion; to is nil if
+// the field is gone.
+func refuse(path string, from, to *Type) *ConversionError {
+	return &ConversionError{strings.TrimPrefix(path, "."), differs(from, to)}
+}
+
+// widens reports whether every value of kind from is one of kind to.
+func widens(from, to Kind) bool {
+	switch {
+	case from.signed() && to.signed(), from.unsigned() && to.unsigned():
+		return from.bits() < to.bits()
+	case from.unsigned() && to.signed():
+		return from.bits() < to.bits()
+	case from.signed() || from.unsigned(): // A float is exact up to 24 or 53 bits.
+		return to == Float32 && from.bits() <= 16 || to == Float64 && from.bits() <= 32
+	}
+	return from == Float32 && to == Float64 || from == Complex64 && to == Complex128
+}

@@ -1,0 +1,239 @@
+package layout
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// A shift carries a part of a packed row to where it stands in a row of another
+// layout. Like moves, shifts are compiled once and run column by column.
+type shift struct {
+	from, to int // Where the part starts in the two rows.
+	size     int // Bytes to copy; 0: a number that is widened, or a loop.
+
+	fromKind, toKind Kind // A number: what it was and becomes.
+
+	// A loop: body applies to count elements, so far apart.
+	count            int
+	fromStep, toStep int
+	body             []shift
+}
+
+// collectShifts appends the shifts for a pair of fixed layouts whose values stand
+// at from and to in their rows.
+func collectShifts(shifts []shift, pair *match, from, to int) []shift {
+	if pair.same {
+		return addShift(shifts, shift{from: from, to: to, size: pair.from.Width()})
+	}
+	switch pair.from.Kind {
+	case Struct:
+		starts := make([]int, len(pair.to.Fields))
+		for k, g := range pair.to.Fields {
+			starts[k] = to
+			to += g.Type.Width()
+		}
+		for i, f := range pair.from.Fields {
+			if k := pair.targets[i]; k >= 0 {
+				shifts = collectShifts(shifts, pair.fields[i], from, starts[k])
+			}
+			from += f.Type.Width()
+		}
+		return shifts
+	case Array:
+		return collectArrayShifts(shifts, pair, from, to)
+	case Complex64:
+		return append(shifts,
+			shift{from: from, to: to, fromKind: Float32, toKind: Float64},
+			shift{from: from + 4, to: to + 8, fromKind: Float32, toKind: Float64})
+	}
+	return append(shifts, shift{from: from, to: to, fromKind: pair.from.Kind, toKind: pair.to.Kind})
+}
+
+// collectArrayShifts is collectShifts for arrays.
+func collectArrayShifts(shifts []shift, pair *match, from, to int) []shift {
+	n, fromStep, toStep := pair.from.Len, pair.from.Elem.Width(), pair.to.Elem.Width()
+	if pair.elem.same {
+		return addShift(shifts, shift{from: from, to: to, size: n * fromStep})
+	}
+	body := collectShifts(nil, pair.elem, 0, 0)
+	if n == 0 || len(body) == 0 {
+		return shifts
+	}
+	return append(shifts, shift{from: from, to: to, count: n, fromStep: fromStep, toStep: toStep, body: body})
+}
+
+// addShift appends the copy s, or makes the last one longer if s continues it.
+func addShift(shifts []shift, s shift) []shift {
+	if s.size == 0 {
+		return shifts
+	}
+	if n := len(shifts); n > 0 {
+		last := &shifts[n-1]
+		if last.size > 0 && last.from+last.size == s.from && last.to+last.size == s.to {
+			last.size += s.size
+			return shifts
+		}
+	}
+	return append(shifts, s)
+}
+
+// shift appends the converted form of n rows, which are src.
+func (c *Conversion) shift(dst, src []byte, n int) []byte {
+	start := len(dst)
+	dst = slices.Grow(dst, n*c.toWidth)[:start+n*c.toWidth]
+	out := dst[start:]
+	clear(out)
+	var numbers [blockRows]uint64
+	for first := 0; first < n; first += blockRows {
+		s := shifting{src[first*c.fromWidth:], out[first*c.toWidth:], c.fromWidth, c.toWidth, numbers[:min(blockRows, n-first)]}
+		s.run(c.shifts, 0, 0)
+	}
+	return dst
+}
+
+// A shifting is a block of rows on its way.
+type shifting struct {
+	from, to           []byte
+	fromWidth, toWidth int
+	numbers            []uint64 // One for each row: scratch.
+}
+
+// run carries the rows, whose parts start at from and to.
+func (s *shifting) run(shifts []shift, from, to int) {
+	for k := range shifts {
+		p := &shifts[k]
+		switch {
+		case p.size > 0:
+			s.copy(from+p.from, to+p.to, p.size)
+		case p.body != nil:
+			for i := range p.count {
+				s.run(p.body, from+p.from+i*p.fromStep, to+p.to+i*p.toStep)
+			}
+		default:
+			s.load(from+p.from, p.fromKind)
+			widenAll(s.numbers, p.fromKind, p.toKind)
+			s.store(to+p.to, p.toKind.bits()/8)
+		}
+	}
+}
+
+// copy copies size bytes of each row.
+func (s *shifting) copy(from, to, size int) {
+	switch size {
+	case 1, 2, 4, 8:
+		s.load(from, unsignedOf(size))
+		s.store(to, size)
+		return
+	}
+	for range s.numbers {
+		copy(s.to[to:to+size], s.from[from:from+size])
+		from, to = from+s.fromWidth, to+s.toWidth
+	}
+}
+
+// unsignedOf returns the kind of unsigned integers of that size.
+func unsignedOf(size int) Kind {
+	switch size {
+	case 1:
+		return Uint8
+	case 2:
+		return Uint16
+	case 4:
+		return Uint32
+	}
+	return Uint64
+}
+
+// load reads a number of each row, sign extended where it has one.
+func (s *shifting) load(from int, kind Kind) {
+	src := s.from
+	switch kind.bits() {
+	case 8:
+		for i := range s.numbers {
+			s.numbers[i] = uint64(src[from])
+			from += s.fromWidth
+		}
+	case 16:
+		for i := range s.numbers {
+			s.numbers[i] = uint64(binary.LittleEndian.Uint16(src[from:]))
+			from += s.fromWidth
+		}
+	case 32:
+		for i := range s.numbers {
+			s.numbers[i] = uint64(binary.LittleEndian.Uint32(src[from:]))
+			from += s.fromWidth
+		}
+	default:
+		for i := range s.numbers {
+			s.numbers[i] = binary.LittleEndian.Uint64(src[from:])
+			from += s.fromWidth
+		}
+	}
+	if unused := 64 - kind.bits(); kind.signed() && unused > 0 {
+		for i, x := range s.numbers {
+			s.numbers[i] = uint64(int64(x<<unused) >> unused)
+		}
+	}
+}
+
+// store writes a number of that size to each row.
+func (s *shifting) store(to, size int) {
+	dst := s.to
+	switch size {
+	case 1:
+		for _, x := range s.numbers {
+			dst[to] = uint8(x)
+			to += s.toWidth
+		}
+	case 2:
+		for _, x := range s.numbers {
+			binary.LittleEndian.PutUint16(dst[to:], uint16(x))
+			to += s.toWidth
+		}
+	case 4:
+		for _, x := range s.numbers {
+			binary.LittleEndian.PutUint32(dst[to:], uint32(x))
+			to += s.toWidth
+		}
+	default:
+		for _, x := range s.numbers {
+			binary.LittleEndian.PutUint64(dst[to:], x)
+			to += s.toWidth
+		}
+	}
+}
+
+// widenAll turns numbers of one kind into those of another. Integers that were
+// loaded have the bits of wider ones already.
+func widenAll(numbers []uint64, from, to Kind) {
+	if to != Float32 && to != Float64 {
+		return
+	}
+	for i, x := range numbers {
+		numbers[i] = widen(x, from, to)
+	}
+}
+
+// widen returns the bits of x, of kind from, as a number of kind to.
+func widen(x uint64, from, to Kind) uint64 {
+	switch {
+	case from == Float32 && to == Float64:
+		return widenFloat(uint32(x))
+	case to == Float32 && from != Float32:
+		return uint64(math.Float32bits(float32(int64(x)))) // No more than 16 bits, also unsigned.
+	case to == Float64 && from != Float64:
+		return math.Float64bits(float64(int64(x)))
+	}
+	return x
+}
+
+// widenFloat returns the bits of the float64 that equals the float32 with these
+// bits. Those of NaN are kept: what a processor makes of them differs.
+func widenFloat(bits uint32) uint64 {
+	const exponent, fraction = 0x7f800000, 0x007fffff
+	if bits&exponent == exponent && bits&fraction != 0 {
+		return uint64(bits>>31)<<63 | 0x7ff<<52 | uint64(bits&fraction)<<29
+	}
+	return math.Float64bits(float64(math.Float32frombits(bits)))
+}

@@ -1,0 +1,71 @@
+package layout
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// tagKey is the key of the struct tag that says how a field is stored.
+const tagKey = "stet"
+
+// A fieldName is how a field of a Go struct is stored.
+type fieldName struct {
+	name   string
+	former []string
+}
+
+// nameOf returns the stored name of f and its former ones. What is wrong with the
+// tag is for describe to say, which sees every type first.
+func nameOf(f reflect.StructField) fieldName {
+	n, _ := parseTag(f)
+	return n
+}
+
+// parseTag reads the tag of f:
+//
+//	Health int `stet:"HP"`              stored as HP
+//	Health int `stet:",was=HP"`         stored as Health, earlier as HP
+//	Health int `stet:"hp,was=HP,was=L"` stored as hp, earlier as HP or L
+func parseTag(f reflect.StructField) (n fieldName, fault string) {
+	n.name = f.Name
+	tag, ok := f.Tag.Lookup(tagKey)
+	if !ok {
+		return n, ""
+	}
+	parts := strings.Split(tag, ",")
+	if parts[0] != "" {
+		n.name = parts[0]
+	}
+	for _, p := range parts[1:] {
+		former, ok := strings.CutPrefix(p, "was=")
+		if !ok {
+			return n, fmt.Sprintf("tag %.80q: %.40q is not of the form was=Name", tag, p)
+		}
+		n.former = append(n.former, former)
+	}
+	for _, name := range append(n.former, n.name) {
+		if !validFieldName(name) {
+			return n, fmt.Sprintf("tag %.80q: %.40q is no name of a field", tag, name)
+		}
+	}
+	return n, ""
+}
+
+// formerFault returns what keeps a stored field from having one clear heir in t, or
+// "".
+func (t *Type) formerFault() string {
+	claimed := make(map[string]bool, len(t.Fields))
+	for _, f := range t.Fields {
+		claimed[f.Name] = true
+	}
+	for _, f := range t.Fields {
+		for _, former := range t.Former[f.Name] {
+			if claimed[former] {
+				return fmt.Sprintf("field %s: its former name %s is that of another field; rename them one release apart, or migrate", f.Name, former)
+			}
+			claimed[former] = true
+		}
+	}
+	return ""
+}

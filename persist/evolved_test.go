@@ -1,0 +1,432 @@
+package persist
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// Under testdata/evolution-1 lie a store and a save that a program with these
+// types wrote before types could change at all, see the README there. They are
+// never written anew.
+const (
+	olderStore = "testdata/evolution-1/store"
+	olderSave  = "testdata/evolution-1/save"
+)
+
+// The types of the program that wrote them.
+type (
+	olderUnit struct {
+		HP    int16
+		Level uint8
+		Speed float32
+		Old   uint16
+		Team  int32
+	}
+	olderPack struct {
+		Name  string
+		Codes []uint8
+		Stock map[int16]olderItem
+		Slots [2]int32
+		Best  *olderItem
+	}
+	olderItem struct {
+		Count uint8
+		Worn  bool
+	}
+	olderArmor  struct{ Points int16 }
+	olderHealth struct{ HP int32 }
+	olderHeat   struct{ Degrees int32 }
+	olderRules  struct {
+		Name  string
+		Limit uint16
+	}
+)
+
+func cloneOlderPack(p olderPack) olderPack { return p } // Nothing of it is changed in place.
+
+// olderWorld is a world of that program.
+type olderWorld struct {
+	*ecs.World
+	unit   *ecs.Storage[olderUnit]
+	pack   *ecs.Storage[olderPack]
+	armor  *ecs.Storage[olderArmor]
+	health *ecs.Storage[olderHealth]
+	heat   *ecs.Storage[olderHeat]
+	rules  *ecs.Resource[olderRules]
+}
+
+func newOlderWorld() *olderWorld {
+	w := ecs.NewWorld(ecs.Options{History: 4})
+	return &olderWorld{
+		World:  w,
+		unit:   ecs.MustRegister[olderUnit](w, ecs.Named("unit")),
+		pack:   ecs.MustRegister[olderPack](w, ecs.Named("pack"), ecs.CloneWith(cloneOlderPack)),
+		armor:  ecs.MustRegister[olderArmor](w, ecs.Named("armor"), ecs.Stored(ecs.Indexed), ecs.Default(olderArmor{5})),
+		health: ecs.MustRegister[olderHealth](w, ecs.Named("health")),
+		heat:   ecs.MustRegister[olderHeat](w, ecs.Named("heat"), ecs.NoRewind()),
+		rules:  ecs.MustRegisterResource(w, olderRules{"fair", 9}, ecs.Named("rules")),
+	}
+}
+
+// play makes five entities, of which the second is destroyed at the end.
+func (w *olderWorld) play(commit func()) {
+	var made []ecs.Entity
+	for i := range 5 {
+		e := w.Create()
+		made = append(made, e)
+		w.unit.Set(e, olderUnit{int16(-100 * i), uint8(250 + i), float32(i) / 2, uint16(i), int32(i)})
+		w.health.Set(e, olderHealth{int32(10 * i)})
+		if i%2 == 0 {
+			w.armor.Set(e, olderArmor{int16(i)})
+			w.heat.Set(e, olderHeat{int32(-i)})
+		}
+		commit()
+	}
+	w.pack.Set(made[2], olderPack{
+		"sack", []uint8{0, 255}, map[int16]olderItem{-1: {1, true}, 300: {255, false}}, [2]int32{7, -8}, &olderItem{3, true},
+	})
+	w.pack.Set(made[4], olderPack{})
+	*w.rules.Mut() = olderRules{"hard", 65535}
+	commit()
+	w.Destroy(made[1])
+	commit()
+}
+
+func writeOlder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newOlderWorld()
+	s, err := Open(background, dir, w.World, Options{SnapshotBytes: -1})
+	require.NoError(t, err)
+	n := 0
+	w.play(func() {
+		require.NoError(t, s.Commit())
+		if n++; n == 4 {
+			_, err := s.Snapshot(background)
+			require.NoError(t, err)
+		}
+	})
+	require.NoError(t, Save(background, olderSave, w.World))
+	closeStore(t, s)
+	tree := readTree(t, dir)
+	delete(tree, lockFile)
+	writeTree(t, olderStore, tree)
+}
+
+// The types of the program as it is now.
+type (
+	newerUnit struct {
+		Team  int64
+		Life  int32 `stet:",was=Health,was=HP"`
+		Mana  int32
+		Speed float64
+		Rank  int16 `stet:"Level"`
+	}
+	newerPack struct {
+		Name  string
+		Codes []uint16
+		Stock map[int32]newerItem
+		Slots [3]int64
+		Best  *newerItem
+	}
+	newerItem struct {
+		Worn  bool
+		Count uint16
+	}
+	newerArmor    struct{ Points int32 }
+	newerVitality struct{ HP int64 }
+	newerHeat     struct{ Degrees float64 }
+	rulesOne      struct{ Name, Limit string }
+	newerRules    struct{ Text string }
+)
+
+// newerWorld is a world of it.
+type newerWorld struct {
+	*ecs.World
+	unit     *ecs.Storage[newerUnit]
+	pack     *ecs.Storage[newerPack]
+	armor    *ecs.Storage[newerArmor]
+	vitality *ecs.Storage[newerVitality]
+	heat     *ecs.Storage[newerHeat]
+	rules    *ecs.Resource[newerRules]
+}
+
+func newNewerWorld() *newerWorld {
+	w := ecs.NewWorld(ecs.Options{History: 4})
+	return &newerWorld{
+		World:    w,
+		unit:     ecs.MustRegister[newerUnit](w, ecs.Named("unit")),
+		pack:     ecs.MustRegister[newerPack](w, ecs.Named("pack"), ecs.CloneWith(func(p newerPack) newerPack { return p })),
+		armor:    ecs.MustRegister[newerArmor](w, ecs.Named("armor"), ecs.Stored(ecs.Indexed), ecs.Default(newerArmor{9})),
+		vitality: ecs.MustRegister[newerVitality](w, ecs.Named("vitality"), ecs.FormerName("life", "health")),
+		heat:     ecs.MustRegister[newerHeat](w, ecs.Named("heat"), ecs.Stored(ecs.Indexed)),
+		rules: ecs.MustRegisterResource(w, newerRules{"none"}, ecs.Named("rules"), ecs.Version(2),
+			ecs.Migrate(0, func(r olderRules) rulesOne { return rulesOne{r.Name, strconv.Itoa(int(r.Limit))} }),
+			ecs.Migrate(1, func(v layout.Value) newerRules {
+				name, _ := v.Field("Name")
+				limit, _ := v.Field("Limit")
+				return newerRules{name.Text() + " " + limit.Text()}
+			})),
+	}
+}
+
+// check compares w with what olderWorld.play left.
+func (w *newerWorld) check(t *testing.T) {
+	t.Helper()
+	require.Equal(t, 4, w.Len())
+	for _, e := range w.Entities() {
+		i := int(e.Index())
+		u, _ := w.unit.Get(e)
+		require.Equal(t, newerUnit{int64(i), int32(-100 * i), 0, float64(i) / 2, int16(250 + i)}, u)
+		v, _ := w.vitality.Get(e)
+		require.Equal(t, newerVitality{int64(10 * i)}, v)
+		a, _ := w.armor.Get(e)
+		h, has := w.heat.Get(e)
+		require.Equal(t, i%2 == 0, has)
+		if has {
+			require.Equal(t, newerArmor{int32(i)}, a)
+			require.Equal(t, newerHeat{float64(-i)}, h)
+		}
+	}
+	require.Equal(t, newerArmor{9}, w.armor.Values()[1], "a gap has the new default")
+	require.Equal(t, []newerPack{
+		{"sack", []uint16{0, 255}, map[int32]newerItem{-1: {true, 1}, 300: {false, 255}}, [3]int64{7, -8, 0}, &newerItem{true, 3}},
+		{},
+	}, w.pack.Values())
+	require.Equal(t, newerRules{"hard 65535"}, w.rules.Get())
+}
+
+// converted is what the program is told.
+const converted = `unit: newerUnit.Life: was HP
+unit: newerUnit.Team: int32 became int64
+unit: newerUnit.Life: int16 became int32
+unit: newerUnit.Mana: added, zero
+unit: newerUnit.Speed: float32 became float64
+unit: newerUnit.Level: uint8 became int16
+unit: newerUnit.Old: dropped, was uint16
+unit: newerUnit: fields in another order
+pack: newerPack.Codes: bytes became []uint16
+pack: newerPack.Stock[key]: int16 became int32
+pack: newerPack.Stock[value].Count: uint8 became uint16
+pack: newerPack.Stock[value]: fields in another order
+pack: newerPack.Slots: 2 elements became 3, the new ones zero
+pack: newerPack.Slots[]: int32 became int64
+pack: newerPack.Best.Count: uint8 became uint16
+pack: newerPack.Best: fields in another order
+armor: newerArmor.Points: int16 became int32
+vitality: was health
+vitality: newerVitality.HP: int32 became int64
+heat: newerHeat.Degrees: int32 became float64
+heat: became Indexed
+rules: migrated from version 0 to 1
+rules: migrated from version 1 to 2
+`
+
+func told(conversions []ecs.Conversion) string {
+	text := ""
+	for _, c := range conversions {
+		text += c.String() + "\n"
+	}
+	return text
+}
+
+func olderCopy(t *testing.T) string {
+	dir := filepath.Join(t.TempDir(), "store")
+	writeTree(t, dir, readTree(t, olderStore))
+	return dir
+}
+
+func openNewer(t *testing.T, dir string) (*newerWorld, *Store) {
+	t.Helper()
+	w := newNewerWorld()
+	s, err := Open(background, dir, w.World, Options{SnapshotBytes: -1})
+	require.NoError(t, err)
+	return w, s
+}
+
+func TestWhatOlderTypesWroteIsThere(t *testing.T) {
+	if _, err := os.Stat(olderStore); *update && os.IsNotExist(err) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(olderStore), 0o700))
+		writeOlder(t)
+	}
+	require.Len(t, readTree(t, olderStore), 5) // Two directories, two snapshots, a segment.
+}
+
+func TestASaveOfOlderTypesIsConverted(t *testing.T) {
+	w := newNewerWorld()
+	require.NoError(t, Load(background, olderSave, w.World))
+	w.check(t)
+	require.Equal(t, converted, told(w.Converted()))
+	require.True(t, w.Converted()[0].Dropped())
+	require.False(t, w.Converted()[1].Dropped())
+
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, Save(background, file, w.World))
+	again := newNewerWorld()
+	require.NoError(t, Load(background, file, again.World))
+	again.check(t)
+	require.Nil(t, again.Converted())
+	require.Equal(t, w.Digest(), again.Digest())
+
+	older := newOlderWorld()
+	err := Load(background, file, older.World)
+	require.ErrorIs(t, err, ErrNewer)
+	require.ErrorContains(t, err, "rules has version 2")
+
+	unknown := ecs.NewWorld(ecs.Options{}) // What it does not know keeps its version.
+	require.NoError(t, Load(background, file, unknown))
+	require.NoError(t, Save(background, file, unknown))
+	again = newNewerWorld()
+	require.NoError(t, Load(background, file, again.World))
+	again.check(t)
+}
+
+func TestAStoreOfOlderTypesIsConvertedOnce(t *testing.T) {
+	dir := olderCopy(t)
+	before := readTree(t, dir)
+	w, s := openNewer(t, dir)
+	w.check(t)
+	want := strings.Replace(converted, "became Indexed\n", "became Indexed\nheat: rewinds now\n", 1)
+	require.Equal(t, want, told(s.Report().Converted))
+	require.Contains(t, s.Report().String(), "converted: unit: newerUnit.Old: dropped")
+	head := w.Mark()
+	crashed := copyDir(t, dir) // Before the first commit.
+	digest := w.Digest()
+	e := w.Entities()[0]
+	w.unit.Set(e, newerUnit{Team: 77})
+	require.NoError(t, s.Commit())
+	after := w.Digest()
+	_, err := s.Snapshot(background)
+	require.NoError(t, err)
+	w.heat.Set(e, newerHeat{0.5})
+	require.NoError(t, s.Commit())
+	last := w.Digest()
+	closeStore(t, s)
+	tree := readTree(t, dir)
+	for name, content := range before {
+		require.Equal(t, content, tree[name], "%s was changed", name)
+	}
+
+	w, s = openNewer(t, crashed)
+	w.check(t)
+	require.Nil(t, s.Report().Converted)
+	require.Equal(t, digest, w.Digest())
+	closeStore(t, s)
+	verified(t, crashed)
+
+	v := verified(t, dir)
+	for seq, want := range map[uint64]ecs.Digest{head: digest, head + 1: after, head + 2: last} {
+		im, err := v.At(background, seq)
+		require.NoError(t, err)
+		require.Equal(t, want, im.Digest(), "record %d", seq)
+	}
+	im, err := v.At(background, head-1) // As it was written.
+	require.NoError(t, err)
+	require.Equal(t, "olderUnit", im.Find("unit").Layout.Name)
+	require.Nil(t, im.Find("vitality"))
+
+	w, s = openNewer(t, dir)
+	require.Nil(t, s.Report().Converted)
+	require.Equal(t, last, w.Digest())
+	closeStore(t, s)
+	verified(t, dir)
+}
+
+func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
+	type (
+		one   struct{ A, B int32 }
+		two   struct{ A int32 }
+		three struct{ A, B int32 }
+	)
+	dir := filepath.Join(t.TempDir(), "store")
+	try := func(p program) (*Store, error) {
+		return Open(background, dir, p.world(), Options{})
+	}
+	must := func(p program) *Store {
+		s, err := try(p)
+		require.NoError(t, err)
+		closeStore(t, s)
+		return s
+	}
+	must(component[one](ecs.Named("it")))
+	require.Len(t, must(component[two](ecs.Named("it"))).Report().Converted, 1)
+	_, err := try(component[one](ecs.Named("it")))
+	require.ErrorIs(t, err, ErrNewer)
+	require.ErrorContains(t, err, "B: stored none, program has int32")
+	require.ErrorContains(t, err, "give it the version 1")
+	require.Len(t, must(component[three](ecs.Named("it"), ecs.Version(1))).Report().Converted, 1)
+	require.Empty(t, must(component[one](ecs.Named("it"), ecs.Version(1))).Report().Converted)
+	_, err = try(component[two](ecs.Named("it")))
+	require.ErrorIs(t, err, ErrNewer)
+	must(component[one](ecs.Named("that"), ecs.FormerName("it"), ecs.Version(1)))
+	_, err = try(component[one](ecs.Named("it"), ecs.Version(1)))
+	require.ErrorIs(t, err, ErrNewer)
+	require.ErrorContains(t, err, "it became that")
+	verified(t, dir)
+}
+
+// The journal's segment is begun before the converted snapshot has its name.
+func TestAConversionCutShortIsDoneAgainOrNotAtAll(t *testing.T) {
+	const snapshot = "snapshots/00000003.snap"
+	dir := olderCopy(t)
+	w, s := openNewer(t, dir)
+	cut := copyDir(t, dir)
+	require.NoError(t, os.Remove(filepath.Join(cut, snapshot)))
+	w.unit.Set(w.Entities()[0], newerUnit{})
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+
+	other := copyDir(t, cut)
+	older := newOlderWorld()
+	s, err := Open(background, other, older.World, Options{})
+	require.NoError(t, err)
+	older.unit.Set(older.Entities()[0], olderUnit{HP: 1})
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+	verified(t, other)
+	w, s = openNewer(t, other) // Converted later than first begun.
+	require.NotEmpty(t, s.Report().Converted)
+	u, _ := w.unit.Get(w.Entities()[0])
+	require.Equal(t, newerUnit{Life: 1}, u)
+	closeStore(t, s)
+	verified(t, other)
+
+	w, s = openNewer(t, cut)
+	require.NotEmpty(t, s.Report().Converted)
+	w.check(t)
+	closeStore(t, s)
+	verified(t, cut)
+
+	// A tick of the new types never goes on the old state.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, snapshot), []byte("lost"), 0o600))
+	_, err = Open(background, dir, newNewerWorld().World, Options{})
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, snapshot)
+	require.NoError(t, os.Remove(filepath.Join(dir, snapshot)))
+	_, err = Open(background, dir, newNewerWorld().World, Options{})
+	require.Error(t, err)
+}
+
+func TestASchemaWithVersionsIsWhatItWas(t *testing.T) {
+	s := newSchema()
+	s.add(schemaEntry{Name: "a", Layout: &layout.Type{Kind: layout.Int8}, Version: 3, Former: []formerEntry{
+		{"b", 1, &layout.Type{Kind: layout.Bool}}, {"a", 2, &layout.Type{Kind: layout.Int16}},
+	}})
+	s.add(schemaEntry{Name: "c", Layout: &layout.Type{Kind: layout.Int8}, Indexed: true, Default: []byte{7}, Rewinds: true})
+	encoded := s.encode()
+	got, err := decodeSchema(encoded)
+	require.NoError(t, err)
+	require.Equal(t, s.components[0].Former, got.components[0].Former)
+	require.Equal(t, encoded, got.encode())
+	for n := range encoded {
+		_, err := decodeSchema(encoded[:n])
+		require.Error(t, err)
+	}
+}
