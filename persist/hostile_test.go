@@ -533,7 +533,7 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 	pages[key(manifestColumn, 0)] = direct(newer)
 	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), ErrNewer)
 	schema := m.schema.encode()
-	schema[1] = indexedSchema + 1
+	schema[1] = evolvedSchema + 1
 	_, err = decodeSchema(schema)
 	require.ErrorIs(t, err, ErrNewer)
 	payload := new(tick).payload()
