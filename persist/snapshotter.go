@@ -11,11 +11,14 @@ import (
 )
 
 const (
-	minSnapshotBytes = 1 << 20
-	defaultPace      = 2 << 20
+	minSnapshotBytes = 16 << 20
+	defaultPace      = 1 << 20
+
+	// slackBytes is how much of the files of a small world may be unnamed.
+	slackBytes = 1 << 20
 
 	// hurryTicks is how many ticks a copy may take before its pace is doubled.
-	hurryTicks = 64
+	hurryTicks = 256
 )
 
 // ErrAbandoned reports a snapshot that was given up, as the world went back to
@@ -170,7 +173,7 @@ func (s *Store) snapshotDue() bool {
 // snapshotBytes resolves [Options.SnapshotBytes].
 func (s *Store) snapshotBytes() int64 {
 	if s.options.SnapshotBytes == 0 {
-		return max(minSnapshotBytes, s.fullSize)
+		return max(minSnapshotBytes, 2*s.fullSize)
 	}
 	return s.options.SnapshotBytes
 }
@@ -220,7 +223,7 @@ func (s *Store) chainDone() bool {
 	for _, p := range s.table {
 		named += int64(p.size)
 	}
-	return len(s.held) > maxFiles || held > 2*named+minSnapshotBytes
+	return len(s.held) > maxFiles || held > 2*named+slackBytes
 }
 
 // committed reports whether st belongs to the state of the last commit: a

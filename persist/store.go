@@ -30,8 +30,9 @@ type Options struct {
 	WhenFull journal.WhenFull
 
 	// SnapshotBytes is how far the journal may grow before Commit begins a
-	// snapshot. Default: as many bytes as the last full snapshot has, and at least
-	// 1 MiB, so that recovery reads at most about twice what the world holds.
+	// snapshot. Default: twice as many bytes as the last full snapshot has, and at
+	// least 16 MiB, so that recovery reads at most about three times what the world
+	// holds, or replays for some hundredths of a second.
 	// Negative: Commit begins none.
 	SnapshotBytes int64
 
@@ -41,7 +42,7 @@ type Options struct {
 
 	// SnapshotPace is how many bytes of the world a Commit copies at most, or not
 	// much more, while a snapshot is under way. It is raised if a snapshot takes long
-	// or was begun in vain. Default: 2 MiB, which takes about half a millisecond.
+	// or was begun in vain. Default: 1 MiB, which takes about half a millisecond.
 	// Negative: all in the Commit that begins it.
 	SnapshotPace int
 
