@@ -70,7 +70,7 @@ type AnyStorage interface {
 	prepare(s *StorageState, owned bool) (apply func(), err error)
 	past() *evolution
 	cloneInto(*World)
-	pastRows(recycled pastRows, k, lo, hi int) pastRows
+	pinPart() *pinPart
 	memory() StorageMemory
 }
 

@@ -154,6 +154,7 @@ func (w *World) putBack(k int) {
 	w.tick = f.at
 	f.touched, f.ops = f.touched[:0], f.ops[:0]
 	w.cutFrames(k + 1)
+	w.leavePins(f.id, f.id)
 	w.renew()
 }
 

@@ -24,6 +24,9 @@ func (w *World) Commit() {
 	if w.recorder != nil {
 		mark = w.record()
 	}
+	if len(w.pins) > 0 {
+		w.absorb(max(0, w.newestBoundary()))
+	}
 	w.tick++
 	if w.keepsTicks() {
 		bare := w.bareTicks() && !w.anyCheckpoint()
@@ -44,35 +47,21 @@ func (w *World) anyCheckpoint() bool {
 
 // evict forgets the oldest ticks until the history is within its bounds. A
 // boundary that a checkpoint needs to say what its tick changed stays; younger
-// ones are merged instead. One that a pin needs stays, too, but hidden.
+// ones are merged instead.
 func (w *World) evict() {
-	w.evictHidden()
-	older := 0 // Than the newest one.
-	for i := range max(0, w.newestBoundary()) {
-		if w.frames[i].tick && !w.frames[i].hidden {
-			older++
+	ticks := 0
+	for i := range w.frames {
+		if w.frames[i].tick {
+			ticks++
 		}
 	}
-	for older > 0 && (older > w.options.History || len(w.pins) == 0 && w.overBudget()) {
-		k := w.evictable(func(f *frame) bool { return !f.hidden })
-		if k < 0 {
-			return
-		}
-		if w.frames[k].hidden = w.pinned(k); !w.frames[k].hidden {
-			w.release(k)
-		}
-		older--
-	}
-}
-
-// evictHidden forgets the boundaries that were kept for pins which are gone.
-func (w *World) evictHidden() {
-	for {
-		k := w.evictable(func(f *frame) bool { return f.hidden && !w.pinnedFrame(f.id) })
+	for ticks > 1 && (ticks-1 > w.options.History || w.overBudget()) {
+		k := w.evictable()
 		if k < 0 {
 			return
 		}
 		w.release(k)
+		ticks--
 	}
 }
 
@@ -80,12 +69,11 @@ func (w *World) overBudget() bool {
 	return w.options.HistoryBytes > 0 && w.undoBytes > w.options.HistoryBytes
 }
 
-// evictable returns the position of the oldest tick boundary for which may
-// returns true and that no checkpoint follows before the next one, or -1. The
-// newest boundary is never given up.
-func (w *World) evictable(may func(*frame) bool) int {
+// evictable returns the position of the oldest tick boundary that no checkpoint
+// follows before the next one, or -1. The newest boundary is never given up.
+func (w *World) evictable() int {
 	for i := 0; i+1 < len(w.frames); i++ {
-		if w.frames[i].tick && w.frames[i+1].tick && may(&w.frames[i]) {
+		if w.frames[i].tick && w.frames[i+1].tick {
 			return i
 		}
 	}
@@ -165,7 +153,7 @@ func (h History) Seek(tick uint64) error {
 		for len(w.forward) > k {
 			w.redoTick()
 		}
-	} else if k := w.lastBoundary(tick); k < 0 || !h.restorable(k) {
+	} else if k := w.lastBoundary(tick); k < 0 || !w.frames[k].held() {
 		return fmt.Errorf("ecs: seek tick %d: %w; the oldest that is held is %d, the newest %d", tick, ErrNotHeld, h.Oldest(), h.Newest())
 	} else {
 		w.discardOpen()
@@ -214,7 +202,7 @@ func (w *World) discardOpen() {
 // that were merged stay so.
 func (w *World) undoTick() {
 	k := len(w.frames) - 2
-	for !w.frames[k].held() || !w.frames[k].tick { // A pin that needs it will be gone.
+	for !w.frames[k].tick {
 		w.release(k)
 		k--
 	}
@@ -228,7 +216,7 @@ func (w *World) undoTick() {
 	w.cutFrames(k)
 	w.tick = f.at
 	w.push(frame{tick: true, mark: f.mark})
-	w.movePins(f.id, w.frameID)
+	w.leavePins(f.id, w.frameID)
 }
 
 // redoTick goes one tick forward along the forward branch.
@@ -240,6 +228,7 @@ func (w *World) redoTick() {
 		t.redo(open.id)
 	}
 	open.touched = append(open.touched[:0], redone.touched...)
+	w.absorb(len(w.frames) - 1)
 	w.forward[last] = frame{}
 	w.forward = w.forward[:last]
 	w.held = last > 0

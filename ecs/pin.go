@@ -11,22 +11,41 @@ import (
 // reader of a past frame. [World.Pin] makes one. Snapshots are copied through it,
 // some rows in each tick.
 //
-//	frames   | tick 7 (pinned) | tick 8 | tick 9 |  now
-//	           `------ what these saved ------'   laid over the live rows
+//	tick 7 (pinned)   tick 8 saves rows   tick 9 saves rows   now
+//	                       |                   |
+//	pin   group 0  | old rows, the oldest value of each |  laid over the live rows
+//	      group 1  | ...                                |
 //
-// While a pin is held, every frame keeps the old values of what it writes, as
-// for a checkpoint, and the boundary it begins with is kept, whatever the bounds
-// of the history. Writing itself is not slower.
+// While a pin is held, every tick saves the old values of what it writes, as for a
+// checkpoint, and when it ends the pin takes over those that it has not yet, by
+// groups of 4096 rows. That is O(rows written), and what is read costs no more
+// than the rows and what was saved of them. The pin holds no frame: the
+// history and its bounds are as they would be without.
 //
 // It reads what rewinds. What is registered with [NoRewind] has no past.
 type Pin struct {
-	w  *World
-	id uint64 // Of the frame that begins with the boundary.
+	w    *World
+	id   uint64 // Of the frame that begins with the boundary.
+	gone bool   // The world went back to before it.
 
-	lo       int // The rows that were staged.
-	rows     pastRows
-	entities []Entity
-	scratch  []Entity
+	parts  map[*tracker]*pinPart
+	staged *pinPart
+}
+
+// A pinPart is the registry, a storage or a resource at the boundary.
+type pinPart struct {
+	lengths
+	dense   *pastRows[Entity] // nil: a resource.
+	data    pastColumn        // nil: the registry.
+	columns []pastColumn      // Those of them that are tracked, with the positions of their logs.
+}
+
+// A pastColumn is a column as it was.
+type pastColumn interface {
+	absorb(log int)
+	done(lo, hi int)
+	stage(lo, hi int)
+	append(dst []byte, lo, hi int) []byte
 }
 
 // ErrDirty reports an operation that needs a world without changes since its
@@ -35,7 +54,7 @@ var ErrDirty = errors.New("ecs: changed since the last commit")
 
 // Pin pins the present state, which must be the end of a tick: an error wraps
 // [ErrDirty] if anything was written since, or if the world keeps no ticks, as
-// one with neither history nor recorder. It costs O(1).
+// one with neither history nor recorder. It costs O(storages).
 func (w *World) Pin() (*Pin, error) {
 	k := w.newestBoundary()
 	if k < 0 || w.Dirty() {
@@ -44,159 +63,300 @@ func (w *World) Pin() (*Pin, error) {
 	if f := &w.frames[k]; f.bare { // Nothing is in it yet.
 		f.bare, f.hidden = false, true
 	}
-	p := &Pin{w: w, id: w.frames[k].id}
+	p := &Pin{w: w, id: w.frames[k].id, parts: make(map[*tracker]*pinPart)}
+	r := &w.entities
+	p.add(&r.tracker, &pinPart{dense: &pastRows[Entity]{column: &r.dense}})
+	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
+		for _, s := range list {
+			if s.Rewinds() {
+				p.add(s.tracked(), s.pinPart())
+			}
+		}
+	}
 	w.pins = append(w.pins, p)
 	return p, nil
 }
 
+// add makes part the part of t. Rows below its height are protected from now on.
+func (p *Pin) add(t *tracker, part *pinPart) {
+	part.lengths = t.lengths
+	if part.dense != nil {
+		part.columns = append(part.columns, part.dense)
+	}
+	if part.data != nil {
+		part.columns = append(part.columns, part.data)
+	}
+	p.parts[t] = part
+	t.floor = max(t.floor, part.height())
+}
+
 // Valid reports whether the state can still be read: the world was not put back
 // to before it, loaded, or attached to another recorder, and p was not released.
-func (p *Pin) Valid() bool { return slices.Contains(p.w.pins, p) && p.w.findCheckpoint(p.id) >= 0 }
+func (p *Pin) Valid() bool { return !p.gone && slices.Contains(p.w.pins, p) }
 
-// Release gives p up. What only p kept is forgotten.
+// Release gives p up, and what it took over.
 func (p *Pin) Release() {
-	if k := slices.Index(p.w.pins, p); k >= 0 {
-		p.w.pins = slices.Delete(p.w.pins, k, k+1)
-		p.w.evict()
-	}
-	p.rows, p.entities, p.scratch = nil, nil, nil
+	p.w.pins = slices.DeleteFunc(p.w.pins, func(o *Pin) bool { return o == p })
+	p.unprotect()
 }
 
-// pinned reports whether a pin needs the boundary at the start of frames[k].
-func (w *World) pinned(k int) bool { return w.pinnedFrame(w.frames[k].id) }
-
-func (w *World) pinnedFrame(id uint64) bool {
-	return slices.ContainsFunc(w.pins, func(p *Pin) bool { return p.id == id })
-}
-
-// movePins makes pins of frame from follow to frame to, which begins with the
-// same state.
-func (w *World) movePins(from, to uint64) {
-	for _, p := range w.pins {
-		if p.id == from {
-			p.id = to
+// unprotect forgets what p took over and that its rows are protected.
+func (p *Pin) unprotect() {
+	parts := p.parts
+	p.parts, p.staged = nil, nil
+	for t := range parts {
+		t.floor = 0
+		for _, o := range p.w.pins {
+			if part := o.parts[t]; part != nil {
+				t.floor = max(t.floor, part.height())
+			}
 		}
 	}
 }
 
-// before returns the lengths that t had, and the position of the logs that hold
-// what was written since.
-func (p *Pin) before(t *tracker) (lengths, int) {
-	k := t.find(p.id)
-	if k < len(t.recs) {
-		return t.recs[k].lengths, k
+// absorb makes the pins take over what the frames from k on saved.
+func (w *World) absorb(k int) {
+	for _, p := range w.pins {
+		if p.gone {
+			continue
+		}
+		for i := k; i < len(w.frames); i++ {
+			for _, t := range w.frames[i].touched {
+				if part := p.parts[t]; part != nil {
+					at := t.find(w.frames[i].id)
+					for _, c := range part.columns {
+						c.absorb(at)
+					}
+				}
+			}
+		}
 	}
-	return t.lengths, k
+}
+
+// leavePins notes that the world went back to the beginning of frame from, which
+// is frame to from now on.
+func (w *World) leavePins(from, to uint64) {
+	for _, p := range w.pins {
+		switch {
+		case p.id == from:
+			p.id = to
+		case p.id > from:
+			p.gone = true
+			p.unprotect()
+		}
+	}
 }
 
 // Registry returns the lengths of the registry: rows [0, alive) were alive,
 // [alive, free) free, [free, total) retired.
 func (p *Pin) Registry() (alive, free, total int) {
-	l, _ := p.before(&p.w.entities.tracker)
+	l := p.parts[&p.w.entities.tracker].lengths
 	return l.n, l.m, l.total
 }
 
 // Len returns how many rows s had, gaps included.
 func (p *Pin) Len(s AnyStorage) int {
-	l, _ := p.before(s.tracked())
-	return l.n
+	if part := p.parts[s.tracked()]; part != nil {
+		return part.n
+	}
+	return 0 // It was registered since.
 }
 
 // StageRegistry makes rows [lo, hi) of the registry those that AppendEntities
 // appends. See [Pin.Stage].
 func (p *Pin) StageRegistry(lo, hi int) {
-	r := &p.w.entities
-	_, k := p.before(&r.tracker)
-	p.lo, p.rows = lo, nil
-	p.entities = r.dense.past(k, lo, hi, &p.scratch)
+	p.keepUp()
+	p.staged = p.parts[&p.w.entities.tracker]
+	p.staged.dense.stage(lo, hi)
 }
 
 // Stage makes rows [lo, hi) of s, at most Len, those that AppendEntities and
-// AppendRows append, until the next Stage or change of the world. It costs
-// O(rows) and O(runs of rows written since), so stage many rows at a time.
+// AppendRows append, until the next Stage or change of the world.
+// It costs O(rows); in the middle of a tick also O(rows written in it).
 func (p *Pin) Stage(s AnyStorage, lo, hi int) {
-	_, k := p.before(s.tracked())
-	p.lo, p.entities = lo, nil
-	if set := s.sparseSet(); set != nil {
-		p.entities = set.dense.past(k, lo, hi, &p.scratch)
+	p.keepUp()
+	p.staged = p.parts[s.tracked()]
+	if p.staged.dense != nil {
+		p.staged.dense.stage(lo, hi)
 	}
-	p.rows = s.pastRows(p.rows, k, lo, hi)
+	p.staged.data.stage(lo, hi)
+}
+
+// keepUp takes over what was saved since the last commit.
+func (p *Pin) keepUp() {
+	if p.w.Dirty() {
+		p.w.absorb(p.w.newestBoundary())
+	}
 }
 
 // AppendEntities appends the entities of staged rows [lo, hi) to dst, 8 bytes
 // each, little-endian; nothing for a resource.
 func (p *Pin) AppendEntities(dst []byte, lo, hi int) []byte {
-	if p.entities == nil {
+	if p.staged.dense == nil {
 		return dst
 	}
-	return digest.AppendEntities(dst, p.entities[lo-p.lo:hi-p.lo])
+	return p.staged.dense.append(dst, lo, hi)
 }
 
 // AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
-func (p *Pin) AppendRows(dst []byte, lo, hi int) []byte {
-	return p.rows.append(dst, lo-p.lo, hi-p.lo)
+func (p *Pin) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.data.append(dst, lo, hi) }
+
+// DoneRegistry says that rows [lo, hi) of the registry will not be staged any
+// more. See [Pin.Done].
+func (p *Pin) DoneRegistry(lo, hi int) { p.parts[&p.w.entities.tracker].done(lo, hi) }
+
+// Done says that rows [lo, hi) of s will not be staged any more, so that nothing
+// needs to be taken over of the groups of 4096 rows that lie in it.
+func (p *Pin) Done(s AnyStorage, lo, hi int) {
+	if part := p.parts[s.tracked()]; part != nil {
+		part.done(lo, hi)
+	}
 }
 
-// A pastRows holds the rows that were staged.
-type pastRows interface {
-	append(dst []byte, lo, hi int) []byte
+func (part *pinPart) done(lo, hi int) {
+	for _, c := range part.columns {
+		c.done(lo, hi)
+	}
 }
 
-type typedPast[T any] struct {
-	codec         rowCodec[T]
+func (s *Storage[T]) pinPart() *pinPart {
+	part := &pinPart{dense: &pastRows[Entity]{column: &s.dense}}
+	part.data = &pastRows[T]{column: &s.data, codec: s.codec, empty: s.tag}
+	return part
+}
+
+func (r *Resource[T]) pinPart() *pinPart {
+	return &pinPart{data: &pastRows[T]{column: &r.data, codec: r.codec}}
+}
+
+const pinGroupRows = 4096
+
+// pastRows is a column as it was at the boundary of a pin.
+type pastRows[T any] struct {
+	column *column[T]
+	codec  rowCodec[T] // nil: entities.
+	empty  bool        // Rows have size 0: no log has any.
+	groups []*pastGroup[T]
+	closed *pastGroup[T] // Stands for groups that are done.
+	spare  []*pastGroup[T]
+
+	lo            int // The first row that is staged.
 	rows, scratch []T
 }
 
-func (t *typedPast[T]) append(dst []byte, lo, hi int) []byte {
-	return t.codec.append(dst, t.rows[lo:hi])
+// A pastGroup holds what was saved of 4096 rows, the oldest value of each.
+type pastGroup[T any] struct {
+	saved  [pinGroupRows / 64]uint64
+	rows   []uint16 // Less the group's first row.
+	values []T
 }
 
-// stagePast stages rows of c in recycled, if that is for rows of T.
-func stagePast[T any](recycled pastRows, codec rowCodec[T], c *column[T], k, lo, hi int) pastRows {
-	t, ok := recycled.(*typedPast[T])
-	if !ok {
-		t = new(typedPast[T])
+// group returns group g, or nil if it is done.
+func (p *pastRows[T]) group(g int) *pastGroup[T] {
+	for g >= len(p.groups) {
+		p.groups = append(p.groups, nil)
 	}
-	t.codec, t.rows = codec, c.past(k, lo, hi, &t.scratch)
-	return t
+	group := p.groups[g]
+	switch {
+	case group == nil:
+		if k := len(p.spare) - 1; k >= 0 {
+			group, p.spare = p.spare[k], p.spare[:k]
+		} else {
+			group = new(pastGroup[T])
+		}
+		p.groups[g] = group
+	case group == p.closed:
+		return nil
+	}
+	return group
 }
 
-func (s *Storage[T]) pastRows(recycled pastRows, k, lo, hi int) pastRows {
-	return stagePast(recycled, s.codec, &s.data, k, lo, hi)
-}
-
-func (r *Resource[T]) pastRows(recycled pastRows, k, lo, hi int) pastRows {
-	return stagePast(recycled, r.codec, &r.data, k, lo, hi)
-}
-
-// past returns rows [lo, hi) as they were when logs[k:] were empty: the live
-// rows, and if any of them was saved since, in scratch with the saved values laid
-// over. Newest first, so that the oldest wins.
-func (c *column[T]) past(k, lo, hi int, scratch *[]T) []T {
-	live := c.live[lo:hi:hi]
-	then := live
-	for i := len(c.logs) - 1; i >= k; i-- {
-		for j := len(c.logs[i].chunks) - 1; j >= 0; j-- {
-			chunk := c.logs[i].chunks[j]
-			from := len(chunk.rows)
-			for m := len(chunk.runs) - 1; m >= 0; m-- {
-				first, n := int(chunk.runs[m].row), int(chunk.runs[m].n)
-				from -= n
-				a, b := max(first, lo), min(first+n, hi)
-				if a >= b {
-					continue
+// absorb takes over what log k of the column holds and p does not, yet.
+func (p *pastRows[T]) absorb(k int) {
+	if p.empty || k >= len(p.column.logs) {
+		return
+	}
+	for _, c := range p.column.logs[k].chunks {
+		values := c.rows
+		for _, r := range c.runs {
+			row, n := int(r.row), int(r.n)
+			for n > 0 {
+				in := min(n, pinGroupRows-row%pinGroupRows)
+				if group := p.group(row / pinGroupRows); group != nil {
+					group.add(row%pinGroupRows, values[:in], p.column.clone)
 				}
-				if &then[0] == &live[0] {
-					*scratch = append((*scratch)[:0], live...)
-					then = *scratch
-				}
-				if n == 1 {
-					then[a-lo] = chunk.rows[from]
-					continue
-				}
-				copy(then[a-lo:b-lo], chunk.rows[from+a-first:])
+				row, n, values = row+in, n-in, values[in:]
 			}
 		}
 	}
-	return then
+}
+
+// add adds the values of rows from row on that g does not have.
+func (g *pastGroup[T]) add(row int, values []T, clone func(T) T) {
+	for i := range values {
+		bit := uint64(1) << (row & 63)
+		if g.saved[row>>6]&bit == 0 {
+			g.saved[row>>6] |= bit
+			g.rows = append(g.rows, uint16(row))
+			g.values = append(g.values, values[i])
+			if clone != nil { // What a log holds can become a live row again.
+				k := len(g.values) - 1
+				g.values[k] = clone(g.values[k])
+			}
+		}
+		row++
+	}
+}
+
+func (p *pastRows[T]) done(lo, hi int) {
+	if p.closed == nil {
+		p.closed = new(pastGroup[T])
+	}
+	for g := (lo + pinGroupRows - 1) / pinGroupRows; g < (hi+pinGroupRows-1)/pinGroupRows; g++ {
+		for g >= len(p.groups) {
+			p.groups = append(p.groups, nil)
+		}
+		if group := p.groups[g]; group != nil && group != p.closed {
+			clear(group.values)
+			*group = pastGroup[T]{rows: group.rows[:0], values: group.values[:0]}
+			p.spare = append(p.spare, group)
+		}
+		p.groups[g] = p.closed
+	}
+}
+
+// stage makes rows [lo, hi) those of append: the live ones, and if anything was
+// saved of them, a copy with that laid over.
+func (p *pastRows[T]) stage(lo, hi int) {
+	p.lo = lo
+	if p.empty {
+		p.rows = make([]T, hi-lo)
+		return
+	}
+	p.rows = p.column.live[lo:hi:hi]
+	copied := false
+	for g := lo / pinGroupRows; g <= (hi-1)/pinGroupRows && g < len(p.groups); g++ {
+		group := p.groups[g]
+		if group == nil || len(group.rows) == 0 {
+			continue
+		}
+		if !copied {
+			p.scratch = append(p.scratch[:0], p.rows...)
+			p.rows, copied = p.scratch, true
+		}
+		for i, r := range group.rows {
+			if at := g*pinGroupRows + int(r) - lo; at >= 0 && at < len(p.rows) {
+				p.rows[at] = group.values[i]
+			}
+		}
+	}
+}
+
+func (p *pastRows[T]) append(dst []byte, lo, hi int) []byte {
+	rows := p.rows[lo-p.lo : hi-p.lo]
+	if p.codec == nil {
+		entities, _ := any(rows).([]Entity)
+		return digest.AppendEntities(dst, entities)
+	}
+	return p.codec.append(dst, rows)
 }

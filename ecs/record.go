@@ -60,6 +60,7 @@ func (w *World) Attach(r Recorder, mark uint64) error {
 
 // forgetFrames gives up all frames and the forward branch.
 func (w *World) forgetFrames() {
+	w.leavePins(0, 0)
 	w.dropForward()
 	for len(w.frames) > 0 {
 		w.release(0)

@@ -41,6 +41,7 @@ type tracker struct {
 	span uint64 // The world's span when open was last called.
 	lengths
 	prot    int // Settled by open: see column.
+	floor   int // Rows below it are protected, for pins.
 	recs    []record
 	forward []record // Undone by seek; the next one to redo is last.
 	columns []trackedColumn
@@ -70,7 +71,7 @@ func (t *tracker) open() {
 			t.join(&w.frames[k-1])
 		}
 	}
-	t.prot = t.topProt()
+	t.prot = max(t.floor, t.topProt())
 	for _, c := range t.columns {
 		c.open(t.span, t.prot)
 	}
@@ -103,7 +104,7 @@ func (t *tracker) topProt() int {
 // lowered follows records that are gone. The world begins a new span behind
 // that, so the columns are told by open before the next write.
 func (t *tracker) lowered() {
-	t.prot = t.topProt()
+	t.prot = max(t.floor, t.topProt())
 	t.owner.settle()
 }
 

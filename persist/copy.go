@@ -16,6 +16,10 @@ type past interface {
 	Stage(st ecs.AnyStorage, lo, hi int)
 	AppendEntities(dst []byte, lo, hi int) []byte
 	AppendRows(dst []byte, lo, hi int) []byte
+
+	// DoneRegistry and Done say that rows will not be staged any more.
+	DoneRegistry(lo, hi int)
+	Done(st ecs.AnyStorage, lo, hi int)
 }
 
 // A present reads the world as it is now.
@@ -44,6 +48,10 @@ func (p *present) AppendEntities(dst []byte, lo, hi int) []byte {
 }
 
 func (p *present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.AppendRows(dst, lo, hi) }
+
+func (p *present) DoneRegistry(_, _ int) {}
+
+func (p *present) Done(_ ecs.AnyStorage, _, _ int) {}
 
 // A rowCopy is the registry or a component on its way to a snapshot, in groups
 // of 4096 rows.
@@ -96,7 +104,26 @@ func (c *rowCopy) take(from past, first, last int, buffers *bufferList) (n int) 
 	for g := first; g < last; g++ {
 		n += c.takeGroup(from, g, buffers)
 	}
+	c.done(from, lo, hi)
 	return n
+}
+
+// done tells from that rows [lo, hi) are not needed any more.
+func (c *rowCopy) done(from past, lo, hi int) {
+	if c.storage == nil {
+		from.DoneRegistry(lo, hi)
+	} else {
+		from.Done(c.storage, lo, hi)
+	}
+}
+
+// skip tells from which groups will not be copied.
+func (c *rowCopy) skip(from past) {
+	for g := range c.groups {
+		if !c.wants(g) {
+			c.done(from, g*pageRows, min((g+1)*pageRows, c.size.rows))
+		}
+	}
 }
 
 func (c *rowCopy) takeGroup(from past, g int, buffers *bufferList) int {

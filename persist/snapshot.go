@@ -81,6 +81,7 @@ func newSnapshot(w *ecs.World, from past, s *schema, base snapshotBase, keep fun
 	all := base.dirty.all || base.table == nil
 	registry := &rowCopy{number: registryNumber, size: componentSize{total, pageRows}, rows: base.dirty.registry}
 	registry.init(all)
+	registry.skip(from)
 	sn.columns = append(sn.columns, registry)
 	stored := make([]ecs.AnyStorage, len(s.components))
 	for _, st := range w.Storages() {
@@ -125,6 +126,7 @@ func (sn *snapshot) addComponent(w *ecs.World, from past, n int, st ecs.AnyStora
 		c.take(&present{World: w}, 0, len(c.groups), sn.buffers)
 		c.taken = true
 	}
+	c.skip(from)
 }
 
 // init makes the groups of c, which are copied all or as c.rows says.
