@@ -9,10 +9,17 @@
 //	                                                  │
 //	  world ◀──────────────── Load ───────────────────┘
 //
-// [Open] makes a directory keep a world, [Store.Commit] ends a tick,
-// [Store.Close] seals it. [Save] and [Load] do without a directory.
-// [OpenReadOnly] looks into either without Go types and without changing
-// anything.
+//	keep a world in a directory      Open, Store.Commit, Store.Close
+//	know what is durable             Store.Sync, Options.Sync, Options.OnDurable
+//	save to a file, load it          Save, Load
+//	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs
+//	say what may be removed          Options.Retain
+//	go back to an older tick         Options.At, or ecs.History in memory
+//	copy a store while it runs       Store.Backup
+//	see how it fares                 Store.Metrics, WithProgress
+//	look into it without Go types    OpenReadOnly, View.At, View.Commits
+//	check all of it                  View.Verify
+//	change the types of components   package ecs: FormerName, Version, Migrate
 //
 // # Words
 //

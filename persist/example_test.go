@@ -1,0 +1,165 @@
+package persist_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+type Score struct{ Points int }
+
+// newGame returns a world of scores; one more each turn.
+func newGame() (w *ecs.World, turn func()) {
+	w = ecs.NewWorld(ecs.Options{History: 10})
+	scores := ecs.MustRegister[Score](w)
+	return w, func() { scores.Set(w.Create(), Score{w.Len()}) }
+}
+
+// tempDir returns a directory for an example, and what removes it.
+func tempDir() (dir string, remove func()) {
+	dir, err := os.MkdirTemp("", "stet-example-")
+	if err != nil {
+		panic(err)
+	}
+	return dir, func() { os.RemoveAll(dir) }
+}
+
+// A directory keeps a world: every tick is journaled, and the next run goes on
+// where the last one ended, however it ended.
+func ExampleOpen() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	for range 2 {
+		w, turn := newGame()
+		store, err := persist.Open(ctx, filepath.Join(temp, "game"), w, persist.Options{})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("tick", w.Tick(), "with", w.Len())
+		for range 3 {
+			turn()
+			if err := store.Commit(); err != nil { // Ends the tick; does not wait for the disk.
+				fmt.Println(err)
+			}
+		}
+		if err := store.Close(ctx); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// tick 0 with 0
+	// tick 3 with 3
+}
+
+// A save is one file, complete before it has its name.
+func ExampleSave() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	w, turn := newGame()
+	turn()
+	file := filepath.Join(temp, "slot1.save")
+	if err := persist.Save(ctx, file, w); err != nil {
+		fmt.Println(err)
+	}
+	again, _ := newGame()
+	if err := persist.Load(ctx, file, again); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(again.Len(), again.Digest() == w.Digest())
+	// Output: 1 true
+}
+
+// A snapshot with a name stays, whatever is removed, and is a point in time. A
+// store can be opened at any that it holds, and goes on from there.
+func ExampleStore_SnapshotAs() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	dir := filepath.Join(temp, "game")
+	w, turn := newGame()
+	store, _ := persist.Open(ctx, dir, w, persist.Options{Retain: persist.Retention{Last: 2}})
+	turn()
+	_ = store.Commit()
+	if _, err := store.SnapshotAs(ctx, "before the boss"); err != nil {
+		fmt.Println(err)
+	}
+	turn()
+	_ = store.Commit()
+	_ = store.Close(ctx)
+
+	again, _ := newGame()
+	store, err := persist.Open(ctx, dir, again, persist.Options{At: "snap:before the boss"})
+	fmt.Println(again.Tick(), again.Len(), err)
+	_ = store.Close(ctx)
+	// Output: 1 1 <nil>
+}
+
+// A backup of a store that runs is a store by itself.
+func ExampleStore_Backup() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	w, turn := newGame()
+	store, _ := persist.Open(ctx, filepath.Join(temp, "game"), w, persist.Options{})
+	turn()
+	_ = store.Commit()
+	_ = store.Sync(ctx) // What is durable is copied.
+	if err := store.Backup(ctx, filepath.Join(temp, "backup")); err != nil {
+		fmt.Println(err)
+	}
+	_ = store.Close(ctx)
+
+	copied, _ := newGame()
+	store, err := persist.Open(ctx, filepath.Join(temp, "backup"), copied, persist.Options{})
+	fmt.Println(copied.Digest() == w.Digest(), err)
+	_ = store.Close(ctx)
+	// Output: true <nil>
+}
+
+// What can take long tells how far it is.
+func ExampleWithProgress() {
+	temp, remove := tempDir()
+	defer remove()
+	w, turn := newGame()
+	turn()
+	last := persist.Progress{}
+	ctx := persist.WithProgress(context.Background(), func(p persist.Progress) { last = p })
+	if err := persist.Save(ctx, filepath.Join(temp, "slot1.save"), w); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(last.Phase, last.Done == last.Total)
+	// Output: writing a snapshot true
+}
+
+// A store can be read without Go types, also while a program has it open.
+func ExampleOpenReadOnly() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	dir := filepath.Join(temp, "game")
+	w, turn := newGame()
+	store, _ := persist.Open(ctx, dir, w, persist.Options{})
+	turn()
+	_ = store.Commit()
+	_ = store.Sync(ctx)
+
+	v, err := persist.OpenReadOnly(ctx, dir)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	im, _ := v.At(ctx, v.Head())
+	scores := im.Find("Score")
+	value, _ := scores.Value(0)
+	fmt.Println(im.Tick, scores.Entities[0], value)
+	_ = v.Close()
+	_ = store.Close(ctx)
+	// Output: 1 0v1 {Points:1}
+}
