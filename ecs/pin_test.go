@@ -176,7 +176,9 @@ func (p program) runPins(step int) (err error) {
 			failf("%v", err)
 		}
 		for _, d := range r.pins {
-			d.check(step)
+			if p[1]%4 == 0 || len(p) < 4 { // Not always: looking takes over what was saved.
+				d.check(step)
+			}
 		}
 	}
 	r.check()

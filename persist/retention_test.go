@@ -213,3 +213,21 @@ func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
 	closeStore(t, s)
 	require.Subset(t, slices.Sorted(maps.Keys(readTree(t, dir))), before)
 }
+
+// A page that never changes must not hold all files for ever.
+func TestAWorldThatHardlyChangesIsPrunedAsWell(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	w.fill(50)
+	s := open(t, dir, w, Options{SnapshotBytes: -1, Sync: journal.SyncNever(), Retain: Retention{Last: 1}})
+	removed := 0
+	for i := range 60 {
+		w.seed.Set(seed(i))
+		require.NoError(t, s.Commit())
+		removed += len(snapshotOf(t, s).Removed)
+	}
+	require.Greater(t, removed, 20)
+	require.Less(t, len(s.list), 40)
+	closeStore(t, s)
+	verified(t, dir)
+}

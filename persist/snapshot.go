@@ -17,6 +17,9 @@ import (
 // is written in full.
 const maxFiles = 8
 
+// maxChain is how many snapshots are made between two full ones.
+const maxChain = 15
+
 // A pageTable says where the pages of a snapshot lie, and what was in them.
 type pageTable map[pagefile.Key]tablePage
 

@@ -118,6 +118,9 @@ func (s *Store) SnapshotAs(ctx context.Context, name string) (SnapshotResult, er
 }
 
 func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, error) {
+	if err := ctx.Err(); err != nil {
+		return SnapshotResult{}, err
+	}
 	if s.closed {
 		return SnapshotResult{}, ErrClosed
 	}
@@ -214,7 +217,8 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 }
 
 // chainDone reports whether the next snapshot is to be a full one: the last one
-// refers to many files, or to files most of which nobody needs.
+// refers to many files, or to files most of which nobody needs, or the last full
+// one is long ago: only what shares no file with it lets the older ones go.
 func (s *Store) chainDone() bool {
 	var held, named int64
 	for _, f := range s.held {
@@ -223,7 +227,15 @@ func (s *Store) chainDone() bool {
 	for _, p := range s.table {
 		named += int64(p.size)
 	}
-	return len(s.held) > maxFiles || held > 2*named+slackBytes
+	return len(s.held) > maxFiles || held > 2*named+slackBytes || s.chain() >= maxChain
+}
+
+// chain returns how many snapshots were made since the last full one.
+func (s *snapshotter) chain() (n int) {
+	for i := len(s.list) - 1; i >= 0 && len(s.list[i].files) > 0; i-- {
+		n++
+	}
+	return n
 }
 
 // committed reports whether st belongs to the state of the last commit: a
