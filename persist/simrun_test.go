@@ -89,7 +89,7 @@ func (r *simRun) use(mem *disktest.Mem) {
 	r.fault.arm(mem)
 	mem.OnCall(func(n int, call string) {
 		if strings.Contains(call, snapshotDir) {
-			time.Sleep(1) // Whoever else has something to do is done before.
+			time.Sleep(time.Nanosecond) // Whoever else has something to do is done before.
 		}
 		r.crash(n, call)
 	})
