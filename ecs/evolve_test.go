@@ -120,3 +120,37 @@ func TestALaterDefaultFillsTheGaps(t *testing.T) {
 		t.Errorf("Converted = %v", later.Converted())
 	}
 }
+
+// Rows that come in pages are converted across all of them, and a migration of
+// stored rows does not see those of gaps either.
+func TestPagesAreMigrated(t *testing.T) {
+	w := NewWorld(Options{})
+	old := MustRegister[speedOne](w, Named("speed"), Stored(Indexed))
+	for i, e := range w.CreateN(nil, 9) {
+		if i%4 != 3 {
+			old.Set(e, speedOne{strings.Repeat("x", i)})
+		}
+	}
+	state := stateOf(w)
+	for i := range state.Storages {
+		inPages(&state.Storages[i], 2)
+	}
+	calls := 0
+	later := NewWorld(Options{})
+	s := MustRegister[speedTwo](later, Named("speed"), Version(1), Migrate(0, func(v layout.Value) speedTwo {
+		calls++
+		text, _ := v.Field("Text")
+		return speedTwo{int32(len(text.Text()))}
+	}))
+	if err := later.Load(state); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range later.Entities() {
+		if v, has := s.Get(e); has != (i%4 != 3) || has && v.Metres != int32(i) {
+			t.Errorf("%v has %v, %v", e, v, has)
+		}
+	}
+	if calls != 7 {
+		t.Errorf("%d calls, want 7", calls)
+	}
+}

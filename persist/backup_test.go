@@ -185,10 +185,10 @@ func TestABackupNeedsAnEmptyDirectory(t *testing.T) {
 	verified(t, dir)
 
 	link := filepath.Join(t.TempDir(), "link") // A directory can be named by a link; nothing else leads out.
-	real := t.TempDir()
-	require.NoError(t, os.Symlink(real, link))
+	target := t.TempDir()
+	require.NoError(t, os.Symlink(target, link))
 	require.NoError(t, v.Backup(background, link))
-	opened(t, real)
+	opened(t, target)
 }
 
 func TestADamagedStoreIsNotBackedUp(t *testing.T) {

@@ -344,6 +344,7 @@ func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
 		one   struct{ A, B int32 }
 		two   struct{ A int32 }
 		three struct{ A, B int32 }
+		text  struct{ Of string }
 	)
 	dir := filepath.Join(t.TempDir(), "store")
 	try := func(p program) (*Store, error) {
@@ -369,6 +370,10 @@ func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
 	_, err = try(component[one](ecs.Named("it"), ecs.Version(1)))
 	require.ErrorIs(t, err, ErrNewer)
 	require.ErrorContains(t, err, "it became that")
+	must(func(w *ecs.World) { // A name that is free again.
+		component[one](ecs.Named("that"), ecs.Version(1))(w)
+		component[text](ecs.Named("it"))(w)
+	})
 	verified(t, dir)
 }
 
@@ -414,12 +419,18 @@ func TestAConversionCutShortIsDoneAgainOrNotAtAll(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestASchemaWithVersionsIsWhatItWas(t *testing.T) {
+// evolvedSample returns a schema of components with a past.
+func evolvedSample() *schema {
 	s := newSchema()
 	s.add(schemaEntry{Name: "a", Layout: &layout.Type{Kind: layout.Int8}, Version: 3, Former: []formerEntry{
 		{"b", 1, &layout.Type{Kind: layout.Bool}}, {"a", 2, &layout.Type{Kind: layout.Int16}},
 	}})
 	s.add(schemaEntry{Name: "c", Layout: &layout.Type{Kind: layout.Int8}, Indexed: true, Default: []byte{7}, Rewinds: true})
+	return s
+}
+
+func TestASchemaWithVersionsIsWhatItWas(t *testing.T) {
+	s := evolvedSample()
 	encoded := s.encode()
 	got, err := decodeSchema(encoded)
 	require.NoError(t, err)

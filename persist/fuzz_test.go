@@ -80,6 +80,7 @@ func FuzzManifest(f *testing.F) {
 func FuzzSchema(f *testing.F) {
 	f.Add(schemaOf(hostileBase(f).World).encode())
 	f.Add(newSchema().encode())
+	f.Add(evolvedSample().encode())
 	f.Fuzz(func(t *testing.T, src []byte) {
 		boundedTightly(t, len(src), func() {
 			s, err := decodeSchema(src)

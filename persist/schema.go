@@ -181,17 +181,17 @@ func decodeSchema(src []byte) (*schema, error) {
 	return s, nil
 }
 
-// checkGaps returns what is wrong with what e says of gaps.
-func (e *schemaEntry) checkGaps() error {
+// checkGaps returns what is wrong with what c says of gaps.
+func (c *schemaEntry) checkGaps() error {
 	switch {
-	case e.Indexed && e.Resource:
+	case c.Indexed && c.Resource:
 		return errors.New("a resource has no entity indices")
-	case len(e.Default) == 0:
+	case len(c.Default) == 0:
 		return nil
-	case !e.Indexed:
+	case !c.Indexed:
 		return errors.New("a default without gaps")
 	}
-	return e.Layout.Check(e.Default, 1)
+	return c.Layout.Check(c.Default, 1)
 }
 
 // adopt adds to im the components that s has beyond those of im. The others must

@@ -89,7 +89,7 @@ func (r *simRun) use(mem *disktest.Mem) {
 	r.fault.arm(mem)
 	mem.OnCall(func(n int, call string) {
 		if strings.Contains(call, snapshotDir) {
-			time.Sleep(1) // Whoever else has something to do is done before.
+			time.Sleep(time.Nanosecond) // Whoever else has something to do is done before.
 		}
 		r.crash(n, call)
 	})
@@ -295,7 +295,10 @@ func (r *simRun) snapshot() error {
 	if r.world.Dirty() {
 		return nil
 	}
-	r.rewound = r.rewound || simCommitOf(r.world.World).state != r.commits[len(r.commits)-1].state
+	rewound := simCommitOf(r.world.World).state != r.commits[len(r.commits)-1].state
+	r.mu.Lock()
+	r.rewound = r.rewound || rewound
+	r.mu.Unlock()
 	_, err := r.store.Snapshot(background)
 	if err == nil {
 		r.acknowledge(len(r.commits) - 1)

@@ -1,0 +1,324 @@
+package persist
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// The types of a program after that of newerWorld, and its world. It knows nothing
+// of packs.
+type (
+	newestUnit struct {
+		Life float64 `stet:",was=Health"`
+		Team int64
+		Name string
+	}
+	newestVigour struct{ HP float64 }
+	newestArmor  struct{ Points int64 }
+	newestRules  struct{ Words [3]string }
+)
+
+type newestWorld struct {
+	*ecs.World
+	unit   *ecs.Storage[newestUnit]
+	vigour *ecs.Storage[newestVigour]
+	armor  *ecs.Storage[newestArmor]
+	heat   *ecs.Storage[newerHeat]
+	rules  *ecs.Resource[newestRules]
+}
+
+func newNewestWorld() *newestWorld {
+	w := ecs.NewWorld(ecs.Options{History: 4})
+	return &newestWorld{
+		World: w,
+		unit:  ecs.MustRegister[newestUnit](w, ecs.Named("unit")),
+		vigour: ecs.MustRegister[newestVigour](w, ecs.Named("vigour"), ecs.FormerName("vitality", "health"), ecs.Version(1),
+			ecs.Migrate(0, func(v layout.Value) newestVigour {
+				hp, _ := v.Field("HP")
+				return newestVigour{float64(hp.Int()) / 2}
+			})),
+		armor: ecs.MustRegister[newestArmor](w, ecs.Named("armor")),
+		heat:  ecs.MustRegister[newerHeat](w, ecs.Named("heat")),
+		rules: ecs.MustRegisterResource(w, newestRules{}, ecs.Named("rules"), ecs.Version(3),
+			ecs.Migrate(2, func(r newerRules) newestRules { return newestRules{[3]string{r.Text, "", "!"}} })),
+	}
+}
+
+// check compares w with what newerWorld has of it.
+func (w *newestWorld) check(t *testing.T, before *newerWorld) {
+	t.Helper()
+	require.Equal(t, before.Entities(), w.Entities())
+	for _, e := range w.Entities() {
+		old, _ := before.unit.Get(e)
+		u, _ := w.unit.Get(e)
+		require.Equal(t, newestUnit{float64(old.Life), old.Team, ""}, u)
+		hp, _ := before.vitality.Get(e)
+		v, _ := w.vigour.Get(e)
+		require.Equal(t, newestVigour{float64(hp.HP) / 2}, v)
+		points, had := before.armor.Get(e)
+		a, has := w.armor.Get(e)
+		require.Equal(t, had, has)
+		require.Equal(t, int64(points.Points), a.Points)
+		degrees, had := before.heat.Get(e)
+		h, has := w.heat.Get(e)
+		require.Equal(t, had, has)
+		require.Equal(t, degrees, h)
+	}
+	require.Equal(t, newestRules{[3]string{before.rules.Get().Text, "", "!"}}, w.rules.Get())
+}
+
+// An era is the life of a store under one set of types.
+type era struct {
+	layout  string // Of units.
+	digests map[uint64]ecs.Digest
+}
+
+// twiceConverted returns a store of three eras, the last world of the second, and
+// the record it had.
+func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, mark uint64) {
+	dir = olderCopy(t)
+	eras = []era{{"olderUnit", nil}, {"newerUnit", map[uint64]ecs.Digest{}}, {"newestUnit", map[uint64]ecs.Digest{}}}
+	second, s := openNewer(t, dir)
+	for i, e := range second.Entities() {
+		second.unit.Set(e, newerUnit{Team: 1 << 40, Life: int32(i - 2), Mana: 7, Speed: 0.1})
+		second.vitality.Set(e, newerVitality{int64(2*i + 1)})
+		require.NoError(t, s.Commit())
+		eras[1].digests[second.Mark()] = second.Digest()
+		if i == 1 {
+			_, err := s.Snapshot(background)
+			require.NoError(t, err)
+		}
+	}
+	mark = second.Mark()
+	closeStore(t, s)
+
+	w, s := openNewest(t, dir, Options{})
+	w.check(t, second)
+	require.Contains(t, told(s.Report().Converted), "vigour: was vitality\nvigour: migrated from version 0 to 1\n")
+	require.Contains(t, told(s.Report().Converted), "armor: is no longer Indexed\n")
+	require.Equal(t, []string{"pack"}, s.Report().Unknown)
+	require.Equal(t, mark, w.Mark())
+	for range 3 {
+		w.change(t, s)
+		eras[2].digests[w.Mark()] = w.Digest()
+	}
+	closeStore(t, s)
+	return dir, eras, second, mark
+}
+
+func openNewest(t *testing.T, dir string, options Options) (*newestWorld, *Store) {
+	t.Helper()
+	w := newNewestWorld()
+	options.SnapshotBytes = -1
+	s, err := Open(background, dir, w.World, options)
+	require.NoError(t, err)
+	return w, s
+}
+
+// change commits a tick that differs from all before.
+func (w *newestWorld) change(t *testing.T, s *Store) {
+	t.Helper()
+	for _, e := range w.Entities() {
+		w.unit.Mut(e).Life += float64(w.Tick()) + 0.5
+	}
+	require.NoError(t, s.Commit())
+}
+
+// renew makes a world that shares no page with the one before.
+func (w *newestWorld) renew() {
+	w.DestroyAll(slices.Clone(w.Entities()))
+	for i := range 2 + w.Tick()%5 {
+		e := w.Create()
+		w.unit.Set(e, newestUnit{Team: int64(i)})
+		w.vigour.Set(e, newestVigour{float64(w.Tick())})
+		w.armor.Set(e, newestArmor{int64(w.Tick())})
+	}
+	w.rules.Mut().Words[1] += "."
+}
+
+func TestAStoreIsConvertedAgain(t *testing.T) {
+	dir, eras, _, mark := twiceConverted(t)
+	v := verified(t, dir)
+	for _, era := range eras {
+		for seq, want := range era.digests {
+			if seq == mark && era.layout == "newerUnit" {
+				want = 0 // The last state of an era is what it was converted to.
+			}
+			im, err := v.At(background, seq)
+			require.NoError(t, err)
+			if want != 0 {
+				require.Equal(t, want, im.Digest(), "record %d", seq)
+				require.Equal(t, era.layout, im.Find("unit").Layout.Name, "record %d", seq)
+			}
+		}
+	}
+	im, err := v.At(background, 3)
+	require.NoError(t, err)
+	require.Equal(t, "olderUnit", im.Find("unit").Layout.Name)
+
+	for _, former := range []*ecs.World{newOlderWorld().World, newNewerWorld().World} {
+		_, err := Open(background, dir, former, Options{})
+		require.ErrorIs(t, err, ErrNewer)
+	}
+	again := newNewestWorld()
+	w, s := openNewest(t, dir, Options{})
+	require.Empty(t, s.Report().Converted)
+	require.Equal(t, eras[2].digests[w.Mark()], w.Digest())
+	file := t.TempDir() + "/save"
+	require.NoError(t, Save(background, file, w.World))
+	require.NoError(t, Load(background, file, again.World))
+	require.Equal(t, w.Digest(), again.Digest())
+	closeStore(t, s)
+}
+
+func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
+	dir, eras, second, mark := twiceConverted(t)
+	for name, point := range map[string]string{"the state that was converted": fmt.Sprint("seq:", mark), "one before": fmt.Sprint("seq:", mark-1)} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyDir(t, dir)
+			w, s := openNewest(t, dir, Options{At: point})
+			if point == fmt.Sprint("seq:", mark) {
+				w.check(t, second)
+			} else {
+				require.NotEmpty(t, s.Report().Converted)
+			}
+			crashed := copyDir(t, dir) // Before the first tick: the newest state again.
+			w.change(t, s)
+			w.change(t, s)
+			want := w.Digest()
+			closeStore(t, s)
+			v := verified(t, dir)
+			im, err := v.At(background, mark+3) // The way that was left.
+			require.NoError(t, err)
+			require.Equal(t, eras[2].digests[mark+3], im.Digest())
+			w, s = openNewest(t, dir, Options{})
+			require.Empty(t, s.Report().Converted)
+			require.Equal(t, want, w.Digest())
+			closeStore(t, s)
+
+			w, s = openNewest(t, crashed, Options{})
+			require.Equal(t, eras[2].digests[mark+3], w.Digest())
+			closeStore(t, s)
+			verified(t, crashed)
+		})
+	}
+
+	// With the types of then, nothing has to be converted.
+	w := newNewerWorld()
+	s, err := Open(background, dir, w.World, Options{At: fmt.Sprint("seq:", mark-1), SnapshotBytes: -1})
+	require.NoError(t, err)
+	require.Empty(t, s.Report().Converted)
+	require.Equal(t, eras[1].digests[mark-1], w.Digest())
+	w.unit.Set(w.Entities()[0], newerUnit{Life: 99})
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+	verified(t, dir)
+	later, s := openNewest(t, dir, Options{})
+	require.NotEmpty(t, s.Report().Converted)
+	later.check(t, w)
+	closeStore(t, s)
+	verified(t, dir)
+}
+
+func TestAConvertedStoreIsPruned(t *testing.T) {
+	dir, eras, _, mark := twiceConverted(t)
+	w, s := openNewest(t, dir, Options{Retain: Retention{Last: 1}})
+	before := snapshots(t, dir)
+	for i := range 2 { // A second one that shares nothing, of the same types, lets the others go.
+		w.renew()
+		w.change(t, s)
+		eras[2].digests[w.Mark()] = w.Digest()
+		r, err := s.Snapshot(background)
+		require.NoError(t, err)
+		require.NoError(t, r.RemoveErr)
+		require.Zero(t, r.Shared)
+		if i == 0 {
+			require.Subset(t, snapshots(t, dir), before[len(before)-1:])
+		}
+	}
+	w.change(t, s)
+	eras[2].digests[w.Mark()] = w.Digest()
+	last := w.Mark()
+	closeStore(t, s)
+	for _, name := range before[:len(before)-1] { // The last one is of the present types: the history leads back to it.
+		require.NotContains(t, snapshots(t, dir), name)
+	}
+
+	v := verified(t, dir)
+	im, err := v.At(background, last)
+	require.NoError(t, err)
+	require.Equal(t, w.Digest(), im.Digest())
+	_, err = v.At(background, mark-1)
+	require.ErrorIs(t, err, ErrNotFound)
+	_, err = Open(background, dir, newNewerWorld().World, Options{})
+	require.ErrorIs(t, err, ErrNewer, "what it was before is forgotten")
+	again, s := openNewest(t, dir, Options{At: "@latest~1", Retain: Retention{Last: 1}})
+	require.Empty(t, s.Report().Converted)
+	require.Equal(t, eras[2].digests[again.Mark()], again.Digest())
+	require.Equal(t, last-1, again.Mark())
+	again.change(t, s)
+	_, err = s.Snapshot(background)
+	require.NoError(t, err)
+	closeStore(t, s)
+	verified(t, dir)
+}
+
+func TestSchemasThatLieOfThePastAreRefused(t *testing.T) {
+	past := func(n int, entry func(e *encoder)) []byte {
+		e := newEncoder()
+		e.array(2)
+		e.uint(evolvedSchema)
+		e.array(1)
+		e.array(entryLen(evolvedSchema))
+		e.string("it")
+		e.bin((&layout.Type{Kind: layout.Int8}).Append(nil))
+		e.bool(false)
+		e.bool(true)
+		e.bool(false)
+		e.bin(nil)
+		e.uint(3)
+		e.array(n)
+		if entry != nil {
+			entry(e)
+		}
+		return e.buf
+	}
+	formerly := func(version uint64, described []byte) func(e *encoder) {
+		return func(e *encoder) {
+			e.array(3)
+			e.string("that")
+			e.uint(version)
+			e.bin(described)
+		}
+	}
+	good := (&layout.Type{Kind: layout.Int16}).Append(nil)
+	for name, tt := range map[string]struct {
+		src  []byte
+		want string
+	}{
+		"more than any store has":      {append(past(maxFormer+1, nil), make([]byte, maxFormer+1)...), "1025 former layouts, at most 1024"},
+		"more than there are":          {past(2, formerly(0, good)), "schema: "},
+		"a version past the last":      {past(1, formerly(1<<32, good)), "version"},
+		"a layout that is none":        {past(1, formerly(0, []byte{0xc1})), `former layout of "that"`},
+		"no layout":                    {past(1, formerly(0, nil)), `former layout of "that"`},
+		"entries of another length":    {past(1, func(e *encoder) { e.array(2); e.string("that"); e.uint(0) }), "schema: "},
+		"bytes behind":                 {append(past(0, nil), 0), "schema: "},
+		"a format that does not exist": {append([]byte{0x92, evolvedSchema + 1}, past(0, nil)[2:]...), "schema format 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			boundedTightly(t, len(tt.src), func() {
+				_, err := decodeSchema(tt.src)
+				require.ErrorContains(t, err, tt.want)
+			})
+		})
+	}
+	s, err := decodeSchema(past(1, formerly(1<<32-1, good)))
+	require.NoError(t, err)
+	require.Equal(t, uint32(1<<32-1), s.components[0].Former[0].Version)
+}
