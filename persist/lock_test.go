@@ -96,6 +96,24 @@ func TestALockFileIsNotBelievedMoreThanALine(t *testing.T) {
 	closeStore(t, s)
 }
 
+// An endlessFile never ends.
+type endlessFile struct {
+	t    *testing.T
+	read int
+}
+
+func (f *endlessFile) Read(b []byte) (int, error) {
+	f.read += len(b)
+	require.Less(f.t, f.read, 1<<16, "read without a bound")
+	return copy(b, strings.Repeat("x", len(b))), nil
+}
+
+func (f *endlessFile) Close() error { return nil }
+
+func TestALockFileIsNotReadFurtherThanItIsBelieved(t *testing.T) {
+	require.Len(t, readHolder(&endlessFile{t: t}, nil), maxHolder)
+}
+
 // Readers ask for the lock; nobody who opens the store for writing notices.
 func TestReadersDoNotKeepAStoreFromBeingOpened(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
