@@ -111,6 +111,16 @@ func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 	require.Contains(t, removed, "journal/00000001.seg")
 }
 
+func TestTheStallOfASnapshotIsCountedAnewForEach(t *testing.T) {
+	var m tally
+	m.stalled(5, true)
+	m.stalled(7, false)
+	m.stalled(6, false)
+	require.Equal(t, time.Duration(7), m.stall)
+	m.stalled(2, true)
+	require.Equal(t, time.Duration(2), m.stall)
+}
+
 func TestMetricsAllocateNothing(t *testing.T) {
 	w := newTestWorld(0)
 	s := open(t, filepath.Join(t.TempDir(), "store"), w, Options{})

@@ -160,6 +160,7 @@ func TestNamesOfSnapshots(t *testing.T) {
 	s = open(t, dir, newTestWorld(0), Options{})
 	_, err = s.SnapshotAs(background, "before the boss")
 	require.ErrorIs(t, err, ErrName, "after opening again")
+	snapshotOf(t, s)
 	closeStore(t, s)
 	v, err := OpenReadOnly(background, dir)
 	require.NoError(t, err)
@@ -168,6 +169,7 @@ func TestNamesOfSnapshots(t *testing.T) {
 	require.Equal(t, r.Name, v.Snapshots()[1].Name)
 	require.True(t, v.Snapshots()[0].Time.IsZero(), "no tick was committed")
 	require.WithinDuration(t, time.Now(), v.Snapshots()[2].Time, time.Hour)
+	require.Equal(t, v.Snapshots()[2].Time, v.Snapshots()[3].Time, "that of the tick, not of the opening")
 	_, err = v.Resolve("snap:nothing")
 	require.ErrorIs(t, err, ErrNotFound)
 }

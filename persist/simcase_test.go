@@ -2,6 +2,7 @@ package persist
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -297,6 +298,42 @@ func TestAnUpgradeSurvivesEveryCrash(t *testing.T) {
 		}
 		closeStore(t, s)
 	})
+}
+
+// A crash while a backup is made leaves nothing that is taken for a store, or all of
+// it; once Backup has returned, all.
+func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
+	from, w := bushy(t)
+	to := disktest.New()
+	var err error
+	whole, refused := 0, 0
+	check := func(left *disktest.Mem) {
+		if len(left.Files()) == 0 || half(left) != nil {
+			refused++
+			return
+		}
+		got := newTestWorld(0)
+		s, err := openFiles(background, left, nil, got.World, Options{})
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt)
+			refused++
+			return
+		}
+		closeStore(t, s)
+		require.Equal(t, persistent(w.World), persistent(got.World), "%v", left)
+		require.NoError(t, simVerify(left, got))
+		whole++
+	}
+	everyCrash(to, func() {
+		err = copyStore(background, from, to, func() uint64 { return math.MaxUint64 })
+	}, check)
+	require.NoError(t, err)
+	require.Greater(t, refused, 20)
+	for _, left := range []*disktest.Mem{to.Crash(), to.CrashSeed(1), to.CrashSeed(2)} {
+		whole = 0
+		check(left)
+		require.Equal(t, 1, whole, "%v", left)
+	}
 }
 
 // upgraded is the world of a later program, with a component more.
