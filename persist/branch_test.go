@@ -294,3 +294,30 @@ func TestDamageToRewoundTicksDoesNotKeepFromOpening(t *testing.T) {
 	require.Len(t, s.Report().Skipped, 1)
 	closeStore(t, s)
 }
+
+// A tick whose record is damaged, but whose state is in a snapshot, can be gone on
+// from: the next record says which state it continues.
+func TestAStoreGoesOnFromASnapshotOfADamagedRecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{SnapshotBytes: -1})
+	for range 2 {
+		w.fill(2)
+		require.NoError(t, s.Commit())
+	}
+	snapshotOf(t, s)
+	closeStore(t, s)
+	v := verified(t, dir)
+	e, _ := v.log.Find(2)
+	require.NoError(t, flipAt(filepath.Join(dir, segments(t, dir)[0]), int(e.Offset)+8))
+	for range 3 {
+		again := newTestWorld(0)
+		s := open(t, dir, again, Options{SnapshotBytes: -1})
+		require.Equal(t, persistent(w.World), persistent(again.World))
+		require.NotEmpty(t, s.Report().Skipped)
+		w = again
+		w.fill(1)
+		require.NoError(t, s.Commit())
+		closeStore(t, s)
+	}
+}

@@ -196,6 +196,7 @@ func TestADamagedStoreRemovesNothing(t *testing.T) {
 	for range 12 {
 		w.fill(2)
 		require.NoError(t, s.Commit())
+		s.table, s.sums = nil, nil // In full: none needs those before.
 		require.Empty(t, snapshotOf(t, s).Removed)
 	}
 	closeStore(t, s)
@@ -214,4 +215,33 @@ func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
 	require.NotContains(t, readTree(t, dir), "snapshots/00000007.snap.tmp")
 	closeStore(t, s)
 	require.Subset(t, slices.Sorted(maps.Keys(readTree(t, dir))), before)
+}
+
+func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
+	before, after := schemaOf(component[rules]().world()), schemaOf(component[clock]().world())
+	require.Error(t, before.differs(after))
+	list := chain("", "", "")
+	list[0].schema, list[1].schema, list[2].schema = before, after, after
+	require.Empty(t, Retention{Last: 1}.plan(list[:2], 1000).files)
+	require.Equal(t, []uint32{1}, Retention{Last: 1}.plan(list, 1000).files)
+}
+
+func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(5)
+	s := open(t, dir, w, Options{SnapshotBytes: -1, Retain: Retention{Last: 1}})
+	var removed []string
+	for i := range 3 {
+		w.fill(1)
+		require.NoError(t, s.Commit())
+		if i == 1 {
+			require.NoError(t, w.History().Rewind(2))
+			continue
+		}
+		s.table, s.sums = nil, nil // In full.
+		removed = snapshotOf(t, s).Removed
+	}
+	require.Equal(t, []string{"snapshots/00000002.snap"}, removed)
+	closeStore(t, s)
+	verified(t, dir)
 }

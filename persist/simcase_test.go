@@ -300,6 +300,42 @@ func TestAnUpgradeSurvivesEveryCrash(t *testing.T) {
 	})
 }
 
+// A file goes before those that it refers to, and each removal is durable before
+// the next.
+func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
+	mem := disktest.New()
+	w := newTestWorld(0)
+	s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	for i := range 3 {
+		w.fill(2)
+		require.NoError(t, s.Commit())
+		if i == 2 {
+			s.table, s.sums = nil, nil // In full; the other two share pages with the base.
+		}
+		snapshotOf(t, s)
+	}
+	closeStore(t, s)
+	w = newTestWorld(0)
+	s = memStore(t, mem, w, Options{SnapshotBytes: -1, Retain: Retention{Last: 1}})
+	w.fill(2)
+	require.NoError(t, s.Commit())
+	s.table, s.sums = nil, nil
+	want := persistent(w.World)
+	everyCrash(mem, func() {
+		require.NoError(t, s.Sync(background))
+		require.Equal(t, []string{snapshotName(3), snapshotName(2), snapshotName(1)}, snapshotOf(t, s).Removed[:3])
+	}, func(left *disktest.Mem) {
+		got := newTestWorld(0)
+		s := memStore(t, left, got, Options{SnapshotBytes: -1})
+		require.Empty(t, s.Report().Skipped, "%v", left)
+		require.Contains(t, []uint64{3, 4}, got.Tick())
+		require.True(t, got.Tick() == 3 || persistent(got.World) == want)
+		closeStore(t, s)
+		require.NoError(t, simVerify(left, got), "%v", left)
+	})
+	closeStore(t, s)
+}
+
 // A crash while a backup is made leaves nothing that is taken for a store, or all of
 // it; once Backup has returned, all.
 func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {

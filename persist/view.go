@@ -506,9 +506,15 @@ func (v *View) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, e
 func (v *View) bases(seq uint64) []SnapshotInfo {
 	onPath := map[journal.ID]bool{}
 	root := seq
+	var oldest journal.Entry
 	for e := range v.log.Ancestors(seq) {
 		onPath[e.ID] = true
-		root = e.Parent
+		root, oldest = e.Parent, e
+	}
+	if _, ok := v.log.Find(root); !ok && root != seq { // Damaged: who continued it knew its ID.
+		if t, _, err := v.tick(oldest); err == nil {
+			onPath[t.parent] = true
+		}
 	}
 	if root == 0 {
 		onPath[journal.ID{}] = true // The base, unless the way to it was pruned.
