@@ -184,10 +184,10 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 // Entities that a component has no longer are in no list of what changed: only the
 // operation tells.
 func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
-	for _, clear := range []func(w *testWorld){func(w *testWorld) { w.position.Clear() }, func(w *testWorld) { w.Clear() }} {
+	for _, empty := range []func(w *testWorld){func(w *testWorld) { w.position.Clear() }, func(w *testWorld) { w.Clear() }} {
 		dir, w, s := bigStore(t, 3)
 		first := w.Entities()[0]
-		clear(w)
+		empty(w)
 		if !w.Alive(first) {
 			first = w.Create()
 		}

@@ -220,10 +220,10 @@ func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
 func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
 	before, after := schemaOf(component[rules]().world()), schemaOf(component[clock]().world())
 	require.Error(t, before.differs(after))
-	list := chain("", "", "")
-	list[0].schema, list[1].schema, list[2].schema = before, after, after
-	require.Empty(t, Retention{Last: 1}.plan(list[:2], 1000).files)
-	require.Equal(t, []uint32{1}, Retention{Last: 1}.plan(list, 1000).files)
+	list := chain("", "", "", "")
+	list[0].schema, list[1].schema, list[2].schema, list[3].schema = before, before, after, after
+	require.Empty(t, Retention{Last: 1}.plan(list[:3], 1000).files)
+	require.Equal(t, []uint32{2, 1}, Retention{Last: 1}.plan(list, 1000).files)
 }
 
 func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {

@@ -339,7 +339,12 @@ func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
 // A crash while a backup is made leaves nothing that is taken for a store, or all of
 // it; once Backup has returned, all.
 func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
-	from, w := bushy(t)
+	from, _ := bushy(t)
+	w := newTestWorld(0)
+	s := memStore(t, from, w, Options{SnapshotBytes: -1}) // A second segment.
+	w.fill(1)
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
 	to := disktest.New()
 	var err error
 	whole, refused := 0, 0
