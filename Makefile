@@ -4,12 +4,13 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME  ?= 10s
 KILLS     ?= 200
 SIMS      ?= 20
+CHECKS    ?= 1000
 CUTS      ?= 100
 FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
 
-.PHONY: all check test lint race debug main-job kills simulate powercut damage fuzz bench suites cells
+.PHONY: all check test lint race debug main-job kills simulate programs powercut damage fuzz bench suites cells
 
 all: check test
 
@@ -39,6 +40,9 @@ kills: ## SIGKILL at random moments: nothing durable may be lost
 
 simulate: ## a disk that fails or crashes at every call: SIMS programs from SEED on
 	go test ./persist -run ASimulatedStore -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
+
+programs: ## random programs against worlds that never leave memory; journals cut at every byte
+	go test ./persist -run 'Random|Grouped|CutAnywhere' -deep -rapid.checks $(CHECKS) -count 1 -timeout 60m
 
 powercut: ## see docs/POWERCUT.md; as root
 	go test ./persist -run '^TestPowerCuts$$' -powercuts $(CUTS) -powercutseed $(SEED) -count 1 -timeout 30m -v

@@ -238,3 +238,18 @@ func TestOnlyTheEndOfATickCanBePinned(t *testing.T) {
 	w.Restore(cp)
 	require.True(t, p.Valid())
 }
+
+func TestAPinTakenAfterGoingBackStandsWhenTheWorldGoesForward(t *testing.T) {
+	w := NewWorld(Options{History: 5})
+	s := MustRegister[pinPoint](w)
+	e := w.Create()
+	s.Set(e, pinPoint{1, 1})
+	w.Commit()
+	*s.Mut(e) = pinPoint{2, 2}
+	w.Commit()
+	require.NoError(t, w.History().Rewind(1))
+	d, err := pin(w)
+	require.NoError(t, err)
+	require.NoError(t, w.History().Seek(2))
+	d.check(1)
+}

@@ -147,6 +147,21 @@ func TestSnapshotsOfABranchAreNotTakenForThoseOfAnother(t *testing.T) {
 	require.Equal(t, digests[10], im.Digest())
 }
 
+// What lies on the branch that was left leads to no tick of this one: it is not
+// counted among what must stay.
+func TestSnapshotsOfABranchThatWasLeftAreNotKeptForThisOne(t *testing.T) {
+	dir, _ := branching(t)
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{At: "4", SnapshotBytes: -1, Retain: Retention{Last: 1}})
+	w.fill(1)
+	require.NoError(t, s.Commit())
+	s.table, s.sums = nil, nil // In full.
+	require.Equal(t, []string{"snapshots/00000002.snap"}, snapshotOf(t, s).Removed)
+	closeStore(t, s)
+	require.NoError(t, flipAt(filepath.Join(dir, "snapshots/00000003.snap"), 9000))
+	require.Equal(t, persistent(w.World), persistent(opened(t, dir).World))
+}
+
 // A component that was registered after the point is none of the branch, whose
 // own components may have its number.
 func TestABranchHasTheComponentsOfItsPoint(t *testing.T) {
@@ -242,6 +257,9 @@ func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
 	crashed := copyDir(t, dir)
 	_, err = Open(background, crashed, newTestWorld(0).World, Options{})
 	require.ErrorIs(t, err, ErrCorrupt) // Nothing was decided yet.
+	elsewhere := newTestWorld(0)
+	closeStore(t, open(t, crashed, elsewhere, Options{At: "seq:8"})) // Though it was not closed.
+	require.Equal(t, digests[8], persistent(elsewhere.World))
 	w.fill(1)
 	require.NoError(t, s.Commit())
 	require.NoError(t, s.Sync(background))
@@ -275,4 +293,31 @@ func TestDamageToRewoundTicksDoesNotKeepFromOpening(t *testing.T) {
 	require.Equal(t, w.Digest(), again.Digest())
 	require.Len(t, s.Report().Skipped, 1)
 	closeStore(t, s)
+}
+
+// A tick whose record is damaged, but whose state is in a snapshot, can be gone on
+// from: the next record says which state it continues.
+func TestAStoreGoesOnFromASnapshotOfADamagedRecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{SnapshotBytes: -1})
+	for range 2 {
+		w.fill(2)
+		require.NoError(t, s.Commit())
+	}
+	snapshotOf(t, s)
+	closeStore(t, s)
+	v := verified(t, dir)
+	e, _ := v.log.Find(2)
+	require.NoError(t, flipAt(filepath.Join(dir, segments(t, dir)[0]), int(e.Offset)+8))
+	for range 3 {
+		again := newTestWorld(0)
+		s := open(t, dir, again, Options{SnapshotBytes: -1})
+		require.Equal(t, persistent(w.World), persistent(again.World))
+		require.NotEmpty(t, s.Report().Skipped)
+		w = again
+		w.fill(1)
+		require.NoError(t, s.Commit())
+		closeStore(t, s)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -178,4 +179,47 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, s.Written, 3, "what the failed one was to write, and the registry's tick")
 	r.check()
+}
+
+// Entities that a component has no longer are in no list of what changed: only the
+// operation tells.
+func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
+	for _, empty := range []func(w *testWorld){func(w *testWorld) { w.position.Clear() }, func(w *testWorld) { w.Clear() }} {
+		dir, w, s := bigStore(t, 3)
+		first := w.Entities()[0]
+		empty(w)
+		if !w.Alive(first) {
+			first = w.Create()
+		}
+		w.position.Set(first, position{1, 1})
+		require.NoError(t, s.Commit())
+		snapshotOf(t, s)
+		closeStore(t, s)
+		verified(t, dir)
+		require.Equal(t, w.Digest(), opened(t, dir).Digest())
+	}
+}
+
+// What changed while a snapshot was written that then failed is part of the next one.
+func TestWhatChangedBesideAFailingSnapshotIsInTheNext(t *testing.T) {
+	for name, change := range map[string]func(w *testWorld){
+		"values":    func(w *testWorld) { w.position.Mut(w.Entities()[5000]).X = 7 },
+		"removed":   func(w *testWorld) { w.position.Remove(w.Entities()[5000]) },
+		"destroyed": func(w *testWorld) { w.Destroy(w.Entities()[5000]) },
+		"cleared":   func(w *testWorld) { w.position.Clear(); w.position.Set(w.Entities()[0], position{}) },
+		"created":   func(w *testWorld) { w.Create() },
+	} {
+		dir, w, s := bigStore(t, 3)
+		gate := make(chan error)
+		require.NoError(t, s.begin("", func(context.Context) error { return <-gate }))
+		s.hand()
+		change(w)
+		require.NoError(t, s.Commit())
+		gate <- os.ErrInvalid
+		require.ErrorIs(t, s.settle().Err, os.ErrInvalid)
+		snapshotOf(t, s)
+		closeStore(t, s)
+		verified(t, dir)
+		require.Equal(t, w.Digest(), opened(t, dir).Digest(), name)
+	}
 }

@@ -40,7 +40,10 @@ const (
 	argumentVariable = "PERSIST_TEST_ARGUMENT"
 )
 
+var deep = flag.Bool("deep", false, "cut a journal at every byte")
+
 func TestMain(m *testing.M) {
+	flag.Set("rapid.checks", "40") // Unless the command line says more.
 	flag.Parse()
 	if child, ok := children[os.Getenv(childVariable)]; ok {
 		if err := child(os.Getenv(dirVariable), os.Getenv(argumentVariable)); err != nil {

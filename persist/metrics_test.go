@@ -85,6 +85,42 @@ func TestMetricsTellOfSnapshotsThatHoldUpTicks(t *testing.T) {
 	closeStore(t, s)
 }
 
+func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	options := Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: Retention{Last: 1}, segmentSize: 2000}
+	var removed []string
+	for range 2 { // What earlier openings wrote is removed as well.
+		w := newTestWorld(0)
+		s := open(t, dir, w, options)
+		for range 4 {
+			w.fill(40)
+			require.NoError(t, s.Commit())
+			s.table, s.sums = nil, nil // The next one is a full one.
+			r := snapshotOf(t, s)
+			require.NoError(t, r.RemoveErr)
+			removed = append(removed, r.Removed...)
+			m := s.Metrics()
+			require.Equal(t, bytesIn(t, dir, "journal/*"), m.JournalBytes)
+			require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
+			require.Equal(t, m.JournalBytes+m.SnapshotBytes, m.DiskBytes)
+		}
+		closeStore(t, s)
+	}
+	require.Contains(t, removed, snapshotName(1))
+	require.Contains(t, removed, snapshotName(5))
+	require.Contains(t, removed, "journal/00000001.seg")
+}
+
+func TestTheStallOfASnapshotIsCountedAnewForEach(t *testing.T) {
+	var m tally
+	m.stalled(5, true)
+	m.stalled(7, false)
+	m.stalled(6, false)
+	require.Equal(t, time.Duration(7), m.stall)
+	m.stalled(2, true)
+	require.Equal(t, time.Duration(2), m.stall)
+}
+
 func TestMetricsAllocateNothing(t *testing.T) {
 	w := newTestWorld(0)
 	s := open(t, filepath.Join(t.TempDir(), "store"), w, Options{})

@@ -41,6 +41,7 @@ type storedSnapshot struct {
 	files  []fileRef
 	schema *schema
 	onHead bool // The newest state comes from it.
+	bytes  int64
 }
 
 // names reports whether s is held by, or refers to, file number n.
@@ -149,7 +150,7 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal) (removed []string, er
 func (v *View) storedSnapshots(onHead func(seq uint64) bool) (list []storedSnapshot) {
 	for _, s := range v.snapshots {
 		if s.Err == nil && v.misfit(s) == nil {
-			list = append(list, storedSnapshot{s.Number, s.ID.Seq, s.Time, s.Label, s.refs, s.schema, onHead(s.ID.Seq)})
+			list = append(list, storedSnapshot{s.Number, s.ID.Seq, s.Time, s.Label, s.refs, s.schema, onHead(s.ID.Seq), s.Size})
 		}
 	}
 	return list

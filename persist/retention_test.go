@@ -160,6 +160,7 @@ func TestNamesOfSnapshots(t *testing.T) {
 	s = open(t, dir, newTestWorld(0), Options{})
 	_, err = s.SnapshotAs(background, "before the boss")
 	require.ErrorIs(t, err, ErrName, "after opening again")
+	snapshotOf(t, s)
 	closeStore(t, s)
 	v, err := OpenReadOnly(background, dir)
 	require.NoError(t, err)
@@ -168,6 +169,7 @@ func TestNamesOfSnapshots(t *testing.T) {
 	require.Equal(t, r.Name, v.Snapshots()[1].Name)
 	require.True(t, v.Snapshots()[0].Time.IsZero(), "no tick was committed")
 	require.WithinDuration(t, time.Now(), v.Snapshots()[2].Time, time.Hour)
+	require.Equal(t, v.Snapshots()[2].Time, v.Snapshots()[3].Time, "that of the tick, not of the opening")
 	_, err = v.Resolve("snap:nothing")
 	require.ErrorIs(t, err, ErrNotFound)
 }
@@ -194,6 +196,7 @@ func TestADamagedStoreRemovesNothing(t *testing.T) {
 	for range 12 {
 		w.fill(2)
 		require.NoError(t, s.Commit())
+		s.table, s.sums = nil, nil // In full: none needs those before.
 		require.Empty(t, snapshotOf(t, s).Removed)
 	}
 	closeStore(t, s)
@@ -228,6 +231,35 @@ func TestAWorldThatHardlyChangesIsPrunedAsWell(t *testing.T) {
 	}
 	require.Greater(t, removed, 20)
 	require.Less(t, len(s.list), 40)
+	closeStore(t, s)
+	verified(t, dir)
+}
+
+func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
+	before, after := schemaOf(component[rules]().world()), schemaOf(component[clock]().world())
+	require.Error(t, before.differs(after))
+	list := chain("", "", "", "")
+	list[0].schema, list[1].schema, list[2].schema, list[3].schema = before, before, after, after
+	require.Empty(t, Retention{Last: 1}.plan(list[:3], 1000).files)
+	require.Equal(t, []uint32{2, 1}, Retention{Last: 1}.plan(list, 1000).files)
+}
+
+func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(5)
+	s := open(t, dir, w, Options{SnapshotBytes: -1, Retain: Retention{Last: 1}})
+	var removed []string
+	for i := range 3 {
+		w.fill(1)
+		require.NoError(t, s.Commit())
+		if i == 1 {
+			require.NoError(t, w.History().Rewind(2))
+			continue
+		}
+		s.table, s.sums = nil, nil // In full.
+		removed = snapshotOf(t, s).Removed
+	}
+	require.Equal(t, []string{"snapshots/00000002.snap"}, removed)
 	closeStore(t, s)
 	verified(t, dir)
 }

@@ -278,6 +278,7 @@ func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
 	require.Error(t, err)
 	require.Error(t, (<-results).Err)
 	require.NoError(t, s.Err())
+	require.Equal(t, 1, s.Metrics().SnapshotsFailed)
 
 	began := 0
 	for range 200 { // Commit tries again by itself, with the next number.

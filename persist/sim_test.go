@@ -29,10 +29,12 @@ type simulation struct {
 	t       *testing.T
 	program simProgram
 	rng     *rand.Rand
-	every   int    // One in so many faults is tried.
-	only    string // If not "", only this one.
+	flips   *rand.Rand // Draws the bits that are flipped.
+	every   int        // One in so many faults is tried.
+	only    string     // If not "", only this one.
 
 	crashes, failures, double int
+	flipped                   int
 	recoveries                int // Of what crashes and failures left.
 }
 
@@ -60,6 +62,9 @@ func (s *simulation) check() (fault string, err error) {
 	}
 	for _, img := range sound.images {
 		if fault, err := s.crash(sound, img); err != nil {
+			return fault, err
+		}
+		if fault, err := s.flip(sound, img); err != nil {
 			return fault, err
 		}
 	}
@@ -137,14 +142,14 @@ func simulate(t *testing.T, p simProgram, every int) (s *simulation) {
 	var fault string
 	var err error
 	synctest.Test(t, func(t *testing.T) {
-		s = &simulation{t: t, program: p, rng: rand.New(rand.NewPCG(1, 1)), every: every, only: *simReplay}
+		s = &simulation{t: t, program: p, rng: rand.New(rand.NewPCG(1, 1)), flips: rand.New(rand.NewPCG(uint64(len(p.String())), 2)), every: every, only: *simReplay}
 		fault, err = s.check()
 	})
 	if err != nil {
 		t.Fatalf("%v\nfault: %s\nreplay: go test ./persist -run TestASimulatedStoreKeepsItsPromises -sim.program '%v' -sim.fault '%s'", err, fault, p, fault)
 	}
 	if *simVerbose {
-		t.Logf("%d crashes, %d of them twice, %d failures: %v", s.crashes, s.double, s.failures, p)
+		t.Logf("%d crashes, %d of them twice, %d flipped bits, %d failures: %v", s.crashes, s.double, s.flipped, s.failures, p)
 	}
 	return s
 }
@@ -172,11 +177,12 @@ func TestASimulatedStoreKeepsItsPromises(t *testing.T) {
 		s := simulate(t, newSimProgram(*simSeed+seed, steps), every)
 		total.crashes += s.crashes
 		total.double += s.double
+		total.flipped += s.flipped
 		total.failures += s.failures
 		total.recoveries += s.recoveries
 	}
-	t.Logf("%d programs: %d crashes, %d second faults while recovering, %d failures of the disk; %d recoveries after them",
-		runs, total.crashes, total.double, total.failures, total.recoveries)
+	t.Logf("%d programs: %d crashes, %d second faults while recovering, %d flipped bits, %d failures of the disk; %d recoveries after them",
+		runs, total.crashes, total.double, total.flipped, total.failures, total.recoveries)
 }
 
 func TestASimulatedProgramCanBeReadBack(t *testing.T) {

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -297,6 +298,83 @@ func TestAnUpgradeSurvivesEveryCrash(t *testing.T) {
 		}
 		closeStore(t, s)
 	})
+}
+
+// A file goes before those that it refers to, and each removal is durable before
+// the next.
+func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
+	mem := disktest.New()
+	w := newTestWorld(0)
+	s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	for i := range 3 {
+		w.fill(2)
+		require.NoError(t, s.Commit())
+		if i == 2 {
+			s.table, s.sums = nil, nil // In full; the other two share pages with the base.
+		}
+		snapshotOf(t, s)
+	}
+	closeStore(t, s)
+	w = newTestWorld(0)
+	s = memStore(t, mem, w, Options{SnapshotBytes: -1, Retain: Retention{Last: 1}})
+	w.fill(2)
+	require.NoError(t, s.Commit())
+	s.table, s.sums = nil, nil
+	want := persistent(w.World)
+	everyCrash(mem, func() {
+		require.NoError(t, s.Sync(background))
+		require.Equal(t, []string{snapshotName(3), snapshotName(2), snapshotName(1)}, snapshotOf(t, s).Removed[:3])
+	}, func(left *disktest.Mem) {
+		got := newTestWorld(0)
+		s := memStore(t, left, got, Options{SnapshotBytes: -1})
+		require.Empty(t, s.Report().Skipped, "%v", left)
+		require.Contains(t, []uint64{3, 4}, got.Tick())
+		require.True(t, got.Tick() == 3 || persistent(got.World) == want)
+		closeStore(t, s)
+		require.NoError(t, simVerify(left, got), "%v", left)
+	})
+	closeStore(t, s)
+}
+
+// A crash while a backup is made leaves nothing that is taken for a store, or all of
+// it; once Backup has returned, all.
+func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
+	from, _ := bushy(t)
+	w := newTestWorld(0)
+	s := memStore(t, from, w, Options{SnapshotBytes: -1}) // A second segment.
+	w.fill(1)
+	require.NoError(t, s.Commit())
+	closeStore(t, s)
+	to := disktest.New()
+	var err error
+	whole, refused := 0, 0
+	check := func(left *disktest.Mem) {
+		if len(left.Files()) == 0 || half(left) != nil {
+			refused++
+			return
+		}
+		got := newTestWorld(0)
+		s, err := openFiles(background, left, nil, got.World, Options{})
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt)
+			refused++
+			return
+		}
+		closeStore(t, s)
+		require.Equal(t, persistent(w.World), persistent(got.World), "%v", left)
+		require.NoError(t, simVerify(left, got))
+		whole++
+	}
+	everyCrash(to, func() {
+		err = copyStore(background, from, to, func() uint64 { return math.MaxUint64 })
+	}, check)
+	require.NoError(t, err)
+	require.Greater(t, refused, 20)
+	for _, left := range []*disktest.Mem{to.Crash(), to.CrashSeed(1), to.CrashSeed(2)} {
+		whole = 0
+		check(left)
+		require.Equal(t, 1, whole, "%v", left)
+	}
 }
 
 // upgraded is the world of a later program, with a component more.

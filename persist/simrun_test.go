@@ -35,6 +35,8 @@ type simRun struct {
 	commits []simCommit
 	first   int // The first commit of this opening.
 	told    int // How many of them OnDurable was told.
+	syncs   int // Of the journal,
+	ackedBy int // and the one that the last acknowledgement came with.
 	simPromise
 
 	quiet   bool // The process is dead: nothing it does counts.
@@ -53,7 +55,7 @@ type simCommit struct {
 // A simPromise is what a store has to come back with.
 type simPromise struct {
 	acked   int  // The newest commit that was durable for sure; -1: nothing was.
-	before  int  // acked before it became what it is.
+	before  int  // acked before the last sync of the journal, for which nothing on disk vouches yet.
 	fresh   int  // The first commit that may be durable.
 	sealing int  // The commit that a Close under way seals, or -1.
 	rewound bool // A snapshot may hold what does not rewind from a later commit.
@@ -100,6 +102,9 @@ func (r *simRun) use(mem *disktest.Mem) {
 func (r *simRun) crash(n int, call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if strings.HasPrefix(call, "sync "+journalDir+"/") {
+		r.syncs++
+	}
 	if r.quiet {
 		return
 	}
@@ -184,9 +189,13 @@ func (r *simRun) step(s simStep) (more bool, err error) {
 func (r *simRun) acknowledge(commit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if commit >= r.fresh && !r.quiet {
-		r.before, r.acked, r.fresh = r.acked, commit, commit+1
+	if commit < r.fresh || r.quiet {
+		return
 	}
+	if r.ackedBy != r.syncs { // It makes several commits durable.
+		r.before, r.ackedBy = r.acked, r.syncs
+	}
+	r.acked, r.fresh = commit, commit+1
 }
 
 func (r *simRun) options() Options {

@@ -284,7 +284,7 @@ func (s *Store) copySome(budget int) {
 // stored returns what the store will know of c.
 func (c *copying) stored(onHead bool) storedSnapshot {
 	m := &c.manifest
-	return storedSnapshot{m.number, m.id.Seq, m.time, m.name, m.files, m.schema, onHead}
+	return storedSnapshot{m.number, m.id.Seq, m.time, m.name, m.files, m.schema, onHead, 0}
 }
 
 // hand copies all that is left of the snapshot under way, if any, and hands it
@@ -394,8 +394,14 @@ func (s *Store) take(f *finished) {
 		held[r.number] = s.held[r.number]
 	}
 	s.table, s.sums, s.held = f.table, f.copying.sums, held
-	s.list = slices.DeleteFunc(append(s.list, f.stored(!f.offHead)), func(o storedSnapshot) bool {
-		return slices.Contains(f.Removed, snapshotName(o.number))
+	written := f.stored(!f.offHead)
+	written.bytes = f.Bytes
+	s.list = slices.DeleteFunc(append(s.list, written), func(o storedSnapshot) bool {
+		gone := slices.Contains(f.Removed, snapshotName(o.number))
+		if gone {
+			s.tally.snapshotBytes -= o.bytes
+		}
+		return gone
 	})
 	s.buffers.put(&f.stateCopy)
 }

@@ -191,11 +191,21 @@ func (v *View) misfit(s SnapshotInfo) error {
 	case s.world != v.log.World:
 		return &DamageError{s.Name, -1, 0, "it belongs to another world than the journal", ErrForeign}
 	case s.ID.Seq > v.log.Last:
-		return &DamageError{journalDir, -1, 0, fmt.Sprintf("it ends at record %d, but %s has the state after record %d", v.log.Last, s.Name, s.ID.Seq), ErrCorrupt}
+		return v.endsBefore(s)
 	case ok && e.ID != s.ID:
 		return &DamageError{s.Name, -1, 0, fmt.Sprintf("it has state %v, the journal has %v", s.ID, e.ID), ErrForeign}
 	}
 	return nil
+}
+
+// endsBefore says that the journal lacks the record that led to s. What seemed to be
+// an unfinished end is where it was.
+func (v *View) endsBefore(s SnapshotInfo) error {
+	ends := fmt.Sprintf("ends at record %d, but %s has the state after record %d", v.log.Last, s.Name, s.ID.Seq)
+	if t := v.log.Torn; t != nil {
+		return &DamageError{journalDir + "/" + t.File, t.Offset, t.Length, "not readable; the journal " + ends, ErrCorrupt}
+	}
+	return &DamageError{journalDir, -1, 0, "it " + ends, ErrCorrupt}
 }
 
 // inspect reads the manifest of a snapshot file.
@@ -496,9 +506,15 @@ func (v *View) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, e
 func (v *View) bases(seq uint64) []SnapshotInfo {
 	onPath := map[journal.ID]bool{}
 	root := seq
+	var oldest journal.Entry
 	for e := range v.log.Ancestors(seq) {
 		onPath[e.ID] = true
-		root = e.Parent
+		root, oldest = e.Parent, e
+	}
+	if _, ok := v.log.Find(root); !ok && root != seq { // Damaged: who continued it knew its ID.
+		if t, _, err := v.tick(oldest); err == nil {
+			onPath[t.parent] = true
+		}
 	}
 	if root == 0 {
 		onPath[journal.ID{}] = true // The base, unless the way to it was pruned.

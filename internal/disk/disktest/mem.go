@@ -48,7 +48,7 @@ type Mem struct {
 }
 
 // A nameChange is a step from durable to names, within one directory. An empty
-// name is no name.
+// name is no name. What lies below a directory goes with it.
 type nameChange struct {
 	from, to string
 	file     *inode
@@ -63,6 +63,14 @@ func (c nameChange) apply(names map[string]*inode) {
 	}
 	if c.to != "" {
 		names[c.to] = c.file
+	}
+	if c.from != "" && c.to != "" && c.file.dir {
+		for name, f := range maps.Clone(names) {
+			if below, ok := strings.CutPrefix(name, c.from+"/"); ok {
+				delete(names, name)
+				names[c.to+"/"+below] = f
+			}
+		}
 	}
 }
 
@@ -284,6 +292,11 @@ func (m *Mem) Rename(from, to string) error {
 	}
 	if err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+	}
+	for name, below := range m.names {
+		if strings.HasPrefix(name, from+"/") {
+			below.name = to + name[len(from):]
+		}
 	}
 	f.name = to
 	m.change(nameChange{from: from, to: to, file: f})

@@ -114,3 +114,22 @@ func TestATreeAnswersLikeTheOperatingSystems(t *testing.T) {
 		must(t, tree.SyncDir("d"))
 	}
 }
+
+func TestWhatLiesInADirectoryIsRenamedWithIt(t *testing.T) {
+	m := disktest.New()
+	must(t, m.Mkdir("a"))
+	write(t, m, "a/f", "1")
+	must(t, m.SyncDir("a"))
+	must(t, m.SyncDir("."))
+	must(t, m.Rename("a", "b"))
+	if got := m.Files(); !slices.Equal(got, []string{"b/f"}) {
+		t.Errorf("there are %q", got)
+	}
+	if got := m.Crash().Files(); !slices.Equal(got, []string{"a/f"}) {
+		t.Errorf("after a crash there are %q", got)
+	}
+	must(t, m.SyncDir("."))
+	if got := m.Crash().Files(); !slices.Equal(got, []string{"b/f"}) {
+		t.Errorf("after a crash there are %q", got)
+	}
+}

@@ -1,0 +1,134 @@
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/stet-ecs/stet/internal/disk/disktest"
+)
+
+// A simFlip is a bit that changes where it lies.
+type simFlip struct {
+	file string
+	bit  int
+}
+
+func (f simFlip) String() string { return fmt.Sprintf("%s %d", f.file, f.bit) }
+
+// newSimFlip draws a bit of mem; every second one is near the end of its file, where
+// the newest ticks are. ok is false if there is none.
+func newSimFlip(rng *rand.Rand, mem *disktest.Mem) (f simFlip, ok bool) {
+	files := mem.Files()
+	if len(files) == 0 {
+		return f, false
+	}
+	f.file = files[rng.IntN(len(files))]
+	first, n := 0, len(mem.Bytes(f.file))
+	if n == 0 {
+		return f, false
+	}
+	if rng.IntN(2) == 0 {
+		first = max(0, n-600)
+	}
+	f.bit = 8*(first+rng.IntN(n-first)) + rng.IntN(8)
+	return f, true
+}
+
+// flip recovers from an image of durable bytes, one bit of which is not what it was.
+func (s *simulation) flip(r *simRun, img simImage) (fault string, err error) {
+	fault = fmt.Sprintf("flip %d %d", img.n, img.seed)
+	if img.seed > 0 || s.only == "" && s.flips.IntN(max(1, s.every/6)) > 0 {
+		return "", nil
+	}
+	f, ok := newSimFlip(s.flips, img.mem)
+	if s.only != "" {
+		_, err := fmt.Sscanf(s.only, fault+" %s %d", &f.file, &f.bit)
+		ok = err == nil
+	}
+	if !ok {
+		return "", nil
+	}
+	s.flipped++
+	if err := r.recoverFlipped(img, f); err != nil {
+		return fmt.Sprint(fault, " ", f), fmt.Errorf("%w\n%v", err, img)
+	}
+	return "", nil
+}
+
+// recoverFlipped opens what a crash left once a bit of it was flipped. Whatever
+// that bit was good for, the state is one that the crash may have led to, or it is
+// said which bytes of which file are damaged.
+func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
+	mem := flipped(img.mem, f.file, f.bit)
+	told := f.told(simProblems(mem))
+	w := newTestWorld(0)
+	before := w.Digest()
+	s, err := openFiles(background, mem, nil, w.World, Options{SnapshotBytes: -1})
+	if err != nil {
+		if w.Digest() != before {
+			return fmt.Errorf("Open failed and changed the world: %w", err)
+		}
+		if !told && !f.told([]error{err}) {
+			return fmt.Errorf("neither Verify nor Open says where: %w", err)
+		}
+		return nil
+	}
+	p := img.simPromise
+	if t := s.Report().Torn; t != nil && f.told([]error{t}) { // Nothing vouches for it yet.
+		p.fresh = min(p.fresh, max(p.before, 0))
+	}
+	_, err = r.judge(p, w, s.Report(), true)
+	if err == nil {
+		w.seed.Set(seed(img.n))
+		err = s.Commit()
+	}
+	if e := s.Close(background); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return simLeadsTo(mem, w)
+}
+
+// told reports whether one of errs says that the file is damaged, and from where.
+func (f simFlip) told(errs []error) bool {
+	for _, err := range errs {
+		for _, e := range flatten(err) {
+			var d *DamageError
+			if errors.As(e, &d) && d.Offset >= 0 && strings.HasSuffix(f.file, d.File) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// simProblems returns all that reading mem finds.
+func simProblems(mem *disktest.Mem) []error {
+	v := newView(mem)
+	defer v.Close()
+	if err := v.scan(background); err != nil {
+		return []error{err}
+	}
+	report, err := v.Verify(background)
+	return append(report.Problems, err)
+}
+
+// simLeadsTo checks that the next opening leads to w.
+func simLeadsTo(mem *disktest.Mem, w *testWorld) error {
+	got := newTestWorld(0)
+	s, err := openFiles(background, mem, nil, got.World, Options{SnapshotBytes: -1})
+	if err != nil {
+		return fmt.Errorf("after going on and closing: %w", err)
+	}
+	if err := s.Close(background); err != nil {
+		return err
+	}
+	if persistent(got.World) != persistent(w.World) {
+		return errors.New("after going on and closing, it leads elsewhere")
+	}
+	return nil
+}
