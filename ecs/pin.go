@@ -257,15 +257,15 @@ func (p *pastRows[T]) group(g int) *pastGroup[T] {
 		p.groups = append(p.groups, nil)
 	}
 	group := p.groups[g]
-	switch {
-	case group == nil:
+	switch group {
+	case nil:
 		if k := len(p.spare) - 1; k >= 0 {
 			group, p.spare = p.spare[k], p.spare[:k]
 		} else {
 			group = new(pastGroup[T])
 		}
 		p.groups[g] = group
-	case group == p.closed:
+	case p.closed:
 		return nil
 	}
 	return group
