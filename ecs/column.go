@@ -1,6 +1,9 @@
 package ecs
 
-import "unsafe"
+import (
+	"sync"
+	"unsafe"
+)
 
 // A mark says which rows of a block of 64 the open span has already saved. A
 // mark of another span says nothing, so a new span needs no clearing.
@@ -31,6 +34,7 @@ type column[T any] struct {
 	clone func(T) T   // Set for rows that share memory when copied.
 	moved func(r run) // Told which rows restore, undo and redo wrote; may be nil.
 	seen  *rowSet     // Scratch of the world.
+	past  sync.Pool   // Groups of pins, for reuse.
 }
 
 func newColumn[T any](w *World) column[T] {

@@ -20,12 +20,12 @@ func (w *World) Commit() {
 	w.pack()
 	w.verify()
 	w.dropForward()
+	if len(w.pins) > 0 {
+		w.absorb(max(0, w.newestBoundary()))
+	}
 	var mark uint64
 	if w.recorder != nil {
 		mark = w.record()
-	}
-	if len(w.pins) > 0 {
-		w.absorb(max(0, w.newestBoundary()))
 	}
 	w.tick++
 	if w.keepsTicks() {

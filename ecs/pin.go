@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"errors"
+	"math/bits"
 	"slices"
 
 	"github.com/stet-ecs/stet/internal/digest"
@@ -46,6 +47,7 @@ type pastColumn interface {
 	done(lo, hi int)
 	stage(lo, hi int)
 	append(dst []byte, lo, hi int) []byte
+	release()
 }
 
 // ErrDirty reports an operation that needs a world without changes since its
@@ -104,7 +106,10 @@ func (p *Pin) Release() {
 func (p *Pin) unprotect() {
 	parts := p.parts
 	p.parts, p.staged = nil, nil
-	for t := range parts {
+	for t, part := range parts {
+		for _, c := range part.columns {
+			c.release()
+		}
 		t.floor = 0
 		for _, o := range p.w.pins {
 			if part := o.parts[t]; part != nil {
@@ -172,7 +177,8 @@ func (p *Pin) StageRegistry(lo, hi int) {
 
 // Stage makes rows [lo, hi) of s, at most Len, those that AppendEntities and
 // AppendRows append, until the next Stage or change of the world.
-// It costs O(rows); in the middle of a tick also O(rows written in it).
+// In the middle of a tick it costs O(rows written in it), else nothing: between
+// two ticks, and for a [Recorder] while it records one.
 func (p *Pin) Stage(s AnyStorage, lo, hi int) {
 	p.keepUp()
 	p.staged = p.parts[s.tracked()]
@@ -184,7 +190,7 @@ func (p *Pin) Stage(s AnyStorage, lo, hi int) {
 
 // keepUp takes over what was saved since the last commit.
 func (p *Pin) keepUp() {
-	if p.w.Dirty() {
+	if !p.w.recording && p.w.Dirty() {
 		p.w.absorb(p.w.newestBoundary())
 	}
 }
@@ -238,18 +244,20 @@ type pastRows[T any] struct {
 	empty  bool        // Rows have size 0: no log has any.
 	groups []*pastGroup[T]
 	closed *pastGroup[T] // Stands for groups that are done.
-	spare  []*pastGroup[T]
 
-	lo            int // The first row that is staged.
-	rows, scratch []T
+	lo, hi  int // The rows that are staged.
+	laid    int // The group of them that scratch holds; -1: none.
+	scratch []T
 }
 
 // A pastGroup holds what was saved of 4096 rows, the oldest value of each.
 type pastGroup[T any] struct {
 	saved  [pinGroupRows / 64]uint64
-	rows   []uint16 // Less the group's first row.
-	values []T
+	runs   []pastRun
+	values []T // Of the runs, one after the other.
 }
+
+type pastRun struct{ row, n uint16 } // row less the group's first one
 
 // group returns group g, or nil if it is done.
 func (p *pastRows[T]) group(g int) *pastGroup[T] {
@@ -259,9 +267,8 @@ func (p *pastRows[T]) group(g int) *pastGroup[T] {
 	group := p.groups[g]
 	switch group {
 	case nil:
-		if k := len(p.spare) - 1; k >= 0 {
-			group, p.spare = p.spare[k], p.spare[:k]
-		} else {
+		group, _ = p.column.past.Get().(*pastGroup[T])
+		if group == nil {
 			group = new(pastGroup[T])
 		}
 		p.groups[g] = group
@@ -293,18 +300,44 @@ func (p *pastRows[T]) absorb(k int) {
 
 // add adds the values of rows from row on that g does not have.
 func (g *pastGroup[T]) add(row int, values []T, clone func(T) T) {
-	for i := range values {
-		bit := uint64(1) << (row & 63)
-		if g.saved[row>>6]&bit == 0 {
-			g.saved[row>>6] |= bit
-			g.rows = append(g.rows, uint16(row))
-			g.values = append(g.values, values[i])
-			if clone != nil { // What a log holds can become a live row again.
-				k := len(g.values) - 1
-				g.values[k] = clone(g.values[k])
-			}
+	for end := row + len(values); row < end; {
+		n := g.same(row, end)
+		if g.saved[row>>6]>>(row&63)&1 == 0 {
+			g.push(row, values[:n], clone)
 		}
-		row++
+		row, values = row+n, values[n:]
+	}
+}
+
+// same returns how many rows from row to end are all saved, or all not.
+func (g *pastGroup[T]) same(row, end int) int {
+	invert := -(g.saved[row>>6] >> (row & 63) & 1) // All ones if they are.
+	for at := row; at < end; at = (at | 63) + 1 {
+		if differ := (g.saved[at>>6] ^ invert) >> (at & 63); differ != 0 {
+			return min(at+bits.TrailingZeros64(differ), end) - row
+		}
+	}
+	return end - row
+}
+
+// push adds the values of rows from row on.
+func (g *pastGroup[T]) push(row int, values []T, clone func(T) T) {
+	n := len(values)
+	if k := len(g.runs) - 1; k >= 0 && int(g.runs[k].row+g.runs[k].n) == row {
+		g.runs[k].n += uint16(n)
+	} else {
+		g.runs = append(g.runs, pastRun{uint16(row), uint16(n)})
+	}
+	g.values = append(g.values, values...)
+	if clone != nil { // What a log holds can become a live row again.
+		added := g.values[len(g.values)-n:]
+		for i := range added {
+			added[i] = clone(added[i])
+		}
+	}
+	for at := row; at < row+n; at = (at | 63) + 1 {
+		in := min(row+n, (at|63)+1) - at
+		g.saved[at>>6] |= ^uint64(0) >> (64 - in) << (at & 63)
 	}
 }
 
@@ -316,47 +349,84 @@ func (p *pastRows[T]) done(lo, hi int) {
 		for g >= len(p.groups) {
 			p.groups = append(p.groups, nil)
 		}
-		if group := p.groups[g]; group != nil && group != p.closed {
-			clear(group.values)
-			*group = pastGroup[T]{rows: group.rows[:0], values: group.values[:0]}
-			p.spare = append(p.spare, group)
-		}
+		p.giveBack(g)
 		p.groups[g] = p.closed
 	}
 }
 
-// stage makes rows [lo, hi) those of append: the live ones, and if anything was
-// saved of them, a copy with that laid over.
-func (p *pastRows[T]) stage(lo, hi int) {
-	p.lo = lo
-	if p.empty {
-		p.rows = make([]T, hi-lo)
+// giveBack makes the memory of group g free for others.
+func (p *pastRows[T]) giveBack(g int) {
+	group := p.groups[g]
+	if group == nil || group == p.closed {
 		return
 	}
-	p.rows = p.column.live[lo:hi:hi]
-	copied := false
-	for g := lo / pinGroupRows; g <= (hi-1)/pinGroupRows && g < len(p.groups); g++ {
-		group := p.groups[g]
-		if group == nil || len(group.rows) == 0 {
-			continue
-		}
-		if !copied {
-			p.scratch = append(p.scratch[:0], p.rows...)
-			p.rows, copied = p.scratch, true
-		}
-		for i, r := range group.rows {
-			if at := g*pinGroupRows + int(r) - lo; at >= 0 && at < len(p.rows) {
-				p.rows[at] = group.values[i]
-			}
-		}
-	}
+	clear(group.values)
+	*group = pastGroup[T]{runs: group.runs[:0], values: group.values[:0]}
+	p.column.past.Put(group)
 }
 
+func (p *pastRows[T]) release() {
+	for g := range p.groups {
+		p.giveBack(g)
+	}
+	p.groups = nil
+}
+
+func (p *pastRows[T]) stage(lo, hi int) { p.lo, p.hi, p.laid = lo, hi, -1 }
+
+// append appends the encoding of rows [lo, hi), of those that are staged.
 func (p *pastRows[T]) append(dst []byte, lo, hi int) []byte {
-	rows := p.rows[lo-p.lo : hi-p.lo]
+	for lo < hi {
+		end := min(hi, (lo/pinGroupRows+1)*pinGroupRows)
+		dst = p.encode(dst, p.read(lo, end))
+		lo = end
+	}
+	return dst
+}
+
+func (p *pastRows[T]) encode(dst []byte, rows []T) []byte {
 	if p.codec == nil {
 		entities, _ := any(rows).([]Entity)
 		return digest.AppendEntities(dst, entities)
 	}
 	return p.codec.append(dst, rows)
+}
+
+// read returns rows [lo, hi), which lie in one group: the live ones, or what was
+// saved if that is all of them, or a copy of the former with the latter laid over.
+func (p *pastRows[T]) read(lo, hi int) []T {
+	if p.empty {
+		return make([]T, hi-lo)
+	}
+	g := lo / pinGroupRows
+	if g >= len(p.groups) || p.groups[g] == nil || len(p.groups[g].runs) == 0 {
+		return p.column.live[lo:hi:hi]
+	}
+	group, base := p.groups[g], g*pinGroupRows
+	if first := group.runs[0]; int(first.row) <= lo-base && hi-base <= int(first.row+first.n) {
+		at := lo - base - int(first.row)
+		return group.values[at : at+hi-lo]
+	}
+	from, to := max(p.lo, base), min(p.hi, base+pinGroupRows)
+	if p.laid != g {
+		p.laid = g
+		p.scratch = append(p.scratch[:0], p.column.live[from:to]...)
+		values := group.values
+		for _, r := range group.runs {
+			lay(p.scratch, base+int(r.row)-from, values[:r.n])
+			values = values[r.n:]
+		}
+	}
+	return p.scratch[lo-from : hi-from]
+}
+
+// lay puts values at rows[at:], as far as that exists.
+func lay[T any](rows []T, at int, values []T) {
+	switch {
+	case at >= len(rows) || at+len(values) <= 0:
+	case at < 0:
+		copy(rows, values[-at:])
+	default:
+		copy(rows[at:], values)
+	}
 }

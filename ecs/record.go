@@ -118,6 +118,8 @@ func (w *World) record() uint64 {
 	k := w.newestBoundary()
 	c := &w.change
 	c.w, c.Tick, c.Parent, c.frames = w, w.tick+1, w.frames[k].mark, w.frames[k:]
+	w.recording = true
+	defer func() { w.recording = false }()
 	mark := w.recorder.Record(c)
 	last := &w.frames[len(w.frames)-1] // A restore to a checkpoint needs the operations before it, and never these.
 	last.ops = last.ops[:0]
@@ -195,8 +197,30 @@ type StorageChange struct {
 	Values   []Range // Rows whose value may differ, ascending.
 }
 
-// Storages iterates over the storages and resources that changed, in the order
-// of registration. The ranges are valid until the next step. A storage that does
+// Changed iterates over the storages and resources that changed, in the order of
+// registration.
+func (c *Change) Changed() iter.Seq[AnyStorage] {
+	return func(yield func(AnyStorage) bool) {
+		for _, list := range [2][]AnyStorage{c.w.storages, c.w.resources} {
+			for _, s := range list {
+				if c.changed(s) && !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (c *Change) changed(s AnyStorage) bool {
+	t := s.tracked()
+	if t.exempt {
+		return t.changed
+	}
+	return t.find(c.frames[0].id) < len(t.recs)
+}
+
+// Storages iterates over what changed in the storages and resources of
+// [Change.Changed]. The ranges are valid until the next step. A storage that does
 // not rewind is given whole if it changed since it was given last, on whatever
 // branch.
 func (c *Change) Storages() iter.Seq[StorageChange] {
@@ -205,38 +229,44 @@ func (c *Change) Storages() iter.Seq[StorageChange] {
 		defer func() { c.entities, c.values = entities, values }()
 		for _, list := range [2][]AnyStorage{c.w.storages, c.w.resources} {
 			for _, s := range list {
-				t := s.tracked()
-				change := StorageChange{Storage: s}
-				k := t.find(c.frames[0].id)
-				switch {
-				case t.exempt && t.changed:
-					t.changed = false
-					if s.sparseSet() != nil {
-						change.Entities = c.w.collect(entities[:0], true, 0, t.n)
-					}
-					change.Values = c.w.collect(values[:0], true, 0, t.n)
-				case k < len(t.recs):
-					change.Before = t.recs[k].n
-					limit := min(change.Before, t.n)
-					if set := s.sparseSet(); set != nil {
-						rows, sorted := set.dense.written(entities[:0], k, limit)
-						change.Entities = c.w.collect(rows, sorted, change.Before, t.n)
-					}
-					rows, sorted := s.valuesWritten(values[:0], k, limit)
-					change.Values = c.w.collect(rows, sorted, change.Before, t.n)
-				default:
+				if !c.changed(s) {
 					continue
 				}
+				change := c.storage(s, entities[:0], values[:0])
 				if !yield(change) {
 					return
 				}
 				if change.Entities != nil {
-					entities = change.Entities[:0]
+					entities = change.Entities
 				}
-				values = change.Values[:0]
+				values = change.Values
 			}
 		}
 	}
+}
+
+// storage returns what changed in s, and gives ranges the memory of entities and
+// values.
+func (c *Change) storage(s AnyStorage, entities, values []Range) StorageChange {
+	t, change := s.tracked(), StorageChange{Storage: s}
+	if t.exempt {
+		t.changed = false
+		if s.sparseSet() != nil {
+			change.Entities = c.w.collect(entities, true, 0, t.n)
+		}
+		change.Values = c.w.collect(values, true, 0, t.n)
+		return change
+	}
+	k := t.find(c.frames[0].id)
+	change.Before = t.recs[k].n
+	limit := min(change.Before, t.n)
+	if set := s.sparseSet(); set != nil {
+		rows, sorted := set.dense.written(entities, k, limit)
+		change.Entities = c.w.collect(rows, sorted, change.Before, t.n)
+	}
+	rows, sorted := s.valuesWritten(values, k, limit)
+	change.Values = c.w.collect(rows, sorted, change.Before, t.n)
+	return change
 }
 
 // collect finishes what written began: the rows that differ between a column of

@@ -40,6 +40,7 @@ type World struct {
 	tick    uint64
 
 	recorder      Recorder
+	recording     bool // The recorder is told a tick: the pins have what it saved.
 	change        Change
 	ops           *[]Op // The open frame's operations, while there is a recorder.
 	onRestore     []func()

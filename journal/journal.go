@@ -130,13 +130,19 @@ func (j *Journal) Backlog() int64 {
 //
 // Cost: a CRC of the payload. In the steady state nothing is allocated.
 func (j *Journal) Append(parent, tick uint64, flags uint32, payload []byte) (ID, error) {
+	return j.AppendSummed(parent, tick, flags, payload, Sum{})
+}
+
+// AppendSummed is Append of a payload whose beginning is in sum already. If sum is
+// of something else, the record will be reported as damaged.
+func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte, sum Sum) (ID, error) {
 	if flags&^FlagsUser != 0 {
 		return ID{}, fmt.Errorf("journal: append: flags %#x are not the caller's", flags&^FlagsUser)
 	}
 	if int64(len(payload)) > MaxAppend {
 		return ID{}, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLong, len(payload), int64(MaxAppend))
 	}
-	crc := crc32.Checksum(payload, castagnoli)
+	sum.Add(payload)
 
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,12 +152,12 @@ func (j *Journal) Append(parent, tick uint64, flags uint32, payload []byte) (ID,
 	if parent >= j.next {
 		return ID{}, fmt.Errorf("journal: append: parent %d of record %d is not an earlier one", parent, j.next)
 	}
-	id := ID{Epoch: j.epoch, Seq: j.next, CRC: crc}
+	id := ID{Epoch: j.epoch, Seq: j.next, CRC: sum.crc}
 	j.next++
 	j.opened = false
 	j.push(item{
 		kind:    itemRecord,
-		header:  header{seq: id.Seq, parent: parent, tick: tick, flags: flags, crc: crc},
+		header:  header{seq: id.Seq, parent: parent, tick: tick, flags: flags, crc: sum.crc},
 		payload: payload,
 	})
 	return id, nil

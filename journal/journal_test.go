@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"hash/crc32"
 	"os"
 	"slices"
 	"sync"
@@ -557,4 +558,33 @@ func TestScanStartsAgainWhenSegmentsArePruned(t *testing.T) {
 		t.Errorf("problems %v, %d segments, head %d", log.Problems, len(log.Segments), log.Head)
 	}
 	closeJournal(t, j, 1)
+}
+
+func TestSummedPayloadsAreThoseOfAppend(t *testing.T) {
+	fs := journaltest.New()
+	j := open(t, fs, journal.Options{})
+	var want []journal.ID
+	for n := range 300 {
+		payload := bytes.Repeat([]byte{byte(n), 3, byte(n >> 3)}, n)
+		var sum journal.Sum
+		for end := n % 7; end <= len(payload); end += 1 + n%50 {
+			sum.Add(payload[:end])
+		}
+		id, err := j.AppendSummed(0, uint64(n), 0, payload, sum)
+		if crc := crc32.Checksum(payload, crc32.MakeTable(crc32.Castagnoli)); err != nil || id.CRC != crc {
+			t.Fatalf("AppendSummed of %d bytes = %v, %v, want CRC %08x", len(payload), id, err, crc)
+		}
+		want = append(want, id)
+	}
+	closeJournal(t, j, 300)
+	log := scan(t, fs)
+	defer log.Close()
+	if err := log.Err(); err != nil || len(log.Entries) != len(want) {
+		t.Fatalf("%d entries, %v", len(log.Entries), err)
+	}
+	for i, e := range log.Entries {
+		if r, err := log.Record(e, nil); err != nil || r.ID != want[i] {
+			t.Errorf("Record(%d) = %v, %v, want %v", i, r.ID, err, want[i])
+		}
+	}
 }

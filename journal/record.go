@@ -65,6 +65,20 @@ const (
 	sealCRC = 0x5ea15ea1
 )
 
+// A Sum is the checksum of the beginning of a payload. A payload of more than the
+// cache holds is summed in half the time if each piece is as soon as it is there.
+type Sum struct {
+	n   int
+	crc uint32
+}
+
+// Add adds to s what payload has beyond what s covers. The bytes before that are
+// those of the calls before.
+func (s *Sum) Add(payload []byte) {
+	s.crc = crc32.Update(s.crc, castagnoli, payload[s.n:])
+	s.n = len(payload)
+}
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A header is what stands before every payload:

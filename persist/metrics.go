@@ -79,10 +79,8 @@ func (t *tally) ended(r SnapshotResult) {
 	t.snapshotBytes += r.Bytes
 }
 
-// stalled notes what a snapshot, which may have begun now, added to a Commit.
-func (t *tally) stalled(d time.Duration, begun bool) {
-	if begun {
-		t.stall = 0
-	}
-	t.stall = max(t.stall, d)
-}
+// begun notes what beginning a snapshot added to a Commit.
+func (t *tally) begun(d time.Duration) { t.stall = d }
+
+// stalled notes what a snapshot under way added to a Commit.
+func (t *tally) stalled(d time.Duration) { t.stall = max(t.stall, d) }

@@ -113,11 +113,11 @@ func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 
 func TestTheStallOfASnapshotIsCountedAnewForEach(t *testing.T) {
 	var m tally
-	m.stalled(5, true)
-	m.stalled(7, false)
-	m.stalled(6, false)
+	m.begun(5)
+	m.stalled(7)
+	m.stalled(6)
 	require.Equal(t, time.Duration(7), m.stall)
-	m.stalled(2, true)
+	m.begun(2)
 	require.Equal(t, time.Duration(2), m.stall)
 }
 

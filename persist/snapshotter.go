@@ -150,22 +150,31 @@ func (s *Store) snapshot(ctx context.Context, name string, beforePublish func(co
 	return r, err
 }
 
-// goOn does a tick's share of what snapshots need.
+// goOn copies a tick's share of the snapshot under way, before the tick is
+// journaled: what is done after that competes with its way to the disk.
 func (s *Store) goOn() {
+	if s.copying != nil {
+		start := time.Now()
+		s.copySome(s.pace())
+		s.tally.stalled(time.Since(start))
+	}
+}
+
+// collectAndBegin takes over what a finished snapshot leaves behind, and begins
+// one if it is time. It does a little after each tick.
+func (s *Store) collectAndBegin() {
 	s.collect()
-	if !s.snapshotting() && !s.snapshotDue() {
+	if s.snapshotting() || !s.snapshotDue() {
 		return
 	}
-	start, begun := time.Now(), !s.snapshotting()
-	defer func() { s.tally.stalled(time.Since(start), begun) }()
-	if !s.snapshotting() && s.snapshotDue() {
-		if err := s.begin("", s.journal.Sync); err != nil {
-			return // There was nothing to begin at; the next tick tries again.
-		}
+	start := time.Now()
+	if err := s.begin("", s.journal.Sync); err != nil {
+		return // There was nothing to begin at; the next tick tries again.
 	}
-	if s.copying != nil {
-		s.copySome(s.pace())
+	if s.options.SnapshotPace < 0 {
+		s.hand()
 	}
+	s.tally.begun(time.Since(start))
 }
 
 func (s *Store) snapshotDue() bool {
@@ -396,12 +405,15 @@ func (s *Store) take(f *finished) {
 	s.table, s.sums, s.held = f.table, f.copying.sums, held
 	written := f.stored(!f.offHead)
 	written.bytes = f.Bytes
-	s.list = slices.DeleteFunc(append(s.list, written), func(o storedSnapshot) bool {
-		gone := slices.Contains(f.Removed, snapshotName(o.number))
-		if gone {
-			s.tally.snapshotBytes -= o.bytes
-		}
-		return gone
-	})
+	s.list = append(s.list, written)
+	if len(f.Removed) > 0 {
+		s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool {
+			gone := slices.Contains(f.Removed, snapshotName(o.number))
+			if gone {
+				s.tally.snapshotBytes -= o.bytes
+			}
+			return gone
+		})
+	}
 	s.buffers.put(&f.stateCopy)
 }

@@ -128,7 +128,7 @@ func (s *Store) Commit() error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	s.goOn()
+	s.collectAndBegin()
 	return nil
 }
 
@@ -149,6 +149,7 @@ func (s *Store) Record(c *ecs.Change) uint64 {
 	if s.failed != nil {
 		return c.Parent
 	}
+	s.goOn()
 	s.encoder.seq = s.journal.Next()
 	s.dirty.all = s.dirty.all || c.Parent < s.since // Went back to before what dirty is relative to.
 	if c.Parent+1 < s.encoder.seq {
@@ -164,7 +165,7 @@ func (s *Store) Record(c *ecs.Change) uint64 {
 	}
 	size := int64(len(payload))
 	s.await(s.journal.Next(), c.Tick)
-	id, err := s.journal.Append(c.Parent, c.Tick, 0, payload)
+	id, err := s.journal.AppendSummed(c.Parent, c.Tick, 0, payload, s.encoder.sum)
 	if s.failed = err; err != nil {
 		return c.Parent
 	}

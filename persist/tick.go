@@ -3,6 +3,7 @@ package persist
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -29,8 +30,10 @@ type tickEncoder struct {
 	whole   wholeList // What a tick may have to give though it did not change.
 	scratch []byte
 	rows    []ecs.Range
+	piece   [1]ecs.Range
 	ops     opEncoder
-	dirty   *dirty // Told what changed; nil: nobody is.
+	dirty   *dirty      // Told what changed; nil: nobody is.
+	sum     journal.Sum // Of what is encoded and will stay as it is.
 }
 
 func newTickEncoder(s *schema) *tickEncoder {
@@ -39,7 +42,7 @@ func newTickEncoder(s *schema) *tickEncoder {
 
 // encode appends the payload of c to buf.
 func (t *tickEncoder) encode(buf []byte, c *ecs.Change, parent journal.ID, now time.Time) []byte {
-	t.buf = buf
+	t.buf, t.sum = buf, journal.Sum{}
 	t.array(7)
 	t.uint(tickFormat)
 	encodeID(t.encoder, parent)
@@ -84,23 +87,33 @@ func (t *tickEncoder) registry(c *ecs.Change) {
 }
 
 func (t *tickEncoder) storages(c *ecs.Change) {
-	const array32 = 0xdd
-	at, n := len(t.buf), uint32(0)
-	t.buf = append(t.buf, array32, 0, 0, 0, 0) // The length goes here once it is known.
+	t.array(t.count(c))
 	for s := range c.Storages() {
 		if s.Storage.Persistent() {
 			t.storage(t.complete(s, c.Parent))
-			n++
 		}
 	}
 	for i := range t.whole {
 		if w := &t.whole[i]; w.seq != t.seq && w.owed(c.Parent) {
 			t.storage(w.change(0))
 			w.gave(t.seq, c.Parent)
+		}
+	}
+}
+
+// count returns how many storages and resources the tick gives.
+func (t *tickEncoder) count(c *ecs.Change) (n int) {
+	for i := range t.whole {
+		if t.whole[i].owed(c.Parent) {
 			n++
 		}
 	}
-	binary.BigEndian.PutUint32(t.buf[at+1:], n)
+	for s := range c.Changed() {
+		if w := t.whole.find(s); s.Persistent() && (w == nil || !w.owed(c.Parent)) {
+			n++
+		}
+	}
+	return n
 }
 
 // complete returns c, or all of the storage if the tick must give it whole.
@@ -152,12 +165,42 @@ func (t *tickEncoder) entities(rows []ecs.Entity, ranges []ecs.Range) {
 
 func (t *tickEncoder) values(s ecs.AnyStorage, ranges []ecs.Range) {
 	if width := s.Layout().Width(); width >= 0 {
-		t.binLen(width * countRows(ranges))
-		t.buf = s.AppendRanges(t.buf, ranges)
+		n := width * countRows(ranges)
+		t.binLen(n)
+		t.buf = slices.Grow(t.buf, n)
+		t.pieces(s, ranges, max(1, sumBytes/max(1, width)))
 		return
 	}
 	t.scratch = s.AppendRanges(t.scratch[:0], ranges)
 	t.bin(t.scratch)
+}
+
+// sumBytes is how much is encoded before it is summed: what the cache holds.
+const sumBytes = 64 << 10
+
+// pieces encodes the rows of ranges and sums every few of them.
+func (t *tickEncoder) pieces(s ecs.AnyStorage, ranges []ecs.Range, rows int) {
+	for len(ranges) > 0 {
+		n, sum := 0, 0
+		for n < len(ranges) && sum+ranges[n].N <= rows {
+			sum += ranges[n].N
+			n++
+		}
+		if n > 0 {
+			t.buf = s.AppendRanges(t.buf, ranges[:n])
+			t.sum.Add(t.buf)
+			ranges = ranges[n:]
+			continue
+		}
+		for r := ranges[0]; r.N > 0; {
+			n := min(rows, r.N)
+			t.piece[0] = ecs.Range{First: r.First, N: n}
+			t.buf = s.AppendRanges(t.buf, t.piece[:])
+			t.sum.Add(t.buf)
+			r.First, r.N = r.First+n, r.N-n
+		}
+		ranges = ranges[1:]
+	}
 }
 
 func countRows(ranges []ecs.Range) (n int) {
