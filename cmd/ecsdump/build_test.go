@@ -67,7 +67,7 @@ func clock() func() time.Time {
 //
 //	record   1  2  3  4  5           6   7  8
 //	tick     1  2  3  4  5 (rewound) 4'  5' 6'
-//	                ^ snapshot 2          ^ snapshot 3
+//	                ^ snapshot 2          ^ snapshot 3, "milestone"
 //
 // where record 6 continues record 3.
 func buildStore(dir string) error {
@@ -95,7 +95,7 @@ func buildOpenStore(dir string) (closeIt func() error, err error) {
 		func() error { return s.world.History().Rewind(2) },
 		s.recycle, store.Commit,
 		s.move, store.Commit,
-		func() error { _, err := store.Snapshot(ctx); return err },
+		func() error { _, err := store.SnapshotAs(ctx, "milestone"); return err },
 		s.relabel, store.Commit,
 	} {
 		if err := step(); err != nil {
@@ -106,6 +106,41 @@ func buildOpenStore(dir string) (closeIt func() error, err error) {
 		return nil, err
 	}
 	return func() error { return store.Close(ctx) }, nil
+}
+
+// buildConverted makes a store that a program began whose Health had two bytes and
+// no maximum, and that one continued where it is a struct:
+//
+//	record   1  2 | 3
+//	Health   int16| struct
+func buildConverted(dir string) error {
+	type before struct{ Now int16 }
+	type after struct {
+		Max int32
+		Now int64
+	}
+	now := clock()
+	if err := continueWith(dir, now, before{70}, 2); err != nil {
+		return err
+	}
+	return continueWith(dir, now, after{100, 80}, 1)
+}
+
+// continueWith commits ticks, each of which creates an entity of health h.
+func continueWith[T any](dir string, now func() time.Time, h T, ticks int) error {
+	w := ecs.NewWorld(ecs.Options{})
+	health := ecs.MustRegister[T](w, ecs.Named("Health"))
+	store, err := persist.Open(context.Background(), dir, w, persist.Options{Now: now})
+	if err != nil {
+		return err
+	}
+	for range ticks {
+		health.Set(w.Create(), h)
+		if err := store.Commit(); err != nil {
+			return errors.Join(err, store.Close(context.Background()))
+		}
+	}
+	return store.Close(context.Background())
 }
 
 // buildSave makes a save of what buildStore's first ticks lead to.

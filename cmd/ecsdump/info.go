@@ -46,14 +46,16 @@ type rowsDoc struct {
 
 // A snapshotDoc describes a snapshot file.
 type snapshotDoc struct {
-	Number uint32 `json:"number"` // 0: a save.
-	File   string `json:"file"`   // Relative to STORE.
-	Tick   uint64 `json:"tick"`
-	Seq    uint64 `json:"seq"`
-	Digest string `json:"digest"`
-	Bytes  int64  `json:"bytes"`
-	Shares int    `json:"shares"`          // Other files that hold pages of it.
-	Error  string `json:"error,omitempty"` // Why it cannot be read.
+	Number uint32     `json:"number"`          // 0: a save.
+	Label  string     `json:"label,omitempty"` // What the program called it.
+	File   string     `json:"file"`            // Relative to STORE.
+	Tick   uint64     `json:"tick"`
+	Seq    uint64     `json:"seq"`
+	Time   *time.Time `json:"time,omitempty"` // Of the commit of its tick.
+	Digest string     `json:"digest"`
+	Bytes  int64      `json:"bytes"`
+	Shares int        `json:"shares"`          // Other files that hold pages of it.
+	Error  string     `json:"error,omitempty"` // Why it cannot be read.
 }
 
 // A journalDoc describes a journal.
@@ -138,8 +140,11 @@ func (s *source) info() infoDoc {
 	}
 	for _, sn := range s.View.Snapshots() {
 		d := snapshotDoc{
-			Number: sn.Number, File: sn.Name, Tick: sn.Tick, Seq: sn.ID.Seq,
+			Number: sn.Number, Label: sn.Label, File: sn.Name, Tick: sn.Tick, Seq: sn.ID.Seq,
 			Digest: sn.Digest.String(), Bytes: sn.Size, Shares: sn.Files,
+		}
+		if !sn.Time.IsZero() {
+			d.Time = &sn.Time
 		}
 		if sn.Err != nil {
 			d.Error = unprefixed(sn.Err)
@@ -266,7 +271,7 @@ func (a *app) rows(components []rowsDoc) error {
 
 func (a *app) snapshots(snapshots []snapshotDoc) error {
 	a.line("")
-	g := a.grid(">SNAPSHOT", ">TICK", ">RECORD", ">SIZE", "PAGES", "FILE")
+	g := a.grid(">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")
 	for _, s := range snapshots {
 		pages := "its own"
 		if s.Shares > 0 {
@@ -275,7 +280,11 @@ func (a *app) snapshots(snapshots []snapshotDoc) error {
 		if s.Error != "" {
 			pages = s.Error
 		}
-		g.row(s.Number, s.Tick, s.Seq, size(s.Bytes), pages, s.File)
+		at := ""
+		if s.Time != nil {
+			at = s.Time.Format(time.RFC3339)
+		}
+		g.row(s.Number, s.Tick, s.Seq, at, size(s.Bytes), pages, s.File, s.Label)
 	}
 	return g.end()
 }

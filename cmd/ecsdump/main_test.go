@@ -36,6 +36,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"store":     storeCommand,
 			"hold":      holdCommand,
+			"converted": convertedCommand,
 			"save":      saveCommand,
 			"exit":      exitCommand,
 			"clone":     cloneCommand,
@@ -53,6 +54,15 @@ func storeCommand(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("usage: store DIR")
 	}
 	ts.Check(buildStore(ts.MkAbs(args[0])))
+	rememberCommand(ts, false, args)
+}
+
+// convertedCommand is "converted DIR": a closed store whose schema changed.
+func convertedCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: converted DIR")
+	}
+	ts.Check(buildConverted(ts.MkAbs(args[0])))
 	rememberCommand(ts, false, args)
 }
 
