@@ -253,3 +253,20 @@ func TestAPinTakenAfterGoingBackStandsWhenTheWorldGoesForward(t *testing.T) {
 	require.NoError(t, w.History().Seek(2))
 	d.check(1)
 }
+
+func TestAPinSharesNoMemoryWithRowsThatComeBack(t *testing.T) {
+	w := NewWorld(Options{History: 4})
+	s := MustRegister[[]int](w, Named("List"), CloneWith(slices.Clone[[]int]))
+	e := w.Create()
+	s.Set(e, []int{1, 2, 3})
+	w.Commit()
+	p, err := pin(w)
+	require.NoError(t, err)
+	(*s.Mut(e))[0] = 10
+	w.Commit()
+	require.NoError(t, w.History().Rewind(1)) // What the log held is the live row now.
+	(*s.Mut(e))[1] = 20
+	p.check(1)
+	w.Commit()
+	p.check(1)
+}
