@@ -113,17 +113,32 @@ func decodePage(value []byte) (content []byte, ref pageRef, err error) {
 // row (zigzag), as varints. It reports whether there is any.
 func appendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
 	next, last := 0, int64(-1)
-	found := false
-	for i, r := range rows {
+	for i := 0; i < len(rows); {
+		r := rows[i]
 		if r == noRow {
+			i++
 			continue
 		}
+		n := consecutive(rows[i:])
 		dst = binary.AppendUvarint(dst, uint64(i-next))
 		dst = appendInt(dst, int64(r)-last-1)
-		next, last, found = i+1, int64(r), true
+		dst = append(dst, zeros[:2*(n-1)]...) // The next index has the next row.
+		i += n
+		next, last = i, int64(r)+int64(n)-1
 	}
-	return dst, found
+	return dst, next > 0
 }
+
+// consecutive returns how many of rows follow each other.
+func consecutive(rows []uint32) (n int) {
+	first := rows[0]
+	for n < len(rows) && rows[n]-first == uint32(n) && rows[n] != noRow {
+		n++
+	}
+	return n
+}
+
+var zeros [2 * pageRows]byte
 
 const noRow = ^uint32(0)
 

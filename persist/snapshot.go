@@ -252,7 +252,7 @@ func (sn *snapshot) addSparse(c *rowCopy, scratch []uint32) []uint32 {
 			}
 			continue
 		}
-		content, found := appendSparsePage(nil, scratch[page*pageRows:min((page+1)*pageRows, len(scratch))])
+		content, found := appendSparsePage(make([]byte, 0, 2*pageRows), scratch[page*pageRows:min((page+1)*pageRows, len(scratch))])
 		if found {
 			sn.addPage(k, content)
 		}
@@ -295,22 +295,17 @@ func (sn *snapshot) references(crcs map[uint32]uint32) (files []fileRef) {
 func (sn *snapshot) write(files disk.FS, name string, beforePublish func() error) (pagefile.Info, pageTable, error) {
 	table := make(pageTable, len(sn.pages))
 	e := newEncoder()
+	var lent lentBuffers
 	info, err := pagefile.CreateWith(files, name, pagefile.Options{BeforePublish: beforePublish}, func(w *pagefile.Writer) error {
 		appendDirect(e, sn.manifest.encode())
 		if err := w.Put(key(manifestColumn, 0), e.buf); err != nil {
 			return err
 		}
 		for _, p := range sn.pages {
-			e.buf = e.buf[:0]
-			if p.content == nil {
-				appendReference(e, p.pageRef)
-			} else {
-				p.pageRef = pageRef{sn.manifest.number, appendDirect(e, p.content)}
-			}
-			table[p.key] = p.tablePage
-			if err := w.Put(p.key, e.buf); err != nil {
+			if err := sn.put(w, &p, e, &lent); err != nil {
 				return err
 			}
+			table[p.key] = p.tablePage
 		}
 		return nil
 	})
@@ -318,4 +313,30 @@ func (sn *snapshot) write(files disk.FS, name string, beforePublish func() error
 		return info, nil, fmt.Errorf("persist: snapshot of tick %d: %w", sn.manifest.tick, err)
 	}
 	return info, table, nil
+}
+
+// put puts a page into the file, and notes in p where it lies.
+func (sn *snapshot) put(w *pagefile.Writer, p *snapshotPage, e *encoder, lent *lentBuffers) error {
+	if p.content == nil {
+		e.buf = e.buf[:0]
+		appendReference(e, p.pageRef)
+		return w.Put(p.key, e.buf)
+	}
+	buf := append(lent.get(), p.content...)
+	value, crc := directPage(e, buf)
+	p.pageRef = pageRef{sn.manifest.number, crc}
+	return w.Lend(p.key, value, func() { lent.free = append(lent.free, buf) })
+}
+
+// lentBuffers are buffers of pages, for those that come after they were written.
+type lentBuffers struct{ free [][]byte }
+
+// get returns a buffer that holds the room for the head of a page.
+func (l *lentBuffers) get() []byte {
+	if k := len(l.free) - 1; k >= 0 {
+		b := l.free[k]
+		l.free = l.free[:k]
+		return b[:headRoom]
+	}
+	return make([]byte, headRoom, headRoom+pageRows*16)
 }

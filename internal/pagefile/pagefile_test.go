@@ -487,3 +487,35 @@ func TestScanAndKeysStopWhenToldTo(t *testing.T) {
 		t.Errorf("Keys = %v after %d calls, want %v after 7", err, calls, stop)
 	}
 }
+
+func TestALentValueIsUsedAgainOnlyOnceItIsWritten(t *testing.T) {
+	root := openRoot(t)
+	pages := numbered(50, 1<<20) // Three transactions.
+	var free [][]byte
+	lent := 0
+	_, err := pagefile.Create(disk.Dir(root), "f", func(w *pagefile.Writer) error {
+		for _, p := range pages {
+			var buf []byte
+			if k := len(free) - 1; k >= 0 {
+				buf, free = free[k][:0], free[:k]
+			}
+			buf = append(buf, p.value...)
+			lent++
+			err := w.Lend(p.key, buf, func() {
+				clear(buf)
+				free = append(free, buf)
+				lent--
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || lent != 0 {
+		t.Fatalf("Create = %v, %d still lent", err, lent)
+	}
+	if got, err := scan(root); err != nil || !samePages(got, pages) {
+		t.Errorf("%d pages, %v", len(got), err)
+	}
+}

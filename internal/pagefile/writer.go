@@ -103,10 +103,10 @@ func (w *Writer) Put(k Key, value []byte) error {
 // called, which is also called if the file is given up. It comes from the goroutine
 // that calls the Writer.
 func (w *Writer) Lend(k Key, value []byte, done func()) error {
-	w.lent.done = append(w.lent.done, done)
 	if w.err == nil {
 		w.err = w.put(k, value, w.lent.take)
 	}
+	w.lent.done = append(w.lent.done, done) // After put, which may have given back those before.
 	return w.err
 }
 
