@@ -37,7 +37,7 @@ func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 // sync of the directory after the rename: the error then says that
 // the new file has the name, but might lose it in a power failure.
 //
-// It holds at most 16 MiB of values (or one value, if that is longer) twice, and
+// It holds at most 4 MiB of values (or one value, if that is longer) twice, and
 // 4 bytes for each block of 64 KiB.
 func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error) (Info, error) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {

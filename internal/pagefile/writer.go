@@ -18,7 +18,7 @@ const (
 
 	// A transaction holds its values twice, once here and once in bbolt, so
 	// these limits are also the limits of memory.
-	maxBatchBytes = 16 << 20
+	maxBatchBytes = 4 << 20
 	maxBatchPages = 1 << 16
 )
 
