@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/internal/disk/disktest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 )
@@ -356,4 +358,72 @@ func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
 	require.Equal(t, 1, again.Len())
 	require.Equal(t, ecs.NewEntity(1, 1), again.Create())
 	closeStore(t, s)
+}
+
+// twoPages are more entities than one page of a sparse array has.
+const twoPages = pageRows + 100
+
+func TestWhatIsClearedLeavesThePagesOfTheSparseArray(t *testing.T) {
+	for name, clear := range map[string]func(w *testWorld){
+		"component": func(w *testWorld) { w.position.Clear() },
+		"world": func(w *testWorld) {
+			w.World.Clear()
+			for range twoPages {
+				w.Create()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, w, s := bigStore(t, 3)
+			clear(w)
+			w.position.Set(w.Entities()[twoPages-1], position{1, 2})
+			require.NoError(t, s.Commit())
+			snapshotOf(t, s)
+			closeStore(t, s)
+			verified(t, dir)
+			got := opened(t, dir)
+			require.Equal(t, w.Digest(), got.Digest())
+		})
+	}
+}
+
+func TestASnapshotAfterOneThatFailedKnowsWhatWasClearedBefore(t *testing.T) {
+	mem := disktest.New()
+	w := newTestWorld(0)
+	for range twoPages {
+		w.position.Set(w.Create(), position{})
+	}
+	s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w.position.Clear()
+	require.NoError(t, s.Commit())
+	mem.OnCall(func(n int, call string) {
+		if strings.Contains(call, snapshotDir) {
+			mem.Fail(n, syscall.ENOSPC)
+		}
+	})
+	_, err := s.Snapshot(background)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	mem.OnCall(nil)
+	w.position.Set(w.Entities()[twoPages-1], position{1, 2})
+	require.NoError(t, s.Commit())
+	snapshotOf(t, s)
+	closeStore(t, s)
+	require.NoError(t, simVerify(mem.Crash(), w))
+}
+
+func TestMergedPagesAreThoseOfBoth(t *testing.T) {
+	e := ecs.NewEntity(2*pageRows, 1)
+	w := newTestWorld(0)
+	var a, b dirty
+	a.setOp(ecs.Op{Kind: ecs.OpRemove, Storage: w.position, Entity: e}, 0)
+	b.setOp(ecs.Op{Kind: ecs.OpRemove, Storage: w.position, Entity: ecs.NewEntity(70*pageRows, 1)}, 0)
+	b.setOp(ecs.Op{Kind: ecs.OpClear, Storage: w.body}, 1)
+	b.setOp(ecs.Op{Kind: ecs.OpDestroy, Entity: e}, 0)
+	a.merge(&b)
+	require.True(t, a.component(0).sparse.has(2) && a.component(0).sparse.has(70) && !a.component(0).sparse.has(3))
+	require.True(t, a.component(1).cleared && !a.component(0).cleared)
+	require.True(t, a.destroyed.has(2))
+	require.False(t, a.all)
+	a.merge(&dirty{all: true})
+	require.True(t, a.all)
 }
