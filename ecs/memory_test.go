@@ -121,7 +121,7 @@ func TestMemoryUsageCountsWhatKindsShareOnce(t *testing.T) {
 			before := heap()
 			for _, storage := range []string{"a", "b", "c"} {
 				s := MustRegister[plain](w, append(options, Named(storage))...)
-				for i := 0; i < len(entities); i += 1001 {
+				for i := 0; i < len(entities); i += 101 {
 					s.Set(entities[i], plain{})
 				}
 			}
