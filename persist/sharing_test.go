@@ -364,7 +364,7 @@ func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
 const twoPages = pageRows + 100
 
 func TestWhatIsClearedLeavesThePagesOfTheSparseArray(t *testing.T) {
-	for name, clear := range map[string]func(w *testWorld){
+	for name, empty := range map[string]func(w *testWorld){
 		"component": func(w *testWorld) { w.position.Clear() },
 		"world": func(w *testWorld) {
 			w.World.Clear()
@@ -375,7 +375,7 @@ func TestWhatIsClearedLeavesThePagesOfTheSparseArray(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, w, s := bigStore(t, 3)
-			clear(w)
+			empty(w)
 			w.position.Set(w.Entities()[twoPages-1], position{1, 2})
 			require.NoError(t, s.Commit())
 			snapshotOf(t, s)
