@@ -213,9 +213,14 @@ func (l *bufferList) get(n int) []byte {
 func (l *bufferList) put(c *stateCopy) {
 	for _, column := range c.columns {
 		for _, g := range column.groups {
-			if size := cap(g.bytes); size > 0 && l.kept+size <= maxKeptBuffers {
-				l.free, l.kept = append(l.free, g.bytes), l.kept+size
-			}
+			l.keep(g.bytes)
 		}
+	}
+}
+
+// keep takes back b, if there is room.
+func (l *bufferList) keep(b []byte) {
+	if size := cap(b); size > 0 && l.kept+size <= maxKeptBuffers {
+		l.free, l.kept = append(l.free, b), l.kept+size
 	}
 }

@@ -295,7 +295,7 @@ func (sn *snapshot) references(crcs map[uint32]uint32) (files []fileRef) {
 func (sn *snapshot) write(files disk.FS, name string, beforePublish func() error) (pagefile.Info, pageTable, error) {
 	table := make(pageTable, len(sn.pages))
 	e := newEncoder()
-	var lent lentBuffers
+	var lent bufferList
 	info, err := pagefile.CreateWith(files, name, pagefile.Options{BeforePublish: beforePublish}, func(w *pagefile.Writer) error {
 		appendDirect(e, sn.manifest.encode())
 		if err := w.Put(key(manifestColumn, 0), e.buf); err != nil {
@@ -316,27 +316,14 @@ func (sn *snapshot) write(files disk.FS, name string, beforePublish func() error
 }
 
 // put puts a page into the file, and notes in p where it lies.
-func (sn *snapshot) put(w *pagefile.Writer, p *snapshotPage, e *encoder, lent *lentBuffers) error {
+func (sn *snapshot) put(w *pagefile.Writer, p *snapshotPage, e *encoder, lent *bufferList) error {
 	if p.content == nil {
 		e.buf = e.buf[:0]
 		appendReference(e, p.pageRef)
 		return w.Put(p.key, e.buf)
 	}
-	buf := append(lent.get(), p.content...)
+	buf := append(lent.get(headRoom + len(p.content))[:headRoom], p.content...)
 	value, crc := directPage(e, buf)
 	p.pageRef = pageRef{sn.manifest.number, crc}
-	return w.Lend(p.key, value, func() { lent.free = append(lent.free, buf) })
-}
-
-// lentBuffers are buffers of pages, for those that come after they were written.
-type lentBuffers struct{ free [][]byte }
-
-// get returns a buffer that holds the room for the head of a page.
-func (l *lentBuffers) get() []byte {
-	if k := len(l.free) - 1; k >= 0 {
-		b := l.free[k]
-		l.free = l.free[:k]
-		return b[:headRoom]
-	}
-	return make([]byte, headRoom, headRoom+pageRows*16)
+	return w.Lend(p.key, value, func() { lent.keep(buf) })
 }

@@ -98,7 +98,8 @@ type finished struct {
 
 // Snapshot writes the state of the last commit to a snapshot file and waits for
 // it. Pages that an earlier file holds already are not written again. If ctx ends
-// first, it returns its error, and the snapshot goes on. It returns
+// first, it returns its error, and the snapshot goes on; if it has ended already,
+// none is begun. It returns
 // [ErrUncommitted] if the world was changed since the commit.
 func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) { return s.snapshotNow(ctx, "") }
 

@@ -145,6 +145,7 @@ func TestSizesAtTheEdges(t *testing.T) {
 		{"one byte more", numbered(1, 1024-16-16-8+1)},
 		{"the extreme keys", []page{{pagefile.Key{}, []byte("a")}, {pagefile.Key{Column: 1<<32 - 1, Page: 1<<32 - 1}, []byte("b")}}},
 		{"values longer than a transaction", numbered(3, 5<<20)},
+		{"values above 16 MiB", numbered(3, 17<<20)},
 		{"a large value among small ones", append(numbered(300, 50), page{pagefile.Key{Column: 2}, make([]byte, 20<<20)}, page{pagefile.Key{Column: 3}, nil})},
 		{"several transactions", numbered(600, 64<<10)},
 		{"100,000 small pages", numbered(100_000, 12)},
