@@ -22,7 +22,7 @@ func typeFrom(src *[]byte, depth int, key bool) *Type {
 		return b
 	}
 	kind := Kind(next()%21) + 1
-	if depth == 0 && kind >= Struct || key && keyFault(&Type{Kind: kind}) != 0 {
+	if depth == 0 && kind >= Struct || key && kind != Array && keyFault(&Type{Kind: kind}) != 0 {
 		kind = Int16
 	}
 	t := &Type{Kind: kind}
@@ -284,6 +284,7 @@ func TestWhatBecomesWiderKeepsItsValue(t *testing.T) {
 func FuzzConversion(f *testing.F) {
 	f.Add([]byte{16, 2, 0, 1, 0, 2}, []byte{16, 2, 0, 2, 0, 3}, []byte{1}, uint64(1))
 	f.Add([]byte{19, 16, 2, 0, 6, 0, 1, 2}, []byte{19, 16, 2, 1, 6, 0, 2, 3}, []byte{0x81, 1, 2}, uint64(2))
+	f.Add([]byte{19, 17, 2, 3, 3}, []byte{19, 17, 2, 3, 3}, []byte{0x81, 0x92, 1, 2, 3}, uint64(3))
 	f.Fuzz(func(t *testing.T, a, b, rows []byte, seed uint64) {
 		from, to := typeFrom(&a, 3, false), typeFrom(&b, 3, false)
 		if from.Validate() != nil || to.Validate() != nil {
