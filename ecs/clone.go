@@ -39,9 +39,6 @@ func (r *Resource[T]) In(w *World) *Resource[T] {
 func (s *Storage[T]) cloneInto(w *World) {
 	c := newStorage(w, s.spec, s.exempt)
 	w.adopt(c)
-	if s.exempt {
-		w.exempt = append(w.exempt, c)
-	}
 	c.replace(slices.Clone(s.Entities()), cloneAll(s.Values(), s.clone), nil)
 }
 

@@ -35,6 +35,7 @@ type StorageState struct {
 	Version  uint32 // See [Version].
 	Layout   *layout.Type
 	Resource bool     // One row, no entity.
+	NoRewind bool     // See [NoRewind]. It counts if the program did not register the component.
 	Indexed  bool     // The row of an entity is its index; gaps are Vacant
 	Default  []byte   // and hold this row; nil: the zero value.
 	Entities []Entity // In dense order.
@@ -108,7 +109,7 @@ func (s *StorageState) check() error {
 
 // isAs reports whether target, which is unknown, was made for a storage like s.
 func (s *StorageState) isAs(target AnyStorage) bool {
-	if fits(s, target) != nil || s.Indexed != (target.Kind() == Indexed) {
+	if fits(s, target) != nil || s.Indexed != (target.Kind() == Indexed) || s.NoRewind == target.Rewinds() {
 		return false
 	}
 	return !s.Indexed || string(*s.emptyRow()) == string(emptyOf(target))
@@ -134,7 +135,7 @@ func (w *World) newUnknown(s *StorageState) AnyStorage {
 		spec.evolution = &evolution{version: s.Version}
 	}
 	if s.Resource {
-		return newResource(w, spec, "", false)
+		return newResource(w, spec, "", s.NoRewind)
 	}
 	if spec.tag = s.Layout.Width() == 0; spec.tag {
 		spec.kind = Tag
@@ -143,7 +144,7 @@ func (w *World) newUnknown(s *StorageState) AnyStorage {
 		spec.kind = Indexed
 		spec.gap = s.emptyRow()
 	}
-	return newStorage(w, spec, false)
+	return newStorage(w, spec, s.NoRewind)
 }
 
 // emptyRow returns the row of gaps.
@@ -173,6 +174,7 @@ func (w *World) forget(s AnyStorage) {
 	if k := slices.Index(w.storages, s); k >= 0 {
 		w.storages, w.sets = slices.Delete(w.storages, k, k+1), slices.Delete(w.sets, k, k+1)
 	}
+	w.exempt = slices.DeleteFunc(w.exempt, func(x exemptStorage) bool { return any(x) == any(s) })
 	if k := slices.Index(w.resources, s); k >= 0 {
 		w.resources = slices.Delete(w.resources, k, k+1)
 	}

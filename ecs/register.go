@@ -96,9 +96,6 @@ func Register[T any](w *World, options ...Option) (*Storage[T], error) {
 	}
 	s := newStorage(w, spec, reg.noRewind)
 	w.adopt(s)
-	if reg.noRewind {
-		w.exempt = append(w.exempt, s)
-	}
 	return s, nil
 }
 
@@ -139,6 +136,9 @@ func (w *World) adopt(s AnyStorage) {
 	w.names[s.Name()] = s
 	w.storages = append(w.storages, s)
 	w.sets = append(w.sets, s.sparseSet())
+	if x, ok := s.(exemptStorage); ok && !s.Rewinds() {
+		w.exempt = append(w.exempt, x)
+	}
 	w.settleObserved()
 }
 

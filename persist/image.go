@@ -470,7 +470,8 @@ func (im *Image) state() *ecs.State {
 			rows = c.appendRows(nil, 0, c.n)
 		}
 		st := ecs.StorageState{
-			Name: c.Name, Version: c.version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed, Entities: c.Entities, Rows: rows,
+			Name: c.Name, Version: c.version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed,
+			NoRewind: !c.Rewinds, Entities: c.Entities, Rows: rows,
 			Pages: c.pages, PageRows: c.pageRows,
 		}
 		if len(c.gap) > 0 {

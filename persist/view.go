@@ -334,14 +334,19 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 }
 
 func (v *View) commit(e journal.Entry) (Commit, error) {
-	if v.onHead == nil {
-		v.onHead = v.ancestors(v.log.Head)
-	}
 	t, s, err := v.tick(e)
 	if err != nil {
 		return Commit{}, err
 	}
-	c := Commit{
+	return *v.describe(e, t, s), nil
+}
+
+// describe returns what the payload of record e says.
+func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
+	if v.onHead == nil {
+		v.onHead = v.ancestors(v.log.Head)
+	}
+	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.tick, Time: t.time, Bytes: int(e.Length),
 		OnHead: v.onHead[e.ID.Seq], ops: append([]byte(nil), t.ops...), schema: s,
 	}
@@ -352,7 +357,7 @@ func (v *View) commit(e journal.Entry) (Commit, error) {
 	for _, p := range t.storages {
 		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges)})
 	}
-	return c, nil
+	return c
 }
 
 // ancestors returns the seqs of a record, of its ancestors, and of what the
@@ -469,22 +474,40 @@ type found struct {
 //
 // If the program that has the store open removed files since, At looks for other
 // ways to the state; if there is none any more, the error wraps [ErrNotFound].
-func (v *View) At(ctx context.Context, seq uint64) (*Image, error) {
+func (v *View) At(ctx context.Context, seq uint64) (im *Image, err error) {
+	err = v.persevere(ctx, func() error {
+		im, _, err = v.at(ctx, seq, false)
+		return err
+	})
+	return im, err
+}
+
+// persevere calls f again if it fails and the files that there are have changed.
+func (v *View) persevere(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
-		im, _, err := v.at(ctx, seq, false)
+		err := f()
 		if err == nil || ctx.Err() != nil {
-			return im, err
+			return err
 		}
 		changed, e := v.relist(ctx)
 		changed = changed || errors.Is(err, fs.ErrNotExist)
 		if e != nil || !changed || try == maxListings {
-			return nil, pruned(err)
+			return pruned(err)
 		}
 	}
 }
 
 // at is At. If no ticks are to be replayed and bare is set, the image is a bare one.
 func (v *View) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, error) {
+	im, f, err := v.reach(ctx, seq, bare)
+	if err == nil {
+		im.dropDead()
+	}
+	return im, f, err
+}
+
+// reach is at for a state that ticks may follow.
+func (v *View) reach(ctx context.Context, seq uint64, bare bool) (*Image, *found, error) {
 	f := new(found)
 	for _, s := range v.bases(seq) {
 		if s.Err == nil && !v.leads(s, seq) {
@@ -583,7 +606,6 @@ func (v *View) replay(ctx context.Context, im *Image, seq uint64) (n int, err er
 		}
 		p.add(1)
 	}
-	im.dropDead()
 	return len(path), nil
 }
 
@@ -593,6 +615,11 @@ func (v *View) step(im *Image, e journal.Entry) error {
 	if err != nil {
 		return err
 	}
+	return v.advance(im, e, t, s)
+}
+
+// advance applies t, the tick of record e, to im.
+func (v *View) advance(im *Image, e journal.Entry, t *tick, s *schema) error {
 	if err := im.adopt(s); err != nil {
 		return v.entryError(e, err)
 	}
