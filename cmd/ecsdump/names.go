@@ -13,11 +13,16 @@ func (s *source) component(im state, name string) (*persist.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
 	}
+	return nil, s.noComponent(name, names(im))
+}
+
+// noComponent says that none of the known names is name.
+func (s *source) noComponent(name string, known []string) error {
 	text := fmt.Sprintf("%s: no component %q", s.path, name)
-	if near := nearest(name, names(im)); len(near) > 0 {
+	if near := nearest(name, known); len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return nil, &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
+	return &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
 }
 
 // components returns the components of those names, and no resources.
