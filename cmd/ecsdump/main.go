@@ -8,6 +8,7 @@
 //	ecsdump schema STORE              components and resources with their layouts
 //	ecsdump arrays STORE COMPONENT    its sparse, dense and data arrays as they lie
 //	ecsdump log STORE [A..B]          what every tick changed
+//	ecsdump diff STORE [A..B]         how two states differ, or those of two stores
 //	ecsdump verify STORE              check everything
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
@@ -186,6 +187,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newArrays(a),
 		newLog(a),
 		newVerify(a),
+		newDiff(a),
 	)
 	return root
 }
