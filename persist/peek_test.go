@@ -30,6 +30,9 @@ func wildView(t testing.TB, seed uint64) *View {
 		for n := range 14 {
 			w.do(randomActions(rng, 6)...)
 			w.sort(rng.Uint32N(12))
+			for range 3 {
+				w.chase.Set(w.pick(rng.Uint32()), chase{w.pick(rng.Uint32()), 1})
+			}
 			w.releaseAll()
 			require.NoError(t, s.Commit())
 			if rng.IntN(4) == 0 {
