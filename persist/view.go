@@ -536,8 +536,14 @@ func (v *View) reach(ctx context.Context, seq uint64, bare bool) (*Image, *found
 	if len(f.skipped) > 0 {
 		return nil, f, errors.Join(f.skipped...)
 	}
-	_, err := v.log.Path(0, seq) // Says what is missing on the way.
-	return nil, f, errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
+	return nil, f, v.unreachable(seq)
+}
+
+// unreachable says that no snapshot leads to record seq, and what is missing on
+// the way.
+func (v *View) unreachable(seq uint64) error {
+	_, err := v.log.Path(0, seq)
+	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
 }
 
 // bases returns the snapshots that record seq can be reached from, nearest
