@@ -59,6 +59,8 @@
 //
 //	take a move back              World.Checkpoint, World.Restore, World.Release, World.Try
 //	go to other ticks             Options.History; World.History: Rewind, Seek
+//	make ticks of named systems   Stepper
+//	check that ticks come out the same when made again  NewSyncTest; Divergence
 //	an independent copy           World.Clone; Storage.In, Resource.In, Group.In
 //	tell whether worlds are equal World.Digest, World.Digests
 //	keep a world on disk          package persist
