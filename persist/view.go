@@ -305,6 +305,8 @@ type RowChange struct {
 	Component     int // Its number, as in an [Op].
 	Before, After int // How many rows there were.
 	Written       int // Rows below After whose value the tick gives: added, set or moved.
+
+	Entities, Values []ecs.Range // The rows below After whose entity the tick gives, and whose value.
 }
 
 // Commits returns the ticks in the journal with seqs in [from, to], in the order
@@ -355,7 +357,7 @@ func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
 		c.Inputs = append(c.Inputs, Input{in.Name, bytes.Clone(in.Data)})
 	}
 	for _, p := range t.storages {
-		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges)})
+		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges), p.entityRanges, p.valueRanges})
 	}
 	return c
 }
