@@ -37,6 +37,8 @@ type commitDoc struct {
 	Cleared    int            `json:"cleared"`              // How many times the whole world was.
 	Components []changeDoc    `json:"components"`           // Those that changed.
 	Operations []operationDoc `json:"operations,omitempty"` // With --verbose: in the order of the calls.
+	Marks      []string       `json:"marks,omitempty"`      // What the program called the tick.
+	Inputs     []inputDoc     `json:"inputs,omitempty"`     // With --verbose: what it journaled with it.
 }
 
 // A changeDoc says what a tick did to a component or resource. A destroyed
@@ -82,7 +84,7 @@ func newLog(a *app) *cobra.Command {
 		},
 	}
 	l.flag(cmd, 0, "records, the newest")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "list the operations with their entities")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
 	return cmd
 }
 
@@ -135,7 +137,7 @@ func (s *source) commits(ctx context.Context, entries []journal.Entry, f func(co
 func commitDocOf(c *persist.Commit, ops []persist.Op) commitDoc {
 	doc := commitDoc{
 		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,
-		Components: []changeDoc{},
+		Components: []changeDoc{}, Marks: c.Marks,
 	}
 	changes := map[int]*changeDoc{}
 	for _, r := range c.Rows {
@@ -194,7 +196,7 @@ func (a *app) logJSON(ctx context.Context, s *source, entries []journal.Entry, e
 	doc := logDoc{earlier, []commitDoc{}}
 	err := s.commits(ctx, entries, func(d commitDoc, ops []persist.Op, c *persist.Commit) {
 		if verbose {
-			d.Operations = operations(c, ops)
+			d.Operations, d.Inputs = operations(c, ops), inputs(c)
 		}
 		doc.Commits = append(doc.Commits, d)
 	})
@@ -225,6 +227,9 @@ func (a *app) log(ctx context.Context, s *source, entries []journal.Entry, earli
 			for _, op := range operations(c, ops) {
 				g.text("        %s", op)
 			}
+			for _, in := range inputs(c) {
+				g.text("        %s", in)
+			}
 		}
 	})
 	return errors.Join(err, g.end())
@@ -250,6 +255,9 @@ func (d commitDoc) changes() string {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf(format, n))
 		}
+	}
+	for _, name := range d.Marks {
+		parts = append(parts, "mark:"+name)
 	}
 	part(d.Cleared, "cleared the world %d×")
 	part(d.Created, "created %d")
