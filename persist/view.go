@@ -390,6 +390,12 @@ func (v *View) tick(e journal.Entry) (*tick, *schema, error) {
 	if err != nil {
 		return nil, nil, v.journalError(err)
 	}
+	t, err := v.decode(e, payload)
+	return t, s, err
+}
+
+// decode decodes the payload of e.
+func (v *View) decode(e journal.Entry, payload []byte) (*tick, error) {
 	t, err := decodeTick(payload)
 	if err == nil && (t.tick != e.Tick || t.parent.Seq != e.Parent) {
 		err = fmt.Errorf("tick %d with parent %d in the payload, %d and %d in the header", t.tick, t.parent.Seq, e.Tick, e.Parent)
@@ -398,9 +404,9 @@ func (v *View) tick(e journal.Entry) (*tick, *schema, error) {
 		err = fmt.Errorf("%d marks in the payload, flags %#x in the header", len(t.marks), e.Flags)
 	}
 	if err != nil {
-		return nil, nil, v.entryError(e, err)
+		return nil, v.entryError(e, err)
 	}
-	return t, s, nil
+	return t, nil
 }
 
 // schemaAt returns the schema in force at e.
