@@ -350,9 +350,8 @@ func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
 	}
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.tick, Time: t.time, Bytes: int(e.Length),
-		OnHead: v.onHead[e.ID.Seq], ops: append([]byte(nil), t.ops...), schema: s,
+		OnHead: v.onHead[e.ID.Seq], Marks: t.marks, ops: append([]byte(nil), t.ops...), schema: s,
 	}
-	c.Marks = t.marks
 	for _, in := range t.inputs {
 		c.Inputs = append(c.Inputs, Input{in.Name, bytes.Clone(in.Data)})
 	}
