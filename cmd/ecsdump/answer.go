@@ -39,6 +39,9 @@ func goText(v reflect.Value) string {
 	case reflect.Float64:
 		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
 	case reflect.Struct:
+		if n, ok := v.Interface().(big.Int); ok {
+			return n.String()
+		}
 		return goParts("{", v.NumField(), "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i)) })
 	case reflect.Slice:
 		if v.IsNil() {

@@ -10,6 +10,7 @@ import (
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
 	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/checker/nature"
 	"github.com/expr-lang/expr/compiler"
 	"github.com/expr-lang/expr/conf"
 	"github.com/expr-lang/expr/file"
@@ -46,6 +47,7 @@ type want int
 
 const (
 	wantValue     want = iota // Of an entity: anything.
+	wantNumber                // Of an entity.
 	wantCondition             // On an entity.
 	wantWorld                 // A condition on the whole world.
 )
@@ -64,6 +66,7 @@ type expression struct {
 
 	columns    []*column
 	aggregates []*aggregate
+	number     bool // All that it gives are numbers or nothing.
 	program    *vm.Program
 	vm         vm.VM
 	env        map[string]any
@@ -138,10 +141,11 @@ func (x *expression) finish(tree *parser.Tree, r *resolver, config *conf.Config)
 	if _, err := checker.Check(tree, config); err != nil {
 		return x.failed(err)
 	}
-	if n := tree.Node.Nature(); x.want != wantValue && !n.IsBool() && !n.IsUnknown(&config.NtCache) {
-		return x.failed(&file.Error{Message: "it is no condition: it gives " + article(plainType(n.String()))})
+	if err := x.fitting(tree.Node.Nature(), config); err != nil {
+		return x.failed(err)
 	}
-	for _, pass := range []func(*ast.Node){guarder{r, x.want}.guard, exactly} {
+	x.number = tree.Node.Nature().IsNumber()
+	for _, pass := range []func(*ast.Node){guarder{r}.guard, exactly} {
 		pass(&tree.Node)
 		if _, err := checker.Check(tree, config); err != nil {
 			return x.failed(err)
@@ -159,6 +163,22 @@ func (x *expression) finish(tree *parser.Tree, r *resolver, config *conf.Config)
 // disabled is the function of package expr that expressions do not have: what they
 // give depends on the store, not on the clock of this machine.
 const disabled = "now"
+
+// fitting returns an error if n is not what is wanted of x.
+func (x *expression) fitting(n *nature.Nature, config *conf.Config) error {
+	wanted := "condition"
+	switch {
+	case n.IsUnknown(&config.NtCache), x.want == wantValue:
+		return nil
+	case x.want == wantNumber && n.IsNumber(), x.isCondition() && n.IsBool():
+		return nil
+	case x.want == wantNumber:
+		wanted = "number"
+	}
+	return &file.Error{Message: fmt.Sprintf("it is no %s: it gives %s", wanted, article(plainType(n.String())))}
+}
+
+func (x *expression) isCondition() bool { return x.want == wantCondition || x.want == wantWorld }
 
 // newConfig returns a configuration with the functions that expressions have.
 func newConfig() *conf.Config {

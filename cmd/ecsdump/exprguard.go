@@ -16,17 +16,14 @@ import (
 //
 // It does so at the smallest condition, so that what the others read does not
 // matter, and the operators between them keep their meaning.
-type guarder struct {
-	*resolver
-	want want
-}
+type guarder struct{ *resolver }
 
 // guard guards the whole of an expression.
 func (g guarder) guard(p *ast.Node) {
-	if g.want == wantValue {
-		*p = g.value(*p)
-	} else {
+	if g.x.isCondition() {
 		*p = g.condition(*p)
+	} else {
+		*p = g.value(*p)
 	}
 }
 

@@ -124,6 +124,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document")
 	root.AddCommand(newInfo(a), newLs(a), newShow(a), newSchema(a), newArrays(a), newLog(a), newVerify(a))
+	root.AddCommand(newQuery(a), newBisect(a))
 	return root
 }
 
