@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -292,6 +293,8 @@ type Commit struct {
 	Bytes       int       // Of its payload.
 	OnHead      bool      // It is the head or an ancestor of it; others were rewound.
 	Rows        []RowChange
+	Marks       []string // Names that the program gave it, see [Store.Mark].
+	Inputs      []Input  // What the program journaled with it, in order.
 
 	ops    []byte
 	schema *schema
@@ -347,6 +350,10 @@ func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.tick, Time: t.time, Bytes: int(e.Length),
 		OnHead: v.onHead[e.ID.Seq], ops: append([]byte(nil), t.ops...), schema: s,
 	}
+	c.Marks = t.marks
+	for _, in := range t.inputs {
+		c.Inputs = append(c.Inputs, Input{in.Name, bytes.Clone(in.Data)})
+	}
 	for _, p := range t.storages {
 		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges)})
 	}
@@ -387,6 +394,9 @@ func (v *View) tick(e journal.Entry) (*tick, *schema, error) {
 	t, err := decodeTick(payload)
 	if err == nil && (t.tick != e.Tick || t.parent.Seq != e.Parent) {
 		err = fmt.Errorf("tick %d with parent %d in the payload, %d and %d in the header", t.tick, t.parent.Seq, e.Tick, e.Parent)
+	}
+	if err == nil && (len(t.marks) > 0) != (e.Flags&flagMarks != 0) {
+		err = fmt.Errorf("%d marks in the payload, flags %#x in the header", len(t.marks), e.Flags)
 	}
 	if err != nil {
 		return nil, nil, v.entryError(e, err)

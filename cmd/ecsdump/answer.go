@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -113,11 +114,20 @@ func appendJSON(dst []byte, v reflect.Value) []byte {
 			return answer{keys[i].Interface()}.String(), v.MapIndex(keys[i])
 		})
 	}
-	b, err := json.Marshal(v.Interface())
+	b, err := marshalled(v.Interface())
 	if err != nil { // A value of package expr that JSON has no notation for.
-		b, _ = json.Marshal(fmt.Sprint(v.Interface()))
+		b, _ = marshalled(fmt.Sprint(v.Interface()))
 	}
 	return append(dst, b...)
+}
+
+// marshalled returns v as JSON, with <, > and & as they are.
+func marshalled(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 func appendFloat(dst []byte, f float64) []byte {

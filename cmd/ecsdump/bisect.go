@@ -167,6 +167,10 @@ func (s *source) way(text string, at point) (way, error) {
 		}
 	}
 	path, err := s.Path(from, to)
+	if errors.Is(err, journal.ErrNotAncestor) {
+		err = fmt.Errorf("%s: record %d does not lead to record %d", s.path, from, to)
+		return nil, &failure{exitNotFound, err, command("log", s.path)}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -455,7 +459,7 @@ func (b *bisector) found(i int) error {
 		}
 		b.line("")
 	}
-	b.line("it holds first at tick %d, record %d", b.doc.Tick, b.doc.Seq)
+	b.line("first at tick %d, record %d", b.doc.Tick, b.doc.Seq)
 	switch {
 	case i == 0:
 		b.line("that is the first of %s: it may have held before", count(len(b.way), "state", "states"))

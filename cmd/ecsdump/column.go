@@ -147,7 +147,7 @@ func setGo(dst reflect.Value, v layout.Value) {
 	case layout.Uint64:
 		dst.SetUint(v.Uint())
 	case layout.Float32:
-		dst.SetFloat(printed(v.Float()))
+		dst.SetFloat(asPrinted(v.Float()))
 	case layout.Float64:
 		dst.SetFloat(v.Float())
 	case layout.Complex64, layout.Complex128:
@@ -202,9 +202,9 @@ func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	return m
 }
 
-// printed returns the number that a float32 is printed as: what people who write
+// asPrinted returns the number that a float32 is printed as: what people who write
 // 0.1 mean. It keeps order.
-func printed(f float64) float64 {
+func asPrinted(f float64) float64 {
 	p, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', -1, 32), 64)
 	if err != nil {
 		return f

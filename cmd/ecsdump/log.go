@@ -233,14 +233,14 @@ func (a *app) log(ctx context.Context, s *source, entries []journal.Entry, earli
 // rewound notes a record that the newest state does not come from.
 const rewound = "rewound"
 
-func (d commitDoc) note() string {
+func (d commitDoc) note() styled {
 	switch {
 	case d.Head:
-		return "head"
+		return current.of("head")
 	case d.Rewound:
-		return rewound
+		return faint.of(rewound)
 	}
-	return ""
+	return styled{}
 }
 
 // changes returns what d counts on one line: "created 2; Position +2 wrote 3".

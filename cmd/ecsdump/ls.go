@@ -74,15 +74,14 @@ func newLs(a *app) *cobra.Command {
 }
 
 func (a *app) lsJSON(im state, p part) error {
-	doc := lsDoc{im.doc(), p.total, []entityDoc{}}
-	for _, e := range p.entities {
-		values, err := valuesOf(im, e)
-		if err != nil {
-			return err
+	return stream(a, lsDoc{im.doc(), p.total, []entityDoc{}}, func(yield func(entityDoc, error) bool) {
+		for _, e := range p.entities {
+			values, err := valuesOf(im, e)
+			if !yield(entityDoc{e.String(), values}, err) {
+				return
+			}
 		}
-		doc.Entities = append(doc.Entities, entityDoc{e.String(), values})
-	}
-	return a.document(doc)
+	})
 }
 
 // valuesOf returns the components of e.

@@ -106,14 +106,14 @@ func (a *app) query(ctx context.Context, s *source, im state, q *query) error {
 		return a.queryTable(fields, names, p)
 	}
 	doc := queryDoc{im.doc(), p.total, names, []recordDoc{}}
-	for _, e := range p.entities {
-		answers, err := answersOf(fields, e)
-		if err != nil {
-			return err
+	return stream(a, doc, func(yield func(recordDoc, error) bool) {
+		for _, e := range p.entities {
+			answers, err := answersOf(fields, e)
+			if !yield(recordDoc{names, answers}, err) {
+				return
+			}
 		}
-		doc.Rows = append(doc.Rows, recordDoc{names, answers})
-	}
-	return a.document(doc)
+	})
 }
 
 func (a *app) queryTable(fields []field, names []string, p part) error {
