@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/persist"
 )
 
