@@ -9,6 +9,8 @@
 //	ecsdump arrays STORE COMPONENT    its sparse, dense and data arrays as they lie
 //	ecsdump log STORE [A..B]          what every tick changed
 //	ecsdump diff STORE [A..B]         how two states differ, or those of two stores
+//	ecsdump history STORE ENTITY      what happened to an entity, a component or a field
+//	ecsdump blame STORE ENTITY        which tick gave every field its value
 //	ecsdump verify STORE              check everything
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
@@ -188,6 +190,8 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newLog(a),
 		newVerify(a),
 		newDiff(a),
+		newHistory(a),
+		newBlame(a),
 	)
 	return root
 }
