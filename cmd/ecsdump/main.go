@@ -9,6 +9,8 @@
 //	ecsdump arrays STORE COMPONENT    its sparse, dense and data arrays as they lie
 //	ecsdump log STORE [A..B]          what every tick changed
 //	ecsdump diff STORE [A..B]         how two states differ, or those of two stores
+//	ecsdump history STORE ENTITY      what happened to an entity, a component or a field
+//	ecsdump blame STORE ENTITY        which tick gave every field its value
 //	ecsdump verify STORE              check everything
 //	ecsdump query STORE [EXPR]        expressions and totals over entities
 //	ecsdump bisect STORE EXPR [A..B]  the first tick at which a condition holds
@@ -213,6 +215,8 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newDiff(a),
 		newQuery(a),
 		newBisect(a),
+		newHistory(a),
+		newBlame(a),
 	)
 	return root
 }

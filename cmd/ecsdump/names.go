@@ -45,12 +45,17 @@ func (s *source) components(im state, names []string) ([]*persist.Component, err
 			return nil, err
 		}
 		if c.Resource {
-			err := fmt.Errorf("%s: %s is a resource, no entity has it", s.path, name)
-			return nil, &failure{exitNotFound, err, command("show", s.path, "--resources")}
+			return nil, s.isResource(name)
 		}
 		found = append(found, c)
 	}
 	return found, nil
+}
+
+// isResource says that what should be a component is none.
+func (s *source) isResource(name string) error {
+	err := fmt.Errorf("%s: %s is a resource, no entity has it", s.path, name)
+	return &failure{exitNotFound, err, command("show", s.path, "--resources")}
 }
 
 func names(im state) (names []string) {
