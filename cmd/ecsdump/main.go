@@ -9,6 +9,8 @@
 //	ecsdump arrays STORE COMPONENT    its sparse, dense and data arrays as they lie
 //	ecsdump log STORE [A..B]          what every tick changed
 //	ecsdump verify STORE              check everything
+//	ecsdump recover STORE -o OUT      write what is good of a damaged one to a new one
+//	ecsdump compact STORE -o OUT      write the newest state, and little else, to a new one
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
 // ENTITY is written INDEXvGENERATION: 12v3.
@@ -35,8 +37,8 @@
 // file or a pipe is whole. Everything else goes to standard error.
 //
 // With --json, standard output is one JSON document: [infoDoc], [lsDoc],
-// [showDoc], [resourcesDoc], [schemaDoc], [arraysDoc], [logDoc] or [verifyDoc],
-// and an error is one line of JSON on standard error: [errorDoc]. Members are
+// [showDoc], [resourcesDoc], [schemaDoc], [arraysDoc], [logDoc], [verifyDoc],
+// [recoverDoc] or [compactDoc], and an error is one line of JSON on standard error: [errorDoc]. Members are
 // only ever added. Entities are strings as above, digests are 16 hexadecimal
 // digits, times are RFC 3339 in UTC, values are as package layout writes them.
 //
@@ -124,6 +126,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document")
 	root.AddCommand(newInfo(a), newLs(a), newShow(a), newSchema(a), newArrays(a), newLog(a), newVerify(a))
+	root.AddCommand(newRecover(a), newCompact(a))
 	return root
 }
 
