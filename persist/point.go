@@ -87,6 +87,14 @@ func badPoint(point string) error {
 	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, seq:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", ErrPoint, point)
 }
 
+// oldest returns the seq that the way back from record seq ends at.
+func (v *View) oldest(seq uint64) uint64 {
+	for e := range v.log.Ancestors(seq) {
+		seq = e.Parent
+	}
+	return seq
+}
+
 // back returns the record n ticks before seq, which is that of point.
 func (v *View) back(point string, seq, n uint64) (uint64, error) {
 	for i := range n {

@@ -305,6 +305,8 @@ type RowChange struct {
 	Component     int // Its number, as in an [Op].
 	Before, After int // How many rows there were.
 	Written       int // Rows below After whose value the tick gives: added, set or moved.
+
+	Entities, Values []ecs.Range // The rows below After whose entity the tick gives, and whose value.
 }
 
 // Commits returns the ticks in the journal with seqs in [from, to], in the order
@@ -354,7 +356,7 @@ func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
 		c.Inputs = append(c.Inputs, Input{in.Name, bytes.Clone(in.Data)})
 	}
 	for _, p := range t.storages {
-		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges)})
+		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges), p.entityRanges, p.valueRanges})
 	}
 	return c
 }
@@ -535,8 +537,14 @@ func (v *View) reach(ctx context.Context, seq uint64, bare bool) (*Image, *found
 	if len(f.skipped) > 0 {
 		return nil, f, errors.Join(f.skipped...)
 	}
-	_, err := v.log.Path(0, seq) // Says what is missing on the way.
-	return nil, f, errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
+	return nil, f, v.unreachable(seq)
+}
+
+// unreachable says that no snapshot leads to record seq, and what is missing on
+// the way.
+func (v *View) unreachable(seq uint64) error {
+	_, err := v.log.Path(0, seq)
+	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
 }
 
 // bases returns the snapshots that record seq can be reached from, nearest

@@ -10,6 +10,8 @@
 //	ecsdump log STORE [A..B]          what every tick changed
 //	ecsdump diff STORE [A..B]         how two states differ, or those of two stores
 //	ecsdump verify STORE              check everything
+//	ecsdump query STORE [EXPR]        expressions and totals over entities
+//	ecsdump bisect STORE EXPR [A..B]  the first tick at which a condition holds
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
 // ENTITY is written INDEXvGENERATION: 12v3.
@@ -31,6 +33,23 @@
 //
 // A range for log is A..B, A.., ..B or a single point. Ticks in it mean those of
 // all branches; other points mean the order in the journal.
+//
+// # Expressions
+//
+// ls --where, query and bisect take expressions over the fields of an entity:
+//
+//	Position.X > 3 && Health < 10
+//	Label.Text contains "orc" || any(Label.Tags, # == "big")
+//	has(Target) && !exists(Target.Of)
+//	component("game.Unit-2").HP ?? 0
+//
+// The language is that of expr-lang.org. A component is its value, a tag whether the
+// entity has it; entity, index, generation, tick and alive (how many entities are)
+// are there too, and resources by their names. Integers count exactly, those beyond
+// 63 bits only in comparisons; a float32 is the number it prints as; entities are
+// text. A component that the entity lacks, or a nil pointer on the way, is nothing:
+// each comparison with it is false, and so is a condition that is nothing itself,
+// whatever and, or and not make of that; a value is null; ?? replaces it.
 //
 // # Output
 //
@@ -192,6 +211,8 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newLog(a),
 		newVerify(a),
 		newDiff(a),
+		newQuery(a),
+		newBisect(a),
 	)
 	return root
 }
