@@ -60,7 +60,7 @@ func (v *View) resolve(point string) (seq uint64, err error) {
 	case point == "" || point == "@latest":
 		return v.Head(), nil
 	case point == "@first":
-		return v.oldest(), nil
+		return v.oldest(v.Head()), nil
 	case strings.HasPrefix(point, "@-"), strings.HasPrefix(point, "@+"):
 		return v.agePoint(point)
 	case name == "seq":
@@ -87,9 +87,8 @@ func badPoint(point string) error {
 	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, seq:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", ErrPoint, point)
 }
 
-// oldest returns the oldest state that the head comes from.
-func (v *View) oldest() uint64 {
-	seq := v.Head()
+// oldest returns the seq that the way back from record seq ends at.
+func (v *View) oldest(seq uint64) uint64 {
 	for e := range v.log.Ancestors(seq) {
 		seq = e.Parent
 	}

@@ -213,22 +213,12 @@ func (b *bisector) judgeOf(im state) (judge, error) {
 		x, err := b.source.compile(im.Image, "bisect", b.text, wantWorld)
 		return &worldJudge{x}, err
 	}
-	e, err := parseEntity(b.source, b.entity)
+	e, err := parseEntity(b.source.path, b.entity)
 	if err != nil {
 		return nil, err
 	}
 	x, err := b.source.compile(im.Image, "bisect", b.text, wantCondition)
 	return &entityJudge{e, x}, err
-}
-
-// parseEntity reads an entity of the command line.
-func parseEntity(s *source, text string) (ecs.Entity, error) {
-	e, err := ecs.ParseEntity(text)
-	if err != nil {
-		err = fmt.Errorf("%q is not an entity; write INDEXvGENERATION, as in 12v3", text)
-		return 0, &failure{exitUsage, err, command("ls", s.path)}
-	}
-	return e, nil
 }
 
 // A worldJudge judges by a condition on the world.

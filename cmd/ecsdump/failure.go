@@ -94,6 +94,9 @@ type errorDoc struct {
 
 // report prints f to standard error.
 func (a *app) report(f *failure) {
+	if errors.Is(f, errDiffer) && !errors.Is(f, persist.ErrCorrupt) {
+		return // The differences were printed.
+	}
 	if a.json {
 		var doc errorDoc
 		doc.Error.Code, doc.Error.Kind = f.code, exitNames[f.code]

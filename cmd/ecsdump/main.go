@@ -8,6 +8,7 @@
 //	ecsdump schema STORE              components and resources with their layouts
 //	ecsdump arrays STORE COMPONENT    its sparse, dense and data arrays as they lie
 //	ecsdump log STORE [A..B]          what every tick changed
+//	ecsdump diff STORE [A..B]         how two states differ, or those of two stores
 //	ecsdump verify STORE              check everything
 //	ecsdump query STORE [EXPR]        expressions and totals over entities
 //	ecsdump bisect STORE EXPR [A..B]  the first tick at which a condition holds
@@ -20,12 +21,15 @@
 // The flag --at shows the state at another time than the newest:
 //
 //	@latest       the newest state
-//	@latest~10    10 ticks before it
 //	@first        the oldest
-//	@-5s          the newest that is at least 5 seconds older
+//	@-5s          the newest that is at least 5 seconds older than the newest state
+//	@+5s          the first tick that is at least 5 seconds newer than the oldest
 //	1200          tick 1200 on the way to the newest state
 //	seq:88        record 88 of the journal, on whatever branch
-//	snap:3        the state in snapshot file 3
+//	snap:3        the state in snapshot file 3; snap:NAME: in the one of that name
+//	mark:NAME     the newest tick that the program gave that name
+//	tip:1         the end of the oldest branch; info says how many there are
+//	mark:NAME~10  10 ticks before it; so after every other point: @latest~10
 //
 // A range for log is A..B, A.., ..B or a single point. Ticks in it mean those of
 // all branches; other points mean the order in the journal.
@@ -177,8 +181,9 @@ func (a *app) command() *cobra.Command {
 		Long: `Ecsdump prints what a store (a directory of persist.Open) or a save (a file of
 persist.Save) holds. It never changes what it reads.
 
-A POINT in time is a tick (1200), @latest, @latest~10, @first, @-5s, seq:88 (a
-record of the journal) or snap:3 (a snapshot). An ENTITY is INDEXvGENERATION, as
+A POINT in time is a tick (1200), @latest, @first, @-5s, @+5s, seq:88 (a record of
+the journal), snap:3 or snap:NAME (a snapshot), mark:NAME (a tick that the program
+named), tip:1 (the end of a branch), or one of these with ~10: 10 ticks before. An ENTITY is INDEXvGENERATION, as
 in 12v3.
 
 Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
@@ -207,6 +212,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newVerify(a),
 		newQuery(a),
 		newBisect(a),
+		newDiff(a),
 	)
 	return root
 }

@@ -13,11 +13,16 @@ func (s *source) component(im state, name string) (*persist.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
 	}
+	return nil, s.noComponent(name, names(im))
+}
+
+// noComponent says that none of the known names is name.
+func (s *source) noComponent(name string, known []string) error {
 	text := fmt.Sprintf("%s: no component %q", s.path, name)
-	if like := nearest(name, names(im)); len(like) > 0 {
+	if like := nearest(name, known); len(like) > 0 {
 		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
-	return nil, &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
+	return &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
 }
 
 // components returns the components of those names, and no resources.

@@ -92,8 +92,11 @@ func (g *grid) styledText(s style, format string, args ...any) {
 	g.write([]styled{{s, clean(fmt.Sprintf(format, args...))}})
 }
 
-// end prints what is left and returns the first error.
+// end prints what is left and returns the first error. Of no grid there is none.
 func (g *grid) end() error {
+	if g == nil {
+		return nil
+	}
 	g.flush()
 	return g.err
 }
