@@ -9,6 +9,7 @@ import (
 
 // diffDoc is what diff --json prints.
 type diffDoc struct {
+	*firstDoc                      // With --first; nothing else if no tick differs.
 	Old         diffSideDoc        `json:"old"`
 	New         diffSideDoc        `json:"new"`
 	Same        bool               `json:"same"`
@@ -70,9 +71,10 @@ type fieldDiffDoc struct {
 	New  any    `json:"new,omitempty"`
 }
 
-func (d *differ) json(a *app, sides [2]diffSide, diff *persist.Diff) error {
+func (d *differ) json(a *app, sides [2]diffSide, diff *persist.Diff, first *firstDoc) error {
 	doc := diffDoc{
-		Old: sides[0].doc(), New: sides[1].doc(), Same: diff.Same(),
+		firstDoc: first,
+		Old:      sides[0].doc(), New: sides[1].doc(), Same: diff.Same(),
 		Schema: []schemaDiffDoc{}, Components: []componentDiffDoc{}, Differences: []differenceDoc{},
 		Entities: entitiesDiffDoc{len(diff.Registry.Created), len(diff.Registry.Destroyed), len(diff.Registry.Moved), diff.Registry.Free},
 	}
