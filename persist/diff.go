@@ -55,12 +55,12 @@ func (r RowDiff) Removed() bool { return r.NewRow < 0 }
 func (r RowDiff) Moved() bool { return r.OldRow >= 0 && r.NewRow >= 0 && r.OldRow != r.NewRow }
 
 // OldRow returns the encoded row of r in the old state, or nil.
-func (c *ComponentDiff) OldRow(r RowDiff) []byte { return rowIn(c.older, r.OldRow) }
+func (c *ComponentDiff) OldRow(r RowDiff) []byte { return rowOrNil(c.older, r.OldRow) }
 
 // NewRow returns the encoded row of r in the new state, or nil.
-func (c *ComponentDiff) NewRow(r RowDiff) []byte { return rowIn(c.newer, r.NewRow) }
+func (c *ComponentDiff) NewRow(r RowDiff) []byte { return rowOrNil(c.newer, r.NewRow) }
 
-func rowIn(rows diffRows, i int) []byte {
+func rowOrNil(rows diffRows, i int) []byte {
 	if i < 0 {
 		return nil
 	}

@@ -131,6 +131,7 @@ func diffEnds(args []string) ends {
 
 // isPoint reports whether text is written like a point in time, not like a path.
 func isPoint(text string) bool {
+	text, _, _ = strings.Cut(text, "~")
 	digits := strings.Trim(text, "0123456789") == ""
 	kind, _, ok := strings.Cut(text, ":")
 	return text != "" && (digits || text[0] == '@' || ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && kind != "")

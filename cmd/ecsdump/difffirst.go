@@ -30,7 +30,7 @@ func (d *differ) diverge(ctx context.Context, s *source, older uint64, t *source
 			return nil, &failure{exitUsage, err, command("diff", s.path, t.path)}
 		}
 	}
-	div, err := persist.Diverge(ctx, s.View, older, t.View, newer)
+	div, err := persist.Part(ctx, s.View, older, t.View, newer)
 	if errors.Is(err, persist.ErrNotFound) {
 		return nil, &failure{exitNotFound, fmt.Errorf("%s and %s have no tick in common: %w", s.path, t.path, err), command("log", t.path)}
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,6 +47,8 @@ func classify(path string, err error) *failure {
 		f.code, f.next = exitUsage, "ecsdump --help"
 	case errors.Is(err, persist.ErrNewer):
 		f.code = exitProblem
+	case errors.Is(err, context.Canceled):
+		f.code, f.err = exitSystem, fmt.Errorf("%s: interrupted", path)
 	case errors.Is(err, persist.ErrNotFound):
 		f.code, f.next = exitNotFound, command("log", path)
 	default:
@@ -99,10 +101,11 @@ func (a *app) report(f *failure) {
 		var doc errorDoc
 		doc.Error.Code, doc.Error.Kind = f.code, exitNames[f.code]
 		doc.Error.Message, doc.Error.Try = f.Error(), f.next
-		e := json.NewEncoder(a.stderr)
-		e.SetEscapeHTML(false)
-		// There is nobody left to tell that standard error is gone.
-		_ = e.Encode(doc)
+		members, err := membersOf(doc)
+		if err != nil {
+			panic(err) // It has numbers and text.
+		}
+		fmt.Fprintln(a.stderr, object(members))
 		return
 	}
 	for _, line := range strings.Split(f.Error(), "\n") {

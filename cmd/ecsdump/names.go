@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -19,8 +19,8 @@ func (s *source) component(im state, name string) (*persist.Component, error) {
 // noComponent says that none of the known names is name.
 func (s *source) noComponent(name string, known []string) error {
 	text := fmt.Sprintf("%s: no component %q", s.path, name)
-	if near := nearest(name, known); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	if like := nearest(name, known); len(like) > 0 {
+		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
 	return &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
 }
@@ -49,51 +49,8 @@ func names(im state) (names []string) {
 	return names
 }
 
-// nearest returns the names, at most three, that somebody who wrote name may
-// have meant, the best first.
-func nearest(name string, names []string) []string {
-	type candidate struct {
-		name     string
-		distance int
-	}
-	var near []candidate
-	lower := strings.ToLower(name)
-	for _, n := range names {
-		l := strings.ToLower(n)
-		d := distance(lower, l)
-		if d <= max(1, min(len(lower), len(l))/3) || len(lower) > 1 && strings.Contains(l, lower) {
-			near = append(near, candidate{n, d})
-		}
-	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return a.distance - b.distance })
-	var best []string
-	for _, c := range near[:min(len(near), 3)] {
-		best = append(best, c.name)
-	}
-	return best
-}
-
-// distance returns how many bytes must be inserted, deleted or replaced to make
-// a into b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // Distances of the beginning of a to those of b.
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}
+// nearest returns the names that somebody who wrote name may have meant.
+func nearest(name string, names []string) []string { return near.Names(name, names) }
 
 // kind returns what c is: component, tag or resource.
 func kind(c *persist.Component) string {

@@ -17,14 +17,15 @@ var allowed = map[string][]string{
 	"internal/digest":   {"github.com/zeebo/xxh3"},
 	"ecs":               {"ecs/layout", "internal/digest"},
 	"internal/disk":     {},
+	"internal/near":     {},
 	"journal":           {"internal/disk"},
 	"internal/pagefile": {"internal/disk", "go.etcd.io/bbolt"},
 	"persist": {
-		"ecs", "ecs/layout", "journal", "internal/digest", "internal/disk", "internal/pagefile",
+		"ecs", "ecs/layout", "journal", "internal/digest", "internal/disk", "internal/near", "internal/pagefile",
 		"github.com/vmihailenco/msgpack", "github.com/zeebo/xxh3", "github.com/gofrs/flock",
 	},
 	"cmd/ecsdump": {
-		"ecs", "ecs/layout", "journal", "persist",
+		"ecs", "ecs/layout", "journal", "persist", "internal/near",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty",
 		"golang.org/x/sys",
 	},
