@@ -14,9 +14,9 @@ import (
 // in 12v3.Position.X, 12v3.Bag.Items[0] or 12v3.Bag.Counts["gold"].
 type subject struct {
 	entity    ecs.Entity
-	component string // "": all of them.
-	number    int    // Of the component.
-	field     string // As it is written behind the component.
+	component string     // "": all of them.
+	number    int        // Of the component.
+	field     string     // As it is written behind the component.
 	steps     []pathStep // To the field; none: the whole component.
 }
 
