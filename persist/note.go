@@ -29,9 +29,10 @@ const flagMarks uint32 = 1 << 0
 // of which can be seen; an error wraps [ErrName].
 //
 // What is noted of a tick, its marks and inputs, stays for the next Commit if one
-// returns [ErrBacklog], and if a checkpoint is restored. It is about the tick that
-// continues the present one, though: if the world goes to another tick before, by
-// [ecs.History.Rewind] or Seek, it is dropped with the changes.
+// returns [ErrBacklog], and if a checkpoint is restored. It is about a tick that
+// continues the present one, though: if the next Commit continues another, as the
+// world went there by [ecs.History.Rewind] or Seek, it is dropped, as the changes
+// were.
 func (s *Store) Mark(name string) error {
 	if err := checkName("a mark's name", name); err != nil {
 		return err

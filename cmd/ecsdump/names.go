@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -23,6 +24,16 @@ func (s *source) noComponent(name string, known []string) error {
 		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
 	return &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
+}
+
+// parseEntity reads an ENTITY of the command line, for the store at path.
+func parseEntity(path, text string) (ecs.Entity, error) {
+	e, err := ecs.ParseEntity(text)
+	if err != nil {
+		err = fmt.Errorf("%q is not an entity; write INDEXvGENERATION, as in 12v3", text)
+		return 0, &failure{exitUsage, err, command("ls", path)}
+	}
+	return e, nil
 }
 
 // components returns the components of those names, and no resources.

@@ -24,7 +24,7 @@ type point struct{ at string }
 
 // flag gives cmd the flag --at.
 func (p *point) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.at, "at", "@latest", "point in time to show: a tick, @latest~N, @first, @-5s, seq:N or snap:N")
+	cmd.Flags().StringVar(&p.at, "at", "@latest", "point in time to show: a tick, @latest~N, @first, @-5s, seq:N, snap:N or mark:NAME")
 }
 
 // A stateDoc names the state that a document shows.

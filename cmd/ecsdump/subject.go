@@ -94,15 +94,15 @@ func (sub subject) of(v layout.Value) (layout.Value, bool) {
 	}
 	for _, s := range sub.steps {
 		var ok bool
-		if v, ok = s.into(pointedTo(v)); !ok {
+		if v, ok = s.into(followed(v)); !ok {
 			return layout.Value{}, false
 		}
 	}
 	return v, true
 }
 
-// pointedTo returns what v leads to, if it is a pointer that is not nil.
-func pointedTo(v layout.Value) layout.Value {
+// followed returns what v leads to, if it is a pointer that is not nil.
+func followed(v layout.Value) layout.Value {
 	for v.Kind() == layout.Pointer && v.Len() > 0 {
 		v = v.Index(0)
 	}
