@@ -12,8 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// A bag is of the kinds that a path can lead through.
-type bag struct {
+// A luggage is of the kinds that a path can lead through.
+type luggage struct {
 	Slots  [2]int32
 	Items  []struct{ Name string }
 	Counts map[string]int32
@@ -27,10 +27,10 @@ type bag struct {
 func bagOf(t *testing.T) []persist.EntityComponent {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
-	clone := ecs.CloneWith(func(b bag) bag { return b })
-	s := ecs.MustRegister[bag](w, ecs.Named("Bag"), clone)
+	clone := ecs.CloneWith(func(b luggage) luggage { return b })
+	s := ecs.MustRegister[luggage](w, ecs.Named("Bag"), clone)
 	e := w.Create()
-	b := bag{
+	b := luggage{
 		Slots: [2]int32{3, 4}, Counts: map[string]int32{"a]\"b": 5, "gold": 6},
 		Owners: map[ecs.Entity]int8{e: 7}, Best: &struct{ N int16 }{8},
 	}
