@@ -187,6 +187,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newLog(a),
 		newVerify(a),
 	)
+	root.AddCommand(newTopics()...)
 	return root
 }
 
