@@ -38,6 +38,8 @@ type commitDoc struct {
 	Components []changeDoc    `json:"components"`           // Those that changed.
 	Operations []operationDoc `json:"operations,omitempty"` // With --verbose: in the order of the calls.
 	Values     []rowDoc       `json:"values,omitempty"`     // With --patch: of the components and entities that the filters name.
+	Marks      []string       `json:"marks,omitempty"`      // What the program called the tick.
+	Inputs     []inputDoc     `json:"inputs,omitempty"`     // With --verbose: what it journaled with it.
 }
 
 // A changeDoc says what a tick did to a component or resource. A destroyed
@@ -85,7 +87,7 @@ another value, with --component Position only this one.`,
 	}
 	l.limit.flag(cmd, 0, "records, the newest")
 	l.filter.flags(cmd)
-	cmd.Flags().BoolVarP(&l.verbose, "verbose", "v", false, "list the operations with their entities")
+	cmd.Flags().BoolVarP(&l.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
 	cmd.Flags().BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
 	cmd.Flags().BoolVar(&l.graph, "graph", false, "draw the branches")
 	cmd.Flags().BoolVar(&l.reverse, "reverse", false, "newest first")
@@ -151,7 +153,7 @@ func (l *logger) docs(ctx context.Context, s *source, entries []journal.Entry) i
 func commitDocOf(c *persist.Commit, ops []persist.Op) commitDoc {
 	doc := commitDoc{
 		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,
-		Components: []changeDoc{},
+		Components: []changeDoc{}, Marks: c.Marks,
 	}
 	changes := map[int]*changeDoc{}
 	for _, r := range c.Rows {
@@ -305,6 +307,9 @@ func (l *logger) row(g *grid, t *logTick, lines branches) {
 	for _, op := range t.Operations {
 		g.text("%s%s", under, op)
 	}
+	for _, in := range t.Inputs {
+		g.text("%s%s", under, in)
+	}
 	for _, v := range t.Values {
 		v.lines(g, under)
 	}
@@ -330,6 +335,9 @@ func (d commitDoc) changes() string {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf(format, n))
 		}
+	}
+	for _, name := range d.Marks {
+		parts = append(parts, "mark:"+name)
 	}
 	part(d.Cleared, "cleared the world %d×")
 	part(d.Created, "created %d")

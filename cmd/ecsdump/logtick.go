@@ -108,7 +108,7 @@ func (r *logReader) read(ctx context.Context, e journal.Entry) (*logTick, error)
 		return nil, nil
 	}
 	if r.verbose {
-		t.Operations = operations
+		t.Operations, t.Inputs = operations, inputs(c)
 	}
 	if r.patch {
 		t.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.shows(v) })

@@ -8,7 +8,14 @@
 //	ecsdump schema STORE              components and resources with their layouts
 //	ecsdump arrays STORE COMPONENT    its sparse, dense and data arrays as they lie
 //	ecsdump log STORE [A..B]          what every tick changed
+//	ecsdump diff STORE [A..B]         how two states differ, or those of two stores
+//	ecsdump history STORE ENTITY      what happened to an entity, a component or a field
+//	ecsdump blame STORE ENTITY        which tick gave every field its value
 //	ecsdump verify STORE              check everything
+//	ecsdump query STORE [EXPR]        expressions and totals over entities
+//	ecsdump bisect STORE EXPR [A..B]  the first tick at which a condition holds
+//	ecsdump recover STORE -o OUT      write what is good of a damaged one to a new one
+//	ecsdump compact STORE -o OUT      write the newest state, and little else, to a new one
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
 // ENTITY is written INDEXvGENERATION: 12v3.
@@ -18,15 +25,35 @@
 // The flag --at shows the state at another time than the newest:
 //
 //	@latest       the newest state
-//	@latest~10    10 ticks before it
 //	@first        the oldest
-//	@-5s          the newest that is at least 5 seconds older
+//	@-5s          the newest that is at least 5 seconds older than the newest state
+//	@+5s          the first tick that is at least 5 seconds newer than the oldest
 //	1200          tick 1200 on the way to the newest state
 //	seq:88        record 88 of the journal, on whatever branch
-//	snap:3        the state in snapshot file 3
+//	snap:3        the state in snapshot file 3; snap:NAME: in the one of that name
+//	mark:NAME     the newest tick that the program gave that name
+//	tip:1         the end of the oldest branch; info says how many there are
+//	mark:NAME~10  10 ticks before it; so after every other point: @latest~10
 //
 // A range for log is A..B, A.., ..B or a single point. Ticks in it mean those of
 // all branches; other points mean the order in the journal.
+//
+// # Expressions
+//
+// ls --where, query and bisect take expressions over the fields of an entity:
+//
+//	Position.X > 3 && Health < 10
+//	Label.Text contains "orc" || any(Label.Tags, # == "big")
+//	has(Target) && !exists(Target.Of)
+//	component("game.Unit-2").HP ?? 0
+//
+// The language is that of expr-lang.org. A component is its value, a tag whether the
+// entity has it; entity, index, generation, tick and alive (how many entities are)
+// are there too, and resources by their names. Integers count exactly, those beyond
+// 63 bits only in comparisons; a float32 is the number it prints as; entities are
+// text. A component that the entity lacks, or a nil pointer on the way, is nothing:
+// each comparison with it is false, and so is a condition that is nothing itself,
+// whatever and, or and not make of that; a value is null; ?? replaces it.
 //
 // # Output
 //
@@ -47,6 +74,11 @@
 //
 // Entities are strings as above, digests are 16 hexadecimal digits, times are RFC
 // 3339 in UTC, values are as package layout writes them.
+// With --json, standard output is one JSON document: [infoDoc], [lsDoc],
+// [showDoc], [resourcesDoc], [schemaDoc], [arraysDoc], [logDoc], [verifyDoc],
+// [recoverDoc] or [compactDoc], and an error is one line of JSON on standard error: [errorDoc]. Members are
+// only ever added. Entities are strings as above, digests are 16 hexadecimal
+// digits, times are RFC 3339 in UTC, values are as package layout writes them.
 //
 // # Exit status
 //
@@ -158,8 +190,9 @@ func (a *app) command() *cobra.Command {
 		Long: `Ecsdump prints what a store (a directory of persist.Open) or a save (a file of
 persist.Save) holds. It never changes what it reads.
 
-A POINT in time is a tick (1200), @latest, @latest~10, @first, @-5s, seq:88 (a
-record of the journal) or snap:3 (a snapshot). An ENTITY is INDEXvGENERATION, as
+A POINT in time is a tick (1200), @latest, @first, @-5s, @+5s, seq:88 (a record of
+the journal), snap:3 or snap:NAME (a snapshot), mark:NAME (a tick that the program
+named), tip:1 (the end of a branch), or one of these with ~10: 10 ticks before. An ENTITY is INDEXvGENERATION, as
 in 12v3.
 
 Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
@@ -186,6 +219,13 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newArrays(a),
 		newLog(a),
 		newVerify(a),
+		newDiff(a),
+		newQuery(a),
+		newBisect(a),
+		newHistory(a),
+		newBlame(a),
+		newRecover(a),
+		newCompact(a),
 	)
 	root.AddCommand(newTopics()...)
 	return root
