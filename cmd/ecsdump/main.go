@@ -12,6 +12,7 @@
 //	ecsdump verify STORE              check everything
 //	ecsdump query STORE [EXPR]        expressions and totals over entities
 //	ecsdump bisect STORE EXPR [A..B]  the first tick at which a condition holds
+//	ecsdump stats STORE [A..B]        what takes the bytes: components, ticks, files
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
 // ENTITY is written INDEXvGENERATION: 12v3.
@@ -212,6 +213,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newVerify(a),
 		newQuery(a),
 		newBisect(a),
+		newStats(a),
 		newDiff(a),
 	)
 	return root
