@@ -91,7 +91,9 @@ func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 // It reads both states, and keeps them in memory together with 32 bytes for each
 // row that differs; of two states that are in snapshot files only the pages that
 // differ. See [View.At] for its errors.
-func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) { return DiffViews(ctx, v, a, v, b) }
+func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
+	return DiffViews(ctx, v, a, v, b)
+}
 
 // DiffViews compares the state of u after record b with that of v after record a.
 // Components are the same if they have the same name.

@@ -108,13 +108,13 @@ func TestTheSpaceOfASnapshotIsThatOfItsArrays(t *testing.T) {
 	tag := slices.IndexFunc(full.Components, func(c persist.ComponentSpace) bool { return c.Name == "Tag" })
 	assert.Zero(t, full.Components[tag].Data, "a tag has no data")
 	assert.Positive(t, full.Components[tag].Dense)
-	assert.Zero(t, full.References+full.Shared)
+	assert.InDelta(t, 25, full.References+full.Shared, 10, "the resource is that of the first snapshot")
 
 	// Of the data of Position the first page changed, and the last one, as its rows
 	// took the places of those that were destroyed.
 	assert.Positive(t, sharing.References)
 	inFirst := position.Data - sharing.Components[0].Data
-	assert.InDelta(t, 3*4096*16, inFirst, dataPages*12)
+	assert.InDelta(t, 3*4096*16, inFirst, 100)
 	assert.Greater(t, sharing.Shared, inFirst)
 	assert.Less(t, sharing.Shared, full.Size)
 }

@@ -9,10 +9,14 @@
 //	ecsdump arrays STORE COMPONENT    its sparse, dense and data arrays as they lie
 //	ecsdump log STORE [A..B]          what every tick changed
 //	ecsdump diff STORE [A..B]         how two states differ, or those of two stores
+//	ecsdump history STORE ENTITY      what happened to an entity, a component or a field
+//	ecsdump blame STORE ENTITY        which tick gave every field its value
 //	ecsdump verify STORE              check everything
 //	ecsdump query STORE [EXPR]        expressions and totals over entities
 //	ecsdump bisect STORE EXPR [A..B]  the first tick at which a condition holds
 //	ecsdump stats STORE [A..B]        what takes the bytes: components, ticks, files
+//	ecsdump recover STORE -o OUT      write what is good of a damaged one to a new one
+//	ecsdump compact STORE -o OUT      write the newest state, and little else, to a new one
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
 // ENTITY is written INDEXvGENERATION: 12v3.
@@ -71,6 +75,11 @@
 //
 // Entities are strings as above, digests are 16 hexadecimal digits, times are RFC
 // 3339 in UTC, values are as package layout writes them.
+// With --json, standard output is one JSON document: [infoDoc], [lsDoc],
+// [showDoc], [resourcesDoc], [schemaDoc], [arraysDoc], [logDoc], [verifyDoc],
+// [recoverDoc] or [compactDoc], and an error is one line of JSON on standard error: [errorDoc]. Members are
+// only ever added. Entities are strings as above, digests are 16 hexadecimal
+// digits, times are RFC 3339 in UTC, values are as package layout writes them.
 //
 // # Exit status
 //
@@ -211,10 +220,14 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newArrays(a),
 		newLog(a),
 		newVerify(a),
+		newDiff(a),
 		newQuery(a),
 		newBisect(a),
 		newStats(a),
-		newDiff(a),
+		newHistory(a),
+		newBlame(a),
+		newRecover(a),
+		newCompact(a),
 	)
 	return root
 }
