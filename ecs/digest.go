@@ -42,7 +42,7 @@ func (w *World) Digests(keep func(AnyStorage) bool) Digests {
 	var parts []digest.Part
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
-			if s.Rows() > 0 && s.Rewinds() && s.Layout() != nil && (keep == nil || keep(s)) {
+			if digested(s) && (keep == nil || keep(s)) {
 				parts = append(parts, digest.Part{Name: s.Name(), Sum: storageSum(&h, s)})
 			}
 		}
@@ -55,6 +55,9 @@ func (w *World) Digests(keep func(AnyStorage) bool) Digests {
 	}
 	return d
 }
+
+// digested reports whether s is in the digest of its world.
+func digested(s AnyStorage) bool { return s.Rows() > 0 && s.Rewinds() && s.Layout() != nil }
 
 func storageSum(h *digest.Hasher, s AnyStorage) uint64 {
 	entities := s.Entities()

@@ -28,6 +28,7 @@
 //	all of a component            Storage.All, Storage.Entities, Storage.Values, Storage.MutValues, Storage.Clear
 //	entities with some components NewQuery1 … NewQuery8 with Read and Write; All, Runs, Count
 //	a value of which there is one RegisterResource; Resource.Get, Resource.Mut, Resource.Set
+//	random numbers                RegisterRand, MustRegisterRand; Rand
 //	end a tick                    World.Commit
 //
 // Queries:
@@ -59,6 +60,8 @@
 //
 //	take a move back              World.Checkpoint, World.Restore, World.Release, World.Try
 //	go to other ticks             Options.History; World.History: Rewind, Seek
+//	make ticks of named systems   Stepper
+//	check that ticks come out the same when made again  NewSyncTest; Divergence
 //	an independent copy           World.Clone; Storage.In, Resource.In, Group.In
 //	tell whether worlds are equal World.Digest, World.Digests
 //	keep a world on disk          package persist
@@ -87,8 +90,8 @@
 // # Determinism
 //
 // Two worlds that start equal and receive the same calls in the same order stay
-// equal, digests included. The package reads no clock, draws no random number, and
-// never lets the order of a Go map reach its caller. Goroutines are started by
+// equal, digests included. The package reads no clock, draws no random number of its
+// own, and never lets the order of a Go map reach its caller. Goroutines are started by
 // ParallelRuns only, which waits for them.
 //
 // # Errors

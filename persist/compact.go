@@ -185,14 +185,6 @@ func (c *compaction) leadsTo(id journal.ID) bool {
 	return err == nil || id.Seq < c.oldest(c.to)
 }
 
-// oldest returns the seq that the way back from record seq ends at.
-func (v *View) oldest(seq uint64) uint64 {
-	for e := range v.log.Ancestors(seq) {
-		seq = e.Parent
-	}
-	return seq
-}
-
 // labels returns the names of the snapshots of a state.
 func (v *View) labels(id journal.ID) (names []string) {
 	for _, s := range v.snapshots {

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -292,6 +293,8 @@ type Commit struct {
 	Bytes       int       // Of its payload.
 	OnHead      bool      // It is the head or an ancestor of it; others were rewound.
 	Rows        []RowChange
+	Marks       []string // Names that the program gave it, see [Store.Mark].
+	Inputs      []Input  // What the program journaled with it, in order.
 
 	ops    []byte
 	schema *schema
@@ -302,6 +305,8 @@ type RowChange struct {
 	Component     int // Its number, as in an [Op].
 	Before, After int // How many rows there were.
 	Written       int // Rows below After whose value the tick gives: added, set or moved.
+
+	Entities, Values []ecs.Range // The rows below After whose entity the tick gives, and whose value.
 }
 
 // Commits returns the ticks in the journal with seqs in [from, to], in the order
@@ -345,10 +350,13 @@ func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
 	}
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.tick, Time: t.time, Bytes: int(e.Length),
-		OnHead: v.onHead[e.ID.Seq], ops: append([]byte(nil), t.ops...), schema: s,
+		OnHead: v.onHead[e.ID.Seq], Marks: t.marks, ops: append([]byte(nil), t.ops...), schema: s,
+	}
+	for _, in := range t.inputs {
+		c.Inputs = append(c.Inputs, Input{in.Name, bytes.Clone(in.Data)})
 	}
 	for _, p := range t.storages {
-		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges)})
+		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges), p.entityRanges, p.valueRanges})
 	}
 	return c
 }
@@ -393,6 +401,9 @@ func (v *View) decode(e journal.Entry, payload []byte) (*tick, error) {
 	t, err := decodeTick(payload)
 	if err == nil && (t.tick != e.Tick || t.parent.Seq != e.Parent) {
 		err = fmt.Errorf("tick %d with parent %d in the payload, %d and %d in the header", t.tick, t.parent.Seq, e.Tick, e.Parent)
+	}
+	if err == nil && (len(t.marks) > 0) != (e.Flags&flagMarks != 0) {
+		err = fmt.Errorf("%d marks in the payload, flags %#x in the header", len(t.marks), e.Flags)
 	}
 	if err != nil {
 		return nil, v.entryError(e, err)
@@ -526,8 +537,14 @@ func (v *View) reach(ctx context.Context, seq uint64, bare bool) (*Image, *found
 	if len(f.skipped) > 0 {
 		return nil, f, errors.Join(f.skipped...)
 	}
-	_, err := v.log.Path(0, seq) // Says what is missing on the way.
-	return nil, f, errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
+	return nil, f, v.unreachable(seq)
+}
+
+// unreachable says that no snapshot leads to record seq, and what is missing on
+// the way.
+func (v *View) unreachable(seq uint64) error {
+	_, err := v.log.Path(0, seq)
+	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
 }
 
 // statesTo returns the states on the way to record seq, as far back as it is known.

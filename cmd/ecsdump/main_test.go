@@ -37,6 +37,7 @@ func TestScript(t *testing.T) {
 			"store":     storeCommand,
 			"hold":      holdCommand,
 			"converted": convertedCommand,
+			"marked":    markedCommand,
 			"save":      saveCommand,
 			"exit":      exitCommand,
 			"clone":     cloneCommand,

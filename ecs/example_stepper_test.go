@@ -1,0 +1,79 @@
+package ecs_test
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// Buttons are what the two players of a game press in a tick.
+type Buttons [2]int
+
+// newRace returns a world of two runners and what steps it.
+func newRace() (*ecs.World, *ecs.Storage[Position], *ecs.Stepper[Buttons]) {
+	world := ecs.NewWorld(ecs.Options{History: 8})
+	positions := ecs.MustRegister[Position](world)
+	for range 2 {
+		positions.Set(world.Create(), Position{})
+	}
+	world.Commit()
+
+	stepper := new(ecs.Stepper[Buttons])
+	stepper.Add("run", func(_ *ecs.World, pressed Buttons) {
+		for i, e := range world.Entities() {
+			positions.Mut(e).X += float64(pressed[i])
+		}
+	})
+	return world, positions, stepper
+}
+
+// Rollback: the other player's buttons are guessed, and when they arrive the ticks
+// since are made again.
+func ExampleStepper() {
+	world, positions, stepper := newRace()
+	ours := []int{1, 1, 1, 1}
+	for _, button := range ours {
+		stepper.Step(world, Buttons{button, 0}) // The other one presses nothing, we guess.
+	}
+	fmt.Println(world.Tick(), positions.Values())
+
+	theirs := []int{0, 0, 3, 0} // They arrive: the third was wrong.
+	if err := world.History().Rewind(2); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := 2; i < 4; i++ {
+		stepper.Step(world, Buttons{ours[i], theirs[i]})
+	}
+	fmt.Println(world.Tick(), positions.Values())
+	// Output:
+	// 5 [{4 0} {0 0}]
+	// 5 [{4 0} {3 0}]
+}
+
+// What the world does not know is not put back, and so a tick that is made again
+// comes out differently.
+func ExampleSyncTest() {
+	world, positions, stepper := newRace()
+	steps := 0 // Should be a resource.
+	stepper.Add("tire", func(*ecs.World, Buttons) {
+		if steps++; steps%3 == 0 {
+			positions.Mut(world.Entities()[1]).Y--
+		}
+	})
+	test, err := ecs.NewSyncTest(world, stepper, 2)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var d *ecs.Divergence
+	for !errors.As(err, &d) {
+		err = test.Step(Buttons{1, 1})
+	}
+	fmt.Println(d)
+	fmt.Println(positions.In(d.First).Values(), positions.In(d.Again).Values())
+	// Output:
+	// ecs: tick 3 came out differently when it was made again: after system "tire" Position had digest 08490eb95c412f6e, then beb880837f839d57
+	// [{2 0} {2 -1}] [{2 0} {2 0}]
+}

@@ -1,0 +1,115 @@
+package ecs
+
+import "math/bits"
+
+// Rand draws random numbers that belong to the world: what it draws next is a
+// resource, so it is put back, journaled, saved and part of the digest. After going
+// back it draws the same numbers again. [RegisterRand] makes one; a world may have
+// several, each with a name of its own.
+//
+// Numbers are those of PCG with 128 bits of state and the output function DXSM: Uint64
+// gives what the PCG of math/rand/v2 gives for the same two seeds, on every machine
+// and in every version. The other methods here are as fixed.
+//
+// A Rand is a Source of math/rand/v2. rand.New(r) has further methods, and may be
+// kept: it holds no numbers of its own. What those methods make of the numbers is
+// up to the Go version, and for NormFloat64 and ExpFloat64 up to the processor.
+//
+// Each number counts as a write of the resource. Drawing in several goroutines, or
+// in the order of a Go map, gives other numbers each time.
+type Rand struct{ state *Resource[randState] }
+
+// A randState is one number of 128 bits.
+type randState struct{ Hi, Lo uint64 }
+
+// RegisterRand gives w a source of random numbers that begins with two seeds. It is
+// a resource named Rand unless [Named] says otherwise; the rules are those of
+// [Register].
+func RegisterRand(w *World, seed1, seed2 uint64, options ...Option) (*Rand, error) {
+	options = append([]Option{Named("Rand")}, options...)
+	state, err := RegisterResource(w, randState{seed1, seed2}, options...)
+	if err != nil {
+		return nil, err
+	}
+	return &Rand{state}, nil
+}
+
+// MustRegisterRand is [RegisterRand], panicking on an error.
+func MustRegisterRand(w *World, seed1, seed2 uint64, options ...Option) *Rand {
+	r, err := RegisterRand(w, seed1, seed2, options...)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// In returns the Rand of the same name in another world, or nil.
+func (r *Rand) In(w *World) *Rand {
+	if state := r.state.In(w); state != nil {
+		return &Rand{state}
+	}
+	return nil
+}
+
+// Seed begins anew with two seeds.
+func (r *Rand) Seed(seed1, seed2 uint64) { r.state.Set(randState{seed1, seed2}) }
+
+// Uint64 returns a number of 64 random bits.
+func (r *Rand) Uint64() uint64 { return r.state.Mut().next() }
+
+// Uint64N returns a number in [0, n). It panics if n is 0.
+func (r *Rand) Uint64N(n uint64) uint64 {
+	if n == 0 {
+		panic("ecs: Rand.Uint64N(0): there is no number below 0")
+	}
+	// The upper half of x·n is the number: x is one of 2⁶⁴ points, cut into n parts.
+	// The first 2⁶⁴ mod n points of each part are drawn again, so that all parts have
+	// as many (Lemire 2019).
+	hi, lo := bits.Mul64(r.Uint64(), n)
+	if lo < n {
+		for uneven := -n % n; lo < uneven; {
+			hi, lo = bits.Mul64(r.Uint64(), n)
+		}
+	}
+	return hi
+}
+
+// IntN returns a number in [0, n). It panics if n is not positive.
+func (r *Rand) IntN(n int) int {
+	if n <= 0 {
+		panic("ecs: Rand.IntN of a number that is not positive")
+	}
+	return int(r.Uint64N(uint64(n)))
+}
+
+// Float64 returns a number in [0, 1), a multiple of 2⁻⁵³.
+func (r *Rand) Float64() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
+
+// Shuffle puts n elements into a random order. swap exchanges two of them.
+func (r *Rand) Shuffle(n int, swap func(i, j int)) {
+	for i := n - 1; i > 0; i-- {
+		swap(i, r.IntN(i+1))
+	}
+}
+
+// The step of the generator: state · mul + inc, modulo 2¹²⁸.
+const (
+	pcgMulHi, pcgMulLo = 2549297995355413924, 4865540595714422341
+	pcgIncHi, pcgIncLo = 6364136223846793005, 1442695040888963407
+	pcgMix             = 0xda942042e4dd58b5
+)
+
+// next takes a step and returns a number made of the state. (O'Neill: PCG, HMC-CS
+// 2014-0905, with the output function DXSM.)
+func (s *randState) next() uint64 {
+	hi, lo := bits.Mul64(s.Lo, pcgMulLo)
+	hi += s.Hi*pcgMulLo + s.Lo*pcgMulHi
+	lo, carry := bits.Add64(lo, pcgIncLo, 0)
+	hi, _ = bits.Add64(hi, pcgIncHi, carry)
+	s.Hi, s.Lo = hi, lo
+
+	hi ^= hi >> 32
+	hi *= pcgMix
+	hi ^= hi >> 48
+	return hi * (lo | 1)
+}

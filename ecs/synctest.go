@@ -1,0 +1,202 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stet-ecs/stet/internal/digest"
+)
+
+// A SyncTest makes ticks with a [Stepper] and checks that they are deterministic:
+// after every tick it goes back by a distance, makes the ticks since again with the
+// same inputs, and compares. What a program keeps outside of the world, the order
+// of a Go map, the clock, or a random number of its own shows as a [Divergence]
+// that names the tick, the system and the storage.
+//
+//	tick      7     8     9
+//	first     *---->*---->*     a digest after every system
+//	again     *---->*---->*     must have the same
+//	          `-----------'
+//	            distance 2
+//
+// It is for tests: a step costs that many ticks and O(rows) for each, and for each
+// system O(rows) of the storages that it wrote; it keeps as many copies of the
+// world. A world that is attached to a recorder has all ticks recorded, those that
+// are made again too.
+type SyncTest[In any] struct {
+	w       *World
+	stepper *Stepper[In]
+	back    int
+	ticks   []syncTick[In] // Those that can be gone back over, oldest first; before them, the one they begin with.
+	err     error          // Of the step that ended the test.
+}
+
+// A syncTick is a tick as it came out first.
+type syncTick[In any] struct {
+	tick   uint64
+	in     In
+	stages []partSums // After each system; the last ones, at the end of the tick.
+	world  *World     // A copy of it at the end.
+}
+
+// partSums are the digests of the registry and of all storages and resources, in the
+// order of registration. What has no rows, or is in no digest, has 0.
+type partSums []Digest
+
+// ErrHistory reports that a world keeps too few ticks.
+var ErrHistory = errors.New("ecs: the history is too short")
+
+// NewSyncTest returns a test that steps w and goes back by distance ticks. Going
+// back is bounded by the tick that w is at now, which must be committed: an error
+// wraps [ErrDirty] if it is not, [ErrHistory] if the options of w keep fewer ticks
+// than distance.
+func NewSyncTest[In any](w *World, s *Stepper[In], distance int) (*SyncTest[In], error) {
+	switch {
+	case distance < 1:
+		return nil, fmt.Errorf("ecs: sync test over %d ticks: going back takes at least 1", distance)
+	case w.options.History < distance:
+		return nil, fmt.Errorf("ecs: sync test over %d ticks: %w; Options.History is %d", distance, ErrHistory, w.options.History)
+	case w.Dirty():
+		return nil, fmt.Errorf("ecs: sync test from tick %d: %w; commit what the first step begins with", w.tick, ErrDirty)
+	}
+	t := &SyncTest[In]{w: w, stepper: s, back: distance}
+	start := syncTick[In]{tick: w.tick, stages: []partSums{w.partSums(nil, 0)}, world: w.Clone()}
+	t.ticks = append(t.ticks, start)
+	return t, nil
+}
+
+// Step makes a tick with in, goes back and makes the last ticks again. in is used
+// again by later steps, so what it refers to must stay as it is.
+//
+// An error is a [*Divergence], or it wraps [ErrDirty] if the world was written
+// since the last step, or [ErrNotHeld] if a bound of bytes made the history forget a
+// tick. It ends the test: the world stays where it is, and Step returns it again.
+func (t *SyncTest[In]) Step(in In) error {
+	if t.err == nil {
+		t.err = t.step(in)
+	}
+	return t.err
+}
+
+func (t *SyncTest[In]) step(in In) error {
+	last := &t.ticks[len(t.ticks)-1]
+	if t.w.Dirty() || t.w.tick != last.tick {
+		return fmt.Errorf("ecs: sync test at tick %d: %w outside of a step, which cannot be made again; do it in a system", last.tick, ErrDirty)
+	}
+	if len(t.ticks) > t.back {
+		copy(t.ticks, t.ticks[1:])
+		t.ticks = t.ticks[:len(t.ticks)-1]
+	}
+	stages := t.run(in, t.ticks[len(t.ticks)-1].end())
+	t.ticks = append(t.ticks, syncTick[In]{t.w.tick, in, stages, t.w.Clone()})
+	return t.again()
+}
+
+// again makes the ticks again.
+func (t *SyncTest[In]) again() error {
+	start := &t.ticks[0]
+	if err := t.w.History().Seek(start.tick); err != nil {
+		return fmt.Errorf("ecs: sync test: %w", err)
+	}
+	end := t.w.partSums(nil, 0)
+	if j := end.differs(start.end()); j >= 0 {
+		return t.divergence(start, DivergedInSeek, j, start.end(), end)
+	}
+	for i := range t.ticks[1:] {
+		tick := &t.ticks[i+1]
+		stages := t.run(tick.in, end)
+		for k, s := range stages {
+			if j := s.differs(tick.stages[k]); j >= 0 {
+				return t.divergence(tick, t.stageName(k), j, tick.stages[k], s)
+			}
+		}
+		end = stages[len(stages)-1]
+	}
+	return nil
+}
+
+func (t *SyncTest[In]) divergence(tick *syncTick[In], system string, j int, first, again partSums) error {
+	return &Divergence{
+		Tick: tick.tick, System: system, Storage: t.w.partName(j),
+		FirstDigest: first.at(j), AgainDigest: again.at(j),
+		First: tick.world, Again: t.w.Clone(),
+	}
+}
+
+// run makes a tick and returns the digests after each system and at the end. Each
+// system has a span of its own, which tells what it wrote.
+func (t *SyncTest[In]) run(in In, before partSums) []partSums {
+	stages := make([]partSums, 0, len(t.stepper.systems)+1)
+	for i := range t.stepper.systems {
+		t.w.verify()
+		t.w.renew()
+		span := t.w.span
+		t.stepper.systems[i].run(t.w, in)
+		before = t.w.partSums(before, span)
+		stages = append(stages, before)
+	}
+	t.w.Commit()
+	return append(stages, t.w.partSums(nil, 0))
+}
+
+func (t *SyncTest[In]) stageName(k int) string {
+	if k < len(t.stepper.systems) {
+		return t.stepper.systems[k].name
+	}
+	return DivergedInCommit
+}
+
+func (t *syncTick[In]) end() partSums { return t.stages[len(t.stages)-1] }
+
+// partSums returns the digests of now: those that were written in span or later, and
+// of the rest those of before.
+func (w *World) partSums(before partSums, span uint64) partSums {
+	var h digest.Hasher
+	now := make(partSums, 0, 1+len(w.storages)+len(w.resources))
+	add := func(t *tracker, sum func() uint64) {
+		if j := len(now); j < len(before) && t.span < span {
+			now = append(now, before[j])
+			return
+		}
+		now = append(now, Digest(sum()))
+	}
+	add(&w.entities.tracker, func() uint64 {
+		rows, alive, free := w.Registry()
+		return digest.Registry(&h, rows, alive, free)
+	})
+	for _, s := range w.Storages() {
+		add(s.tracked(), func() uint64 {
+			if !digested(s) {
+				return 0
+			}
+			return storageSum(&h, s)
+		})
+	}
+	return now
+}
+
+// partName returns the name of the j-th part of the sums.
+func (w *World) partName(j int) string {
+	if j == 0 {
+		return ""
+	}
+	return w.Storages()[j-1].Name()
+}
+
+// at returns the j-th digest; 0 of a storage that was registered later.
+func (s partSums) at(j int) Digest {
+	if j < len(s) {
+		return s[j]
+	}
+	return 0
+}
+
+// differs returns the first part that differs between s and other, or -1.
+func (s partSums) differs(other partSums) int {
+	for j := range max(len(s), len(other)) {
+		if s.at(j) != other.at(j) {
+			return j
+		}
+	}
+	return -1
+}

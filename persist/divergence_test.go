@@ -1,0 +1,66 @@
+package persist_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// diverged returns how a sync test of a game ends that counts outside of its world.
+func diverged() *ecs.Divergence {
+	w := ecs.NewWorld(ecs.Options{History: 2})
+	scores := ecs.MustRegister[Score](w)
+	scores.Set(w.Create(), Score{})
+	w.Commit()
+
+	points := 0
+	var stepper ecs.Stepper[struct{}]
+	stepper.Add("score", func(w *ecs.World, _ struct{}) {
+		points++
+		scores.Set(w.Entities()[0], Score{points})
+	})
+	test, err := ecs.NewSyncTest(w, &stepper, 2)
+	for err == nil {
+		err = test.Step(struct{}{})
+	}
+	var d *ecs.Divergence
+	errors.As(err, &d)
+	return d
+}
+
+func ExampleSaveDivergence() {
+	temp, remove := tempDir()
+	defer remove()
+	command, err := persist.SaveDivergence(context.Background(), temp, diverged())
+	fmt.Println(strings.ReplaceAll(command, temp+string(filepath.Separator), ""), err)
+	// Output: ecsdump diff tick2-first.save tick2-again.save <nil>
+}
+
+func TestADivergenceIsSavedAsItsTwoWorlds(t *testing.T) {
+	ctx, d := context.Background(), diverged()
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	for range 2 { // The second time in the place of the first.
+		command, err := persist.SaveDivergence(ctx, dir, d)
+		require.NoError(t, err)
+		files := strings.Fields(command)[2:]
+		require.Len(t, files, 2)
+		for i, want := range []*ecs.World{d.First, d.Again} {
+			w := ecs.NewWorld(ecs.Options{})
+			ecs.MustRegister[Score](w)
+			require.NoError(t, persist.Load(ctx, files[i], w))
+			require.Equal(t, want.Digest(), w.Digest())
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	_, err := persist.SaveDivergence(ctx, filepath.Join(dir, "file"), d)
+	require.Error(t, err)
+}
