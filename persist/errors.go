@@ -39,7 +39,7 @@ var (
 	// store does not have.
 	ErrNotFound = errors.New("persist: not found")
 
-	// ErrName reports a name that a snapshot cannot have.
+	// ErrName reports a name that a snapshot, a mark or an input cannot have.
 	ErrName = errors.New("persist: bad name")
 
 	// ErrPoint reports a text that is not a point in time.

@@ -281,11 +281,20 @@ func (v *View) across(ctx context.Context, im *Image, e journal.Entry) (*Image, 
 	if err != nil || im.schema == next || im.stored().differs(next) == nil {
 		return im, nil // The step tells.
 	}
-	for _, s := range slices.Backward(v.snapshots) {
-		if s.Err == nil && s.ID == im.ID && s.schema.differs(next) == nil {
-			converted, _, err := v.loadSnapshot(ctx, s, false)
-			return converted, err
-		}
+	if s, ok := v.snapshotUnder(im.ID, next); ok {
+		converted, _, err := v.loadSnapshot(ctx, s, false)
+		return converted, err
 	}
 	return im, nil
+}
+
+// snapshotUnder returns the newest snapshot of a state whose schema and s continue
+// each other.
+func (v *View) snapshotUnder(id journal.ID, s *schema) (SnapshotInfo, bool) {
+	for _, info := range slices.Backward(v.snapshots) {
+		if info.Err == nil && info.ID == id && info.schema.differs(s) == nil {
+			return info, true
+		}
+	}
+	return SnapshotInfo{}, false
 }

@@ -31,6 +31,7 @@ func FuzzTick(f *testing.F) {
 		f.Add(payload)
 	}
 	f.Add(new(tick).payload())
+	f.Add((&tick{marks: []string{"boss", "level 2"}, inputs: []Input{{"left", nil}, {"fire", []byte{1, 2}}}}).payload())
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		boundedTightly(t, len(payload), func() { _, _ = decodeTick(payload) })
 		_ = replayed(t, payload)

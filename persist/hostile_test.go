@@ -95,7 +95,7 @@ func entityBytes(entities ...ecs.Entity) (b []byte) {
 func (t *tick) payload() []byte {
 	e := &tickEncoder{encoder: newEncoder()}
 	e.array(7)
-	e.uint(tickFormat)
+	e.uint((&notes{marks: t.marks, count: len(t.inputs)}).format())
 	encodeID(e.encoder, t.parent)
 	e.uint(t.tick)
 	e.int(0)
@@ -120,7 +120,19 @@ func (t *tick) payload() []byte {
 		e.ranges(p.valueRanges)
 		e.bin(p.values)
 	}
+	if len(t.marks)+len(t.inputs) == 0 {
+		e.bin(t.ops)
+		return e.buf
+	}
+	e.array(3)
 	e.bin(t.ops)
+	n := notes{marks: t.marks, inputs: newEncoder(), count: len(t.inputs)}
+	for _, in := range t.inputs {
+		n.inputs.array(2)
+		n.inputs.string(in.Name)
+		n.inputs.bin(in.Data)
+	}
+	n.encode(e.encoder)
 	return e.buf
 }
 
@@ -537,7 +549,7 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 	_, err = decodeSchema(schema)
 	require.ErrorIs(t, err, ErrNewer)
 	payload := new(tick).payload()
-	payload[1] = tickFormat + 1
+	payload[1] = notedTick + 1
 	_, err = decodeTick(payload)
 	require.ErrorIs(t, err, ErrNewer)
 }
@@ -550,7 +562,7 @@ func TestATickOfALaterVersionIsRefusedAsNewer(t *testing.T) {
 	w.fill(1)
 	require.NoError(t, s.Commit())
 	payload := (&tick{parent: s.ids[1], tick: 2}).payload()
-	payload[1] = tickFormat + 1
+	payload[1] = notedTick + 1
 	_, err := s.journal.Append(1, 2, 0, payload)
 	require.NoError(t, err)
 	require.NoError(t, s.journal.Sync(background))

@@ -267,6 +267,18 @@ func (im *Image) apply(t *tick, id journal.ID) error {
 	if err := im.expect(t.ops); err != nil {
 		return err
 	}
+	if err := im.patch(t); err != nil {
+		return err
+	}
+	if err := im.check.compare(im); err != nil {
+		return fmt.Errorf("tick %d: %w", t.tick, err)
+	}
+	im.Tick, im.ID = t.tick, id
+	return nil
+}
+
+// patch gives im the rows of t.
+func (im *Image) patch(t *tick) error {
 	if t.registry != nil {
 		if err := im.applyRegistry(t.registry); err != nil {
 			return fmt.Errorf("tick %d: entities: %w", t.tick, err)
@@ -277,10 +289,6 @@ func (im *Image) apply(t *tick, id journal.ID) error {
 			return fmt.Errorf("tick %d: %w", t.tick, err)
 		}
 	}
-	if err := im.check.compare(im); err != nil {
-		return fmt.Errorf("tick %d: %w", t.tick, err)
-	}
-	im.Tick, im.ID = t.tick, id
 	return nil
 }
 
@@ -309,21 +317,26 @@ func (im *Image) dropDead() {
 
 // vacateDead is dropDead for rows at entity indices.
 func (im *Image) vacateDead(c *Component) {
+	for row, e := range c.Entities {
+		if e != ecs.Vacant && !im.alive(e) {
+			c.vacate(row)
+		}
+	}
+}
+
+// vacate makes a row of an indexed component a gap.
+func (c *Component) vacate(row int) {
 	empty := c.gap
 	if len(empty) == 0 {
 		empty = c.Layout.AppendZero(nil)
 	}
-	for row, e := range c.Entities {
-		if e == ecs.Vacant || im.alive(e) {
-			continue
-		}
-		c.Entities[row] = ecs.Vacant
-		c.gaps++
-		if c.width >= 0 {
-			copy(c.packed[row*c.width:], empty)
-		} else {
-			c.rows[row] = empty
-		}
+	c.countGap(c.Entities[row], -1)
+	c.Entities[row] = ecs.Vacant
+	c.gaps++
+	if c.width >= 0 {
+		copy(c.packed[row*c.width:], empty)
+	} else {
+		c.rows[row] = empty
 	}
 }
 
@@ -410,7 +423,10 @@ func (c *Component) apply(p *storagePatch, indices int) error {
 
 // Digest returns the digest of the world that im is the image of, without what
 // is not persistent.
-func (im *Image) Digest() ecs.Digest {
+func (im *Image) Digest() ecs.Digest { return im.digests().World }
+
+// digests is [ecs.World.Digests] for the world that im is the image of.
+func (im *Image) digests() (d ecs.Digests) {
 	registry := sumRows(len(im.Registry), func(dst []byte, lo, hi int) []byte {
 		return digest.AppendEntities(dst, im.Registry[lo:hi])
 	})
@@ -420,7 +436,12 @@ func (im *Image) Digest() ecs.Digest {
 			parts = append(parts, digest.Part{Name: c.Name, Sum: sumRows(c.n, c.appendPage)})
 		}
 	}
-	return ecs.Digest(digest.World(im.Tick, digest.RegistryOf(registry, im.Alive, im.Free), parts))
+	d.Registry = ecs.Digest(digest.RegistryOf(registry, im.Alive, im.Free))
+	d.World = ecs.Digest(digest.World(im.Tick, uint64(d.Registry), parts)) // It sorts parts.
+	for _, p := range parts {
+		d.Storages = append(d.Storages, ecs.StorageDigest{Name: p.Name, Digest: ecs.Digest(p.Sum)})
+	}
+	return d
 }
 
 // appendPage appends what is summed of rows [lo, hi).

@@ -184,7 +184,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	}
 	s.schema = schemaOf(s.world)
 	s.encoder = newTickEncoder(s.schema)
-	s.encoder.dirty = &s.dirty
+	s.encoder.dirty, s.encoder.notes = &s.dirty, &s.notes
 	for _, st := range s.world.Storages() {
 		s.encoder.whole.add(st, 0)
 	}
@@ -248,7 +248,7 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 	s.report.Converted = stored.rewindChanges(s.world, s.report.Converted)
 	s.schema = stored.evolved(s.world)
 	s.encoder = newTickEncoder(s.schema)
-	s.encoder.dirty = &s.dirty
+	s.encoder.dirty, s.encoder.notes = &s.dirty, &s.notes
 	s.report.Skipped = append(f.skipped, v.problems()...)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
 		if err := removeTemps(s.files); err != nil {

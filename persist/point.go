@@ -12,17 +12,44 @@ import (
 // Resolve returns the record that a point in time names. It may be
 //
 //	""  @latest      the head
-//	@latest~10       10 ticks before the head
 //	@first           the oldest state the head comes from
 //	@-5s             the newest tick at least 5 seconds older than the head
+//	@+5s             the first tick at least 5 seconds newer than the oldest one
 //	1200             tick 1200 on the way to the head
 //	seq:88           record 88, on whatever branch
 //	snap:3           the state in snapshot file 3
 //	snap:NAME        the state in the snapshot that the program gave this name
+//	mark:NAME        the newest tick that the program gave this name: of those on the way
+//	                 to the head, if there are any, else on whatever branch
+//	tip:1            the end of the first of the branches, see [View.Tips]
+//	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
 // An error wraps [ErrNotFound] if the store has no such point, and [ErrPoint] if
 // it is written otherwise.
 func (v *View) Resolve(point string) (seq uint64, err error) {
+	seq, err = v.resolve(point)
+	from, n, ok := cutBack(point)
+	if err == nil || !ok { // A name may end like a number of ticks.
+		return seq, err
+	}
+	if seq, err = v.Resolve(from); err != nil {
+		return 0, err
+	}
+	return v.back(from, seq, n)
+}
+
+// cutBack cuts "A~N", where A is not empty, into A and N.
+func cutBack(point string) (from string, n uint64, ok bool) {
+	i := strings.LastIndexByte(point, '~')
+	if i <= 0 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseUint(point[i+1:], 10, 64)
+	return point[:i], n, err == nil
+}
+
+// resolve is Resolve without "~N".
+func (v *View) resolve(point string) (seq uint64, err error) {
 	number := func(s string) (n uint64) {
 		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
 			err = badPoint(point)
@@ -33,23 +60,21 @@ func (v *View) Resolve(point string) (seq uint64, err error) {
 	case point == "" || point == "@latest":
 		return v.Head(), nil
 	case point == "@first":
-		return v.back(math.MaxUint64, true)
-	case strings.HasPrefix(point, "@latest~"):
-		if n := number(point[len("@latest~"):]); err == nil {
-			return v.back(n, false)
-		}
-	case strings.HasPrefix(point, "@-"):
-		age, err := time.ParseDuration(point[2:])
-		if err != nil || age < 0 {
-			return 0, badPoint(point)
-		}
-		return v.before(age)
+		return v.oldest(v.Head()), nil
+	case strings.HasPrefix(point, "@-"), strings.HasPrefix(point, "@+"):
+		return v.agePoint(point)
 	case name == "seq":
 		if n := number(rest); err == nil {
 			return v.record(n)
 		}
 	case name == "snap":
 		return v.snapshotPoint(rest)
+	case name == "mark":
+		return v.markPoint(rest)
+	case name == "tip":
+		if n := number(rest); err == nil {
+			return v.tipPoint(n)
+		}
 	default:
 		if n := number(point); err == nil {
 			return v.tickPoint(n)
@@ -59,23 +84,68 @@ func (v *View) Resolve(point string) (seq uint64, err error) {
 }
 
 func badPoint(point string) error {
-	return fmt.Errorf("%w: %q; write a tick, @latest~N, @first, @-5s, seq:N, snap:N or snap:NAME", ErrPoint, point)
+	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, seq:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", ErrPoint, point)
 }
 
-// back returns the record n ticks before the head.
-func (v *View) back(n uint64, orOldest bool) (uint64, error) {
-	seq := v.Head()
-	for i := uint64(0); i < n; i++ {
+// oldest returns the seq that the way back from record seq ends at.
+func (v *View) oldest(seq uint64) uint64 {
+	for e := range v.log.Ancestors(seq) {
+		seq = e.Parent
+	}
+	return seq
+}
+
+// back returns the record n ticks before seq, which is that of point.
+func (v *View) back(point string, seq, n uint64) (uint64, error) {
+	for i := range n {
 		e, ok := v.log.Find(seq)
 		if !ok {
-			if orOldest {
-				return seq, nil
-			}
-			return 0, fmt.Errorf("%w: the head has only %d ticks before it", ErrNotFound, i)
+			return 0, fmt.Errorf("%w: %s has only %d ticks before it", ErrNotFound, point, i)
 		}
 		seq = e.Parent
 	}
 	return seq, nil
+}
+
+// tipPoint returns the end of the branch of that number, from 1.
+func (v *View) tipPoint(number uint64) (uint64, error) {
+	tips := v.Tips()
+	if number < 1 || number > uint64(len(tips)) {
+		return 0, fmt.Errorf("%w: tip %d; there are %d", ErrNotFound, number, len(tips))
+	}
+	return tips[number-1].ID.Seq, nil
+}
+
+// agePoint returns the record of a point "@-5s" or "@+5s".
+func (v *View) agePoint(point string) (uint64, error) {
+	age, err := time.ParseDuration(point[2:])
+	if err != nil || age < 0 {
+		return 0, badPoint(point)
+	}
+	if point[1] == '+' {
+		return v.after(age)
+	}
+	return v.before(age)
+}
+
+// after returns the first tick on the way to the head that is newer than the oldest
+// by age.
+func (v *View) after(age time.Duration) (uint64, error) {
+	way := slices.Collect(v.log.Ancestors(v.Head()))
+	var first time.Time
+	for _, e := range slices.Backward(way) {
+		t, _, err := v.tick(e)
+		if err != nil {
+			return 0, err
+		}
+		if first.IsZero() {
+			first = t.time
+		}
+		if t.time.Sub(first) >= age {
+			return e.ID.Seq, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: no tick on the way to the head is %v newer than the oldest", ErrNotFound, age)
 }
 
 // before returns the newest ancestor of the head that is older than it by age.
@@ -118,7 +188,16 @@ func (v *View) snapshotPoint(name string) (uint64, error) {
 			return s.ID.Seq, s.Err
 		}
 	}
-	return 0, fmt.Errorf("%w: snapshot %s; there are %d", ErrNotFound, name, len(v.snapshots))
+	if err == nil {
+		return 0, fmt.Errorf("%w: snapshot %s; there are %d", ErrNotFound, name, len(v.snapshots))
+	}
+	var labels []string
+	for _, s := range v.snapshots {
+		if s.Label != "" {
+			labels = append(labels, s.Label)
+		}
+	}
+	return 0, fmt.Errorf("%w: snapshot %q; %s", ErrNotFound, name, insteadOf(name, labels))
 }
 
 // tickPoint returns the record of a tick on the way to the head.

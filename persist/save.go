@@ -2,12 +2,10 @@ package persist
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
-	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
 // Save writes w, as it is, to a file: a save game. The file is complete and
@@ -23,14 +21,8 @@ func Save(ctx context.Context, file string, w *ecs.World) error {
 		return err
 	}
 	defer files.Close()
-	s := newSaving(w)
-	s.progress = startProgress(ctx, PhaseWrite, s.size)
-	_, err = pagefile.Create(files, filepath.Base(file), func(out *pagefile.Writer) error { return s.write(ctx, out) })
-	if err != nil {
-		return fmt.Errorf("persist: save of tick %d: %w", s.manifest.tick, err)
-	}
-	s.progress.finish()
-	return nil
+	_, err = newSaving(w).create(ctx, files, filepath.Base(file))
+	return err
 }
 
 // Load replaces all that w holds by what Save wrote to a file. Register all

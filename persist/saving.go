@@ -2,10 +2,12 @@ package persist
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 
@@ -43,12 +45,7 @@ const batchPages = 32
 func newSaving(w *ecs.World) *saving {
 	rows, alive, free := w.Registry()
 	schema := schemaOf(w)
-	s := &saving{manifest: manifest{tick: w.Tick(), schema: schema, alive: alive, free: free, total: len(rows)}}
-	s.buffers.New = func() any { return new(make([]byte, headRoom)) }
-	s.manifest.components = make([]componentSize, len(schema.components))
-	s.cut(registryColumn, len(rows), pageRows, 8, func(dst []byte, lo, hi int) []byte {
-		return digest.AppendEntities(dst, rows[lo:hi])
-	})
+	s := beginSaving(manifest{tick: w.Tick(), schema: schema, alive: alive, free: free, total: len(rows)}, rows)
 	registry := sumRows(len(rows), func(dst []byte, lo, hi int) []byte { return digest.AppendEntities(dst, rows[lo:hi]) })
 	stored := make([]ecs.AnyStorage, len(schema.components))
 	for _, st := range w.Storages() {
@@ -58,12 +55,34 @@ func newSaving(w *ecs.World) *saving {
 	}
 	var parts []digest.Part
 	for n, st := range stored {
-		s.component(n, st, len(rows))
+		s.component(n, savedRows{st.Entities(), st.Rows(), st.Layout().Width(), st.AppendRows})
 		if st.Rows() > 0 && schema.rewinds(st) {
 			parts = append(parts, digest.Part{Name: st.Name(), Sum: sumStorage(st)})
 		}
 	}
 	s.manifest.digest = ecs.Digest(digest.World(w.Tick(), digest.RegistryOf(registry, alive, free), parts))
+	return s
+}
+
+// newImageSaving is newSaving of im, under the schema that im has.
+func newImageSaving(im *Image) *saving {
+	s := beginSaving(manifest{
+		id: im.ID, tick: im.Tick, schema: im.stored(), digest: im.Digest(), alive: im.Alive, free: im.Free, total: len(im.Registry),
+	}, im.Registry)
+	for n, c := range im.Components {
+		s.component(n, savedRows{c.Entities, c.n, c.width, c.appendRows})
+	}
+	return s
+}
+
+// beginSaving returns a saving of the registry alone.
+func beginSaving(m manifest, registry []ecs.Entity) *saving {
+	s := &saving{manifest: m}
+	s.buffers.New = func() any { return new(make([]byte, headRoom)) }
+	s.manifest.components = make([]componentSize, len(m.schema.components))
+	s.cut(registryColumn, len(registry), pageRows, 8, func(dst []byte, lo, hi int) []byte {
+		return digest.AppendEntities(dst, registry[lo:hi])
+	})
 	return s
 }
 
@@ -78,12 +97,19 @@ func sumStorage(st ecs.AnyStorage) uint64 {
 	})
 }
 
+// savedRows are the rows of a component or resource.
+type savedRows struct {
+	entities []ecs.Entity // None: a resource.
+	n, width int          // Rows, and their bytes; -1: rows vary.
+	append   func(dst []byte, lo, hi int) []byte
+}
+
 // component adds the arrays of component number n.
-func (s *saving) component(n int, st ecs.AnyStorage, indices int) {
-	width := st.Layout().Width()
-	size := componentSize{st.Rows(), dataPageRows(width)}
+func (s *saving) component(n int, rows savedRows) {
+	indices, entities := s.manifest.total, rows.entities
+	size := componentSize{rows.n, dataPageRows(rows.width)}
 	s.manifest.components[n] = size
-	if entities := st.Entities(); len(entities) > 0 {
+	if len(entities) > 0 {
 		sparse := sync.OnceValue(func() []uint32 { return sparseOf(entities, indices) })
 		s.cut(column(n, sparseArray), indices, pageRows, 0, func(dst []byte, lo, hi int) []byte {
 			dst, _ = appendSparsePage(dst, sparse()[lo:hi])
@@ -93,8 +119,8 @@ func (s *saving) component(n int, st ecs.AnyStorage, indices int) {
 			return digest.AppendEntities(dst, entities[lo:hi])
 		})
 	}
-	if width != 0 {
-		s.cut(column(n, dataArray), size.rows, size.pageRows, max(width, 1), st.AppendRows)
+	if rows.width != 0 {
+		s.cut(column(n, dataArray), size.rows, size.pageRows, max(rows.width, 1), rows.append)
 	}
 }
 
@@ -106,6 +132,17 @@ func (s *saving) cut(column uint32, n, rows, width int, appendRows func(dst []by
 		s.size += size
 		s.pages = append(s.pages, savedPage{key(column, lo/rows), size, func(dst []byte) []byte { return appendRows(dst, lo, hi) }})
 	}
+}
+
+// create writes a file of that name.
+func (s *saving) create(ctx context.Context, files disk.FS, name string) (pagefile.Info, error) {
+	s.progress = startProgress(ctx, PhaseWrite, s.size)
+	info, err := pagefile.Create(files, name, func(out *pagefile.Writer) error { return s.write(ctx, out) })
+	if err != nil {
+		return info, fmt.Errorf("persist: save of tick %d: %w", s.manifest.tick, err)
+	}
+	s.progress.finish()
+	return info, nil
 }
 
 // write puts all pages into a file.

@@ -22,6 +22,7 @@ type simProgram struct {
 // A simStep is one step of a simProgram:
 //
 //	tick n s     n random actions of seed s, and a commit
+//	note n       notes n marks and inputs of the next tick
 //	sync         makes all durable
 //	rewind n     goes back n ticks
 //	snapshot     takes one and waits for it
@@ -70,6 +71,8 @@ func newSimStep(rng *rand.Rand) simStep {
 		return simStep{name: "close"}
 	case 10:
 		return simStep{name: "kill"}
+	case 11:
+		return simStep{name: "note", n: 1 + rng.IntN(3)}
 	default:
 		return simStep{name: "tick", n: 1 + rng.IntN(12), seed: uint64(rng.Uint32())}
 	}

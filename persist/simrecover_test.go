@@ -36,7 +36,10 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 		return 0, err
 	}
 	calls = mem.Calls()
-	return calls, simVerify(mem, w)
+	if err := simVerify(mem, w); err != nil {
+		return calls, err
+	}
+	return calls, r.verifyNotes(mem)
 }
 
 // simVerify checks all that lies on mem, which is to lead to w.

@@ -24,8 +24,9 @@ type simRun struct {
 	mem     *disktest.Mem
 	world   *testWorld
 	store   *Store
-	failed  error // The first error of a commit since the store was opened.
-	now     int64 // The clock.
+	noting  simNotes // Of the tick under way.
+	failed  error    // The first error of a commit since the store was opened.
+	now     int64    // The clock.
 
 	fault     simFault
 	failing   string      // The call that failed first, "" before.
@@ -33,10 +34,11 @@ type simRun struct {
 
 	mu      sync.Mutex
 	commits []simCommit
-	first   int // The first commit of this opening.
-	told    int // How many of them OnDurable was told.
-	syncs   int // Of the journal,
-	ackedBy int // and the one that the last acknowledgement came with.
+	notes   map[uint64]simNotes // Of ticks by the value of seed.
+	first   int                 // The first commit of this opening.
+	told    int                 // How many of them OnDurable was told.
+	syncs   int                 // Of the journal,
+	ackedBy int                 // and the one that the last acknowledgement came with.
 	simPromise
 
 	quiet   bool // The process is dead: nothing it does counts.
@@ -82,7 +84,7 @@ func simCommitOf(w *ecs.World) simCommit {
 // newSimRun returns a run of p on mem, with these images of each crash beside the
 // one that loses all that was not synced; less than 0: no images.
 func newSimRun(p simProgram, mem *disktest.Mem, seeds int) *simRun {
-	return &simRun{program: p, mem: mem, seeds: seeds, changes: -1, simPromise: simPromise{acked: -1, before: -1, sealing: -1}}
+	return &simRun{program: p, mem: mem, seeds: seeds, changes: -1, notes: map[uint64]simNotes{}, simPromise: simPromise{acked: -1, before: -1, sealing: -1}}
 }
 
 // use makes r go on with mem.
@@ -159,6 +161,8 @@ func (r *simRun) step(s simStep) (more bool, err error) {
 	switch s.name {
 	case "tick":
 		return true, r.tick(s)
+	case "note":
+		return true, r.note(s.n)
 	case "sync":
 		if r.store.Sync(background) == nil {
 			r.acknowledge(len(r.commits) - 1)
@@ -225,7 +229,7 @@ func (r *simRun) open() (ok bool, err error) {
 		}
 		return false, r.plain(err)
 	}
-	r.failed = nil
+	r.failed, r.noting = nil, simNotes{}
 	if r.failing != "" {
 		r.reference = nil
 	}
@@ -281,6 +285,10 @@ func (r *simRun) tick(s simStep) error {
 	rng := rand.New(rand.NewPCG(s.seed, 1))
 	r.world.do(randomActions(rng, s.n)...)
 	r.world.seed.Set(seed(1000 + len(r.commits))) // No two ticks are equal.
+	if r.noting.parent == r.world.Mark() {
+		r.notes[uint64(1000+len(r.commits))] = r.noting
+	}
+	r.noting = simNotes{}
 	tick := r.world.Tick()
 	err := r.store.Commit()
 	r.mu.Lock()

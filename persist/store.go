@@ -91,6 +91,7 @@ type Store struct {
 	journal   *journal.Journal
 	failed    error // Why a tick could not be handed to it.
 	encoder   *tickEncoder
+	notes     notes                 // Of the tick under way.
 	ids       map[uint64]journal.ID // By seq, as far back as the history reaches.
 
 	mu      sync.Mutex
@@ -146,9 +147,11 @@ func (s *Store) Err() error {
 
 // Record encodes a tick into the journal. [ecs.World.Commit] calls it.
 func (s *Store) Record(c *ecs.Change) uint64 {
+	defer s.notes.reset()
 	if s.failed != nil {
 		return c.Parent
 	}
+	s.notes.about(c.Parent)
 	s.goOn()
 	s.encoder.seq = s.journal.Next()
 	s.dirty.all = s.dirty.all || c.Parent < s.since // Went back to before what dirty is relative to.
@@ -165,7 +168,7 @@ func (s *Store) Record(c *ecs.Change) uint64 {
 	}
 	size := int64(len(payload))
 	s.await(s.journal.Next(), c.Tick)
-	id, err := s.journal.AppendSummed(c.Parent, c.Tick, 0, payload, s.encoder.sum)
+	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.flags(), payload, s.encoder.sum)
 	if s.failed = err; err != nil {
 		return c.Parent
 	}

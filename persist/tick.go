@@ -11,13 +11,17 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// tickFormat is the first value of a tick's payload.
-const tickFormat = 1
+// The first value of a tick's payload.
+const (
+	tickFormat = 1
+	notedTick  = 2 // It has marks or inputs.
+)
 
 // A tickEncoder turns what a tick changed into the payload of a journal record.
 // It keeps its buffers; in the steady state it allocates nothing.
 //
-//	payload   [format, parent, tick, time, registry, storages, operations]
+//	payload   [format, parent, tick, time, registry, storages, operations]; in place of
+//	          the operations of a noted tick: [operations, marks, inputs]
 //	parent    [epoch, seq, crc]
 //	registry  nil, or [alive, free, total, ranges, rows]
 //	storage   [number, rows before, rows, entity ranges, entities, value ranges, values]
@@ -32,6 +36,7 @@ type tickEncoder struct {
 	rows    []ecs.Range
 	piece   [1]ecs.Range
 	ops     opEncoder
+	notes   *notes      // Of the tick; nil: none.
 	dirty   *dirty      // Told what changed; nil: nobody is.
 	sum     journal.Sum // Of what is encoded and will stay as it is.
 }
@@ -44,15 +49,27 @@ func newTickEncoder(s *schema) *tickEncoder {
 func (t *tickEncoder) encode(buf []byte, c *ecs.Change, parent journal.ID, now time.Time) []byte {
 	t.buf, t.sum = buf, journal.Sum{}
 	t.array(7)
-	t.uint(tickFormat)
+	t.uint(t.notes.format())
 	encodeID(t.encoder, parent)
 	t.uint(c.Tick)
 	t.int(now.UnixNano())
 	t.registry(c)
 	t.storages(c)
-	t.bin(t.ops.encode(c, t.schema, t.dirty))
+	t.operations(c)
 	buf, t.buf = t.buf, nil
 	return buf
+}
+
+// operations encodes what was called and, if there is any, what was noted.
+func (t *tickEncoder) operations(c *ecs.Change) {
+	noted := !t.notes.none()
+	if noted {
+		t.array(3)
+	}
+	t.bin(t.ops.encode(c, t.schema, t.dirty))
+	if noted {
+		t.notes.encode(t.encoder)
+	}
 }
 
 func encodeID(e *encoder, id journal.ID) {
@@ -218,6 +235,10 @@ type tick struct {
 	registry *registryPatch
 	storages []storagePatch
 	ops      []byte
+	marks    []string
+	inputs   []Input
+
+	registrySize, opsSize int // Bytes of the payload.
 }
 
 type registryPatch struct {
@@ -233,6 +254,7 @@ type storagePatch struct {
 	entities      []byte
 	valueRanges   []ecs.Range
 	values        []byte
+	size          int // Bytes of the payload.
 }
 
 // maxRows bounds what a payload or snapshot may claim: entity indices are 32
@@ -244,10 +266,12 @@ const maxRows = 1<<32 - 1
 func decodeTick(payload []byte) (*tick, error) {
 	d := decoder{src: payload}
 	d.array(7)
-	if f := d.uint(); d.err == nil && f != tickFormat {
+	f := d.uint()
+	if d.err == nil && f != tickFormat && f != notedTick {
 		return nil, fmt.Errorf("%w: tick format %d", ErrNewer, f)
 	}
 	t := &tick{parent: d.id(), tick: d.uint(), time: time.Unix(0, d.int()).UTC()}
+	start := len(d.src)
 	if !d.isNil() {
 		d.array(5)
 		p := registryPatch{
@@ -256,9 +280,10 @@ func decodeTick(payload []byte) (*tick, error) {
 			total: d.count("total", maxRows),
 		}
 		p.ranges, p.rows = d.ranges(p.total), d.bin()
-		t.registry = &p
+		t.registry, t.registrySize = &p, start-len(d.src)
 	}
 	for range d.arrayLen() {
+		start := len(d.src)
 		d.array(7)
 		p := storagePatch{
 			number: d.count("component number", maxComponents),
@@ -270,9 +295,18 @@ func decodeTick(payload []byte) (*tick, error) {
 		if d.err != nil {
 			break
 		}
+		p.size = start - len(d.src)
 		t.storages = append(t.storages, p)
 	}
+	if f == notedTick {
+		d.array(3)
+	}
+	start = len(d.src)
 	t.ops = d.bin()
+	t.opsSize = start - len(d.src)
+	if f == notedTick {
+		t.marks, t.inputs = d.notes()
+	}
 	if err := d.end(); err != nil {
 		return nil, fmt.Errorf("tick: %w", err)
 	}

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -292,6 +293,10 @@ type Commit struct {
 	Bytes       int       // Of its payload.
 	OnHead      bool      // It is the head or an ancestor of it; others were rewound.
 	Rows        []RowChange
+	Marks       []string // Names that the program gave it, see [Store.Mark].
+	Inputs      []Input  // What the program journaled with it, in order.
+
+	EntityBytes, OpBytes int // Of Bytes: those that say which entities are alive, and list the operations.
 
 	ops    []byte
 	schema *schema
@@ -302,6 +307,10 @@ type RowChange struct {
 	Component     int // Its number, as in an [Op].
 	Before, After int // How many rows there were.
 	Written       int // Rows below After whose value the tick gives: added, set or moved.
+
+	Entities, Values []ecs.Range // The rows below After whose entity the tick gives, and whose value.
+
+	Bytes int // Of the tick's payload that say all this.
 }
 
 // Commits returns the ticks in the journal with seqs in [from, to], in the order
@@ -345,10 +354,14 @@ func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
 	}
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.tick, Time: t.time, Bytes: int(e.Length),
-		OnHead: v.onHead[e.ID.Seq], ops: append([]byte(nil), t.ops...), schema: s,
+		OnHead: v.onHead[e.ID.Seq], Marks: t.marks,
+		EntityBytes: t.registrySize, OpBytes: t.opsSize, ops: append([]byte(nil), t.ops...), schema: s,
+	}
+	for _, in := range t.inputs {
+		c.Inputs = append(c.Inputs, Input{in.Name, bytes.Clone(in.Data)})
 	}
 	for _, p := range t.storages {
-		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges)})
+		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges), p.entityRanges, p.valueRanges, p.size})
 	}
 	return c
 }
@@ -384,14 +397,23 @@ func (v *View) tick(e journal.Entry) (*tick, *schema, error) {
 	if err != nil {
 		return nil, nil, v.journalError(err)
 	}
+	t, err := v.decode(e, payload)
+	return t, s, err
+}
+
+// decode decodes the payload of e.
+func (v *View) decode(e journal.Entry, payload []byte) (*tick, error) {
 	t, err := decodeTick(payload)
 	if err == nil && (t.tick != e.Tick || t.parent.Seq != e.Parent) {
 		err = fmt.Errorf("tick %d with parent %d in the payload, %d and %d in the header", t.tick, t.parent.Seq, e.Tick, e.Parent)
 	}
-	if err != nil {
-		return nil, nil, v.entryError(e, err)
+	if err == nil && (len(t.marks) > 0) != (e.Flags&flagMarks != 0) {
+		err = fmt.Errorf("%d marks in the payload, flags %#x in the header", len(t.marks), e.Flags)
 	}
-	return t, s, nil
+	if err != nil {
+		return nil, v.entryError(e, err)
+	}
+	return t, nil
 }
 
 // schemaAt returns the schema in force at e.
@@ -520,13 +542,18 @@ func (v *View) reach(ctx context.Context, seq uint64, bare bool) (*Image, *found
 	if len(f.skipped) > 0 {
 		return nil, f, errors.Join(f.skipped...)
 	}
-	_, err := v.log.Path(0, seq) // Says what is missing on the way.
-	return nil, f, errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
+	return nil, f, v.unreachable(seq)
 }
 
-// bases returns the snapshots that record seq can be reached from, nearest
-// first; those that cannot be read come in order, so that they are reported.
-func (v *View) bases(seq uint64) []SnapshotInfo {
+// unreachable says that no snapshot leads to record seq, and what is missing on
+// the way.
+func (v *View) unreachable(seq uint64) error {
+	_, err := v.log.Path(0, seq)
+	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
+}
+
+// statesTo returns the states on the way to record seq, as far back as it is known.
+func (v *View) statesTo(seq uint64) map[journal.ID]bool {
 	onPath := map[journal.ID]bool{}
 	root := seq
 	var oldest journal.Entry
@@ -554,6 +581,13 @@ func (v *View) bases(seq uint64) []SnapshotInfo {
 			}
 		}
 	}
+	return onPath
+}
+
+// bases returns the snapshots that record seq can be reached from, nearest
+// first; those that cannot be read come in order, so that they are reported.
+func (v *View) bases(seq uint64) []SnapshotInfo {
+	onPath := v.statesTo(seq)
 	var bases []SnapshotInfo
 	for _, s := range slices.Backward(v.snapshots) {
 		if s.Err == nil && len(v.log.Segments) > 0 {

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,7 +27,7 @@ var exitNames = [...]string{"ok", "problem", "usage", "not_found", "corrupt", "s
 type failure struct {
 	code int
 	err  error
-	next string // The command to try next, or "".
+	next string // The command to try next, or ""; others on further lines.
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -47,6 +47,8 @@ func classify(path string, err error) *failure {
 		f.code, f.next = exitUsage, "ecsdump --help"
 	case errors.Is(err, persist.ErrNewer):
 		f.code = exitProblem
+	case errors.Is(err, context.Canceled):
+		f.code, f.err = exitSystem, fmt.Errorf("%s: interrupted", path)
 	case errors.Is(err, persist.ErrNotFound):
 		f.code, f.next = exitNotFound, command("log", path)
 	default:
@@ -92,21 +94,28 @@ type errorDoc struct {
 
 // report prints f to standard error.
 func (a *app) report(f *failure) {
+	if errors.Is(f, errDiffer) && !errors.Is(f, persist.ErrCorrupt) {
+		return // The differences were printed.
+	}
 	if a.json {
 		var doc errorDoc
 		doc.Error.Code, doc.Error.Kind = f.code, exitNames[f.code]
-		doc.Error.Message, doc.Error.Try = f.Error(), f.next
-		e := json.NewEncoder(a.stderr)
-		e.SetEscapeHTML(false)
-		// There is nobody left to tell that standard error is gone.
-		_ = e.Encode(doc)
+		doc.Error.Message = f.Error()
+		doc.Error.Try, _, _ = strings.Cut(f.next, "\n")
+		members, err := membersOf(doc)
+		if err != nil {
+			panic(err) // It has numbers and text.
+		}
+		fmt.Fprintln(a.stderr, object(members))
 		return
 	}
 	for _, line := range strings.Split(f.Error(), "\n") {
 		fmt.Fprintf(a.stderr, "ecsdump: %s\n", clean(line))
 	}
-	if f.next != "" {
-		fmt.Fprintf(a.stderr, "ecsdump: try: %s\n", clean(f.next))
+	for line := range strings.SplitSeq(f.next, "\n") {
+		if line != "" {
+			fmt.Fprintf(a.stderr, "ecsdump: try: %s\n", clean(line))
+		}
 	}
 }
 

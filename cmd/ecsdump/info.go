@@ -20,6 +20,7 @@ type infoDoc struct {
 	Kind      string        `json:"kind"` // store or save.
 	*worldDoc               // At the point in time asked for.
 	Snapshots []snapshotDoc `json:"snapshots"`
+	Marks     []markDoc     `json:"marks,omitempty"`   // Oldest first.
 	Journal   *journalDoc   `json:"journal,omitempty"` // None for a save.
 	Lock      *lockDoc      `json:"lock,omitempty"`    // None if it was closed cleanly.
 	Damage    []string      `json:"damage"`            // That shows without verify.
@@ -101,6 +102,8 @@ func newInfo(a *app) *cobra.Command {
 					return err
 				}
 				doc.worldDoc = w
+				marks, unread := s.marks(cmd.Context())
+				doc.Marks, err = marks, errors.Join(err, unread)
 				if a.json {
 					return errors.Join(err, a.document(doc))
 				}
@@ -169,19 +172,15 @@ func (s *source) journal() *journalDoc {
 		j.Segments = append(j.Segments, segmentDoc{"journal/" + seg.Name, seg.Epoch, seg.First, seg.Records, seg.Size})
 		j.Bytes += seg.Size
 	}
-	continued := map[uint64]bool{}
+	j.Branches = len(s.Tips())
 	for i, e := range log.Entries {
 		if i == 0 {
 			j.FirstTick = e.Tick
 		}
 		j.FirstTick, j.LastTick = min(j.FirstTick, e.Tick), max(j.LastTick, e.Tick)
-		continued[e.Parent] = true
 	}
 	known := s.rewoundFrom()
 	for _, e := range log.Entries {
-		if !continued[e.ID.Seq] {
-			j.Branches++
-		}
 		if e.ID.Seq >= known {
 			j.Rewound++
 		}
@@ -235,6 +234,9 @@ func (a *app) info(doc infoDoc) error {
 	}
 	if doc.Kind == "store" && len(doc.Snapshots) > 0 {
 		err = errors.Join(err, a.snapshots(doc.Snapshots))
+	}
+	if len(doc.Marks) > 0 {
+		err = errors.Join(err, a.marks(doc.Marks))
 	}
 	return err
 }

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,6 +37,9 @@ type commitDoc struct {
 	Cleared    int            `json:"cleared"`              // How many times the whole world was.
 	Components []changeDoc    `json:"components"`           // Those that changed.
 	Operations []operationDoc `json:"operations,omitempty"` // With --verbose: in the order of the calls.
+	Values     []rowDoc       `json:"values,omitempty"`     // With --patch: of the components and entities that the filters name.
+	Marks      []string       `json:"marks,omitempty"`      // What the program called the tick.
+	Inputs     []inputDoc     `json:"inputs,omitempty"`     // With --verbose: what it journaled with it.
 }
 
 // A changeDoc says what a tick did to a component or resource. A destroyed
@@ -60,82 +63,97 @@ type operationDoc struct {
 }
 
 func newLog(a *app) *cobra.Command {
-	var l limit
-	var verbose bool
+	var l logger
 	cmd := &cobra.Command{
 		Use:   "log STORE [A..B]",
 		Short: "List what every tick changed",
-		Args:  positional(1, 2),
+		Long: `List what every tick changed, oldest first.
+
+With filters, only ticks are listed in which one thing happened that all of them
+name: --entity 12v3 --op add,set lists the ticks that gave 12v3 a component or
+another value, with --component Position only this one.`,
+		Example: `  ecsdump log D
+  ecsdump log D 10..20 --verbose
+  ecsdump log D --graph --limit 40
+  ecsdump log D --entity 12v3 -p
+  ecsdump log D --component Health --op set,remove --reverse`,
+		Args: positional(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				entries, err := s.chosen(args[1:])
-				if err != nil {
-					return err
-				}
-				_, earlier := l.of(len(entries))
-				entries = entries[earlier:]
-				if a.json {
-					return a.logJSON(cmd.Context(), s, entries, earlier, verbose)
-				}
-				return a.log(cmd.Context(), s, entries, earlier, verbose)
-			})
+			if err := l.filter.parse(args[0]); err != nil {
+				return err
+			}
+			return a.read(cmd.Context(), args[0], func(s *source) error { return l.run(cmd.Context(), a, s, args[1:]) })
 		},
 	}
-	l.flag(cmd, 0, "records, the newest")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "list the operations with their entities")
+	l.limit.flag(cmd, 0, "records, the newest")
+	l.filter.flags(cmd)
+	cmd.Flags().BoolVarP(&l.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
+	cmd.Flags().BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
+	cmd.Flags().BoolVar(&l.graph, "graph", false, "draw the branches")
+	cmd.Flags().BoolVar(&l.reverse, "reverse", false, "newest first")
 	return cmd
 }
 
-// chosen returns the records that the optional range in args names.
-func (s *source) chosen(args []string) ([]journal.Entry, error) {
-	if len(args) == 0 {
-		return s.Log().Entries, nil
-	}
-	r, err := s.span(args[0])
-	if err != nil {
-		return nil, err
-	}
-	var chosen []journal.Entry
-	for _, e := range s.Log().Entries {
-		if r.holds(e) {
-			chosen = append(chosen, e)
-		}
-	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("%w: no record in %s; there are %s", persist.ErrNotFound, args[0], s.journal())
-	}
-	return chosen, nil
+// A logger says which ticks to list, and how.
+type logger struct {
+	limit                          limit
+	filter                         logFilter
+	verbose, patch, graph, reverse bool
 }
 
-// commits calls f with what entries hold, in their order.
-func (s *source) commits(ctx context.Context, entries []journal.Entry, f func(commitDoc, []persist.Op, *persist.Commit)) error {
-	known := s.rewoundFrom()
-	for _, e := range entries {
-		if err := ctx.Err(); err != nil {
-			return err
+func (l *logger) run(ctx context.Context, a *app, s *source, args []string) error {
+	entries, err := s.chosen(args)
+	if err != nil {
+		return err
+	}
+	entries, earlier, unread := l.cut(ctx, s, entries)
+	if a.json {
+		err = stream(a, logDoc{Earlier: earlier}, l.docs(ctx, s, entries))
+	} else {
+		err = l.print(ctx, a, s, entries, earlier)
+	}
+	return firstError(unread, err)
+}
+
+// cut applies the limit: before the records that it leaves come so many earlier ones.
+// With a filter, only records that it lets through count and are left. What comes
+// beside an error can be listed all the same.
+func (l *logger) cut(ctx context.Context, s *source, entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
+	if !l.filter.any() || l.limit == 0 && !l.graph {
+		_, earlier = l.limit.of(len(entries))
+		return entries[earlier:], earlier, nil
+	}
+	for t, bad := range l.backward(ctx, s, entries) {
+		if err = bad; err != nil {
+			break
 		}
-		commits, err := s.Commits(e.ID.Seq, e.ID.Seq)
-		if err != nil {
-			return err
-		}
-		for i := range commits {
-			ops, err := commits[i].Ops()
-			if err != nil {
-				return err
+		if left = append(left, t.entry); len(left) == int(l.limit) {
+			for earlier < len(entries) && entries[earlier].ID.Seq < t.entry.ID.Seq {
+				earlier++
 			}
-			doc := commitDocOf(&commits[i], ops)
-			doc.Head, doc.Rewound = e.ID.Seq == s.Head(), !commits[i].OnHead && e.ID.Seq >= known
-			f(doc, ops, &commits[i])
+			break
 		}
 	}
-	return nil
+	slices.Reverse(left)
+	return left, earlier, err
+}
+
+// docs iterates over the documents of the ticks of entries.
+func (l *logger) docs(ctx context.Context, s *source, entries []journal.Entry) iter.Seq2[commitDoc, error] {
+	return func(yield func(commitDoc, error) bool) {
+		for t, err := range l.ticks(ctx, s, entries) {
+			if !yield(t.commitDoc, err) {
+				return
+			}
+		}
+	}
 }
 
 // commitDocOf describes c, without its operations and its place in the tree.
 func commitDocOf(c *persist.Commit, ops []persist.Op) commitDoc {
 	doc := commitDoc{
 		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,
-		Components: []changeDoc{},
+		Components: []changeDoc{}, Marks: c.Marks,
 	}
 	changes := map[int]*changeDoc{}
 	for _, r := range c.Rows {
@@ -190,57 +208,124 @@ func operations(c *persist.Commit, ops []persist.Op) []operationDoc {
 	return docs
 }
 
-func (a *app) logJSON(ctx context.Context, s *source, entries []journal.Entry, earlier int, verbose bool) error {
-	doc := logDoc{earlier, []commitDoc{}}
-	err := s.commits(ctx, entries, func(d commitDoc, ops []persist.Op, c *persist.Commit) {
-		if verbose {
-			d.Operations = operations(c, ops)
-		}
-		doc.Commits = append(doc.Commits, d)
-	})
-	return errors.Join(err, a.document(doc))
-}
-
-func (a *app) log(ctx context.Context, s *source, entries []journal.Entry, earlier int, verbose bool) error {
+// print lists the ticks of entries for people.
+func (l *logger) print(ctx context.Context, a *app, s *source, entries []journal.Entry, earlier int) error {
 	switch {
 	case s.IsSave():
 		a.line("a save has no journal")
 		return nil
-	case len(entries) == 0:
+	case len(s.Log().Entries) == 0:
 		a.line("the journal has no records")
 		return nil
 	case earlier > 0:
 		a.line("%s before these; --limit 0 prints all", count(earlier, "record", "records"))
 	}
-	g := a.grid(">RECORD", ">TICK", ">PARENT", "TIME", ">BYTES", "NOTE", "CHANGES")
-	g.widen(5, rewound) // Operations between rows must not make columns jump.
-	for _, e := range entries {
-		for i, n := range []uint64{e.ID.Seq, e.Tick, e.Parent, 0, uint64(e.Length)} {
-			g.widen(i, strconv.FormatUint(n, 10))
+	var g *grid
+	lines := l.branches(s, entries)
+	for t, err := range l.ticks(ctx, s, entries) {
+		if err != nil {
+			return firstError(err, g.end())
 		}
+		if g == nil {
+			g = l.table(a, entries, lines)
+		}
+		l.row(g, t, lines)
 	}
-	err := s.commits(ctx, entries, func(d commitDoc, ops []persist.Op, c *persist.Commit) {
-		g.row(d.Seq, d.Tick, d.Parent, d.Time.Format("2006-01-02T15:04:05.000Z07:00"), d.Bytes, d.note(), d.changes())
-		if verbose {
-			for _, op := range operations(c, ops) {
-				g.text("        %s", op)
+	if g == nil {
+		return l.nothing(ctx, a, s)
+	}
+	return g.end()
+}
+
+// nothing says that the filter left no tick. A component that there is not is an
+// error.
+func (l *logger) nothing(ctx context.Context, a *app, s *source) error {
+	if len(l.filter.components) > 0 {
+		im, err := s.state(ctx, point{})
+		if err != nil {
+			return err
+		}
+		for _, name := range l.filter.components {
+			if _, err := s.component(im, name); err != nil {
+				return err
 			}
 		}
-	})
-	return errors.Join(err, g.end())
+	}
+	a.line("no tick in the range is like that")
+	return nil
+}
+
+// branches returns the lines that --graph draws, or none.
+func (l *logger) branches(s *source, entries []journal.Entry) branches {
+	if !l.graph {
+		return nil
+	}
+	return branchesOf(entries, s.Log())
+}
+
+// table begins the table. Lines between its rows must not make columns jump, so they
+// are made wide enough for all of entries.
+func (l *logger) table(a *app, entries []journal.Entry, lines branches) *grid {
+	headers := []string{">RECORD", ">TICK", ">PARENT", "TIME", ">BYTES", "NOTE", "CHANGES"}
+	if l.graph {
+		headers = append([]string{""}, headers...)
+	}
+	g := a.grid(headers...)
+	first := len(headers) - 7
+	g.widen(first+5, rewound)
+	for _, e := range entries {
+		if l.graph {
+			g.widen(0, lines[e.ID.Seq].row)
+		}
+		for i, n := range []uint64{e.ID.Seq, e.Tick, e.Parent, 0, uint64(e.Length)} {
+			g.widen(first+i, strconv.FormatUint(n, 10))
+		}
+	}
+	return g
+}
+
+// row adds what is to be seen of t.
+func (l *logger) row(g *grid, t *logTick, lines branches) {
+	cells := []any{t.Seq, t.Tick, t.Parent, t.Time.Format("2006-01-02T15:04:05.000Z07:00"), t.Bytes, t.note(), t.changes()}
+	under := "        "
+	if l.graph {
+		b := lines[t.Seq]
+		if b.apart && !l.reverse {
+			g.text("%s", b.fork)
+		}
+		cells = append([]any{b.row}, cells...)
+		if l.reverse {
+			under = b.before + under
+		} else {
+			under = b.after + under
+		}
+		if b.apart && l.reverse {
+			defer g.text("%s", strings.ReplaceAll(b.fork, "\\", "/"))
+		}
+	}
+	g.row(cells...)
+	for _, op := range t.Operations {
+		g.text("%s%s", under, op)
+	}
+	for _, in := range t.Inputs {
+		g.text("%s%s", under, in)
+	}
+	for _, v := range t.Values {
+		v.lines(g, under)
+	}
 }
 
 // rewound notes a record that the newest state does not come from.
 const rewound = "rewound"
 
-func (d commitDoc) note() string {
+func (d commitDoc) note() styled {
 	switch {
 	case d.Head:
-		return "head"
+		return current.of("head")
 	case d.Rewound:
-		return rewound
+		return faint.of(rewound)
 	}
-	return ""
+	return styled{}
 }
 
 // changes returns what d counts on one line: "created 2; Position +2 wrote 3".
@@ -250,6 +335,9 @@ func (d commitDoc) changes() string {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf(format, n))
 		}
+	}
+	for _, name := range d.Marks {
+		parts = append(parts, "mark:"+name)
 	}
 	part(d.Cleared, "cleared the world %d×")
 	part(d.Created, "created %d")

@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -13,11 +14,26 @@ func (s *source) component(im state, name string) (*persist.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
 	}
+	return nil, s.noComponent(name, names(im))
+}
+
+// noComponent says that none of the known names is name.
+func (s *source) noComponent(name string, known []string) error {
 	text := fmt.Sprintf("%s: no component %q", s.path, name)
-	if near := nearest(name, names(im)); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	if like := nearest(name, known); len(like) > 0 {
+		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
-	return nil, &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
+	return &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
+}
+
+// parseEntity reads an ENTITY of the command line, for the store at path.
+func parseEntity(path, text string) (ecs.Entity, error) {
+	e, err := ecs.ParseEntity(text)
+	if err != nil {
+		err = fmt.Errorf("%q is not an entity; write INDEXvGENERATION, as in 12v3", text)
+		return 0, &failure{exitUsage, err, command("ls", path)}
+	}
+	return e, nil
 }
 
 // components returns the components of those names, and no resources.
@@ -29,12 +45,17 @@ func (s *source) components(im state, names []string) ([]*persist.Component, err
 			return nil, err
 		}
 		if c.Resource {
-			err := fmt.Errorf("%s: %s is a resource, no entity has it", s.path, name)
-			return nil, &failure{exitNotFound, err, command("show", s.path, "--resources")}
+			return nil, s.isResource(name)
 		}
 		found = append(found, c)
 	}
 	return found, nil
+}
+
+// isResource says that what should be a component is none.
+func (s *source) isResource(name string) error {
+	err := fmt.Errorf("%s: %s is a resource, no entity has it", s.path, name)
+	return &failure{exitNotFound, err, command("show", s.path, "--resources")}
 }
 
 func names(im state) (names []string) {
@@ -44,51 +65,8 @@ func names(im state) (names []string) {
 	return names
 }
 
-// nearest returns the names, at most three, that somebody who wrote name may
-// have meant, the best first.
-func nearest(name string, names []string) []string {
-	type candidate struct {
-		name     string
-		distance int
-	}
-	var near []candidate
-	lower := strings.ToLower(name)
-	for _, n := range names {
-		l := strings.ToLower(n)
-		d := distance(lower, l)
-		if d <= max(1, min(len(lower), len(l))/3) || len(lower) > 1 && strings.Contains(l, lower) {
-			near = append(near, candidate{n, d})
-		}
-	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return a.distance - b.distance })
-	var best []string
-	for _, c := range near[:min(len(near), 3)] {
-		best = append(best, c.name)
-	}
-	return best
-}
-
-// distance returns how many bytes must be inserted, deleted or replaced to make
-// a into b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1) // Distances of the beginning of a to those of b.
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}
+// nearest returns the names that somebody who wrote name may have meant.
+func nearest(name string, names []string) []string { return near.Names(name, names) }
 
 // kind returns what c is: component, tag or resource.
 func kind(c *persist.Component) string {

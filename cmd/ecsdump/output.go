@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -13,19 +11,21 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// document prints doc as JSON.
-func (a *app) document(doc any) error {
-	e := json.NewEncoder(a.stdout)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(doc)
+// print prints text as it is.
+func (a *app) print(text ...string) {
+	for _, t := range text {
+		_, _ = a.stdout.WriteString(t) // It keeps its first error: see broken.
+	}
+}
+
+// broken returns why standard output takes no more, or nil.
+func (a *app) broken() error {
+	_, err := a.stdout.Write(nil)
+	return err
 }
 
 // line prints a line of text.
-func (a *app) line(format string, args ...any) {
-	// A bufio.Writer keeps its first error for Flush.
-	_, _ = fmt.Fprintln(a.stdout, clean(fmt.Sprintf(format, args...)))
-}
+func (a *app) line(format string, args ...any) { a.styledLine(plain, format, args...) }
 
 // A grid prints a table without borders. It holds at most gridRows rows at a
 // time, so a table may be as long as it likes; columns only get wider.
@@ -35,9 +35,10 @@ func (a *app) line(format string, args ...any) {
 type grid struct {
 	w      io.Writer
 	cut    int
+	colour bool
 	widths []int
 	right  []bool // Columns of numbers.
-	rows   [][]string
+	rows   [][]styled
 	err    error
 }
 
@@ -49,11 +50,11 @@ const gap = "  "
 // grid begins a table. A header that begins with ">" is that of a column of
 // numbers; without headers the table has none.
 func (a *app) grid(headers ...string) *grid {
-	g := &grid{w: a.stdout, cut: a.width}
+	g := &grid{w: a.stdout, cut: a.width, colour: a.colour}
 	var names []any
 	for _, h := range headers {
 		name, right := strings.CutPrefix(h, ">")
-		names, g.right = append(names, name), append(g.right, right)
+		names, g.right = append(names, heading.of(name)), append(g.right, right)
 	}
 	if len(names) > 0 {
 		g.row(names...)
@@ -61,12 +62,13 @@ func (a *app) grid(headers ...string) *grid {
 	return g
 }
 
-// row adds a row.
+// row adds a row. A cell may be [styled].
 func (g *grid) row(cells ...any) {
-	row := make([]string, len(cells))
+	row := make([]styled, len(cells))
 	for i, c := range cells {
-		row[i] = clean(fmt.Sprint(c))
-		g.widen(i, row[i])
+		row[i], _ = c.(styled)
+		row[i].text = clean(fmt.Sprint(c))
+		g.widen(i, row[i].text)
 	}
 	if g.rows = append(g.rows, row); len(g.rows) == gridRows {
 		g.flush()
@@ -82,39 +84,81 @@ func (g *grid) widen(i int, cell string) {
 }
 
 // text adds a line that keeps to no columns.
-func (g *grid) text(format string, args ...any) {
+func (g *grid) text(format string, args ...any) { g.styledText(plain, format, args...) }
+
+// styledText is text in a style.
+func (g *grid) styledText(s style, format string, args ...any) {
 	g.flush()
-	g.write(clean(fmt.Sprintf(format, args...)))
+	g.write([]styled{{s, clean(fmt.Sprintf(format, args...))}})
 }
 
-// end prints what is left and returns the first error.
+// end prints what is left and returns the first error. Of no grid there is none.
 func (g *grid) end() error {
+	if g == nil {
+		return nil
+	}
 	g.flush()
 	return g.err
 }
 
 // flush prints the rows there are.
 func (g *grid) flush() {
-	var b strings.Builder
 	for _, row := range g.rows {
-		b.Reset()
+		var line []styled
 		for i, cell := range row {
-			pad := strings.Repeat(" ", g.widths[i]-textWidth(cell))
+			pad := styled{plain, strings.Repeat(" ", g.widths[i]-textWidth(cell.text))}
 			if i < len(g.right) && g.right[i] {
 				cell, pad = pad, cell
 			}
-			b.WriteString(cell + pad + gap)
+			line = append(line, cell, pad, styled{plain, gap})
 		}
-		g.write(strings.TrimRight(b.String(), " "))
+		g.write(trimRight(line))
 	}
 	g.rows = g.rows[:0]
 }
 
-// write prints a line.
-func (g *grid) write(line string) {
-	if _, err := io.WriteString(g.w, cutTo(g.cut, line)+"\n"); err != nil && g.err == nil {
+// trimRight takes the spaces off the end of a line.
+func trimRight(line []styled) []styled {
+	for len(line) > 0 {
+		last := &line[len(line)-1]
+		if last.text = strings.TrimRight(last.text, " "); last.text != "" {
+			break
+		}
+		line = line[:len(line)-1]
+	}
+	return line
+}
+
+// write prints a line of pieces.
+func (g *grid) write(pieces []styled) {
+	var b strings.Builder
+	for _, p := range cutPieces(g.cut, pieces) {
+		b.WriteString(p.style.render(p.text, g.colour))
+	}
+	b.WriteByte('\n')
+	if _, err := io.WriteString(g.w, b.String()); err != nil && g.err == nil {
 		g.err = err
 	}
+}
+
+// cutPieces cuts a line to a width, if it is not 0.
+func cutPieces(width int, pieces []styled) []styled {
+	if width == 0 {
+		return pieces
+	}
+	whole := 0
+	for _, p := range pieces {
+		whole += textWidth(p.text)
+	}
+	for i, p := range pieces {
+		w := textWidth(p.text)
+		if w > width || w == width && whole > width {
+			pieces[i].text = cutTo(width, p.text+"…") // Longer than width, whatever p is.
+			return pieces[:i+1]
+		}
+		width, whole = width-w, whole-w
+	}
+	return pieces
 }
 
 // textWidth returns how many columns of a terminal s takes.
@@ -172,15 +216,4 @@ func count(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// lineWidth returns how many columns a line printed to w may have; 0: any.
-func lineWidth(w io.Writer) int {
-	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		return n
-	}
-	if f, ok := w.(*os.File); ok {
-		return terminalWidth(f)
-	}
-	return 0
 }

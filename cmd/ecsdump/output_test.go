@@ -151,15 +151,6 @@ func TestNearestNames(t *testing.T) {
 	assert.Equal(t, []string{"Health", "HealthBar"}, nearest("health", names), "the best comes first")
 }
 
-func TestDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
-		assert.Equal(t, test.want, distance(test.a, test.b), "distance(%q, %q)", test.a, test.b)
-	}
-}
-
 func TestLockSaysWhetherItsProcessIsThere(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ type point struct{ at string }
 
 // flag gives cmd the flag --at.
 func (p *point) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.at, "at", "@latest", "point in time to show: a tick, @latest~N, @first, @-5s, seq:N or snap:N")
+	cmd.Flags().StringVar(&p.at, "at", "@latest", "point in time to show: a tick, @latest~N, @first, @-5s, seq:N, snap:N or mark:NAME")
 }
 
 // A stateDoc names the state that a document shows.
@@ -76,7 +76,7 @@ func (a *app) read(ctx context.Context, path string, f func(*source) error) erro
 // notFoundIn makes f, if something was not found and there is damage, a failure
 // of that: it may have been there.
 func notFoundIn(damage, f *failure) *failure {
-	if damage == nil || f.code != exitNotFound {
+	if damage == nil || f.code != exitNotFound && f.err != errDiffer {
 		return f
 	}
 	return &failure{damage.code, errors.Join(damage, f), damage.next}

@@ -41,6 +41,27 @@ func (s *source) span(text string) (span, error) {
 	return r, nil
 }
 
+// chosen returns the records that the optional range in args names.
+func (s *source) chosen(args []string) ([]journal.Entry, error) {
+	if len(args) == 0 {
+		return s.Log().Entries, nil
+	}
+	r, err := s.span(args[0])
+	if err != nil {
+		return nil, err
+	}
+	var chosen []journal.Entry
+	for _, e := range s.Log().Entries {
+		if r.holds(e) {
+			chosen = append(chosen, e)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("%w: no record in %s; there are %s", persist.ErrNotFound, args[0], s.journal())
+	}
+	return chosen, nil
+}
+
 // bound sets tick or seq to what a point names, neither if it is empty.
 func (s *source) bound(text string, tick, seq *uint64) (err error) {
 	if text == "" {

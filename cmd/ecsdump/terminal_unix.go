@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalWidth returns the columns of the terminal that f is, or 0.
-func terminalWidth(f *os.File) int {
+// sizeOf returns the columns and lines of the terminal that f is.
+func sizeOf(f *os.File) (width, height int, ok bool) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
-		return 0
+		return 0, 0, false
 	}
-	return int(size.Col)
+	return int(size.Col), int(size.Row), true
 }

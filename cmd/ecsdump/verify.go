@@ -81,14 +81,14 @@ func (a *app) verifyReport(r persist.VerifyReport) error {
 		return a.document(doc)
 	}
 	for _, p := range r.Problems {
-		a.line("problem: %s", problemDocOf(p).Message)
+		a.styledLine(removed, "problem: %s", problemDocOf(p).Message)
 	}
 	for _, n := range r.Notes {
 		a.line("note: %s", n)
 	}
 	a.line("checked: %s, %s, %d of them replayed", count(r.Snapshots, "snapshot", "snapshots"), count(r.Records, "record", "records"), r.Replayed)
 	if len(r.Problems) == 0 {
-		a.line("ok")
+		a.styledLine(added, "ok")
 	}
 	return nil
 }

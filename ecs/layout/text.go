@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
+	"unicode/utf8"
 )
 
 // String returns v for people, on one line.
@@ -26,7 +28,17 @@ func (v Value) String() string { return string(v.appendText(nil)) }
 //	nil               null
 //
 // Bytes of a string that are not UTF-8 become U+FFFD.
-func (v Value) MarshalJSON() ([]byte, error) { return v.appendJSON(nil), nil }
+func (v Value) MarshalJSON() ([]byte, error) { return v.appendJSON(nil, false), nil }
+
+// AppendExact appends v as JSON that loses nothing: [Type.AppendRow] makes the
+// same row of it. It differs from what [Value.MarshalJSON] returns in
+//
+//	NaN                 "NaN" for the one that math.NaN returns, else with its bits:
+//	                    "NaN:7ff8000000000123"
+//	string              {"base64": "…"}, if its bytes are not UTF-8
+//	map                 [[key, value], …], also if a key is a string that is not UTF-8
+//	pointer             [what it points to], or null
+func (v Value) AppendExact(dst []byte) []byte { return v.appendJSON(dst, true) }
 
 // appendText appends v as String shows it.
 func (v Value) appendText(dst []byte) []byte {
@@ -131,13 +143,18 @@ func (v Value) appendScalar(dst []byte) []byte {
 	return v.appendFloat(dst, v.bits)
 }
 
+// floatSize returns how many bits a part of v, which is a float or complex, has.
+func (v Value) floatSize() int {
+	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
+		return 32
+	}
+	return 64
+}
+
 // appendFloat appends a part of v with as few digits as tell it apart, in
 // exponent form only if it is very large or small.
 func (v Value) appendFloat(dst []byte, bits uint64) []byte {
-	size := 64
-	if v.typ.Kind == Float32 || v.typ.Kind == Complex64 {
-		size = 32
-	}
+	size := v.floatSize()
 	x, format := v.float(bits), byte('f')
 	if abs := math.Abs(x); abs != 0 && abs < 1e-6 || abs >= 1e21 {
 		format = 'e'
@@ -145,13 +162,17 @@ func (v Value) appendFloat(dst []byte, bits uint64) []byte {
 	return strconv.AppendFloat(dst, x, format, -1, size)
 }
 
-// appendJSON appends v as MarshalJSON shows it.
-func (v Value) appendJSON(dst []byte) []byte {
+// appendJSON appends v as MarshalJSON shows it, or as AppendExact does.
+func (v Value) appendJSON(dst []byte, exact bool) []byte {
 	if v.IsNil() {
 		return append(dst, "null"...)
 	}
 	switch v.typ.Kind {
 	case String:
+		if exact && !utf8.ValidString(v.text) {
+			dst = base64.StdEncoding.AppendEncode(append(dst, `{"base64":"`...), []byte(v.text))
+			return append(dst, `"}`...)
+		}
 		return appendJSONString(dst, v.text)
 	case Bytes:
 		dst = base64.StdEncoding.AppendEncode(append(dst, '"'), []byte(v.text))
@@ -159,18 +180,21 @@ func (v Value) appendJSON(dst []byte) []byte {
 	case Entity:
 		return append(v.appendScalar(append(dst, '"')), '"')
 	case Struct:
-		return v.appendJSONFields(dst)
+		return v.appendJSONFields(dst, exact)
 	case Array, Slice:
-		return v.appendJSONItems(dst)
+		return v.appendJSONItems(dst, exact)
 	case Map:
-		return v.appendJSONMap(dst)
+		return v.appendJSONMap(dst, exact)
 	case Pointer:
-		return v.items[0].appendJSON(dst)
+		if exact {
+			return v.appendJSONItems(dst, exact)
+		}
+		return v.items[0].appendJSON(dst, exact)
 	case Float32, Float64:
-		return v.appendJSONFloat(dst, v.bits)
+		return v.appendJSONFloat(dst, v.bits, exact)
 	case Complex64, Complex128:
-		dst = v.appendJSONFloat(append(dst, '['), v.bits)
-		return append(v.appendJSONFloat(append(dst, ','), v.imag), ']')
+		dst = v.appendJSONFloat(append(dst, '['), v.bits, exact)
+		return append(v.appendJSONFloat(append(dst, ','), v.imag, exact), ']')
 	}
 	return v.appendScalar(dst)
 }
@@ -186,42 +210,60 @@ func appendJSONString(dst []byte, s string) []byte {
 }
 
 // appendJSONFloat appends a part of v, in quotes if JSON has no number for it.
-func (v Value) appendJSONFloat(dst []byte, bits uint64) []byte {
+func (v Value) appendJSONFloat(dst []byte, bits uint64, exact bool) []byte {
+	if exact && math.IsNaN(v.float(bits)) {
+		return v.appendNaN(dst, bits)
+	}
 	if x := v.float(bits); math.IsNaN(x) || math.IsInf(x, 0) {
 		return append(v.appendFloat(append(dst, '"'), bits), '"')
 	}
 	return v.appendFloat(dst, bits)
 }
 
+// plainNaN has the bits of math.NaN, by the size of a float.
+var plainNaN = map[int]uint64{
+	32: uint64(math.Float32bits(float32(math.NaN()))),
+	64: math.Float64bits(math.NaN()),
+}
+
+// appendNaN appends one of the NaNs.
+func (v Value) appendNaN(dst []byte, bits uint64) []byte {
+	size := v.floatSize()
+	if bits == plainNaN[size] {
+		return append(dst, `"NaN"`...)
+	}
+	return fmt.Appendf(dst, `"NaN:%0*x"`, size/4, bits)
+}
+
 // appendJSONFields appends a struct as an object.
-func (v Value) appendJSONFields(dst []byte) []byte {
+func (v Value) appendJSONFields(dst []byte, exact bool) []byte {
 	dst = append(dst, '{')
 	for i, f := range v.typ.Fields {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
 		dst = append(appendJSONString(dst, f.Name), ':')
-		dst = v.items[i].appendJSON(dst)
+		dst = v.items[i].appendJSON(dst, exact)
 	}
 	return append(dst, '}')
 }
 
 // appendJSONItems appends the elements of v as an array.
-func (v Value) appendJSONItems(dst []byte) []byte {
+func (v Value) appendJSONItems(dst []byte, exact bool) []byte {
 	dst = append(dst, '[')
 	for i, item := range v.items {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = item.appendJSON(dst)
+		dst = item.appendJSON(dst, exact)
 	}
 	return append(dst, ']')
 }
 
 // appendJSONMap appends a map as an object or as an array of pairs.
-func (v Value) appendJSONMap(dst []byte) []byte {
-	if v.typ.Key.Kind == Struct || v.typ.Key.Kind == Array {
-		return v.appendJSONPairs(dst)
+func (v Value) appendJSONMap(dst []byte, exact bool) []byte {
+	if v.typ.Key.Kind == Struct || v.typ.Key.Kind == Array || exact && !v.textKeys() {
+		return v.appendJSONPairs(dst, exact)
 	}
 	dst = append(dst, '{')
 	for i := range v.Len() {
@@ -229,7 +271,7 @@ func (v Value) appendJSONMap(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(v.Key(i).appendJSONKey(dst), ':')
-		dst = v.Index(i).appendJSON(dst)
+		dst = v.Index(i).appendJSON(dst, exact)
 	}
 	return append(dst, '}')
 }
@@ -243,15 +285,25 @@ func (v Value) appendJSONKey(dst []byte) []byte {
 }
 
 // appendJSONPairs appends a map as an array of [key, value].
-func (v Value) appendJSONPairs(dst []byte) []byte {
+func (v Value) appendJSONPairs(dst []byte, exact bool) []byte {
 	dst = append(dst, '[')
 	for i := range v.Len() {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = v.Key(i).appendJSON(append(dst, '['))
-		dst = v.Index(i).appendJSON(append(dst, ','))
+		dst = v.Key(i).appendJSON(append(dst, '['), exact)
+		dst = v.Index(i).appendJSON(append(dst, ','), exact)
 		dst = append(dst, ']')
 	}
 	return append(dst, ']')
+}
+
+// textKeys reports whether all keys of v are scalars or UTF-8.
+func (v Value) textKeys() bool {
+	for i := range v.Len() {
+		if !utf8.ValidString(v.Key(i).text) {
+			return false
+		}
+	}
+	return true
 }

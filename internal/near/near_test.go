@@ -1,0 +1,24 @@
+package near
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
+		assert.Equal(t, test.want, distance(test.a, test.b), "distance(%q, %q)", test.a, test.b)
+	}
+}
+
+func TestNamesThatAreAlikeComeFirst(t *testing.T) {
+	names := []string{"boss", "boss 2", "start", "level"}
+	assert.Equal(t, []string{"boss", "boss 2"}, Names("bos", names))
+	assert.Equal(t, []string{"start"}, Names("STAR", names))
+	assert.Empty(t, Names("unlike", names))
+	assert.Empty(t, Names("", nil))
+}

@@ -1,0 +1,129 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stet-ecs/stet/internal/near"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// A Mark is a name that the program gave a tick, see [Store.Mark].
+type Mark struct {
+	Name   string
+	Seq    uint64
+	Tick   uint64
+	Time   time.Time // When the tick was committed.
+	OnHead bool      // As in a [Commit].
+}
+
+// Marks lists the names in the journal, in the order in which they were committed.
+// Like [View.Commits], it returns what it has read beside an error. It reads the
+// ticks that have marks, and no others; those that the program that has the store
+// open removes meanwhile are left out.
+func (v *View) Marks(ctx context.Context) ([]Mark, error) {
+	var marks []Mark
+	for _, e := range v.log.Entries {
+		if e.Flags&flagMarks == 0 {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return marks, err
+		}
+		c, err := v.commit(e)
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return marks, err
+		}
+		for _, name := range c.Marks {
+			marks = append(marks, Mark{name, c.Seq, c.Tick, c.Time, c.OnHead})
+		}
+	}
+	return marks, nil
+}
+
+// hasMark reports whether the tick of e has that name.
+func (v *View) hasMark(e journal.Entry, name string) (bool, error) {
+	if e.Flags&flagMarks == 0 {
+		return false, nil
+	}
+	t, _, err := v.tick(e)
+	return err == nil && slices.Contains(t.marks, name), err
+}
+
+// markPoint returns the newest record of that name on the way to the head, or else
+// on any other.
+func (v *View) markPoint(name string) (uint64, error) {
+	if checkName("a mark's name", name) != nil {
+		return 0, badPoint("mark:" + name)
+	}
+	for e := range v.log.Ancestors(v.Head()) {
+		if found, err := v.hasMark(e, name); found || err != nil {
+			return e.ID.Seq, err
+		}
+	}
+	for _, e := range slices.Backward(v.log.Entries) {
+		if found, err := v.hasMark(e, name); found || err != nil {
+			return e.ID.Seq, err
+		}
+	}
+	return 0, v.noMark(name)
+}
+
+// noMark says that there is no mark of that name, and which there are.
+func (v *View) noMark(name string) error {
+	marks, err := v.Marks(context.Background())
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(marks))
+	for i, m := range marks {
+		names[i] = m.Name
+	}
+	return fmt.Errorf("%w: mark %q; %s", ErrNotFound, name, insteadOf(name, names))
+}
+
+// insteadOf says which names there are for one that there is not.
+func insteadOf(name string, names []string) string {
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if like := near.Names(name, names); len(like) > 0 {
+		for i := range like {
+			like[i] = strconv.Quote(like[i])
+		}
+		return "did you mean " + strings.Join(like, " or ") + "?"
+	}
+	const few = 5
+	switch n := len(names); {
+	case n == 0:
+		return "there are none"
+	case n > few:
+		return fmt.Sprintf("there are %q and %d more", names[:few], n-few)
+	default:
+		return fmt.Sprintf("there are %q", names)
+	}
+}
+
+// Tips returns the ends of the branches, oldest first: the records that no readable
+// one continues. The newest state of the store need not be one of them, as a
+// program may have gone back before it closed the store.
+func (v *View) Tips() []journal.Entry {
+	continued := make(map[uint64]bool, len(v.log.Entries))
+	for _, e := range v.log.Entries {
+		continued[e.Parent] = true
+	}
+	var tips []journal.Entry
+	for _, e := range v.log.Entries {
+		if !continued[e.ID.Seq] {
+			tips = append(tips, e)
+		}
+	}
+	return tips
+}
