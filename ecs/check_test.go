@@ -86,9 +86,20 @@ func (w *World) checkFrames() error {
 
 // check checks the records of t and returns the bytes that its logs hold.
 func (t *tracker) check(name string) (bytes int64, err error) {
-	prot := 0
+	prot, gone := 0, 0
 	for i, r := range t.recs {
-		if i > 0 && r.frame <= t.recs[i-1].frame {
+		if r.gone {
+			if gone++; i > 0 && r.frame < t.recs[i-1].frame || i == len(t.recs)-1 {
+				return 0, fmt.Errorf("%s: record %d of %d is gone, of frame %d", name, i, len(t.recs), r.frame)
+			}
+			for _, c := range t.columns {
+				if n := c.(checkedColumn).savedIn(i); n > 0 {
+					return 0, fmt.Errorf("%s: record %d is gone, and its log has %d rows", name, i, n)
+				}
+			}
+			continue
+		}
+		if i > 0 && (r.frame < t.recs[i-1].frame || r.frame == t.recs[i-1].frame && !t.recs[i-1].gone) {
 			return 0, fmt.Errorf("%s: record %d is of frame %d, after %d", name, i, r.frame, t.recs[i-1].frame)
 		}
 		if prot = max(prot, r.height()); r.prot != prot {
@@ -103,6 +114,9 @@ func (t *tracker) check(name string) (bytes int64, err error) {
 				return 0, fmt.Errorf("%s: record %d has no values to restore", name, i)
 			}
 		}
+	}
+	if gone != t.gone || gone > 8+len(t.recs)/4+1 {
+		return 0, fmt.Errorf("%s: %d of %d records are gone, %d were counted", name, gone, len(t.recs), t.gone)
 	}
 	if t.prot < prot || t.prot > prot && t.w.pins == nil { // Pins raise it.
 		return 0, fmt.Errorf("%s: prot is %d, want %d", name, t.prot, prot)
@@ -146,7 +160,12 @@ type checkedColumn interface {
 	checkLogs(t *tracker) (bytes int64, err error)
 	bareLog(i int) bool
 	saved() int
+	savedIn(i int) int
 }
+
+// savedIn returns how many rows logs[i] holds; that of a record that is gone has no
+// chunk either.
+func (u *undoStack[T]) savedIn(i int) int { return u.logs[i].size + len(u.logs[i].chunks) }
 
 // bareLog reports whether logs[i], if there is one, has no values.
 func (u *undoStack[T]) bareLog(i int) bool { return i < len(u.logs) && u.logs[i].bare }

@@ -204,5 +204,5 @@ func (c *column[T]) report(l *undoLog[T]) {
 
 func (c *column[T]) rows(row, n int) []T { return c.live[row : row+n] }
 
-func (c *column[T]) again()      { c.undoStack.again(c.seen) }
-func (c *column[T]) merge(k int) { c.undoStack.merge(k, c.seen) }
+func (c *column[T]) again()             { c.undoStack.again(c.seen) }
+func (c *column[T]) merge(older, k int) { c.undoStack.merge(older, k, c.seen) }

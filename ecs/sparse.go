@@ -111,5 +111,5 @@ func (s *sparseArray) rows(i, n int) []uint32 {
 	return s.pages[i>>pageBits].rows[i&pageMask : i&pageMask+n]
 }
 
-func (s *sparseArray) again()      { s.undoStack.again(s.seen) }
-func (s *sparseArray) merge(k int) { s.undoStack.merge(k, s.seen) }
+func (s *sparseArray) again()             { s.undoStack.again(s.seen) }
+func (s *sparseArray) merge(older, k int) { s.undoStack.merge(older, k, s.seen) }

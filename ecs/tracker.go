@@ -1,6 +1,9 @@
 package ecs
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // lengths are the lengths that a frame saves. A storage has only n, a group's m is
 // a flag.
@@ -13,10 +16,22 @@ func (l lengths) height() int { return max(l.n, l.total) }
 
 // A record is what one frame saved of a tracker's lengths. The rows are in the
 // logs of its columns, at the same position.
+//
+// A record whose frame was merged with its neighbour, or forgotten, is gone: it stays
+// in the list with an empty log until enough of them are squeezed out together, so
+// that a history of any length costs the same. The newest record is never gone.
 type record struct {
-	frame uint64
+	frame uint64 // If it is gone: at least that of the record before.
 	lengths
 	prot int // The largest height in this record and the older ones.
+	gone bool
+}
+
+func (r *record) height() int {
+	if r.gone {
+		return 0
+	}
+	return r.lengths.height()
 }
 
 // trackedColumn is a column or a sparse array.
@@ -27,8 +42,10 @@ type trackedColumn interface {
 	putBack(k int)
 	undo()
 	redo()
-	merge(k int)
+	merge(older, k int)
+	discard(k int)
 	drop(k int)
+	squeeze(recs []record)
 	dropForward()
 }
 
@@ -45,6 +62,7 @@ type tracker struct {
 	prot    int // Settled by open: see column.
 	floor   int // Rows below it are protected, for pins.
 	recs    []record
+	gone    int      // How many records are gone.
 	forward []record // Undone by seek; the next one to redo is last.
 	columns []trackedColumn
 	owner   trackerOwner
@@ -115,8 +133,12 @@ func (t *tracker) find(id uint64) int {
 	k := len(t.recs)
 	for n := 0; k > 0 && t.recs[k-1].frame >= id; n++ { // One of the newest, nearly always.
 		if k--; n == 8 {
-			return sort.Search(k, func(i int) bool { return t.recs[i].frame >= id })
+			k = sort.Search(k, func(i int) bool { return t.recs[i].frame >= id })
+			break
 		}
+	}
+	for k < len(t.recs) && t.recs[k].gone {
+		k++
 	}
 	return k
 }
@@ -132,7 +154,7 @@ func (t *tracker) putBack(id uint64) {
 	for _, c := range t.columns {
 		c.putBack(k)
 	}
-	t.recs = t.recs[:k]
+	t.cut(k)
 	t.owner.rewound(before)
 	t.lowered()
 }
@@ -146,7 +168,7 @@ func (t *tracker) undo() {
 	for _, c := range t.columns {
 		c.undo()
 	}
-	t.recs = t.recs[:k]
+	t.cut(k)
 	t.forward = append(t.forward, r)
 	t.owner.rewound(r.lengths)
 	t.lowered()
@@ -167,6 +189,23 @@ func (t *tracker) redo(id uint64) {
 	t.lowered()
 }
 
+// cut forgets recs[k:], whose logs are gone already, and then those that are gone
+// before them.
+func (t *tracker) cut(k int) {
+	for i := k; i < len(t.recs); i++ {
+		if t.recs[i].gone {
+			t.gone--
+		}
+	}
+	for t.recs = t.recs[:k]; k > 0 && t.recs[k-1].gone; t.recs = t.recs[:k] {
+		k--
+		t.gone--
+		for _, c := range t.columns {
+			c.drop(k)
+		}
+	}
+}
+
 // release removes the boundary at the start of frame id: its record joins the
 // record of frame into, the one before.
 func (t *tracker) release(id, into uint64) {
@@ -174,43 +213,67 @@ func (t *tracker) release(id, into uint64) {
 	if k == len(t.recs) || t.recs[k].frame != id {
 		return
 	}
-	if k == 0 || t.recs[k-1].frame != into {
+	older := k - 1
+	for older >= 0 && t.recs[older].gone {
+		older--
+	}
+	if older < 0 || t.recs[older].frame != into {
 		t.recs[k].frame = into
 		return
 	}
 	for _, c := range t.columns {
-		c.merge(k)
+		c.merge(older, k)
 	}
-	t.remove(k)
+	t.recs[k].frame, t.recs[k].lengths = into, t.recs[older].lengths
+	t.bury(older, k)
 }
 
 // drop forgets the record of the oldest frame, id.
 func (t *tracker) drop(id uint64) {
-	if len(t.recs) == 0 || t.recs[0].frame != id {
+	k := t.find(id)
+	if k == len(t.recs) || t.recs[k].frame != id {
 		return
 	}
 	for _, c := range t.columns {
-		c.drop(0)
+		c.discard(k)
 	}
-	t.remove(0)
+	t.bury(k, k)
 }
 
-// remove removes recs[k] and settles the protected lengths behind it.
-func (t *tracker) remove(k int) {
-	copy(t.recs[k:], t.recs[k+1:])
-	t.recs = t.recs[:len(t.recs)-1]
-	prot := 0
+// bury notes that recs[k], whose logs are empty, is gone, and settles what follows:
+// the protected lengths, and the frames of those that are gone up to recs[last].
+func (t *tracker) bury(k, last int) {
+	var before record
 	if k > 0 {
-		prot = t.recs[k-1].prot
+		before = t.recs[k-1]
 	}
-	for i := k; i < len(t.recs); i++ {
-		prot = max(prot, t.recs[i].height())
-		if t.recs[i].prot == prot {
+	t.recs[k] = record{frame: before.frame, prot: before.prot, gone: true}
+	t.gone++
+	prot := before.prot
+	for i := k + 1; i < len(t.recs); i++ {
+		r := &t.recs[i]
+		prot = max(prot, r.height())
+		if r.prot == prot && i > last {
 			break
 		}
-		t.recs[i].prot = prot
+		if r.prot = prot; i < last {
+			r.frame = before.frame
+		}
+	}
+	t.cut(len(t.recs))
+	if t.gone > 8+len(t.recs)/4 {
+		t.squeeze()
 	}
 	t.lowered()
+}
+
+// squeeze takes the records that are gone out of the list.
+func (t *tracker) squeeze() {
+	for _, c := range t.columns {
+		c.squeeze(t.recs)
+	}
+	t.recs = slices.DeleteFunc(t.recs, func(r record) bool { return r.gone })
+	t.gone = 0
 }
 
 func (t *tracker) dropForward() {

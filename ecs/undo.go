@@ -42,14 +42,14 @@ type undoStack[T any] struct {
 	held   *int64        // Bytes held by logs of the whole world, kept up to date here.
 	spares []*chunk[T]   // Recycled chunks with room for values,
 	bare   []*chunk[T]   // those without,
-	empty  []*undoLog[T] // and logs without chunks.
+	blank  []*undoLog[T] // and logs without chunks.
 }
 
 // push opens a new, empty log.
 func (u *undoStack[T]) push(bare bool) {
 	var l *undoLog[T]
-	if k := len(u.empty); k > 0 {
-		l, u.empty = u.empty[k-1], u.empty[:k-1]
+	if k := len(u.blank); k > 0 {
+		l, u.blank = u.blank[k-1], u.blank[:k-1]
 	} else {
 		l = new(undoLog[T])
 	}
@@ -285,9 +285,30 @@ func (u *undoStack[T]) dropForward() {
 	u.forward = u.forward[:0]
 }
 
-// merge makes logs[k] part of logs[k-1].
-func (u *undoStack[T]) merge(k int, seen *rowSet) {
-	older, newer := u.logs[k-1], u.logs[k]
+// discard forgets what logs[k] holds.
+func (u *undoStack[T]) discard(k int) {
+	l := u.logs[k]
+	u.recycleChunks(l)
+	*l = undoLog[T]{chunks: l.chunks[:0], bare: l.bare}
+	u.top = nil
+}
+
+// squeeze takes out the logs, which are empty, of the records that are gone.
+func (u *undoStack[T]) squeeze(recs []record) {
+	kept := u.logs[:0]
+	for i, l := range u.logs {
+		if recs[i].gone {
+			u.recycle(l)
+		} else {
+			kept = append(kept, l)
+		}
+	}
+	u.logs, u.top = kept, nil
+}
+
+// merge makes logs[k] hold also what the older one does, which is empty then.
+func (u *undoStack[T]) merge(at, k int, seen *rowSet) {
+	older, newer := u.logs[at], u.logs[k]
 	switch {
 	case older.size == 0 || newer.size == 0:
 		older.repeats = older.repeats || newer.repeats
@@ -299,7 +320,8 @@ func (u *undoStack[T]) merge(k int, seen *rowSet) {
 		u.concat(older, newer)
 		u.tidy(older, seen)
 	}
-	u.drop(k)
+	u.discard(k)
+	u.logs[at], u.logs[k] = newer, older
 }
 
 // fold adds the rows of newer that older, in which no row repeats, does not hold:
@@ -390,12 +412,16 @@ func (u *undoStack[T]) saveUnseen(l *undoLog[T], chunks []*chunk[T], seen *rowSe
 }
 
 func (u *undoStack[T]) recycle(l *undoLog[T]) {
+	u.recycleChunks(l)
+	*l = undoLog[T]{chunks: l.chunks[:0]}
+	u.blank = append(u.blank, l)
+}
+
+func (u *undoStack[T]) recycleChunks(l *undoLog[T]) {
 	for _, c := range l.chunks {
 		u.recycleChunk(c)
 	}
 	clear(l.chunks)
-	*l = undoLog[T]{chunks: l.chunks[:0]}
-	u.empty = append(u.empty, l)
 }
 
 func (u *undoStack[T]) recycleChunk(c *chunk[T]) {
