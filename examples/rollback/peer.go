@@ -152,11 +152,12 @@ func (p *peer) report() message {
 	}
 }
 
-// agrees reports whether a tick that m has a digest of, and that will not change any
-// more on this side either, came out here as it did there.
+// agrees reports whether the tick that m has a digest of came out here as it did
+// there. It will not change on this side either: the other made it with our buttons,
+// and sent its own with the digest.
 func (p *peer) agrees(m message) bool {
-	if m.checked <= p.agreed || m.checked > p.final() {
-		return true // It has been compared, or it will come again.
+	if m.checked <= p.agreed {
+		return true // It has been compared.
 	}
 	if p.digests[m.checked/checkEvery] != m.digest {
 		return false
