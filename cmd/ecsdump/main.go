@@ -229,6 +229,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newRecover(a),
 		newCompact(a),
 	)
+	root.AddCommand(newTopics()...)
 	return root
 }
 
