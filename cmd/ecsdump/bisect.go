@@ -136,7 +136,7 @@ func (b *bisector) bisect(ctx context.Context, s *source) (err error) {
 		return err
 	}
 	b.doc = bisectDoc{States: len(b.way), Scan: b.scan, Probes: []probeDoc{}}
-	first := 0
+	var first int
 	if b.scan {
 		first, err = b.scanned(ctx)
 	} else {

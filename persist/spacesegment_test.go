@@ -1,0 +1,52 @@
+package persist
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+func TestSegmentsThatASnapshotStandsForArePrunable(t *testing.T) {
+	dir := t.TempDir()
+	w := ecs.NewWorld(ecs.Options{})
+	ages := ecs.MustRegister[int64](w, ecs.Named("Age"))
+	e := w.Create()
+	ctx := context.Background()
+	store, err := Open(ctx, dir, w, Options{SnapshotBytes: -1, segmentSize: 1000})
+	require.NoError(t, err)
+	tick := func(n int) {
+		for range n {
+			ages.Set(e, int64(w.Tick()))
+			require.NoError(t, store.Commit())
+		}
+	}
+	tick(40)
+	base, err := store.Snapshot(ctx)
+	require.NoError(t, err)
+	tick(40)
+	require.NoError(t, store.Close(ctx))
+
+	v, err := OpenReadOnly(ctx, dir)
+	require.NoError(t, err)
+	defer v.Close()
+	s, err := v.Space(ctx)
+	require.NoError(t, err)
+	newest := map[int]uint64{} // Record of each segment.
+	for _, e := range v.log.Entries {
+		newest[e.Segment] = e.ID.Seq
+	}
+	prunable := 0
+	for i, seg := range s.Segments {
+		assert.Equal(t, seg.Size, seg.Payloads+seg.Overhead, seg.Name)
+		assert.Equal(t, newest[i] <= v.newestBase(v.ancestors(v.Head())) && i < len(s.Segments)-1, seg.Prunable, "%s, snapshot %v", seg.Name, base)
+		if seg.Prunable {
+			prunable++
+		}
+	}
+	assert.Positive(t, prunable)
+	assert.Less(t, prunable, len(s.Segments)-1)
+}
