@@ -89,8 +89,9 @@ func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 // Diff compares the state after record b with that after record a.
 //
 // It reads both states, and keeps them in memory together with 32 bytes for each
-// row that differs; of two states that are in snapshot files only the pages that
-// differ. See [View.At] for its errors.
+// row that differs. Of two states that are in snapshot files it reads no page that
+// the files share, and keeps only those that differ: damage elsewhere goes
+// unnoticed. See [View.At] for its errors.
 func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
 	return DiffViews(ctx, v, a, v, b)
 }
@@ -98,6 +99,9 @@ func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
 // DiffViews compares the state of u after record b with that of v after record a.
 // Components are the same if they have the same name.
 func DiffViews(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Diff, error) {
+	if d, err := diffPages(ctx, v, a, u, b); err == nil {
+		return d, nil
+	} // Where a page is damaged, other files may lead to the state.
 	older, err := v.At(ctx, a)
 	if err != nil {
 		return nil, err
@@ -114,7 +118,7 @@ func DiffViews(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Diff
 func DiffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
 	d := &Diff{OldTick: older.Tick, NewTick: newer.Tick}
 	d.Schema = diffSchemas(older.stored(), newer.stored())
-	d.Registry = diffRegistries(registryRows{older.Registry, older.Alive, older.Free}, registryRows{newer.Registry, newer.Alive, newer.Free})
+	d.Registry = diffRegistries(older.registry(), newer.registry())
 	for _, p := range pairs(older.Components, newer.Components, func(c *Component) string { return c.Name }) {
 		if err := ctx.Err(); err != nil {
 			return nil, err

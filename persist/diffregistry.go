@@ -30,8 +30,8 @@ func (d *RegistryDiff) same() bool {
 
 // registryRows is the registry of a state.
 type registryRows struct {
-	rows        []ecs.Entity
-	alive, free int
+	rows               []ecs.Entity
+	alive, free, total int
 }
 
 // An indexState is what an index is in one state.
@@ -51,37 +51,50 @@ const (
 	retiredIndex
 )
 
-// at returns what row says; nothing if it is past the end.
-func (r registryRows) at(row int) indexState {
-	s := indexState{row: row, status: retiredIndex}
+// state returns what row, which holds e, says; nothing if it is past the end.
+func (r registryRows) state(row int, e ecs.Entity) indexState {
 	switch {
-	case row >= len(r.rows):
+	case row >= r.total:
 		return indexState{}
 	case row < r.alive:
-		s.status = aliveIndex
+		return indexState{e, row, aliveIndex}
 	case row < r.free:
-		s.status = freeIndex
+		return indexState{e, row, freeIndex}
 	}
-	s.entity = r.rows[row]
-	return s
+	return indexState{e, row, retiredIndex}
+}
+
+func (im *Image) registry() registryRows {
+	return registryRows{im.Registry, im.Alive, im.Free, len(im.Registry)}
 }
 
 // diffRegistries compares two registries.
 func diffRegistries(a, b registryRows) RegistryDiff {
 	var older, newer []indexState
-	for row := range max(len(a.rows), len(b.rows)) {
-		o, n := a.at(row), b.at(row)
-		if o == n {
-			continue
+	at := func(r registryRows, row int) indexState {
+		if row >= r.total {
+			return indexState{}
 		}
-		if o.status != unusedIndex {
-			older = append(older, o)
-		}
-		if n.status != unusedIndex {
-			newer = append(newer, n)
-		}
+		return r.state(row, r.rows[row])
+	}
+	for row := range max(a.total, b.total) {
+		older, newer = noteIndices(older, newer, at(a, row), at(b, row))
 	}
 	return diffIndices(older, newer)
+}
+
+// noteIndices keeps what a row says in two states, if that is not the same.
+func noteIndices(older, newer []indexState, o, n indexState) (before, after []indexState) {
+	if o == n {
+		return older, newer
+	}
+	if o.status != unusedIndex {
+		older = append(older, o)
+	}
+	if n.status != unusedIndex {
+		newer = append(newer, n)
+	}
+	return older, newer
 }
 
 // diffIndices compares what rows that are not the same say.

@@ -50,6 +50,7 @@ Exit status: 0 the states hold the same, 1 they differ.`,
 	flags.StringSliceVar(&d.components, "component", nil, "only these components and resources (a comma between, or the flag again)")
 	flags.StringSliceVar(&d.entities, "entity", nil, "only these entities")
 	flags.BoolVar(&d.stat, "stat", false, "only count what differs, by component")
+	flags.BoolVar(&d.first, "first", false, "compare the histories, and show the first tick after which they differ")
 	flags.BoolVar(&d.order, "order", false, "list also what only lies in another row")
 	d.limit.flag(cmd, 100, "differences")
 	return cmd
@@ -61,6 +62,7 @@ type differ struct {
 	components  []string
 	entities    []string
 	stat, order bool
+	first       bool
 	limit       limit
 
 	only map[ecs.Entity]bool // From entities; nil: all.
@@ -129,6 +131,7 @@ func diffEnds(args []string) ends {
 
 // isPoint reports whether text is written like a point in time, not like a path.
 func isPoint(text string) bool {
+	text, _, _ = strings.Cut(text, "~")
 	digits := strings.Trim(text, "0123456789") == ""
 	kind, _, ok := strings.Cut(text, ":")
 	return text != "" && (digits || text[0] == '@' || ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && kind != "")
@@ -144,6 +147,16 @@ func (d *differ) compare(ctx context.Context, a *app, s *source, from string, t 
 	if err != nil {
 		return classify(t.path, err)
 	}
+	var first *firstDoc
+	if d.first {
+		if first, err = d.diverge(ctx, s, older, t, newer); err != nil {
+			return err
+		}
+		if first.First == nil {
+			return first.print(a)
+		}
+		older, newer = first.First.Old, first.First.New
+	}
 	diff, err := persist.DiffViews(ctx, s.View, older, t.View, newer)
 	if err != nil {
 		return err
@@ -153,9 +166,9 @@ func (d *differ) compare(ctx context.Context, a *app, s *source, from string, t 
 	}
 	sides := [2]diffSide{{s, older, diff.OldTick}, {t, newer, diff.NewTick}}
 	if a.json {
-		err = d.json(a, sides, diff)
+		err = d.json(a, sides, diff, first)
 	} else {
-		err = d.print(a, sides, diff)
+		err = errors.Join(first.print(a), d.print(a, sides, diff))
 	}
 	if err == nil && !diff.Same() {
 		err = &failure{exitProblem, errDiffer, ""}

@@ -9,14 +9,15 @@ import (
 
 // diffDoc is what diff --json prints.
 type diffDoc struct {
-	Old         diffSideDoc        `json:"old"`
-	New         diffSideDoc        `json:"new"`
-	Same        bool               `json:"same"`
-	Schema      []schemaDiffDoc    `json:"schema"`
-	Entities    entitiesDiffDoc    `json:"entities"`
-	Components  []componentDiffDoc `json:"components"`  // Those with rows that differ.
-	Total       int                `json:"total"`       // Differences that the filters leave.
-	Differences []differenceDoc    `json:"differences"` // Resources, then by entity; as many as --limit allows, none with --stat.
+	*firstDoc                    // With --first; nothing else if no tick differs.
+	Old         diffSideDoc      `json:"old"`
+	New         diffSideDoc      `json:"new"`
+	Same        bool             `json:"same"`
+	Schema      []typeDifference `json:"schema"`
+	Entities    entitiesDiffDoc  `json:"entities"`
+	Components  []rowCounts      `json:"components"`  // Those with rows that differ.
+	Total       int              `json:"total"`       // Differences that the filters leave.
+	Differences []differenceDoc  `json:"differences"` // Resources, then by entity; as many as --limit allows, none with --stat.
 }
 
 // A diffSideDoc names one of the two states.
@@ -25,8 +26,8 @@ type diffSideDoc struct {
 	stateDoc
 }
 
-// A schemaDiffDoc is something that the types of the two states say differently.
-type schemaDiffDoc struct {
+// A typeDifference is something that the types of the two states say differently.
+type typeDifference struct {
 	Component string `json:"component"`
 	Field     string `json:"field,omitempty"` // Path of the field that is meant, or "": the component.
 	Old       string `json:"old,omitempty"`   // Missing where there is none.
@@ -41,8 +42,8 @@ type entitiesDiffDoc struct {
 	Free      int `json:"free"`  // Indices without an entity in either state, with another generation or order.
 }
 
-// A componentDiffDoc counts rows that differ.
-type componentDiffDoc struct {
+// A rowCounts counts rows that differ.
+type rowCounts struct {
 	Name    string `json:"name"`
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
@@ -70,19 +71,20 @@ type fieldDiffDoc struct {
 	New  any    `json:"new,omitempty"`
 }
 
-func (d *differ) json(a *app, sides [2]diffSide, diff *persist.Diff) error {
+func (d *differ) json(a *app, sides [2]diffSide, diff *persist.Diff, first *firstDoc) error {
 	doc := diffDoc{
-		Old: sides[0].doc(), New: sides[1].doc(), Same: diff.Same(),
-		Schema: []schemaDiffDoc{}, Components: []componentDiffDoc{}, Differences: []differenceDoc{},
+		firstDoc: first,
+		Old:      sides[0].doc(), New: sides[1].doc(), Same: diff.Same(),
+		Schema: []typeDifference{}, Components: []rowCounts{}, Differences: []differenceDoc{},
 		Entities: entitiesDiffDoc{len(diff.Registry.Created), len(diff.Registry.Destroyed), len(diff.Registry.Moved), diff.Registry.Free},
 	}
 	for _, s := range diff.Schema {
-		doc.Schema = append(doc.Schema, schemaDiffDoc(s))
+		doc.Schema = append(doc.Schema, typeDifference(s))
 	}
 	for _, c := range diff.Components {
 		if len(c.Rows) > 0 {
 			added, removed, changed, moved := c.Count()
-			doc.Components = append(doc.Components, componentDiffDoc{c.Name, added, removed, changed, moved})
+			doc.Components = append(doc.Components, rowCounts{c.Name, added, removed, changed, moved})
 		}
 	}
 	all := differences(diff, d.order)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -13,7 +14,7 @@ func (d *differ) print(a *app, sides [2]diffSide, diff *persist.Diff) error {
 	a.line("+++ %v", sides[1])
 	g := a.grid()
 	for _, s := range diff.Schema {
-		g.text("%s", schemaLine(s))
+		diffLine(g, "%s", schemaLine(s))
 	}
 	var more int
 	if !d.stat {
@@ -79,16 +80,16 @@ func schemaLine(s persist.SchemaDiff) string {
 func (x difference) print(g *grid) error {
 	switch {
 	case x.change == "created":
-		g.text("+ %v", x.entity)
+		diffLine(g, "+ %v", x.entity)
 		return nil
 	case x.change == "destroyed":
-		g.text("- %v", x.entity)
+		diffLine(g, "- %v", x.entity)
 		return nil
 	case x.component == nil:
-		g.text("> %v: row %d → %d", x.entity, x.row.OldRow, x.row.NewRow)
+		diffLine(g, "> %v: row %d → %d", x.entity, x.row.OldRow, x.row.NewRow)
 		return nil
 	case x.change == "moved":
-		g.text("> %s: row %d → %d", x.name(), x.row.OldRow, x.row.NewRow)
+		diffLine(g, "> %s: row %d → %d", x.name(), x.row.OldRow, x.row.NewRow)
 		return nil
 	case x.change == "changed":
 		return x.printFields(g)
@@ -98,9 +99,9 @@ func (x difference) print(g *grid) error {
 		return err
 	}
 	if x.change == "added" {
-		g.text("+ %s", x.whole(after))
+		diffLine(g, "+ %s", x.whole(after))
 	} else {
-		g.text("- %s", x.whole(before))
+		diffLine(g, "- %s", x.whole(before))
 	}
 	return nil
 }
@@ -149,12 +150,12 @@ func (x difference) printFields(g *grid) error {
 		name := x.name() + dotted(f.Path)
 		switch {
 		case f.Old.Kind() == 0:
-			g.text("+ %s: %v", name, f.New)
+			diffLine(g, "+ %s: %v", name, f.New)
 		case f.New.Kind() == 0:
-			g.text("- %s: %v", name, f.Old)
+			diffLine(g, "- %s: %v", name, f.Old)
 		default:
 			before, after := versus(f.Old, f.New)
-			g.text("~ %s: %s → %s", name, before, after)
+			diffLine(g, "~ %s: %s → %s", name, before, after)
 		}
 	}
 	return nil
@@ -196,4 +197,10 @@ func versusBytes(shown, a, b string) (before, after string) {
 		return "0x" + strconv.FormatUint(uint64(s[at]), 16)
 	}
 	return shown + " with byte " + strconv.Itoa(at) + " " + show(a), show(b)
+}
+
+// diffLine prints a line in the colour of the sign it begins with.
+func diffLine(g *grid, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	g.styledText(map[byte]style{'+': added, '-': removed, '~': changed, '>': faint}[text[0]], "%s", text)
 }

@@ -39,6 +39,7 @@ func TestScript(t *testing.T) {
 			"converted": convertedCommand,
 			"marked":    markedCommand,
 			"save":      saveCommand,
+			"diverged":  divergedCommand,
 			"exit":      exitCommand,
 			"clone":     cloneCommand,
 			"flip":      flipCommand,
@@ -85,6 +86,18 @@ func saveCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Check(buildSave(ts.MkAbs(args[0])))
 	rememberCommand(ts, false, args)
+}
+
+// divergedCommand is "diverged DIR DIR": two stores that recorded one simulation,
+// which did one thing differently.
+func divergedCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: diverged DIR DIR")
+	}
+	for i, dir := range args {
+		ts.Check(buildDiverged(ts.MkAbs(dir), i == 1))
+		rememberCommand(ts, false, args[i:i+1])
+	}
 }
 
 // exitCommand is "exit CODE PROGRAM ARGS...": run it and compare the exit code.

@@ -1,0 +1,199 @@
+package persist
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stet-ecs/stet/journal"
+)
+
+// A Parting says where two histories part that were equal before.
+type Parting struct {
+	Compared int         // Ticks that both histories have.
+	Equal    *CommonTick // The last of them after which the states are equal; nil: none is.
+	First    *CommonTick // The first after which they differ; nil: none is.
+}
+
+// A CommonTick is a tick that two histories have, with the records of both that
+// led there.
+type CommonTick struct {
+	Tick     uint64
+	Old, New uint64
+}
+
+// Part compares the way to record b of u with the way to record a of v, tick by
+// tick, and finds the first after which their states differ. What does not rewind
+// does not count.
+//
+// Two branches of one store are compared from where they part, others from the
+// oldest tick that both have. Where two ticks say the same, it only reads them; else
+// it replays both histories up to there and compares digests. An error wraps
+// [ErrNotFound] if no state has a tick in common.
+func Part(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Parting, error) {
+	common, err := commonTicks(v, a, u, b)
+	if err != nil {
+		return nil, err
+	}
+	d := parting{views: [2]*View{v, u}, Parting: Parting{Compared: len(common)}}
+	p := startProgress(ctx, PhaseReplay, int64(len(common)))
+	for i := range common {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		equal := i > 0 && d.sameTick(&common[i-1], &common[i])
+		if !equal {
+			if equal, err = d.sameState(quiet(ctx), &common[i]); err != nil {
+				return nil, err
+			}
+		}
+		if !equal {
+			d.First = &common[i].CommonTick
+			break
+		}
+		d.Equal = &common[i].CommonTick
+		p.add(1)
+	}
+	return &d.Parting, nil
+}
+
+// A parting is a search for one.
+type parting struct {
+	Parting
+	views   [2]*View
+	cursors [2]*Cursor
+}
+
+// A pairedTick is a common tick with its two places in the journals.
+type pairedTick struct {
+	CommonTick
+	places [2]place
+}
+
+// A place is a state on the way to another.
+type place struct {
+	tick, seq uint64
+	id        journal.ID
+	entry     journal.Entry // That led there; none led to the oldest.
+}
+
+// commonTicks returns the ticks on both ways, oldest first.
+func commonTicks(v *View, a uint64, u *View, b uint64) ([]pairedTick, error) {
+	older, newer := v.way(a), u.way(b)
+	var common []pairedTick
+	for len(older) > 0 && len(newer) > 0 {
+		o, n := older[0], newer[0]
+		if o.tick <= n.tick {
+			older = older[1:]
+		}
+		if n.tick <= o.tick {
+			newer = newer[1:]
+		}
+		if o.tick != n.tick {
+			continue
+		}
+		if v.log.World == u.log.World && o.id == n.id { // The same record: what came before is the same.
+			common = common[:0]
+		}
+		common = append(common, pairedTick{CommonTick{o.tick, o.seq, n.seq}, [2]place{o, n}})
+	}
+	if len(common) == 0 {
+		return nil, fmt.Errorf("%w: a tick that both have", ErrNotFound)
+	}
+	return common, nil
+}
+
+// way returns the states on the way to record seq, the oldest that a snapshot
+// leads to first.
+func (v *View) way(seq uint64) (way []place) {
+	root := seq
+	for e := range v.log.Ancestors(seq) {
+		way = append(way, place{e.Tick, e.ID.Seq, e.ID, e})
+		root = e.Parent
+	}
+	var oldest *SnapshotInfo
+	for _, s := range v.bases(seq) { // Nearest first.
+		if s.Err == nil {
+			oldest = &s
+		}
+	}
+	if oldest == nil {
+		return nil
+	}
+	if oldest.ID.Seq == root || len(way) == 0 {
+		way = append(way, place{tick: oldest.Tick, seq: oldest.ID.Seq, id: oldest.ID})
+	}
+	slices.Reverse(way)
+	return slices.DeleteFunc(way, func(p place) bool { return p.seq < oldest.ID.Seq })
+}
+
+// sameTick reports whether both histories came from one common tick to the next in
+// one step, and in the same way. If in doubt it says no.
+func (d *parting) sameTick(from, to *pairedTick) bool {
+	var ticks [2]*tick
+	var schemas [2]*schema
+	for i, v := range d.views {
+		e := to.places[i].entry
+		if e.Parent != from.places[i].seq {
+			return false
+		}
+		var err error
+		if ticks[i], schemas[i], err = v.tick(e); err != nil {
+			return false
+		}
+	}
+	a, known := rewindingPatches(ticks[0], schemas[0])
+	b, alsoKnown := rewindingPatches(ticks[1], schemas[1])
+	return known && alsoKnown && sameRegistry(ticks[0].registry, ticks[1].registry) && slices.EqualFunc(a, b, namedPatch.same)
+}
+
+func sameRegistry(a, b *registryPatch) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.alive == b.alive && a.free == b.free && a.total == b.total && slices.Equal(a.ranges, b.ranges) && bytes.Equal(a.rows, b.rows)
+}
+
+// A namedPatch is what a tick does to a component.
+type namedPatch struct {
+	*storagePatch
+	entry *schemaEntry
+}
+
+// rewindingPatches returns what t does to components that rewind, and whether s has all
+// that it names.
+func rewindingPatches(t *tick, s *schema) (patches []namedPatch, known bool) {
+	for i := range t.storages {
+		p := &t.storages[i]
+		if p.number >= len(s.components) {
+			return nil, false
+		}
+		if e := &s.components[p.number]; e.Rewinds {
+			patches = append(patches, namedPatch{p, e})
+		}
+	}
+	return patches, true
+}
+
+func (p namedPatch) same(q namedPatch) bool {
+	return p.entry.Name == q.entry.Name && p.entry.Layout.Equal(q.entry.Layout) && p.before == q.before && p.after == q.after &&
+		slices.Equal(p.entityRanges, q.entityRanges) && bytes.Equal(p.entities, q.entities) &&
+		slices.Equal(p.valueRanges, q.valueRanges) && bytes.Equal(p.values, q.values)
+}
+
+// sameState compares the states after t.
+func (d *parting) sameState(ctx context.Context, t *pairedTick) (bool, error) {
+	for i, v := range d.views {
+		var err error
+		if d.cursors[i] == nil {
+			d.cursors[i], err = v.Cursor(ctx, t.places[i].seq)
+		} else {
+			err = d.cursors[i].Seek(ctx, t.places[i].seq)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return d.cursors[0].Image().Digest() == d.cursors[1].Image().Digest(), nil
+}

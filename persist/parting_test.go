@@ -1,0 +1,156 @@
+package persist
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// naiveParting compares the digests of all common ticks.
+func naiveParting(t require.TestingT, v *View, a uint64, u *View, b uint64) (equal, first *CommonTick) {
+	older, newer := naiveWay(t, v, a), naiveWay(t, u, b)
+	for _, tick := range slices.Sorted(maps.Keys(older)) {
+		o, n := older[tick], newer[tick]
+		if n == nil {
+			continue
+		}
+		c := &CommonTick{tick, o.ID.Seq, n.ID.Seq}
+		if o.Digest() != n.Digest() {
+			return equal, c
+		}
+		equal = c
+	}
+	return equal, nil
+}
+
+// naiveWay returns the states on the way to a record by their ticks.
+func naiveWay(t require.TestingT, v *View, seq uint64) map[uint64]*Image {
+	way := map[uint64]*Image{}
+	for {
+		im, err := v.At(background, seq)
+		if err != nil {
+			return way // Pruned.
+		}
+		way[im.Tick] = im
+		e, ok := v.log.Find(seq)
+		if !ok {
+			return way
+		}
+		seq = e.Parent
+	}
+}
+
+func requireParting(t require.TestingT, v *View, a uint64, u *View, b uint64) *Parting {
+	d, err := Part(background, v, a, u, b)
+	require.NoError(t, err)
+	equal, first := naiveParting(t, v, a, u, b)
+	require.Equal(t, first, d.First)
+	require.Equal(t, equal, d.Equal)
+	return d
+}
+
+func TestBranchesPartWhereTheirDigestsDo(t *testing.T) {
+	root := t.TempDir()
+	runs := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		s := newSession(rt, fmt.Sprintf("%s/%d", root, runs), 8)
+		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+			s.step(rt)
+		}
+		s.world.releaseAll()
+		require.NoError(rt, s.store.Close(background))
+		v, err := OpenReadOnly(background, s.dir)
+		require.NoError(rt, err)
+		defer v.Close()
+		seqs := slices.Sorted(maps.Keys(s.states))
+		requireParting(rt, v, rapid.SampledFrom(seqs).Draw(rt, "a"), v, rapid.SampledFrom(seqs).Draw(rt, "b"))
+	})
+}
+
+// recorded makes a store of n ticks of a simulation that is told which tick it is.
+func recorded(t *testing.T, n int, w *testWorld, o Options, simulate func(tick int)) *View {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "store")
+	o.Sync = journal.SyncNever()
+	s := open(t, dir, w, o)
+	for tick := 1; tick <= n; tick++ {
+		simulate(tick)
+		require.NoError(t, s.Commit())
+	}
+	closeStore(t, s)
+	return verified(t, dir)
+}
+
+func TestTwoStoresPartAtTheFirstTickThatDiffers(t *testing.T) {
+	record := func(wrong int, o Options) *View {
+		w := newTestWorld(0)
+		return recorded(t, 12, w, o, func(tick int) {
+			w.fill(3)
+			w.heat.Set(w.Entities()[0], heat{int32(wrong)}) // Does not rewind: it does not count.
+			if wrong > 0 && tick == 2 {                     // The same is written: another tick, the same state.
+				w.seed.Set(w.seed.Get())
+			}
+			if tick == wrong || wrong > 0 && tick == wrong+1 {
+				w.position.Mut(w.Entities()[1]).X++ // And put right by the tick after the next.
+			}
+			if wrong > 0 && tick == wrong+2 {
+				w.position.Mut(w.Entities()[1]).X -= 2
+			}
+		})
+	}
+	right := record(0, Options{})
+	for _, wrong := range []int{1, 5, 12} {
+		d := requireParting(t, right, right.Head(), record(wrong, Options{SnapshotBytes: 500}), 12)
+		require.Equal(t, uint64(wrong), d.First.Tick)
+		require.Equal(t, 13, d.Compared)
+	}
+	d := requireParting(t, right, 12, record(0, Options{SnapshotBytes: 500}), 7)
+	require.Nil(t, d.First)
+	require.Equal(t, uint64(7), d.Equal.Tick)
+}
+
+func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
+	record := func(order []string) *View {
+		w := ecs.NewWorld(ecs.Options{})
+		storages := map[string]*ecs.Storage[int64]{}
+		for _, name := range order {
+			storages[name] = ecs.MustRegister[int64](w, ecs.Named(name))
+		}
+		return recorded(t, 5, &testWorld{World: w}, Options{}, func(tick int) {
+			e := w.Create()
+			storages["A"].Set(e, int64(tick))
+			storages["B"].Set(e, int64(tick/4))
+		})
+	}
+	d := requireParting(t, record([]string{"A", "B"}), 5, record([]string{"B", "A"}), 5)
+	require.Nil(t, d.First)
+	other := ecs.NewWorld(ecs.Options{})
+	a := ecs.MustRegister[int64](other, ecs.Named("A"))
+	c := ecs.MustRegister[int64](other, ecs.Named("C"))
+	d = requireParting(t, record([]string{"A", "B"}), 5, recorded(t, 5, &testWorld{World: other}, Options{}, func(tick int) {
+		e := other.Create()
+		a.Set(e, int64(tick))
+		c.Set(e, int64(tick/4))
+	}), 5)
+	require.Equal(t, uint64(1), d.First.Tick)
+}
+
+func TestHistoriesWithoutACommonTickAreNotFound(t *testing.T) {
+	w := newTestWorld(0)
+	v := recorded(t, 3, w, Options{}, func(int) { w.fill(1) })
+	u := newTestWorld(0)
+	for range 9 {
+		u.Commit()
+	}
+	_, err := Part(background, v, 3, recorded(t, 3, u, Options{}, func(int) { u.fill(1) }), 3)
+	require.ErrorIs(t, err, ErrNotFound)
+}
