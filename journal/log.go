@@ -313,3 +313,39 @@ func (r *payloadReader) damage(offset int64, reason string) error {
 	return &DamageError{File: r.segment.Name, Offset: offset, Length: recordSize(int64(r.entry.Length)),
 		Reason: fmt.Sprintf("record %d: %s", r.entry.ID.Seq, reason), Err: ErrCorrupt}
 }
+
+// Payloads reads the payloads of entries, in this order, and calls f with each, or
+// with why it cannot be read. A payload is valid until f returns. It has files of its
+// own, so that several goroutines may read at the same time.
+func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err error)) {
+	var (
+		file File
+		err  error
+		buf  []byte
+	)
+	last := -1
+	for _, e := range entries {
+		if e.Segment != last {
+			if last >= 0 && err == nil {
+				file.Close()
+			}
+			last = e.Segment
+			if file, err = l.fs.Open(l.Segments[last].Name); err != nil {
+				err = fmt.Errorf("journal: open %s: %w", l.Segments[last].Name, err)
+			}
+		}
+		if err != nil {
+			f(e, nil, err)
+			continue
+		}
+		r := payloadReader{file: file, segment: &l.Segments[e.Segment], entry: e}
+		payload, readErr := r.read(slices.Grow(buf[:0], int(e.Length)))
+		if readErr == nil {
+			buf = payload
+		}
+		f(e, payload, readErr)
+	}
+	if last >= 0 && err == nil {
+		file.Close()
+	}
+}

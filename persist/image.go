@@ -326,10 +326,7 @@ func (im *Image) vacateDead(c *Component) {
 
 // vacate makes a row of an indexed component a gap.
 func (c *Component) vacate(row int) {
-	empty := c.gap
-	if len(empty) == 0 {
-		empty = c.Layout.AppendZero(nil)
-	}
+	empty := c.emptyRow()
 	c.countGap(c.Entities[row], -1)
 	c.Entities[row] = ecs.Vacant
 	c.gaps++
@@ -338,6 +335,14 @@ func (c *Component) vacate(row int) {
 	} else {
 		c.rows[row] = empty
 	}
+}
+
+// emptyRow returns the row that gaps hold.
+func (c *Component) emptyRow() []byte {
+	if len(c.gap) > 0 {
+		return c.gap
+	}
+	return c.Layout.AppendZero(nil)
 }
 
 // move copies a row over an earlier one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
@@ -14,26 +15,58 @@ import (
 type VerifyReport struct {
 	Snapshots int     // Files checked.
 	Records   int     // Records of the journal checked.
-	Replayed  int     // Of them on the way from the oldest snapshot to the head.
+	Replayed  int     // Of them on the way from the oldest snapshot to the head,
+	Rewound   int     // and of others, all of which replay has led to as well.
+	Bytes     int64   // Of files and payloads.
 	Problems  []error // Damage, with file and offset where known. Empty: all is well.
 	Notes     []string
 }
 
 // Verify reads everything and checks all there is to check: checksums, the
 // format of every page and record, that sparse and dense arrays agree, that the
+// entities of every array are alive and there once, that the
 // operations of every tick lead to what its rows say, and that replay reproduces
-// the digest of every snapshot on its way. An error says that checking itself was
+// the digest of every snapshot, on rewound branches as well. An error says that checking itself was
 // not possible, or that ctx ended. Its phases are [PhaseVerify], in bytes, and
 // [PhaseReplay] if nothing was wrong before.
 //
+// It works with as many goroutines as the program has processors, and needs memory
+// for one world, where a branch begins for another one.
+//
 // What the program that has the store open removes meanwhile is a note.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
-	var r VerifyReport
 	p := startProgress(ctx, PhaseVerify, v.size())
+	r, err := v.verifyFiles(ctx, p, v.verifySnapshot)
+	if err != nil {
+		return r, err
+	}
+	if err := v.verifyRecords(ctx, p, &r); err != nil {
+		return r, err
+	}
+	if len(r.Problems) == 0 && !v.IsSave() {
+		return r, v.verifyReplay(ctx, &r)
+	}
+	return r, nil
+}
+
+// VerifyChecksums is [View.Verify] of the checksums alone: it reads every byte of the
+// snapshots and tells what reading the journal found when v was opened. It needs next
+// to no memory.
+func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
+	p := startProgress(ctx, PhaseVerify, v.size()-bytesOf(v.log.Entries))
+	r, err := v.verifyFiles(ctx, p, v.verifyFile)
+	r.Records = len(v.log.Entries)
+	return r, err
+}
+
+// verifyFiles calls check for all snapshot files, and reports what is known of the
+// journal.
+func (v *View) verifyFiles(ctx context.Context, p *progress, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
+	r.Bytes = v.size()
 	done := int64(0)
 	for _, s := range v.snapshots {
 		r.Snapshots++
-		if err := v.verifySnapshot(p.part(ctx, s.Size), s, &r); err != nil {
+		if err := check(p.part(ctx, s.Size), s, &r); err != nil {
 			return r, err
 		}
 		done += s.Size
@@ -43,12 +76,6 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 		r.Problems = append(r.Problems, journalDamage(p))
 	}
 	v.noteEnds(&r)
-	if err := v.verifyRecords(ctx, p, &r); err != nil {
-		return r, err
-	}
-	if len(r.Problems) == 0 && !v.IsSave() {
-		return r, v.verifyReplay(ctx, &r)
-	}
 	return r, nil
 }
 
@@ -68,32 +95,70 @@ func (v *View) noteEnds(r *VerifyReport) {
 	}
 }
 
+// recordsAtOnce is how many records one goroutine verifies before it takes others.
+const recordsAtOnce = 64
+
 // verifyRecords reads all ticks.
 func (v *View) verifyRecords(ctx context.Context, p *progress, r *VerifyReport) error {
-	removed := -1 // Segment.
-	for _, e := range v.log.Entries {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		r.Records++
-		p.add(int64(e.Length))
-		if e.Segment == removed {
-			continue
-		}
-		t, _, err := v.tick(e)
-		if err == nil {
-			if _, err = decodeOps(t.ops); err != nil {
-				err = v.entryError(e, err)
-			}
-		}
-		if name := journalDir + "/" + v.log.Segments[e.Segment].Name; err != nil && v.gone(name) {
-			removed = e.Segment
-			r.note("%s was removed meanwhile", name)
-		} else if err != nil {
-			r.Problems = append(r.Problems, err)
+	entries := v.log.Entries
+	r.Records = len(entries)
+	errs := make([]error, len(entries))
+	for i, e := range entries {
+		if _, err := v.schemaAt(e); err != nil {
+			errs[i] = v.journalError(err)
 		}
 	}
+	var mu sync.Mutex
+	err := inParallel(ctx, (len(entries)+recordsAtOnce-1)/recordsAtOnce, func(part int) error {
+		at := part * recordsAtOnce
+		some := entries[at:min(at+recordsAtOnce, len(entries))]
+		v.log.Payloads(some, func(e journal.Entry, payload []byte, err error) {
+			if errs[at] == nil {
+				errs[at] = v.verifyRecord(e, payload, err)
+			}
+			at++
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		p.add(bytesOf(some))
+		return nil
+	})
+	v.addProblems(r, errs)
+	return err
+}
+
+// verifyRecord returns what is wrong with a record, whose payload could not be read
+// if err is not nil.
+func (v *View) verifyRecord(e journal.Entry, payload []byte, err error) error {
+	if err != nil {
+		return v.journalError(err)
+	}
+	t, err := v.decode(e, payload)
+	if err != nil {
+		return err
+	}
+	if _, err := decodeOps(t.ops); err != nil {
+		return v.entryError(e, err)
+	}
 	return nil
+}
+
+// addProblems reports errs, those of records by their positions. Segments that were
+// removed meanwhile are noted.
+func (v *View) addProblems(r *VerifyReport, errs []error) {
+	removed := -1 // Segment.
+	for i, err := range errs {
+		segment := v.log.Entries[i].Segment
+		if err == nil || segment == removed {
+			continue
+		}
+		if name := journalDir + "/" + v.log.Segments[segment].Name; v.gone(name) {
+			removed = segment
+			r.note("%s was removed meanwhile", name)
+			continue
+		}
+		r.Problems = append(r.Problems, err)
+	}
 }
 
 // size returns how many bytes there are to verify.
@@ -101,23 +166,50 @@ func (v *View) size() (n int64) {
 	for _, s := range v.snapshots {
 		n += s.Size
 	}
-	for _, e := range v.log.Entries {
-		n += int64(e.Length)
-	}
-	return n
+	return n + bytesOf(v.log.Entries)
 }
 
-// verifySnapshot checks one file: first its checksums, then what it means.
+// verifySnapshot checks one file. One that can be loaded has good checksums; else they
+// come first.
 func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
-	before := len(r.Problems)
-	_, err := pagefile.Check(ctx, v.files, s.Name)
-	for _, e := range flatten(err) {
-		r.Problems = append(r.Problems, fileError(s.Name, e))
+	im, _, err := v.loadSnapshot(ctx, s, false)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	if len(r.Problems) == before {
-		if _, _, err := v.loadSnapshot(ctx, s, false); err != nil {
-			r.Problems = append(r.Problems, err)
+	if err == nil {
+		err = im.settled().unsound(ctx)
+		if err != nil && ctx.Err() == nil {
+			err = &DamageError{s.Name, -1, 0, err.Error(), ErrCorrupt}
 		}
+	}
+	if err == nil {
+		v.report(s, r)
+		return nil
+	}
+	errs := []error{err}
+	if _, e := pagefile.Check(quiet(ctx), v.files, s.Name); e != nil {
+		errs = flatten(e)
+	}
+	v.report(s, r, errs...)
+	return ctx.Err()
+}
+
+// verifyFile checks the checksums of one file.
+func (v *View) verifyFile(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
+	_, err := pagefile.Check(ctx, v.files, s.Name)
+	errs := flatten(err)
+	if err == nil && s.Err != nil {
+		errs = []error{s.Err}
+	}
+	v.report(s, r, errs...)
+	return ctx.Err()
+}
+
+// report adds what is wrong with a snapshot.
+func (v *View) report(s SnapshotInfo, r *VerifyReport, errs ...error) {
+	before := len(r.Problems)
+	for _, e := range errs {
+		r.Problems = append(r.Problems, fileError(s.Name, e))
 	}
 	if err := v.misfit(s); err != nil {
 		r.Problems = append(r.Problems, err)
@@ -126,7 +218,6 @@ func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyRepo
 		r.Problems = r.Problems[:before]
 		r.note("%s was removed meanwhile", s.Name)
 	}
-	return ctx.Err()
 }
 
 // flatten returns the errors that errors.Join joined.
@@ -139,75 +230,4 @@ func flatten(err error) []error {
 		return joined.Unwrap()
 	}
 	return []error{err}
-}
-
-// verifyReplay goes from the oldest snapshot to the head, tick by tick. If what it
-// needs was removed meanwhile, it begins later.
-func (v *View) verifyReplay(ctx context.Context, r *VerifyReport) error {
-	skip := 0
-	for range maxListings {
-		problem, err := v.replayAll(ctx, skip, r)
-		if problem == nil || err != nil {
-			return err
-		}
-		changed, err := v.relist(ctx)
-		if err != nil {
-			return err
-		}
-		switch {
-		case errors.Is(problem, fs.ErrNotExist):
-			skip++ // A segment behind the oldest snapshot.
-		case !changed:
-			r.Problems = append(r.Problems, problem)
-			return nil
-		}
-		r.Replayed = 0
-	}
-	r.note("the way to the head was not replayed: files are removed faster than they can be read")
-	return nil
-}
-
-// replayAll replays the ticks from the oldest snapshot but skip to the head and
-// returns what is wrong with them. An error is that of ctx.
-func (v *View) replayAll(ctx context.Context, skip int, r *VerifyReport) (problem, err error) {
-	bases := v.bases(v.Head())
-	if len(bases) == 0 {
-		return fmt.Errorf("%w: no snapshot leads to the head, record %d", ErrNotFound, v.Head()), nil
-	}
-	bases = bases[:max(1, len(bases)-skip)]
-	im, _, err := v.loadSnapshot(quiet(ctx), bases[len(bases)-1], false)
-	if err != nil {
-		return err, ctx.Err()
-	}
-	digests := map[journal.ID][]SnapshotInfo{} // A state that was converted has two.
-	for _, s := range v.snapshots {
-		digests[s.ID] = append(digests[s.ID], s)
-	}
-	path, err := v.log.Path(im.ID.Seq, v.Head())
-	if err != nil {
-		return v.journalError(err), nil
-	}
-	p := startProgress(ctx, PhaseReplay, int64(len(path)))
-	for _, e := range path {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if im, err = v.across(quiet(ctx), im, e); err != nil {
-			return err, ctx.Err()
-		}
-		if err := v.step(im, e); err != nil {
-			return err, nil
-		}
-		p.add(1)
-		r.Replayed++
-		for _, s := range digests[e.ID] {
-			if s.schema == nil || im.stored().differs(s.schema) != nil {
-				continue
-			}
-			if d := im.Digest(); d != s.Digest {
-				return v.entryError(e, fmt.Errorf("replay gives digest %v, %s has %v", d, s.Name, s.Digest)), nil
-			}
-		}
-	}
-	return nil, nil
 }

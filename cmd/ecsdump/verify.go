@@ -16,7 +16,9 @@ type verifyDoc struct {
 	Records   int          `json:"records"`   // Records of the journal checked.
 	Replayed  int          `json:"replayed"`  // Of them on the way from the oldest snapshot to the newest state.
 	Problems  []problemDoc `json:"problems"`
-	Notes     []string     `json:"notes"` // What is no problem, but worth knowing.
+	Notes     []string     `json:"notes"`   // What is no problem, but worth knowing.
+	Rewound   int          `json:"rewound"` // Records of other branches that were replayed.
+	Bytes     int64        `json:"bytes"`   // Read, of files and records.
 }
 
 // A problemDoc is damage, or something else that keeps bytes from being used.
@@ -29,23 +31,35 @@ type problemDoc struct {
 }
 
 func newVerify(a *app) *cobra.Command {
-	return &cobra.Command{
+	quick := false
+	cmd := &cobra.Command{
 		Use:   "verify STORE",
 		Short: "Check everything: checksums, formats, and that replay agrees",
-		Args:  positional(1, 1),
+		Long: `Verify reads everything and checks checksums, formats, the invariants of every array,
+and that replaying the ticks of all branches reproduces the digest of every snapshot. With
+--quick, it compares checksums only.`,
+		Example: `  ecsdump verify D
+  ecsdump verify slot1.save --quick`,
+		Args: positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v, err := persist.OpenReadOnly(cmd.Context(), args[0])
 			if err != nil {
 				return a.verifyUnopened(args[0], err)
 			}
 			defer v.Close()
-			r, err := v.Verify(cmd.Context())
+			verify := v.Verify
+			if quick {
+				verify = v.VerifyChecksums
+			}
+			r, err := verify(cmd.Context())
 			if err != nil {
 				return classify(args[0], err)
 			}
 			return a.verified(args[0], r)
 		},
 	}
+	cmd.Flags().BoolVar(&quick, "quick", false, "compare checksums only")
+	return cmd
 }
 
 // verifyUnopened prints why a store or save is too damaged to be opened.
@@ -74,7 +88,7 @@ func (a *app) verified(path string, r persist.VerifyReport) error {
 
 func (a *app) verifyReport(r persist.VerifyReport) error {
 	if a.json {
-		doc := verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, []problemDoc{}, append([]string{}, r.Notes...)}
+		doc := verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, []problemDoc{}, append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 		for _, p := range r.Problems {
 			doc.Problems = append(doc.Problems, problemDocOf(p))
 		}
@@ -86,7 +100,11 @@ func (a *app) verifyReport(r persist.VerifyReport) error {
 	for _, n := range r.Notes {
 		a.line("note: %s", n)
 	}
-	a.line("checked: %s, %s, %d of them replayed", count(r.Snapshots, "snapshot", "snapshots"), count(r.Records, "record", "records"), r.Replayed)
+	rewound := ""
+	if r.Rewound > 0 {
+		rewound = fmt.Sprintf(" and %d of rewound branches", r.Rewound)
+	}
+	a.line("checked: %s, %s, %d of them replayed%s", count(r.Snapshots, "snapshot", "snapshots"), count(r.Records, "record", "records"), r.Replayed, rewound)
 	if len(r.Problems) == 0 {
 		a.styledLine(added, "ok")
 	}
