@@ -3,6 +3,7 @@ module github.com/stet-ecs/stet
 go 1.26.0
 
 require (
+	github.com/expr-lang/expr v1.17.8
 	github.com/gofrs/flock v0.13.1
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/rogpeppe/go-internal v1.16.0

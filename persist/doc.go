@@ -16,6 +16,7 @@
 //	name a tick, keep its inputs     Store.Mark, Store.Input
 //	say what may be removed          Options.Retain
 //	go back to an older tick         Options.At, or ecs.History in memory
+//	play what was recorded again     OpenPlayer, Player.Diverged
 //	copy a store while it runs       Store.Backup
 //	see how it fares                 Store.Metrics, WithProgress
 //	look into it without Go types    OpenReadOnly, View.At, View.Commits

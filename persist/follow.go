@@ -216,7 +216,7 @@ func (f *follower) applyStorage(ctx context.Context, p *storagePatch, seq uint64
 		to.value = []byte{}
 	case i >= 0:
 		var err error
-		if to.value, err = rowIn(c.Layout, width, p.values, i); err != nil {
+		if to.value, err = cutRow(c.Layout, width, p.values, i); err != nil {
 			return fmt.Errorf("row %d: %w", to.row, err)
 		}
 	case to.row != was:

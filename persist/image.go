@@ -410,7 +410,10 @@ func (c *Component) apply(p *storagePatch, indices int) error {
 
 // Digest returns the digest of the world that im is the image of, without what
 // is not persistent.
-func (im *Image) Digest() ecs.Digest {
+func (im *Image) Digest() ecs.Digest { return im.digests().World }
+
+// digests is [ecs.World.Digests] for the world that im is the image of.
+func (im *Image) digests() (d ecs.Digests) {
 	registry := sumRows(len(im.Registry), func(dst []byte, lo, hi int) []byte {
 		return digest.AppendEntities(dst, im.Registry[lo:hi])
 	})
@@ -420,7 +423,12 @@ func (im *Image) Digest() ecs.Digest {
 			parts = append(parts, digest.Part{Name: c.Name, Sum: sumRows(c.n, c.appendPage)})
 		}
 	}
-	return ecs.Digest(digest.World(im.Tick, digest.RegistryOf(registry, im.Alive, im.Free), parts))
+	d.Registry = ecs.Digest(digest.RegistryOf(registry, im.Alive, im.Free))
+	d.World = ecs.Digest(digest.World(im.Tick, uint64(d.Registry), parts)) // It sorts parts.
+	for _, p := range parts {
+		d.Storages = append(d.Storages, ecs.StorageDigest{Name: p.Name, Digest: ecs.Digest(p.Sum)})
+	}
+	return d
 }
 
 // appendPage appends what is summed of rows [lo, hi).

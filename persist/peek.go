@@ -268,7 +268,7 @@ func (r *snapshotReader) peekValue(n, row int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := rowIn(r.manifest.schema.components[n].Layout, width, content, row-lo)
+	value, err := cutRow(r.manifest.schema.components[n].Layout, width, content, row-lo)
 	if err != nil {
 		return nil, fmt.Errorf("row %d: %w", row, err)
 	}
@@ -287,8 +287,8 @@ func (r *snapshotReader) dataPage(n, page int) (content []byte, lo int, err erro
 	return content, lo, err
 }
 
-// rowIn returns a copy of row i of src, which holds rows end to end, checked.
-func rowIn(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
+// cutRow returns a copy of row i of src, which holds rows end to end, checked.
+func cutRow(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
 	if width >= 0 {
 		if (i+1)*width > len(src) {
 			return nil, errShort

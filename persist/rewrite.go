@@ -1,7 +1,10 @@
 package persist
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/stet-ecs/stet/internal/disk"
@@ -24,6 +27,9 @@ type rewrite struct {
 	ids     map[uint64]journal.ID // What the records are called here, by their seqs there.
 	number  uint32                // Of the last snapshot.
 	ticks   int                   // Records written.
+
+	branches bool            // Write what was rewound behind the base as well, but
+	bad      map[uint64]bool // not these records.
 }
 
 func newRewrite(files disk.FS, from *View) *rewrite {
@@ -83,19 +89,46 @@ func (r *rewrite) along(ctx context.Context, im *Image, seq uint64, names bool) 
 		return nil, err
 	}
 	p := startProgress(ctx, PhaseReplay, int64(len(path)))
-	for _, e := range path {
+	for i, e := range path {
 		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := r.aside(ctx, im.ID.Seq+1, e.ID.Seq); err != nil {
 			return nil, err
 		}
 		if im, err = r.step(quiet(ctx), im, e); err != nil {
 			return nil, err
 		}
-		if err := r.settle(quiet(ctx), im, names, e.ID.Seq == seq); err != nil {
+		if err := r.settle(quiet(ctx), im, names, i == len(path)-1); err != nil {
 			return nil, err
 		}
 		p.add(1)
 	}
-	return im, nil
+	return im, r.aside(ctx, seq+1, math.MaxUint64)
+}
+
+// aside writes, if rewound branches are wanted, the records with seqs in [from, to)
+// that continue what was written. Those that cannot be read are left out.
+func (r *rewrite) aside(ctx context.Context, from, to uint64) error {
+	if !r.branches {
+		return nil
+	}
+	for _, e := range r.from.between(from, to) {
+		if _, ok := r.ids[e.Parent]; !ok || r.bad[e.ID.Seq] {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		payload, _, s, err := r.from.read(e, new(Image))
+		if err != nil {
+			continue
+		}
+		if err := r.append(ctx, e, payload, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // step writes the record e and returns im, the state before it, as it is behind it.
@@ -220,6 +253,15 @@ func (v *View) schemaBefore(e journal.Entry, im *Image) *schema {
 		return im.stored()
 	}
 	return nil
+}
+
+// between returns the records with seqs in [from, to).
+func (v *View) between(from, to uint64) []journal.Entry {
+	at := func(seq uint64) int {
+		i, _ := slices.BinarySearchFunc(v.log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
+		return i
+	}
+	return v.log.Entries[at(from):at(to)]
 }
 
 // committed returns when the state that id names was committed; zero: not known.

@@ -58,6 +58,16 @@ type TraceEvent struct {
 	Layout    *layout.Type // After the event.
 }
 
+// Fields returns the fields in which the new value differs from the old one, see
+// [ComponentDiff.Fields]; nothing if there is only one of them.
+func (e *TraceEvent) Fields() []FieldDiff {
+	var f fieldDiffs
+	if e.Old.Kind() != 0 && e.New.Kind() != 0 {
+		f.values("", e.Old, e.New)
+	}
+	return f
+}
+
 // A Stretch is a part of an entity's life: what happened to it between two states.
 type Stretch struct {
 	First, Last *EntityState
@@ -147,10 +157,17 @@ func (v *View) stretchBases(seq uint64) []SnapshotInfo {
 	return append(bases, converted...)
 }
 
-// wasConverted reports whether the state in s is one that was converted, and the
-// state that it was made of can be read.
+// wasConverted reports whether s holds a state that was converted: the record that
+// led to it, or an older snapshot of the same state, has another schema.
 func (v *View) wasConverted(s SnapshotInfo) bool {
-	return s.Err == nil && slices.ContainsFunc(v.snapshots, func(o SnapshotInfo) bool {
+	if s.Err != nil {
+		return false
+	}
+	if e, ok := v.log.Find(s.ID.Seq); ok {
+		before, err := v.schemaAt(e)
+		return err == nil && before.differs(s.schema) != nil
+	}
+	return slices.ContainsFunc(v.snapshots, func(o SnapshotInfo) bool {
 		return o.Err == nil && o.Number < s.Number && o.ID == s.ID && o.schema.differs(s.schema) != nil
 	})
 }

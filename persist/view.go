@@ -547,9 +547,8 @@ func (v *View) unreachable(seq uint64) error {
 	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
 }
 
-// bases returns the snapshots that record seq can be reached from, nearest
-// first; those that cannot be read come in order, so that they are reported.
-func (v *View) bases(seq uint64) []SnapshotInfo {
+// statesTo returns the states on the way to record seq, as far back as it is known.
+func (v *View) statesTo(seq uint64) map[journal.ID]bool {
 	onPath := map[journal.ID]bool{}
 	root := seq
 	var oldest journal.Entry
@@ -577,6 +576,13 @@ func (v *View) bases(seq uint64) []SnapshotInfo {
 			}
 		}
 	}
+	return onPath
+}
+
+// bases returns the snapshots that record seq can be reached from, nearest
+// first; those that cannot be read come in order, so that they are reported.
+func (v *View) bases(seq uint64) []SnapshotInfo {
+	onPath := v.statesTo(seq)
 	var bases []SnapshotInfo
 	for _, s := range slices.Backward(v.snapshots) {
 		if s.Err == nil && len(v.log.Segments) > 0 {

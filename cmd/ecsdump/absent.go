@@ -9,39 +9,34 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// rowOf returns the row of an entity index in the registry, or -1.
-func (s state) rowOf(index uint32) int {
-	return slices.IndexFunc(s.Registry, func(e ecs.Entity) bool { return e.Index() == index })
-}
-
-// notAlive says what is known of an entity that is not alive in im.
-func (s *source) notAlive(ctx context.Context, im state, e ecs.Entity) error {
-	row := im.rowOf(e.Index())
-	if row < 0 || e.Generation() == 0 {
-		err := fmt.Errorf("%s: %v never existed: at %v, %s in use", s.path, e, im, indices(len(im.Registry)))
+// notAlive says what is known of an entity that is not alive in p.
+func (s *source) notAlive(ctx context.Context, p *persist.EntityState) error {
+	e, at := p.Entity, fmt.Sprintf("tick %d, record %d", p.Tick, p.Seq)
+	if p.Row < 0 || e.Generation() == 0 {
+		err := fmt.Errorf("%s: %v never existed: at %s, %s in use", s.path, e, at, indices(p.Indices))
 		return &failure{exitNotFound, err, command("ls", s.path)}
 	}
-	last := im.Registry[row] // Of a free index: who had it last.
+	last := p.Holder // Of a free index: who had it last.
 	now, next := "is free", command("ls", s.path)
 	switch {
-	case row < im.Alive:
+	case p.Row < p.Living:
 		now, next = fmt.Sprintf("is alive as %v", last), command("show", s.path, last.String())
-	case row >= im.Free:
+	case p.Row >= p.Free:
 		now = "is retired: its generations are spent"
 	}
 	text := "does not exist yet"
 	if e.Generation() <= last.Generation() {
 		text = "is not alive any more"
-		d, err := s.deathOf(ctx, im.seq, e)
+		d, err := s.deathOf(ctx, p.Seq, e)
 		if err != nil {
 			return err
 		}
 		if d.found {
 			text = fmt.Sprintf("was destroyed in tick %d (record %d)", d.tick, d.seq)
-			next = command("show", s.path, e.String(), "--at", fmt.Sprintf("seq:%d", d.before))
+			next = command("show", s.path, e.String(), "--at", fmt.Sprintf("seq:%d", d.before)) + "\n" + command("history", s.path, e.String())
 		}
 	}
-	err := fmt.Errorf("%s: %v %s; at %v, index %d %s", s.path, e, text, im, e.Index(), now)
+	err := fmt.Errorf("%s: %v %s; at %s, index %d %s", s.path, e, text, at, e.Index(), now)
 	return &failure{exitNotFound, err, next}
 }
 

@@ -137,16 +137,6 @@ func isPoint(text string) bool {
 	return text != "" && (digits || text[0] == '@' || ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && kind != "")
 }
 
-// parseEntity reads an ENTITY of the command line.
-func parseEntity(path, text string) (ecs.Entity, error) {
-	e, err := ecs.ParseEntity(text)
-	if err != nil {
-		err = fmt.Errorf("%q is not an entity; write INDEXvGENERATION, as in 12v3", text)
-		return 0, &failure{exitUsage, err, command("ls", path)}
-	}
-	return e, nil
-}
-
 // compare compares t at b with s at a.
 func (d *differ) compare(ctx context.Context, a *app, s *source, from string, t *source, to string) error {
 	older, err := s.Resolve(from)

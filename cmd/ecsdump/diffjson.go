@@ -132,11 +132,16 @@ func (x difference) doc() (doc differenceDoc, err error) {
 	}
 	doc.Old, doc.New = versusJSON(before, after)
 	fields, err := x.component.Fields(x.row)
+	doc.Fields = fieldDiffDocs(fields)
+	return doc, err
+}
+
+func fieldDiffDocs(fields []persist.FieldDiff) (docs []fieldDiffDoc) {
 	for _, f := range fields {
 		before, after := versusJSON(f.Old, f.New)
-		doc.Fields = append(doc.Fields, fieldDiffDoc{f.Path, before, after})
+		docs = append(docs, fieldDiffDoc{f.Path, before, after})
 	}
-	return doc, err
+	return docs
 }
 
 // versusJSON returns two values as they are marshaled, or nil for one that is not

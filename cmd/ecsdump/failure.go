@@ -27,7 +27,7 @@ var exitNames = [...]string{"ok", "problem", "usage", "not_found", "corrupt", "s
 type failure struct {
 	code int
 	err  error
-	next string // The command to try next, or "".
+	next string // The command to try next, or ""; others on further lines.
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -100,7 +100,8 @@ func (a *app) report(f *failure) {
 	if a.json {
 		var doc errorDoc
 		doc.Error.Code, doc.Error.Kind = f.code, exitNames[f.code]
-		doc.Error.Message, doc.Error.Try = f.Error(), f.next
+		doc.Error.Message = f.Error()
+		doc.Error.Try, _, _ = strings.Cut(f.next, "\n")
 		members, err := membersOf(doc)
 		if err != nil {
 			panic(err) // It has numbers and text.
@@ -111,8 +112,10 @@ func (a *app) report(f *failure) {
 	for _, line := range strings.Split(f.Error(), "\n") {
 		fmt.Fprintf(a.stderr, "ecsdump: %s\n", clean(line))
 	}
-	if f.next != "" {
-		fmt.Fprintf(a.stderr, "ecsdump: try: %s\n", clean(f.next))
+	for line := range strings.SplitSeq(f.next, "\n") {
+		if line != "" {
+			fmt.Fprintf(a.stderr, "ecsdump: try: %s\n", clean(line))
+		}
 	}
 }
 

@@ -31,10 +31,9 @@ func (f *logFilter) flags(cmd *cobra.Command) {
 // parse checks the flags.
 func (f *logFilter) parse(path string) error {
 	for i, text := range f.entities {
-		e, err := ecs.ParseEntity(text)
+		e, err := parseEntity(path, text)
 		if err != nil {
-			err = fmt.Errorf("%q is not an entity; write INDEXvGENERATION, as in 12v3", text)
-			return &failure{exitUsage, err, command("ls", path)}
+			return err
 		}
 		f.entities[i] = e.String()
 	}

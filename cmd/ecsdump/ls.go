@@ -1,22 +1,19 @@
 package main
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist"
 )
 
 // lsDoc is what ls --json prints.
 type lsDoc struct {
 	stateDoc
 	Total    int         `json:"total"`    // Entities that the filters leave.
-	Entities []entityDoc `json:"entities"` // By index; as many as --limit allows.
+	Entities []entityDoc `json:"entities"` // By index or --sort; as many as --limit allows.
 }
 
 // An entityDoc is an entity with its components.
@@ -34,75 +31,57 @@ type valueDoc struct {
 }
 
 func newLs(a *app) *cobra.Command {
-	var l lister
+	var at point
+	var l selection
 	cmd := &cobra.Command{
 		Use:   "ls STORE",
 		Short: "List entities with their components",
-		Args:  positional(1, 1),
+		Long: `List the entities that are alive, with their components.
+
+--where takes a condition on each entity, --sort an expression:
+
+  ecsdump ls D --where 'Position.X > 3 && Label.Text contains "orc"' --sort Health --desc
+  ecsdump ls D --where 'has(Target) && !exists(Target.Of)'
+
+` + expressionHelp,
+		Args: positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.read(cmd.Context(), args[0], func(s *source) error {
-				im, err := s.state(cmd.Context(), l.at)
+				im, err := s.state(cmd.Context(), at)
 				if err != nil {
 					return err
 				}
-				entities, err := l.choose(s, im)
+				c, err := l.choice(s, im, "--where")
+				if err != nil {
+					return err
+				}
+				p, err := c.part(cmd.Context(), a.json)
 				if err != nil {
 					return err
 				}
 				if a.json {
-					return a.lsJSON(im, entities, l.limit)
+					return a.lsJSON(im, p)
 				}
-				return a.ls(im, entities, l.limit)
+				return a.ls(im, p)
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&l.with, "with", nil, "only entities that have all of these components (a comma between, or the flag again)")
-	cmd.Flags().StringSliceVar(&l.without, "without", nil, "only entities that have none of these components")
-	l.at.flag(cmd)
+	l.flags(cmd)
+	cmd.Flags().StringVar(&l.where, "where", "", "only entities for which this expression is true")
+	at.flag(cmd)
 	l.limit.flag(cmd, 20, "entities")
 	return cmd
 }
 
-// A lister says which entities to list.
-type lister struct {
-	with, without []string
-	at            point
-	limit         limit
-}
-
-// choose returns the entities that the filters leave, by index.
-func (l *lister) choose(s *source, im state) ([]ecs.Entity, error) {
-	with, err := s.components(im, l.with)
-	if err != nil {
-		return nil, err
-	}
-	without, err := s.components(im, l.without)
-	if err != nil {
-		return nil, err
-	}
-	var chosen []ecs.Entity
-	for _, e := range im.Registry[:im.Alive] {
-		has := func(c *persist.Component) bool { return c.Find(e) >= 0 }
-		hasNot := func(c *persist.Component) bool { return c.Find(e) < 0 }
-		if !slices.ContainsFunc(with, hasNot) && !slices.ContainsFunc(without, has) {
-			chosen = append(chosen, e)
+func (a *app) lsJSON(im state, p part) error {
+	return stream(a, lsDoc{im.doc(), p.total, []entityDoc{}}, func(yield func(entityDoc, error) bool) {
+		for _, e := range p.entities {
+			values, err := valuesOf(im, e)
+			if !yield(entityDoc{e.String(), values}, err) {
+				return
+			}
 		}
-	}
-	slices.SortFunc(chosen, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
-	return chosen, nil
-}
-
-func (a *app) lsJSON(im state, entities []ecs.Entity, l limit) error {
-	shown, _ := l.of(len(entities))
-	doc := lsDoc{im.doc(), len(entities), []entityDoc{}}
-	for _, e := range entities[:shown] {
-		values, err := valuesOf(im, e)
-		if err != nil {
-			return err
-		}
-		doc.Entities = append(doc.Entities, entityDoc{e.String(), values})
-	}
-	return a.document(doc)
+	})
 }
 
 // valuesOf returns the components of e.
@@ -122,10 +101,9 @@ func valuesOf(im state, e ecs.Entity) ([]valueDoc, error) {
 	return values, nil
 }
 
-func (a *app) ls(im state, entities []ecs.Entity, l limit) error {
-	shown, more := l.of(len(entities))
+func (a *app) ls(im state, p part) error {
 	g := a.grid("ENTITY", "COMPONENTS")
-	for _, e := range entities[:shown] {
+	for _, e := range p.entities {
 		values, err := valuesOf(im, e)
 		if err != nil {
 			return err
@@ -139,9 +117,7 @@ func (a *app) ls(im state, entities []ecs.Entity, l limit) error {
 	if err := g.end(); err != nil {
 		return err
 	}
-	if more > 0 {
-		a.line("%d more of %s; --limit 0 prints all", more, count(len(entities), "entity", "entities"))
-	}
+	a.rest(p, "entity", "entities")
 	return nil
 }
 

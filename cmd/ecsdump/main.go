@@ -9,7 +9,15 @@
 //	ecsdump arrays STORE COMPONENT    its sparse, dense and data arrays as they lie
 //	ecsdump log STORE [A..B]          what every tick changed
 //	ecsdump diff STORE [A..B]         how two states differ, or those of two stores
+//	ecsdump export STORE [A..B]       a state, or what ticks changed, as JSON, NDJSON or CSV
+//	ecsdump import FILE -o OUT        a save of what export wrote
+//	ecsdump history STORE ENTITY      what happened to an entity, a component or a field
+//	ecsdump blame STORE ENTITY        which tick gave every field its value
 //	ecsdump verify STORE              check everything
+//	ecsdump query STORE [EXPR]        expressions and totals over entities
+//	ecsdump bisect STORE EXPR [A..B]  the first tick at which a condition holds
+//	ecsdump recover STORE -o OUT      write what is good of a damaged one to a new one
+//	ecsdump compact STORE -o OUT      write the newest state, and little else, to a new one
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
 // ENTITY is written INDEXvGENERATION: 12v3.
@@ -32,6 +40,23 @@
 // A range for log is A..B, A.., ..B or a single point. Ticks in it mean those of
 // all branches; other points mean the order in the journal.
 //
+// # Expressions
+//
+// ls --where, query and bisect take expressions over the fields of an entity:
+//
+//	Position.X > 3 && Health < 10
+//	Label.Text contains "orc" || any(Label.Tags, # == "big")
+//	has(Target) && !exists(Target.Of)
+//	component("game.Unit-2").HP ?? 0
+//
+// The language is that of expr-lang.org. A component is its value, a tag whether the
+// entity has it; entity, index, generation, tick and alive (how many entities are)
+// are there too, and resources by their names. Integers count exactly, those beyond
+// 63 bits only in comparisons; a float32 is the number it prints as; entities are
+// text. A component that the entity lacks, or a nil pointer on the way, is nothing:
+// each comparison with it is false, and so is a condition that is nothing itself,
+// whatever and, or and not make of that; a value is null; ?? replaces it.
+//
 // # Output
 //
 // Results go to standard output, as tables for people. On a terminal they have
@@ -51,6 +76,11 @@
 //
 // Entities are strings as above, digests are 16 hexadecimal digits, times are RFC
 // 3339 in UTC, values are as package layout writes them.
+// With --json, standard output is one JSON document: [infoDoc], [lsDoc],
+// [showDoc], [resourcesDoc], [schemaDoc], [arraysDoc], [logDoc], [verifyDoc],
+// [recoverDoc] or [compactDoc], and an error is one line of JSON on standard error: [errorDoc]. Members are
+// only ever added. Entities are strings as above, digests are 16 hexadecimal
+// digits, times are RFC 3339 in UTC, values are as package layout writes them.
 //
 // # Exit status
 //
@@ -192,6 +222,14 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newLog(a),
 		newVerify(a),
 		newDiff(a),
+		newExport(a),
+		newImport(a),
+		newQuery(a),
+		newBisect(a),
+		newHistory(a),
+		newBlame(a),
+		newRecover(a),
+		newCompact(a),
 	)
 	return root
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -25,6 +26,16 @@ func (s *source) noComponent(name string, known []string) error {
 	return &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
 }
 
+// parseEntity reads an ENTITY of the command line, for the store at path.
+func parseEntity(path, text string) (ecs.Entity, error) {
+	e, err := ecs.ParseEntity(text)
+	if err != nil {
+		err = fmt.Errorf("%q is not an entity; write INDEXvGENERATION, as in 12v3", text)
+		return 0, &failure{exitUsage, err, command("ls", path)}
+	}
+	return e, nil
+}
+
 // components returns the components of those names, and no resources.
 func (s *source) components(im state, names []string) ([]*persist.Component, error) {
 	var found []*persist.Component
@@ -34,12 +45,17 @@ func (s *source) components(im state, names []string) ([]*persist.Component, err
 			return nil, err
 		}
 		if c.Resource {
-			err := fmt.Errorf("%s: %s is a resource, no entity has it", s.path, name)
-			return nil, &failure{exitNotFound, err, command("show", s.path, "--resources")}
+			return nil, s.isResource(name)
 		}
 		found = append(found, c)
 	}
 	return found, nil
+}
+
+// isResource says that what should be a component is none.
+func (s *source) isResource(name string) error {
+	err := fmt.Errorf("%s: %s is a resource, no entity has it", s.path, name)
+	return &failure{exitNotFound, err, command("show", s.path, "--resources")}
 }
 
 func names(im state) (names []string) {

@@ -3,20 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"iter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 )
-
-// showDoc is what show --json prints of an entity.
-type showDoc struct {
-	stateDoc
-	Row int `json:"row"` // Among the entities alive, as they lie.
-	entityDoc
-}
 
 // resourcesDoc is what show --resources --json prints.
 type resourcesDoc struct {
@@ -31,58 +23,39 @@ type resourceDoc struct {
 }
 
 func newShow(a *app) *cobra.Command {
-	var at point
+	var e shower
 	var resources bool
 	cmd := &cobra.Command{
 		Use:   "show STORE [ENTITY]",
 		Short: "Show one entity with all fields, or the resources",
-		Args:  positional(1, 2),
+		Long: `Show one entity with all fields: which tick wrote each component last, and who
+refers to it.
+
+Only the pages of the entity are read, and the ticks behind the nearest snapshot.
+For the last writers, up to 64 MiB of older ticks are read as well; what they do not
+tell was written "at or before" the oldest of them: ecsdump blame looks at all, and
+field by field. For those who refer to it, the values of components that can hold
+entities are read. With --brief neither is done, and nothing more is read.`,
+		Args: positional(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if resources != (len(args) == 1) {
 				return &failure{exitUsage, errors.New("give either an entity or --resources"), "ecsdump show --help"}
 			}
 			if resources {
-				return a.read(cmd.Context(), args[0], func(s *source) error { return a.showResources(cmd.Context(), s, at) })
+				return a.read(cmd.Context(), args[0], func(s *source) error { return a.showResources(cmd.Context(), s, e.at) })
 			}
-			e, err := ecs.ParseEntity(args[1])
+			entity, err := parseEntity(args[0], args[1])
 			if err != nil {
-				err = fmt.Errorf("%q is not an entity; write INDEXvGENERATION, as in 12v3", args[1])
-				return &failure{exitUsage, err, command("ls", args[0])}
+				return err
 			}
-			return a.read(cmd.Context(), args[0], func(s *source) error { return a.showEntity(cmd.Context(), s, at, e) })
+			return a.read(cmd.Context(), args[0], func(s *source) error { return e.run(cmd.Context(), a, s, entity) })
 		},
 	}
 	cmd.Flags().BoolVar(&resources, "resources", false, "show the resources instead of an entity")
-	at.flag(cmd)
+	cmd.Flags().BoolVar(&e.brief, "brief", false, "neither who wrote it last nor who refers to it")
+	e.at.flag(cmd)
+	cmd.Flags().UintVar((*uint)(&e.limit), "limit", 10, "print at most this many that refer to it; 0: all")
 	return cmd
-}
-
-func (a *app) showEntity(ctx context.Context, s *source, at point, e ecs.Entity) error {
-	im, err := s.state(ctx, at)
-	if err != nil {
-		return err
-	}
-	if !im.IsAlive(e) {
-		return s.notAlive(ctx, im, e)
-	}
-	values, err := valuesOf(im, e)
-	if err != nil {
-		return err
-	}
-	row := im.rowOf(e.Index())
-	if a.json {
-		return a.document(showDoc{im.doc(), row, entityDoc{e.String(), values}})
-	}
-	a.line("%v: alive at %v; row %d of %d", e, im, row, im.Alive)
-	if len(values) == 0 {
-		a.line("it has no components")
-		return nil
-	}
-	g := a.grid("COMPONENT", ">ROW", "FIELD", "VALUE")
-	for _, v := range values {
-		g.fields(v.Value, v.Name, v.Row)
-	}
-	return g.end()
 }
 
 func (a *app) showResources(ctx context.Context, s *source, at point) error {
@@ -129,22 +102,34 @@ func (g *grid) fields(v layout.Value, first ...any) {
 }
 
 // fields iterates over the fields of v with their paths and values.
-func fields(path string, v layout.Value) func(yield func(field, text string) bool) {
-	return func(yield func(field, text string) bool) { yieldFields(path, v, yield) }
+func fields(path string, v layout.Value) iter.Seq2[string, string] {
+	return func(yield func(field, text string) bool) {
+		for field, leaf := range leaves(path, v) {
+			text := leaf.String()
+			if leaf.Kind() == layout.Struct {
+				text = "" // It has no fields.
+			}
+			if !yield(field, text) {
+				return
+			}
+		}
+	}
 }
 
-func yieldFields(path string, v layout.Value, yield func(field, text string) bool) bool {
-	if v.Kind() != layout.Struct {
-		return yield(path, v.String())
-	}
-	if v.Len() == 0 {
-		return yield(path, "")
+// leaves iterates over the fields of v with their paths, structs inside taken apart.
+func leaves(path string, v layout.Value) iter.Seq2[string, layout.Value] {
+	return func(yield func(string, layout.Value) bool) { yieldLeaves(path, v, yield) }
+}
+
+func yieldLeaves(path string, v layout.Value, yield func(string, layout.Value) bool) bool {
+	if v.Kind() != layout.Struct || v.Len() == 0 {
+		return yield(path, v)
 	}
 	if path != "" {
 		path += "."
 	}
 	for i, f := range v.Type().Fields {
-		if !yieldFields(path+f.Name, v.Index(i), yield) {
+		if !yieldLeaves(path+f.Name, v.Index(i), yield) {
 			return false
 		}
 	}

@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"cmd/ecsdump": {
 		"ecs", "ecs/layout", "journal", "persist", "internal/near",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty",
-		"golang.org/x/sys",
+		"golang.org/x/sys", "github.com/expr-lang/expr",
 	},
 	"examples/life":       {"ecs", "journal", "persist"},
 	"examples/queens":     {"ecs"},

@@ -1,0 +1,72 @@
+package persist_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// newPatient returns a world of one patient, and what heals it: up to most points.
+func newPatient(most int) (w *ecs.World, heal func([]persist.Input) error) {
+	w = ecs.NewWorld(ecs.Options{})
+	health := ecs.MustRegisterResource(w, 50, ecs.Named("Health"))
+	return w, func(inputs []persist.Input) error {
+		for _, in := range inputs {
+			health.Set(min(most, health.Get()+int(in.Data[0])))
+		}
+		return nil
+	}
+}
+
+// recordHealing keeps in dir what healing with these points did.
+func recordHealing(ctx context.Context, dir string, doses ...byte) error {
+	w, heal := newPatient(1000)
+	store, err := persist.Open(ctx, dir, w, persist.Options{})
+	if err != nil {
+		return err
+	}
+	for _, points := range doses {
+		dose := []byte{points}
+		if err := heal([]persist.Input{{Name: "dose", Data: dose}}); err != nil {
+			return err
+		}
+		if err := store.Input("dose", dose); err != nil {
+			return err
+		}
+		if err := store.Commit(); err != nil {
+			return err
+		}
+	}
+	return store.Close(ctx)
+}
+
+// What a program journaled of its inputs is run again, by another version of it. The
+// first tick that comes out otherwise shows where they differ: here healing stops at
+// 100 now.
+func ExamplePlayer() {
+	ctx := context.Background()
+	dir, remove := tempDir()
+	defer remove()
+	if err := recordHealing(ctx, dir, 30, 20, 5, 10); err != nil {
+		fmt.Println(err)
+		return
+	}
+	w, heal := newPatient(100)
+	player, err := persist.OpenPlayer(ctx, dir, w, persist.PlayerOptions{
+		Step: func(_ *ecs.World, _ uint64, inputs []persist.Input) error { return heal(inputs) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer player.Close()
+	for err == nil { // Until io.EOF.
+		err = player.Step(ctx)
+	}
+	tick, name, _ := player.Diverged()
+	fmt.Printf("played ticks %d to %d: %s is another from tick %d on\n", player.First(), player.Tick(), name, tick)
+	// Output:
+	// played ticks 0 to 4: Health is another from tick 3 on
+}

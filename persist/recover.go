@@ -1,0 +1,429 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// RecoverOptions say what [Recover] is to save.
+type RecoverOptions struct {
+	// At is the state wanted, as [View.Resolve] takes it. Default: the newest.
+	At string
+}
+
+// A RecoverReport says what [Recover] saved and what it did not.
+type RecoverReport struct {
+	Tick, Seq uint64 // The state saved, as the damaged store names it.
+	Wanted    uint64 // The seq of the state that was wanted.
+
+	// Lost is how many of the records between the two, from LostFrom on, cannot be saved;
+	// if the way between them is not known, at most as many. More says that there may
+	// have been others behind that, and where.
+	Lost     int
+	LostFrom uint64
+	More     error
+
+	Snapshot string // The file that the state was reached from.
+	Replayed int    // Ticks replayed behind it.
+
+	From  uint64 // The tick of the oldest state in the result that ticks follow,
+	Ticks int    // and how many follow it, rewound branches among them.
+
+	DroppedTicks int      // Readable ones that the result lacks: nothing good leads to them.
+	Tips         []Tip    // Where branches end that reach further than what was saved.
+	Names        []string // The snapshots with names in the result.
+	DroppedNames []string // Those that it lacks.
+
+	Problems []error // What is damaged.
+}
+
+// A Tip is the end of a branch.
+type Tip struct{ Tick, Seq uint64 }
+
+// Complete reports whether nothing of what was wanted is lost.
+func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil }
+
+// Recover writes what is good in a damaged store to a new one, or that of a save to
+// a new save: the newest state on the way to the one wanted that can be reached as
+// it was, from whatever snapshot is whole and with whatever ticks follow it, and as
+// much of the history before it and of rewound branches as hangs together. It
+// never yields a state that the store was not in; each digest is that of the tick.
+//
+// What is at path is only read, without a lock. Nothing may be called out yet; it
+// has its name once it is whole and durable. Records keep their seqs unless some
+// between them are lost.
+//
+// An error wraps [ErrCorrupt] if no state can be reached; the report says what is
+// damaged. It costs replaying the history twice, and memory for a world.
+func Recover(ctx context.Context, path, out string, options RecoverOptions) (RecoverReport, error) {
+	if err := unused(out); err != nil {
+		return RecoverReport{}, err
+	}
+	v, err := OpenReadOnly(ctx, path)
+	if err != nil {
+		return RecoverReport{Problems: []error{err}}, err
+	}
+	defer v.Close()
+	s := &salvage{View: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
+	if err := s.run(ctx, out, options); err != nil {
+		return s.report, err
+	}
+	return s.report, nil
+}
+
+// A salvage is a call of Recover.
+type salvage struct {
+	*View
+	wanted uint64
+	bad    map[uint64]bool // Records whose ticks do not fit, whatever their checksums say.
+	failed map[uint32]bool // Snapshots that cannot be loaded.
+	report RecoverReport
+
+	reached uint64
+	digest  ecs.Digest
+}
+
+func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (err error) {
+	s.report.Problems = s.problemsOf()
+	if s.wanted, err = s.Resolve(options.At); err != nil {
+		return errors.Join(append([]error{err}, s.report.Problems...)...)
+	}
+	if options.At == "" {
+		s.wanted = s.newest()
+	}
+	s.report.Wanted = s.wanted
+	im, err := s.nearest(ctx)
+	if err != nil {
+		return err
+	}
+	s.reached, s.digest = im.ID.Seq, im.Digest()
+	s.report.Tick, s.report.Seq = im.Tick, im.ID.Seq
+	s.countLost(options.At == "")
+	if s.IsSave() {
+		_, err = saveImage(ctx, im, out)
+		return err
+	}
+	return s.write(ctx, out)
+}
+
+// problemsOf returns the damage that opening found, files that do not fit among it.
+func (s *salvage) problemsOf() []error {
+	problems := s.Damage()
+	for _, sn := range s.snapshots {
+		if err := s.misfit(sn); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return problems
+}
+
+func (s *salvage) note(err error) {
+	for _, p := range s.report.Problems {
+		if p.Error() == err.Error() {
+			return
+		}
+	}
+	s.report.Problems = append(s.report.Problems, err)
+}
+
+// newest returns the record of the newest state that the store had, even if nothing
+// of it can be read.
+func (s *salvage) newest() uint64 {
+	newest := s.Head()
+	if _, readable := s.log.Find(s.log.Last); !s.log.Clean && !readable {
+		newest = max(newest, s.log.Last)
+	}
+	for _, sn := range s.snapshots { // The end of the journal may be gone.
+		if sn.Err == nil && sn.ID.Seq > s.log.Last && s.ours(sn) {
+			newest = max(newest, sn.ID.Seq)
+		}
+	}
+	return newest
+}
+
+// ours reports whether a snapshot is of the same world as the journal.
+func (s *salvage) ours(sn SnapshotInfo) bool {
+	return s.IsSave() || len(s.log.Segments) == 0 || sn.world == s.log.World
+}
+
+// nearest returns the newest state on the way to the one wanted that can be reached.
+func (s *salvage) nearest(ctx context.Context) (*Image, error) {
+	for target := s.wanted; ; {
+		im, next, err := s.attempt(ctx, target)
+		if err != nil || im != nil {
+			return im, err
+		}
+		if next == target {
+			var ok bool
+			if next, ok = s.beyond(target); !ok {
+				return nil, errors.Join(append([]error{fmt.Errorf("%w: no state can be reached as it was", ErrCorrupt)}, s.report.Problems...)...)
+			}
+		}
+		target = next
+	}
+}
+
+// attempt returns the state after record target. If that cannot be reached, im is
+// nil: next is the record before the first tick that does not fit, or target itself
+// if no snapshot leads there. An error is that of ctx.
+func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next uint64, err error) {
+	for _, sn := range s.whole(target) {
+		im, _, err := s.loadSnapshot(ctx, sn, false)
+		if ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
+		if err != nil {
+			s.failed[sn.Number] = true
+			s.note(err)
+			continue
+		}
+		path, err := s.log.Path(sn.ID.Seq, target)
+		if err != nil {
+			s.note(s.journalError(err)) // A converted state that does not lead on, or the like.
+			continue
+		}
+		if im, next, err = s.forward(ctx, im, path); im == nil || err != nil {
+			return nil, next, err
+		}
+		im.dropDead()
+		s.report.Snapshot, s.report.Replayed = sn.Name, len(path)
+		return im, target, nil
+	}
+	return nil, target, nil
+}
+
+// forward applies the ticks of path to im. If one does not fit, im is nil and next
+// the record before it.
+func (s *salvage) forward(ctx context.Context, im *Image, path []journal.Entry) (_ *Image, next uint64, err error) {
+	p := startProgress(ctx, PhaseReplay, int64(len(path)))
+	for _, e := range path {
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		if im, err = s.stepped(quiet(ctx), im, e); err != nil {
+			s.bad[e.ID.Seq] = true
+			s.note(err)
+			return nil, e.Parent, ctx.Err()
+		}
+		p.add(1)
+	}
+	return im, 0, nil
+}
+
+func (s *salvage) stepped(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
+	im, err := s.across(ctx, im, e)
+	if err != nil {
+		return nil, err
+	}
+	_, t, sc, err := s.read(e, im)
+	if err == nil {
+		err = s.advance(im, e, t, sc)
+	}
+	return im, err
+}
+
+// whole returns the snapshots that record target may be reached from, nearest first,
+// but for those that could not be loaded.
+func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
+	states := s.statesTo(target)
+	for _, sn := range slices.Backward(s.snapshots) {
+		if sn.Err == nil && s.ours(sn) && states[sn.ID] && !s.failed[sn.Number] {
+			bases = append(bases, sn)
+		}
+	}
+	return bases
+}
+
+// beyond returns the record to try when nothing leads to target: the last one before
+// the first record on the way back from it that cannot be read. That one's parent is
+// not known, but the tick it had is, and its own parent has the tick before, or an
+// older one.
+func (s *salvage) beyond(target uint64) (seq uint64, ok bool) {
+	hole, ticks := target, uint64(math.MaxUint64)
+	for e := range s.log.Ancestors(target) {
+		hole, ticks = e.Parent, e.Tick
+	}
+	older := func(at, tick uint64) bool {
+		return at < hole && !s.bad[at] && (ticks == math.MaxUint64 || tick+2 <= ticks) && (!ok || at > seq)
+	}
+	for _, e := range s.log.Entries {
+		if older(e.ID.Seq, e.Tick) {
+			seq, ok = e.ID.Seq, true
+		}
+	}
+	for _, sn := range s.snapshots {
+		if sn.Err == nil && s.ours(sn) && !s.failed[sn.Number] && older(sn.ID.Seq, sn.Tick) {
+			seq, ok = sn.ID.Seq, true
+		}
+	}
+	return seq, ok
+}
+
+// countLost says what lies between the state reached and the one wanted.
+func (s *salvage) countLost(newest bool) {
+	r := &s.report
+	r.Lost, r.LostFrom = int(s.wanted-s.reached), s.reached+1
+	if path, err := s.log.Path(s.reached, s.wanted); err == nil && len(path) > 0 {
+		r.Lost, r.LostFrom = len(path), path[0].ID.Seq
+	}
+	if newest && !s.IsSave() {
+		r.More = s.beyondEnd()
+	}
+	if r.Complete() {
+		return
+	}
+	parents := map[uint64]bool{}
+	for _, e := range s.log.Entries {
+		parents[e.Parent] = true
+	}
+	for _, e := range s.log.Entries {
+		if !parents[e.ID.Seq] && e.Tick > r.Tick && len(s.whole(e.ID.Seq)) > 0 && e.ID.Seq != s.wanted {
+			r.Tips = append(r.Tips, Tip{e.Tick, e.ID.Seq})
+		}
+	}
+}
+
+// beyondEnd returns the damage that ticks newer than all that is known may have been
+// lost in, or nil.
+func (s *salvage) beyondEnd() error {
+	for _, sn := range s.snapshots {
+		if err := s.misfit(sn); errors.Is(err, ErrCorrupt) { // The end of the journal is gone.
+			return err
+		}
+	}
+	err := s.missing(SnapshotInfo{ID: journal.ID{Seq: s.reached}})
+	var damage *DamageError
+	if errors.As(err, &damage) {
+		return damage
+	}
+	return err
+}
+
+// write writes the store, with the longest history that leads to the state reached.
+func (s *salvage) write(ctx context.Context, out string) error {
+	bases := s.whole(s.reached)
+	for _, base := range slices.Backward(bases) {
+		r, err := s.writeFrom(ctx, out, base)
+		if err == nil {
+			s.took(r, base)
+			return s.names(ctx, out)
+		}
+		if ctx.Err() != nil || !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrForeign) && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		s.note(err)
+	}
+	return fmt.Errorf("%w: what was read before cannot be read again", ErrCorrupt)
+}
+
+func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) (r *rewrite, err error) {
+	im, _, err := s.loadSnapshot(ctx, base, false)
+	if err != nil {
+		return nil, err
+	}
+	err = draftStore(out, func(files disk.FS) error {
+		r = newRewrite(files, s.View)
+		r.branches, r.bad = true, s.bad
+		err := s.fill(ctx, r, im)
+		if err != nil {
+			r.abandon()
+		}
+		return err
+	})
+	return r, err
+}
+
+func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
+	base := im.ID.Seq
+	older := func(id journal.ID) (journal.ID, bool) { return id, id.Seq < base }
+	if err := s.named(ctx, r, older); err != nil {
+		return err
+	}
+	if err := r.begin(ctx, im, true); err != nil {
+		return err
+	}
+	last, err := r.along(ctx, im, s.reached, true)
+	if err != nil {
+		return err
+	}
+	if d := last.settled().Digest(); d != s.digest {
+		return fmt.Errorf("%w: replay from record %d gives digest %v, not %v", ErrCorrupt, base, d, s.digest)
+	}
+	way := s.ancestors(s.reached)
+	aside := func(id journal.ID) (journal.ID, bool) {
+		e, readable := s.log.Find(id.Seq)
+		there, ok := r.ids[id.Seq]
+		return there, ok && readable && e.ID == id && !way[id.Seq]
+	}
+	if err := s.named(ctx, r, aside); err != nil {
+		return err
+	}
+	return r.end(ctx, s.reached)
+}
+
+// named writes the snapshots with names of the states for which idOf returns true and
+// what they are called in the result.
+func (s *salvage) named(ctx context.Context, r *rewrite, idOf func(journal.ID) (journal.ID, bool)) error {
+	for _, sn := range s.snapshots {
+		id, ok := idOf(sn.ID)
+		if sn.Label == "" || sn.Err != nil || !ok || !s.ours(sn) {
+			continue
+		}
+		im, _, err := s.loadSnapshot(quiet(ctx), sn, false)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			s.note(err)
+			continue
+		}
+		if err := r.snapshot(quiet(ctx), im, id, sn.Time, sn.Label); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// took notes what is in the result. What is there of branches is not lost.
+func (s *salvage) took(r *rewrite, base SnapshotInfo) {
+	s.report.From, s.report.Ticks = base.Tick, r.ticks
+	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {
+		if _, ok := r.ids[seq]; !ok {
+			break
+		}
+		s.report.Lost--
+		s.report.LostFrom++
+	}
+	for _, e := range s.log.Entries {
+		if _, ok := r.ids[e.ID.Seq]; !ok {
+			s.report.DroppedTicks++
+		}
+	}
+}
+
+// names looks which snapshots with names are in the result.
+func (s *salvage) names(ctx context.Context, out string) error {
+	saved, err := OpenReadOnly(ctx, out)
+	if err != nil {
+		return err
+	}
+	defer saved.Close()
+	for _, sn := range saved.snapshots {
+		if sn.Label != "" {
+			s.report.Names = append(s.report.Names, sn.Label)
+		}
+	}
+	for _, sn := range s.snapshots {
+		if sn.Label != "" && !slices.Contains(s.report.Names, sn.Label) {
+			s.report.DroppedNames = append(s.report.DroppedNames, sn.Label)
+		}
+	}
+	return nil
+}
