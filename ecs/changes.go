@@ -278,6 +278,8 @@ func (w *World) boundary(k int, tick uint64, t *tracker, name string) (frame uin
 	switch {
 	case t.exempt:
 		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; it is NoRewind, so no tick keeps its values", name, tick, ErrNotHeld)
+	case k < 0 && w.options.HistoryDense > 0:
+		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.History().held(tick))
 	case k < 0 || !w.frames[k].held():
 		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.ticksHeld())
 	}

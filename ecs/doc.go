@@ -59,7 +59,8 @@
 // Back, forth and elsewhere:
 //
 //	take a move back              World.Checkpoint, World.Restore, World.Release, World.Try
-//	go to other ticks             Options.History; World.History: Rewind, Seek
+//	go to other ticks             Options.History; World.History: Rewind, Seek, Ticks
+//	reach far back within bounds  Options.HistoryDense
 //	make ticks of named systems   Stepper
 //	check that ticks come out the same when made again  NewSyncTest; Divergence
 //	an independent copy           World.Clone; Storage.In, Resource.In, Group.In

@@ -34,6 +34,10 @@ func (w *World) push(f frame) {
 		f.touched, f.ops = old.touched[:0], old.ops[:0]
 	}
 	w.frames = append(w.frames, f)
+	if f.tick {
+		w.ticks++
+		w.thinning.consider(f.at)
+	}
 	w.pointOps()
 	w.remember()
 }
@@ -48,12 +52,22 @@ func (w *World) pointOps() {
 // cutFrames forgets frames[k:], whose logs are gone already, and keeps their
 // slices for reuse.
 func (w *World) cutFrames(k int) {
+	for i := k; i < len(w.frames); i++ {
+		if w.frames[i].tick {
+			w.ticks--
+		}
+	}
 	w.frames = w.frames[:k]
 }
 
 // removeFrame takes frames[k] out of the deque and keeps its slices for reuse.
 func (w *World) removeFrame(k int) {
 	f := w.frames[k]
+	if f.tick {
+		w.ticks--
+	} else if k > 0 && w.frames[k-1].tick { // No checkpoint needs it any more.
+		w.thinning.consider(w.frames[k-1].at)
+	}
 	n := len(w.frames) - 1
 	copy(w.frames[k:], w.frames[k+1:])
 	w.frames[n] = f

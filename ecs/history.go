@@ -45,23 +45,20 @@ func (w *World) anyCheckpoint() bool {
 	return false
 }
 
-// evict forgets the oldest ticks until the history is within its bounds. A
-// boundary that a checkpoint needs to say what its tick changed stays; younger
-// ones are merged instead.
+// evict forgets ticks until the history is within its bounds: of those between
+// older ones, if the history is thinned, else the oldest. A boundary that a
+// checkpoint needs to say what its tick changed stays; younger ones are merged
+// instead.
 func (w *World) evict() {
-	ticks := 0
-	for i := range w.frames {
-		if w.frames[i].tick {
-			ticks++
+	for w.ticks > 1 && (w.ticks-1 > w.options.History || w.overBudget()) {
+		k := w.thinnable()
+		if k < 0 {
+			k = w.evictable()
 		}
-	}
-	for ticks > 1 && (ticks-1 > w.options.History || w.overBudget()) {
-		k := w.evictable()
 		if k < 0 {
 			return
 		}
 		w.release(k)
-		ticks--
 	}
 }
 
@@ -143,8 +140,8 @@ func (h History) Rewind(n int) error {
 // gone. After going back, the ticks gone back over can be gone forward to until
 // the world is changed or committed.
 //
-// It costs O(rows written in the ticks between). An error wraps [ErrNotHeld];
-// the world is then as it was.
+// It costs O(rows written in the ticks between). An error wraps [ErrNotHeld] and
+// names the nearest ticks that are held; the world is then as it was.
 func (h History) Seek(tick uint64) error {
 	w := h.w
 	w.verify()
@@ -154,7 +151,7 @@ func (h History) Seek(tick uint64) error {
 			w.redoTick()
 		}
 	} else if k := w.lastBoundary(tick); k < 0 || !w.frames[k].held() {
-		return fmt.Errorf("ecs: seek tick %d: %w; the oldest that is held is %d, the newest %d", tick, ErrNotHeld, h.Oldest(), h.Newest())
+		return fmt.Errorf("ecs: seek tick %d: %w; %s", tick, ErrNotHeld, h.held(tick))
 	} else {
 		w.discardOpen()
 		for w.tick > tick {
@@ -163,6 +160,14 @@ func (h History) Seek(tick uint64) error {
 	}
 	w.restored()
 	return nil
+}
+
+// held says which ticks are held near one that is not.
+func (h History) held(tick uint64) string {
+	if before, after, ok := h.around(tick); ok {
+		return fmt.Sprintf("the nearest that are held are %d and %d", before, after)
+	}
+	return fmt.Sprintf("the oldest that is held is %d, the newest %d", h.Oldest(), h.Newest())
 }
 
 // forwardTo returns the position of the undone frame that ends with tick, or -1.

@@ -78,6 +78,7 @@ type naiveWorld struct {
 	frames   []naiveFrame
 	forward  []*naiveState // The next one to go forward to is last.
 	history  int
+	dense    int
 	recorded bool
 	kept     bool        // The newest tick is kept without a history.
 	over     func() bool // Reports whether the world under test is over its budget.
@@ -272,24 +273,63 @@ func (w *naiveWorld) commit() {
 	}
 }
 
-// evict forgets ticks until the history is within its bounds: the oldest first,
-// never one that a checkpoint follows, never the newest.
+// evict forgets ticks until the history is within its bounds: the oldest first or,
+// in a history that is thinned, the one that thinnable names; never one that a
+// checkpoint follows, never the newest.
 func (w *naiveWorld) evict() {
 	for {
-		ticks, oldest := 0, -1
+		ticks := 0
 		for i := range w.frames {
 			if w.frames[i].tick {
 				ticks++
-				if oldest < 0 && i+1 < len(w.frames) && w.frames[i+1].tick {
-					oldest = i
-				}
 			}
 		}
-		if oldest < 0 || ticks-1 <= w.history && !w.over() {
+		k := w.thinnable()
+		if k < 0 {
+			k = slices.IndexFunc(w.evictable(), func(can bool) bool { return can })
+		}
+		if k < 0 || ticks-1 <= w.history && !w.over() {
 			return
 		}
-		w.frames = slices.Delete(w.frames, oldest, oldest+1)
+		w.frames = slices.Delete(w.frames, k, k+1)
 	}
+}
+
+// evictable says of each frame whether it is a tick that another tick follows.
+func (w *naiveWorld) evictable() []bool {
+	can := make([]bool, len(w.frames))
+	for i := range w.frames {
+		can[i] = w.frames[i].tick && i+1 < len(w.frames) && w.frames[i+1].tick
+	}
+	return can
+}
+
+// thinnable returns the position of the tick that a thinned history gives up, or
+// -1: it counts, for each power of two, the ticks that are divisible by it and not
+// by the next, from the oldest one that can go to the newest one that may.
+func (w *naiveWorld) thinnable() int {
+	best, most := -1, 0
+	for power := uint64(1); w.dense > 0 && power <= w.tick; power *= 2 {
+		oldest, n := -1, 0
+		divides := func(tick uint64) bool { return tick%power == 0 && tick%(2*power) != 0 }
+		for i, can := range w.evictable() {
+			if tick := w.frames[i].state.tick; can && i > 0 && oldest < 0 && divides(tick) && tick+uint64(w.dense) < w.tick {
+				oldest = i
+			}
+		}
+		if oldest < 0 {
+			continue
+		}
+		for tick := w.frames[oldest].state.tick; tick+uint64(w.dense) < w.tick; tick++ {
+			if divides(tick) {
+				n++
+			}
+		}
+		if n > most {
+			best, most = oldest, n
+		}
+	}
+	return best
 }
 
 // seek goes to the end of tick, and reports whether it is held.
@@ -339,4 +379,17 @@ func (w *naiveWorld) newest() uint64 {
 		return w.forward[0].tick
 	}
 	return w.tick
+}
+
+// ticks returns the ticks that can be gone to.
+func (w *naiveWorld) ticks() (ticks []uint64) {
+	for _, f := range w.frames {
+		if f.tick && !f.bare {
+			ticks = append(ticks, f.state.tick)
+		}
+	}
+	for i := len(w.forward) - 1; i >= 0; i-- {
+		ticks = append(ticks, w.forward[i].tick)
+	}
+	return ticks
 }

@@ -187,6 +187,7 @@ type setting struct {
 	resources     int     // The last of two or more is NoRewind.
 	history       int
 	historyBytes  int64
+	historyDense  int
 	record        bool
 	keepTick      bool
 	maxGeneration uint32
@@ -220,8 +221,8 @@ func newPair(s setting) *pair { return newPairOn(s, nil) }
 
 // newPairOn makes a pair whose sets begin with the empty pages given.
 func newPairOn(s setting, pages []*sparsePage) *pair {
-	p := &pair{w: NewWorld(Options{History: s.history, HistoryBytes: s.historyBytes}), kinds: s.kinds}
-	p.n = &naiveWorld{naiveState: &naiveState{stores: make([]naiveStore, len(s.kinds))}, history: s.history,
+	p := &pair{w: NewWorld(Options{History: s.history, HistoryBytes: s.historyBytes, HistoryDense: s.historyDense}), kinds: s.kinds}
+	p.n = &naiveWorld{naiveState: &naiveState{stores: make([]naiveStore, len(s.kinds))}, history: s.history, dense: s.historyDense,
 		maxGeneration: math.MaxUint32, over: p.w.overBudget}
 	if s.maxGeneration > 0 {
 		p.w.entities.maxGeneration, p.n.maxGeneration = s.maxGeneration, s.maxGeneration
@@ -566,6 +567,9 @@ func (p *pair) checkHistory() {
 	h := p.w.History()
 	if p.w.Tick() != p.n.tick || h.Oldest() != p.n.oldest() || h.Newest() != p.n.newest() {
 		failf("tick %d of %d to %d, want %d of %d to %d", p.w.Tick(), h.Oldest(), h.Newest(), p.n.tick, p.n.oldest(), p.n.newest())
+	}
+	if got, want := slices.Collect(h.Ticks()), p.n.ticks(); !slices.Equal(got, want) {
+		failf("Ticks() = %v, want %v", got, want)
 	}
 	for i, cp := range p.cps {
 		want := slices.ContainsFunc(p.n.frames, func(f naiveFrame) bool { return f.cp == cp })

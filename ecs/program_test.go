@@ -79,6 +79,7 @@ func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err
 		resources:     3,
 		history:       shape % 5,
 		historyBytes:  int64(shape >> 3 & 1 * 20_000),
+		historyDense:  shape >> 6 & 1 * (1 + shape>>7),
 		record:        shape>>4&1 == 1,
 		keepTick:      shape>>5&1 == 1,
 		maxGeneration: uint32(2 + shape>>5),
@@ -190,7 +191,7 @@ func loadedRunner(r *runner, known []kind, stores []int) *runner {
 
 func clonedRunner(r *runner, stores []int) *runner {
 	w := r.w.Clone()
-	c := &runner{pair: &pair{w: w, n: &naiveWorld{history: r.n.history, over: w.overBudget}}}
+	c := &runner{pair: &pair{w: w, n: &naiveWorld{history: r.n.history, dense: r.n.dense, over: w.overBudget}}}
 	for _, i := range stores {
 		c.faces, c.kinds = append(c.faces, r.faces[i].in(w)), append(c.kinds, r.kinds[i])
 	}

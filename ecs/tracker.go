@@ -1,5 +1,7 @@
 package ecs
 
+import "sort"
+
 // lengths are the lengths that a frame saves. A storage has only n, a group's m is
 // a flag.
 //
@@ -111,8 +113,10 @@ func (t *tracker) lowered() {
 // find returns the position of the first record of frame id or a later one.
 func (t *tracker) find(id uint64) int {
 	k := len(t.recs)
-	for k > 0 && t.recs[k-1].frame >= id {
-		k--
+	for n := 0; k > 0 && t.recs[k-1].frame >= id; n++ { // One of the newest, nearly always.
+		if k--; n == 8 {
+			return sort.Search(k, func(i int) bool { return t.recs[i].frame >= id })
+		}
 	}
 	return k
 }

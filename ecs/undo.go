@@ -285,13 +285,30 @@ func (u *undoStack[T]) dropForward() {
 	u.forward = u.forward[:0]
 }
 
-// merge appends logs[k] to logs[k-1] in time order.
+// merge makes logs[k] part of logs[k-1].
 func (u *undoStack[T]) merge(k int, seen *rowSet) {
 	older, newer := u.logs[k-1], u.logs[k]
-	older.repeats = older.repeats || newer.repeats || older.size > 0 && newer.size > 0
-	u.concat(older, newer)
+	switch {
+	case older.size == 0 || newer.size == 0:
+		older.repeats = older.repeats || newer.repeats
+		u.concat(older, newer)
+	case older.size <= 4*newer.size && !older.repeats:
+		u.fold(older, newer, seen)
+	default: // Looking at what older holds costs too much for so little.
+		older.repeats = true
+		u.concat(older, newer)
+		u.tidy(older, seen)
+	}
 	u.drop(k)
-	u.tidy(older, seen)
+}
+
+// fold adds the rows of newer that older, in which no row repeats, does not hold:
+// its values are the older ones.
+func (u *undoStack[T]) fold(older, newer *undoLog[T], seen *rowSet) {
+	older.eachRun(func(r run) { seen.add(r, func(uint32, uint32) {}) })
+	u.saveUnseen(older, newer.chunks, seen)
+	older.eachRun(seen.remove)
+	older.kept = older.size
 }
 
 // again readies the newest log for another span of its frame, which may save
@@ -341,6 +358,17 @@ func (u *undoStack[T]) concat(older, newer *undoLog[T]) {
 func (u *undoStack[T]) compact(l *undoLog[T], seen *rowSet) {
 	chunks := l.chunks
 	l.chunks, l.size = nil, 0
+	u.saveUnseen(l, chunks, seen)
+	l.eachRun(seen.remove)
+	for _, c := range chunks {
+		u.recycleChunk(c)
+	}
+	l.kept, l.repeats = l.size, false
+}
+
+// saveUnseen appends to l those rows of chunks that are not in seen, each once, and
+// adds them to seen.
+func (u *undoStack[T]) saveUnseen(l *undoLog[T], chunks []*chunk[T], seen *rowSet) {
 	top := u.top
 	u.top = l
 	for _, c := range chunks {
@@ -359,11 +387,6 @@ func (u *undoStack[T]) compact(l *undoLog[T], seen *rowSet) {
 		}
 	}
 	u.top = top
-	l.eachRun(seen.remove)
-	for _, c := range chunks {
-		u.recycleChunk(c)
-	}
-	l.kept, l.repeats = l.size, false
 }
 
 func (u *undoStack[T]) recycle(l *undoLog[T]) {

@@ -9,6 +9,19 @@ type Options struct {
 	// HistoryBytes bounds what the history may hold, in bytes of saved rows; the
 	// oldest ticks go first. Default 0: no bound.
 	HistoryBytes int64
+
+	// HistoryDense makes the history reach further back within these bounds: it is
+	// how many of the newest ticks are held one by one. When a bound is reached, it is
+	// not the oldest tick that goes but ticks between older ones, so that what is held
+	// lies the further apart the older it is: with 256 ticks held, some 25 from the
+	// last 50, as many from the 50 before, the 100 before, and so on to the first one.
+	// See [History.Ticks]. Only when none is left to be given up between others, the
+	// oldest goes.
+	//
+	// A tick that is given up is merged with the one before: a commit costs up to
+	// O(rows that both hold), and O(rows written) times the logarithm of the ticks
+	// gone by on average. Default 0: the oldest ticks go.
+	HistoryDense int
 }
 
 // A World holds entities, their components and resources, and can put all of
@@ -32,6 +45,7 @@ type World struct {
 	// history, checkpoints and recorder.
 	frames  []frame
 	pins    []*Pin
+	ticks   int     // How many frames begin with the end of a tick.
 	forward []frame // Undone by seek; the next one to redo is last.
 	held    bool    // A forward branch is held.
 	frameID uint64  // Of the newest frame; ids only rise.
@@ -39,6 +53,7 @@ type World struct {
 	changes uint64  // Counts structural changes; only rises.
 	tick    uint64
 
+	thinning      thinning
 	recorder      Recorder
 	recording     bool // The recorder is told a tick: the pins have what it saved.
 	change        Change

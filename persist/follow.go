@@ -20,6 +20,7 @@ import (
 type follower struct {
 	view   *View
 	entity ecs.Entity
+	whole  func(ctx context.Context, seq uint64) (*Image, error) // Loads a state.
 
 	id      journal.ID
 	tick    uint64
@@ -175,8 +176,11 @@ func (f *follower) applyRegistry(p *registryPatch) error {
 	}
 	index := f.entity.Index()
 	eachRow(p.ranges, p.rows, func(row int, e ecs.Entity) {
-		if e.Index() == index {
+		switch {
+		case e.Index() == index:
 			f.row, f.holder = row, e
+		case row == f.row:
+			f.row, f.holder = -1, 0 // It is given another row.
 		}
 	})
 	return nil
@@ -264,7 +268,7 @@ func placeAmong(ranges []ecs.Range, row int) (i int) {
 // that is given a row without a value has that one, which is the only way to need
 // it; the programs of this package give the value as well.
 func (f *follower) valueAt(ctx context.Context, n, row int) ([]byte, error) {
-	im, err := f.view.At(quiet(ctx), f.id.Seq)
+	im, err := f.whole(quiet(ctx), f.id.Seq)
 	if err != nil {
 		return nil, err
 	}

@@ -267,6 +267,18 @@ func (im *Image) apply(t *tick, id journal.ID) error {
 	if err := im.expect(t.ops); err != nil {
 		return err
 	}
+	if err := im.patch(t); err != nil {
+		return err
+	}
+	if err := im.check.compare(im); err != nil {
+		return fmt.Errorf("tick %d: %w", t.tick, err)
+	}
+	im.Tick, im.ID = t.tick, id
+	return nil
+}
+
+// patch gives im the rows of t.
+func (im *Image) patch(t *tick) error {
 	if t.registry != nil {
 		if err := im.applyRegistry(t.registry); err != nil {
 			return fmt.Errorf("tick %d: entities: %w", t.tick, err)
@@ -277,10 +289,6 @@ func (im *Image) apply(t *tick, id journal.ID) error {
 			return fmt.Errorf("tick %d: %w", t.tick, err)
 		}
 	}
-	if err := im.check.compare(im); err != nil {
-		return fmt.Errorf("tick %d: %w", t.tick, err)
-	}
-	im.Tick, im.ID = t.tick, id
 	return nil
 }
 
@@ -309,21 +317,26 @@ func (im *Image) dropDead() {
 
 // vacateDead is dropDead for rows at entity indices.
 func (im *Image) vacateDead(c *Component) {
+	for row, e := range c.Entities {
+		if e != ecs.Vacant && !im.alive(e) {
+			c.vacate(row)
+		}
+	}
+}
+
+// vacate makes a row of an indexed component a gap.
+func (c *Component) vacate(row int) {
 	empty := c.gap
 	if len(empty) == 0 {
 		empty = c.Layout.AppendZero(nil)
 	}
-	for row, e := range c.Entities {
-		if e == ecs.Vacant || im.alive(e) {
-			continue
-		}
-		c.Entities[row] = ecs.Vacant
-		c.gaps++
-		if c.width >= 0 {
-			copy(c.packed[row*c.width:], empty)
-		} else {
-			c.rows[row] = empty
-		}
+	c.countGap(c.Entities[row], -1)
+	c.Entities[row] = ecs.Vacant
+	c.gaps++
+	if c.width >= 0 {
+		copy(c.packed[row*c.width:], empty)
+	} else {
+		c.rows[row] = empty
 	}
 }
 

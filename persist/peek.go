@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -92,7 +93,7 @@ func (v *View) peekSnapshot(ctx context.Context, s SnapshotInfo, e ecs.Entity) (
 	if err != nil {
 		return nil, r.damage(err)
 	}
-	f.view = v
+	f.view, f.whole = v, v.At
 	return f, nil
 }
 
@@ -108,22 +109,26 @@ func (r *snapshotReader) peek(ctx context.Context, e ecs.Entity, inStore bool) (
 	if m.alive > m.free || m.free > m.total {
 		return nil, fmt.Errorf("entities: %d alive, %d with free ones, %d in all", m.alive, m.free, m.total)
 	}
-	var err error
-	if f.row, f.holder, err = r.peekRegistry(ctx, e.Index()); err != nil {
+	for n := range f.rows {
+		f.rows[n] = followedRow{n: m.components[n].rows, row: -1}
+		if m.schema.components[n].Resource {
+			continue
+		}
+		if err := r.peekComponent(n, e, &f.rows[n]); err != nil {
+			return nil, r.inComponent(n, err)
+		}
+	}
+	if err := r.peekRegistry(ctx, f); err != nil {
 		return nil, fmt.Errorf("entities: %w", err)
 	}
-	for n := range f.rows {
-		c := &m.schema.components[n]
-		f.rows[n] = followedRow{n: m.components[n].rows, row: -1}
-		if !c.Resource {
-			if err := r.peekComponent(n, e, &f.rows[n]); err != nil {
-				return nil, fmt.Errorf("component %s: %w", c.Name, err)
-			}
-		}
-		if inStore && !c.Rewinds && !c.Indexed && f.rows[n].row > 0 && f.isAlive() {
-			dead, err := r.deadBefore(n, f.rows[n].row)
+	if !inStore {
+		return f, nil
+	}
+	for n, c := range m.schema.components {
+		if row := f.has(n); row > 0 && !c.Rewinds && !c.Indexed {
+			dead, err := r.deadBefore(n, row)
 			if err != nil {
-				return nil, fmt.Errorf("component %s: %w", c.Name, err)
+				return nil, r.inComponent(n, err)
 			}
 			f.rows[n].row -= dead
 		}
@@ -131,48 +136,58 @@ func (r *snapshotReader) peek(ctx context.Context, e ecs.Entity, inStore bool) (
 	return f, nil
 }
 
-// errFound ends a search.
-var errFound = errors.New("found")
+func (r *snapshotReader) inComponent(n int, err error) error {
+	return fmt.Errorf("component %s: %w", r.manifest.schema.components[n].Name, err)
+}
 
-// peekRegistry returns the row of an index, and the entity there; -1 if there is
-// none. Rows are a permutation of the indices, so each page can be the one: those
-// near the index come first.
-func (r *snapshotReader) peekRegistry(ctx context.Context, index uint32) (row int, holder ecs.Entity, err error) {
-	total := r.manifest.total
-	if int64(index) >= int64(total) {
-		return -1, 0, nil
+// peekRegistry sets the row of the index of f, and the entity there. Rows are a
+// permutation of the indices, so each page can be the one. First come those where it
+// often is: at the row of the index itself, where it stays while nothing is destroyed,
+// or at that of a component, whose rows move as those of the registry do.
+func (r *snapshotReader) peekRegistry(ctx context.Context, f *follower) error {
+	index, total := int64(f.entity.Index()), int64(r.manifest.total)
+	if f.row = -1; index >= total {
+		return nil
 	}
-	pages := (total + pageRows - 1) / pageRows
-	look := func(page int) error {
+	for page := range registryPages(f, int((total+pageRows-1)/pageRows)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		lo := page * pageRows
-		content, err := r.rowsPage(registryColumn, page, 8*(min(lo+pageRows, total)-lo))
-		for i := 0; err == nil && i < len(content); i += 8 {
-			if e := ecs.Entity(binary.LittleEndian.Uint64(content[i:])); e.Index() == index {
-				row, holder, err = lo+i/8, e, errFound
+		content, err := r.rowsPage(registryColumn, page, 8*(min(lo+pageRows, int(total))-lo))
+		if err != nil {
+			return err
+		}
+		for i := 0; i < len(content); i += 8 {
+			if e := ecs.Entity(binary.LittleEndian.Uint64(content[i:])); int64(e.Index()) == index {
+				f.row, f.holder = lo+i/8, e
+				return nil
 			}
 		}
-		return err
 	}
-	for page := range outward(int(index)/pageRows, pages) {
-		if err = ctx.Err(); err == nil {
-			err = look(page)
+	return fmt.Errorf("no row holds index %d of %d", index, total)
+}
+
+// registryPages iterates over the pages of the registry, the likely ones first, and
+// perhaps again later.
+func registryPages(f *follower, pages int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		start := int(f.entity.Index()) / pageRows
+		if !yield(start) {
+			return
 		}
-		if err != nil {
-			break
+		for _, c := range f.rows {
+			if page := c.row / pageRows; c.row >= 0 && page < pages && page != start && !yield(page) {
+				return
+			}
 		}
+		outward(start, pages)(yield)
 	}
-	switch {
-	case errors.Is(err, errFound):
-		return row, holder, nil
-	case err == nil:
-		err = fmt.Errorf("no row holds index %d of %d", index, total)
-	}
-	return -1, 0, err
 }
 
 // outward iterates over 0 to n-1: from start on, then one to the left and one to
 // the right by turns.
-func outward(start, n int) func(yield func(int) bool) {
+func outward(start, n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for d := 0; d < n; d++ {
 			if i := start - d; i >= 0 && !yield(i) {

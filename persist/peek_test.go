@@ -3,6 +3,7 @@ package persist
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -113,7 +114,7 @@ func valueOf(t testing.TB, c *Component, row int) layout.Value {
 }
 
 func TestAnEntityPeekedAtIsWhatTheWholeStateHasOfIt(t *testing.T) {
-	for seed := range uint64(4) {
+	for seed := range uint64(2) {
 		v := wildView(t, seed)
 		require.GreaterOrEqual(t, len(v.Snapshots()), 3)
 		entities := lives(t, v)
@@ -126,4 +127,60 @@ func TestAnEntityPeekedAtIsWhatTheWholeStateHasOfIt(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Whatever block of a save is damaged, Peek is right or says so; most blocks it does
+// not read.
+func TestDamageElsewhereDoesNotKeepFromPeeking(t *testing.T) {
+	const block = 64 << 10
+	file := filepath.Join(t.TempDir(), "save")
+	w := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[position](w)
+	for i := range 60_000 {
+		positions.Set(w.Create(), position{float32(i), 1})
+	}
+	require.NoError(t, Save(background, file, w))
+	good, err := os.ReadFile(file)
+	require.NoError(t, err)
+	e := ecs.NewEntity(40_002, 1)
+	want := peekedAt(t, imageAt(t, viewOf(t, file), 0), e)
+	right, refused := 0, 0
+	for at := block / 2; at < len(good); at += block {
+		bad := slices.Clone(good)
+		bad[at] ^= 1
+		require.NoError(t, os.WriteFile(file, bad, 0o600))
+		v, err := OpenReadOnly(background, file)
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt)
+			continue
+		}
+		if got, err := v.Peek(background, e, 0); err != nil {
+			require.ErrorIs(t, err, ErrCorrupt)
+			refused++
+		} else {
+			require.Equal(t, want, got)
+			right++
+		}
+		require.NoError(t, v.Close())
+	}
+	require.Positive(t, refused)
+	require.Greater(t, right, refused)
+}
+
+func TestAPeekGoesPastASnapshotThatIsDamaged(t *testing.T) {
+	mem, _ := bushy(t)
+	v := newView(mem)
+	require.NoError(t, v.scan(background))
+	im := imageAt(t, v, v.Head())
+	e := im.Registry[7]
+	want := peekedAt(t, im, e)
+	for at := 0; at+100 < len(mem.Bytes(snapshotName(4))); at += 4096 {
+		v := newView(flipped(mem, snapshotName(4), 8*at+8*100))
+		require.NoError(t, v.scan(background))
+		got, err := v.Peek(background, e, v.Head())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := v.Peek(background, e, 99)
+	require.ErrorIs(t, err, ErrNotFound)
 }

@@ -1,10 +1,14 @@
 package persist
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -16,6 +20,11 @@ import (
 type RecoverOptions struct {
 	// At is the state wanted, as [View.Resolve] takes it. Default: the newest.
 	At string
+
+	// Partial lets Recover put a state together from the good pages of a damaged
+	// snapshot, and the ticks behind it, if that reaches further than any state that is
+	// whole. Rows that are lost are missing in it: the store was never in that state.
+	Partial bool
 }
 
 // A RecoverReport says what [Recover] saved and what it did not.
@@ -41,6 +50,14 @@ type RecoverReport struct {
 	Names        []string // The snapshots with names in the result.
 	DroppedNames []string // Those that it lacks.
 
+	// Partial says that the state is one put together from pieces. It has no history, and
+	// belongs to a world of its own. Missing tells what is known to be lost in it,
+	// Entities how many entities that were alive, and Retired how many entity indices are
+	// never used again, since it is not known which generation they had.
+	Partial           bool
+	Missing           []Missing
+	Entities, Retired int
+
 	Problems []error // What is damaged.
 }
 
@@ -48,7 +65,7 @@ type RecoverReport struct {
 type Tip struct{ Tick, Seq uint64 }
 
 // Complete reports whether nothing of what was wanted is lost.
-func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil }
+func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil && !r.Partial }
 
 // Recover writes what is good in a damaged store to a new one, or that of a save to
 // a new save: the newest state on the way to the one wanted that can be reached as
@@ -66,16 +83,71 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	if err := unused(out); err != nil {
 		return RecoverReport{}, err
 	}
-	v, err := OpenReadOnly(ctx, path)
+	v, damage, err := openDamaged(ctx, path)
 	if err != nil {
-		return RecoverReport{Problems: []error{err}}, err
+		return RecoverReport{Problems: damage}, err
 	}
 	defer v.Close()
 	s := &salvage{View: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
-	if err := s.run(ctx, out, options); err != nil {
-		return s.report, err
+	s.report.Problems = damage
+	err = s.run(ctx, out, options)
+	return s.report, err
+}
+
+// openDamaged is OpenReadOnly where manifests are looked for if need be. It returns
+// what is wrong as well.
+func openDamaged(ctx context.Context, path string) (*View, []error, error) {
+	v, err := OpenReadOnly(ctx, path)
+	if err == nil {
+		damage := v.foundDamage()
+		for i := range v.snapshots {
+			v.mend(ctx, &v.snapshots[i])
+		}
+		return v, damage, ctx.Err()
 	}
-	return s.report, nil
+	if info, e := os.Stat(path); e != nil || info.IsDir() || !errors.Is(err, ErrCorrupt) {
+		return nil, []error{err}, err
+	}
+	files, e := disk.OpenDir(filepath.Dir(path))
+	if e != nil {
+		return nil, []error{err}, e
+	}
+	v = newView(files)
+	v.save = filepath.Base(path)
+	v.snapshots = []SnapshotInfo{{Name: v.save, Err: err}}
+	if v.mend(ctx, &v.snapshots[0]); v.snapshots[0].Err != nil {
+		v.Close()
+		return nil, []error{err}, cmp.Or(ctx.Err(), err)
+	}
+	return v, []error{err}, ctx.Err()
+}
+
+// mend reads the manifest of a snapshot that cannot be opened, wherever it is.
+func (v *View) mend(ctx context.Context, s *SnapshotInfo) {
+	if s.Err == nil || errors.Is(s.Err, ErrNewer) {
+		return
+	}
+	m, err := v.salvagedManifest(ctx, s.Name)
+	if err != nil || m.number != s.Number {
+		return
+	}
+	s.Tick, s.ID, s.Digest, s.Time, s.Label, s.Err = m.tick, m.id, m.digest, m.time, m.name, nil
+	s.Files, s.refs, s.world, s.schema = len(m.files), m.files, m.world, m.schema
+}
+
+// load is loadSnapshot of files that may be damaged where it does not matter.
+func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
+	im, _, err := s.loadSnapshot(ctx, sn, false)
+	if err == nil || ctx.Err() != nil {
+		return im, err
+	}
+	if p, e := s.gather(ctx, sn.Name); e == nil {
+		if im := p.whole(); im != nil {
+			s.note(err)
+			return im, nil
+		}
+	}
+	return nil, err
 }
 
 // A salvage is a call of Recover.
@@ -91,7 +163,6 @@ type salvage struct {
 }
 
 func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (err error) {
-	s.report.Problems = s.problemsOf()
 	if s.wanted, err = s.Resolve(options.At); err != nil {
 		return errors.Join(append([]error{err}, s.report.Problems...)...)
 	}
@@ -100,6 +171,14 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 	}
 	s.report.Wanted = s.wanted
 	im, err := s.nearest(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if options.Partial && (im == nil || im.ID.Seq != s.wanted) {
+		if done, err := s.partial(ctx, im, out); done || err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -113,11 +192,11 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 	return s.write(ctx, out)
 }
 
-// problemsOf returns the damage that opening found, files that do not fit among it.
-func (s *salvage) problemsOf() []error {
-	problems := s.Damage()
-	for _, sn := range s.snapshots {
-		if err := s.misfit(sn); err != nil {
+// foundDamage returns the damage that opening found, files that do not fit among it.
+func (v *View) foundDamage() []error {
+	problems := v.Damage()
+	for _, sn := range v.snapshots {
+		if err := v.misfit(sn); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -175,7 +254,7 @@ func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 // if no snapshot leads there. An error is that of ctx.
 func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next uint64, err error) {
 	for _, sn := range s.whole(target) {
-		im, _, err := s.loadSnapshot(ctx, sn, false)
+		im, err := s.load(ctx, sn)
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
@@ -276,6 +355,9 @@ func (s *salvage) countLost(newest bool) {
 	if newest && !s.IsSave() {
 		r.More = s.beyondEnd()
 	}
+	if r.Lost == 0 {
+		r.LostFrom = 0
+	}
 	if r.Complete() {
 		return
 	}
@@ -324,7 +406,7 @@ func (s *salvage) write(ctx context.Context, out string) error {
 }
 
 func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) (r *rewrite, err error) {
-	im, _, err := s.loadSnapshot(ctx, base, false)
+	im, err := s.load(ctx, base)
 	if err != nil {
 		return nil, err
 	}
@@ -376,7 +458,7 @@ func (s *salvage) named(ctx context.Context, r *rewrite, idOf func(journal.ID) (
 		if sn.Label == "" || sn.Err != nil || !ok || !s.ours(sn) {
 			continue
 		}
-		im, _, err := s.loadSnapshot(quiet(ctx), sn, false)
+		im, err := s.load(quiet(ctx), sn)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -426,4 +508,72 @@ func (s *salvage) names(ctx context.Context, out string) error {
 		}
 	}
 	return nil
+}
+
+// partial writes a state made of pieces, if that reaches further than im, the newest
+// one that is whole; nil: there is none.
+func (s *salvage) partial(ctx context.Context, im *Image, out string) (done bool, err error) {
+	for _, sn := range slices.Backward(s.snapshots) {
+		if sn.Err != nil || !s.ours(sn) || sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
+			continue
+		}
+		p, n, err := s.piecedTo(ctx, sn)
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if err != nil {
+			s.note(err)
+		}
+		if p == nil {
+			continue
+		}
+		r := &s.report
+		r.Partial, r.Snapshot, r.Replayed = true, sn.Name, n
+		r.Tick, r.Seq, s.reached = p.im.Tick, p.im.ID.Seq, p.im.ID.Seq
+		s.countLost(true)
+		r.DroppedTicks, r.From = len(s.log.Entries), r.Tick
+		r.Missing, r.Entities, r.Retired = p.mended()
+		return true, s.writePieces(ctx, p.im, out)
+	}
+	return false, nil
+}
+
+// piecedTo returns the pieces of a snapshot, with the ticks behind it as far as they
+// go: how many, and what is wrong with the next.
+func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n int, err error) {
+	path, _ := s.log.Path(sn.ID.Seq, s.wanted) // None: the state of the snapshot is all there is.
+	for {
+		if p, err = s.gather(ctx, sn.Name); err != nil {
+			return nil, 0, err
+		}
+		var e error
+		if n, e = p.forward(ctx, s.View, path); e == nil || ctx.Err() != nil {
+			return p, n, cmp.Or(ctx.Err(), err)
+		}
+		s.note(e)
+		path = path[:n] // Half a tick may have been applied: begin again without it.
+	}
+}
+
+// writePieces writes a state that the store was never in.
+func (s *salvage) writePieces(ctx context.Context, im *Image, out string) error {
+	im.ID = journal.ID{}
+	im.dropDead()
+	if err := im.link(ctx); err != nil {
+		return err
+	}
+	if s.IsSave() {
+		_, err := saveImage(ctx, im, out)
+		return err
+	}
+	return draftStore(out, func(files disk.FS) error {
+		from := newView(nil)
+		rand.Read(from.log.World[:]) // Never fails.
+		r := newRewrite(files, from)
+		if err := r.begin(ctx, im, false); err != nil {
+			r.abandon()
+			return err
+		}
+		return r.end(ctx, 0)
+	})
 }

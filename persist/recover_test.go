@@ -64,7 +64,7 @@ func TestWithOneFlippedBitAStoreIsRecoveredAsItWasAtOneOfItsTicks(t *testing.T) 
 		}
 		step := 1
 		if *stride > 1 {
-			step = len(data)**stride/400 + 1 // A handful.
+			step = len(data)**stride/240 + 1 // A handful.
 		}
 		for at := rng.IntN(step); at < len(data); at += step {
 			r.with(name, flip(data, at, rng.IntN(8)), func() {

@@ -237,6 +237,8 @@ type tick struct {
 	ops      []byte
 	marks    []string
 	inputs   []Input
+
+	registrySize, opsSize int // Bytes of the payload.
 }
 
 type registryPatch struct {
@@ -252,6 +254,7 @@ type storagePatch struct {
 	entities      []byte
 	valueRanges   []ecs.Range
 	values        []byte
+	size          int // Bytes of the payload.
 }
 
 // maxRows bounds what a payload or snapshot may claim: entity indices are 32
@@ -268,6 +271,7 @@ func decodeTick(payload []byte) (*tick, error) {
 		return nil, fmt.Errorf("%w: tick format %d", ErrNewer, f)
 	}
 	t := &tick{parent: d.id(), tick: d.uint(), time: time.Unix(0, d.int()).UTC()}
+	start := len(d.src)
 	if !d.isNil() {
 		d.array(5)
 		p := registryPatch{
@@ -276,9 +280,10 @@ func decodeTick(payload []byte) (*tick, error) {
 			total: d.count("total", maxRows),
 		}
 		p.ranges, p.rows = d.ranges(p.total), d.bin()
-		t.registry = &p
+		t.registry, t.registrySize = &p, start-len(d.src)
 	}
 	for range d.arrayLen() {
+		start := len(d.src)
 		d.array(7)
 		p := storagePatch{
 			number: d.count("component number", maxComponents),
@@ -290,12 +295,15 @@ func decodeTick(payload []byte) (*tick, error) {
 		if d.err != nil {
 			break
 		}
+		p.size = start - len(d.src)
 		t.storages = append(t.storages, p)
 	}
 	if f == notedTick {
 		d.array(3)
 	}
+	start = len(d.src)
 	t.ops = d.bin()
+	t.opsSize = start - len(d.src)
 	if f == notedTick {
 		t.marks, t.inputs = d.notes()
 	}

@@ -296,6 +296,8 @@ type Commit struct {
 	Marks       []string // Names that the program gave it, see [Store.Mark].
 	Inputs      []Input  // What the program journaled with it, in order.
 
+	EntityBytes, OpBytes int // Of Bytes: those that say which entities are alive, and list the operations.
+
 	ops    []byte
 	schema *schema
 }
@@ -307,6 +309,8 @@ type RowChange struct {
 	Written       int // Rows below After whose value the tick gives: added, set or moved.
 
 	Entities, Values []ecs.Range // The rows below After whose entity the tick gives, and whose value.
+
+	Bytes int // Of the tick's payload that say all this.
 }
 
 // Commits returns the ticks in the journal with seqs in [from, to], in the order
@@ -350,13 +354,14 @@ func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
 	}
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.tick, Time: t.time, Bytes: int(e.Length),
-		OnHead: v.onHead[e.ID.Seq], Marks: t.marks, ops: append([]byte(nil), t.ops...), schema: s,
+		OnHead: v.onHead[e.ID.Seq], Marks: t.marks,
+		EntityBytes: t.registrySize, OpBytes: t.opsSize, ops: append([]byte(nil), t.ops...), schema: s,
 	}
 	for _, in := range t.inputs {
 		c.Inputs = append(c.Inputs, Input{in.Name, bytes.Clone(in.Data)})
 	}
 	for _, p := range t.storages {
-		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges), p.entityRanges, p.valueRanges})
+		c.Rows = append(c.Rows, RowChange{p.number, p.before, p.after, countRows(p.valueRanges), p.entityRanges, p.valueRanges, p.size})
 	}
 	return c
 }

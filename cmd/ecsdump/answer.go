@@ -30,7 +30,14 @@ func (a answer) String() string {
 	return "-"
 }
 
+// goText returns v as package layout writes it.
 func goText(v reflect.Value) string {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		return "&" + goText(v.Elem())
+	}
 	v = concrete(v)
 	switch v.Kind() {
 	case reflect.Invalid:

@@ -458,8 +458,17 @@ func (b *bisector) found(i int) error {
 	default:
 		b.line("%s of %d asked, by halves: once it holds, it is taken to stay true", count(len(b.doc.Probes), "state", "states"), len(b.way))
 	}
-	if b.doc.Seq > 0 && !b.source.IsSave() {
-		b.line("see: %s", command("log", b.source.path, fmt.Sprintf("seq:%d", b.doc.Seq), "--verbose"))
+	if b.doc.Before != nil {
+		b.line("see: %s", b.next())
 	}
 	return nil
+}
+
+// next returns the command that shows what happened in the tick that was found.
+func (b *bisector) next() string {
+	seq := fmt.Sprintf("seq:%d", b.doc.Seq)
+	if b.entity != "" {
+		return command("history", b.source.path, b.entity, fmt.Sprintf("seq:%d..%s", b.doc.Before.Seq, seq))
+	}
+	return command("log", b.source.path, seq, "-p")
 }

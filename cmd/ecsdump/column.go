@@ -157,7 +157,10 @@ func setGo(dst reflect.Value, v layout.Value) {
 	case layout.String:
 		dst.SetString(v.Text())
 	case layout.Bytes:
-		dst.SetBytes([]byte(v.Text()))
+		dst.SetZero()
+		if !v.IsNil() {
+			dst.SetBytes([]byte(v.Text()))
+		}
 	default:
 		setGoParts(dst, v)
 	}
@@ -171,6 +174,10 @@ func setGoParts(dst reflect.Value, v layout.Value) {
 			setGo(dst.Field(i), v.Index(i))
 		}
 	case layout.Array, layout.Slice:
+		if v.IsNil() {
+			dst.SetZero()
+			return
+		}
 		s := reflect.MakeSlice(dst.Type(), v.Len(), v.Len())
 		for i := range v.Len() {
 			setGo(s.Index(i), v.Index(i))
@@ -188,6 +195,9 @@ func setGoParts(dst reflect.Value, v layout.Value) {
 }
 
 func goMap(t reflect.Type, v layout.Value) reflect.Value {
+	if v.IsNil() {
+		return reflect.Zero(t)
+	}
 	m := reflect.MakeMapWithSize(t, v.Len())
 	for i := range v.Len() {
 		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()

@@ -5,11 +5,12 @@ import (
 	"reflect"
 
 	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/vm/runtime"
 )
 
 // exactness replaces comparisons and arithmetic that package expr would do in int
-// where an operand is a uint64, which may be beyond it, and comparisons by order of
-// what may be nil.
+// where an operand is a uint64, which may be beyond it, and comparisons of what may
+// be nil.
 type exactness struct{}
 
 // exactly makes the expression *p exact.
@@ -20,12 +21,8 @@ func (exactness) Visit(p *ast.Node) {
 	switch n := (*p).(type) {
 	case *ast.BinaryNode:
 		switch n.Operator {
-		case "==", "!=":
-			if isWide(n.Left) || isWide(n.Right) {
-				*p = comparison(n)
-			}
-		case "<", ">", "<=", ">=":
-			if isWide(n.Left) || isWide(n.Right) || mayBeNil(n.Left) || mayBeNil(n.Right) {
+		case "==", "!=", "<", ">", "<=", ">=":
+			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right)) {
 				*p = comparison(n)
 			}
 		case "+", "-", "*", "/", "%", "**", "^", "..":
@@ -46,7 +43,11 @@ func isWide(n ast.Node) bool {
 	return t != nil && t.Kind() == reflect.Uint64
 }
 
-func mayBeNil(n ast.Node) bool {
+// isDelicate reports whether n may be a uint64 or nil.
+func isDelicate(n ast.Node) bool {
+	if isWide(n) {
+		return true
+	}
 	switch n := n.(type) {
 	case *ast.ChainNode, *ast.ConditionalNode:
 		return true
@@ -82,7 +83,12 @@ func compareCall(args ...any) (any, error) {
 		return false, nil
 	}
 	c, ok := ordered(a, b)
-	if !ok {
+	switch {
+	case !ok && args[0] == "==":
+		return runtime.Equal(a, b), nil
+	case !ok && args[0] == "!=":
+		return !runtime.Equal(a, b), nil
+	case !ok:
 		return false, fmt.Errorf("%v and %v cannot be compared", answer{a}, answer{b})
 	}
 	switch args[0] {

@@ -336,6 +336,7 @@ var (
 // structs, and without the marks on names.
 func plainType(message string) string {
 	message = strings.ReplaceAll(message, "unexpected token EOF", "it ends too early")
+	message = strings.ReplaceAll(message, "strconv.ParseInt: ", "")
 	message = structType.ReplaceAllString(message, "struct")
 	message = markedName.ReplaceAllStringFunc(message, unmarked)
 	return internalName.ReplaceAllString(message, "")

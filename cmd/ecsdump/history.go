@@ -97,6 +97,10 @@ func (h *historian) run(ctx context.Context, a *app, s *source, text string, bet
 		return err
 	}
 	events := h.events(ctx, s)
+	c := &courses{historian: h}
+	if !a.json {
+		events = c.watch(events)
+	}
 	earlier := 0
 	if h.limit > 0 {
 		if events, earlier, err = newest(events, int(h.limit)); err != nil {
@@ -112,7 +116,7 @@ func (h *historian) run(ctx context.Context, a *app, s *source, text string, bet
 		}
 		return h.nothing(ctx, s, last)
 	}
-	return h.print(ctx, a, s, last, earlier, events)
+	return h.print(ctx, a, s, last, earlier, events, c)
 }
 
 // bounds sets the records to go from and to.
@@ -147,11 +151,14 @@ func (h *historian) read(ctx context.Context, s *source, text string) (last *per
 	return last, err
 }
 
+// traceEvents iterates over events, up to an error.
+type traceEvents = iter.Seq2[*persist.TraceEvent, error]
+
 // errEnough ends a trace.
 var errEnough = errors.New("enough")
 
 // events iterates over what is to be told.
-func (h *historian) events(ctx context.Context, s *source) iter.Seq2[*persist.TraceEvent, error] {
+func (h *historian) events(ctx context.Context, s *source) traceEvents {
 	return func(yield func(*persist.TraceEvent, error) bool) {
 		err := s.Trace(ctx, h.entity, h.from, h.to, func(e *persist.TraceEvent) error {
 			if h.wants(e) && !yield(e, nil) {
@@ -182,7 +189,7 @@ func (h *historian) wants(e *persist.TraceEvent) bool {
 }
 
 // newest returns the last n events, and how many there are before them.
-func newest(events iter.Seq2[*persist.TraceEvent, error], n int) (iter.Seq2[*persist.TraceEvent, error], int, error) {
+func newest(events traceEvents, n int) (traceEvents, int, error) {
 	ring, count := make([]*persist.TraceEvent, 0, min(n, 1024)), 0
 	for e, err := range events {
 		if err != nil {
@@ -206,7 +213,7 @@ func newest(events iter.Seq2[*persist.TraceEvent, error], n int) (iter.Seq2[*per
 }
 
 // documents iterates over events as documents, and counts them.
-func (h *historian) documents(events iter.Seq2[*persist.TraceEvent, error], told *int) iter.Seq2[eventDoc, error] {
+func (h *historian) documents(events traceEvents, told *int) iter.Seq2[eventDoc, error] {
 	return func(yield func(eventDoc, error) bool) {
 		for e, err := range events {
 			var doc eventDoc
@@ -244,23 +251,18 @@ func eventDocOf(e *persist.TraceEvent) eventDoc {
 }
 
 // print tells the events, then the course of numbers.
-func (h *historian) print(ctx context.Context, a *app, s *source, last *persist.EntityState, earlier int, events iter.Seq2[*persist.TraceEvent, error]) error {
+func (h *historian) print(ctx context.Context, a *app, s *source, last *persist.EntityState, earlier int, events traceEvents, c *courses) error {
 	if earlier > 0 {
 		a.line("%s before these; --limit 0 prints all", count(earlier, "event", "events"))
 	}
 	g := a.grid(">TICK", ">RECORD", "TIME", "EVENT", "WHAT", "VALUE")
-	c := courses{historian: h}
 	told := 0
 	for e, err := range events {
 		if err != nil {
 			return errors.Join(g.end(), err)
 		}
-		if told == 0 {
-			c.first = e.Tick
-		}
 		told++
 		g.event(e, h)
-		c.note(e)
 	}
 	if told == 0 {
 		return h.nothing(ctx, s, last)
@@ -348,8 +350,23 @@ func timeText(t time.Time) string {
 // courses has the numbers among the values told, each over time.
 type courses struct {
 	*historian
+	begun bool
 	first uint64 // Tick.
 	list  []*series
+}
+
+// watch iterates over events and notes what they tell.
+func (c *courses) watch(events traceEvents) traceEvents {
+	return func(yield func(*persist.TraceEvent, error) bool) {
+		for e, err := range events {
+			if err == nil {
+				c.note(e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
 }
 
 // courseCells is how many characters a course takes at most.
@@ -357,6 +374,9 @@ const courseCells = 40
 
 // note notes the numbers that e tells.
 func (c *courses) note(e *persist.TraceEvent) {
+	if !c.begun {
+		c.begun, c.first = true, e.Tick
+	}
 	if e.Number < 0 && e.Kind != persist.TraceDestroyed || e.Kind == persist.TraceMoved || e.Kind == persist.TraceWritten {
 		return
 	}

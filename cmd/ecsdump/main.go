@@ -16,6 +16,7 @@
 //	ecsdump verify STORE              check everything
 //	ecsdump query STORE [EXPR]        expressions and totals over entities
 //	ecsdump bisect STORE EXPR [A..B]  the first tick at which a condition holds
+//	ecsdump stats STORE [A..B]        what takes the bytes: components, ticks, files
 //	ecsdump recover STORE -o OUT      write what is good of a damaged one to a new one
 //	ecsdump compact STORE -o OUT      write the newest state, and little else, to a new one
 //
@@ -226,11 +227,13 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newImport(a),
 		newQuery(a),
 		newBisect(a),
+		newStats(a),
 		newHistory(a),
 		newBlame(a),
 		newRecover(a),
 		newCompact(a),
 	)
+	root.AddCommand(newTopics()...)
 	return root
 }
 

@@ -32,7 +32,19 @@ type recoverDoc struct {
 	DroppedNames []string `json:"dropped_names"` // Those it lacks.
 	Tips         []tipDoc `json:"tips"`          // Branches that reach further: --at seq:SEQ saves them.
 
+	Partial  bool         `json:"partial"`  // OUT is put together from pieces: a state that STORE never was in.
+	Missing  []missingDoc `json:"missing"`  // What is known to be missing in it,
+	Entities int          `json:"entities"` // how many entities that were alive,
+	Retired  int          `json:"retired"`  // and indices that are never used again, as their generations are lost.
+
 	Problems []problemDoc `json:"problems"` // What is damaged.
+}
+
+// A missingDoc says what is lost of a component or resource.
+type missingDoc struct {
+	Component string `json:"component"`
+	Rows      int    `json:"rows"` // Lost, at most.
+	Of        int    `json:"of"`   // There were.
 }
 
 // A tipDoc is the end of a branch.
@@ -58,11 +70,13 @@ that reaches. STORE is only read.
 
 It saves the newest state on the way to the newest one that can be reached exactly as it
 was, from whatever snapshot is whole and with the ticks behind it, and as much of the
-history before it as hangs together.
+history before it as hangs together. With --partial, it puts a newer state together from
+the good pages of a damaged snapshot and the ticks behind it; what is lost is missing in that.
 
 Exit status: 0 nothing is lost, 1 something is, 4 nothing could be saved.`,
 		Example: `  ecsdump recover D -o D.recovered
-  ecsdump recover D -o D.branch --at seq:5`,
+  ecsdump recover D -o D.branch --at seq:5
+  ecsdump recover slot1.save -o slot1.pieces --partial`,
 		Args: positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.out == "" {
@@ -75,6 +89,7 @@ Exit status: 0 nothing is lost, 1 something is, 4 nothing could be saved.`,
 	}
 	cmd.Flags().StringVarP(&r.out, "output", "o", "", "directory or file to write; nothing may have that name")
 	cmd.Flags().StringVar(&r.At, "at", "@latest", "point in time to save: a tick, @latest~N, @first, @-5s, seq:N or snap:N")
+	cmd.Flags().BoolVar(&r.Partial, "partial", false, "take what is good of damaged snapshots, if that reaches further")
 	cmd.PreRun = func(*cobra.Command, []string) {
 		if r.At == "@latest" {
 			r.At = ""
@@ -93,11 +108,19 @@ func (r *recovery) end(report persist.RecoverReport, err error) error {
 	}
 	switch {
 	case err != nil:
-		return &failure{exitCorrupt, fmt.Errorf("%s: nothing could be saved", r.path), ""}
+		return &failure{exitCorrupt, fmt.Errorf("%s: nothing could be saved", r.path), r.next()}
 	case !report.Complete():
-		return &failure{exitProblem, fmt.Errorf("%s: something is lost; %s has the rest", r.path, r.out), command("verify", r.path)}
+		return &failure{exitProblem, fmt.Errorf("%s: something is lost; %s has the rest", r.path, r.out), r.next()}
 	}
 	return nil
+}
+
+// next returns what may save more.
+func (r *recovery) next() string {
+	if r.Partial {
+		return ""
+	}
+	return command("recover", r.path, "-o", r.path+".pieces", "--partial")
 }
 
 // unwritten is about errors that are no damage.
@@ -118,7 +141,12 @@ func (r *recovery) report(report persist.RecoverReport, saved bool) error {
 	if !saved {
 		return nil
 	}
-	r.line("saved: tick %d, record %d%s", report.Tick, report.Seq, reachedFrom(report))
+	what := "saved"
+	if report.Partial {
+		what = "saved, NOT AS IT WAS"
+	}
+	r.line("%s: tick %d, record %d%s", what, report.Tick, report.Seq, reachedFrom(report))
+	r.missing(report)
 	r.lost(report)
 	if report.Ticks > 0 {
 		r.line("history: %s behind tick %d", count(report.Ticks, "tick", "ticks"), report.From)
@@ -129,6 +157,19 @@ func (r *recovery) report(report persist.RecoverReport, saved bool) error {
 	r.left(report.DroppedTicks, report.DroppedNames)
 	r.line("written: %s", r.out)
 	return nil
+}
+
+// missing prints what is not in a state that was put together.
+func (r *recovery) missing(report persist.RecoverReport) {
+	for _, m := range report.Missing {
+		r.line("missing: %d of %s of %s", m.Rows, count(m.Of, "row", "rows"), m.Component)
+	}
+	if report.Entities > 0 {
+		r.line("missing: %s of which nothing is known", count(report.Entities, "entity", "entities"))
+	}
+	if report.Retired > 0 {
+		r.line("missing: the generations of %s, never to be used again", count(report.Retired, "index", "indices"))
+	}
 }
 
 // lost prints what is lost.
@@ -177,6 +218,10 @@ func (r *recovery) doc(report persist.RecoverReport, saved bool) recoverDoc {
 		Snapshot: report.Snapshot, Replayed: report.Replayed, From: report.From, Ticks: report.Ticks,
 		DroppedTicks: report.DroppedTicks, Names: append([]string{}, report.Names...),
 		DroppedNames: append([]string{}, report.DroppedNames...), Tips: []tipDoc{}, Problems: []problemDoc{},
+		Partial: report.Partial, Missing: []missingDoc{}, Entities: report.Entities, Retired: report.Retired,
+	}
+	for _, m := range report.Missing {
+		doc.Missing = append(doc.Missing, missingDoc{m.Component, m.Rows, m.Of})
 	}
 	if saved {
 		doc.Out = r.out

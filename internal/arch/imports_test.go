@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	},
 	"examples/life":       {"ecs", "journal", "persist"},
 	"examples/queens":     {"ecs"},
+	"examples/rollback":   {"ecs", "persist"},
 	"internal/benchtable": {"github.com/jedib0t/go-pretty"},
 	"internal/querygen":   {},
 	"benchmarks":          {},

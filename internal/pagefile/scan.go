@@ -1,6 +1,9 @@
 package pagefile
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+)
 
 // Scan calls visit for every page in ascending order until it returns an
 // error, and returns that error. The value is the caller's to keep.
@@ -42,7 +45,15 @@ type visitFunc func(k Key, off, size int64) error
 
 // walk walks through the tree of b.
 func (f *File) walk(b bucket, read readFunc, visit visitFunc) error {
-	w := walk{file: f, read: read, visit: visit, seen: newBitmap(f.limit())}
+	return f.newWalk(read, visit).all(b)
+}
+
+func (f *File) newWalk(read readFunc, visit visitFunc) *walk {
+	return &walk{file: f, read: read, visit: visit, seen: newBitmap(f.limit())}
+}
+
+// all goes through the tree of b.
+func (w *walk) all(b bucket) error {
 	var err error
 	if b.root == 0 {
 		err = w.inline(b)
@@ -52,6 +63,7 @@ func (f *File) walk(b bucket, read readFunc, visit visitFunc) error {
 	if err != nil {
 		return err
 	}
+	f := w.file
 	if want := f.trailer.pages; w.pages != want {
 		return f.malformed(f.length, f.size-f.length,
 			fmt.Sprintf("the trailer counts %d pages, the tree has %d", want, w.pages))
@@ -166,4 +178,12 @@ func (b bitmap) add(id uint64, n int64) bool {
 		b[id/64] |= bit
 	}
 	return true
+}
+
+// count returns how many pages are marked.
+func (b bitmap) count() (n int64) {
+	for _, word := range b {
+		n += int64(bits.OnesCount64(word))
+	}
+	return n
 }

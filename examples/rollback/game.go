@@ -1,0 +1,205 @@
+package main
+
+import "github.com/stet-ecs/stet/ecs"
+
+// The plane is a torus of size by size units.
+const size = 1 << 12
+
+// What a player can press, as bits.
+const (
+	pressLeft = 1 << iota
+	pressRight
+	pressUp
+	pressDown
+	pressFire
+)
+
+// Buttons are what the two players press in a tick.
+type Buttons [2]byte
+
+type (
+	// Position is where something is, and Velocity what is added to that in a tick.
+	Position struct{ X, Y int32 }
+	Velocity struct{ X, Y int32 }
+
+	// Ship is what a player flies.
+	Ship struct {
+		Player   uint8
+		Cooldown uint8 // Ticks until it can fire again.
+		Shots    int32 // Fired so far.
+		Score    int32
+	}
+
+	// Bullet is what a ship fires. Every third one of a player has power.
+	Bullet struct {
+		Owner ecs.Entity
+		Power uint8
+		Life  uint8 // Ticks.
+	}
+
+	// Rock is what a bullet breaks.
+	Rock struct{ Size int32 }
+)
+
+// A game is a world and the systems that make its ticks. All that a system reads
+// is in the world or in the buttons, unless it has the bug.
+type game struct {
+	world   *ecs.World
+	stepper ecs.Stepper[Buttons]
+	chance  *ecs.Rand
+
+	positions  *ecs.Storage[Position]
+	velocities *ecs.Storage[Velocity]
+	ships      *ecs.Storage[Ship]
+	bullets    *ecs.Storage[Bullet]
+	rocks      *ecs.Storage[Rock]
+
+	bug   bool
+	shots [2]int32 // The bug: no world puts this back.
+}
+
+// newGame returns a game at its beginning, which is a tick, with a history of so
+// many ticks.
+func newGame(history int, seed uint64, bug bool) *game {
+	w := ecs.NewWorld(ecs.Options{History: history})
+	g := &game{
+		world:      w,
+		chance:     ecs.MustRegisterRand(w, seed, 1),
+		positions:  ecs.MustRegister[Position](w),
+		velocities: ecs.MustRegister[Velocity](w),
+		ships:      ecs.MustRegister[Ship](w),
+		bullets:    ecs.MustRegister[Bullet](w),
+		rocks:      ecs.MustRegister[Rock](w),
+		bug:        bug,
+	}
+	for player := range uint8(2) {
+		e := w.Create()
+		g.positions.Set(e, Position{size / 4 * (1 + 2*int32(player)), size / 2})
+		g.velocities.Set(e, Velocity{})
+		g.ships.Set(e, Ship{Player: player})
+	}
+	g.stepper.Add("steer", g.steer)
+	g.stepper.Add("fire", g.fire)
+	g.stepper.Add("move", g.move)
+	g.stepper.Add("rocks", g.addRock)
+	g.stepper.Add("hit", g.hit)
+	w.Commit()
+	return g
+}
+
+// steer turns buttons into velocity.
+func (g *game) steer(_ *ecs.World, pressed Buttons) {
+	for i, e := range g.ships.Entities() {
+		buttons := pressed[g.ships.Values()[i].Player]
+		v := g.velocities.Mut(e)
+		v.X = drag(v.X) + push(buttons, pressRight) - push(buttons, pressLeft)
+		v.Y = drag(v.Y) + push(buttons, pressDown) - push(buttons, pressUp)
+	}
+}
+
+func drag(v int32) int32 { return v - v/8 }
+
+func push(buttons, button byte) int32 {
+	if buttons&button != 0 {
+		return 5
+	}
+	return 0
+}
+
+// fire makes bullets.
+func (g *game) fire(w *ecs.World, pressed Buttons) {
+	for i, e := range g.ships.Entities() {
+		ship := g.ships.Mut(e)
+		if ship.Cooldown > 0 {
+			ship.Cooldown--
+		}
+		if pressed[g.ships.Values()[i].Player]&pressFire == 0 || ship.Cooldown > 0 {
+			continue
+		}
+		ship.Cooldown = 5
+		ship.Shots++
+		shots := ship.Shots
+		if g.bug {
+			g.shots[ship.Player]++
+			shots = g.shots[ship.Player]
+		}
+		g.shoot(w, e, shots%3 == 0)
+	}
+}
+
+// shoot makes a bullet of ship.
+func (g *game) shoot(w *ecs.World, ship ecs.Entity, power bool) {
+	at, _ := g.positions.Get(ship)
+	v, _ := g.velocities.Get(ship)
+	b := Bullet{Owner: ship, Power: 1, Life: 40}
+	if power {
+		b.Power = 3
+	}
+	e := w.Create()
+	g.positions.Set(e, at)
+	g.velocities.Set(e, Velocity{v.X + 48, v.Y})
+	g.bullets.Set(e, b)
+}
+
+// move moves all there is. It ends bullets that are old.
+func (g *game) move(w *ecs.World, _ Buttons) {
+	for i, e := range g.velocities.Entities() {
+		v := g.velocities.Values()[i]
+		at := g.positions.Mut(e)
+		at.X, at.Y = (at.X+v.X)&(size-1), (at.Y+v.Y)&(size-1)
+	}
+	for i := g.bullets.Len() - 1; i >= 0; i-- { // From the end: the last one takes the place of one that goes.
+		e := g.bullets.Entities()[i]
+		if b := g.bullets.Mut(e); b.Life > 1 {
+			b.Life--
+		} else {
+			w.Destroy(e)
+		}
+	}
+}
+
+// addRock makes a rock somewhere, now and then.
+func (g *game) addRock(w *ecs.World, _ Buttons) {
+	if g.rocks.Len() >= 12 || g.chance.IntN(8) > 0 {
+		return
+	}
+	e := w.Create()
+	g.positions.Set(e, Position{int32(g.chance.IntN(size)), int32(g.chance.IntN(size))})
+	g.velocities.Set(e, Velocity{int32(g.chance.IntN(9)) - 4, int32(g.chance.IntN(9)) - 4})
+	g.rocks.Set(e, Rock{int32(64 + g.chance.IntN(256))})
+}
+
+// hit breaks the rocks that bullets are in.
+func (g *game) hit(w *ecs.World, _ Buttons) {
+	for i := g.bullets.Len() - 1; i >= 0; i-- {
+		e := g.bullets.Entities()[i]
+		if rock, ok := g.rockAt(e); ok {
+			b := g.bullets.Values()[i]
+			g.ships.Mut(b.Owner).Score += int32(b.Power)
+			w.Destroy(rock)
+			w.Destroy(e)
+		}
+	}
+}
+
+// rockAt returns the first rock that e is in.
+func (g *game) rockAt(e ecs.Entity) (rock ecs.Entity, ok bool) {
+	at, _ := g.positions.Get(e)
+	for i, rock := range g.rocks.Entities() {
+		to, _ := g.positions.Get(rock)
+		if r := g.rocks.Values()[i].Size; abs(at.X-to.X) <= r && abs(at.Y-to.Y) <= r {
+			return rock, true
+		}
+	}
+	return 0, false
+}
+
+func abs(v int32) int32 { return max(v, -v) }
+
+// score returns what the players have.
+func (g *game) score() (points [2]int32) {
+	for _, s := range g.ships.Values() {
+		points[s.Player] = s.Score
+	}
+	return points
+}

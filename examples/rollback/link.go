@@ -1,0 +1,45 @@
+package main
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// A link carries messages one way, as a bad network does: it loses some, and the
+// others take from one tick to delay ticks, so that they overtake each other.
+type link struct {
+	rng    *rand.Rand
+	loss   int // Of 100.
+	delay  int
+	flying []flight
+	lost   int
+}
+
+// A flight is a message under way.
+type flight struct {
+	arrives int
+	message message
+}
+
+func newLink(seed, number uint64, loss, delay int) *link {
+	return &link{rng: rand.New(rand.NewPCG(seed, number)), loss: loss, delay: delay}
+}
+
+// send takes a message at a time, which it keeps.
+func (l *link) send(now int, m message) {
+	if l.rng.IntN(100) < l.loss {
+		l.lost++
+		return
+	}
+	l.flying = append(l.flying, flight{now + 1 + l.rng.IntN(l.delay), m})
+}
+
+// deliver calls f with what has arrived.
+func (l *link) deliver(now int, f func(message)) {
+	for _, a := range l.flying {
+		if a.arrives <= now {
+			f(a.message)
+		}
+	}
+	l.flying = slices.DeleteFunc(l.flying, func(a flight) bool { return a.arrives <= now })
+}

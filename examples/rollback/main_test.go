@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the wanted output in testdata")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"rollback": main})
+}
+
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true, UpdateScripts: *update,
+	})
+}
+
+// The blocks of README.md show what is printed.
+func TestReadmeShowsWhatIsPrinted(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{nil, {"-bug", "-dir", "worlds"}} {
+		var out, errs bytes.Buffer
+		run(args, &out, &errs)
+		want := "$ go run ./examples/rollback " + strings.Join(args, " ")
+		want = strings.TrimSpace(want) + "\n" + out.String() + errs.String()
+		if !strings.Contains(string(readme), indented(want)) {
+			t.Errorf("README.md does not have\n%s", indented(want))
+		}
+	}
+}
+
+func indented(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    ") + "\n"
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A match is two peers with a link in either direction. Nothing in it depends on the
+// time: the same config gives the same match.
+type match struct {
+	config
+	peers [2]*peer
+	links [2]*link // What the peer of this number sends over.
+	now   int
+}
+
+func newMatch(c config) *match {
+	m := &match{config: c}
+	for i := range m.peers {
+		m.peers[i] = newPeer(i, c.seed, c.bug)
+		m.links[i] = newLink(c.seed, uint64(20+i), c.loss, c.delay)
+	}
+	return m
+}
+
+// errDesync reports that the peers have different worlds.
+var errDesync = errors.New("the peers disagree")
+
+// play plays the match. An error that wraps errDesync says that the peers came out
+// with other states of a tick, which is returned; they may have differed before.
+func (m *match) play() (tick int, err error) {
+	for !m.over() {
+		m.now++
+		for i := range m.peers {
+			if tick, err := m.turn(i); err != nil {
+				return tick, err
+			}
+		}
+	}
+	if a, b := m.peers[0].world.Digest(), m.peers[1].world.Digest(); a != b {
+		return m.ticks, errDesync
+	}
+	return 0, nil
+}
+
+// over reports whether both peers know all of the match.
+func (m *match) over() bool {
+	for _, p := range m.peers {
+		if p.final() < m.ticks || p.right < m.ticks {
+			return false
+		}
+	}
+	return true
+}
+
+// turn lets a peer do what it does in a tick. It returns a tick on which the other
+// disagrees.
+func (m *match) turn(i int) (tick int, err error) {
+	p := m.peers[i]
+	var arrived []message
+	m.links[1-i].deliver(m.now, func(msg message) {
+		p.receive(msg)
+		arrived = append(arrived, msg)
+	})
+	if err := p.rollBack(); err != nil {
+		return 0, err
+	}
+	for _, msg := range arrived { // What has arrived is in the world only now.
+		if !p.agrees(msg) {
+			return msg.checked, errDesync
+		}
+	}
+	if p.tick() < m.ticks {
+		p.advance()
+	}
+	m.links[i].send(m.now, p.report())
+	return 0, nil
+}
+
+// goToFirst makes both peers go back to the first tick, up to the one given, that
+// they have different states of, and returns it and the first component that
+// differs.
+func (m *match) goToFirst(tick int) (first int, component string, err error) {
+	first = max(m.peers[0].agreed, m.peers[1].agreed) + 1
+	for _, p := range m.peers {
+		first = max(first, int(p.world.History().Oldest()-p.start))
+	}
+	for ; first <= tick; first++ {
+		var digests [2]ecs.Digests
+		for i, p := range m.peers {
+			if err := p.seek(first); err != nil {
+				return 0, "", err
+			}
+			digests[i] = p.world.Digests(ecs.AnyStorage.Persistent)
+		}
+		if digests[0].World != digests[1].World {
+			return first, differing(digests), nil
+		}
+	}
+	return 0, "", fmt.Errorf("tick %d was another before, and is not now", tick)
+}
+
+// differing returns the first component or resource of two that differ.
+func differing(d [2]ecs.Digests) string {
+	for i, s := range d[0].Storages {
+		if i >= len(d[1].Storages) || d[1].Storages[i] != s {
+			return s.Name
+		}
+	}
+	return "the entities"
+}
+
+// save saves the worlds of both peers and returns the command that shows how they
+// differ.
+func (m *match) save(ctx context.Context, tick uint64) (command string, err error) {
+	if m.dir == "" {
+		if m.dir, err = os.MkdirTemp("", "rollback-"); err != nil {
+			return "", err
+		}
+	}
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		return "", err
+	}
+	command = "ecsdump diff"
+	for i, p := range m.peers {
+		file := filepath.Join(m.dir, fmt.Sprintf("tick%d-peer%d.save", tick, i+1))
+		if err := persist.Save(ctx, file, p.world); err != nil {
+			return "", err
+		}
+		command += " " + file
+	}
+	return command, nil
+}
+
+// run plays the match and tells w how it went.
+func (m *match) run(ctx context.Context, w io.Writer) error {
+	say := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+	say("%d ticks over a link that loses %d%% and takes up to %d ticks, seed %d", m.ticks, m.loss, m.delay, m.seed)
+	found, err := m.play()
+	for i, p := range m.peers {
+		say("peer %d: rolled back %d times, made %d ticks again, %d at most at once; waited %d times; %d messages lost",
+			i+1, p.rollbacks, p.again, p.longest, p.waited, m.links[i].lost)
+	}
+	switch {
+	case err == nil:
+		p := m.peers[0]
+		say("%d digests compared, all the same; in the end %v, score %d : %d", p.checks+m.peers[1].checks, p.world.Digest(), p.score()[0], p.score()[1])
+		return nil
+	case !errors.Is(err, errDesync):
+		return err
+	}
+	tick, component, err := m.goToFirst(found)
+	if err != nil {
+		return err
+	}
+	first := m.peers[0].world.Tick()
+	command, err := m.save(ctx, first)
+	if err != nil {
+		return err
+	}
+	say("the digests of tick %d differ; the first tick that does is %d, in %s", first+uint64(found-tick), first, component)
+	say("both worlds are saved; see what differs:\n  %s", command)
+	return fmt.Errorf("%w from tick %d on", errDesync, first)
+}

@@ -1,0 +1,43 @@
+package persist
+
+import (
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// BenchmarkBudgetShow: what ecsdump show does for one entity, from opening a save of a
+// million of them on, against 100 ms. It
+// reads as much of larger saves, so a small one will do. The memory is what is
+// allocated on the way, in all.
+func BenchmarkBudgetShow(b *testing.B) {
+	const entities, limit = 1_000_000, 100 * time.Millisecond
+	save := filepath.Join(b.TempDir(), "save")
+	w, _ := points(b, entities, 0)
+	if err := Save(background, save, w); err != nil {
+		b.Fatal(err)
+	}
+	show := func() {
+		v, err := OpenReadOnly(background, save)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer v.Close()
+		s, err := v.Peek(background, ecs.NewEntity(entities/2, 1), 0)
+		if err != nil || s.Components[0].Value.Index(0).Float() != entities/2 {
+			b.Fatal(s, err)
+		}
+	}
+	ours := timed(show)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range budgetRounds {
+		ours = min(ours, timed(show))
+	}
+	runtime.ReadMemStats(&after)
+	reportBudget(b, ours, limit, 1)
+	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/budgetRounds/1024, "KiB")
+}

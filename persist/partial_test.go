@@ -1,0 +1,219 @@
+package persist
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// requirePieces checks that all there is in got was in want, and returns how many
+// rows of components and resources, and how many entities, were not found.
+func requirePieces(t testing.TB, want, got *Image) (rows map[string]int, entities int) {
+	t.Helper()
+	rows = map[string]int{}
+	for _, c := range want.Components {
+		g := got.Find(c.Name)
+		if rows[c.Name] = c.Members() - g.Members(); rows[c.Name] == 0 {
+			delete(rows, c.Name)
+		}
+		if c.Resource {
+			if g.Len() > 0 {
+				require.Equal(t, c.Row(0), g.Row(0), c.Name)
+			}
+			continue
+		}
+		for row, e := range g.Entities {
+			if e != ecs.Vacant {
+				require.True(t, want.IsAlive(e) || !c.Rewinds)
+				at := c.Find(e)
+				require.GreaterOrEqual(t, at, 0, "%s of %v", c.Name, e)
+				require.Equal(t, c.Row(at), g.Row(row), "%s of %v", c.Name, e)
+			}
+		}
+	}
+	for _, e := range got.Registry[:got.Alive] {
+		require.True(t, want.IsAlive(e), "%v", e)
+	}
+	require.Len(t, got.Registry, len(want.Registry))
+	return rows, want.Alive - got.Alive
+}
+
+// requireMissing compares what a report says is missing with what is.
+func requireMissing(t testing.TB, want, got *Image, r RecoverReport) {
+	t.Helper()
+	rows, entities := requirePieces(t, want, got)
+	said := map[string]int{}
+	for _, m := range r.Missing {
+		said[m.Component] = m.Rows
+		if got.Find(m.Component).Indexed {
+			require.GreaterOrEqual(t, m.Rows, rows[m.Component])
+			rows[m.Component] = m.Rows
+		}
+		require.LessOrEqual(t, m.Rows, m.Of)
+	}
+	require.Equal(t, rows, said)
+	require.Equal(t, entities, r.Entities)
+}
+
+// manyPages is a world whose arrays have several pages each.
+func manyPages(t testing.TB) *testWorld {
+	w := newTestWorld(0)
+	rng := rand.New(rand.NewPCG(1, 2))
+	w.fill(3 * pageRows)
+	for _, i := range rng.Perm(w.Len())[:pageRows] { // Leave gaps, dead entities, and another order.
+		w.Destroy(w.Entities()[i%w.Len()])
+	}
+	w.fill(pageRows / 2)
+	return w
+}
+
+// spoil overwrites n bytes of a file with others.
+func spoil(t testing.TB, file string, at, n int64) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	rubbish := make([]byte, n)
+	for i := range rubbish {
+		rubbish[i] = byte(at) + byte(i)*7 | 1
+	}
+	_, err = f.WriteAt(rubbish, at)
+	require.NoError(t, err)
+}
+
+func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
+	w := manyPages(t)
+	dir := t.TempDir()
+	whole := filepath.Join(dir, "whole")
+	require.NoError(t, Save(background, whole, w.World))
+	v := openedReadOnly(t, whole)
+	want, err := v.At(background, 0)
+	require.NoError(t, err)
+	data, err := os.ReadFile(whole)
+	require.NoError(t, err)
+	size := int64(len(data))
+	exact, partial, none := 0, 0, 0
+	for at := int64(0); at < size; at += size / 8 {
+		file := filepath.Join(dir, "spoiled")
+		require.NoError(t, os.WriteFile(file, data, 0o600))
+		spoil(t, file, at, min(5000, size-at))
+		out := filepath.Join(t.TempDir(), "out")
+		r, err := Recover(background, file, out, RecoverOptions{Partial: true})
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt)
+			none++
+			continue
+		}
+		saved := openedReadOnly(t, out)
+		got, err := saved.At(background, 0)
+		require.NoError(t, err)
+		report, err := saved.Verify(background)
+		require.NoError(t, err)
+		require.Empty(t, report.Problems)
+		require.NoError(t, Load(background, out, newTestWorld(0).World))
+		if !r.Partial {
+			require.Equal(t, want.Digest(), got.Digest(), "at %d", at)
+			exact++
+			continue
+		}
+		partial++
+		requireMissing(t, want, got, r)
+	}
+	t.Logf("%d exact, %d in part, %d not", exact, partial, none)
+	require.Positive(t, exact)
+	require.Greater(t, partial, none)
+}
+
+func TestTicksBehindASpoiledSnapshotGiveTheirRowsBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := manyPages(t)
+	s := open(t, dir, w, Options{SnapshotBytes: -1})
+	for i := range 6 {
+		for k := range 500 {
+			w.position.Set(w.Entities()[(i*997+k*13)%w.Len()], position{float32(i), 7})
+		}
+		w.Destroy(w.Entities()[i*31])
+		w.fill(3)
+		require.NoError(t, s.Commit())
+	}
+	digest := persistent(w.World)
+	closeStore(t, s)
+	v := verified(t, dir)
+	want, err := v.At(background, v.Head())
+	require.NoError(t, err)
+	require.Equal(t, digest, want.Digest())
+	name := filepath.Join(dir, "snapshots/00000001.snap")
+	info, err := os.Stat(name)
+	require.NoError(t, err)
+	for _, part := range []int64{4, 6} {
+		damaged := copyDir(t, dir)
+		spoil(t, filepath.Join(damaged, "snapshots/00000001.snap"), info.Size()*part/8, 70<<10)
+		out := filepath.Join(t.TempDir(), "out")
+		_, err := Recover(background, damaged, out, RecoverOptions{})
+		require.ErrorIs(t, err, ErrCorrupt)
+		r, err := Recover(background, damaged, out, RecoverOptions{Partial: true})
+		require.NoError(t, err)
+		require.True(t, r.Partial)
+		require.False(t, r.Complete())
+		require.Equal(t, 6, r.Replayed)
+		require.Equal(t, v.Head(), r.Seq)
+		saved := verified(t, out)
+		got, err := saved.At(background, saved.Head())
+		require.NoError(t, err)
+		requireMissing(t, want, got, r)
+		require.NotEqual(t, v.Log().World, saved.Log().World)
+		again := newTestWorld(0)
+		store := open(t, out, again, Options{})
+		again.fill(1) // Ids that may have been in use are not given again.
+		for _, e := range again.Entities() {
+			require.True(t, got.IsAlive(e) || e.Index() >= uint32(len(want.Registry)) || e.Generation() > 1)
+		}
+		require.NoError(t, store.Commit())
+		closeStore(t, store)
+	}
+}
+
+func TestWithOneFlippedBitASaveIsRecoveredOrItsPiecesAre(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "save")
+	w := newTestWorld(0)
+	w.fill(40)
+	require.NoError(t, Save(background, file, w.World))
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	want, err := openedReadOnly(t, file).At(background, 0)
+	require.NoError(t, err)
+	step := 1
+	if *stride > 1 {
+		step = len(data)**stride/4000 + 1
+	}
+	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	exact, partial, none := 0, 0, 0
+	for at := rng.IntN(step); at < len(data); at += step {
+		require.NoError(t, os.WriteFile(file, []byte(flip(string(data), at, rng.IntN(8))), 0o600))
+		out := filepath.Join(dir, "out")
+		r, err := Recover(background, file, out, RecoverOptions{Partial: true})
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt, "byte %d", at)
+			none++
+			continue
+		}
+		got, err := openedReadOnly(t, out).At(background, 0)
+		require.NoError(t, err)
+		if r.Partial {
+			requireMissing(t, want, got, r)
+			partial++
+		} else {
+			require.Equal(t, want.Digest(), got.Digest(), "byte %d", at)
+			exact++
+		}
+		require.NoError(t, os.Remove(out))
+	}
+	t.Logf("%d exact, %d in part, %d not", exact, partial, none)
+	require.Positive(t, exact)
+}

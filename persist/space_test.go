@@ -1,0 +1,163 @@
+package persist_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// spaceStore makes a store with a snapshot that shares pages with another, a rewound
+// tick, and resources.
+func spaceStore(t *testing.T) string {
+	t.Helper()
+	type position struct{ X, Y float64 }
+	dir := t.TempDir()
+	w := ecs.NewWorld(ecs.Options{History: 5})
+	positions := ecs.MustRegister[position](w, ecs.Named("Position"))
+	names := ecs.MustRegister[string](w, ecs.Named("Name"))
+	tags := ecs.MustRegister[struct{}](w, ecs.Named("Tag"))
+	score := ecs.MustRegisterResource(w, 7, ecs.Named("score"))
+	ctx := context.Background()
+	store, err := persist.Open(ctx, dir, w, persist.Options{SnapshotBytes: -1})
+	require.NoError(t, err)
+	var entities []ecs.Entity
+	for i := range 20_000 {
+		e := w.Create()
+		positions.Set(e, position{float64(i), 1})
+		if i%3 == 0 {
+			names.Set(e, "n")
+			tags.Set(e, struct{}{})
+		}
+		entities = append(entities, e)
+	}
+	commit := func() { require.NoError(t, store.Commit()) }
+	snapshot := func() {
+		_, err := store.Snapshot(ctx)
+		require.NoError(t, err)
+	}
+	commit()
+	snapshot()
+	for i := range 3 {
+		positions.Mut(entities[i]).X = -1
+		names.Remove(entities[3*i])
+		w.Destroy(entities[100+i])
+		*score.Mut() += i
+		require.NoError(t, store.Mark("m"+string(rune('0'+i))))
+		commit()
+	}
+	require.NoError(t, w.History().Rewind(1))
+	positions.Mut(entities[9]).X = -1
+	commit()
+	snapshot()
+	require.NoError(t, store.Close(ctx))
+	return dir
+}
+
+func view(t *testing.T, path string) *persist.View {
+	t.Helper()
+	v, err := persist.OpenReadOnly(context.Background(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { v.Close() })
+	return v
+}
+
+func TestTheSpaceOfEachFileAddsUpToItsSize(t *testing.T) {
+	dir := spaceStore(t)
+	s, err := view(t, dir).Space(context.Background())
+	require.NoError(t, err)
+	require.Len(t, s.Snapshots, 3)
+	for _, sn := range s.Snapshots {
+		require.NoError(t, sn.Err)
+		sum := sn.Manifest + sn.Entities + sn.References + sn.Tree + sn.Free + sn.Checksums
+		for _, c := range sn.Components {
+			sum += c.Sparse + c.Dense + c.Data
+		}
+		info, err := os.Stat(filepath.Join(dir, sn.Name))
+		require.NoError(t, err)
+		assert.Equal(t, info.Size(), sn.Size)
+		assert.Equal(t, sn.Size, sum, sn.Name)
+		assert.Positive(t, sn.Tree)
+		assert.GreaterOrEqual(t, sn.Free, int64(0))
+	}
+	require.Len(t, s.Segments, 1)
+	seg := s.Segments[0]
+	assert.Equal(t, seg.Size, seg.Payloads+seg.Rewound+seg.Overhead)
+	assert.Less(t, seg.Overhead, int64(2000))
+	assert.Equal(t, 5, seg.Records)
+	assert.False(t, seg.Prunable)
+}
+
+func TestTheSpaceOfASnapshotIsThatOfItsArrays(t *testing.T) {
+	s, err := view(t, spaceStore(t)).Space(context.Background())
+	require.NoError(t, err)
+	full, sharing := s.Snapshots[1], s.Snapshots[2]
+	const dataPages = 5 // Of 4096 rows.
+	position := full.Components[0]
+	assert.Equal(t, "Position", position.Name)
+	assert.InDelta(t, 20_000*16, position.Data, dataPages*12)
+	assert.InDelta(t, 20_000*8, position.Dense, dataPages*12)
+	assert.InDelta(t, 20_000*2, position.Sparse, dataPages*12)
+	tag := slices.IndexFunc(full.Components, func(c persist.ComponentSpace) bool { return c.Name == "Tag" })
+	assert.Zero(t, full.Components[tag].Data, "a tag has no data")
+	assert.Positive(t, full.Components[tag].Dense)
+	assert.InDelta(t, 25, full.References+full.Shared, 10, "the resource is that of the first snapshot")
+
+	// Of the data of Position the first page changed, and the last one, as its rows
+	// took the places of those that were destroyed.
+	assert.Positive(t, sharing.References)
+	inFirst := position.Data - sharing.Components[0].Data
+	assert.InDelta(t, 3*4096*16, inFirst, 100)
+	assert.Greater(t, sharing.Shared, inFirst)
+	assert.Less(t, sharing.Shared, full.Size)
+}
+
+func TestTheBytesOfATickAddUpToItsPayload(t *testing.T) {
+	v := view(t, spaceStore(t))
+	s, err := v.Space(context.Background())
+	require.NoError(t, err)
+	commits, err := v.Commits(0, 1<<62)
+	require.NoError(t, err)
+	require.Len(t, commits, 5)
+	var payloads, rewound int64
+	for _, c := range commits {
+		rest := c.Bytes - c.EntityBytes - c.OpBytes
+		for _, r := range c.Rows {
+			assert.Greater(t, r.Bytes, 8)
+			rest -= r.Bytes
+		}
+		assert.Greater(t, rest, 10, "parent, tick and time")
+		assert.Less(t, rest, 60)
+		if c.OnHead {
+			payloads += int64(c.Bytes)
+		} else {
+			rewound += int64(c.Bytes)
+		}
+	}
+	assert.Equal(t, payloads, s.Segments[0].Payloads)
+	assert.Equal(t, rewound, s.Segments[0].Rewound)
+	assert.InDelta(t, 20_000*8, commits[0].EntityBytes, 40)
+	assert.InDelta(t, 20_000*24, commits[0].Rows[0].Bytes, 40)
+}
+
+func TestTheSpaceOfADamagedSnapshotIsItsError(t *testing.T) {
+	dir := spaceStore(t)
+	file := filepath.Join(dir, "snapshots", "00000002.snap")
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	content[len(content)-10] ^= 1
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+	s, err := view(t, dir).Space(context.Background())
+	require.NoError(t, err)
+	assert.ErrorIs(t, s.Snapshots[1].Err, persist.ErrCorrupt)
+	assert.Equal(t, "snapshots/00000002.snap", s.Snapshots[1].Name)
+	assert.NoError(t, s.Snapshots[2].Err)
+	assert.Zero(t, s.Snapshots[2].Shared, "nobody knows how long the pages are")
+}
