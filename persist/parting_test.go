@@ -63,7 +63,7 @@ func TestBranchesPartWhereTheirDigestsDo(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
 		s := newSession(rt, fmt.Sprintf("%s/%d", root, runs), 8)
-		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			s.step(rt)
 		}
 		s.world.releaseAll()

@@ -9,6 +9,8 @@
 //	ecsdump arrays STORE COMPONENT    its sparse, dense and data arrays as they lie
 //	ecsdump log STORE [A..B]          what every tick changed
 //	ecsdump diff STORE [A..B]         how two states differ, or those of two stores
+//	ecsdump export STORE [A..B]       a state, or what ticks changed, as JSON, NDJSON or CSV
+//	ecsdump import FILE -o OUT        a save of what export wrote
 //	ecsdump history STORE ENTITY      what happened to an entity, a component or a field
 //	ecsdump blame STORE ENTITY        which tick gave every field its value
 //	ecsdump verify STORE              check everything
@@ -221,6 +223,8 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newLog(a),
 		newVerify(a),
 		newDiff(a),
+		newExport(a),
+		newImport(a),
 		newQuery(a),
 		newBisect(a),
 		newStats(a),
