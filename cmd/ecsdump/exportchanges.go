@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// changesDoc is what export prints of a range.
+// changesDoc is what export --format json or ndjson prints of a range: it needs no --json.
 type changesDoc struct {
 	From    stateDoc           `json:"from"`
 	To      uint64             `json:"to_seq"`

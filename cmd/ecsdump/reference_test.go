@@ -92,7 +92,7 @@ func docMembers(st *ast.StructType) (members []docMember) {
 			m.inline = f
 		}
 		m.embedded = len(f.Names) == 0 && m.name == ""
-		if m.name != "-" {
+		if m.name != "-" && (m.name != "" || m.embedded) {
 			members = append(members, m)
 		}
 	}
@@ -157,7 +157,11 @@ func paths(types map[string]*docType, format, path string, members []docMember, 
 	for _, m := range members {
 		inside := path
 		if !m.embedded {
-			*lines = append(*lines, fmt.Sprintf("%s%s.%s %s", format, path, m.name, m.kind))
+			kind := m.kind
+			if m.of != "" {
+				kind = strings.Replace(kind, m.of, "object", 1)
+			}
+			*lines = append(*lines, fmt.Sprintf("%s%s.%s %s", format, path, m.name, kind))
 			inside += "." + m.name
 		}
 		if m.inline != nil {

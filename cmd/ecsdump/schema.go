@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -34,11 +35,17 @@ type fieldDoc struct {
 
 func newSchema(a *app) *cobra.Command {
 	var at point
+	var asGo bool
 	cmd := &cobra.Command{
 		Use:   "schema STORE",
 		Short: "List components and resources with their layouts",
-		Args:  positional(1, 1),
+		Example: `  ecsdump schema D
+  ecsdump schema D --go >types.go`,
+		Args: positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asGo && a.json {
+				return &failure{exitUsage, errors.New("give either --go or --json"), "ecsdump schema --help"}
+			}
 			return a.read(cmd.Context(), args[0], func(s *source) error {
 				im, err := s.state(cmd.Context(), at)
 				if err != nil {
@@ -47,11 +54,15 @@ func newSchema(a *app) *cobra.Command {
 				if a.json {
 					return a.document(schemaDocOf(im))
 				}
+				if asGo {
+					return a.goTypes(im)
+				}
 				return a.schema(im)
 			})
 		},
 	}
 	at.flag(cmd)
+	cmd.Flags().BoolVar(&asGo, "go", false, "print Go types that have these layouts")
 	return cmd
 }
 
