@@ -117,14 +117,15 @@ func diffEnds(args []string) ends {
 		return ends{a: "@latest~1"}
 	case len(args) == 3:
 		return ends{a: args[1], b: args[2]}
-	case isPoint(args[1]):
-		return ends{a: args[1]}
 	}
 	if first, last, ok := strings.Cut(args[1], ".."); ok && (isPoint(first) || first == "") && (isPoint(last) || last == "") {
 		if first == "" {
 			first = "@first"
 		}
 		return ends{a: first, b: last}
+	}
+	if isPoint(args[1]) { // After ranges: a name may hold dots, as in snap:2..9.
+		return ends{a: args[1]}
 	}
 	return ends{store: args[1]}
 }
