@@ -39,6 +39,10 @@ are not the same. An argument that can be a point in time is one; write ./100 fo
 a file of that name.
 
 Exit status: 0 the states hold the same, 1 they differ.`,
+		Example: `  ecsdump diff D mark:start..@latest --stat
+  ecsdump diff D 100 200 --component Position --limit 0
+  ecsdump diff D slot1.save
+  ecsdump diff server client --first`,
 		Args: positional(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.run(cmd.Context(), a, args)
