@@ -6,13 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 func TestEveryCommandHasExamplesThatAreCalledRightly(t *testing.T) {
-	for _, cmd := range commandsOf(new(app).command()) {
+	for _, cmd := range documented(new(app).command()) {
 		require.True(t, cmd.HasExample(), "%s has no example", cmd.CommandPath())
 		own := false
 		for line := range strings.Lines(cmd.Example) {
@@ -48,16 +47,6 @@ func TestExamplesWithMistakesAreFound(t *testing.T) {
 	}
 	_, ok := shellWords("ecsdump ls D --where 'Health")
 	assert.False(t, ok)
-}
-
-// commandsOf returns the commands that a help text is for: cobra's own have theirs.
-func commandsOf(root *cobra.Command) (commands []*cobra.Command) {
-	for _, c := range root.Commands() {
-		if c.Runnable() && c.Name() != "help" && c.Name() != "completion" {
-			commands = append(commands, c)
-		}
-	}
-	return commands
 }
 
 // called parses the arguments of a call without running it, and returns which command
