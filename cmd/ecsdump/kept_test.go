@@ -28,7 +28,7 @@ func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(buildKept(store))
 	}
 	ts.Check(ts.Chdir(filepath.Dir(store)))
-	rememberCommand(ts, false, []string{filepath.Base(store)})
+	rememberCommand(ts, false, []string{store})
 }
 
 // buildKept makes a closed store with all there can be in one:

@@ -236,6 +236,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newMan(a),
 	)
 	root.AddCommand(newTopics()...)
+	complete(root)
 	return root
 }
 
