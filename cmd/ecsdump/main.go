@@ -78,11 +78,6 @@
 //
 // Entities are strings as above, digests are 16 hexadecimal digits, times are RFC
 // 3339 in UTC, values are as package layout writes them.
-// With --json, standard output is one JSON document: [infoDoc], [lsDoc],
-// [showDoc], [resourcesDoc], [schemaDoc], [arraysDoc], [logDoc], [verifyDoc],
-// [recoverDoc] or [compactDoc], and an error is one line of JSON on standard error: [errorDoc]. Members are
-// only ever added. Entities are strings as above, digests are 16 hexadecimal
-// digits, times are RFC 3339 in UTC, values are as package layout writes them.
 //
 // # Exit status
 //

@@ -24,7 +24,9 @@ type queryDoc struct {
 }
 
 // A recordDoc is a row of a query: an object with a member for each column, in their
-// order. Nothing is null.
+// order. The member has the name that columns says, which is the text of the expression
+// or what stands behind "as" in it. It is a number, a boolean, a string (entities too)
+// or, of a component or a list, a value; what is nothing is null.
 type recordDoc struct {
 	columns []string
 	answers []answer

@@ -346,7 +346,11 @@ func (d *docType) write(b *strings.Builder, types map[string]*docType) {
 		name := strings.TrimSuffix(link[1:], docSuffix+"]")
 		return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name))
 	})
-	fmt.Fprintf(b, "%s\n\n| member | is | |\n|---|---|---|\n", comment)
+	fmt.Fprintf(b, "%s\n", comment)
+	if len(d.members) == 0 {
+		return // The comment says what it has: it is written by hand.
+	}
+	b.WriteString("\n| member | is | |\n|---|---|---|\n")
 	var rows func(members []docMember, prefix string)
 	rows = func(members []docMember, prefix string) {
 		for _, m := range members {
