@@ -40,12 +40,12 @@ func newLs(a *app) *cobra.Command {
 		Short: "List entities with their components",
 		Long: `List the entities that are alive, with their components.
 
---where takes a condition on each entity, --sort an expression:
-
-  ecsdump ls D --where 'Position.X > 3 && Label.Text contains "orc"' --sort Health --desc
-  ecsdump ls D --where 'has(Target) && !exists(Target.Of)'
+--where takes a condition on each entity, --sort an expression.
 
 ` + expressionHelp,
+		Example: `  ecsdump ls D --with Position,Name --limit 20
+  ecsdump ls D --where 'Position.X > 3 && Label.Text contains "orc"' --sort Health --desc
+  ecsdump ls D --where 'has(Target) && !exists(Target.Of)' --at @latest~10`,
 		Args: positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.read(cmd.Context(), args[0], func(s *source) error {

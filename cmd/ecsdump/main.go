@@ -19,6 +19,7 @@
 //	ecsdump stats STORE [A..B]        what takes the bytes: components, ticks, files
 //	ecsdump recover STORE -o OUT      write what is good of a damaged one to a new one
 //	ecsdump compact STORE -o OUT      write the newest state, and little else, to a new one
+//	ecsdump man -o DIR                man pages of all commands
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
 // ENTITY is written INDEXvGENERATION: 12v3.
@@ -232,6 +233,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newBlame(a),
 		newRecover(a),
 		newCompact(a),
+		newMan(a),
 	)
 	root.AddCommand(newTopics()...)
 	return root
