@@ -261,7 +261,7 @@ func (t *tracker) bury(k, last int) {
 		}
 	}
 	t.cut(len(t.recs))
-	if t.gone > 8+len(t.recs)/4 {
+	if t.gone > len(t.recs)/4 {
 		t.squeeze()
 	}
 	t.lowered()

@@ -1,10 +1,12 @@
 package persist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"github.com/stet-ecs/stet/internal/pagefile"
@@ -36,7 +38,12 @@ type VerifyReport struct {
 // What the program that has the store open removes meanwhile is a note.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 	p := startProgress(ctx, PhaseVerify, v.size())
-	r, err := v.verifyFiles(ctx, p, v.verifySnapshot)
+	var last *Image // Of the oldest state, where replay begins.
+	r, err := v.verifyFiles(ctx, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) (err error) {
+		last = nil
+		last, err = v.verifySnapshot(ctx, s, r)
+		return err
+	})
 	if err != nil {
 		return r, err
 	}
@@ -44,7 +51,7 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 		return r, err
 	}
 	if len(r.Problems) == 0 && !v.IsSave() {
-		return r, v.verifyReplay(ctx, &r)
+		return r, v.verifyReplay(ctx, last, &r)
 	}
 	return r, nil
 }
@@ -59,12 +66,14 @@ func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 	return r, err
 }
 
-// verifyFiles calls check for all snapshot files, and reports what is known of the
-// journal.
+// verifyFiles calls check for all snapshot files, that of the oldest state last, and
+// reports what is known of the journal.
 func (v *View) verifyFiles(ctx context.Context, p *progress, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
 	r.Bytes = v.size()
 	done := int64(0)
-	for _, s := range v.snapshots {
+	files := slices.Clone(v.snapshots)
+	slices.SortStableFunc(files, func(a, b SnapshotInfo) int { return cmp.Compare(b.ID.Seq, a.ID.Seq) })
+	for _, s := range files {
 		r.Snapshots++
 		if err := check(p.part(ctx, s.Size), s, &r); err != nil {
 			return r, err
@@ -169,12 +178,12 @@ func (v *View) size() (n int64) {
 	return n + bytesOf(v.log.Entries)
 }
 
-// verifySnapshot checks one file. One that can be loaded has good checksums; else they
-// come first.
-func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
+// verifySnapshot checks one file and returns what it holds, if it is good. One that can
+// be loaded has good checksums; else they come first.
+func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyReport) (*Image, error) {
 	im, _, err := v.loadSnapshot(ctx, s, false)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	if err == nil {
 		err = im.settled().unsound(ctx)
@@ -184,14 +193,14 @@ func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyRepo
 	}
 	if err == nil {
 		v.report(s, r)
-		return nil
+		return im, nil
 	}
 	errs := []error{err}
 	if _, e := pagefile.Check(quiet(ctx), v.files, s.Name); e != nil {
 		errs = flatten(e)
 	}
 	v.report(s, r, errs...)
-	return ctx.Err()
+	return nil, ctx.Err()
 }
 
 // verifyFile checks the checksums of one file.

@@ -28,16 +28,18 @@ type replayCheck struct {
 	way      map[uint64]bool               // To the head.
 	states   map[journal.ID][]SnapshotInfo // One that was converted has two.
 	progress *progress
+	base     *Image // The state that it begins at, or nil: it is read again.
 
 	replayed, rewound int
 	problems          []error
 }
 
 // verifyReplay replays all there is. If files are removed meanwhile, it looks which
-// there are and begins again.
-func (v *View) verifyReplay(ctx context.Context, r *VerifyReport) error {
+// there are and begins again. base is the oldest state.
+func (v *View) verifyReplay(ctx context.Context, base *Image, r *VerifyReport) error {
 	for range maxListings {
 		c := v.newReplayCheck(ctx)
+		c.base, base = base, nil
 		if err := c.run(quiet(ctx)); err != nil {
 			return err
 		}
@@ -83,7 +85,7 @@ func (c *replayCheck) run(ctx context.Context) error {
 		if s.Err != nil || c.reached[s.ID.Seq] {
 			continue
 		}
-		im, _, err := c.loadSnapshot(ctx, s, false)
+		im, err := c.load(ctx, s)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -100,6 +102,17 @@ func (c *replayCheck) run(ctx context.Context) error {
 	}
 	c.progress.finish()
 	return nil
+}
+
+// load returns what s holds.
+func (c *replayCheck) load(ctx context.Context, s SnapshotInfo) (*Image, error) {
+	im := c.base
+	c.base = nil
+	if im != nil && im.ID == s.ID && im.stored().differs(s.schema) == nil {
+		return im, nil
+	}
+	im, _, err := c.loadSnapshot(ctx, s, false)
+	return im, err
 }
 
 // problem adds err, unless it is that of a file that is gone: what that led to is

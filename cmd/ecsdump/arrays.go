@@ -27,7 +27,9 @@ func newArrays(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "arrays STORE COMPONENT",
 		Short: "Show the sparse, dense and data arrays of a component as they lie",
-		Args:  positional(2, 2),
+		Example: `  ecsdump arrays D Position
+  ecsdump arrays D Position --at 1200 --limit 20`,
+		Args: positional(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.read(cmd.Context(), args[0], func(s *source) error {
 				im, err := s.state(cmd.Context(), at)

@@ -57,6 +57,10 @@ ECSDUMP_SEQ name the state. It exits with 0: the condition does not hold (good),
   ecsdump bisect D --run -- ./check.sh {}
 
 ` + expressionHelp,
+		Example: `  ecsdump bisect D 'any(Position.X > 10)'
+  ecsdump bisect D 'alive < 50' 100..200 --scan
+  ecsdump bisect D 'Health < 10' --entity 12v3
+  ecsdump bisect D 100..200 --run -- ./check.sh {}`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := b.arguments(cmd, args); err != nil {
 				return err

@@ -56,6 +56,8 @@ tick wrote the component last, without changing the field, it is told as well.
 A value that no tick in the journal wrote was written "at or before" the oldest state
 that the store still has. The journal is read from its end, no further than it takes:
 a value that never changed takes all of it.`,
+		Example: `  ecsdump blame D 12v3
+  ecsdump blame D 12v3.Position.X --at mark:boss`,
 		Args: positional(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.read(cmd.Context(), args[0], func(s *source) error { return a.blame(cmd.Context(), s, at, args[1]) })

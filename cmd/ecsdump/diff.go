@@ -39,6 +39,10 @@ are not the same. An argument that can be a point in time is one; write ./100 fo
 a file of that name.
 
 Exit status: 0 the states hold the same, 1 they differ.`,
+		Example: `  ecsdump diff D mark:start..@latest --stat
+  ecsdump diff D 100 200 --component Position --limit 0
+  ecsdump diff D slot1.save
+  ecsdump diff server client --first`,
 		Args: positional(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return d.run(cmd.Context(), a, args)
@@ -117,14 +121,15 @@ func diffEnds(args []string) ends {
 		return ends{a: "@latest~1"}
 	case len(args) == 3:
 		return ends{a: args[1], b: args[2]}
-	case isPoint(args[1]):
-		return ends{a: args[1]}
 	}
 	if first, last, ok := strings.Cut(args[1], ".."); ok && (isPoint(first) || first == "") && (isPoint(last) || last == "") {
 		if first == "" {
 			first = "@first"
 		}
 		return ends{a: first, b: last}
+	}
+	if isPoint(args[1]) { // After ranges: a name may hold dots, as in snap:2..9.
+		return ends{a: args[1]}
 	}
 	return ends{store: args[1]}
 }

@@ -62,6 +62,9 @@ Of values that are numbers and changed, a line of blocks shows the course.
 An entity that is there in the first state that the store still has "was alive";
 what it had then it "had": nobody knows since when. It is followed through the ticks
 without replaying them, so a long journal takes as long as reading it.`,
+		Example: `  ecsdump history D 12v3
+  ecsdump history D 12v3.Position.X 100..200 --all
+  ecsdump history D 12v3.Health --limit 10`,
 		Args: positional(2, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 3 && cmd.Flags().Changed("at") {

@@ -93,7 +93,10 @@ func newInfo(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info STORE",
 		Short: "Summarize what there is: state, components, snapshots, journal",
-		Args:  positional(1, 1),
+		Example: `  ecsdump info D
+  ecsdump info slot1.save
+  ecsdump info D --at snap:milestone --json`,
+		Args: positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.read(cmd.Context(), args[0], func(s *source) error {
 				doc := s.info()

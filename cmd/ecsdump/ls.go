@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist"
 )
 
 // lsDoc is what ls --json prints.
@@ -38,15 +40,18 @@ func newLs(a *app) *cobra.Command {
 		Short: "List entities with their components",
 		Long: `List the entities that are alive, with their components.
 
---where takes a condition on each entity, --sort an expression:
-
-  ecsdump ls D --where 'Position.X > 3 && Label.Text contains "orc"' --sort Health --desc
-  ecsdump ls D --where 'has(Target) && !exists(Target.Of)'
+--where takes a condition on each entity, --sort an expression.
 
 ` + expressionHelp,
+		Example: `  ecsdump ls D --with Position,Name --limit 20
+  ecsdump ls D --where 'Position.X > 3 && Label.Text contains "orc"' --sort Health --desc
+  ecsdump ls D --where 'has(Target) && !exists(Target.Of)' --at @latest~10`,
 		Args: positional(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.read(cmd.Context(), args[0], func(s *source) error {
+				if done, err := a.lsQuickly(cmd.Context(), s, at, &l); done || err != nil {
+					return err
+				}
 				im, err := s.state(cmd.Context(), at)
 				if err != nil {
 					return err
@@ -59,10 +64,7 @@ func newLs(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return a.lsJSON(im, p)
-				}
-				return a.ls(im, p)
+				return a.ls(im.doc(), p, func(e ecs.Entity) ([]valueDoc, error) { return valuesOf(im, e) })
 			})
 		},
 	}
@@ -73,10 +75,57 @@ func newLs(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) lsJSON(im state, p part) error {
-	return stream(a, lsDoc{im.doc(), p.total, []entityDoc{}}, func(yield func(entityDoc, error) bool) {
+// quickLimit is how many entities are looked up one by one instead of loading all.
+const quickLimit = 1000
+
+// lsQuickly lists the first entities of a state in a snapshot without loading it. It
+// is done unless the state or the selection asks for more, or something is damaged.
+func (a *app) lsQuickly(ctx context.Context, s *source, at point, l *selection) (done bool, err error) {
+	if !l.everything() || l.limit == 0 || uint64(l.offset)+uint64(l.limit) > quickLimit {
+		return false, nil
+	}
+	seq, err := s.Resolve(at.at)
+	if err != nil {
+		return false, err
+	}
+	r, err := s.Roster(ctx, seq, int(l.offset), int(l.limit))
+	if err != nil {
+		return false, ctx.Err()
+	}
+	p := part{entities: r.Entities, total: r.Alive, more: max(0, r.Alive-int(l.offset)-len(r.Entities))}
+	return true, a.ls(stateDoc{r.Tick, seq}, p, func(e ecs.Entity) ([]valueDoc, error) {
+		state, err := s.Peek(ctx, e, seq)
+		if err != nil {
+			return nil, err
+		}
+		return peekedValues(state), nil
+	})
+}
+
+// peekedValues returns the components of an entity.
+func peekedValues(state *persist.EntityState) []valueDoc {
+	values := []valueDoc{}
+	for _, c := range state.Components {
+		if c.Resource || c.Row < 0 {
+			continue
+		}
+		values = append(values, valueDoc{c.Name, rowKind(c.Value), c.Row, c.Value})
+	}
+	return values
+}
+
+// ls lists p, whose entities have these values.
+func (a *app) ls(at stateDoc, p part, values func(ecs.Entity) ([]valueDoc, error)) error {
+	if a.json {
+		return a.lsJSON(at, p, values)
+	}
+	return a.lsTable(p, values)
+}
+
+func (a *app) lsJSON(at stateDoc, p part, values func(ecs.Entity) ([]valueDoc, error)) error {
+	return stream(a, lsDoc{at, p.total, []entityDoc{}}, func(yield func(entityDoc, error) bool) {
 		for _, e := range p.entities {
-			values, err := valuesOf(im, e)
+			values, err := values(e)
 			if !yield(entityDoc{e.String(), values}, err) {
 				return
 			}
@@ -101,10 +150,10 @@ func valuesOf(im state, e ecs.Entity) ([]valueDoc, error) {
 	return values, nil
 }
 
-func (a *app) ls(im state, p part) error {
+func (a *app) lsTable(p part, values func(ecs.Entity) ([]valueDoc, error)) error {
 	g := a.grid("ENTITY", "COMPONENTS")
 	for _, e := range p.entities {
-		values, err := valuesOf(im, e)
+		values, err := values(e)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@
 //	ecsdump tail STORE                the newest ticks, and new ones as they come
 //	ecsdump recover STORE -o OUT      write what is good of a damaged one to a new one
 //	ecsdump compact STORE -o OUT      write the newest state, and little else, to a new one
+//	ecsdump man -o DIR                man pages of all commands
 //
 // STORE is a directory kept by persist.Open or a file written by persist.Save. An
 // ENTITY is written INDEXvGENERATION: 12v3.
@@ -239,6 +240,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newRecover(a),
 		newCompact(a),
 		newTail(a),
+		newMan(a),
 	)
 	root.AddCommand(newTopics()...)
 	return root

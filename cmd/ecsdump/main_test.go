@@ -38,6 +38,7 @@ func TestScript(t *testing.T) {
 			"hold":      holdCommand,
 			"converted": convertedCommand,
 			"marked":    markedCommand,
+			"kept":      keptCommand,
 			"save":      saveCommand,
 			"diverged":  divergedCommand,
 			"exit":      exitCommand,

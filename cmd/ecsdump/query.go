@@ -44,12 +44,11 @@ func newQuery(a *app) *cobra.Command {
 		Use:   "query STORE [EXPR]",
 		Short: "Print expressions for the entities of which EXPR is true",
 		Long: `Print a table of expressions, with a row for each entity of which EXPR is true,
-or totals over these entities:
-
-  ecsdump query D 'Health < 10' --select 'entity, Position.X, Health * 2 as twice'
-  ecsdump query D --count --avg Health --group-by 'has(Frozen)'
+or totals over these entities.
 
 ` + expressionHelp,
+		Example: `  ecsdump query D 'Health < 10' --select 'entity, Position.X, Health * 2 as twice'
+  ecsdump query D --count --avg Health --group-by 'has(Frozen)'`,
 		Args: positional(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.where = strings.Join(args[1:], "")

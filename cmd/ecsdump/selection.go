@@ -30,6 +30,11 @@ func (l *selection) flags(cmd *cobra.Command) {
 	cmd.Flags().UintVar(&l.offset, "offset", 0, "leave out this many of the first")
 }
 
+// everything reports whether l leaves all entities, by index.
+func (l *selection) everything() bool {
+	return len(l.with) == 0 && len(l.without) == 0 && l.where == "" && l.sort == "" && !l.desc
+}
+
 // A choice is a selection for a state.
 type choice struct {
 	*selection

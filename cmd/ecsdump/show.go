@@ -36,6 +36,9 @@ For the last writers, up to 64 MiB of older ticks are read as well; what they do
 tell was written "at or before" the oldest of them: ecsdump blame looks at all, and
 field by field. For those who refer to it, the values of components that can hold
 entities are read. With --brief neither is done, and nothing more is read.`,
+		Example: `  ecsdump show D 12v3
+  ecsdump show D 12v3 --at @latest~10 --brief
+  ecsdump show D --resources`,
 		Args: positional(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if resources != (len(args) == 1) {

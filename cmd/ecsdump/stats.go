@@ -89,6 +89,8 @@ a range changed; which ticks; and what the bytes of the files are for.
 
 Columns of bytes add up: those of components, entities, operations and the rest to
 what the ticks take in the journal; those of a file to its size.`,
+		Example: `  ecsdump stats D
+  ecsdump stats D 100..200 --limit 20`,
 		Args: positional(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 && cmd.Flags().Changed("at") {
