@@ -119,7 +119,8 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files []FileInfo) (*Log
 	return next, ctx.Err()
 }
 
-// before returns what l was before its newest segment, without pruned segments.
+// before returns what l was before its newest segment, without pruned segments. The
+// newest has the highest epoch.
 func (l *Log) before(pruned int) *Log {
 	n := l.newest
 	b := &Log{
@@ -127,9 +128,6 @@ func (l *Log) before(pruned int) *Log {
 		Segments:  slices.Clone(l.Segments[pruned : len(l.Segments)-1]),
 		Entries:   withoutPruned(l.Entries[:n.entries], pruned),
 		Preambles: withoutPruned(l.Preambles[:n.preambles], pruned),
-	}
-	for _, s := range b.Segments {
-		b.Epoch = max(b.Epoch, s.Epoch)
 	}
 	for _, r := range l.Disowned {
 		if slices.ContainsFunc(b.Segments, func(s Segment) bool { return s.Name == r.File }) {

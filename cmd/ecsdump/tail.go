@@ -227,13 +227,12 @@ func (f *follower) wait(ctx context.Context, yield func(*event, error) bool) boo
 // the rest is not wanted.
 func (f *follower) news(ctx context.Context, yield func(*event, error) bool) bool {
 	log := f.Log()
-	if f.clean && log.Epoch == f.epoch {
-		f.clean = log.Clean
+	if log.Epoch > f.epoch {
+		f.epoch, f.clean = log.Epoch, false
+		if !yield(&event{text: "opened by a program"}, nil) {
+			return false
+		}
 	}
-	if log.Epoch > f.epoch && !yield(&event{text: "opened by a program"}, nil) {
-		return false
-	}
-	f.epoch = log.Epoch
 	if !f.ticks(ctx, yield) {
 		return false
 	}

@@ -50,7 +50,7 @@ func tailing(t *testing.T, out *watched, args ...string) (end func() (code int))
 	return func() int { stop(); return <-done }
 }
 
-// openSample opens a store with small segments, which are pruned soon.
+// openSample opens a store, or continues it.
 func openSample(t *testing.T, dir string) (*sample, *persist.Store) {
 	s := newSample()
 	store, err := persist.Open(context.Background(), dir, s.world, persist.Options{Now: clock(), SnapshotBytes: -1})
@@ -94,6 +94,9 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	require.NoError(t, store.Close(ctx))
 	people.has(t, 2, "closed by the program\n")
 
+	_, store = openSample(t, dir)
+	require.NoError(t, store.Close(ctx)) // Perhaps before tail looks again.
+	people.has(t, 3, "closed by the program\n")
 	assert.Equal(t, exitOK, endPeople())
 	assert.Equal(t, exitOK, endLines())
 	assert.Equal(t, 6, strings.Count(lines.String(), `{"seq":`), lines.String())
