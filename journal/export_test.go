@@ -52,3 +52,13 @@ func (h HostileHeader) AppendTo(b []byte) []byte {
 func SumSegmentHeader(b []byte) {
 	binary.LittleEndian.PutUint32(b[segmentHeaderCopy-4:], crc32.Checksum(b[8:segmentHeaderCopy-4], castagnoli))
 }
+
+// Everything returns all that l says, for comparison.
+func (l *Log) Everything() any {
+	all := &Log{
+		Problems: append([]*DamageError{}, l.Problems...), Torn: l.Torn, Disowned: append([]Range{}, l.Disowned...),
+		Segments: append([]Segment{}, l.Segments...), Entries: append([]Entry{}, l.Entries...), Preambles: append([]Entry{}, l.Preambles...),
+		World: l.World, Epoch: l.Epoch, Head: l.Head, Last: l.Last, LastID: l.LastID, Clean: l.Clean, gap: append([]gap{}, l.gap...),
+	}
+	return all
+}

@@ -7,7 +7,7 @@ import (
 
 // scanSegment scans segment i, judges what is bad in it, and takes over the
 // rest.
-func (l *Log) scanSegment(i int, window *scanWindow) error {
+func (l *Log) scanSegment(i int, window *scanWindow, resume func(*scanner)) error {
 	s := &l.Segments[i]
 	last := i == len(l.Segments)-1
 	if s.Err != nil {
@@ -21,9 +21,13 @@ func (l *Log) scanSegment(i int, window *scanWindow) error {
 	defer f.Close()
 	limit, linked := l.statedEnd(i)
 	sc := newScanner(f, s, min(limit, s.Size), window)
+	if resume != nil {
+		resume(sc)
+	}
 	if err := sc.run(); err != nil {
 		return err
 	}
+	l.newest.sound = sc.sound
 	j := judge{log: l, index: i, segment: s, scanner: sc, torn: -1}
 	switch {
 	case last:

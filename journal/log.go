@@ -47,8 +47,9 @@ type Log struct {
 	// there was.
 	Clean bool
 
-	fs  FS
-	gap []gap // Where a preamble may be missing, in file order.
+	fs     FS
+	gap    []gap  // Where a preamble may be missing, in file order.
+	newest newest // For Refresh.
 
 	mu   sync.Mutex
 	open File // The segment that was read last, kept open.

@@ -61,15 +61,26 @@ func scanOnce(ctx context.Context, fs FS, options ScanOptions) (*Log, error) {
 	}
 	l.checkWorlds()
 	w := newScanWindow(ctx, l.Segments, options.Progress)
-	for i := range l.Segments {
-		l.checkLink(i)
-		if err := l.scanSegment(i, w); err != nil {
-			return nil, err
-		}
-		w.passed(l.Segments[i].Size)
+	if err := l.scanSegments(0, w, nil); err != nil {
+		return nil, err
 	}
 	l.sortProblems()
 	return l, ctx.Err()
+}
+
+// scanSegments scans segment number first and those behind it. The scanner of the
+// first is resumed, unless resume is nil.
+func (l *Log) scanSegments(first int, w *scanWindow, resume func(*scanner)) error {
+	for i := first; i < len(l.Segments); i++ {
+		l.newest = newest{entries: len(l.Entries), preambles: len(l.Preambles), last: l.Last, lastID: l.LastID}
+		l.checkLink(i)
+		if err := l.scanSegment(i, w, resume); err != nil {
+			return err
+		}
+		resume = nil
+		w.passed(l.Segments[i].Size)
+	}
+	return nil
 }
 
 // A scanWindow is what the scanners of all segments share: memory, and the word

@@ -23,7 +23,8 @@ type scanner struct {
 	file  File
 	name  string
 	seed  uint32
-	limit int64 // The first byte that is not looked at.
+	start int64 // The first byte that is looked at.
+	limit int64 // The first that is not.
 
 	shared *scanWindow
 	window []byte // Of shared.
@@ -37,6 +38,7 @@ type scanner struct {
 	seals     []sealAt
 	bad       []badRange
 	vouched   int64 // The highest watermark of a header that holds.
+	sound     sound // The last there is.
 
 	due     uint64 // Seq of the next record.
 	certain bool   // No bad range came since the last record.
@@ -71,10 +73,11 @@ type badRange struct {
 // newScanner returns a scanner of the records of s up to limit. The window is
 // its memory.
 func newScanner(f File, s *Segment, limit int64, window *scanWindow) *scanner {
-	return &scanner{
+	sc := &scanner{
 		file:    f,
 		name:    s.Name,
 		seed:    s.header.seed(),
+		start:   segmentHeaderSize,
 		limit:   limit,
 		shared:  window,
 		window:  window.bytes,
@@ -82,17 +85,21 @@ func newScanner(f File, s *Segment, limit int64, window *scanWindow) *scanner {
 		due:     s.First,
 		certain: true,
 	}
+	sc.sound = sc.soundUpTo(sc.start)
+	return sc
 }
 
 // run scans the whole segment. Its only errors are failed reads and the end of
 // the context.
 func (s *scanner) run() error {
-	for offset := int64(segmentHeaderSize); offset < s.limit; {
+	for offset := s.start; offset < s.limit; {
 		next, err := s.step(offset)
 		if err != nil {
 			return err
 		}
-		offset = next
+		if offset = next; len(s.bad) == 0 && s.parts == nil {
+			s.sound = s.soundUpTo(offset)
+		}
 	}
 	s.dropParts(s.limit)
 	return nil

@@ -17,6 +17,7 @@
 //	ecsdump query STORE [EXPR]        expressions and totals over entities
 //	ecsdump bisect STORE EXPR [A..B]  the first tick at which a condition holds
 //	ecsdump stats STORE [A..B]        what takes the bytes: components, ticks, files
+//	ecsdump tail STORE                the newest ticks, and new ones as they come
 //	ecsdump recover STORE -o OUT      write what is good of a damaged one to a new one
 //	ecsdump compact STORE -o OUT      write the newest state, and little else, to a new one
 //	ecsdump man -o DIR                man pages of all commands
@@ -134,6 +135,11 @@ type app struct {
 func run(args []string, stdout, stderr io.Writer) (code int) {
 	ctx, stop := interruptible()
 	defer stop()
+	return runUntil(ctx, stop, args, stdout, stderr)
+}
+
+// runUntil is run until ctx ends, which stop does.
+func runUntil(ctx context.Context, stop func(), args []string, stdout, stderr io.Writer) (code int) {
 	a := &app{screen: &screen{out: stdout, failed: stop}, stderr: stderr, width: lineWidth(stdout)}
 	a.stdout = bufio.NewWriter(a.screen)
 	root := a.command()
@@ -234,6 +240,7 @@ Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
 		newRecover(a),
 		newCompact(a),
 		newMan(a),
+		newTail(a),
 	)
 	root.AddCommand(newTopics()...)
 	return root
