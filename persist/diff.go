@@ -300,7 +300,7 @@ func (c *ComponentDiff) merge(older, newer []placedRow, same func(a, b []byte) (
 	for len(older) > 0 || len(newer) > 0 {
 		oldRow, newRow := -1, -1
 		var e ecs.Entity
-		order := 0
+		var order int
 		switch {
 		case len(older) == 0:
 			order = 1

@@ -39,22 +39,22 @@ func pointers[T any](list []T) []*T {
 }
 
 // describe returns what e is for people.
-func (e *schemaEntry) describe() string { return e.sort() + " " + e.Layout.String() }
+func (c *schemaEntry) describe() string { return c.sort() + " " + c.Layout.String() }
 
 // sort returns what e is apart from its layout.
-func (e *schemaEntry) sort() string {
+func (c *schemaEntry) sort() string {
 	text := "component"
-	if e.Resource {
+	if c.Resource {
 		text = "resource"
 	}
-	if e.Indexed {
+	if c.Indexed {
 		text += " indexed"
 	}
-	if !e.Rewinds {
+	if !c.Rewinds {
 		text += " that does not rewind"
 	}
-	if e.Version > 0 {
-		text += fmt.Sprintf(" version %d", e.Version)
+	if c.Version > 0 {
+		text += fmt.Sprintf(" version %d", c.Version)
 	}
 	return text
 }
@@ -70,9 +70,9 @@ func diffEntries(diffs []SchemaDiff, a, b *schemaEntry) []SchemaDiff {
 }
 
 // gapText returns what a gap of an indexed component holds.
-func (e *schemaEntry) gapText() string {
-	v, err := e.Layout.Value(e.Default)
-	if len(e.Default) == 0 || err != nil { // Of no bytes: it is the zero value.
+func (c *schemaEntry) gapText() string {
+	v, err := c.Layout.Value(c.Default)
+	if len(c.Default) == 0 || err != nil { // Of no bytes: it is the zero value.
 		return "default zero"
 	}
 	return "default " + v.String()

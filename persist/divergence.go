@@ -7,11 +7,12 @@ import (
 	"path/filepath"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/shell"
 )
 
 // SaveDivergence saves both worlds of d to files in dir, which it makes, and
-// returns the command that shows how they differ: "ecsdump diff A B". A divergence
-// of the same tick that was saved there before is replaced.
+// returns the command, for a shell, that shows how they differ: "ecsdump diff A B". A
+// divergence of the same tick that was saved there before is replaced.
 //
 // Components that are NoPersist are in no file; if d names one of them, look at
 // d.First and d.Again.
@@ -27,5 +28,5 @@ func SaveDivergence(ctx context.Context, dir string, d *ecs.Divergence) (command
 	if err := Save(ctx, again, d.Again); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("ecsdump diff %s %s", first, again), nil
+	return shell.Command("ecsdump", "diff", first, again), nil
 }

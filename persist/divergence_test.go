@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -60,7 +61,11 @@ func TestADivergenceIsSavedAsItsTwoWorlds(t *testing.T) {
 			require.Equal(t, want.Digest(), w.Digest())
 		}
 	}
+	spaced := filepath.Join(t.TempDir(), "it's of today")
+	command, err := persist.SaveDivergence(ctx, spaced, d)
+	require.NoError(t, err)
+	require.Equal(t, shell.Command("ecsdump", "diff", filepath.Join(spaced, "tick2-first.save"), filepath.Join(spaced, "tick2-again.save")), command)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
-	_, err := persist.SaveDivergence(ctx, filepath.Join(dir, "file"), d)
+	_, err = persist.SaveDivergence(ctx, filepath.Join(dir, "file"), d)
 	require.Error(t, err)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -311,8 +312,8 @@ func (p *Player) Diverged() (tick uint64, storage string, ok bool) {
 }
 
 // SaveBoth saves what was recorded and what was played of the present tick to two
-// files in dir, which it makes, and returns the command that shows how they differ:
-// "ecsdump diff RECORDED PLAYED". Files of the same names are replaced.
+// files in dir, which it makes, and returns the command, for a shell, that shows
+// how they differ: "ecsdump diff RECORDED PLAYED". Files of the same names are replaced.
 func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err error) {
 	if p.err != nil {
 		return "", p.err
@@ -325,6 +326,8 @@ func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err 
 		return "", err
 	}
 	name := func(which string) string { return filepath.Join(dir, fmt.Sprintf("tick%d-%s.save", p.Tick(), which)) }
-	err = errors.Join(Save(ctx, name("recorded"), recorded), Save(ctx, name("played"), p.world))
-	return fmt.Sprintf("ecsdump diff %s %s", name("recorded"), name("played")), err
+	if err := errors.Join(Save(ctx, name("recorded"), recorded), Save(ctx, name("played"), p.world)); err != nil {
+		return "", err
+	}
+	return shell.Command("ecsdump", "diff", name("recorded"), name("played")), nil
 }

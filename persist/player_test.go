@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/shell"
 )
 
 // simulated makes a tick of w: what its inputs say.
@@ -166,6 +167,11 @@ func TestAPlayerFindsTheTickThatComesOutOtherwise(t *testing.T) {
 		require.Equal(t, r.digests[p.Recorded().ID.Seq], persistent(recorded.World))
 		require.Equal(t, persistent(w.World), persistent(played.World))
 		require.NotEqual(t, persistent(recorded.World), persistent(played.World))
+
+		spaced := filepath.Join(t.TempDir(), "it's of today")
+		command, err = p.SaveBoth(background, spaced)
+		require.NoError(t, err)
+		require.Equal(t, shell.Command("ecsdump", "diff", filepath.Join(spaced, "tick9-recorded.save"), filepath.Join(spaced, "tick9-played.save")), command)
 	}
 }
 
@@ -311,6 +317,7 @@ func TestAPlayerReportsDamageAndPlaysWhatIsBehindIt(t *testing.T) {
 	require.NoError(t, p.Step(background))
 	require.NoError(t, p.Step(background))
 	require.ErrorIs(t, p.Step(background), ErrCorrupt)
+	require.ErrorIs(t, p.Seek(background, 3), ErrCorrupt)
 	require.NoError(t, p.Seek(background, 8)) // From the snapshot of tick 7.
 	require.Equal(t, digests[8], persistent(w.World))
 	require.ErrorIs(t, p.Seek(background, 4), ErrCorrupt)

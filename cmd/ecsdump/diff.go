@@ -256,8 +256,8 @@ func differences(diff *persist.Diff, moved bool) []difference {
 }
 
 // order puts resources before entities.
-func (d difference) order() int {
-	if d.component != nil && d.component.Resource {
+func (x difference) order() int {
+	if x.component != nil && x.component.Resource {
 		return 0
 	}
 	return 1

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -90,7 +91,7 @@ func (x *exporter) ticks(ctx context.Context, s *source, from, to uint64) iter.S
 			}
 			return nil
 		})
-		if err != nil && err != errEnough {
+		if err != nil && !errors.Is(err, errEnough) {
 			yield(tickDifferentDoc{}, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -121,20 +122,9 @@ func (a *app) report(f *failure) {
 
 // command returns a command line of this program.
 func command(name string, args ...string) string {
-	line := "ecsdump " + name
-	for _, arg := range args {
-		line += " " + quoted(arg)
+	line := "ecsdump " + name // May be several words.
+	if len(args) > 0 {
+		line += " " + shell.Command(args...)
 	}
 	return line
-}
-
-// quoted returns arg as a shell takes it.
-func quoted(arg string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@~,=%", r)
-	}
-	if arg != "" && strings.IndexFunc(arg, func(r rune) bool { return !plain(r) }) < 0 {
-		return arg
-	}
-	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stet-ecs/stet/internal/shell"
 )
 
 // manDoc is what man --json prints.
@@ -56,7 +58,7 @@ func (a *app) man(root *cobra.Command, dir string) error {
 	if a.json {
 		return a.document(doc)
 	}
-	a.line("%s in %s; man -M %s ecsdump shows the first", count(len(doc.Pages), "page", "pages"), dir, quoted(dir))
+	a.line("%s in %s; man -M %s ecsdump shows the first", count(len(doc.Pages), "page", "pages"), dir, shell.Quote(dir))
 	return nil
 }
 

@@ -125,14 +125,6 @@ func TestSize(t *testing.T) {
 	}
 }
 
-func TestQuoted(t *testing.T) {
-	for _, test := range []struct{ in, want string }{
-		{"saves/a-1.save", "saves/a-1.save"}, {"", "''"}, {"my store", "'my store'"}, {"it's", `'it'\''s'`}, {"$HOME", "'$HOME'"},
-	} {
-		assert.Equal(t, test.want, quoted(test.in), "quoted(%q)", test.in)
-	}
-}
-
 func TestNearestNames(t *testing.T) {
 	names := []string{"Position", "Velocity", "Health", "HealthBar", "Frozen", "é"}
 	for _, test := range []struct {

@@ -76,7 +76,7 @@ func (a *app) read(ctx context.Context, path string, f func(*source) error) erro
 // notFoundIn makes f, if something was not found and there is damage, a failure
 // of that: it may have been there.
 func notFoundIn(damage, f *failure) *failure {
-	if damage == nil || f.code != exitNotFound && f.err != errDiffer {
+	if damage == nil || f.code != exitNotFound && !errors.Is(f.err, errDiffer) {
 		return f
 	}
 	return &failure{damage.code, errors.Join(damage, f), damage.next}
