@@ -83,7 +83,8 @@
 // # Exit status
 //
 //	0  all is well
-//	1  a problem that is no damage: a newer program wrote it
+//	1  states differ, something was lost, or a problem that is no damage: a newer
+//	   program wrote it
 //	2  called wrongly
 //	3  no such store, point in time, entity or component
 //	4  damaged; what could be read was printed
