@@ -150,7 +150,9 @@ func setGo(dst reflect.Value, v layout.Value) {
 		dst.SetFloat(asPrinted(v.Float()))
 	case layout.Float64:
 		dst.SetFloat(v.Float())
-	case layout.Complex64, layout.Complex128:
+	case layout.Complex64:
+		dst.Set(reflect.ValueOf([]float64{asPrinted(real(v.Complex())), asPrinted(imag(v.Complex()))}))
+	case layout.Complex128:
 		dst.Set(reflect.ValueOf([]float64{real(v.Complex()), imag(v.Complex())}))
 	case layout.Entity:
 		dst.SetString(ecs.Entity(v.Uint()).String())

@@ -72,6 +72,7 @@ func FuzzColumn(f *testing.F) {
 	seed(encodedRow(f, dead{}))
 	seed(encodedRow(f, map[[2]int8]***int{{1, 2}: nil}))
 	seed(encodedRow(f, []struct{ X [3]complex64 }{{}}))
+	seed(encodedRow(f, []complex64{complex(0.1, 6.4096906e-10)}))
 	seed(encodedRow(f, uint64(1<<63)))
 	f.Fuzz(func(t *testing.T, description, row []byte) {
 		l, err := layout.Parse(description)
