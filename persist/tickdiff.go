@@ -16,12 +16,8 @@ import (
 // converted the store, two states are compared. Components that do not rewind may
 // still have rows of entities that a rewind took away.
 func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
-	path, err := v.Path(from, to)
+	im, path, err := v.start(ctx, from, to)
 	if err != nil || len(path) == 0 {
-		return err
-	}
-	im, err := v.base(ctx, from)
-	if err != nil {
 		return err
 	}
 	p := startProgress(ctx, PhaseReplay, int64(len(path)))

@@ -28,16 +28,23 @@ func (v *View) Path(from, to uint64) ([]journal.Entry, error) {
 // The cost is that of loading the nearest snapshot, and of reading the ticks. The
 // phase is [PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
-	path, err := v.Path(from, to)
+	im, path, err := v.start(ctx, from, to)
 	if err != nil || len(path) == 0 {
-		return err
-	}
-	im, err := v.base(ctx, from)
-	if err != nil {
 		return err
 	}
 	_, err = v.walk(ctx, im, path, f)
 	return err
+}
+
+// start returns the state after record from, and the records that lead from there to
+// record to; no state if there are none.
+func (v *View) start(ctx context.Context, from, to uint64) (*Image, []journal.Entry, error) {
+	path, err := v.Path(from, to)
+	if err != nil || len(path) == 0 {
+		return nil, nil, err
+	}
+	im, err := v.base(ctx, from)
+	return im, path, err
 }
 
 // base is At for a state that ticks may follow.

@@ -46,10 +46,7 @@ func buildKept(dir string) error {
 	if err != nil {
 		return err
 	}
-	mark := func(name string) func() error { return func() error { return store.Mark(name) } }
-	input := func(name string, data string) func() error {
-		return func() error { return store.Input(name, []byte(data)) }
-	}
+	mark, input := notesFor(store)
 	for _, step := range []func() error{
 		mark("start"), s.begin, store.Commit,
 		input("say", "a \"word\"\n"), input("keys", "\x01\xff"), s.move, store.Commit,

@@ -21,6 +21,15 @@ func markedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	rememberCommand(ts, false, args)
 }
 
+// notesFor returns what makes steps of marks and of inputs for the next tick of store.
+func notesFor(store *persist.Store) (mark func(name string) func() error, input func(name, data string) func() error) {
+	mark = func(name string) func() error { return func() error { return store.Mark(name) } }
+	input = func(name, data string) func() error {
+		return func() error { return store.Input(name, []byte(data)) }
+	}
+	return mark, input
+}
+
 // buildMarked makes a closed store:
 //
 //	record   1      2  3 (left)  4     5
@@ -33,10 +42,7 @@ func buildMarked(dir string) error {
 	if err != nil {
 		return err
 	}
-	mark := func(name string) func() error { return func() error { return store.Mark(name) } }
-	input := func(name string, data string) func() error {
-		return func() error { return store.Input(name, []byte(data)) }
-	}
+	mark, input := notesFor(store)
 	for _, step := range []func() error{
 		mark("start"), s.begin, store.Commit,
 		input("say", "a \"word\"\n"), input("keys", "\x01\xff"), s.move, store.Commit,
