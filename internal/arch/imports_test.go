@@ -25,7 +25,8 @@ var allowed = map[string][]string{
 		"ecs", "ecs/layout", "journal", "internal/digest", "internal/disk", "internal/near", "internal/pagefile", "internal/shell",
 		"github.com/vmihailenco/msgpack", "github.com/zeebo/xxh3", "github.com/gofrs/flock",
 	},
-	"cmd/ecsdump": {
+	"cmd/ecsdump": {"internal/dump"},
+	"internal/dump": {
 		"ecs", "ecs/layout", "journal", "persist", "internal/near", "internal/shell",
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty",
 		"golang.org/x/sys", "github.com/expr-lang/expr",

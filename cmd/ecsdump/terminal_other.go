@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "os"
-
-// sizeOf returns no size: what f is does not count as a terminal.
-func sizeOf(*os.File) (width, height int, ok bool) { return 0, 0, false }

@@ -1,0 +1,137 @@
+package dump
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/parser/lexer"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// An aggregateKind is a function of a condition on the world that asks all entities.
+type aggregateKind struct {
+	want want
+	of   reflect.Type // Of its result.
+}
+
+var aggregateKinds = map[string]aggregateKind{
+	"any":   {wantCondition, reflect.TypeFor[bool]()},
+	"all":   {wantCondition, reflect.TypeFor[bool]()},
+	"none":  {wantCondition, reflect.TypeFor[bool]()},
+	"count": {wantCondition, reflect.TypeFor[int]()},
+	"sum":   {wantNumber, reflect.TypeFor[any]()},
+	"min":   {wantValue, reflect.TypeFor[any]()},
+	"max":   {wantValue, reflect.TypeFor[any]()},
+	"avg":   {wantNumber, reflect.TypeFor[any]()},
+}
+
+// markAggregates marks the aggregates in the text of tokens: those with one
+// argument, which inside no other. With two, package expr has functions of the same
+// names for slices.
+func markAggregates(text []rune, tokens []lexer.Token) {
+	for i := 0; i < len(tokens); i++ {
+		_, known := aggregateKinds[tokens[i].Value]
+		if !known || tokens[i].Kind != lexer.Identifier || i+1 == len(tokens) || !tokens[i+1].Is(lexer.Bracket, "(") {
+			continue
+		}
+		if i > 0 && tokens[i-1].Is(lexer.Operator, ".", "?.", "|", "::") {
+			continue
+		}
+		end, single := argument(tokens, i+1)
+		if single {
+			text[tokens[i].From] = marker
+			i = end
+		}
+	}
+}
+
+// argument returns the token that closes the bracket at i, and whether there is no
+// comma between at the top level.
+func argument(tokens []lexer.Token, i int) (end int, single bool) {
+	depth, single := 0, true
+	for ; i < len(tokens); i++ {
+		switch t := tokens[i]; {
+		case t.Is(lexer.Bracket, "(", "[", "{"):
+			depth++
+		case t.Is(lexer.Bracket):
+			depth--
+		case depth == 1 && t.Is(lexer.Operator, ","):
+			single = false
+		}
+		if depth == 0 {
+			return i, single
+		}
+	}
+	return i, false
+}
+
+// An aggregate is a call of such a function.
+type aggregate struct {
+	kind string
+	of   *expression // Of an entity.
+}
+
+func aggregateName(i int) string { return "\x04" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
+
+// aggregate resolves a call: its argument becomes an expression of its own.
+func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
+	kind := unmarked(name)
+	k, ok := aggregateKinds[kind]
+	if !ok || len(n.Arguments) != 1 {
+		r.fail(n, "%s takes a condition on entities", kind)
+		return
+	}
+	a := &aggregate{kind, &expression{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
+	inner := &resolver{im: r.im, x: a.of, wide: r.wide}
+	tree := &parser.Tree{Node: n.Arguments[0], Source: file.NewSource(r.x.text)}
+	if r.err = inner.resolve(&tree.Node); r.err != nil {
+		return
+	}
+	if r.err = a.of.finish(tree, inner, newConfig()); r.err != nil {
+		return
+	}
+	r.aggregates = append(r.aggregates, a)
+	*p = ownCall(n, aggregateName(len(r.aggregates)-1))
+}
+
+func (a *aggregate) signature() reflect.Type {
+	return reflect.FuncOf(nil, []reflect.Type{aggregateKinds[a.kind].of}, false)
+}
+
+// run asks the entities that are alive, as they lie.
+func (a *aggregate) run(entities []ecs.Entity) (any, error) {
+	switch a.kind {
+	case "any", "none":
+		found, err := a.find(entities, true)
+		return found == (a.kind == "any"), err
+	case "all":
+		found, err := a.find(entities, false)
+		return !found, err
+	}
+	t := newTotal(a.kind)
+	for _, e := range entities {
+		v, err := a.of.of(e)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.add(answer{v}); err != nil {
+			return nil, a.of.failed(err)
+		}
+	}
+	return t.result().v, nil
+}
+
+// find reports whether the condition is like that for any of entities.
+func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
+	for _, e := range entities {
+		holds, err := a.of.holds(e)
+		if err != nil || holds == like {
+			return holds == like, err
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,267 @@
+package dump
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An answer is what an expression gives for an entity, for people and as JSON.
+// Nothing is "-" and null; everything else is as package layout writes it, but text
+// is not quoted if it stands alone.
+type answer struct{ v any }
+
+// String returns a for people, on one line.
+func (a answer) String() string {
+	if s, ok := a.v.(string); ok {
+		return s
+	}
+	if v := pointedTo(a.v); v != nil {
+		return goText(reflect.ValueOf(v))
+	}
+	return "-"
+}
+
+// goText returns v as package layout writes it.
+func goText(v reflect.Value) string {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		return "&" + goText(v.Elem())
+	}
+	v = concrete(v)
+	switch v.Kind() {
+	case reflect.Invalid:
+		return "nil"
+	case reflect.String:
+		return strconv.Quote(v.String())
+	case reflect.Float64:
+		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
+	case reflect.Struct:
+		if n, ok := v.Interface().(big.Int); ok {
+			return n.String()
+		}
+		return goParts("{", v.NumField(), "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i)) })
+	case reflect.Slice:
+		if v.IsNil() {
+			return "nil"
+		}
+		if b, ok := v.Interface().([]byte); ok {
+			return fmt.Sprintf("0x%x", b)
+		}
+		return goParts("[", v.Len(), "]", func(i int) string { return goText(v.Index(i)) })
+	case reflect.Map:
+		keys := sortedKeys(v)
+		return goParts("map[", len(keys), "]", func(i int) string { return goText(keys[i]) + ":" + goText(v.MapIndex(keys[i])) })
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+func goParts(before string, n int, after string, part func(i int) string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = part(i)
+	}
+	return before + strings.Join(parts, " ") + after
+}
+
+// concrete returns what interfaces and pointers around v hold.
+func concrete(v reflect.Value) reflect.Value {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	return v
+}
+
+// fieldName returns the name that field i had in the layout.
+func fieldName(v reflect.Value, i int) string { return v.Type().Field(i).Tag.Get("expr") }
+
+func sortedKeys(v reflect.Value) []reflect.Value {
+	keys := v.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int {
+		return answer{a.Interface()}.compare(answer{b.Interface()})
+	})
+	return keys
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (a answer) MarshalJSON() ([]byte, error) {
+	return appendJSON(nil, reflect.ValueOf(a.v)), nil
+}
+
+func appendJSON(dst []byte, v reflect.Value) []byte {
+	v = concrete(v)
+	switch v.Kind() {
+	case reflect.Invalid:
+		return append(dst, "null"...)
+	case reflect.Float64:
+		return appendFloat(dst, v.Float())
+	case reflect.Struct:
+		if n, ok := v.Interface().(big.Int); ok {
+			return n.Append(dst, 10)
+		}
+		return appendObject(dst, v.NumField(), func(i int) (string, reflect.Value) { return fieldName(v, i), v.Field(i) })
+	case reflect.Slice:
+		return appendSlice(dst, v)
+	case reflect.Map:
+		if v.IsNil() {
+			return append(dst, "null"...)
+		}
+		keys := sortedKeys(v)
+		return appendObject(dst, len(keys), func(i int) (string, reflect.Value) {
+			return answer{keys[i].Interface()}.String(), v.MapIndex(keys[i])
+		})
+	}
+	b, err := marshalled(v.Interface())
+	if err != nil { // A value of package expr that JSON has no notation for.
+		b, _ = marshalled(fmt.Sprint(v.Interface()))
+	}
+	return append(dst, b...)
+}
+
+// marshalled returns v as JSON, with <, > and & as they are.
+func marshalled(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+func appendFloat(dst []byte, f float64) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(dst, `"NaN"`...)
+	case math.IsInf(f, 0):
+		return append(dst, fmt.Sprintf(`"%+v"`, f)...)
+	}
+	b, _ := json.Marshal(f) // Fails for what is excluded above only.
+	return append(dst, b...)
+}
+
+func appendSlice(dst []byte, v reflect.Value) []byte {
+	if v.IsNil() {
+		return append(dst, "null"...)
+	}
+	if b, ok := v.Interface().([]byte); ok {
+		return append(dst, `"`+base64.StdEncoding.EncodeToString(b)+`"`...)
+	}
+	dst = append(dst, '[')
+	for i := range v.Len() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendJSON(dst, v.Index(i))
+	}
+	return append(dst, ']')
+}
+
+func appendObject(dst []byte, n int, member func(i int) (string, reflect.Value)) []byte {
+	dst = append(dst, '{')
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		name, v := member(i)
+		dst = appendJSON(dst, reflect.ValueOf(name))
+		dst = appendJSON(append(dst, ':'), v)
+	}
+	return append(dst, '}')
+}
+
+// frozen returns a with what it shares with the next entity copied.
+func (a answer) frozen() answer {
+	if r := reflect.ValueOf(a.v); r.Kind() == reflect.Pointer {
+		return answer{pointedTo(a.v)}
+	}
+	return a
+}
+
+// compare orders answers: false, true, numbers, text, everything else as it prints,
+// NaN and at last nothing.
+func (a answer) compare(b answer) int {
+	x, y := pointedTo(a.v), pointedTo(b.v)
+	if c := cmp.Compare(rank(x), rank(y)); c != 0 {
+		return c
+	}
+	if c, ok := ordered(x, y); ok && c != unordered {
+		return c
+	}
+	return strings.Compare(answer{x}.String(), answer{y}.String())
+}
+
+func rank(v any) int {
+	switch v := v.(type) {
+	case nil:
+		return 6
+	case bool:
+		if v {
+			return 1
+		}
+		return 0
+	case float64:
+		if math.IsNaN(v) {
+			return 5
+		}
+		return 2
+	case int, uint8, uint64, big.Int:
+		return 2
+	case string:
+		return 3
+	}
+	return 4
+}
+
+// unordered is how numbers compare of which one is NaN.
+const unordered = 2
+
+// ordered compares two numbers exactly, or two texts; ok is false for anything else.
+func ordered(a, b any) (c int, ok bool) {
+	if a, ok := a.(string); ok {
+		b, ok := b.(string)
+		return cmp.Compare(a, b), ok
+	}
+	if a, ok := a.(int); ok {
+		if b, ok := b.(int); ok {
+			return cmp.Compare(a, b), true
+		}
+	}
+	x, ok := exact(a)
+	y, ok2 := exact(b)
+	switch {
+	case !ok || !ok2:
+		return 0, false
+	case x == nil || y == nil:
+		return unordered, true
+	}
+	return x.Cmp(y), true
+}
+
+// exact returns a number with all its digits; nil for NaN.
+func exact(v any) (*big.Float, bool) {
+	switch v := v.(type) {
+	case int:
+		return new(big.Float).SetInt64(int64(v)), true
+	case uint8:
+		return new(big.Float).SetUint64(uint64(v)), true
+	case uint64:
+		return new(big.Float).SetUint64(v), true
+	case big.Int:
+		return new(big.Float).SetInt(&v), true
+	case float64:
+		if math.IsNaN(v) {
+			return nil, true
+		}
+		return new(big.Float).SetFloat64(v), true
+	}
+	return nil, false
+}

@@ -1,0 +1,62 @@
+package dump
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+func TestABarAppearsAfterASecondAndGoes(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Now()
+	b := newBar(&out, 40, func() time.Time { return now })
+	p := persist.Progress{Phase: persist.PhaseReplay, Done: 1, Total: 4}
+	b.show(p)
+	now = now.Add(barDelay - 1)
+	b.show(p)
+	assert.Empty(t, out.String(), "too early")
+	now = now.Add(1)
+	b.show(p)
+	assert.Equal(t, "\rreplaying ticks      [=======>        …\x1b[K", out.String(), "no wider than the terminal")
+	out.Reset()
+	now = now.Add(barEvery - 1)
+	b.show(p)
+	assert.Empty(t, out.String(), "too soon after the last")
+	now = now.Add(1)
+	b.show(p)
+	assert.NotEmpty(t, out.String())
+	out.Reset()
+	b.end()
+	assert.Equal(t, "\r\x1b[K", out.String())
+	b.end()
+	now = now.Add(time.Hour)
+	b.show(p)
+	assert.Equal(t, "\r\x1b[K", out.String(), "it does not come back")
+	(*bar)(nil).end()
+}
+
+func TestABarThatNobodySawIsNotTakenAway(t *testing.T) {
+	var out bytes.Buffer
+	newBar(&out, 0, time.Now).end()
+	assert.Empty(t, out.String())
+}
+
+func TestTheTextOfABar(t *testing.T) {
+	for _, test := range []struct {
+		done, total int64
+		want        string
+	}{
+		{0, 3, "verifying            [>                             ]   0%"},
+		{1, 3, "verifying            [==========>                   ]  33%"},
+		{3, 3, "verifying            [==============================] 100%"},
+		{0, 0, "verifying            [==============================] 100%"},
+		{9, 3, "verifying            [==============================] 100%"},
+		{-9, 3, "verifying            [>                             ]   0%"},
+	} {
+		assert.Equal(t, test.want, barText(persist.Progress{Phase: persist.PhaseVerify, Done: test.done, Total: test.total}))
+	}
+}

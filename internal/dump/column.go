@@ -1,0 +1,235 @@
+package dump
+
+import (
+	"reflect"
+	"strconv"
+
+	"github.com/expr-lang/expr/checker/nature"
+	"github.com/expr-lang/expr/types"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A column is a component or resource that an expression reads. Its values are of a
+// Go type that is made from the layout, so that the checker of package expr knows
+// the fields:
+//
+//	signed integers, uint8 to uint32   int
+//	uint64                             uint64
+//	floats                             float64; a float32 is the number it prints as
+//	complex numbers                    []float64 of two
+//	entities                           string: "12v3"
+//	structs, pointers, maps            structs, pointers, maps; keys that are no scalars are text
+//	arrays, slices                     slices
+type column struct {
+	name      string
+	key, flag string // What its value, and whether there is one, are called.
+	layout    *layout.Type
+	resource  bool
+	typ       reflect.Type // Nil for a tag.
+	value     reflect.Value
+	component *persist.Component // In the image being read; nil: it does not have it.
+}
+
+func newColumn(c *persist.Component) *column {
+	col := &column{
+		name: c.Name, key: valueMark + c.Name, flag: flagMark + c.Name, layout: c.Layout, resource: c.Resource,
+		component: c,
+	}
+	if kind(c) == "tag" {
+		return col
+	}
+	col.typ = goType(c.Layout)
+	col.value = reflect.New(col.typ)
+	if c.Layout.Kind == layout.Struct {
+		col.typ = col.value.Type() // Handed out by pointer, which costs no copy.
+	}
+	return col
+}
+
+// load sets in env what expressions read of c, for entity e. A struct is good until
+// the next load.
+func (c *column) load(env map[string]any, e ecs.Entity) error {
+	row := c.row(e)
+	env[c.flag] = row >= 0
+	if c.typ == nil {
+		return nil
+	}
+	env[c.key] = nil
+	if row < 0 {
+		return nil
+	}
+	v, err := c.component.Value(row)
+	if err != nil {
+		return err
+	}
+	setGo(c.value.Elem(), v)
+	if c.typ == c.value.Type() {
+		env[c.key] = c.value.Interface()
+	} else {
+		env[c.key] = c.value.Elem().Interface()
+	}
+	return nil
+}
+
+// row returns the row of e, or that of a resource; -1: there is none.
+func (c *column) row(e ecs.Entity) int {
+	switch {
+	case c.component == nil:
+		return -1
+	case c.resource:
+		return c.component.Len() - 1
+	}
+	return c.component.Find(e)
+}
+
+// goType returns the type of values of t. Arrays become slices, since the type of an
+// array that no program has may be too large for this one.
+func goType(t *layout.Type) reflect.Type {
+	switch t.Kind {
+	case layout.Bool:
+		return reflect.TypeFor[bool]()
+	case layout.Uint64:
+		return reflect.TypeFor[uint64]()
+	case layout.Float32, layout.Float64:
+		return reflect.TypeFor[float64]()
+	case layout.Complex64, layout.Complex128:
+		return reflect.TypeFor[[]float64]()
+	case layout.Entity, layout.String:
+		return reflect.TypeFor[string]()
+	case layout.Bytes:
+		return reflect.TypeFor[[]byte]()
+	case layout.Struct:
+		return goStruct(t)
+	case layout.Array, layout.Slice:
+		return reflect.SliceOf(goType(t.Elem))
+	case layout.Map:
+		return reflect.MapOf(goKey(t.Key), goType(t.Elem))
+	case layout.Pointer:
+		return reflect.PointerTo(goType(t.Elem))
+	}
+	return reflect.TypeFor[int]()
+}
+
+// goStruct returns a struct whose fields have the names of t in a tag: they need not
+// be exported, or even names in Go.
+func goStruct(t *layout.Type) reflect.Type {
+	fields := make([]reflect.StructField, len(t.Fields))
+	for i, f := range t.Fields {
+		quoted := strconv.Quote(f.Name)
+		fields[i] = reflect.StructField{
+			Name: "F" + strconv.Itoa(i), Type: goType(f.Type),
+			Tag: reflect.StructTag("expr:" + quoted + " json:" + quoted),
+		}
+	}
+	return reflect.StructOf(fields)
+}
+
+func goKey(t *layout.Type) reflect.Type {
+	switch t.Kind {
+	case layout.Struct, layout.Array, layout.Complex64, layout.Complex128, layout.Bytes:
+		return reflect.TypeFor[string]()
+	}
+	return goType(t)
+}
+
+// setGo sets dst, which is of the type for v, to v.
+func setGo(dst reflect.Value, v layout.Value) {
+	switch v.Kind() {
+	case layout.Bool:
+		dst.SetBool(v.Bool())
+	case layout.Int8, layout.Int16, layout.Int32, layout.Int64:
+		dst.SetInt(v.Int())
+	case layout.Uint8, layout.Uint16, layout.Uint32:
+		dst.SetInt(int64(v.Uint()))
+	case layout.Uint64:
+		dst.SetUint(v.Uint())
+	case layout.Float32:
+		dst.SetFloat(asPrinted(v.Float()))
+	case layout.Float64:
+		dst.SetFloat(v.Float())
+	case layout.Complex64:
+		dst.Set(reflect.ValueOf([]float64{asPrinted(real(v.Complex())), asPrinted(imag(v.Complex()))}))
+	case layout.Complex128:
+		dst.Set(reflect.ValueOf([]float64{real(v.Complex()), imag(v.Complex())}))
+	case layout.Entity:
+		dst.SetString(ecs.Entity(v.Uint()).String())
+	case layout.String:
+		dst.SetString(v.Text())
+	case layout.Bytes:
+		dst.SetZero()
+		if !v.IsNil() {
+			dst.SetBytes([]byte(v.Text()))
+		}
+	default:
+		setGoParts(dst, v)
+	}
+}
+
+// setGoParts is setGo for values that hold others.
+func setGoParts(dst reflect.Value, v layout.Value) {
+	switch v.Kind() {
+	case layout.Struct:
+		for i := range v.Len() {
+			setGo(dst.Field(i), v.Index(i))
+		}
+	case layout.Array, layout.Slice:
+		if v.IsNil() {
+			dst.SetZero()
+			return
+		}
+		s := reflect.MakeSlice(dst.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			setGo(s.Index(i), v.Index(i))
+		}
+		dst.Set(s)
+	case layout.Map:
+		dst.Set(goMap(dst.Type(), v))
+	case layout.Pointer:
+		dst.SetZero()
+		if !v.IsNil() {
+			dst.Set(reflect.New(dst.Type().Elem()))
+			setGo(dst.Elem(), v.Index(0))
+		}
+	}
+}
+
+func goMap(t reflect.Type, v layout.Value) reflect.Value {
+	if v.IsNil() {
+		return reflect.Zero(t)
+	}
+	m := reflect.MakeMapWithSize(t, v.Len())
+	for i := range v.Len() {
+		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
+		if goKey(v.Type().Key) != goType(v.Type().Key) {
+			key.SetString(v.Key(i).String())
+		} else {
+			setGo(key, v.Key(i))
+		}
+		setGo(elem, v.Index(i))
+		m.SetMapIndex(key, elem)
+	}
+	return m
+}
+
+// asPrinted returns the number that a float32 is printed as: what people who write
+// 0.1 mean. It keeps order.
+func asPrinted(f float64) float64 {
+	p, err := strconv.ParseFloat(strconv.FormatFloat(f, 'g', -1, 32), 64)
+	if err != nil {
+		return f
+	}
+	return p
+}
+
+// typeOf tells the checker of package expr a type.
+func typeOf(t reflect.Type) types.Type { return goTypes{t} }
+
+// goTypes is what types.TypeOf returns for a value of type t, without a value.
+type goTypes struct{ t reflect.Type }
+
+func (g goTypes) Nature() nature.Nature   { return nature.FromType(g.t) }
+func (g goTypes) Equal(t types.Type) bool { return t == types.Type(g) }
+func (g goTypes) String() string          { return g.t.String() }

@@ -1,0 +1,311 @@
+package dump
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist"
+)
+
+const (
+	completionTime = 2 * time.Second // After it nothing is offered: the shell waits.
+	maxOffers      = 100             // Of entities, ticks and records.
+)
+
+// A completion is one question of a shell: what may follow what is typed.
+type completion struct {
+	*source
+	ctx   context.Context // It lives as long as the question.
+	at    string          // What --at says.
+	typed string
+
+	offers []cobra.Completion
+}
+
+// A completer offers words.
+type completer func(*completion) error
+
+// argumentCompleters are those of the arguments behind STORE, by command.
+var argumentCompleters = map[string][]completer{
+	"arrays":  {(*completion).componentsAndResources},
+	"bisect":  {nil, (*completion).ranges},
+	"blame":   {(*completion).subjects},
+	"diff":    {(*completion).ranges, (*completion).points},
+	"export":  {(*completion).ranges},
+	"history": {(*completion).subjects, (*completion).ranges},
+	"log":     {(*completion).ranges},
+	"show":    {(*completion).entities},
+	"stats":   {(*completion).ranges},
+}
+
+// flagCompleters are those of flags, by name: it means the same in each command.
+var flagCompleters = map[string]completer{
+	"at":        (*completion).points,
+	"at2":       (*completion).points,
+	"keep":      (*completion).points,
+	"component": commas((*completion).componentsAndResources),
+	"with":      commas((*completion).components),
+	"without":   commas((*completion).components),
+	"entity":    commas((*completion).entities),
+}
+
+// flagWords are what flags take that have nothing to do with the store.
+var flagWords = map[string][]cobra.Completion{
+	"color":    {"auto", "always", "never"},
+	"progress": {"auto", "always", "never"},
+	"format":   {"json", "ndjson", "csv"},
+	"op":       filterOps,
+}
+
+// complete lets shells complete the arguments and flags of root.
+func complete(root *cobra.Command) {
+	completeFlags(root, root.PersistentFlags())
+	for _, c := range documented(root) {
+		completeFlags(c, c.Flags())
+		c.ValidArgsFunction = completeArguments(c.Name())
+	}
+}
+
+func completeFlags(c *cobra.Command, flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		find := cobra.NoFileCompletions
+		switch {
+		case f.Name == "output":
+			return // A file, as shells complete what they know nothing of.
+		case flagWords[f.Name] != nil:
+			find = cobra.FixedCompletions(flagWords[f.Name], cobra.ShellCompDirectiveNoFileComp)
+		case flagCompleters[f.Name] != nil:
+			find = flagCompleters[f.Name].find
+		}
+		_ = c.RegisterFlagCompletionFunc(f.Name, find) // It fails for a flag that has one.
+	})
+}
+
+// completeArguments completes the arguments of the command of that name: the first
+// is a file.
+func completeArguments(name string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 0 && name != "man" {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		at := len(args) - 1
+		if run, _ := cmd.Flags().GetBool("run"); run {
+			at++ // Bisect has no expression then.
+		}
+		all := argumentCompleters[name]
+		if at < 0 || at >= len(all) || all[at] == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		offers, directive := all[at].find(cmd, args, typed)
+		if name == "diff" && len(args) == 1 {
+			directive = cobra.ShellCompDirectiveDefault // It may be another store as well.
+		}
+		return offers, directive
+	}
+}
+
+// find answers a shell. Whatever is wrong, it says nothing: the command will.
+func (find completer) find(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	if len(args) == 0 {
+		return nil, directive
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+	defer cancel()
+	v, err := persist.OpenReadOnly(ctx, args[0])
+	if err != nil {
+		return nil, directive
+	}
+	defer v.Close()
+	c := &completion{source: &source{v, args[0]}, ctx: ctx, typed: typed}
+	if f := cmd.Flags().Lookup("at"); f != nil {
+		c.at = f.Value.String()
+	}
+	if find(c) != nil {
+		return nil, directive
+	}
+	return c.offers, directive
+}
+
+// offer offers a word if it goes on from what is typed. A line of an answer is a
+// word, a tab ends it: a name with one of these is not offered.
+func (c *completion) offer(word, description string) {
+	if strings.HasPrefix(word, c.typed) && !strings.ContainsFunc(word, unicode.IsControl) {
+		c.offers = append(c.offers, cobra.CompletionWithDesc(word, description))
+	}
+}
+
+// behind completes what follows the first n bytes that are typed, but by none of the
+// words without.
+func (c *completion) behind(n int, find completer, without ...string) error {
+	inner := *c
+	inner.typed, inner.offers = c.typed[n:], nil
+	err := find(&inner)
+	for _, offer := range inner.offers {
+		if word, _, _ := strings.Cut(offer, "\t"); !slices.Contains(without, word) {
+			c.offers = append(c.offers, c.typed[:n]+offer)
+		}
+	}
+	return err
+}
+
+// commas completes the last of words with commas between.
+func commas(find completer) completer {
+	return func(c *completion) error {
+		n := strings.LastIndexByte(c.typed, ',') + 1
+		return c.behind(n, find, strings.Split(c.typed[:n], ",")...)
+	}
+}
+
+// ranges offers points, and behind ".." the end of a range.
+func (c *completion) ranges() error {
+	if i := strings.Index(c.typed, ".."); i >= 0 {
+		return c.behind(i+len(".."), (*completion).points)
+	}
+	return c.points()
+}
+
+// points offers points in time: those that have names, and once somebody begins to
+// type a tick or a record, the newest of these.
+func (c *completion) points() error {
+	c.offer("@latest", "the newest state")
+	c.offer("@first", "the oldest state")
+	marks, err := c.marks(c.ctx)
+	for _, m := range marks {
+		c.offer("mark:"+m.Name, fmt.Sprintf("tick %d, record %d", m.Tick, m.Seq))
+	}
+	for _, s := range c.Snapshots() {
+		if s.Err != nil {
+			continue
+		}
+		description := fmt.Sprintf("tick %d, record %d", s.Tick, s.ID.Seq)
+		c.offer(fmt.Sprintf("snap:%d", s.Number), description)
+		if s.Label != "" {
+			c.offer("snap:"+s.Label, description)
+		}
+	}
+	for i, e := range c.Tips() {
+		c.offer(fmt.Sprintf("tip:%d", i+1), fmt.Sprintf("tick %d, record %d", e.Tick, e.ID.Seq))
+	}
+	c.records()
+	c.ticks()
+	return err
+}
+
+func (c *completion) records() {
+	if !strings.HasPrefix(c.typed, "seq:") {
+		return
+	}
+	for _, e := range slices.Backward(c.Log().Entries) {
+		if len(c.offers) < maxOffers {
+			c.offer(fmt.Sprintf("seq:%d", e.ID.Seq), fmt.Sprintf("tick %d", e.Tick))
+		}
+	}
+}
+
+func (c *completion) ticks() {
+	if c.typed == "" || !unicode.IsDigit(rune(c.typed[0])) {
+		return
+	}
+	for e := range c.Log().Ancestors(c.Head()) {
+		if len(c.offers) < maxOffers {
+			c.offer(strconv.FormatUint(e.Tick, 10), fmt.Sprintf("record %d", e.ID.Seq))
+		}
+	}
+}
+
+// peek returns what the state of --at has of e. It does not load the state.
+func (c *completion) peek(e ecs.Entity) (*persist.EntityState, error) {
+	seq, err := c.Resolve(c.at)
+	if err != nil {
+		return nil, err
+	}
+	return c.Peek(c.ctx, e, seq)
+}
+
+func (c *completion) components() error { return c.componentsThat(false) }
+
+func (c *completion) componentsAndResources() error { return c.componentsThat(true) }
+
+func (c *completion) componentsThat(mayBeResources bool) error {
+	state, err := c.peek(ecs.NewEntity(0, 1)) // Any entity, there or not, knows all of them.
+	if err != nil {
+		return err
+	}
+	for _, component := range state.Components {
+		if mayBeResources || !component.Resource {
+			c.offer(component.Name, component.Layout.String())
+		}
+	}
+	return nil
+}
+
+// entities offers the first of those alive, by index.
+func (c *completion) entities() error {
+	im, err := c.state(c.ctx, point{c.at})
+	if err != nil {
+		return err
+	}
+	var found []ecs.Entity
+	for _, e := range im.Registry[:im.Alive] {
+		if strings.HasPrefix(e.String(), c.typed) {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
+	for _, e := range found[:min(len(found), maxOffers)] {
+		var has []string
+		for _, component := range im.Components {
+			if !component.Resource && component.Find(e) >= 0 {
+				has = append(has, component.Name)
+			}
+		}
+		c.offer(e.String(), strings.Join(has, " "))
+	}
+	return nil
+}
+
+// subjects offers entities, behind the dot their components, and fields of these.
+func (c *completion) subjects() error {
+	text, _, narrowed := strings.Cut(c.typed, ".")
+	if !narrowed {
+		return c.entities()
+	}
+	e, err := ecs.ParseEntity(text)
+	if err != nil {
+		return err
+	}
+	state, err := c.peek(e)
+	if err != nil {
+		return err
+	}
+	for _, component := range state.Components {
+		if name := text + "." + component.Name; component.Row >= 0 && !component.Resource {
+			c.offer(name, component.Layout.String())
+			c.fields(name, component.Layout)
+		}
+	}
+	return nil
+}
+
+// fields offers the fields of what is typed already, level by level.
+func (c *completion) fields(path string, t *layout.Type) {
+	if !strings.HasPrefix(c.typed, path+".") {
+		return
+	}
+	for _, f := range t.Fields {
+		c.offer(path+"."+f.Name, f.Type.String())
+		c.fields(path+"."+f.Name, f.Type)
+	}
+}

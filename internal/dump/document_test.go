@@ -1,0 +1,159 @@
+package dump
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The documents of these tests.
+type (
+	basketDoc struct {
+		Owner string     `json:"owner"`
+		Fruit []fruitDoc `json:"fruit"`
+		Total int        `json:"total,omitempty"`
+	}
+	fruitDoc struct {
+		Name string `json:"name"`
+	}
+	emptyDoc struct{}
+	pairDoc  struct {
+		Left  []fruitDoc `json:"left"`
+		Right []fruitDoc `json:"right"`
+	}
+	crateDoc struct {
+		*basketDoc
+		Weight int `json:"weight"`
+	}
+)
+
+// printed returns what f prints.
+func printed(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	a := &app{stdout: bufio.NewWriter(&out), json: true, ndjson: ndjson}
+	err := f(a)
+	require.NoError(t, a.stdout.Flush())
+	return out.String(), err
+}
+
+// fruit iterates over n fruits, after which comes err if it is not nil.
+func fruit(n int, err error, then func()) iter.Seq2[fruitDoc, error] {
+	return func(yield func(fruitDoc, error) bool) {
+		for i := range n {
+			if !yield(fruitDoc{fmt.Sprint(i)}, nil) {
+				return
+			}
+		}
+		if err != nil && !yield(fruitDoc{}, err) {
+			return
+		}
+		then()
+	}
+}
+
+func TestADocumentBeginsWithItsFormat(t *testing.T) {
+	for _, test := range []struct {
+		doc           any
+		json, oneLine string
+	}{
+		{emptyDoc{}, "{\n  \"format\": \"ecsdump.empty/1\"\n}\n", `{"format":"ecsdump.empty/1"}`},
+		{
+			&fruitDoc{"<a&b>"}, "{\n  \"format\": \"ecsdump.fruit/1\",\n  \"name\": \"<a&b>\"\n}\n",
+			`{"format":"ecsdump.fruit/1","name":"<a&b>"}`,
+		},
+		{
+			pairDoc{[]fruitDoc{}, []fruitDoc{{"x"}}},
+			"{\n  \"format\": \"ecsdump.pair/1\",\n  \"left\": [],\n  \"right\": [\n    {\n      \"name\": \"x\"\n    }\n  ]\n}\n",
+			`{"format":"ecsdump.pair/1","left":[],"right":[{"name":"x"}]}`,
+		},
+	} {
+		got, err := printed(t, false, func(a *app) error { return a.document(test.doc) })
+		require.NoError(t, err)
+		assert.Equal(t, test.json, got)
+		got, err = printed(t, true, func(a *app) error { return a.document(test.doc) })
+		require.NoError(t, err)
+		assert.Equal(t, test.oneLine+"\n", got)
+	}
+}
+
+func TestTheListOfADocumentIsPrintedByLines(t *testing.T) {
+	doc := basketDoc{"eve", []fruitDoc{{"apple"}, {"fig"}}, 2}
+	got, err := printed(t, true, func(a *app) error { return a.document(doc) })
+	require.NoError(t, err)
+	assert.Equal(t, `{"format":"ecsdump.basket/1","owner":"eve"}
+{"name":"apple"}
+{"name":"fig"}
+{"format":"ecsdump.basket/1","total":2}
+`, got)
+}
+
+func TestAnEmbeddedStructThatIsNotThereHasNoList(t *testing.T) {
+	for _, ndjson := range []bool{false, true} {
+		got, err := printed(t, ndjson, func(a *app) error { return a.document(crateDoc{Weight: 3}) })
+		require.NoError(t, err)
+		assert.Equal(t, `{"format":"ecsdump.crate/1","weight":3}`, strings.Join(strings.Fields(got), ""))
+	}
+}
+
+func TestAStreamPrintsWhatADocumentPrints(t *testing.T) {
+	for _, ndjson := range []bool{false, true} {
+		for _, total := range []int{0, 7} {
+			for n := range 4 {
+				whole := basketDoc{"eve", []fruitDoc{}, total}
+				for f := range fruit(n, nil, func() {}) {
+					whole.Fruit = append(whole.Fruit, f)
+				}
+				want, err := printed(t, ndjson, func(a *app) error { return a.document(whole) })
+				require.NoError(t, err)
+				got, err := printed(t, ndjson, func(a *app) error {
+					doc := basketDoc{Owner: "eve"}
+					return stream(a, &doc, fruit(n, nil, func() { doc.Total = total })) // It is known at the end.
+				})
+				require.NoError(t, err)
+				assert.Equal(t, want, got, "%d fruits, ndjson %v", n, ndjson)
+			}
+		}
+	}
+}
+
+func TestAnErrorEndsTheListAndNotTheDocument(t *testing.T) {
+	bad := errors.New("rotten")
+	for _, ndjson := range []bool{false, true} {
+		want, err := printed(t, ndjson, func(a *app) error { return a.document(basketDoc{Fruit: []fruitDoc{{"0"}}, Total: 9}) })
+		require.NoError(t, err)
+		got, err := printed(t, ndjson, func(a *app) error {
+			return stream(a, basketDoc{Total: 9}, fruit(1, bad, func() { t.Error("it went on") }))
+		})
+		assert.ErrorIs(t, err, bad)
+		assert.Equal(t, want, got)
+	}
+}
+
+func TestAStreamEndsWhenNobodyReads(t *testing.T) {
+	bad := errors.New("no space left")
+	for _, ndjson := range []bool{false, true} {
+		a := &app{stdout: bufio.NewWriter(failingWriter{bad}), ndjson: ndjson}
+		n := 0
+		err := stream(a, basketDoc{}, func(yield func(fruitDoc, error) bool) {
+			for n = 0; yield(fruitDoc{"pear"}, nil); n++ {
+			}
+		})
+		assert.ErrorIs(t, err, bad)
+		assert.Less(t, n, 1000)
+	}
+}
+
+func TestADocumentWithoutAListCannotBeStreamed(t *testing.T) {
+	for _, doc := range []any{emptyDoc{}, pairDoc{}} {
+		_, err := printed(t, false, func(a *app) error { return stream(a, doc, fruit(1, nil, func() {})) })
+		assert.ErrorContains(t, err, "has no list")
+	}
+}

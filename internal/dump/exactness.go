@@ -1,0 +1,133 @@
+package dump
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/vm/runtime"
+)
+
+// exactness replaces comparisons and arithmetic that package expr would do in int
+// where an operand is a uint64, which may be beyond it, and comparisons of what may
+// be nil.
+type exactness struct{}
+
+// exactly makes the expression *p exact.
+func exactly(p *ast.Node) { ast.Walk(p, exactness{}) }
+
+// Visit implements ast.Visitor.
+func (exactness) Visit(p *ast.Node) {
+	switch n := (*p).(type) {
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "==", "!=", "<", ">", "<=", ">=":
+			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right)) {
+				*p = comparison(n)
+			}
+		case "+", "-", "*", "/", "%", "**", "^", "..":
+			n.Left, n.Right = narrowed(n.Left), narrowed(n.Right)
+		}
+	case *ast.UnaryNode:
+		if n.Operator == "-" {
+			n.Node = narrowed(n.Node)
+		}
+	}
+}
+
+func isWide(n ast.Node) bool {
+	t := n.Type()
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t != nil && t.Kind() == reflect.Uint64
+}
+
+// isDelicate reports whether n may be a uint64 or nil.
+func isDelicate(n ast.Node) bool {
+	if isWide(n) {
+		return true
+	}
+	switch n := n.(type) {
+	case *ast.ChainNode, *ast.ConditionalNode:
+		return true
+	case *ast.BinaryNode:
+		if n.Operator == "??" {
+			return true
+		}
+	}
+	t := n.Type()
+	return t == nil || t.Kind() == reflect.Interface
+}
+
+func comparison(n *ast.BinaryNode) ast.Node {
+	return ownCall(n, compareName, at(n, &ast.StringNode{Value: n.Operator}), n.Left, n.Right)
+}
+
+func narrowed(n ast.Node) ast.Node {
+	if !isWide(n) {
+		return n
+	}
+	return ownCall(n, narrowName, n)
+}
+
+// ownCall returns a call of a function that expressions cannot name.
+func ownCall(place ast.Node, name string, args ...ast.Node) ast.Node {
+	return at(place, &ast.CallNode{Callee: at(place, &ast.IdentifierNode{Value: name}), Arguments: args})
+}
+
+// compareCall compares two values exactly. With nil, nothing is true.
+func compareCall(args ...any) (any, error) {
+	a, b := pointedTo(args[1]), pointedTo(args[2])
+	if a == nil || b == nil {
+		return false, nil
+	}
+	c, ok := ordered(a, b)
+	switch {
+	case !ok && args[0] == "==":
+		return runtime.Equal(a, b), nil
+	case !ok && args[0] == "!=":
+		return !runtime.Equal(a, b), nil
+	case !ok:
+		return false, fmt.Errorf("%v and %v cannot be compared", answer{a}, answer{b})
+	}
+	switch args[0] {
+	case "==":
+		return c == 0, nil
+	case "!=":
+		return c != 0, nil
+	case "<":
+		return c == -1, nil
+	case ">":
+		return c == 1, nil
+	case "<=":
+		return c == -1 || c == 0, nil
+	}
+	return c == 1 || c == 0, nil
+}
+
+// narrowCall returns a uint64 as what numbers are counted with.
+func narrowCall(args ...any) (any, error) {
+	switch n := pointedTo(args[0]).(type) {
+	case uint64:
+		if n > 1<<63-1 {
+			return nil, fmt.Errorf("%d is beyond the integers that can be counted with; float(…) is near it", n)
+		}
+		return int(n), nil
+	case int:
+		return n, nil
+	}
+	return nil, fmt.Errorf("%v is no number", answer{args[0]})
+}
+
+// pointedTo returns what v points to, if it is a pointer; nil for a nil one.
+func pointedTo(v any) any {
+	r := reflect.ValueOf(v)
+	for r.Kind() == reflect.Pointer {
+		r = r.Elem()
+	}
+	if !r.IsValid() {
+		return nil
+	}
+	return r.Interface()
+}

@@ -1,0 +1,349 @@
+package dump
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// The components of the world that expressions are tested on.
+type (
+	unit struct {
+		HP      int32
+		Max     uint8
+		ID      uint64
+		Serial  int64
+		Speed   float32
+		Weight  float64
+		At      [2]int16
+		Elite   bool
+		Owner   ecs.Entity
+		private int
+	}
+	bag struct {
+		Name  string
+		Raw   []byte
+		Items []item
+		Count map[string]int
+		Of    map[ecs.Entity]bool
+		Next  *item
+		Z     complex128
+	}
+	item struct {
+		N    int
+		Size *float64
+	}
+	dead struct{}
+)
+
+// expressionSource returns a save with three entities:
+//
+//	0v1  unit  bag (Next)
+//	1v1  unit, of 0v1      dead
+//	2v1        bag
+func expressionSource(t testing.TB) (*source, *persist.Image) {
+	t.Helper()
+	w := ecs.NewWorld(ecs.Options{})
+	units := ecs.MustRegister[unit](w, ecs.Named("Unit"))
+	bags := ecs.MustRegister[bag](w, ecs.Named("game.Bag-2"), ecs.CloneWith(func(b bag) bag { return b }))
+	tags := ecs.MustRegister[dead](w, ecs.Named("game.Dead"))
+	ecs.MustRegister[float64](w, ecs.Named("entity"))
+	ecs.MustRegister[float64](w, ecs.Named("Late"))
+	ecs.MustRegisterResource(w, uint64(math.MaxUint64), ecs.Named("seed"))
+	e := [3]ecs.Entity{w.Create(), w.Create(), w.Create()}
+	units.Set(e[0], unit{
+		HP: -7, Max: 200, ID: 1<<63 + 1, Serial: 1<<53 + 1, Speed: 0.1, Weight: math.NaN(),
+		At: [2]int16{3, 4}, Elite: true, private: 5,
+	})
+	units.Set(e[1], unit{HP: 8, ID: 7, Owner: e[0], Weight: 2.5})
+	size := 1.5
+	bags.Set(e[0], bag{
+		Name: "a \"b\"", Raw: []byte{1, 2}, Items: []item{{N: 3}, {N: 4, Size: &size}},
+		Count: map[string]int{"x": 1, "y y": 2}, Of: map[ecs.Entity]bool{e[1]: true}, Next: &item{N: 9, Size: &size}, Z: 1 - 2i,
+	})
+	bags.Set(e[2], bag{Name: "empty"})
+	tags.Set(e[1], dead{})
+	file := filepath.Join(t.TempDir(), "test.save")
+	require.NoError(t, persist.Save(context.Background(), file, w))
+	v, err := persist.OpenReadOnly(context.Background(), file)
+	require.NoError(t, err)
+	t.Cleanup(func() { v.Close() })
+	im, err := v.At(context.Background(), 0)
+	require.NoError(t, err)
+	return &source{View: v, path: "S"}, im
+}
+
+// TestAnExpressionGivesForEachEntity lists what expressions give for the three
+// entities, as JSON; ! is an error when it runs.
+func TestAnExpressionGivesForEachEntity(t *testing.T) {
+	s, im := expressionSource(t)
+	for text, want := range map[string]string{
+		// Fields of every kind.
+		`Unit.HP`:                                       `-7 8 null`,
+		`Unit.HP + Unit.Max`:                            `193 8 null`,
+		`Unit.ID`:                                       `9223372036854775809 7 null`,
+		`Unit.Serial`:                                   `9007199254740993 0 null`,
+		`Unit.Speed`:                                    `0.1 0 null`,
+		`Unit.Weight`:                                   `"NaN" 2.5 null`,
+		`Unit.At`:                                       `[3,4] [0,0] null`,
+		`Unit.At[1] * 2`:                                `8 0 null`,
+		`Unit.Owner`:                                    `"0v0" "0v1" null`,
+		`Unit.private`:                                  `5 0 null`,
+		`component("game.Bag-2").Raw`:                   `"AQI=" null null`,
+		`component("game.Bag-2").Items`:                 `[{"N":3,"Size":null},{"N":4,"Size":1.5}] null null`,
+		`component("game.Bag-2").Count`:                 `{"x":1,"y y":2} null null`,
+		`component("game.Bag-2").Count["y y"]`:          `2 null 0`,
+		`component("game.Bag-2").Of`:                    `{"1v1":true} null null`,
+		`component("game.Bag-2").Next`:                  `{"N":9,"Size":1.5} null null`,
+		`component("game.Bag-2").Next.N`:                `9 null null`,
+		`component("game.Bag-2")?.Next?.N`:              `9 null null`,
+		`component("game.Bag-2").Z`:                     `[1,-2] null [0,0]`,
+		`sum(component("game.Bag-2").Items, .N)`:        `7 null 0`,
+		`filter(component("game.Bag-2").Items, .N > 3)`: `[{"N":4,"Size":1.5}] null []`,
+		`len(component("game.Bag-2").Name)`:             `5 null 5`,
+
+		// Variables, resources, names that others have.
+		`[entity, index, generation, alive]`: `["0v1",0,1,3] ["1v1",1,1,3] ["2v1",2,1,3]`,
+		`seed`:                               `18446744073709551615 18446744073709551615 18446744073709551615`,
+		`resource("seed") == seed`:           `true true true`,
+		`component("entity")`:                `null null null`,
+		`has(component("entity"))`:           `false false false`,
+		`has("entity")`:                      `false false false`,
+		`game.Dead`:                          `false true false`,
+		`has(game.Dead)`:                     `false true false`,
+		`let Unit = {HP: 1}; Unit.HP`:        `1 1 1`,
+
+		// What is lacking makes conditions false, each by itself.
+		`Unit.HP < 100`:                               `true true false`,
+		`not (Unit.HP < 100)`:                         `false false true`,
+		`Unit.HP != 8`:                                `true false false`,
+		`Unit.HP < 0 or game.Dead or index == 2`:      `true true true`,
+		`Unit.Elite`:                                  `true false null`,
+		`Unit.Elite and true`:                         `true false false`,
+		`Unit == nil`:                                 `false false true`,
+		`nil != Unit`:                                 `true true false`,
+		`has(Unit) ? Unit.HP : 0`:                     `-7 8 0`,
+		`Unit.HP ?? 3`:                                `-7 8 3`,
+		`(Unit.HP ?? 3) > 2`:                          `false true true`,
+		`Unit.HP in [8, 9]`:                           `false true false`,
+		`Unit.HP > component("game.Bag-2").Next.N`:    `false false false`,
+		`component("game.Bag-2").Next.N > 3`:          `true false false`,
+		`component("game.Bag-2").Next.Size > 1`:       `true false false`,
+		`component("game.Bag-2").Next == nil`:         `false false true`,
+		`component("game.Bag-2").Next?.N > 3`:         `true false false`,
+		`component("game.Bag-2").Next?.N != 3`:        `true false false`,
+		`any(component("game.Bag-2").Items, .N == 4)`: `true null false`,
+		`any(component("game.Bag-2").Items, .N == 4 and Unit.HP < 0)`: `true null false`,
+		`all(component("game.Bag-2").Items, .N > Unit.HP)`:            `true null true`,
+		`(Unit.HP > 0 ? Unit.HP : nil) > 3`:                           `false true false`,
+		`Late > 3 or Late <= 3`:                                       `false false false`,
+
+		// Exactness.
+		`Unit.ID == 9223372036854775809`:  `true false false`,
+		`Unit.ID > 9223372036854775808`:   `true false false`,
+		`Unit.ID <= 9223372036854775808`:  `false true false`,
+		`Unit.ID >= 7.5`:                  `true false false`,
+		`Unit.ID != Unit.ID`:              `false false false`,
+		`Unit.ID < seed`:                  `true true false`,
+		`seed == 18446744073709551615`:    `true true true`,
+		`seed == -1`:                      `false false false`,
+		`Unit.ID + 1`:                     `! 8 null`,
+		`-Unit.ID`:                        `! -7 null`,
+		`Unit.Serial == 9007199254740993`: `true false false`,
+		`Unit.Serial == 9007199254740992`: `false false false`,
+		`Unit.Speed == 0.1`:               `true false false`,
+		`Unit.Weight == Unit.Weight`:      `false true false`,
+
+		// Entities.
+		`Unit.Owner == "0v1"`:                  `false true false`,
+		`exists(Unit.Owner)`:                   `false true null`,
+		`exists("2v1") and not exists("2v2")`:  `true true true`,
+		`exists(component("game.Bag-2").Name)`: `! null !`,
+
+		// What fails fails for the entity it fails for.
+		`Unit.At[index + 1]`: `4 ! null`,
+	} {
+		x, err := s.compile(im, "test", text, wantValue)
+		if !assert.NoError(t, err, text) {
+			continue
+		}
+		var got []string
+		for index := range uint32(3) {
+			v, err := x.of(ecs.NewEntity(index, 1))
+			if err != nil {
+				got = append(got, "!")
+				continue
+			}
+			b, err := json.Marshal(answer{v})
+			require.NoError(t, err)
+			got = append(got, string(b))
+		}
+		assert.Equal(t, want, strings.Join(got, " "), text)
+	}
+}
+
+// TestABadExpressionIsAnErrorWithItsPlace lists the places, as columns, and the
+// texts of errors.
+func TestABadExpressionIsAnErrorWithItsPlace(t *testing.T) {
+	s, im := expressionSource(t)
+	for _, test := range []struct {
+		text   string
+		want   want
+		column int
+		says   string
+	}{
+		{`Unit.HPP > 3`, wantCondition, 5, `no field "HPP"; did you mean HP?`},
+		{`Unitt.HP > 3`, wantCondition, 0, `no component and no variable "Unitt"; did you mean Unit?`},
+		{`1 + Unit.At.X`, wantValue, 12, `no field "X": it is in no struct, but in an array`},
+		{`Unit.HP > "3"`, wantCondition, 8, `mismatched types int and string`},
+		{`Unit`, wantCondition, 0, `it is no condition: it gives a struct`},
+		{`Unit.HP`, wantCondition, 0, `it is no condition: it gives an int`},
+		{`let entity = 3; entity`, wantValue, 4, `cannot redeclare entity`},
+		{`Unit.Elite`, wantNumber, 0, `it is no number: it gives a bool`},
+		{`Unit.HP >`, wantCondition, 8, `it ends too early`},
+		{`component("Unt").HP`, wantValue, 10, `no component "Unt"; did you mean Unit?`},
+		{`resource("Unit").HP`, wantValue, 9, `Unit is a component, no resource`},
+		{`resource(seed)`, wantValue, 0, `resource takes a name in quotes`},
+		{`has(Unit.HP)`, wantValue, 9, `has takes the name of a component`},
+		{`has(1, 2)`, wantValue, 0, `has takes the name of a component`},
+		{`exists("x")`, wantValue, 7, `"x" is not an entity; write INDEXvGENERATION, as in 12v3`},
+		{`exists()`, wantValue, 0, `exists takes one entity`},
+		{`exist("1v1")`, wantValue, 0, `no function "exist"; did you mean exists?`},
+		{`now()`, wantValue, 0, `no function "now"`},
+		{`Unit.HP()`, wantValue, 5, `fields cannot be called`},
+		{`$env`, wantValue, 0, `$env has no meaning here`},
+		{`$env["Unit"]`, wantValue, 0, `$env has no meaning here`},
+		{`99999999999999999999 > 3`, wantCondition, 21, `invalid integer literal: parsing "9`},
+		{`alive > Unit.HP`, wantWorld, 8, `Unit is of one entity; a condition on the world asks any(…)`},
+		{`alive > index`, wantWorld, 8, `index is of one entity; this is a condition on the world`},
+		{`any(Unit.XP > 3)`, wantWorld, 9, `no field "XP"; did you mean HP?`},
+		{`any(Unit.HP) and alive > 3`, wantWorld, 0, `it is no condition: it gives an int`},
+		{`sum(Unit.Elite) > 3`, wantWorld, 0, `it is no number: it gives a bool`},
+		{`count(Unit.HP > 3)`, wantWorld, 0, `it is no condition: it gives an int`},
+		{`any() > 3`, wantWorld, 0, `any takes a condition on entities`},
+		{strings.Repeat("(", 20_000), wantValue, -1, `too long for an expression`},
+		{strings.Repeat("1+", 6_000) + "1", wantValue, -1, `exceeds maximum allowed nodes`},
+	} {
+		_, err := s.compile(im, "test", test.text, test.want)
+		var f *failure
+		if !assert.ErrorAs(t, err, &f, test.text) {
+			continue
+		}
+		assert.Equal(t, exitUsage, f.code)
+		assert.Contains(t, err.Error(), test.says, test.text)
+		lines := strings.Split(err.Error(), "\n")
+		if test.column >= 0 && assert.Len(t, lines, 3, test.text) {
+			assert.Equal(t, strings.Repeat(" ", 4+test.column)+"^", lines[2], "%s\n%v", test.text, err)
+		}
+	}
+}
+
+func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
+	s, im := expressionSource(t)
+	for text, want := range map[string]bool{
+		`any(Unit.HP < 0)`:                          true,
+		`any(Unit.HP < -7)`:                         false,
+		`all(has(Unit))`:                            false,
+		`all(not game.Dead or Unit.HP == 8)`:        true,
+		`none(Unit.HP == 9)`:                        true,
+		`count(has(Unit)) == 2`:                     true,
+		`sum(Unit.HP) == 1`:                         true,
+		`sum(Unit.ID) > 9223372036854775815`:        true,
+		`sum(Unit.ID) == 9223372036854775816`:       true,
+		`min(Unit.HP) == -7 and max(Unit.HP) == 8`:  true,
+		`avg(Unit.HP) == 0.5`:                       true,
+		`avg(Late) == 0 or avg(Late) != 0`:          false,
+		`avg(Late) < 1 or avg(Late) >= 1`:           false,
+		`min(Late) == nil`:                          true,
+		`max(entity) == "2v1"`:                      true,
+		`exists("0v1") and !exists("9v1")`:          true,
+		`alive == 3 and tick == 0`:                  true,
+		`seed > 3 and any(seed > 3)`:                true,
+		`any(any([1, index], # == 2))`:              true,
+		`any(max(index, 7) > 6) and max(1, 2) == 2`: true,
+		`count([true, false]) == 1`:                 false, // One argument: it is asked of entities.
+		`count([true, false], #) == 1`:              true,
+	} {
+		x, err := s.compile(im, "test", text, wantWorld)
+		if text == `count([true, false]) == 1` {
+			assert.ErrorContains(t, err, "it is no condition", text)
+			continue
+		}
+		if !assert.NoError(t, err, text) {
+			continue
+		}
+		got, err := x.holdsHere()
+		assert.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+}
+
+func TestAnswersAreOrderedNothingLast(t *testing.T) {
+	nan := math.NaN()
+	ordered := []answer{
+		{false}, {true}, {-3}, {1.5}, {2}, {uint64(1<<63 + 1)}, {"a"}, {"b"}, {[]int{1}}, {nan}, {nil},
+	}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			want := min(1, max(-1, i-j))
+			assert.Equal(t, want, min(1, max(-1, a.compare(b))), "%v and %v", a, b)
+		}
+	}
+}
+
+func TestAnErrorShowsThePartOfALongExpressionThatItIsIn(t *testing.T) {
+	line, caret := excerpt(strings.Repeat("é ", 500)+"\tx", 1001)
+	assert.True(t, strings.HasSuffix(line, "é  x"), line)
+	assert.Equal(t, strings.LastIndex(line, "x"), strings.Index(caret, "^")+strings.Count(line, "é"))
+	line, caret = excerpt("", 7)
+	assert.Equal(t, "", line)
+	assert.Equal(t, "^", caret)
+}
+
+// FuzzExpression compiles and runs any text, for each use, on a world that has
+// values of every kind.
+func FuzzExpression(f *testing.F) {
+	s, im := expressionSource(f)
+	for _, seed := range []string{
+		`Unit.HP > 3 && has(game.Dead)`, `component("game.Bag-2").Next?.N ?? 1`, `any(Unit.ID + 1 > 18446744073709551615)`,
+		`let a = Unit.At; map(a, # * 2)[1] in 1..3`, `sum(Unit.HP) / count(true) > avg(Unit.Weight)`, `{"a": Unit, b: [nil]}.a.HP`,
+		`component("game.Bag-2").Count[entity] | abs()`, `exists(Unit.Owner) ? -Unit.ID : Unit`, "Unit.HP matches \"[\"", `reduce(1..9, #acc + #, 0)`,
+		`component("game.Bag-2").Raw[0] == Unit.Max`, `toJSON(Unit)`, `groupBy([1,2], # % 2)`, `#`, "\x00ǅny(", `1; 2`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, w := range []want{wantValue, wantNumber, wantCondition, wantWorld} {
+			x, err := s.compile(im, "fuzz", text, w)
+			var failed *failure
+			if err != nil {
+				require.True(t, errors.As(err, &failed) && failed.code == exitUsage)
+				continue
+			}
+			if w == wantWorld {
+				_, _ = x.holdsHere()
+				continue
+			}
+			for _, e := range im.Registry[:im.Alive] {
+				v, err := x.of(e)
+				if err != nil {
+					continue
+				}
+				b, err := json.Marshal(answer{v})
+				require.NoError(t, err, "%v", answer{v})
+				require.True(t, json.Valid(b))
+				require.Zero(t, answer{v}.compare(answer{v}.frozen()))
+			}
+		}
+	})
+}

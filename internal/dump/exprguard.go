@@ -1,0 +1,171 @@
+package dump
+
+import (
+	"slices"
+
+	"github.com/expr-lang/expr/ast"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// A guarder puts before each condition what it needs, so that a component that the
+// entity lacks, or a nil pointer inside one, makes it false:
+//
+//	Position.X > 3 || not (Health == 0)
+//	has(Position) && Position.X > 3 || not (has(Health) && Health == 0)
+//
+// It does so at the smallest condition, so that what the others read does not
+// matter, and the operators between them keep their meaning.
+type guarder struct{ *resolver }
+
+// guard guards the whole of an expression.
+func (g guarder) guard(p *ast.Node) {
+	if g.x.isCondition() {
+		*p = g.condition(*p)
+	} else {
+		*p = g.value(*p)
+	}
+}
+
+// A need is what must not be nil for a node to have a value: a component, or a
+// pointer inside one.
+type need struct {
+	name    string // Two needs of one name are the same.
+	node    ast.Node
+	pointer bool
+}
+
+// condition returns n, which is a condition, guarded.
+func (g guarder) condition(n ast.Node) ast.Node {
+	n, needs := g.node(n)
+	return and(n, needs)
+}
+
+func and(n ast.Node, needs []need) ast.Node {
+	for i := len(needs) - 1; i >= 0; i-- {
+		n = at(n, &ast.BinaryNode{Operator: "&&", Left: needs[i].node, Right: n})
+	}
+	return n
+}
+
+// value returns n, or nil where what it needs is missing.
+func (g guarder) value(n ast.Node) ast.Node {
+	n, needs := g.node(n)
+	if len(needs) == 0 {
+		return n
+	}
+	cond := and(needs[len(needs)-1].node, needs[:len(needs)-1])
+	return at(n, &ast.ConditionalNode{Ternary: true, Cond: cond, Exp1: n, Exp2: at(n, &ast.NilNode{})})
+}
+
+// node guards the conditions in n and returns what n itself needs.
+func (g guarder) node(n ast.Node) (ast.Node, []need) {
+	switch n := n.(type) {
+	case nil:
+		return nil, nil
+	case *ast.IdentifierNode:
+		return n, g.identifier(n)
+	case *ast.BinaryNode:
+		return g.binary(n)
+	case *ast.UnaryNode:
+		if n.Operator == "not" || n.Operator == "!" {
+			n.Node = g.condition(n.Node)
+			return n, nil
+		}
+	case *ast.ConditionalNode:
+		n.Cond, n.Exp1, n.Exp2 = g.condition(n.Cond), g.value(n.Exp1), g.value(n.Exp2)
+		return n, nil
+	case *ast.ChainNode: // With ?. in it, a pointer may be nil; the component may not.
+		_, needs := g.below(n)
+		return n, slices.DeleteFunc(needs, func(n need) bool { return n.pointer })
+	}
+	out, needs := g.below(n)
+	if m, ok := n.(*ast.MemberNode); ok {
+		needs = g.pointer(m, needs)
+	}
+	return out, needs
+}
+
+func (g guarder) identifier(n *ast.IdentifierNode) []need {
+	col := g.columnOf(n)
+	if col == nil || n.Value == col.flag {
+		return nil
+	}
+	return []need{{col.flag, at(n, &ast.IdentifierNode{Value: col.flag}), false}}
+}
+
+// pointer adds to what m needs that the pointer it goes through is not nil.
+func (g guarder) pointer(m *ast.MemberNode, needs []need) []need {
+	if t := g.layoutOf(m.Node); t == nil || t.Kind != layout.Pointer || m.Optional {
+		return needs
+	}
+	return notNil(m.Node, needs)
+}
+
+// ends adds to needs that n, if it is a pointer, is not nil.
+func (g guarder) ends(n ast.Node, needs []need) []need {
+	if t := g.layoutOf(n); t == nil || t.Kind != layout.Pointer {
+		return needs
+	}
+	return notNil(n, needs)
+}
+
+func notNil(n ast.Node, needs []need) []need {
+	there := at(n, &ast.BinaryNode{Operator: "!=", Left: n, Right: at(n, &ast.NilNode{})})
+	return united(needs, []need{{n.String(), there, true}})
+}
+
+func isNil(n ast.Node) bool {
+	_, ok := n.(*ast.NilNode)
+	return ok
+}
+
+func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
+	switch n.Operator {
+	case "&&", "||", "and", "or":
+		n.Left, n.Right = g.condition(n.Left), g.condition(n.Right)
+		return n, nil
+	case "??":
+		n.Left, n.Right = g.value(n.Left), g.value(n.Right)
+		return n, nil
+	}
+	left, right := n.Left, n.Right
+	_, needs := g.below(n)
+	if !isCondition[n.Operator] {
+		return n, needs
+	}
+	if !isNil(left) && !isNil(right) {
+		needs = g.ends(right, g.ends(left, needs))
+	}
+	return and(n, needs), nil
+}
+
+var isCondition = map[string]bool{
+	"==": true, "!=": true, "<": true, ">": true, "<=": true, ">=": true,
+	"in": true, "contains": true, "startsWith": true, "endsWith": true, "matches": true,
+}
+
+// below guards what is below n.
+func (g guarder) below(n ast.Node) (ast.Node, []need) {
+	var needs []need
+	for _, child := range children(n) {
+		var more []need
+		*child, more = g.node(*child)
+		needs = united(needs, more)
+	}
+	return n, needs
+}
+
+// united returns the needs of both, each once.
+func united(needs, more []need) []need {
+next:
+	for _, m := range more {
+		for _, n := range needs {
+			if n.name == m.name {
+				continue next
+			}
+		}
+		needs = append(needs, m)
+	}
+	return needs
+}

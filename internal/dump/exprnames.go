@@ -1,0 +1,479 @@
+package dump
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser/lexer"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// Names that no expression can contain, so that components may be called anything.
+const (
+	valueMark   = "\x01" // Before the name of a component: its value.
+	flagMark    = "\x02" // Whether the entity has it.
+	existsName  = "\x03exists"
+	compareName = "\x03compare"
+	narrowName  = "\x03narrow"
+
+	// marker takes the place of the first letter of a name or number that the parser
+	// would take for something else. Places in the text stay what they are.
+	marker = 'ǅ'
+)
+
+// variables are the names that are no components, by whether a condition on the
+// world may contain them.
+var variables = map[string]bool{"entity": false, "index": false, "generation": false, "tick": true, "alive": true}
+
+// A resolver gives the names in an expression their meaning.
+type resolver struct {
+	im         *persist.Image
+	x          *expression
+	locals     []string // Names that let declares.
+	columns    []*column
+	aggregates []*aggregate
+	wide       map[string]uint64 // Marked numbers beyond 2^63.
+	err        error             // The first.
+}
+
+// prepare returns the text of x as the parser shall see it.
+func prepare(x *expression) (string, *resolver) {
+	r := &resolver{im: x.im, x: x, wide: map[string]uint64{}}
+	tokens, err := lexer.Lex(file.NewSource(x.text))
+	if err != nil {
+		return x.text, r // The parser says what is wrong.
+	}
+	text := []rune(x.text)
+	for _, t := range tokens {
+		if t.Kind != lexer.Number {
+			continue
+		}
+		if n, err := strconv.ParseUint(t.Value, 10, 64); err == nil && n > 1<<63-1 {
+			text[t.From] = marker
+			r.wide[string(marker)+t.Value[1:]] = n
+		}
+	}
+	if x.want == wantWorld {
+		markAggregates(text, tokens)
+	}
+	return string(text), r
+}
+
+// unmarked returns what stands in the text for a marked name or number.
+func unmarked(name string) string {
+	for _, a := range slices.Sorted(maps.Keys(aggregateKinds)) {
+		if markedAs(a) == name {
+			return a
+		}
+	}
+	return "number"
+}
+
+func markedAs(name string) string { return string(marker) + name[1:] }
+
+// fail notes the first error.
+func (r *resolver) fail(n ast.Node, format string, args ...any) {
+	if r.err == nil {
+		r.err = &file.Error{Location: n.Location(), Message: fmt.Sprintf(format, args...)}
+	}
+}
+
+// resolve replaces the names in *p.
+func (r *resolver) resolve(p *ast.Node) error {
+	r.node(p)
+	return r.err
+}
+
+func (r *resolver) node(p *ast.Node) {
+	if *p == nil || r.err != nil {
+		return
+	}
+	switch n := (*p).(type) {
+	case *ast.IdentifierNode:
+		r.identifier(p, n)
+	case *ast.MemberNode:
+		r.member(p, n)
+	case *ast.CallNode:
+		r.call(p, n)
+	case *ast.BinaryNode:
+		r.node(&n.Left)
+		r.node(&n.Right)
+		r.presence(p, n)
+	case *ast.VariableDeclaratorNode:
+		r.node(&n.Value)
+		r.locals = append(r.locals, n.Name)
+		r.node(&n.Expr)
+		r.locals = r.locals[:len(r.locals)-1]
+	default:
+		for _, child := range children(n) {
+			r.node(child)
+		}
+	}
+}
+
+// identifier resolves a name that stands alone.
+func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
+	if slices.Contains(r.locals, n.Value) {
+		return
+	}
+	if number, ok := r.wide[n.Value]; ok {
+		*p = at(n, &ast.ConstantNode{Value: number})
+		return
+	}
+	worldly, isVariable := variables[n.Value]
+	switch {
+	case isVariable && !worldly && r.x.want == wantWorld:
+		r.fail(n, "%s is of one entity; this is a condition on the world", n.Value)
+	case isVariable:
+	case r.im.Find(n.Value) != nil:
+		r.component(p, n, n.Value)
+	default:
+		r.unknown(n, n.Value)
+	}
+}
+
+// unknown says that there is no such name, and which ones are near.
+func (r *resolver) unknown(n ast.Node, name string) {
+	known := append(r.names(), slices.Sorted(maps.Keys(variables))...)
+	text := fmt.Sprintf("no component and no variable %q", name)
+	if strings.HasPrefix(name, "$") {
+		text = fmt.Sprintf("%s has no meaning here; component(\"NAME\") is the one of that name", name)
+	}
+	r.fail(n, "%s%s", text, suggestion(name, known))
+}
+
+// suggestion returns "; did you mean …?" if some of the names are near.
+func suggestion(name string, names []string) string {
+	if near := nearest(name, names); len(near) > 0 {
+		return "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return ""
+}
+
+func (r *resolver) names() (names []string) {
+	for _, c := range r.im.Components {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// component makes *p the value of a component or resource, or for a tag whether
+// the entity has it.
+func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
+	c := r.im.Find(name)
+	switch {
+	case c == nil:
+		r.fail(n, "no component %q%s", name, suggestion(name, r.names()))
+		return
+	case !c.Resource && r.x.want == wantWorld:
+		r.fail(n, "%s is of one entity; a condition on the world asks any(…), all(…), none(…) or count(…) of them", name)
+		return
+	}
+	col := r.column(c)
+	if col.typ == nil {
+		*p = at(n, &ast.IdentifierNode{Value: col.flag})
+		return
+	}
+	*p = at(n, &ast.IdentifierNode{Value: col.key})
+}
+
+// column returns what x reads of c.
+func (r *resolver) column(c *persist.Component) *column {
+	for _, col := range r.columns {
+		if col.name == c.Name {
+			return col
+		}
+	}
+	col := newColumn(c)
+	r.columns = append(r.columns, col)
+	return col
+}
+
+// columnOf returns the component that n is, or nil.
+func (r *resolver) columnOf(n ast.Node) *column {
+	id, ok := n.(*ast.IdentifierNode)
+	if !ok || slices.Contains(r.locals, id.Value) {
+		return nil
+	}
+	for _, col := range r.columns {
+		if id.Value == col.key || id.Value == col.flag {
+			return col
+		}
+	}
+	return nil
+}
+
+// member resolves a.b: a component whose name has a dot, or a field.
+func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
+	if name, ok := r.dotted(n); ok && r.im.Find(name) != nil {
+		r.component(p, n, name)
+		return
+	}
+	r.node(&n.Node)
+	if _, isName := n.Property.(*ast.StringNode); !isName {
+		r.node(&n.Property)
+	}
+	if r.err == nil {
+		r.field(n)
+	}
+}
+
+// dotted returns a chain of names as text.
+func (r *resolver) dotted(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.IdentifierNode:
+		return n.Value, !slices.Contains(r.locals, n.Value)
+	case *ast.MemberNode:
+		property, isName := n.Property.(*ast.StringNode)
+		if !isName || n.Optional {
+			return "", false
+		}
+		base, ok := r.dotted(n.Node)
+		return base + "." + property.Value, ok && len(base) < maxName
+	}
+	return "", false
+}
+
+// maxName is longer than the name of any component, by which a chain of names
+// that is none is recognized early.
+const maxName = 1 << 10
+
+// field checks that n names a field that there is.
+func (r *resolver) field(n *ast.MemberNode) {
+	t := r.layoutOf(n.Node)
+	name, isName := n.Property.(*ast.StringNode)
+	if t == nil || !isName {
+		return
+	}
+	for t.Kind == layout.Pointer {
+		t = t.Elem
+	}
+	switch t.Kind {
+	case layout.Struct:
+		if fieldOf(t, name.Value) == nil {
+			r.fail(n.Property, "no field %q%s", name.Value, suggestion(name.Value, fieldNames(t)))
+		}
+	case layout.Map:
+	default:
+		r.fail(n.Property, "no field %q: it is in no struct, but in %s", name.Value, article(t.Kind.String()))
+	}
+}
+
+// article returns a noun with its article.
+func article(noun string) string {
+	if strings.ContainsRune("aeio", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+func fieldOf(t *layout.Type, name string) *layout.Type {
+	for _, f := range t.Fields {
+		if f.Name == name {
+			return f.Type
+		}
+	}
+	return nil
+}
+
+func fieldNames(t *layout.Type) (names []string) {
+	for _, f := range t.Fields {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// layoutOf returns the layout of n if n is a component or something in one.
+func (r *resolver) layoutOf(n ast.Node) *layout.Type {
+	switch n := n.(type) {
+	case *ast.IdentifierNode:
+		if col := r.columnOf(n); col != nil && col.typ != nil {
+			return col.layout
+		}
+	case *ast.ChainNode:
+		return r.layoutOf(n.Node)
+	case *ast.MemberNode:
+		return inside(r.layoutOf(n.Node), n.Property)
+	}
+	return nil
+}
+
+// inside returns the layout of a field or element of t.
+func inside(t *layout.Type, property ast.Node) *layout.Type {
+	for t != nil && t.Kind == layout.Pointer {
+		t = t.Elem
+	}
+	if t == nil {
+		return nil
+	}
+	switch name, isName := property.(*ast.StringNode); {
+	case t.Kind == layout.Struct && isName:
+		return fieldOf(t, name.Value)
+	case t.Kind == layout.Map, t.Kind == layout.Slice && !isName, t.Kind == layout.Array && !isName:
+		return t.Elem
+	}
+	return nil
+}
+
+// call resolves the functions that are ours.
+func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
+	callee, ok := n.Callee.(*ast.IdentifierNode)
+	if !ok {
+		r.fail(n, "fields cannot be called")
+		return
+	}
+	switch name := callee.Value; {
+	case name == "has" || name == "component" || name == "resource":
+		r.naming(p, n, name)
+	case strings.HasPrefix(name, string(marker)) && r.x.want == wantWorld:
+		r.aggregate(p, n, name)
+	case name == "exists":
+		callee.Value = existsName
+		r.arguments(n)
+		r.literalEntity(n)
+	default:
+		known := append(slices.Clone(ownFunctions), builtinNames()...)
+		r.fail(n, "no function %q%s", name, suggestion(name, known))
+	}
+}
+
+var ownFunctions = []string{"has", "component", "resource", "exists"}
+
+func builtinNames() (names []string) {
+	for _, b := range builtin.Builtins {
+		if b.Name != disabled {
+			names = append(names, b.Name)
+		}
+	}
+	return names
+}
+
+func (r *resolver) arguments(n *ast.CallNode) {
+	for i := range n.Arguments {
+		r.node(&n.Arguments[i])
+	}
+}
+
+// literalEntity checks the argument of exists, if it can be seen.
+func (r *resolver) literalEntity(n *ast.CallNode) {
+	if len(n.Arguments) != 1 {
+		r.fail(n, "exists takes one entity, as in exists(\"12v3\")")
+		return
+	}
+	if s, ok := n.Arguments[0].(*ast.StringNode); ok {
+		if _, err := ecs.ParseEntity(s.Value); err != nil {
+			r.fail(s, "%q is not an entity; write INDEXvGENERATION, as in 12v3", s.Value)
+		}
+	}
+}
+
+// naming resolves has(C), component("C") and resource("C").
+func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
+	if len(n.Arguments) != 1 {
+		r.fail(n, "%s takes the name of a component", function)
+		return
+	}
+	if s, ok := n.Arguments[0].(*ast.StringNode); ok {
+		r.named(p, s, function)
+		return
+	}
+	if function != "has" {
+		r.fail(n, "%s takes a name in quotes", function)
+		return
+	}
+	r.node(&n.Arguments[0])
+	if col := r.columnOf(n.Arguments[0]); col != nil {
+		*p = at(n, &ast.IdentifierNode{Value: col.flag})
+		return
+	}
+	r.fail(n.Arguments[0], "has takes the name of a component")
+}
+
+// named resolves a name in quotes.
+func (r *resolver) named(p *ast.Node, s *ast.StringNode, function string) {
+	c := r.im.Find(s.Value)
+	if c != nil && function == "resource" && !c.Resource {
+		r.fail(s, "%s is a component, no resource", s.Value)
+		return
+	}
+	r.component(p, s, s.Value)
+	if col := r.columnOf(*p); col != nil && function == "has" {
+		*p = at(s, &ast.IdentifierNode{Value: col.flag})
+	}
+}
+
+// presence makes C == nil and C != nil ask whether the entity has C.
+func (r *resolver) presence(p *ast.Node, n *ast.BinaryNode) {
+	if n.Operator != "==" && n.Operator != "!=" {
+		return
+	}
+	of, other := n.Left, n.Right
+	if _, ok := of.(*ast.NilNode); ok {
+		of, other = other, of
+	}
+	col := r.columnOf(of)
+	if _, ok := other.(*ast.NilNode); !ok || col == nil {
+		return
+	}
+	*p = at(n, &ast.IdentifierNode{Value: col.flag})
+	if n.Operator == "==" {
+		*p = at(n, &ast.UnaryNode{Operator: "not", Node: *p})
+	}
+}
+
+// at gives node the place of n.
+func at(n, node ast.Node) ast.Node {
+	node.SetLocation(n.Location())
+	return node
+}
+
+// children returns the nodes below n.
+func children(n ast.Node) []*ast.Node {
+	switch n := n.(type) {
+	case *ast.UnaryNode:
+		return []*ast.Node{&n.Node}
+	case *ast.BinaryNode:
+		return []*ast.Node{&n.Left, &n.Right}
+	case *ast.ChainNode:
+		return []*ast.Node{&n.Node}
+	case *ast.MemberNode:
+		return []*ast.Node{&n.Node, &n.Property}
+	case *ast.SliceNode:
+		return []*ast.Node{&n.Node, &n.From, &n.To}
+	case *ast.PredicateNode:
+		return []*ast.Node{&n.Node}
+	case *ast.VariableDeclaratorNode:
+		return []*ast.Node{&n.Value, &n.Expr}
+	case *ast.ConditionalNode:
+		return []*ast.Node{&n.Cond, &n.Exp1, &n.Exp2}
+	case *ast.PairNode:
+		return []*ast.Node{&n.Key, &n.Value}
+	case *ast.CallNode:
+		return each(n.Arguments)
+	case *ast.BuiltinNode:
+		return each(n.Arguments)
+	case *ast.SequenceNode:
+		return each(n.Nodes)
+	case *ast.ArrayNode:
+		return each(n.Nodes)
+	case *ast.MapNode:
+		return each(n.Pairs)
+	}
+	return nil
+}
+
+func each(nodes []ast.Node) (all []*ast.Node) {
+	for i := range nodes {
+		all = append(all, &nodes[i])
+	}
+	return all
+}

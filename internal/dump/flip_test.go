@@ -1,0 +1,124 @@
+package dump
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var every = flag.Int64("every", 0, "flip a bit in every byte of this number; 0: in enough of them")
+
+// call is run with what it prints as strings.
+func call(args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	code = run(args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+// flips calls f with one bit flipped at a time in the files under dir, and checks
+// that nothing there changes meanwhile. Larger apart means fewer of them.
+func flips(t *testing.T, dir string, apart int64, f func(name string, at int64)) {
+	t.Helper()
+	n := 0
+	for path := range mustTree(t, dir) {
+		good, err := os.ReadFile(path)
+		if err != nil {
+			continue // A directory.
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := int64(0); at < int64(len(good)); at += apart * step(len(good)) {
+			bad := bytes.Clone(good)
+			bad[at] ^= 1 << (at % 8)
+			write(t, path, bad)
+			before := mustTree(t, dir)
+			f(filepath.ToSlash(name), at)
+			if diff := before.diff(mustTree(t, dir)); diff != "" {
+				t.Fatalf("reading changed the store: %s", diff)
+			}
+			n++
+		}
+		write(t, path, good)
+	}
+	if n < 40 {
+		t.Errorf("only %d bits were flipped", n)
+	}
+}
+
+// step returns how far from each other the flipped bits of a file of n bytes are.
+// It is odd, so that every bit of a byte has its turn.
+func step(n int) int64 {
+	switch {
+	case *every > 0:
+		return *every
+	case n < 1024:
+		return 1
+	case n < 16<<10:
+		return 7
+	}
+	return 503
+}
+
+func mustTree(t *testing.T, path string) tree {
+	t.Helper()
+	files, err := treeOf(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestVerifyReportsEveryFlippedBitOfAClosedStore(t *testing.T) {
+	dir := t.TempDir()
+	if err := buildStore(dir); err != nil {
+		t.Fatal(err)
+	}
+	flips(t, dir, 1, func(name string, at int64) {
+		code, stdout, stderr := call("verify", dir)
+		if code != exitCorrupt || !strings.Contains(stdout, name) {
+			t.Errorf("byte %d of %s flipped: verify exits %d, want 4 and the name of the file:\n%s%s", at, name, code, stdout, stderr)
+		}
+	})
+}
+
+func TestVerifyReportsEveryFlippedBitOfASave(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "game.save")
+	if err := buildSave(file); err != nil {
+		t.Fatal(err)
+	}
+	flips(t, dir, 1, func(name string, at int64) {
+		code, stdout, stderr := call("verify", file)
+		if code != exitCorrupt || !strings.Contains(stdout, name) {
+			t.Errorf("byte %d flipped: verify exits %d, want 4 and the name of the file:\n%s%s", at, code, stdout, stderr)
+		}
+	})
+}
+
+func TestListingADamagedStoreIsRightOrExitsWith4(t *testing.T) {
+	dir := t.TempDir()
+	if err := buildStore(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"ls", dir, "--limit", "0"}, {"log", dir, "--verbose"}, {"info", dir}} {
+		_, want, _ := call(args...)
+		flips(t, dir, 5, func(name string, at int64) {
+			code, got, stderr := call(args...)
+			if code != exitCorrupt && (code != exitOK || got != want) {
+				t.Errorf("byte %d of %s flipped: %s exits %d and prints\n%s%s", at, name, args[0], code, got, stderr)
+			}
+		})
+	}
+}

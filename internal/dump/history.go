@@ -1,0 +1,426 @@
+package dump
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// historyDoc is what history --json prints.
+type historyDoc struct {
+	Entity    string     `json:"entity"`
+	Component string     `json:"component,omitempty"` // The only one of interest.
+	Field     string     `json:"field,omitempty"`     // Of it, as it was asked for.
+	To        stateDoc   `json:"to"`                  // The last state looked at.
+	Earlier   int        `json:"earlier"`             // Events that --limit left out.
+	Events    []eventDoc `json:"events"`              // In the order of the ticks.
+}
+
+// An eventDoc is something that happened to the entity.
+type eventDoc struct {
+	Tick  uint64     `json:"tick"`
+	Seq   uint64     `json:"seq"`
+	Time  *time.Time `json:"time,omitempty"` // By the clock of the writer; missing: not known.
+	Event string     `json:"event"`          // As persist.TraceKind writes it.
+
+	// Members of events about a component. The values are those of the field that was
+	// asked for, if one was.
+	Component string         `json:"component,omitempty"`
+	Row       *int           `json:"row,omitempty"`
+	WasRow    *int           `json:"was_row,omitempty"`
+	Old       any            `json:"old,omitempty"`
+	New       any            `json:"new,omitempty"`
+	Fields    []fieldDiffDoc `json:"fields,omitempty"` // In which old and new differ.
+}
+
+func newHistory(a *app) *cobra.Command {
+	var h historian
+	cmd := &cobra.Command{
+		Use:   "history STORE ENTITY[.Component[.field]] [A..B]",
+		Short: "Tell what happened to an entity, a component of it or a field",
+		Long: `Tell what happened to an entity, also to one that is dead by now: tick by tick on
+the way to the newest state, or to that of --at, or from point A to B.
+
+  ecsdump history D 12v3                    its life
+  ecsdump history D 12v3.Position           a component
+  ecsdump history D 12v3.Position.X         a field
+  ecsdump history D '12v3.Bag.Items[0]'     an element; for maps '12v3.Bag.Counts["gold"]'
+  ecsdump history D 12v3.Position 100..200  from tick 100 to 200
+
+Of values that are numbers and changed, a line of blocks shows the course.
+
+An entity that is there in the first state that the store still has "was alive";
+what it had then it "had": nobody knows since when. It is followed through the ticks
+without replaying them, so a long journal takes as long as reading it.`,
+		Example: `  ecsdump history D 12v3
+  ecsdump history D 12v3.Position.X 100..200 --all
+  ecsdump history D 12v3.Health --limit 10`,
+		Args: positional(2, 3),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 3 && cmd.Flags().Changed("at") {
+				return &failure{exitUsage, errors.New("give either a range or --at"), "ecsdump history --help"}
+			}
+			return a.read(cmd.Context(), args[0], func(s *source) error {
+				return h.run(cmd.Context(), a, s, args[1], args[2:])
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&h.all, "all", false, "also when a value was written that was there before, or moved to another row")
+	h.at.flag(cmd)
+	h.limit.flag(cmd, 0, "events, the newest")
+	return cmd
+}
+
+// A historian says what to tell of an entity.
+type historian struct {
+	all   bool
+	at    point
+	limit limit
+
+	subject
+	from, to uint64 // Records.
+}
+
+func (h *historian) run(ctx context.Context, a *app, s *source, text string, between []string) error {
+	if err := h.bounds(s, between); err != nil {
+		return err
+	}
+	last, err := h.read(ctx, s, text)
+	if err != nil {
+		return err
+	}
+	events := h.events(ctx, s)
+	c := &courses{historian: h}
+	if !a.json {
+		events = c.watch(events)
+	}
+	earlier := 0
+	if h.limit > 0 {
+		if events, earlier, err = newest(events, int(h.limit)); err != nil {
+			return err
+		}
+	}
+	to := stateDoc{last.Tick, last.Seq}
+	if a.json {
+		doc := historyDoc{h.entity.String(), h.component, strings.TrimPrefix(h.field, "."), to, earlier, []eventDoc{}}
+		told := 0
+		if err := stream(a, doc, h.documents(events, &told)); err != nil || told > 0 {
+			return err
+		}
+		return h.nothing(ctx, s, last)
+	}
+	return h.print(ctx, a, s, last, earlier, events, c)
+}
+
+// bounds sets the records to go from and to.
+func (h *historian) bounds(s *source, between []string) (err error) {
+	if len(between) == 0 {
+		h.to, err = s.Resolve(h.at.at)
+		return err
+	}
+	first, last, isRange := strings.Cut(between[0], "..")
+	if !isRange {
+		last = first
+	}
+	if h.to, err = s.Resolve(last); err != nil || first == "" {
+		return err
+	}
+	if h.from, err = s.Resolve(first); err != nil {
+		return err
+	}
+	if _, err := s.Path(h.from, h.to); err != nil {
+		return &failure{exitUsage, fmt.Errorf("%s does not come from %s, record %d: no range", last, first, h.from), command("log", s.path)}
+	}
+	if e, ok := s.Log().Find(h.from); ok {
+		h.from = e.Parent // What tick A did belongs to the range.
+	}
+	return nil
+}
+
+// read reads what the command line says of the entity, and returns what the last
+// state has of it.
+func (h *historian) read(ctx context.Context, s *source, text string) (last *persist.EntityState, err error) {
+	h.subject, last, err = s.subject(text, func(e ecs.Entity) (*persist.EntityState, error) { return s.Peek(ctx, e, h.to) })
+	return last, err
+}
+
+// traceEvents iterates over events, up to an error.
+type traceEvents = iter.Seq2[*persist.TraceEvent, error]
+
+// errEnough ends a trace.
+var errEnough = errors.New("enough")
+
+// events iterates over what is to be told.
+func (h *historian) events(ctx context.Context, s *source) traceEvents {
+	return func(yield func(*persist.TraceEvent, error) bool) {
+		err := s.Trace(ctx, h.entity, h.from, h.to, func(e *persist.TraceEvent) error {
+			if h.wants(e) && !yield(e, nil) {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(nil, err)
+		}
+	}
+}
+
+// wants reports whether e is to be told. If there is a field, it makes e an event of
+// the field.
+func (h *historian) wants(e *persist.TraceEvent) bool {
+	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
+		return false
+	}
+	if e.Number >= 0 && len(h.steps) > 0 {
+		e.Old, _ = h.of(e.Old)
+		e.New, _ = h.of(e.New)
+		if e.Kind == persist.TraceSet && e.Old.Kind() == e.New.Kind() && len(e.Fields()) == 0 {
+			e.Kind = persist.TraceWritten
+		}
+	}
+	return h.all || e.Kind != persist.TraceWritten && e.Kind != persist.TraceMoved
+}
+
+// newest returns the last n events, and how many there are before them.
+func newest(events traceEvents, n int) (traceEvents, int, error) {
+	ring, count := make([]*persist.TraceEvent, 0, min(n, 1024)), 0
+	for e, err := range events {
+		if err != nil {
+			return nil, 0, err
+		}
+		kept := *e
+		if len(ring) < n {
+			ring = append(ring, &kept)
+		} else {
+			ring[count%n] = &kept
+		}
+		count++
+	}
+	return func(yield func(*persist.TraceEvent, error) bool) {
+		for i := range ring {
+			if at := (count + i) % len(ring); !yield(ring[at], nil) {
+				return
+			}
+		}
+	}, count - len(ring), nil
+}
+
+// documents iterates over events as documents, and counts them.
+func (h *historian) documents(events traceEvents, told *int) iter.Seq2[eventDoc, error] {
+	return func(yield func(eventDoc, error) bool) {
+		for e, err := range events {
+			var doc eventDoc
+			if err == nil {
+				doc = eventDocOf(e)
+				if len(h.steps) > 0 {
+					doc.Fields = nil // It is the field.
+				}
+				*told++
+			}
+			if !yield(doc, err) {
+				return
+			}
+		}
+	}
+}
+
+func eventDocOf(e *persist.TraceEvent) eventDoc {
+	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Event: e.Kind.String(), Component: e.Component}
+	if !e.Time.IsZero() {
+		doc.Time = &e.Time
+	}
+	if e.Number < 0 {
+		return doc
+	}
+	if e.Row >= 0 {
+		doc.Row = &e.Row
+	}
+	if e.Was >= 0 {
+		doc.WasRow = &e.Was
+	}
+	doc.Old, doc.New = versusJSON(e.Old, e.New)
+	doc.Fields = fieldDiffDocs(e.Fields())
+	return doc
+}
+
+// print tells the events, then the course of numbers.
+func (h *historian) print(ctx context.Context, a *app, s *source, last *persist.EntityState, earlier int, events traceEvents, c *courses) error {
+	if earlier > 0 {
+		a.line("%s before these; --limit 0 prints all", count(earlier, "event", "events"))
+	}
+	g := a.grid(">TICK", ">RECORD", "TIME", "EVENT", "WHAT", "VALUE")
+	told := 0
+	for e, err := range events {
+		if err != nil {
+			return errors.Join(g.end(), err)
+		}
+		told++
+		g.event(e, h)
+	}
+	if told == 0 {
+		return h.nothing(ctx, s, last)
+	}
+	if err := g.end(); err != nil {
+		return err
+	}
+	return c.print(a, last.Tick)
+}
+
+// nothing says why there is nothing to tell: the entity was not alive.
+func (h *historian) nothing(ctx context.Context, s *source, last *persist.EntityState) error {
+	if last.Row >= 0 && h.entity.Generation() > 0 && h.entity.Generation() < last.Holder.Generation() && h.from == 0 {
+		err := fmt.Errorf("%s: %v is not alive in any state that the store still has; its index went to %v", s.path, h.entity, last.Holder)
+		return &failure{exitNotFound, err, command("history", s.path, last.Holder.String())}
+	}
+	return s.notAlive(ctx, last)
+}
+
+// eventTexts are the kinds of events as a table shows them, with their styles.
+var eventTexts = map[persist.TraceKind]styled{
+	persist.TraceCreated:   added.of("created"),
+	persist.TraceDestroyed: removed.of("destroyed"),
+	persist.TraceAlive:     plain.of("was alive"),
+	persist.TraceAdded:     added.of("added"),
+	persist.TraceRemoved:   removed.of("removed"),
+	persist.TracePresent:   plain.of("had"),
+	persist.TraceSet:       changed.of("set"),
+	persist.TraceWritten:   faint.of("written"),
+	persist.TraceMoved:     faint.of("moved"),
+	persist.TraceConverted: changed.of("converted"),
+}
+
+// event adds a row for e, or one for each field that it set.
+func (g *grid) event(e *persist.TraceEvent, h *historian) {
+	place := []any{e.Tick, e.Seq, timeText(e.Time), eventTexts[e.Kind]}
+	if e.Number < 0 {
+		g.row(append(place, h.entity)...)
+		return
+	}
+	what := e.Component + h.field
+	fields := e.Fields()
+	switch {
+	case e.Kind == persist.TraceMoved:
+		g.row(append(place, what, fmt.Sprintf("row %d → %d", e.Was, e.Row))...)
+	case len(fields) > 0 && e.Kind == persist.TraceSet:
+		for _, f := range fields {
+			before, after := versus(f.Old, f.New)
+			g.row(append(place, what+dotted(f.Path), before+" → "+after)...)
+			place = []any{"", "", "", ""}
+		}
+	default:
+		g.row(append(place, what, valueText(e))...)
+	}
+}
+
+// valueText returns the values of e: one, or both if they differ.
+func valueText(e *persist.TraceEvent) string {
+	text := func(v layout.Value) string {
+		switch {
+		case v.Kind() == 0:
+			return "-"
+		case v.Type().Width() == 0:
+			return ""
+		}
+		return v.String()
+	}
+	switch {
+	case e.Kind == persist.TraceSet, e.Kind == persist.TraceConverted:
+		return text(e.Old) + " → " + text(e.New)
+	case e.New.Kind() != 0 || e.Old.Kind() == 0:
+		return text(e.New)
+	}
+	return text(e.Old)
+}
+
+// timeText returns the time of a tick; "" if it is not known.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// courses has the numbers among the values told, each over time.
+type courses struct {
+	*historian
+	begun bool
+	first uint64 // Tick.
+	list  []*series
+}
+
+// watch iterates over events and notes what they tell.
+func (c *courses) watch(events traceEvents) traceEvents {
+	return func(yield func(*persist.TraceEvent, error) bool) {
+		for e, err := range events {
+			if err == nil {
+				c.note(e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// courseCells is how many characters a course takes at most.
+const courseCells = 40
+
+// note notes the numbers that e tells.
+func (c *courses) note(e *persist.TraceEvent) {
+	if !c.begun {
+		c.begun, c.first = true, e.Tick
+	}
+	if e.Number < 0 && e.Kind != persist.TraceDestroyed || e.Kind == persist.TraceMoved || e.Kind == persist.TraceWritten {
+		return
+	}
+	name := e.Component + c.field
+	for _, s := range c.list {
+		if e.Kind == persist.TraceDestroyed || e.New.Kind() == 0 && strings.HasPrefix(s.field, name) {
+			s.set(e.Tick, math.NaN())
+		}
+	}
+	for field, v := range leaves("", e.New) {
+		if x, ok := number(v); ok {
+			c.of(name+dotted(field)).set(e.Tick, x)
+		}
+	}
+}
+
+// of returns the course of a field.
+func (c *courses) of(field string) *series {
+	for _, s := range c.list {
+		if s.field == field {
+			return s
+		}
+	}
+	c.list = append(c.list, &series{field: field})
+	return c.list[len(c.list)-1]
+}
+
+// print prints the courses of numbers that changed.
+func (c *courses) print(a *app, last uint64) error {
+	g := a.grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
+	drawn := 0
+	for _, s := range c.list {
+		if low, high := s.bounds(); low < high {
+			if drawn++; drawn == 1 {
+				a.line("")
+			}
+			g.row(s.field, low, high, s.sparkline(c.first, last, courseCells))
+		}
+	}
+	if drawn == 0 {
+		return nil
+	}
+	return g.end()
+}

@@ -1,0 +1,322 @@
+package dump
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+// infoDoc is what info --json prints. If the state cannot be read, its members
+// (those of [worldDoc]) are missing and the exit status says why.
+type infoDoc struct {
+	Path      string        `json:"path"`
+	Kind      string        `json:"kind"` // store or save.
+	*worldDoc               // At the point in time asked for.
+	Snapshots []snapshotDoc `json:"snapshots"`
+	Marks     []markDoc     `json:"marks,omitempty"`   // Oldest first.
+	Journal   *journalDoc   `json:"journal,omitempty"` // None for a save.
+	Lock      *lockDoc      `json:"lock,omitempty"`    // None if it was closed cleanly.
+	Damage    []string      `json:"damage"`            // That shows without verify.
+	Bytes     int64         `json:"bytes"`             // Of snapshots and journal, or of the save.
+}
+
+// A worldDoc describes a world at a point in time.
+type worldDoc struct {
+	stateDoc
+	Time       *time.Time `json:"time,omitempty"` // When it was committed, if a record says so.
+	Alive      int        `json:"alive"`          // Entities.
+	Free       int        `json:"free"`           // Indices that will be given out again.
+	Retired    int        `json:"retired"`        // Indices whose generations are spent.
+	Digest     string     `json:"digest"`
+	Components []rowsDoc  `json:"components"`
+}
+
+// A rowsDoc says how many rows a component has.
+type rowsDoc struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"` // component, tag or resource.
+	Rows int    `json:"rows"`
+}
+
+// A snapshotDoc describes a snapshot file.
+type snapshotDoc struct {
+	Number uint32     `json:"number"`          // 0: a save.
+	Label  string     `json:"label,omitempty"` // What the program called it.
+	File   string     `json:"file"`            // Relative to STORE.
+	Tick   uint64     `json:"tick"`
+	Seq    uint64     `json:"seq"`
+	Time   *time.Time `json:"time,omitempty"` // Of the commit of its tick.
+	Digest string     `json:"digest"`
+	Bytes  int64      `json:"bytes"`
+	Shares int        `json:"shares"`          // Other files that hold pages of it.
+	Error  string     `json:"error,omitempty"` // Why it cannot be read.
+}
+
+// A journalDoc describes a journal.
+type journalDoc struct {
+	Segments  []segmentDoc `json:"segments"`
+	Records   int          `json:"records"`
+	Rewound   int          `json:"rewound"`    // Records that the newest state does not come from.
+	Branches  int          `json:"branches"`   // Records that no readable one continues: 1 if nothing was rewound.
+	FirstTick uint64       `json:"first_tick"` // Lowest and highest; 0 if there are no records.
+	LastTick  uint64       `json:"last_tick"`
+	Clean     bool         `json:"clean"`             // It was closed; nothing can be missing.
+	Torn      string       `json:"torn,omitempty"`    // The unfinished end, if there is one.
+	Writing   string       `json:"writing,omitempty"` // The end that a running program is writing, if it shows.
+	Bytes     int64        `json:"bytes"`
+}
+
+// A segmentDoc describes a file of a journal.
+type segmentDoc struct {
+	File     string `json:"file"` // Relative to STORE.
+	Epoch    uint64 `json:"epoch"`
+	FirstSeq uint64 `json:"first_seq"`
+	Records  int    `json:"records"`
+	Bytes    int64  `json:"bytes"`
+}
+
+// A lockDoc says who has a store open, or had it when it ended without closing.
+type lockDoc struct {
+	Holder  string `json:"holder"`
+	Running string `json:"running"` // yes: it has it open. no, or unknown: it is on another host.
+}
+
+func newInfo(a *app) *cobra.Command {
+	var at point
+	cmd := &cobra.Command{
+		Use:   "info STORE",
+		Short: "Summarize what there is: state, components, snapshots, journal",
+		Example: `  ecsdump info D
+  ecsdump info slot1.save
+  ecsdump info D --at snap:milestone --json`,
+		Args: positional(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.read(cmd.Context(), args[0], func(s *source) error {
+				doc := s.info()
+				w, err := s.world(cmd.Context(), at)
+				if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
+					return err
+				}
+				doc.worldDoc = w
+				marks, unread := s.marks(cmd.Context())
+				doc.Marks, err = marks, errors.Join(err, unread)
+				if a.json {
+					return errors.Join(err, a.document(doc))
+				}
+				return errors.Join(err, a.info(doc))
+			})
+		},
+	}
+	at.flag(cmd)
+	return cmd
+}
+
+// world describes the world at a point in time.
+func (s *source) world(ctx context.Context, at point) (*worldDoc, error) {
+	im, err := s.state(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	w := &worldDoc{
+		stateDoc: im.doc(), Alive: im.Alive, Free: im.Free - im.Alive, Retired: len(im.Registry) - im.Free,
+		Digest: im.Digest().String(), Components: []rowsDoc{},
+	}
+	for _, c := range im.Components {
+		w.Components = append(w.Components, rowsDoc{c.Name, kind(c), c.Len()})
+	}
+	commits, err := s.Commits(im.seq, im.seq)
+	if len(commits) > 0 {
+		w.Time = &commits[0].Time
+	}
+	return w, err
+}
+
+// info describes the files.
+func (s *source) info() infoDoc {
+	doc := infoDoc{Path: s.path, Kind: "store", Snapshots: []snapshotDoc{}, Damage: []string{}}
+	for _, err := range s.Damage() {
+		doc.Damage = append(doc.Damage, unprefixed(err))
+	}
+	for _, sn := range s.View.Snapshots() {
+		d := snapshotDoc{
+			Number: sn.Number, Label: sn.Label, File: sn.Name, Tick: sn.Tick, Seq: sn.ID.Seq,
+			Digest: sn.Digest.String(), Bytes: sn.Size, Shares: sn.Files,
+		}
+		if !sn.Time.IsZero() {
+			d.Time = &sn.Time
+		}
+		if sn.Err != nil {
+			d.Error = unprefixed(sn.Err)
+		}
+		doc.Snapshots = append(doc.Snapshots, d)
+		doc.Bytes += sn.Size
+	}
+	if s.IsSave() {
+		doc.Kind = "save"
+		return doc
+	}
+	doc.Journal = s.journal()
+	doc.Bytes += doc.Journal.Bytes
+	doc.Lock = lockOf(s.LockHolder(), s.InUse())
+	return doc
+}
+
+func (s *source) journal() *journalDoc {
+	log := s.Log()
+	j := &journalDoc{Segments: []segmentDoc{}, Records: len(log.Entries), Clean: log.Clean}
+	for _, seg := range log.Segments {
+		j.Segments = append(j.Segments, segmentDoc{"journal/" + seg.Name, seg.Epoch, seg.First, seg.Records, seg.Size})
+		j.Bytes += seg.Size
+	}
+	j.Branches = len(s.Tips())
+	for i, e := range log.Entries {
+		if i == 0 {
+			j.FirstTick = e.Tick
+		}
+		j.FirstTick, j.LastTick = min(j.FirstTick, e.Tick), max(j.LastTick, e.Tick)
+	}
+	known := s.rewoundFrom()
+	for _, e := range log.Entries {
+		if e.ID.Seq >= known {
+			j.Rewound++
+		}
+	}
+	for range log.Ancestors(log.Head) {
+		j.Rewound--
+	}
+	if t := log.Torn; t != nil && s.InUse() {
+		j.Writing = fmt.Sprintf("journal/%s: %d bytes at offset %d", t.File, t.Length, t.Offset)
+	} else if t != nil {
+		j.Torn = fmt.Sprintf("journal/%s: %d bytes at offset %d: %s", t.File, t.Length, t.Offset, t.Reason)
+	}
+	return j
+}
+
+// lockOf describes the process that a lock file names. Locks of other hosts may
+// not show here.
+func lockOf(holder string, inUse bool) *lockDoc {
+	if inUse {
+		return &lockDoc{cmp.Or(holder, "a process that does not say which"), "yes"}
+	}
+	if holder == "" {
+		return nil
+	}
+	var pid int
+	var host string
+	here, err := os.Hostname()
+	if n, _ := fmt.Sscanf(holder, "process %d on %s", &pid, &host); n != 2 || err != nil || host != here {
+		return &lockDoc{holder, "unknown"}
+	}
+	return &lockDoc{holder, "no"}
+}
+
+// info prints doc for people.
+func (a *app) info(doc infoDoc) error {
+	g := a.grid()
+	g.row(doc.Kind, doc.Path)
+	if doc.worldDoc != nil {
+		g.world(doc.worldDoc)
+	}
+	if doc.Journal != nil {
+		g.journal(doc)
+	}
+	for _, d := range doc.Damage {
+		g.row("damage", d)
+	}
+	g.row("size", size(doc.Bytes))
+	err := g.end()
+	if doc.worldDoc != nil && len(doc.Components) > 0 {
+		err = errors.Join(err, a.rows(doc.Components))
+	}
+	if doc.Kind == "store" && len(doc.Snapshots) > 0 {
+		err = errors.Join(err, a.snapshots(doc.Snapshots))
+	}
+	if len(doc.Marks) > 0 {
+		err = errors.Join(err, a.marks(doc.Marks))
+	}
+	return err
+}
+
+func (g *grid) world(w *worldDoc) {
+	at := fmt.Sprintf("tick %d, record %d", w.Tick, w.Seq)
+	if w.Time != nil {
+		at += ", " + w.Time.Format(time.RFC3339)
+	}
+	g.row("state", at)
+	g.row("digest", w.Digest)
+	g.row("entities", fmt.Sprintf("%d alive, %d free, %d retired", w.Alive, w.Free, w.Retired))
+}
+
+func (g *grid) journal(doc infoDoc) {
+	g.row("journal", doc.Journal)
+	g.row("closed", closed(doc))
+	if doc.Journal.Torn != "" {
+		g.row("unfinished", doc.Journal.Torn)
+	}
+	if doc.Journal.Writing != "" {
+		g.row("writing", doc.Journal.Writing)
+	}
+}
+
+func (a *app) rows(components []rowsDoc) error {
+	a.line("")
+	g := a.grid("COMPONENT", "KIND", ">ROWS")
+	for _, c := range components {
+		g.row(c.Name, c.Kind, c.Rows)
+	}
+	return g.end()
+}
+
+func (a *app) snapshots(snapshots []snapshotDoc) error {
+	a.line("")
+	g := a.grid(">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")
+	for _, s := range snapshots {
+		pages := "its own"
+		if s.Shares > 0 {
+			pages = "shares those of " + count(s.Shares, "file", "files")
+		}
+		if s.Error != "" {
+			pages = s.Error
+		}
+		at := ""
+		if s.Time != nil {
+			at = s.Time.Format(time.RFC3339)
+		}
+		g.row(s.Number, s.Tick, s.Seq, at, size(s.Bytes), pages, s.File, s.Label)
+	}
+	return g.end()
+}
+
+// String returns j for people, on one line.
+func (j *journalDoc) String() string {
+	s := fmt.Sprintf("%s in %s, %s", count(j.Records, "record", "records"), count(len(j.Segments), "segment", "segments"), size(j.Bytes))
+	if j.Records > 0 {
+		s += fmt.Sprintf(", ticks %d to %d, %s", j.FirstTick, j.LastTick, count(j.Branches, "branch", "branches"))
+	}
+	if j.Rewound > 0 {
+		s += fmt.Sprintf(" (%s rewound)", count(j.Rewound, "record", "records"))
+	}
+	return s
+}
+
+// closed says for people whether a store was closed.
+func closed(doc infoDoc) string {
+	switch l := doc.Lock; {
+	case l != nil && l.Running == "yes":
+		return "no: in use by " + l.Holder
+	case l != nil && l.Running == "no":
+		return "no: " + l.Holder + " ended without closing it"
+	case l != nil:
+		return "no: the lock names " + l.Holder
+	case !doc.Journal.Clean:
+		return "no"
+	}
+	return "cleanly"
+}

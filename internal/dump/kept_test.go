@@ -1,0 +1,69 @@
+package dump
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+// keptStore is a store that was written once and stays as it is, so that what the
+// program prints of it changes only with the program.
+const keptStore = "testdata/store-1"
+
+// keptCommand is "kept": it goes to the directory that holds the kept store, store-1.
+// With -update it is written if it is not there; it is never written again.
+func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 0 {
+		ts.Fatalf("usage: kept")
+	}
+	store, err := filepath.Abs(keptStore)
+	ts.Check(err)
+	if _, err := os.Stat(store); *update && errors.Is(err, fs.ErrNotExist) {
+		ts.Check(buildKept(store))
+	}
+	ts.Check(ts.Chdir(filepath.Dir(store)))
+	rememberCommand(ts, false, []string{store})
+}
+
+// buildKept makes a closed store with all there can be in one:
+//
+//	record   1      2  3         4         5 (rewound)   6     7         8
+//	tick     1      2  3         4         5             4'    5'        6'
+//	mark     start               lost way                boss
+//	snapshot           2                                       3 "milestone"
+//
+// where record 6 continues record 3.
+func buildKept(dir string) error {
+	s := newSample()
+	ctx := context.Background()
+	store, err := persist.Open(ctx, dir, s.world, persist.Options{Now: clock(), SnapshotBytes: -1})
+	if err != nil {
+		return err
+	}
+	mark, input := notesFor(store)
+	for _, step := range []func() error{
+		mark("start"), s.begin, store.Commit,
+		input("say", "a \"word\"\n"), input("keys", "\x01\xff"), s.move, store.Commit,
+		s.destroy, store.Commit,
+		func() error { _, err := store.Snapshot(ctx); return err },
+		mark("lost way"), s.move, store.Commit,
+		s.move, store.Commit,
+		func() error { return s.world.History().Rewind(2) },
+		mark("boss"), input("none", ""), s.recycle, store.Commit,
+		s.move, store.Commit,
+		func() error { _, err := store.SnapshotAs(ctx, "milestone"); return err },
+		s.relabel, store.Commit,
+		func() error { return store.Close(ctx) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return os.Remove(filepath.Join(dir, "LOCK"))
+}

@@ -1,0 +1,199 @@
+package dump
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A rowDoc is what a tick made of a component of an entity, or of a resource.
+type rowDoc struct {
+	Op        string        `json:"op"` // add, remove, clear, destroy (of its entity) or set.
+	Component string        `json:"component"`
+	Entity    string        `json:"entity,omitempty"` // None: it is a resource.
+	Old       *layout.Value `json:"old,omitempty"`    // None: there was none.
+	New       *layout.Value `json:"new,omitempty"`    // None: there is none any more.
+}
+
+// values returns what the tick c, which d describes, made of rows, by component: first
+// those that are gone. What was written with the value that it had is not among them.
+func (r *logReader) values(ctx context.Context, c *persist.Commit, d *commitDoc) (docs []rowDoc, err error) {
+	if err := r.seek(ctx, c.Parent); err != nil {
+		return nil, err
+	}
+	before := make([]oldRows, len(c.Rows))
+	for i, change := range c.Rows {
+		if was := r.cursor.Image().Find(c.Component(change.Component)); was != nil {
+			before[i] = oldRowsOf(was, change)
+		}
+	}
+	if err := r.seek(ctx, c.Seq); err != nil {
+		return nil, err
+	}
+	for i, change := range c.Rows {
+		now := r.cursor.Image().Find(c.Component(change.Component))
+		if now == nil {
+			continue
+		}
+		if docs, err = before[i].gone(docs, now, func(e ecs.Entity) string { return d.goneBy(r.cursor.Image(), now.Name, e) }); err != nil {
+			return nil, err
+		}
+		if docs, err = before[i].compare(docs, now, change); err != nil {
+			return nil, err
+		}
+	}
+	return docs, nil
+}
+
+// seek moves the cursor.
+func (r *logReader) seek(ctx context.Context, seq uint64) (err error) {
+	if r.cursor == nil {
+		r.cursor, err = r.Cursor(ctx, seq)
+		return err
+	}
+	return r.cursor.Seek(ctx, seq)
+}
+
+// goneBy returns what took the component of that name from e.
+func (d *commitDoc) goneBy(im *persist.Image, name string, e ecs.Entity) string {
+	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
+	switch {
+	case d.Cleared > 0:
+		return "clear"
+	case !im.IsAlive(e):
+		return "destroy"
+	case slices.ContainsFunc(d.Components, wasCleared):
+		return "clear"
+	}
+	return "remove"
+}
+
+// oldRows are the rows of a component that a tick overwrites or drops, as they were
+// before it. A resource has one of no entity.
+type oldRows struct {
+	layout   *layout.Type
+	entities []ecs.Entity // As they lay.
+	rows     map[ecs.Entity][]byte
+}
+
+func oldRowsOf(c *persist.Component, change persist.RowChange) oldRows {
+	o := oldRows{layout: c.Layout, rows: map[ecs.Entity][]byte{}}
+	for _, row := range touched(c, change) {
+		if e := entityOf(c, row); e != ecs.Vacant {
+			o.entities = append(o.entities, e)
+			o.rows[e] = bytes.Clone(c.Row(row))
+		}
+	}
+	return o
+}
+
+// touched returns the rows of c, a state before or after the tick of change, that the
+// tick gives or drops; all, if its rows are not those that the tick counts.
+func touched(c *persist.Component, change persist.RowChange) (rows []int) {
+	if !c.Rewinds && !c.Resource {
+		change.Values = []ecs.Range{{First: 0, N: c.Len()}}
+	}
+	dropped := ecs.Range{First: change.After, N: max(0, c.Len()-change.After)}
+	for _, r := range slices.Concat(change.Values, change.Entities, []ecs.Range{dropped}) {
+		for row := r.First; row < min(r.First+r.N, c.Len()); row++ {
+			rows = append(rows, row)
+		}
+	}
+	slices.Sort(rows)
+	return slices.Compact(rows)
+}
+
+// entityOf returns the entity of a row, 0 for a resource.
+func entityOf(c *persist.Component, row int) ecs.Entity {
+	if c.Resource {
+		return 0
+	}
+	return c.Entities[row]
+}
+
+// gone adds the rows that are not in now any more.
+func (o oldRows) gone(docs []rowDoc, now *persist.Component, by func(ecs.Entity) string) ([]rowDoc, error) {
+	for _, e := range o.entities {
+		if now.Resource || now.Find(e) >= 0 {
+			continue
+		}
+		old, err := o.layout.Value(o.rows[e])
+		if err != nil {
+			return docs, err
+		}
+		docs = append(docs, rowDoc{Op: by(e), Component: now.Name, Entity: e.String(), Old: &old})
+	}
+	return docs, nil
+}
+
+// compare adds the rows that are new in now, or have another value.
+func (o oldRows) compare(docs []rowDoc, now *persist.Component, change persist.RowChange) ([]rowDoc, error) {
+	for _, row := range touched(now, change) {
+		e := entityOf(now, row)
+		old, had := o.rows[e]
+		if e == ecs.Vacant || had && bytes.Equal(old, now.Row(row)) {
+			continue
+		}
+		value, err := now.Layout.Value(bytes.Clone(now.Row(row)))
+		if err != nil {
+			return docs, err
+		}
+		doc := rowDoc{Op: opNames[ecs.OpAdd], Component: now.Name, New: &value}
+		if !now.Resource {
+			doc.Entity = e.String()
+		}
+		if had {
+			was, err := o.layout.Value(old)
+			if err != nil {
+				return docs, err
+			}
+			doc.Op, doc.Old = setOp, &was
+		}
+		docs = append(docs, doc)
+	}
+	return docs, nil
+}
+
+// lines adds v to g: of a struct that was set a line for each field that differs.
+func (v rowDoc) lines(g *grid, under string) {
+	name := strings.TrimSuffix(v.Component+" "+v.Entity, " ")
+	switch {
+	case v.Old == nil:
+		g.styledText(added, "%s+ %s", under, named(name, v.New))
+	case v.New == nil:
+		g.styledText(removed, "%s- %s (%s)", under, named(name, v.Old), v.Op)
+	case v.Old.Type().String() != v.New.Type().String():
+		g.styledText(changed, "%s~ %s: %v → %v", under, name, v.Old, v.New)
+	default:
+		v.fields(g, under+"~ "+name)
+	}
+}
+
+// named returns a value with its name. Tags have none.
+func named(name string, v *layout.Value) string {
+	if v.Type().Width() == 0 {
+		return name
+	}
+	return name + ": " + v.String()
+}
+
+// fields adds a line for each field of v that differs.
+func (v rowDoc) fields(g *grid, name string) {
+	var old []string
+	for _, text := range fields("", *v.Old) {
+		old = append(old, text)
+	}
+	i := 0
+	for field, text := range fields("", *v.New) {
+		if text != old[i] {
+			g.styledText(changed, "%s: %s → %s", strings.TrimSuffix(fmt.Sprint(name, " ", field), " "), old[i], text)
+		}
+		i++
+	}
+}

@@ -1,0 +1,229 @@
+package dump
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the wanted output in testdata")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ecsdump": func() { os.Exit(Main()) }})
+}
+
+// TestScript runs testdata/script. Every script ends with "unchanged".
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       *update,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("COLUMNS", "")
+			e.Values["before"] = map[string]tree{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"store":     storeCommand,
+			"hold":      holdCommand,
+			"converted": convertedCommand,
+			"marked":    markedCommand,
+			"kept":      keptCommand,
+			"save":      saveCommand,
+			"diverged":  divergedCommand,
+			"exit":      exitCommand,
+			"clone":     cloneCommand,
+			"flip":      flipCommand,
+			"cut":       cutCommand,
+			"remember":  rememberCommand,
+			"unchanged": unchangedCommand,
+		},
+	})
+}
+
+// storeCommand is "store DIR": a closed store with all there can be in one.
+func storeCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: store DIR")
+	}
+	ts.Check(buildStore(ts.MkAbs(args[0])))
+	rememberCommand(ts, false, args)
+}
+
+// convertedCommand is "converted DIR": a closed store whose schema changed.
+func convertedCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: converted DIR")
+	}
+	ts.Check(buildConverted(ts.MkAbs(args[0])))
+	rememberCommand(ts, false, args)
+}
+
+// holdCommand is "hold DIR": like store, but it stays open until the script ends.
+// It is not remembered, as its journal may still note what is durable.
+func holdCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: hold DIR")
+	}
+	closeIt, err := buildOpenStore(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(closeIt()) })
+}
+
+// saveCommand is "save FILE": a save.
+func saveCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: save FILE")
+	}
+	ts.Check(buildSave(ts.MkAbs(args[0])))
+	rememberCommand(ts, false, args)
+}
+
+// divergedCommand is "diverged DIR DIR": two stores that recorded one simulation,
+// which did one thing differently.
+func divergedCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: diverged DIR DIR")
+	}
+	for i, dir := range args {
+		ts.Check(buildDiverged(ts.MkAbs(dir), i == 1))
+		rememberCommand(ts, false, args[i:i+1])
+	}
+}
+
+// exitCommand is "exit CODE PROGRAM ARGS...": run it and compare the exit code.
+func exitCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: exit CODE PROGRAM ARGS...")
+	}
+	code := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got := strconv.Itoa(code); got != args[0] {
+		ts.Fatalf("%v exits %s, want %s", args[1:], got, args[0])
+	}
+}
+
+// flipCommand is "flip FILE OFFSET": flip a bit; a negative offset counts from
+// the end.
+func flipCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: flip FILE OFFSET")
+	}
+	offset, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	content, err := os.ReadFile(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if offset < 0 {
+		offset += len(content)
+	}
+	content[offset] ^= 4
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), content, 0o600))
+}
+
+// cloneCommand is "clone FROM TO": copy a directory as it is.
+func cloneCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: clone FROM TO")
+	}
+	ts.Check(os.CopyFS(ts.MkAbs(args[1]), os.DirFS(ts.MkAbs(args[0]))))
+}
+
+// cutCommand is "cut FILE N": take N bytes off the end.
+func cutCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: cut FILE N")
+	}
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	info, err := os.Stat(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(os.Truncate(ts.MkAbs(args[0]), info.Size()-n))
+}
+
+// rememberCommand is "remember PATH": for unchanged.
+func rememberCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: remember PATH")
+	}
+	t, err := treeOf(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Value("before").(map[string]tree)[args[0]] = t
+}
+
+// unchangedCommand is "unchanged": all that is remembered has the same names,
+// bytes, modes and times of change.
+func unchangedCommand(ts *testscript.TestScript, _ bool, args []string) {
+	before := ts.Value("before").(map[string]tree)
+	if len(args) > 0 || len(before) == 0 {
+		ts.Fatalf("usage: unchanged, after something was remembered")
+	}
+	for path, want := range before {
+		got, err := treeOf(ts.MkAbs(path))
+		ts.Check(err)
+		if diff := want.diff(got); diff != "" {
+			ts.Fatalf("%s has changed: %s", path, diff)
+		}
+	}
+}
+
+// A tree describes all that is under a path, by name.
+type tree map[string]string
+
+func treeOf(root string) (tree, error) {
+	t := tree{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content := ""
+		if info.Mode().IsRegular() {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			content = string(b)
+		}
+		t[path] = fmt.Sprint(info.Mode(), info.ModTime().UnixNano(), content)
+		return nil
+	})
+	return t, err
+}
+
+func (t tree) diff(u tree) string {
+	if maps.Equal(t, u) {
+		return ""
+	}
+	for path := range t {
+		if _, ok := u[path]; !ok {
+			return path + " is gone"
+		}
+	}
+	for path := range u {
+		if _, ok := t[path]; !ok {
+			return path + " is new"
+		}
+		if t[path] != u[path] {
+			return path + " differs"
+		}
+	}
+	return ""
+}

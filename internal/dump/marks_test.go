@@ -1,0 +1,75 @@
+package dump
+
+import (
+	"bufio"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+// markedCommand is "marked DIR": a closed store with marks and inputs.
+func markedCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: marked DIR")
+	}
+	ts.Check(buildMarked(ts.MkAbs(args[0])))
+	rememberCommand(ts, false, args)
+}
+
+// notesFor returns what makes steps of marks and of inputs for the next tick of store.
+func notesFor(store *persist.Store) (mark func(name string) func() error, input func(name, data string) func() error) {
+	mark = func(name string) func() error { return func() error { return store.Mark(name) } }
+	input = func(name, data string) func() error {
+		return func() error { return store.Input(name, []byte(data)) }
+	}
+	return mark, input
+}
+
+// buildMarked makes a closed store:
+//
+//	record   1      2  3 (left)  4     5
+//	tick     1      2  3         3'    4'
+//	mark     start     lost way  boss
+func buildMarked(dir string) error {
+	s := newSample()
+	ctx := context.Background()
+	store, err := persist.Open(ctx, dir, s.world, persist.Options{Now: clock(), SnapshotBytes: -1})
+	if err != nil {
+		return err
+	}
+	mark, input := notesFor(store)
+	for _, step := range []func() error{
+		mark("start"), s.begin, store.Commit,
+		input("say", "a \"word\"\n"), input("keys", "\x01\xff"), s.move, store.Commit,
+		mark("lost way"), input("long", strings.Repeat("no", 50)), s.move, store.Commit,
+		func() error { return s.world.History().Rewind(1) },
+		mark("boss"), input("none", ""), s.destroy, store.Commit,
+		func() error { _, err := store.SnapshotAs(ctx, "milestone"); return err },
+		s.move, store.Commit,
+		func() error { return store.Close(ctx) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestPeopleAreShownTheNewestMarks(t *testing.T) {
+	var out strings.Builder
+	a := &app{stdout: bufio.NewWriter(&out)}
+	marks := make([]markDoc, shownMarks+2)
+	for i := range marks {
+		marks[i].Name = string(rune('a' + i))
+	}
+	assert.NoError(t, a.marks(marks))
+	assert.NoError(t, a.stdout.Flush())
+	assert.Contains(t, out.String(), "2 marks before these; --json lists all")
+	assert.NotContains(t, out.String(), "\nb ")
+	assert.Contains(t, out.String(), "\nc ")
+}

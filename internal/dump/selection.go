@@ -1,0 +1,190 @@
+package dump
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A selection says which entities a command prints, and in what order.
+type selection struct {
+	with, without []string
+	where, sort   string
+	desc          bool
+	offset        uint
+	limit         limit
+}
+
+// flags gives cmd the flags of a selection.
+func (l *selection) flags(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&l.with, "with", nil, "only entities that have all of these components (a comma between, or the flag again)")
+	cmd.Flags().StringSliceVar(&l.without, "without", nil, "only entities that have none of these components")
+	cmd.Flags().StringVar(&l.sort, "sort", "", "sort by an expression, nothing last; without it by index")
+	cmd.Flags().BoolVar(&l.desc, "desc", false, "the greatest of --sort first")
+	cmd.Flags().UintVar(&l.offset, "offset", 0, "leave out this many of the first")
+}
+
+// everything reports whether l leaves all entities, by index.
+func (l *selection) everything() bool {
+	return len(l.with) == 0 && len(l.without) == 0 && l.where == "" && l.sort == "" && !l.desc
+}
+
+// A choice is a selection for a state.
+type choice struct {
+	*selection
+	im            state
+	with, without []*persist.Component
+	where, sort   *expression // Nil: everything; by index.
+}
+
+// choice finds the components that l names and compiles its expressions, of which
+// what is called whereName holds the condition.
+func (l *selection) choice(s *source, im state, whereName string) (c *choice, err error) {
+	c = &choice{selection: l, im: im}
+	if l.desc && l.sort == "" {
+		return nil, &failure{exitUsage, errors.New("--desc needs --sort EXPR"), ""}
+	}
+	if c.with, err = s.components(im, l.with); err != nil {
+		return nil, err
+	}
+	if c.without, err = s.components(im, l.without); err != nil {
+		return nil, err
+	}
+	if l.where != "" {
+		if c.where, err = s.compile(im.Image, whereName, l.where, wantCondition); err != nil {
+			return nil, err
+		}
+	}
+	if l.sort != "" {
+		c.sort, err = s.compile(im.Image, "--sort", l.sort, wantValue)
+	}
+	return c, err
+}
+
+// holds reports whether the filters leave e.
+func (c *choice) holds(e ecs.Entity) (bool, error) {
+	for _, comp := range c.with {
+		if comp.Find(e) < 0 {
+			return false, nil
+		}
+	}
+	for _, comp := range c.without {
+		if comp.Find(e) >= 0 {
+			return false, nil
+		}
+	}
+	if c.where == nil {
+		return true, nil
+	}
+	return c.where.holds(e)
+}
+
+// A part is the entities of a choice that are to be printed.
+type part struct {
+	entities []ecs.Entity
+	more     int // How many there are behind them.
+	total    int // That the filters leave.
+	open     bool
+}
+
+// part returns what offset and limit leave of c. If counted is not set and what is
+// to be printed is found before all entities are asked, the rest is not: the part
+// is open then, and nobody knows how many more there are.
+func (c *choice) part(ctx context.Context, counted bool) (part, error) {
+	if c.sort != nil {
+		return c.sortedPart(ctx)
+	}
+	var p part
+	end := uint64(c.offset) + uint64(c.limit)
+	err := c.each(ctx, func(e ecs.Entity) (bool, error) {
+		n := uint64(p.total)
+		p.total++
+		if c.limit == 0 || n < end {
+			if n >= uint64(c.offset) {
+				p.entities = append(p.entities, e)
+			}
+			return true, nil
+		}
+		p.more++
+		p.open = !counted && c.where != nil
+		return !p.open, nil
+	})
+	return p, err
+}
+
+// each calls f with the entities that the filters leave, by index, until it returns
+// false.
+func (c *choice) each(ctx context.Context, f func(ecs.Entity) (bool, error)) error {
+	for i, e := range byIndex(c.im) {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if ok, err := c.holds(e); err != nil {
+			return err
+		} else if !ok {
+			continue
+		}
+		if more, err := f(e); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// byIndex returns the entities alive by index.
+func byIndex(im state) []ecs.Entity {
+	entities := slices.Clone(im.Registry[:im.Alive])
+	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
+	return entities
+}
+
+// sortedPart is part for a choice that is to be sorted.
+func (c *choice) sortedPart(ctx context.Context) (part, error) {
+	type keyed struct {
+		e   ecs.Entity
+		key answer
+	}
+	var all []keyed
+	err := c.each(ctx, func(e ecs.Entity) (bool, error) {
+		v, err := c.sort.of(e)
+		all = append(all, keyed{e, answer{v}.frozen()})
+		return true, err
+	})
+	if err != nil {
+		return part{}, err
+	}
+	slices.SortStableFunc(all, func(a, b keyed) int { return c.order(a.key, b.key) })
+	p := part{total: len(all)}
+	rest := all[min(uint64(c.offset), uint64(len(all))):]
+	var shown int
+	shown, p.more = c.limit.of(len(rest))
+	for _, k := range rest[:shown] {
+		p.entities = append(p.entities, k.e)
+	}
+	return p, nil
+}
+
+// order compares two keys as --desc says. Nothing comes last either way.
+func (c *choice) order(a, b answer) int {
+	n := a.compare(b)
+	if c.desc && a.v != nil && b.v != nil {
+		return -n
+	}
+	return n
+}
+
+// rest prints how much p leaves out.
+func (a *app) rest(p part, one, many string) {
+	switch {
+	case p.open:
+		a.line("and more; --limit 0 prints all")
+	case p.more > 0:
+		a.line("%d more of %s; --limit 0 prints all", p.more, count(p.total, one, many))
+	}
+}

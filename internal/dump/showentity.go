@@ -1,0 +1,185 @@
+package dump
+
+import (
+	"context"
+	"math"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// showDoc is what show --json prints of an entity.
+type showDoc struct {
+	stateDoc
+	Row        int           `json:"row"` // Among the entities alive, as they lie.
+	Entity     string        `json:"entity"`
+	Components []shownDoc    `json:"components"`
+	Referrers  *referrersDoc `json:"referrers,omitempty"` // Missing with --brief.
+}
+
+// A shownDoc is a component of the entity.
+type shownDoc struct {
+	valueDoc
+	Changed *writerDoc `json:"changed,omitempty"` // Who gave it its value; missing with --brief and in a save.
+	Written *writerDoc `json:"written,omitempty"` // Who wrote it last, perhaps the value that it had.
+}
+
+// A referrersDoc says who holds the entity in a field.
+type referrersDoc struct {
+	Total    int           `json:"total"`
+	Entities []referrerDoc `json:"entities"` // By component and row; as many as --limit allows.
+}
+
+// A referrerDoc is a value that holds the entity.
+type referrerDoc struct {
+	Entity    string   `json:"entity,omitempty"` // Missing for a resource.
+	Component string   `json:"component"`
+	Row       int      `json:"row"`
+	Fields    []string `json:"fields"` // Where in the value: Target, Links[3].
+}
+
+// showBytes is how much of the journal show reads for the last writers, beyond what
+// it has to.
+const showBytes = 64 << 20
+
+// A shower says what to show of an entity.
+type shower struct {
+	at    point
+	brief bool
+	limit limit // Of those that refer to it.
+}
+
+func (o *shower) run(ctx context.Context, a *app, s *source, e ecs.Entity) error {
+	seq, err := s.Resolve(o.at.at)
+	if err != nil {
+		return err
+	}
+	b, err := o.look(ctx, s, e, seq)
+	if err != nil {
+		return err
+	}
+	if !b.last.Alive {
+		return s.notAlive(ctx, b.last)
+	}
+	doc := showDoc{stateDoc: stateDoc{b.last.Tick, b.last.Seq}, Row: b.last.Row, Entity: e.String(), Components: b.shown(s)}
+	if !o.brief {
+		if doc.Referrers, err = o.referrers(ctx, s, e, seq); err != nil {
+			return err
+		}
+	}
+	if a.json {
+		return a.document(doc)
+	}
+	return doc.print(a, b.last)
+}
+
+// look returns what is known of the entity.
+func (o *shower) look(ctx context.Context, s *source, e ecs.Entity, seq uint64) (b *blamer, err error) {
+	b = &blamer{number: allComponents, bytes: showBytes}
+	if o.brief {
+		b.last, err = s.Peek(ctx, e, seq)
+		return b, err
+	}
+	return b, b.look(ctx, s, e, seq)
+}
+
+func (o *shower) referrers(ctx context.Context, s *source, e ecs.Entity, seq uint64) (*referrersDoc, error) {
+	most := int(o.limit)
+	if o.limit == 0 {
+		most = math.MaxInt
+	}
+	list, total, err := s.Referrers(ctx, e, seq, most)
+	if err != nil {
+		return nil, err
+	}
+	doc := &referrersDoc{total, []referrerDoc{}}
+	for _, r := range list {
+		d := referrerDoc{Component: r.Component, Row: r.Row, Fields: r.Fields}
+		if !r.Resource {
+			d.Entity = r.Entity.String()
+		}
+		doc.Entities = append(doc.Entities, d)
+	}
+	return doc, nil
+}
+
+// shown returns the components that the entity has.
+func (b *blamer) shown(s *source) []shownDoc {
+	docs := []shownDoc{}
+	for n, c := range b.last.Components {
+		if c.Row < 0 {
+			continue
+		}
+		d := shownDoc{valueDoc: valueDoc{c.Name, rowKind(c.Value), c.Row, c.Value}}
+		if w := b.components[n]; w != nil && !s.IsSave() {
+			d.Changed, d.Written = w.changed().doc(), w.written.doc()
+		}
+		docs = append(docs, d)
+	}
+	return docs
+}
+
+func (d *showDoc) print(a *app, last *persist.EntityState) error {
+	a.line("%v: alive at %v; row %d of %d", d.Entity, placeOf(last), d.Row, last.Living)
+	if len(d.Components) == 0 {
+		a.line("it has no components")
+	} else if err := d.components(a); err != nil {
+		return err
+	}
+	if d.Referrers != nil {
+		d.Referrers.print(a)
+	}
+	return nil
+}
+
+// components prints the table of components.
+func (d *showDoc) components(a *app) error {
+	g := a.grid("COMPONENT", ">ROW", "FIELD", "VALUE")
+	if d.Components[0].Changed != nil {
+		g = a.grid("COMPONENT", ">ROW", "FIELD", "VALUE", "CHANGED", "WRITTEN")
+	}
+	for _, c := range d.Components {
+		behind := []any{}
+		if c.Changed != nil {
+			behind = []any{c.Changed, c.Written.unless(c.Changed)}
+		}
+		place := []any{c.Name, c.Row}
+		for field, text := range fields("", c.Value) {
+			g.row(append(append(place, field, text), behind...)...)
+			place, behind = []any{"", ""}, nil
+		}
+	}
+	return g.end()
+}
+
+// print prints who refers to the entity, on a line each.
+func (d *referrersDoc) print(a *app) {
+	if d.Total == 0 {
+		return
+	}
+	a.line("")
+	a.line("%s to it:", count(d.Total, "value refers", "values refer"))
+	for _, r := range d.Entities {
+		var places []string
+		for _, f := range r.Fields {
+			places = append(places, r.place(f))
+		}
+		a.line("  %s", strings.Join(places, " "))
+	}
+	if more := d.Total - len(d.Entities); more > 0 {
+		a.line("  %d more; --limit 0 prints all", more)
+	}
+}
+
+// place returns where a field is: 12v3.Target.Of, or score for a resource.
+func (d *referrerDoc) place(field string) string {
+	name := d.Component
+	if d.Entity != "" {
+		name = d.Entity + "." + name
+	}
+	if rest, ok := strings.CutPrefix(field, "key of "); ok {
+		return "(key) " + name + dotted(rest)
+	}
+	return name + dotted(field)
+}

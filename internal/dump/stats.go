@@ -1,0 +1,335 @@
+package dump
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// statsDoc is what stats --json prints.
+type statsDoc struct {
+	stateDoc                       // At the end of the range.
+	Ticks          int             `json:"ticks"`           // Records in the range.
+	Bytes          int64           `json:"bytes"`           // Of their payloads: the bytes below add up to it.
+	EntityBytes    int64           `json:"entity_bytes"`    // That say which entities are alive.
+	OperationBytes int64           `json:"operation_bytes"` // That list the operations.
+	OtherBytes     int64           `json:"other_bytes"`     // Time, parent, marks and inputs.
+	Created        int             `json:"created"`         // Entities.
+	Destroyed      int             `json:"destroyed"`
+	Components     []usageDoc      `json:"components"`
+	Busiest        []commitDoc     `json:"busiest"` // The ticks of the most bytes, as log prints them.
+	Snapshots      []spaceDoc      `json:"snapshots"`
+	Segments       []segmentUseDoc `json:"segments"`
+}
+
+// A usageDoc says what a component or resource takes.
+type usageDoc struct {
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`      // component, tag or resource.
+	Rows     int    `json:"rows"`      // At the end of the range.
+	RowBytes int64  `json:"row_bytes"` // Of these rows, encoded.
+	Added    int    `json:"added"`     // In the range.
+	Removed  int    `json:"removed"`
+	Written  int    `json:"written"` // Rows that were added, set or moved.
+	Bytes    int64  `json:"bytes"`   // Of payloads.
+	Ticks    int    `json:"ticks"`   // That changed it.
+}
+
+// A spaceDoc says what the bytes of a snapshot file are for: all but shared add up
+// to its size.
+type spaceDoc struct {
+	File       string          `json:"file"` // Relative to STORE.
+	Bytes      int64           `json:"bytes"`
+	Error      string          `json:"error,omitempty"` // Why the rest is not known.
+	Manifest   int64           `json:"manifest"`
+	Entities   int64           `json:"entities"` // Which are alive, in what order.
+	Components []arrayBytesDoc `json:"components"`
+	References int64           `json:"references"` // To pages in other files.
+	Tree       int64           `json:"tree"`       // Keys, and what is left empty between them.
+	Free       int64           `json:"free"`       // Nothing refers to it.
+	Checksums  int64           `json:"checksums"`
+	Shared     int64           `json:"shared"` // Of the pages in other files.
+}
+
+// An arrayBytesDoc says what the arrays of a component take in a snapshot file.
+type arrayBytesDoc struct {
+	Name   string `json:"name"`
+	Sparse int64  `json:"sparse"`
+	Dense  int64  `json:"dense"`
+	Data   int64  `json:"data"`
+}
+
+// A segmentUseDoc says what the bytes of a file of the journal are for: payloads,
+// rewound and overhead add up to its size.
+type segmentUseDoc struct {
+	File     string `json:"file"` // Relative to STORE.
+	Bytes    int64  `json:"bytes"`
+	Records  int    `json:"records"`
+	Payloads int64  `json:"payloads"` // Of records that the newest state comes from.
+	Rewound  int64  `json:"rewound"`  // Payloads of others.
+	Overhead int64  `json:"overhead"` // Headers, schemas, an unfinished end.
+	Prunable bool   `json:"prunable"` // The newest state does not need it: a snapshot is behind it.
+}
+
+func newStats(a *app) *cobra.Command {
+	var at point
+	busiest := limit(5)
+	cmd := &cobra.Command{
+		Use:   "stats STORE [A..B]",
+		Short: "Show what takes the bytes: components, ticks, files",
+		Long: `Show what takes the bytes: which components, in the state and in what the ticks of
+a range changed; which ticks; and what the bytes of the files are for.
+
+Columns of bytes add up: those of components, entities, operations and the rest to
+what the ticks take in the journal; those of a file to its size.`,
+		Example: `  ecsdump stats D
+  ecsdump stats D 100..200 --limit 20`,
+		Args: positional(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 && cmd.Flags().Changed("at") {
+				return &failure{exitUsage, errors.New("give either --at or a range"), ""}
+			}
+			return a.read(cmd.Context(), args[0], func(s *source) error {
+				doc, err := s.stats(cmd.Context(), at, args[1:], busiest)
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.document(doc)
+				}
+				return a.stats(doc)
+			})
+		},
+	}
+	at.flag(cmd)
+	busiest.flag(cmd, 5, "of the busiest ticks")
+	return cmd
+}
+
+// stats gathers what stats prints.
+func (s *source) stats(ctx context.Context, at point, args []string, busiest limit) (*statsDoc, error) {
+	entries, err := s.chosen(args)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) > 0 {
+		at.at = fmt.Sprintf("seq:%d", entries[len(entries)-1].ID.Seq)
+	}
+	im, err := s.state(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) == 0 {
+		entries = s.before(entries, im.seq)
+	}
+	d := &statsDoc{stateDoc: im.doc(), Components: []usageDoc{}, Busiest: []commitDoc{}, Snapshots: []spaceDoc{}, Segments: []segmentUseDoc{}}
+	for _, c := range im.Components {
+		d.Components = append(d.Components, usageDoc{Name: c.Name, Kind: kind(c), Rows: c.Len(), RowBytes: rowBytes(c)})
+	}
+	known := s.rewoundFrom()
+	for _, e := range entries {
+		if err := d.tick(ctx, s, e, known, busiest); err != nil {
+			return nil, err
+		}
+	}
+	space, err := s.Space(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.space(space)
+	return d, nil
+}
+
+// before returns the entries up to record seq.
+func (s *source) before(entries []journal.Entry, seq uint64) []journal.Entry {
+	n := slices.IndexFunc(entries, func(e journal.Entry) bool { return e.ID.Seq > seq })
+	if n < 0 {
+		return entries
+	}
+	return entries[:n]
+}
+
+// rowBytes returns the size of the encoded rows of c.
+func rowBytes(c *persist.Component) (n int64) {
+	if w := c.Layout.Width(); w >= 0 {
+		return int64(w) * int64(c.Len())
+	}
+	for row := range c.Len() {
+		n += int64(len(c.Row(row)))
+	}
+	return n
+}
+
+// tick counts record e. From record known on, it is known which were rewound.
+func (d *statsDoc) tick(ctx context.Context, s *source, e journal.Entry, known uint64, busiest limit) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	commits, err := s.Commits(e.ID.Seq, e.ID.Seq)
+	if err != nil || len(commits) == 0 {
+		return err
+	}
+	c := &commits[0]
+	ops, err := c.Ops()
+	if err != nil {
+		return err
+	}
+	doc := commitDocOf(c, ops)
+	doc.Head, doc.Rewound = c.Seq == s.Head(), !c.OnHead && c.Seq >= known
+	d.busy(doc, busiest)
+	d.Ticks++
+	d.Created += doc.Created
+	d.Destroyed += doc.Destroyed
+	d.Bytes += int64(c.Bytes)
+	d.EntityBytes += int64(c.EntityBytes)
+	d.OperationBytes += int64(c.OpBytes)
+	d.OtherBytes += int64(c.Bytes - c.EntityBytes - c.OpBytes)
+	for _, r := range c.Rows {
+		u := d.usage(c.Component(r.Component))
+		u.Bytes += int64(r.Bytes)
+		d.OtherBytes -= int64(r.Bytes)
+	}
+	for _, change := range doc.Components {
+		u := d.usage(change.Name)
+		u.Added += change.Added
+		u.Removed += change.Removed
+		u.Written += change.Written
+		u.Ticks++
+	}
+	return nil
+}
+
+// usage returns what is counted of a component, which may be on another branch only.
+func (d *statsDoc) usage(name string) *usageDoc {
+	for i := range d.Components {
+		if d.Components[i].Name == name {
+			return &d.Components[i]
+		}
+	}
+	d.Components = append(d.Components, usageDoc{Name: name, Kind: "component"})
+	return &d.Components[len(d.Components)-1]
+}
+
+// busy keeps doc if it is one of the busiest ticks; of equal ones the older.
+func (d *statsDoc) busy(doc commitDoc, l limit) {
+	i, _ := slices.BinarySearchFunc(d.Busiest, doc, func(a, b commitDoc) int {
+		if a.Bytes == b.Bytes {
+			return -1
+		}
+		return cmp.Compare(b.Bytes, a.Bytes)
+	})
+	d.Busiest = slices.Insert(d.Busiest, i, doc)
+	n, _ := l.of(len(d.Busiest))
+	d.Busiest = d.Busiest[:n]
+}
+
+// space takes over what space says of the files.
+func (d *statsDoc) space(space *persist.Space) {
+	for _, s := range space.Snapshots {
+		doc := spaceDoc{
+			File: s.Name, Bytes: s.Size, Manifest: s.Manifest, Entities: s.Entities, Components: []arrayBytesDoc{},
+			References: s.References, Tree: s.Tree, Free: s.Free, Checksums: s.Checksums, Shared: s.Shared,
+		}
+		if s.Err != nil {
+			doc.Error = unprefixed(s.Err)
+		}
+		for _, c := range s.Components {
+			doc.Components = append(doc.Components, arrayBytesDoc(c))
+		}
+		d.Snapshots = append(d.Snapshots, doc)
+	}
+	for _, s := range space.Segments {
+		d.Segments = append(d.Segments, segmentUseDoc{s.Name, s.Size, s.Records, s.Payloads, s.Rewound, s.Overhead, s.Prunable})
+	}
+}
+
+// stats prints d for people.
+func (a *app) stats(d *statsDoc) error {
+	err := a.componentStats(d)
+	if len(d.Busiest) > 0 {
+		a.line("")
+		g := a.grid(">TICK", ">RECORD", ">BYTES", "NOTE", "CHANGES")
+		for _, c := range d.Busiest {
+			g.row(c.Tick, c.Seq, c.Bytes, c.note(), c.changes())
+		}
+		err = errors.Join(err, g.end())
+	}
+	err = errors.Join(err, a.snapshotStats(d))
+	if len(d.Segments) > 0 {
+		a.line("")
+		g := a.grid("FILE", ">BYTES", ">RECORDS", ">PAYLOADS", ">REWOUND", ">OVERHEAD", "NOTE")
+		for _, s := range d.Segments {
+			note := ""
+			if s.Prunable {
+				note = "prunable"
+			}
+			g.row(s.File, s.Bytes, s.Records, s.Payloads, s.Rewound, s.Overhead, note)
+		}
+		err = errors.Join(err, g.end())
+	}
+	return err
+}
+
+// componentStats prints what components take, and the sum.
+func (a *app) componentStats(d *statsDoc) error {
+	a.line("tick %d, record %d; %s of %s", d.Tick, d.Seq, count(d.Ticks, "record", "records"), size(d.Bytes))
+	a.line("")
+	g := a.grid("COMPONENT", ">ROWS", ">ROW BYTES", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL BYTES", ">SHARE")
+	for _, u := range d.Components {
+		g.row(u.Name, u.Rows, u.RowBytes, u.Ticks, u.Added, u.Removed, u.Written, u.Bytes, share(u.Bytes, d.Bytes))
+	}
+	g.row("(entities)", "", "", "", d.Created, d.Destroyed, "", d.EntityBytes, share(d.EntityBytes, d.Bytes))
+	g.row("(operations)", "", "", "", "", "", "", d.OperationBytes, share(d.OperationBytes, d.Bytes))
+	g.row("(other)", "", "", "", "", "", "", d.OtherBytes, share(d.OtherBytes, d.Bytes))
+	return g.end()
+}
+
+// share returns part of whole in percent.
+func share(part, whole int64) string {
+	if whole == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
+}
+
+// snapshotStats prints what the bytes of snapshot files are for: a column for each
+// file would not fit, so components are rows of a table of their own.
+func (a *app) snapshotStats(d *statsDoc) error {
+	a.line("")
+	g := a.grid("FILE", ">BYTES", ">COMPONENTS", ">ENTITIES", ">MANIFEST", ">REFERENCES", ">TREE", ">FREE", ">CHECKSUMS", ">SHARED", "NOTE")
+	var names []string
+	sums := map[string]*arrayBytesDoc{}
+	for _, s := range d.Snapshots {
+		var all int64
+		for _, c := range s.Components {
+			if sums[c.Name] == nil {
+				names, sums[c.Name] = append(names, c.Name), &arrayBytesDoc{Name: c.Name}
+			}
+			sums[c.Name].add(c)
+			all += c.Sparse + c.Dense + c.Data
+		}
+		g.row(s.File, s.Bytes, all, s.Entities, s.Manifest, s.References, s.Tree, s.Free, s.Checksums, s.Shared, s.Error)
+	}
+	err := g.end()
+	a.line("")
+	g = a.grid("IN SNAPSHOTS", ">SPARSE", ">DENSE", ">DATA", ">BYTES")
+	for _, name := range names {
+		c := sums[name]
+		g.row(name, c.Sparse, c.Dense, c.Data, c.Sparse+c.Dense+c.Data)
+	}
+	return errors.Join(err, g.end())
+}
+
+// add adds what c says.
+func (u *arrayBytesDoc) add(c arrayBytesDoc) {
+	u.Sparse += c.Sparse
+	u.Dense += c.Dense
+	u.Data += c.Data
+}

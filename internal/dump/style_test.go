@@ -1,0 +1,82 @@
+package dump
+
+import (
+	"bufio"
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestColoursChangeNoColumn(t *testing.T) {
+	table := func(width int, colour bool) string {
+		var out bytes.Buffer
+		a := &app{stdout: bufio.NewWriter(&out), width: width, colour: colour}
+		g := a.grid("NAME", ">N", "NOTE")
+		g.row("a", added.of(10), removed.of("gone"))
+		g.row(faint.of("longer"), 7, "\x1b[31m")
+		g.styledText(current, "a line of its own")
+		g.row("b", changed.of(1), "")
+		require.NoError(t, g.end())
+		a.styledLine(heading, "the %s", "end")
+		require.NoError(t, a.stdout.Flush())
+		return out.String()
+	}
+	for width := range 30 {
+		coloured := table(width, true)
+		for _, s := range []style{heading, added, removed, changed, current, faint} {
+			coloured = strings.ReplaceAll(coloured, "\x1b["+string(s)+"m", "")
+		}
+		assert.Equal(t, table(width, false), strings.ReplaceAll(coloured, "\x1b[0m", ""), "width %d", width)
+	}
+	assert.Equal(t, "\x1b[1mNAME\x1b[0m     \x1b[1mN\x1b[0m  \x1b[1mNOTE\x1b[0m\n"+
+		"a       \x1b[32m10\x1b[0m  \x1b[31mgone\x1b[0m\n"+
+		"\x1b[2mlonger\x1b[0m   7  \\x1b[31m\n"+
+		"\x1b[36ma line of its own\x1b[0m\n"+
+		"b        \x1b[33m1\x1b[0m\n"+
+		"\x1b[1mthe end\x1b[0m\n", table(0, true))
+}
+
+func TestEveryLineOfATableFits(t *testing.T) {
+	for width := 1; width < 40; width++ {
+		var out bytes.Buffer
+		a := &app{stdout: bufio.NewWriter(&out), width: width}
+		g := a.grid("NAME", ">N", "NOTE")
+		g.row("wide 世界", 10, "and more")
+		g.row("b", 123456, "")
+		require.NoError(t, g.end())
+		require.NoError(t, a.stdout.Flush())
+		for line := range strings.Lines(out.String()) {
+			assert.LessOrEqual(t, textWidth(strings.TrimSuffix(line, "\n")), width, line)
+		}
+	}
+}
+
+func TestFlagsForTerminals(t *testing.T) {
+	var w when
+	for _, test := range []struct {
+		value           string
+		terminal, other bool
+	}{{"auto", true, false}, {"always", true, true}, {"never", false, false}} {
+		require.NoError(t, w.Set(test.value))
+		assert.Equal(t, test.terminal, w.is(true), test.value)
+		assert.Equal(t, test.other, w.is(false), test.value)
+	}
+	assert.ErrorContains(t, w.Set("sometimes"), `"sometimes" is none of auto, always, never`)
+}
+
+func TestTheEnvironmentRefusesColours(t *testing.T) {
+	for _, test := range []struct {
+		env  env
+		want bool
+	}{{env{}, true}, {env{"TERM": "xterm"}, true}, {env{"TERM": "dumb"}, false}, {env{"NO_COLOR": "1"}, false}, {env{"NO_COLOR": ""}, true}} {
+		assert.Equal(t, test.want, wantsColour(test.env.get), "%v", test.env)
+	}
+}
+
+// env is an environment.
+type env map[string]string
+
+func (e env) get(name string) string { return e[name] }

@@ -1,0 +1,204 @@
+package dump
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A subject is what somebody asks about an entity: ENTITY[.Component[.field]], as
+// in 12v3.Position.X, 12v3.Bag.Items[0] or 12v3.Bag.Counts["gold"].
+type subject struct {
+	entity    ecs.Entity
+	component string     // "": all of them.
+	number    int        // Of the component.
+	field     string     // As it is written behind the component.
+	steps     []pathStep // To the field; none: the whole component.
+}
+
+// A pathStep leads into a value: to a field, or to an element or entry.
+type pathStep struct {
+	name string // Of the field, or what is between the brackets.
+	item bool
+}
+
+// allComponents is the number of a subject that names none.
+const allComponents = -1
+
+// subject reads text, given what the newest state of interest has of the entity.
+func (s *source) subject(text string, peek func(ecs.Entity) (*persist.EntityState, error)) (subject, *persist.EntityState, error) {
+	first, rest, narrowed := strings.Cut(text, ".")
+	e, err := parseEntity(s.path, first)
+	if err != nil {
+		return subject{}, nil, err
+	}
+	state, err := peek(e)
+	if err != nil {
+		return subject{}, nil, err
+	}
+	sub := subject{entity: e, number: allComponents}
+	if narrowed {
+		err = sub.narrow(s, rest, state.Components)
+	}
+	return sub, state, err
+}
+
+// narrow reads Component[.field].
+func (sub *subject) narrow(s *source, text string, components []persist.EntityComponent) error {
+	var known []string
+	var c persist.EntityComponent
+	for n, candidate := range components {
+		name := candidate.Name
+		if !candidate.Resource {
+			known = append(known, name)
+		}
+		rest, ok := strings.CutPrefix(text, name)
+		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') && len(name) > len(sub.component) {
+			c, sub.component, sub.number, sub.field = candidate, name, n, rest
+		}
+	}
+	switch {
+	case sub.component == "":
+		name, _, _ := strings.Cut(text, ".")
+		return s.noComponent(name, known)
+	case c.Resource:
+		return s.isResource(c.Name)
+	}
+	var err error
+	if sub.steps, err = parseSteps(sub.field); err != nil {
+		return &failure{exitUsage, fmt.Errorf("%s%s: %w", sub.component, sub.field, err), command("schema", s.path)}
+	}
+	if err = checkSteps(c.Layout, sub.steps); err != nil {
+		return &failure{exitNotFound, fmt.Errorf("%s: %s: %w", s.path, sub.component, err), command("schema", s.path)}
+	}
+	return nil
+}
+
+// String returns sub as it is written.
+func (sub subject) String() string {
+	if sub.component == "" {
+		return sub.entity.String()
+	}
+	return sub.entity.String() + "." + sub.component + sub.field
+}
+
+// of returns what sub asks for in a value of its component, and whether it is there:
+// a slice may be too short for an element.
+func (sub subject) of(v layout.Value) (layout.Value, bool) {
+	if v.Kind() == 0 {
+		return v, false
+	}
+	for _, s := range sub.steps {
+		var ok bool
+		if v, ok = s.into(followed(v)); !ok {
+			return layout.Value{}, false
+		}
+	}
+	return v, true
+}
+
+// followed returns what v leads to, if it is a pointer that is not nil.
+func followed(v layout.Value) layout.Value {
+	for v.Kind() == layout.Pointer && v.Len() > 0 {
+		v = v.Index(0)
+	}
+	return v
+}
+
+// into takes the step.
+func (s pathStep) into(v layout.Value) (layout.Value, bool) {
+	switch {
+	case !s.item:
+		return v.Field(s.name)
+	case v.Kind() == layout.Map:
+		for i := range v.Len() {
+			if key := v.Key(i); key.String() == s.name || key.Kind() == layout.String && key.Text() == s.name {
+				return v.Index(i), true
+			}
+		}
+	case v.Kind() == layout.Array || v.Kind() == layout.Slice:
+		if i, err := strconv.Atoi(s.name); err == nil && i >= 0 && i < v.Len() {
+			return v.Index(i), true
+		}
+	}
+	return layout.Value{}, false
+}
+
+// parseSteps reads .name, [3] and ["key"], one behind the other.
+func parseSteps(text string) (steps []pathStep, err error) {
+	for text != "" {
+		var s pathStep
+		if s, text, err = nextStep(text); err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+// nextStep cuts a step off text.
+func nextStep(text string) (s pathStep, rest string, err error) {
+	if name, ok := strings.CutPrefix(text, "."); ok {
+		end := strings.IndexAny(name+".", ".[")
+		if end == 0 {
+			return s, "", fmt.Errorf("a name is missing behind a dot")
+		}
+		return pathStep{name: name[:end]}, name[end:], nil
+	}
+	inside := strings.TrimPrefix(text, "[")
+	key, err := strconv.QuotedPrefix(inside)
+	if err != nil {
+		key, _, _ = strings.Cut(inside, "]")
+	}
+	rest, ok := strings.CutPrefix(inside[len(key):], "]")
+	if !ok || key == "" || inside == text {
+		return s, "", fmt.Errorf("%q is no element; write [0] or [\"key\"]", text)
+	}
+	return pathStep{name: key, item: true}, rest, nil
+}
+
+// checkSteps returns why no value of type t can be gone into by steps.
+func checkSteps(t *layout.Type, steps []pathStep) error {
+	for _, s := range steps {
+		for t.Kind == layout.Pointer {
+			t = t.Elem
+		}
+		var err error
+		if t, err = s.intoType(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intoType returns the type of what the step leads to.
+func (s pathStep) intoType(t *layout.Type) (*layout.Type, error) {
+	if !s.item {
+		var names []string
+		for _, f := range t.Fields {
+			if f.Name == s.name {
+				return f.Type, nil
+			}
+			names = append(names, f.Name)
+		}
+		if len(names) == 0 {
+			return nil, fmt.Errorf("no field %q in %v", s.name, t.Kind)
+		}
+		return nil, fmt.Errorf("no field %q; there are %s", s.name, strings.Join(names, ", "))
+	}
+	switch t.Kind {
+	case layout.Map:
+		return t.Elem, nil
+	case layout.Array, layout.Slice:
+		i, err := strconv.Atoi(s.name)
+		if err != nil || i < 0 || t.Kind == layout.Array && i >= t.Len {
+			return nil, fmt.Errorf("no element [%s] in %v", s.name, t)
+		}
+		return t.Elem, nil
+	}
+	return nil, fmt.Errorf("no element [%s] in %v", s.name, t.Kind)
+}

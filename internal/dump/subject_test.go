@@ -1,0 +1,123 @@
+package dump
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A luggage is of the kinds that a path can lead through.
+type luggage struct {
+	Slots  [2]int32
+	Items  []struct{ Name string }
+	Counts map[string]int32
+	Owners map[ecs.Entity]int8
+	Best   *struct{ N int16 }
+	None   *struct{ N int16 }
+}
+
+// bagOf returns the components of an entity that has a bag, under two names, one of
+// which begins with the other.
+func bagOf(t *testing.T) []persist.EntityComponent {
+	t.Helper()
+	w := ecs.NewWorld(ecs.Options{})
+	clone := ecs.CloneWith(func(b luggage) luggage { return b })
+	s := ecs.MustRegister[luggage](w, ecs.Named("Bag"), clone)
+	e := w.Create()
+	b := luggage{
+		Slots: [2]int32{3, 4}, Counts: map[string]int32{"a]\"b": 5, "gold": 6},
+		Owners: map[ecs.Entity]int8{e: 7}, Best: &struct{ N int16 }{8},
+	}
+	b.Items = append(b.Items, struct{ Name string }{"rope"})
+	s.Set(e, b)
+	v, err := s.Layout().Value(s.AppendRows(nil, 0, 1))
+	require.NoError(t, err)
+	point, err := layout.Parse(s.Layout().Append(nil))
+	require.NoError(t, err)
+	return []persist.EntityComponent{
+		{Name: "Bag", Layout: s.Layout(), Value: v}, {Name: "Bag.Slots", Layout: point, Value: v},
+		{Name: "rules", Layout: point, Resource: true},
+	}
+}
+
+func TestAPathLeadsToWhatItNames(t *testing.T) {
+	components := bagOf(t)
+	for text, want := range map[string]string{
+		"Bag.Items[0].Name":   `"rope"`,
+		"Bag.Items[1].Name":   "",
+		"Bag.Counts[gold]":    "6",
+		`Bag.Counts["gold"]`:  "6",
+		`Bag.Counts["a]\"b"]`: "5",
+		"Bag.Counts[lead]":    "",
+		"Bag.Owners[0v1]":     "7",
+		"Bag.Best.N":          "8",
+		"Bag.None.N":          "",
+		"Bag.Slots.Slots[1]":  "4", // Of the component Bag.Slots.
+		"Bag.Best":            "&{N:8}",
+	} {
+		var sub subject
+		require.NoError(t, sub.narrow(&source{path: "D"}, text, components), text)
+		v, ok := sub.of(components[sub.number].Value)
+		assert.Equal(t, want != "", ok, text)
+		if ok {
+			assert.Equal(t, want, v.String(), text)
+		}
+	}
+}
+
+func TestAPathThatLeadsNowhereIsRefused(t *testing.T) {
+	components := bagOf(t)
+	for text, want := range map[string]string{
+		"Bags":               `no component "Bags"; did you mean Bag?`,
+		"rules":              "rules is a resource",
+		"Bag.":               "a name is missing behind a dot",
+		"Bag..N":             "a name is missing behind a dot",
+		"Bag[0]":             "no element [0] in struct",
+		"Bag.Items[]":        `"[]" is no element`,
+		"Bag.Items[0":        `"[0" is no element`,
+		"Bag.Items[0]x":      `"x" is no element`,
+		`Bag.Items["a`:       "is no element",
+		"Bag.Items[-1]":      "no element [-1] in []struct",
+		"Bag.Slots.Slots[2]": "no element [2] in [2]int32",
+		"Bag.Best.M":         `no field "M"; there are N`,
+		"Bag.Items.Name":     `no field "Name" in slice`,
+	} {
+		var sub subject
+		err := sub.narrow(&source{path: "D"}, text, components)
+		require.Error(t, err, text)
+		assert.Contains(t, err.Error(), want, text)
+	}
+}
+
+func TestASparklineHasWhatAValueWasAtTheEndOfEachCell(t *testing.T) {
+	of := func(points ...pointInTime) *series { return &series{points: points} }
+	nan := math.NaN()
+	for _, test := range []struct {
+		about       string
+		s           *series
+		first, last uint64
+		cells       int
+		want        string
+	}{
+		{"a cell a tick", of(pointInTime{1, 0}, pointInTime{3, 7}), 1, 4, 9, "▁▁██"},
+		{"every level", of(pointInTime{0, 0}, pointInTime{1, 1}, pointInTime{2, 2}, pointInTime{3, 3}, pointInTime{4, 4}, pointInTime{5, 5}, pointInTime{6, 6}, pointInTime{7, 7}), 0, 7, 8, sparks},
+		{"several ticks a cell", of(pointInTime{0, 0}, pointInTime{1, 7}, pointInTime{99, 0}), 0, 99, 4, "███▁"},
+		{"nothing before and after", of(pointInTime{2, 1}, pointInTime{3, nan}), 1, 4, 9, " ▅  "},
+		{"a constant", of(pointInTime{1, 5}), 1, 2, 9, "▅▅"},
+		{"as far apart as floats are", of(pointInTime{1, -math.MaxFloat64}, pointInTime{2, math.MaxFloat64}), 1, 2, 9, "▁█"},
+		{"ticks without end", of(pointInTime{0, 1}, pointInTime{1, 2}), 0, math.MaxUint64 - 1, 2, "██"},
+		{"ticks that go back", of(pointInTime{0, 1}), 5, 4, 2, ""},
+	} {
+		assert.Equal(t, test.want, test.s.sparkline(test.first, test.last, test.cells), test.about)
+	}
+	s := of()
+	s.set(1, 2)
+	s.set(1, 3)
+	assert.Equal(t, []pointInTime{{1, 3}}, s.points)
+}

@@ -1,0 +1,126 @@
+package dump
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A watched is a buffer that can be waited for.
+type watched struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// has waits until w has a text n times.
+func (w *watched) has(t *testing.T, n int, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Count(w.String(), text) >= n }, time.Minute, 2*time.Millisecond, "%d times %q in %v", n, text, w)
+}
+
+// tailing runs tail -f until it is called.
+func tailing(t *testing.T, out *watched, args ...string) (end func() (code int)) {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan int, 1)
+	go func() {
+		done <- runUntil(ctx, stop, append([]string{"tail", "-f", "--interval", "1ms"}, args...), out, out)
+	}()
+	t.Cleanup(stop)
+	return func() int { stop(); return <-done }
+}
+
+// openSample opens a store, or continues it.
+func openSample(t *testing.T, dir string) (*sample, *persist.Store) {
+	s := newSample()
+	store, err := persist.Open(context.Background(), dir, s.world, persist.Options{Now: clock(), SnapshotBytes: -1})
+	require.NoError(t, err)
+	return s, store
+}
+
+func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	s, store := openSample(t, dir)
+	commit := func(f func() error) {
+		require.NoError(t, f())
+		require.NoError(t, store.Commit())
+		require.NoError(t, store.Sync(ctx))
+	}
+	commit(s.begin)
+	var people, lines watched
+	endPeople, endLines := tailing(t, &people, dir), tailing(t, &lines, dir, "--ndjson", "-n", "0")
+	people.has(t, 1, "created 8")
+	lines.has(t, 1, `"earlier":1`)
+
+	for range 3 {
+		commit(s.move)
+	}
+	lines.has(t, 1, `"seq":4,"tick":4,"parent":3`)
+	require.NoError(t, s.world.History().Rewind(2))
+	commit(s.move)
+	people.has(t, 1, "rewound 2 records, to record 2, tick 2\n")
+	lines.has(t, 1, `"undone":2`)
+
+	require.NoError(t, store.Close(ctx))
+	people.has(t, 1, "closed by the program\n")
+	s, store = openSample(t, dir)
+	people.has(t, 1, "opened by a program\n")
+	commit(s.move)
+	_, err := store.Snapshot(ctx) // Prunes.
+	require.NoError(t, err)
+	commit(s.move)
+	lines.has(t, 1, `"seq":7,`)
+	people.has(t, 6, "Position wrote 2; score wrote 1\n")
+	require.NoError(t, store.Close(ctx))
+	people.has(t, 2, "closed by the program\n")
+
+	_, store = openSample(t, dir)
+	require.NoError(t, store.Close(ctx)) // Perhaps before tail looks again.
+	people.has(t, 3, "closed by the program\n")
+	assert.Equal(t, exitOK, endPeople())
+	assert.Equal(t, exitOK, endLines())
+	assert.Equal(t, 6, strings.Count(lines.String(), `{"seq":`), lines.String())
+	assert.Equal(t, 1, strings.Count(lines.String(), "undone"), lines.String())
+	assert.NotContains(t, lines.String(), "closed")
+}
+
+func TestTailPrintsAWholeDocumentWhenItIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, buildStore(dir))
+	var out watched
+	end := tailing(t, &out, dir, "--json", "-n", "1")
+	out.has(t, 1, `"seq": 8`)
+	assert.Equal(t, exitOK, end())
+	assert.True(t, strings.HasSuffix(out.String(), "}\n  ]\n}\n"), out.String())
+}
+
+func TestTailEndsWhenTheStoreIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, buildStore(dir+"/D"))
+	var out watched
+	end := tailing(t, &out, dir+"/D")
+	out.has(t, 1, "head")
+	require.NoError(t, os.RemoveAll(dir+"/D"))
+	out.has(t, 1, "removed")
+	assert.Equal(t, exitNotFound, end())
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package dump
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// sizeOf returns the columns and lines of the terminal that f is.
+func sizeOf(f *os.File) (width, height int, ok bool) {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0, 0, false
+	}
+	return int(size.Col), int(size.Row), true
+}

@@ -1,0 +1,82 @@
+package dump
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// A topic is a help text that is about no single command.
+type topic struct{ name, title, text string }
+
+// topics are shown by "ecsdump help NAME", by man pages and by docs/ECSDUMP.md.
+var topics = []topic{
+	{"points", "Points and ranges in time", `
+A POINT names a state. The flag --at shows it instead of the newest one:
+
+  @latest        the newest state
+  @first         the oldest state that it comes from
+  1200           tick 1200 on the way to the newest state
+  @-5s           the newest tick that is at least 5 seconds older than it
+  @+5s           the first tick that is at least 5 seconds newer than @first
+  seq:88         record 88 of the journal, on whatever branch
+  snap:3         the state in snapshot file 3; snap:NAME: in the one of that name
+  mark:NAME      the newest tick that the program gave that name
+  tip:1          the end of the oldest branch; info says how many there are
+  mark:NAME~10   10 ticks before it; so after every other point: @latest~10
+
+A RANGE is A..B, A.., ..B, ".." or a single point. Both ends belong to it. Ticks in it
+mean those of all branches; other points mean the order in the journal, so that
+seq:88.. is everything that was written from record 88 on.
+
+Any state is reached from the nearest snapshot and the ticks behind it. ecsdump log
+lists ticks and records, ecsdump info snapshots.`},
+	{"output", "Output for people and for programs", `
+Results go to standard output, everything else to standard error. A file or a pipe
+gets them whole and plain. On a terminal
+
+  - lines are cut to its width, or to COLUMNS if that is set;
+  - there are colours, unless NO_COLOR is set; --color always or never decides
+    otherwise;
+  - what does not fit goes through the pager that ECSDUMP_PAGER or PAGER names, else
+    less; --no-pager prints it at once;
+  - what takes longer than a second shows how far it is; --progress always or never
+    decides otherwise.
+
+With --json, standard output is one JSON document, and an error one line of JSON on
+standard error. The first member of each is its format, as in "ecsdump.ls/1". The
+number rises when a member goes or comes to mean something else; members may be
+added at any time.
+
+With --ndjson, each line is an object, and long lists need no memory: first a line
+with the format and the members before the list of the document, then a line for each
+element of the list, which has no format, then, if there are any, a line with the
+format and the members behind the list. A document without a list is one line:
+
+  ecsdump log D --ndjson | jq -c 'select(.format == null) | {tick, created}'
+
+Entities are strings, INDEXvGENERATION. Digests are 16 hexadecimal digits. Times are
+RFC 3339 in UTC. Values are objects for structs, arrays, numbers, strings and
+booleans for the rest; floating-point numbers that JSON has not are strings.`},
+	{"exit", "Exit status", `
+  0  all is well
+  1  states differ, or a problem that is no damage: a newer program wrote it
+  2  called wrongly
+  3  no such store, point in time, entity or component
+  4  damaged; what could be read was printed
+  5  the system did not let it be read or written, or an interrupt ended it
+
+With --json, an error also says it in words: problem, usage, not_found, corrupt or
+system.`},
+}
+
+// newTopics returns the topics as commands that do nothing, so that help finds them.
+func newTopics() (commands []*cobra.Command) {
+	for _, t := range topics {
+		commands = append(commands, &cobra.Command{Use: t.name, Short: t.title, Long: t.title + "\n" + t.text})
+	}
+	return commands
+}
+
+// paragraphs returns a text without the line that it begins with in the source.
+func (t topic) paragraphs() string { return strings.TrimPrefix(t.text, "\n") }

@@ -1,0 +1,132 @@
+package dump
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+// verifyDoc is what verify --json prints.
+type verifyDoc struct {
+	OK        bool         `json:"ok"`
+	Snapshots int          `json:"snapshots"` // Files checked.
+	Records   int          `json:"records"`   // Records of the journal checked.
+	Replayed  int          `json:"replayed"`  // Of them on the way from the oldest snapshot to the newest state.
+	Problems  []problemDoc `json:"problems"`
+	Notes     []string     `json:"notes"`   // What is no problem, but worth knowing.
+	Rewound   int          `json:"rewound"` // Records of other branches that were replayed.
+	Bytes     int64        `json:"bytes"`   // Read, of files and records.
+}
+
+// A problemDoc is damage, or something else that keeps bytes from being used.
+type problemDoc struct {
+	Kind    string `json:"kind"`              // corrupt, foreign, newer or missing.
+	File    string `json:"file,omitempty"`    // Relative to STORE; for a save its name.
+	Offset  *int64 `json:"offset,omitempty"`  // First byte in question, if it is known.
+	Length  *int64 `json:"length,omitempty"`  // Bytes in question, if it is known.
+	Message string `json:"message,omitempty"` // All of it, for people.
+}
+
+func newVerify(a *app) *cobra.Command {
+	quick := false
+	cmd := &cobra.Command{
+		Use:   "verify STORE",
+		Short: "Check everything: checksums, formats, and that replay agrees",
+		Long: `Verify reads everything and checks checksums, formats, the invariants of every array,
+and that replaying the ticks of all branches reproduces the digest of every snapshot. With
+--quick, it compares checksums only.`,
+		Example: `  ecsdump verify D
+  ecsdump verify slot1.save --quick`,
+		Args: positional(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v, err := persist.OpenReadOnly(cmd.Context(), args[0])
+			if err != nil {
+				return a.verifyUnopened(args[0], err)
+			}
+			defer v.Close()
+			verify := v.Verify
+			if quick {
+				verify = v.VerifyChecksums
+			}
+			r, err := verify(cmd.Context())
+			if err != nil {
+				return classify(args[0], err)
+			}
+			return a.verified(args[0], r)
+		},
+	}
+	cmd.Flags().BoolVar(&quick, "quick", false, "compare checksums only")
+	return cmd
+}
+
+// verifyUnopened prints why a store or save is too damaged to be opened.
+func (a *app) verifyUnopened(path string, err error) error {
+	f := opening(path, err)
+	if errors.Is(f, persist.ErrCorrupt) || errors.Is(f, persist.ErrForeign) || errors.Is(f, persist.ErrNewer) {
+		return a.verified(path, persist.VerifyReport{Problems: []error{err}})
+	}
+	return f
+}
+
+// verified prints r. Problems are a failure.
+func (a *app) verified(path string, r persist.VerifyReport) error {
+	if err := a.verifyReport(r); err != nil || len(r.Problems) == 0 {
+		return err
+	}
+	code := exitProblem
+	for _, p := range r.Problems {
+		if !errors.Is(p, persist.ErrNewer) {
+			code = exitCorrupt
+		}
+	}
+	err := fmt.Errorf("%s: %s found", path, count(len(r.Problems), "problem", "problems"))
+	return &failure{code, err, ""}
+}
+
+func (a *app) verifyReport(r persist.VerifyReport) error {
+	if a.json {
+		doc := verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, []problemDoc{}, append([]string{}, r.Notes...), r.Rewound, r.Bytes}
+		for _, p := range r.Problems {
+			doc.Problems = append(doc.Problems, problemDocOf(p))
+		}
+		return a.document(doc)
+	}
+	for _, p := range r.Problems {
+		a.styledLine(removed, "problem: %s", problemDocOf(p).Message)
+	}
+	for _, n := range r.Notes {
+		a.line("note: %s", n)
+	}
+	rewound := ""
+	if r.Rewound > 0 {
+		rewound = fmt.Sprintf(" and %d of rewound branches", r.Rewound)
+	}
+	a.line("checked: %s, %s, %d of them replayed%s", count(r.Snapshots, "snapshot", "snapshots"), count(r.Records, "record", "records"), r.Replayed, rewound)
+	if len(r.Problems) == 0 {
+		a.styledLine(added, "ok")
+	}
+	return nil
+}
+
+func problemDocOf(err error) problemDoc {
+	doc := problemDoc{Kind: "corrupt", Message: unprefixed(err)}
+	switch {
+	case errors.Is(err, persist.ErrNewer):
+		doc.Kind = "newer"
+	case errors.Is(err, persist.ErrForeign):
+		doc.Kind = "foreign"
+	case errors.Is(err, persist.ErrNotFound):
+		doc.Kind = "missing"
+	}
+	var damage *persist.DamageError
+	if errors.As(err, &damage) {
+		doc.File = damage.File
+		if damage.Offset >= 0 {
+			doc.Offset, doc.Length = &damage.Offset, &damage.Length
+		}
+	}
+	return doc
+}
