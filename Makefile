@@ -10,7 +10,7 @@ FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
 
-.PHONY: all check test lint race debug main-job kills simulate programs powercut damage fuzz bench suites cells
+.PHONY: all check test lint knots race debug main-job kills simulate programs powercut damage fuzz bench suites cells
 
 all: check test
 
@@ -23,6 +23,9 @@ test: ## the README's test command
 
 lint:
 	go run $(GOLANGCI) run ./...
+
+knots: ## the files of every package that need each other, and where to untie them
+	@go test ./internal/arch -run HouseLimits -knots -count 1 -v
 
 race: ## the exhaustive models of ecs go one operation less deep
 	go test -race $$(go list ./... | grep -v "/ecs$$")

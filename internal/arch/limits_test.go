@@ -1,0 +1,159 @@
+package arch
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/importer"
+	"go/token"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var picture = flag.Bool("knots", false, "print the files of every package that need each other")
+
+// house has the limits of packages. A figure is what is measured, and of what; a
+// limit for the first word alone holds for all that have none of their own.
+var house = map[string]int{
+	"knot":                  12, // Files that need each other.
+	"knot ecs":              20,
+	"methods":               4, // Files that the exported methods of a type lie in.
+	"methods ecs.World":     8,
+	"lines":                 700, // Of a file that is not generated.
+	"names ecs":             110, // Exported, in the scope of the package.
+	"names persist":         40,
+	"names persist/inspect": 60,
+	"names journal":         30,
+}
+
+// debts has the figures above these limits. They only fall: whoever makes one
+// smaller lowers it here, and what moves to another package takes its debt along.
+var debts = map[string]int{
+	"knot internal/dump": 53,
+	"knot ecs":           40,
+	"knot persist":       26,
+
+	"methods ecs.Resource":           5,
+	"methods ecs.Storage":            11,
+	"methods ecs.World":              16,
+	"methods ecs/layout.Type":        7,
+	"methods internal/pagefile.File": 6,
+	"methods persist.Store":          5,
+	"methods persist.View":           17,
+
+	"names ecs":     164,
+	"names journal": 39,
+	"names persist": 92,
+}
+
+func TestHouseLimits(t *testing.T) {
+	seen := map[string]int{}
+	for _, r := range rooms(t) {
+		knots := r.knots()
+		if *picture {
+			t.Log(r.summary())
+		}
+		figure := func(value int, what string, why func() string) {
+			seen[what] = value
+			if limit, ok := limitOf(what); ok && value > limit {
+				t.Errorf("%s is %d, at most %d: %s", what, value, limit, why())
+			}
+		}
+		figure(r.knot(), "knot "+r.path, func() string { return r.describe(knots[0]) })
+		figure(r.names, "names "+r.path, func() string { return "see go doc ./" + r.path })
+		for name, files := range r.methods {
+			figure(len(files), "methods "+r.path+"."+name, func() string {
+				return strings.Join(slices.Sorted(maps.Keys(files)), " ")
+			})
+		}
+		for file, n := range r.lines {
+			figure(n, "lines "+r.path+"/"+file, func() string { return "it holds more than one idea" })
+		}
+	}
+	for what, debt := range debts {
+		switch value, ok := seen[what]; {
+		case !ok:
+			t.Logf("the debt %q is of nothing: strike it out", what)
+		case value < debt:
+			t.Logf("%s is %d now: lower its debt of %d, or strike it out", what, value, debt)
+		}
+	}
+}
+
+func limitOf(what string) (limit int, ok bool) {
+	kind, _, _ := strings.Cut(what, " ")
+	for _, m := range []map[string]int{debts, house} {
+		if limit, ok = m[what]; ok {
+			return limit, true
+		}
+	}
+	limit, ok = house[kind]
+	return limit, ok
+}
+
+// summary is what -knots prints.
+func (r *room) summary() string {
+	lines, longest := 0, ""
+	for file, n := range r.lines {
+		if lines += n; n > r.lines[longest] || n == r.lines[longest] && file < longest {
+			longest = file
+		}
+	}
+	text := fmt.Sprintf("%s: %d files, %d lines, %d in %s; %d exported names; largest knot %d\n",
+		r.path, len(r.lines), lines, r.lines[longest], longest, r.names, r.knot())
+	for _, name := range slices.Sorted(maps.Keys(r.methods)) {
+		if files := r.methods[name]; len(files) > house["methods"] {
+			text += fmt.Sprintf("  methods of %s in %d files: %s\n", name, len(files), strings.Join(slices.Sorted(maps.Keys(files)), " "))
+		}
+	}
+	for _, knot := range r.knots() {
+		text += "  " + r.describe(knot)
+	}
+	return text
+}
+
+// rooms returns the packages of the module, by path. Their imports are read from
+// what the go command built.
+func rooms(t *testing.T) (all []*room) {
+	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type listed struct {
+		ImportPath, Dir, Export string
+		GoFiles                 []string
+	}
+	exports, own := map[string]string{}, []listed{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		exports[p.ImportPath] = p.Export
+		if strings.HasPrefix(p.ImportPath, module) && len(p.GoFiles) > 0 {
+			own = append(own, p)
+		}
+	}
+	slices.SortFunc(own, func(a, b listed) int { return strings.Compare(a.ImportPath, b.ImportPath) })
+	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	for _, p := range own {
+		for i, file := range p.GoFiles {
+			p.GoFiles[i] = filepath.Join(p.Dir, file)
+		}
+		r, err := newRoom(strings.TrimPrefix(p.ImportPath, module), p.GoFiles, imports, func(string) any { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}

@@ -1,0 +1,111 @@
+package arch
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// nested says which packages of this module each module in a directory below it
+// may import. Nothing here imports them: they are in no row of allowed.
+var nested = map[string][]string{}
+
+func TestNestedModulesImportOnlyWhatTheyMay(t *testing.T) {
+	imports := nestedImports(t, os.DirFS("../.."))
+	for dir, paths := range imports {
+		rules, known := nested[dir]
+		if !known {
+			t.Errorf("the module in %s is in no row of the table: say what it may import", dir)
+		}
+		for _, p := range paths {
+			if !permitted(p, rules) {
+				t.Errorf("the module in %s must not import %s", dir, p)
+			}
+		}
+	}
+	for dir := range nested {
+		if _, ok := imports[dir]; !ok {
+			t.Errorf("the module in %s has a row in the table but does not exist", dir)
+		}
+	}
+}
+
+func TestNestedImportsAreFound(t *testing.T) {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	got := nestedImports(t, fstest.MapFS{
+		"go.mod":                   file("module m"),
+		"ecs/ecs.go":               file(`package ecs; import "` + module + `journal"`),
+		"engine/nats/go.mod":       file("module n"),
+		"engine/nats/a/a.go":       file(`package a; import ("fmt"; "` + module + `ecs"; "` + module + `engine/nats/b"; "example.com/x")`),
+		"engine/nats/b/b_test.go":  file(`package b; import "` + module + `journal"`),
+		"engine/nats/in/go.mod":    file("module i"),
+		"engine/nats/in/main.go":   file("package main"),
+		"engine/testdata/z/go.mod": file("module z"),
+	})
+	if len(got) != 2 || !slices.Equal(got["engine/nats"], []string{module + "ecs"}) || len(got["engine/nats/in"]) != 0 {
+		t.Errorf("found %v", got)
+	}
+}
+
+// nestedImports returns what the modules below root import of this one, by their
+// directories.
+func nestedImports(t *testing.T, root fs.FS) map[string][]string {
+	imports := map[string][]string{}
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		base := path.Base(name)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (base == "testdata" || strings.ContainsAny(base[:1], "._")):
+			return fs.SkipDir
+		case base == "go.mod" && name != base:
+			imports[path.Dir(name)] = append(imports[path.Dir(name)], []string{}...) // Also without any.
+		case !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go"):
+		default:
+			return importsOf(root, name, imports)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return imports
+}
+
+// importsOf adds those of a file to the nested module that it is in, if any.
+func importsOf(root fs.FS, name string, imports map[string][]string) error {
+	owner := path.Dir(name)
+	for ; owner != "."; owner = path.Dir(owner) {
+		if _, err := fs.Stat(root, owner+"/go.mod"); err == nil {
+			break
+		}
+	}
+	if owner == "." {
+		return nil
+	}
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return err
+	}
+	tree, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+	if err != nil {
+		return err
+	}
+	for _, spec := range tree.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(p, module) && !strings.HasPrefix(p, module+owner) {
+			imports[owner] = append(imports[owner], p)
+		}
+	}
+	return nil
+}

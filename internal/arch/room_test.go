@@ -1,0 +1,301 @@
+package arch
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A room is a package as its files see each other. File a refers to file b if
+// something declared in a uses a name, a field or a method declared in b; a
+// method is declared in the file that it is written in, wherever its type is.
+type room struct {
+	path    string                         // Below the module.
+	lines   map[string]int                 // By file; generated ones are not counted.
+	names   int                            // Exported, in the package's scope.
+	methods map[string]map[string]bool     // The files with exported methods, by type.
+	refs    map[string]map[string][]string // From file to file: "user → used", each once.
+}
+
+// newRoom type-checks the files of a package.
+func newRoom(path string, files []string, imports types.Importer, source func(file string) any) (*room, error) {
+	r := &room{path: path, lines: map[string]int{}, methods: map[string]map[string]bool{}, refs: map[string]map[string][]string{}}
+	fset := token.NewFileSet()
+	var trees []*ast.File
+	for _, file := range files {
+		tree, err := parser.ParseFile(fset, file, source(file), parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		trees = append(trees, tree)
+		r.lines[filepath.Base(file)] = fset.File(tree.Pos()).LineCount()
+		if ast.IsGenerated(tree) {
+			r.lines[filepath.Base(file)] = 0
+		}
+	}
+	info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
+	pkg, err := (&types.Config{Importer: imports}).Check(path, fset, trees, info)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range pkg.Scope().Names() {
+		if token.IsExported(name) {
+			r.names++
+			r.spread(fset, pkg.Scope().Lookup(name))
+		}
+	}
+	r.connect(fset, trees, info)
+	return r, nil
+}
+
+// spread finds the files with the exported methods of a type. Those of unexported
+// types that it embeds are its own, since go doc knows no other owner.
+func (r *room) spread(fset *token.FileSet, obj types.Object) {
+	if _, ok := obj.(*types.TypeName); !ok || types.IsInterface(obj.Type()) {
+		return
+	}
+	methods := types.NewMethodSet(types.NewPointer(obj.Type()))
+	for i := range methods.Len() {
+		m := methods.At(i).Obj().(*types.Func)
+		owner, ok := types.Unalias(deref(m.Signature().Recv().Type())).(*types.Named)
+		if ok && m.Exported() && m.Pkg() == obj.Pkg() && (owner.Obj() == obj || !owner.Obj().Exported()) {
+			add(r.methods, obj.Name(), filepath.Base(fset.Position(m.Pos()).Filename), true)
+		}
+	}
+}
+
+func deref(t types.Type) types.Type {
+	if p, ok := t.(*types.Pointer); ok {
+		return p.Elem()
+	}
+	return t
+}
+
+// connect finds the references.
+func (r *room) connect(fset *token.FileSet, trees []*ast.File, info *types.Info) {
+	fileOf := func(pos token.Pos) string { return filepath.Base(fset.Position(pos).Filename) }
+	names := map[types.Object]string{} // With the type before a field or method.
+	each := func(visit func(file, user string, id *ast.Ident)) {
+		for _, tree := range trees {
+			for _, d := range declarations(tree) {
+				ast.Inspect(d.node, func(n ast.Node) bool {
+					if id, ok := n.(*ast.Ident); ok {
+						visit(fileOf(tree.Pos()), d.name, id)
+					}
+					return true
+				})
+			}
+		}
+	}
+	each(func(file, user string, id *ast.Ident) {
+		switch obj := info.Defs[id].(type) {
+		case *types.Var:
+			if obj.IsField() {
+				names[obj] = user + "." + obj.Name()
+			}
+		case *types.Func:
+			if names[obj] = user; user != obj.Name() && !strings.HasSuffix(user, "."+obj.Name()) {
+				names[obj] = user + "." + obj.Name() // Of an interface.
+			}
+		}
+	})
+	each(func(file, user string, id *ast.Ident) {
+		obj := origin(info.Uses[id])
+		if obj == nil || obj.Pkg() == nil || obj.Pkg().Path() != r.path {
+			return
+		}
+		if to := fileOf(obj.Pos()); to != file {
+			use := user + " → " + cmp.Or(names[obj], obj.Name())
+			if !slices.Contains(r.refs[file][to], use) {
+				add(r.refs, file, to, append(r.refs[file][to], use))
+			}
+		}
+	})
+}
+
+func add[V any](m map[string]map[string]V, a, b string, v V) {
+	if m[a] == nil {
+		m[a] = map[string]V{}
+	}
+	m[a][b] = v
+}
+
+// origin returns the declared object of which obj may be an instance.
+func origin(obj types.Object) types.Object {
+	switch obj := obj.(type) {
+	case *types.Func:
+		return obj.Origin()
+	case *types.Var:
+		return obj.Origin()
+	}
+	return obj
+}
+
+// A declaration is one at the top of a file, named as in go doc: Type.Method.
+type declaration struct {
+	name string
+	node ast.Node
+}
+
+func declarations(tree *ast.File) (all []declaration) {
+	for _, d := range tree.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name := d.Name.Name
+			if d.Recv != nil {
+				name = receiver(d.Recv.List[0].Type) + "." + name
+			}
+			all = append(all, declaration{name, d})
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					all = append(all, declaration{spec.Name.Name, spec})
+				case *ast.ValueSpec:
+					all = append(all, declaration{spec.Names[0].Name, spec})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// receiver returns the name of the type of a receiver.
+func receiver(x ast.Expr) string {
+	switch x := x.(type) {
+	case *ast.StarExpr:
+		return receiver(x.X)
+	case *ast.IndexExpr:
+		return receiver(x.X)
+	case *ast.IndexListExpr:
+		return receiver(x.X)
+	}
+	return x.(*ast.Ident).Name
+}
+
+// An edge leads from a file to one that it refers to.
+type edge struct{ from, to string }
+
+// knots returns the sets of two and more files of which each refers to every
+// other, straight or by way of others in the set: the largest first. It is as if
+// the edges that are cut were not there.
+func (r *room) knots(cut ...edge) (knots [][]string) {
+	// Tarjan's algorithm: the stack holds files whose knot is not known; low is the
+	// earliest of them that a file reaches.
+	number, low := map[string]int{}, map[string]int{}
+	var stack []string
+	var visit func(file string)
+	visit = func(file string) {
+		number[file] = len(number) + 1
+		low[file] = number[file]
+		stack = append(stack, file)
+		for _, to := range slices.Sorted(maps.Keys(r.refs[file])) {
+			switch {
+			case slices.Contains(cut, edge{file, to}):
+			case number[to] == 0:
+				visit(to)
+				low[file] = min(low[file], low[to])
+			case slices.Contains(stack, to):
+				low[file] = min(low[file], number[to])
+			}
+		}
+		if low[file] == number[file] {
+			k := slices.Index(stack, file)
+			if knot := slices.Sorted(slices.Values(stack[k:])); len(knot) > 1 {
+				knots = append(knots, knot)
+			}
+			stack = stack[:k]
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(r.refs)) {
+		if number[file] == 0 {
+			visit(file)
+		}
+	}
+	slices.SortStableFunc(knots, func(a, b []string) int { return len(b) - len(a) })
+	return knots
+}
+
+// knot returns the size of the largest knot: 1 if no two files need each other.
+func (r *room) knot(cut ...edge) int {
+	if knots := r.knots(cut...); len(knots) > 0 {
+		return len(knots[0])
+	}
+	return 1
+}
+
+// cycle returns a shortest way from a file of the knot back to it.
+func (r *room) cycle(knot []string) (shortest []edge) {
+	for _, start := range knot {
+		ways, next := map[string][]edge{start: nil}, []string{start}
+		for len(next) > 0 && ways[start] == nil {
+			file := next[0]
+			next = next[1:]
+			for _, to := range slices.Sorted(maps.Keys(r.refs[file])) {
+				if _, been := ways[to]; slices.Contains(knot, to) && (!been || to == start && ways[start] == nil) {
+					ways[to] = append(slices.Clip(ways[file]), edge{file, to})
+					next = append(next, to)
+				}
+			}
+		}
+		if shortest == nil || len(ways[start]) < len(shortest) {
+			shortest = ways[start]
+		}
+	}
+	return shortest
+}
+
+// cuts returns the single edges whose cutting makes the largest knot smallest, at
+// most n: those with the fewest references first among equals.
+func (r *room) cuts(knot []string, n int) (text []string) {
+	type candidate struct {
+		edge
+		size int
+	}
+	var all []candidate
+	for _, from := range knot {
+		for _, to := range slices.Sorted(maps.Keys(r.refs[from])) {
+			if size := r.knot(edge{from, to}); slices.Contains(knot, to) && size < len(knot) {
+				all = append(all, candidate{edge{from, to}, size})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		return cmp.Or(a.size-b.size, len(r.refs[a.from][a.to])-len(r.refs[b.from][b.to]))
+	})
+	for _, c := range all[:min(n, len(all))] {
+		text = append(text, fmt.Sprintf("%d without %s", c.size, r.tell(c.edge, 4)))
+	}
+	return text
+}
+
+// tell describes e by at most n of its references.
+func (r *room) tell(e edge, n int) string {
+	uses := r.refs[e.from][e.to]
+	text := strings.Join(uses[:min(n, len(uses))], ", ")
+	if len(uses) > n {
+		text += fmt.Sprintf(" and %d more", len(uses)-n)
+	}
+	return fmt.Sprintf("%s → %s (%s)", e.from, e.to, text)
+}
+
+// describe says which files the knot has and where to begin untying it.
+func (r *room) describe(knot []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d files of %s need each other: %s\n", len(knot), len(r.lines), r.path, strings.Join(knot, " "))
+	fmt.Fprintln(&b, "    a shortest cycle:")
+	for _, e := range r.cycle(knot) {
+		fmt.Fprintf(&b, "        %s\n", r.tell(e, 3))
+	}
+	if cuts := r.cuts(knot, 8); len(cuts) > 0 {
+		fmt.Fprintf(&b, "    of what remains, the largest knot has\n        %s\n", strings.Join(cuts, "\n        "))
+	}
+	return b.String()
+}
