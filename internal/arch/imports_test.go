@@ -27,10 +27,10 @@ var allowed = map[string][]string{
 	},
 	"cmd/ecsdump": {"internal/dump"},
 	"internal/dump": {
-		"ecs", "ecs/layout", "journal", "persist", "internal/near", "internal/shell",
-		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/jedib0t/go-pretty",
-		"golang.org/x/sys", "github.com/expr-lang/expr",
+		"ecs", "ecs/layout", "journal", "persist", "internal/near", "internal/shell", "internal/term",
+		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/expr-lang/expr",
 	},
+	"internal/term": {"github.com/mattn/go-runewidth", "golang.org/x/sys"},
 	"examples/life":       {"ecs", "journal", "persist"},
 	"examples/queens":     {"ecs"},
 	"examples/rollback":   {"ecs", "persist"},

@@ -4,7 +4,6 @@
 package dump
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -12,11 +11,11 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -26,19 +25,15 @@ func Main() int { return run(os.Args[1:], os.Stdout, os.Stderr) }
 
 // An app is one call of the program.
 type app struct {
-	stdout *bufio.Writer // To screen.
-	screen *screen
-	stderr io.Writer
-	bar    *bar // nil: no progress is shown.
+	*term.Out // Standard output.
+	stderr    io.Writer
+	bar       *term.Bar // nil: no progress is shown.
 
 	json     bool // Also with ndjson.
 	ndjson   bool
-	color    when // The flags of these names.
-	progress when
+	color    term.When // The flags of these names.
+	progress term.When
 	noPager  bool
-
-	colour bool // Results have colours.
-	width  int  // Columns to cut lines to; 0: do not.
 }
 
 // run is main without the process around it.
@@ -50,15 +45,14 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 
 // runUntil is run until ctx ends, which stop does.
 func runUntil(ctx context.Context, stop func(), args []string, stdout, stderr io.Writer) (code int) {
-	a := &app{screen: &screen{out: stdout, failed: stop}, stderr: stderr, width: lineWidth(stdout)}
-	a.stdout = bufio.NewWriter(a.screen)
+	a := &app{Out: term.NewOut(stdout, stop), stderr: stderr}
 	root := a.command()
 	root.SetArgs(append([]string{}, args...))
-	root.SetOut(a.stdout)
+	root.SetOut(a.Out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	a.bar.end()
-	if e := firstError(a.stdout.Flush(), a.screen.Close()); e != nil {
+	a.bar.End()
+	if e := a.Close(); e != nil {
 		err = &failure{exitSystem, e, ""}
 	}
 	var f *failure
@@ -86,18 +80,9 @@ func interruptible() (context.Context, func()) {
 // begin makes what the flags ask for, before any command runs.
 func (a *app) begin(cmd *cobra.Command, _ []string) error {
 	a.json = a.json || a.ndjson
-	terminal := terminalOf(a.screen.out)
-	a.colour = a.color.is(terminal.is && wantsColour(os.Getenv)) && !a.json
-	if terminal.is && !a.noPager {
-		a.screen.pageBeyond(terminal.height, pagerOf(os.Getenv, hasProgram))
-	}
-	messages := terminalOf(a.stderr)
-	if a.progress.is(messages.is && !a.json) {
-		a.bar = newBar(a.stderr, messages.width, time.Now)
-		if terminal.is {
-			a.screen.began = a.bar.end
-		}
-		cmd.SetContext(persist.WithProgress(cmd.Context(), a.bar.show))
+	a.Suit(a.color, a.json, !a.noPager)
+	if a.bar = a.NewBar(a.stderr, a.progress, a.json); a.bar != nil {
+		cmd.SetContext(persist.WithProgress(cmd.Context(), func(p persist.Progress) { a.bar.Show(string(p.Phase), p.Done, p.Total) }))
 	}
 	return nil
 }

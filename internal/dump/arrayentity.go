@@ -5,6 +5,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -35,7 +36,7 @@ func lookup(im state, c *persist.Component, e ecs.Entity) (doc lookupDoc, err er
 	}
 	switch {
 	case int(doc.Index) >= len(sparse):
-		doc.Why = fmt.Sprintf("sparse ends before index %d, it has %s", doc.Index, count(len(sparse), "entry", "entries"))
+		doc.Why = fmt.Sprintf("sparse ends before index %d, it has %s", doc.Index, term.Count(len(sparse), "entry", "entries"))
 		return doc, nil
 	case doc.Row < 0:
 		doc.Why = fmt.Sprintf("sparse leads from index %d to no row", doc.Index)
@@ -69,24 +70,22 @@ func (a *app) lookUp(s *source, im state, c *persist.Component, text string) err
 	if a.json {
 		return a.document(doc)
 	}
-	a.line("%s %s at %v: %s", kind(c), c.Name, im, count(c.Len(), "row", "rows"))
-	a.line("")
-	g := a.grid("ENTRY", "HOLDS")
+	a.Line("%s %s at %v: %s", kind(c), c.Name, im, term.Count(c.Len(), "row", "rows"))
+	a.Line("")
+	g := a.Grid("ENTRY", "HOLDS")
 	entry := fmt.Sprintf("sparse[%d]", doc.Index)
 	if doc.Row < 0 {
-		g.row(entry, "-")
+		g.Row(entry, "-")
 	} else {
-		g.row(entry, doc.Row)
-		g.row(fmt.Sprintf("dense[%d]", doc.Row), doc.Dense)
+		g.Row(entry, doc.Row)
+		g.Row(fmt.Sprintf("dense[%d]", doc.Row), doc.Dense)
 	}
 	if doc.Found && c.Layout.Width() != 0 {
-		g.row(fmt.Sprintf("data[%d]", doc.Row), doc.Data.String())
+		g.Row(fmt.Sprintf("data[%d]", doc.Row), doc.Data.String())
 	}
-	if err := g.end(); err != nil {
-		return err
-	}
-	a.line("")
-	a.line("%s", doc.sentence())
+	g.Flush()
+	a.Line("")
+	a.Line("%s", doc.sentence())
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -85,9 +86,9 @@ func (w window) of(n int) (first, end int) {
 func (a *app) outside(first, end, n int, one, many string) {
 	switch {
 	case first > 0:
-		a.line("%d before and %d behind, of %s", first, n-end, count(n, one, many))
+		a.Line("%d before and %d behind, of %s", first, n-end, term.Count(n, one, many))
 	case end < n:
-		a.line("%d more of %s; --limit 0 prints all", n-end, count(n, one, many))
+		a.Line("%d more of %s; --limit 0 prints all", n-end, term.Count(n, one, many))
 	}
 }
 
@@ -101,12 +102,12 @@ func (a *app) arrays(s *source, im state, c *persist.Component, w window) error 
 	if a.json {
 		return a.arraysJSON(im, c, sparse, w)
 	}
-	a.line("%s %s at %v: %s", kind(c), c.Name, im, count(c.Len(), "row", "rows"))
-	a.line("")
+	a.Line("%s %s at %v: %s", kind(c), c.Name, im, term.Count(c.Len(), "row", "rows"))
+	a.Line("")
 	if err := a.denseAndData(c, w); err != nil || c.Resource {
 		return err
 	}
-	a.line("")
+	a.Line("")
 	return a.sparse(sparse, w)
 }
 
@@ -132,7 +133,7 @@ func (a *app) arraysJSON(im state, c *persist.Component, sparse []int, w window)
 }
 
 func (a *app) denseAndData(c *persist.Component, w window) error {
-	g := a.grid(">ROW", "DENSE", "DATA")
+	g := a.Grid(">ROW", "DENSE", "DATA")
 	first, end := w.of(c.Len())
 	for row := first; row < end; row++ {
 		v, err := c.Value(row)
@@ -146,11 +147,9 @@ func (a *app) denseAndData(c *persist.Component, w window) error {
 		if c.Layout.Width() == 0 {
 			data = ""
 		}
-		g.row(row, entity, data)
+		g.Row(row, entity, data)
 	}
-	if err := g.end(); err != nil {
-		return err
-	}
+	g.Flush()
 	a.outside(first, end, c.Len(), "row", "rows")
 	return nil
 }
@@ -164,18 +163,16 @@ func entityOrGap(e ecs.Entity) string {
 }
 
 func (a *app) sparse(sparse []int, w window) error {
-	g := a.grid(">INDEX", ">SPARSE")
+	g := a.Grid(">INDEX", ">SPARSE")
 	first, end := w.of(len(sparse))
 	for index := first; index < end; index++ {
 		if row := sparse[index]; row < 0 {
-			g.row(index, "-")
+			g.Row(index, "-")
 		} else {
-			g.row(index, row)
+			g.Row(index, row)
 		}
 	}
-	if err := g.end(); err != nil {
-		return err
-	}
+	g.Flush()
 	a.outside(first, end, len(sparse), "index", "indices")
 	return nil
 }

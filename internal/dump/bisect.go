@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -388,9 +389,9 @@ func (b *bisector) remember(i int, states map[int]stateDoc) {
 
 // never says that no state is bad.
 func (b *bisector) never(last stateDoc) error {
-	what := "any of " + count(len(b.way), "state", "states")
+	what := "any of " + term.Count(len(b.way), "state", "states")
 	if !b.scan {
-		what = fmt.Sprintf("tick %d, record %d, the last of %s", last.Tick, last.Seq, count(len(b.way), "state", "states"))
+		what = fmt.Sprintf("tick %d, record %d, the last of %s", last.Tick, last.Seq, term.Count(len(b.way), "state", "states"))
 	}
 	f := &failure{exitNotFound, fmt.Errorf("%s: it does not hold at %s", b.source.path, what), ""}
 	if !b.scan && !b.run {
@@ -444,26 +445,24 @@ func (b *bisector) found(i int) error {
 		return b.document(b.doc)
 	}
 	if !b.scan {
-		g := b.grid(">TICK", ">RECORD", "HOLDS")
+		g := b.Grid(">TICK", ">RECORD", "HOLDS")
 		for _, p := range b.doc.Probes {
-			g.row(p.Tick, p.Seq, p.Verdict)
+			g.Row(p.Tick, p.Seq, p.Verdict)
 		}
-		if err := g.end(); err != nil {
-			return err
-		}
-		b.line("")
+		g.Flush()
+		b.Line("")
 	}
-	b.line("first at tick %d, record %d", b.doc.Tick, b.doc.Seq)
+	b.Line("first at tick %d, record %d", b.doc.Tick, b.doc.Seq)
 	switch {
 	case i == 0:
-		b.line("that is the first of %s: it may have held before", count(len(b.way), "state", "states"))
+		b.Line("that is the first of %s: it may have held before", term.Count(len(b.way), "state", "states"))
 	case b.scan:
-		b.line("%s before it asked, one by one", count(i, "state", "states"))
+		b.Line("%s before it asked, one by one", term.Count(i, "state", "states"))
 	default:
-		b.line("%s of %d asked, by halves: once it holds, it is taken to stay true", count(len(b.doc.Probes), "state", "states"), len(b.way))
+		b.Line("%s of %d asked, by halves: once it holds, it is taken to stay true", term.Count(len(b.doc.Probes), "state", "states"), len(b.way))
 	}
 	if b.doc.Before != nil {
-		b.line("see: %s", b.next())
+		b.Line("see: %s", b.next())
 	}
 	return nil
 }

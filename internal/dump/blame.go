@@ -136,12 +136,12 @@ func related(a, b string) bool {
 }
 
 func (d *blameDoc) print(a *app, last *persist.EntityState) error {
-	a.line("%s: alive at %s", d.Entity, placeOf(last))
+	a.Line("%s: alive at %s", d.Entity, placeOf(last))
 	if len(d.Components) == 0 {
-		a.line("it has no components")
+		a.Line("it has no components")
 		return nil
 	}
-	g := a.grid("COMPONENT", "FIELD", "VALUE", "CHANGED", "WRITTEN")
+	g := a.Grid("COMPONENT", "FIELD", "VALUE", "CHANGED", "WRITTEN")
 	for _, c := range d.Components {
 		name := c.Name
 		for _, f := range c.Fields {
@@ -149,11 +149,12 @@ func (d *blameDoc) print(a *app, last *persist.EntityState) error {
 			if f.Value.Kind() == layout.Struct {
 				text = "" // It has no fields.
 			}
-			g.row(name, f.Field, text, f.Changed, c.Written.unless(f.Changed))
+			g.Row(name, f.Field, text, f.Changed, c.Written.unless(f.Changed))
 			name = ""
 		}
 	}
-	return g.end()
+	g.Flush()
+	return nil
 }
 
 // String returns w for people: "tick 3", "at or before tick 3".

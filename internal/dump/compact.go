@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -78,17 +79,17 @@ func (c *compaction) print(r persist.CompactReport) error {
 			r.DroppedTicks, r.DroppedRewound, append([]string{}, r.DroppedNames...), r.Before, r.After,
 		})
 	}
-	c.line("kept: tick %d, record %d", r.Tick, r.Seq)
+	c.Line("kept: tick %d, record %d", r.Tick, r.Seq)
 	if r.Ticks > 0 {
-		c.line("history: %s behind tick %d", count(r.Ticks, "tick", "ticks"), r.From)
+		c.Line("history: %s behind tick %d", term.Count(r.Ticks, "tick", "ticks"), r.From)
 	}
 	if len(r.Names) > 0 {
-		c.line("named snapshots: %s", strings.Join(r.Names, ", "))
+		c.Line("named snapshots: %s", strings.Join(r.Names, ", "))
 	}
 	if r.DroppedTicks > 0 {
-		c.line("left out: %s, %d of them rewound", count(r.DroppedTicks, "tick", "ticks"), r.DroppedRewound)
+		c.Line("left out: %s, %d of them rewound", term.Count(r.DroppedTicks, "tick", "ticks"), r.DroppedRewound)
 	}
 	c.left(0, r.DroppedNames)
-	c.line("written: %s, %s instead of %s", c.out, size(r.After), size(r.Before))
+	c.Line("written: %s, %s instead of %s", c.out, term.Size(r.After), term.Size(r.Before))
 	return nil
 }

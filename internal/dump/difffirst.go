@@ -54,11 +54,11 @@ func (d *firstDoc) print(a *app) error {
 	case a.json:
 		return a.document(d)
 	case d.First == nil:
-		a.line("no differences up to tick %d, the last that both have", d.Equal.Tick)
+		a.Line("no differences up to tick %d, the last that both have", d.Equal.Tick)
 	case d.Equal == nil:
-		a.line("no tick is the same; tick %d is the first that both have", d.First.Tick)
+		a.Line("no tick is the same; tick %d is the first that both have", d.First.Tick)
 	default:
-		a.line("the same up to tick %d (records %d and %d); tick %d differs", d.Equal.Tick, d.Equal.Old, d.Equal.New, d.First.Tick)
+		a.Line("the same up to tick %d (records %d and %d); tick %d differs", d.Equal.Tick, d.Equal.Old, d.Equal.New, d.First.Tick)
 	}
 	return nil
 }

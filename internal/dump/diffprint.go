@@ -5,14 +5,15 @@ import (
 	"strconv"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
 // print prints diff for people.
 func (d *differ) print(a *app, sides [2]diffSide, diff *persist.Diff) error {
-	a.line("--- %v", sides[0])
-	a.line("+++ %v", sides[1])
-	g := a.grid()
+	a.Line("--- %v", sides[0])
+	a.Line("+++ %v", sides[1])
+	g := a.Grid()
 	for _, s := range diff.Schema {
 		diffLine(g, "%s", schemaLine(s))
 	}
@@ -27,11 +28,9 @@ func (d *differ) print(a *app, sides [2]diffSide, diff *persist.Diff) error {
 		}
 		more = left
 	}
-	if err := g.end(); err != nil {
-		return err
-	}
+	g.Flush()
 	if more > 0 {
-		a.line("%d more of %s; --limit 0 prints all", more, count(more+int(d.limit), "difference", "differences"))
+		a.Line("%d more of %s; --limit 0 prints all", more, term.Count(more+int(d.limit), "difference", "differences"))
 	}
 	return d.summary(a, diff)
 }
@@ -39,26 +38,27 @@ func (d *differ) print(a *app, sides [2]diffSide, diff *persist.Diff) error {
 // summary counts what differs, or says that nothing does.
 func (d *differ) summary(a *app, diff *persist.Diff) error {
 	if diff.Same() {
-		a.line("no differences")
+		a.Line("no differences")
 		return nil
 	}
 	if !d.stat {
-		a.line("")
+		a.Line("")
 	}
-	g := a.grid("COMPONENT", ">ADDED", ">REMOVED", ">CHANGED", ">MOVED")
+	g := a.Grid("COMPONENT", ">ADDED", ">REMOVED", ">CHANGED", ">MOVED")
 	if r := diff.Registry; len(r.Created)+len(r.Destroyed)+len(r.Moved) > 0 {
-		g.row("(entities)", len(r.Created), len(r.Destroyed), "", len(r.Moved))
+		g.Row("(entities)", len(r.Created), len(r.Destroyed), "", len(r.Moved))
 	}
 	for _, c := range diff.Components {
 		if len(c.Rows) > 0 {
 			added, removed, changed, moved := c.Count()
-			g.row(c.Name, added, removed, changed, moved)
+			g.Row(c.Name, added, removed, changed, moved)
 		}
 	}
 	if n := diff.Registry.Free; n > 0 {
-		g.text("%s without an entity: in generation, or when it is reused", count(n, "index differs", "indices differ"))
+		g.Text("%s without an entity: in generation, or when it is reused", term.Count(n, "index differs", "indices differ"))
 	}
-	return g.end()
+	g.Flush()
+	return nil
 }
 
 // schemaLine returns how a type differs: "~ Health.Now: int16 → int64".
@@ -77,7 +77,7 @@ func schemaLine(s persist.SchemaDiff) string {
 }
 
 // print prints the lines of x: one for each field that differs.
-func (x difference) print(g *grid) error {
+func (x difference) print(g *term.Grid) error {
 	switch {
 	case x.change == "created":
 		diffLine(g, "+ %v", x.entity)
@@ -141,7 +141,7 @@ func (x difference) values() (before, after layout.Value, err error) {
 	return before, after, err
 }
 
-func (x difference) printFields(g *grid) error {
+func (x difference) printFields(g *term.Grid) error {
 	fields, err := x.component.Fields(x.row)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func versusBytes(shown, a, b string) (before, after string) {
 }
 
 // diffLine prints a line in the colour of the sign it begins with.
-func diffLine(g *grid, format string, args ...any) {
+func diffLine(g *term.Grid, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	g.styledText(map[byte]style{'+': added, '-': removed, '~': changed, '>': faint}[text[0]], "%s", text)
+	g.StyledText(map[byte]term.Style{'+': term.Added, '-': term.Removed, '~': term.Changed, '>': term.Faint}[text[0]], "%s", text)
 }

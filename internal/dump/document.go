@@ -88,7 +88,7 @@ func (a *app) lines(doc any, list string, items iter.Seq2[any, error]) error {
 	if err := a.write(before, true); err != nil {
 		return err
 	}
-	bad := a.items(items, func(item []byte) { a.print(string(item), "\n") })
+	bad := a.items(items, func(item []byte) { a.Print(string(item), "\n") })
 	_, behind, err := membersAround(doc, list)
 	if err == nil && len(behind) > 1 {
 		err = a.write(behind, true)
@@ -102,26 +102,26 @@ func (a *app) streamed(doc any, list string, items iter.Seq2[any, error]) error 
 	if err != nil {
 		return err
 	}
-	a.print("{")
+	a.Print("{")
 	for _, m := range before {
-		a.print("\n  ", m.indented(), ",")
+		a.Print("\n  ", m.indented(), ",")
 	}
-	a.print("\n  ", strconv.Quote(list), ": [")
+	a.Print("\n  ", strconv.Quote(list), ": [")
 	comma, end := "", "]"
 	bad := a.items(items, func(item []byte) {
-		a.print(comma, "\n    ", indented(item, "    "))
+		a.Print(comma, "\n    ", indented(item, "    "))
 		comma, end = ",", "\n  ]"
 	})
-	a.print(end)
+	a.Print(end)
 	_, behind, err := membersAround(doc, list)
 	if err != nil {
 		return firstError(bad, err)
 	}
 	for _, m := range behind[1:] {
-		a.print(",\n  ", m.indented())
+		a.Print(",\n  ", m.indented())
 	}
-	a.print("\n}\n")
-	return firstError(bad, a.broken())
+	a.Print("\n}\n")
+	return firstError(bad, a.Broken())
 }
 
 // items calls f with each of items as JSON. It stops when output fails.
@@ -135,7 +135,7 @@ func (a *app) items(items iter.Seq2[any, error], f func([]byte)) error {
 			return err
 		}
 		f(b)
-		if err := a.broken(); err != nil {
+		if err := a.Broken(); err != nil {
 			return err
 		}
 	}
@@ -169,16 +169,16 @@ func indented(b []byte, prefix string) string {
 // write prints members as an object, on one line or indented.
 func (a *app) write(members []member, oneLine bool) error {
 	if oneLine {
-		a.print(object(members), "\n")
-		return a.broken()
+		a.Print(object(members), "\n")
+		return a.Broken()
 	}
 	comma := "{"
 	for _, m := range members {
-		a.print(comma, "\n  ", m.indented())
+		a.Print(comma, "\n  ", m.indented())
 		comma = ","
 	}
-	a.print("\n}\n")
-	return a.broken()
+	a.Print("\n}\n")
+	return a.Broken()
 }
 
 // object returns members as an object on one line.

@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/internal/term"
 )
 
 // The documents of these tests.
@@ -38,9 +39,9 @@ type (
 func printed(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	a := &app{stdout: bufio.NewWriter(&out), json: true, ndjson: ndjson}
+	a := &app{Out: term.NewOut(&out, nil), json: true, ndjson: ndjson}
 	err := f(a)
-	require.NoError(t, a.stdout.Flush())
+	require.NoError(t, a.Close())
 	return out.String(), err
 }
 
@@ -140,7 +141,7 @@ func TestAnErrorEndsTheListAndNotTheDocument(t *testing.T) {
 func TestAStreamEndsWhenNobodyReads(t *testing.T) {
 	bad := errors.New("no space left")
 	for _, ndjson := range []bool{false, true} {
-		a := &app{stdout: bufio.NewWriter(failingWriter{bad}), ndjson: ndjson}
+		a := &app{Out: term.NewOut(failingWriter{bad}, nil), ndjson: ndjson}
 		n := 0
 		err := stream(a, basketDoc{}, func(yield func(fruitDoc, error) bool) {
 			for n = 0; yield(fruitDoc{"pear"}, nil); n++ {

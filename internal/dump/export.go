@@ -86,7 +86,7 @@ func (x *exporter) run(ctx context.Context, a *app, s *source, args []string) er
 		return err
 	}
 	if x.format != "csv" {
-		return x.to(a, func() error { return im.Export(ctx, a.stdout, x.format == "ndjson") })
+		return x.to(a, func() error { return im.Export(ctx, a.Out, x.format == "ndjson") })
 	}
 	chosen := im.Components
 	if len(x.components) > 0 {
@@ -102,7 +102,7 @@ func (x *exporter) run(ctx context.Context, a *app, s *source, args []string) er
 	if x.out != "" {
 		return x.directory(ctx, chosen)
 	}
-	return exportCSV(ctx, a.stdout, chosen[0])
+	return exportCSV(ctx, a.Out, chosen[0])
 }
 
 // to calls f, which writes to standard output, with that being the new file.
@@ -111,10 +111,10 @@ func (x *exporter) to(a *app, f func() error) error {
 		return f()
 	}
 	return newFile(x.out, func(w io.Writer) error {
-		terminal := a.stdout
-		a.stdout = bufio.NewWriter(w)
-		defer func() { a.stdout = terminal }()
-		return firstError(f(), a.stdout.Flush())
+		stdout := a.Writer
+		a.Writer = bufio.NewWriter(w)
+		defer func() { a.Writer = stdout }()
+		return firstError(f(), a.Flush())
 	})
 }
 

@@ -115,7 +115,7 @@ func (x *exporter) each(ctx context.Context, s *source, from, to uint64, f func(
 
 // changesCSV writes a line for each field that changed.
 func (x *exporter) changesCSV(ctx context.Context, a *app, s *source, from, to uint64) error {
-	out := csv.NewWriter(a.stdout)
+	out := csv.NewWriter(a.Out)
 	if err := out.Write([]string{"tick", "seq", "entity", "component", "change", "field", "old", "new"}); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -316,9 +317,9 @@ func excerpt(text string, at int) (line, caret string) {
 	if at > excerptWidth/2 && len(runes) > excerptWidth {
 		first = at - excerptWidth/2
 	}
-	before := clean(string(runes[first:at]))
-	line = before + clean(string(runes[at:min(len(runes), first+excerptWidth)]))
-	return line, strings.Repeat(" ", textWidth(before)) + "^"
+	before := term.Clean(string(runes[first:at]))
+	line = before + term.Clean(string(runes[at:min(len(runes), first+excerptWidth)]))
+	return line, strings.Repeat(" ", term.Width(before)) + "^"
 }
 
 func shortened(text string) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/internal/shell"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -111,11 +112,11 @@ func (a *app) report(f *failure) {
 		return
 	}
 	for _, line := range strings.Split(f.Error(), "\n") {
-		fmt.Fprintf(a.stderr, "ecsdump: %s\n", clean(line))
+		fmt.Fprintf(a.stderr, "ecsdump: %s\n", term.Clean(line))
 	}
 	for line := range strings.SplitSeq(f.next, "\n") {
 		if line != "" {
-			fmt.Fprintf(a.stderr, "ecsdump: try: %s\n", clean(line))
+			fmt.Fprintf(a.stderr, "ecsdump: try: %s\n", term.Clean(line))
 		}
 	}
 }

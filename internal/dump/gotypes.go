@@ -32,8 +32,8 @@ func (a *app) goTypes(im state) error {
 	if err != nil {
 		return err
 	}
-	a.print(string(source))
-	return a.broken()
+	a.Print(string(source))
+	return a.Broken()
 }
 
 // goSource returns the Go type whose layout is t.

@@ -176,13 +176,11 @@ func (a *app) groupTable(im state, q *query, g *grouping) error {
 	if a.json {
 		return a.document(queryDoc{im.doc(), p.total, names, append([]recordDoc{}, rows...)})
 	}
-	table := a.grid(g.headers(names)...)
+	table := a.Grid(g.headers(names)...)
 	for _, r := range rows {
-		table.answers(r.answers)
+		rowOf(table, r.answers)
 	}
-	if err := table.end(); err != nil {
-		return err
-	}
+	table.Flush()
 	a.rest(p, "group", "groups")
 	return nil
 }

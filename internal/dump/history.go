@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -256,23 +257,22 @@ func eventDocOf(e *persist.TraceEvent) eventDoc {
 // print tells the events, then the course of numbers.
 func (h *historian) print(ctx context.Context, a *app, s *source, last *persist.EntityState, earlier int, events traceEvents, c *courses) error {
 	if earlier > 0 {
-		a.line("%s before these; --limit 0 prints all", count(earlier, "event", "events"))
+		a.Line("%s before these; --limit 0 prints all", term.Count(earlier, "event", "events"))
 	}
-	g := a.grid(">TICK", ">RECORD", "TIME", "EVENT", "WHAT", "VALUE")
+	g := a.Grid(">TICK", ">RECORD", "TIME", "EVENT", "WHAT", "VALUE")
 	told := 0
 	for e, err := range events {
 		if err != nil {
-			return errors.Join(g.end(), err)
+			g.Flush()
+			return err
 		}
 		told++
-		g.event(e, h)
+		h.event(g, e)
 	}
 	if told == 0 {
 		return h.nothing(ctx, s, last)
 	}
-	if err := g.end(); err != nil {
-		return err
-	}
+	g.Flush()
 	return c.print(a, last.Tick)
 }
 
@@ -286,39 +286,39 @@ func (h *historian) nothing(ctx context.Context, s *source, last *persist.Entity
 }
 
 // eventTexts are the kinds of events as a table shows them, with their styles.
-var eventTexts = map[persist.TraceKind]styled{
-	persist.TraceCreated:   added.of("created"),
-	persist.TraceDestroyed: removed.of("destroyed"),
-	persist.TraceAlive:     plain.of("was alive"),
-	persist.TraceAdded:     added.of("added"),
-	persist.TraceRemoved:   removed.of("removed"),
-	persist.TracePresent:   plain.of("had"),
-	persist.TraceSet:       changed.of("set"),
-	persist.TraceWritten:   faint.of("written"),
-	persist.TraceMoved:     faint.of("moved"),
-	persist.TraceConverted: changed.of("converted"),
+var eventTexts = map[persist.TraceKind]term.Styled{
+	persist.TraceCreated:   term.Added.Of("created"),
+	persist.TraceDestroyed: term.Removed.Of("destroyed"),
+	persist.TraceAlive:     term.Plain.Of("was alive"),
+	persist.TraceAdded:     term.Added.Of("added"),
+	persist.TraceRemoved:   term.Removed.Of("removed"),
+	persist.TracePresent:   term.Plain.Of("had"),
+	persist.TraceSet:       term.Changed.Of("set"),
+	persist.TraceWritten:   term.Faint.Of("written"),
+	persist.TraceMoved:     term.Faint.Of("moved"),
+	persist.TraceConverted: term.Changed.Of("converted"),
 }
 
 // event adds a row for e, or one for each field that it set.
-func (g *grid) event(e *persist.TraceEvent, h *historian) {
+func (h *historian) event(g *term.Grid, e *persist.TraceEvent) {
 	place := []any{e.Tick, e.Seq, timeText(e.Time), eventTexts[e.Kind]}
 	if e.Number < 0 {
-		g.row(append(place, h.entity)...)
+		g.Row(append(place, h.entity)...)
 		return
 	}
 	what := e.Component + h.field
 	fields := e.Fields()
 	switch {
 	case e.Kind == persist.TraceMoved:
-		g.row(append(place, what, fmt.Sprintf("row %d → %d", e.Was, e.Row))...)
+		g.Row(append(place, what, fmt.Sprintf("row %d → %d", e.Was, e.Row))...)
 	case len(fields) > 0 && e.Kind == persist.TraceSet:
 		for _, f := range fields {
 			before, after := versus(f.Old, f.New)
-			g.row(append(place, what+dotted(f.Path), before+" → "+after)...)
+			g.Row(append(place, what+dotted(f.Path), before+" → "+after)...)
 			place = []any{"", "", "", ""}
 		}
 	default:
-		g.row(append(place, what, valueText(e))...)
+		g.Row(append(place, what, valueText(e))...)
 	}
 }
 
@@ -355,7 +355,7 @@ type courses struct {
 	*historian
 	begun bool
 	first uint64 // Tick.
-	list  []*series
+	list  []*term.Series
 }
 
 // watch iterates over events and notes what they tell.
@@ -385,42 +385,61 @@ func (c *courses) note(e *persist.TraceEvent) {
 	}
 	name := e.Component + c.field
 	for _, s := range c.list {
-		if e.Kind == persist.TraceDestroyed || e.New.Kind() == 0 && strings.HasPrefix(s.field, name) {
-			s.set(e.Tick, math.NaN())
+		if e.Kind == persist.TraceDestroyed || e.New.Kind() == 0 && strings.HasPrefix(s.Field, name) {
+			s.Set(e.Tick, math.NaN())
 		}
 	}
 	for field, v := range leaves("", e.New) {
 		if x, ok := number(v); ok {
-			c.of(name+dotted(field)).set(e.Tick, x)
+			c.of(name+dotted(field)).Set(e.Tick, x)
 		}
 	}
 }
 
 // of returns the course of a field.
-func (c *courses) of(field string) *series {
+func (c *courses) of(field string) *term.Series {
 	for _, s := range c.list {
-		if s.field == field {
+		if s.Field == field {
 			return s
 		}
 	}
-	c.list = append(c.list, &series{field: field})
+	c.list = append(c.list, &term.Series{Field: field})
 	return c.list[len(c.list)-1]
 }
 
 // print prints the courses of numbers that changed.
 func (c *courses) print(a *app, last uint64) error {
-	g := a.grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
+	g := a.Grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
 	drawn := 0
 	for _, s := range c.list {
-		if low, high := s.bounds(); low < high {
+		if low, high := s.Bounds(); low < high {
 			if drawn++; drawn == 1 {
-				a.line("")
+				a.Line("")
 			}
-			g.row(s.field, low, high, s.sparkline(c.first, last, courseCells))
+			g.Row(s.Field, low, high, s.Sparkline(c.first, last, courseCells))
 		}
 	}
 	if drawn == 0 {
 		return nil
 	}
-	return g.end()
+	g.Flush()
+	return nil
+}
+
+// number returns v as a number that can be drawn.
+func number(v layout.Value) (x float64, ok bool) {
+	switch k := v.Kind(); {
+	case k >= layout.Int8 && k <= layout.Int64:
+		x = float64(v.Int())
+	case k >= layout.Uint8 && k <= layout.Uint64:
+		x = float64(v.Uint())
+	case k == layout.Float32 || k == layout.Float64:
+		x = v.Float()
+	default:
+		return 0, false
+	}
+	if math.IsInf(x, 0) {
+		x = math.NaN()
+	}
+	return x, true
 }

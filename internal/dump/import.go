@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -60,7 +61,7 @@ say --edited.`,
 			if a.json {
 				return a.document(importDoc{out, im.Tick, im.Digest().String(), im.Alive})
 			}
-			a.line("%s: tick %d, %s, digest %v", out, im.Tick, count(im.Alive, "entity", "entities"), im.Digest())
+			a.Line("%s: tick %d, %s, digest %v", out, im.Tick, term.Count(im.Alive, "entity", "entities"), im.Digest())
 			return nil
 		},
 	}

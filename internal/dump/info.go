@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -110,7 +111,8 @@ func newInfo(a *app) *cobra.Command {
 				if a.json {
 					return errors.Join(err, a.document(doc))
 				}
-				return errors.Join(err, a.info(doc))
+				a.info(doc)
+				return err
 			})
 		},
 	}
@@ -218,69 +220,68 @@ func lockOf(holder string, inUse bool) *lockDoc {
 }
 
 // info prints doc for people.
-func (a *app) info(doc infoDoc) error {
-	g := a.grid()
-	g.row(doc.Kind, doc.Path)
+func (a *app) info(doc infoDoc) {
+	g := a.Grid()
+	g.Row(doc.Kind, doc.Path)
 	if doc.worldDoc != nil {
-		g.world(doc.worldDoc)
+		doc.worldDoc.print(g)
 	}
 	if doc.Journal != nil {
-		g.journal(doc)
+		doc.journal(g)
 	}
 	for _, d := range doc.Damage {
-		g.row("damage", d)
+		g.Row("damage", d)
 	}
-	g.row("size", size(doc.Bytes))
-	err := g.end()
+	g.Row("size", term.Size(doc.Bytes))
+	g.Flush()
 	if doc.worldDoc != nil && len(doc.Components) > 0 {
-		err = errors.Join(err, a.rows(doc.Components))
+		a.rows(doc.Components)
 	}
 	if doc.Kind == "store" && len(doc.Snapshots) > 0 {
-		err = errors.Join(err, a.snapshots(doc.Snapshots))
+		a.snapshots(doc.Snapshots)
 	}
 	if len(doc.Marks) > 0 {
-		err = errors.Join(err, a.marks(doc.Marks))
+		a.marks(doc.Marks)
 	}
-	return err
 }
 
-func (g *grid) world(w *worldDoc) {
+func (w *worldDoc) print(g *term.Grid) {
 	at := fmt.Sprintf("tick %d, record %d", w.Tick, w.Seq)
 	if w.Time != nil {
 		at += ", " + w.Time.Format(time.RFC3339)
 	}
-	g.row("state", at)
-	g.row("digest", w.Digest)
-	g.row("entities", fmt.Sprintf("%d alive, %d free, %d retired", w.Alive, w.Free, w.Retired))
+	g.Row("state", at)
+	g.Row("digest", w.Digest)
+	g.Row("entities", fmt.Sprintf("%d alive, %d free, %d retired", w.Alive, w.Free, w.Retired))
 }
 
-func (g *grid) journal(doc infoDoc) {
-	g.row("journal", doc.Journal)
-	g.row("closed", closed(doc))
+func (doc *infoDoc) journal(g *term.Grid) {
+	g.Row("journal", doc.Journal)
+	g.Row("closed", closed(doc))
 	if doc.Journal.Torn != "" {
-		g.row("unfinished", doc.Journal.Torn)
+		g.Row("unfinished", doc.Journal.Torn)
 	}
 	if doc.Journal.Writing != "" {
-		g.row("writing", doc.Journal.Writing)
+		g.Row("writing", doc.Journal.Writing)
 	}
 }
 
-func (a *app) rows(components []rowsDoc) error {
-	a.line("")
-	g := a.grid("COMPONENT", "KIND", ">ROWS")
+func (a *app) rows(components []rowsDoc) {
+	a.Line("")
+	g := a.Grid("COMPONENT", "KIND", ">ROWS")
 	for _, c := range components {
-		g.row(c.Name, c.Kind, c.Rows)
+		g.Row(c.Name, c.Kind, c.Rows)
 	}
-	return g.end()
+	g.Flush()
 }
 
-func (a *app) snapshots(snapshots []snapshotDoc) error {
-	a.line("")
-	g := a.grid(">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")
+func (a *app) snapshots(snapshots []snapshotDoc) {
+	a.Line("")
+	g := a.Grid(">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")
 	for _, s := range snapshots {
 		pages := "its own"
 		if s.Shares > 0 {
-			pages = "shares those of " + count(s.Shares, "file", "files")
+			pages = "shares those of " + term.Count(s.Shares, "file", "files")
 		}
 		if s.Error != "" {
 			pages = s.Error
@@ -289,25 +290,25 @@ func (a *app) snapshots(snapshots []snapshotDoc) error {
 		if s.Time != nil {
 			at = s.Time.Format(time.RFC3339)
 		}
-		g.row(s.Number, s.Tick, s.Seq, at, size(s.Bytes), pages, s.File, s.Label)
+		g.Row(s.Number, s.Tick, s.Seq, at, term.Size(s.Bytes), pages, s.File, s.Label)
 	}
-	return g.end()
+	g.Flush()
 }
 
 // String returns j for people, on one line.
 func (j *journalDoc) String() string {
-	s := fmt.Sprintf("%s in %s, %s", count(j.Records, "record", "records"), count(len(j.Segments), "segment", "segments"), size(j.Bytes))
+	s := fmt.Sprintf("%s in %s, %s", term.Count(j.Records, "record", "records"), term.Count(len(j.Segments), "segment", "segments"), term.Size(j.Bytes))
 	if j.Records > 0 {
-		s += fmt.Sprintf(", ticks %d to %d, %s", j.FirstTick, j.LastTick, count(j.Branches, "branch", "branches"))
+		s += fmt.Sprintf(", ticks %d to %d, %s", j.FirstTick, j.LastTick, term.Count(j.Branches, "branch", "branches"))
 	}
 	if j.Rewound > 0 {
-		s += fmt.Sprintf(" (%s rewound)", count(j.Rewound, "record", "records"))
+		s += fmt.Sprintf(" (%s rewound)", term.Count(j.Rewound, "record", "records"))
 	}
 	return s
 }
 
 // closed says for people whether a store was closed.
-func closed(doc infoDoc) string {
+func closed(doc *infoDoc) string {
 	switch l := doc.Lock; {
 	case l != nil && l.Running == "yes":
 		return "no: in use by " + l.Holder

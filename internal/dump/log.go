@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -212,19 +213,22 @@ func operations(c *persist.Commit, ops []persist.Op) []operationDoc {
 func (l *logger) print(ctx context.Context, a *app, s *source, entries []journal.Entry, earlier int) error {
 	switch {
 	case s.IsSave():
-		a.line("a save has no journal")
+		a.Line("a save has no journal")
 		return nil
 	case len(s.Log().Entries) == 0:
-		a.line("the journal has no records")
+		a.Line("the journal has no records")
 		return nil
 	case earlier > 0:
-		a.line("%s before these; --limit 0 prints all", count(earlier, "record", "records"))
+		a.Line("%s before these; --limit 0 prints all", term.Count(earlier, "record", "records"))
 	}
-	var g *grid
+	var g *term.Grid
 	lines := l.branches(s, entries)
 	for t, err := range l.ticks(ctx, s, entries) {
 		if err != nil {
-			return firstError(err, g.end())
+			if g != nil {
+				g.Flush()
+			}
+			return err
 		}
 		if g == nil {
 			g = l.table(a, entries, lines)
@@ -234,7 +238,8 @@ func (l *logger) print(ctx context.Context, a *app, s *source, entries []journal
 	if g == nil {
 		return l.nothing(ctx, a, s)
 	}
-	return g.end()
+	g.Flush()
+	return nil
 }
 
 // nothing says that the filter left no tick. A component that there is not is an
@@ -251,7 +256,7 @@ func (l *logger) nothing(ctx context.Context, a *app, s *source) error {
 			}
 		}
 	}
-	a.line("no tick in the range is like that")
+	a.Line("no tick in the range is like that")
 	return nil
 }
 
@@ -265,33 +270,33 @@ func (l *logger) branches(s *source, entries []journal.Entry) branches {
 
 // table begins the table. Lines between its rows must not make columns jump, so they
 // are made wide enough for all of entries.
-func (l *logger) table(a *app, entries []journal.Entry, lines branches) *grid {
+func (l *logger) table(a *app, entries []journal.Entry, lines branches) *term.Grid {
 	headers := []string{">RECORD", ">TICK", ">PARENT", "TIME", ">BYTES", "NOTE", "CHANGES"}
 	if l.graph {
 		headers = append([]string{""}, headers...)
 	}
-	g := a.grid(headers...)
+	g := a.Grid(headers...)
 	first := len(headers) - 7
-	g.widen(first+5, rewound)
+	g.Widen(first+5, rewound)
 	for _, e := range entries {
 		if l.graph {
-			g.widen(0, lines[e.ID.Seq].row)
+			g.Widen(0, lines[e.ID.Seq].row)
 		}
 		for i, n := range []uint64{e.ID.Seq, e.Tick, e.Parent, 0, uint64(e.Length)} {
-			g.widen(first+i, strconv.FormatUint(n, 10))
+			g.Widen(first+i, strconv.FormatUint(n, 10))
 		}
 	}
 	return g
 }
 
 // row adds what is to be seen of t.
-func (l *logger) row(g *grid, t *logTick, lines branches) {
+func (l *logger) row(g *term.Grid, t *logTick, lines branches) {
 	cells := []any{t.Seq, t.Tick, t.Parent, t.Time.Format("2006-01-02T15:04:05.000Z07:00"), t.Bytes, t.note(), t.changes()}
 	under := "        "
 	if l.graph {
 		b := lines[t.Seq]
 		if b.apart && !l.reverse {
-			g.text("%s", b.fork)
+			g.Text("%s", b.fork)
 		}
 		cells = append([]any{b.row}, cells...)
 		if l.reverse {
@@ -300,15 +305,15 @@ func (l *logger) row(g *grid, t *logTick, lines branches) {
 			under = b.after + under
 		}
 		if b.apart && l.reverse {
-			defer g.text("%s", strings.ReplaceAll(b.fork, "\\", "/"))
+			defer g.Text("%s", strings.ReplaceAll(b.fork, "\\", "/"))
 		}
 	}
-	g.row(cells...)
+	g.Row(cells...)
 	for _, op := range t.Operations {
-		g.text("%s%s", under, op)
+		g.Text("%s%s", under, op)
 	}
 	for _, in := range t.Inputs {
-		g.text("%s%s", under, in)
+		g.Text("%s%s", under, in)
 	}
 	for _, v := range t.Values {
 		v.lines(g, under)
@@ -318,14 +323,14 @@ func (l *logger) row(g *grid, t *logTick, lines branches) {
 // rewound notes a record that the newest state does not come from.
 const rewound = "rewound"
 
-func (d commitDoc) note() styled {
+func (d commitDoc) note() term.Styled {
 	switch {
 	case d.Head:
-		return current.of("head")
+		return term.Current.Of("head")
 	case d.Rewound:
-		return faint.of(rewound)
+		return term.Faint.Of(rewound)
 	}
-	return styled{}
+	return term.Styled{}
 }
 
 // changes returns what d counts on one line: "created 2; Position +2 wrote 3".

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -161,15 +162,15 @@ func (o oldRows) compare(docs []rowDoc, now *persist.Component, change persist.R
 }
 
 // lines adds v to g: of a struct that was set a line for each field that differs.
-func (v rowDoc) lines(g *grid, under string) {
+func (v rowDoc) lines(g *term.Grid, under string) {
 	name := strings.TrimSuffix(v.Component+" "+v.Entity, " ")
 	switch {
 	case v.Old == nil:
-		g.styledText(added, "%s+ %s", under, named(name, v.New))
+		g.StyledText(term.Added, "%s+ %s", under, named(name, v.New))
 	case v.New == nil:
-		g.styledText(removed, "%s- %s (%s)", under, named(name, v.Old), v.Op)
+		g.StyledText(term.Removed, "%s- %s (%s)", under, named(name, v.Old), v.Op)
 	case v.Old.Type().String() != v.New.Type().String():
-		g.styledText(changed, "%s~ %s: %v → %v", under, name, v.Old, v.New)
+		g.StyledText(term.Changed, "%s~ %s: %v → %v", under, name, v.Old, v.New)
 	default:
 		v.fields(g, under+"~ "+name)
 	}
@@ -184,7 +185,7 @@ func named(name string, v *layout.Value) string {
 }
 
 // fields adds a line for each field of v that differs.
-func (v rowDoc) fields(g *grid, name string) {
+func (v rowDoc) fields(g *term.Grid, name string) {
 	var old []string
 	for _, text := range fields("", *v.Old) {
 		old = append(old, text)
@@ -192,7 +193,7 @@ func (v rowDoc) fields(g *grid, name string) {
 	i := 0
 	for field, text := range fields("", *v.New) {
 		if text != old[i] {
-			g.styledText(changed, "%s: %s → %s", strings.TrimSuffix(fmt.Sprint(name, " ", field), " "), old[i], text)
+			g.StyledText(term.Changed, "%s: %s → %s", strings.TrimSuffix(fmt.Sprint(name, " ", field), " "), old[i], text)
 		}
 		i++
 	}

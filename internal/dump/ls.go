@@ -151,7 +151,7 @@ func valuesOf(im state, e ecs.Entity) ([]valueDoc, error) {
 }
 
 func (a *app) lsTable(p part, values func(ecs.Entity) ([]valueDoc, error)) error {
-	g := a.grid("ENTITY", "COMPONENTS")
+	g := a.Grid("ENTITY", "COMPONENTS")
 	for _, e := range p.entities {
 		values, err := values(e)
 		if err != nil {
@@ -161,11 +161,9 @@ func (a *app) lsTable(p part, values func(ecs.Entity) ([]valueDoc, error)) error
 		for i, v := range values {
 			texts[i] = labelled(v)
 		}
-		g.row(e, strings.Join(texts, " "))
+		g.Row(e, strings.Join(texts, " "))
 	}
-	if err := g.end(); err != nil {
-		return err
-	}
+	g.Flush()
 	a.rest(p, "entity", "entities")
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stet-ecs/stet/internal/shell"
+	"github.com/stet-ecs/stet/internal/term"
 )
 
 // manDoc is what man --json prints.
@@ -58,7 +59,7 @@ func (a *app) man(root *cobra.Command, dir string) error {
 	if a.json {
 		return a.document(doc)
 	}
-	a.line("%s in %s; man -M %s ecsdump shows the first", count(len(doc.Pages), "page", "pages"), dir, shell.Quote(dir))
+	a.Line("%s in %s; man -M %s ecsdump shows the first", term.Count(len(doc.Pages), "page", "pages"), dir, shell.Quote(dir))
 	return nil
 }
 

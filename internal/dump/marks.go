@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -39,21 +40,21 @@ func (s *source) marks(ctx context.Context) (docs []markDoc, err error) {
 const shownMarks = 20
 
 // marks prints the newest marks for people.
-func (a *app) marks(marks []markDoc) error {
-	a.line("")
+func (a *app) marks(marks []markDoc) {
+	a.Line("")
 	if earlier := len(marks) - shownMarks; earlier > 0 {
-		a.line("%s before these; --json lists all", count(earlier, "mark", "marks"))
+		a.Line("%s before these; --json lists all", term.Count(earlier, "mark", "marks"))
 		marks = marks[earlier:]
 	}
-	g := a.grid("MARK", ">TICK", ">RECORD", "TIME", "NOTE")
+	g := a.Grid("MARK", ">TICK", ">RECORD", "TIME", "NOTE")
 	for _, m := range marks {
 		note := ""
 		if !m.Head {
 			note = rewound
 		}
-		g.row(m.Name, m.Tick, m.Seq, m.Time.Format(time.RFC3339), note)
+		g.Row(m.Name, m.Tick, m.Seq, m.Time.Format(time.RFC3339), note)
 	}
-	return g.end()
+	g.Flush()
 }
 
 // inputs describes the inputs of c.
@@ -69,7 +70,7 @@ func (i inputDoc) String() string {
 	const shown = 64
 	data, more := i.Data, ""
 	if len(data) > shown {
-		data, more = data[:shown], "… of "+size(int64(len(i.Data)))
+		data, more = data[:shown], "… of "+term.Size(int64(len(i.Data)))
 	}
 	text := hex.EncodeToString(data)
 	if utf8.Valid(i.Data) {

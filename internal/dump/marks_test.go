@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"bufio"
 	"context"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -62,13 +62,13 @@ func buildMarked(dir string) error {
 
 func TestPeopleAreShownTheNewestMarks(t *testing.T) {
 	var out strings.Builder
-	a := &app{stdout: bufio.NewWriter(&out)}
+	a := &app{Out: term.NewOut(&out, nil)}
 	marks := make([]markDoc, shownMarks+2)
 	for i := range marks {
 		marks[i].Name = string(rune('a' + i))
 	}
-	assert.NoError(t, a.marks(marks))
-	assert.NoError(t, a.stdout.Flush())
+	a.marks(marks)
+	assert.NoError(t, a.Close())
 	assert.Contains(t, out.String(), "2 marks before these; --json lists all")
 	assert.NotContains(t, out.String(), "\nb ")
 	assert.Contains(t, out.String(), "\nc ")

@@ -2,7 +2,6 @@ package dump
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/term"
 )
 
 // queryDoc is what query --json prints.
@@ -124,27 +124,26 @@ func (a *app) queryTable(fields []field, names []string, p part) error {
 			headers[i] = ">" + headers[i]
 		}
 	}
-	g := a.grid(headers...)
+	g := a.Grid(headers...)
 	for _, e := range p.entities {
 		answers, err := answersOf(fields, e)
 		if err != nil {
-			return errors.Join(err, g.end())
+			g.Flush()
+			return err
 		}
-		g.answers(answers)
+		rowOf(g, answers)
 	}
-	if err := g.end(); err != nil {
-		return err
-	}
+	g.Flush()
 	a.rest(p, "entity", "entities")
 	return nil
 }
 
-func (g *grid) answers(answers []answer) {
+func rowOf(g *term.Grid, answers []answer) {
 	cells := make([]any, len(answers))
 	for i, v := range answers {
 		cells[i] = v
 	}
-	g.row(cells...)
+	g.Row(cells...)
 }
 
 func namesOf(fields []field) (names []string) {

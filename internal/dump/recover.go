@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -136,7 +137,7 @@ func (r *recovery) report(report persist.RecoverReport, saved bool) error {
 		return r.document(r.doc(report, saved))
 	}
 	for _, p := range report.Problems {
-		r.line("problem: %s", problemDocOf(p).Message)
+		r.Line("problem: %s", problemDocOf(p).Message)
 	}
 	if !saved {
 		return nil
@@ -145,30 +146,30 @@ func (r *recovery) report(report persist.RecoverReport, saved bool) error {
 	if report.Partial {
 		what = "saved, NOT AS IT WAS"
 	}
-	r.line("%s: tick %d, record %d%s", what, report.Tick, report.Seq, reachedFrom(report))
+	r.Line("%s: tick %d, record %d%s", what, report.Tick, report.Seq, reachedFrom(report))
 	r.missing(report)
 	r.lost(report)
 	if report.Ticks > 0 {
-		r.line("history: %s behind tick %d", count(report.Ticks, "tick", "ticks"), report.From)
+		r.Line("history: %s behind tick %d", term.Count(report.Ticks, "tick", "ticks"), report.From)
 	}
 	if len(report.Names) > 0 {
-		r.line("named snapshots: %s", strings.Join(report.Names, ", "))
+		r.Line("named snapshots: %s", strings.Join(report.Names, ", "))
 	}
 	r.left(report.DroppedTicks, report.DroppedNames)
-	r.line("written: %s", r.out)
+	r.Line("written: %s", r.out)
 	return nil
 }
 
 // missing prints what is not in a state that was put together.
 func (r *recovery) missing(report persist.RecoverReport) {
 	for _, m := range report.Missing {
-		r.line("missing: %d of %s of %s", m.Rows, count(m.Of, "row", "rows"), m.Component)
+		r.Line("missing: %d of %s of %s", m.Rows, term.Count(m.Of, "row", "rows"), m.Component)
 	}
 	if report.Entities > 0 {
-		r.line("missing: %s of which nothing is known", count(report.Entities, "entity", "entities"))
+		r.Line("missing: %s of which nothing is known", term.Count(report.Entities, "entity", "entities"))
 	}
 	if report.Retired > 0 {
-		r.line("missing: the generations of %s, never to be used again", count(report.Retired, "index", "indices"))
+		r.Line("missing: the generations of %s, never to be used again", term.Count(report.Retired, "index", "indices"))
 	}
 }
 
@@ -176,25 +177,25 @@ func (r *recovery) missing(report persist.RecoverReport) {
 func (r *recovery) lost(report persist.RecoverReport) {
 	switch {
 	case report.Lost == 1:
-		r.line("lost: record %d", report.LostFrom)
+		r.Line("lost: record %d", report.LostFrom)
 	case report.Lost > 1:
-		r.line("lost: records %d to %d", report.LostFrom, report.Wanted)
+		r.Line("lost: records %d to %d", report.LostFrom, report.Wanted)
 	}
 	if report.More != nil {
-		r.line("lost: perhaps newer ticks, in %s", unprefixed(report.More))
+		r.Line("lost: perhaps newer ticks, in %s", unprefixed(report.More))
 	}
 	for _, t := range report.Tips {
-		r.line("branch: record %d is at tick %d; --at seq:%d saves that instead", t.Seq, t.Tick, t.Seq)
+		r.Line("branch: record %d is at tick %d; --at seq:%d saves that instead", t.Seq, t.Tick, t.Seq)
 	}
 }
 
 // left prints what was left out.
 func (a *app) left(ticks int, names []string) {
 	if ticks > 0 {
-		a.line("left out: %s", count(ticks, "readable tick", "readable ticks"))
+		a.Line("left out: %s", term.Count(ticks, "readable tick", "readable ticks"))
 	}
 	if len(names) > 0 {
-		a.line("left out: %s", strings.Join(prefixed("snap:", names), ", "))
+		a.Line("left out: %s", strings.Join(prefixed("snap:", names), ", "))
 	}
 }
 
@@ -209,7 +210,7 @@ func reachedFrom(report persist.RecoverReport) string {
 	if report.Snapshot == "" {
 		return ""
 	}
-	return fmt.Sprintf(", from %s and %s", report.Snapshot, count(report.Replayed, "tick", "ticks"))
+	return fmt.Sprintf(", from %s and %s", report.Snapshot, term.Count(report.Replayed, "tick", "ticks"))
 }
 
 func (r *recovery) doc(report persist.RecoverReport, saved bool) recoverDoc {

@@ -86,11 +86,12 @@ func componentDocOf(c *persist.Component) componentDoc {
 }
 
 func (a *app) schema(im state) error {
-	g := a.grid("COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
+	g := a.Grid("COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
 	for _, c := range im.Components {
-		g.row(c.Name, kind(c), c.Len(), width(c.Layout), c.Layout)
+		g.Row(c.Name, kind(c), c.Len(), width(c.Layout), c.Layout)
 	}
-	return g.end()
+	g.Flush()
+	return nil
 }
 
 // width returns the bytes of a row for people.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -183,8 +184,8 @@ func (c *choice) order(a, b answer) int {
 func (a *app) rest(p part, one, many string) {
 	switch {
 	case p.open:
-		a.line("and more; --limit 0 prints all")
+		a.Line("and more; --limit 0 prints all")
 	case p.more > 0:
-		a.line("%d more of %s; --limit 0 prints all", p.more, count(p.total, one, many))
+		a.Line("%d more of %s; --limit 0 prints all", p.more, term.Count(p.total, one, many))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/term"
 )
 
 // resourcesDoc is what show --resources --json prints.
@@ -83,21 +84,22 @@ func (a *app) showResources(ctx context.Context, s *source, at point) error {
 		return a.document(doc)
 	}
 	if len(doc.Resources) == 0 {
-		a.line("there are no resources at %v", im)
+		a.Line("there are no resources at %v", im)
 		return nil
 	}
-	g := a.grid("RESOURCE", "FIELD", "VALUE")
+	g := a.Grid("RESOURCE", "FIELD", "VALUE")
 	for _, r := range doc.Resources {
-		g.fields(r.Value, r.Name)
+		printFields(g, r.Value, r.Name)
 	}
-	return g.end()
+	g.Flush()
+	return nil
 }
 
 // fields adds a row for each field of v, structs inside taken apart. The first
 // row begins with the cells of first.
-func (g *grid) fields(v layout.Value, first ...any) {
+func printFields(g *term.Grid, v layout.Value, first ...any) {
 	for field, text := range fields("", v) {
-		g.row(append(first, field, text)...)
+		g.Row(append(first, field, text)...)
 		for i := range first {
 			first[i] = ""
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -121,9 +122,9 @@ func (b *blamer) shown(s *source) []shownDoc {
 }
 
 func (d *showDoc) print(a *app, last *persist.EntityState) error {
-	a.line("%v: alive at %v; row %d of %d", d.Entity, placeOf(last), d.Row, last.Living)
+	a.Line("%v: alive at %v; row %d of %d", d.Entity, placeOf(last), d.Row, last.Living)
 	if len(d.Components) == 0 {
-		a.line("it has no components")
+		a.Line("it has no components")
 	} else if err := d.components(a); err != nil {
 		return err
 	}
@@ -135,9 +136,9 @@ func (d *showDoc) print(a *app, last *persist.EntityState) error {
 
 // components prints the table of components.
 func (d *showDoc) components(a *app) error {
-	g := a.grid("COMPONENT", ">ROW", "FIELD", "VALUE")
+	g := a.Grid("COMPONENT", ">ROW", "FIELD", "VALUE")
 	if d.Components[0].Changed != nil {
-		g = a.grid("COMPONENT", ">ROW", "FIELD", "VALUE", "CHANGED", "WRITTEN")
+		g = a.Grid("COMPONENT", ">ROW", "FIELD", "VALUE", "CHANGED", "WRITTEN")
 	}
 	for _, c := range d.Components {
 		behind := []any{}
@@ -146,11 +147,12 @@ func (d *showDoc) components(a *app) error {
 		}
 		place := []any{c.Name, c.Row}
 		for field, text := range fields("", c.Value) {
-			g.row(append(append(place, field, text), behind...)...)
+			g.Row(append(append(place, field, text), behind...)...)
 			place, behind = []any{"", ""}, nil
 		}
 	}
-	return g.end()
+	g.Flush()
+	return nil
 }
 
 // print prints who refers to the entity, on a line each.
@@ -158,17 +160,17 @@ func (d *referrersDoc) print(a *app) {
 	if d.Total == 0 {
 		return
 	}
-	a.line("")
-	a.line("%s to it:", count(d.Total, "value refers", "values refer"))
+	a.Line("")
+	a.Line("%s to it:", term.Count(d.Total, "value refers", "values refer"))
 	for _, r := range d.Entities {
 		var places []string
 		for _, f := range r.Fields {
 			places = append(places, r.place(f))
 		}
-		a.line("  %s", strings.Join(places, " "))
+		a.Line("  %s", strings.Join(places, " "))
 	}
 	if more := d.Total - len(d.Entities); more > 0 {
-		a.line("  %d more; --limit 0 prints all", more)
+		a.Line("  %d more; --limit 0 prints all", more)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -104,7 +105,8 @@ what the ticks take in the journal; those of a file to its size.`,
 				if a.json {
 					return a.document(doc)
 				}
-				return a.stats(doc)
+				a.stats(doc)
+				return nil
 			})
 		},
 	}
@@ -251,44 +253,43 @@ func (d *statsDoc) space(space *persist.Space) {
 }
 
 // stats prints d for people.
-func (a *app) stats(d *statsDoc) error {
-	err := a.componentStats(d)
+func (a *app) stats(d *statsDoc) {
+	a.componentStats(d)
 	if len(d.Busiest) > 0 {
-		a.line("")
-		g := a.grid(">TICK", ">RECORD", ">BYTES", "NOTE", "CHANGES")
+		a.Line("")
+		g := a.Grid(">TICK", ">RECORD", ">BYTES", "NOTE", "CHANGES")
 		for _, c := range d.Busiest {
-			g.row(c.Tick, c.Seq, c.Bytes, c.note(), c.changes())
+			g.Row(c.Tick, c.Seq, c.Bytes, c.note(), c.changes())
 		}
-		err = errors.Join(err, g.end())
+		g.Flush()
 	}
-	err = errors.Join(err, a.snapshotStats(d))
+	a.snapshotStats(d)
 	if len(d.Segments) > 0 {
-		a.line("")
-		g := a.grid("FILE", ">BYTES", ">RECORDS", ">PAYLOADS", ">REWOUND", ">OVERHEAD", "NOTE")
+		a.Line("")
+		g := a.Grid("FILE", ">BYTES", ">RECORDS", ">PAYLOADS", ">REWOUND", ">OVERHEAD", "NOTE")
 		for _, s := range d.Segments {
 			note := ""
 			if s.Prunable {
 				note = "prunable"
 			}
-			g.row(s.File, s.Bytes, s.Records, s.Payloads, s.Rewound, s.Overhead, note)
+			g.Row(s.File, s.Bytes, s.Records, s.Payloads, s.Rewound, s.Overhead, note)
 		}
-		err = errors.Join(err, g.end())
+		g.Flush()
 	}
-	return err
 }
 
 // componentStats prints what components take, and the sum.
-func (a *app) componentStats(d *statsDoc) error {
-	a.line("tick %d, record %d; %s of %s", d.Tick, d.Seq, count(d.Ticks, "record", "records"), size(d.Bytes))
-	a.line("")
-	g := a.grid("COMPONENT", ">ROWS", ">ROW BYTES", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL BYTES", ">SHARE")
+func (a *app) componentStats(d *statsDoc) {
+	a.Line("tick %d, record %d; %s of %s", d.Tick, d.Seq, term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
+	a.Line("")
+	g := a.Grid("COMPONENT", ">ROWS", ">ROW BYTES", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL BYTES", ">SHARE")
 	for _, u := range d.Components {
-		g.row(u.Name, u.Rows, u.RowBytes, u.Ticks, u.Added, u.Removed, u.Written, u.Bytes, share(u.Bytes, d.Bytes))
+		g.Row(u.Name, u.Rows, u.RowBytes, u.Ticks, u.Added, u.Removed, u.Written, u.Bytes, share(u.Bytes, d.Bytes))
 	}
-	g.row("(entities)", "", "", "", d.Created, d.Destroyed, "", d.EntityBytes, share(d.EntityBytes, d.Bytes))
-	g.row("(operations)", "", "", "", "", "", "", d.OperationBytes, share(d.OperationBytes, d.Bytes))
-	g.row("(other)", "", "", "", "", "", "", d.OtherBytes, share(d.OtherBytes, d.Bytes))
-	return g.end()
+	g.Row("(entities)", "", "", "", d.Created, d.Destroyed, "", d.EntityBytes, share(d.EntityBytes, d.Bytes))
+	g.Row("(operations)", "", "", "", "", "", "", d.OperationBytes, share(d.OperationBytes, d.Bytes))
+	g.Row("(other)", "", "", "", "", "", "", d.OtherBytes, share(d.OtherBytes, d.Bytes))
+	g.Flush()
 }
 
 // share returns part of whole in percent.
@@ -301,9 +302,9 @@ func share(part, whole int64) string {
 
 // snapshotStats prints what the bytes of snapshot files are for: a column for each
 // file would not fit, so components are rows of a table of their own.
-func (a *app) snapshotStats(d *statsDoc) error {
-	a.line("")
-	g := a.grid("FILE", ">BYTES", ">COMPONENTS", ">ENTITIES", ">MANIFEST", ">REFERENCES", ">TREE", ">FREE", ">CHECKSUMS", ">SHARED", "NOTE")
+func (a *app) snapshotStats(d *statsDoc) {
+	a.Line("")
+	g := a.Grid("FILE", ">BYTES", ">COMPONENTS", ">ENTITIES", ">MANIFEST", ">REFERENCES", ">TREE", ">FREE", ">CHECKSUMS", ">SHARED", "NOTE")
 	var names []string
 	sums := map[string]*arrayBytesDoc{}
 	for _, s := range d.Snapshots {
@@ -315,16 +316,16 @@ func (a *app) snapshotStats(d *statsDoc) error {
 			sums[c.Name].add(c)
 			all += c.Sparse + c.Dense + c.Data
 		}
-		g.row(s.File, s.Bytes, all, s.Entities, s.Manifest, s.References, s.Tree, s.Free, s.Checksums, s.Shared, s.Error)
+		g.Row(s.File, s.Bytes, all, s.Entities, s.Manifest, s.References, s.Tree, s.Free, s.Checksums, s.Shared, s.Error)
 	}
-	err := g.end()
-	a.line("")
-	g = a.grid("IN SNAPSHOTS", ">SPARSE", ">DENSE", ">DATA", ">BYTES")
+	g.Flush()
+	a.Line("")
+	g = a.Grid("IN SNAPSHOTS", ">SPARSE", ">DENSE", ">DATA", ">BYTES")
 	for _, name := range names {
 		c := sums[name]
-		g.row(name, c.Sparse, c.Dense, c.Data, c.Sparse+c.Dense+c.Data)
+		g.Row(name, c.Sparse, c.Dense, c.Data, c.Sparse+c.Dense+c.Data)
 	}
-	return errors.Join(err, g.end())
+	g.Flush()
 }
 
 // add adds what c says.

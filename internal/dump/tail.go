@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -80,7 +81,7 @@ func (t *tailer) check(path string) error {
 
 func (t *tailer) run(ctx context.Context, a *app, s *source) error {
 	if t.follow && !s.IsSave() {
-		if err := a.screen.unpaged(); err != nil {
+		if err := a.Unpaged(); err != nil {
 			return err
 		}
 	}
@@ -137,10 +138,10 @@ type event struct {
 func (f *follower) print(ctx context.Context, entries []journal.Entry) error {
 	switch {
 	case f.IsSave():
-		f.line("a save has no journal")
+		f.Line("a save has no journal")
 		return nil
 	case !f.follow && len(f.Log().Entries) == 0:
-		f.line("the journal has no records")
+		f.Line("the journal has no records")
 		return nil
 	case !f.follow && len(entries) == 0 && f.many > 0:
 		return f.nothing(ctx, f.app, f.source)
@@ -149,19 +150,21 @@ func (f *follower) print(ctx context.Context, entries []journal.Entry) error {
 	for e, err := range f.events(ctx, entries) {
 		switch {
 		case err != nil:
-			return firstError(err, g.end())
+			g.Flush()
+			return err
 		case e == nil:
-			g.flush()
+			g.Flush()
 		case e.tick == nil:
-			g.styledText(faint, "        %s", e.text)
+			g.StyledText(term.Faint, "        %s", e.text)
 		default:
 			f.row(g, e.tick, nil)
 		}
-		if err := firstError(g.err, f.broken()); err != nil {
+		if err := f.Broken(); err != nil {
 			return err
 		}
 	}
-	return g.end()
+	g.Flush()
+	return nil
 }
 
 // docs iterates over the documents of the ticks.
@@ -212,7 +215,7 @@ func (f *follower) events(ctx context.Context, entries []journal.Entry) iter.Seq
 
 // wait waits until it is time to look again; false: it is not to be done.
 func (f *follower) wait(ctx context.Context, yield func(*event, error) bool) bool {
-	if !yield(nil, nil) || f.stdout.Flush() != nil { // The writer keeps its error.
+	if !yield(nil, nil) || f.Flush() != nil { // The writer keeps its error.
 		return false
 	}
 	select {
@@ -320,5 +323,5 @@ func (f *follower) moved(seq uint64, undone int) string {
 	if undone == 0 {
 		return "went on to " + to
 	}
-	return fmt.Sprintf("rewound %s, to %s", count(undone, "record", "records"), to)
+	return fmt.Sprintf("rewound %s, to %s", term.Count(undone, "record", "records"), to)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -82,7 +83,7 @@ func (a *app) verified(path string, r persist.VerifyReport) error {
 			code = exitCorrupt
 		}
 	}
-	err := fmt.Errorf("%s: %s found", path, count(len(r.Problems), "problem", "problems"))
+	err := fmt.Errorf("%s: %s found", path, term.Count(len(r.Problems), "problem", "problems"))
 	return &failure{code, err, ""}
 }
 
@@ -95,18 +96,18 @@ func (a *app) verifyReport(r persist.VerifyReport) error {
 		return a.document(doc)
 	}
 	for _, p := range r.Problems {
-		a.styledLine(removed, "problem: %s", problemDocOf(p).Message)
+		a.StyledLine(term.Removed, "problem: %s", problemDocOf(p).Message)
 	}
 	for _, n := range r.Notes {
-		a.line("note: %s", n)
+		a.Line("note: %s", n)
 	}
 	rewound := ""
 	if r.Rewound > 0 {
 		rewound = fmt.Sprintf(" and %d of rewound branches", r.Rewound)
 	}
-	a.line("checked: %s, %s, %d of them replayed%s", count(r.Snapshots, "snapshot", "snapshots"), count(r.Records, "record", "records"), r.Replayed, rewound)
+	a.Line("checked: %s, %s, %d of them replayed%s", term.Count(r.Snapshots, "snapshot", "snapshots"), term.Count(r.Records, "record", "records"), r.Replayed, rewound)
 	if len(r.Problems) == 0 {
-		a.styledLine(added, "ok")
+		a.StyledLine(term.Added, "ok")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
-package dump
+package term
 
 import (
-	"bufio"
 	"bytes"
 	"strings"
 	"testing"
@@ -13,20 +12,21 @@ import (
 func TestColoursChangeNoColumn(t *testing.T) {
 	table := func(width int, colour bool) string {
 		var out bytes.Buffer
-		a := &app{stdout: bufio.NewWriter(&out), width: width, colour: colour}
-		g := a.grid("NAME", ">N", "NOTE")
-		g.row("a", added.of(10), removed.of("gone"))
-		g.row(faint.of("longer"), 7, "\x1b[31m")
-		g.styledText(current, "a line of its own")
-		g.row("b", changed.of(1), "")
-		require.NoError(t, g.end())
-		a.styledLine(heading, "the %s", "end")
-		require.NoError(t, a.stdout.Flush())
+		a := NewOut(&out, nil)
+		a.Width, a.Colour = width, colour
+		g := a.Grid("NAME", ">N", "NOTE")
+		g.Row("a", Added.Of(10), Removed.Of("gone"))
+		g.Row(Faint.Of("longer"), 7, "\x1b[31m")
+		g.StyledText(Current, "a line of its own")
+		g.Row("b", Changed.Of(1), "")
+		g.Flush()
+		a.StyledLine(Heading, "the %s", "end")
+		require.NoError(t, a.Close())
 		return out.String()
 	}
 	for width := range 30 {
 		coloured := table(width, true)
-		for _, s := range []style{heading, added, removed, changed, current, faint} {
+		for _, s := range []Style{Heading, Added, Removed, Changed, Current, Faint} {
 			coloured = strings.ReplaceAll(coloured, "\x1b["+string(s)+"m", "")
 		}
 		assert.Equal(t, table(width, false), strings.ReplaceAll(coloured, "\x1b[0m", ""), "width %d", width)
@@ -42,20 +42,21 @@ func TestColoursChangeNoColumn(t *testing.T) {
 func TestEveryLineOfATableFits(t *testing.T) {
 	for width := 1; width < 40; width++ {
 		var out bytes.Buffer
-		a := &app{stdout: bufio.NewWriter(&out), width: width}
-		g := a.grid("NAME", ">N", "NOTE")
-		g.row("wide 世界", 10, "and more")
-		g.row("b", 123456, "")
-		require.NoError(t, g.end())
-		require.NoError(t, a.stdout.Flush())
+		a := NewOut(&out, nil)
+		a.Width = width
+		g := a.Grid("NAME", ">N", "NOTE")
+		g.Row("wide 世界", 10, "and more")
+		g.Row("b", 123456, "")
+		g.Flush()
+		require.NoError(t, a.Close())
 		for line := range strings.Lines(out.String()) {
-			assert.LessOrEqual(t, textWidth(strings.TrimSuffix(line, "\n")), width, line)
+			assert.LessOrEqual(t, Width(strings.TrimSuffix(line, "\n")), width, line)
 		}
 	}
 }
 
 func TestFlagsForTerminals(t *testing.T) {
-	var w when
+	var w When
 	for _, test := range []struct {
 		value           string
 		terminal, other bool

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package dump
+package term
 
 import "os"
 

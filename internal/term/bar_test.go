@@ -1,4 +1,4 @@
-package dump
+package term
 
 import (
 	"bytes"
@@ -6,42 +6,39 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/stet-ecs/stet/persist"
 )
 
 func TestABarAppearsAfterASecondAndGoes(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Now()
 	b := newBar(&out, 40, func() time.Time { return now })
-	p := persist.Progress{Phase: persist.PhaseReplay, Done: 1, Total: 4}
-	b.show(p)
+	b.Show("replaying ticks", 1, 4)
 	now = now.Add(barDelay - 1)
-	b.show(p)
+	b.Show("replaying ticks", 1, 4)
 	assert.Empty(t, out.String(), "too early")
 	now = now.Add(1)
-	b.show(p)
+	b.Show("replaying ticks", 1, 4)
 	assert.Equal(t, "\rreplaying ticks      [=======>        …\x1b[K", out.String(), "no wider than the terminal")
 	out.Reset()
 	now = now.Add(barEvery - 1)
-	b.show(p)
+	b.Show("replaying ticks", 1, 4)
 	assert.Empty(t, out.String(), "too soon after the last")
 	now = now.Add(1)
-	b.show(p)
+	b.Show("replaying ticks", 1, 4)
 	assert.NotEmpty(t, out.String())
 	out.Reset()
-	b.end()
+	b.End()
 	assert.Equal(t, "\r\x1b[K", out.String())
-	b.end()
+	b.End()
 	now = now.Add(time.Hour)
-	b.show(p)
+	b.Show("replaying ticks", 1, 4)
 	assert.Equal(t, "\r\x1b[K", out.String(), "it does not come back")
-	(*bar)(nil).end()
+	(*Bar)(nil).End()
 }
 
 func TestABarThatNobodySawIsNotTakenAway(t *testing.T) {
 	var out bytes.Buffer
-	newBar(&out, 0, time.Now).end()
+	newBar(&out, 0, time.Now).End()
 	assert.Empty(t, out.String())
 }
 
@@ -57,6 +54,6 @@ func TestTheTextOfABar(t *testing.T) {
 		{9, 3, "verifying            [==============================] 100%"},
 		{-9, 3, "verifying            [>                             ]   0%"},
 	} {
-		assert.Equal(t, test.want, barText(persist.Progress{Phase: persist.PhaseVerify, Done: test.done, Total: test.total}))
+		assert.Equal(t, test.want, barText("verifying", test.done, test.total))
 	}
 }

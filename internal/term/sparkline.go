@@ -1,15 +1,13 @@
-package dump
+package term
 
 import (
 	"math"
 	"strings"
-
-	"github.com/stet-ecs/stet/ecs/layout"
 )
 
-// A series is a number over time: it has each of its values from a tick on.
-type series struct {
-	field  string
+// A Series is a number over time: it has each of its values from a tick on.
+type Series struct {
+	Field  string
 	points []pointInTime
 }
 
@@ -18,8 +16,8 @@ type pointInTime struct {
 	value float64 // NaN: there is none from here on, or one that cannot be drawn.
 }
 
-// set notes the value from a tick on.
-func (s *series) set(tick uint64, value float64) {
+// Set notes the value from a tick on.
+func (s *Series) Set(tick uint64, value float64) {
 	if n := len(s.points); n > 0 && s.points[n-1].tick == tick {
 		s.points[n-1].value = value
 		return
@@ -27,8 +25,8 @@ func (s *series) set(tick uint64, value float64) {
 	s.points = append(s.points, pointInTime{tick, value})
 }
 
-// bounds returns the lowest and the highest value. Without values low is above high.
-func (s *series) bounds() (low, high float64) {
+// Bounds returns the lowest and the highest value. Without values low is above high.
+func (s *Series) Bounds() (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, p := range s.points {
 		if !math.IsNaN(p.value) {
@@ -40,9 +38,9 @@ func (s *series) bounds() (low, high float64) {
 
 const sparks = "▁▂▃▄▅▆▇█"
 
-// sparkline draws s from tick first to last in at most so many cells. A cell shows
+// Sparkline draws s from tick first to last in at most so many cells. A cell shows
 // the value that s had at the end of its ticks; nothing where it had none.
-func (s *series) sparkline(first, last uint64, cells int) string {
+func (s *Series) Sparkline(first, last uint64, cells int) string {
 	span := last - first + 1
 	if first > last || span == 0 {
 		return ""
@@ -50,7 +48,7 @@ func (s *series) sparkline(first, last uint64, cells int) string {
 	if span < uint64(cells) {
 		cells = int(span)
 	}
-	low, high := s.bounds()
+	low, high := s.Bounds()
 	value, next := math.NaN(), 0
 	var b strings.Builder
 	for cell := range cells {
@@ -75,22 +73,4 @@ func spark(value, low, high float64) rune {
 	}
 	part := (value/2 - low/2) / (high/2 - low/2) // Halves, as high-low may be too much for a float.
 	return levels[min(int(part*float64(len(levels))), len(levels)-1)]
-}
-
-// number returns v as a number that can be drawn.
-func number(v layout.Value) (x float64, ok bool) {
-	switch k := v.Kind(); {
-	case k >= layout.Int8 && k <= layout.Int64:
-		x = float64(v.Int())
-	case k >= layout.Uint8 && k <= layout.Uint64:
-		x = float64(v.Uint())
-	case k == layout.Float32 || k == layout.Float64:
-		x = v.Float()
-	default:
-		return 0, false
-	}
-	if math.IsInf(x, 0) {
-		x = math.NaN()
-	}
-	return x, true
 }

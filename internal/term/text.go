@@ -1,0 +1,68 @@
+package term
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Width returns how many columns of a terminal s takes.
+func Width(s string) int {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return runewidth.StringWidth(s)
+		}
+	}
+	return len(s)
+}
+
+// cutTo cuts s to a width, if it is not 0.
+func cutTo(width int, s string) string {
+	if width == 0 {
+		return s
+	}
+	return runewidth.Truncate(s, width, "…")
+}
+
+// Clean replaces what could play tricks on a terminal. Names come from files
+// that anybody may have written.
+func Clean(s string) string {
+	plain := func(r rune) bool { return r == ' ' || r != utf8.RuneError && unicode.IsPrint(r) }
+	if strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if plain(r) {
+			b.WriteRune(r)
+			continue
+		}
+		q := strconv.QuoteRune(r)
+		b.WriteString(q[1 : len(q)-1])
+	}
+	return b.String()
+}
+
+// Size returns a size for people: "1.5 KiB".
+func Size(bytes int64) string {
+	if bytes < 1024 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	x, unit := float64(bytes)/1024, 0
+	for ; x >= 1024 && unit < 3; unit++ {
+		x /= 1024
+	}
+	return fmt.Sprintf("%.1f %ciB", x, "KMGT"[unit])
+}
+
+// Count returns n with its noun: "1 row", "2 rows".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
