@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -215,31 +216,31 @@ func (b *bisector) judgeOf(im state) (judge, error) {
 		return newRunner(b.app, b.command)
 	}
 	if b.entity == "" {
-		x, err := b.source.compile(im.Image, "bisect", b.text, wantWorld)
+		x, err := b.source.compile(im, "bisect", b.text, query.WantWorld)
 		return &worldJudge{x}, err
 	}
 	e, err := parseEntity(b.source.path, b.entity)
 	if err != nil {
 		return nil, err
 	}
-	x, err := b.source.compile(im.Image, "bisect", b.text, wantCondition)
+	x, err := b.source.compile(im, "bisect", b.text, query.WantCondition)
 	return &entityJudge{e, x}, err
 }
 
 // A worldJudge judges by a condition on the world.
-type worldJudge struct{ x *expression }
+type worldJudge struct{ x *query.Expr }
 
 func (j *worldJudge) judge(_ context.Context, im state) (verdict, error) {
 	if err := rebind(j.x, im); err != nil {
 		return skip, err
 	}
-	return verdictOf(j.x.holdsHere())
+	return verdictOf(j.x.HoldsHere())
 }
 
 // An entityJudge judges by a condition on an entity.
 type entityJudge struct {
 	e ecs.Entity
-	x *expression
+	x *query.Expr
 }
 
 func (j *entityJudge) judge(_ context.Context, im state) (verdict, error) {
@@ -249,13 +250,13 @@ func (j *entityJudge) judge(_ context.Context, im state) (verdict, error) {
 	if !im.IsAlive(j.e) {
 		return good, nil
 	}
-	return verdictOf(j.x.holds(j.e))
+	return verdictOf(j.x.Holds(j.e))
 }
 
 // rebind makes x read im, whose layouts may be older than those x was written for.
-func rebind(x *expression, im state) error {
-	if err := x.bind(im.Image); err != nil {
-		return &failure{exitUsage, fmt.Errorf("at %v the components were others: %w", im, err), ""}
+func rebind(x *query.Expr, im state) error {
+	if err := x.Bind(im.Image); err != nil {
+		return fmt.Errorf("at %v the components were others: %w", im, err)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/stet-ecs/stet/internal/query"
 )
 
 // A document is a value of a struct type whose name ends in Doc: lsDoc makes
@@ -130,7 +132,7 @@ func (a *app) items(items iter.Seq2[any, error], f func([]byte)) error {
 		if err != nil {
 			return err
 		}
-		b, err := marshal(item)
+		b, err := query.Marshal(item)
 		if err != nil {
 			return err
 		}
@@ -192,11 +194,11 @@ func object(members []member) string {
 
 // membersOf returns the members of doc in their order, its format first.
 func membersOf(doc any) ([]member, error) {
-	format, err := marshal(formatOf(reflect.Indirect(reflect.ValueOf(doc)).Type()))
+	format, err := query.Marshal(formatOf(reflect.Indirect(reflect.ValueOf(doc)).Type()))
 	if err != nil {
 		return nil, err
 	}
-	b, err := marshal(doc)
+	b, err := query.Marshal(doc)
 	if err != nil {
 		return nil, err
 	}
@@ -237,16 +239,6 @@ func membersAround(doc any, list string) (before, behind []member, err error) {
 		return nil, nil, err
 	}
 	return members[:at:at], append(members[:1:1], members[at+1:]...), nil
-}
-
-// marshal returns v as JSON on one line. Unlike json.Marshal it leaves <, > and &
-// as they are.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // A list is the member of a document type that --ndjson takes apart.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
@@ -40,6 +41,9 @@ func classify(path string, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
 		return f
+	}
+	if e := new(query.Error); errors.As(err, &e) {
+		return &failure{exitUsage, pointedOut(err), ""}
 	}
 	f = &failure{err: &storeError{path + ": " + unprefixed(err), err}}
 	switch {

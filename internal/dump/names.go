@@ -20,7 +20,7 @@ func (s *source) component(im state, name string) (*persist.Component, error) {
 // noComponent says that none of the known names is name.
 func (s *source) noComponent(name string, known []string) error {
 	text := fmt.Sprintf("%s: no component %q", s.path, name)
-	if like := nearest(name, known); len(like) > 0 {
+	if like := near.Names(name, known); len(like) > 0 {
 		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
 	return &failure{exitNotFound, fmt.Errorf("%s", text), command("schema", s.path)}
@@ -64,9 +64,6 @@ func names(im state) (names []string) {
 	}
 	return names
 }
-
-// nearest returns the names that somebody who wrote name may have meant.
-func nearest(name string, names []string) []string { return near.Names(name, names) }
 
 // kind returns what c is: component, tag or resource.
 func kind(c *persist.Component) string {

@@ -69,24 +69,6 @@ func TestNamesInAStoreCannotPlayTricks(t *testing.T) {
 	assert.NotContains(t, stderr, "\x1b")
 }
 
-func TestNearestNames(t *testing.T) {
-	names := []string{"Position", "Velocity", "Health", "HealthBar", "Frozen", "é"}
-	for _, test := range []struct {
-		name string
-		want []string
-	}{
-		{"position", []string{"Position"}},
-		{"Positon", []string{"Position"}},
-		{"health", []string{"Health", "HealthBar"}},
-		{"Heatlh", []string{"Health"}},
-		{"Unlike", nil},
-		{"", []string{}},
-	} {
-		assert.ElementsMatch(t, test.want, nearest(test.name, names), "nearest(%q)", test.name)
-	}
-	assert.Equal(t, []string{"Health", "HealthBar"}, nearest("health", names), "the best comes first")
-}
-
 func TestLockSaysWhetherItsProcessIsThere(t *testing.T) {
 	host, err := os.Hostname()
 	require.NoError(t, err)

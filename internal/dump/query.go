@@ -2,16 +2,15 @@ package dump
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/expr-lang/expr/file"
-	"github.com/expr-lang/expr/parser/lexer"
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
 )
 
@@ -29,19 +28,17 @@ type queryDoc struct {
 // or, of a component or a list, a value; what is nothing is null.
 type recordDoc struct {
 	columns []string
-	answers []answer
+	answers []query.Answer
 }
 
 // MarshalJSON implements [json.Marshaler].
 func (r recordDoc) MarshalJSON() ([]byte, error) {
-	return appendObject(nil, len(r.columns), func(i int) (string, reflect.Value) {
-		return r.columns[i], reflect.ValueOf(r.answers[i].v)
-	}), nil
+	return query.AppendRecord(nil, r.columns, r.answers), nil
 }
 
 func newQuery(a *app) *cobra.Command {
 	var at point
-	var q query
+	var q querier
 	cmd := &cobra.Command{
 		Use:   "query STORE [EXPR]",
 		Short: "Print expressions for the entities of which EXPR is true",
@@ -71,8 +68,8 @@ or totals over these entities.
 	return cmd
 }
 
-// A query says what to print of a selection.
-type query struct {
+// A querier says what to print of a selection.
+type querier struct {
 	selection
 	selected string
 	totals   []totalFlag // In the order of the command line.
@@ -82,11 +79,11 @@ type query struct {
 // A field is a column that a query prints.
 type field struct {
 	name string
-	expr *expression
+	expr *query.Expr
 }
 
 // query prints q for im.
-func (a *app) query(ctx context.Context, s *source, im state, q *query) error {
+func (a *app) query(ctx context.Context, s *source, im state, q *querier) error {
 	if len(q.totals) > 0 || q.groupBy != "" {
 		return a.groups(ctx, s, im, q)
 	}
@@ -120,7 +117,7 @@ func (a *app) query(ctx context.Context, s *source, im state, q *query) error {
 func (a *app) queryTable(fields []field, names []string, p part) error {
 	headers := slices.Clone(names)
 	for i, f := range fields {
-		if f.expr.number {
+		if f.expr.Number {
 			headers[i] = ">" + headers[i]
 		}
 	}
@@ -138,7 +135,7 @@ func (a *app) queryTable(fields []field, names []string, p part) error {
 	return nil
 }
 
-func rowOf(g *term.Grid, answers []answer) {
+func rowOf(g *term.Grid, answers []query.Answer) {
 	cells := make([]any, len(answers))
 	for i, v := range answers {
 		cells[i] = v
@@ -153,14 +150,12 @@ func namesOf(fields []field) (names []string) {
 	return names
 }
 
-func answersOf(fields []field, e ecs.Entity) ([]answer, error) {
-	answers := make([]answer, len(fields))
+func answersOf(fields []field, e ecs.Entity) (answers []query.Answer, err error) {
+	answers = make([]query.Answer, len(fields))
 	for i, f := range fields {
-		v, err := f.expr.of(e)
-		if err != nil {
+		if answers[i], err = f.expr.Of(e); err != nil {
 			return nil, err
 		}
-		answers[i] = answer{v}.frozen()
 	}
 	return answers, nil
 }
@@ -171,8 +166,8 @@ func (s *source) fields(im state, selected string) ([]field, error) {
 		selected = "entity"
 	}
 	var fields []field
-	for _, text := range splitList(selected) {
-		text, name := splitName(text)
+	for _, text := range query.Split(selected) {
+		text, name := query.SplitName(text)
 		if text == "" {
 			return nil, &failure{exitUsage, fmt.Errorf("--select: an empty column in %q", selected), ""}
 		}
@@ -181,7 +176,7 @@ func (s *source) fields(im state, selected string) ([]field, error) {
 				return nil, &failure{exitUsage, fmt.Errorf("--select: two columns are called %s; write \"… as NAME\"", name), ""}
 			}
 		}
-		x, err := s.compile(im.Image, "--select", text, wantValue)
+		x, err := s.compile(im, "--select", text, query.WantValue)
 		if err != nil {
 			return nil, err
 		}
@@ -190,35 +185,196 @@ func (s *source) fields(im state, selected string) ([]field, error) {
 	return fields, nil
 }
 
-// splitList splits expressions at the commas that are in no brackets. Text that is no
-// list of words is one expression, for the compiler to say what is wrong.
-func splitList(text string) (parts []string) {
-	tokens, err := lexer.Lex(file.NewSource(text))
-	if err != nil {
-		return []string{text}
+// A totalFlag is one of --count, --sum EXPR, --min EXPR, --max EXPR and --avg EXPR.
+type totalFlag struct{ kind, text string }
+
+func (t totalFlag) name() string {
+	if t.kind == "count" {
+		return "count"
 	}
-	runes := []rune(text)
-	first, depth := 0, 0
-	for _, t := range tokens {
-		switch {
-		case t.Is(lexer.Bracket, "(", "[", "{"):
-			depth++
-		case t.Is(lexer.Bracket):
-			depth--
-		case depth == 0 && t.Is(lexer.Operator, ","):
-			parts = append(parts, string(runes[first:t.From]))
-			first = t.To
-		}
-	}
-	return append(parts, string(runes[first:]))
+	return t.kind + "(" + t.text + ")"
 }
 
-// splitName splits "EXPR as NAME"; without a name, the text is its own.
-func splitName(text string) (expr, name string) {
-	text = strings.TrimSpace(text)
-	tokens, err := lexer.Lex(file.NewSource(text))
-	if n := len(tokens) - 3; err == nil && n > 0 && tokens[n].Is(lexer.Identifier, "as") && tokens[n+1].Kind == lexer.Identifier {
-		return strings.TrimSpace(string([]rune(text)[:tokens[n].From])), tokens[n+1].Value
+// totalFlags gives cmd the flags that ask for totals.
+func (q *querier) totalFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolFunc("count", "count the entities", func(string) error {
+		q.totals = append(q.totals, totalFlag{"count", "true"})
+		return nil
+	})
+	for _, f := range []struct{ kind, help string }{
+		{"sum", "sum up this expression"},
+		{"min", "the least value of this expression"},
+		{"max", "the greatest value of this expression"},
+		{"avg", "the mean of this expression"},
+	} {
+		cmd.Flags().Func(f.kind, f.help+"; nothing does not count", func(text string) error {
+			q.totals = append(q.totals, totalFlag{f.kind, text})
+			return nil
+		})
 	}
-	return text, text
+	cmd.Flags().StringVar(&q.groupBy, "group-by", "", "a row of totals for each value of this expression")
+}
+
+// A group is the entities of which --group-by gives the same.
+type group struct {
+	key    query.Answer
+	totals []*query.Total
+}
+
+// A grouping makes groups.
+type grouping struct {
+	by     *query.Expr // Nil: one group.
+	totals []field
+	kinds  []string
+	groups []*group // In the order in which they were met.
+	byName map[string]*group
+}
+
+// maxGroups bounds what a grouping keeps.
+const maxGroups = 1 << 20
+
+// groups prints totals.
+func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error {
+	switch {
+	case q.selected != "":
+		return &failure{exitUsage, errors.New("--select prints entities; it does not go with totals"), ""}
+	case q.sort != "" || q.desc:
+		return &failure{exitUsage, errors.New("--sort orders entities; groups are in the order of --group-by"), ""}
+	case len(q.totals) == 0:
+		q.totals = []totalFlag{{"count", "true"}}
+	}
+	g, err := s.grouping(im, q)
+	if err != nil {
+		return err
+	}
+	c, err := q.choice(s, im, "query")
+	if err != nil {
+		return err
+	}
+	err = c.each(ctx, func(e ecs.Entity) (bool, error) { return true, g.add(e) })
+	if err != nil {
+		return err
+	}
+	return a.groupTable(im, q, g)
+}
+
+// grouping compiles what q asks for.
+func (s *source) grouping(im state, q *querier) (*grouping, error) {
+	g := &grouping{byName: map[string]*group{}}
+	var err error
+	if q.groupBy != "" {
+		if g.by, err = s.compile(im, "--group-by", q.groupBy, query.WantValue); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range q.totals {
+		x, err := s.compile(im, "--"+t.kind, t.text, query.WantOf(t.kind))
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(namesOf(g.totals), t.name()) {
+			return nil, &failure{exitUsage, fmt.Errorf("%s is asked for twice", t.name()), ""}
+		}
+		g.totals, g.kinds = append(g.totals, field{t.name(), x}), append(g.kinds, t.kind)
+	}
+	if q.groupBy == "" {
+		g.begin("", query.Answer{})
+	}
+	return g, nil
+}
+
+// begin adds a group.
+func (g *grouping) begin(name string, key query.Answer) *group {
+	n := &group{key: key}
+	for _, kind := range g.kinds {
+		n.totals = append(n.totals, query.NewTotal(kind))
+	}
+	g.groups, g.byName[name] = append(g.groups, n), n
+	return n
+}
+
+// add counts e.
+func (g *grouping) add(e ecs.Entity) error {
+	of, err := g.groupOf(e)
+	if err != nil {
+		return err
+	}
+	for i, f := range g.totals {
+		v, err := f.expr.Of(e)
+		if err != nil {
+			return err
+		}
+		if err := of.totals[i].Add(v); err != nil {
+			return f.expr.Wrong(e, err)
+		}
+	}
+	return nil
+}
+
+// groupOf returns the group of e.
+func (g *grouping) groupOf(e ecs.Entity) (*group, error) {
+	if g.by == nil {
+		return g.groups[0], nil
+	}
+	key, err := g.by.Of(e)
+	if err != nil {
+		return nil, err
+	}
+	name := key.Key()
+	switch {
+	case g.byName[name] != nil:
+		return g.byName[name], nil
+	case len(g.groups) == maxGroups:
+		return nil, &failure{exitUsage, fmt.Errorf("--group-by makes more than %d groups", maxGroups), ""}
+	}
+	return g.begin(name, key), nil
+}
+
+// groupTable prints the groups that --offset and --limit leave.
+func (a *app) groupTable(im state, q *querier, g *grouping) error {
+	groups := g.groups
+	slices.SortStableFunc(groups, func(a, b *group) int { return a.key.Compare(b.key) })
+	p := part{total: len(groups)}
+	groups = groups[min(uint64(q.offset), uint64(len(groups))):]
+	shown, more := q.limit.of(len(groups))
+	p.more = more
+	names := namesOf(g.totals)
+	if g.by != nil {
+		names = append([]string{q.groupBy}, names...)
+	}
+	var rows []recordDoc
+	for _, n := range groups[:shown] {
+		rows = append(rows, recordDoc{names, n.answers(g.by != nil)})
+	}
+	if a.json {
+		return a.document(queryDoc{im.doc(), p.total, names, append([]recordDoc{}, rows...)})
+	}
+	table := a.Grid(g.headers(names)...)
+	for _, r := range rows {
+		rowOf(table, r.answers)
+	}
+	table.Flush()
+	a.rest(p, "group", "groups")
+	return nil
+}
+
+// headers returns names as headers: totals are numbers mostly.
+func (g *grouping) headers(names []string) []string {
+	headers := slices.Clone(names)
+	for i := range headers {
+		if i > 0 || g.by == nil || g.by.Number {
+			headers[i] = ">" + headers[i]
+		}
+	}
+	return headers
+}
+
+func (n *group) answers(withKey bool) (answers []query.Answer) {
+	if withKey {
+		answers = append(answers, n.key)
+	}
+	for _, t := range n.totals {
+		answers = append(answers, t.Result())
+	}
+	return answers
 }

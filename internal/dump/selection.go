@@ -4,14 +4,30 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
+
+// expressionHelp is what the help of a command says of expressions.
+const expressionHelp = `An expression names components and their fields: Position.X > 3 && Health < 10.
+A tag is true or false; has(C) says whether the entity has component C. What needs
+a component that the entity lacks is nothing, and a condition on nothing is false:
+write not (Health > 3), or (Health ?? 0) > 3, to take in entities without Health.
+
+  entity, index, generation    of the entity; an entity is text: Target.Of == "12v3"
+  exists(Target.Of)            it is alive
+  component("a-b"), score      a component of any name; a resource
+  ==  !=  <  <=  >  >=  in  contains  startsWith  endsWith  matches
+  and  or  not  +  -  *  /  %  **  ??  ?:  len()  abs()  lower()  any(Bag.Items, .N > 1)
+
+The language is that of expr-lang.org.`
 
 // A selection says which entities a command prints, and in what order.
 type selection struct {
@@ -41,7 +57,7 @@ type choice struct {
 	*selection
 	im            state
 	with, without []*persist.Component
-	where, sort   *expression // Nil: everything; by index.
+	where, sort   *query.Expr // Nil: everything; by index.
 }
 
 // choice finds the components that l names and compiles its expressions, of which
@@ -58,12 +74,12 @@ func (l *selection) choice(s *source, im state, whereName string) (c *choice, er
 		return nil, err
 	}
 	if l.where != "" {
-		if c.where, err = s.compile(im.Image, whereName, l.where, wantCondition); err != nil {
+		if c.where, err = s.compile(im, whereName, l.where, query.WantCondition); err != nil {
 			return nil, err
 		}
 	}
 	if l.sort != "" {
-		c.sort, err = s.compile(im.Image, "--sort", l.sort, wantValue)
+		c.sort, err = s.compile(im, "--sort", l.sort, query.WantValue)
 	}
 	return c, err
 }
@@ -83,7 +99,7 @@ func (c *choice) holds(e ecs.Entity) (bool, error) {
 	if c.where == nil {
 		return true, nil
 	}
-	return c.where.holds(e)
+	return c.where.Holds(e)
 }
 
 // A part is the entities of a choice that are to be printed.
@@ -149,12 +165,12 @@ func byIndex(im state) []ecs.Entity {
 func (c *choice) sortedPart(ctx context.Context) (part, error) {
 	type keyed struct {
 		e   ecs.Entity
-		key answer
+		key query.Answer
 	}
 	var all []keyed
 	err := c.each(ctx, func(e ecs.Entity) (bool, error) {
-		v, err := c.sort.of(e)
-		all = append(all, keyed{e, answer{v}.frozen()})
+		key, err := c.sort.Of(e)
+		all = append(all, keyed{e, key})
 		return true, err
 	})
 	if err != nil {
@@ -172,9 +188,9 @@ func (c *choice) sortedPart(ctx context.Context) (part, error) {
 }
 
 // order compares two keys as --desc says. Nothing comes last either way.
-func (c *choice) order(a, b answer) int {
-	n := a.compare(b)
-	if c.desc && a.v != nil && b.v != nil {
+func (c *choice) order(a, b query.Answer) int {
+	n := a.Compare(b)
+	if c.desc && !a.Nothing() && !b.Nothing() {
 		return -n
 	}
 	return n
@@ -188,4 +204,25 @@ func (a *app) rest(p part, one, many string) {
 	case p.more > 0:
 		a.Line("%d more of %s; --limit 0 prints all", p.more, term.Count(p.total, one, many))
 	}
+}
+
+// compile compiles text, which the argument called what holds, for the components of
+// im.
+func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr, error) {
+	x, err := query.Compile(im.Image, what, text, w)
+	if err != nil {
+		return nil, &failure{exitUsage, pointedOut(err), command("schema", s.path)}
+	}
+	return x, nil
+}
+
+// pointedOut shows below err where in an expression it is, if it is in one.
+func pointedOut(err error) error {
+	var e *query.Error
+	if !errors.As(err, &e) || e.At < 0 {
+		return err
+	}
+	line, before := e.Excerpt()
+	first := term.Clean(string(line[:before]))
+	return fmt.Errorf("%w\n    %s%s\n    %*s", err, first, term.Clean(string(line[before:])), term.Width(first)+1, "^")
 }

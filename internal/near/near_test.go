@@ -22,3 +22,21 @@ func TestNamesThatAreAlikeComeFirst(t *testing.T) {
 	assert.Empty(t, Names("unlike", names))
 	assert.Empty(t, Names("", nil))
 }
+
+func TestNearestNames(t *testing.T) {
+	names := []string{"Position", "Velocity", "Health", "HealthBar", "Frozen", "é"}
+	for _, test := range []struct {
+		name string
+		want []string
+	}{
+		{"position", []string{"Position"}},
+		{"Positon", []string{"Position"}},
+		{"health", []string{"Health", "HealthBar"}},
+		{"Heatlh", []string{"Health"}},
+		{"Unlike", nil},
+		{"", []string{}},
+	} {
+		assert.ElementsMatch(t, test.want, Names(test.name, names), "Names(%q)", test.name)
+	}
+	assert.Equal(t, []string{"Health", "HealthBar"}, Names("health", names), "the best comes first")
+}

@@ -1,4 +1,4 @@
-package dump
+package query
 
 import (
 	"bytes"
@@ -14,20 +14,20 @@ import (
 	"strings"
 )
 
-// An answer is what an expression gives for an entity, for people and as JSON.
+// An Answer is what an expression gives for an entity, for people and as JSON.
 // Nothing is "-" and null; everything else is as package layout writes it, but text
 // is not quoted if it stands alone.
-type answer struct{ v any }
+type Answer struct{ v any }
 
 // String returns a for people, on one line.
-func (a answer) String() string {
+func (a Answer) String() string {
 	if s, ok := a.v.(string); ok {
 		return s
 	}
-	if v := pointedTo(a.v); v != nil {
-		return goText(reflect.ValueOf(v))
+	if a.v == nil {
+		return "-"
 	}
-	return "-"
+	return goText(reflect.ValueOf(a.v))
 }
 
 // goText returns v as package layout writes it.
@@ -74,6 +74,16 @@ func goParts(before string, n int, after string, part func(i int) string) string
 	return before + strings.Join(parts, " ") + after
 }
 
+// followed returns what v leads to, if it is a pointer: a copy, which stays as it is; nil
+// for a nil one.
+func followed(v any) any {
+	r := concrete(reflect.ValueOf(v))
+	if !r.IsValid() {
+		return nil
+	}
+	return r.Interface()
+}
+
 // concrete returns what interfaces and pointers around v hold.
 func concrete(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
@@ -88,13 +98,13 @@ func fieldName(v reflect.Value, i int) string { return v.Type().Field(i).Tag.Get
 func sortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
-		return answer{a.Interface()}.compare(answer{b.Interface()})
+		return Answer{followed(a.Interface())}.Compare(Answer{followed(b.Interface())})
 	})
 	return keys
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (a answer) MarshalJSON() ([]byte, error) {
+func (a Answer) MarshalJSON() ([]byte, error) {
 	return appendJSON(nil, reflect.ValueOf(a.v)), nil
 }
 
@@ -118,18 +128,18 @@ func appendJSON(dst []byte, v reflect.Value) []byte {
 		}
 		keys := sortedKeys(v)
 		return appendObject(dst, len(keys), func(i int) (string, reflect.Value) {
-			return answer{keys[i].Interface()}.String(), v.MapIndex(keys[i])
+			return Answer{followed(keys[i].Interface())}.String(), v.MapIndex(keys[i])
 		})
 	}
-	b, err := marshalled(v.Interface())
+	b, err := Marshal(v.Interface())
 	if err != nil { // A value of package expr that JSON has no notation for.
-		b, _ = marshalled(fmt.Sprint(v.Interface()))
+		b, _ = Marshal(fmt.Sprint(v.Interface()))
 	}
 	return append(dst, b...)
 }
 
-// marshalled returns v as JSON, with <, > and & as they are.
-func marshalled(v any) ([]byte, error) {
+// Marshal returns v as JSON, with <, > and & as they are.
+func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -165,6 +175,11 @@ func appendSlice(dst []byte, v reflect.Value) []byte {
 	return append(dst, ']')
 }
 
+// AppendRecord appends a JSON object of answers with these names.
+func AppendRecord(dst []byte, names []string, answers []Answer) []byte {
+	return appendObject(dst, len(names), func(i int) (string, reflect.Value) { return names[i], reflect.ValueOf(answers[i].v) })
+}
+
 func appendObject(dst []byte, n int, member func(i int) (string, reflect.Value)) []byte {
 	dst = append(dst, '{')
 	for i := range n {
@@ -178,29 +193,26 @@ func appendObject(dst []byte, n int, member func(i int) (string, reflect.Value))
 	return append(dst, '}')
 }
 
-// frozen returns a with what it shares with the next entity copied.
-func (a answer) frozen() answer {
-	if r := reflect.ValueOf(a.v); r.Kind() == reflect.Pointer {
-		return answer{pointedTo(a.v)}
-	}
-	return a
-}
-
-// compare orders answers: false, true, numbers, text, everything else as it prints,
+// Compare orders answers: false, true, numbers, text, everything else as it prints,
 // NaN and at last nothing.
-func (a answer) compare(b answer) int {
-	x, y := pointedTo(a.v), pointedTo(b.v)
-	if c := cmp.Compare(rank(x), rank(y)); c != 0 {
+func (a Answer) Compare(b Answer) int {
+	if c := cmp.Compare(a.rank(), b.rank()); c != 0 {
 		return c
 	}
-	if c, ok := ordered(x, y); ok && c != unordered {
+	if c, ok := ordered(a.v, b.v); ok && c != unordered {
 		return c
 	}
-	return strings.Compare(answer{x}.String(), answer{y}.String())
+	return strings.Compare(a.String(), b.String())
 }
 
-func rank(v any) int {
-	switch v := v.(type) {
+// Key returns a text that answers have in common that are the same.
+func (a Answer) Key() string { return fmt.Sprint(a.rank(), a) }
+
+// Nothing reports whether there is no answer.
+func (a Answer) Nothing() bool { return a.v == nil }
+
+func (a Answer) rank() int {
+	switch v := a.v.(type) {
 	case nil:
 		return 6
 	case bool:

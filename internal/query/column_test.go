@@ -1,4 +1,4 @@
-package dump
+package query
 
 import (
 	"encoding/json"
@@ -13,14 +13,14 @@ import (
 
 // answerOf returns what an expression that names a component of layout t gives for a
 // row of it.
-func answerOf(t *layout.Type, row []byte) (answer, error) {
+func answerOf(t *layout.Type, row []byte) (Answer, error) {
 	v, err := t.Value(row)
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	dst := reflect.New(goType(t))
 	setGo(dst.Elem(), v)
-	return answer{dst.Interface()}, nil
+	return Answer{followed(dst.Interface())}, nil
 }
 
 // plainKeys reports whether all maps in t have keys that JSON objects can have.

@@ -1,8 +1,9 @@
-package dump
+package query
 
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -37,7 +39,7 @@ var variables = map[string]bool{"entity": false, "index": false, "generation": f
 // A resolver gives the names in an expression their meaning.
 type resolver struct {
 	im         *persist.Image
-	x          *expression
+	x          *Expr
 	locals     []string // Names that let declares.
 	columns    []*column
 	aggregates []*aggregate
@@ -46,7 +48,7 @@ type resolver struct {
 }
 
 // prepare returns the text of x as the parser shall see it.
-func prepare(x *expression) (string, *resolver) {
+func prepare(x *Expr) (string, *resolver) {
 	r := &resolver{im: x.im, x: x, wide: map[string]uint64{}}
 	tokens, err := lexer.Lex(file.NewSource(x.text))
 	if err != nil {
@@ -62,7 +64,7 @@ func prepare(x *expression) (string, *resolver) {
 			r.wide[string(marker)+t.Value[1:]] = n
 		}
 	}
-	if x.want == wantWorld {
+	if x.want == WantWorld {
 		markAggregates(text, tokens)
 	}
 	return string(text), r
@@ -131,7 +133,7 @@ func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	}
 	worldly, isVariable := variables[n.Value]
 	switch {
-	case isVariable && !worldly && r.x.want == wantWorld:
+	case isVariable && !worldly && r.x.want == WantWorld:
 		r.fail(n, "%s is of one entity; this is a condition on the world", n.Value)
 	case isVariable:
 	case r.im.Find(n.Value) != nil:
@@ -153,8 +155,8 @@ func (r *resolver) unknown(n ast.Node, name string) {
 
 // suggestion returns "; did you mean …?" if some of the names are near.
 func suggestion(name string, names []string) string {
-	if near := nearest(name, names); len(near) > 0 {
-		return "; did you mean " + strings.Join(near, " or ") + "?"
+	if like := near.Names(name, names); len(like) > 0 {
+		return "; did you mean " + strings.Join(like, " or ") + "?"
 	}
 	return ""
 }
@@ -174,7 +176,7 @@ func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
 	case c == nil:
 		r.fail(n, "no component %q%s", name, suggestion(name, r.names()))
 		return
-	case !c.Resource && r.x.want == wantWorld:
+	case !c.Resource && r.x.want == WantWorld:
 		r.fail(n, "%s is of one entity; a condition on the world asks any(…), all(…), none(…) or count(…) of them", name)
 		return
 	}
@@ -334,7 +336,7 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 	switch name := callee.Value; {
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)
-	case strings.HasPrefix(name, string(marker)) && r.x.want == wantWorld:
+	case strings.HasPrefix(name, string(marker)) && r.x.want == WantWorld:
 		r.aggregate(p, n, name)
 	case name == "exists":
 		callee.Value = existsName
@@ -436,44 +438,21 @@ func at(n, node ast.Node) ast.Node {
 	return node
 }
 
-// children returns the nodes below n.
-func children(n ast.Node) []*ast.Node {
-	switch n := n.(type) {
-	case *ast.UnaryNode:
-		return []*ast.Node{&n.Node}
-	case *ast.BinaryNode:
-		return []*ast.Node{&n.Left, &n.Right}
-	case *ast.ChainNode:
-		return []*ast.Node{&n.Node}
-	case *ast.MemberNode:
-		return []*ast.Node{&n.Node, &n.Property}
-	case *ast.SliceNode:
-		return []*ast.Node{&n.Node, &n.From, &n.To}
-	case *ast.PredicateNode:
-		return []*ast.Node{&n.Node}
-	case *ast.VariableDeclaratorNode:
-		return []*ast.Node{&n.Value, &n.Expr}
-	case *ast.ConditionalNode:
-		return []*ast.Node{&n.Cond, &n.Exp1, &n.Exp2}
-	case *ast.PairNode:
-		return []*ast.Node{&n.Key, &n.Value}
-	case *ast.CallNode:
-		return each(n.Arguments)
-	case *ast.BuiltinNode:
-		return each(n.Arguments)
-	case *ast.SequenceNode:
-		return each(n.Nodes)
-	case *ast.ArrayNode:
-		return each(n.Nodes)
-	case *ast.MapNode:
-		return each(n.Pairs)
+// children returns the nodes below n, in the order of its fields.
+func children(n ast.Node) (below []*ast.Node) {
+	fields := reflect.ValueOf(n).Elem()
+	for i := range fields.NumField() {
+		if !fields.Field(i).CanInterface() {
+			continue
+		}
+		switch field := fields.Field(i).Addr().Interface().(type) {
+		case *ast.Node:
+			below = append(below, field)
+		case *[]ast.Node:
+			for i := range *field {
+				below = append(below, &(*field)[i])
+			}
+		}
 	}
-	return nil
-}
-
-func each(nodes []ast.Node) (all []*ast.Node) {
-	for i := range nodes {
-		all = append(all, &nodes[i])
-	}
-	return all
+	return below
 }

@@ -1,4 +1,4 @@
-package dump
+package query
 
 import (
 	"reflect"
@@ -38,7 +38,7 @@ func newColumn(c *persist.Component) *column {
 		name: c.Name, key: valueMark + c.Name, flag: flagMark + c.Name, layout: c.Layout, resource: c.Resource,
 		component: c,
 	}
-	if kind(c) == "tag" {
+	if !c.Resource && c.Layout.Width() == 0 {
 		return col
 	}
 	col.typ = goType(c.Layout)

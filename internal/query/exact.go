@@ -1,4 +1,4 @@
-package dump
+package query
 
 import (
 	"fmt"
@@ -78,7 +78,7 @@ func ownCall(place ast.Node, name string, args ...ast.Node) ast.Node {
 
 // compareCall compares two values exactly. With nil, nothing is true.
 func compareCall(args ...any) (any, error) {
-	a, b := pointedTo(args[1]), pointedTo(args[2])
+	a, b := followed(args[1]), followed(args[2])
 	if a == nil || b == nil {
 		return false, nil
 	}
@@ -89,7 +89,7 @@ func compareCall(args ...any) (any, error) {
 	case !ok && args[0] == "!=":
 		return !runtime.Equal(a, b), nil
 	case !ok:
-		return false, fmt.Errorf("%v and %v cannot be compared", answer{a}, answer{b})
+		return false, fmt.Errorf("%v and %v cannot be compared", Answer{a}, Answer{b})
 	}
 	switch args[0] {
 	case "==":
@@ -108,7 +108,7 @@ func compareCall(args ...any) (any, error) {
 
 // narrowCall returns a uint64 as what numbers are counted with.
 func narrowCall(args ...any) (any, error) {
-	switch n := pointedTo(args[0]).(type) {
+	switch n := followed(args[0]).(type) {
 	case uint64:
 		if n > 1<<63-1 {
 			return nil, fmt.Errorf("%d is beyond the integers that can be counted with; float(…) is near it", n)
@@ -117,17 +117,5 @@ func narrowCall(args ...any) (any, error) {
 	case int:
 		return n, nil
 	}
-	return nil, fmt.Errorf("%v is no number", answer{args[0]})
-}
-
-// pointedTo returns what v points to, if it is a pointer; nil for a nil one.
-func pointedTo(v any) any {
-	r := reflect.ValueOf(v)
-	for r.Kind() == reflect.Pointer {
-		r = r.Elem()
-	}
-	if !r.IsValid() {
-		return nil
-	}
-	return r.Interface()
+	return nil, fmt.Errorf("%v is no number", Answer{followed(args[0])})
 }

@@ -1,9 +1,8 @@
-package dump
+package query
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"math"
 	"path/filepath"
 	"strings"
@@ -46,12 +45,12 @@ type (
 	dead struct{}
 )
 
-// expressionSource returns a save with three entities:
+// testImage returns the state of a save with three entities:
 //
 //	0v1  unit  bag (Next)
 //	1v1  unit, of 0v1      dead
 //	2v1        bag
-func expressionSource(t testing.TB) (*source, *persist.Image) {
+func testImage(t testing.TB) *persist.Image {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
 	units := ecs.MustRegister[unit](w, ecs.Named("Unit"))
@@ -80,13 +79,13 @@ func expressionSource(t testing.TB) (*source, *persist.Image) {
 	t.Cleanup(func() { v.Close() })
 	im, err := v.At(context.Background(), 0)
 	require.NoError(t, err)
-	return &source{View: v, path: "S"}, im
+	return im
 }
 
 // TestAnExpressionGivesForEachEntity lists what expressions give for the three
 // entities, as JSON; ! is an error when it runs.
 func TestAnExpressionGivesForEachEntity(t *testing.T) {
-	s, im := expressionSource(t)
+	im := testImage(t)
 	for text, want := range map[string]string{
 		// Fields of every kind.
 		`Unit.HP`:                                       `-7 8 null`,
@@ -173,18 +172,18 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 		// What fails fails for the entity it fails for.
 		`Unit.At[index + 1]`: `4 ! null`,
 	} {
-		x, err := s.compile(im, "test", text, wantValue)
+		x, err := Compile(im, "test", text, WantValue)
 		if !assert.NoError(t, err, text) {
 			continue
 		}
 		var got []string
 		for index := range uint32(3) {
-			v, err := x.of(ecs.NewEntity(index, 1))
+			a, err := x.Of(ecs.NewEntity(index, 1))
 			if err != nil {
 				got = append(got, "!")
 				continue
 			}
-			b, err := json.Marshal(answer{v})
+			b, err := json.Marshal(a)
 			require.NoError(t, err)
 			got = append(got, string(b))
 		}
@@ -195,61 +194,60 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 // TestABadExpressionIsAnErrorWithItsPlace lists the places, as columns, and the
 // texts of errors.
 func TestABadExpressionIsAnErrorWithItsPlace(t *testing.T) {
-	s, im := expressionSource(t)
+	im := testImage(t)
 	for _, test := range []struct {
 		text   string
-		want   want
+		want   Want
 		column int
 		says   string
 	}{
-		{`Unit.HPP > 3`, wantCondition, 5, `no field "HPP"; did you mean HP?`},
-		{`Unitt.HP > 3`, wantCondition, 0, `no component and no variable "Unitt"; did you mean Unit?`},
-		{`1 + Unit.At.X`, wantValue, 12, `no field "X": it is in no struct, but in an array`},
-		{`Unit.HP > "3"`, wantCondition, 8, `mismatched types int and string`},
-		{`Unit`, wantCondition, 0, `it is no condition: it gives a struct`},
-		{`Unit.HP`, wantCondition, 0, `it is no condition: it gives an int`},
-		{`let entity = 3; entity`, wantValue, 4, `cannot redeclare entity`},
-		{`Unit.Elite`, wantNumber, 0, `it is no number: it gives a bool`},
-		{`Unit.HP >`, wantCondition, 8, `it ends too early`},
-		{`component("Unt").HP`, wantValue, 10, `no component "Unt"; did you mean Unit?`},
-		{`resource("Unit").HP`, wantValue, 9, `Unit is a component, no resource`},
-		{`resource(seed)`, wantValue, 0, `resource takes a name in quotes`},
-		{`has(Unit.HP)`, wantValue, 9, `has takes the name of a component`},
-		{`has(1, 2)`, wantValue, 0, `has takes the name of a component`},
-		{`exists("x")`, wantValue, 7, `"x" is not an entity; write INDEXvGENERATION, as in 12v3`},
-		{`exists()`, wantValue, 0, `exists takes one entity`},
-		{`exist("1v1")`, wantValue, 0, `no function "exist"; did you mean exists?`},
-		{`now()`, wantValue, 0, `no function "now"`},
-		{`Unit.HP()`, wantValue, 5, `fields cannot be called`},
-		{`$env`, wantValue, 0, `$env has no meaning here`},
-		{`$env["Unit"]`, wantValue, 0, `$env has no meaning here`},
-		{`99999999999999999999 > 3`, wantCondition, 21, `invalid integer literal: parsing "9`},
-		{`alive > Unit.HP`, wantWorld, 8, `Unit is of one entity; a condition on the world asks any(…)`},
-		{`alive > index`, wantWorld, 8, `index is of one entity; this is a condition on the world`},
-		{`any(Unit.XP > 3)`, wantWorld, 9, `no field "XP"; did you mean HP?`},
-		{`any(Unit.HP) and alive > 3`, wantWorld, 0, `it is no condition: it gives an int`},
-		{`sum(Unit.Elite) > 3`, wantWorld, 0, `it is no number: it gives a bool`},
-		{`count(Unit.HP > 3)`, wantWorld, 0, `it is no condition: it gives an int`},
-		{`any() > 3`, wantWorld, 0, `any takes a condition on entities`},
-		{strings.Repeat("(", 20_000), wantValue, -1, `too long for an expression`},
-		{strings.Repeat("1+", 6_000) + "1", wantValue, -1, `exceeds maximum allowed nodes`},
+		{`Unit.HPP > 3`, WantCondition, 5, `no field "HPP"; did you mean HP?`},
+		{`Unitt.HP > 3`, WantCondition, 0, `no component and no variable "Unitt"; did you mean Unit?`},
+		{`1 + Unit.At.X`, WantValue, 12, `no field "X": it is in no struct, but in an array`},
+		{`Unit.HP > "3"`, WantCondition, 8, `mismatched types int and string`},
+		{`Unit`, WantCondition, 0, `it is no condition: it gives a struct`},
+		{`Unit.HP`, WantCondition, 0, `it is no condition: it gives an int`},
+		{`let entity = 3; entity`, WantValue, 4, `cannot redeclare entity`},
+		{`Unit.Elite`, WantNumber, 0, `it is no number: it gives a bool`},
+		{`Unit.HP >`, WantCondition, 8, `it ends too early`},
+		{`component("Unt").HP`, WantValue, 10, `no component "Unt"; did you mean Unit?`},
+		{`resource("Unit").HP`, WantValue, 9, `Unit is a component, no resource`},
+		{`resource(seed)`, WantValue, 0, `resource takes a name in quotes`},
+		{`has(Unit.HP)`, WantValue, 9, `has takes the name of a component`},
+		{`has(1, 2)`, WantValue, 0, `has takes the name of a component`},
+		{`exists("x")`, WantValue, 7, `"x" is not an entity; write INDEXvGENERATION, as in 12v3`},
+		{`exists()`, WantValue, 0, `exists takes one entity`},
+		{`exist("1v1")`, WantValue, 0, `no function "exist"; did you mean exists?`},
+		{`now()`, WantValue, 0, `no function "now"`},
+		{`Unit.HP()`, WantValue, 5, `fields cannot be called`},
+		{`$env`, WantValue, 0, `$env has no meaning here`},
+		{`$env["Unit"]`, WantValue, 0, `$env has no meaning here`},
+		{`99999999999999999999 > 3`, WantCondition, 21, `invalid integer literal: parsing "9`},
+		{`alive > Unit.HP`, WantWorld, 8, `Unit is of one entity; a condition on the world asks any(…)`},
+		{`alive > index`, WantWorld, 8, `index is of one entity; this is a condition on the world`},
+		{`any(Unit.XP > 3)`, WantWorld, 9, `no field "XP"; did you mean HP?`},
+		{`any(Unit.HP) and alive > 3`, WantWorld, 0, `it is no condition: it gives an int`},
+		{`sum(Unit.Elite) > 3`, WantWorld, 0, `it is no number: it gives a bool`},
+		{`count(Unit.HP > 3)`, WantWorld, 0, `it is no condition: it gives an int`},
+		{`any() > 3`, WantWorld, 0, `any takes a condition on entities`},
+		{strings.Repeat("(", 20_000), WantValue, -1, `too long for an expression`},
+		{strings.Repeat("1+", 6_000) + "1", WantValue, -1, `exceeds maximum allowed nodes`},
 	} {
-		_, err := s.compile(im, "test", test.text, test.want)
-		var f *failure
-		if !assert.ErrorAs(t, err, &f, test.text) {
+		_, err := Compile(im, "test", test.text, test.want)
+		var e *Error
+		if !assert.ErrorAs(t, err, &e, test.text) {
 			continue
 		}
-		assert.Equal(t, exitUsage, f.code)
 		assert.Contains(t, err.Error(), test.says, test.text)
-		lines := strings.Split(err.Error(), "\n")
-		if test.column >= 0 && assert.Len(t, lines, 3, test.text) {
-			assert.Equal(t, strings.Repeat(" ", 4+test.column)+"^", lines[2], "%s\n%v", test.text, err)
+		assert.Equal(t, test.text, e.Text)
+		if test.column >= 0 {
+			assert.Equal(t, test.column, e.At, "%s\n%v", test.text, err)
 		}
 	}
 }
 
 func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
-	s, im := expressionSource(t)
+	im := testImage(t)
 	for text, want := range map[string]bool{
 		`any(Unit.HP < 0)`:                          true,
 		`any(Unit.HP < -7)`:                         false,
@@ -274,7 +272,7 @@ func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
 		`count([true, false]) == 1`:                 false, // One argument: it is asked of entities.
 		`count([true, false], #) == 1`:              true,
 	} {
-		x, err := s.compile(im, "test", text, wantWorld)
+		x, err := Compile(im, "test", text, WantWorld)
 		if text == `count([true, false]) == 1` {
 			assert.ErrorContains(t, err, "it is no condition", text)
 			continue
@@ -282,7 +280,7 @@ func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
 		if !assert.NoError(t, err, text) {
 			continue
 		}
-		got, err := x.holdsHere()
+		got, err := x.HoldsHere()
 		assert.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
@@ -290,30 +288,21 @@ func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
 
 func TestAnswersAreOrderedNothingLast(t *testing.T) {
 	nan := math.NaN()
-	ordered := []answer{
+	ordered := []Answer{
 		{false}, {true}, {-3}, {1.5}, {2}, {uint64(1<<63 + 1)}, {"a"}, {"b"}, {[]int{1}}, {nan}, {nil},
 	}
 	for i, a := range ordered {
 		for j, b := range ordered {
 			want := min(1, max(-1, i-j))
-			assert.Equal(t, want, min(1, max(-1, a.compare(b))), "%v and %v", a, b)
+			assert.Equal(t, want, min(1, max(-1, a.Compare(b))), "%v and %v", a, b)
 		}
 	}
-}
-
-func TestAnErrorShowsThePartOfALongExpressionThatItIsIn(t *testing.T) {
-	line, caret := excerpt(strings.Repeat("é ", 500)+"\tx", 1001)
-	assert.True(t, strings.HasSuffix(line, "é  x"), line)
-	assert.Equal(t, strings.LastIndex(line, "x"), strings.Index(caret, "^")+strings.Count(line, "é"))
-	line, caret = excerpt("", 7)
-	assert.Equal(t, "", line)
-	assert.Equal(t, "^", caret)
 }
 
 // FuzzExpression compiles and runs any text, for each use, on a world that has
 // values of every kind.
 func FuzzExpression(f *testing.F) {
-	s, im := expressionSource(f)
+	im := testImage(f)
 	for _, seed := range []string{
 		`Unit.HP > 3 && has(game.Dead)`, `component("game.Bag-2").Next?.N ?? 1`, `any(Unit.ID + 1 > 18446744073709551615)`,
 		`let a = Unit.At; map(a, # * 2)[1] in 1..3`, `sum(Unit.HP) / count(true) > avg(Unit.Weight)`, `{"a": Unit, b: [nil]}.a.HP`,
@@ -323,26 +312,25 @@ func FuzzExpression(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, w := range []want{wantValue, wantNumber, wantCondition, wantWorld} {
-			x, err := s.compile(im, "fuzz", text, w)
-			var failed *failure
+		for _, w := range []Want{WantValue, WantNumber, WantCondition, WantWorld} {
+			x, err := Compile(im, "fuzz", text, w)
 			if err != nil {
-				require.True(t, errors.As(err, &failed) && failed.code == exitUsage)
+				require.ErrorAs(t, err, new(*Error))
 				continue
 			}
-			if w == wantWorld {
-				_, _ = x.holdsHere()
+			if w == WantWorld {
+				_, _ = x.HoldsHere()
 				continue
 			}
 			for _, e := range im.Registry[:im.Alive] {
-				v, err := x.of(e)
+				a, err := x.Of(e)
 				if err != nil {
 					continue
 				}
-				b, err := json.Marshal(answer{v})
-				require.NoError(t, err, "%v", answer{v})
+				b, err := json.Marshal(a)
+				require.NoError(t, err, "%v", a)
 				require.True(t, json.Valid(b))
-				require.Zero(t, answer{v}.compare(answer{v}.frozen()))
+				require.Zero(t, a.Compare(a))
 			}
 		}
 	})

@@ -1,4 +1,4 @@
-package dump
+package query
 
 import (
 	"reflect"
@@ -14,20 +14,23 @@ import (
 
 // An aggregateKind is a function of a condition on the world that asks all entities.
 type aggregateKind struct {
-	want want
+	want Want
 	of   reflect.Type // Of its result.
 }
 
 var aggregateKinds = map[string]aggregateKind{
-	"any":   {wantCondition, reflect.TypeFor[bool]()},
-	"all":   {wantCondition, reflect.TypeFor[bool]()},
-	"none":  {wantCondition, reflect.TypeFor[bool]()},
-	"count": {wantCondition, reflect.TypeFor[int]()},
-	"sum":   {wantNumber, reflect.TypeFor[any]()},
-	"min":   {wantValue, reflect.TypeFor[any]()},
-	"max":   {wantValue, reflect.TypeFor[any]()},
-	"avg":   {wantNumber, reflect.TypeFor[any]()},
+	"any":   {WantCondition, reflect.TypeFor[bool]()},
+	"all":   {WantCondition, reflect.TypeFor[bool]()},
+	"none":  {WantCondition, reflect.TypeFor[bool]()},
+	"count": {WantCondition, reflect.TypeFor[int]()},
+	"sum":   {WantNumber, reflect.TypeFor[any]()},
+	"min":   {WantValue, reflect.TypeFor[any]()},
+	"max":   {WantValue, reflect.TypeFor[any]()},
+	"avg":   {WantNumber, reflect.TypeFor[any]()},
 }
+
+// WantOf returns what the argument of an aggregate must be.
+func WantOf(kind string) Want { return aggregateKinds[kind].want }
 
 // markAggregates marks the aggregates in the text of tokens: those with one
 // argument, which inside no other. With two, package expr has functions of the same
@@ -72,7 +75,7 @@ func argument(tokens []lexer.Token, i int) (end int, single bool) {
 // An aggregate is a call of such a function.
 type aggregate struct {
 	kind string
-	of   *expression // Of an entity.
+	of   *Expr // Of an entity.
 }
 
 func aggregateName(i int) string { return "\x04" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
@@ -85,7 +88,7 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 		r.fail(n, "%s takes a condition on entities", kind)
 		return
 	}
-	a := &aggregate{kind, &expression{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
+	a := &aggregate{kind, &Expr{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
 	inner := &resolver{im: r.im, x: a.of, wide: r.wide}
 	tree := &parser.Tree{Node: n.Arguments[0], Source: file.NewSource(r.x.text)}
 	if r.err = inner.resolve(&tree.Node); r.err != nil {
@@ -112,23 +115,23 @@ func (a *aggregate) run(entities []ecs.Entity) (any, error) {
 		found, err := a.find(entities, false)
 		return !found, err
 	}
-	t := newTotal(a.kind)
+	t := NewTotal(a.kind)
 	for _, e := range entities {
-		v, err := a.of.of(e)
+		v, err := a.of.Of(e)
 		if err != nil {
 			return nil, err
 		}
-		if err := t.add(answer{v}); err != nil {
+		if err := t.Add(v); err != nil {
 			return nil, a.of.failed(err)
 		}
 	}
-	return t.result().v, nil
+	return t.Result().v, nil
 }
 
 // find reports whether the condition is like that for any of entities.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
-		holds, err := a.of.holds(e)
+		holds, err := a.of.Holds(e)
 		if err != nil || holds == like {
 			return holds == like, err
 		}

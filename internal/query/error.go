@@ -1,0 +1,91 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/expr-lang/expr/file"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// An Error says what is wrong with an expression, or with what it gives.
+type Error struct {
+	Entity  string // It was evaluated for, or "".
+	What    string // Which argument the expression is: "--where".
+	Message string
+	Text    string // The expression.
+	At      int    // Runes of it before what is wrong; -1: it is not about a place.
+}
+
+func (e *Error) Error() string {
+	text := e.What + ": " + e.Message
+	if e.Entity != "" {
+		text = e.Entity + ": " + text
+	}
+	return text
+}
+
+// error returns an error that is not about a place in x.
+func (x *Expr) error(format string, args ...any) *Error {
+	return &Error{What: x.what, Message: fmt.Sprintf(format, args...), Text: x.text, At: -1}
+}
+
+// Wrong returns an error that is about what x gives for e.
+func (x *Expr) Wrong(e ecs.Entity, err error) error { return x.error("%v: %v", e, err) }
+
+func (x *Expr) uncompiled() *Error {
+	e := Error{Text: x.text}
+	line, _ := e.Excerpt()
+	return x.error("%s cannot be compiled", string(line))
+}
+
+// excerptWidth is how much of an expression an error shows.
+const excerptWidth = 100
+
+// Excerpt returns the part of the expression around what is wrong, on one line, and
+// how many runes of it come before that.
+func (e *Error) Excerpt() (line []rune, before int) {
+	runes := []rune(e.Text)
+	for i, r := range runes {
+		if r == '\n' || r == '\t' || r == '\r' {
+			runes[i] = ' '
+		}
+	}
+	at, first := max(0, min(e.At, len(runes))), 0
+	if at > excerptWidth/2 && len(runes) > excerptWidth {
+		first = at - excerptWidth/2
+	}
+	return runes[first:min(len(runes), first+excerptWidth)], at - first
+}
+
+// failed makes an error of package expr one that tells where in x it is.
+func (x *Expr) failed(err error) *Error {
+	var ours *Error
+	if errors.As(err, &ours) {
+		return ours
+	}
+	var e *file.Error
+	if !errors.As(err, &e) {
+		return x.error("%s", plainType(err.Error()))
+	}
+	return &Error{What: x.what, Message: plainType(e.Message), Text: x.text, At: e.From}
+}
+
+var (
+	structType   = regexp.MustCompile(`\*?struct ?\{.*\}`)
+	markedName   = regexp.MustCompile(string(marker) + `\w+`)
+	internalName = regexp.MustCompile(`[` + valueMark + flagMark + `]`)
+)
+
+// plainType returns a message of package expr without the Go types that stand for
+// structs, and without the marks on names.
+func plainType(message string) string {
+	message = strings.ReplaceAll(message, "unexpected token EOF", "it ends too early")
+	message = strings.ReplaceAll(message, "strconv.ParseInt: ", "")
+	message = structType.ReplaceAllString(message, "struct")
+	message = markedName.ReplaceAllStringFunc(message, unmarked)
+	return internalName.ReplaceAllString(message, "")
+}

@@ -1,0 +1,249 @@
+// Package query has expressions over the entities of a world: they are compiled for the
+// layouts of its components and evaluated for one entity after the other.
+package query
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/checker"
+	"github.com/expr-lang/expr/checker/nature"
+	"github.com/expr-lang/expr/compiler"
+	"github.com/expr-lang/expr/conf"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
+	"github.com/expr-lang/expr/types"
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+const (
+	maxExpression = 16 << 10 // Bytes of an expression: the parser recurses.
+	maxNodes      = 10_000   // Operators, names and constants of one.
+	memoryBudget  = 1e6      // Values that one evaluation may make.
+)
+
+// A Want says what an expression is for.
+type Want int
+
+const (
+	WantValue     Want = iota // Of an entity: anything.
+	WantNumber                // Of an entity.
+	WantCondition             // On an entity.
+	WantWorld                 // A condition on the whole world.
+)
+
+// An Expr is a program over the components of an entity, or over a world.
+// It is compiled for the layouts of a state, so that a wrong name or type is found
+// before anything runs, and reads only the components that it names.
+//
+// A component that an entity lacks is nothing: a comparison with it is false, and
+// so is any other condition that reads it; a value that needs it is nil. Tags are
+// booleans.
+type Expr struct {
+	text string
+	what string // Which argument it is, for errors: "--where".
+	want Want
+
+	Number bool // All that it gives are numbers or nothing.
+
+	columns    []*column
+	aggregates []*aggregate
+	program    *vm.Program
+	vm         vm.VM
+	env        map[string]any
+	im         *persist.Image
+}
+
+// Compile compiles text, which the argument called what holds, for the components of
+// im. Errors are of type [*Error].
+func Compile(im *persist.Image, what, text string, w Want) (*Expr, error) {
+	x := &Expr{text: text, what: what, want: w}
+	if err := x.Bind(im); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// Bind makes x read im. It compiles x again if the layouts are not those that it
+// was compiled for.
+func (x *Expr) Bind(im *persist.Image) error {
+	if x.program != nil && x.fits(im) {
+		return nil
+	}
+	x.im = im
+	return x.build()
+}
+
+// fits finds the components in im and reports whether they are as they were. One
+// that im does not have yet is lacking.
+func (x *Expr) fits(im *persist.Image) bool {
+	x.im = im
+	for _, col := range x.columns {
+		c := im.Find(col.name)
+		if c != nil && (c.Layout != col.layout && !c.Layout.Equal(col.layout) || c.Resource != col.resource) {
+			return false
+		}
+		col.component = c
+	}
+	for _, a := range x.aggregates {
+		if !a.of.fits(im) {
+			return false
+		}
+	}
+	return true
+}
+
+// build parses and compiles x. Whatever the text is, it does not panic.
+func (x *Expr) build() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = x.uncompiled()
+		}
+	}()
+	if len(x.text) > maxExpression {
+		return x.error("%d bytes are too long for an expression; at most %d", len(x.text), maxExpression)
+	}
+	source, r := prepare(x)
+	config := newConfig()
+	tree, err := parser.ParseWithConfig(source, config)
+	if err != nil {
+		return x.failed(err)
+	}
+	if err := r.resolve(&tree.Node); err != nil {
+		return x.failed(err)
+	}
+	return x.finish(tree, r, config)
+}
+
+// finish compiles a tree whose names are resolved.
+func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error {
+	x.columns, x.aggregates = r.columns, r.aggregates
+	x.declare(config)
+	if _, err := checker.Check(tree, config); err != nil {
+		return x.failed(err)
+	}
+	if err := x.fitting(tree.Node.Nature(), config); err != nil {
+		return x.failed(err)
+	}
+	x.Number = tree.Node.Nature().IsNumber()
+	for _, pass := range []func(*ast.Node){guarder{r}.guard, exactly} {
+		pass(&tree.Node)
+		if _, err := checker.Check(tree, config); err != nil {
+			return x.failed(err)
+		}
+	}
+	program, err := compiler.Compile(tree, config)
+	if err != nil {
+		return x.uncompiled()
+	}
+	x.program, x.env = program, map[string]any{}
+	x.vm.MemoryBudget = memoryBudget
+	return nil
+}
+
+// disabled is the function of package expr that expressions do not have: what they
+// give depends on the store, not on the clock of this machine.
+const disabled = "now"
+
+// fitting returns an error if n is not what is wanted of x.
+func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
+	wanted := "condition"
+	switch {
+	case n.IsUnknown(&config.NtCache), x.want == WantValue:
+		return nil
+	case x.want == WantNumber && n.IsNumber(), x.isCondition() && n.IsBool():
+		return nil
+	case x.want == WantNumber:
+		wanted = "number"
+	}
+	return &file.Error{Message: fmt.Sprintf("it is no %s: it gives %s", wanted, article(plainType(n.String())))}
+}
+
+func (x *Expr) isCondition() bool { return x.want == WantCondition || x.want == WantWorld }
+
+// newConfig returns a configuration with the functions that expressions have.
+func newConfig() *conf.Config {
+	c := conf.CreateNew()
+	c.Optimize, c.MaxNodes = false, maxNodes
+	c.Disabled[disabled] = true
+	delete(c.Builtins, disabled)
+	return c
+}
+
+// declare tells the checker the types of the names in x.
+func (x *Expr) declare(config *conf.Config) {
+	env := types.Map{
+		"entity": types.String, "index": types.Int, "generation": types.Int,
+		"tick": types.Int, "alive": types.Int,
+	}
+	for _, col := range x.columns {
+		env[col.flag] = types.Bool
+		if col.typ != nil {
+			env[col.key] = typeOf(col.typ)
+		}
+	}
+	config.WithEnv(env)
+	x.function(config, existsName, func(args ...any) (any, error) { return x.exists(args[0]) }, reflect.TypeFor[func(string) bool]())
+	x.function(config, compareName, compareCall, reflect.TypeFor[func(string, any, any) bool]())
+	x.function(config, narrowName, narrowCall, reflect.TypeFor[func(any) int]())
+	for i, a := range x.aggregates {
+		x.function(config, aggregateName(i), func(...any) (any, error) { return a.run(x.im.Registry[:x.im.Alive]) }, a.signature())
+	}
+}
+
+func (x *Expr) function(config *conf.Config, name string, f func(...any) (any, error), t reflect.Type) {
+	config.Functions[name] = &builtin.Function{Name: name, Func: f, Types: []reflect.Type{t}}
+}
+
+// exists reports whether an entity, given as text, is alive.
+func (x *Expr) exists(text any) (bool, error) {
+	e, err := ecs.ParseEntity(text.(string))
+	if err != nil {
+		return false, fmt.Errorf("%q is not an entity", text)
+	}
+	return x.im.IsAlive(e), nil
+}
+
+// Of evaluates x for entity e, which is alive.
+func (x *Expr) Of(e ecs.Entity) (Answer, error) {
+	x.env["entity"], x.env["index"], x.env["generation"] = e.String(), int(e.Index()), int(e.Generation())
+	for _, col := range x.columns {
+		if err := col.load(x.env, e); err != nil {
+			return Answer{}, err
+		}
+	}
+	x.env["tick"], x.env["alive"] = int(x.im.Tick), x.im.Alive
+	v, err := x.vm.Run(x.program, x.env)
+	if err == nil {
+		return Answer{followed(v)}, nil
+	}
+	failed := x.failed(err)
+	if failed.Entity == "" && x.want != WantWorld {
+		failed.Entity = e.String()
+	}
+	return Answer{}, failed
+}
+
+// Holds reports whether condition x holds for e.
+func (x *Expr) Holds(e ecs.Entity) (bool, error) {
+	a, err := x.Of(e)
+	if err != nil {
+		return false, err
+	}
+	switch v := a.v.(type) {
+	case bool:
+		return v, nil
+	case nil:
+		return false, nil
+	}
+	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is no condition: it gives %v", a)})
+}
+
+// HoldsHere reports whether x holds for the world. It names no components but in
+// aggregates.
+func (x *Expr) HoldsHere() (bool, error) { return x.Holds(ecs.Vacant) }

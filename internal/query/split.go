@@ -1,0 +1,41 @@
+package query
+
+import (
+	"strings"
+
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser/lexer"
+)
+
+// Split splits expressions at the commas that are in no brackets. Text that is no
+// list of words is one expression, for the compiler to say what is wrong.
+func Split(text string) (parts []string) {
+	tokens, err := lexer.Lex(file.NewSource(text))
+	if err != nil {
+		return []string{text}
+	}
+	runes := []rune(text)
+	first, depth := 0, 0
+	for _, t := range tokens {
+		switch {
+		case t.Is(lexer.Bracket, "(", "[", "{"):
+			depth++
+		case t.Is(lexer.Bracket):
+			depth--
+		case depth == 0 && t.Is(lexer.Operator, ","):
+			parts = append(parts, string(runes[first:t.From]))
+			first = t.To
+		}
+	}
+	return append(parts, string(runes[first:]))
+}
+
+// SplitName splits "EXPR as NAME"; without a name, the text is its own.
+func SplitName(text string) (expr, name string) {
+	text = strings.TrimSpace(text)
+	tokens, err := lexer.Lex(file.NewSource(text))
+	if n := len(tokens) - 3; err == nil && n > 0 && tokens[n].Is(lexer.Identifier, "as") && tokens[n+1].Kind == lexer.Identifier {
+		return strings.TrimSpace(string([]rune(text)[:tokens[n].From])), tokens[n+1].Value
+	}
+	return text, text
+}
