@@ -301,8 +301,8 @@ func hostileSave(t testing.TB, pages map[pagefile.Key][]byte) string {
 // direct returns the value of a page with that content.
 func direct(content []byte) []byte {
 	e := newEncoder()
-	appendDirect(e, content)
-	return e.buf
+	pageHead(e, content)
+	return append(e.buf, content...)
 }
 
 // savePages returns the pages of a save of w, and its manifest.

@@ -54,32 +54,16 @@ type pageRef struct {
 	crc  uint32
 }
 
-// appendDirect appends the value of a page that holds content:
-// [0, crc, content].
-func appendDirect(e *encoder, content []byte) (crc uint32) {
-	crc = crc32.Checksum(content, castagnoli)
-	e.array(3)
-	e.uint(pageDirect)
-	e.uint(uint64(crc))
-	e.bin(content)
-	return crc
-}
-
-// headRoom is how many bytes before its content a page needs for what comes first.
-const headRoom = 16
-
-// directPage makes the value of a page of buf, whose content begins at headRoom.
-func directPage(e *encoder, buf []byte) (value []byte, crc uint32) {
-	content := buf[headRoom:]
+// pageHead makes e hold the beginning of the value of a page that holds content,
+// [0, crc, content], as far as the content.
+func pageHead(e *encoder, content []byte) (crc uint32) {
 	crc = crc32.Checksum(content, castagnoli)
 	e.buf = e.buf[:0]
 	e.array(3)
 	e.uint(pageDirect)
 	e.uint(uint64(crc))
 	e.binLen(len(content))
-	value = buf[headRoom-len(e.buf):]
-	copy(value, e.buf)
-	return value, crc
+	return crc
 }
 
 // appendReference appends the value of a page that another file holds:

@@ -34,8 +34,8 @@ type savedPage struct {
 
 // An encodedPage is the value of a page, in a buffer that is used again.
 type encodedPage struct {
-	value []byte
-	buf   *[]byte
+	head    []byte
+	content *[]byte // nil: there is no such page.
 }
 
 // batchPages is how many pages are encoded before they are handed to the writer.
@@ -78,7 +78,7 @@ func newImageSaving(im *Image) *saving {
 // beginSaving returns a saving of the registry alone.
 func beginSaving(m manifest, registry []ecs.Entity) *saving {
 	s := &saving{manifest: m}
-	s.buffers.New = func() any { return new(make([]byte, headRoom)) }
+	s.buffers.New = func() any { return new([]byte) }
 	s.manifest.components = make([]componentSize, len(m.schema.components))
 	s.cut(registryColumn, len(registry), pageRows, 8, func(dst []byte, lo, hi int) []byte {
 		return digest.AppendEntities(dst, registry[lo:hi])
@@ -148,8 +148,9 @@ func (s *saving) create(ctx context.Context, files disk.FS, name string) (pagefi
 // write puts all pages into a file.
 func (s *saving) write(ctx context.Context, out *pagefile.Writer) error {
 	e := newEncoder()
-	appendDirect(e, s.manifest.encode())
-	if err := out.Put(key(manifestColumn, 0), e.buf); err != nil {
+	manifest := s.manifest.encode()
+	pageHead(e, manifest)
+	if err := out.Put(key(manifestColumn, 0), e.buf, manifest); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -176,10 +177,11 @@ func (s *saving) write(ctx context.Context, out *pagefile.Writer) error {
 
 func (s *saving) put(out *pagefile.Writer, page savedPage, p encodedPage) error {
 	s.progress.add(page.size)
-	if p.value == nil {
+	if p.content == nil {
 		return nil
 	}
-	return out.Lend(page.key, p.value, func() { s.buffers.Put(p.buf) })
+	defer s.buffers.Put(p.content)
+	return out.Put(page.key, p.head, *p.content)
 }
 
 // encode encodes all pages, batch by batch, until ctx ends.
@@ -204,13 +206,14 @@ func (s *saving) encode(ctx context.Context, batches chan<- []encodedPage) {
 
 func (s *saving) encodePage(page savedPage) encodedPage {
 	buf := s.buffers.Get().(*[]byte)
-	*buf = page.append((*buf)[:headRoom])
-	if len(*buf) == headRoom {
+	*buf = page.append((*buf)[:0])
+	if len(*buf) == 0 {
 		s.buffers.Put(buf)
 		return encodedPage{}
 	}
-	value, _ := directPage(newEncoder(), *buf)
-	return encodedPage{value, buf}
+	e := newEncoder()
+	pageHead(e, *buf)
+	return encodedPage{e.buf, buf}
 }
 
 // sparseOf returns the sparse array that belongs to entities.

@@ -295,14 +295,14 @@ func (sn *snapshot) references(crcs map[uint32]uint32) (files []fileRef) {
 func (sn *snapshot) write(files disk.FS, name string, beforePublish func() error) (pagefile.Info, pageTable, error) {
 	table := make(pageTable, len(sn.pages))
 	e := newEncoder()
-	var lent bufferList
 	info, err := pagefile.CreateWith(files, name, pagefile.Options{BeforePublish: beforePublish}, func(w *pagefile.Writer) error {
-		appendDirect(e, sn.manifest.encode())
-		if err := w.Put(key(manifestColumn, 0), e.buf); err != nil {
+		manifest := sn.manifest.encode()
+		pageHead(e, manifest)
+		if err := w.Put(key(manifestColumn, 0), e.buf, manifest); err != nil {
 			return err
 		}
 		for _, p := range sn.pages {
-			if err := sn.put(w, &p, e, &lent); err != nil {
+			if err := sn.put(w, &p, e); err != nil {
 				return err
 			}
 			table[p.key] = p.tablePage
@@ -316,14 +316,12 @@ func (sn *snapshot) write(files disk.FS, name string, beforePublish func() error
 }
 
 // put puts a page into the file, and notes in p where it lies.
-func (sn *snapshot) put(w *pagefile.Writer, p *snapshotPage, e *encoder, lent *bufferList) error {
+func (sn *snapshot) put(w *pagefile.Writer, p *snapshotPage, e *encoder) error {
 	if p.content == nil {
 		e.buf = e.buf[:0]
 		appendReference(e, p.pageRef)
 		return w.Put(p.key, e.buf)
 	}
-	buf := append(lent.get(headRoom + len(p.content))[:headRoom], p.content...)
-	value, crc := directPage(e, buf)
-	p.pageRef = pageRef{sn.manifest.number, crc}
-	return w.Lend(p.key, value, func() { lent.keep(buf) })
+	p.pageRef = pageRef{sn.manifest.number, pageHead(e, p.content)}
+	return w.Put(p.key, e.buf, p.content)
 }

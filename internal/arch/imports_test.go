@@ -16,11 +16,11 @@ var allowed = map[string][]string{
 	"ecs/layout":        {},
 	"internal/digest":   {"github.com/zeebo/xxh3"},
 	"ecs":               {"ecs/layout", "internal/digest"},
-	"internal/disk":     {},
+	"internal/disk":     {"golang.org/x/sys"},
 	"internal/near":     {},
 	"internal/shell":    {},
 	"journal":           {"internal/disk"},
-	"internal/pagefile": {"internal/disk", "go.etcd.io/bbolt"},
+	"internal/pagefile": {"internal/disk"},
 	"persist": {
 		"ecs", "ecs/layout", "journal", "internal/digest", "internal/disk", "internal/near", "internal/pagefile", "internal/shell",
 		"github.com/vmihailenco/msgpack", "github.com/zeebo/xxh3", "github.com/gofrs/flock",

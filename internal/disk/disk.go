@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 )
 
 // ErrIrregular reports a name that is not a regular file where one was to be
@@ -67,15 +66,6 @@ type File interface {
 type FileInfo struct {
 	Name string
 	Size int64 // In bytes.
-}
-
-// OSFile returns the operating system's file that f is, or nil if f is none: for
-// who needs more of a file than File has.
-func OSFile(f File) *os.File {
-	if f, ok := f.(osFile); ok {
-		return f.File
-	}
-	return nil
 }
 
 // ReadFile returns what the named file holds.

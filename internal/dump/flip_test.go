@@ -61,7 +61,7 @@ func step(n int) int64 {
 	case n < 16<<10:
 		return 7
 	}
-	return 503
+	return 401
 }
 
 func mustTree(t *testing.T, path string) tree {

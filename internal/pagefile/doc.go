@@ -15,21 +15,24 @@
 //
 // # Writing
 //
-// [Create] writes a file beside its final name, makes it durable, reads it back
+// [Create] writes a file beside its final name, reads it back, makes it durable
 // and only then renames it. Whatever goes wrong before the rename, including a
 // crash, leaves the file that had the name before. The same pages give the same
 // bytes, on every machine.
 //
+// Keys come in order, so the tree is written from left to right in one pass, each
+// byte once. bbolt would take its transactions for that, each of which copies
+// values, writes paths of the tree again and leaves the old ones behind.
+//
 // # Reading
 //
-// bbolt writes the file; this package reads it by itself. bbolt maps its file
-// into memory, so a failing disk or a shorter file would end the process instead of giving
-// an error; it takes a lock; it follows page numbers without looking at them,
+// Any tool that knows bbolt can read the file; this package does so by itself. bbolt
+// maps its file into memory, so a failing disk or a shorter file would end the process
+// instead of giving an error; it takes a lock; it follows page numbers without looking at them,
 // so that a page that points at itself overflows the stack; and it falls back
 // to an older state without a word when its newest meta page is damaged. Here
 // bytes are read with ReadAt, their block's checksum is compared before they
-// are believed, and a page is checked before it is followed. Any tool that knows
-// bbolt can read the file as well.
+// are believed, and a page is checked before it is followed.
 //
 // [Open] reads the trailer and three pages, however large the file is.
 // [File.Get] reads the blocks on its way and those of the value.

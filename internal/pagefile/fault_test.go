@@ -29,7 +29,7 @@ func TestFailedWriteFailsCreate(t *testing.T) {
 			value := make([]byte, 4<<20)
 			for i := range 20 {
 				if i == after {
-					w.boltFile.Close()
+					w.file.Close()
 				}
 				if err := w.Put(Key{Page: uint32(i)}, value); err != nil {
 					return err
@@ -97,35 +97,6 @@ func TestFailedReadIsNotCorruption(t *testing.T) {
 	}
 }
 
-// What is in the file is compared with what was put, not just with itself.
-func TestReadingBackFindsAnyDifference(t *testing.T) {
-	root := testRoot(t)
-	var put content
-	_, err := Create(disk.Dir(root), "f", func(w *Writer) error {
-		for i := range uint32(20) {
-			w.Put(Key{Page: i}, []byte{byte(i)})
-		}
-		put = w.content
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := Open(disk.Dir(root), "f")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := compare(f.file, "f", f.trailer, put); err != nil {
-		t.Errorf("compare with what was put: %v", err)
-	}
-	for _, other := range []content{{}, {put.pages, put.sum + 1}, {put.pages + 1, put.sum}} {
-		if err := compare(f.file, "f", f.trailer, other); !errors.Is(err, ErrCorrupt) {
-			t.Errorf("compare with something else = %v, want %v", err, ErrCorrupt)
-		}
-	}
-}
-
 // A bit that flips on the way to the disk keeps the file from its name.
 func TestCreateReadsBack(t *testing.T) {
 	root := testRoot(t)
@@ -135,7 +106,7 @@ func TestCreateReadsBack(t *testing.T) {
 				return err
 			}
 		}
-		_, err := w.boltFile.WriteAt([]byte{1}, 6<<20) // In a value of the first transaction.
+		_, err := w.file.WriteAt([]byte{1}, 6<<20) // In a value of the first transaction.
 		return err
 	})
 	if !errors.Is(err, ErrCorrupt) {
@@ -153,50 +124,5 @@ func TestPutRefusesLargeValues(t *testing.T) {
 	}
 	if err := w.admit(Key{}, MaxValueSize+1); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("a value of %d bytes: %v, want %v", MaxValueSize+1, err, ErrTooLarge)
-	}
-}
-
-func TestArenaKeepsCopiesApart(t *testing.T) {
-	var a arena
-	for range 3 {
-		var copies [][]byte
-		total := 0
-		for size := 1; total < maxBatchBytes; size = size*3/2 + 1 {
-			value := make([]byte, size)
-			for i := range value {
-				value[i] = byte(size)
-			}
-			copies = append(copies, a.copy(value))
-			total += size
-			if a.used() != total {
-				t.Fatalf("used() = %d after %d bytes", a.used(), total)
-			}
-		}
-		for _, c := range copies {
-			if c[0] != byte(len(c)) || c[len(c)-1] != byte(len(c)) {
-				t.Fatalf("the copy of %d bytes was written over", len(c))
-			}
-		}
-		a.reset()
-		if a.used() != 0 || cap(a.buf) > maxBatchBytes {
-			t.Fatalf("after reset: used() = %d, %d bytes kept", a.used(), cap(a.buf))
-		}
-	}
-}
-
-func TestMapSizeFitsTheMachine(t *testing.T) {
-	tests := []struct {
-		goos string
-		bits int
-		want int
-	}{
-		{"linux", 64, 1 << 30},
-		{"windows", 64, 64 << 20},
-		{"linux", 32, 64 << 20},
-	}
-	for _, tt := range tests {
-		if got := mapSize(tt.goos, tt.bits); got != tt.want {
-			t.Errorf("mapSize(%s, %d) = %d, want %d", tt.goos, tt.bits, got, tt.want)
-		}
 	}
 }

@@ -48,12 +48,10 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 //	+-------+---------+----------+-------+------+----------+----------+------+------+----------+
 func checkMeta(m []byte, parity uint64, limit int64) string {
 	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
-	sum := fnv.New64a()
-	sum.Write(m[:metaChecked])
 	switch {
 	case u32(m) != boltMagic || u32(m[4:]) != boltVersion:
 		return "not bbolt's magic and version"
-	case u64(m[56:]) != sum.Sum64():
+	case u64(m[metaChecked:]) != sumMeta(m):
 		return "checksum differs"
 	case u32(m[8:]) != pageSize || u32(m[12:]) != 0:
 		return fmt.Sprintf("page size %d, flags %#x", u32(m[8:]), u32(m[12:]))
@@ -67,6 +65,31 @@ func checkMeta(m []byte, parity uint64, limit int64) string {
 		return fmt.Sprintf("transaction %d in the wrong place", u64(m[48:]))
 	}
 	return ""
+}
+
+// encodeMetas fills the two meta pages of a file of limit pages, whose leaf that
+// names the bucket is page root.
+func encodeMetas(pages []byte, root, limit uint64) {
+	for i := range uint64(2) {
+		page := node(pages[i*pageSize:])
+		page.encode(i, flagMeta, 0)
+		m := page[headerSize : headerSize+metaSize]
+		binary.LittleEndian.PutUint32(m, boltMagic)
+		binary.LittleEndian.PutUint32(m[4:], boltVersion)
+		binary.LittleEndian.PutUint32(m[8:], pageSize)
+		binary.LittleEndian.PutUint64(m[16:], root)
+		binary.LittleEndian.PutUint64(m[32:], noFreelist)
+		binary.LittleEndian.PutUint64(m[40:], limit)
+		binary.LittleEndian.PutUint64(m[48:], i)
+		binary.LittleEndian.PutUint64(m[metaChecked:], sumMeta(m))
+	}
+}
+
+// sumMeta returns the checksum of a meta.
+func sumMeta(m []byte) uint64 {
+	sum := fnv.New64a()
+	sum.Write(m[:metaChecked])
+	return sum.Sum64()
 }
 
 // A bucket is where the tree of pages begins: at a page of the file, or, if it

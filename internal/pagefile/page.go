@@ -7,8 +7,8 @@ import (
 
 // What bbolt calls a page is called a node here, because a page is what the
 // caller stores. This file reads the nodes of bbolt's tree from bytes that
-// may be anything. It accepts what bbolt writes for this package and nothing
-// else, which is less than the format of bbolt allows:
+// may be anything, and sets what a Writer makes of them. It accepts what this package
+// writes, or bbolt once wrote for it, which is less than the format of bbolt allows:
 //
 //   - a branch is one page long, and so is a leaf of more than maxLarge entries;
 //   - keys and values follow the elements without a gap, in their order, and
@@ -52,6 +52,31 @@ func (n node) pages() int64 { return n.overflow() + 1 }
 func (n node) element(i int) []byte {
 	at := headerSize + i*elementSize
 	return n[at : at+elementSize]
+}
+
+// encode sets the header of a node that has no page but its first.
+func (n node) encode(id uint64, flags uint16, count int) {
+	binary.LittleEndian.PutUint64(n, id)
+	binary.LittleEndian.PutUint16(n[8:], flags)
+	binary.LittleEndian.PutUint16(n[10:], uint16(count))
+	binary.LittleEndian.PutUint32(n[12:], 0)
+}
+
+// encodeEntry sets element i of a leaf, whose key begins at place.
+func (n node) encodeEntry(i int, flags uint32, place, keySize, size int) {
+	e := n.element(i)
+	binary.LittleEndian.PutUint32(e, flags)
+	binary.LittleEndian.PutUint32(e[4:], uint32(place-headerSize-i*elementSize))
+	binary.LittleEndian.PutUint32(e[8:], uint32(keySize))
+	binary.LittleEndian.PutUint32(e[12:], uint32(size))
+}
+
+// encodeChild sets element i of a branch, whose key is at place.
+func (n node) encodeChild(i, place int, id uint64) {
+	e := n.element(i)
+	binary.LittleEndian.PutUint32(e, uint32(place-headerSize-i*elementSize))
+	binary.LittleEndian.PutUint32(e[4:], keySize)
+	binary.LittleEndian.PutUint64(e[8:], id)
 }
 
 // isLeaf reports whether n is a leaf; after a check it is a branch otherwise.

@@ -3,7 +3,6 @@ package pagefile
 import (
 	"cmp"
 	"context"
-	"hash/crc32"
 	"runtime"
 	"slices"
 )
@@ -31,7 +30,7 @@ const (
 // It takes 24 bytes for each page, and for each goroutine 256 KiB or the size of
 // the longest value.
 func (f *File) ReadAll(ctx context.Context, visit func(k Key, value []byte) error) error {
-	return f.read(ctx, window{all: true}, anyKey, visit)
+	return f.read(ctx, true, anyKey, visit)
 }
 
 func anyKey(Key) bool { return true }
@@ -40,25 +39,18 @@ func anyKey(Key) bool { return true }
 // the nodes of the tree and the blocks that hold those pages, and compares the
 // checksums of the latter.
 func (f *File) ReadSome(ctx context.Context, want func(Key) bool, visit func(k Key, value []byte) error) error {
-	return f.read(ctx, window{}, want, visit)
+	return f.read(ctx, false, want, visit)
 }
 
-// sum is [File.ReadAll] for a file whose table is to be made: it sets the checksum of
-// each block to that of the bytes it reads.
-func (f *File) sum(visit func(k Key, value []byte) error) error {
-	return f.read(context.Background(), window{all: true, sums: f.table}, anyKey, visit)
-}
-
-// read reads a file through windows that begin as first.
-func (f *File) read(ctx context.Context, first window, want func(Key) bool, visit func(Key, []byte) error) error {
+// read reads all blocks of a file, or those of pages that are wanted.
+func (f *File) read(ctx context.Context, all bool, want func(Key) bool, visit func(Key, []byte) error) error {
 	places, err := f.places(want)
 	if err != nil {
 		return err
 	}
 	stripes := (f.length + stripeSize - 1) / stripeSize
 	return parallel(stripes, runtime.GOMAXPROCS(0), func() func(int64) error {
-		w := first
-		w.blocks = &f.blocks
+		w := window{blocks: &f.blocks, all: all}
 		return func(i int64) error {
 			start := i * stripeSize
 			end := min(start+stripeSize, f.length)
@@ -101,18 +93,16 @@ func within(places []place, start, end int64) []place {
 // whose checksums fit.
 type window struct {
 	*blocks
-	all   bool     // Leave no block out.
-	sums  []uint32 // Where checksums are set instead of compared, for the blocks before
-	own   int64    // this offset; the rest is another goroutine's.
-	start int64    // Of buf in the file.
-	buf   []byte   // Whole blocks, but for where values kept their ends.
+	all   bool   // Leave no block out.
+	start int64  // Of buf in the file.
+	buf   []byte // Whole blocks, but for where values kept their ends.
 }
 
 func (w *window) end() int64 { return w.start + int64(len(w.buf)) }
 
 // stripe reads the blocks of [start, end) and hands out places, which begin there.
 func (w *window) stripe(ctx context.Context, start, end int64, places []place, visit func(Key, []byte) error) error {
-	w.start, w.buf, w.own = start, w.buf[:0], end
+	w.start, w.buf = start, w.buf[:0]
 	for _, p := range places {
 		if !w.all && p.off >= w.end() {
 			w.start, w.buf = p.off/blockSize*blockSize, w.buf[:0]
@@ -150,26 +140,10 @@ func (w *window) reach(ctx context.Context, off, end int64) error {
 		}
 		more = min(more, w.length-from)
 		w.buf = slices.Grow(w.buf[:kept], int(more))[:kept+int(more)]
-		if err := w.next(w.buf[kept:], from); err != nil {
+		if err := w.readWhole(w.buf[kept:], from); err != nil {
 			w.buf = w.buf[:kept]
 			return err
 		}
-	}
-	return nil
-}
-
-// next fills buf with the blocks at off.
-func (w *window) next(buf []byte, off int64) error {
-	if w.sums == nil {
-		return w.readWhole(buf, off)
-	}
-	if err := w.raw(buf, off); err != nil {
-		return err
-	}
-	for ; len(buf) > 0 && off < w.own; off += blockSize {
-		n := min(len(buf), blockSize)
-		w.sums[off/blockSize] = crc32.Checksum(buf[:n], castagnoli)
-		buf = buf[n:]
 	}
 	return nil
 }

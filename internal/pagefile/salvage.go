@@ -15,7 +15,7 @@ const salvageFactor = 4
 // Salvage calls visit with every page that it finds in a file which may be damaged
 // anywhere, in the order of the file. It looks at every place where a leaf can
 // begin and believes no checksum, no page number and not that the file is whole. So
-// a page can be found twice, if an earlier transaction left it somewhere, and a key
+// a page can be found twice, if a transaction of bbolt left it somewhere, and a key
 // or a value may be wrong: the caller must have checksums of its own. A value is
 // valid until visit returns.
 //

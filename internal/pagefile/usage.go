@@ -4,7 +4,7 @@ package pagefile
 type Usage struct {
 	Values    int64 // Of pages.
 	Tree      int64 // Keys, nodes, and what is left empty in them.
-	Free      int64 // What the writing left in pages of bbolt that belong to no node.
+	Free      int64 // Pages of bbolt that belong to no node. Files that bbolt wrote have some.
 	Checksums int64 // The trailer.
 }
 

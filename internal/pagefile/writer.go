@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"time"
-
-	"go.etcd.io/bbolt"
+	"slices"
 
 	"github.com/stet-ecs/stet/internal/disk"
 )
@@ -16,126 +14,109 @@ const (
 	// MaxValueSize is the longest value a page can have, in bytes.
 	MaxValueSize = 1 << 30
 
-	// A transaction holds its values twice, once here and once in bbolt, so
-	// these limits are also the limits of memory.
-	maxBatchBytes = 4 << 20
-	maxBatchPages = 1 << 16
+	// chunkSize is how much is written at once, or a node more.
+	chunkSize = 16 * blockSize
+
+	// maxLeaf is how long a leaf can grow that has more than one value and more
+	// than one page.
+	maxLeaf = 4 * blockSize
+
+	// leafRoom is what a leaf under way leaves free for its header and elements.
+	leafRoom = headerSize + maxLarge*elementSize
+
+	// maxChildren is how many children fit into a branch.
+	maxChildren = (pageSize - headerSize) / (elementSize + keySize)
+
+	// maxInline is the size up to which the only leaf is written into the bucket.
+	maxInline = pageSize / 4
 )
 
 // A Writer takes the pages of a file that [Create] writes. It is valid until
 // the function it was given to returns, and is not safe for concurrent use.
+//
+// It loads the tree from left to right. A node is written once it is full, so that
+// children lie before their branch:
+//
+//	| metas | leaf | ... | leaf | branch | leaf | ... | branch | bucket |
+//
+// Block 0 is written last, so that what a crash cuts off does not begin like a page
+// file. The device works all the while, and blocks are summed on their way to it.
 type Writer struct {
-	db       *bbolt.DB
-	boltFile *os.File  // What db writes to. db closes it.
-	scratch  string    // Its path if it is not the file to be written but a stand-in, else "".
-	flush    *flusher  // Syncs the file after each transaction.
-	tx       *bbolt.Tx // Open transaction, or nil.
-	bucket   *bbolt.Bucket
-	arena    arena // Copied values of the open transaction.
-	lent     lent  // The others.
-	batch    int   // Pages of the open transaction.
+	file disk.File
 
-	last    Key
-	content content
-	err     error // Sticky.
-}
+	first []byte   // Block 0, or as much of it as there is.
+	sums  []uint32 // Of the blocks before at.
+	at    int64    // Offset of buf in the file.
+	buf   []byte   // What is not written yet: whole nodes, and behind them the leaf under way.
 
-// content sums up pages in any order, to compare what was put with what the file
-// says afterwards.
-type content struct {
+	leaf   int       // Where the leaf under way begins in buf.
+	sizes  []int     // Of its values.
+	key    Key       // Its first one.
+	levels [][]child // Children of the branches under way, those of leaves first.
+
+	last  Key
 	pages uint64
-	sum   uint64 // Of the checksums of all pages.
+	err   error // Sticky.
 }
 
-// add takes in one page by its checksum.
-func (c *content) add(sum uint32) {
-	c.sum += uint64(sum)
-	c.pages++
+// A child is an entry of a branch.
+type child struct {
+	key Key // The smallest below it.
+	id  uint64
 }
 
-// sumPage returns the checksum of a page.
-func sumPage(k Key, value []byte) uint32 {
-	var head [keySize + 8]byte
-	key := k.encode()
-	copy(head[:], key[:])
-	binary.LittleEndian.PutUint64(head[keySize:], uint64(len(value)))
-	return crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, value)
+func newWriter(file disk.File) *Writer {
+	w := &Writer{file: file, buf: make([]byte, 2*pageSize, chunkSize+maxLeaf)}
+	w.beginLeaf()
+	return w
 }
 
-// newWriter creates the database called name, which must not exist. It leaves
-// no file behind if it fails.
-func newWriter(dir disk.FS, name string) (*Writer, error) {
-	w := &Writer{}
-	var err error
-	w.db, err = bbolt.Open(name, 0o600, &bbolt.Options{
-		Timeout:         time.Second, // Nobody else knows the file.
-		PageSize:        pageSize,
-		InitialMmapSize: initialMap,
-		NoSync:          true, // One sync at the end is enough: until the rename there is no file to lose.
-		NoGrowSync:      true,
-		NoFreelistSync:  true,
-		NoStatistics:    true,
-		FreelistType:    bbolt.FreelistArrayType, // The other type depends on the order of maps.
-		OpenFile: func(name string, _ int, _ os.FileMode) (_ *os.File, err error) {
-			w.boltFile, err = w.create(dir, name)
-			return w.boltFile, err
-		},
-	})
-	if err != nil && w.boltFile != nil {
-		dir.Remove(name)
-		_ = w.removeScratch()
-	}
-	return w, err
-}
-
-// Put adds a page. Keys must ascend. The value is copied. After an error every
-// later Put returns it again, and so does [Create].
+// Put adds a page. Keys must ascend. The value may come in parts, which are copied.
+// After an error every later Put returns it again, and so does [Create].
 //
 // The errors are [ErrOrder], [ErrTooLarge], and those of writing the file.
-func (w *Writer) Put(k Key, value []byte) error {
+func (w *Writer) Put(k Key, value ...[]byte) error {
 	if w.err == nil {
-		w.err = w.put(k, value, w.arena.copy)
+		w.err = w.put(k, value)
 	}
 	return w.err
 }
 
-// Lend is [Writer.Put] without a copy: the value must not change until done is
-// called, which is also called if the file is given up. It comes from the goroutine
-// that calls the Writer.
-func (w *Writer) Lend(k Key, value []byte, done func()) error {
-	if w.err == nil {
-		w.err = w.put(k, value, w.lent.take)
+func (w *Writer) put(k Key, value [][]byte) error {
+	size := 0
+	for _, part := range value {
+		size += len(part)
 	}
-	w.lent.done = append(w.lent.done, done) // After put, which may have given back those before.
-	return w.err
-}
-
-func (w *Writer) put(k Key, value []byte, keep func([]byte) []byte) error {
-	if err := w.admit(k, int64(len(value))); err != nil {
+	if err := w.admit(k, int64(size)); err != nil {
 		return err
 	}
-	if w.batch == maxBatchPages || w.batch > 0 && w.arena.used()+w.lent.size+len(value) > maxBatchBytes {
-		if err := w.commit(); err != nil {
-			return err
+	if !w.takes(size) {
+		w.endLeaf()
+		if len(w.buf) >= chunkSize {
+			if err := w.write(len(w.buf) / blockSize * blockSize); err != nil {
+				return err
+			}
 		}
+		w.beginLeaf()
 	}
-	if err := w.begin(); err != nil {
-		return err
+	if len(w.sizes) == 0 {
+		w.key = k
 	}
 	key := k.encode()
-	if err := w.bucket.Put(key[:], keep(value)); err != nil {
-		return fmt.Errorf("pagefile: page %v: %w", k, err)
+	w.buf = append(w.buf, key[:]...)
+	for _, part := range value {
+		w.buf = append(w.buf, part...)
 	}
-	w.content.add(sumPage(k, value))
-	w.batch++
+	w.sizes = append(w.sizes, size)
 	w.last = k
+	w.pages++
 	return nil
 }
 
 // admit says whether a page with a value of size bytes may come next.
 func (w *Writer) admit(k Key, size int64) error {
 	switch {
-	case w.content.pages > 0 && k.Compare(w.last) <= 0:
+	case w.pages > 0 && k.Compare(w.last) <= 0:
 		return fmt.Errorf("%w: %v after %v", ErrOrder, k, w.last)
 	case size > MaxValueSize:
 		return fmt.Errorf("%w: %v has %d bytes", ErrTooLarge, k, size)
@@ -143,126 +124,183 @@ func (w *Writer) admit(k Key, size int64) error {
 	return nil
 }
 
-// begin opens a transaction unless one is open.
-func (w *Writer) begin() (err error) {
-	if w.tx != nil {
-		return nil
+// leafSize returns the size of the leaf under way.
+func (w *Writer) leafSize() int {
+	return headerSize + len(w.sizes)*elementSize + len(w.buf) - w.leaf - leafRoom
+}
+
+// takes reports whether a value of size bytes belongs into the leaf under way. A leaf
+// has the values that fit into a page, or a few large ones, which share what the last
+// page leaves empty.
+func (w *Writer) takes(size int) bool {
+	if len(w.sizes) == 0 {
+		return true
 	}
-	if w.tx, err = w.db.Begin(true); err != nil {
-		return fmt.Errorf("pagefile: %w", err)
+	before := w.leafSize()
+	after := before + elementSize + keySize + size
+	return after <= pageSize || before > pageSize && after <= maxLeaf && len(w.sizes) < maxLarge
+}
+
+func (w *Writer) beginLeaf() {
+	w.leaf, w.sizes = len(w.buf), w.sizes[:0]
+	w.buf = append(w.buf, make([]byte, leafRoom)...)
+}
+
+// endLeaf completes the leaf under way, which is not empty, and names it to the level
+// above.
+func (w *Writer) endLeaf() {
+	id := w.id(w.leaf)
+	w.encodeLeaf(id)
+	w.pad(w.leaf)
+	w.addChild(0, child{w.key, id})
+}
+
+// encodeLeaf gives the leaf under way its header and elements.
+func (w *Writer) encodeLeaf(id uint64) {
+	place := headerSize + len(w.sizes)*elementSize // Of the next key in the leaf.
+	data := w.buf[w.leaf+leafRoom:]
+	w.buf = slices.Grow(w.buf, max(0, place-leafRoom))[:w.leaf+place+len(data)]
+	copy(w.buf[w.leaf+place:], data)
+	n := node(w.buf[w.leaf:])
+	n.encode(id, flagLeaf, len(w.sizes))
+	for i, size := range w.sizes {
+		n.encodeEntry(i, 0, place, keySize, size)
+		place += keySize + size
 	}
-	if w.bucket, err = w.tx.CreateBucketIfNotExists(bucketName); err != nil {
-		return fmt.Errorf("pagefile: %w", err)
+}
+
+// addChild adds c to the branch under way at a level, after writing that if it is
+// full.
+func (w *Writer) addChild(level int, c child) {
+	if level == len(w.levels) {
+		w.levels = append(w.levels, nil)
 	}
-	w.bucket.FillPercent = 1
+	if len(w.levels[level]) == maxChildren {
+		w.endBranch(level)
+	}
+	w.levels[level] = append(w.levels[level], c)
+}
+
+// endBranch completes the branch under way at a level and names it to the one above.
+func (w *Writer) endBranch(level int) {
+	children := w.levels[level]
+	start := len(w.buf)
+	id := w.id(start)
+	w.buf = append(w.buf, make([]byte, pageSize)...)
+	n := node(w.buf[start:])
+	n.encode(id, flagBranch, len(children))
+	place := headerSize + len(children)*elementSize
+	for i, c := range children {
+		n.encodeChild(i, place, c.id)
+		key := c.key.encode()
+		place += copy(n[place:], key[:])
+	}
+	w.levels[level] = children[:0]
+	w.addChild(level+1, child{children[0].key, id})
+}
+
+// endTree completes all nodes and returns the page of the topmost.
+func (w *Writer) endTree() uint64 {
+	w.endLeaf()
+	for level := 0; ; level++ {
+		if c := w.levels[level]; level == len(w.levels)-1 && len(c) == 1 {
+			return c[0].id
+		}
+		w.endBranch(level)
+	}
+}
+
+// endBucket completes the tree and adds the leaf that names it, whose page it
+// returns.
+func (w *Writer) endBucket() uint64 {
+	var inline []byte
+	var top uint64
+	if len(w.levels) == 0 && w.leafSize() <= maxInline {
+		w.encodeLeaf(0)
+		inline = slices.Clone(w.buf[w.leaf:])
+		w.buf = w.buf[:w.leaf]
+	} else {
+		top = w.endTree()
+	}
+	start := len(w.buf)
+	id := w.id(start)
+	place := headerSize + elementSize
+	w.buf = append(w.buf, make([]byte, place)...)
+	n := node(w.buf[start:])
+	n.encode(id, flagLeaf, 1)
+	n.encodeEntry(0, flagBucket, place, len(bucketName), bucketHeader+len(inline))
+	w.buf = append(w.buf, bucketName...)
+	w.buf = binary.LittleEndian.AppendUint64(w.buf, top)
+	w.buf = binary.LittleEndian.AppendUint64(w.buf, 0) // Sequence.
+	w.buf = append(w.buf, inline...)
+	w.pad(start)
+	return id
+}
+
+// id returns the number of the page that begins at buf[i].
+func (w *Writer) id(i int) uint64 { return uint64(w.at+int64(i)) / pageSize }
+
+// pad fills the last page of the node that begins at buf[start], and says in it how
+// many pages follow the first.
+func (w *Writer) pad(start int) {
+	size := len(w.buf) - start
+	overflow := (size - 1) / pageSize
+	w.buf = append(w.buf, make([]byte, (overflow+1)*pageSize-size)...)
+	binary.LittleEndian.PutUint32(w.buf[start+12:], uint32(overflow))
+}
+
+// write writes the first n bytes of buf, which are whole blocks or all that there
+// is, but for block 0.
+func (w *Writer) write(n int) error {
+	rest := w.buf[:n]
+	if w.at == 0 {
+		w.first = slices.Clone(rest[:min(n, blockSize)])
+		rest = rest[len(w.first):]
+		w.at = int64(len(w.first))
+		w.sums = append(w.sums, 0)
+	}
+	if len(rest) > 0 {
+		if _, err := w.file.WriteAt(rest, w.at); err != nil {
+			return fmt.Errorf("pagefile: %w", err)
+		}
+		disk.WriteBack(w.file, w.at, int64(len(rest)))
+	}
+	for block := range slices.Chunk(rest, blockSize) {
+		w.sums = append(w.sums, crc32.Checksum(block, castagnoli))
+	}
+	w.at += int64(len(rest))
+	left := w.buf[n:]
+	if cap(w.buf) > 2*chunkSize { // It held a long value.
+		w.buf = make([]byte, 0, chunkSize+maxLeaf)
+	}
+	w.buf = append(w.buf[:0], left...)
 	return nil
 }
 
-// commit writes the open transaction.
-func (w *Writer) commit() error {
-	tx := w.tx
-	w.tx, w.bucket = nil, nil
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("pagefile: %w", err)
-	}
-	if w.scratch == "" {
-		w.flush.kick()
-	}
-	w.arena.reset()
-	w.lent.giveBack()
-	w.batch = 0
-	return nil
-}
-
-// finish commits what is left, closes the database and returns how many bytes
-// of the file bbolt uses.
-func (w *Writer) finish() (length int64, err error) {
+// finish writes what is left, block 0 and the trailer, which it returns.
+func (w *Writer) finish() (*trailer, error) {
 	if w.err != nil {
-		return 0, w.err
+		return nil, w.err
 	}
-	if err := w.begin(); err != nil { // For a file without pages: it has the bucket.
-		return 0, err
+	root := w.endBucket()
+	if err := w.write(len(w.buf)); err != nil {
+		return nil, err
 	}
-	if err := w.commit(); err != nil {
-		return 0, err
+	encodeMetas(w.first, root, uint64(w.at)/pageSize)
+	w.sums[0] = crc32.Checksum(w.first, castagnoli)
+	t := &trailer{length: w.at, pages: w.pages, table: w.sums}
+	if _, err := w.file.WriteAt(t.encode(), t.length); err != nil {
+		return nil, fmt.Errorf("pagefile: %w", err)
 	}
-	// A transaction writes one of the two meta pages. After an empty one both
-	// describe the same tree.
-	err = w.db.Update(func(tx *bbolt.Tx) error {
-		length = tx.Size()
-		return nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("pagefile: %w", err)
+	if _, err := w.file.WriteAt(w.first, 0); err != nil {
+		return nil, fmt.Errorf("pagefile: %w", err)
 	}
-	if err := w.db.Close(); err != nil {
-		return 0, fmt.Errorf("pagefile: %w", err)
-	}
-	return length, nil
+	return t, nil
 }
 
-// close gives up the open transaction, if any, and closes the database. It may
-// be called again.
-func (w *Writer) close() error {
+// close makes every later Put fail.
+func (w *Writer) close() {
 	if w.err == nil {
 		w.err = fmt.Errorf("pagefile: the writer is closed: %w", os.ErrClosed)
-	}
-	if w.tx != nil {
-		w.tx.Rollback()
-		w.tx, w.bucket = nil, nil
-	}
-	w.lent.giveBack()
-	err := w.db.Close()
-	if e := w.removeScratch(); err == nil {
-		err = e
-	}
-	return err
-}
-
-// lent notes values that bbolt refers to until its transaction ends.
-type lent struct {
-	done []func()
-	size int // Bytes.
-}
-
-func (l *lent) take(value []byte) []byte {
-	l.size += len(value)
-	return value
-}
-
-func (l *lent) giveBack() {
-	for _, done := range l.done {
-		done()
-	}
-	clear(l.done)
-	l.done, l.size = l.done[:0], 0
-}
-
-// An arena copies values that bbolt refers to until its transaction ends.
-type arena struct {
-	buf  []byte
-	full int // Bytes in earlier buffers of the same transaction.
-}
-
-// used returns how many bytes were copied since the last reset.
-func (a *arena) used() int { return a.full + len(a.buf) }
-
-// copy returns a copy of value that is valid until reset.
-func (a *arena) copy(value []byte) []byte {
-	if len(value) > cap(a.buf)-len(a.buf) {
-		a.full += len(a.buf)
-		grown := min(max(2*cap(a.buf), 64<<10), maxBatchBytes)
-		a.buf = make([]byte, 0, max(grown, len(value)))
-	}
-	start := len(a.buf)
-	a.buf = append(a.buf, value...)
-	return a.buf[start:len(a.buf):len(a.buf)]
-}
-
-// reset forgets the copies and keeps a buffer of at most maxBatchBytes.
-func (a *arena) reset() {
-	a.full = 0
-	if a.buf = a.buf[:0]; cap(a.buf) > maxBatchBytes {
-		a.buf = nil
 	}
 }
