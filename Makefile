@@ -10,7 +10,7 @@ FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
 
-.PHONY: all check test lint knots race debug main-job kills simulate programs powercut damage fuzz bench suites cells
+.PHONY: all check test lint knots deep race debug main-job kills simulate programs powercut damage fuzz bench suites cells
 
 all: check test
 
@@ -27,13 +27,15 @@ lint:
 knots: ## the files of every package that need each other, and where to untie them
 	@go test ./internal/arch -run HouseLimits -knots -count 1 -v
 
-race: ## the exhaustive models of ecs go one operation less deep
-	go test -race $$(go list ./... | grep -v "/ecs$$")
-	go test -race ./ecs -short -depth 3
+deep: ## the tests with all that they can try
+	STET_DEEP=1 go test ./...
+
+race: ## the tests under the race detector
+	go test -race -short ./...
 
 debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs
-	go test -tags stetdebug ./ecs -depth 3
+	go test -tags stetdebug ./ecs
 
 main-job: ## the README's first command
 	go run ./examples/life
@@ -45,7 +47,7 @@ simulate: ## a disk that fails or crashes at every call: SIMS programs from SEED
 	go test ./persist -run ASimulatedStore -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
 
 programs: ## random programs against worlds that never leave memory; journals cut at every byte
-	go test ./persist -run 'Random|Grouped|CutAnywhere' -deep -rapid.checks $(CHECKS) -count 1 -timeout 60m
+	STET_DEEP=1 go test ./persist -run 'Random|Grouped|CutAnywhere' -rapid.checks $(CHECKS) -count 1 -timeout 60m
 
 powercut: ## see docs/POWERCUT.md; as root
 	go test ./persist -run '^TestPowerCuts$$' -powercuts $(CUTS) -powercutseed $(SEED) -count 1 -timeout 30m -v

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/stet-ecs/stet/internal/deep"
 )
 
-var depth = flag.Int("depth", 4, "operations in the sequences that the exhaustive models try; some try one more")
+var depth = flag.Int("depth", deep.Or(3, 4), "operations in the sequences that the exhaustive models try; some try one more")
 
 // An operation is one step of a model. It returns false where it would change
 // nothing: a sequence that goes on from there is covered by a shorter one.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/deep"
 	"github.com/stet-ecs/stet/journal"
 )
 
@@ -156,10 +157,7 @@ func TestAJournalCutAnywhereLeadsToACommitNotOlderThanTheLastSync(t *testing.T) 
 	closed := r.lastSegment()
 	for _, whole := range []string{string(running), closed} {
 		last := r.synced
-		step := 4
-		if *deep {
-			step = 1
-		}
+		step := deep.Or(4, 1)
 		for size := r.durable; size <= len(whole); size += min(step, max(1, len(whole)-size)) {
 			require.NoError(t, os.WriteFile(segment, []byte(whole[:size]), 0o600))
 			digest, err := headDigest(dir)

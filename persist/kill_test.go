@@ -40,8 +40,6 @@ const (
 	argumentVariable = "PERSIST_TEST_ARGUMENT"
 )
 
-var deep = flag.Bool("deep", false, "cut a journal at every byte")
-
 func TestMain(m *testing.M) {
 	flag.Set("rapid.checks", "40") // Unless the command line says more.
 	flag.Parse()
