@@ -11,16 +11,15 @@ import (
 
 // notAlive says what is known of an entity that is not alive in p.
 func (s *source) notAlive(ctx context.Context, p *persist.EntityState) error {
-	e, at := p.Entity, fmt.Sprintf("tick %d, record %d", p.Tick, p.Seq)
+	e, at := p.Entity, placeOf(p)
 	if p.Row < 0 || e.Generation() == 0 {
-		err := fmt.Errorf("%s: %v never existed: at %s, %s in use", s.path, e, at, indices(p.Indices))
-		return &failure{exitNotFound, err, command("ls", s.path)}
+		return fail(exitNotFound, try("ls", s.path), "%s: %v never existed: at %s, %s in use", s.path, e, at, indices(p.Indices))
 	}
 	last := p.Holder // Of a free index: who had it last.
-	now, next := "is free", command("ls", s.path)
+	now, next := "is free", try("ls", s.path)
 	switch {
 	case p.Row < p.Living:
-		now, next = fmt.Sprintf("is alive as %v", last), command("show", s.path, last.String())
+		now, next = fmt.Sprintf("is alive as %v", last), try("show", s.path, last.String())
 	case p.Row >= p.Free:
 		now = "is retired: its generations are spent"
 	}
@@ -33,11 +32,10 @@ func (s *source) notAlive(ctx context.Context, p *persist.EntityState) error {
 		}
 		if d.found {
 			text = fmt.Sprintf("was destroyed in tick %d (record %d)", d.tick, d.seq)
-			next = command("show", s.path, e.String(), "--at", fmt.Sprintf("seq:%d", d.before)) + "\n" + command("history", s.path, e.String())
+			next = try("show", s.path, e.String(), "--at", fmt.Sprintf("seq:%d", d.before)) + "\n" + try("history", s.path, e.String())
 		}
 	}
-	err := fmt.Errorf("%s: %v %s; at %s, index %d %s", s.path, e, text, at, e.Index(), now)
-	return &failure{exitNotFound, err, next}
+	return fail(exitNotFound, next, "%s: %v %s; at %s, index %d %s", s.path, e, text, at, e.Index(), now)
 }
 
 func indices(n int) string {
@@ -95,3 +93,6 @@ func (d *death) look(c *persist.Commit, e ecs.Entity) (done bool, err error) {
 	}
 	return false, nil
 }
+
+// placeOf returns the place of s in time.
+func placeOf(s *persist.EntityState) string { return fmt.Sprintf("tick %d, record %d", s.Tick, s.Seq) }

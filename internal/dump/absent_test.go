@@ -42,7 +42,7 @@ func TestShowFindsTheTickThatEndedAnEntity(t *testing.T) {
 		{e, " was destroyed in tick 4 (record 4); "},
 		{f, " was destroyed in tick 5 (record 5); "},
 	} {
-		code, _, stderr := call("show", dir, test.entity.String())
+		code, _, stderr := ecsdump("show", dir, test.entity.String())
 		assert.Equal(t, exitNotFound, code, stderr)
 		assert.Contains(t, stderr, test.want, "show %v", test.entity)
 	}

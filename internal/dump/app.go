@@ -5,12 +5,8 @@ package dump
 
 import (
 	"context"
-	"errors"
 	"io"
-	"os"
-	"os/signal"
-	"slices"
-	"syscall"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,15 +15,12 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
-// Main is the whole of a program: it runs the command that os.Args has, and returns
-// what to exit with.
-func Main() int { return run(os.Args[1:], os.Stdout, os.Stderr) }
-
 // An app is one call of the program.
 type app struct {
 	*term.Out // Standard output.
 	stderr    io.Writer
 	bar       *term.Bar // nil: no progress is shown.
+	openers   map[string]Opener
 
 	json     bool // Also with ndjson.
 	ndjson   bool
@@ -36,45 +29,118 @@ type app struct {
 	noPager  bool
 }
 
-// run is main without the process around it.
-func run(args []string, stdout, stderr io.Writer) (code int) {
-	ctx, stop := interruptible()
-	defer stop()
-	return runUntil(ctx, stop, args, stdout, stderr)
+// An Opener opens the store that a URL names.
+type Opener func(ctx context.Context, url string) (*persist.View, error)
+
+// open opens what path names: a directory, a file, or a URL of a scheme that has an
+// opener.
+func (a *app) open(ctx context.Context, path string) (*persist.View, error) {
+	scheme, _, _ := strings.Cut(path, "://")
+	if open := a.openers[scheme]; open != nil {
+		return open(ctx, path)
+	}
+	return persist.OpenReadOnly(ctx, path)
 }
 
-// runUntil is run until ctx ends, which stop does.
-func runUntil(ctx context.Context, stop func(), args []string, stdout, stderr io.Writer) (code int) {
-	a := &app{Out: term.NewOut(stdout, stop), stderr: stderr}
-	root := a.command()
-	root.SetArgs(append([]string{}, args...))
-	root.SetOut(a.Out)
-	root.SetErr(stderr)
-	cmd, err := root.ExecuteContextC(ctx)
-	a.bar.End()
-	if e := a.Close(); e != nil {
-		err = &failure{exitSystem, e, ""}
-	}
-	var f *failure
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, syscall.EPIPE):
-		return exitOK // The reader has seen enough.
-	case !errors.As(err, &f):
-		f = &failure{exitUsage, err, cmd.CommandPath() + " --help"} // What cobra found.
-	}
-	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson") // The flags may be what is wrong.
-	a.report(f)
-	return f.code
+// A command is a row of the table. It is all there is to say of it: help, man pages,
+// completion and docs/ECSDUMP.md print what is here.
+type command struct {
+	use      string // How it is called: its name, then what it takes, as in "ls STORE [A..B]".
+	doc      string // One line; if there is more to say, an empty one and all of it.
+	example  string
+	complete []completer // For each argument behind the first, which is a file.
+
+	// run declares the flags and returns what is to be done then.
+	run func(f flags) action
 }
 
-// interruptible returns a context that ends at the first interrupt, so that nothing
-// is left half-written. The second interrupt ends the program.
-func interruptible() (context.Context, func()) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+// An action is what a command does.
+type action func(c *call) error
+
+// A call is what an action is called with.
+type call struct {
+	*app
+	ctx   context.Context
+	args  []string
+	flags flags
+}
+
+// flags are those of a command.
+type flags struct {
+	*pflag.FlagSet
+	cmd *cobra.Command
+}
+
+// A point is the flag that says which state to show.
+type point struct{ at string }
+
+// pointForms is what help texts say of points besides marks.
+const pointForms = "a tick, @latest~N, @first, @-5s, seq:N"
+
+// point declares the flag --at.
+func (f flags) point(p *point) {
+	f.StringVar(&p.at, "at", "@latest", "point in time to show: "+pointForms+", snap:N or mark:NAME")
+}
+
+// output declares the flag -o.
+func (f flags) output(out *string, usage string) { f.StringVarP(out, "output", "o", "", usage) }
+
+// A limit is how much of a list to print; 0: all.
+type limit uint
+
+// limit declares the flag --limit.
+func (f flags) limit(l *limit, n uint, what string) {
+	f.UintVar((*uint)(l), "limit", n, "print at most this many "+what+"; 0: all")
+}
+
+// of returns how many of n things to print, and how many not.
+func (l limit) of(n int) (shown, more int) {
+	if l == 0 || uint64(l) >= uint64(n) {
+		return n, 0
+	}
+	return int(l), n - int(l)
+}
+
+// name returns what c is called.
+func (c *command) name() string {
+	name, _, _ := strings.Cut(c.use, " ")
+	return name
+}
+
+// arguments returns between how many arguments c takes, by what use says: those that begin
+// with a bracket may be left out. If there are several ways to call it, it counts itself.
+func (c *command) arguments() (least, most int) {
+	if strings.Contains(c.use, " | "+c.name()) {
+		return 0, 1 << 10
+	}
+	for _, word := range strings.Fields(c.use)[1:] {
+		switch {
+		case word[0] == '-':
+			return least, least + most
+		case word[0] == '[':
+			most++
+		case most == 0:
+			least++
+		}
+	}
+	return least, least + most
+}
+
+// cobra returns c as that package has commands.
+func (a *app) cobra(c *command) *cobra.Command {
+	short, long, _ := strings.Cut(c.doc, "\n\n")
+	cmd := &cobra.Command{Use: c.use, Short: short, Long: long, Example: c.example, ValidArgsFunction: a.completeArguments(c)}
+	f := flags{cmd.Flags(), cmd}
+	run := c.run(f)
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return run(&call{a, cmd.Context(), args, f}) }
+	least, most := c.arguments()
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return fail(exitUsage, cmd.CommandPath()+" --help", "usage: %s", cmd.UseLine())
+		}
+		return nil
+	}
+	return cmd
 }
 
 // begin makes what the flags ask for, before any command runs.
@@ -87,77 +153,12 @@ func (a *app) begin(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// command returns the command line.
-func (a *app) command() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "ecsdump COMMAND STORE",
-		Short: "Print what a store or a save holds, without changing it",
-		Long: `Ecsdump prints what a store (a directory of persist.Open) or a save (a file of
-persist.Save) holds. It never changes what it reads.
-
-A POINT in time is a tick (1200), @latest, @first, @-5s, @+5s, seq:88 (a record of
-the journal), snap:3 or snap:NAME (a snapshot), mark:NAME (a tick that the program
-named), tip:1 (the end of a branch), or one of these with ~10: 10 ticks before. An ENTITY is INDEXvGENERATION, as
-in 12v3.
-
-Exit status: 0 all is well, 1 a problem that is no damage, 2 called wrongly,
-3 not found, 4 damaged, 5 the system did not let it be read.`,
-		Example: `  ecsdump info D
-  ecsdump ls D --with Position,Name --limit 5
-  ecsdump show D 12v3 --at @latest~10
-  ecsdump arrays D Position
-  ecsdump log D 10..20 --verbose
-  ecsdump verify D`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		PersistentPreRunE: a.begin,
-		RunE: func(*cobra.Command, []string) error {
-			return &failure{exitUsage, errors.New("no command given"), "ecsdump --help"}
-		},
-	}
-	a.flags(root.PersistentFlags())
-	root.AddCommand(
-		newInfo(a),
-		newLs(a),
-		newShow(a),
-		newSchema(a),
-		newArrays(a),
-		newLog(a),
-		newVerify(a),
-		newDiff(a),
-		newExport(a),
-		newImport(a),
-		newQuery(a),
-		newBisect(a),
-		newStats(a),
-		newHistory(a),
-		newBlame(a),
-		newRecover(a),
-		newCompact(a),
-		newMan(a),
-		newTail(a),
-	)
-	root.AddCommand(newTopics()...)
-	complete(root)
-	return root
-}
-
-// flags adds the flags of every command.
-func (a *app) flags(f *pflag.FlagSet) {
+// global declares the flags of every command.
+func (a *app) global(f *pflag.FlagSet) {
 	a.color, a.progress = "auto", "auto"
 	f.BoolVar(&a.json, "json", false, "print one JSON document")
 	f.BoolVar(&a.ndjson, "ndjson", false, "print JSON, each element of a list on a line of its own")
 	f.Var(&a.color, "color", "colour the output: auto (on a terminal), always or never")
 	f.Var(&a.progress, "progress", "show on standard error how far it has come: auto (on a terminal), always or never")
 	f.BoolVar(&a.noPager, "no-pager", false, "do not show long output with a pager")
-}
-
-// positional makes a command take between least and most arguments.
-func positional(least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			return &failure{exitUsage, errors.New("usage: " + cmd.UseLine()), cmd.CommandPath() + " --help"}
-		}
-		return nil
-	}
 }

@@ -2,8 +2,7 @@ package dump
 
 import (
 	"fmt"
-
-	"github.com/spf13/cobra"
+	"strconv"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -25,48 +24,40 @@ type arraysDoc struct {
 	Data      []layout.Value `json:"data"`           // At most --limit.
 }
 
-func newArrays(a *app) *cobra.Command {
-	var at point
-	var w window
-	var text string
-	cmd := &cobra.Command{
-		Use:   "arrays STORE COMPONENT",
-		Short: "Show the sparse, dense and data arrays of a component as they lie",
-		Long: `Show the sparse, dense and data arrays of a component as they lie. Sparse leads from
+var arraysCommand = command{
+	use: "arrays STORE COMPONENT",
+	doc: `Show the sparse, dense and data arrays of a component as they lie
+
+Show the sparse, dense and data arrays of a component as they lie. Sparse leads from
 the index of an entity to its row, dense says which entity has the row, and data is
 what the entity has.
 
 With --entity, show how one is looked up: it has the component if sparse[index] is
 a row, and dense[row] is the entity itself. One that had the index before it, in
 another generation, does not pass.`,
-		Example: `  ecsdump arrays D Position
+	example: `  ecsdump arrays D Position
   ecsdump arrays D Position --at 1200 --from 4000 --limit 20
   ecsdump arrays D Position --entity 12v3`,
-		Args: positional(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				im, err := s.state(cmd.Context(), at)
-				if err != nil {
-					return err
-				}
-				c, err := s.component(im, args[1])
-				if err != nil {
-					return err
-				}
-				if text != "" {
-					return a.lookUp(s, im, c, text)
-				}
-				return a.arrays(s, im, c, w)
-			})
-		},
-	}
-	at.flag(cmd)
-	cmd.Flags().UintVar(&w.from, "from", 0, "begin with this row, and sparse entry")
-	w.limit.flag(cmd, 0, "rows, and sparse entries")
-	cmd.Flags().StringVar(&text, "entity", "", "show how this entity is looked up")
-	cmd.MarkFlagsMutuallyExclusive("entity", "from")
-	cmd.MarkFlagsMutuallyExclusive("entity", "limit")
-	return cmd
+	complete: []completer{(*completion).componentsAndResources},
+	run: func(f flags) action {
+		var w window
+		var entity string
+		f.UintVar(&w.from, "from", 0, "begin with this row, and sparse entry")
+		f.limit(&w.limit, 0, "rows, and sparse entries")
+		f.StringVar(&entity, "entity", "", "show how this entity is looked up")
+		f.cmd.MarkFlagsMutuallyExclusive("entity", "from")
+		f.cmd.MarkFlagsMutuallyExclusive("entity", "limit")
+		return f.showing(func(c *call, s *source, im state) error {
+			comp, err := s.component(im, c.args[1])
+			if err != nil {
+				return err
+			}
+			if entity != "" {
+				return c.lookUp(s, im, comp, entity)
+			}
+			return c.arrays(s, im, comp, w)
+		})
+	},
 }
 
 // A window is the part of a list to print.
@@ -96,19 +87,24 @@ func (a *app) outside(first, end, n int, one, many string) {
 func (a *app) arrays(s *source, im state, c *persist.Component, w window) error {
 	sparse := c.Sparse()
 	if n := max(c.Len(), len(sparse)); w.from > 0 && uint64(w.from) >= uint64(n) {
-		err := fmt.Errorf("%s: %s has no row %d; there are %d", s.path, c.Name, w.from, c.Len())
-		return &failure{exitNotFound, err, command("arrays", s.path, c.Name)}
+		return fail(exitNotFound, try("arrays", s.path, c.Name), "%s: %s has no row %d; there are %d", s.path, c.Name, w.from, c.Len())
 	}
 	if a.json {
 		return a.arraysJSON(im, c, sparse, w)
 	}
-	a.Line("%s %s at %v: %s", kind(c), c.Name, im, term.Count(c.Len(), "row", "rows"))
-	a.Line("")
+	a.rowsOf(c, im)
 	if err := a.denseAndData(c, w); err != nil || c.Resource {
 		return err
 	}
 	a.Line("")
-	return a.sparse(sparse, w)
+	a.sparse(sparse, w)
+	return nil
+}
+
+// rowsOf begins what is printed of a component.
+func (a *app) rowsOf(c *persist.Component, im state) {
+	a.Line("%s %s at %v: %s", kind(c), c.Name, im, term.Count(c.Len(), "row", "rows"))
+	a.Line("")
 }
 
 func (a *app) arraysJSON(im state, c *persist.Component, sparse []int, w window) error {
@@ -162,17 +158,103 @@ func entityOrGap(e ecs.Entity) string {
 	return e.String()
 }
 
-func (a *app) sparse(sparse []int, w window) error {
+func (a *app) sparse(sparse []int, w window) {
 	g := a.Grid(">INDEX", ">SPARSE")
 	first, end := w.of(len(sparse))
 	for index := first; index < end; index++ {
-		if row := sparse[index]; row < 0 {
-			g.Row(index, "-")
-		} else {
-			g.Row(index, row)
-		}
+		g.Row(index, rowOrNone(sparse[index]))
 	}
 	g.Flush()
 	a.outside(first, end, len(sparse), "index", "indices")
+}
+
+// lookupDoc is what arrays --entity --json prints: the entity has the component if
+// sparse leads to a row of which dense says that it belongs to the entity.
+type lookupDoc struct {
+	stateDoc
+	Component string        `json:"component"`
+	Entity    string        `json:"entity"`
+	Alive     bool          `json:"alive"`
+	Found     bool          `json:"found"`
+	Why       string        `json:"why"`             // For people: why it was found, or was not.
+	Index     uint32        `json:"index"`           // Of the entity, in sparse.
+	Row       int           `json:"row"`             // What sparse has there; -1: nothing.
+	Dense     string        `json:"dense,omitempty"` // The entity that has the row.
+	Data      *layout.Value `json:"data,omitempty"`  // If the entity was found.
+}
+
+// lookup looks for e as the two-sided test does, and notes what it meets.
+func lookup(im state, c *persist.Component, e ecs.Entity) (doc lookupDoc, err error) {
+	sparse := c.Sparse()
+	doc = lookupDoc{
+		stateDoc: im.doc(), Component: c.Name, Entity: e.String(), Alive: im.IsAlive(e),
+		Index: e.Index(), Row: -1,
+	}
+	if int(doc.Index) < len(sparse) {
+		doc.Row = sparse[doc.Index]
+	}
+	switch {
+	case int(doc.Index) >= len(sparse):
+		doc.Why = fmt.Sprintf("sparse ends before index %d, it has %s", doc.Index, term.Count(len(sparse), "entry", "entries"))
+		return doc, nil
+	case doc.Row < 0:
+		doc.Why = fmt.Sprintf("sparse leads from index %d to no row", doc.Index)
+		return doc, nil
+	}
+	doc.Dense = c.Entities[doc.Row].String()
+	if c.Entities[doc.Row] != e {
+		doc.Why = fmt.Sprintf("row %d belongs to %s, which has the same index and another generation", doc.Row, doc.Dense)
+		return doc, nil
+	}
+	v, err := c.Value(doc.Row)
+	doc.Found, doc.Data = true, &v
+	doc.Why = fmt.Sprintf("row %d, where sparse leads, belongs to it", doc.Row)
+	return doc, err
+}
+
+// lookUp prints how the entity that text names is found among the rows of c, or why
+// it is not.
+func (a *app) lookUp(s *source, im state, c *persist.Component, text string) error {
+	e, err := parseEntity(s.path, text)
+	if err != nil {
+		return err
+	}
+	if c.Resource {
+		return s.isResource(c.Name)
+	}
+	doc, err := lookup(im, c, e)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.document(doc)
+	}
+	a.rowsOf(c, im)
+	g := a.Grid("ENTRY", "HOLDS")
+	g.Row(fmt.Sprintf("sparse[%d]", doc.Index), rowOrNone(doc.Row))
+	if doc.Row >= 0 {
+		g.Row(fmt.Sprintf("dense[%d]", doc.Row), doc.Dense)
+	}
+	if doc.Found && c.Layout.Width() != 0 {
+		g.Row(fmt.Sprintf("data[%d]", doc.Row), doc.Data.String())
+	}
+	g.Flush()
+	a.Line("")
+	who, has := doc.Entity, "does not have"
+	if !doc.Alive {
+		who += ", which is not alive,"
+	}
+	if doc.Found {
+		has = "has"
+	}
+	a.Line("%s %s %s: %s", who, has, doc.Component, doc.Why)
 	return nil
+}
+
+// rowOrNone returns a row for people; "-" for -1.
+func rowOrNone(row int) string {
+	if row < 0 {
+		return "-"
+	}
+	return strconv.Itoa(row)
 }

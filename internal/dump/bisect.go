@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
@@ -30,12 +31,11 @@ type probeDoc struct {
 	Verdict string `json:"verdict"` // true, false or skip.
 }
 
-func newBisect(a *app) *cobra.Command {
-	b := &bisector{app: a}
-	cmd := &cobra.Command{
-		Use:   "bisect STORE EXPR [A..B] | bisect STORE [A..B] --run -- CMD ARGS…",
-		Short: "Find the first tick at which a condition holds",
-		Long: `Find the first tick at which a condition holds, on the way to --at or from A to
+var bisectCommand = command{
+	use: "bisect STORE EXPR [A..B] | bisect STORE [A..B] --run -- CMD ARGS…",
+	doc: `Find the first tick at which a condition holds
+
+Find the first tick at which a condition holds, on the way to --at or from A to
 B. It asks few of them, by halves: once the condition holds it is taken to stay
 true. --scan asks every tick in turn and needs no such promise.
 
@@ -59,22 +59,25 @@ ECSDUMP_SEQ name the state. It exits with 0: the condition does not hold (good),
   ecsdump bisect D --run -- ./check.sh {}
 
 ` + expressionHelp,
-		Example: `  ecsdump bisect D 'any(Position.X > 10)'
+	example: `  ecsdump bisect D 'any(Position.X > 10)'
   ecsdump bisect D 'alive < 50' 100..200 --scan
   ecsdump bisect D 'Health < 10' --entity 12v3
   ecsdump bisect D 100..200 --run -- ./check.sh {}`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := b.arguments(cmd, args); err != nil {
+	complete: []completer{nil, (*completion).ranges},
+	run: func(f flags) action {
+		b := new(bisector)
+		f.StringVar(&b.entity, "entity", "", "the condition is on this entity")
+		f.BoolVar(&b.scan, "scan", false, "ask every tick, one after the other")
+		f.BoolVar(&b.run, "run", false, "run the command behind -- for each state")
+		f.point(&b.at)
+		return func(c *call) error {
+			b.app = c.app
+			if err := b.arguments(c); err != nil {
 				return err
 			}
-			return a.read(cmd.Context(), args[0], func(s *source) error { return b.bisect(cmd.Context(), s) })
-		},
-	}
-	cmd.Flags().StringVar(&b.entity, "entity", "", "the condition is on this entity")
-	cmd.Flags().BoolVar(&b.scan, "scan", false, "ask every tick, one after the other")
-	cmd.Flags().BoolVar(&b.run, "run", false, "run the command behind -- for each state")
-	b.at.flag(cmd)
-	return cmd
+			return c.read(c.ctx, c.args[0], func(s *source) error { return b.bisect(c.ctx, s) })
+		}
+	},
 }
 
 // A bisector looks for the first state of a way that is bad: for which a condition
@@ -88,16 +91,17 @@ type bisector struct {
 	scan, run bool
 	command   []string
 
-	source *source
-	judge  judge
-	way    way
-	doc    bisectDoc
+	source  *source
+	way     way
+	cursor  *persist.Cursor
+	judge   judge
+	states  map[int]stateDoc // Those that were asked, of late.
+	skipped map[int]bool
+	doc     bisectDoc
 }
 
 // A judge says of a state whether it is bad.
-type judge interface {
-	judge(ctx context.Context, im state) (verdict, error)
-}
+type judge func(ctx context.Context, im state) (verdict, error)
 
 // A verdict is what a judge says.
 type verdict int
@@ -114,42 +118,53 @@ func (v verdict) String() string { return [...]string{"false", "true", "skip"}[v
 type way []uint64
 
 // arguments takes the command line apart.
-func (b *bisector) arguments(cmd *cobra.Command, args []string) error {
-	usage := &failure{exitUsage, errors.New("usage: ecsdump " + cmd.Use), "ecsdump bisect --help"}
-	if dash := cmd.ArgsLenAtDash(); b.run && dash >= 0 {
+func (b *bisector) arguments(c *call) error {
+	args, least := c.args, 2
+	if dash := c.flags.ArgsLenAtDash(); b.run && dash >= 0 {
 		args, b.command = args[:dash], args[dash:]
 	}
-	least := 2
 	if b.run {
 		least = 1
 	}
 	if len(args) < least || len(args) > least+1 || b.run && (len(b.command) == 0 || b.entity != "") {
-		return usage
+		return fail(exitUsage, "ecsdump bisect --help", "usage: ecsdump %s", c.flags.cmd.Use)
 	}
 	if !b.run {
 		b.text = args[1]
 	}
-	if b.span = strings.Join(args[least:], ""); b.span != "" && cmd.Flags().Changed("at") {
-		return &failure{exitUsage, errors.New("give either --at or a range"), ""}
+	if b.span = strings.Join(args[least:], ""); b.span != "" && c.flags.Changed("at") {
+		return fail(exitUsage, "", "give either --at or a range")
 	}
 	return nil
 }
 
 // bisect finds the state and prints it.
 func (b *bisector) bisect(ctx context.Context, s *source) (err error) {
-	b.source = s
+	b.source, b.states, b.skipped = s, map[int]stateDoc{}, map[int]bool{}
 	if b.way, err = s.way(b.span, b.at); err != nil {
 		return err
 	}
 	b.doc = bisectDoc{States: len(b.way), Scan: b.scan, Probes: []probeDoc{}}
-	var first int
-	if b.scan {
-		first, err = b.scanned(ctx)
-	} else {
-		first, err = b.halved(ctx)
+	last := len(b.way) - 1
+	if b.cursor, err = s.Cursor(ctx, b.way[last]); err != nil {
+		return err
 	}
+	end, err := b.appoint(state{b.cursor.Image(), b.way[last]})
 	if err != nil {
 		return err
+	}
+	defer end()
+	find := b.halved
+	if b.scan {
+		find = b.scanned
+	}
+	first, err := find(ctx, last)
+	if err != nil {
+		return err
+	}
+	b.doc.stateDoc = b.states[first]
+	if before, ok := b.states[first-1]; ok {
+		b.doc.Before = &before
 	}
 	return b.found(first)
 }
@@ -160,7 +175,7 @@ func (s *source) way(text string, at point) (way, error) {
 	if text == "" {
 		last = at.at
 	} else if !isRange {
-		return nil, &failure{exitUsage, fmt.Errorf("%q is no range; write A..B, A.. or ..B", text), ""}
+		return nil, fail(exitUsage, "", "%q is no range; write A..B, A.. or ..B", text)
 	}
 	to, err := s.Resolve(last)
 	if err != nil {
@@ -174,8 +189,7 @@ func (s *source) way(text string, at point) (way, error) {
 	}
 	path, err := s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
-		err = fmt.Errorf("%s: record %d does not lead to record %d", s.path, from, to)
-		return nil, &failure{exitNotFound, err, command("log", s.path)}
+		return nil, fail(exitNotFound, try("log", s.path), "%s: record %d does not lead to record %d", s.path, from, to)
 	}
 	if err != nil {
 		return nil, err
@@ -209,138 +223,74 @@ func (s *source) oldest(seq uint64) uint64 {
 	return oldest
 }
 
-// judgeOf returns the judge that the command line asks for. Conditions are compiled
-// for im, the last state.
-func (b *bisector) judgeOf(im state) (judge, error) {
+// appoint sets the judge that the command line asks for, and returns what removes what it
+// leaves. Conditions are compiled for im, the last state.
+func (b *bisector) appoint(im state) (end func(), err error) {
 	if b.run {
-		return newRunner(b.app, b.command)
+		return b.runner()
 	}
-	if b.entity == "" {
-		x, err := b.source.compile(im, "bisect", b.text, query.WantWorld)
-		return &worldJudge{x}, err
+	e, want := ecs.Vacant, query.WantWorld
+	if b.entity != "" {
+		want = query.WantCondition
+		if e, err = parseEntity(b.source.path, b.entity); err != nil {
+			return nil, err
+		}
 	}
-	e, err := parseEntity(b.source.path, b.entity)
-	if err != nil {
-		return nil, err
+	x, err := b.source.compile(im, "bisect", b.text, want)
+	b.judge = func(_ context.Context, im state) (verdict, error) {
+		if err := x.Bind(im.Image); err != nil {
+			return skip, fmt.Errorf("at %v the components were others: %w", im, err)
+		}
+		if b.entity != "" && !im.IsAlive(e) {
+			return good, nil
+		}
+		holds, err := x.Holds(e)
+		if holds {
+			return bad, err
+		}
+		return good, err
 	}
-	x, err := b.source.compile(im, "bisect", b.text, query.WantCondition)
-	return &entityJudge{e, x}, err
-}
-
-// A worldJudge judges by a condition on the world.
-type worldJudge struct{ x *query.Expr }
-
-func (j *worldJudge) judge(_ context.Context, im state) (verdict, error) {
-	if err := rebind(j.x, im); err != nil {
-		return skip, err
-	}
-	return verdictOf(j.x.HoldsHere())
-}
-
-// An entityJudge judges by a condition on an entity.
-type entityJudge struct {
-	e ecs.Entity
-	x *query.Expr
-}
-
-func (j *entityJudge) judge(_ context.Context, im state) (verdict, error) {
-	if err := rebind(j.x, im); err != nil {
-		return skip, err
-	}
-	if !im.IsAlive(j.e) {
-		return good, nil
-	}
-	return verdictOf(j.x.Holds(j.e))
-}
-
-// rebind makes x read im, whose layouts may be older than those x was written for.
-func rebind(x *query.Expr, im state) error {
-	if err := x.Bind(im.Image); err != nil {
-		return fmt.Errorf("at %v the components were others: %w", im, err)
-	}
-	return nil
-}
-
-func verdictOf(holds bool, err error) (verdict, error) {
-	if holds {
-		return bad, err
-	}
-	return good, err
+	return func() {}, err
 }
 
 // halved finds the first bad state by halves.
-func (b *bisector) halved(ctx context.Context) (first int, err error) {
-	last := len(b.way) - 1
-	p, err := b.prober(ctx, last)
-	if err != nil {
-		return 0, err
-	}
-	defer p.end()
-	switch v, err := p.probe(ctx, last); {
-	case err != nil:
+func (b *bisector) halved(ctx context.Context, last int) (first int, err error) {
+	switch v, err := b.probe(ctx, last); {
+	case err != nil || v == bad && last == 0:
 		return 0, err
 	case v == skip:
-		return 0, &failure{exitProblem, fmt.Errorf("%s: the last state cannot be judged", b.source.path), ""}
+		return 0, fail(exitProblem, "", "%s: the last state cannot be judged", b.source.path)
 	case v == good:
-		return 0, b.never(p.states[last])
-	case last == 0:
-		p.remember(0, p.states)
-		return 0, nil
+		return 0, b.never(b.states[last])
 	}
-	if v, err := p.probe(ctx, 0); err != nil || v == bad {
-		p.remember(0, p.states)
+	if v, err := b.probe(ctx, 0); err != nil || v == bad {
 		return 0, err
 	}
-	return p.narrow(ctx, 0, last)
+	return b.narrow(ctx, 0, last)
 }
 
-// A prober asks a judge about states of a way.
-type prober struct {
-	*bisector
-	cursor  *persist.Cursor
-	states  map[int]stateDoc
-	skipped map[int]bool
-}
-
-// prober returns a prober at state i.
-func (b *bisector) prober(ctx context.Context, i int) (*prober, error) {
-	c, err := b.source.Cursor(ctx, b.way[i])
-	if err != nil {
-		return nil, err
-	}
-	b.judge, err = b.judgeOf(state{c.Image(), b.way[i]})
-	return &prober{b, c, map[int]stateDoc{}, map[int]bool{}}, err
-}
-
-// end lets go of what the judge keeps.
-func (b *bisector) end() {
-	if r, ok := b.judge.(*runner); ok {
-		r.end()
-	}
-}
-
-func (p *prober) probe(ctx context.Context, i int) (verdict, error) {
-	if p.cursor.Seq() != p.way[i] {
-		if err := p.cursor.Seek(ctx, p.way[i]); err != nil {
+func (b *bisector) probe(ctx context.Context, i int) (verdict, error) {
+	if b.cursor.Seq() != b.way[i] {
+		if err := b.cursor.Seek(ctx, b.way[i]); err != nil {
 			return skip, err
 		}
 	}
-	im := state{p.cursor.Image(), p.way[i]}
-	v, err := p.judge.judge(ctx, im)
-	p.states[i], p.skipped[i] = im.doc(), v == skip
-	p.doc.Probes = append(p.doc.Probes, probeDoc{im.doc(), v.String()})
+	im := state{b.cursor.Image(), b.way[i]}
+	v, err := b.judge(ctx, im)
+	b.states[i], b.skipped[i] = im.doc(), v == skip
+	b.doc.Probes = append(b.doc.Probes, probeDoc{im.doc(), v.String()})
 	return v, err
 }
 
 // narrow finds the first bad state behind lo, which is good or unknown, up to hi,
 // which is bad.
-func (p *prober) narrow(ctx context.Context, lo, hi int) (int, error) {
+func (b *bisector) narrow(ctx context.Context, lo, hi int) (int, error) {
 	for hi-lo > 1 {
-		i, ok := p.middle(lo, hi)
+		i, ok := b.middle(lo, hi)
 		if !ok {
 			break
 		}
-		switch v, err := p.probe(ctx, i); {
+		switch v, err := b.probe(ctx, i); {
 		case err != nil:
 			return 0, err
 		case v == bad:
@@ -349,43 +299,28 @@ func (p *prober) narrow(ctx context.Context, lo, hi int) (int, error) {
 			lo = i
 		}
 	}
-	if p.skipped[hi-1] {
-		return 0, p.unclear(lo, hi)
+	if !b.skipped[hi-1] {
+		return hi, nil
 	}
-	p.remember(hi, p.states)
-	return hi, nil
+	first := lo + 1
+	if b.skipped[lo] {
+		first = lo
+	}
+	return 0, fail(exitProblem, "", "%s: it is one of records %d to %d; those before the last cannot be judged", b.source.path, b.way[first], b.way[hi])
 }
 
 // middle returns the state nearest to the middle between lo and hi that was not
 // skipped.
-func (p *prober) middle(lo, hi int) (int, bool) {
+func (b *bisector) middle(lo, hi int) (int, bool) {
 	mid := lo + (hi-lo)/2
 	for d := 0; mid-d > lo || mid+d < hi; d++ {
 		for _, i := range []int{mid - d, mid + d} {
-			if i > lo && i < hi && !p.skipped[i] {
+			if i > lo && i < hi && !b.skipped[i] {
 				return i, true
 			}
 		}
 	}
 	return 0, false
-}
-
-// unclear says that states that were skipped hide the first bad one.
-func (p *prober) unclear(lo, hi int) error {
-	first := lo + 1
-	if p.skipped[lo] {
-		first = lo
-	}
-	err := fmt.Errorf("%s: it is one of records %d to %d; those before the last cannot be judged", p.source.path, p.way[first], p.way[hi])
-	return &failure{exitProblem, err, ""}
-}
-
-// remember notes what is printed of state i and the one before it.
-func (b *bisector) remember(i int, states map[int]stateDoc) {
-	b.doc.stateDoc = states[i]
-	if before, ok := states[i-1]; ok {
-		b.doc.Before = &before
-	}
 }
 
 // never says that no state is bad.
@@ -394,9 +329,9 @@ func (b *bisector) never(last stateDoc) error {
 	if !b.scan {
 		what = fmt.Sprintf("tick %d, record %d, the last of %s", last.Tick, last.Seq, term.Count(len(b.way), "state", "states"))
 	}
-	f := &failure{exitNotFound, fmt.Errorf("%s: it does not hold at %s", b.source.path, what), ""}
+	f := fail(exitNotFound, "", "%s: it does not hold at %s", b.source.path, what)
 	if !b.scan && !b.run {
-		f.next = command("bisect", b.source.path, b.text, "--scan")
+		f.next = try("bisect", b.source.path, b.text, "--scan")
 	}
 	return f
 }
@@ -405,38 +340,32 @@ func (b *bisector) never(last stateDoc) error {
 var errFound = errors.New("found")
 
 // scanned asks all states in turn, up to the first that is bad.
-func (b *bisector) scanned(ctx context.Context) (first int, err error) {
-	last := len(b.way) - 1
-	p, err := b.prober(ctx, last)
-	if err != nil {
-		return 0, err
-	}
-	defer p.end()
-	if err := p.cursor.Seek(ctx, b.way[0]); err != nil {
+func (b *bisector) scanned(ctx context.Context, last int) (first int, err error) {
+	if err := b.cursor.Seek(ctx, b.way[0]); err != nil {
 		return 0, err
 	}
 	i := 0
 	ask := func(im *persist.Image) error {
-		p.states[i] = state{im, b.way[i]}.doc()
-		delete(p.states, i-2)
-		v, err := b.judge.judge(ctx, state{im, b.way[i]})
+		now := state{im, b.way[i]}
+		b.states[i] = now.doc()
+		delete(b.states, i-2)
+		v, err := b.judge(ctx, now)
 		if err == nil && v == bad {
 			err = errFound
 		}
 		i++
 		return err
 	}
-	err = ask(p.cursor.Image())
+	err = ask(b.cursor.Image())
 	if err == nil {
 		err = b.source.Walk(ctx, b.way[0], b.way[last], func(im *persist.Image, _ *persist.Commit) error { return ask(im) })
 	}
 	if err == nil {
-		return 0, b.never(p.states[last])
+		return 0, b.never(b.states[last])
 	}
 	if !errors.Is(err, errFound) {
 		return 0, err
 	}
-	b.remember(i-1, p.states)
 	return i - 1, nil
 }
 
@@ -472,7 +401,62 @@ func (b *bisector) found(i int) error {
 func (b *bisector) next() string {
 	seq := fmt.Sprintf("seq:%d", b.doc.Seq)
 	if b.entity != "" {
-		return command("history", b.source.path, b.entity, fmt.Sprintf("seq:%d..%s", b.doc.Before.Seq, seq))
+		return try("history", b.source.path, b.entity, fmt.Sprintf("seq:%d..%s", b.doc.Before.Seq, seq))
 	}
-	return command("log", b.source.path, seq, "-p")
+	return try("log", b.source.path, seq, "-p")
+}
+
+// exitSkip is what a command exits with that cannot judge a state. What is above
+// exitBad is no verdict: it ends the search.
+const (
+	exitSkip = 125
+	exitBad  = 127
+)
+
+// runner sets a judge that runs the command for each state, which is a save in a directory
+// of its own; end removes that.
+func (b *bisector) runner() (end func(), err error) {
+	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
+	b.judge = func(ctx context.Context, im state) (verdict, error) {
+		file := filepath.Join(dir, fmt.Sprintf("%d.save", im.seq))
+		if err := writeSave(ctx, im, file); err != nil {
+			return skip, err
+		}
+		defer os.Remove(file)
+		args := make([]string, len(b.command))
+		for i, arg := range b.command {
+			args[i] = strings.ReplaceAll(arg, "{}", file)
+		}
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd.Env = append(os.Environ(),
+			"ECSDUMP_SAVE="+file, fmt.Sprintf("ECSDUMP_TICK=%d", im.Tick), fmt.Sprintf("ECSDUMP_SEQ=%d", im.seq))
+		cmd.Stdout, cmd.Stderr = b.stderr, b.stderr
+		return b.verdict(im, cmd.Run())
+	}
+	return func() { _ = os.RemoveAll(dir) }, system(err) // It is in the system's directory for such files.
+}
+
+// verdict returns what it means that the command ended with err.
+func (b *bisector) verdict(im state, err error) (verdict, error) {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return good, nil
+	case !errors.As(err, &exit):
+		return skip, system(err)
+	case exit.ExitCode() == exitSkip:
+		return skip, nil
+	case exit.ExitCode() < 0 || exit.ExitCode() > exitBad:
+		return skip, fail(exitProblem, "", "%s at %v: %w: no verdict", b.command[0], im, exit)
+	}
+	return bad, nil
+}
+
+// writeSave writes im as a save.
+func writeSave(ctx context.Context, im state, file string) error {
+	w, err := im.World(ecs.Options{})
+	if err != nil {
+		return err
+	}
+	return system(persist.Save(ctx, file, w))
 }

@@ -2,13 +2,7 @@ package dump
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"strings"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -36,41 +30,29 @@ type blamedFieldDoc struct {
 	Changed *writerDoc   `json:"changed,omitempty"` // Who gave it its value.
 }
 
-// A writerDoc is a tick that wrote something. If it is not exact, the tick is the
-// oldest one that was looked at, and it was written then or before.
-type writerDoc struct {
-	Tick  uint64     `json:"tick"`
-	Seq   uint64     `json:"seq"`
-	Time  *time.Time `json:"time,omitempty"`
-	Exact bool       `json:"exact"`
-}
+var blameCommand = command{
+	use: "blame STORE ENTITY[.Component[.field]]",
+	doc: `Tell which tick gave every field of an entity its value
 
-func newBlame(a *app) *cobra.Command {
-	var at point
-	cmd := &cobra.Command{
-		Use:   "blame STORE ENTITY[.Component[.field]]",
-		Short: "Tell which tick gave every field of an entity its value",
-		Long: `Tell of every field of an entity which tick gave it the value it has. If another
+Tell of every field of an entity which tick gave it the value it has. If another
 tick wrote the component last, without changing the field, it is told as well.
 
 A value that no tick in the journal wrote was written "at or before" the oldest state
 that the store still has. The journal is read from its end, no further than it takes:
 a value that never changed takes all of it.`,
-		Example: `  ecsdump blame D 12v3
+	example: `  ecsdump blame D 12v3
   ecsdump blame D 12v3.Position.X --at mark:boss`,
-		Args: positional(2, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(cmd.Context(), args[0], func(s *source) error { return a.blame(cmd.Context(), s, at, args[1]) })
-		},
-	}
-	at.flag(cmd)
-	return cmd
+	complete: []completer{(*completion).subjects},
+	run: func(f flags) action {
+		var at point
+		f.point(&at)
+		return reading(func(c *call, s *source) error { return c.blame(c.ctx, s, at, c.args[1]) })
+	},
 }
 
 func (a *app) blame(ctx context.Context, s *source, at point, text string) error {
 	if s.IsSave() {
-		err := fmt.Errorf("%s: a save has no journal: nobody knows who wrote what is in it", s.path)
-		return &failure{exitNotFound, err, command("show", s.path, text)}
+		return fail(exitNotFound, try("show", s.path, text), "%s: a save has no journal: nobody knows who wrote what is in it", s.path)
 	}
 	seq, err := s.Resolve(at.at)
 	if err != nil {
@@ -89,16 +71,13 @@ func (a *app) blame(ctx context.Context, s *source, at point, text string) error
 	}
 	doc := blameDoc{stateDoc{last.Tick, last.Seq}, sub.entity.String(), b.docs(sub)}
 	if len(doc.Components) == 0 && sub.number != allComponents {
-		err := fmt.Errorf("%s: %v has no %s%s at %s", s.path, sub.entity, sub.component, sub.field, placeOf(last))
-		return &failure{exitNotFound, err, command("history", s.path, sub.String())}
+		return fail(exitNotFound, try("history", s.path, sub.String()), "%s: %v has no %s%s at %s", s.path, sub.entity, sub.component, sub.field, placeOf(last))
 	}
 	if a.json {
 		return a.document(doc)
 	}
 	return doc.print(a, last)
 }
-
-func placeOf(s *persist.EntityState) string { return fmt.Sprintf("tick %d, record %d", s.Tick, s.Seq) }
 
 // docs returns what is known of what sub names.
 func (b *blamer) docs(sub subject) []blamedDoc {
@@ -126,15 +105,6 @@ func (sub subject) covers(path string) bool {
 	return related(strings.TrimPrefix(sub.field, "."), path)
 }
 
-// related reports whether one of two paths leads to the other, or beyond.
-func related(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	rest, ok := strings.CutPrefix(b, a)
-	return ok && (a == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
-}
-
 func (d *blameDoc) print(a *app, last *persist.EntityState) error {
 	a.Line("%s: alive at %s", d.Entity, placeOf(last))
 	if len(d.Components) == 0 {
@@ -155,178 +125,4 @@ func (d *blameDoc) print(a *app, last *persist.EntityState) error {
 	}
 	g.Flush()
 	return nil
-}
-
-// String returns w for people: "tick 3", "at or before tick 3".
-func (w *writerDoc) String() string {
-	if !w.Exact {
-		return fmt.Sprintf("at or before tick %d", w.Tick)
-	}
-	return fmt.Sprintf("tick %d", w.Tick)
-}
-
-// unless returns w for people; nothing if it is other.
-func (w *writerDoc) unless(other *writerDoc) string {
-	if w.Seq == other.Seq && w.Exact == other.Exact {
-		return ""
-	}
-	return w.String()
-}
-
-// A blamer works out which ticks wrote what an entity has, from the newest back.
-type blamer struct {
-	number int   // Of the only component of interest, or allComponents.
-	bytes  int64 // How many bytes of ticks to read, but for those that must be; 0: any.
-
-	last       *persist.EntityState
-	components map[int]*writers // By number: those that it has.
-}
-
-// writers are the ticks that wrote a component last.
-type writers struct {
-	written writer
-	fields  []fieldWriter
-	begun   bool // An older event is about another component.
-}
-
-type fieldWriter struct {
-	path    string
-	value   layout.Value
-	changed writer
-}
-
-// A writer is a tick. It is known, or all ticks from it on did not write.
-type writer struct {
-	known bool
-	seq   uint64
-	tick  uint64
-	time  time.Time
-}
-
-func (w *writer) doc() *writerDoc {
-	d := &writerDoc{Tick: w.tick, Seq: w.seq, Exact: w.known}
-	if !w.time.IsZero() {
-		d.Time = &w.time
-	}
-	return d
-}
-
-// at notes that e wrote, unless a later event did.
-func (w *writer) at(e *persist.TraceEvent) {
-	if !w.known {
-		*w = writer{true, e.Seq, e.Tick, e.Time}
-	}
-}
-
-// notSince notes that nothing after the state s wrote.
-func (w *writer) notSince(s *persist.EntityState) {
-	if !w.known {
-		*w = writer{seq: s.Seq, tick: s.Tick}
-	}
-}
-
-// errNoStretch says that there is nothing to look at, which cannot be.
-var errNoStretch = errors.New("no state to begin with")
-
-// look reads the journal back from record seq, until all is known or there is no
-// more to read.
-func (b *blamer) look(ctx context.Context, s *source, e ecs.Entity, seq uint64) error {
-	read := int64(0)
-	err := s.TraceBack(ctx, e, seq, func(stretch *persist.Stretch) bool {
-		if b.last == nil {
-			b.begin(stretch.Last)
-		} else {
-			read += stretch.Bytes
-		}
-		for _, event := range slices.Backward(stretch.Events) {
-			b.take(&event)
-		}
-		return !b.stop(stretch.First) && (b.bytes == 0 || read < b.bytes)
-	})
-	if err == nil && b.last == nil {
-		return errNoStretch
-	}
-	return err
-}
-
-// begin notes what is to be explained.
-func (b *blamer) begin(last *persist.EntityState) {
-	b.last, b.components = last, map[int]*writers{}
-	for n, c := range last.Components {
-		if c.Row < 0 || b.number != allComponents && b.number != n {
-			continue
-		}
-		w := new(writers)
-		for path, v := range leaves("", c.Value) {
-			w.fields = append(w.fields, fieldWriter{path: path, value: v})
-		}
-		b.components[n] = w
-	}
-}
-
-// take takes an event, which is older than those before.
-func (b *blamer) take(e *persist.TraceEvent) {
-	w := b.components[e.Number]
-	if w == nil || w.begun {
-		return
-	}
-	switch e.Kind {
-	case persist.TraceWritten:
-		w.written.at(e)
-	case persist.TraceSet, persist.TraceConverted:
-		w.written.at(e)
-		for _, d := range e.Fields() {
-			w.change(e, func(path string) bool { return related(d.Path, path) })
-		}
-		w.change(e, func(path string) bool { return !has(e.Old, path) })
-	case persist.TraceAdded:
-		w.written.at(e)
-		w.change(e, func(string) bool { return true })
-		w.begun = true
-	}
-}
-
-// change notes that e changed those fields.
-func (w *writers) change(e *persist.TraceEvent, changed func(path string) bool) {
-	for i := range w.fields {
-		if f := &w.fields[i]; !f.changed.known && changed(f.path) {
-			f.changed.at(e)
-		}
-	}
-}
-
-// has reports whether v, which may be of an older type, has a field.
-func has(v layout.Value, path string) bool {
-	for p := range leaves("", v) {
-		if related(p, path) {
-			return true
-		}
-	}
-	return false
-}
-
-// stop notes that nothing unknown was written since first, and reports whether
-// everything is known.
-func (b *blamer) stop(first *persist.EntityState) bool {
-	known := true
-	for _, w := range b.components {
-		w.written.notSince(first)
-		known = known && w.written.known
-		for i := range w.fields {
-			w.fields[i].changed.notSince(first)
-			known = known && w.fields[i].changed.known
-		}
-	}
-	return known
-}
-
-// changed returns the newest of those that changed a field.
-func (w *writers) changed() *writer {
-	newest := &w.fields[0].changed
-	for i := range w.fields {
-		if f := &w.fields[i].changed; f.known && (!newest.known || f.seq > newest.seq) {
-			newest = f
-		}
-	}
-	return newest
 }

@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -28,68 +26,78 @@ type compactDoc struct {
 	After  int64 `json:"after"`  // and of OUT.
 }
 
-// A compaction is a call of compact.
-type compaction struct {
-	*app
-	out string
-	persist.CompactOptions
-}
+var compactCommand = command{
+	use: "compact STORE -o OUT",
+	doc: `Write a state, and what is wanted of the way to it, to a new store
 
-func newCompact(a *app) *cobra.Command {
-	c := &compaction{app: a}
-	var at point
-	cmd := &cobra.Command{
-		Use:   "compact STORE -o OUT",
-		Short: "Write a state, and what is wanted of the way to it, to a new store",
-		Long: `Compact writes a new store, or for a save a new save, with the newest state as a full
+Compact writes a new store, or for a save a new save, with the newest state as a full
 snapshot, or with that of --at. Of the ticks before it those behind --keep are kept, without
 rewound branches, and so are snapshots with names. STORE is only read.`,
-		Example: `  ecsdump compact D -o D.small
+	example: `  ecsdump compact D -o D.small
   ecsdump compact D -o D.week --keep 1000..
   ecsdump compact D -o D.old --at snap:milestone --no-names`,
-		Args: positional(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if c.out == "" {
-				return &failure{exitUsage, errors.New("give the name of what to write with -o"), command("compact", args[0], "-o", args[0]+".compact")}
+	run: func(f flags) action {
+		var out string
+		var o persist.CompactOptions
+		var at point
+		f.output(&out, "directory or file to write; nothing may have that name")
+		f.StringVar(&o.Keep, "keep", "", "keep the ticks from this point on (A.. or A)")
+		f.BoolVar(&o.NoNames, "no-names", false, "leave out snapshots with names")
+		f.point(&at)
+		return func(c *call) error {
+			if out == "" {
+				return fail(exitUsage, try("compact", c.args[0], "-o", c.args[0]+".compact"), "give the name of what to write with -o")
 			}
-			c.At, c.Keep = at.at, strings.TrimSuffix(c.Keep, "..")
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				report, err := s.Compact(cmd.Context(), c.out, c.CompactOptions)
-				if errors.Is(err, fs.ErrExist) {
-					return &failure{exitUsage, errors.New(unprefixed(err)), ""}
-				}
+			o.At, o.Keep = at.at, strings.TrimSuffix(o.Keep, "..")
+			return c.read(c.ctx, c.args[0], func(s *source) error {
+				report, err := s.Compact(c.ctx, out, o)
 				if err != nil {
-					return err
+					return unwritten(err)
 				}
-				return c.print(report)
+				return c.compacted(out, report)
 			})
-		},
-	}
-	cmd.Flags().StringVarP(&c.out, "output", "o", "", "directory or file to write; nothing may have that name")
-	cmd.Flags().StringVar(&c.Keep, "keep", "", "keep the ticks from this point on (A.. or A)")
-	cmd.Flags().BoolVar(&c.NoNames, "no-names", false, "leave out snapshots with names")
-	at.flag(cmd)
-	return cmd
+		}
+	},
 }
 
-func (c *compaction) print(r persist.CompactReport) error {
-	if c.json {
-		return c.document(compactDoc{
-			c.out, r.Tick, r.Seq, r.From, r.Ticks, append([]string{}, r.Names...),
+func (a *app) compacted(out string, r persist.CompactReport) error {
+	if a.json {
+		return a.document(compactDoc{
+			out, r.Tick, r.Seq, r.From, r.Ticks, append([]string{}, r.Names...),
 			r.DroppedTicks, r.DroppedRewound, append([]string{}, r.DroppedNames...), r.Before, r.After,
 		})
 	}
-	c.Line("kept: tick %d, record %d", r.Tick, r.Seq)
-	if r.Ticks > 0 {
-		c.Line("history: %s behind tick %d", term.Count(r.Ticks, "tick", "ticks"), r.From)
-	}
-	if len(r.Names) > 0 {
-		c.Line("named snapshots: %s", strings.Join(r.Names, ", "))
-	}
+	a.Line("kept: tick %d, record %d", r.Tick, r.Seq)
+	a.kept(r.Ticks, r.From, r.Names)
 	if r.DroppedTicks > 0 {
-		c.Line("left out: %s, %d of them rewound", term.Count(r.DroppedTicks, "tick", "ticks"), r.DroppedRewound)
+		a.Line("left out: %s, %d of them rewound", term.Count(r.DroppedTicks, "tick", "ticks"), r.DroppedRewound)
 	}
-	c.left(0, r.DroppedNames)
-	c.Line("written: %s, %s instead of %s", c.out, term.Size(r.After), term.Size(r.Before))
+	a.left(r.DroppedNames)
+	a.Line("written: %s, %s instead of %s", out, term.Size(r.After), term.Size(r.Before))
 	return nil
+}
+
+// unwritten makes err, if it says that an output is there already, one of the caller.
+func unwritten(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return fail(exitUsage, "", "%s", unprefixed(err))
+	}
+	return err
+}
+
+// kept prints what of the history a new store has,
+func (a *app) kept(ticks int, from uint64, names []string) {
+	if ticks > 0 {
+		a.Line("history: %s behind tick %d", term.Count(ticks, "tick", "ticks"), from)
+	}
+	if len(names) > 0 {
+		a.Line("named snapshots: %s", strings.Join(names, ", "))
+	}
+}
+
+// left prints which snapshots with names it has not.
+func (a *app) left(names []string) {
+	if len(names) > 0 {
+		a.Line("left out: snap:%s", strings.Join(names, ", snap:"))
+	}
 }

@@ -36,19 +36,6 @@ type completion struct {
 // A completer offers words.
 type completer func(*completion) error
 
-// argumentCompleters are those of the arguments behind STORE, by command.
-var argumentCompleters = map[string][]completer{
-	"arrays":  {(*completion).componentsAndResources},
-	"bisect":  {nil, (*completion).ranges},
-	"blame":   {(*completion).subjects},
-	"diff":    {(*completion).ranges, (*completion).points},
-	"export":  {(*completion).ranges},
-	"history": {(*completion).subjects, (*completion).ranges},
-	"log":     {(*completion).ranges},
-	"show":    {(*completion).entities},
-	"stats":   {(*completion).ranges},
-}
-
 // flagCompleters are those of flags, by name: it means the same in each command.
 var flagCompleters = map[string]completer{
 	"at":        (*completion).points,
@@ -68,74 +55,84 @@ var flagWords = map[string][]cobra.Completion{
 	"op":       filterOps,
 }
 
-// complete lets shells complete the arguments and flags of root.
-func complete(root *cobra.Command) {
-	completeFlags(root, root.PersistentFlags())
+// completeFlags lets shells complete the flags of root and its commands.
+func (a *app) completeFlags(root *cobra.Command) {
+	complete := func(c *cobra.Command, flags *pflag.FlagSet) {
+		flags.VisitAll(func(f *pflag.Flag) {
+			find := cobra.NoFileCompletions
+			switch {
+			case f.Name == "output":
+				return // A file, as shells complete what they know nothing of.
+			case flagWords[f.Name] != nil:
+				find = cobra.FixedCompletions(flagWords[f.Name], cobra.ShellCompDirectiveNoFileComp)
+			case flagCompleters[f.Name] != nil:
+				find = a.completing(flagCompleters[f.Name])
+			}
+			_ = c.RegisterFlagCompletionFunc(f.Name, find) // It fails for a flag that has one.
+		})
+	}
+	complete(root, root.PersistentFlags())
 	for _, c := range documented(root) {
-		completeFlags(c, c.Flags())
-		c.ValidArgsFunction = completeArguments(c.Name())
+		complete(c, c.Flags())
 	}
 }
 
-func completeFlags(c *cobra.Command, flags *pflag.FlagSet) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		find := cobra.NoFileCompletions
-		switch {
-		case f.Name == "output":
-			return // A file, as shells complete what they know nothing of.
-		case flagWords[f.Name] != nil:
-			find = cobra.FixedCompletions(flagWords[f.Name], cobra.ShellCompDirectiveNoFileComp)
-		case flagCompleters[f.Name] != nil:
-			find = flagCompleters[f.Name].find
-		}
-		_ = c.RegisterFlagCompletionFunc(f.Name, find) // It fails for a flag that has one.
-	})
-}
-
-// completeArguments completes the arguments of the command of that name: the first
-// is a file.
-func completeArguments(name string) cobra.CompletionFunc {
+// completeArguments completes the arguments of c: the first is a file.
+func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) == 0 && name != "man" {
+		if _, most := c.arguments(); len(args) == 0 && most > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		at := len(args) - 1
 		if run, _ := cmd.Flags().GetBool("run"); run {
 			at++ // Bisect has no expression then.
 		}
-		all := argumentCompleters[name]
-		if at < 0 || at >= len(all) || all[at] == nil {
+		if at < 0 || at >= len(c.complete) || c.complete[at] == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		offers, directive := all[at].find(cmd, args, typed)
-		if name == "diff" && len(args) == 1 {
+		offers, directive := a.completing(c.complete[at])(cmd, args, typed)
+		if c.name() == "diff" && len(args) == 1 {
 			directive = cobra.ShellCompDirectiveDefault // It may be another store as well.
 		}
 		return offers, directive
 	}
 }
 
-// find answers a shell. Whatever is wrong, it says nothing: the command will.
-func (find completer) find(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-	if len(args) == 0 {
-		return nil, directive
+// documented returns the commands of root but those of cobra, which tell themselves
+// what they do.
+func documented(root *cobra.Command) (commands []*cobra.Command) {
+	for _, c := range root.Commands() {
+		if c.Runnable() && c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
+			commands = append(commands, c)
+		}
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
-	defer cancel()
-	v, err := persist.OpenReadOnly(ctx, args[0])
-	if err != nil {
-		return nil, directive
+	return commands
+}
+
+// completing answers a shell with what find finds. Whatever is wrong, it says nothing:
+// the command will.
+func (a *app) completing(find completer) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) (offers []cobra.Completion, directive cobra.ShellCompDirective) {
+		directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		if len(args) == 0 {
+			return nil, directive
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		v, err := a.open(ctx, args[0])
+		if err != nil {
+			return nil, directive
+		}
+		defer v.Close()
+		c := &completion{source: &source{v, args[0]}, ctx: ctx, typed: typed}
+		if f := cmd.Flags().Lookup("at"); f != nil {
+			c.at = f.Value.String()
+		}
+		if find(c) == nil {
+			offers = c.offers
+		}
+		return offers, directive
 	}
-	defer v.Close()
-	c := &completion{source: &source{v, args[0]}, ctx: ctx, typed: typed}
-	if f := cmd.Flags().Lookup("at"); f != nil {
-		c.at = f.Value.String()
-	}
-	if find(c) != nil {
-		return nil, directive
-	}
-	return c.offers, directive
 }
 
 // offer offers a word if it goes on from what is typed. A line of an answer is a
@@ -181,7 +178,7 @@ func (c *completion) ranges() error {
 func (c *completion) points() error {
 	c.offer("@latest", "the newest state")
 	c.offer("@first", "the oldest state")
-	marks, err := c.marks(c.ctx)
+	marks, err := c.Marks(c.ctx)
 	for _, m := range marks {
 		c.offer("mark:"+m.Name, fmt.Sprintf("tick %d, record %d", m.Tick, m.Seq))
 	}

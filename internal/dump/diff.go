@@ -8,22 +8,88 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
-// errDiffer ends diff with the status of states that are not the same. It is
-// no news by then.
-var errDiffer = errors.New("the states differ")
+// diffDoc is what diff --json prints.
+type diffDoc struct {
+	*firstDoc                    // With --first; nothing else if no tick differs.
+	Old         diffSideDoc      `json:"old"`
+	New         diffSideDoc      `json:"new"`
+	Same        bool             `json:"same"`
+	Schema      []typeDifference `json:"schema"`
+	Entities    entitiesDiffDoc  `json:"entities"`
+	Components  []rowCounts      `json:"components"`  // Those with rows that differ.
+	Total       int              `json:"total"`       // Differences that the filters leave.
+	Differences []differenceDoc  `json:"differences"` // Resources, then by entity; as many as --limit allows, none with --stat.
+}
 
-func newDiff(a *app) *cobra.Command {
-	var d differ
-	cmd := &cobra.Command{
-		Use:   "diff STORE [A [B] | A..B | STORE2]",
-		Short: "Show how two states differ, in one store or in two",
-		Long: `Show what is different in state B, as against A: entities, components field by
+// A diffSideDoc names one of the two states.
+type diffSideDoc struct {
+	Store string `json:"store"`
+	stateDoc
+}
+
+// A typeDifference is something that the types of the two states say differently.
+type typeDifference struct {
+	Component string `json:"component"`
+	Field     string `json:"field,omitempty"` // Path of the field that is meant, or "": the component.
+	Old       string `json:"old,omitempty"`   // Missing where there is none.
+	New       string `json:"new,omitempty"`
+}
+
+// An entitiesDiffDoc counts entities that differ.
+type entitiesDiffDoc struct {
+	Created   int `json:"created"`
+	Destroyed int `json:"destroyed"`
+	Moved     int `json:"moved"` // In another row among all entities.
+	Free      int `json:"free"`  // Indices without an entity in either state, with another generation or order.
+}
+
+// A rowCounts counts rows that differ.
+type rowCounts struct {
+	Name    string `json:"name"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Changed int    `json:"changed"`
+	Moved   int    `json:"moved"` // In another row; they may count as changed as well.
+}
+
+// A differenceDoc is an entity, a component of an entity, or a resource that
+// differs.
+type differenceDoc struct {
+	Entity    string         `json:"entity,omitempty"`    // Missing for a resource.
+	Component string         `json:"component,omitempty"` // Missing if the entity itself is meant.
+	Change    string         `json:"change"`              // created, destroyed, added, removed, changed or moved.
+	OldRow    *int           `json:"old_row,omitempty"`
+	NewRow    *int           `json:"new_row,omitempty"`
+	Old       any            `json:"old,omitempty"` // Value of a component that was removed or changed.
+	New       any            `json:"new,omitempty"` // Value of a component that was added or changed.
+	Fields    []fieldDiffDoc `json:"fields,omitempty"`
+}
+
+// firstDoc says where two histories part.
+type firstDoc struct {
+	Compared int            `json:"compared"`   // Ticks that both have.
+	Equal    *commonTickDoc `json:"last_equal"` // null: the states differ after all of them.
+	First    *commonTickDoc `json:"first"`      // null: they differ after none.
+}
+
+// A commonTickDoc is a tick that both histories have.
+type commonTickDoc struct {
+	Tick uint64 `json:"tick"`
+	Old  uint64 `json:"old_seq"`
+	New  uint64 `json:"new_seq"`
+}
+
+var diffCommand = command{
+	use: "diff STORE [A [B] | A..B | STORE2]",
+	doc: `Show how two states differ, in one store or in two
+
+Show what is different in state B, as against A: entities, components field by
 field, resources, types, and how many rows lie in another order.
 
   ecsdump diff D             what the newest tick changed
@@ -39,25 +105,25 @@ are not the same. An argument that can be a point in time is one; write ./100 fo
 a file of that name.
 
 Exit status: 0 the states hold the same, 1 they differ.`,
-		Example: `  ecsdump diff D mark:start..@latest --stat
+	example: `  ecsdump diff D mark:start..@latest --stat
   ecsdump diff D 100 200 --component Position --limit 0
   ecsdump diff D slot1.save
   ecsdump diff server client --first`,
-		Args: positional(1, 3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return d.run(cmd.Context(), a, args)
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&d.at, "at", "", "point in time of the stores; with --at2 of the first one")
-	flags.StringVar(&d.at2, "at2", "", "point in time of the second store")
-	flags.StringSliceVar(&d.components, "component", nil, "only these components and resources (a comma between, or the flag again)")
-	flags.StringSliceVar(&d.entities, "entity", nil, "only these entities")
-	flags.BoolVar(&d.stat, "stat", false, "only count what differs, by component")
-	flags.BoolVar(&d.first, "first", false, "compare the histories, and show the first tick after which they differ")
-	flags.BoolVar(&d.order, "order", false, "list also what only lies in another row")
-	d.limit.flag(cmd, 100, "differences")
-	return cmd
+	complete: []completer{(*completion).ranges, (*completion).points},
+	run: func(f flags) action {
+		var d differ
+		f.StringVar(&d.at, "at", "", "point in time of the stores; with --at2 of the first one")
+		f.StringVar(&d.at2, "at2", "", "point in time of the second store")
+		f.StringSliceVar(&d.components, "component", nil, "only these components and resources (a comma between, or the flag again)")
+		f.StringSliceVar(&d.entities, "entity", nil, "only these entities")
+		f.BoolVar(&d.stat, "stat", false, "only count what differs, by component")
+		f.BoolVar(&d.first, "first", false, "compare the histories, and show the first tick after which they differ")
+		f.BoolVar(&d.order, "order", false, "list also what only lies in another row")
+		f.limit(&d.limit, 100, "differences")
+		return func(c *call) error {
+			return d.run(c.ctx, c.app, c.args)
+		}
+	},
 }
 
 // A differ says what to compare, and how much of it to show.
@@ -273,4 +339,259 @@ func changeOf(r persist.RowDiff) string {
 		return "changed"
 	}
 	return "moved"
+}
+
+// diverge compares the histories of two states.
+func (d *differ) diverge(ctx context.Context, s *source, older uint64, t *source, newer uint64) (*firstDoc, error) {
+	for _, x := range []*source{s, t} {
+		if x.IsSave() {
+			return nil, fail(exitUsage, try("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
+		}
+	}
+	div, err := persist.Part(ctx, s.View, older, t.View, newer)
+	if errors.Is(err, persist.ErrNotFound) {
+		return nil, fail(exitNotFound, try("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &firstDoc{div.Compared, commonTickDocOf(div.Equal), commonTickDocOf(div.First)}, nil
+}
+
+func commonTickDocOf(c *persist.CommonTick) *commonTickDoc {
+	if c == nil {
+		return nil
+	}
+	return &commonTickDoc{c.Tick, c.Old, c.New}
+}
+
+// print prints d, if there is one.
+func (d *firstDoc) print(a *app) error {
+	switch {
+	case d == nil:
+	case a.json:
+		return a.document(d)
+	case d.First == nil:
+		a.Line("no differences up to tick %d, the last that both have", d.Equal.Tick)
+	case d.Equal == nil:
+		a.Line("no tick is the same; tick %d is the first that both have", d.First.Tick)
+	default:
+		a.Line("the same up to tick %d (records %d and %d); tick %d differs", d.Equal.Tick, d.Equal.Old, d.Equal.New, d.First.Tick)
+	}
+	return nil
+}
+
+func (d *differ) json(a *app, sides [2]diffSide, diff *persist.Diff, first *firstDoc) error {
+	doc := diffDoc{
+		firstDoc: first,
+		Old:      sides[0].doc(), New: sides[1].doc(), Same: diff.Same(),
+		Schema: []typeDifference{}, Components: []rowCounts{}, Differences: []differenceDoc{},
+		Entities: entitiesDiffDoc{len(diff.Registry.Created), len(diff.Registry.Destroyed), len(diff.Registry.Moved), diff.Registry.Free},
+	}
+	for _, s := range diff.Schema {
+		doc.Schema = append(doc.Schema, typeDifference(s))
+	}
+	for _, c := range diff.Components {
+		if len(c.Rows) > 0 {
+			added, removed, changed, moved := c.Count()
+			doc.Components = append(doc.Components, rowCounts{c.Name, added, removed, changed, moved})
+		}
+	}
+	all := differences(diff, d.order)
+	doc.Total = len(all)
+	shown, _ := d.limit.of(len(all))
+	if d.stat {
+		shown = 0
+	}
+	for _, x := range all[:shown] {
+		e, err := x.doc()
+		if err != nil {
+			return err
+		}
+		doc.Differences = append(doc.Differences, e)
+	}
+	return a.document(doc)
+}
+
+func (s diffSide) doc() diffSideDoc { return diffSideDoc{s.path, stateDoc{s.tick, s.seq}} }
+
+func (x difference) doc() (doc differenceDoc, err error) {
+	doc.Change = x.change
+	if x.component == nil || !x.component.Resource {
+		doc.Entity = x.entity.String()
+	}
+	if x.change == "created" || x.change == "destroyed" {
+		return doc, nil
+	}
+	if x.row.OldRow >= 0 {
+		doc.OldRow = &x.row.OldRow
+	}
+	if x.row.NewRow >= 0 {
+		doc.NewRow = &x.row.NewRow
+	}
+	if x.component == nil {
+		return doc, nil
+	}
+	doc.Component = x.component.Name
+	if x.change == "moved" {
+		return doc, nil
+	}
+	before, after, err := x.values()
+	if err != nil {
+		return doc, err
+	}
+	doc.Old, doc.New = versusJSON(before, after)
+	fields, err := x.component.Fields(x.row)
+	doc.Fields = fieldDiffDocs(fields)
+	return doc, err
+}
+
+// print prints diff for people.
+func (d *differ) print(a *app, sides [2]diffSide, diff *persist.Diff) error {
+	a.Line("--- %v", sides[0])
+	a.Line("+++ %v", sides[1])
+	g := a.Grid()
+	for _, s := range diff.Schema {
+		diffLine(g, "%s", schemaLine(s))
+	}
+	var more int
+	if !d.stat {
+		all := differences(diff, d.order)
+		shown, left := d.limit.of(len(all))
+		for _, x := range all[:shown] {
+			if err := x.print(g); err != nil {
+				return err
+			}
+		}
+		more = left
+	}
+	g.Flush()
+	if more > 0 {
+		a.Line("%d more of %s; --limit 0 prints all", more, term.Count(more+int(d.limit), "difference", "differences"))
+	}
+	return d.summary(a, diff)
+}
+
+// summary counts what differs, or says that nothing does.
+func (d *differ) summary(a *app, diff *persist.Diff) error {
+	if diff.Same() {
+		a.Line("no differences")
+		return nil
+	}
+	if !d.stat {
+		a.Line("")
+	}
+	g := a.Grid("COMPONENT", ">ADDED", ">REMOVED", ">CHANGED", ">MOVED")
+	if r := diff.Registry; len(r.Created)+len(r.Destroyed)+len(r.Moved) > 0 {
+		g.Row("(entities)", len(r.Created), len(r.Destroyed), "", len(r.Moved))
+	}
+	for _, c := range diff.Components {
+		if len(c.Rows) > 0 {
+			added, removed, changed, moved := c.Count()
+			g.Row(c.Name, added, removed, changed, moved)
+		}
+	}
+	if n := diff.Registry.Free; n > 0 {
+		g.Text("%s without an entity: in generation, or when it is reused", term.Count(n, "index differs", "indices differ"))
+	}
+	g.Flush()
+	return nil
+}
+
+// schemaLine returns how a type differs: "~ Health.Now: int16 → int64".
+func schemaLine(s persist.SchemaDiff) string {
+	what := "type " + s.Component
+	if s.Field != "" {
+		what += "." + s.Field
+	}
+	switch {
+	case s.Old == "":
+		return "+ " + what + ": " + s.New
+	case s.New == "":
+		return "- " + what + ": " + s.Old
+	}
+	return "~ " + what + ": " + s.Old + " → " + s.New
+}
+
+// print prints the lines of x: one for each field that differs.
+func (x difference) print(g *term.Grid) error {
+	switch {
+	case x.change == "created":
+		diffLine(g, "+ %v", x.entity)
+		return nil
+	case x.change == "destroyed":
+		diffLine(g, "- %v", x.entity)
+		return nil
+	case x.component == nil:
+		diffLine(g, "> %v: row %d → %d", x.entity, x.row.OldRow, x.row.NewRow)
+		return nil
+	case x.change == "moved":
+		diffLine(g, "> %s: row %d → %d", x.name(), x.row.OldRow, x.row.NewRow)
+		return nil
+	case x.change == "changed":
+		return x.printFields(g)
+	}
+	before, after, err := x.values()
+	if err != nil {
+		return err
+	}
+	if x.change == "added" {
+		diffLine(g, "+ %s", x.whole(after))
+	} else {
+		diffLine(g, "- %s", x.whole(before))
+	}
+	return nil
+}
+
+// name returns what x is about: "12v3.Position", or the name of a resource.
+func (x difference) name() string {
+	if x.component.Resource {
+		return x.component.Name
+	}
+	return x.entity.String() + "." + x.component.Name
+}
+
+// whole returns the row of x on one line: 12v3.Position{X:1 Y:2}, 12v3.Health=5,
+// 12v3.Frozen.
+func (x difference) whole(v layout.Value) string {
+	return labelled(valueDoc{Name: x.name(), Kind: rowKind(v), Value: v})
+}
+
+// values returns the rows of x; a zero Value where there is none.
+func (x difference) values() (before, after layout.Value, err error) {
+	if !x.row.Added() {
+		if before, err = x.component.Old.Value(x.component.OldRow(x.row)); err != nil {
+			return before, after, err
+		}
+	}
+	if !x.row.Removed() {
+		after, err = x.component.New.Value(x.component.NewRow(x.row))
+	}
+	return before, after, err
+}
+
+func (x difference) printFields(g *term.Grid) error {
+	fields, err := x.component.Fields(x.row)
+	if err != nil {
+		return err
+	}
+	for _, f := range fields {
+		name := x.name() + dotted(f.Path)
+		switch {
+		case f.Old.Kind() == 0:
+			diffLine(g, "+ %s: %v", name, f.New)
+		case f.New.Kind() == 0:
+			diffLine(g, "- %s: %v", name, f.Old)
+		default:
+			before, after := versus(f.Old, f.New)
+			diffLine(g, "~ %s: %s → %s", name, before, after)
+		}
+	}
+	return nil
+}
+
+// diffLine prints a line in the colour of the sign it begins with.
+func diffLine(g *term.Grid, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	g.StyledText(map[byte]term.Style{'+': term.Added, '-': term.Removed, '~': term.Changed, '>': term.Faint}[text[0]], "%s", text)
 }

@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -16,17 +17,13 @@ import (
 // documents of the format ecsdump.ls/1. Its list, if it has one, is the only member
 // that is a slice of such structs.
 
-// versions are the versions of the document types that lost a member, or in which
-// one came to mean something else. Those of the others are 1.
-var versions = map[string]int{}
-
 // docSuffix ends the names of document types.
 const docSuffix = "Doc"
 
-// formatOf returns the format of documents of type t: "ecsdump.ls/1".
-func formatOf(t reflect.Type) string {
-	name := strings.TrimSuffix(t.Name(), docSuffix)
-	return fmt.Sprintf("ecsdump.%s/%d", name, max(1, versions[name]))
+// formatOf returns the format of documents of a type: "ecsdump.ls/1". The number is 1
+// until one loses a member, or a member comes to mean something else.
+func formatOf(typeName string) string {
+	return "ecsdump." + strings.TrimSuffix(typeName, docSuffix) + "/1"
 }
 
 // document prints doc as JSON; with --ndjson, the elements of its list on lines of
@@ -35,19 +32,51 @@ func (a *app) document(doc any) error {
 	v := reflect.Indirect(reflect.ValueOf(doc))
 	if list, ok := listOf(v.Type()); ok && a.ndjson {
 		if slice, err := v.FieldByIndexErr(list.index); err == nil { // Else of an embedded struct that is not there.
-			return a.lines(doc, list.name, elements(slice))
+			return stream(a, doc, each(slice.Len(), func(i int) (any, error) { return slice.Index(i).Interface(), nil }))
 		}
 	}
 	members, err := membersOf(doc)
 	if err != nil {
 		return err
 	}
-	return a.write(members, a.ndjson)
+	text := object(members)
+	if !a.ndjson {
+		text = indented(text, "")
+	}
+	a.Print(text, "\n")
+	return a.Broken()
+}
+
+// each iterates over what f makes of 0 to n-1.
+func each[T any](n int, f func(i int) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for i := range n {
+			if v, err := f(i); !yield(v, err) {
+				return
+			}
+		}
+	}
+}
+
+// mapped iterates over what f makes of items, up to an error.
+func mapped[T, U any](items iter.Seq2[T, error], f func(T) U) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for item, err := range items {
+			if err != nil {
+				yield(*new(U), err)
+				return
+			}
+			if !yield(f(item), nil) {
+				return
+			}
+		}
+	}
 }
 
 // stream prints doc as JSON with items as its list, which may be too long to be
-// held; in doc itself it is empty. An error among the items ends the list, not the
-// document, and is returned.
+// held; in doc itself it is empty. With --ndjson the items are on lines of their own,
+// and the members before and behind the list as well: of these only the items have no
+// format. An error among the items ends the list, not the document, and is returned.
 //
 // Members behind the list are printed behind it. If doc is a pointer, they may be
 // set while items are printed.
@@ -56,99 +85,67 @@ func stream[T any](a *app, doc any, items iter.Seq2[T, error]) error {
 	if !ok {
 		return fmt.Errorf("%T has no list", doc)
 	}
-	untyped := func(yield func(any, error) bool) {
-		for item, err := range items {
-			if !yield(item, err) {
-				return
-			}
-		}
+	before, _, err := membersAround(doc, list.name)
+	if err != nil {
+		return err
 	}
 	if a.ndjson {
-		return a.lines(doc, list.name, untyped)
+		a.Print(object(before), "\n")
+	} else {
+		a.Print(strings.TrimSuffix(indented(object(before), ""), "\n}"), ",\n  ", strconv.Quote(list.name), ": [")
 	}
-	return a.streamed(doc, list.name, untyped)
-}
-
-// elements iterates over a slice.
-func elements(slice reflect.Value) iter.Seq2[any, error] {
-	return func(yield func(any, error) bool) {
-		for i := range slice.Len() {
-			if !yield(slice.Index(i).Interface(), nil) {
-				return
-			}
+	n, bad := 0, error(nil)
+	for item, err := range items {
+		var b []byte
+		if err == nil {
+			b, err = query.Marshal(item)
+		}
+		if err == nil {
+			a.item(n, string(b))
+			n, err = n+1, a.Broken()
+		}
+		if bad = err; bad != nil {
+			break
 		}
 	}
+	_, behind, err := membersAround(doc, list.name)
+	if err == nil {
+		a.behind(n, behind)
+	}
+	return cmp.Or(bad, err, a.Broken())
 }
 
-// lines prints the members of doc before its list, then the items, then the members
-// behind it, each on a line. Of these only the items have no format.
-func (a *app) lines(doc any, list string, items iter.Seq2[any, error]) error {
-	before, _, err := membersAround(doc, list)
-	if err != nil {
-		return err
+// item prints the item n of a list.
+func (a *app) item(n int, text string) {
+	switch {
+	case a.ndjson:
+		a.Print(text, "\n")
+	case n > 0:
+		a.Print(",")
+		fallthrough
+	default:
+		a.Print("\n    ", indented(text, "    "))
 	}
-	if err := a.write(before, true); err != nil {
-		return err
-	}
-	bad := a.items(items, func(item []byte) { a.Print(string(item), "\n") })
-	_, behind, err := membersAround(doc, list)
-	if err == nil && len(behind) > 1 {
-		err = a.write(behind, true)
-	}
-	return firstError(bad, err)
 }
 
-// streamed prints doc as one document.
-func (a *app) streamed(doc any, list string, items iter.Seq2[any, error]) error {
-	before, _, err := membersAround(doc, list)
-	if err != nil {
-		return err
+// behind prints what comes behind a list of n items: members of which the first is the
+// format.
+func (a *app) behind(n int, members []member) {
+	more := len(members) > 1
+	if a.ndjson {
+		if more {
+			a.Print(object(members), "\n")
+		}
+		return
 	}
-	a.Print("{")
-	for _, m := range before {
-		a.Print("\n  ", m.indented(), ",")
+	if n > 0 {
+		a.Print("\n  ")
 	}
-	a.Print("\n  ", strconv.Quote(list), ": [")
-	comma, end := "", "]"
-	bad := a.items(items, func(item []byte) {
-		a.Print(comma, "\n    ", indented(item, "    "))
-		comma, end = ",", "\n  ]"
-	})
-	a.Print(end)
-	_, behind, err := membersAround(doc, list)
-	if err != nil {
-		return firstError(bad, err)
-	}
-	for _, m := range behind[1:] {
-		a.Print(",\n  ", m.indented())
+	if a.Print("]"); more {
+		a.Print(",", indented(object(members[1:]), "")[1:], "\n")
+		return
 	}
 	a.Print("\n}\n")
-	return firstError(bad, a.Broken())
-}
-
-// items calls f with each of items as JSON. It stops when output fails.
-func (a *app) items(items iter.Seq2[any, error], f func([]byte)) error {
-	for item, err := range items {
-		if err != nil {
-			return err
-		}
-		b, err := query.Marshal(item)
-		if err != nil {
-			return err
-		}
-		f(b)
-		if err := a.Broken(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func firstError(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
 }
 
 // A member is a member of a JSON object.
@@ -157,30 +154,13 @@ type member struct {
 	value json.RawMessage
 }
 
-// indented returns m as a line, or lines, of an indented object.
-func (m member) indented() string { return fmt.Sprintf("%q: %s", m.name, indented(m.value, "  ")) }
-
-func indented(b []byte, prefix string) string {
+// indented returns JSON on lines that begin with prefix, but for the first.
+func indented(text, prefix string) string {
 	var out bytes.Buffer
-	if err := json.Indent(&out, b, prefix, "  "); err != nil {
+	if err := json.Indent(&out, []byte(text), prefix, "  "); err != nil {
 		panic(err) // It was just marshalled.
 	}
 	return out.String()
-}
-
-// write prints members as an object, on one line or indented.
-func (a *app) write(members []member, oneLine bool) error {
-	if oneLine {
-		a.Print(object(members), "\n")
-		return a.Broken()
-	}
-	comma := "{"
-	for _, m := range members {
-		a.Print(comma, "\n  ", m.indented())
-		comma = ","
-	}
-	a.Print("\n}\n")
-	return a.Broken()
 }
 
 // object returns members as an object on one line.
@@ -194,7 +174,7 @@ func object(members []member) string {
 
 // membersOf returns the members of doc in their order, its format first.
 func membersOf(doc any) ([]member, error) {
-	format, err := query.Marshal(formatOf(reflect.Indirect(reflect.ValueOf(doc)).Type()))
+	format, err := query.Marshal(formatOf(reflect.Indirect(reflect.ValueOf(doc)).Type().Name()))
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestEveryCommandHasExamplesThatAreCalledRightly(t *testing.T) {
-	for _, cmd := range documented(new(app).command()) {
+	for _, cmd := range documented(new(app).root()) {
 		require.True(t, cmd.HasExample(), "%s has no example", cmd.CommandPath())
 		own := false
 		for line := range strings.Lines(cmd.Example) {
@@ -52,7 +52,7 @@ func TestExamplesWithMistakesAreFound(t *testing.T) {
 // called parses the arguments of a call without running it, and returns which command
 // it is of.
 func called(args []string) (path string, err error) {
-	root := new(app).command()
+	root := new(app).root()
 	cmd, rest, err := root.Find(args)
 	if err != nil {
 		return "", err

@@ -2,23 +2,41 @@ package dump
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
+	"slices"
+	"strconv"
 
-	"github.com/spf13/cobra"
-
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist"
 )
 
-func newExport(a *app) *cobra.Command {
-	var x exporter
-	cmd := &cobra.Command{
-		Use:   "export STORE [A..B]",
-		Short: "Write a state, or what ticks changed, as JSON, NDJSON or CSV",
-		Long: `Write everything that a state holds as JSON, or as NDJSON (a JSON value a line).
+// changesDoc is what export --format json or ndjson prints of a range: it needs no --json.
+type changesDoc struct {
+	From    stateDoc           `json:"from"`
+	To      uint64             `json:"to_seq"`
+	Changes []tickDifferentDoc `json:"changes"` // In the order of the ticks.
+}
+
+// A tickDifferentDoc is a difference that a tick made.
+type tickDifferentDoc struct {
+	Tick uint64 `json:"tick"`
+	Seq  uint64 `json:"seq"`
+	differenceDoc
+}
+
+var exportCommand = command{
+	use: "export STORE [A..B]",
+	doc: `Write a state, or what ticks changed, as JSON, NDJSON or CSV
+
+Write everything that a state holds as JSON, or as NDJSON (a JSON value a line).
 Nothing is lost: ecsdump import makes a save of it that has the same digest.
 
 CSV is for tables: a file for each component in the directory that -o names, or
@@ -27,26 +45,26 @@ one component to standard output with --component. It has a column for each fiel
 With a range A..B, what each tick on the way from A to B changed is written instead,
 a line for each entity or component (in CSV for each field) with old and new values.
 That cannot be imported.`,
-		Example: `  ecsdump export D > all.json
+	example: `  ecsdump export D > all.json
   ecsdump export D --at 100 --format ndjson -o tick100.ndjson
   ecsdump export D --format csv --component Position
   ecsdump export D 100..200 --format ndjson --component Health`,
-		Args: positional(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := x.check(a, args, cmd.Flags().Changed("at")); err != nil {
+	complete: []completer{(*completion).ranges},
+	run: func(f flags) action {
+		var x exporter
+		f.StringVar(&x.format, "format", "json", "json, ndjson or csv")
+		f.output(&x.out, "a new file to write to, or for csv a new directory; standard output without it")
+		f.StringSliceVar(&x.components, "component", nil, "for csv and ranges: only these components and resources")
+		f.point(&x.at)
+		return func(c *call) error {
+			if err := x.check(c.app, c.args, c.flags.Changed("at")); err != nil {
 				return err
 			}
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				return x.run(cmd.Context(), a, s, args[1:])
+			return c.read(c.ctx, c.args[0], func(s *source) error {
+				return x.run(c.ctx, c.app, s, c.args[1:])
 			})
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&x.format, "format", "json", "json, ndjson or csv")
-	flags.StringVarP(&x.out, "output", "o", "", "a new file to write to, or for csv a new directory; standard output without it")
-	flags.StringSliceVar(&x.components, "component", nil, "for csv and ranges: only these components and resources")
-	x.at.flag(cmd)
-	return cmd
+		}
+	},
 }
 
 // An exporter says what to export, and where to.
@@ -114,7 +132,7 @@ func (x *exporter) to(a *app, f func() error) error {
 		stdout := a.Writer
 		a.Writer = bufio.NewWriter(w)
 		defer func() { a.Writer = stdout }()
-		return firstError(f(), a.Flush())
+		return cmp.Or(f(), a.Flush())
 	})
 }
 
@@ -125,17 +143,17 @@ func newFile(path string, f func(w io.Writer) error) error {
 		return occupied(path)
 	}
 	if err != nil {
-		return &failure{exitSystem, err, ""}
+		return system(err)
 	}
-	if err := firstError(f(file), file.Close()); err != nil {
-		return firstError(err, os.Remove(path))
+	if err := cmp.Or(f(file), file.Close()); err != nil {
+		return cmp.Or(err, os.Remove(path))
 	}
 	return nil
 }
 
 // occupied says that an output is there already.
 func occupied(path string) error {
-	return &failure{exitUsage, fmt.Errorf("%s is there; nothing is overwritten, give a new name", path), ""}
+	return fail(exitUsage, "", "%s is there; nothing is overwritten, give a new name", path)
 }
 
 // directory writes a CSV file for each component.
@@ -143,7 +161,7 @@ func (x *exporter) directory(ctx context.Context, components []*persist.Componen
 	if err := os.Mkdir(x.out, 0o777); errors.Is(err, os.ErrExist) {
 		return occupied(x.out)
 	} else if err != nil {
-		return &failure{exitSystem, err, ""}
+		return system(err)
 	}
 	for _, c := range components {
 		err := newFile(x.out+"/"+fileName(c.Name)+".csv", func(w io.Writer) error { return exportCSV(ctx, w, c) })
@@ -167,4 +185,222 @@ func fileName(name string) string {
 		}
 	}
 	return string(b)
+}
+
+// changes writes what the ticks of a range changed.
+func (x *exporter) changes(ctx context.Context, a *app, s *source, text string) error {
+	ends := diffEnds([]string{s.path, text})
+	if ends.store != "" {
+		return fail(exitUsage, "ecsdump export --help", "%q is not a range; write A..B, of points in time", text)
+	}
+	from, err := s.Resolve(ends.a)
+	if err != nil {
+		return err
+	}
+	to, err := s.Resolve(ends.b)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Path(from, to); err != nil {
+		return fail(exitNotFound, try("diff", s.path, "seq:"+strconv.FormatUint(from, 10), "seq:"+strconv.FormatUint(to, 10)), "%s: record %d is not on the way to record %d: %w", s.path, from, to, err)
+	}
+	if err := x.knows(ctx, s, to); err != nil {
+		return err
+	}
+	if x.format == "csv" {
+		return x.changesCSV(ctx, a, s, from, to)
+	}
+	a.ndjson = x.format == "ndjson"
+	doc := changesDoc{From: stateDoc{Seq: from}, To: to, Changes: []tickDifferentDoc{}}
+	if e, ok := s.Log().Find(from); ok {
+		doc.From.Tick = e.Tick
+	}
+	return stream(a, &doc, x.ticks(ctx, s, from, to))
+}
+
+// knows returns an error unless the state after record seq has the components that
+// are asked for.
+func (x *exporter) knows(ctx context.Context, s *source, seq uint64) error {
+	if len(x.components) == 0 {
+		return nil
+	}
+	im, err := s.At(ctx, seq)
+	if err != nil {
+		return err
+	}
+	for _, name := range x.components {
+		if _, err := s.component(state{Image: im, seq: seq}, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ticks iterates over what the ticks on the way changed.
+func (x *exporter) ticks(ctx context.Context, s *source, from, to uint64) iter.Seq2[tickDifferentDoc, error] {
+	return func(yield func(tickDifferentDoc, error) bool) {
+		err := x.each(ctx, s, from, to, func(c *persist.Commit, y difference) error {
+			doc, err := y.doc()
+			if err != nil {
+				return err
+			}
+			if !yield(tickDifferentDoc{c.Tick, c.Seq, doc}, nil) {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(tickDifferentDoc{}, err)
+		}
+	}
+}
+
+// each calls f with every difference that a tick on the way made.
+func (x *exporter) each(ctx context.Context, s *source, from, to uint64, f func(*persist.Commit, difference) error) error {
+	return s.Changes(ctx, from, to, func(d *persist.Diff, c *persist.Commit) error {
+		if len(x.components) > 0 {
+			d.Registry = persist.RegistryDiff{}
+			d.Components = slices.DeleteFunc(d.Components, func(c *persist.ComponentDiff) bool { return !slices.Contains(x.components, c.Name) })
+		}
+		for _, y := range differences(d, false) {
+			if err := f(c, y); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// changesCSV writes a line for each field that changed.
+func (x *exporter) changesCSV(ctx context.Context, a *app, s *source, from, to uint64) error {
+	out := csv.NewWriter(a.Out)
+	if err := out.Write([]string{"tick", "seq", "entity", "component", "change", "field", "old", "new"}); err != nil {
+		return err
+	}
+	err := x.each(ctx, s, from, to, func(c *persist.Commit, y difference) error {
+		return y.lines(func(field, before, after string) error {
+			entity, component := y.entity.String(), ""
+			if y.component != nil {
+				component = y.component.Name
+				if y.component.Resource {
+					entity = ""
+				}
+			}
+			return out.Write([]string{
+				strconv.FormatUint(c.Tick, 10), strconv.FormatUint(c.Seq, 10), entity, component, y.change, field, before, after,
+			})
+		})
+	})
+	out.Flush()
+	return cmp.Or(err, out.Error())
+}
+
+// lines calls f for every field of x that differs; once, without a field, for what
+// was added or removed.
+func (x difference) lines(f func(field, before, after string) error) error {
+	if x.component == nil {
+		return f("", "", "")
+	}
+	if x.change != "changed" {
+		before, after, err := x.values()
+		if err != nil {
+			return err
+		}
+		return f("", exactText(before), exactText(after))
+	}
+	fields, err := x.component.Fields(x.row)
+	for _, d := range fields {
+		if err := f(d.Path, exactText(d.Old), exactText(d.New)); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// exactText returns v as exact JSON; nothing if it is not there.
+func exactText(v layout.Value) string {
+	if v.Kind() == 0 {
+		return ""
+	}
+	return string(v.AppendExact(nil))
+}
+
+// flattest is the longest array that has a column for each element.
+const flattest = 16
+
+// exportCSV writes a table of the rows of c: the entity, then a column for each
+// field, structs and short arrays taken apart.
+func exportCSV(ctx context.Context, w io.Writer, c *persist.Component) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(append([]string{"entity"}, columnNames(nil, "", c.Layout)...)); err != nil {
+		return err
+	}
+	for row := range c.Len() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		entity := ""
+		if !c.Resource {
+			if c.Entities[row] == ecs.Vacant {
+				continue
+			}
+			entity = c.Entities[row].String()
+		}
+		v, err := c.Value(row)
+		if err != nil {
+			return err
+		}
+		if err := out.Write(cells([]string{entity}, v)); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// flat reports whether the parts of t have columns of their own.
+func flat(t *layout.Type) bool {
+	return t.Kind == layout.Struct || t.Kind == layout.Array && t.Len <= flattest
+}
+
+// columnNames appends the names of the columns of t: X, Info.Range, Slots[1].
+func columnNames(names []string, path string, t *layout.Type) []string {
+	switch {
+	case t.Kind == layout.Struct:
+		for _, f := range t.Fields {
+			name := f.Name
+			if path != "" {
+				name = path + "." + name
+			}
+			names = columnNames(names, name, f.Type)
+		}
+		return names
+	case flat(t):
+		for i := range t.Len {
+			names = columnNames(names, path+"["+strconv.Itoa(i)+"]", t.Elem)
+		}
+		return names
+	case path == "":
+		path = "value"
+	}
+	return append(names, path)
+}
+
+// cells appends the columns of v. Strings are as they are, nil is empty, and what
+// has parts but no columns for them is JSON.
+func cells(row []string, v layout.Value) []string {
+	switch k := v.Kind(); {
+	case flat(v.Type()):
+		for i := range v.Len() {
+			row = cells(row, v.Index(i))
+		}
+		return row
+	case v.IsNil():
+		return append(row, "")
+	case k == layout.String:
+		return append(row, v.Text())
+	case k < layout.Complex64 || k == layout.Entity:
+		return append(row, v.String())
+	}
+	return append(row, string(v.AppendExact(nil)))
 }

@@ -15,16 +15,32 @@ import (
 
 // What the process exits with.
 const (
-	exitOK       = 0
-	exitProblem  = 1
-	exitUsage    = 2
-	exitNotFound = 3
-	exitCorrupt  = 4
-	exitSystem   = 5
+	exitOK = iota
+	exitProblem
+	exitUsage
+	exitNotFound
+	exitCorrupt
+	exitSystem
 )
 
-// exitNames are the values of "kind" in [errorDoc].
-var exitNames = [...]string{"ok", "problem", "usage", "not_found", "corrupt", "system"}
+// exits says what each of these means: the value of "kind" in [errorDoc], and for people.
+var exits = [...]struct{ kind, text string }{
+	{"ok", "all is well"},
+	{"problem", "states differ, or a problem that is no damage: a newer program wrote it"},
+	{"usage", "called wrongly"},
+	{"not_found", "no such store, point in time, entity or component"},
+	{"corrupt", "damaged; what could be read was printed"},
+	{"system", "the system did not let it be read or written, or an interrupt ended it"},
+}
+
+// exitsText returns the table of them.
+func exitsText() string {
+	var b strings.Builder
+	for code, e := range exits {
+		fmt.Fprintf(&b, "  %d  %s\n", code, e.text)
+	}
+	return b.String()
+}
 
 // A failure ends the program.
 type failure struct {
@@ -35,6 +51,23 @@ type failure struct {
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
+
+// fail returns a failure with a text.
+func fail(code int, next, format string, args ...any) *failure {
+	return &failure{code, fmt.Errorf(format, args...), next}
+}
+
+// system makes err, if there is one, a failure of the system.
+func system(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{exitSystem, err, ""}
+}
+
+// errDiffer ends diff with the status of states that are not the same. It is
+// no news by then.
+var errDiffer = errors.New("the states differ")
 
 // classify makes err, which reading path gave, a failure.
 func classify(path string, err error) *failure {
@@ -48,7 +81,7 @@ func classify(path string, err error) *failure {
 	f = &failure{err: &storeError{path + ": " + unprefixed(err), err}}
 	switch {
 	case errors.Is(err, persist.ErrCorrupt), errors.Is(err, persist.ErrForeign):
-		f.code, f.next = exitCorrupt, command("verify", path)
+		f.code, f.next = exitCorrupt, try("verify", path)
 	case errors.Is(err, persist.ErrPoint):
 		f.code, f.next = exitUsage, "ecsdump --help"
 	case errors.Is(err, persist.ErrNewer):
@@ -56,7 +89,7 @@ func classify(path string, err error) *failure {
 	case errors.Is(err, context.Canceled):
 		f.code, f.err = exitSystem, fmt.Errorf("%s: interrupted", path)
 	case errors.Is(err, persist.ErrNotFound):
-		f.code, f.next = exitNotFound, command("log", path)
+		f.code, f.next = exitNotFound, try("log", path)
 	default:
 		f.code = exitSystem
 	}
@@ -79,9 +112,9 @@ func unprefixed(err error) string { return strings.TrimPrefix(err.Error(), "pers
 func opening(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &failure{exitNotFound, fmt.Errorf("%s: no such directory or file", path), ""}
+		return fail(exitNotFound, "", "%s: no such directory or file", path)
 	case errors.Is(err, persist.ErrForeign) && isDir(path):
-		return &failure{exitNotFound, fmt.Errorf("%s: not a store: it holds no snapshots and no journal", path), ""}
+		return fail(exitNotFound, "", "%s: not a store: it holds no snapshots and no journal", path)
 	case errors.Is(err, persist.ErrForeign):
 		return &failure{exitCorrupt, &storeError{path + ": " + unprefixed(err), err}, ""}
 	}
@@ -105,7 +138,7 @@ func (a *app) report(f *failure) {
 	}
 	if a.json {
 		var doc errorDoc
-		doc.Error.Code, doc.Error.Kind = f.code, exitNames[f.code]
+		doc.Error.Code, doc.Error.Kind = f.code, exits[f.code].kind
 		doc.Error.Message = f.Error()
 		doc.Error.Try, _, _ = strings.Cut(f.next, "\n")
 		members, err := membersOf(doc)
@@ -125,8 +158,8 @@ func (a *app) report(f *failure) {
 	}
 }
 
-// command returns a command line of this program.
-func command(name string, args ...string) string {
+// try returns a command line of this program.
+func try(name string, args ...string) string {
 	line := "ecsdump " + name // May be several words.
 	if len(args) > 0 {
 		line += " " + shell.Command(args...)

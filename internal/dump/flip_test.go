@@ -2,7 +2,9 @@ package dump
 
 import (
 	"bytes"
+	"context"
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,11 +13,16 @@ import (
 
 var every = flag.Int64("every", 0, "flip a bit in every byte of this number; 0: in enough of them")
 
-// call is run with what it prints as strings.
-func call(args ...string) (code int, stdout, stderr string) {
+// ecsdump is run with what it prints as strings.
+func ecsdump(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
-	code = run(args, &out, &err)
+	code = runArgs(args, &out, &err)
 	return code, out.String(), err.String()
+}
+
+// runArgs is run without the process around it.
+func runArgs(args []string, stdout, stderr io.Writer) (code int) {
+	return run(context.Background(), func() {}, nil, args, stdout, stderr)
 }
 
 // flips calls f with one bit flipped at a time in the files under dir, and checks
@@ -86,7 +93,7 @@ func TestVerifyReportsEveryFlippedBitOfAClosedStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips(t, dir, 1, func(name string, at int64) {
-		code, stdout, stderr := call("verify", dir)
+		code, stdout, stderr := ecsdump("verify", dir)
 		if code != exitCorrupt || !strings.Contains(stdout, name) {
 			t.Errorf("byte %d of %s flipped: verify exits %d, want 4 and the name of the file:\n%s%s", at, name, code, stdout, stderr)
 		}
@@ -100,7 +107,7 @@ func TestVerifyReportsEveryFlippedBitOfASave(t *testing.T) {
 		t.Fatal(err)
 	}
 	flips(t, dir, 1, func(name string, at int64) {
-		code, stdout, stderr := call("verify", file)
+		code, stdout, stderr := ecsdump("verify", file)
 		if code != exitCorrupt || !strings.Contains(stdout, name) {
 			t.Errorf("byte %d flipped: verify exits %d, want 4 and the name of the file:\n%s%s", at, code, stdout, stderr)
 		}
@@ -113,9 +120,9 @@ func TestListingADamagedStoreIsRightOrExitsWith4(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"ls", dir, "--limit", "0"}, {"log", dir, "--verbose"}, {"info", dir}} {
-		_, want, _ := call(args...)
+		_, want, _ := ecsdump(args...)
 		flips(t, dir, 5, func(name string, at int64) {
-			code, got, stderr := call(args...)
+			code, got, stderr := ecsdump(args...)
 			if code != exitCorrupt && (code != exitOK || got != want) {
 				t.Errorf("byte %d of %s flipped: %s exits %d and prints\n%s%s", at, name, args[0], code, got, stderr)
 			}

@@ -43,7 +43,7 @@ func checked(t *testing.T, source string) *types.Package {
 func TestGoTypesOfAStoreCompile(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
-	code, stdout, stderr := call("schema", dir, "--go")
+	code, stdout, stderr := ecsdump("schema", dir, "--go")
 	require.Equal(t, exitOK, code, stderr)
 	p := checked(t, stdout)
 	for name, want := range map[string]string{
@@ -79,7 +79,7 @@ func TestGoTypesHaveNamesWhateverIsStored(t *testing.T) {
 		ecs.MustRegister[odd](w, ecs.Named(name), clone).Set(w.Create(), odd{x: true})
 	}
 	require.NoError(t, persist.Save(context.Background(), file, w))
-	code, stdout, stderr := call("schema", file, "--go")
+	code, stdout, stderr := ecsdump("schema", file, "--go")
 	require.Equal(t, exitOK, code, stderr)
 	p := checked(t, stdout)
 	require.Len(t, p.Scope().Names(), 7)
@@ -93,7 +93,7 @@ func TestGoTypesHaveNamesWhateverIsStored(t *testing.T) {
 }
 
 func TestGoTypesAreNoJSON(t *testing.T) {
-	code, _, stderr := call("schema", "D", "--go", "--json")
+	code, _, stderr := ecsdump("schema", "D", "--go", "--json")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, stderr, "give either --go or --json")
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
@@ -44,12 +42,11 @@ type eventDoc struct {
 	Fields    []fieldDiffDoc `json:"fields,omitempty"` // In which old and new differ.
 }
 
-func newHistory(a *app) *cobra.Command {
-	var h historian
-	cmd := &cobra.Command{
-		Use:   "history STORE ENTITY[.Component[.field]] [A..B]",
-		Short: "Tell what happened to an entity, a component of it or a field",
-		Long: `Tell what happened to an entity, also to one that is dead by now: tick by tick on
+var historyCommand = command{
+	use: "history STORE ENTITY[.Component[.field]] [A..B]",
+	doc: `Tell what happened to an entity, a component of it or a field
+
+Tell what happened to an entity, also to one that is dead by now: tick by tick on
 the way to the newest state, or to that of --at, or from point A to B.
 
   ecsdump history D 12v3                    its life
@@ -63,23 +60,24 @@ Of values that are numbers and changed, a line of blocks shows the course.
 An entity that is there in the first state that the store still has "was alive";
 what it had then it "had": nobody knows since when. It is followed through the ticks
 without replaying them, so a long journal takes as long as reading it.`,
-		Example: `  ecsdump history D 12v3
+	example: `  ecsdump history D 12v3
   ecsdump history D 12v3.Position.X 100..200 --all
   ecsdump history D 12v3.Health --limit 10`,
-		Args: positional(2, 3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 3 && cmd.Flags().Changed("at") {
-				return &failure{exitUsage, errors.New("give either a range or --at"), "ecsdump history --help"}
+	complete: []completer{(*completion).subjects, (*completion).ranges},
+	run: func(f flags) action {
+		var h historian
+		f.BoolVar(&h.all, "all", false, "also when a value was written that was there before, or moved to another row")
+		f.point(&h.at)
+		f.limit(&h.limit, 0, "events, the newest")
+		return func(c *call) error {
+			if len(c.args) == 3 && c.flags.Changed("at") {
+				return fail(exitUsage, "ecsdump history --help", "give either a range or --at")
 			}
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				return h.run(cmd.Context(), a, s, args[1], args[2:])
+			return c.read(c.ctx, c.args[0], func(s *source) error {
+				return h.run(c.ctx, c.app, s, c.args[1], c.args[2:])
 			})
-		},
-	}
-	cmd.Flags().BoolVar(&h.all, "all", false, "also when a value was written that was there before, or moved to another row")
-	h.at.flag(cmd)
-	h.limit.flag(cmd, 0, "events, the newest")
-	return cmd
+		}
+	},
 }
 
 // A historian says what to tell of an entity.
@@ -115,7 +113,15 @@ func (h *historian) run(ctx context.Context, a *app, s *source, text string, bet
 	if a.json {
 		doc := historyDoc{h.entity.String(), h.component, strings.TrimPrefix(h.field, "."), to, earlier, []eventDoc{}}
 		told := 0
-		if err := stream(a, doc, h.documents(events, &told)); err != nil || told > 0 {
+		err := stream(a, doc, mapped(events, func(e *persist.TraceEvent) eventDoc {
+			told++
+			d := eventDocOf(e)
+			if len(h.steps) > 0 {
+				d.Fields = nil // It is the field.
+			}
+			return d
+		}))
+		if err != nil || told > 0 {
 			return err
 		}
 		return h.nothing(ctx, s, last)
@@ -140,7 +146,7 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 		return err
 	}
 	if _, err := s.Path(h.from, h.to); err != nil {
-		return &failure{exitUsage, fmt.Errorf("%s does not come from %s, record %d: no range", last, first, h.from), command("log", s.path)}
+		return fail(exitUsage, try("log", s.path), "%s does not come from %s, record %d: no range", last, first, h.from)
 	}
 	if e, ok := s.Log().Find(h.from); ok {
 		h.from = e.Parent // What tick A did belongs to the range.
@@ -216,25 +222,6 @@ func newest(events traceEvents, n int) (traceEvents, int, error) {
 	}, count - len(ring), nil
 }
 
-// documents iterates over events as documents, and counts them.
-func (h *historian) documents(events traceEvents, told *int) iter.Seq2[eventDoc, error] {
-	return func(yield func(eventDoc, error) bool) {
-		for e, err := range events {
-			var doc eventDoc
-			if err == nil {
-				doc = eventDocOf(e)
-				if len(h.steps) > 0 {
-					doc.Fields = nil // It is the field.
-				}
-				*told++
-			}
-			if !yield(doc, err) {
-				return
-			}
-		}
-	}
-}
-
 func eventDocOf(e *persist.TraceEvent) eventDoc {
 	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Event: e.Kind.String(), Component: e.Component}
 	if !e.Time.IsZero() {
@@ -279,8 +266,7 @@ func (h *historian) print(ctx context.Context, a *app, s *source, last *persist.
 // nothing says why there is nothing to tell: the entity was not alive.
 func (h *historian) nothing(ctx context.Context, s *source, last *persist.EntityState) error {
 	if last.Row >= 0 && h.entity.Generation() > 0 && h.entity.Generation() < last.Holder.Generation() && h.from == 0 {
-		err := fmt.Errorf("%s: %v is not alive in any state that the store still has; its index went to %v", s.path, h.entity, last.Holder)
-		return &failure{exitNotFound, err, command("history", s.path, last.Holder.String())}
+		return fail(exitNotFound, try("history", s.path, last.Holder.String()), "%s: %v is not alive in any state that the store still has; its index went to %v", s.path, h.entity, last.Holder)
 	}
 	return s.notAlive(ctx, last)
 }

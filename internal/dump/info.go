@@ -8,8 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -89,35 +87,43 @@ type lockDoc struct {
 	Running string `json:"running"` // yes: it has it open. no, or unknown: it is on another host.
 }
 
-func newInfo(a *app) *cobra.Command {
-	var at point
-	cmd := &cobra.Command{
-		Use:   "info STORE",
-		Short: "Summarize what there is: state, components, snapshots, journal",
-		Example: `  ecsdump info D
+// A markDoc is a name that the program gave a tick.
+type markDoc struct {
+	Name string    `json:"name"` // mark:NAME is the point in time.
+	Tick uint64    `json:"tick"`
+	Seq  uint64    `json:"seq"`
+	Time time.Time `json:"time"`
+	Head bool      `json:"head"` // The newest state comes from this tick, or is it.
+}
+
+var infoCommand = command{
+	use: "info STORE",
+	doc: `Summarize what there is: state, components, snapshots, journal`,
+	example: `  ecsdump info D
   ecsdump info slot1.save
   ecsdump info D --at snap:milestone --json`,
-		Args: positional(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				doc := s.info()
-				w, err := s.world(cmd.Context(), at)
-				if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
-					return err
-				}
-				doc.worldDoc = w
-				marks, unread := s.marks(cmd.Context())
-				doc.Marks, err = marks, errors.Join(err, unread)
-				if a.json {
-					return errors.Join(err, a.document(doc))
-				}
-				a.info(doc)
+	run: func(f flags) action {
+		var at point
+		f.point(&at)
+		return reading(func(c *call, s *source) error {
+			doc := s.info()
+			w, err := s.world(c.ctx, at)
+			if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
 				return err
-			})
-		},
-	}
-	at.flag(cmd)
-	return cmd
+			}
+			doc.worldDoc = w
+			marks, unread := s.Marks(c.ctx)
+			for _, m := range marks {
+				doc.Marks = append(doc.Marks, markDoc{m.Name, m.Tick, m.Seq, m.Time, m.OnHead})
+			}
+			err = errors.Join(err, unread)
+			if c.json {
+				return errors.Join(err, c.document(doc))
+			}
+			c.info(doc)
+			return err
+		})
+	},
 }
 
 // world describes the world at a point in time.
@@ -141,8 +147,8 @@ func (s *source) world(ctx context.Context, at point) (*worldDoc, error) {
 }
 
 // info describes the files.
-func (s *source) info() infoDoc {
-	doc := infoDoc{Path: s.path, Kind: "store", Snapshots: []snapshotDoc{}, Damage: []string{}}
+func (s *source) info() *infoDoc {
+	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: []snapshotDoc{}, Damage: []string{}}
 	for _, err := range s.Damage() {
 		doc.Damage = append(doc.Damage, unprefixed(err))
 	}
@@ -220,7 +226,7 @@ func lockOf(holder string, inUse bool) *lockDoc {
 }
 
 // info prints doc for people.
-func (a *app) info(doc infoDoc) {
+func (a *app) info(doc *infoDoc) {
 	g := a.Grid()
 	g.Row(doc.Kind, doc.Path)
 	if doc.worldDoc != nil {
@@ -320,4 +326,25 @@ func closed(doc *infoDoc) string {
 		return "no"
 	}
 	return "cleanly"
+}
+
+// shownMarks is how many marks people are shown: the newest.
+const shownMarks = 20
+
+// marks prints the newest marks for people.
+func (a *app) marks(marks []markDoc) {
+	a.Line("")
+	if earlier := len(marks) - shownMarks; earlier > 0 {
+		a.Line("%s before these; --json lists all", term.Count(earlier, "mark", "marks"))
+		marks = marks[earlier:]
+	}
+	g := a.Grid("MARK", ">TICK", ">RECORD", "TIME", "NOTE")
+	for _, m := range marks {
+		note := ""
+		if !m.Head {
+			note = rewound
+		}
+		g.Row(m.Name, m.Tick, m.Seq, m.Time.Format(time.RFC3339), note)
+	}
+	g.Flush()
 }

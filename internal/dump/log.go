@@ -1,21 +1,14 @@
 package dump
 
 import (
+	"cmp"
 	"context"
-	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/persist"
 )
 
 // logDoc is what log --json prints.
@@ -24,75 +17,36 @@ type logDoc struct {
 	Commits []commitDoc `json:"commits"` // In the order of the journal.
 }
 
-// A commitDoc is a record of the journal: a tick that was committed.
-type commitDoc struct {
-	Seq        uint64         `json:"seq"`
-	Tick       uint64         `json:"tick"`
-	Parent     uint64         `json:"parent"` // Seq of the record that it continues; 0: of none.
-	Time       time.Time      `json:"time"`   // By the clock of the writer.
-	Bytes      int            `json:"bytes"`
-	Head       bool           `json:"head"`    // It leads to the newest state.
-	Rewound    bool           `json:"rewound"` // The newest state does not come from it.
-	Created    int            `json:"created"` // Entities.
-	Destroyed  int            `json:"destroyed"`
-	Cleared    int            `json:"cleared"`              // How many times the whole world was.
-	Components []changeDoc    `json:"components"`           // Those that changed.
-	Operations []operationDoc `json:"operations,omitempty"` // With --verbose: in the order of the calls.
-	Values     []rowDoc       `json:"values,omitempty"`     // With --patch: of the components and entities that the filters name.
-	Marks      []string       `json:"marks,omitempty"`      // What the program called the tick.
-	Inputs     []inputDoc     `json:"inputs,omitempty"`     // With --verbose: what it journaled with it.
-}
+var logCommand = command{
+	use: "log STORE [A..B]",
+	doc: `List what every tick changed
 
-// A changeDoc says what a tick did to a component or resource. A destroyed
-// entity's components do not count as removed.
-type changeDoc struct {
-	Name       string `json:"name"`
-	Added      int    `json:"added"`
-	Removed    int    `json:"removed"`
-	Cleared    int    `json:"cleared"` // How many times.
-	RowsBefore int    `json:"rows_before"`
-	RowsAfter  int    `json:"rows_after"`
-	Written    int    `json:"written"` // Rows that were added, set or moved.
-
-}
-
-// An operationDoc is one call.
-type operationDoc struct {
-	Op        string `json:"op"` // create, destroy, add, remove or clear.
-	Component string `json:"component,omitempty"`
-	Entity    string `json:"entity,omitempty"`
-}
-
-func newLog(a *app) *cobra.Command {
-	var l logger
-	cmd := &cobra.Command{
-		Use:   "log STORE [A..B]",
-		Short: "List what every tick changed",
-		Long: `List what every tick changed, oldest first.
+List what every tick changed, oldest first.
 
 With filters, only ticks are listed in which one thing happened that all of them
 name: --entity 12v3 --op add,set lists the ticks that gave 12v3 a component or
 another value, with --component Position only this one.`,
-		Example: `  ecsdump log D
+	example: `  ecsdump log D
   ecsdump log D 10..20 --verbose
   ecsdump log D --graph --limit 40
   ecsdump log D --entity 12v3 -p
   ecsdump log D --component Health --op set,remove --reverse`,
-		Args: positional(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := l.filter.parse(args[0]); err != nil {
+	complete: []completer{(*completion).ranges},
+	run: func(f flags) action {
+		var l logger
+		f.limit(&l.limit, 0, "records, the newest")
+		l.filter.flags(f)
+		f.BoolVarP(&l.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
+		f.BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
+		f.BoolVar(&l.graph, "graph", false, "draw the branches")
+		f.BoolVar(&l.reverse, "reverse", false, "newest first")
+		return func(c *call) error {
+			if err := l.filter.parse(c.args[0]); err != nil {
 				return err
 			}
-			return a.read(cmd.Context(), args[0], func(s *source) error { return l.run(cmd.Context(), a, s, args[1:]) })
-		},
-	}
-	l.limit.flag(cmd, 0, "records, the newest")
-	l.filter.flags(cmd)
-	cmd.Flags().BoolVarP(&l.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
-	cmd.Flags().BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
-	cmd.Flags().BoolVar(&l.graph, "graph", false, "draw the branches")
-	cmd.Flags().BoolVar(&l.reverse, "reverse", false, "newest first")
-	return cmd
+			return c.read(c.ctx, c.args[0], func(s *source) error { return l.run(c.ctx, c.app, s, c.args[1:]) })
+		}
+	},
 }
 
 // A logger says which ticks to list, and how.
@@ -109,11 +63,11 @@ func (l *logger) run(ctx context.Context, a *app, s *source, args []string) erro
 	}
 	entries, earlier, unread := l.cut(ctx, s, entries)
 	if a.json {
-		err = stream(a, logDoc{Earlier: earlier}, l.docs(ctx, s, entries))
+		err = stream(a, logDoc{Earlier: earlier}, mapped(l.ticks(ctx, s, entries), func(t *logTick) commitDoc { return t.commitDoc }))
 	} else {
 		err = l.print(ctx, a, s, entries, earlier)
 	}
-	return firstError(unread, err)
+	return cmp.Or(unread, err)
 }
 
 // cut applies the limit: before the records that it leaves come so many earlier ones.
@@ -137,76 +91,6 @@ func (l *logger) cut(ctx context.Context, s *source, entries []journal.Entry) (l
 	}
 	slices.Reverse(left)
 	return left, earlier, err
-}
-
-// docs iterates over the documents of the ticks of entries.
-func (l *logger) docs(ctx context.Context, s *source, entries []journal.Entry) iter.Seq2[commitDoc, error] {
-	return func(yield func(commitDoc, error) bool) {
-		for t, err := range l.ticks(ctx, s, entries) {
-			if !yield(t.commitDoc, err) {
-				return
-			}
-		}
-	}
-}
-
-// commitDocOf describes c, without its operations and its place in the tree.
-func commitDocOf(c *persist.Commit, ops []persist.Op) commitDoc {
-	doc := commitDoc{
-		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,
-		Components: []changeDoc{}, Marks: c.Marks,
-	}
-	changes := map[int]*changeDoc{}
-	for _, r := range c.Rows {
-		changes[r.Component] = &changeDoc{RowsBefore: r.Before, RowsAfter: r.After, Written: r.Written}
-	}
-	for _, op := range ops {
-		if op.Component >= 0 && changes[op.Component] == nil {
-			changes[op.Component] = new(changeDoc)
-		}
-		doc.count(op, changes[op.Component])
-	}
-	for _, n := range slices.Sorted(maps.Keys(changes)) {
-		changes[n].Name = c.Component(n)
-		doc.Components = append(doc.Components, *changes[n])
-	}
-	return doc
-}
-
-// count counts op, which concerns the component of change if it concerns one.
-func (d *commitDoc) count(op persist.Op, change *changeDoc) {
-	switch {
-	case op.Kind == ecs.OpCreate:
-		d.Created++
-	case op.Kind == ecs.OpDestroy:
-		d.Destroyed++
-	case op.Kind == ecs.OpClear && change == nil:
-		d.Cleared++
-	case change == nil: // An operation on no component: the format does not keep it out.
-	case op.Kind == ecs.OpClear:
-		change.Cleared++
-	case op.Kind == ecs.OpAdd:
-		change.Added++
-	case op.Kind == ecs.OpRemove:
-		change.Removed++
-	}
-}
-
-var opNames = map[ecs.OpKind]string{
-	ecs.OpCreate: "create", ecs.OpDestroy: "destroy", ecs.OpAdd: "add", ecs.OpRemove: "remove", ecs.OpClear: "clear",
-}
-
-// operations describes ops one by one.
-func operations(c *persist.Commit, ops []persist.Op) []operationDoc {
-	var docs []operationDoc
-	for _, op := range ops {
-		d := operationDoc{Op: opNames[op.Kind], Component: c.Component(op.Component)}
-		if op.Kind != ecs.OpClear {
-			d.Entity = op.Entity.String()
-		}
-		docs = append(docs, d)
-	}
-	return docs
 }
 
 // print lists the ticks of entries for people.
@@ -318,59 +202,4 @@ func (l *logger) row(g *term.Grid, t *logTick, lines branches) {
 	for _, v := range t.Values {
 		v.lines(g, under)
 	}
-}
-
-// rewound notes a record that the newest state does not come from.
-const rewound = "rewound"
-
-func (d commitDoc) note() term.Styled {
-	switch {
-	case d.Head:
-		return term.Current.Of("head")
-	case d.Rewound:
-		return term.Faint.Of(rewound)
-	}
-	return term.Styled{}
-}
-
-// changes returns what d counts on one line: "created 2; Position +2 wrote 3".
-func (d commitDoc) changes() string {
-	var parts []string
-	part := func(n int, format string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf(format, n))
-		}
-	}
-	for _, name := range d.Marks {
-		parts = append(parts, "mark:"+name)
-	}
-	part(d.Cleared, "cleared the world %d×")
-	part(d.Created, "created %d")
-	part(d.Destroyed, "destroyed %d")
-	for _, c := range d.Components {
-		parts = append(parts, c.String())
-	}
-	return strings.Join(parts, "; ")
-}
-
-// String returns what c counts: "Position +2 -1 cleared 1× wrote 3".
-func (c changeDoc) String() string {
-	s := c.Name
-	for _, n := range []struct {
-		n      int
-		format string
-	}{{c.Added, " +%d"}, {c.Removed, " -%d"}, {c.Cleared, " cleared %d×"}, {c.Written, " wrote %d"}} {
-		if n.n > 0 {
-			s += fmt.Sprintf(n.format, n.n)
-		}
-	}
-	if c.RowsAfter != c.RowsBefore+c.Added-c.Removed {
-		s += fmt.Sprintf(" (%d → %d rows)", c.RowsBefore, c.RowsAfter)
-	}
-	return s
-}
-
-// String returns o on one line: "add Position 12v3".
-func (o operationDoc) String() string {
-	return strings.Join(slices.DeleteFunc([]string{o.Op, o.Component, o.Entity}, func(s string) bool { return s == "" }), " ")
 }

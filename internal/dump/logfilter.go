@@ -1,11 +1,8 @@
 package dump
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
 )
@@ -16,16 +13,10 @@ type logFilter struct {
 	entities, components, ops []string
 }
 
-// setOp names what no operation does: a row has another value than before the tick.
-const setOp = "set"
-
-// filterOps are what --op takes.
-var filterOps = []string{"create", "destroy", "add", "remove", "clear", setOp}
-
-func (f *logFilter) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.entities, "entity", nil, "only ticks that did something to one of these entities")
-	cmd.Flags().StringSliceVar(&f.components, "component", nil, "only ticks that did something to one of these components or resources")
-	cmd.Flags().StringSliceVar(&f.ops, "op", nil, "only ticks that did one of these: "+strings.Join(filterOps, ", "))
+func (l *logFilter) flags(f flags) {
+	f.StringSliceVar(&l.entities, "entity", nil, "only ticks that did something to one of these entities")
+	f.StringSliceVar(&l.components, "component", nil, "only ticks that did something to one of these components or resources")
+	f.StringSliceVar(&l.ops, "op", nil, "only ticks that did one of these: "+strings.Join(filterOps, ", "))
 }
 
 // parse checks the flags.
@@ -39,8 +30,7 @@ func (f *logFilter) parse(path string) error {
 	}
 	for _, op := range f.ops {
 		if !slices.Contains(filterOps, op) {
-			err := fmt.Errorf("%q is no operation; write %s", op, strings.Join(filterOps, ", "))
-			return &failure{exitUsage, err, "ecsdump log --help"}
+			return fail(exitUsage, "ecsdump log --help", "%q is no operation; write %s", op, strings.Join(filterOps, ", "))
 		}
 	}
 	return nil

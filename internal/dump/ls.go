@@ -4,10 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -24,55 +21,44 @@ type entityDoc struct {
 	Components []valueDoc `json:"components"`
 }
 
-// A valueDoc is a component of an entity.
-type valueDoc struct {
-	Name  string       `json:"name"`
-	Kind  string       `json:"kind"` // component or tag.
-	Row   int          `json:"row"`  // In the dense and data arrays.
-	Value layout.Value `json:"value"`
-}
+var lsCommand = command{
+	use: "ls STORE",
+	doc: `List entities with their components
 
-func newLs(a *app) *cobra.Command {
-	var at point
-	var l selection
-	cmd := &cobra.Command{
-		Use:   "ls STORE",
-		Short: "List entities with their components",
-		Long: `List the entities that are alive, with their components.
+List the entities that are alive, with their components.
 
 --where takes a condition on each entity, --sort an expression.
 
 ` + expressionHelp,
-		Example: `  ecsdump ls D --with Position,Name --limit 20
+	example: `  ecsdump ls D --with Position,Name --limit 20
   ecsdump ls D --where 'Position.X > 3 && Label.Text contains "orc"' --sort Health --desc
   ecsdump ls D --where 'has(Target) && !exists(Target.Of)' --at @latest~10`,
-		Args: positional(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				if done, err := a.lsQuickly(cmd.Context(), s, at, &l); done || err != nil {
-					return err
-				}
-				im, err := s.state(cmd.Context(), at)
-				if err != nil {
-					return err
-				}
-				c, err := l.choice(s, im, "--where")
-				if err != nil {
-					return err
-				}
-				p, err := c.part(cmd.Context(), a.json)
-				if err != nil {
-					return err
-				}
-				return a.ls(im.doc(), p, func(e ecs.Entity) ([]valueDoc, error) { return valuesOf(im, e) })
-			})
-		},
-	}
-	l.flags(cmd)
-	cmd.Flags().StringVar(&l.where, "where", "", "only entities for which this expression is true")
-	at.flag(cmd)
-	l.limit.flag(cmd, 20, "entities")
-	return cmd
+	run: func(f flags) action {
+		var at point
+		var l selection
+		l.flags(f)
+		f.StringVar(&l.where, "where", "", "only entities for which this expression is true")
+		f.point(&at)
+		f.limit(&l.limit, 20, "entities")
+		return reading(func(c *call, s *source) error {
+			if done, err := c.lsQuickly(c.ctx, s, at, &l); done || err != nil {
+				return err
+			}
+			im, err := s.state(c.ctx, at)
+			if err != nil {
+				return err
+			}
+			chosen, err := l.choice(s, im, "--where")
+			if err != nil {
+				return err
+			}
+			p, err := chosen.part(c.ctx, c.json)
+			if err != nil {
+				return err
+			}
+			return c.ls(im.doc(), p, func(e ecs.Entity) ([]valueDoc, error) { return valuesOf(im, e) })
+		})
+	},
 }
 
 // quickLimit is how many entities are looked up one by one instead of loading all.
@@ -102,35 +88,29 @@ func (a *app) lsQuickly(ctx context.Context, s *source, at point, l *selection) 
 	})
 }
 
-// peekedValues returns the components of an entity.
-func peekedValues(state *persist.EntityState) []valueDoc {
-	values := []valueDoc{}
-	for _, c := range state.Components {
-		if c.Resource || c.Row < 0 {
-			continue
-		}
-		values = append(values, valueDoc{c.Name, rowKind(c.Value), c.Row, c.Value})
-	}
-	return values
-}
-
 // ls lists p, whose entities have these values.
 func (a *app) ls(at stateDoc, p part, values func(ecs.Entity) ([]valueDoc, error)) error {
 	if a.json {
-		return a.lsJSON(at, p, values)
+		return stream(a, lsDoc{at, p.total, []entityDoc{}}, each(len(p.entities), func(i int) (entityDoc, error) {
+			values, err := values(p.entities[i])
+			return entityDoc{p.entities[i].String(), values}, err
+		}))
 	}
-	return a.lsTable(p, values)
-}
-
-func (a *app) lsJSON(at stateDoc, p part, values func(ecs.Entity) ([]valueDoc, error)) error {
-	return stream(a, lsDoc{at, p.total, []entityDoc{}}, func(yield func(entityDoc, error) bool) {
-		for _, e := range p.entities {
-			values, err := values(e)
-			if !yield(entityDoc{e.String(), values}, err) {
-				return
-			}
+	g := a.Grid("ENTITY", "COMPONENTS")
+	for _, e := range p.entities {
+		values, err := values(e)
+		if err != nil {
+			return err
 		}
-	})
+		texts := make([]string, len(values))
+		for i, v := range values {
+			texts[i] = labelled(v)
+		}
+		g.Row(e, strings.Join(texts, " "))
+	}
+	g.Flush()
+	a.rest(p, "entity", "entities")
+	return nil
 }
 
 // valuesOf returns the components of e.
@@ -150,31 +130,14 @@ func valuesOf(im state, e ecs.Entity) ([]valueDoc, error) {
 	return values, nil
 }
 
-func (a *app) lsTable(p part, values func(ecs.Entity) ([]valueDoc, error)) error {
-	g := a.Grid("ENTITY", "COMPONENTS")
-	for _, e := range p.entities {
-		values, err := values(e)
-		if err != nil {
-			return err
+// peekedValues returns the components of an entity.
+func peekedValues(state *persist.EntityState) []valueDoc {
+	values := []valueDoc{}
+	for _, c := range state.Components {
+		if c.Resource || c.Row < 0 {
+			continue
 		}
-		texts := make([]string, len(values))
-		for i, v := range values {
-			texts[i] = labelled(v)
-		}
-		g.Row(e, strings.Join(texts, " "))
+		values = append(values, valueDoc{c.Name, rowKind(c.Value), c.Row, c.Value})
 	}
-	g.Flush()
-	a.rest(p, "entity", "entities")
-	return nil
-}
-
-// labelled returns a component on one line: Position{X:1 Y:2}, Health=5, Frozen.
-func labelled(v valueDoc) string {
-	switch {
-	case v.Kind == "tag":
-		return v.Name
-	case v.Value.Kind() == layout.Struct:
-		return v.Name + v.Value.String()
-	}
-	return v.Name + "=" + v.Value.String()
+	return values
 }

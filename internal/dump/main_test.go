@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the wanted output in testdata")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"ecsdump": func() { os.Exit(Main()) }})
+	testscript.Main(m, map[string]func(){"ecsdump": func() { os.Exit(Main(nil)) }})
 }
 
 // TestScript runs testdata/script. Every script ends with "unchanged".

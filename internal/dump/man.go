@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,26 +20,25 @@ type manDoc struct {
 	Pages  []string `json:"pages"` // Their files, in output.
 }
 
-func newMan(a *app) *cobra.Command {
-	var out string
-	cmd := &cobra.Command{
-		Use:   "man -o DIR",
-		Short: "Write man pages of all commands",
-		Long: `Write a man page of each command to DIR/man1, and of each help topic to DIR/man7. Pages
+var manCommand = command{
+	use: "man -o DIR",
+	doc: `Write man pages of all commands
+
+Write a man page of each command to DIR/man1, and of each help topic to DIR/man7. Pages
 that are there already are written again. They have no date: the same program
 writes the same pages.`,
-		Example: `  ecsdump man -o ~/.local/share/man
+	example: `  ecsdump man -o ~/.local/share/man
   ecsdump man -o man`,
-		Args: positional(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	run: func(f flags) action {
+		var out string
+		f.output(&out, "directory to write to; it is made if it is not there")
+		return func(c *call) error {
 			if out == "" {
-				return &failure{exitUsage, errors.New("say with -o where to write the pages"), "ecsdump man --help"}
+				return fail(exitUsage, "ecsdump man --help", "say with -o where to write the pages")
 			}
-			return a.man(cmd.Root(), out)
-		},
-	}
-	cmd.Flags().StringVarP(&out, "output", "o", "", "directory to write to; it is made if it is not there")
-	return cmd
+			return c.man(c.flags.cmd.Root(), out)
+		}
+	},
 }
 
 // man writes the pages of root to dir.
@@ -49,10 +47,10 @@ func (a *app) man(root *cobra.Command, dir string) error {
 	for _, page := range pagesOf(root) {
 		file := filepath.Join(dir, filepath.FromSlash(page.file()))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // For all users.
-			return &failure{exitSystem, err, ""}
+			return system(err)
 		}
 		if err := os.WriteFile(file, []byte(page.text), 0o644); err != nil { //nolint:gosec // For all users.
-			return &failure{exitSystem, err, ""}
+			return system(err)
 		}
 		doc.Pages = append(doc.Pages, page.file())
 	}
@@ -82,17 +80,6 @@ func pagesOf(root *cobra.Command) []manPage {
 		pages = append(pages, topicPage(t))
 	}
 	return pages
-}
-
-// documented returns the commands of root but those of cobra, which tell themselves
-// what they do.
-func documented(root *cobra.Command) (commands []*cobra.Command) {
-	for _, c := range root.Commands() {
-		if c.Runnable() && c.IsAvailableCommand() && c.Name() != "help" && c.Name() != "completion" {
-			commands = append(commands, c)
-		}
-	}
-	return commands
 }
 
 func pageName(name string) string { return "ecsdump-" + name }
@@ -197,4 +184,67 @@ func (r *roff) examples(c *cobra.Command) {
 		r.section("EXAMPLES")
 		r.prose(c.Example)
 	}
+}
+
+// A roff is a page in the language that man reads, by the macros that all of its
+// readers know.
+type roff struct{ strings.Builder }
+
+// newRoff begins a page.
+func newRoff(name string, section int, short string) *roff {
+	r := new(roff)
+	r.raw(fmt.Sprintf(".TH %s %d \"\" ecsdump", roffEscape(strings.ToUpper(name)), section))
+	r.raw(".nh\n.ad l") // No word is divided: names and flags are among them.
+	r.section("NAME")
+	r.raw(roffEscape(name) + ` \- ` + roffEscape(short))
+	return r
+}
+
+// raw adds a line that is in the language already.
+func (r *roff) raw(line string) { r.WriteString(line + "\n") }
+
+func (r *roff) section(title string) { r.raw(`.SH "` + title + `"`) }
+
+// item adds a paragraph with a tag, which is in the language already.
+func (r *roff) item(tag, text string) { r.raw(".TP\n" + tag + "\n" + roffLine(text)) }
+
+// prose adds the text of a help: paragraphs, which are filled, and indented lines,
+// which stay as they are.
+func (r *roff) prose(text string) {
+	for paragraph := range strings.SplitSeq(strings.Trim(text, "\n"), "\n\n") {
+		r.raw(".PP")
+		asItIs := false
+		for line := range strings.SplitSeq(strings.Trim(paragraph, "\n"), "\n") {
+			if indented := strings.HasPrefix(line, "  "); indented != asItIs {
+				asItIs = indented
+				r.raw(map[bool]string{true: ".nf", false: ".fi"}[indented])
+			}
+			r.raw(roffLine(line))
+		}
+		if asItIs {
+			r.raw(".fi")
+		}
+	}
+}
+
+// reference returns the name of a page, as pages refer to it.
+func (*roff) reference(name string, section int) string {
+	return fmt.Sprintf("%s(%d)", bold(name), section)
+}
+
+func bold(text string) string   { return `\fB` + roffEscape(text) + `\fR` }
+func italic(text string) string { return `\fI` + roffEscape(text) + `\fR` }
+
+// roffEscaper makes characters mean themselves. Without it, - ' ` ^ ~ come out as
+// typographic ones, which no shell takes.
+var roffEscaper = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, `"`, `\(dq`)
+
+func roffEscape(text string) string { return roffEscaper.Replace(text) }
+
+// roffLine returns a line of text; one that begins with a dot is none of macros.
+func roffLine(line string) string {
+	if strings.HasPrefix(line, ".") {
+		return `\&` + roffEscape(line)
+	}
+	return roffEscape(line)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func TestEveryCommandAndTopicHasAPageThatOthersReferTo(t *testing.T) {
-	root := new(app).command()
+	root := new(app).root()
 	pages := pagesOf(root)
 	texts := map[string]string{}
 	for _, p := range pages {
@@ -30,7 +30,7 @@ func TestEveryCommandAndTopicHasAPageThatOthersReferTo(t *testing.T) {
 }
 
 func TestTheSameProgramWritesTheSamePages(t *testing.T) {
-	assert.Equal(t, pagesOf(new(app).command()), pagesOf(new(app).command()))
+	assert.Equal(t, pagesOf(new(app).root()), pagesOf(new(app).root()))
 }
 
 func TestTextOfPagesMeansItself(t *testing.T) {

@@ -26,7 +26,7 @@ func TestABrokenPipeIsNoError(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	var stderr bytes.Buffer
-	code := run([]string{"ls", dir}, failingWriter{&os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}}, &stderr)
+	code := runArgs([]string{"ls", dir}, failingWriter{&os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}}, &stderr)
 	assert.Equal(t, exitOK, code)
 	assert.Empty(t, stderr.String())
 }
@@ -35,7 +35,7 @@ func TestAFullDiskExitsWith5(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
 	var stderr bytes.Buffer
-	code := run([]string{"ls", dir}, failingWriter{errors.New("disk full")}, &stderr)
+	code := runArgs([]string{"ls", dir}, failingWriter{errors.New("disk full")}, &stderr)
 	assert.Equal(t, exitSystem, code)
 	assert.Equal(t, "ecsdump: disk full\n", stderr.String())
 }
@@ -43,13 +43,13 @@ func TestAFullDiskExitsWith5(t *testing.T) {
 func TestAnUnreadableStoreExitsWith5(t *testing.T) {
 	if os.Getuid() == 0 {
 		// Root reads everything; a name that is too long fails for anyone.
-		code, _, stderr := call("info", strings.Repeat("x", 5000))
+		code, _, stderr := ecsdump("info", strings.Repeat("x", 5000))
 		assert.Equal(t, exitSystem, code, stderr)
 		return
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0))
-	code, _, stderr := call("info", dir)
+	code, _, stderr := ecsdump("info", dir)
 	assert.Equal(t, exitSystem, code, stderr)
 }
 
@@ -60,12 +60,12 @@ func TestNamesInAStoreCannotPlayTricks(t *testing.T) {
 	health.Set(w.Create(), 7)
 	require.NoError(t, persist.Save(context.Background(), file, w))
 	for _, args := range [][]string{{"info", file}, {"ls", file}, {"show", file, "0v1"}, {"schema", file}, {"arrays", file, "a\x1b[2Jb\nc"}} {
-		code, stdout, stderr := call(args...)
+		code, stdout, stderr := ecsdump(args...)
 		require.Equal(t, exitOK, code, stderr)
 		assert.Contains(t, stdout, `a\x1b[2Jb\nc`, args)
 		assert.NotContains(t, stdout, "\x1b", args)
 	}
-	_, _, stderr := call("ls", file, "--with", "a\x1b[2Jb")
+	_, _, stderr := ecsdump("ls", file, "--with", "a\x1b[2Jb")
 	assert.NotContains(t, stderr, "\x1b")
 }
 

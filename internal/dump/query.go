@@ -2,12 +2,8 @@ package dump
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
@@ -36,36 +32,27 @@ func (r recordDoc) MarshalJSON() ([]byte, error) {
 	return query.AppendRecord(nil, r.columns, r.answers), nil
 }
 
-func newQuery(a *app) *cobra.Command {
-	var at point
-	var q querier
-	cmd := &cobra.Command{
-		Use:   "query STORE [EXPR]",
-		Short: "Print expressions for the entities of which EXPR is true",
-		Long: `Print a table of expressions, with a row for each entity of which EXPR is true,
+var queryCommand = command{
+	use: "query STORE [EXPR]",
+	doc: `Print expressions for the entities of which EXPR is true
+
+Print a table of expressions, with a row for each entity of which EXPR is true,
 or totals over these entities.
 
 ` + expressionHelp,
-		Example: `  ecsdump query D 'Health < 10' --select 'entity, Position.X, Health * 2 as twice'
+	example: `  ecsdump query D 'Health < 10' --select 'entity, Position.X, Health * 2 as twice'
   ecsdump query D --count --avg Health --group-by 'has(Frozen)'`,
-		Args: positional(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q.where = strings.Join(args[1:], "")
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				im, err := s.state(cmd.Context(), at)
-				if err != nil {
-					return err
-				}
-				return a.query(cmd.Context(), s, im, &q)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&q.selected, "select", "", `columns: expressions with commas between, each perhaps "… as NAME" (default entity)`)
-	q.flags(cmd)
-	q.totalFlags(cmd)
-	at.flag(cmd)
-	q.limit.flag(cmd, 0, "rows")
-	return cmd
+	run: func(f flags) action {
+		var q querier
+		f.StringVar(&q.selected, "select", "", `columns: expressions with commas between, each perhaps "… as NAME" (default entity)`)
+		q.flags(f)
+		q.totalFlags(f)
+		f.limit(&q.limit, 0, "rows")
+		return f.showing(func(c *call, s *source, im state) error {
+			q.where = strings.Join(c.args[1:], "")
+			return c.query(c.ctx, s, im, &q)
+		})
+	},
 }
 
 // A querier says what to print of a selection.
@@ -104,14 +91,10 @@ func (a *app) query(ctx context.Context, s *source, im state, q *querier) error 
 		return a.queryTable(fields, names, p)
 	}
 	doc := queryDoc{im.doc(), p.total, names, []recordDoc{}}
-	return stream(a, doc, func(yield func(recordDoc, error) bool) {
-		for _, e := range p.entities {
-			answers, err := answersOf(fields, e)
-			if !yield(recordDoc{names, answers}, err) {
-				return
-			}
-		}
-	})
+	return stream(a, doc, each(len(p.entities), func(i int) (recordDoc, error) {
+		answers, err := answersOf(fields, p.entities[i])
+		return recordDoc{names, answers}, err
+	}))
 }
 
 func (a *app) queryTable(fields []field, names []string, p part) error {
@@ -169,11 +152,11 @@ func (s *source) fields(im state, selected string) ([]field, error) {
 	for _, text := range query.Split(selected) {
 		text, name := query.SplitName(text)
 		if text == "" {
-			return nil, &failure{exitUsage, fmt.Errorf("--select: an empty column in %q", selected), ""}
+			return nil, fail(exitUsage, "", "--select: an empty column in %q", selected)
 		}
 		for _, f := range fields {
 			if f.name == name {
-				return nil, &failure{exitUsage, fmt.Errorf("--select: two columns are called %s; write \"… as NAME\"", name), ""}
+				return nil, fail(exitUsage, "", "--select: two columns are called %s; write \"… as NAME\"", name)
 			}
 		}
 		x, err := s.compile(im, "--select", text, query.WantValue)
@@ -196,23 +179,23 @@ func (t totalFlag) name() string {
 }
 
 // totalFlags gives cmd the flags that ask for totals.
-func (q *querier) totalFlags(cmd *cobra.Command) {
-	cmd.Flags().BoolFunc("count", "count the entities", func(string) error {
+func (q *querier) totalFlags(f flags) {
+	f.BoolFunc("count", "count the entities", func(string) error {
 		q.totals = append(q.totals, totalFlag{"count", "true"})
 		return nil
 	})
-	for _, f := range []struct{ kind, help string }{
+	for _, t := range []struct{ kind, help string }{
 		{"sum", "sum up this expression"},
 		{"min", "the least value of this expression"},
 		{"max", "the greatest value of this expression"},
 		{"avg", "the mean of this expression"},
 	} {
-		cmd.Flags().Func(f.kind, f.help+"; nothing does not count", func(text string) error {
-			q.totals = append(q.totals, totalFlag{f.kind, text})
+		f.Func(t.kind, t.help+"; nothing does not count", func(text string) error {
+			q.totals = append(q.totals, totalFlag{t.kind, text})
 			return nil
 		})
 	}
-	cmd.Flags().StringVar(&q.groupBy, "group-by", "", "a row of totals for each value of this expression")
+	f.StringVar(&q.groupBy, "group-by", "", "a row of totals for each value of this expression")
 }
 
 // A group is the entities of which --group-by gives the same.
@@ -237,9 +220,9 @@ const maxGroups = 1 << 20
 func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error {
 	switch {
 	case q.selected != "":
-		return &failure{exitUsage, errors.New("--select prints entities; it does not go with totals"), ""}
+		return fail(exitUsage, "", "--select prints entities; it does not go with totals")
 	case q.sort != "" || q.desc:
-		return &failure{exitUsage, errors.New("--sort orders entities; groups are in the order of --group-by"), ""}
+		return fail(exitUsage, "", "--sort orders entities; groups are in the order of --group-by")
 	case len(q.totals) == 0:
 		q.totals = []totalFlag{{"count", "true"}}
 	}
@@ -273,7 +256,7 @@ func (s *source) grouping(im state, q *querier) (*grouping, error) {
 			return nil, err
 		}
 		if slices.Contains(namesOf(g.totals), t.name()) {
-			return nil, &failure{exitUsage, fmt.Errorf("%s is asked for twice", t.name()), ""}
+			return nil, fail(exitUsage, "", "%s is asked for twice", t.name())
 		}
 		g.totals, g.kinds = append(g.totals, field{t.name(), x}), append(g.kinds, t.kind)
 	}
@@ -325,7 +308,7 @@ func (g *grouping) groupOf(e ecs.Entity) (*group, error) {
 	case g.byName[name] != nil:
 		return g.byName[name], nil
 	case len(g.groups) == maxGroups:
-		return nil, &failure{exitUsage, fmt.Errorf("--group-by makes more than %d groups", maxGroups), ""}
+		return nil, fail(exitUsage, "", "--group-by makes more than %d groups", maxGroups)
 	}
 	return g.begin(name, key), nil
 }

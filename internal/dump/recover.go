@@ -3,10 +3,6 @@ package dump
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"strings"
-
-	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
@@ -54,19 +50,11 @@ type tipDoc struct {
 	Seq  uint64 `json:"seq"`
 }
 
-// A recovery is a call of recover.
-type recovery struct {
-	*app
-	path, out string
-	persist.RecoverOptions
-}
+var recoverCommand = command{
+	use: "recover STORE -o OUT",
+	doc: `Write what is good of a damaged store or save to a new one
 
-func newRecover(a *app) *cobra.Command {
-	r := &recovery{app: a}
-	cmd := &cobra.Command{
-		Use:   "recover STORE -o OUT",
-		Short: "Write what is good of a damaged store or save to a new one",
-		Long: `Recover writes what is good of a damaged store or save to a new one, and says how far
+Recover writes what is good of a damaged store or save to a new one, and says how far
 that reaches. STORE is only read.
 
 It saves the newest state on the way to the newest one that can be reached exactly as it
@@ -75,165 +63,139 @@ history before it as hangs together. With --partial, it puts a newer state toget
 the good pages of a damaged snapshot and the ticks behind it; what is lost is missing in that.
 
 Exit status: 0 nothing is lost, 1 something is, 4 nothing could be saved.`,
-		Example: `  ecsdump recover D -o D.recovered
+	example: `  ecsdump recover D -o D.recovered
   ecsdump recover D -o D.branch --at seq:5
   ecsdump recover slot1.save -o slot1.pieces --partial`,
-		Args: positional(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	run: func(f flags) action {
+		var r recovery
+		f.output(&r.out, "directory or file to write; nothing may have that name")
+		f.StringVar(&r.At, "at", "@latest", "point in time to save: "+pointForms+" or snap:N")
+		f.BoolVar(&r.RecoverOptions.Partial, "partial", false, "take what is good of damaged snapshots, if that reaches further")
+		return func(c *call) (err error) {
+			r.app, r.path = c.app, c.args[0]
 			if r.out == "" {
-				return &failure{exitUsage, errors.New("give the name of what to write with -o"), command("recover", args[0], "-o", args[0]+".recovered")}
+				return fail(exitUsage, try("recover", r.path, "-o", r.path+".recovered"), "give the name of what to write with -o")
 			}
-			r.path = args[0]
-			report, err := persist.Recover(cmd.Context(), r.path, r.out, r.RecoverOptions)
-			return r.end(report, err)
-		},
-	}
-	cmd.Flags().StringVarP(&r.out, "output", "o", "", "directory or file to write; nothing may have that name")
-	cmd.Flags().StringVar(&r.At, "at", "@latest", "point in time to save: a tick, @latest~N, @first, @-5s, seq:N or snap:N")
-	cmd.Flags().BoolVar(&r.Partial, "partial", false, "take what is good of damaged snapshots, if that reaches further")
-	cmd.PreRun = func(*cobra.Command, []string) {
-		if r.At == "@latest" {
-			r.At = ""
+			if r.At == "@latest" {
+				r.At = ""
+			}
+			r.RecoverReport, err = persist.Recover(c.ctx, r.path, r.out, r.RecoverOptions)
+			return r.end(err)
 		}
-	}
-	return cmd
+	},
+}
+
+// A recovery is a call of recover, and what became of it.
+type recovery struct {
+	*app
+	path, out string
+	persist.RecoverOptions
+	persist.RecoverReport
 }
 
 // end prints what became of it.
-func (r *recovery) end(report persist.RecoverReport, err error) error {
+func (r *recovery) end(err error) error {
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) && !errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound) {
-		return r.unwritten(err)
+		if unwritten := unwritten(err); unwritten != err {
+			return unwritten
+		}
+		return opening(r.path, err)
 	}
-	if e := r.report(report, err == nil); e != nil {
+	if e := r.report(err == nil); e != nil {
 		return e
+	}
+	next := ""
+	if !r.RecoverOptions.Partial {
+		next = try("recover", r.path, "-o", r.path+".pieces", "--partial")
 	}
 	switch {
 	case err != nil:
-		return &failure{exitCorrupt, fmt.Errorf("%s: nothing could be saved", r.path), r.next()}
-	case !report.Complete():
-		return &failure{exitProblem, fmt.Errorf("%s: something is lost; %s has the rest", r.path, r.out), r.next()}
+		return fail(exitCorrupt, next, "%s: nothing could be saved", r.path)
+	case !r.Complete():
+		return fail(exitProblem, next, "%s: something is lost; %s has the rest", r.path, r.out)
 	}
 	return nil
 }
 
-// next returns what may save more.
-func (r *recovery) next() string {
-	if r.Partial {
-		return ""
-	}
-	return command("recover", r.path, "-o", r.path+".pieces", "--partial")
-}
-
-// unwritten is about errors that are no damage.
-func (r *recovery) unwritten(err error) error {
-	if errors.Is(err, fs.ErrExist) {
-		return &failure{exitUsage, errors.New(unprefixed(err)), ""}
-	}
-	return opening(r.path, err)
-}
-
-func (r *recovery) report(report persist.RecoverReport, saved bool) error {
+func (r *recovery) report(saved bool) error {
 	if r.json {
-		return r.document(r.doc(report, saved))
+		return r.document(r.doc(saved))
 	}
-	for _, p := range report.Problems {
+	for _, p := range r.Problems {
 		r.Line("problem: %s", problemDocOf(p).Message)
 	}
 	if !saved {
 		return nil
 	}
-	what := "saved"
-	if report.Partial {
+	what, from := "saved", ""
+	if r.RecoverReport.Partial {
 		what = "saved, NOT AS IT WAS"
 	}
-	r.Line("%s: tick %d, record %d%s", what, report.Tick, report.Seq, reachedFrom(report))
-	r.missing(report)
-	r.lost(report)
-	if report.Ticks > 0 {
-		r.Line("history: %s behind tick %d", term.Count(report.Ticks, "tick", "ticks"), report.From)
+	if r.Snapshot != "" {
+		from = fmt.Sprintf(", from %s and %s", r.Snapshot, term.Count(r.Replayed, "tick", "ticks"))
 	}
-	if len(report.Names) > 0 {
-		r.Line("named snapshots: %s", strings.Join(report.Names, ", "))
+	r.Line("%s: tick %d, record %d%s", what, r.Tick, r.Seq, from)
+	r.missing()
+	r.lost()
+	r.kept(r.Ticks, r.From, r.Names)
+	if r.DroppedTicks > 0 {
+		r.Line("left out: %s", term.Count(r.DroppedTicks, "readable tick", "readable ticks"))
 	}
-	r.left(report.DroppedTicks, report.DroppedNames)
+	r.left(r.DroppedNames)
 	r.Line("written: %s", r.out)
 	return nil
 }
 
 // missing prints what is not in a state that was put together.
-func (r *recovery) missing(report persist.RecoverReport) {
-	for _, m := range report.Missing {
+func (r *recovery) missing() {
+	for _, m := range r.Missing {
 		r.Line("missing: %d of %s of %s", m.Rows, term.Count(m.Of, "row", "rows"), m.Component)
 	}
-	if report.Entities > 0 {
-		r.Line("missing: %s of which nothing is known", term.Count(report.Entities, "entity", "entities"))
+	if r.Entities > 0 {
+		r.Line("missing: %s of which nothing is known", term.Count(r.Entities, "entity", "entities"))
 	}
-	if report.Retired > 0 {
-		r.Line("missing: the generations of %s, never to be used again", term.Count(report.Retired, "index", "indices"))
+	if r.Retired > 0 {
+		r.Line("missing: the generations of %s, never to be used again", term.Count(r.Retired, "index", "indices"))
 	}
 }
 
 // lost prints what is lost.
-func (r *recovery) lost(report persist.RecoverReport) {
+func (r *recovery) lost() {
 	switch {
-	case report.Lost == 1:
-		r.Line("lost: record %d", report.LostFrom)
-	case report.Lost > 1:
-		r.Line("lost: records %d to %d", report.LostFrom, report.Wanted)
+	case r.Lost == 1:
+		r.Line("lost: record %d", r.LostFrom)
+	case r.Lost > 1:
+		r.Line("lost: records %d to %d", r.LostFrom, r.Wanted)
 	}
-	if report.More != nil {
-		r.Line("lost: perhaps newer ticks, in %s", unprefixed(report.More))
+	if r.More != nil {
+		r.Line("lost: perhaps newer ticks, in %s", unprefixed(r.More))
 	}
-	for _, t := range report.Tips {
+	for _, t := range r.Tips {
 		r.Line("branch: record %d is at tick %d; --at seq:%d saves that instead", t.Seq, t.Tick, t.Seq)
 	}
 }
 
-// left prints what was left out.
-func (a *app) left(ticks int, names []string) {
-	if ticks > 0 {
-		a.Line("left out: %s", term.Count(ticks, "readable tick", "readable ticks"))
-	}
-	if len(names) > 0 {
-		a.Line("left out: %s", strings.Join(prefixed("snap:", names), ", "))
-	}
-}
-
-func prefixed(prefix string, names []string) (with []string) {
-	for _, n := range names {
-		with = append(with, prefix+n)
-	}
-	return with
-}
-
-func reachedFrom(report persist.RecoverReport) string {
-	if report.Snapshot == "" {
-		return ""
-	}
-	return fmt.Sprintf(", from %s and %s", report.Snapshot, term.Count(report.Replayed, "tick", "ticks"))
-}
-
-func (r *recovery) doc(report persist.RecoverReport, saved bool) recoverDoc {
+func (r *recovery) doc(saved bool) recoverDoc {
 	doc := recoverDoc{
-		Complete: saved && report.Complete(), Tick: report.Tick, Seq: report.Seq, Wanted: report.Wanted, Lost: report.Lost, LostFrom: report.LostFrom,
-		Snapshot: report.Snapshot, Replayed: report.Replayed, From: report.From, Ticks: report.Ticks,
-		DroppedTicks: report.DroppedTicks, Names: append([]string{}, report.Names...),
-		DroppedNames: append([]string{}, report.DroppedNames...), Tips: []tipDoc{}, Problems: []problemDoc{},
-		Partial: report.Partial, Missing: []missingDoc{}, Entities: report.Entities, Retired: report.Retired,
+		Complete: saved && r.Complete(), Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom,
+		Snapshot: r.Snapshot, Replayed: r.Replayed, From: r.From, Ticks: r.Ticks,
+		DroppedTicks: r.DroppedTicks, Names: append([]string{}, r.Names...),
+		DroppedNames: append([]string{}, r.DroppedNames...), Tips: []tipDoc{}, Problems: []problemDoc{},
+		Partial: r.RecoverReport.Partial, Missing: []missingDoc{}, Entities: r.Entities, Retired: r.Retired,
 	}
-	for _, m := range report.Missing {
-		doc.Missing = append(doc.Missing, missingDoc{m.Component, m.Rows, m.Of})
+	for _, m := range r.Missing {
+		doc.Missing = append(doc.Missing, missingDoc(m))
 	}
 	if saved {
 		doc.Out = r.out
 	}
-	if report.More != nil {
-		doc.More = unprefixed(report.More)
+	if r.More != nil {
+		doc.More = unprefixed(r.More)
 	}
-	for _, t := range report.Tips {
+	for _, t := range r.Tips {
 		doc.Tips = append(doc.Tips, tipDoc{t.Tick, t.Seq})
 	}
-	for _, p := range report.Problems {
+	for _, p := range r.Problems {
 		doc.Problems = append(doc.Problems, problemDocOf(p))
 	}
 	return doc

@@ -172,10 +172,6 @@ func paths(types map[string]*docType, format, path string, members []docMember, 
 	}
 }
 
-func formatNamed(name string) string {
-	return fmt.Sprintf("ecsdump.%s/%d", name, max(1, versions[name]))
-}
-
 // TestReferenceMembersStayUnlessTheVersionRises compares the members of all documents
 // with those that were ever there. With -update it notes what is new, but a member is
 // not taken away from a format.
@@ -184,9 +180,9 @@ func TestReferenceMembersStayUnlessTheVersionRises(t *testing.T) {
 	var lines []string
 	for name, d := range types {
 		if d.isDocument() {
-			paths(types, formatNamed(name), "", d.members, &lines)
+			paths(types, formatOf(name), "", d.members, &lines)
 			if list, ok := d.list(types); ok {
-				lines = append(lines, fmt.Sprintf("%s lines of %s", formatNamed(name), list))
+				lines = append(lines, fmt.Sprintf("%s lines of %s", formatOf(name), list))
 			}
 		}
 	}
@@ -197,8 +193,8 @@ func TestReferenceMembersStayUnlessTheVersionRises(t *testing.T) {
 		line = strings.TrimSuffix(line, "\n")
 		format := line[:strings.IndexAny(line, "/")+2]
 		name := strings.TrimPrefix(line[:strings.IndexByte(line, '/')], "ecsdump.")
-		if strings.HasPrefix(line, formatNamed(name)) {
-			require.Contains(t, lines, line, "%s promised this; raise its number in versions", format)
+		if strings.HasPrefix(line, formatOf(name)) {
+			require.Contains(t, lines, line, "%s promised this; raise its number in formatOf", format)
 		}
 	}
 	text := strings.Join(lines, "\n") + "\n"
@@ -257,14 +253,14 @@ func preformatted(text string) string {
 func topicsReference() string {
 	var b strings.Builder
 	for _, t := range topics {
-		fmt.Fprintf(&b, "\n## %s\n\n%s", t.title, preformatted(t.paragraphs()))
+		fmt.Fprintf(&b, "\n## %s\n\n%s", t.title, preformatted(t.text))
 	}
 	return b.String()
 }
 
 func commandsReference() string {
 	var b strings.Builder
-	root := new(app).command()
+	root := new(app).root()
 	root.InitDefaultHelpCmd()
 	b.WriteString("\n## Commands\n")
 	for _, c := range root.Commands() {
@@ -311,7 +307,7 @@ func documentsReference(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("\n## Documents\n\nMembers that are optional may be missing. The one whose name is in bold is the list\nthat `--ndjson` takes apart.\n")
 	for _, name := range names {
-		fmt.Fprintf(&b, "\n### %s\n\n", formatNamed(name))
+		fmt.Fprintf(&b, "\n### %s\n\n", formatOf(name))
 		types[name].write(&b, types)
 	}
 	b.WriteString("\n## Parts of documents\n")

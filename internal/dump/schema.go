@@ -1,13 +1,15 @@
 package dump
 
 import (
-	"errors"
+	"bytes"
+	"fmt"
+	"go/format"
+	"go/token"
 	"strconv"
-
-	"github.com/spf13/cobra"
+	"strings"
+	"unicode"
 
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist"
 )
 
 // schemaDoc is what schema --json prints.
@@ -33,65 +35,47 @@ type fieldDoc struct {
 	Type string `json:"type"` // In Go's notation.
 }
 
-func newSchema(a *app) *cobra.Command {
-	var at point
-	var asGo bool
-	cmd := &cobra.Command{
-		Use:   "schema STORE",
-		Short: "List components and resources with their layouts",
-		Example: `  ecsdump schema D
+var schemaCommand = command{
+	use: "schema STORE",
+	doc: `List components and resources with their layouts`,
+	example: `  ecsdump schema D
   ecsdump schema D --go >types.go`,
-		Args: positional(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if asGo && a.json {
-				return &failure{exitUsage, errors.New("give either --go or --json"), "ecsdump schema --help"}
+	run: func(f flags) action {
+		var asGo bool
+		f.BoolVar(&asGo, "go", false, "print Go types that have these layouts")
+		show := f.showing(func(c *call, _ *source, im state) error {
+			switch {
+			case c.json:
+				return c.document(schemaDocOf(im))
+			case asGo:
+				return c.goTypes(im)
 			}
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				im, err := s.state(cmd.Context(), at)
-				if err != nil {
-					return err
-				}
-				if a.json {
-					return a.document(schemaDocOf(im))
-				}
-				if asGo {
-					return a.goTypes(im)
-				}
-				return a.schema(im)
-			})
-		},
-	}
-	at.flag(cmd)
-	cmd.Flags().BoolVar(&asGo, "go", false, "print Go types that have these layouts")
-	return cmd
+			g := c.Grid("COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
+			for _, comp := range im.Components {
+				g.Row(comp.Name, kind(comp), comp.Len(), width(comp.Layout), comp.Layout)
+			}
+			g.Flush()
+			return nil
+		})
+		return func(c *call) error {
+			if asGo && c.json {
+				return fail(exitUsage, "ecsdump schema --help", "give either --go or --json")
+			}
+			return show(c)
+		}
+	},
 }
 
 func schemaDocOf(im state) schemaDoc {
 	doc := schemaDoc{im.doc(), []componentDoc{}}
 	for _, c := range im.Components {
-		doc.Components = append(doc.Components, componentDocOf(c))
+		d := componentDoc{c.Name, kind(c), c.Layout.Width(), c.Len(), c.Rewinds, c.Layout.String(), []fieldDoc{}}
+		for _, f := range c.Layout.Fields {
+			d.Fields = append(d.Fields, fieldDoc{f.Name, f.Type.String()})
+		}
+		doc.Components = append(doc.Components, d)
 	}
 	return doc
-}
-
-func componentDocOf(c *persist.Component) componentDoc {
-	doc := componentDoc{
-		Name: c.Name, Kind: kind(c), Width: c.Layout.Width(), Rows: c.Len(),
-		Rewinds: c.Rewinds, Layout: c.Layout.String(), Fields: []fieldDoc{},
-	}
-	for _, f := range c.Layout.Fields {
-		doc.Fields = append(doc.Fields, fieldDoc{f.Name, f.Type.String()})
-	}
-	return doc
-}
-
-func (a *app) schema(im state) error {
-	g := a.Grid("COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
-	for _, c := range im.Components {
-		g.Row(c.Name, kind(c), c.Len(), width(c.Layout), c.Layout)
-	}
-	g.Flush()
-	return nil
 }
 
 // width returns the bytes of a row for people.
@@ -100,4 +84,131 @@ func width(t *layout.Type) string {
 		return strconv.Itoa(w)
 	}
 	return "vary"
+}
+
+// goTypes prints the components of im as Go types that have their layouts: a program
+// that registers them under the stored names can load what was read.
+func (a *app) goTypes(im state) error {
+	var b bytes.Buffer
+	b.WriteString("// Package types has the component types of a store, as ecsdump read them.\npackage types\n")
+	for _, c := range im.Components {
+		if holdsEntity(c.Layout) {
+			b.WriteString("\nimport \"github.com/stet-ecs/stet/ecs\"\n")
+			break
+		}
+	}
+	names := goNames{"ecs": true}
+	for _, c := range im.Components {
+		name := names.unique(exported(goName(c.Name)))
+		fmt.Fprintf(&b, "\n// %s is the %s that is stored as %q.\ntype %s %s\n", name, kind(c), c.Name, name, goSource(c.Layout))
+	}
+	source, err := format.Source(b.Bytes())
+	if err != nil {
+		return err
+	}
+	a.Print(string(source))
+	return nil
+}
+
+// goSource returns the Go type whose layout is t.
+func goSource(t *layout.Type) string {
+	switch t.Kind {
+	case layout.Entity:
+		return "ecs.Entity"
+	case layout.Bytes:
+		return "[]byte"
+	case layout.Struct:
+		return goFields(t)
+	case layout.Array:
+		return fmt.Sprintf("[%d]%s", t.Len, goSource(t.Elem))
+	case layout.Slice:
+		return "[]" + goSource(t.Elem)
+	case layout.Map:
+		return "map[" + goSource(t.Key) + "]" + goSource(t.Elem)
+	case layout.Pointer:
+		return "*" + goSource(t.Elem)
+	}
+	return t.Kind.String()
+}
+
+// goFields returns a struct type. Fields whose names Go does not have get a tag.
+func goFields(t *layout.Type) string {
+	if len(t.Fields) == 0 {
+		return "struct{}"
+	}
+	names := goNames{}
+	for _, f := range t.Fields { // Names that can stay are not for others.
+		names[f.Name] = goName(f.Name) == f.Name
+	}
+	var b strings.Builder
+	b.WriteString("struct {\n")
+	for _, f := range t.Fields {
+		name, tag := f.Name, ""
+		if !names[f.Name] {
+			name = names.unique(exported(goName(f.Name)))
+			tag = goString("stet:" + strconv.Quote(f.Name))
+		}
+		fmt.Fprintf(&b, "%s %s %s\n", name, goSource(f.Type), tag)
+	}
+	return b.String() + "}"
+}
+
+// goString returns s as a Go literal.
+func goString(s string) string {
+	if strconv.CanBackquote(s) {
+		return "`" + s + "`"
+	}
+	return strconv.Quote(s)
+}
+
+func holdsEntity(t *layout.Type) bool {
+	if t == nil || t.Kind == layout.Entity {
+		return t != nil
+	}
+	for _, f := range t.Fields {
+		if holdsEntity(f.Type) {
+			return true
+		}
+	}
+	return holdsEntity(t.Elem) || holdsEntity(t.Key)
+}
+
+// goName returns a Go identifier that is, or is like, name.
+func goName(name string) string {
+	if token.IsIdentifier(name) && name != "_" {
+		return name
+	}
+	var b strings.Builder
+	for i, r := range name {
+		switch {
+		case r == '_' || unicode.IsLetter(r) || i > 0 && unicode.IsDigit(r):
+			b.WriteRune(r)
+		default:
+			b.WriteByte('_')
+		}
+	}
+	return "X" + b.String() // Also of keywords, and of nothing.
+}
+
+// exported returns an identifier with a capital letter.
+func exported(name string) string {
+	first := []rune(name)
+	first[0] = unicode.ToUpper(first[0])
+	if !unicode.IsUpper(first[0]) {
+		return "X" + name
+	}
+	return string(first)
+}
+
+// goNames are the identifiers that are taken.
+type goNames map[string]bool
+
+// unique takes name, with a number behind it if it is taken.
+func (n goNames) unique(name string) string {
+	free := name
+	for i := 2; n[free]; i++ {
+		free = fmt.Sprintf("%s%d", name, i)
+	}
+	n[free] = true
+	return free
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
@@ -39,12 +37,12 @@ type selection struct {
 }
 
 // flags gives cmd the flags of a selection.
-func (l *selection) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&l.with, "with", nil, "only entities that have all of these components (a comma between, or the flag again)")
-	cmd.Flags().StringSliceVar(&l.without, "without", nil, "only entities that have none of these components")
-	cmd.Flags().StringVar(&l.sort, "sort", "", "sort by an expression, nothing last; without it by index")
-	cmd.Flags().BoolVar(&l.desc, "desc", false, "the greatest of --sort first")
-	cmd.Flags().UintVar(&l.offset, "offset", 0, "leave out this many of the first")
+func (l *selection) flags(f flags) {
+	f.StringSliceVar(&l.with, "with", nil, "only entities that have all of these components (a comma between, or the flag again)")
+	f.StringSliceVar(&l.without, "without", nil, "only entities that have none of these components")
+	f.StringVar(&l.sort, "sort", "", "sort by an expression, nothing last; without it by index")
+	f.BoolVar(&l.desc, "desc", false, "the greatest of --sort first")
+	f.UintVar(&l.offset, "offset", 0, "leave out this many of the first")
 }
 
 // everything reports whether l leaves all entities, by index.
@@ -65,7 +63,7 @@ type choice struct {
 func (l *selection) choice(s *source, im state, whereName string) (c *choice, err error) {
 	c = &choice{selection: l, im: im}
 	if l.desc && l.sort == "" {
-		return nil, &failure{exitUsage, errors.New("--desc needs --sort EXPR"), ""}
+		return nil, fail(exitUsage, "", "--desc needs --sort EXPR")
 	}
 	if c.with, err = s.components(im, l.with); err != nil {
 		return nil, err
@@ -211,7 +209,7 @@ func (a *app) rest(p part, one, many string) {
 func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr, error) {
 	x, err := query.Compile(im.Image, what, text, w)
 	if err != nil {
-		return nil, &failure{exitUsage, pointedOut(err), command("schema", s.path)}
+		return nil, &failure{exitUsage, pointedOut(err), try("schema", s.path)}
 	}
 	return x, nil
 }

@@ -2,13 +2,13 @@ package dump
 
 import (
 	"context"
-	"errors"
-	"iter"
+	"math"
+	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/persist"
 )
 
 // resourcesDoc is what show --resources --json prints.
@@ -23,13 +23,41 @@ type resourceDoc struct {
 	Value layout.Value `json:"value"` // null: it was registered but not saved yet.
 }
 
-func newShow(a *app) *cobra.Command {
-	var e shower
-	var resources bool
-	cmd := &cobra.Command{
-		Use:   "show STORE [ENTITY]",
-		Short: "Show one entity with all fields, or the resources",
-		Long: `Show one entity with all fields: which tick wrote each component last, and who
+// showDoc is what show --json prints of an entity.
+type showDoc struct {
+	stateDoc
+	Row        int           `json:"row"` // Among the entities alive, as they lie.
+	Entity     string        `json:"entity"`
+	Components []shownDoc    `json:"components"`
+	Referrers  *referrersDoc `json:"referrers,omitempty"` // Missing with --brief.
+}
+
+// A shownDoc is a component of the entity.
+type shownDoc struct {
+	valueDoc
+	Changed *writerDoc `json:"changed,omitempty"` // Who gave it its value; missing with --brief and in a save.
+	Written *writerDoc `json:"written,omitempty"` // Who wrote it last, perhaps the value that it had.
+}
+
+// A referrersDoc says who holds the entity in a field.
+type referrersDoc struct {
+	Total    int           `json:"total"`
+	Entities []referrerDoc `json:"entities"` // By component and row; as many as --limit allows.
+}
+
+// A referrerDoc is a value that holds the entity.
+type referrerDoc struct {
+	Entity    string   `json:"entity,omitempty"` // Missing for a resource.
+	Component string   `json:"component"`
+	Row       int      `json:"row"`
+	Fields    []string `json:"fields"` // Where in the value: Target, Links[3].
+}
+
+var showCommand = command{
+	use: "show STORE [ENTITY]",
+	doc: `Show one entity with all fields, or the resources
+
+Show one entity with all fields: which tick wrote each component last, and who
 refers to it.
 
 Only the pages of the entity are read, and the ticks behind the nearest snapshot.
@@ -37,29 +65,31 @@ For the last writers, up to 64 MiB of older ticks are read as well; what they do
 tell was written "at or before" the oldest of them: ecsdump blame looks at all, and
 field by field. For those who refer to it, the values of components that can hold
 entities are read. With --brief neither is done, and nothing more is read.`,
-		Example: `  ecsdump show D 12v3
+	example: `  ecsdump show D 12v3
   ecsdump show D 12v3 --at @latest~10 --brief
   ecsdump show D --resources`,
-		Args: positional(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if resources != (len(args) == 1) {
-				return &failure{exitUsage, errors.New("give either an entity or --resources"), "ecsdump show --help"}
+	complete: []completer{(*completion).entities},
+	run: func(f flags) action {
+		var e shower
+		var resources bool
+		f.BoolVar(&resources, "resources", false, "show the resources instead of an entity")
+		f.BoolVar(&e.brief, "brief", false, "neither who wrote it last nor who refers to it")
+		f.point(&e.at)
+		f.UintVar((*uint)(&e.limit), "limit", 10, "print at most this many that refer to it; 0: all")
+		return func(c *call) error {
+			if resources != (len(c.args) == 1) {
+				return fail(exitUsage, "ecsdump show --help", "give either an entity or --resources")
 			}
 			if resources {
-				return a.read(cmd.Context(), args[0], func(s *source) error { return a.showResources(cmd.Context(), s, e.at) })
+				return c.read(c.ctx, c.args[0], func(s *source) error { return c.showResources(c.ctx, s, e.at) })
 			}
-			entity, err := parseEntity(args[0], args[1])
+			entity, err := parseEntity(c.args[0], c.args[1])
 			if err != nil {
 				return err
 			}
-			return a.read(cmd.Context(), args[0], func(s *source) error { return e.run(cmd.Context(), a, s, entity) })
-		},
-	}
-	cmd.Flags().BoolVar(&resources, "resources", false, "show the resources instead of an entity")
-	cmd.Flags().BoolVar(&e.brief, "brief", false, "neither who wrote it last nor who refers to it")
-	e.at.flag(cmd)
-	cmd.Flags().UintVar((*uint)(&e.limit), "limit", 10, "print at most this many that refer to it; 0: all")
-	return cmd
+			return c.read(c.ctx, c.args[0], func(s *source) error { return e.run(c.ctx, c.app, s, entity) })
+		}
+	},
 }
 
 func (a *app) showResources(ctx context.Context, s *source, at point) error {
@@ -95,48 +125,148 @@ func (a *app) showResources(ctx context.Context, s *source, at point) error {
 	return nil
 }
 
-// fields adds a row for each field of v, structs inside taken apart. The first
-// row begins with the cells of first.
-func printFields(g *term.Grid, v layout.Value, first ...any) {
-	for field, text := range fields("", v) {
-		g.Row(append(first, field, text)...)
-		for i := range first {
-			first[i] = ""
+// showBytes is how much of the journal show reads for the last writers, beyond what
+// it has to.
+const showBytes = 64 << 20
+
+// A shower says what to show of an entity.
+type shower struct {
+	at    point
+	brief bool
+	limit limit // Of those that refer to it.
+}
+
+func (o *shower) run(ctx context.Context, a *app, s *source, e ecs.Entity) error {
+	seq, err := s.Resolve(o.at.at)
+	if err != nil {
+		return err
+	}
+	b, err := o.look(ctx, s, e, seq)
+	if err != nil {
+		return err
+	}
+	if !b.last.Alive {
+		return s.notAlive(ctx, b.last)
+	}
+	doc := showDoc{stateDoc: stateDoc{b.last.Tick, b.last.Seq}, Row: b.last.Row, Entity: e.String(), Components: b.shown(s)}
+	if !o.brief {
+		if doc.Referrers, err = o.referrers(ctx, s, e, seq); err != nil {
+			return err
 		}
+	}
+	if a.json {
+		return a.document(doc)
+	}
+	return doc.print(a, b.last)
+}
+
+// look returns what is known of the entity.
+func (o *shower) look(ctx context.Context, s *source, e ecs.Entity, seq uint64) (b *blamer, err error) {
+	b = &blamer{number: allComponents, bytes: showBytes}
+	if o.brief {
+		b.last, err = s.Peek(ctx, e, seq)
+		return b, err
+	}
+	return b, b.look(ctx, s, e, seq)
+}
+
+func (o *shower) referrers(ctx context.Context, s *source, e ecs.Entity, seq uint64) (*referrersDoc, error) {
+	most := int(o.limit)
+	if o.limit == 0 {
+		most = math.MaxInt
+	}
+	list, total, err := s.Referrers(ctx, e, seq, most)
+	if err != nil {
+		return nil, err
+	}
+	doc := &referrersDoc{total, []referrerDoc{}}
+	for _, r := range list {
+		d := referrerDoc{Component: r.Component, Row: r.Row, Fields: r.Fields}
+		if !r.Resource {
+			d.Entity = r.Entity.String()
+		}
+		doc.Entities = append(doc.Entities, d)
+	}
+	return doc, nil
+}
+
+// shown returns the components that the entity has.
+func (b *blamer) shown(s *source) []shownDoc {
+	docs := []shownDoc{}
+	for n, c := range b.last.Components {
+		if c.Row < 0 {
+			continue
+		}
+		d := shownDoc{valueDoc: valueDoc{c.Name, rowKind(c.Value), c.Row, c.Value}}
+		if w := b.components[n]; w != nil && !s.IsSave() {
+			d.Changed, d.Written = w.changed().doc(), w.written.doc()
+		}
+		docs = append(docs, d)
+	}
+	return docs
+}
+
+func (d *showDoc) print(a *app, last *persist.EntityState) error {
+	a.Line("%v: alive at %v; row %d of %d", d.Entity, placeOf(last), d.Row, last.Living)
+	if len(d.Components) == 0 {
+		a.Line("it has no components")
+	} else if err := d.components(a); err != nil {
+		return err
+	}
+	if d.Referrers != nil {
+		d.Referrers.print(a)
+	}
+	return nil
+}
+
+// components prints the table of components.
+func (d *showDoc) components(a *app) error {
+	g := a.Grid("COMPONENT", ">ROW", "FIELD", "VALUE")
+	if d.Components[0].Changed != nil {
+		g = a.Grid("COMPONENT", ">ROW", "FIELD", "VALUE", "CHANGED", "WRITTEN")
+	}
+	for _, c := range d.Components {
+		behind := []any{}
+		if c.Changed != nil {
+			behind = []any{c.Changed, c.Written.unless(c.Changed)}
+		}
+		place := []any{c.Name, c.Row}
+		for field, text := range fields("", c.Value) {
+			g.Row(append(append(place, field, text), behind...)...)
+			place, behind = []any{"", ""}, nil
+		}
+	}
+	g.Flush()
+	return nil
+}
+
+// print prints who refers to the entity, on a line each.
+func (d *referrersDoc) print(a *app) {
+	if d.Total == 0 {
+		return
+	}
+	a.Line("")
+	a.Line("%s to it:", term.Count(d.Total, "value refers", "values refer"))
+	for _, r := range d.Entities {
+		var places []string
+		for _, f := range r.Fields {
+			places = append(places, r.place(f))
+		}
+		a.Line("  %s", strings.Join(places, " "))
+	}
+	if more := d.Total - len(d.Entities); more > 0 {
+		a.Line("  %d more; --limit 0 prints all", more)
 	}
 }
 
-// fields iterates over the fields of v with their paths and values.
-func fields(path string, v layout.Value) iter.Seq2[string, string] {
-	return func(yield func(field, text string) bool) {
-		for field, leaf := range leaves(path, v) {
-			text := leaf.String()
-			if leaf.Kind() == layout.Struct {
-				text = "" // It has no fields.
-			}
-			if !yield(field, text) {
-				return
-			}
-		}
+// place returns where a field is: 12v3.Target.Of, or score for a resource.
+func (d *referrerDoc) place(field string) string {
+	name := d.Component
+	if d.Entity != "" {
+		name = d.Entity + "." + name
 	}
-}
-
-// leaves iterates over the fields of v with their paths, structs inside taken apart.
-func leaves(path string, v layout.Value) iter.Seq2[string, layout.Value] {
-	return func(yield func(string, layout.Value) bool) { yieldLeaves(path, v, yield) }
-}
-
-func yieldLeaves(path string, v layout.Value, yield func(string, layout.Value) bool) bool {
-	if v.Kind() != layout.Struct || v.Len() == 0 {
-		return yield(path, v)
+	if rest, ok := strings.CutPrefix(field, "key of "); ok {
+		return "(key) " + name + dotted(rest)
 	}
-	if path != "" {
-		path += "."
-	}
-	for i, f := range v.Type().Fields {
-		if !yieldLeaves(path+f.Name, v.Index(i), yield) {
-			return false
-		}
-	}
-	return true
+	return name + dotted(field)
 }

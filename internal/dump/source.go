@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 
-	"github.com/spf13/cobra"
-
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -17,14 +18,6 @@ import (
 type source struct {
 	*persist.View
 	path string
-}
-
-// A point is the flag that says which state to show.
-type point struct{ at string }
-
-// flag gives cmd the flag --at.
-func (p *point) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.at, "at", "@latest", "point in time to show: a tick, @latest~N, @first, @-5s, seq:N, snap:N or mark:NAME")
 }
 
 // A stateDoc names the state that a document shows.
@@ -54,10 +47,31 @@ func (s *source) state(ctx context.Context, p point) (state, error) {
 	return state{im, seq}, err
 }
 
+// reading returns an action that calls f with the store or save that the first argument
+// names.
+func reading(f func(c *call, s *source) error) action {
+	return func(c *call) error {
+		return c.read(c.ctx, c.args[0], func(s *source) error { return f(c, s) })
+	}
+}
+
+// showing declares --at and returns an action that calls do with the state it names.
+func (f flags) showing(do func(c *call, s *source, im state) error) action {
+	var at point
+	f.point(&at)
+	return reading(func(c *call, s *source) error {
+		im, err := s.state(c.ctx, at)
+		if err != nil {
+			return err
+		}
+		return do(c, s, im)
+	})
+}
+
 // read calls f with the store or save at path. Damage that opening it found is
 // an error after all has been printed.
 func (a *app) read(ctx context.Context, path string, f func(*source) error) error {
-	v, err := persist.OpenReadOnly(ctx, path)
+	v, err := a.open(ctx, path)
 	if err != nil {
 		return opening(path, err)
 	}
@@ -115,4 +129,69 @@ func (s *source) rewoundFrom() uint64 {
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// component returns the component of that name, resources included.
+func (s *source) component(im state, name string) (*persist.Component, error) {
+	if c := im.Find(name); c != nil {
+		return c, nil
+	}
+	return nil, s.noComponent(name, names(im))
+}
+
+// noComponent says that none of the known names is name.
+func (s *source) noComponent(name string, known []string) error {
+	text := fmt.Sprintf("%s: no component %q", s.path, name)
+	if like := near.Names(name, known); len(like) > 0 {
+		text += "; did you mean " + strings.Join(like, " or ") + "?"
+	}
+	return fail(exitNotFound, try("schema", s.path), "%s", text)
+}
+
+// parseEntity reads an ENTITY of the command line, for the store at path.
+func parseEntity(path, text string) (ecs.Entity, error) {
+	e, err := ecs.ParseEntity(text)
+	if err != nil {
+		return 0, fail(exitUsage, try("ls", path), "%q is not an entity; write INDEXvGENERATION, as in 12v3", text)
+	}
+	return e, nil
+}
+
+// components returns the components of those names, and no resources.
+func (s *source) components(im state, names []string) ([]*persist.Component, error) {
+	var found []*persist.Component
+	for _, name := range names {
+		c, err := s.component(im, name)
+		if err != nil {
+			return nil, err
+		}
+		if c.Resource {
+			return nil, s.isResource(name)
+		}
+		found = append(found, c)
+	}
+	return found, nil
+}
+
+// isResource says that what should be a component is none.
+func (s *source) isResource(name string) error {
+	return fail(exitNotFound, try("show", s.path, "--resources"), "%s: %s is a resource, no entity has it", s.path, name)
+}
+
+func names(im state) (names []string) {
+	for _, c := range im.Components {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// kind returns what c is: component, tag or resource.
+func kind(c *persist.Component) string {
+	switch {
+	case c.Resource:
+		return "resource"
+	case c.Layout.Width() == 0:
+		return "tag"
+	}
+	return "component"
 }

@@ -36,7 +36,7 @@ func (s *source) span(text string) (span, error) {
 		return r, err
 	}
 	if r.firstTick > r.lastTick || r.firstSeq > r.lastSeq {
-		return r, &failure{exitUsage, fmt.Errorf("the range %s runs backwards", text), command("log", s.path, last+".."+first)}
+		return r, fail(exitUsage, try("log", s.path, last+".."+first), "the range %s runs backwards", text)
 	}
 	return r, nil
 }

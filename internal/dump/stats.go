@@ -3,11 +3,8 @@ package dump
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/spf13/cobra"
 
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
@@ -79,40 +76,40 @@ type segmentUseDoc struct {
 	Prunable bool   `json:"prunable"` // The newest state does not need it: a snapshot is behind it.
 }
 
-func newStats(a *app) *cobra.Command {
-	var at point
-	busiest := limit(5)
-	cmd := &cobra.Command{
-		Use:   "stats STORE [A..B]",
-		Short: "Show what takes the bytes: components, ticks, files",
-		Long: `Show what takes the bytes: which components, in the state and in what the ticks of
+var statsCommand = command{
+	use: "stats STORE [A..B]",
+	doc: `Show what takes the bytes: components, ticks, files
+
+Show what takes the bytes: which components, in the state and in what the ticks of
 a range changed; which ticks; and what the bytes of the files are for.
 
 Columns of bytes add up: those of components, entities, operations and the rest to
 what the ticks take in the journal; those of a file to its size.`,
-		Example: `  ecsdump stats D
+	example: `  ecsdump stats D
   ecsdump stats D 100..200 --limit 20`,
-		Args: positional(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 && cmd.Flags().Changed("at") {
-				return &failure{exitUsage, errors.New("give either --at or a range"), ""}
+	complete: []completer{(*completion).ranges},
+	run: func(f flags) action {
+		var at point
+		busiest := limit(5)
+		f.point(&at)
+		f.limit(&busiest, 5, "of the busiest ticks")
+		return func(c *call) error {
+			if len(c.args) > 1 && c.flags.Changed("at") {
+				return fail(exitUsage, "", "give either --at or a range")
 			}
-			return a.read(cmd.Context(), args[0], func(s *source) error {
-				doc, err := s.stats(cmd.Context(), at, args[1:], busiest)
+			return c.read(c.ctx, c.args[0], func(s *source) error {
+				doc, err := s.stats(c.ctx, at, c.args[1:], busiest)
 				if err != nil {
 					return err
 				}
-				if a.json {
-					return a.document(doc)
+				if c.json {
+					return c.document(doc)
 				}
-				a.stats(doc)
+				c.stats(doc)
 				return nil
 			})
-		},
-	}
-	at.flag(cmd)
-	busiest.flag(cmd, 5, "of the busiest ticks")
-	return cmd
+		}
+	},
 }
 
 // stats gathers what stats prints.

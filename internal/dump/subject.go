@@ -70,10 +70,10 @@ func (sub *subject) narrow(s *source, text string, components []persist.EntityCo
 	}
 	var err error
 	if sub.steps, err = parseSteps(sub.field); err != nil {
-		return &failure{exitUsage, fmt.Errorf("%s%s: %w", sub.component, sub.field, err), command("schema", s.path)}
+		return fail(exitUsage, try("schema", s.path), "%s%s: %w", sub.component, sub.field, err)
 	}
 	if err = checkSteps(c.Layout, sub.steps); err != nil {
-		return &failure{exitNotFound, fmt.Errorf("%s: %s: %w", s.path, sub.component, err), command("schema", s.path)}
+		return fail(exitNotFound, try("schema", s.path), "%s: %s: %w", s.path, sub.component, err)
 	}
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -26,41 +24,40 @@ type tailTickDoc struct {
 	Undone int `json:"undone,omitempty"` // With --follow: how many of the records before it were rewound for it.
 }
 
-func newTail(a *app) *cobra.Command {
-	t := tailer{logger: logger{limit: 10}}
-	cmd := &cobra.Command{
-		Use:   "tail STORE",
-		Short: "Print the newest ticks, and new ones as they are committed",
-		Long: `Print the newest ticks as log does; with --follow, go on with new ones as a
+var tailCommand = command{
+	use: "tail STORE",
+	doc: `Print the newest ticks, and new ones as they are committed
+
+Print the newest ticks as log does; with --follow, go on with new ones as a
 program commits them, until it is interrupted.
 
 It follows the store, not the program: when that ends, tail waits for the next
 that opens the store. Rewinds are told. Ticks that were removed before tail read
 them are left out.`,
-		Example: `  ecsdump tail D -n 3
+	example: `  ecsdump tail D -n 3
   ecsdump tail D --follow
   ecsdump tail D -f -n 0 --component Health -p
   ecsdump tail D -f --ndjson`,
-		Args: positional(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := t.check(args[0]); err != nil {
+	run: func(f flags) action {
+		t := tailer{logger: logger{limit: 10}}
+		t.filter.flags(f)
+		f.UintVarP(&t.many, "lines", "n", 10, "print so many of the newest ticks")
+		f.BoolVarP(&t.follow, "follow", "f", false, "print new ticks as they are committed")
+		f.DurationVar(&t.interval, "interval", 200*time.Millisecond, "with --follow: how long to wait before looking again")
+		f.BoolVarP(&t.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
+		f.BoolVarP(&t.patch, "patch", "p", false, "list the values that were added, removed and set")
+		return func(c *call) error {
+			if err := t.check(c.args[0]); err != nil {
 				return err
 			}
-			ctx := cmd.Context()
-			err := a.read(ctx, args[0], func(s *source) error { return t.run(ctx, a, s) })
+			ctx := c.ctx
+			err := c.read(ctx, c.args[0], func(s *source) error { return t.run(ctx, c.app, s) })
 			if t.follow && ctx.Err() != nil && !errors.Is(err, persist.ErrCorrupt) {
 				return nil // That is how it ends.
 			}
 			return err
-		},
-	}
-	t.filter.flags(cmd)
-	cmd.Flags().UintVarP(&t.many, "lines", "n", 10, "print so many of the newest ticks")
-	cmd.Flags().BoolVarP(&t.follow, "follow", "f", false, "print new ticks as they are committed")
-	cmd.Flags().DurationVar(&t.interval, "interval", 200*time.Millisecond, "with --follow: how long to wait before looking again")
-	cmd.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
-	cmd.Flags().BoolVarP(&t.patch, "patch", "p", false, "list the values that were added, removed and set")
-	return cmd
+		}
+	},
 }
 
 // A tailer prints the newest ticks.
@@ -74,7 +71,7 @@ type tailer struct {
 // check checks the flags.
 func (t *tailer) check(path string) error {
 	if t.interval <= 0 {
-		return &failure{exitUsage, fmt.Errorf("--interval %v is not positive", t.interval), "ecsdump tail --help"}
+		return fail(exitUsage, "ecsdump tail --help", "--interval %v is not positive", t.interval)
 	}
 	return t.filter.parse(path)
 }

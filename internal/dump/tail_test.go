@@ -44,7 +44,7 @@ func tailing(t *testing.T, out *watched, args ...string) (end func() (code int))
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan int, 1)
 	go func() {
-		done <- runUntil(ctx, stop, append([]string{"tail", "-f", "--interval", "1ms"}, args...), out, out)
+		done <- run(ctx, stop, nil, append([]string{"tail", "-f", "--interval", "1ms"}, args...), out, out)
 	}()
 	t.Cleanup(stop)
 	return func() int { stop(); return <-done }

@@ -31,7 +31,7 @@ func onTerminal(t *testing.T, columns, rows uint16, args ...string) (code int, s
 		b, _ := io.ReadAll(master) // It ends with an error when the terminal is closed.
 		done <- strings.ReplaceAll(string(b), "\r\n", "\n")
 	}()
-	code = run(args, terminal, terminal)
+	code = runArgs(args, terminal, terminal)
 	require.NoError(t, terminal.Close())
 	return code, <-done
 }

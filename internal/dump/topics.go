@@ -1,18 +1,10 @@
 package dump
 
-import (
-	"strings"
-
-	"github.com/spf13/cobra"
-)
-
 // A topic is a help text that is about no single command.
 type topic struct{ name, title, text string }
 
-// topics are shown by "ecsdump help NAME", by man pages and by docs/ECSDUMP.md.
-var topics = []topic{
-	{"points", "Points and ranges in time", `
-A POINT names a state. The flag --at shows it instead of the newest one:
+// pointsText is what root help and the topic say of points.
+const pointsText = `A POINT names a state. The flag --at shows it instead of the newest one:
 
   @latest        the newest state
   @first         the oldest state that it comes from
@@ -24,15 +16,18 @@ A POINT names a state. The flag --at shows it instead of the newest one:
   mark:NAME      the newest tick that the program gave that name
   tip:1          the end of the oldest branch; info says how many there are
   mark:NAME~10   10 ticks before it; so after every other point: @latest~10
+`
 
+// topics are shown by "ecsdump help NAME", by man pages and by docs/ECSDUMP.md.
+var topics = []topic{
+	{"points", "Points and ranges in time", pointsText + `
 A RANGE is A..B, A.., ..B, ".." or a single point. Both ends belong to it. Ticks in it
 mean those of all branches; other points mean the order in the journal, so that
 seq:88.. is everything that was written from record 88 on.
 
 Any state is reached from the nearest snapshot and the ticks behind it. ecsdump log
 lists ticks and records, ecsdump info snapshots.`},
-	{"output", "Output for people and for programs", `
-Results go to standard output, everything else to standard error. A file or a pipe
+	{"output", "Output for people and for programs", `Results go to standard output, everything else to standard error. A file or a pipe
 gets them whole and plain. On a terminal
 
   - lines are cut to its width, or to COLUMNS if that is set;
@@ -58,25 +53,7 @@ format and the members behind the list. A document without a list is one line:
 Entities are strings, INDEXvGENERATION. Digests are 16 hexadecimal digits. Times are
 RFC 3339 in UTC. Values are objects for structs, arrays, numbers, strings and
 booleans for the rest; floating-point numbers that JSON has not are strings.`},
-	{"exit", "Exit status", `
-  0  all is well
-  1  states differ, or a problem that is no damage: a newer program wrote it
-  2  called wrongly
-  3  no such store, point in time, entity or component
-  4  damaged; what could be read was printed
-  5  the system did not let it be read or written, or an interrupt ended it
-
+	{"exit", "Exit status", exitsText() + `
 With --json, an error also says it in words: problem, usage, not_found, corrupt or
 system.`},
 }
-
-// newTopics returns the topics as commands that do nothing, so that help finds them.
-func newTopics() (commands []*cobra.Command) {
-	for _, t := range topics {
-		commands = append(commands, &cobra.Command{Use: t.name, Short: t.title, Long: t.title + "\n" + t.text})
-	}
-	return commands
-}
-
-// paragraphs returns a text without the line that it begins with in the source.
-func (t topic) paragraphs() string { return strings.TrimPrefix(t.text, "\n") }

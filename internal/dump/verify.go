@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -31,36 +29,35 @@ type problemDoc struct {
 	Message string `json:"message,omitempty"` // All of it, for people.
 }
 
-func newVerify(a *app) *cobra.Command {
-	quick := false
-	cmd := &cobra.Command{
-		Use:   "verify STORE",
-		Short: "Check everything: checksums, formats, and that replay agrees",
-		Long: `Verify reads everything and checks checksums, formats, the invariants of every array,
+var verifyCommand = command{
+	use: "verify STORE",
+	doc: `Check everything: checksums, formats, and that replay agrees
+
+Verify reads everything and checks checksums, formats, the invariants of every array,
 and that replaying the ticks of all branches reproduces the digest of every snapshot. With
 --quick, it compares checksums only.`,
-		Example: `  ecsdump verify D
+	example: `  ecsdump verify D
   ecsdump verify slot1.save --quick`,
-		Args: positional(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := persist.OpenReadOnly(cmd.Context(), args[0])
+	run: func(f flags) action {
+		quick := false
+		f.BoolVar(&quick, "quick", false, "compare checksums only")
+		return func(c *call) error {
+			v, err := c.open(c.ctx, c.args[0])
 			if err != nil {
-				return a.verifyUnopened(args[0], err)
+				return c.verifyUnopened(c.args[0], err)
 			}
 			defer v.Close()
 			verify := v.Verify
 			if quick {
 				verify = v.VerifyChecksums
 			}
-			r, err := verify(cmd.Context())
+			r, err := verify(c.ctx)
 			if err != nil {
-				return classify(args[0], err)
+				return classify(c.args[0], err)
 			}
-			return a.verified(args[0], r)
-		},
-	}
-	cmd.Flags().BoolVar(&quick, "quick", false, "compare checksums only")
-	return cmd
+			return c.verified(c.args[0], r)
+		}
+	},
 }
 
 // verifyUnopened prints why a store or save is too damaged to be opened.

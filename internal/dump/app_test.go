@@ -1,0 +1,50 @@
+package dump
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/persist"
+)
+
+func TestAnOpenerOpensURLsOfItsScheme(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, buildStore(dir))
+	openers := map[string]Opener{"mem": func(ctx context.Context, url string) (*persist.View, error) {
+		assert.Equal(t, "mem://world", url)
+		return persist.OpenReadOnly(ctx, dir)
+	}}
+	ask := func(args ...string) (code int, stdout string) {
+		var out bytes.Buffer
+		code = run(context.Background(), func() {}, openers, args, &out, &out)
+		return code, out.String()
+	}
+	for _, command := range []string{"ls", "log", "verify", "diff"} {
+		_, want := ask(command, dir)
+		code, got := ask(command, "mem://world")
+		if command != "diff" { // It names its store, and exits with 1.
+			assert.Equal(t, want, got)
+			assert.Equal(t, exitOK, code)
+		}
+		assert.NotContains(t, got, "no such")
+	}
+	_, got := ask("__complete", "ls", "mem://world", "--with", "Pos")
+	assert.Contains(t, got, "Position")
+	code, got := ask("ls", "other://world")
+	assert.Equal(t, exitNotFound, code)
+	assert.Equal(t, "ecsdump: other://world: no such directory or file\n", got)
+}
+
+func TestHowACommandIsCalledSaysHowManyArgumentsItTakes(t *testing.T) {
+	for use, want := range map[string][2]int{
+		"ls STORE": {1, 1}, "show STORE [ENTITY]": {1, 2}, "arrays STORE COMPONENT": {2, 2}, "man -o DIR": {0, 0},
+		"diff STORE [A [B] | A..B | STORE2]": {1, 3}, "recover STORE -o OUT": {1, 1}, "history STORE E[.C[.f]] [A..B]": {2, 3},
+	} {
+		least, most := (&command{use: use}).arguments()
+		assert.Equal(t, want, [2]int{least, most}, use)
+	}
+}

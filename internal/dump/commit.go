@@ -1,0 +1,203 @@
+package dump
+
+import (
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A commitDoc is a record of the journal: a tick that was committed.
+type commitDoc struct {
+	Seq        uint64         `json:"seq"`
+	Tick       uint64         `json:"tick"`
+	Parent     uint64         `json:"parent"` // Seq of the record that it continues; 0: of none.
+	Time       time.Time      `json:"time"`   // By the clock of the writer.
+	Bytes      int            `json:"bytes"`
+	Head       bool           `json:"head"`    // It leads to the newest state.
+	Rewound    bool           `json:"rewound"` // The newest state does not come from it.
+	Created    int            `json:"created"` // Entities.
+	Destroyed  int            `json:"destroyed"`
+	Cleared    int            `json:"cleared"`              // How many times the whole world was.
+	Components []changeDoc    `json:"components"`           // Those that changed.
+	Operations []operationDoc `json:"operations,omitempty"` // With --verbose: in the order of the calls.
+	Values     []rowDoc       `json:"values,omitempty"`     // With --patch: of the components and entities that the filters name.
+	Marks      []string       `json:"marks,omitempty"`      // What the program called the tick.
+	Inputs     []inputDoc     `json:"inputs,omitempty"`     // With --verbose: what it journaled with it.
+}
+
+// A changeDoc says what a tick did to a component or resource. A destroyed
+// entity's components do not count as removed.
+type changeDoc struct {
+	Name       string `json:"name"`
+	Added      int    `json:"added"`
+	Removed    int    `json:"removed"`
+	Cleared    int    `json:"cleared"` // How many times.
+	RowsBefore int    `json:"rows_before"`
+	RowsAfter  int    `json:"rows_after"`
+	Written    int    `json:"written"` // Rows that were added, set or moved.
+
+}
+
+// An operationDoc is one call.
+type operationDoc struct {
+	Op        string `json:"op"` // create, destroy, add, remove or clear.
+	Component string `json:"component,omitempty"`
+	Entity    string `json:"entity,omitempty"`
+}
+
+// commitDocOf describes c, without its operations and its place in the tree.
+func commitDocOf(c *persist.Commit, ops []persist.Op) commitDoc {
+	doc := commitDoc{
+		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,
+		Components: []changeDoc{}, Marks: c.Marks,
+	}
+	changes := map[int]*changeDoc{}
+	for _, r := range c.Rows {
+		changes[r.Component] = &changeDoc{RowsBefore: r.Before, RowsAfter: r.After, Written: r.Written}
+	}
+	for _, op := range ops {
+		if op.Component >= 0 && changes[op.Component] == nil {
+			changes[op.Component] = new(changeDoc)
+		}
+		doc.count(op, changes[op.Component])
+	}
+	for _, n := range slices.Sorted(maps.Keys(changes)) {
+		changes[n].Name = c.Component(n)
+		doc.Components = append(doc.Components, *changes[n])
+	}
+	return doc
+}
+
+// count counts op, which concerns the component of change if it concerns one.
+func (d *commitDoc) count(op persist.Op, change *changeDoc) {
+	switch {
+	case op.Kind == ecs.OpCreate:
+		d.Created++
+	case op.Kind == ecs.OpDestroy:
+		d.Destroyed++
+	case op.Kind == ecs.OpClear && change == nil:
+		d.Cleared++
+	case change == nil: // An operation on no component: the format does not keep it out.
+	case op.Kind == ecs.OpClear:
+		change.Cleared++
+	case op.Kind == ecs.OpAdd:
+		change.Added++
+	case op.Kind == ecs.OpRemove:
+		change.Removed++
+	}
+}
+
+var opNames = map[ecs.OpKind]string{
+	ecs.OpCreate: "create", ecs.OpDestroy: "destroy", ecs.OpAdd: "add", ecs.OpRemove: "remove", ecs.OpClear: "clear",
+}
+
+// operations describes ops one by one.
+func operations(c *persist.Commit, ops []persist.Op) []operationDoc {
+	var docs []operationDoc
+	for _, op := range ops {
+		d := operationDoc{Op: opNames[op.Kind], Component: c.Component(op.Component)}
+		if op.Kind != ecs.OpClear {
+			d.Entity = op.Entity.String()
+		}
+		docs = append(docs, d)
+	}
+	return docs
+}
+
+// rewound notes a record that the newest state does not come from.
+const rewound = "rewound"
+
+func (d commitDoc) note() term.Styled {
+	switch {
+	case d.Head:
+		return term.Current.Of("head")
+	case d.Rewound:
+		return term.Faint.Of(rewound)
+	}
+	return term.Styled{}
+}
+
+// changes returns what d counts on one line: "created 2; Position +2 wrote 3".
+func (d commitDoc) changes() string {
+	var parts []string
+	part := func(n int, format string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf(format, n))
+		}
+	}
+	for _, name := range d.Marks {
+		parts = append(parts, "mark:"+name)
+	}
+	part(d.Cleared, "cleared the world %d×")
+	part(d.Created, "created %d")
+	part(d.Destroyed, "destroyed %d")
+	for _, c := range d.Components {
+		parts = append(parts, c.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// String returns what c counts: "Position +2 -1 cleared 1× wrote 3".
+func (c changeDoc) String() string {
+	s := c.Name
+	for _, n := range []struct {
+		n      int
+		format string
+	}{{c.Added, " +%d"}, {c.Removed, " -%d"}, {c.Cleared, " cleared %d×"}, {c.Written, " wrote %d"}} {
+		if n.n > 0 {
+			s += fmt.Sprintf(n.format, n.n)
+		}
+	}
+	if c.RowsAfter != c.RowsBefore+c.Added-c.Removed {
+		s += fmt.Sprintf(" (%d → %d rows)", c.RowsBefore, c.RowsAfter)
+	}
+	return s
+}
+
+// String returns o on one line: "add Position 12v3".
+func (o operationDoc) String() string {
+	return strings.Join(slices.DeleteFunc([]string{o.Op, o.Component, o.Entity}, func(s string) bool { return s == "" }), " ")
+}
+
+// setOp names what no operation does: a row has another value than before the tick.
+const setOp = "set"
+
+// filterOps are what --op takes.
+var filterOps = []string{"create", "destroy", "add", "remove", "clear", setOp}
+
+// An inputDoc is what the program journaled with a tick.
+type inputDoc struct {
+	Name string `json:"name"`
+	Data []byte `json:"data"` // In base64.
+}
+
+// inputs describes the inputs of c.
+func inputs(c *persist.Commit) (docs []inputDoc) {
+	for _, in := range c.Inputs {
+		docs = append(docs, inputDoc(in))
+	}
+	return docs
+}
+
+// String returns i on one line: as text if it is text, else in hexadecimal digits.
+func (i inputDoc) String() string {
+	const shown = 64
+	data, more := i.Data, ""
+	if len(data) > shown {
+		data, more = data[:shown], "… of "+term.Size(int64(len(i.Data)))
+	}
+	text := hex.EncodeToString(data)
+	if utf8.Valid(i.Data) {
+		text = strconv.Quote(string(data))
+	}
+	return fmt.Sprintf("input %s %s%s", i.Name, text, more)
+}

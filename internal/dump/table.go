@@ -1,0 +1,100 @@
+package dump
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stet-ecs/stet/internal/term"
+)
+
+// commands is the table of all commands.
+var commands = []*command{
+	&arraysCommand, &bisectCommand, &blameCommand, &compactCommand, &diffCommand, &exportCommand, &historyCommand,
+	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &queryCommand, &recoverCommand, &schemaCommand,
+	&showCommand, &statsCommand, &tailCommand, &verifyCommand,
+}
+
+// Main is the whole of a program: it runs the command that os.Args has, and returns
+// what to exit with. Besides directories and files it reads what the openers open, which
+// are by the scheme of URLs: that of "nats" opens nats://host/world.
+func Main(openers map[string]Opener) int {
+	ctx, stop := interruptible()
+	defer stop()
+	return run(ctx, stop, openers, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+// run runs the command that args has, until ctx ends, which stop does.
+func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer) (code int) {
+	a := &app{Out: term.NewOut(stdout, stop), stderr: stderr, openers: openers}
+	root := a.root()
+	root.SetArgs(append([]string{}, args...))
+	root.SetOut(a.Out)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	a.bar.End()
+	if e := a.Close(); e != nil {
+		err = &failure{exitSystem, e, ""}
+	}
+	var f *failure
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, syscall.EPIPE):
+		return exitOK // The reader has seen enough.
+	case !errors.As(err, &f):
+		f = &failure{exitUsage, err, cmd.CommandPath() + " --help"} // What cobra found.
+	}
+	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson") // The flags may be what is wrong.
+	a.report(f)
+	return f.code
+}
+
+// interruptible returns a context that ends at the first interrupt, so that nothing
+// is left half-written. The second interrupt ends the program.
+func interruptible() (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// root returns the command line.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ecsdump COMMAND STORE",
+		Short: "Print what a store or a save holds, without changing it",
+		Long: `Ecsdump prints what a store (a directory of persist.Open) or a save (a file of
+persist.Save) holds. It never changes what it reads. An ENTITY is INDEXvGENERATION, as
+in 12v3.
+
+` + pointsText + `
+Exit status:
+
+` + exitsText(),
+		Example: `  ecsdump info D
+  ecsdump ls D --with Position,Name --limit 5
+  ecsdump show D 12v3 --at @latest~10
+  ecsdump arrays D Position
+  ecsdump log D 10..20 --verbose
+  ecsdump verify D`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: a.begin,
+		RunE:              func(*cobra.Command, []string) error { return fail(exitUsage, "ecsdump --help", "no command given") },
+	}
+	a.global(root.PersistentFlags())
+	for _, c := range commands {
+		root.AddCommand(a.cobra(c))
+	}
+	for _, t := range topics { // They do nothing, so that help finds them.
+		root.AddCommand(&cobra.Command{Use: t.name, Short: t.title, Long: t.title + "\n\n" + t.text})
+	}
+	a.completeFlags(root)
+	return root
+}

@@ -1,0 +1,159 @@
+package dump
+
+import (
+	"encoding/json"
+	"iter"
+	"strconv"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A valueDoc is a component of an entity.
+type valueDoc struct {
+	Name  string       `json:"name"`
+	Kind  string       `json:"kind"` // component or tag.
+	Row   int          `json:"row"`  // In the dense and data arrays.
+	Value layout.Value `json:"value"`
+}
+
+// A fieldDiffDoc is a part of a value that differs.
+type fieldDiffDoc struct {
+	Path string `json:"path"` // As in Go: X, Slots[1], Counts["gold"]; "": all of it.
+	Old  any    `json:"old,omitempty"`
+	New  any    `json:"new,omitempty"`
+}
+
+// labelled returns a component on one line: Position{X:1 Y:2}, Health=5, Frozen.
+func labelled(v valueDoc) string {
+	switch {
+	case v.Kind == "tag":
+		return v.Name
+	case v.Value.Kind() == layout.Struct:
+		return v.Name + v.Value.String()
+	}
+	return v.Name + "=" + v.Value.String()
+}
+
+// rowKind returns "tag" for values of no size.
+func rowKind(v layout.Value) string {
+	if v.Type().Width() == 0 {
+		return "tag"
+	}
+	return "component"
+}
+
+// fields adds a row for each field of v, structs inside taken apart. The first
+// row begins with the cells of first.
+func printFields(g *term.Grid, v layout.Value, first ...any) {
+	for field, text := range fields("", v) {
+		g.Row(append(first, field, text)...)
+		for i := range first {
+			first[i] = ""
+		}
+	}
+}
+
+// fields iterates over the fields of v with their paths and values.
+func fields(path string, v layout.Value) iter.Seq2[string, string] {
+	return func(yield func(field, text string) bool) {
+		for field, leaf := range leaves(path, v) {
+			text := leaf.String()
+			if leaf.Kind() == layout.Struct {
+				text = "" // It has no fields.
+			}
+			if !yield(field, text) {
+				return
+			}
+		}
+	}
+}
+
+// leaves iterates over the fields of v with their paths, structs inside taken apart.
+func leaves(path string, v layout.Value) iter.Seq2[string, layout.Value] {
+	return func(yield func(string, layout.Value) bool) { yieldLeaves(path, v, yield) }
+}
+
+func yieldLeaves(path string, v layout.Value, yield func(string, layout.Value) bool) bool {
+	if v.Kind() != layout.Struct || v.Len() == 0 {
+		return yield(path, v)
+	}
+	if path != "" {
+		path += "."
+	}
+	for i, f := range v.Type().Fields {
+		if !yieldLeaves(path+f.Name, v.Index(i), yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// dotted returns path as it follows a name.
+func dotted(path string) string {
+	if path == "" || path[0] == '[' {
+		return path
+	}
+	return "." + path
+}
+
+// versus returns two values that differ as texts that do.
+func versus(a, b layout.Value) (before, after string) {
+	before, after = a.String(), b.String()
+	if before != after {
+		return before, after
+	}
+	if a.Kind() != b.Kind() {
+		return before + " " + a.Kind().String(), after + " " + b.Kind().String()
+	}
+	if a.Kind() == layout.Bytes {
+		return versusBytes(before, a.Text(), b.Text())
+	}
+	return string(a.AppendExact(nil)), string(b.AppendExact(nil))
+}
+
+// versusBytes tells apart long bytes that begin with the same, which is shown.
+func versusBytes(shown, a, b string) (before, after string) {
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	show := func(s string) string {
+		if at == len(s) {
+			return shown + " that end there"
+		}
+		return "0x" + strconv.FormatUint(uint64(s[at]), 16)
+	}
+	return shown + " with byte " + strconv.Itoa(at) + " " + show(a), show(b)
+}
+
+func fieldDiffDocs(fields []persist.FieldDiff) (docs []fieldDiffDoc) {
+	for _, f := range fields {
+		before, after := versusJSON(f.Old, f.New)
+		docs = append(docs, fieldDiffDoc{f.Path, before, after})
+	}
+	return docs
+}
+
+// versusJSON returns two values as they are marshaled, or nil for one that is not
+// there; exactly, if that would be the same.
+func versusJSON(a, b layout.Value) (before, after any) {
+	if a.Kind() == 0 || b.Kind() == 0 || string(marshaled(a)) != string(marshaled(b)) {
+		return present(a), present(b)
+	}
+	return json.RawMessage(a.AppendExact(nil)), json.RawMessage(b.AppendExact(nil))
+}
+
+func marshaled(v layout.Value) []byte {
+	// A value always marshals.
+	b, _ := v.MarshalJSON()
+	return b
+}
+
+func present(v layout.Value) any {
+	if v.Kind() == 0 {
+		return nil
+	}
+	return v
+}
