@@ -36,9 +36,8 @@ var house = map[string]int{
 // debts has the figures above these limits. They only fall: whoever makes one
 // smaller lowers it here, and what moves to another package takes its debt along.
 var debts = map[string]int{
-	"knot internal/dump": 53,
-	"knot ecs":           40,
-	"knot persist":       26,
+	"knot ecs":     40,
+	"knot persist": 26,
 
 	"methods ecs.Resource":           5,
 	"methods ecs.Storage":            11,

@@ -120,9 +120,7 @@ Exit status: 0 the states hold the same, 1 they differ.`,
 		f.BoolVar(&d.first, "first", false, "compare the histories, and show the first tick after which they differ")
 		f.BoolVar(&d.order, "order", false, "list also what only lies in another row")
 		f.limit(&d.limit, 100, "differences")
-		return func(c *call) error {
-			return d.run(c.ctx, c.app, c.args)
-		}
+		return func(c *call) error { return d.run(c.ctx, c.app, c.args) }
 	},
 }
 
@@ -134,43 +132,34 @@ type differ struct {
 	stat, order bool
 	first       bool
 	limit       limit
-
-	only map[ecs.Entity]bool // From entities; nil: all.
 }
 
 // A diffSide is one of the two states.
 type diffSide struct {
 	*source
-	seq  uint64
-	tick uint64
+	at  string
+	doc diffSideDoc
 }
 
-func (s diffSide) String() string {
-	return fmt.Sprintf("%s at tick %d, record %d", s.path, s.tick, s.seq)
+func (s *diffSide) String() string {
+	return fmt.Sprintf("%s at tick %d, record %d", s.path, s.doc.Tick, s.doc.Seq)
 }
 
 func (d *differ) run(ctx context.Context, a *app, args []string) error {
-	for _, text := range d.entities {
+	for i, text := range d.entities {
 		e, err := parseEntity(args[0], text)
 		if err != nil {
 			return err
 		}
-		if d.only == nil {
-			d.only = map[ecs.Entity]bool{}
-		}
-		d.only[e] = true
+		d.entities[i] = e.String()
 	}
 	ends := diffEnds(args)
 	return a.read(ctx, args[0], func(s *source) error {
 		if ends.store == "" {
-			return d.compare(ctx, a, s, ends.a, s, ends.b)
+			return d.compare(ctx, a, &diffSide{source: s, at: ends.a}, &diffSide{source: s, at: ends.b})
 		}
 		return a.read(ctx, ends.store, func(t *source) error {
-			at2 := d.at2
-			if at2 == "" {
-				at2 = d.at
-			}
-			return d.compare(ctx, a, s, d.at, t, at2)
+			return d.compare(ctx, a, &diffSide{source: s, at: d.at}, &diffSide{source: t, at: cmp.Or(d.at2, d.at)})
 		})
 	})
 }
@@ -208,40 +197,55 @@ func isPoint(text string) bool {
 	return text != "" && (digits || text[0] == '@' || ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && kind != "")
 }
 
-// compare compares t at b with s at a.
-func (d *differ) compare(ctx context.Context, a *app, s *source, from string, t *source, to string) error {
-	older, err := s.Resolve(from)
-	if err != nil {
-		return classify(s.path, err)
-	}
-	newer, err := t.Resolve(to)
-	if err != nil {
-		return classify(t.path, err)
+// compare compares t with s.
+func (d *differ) compare(ctx context.Context, a *app, s, t *diffSide) (err error) {
+	for _, side := range []*diffSide{s, t} {
+		side.doc.Store = side.path
+		if side.doc.Seq, err = side.Resolve(side.at); err != nil {
+			return classify(side.path, err)
+		}
 	}
 	var first *firstDoc
 	if d.first {
-		if first, err = d.diverge(ctx, s, older, t, newer); err != nil {
+		if first, err = d.diverge(ctx, s, t); err != nil {
 			return err
 		}
-		if first.First == nil {
-			return first.print(a)
+		if first.First == nil && a.json {
+			return a.document(first)
 		}
-		older, newer = first.First.Old, first.First.New
+		if !a.json {
+			first.print(a)
+		}
+		if first.First == nil {
+			return nil
+		}
+		s.doc.Seq, t.doc.Seq = first.First.Old, first.First.New
 	}
-	diff, err := persist.DiffViews(ctx, s.View, older, t.View, newer)
+	diff, err := persist.DiffViews(ctx, s.View, s.doc.Seq, t.View, t.doc.Seq)
 	if err != nil {
 		return err
 	}
-	if err := d.filter(s, diff); err != nil {
+	s.doc.Tick, t.doc.Tick = diff.OldTick, diff.NewTick
+	if err := d.filter(s.source, diff); err != nil {
 		return err
 	}
-	sides := [2]diffSide{{s, older, diff.OldTick}, {t, newer, diff.NewTick}}
+	doc, shown := d.document(diff)
+	doc.firstDoc, doc.Old, doc.New = first, s.doc, t.doc
 	if a.json {
-		err = d.json(a, sides, diff, first)
+		for _, x := range shown {
+			e, err := x.doc()
+			if err != nil {
+				return err
+			}
+			doc.Differences = append(doc.Differences, e)
+		}
+		err = a.document(doc)
 	} else {
-		err = errors.Join(first.print(a), d.print(a, sides, diff))
+		a.Line("--- %v", s)
+		a.Line("+++ %v", t)
+		err = d.print(a, doc, shown)
 	}
-	if err == nil && !diff.Same() {
+	if err == nil && !doc.Same {
 		err = &failure{exitProblem, errDiffer, ""}
 	}
 	return err
@@ -250,39 +254,56 @@ func (d *differ) compare(ctx context.Context, a *app, s *source, from string, t 
 // filter takes out of diff what is not asked for.
 func (d *differ) filter(s *source, diff *persist.Diff) error {
 	if len(d.components) > 0 {
-		if err := d.filterComponents(s, diff); err != nil {
-			return err
+		var known []string
+		for _, c := range diff.Components {
+			known = append(known, c.Name)
 		}
+		for _, name := range d.components {
+			if !slices.Contains(known, name) {
+				return s.noComponent(name, known)
+			}
+		}
+		diff.Registry = persist.RegistryDiff{}
+		diff.Components = slices.DeleteFunc(diff.Components, func(c *persist.ComponentDiff) bool { return !slices.Contains(d.components, c.Name) })
+		diff.Schema = slices.DeleteFunc(diff.Schema, func(c persist.SchemaDiff) bool { return !slices.Contains(d.components, c.Component) })
 	}
-	if d.only == nil {
+	if len(d.entities) == 0 {
 		return nil
 	}
-	others := func(e ecs.Entity) bool { return !d.only[e] }
-	diff.Schema = nil
+	others := func(e ecs.Entity) bool { return !slices.Contains(d.entities, e.String()) }
+	diff.Schema, diff.Registry.Free = nil, 0
 	diff.Registry.Created = slices.DeleteFunc(diff.Registry.Created, others)
 	diff.Registry.Destroyed = slices.DeleteFunc(diff.Registry.Destroyed, others)
 	diff.Registry.Moved = slices.DeleteFunc(diff.Registry.Moved, func(m persist.EntityMove) bool { return others(m.Entity) })
-	diff.Registry.Free = 0
 	for _, c := range diff.Components {
 		c.Rows = slices.DeleteFunc(c.Rows, func(r persist.RowDiff) bool { return others(r.Entity) })
 	}
 	return nil
 }
 
-func (d *differ) filterComponents(s *source, diff *persist.Diff) error {
-	var known []string
-	for _, c := range diff.Components {
-		known = append(known, c.Name)
+// document describes diff, without the differences that are to be shown.
+func (d *differ) document(diff *persist.Diff) (doc *diffDoc, shown []difference) {
+	r := diff.Registry
+	doc = &diffDoc{
+		Same: diff.Same(), Schema: []typeDifference{}, Components: []rowCounts{}, Differences: []differenceDoc{},
+		Entities: entitiesDiffDoc{len(r.Created), len(r.Destroyed), len(r.Moved), r.Free},
 	}
-	for _, name := range d.components {
-		if !slices.Contains(known, name) {
-			return s.noComponent(name, known)
+	for _, s := range diff.Schema {
+		doc.Schema = append(doc.Schema, typeDifference(s))
+	}
+	for _, c := range diff.Components {
+		if len(c.Rows) > 0 {
+			added, removed, changed, moved := c.Count()
+			doc.Components = append(doc.Components, rowCounts{c.Name, added, removed, changed, moved})
 		}
 	}
-	diff.Registry = persist.RegistryDiff{}
-	diff.Components = slices.DeleteFunc(diff.Components, func(c *persist.ComponentDiff) bool { return !slices.Contains(d.components, c.Name) })
-	diff.Schema = slices.DeleteFunc(diff.Schema, func(c persist.SchemaDiff) bool { return !slices.Contains(d.components, c.Component) })
-	return nil
+	all := differences(diff, d.order)
+	doc.Total = len(all)
+	if !d.stat {
+		n, _ := d.limit.of(len(all))
+		shown = all[:n]
+	}
+	return doc, shown
 }
 
 // A difference is one thing that differs: an entity, or its row of a component.
@@ -342,35 +363,24 @@ func changeOf(r persist.RowDiff) string {
 }
 
 // diverge compares the histories of two states.
-func (d *differ) diverge(ctx context.Context, s *source, older uint64, t *source, newer uint64) (*firstDoc, error) {
-	for _, x := range []*source{s, t} {
+func (d *differ) diverge(ctx context.Context, s, t *diffSide) (*firstDoc, error) {
+	for _, x := range []*diffSide{s, t} {
 		if x.IsSave() {
 			return nil, fail(exitUsage, try("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
 		}
 	}
-	div, err := persist.Part(ctx, s.View, older, t.View, newer)
+	div, err := persist.Part(ctx, s.View, s.doc.Seq, t.View, t.doc.Seq)
 	if errors.Is(err, persist.ErrNotFound) {
 		return nil, fail(exitNotFound, try("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &firstDoc{div.Compared, commonTickDocOf(div.Equal), commonTickDocOf(div.First)}, nil
+	return &firstDoc{div.Compared, (*commonTickDoc)(div.Equal), (*commonTickDoc)(div.First)}, nil
 }
 
-func commonTickDocOf(c *persist.CommonTick) *commonTickDoc {
-	if c == nil {
-		return nil
-	}
-	return &commonTickDoc{c.Tick, c.Old, c.New}
-}
-
-// print prints d, if there is one.
-func (d *firstDoc) print(a *app) error {
+func (d *firstDoc) print(a *app) {
 	switch {
-	case d == nil:
-	case a.json:
-		return a.document(d)
 	case d.First == nil:
 		a.Line("no differences up to tick %d, the last that both have", d.Equal.Tick)
 	case d.Equal == nil:
@@ -378,42 +388,20 @@ func (d *firstDoc) print(a *app) error {
 	default:
 		a.Line("the same up to tick %d (records %d and %d); tick %d differs", d.Equal.Tick, d.Equal.Old, d.Equal.New, d.First.Tick)
 	}
-	return nil
 }
 
-func (d *differ) json(a *app, sides [2]diffSide, diff *persist.Diff, first *firstDoc) error {
-	doc := diffDoc{
-		firstDoc: first,
-		Old:      sides[0].doc(), New: sides[1].doc(), Same: diff.Same(),
-		Schema: []typeDifference{}, Components: []rowCounts{}, Differences: []differenceDoc{},
-		Entities: entitiesDiffDoc{len(diff.Registry.Created), len(diff.Registry.Destroyed), len(diff.Registry.Moved), diff.Registry.Free},
-	}
-	for _, s := range diff.Schema {
-		doc.Schema = append(doc.Schema, typeDifference(s))
-	}
-	for _, c := range diff.Components {
-		if len(c.Rows) > 0 {
-			added, removed, changed, moved := c.Count()
-			doc.Components = append(doc.Components, rowCounts{c.Name, added, removed, changed, moved})
+// values returns the rows of x; a zero Value where there is none.
+func (x difference) values() (before, after layout.Value, err error) {
+	if !x.row.Added() {
+		if before, err = x.component.Old.Value(x.component.OldRow(x.row)); err != nil {
+			return before, after, err
 		}
 	}
-	all := differences(diff, d.order)
-	doc.Total = len(all)
-	shown, _ := d.limit.of(len(all))
-	if d.stat {
-		shown = 0
+	if !x.row.Removed() {
+		after, err = x.component.New.Value(x.component.NewRow(x.row))
 	}
-	for _, x := range all[:shown] {
-		e, err := x.doc()
-		if err != nil {
-			return err
-		}
-		doc.Differences = append(doc.Differences, e)
-	}
-	return a.document(doc)
+	return before, after, err
 }
-
-func (s diffSide) doc() diffSideDoc { return diffSideDoc{s.path, stateDoc{s.tick, s.seq}} }
 
 func (x difference) doc() (doc differenceDoc, err error) {
 	doc.Change = x.change
@@ -446,152 +434,100 @@ func (x difference) doc() (doc differenceDoc, err error) {
 	return doc, err
 }
 
-// print prints diff for people.
-func (d *differ) print(a *app, sides [2]diffSide, diff *persist.Diff) error {
-	a.Line("--- %v", sides[0])
-	a.Line("+++ %v", sides[1])
+// print prints doc for people.
+func (d *differ) print(a *app, doc *diffDoc, shown []difference) error {
 	g := a.Grid()
-	for _, s := range diff.Schema {
-		diffLine(g, "%s", schemaLine(s))
+	for _, s := range doc.Schema {
+		s.print(g)
 	}
-	var more int
-	if !d.stat {
-		all := differences(diff, d.order)
-		shown, left := d.limit.of(len(all))
-		for _, x := range all[:shown] {
-			if err := x.print(g); err != nil {
-				return err
-			}
+	for _, x := range shown {
+		if err := x.print(g); err != nil {
+			return err
 		}
-		more = left
 	}
 	g.Flush()
-	if more > 0 {
-		a.Line("%d more of %s; --limit 0 prints all", more, term.Count(more+int(d.limit), "difference", "differences"))
+	if more := doc.Total - len(shown); more > 0 && !d.stat {
+		a.Line("%d more of %s; --limit 0 prints all", more, term.Count(doc.Total, "difference", "differences"))
 	}
-	return d.summary(a, diff)
-}
-
-// summary counts what differs, or says that nothing does.
-func (d *differ) summary(a *app, diff *persist.Diff) error {
-	if diff.Same() {
+	if doc.Same {
 		a.Line("no differences")
 		return nil
 	}
 	if !d.stat {
 		a.Line("")
 	}
-	g := a.Grid("COMPONENT", ">ADDED", ">REMOVED", ">CHANGED", ">MOVED")
-	if r := diff.Registry; len(r.Created)+len(r.Destroyed)+len(r.Moved) > 0 {
-		g.Row("(entities)", len(r.Created), len(r.Destroyed), "", len(r.Moved))
+	g = a.Grid("COMPONENT", ">ADDED", ">REMOVED", ">CHANGED", ">MOVED")
+	if e := doc.Entities; e.Created+e.Destroyed+e.Moved > 0 {
+		g.Row("(entities)", e.Created, e.Destroyed, "", e.Moved)
 	}
-	for _, c := range diff.Components {
-		if len(c.Rows) > 0 {
-			added, removed, changed, moved := c.Count()
-			g.Row(c.Name, added, removed, changed, moved)
-		}
+	for _, c := range doc.Components {
+		g.Row(c.Name, c.Added, c.Removed, c.Changed, c.Moved)
 	}
-	if n := diff.Registry.Free; n > 0 {
+	if n := doc.Entities.Free; n > 0 {
 		g.Text("%s without an entity: in generation, or when it is reused", term.Count(n, "index differs", "indices differ"))
 	}
 	g.Flush()
 	return nil
 }
 
-// schemaLine returns how a type differs: "~ Health.Now: int16 → int64".
-func schemaLine(s persist.SchemaDiff) string {
-	what := "type " + s.Component
-	if s.Field != "" {
-		what += "." + s.Field
+// print prints how a type differs: "~ type Health.Now: int16 → int64".
+func (d typeDifference) print(g *term.Grid) {
+	what := "type " + d.Component
+	if d.Field != "" {
+		what += "." + d.Field
 	}
-	switch {
-	case s.Old == "":
-		return "+ " + what + ": " + s.New
-	case s.New == "":
-		return "- " + what + ": " + s.Old
-	}
-	return "~ " + what + ": " + s.Old + " → " + s.New
+	diffLine(g, what, d.Old, d.New)
 }
 
 // print prints the lines of x: one for each field that differs.
 func (x difference) print(g *term.Grid) error {
-	switch {
-	case x.change == "created":
-		diffLine(g, "+ %v", x.entity)
-		return nil
-	case x.change == "destroyed":
-		diffLine(g, "- %v", x.entity)
-		return nil
-	case x.component == nil:
-		diffLine(g, "> %v: row %d → %d", x.entity, x.row.OldRow, x.row.NewRow)
-		return nil
-	case x.change == "moved":
-		diffLine(g, "> %s: row %d → %d", x.name(), x.row.OldRow, x.row.NewRow)
-		return nil
-	case x.change == "changed":
-		return x.printFields(g)
+	name := x.entity.String()
+	if x.component != nil && x.component.Resource {
+		name = x.component.Name
+	} else if x.component != nil {
+		name += "." + x.component.Name
 	}
-	before, after, err := x.values()
-	if err != nil {
-		return err
-	}
-	if x.change == "added" {
-		diffLine(g, "+ %s", x.whole(after))
-	} else {
-		diffLine(g, "- %s", x.whole(before))
-	}
-	return nil
-}
-
-// name returns what x is about: "12v3.Position", or the name of a resource.
-func (x difference) name() string {
-	if x.component.Resource {
-		return x.component.Name
-	}
-	return x.entity.String() + "." + x.component.Name
-}
-
-// whole returns the row of x on one line: 12v3.Position{X:1 Y:2}, 12v3.Health=5,
-// 12v3.Frozen.
-func (x difference) whole(v layout.Value) string {
-	return labelled(valueDoc{Name: x.name(), Kind: rowKind(v), Value: v})
-}
-
-// values returns the rows of x; a zero Value where there is none.
-func (x difference) values() (before, after layout.Value, err error) {
-	if !x.row.Added() {
-		if before, err = x.component.Old.Value(x.component.OldRow(x.row)); err != nil {
-			return before, after, err
+	switch x.change {
+	case "created":
+		g.StyledText(term.Added, "+ %s", name)
+	case "destroyed":
+		g.StyledText(term.Removed, "- %s", name)
+	case "moved":
+		g.StyledText(term.Faint, "> %s: row %d → %d", name, x.row.OldRow, x.row.NewRow)
+	case "added", "removed":
+		before, after, err := x.values()
+		if err != nil {
+			return err
 		}
-	}
-	if !x.row.Removed() {
-		after, err = x.component.New.Value(x.component.NewRow(x.row))
-	}
-	return before, after, err
-}
-
-func (x difference) printFields(g *term.Grid) error {
-	fields, err := x.component.Fields(x.row)
-	if err != nil {
-		return err
-	}
-	for _, f := range fields {
-		name := x.name() + dotted(f.Path)
-		switch {
-		case f.Old.Kind() == 0:
-			diffLine(g, "+ %s: %v", name, f.New)
-		case f.New.Kind() == 0:
-			diffLine(g, "- %s: %v", name, f.Old)
-		default:
+		if x.change == "added" {
+			g.StyledText(term.Added, "+ %s", labelled(valueDoc{Name: name, Kind: rowKind(after), Value: after}))
+		} else {
+			g.StyledText(term.Removed, "- %s", labelled(valueDoc{Name: name, Kind: rowKind(before), Value: before}))
+		}
+	case "changed":
+		fields, err := x.component.Fields(x.row)
+		for _, f := range fields {
 			before, after := versus(f.Old, f.New)
-			diffLine(g, "~ %s: %s → %s", name, before, after)
+			if f.Old.Kind() == 0 {
+				before, after = "", f.New.String()
+			} else if f.New.Kind() == 0 {
+				before, after = f.Old.String(), ""
+			}
+			diffLine(g, name+dotted(f.Path), before, after)
 		}
+		return err
 	}
 	return nil
 }
 
-// diffLine prints a line in the colour of the sign it begins with.
-func diffLine(g *term.Grid, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	g.StyledText(map[byte]term.Style{'+': term.Added, '-': term.Removed, '~': term.Changed, '>': term.Faint}[text[0]], "%s", text)
+// diffLine prints what differs, which one of the states may lack.
+func diffLine(g *term.Grid, what, before, after string) {
+	switch {
+	case before == "":
+		g.StyledText(term.Added, "+ %s: %s", what, after)
+	case after == "":
+		g.StyledText(term.Removed, "- %s: %s", what, before)
+	default:
+		g.StyledText(term.Changed, "~ %s: %s → %s", what, before, after)
+	}
 }

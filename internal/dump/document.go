@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"reflect"
@@ -59,16 +60,34 @@ func each[T any](n int, f func(i int) (T, error)) iter.Seq2[T, error] {
 }
 
 // mapped iterates over what f makes of items, up to an error.
-func mapped[T, U any](items iter.Seq2[T, error], f func(T) U) iter.Seq2[U, error] {
+func mapped[T, U any](items iter.Seq2[T, error], f func(T) (U, error)) iter.Seq2[U, error] {
 	return func(yield func(U, error) bool) {
 		for item, err := range items {
-			if err != nil {
-				yield(*new(U), err)
+			var u U
+			if err == nil {
+				u, err = f(item)
+			}
+			if !yield(u, err) || err != nil {
 				return
 			}
-			if !yield(f(item), nil) {
-				return
+		}
+	}
+}
+
+// errEnough ends a walk.
+var errEnough = errors.New("enough")
+
+// visited iterates over what walk visits, up to an error.
+func visited[T any](walk func(visit func(T) error) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		err := walk(func(v T) error {
+			if !yield(v, nil) {
+				return errEnough
 			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(*new(T), err)
 		}
 	}
 }

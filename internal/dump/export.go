@@ -77,7 +77,7 @@ type exporter struct {
 
 // check makes sense of the flags.
 func (x *exporter) check(a *app, args []string, at bool) error {
-	usage := func(text string) error { return &failure{exitUsage, errors.New(text), "ecsdump export --help"} }
+	usage := func(text string) error { return fail(exitUsage, "ecsdump export --help", "%s", text) }
 	if a.ndjson {
 		x.format = "ndjson"
 	}
@@ -108,13 +108,8 @@ func (x *exporter) run(ctx context.Context, a *app, s *source, args []string) er
 	}
 	chosen := im.Components
 	if len(x.components) > 0 {
-		chosen = nil
-		for _, name := range x.components {
-			c, err := s.component(im, name)
-			if err != nil {
-				return err
-			}
-			chosen = append(chosen, c)
+		if chosen, err = s.components(im, x.components, true); err != nil {
+			return err
 		}
 	}
 	if x.out != "" {
@@ -204,117 +199,95 @@ func (x *exporter) changes(ctx context.Context, a *app, s *source, text string) 
 	if _, err := s.Path(from, to); err != nil {
 		return fail(exitNotFound, try("diff", s.path, "seq:"+strconv.FormatUint(from, 10), "seq:"+strconv.FormatUint(to, 10)), "%s: record %d is not on the way to record %d: %w", s.path, from, to, err)
 	}
-	if err := x.knows(ctx, s, to); err != nil {
-		return err
+	if len(x.components) > 0 { // Those that are not there are an error.
+		im, err := s.At(ctx, to)
+		if err != nil {
+			return err
+		}
+		if _, err := s.components(state{im, to}, x.components, true); err != nil {
+			return err
+		}
 	}
+	changes := x.differences(ctx, s, from, to)
 	if x.format == "csv" {
-		return x.changesCSV(ctx, a, s, from, to)
+		return changesCSV(a, changes)
 	}
 	a.ndjson = x.format == "ndjson"
 	doc := changesDoc{From: stateDoc{Seq: from}, To: to, Changes: []tickDifferentDoc{}}
 	if e, ok := s.Log().Find(from); ok {
 		doc.From.Tick = e.Tick
 	}
-	return stream(a, &doc, x.ticks(ctx, s, from, to))
+	return stream(a, &doc, mapped(changes, func(x tickDifference) (tickDifferentDoc, error) {
+		doc, err := x.doc()
+		return tickDifferentDoc{x.commit.Tick, x.commit.Seq, doc}, err
+	}))
 }
 
-// knows returns an error unless the state after record seq has the components that
-// are asked for.
-func (x *exporter) knows(ctx context.Context, s *source, seq uint64) error {
-	if len(x.components) == 0 {
-		return nil
-	}
-	im, err := s.At(ctx, seq)
-	if err != nil {
-		return err
-	}
-	for _, name := range x.components {
-		if _, err := s.component(state{Image: im, seq: seq}, name); err != nil {
-			return err
-		}
-	}
-	return nil
+// A tickDifference is a difference that a tick made.
+type tickDifference struct {
+	difference
+	commit *persist.Commit
 }
 
-// ticks iterates over what the ticks on the way changed.
-func (x *exporter) ticks(ctx context.Context, s *source, from, to uint64) iter.Seq2[tickDifferentDoc, error] {
-	return func(yield func(tickDifferentDoc, error) bool) {
-		err := x.each(ctx, s, from, to, func(c *persist.Commit, y difference) error {
-			doc, err := y.doc()
-			if err != nil {
-				return err
+// differences iterates over what the ticks on the way changed.
+func (x *exporter) differences(ctx context.Context, s *source, from, to uint64) iter.Seq2[tickDifference, error] {
+	return visited(func(visit func(tickDifference) error) error {
+		return s.Changes(ctx, from, to, func(d *persist.Diff, c *persist.Commit) error {
+			if len(x.components) > 0 {
+				d.Registry = persist.RegistryDiff{}
+				d.Components = slices.DeleteFunc(d.Components, func(c *persist.ComponentDiff) bool { return !slices.Contains(x.components, c.Name) })
 			}
-			if !yield(tickDifferentDoc{c.Tick, c.Seq, doc}, nil) {
-				return errEnough
+			for _, y := range differences(d, false) {
+				if err := visit(tickDifference{y, c}); err != nil {
+					return err
+				}
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errEnough) {
-			yield(tickDifferentDoc{}, err)
-		}
-	}
-}
-
-// each calls f with every difference that a tick on the way made.
-func (x *exporter) each(ctx context.Context, s *source, from, to uint64, f func(*persist.Commit, difference) error) error {
-	return s.Changes(ctx, from, to, func(d *persist.Diff, c *persist.Commit) error {
-		if len(x.components) > 0 {
-			d.Registry = persist.RegistryDiff{}
-			d.Components = slices.DeleteFunc(d.Components, func(c *persist.ComponentDiff) bool { return !slices.Contains(x.components, c.Name) })
-		}
-		for _, y := range differences(d, false) {
-			if err := f(c, y); err != nil {
-				return err
-			}
-		}
-		return nil
 	})
 }
 
 // changesCSV writes a line for each field that changed.
-func (x *exporter) changesCSV(ctx context.Context, a *app, s *source, from, to uint64) error {
+func changesCSV(a *app, changes iter.Seq2[tickDifference, error]) error {
 	out := csv.NewWriter(a.Out)
-	if err := out.Write([]string{"tick", "seq", "entity", "component", "change", "field", "old", "new"}); err != nil {
-		return err
-	}
-	err := x.each(ctx, s, from, to, func(c *persist.Commit, y difference) error {
-		return y.lines(func(field, before, after string) error {
-			entity, component := y.entity.String(), ""
-			if y.component != nil {
-				component = y.component.Name
-				if y.component.Resource {
-					entity = ""
-				}
+	_ = out.Write([]string{"tick", "seq", "entity", "component", "change", "field", "old", "new"}) // It keeps its first error.
+	for x, err := range changes {
+		var fields []persist.FieldDiff
+		if err == nil {
+			fields, err = x.fields()
+		}
+		if err != nil {
+			out.Flush()
+			return err
+		}
+		entity, component := x.entity.String(), ""
+		if x.component != nil {
+			component = x.component.Name
+			if x.component.Resource {
+				entity = ""
 			}
-			return out.Write([]string{
-				strconv.FormatUint(c.Tick, 10), strconv.FormatUint(c.Seq, 10), entity, component, y.change, field, before, after,
+		}
+		for _, d := range fields {
+			_ = out.Write([]string{
+				strconv.FormatUint(x.commit.Tick, 10), strconv.FormatUint(x.commit.Seq, 10), entity, component, x.change,
+				d.Path, exactText(d.Old), exactText(d.New),
 			})
-		})
-	})
+		}
+	}
 	out.Flush()
-	return cmp.Or(err, out.Error())
+	return out.Error()
 }
 
-// lines calls f for every field of x that differs; once, without a field, for what
-// was added or removed.
-func (x difference) lines(f func(field, before, after string) error) error {
+// fields returns what differs: one without a path, for what was added or removed.
+func (x difference) fields() ([]persist.FieldDiff, error) {
 	if x.component == nil {
-		return f("", "", "")
+		return make([]persist.FieldDiff, 1), nil
 	}
-	if x.change != "changed" {
-		before, after, err := x.values()
-		if err != nil {
-			return err
-		}
-		return f("", exactText(before), exactText(after))
+	if x.change == "changed" {
+		return x.component.Fields(x.row)
 	}
-	fields, err := x.component.Fields(x.row)
-	for _, d := range fields {
-		if err := f(d.Path, exactText(d.Old), exactText(d.New)); err != nil {
-			return err
-		}
-	}
-	return err
+	before, after, err := x.values()
+	return []persist.FieldDiff{{Old: before, New: after}}, err
 }
 
 // exactText returns v as exact JSON; nothing if it is not there.
@@ -332,9 +305,7 @@ const flattest = 16
 // field, structs and short arrays taken apart.
 func exportCSV(ctx context.Context, w io.Writer, c *persist.Component) error {
 	out := csv.NewWriter(w)
-	if err := out.Write(append([]string{"entity"}, columnNames(nil, "", c.Layout)...)); err != nil {
-		return err
-	}
+	_ = out.Write(append([]string{"entity"}, columnNames(nil, "", c.Layout)...)) // It keeps its first error.
 	for row := range c.Len() {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -350,9 +321,7 @@ func exportCSV(ctx context.Context, w io.Writer, c *persist.Component) error {
 		if err != nil {
 			return err
 		}
-		if err := out.Write(cells([]string{entity}, v)); err != nil {
-			return err
-		}
+		_ = out.Write(cells([]string{entity}, v))
 	}
 	out.Flush()
 	return out.Error()

@@ -2,7 +2,6 @@ package dump
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -113,13 +112,13 @@ func (h *historian) run(ctx context.Context, a *app, s *source, text string, bet
 	if a.json {
 		doc := historyDoc{h.entity.String(), h.component, strings.TrimPrefix(h.field, "."), to, earlier, []eventDoc{}}
 		told := 0
-		err := stream(a, doc, mapped(events, func(e *persist.TraceEvent) eventDoc {
+		err := stream(a, doc, mapped(events, func(e *persist.TraceEvent) (eventDoc, error) {
 			told++
 			d := eventDocOf(e)
 			if len(h.steps) > 0 {
 				d.Fields = nil // It is the field.
 			}
-			return d
+			return d, nil
 		}))
 		if err != nil || told > 0 {
 			return err
@@ -164,22 +163,16 @@ func (h *historian) read(ctx context.Context, s *source, text string) (last *per
 // traceEvents iterates over events, up to an error.
 type traceEvents = iter.Seq2[*persist.TraceEvent, error]
 
-// errEnough ends a trace.
-var errEnough = errors.New("enough")
-
 // events iterates over what is to be told.
 func (h *historian) events(ctx context.Context, s *source) traceEvents {
-	return func(yield func(*persist.TraceEvent, error) bool) {
-		err := s.Trace(ctx, h.entity, h.from, h.to, func(e *persist.TraceEvent) error {
-			if h.wants(e) && !yield(e, nil) {
-				return errEnough
+	return visited(func(visit func(*persist.TraceEvent) error) error {
+		return s.Trace(ctx, h.entity, h.from, h.to, func(e *persist.TraceEvent) error {
+			if !h.wants(e) {
+				return nil
 			}
-			return nil
+			return visit(e)
 		})
-		if err != nil && !errors.Is(err, errEnough) {
-			yield(nil, err)
-		}
-	}
+	})
 }
 
 // wants reports whether e is to be told. If there is a field, it makes e an event of

@@ -63,7 +63,7 @@ func (l *logger) run(ctx context.Context, a *app, s *source, args []string) erro
 	}
 	entries, earlier, unread := l.cut(ctx, s, entries)
 	if a.json {
-		err = stream(a, logDoc{Earlier: earlier}, mapped(l.ticks(ctx, s, entries), func(t *logTick) commitDoc { return t.commitDoc }))
+		err = stream(a, logDoc{Earlier: earlier}, mapped(l.ticks(ctx, s, entries), func(t *logTick) (commitDoc, error) { return t.commitDoc, nil }))
 	} else {
 		err = l.print(ctx, a, s, entries, earlier)
 	}
@@ -134,10 +134,8 @@ func (l *logger) nothing(ctx context.Context, a *app, s *source) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range l.filter.components {
-			if _, err := s.component(im, name); err != nil {
-				return err
-			}
+		if _, err := s.components(im, l.filter.components, true); err != nil {
+			return err
 		}
 	}
 	a.Line("no tick in the range is like that")

@@ -65,10 +65,10 @@ func (l *selection) choice(s *source, im state, whereName string) (c *choice, er
 	if l.desc && l.sort == "" {
 		return nil, fail(exitUsage, "", "--desc needs --sort EXPR")
 	}
-	if c.with, err = s.components(im, l.with); err != nil {
+	if c.with, err = s.components(im, l.with, false); err != nil {
 		return nil, err
 	}
-	if c.without, err = s.components(im, l.without); err != nil {
+	if c.without, err = s.components(im, l.without, false); err != nil {
 		return nil, err
 	}
 	if l.where != "" {

@@ -157,16 +157,15 @@ func parseEntity(path, text string) (ecs.Entity, error) {
 	return e, nil
 }
 
-// components returns the components of those names, and no resources.
-func (s *source) components(im state, names []string) ([]*persist.Component, error) {
-	var found []*persist.Component
+// components returns the components of those names; resources may be among them or not.
+func (s *source) components(im state, names []string, resources bool) (found []*persist.Component, err error) {
 	for _, name := range names {
 		c, err := s.component(im, name)
+		if err == nil && c.Resource && !resources {
+			err = s.isResource(name)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if c.Resource {
-			return nil, s.isResource(name)
 		}
 		found = append(found, c)
 	}

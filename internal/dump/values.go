@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"bytes"
 	"encoding/json"
 	"iter"
 	"strconv"
@@ -139,21 +140,19 @@ func fieldDiffDocs(fields []persist.FieldDiff) (docs []fieldDiffDoc) {
 // versusJSON returns two values as they are marshaled, or nil for one that is not
 // there; exactly, if that would be the same.
 func versusJSON(a, b layout.Value) (before, after any) {
-	if a.Kind() == 0 || b.Kind() == 0 || string(marshaled(a)) != string(marshaled(b)) {
-		return present(a), present(b)
+	if a.Kind() != 0 {
+		before = a
 	}
-	return json.RawMessage(a.AppendExact(nil)), json.RawMessage(b.AppendExact(nil))
-}
-
-func marshaled(v layout.Value) []byte {
-	// A value always marshals.
-	b, _ := v.MarshalJSON()
-	return b
-}
-
-func present(v layout.Value) any {
-	if v.Kind() == 0 {
-		return nil
+	if b.Kind() != 0 {
+		after = b
 	}
-	return v
+	if before == nil || after == nil {
+		return before, after
+	}
+	plainA, _ := a.MarshalJSON() // A value always marshals.
+	plainB, _ := b.MarshalJSON()
+	if bytes.Equal(plainA, plainB) {
+		return json.RawMessage(a.AppendExact(nil)), json.RawMessage(b.AppendExact(nil))
+	}
+	return before, after
 }
