@@ -11,6 +11,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/golden"
 )
 
 // Under testdata/evolution-1 lie a store and a save that a program with these
@@ -252,7 +253,7 @@ func openNewer(t *testing.T, dir string) (*newerWorld, *Store) {
 }
 
 func TestWhatOlderTypesWroteIsThere(t *testing.T) {
-	if _, err := os.Stat(olderStore); *update && os.IsNotExist(err) {
+	if _, err := os.Stat(olderStore); *golden.Update && os.IsNotExist(err) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(olderStore), 0o700))
 		writeOlder(t)
 	}

@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-var update = flag.Bool("update", false, "write the store and the save of testdata if they are not there")
+	"github.com/stet-ecs/stet/internal/golden"
+)
 
 // Under testdata lie a store and a save that the first version wrote, as bytes,
 // and what is in them. They are never written anew: what could be read once can
@@ -23,7 +22,7 @@ const (
 )
 
 func TestWhatTheFirstVersionWroteCanBeRead(t *testing.T) {
-	if _, err := os.Stat(keptStore); *update && os.IsNotExist(err) {
+	if _, err := os.Stat(keptStore); *golden.Update && os.IsNotExist(err) {
 		writeKept(t)
 	}
 	want, err := os.ReadFile(keptText)
@@ -32,7 +31,7 @@ func TestWhatTheFirstVersionWroteCanBeRead(t *testing.T) {
 	tree := readTree(t, keptStore)
 	require.Len(t, tree, 7) // Two directories, three snapshots, two segments.
 	writeTree(t, dir, tree)
-	require.Equal(t, string(want), describe(t, dir))
+	golden.Kept(t, keptText, describe(t, dir))
 
 	w := newTestWorld(0)
 	s := open(t, dir, w, Options{})

@@ -2,24 +2,21 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-)
 
-var update = flag.Bool("update", false, "rewrite the wanted output in testdata")
+	"github.com/stet-ecs/stet/internal/golden"
+)
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rollback": main})
 }
 
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true, UpdateScripts: *update,
-	})
+	golden.Scripts(t, testscript.Params{Dir: "testdata/script"})
 }
 
 // The blocks of README.md show what is printed.

@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 }
 
 // helpers are packages that only tests import.
-var helpers = []string{"journal/journaltest", "internal/disk/disktest", "internal/deep", "internal/arch"}
+var helpers = []string{"journal/journaltest", "internal/disk/disktest", "internal/deep", "internal/golden", "internal/arch"}
 
 func TestImportsOnlyPointDown(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()

@@ -8,18 +8,17 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/internal/golden"
 )
 
 func TestTableOfRecordedOutput(t *testing.T) {
 	in, err := os.Open("testdata/recorded.txt")
 	require.NoError(t, err)
 	defer in.Close()
-	want, err := os.ReadFile("testdata/recorded.golden")
-	require.NoError(t, err)
-
 	var out strings.Builder
 	require.NoError(t, run(in, &out, render))
-	assert.Equal(t, string(want), out.String())
+	golden.Check(t, "testdata/recorded.golden", out.String())
 }
 
 func TestLinesThatAreNoResults(t *testing.T) {

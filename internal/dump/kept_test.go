@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -24,7 +25,7 @@ func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	store, err := filepath.Abs(keptStore)
 	ts.Check(err)
-	if _, err := os.Stat(store); *update && errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(store); *golden.Update && errors.Is(err, fs.ErrNotExist) {
 		ts.Check(buildKept(store))
 	}
 	ts.Check(ts.Chdir(filepath.Dir(store)))

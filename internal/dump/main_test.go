@@ -2,7 +2,6 @@ package dump
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -13,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-)
 
-var update = flag.Bool("update", false, "rewrite the wanted output in testdata")
+	"github.com/stet-ecs/stet/internal/golden"
+)
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"ecsdump": func() { os.Exit(Main(nil)) }})
@@ -23,11 +22,8 @@ func TestMain(m *testing.M) {
 
 // TestScript runs testdata/script. Every script ends with "unchanged".
 func TestScript(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
-		RequireExplicitExec: true,
-		RequireUniqueNames:  true,
-		UpdateScripts:       *update,
+	golden.Scripts(t, testscript.Params{
+		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("COLUMNS", "")
 			e.Values["before"] = map[string]tree{}

@@ -17,8 +17,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/internal/golden"
 )
 
 const (
@@ -198,11 +199,7 @@ func TestReferenceMembersStayUnlessTheVersionRises(t *testing.T) {
 		}
 	}
 	text := strings.Join(lines, "\n") + "\n"
-	if *update {
-		require.NoError(t, os.WriteFile(membersList, []byte(text), 0o600))
-		return
-	}
-	assert.Equal(t, string(before), text, "-update notes what is new")
+	golden.Check(t, membersList, text)
 }
 
 // list returns the list of d, as listOf does.
@@ -231,11 +228,7 @@ func TestReferenceIsWhatTheProgramDoes(t *testing.T) {
 	top, _, ok := strings.Cut(string(text), generated)
 	require.True(t, ok, "%s has no line %s", reference, generated)
 	want := top + generated + topicsReference() + commandsReference() + documentsReference(t)
-	if *update {
-		require.NoError(t, os.WriteFile(reference, []byte(want), 0o600))
-		return
-	}
-	assert.Equal(t, want, string(text), "-update writes it again")
+	golden.Check(t, reference, want)
 }
 
 // preformatted returns text indented, as Markdown leaves it alone.

@@ -1,0 +1,62 @@
+// Package golden compares what tests got with files of what they want, line by
+// line.
+package golden
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// Update says that tests write what they want anew instead of comparing.
+var Update = flag.Bool("update", false, "write wanted output anew; what earlier versions wrote, and must be read for ever, only if it is not there")
+
+const hint = "if that is right, write it anew: go test -update"
+
+// Check compares got with the text in a file.
+func Check(t testing.TB, file, got string) {
+	t.Helper()
+	if *Update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if d := differs(t, file, got); d != "" {
+		t.Errorf("%s; %s\n%s", file, hint, d)
+	}
+}
+
+// Kept compares got with the text in a file that is never written anew.
+func Kept(t testing.TB, file, got string) {
+	t.Helper()
+	if d := differs(t, file, got); d != "" {
+		t.Errorf("%s is kept for ever: repair what differs from it\n%s", file, d)
+	}
+}
+
+func differs(t testing.TB, file, got string) string {
+	t.Helper()
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; %s", err, hint)
+	}
+	return string(diff.Diff("want", want, "got", []byte(got)))
+}
+
+// Scripts runs the scripts that p says. What they compare is written anew with
+// -update.
+func Scripts(t *testing.T, p testscript.Params) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(hint)
+		}
+	})
+	p.UpdateScripts = *Update
+	p.RequireExplicitExec, p.RequireUniqueNames = true, true
+	testscript.Run(t, p)
+}
