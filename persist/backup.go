@@ -6,47 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 )
-
-// unfinishedBackup is what the journal of a backup is called until all of it is
-// durable. A directory that has it and no journal is not a store yet.
-const unfinishedBackup = "journal.tmp"
-
-// Backup copies the store, which goes on, to a directory that is missing or
-// empty. The copy is a store of its own: it holds all that was committed when
-// Backup was called, snapshots and journal, has been read back, is durable when
-// Backup returns, and was closed. If the journal has failed, the copy holds what
-// was durable before.
-//
-// Unlike the other methods, it may be called by any goroutine: it holds up no
-// tick, but competes for the disk. It reads all of the store and the copy. If ctx
-// ends or something fails, the directory is left empty; what a crash leaves behind
-// is refused by [Open]. A store with damage is not copied: [ErrCorrupt] says
-// where. Its phases are [PhaseScan] and [PhaseCopy].
-func (s *Store) Backup(ctx context.Context, dir string) error {
-	switch err := s.journal.Sync(ctx); {
-	case errors.Is(s.journal.Err(), journal.ErrClosed):
-		return ErrClosed
-	case err != nil && ctx.Err() != nil:
-		return err
-	}
-	return backup(ctx, s.files, dir, s.journal.Durable)
-}
-
-// Backup copies the store as it is now, also if another process has it open: with
-// all ticks that can be read. See [Store.Backup].
-func (v *View) Backup(ctx context.Context, dir string) error {
-	if v.IsSave() {
-		return errors.New("persist: backup: a save is one file that never changes; copy it")
-	}
-	return backup(ctx, v.files, dir, func() uint64 { return math.MaxUint64 })
-}
 
 // backup copies the store in from, with its ticks up to the record that durable
 // returns.
@@ -77,7 +42,7 @@ func copyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 		return fmt.Errorf("%w: it holds %s; give an empty directory", fs.ErrExist, there[0].Name())
 	}
 	for range maxListings {
-		c := &copier{View: newView(from), to: to, last: durable()}
+		c := &copier{catalog: newCatalog(from), to: to, last: durable()}
 		err = c.run(ctx)
 		_ = c.log.Close()
 		if err != nil {
@@ -97,7 +62,7 @@ func copyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 // so that until the end there is no journal, without which nobody takes a
 // directory with snapshots for a store.
 type copier struct {
-	*View
+	*catalog
 	to       disk.FS
 	last     uint64 // The newest record to be copied.
 	progress *progress
@@ -296,15 +261,4 @@ func (c *copier) publish() error {
 	}
 	c.made = nil
 	return c.to.SyncDir(".")
-}
-
-// half returns an error if a backup to files was not finished.
-func half(files disk.FS) error {
-	if _, err := files.ReadDir(unfinishedBackup); err != nil {
-		return nil
-	}
-	if _, err := files.ReadDir(journalDir); err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: a backup that was not finished; remove it and make it again", ErrForeign)
 }

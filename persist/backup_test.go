@@ -39,7 +39,7 @@ func TestABackupOfARunningStoreIsAStore(t *testing.T) {
 			for range rng.IntN(10) {
 				w.do(randomActions(rng, 10)...)
 				w.releaseAll()
-				head = s.journal.Next()
+				head = s.Journal().Next()
 				require.NoError(t, s.Commit())
 				want = persistent(w.World)
 				_ = w.History().Rewind(rng.IntN(2)) // Becomes durable with the next commit.
@@ -157,14 +157,14 @@ func TestABackupLeavesOutWhatIsNotDurable(t *testing.T) {
 		w.fill(1)
 		require.NoError(t, s.Commit())
 	}
-	require.NoError(t, s.journal.Sync(background)) // All is in the file; say that it is not.
+	require.NoError(t, s.Journal().Sync(background)) // All is in the file; say that it is not.
 	to := filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, backup(background, s.files, to, func() uint64 { return 3 }))
+	require.NoError(t, backup(background, s.Files(), to, func() uint64 { return 3 }))
 	require.Equal(t, durable, persistent(opened(t, to).World))
 
 	snapshotOf(t, s) // Of a later record than is copied.
 	to = filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, backup(background, s.files, to, func() uint64 { return 3 }))
+	require.NoError(t, backup(background, s.Files(), to, func() uint64 { return 3 }))
 	require.Equal(t, []string{"snapshots/00000001.snap"}, snapshots(t, to))
 	require.Equal(t, durable, persistent(opened(t, to).World))
 	closeStore(t, s)

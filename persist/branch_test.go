@@ -36,7 +36,7 @@ func branching(t testing.TB) (string, map[uint64]ecs.Digest) {
 		require.NoError(t, s.Commit())
 		digests[i+1] = persistent(w.World)
 		if i == 6 {
-			s.table = nil // In full.
+			s.ForgetPages() // In full.
 			snapshotOf(t, s)
 		}
 	}
@@ -81,7 +81,7 @@ func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
 		require.Equal(t, digest, im.Digest(), seq)
 	}
 	s = open(t, dir, newTestWorld(0), Options{At: "seq:9"}) // and gone back to.
-	require.Equal(t, digests[9], persistent(s.world))
+	require.Equal(t, digests[9], persistent(s.World()))
 	closeStore(t, s)
 	head, digest = headOf(t, dir)
 	require.Equal(t, uint64(9), head)
@@ -92,7 +92,7 @@ func TestClosingAtAnOlderTickSealsTheJournalThere(t *testing.T) {
 	for point, want := range map[string]uint64{"@latest~3": 7, "@first": 0, "snap:2": 7, "6": 6, "@latest": 10} {
 		dir, digests := branching(t)
 		s := open(t, dir, newTestWorld(0), Options{At: point})
-		require.Equal(t, digests[want], persistent(s.world), point)
+		require.Equal(t, digests[want], persistent(s.World()), point)
 		closeStore(t, s)
 		head, digest := headOf(t, dir)
 		require.Equal(t, want, head, point)
@@ -155,7 +155,7 @@ func TestSnapshotsOfABranchThatWasLeftAreNotKeptForThisOne(t *testing.T) {
 	s := open(t, dir, w, Options{At: "4", SnapshotBytes: -1, Retain: Retention{Last: 1}})
 	w.fill(1)
 	require.NoError(t, s.Commit())
-	s.table, s.sums = nil, nil // In full.
+	s.ForgetPages() // In full.
 	require.Equal(t, []string{"snapshots/00000002.snap"}, snapshotOf(t, s).Removed)
 	closeStore(t, s)
 	require.NoError(t, flipAt(filepath.Join(dir, "snapshots/00000003.snap"), 9000))
@@ -217,7 +217,7 @@ func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 				w.do(randomActions(rng, 8)...)
 				w.seed.Set(seed(rng.Uint64()))
 				w.releaseAll()
-				head = s.journal.Next()
+				head = s.Journal().Next()
 				require.NoError(t, s.Commit())
 				bySeq[head] = persistent(w.World)
 				if rng.IntN(4) == 0 && w.History().Rewind(1) == nil {
@@ -240,7 +240,7 @@ func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
 	dir, digests := branching(t)
 	v := verified(t, dir)
-	e, _ := v.log.Find(9)
+	e, _ := v.Log().Find(9)
 	segment := filepath.Join(dir, segments(t, dir)[0])
 	data, err := os.ReadFile(segment)
 	require.NoError(t, err)
@@ -282,7 +282,7 @@ func TestDamageToRewoundTicksDoesNotKeepFromOpening(t *testing.T) {
 	require.NoError(t, s.Commit())
 	closeStore(t, s)
 	v := verified(t, dir)
-	e, _ := v.log.Find(9)
+	e, _ := v.Log().Find(9)
 	segment := filepath.Join(dir, segments(t, dir)[0])
 	data, err := os.ReadFile(segment)
 	require.NoError(t, err)
@@ -308,7 +308,7 @@ func TestAStoreGoesOnFromASnapshotOfADamagedRecord(t *testing.T) {
 	snapshotOf(t, s)
 	closeStore(t, s)
 	v := verified(t, dir)
-	e, _ := v.log.Find(2)
+	e, _ := v.Log().Find(2)
 	require.NoError(t, flipAt(filepath.Join(dir, segments(t, dir)[0]), int(e.Offset)+8))
 	for range 3 {
 		again := newTestWorld(0)

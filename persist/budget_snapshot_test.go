@@ -45,7 +45,7 @@ func BenchmarkBudgetSnapshot(b *testing.B) {
 	var full SnapshotResult
 	snapshotFull := func() time.Duration {
 		write()
-		store.table, store.sums = nil, nil
+		store.ForgetPages()
 		return timed(func() { full = mustSnapshot(b, store) })
 	}
 	b.Run("full", func(b *testing.B) {
@@ -105,16 +105,16 @@ func BenchmarkBudgetStall(b *testing.B) {
 		quiet = append(quiet, tick())
 	}
 	for range 3 {
-		store.options.SnapshotBytes = 1
+		store.Hurry(1)
 		for range 60 {
 			time.Sleep(2 * time.Millisecond)
 			d := tick()
-			if store.snapshotting() {
-				store.options.SnapshotBytes = -1
+			if store.Snapshotting() {
+				store.Hurry(-1)
 				copying = append(copying, d)
 			}
 		}
-		store.settle()
+		store.Settle()
 	}
 	slices.Sort(quiet)
 	slices.Sort(copying)

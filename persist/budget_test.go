@@ -63,13 +63,13 @@ func points(b *testing.B, n, history int) (*ecs.World, *ecs.Storage[point]) {
 
 // An encodingRecorder encodes as a Store does, into one buffer.
 type encodingRecorder struct {
-	encoder *tickEncoder
+	encoder *TickRecorder
 	buf     []byte
 	crc     uint32
 }
 
 func (r *encodingRecorder) Record(c *ecs.Change) uint64 {
-	r.buf = r.encoder.encode(r.buf[:0], c, journal.ID{}, time.Time{})
+	r.buf = r.encoder.Encode(r.buf[:0], c)
 	r.crc = crc32.Checksum(r.buf, castagnoli)
 	return c.Tick
 }
@@ -92,7 +92,7 @@ func BenchmarkBudgetCommit(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w, s := points(b, c.of, 0)
-			r := &encodingRecorder{encoder: newTickEncoder(schemaOf(w))}
+			r := &encodingRecorder{encoder: NewTickRecorder(schemaOf(w))}
 			if err := w.Attach(r, 0); err != nil {
 				b.Fatal(err)
 			}
@@ -267,7 +267,7 @@ func BenchmarkBudgetReplay(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			w, s := points(b, 0, 0)
 			sch := schemaOf(w)
-			r := &encodingRecorder{encoder: newTickEncoder(sch)}
+			r := &encodingRecorder{encoder: NewTickRecorder(sch)}
 			if err := w.Attach(r, 0); err != nil {
 				b.Fatal(err)
 			}

@@ -161,7 +161,7 @@ func (c *campaign) noticed(name string, from, to int64) {
 func (c *campaign) reported(name string) (ranges []*DamageError) {
 	if path.Dir(name) == snapshotDir {
 		_, err := pagefile.Check(background, c.files, name)
-		for _, e := range flatten(err) {
+		for _, e := range flat(err) {
 			var d *DamageError
 			if errors.As(fileError(name, e), &d) {
 				ranges = append(ranges, d)
@@ -183,11 +183,11 @@ func (c *campaign) reported(name string) (ranges []*DamageError) {
 
 // verified runs all checks there are and returns what they find.
 func (c *campaign) verified(files *disktest.Mem) []error {
-	v := newView(files)
-	defer v.Close()
-	if err := v.scan(background); err != nil {
+	v, err := OpenFS(background, files)
+	if err != nil {
 		return []error{err}
 	}
+	defer v.Close()
 	r, err := v.Verify(background)
 	require.NoError(c.t, err)
 	return r.Problems
@@ -200,7 +200,7 @@ func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened 
 	c.t.Helper()
 	before := files.Clone()
 	w := newTestWorld(0)
-	s, err := openFiles(background, files, nil, w.World, Options{SnapshotBytes: -1})
+	s, err := OpenFiles(background, files, w.World, Options{SnapshotBytes: -1})
 	if err != nil {
 		require.True(c.t, errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) || errors.Is(err, ErrNotFound), "%s: %v", how, err)
 		require.Equal(c.t, before.Files(), files.Files(), "%s: a refused Open changed the directory", how)
@@ -212,7 +212,7 @@ func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened 
 	require.True(c.t, digest == c.newest || !exactly && c.accept[digest], "%s: opened with digest %v\n%v", how, digest, s.Report())
 	w.Create()
 	require.NoError(c.t, s.Commit())
-	require.NoError(c.t, s.journal.Close(background, w.Mark()))
+	require.NoError(c.t, s.Journal().Close(background, w.Mark()))
 	return true
 }
 
@@ -404,7 +404,7 @@ func TestFlipsInALargeStoreAreReported(t *testing.T) {
 		if opening > 0 {
 			w = newTestWorld(4)
 		}
-		s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1, segmentSize: 100_000})
+		s := open(t, dir, w, Segmented(Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 100_000))
 		for range 8 {
 			w.fill(share(600, 150))
 			for range 20 {

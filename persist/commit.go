@@ -3,7 +3,6 @@ package persist
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -66,7 +65,7 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 	return commits, nil
 }
 
-func (v *View) commit(e journal.Entry) (Commit, error) {
+func (v *catalog) commit(e journal.Entry) (Commit, error) {
 	t, s, err := v.tick(e)
 	if err != nil {
 		return Commit{}, err
@@ -75,13 +74,10 @@ func (v *View) commit(e journal.Entry) (Commit, error) {
 }
 
 // describe returns what the payload of record e says.
-func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
-	if v.onHead == nil {
-		v.onHead = v.ancestors(v.log.Head)
-	}
+func (v *catalog) describe(e journal.Entry, t *tick, s *schema) *Commit {
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.tick, Time: t.time, Bytes: int(e.Length),
-		OnHead: v.onHead[e.ID.Seq], Marks: t.marks,
+		OnHead: v.isOnHead(e.ID.Seq), Marks: t.marks,
 		EntityBytes: t.registrySize, OpBytes: t.opsSize, ops: append([]byte(nil), t.ops...), schema: s,
 	}
 	for _, in := range t.inputs {
@@ -93,16 +89,6 @@ func (v *View) describe(e journal.Entry, t *tick, s *schema) *Commit {
 	return c
 }
 
-// ancestors returns the seqs of a record, of its ancestors, and of what the
-// oldest of these continues.
-func (v *View) ancestors(seq uint64) map[uint64]bool {
-	seqs := map[uint64]bool{seq: true}
-	for e := range v.log.Ancestors(seq) {
-		seqs[e.ID.Seq], seqs[e.Parent] = true, true
-	}
-	return seqs
-}
-
 // Ops returns the operations of a tick in the order of the calls.
 func (c *Commit) Ops() ([]Op, error) { return decodeOps(c.ops) }
 
@@ -112,52 +98,4 @@ func (c *Commit) Component(number int) string {
 		return ""
 	}
 	return c.schema.components[number].Name
-}
-
-// tick reads and decodes the payload of e.
-func (v *View) tick(e journal.Entry) (*tick, *schema, error) {
-	s, err := v.schemaAt(e)
-	if err != nil {
-		return nil, nil, v.journalError(err)
-	}
-	payload, err := v.log.Payload(e, nil)
-	if err != nil {
-		return nil, nil, v.journalError(err)
-	}
-	t, err := v.decode(e, payload)
-	return t, s, err
-}
-
-// decode decodes the payload of e.
-func (v *View) decode(e journal.Entry, payload []byte) (*tick, error) {
-	t, err := decodeTick(payload)
-	if err == nil && (t.tick != e.Tick || t.parent.Seq != e.Parent) {
-		err = fmt.Errorf("tick %d with parent %d in the payload, %d and %d in the header", t.tick, t.parent.Seq, e.Tick, e.Parent)
-	}
-	if err == nil && (len(t.marks) > 0) != (e.Flags&flagMarks != 0) {
-		err = fmt.Errorf("%d marks in the payload, flags %#x in the header", len(t.marks), e.Flags)
-	}
-	if err != nil {
-		return nil, v.entryError(e, err)
-	}
-	return t, nil
-}
-
-// schemaAt returns the schema in force at e.
-func (v *View) schemaAt(e journal.Entry) (*schema, error) {
-	p, ok := v.log.PreambleAt(e)
-	at := journalPreamble{p.Segment, p.Offset}
-	if s := v.schemas[at]; ok && s != nil {
-		return s, nil
-	}
-	encoded, err := v.log.Preamble(e)
-	if err != nil {
-		return nil, err
-	}
-	s, err := decodeSchema(encoded)
-	if err != nil {
-		return nil, v.entryError(p, err)
-	}
-	v.schemas[at] = s
-	return s, nil
 }

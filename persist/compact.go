@@ -66,7 +66,7 @@ func (v *View) Compact(ctx context.Context, out string, options CompactOptions) 
 			return CompactReport{}, err
 		}
 	}
-	c := compaction{View: v, from: from, to: to, names: !options.NoNames}
+	c := compaction{catalog: v.catalog, from: from, to: to, names: !options.NoNames}
 	for _, s := range v.snapshots {
 		c.report.Before += s.Size
 	}
@@ -83,7 +83,7 @@ func (v *View) Compact(ctx context.Context, out string, options CompactOptions) 
 
 // A compaction is a call of Compact.
 type compaction struct {
-	*View
+	*catalog
 	from, to uint64
 	names    bool // Keep snapshots with names.
 	report   CompactReport
@@ -123,7 +123,7 @@ func (c *compaction) store(ctx context.Context, out string) error {
 		return c.journalError(err)
 	}
 	err := draftStore(out, func(files disk.FS) error {
-		r := newRewrite(files, c.View)
+		r := newRewrite(files, c.catalog)
 		err := c.write(ctx, r)
 		if err != nil {
 			r.abandon()
@@ -186,7 +186,7 @@ func (c *compaction) leadsTo(id journal.ID) bool {
 }
 
 // labels returns the names of the snapshots of a state.
-func (v *View) labels(id journal.ID) (names []string) {
+func (v *catalog) labels(id journal.ID) (names []string) {
 	for _, s := range v.snapshots {
 		if s.Err == nil && s.ID == id && s.Label != "" {
 			names = append(names, s.Label)

@@ -11,15 +11,6 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// openedReadOnly is OpenReadOnly of something that the test expects to be there.
-func openedReadOnly(t testing.TB, path string) *View {
-	t.Helper()
-	v, err := OpenReadOnly(background, path)
-	require.NoError(t, err)
-	t.Cleanup(func() { v.Close() })
-	return v
-}
-
 // compacted is Compact to a new directory, which it returns.
 func compacted(t testing.TB, path string, options CompactOptions) (string, CompactReport) {
 	t.Helper()
@@ -209,7 +200,7 @@ func TestACompactedSaveIsTheSameSave(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, report.Problems)
 		require.Equal(t, v.Snapshots()[0].Digest, copied.Snapshots()[0].Digest)
-		require.Equal(t, v.snapshots[0].schema.encode(), copied.snapshots[0].schema.encode())
+		require.Equal(t, v.Snapshots()[0].schema.encode(), copied.Snapshots()[0].schema.encode())
 	}
 }
 

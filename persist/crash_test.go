@@ -64,8 +64,8 @@ func (r *run) tick() {
 	r.commits++
 	r.last = r.commits
 	r.digests[persistent(r.world.World)] = r.commits
-	if r.store.snapshotting() { // A snapshot makes durable what it has.
-		require.NoError(r.t, r.store.settle().Err)
+	if r.store.Snapshotting() { // A snapshot makes durable what it has.
+		require.NoError(r.t, r.store.Settle().Err)
 		r.sync()
 	}
 }
@@ -90,7 +90,7 @@ func (r *run) some(n int) {
 
 // crash ends the process, as it were, and loses a part of what was not durable.
 func (r *run) crash() {
-	require.NoError(r.t, r.store.journal.Sync(background)) // All bytes are in the file.
+	require.NoError(r.t, r.store.Journal().Sync(background)) // All bytes are in the file.
 	r.dir = copyDir(r.t, r.dir)
 	r.world.releaseAll()
 	closeStore(r.t, r.store)

@@ -99,7 +99,7 @@ func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
 // DiffViews compares the state of u after record b with that of v after record a.
 // Components are the same if they have the same name.
 func DiffViews(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Diff, error) {
-	if d, err := diffPages(ctx, v, a, u, b); err == nil {
+	if d, err := diffPages(ctx, v.catalog, a, u.catalog, b); err == nil {
 		return d, nil
 	} // Where a page is damaged, other files may lead to the state.
 	older, err := v.At(ctx, a)

@@ -77,7 +77,7 @@ func (d *Diff) lines(t require.TestingT) map[string]string {
 		lines["alive "+m.Entity.String()] = fmt.Sprintf("@%d → @%d", m.OldRow, m.NewRow)
 	}
 	for _, c := range d.Components {
-		require.True(t, slices.IsSortedFunc(c.Rows, func(a, b RowDiff) int { return compareEntities(a.Entity, b.Entity) }))
+		require.True(t, slices.IsSortedFunc(c.Rows, func(a, b RowDiff) int { return CompareEntities(a.Entity, b.Entity) }))
 		for _, r := range c.Rows {
 			var older, newer string
 			if !r.Added() {
@@ -237,11 +237,11 @@ func TestFieldsThatDifferAreNamed(t *testing.T) {
 		changed := base()
 		change(&changed)
 		older, newer := layout.Append(codec, nil, []everything{base()}), layout.Append(codec, nil, []everything{changed})
-		fields, err := diffFields(codec.Type(), older, codec.Type(), newer)
+		fields, err := DiffFields(codec.Type(), older, codec.Type(), newer)
 		require.NoError(t, err)
 		require.Len(t, fields, 1, want)
 		require.Equal(t, want, fmt.Sprintf("%s: %v → %v", fields[0].Path, fields[0].Old, fields[0].New))
-		fields, err = diffFields(codec.Type(), newer, codec.Type(), newer)
+		fields, err = DiffFields(codec.Type(), newer, codec.Type(), newer)
 		require.NoError(t, err)
 		require.Empty(t, fields)
 	}
@@ -267,7 +267,7 @@ func TestRowsOfDifferentTypesAreComparedInTheFieldsOfBoth(t *testing.T) {
 		require.NoError(t, err)
 		to, err := layout.NewCodec(reflect.TypeFor[after]())
 		require.NoError(t, err)
-		fields, err := diffFields(from.Type(), layout.Append(from, nil, []before{b}), to.Type(), layout.Append(to, nil, []after{a}))
+		fields, err := DiffFields(from.Type(), layout.Append(from, nil, []before{b}), to.Type(), layout.Append(to, nil, []after{a}))
 		require.NoError(t, err)
 		for _, f := range fields {
 			lines = append(lines, fmt.Sprintf("%s: %v → %v", f.Path, f.Old, f.New))
@@ -378,8 +378,11 @@ func TestADiffOfSnapshotsReadsOnlyPagesThatDiffer(t *testing.T) {
 	v, err := OpenReadOnly(background, dir)
 	require.NoError(t, err)
 	defer v.Close()
-	counted := countedFS{v.files, new(atomic.Int64)}
-	v.files = counted
+	var counted countedFS
+	v.CountReads(func(files disk.FS) disk.FS {
+		counted = countedFS{files, new(atomic.Int64)}
+		return counted
+	})
 	for _, seqs := range [][2]uint64{{1, 2}, {2, 1}} {
 		counted.read.Store(0)
 		d, err := v.Diff(background, seqs[0], seqs[1])
@@ -432,7 +435,7 @@ func TestChangesAreWhatStatesOfNeighboursDifferIn(t *testing.T) {
 		require.NoError(rt, err)
 		defer v.Close()
 		to := rapid.SampledFrom(slices.Sorted(maps.Keys(s.states))).Draw(rt, "to")
-		from := v.way(to)[0].seq
+		from := v.Way(to)[0]
 		var seqs []uint64
 		require.NoError(rt, v.Changes(background, from, to, func(d *Diff, c *Commit) error {
 			seqs = append(seqs, c.Seq)
@@ -442,6 +445,6 @@ func TestChangesAreWhatStatesOfNeighboursDifferIn(t *testing.T) {
 			require.Equal(rt, [2]uint64{want.OldTick, want.NewTick}, [2]uint64{d.OldTick, d.NewTick})
 			return nil
 		}))
-		require.Len(rt, seqs, len(v.way(to))-1)
+		require.Len(rt, seqs, len(v.Way(to))-1)
 	})
 }

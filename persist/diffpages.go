@@ -32,7 +32,7 @@ var errNoPages = errors.New("persist: not in snapshot files of the same kind")
 
 // diffPages is [DiffViews] for states that are in snapshot files; else it returns
 // errNoPages.
-func diffPages(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Diff, error) {
+func diffPages(ctx context.Context, v *catalog, a uint64, u *catalog, b uint64) (*Diff, error) {
 	var p pageDiff
 	var err error
 	if p.files[0], err = v.snapshotOf(a); err != nil {
@@ -60,7 +60,7 @@ func diffPages(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Diff
 }
 
 // snapshotOf opens the snapshot file that has the state after record seq.
-func (v *View) snapshotOf(seq uint64) (*snapshotReader, error) {
+func (v *catalog) snapshotOf(seq uint64) (*snapshotReader, error) {
 	bases := v.bases(seq)
 	if len(bases) == 0 || bases[0].Err != nil || bases[0].ID.Seq != seq {
 		return nil, errNoPages

@@ -28,45 +28,12 @@ func (d *RegistryDiff) same() bool {
 	return len(d.Created)+len(d.Destroyed)+len(d.Moved)+d.Free == 0
 }
 
-// registryRows is the registry of a state.
-type registryRows struct {
-	rows               []ecs.Entity
-	alive, free, total int
-}
-
-// An indexState is what an index is in one state.
-type indexState struct {
-	entity ecs.Entity
-	row    int
-	status indexStatus
-}
-
-// An indexStatus says what has become of an index.
-type indexStatus uint8
-
 const (
 	unusedIndex indexStatus = iota // It was never given out.
 	aliveIndex
 	freeIndex
 	retiredIndex
 )
-
-// state returns what row, which holds e, says; nothing if it is past the end.
-func (r registryRows) state(row int, e ecs.Entity) indexState {
-	switch {
-	case row >= r.total:
-		return indexState{}
-	case row < r.alive:
-		return indexState{e, row, aliveIndex}
-	case row < r.free:
-		return indexState{e, row, freeIndex}
-	}
-	return indexState{e, row, retiredIndex}
-}
-
-func (im *Image) registry() registryRows {
-	return registryRows{im.Registry, im.Alive, im.Free, len(im.Registry)}
-}
 
 // diffRegistries compares two registries.
 func diffRegistries(a, b registryRows) RegistryDiff {
@@ -132,4 +99,37 @@ func (d *RegistryDiff) add(o, n indexState) {
 	if o.status != aliveIndex && n.status != aliveIndex {
 		d.Free++
 	}
+}
+
+// registryRows is the registry of a state.
+type registryRows struct {
+	rows               []ecs.Entity
+	alive, free, total int
+}
+
+// An indexState is what an index is in one state.
+type indexState struct {
+	entity ecs.Entity
+	row    int
+	status indexStatus
+}
+
+// An indexStatus says what has become of an index.
+type indexStatus uint8
+
+// state returns what row, which holds e, says; nothing if it is past the end.
+func (r registryRows) state(row int, e ecs.Entity) indexState {
+	switch {
+	case row >= r.total:
+		return indexState{}
+	case row < r.alive:
+		return indexState{e, row, aliveIndex}
+	case row < r.free:
+		return indexState{e, row, freeIndex}
+	}
+	return indexState{e, row, retiredIndex}
+}
+
+func (im *Image) registry() registryRows {
+	return registryRows{im.Registry, im.Alive, im.Free, len(im.Registry)}
 }

@@ -92,3 +92,18 @@ func lookInto(files disk.FS, dir string) (known bool, foreign string, err error)
 	}
 	return false, foreign, nil
 }
+
+// half returns an error if a backup to files was not finished.
+func half(files disk.FS) error {
+	if _, err := files.ReadDir(unfinishedBackup); err != nil {
+		return nil
+	}
+	if _, err := files.ReadDir(journalDir); err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: a backup that was not finished; remove it and make it again", ErrForeign)
+}
+
+// unfinishedBackup is what the journal of a backup is called until all of it is
+// durable. A directory that has it and no journal is not a store yet.
+const unfinishedBackup = "journal.tmp"

@@ -91,15 +91,15 @@ func (d *dirty) setStorage(n int, c ecs.StorageChange) {
 }
 
 // setOp notes an operation, of component number n if it concerns one.
-func (d *dirty) setOp(op ecs.Op, n int) {
+func (d *dirty) setOp(kind ecs.OpKind, n int, e ecs.Entity) {
 	switch {
-	case op.Kind == ecs.OpRemove:
-		d.component(n).sparse.add(int(op.Entity.Index()) / pageRows)
-	case op.Kind == ecs.OpDestroy:
-		d.destroyed.add(int(op.Entity.Index()) / pageRows)
-	case op.Kind == ecs.OpClear && op.Storage != nil:
+	case kind == ecs.OpRemove:
+		d.component(n).sparse.add(int(e.Index()) / pageRows)
+	case kind == ecs.OpDestroy:
+		d.destroyed.add(int(e.Index()) / pageRows)
+	case kind == ecs.OpClear && n != noComponent:
 		d.component(n).cleared = true
-	case op.Kind == ecs.OpClear:
+	case kind == ecs.OpClear:
 		for i := range d.components {
 			d.components[i].cleared = true
 		}

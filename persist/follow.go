@@ -18,7 +18,7 @@ import (
 //	          |   row of the index? |   entity ranges: its row   value ranges: its value
 //	follower  | row, holder         | row, value
 type follower struct {
-	view   *View
+	view   *catalog
 	entity ecs.Entity
 	whole  func(ctx context.Context, seq uint64) (*Image, error) // Loads a state.
 

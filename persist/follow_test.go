@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,22 +10,9 @@ import (
 )
 
 // followerIn returns what im has of e.
-func followerIn(t testing.TB, im *Image, s *schema, e ecs.Entity) *follower {
+func followerIn(t testing.TB, im *Image, s *schema, e ecs.Entity) *Followed {
 	t.Helper()
-	at := peekedAt(t, im, e)
-	f := &follower{
-		entity: e, id: im.ID, tick: im.Tick, schema: s, row: at.Row, holder: at.Holder,
-		alive: im.Alive, free: im.Free, total: len(im.Registry),
-		whole: func(context.Context, uint64) (*Image, error) { return im, nil },
-	}
-	for n, c := range im.Components {
-		r := followedRow{n: c.Len(), row: at.Components[n].Row}
-		if r.row >= 0 {
-			r.value = c.Row(r.row)
-		}
-		f.rows = append(f.rows, r)
-	}
-	return f
+	return Follow(im, s, peekedAt(t, im, e))
 }
 
 func TestAnEntityMovedWithoutAValueTakesTheOneThatIsThere(t *testing.T) {
@@ -38,10 +24,11 @@ func TestAnEntityMovedWithoutAValueTakesTheOneThatIsThere(t *testing.T) {
 	moved := &tick{tick: 1, storages: []storagePatch{{
 		before: c.Len(), after: c.Len(), entityRanges: all(2), entities: entityBytes(b, a),
 	}}}
-	require.NoError(t, f.apply(background, moved, journal.ID{Epoch: 1, Seq: 1}))
+	require.NoError(t, f.Apply(background, moved, journal.ID{Epoch: 1, Seq: 1}))
 	require.NoError(t, im.apply(moved, journal.ID{Epoch: 1, Seq: 1}))
-	require.Equal(t, 1, f.has(0))
-	require.Equal(t, c.Row(c.Find(a)), f.rows[0].value)
+	row, value := f.Row(0)
+	require.Equal(t, 1, row)
+	require.Equal(t, c.Row(c.Find(a)), value)
 }
 
 // FuzzFollowedTick follows entities through a tick. If the tick leads to a state that
@@ -59,7 +46,7 @@ func FuzzFollowedTick(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var followers []*follower
+		var followers []*Followed
 		for _, e := range entities {
 			followers = append(followers, followerIn(t, imageOf(t, w), s, e))
 		}
@@ -68,14 +55,14 @@ func FuzzFollowedTick(f *testing.F) {
 		im := imageOf(t, w)
 		whole := im.apply(decoded, after) == nil && im.fill(newTestWorld(0).World, "payload") == nil
 		for _, f := range followers {
-			boundedTightly(t, len(payload), func() { err = f.apply(background, decoded, after) })
+			boundedTightly(t, len(payload), func() { err = f.Apply(background, decoded, after) })
 			if !whole {
 				continue
 			}
 			require.NoError(t, err)
-			got, err := f.state()
+			got, err := f.State()
 			require.NoError(t, err)
-			require.Equal(t, peekedAt(t, im, f.entity), got)
+			require.Equal(t, peekedAt(t, im, f.Entity()), got)
 		}
 	})
 }

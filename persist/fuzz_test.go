@@ -14,18 +14,6 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// payloads returns the ticks of the sample store.
-func payloads(t testing.TB) (payloads [][]byte) {
-	v := verified(t, newSample(t).dir)
-	for _, e := range v.Log().Entries {
-		payload, err := v.Log().Payload(e, nil)
-		require.NoError(t, err)
-		payloads = append(payloads, payload)
-	}
-	require.NotEmpty(t, payloads)
-	return payloads
-}
-
 func FuzzTick(f *testing.F) {
 	for _, payload := range payloads(f) {
 		f.Add(payload)
@@ -193,8 +181,8 @@ func FuzzSavedBytes(f *testing.F) {
 func FuzzMovedTicks(f *testing.F) {
 	s := newSample(f)
 	v := verified(f, s.dir)
-	ticks, world, schema := payloads(f), v.log.World, v.log.Preambles[0]
-	preamble, err := v.log.Payload(schema, nil)
+	ticks, world, schema := payloads(f), v.Log().World, v.Log().Preambles[0]
+	preamble, err := v.Log().Payload(schema, nil)
 	require.NoError(f, err)
 	f.Add([]byte{0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 2, 2, 0, 0, 0})
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0})
@@ -209,21 +197,21 @@ func FuzzMovedTicks(f *testing.F) {
 			World: world, Sync: journal.SyncNever(), Preamble: func() []byte { return preamble },
 		})
 		bounded(t, size, func() {
-			v := newView(files)
+			v, err := OpenFS(background, files)
+			require.NoError(t, err)
 			defer v.Close()
-			require.NoError(t, v.scan(background))
 			im, err := v.At(background, v.Head())
 			r, verifyErr := v.Verify(background)
 			require.NoError(t, verifyErr)
 			w := newTestWorld(0)
-			store, openErr := openFiles(background, files, nil, w.World, Options{SnapshotBytes: -1})
+			store, openErr := OpenFiles(background, files, w.World, Options{SnapshotBytes: -1})
 			if openErr != nil {
 				require.NotEmpty(t, r.Problems, "refused: %v", openErr)
 				return
 			}
 			require.NoError(t, err)
 			require.Equal(t, im.Digest(), persistent(w.World))
-			require.NoError(t, store.journal.Close(background, store.head))
+			require.NoError(t, store.Journal().Close(background, store.Head()))
 		})
 	})
 }

@@ -13,32 +13,6 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// newGroupedWorld returns a world whose components are in two groups, one of
-// them with a component that is not saved.
-func newGroupedWorld(history int) *testWorld {
-	w := newTestWorld(history)
-	w.groups()
-	return w
-}
-
-func (w *testWorld) groups() (saved, partly *ecs.Group) {
-	return ecs.MustNewGroup(w.position, w.body), ecs.MustNewGroup(w.sprite, w.bag, w.frozen)
-}
-
-// sort puts one of the storages in order.
-func (w *testWorld) sort(n uint32) {
-	switch n % 4 {
-	case 0:
-		w.position.SortFunc(func(a, b position) int { return cmp.Compare(a.X, b.X) })
-	case 1:
-		w.body.SortEntities(func(a, b ecs.Entity) int { return cmp.Compare(b.Index(), a.Index()) })
-	case 2:
-		w.frozen.SortLike(w.position)
-	case 3:
-		w.heat.SortLike(w.body)
-	}
-}
-
 // The journal records where rows lie, so recovery knows nothing of groups.
 func TestGroupedAndSortedWorldsComeBackAtEveryRecord(t *testing.T) {
 	root := t.TempDir()

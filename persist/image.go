@@ -507,3 +507,128 @@ func (im *Image) state() *ecs.State {
 	}
 	return s
 }
+
+// stored returns the schema of im.
+func (im *Image) stored() *schema {
+	s := newSchema()
+	for _, c := range im.Components {
+		s.add(schemaEntry{c.Name, c.Layout, c.Resource, c.Rewinds, c.Indexed, c.gap, c.version, c.former})
+	}
+	return s
+}
+
+// adopt adds to im the components that s has beyond those of im. The others must
+// be the same: numbers are only added.
+func (im *Image) adopt(s *schema) error {
+	if im.schema == s {
+		return nil
+	}
+	if err := im.stored().differs(s); err != nil {
+		return err
+	}
+	im.extend(s)
+	im.schema = s
+	return nil
+}
+
+// link makes what finds the rows of entities.
+func (im *Image) link(ctx context.Context) error {
+	return inParallel(ctx, 1+len(im.Components), func(i int) error {
+		if i == 0 {
+			im.index = make([]uint32, len(im.Registry))
+			for row, e := range im.Registry {
+				im.index[e.Index()] = uint32(row)
+			}
+			return nil
+		}
+		im.Components[i-1].link()
+		return nil
+	})
+}
+
+func (c *Component) link() {
+	n := 0
+	for _, e := range c.Entities {
+		if e != ecs.Vacant {
+			n = max(n, int(e.Index())+1)
+		}
+	}
+	c.sparse = make([]uint32, n)
+	for row, e := range c.Entities {
+		if e != ecs.Vacant {
+			c.sparse[e.Index()] = uint32(row)
+		}
+	}
+}
+
+// checkSparse compares a page of the sparse array with what follows from dense. It
+// returns how many entries the page has.
+func (c *Component) checkSparse(page int, content []byte) (entries int, err error) {
+	err = decodeSparsePage(content, func(i int, row uint32, n int) error {
+		entries += n
+		have := c.Entities[min(int(row), len(c.Entities)):min(int(row)+n, len(c.Entities))]
+		first := uint32(page*pageRows + i)
+		for k, e := range have {
+			if e.Index() != first+uint32(k) {
+				have = have[:k]
+				break
+			}
+		}
+		if len(have) < n {
+			return fmt.Errorf("sparse entry %d names row %d of another entity", int(first)+len(have), int(row)+len(have))
+		}
+		return nil
+	})
+	return entries, err
+}
+
+// clone returns a copy of im that ticks may be replayed on.
+func (im *Image) clone() *Image {
+	c := *im
+	c.check = opCheck{}
+	c.Registry, c.index = slices.Clone(im.Registry), slices.Clone(im.index)
+	c.Components = make([]*Component, len(im.Components))
+	for i, comp := range im.Components {
+		c.Components[i] = comp.clone()
+	}
+	return &c
+}
+
+// settled returns im as a program would see it: without what does not rewind of
+// entities that are dead. Ticks may follow im itself, which keeps that.
+func (im *Image) settled() *Image {
+	rewinds := func(c *Component) bool { return c.Rewinds || c.Resource }
+	if !slices.ContainsFunc(im.Components, func(c *Component) bool { return !rewinds(c) }) {
+		return im
+	}
+	s := *im
+	s.Components = slices.Clone(im.Components)
+	for i, c := range s.Components {
+		if !rewinds(c) {
+			s.Components[i] = c.clone()
+		}
+	}
+	s.dropDead()
+	return &s
+}
+
+// clone returns a copy of c that may be changed.
+func (c *Component) clone() *Component {
+	d := *c
+	d.Entities, d.sparse = slices.Clone(c.Entities), slices.Clone(c.sparse)
+	d.packed, d.rows = slices.Clone(c.packed), slices.Clone(c.rows) // A row of bytes never changes.
+	return &d
+}
+
+// World returns a new world in the state of im, none of whose components is known
+// to the program: they are rows of bytes that can be saved, journaled and
+// digested. It shares nothing with im.
+func (im *Image) World(options ecs.Options) (*ecs.World, error) {
+	w := ecs.NewWorld(options)
+	state := im.state()
+	state.Owned = false
+	if err := w.Load(state); err != nil {
+		return nil, err
+	}
+	return w, nil
+}

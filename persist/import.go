@@ -444,7 +444,7 @@ func (im *Image) Save(ctx context.Context, file string) error {
 // im.
 func (im *Image) SaveStore(ctx context.Context, dir string) error {
 	return draftStore(dir, func(files disk.FS) error {
-		from := newView(nil)
+		from := newCatalog(nil)
 		_, _ = rand.Read(from.log.World[:]) // It never fails.
 		r := newRewrite(files, from)
 		if err := r.begin(ctx, im, false); err != nil {

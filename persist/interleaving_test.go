@@ -48,11 +48,11 @@ func newInterleaving(t testing.TB, seed uint64, entities, history, pace int) *in
 }
 
 func (r *interleaving) note() {
-	r.digests[r.store.ids[r.world.Mark()]] = persistent(r.world.World)
+	r.digests[r.store.IDs()[r.world.Mark()]] = persistent(r.world.World)
 }
 
 func (r *interleaving) step() {
-	_, _ = r.store.written(background) // How fast the disk is must not decide what is tested.
+	_, _ = r.store.Written(background) // How fast the disk is must not decide what is tested.
 	switch k := r.rng.IntN(20); {
 	case k < 15:
 		r.world.do(randomActions(r.rng, 1+r.rng.IntN(6))...)
@@ -66,7 +66,7 @@ func (r *interleaving) step() {
 		_, err := r.store.Snapshot(background)
 		require.NoError(r.t, err)
 	default:
-		r.store.hand()
+		r.store.Hand()
 	}
 }
 
@@ -124,7 +124,7 @@ func TestSnapshotsOfManyPagesShareThoseThatDidNotChange(t *testing.T) {
 
 func TestASnapshotOfAWorldThatKeepsGoingBackIsFinishedAllTheSame(t *testing.T) {
 	r := newInterleaving(t, 1, 12_000, 8, 100)
-	before := r.store.number
+	before := r.store.Newest()
 	for range 40 {
 		for range 3 {
 			r.world.seed.Set(seed(r.rng.Uint64()))
@@ -134,7 +134,7 @@ func TestASnapshotOfAWorldThatKeepsGoingBackIsFinishedAllTheSame(t *testing.T) {
 		require.NoError(t, r.world.History().Rewind(3))
 	}
 	published, _, abandoned := r.check()
-	require.Greater(t, published, 1, "of %d", r.store.number-before)
+	require.Greater(t, published, 1, "of %d", r.store.Newest()-before)
 	require.Positive(t, abandoned)
 }
 
@@ -143,7 +143,7 @@ func TestClosingFinishesTheSnapshotUnderWay(t *testing.T) {
 	r.world.fill(1)
 	require.NoError(t, r.store.Commit())
 	r.note()
-	require.True(t, r.store.snapshotting())
+	require.True(t, r.store.Snapshotting())
 	require.NoError(t, r.store.Commit())
 	published, _, _ := r.check()
 	require.Equal(t, 2, published)
@@ -157,17 +157,17 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 		r.world.releaseAll()
 		require.NoError(t, r.store.Commit())
 		r.note()
-		if r.store.snapshotting() {
-			r.store.settle()
+		if r.store.Snapshotting() {
+			r.store.Settle()
 			continue
 		}
 	}
 	r.world.do(randomActions(r.rng, 20)...)
 	r.world.releaseAll()
-	r.store.options.SnapshotBytes = -1
+	r.store.Hurry(-1)
 	require.NoError(t, r.store.Commit())
 	r.note()
-	_, err := r.store.snapshot(background, "", func(context.Context) error { return refused })
+	err := r.store.SnapshotBefore(background, func(context.Context) error { return refused })
 	require.ErrorIs(t, err, refused)
 	r.mu.Lock()
 	r.results = r.results[:len(r.results)-1]
@@ -211,12 +211,12 @@ func TestWhatChangedBesideAFailingSnapshotIsInTheNext(t *testing.T) {
 	} {
 		dir, w, s := bigStore(t, 3)
 		gate := make(chan error)
-		require.NoError(t, s.begin("", func(context.Context) error { return <-gate }))
-		s.hand()
+		require.NoError(t, s.Begin(func(context.Context) error { return <-gate }))
+		s.Hand()
 		change(w)
 		require.NoError(t, s.Commit())
 		gate <- os.ErrInvalid
-		require.ErrorIs(t, s.settle().Err, os.ErrInvalid)
+		require.ErrorIs(t, s.Settle().Err, os.ErrInvalid)
 		snapshotOf(t, s)
 		closeStore(t, s)
 		verified(t, dir)

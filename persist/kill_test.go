@@ -153,10 +153,10 @@ type life struct {
 
 func (l *life) open() (err error) {
 	l.world = newTestWorld(5)
-	l.store, err = Open(background, l.dir, l.world.World, Options{
-		Sync: l.sync, SnapshotBytes: 5000, segmentSize: 8000,
+	l.store, err = Open(background, l.dir, l.world.World, Segmented(Options{
+		Sync: l.sync, SnapshotBytes: 5000,
 		OnDurable: func(uint64) { say("durable", 0) },
-	})
+	}, 8000))
 	return err
 }
 

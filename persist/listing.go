@@ -17,7 +17,7 @@ const maxListings = 8
 
 // list reads the manifests of the snapshot files, again if one vanishes before it
 // is read.
-func (v *View) list(ctx context.Context) error {
+func (v *catalog) list(ctx context.Context) error {
 	for range maxListings {
 		numbers, err := v.numbers()
 		if err != nil {
@@ -31,7 +31,7 @@ func (v *View) list(ctx context.Context) error {
 }
 
 // numbers returns the numbers of the snapshot files there are, ascending.
-func (v *View) numbers() (numbers []uint32, err error) {
+func (v *catalog) numbers() (numbers []uint32, err error) {
 	entries, err := v.files.ReadDir(snapshotDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -48,7 +48,7 @@ func (v *View) numbers() (numbers []uint32, err error) {
 }
 
 // manifests reads the manifests of snapshot files, but for those that v has read.
-func (v *View) manifests(ctx context.Context, numbers []uint32) ([]SnapshotInfo, error) {
+func (v *catalog) manifests(ctx context.Context, numbers []uint32) ([]SnapshotInfo, error) {
 	infos := make([]SnapshotInfo, 0, len(numbers))
 	for _, n := range numbers {
 		if err := ctx.Err(); err != nil {
@@ -64,14 +64,14 @@ func (v *View) manifests(ctx context.Context, numbers []uint32) ([]SnapshotInfo,
 	return infos, nil
 }
 
-func (v *View) anyVanished() bool {
+func (v *catalog) anyVanished() bool {
 	return slices.ContainsFunc(v.snapshots, func(s SnapshotInfo) bool { return errors.Is(s.Err, fs.ErrNotExist) })
 }
 
 // relist looks which snapshot files there are now, and reports whether one that v
 // knew is gone, or it knew none. Those of states that are newer than v do not
 // concern it.
-func (v *View) relist(ctx context.Context) (changed bool, err error) {
+func (v *catalog) relist(ctx context.Context) (changed bool, err error) {
 	if v.IsSave() {
 		return false, nil
 	}
@@ -93,7 +93,7 @@ func has(snapshots []SnapshotInfo, number uint32) bool {
 }
 
 // gone reports whether a file that was there when v was opened is no more.
-func (v *View) gone(name string) bool {
+func (v *catalog) gone(name string) bool {
 	f, err := v.files.Open(name)
 	if err == nil {
 		f.Close()

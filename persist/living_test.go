@@ -65,8 +65,7 @@ func thin(s *Store, dir string) error {
 		return err
 	}
 	defer files.Close()
-	v := newView(files)
-	numbers, err := v.numbers()
+	numbers, err := newCatalog(files).numbers()
 	if err != nil {
 		return err
 	}
@@ -95,10 +94,10 @@ func thin(s *Store, dir string) error {
 			}
 		}
 	}
-	if err := s.journal.Roll(background); err != nil {
+	if err := s.Journal().Roll(background); err != nil {
 		return err
 	}
-	_, err = s.journal.Prune(oldest + 1)
+	_, err = s.Journal().Prune(oldest + 1)
 	return err
 }
 
@@ -173,7 +172,7 @@ func TestWhatIsBeingWrittenIsNotTorn(t *testing.T) {
 	s := open(t, dir, w, Options{Sync: journal.SyncNever()})
 	w.fill(3)
 	require.NoError(t, s.Commit())
-	require.NoError(t, s.journal.Sync(background))
+	require.NoError(t, s.Journal().Sync(background))
 	segment := filepath.Join(dir, segments(t, dir)[0])
 	f, err := os.OpenFile(segment, os.O_WRONLY|os.O_APPEND, 0)
 	require.NoError(t, err)
@@ -195,7 +194,7 @@ func TestWhatIsBeingWrittenIsNotTorn(t *testing.T) {
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "torn tail")
 	require.NoError(t, os.WriteFile(segment, nil, 0o600)) // Not what the store under test wrote.
-	_ = s.journal.Close(background, s.world.Mark())
+	_ = s.Journal().Close(background, s.world.Mark())
 }
 
 // A state is still shown after the snapshot nearest to it was removed, and what

@@ -169,42 +169,6 @@ func TestAClosingThatIsNotWaitedForGoesOn(t *testing.T) {
 	closeStore(t, s)
 }
 
-// The second Close waits for the first, whose outcome nobody has heard.
-func TestASecondCloseWaitsForTheFirst(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
-	w.fill(30)
-	require.NoError(t, s.Commit())
-	gate := make(chan error)
-	s.closed, s.closing = true, gate // As a Close leaves it whose context ended.
-	ended, cancel := context.WithCancel(background)
-	cancel()
-	require.ErrorIs(t, s.Close(ended), context.Canceled)
-	require.ErrorIs(t, s.Close(ended), context.Canceled)
-	go func() { gate <- fs.ErrPermission }()
-	require.ErrorIs(t, s.Close(background), fs.ErrPermission)
-	require.ErrorIs(t, s.Close(background), ErrClosed)
-	s.closed = false
-	s.closing = nil
-	require.ErrorIs(t, firstOf(s.Close(ended), context.Canceled), context.Canceled)
-	if s.closing != nil {
-		require.Equal(t, uint64(1), s.Metrics().Tick, "what was true before")
-		require.NoError(t, s.Close(background))
-	}
-	require.ErrorIs(t, s.Close(background), ErrClosed)
-	require.False(t, held(dir))
-	require.Equal(t, w.Digest(), opened(t, dir).Digest())
-}
-
-// firstOf returns err, or otherwise if that is nil.
-func firstOf(err, otherwise error) error {
-	if err == nil {
-		return otherwise
-	}
-	return err
-}
-
 func TestASnapshotWhoseContextHasEndedIsNotBegun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newTestWorld(0)
@@ -287,4 +251,39 @@ func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
 		once()
 	}
 	require.LessOrEqual(t, count(), before+2)
+}
+
+// The second Close waits for the first, whose outcome nobody has heard.
+func TestASecondCloseWaitsForTheFirst(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := newTestWorld(0)
+	s := open(t, dir, w, Options{})
+	w.fill(30)
+	require.NoError(t, s.Commit())
+	gate := make(chan error)
+	s.Leave(gate) // As a Close leaves it whose context ended.
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	require.ErrorIs(t, s.Close(ended), context.Canceled)
+	require.ErrorIs(t, s.Close(ended), context.Canceled)
+	go func() { gate <- fs.ErrPermission }()
+	require.ErrorIs(t, s.Close(background), fs.ErrPermission)
+	require.ErrorIs(t, s.Close(background), ErrClosed)
+	s.Leave(nil)
+	require.ErrorIs(t, firstOf(s.Close(ended), context.Canceled), context.Canceled)
+	if s.Closing() {
+		require.Equal(t, uint64(1), s.Metrics().Tick, "what was true before")
+		require.NoError(t, s.Close(background))
+	}
+	require.ErrorIs(t, s.Close(background), ErrClosed)
+	require.False(t, held(dir))
+	require.Equal(t, w.Digest(), opened(t, dir).Digest())
+}
+
+// firstOf returns err, or otherwise if that is nil.
+func firstOf(err, otherwise error) error {
+	if err == nil {
+		return otherwise
+	}
+	return err
 }

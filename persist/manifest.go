@@ -2,6 +2,7 @@ package persist
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -148,4 +149,9 @@ func decodeManifest(src []byte) (*manifest, error) {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	return m, nil
+}
+
+// allRewind reports whether all components rewind.
+func (m *manifest) allRewind() bool {
+	return !slices.ContainsFunc(m.schema.components, func(c schemaEntry) bool { return !c.Rewinds })
 }

@@ -26,7 +26,7 @@ type Mark struct {
 // Like [View.Commits], it returns what it has read beside an error. It reads the
 // ticks that have marks, and no others; those that the program that has the store
 // open removes meanwhile are left out.
-func (v *View) Marks(ctx context.Context) ([]Mark, error) {
+func (v *catalog) Marks(ctx context.Context) ([]Mark, error) {
 	var marks []Mark
 	for _, e := range v.log.Entries {
 		if e.Flags&flagMarks == 0 {
@@ -35,22 +35,22 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) {
 		if err := ctx.Err(); err != nil {
 			return marks, err
 		}
-		c, err := v.commit(e)
+		t, _, err := v.tick(e)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return marks, err
 		}
-		for _, name := range c.Marks {
-			marks = append(marks, Mark{name, c.Seq, c.Tick, c.Time, c.OnHead})
+		for _, name := range t.marks {
+			marks = append(marks, Mark{name, e.ID.Seq, t.tick, t.time, v.isOnHead(e.ID.Seq)})
 		}
 	}
 	return marks, nil
 }
 
 // hasMark reports whether the tick of e has that name.
-func (v *View) hasMark(e journal.Entry, name string) (bool, error) {
+func (v *catalog) hasMark(e journal.Entry, name string) (bool, error) {
 	if e.Flags&flagMarks == 0 {
 		return false, nil
 	}
@@ -60,7 +60,7 @@ func (v *View) hasMark(e journal.Entry, name string) (bool, error) {
 
 // markPoint returns the newest record of that name on the way to the head, or else
 // on any other.
-func (v *View) markPoint(name string) (uint64, error) {
+func (v *catalog) markPoint(name string) (uint64, error) {
 	if checkName("a mark's name", name) != nil {
 		return 0, badPoint("mark:" + name)
 	}
@@ -78,7 +78,7 @@ func (v *View) markPoint(name string) (uint64, error) {
 }
 
 // noMark says that there is no mark of that name, and which there are.
-func (v *View) noMark(name string) error {
+func (v *catalog) noMark(name string) error {
 	marks, err := v.Marks(context.Background())
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func insteadOf(name string, names []string) string {
 // Tips returns the ends of the branches, oldest first: the records that no readable
 // one continues. The newest state of the store need not be one of them, as a
 // program may have gone back before it closed the store.
-func (v *View) Tips() []journal.Entry {
+func (v *catalog) Tips() []journal.Entry {
 	continued := make(map[uint64]bool, len(v.log.Entries))
 	for _, e := range v.log.Entries {
 		continued[e.Parent] = true

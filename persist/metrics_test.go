@@ -51,7 +51,7 @@ func TestMetricsSayHowAStoreFares(t *testing.T) {
 	require.Equal(t, 2, m.Snapshots)
 	require.Equal(t, r, m.LastSnapshot)
 	require.False(t, m.Snapshotting)
-	require.NoError(t, s.journal.Roll(background))
+	require.NoError(t, s.Journal().Roll(background))
 	closeStore(t, s)
 	require.ErrorIs(t, s.Commit(), ErrClosed)
 	m = s.Metrics()
@@ -65,7 +65,7 @@ func TestMetricsSayHowAStoreFares(t *testing.T) {
 	m = s.Metrics()
 	require.Equal(t, uint64(3), m.DurableTick)
 	require.Zero(t, m.Snapshots)
-	_, err := s.journal.Prune(4)
+	_, err := s.Journal().Prune(4)
 	require.NoError(t, err)
 	m = s.Metrics()
 	require.Equal(t, bytesIn(t, dir, "journal/*"), m.JournalBytes)
@@ -87,7 +87,7 @@ func TestMetricsTellOfSnapshotsThatHoldUpTicks(t *testing.T) {
 
 func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	options := Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: Retention{Last: 1}, segmentSize: 2000}
+	options := Segmented(Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: Retention{Last: 1}}, 2000)
 	var removed []string
 	for range 2 { // What earlier openings wrote is removed as well.
 		w := newTestWorld(0)
@@ -95,7 +95,7 @@ func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 		for range 4 {
 			w.fill(40)
 			require.NoError(t, s.Commit())
-			s.table, s.sums = nil, nil // The next one is a full one.
+			s.ForgetPages() // The next one is a full one.
 			r := snapshotOf(t, s)
 			require.NoError(t, r.RemoveErr)
 			removed = append(removed, r.Removed...)
@@ -109,16 +109,6 @@ func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 	require.Contains(t, removed, snapshotName(1))
 	require.Contains(t, removed, snapshotName(5))
 	require.Contains(t, removed, "journal/00000001.seg")
-}
-
-func TestTheStallOfASnapshotIsCountedAnewForEach(t *testing.T) {
-	var m tally
-	m.begun(5)
-	m.stalled(7)
-	m.stalled(6)
-	require.Equal(t, time.Duration(7), m.stall)
-	m.begun(2)
-	require.Equal(t, time.Duration(2), m.stall)
 }
 
 func TestMetricsAllocateNothing(t *testing.T) {

@@ -148,8 +148,8 @@ func TestNotesAreBounded(t *testing.T) {
 	require.ErrorIs(t, s.Mark("one more"), ErrName)
 	big := make([]byte, 1000)
 	require.NoError(t, s.Input("big", big))
-	require.Greater(t, s.notes.size, len(s.notes.inputs.buf)+256*256)
-	s.notes.size = maxNoted - 1000 // As if many had come before.
+	require.Greater(t, s.Notes().size, len(s.Notes().inputs.buf)+256*256)
+	s.Notes().size = maxNoted - 1000 // As if many had come before.
 	require.ErrorIs(t, s.Input("big", big), journal.ErrTooLong)
 	require.NoError(t, s.Input("small", big[:100]))
 	require.NoError(t, s.Commit())
@@ -172,7 +172,7 @@ func TestNotesCostNoMemoryInTheSteadyState(t *testing.T) {
 		if s.Mark("here") != nil || s.Input("in", data) != nil || s.Input("in", data) != nil {
 			t.Error("not noted")
 		}
-		s.notes.reset()
+		s.Notes().reset()
 	}
 	note()
 	require.Zero(t, testing.AllocsPerRun(100, note))
@@ -185,16 +185,16 @@ func TestAFailedStoreTakesNoNotes(t *testing.T) {
 	s, err := Open(background, dir, w.World, Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Mark("lost"))
-	s.failed = journal.ErrTooLong
+	s.Fail(journal.ErrTooLong)
 	require.ErrorIs(t, s.Mark("more"), journal.ErrTooLong)
 	require.ErrorIs(t, s.Input("more", nil), journal.ErrTooLong)
 	require.Error(t, s.Commit())
-	require.True(t, s.notes.none())
+	require.True(t, s.Notes().none())
 	require.Error(t, s.Close(background))
 }
 
 // marked commits a tick of that name.
-func (w *testWorld) marked(t testing.TB, s *Store, name string) {
+func marked(t testing.TB, w *testWorld, s *Store, name string) {
 	t.Helper()
 	require.NoError(t, s.Mark(name))
 	w.fill(1)
@@ -215,14 +215,14 @@ func markedStore(t testing.TB) string {
 	s := open(t, dir, w, Options{SnapshotBytes: -1, Now: func() time.Time { now = now.Add(time.Second); return now }})
 	commit := func() { require.NoError(t, s.Commit()) }
 	for _, name := range []string{"a", "b", "a", "c", "b"} {
-		w.marked(t, s, name)
+		marked(t, w, s, name)
 	}
 	require.NoError(t, w.History().Rewind(3))
-	w.marked(t, s, "a~1")
+	marked(t, w, s, "a~1")
 	commit()
-	w.marked(t, s, "x")
+	marked(t, w, s, "x")
 	require.NoError(t, w.History().Rewind(1))
-	w.marked(t, s, "b")
+	marked(t, w, s, "b")
 	w.fill(1)
 	commit()
 	closeStore(t, s)
@@ -286,16 +286,16 @@ func TestMarksAndTipsArePointsInTime(t *testing.T) {
 func TestDamageElsewhereDoesNotKeepAMarkFromBeingFound(t *testing.T) {
 	dir := markedStore(t)
 	v := verified(t, dir)
-	plain, _ := v.log.Find(7)
-	marked, _ := v.log.Find(9)
-	v.log.Entries[6].Length = 1 // As if record 7 could not be read.
+	plain, _ := v.Log().Find(7)
+	marked, _ := v.Log().Find(9)
+	v.Log().Entries[6].Length = 1 // As if record 7 could not be read.
 	seq, err := v.Resolve("mark:b")
 	require.NoError(t, err)
 	require.Equal(t, uint64(9), seq)
 	seq, err = v.Resolve("mark:a")
 	require.NoError(t, err, "%v is not read", plain)
 	require.Equal(t, uint64(1), seq)
-	v.log.Entries[8].Length--
+	v.Log().Entries[8].Length--
 	_, err = v.Resolve("mark:a")
 	require.ErrorIs(t, err, ErrCorrupt, "%v might have it", marked)
 }
@@ -380,7 +380,7 @@ func TestMarksThatTheHeaderDoesNotKnowOfAreDamage(t *testing.T) {
 		w := newTestWorld(0)
 		s := open(t, dir, w, Options{})
 		require.NoError(t, s.Commit())
-		_, err := s.journal.Append(1, 2, flags, (&tick{parent: s.ids[1], tick: 2, marks: marks}).payload())
+		_, err := s.Journal().Append(1, 2, flags, (&tick{parent: s.IDs()[1], tick: 2, marks: marks}).payload())
 		require.NoError(t, err)
 		require.NoError(t, s.Sync(background))
 		crashed := copyDir(t, dir)

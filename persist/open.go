@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -138,7 +137,7 @@ func openFiles(ctx context.Context, files disk.FS, l *lock, w *ecs.World, option
 }
 
 func (s *Store) open(ctx context.Context) error {
-	v := newView(s.files)
+	v := newCatalog(s.files)
 	defer func() { _ = v.log.Close() }()
 	err := v.scan(ctx)
 	switch {
@@ -164,14 +163,6 @@ func (s *Store) open(ctx context.Context) error {
 	return s.world.Attach(s, s.head)
 }
 
-// unfinished reports whether the creation of the store was cut short, once or
-// several times: there is a journal, but the base never got its name.
-func (v *View) unfinished() bool {
-	l := v.log
-	bad := func(s journal.Segment) bool { return s.Err != nil }
-	return len(v.snapshots) == 0 && len(l.Segments) > 0 && !slices.ContainsFunc(l.Segments, bad) && l.Last == 0 && !l.Clean
-}
-
 // create makes the present world the base of a new store. The journal is begun
 // when the base is complete and before it has its name, so that a snapshot
 // without a journal is always damage.
@@ -183,8 +174,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 		return err
 	}
 	s.schema = schemaOf(s.world)
-	s.encoder = newTickEncoder(s.schema)
-	s.encoder.dirty, s.encoder.notes = &s.dirty, &s.notes
+	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 	for _, st := range s.world.Storages() {
 		s.encoder.whole.add(st, 0)
 	}
@@ -208,21 +198,8 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	return err
 }
 
-// withoutEntities returns the state of w, which has no entities.
-func withoutEntities(w *ecs.World) *ecs.State {
-	state := &ecs.State{Tick: w.Tick()}
-	for _, st := range w.Storages() {
-		if st.IsResource() && st.Layout() != nil {
-			state.Storages = append(state.Storages, ecs.StorageState{
-				Name: st.Name(), Version: st.Version(), Layout: st.Layout(), Resource: true, Rows: st.AppendRows(nil, 0, 1),
-			})
-		}
-	}
-	return state
-}
-
 // recover fills the world with the newest state of the store.
-func (s *Store) recover(ctx context.Context, v *View) error {
+func (s *Store) recover(ctx context.Context, v *catalog) error {
 	if rows, _, _ := s.world.Registry(); len(rows) > 0 {
 		return fmt.Errorf("%w: open with an empty world", ErrNotEmpty)
 	}
@@ -247,8 +224,7 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 	}
 	s.report.Converted = stored.rewindChanges(s.world, s.report.Converted)
 	s.schema = stored.evolved(s.world)
-	s.encoder = newTickEncoder(s.schema)
-	s.encoder.dirty, s.encoder.notes = &s.dirty, &s.notes
+	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 	s.report.Skipped = append(f.skipped, v.problems()...)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
 		if err := removeTemps(s.files); err != nil {
@@ -286,69 +262,8 @@ func (s *Store) recover(ctx context.Context, v *View) error {
 	return nil
 }
 
-// problems returns the damage to the journal.
-func (v *View) problems() (errs []error) {
-	for _, p := range v.log.Problems {
-		errs = append(errs, journalDamage(p))
-	}
-	return errs
-}
-
-// usable returns why the store must not be continued whatever can be recovered:
-// something in it is newer than this program or of another world, or its journal
-// lost what was durable.
-func (v *View) usable() error {
-	for _, p := range v.log.Problems {
-		if errors.Is(p, journal.ErrForeign) || errors.Is(p, journal.ErrNewer) {
-			return journalDamage(p)
-		}
-	}
-	for _, s := range v.snapshots {
-		if err := v.misfit(s); errors.Is(s.Err, ErrNewer) || errors.Is(err, ErrCorrupt) {
-			return cmp.Or(s.Err, err)
-		}
-	}
-	return nil
-}
-
-// missing returns the damage to the journal that something newer than the
-// snapshot and the head may have been lost in.
-func (v *View) missing(base SnapshotInfo) error {
-	for _, p := range v.log.Problems {
-		next := slices.IndexFunc(v.log.Segments, func(s journal.Segment) bool { return s.Name > p.File })
-		covered := next >= 0 && v.log.Segments[next].First > 0 && v.log.Segments[next].First <= base.ID.Seq+1
-		if !covered && !v.headBehind(p) {
-			return fmt.Errorf("persist: ticks that were durable cannot be read; Options.At goes on without them: %w", journalDamage(p))
-		}
-	}
-	return nil
-}
-
-// headBehind reports whether the head was chosen after what p concerns was
-// written. If the way to the head can be read, what was lost there was rewound.
-func (v *View) headBehind(p *journal.DamageError) bool {
-	if v.log.Clean {
-		return true
-	}
-	e, ok := v.log.Find(v.Head())
-	if !ok {
-		return false
-	}
-	s := &v.log.Segments[e.Segment]
-	return s.Name > p.File || s.Name == p.File && e.Offset > p.Offset
-}
-
-// stored returns the schema of im.
-func (im *Image) stored() *schema {
-	s := newSchema()
-	for _, c := range im.Components {
-		s.add(schemaEntry{c.Name, c.Layout, c.Resource, c.Rewinds, c.Indexed, c.gap, c.version, c.former})
-	}
-	return s
-}
-
 // adoptFiles makes the next snapshot share the pages of the one found.
-func (s *Store) adoptFiles(v *View, f *found) {
+func (s *Store) adoptFiles(v *catalog, f *found) {
 	s.id = f.snapshot.world
 	onHead := v.ancestors(s.head)
 	s.table = f.table

@@ -23,31 +23,28 @@ type opEncoder struct {
 	last     ecs.Entity
 }
 
-func (o *opEncoder) encode(c *ecs.Change, s *schema, d *dirty) []byte {
+func (o *opEncoder) begin() {
 	o.buf, o.run, o.count, o.last = o.buf[:0], o.run[:0], 0, 0
-	for op := range c.Ops() {
-		code, number := uint64(op.Kind), noComponent
-		if op.Storage != nil {
-			if !op.Storage.Persistent() {
-				continue
-			}
-			number = s.number(op.Storage)
-			code += 8 * uint64(number+1)
-		}
-		if d != nil {
-			d.setOp(op, number)
-		}
-		if code != o.code || op.Kind == ecs.OpClear {
-			o.flush()
-			o.code = code
-		}
-		o.count++
-		if op.Kind != ecs.OpClear {
-			o.run = appendInt(o.run, int64(op.Entity.Index())-int64(o.last.Index()))
-			o.run = appendInt(o.run, int64(op.Entity.Generation())-int64(o.last.Generation()))
-			o.last = op.Entity
-		}
+}
+
+// add appends an operation: what was done to an entity or all of them, in the
+// component of that number or [noComponent].
+func (o *opEncoder) add(kind ecs.OpKind, number int, e ecs.Entity) {
+	code := uint64(kind) + 8*uint64(number+1)
+	if code != o.code || kind == ecs.OpClear {
+		o.flush()
+		o.code = code
 	}
+	o.count++
+	if kind != ecs.OpClear {
+		o.run = appendInt(o.run, int64(e.Index())-int64(o.last.Index()))
+		o.run = appendInt(o.run, int64(e.Generation())-int64(o.last.Generation()))
+		o.last = e
+	}
+}
+
+// end returns the bytes of all operations.
+func (o *opEncoder) end() []byte {
 	o.flush()
 	return o.buf
 }
@@ -111,74 +108,6 @@ func eachOp(src []byte, f func(Op)) error {
 	}
 	if v.bad {
 		return fmt.Errorf("operations: %w", errShort)
-	}
-	return nil
-}
-
-// An opCheck holds what the operations of a tick say of the state after it, to
-// be compared with what the patches made of it. An image keeps one.
-type opCheck struct {
-	alive   opSet
-	members []opSet // By component.
-}
-
-// expect works out, from im before the tick, what ops lead to.
-func (im *Image) expect(ops []byte) error {
-	c := &im.check
-	if c.alive.before == nil {
-		c.alive.before = im.alive
-	}
-	c.alive.begin(im.Alive)
-	for _, comp := range im.Components[len(c.members):] {
-		c.members = append(c.members, opSet{before: func(e ecs.Entity) bool { return comp.Find(e) >= 0 }})
-	}
-	for i := range c.members {
-		c.members[i].begin(im.Components[i].Members())
-	}
-	return eachOp(ops, c.do)
-}
-
-func (c *opCheck) do(op Op) {
-	switch {
-	case op.Kind == ecs.OpCreate:
-		c.alive.set(op.Entity, true)
-	case op.Kind == ecs.OpDestroy:
-		c.alive.set(op.Entity, false)
-		for i := range c.members {
-			c.members[i].set(op.Entity, false)
-		}
-	case op.Kind == ecs.OpClear && op.Component == noComponent:
-		c.alive.clear()
-		for i := range c.members {
-			c.members[i].clear()
-		}
-	case op.Component == noComponent || op.Component >= len(c.members):
-		// compare finds what is missing.
-	case op.Kind == ecs.OpClear:
-		c.members[op.Component].clear()
-	default:
-		c.members[op.Component].set(op.Entity, op.Kind == ecs.OpAdd)
-	}
-}
-
-// compare returns an error if im, after the tick, is not what the operations
-// lead to.
-func (c *opCheck) compare(im *Image) error {
-	if err := c.alive.compare(im.Alive); err != nil {
-		return fmt.Errorf("entities alive: %w", err)
-	}
-	for i := range c.members {
-		comp := im.Components[i]
-		n := comp.Members()
-		switch {
-		case !comp.Rewinds:
-			continue // Given whole, whatever the operations were.
-		case comp.Resource:
-			n = c.members[i].n // It may be given the first time.
-		}
-		if err := c.members[i].compare(n); err != nil {
-			return fmt.Errorf("component %s: %w", comp.Name, err)
-		}
 	}
 	return nil
 }

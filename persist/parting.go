@@ -32,11 +32,11 @@ type CommonTick struct {
 // it replays both histories up to there and compares digests. An error wraps
 // [ErrNotFound] if no state has a tick in common.
 func Part(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Parting, error) {
-	common, err := commonTicks(v, a, u, b)
+	common, err := commonTicks(v.catalog, a, u.catalog, b)
 	if err != nil {
 		return nil, err
 	}
-	d := parting{views: [2]*View{v, u}, Parting: Parting{Compared: len(common)}}
+	d := parting{views: [2]*catalog{v.catalog, u.catalog}, Parting: Parting{Compared: len(common)}}
 	p := startProgress(ctx, PhaseReplay, int64(len(common)))
 	for i := range common {
 		if err := ctx.Err(); err != nil {
@@ -61,7 +61,7 @@ func Part(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Parting, 
 // A parting is a search for one.
 type parting struct {
 	Parting
-	views   [2]*View
+	views   [2]*catalog
 	cursors [2]*Cursor
 }
 
@@ -79,7 +79,7 @@ type place struct {
 }
 
 // commonTicks returns the ticks on both ways, oldest first.
-func commonTicks(v *View, a uint64, u *View, b uint64) ([]pairedTick, error) {
+func commonTicks(v *catalog, a uint64, u *catalog, b uint64) ([]pairedTick, error) {
 	older, newer := v.way(a), u.way(b)
 	var common []pairedTick
 	for len(older) > 0 && len(newer) > 0 {
@@ -106,7 +106,7 @@ func commonTicks(v *View, a uint64, u *View, b uint64) ([]pairedTick, error) {
 
 // way returns the states on the way to record seq, the oldest that a snapshot
 // leads to first.
-func (v *View) way(seq uint64) (way []place) {
+func (v *catalog) way(seq uint64) (way []place) {
 	root := seq
 	for e := range v.log.Ancestors(seq) {
 		way = append(way, place{e.Tick, e.ID.Seq, e.ID, e})
@@ -187,7 +187,7 @@ func (d *parting) sameState(ctx context.Context, t *pairedTick) (bool, error) {
 	for i, v := range d.views {
 		var err error
 		if d.cursors[i] == nil {
-			d.cursors[i], err = v.Cursor(ctx, t.places[i].seq)
+			d.cursors[i], err = newCursor(ctx, v, t.places[i].seq)
 		} else {
 			err = d.cursors[i].Seek(ctx, t.places[i].seq)
 		}

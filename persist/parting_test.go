@@ -40,7 +40,7 @@ func naiveWay(t require.TestingT, v *View, seq uint64) map[uint64]*Image {
 			return way // Pruned.
 		}
 		way[im.Tick] = im
-		e, ok := v.log.Find(seq)
+		e, ok := v.Log().Find(seq)
 		if !ok {
 			return way
 		}

@@ -61,7 +61,7 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 
 // nearestFollower returns what the nearest readable snapshot that leads to record
 // seq has of e.
-func (v *View) nearestFollower(ctx context.Context, e ecs.Entity, seq uint64) (*follower, error) {
+func (v *catalog) nearestFollower(ctx context.Context, e ecs.Entity, seq uint64) (*follower, error) {
 	var skipped []error
 	for _, s := range v.bases(seq) {
 		if s.Err == nil && !v.leads(s, seq) {
@@ -80,7 +80,7 @@ func (v *View) nearestFollower(ctx context.Context, e ecs.Entity, seq uint64) (*
 }
 
 // peekSnapshot returns what a snapshot has of e.
-func (v *View) peekSnapshot(ctx context.Context, s SnapshotInfo, e ecs.Entity) (*follower, error) {
+func (v *catalog) peekSnapshot(ctx context.Context, s SnapshotInfo, e ecs.Entity) (*follower, error) {
 	if s.Err != nil {
 		return nil, s.Err
 	}

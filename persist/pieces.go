@@ -65,7 +65,7 @@ func (k knownRows) patched(n int, ranges []ecs.Range) knownRows {
 
 // salvagedManifest looks for the manifest of a snapshot file that may be damaged
 // anywhere.
-func (v *View) salvagedManifest(ctx context.Context, name string) (*manifest, error) {
+func (v *catalog) salvagedManifest(ctx context.Context, name string) (*manifest, error) {
 	var found *manifest
 	err := pagefile.Salvage(ctx, v.files, name, func(k pagefile.Key, value []byte) {
 		if k != key(manifestColumn, 0) || found != nil {
@@ -82,7 +82,7 @@ func (v *View) salvagedManifest(ctx context.Context, name string) (*manifest, er
 }
 
 // gather looks for the pages of a snapshot in its file and those it refers to.
-func (v *View) gather(ctx context.Context, name string) (*pieces, error) {
+func (v *catalog) gather(ctx context.Context, name string) (*pieces, error) {
 	m, err := v.salvagedManifest(ctx, name)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ const pieceFactor = 16
 
 // holds returns an error if m claims more rows than the file, and those it refers to,
 // can have held.
-func (v *View) holds(name string, m *manifest) error {
+func (v *catalog) holds(name string, m *manifest) error {
 	room := int64(64 << 10)
 	sizes := []string{name}
 	for _, f := range m.files {
@@ -266,7 +266,7 @@ func (p *pieces) whole() *Image {
 
 // forward applies the ticks of path, as far as they can be read, and returns how many
 // those are and what is wrong with the next. What a tick gives is known from then on.
-func (p *pieces) forward(ctx context.Context, v *View, path []journal.Entry) (n int, err error) {
+func (p *pieces) forward(ctx context.Context, v *catalog, path []journal.Entry) (n int, err error) {
 	for i, e := range path {
 		if err := ctx.Err(); err != nil {
 			return i, err

@@ -40,7 +40,7 @@ type PlayerOptions struct {
 //
 // The store is only read; a program may have it open.
 type Player struct {
-	view     *View
+	view     *catalog
 	world    *ecs.World
 	step     func(*ecs.World, uint64, []Input) error
 	empty    *ecs.State // What the world is filled from.
@@ -68,7 +68,7 @@ func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOp
 	if rows, _, _ := w.Registry(); len(rows) > 0 {
 		return nil, fmt.Errorf("%w: play in an empty world", ErrNotEmpty)
 	}
-	v, err := OpenReadOnly(ctx, path)
+	v, err := openCatalog(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +97,14 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	if err != nil {
 		return err
 	}
-	if p.recorded, err = p.view.Cursor(ctx, p.start); err != nil {
+	if p.recorded, err = newCursor(ctx, p.view, p.start); err != nil {
 		return err
 	}
 	return p.fill()
 }
 
 // oldestBase returns the oldest state with a snapshot that record seq comes from.
-func (v *View) oldestBase(seq uint64) uint64 {
+func (v *catalog) oldestBase(seq uint64) uint64 {
 	for _, s := range slices.Backward(v.bases(seq)) {
 		if _, err := v.log.Path(s.ID.Seq, seq); s.Err == nil && err == nil {
 			return s.ID.Seq

@@ -59,16 +59,22 @@ func newRecording(t testing.TB, seed uint64, n int) recording {
 	return r
 }
 
-func openPlayer(t testing.TB, dir string, w *ecs.World, options PlayerOptions) *Player {
+// played is a player with the world that it plays in.
+type played struct {
+	*Player
+	world *ecs.World
+}
+
+func openPlayer(t testing.TB, dir string, w *ecs.World, options PlayerOptions) played {
 	t.Helper()
 	p, err := OpenPlayer(background, dir, w, options)
 	require.NoError(t, err)
 	t.Cleanup(func() { p.Close() })
-	return p
+	return played{p, w}
 }
 
 // requireAt checks that p is at a tick as it was recorded.
-func (r recording) requireAt(t testing.TB, p *Player, tick uint64) {
+func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 	t.Helper()
 	require.Equal(t, tick, p.Tick())
 	require.Equal(t, tick, p.world.Tick())
@@ -83,7 +89,7 @@ func TestAPlayerGoesThroughTheTicksThatWereRecorded(t *testing.T) {
 		r := newRecording(t, seed, 60)
 		before := readTree(t, r.dir)
 		typed, again := newTestWorld(0), newTestWorld(3)
-		for _, p := range []*Player{
+		for _, p := range []played{
 			openPlayer(t, r.dir, typed.World, PlayerOptions{}),
 			openPlayer(t, r.dir, ecs.NewWorld(ecs.Options{}), PlayerOptions{}),
 			openPlayer(t, r.dir, again.World, PlayerOptions{
@@ -310,7 +316,7 @@ func TestAPlayerNeedsTheTypesThatWereRecordedToSimulate(t *testing.T) {
 
 func TestAPlayerReportsDamageAndPlaysWhatIsBehindIt(t *testing.T) {
 	dir, digests := branching(t)
-	e, _ := verified(t, dir).log.Find(3)
+	e, _ := verified(t, dir).Log().Find(3)
 	w := newTestWorld(0)
 	p := openPlayer(t, dir, w.World, PlayerOptions{})
 	require.NoError(t, flipAt(filepath.Join(dir, segments(t, dir)[0]), int(e.Offset)+60))

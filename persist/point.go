@@ -26,7 +26,7 @@ import (
 //
 // An error wraps [ErrNotFound] if the store has no such point, and [ErrPoint] if
 // it is written otherwise.
-func (v *View) Resolve(point string) (seq uint64, err error) {
+func (v *catalog) Resolve(point string) (seq uint64, err error) {
 	seq, err = v.resolve(point)
 	from, n, ok := cutBack(point)
 	if err == nil || !ok { // A name may end like a number of ticks.
@@ -49,7 +49,7 @@ func cutBack(point string) (from string, n uint64, ok bool) {
 }
 
 // resolve is Resolve without "~N".
-func (v *View) resolve(point string) (seq uint64, err error) {
+func (v *catalog) resolve(point string) (seq uint64, err error) {
 	number := func(s string) (n uint64) {
 		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
 			err = badPoint(point)
@@ -88,7 +88,7 @@ func badPoint(point string) error {
 }
 
 // oldest returns the seq that the way back from record seq ends at.
-func (v *View) oldest(seq uint64) uint64 {
+func (v *catalog) oldest(seq uint64) uint64 {
 	for e := range v.log.Ancestors(seq) {
 		seq = e.Parent
 	}
@@ -96,7 +96,7 @@ func (v *View) oldest(seq uint64) uint64 {
 }
 
 // back returns the record n ticks before seq, which is that of point.
-func (v *View) back(point string, seq, n uint64) (uint64, error) {
+func (v *catalog) back(point string, seq, n uint64) (uint64, error) {
 	for i := range n {
 		e, ok := v.log.Find(seq)
 		if !ok {
@@ -108,7 +108,7 @@ func (v *View) back(point string, seq, n uint64) (uint64, error) {
 }
 
 // tipPoint returns the end of the branch of that number, from 1.
-func (v *View) tipPoint(number uint64) (uint64, error) {
+func (v *catalog) tipPoint(number uint64) (uint64, error) {
 	tips := v.Tips()
 	if number < 1 || number > uint64(len(tips)) {
 		return 0, fmt.Errorf("%w: tip %d; there are %d", ErrNotFound, number, len(tips))
@@ -117,7 +117,7 @@ func (v *View) tipPoint(number uint64) (uint64, error) {
 }
 
 // agePoint returns the record of a point "@-5s" or "@+5s".
-func (v *View) agePoint(point string) (uint64, error) {
+func (v *catalog) agePoint(point string) (uint64, error) {
 	age, err := time.ParseDuration(point[2:])
 	if err != nil || age < 0 {
 		return 0, badPoint(point)
@@ -130,7 +130,7 @@ func (v *View) agePoint(point string) (uint64, error) {
 
 // after returns the first tick on the way to the head that is newer than the oldest
 // by age.
-func (v *View) after(age time.Duration) (uint64, error) {
+func (v *catalog) after(age time.Duration) (uint64, error) {
 	way := slices.Collect(v.log.Ancestors(v.Head()))
 	var first time.Time
 	for _, e := range slices.Backward(way) {
@@ -149,7 +149,7 @@ func (v *View) after(age time.Duration) (uint64, error) {
 }
 
 // before returns the newest ancestor of the head that is older than it by age.
-func (v *View) before(age time.Duration) (uint64, error) {
+func (v *catalog) before(age time.Duration) (uint64, error) {
 	var head time.Time
 	for e := range v.log.Ancestors(v.Head()) {
 		t, _, err := v.tick(e)
@@ -166,7 +166,7 @@ func (v *View) before(age time.Duration) (uint64, error) {
 	return 0, fmt.Errorf("%w: the head has no ancestor that is %v older", ErrNotFound, age)
 }
 
-func (v *View) record(seq uint64) (uint64, error) {
+func (v *catalog) record(seq uint64) (uint64, error) {
 	if _, ok := v.log.Find(seq); ok || seq == v.Head() {
 		return seq, nil
 	}
@@ -178,7 +178,7 @@ func (v *View) record(seq uint64) (uint64, error) {
 	return 0, fmt.Errorf("%w: record %d; there are %d", ErrNotFound, seq, len(v.log.Entries))
 }
 
-func (v *View) snapshotPoint(name string) (uint64, error) {
+func (v *catalog) snapshotPoint(name string) (uint64, error) {
 	number, err := strconv.ParseUint(name, 10, 64)
 	if err != nil && checkLabel(name) != nil {
 		return 0, badPoint("snap:" + name)
@@ -201,7 +201,7 @@ func (v *View) snapshotPoint(name string) (uint64, error) {
 }
 
 // tickPoint returns the record of a tick on the way to the head.
-func (v *View) tickPoint(tick uint64) (uint64, error) {
+func (v *catalog) tickPoint(tick uint64) (uint64, error) {
 	seq := v.Head()
 	low, high := uint64(math.MaxUint64), uint64(0)
 	for e := range v.log.Ancestors(seq) {

@@ -111,7 +111,7 @@ func TestIdentitiesAreKeptAsFarBackAsTheHistoryReaches(t *testing.T) {
 			*w.seed.Mut()++
 			require.NoError(t, s.Commit())
 		}
-		require.Less(t, len(s.ids), history+1100)
+		require.Less(t, len(s.IDs()), history+1100)
 		require.NoError(t, w.History().Rewind(history))
 		w.fill(1)
 		require.NoError(t, s.Commit())

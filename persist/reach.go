@@ -23,7 +23,7 @@ type found struct {
 //
 // If the program that has the store open removed files since, At looks for other
 // ways to the state; if there is none any more, the error wraps [ErrNotFound].
-func (v *View) At(ctx context.Context, seq uint64) (im *Image, err error) {
+func (v *catalog) At(ctx context.Context, seq uint64) (im *Image, err error) {
 	err = v.persevere(ctx, func() error {
 		im, _, err = v.at(ctx, seq, false)
 		return err
@@ -32,7 +32,7 @@ func (v *View) At(ctx context.Context, seq uint64) (im *Image, err error) {
 }
 
 // persevere calls f again if it fails and the files that there are have changed.
-func (v *View) persevere(ctx context.Context, f func() error) error {
+func (v *catalog) persevere(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
 		if err == nil || ctx.Err() != nil {
@@ -47,7 +47,7 @@ func (v *View) persevere(ctx context.Context, f func() error) error {
 }
 
 // at is At. If no ticks are to be replayed and bare is set, the image is a bare one.
-func (v *View) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, error) {
+func (v *catalog) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, error) {
 	im, f, err := v.reach(ctx, seq, bare)
 	if err == nil {
 		im.dropDead()
@@ -56,7 +56,7 @@ func (v *View) at(ctx context.Context, seq uint64, bare bool) (*Image, *found, e
 }
 
 // reach is at for a state that ticks may follow.
-func (v *View) reach(ctx context.Context, seq uint64, bare bool) (*Image, *found, error) {
+func (v *catalog) reach(ctx context.Context, seq uint64, bare bool) (*Image, *found, error) {
 	f := new(found)
 	for _, s := range v.bases(seq) {
 		if s.Err == nil && !v.leads(s, seq) {
@@ -84,13 +84,13 @@ func (v *View) reach(ctx context.Context, seq uint64, bare bool) (*Image, *found
 
 // unreachable says that no snapshot leads to record seq, and what is missing on
 // the way.
-func (v *View) unreachable(seq uint64) error {
+func (v *catalog) unreachable(seq uint64) error {
 	_, err := v.log.Path(0, seq)
 	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", ErrNotFound, seq), err)
 }
 
 // statesTo returns the states on the way to record seq, as far back as it is known.
-func (v *View) statesTo(seq uint64) map[journal.ID]bool {
+func (v *catalog) statesTo(seq uint64) map[journal.ID]bool {
 	onPath := map[journal.ID]bool{}
 	root := seq
 	var oldest journal.Entry
@@ -123,7 +123,7 @@ func (v *View) statesTo(seq uint64) map[journal.ID]bool {
 
 // bases returns the snapshots that record seq can be reached from, nearest
 // first; those that cannot be read come in order, so that they are reported.
-func (v *View) bases(seq uint64) []SnapshotInfo {
+func (v *catalog) bases(seq uint64) []SnapshotInfo {
 	onPath := v.statesTo(seq)
 	var bases []SnapshotInfo
 	for _, s := range slices.Backward(v.snapshots) {
@@ -137,7 +137,7 @@ func (v *View) bases(seq uint64) []SnapshotInfo {
 	return bases
 }
 
-func (v *View) loadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (*Image, pageTable, error) {
+func (v *catalog) loadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (*Image, pageTable, error) {
 	if s.Err != nil {
 		return nil, nil, s.Err
 	}
@@ -152,7 +152,7 @@ func (v *View) loadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (*Im
 }
 
 // replay brings im forward to record seq.
-func (v *View) replay(ctx context.Context, im *Image, seq uint64) (n int, err error) {
+func (v *catalog) replay(ctx context.Context, im *Image, seq uint64) (n int, err error) {
 	path, err := v.log.Path(im.ID.Seq, seq)
 	if err != nil {
 		return 0, v.journalError(err)
@@ -171,7 +171,7 @@ func (v *View) replay(ctx context.Context, im *Image, seq uint64) (n int, err er
 }
 
 // step applies the tick of record e to im.
-func (v *View) step(im *Image, e journal.Entry) error {
+func (v *catalog) step(im *Image, e journal.Entry) error {
 	t, s, err := v.tick(e)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (v *View) step(im *Image, e journal.Entry) error {
 }
 
 // advance applies t, the tick of record e, to im.
-func (v *View) advance(im *Image, e journal.Entry, t *tick, s *schema) error {
+func (v *catalog) advance(im *Image, e journal.Entry, t *tick, s *schema) error {
 	if err := im.adopt(s); err != nil {
 		return v.entryError(e, err)
 	}

@@ -88,7 +88,7 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 		return RecoverReport{Problems: damage}, err
 	}
 	defer v.Close()
-	s := &salvage{View: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
+	s := &salvage{catalog: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
 	s.report.Problems = damage
 	err = s.run(ctx, out, options)
 	return s.report, err
@@ -96,8 +96,8 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 
 // openDamaged is OpenReadOnly where manifests are looked for if need be. It returns
 // what is wrong as well.
-func openDamaged(ctx context.Context, path string) (*View, []error, error) {
-	v, err := OpenReadOnly(ctx, path)
+func openDamaged(ctx context.Context, path string) (*catalog, []error, error) {
+	v, err := openCatalog(ctx, path)
 	if err == nil {
 		damage := v.foundDamage()
 		for i := range v.snapshots {
@@ -112,7 +112,7 @@ func openDamaged(ctx context.Context, path string) (*View, []error, error) {
 	if e != nil {
 		return nil, []error{err}, e
 	}
-	v = newView(files)
+	v = newCatalog(files)
 	v.save = filepath.Base(path)
 	v.snapshots = []SnapshotInfo{{Name: v.save, Err: err}}
 	if v.mend(ctx, &v.snapshots[0]); v.snapshots[0].Err != nil {
@@ -123,7 +123,7 @@ func openDamaged(ctx context.Context, path string) (*View, []error, error) {
 }
 
 // mend reads the manifest of a snapshot that cannot be opened, wherever it is.
-func (v *View) mend(ctx context.Context, s *SnapshotInfo) {
+func (v *catalog) mend(ctx context.Context, s *SnapshotInfo) {
 	if s.Err == nil || errors.Is(s.Err, ErrNewer) {
 		return
 	}
@@ -152,7 +152,7 @@ func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 
 // A salvage is a call of Recover.
 type salvage struct {
-	*View
+	*catalog
 	wanted uint64
 	bad    map[uint64]bool // Records whose ticks do not fit, whatever their checksums say.
 	failed map[uint32]bool // Snapshots that cannot be loaded.
@@ -193,7 +193,7 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 }
 
 // foundDamage returns the damage that opening found, files that do not fit among it.
-func (v *View) foundDamage() []error {
+func (v *catalog) foundDamage() []error {
 	problems := v.Damage()
 	for _, sn := range v.snapshots {
 		if err := v.misfit(sn); err != nil {
@@ -411,7 +411,7 @@ func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) 
 		return nil, err
 	}
 	err = draftStore(out, func(files disk.FS) error {
-		r = newRewrite(files, s.View)
+		r = newRewrite(files, s.catalog)
 		r.branches, r.bad = true, s.bad
 		err := s.fill(ctx, r, im)
 		if err != nil {
@@ -492,7 +492,7 @@ func (s *salvage) took(r *rewrite, base SnapshotInfo) {
 
 // names looks which snapshots with names are in the result.
 func (s *salvage) names(ctx context.Context, out string) error {
-	saved, err := OpenReadOnly(ctx, out)
+	saved, err := openCatalog(ctx, out)
 	if err != nil {
 		return err
 	}
@@ -547,7 +547,7 @@ func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n i
 			return nil, 0, err
 		}
 		var e error
-		if n, e = p.forward(ctx, s.View, path); e == nil || ctx.Err() != nil {
+		if n, e = p.forward(ctx, s.catalog, path); e == nil || ctx.Err() != nil {
 			return p, n, cmp.Or(ctx.Err(), err)
 		}
 		s.note(e)
@@ -567,7 +567,7 @@ func (s *salvage) writePieces(ctx context.Context, im *Image, out string) error 
 		return err
 	}
 	return draftStore(out, func(files disk.FS) error {
-		from := newView(nil)
+		from := newCatalog(nil)
 		rand.Read(from.log.World[:]) // Never fails.
 		r := newRewrite(files, from)
 		if err := r.begin(ctx, im, false); err != nil {

@@ -44,7 +44,7 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 }
 
 // referrers fills list from the nearest readable snapshot that leads to record seq.
-func (v *View) referrers(ctx context.Context, list *referrers, seq uint64) error {
+func (v *catalog) referrers(ctx context.Context, list *referrers, seq uint64) error {
 	var skipped []error
 	for _, s := range v.bases(seq) {
 		if s.Err == nil && !v.leads(s, seq) {
@@ -64,7 +64,7 @@ func (v *View) referrers(ctx context.Context, list *referrers, seq uint64) error
 }
 
 // referrersFrom fills list from a snapshot and the ticks behind it.
-func (v *View) referrersFrom(ctx context.Context, s SnapshotInfo, list *referrers, seq uint64) error {
+func (v *catalog) referrersFrom(ctx context.Context, s SnapshotInfo, list *referrers, seq uint64) error {
 	if s.Err != nil {
 		return s.Err
 	}
@@ -136,7 +136,7 @@ type search struct {
 
 // searches returns one for each component that can hold entities in the last state
 // of path.
-func (v *View) searches(m *manifest, e ecs.Entity, path []journal.Entry) ([]*search, error) {
+func (v *catalog) searches(m *manifest, e ecs.Entity, path []journal.Entry) ([]*search, error) {
 	s := m.schema
 	if len(path) > 0 {
 		last, err := v.schemaAt(path[len(path)-1])
@@ -183,7 +183,7 @@ func holdsEntities(t *layout.Type) bool {
 }
 
 // searchTick goes on by the tick of record e.
-func (v *View) searchTick(searches []*search, e journal.Entry) error {
+func (v *catalog) searchTick(searches []*search, e journal.Entry) error {
 	t, _, err := v.tick(e)
 	if err != nil {
 		return err
@@ -411,7 +411,7 @@ func (o *ownerFinder) owner(row int) (ecs.Entity, error) {
 }
 
 // searchWhole adds to list what c finds in the whole state.
-func (v *View) searchWhole(ctx context.Context, c *search, list *referrers, seq uint64) error {
+func (v *catalog) searchWhole(ctx context.Context, c *search, list *referrers, seq uint64) error {
 	im, err := v.At(ctx, seq)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ func referrersAt(t testing.TB, im *Image, e ecs.Entity) (list []Referrer) {
 	t.Helper()
 	for _, c := range im.Components {
 		for row := range c.Len() {
-			fields := appendFieldsWith(nil, "", valueOf(t, c, row), e)
+			fields := AppendFieldsWith(nil, "", valueOf(t, c, row), e)
 			if len(fields) == 0 || !c.Resource && c.Entities[row] == ecs.Vacant {
 				continue
 			}

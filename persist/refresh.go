@@ -13,7 +13,7 @@ import (
 // Nothing else of v may be in use meanwhile, but a [Cursor] of it stays where it is
 // and can be used on. Records that were pruned are no longer in the log. If the
 // journal is gone the error wraps [ErrNotFound]. A save never changes.
-func (v *View) Refresh(ctx context.Context) (changed bool, err error) {
+func (v *catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	if v.IsSave() {
 		return false, nil
 	}
@@ -26,7 +26,7 @@ func (v *View) Refresh(ctx context.Context) (changed bool, err error) {
 }
 
 // refresh is Refresh that believes what it sees. As in scan, snapshots come first.
-func (v *View) refresh(ctx context.Context) (changed bool, err error) {
+func (v *catalog) refresh(ctx context.Context) (changed bool, err error) {
 	if err := v.list(ctx); err != nil {
 		return false, err
 	}
@@ -50,7 +50,7 @@ func (v *View) refresh(ctx context.Context) (changed bool, err error) {
 
 // followHead brings onHead up to date, which was that of record head, if this is the
 // world that it was.
-func (v *View) followHead(head uint64, same bool) {
+func (v *catalog) followHead(head uint64, same bool) {
 	path, err := v.log.Path(head, v.log.Head)
 	if v.onHead == nil || err != nil || !same {
 		v.onHead = nil

@@ -35,7 +35,7 @@ func TestARefreshedViewShowsWhatANewOneDoes(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		dir := filepath.Join(t.TempDir(), "store")
 		w := newTestWorld(8)
-		options := Options{Sync: journal.SyncNever(), SnapshotBytes: 3000, segmentSize: 2000}
+		options := Segmented(Options{Sync: journal.SyncNever(), SnapshotBytes: 3000}, 2000)
 		s := open(t, dir, w, options)
 		v, err := OpenReadOnly(background, dir)
 		require.NoError(t, err)

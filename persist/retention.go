@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
@@ -147,7 +144,7 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal) (removed []string, er
 
 // storedSnapshots returns what a store knows of the snapshots in v. The state that
 // was recovered comes from those for which onHead returns true.
-func (v *View) storedSnapshots(onHead func(seq uint64) bool) (list []storedSnapshot) {
+func (v *catalog) storedSnapshots(onHead func(seq uint64) bool) (list []storedSnapshot) {
 	for _, s := range v.snapshots {
 		if s.Err == nil && v.misfit(s) == nil {
 			list = append(list, storedSnapshot{s.Number, s.ID.Seq, s.Time, s.Label, s.refs, s.schema, onHead(s.ID.Seq), s.Size})
@@ -185,33 +182,6 @@ func removeTemps(files disk.FS) error {
 	}
 	return nil
 }
-
-const maxLabel = 255
-
-// checkLabel returns what is wrong with the name of a snapshot.
-func checkLabel(name string) error {
-	if err := checkName("a snapshot's name", name); err != nil {
-		return err
-	}
-	if _, notANumber := strconv.ParseFloat(name, 64); notANumber == nil {
-		return fmt.Errorf("%w: %q would be taken for the number of a snapshot", ErrName, name)
-	}
-	return nil
-}
-
-// checkName returns why name is not one that can be typed and seen. what says whose
-// it is.
-func checkName(what, name string) error {
-	switch {
-	case name == "", len(name) > maxLabel:
-		return fmt.Errorf("%w: %s has 1 to %d bytes, not %d", ErrName, what, maxLabel, len(name))
-	case !utf8.ValidString(name), strings.ContainsFunc(name, unseen), strings.TrimSpace(name) != name:
-		return fmt.Errorf("%w: %q has characters that cannot be seen", ErrName, name)
-	}
-	return nil
-}
-
-func unseen(r rune) bool { return !unicode.IsGraphic(r) }
 
 // free returns an error if a snapshot has that name.
 func (s *snapshotter) free(name string) error {

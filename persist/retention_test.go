@@ -17,58 +17,6 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// chain returns snapshots, one for each string: the numbers of the files that it
-// refers to, then "!" if it is on an abandoned branch, then its name.
-func chain(texts ...string) (list []storedSnapshot) {
-	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	for i, text := range texts {
-		s := storedSnapshot{number: uint32(i + 1), seq: uint64(10 * i), time: start.Add(time.Duration(i) * time.Minute), onHead: true}
-		for _, c := range text {
-			switch {
-			case c >= '1' && c <= '9':
-				s.files = append(s.files, fileRef{number: uint32(c - '0')})
-			case c == '!':
-				s.onHead = false
-			default:
-				s.name += string(c)
-			}
-		}
-		list = append(list, s)
-	}
-	return list
-}
-
-func TestWhatRetentionRemoves(t *testing.T) {
-	const young = 1000 // All snapshots are older than the history.
-	for _, c := range []struct {
-		about   string
-		r       Retention
-		list    []storedSnapshot
-		oldest  uint64
-		files   []uint32
-		journal uint64
-	}{
-		{"nothing by default", Retention{}, chain("", "", ""), young, nil, 0},
-		{"a second one that shares nothing stays", Retention{Last: 1}, chain("", "", "", ""), young, []uint32{2, 1}, 21},
-		{"the second one may be far back", Retention{Last: 1}, chain("", "", "2", "23", "2"), young, []uint32{4, 3}, 1},
-		{"nothing without a second one", Retention{Last: 1}, chain("", "1", "12"), young, nil, 0},
-		{"files that are referred to stay", Retention{Last: 1}, chain("", "", "", "2", "", "5"), young, []uint32{3, 1}, 31},
-		{"as many as asked for", Retention{Last: 3}, chain("", "", "", "", ""), young, []uint32{2, 1}, 21},
-		{"what leads to the oldest tick held", Retention{Last: 1}, chain("", "", "", "", ""), 15, []uint32{3, 1}, 11},
-		{"nothing if nothing leads to it", Retention{Last: 1}, chain("!", "", "", ""), 5, nil, 0},
-		{"files that those refer to stay as well", Retention{Last: 1}, chain("", "", "", "2", "", "4"), young, []uint32{3, 1}, 41},
-		{"names stay", Retention{Last: 1}, chain("", "boss", "", "", ""), young, []uint32{3, 1}, 31},
-		{"abandoned branches go", Retention{Last: 2}, chain("", "", "!", "!", ""), young, []uint32{4, 3, 1}, 11},
-		{"the first of each period", Retention{Last: 1, Every: 2 * time.Minute}, chain("", "", "", "", "", "", ""), young, []uint32{4, 2}, 51},
-	} {
-		t.Run(c.about, func(t *testing.T) {
-			p := c.r.plan(c.list, c.oldest)
-			require.Equal(t, c.files, p.files)
-			require.Equal(t, c.journal, p.journal)
-		})
-	}
-}
-
 // Whatever is removed, what stays can be read and recovered from.
 func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 	var removed atomic.Int64
@@ -92,8 +40,8 @@ func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 		for i := range 250 {
 			w.do(randomActions(rng, 4)...)
 			require.NoError(t, s.Commit())
-			digests[s.ids[w.Mark()]] = persistent(w.World)
-			_, _ = s.written(background)
+			digests[s.IDs()[w.Mark()]] = persistent(w.World)
+			_, _ = s.Written(background)
 			if rng.IntN(10) == 0 {
 				_ = w.History().Rewind(rng.IntN(8))
 			}
@@ -110,7 +58,7 @@ func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 			if i%90 == 89 {
 				w.releaseAll()
 				require.NoError(t, s.Commit())
-				digests[s.ids[w.Mark()]] = persistent(w.World)
+				digests[s.IDs()[w.Mark()]] = persistent(w.World)
 				closeStore(t, s)
 				verified(t, dir)
 				w = newTestWorld(8)
@@ -196,7 +144,7 @@ func TestADamagedStoreRemovesNothing(t *testing.T) {
 	for range 12 {
 		w.fill(2)
 		require.NoError(t, s.Commit())
-		s.table, s.sums = nil, nil // In full: none needs those before.
+		s.ForgetPages() // In full: none needs those before.
 		require.Empty(t, snapshotOf(t, s).Removed)
 	}
 	closeStore(t, s)
@@ -230,18 +178,9 @@ func TestAWorldThatHardlyChangesIsPrunedAsWell(t *testing.T) {
 		removed += len(snapshotOf(t, s).Removed)
 	}
 	require.Greater(t, removed, 20)
-	require.Less(t, len(s.list), 40)
+	require.Less(t, s.Stored(), 40)
 	closeStore(t, s)
 	verified(t, dir)
-}
-
-func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
-	before, after := schemaOf(component[rules]().world()), schemaOf(component[clock]().world())
-	require.Error(t, before.differs(after))
-	list := chain("", "", "", "")
-	list[0].schema, list[1].schema, list[2].schema, list[3].schema = before, before, after, after
-	require.Empty(t, Retention{Last: 1}.plan(list[:3], 1000).files)
-	require.Equal(t, []uint32{2, 1}, Retention{Last: 1}.plan(list, 1000).files)
 }
 
 func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
@@ -256,7 +195,7 @@ func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
 			require.NoError(t, w.History().Rewind(2))
 			continue
 		}
-		s.table, s.sums = nil, nil // In full.
+		s.ForgetPages() // In full.
 		removed = snapshotOf(t, s).Removed
 	}
 	require.Equal(t, []string{"snapshots/00000002.snap"}, removed)

@@ -21,7 +21,7 @@ import (
 // epoch: what they continue has another name than before, and so have they.
 type rewrite struct {
 	files   disk.FS
-	from    *View
+	from    *catalog
 	journal *journal.Journal
 	schema  *schema               // That of the journal's last preamble.
 	ids     map[uint64]journal.ID // What the records are called here, by their seqs there.
@@ -32,7 +32,7 @@ type rewrite struct {
 	bad      map[uint64]bool // not these records.
 }
 
-func newRewrite(files disk.FS, from *View) *rewrite {
+func newRewrite(files disk.FS, from *catalog) *rewrite {
 	return &rewrite{files: files, from: from, ids: map[uint64]journal.ID{}}
 }
 
@@ -223,7 +223,7 @@ func reparented(buf, payload []byte, parent journal.ID) ([]byte, error) {
 // is no obstacle if it is known what it said: im was led to by a record of the same
 // segment, or there is an earlier preamble in it. Within a segment numbers are only
 // added, and a tick that names one that is not known does not fit.
-func (v *View) read(e journal.Entry, im *Image) ([]byte, *tick, *schema, error) {
+func (v *catalog) read(e journal.Entry, im *Image) ([]byte, *tick, *schema, error) {
 	s, err := v.schemaAt(e)
 	if err != nil {
 		if s = v.schemaBefore(e, im); s == nil {
@@ -240,7 +240,7 @@ func (v *View) read(e journal.Entry, im *Image) ([]byte, *tick, *schema, error) 
 
 // schemaBefore returns a schema that is the beginning of the one in force at e, or
 // nil.
-func (v *View) schemaBefore(e journal.Entry, im *Image) *schema {
+func (v *catalog) schemaBefore(e journal.Entry, im *Image) *schema {
 	if p, ok := v.log.PreambleAt(e); ok {
 		if encoded, err := v.log.Payload(p, nil); err == nil {
 			if s, err := decodeSchema(encoded); err == nil {
@@ -256,7 +256,7 @@ func (v *View) schemaBefore(e journal.Entry, im *Image) *schema {
 }
 
 // between returns the records with seqs in [from, to).
-func (v *View) between(from, to uint64) []journal.Entry {
+func (v *catalog) between(from, to uint64) []journal.Entry {
 	at := func(seq uint64) int {
 		i, _ := slices.BinarySearchFunc(v.log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 		return i
@@ -265,7 +265,7 @@ func (v *View) between(from, to uint64) []journal.Entry {
 }
 
 // committed returns when the state that id names was committed; zero: not known.
-func (v *View) committed(id journal.ID) time.Time {
+func (v *catalog) committed(id journal.ID) time.Time {
 	for _, s := range v.snapshots {
 		if s.Err == nil && s.ID == id && !s.Time.IsZero() {
 			return s.Time

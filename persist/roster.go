@@ -38,7 +38,7 @@ func (v *View) Roster(ctx context.Context, seq uint64, skip, n int) (*Roster, er
 	return nil, fmt.Errorf("%w after record %d", ErrNoSnapshot, seq)
 }
 
-func (v *View) roster(ctx context.Context, s SnapshotInfo, skip, n int) (*Roster, error) {
+func (v *catalog) roster(ctx context.Context, s SnapshotInfo, skip, n int) (*Roster, error) {
 	r, err := openSnapshot(v.files, s.Name, snapshotName)
 	if err != nil {
 		return nil, err

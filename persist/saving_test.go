@@ -151,7 +151,7 @@ func TestSharedPagesAreLoadedAtOnce(t *testing.T) {
 	closeStore(t, s)
 	v := verified(t, dir)
 	shared := false
-	for _, info := range v.snapshots {
+	for _, info := range v.Snapshots() {
 		r, err := openSnapshot(v.files, info.Name, snapshotName)
 		require.NoError(t, err)
 		table := pageTable{}

@@ -194,16 +194,73 @@ func (c *schemaEntry) checkGaps() error {
 	return c.Layout.Check(c.Default, 1)
 }
 
-// adopt adds to im the components that s has beyond those of im. The others must
-// be the same: numbers are only added.
-func (im *Image) adopt(s *schema) error {
-	if im.schema == s {
+// same reports whether ticks and rows under c mean the same under e.
+func (c *schemaEntry) same(e *schemaEntry) bool {
+	return c.Name == e.Name && c.Version == e.Version && c.Resource == e.Resource && c.Rewinds == e.Rewinds &&
+		c.Indexed == e.Indexed && c.Layout.Equal(e.Layout) && string(c.gap()) == string(e.gap())
+}
+
+// gap returns the row that gaps hold, nil if there are none.
+func (c *schemaEntry) gap() []byte {
+	if c.Indexed && len(c.Default) == 0 {
+		return c.Layout.AppendZero(nil)
+	}
+	return c.Default
+}
+
+// differs returns an error unless one of s and t continues the other: numbers are
+// only added.
+func (s *schema) differs(t *schema) error {
+	for n := range min(len(s.components), len(t.components)) {
+		if c, e := &s.components[n], &t.components[n]; !c.same(e) {
+			return fmt.Errorf("component number %d is %s %v here and %s %v before", n, e.Name, e.Layout, c.Name, c.Layout)
+		}
+	}
+	return nil
+}
+
+func (c *schemaEntry) encodeFormer(e *encoder) {
+	e.array(len(c.Former))
+	for _, f := range c.Former {
+		e.array(3)
+		e.string(f.Name)
+		e.uint(uint64(f.Version))
+		e.bin(f.Layout.Append(nil))
+	}
+}
+
+// former reads what a component was before.
+func (d *decoder) former() (former []formerEntry) {
+	n := d.arrayLen()
+	if n > maxFormer {
+		d.fail("%d former layouts, at most %d", n, maxFormer)
 		return nil
 	}
-	if err := im.stored().differs(s); err != nil {
-		return err
+	for range n {
+		d.array(3)
+		f := formerEntry{Name: d.string(), Version: uint32(d.count("version", 1<<32-1))}
+		described := d.bin()
+		if d.err != nil {
+			return nil
+		}
+		var err error
+		if f.Layout, err = layout.Parse(described); err != nil {
+			d.fail("former layout of %.40q: %v", f.Name, err)
+			return nil
+		}
+		former = append(former, f)
 	}
-	im.extend(s)
-	im.schema = s
-	return nil
+	return former
+}
+
+// states returns what is in s as storages without rows.
+func (s *schema) states() []ecs.StorageState {
+	states := make([]ecs.StorageState, len(s.components))
+	for n, c := range s.components {
+		states[n] = ecs.StorageState{Name: c.Name, Version: c.Version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed}
+		if len(c.Default) > 0 {
+			states[n].Default = c.Default
+		}
+	}
+	return states
 }

@@ -28,13 +28,6 @@ func bigStore(t testing.TB, pages int) (dir string, w *testWorld, s *Store) {
 	return dir, w, open(t, dir, w, Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
 }
 
-func snapshotOf(t testing.TB, s *Store) SnapshotResult {
-	t.Helper()
-	r, err := s.Snapshot(background)
-	require.NoError(t, err)
-	return r
-}
-
 func TestUnchangedPagesAreNotWrittenAgain(t *testing.T) {
 	dir, w, s := bigStore(t, 5)
 	base, err := os.Stat(filepath.Join(dir, "snapshots/00000001.snap"))
@@ -181,7 +174,7 @@ func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
 
 	next := snapshotOf(t, s) // It has a new number, and nothing of the damaged files.
 	require.Equal(t, "snapshots/00000005.snap", next.Name)
-	for _, p := range s.table {
+	for _, p := range s.Table() {
 		require.NotContains(t, []uint32{3, 4}, p.file)
 	}
 	closeStore(t, s)
@@ -206,7 +199,7 @@ func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
 		for range 40 {
 			w.fill(4)
 			require.NoError(t, s.Commit())
-			s.settle() // So that the next one may begin.
+			s.Settle() // So that the next one may begin.
 		}
 		closeStore(t, s)
 		close(done)
@@ -235,18 +228,18 @@ func TestTheTicksOfASnapshotAreDurableBeforeItHasItsName(t *testing.T) {
 		Sync: journal.SyncNever(), SnapshotBytes: 1,
 		OnSnapshot: func(r SnapshotResult) {
 			if r.Tick > 0 {
-				durable <- s.journal.Durable()
+				durable <- s.Journal().Durable()
 			}
 		},
 	})
 	w.fill(1)
 	require.NoError(t, s.Commit()) // Begins one.
-	require.NoError(t, s.settle().Err)
+	require.NoError(t, s.Settle().Err)
 	require.Equal(t, uint64(1), <-durable)
-	s.options.SnapshotBytes = -1
+	s.Hurry(-1)
 	w.fill(1)
 	require.NoError(t, s.Commit())
-	require.Equal(t, uint64(1), s.journal.Durable())
+	require.Equal(t, uint64(1), s.Journal().Durable())
 	snapshotOf(t, s)
 	require.Equal(t, uint64(2), <-durable)
 	closeStore(t, s)
@@ -286,9 +279,9 @@ func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
 	for range 200 { // Commit tries again by itself, with the next number.
 		w.fill(2)
 		require.NoError(t, s.Commit())
-		if s.snapshotting() {
+		if s.Snapshotting() {
 			began++
-			require.NoError(t, s.settle().Err)
+			require.NoError(t, s.Settle().Err)
 		}
 		if began > 1 {
 			break
@@ -323,19 +316,6 @@ func TestOnDurableTellsEveryTickInOrder(t *testing.T) {
 	}
 }
 
-func TestOnDurableIsNotToldOfLaterTicks(t *testing.T) {
-	var told []uint64
-	s := &Store{options: Options{OnDurable: func(tick uint64) { told = append(told, tick) }}}
-	for seq := range uint64(4) {
-		s.await(seq+1, seq+11)
-	}
-	s.durable(2)
-	require.Equal(t, []uint64{11, 12}, told)
-	s.durable(2)
-	s.durable(4)
-	require.Equal(t, []uint64{11, 12, 13, 14}, told)
-}
-
 // A journal that does not take a tick has failed, whatever it says itself.
 func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
@@ -343,7 +323,7 @@ func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
 	s := open(t, dir, w, Options{SnapshotBytes: -1})
 	w.fill(1)
 	require.NoError(t, s.Commit())
-	require.NoError(t, s.journal.Close(background, w.Mark()))
+	require.NoError(t, s.Journal().Close(background, w.Mark()))
 	for range 2 {
 		w.fill(1)
 		require.ErrorIs(t, s.Commit(), journal.ErrClosed)
@@ -413,12 +393,11 @@ func TestASnapshotAfterOneThatFailedKnowsWhatWasClearedBefore(t *testing.T) {
 
 func TestMergedPagesAreThoseOfBoth(t *testing.T) {
 	e := ecs.NewEntity(2*pageRows, 1)
-	w := newTestWorld(0)
 	var a, b dirty
-	a.setOp(ecs.Op{Kind: ecs.OpRemove, Storage: w.position, Entity: e}, 0)
-	b.setOp(ecs.Op{Kind: ecs.OpRemove, Storage: w.position, Entity: ecs.NewEntity(70*pageRows, 1)}, 0)
-	b.setOp(ecs.Op{Kind: ecs.OpClear, Storage: w.body}, 1)
-	b.setOp(ecs.Op{Kind: ecs.OpDestroy, Entity: e}, 0)
+	a.setOp(ecs.OpRemove, 0, e)
+	b.setOp(ecs.OpRemove, 0, ecs.NewEntity(70*pageRows, 1))
+	b.setOp(ecs.OpClear, 1, 0)
+	b.setOp(ecs.OpDestroy, noComponent, e)
 	a.merge(&b)
 	require.True(t, a.component(0).sparse.has(2) && a.component(0).sparse.has(70) && !a.component(0).sparse.has(3))
 	require.True(t, a.component(1).cleared && !a.component(0).cleared)

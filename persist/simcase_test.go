@@ -19,7 +19,7 @@ import (
 // memStore opens a store on mem for w.
 func memStore(t testing.TB, mem *disktest.Mem, w *testWorld, options Options) *Store {
 	t.Helper()
-	s, err := openFiles(background, mem, nil, w.World, options)
+	s, err := OpenFiles(background, mem, w.World, options)
 	require.NoError(t, err)
 	return s
 }
@@ -66,7 +66,7 @@ func TestACreationThatFailedAtAnyCallCanBeTriedAgain(t *testing.T) {
 		mem := disktest.New()
 		for range 3 { // More than once.
 			mem.Fail(mem.Calls()+n, syscall.EIO)
-			s, err := openFiles(background, mem, nil, base.World, Options{})
+			s, err := OpenFiles(background, mem, base.World, Options{})
 			if failed = err != nil; !failed {
 				closeStore(t, s)
 				break
@@ -221,7 +221,7 @@ func TestAfterRewindsEveryGoodBaseLeadsToTheHead(t *testing.T) {
 			damaged = flipped(damaged, snapshotName(number), 8*5000)
 		}
 		got := newTestWorld(0)
-		s, err := openFiles(background, damaged, nil, got.World, Options{SnapshotBytes: -1})
+		s, err := OpenFiles(background, damaged, got.World, Options{SnapshotBytes: -1})
 		require.NoError(t, err, "without %v", hidden)
 		require.Equal(t, persistent(w.World), persistent(got.World), "without %v", hidden)
 		require.Equal(t, rules{"tick", 6}, got.rules.Get())
@@ -233,14 +233,14 @@ func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
 	mem, _ := bushy(t)
 	base := snapshotName(2)
 	for number := uint32(3); number <= 5; number++ {
-		v := newView(mem)
-		require.NoError(t, v.scan(background))
-		require.Positive(t, v.snapshots[number-1].Files, "snapshot %d refers to no other file", number)
+		v, err := OpenFS(background, mem)
+		require.NoError(t, err)
+		require.Positive(t, v.Snapshots()[number-1].Files, "snapshot %d refers to no other file", number)
 	}
 	for at := range len(mem.Bytes(base)) / 4096 {
 		damaged := flipped(mem, base, 8*(4096*at+100)+3)
-		v := newView(damaged)
-		require.NoError(t, v.scan(background))
+		v, err := OpenFS(background, damaged)
+		require.NoError(t, err)
 		report, err := v.Verify(background)
 		require.NoError(t, err)
 		named := false
@@ -253,7 +253,7 @@ func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
 		require.True(t, named, "page %d: %v", at, report.Problems)
 
 		w := newTestWorld(0)
-		s, err := openFiles(background, damaged, nil, w.World, Options{SnapshotBytes: -1})
+		s, err := OpenFiles(background, damaged, w.World, Options{SnapshotBytes: -1})
 		if err != nil { // The first base does not share pages with it, but no longer leads to the rest.
 			require.ErrorIs(t, err, ErrCorrupt)
 			require.ErrorContains(t, err, base)
@@ -310,7 +310,7 @@ func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
 		w.fill(2)
 		require.NoError(t, s.Commit())
 		if i == 2 {
-			s.table, s.sums = nil, nil // In full; the other two share pages with the base.
+			s.ForgetPages() // In full; the other two share pages with the base.
 		}
 		snapshotOf(t, s)
 	}
@@ -319,7 +319,7 @@ func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
 	s = memStore(t, mem, w, Options{SnapshotBytes: -1, Retain: Retention{Last: 1}})
 	w.fill(2)
 	require.NoError(t, s.Commit())
-	s.table, s.sums = nil, nil
+	s.ForgetPages()
 	want := persistent(w.World)
 	everyCrash(mem, func() {
 		require.NoError(t, s.Sync(background))
@@ -354,7 +354,7 @@ func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
 			return
 		}
 		got := newTestWorld(0)
-		s, err := openFiles(background, left, nil, got.World, Options{})
+		s, err := OpenFiles(background, left, got.World, Options{})
 		if err != nil {
 			require.ErrorIs(t, err, ErrCorrupt)
 			refused++

@@ -65,7 +65,7 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 	told := f.told(simProblems(mem))
 	w := newTestWorld(0)
 	before := w.Digest()
-	s, err := openFiles(background, mem, nil, w.World, Options{SnapshotBytes: -1})
+	s, err := OpenFiles(background, mem, w.World, Options{SnapshotBytes: -1})
 	if err != nil {
 		if w.Digest() != before {
 			return fmt.Errorf("Open failed and changed the world: %w", err)
@@ -96,7 +96,7 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 // told reports whether one of errs says that the file is damaged, and from where.
 func (f simFlip) told(errs []error) bool {
 	for _, err := range errs {
-		for _, e := range flatten(err) {
+		for _, e := range flat(err) {
 			var d *DamageError
 			if errors.As(e, &d) && d.Offset >= 0 && strings.HasSuffix(f.file, d.File) {
 				return true
@@ -108,11 +108,11 @@ func (f simFlip) told(errs []error) bool {
 
 // simProblems returns all that reading mem finds.
 func simProblems(mem *disktest.Mem) []error {
-	v := newView(mem)
-	defer v.Close()
-	if err := v.scan(background); err != nil {
+	v, err := OpenFS(background, mem)
+	if err != nil {
 		return []error{err}
 	}
+	defer v.Close()
 	report, err := v.Verify(background)
 	return append(report.Problems, err)
 }
@@ -120,7 +120,7 @@ func simProblems(mem *disktest.Mem) []error {
 // simLeadsTo checks that the next opening leads to w.
 func simLeadsTo(mem *disktest.Mem, w *testWorld) error {
 	got := newTestWorld(0)
-	s, err := openFiles(background, mem, nil, got.World, Options{SnapshotBytes: -1})
+	s, err := OpenFiles(background, mem, got.World, Options{SnapshotBytes: -1})
 	if err != nil {
 		return fmt.Errorf("after going on and closing: %w", err)
 	}

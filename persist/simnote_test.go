@@ -42,12 +42,12 @@ func (r *simRun) note(n int) error {
 // verifyNotes checks that the ticks on mem have the notes they were given. It knows
 // them by the value of seed, which each one sets to another.
 func (r *simRun) verifyNotes(mem *disktest.Mem) error {
-	v := newView(mem)
-	defer v.Close()
-	if err := v.scan(background); err != nil {
+	v, err := OpenFS(background, mem)
+	if err != nil {
 		return err
 	}
-	for _, e := range v.log.Entries {
+	defer v.Close()
+	for _, e := range v.Log().Entries {
 		t, s, err := v.tick(e)
 		if err != nil {
 			return err

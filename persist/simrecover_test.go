@@ -13,7 +13,7 @@ import (
 func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls int, err error) {
 	w := newTestWorld(0)
 	before := w.Digest()
-	s, err := openFiles(background, mem, nil, w.World, Options{SnapshotBytes: -1})
+	s, err := OpenFiles(background, mem, w.World, Options{SnapshotBytes: -1})
 	if err != nil {
 		if w.Digest() != before {
 			return 0, fmt.Errorf("Open failed and changed the world: %w", err)
@@ -44,8 +44,8 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 
 // simVerify checks all that lies on mem, which is to lead to w.
 func simVerify(mem *disktest.Mem, w *testWorld) error {
-	v := newView(mem)
-	if err := v.scan(background); err != nil {
+	v, err := OpenFS(background, mem)
+	if err != nil {
 		return err
 	}
 	defer v.Close()
@@ -104,7 +104,7 @@ func (r *simRun) recoverTwice(img simImage, second simFault) error {
 func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing *string) (simPromise, error) {
 	w := newTestWorld(0)
 	before := w.Digest()
-	s, err := openFiles(background, mem, nil, w.World, Options{SnapshotBytes: -1})
+	s, err := OpenFiles(background, mem, w.World, Options{SnapshotBytes: -1})
 	if err != nil {
 		if w.Digest() != before {
 			return p, fmt.Errorf("Open failed and changed the world: %w", err)

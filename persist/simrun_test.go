@@ -222,7 +222,7 @@ func (r *simRun) options() Options {
 // told of a failure of the disk.
 func (r *simRun) open() (ok bool, err error) {
 	before := r.world.Digest()
-	r.store, err = openFiles(background, r.mem, nil, r.world.World, r.options())
+	r.store, err = OpenFiles(background, r.mem, r.world.World, r.options())
 	if err != nil {
 		if d := r.world.Digest(); d != before {
 			return false, fmt.Errorf("Open failed and changed the world: %w", err)
@@ -247,7 +247,7 @@ func (r *simRun) open() (ok bool, err error) {
 
 // abandon closes a store that something is wrong with, if it is open.
 func (r *simRun) abandon() {
-	if r.store != nil && !r.store.closed {
+	if r.store != nil && !r.store.Closed() {
 		r.world.releaseAll()
 		_ = r.store.Close(background)
 	}

@@ -101,11 +101,6 @@ func (r *snapshotReader) plausible() bool {
 	return need <= room && m.alive <= m.free && m.free <= m.total
 }
 
-// allRewind reports whether all components rewind.
-func (m *manifest) allRewind() bool {
-	return !slices.ContainsFunc(m.schema.components, func(c schemaEntry) bool { return !c.Rewinds })
-}
-
 // prepare makes room for all rows.
 func (l *snapshotLoad) prepare(ctx context.Context) error {
 	m := l.manifest
@@ -374,34 +369,4 @@ func (l *snapshotLoad) checkSparse(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// link makes what finds the rows of entities.
-func (im *Image) link(ctx context.Context) error {
-	return inParallel(ctx, 1+len(im.Components), func(i int) error {
-		if i == 0 {
-			im.index = make([]uint32, len(im.Registry))
-			for row, e := range im.Registry {
-				im.index[e.Index()] = uint32(row)
-			}
-			return nil
-		}
-		im.Components[i-1].link()
-		return nil
-	})
-}
-
-func (c *Component) link() {
-	n := 0
-	for _, e := range c.Entities {
-		if e != ecs.Vacant {
-			n = max(n, int(e.Index())+1)
-		}
-	}
-	c.sparse = make([]uint32, n)
-	for row, e := range c.Entities {
-		if e != ecs.Vacant {
-			c.sparse[e.Index()] = uint32(row)
-		}
-	}
 }

@@ -320,24 +320,3 @@ func (r *snapshotReader) checkSparse(c *Component, n int, table pageTable) error
 	}
 	return nil
 }
-
-// checkSparse compares a page of the sparse array with what follows from dense. It
-// returns how many entries the page has.
-func (c *Component) checkSparse(page int, content []byte) (entries int, err error) {
-	err = decodeSparsePage(content, func(i int, row uint32, n int) error {
-		entries += n
-		have := c.Entities[min(int(row), len(c.Entities)):min(int(row)+n, len(c.Entities))]
-		first := uint32(page*pageRows + i)
-		for k, e := range have {
-			if e.Index() != first+uint32(k) {
-				have = have[:k]
-				break
-			}
-		}
-		if len(have) < n {
-			return fmt.Errorf("sparse entry %d names row %d of another entity", int(first)+len(have), int(row)+len(have))
-		}
-		return nil
-	})
-	return entries, err
-}

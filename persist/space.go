@@ -90,7 +90,7 @@ const maxReference = 1 + 1 + 5 + 5
 
 // snapshotSpace returns the space of a snapshot and the pages that it shares. It
 // notes the sizes of those that it holds.
-func (v *View) snapshotSpace(info SnapshotInfo, sizes pageSizes) (SnapshotSpace, []sharedPage, error) {
+func (v *catalog) snapshotSpace(info SnapshotInfo, sizes pageSizes) (SnapshotSpace, []sharedPage, error) {
 	s := SnapshotSpace{Name: info.Name, Size: info.Size}
 	r, err := openSnapshot(v.files, info.Name, snapshotName)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 }
 
 // segmentSpaces returns the space of the journal.
-func (v *View) segmentSpaces() []SegmentSpace {
+func (v *catalog) segmentSpaces() []SegmentSpace {
 	spaces := make([]SegmentSpace, len(v.log.Segments))
 	for i, s := range v.log.Segments {
 		spaces[i] = SegmentSpace{Name: journalDir + "/" + s.Name, Size: s.Size, Overhead: s.Size, Records: s.Records}
@@ -176,7 +176,7 @@ func (v *View) segmentSpaces() []SegmentSpace {
 // oldestAncestor returns the record where the way back from the head ends at one
 // that cannot be read: of older ones nobody knows whether the head comes from them.
 // It is 0 if the way ends at the beginning.
-func (v *View) oldestAncestor() uint64 {
+func (v *catalog) oldestAncestor() uint64 {
 	last := journal.Entry{}
 	for e := range v.log.Ancestors(v.log.Head) {
 		last = e
@@ -188,7 +188,7 @@ func (v *View) oldestAncestor() uint64 {
 }
 
 // newestBase returns the record of the newest snapshot that the head comes from.
-func (v *View) newestBase(onHead map[uint64]bool) (seq uint64) {
+func (v *catalog) newestBase(onHead map[uint64]bool) (seq uint64) {
 	for _, s := range v.snapshots {
 		if s.Err == nil && onHead[s.ID.Seq] {
 			seq = max(seq, s.ID.Seq)

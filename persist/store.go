@@ -90,7 +90,7 @@ type Store struct {
 	announced int // Components that the journal's preambles describe.
 	journal   *journal.Journal
 	failed    error // Why a tick could not be handed to it.
-	encoder   *tickEncoder
+	encoder   *tickRecorder
 	notes     notes                 // Of the tick under way.
 	ids       map[uint64]journal.ID // By seq, as far back as the history reaches.
 
@@ -143,52 +143,6 @@ func (s *Store) Err() error {
 		return fmt.Errorf("persist: journal failed, nothing later is saved: %w", err)
 	}
 	return nil
-}
-
-// Record encodes a tick into the journal. [ecs.World.Commit] calls it.
-func (s *Store) Record(c *ecs.Change) uint64 {
-	defer s.notes.reset()
-	if s.failed != nil {
-		return c.Parent
-	}
-	s.notes.about(c.Parent)
-	s.goOn()
-	s.encoder.seq = s.journal.Next()
-	s.dirty.all = s.dirty.all || c.Parent < s.since // Went back to before what dirty is relative to.
-	if c.Parent+1 < s.encoder.seq {
-		s.branched(c.Parent)
-	}
-	now := s.options.Now()
-	payload := s.encoder.encode(s.journal.Buffer(), c, s.ids[c.Parent], now)
-	if n := len(s.schema.components); n != s.announced {
-		if s.failed = s.journal.AppendPreamble(s.schema.encode()); s.failed != nil {
-			return c.Parent // Err tells.
-		}
-		s.announced = n
-	}
-	size := int64(len(payload))
-	s.await(s.journal.Next(), c.Tick)
-	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.flags(), payload, s.encoder.sum)
-	if s.failed = err; err != nil {
-		return c.Parent
-	}
-	s.grown += size
-	s.remember(id)
-	s.committedAt = now
-	return id.Seq
-}
-
-// remember keeps id for as long as the history can go back to it.
-func (s *Store) remember(id journal.ID) {
-	s.ids[id.Seq] = id
-	if len(s.ids)%1024 == 0 {
-		oldest := s.world.OldestMark()
-		for seq := range s.ids {
-			if seq < oldest {
-				delete(s.ids, seq)
-			}
-		}
-	}
 }
 
 // await notes a tick that OnDurable is to be told.
@@ -277,4 +231,25 @@ func (s *Store) seal(head uint64) error {
 		err = e
 	}
 	return err
+}
+
+// Backup copies the store, which goes on, to a directory that is missing or
+// empty. The copy is a store of its own: it holds all that was committed when
+// Backup was called, snapshots and journal, has been read back, is durable when
+// Backup returns, and was closed. If the journal has failed, the copy holds what
+// was durable before.
+//
+// Unlike the other methods, it may be called by any goroutine: it holds up no
+// tick, but competes for the disk. It reads all of the store and the copy. If ctx
+// ends or something fails, the directory is left empty; what a crash leaves behind
+// is refused by [Open]. A store with damage is not copied: [ErrCorrupt] says
+// where. Its phases are [PhaseScan] and [PhaseCopy].
+func (s *Store) Backup(ctx context.Context, dir string) error {
+	switch err := s.journal.Sync(ctx); {
+	case errors.Is(s.journal.Err(), journal.ErrClosed):
+		return ErrClosed
+	case err != nil && ctx.Err() != nil:
+		return err
+	}
+	return backup(ctx, s.files, dir, s.journal.Durable)
 }

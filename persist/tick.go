@@ -17,8 +17,9 @@ const (
 	notedTick  = 2 // It has marks or inputs.
 )
 
-// A tickEncoder turns what a tick changed into the payload of a journal record.
-// It keeps its buffers; in the steady state it allocates nothing.
+// A tickEncoder writes the payload of a journal record, part by part in their order:
+// begin, registry, storages and each storage, the operations, end. It keeps its buffers;
+// in the steady state it allocates nothing.
 //
 //	payload   [format, parent, tick, time, registry, storages, operations]; in place of
 //	          the operations of a noted tick: [operations, marks, inputs]
@@ -29,47 +30,43 @@ const (
 // Ranges are a bin of varints: rows skipped since the last range, rows in it.
 type tickEncoder struct {
 	*encoder
-	schema  *schema
-	seq     uint64    // Of the record.
-	whole   wholeList // What a tick may have to give though it did not change.
 	scratch []byte
-	rows    []ecs.Range
 	piece   [1]ecs.Range
 	ops     opEncoder
-	notes   *notes      // Of the tick; nil: none.
-	dirty   *dirty      // Told what changed; nil: nobody is.
 	sum     journal.Sum // Of what is encoded and will stay as it is.
 }
 
-func newTickEncoder(s *schema) *tickEncoder {
-	return &tickEncoder{encoder: newEncoder(), schema: s}
-}
+func newTickEncoder() *tickEncoder { return &tickEncoder{encoder: newEncoder()} }
 
-// encode appends the payload of c to buf.
-func (t *tickEncoder) encode(buf []byte, c *ecs.Change, parent journal.ID, now time.Time) []byte {
+// begin begins a payload behind what is in buf. noted says whether notes follow the
+// operations.
+func (t *tickEncoder) begin(buf []byte, noted bool, parent journal.ID, tick uint64, now time.Time) {
 	t.buf, t.sum = buf, journal.Sum{}
+	t.ops.begin()
 	t.array(7)
-	t.uint(t.notes.format())
+	if noted {
+		t.uint(notedTick)
+	} else {
+		t.uint(tickFormat)
+	}
 	encodeID(t.encoder, parent)
-	t.uint(c.Tick)
+	t.uint(tick)
 	t.int(now.UnixNano())
-	t.registry(c)
-	t.storages(c)
-	t.operations(c)
-	buf, t.buf = t.buf, nil
-	return buf
 }
 
-// operations encodes what was called and, if there is any, what was noted.
-func (t *tickEncoder) operations(c *ecs.Change) {
-	noted := !t.notes.none()
-	if noted {
+// end writes the operations, which come last, and the notes of a noted tick. The
+// payload is valid until the next begin.
+func (t *tickEncoder) end(n *notes) []byte {
+	if !n.none() {
 		t.array(3)
 	}
-	t.bin(t.ops.encode(c, t.schema, t.dirty))
-	if noted {
-		t.notes.encode(t.encoder)
+	t.bin(t.ops.end())
+	if !n.none() {
+		n.encode(t.encoder)
 	}
+	buf := t.buf
+	t.buf = nil
+	return buf
 }
 
 func encodeID(e *encoder, id journal.ID) {
@@ -84,74 +81,25 @@ func (d *decoder) id() journal.ID {
 	return journal.ID{Epoch: d.uint(), Seq: d.uint(), CRC: uint32(d.count("crc", 1<<32-1))}
 }
 
-func (t *tickEncoder) registry(c *ecs.Change) {
-	change := c.Entities(t.rows[:0])
-	t.rows = change.Rows
-	if !change.Changed {
+// registry writes what changed in the registry, whose rows are those given.
+func (t *tickEncoder) registry(c ecs.EntityChange, rows []ecs.Entity) {
+	if !c.Changed {
 		t.nil()
 		return
 	}
-	if t.dirty != nil {
-		t.dirty.setRegistry(change)
-	}
-	rows, _, _ := c.World().Registry()
 	t.array(5)
-	t.uint(uint64(change.Alive))
-	t.uint(uint64(change.Free))
-	t.uint(uint64(change.Total))
-	t.ranges(change.Rows)
-	t.entities(rows, change.Rows)
+	t.uint(uint64(c.Alive))
+	t.uint(uint64(c.Free))
+	t.uint(uint64(c.Total))
+	t.ranges(c.Rows)
+	t.entities(rows, c.Rows)
 }
 
-func (t *tickEncoder) storages(c *ecs.Change) {
-	t.array(t.count(c))
-	for s := range c.Storages() {
-		if s.Storage.Persistent() {
-			t.storage(t.complete(s, c.Parent))
-		}
-	}
-	for i := range t.whole {
-		if w := &t.whole[i]; w.seq != t.seq && w.owed(c.Parent) {
-			t.storage(w.change(0))
-			w.gave(t.seq, c.Parent)
-		}
-	}
-}
+// storages says how many storages follow.
+func (t *tickEncoder) storages(n int) { t.array(n) }
 
-// count returns how many storages and resources the tick gives.
-func (t *tickEncoder) count(c *ecs.Change) (n int) {
-	for i := range t.whole {
-		if t.whole[i].owed(c.Parent) {
-			n++
-		}
-	}
-	for s := range c.Changed() {
-		if w := t.whole.find(s); s.Persistent() && (w == nil || !w.owed(c.Parent)) {
-			n++
-		}
-	}
-	return n
-}
-
-// complete returns c, or all of the storage if the tick must give it whole.
-func (t *tickEncoder) complete(c ecs.StorageChange, parent uint64) ecs.StorageChange {
-	if _, numbered := t.schema.numbers[c.Storage.Name()]; !numbered {
-		t.whole.add(c.Storage, neverGiven)
-	}
-	if w := t.whole.find(c.Storage); w != nil {
-		if w.owed(parent) {
-			c = w.change(c.Before)
-		}
-		w.gave(t.seq, parent)
-	}
-	return c
-}
-
-func (t *tickEncoder) storage(c ecs.StorageChange) {
-	number := t.schema.number(c.Storage)
-	if t.dirty != nil {
-		t.dirty.setStorage(number, c)
-	}
+// storage writes what changed in a storage or resource, which has that number.
+func (t *tickEncoder) storage(number int, c ecs.StorageChange) {
 	t.array(7)
 	t.uint(uint64(number))
 	t.uint(uint64(c.Before))

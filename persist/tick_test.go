@@ -20,7 +20,7 @@ func worldOfPoints(t *testing.T, n int) (*ecs.World, *ecs.Storage[point], *encod
 	for i := range n {
 		s.Set(w.Create(), point{float64(i), 1})
 	}
-	r := &encodingRecorder{encoder: newTickEncoder(schemaOf(w))}
+	r := &encodingRecorder{encoder: NewTickRecorder(schemaOf(w))}
 	require.NoError(t, w.Attach(r, 0))
 	return w, s, r
 }

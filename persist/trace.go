@@ -118,7 +118,7 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 
 // stretch returns the stretch from the nearest snapshot before that of number older
 // to record seq, or nil if there is none, and where it begins.
-func (v *View) stretch(ctx context.Context, e ecs.Entity, seq uint64, older uint32) (*Stretch, SnapshotInfo, error) {
+func (v *catalog) stretch(ctx context.Context, e ecs.Entity, seq uint64, older uint32) (*Stretch, SnapshotInfo, error) {
 	var skipped []error
 	for _, base := range v.stretchBases(seq) {
 		if base.Number >= older {
@@ -145,7 +145,7 @@ func (v *View) stretch(ctx context.Context, e ecs.Entity, seq uint64, older uint
 
 // stretchBases is bases, those of converted states last: a stretch does not begin
 // with a conversion, which is an event.
-func (v *View) stretchBases(seq uint64) []SnapshotInfo {
+func (v *catalog) stretchBases(seq uint64) []SnapshotInfo {
 	var bases, converted []SnapshotInfo
 	for _, s := range v.bases(seq) {
 		if v.wasConverted(s) {
@@ -159,7 +159,7 @@ func (v *View) stretchBases(seq uint64) []SnapshotInfo {
 
 // wasConverted reports whether s holds a state that was converted: the record that
 // led to it, or an older snapshot of the same state, has another schema.
-func (v *View) wasConverted(s SnapshotInfo) bool {
+func (v *catalog) wasConverted(s SnapshotInfo) bool {
 	if s.Err != nil {
 		return false
 	}
@@ -200,7 +200,7 @@ type trace struct {
 }
 
 // newTrace returns a trace that has come to record from.
-func (v *View) newTrace(ctx context.Context, e ecs.Entity, from, to uint64) (*trace, error) {
+func (v *catalog) newTrace(ctx context.Context, e ecs.Entity, from, to uint64) (*trace, error) {
 	t := new(trace)
 	err := v.persevere(ctx, func() (err error) {
 		if from == 0 {
@@ -220,7 +220,7 @@ func (v *View) newTrace(ctx context.Context, e ecs.Entity, from, to uint64) (*tr
 
 // oldestFollower returns what the oldest readable snapshot that leads to record seq
 // has of e.
-func (v *View) oldestFollower(ctx context.Context, e ecs.Entity, seq uint64) (*follower, error) {
+func (v *catalog) oldestFollower(ctx context.Context, e ecs.Entity, seq uint64) (*follower, error) {
 	bases := slices.DeleteFunc(v.bases(seq), func(s SnapshotInfo) bool { return s.Err != nil })
 	slices.SortFunc(bases, func(a, b SnapshotInfo) int {
 		return cmp.Or(cmp.Compare(a.ID.Seq, b.ID.Seq), cmp.Compare(a.Number, b.Number))

@@ -86,7 +86,7 @@ func (o *hearsay) requireState(im *Image, e ecs.Entity) {
 func traced(t testing.TB, v *View, kinds map[TraceKind]int) {
 	t.Helper()
 	var states []*Image // On the way to the head.
-	for e := range v.log.Ancestors(v.Head()) {
+	for e := range v.Log().Ancestors(v.Head()) {
 		states = append([]*Image{imageAt(t, v, e.ID.Seq)}, states...)
 	}
 	for _, e := range lives(t, v) {
@@ -173,7 +173,7 @@ func TestATraceOfPartOfALifeBeginsWithWhatWasThere(t *testing.T) {
 	v := wildView(t, 7)
 	head := v.Head()
 	for _, e := range lives(t, v) {
-		for entry := range v.log.Ancestors(head) {
+		for entry := range v.Log().Ancestors(head) {
 			if entry.ID.Seq%3 > 0 {
 				continue
 			}
@@ -282,10 +282,10 @@ func TestWhatIsUndoneWithinATickIsTold(t *testing.T) {
 func TestATraceEndsAtDamage(t *testing.T) {
 	s := newSample(t)
 	v := viewOf(t, s.dir)
-	entries := slices.Collect(v.log.Ancestors(v.Head()))
+	entries := slices.Collect(v.Log().Ancestors(v.Head()))
 	last, e := entries[0], imageAt(t, v, 1).Registry[0]
 	d := s.damaged(t)
-	name := "journal/" + v.log.Segments[last.Segment].Name
+	name := "journal/" + v.Log().Segments[last.Segment].Name
 	data := []byte(d.tree[name])
 	data[last.Offset+60] ^= 1
 	d.with(name, string(data), func() {

@@ -68,7 +68,7 @@ func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 
 // verifyFiles calls check for all snapshot files, that of the oldest state last, and
 // reports what is known of the journal.
-func (v *View) verifyFiles(ctx context.Context, p *progress, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
+func (v *catalog) verifyFiles(ctx context.Context, p *progress, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
 	r.Bytes = v.size()
 	done := int64(0)
 	files := slices.Clone(v.snapshots)
@@ -93,7 +93,7 @@ func (r *VerifyReport) note(format string, args ...any) {
 }
 
 // noteEnds notes the bytes that are not in use.
-func (v *View) noteEnds(r *VerifyReport) {
+func (v *catalog) noteEnds(r *VerifyReport) {
 	if t := v.log.Torn; t != nil && v.inUse {
 		r.note("%s/%s: %d bytes at offset %d are being written", journalDir, t.File, t.Length, t.Offset)
 	} else if t != nil {
@@ -108,7 +108,7 @@ func (v *View) noteEnds(r *VerifyReport) {
 const recordsAtOnce = 64
 
 // verifyRecords reads all ticks.
-func (v *View) verifyRecords(ctx context.Context, p *progress, r *VerifyReport) error {
+func (v *catalog) verifyRecords(ctx context.Context, p *progress, r *VerifyReport) error {
 	entries := v.log.Entries
 	r.Records = len(entries)
 	errs := make([]error, len(entries))
@@ -138,7 +138,7 @@ func (v *View) verifyRecords(ctx context.Context, p *progress, r *VerifyReport) 
 
 // verifyRecord returns what is wrong with a record, whose payload could not be read
 // if err is not nil.
-func (v *View) verifyRecord(e journal.Entry, payload []byte, err error) error {
+func (v *catalog) verifyRecord(e journal.Entry, payload []byte, err error) error {
 	if err != nil {
 		return v.journalError(err)
 	}
@@ -154,7 +154,7 @@ func (v *View) verifyRecord(e journal.Entry, payload []byte, err error) error {
 
 // addProblems reports errs, those of records by their positions. Segments that were
 // removed meanwhile are noted.
-func (v *View) addProblems(r *VerifyReport, errs []error) {
+func (v *catalog) addProblems(r *VerifyReport, errs []error) {
 	removed := -1 // Segment.
 	for i, err := range errs {
 		segment := v.log.Entries[i].Segment
@@ -171,7 +171,7 @@ func (v *View) addProblems(r *VerifyReport, errs []error) {
 }
 
 // size returns how many bytes there are to verify.
-func (v *View) size() (n int64) {
+func (v *catalog) size() (n int64) {
 	for _, s := range v.snapshots {
 		n += s.Size
 	}
@@ -180,7 +180,7 @@ func (v *View) size() (n int64) {
 
 // verifySnapshot checks one file and returns what it holds, if it is good. One that can
 // be loaded has good checksums; else they come first.
-func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyReport) (*Image, error) {
+func (v *catalog) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyReport) (*Image, error) {
 	im, _, err := v.loadSnapshot(ctx, s, false)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -204,7 +204,7 @@ func (v *View) verifySnapshot(ctx context.Context, s SnapshotInfo, r *VerifyRepo
 }
 
 // verifyFile checks the checksums of one file.
-func (v *View) verifyFile(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
+func (v *catalog) verifyFile(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
 	_, err := pagefile.Check(ctx, v.files, s.Name)
 	errs := flatten(err)
 	if err == nil && s.Err != nil {
@@ -215,7 +215,7 @@ func (v *View) verifyFile(ctx context.Context, s SnapshotInfo, r *VerifyReport) 
 }
 
 // report adds what is wrong with a snapshot.
-func (v *View) report(s SnapshotInfo, r *VerifyReport, errs ...error) {
+func (v *catalog) report(s SnapshotInfo, r *VerifyReport, errs ...error) {
 	before := len(r.Problems)
 	for _, e := range errs {
 		r.Problems = append(r.Problems, fileError(s.Name, e))

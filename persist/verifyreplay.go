@@ -21,7 +21,7 @@ import (
 // So there are at most as many copies at a time as the number of records has binary
 // digits.
 type replayCheck struct {
-	*View
+	*catalog
 	children map[uint64][]journal.Entry
 	size     map[uint64]int // Records behind a record, itself among them.
 	reached  map[uint64]bool
@@ -36,7 +36,7 @@ type replayCheck struct {
 
 // verifyReplay replays all there is. If files are removed meanwhile, it looks which
 // there are and begins again. base is the oldest state.
-func (v *View) verifyReplay(ctx context.Context, base *Image, r *VerifyReport) error {
+func (v *catalog) verifyReplay(ctx context.Context, base *Image, r *VerifyReport) error {
 	for range maxListings {
 		c := v.newReplayCheck(ctx)
 		c.base, base = base, nil
@@ -60,9 +60,9 @@ func (v *View) verifyReplay(ctx context.Context, base *Image, r *VerifyReport) e
 	return nil
 }
 
-func (v *View) newReplayCheck(ctx context.Context) *replayCheck {
+func (v *catalog) newReplayCheck(ctx context.Context) *replayCheck {
 	c := &replayCheck{
-		View: v, children: map[uint64][]journal.Entry{}, size: map[uint64]int{}, reached: map[uint64]bool{}, way: v.ancestors(v.Head()),
+		catalog: v, children: map[uint64][]journal.Entry{}, size: map[uint64]int{}, reached: map[uint64]bool{}, way: v.ancestors(v.Head()),
 		progress: startProgress(ctx, PhaseReplay, int64(len(v.log.Entries))),
 	}
 	c.states = map[journal.ID][]SnapshotInfo{}
@@ -168,7 +168,7 @@ func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry, then
 	}
 	im, err := c.across(ctx, im, e)
 	if err == nil {
-		err = c.View.step(im, e)
+		err = c.catalog.step(im, e)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -214,16 +214,4 @@ func (c *replayCheck) tip(ctx context.Context, im *Image) error {
 		c.problem(c.entryError(e, err))
 	}
 	return nil
-}
-
-// clone returns a copy of im that ticks may be replayed on.
-func (im *Image) clone() *Image {
-	c := *im
-	c.check = opCheck{}
-	c.Registry, c.index = slices.Clone(im.Registry), slices.Clone(im.index)
-	c.Components = make([]*Component, len(im.Components))
-	for i, comp := range im.Components {
-		c.Components[i] = comp.clone()
-	}
-	return &c
 }

@@ -43,32 +43,32 @@ func TestReplayIsComparedOnEveryBranch(t *testing.T) {
 	require.Greater(t, r.Rewound, 5)
 	require.Positive(t, r.Bytes)
 
-	for i := range v.snapshots {
-		if v.snapshots[i].ID.Seq == 0 {
+	for i := range v.Snapshots() {
+		if v.Snapshots()[i].ID.Seq == 0 {
 			continue // No replay leads there.
 		}
-		good := v.snapshots[i].Digest
-		v.snapshots[i].Digest++
-		c := v.newReplayCheck(background)
-		require.NoError(t, c.run(background))
-		require.Len(t, c.problems, 1)
-		require.ErrorIs(t, c.problems[0], ErrCorrupt)
-		require.ErrorContains(t, c.problems[0], "replay gives digest "+good.String())
-		require.ErrorContains(t, c.problems[0], v.snapshots[i].Name)
-		require.Equal(t, len(v.Log().Entries), c.replayed+c.rewound, "what is behind it was not replayed")
-		v.snapshots[i].Digest = good
+		good := v.Snapshots()[i].Digest
+		v.Snapshots()[i].Digest++
+		problems, records, err := v.Replayed(background, nil)
+		require.NoError(t, err)
+		require.Len(t, problems, 1)
+		require.ErrorIs(t, problems[0], ErrCorrupt)
+		require.ErrorContains(t, problems[0], "replay gives digest "+good.String())
+		require.ErrorContains(t, problems[0], v.Snapshots()[i].Name)
+		require.Equal(t, len(v.Log().Entries), records, "what is behind it was not replayed")
+		v.Snapshots()[i].Digest = good
 	}
 }
 
 func TestBranchesAreReplayedOnCopies(t *testing.T) {
 	v := forked(t)
-	c := v.newReplayCheck(background)
-	im, err := v.base(background, 0)
+	im, err := v.Base(background)
 	require.NoError(t, err)
 	before := im.clone()
 	digest := before.Digest()
-	require.NoError(t, c.from(background, im))
-	require.Empty(t, c.problems)
+	problems, _, err := v.Replayed(background, im)
+	require.NoError(t, err)
+	require.Empty(t, problems)
 	require.NotEqual(t, digest, im.Digest())
 	require.Equal(t, digest, before.Digest())
 }

@@ -2,21 +2,9 @@ package persist
 
 import (
 	"context"
-	"slices"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 )
-
-// Path returns the records that lead from the state after record from, which must
-// be an ancestor of to, to that after record to, in this order.
-func (v *View) Path(from, to uint64) ([]journal.Entry, error) {
-	path, err := v.log.Path(from, to)
-	if err != nil {
-		return nil, v.journalError(err)
-	}
-	return path, nil
-}
 
 // Walk goes from the state after record from, which must be an ancestor of to, to
 // that after record to, and calls f with the state after each record on the way
@@ -38,7 +26,7 @@ func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *C
 
 // start returns the state after record from, and the records that lead from there to
 // record to; no state if there are none.
-func (v *View) start(ctx context.Context, from, to uint64) (*Image, []journal.Entry, error) {
+func (v *catalog) start(ctx context.Context, from, to uint64) (*Image, []journal.Entry, error) {
 	path, err := v.Path(from, to)
 	if err != nil || len(path) == 0 {
 		return nil, nil, err
@@ -48,7 +36,7 @@ func (v *View) start(ctx context.Context, from, to uint64) (*Image, []journal.En
 }
 
 // base is At for a state that ticks may follow.
-func (v *View) base(ctx context.Context, seq uint64) (im *Image, err error) {
+func (v *catalog) base(ctx context.Context, seq uint64) (im *Image, err error) {
 	err = v.persevere(ctx, func() error {
 		im, _, err = v.reach(ctx, seq, false)
 		return err
@@ -57,7 +45,7 @@ func (v *View) base(ctx context.Context, seq uint64) (im *Image, err error) {
 }
 
 // walk is Walk from im along path. It returns the last state.
-func (v *View) walk(ctx context.Context, im *Image, path []journal.Entry, f func(*Image, *Commit) error) (*Image, error) {
+func (v *catalog) walk(ctx context.Context, im *Image, path []journal.Entry, f func(*Image, *Commit) error) (*Image, error) {
 	p := startProgress(ctx, PhaseReplay, int64(len(path)))
 	for _, e := range path {
 		if err := ctx.Err(); err != nil {
@@ -84,7 +72,7 @@ func (v *View) walk(ctx context.Context, im *Image, path []journal.Entry, f func
 
 // A Cursor holds one state of a store and goes to others.
 type Cursor struct {
-	view  *View
+	view  *catalog
 	image *Image // Which ticks may follow; nil: going failed.
 	shown *Image // The same for others.
 	seq   uint64
@@ -92,6 +80,10 @@ type Cursor struct {
 
 // Cursor returns a cursor at the state after record seq, see [View.At].
 func (v *View) Cursor(ctx context.Context, seq uint64) (*Cursor, error) {
+	return newCursor(ctx, v.catalog, seq)
+}
+
+func newCursor(ctx context.Context, v *catalog, seq uint64) (*Cursor, error) {
 	c := &Cursor{view: v}
 	return c, c.Seek(ctx, seq)
 }
@@ -124,7 +116,7 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 
 // shortcut returns the records that lead from im, the state after record from, to
 // that after record to, or nil if there are none or a snapshot is nearer.
-func (v *View) shortcut(im *Image, from, to uint64) []journal.Entry {
+func (v *catalog) shortcut(im *Image, from, to uint64) []journal.Entry {
 	if im == nil {
 		return nil
 	}
@@ -151,43 +143,4 @@ func bytesOf(entries []journal.Entry) (n int64) {
 		n += int64(e.Length)
 	}
 	return n
-}
-
-// settled returns im as a program would see it: without what does not rewind of
-// entities that are dead. Ticks may follow im itself, which keeps that.
-func (im *Image) settled() *Image {
-	rewinds := func(c *Component) bool { return c.Rewinds || c.Resource }
-	if !slices.ContainsFunc(im.Components, func(c *Component) bool { return !rewinds(c) }) {
-		return im
-	}
-	s := *im
-	s.Components = slices.Clone(im.Components)
-	for i, c := range s.Components {
-		if !rewinds(c) {
-			s.Components[i] = c.clone()
-		}
-	}
-	s.dropDead()
-	return &s
-}
-
-// clone returns a copy of c that may be changed.
-func (c *Component) clone() *Component {
-	d := *c
-	d.Entities, d.sparse = slices.Clone(c.Entities), slices.Clone(c.sparse)
-	d.packed, d.rows = slices.Clone(c.packed), slices.Clone(c.rows) // A row of bytes never changes.
-	return &d
-}
-
-// World returns a new world in the state of im, none of whose components is known
-// to the program: they are rows of bytes that can be saved, journaled and
-// digested. It shares nothing with im.
-func (im *Image) World(options ecs.Options) (*ecs.World, error) {
-	w := ecs.NewWorld(options)
-	state := im.state()
-	state.Owned = false
-	if err := w.Load(state); err != nil {
-		return nil, err
-	}
-	return w, nil
 }

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"iter"
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -62,6 +63,37 @@ func (l wholeList) find(st ecs.AnyStorage) *wholeStorage {
 		}
 	}
 	return nil
+}
+
+// complete returns c, or all of the storage if record seq, which continues parent,
+// must give it whole.
+func (l *wholeList) complete(c ecs.StorageChange, s *schema, seq, parent uint64) ecs.StorageChange {
+	if _, numbered := s.numbers[c.Storage.Name()]; !numbered {
+		l.add(c.Storage, neverGiven)
+	}
+	if w := l.find(c.Storage); w != nil {
+		if w.owed(parent) {
+			c = w.change(c.Before)
+		}
+		w.gave(seq, parent)
+	}
+	return c
+}
+
+// rest iterates over what record seq must give though it did not change.
+func (l wholeList) rest(seq, parent uint64) iter.Seq[ecs.StorageChange] {
+	return func(yield func(ecs.StorageChange) bool) {
+		for i := range l {
+			w := &l[i]
+			if w.seq == seq || !w.owed(parent) {
+				continue
+			}
+			if !yield(w.change(0)) {
+				return
+			}
+			w.gave(seq, parent)
+		}
+	}
 }
 
 // has reports whether the state after record seq has st. What does not rewind

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -333,9 +334,9 @@ func open(t testing.TB, dir string, w *testWorld, options Options) *Store {
 	s, err := Open(background, dir, w.World, options)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		if !s.closed {
-			w.releaseAll()
-			require.NoError(t, s.Close(background))
+		w.releaseAll()
+		if err := s.Close(background); !errors.Is(err, ErrClosed) {
+			require.NoError(t, err)
 		}
 	})
 	return s
@@ -419,4 +420,23 @@ func filesOf(t testing.TB, dir, pattern string) []string {
 		paths[i] = filepath.ToSlash(name)
 	}
 	return paths
+}
+
+func snapshotOf(t testing.TB, s *Store) SnapshotResult {
+	t.Helper()
+	r, err := s.Snapshot(background)
+	require.NoError(t, err)
+	return r
+}
+
+// flat returns the errors that err joins, or err alone.
+func flat(err error) []error {
+	if err == nil {
+		return nil
+	}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }

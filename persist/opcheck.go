@@ -8,6 +8,74 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
+// An opCheck holds what the operations of a tick say of the state after it, to
+// be compared with what the patches made of it. An image keeps one.
+type opCheck struct {
+	alive   opSet
+	members []opSet // By component.
+}
+
+// expect works out, from im before the tick, what ops lead to.
+func (im *Image) expect(ops []byte) error {
+	c := &im.check
+	if c.alive.before == nil {
+		c.alive.before = im.alive
+	}
+	c.alive.begin(im.Alive)
+	for _, comp := range im.Components[len(c.members):] {
+		c.members = append(c.members, opSet{before: func(e ecs.Entity) bool { return comp.Find(e) >= 0 }})
+	}
+	for i := range c.members {
+		c.members[i].begin(im.Components[i].Members())
+	}
+	return eachOp(ops, c.do)
+}
+
+func (c *opCheck) do(op Op) {
+	switch {
+	case op.Kind == ecs.OpCreate:
+		c.alive.set(op.Entity, true)
+	case op.Kind == ecs.OpDestroy:
+		c.alive.set(op.Entity, false)
+		for i := range c.members {
+			c.members[i].set(op.Entity, false)
+		}
+	case op.Kind == ecs.OpClear && op.Component == noComponent:
+		c.alive.clear()
+		for i := range c.members {
+			c.members[i].clear()
+		}
+	case op.Component == noComponent || op.Component >= len(c.members):
+		// compare finds what is missing.
+	case op.Kind == ecs.OpClear:
+		c.members[op.Component].clear()
+	default:
+		c.members[op.Component].set(op.Entity, op.Kind == ecs.OpAdd)
+	}
+}
+
+// compare returns an error if im, after the tick, is not what the operations
+// lead to.
+func (c *opCheck) compare(im *Image) error {
+	if err := c.alive.compare(im.Alive); err != nil {
+		return fmt.Errorf("entities alive: %w", err)
+	}
+	for i := range c.members {
+		comp := im.Components[i]
+		n := comp.Members()
+		switch {
+		case !comp.Rewinds:
+			continue // Given whole, whatever the operations were.
+		case comp.Resource:
+			n = c.members[i].n // It may be given the first time.
+		}
+		if err := c.members[i].compare(n); err != nil {
+			return fmt.Errorf("component %s: %w", comp.Name, err)
+		}
+	}
+	return nil
+}
+
 // An opSet is a set of entities as the operations of a tick change it. It is
 // used again for the next tick, and allocates nothing in the steady state.
 type opSet struct {

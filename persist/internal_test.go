@@ -1,0 +1,31 @@
+package persist
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheStallOfASnapshotIsCountedAnewForEach(t *testing.T) {
+	var m tally
+	m.begun(5)
+	m.stalled(7)
+	m.stalled(6)
+	require.Equal(t, time.Duration(7), m.stall)
+	m.begun(2)
+	require.Equal(t, time.Duration(2), m.stall)
+}
+
+func TestOnDurableIsNotToldOfLaterTicks(t *testing.T) {
+	var told []uint64
+	s := &Store{options: Options{OnDurable: func(tick uint64) { told = append(told, tick) }}}
+	for seq := range uint64(4) {
+		s.await(seq+1, seq+11)
+	}
+	s.durable(2)
+	require.Equal(t, []uint64{11, 12}, told)
+	s.durable(2)
+	s.durable(4)
+	require.Equal(t, []uint64{11, 12, 13, 14}, told)
+}
