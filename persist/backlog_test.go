@@ -67,7 +67,7 @@ func TestCommitThatWouldWaitForTheDiskCanBeRefusedAndLosesNothing(t *testing.T) 
 			refused++
 		}
 		require.Greater(t, refused, 10)
-		require.Less(t, h.journal.Backlog(), int64(2*2000))
+		require.Less(t, h.Journal().Backlog(), int64(2*2000))
 
 		close(h.leave)
 		require.NoError(t, h.Sync(background))

@@ -237,12 +237,6 @@ func (v *catalog) inspect(name string, number uint32) SnapshotInfo {
 // IsSave reports whether v shows a file that Save wrote.
 func (v *catalog) IsSave() bool { return v.save != "" }
 
-// Snapshots lists the snapshot files, oldest first.
-func (v *catalog) Snapshots() []SnapshotInfo { return v.snapshots }
-
-// Log returns what the journal holds; nothing for a save.
-func (v *catalog) Log() *journal.Log { return v.log }
-
 // Damage returns what opening found damaged: snapshot files that cannot be read,
 // and [journal.Log.Problems]. Only [View.Verify] looks at everything.
 func (v *catalog) Damage() []error {
@@ -257,10 +251,6 @@ func (v *catalog) Damage() []error {
 	}
 	return damage
 }
-
-// InUse reports whether a program had the store open for writing when v was
-// opened. [View.LockHolder] says which.
-func (v *catalog) InUse() bool { return v.inUse }
 
 // LockHolder returns what the lock file says of the process that has the store
 // open, or had it when it was killed; "" if it was closed cleanly. [View.InUse]

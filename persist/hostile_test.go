@@ -241,8 +241,8 @@ func requireSameImage(t testing.TB, want, got *Image, bare bool) {
 		require.True(t, slices.Equal(c.Entities, g.Entities))
 		require.True(t, bytes.Equal(c.appendRows(nil, 0, c.n), g.appendRows(nil, 0, g.n)))
 		for _, e := range got.Registry {
-			if !bare && (c.Find(e) != g.Find(e) || want.alive(e) != got.alive(e)) {
-				t.Fatalf("%s: %v is at row %d and alive: %v, want %d, %v", c.Name, e, g.Find(e), got.alive(e), c.Find(e), want.alive(e))
+			if !bare && (c.Find(e) != g.Find(e) || want.IsAlive(e) != got.IsAlive(e)) {
+				t.Fatalf("%s: %v is at row %d and alive: %v, want %d, %v", c.Name, e, g.Find(e), got.IsAlive(e), c.Find(e), want.IsAlive(e))
 			}
 		}
 	}

@@ -84,8 +84,8 @@ func (im *Image) Find(name string) *Component {
 	return nil
 }
 
-// alive reports whether e is alive.
-func (im *Image) alive(e ecs.Entity) bool {
+// IsAlive reports whether e is alive.
+func (im *Image) IsAlive(e ecs.Entity) bool {
 	i := e.Index()
 	if int(i) >= len(im.index) {
 		return false
@@ -93,9 +93,6 @@ func (im *Image) alive(e ecs.Entity) bool {
 	r := int(im.index[i])
 	return r < im.Alive && im.Registry[r] == e
 }
-
-// IsAlive reports whether e is alive.
-func (im *Image) IsAlive(e ecs.Entity) bool { return im.alive(e) }
 
 // Len returns the number of rows, gaps included.
 func (c *Component) Len() int { return c.n }
@@ -306,7 +303,7 @@ func (im *Image) dropDead() {
 		}
 		n := 0
 		for row, e := range c.Entities {
-			if im.alive(e) {
+			if im.IsAlive(e) {
 				c.move(row, n)
 				n++
 			}
@@ -318,7 +315,7 @@ func (im *Image) dropDead() {
 // vacateDead is dropDead for rows at entity indices.
 func (im *Image) vacateDead(c *Component) {
 	for row, e := range c.Entities {
-		if e != ecs.Vacant && !im.alive(e) {
+		if e != ecs.Vacant && !im.IsAlive(e) {
 			c.vacate(row)
 		}
 	}

@@ -194,7 +194,7 @@ func TestWhatIsBeingWrittenIsNotTorn(t *testing.T) {
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "torn tail")
 	require.NoError(t, os.WriteFile(segment, nil, 0o600)) // Not what the store under test wrote.
-	_ = s.Journal().Close(background, s.world.Mark())
+	_ = s.Journal().Close(background, s.World().Mark())
 }
 
 // A state is still shown after the snapshot nearest to it was removed, and what

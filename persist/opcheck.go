@@ -19,7 +19,7 @@ type opCheck struct {
 func (im *Image) expect(ops []byte) error {
 	c := &im.check
 	if c.alive.before == nil {
-		c.alive.before = im.alive
+		c.alive.before = im.IsAlive
 	}
 	c.alive.begin(im.Alive)
 	for _, comp := range im.Components[len(c.members):] {

@@ -170,7 +170,7 @@ func (p *pieces) mendComponent(n int, c *Component) (lost int) {
 	seen := make([]bool, len(p.im.Registry))
 	good := func(row int) bool {
 		e := c.Entities[row]
-		if !p.entities[n][row] || !p.values[n][row] || e == ecs.Vacant || !p.im.alive(e) || seen[e.Index()] {
+		if !p.entities[n][row] || !p.values[n][row] || e == ecs.Vacant || !p.im.IsAlive(e) || seen[e.Index()] {
 			return false
 		}
 		seen[e.Index()] = true

@@ -46,7 +46,7 @@ func (im *Image) unsoundRows(c *Component) error {
 				return fmt.Errorf("gap %d does not hold the default", row)
 			}
 			continue
-		case !im.alive(e):
+		case !im.IsAlive(e):
 			return fmt.Errorf("row %d belongs to %v, which is not alive", row, e)
 		case seen[e.Index()]:
 			return fmt.Errorf("%v has two rows", e)

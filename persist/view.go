@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/journal"
 )
 
 // A View reads a store or a save without changing anything: no lock, no repair.
@@ -45,3 +46,13 @@ func OpenFS(ctx context.Context, files disk.FS) (*View, error) {
 	}
 	return &View{c}, nil
 }
+
+// Snapshots lists the snapshot files, oldest first.
+func (v *View) Snapshots() []SnapshotInfo { return v.snapshots }
+
+// Log returns what the journal holds; nothing for a save.
+func (v *View) Log() *journal.Log { return v.log }
+
+// InUse reports whether a program had the store open for writing when v was
+// opened. [View.LockHolder] says which.
+func (v *View) InUse() bool { return v.inUse }
