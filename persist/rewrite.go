@@ -156,14 +156,14 @@ func (r *rewrite) step(ctx context.Context, im *Image, e journal.Entry) (*Image,
 // settle writes the snapshots of im: those with names, if they are wanted, and at
 // least one if there must be.
 func (r *rewrite) settle(ctx context.Context, im *Image, names, must bool) error {
-	var labels []string
+	var wanted []string
 	if names {
-		labels = r.from.labels(im.ID)
+		wanted = r.from.labels(im.ID)
 	}
-	if must && len(labels) == 0 {
-		labels = []string{""}
+	if must && len(wanted) == 0 {
+		wanted = []string{""}
 	}
-	for _, label := range labels {
+	for _, label := range wanted {
 		if err := r.snapshot(ctx, im, r.ids[im.ID.Seq], r.from.committed(im.ID), label); err != nil {
 			return err
 		}
@@ -201,22 +201,6 @@ func (r *rewrite) abandon() {
 	if r.journal != nil {
 		r.journal.Abandon()
 	}
-}
-
-// reparented appends to buf the payload of a tick that continues another state.
-func reparented(buf, payload []byte, parent journal.ID) ([]byte, error) {
-	d := decoder{src: payload}
-	values, format := d.arrayLen(), d.uint()
-	d.id()
-	if d.err != nil {
-		return nil, d.err
-	}
-	e := newEncoder()
-	e.buf = buf
-	e.array(values)
-	e.uint(format)
-	encodeID(e, parent)
-	return append(e.buf, d.src...), nil
 }
 
 // read is tick with the payload, which leads on from im. A preamble that damage hides

@@ -278,3 +278,19 @@ func (d *decoder) ranges(n int) (ranges []ecs.Range) {
 	}
 	return ranges
 }
+
+// reparented appends to buf the payload of a tick that continues another state.
+func reparented(buf, payload []byte, parent journal.ID) ([]byte, error) {
+	d := decoder{src: payload}
+	values, format := d.arrayLen(), d.uint()
+	d.id()
+	if d.err != nil {
+		return nil, d.err
+	}
+	e := newEncoder()
+	e.buf = buf
+	e.array(values)
+	e.uint(format)
+	encodeID(e, parent)
+	return append(e.buf, d.src...), nil
+}

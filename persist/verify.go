@@ -61,7 +61,9 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 // to no memory.
 func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 	p := startProgress(ctx, PhaseVerify, v.size()-bytesOf(v.log.Entries))
-	r, err := v.verifyFiles(ctx, p, v.verifyFile)
+	r, err := v.verifyFiles(ctx, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
+		return v.verifyFile(ctx, s, r)
+	})
 	r.Records = len(v.log.Entries)
 	return r, err
 }

@@ -49,11 +49,12 @@ say --edited.`,
 			if err != nil {
 				return err
 			}
-			write := im.Save
 			if store {
-				write = im.SaveStore
+				err = im.SaveStore(c.ctx, out)
+			} else {
+				err = im.Save(c.ctx, out)
 			}
-			if err := write(c.ctx, out); errors.Is(err, fs.ErrExist) {
+			if errors.Is(err, fs.ErrExist) {
 				return occupied(out)
 			} else if err != nil {
 				return classify(out, err)
