@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"testing"
@@ -8,19 +8,21 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // A hangingStore is a store whose journal stops after its first tick, as if the
 // disk hung, until let go.
 type hangingStore struct {
-	*Store
-	world *testWorld
+	*persist.Store
+	world *storetest.World
 	dir   string
 	leave chan struct{}
 }
 
-func openHanging(t *testing.T, options Options) *hangingStore {
-	h := &hangingStore{world: newTestWorld(5), dir: t.TempDir(), leave: make(chan struct{})}
+func openHanging(t *testing.T, options persist.Options) *hangingStore {
+	h := &hangingStore{world: storetest.New(5), dir: t.TempDir(), leave: make(chan struct{})}
 	hang := true
 	options.Sync = journal.SyncAlways()
 	options.OnDurable = func(uint64) {
@@ -29,7 +31,7 @@ func openHanging(t *testing.T, options Options) *hangingStore {
 			<-h.leave
 		}
 	}
-	s, err := Open(background, h.dir, h.world.World, options)
+	s, err := persist.Open(storetest.Background, h.dir, h.world.World, options)
 	require.NoError(t, err)
 	h.Store = s
 	require.NoError(t, s.Commit())
@@ -38,27 +40,27 @@ func openHanging(t *testing.T, options Options) *hangingStore {
 }
 
 // reopened closes the store and returns the world that is recovered from it.
-func (h *hangingStore) reopened(t *testing.T) *testWorld {
-	require.NoError(t, h.Close(background))
-	again := newTestWorld(5)
-	s, err := Open(background, h.dir, again.World, Options{})
+func (h *hangingStore) reopened(t *testing.T) *storetest.World {
+	require.NoError(t, h.Close(storetest.Background))
+	again := storetest.New(5)
+	s, err := persist.Open(storetest.Background, h.dir, again.World, persist.Options{})
 	require.NoError(t, err)
-	require.NoError(t, s.Close(background))
+	require.NoError(t, s.Close(storetest.Background))
 	return again
 }
 
 func TestCommitThatWouldWaitForTheDiskCanBeRefusedAndLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHanging(t, Options{QueueBytes: 2000, WhenFull: journal.Fail, SnapshotBytes: -1})
+		h := openHanging(t, persist.Options{QueueBytes: 2000, WhenFull: journal.Fail, SnapshotBytes: -1})
 		w, refused := h.world, 0
 		for range 40 {
-			w.fill(3)
+			w.Fill(3)
 			before, changed, history := w.Tick(), w.Digest(), w.History().Newest()
 			err := h.Commit()
 			if err == nil {
 				continue
 			}
-			require.ErrorIs(t, err, ErrBacklog)
+			require.ErrorIs(t, err, persist.ErrBacklog)
 			require.Equal(t, changed, w.Digest(), "a refused commit changes nothing")
 			require.Equal(t, before, w.Tick())
 			require.Equal(t, history, w.History().Newest())
@@ -70,35 +72,35 @@ func TestCommitThatWouldWaitForTheDiskCanBeRefusedAndLosesNothing(t *testing.T) 
 		require.Less(t, h.Journal().Backlog(), int64(2*2000))
 
 		close(h.leave)
-		require.NoError(t, h.Sync(background))
+		require.NoError(t, h.Sync(storetest.Background))
 		require.NoError(t, h.Commit(), "all refused ticks are this one")
 		require.Equal(t, uint64(1+40-refused+1), w.Tick())
 		require.NoError(t, w.History().Rewind(1), "and undone as one")
 		require.NoError(t, w.History().Seek(w.Tick()+1))
-		require.Equal(t, persistent(w.World), persistent(h.reopened(t).World))
+		require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(h.reopened(t).World))
 	})
 }
 
 func TestTickWithANewComponentIsNotHeldUpByItsDescription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHanging(t, Options{QueueBytes: 1, WhenFull: journal.Fail, SnapshotBytes: -1})
+		h := openHanging(t, persist.Options{QueueBytes: 1, WhenFull: journal.Fail, SnapshotBytes: -1})
 		type late struct{ N int32 }
 		e := h.world.Create()
 		s := ecs.MustRegister[late](h.world.World)
 		s.Set(e, late{7})
 		require.NoError(t, h.Commit(), "nothing waits yet")
-		require.ErrorIs(t, h.Commit(), ErrBacklog)
+		require.ErrorIs(t, h.Commit(), persist.ErrBacklog)
 		close(h.leave)
 
-		require.NoError(t, h.Close(background))
-		again := newTestWorld(0)
+		require.NoError(t, h.Close(storetest.Background))
+		again := storetest.New(0)
 		s = ecs.MustRegister[late](again.World)
-		store, err := Open(background, h.dir, again.World, Options{})
+		store, err := persist.Open(storetest.Background, h.dir, again.World, persist.Options{})
 		require.NoError(t, err)
 		got, ok := s.Get(e)
 		require.Equal(t, late{7}, got)
 		require.True(t, ok)
-		require.NoError(t, store.Close(background))
+		require.NoError(t, store.Close(storetest.Background))
 	})
 }
 
@@ -113,11 +115,11 @@ func TestCommitWaitsForTheDiskUnlessToldOtherwise(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := openHanging(t, Options{QueueBytes: 1000, WhenFull: tt.whenFull, SnapshotBytes: -1})
+				h := openHanging(t, persist.Options{QueueBytes: 1000, WhenFull: tt.whenFull, SnapshotBytes: -1})
 				done := 0
 				go func() {
 					for range 20 {
-						h.world.fill(2)
+						h.world.Fill(2)
 						if err := tt.commit(h); err != nil {
 							t.Error(err)
 						}
@@ -129,7 +131,7 @@ func TestCommitWaitsForTheDiskUnlessToldOtherwise(t *testing.T) {
 				close(h.leave)
 				synctest.Wait()
 				require.Equal(t, 20, done)
-				require.Equal(t, persistent(h.world.World), persistent(h.reopened(t).World))
+				require.Equal(t, storetest.Persistent(h.world.World), storetest.Persistent(h.reopened(t).World))
 			})
 		})
 	}

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"context"
@@ -15,16 +15,20 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // opened opens a copy of a store, which was closed, and returns its world.
-func opened(t testing.TB, dir string) *testWorld {
+func opened(t testing.TB, dir string) *storetest.World {
 	t.Helper()
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	require.True(t, s.Report().Clean)
 	require.Nil(t, s.Report().Torn)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	return w
 }
 
@@ -32,33 +36,33 @@ func TestABackupOfARunningStoreIsAStore(t *testing.T) {
 	for i := range uint64(3) {
 		rng := rand.New(rand.NewPCG(i, 5))
 		dir := filepath.Join(t.TempDir(), "store")
-		w := newTestWorld(5)
-		s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: 5000})
-		head, want := uint64(0), persistent(w.World)
+		w := storetest.New(5)
+		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 5000})
+		head, want := uint64(0), storetest.Persistent(w.World)
 		for n := range 5 {
 			for range rng.IntN(10) {
-				w.do(randomActions(rng, 10)...)
-				w.releaseAll()
+				w.Do(storetest.RandomActions(rng, 10)...)
+				w.ReleaseAll()
 				head = s.Journal().Next()
 				require.NoError(t, s.Commit())
-				want = persistent(w.World)
+				want = storetest.Persistent(w.World)
 				_ = w.History().Rewind(rng.IntN(2)) // Becomes durable with the next commit.
 			}
 			to := filepath.Join(t.TempDir(), fmt.Sprint("new/backup", n))
 			h := &heard{t: t}
 			require.NoError(t, s.Backup(h.context(), to))
 			h.end()
-			require.Equal(t, []Phase{PhaseScan, PhaseCopy}, h.phases)
-			v := verified(t, to)
+			require.Equal(t, []persist.Phase{persist.PhaseScan, persist.PhaseCopy}, h.phases)
+			v := storetest.Verified(t, to)
 			require.Equal(t, head, v.Head())
 			require.Empty(t, v.LockHolder())
 			require.NoError(t, v.Close())
-			require.Equal(t, want, persistent(opened(t, to).World))
+			require.Equal(t, want, storetest.Persistent(opened(t, to).World))
 		}
-		w.fill(1) // The store goes on as if nothing had been.
+		w.Fill(1) // The store goes on as if nothing had been.
 		require.NoError(t, s.Commit())
-		closeStore(t, s)
-		require.Equal(t, persistent(w.World), persistent(opened(t, dir).World))
+		storetest.CloseStore(t, s)
+		require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(opened(t, dir).World))
 	}
 }
 
@@ -66,20 +70,20 @@ func TestABackupOfARunningStoreIsAStore(t *testing.T) {
 // tick, and all that were committed before it began.
 func TestABackupBesideTheTicksHoldsOneOfThem(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(3)
-	s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
+	w := storetest.New(3)
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
 	digests := map[uint64]ecs.Digest{}
 	tick := func() {
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
-		digests[w.Tick()] = persistent(w.World)
+		digests[w.Tick()] = storetest.Persistent(w.World)
 	}
 	for n := range 4 {
 		tick()
 		before := w.Tick()
 		to := filepath.Join(t.TempDir(), fmt.Sprint(n))
 		done := make(chan error)
-		go func() { done <- s.Backup(background, to) }()
+		go func() { done <- s.Backup(storetest.Background, to) }()
 		for running := true; running; {
 			select {
 			case err := <-done:
@@ -89,110 +93,110 @@ func TestABackupBesideTheTicksHoldsOneOfThem(t *testing.T) {
 				tick()
 			}
 		}
-		v := verified(t, to)
-		im, err := v.At(background, v.Head())
+		v := storetest.Verified(t, to)
+		im, err := v.At(storetest.Background, v.Head())
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, im.Tick, before)
 		require.Equal(t, digests[im.Tick], im.Digest())
 		require.NoError(t, v.Close())
 		opened(t, to)
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestABackupGoesOnByItself(t *testing.T) {
-	dir, digests := branching(t)
-	v := verified(t, dir)
+	dir, digests := Branching(t)
+	v := storetest.Verified(t, dir)
 	to := filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, v.Backup(background, to))
-	require.Equal(t, digests[10], persistent(opened(t, to).World))
-	w := newTestWorld(0)
-	s := open(t, to, w, Options{At: "3"}) // The whole history is there.
-	require.Equal(t, digests[3], persistent(w.World))
-	w.fill(1)
+	require.NoError(t, v.Backup(storetest.Background, to))
+	require.Equal(t, digests[10], storetest.Persistent(opened(t, to).World))
+	w := storetest.New(0)
+	s := storetest.Open(t, to, w, persist.Options{At: "3"}) // The whole history is there.
+	require.Equal(t, digests[3], storetest.Persistent(w.World))
+	w.Fill(1)
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	require.Equal(t, digests[10], persistent(opened(t, dir).World))
+	storetest.CloseStore(t, s)
+	require.Equal(t, digests[10], storetest.Persistent(opened(t, dir).World))
 	require.Equal(t, w.Digest(), opened(t, to).Digest())
 }
 
 // What a running program removes while it is copied is not copied.
 func TestABackupBeginsAgainIfFilesAreRemoved(t *testing.T) {
-	dir, digests := branching(t)
-	v := verified(t, dir)
+	dir, digests := Branching(t)
+	v := storetest.Verified(t, dir)
 	to := filepath.Join(t.TempDir(), "backup")
 	copies := 0
-	require.NoError(t, v.Backup(WithProgress(background, func(p Progress) {
-		if p.Phase == PhaseCopy && p.Done == 0 {
+	require.NoError(t, v.Backup(persist.WithProgress(storetest.Background, func(p persist.Progress) {
+		if p.Phase == persist.PhaseCopy && p.Done == 0 {
 			copies++
 			require.NoError(t, os.RemoveAll(filepath.Join(dir, "snapshots/00000002.snap")))
 		}
 	}), to))
 	require.Equal(t, 2, copies)
-	require.Equal(t, digests[10], persistent(opened(t, to).World))
-	require.Equal(t, snapshots(t, dir), snapshots(t, to))
+	require.Equal(t, digests[10], storetest.Persistent(opened(t, to).World))
+	require.Equal(t, storetest.Snapshots(t, dir), storetest.Snapshots(t, to))
 }
 
 func TestABackupKeepsTheHeadOfAClosedStore(t *testing.T) {
-	dir, digests := branching(t)
-	s := open(t, dir, newTestWorld(0), Options{At: "seq:4"})
-	closeStore(t, s)
+	dir, digests := Branching(t)
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{At: "seq:4"})
+	storetest.CloseStore(t, s)
 	to := filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, verified(t, dir).Backup(background, to))
-	require.Equal(t, uint64(4), verified(t, to).Head())
-	require.Equal(t, digests[4], persistent(opened(t, to).World))
+	require.NoError(t, storetest.Verified(t, dir).Backup(storetest.Background, to))
+	require.Equal(t, uint64(4), storetest.Verified(t, to).Head())
+	require.Equal(t, digests[4], storetest.Persistent(opened(t, to).World))
 }
 
 func TestABackupLeavesOutWhatIsNotDurable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	for range 3 {
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
-	require.NoError(t, s.Sync(background))
-	durable := persistent(w.World)
+	require.NoError(t, s.Sync(storetest.Background))
+	durable := storetest.Persistent(w.World)
 	for range 3 {
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
-	require.NoError(t, s.Journal().Sync(background)) // All is in the file; say that it is not.
+	require.NoError(t, s.Journal().Sync(storetest.Background)) // All is in the file; say that it is not.
 	to := filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, backup(background, s.Files(), to, func() uint64 { return 3 }))
-	require.Equal(t, durable, persistent(opened(t, to).World))
+	require.NoError(t, catalog.Backup(storetest.Background, s.Files(), to, func() uint64 { return 3 }))
+	require.Equal(t, durable, storetest.Persistent(opened(t, to).World))
 
-	snapshotOf(t, s) // Of a later record than is copied.
+	storetest.SnapshotOf(t, s) // Of a later record than is copied.
 	to = filepath.Join(t.TempDir(), "backup")
-	require.NoError(t, backup(background, s.Files(), to, func() uint64 { return 3 }))
-	require.Equal(t, []string{"snapshots/00000001.snap"}, snapshots(t, to))
-	require.Equal(t, durable, persistent(opened(t, to).World))
-	closeStore(t, s)
+	require.NoError(t, catalog.Backup(storetest.Background, s.Files(), to, func() uint64 { return 3 }))
+	require.Equal(t, []string{"snapshots/00000001.snap"}, storetest.Snapshots(t, to))
+	require.Equal(t, durable, storetest.Persistent(opened(t, to).World))
+	storetest.CloseStore(t, s)
 }
 
 func TestABackupNeedsAnEmptyDirectory(t *testing.T) {
-	dir, _ := branching(t)
-	v := verified(t, dir)
+	dir, _ := Branching(t)
+	v := storetest.Verified(t, dir)
 	full := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(full, "precious"), []byte("precious"), 0o600))
-	before := readTree(t, full)
-	err := v.Backup(background, full)
+	before := storetest.ReadTree(t, full)
+	err := v.Backup(storetest.Background, full)
 	require.ErrorIs(t, err, fs.ErrExist)
 	require.ErrorContains(t, err, "precious")
-	require.Equal(t, before, readTree(t, full))
-	require.Error(t, v.Backup(background, filepath.Join(full, "precious")))
-	require.ErrorIs(t, v.Backup(background, dir), fs.ErrExist)
-	verified(t, dir)
+	require.Equal(t, before, storetest.ReadTree(t, full))
+	require.Error(t, v.Backup(storetest.Background, filepath.Join(full, "precious")))
+	require.ErrorIs(t, v.Backup(storetest.Background, dir), fs.ErrExist)
+	storetest.Verified(t, dir)
 
 	link := filepath.Join(t.TempDir(), "link") // A directory can be named by a link; nothing else leads out.
 	target := t.TempDir()
 	require.NoError(t, os.Symlink(target, link))
-	require.NoError(t, v.Backup(background, link))
+	require.NoError(t, v.Backup(storetest.Background, link))
 	opened(t, target)
 }
 
 func TestADamagedStoreIsNotBackedUp(t *testing.T) {
-	intact, _ := branching(t)
+	intact, _ := Branching(t)
 	for name, damage := range map[string]func(dir string) error{
 		"journal/00000001.seg":    func(dir string) error { return flipAt(filepath.Join(dir, "journal/00000001.seg"), 700) },
 		"snapshots/00000002.snap": func(dir string) error { return flipAt(filepath.Join(dir, "snapshots/00000002.snap"), 9000) },
@@ -200,15 +204,15 @@ func TestADamagedStoreIsNotBackedUp(t *testing.T) {
 		"journal":                 func(dir string) error { return os.RemoveAll(filepath.Join(dir, "journal")) },
 		"no snapshot":             func(dir string) error { return os.RemoveAll(filepath.Join(dir, "snapshots")) },
 	} {
-		dir := copyDir(t, intact)
+		dir := storetest.CopyDir(t, intact)
 		require.NoError(t, damage(dir))
-		v, err := OpenReadOnly(background, dir)
+		v, err := inspect.OpenReadOnly(storetest.Background, dir)
 		require.NoError(t, err)
 		defer v.Close()
 		to := filepath.Join(t.TempDir(), "backup")
-		err = v.Backup(background, to)
+		err = v.Backup(storetest.Background, to)
 		require.ErrorContains(t, err, name)
-		require.Empty(t, readTree(t, to), name)
+		require.Empty(t, storetest.ReadTree(t, to), name)
 	}
 }
 
@@ -222,14 +226,14 @@ func flipAt(name string, offset int) error {
 }
 
 func TestTheEndOfTheContextLeavesNoHalfBackup(t *testing.T) {
-	dir, _ := branching(t)
-	v := verified(t, dir)
-	for _, phase := range []Phase{PhaseScan, PhaseCopy} {
+	dir, _ := Branching(t)
+	v := storetest.Verified(t, dir)
+	for _, phase := range []persist.Phase{persist.PhaseScan, persist.PhaseCopy} {
 		for after := range 4 {
-			ctx, cancel := context.WithCancel(background)
+			ctx, cancel := context.WithCancel(storetest.Background)
 			told := 0
 			to := filepath.Join(t.TempDir(), "backup")
-			err := v.Backup(WithProgress(ctx, func(p Progress) {
+			err := v.Backup(persist.WithProgress(ctx, func(p persist.Progress) {
 				if p.Phase == phase {
 					if told++; told > after {
 						cancel()
@@ -241,15 +245,15 @@ func TestTheEndOfTheContextLeavesNoHalfBackup(t *testing.T) {
 				continue
 			}
 			require.ErrorIs(t, err, context.Canceled)
-			require.Empty(t, readTree(t, to))
-			require.NoError(t, v.Backup(background, to))
+			require.Empty(t, storetest.ReadTree(t, to))
+			require.NoError(t, v.Backup(storetest.Background, to))
 			opened(t, to)
 			cancel()
 		}
 	}
-	s := open(t, dir, newTestWorld(0), Options{})
-	closeStore(t, s)
-	require.ErrorIs(t, s.Backup(background, t.TempDir()), ErrClosed)
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	storetest.CloseStore(t, s)
+	require.ErrorIs(t, s.Backup(storetest.Background, t.TempDir()), persist.ErrClosed)
 }
 
 // A stoppingFS fails every change from the n-th on, as the end of a process does.
@@ -318,7 +322,7 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 
 // Wherever a backup stops, what it leaves behind is refused or whole.
 func TestAnUnfinishedBackupIsNotTakenForAStore(t *testing.T) {
-	dir, digests := branching(t)
+	dir, digests := Branching(t)
 	from, err := disk.OpenDir(dir)
 	require.NoError(t, err)
 	defer from.Close()
@@ -328,24 +332,24 @@ func TestAnUnfinishedBackupIsNotTakenForAStore(t *testing.T) {
 		to, err := disk.OpenDir(dir)
 		require.NoError(t, err)
 		left := n
-		err = copyStore(background, from, stoppingFS{to, &left}, func() uint64 { return 10 })
+		err = catalog.CopyStore(storetest.Background, from, stoppingFS{to, &left}, func() uint64 { return 10 })
 		require.NoError(t, to.Close())
 		if err == nil {
 			whole++
-			require.Equal(t, digests[10], persistent(opened(t, dir).World))
+			require.Equal(t, digests[10], storetest.Persistent(opened(t, dir).World))
 			continue
 		}
 		require.ErrorIs(t, err, errStopped)
-		if len(readTree(t, dir)) == 0 {
+		if len(storetest.ReadTree(t, dir)) == 0 {
 			continue
 		}
-		_, err = OpenReadOnly(background, dir)
-		require.ErrorIs(t, err, ErrForeign, n)
+		_, err = inspect.OpenReadOnly(storetest.Background, dir)
+		require.ErrorIs(t, err, persist.ErrForeign, n)
 		require.ErrorContains(t, err, "not finished")
-		before := readTree(t, dir)
-		_, err = Open(background, dir, newTestWorld(0).World, Options{})
+		before := storetest.ReadTree(t, dir)
+		_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
 		require.ErrorContains(t, err, "not finished")
-		require.Equal(t, before, readTree(t, dir))
+		require.Equal(t, before, storetest.ReadTree(t, dir))
 	}
 }
 
@@ -354,15 +358,15 @@ func TestWhatIsWrittenIsForTheUserOnlyAndNoLinkLeadsOut(t *testing.T) {
 		t.Skip("modes are those of other systems")
 	}
 	dir := filepath.Join(t.TempDir(), "a/store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
-	w.fill(3)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	w.Fill(3)
 	require.NoError(t, s.Commit())
-	snapshotOf(t, s)
+	storetest.SnapshotOf(t, s)
 	to := filepath.Join(t.TempDir(), "a/backup")
-	require.NoError(t, s.Backup(background, to))
+	require.NoError(t, s.Backup(storetest.Background, to))
 	save := filepath.Join(t.TempDir(), "game.save")
-	require.NoError(t, Save(background, save, w.World))
+	require.NoError(t, persist.Save(storetest.Background, save, w.World))
 	for _, top := range []string{filepath.Dir(dir), filepath.Dir(to), save} {
 		require.NoError(t, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			require.NoError(t, err)
@@ -376,29 +380,29 @@ func TestWhatIsWrittenIsForTheUserOnlyAndNoLinkLeadsOut(t *testing.T) {
 			return nil
 		}))
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
 	for _, name := range []string{"snapshots", "journal"} { // A directory that is a link out of the store.
-		moved := copyDir(t, dir)
+		moved := storetest.CopyDir(t, dir)
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 		require.NoError(t, os.Rename(filepath.Join(moved, name), elsewhere))
 		require.NoError(t, os.Symlink(elsewhere, filepath.Join(moved, name)))
-		before := readTree(t, elsewhere)
-		_, err := Open(background, moved, newTestWorld(0).World, Options{})
+		before := storetest.ReadTree(t, elsewhere)
+		_, err := persist.Open(storetest.Background, moved, storetest.New(0).World, persist.Options{})
 		require.Error(t, err, name)
-		require.Equal(t, before, readTree(t, elsewhere))
-		_, err = OpenReadOnly(background, moved)
+		require.Equal(t, before, storetest.ReadTree(t, elsewhere))
+		_, err = inspect.OpenReadOnly(storetest.Background, moved)
 		require.Error(t, err, name)
 	}
 	for _, name := range []string{"snapshots/00000001.snap", "journal/00000001.seg"} { // A file that is one.
-		moved := copyDir(t, dir)
+		moved := storetest.CopyDir(t, dir)
 		elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 		require.NoError(t, os.Rename(filepath.Join(moved, name), elsewhere))
 		require.NoError(t, os.Symlink(elsewhere, filepath.Join(moved, name)))
 		before, err := os.ReadFile(elsewhere)
 		require.NoError(t, err)
-		if s, err := Open(background, moved, newTestWorld(0).World, Options{}); err == nil {
-			closeStore(t, s) // It could do without.
+		if s, err := persist.Open(storetest.Background, moved, storetest.New(0).World, persist.Options{}); err == nil {
+			storetest.CloseStore(t, s) // It could do without.
 		}
 		after, err := os.ReadFile(elsewhere)
 		require.NoError(t, err)
@@ -408,10 +412,10 @@ func TestWhatIsWrittenIsForTheUserOnlyAndNoLinkLeadsOut(t *testing.T) {
 	require.NoError(t, os.WriteFile(precious, []byte("precious"), 0o600))
 	linked := filepath.Join(t.TempDir(), "linked.save")
 	require.NoError(t, os.Symlink(precious, linked))
-	require.NoError(t, os.Symlink(precious, linked+tempType))
-	require.NoError(t, Save(background, linked, w.World)) // The link is replaced, not followed.
+	require.NoError(t, os.Symlink(precious, linked+catalog.TempType))
+	require.NoError(t, persist.Save(storetest.Background, linked, w.World)) // The link is replaced, not followed.
 	data, err := os.ReadFile(precious)
 	require.NoError(t, err)
 	require.Equal(t, "precious", string(data))
-	require.NoError(t, Load(background, linked, newTestWorld(0).World))
+	require.NoError(t, persist.Load(storetest.Background, linked, storetest.New(0).World))
 }

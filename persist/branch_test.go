@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"fmt"
@@ -13,60 +13,62 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // headOf returns the record and the state that recovery of dir leads to.
 func headOf(t testing.TB, dir string) (uint64, ecs.Digest) {
 	t.Helper()
-	v := verified(t, dir)
-	im, err := v.At(background, v.Head())
+	v := storetest.Verified(t, dir)
+	im, err := v.At(storetest.Background, v.Head())
 	require.NoError(t, err)
 	return v.Head(), im.Digest()
 }
 
-// branching returns a closed store of ten ticks with a snapshot at the seventh,
+// Branching returns a closed store of ten ticks with a snapshot at the seventh,
 // and the digests by record.
-func branching(t testing.TB) (string, map[uint64]ecs.Digest) {
+func Branching(t testing.TB) (string, map[uint64]ecs.Digest) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{SnapshotBytes: -1})
-	digests := map[uint64]ecs.Digest{0: persistent(w.World)}
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
+	digests := map[uint64]ecs.Digest{0: storetest.Persistent(w.World)}
 	for i := range uint64(10) {
-		w.fill(2)
+		w.Fill(2)
 		require.NoError(t, s.Commit())
-		digests[i+1] = persistent(w.World)
+		digests[i+1] = storetest.Persistent(w.World)
 		if i == 6 {
 			s.ForgetPages() // In full.
-			snapshotOf(t, s)
+			storetest.SnapshotOf(t, s)
 		}
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	return dir, digests
 }
 
 func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
-	dir, digests := branching(t)
-	w := newTestWorld(5)
-	s := open(t, dir, w, Options{At: "4"})
-	require.Equal(t, digests[4], persistent(w.World))
+	dir, digests := Branching(t)
+	w := storetest.New(5)
+	s := storetest.Open(t, dir, w, persist.Options{At: "4"})
+	require.Equal(t, digests[4], storetest.Persistent(w.World))
 	require.Equal(t, uint64(4), s.Report().Tick)
 	require.Equal(t, "snapshots/00000001.snap", s.Report().Snapshot)
 
-	crashed := copyDir(t, dir) // Nothing was committed: the newest state is what it was.
+	crashed := storetest.CopyDir(t, dir) // Nothing was committed: the newest state is what it was.
 	head, digest := headOf(t, crashed)
 	require.Equal(t, uint64(10), head)
 	require.Equal(t, digests[10], digest)
 
-	w.fill(1)
+	w.Fill(1)
 	require.NoError(t, s.Commit())
-	require.NoError(t, s.Sync(background))
-	crashed = copyDir(t, dir) // Now it is the branch.
+	require.NoError(t, s.Sync(storetest.Background))
+	crashed = storetest.CopyDir(t, dir) // Now it is the branch.
 	head, digest = headOf(t, crashed)
 	require.Equal(t, uint64(11), head)
-	require.Equal(t, persistent(w.World), digest)
-	closeStore(t, s)
+	require.Equal(t, storetest.Persistent(w.World), digest)
+	storetest.CloseStore(t, s)
 
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	commits, err := v.Commits(1, 11)
 	require.NoError(t, err)
 	require.Len(t, commits, 11)
@@ -76,13 +78,13 @@ func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
 		require.Equal(t, i < 4 || i == 10, c.OnHead, c.Seq)
 	}
 	for seq, digest := range digests { // The branch left behind can still be read,
-		im, err := v.At(background, seq)
+		im, err := v.At(storetest.Background, seq)
 		require.NoError(t, err)
 		require.Equal(t, digest, im.Digest(), seq)
 	}
-	s = open(t, dir, newTestWorld(0), Options{At: "seq:9"}) // and gone back to.
-	require.Equal(t, digests[9], persistent(s.World()))
-	closeStore(t, s)
+	s = storetest.Open(t, dir, storetest.New(0), persist.Options{At: "seq:9"}) // and gone back to.
+	require.Equal(t, digests[9], storetest.Persistent(s.World()))
+	storetest.CloseStore(t, s)
 	head, digest = headOf(t, dir)
 	require.Equal(t, uint64(9), head)
 	require.Equal(t, digests[9], digest)
@@ -90,59 +92,59 @@ func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
 
 func TestClosingAtAnOlderTickSealsTheJournalThere(t *testing.T) {
 	for point, want := range map[string]uint64{"@latest~3": 7, "@first": 0, "snap:2": 7, "6": 6, "@latest": 10} {
-		dir, digests := branching(t)
-		s := open(t, dir, newTestWorld(0), Options{At: point})
-		require.Equal(t, digests[want], persistent(s.World()), point)
-		closeStore(t, s)
+		dir, digests := Branching(t)
+		s := storetest.Open(t, dir, storetest.New(0), persist.Options{At: point})
+		require.Equal(t, digests[want], storetest.Persistent(s.World()), point)
+		storetest.CloseStore(t, s)
 		head, digest := headOf(t, dir)
 		require.Equal(t, want, head, point)
 		require.Equal(t, digests[want], digest, point)
-		w := newTestWorld(0)
-		s = open(t, dir, w, Options{})
+		w := storetest.New(0)
+		s = storetest.Open(t, dir, w, persist.Options{})
 		require.True(t, s.Report().Clean)
-		require.Equal(t, digests[want], persistent(w.World), point)
-		closeStore(t, s)
+		require.Equal(t, digests[want], storetest.Persistent(w.World), point)
+		storetest.CloseStore(t, s)
 	}
 }
 
 func TestAPointThatIsNotThereLeavesEverythingAsItWas(t *testing.T) {
-	dir, _ := branching(t)
-	before := readTree(t, dir)
-	for point, want := range map[string]error{"99": ErrNotFound, "seq:11": ErrNotFound, "noon": ErrPoint, "snap:9": ErrNotFound} {
-		w := newTestWorld(0)
+	dir, _ := Branching(t)
+	before := storetest.ReadTree(t, dir)
+	for point, want := range map[string]error{"99": persist.ErrNotFound, "seq:11": persist.ErrNotFound, "noon": persist.ErrPoint, "snap:9": persist.ErrNotFound} {
+		w := storetest.New(0)
 		digest := w.Digest()
-		_, err := Open(background, dir, w.World, Options{At: point})
+		_, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: point})
 		require.ErrorIs(t, err, want, point)
 		require.Equal(t, digest, w.Digest())
-		require.Equal(t, before, readTree(t, dir))
+		require.Equal(t, before, storetest.ReadTree(t, dir))
 	}
 	fresh := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	w.fill(2)
-	_, err := Open(background, fresh, w.World, Options{At: "3"})
-	require.ErrorIs(t, err, ErrNotFound)
-	require.Empty(t, filesOf(t, fresh, "*/*"))
-	s := open(t, fresh, w, Options{}) // The directory is still a new one.
+	w := storetest.New(0)
+	w.Fill(2)
+	_, err := persist.Open(storetest.Background, fresh, w.World, persist.Options{At: "3"})
+	require.ErrorIs(t, err, persist.ErrNotFound)
+	require.Empty(t, storetest.FilesOf(t, fresh, "*/*"))
+	s := storetest.Open(t, fresh, w, persist.Options{}) // The directory is still a new one.
 	require.True(t, s.Report().Fresh)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestSnapshotsOfABranchAreNotTakenForThoseOfAnother(t *testing.T) {
-	dir, digests := branching(t)
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{At: "@latest~6", SnapshotBytes: -1})
-	snapshotOf(t, s) // Of record 4, in file 3, later than the one of record 7.
-	w.fill(1)
+	dir, digests := Branching(t)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{At: "@latest~6", SnapshotBytes: -1})
+	storetest.SnapshotOf(t, s) // Of record 4, in file 3, later than the one of record 7.
+	w.Fill(1)
 	require.NoError(t, s.Commit())
-	want := persistent(w.World)
-	closeStore(t, s)
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{})
-	require.Equal(t, want, persistent(again.World))
+	want := storetest.Persistent(w.World)
+	storetest.CloseStore(t, s)
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{})
+	require.Equal(t, want, storetest.Persistent(again.World))
 	require.Equal(t, "snapshots/00000003.snap", s.Report().Snapshot)
-	closeStore(t, s)
-	v := verified(t, dir)
-	im, err := v.At(background, 10)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
+	im, err := v.At(storetest.Background, 10)
 	require.NoError(t, err)
 	require.Equal(t, digests[10], im.Digest())
 }
@@ -150,16 +152,16 @@ func TestSnapshotsOfABranchAreNotTakenForThoseOfAnother(t *testing.T) {
 // What lies on the branch that was left leads to no tick of this one: it is not
 // counted among what must stay.
 func TestSnapshotsOfABranchThatWasLeftAreNotKeptForThisOne(t *testing.T) {
-	dir, _ := branching(t)
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{At: "4", SnapshotBytes: -1, Retain: Retention{Last: 1}})
-	w.fill(1)
+	dir, _ := Branching(t)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{At: "4", SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
+	w.Fill(1)
 	require.NoError(t, s.Commit())
 	s.ForgetPages() // In full.
-	require.Equal(t, []string{"snapshots/00000002.snap"}, snapshotOf(t, s).Removed)
-	closeStore(t, s)
+	require.Equal(t, []string{"snapshots/00000002.snap"}, storetest.SnapshotOf(t, s).Removed)
+	storetest.CloseStore(t, s)
 	require.NoError(t, flipAt(filepath.Join(dir, "snapshots/00000003.snap"), 9000))
-	require.Equal(t, persistent(w.World), persistent(opened(t, dir).World))
+	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(opened(t, dir).World))
 }
 
 // A component that was registered after the point is none of the branch, whose
@@ -168,30 +170,30 @@ func TestABranchHasTheComponentsOfItsPoint(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	p, _ := known(w)
-	s, err := Open(background, dir, w, Options{})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
 	require.NoError(t, err)
 	e := w.Create()
-	p.Set(e, position{1, 1})
+	p.Set(e, storetest.Position{X: 1, Y: 1})
 	require.NoError(t, s.Commit())
-	late := ecs.MustRegister[bag](w, ecs.CloneWith(cloneBag))
-	late.Set(e, bag{Name: "late"})
+	late := ecs.MustRegister[storetest.Bag](w, ecs.CloneWith(storetest.CloneBag))
+	late.Set(e, storetest.Bag{Name: "late"})
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
 	w = ecs.NewWorld(ecs.Options{})
 	known(w)
-	other := ecs.MustRegister[rank](w)
-	s, err = Open(background, dir, w, Options{At: "1"})
+	other := ecs.MustRegister[storetest.Rank](w)
+	s, err = persist.Open(storetest.Background, dir, w, persist.Options{At: "1"})
 	require.NoError(t, err)
 	require.Empty(t, s.Report().Unknown)
-	other.Set(e, rank{3})
+	other.Set(e, storetest.Rank{Place: 3})
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	v := verified(t, dir)
-	im, err := v.At(background, 2)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
+	im, err := v.At(storetest.Background, 2)
 	require.NoError(t, err)
 	require.NotNil(t, im.Find("bag"))
-	im, err = v.At(background, 3)
+	im, err = v.At(storetest.Background, 3)
 	require.NoError(t, err)
 	require.Nil(t, im.Find("bag"))
 	require.Equal(t, w.Digest(), im.Digest())
@@ -207,26 +209,26 @@ func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 		bySeq := map[uint64]ecs.Digest{}
 		head, at := uint64(0), ""
 		for round := range 6 {
-			w := newTestWorld(8)
-			s := open(t, dir, w, Options{At: at, Sync: journal.SyncNever(), SnapshotBytes: 6000})
+			w := storetest.New(8)
+			s := storetest.Open(t, dir, w, persist.Options{At: at, Sync: journal.SyncNever(), SnapshotBytes: 6000})
 			if round == 0 {
-				bySeq[0] = persistent(w.World)
+				bySeq[0] = storetest.Persistent(w.World)
 			}
-			require.Equal(t, bySeq[head], persistent(w.World), "seed %d, round %d, at %q", i, round, at)
+			require.Equal(t, bySeq[head], storetest.Persistent(w.World), "seed %d, round %d, at %q", i, round, at)
 			for range rng.IntN(8) {
-				w.do(randomActions(rng, 8)...)
-				w.seed.Set(seed(rng.Uint64()))
-				w.releaseAll()
+				w.Do(storetest.RandomActions(rng, 8)...)
+				w.Seed.Set(storetest.Seed(rng.Uint64()))
+				w.ReleaseAll()
 				head = s.Journal().Next()
 				require.NoError(t, s.Commit())
-				bySeq[head] = persistent(w.World)
+				bySeq[head] = storetest.Persistent(w.World)
 				if rng.IntN(4) == 0 && w.History().Rewind(1) == nil {
 					head = w.Mark()
 				}
 			}
 			digests[bySeq[head]] = true
-			closeStore(t, s)
-			verified(t, dir)
+			storetest.CloseStore(t, s)
+			storetest.Verified(t, dir)
 			at = ""
 			if seqs := slices.Sorted(maps.Keys(bySeq)); rng.IntN(3) > 0 {
 				head = seqs[rng.IntN(len(seqs))]
@@ -238,86 +240,86 @@ func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 
 // Where durable ticks cannot be read, an older state is a way to go on.
 func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
-	dir, digests := branching(t)
-	v := verified(t, dir)
+	dir, digests := Branching(t)
+	v := storetest.Verified(t, dir)
 	e, _ := v.Log().Find(9)
-	segment := filepath.Join(dir, segments(t, dir)[0])
+	segment := filepath.Join(dir, storetest.Segments(t, dir)[0])
 	data, err := os.ReadFile(segment)
 	require.NoError(t, err)
 	data[e.Offset+60] ^= 1
 	require.NoError(t, os.WriteFile(segment, data, 0o600))
-	_, err = Open(background, dir, newTestWorld(0).World, Options{})
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrCorrupt)
 
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{At: "seq:8"})
-	require.Equal(t, digests[8], persistent(w.World))
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{At: "seq:8"})
+	require.Equal(t, digests[8], storetest.Persistent(w.World))
 	require.Len(t, s.Report().Skipped, 1)
-	require.ErrorIs(t, s.Report().Skipped[0], ErrCorrupt)
-	crashed := copyDir(t, dir)
-	_, err = Open(background, crashed, newTestWorld(0).World, Options{})
-	require.ErrorIs(t, err, ErrCorrupt) // Nothing was decided yet.
-	elsewhere := newTestWorld(0)
-	closeStore(t, open(t, crashed, elsewhere, Options{At: "seq:8"})) // Though it was not closed.
-	require.Equal(t, digests[8], persistent(elsewhere.World))
-	w.fill(1)
+	require.ErrorIs(t, s.Report().Skipped[0], persist.ErrCorrupt)
+	crashed := storetest.CopyDir(t, dir)
+	_, err = persist.Open(storetest.Background, crashed, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrCorrupt) // Nothing was decided yet.
+	elsewhere := storetest.New(0)
+	storetest.CloseStore(t, storetest.Open(t, crashed, elsewhere, persist.Options{At: "seq:8"})) // Though it was not closed.
+	require.Equal(t, digests[8], storetest.Persistent(elsewhere.World))
+	w.Fill(1)
 	require.NoError(t, s.Commit())
-	require.NoError(t, s.Sync(background))
-	crashed = copyDir(t, dir)
-	closeStore(t, s)
+	require.NoError(t, s.Sync(storetest.Background))
+	crashed = storetest.CopyDir(t, dir)
+	storetest.CloseStore(t, s)
 	for _, dir := range []string{crashed, dir} {
-		again := newTestWorld(0)
-		s = open(t, dir, again, Options{})
+		again := storetest.New(0)
+		s = storetest.Open(t, dir, again, persist.Options{})
 		require.Equal(t, w.Digest(), again.Digest())
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}
 }
 
 // Damage to ticks that were rewound long ago hides nothing of the state.
 func TestDamageToRewoundTicksDoesNotKeepFromOpening(t *testing.T) {
-	dir, _ := branching(t)
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{At: "4"})
-	w.fill(1)
+	dir, _ := Branching(t)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{At: "4"})
+	w.Fill(1)
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	v := verified(t, dir)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
 	e, _ := v.Log().Find(9)
-	segment := filepath.Join(dir, segments(t, dir)[0])
+	segment := filepath.Join(dir, storetest.Segments(t, dir)[0])
 	data, err := os.ReadFile(segment)
 	require.NoError(t, err)
 	data[e.Offset+60] ^= 1
 	require.NoError(t, os.WriteFile(segment, data, 0o600))
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{})
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{})
 	require.Equal(t, w.Digest(), again.Digest())
 	require.Len(t, s.Report().Skipped, 1)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 // A tick whose record is damaged, but whose state is in a snapshot, can be gone on
 // from: the next record says which state it continues.
 func TestAStoreGoesOnFromASnapshotOfADamagedRecord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{SnapshotBytes: -1})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
 	for range 2 {
-		w.fill(2)
+		w.Fill(2)
 		require.NoError(t, s.Commit())
 	}
-	snapshotOf(t, s)
-	closeStore(t, s)
-	v := verified(t, dir)
+	storetest.SnapshotOf(t, s)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
 	e, _ := v.Log().Find(2)
-	require.NoError(t, flipAt(filepath.Join(dir, segments(t, dir)[0]), int(e.Offset)+8))
+	require.NoError(t, flipAt(filepath.Join(dir, storetest.Segments(t, dir)[0]), int(e.Offset)+8))
 	for range 3 {
-		again := newTestWorld(0)
-		s := open(t, dir, again, Options{SnapshotBytes: -1})
-		require.Equal(t, persistent(w.World), persistent(again.World))
+		again := storetest.New(0)
+		s := storetest.Open(t, dir, again, persist.Options{SnapshotBytes: -1})
+		require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(again.World))
 		require.NotEmpty(t, s.Report().Skipped)
 		w = again
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}
 }

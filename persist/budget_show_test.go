@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"path/filepath"
@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // BenchmarkBudgetShow: what ecsdump show does for one entity, from opening a save of a
@@ -17,16 +20,16 @@ func BenchmarkBudgetShow(b *testing.B) {
 	const entities, limit = 1_000_000, 100 * time.Millisecond
 	save := filepath.Join(b.TempDir(), "save")
 	w, _ := points(b, entities, 0)
-	if err := Save(background, save, w); err != nil {
+	if err := persist.Save(storetest.Background, save, w); err != nil {
 		b.Fatal(err)
 	}
 	show := func() {
-		v, err := OpenReadOnly(background, save)
+		v, err := inspect.OpenReadOnly(storetest.Background, save)
 		if err != nil {
 			b.Fatal(err)
 		}
 		defer v.Close()
-		s, err := v.Peek(background, ecs.NewEntity(entities/2, 1), 0)
+		s, err := v.Peek(storetest.Background, ecs.NewEntity(entities/2, 1), 0)
 		if err != nil || s.Components[0].Value.Index(0).Float() != entities/2 {
 			b.Fatal(s, err)
 		}

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"os"
@@ -9,21 +9,23 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // snapshotStore is a store of a million entities with rows of 16 bytes.
-func snapshotStore(b *testing.B, options Options) (*Store, *ecs.World, *ecs.Storage[point]) {
+func snapshotStore(b *testing.B, options persist.Options) (*persist.Store, *ecs.World, *ecs.Storage[point]) {
 	w, s := points(b, budgetEntities, 0)
-	store, err := Open(background, filepath.Join(b.TempDir(), "store"), w, options)
+	store, err := persist.Open(storetest.Background, filepath.Join(b.TempDir(), "store"), w, options)
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = store.Close(background) })
+	b.Cleanup(func() { _ = store.Close(storetest.Background) })
 	return store, w, s
 }
 
-func mustSnapshot(b *testing.B, s *Store) SnapshotResult {
-	r, err := s.Snapshot(background)
+func mustSnapshot(b *testing.B, s *persist.Store) persist.SnapshotResult {
+	r, err := s.Snapshot(storetest.Background)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -35,14 +37,14 @@ func mustSnapshot(b *testing.B, s *Store) SnapshotResult {
 // the rows, side by side, was written, against a full one: bytes, and time. A
 // constant is added for the file around the pages.
 func BenchmarkBudgetSnapshot(b *testing.B) {
-	store, _, points := snapshotStore(b, Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
 	write := func() {
 		points.Mut(points.Entities()[0]).X++
 		if err := store.Commit(); err != nil {
 			b.Fatal(err)
 		}
 	}
-	var full SnapshotResult
+	var full persist.SnapshotResult
 	snapshotFull := func() time.Duration {
 		write()
 		store.ForgetPages()
@@ -58,7 +60,7 @@ func BenchmarkBudgetSnapshot(b *testing.B) {
 		_ = os.Remove(plain)
 	})
 	const constant = 64 << 10
-	var part SnapshotResult
+	var part persist.SnapshotResult
 	partial := func() time.Duration {
 		for i := range budgetEntities / 100 {
 			points.Mut(points.Entities()[i]).X++
@@ -86,7 +88,7 @@ func BenchmarkBudgetSnapshot(b *testing.B) {
 // taken, over the median tick without one, at the default pace. Every tick writes a
 // hundredth of the rows, here and there. The limit is 2 ms.
 func BenchmarkBudgetStall(b *testing.B) {
-	store, _, points := snapshotStore(b, Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	store, _, points := snapshotStore(b, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
 	n := 0
 	tick := func() time.Duration {
 		for range budgetEntities / 100 {

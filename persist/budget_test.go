@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"bytes"
@@ -14,6 +14,11 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // The benchmarks of this file do the work and its limit in turns, in one
@@ -63,14 +68,14 @@ func points(b *testing.B, n, history int) (*ecs.World, *ecs.Storage[point]) {
 
 // An encodingRecorder encodes as a Store does, into one buffer.
 type encodingRecorder struct {
-	encoder *TickRecorder
+	encoder *persist.TickRecorder
 	buf     []byte
 	crc     uint32
 }
 
 func (r *encodingRecorder) Record(c *ecs.Change) uint64 {
 	r.buf = r.encoder.Encode(r.buf[:0], c)
-	r.crc = crc32.Checksum(r.buf, castagnoli)
+	r.crc = crc32.Checksum(r.buf, format.Castagnoli)
 	return c.Tick
 }
 
@@ -92,7 +97,7 @@ func BenchmarkBudgetCommit(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w, s := points(b, c.of, 0)
-			r := &encodingRecorder{encoder: NewTickRecorder(schemaOf(w))}
+			r := &encodingRecorder{encoder: persist.NewTickRecorder(format.SchemaOf(w))}
 			if err := w.Attach(r, 0); err != nil {
 				b.Fatal(err)
 			}
@@ -128,7 +133,7 @@ func BenchmarkBudgetCommit(b *testing.B) {
 			ours, limit := shortest(10*budgetRounds, commit, func() time.Duration {
 				return timed(func() {
 					gather()
-					sum += crc32.Checksum(dst, castagnoli)
+					sum += crc32.Checksum(dst, format.Castagnoli)
 				})
 			})
 			reportBudget(b, ours, limit, 4)
@@ -154,7 +159,7 @@ func BenchmarkBudgetSave(b *testing.B) {
 	w, _ := points(b, budgetEntities, 0)
 	file, plain := filepath.Join(dir, "world.save"), filepath.Join(dir, "plain")
 	var failed error
-	save := func() time.Duration { return timed(func() { failed = Save(background, file, w) }) }
+	save := func() time.Duration { return timed(func() { failed = persist.Save(storetest.Background, file, w) }) }
 	save()
 	info, err := os.Stat(file)
 	if err != nil || failed != nil {
@@ -202,7 +207,7 @@ func writePlain(b *testing.B, name string, content []byte) {
 func BenchmarkBudgetLoad(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "world.save")
 	w, _ := points(b, budgetEntities, 0)
-	if err := Save(background, file, w); err != nil {
+	if err := persist.Save(storetest.Background, file, w); err != nil {
 		b.Fatal(err)
 	}
 	var failed error
@@ -211,7 +216,7 @@ func BenchmarkBudgetLoad(b *testing.B) {
 		if _, err := ecs.Register[point](to); err != nil {
 			b.Fatal(err)
 		}
-		return timed(func() { failed = Load(background, file, to) })
+		return timed(func() { failed = persist.Load(storetest.Background, file, to) })
 	}
 	ours, read := shortest(5, load, func() time.Duration {
 		return timed(func() {
@@ -266,8 +271,8 @@ func BenchmarkBudgetReplay(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w, s := points(b, 0, 0)
-			sch := schemaOf(w)
-			r := &encodingRecorder{encoder: NewTickRecorder(sch)}
+			sch := format.SchemaOf(w)
+			r := &encodingRecorder{encoder: persist.NewTickRecorder(sch)}
 			if err := w.Attach(r, 0); err != nil {
 				b.Fatal(err)
 			}
@@ -282,18 +287,18 @@ func BenchmarkBudgetReplay(b *testing.B) {
 				payloads = append(payloads, bytes.Clone(r.buf))
 				updates += updatesOf(b, r.buf)
 			}
-			var im *Image
+			var im *inspect.Image
 			replay := func(payload []byte) {
-				t, err := decodeTick(payload)
+				t, err := format.DecodeTick(payload)
 				if err == nil {
-					err = im.apply(t, journal.ID{})
+					err = im.Apply(t, journal.ID{})
 				}
 				if err != nil {
 					b.Fatal(err)
 				}
 			}
 			ours, _ := shortest(budgetRounds, func() time.Duration {
-				im = newImage(sch)
+				im = image.New(sch)
 				replay(payloads[0])
 				return timed(func() {
 					for _, p := range payloads[1:] {
@@ -312,15 +317,15 @@ func BenchmarkBudgetReplay(b *testing.B) {
 
 // updatesOf counts the rows that a tick gives.
 func updatesOf(b *testing.B, payload []byte) (n int) {
-	t, err := decodeTick(payload)
+	t, err := format.DecodeTick(payload)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if t.registry != nil {
-		n += countRows(t.registry.ranges)
+	if t.Registry != nil {
+		n += format.CountRows(t.Registry.Ranges)
 	}
-	for _, s := range t.storages {
-		n += countRows(s.entityRanges) + countRows(s.valueRanges)
+	for _, s := range t.Storages {
+		n += format.CountRows(s.EntityRanges) + format.CountRows(s.ValueRanges)
 	}
 	return n
 }
@@ -355,7 +360,7 @@ func BenchmarkLoadMixed(b *testing.B) {
 		set(i, w.Create())
 	}
 	file := filepath.Join(b.TempDir(), "world.save")
-	if err := Save(background, file, w); err != nil {
+	if err := persist.Save(storetest.Background, file, w); err != nil {
 		b.Fatal(err)
 	}
 	info, err := os.Stat(file)
@@ -365,7 +370,7 @@ func BenchmarkLoadMixed(b *testing.B) {
 	b.SetBytes(info.Size())
 	for b.Loop() {
 		to, _ := register()
-		if err := Load(background, file, to); err != nil {
+		if err := persist.Load(storetest.Background, file, to); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"flag"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 var budgetTicks = flag.Int("ticks", 600, "the `number` of ticks that BenchmarkBudgetTick runs, 60 a second; each is 1.6 MB of journal")
@@ -58,10 +60,10 @@ func timeTicks(b *testing.B, n int) (t tickTimes) {
 	plainWorld, plain := points(b, budgetTickRows, 0)
 	w, s := points(b, budgetTickRows, 0)
 	snapshots := make(chan error, n+8)
-	store, err := Open(background, b.TempDir(), w, Options{
+	store, err := persist.Open(storetest.Background, b.TempDir(), w, persist.Options{
 		Sync:          journal.SyncEvery(100 * time.Millisecond),
 		SnapshotBytes: 1, // Begin one as soon as none is under way.
-		OnSnapshot:    func(r SnapshotResult) { snapshots <- r.Err },
+		OnSnapshot:    func(r persist.SnapshotResult) { snapshots <- r.Err },
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -81,7 +83,7 @@ func timeTicks(b *testing.B, n int) (t tickTimes) {
 			}
 		}))
 	}
-	if err := store.Close(background); err != nil {
+	if err := store.Close(storetest.Background); err != nil {
 		b.Fatal(err)
 	}
 	close(snapshots)

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"cmp"
@@ -21,6 +21,11 @@ import (
 	"github.com/stet-ecs/stet/internal/disk/disktest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 var (
@@ -59,8 +64,8 @@ func newCampaign(t testing.TB, tree map[string]string, newest ecs.Digest, others
 	for _, d := range others {
 		c.accept[d] = true
 	}
-	require.NoError(t, c.files.Mkdir(journalDir))
-	require.NoError(t, c.files.Mkdir(snapshotDir))
+	require.NoError(t, c.files.Mkdir(catalog.JournalDir))
+	require.NoError(t, c.files.Mkdir(catalog.SnapshotDir))
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
 		if path.Dir(name) != "." && name[len(name)-1] != '/' {
 			c.tree[name] = []byte(tree[name])
@@ -158,23 +163,23 @@ func (c *campaign) noticed(name string, from, to int64) {
 }
 
 // reported returns the damage that reading a file finds.
-func (c *campaign) reported(name string) (ranges []*DamageError) {
-	if path.Dir(name) == snapshotDir {
-		_, err := pagefile.Check(background, c.files, name)
-		for _, e := range flat(err) {
-			var d *DamageError
-			if errors.As(fileError(name, e), &d) {
+func (c *campaign) reported(name string) (ranges []*persist.DamageError) {
+	if path.Dir(name) == catalog.SnapshotDir {
+		_, err := pagefile.Check(storetest.Background, c.files, name)
+		for _, e := range storetest.Flat(err) {
+			var d *persist.DamageError
+			if errors.As(snap.FileError(name, e), &d) {
 				ranges = append(ranges, d)
 			}
 		}
 		return ranges
 	}
-	log, err := journal.Scan(background, disk.Sub(c.files, journalDir))
+	log, err := journal.Scan(storetest.Background, disk.Sub(c.files, catalog.JournalDir))
 	require.NoError(c.t, err)
 	defer log.Close()
 	for _, p := range log.Problems {
-		var d *DamageError
-		if errors.As(journalDamage(p), &d) && d.File == name {
+		var d *persist.DamageError
+		if errors.As(catalog.JournalDamage(p), &d) && d.File == name {
 			ranges = append(ranges, d)
 		}
 	}
@@ -183,12 +188,12 @@ func (c *campaign) reported(name string) (ranges []*DamageError) {
 
 // verified runs all checks there are and returns what they find.
 func (c *campaign) verified(files *disktest.Mem) []error {
-	v, err := OpenFS(background, files)
+	v, err := inspect.OpenFS(storetest.Background, files)
 	if err != nil {
 		return []error{err}
 	}
 	defer v.Close()
-	r, err := v.Verify(background)
+	r, err := v.Verify(storetest.Background)
 	require.NoError(c.t, err)
 	return r.Problems
 }
@@ -199,20 +204,20 @@ func (c *campaign) verified(files *disktest.Mem) []error {
 func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened bool) {
 	c.t.Helper()
 	before := files.Clone()
-	w := newTestWorld(0)
-	s, err := OpenFiles(background, files, w.World, Options{SnapshotBytes: -1})
+	w := storetest.New(0)
+	s, err := persist.OpenFiles(storetest.Background, files, w.World, persist.Options{SnapshotBytes: -1})
 	if err != nil {
-		require.True(c.t, errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) || errors.Is(err, ErrNotFound), "%s: %v", how, err)
+		require.True(c.t, errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound), "%s: %v", how, err)
 		require.Equal(c.t, before.Files(), files.Files(), "%s: a refused Open changed the directory", how)
 		require.Contains(c.t, err.Error(), "/", "%s: no file is named: %v", how, err)
 		require.NotEmpty(c.t, c.verified(before), "%s: refused (%v), but nothing is reported", how, err)
 		return false
 	}
-	digest := persistent(w.World)
+	digest := storetest.Persistent(w.World)
 	require.True(c.t, digest == c.newest || !exactly && c.accept[digest], "%s: opened with digest %v\n%v", how, digest, s.Report())
 	w.Create()
 	require.NoError(c.t, s.Commit())
-	require.NoError(c.t, s.Journal().Close(background, w.Mark()))
+	require.NoError(c.t, s.Journal().Close(storetest.Background, w.Mark()))
 	return true
 }
 
@@ -247,7 +252,7 @@ func (c *campaign) cut(name string, size int) {
 
 func (c *campaign) lastSegment() (last string) {
 	for _, name := range c.names {
-		if path.Dir(name) == journalDir {
+		if path.Dir(name) == catalog.JournalDir {
 			last = name
 		}
 	}
@@ -271,9 +276,9 @@ func (c *campaign) exchange() {
 		how = b + " also under the name of " + a
 	case 2:
 		n := 1 + c.rng.IntN(len(c.names)+3)
-		name := snapshotName(uint32(n))
-		if path.Dir(a) == journalDir {
-			name = fmt.Sprintf("%s/%08d%s", journalDir, n, segmentType)
+		name := catalog.SnapshotName(uint32(n))
+		if path.Dir(a) == catalog.JournalDir {
+			name = fmt.Sprintf("%s/%08d%s", catalog.JournalDir, n, catalog.SegmentType)
 		}
 		files.Put(name, c.tree[a])
 		how = a + " also as " + name
@@ -302,13 +307,13 @@ func files(t testing.TB, dir string) disk.FS {
 
 // earlier returns the digests of all states on the way to the head.
 func earlier(t testing.TB, dir string) (digests []ecs.Digest) {
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	seqs := []uint64{0}
 	for _, e := range v.Log().Entries {
 		seqs = append(seqs, e.ID.Seq)
 	}
 	for _, seq := range seqs {
-		if im, err := v.At(background, seq); err == nil {
+		if im, err := v.At(storetest.Background, seq); err == nil {
 			digests = append(digests, im.Digest())
 		}
 	}
@@ -316,8 +321,8 @@ func earlier(t testing.TB, dir string) (digests []ecs.Digest) {
 }
 
 func TestEveryBitOfASmallStoreIsGuarded(t *testing.T) {
-	s := newSample(t)
-	c := newCampaign(t, s.tree, s.digest, earlier(t, s.dir)...)
+	s := storetest.NewSample(t)
+	c := newCampaign(t, s.Tree, s.Digest, earlier(t, s.Dir)...)
 	for _, name := range c.names {
 		bits := 8 * len(c.tree[name])
 		step := max(1, bits/share(bits, 400))
@@ -348,11 +353,11 @@ func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 		r.tick()
 	}
 	r.sync()
-	name := segments(t, r.dir)[0]
+	name := storetest.Segments(t, r.dir)[0]
 	end := func(records int) int { // Of so many, once they are in the file with a mark behind them.
 		var last journal.Entry
 		require.Eventually(t, func() bool {
-			log, err := journal.Scan(background, disk.Sub(files(t, r.dir), journalDir))
+			log, err := journal.Scan(storetest.Background, disk.Sub(files(t, r.dir), catalog.JournalDir))
 			require.NoError(t, err)
 			defer log.Close()
 			last = log.Entries[len(log.Entries)-1]
@@ -365,16 +370,16 @@ func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 	r.tick()
 	r.tick()
 	end(5)
-	tree := readTree(t, copyDir(t, r.dir))
+	tree := storetest.ReadTree(t, storetest.CopyDir(t, r.dir))
 	var accept []ecs.Digest
 	for d, commit := range r.digests {
 		if commit >= r.synced {
 			accept = append(accept, d)
 		}
 	}
-	newest := persistent(r.world.World)
-	r.world.releaseAll()
-	closeStore(t, r.store)
+	newest := storetest.Persistent(r.world.World)
+	r.world.ReleaseAll()
+	storetest.CloseStore(t, r.store)
 
 	c := newCampaign(t, tree, newest, accept...)
 	bits := 8 * len(tree[name])
@@ -399,27 +404,27 @@ func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 func TestFlipsInALargeStoreAreReported(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	rng := rand.New(rand.NewPCG(1, 1))
-	w := newTestWorld(4)
+	w := storetest.New(4)
 	for opening := range 3 {
 		if opening > 0 {
-			w = newTestWorld(4)
+			w = storetest.New(4)
 		}
-		s := open(t, dir, w, Segmented(Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 100_000))
+		s := storetest.Open(t, dir, w, persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 100_000))
 		for range 8 {
-			w.fill(share(600, 150))
+			w.Fill(share(600, 150))
 			for range 20 {
-				w.position.Set(w.Entities()[rng.IntN(w.Len())], position{rng.Float32(), 1})
+				w.Position.Set(w.Entities()[rng.IntN(w.Len())], storetest.Position{X: rng.Float32(), Y: 1})
 			}
 			require.NoError(t, s.Commit())
 			if rng.IntN(4) == 0 {
 				_ = w.History().Rewind(1)
 			}
 		}
-		_, err := s.Snapshot(background)
+		_, err := s.Snapshot(storetest.Background)
 		require.NoError(t, err)
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}
-	c := newCampaign(t, readTree(t, dir), persistent(w.World), earlier(t, dir)...)
+	c := newCampaign(t, storetest.ReadTree(t, dir), storetest.Persistent(w.World), earlier(t, dir)...)
 	total := 0
 	for _, name := range c.names {
 		total += len(c.tree[name])

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"io/fs"
@@ -9,28 +9,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // compacted is Compact to a new directory, which it returns.
-func compacted(t testing.TB, path string, options CompactOptions) (string, CompactReport) {
+func compacted(t testing.TB, path string, options inspect.CompactOptions) (string, inspect.CompactReport) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "compacted")
-	r, err := openedReadOnly(t, path).Compact(background, out, options)
+	r, err := storetest.OpenedReadOnly(t, path).Compact(storetest.Background, out, options)
 	require.NoError(t, err)
 	return out, r
 }
 
 // digests returns the digest of every state that v can show, by its tick and where it
 // is, seen from the newest.
-func digests(t testing.TB, v *View, from, to uint64) (list []ecs.Digest) {
+func digests(t testing.TB, v *inspect.View, from, to uint64) (list []ecs.Digest) {
 	t.Helper()
 	path, err := v.Path(from, to)
 	require.NoError(t, err)
-	im, err := v.At(background, from)
+	im, err := v.At(storetest.Background, from)
 	require.NoError(t, err)
 	list = append(list, im.Digest())
 	for _, e := range path {
-		im, err := v.At(background, e.ID.Seq)
+		im, err := v.At(storetest.Background, e.ID.Seq)
 		require.NoError(t, err)
 		require.Equal(t, e.Tick, im.Tick)
 		list = append(list, im.Digest())
@@ -39,10 +42,10 @@ func digests(t testing.TB, v *View, from, to uint64) (list []ecs.Digest) {
 }
 
 func TestACompactedStoreHoldsTheNewestStateAlone(t *testing.T) {
-	s := newSample(t)
-	before := openedReadOnly(t, s.dir)
-	out, r := compacted(t, s.dir, CompactOptions{})
-	require.Equal(t, s.tree, readTree(t, s.dir))
+	s := storetest.NewSample(t)
+	before := storetest.OpenedReadOnly(t, s.Dir)
+	out, r := compacted(t, s.Dir, inspect.CompactOptions{})
+	require.Equal(t, s.Tree, storetest.ReadTree(t, s.Dir))
 	require.Equal(t, uint64(4), r.Tick)
 	require.Equal(t, before.Head(), r.Seq)
 	require.Equal(t, r.Tick, r.From)
@@ -50,64 +53,64 @@ func TestACompactedStoreHoldsTheNewestStateAlone(t *testing.T) {
 	require.Equal(t, 6, r.DroppedTicks)
 	require.Equal(t, 2, r.DroppedRewound)
 	require.Less(t, r.After, r.Before)
-	require.Len(t, snapshots(t, out), 1)
+	require.Len(t, storetest.Snapshots(t, out), 1)
 
-	v := verified(t, out)
+	v := storetest.Verified(t, out)
 	require.Equal(t, before.Head(), v.Head())
-	w := newTestWorld(0)
-	store := open(t, out, w, Options{})
+	w := storetest.New(0)
+	store := storetest.Open(t, out, w, persist.Options{})
 	require.True(t, store.Report().Clean)
-	require.Equal(t, s.digest, persistent(w.World))
-	require.Equal(t, s.values, w.values())
-	w.fill(1)
+	require.Equal(t, s.Digest, storetest.Persistent(w.World))
+	require.Equal(t, s.Values, w.Values())
+	w.Fill(1)
 	require.NoError(t, store.Commit())
-	digest := persistent(w.World)
-	closeStore(t, store)
-	verified(t, out)
-	again := newTestWorld(0)
-	closeStore(t, open(t, out, again, Options{}))
-	require.Equal(t, digest, persistent(again.World))
+	digest := storetest.Persistent(w.World)
+	storetest.CloseStore(t, store)
+	storetest.Verified(t, out)
+	again := storetest.New(0)
+	storetest.CloseStore(t, storetest.Open(t, out, again, persist.Options{}))
+	require.Equal(t, digest, storetest.Persistent(again.World))
 }
 
 func TestACompactedStoreCanKeepTheWayFromAnyTick(t *testing.T) {
-	s := newSample(t)
-	v := openedReadOnly(t, s.dir)
+	s := storetest.NewSample(t)
+	v := storetest.OpenedReadOnly(t, s.Dir)
 	for _, keep := range []string{"@first", "1", "2", "3", "4"} {
-		out, r := compacted(t, s.dir, CompactOptions{Keep: keep})
+		out, r := compacted(t, s.Dir, inspect.CompactOptions{Keep: keep})
 		from, err := v.Resolve(keep)
 		require.NoError(t, err)
-		kept := verified(t, out)
+		kept := storetest.Verified(t, out)
 		require.Equal(t, digests(t, v, from, v.Head()), digests(t, kept, from, kept.Head()), keep)
 		require.Equal(t, kept.Head(), r.Seq)
 		oldest, err := kept.Resolve("@first")
 		require.NoError(t, err)
-		im, err := kept.At(background, oldest)
+		im, err := kept.At(storetest.Background, oldest)
 		require.NoError(t, err)
 		require.Equal(t, r.From, im.Tick)
 		for _, tick := range []string{keep, "@latest"} {
 			seq, err := kept.Resolve(tick)
 			require.NoError(t, err)
 			if seq > 0 {
-				w := newTestWorld(0)
-				closeStore(t, open(t, copyDir(t, out), w, Options{At: tick}))
+				w := storetest.New(0)
+				storetest.CloseStore(t, storetest.Open(t, storetest.CopyDir(t, out), w, persist.Options{At: tick}))
 			}
 		}
 	}
-	_, err := v.Compact(background, filepath.Join(t.TempDir(), "x"), CompactOptions{Keep: "seq:4"}) // It was rewound.
-	require.ErrorIs(t, err, ErrNotFound)
+	_, err := v.Compact(storetest.Background, filepath.Join(t.TempDir(), "x"), inspect.CompactOptions{Keep: "seq:4"}) // It was rewound.
+	require.ErrorIs(t, err, persist.ErrNotFound)
 	require.ErrorContains(t, err, "not on the way")
 }
 
 func TestAnyTickCanBeWhatACompactedStoreLeadsTo(t *testing.T) {
-	s := newSample(t)
-	v := openedReadOnly(t, s.dir)
+	s := storetest.NewSample(t)
+	v := storetest.OpenedReadOnly(t, s.Dir)
 	for seq := range v.Head() + 1 {
 		at := "@first"
 		if seq > 0 {
 			at = "seq:" + string(rune('0'+seq))
 		}
-		out, r := compacted(t, s.dir, CompactOptions{At: at, Keep: "@first"})
-		kept := verified(t, out)
+		out, r := compacted(t, s.Dir, inspect.CompactOptions{At: at, Keep: "@first"})
+		kept := storetest.Verified(t, out)
 		require.Equal(t, r.Seq, kept.Head())
 		require.Equal(t, digests(t, v, 0, seq), digests(t, kept, 0, kept.Head()))
 	}
@@ -115,16 +118,16 @@ func TestAnyTickCanBeWhatACompactedStoreLeadsTo(t *testing.T) {
 
 func TestSnapshotsWithNamesOutliveACompaction(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(9)
-	s := open(t, dir, w, Options{SnapshotBytes: -1})
+	w := storetest.New(9)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
 	named := map[string]ecs.Digest{}
 	tick := func(names ...string) {
-		w.fill(2)
+		w.Fill(2)
 		require.NoError(t, s.Commit())
 		for _, name := range names {
-			_, err := s.SnapshotAs(background, name)
+			_, err := s.SnapshotAs(storetest.Background, name)
 			require.NoError(t, err)
-			named[name] = persistent(w.World)
+			named[name] = storetest.Persistent(w.World)
 		}
 	}
 	tick("early")
@@ -133,29 +136,29 @@ func TestSnapshotsWithNamesOutliveACompaction(t *testing.T) {
 	require.NoError(t, w.History().Rewind(1))
 	tick("one", "same")
 	tick("last")
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	for _, c := range []struct {
-		CompactOptions
+		inspect.CompactOptions
 		names, dropped string
 	}{
-		{CompactOptions{}, "early one same last", "abandoned"},
-		{CompactOptions{At: "snap:same"}, "early one same", "abandoned last"},
-		{CompactOptions{Keep: "@first"}, "early one same last", "abandoned"},
-		{CompactOptions{Keep: "snap:one"}, "early one same last", "abandoned"},
-		{CompactOptions{NoNames: true, Keep: "@first"}, "", "early abandoned one same last"},
+		{inspect.CompactOptions{}, "early one same last", "abandoned"},
+		{inspect.CompactOptions{At: "snap:same"}, "early one same", "abandoned last"},
+		{inspect.CompactOptions{Keep: "@first"}, "early one same last", "abandoned"},
+		{inspect.CompactOptions{Keep: "snap:one"}, "early one same last", "abandoned"},
+		{inspect.CompactOptions{NoNames: true, Keep: "@first"}, "", "early abandoned one same last"},
 	} {
 		out, r := compacted(t, dir, c.CompactOptions)
 		require.Equal(t, strings.Fields(c.names), append([]string{}, r.Names...))
 		require.Equal(t, strings.Fields(c.dropped), r.DroppedNames)
-		v := verified(t, out)
+		v := storetest.Verified(t, out)
 		for _, name := range r.Names {
 			seq, err := v.Resolve("snap:" + name)
 			require.NoError(t, err)
-			im, err := v.At(background, seq)
+			im, err := v.At(storetest.Background, seq)
 			require.NoError(t, err)
 			require.Equal(t, named[name], im.Digest(), name)
 		}
-		closeStore(t, open(t, out, newTestWorld(0), Options{}))
+		storetest.CloseStore(t, storetest.Open(t, out, storetest.New(0), persist.Options{}))
 	}
 }
 
@@ -164,54 +167,54 @@ func TestAConvertedStoreIsCompactedWithWhatItWas(t *testing.T) {
 	w, s := openNewer(t, dir)
 	w.unit.Set(w.Entities()[0], newerUnit{Team: 77})
 	require.NoError(t, s.Commit())
-	digest := persistent(w.World)
-	closeStore(t, s)
-	v := verified(t, dir)
-	for _, options := range []CompactOptions{{}, {Keep: "@first"}, {Keep: "@latest~1"}, {Keep: "@latest~2"}} {
+	digest := storetest.Persistent(w.World)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
+	for _, options := range []inspect.CompactOptions{{}, {Keep: "@first"}, {Keep: "@latest~1"}, {Keep: "@latest~2"}} {
 		out, _ := compacted(t, dir, options)
-		kept := verified(t, out)
+		kept := storetest.Verified(t, out)
 		from, err := v.Resolve(options.Keep)
 		require.NoError(t, err)
 		require.Equal(t, digests(t, v, from, v.Head()), digests(t, kept, from, kept.Head()))
-		_, err = Open(background, out, newOlderWorld().World, Options{})
-		require.ErrorIs(t, err, ErrNewer)
+		_, err = persist.Open(storetest.Background, out, newOlderWorld().World, persist.Options{})
+		require.ErrorIs(t, err, persist.ErrNewer)
 		again, s := openNewer(t, out)
 		require.Nil(t, s.Report().Converted)
-		require.Equal(t, digest, persistent(again.World))
-		closeStore(t, s)
+		require.Equal(t, digest, storetest.Persistent(again.World))
+		storetest.CloseStore(t, s)
 	}
 
 	older := olderCopy(t) // Not converted yet.
-	out, _ := compacted(t, older, CompactOptions{})
+	out, _ := compacted(t, older, inspect.CompactOptions{})
 	again, s := openNewer(t, out)
 	again.check(t)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestACompactedSaveIsTheSameSave(t *testing.T) {
 	for _, save := range []string{keptSave, olderSave} {
-		v := openedReadOnly(t, save)
+		v := storetest.OpenedReadOnly(t, save)
 		out := filepath.Join(t.TempDir(), "compacted")
-		r, err := v.Compact(background, out, CompactOptions{})
+		r, err := v.Compact(storetest.Background, out, inspect.CompactOptions{})
 		require.NoError(t, err)
 		require.Equal(t, v.Snapshots()[0].Tick, r.Tick)
-		copied := openedReadOnly(t, out)
-		report, err := copied.Verify(background)
+		copied := storetest.OpenedReadOnly(t, out)
+		report, err := copied.Verify(storetest.Background)
 		require.NoError(t, err)
 		require.Empty(t, report.Problems)
 		require.Equal(t, v.Snapshots()[0].Digest, copied.Snapshots()[0].Digest)
-		require.Equal(t, v.Snapshots()[0].schema.encode(), copied.Snapshots()[0].schema.encode())
+		require.Equal(t, v.Snapshots()[0].Schema.Encode(), copied.Snapshots()[0].Schema.Encode())
 	}
 }
 
 func TestCompactTakesNoNameThatIsThere(t *testing.T) {
-	s := newSample(t)
-	v := openedReadOnly(t, s.dir)
+	s := storetest.NewSample(t)
+	v := storetest.OpenedReadOnly(t, s.Dir)
 	out := t.TempDir()
-	_, err := v.Compact(background, out, CompactOptions{})
+	_, err := v.Compact(storetest.Background, out, inspect.CompactOptions{})
 	require.ErrorIs(t, err, fs.ErrExist)
-	require.Empty(t, readTree(t, out))
+	require.Empty(t, storetest.ReadTree(t, out))
 	out = filepath.Join(out, "missing", "out")
-	_, err = v.Compact(background, out, CompactOptions{})
+	_, err = v.Compact(storetest.Background, out, inspect.CompactOptions{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }

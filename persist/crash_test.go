@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"maps"
@@ -12,6 +12,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/deep"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // A run commits random ticks and remembers the digest of each.
@@ -19,8 +22,8 @@ type run struct {
 	t       testing.TB
 	dir     string
 	rng     *rand.Rand
-	world   *testWorld
-	store   *Store
+	world   *storetest.World
+	store   *persist.Store
 	digests map[ecs.Digest]int // To the number of the commit, counted over all branches.
 	commits int
 	last    int // The commit of the newest record.
@@ -32,38 +35,38 @@ func newRun(t testing.TB, seed uint64) *run {
 	r := &run{t: t, rng: rand.New(rand.NewPCG(seed, 7)), digests: map[ecs.Digest]int{}}
 	r.dir = filepath.Join(t.TempDir(), "store")
 	r.open()
-	r.digests[persistent(r.world.World)] = 0
+	r.digests[storetest.Persistent(r.world.World)] = 0
 	r.sync()
 	return r
 }
 
 func (r *run) open() {
-	r.world = newTestWorld(10)
-	store, err := Open(background, r.dir, r.world.World, Options{Sync: journal.SyncNever(), SnapshotBytes: 6000})
+	r.world = storetest.New(10)
+	store, err := persist.Open(storetest.Background, r.dir, r.world.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 6000})
 	require.NoError(r.t, err)
 	r.store = store
 }
 
 // sync makes everything durable.
 func (r *run) sync() {
-	require.NoError(r.t, r.store.Sync(background))
+	require.NoError(r.t, r.store.Sync(storetest.Background))
 	r.synced, r.durable = r.last, len(r.lastSegment())
 }
 
 func (r *run) lastSegment() string {
-	names := segments(r.t, r.dir)
+	names := storetest.Segments(r.t, r.dir)
 	data, err := os.ReadFile(filepath.Join(r.dir, names[len(names)-1]))
 	require.NoError(r.t, err)
 	return string(data)
 }
 
 func (r *run) tick() {
-	r.world.do(randomActions(r.rng, 8)...)
-	r.world.seed.Set(seed(r.rng.Uint64())) // No two ticks are equal.
+	r.world.Do(storetest.RandomActions(r.rng, 8)...)
+	r.world.Seed.Set(storetest.Seed(r.rng.Uint64())) // No two ticks are equal.
 	require.NoError(r.t, r.store.Commit())
 	r.commits++
 	r.last = r.commits
-	r.digests[persistent(r.world.World)] = r.commits
+	r.digests[storetest.Persistent(r.world.World)] = r.commits
 	if r.store.Snapshotting() { // A snapshot makes durable what it has.
 		require.NoError(r.t, r.store.Settle().Err)
 		r.sync()
@@ -79,7 +82,7 @@ func (r *run) some(n int) {
 		case k == 1:
 			_ = r.world.History().Rewind(1 + r.rng.IntN(4))
 		case k == 2 && !r.world.Dirty():
-			_, err := r.store.Snapshot(background)
+			_, err := r.store.Snapshot(storetest.Background)
 			require.NoError(r.t, err)
 			r.sync()
 		default:
@@ -90,11 +93,11 @@ func (r *run) some(n int) {
 
 // crash ends the process, as it were, and loses a part of what was not durable.
 func (r *run) crash() {
-	require.NoError(r.t, r.store.Journal().Sync(background)) // All bytes are in the file.
-	r.dir = copyDir(r.t, r.dir)
-	r.world.releaseAll()
-	closeStore(r.t, r.store)
-	names, data := segments(r.t, r.dir), r.lastSegment()
+	require.NoError(r.t, r.store.Journal().Sync(storetest.Background)) // All bytes are in the file.
+	r.dir = storetest.CopyDir(r.t, r.dir)
+	r.world.ReleaseAll()
+	storetest.CloseStore(r.t, r.store)
+	names, data := storetest.Segments(r.t, r.dir), r.lastSegment()
 	kept := data[:r.durable+r.rng.IntN(len(data)-r.durable+1)]
 	require.NoError(r.t, os.WriteFile(filepath.Join(r.dir, names[len(names)-1]), []byte(kept), 0o600))
 }
@@ -113,13 +116,13 @@ func TestCopiesOfARunningStoreHoldWhatWasSynced(t *testing.T) {
 		r := newRun(t, seed)
 		for range 4 {
 			r.some(6)
-			w := newTestWorld(0)
-			s := open(t, copyDir(t, r.dir), w, Options{})
+			w := storetest.New(0)
+			s := storetest.Open(t, storetest.CopyDir(t, r.dir), w, persist.Options{})
 			require.False(t, s.Report().Clean)
-			r.check(persistent(w.World))
+			r.check(storetest.Persistent(w.World))
 		}
-		r.world.releaseAll()
-		closeStore(t, r.store)
+		r.world.ReleaseAll()
+		storetest.CloseStore(t, r.store)
 	}
 }
 
@@ -130,14 +133,14 @@ func TestCrashAfterCrash(t *testing.T) {
 			r.some(8)
 			r.crash()
 			r.open()
-			r.last = r.check(persistent(r.world.World))
+			r.last = r.check(storetest.Persistent(r.world.World))
 			require.False(t, r.store.Report().Clean)
 			require.Empty(t, r.store.Report().Skipped)
 			r.sync()
 		}
-		r.world.releaseAll()
-		closeStore(t, r.store)
-		verified(t, r.dir)
+		r.world.ReleaseAll()
+		storetest.CloseStore(t, r.store)
+		storetest.Verified(t, r.dir)
 	}
 }
 
@@ -148,10 +151,10 @@ func TestAJournalCutAnywhereLeadsToACommitNotOlderThanTheLastSync(t *testing.T) 
 	for range 3 {
 		r.tick()
 	}
-	dir := copyDir(t, r.dir)
-	r.world.releaseAll()
-	closeStore(t, r.store)
-	segment := filepath.Join(dir, segments(t, dir)[0])
+	dir := storetest.CopyDir(t, r.dir)
+	r.world.ReleaseAll()
+	storetest.CloseStore(t, r.store)
+	segment := filepath.Join(dir, storetest.Segments(t, dir)[0])
 	running, err := os.ReadFile(segment)
 	require.NoError(t, err)
 	closed := r.lastSegment()
@@ -179,12 +182,12 @@ func TestAJournalCutAnywhereLeadsToACommitNotOlderThanTheLastSync(t *testing.T) 
 
 // headDigest returns the digest of the state that recovery would lead to.
 func headDigest(dir string) (ecs.Digest, error) {
-	v, err := OpenReadOnly(background, dir)
+	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	if err != nil {
 		return 0, err
 	}
 	defer v.Close()
-	im, err := v.At(background, v.Head())
+	im, err := v.At(storetest.Background, v.Head())
 	if err != nil {
 		return 0, err
 	}
@@ -198,40 +201,40 @@ func lostTail(t testing.TB, others int) (dir, name, snapshot string) {
 	r := newRun(t, 3)
 	r.tick()
 	r.sync()
-	lost := copyDir(t, r.dir)
+	lost := storetest.CopyDir(t, r.dir)
 	r.tick()
 	r.tick()
-	result, err := r.store.Snapshot(background)
+	result, err := r.store.Snapshot(storetest.Background)
 	require.NoError(t, err)
-	r.world.releaseAll()
-	closeStore(t, r.store)
-	snapshot = readTree(t, r.dir)[result.Name]
+	r.world.ReleaseAll()
+	storetest.CloseStore(t, r.store)
+	snapshot = storetest.ReadTree(t, r.dir)[result.Name]
 
-	w := newTestWorld(0)
-	s := open(t, lost, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, lost, w, persist.Options{})
 	for i := range others {
-		w.rules.Set(rules{"other", uint16(i)})
+		w.Rules.Set(storetest.Rules{Name: "other", Limit: uint16(i)})
 		require.NoError(t, s.Commit())
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	return lost, result.Name, snapshot
 }
 
 func TestASnapshotOfALostTickIsNotTakenForTheOneThatHasItsNumber(t *testing.T) {
 	dir, name, snapshot := lostTail(t, 4)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(snapshot), 0o600))
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
-	require.Equal(t, rules{"other", 3}, w.rules.Get())
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	require.Equal(t, storetest.Rules{Name: "other", Limit: 3}, w.Rules.Get())
 	require.Len(t, s.Report().Skipped, 1)
 	require.ErrorContains(t, s.Report().Skipped[0], name)
-	require.ErrorIs(t, s.Report().Skipped[0], ErrForeign)
-	closeStore(t, s)
+	require.ErrorIs(t, s.Report().Skipped[0], persist.ErrForeign)
+	storetest.CloseStore(t, s)
 
-	v, err := OpenReadOnly(background, dir)
+	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer v.Close()
-	report, err := v.Verify(background)
+	report, err := v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Len(t, report.Problems, 1)
 	require.ErrorContains(t, report.Problems[0], name)
@@ -240,8 +243,8 @@ func TestASnapshotOfALostTickIsNotTakenForTheOneThatHasItsNumber(t *testing.T) {
 func TestASnapshotNewerThanTheJournalMeansThatDurableTicksAreLost(t *testing.T) {
 	dir, name, snapshot := lostTail(t, 1)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(snapshot), 0o600))
-	_, err := Open(background, dir, newTestWorld(0).World, Options{})
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err := persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrCorrupt)
 	require.ErrorContains(t, err, "ends at record 2")
 	require.ErrorContains(t, err, name)
 }
@@ -250,48 +253,48 @@ func TestACreationThatFailedCanBeTriedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	inTheWay := filepath.Join(dir, "snapshots/00000001.snap.tmp")
 	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x.tmp"), 0o700))
-	w := newTestWorld(3)
-	w.fill(5)
+	w := storetest.New(3)
+	w.Fill(5)
 	digest := w.Digest()
-	_, err := Open(background, dir, w.World, Options{})
+	_, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})
 	require.Error(t, err)
 	require.Equal(t, digest, w.Digest())
 	require.NoError(t, os.RemoveAll(inTheWay))
-	s := open(t, dir, w, Options{})
+	s := storetest.Open(t, dir, w, persist.Options{})
 	require.True(t, s.Report().Fresh)
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 }
 
 func TestAnOpenThatCannotWriteLeavesTheWorldAsItWas(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
-	w.fill(3)
-	w.rules.Set(rules{"stored", 1})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	w.Fill(3)
+	w.Rules.Set(storetest.Rules{Name: "stored", Limit: 1})
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	inTheWay := filepath.Join(dir, "journal/00000002.seg.tmp")
 	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
-	empty := newTestWorld(0)
-	empty.rules.Set(rules{"mine", 7})
+	empty := storetest.New(0)
+	empty.Rules.Set(storetest.Rules{Name: "mine", Limit: 7})
 	digest := empty.Digest()
-	_, err := Open(background, dir, empty.World, Options{})
+	_, err := persist.Open(storetest.Background, dir, empty.World, persist.Options{})
 	require.ErrorContains(t, err, "00000002.seg.tmp")
 	require.Equal(t, digest, empty.Digest())
 	require.NoError(t, os.RemoveAll(inTheWay))
-	s = open(t, dir, empty, Options{})
-	require.Equal(t, w.values(), empty.values())
-	closeStore(t, s)
+	s = storetest.Open(t, dir, empty, persist.Options{})
+	require.Equal(t, w.Values(), empty.Values())
+	storetest.CloseStore(t, s)
 }
 
 func TestACreationCutShortIsFinishedByTheNextOpen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	w.fill(5)
-	s := open(t, dir, w, Options{})
-	unfinished := readTree(t, dir) // Not closed: no seal.
-	closeStore(t, s)
+	w := storetest.New(0)
+	w.Fill(5)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	unfinished := storetest.ReadTree(t, dir) // Not closed: no seal.
+	storetest.CloseStore(t, s)
 	const base = "snapshots/00000001.snap"
 	unfinished[base+".tmp"] = unfinished[base][:5000]
 	delete(unfinished, base)
@@ -299,18 +302,18 @@ func TestACreationCutShortIsFinishedByTheNextOpen(t *testing.T) {
 	delete(without, "journal/00000001.seg")
 	for _, tree := range []map[string]string{unfinished, without, {"LOCK": "", "journal/": ""}, {"LOCK": ""}} {
 		dir := filepath.Join(t.TempDir(), "store")
-		writeTree(t, dir, tree)
-		w := newTestWorld(0)
-		w.fill(7)
-		s := open(t, dir, w, Options{})
+		storetest.WriteTree(t, dir, tree)
+		w := storetest.New(0)
+		w.Fill(7)
+		s := storetest.Open(t, dir, w, persist.Options{})
 		require.True(t, s.Report().Fresh)
 		w.Create()
 		require.NoError(t, s.Commit())
-		closeStore(t, s)
-		verified(t, dir)
-		again := newTestWorld(0)
-		s = open(t, dir, again, Options{})
+		storetest.CloseStore(t, s)
+		storetest.Verified(t, dir)
+		again := storetest.New(0)
+		s = storetest.Open(t, dir, again, persist.Options{})
 		require.Equal(t, 8, again.Len())
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}
 }

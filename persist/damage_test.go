@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"maps"
@@ -12,13 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // flips returns the offsets of the bytes of a file to damage, from a random one
 // on.
 func flips(rng *rand.Rand, name string, size int) (offsets []int) {
-	step := *stride
-	if strings.HasPrefix(name, journalDir) {
+	step := *storetest.Stride
+	if strings.HasPrefix(name, catalog.JournalDir) {
 		step = max(1, step/10)
 	}
 	for at := rng.IntN(step); at < size; at += step {
@@ -28,9 +32,9 @@ func flips(rng *rand.Rand, name string, size int) (offsets []int) {
 }
 
 func TestEveryFlippedBitIsReported(t *testing.T) {
-	s := newSample(t)
-	require.Len(t, s.tree, 8) // LOCK, two directories, three snapshots, two segments.
-	for name, data := range s.tree {
+	s := storetest.NewSample(t)
+	require.Len(t, s.Tree, 8) // LOCK, two directories, three snapshots, two segments.
+	for name, data := range s.Tree {
 		if data == "" {
 			continue
 		}
@@ -39,17 +43,17 @@ func TestEveryFlippedBitIsReported(t *testing.T) {
 			seed := rand.Uint64()
 			t.Log("seed", seed)
 			rng := rand.New(rand.NewPCG(seed, 0))
-			d := s.damaged(t)
+			d := s.Damaged(t)
 			for i, at := range flips(rng, name, len(data)) {
-				changed := flip(data, at, rng.IntN(8))
-				d.with(name, changed, func() { d.reported(name, at) })
+				changed := storetest.Flip(data, at, rng.IntN(8))
+				d.With(name, changed, func() { d.Reported(name, at) })
 				if i%8 == 0 {
-					tree := maps.Clone(s.tree)
+					tree := maps.Clone(s.Tree)
 					tree[name] = changed
-					d.checkOpen(tree, name, at)
+					d.CheckOpen(tree, name, at)
 				}
 			}
-			require.Equal(t, s.tree, readTree(t, d.dir), "reading changed the directory")
+			require.Equal(t, s.Tree, storetest.ReadTree(t, d.Dir), "reading changed the directory")
 		})
 	}
 }
@@ -57,79 +61,79 @@ func TestEveryFlippedBitIsReported(t *testing.T) {
 func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
 	const segment = "journal/00000002.seg"
 	refused := func(dir, says string) {
-		v := verified(t, dir)
+		v := storetest.Verified(t, dir)
 		last := v.Log().Entries[len(v.Log().Entries)-1]
 		path := filepath.Join(dir, segment)
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(path, []byte(flip(string(data), int(last.Offset)+60, 0)), 0o600))
-		_, err = Open(background, dir, newTestWorld(0).World, Options{})
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.NoError(t, os.WriteFile(path, []byte(storetest.Flip(string(data), int(last.Offset)+60, 0)), 0o600))
+		_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
+		require.ErrorIs(t, err, persist.ErrCorrupt)
 		require.ErrorContains(t, err, segment)
 		require.ErrorContains(t, err, says)
 	}
-	s := newSample(t)
-	refused(s.dir, "no such record: 6") // The seal says that it is the head.
+	s := storetest.NewSample(t)
+	refused(s.Dir, "no such record: 6") // The seal says that it is the head.
 
 	// After a crash only a mark says that the tick was durable, which follows in
 	// its own time.
 	dir := filepath.Join(t.TempDir(), "store")
-	closeStore(t, open(t, dir, newTestWorld(0), Options{}))
-	w := newTestWorld(0)
-	store := open(t, dir, w, Options{Sync: journal.SyncNever()})
+	storetest.CloseStore(t, storetest.Open(t, dir, storetest.New(0), persist.Options{}))
+	w := storetest.New(0)
+	store := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
 	for range 2 {
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, store.Commit())
 	}
-	require.NoError(t, store.Sync(background))
+	require.NoError(t, store.Sync(storetest.Background))
 	require.Eventually(t, func() bool {
-		v, err := OpenReadOnly(background, dir)
+		v, err := inspect.OpenReadOnly(storetest.Background, dir)
 		require.NoError(t, err)
 		defer v.Close()
 		last := v.Log().Entries[len(v.Log().Entries)-1]
 		size := v.Log().Segments[1].Size
 		return size >= last.Offset+48+int64(last.Length)+48
 	}, 30*time.Second, time.Millisecond)
-	crashed := copyDir(t, dir)
-	closeStore(t, store)
+	crashed := storetest.CopyDir(t, dir)
+	storetest.CloseStore(t, store)
 	refused(crashed, "ticks that were durable cannot be read")
 }
 
 func TestEveryFlippedBitOfASaveIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")
-	w := newTestWorld(0)
-	w.fill(4)
-	require.NoError(t, Save(background, file, w.World))
+	w := storetest.New(0)
+	w.Fill(4)
+	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
-	into := newTestWorld(0)
-	into.fill(2)
+	into := storetest.New(0)
+	into.Fill(2)
 	before := into.Digest()
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for _, at := range flips(rng, "save", len(data)) {
-		changed := flip(string(data), at, rng.IntN(8))
+		changed := storetest.Flip(string(data), at, rng.IntN(8))
 		require.NoError(t, os.WriteFile(file, []byte(changed), 0o600))
-		err := Load(background, file, into.World)
+		err := persist.Load(storetest.Background, file, into.World)
 		require.Error(t, err, "byte %d", at)
 		require.ErrorContains(t, err, "save")
 		require.Equal(t, before, into.Digest(), "byte %d: a failed Load changed the world", at)
 	}
 	for range 40 {
 		require.NoError(t, os.WriteFile(file, data[:rng.IntN(len(data))], 0o600))
-		require.Error(t, Load(background, file, into.World))
+		require.Error(t, persist.Load(storetest.Background, file, into.World))
 		require.Equal(t, before, into.Digest())
 	}
 	require.NoError(t, os.WriteFile(file, data, 0o600))
-	require.NoError(t, Load(background, file, into.World))
+	require.NoError(t, persist.Load(storetest.Background, file, into.World))
 	require.Equal(t, w.Digest(), into.Digest())
 }
 
 func TestMissingFilesAreNamed(t *testing.T) {
-	s := newSample(t)
-	d := s.damaged(t)
+	s := storetest.NewSample(t)
+	d := s.Damaged(t)
 	for _, c := range []struct {
 		missing []string
 		skipped string // In the report, if the state comes back; else
@@ -147,11 +151,11 @@ func TestMissingFilesAreNamed(t *testing.T) {
 		{missing: []string{"LOCK"}},
 	} {
 		t.Run(strings.Join(c.missing, ","), func(t *testing.T) {
-			tree := maps.Clone(s.tree)
+			tree := maps.Clone(s.Tree)
 			for _, name := range c.missing {
 				delete(tree, name)
 			}
-			r, err := d.opened(tree)
+			r, err := d.Opened(tree)
 			switch {
 			case c.refused != "":
 				require.ErrorContains(t, err, c.refused)
@@ -168,79 +172,79 @@ func TestMissingFilesAreNamed(t *testing.T) {
 // Nothing of a store says how many segments there are: a store without its last
 // one looks like it did before the last opening. A snapshot tells.
 func TestALostLastSegmentIsNoticedIfASnapshotIsNewer(t *testing.T) {
-	s := newSample(t)
-	w := newTestWorld(0)
-	store := open(t, s.dir, w, Options{})
+	s := storetest.NewSample(t)
+	w := storetest.New(0)
+	store := storetest.Open(t, s.Dir, w, persist.Options{})
 	w.Create()
 	require.NoError(t, store.Commit())
-	_, err := store.Snapshot(background)
+	_, err := store.Snapshot(storetest.Background)
 	require.NoError(t, err)
-	closeStore(t, store)
-	tree := readTree(t, s.dir)
+	storetest.CloseStore(t, store)
+	tree := storetest.ReadTree(t, s.Dir)
 	delete(tree, "journal/00000003.seg")
-	_, err = s.damaged(t).opened(tree)
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = s.Damaged(t).Opened(tree)
+	require.ErrorIs(t, err, persist.ErrCorrupt)
 	require.ErrorContains(t, err, "ends at record 6")
 }
 
 func TestFilesOfAnotherStoreAreRefused(t *testing.T) {
-	s, other := newSample(t), newSample(t)
-	d := s.damaged(t)
+	s, other := storetest.NewSample(t), storetest.NewSample(t)
+	d := s.Damaged(t)
 	for _, name := range []string{"journal/00000001.seg", "journal/00000002.seg"} {
-		tree := maps.Clone(s.tree)
-		tree[name] = other.tree[name]
-		_, err := d.opened(tree)
-		require.ErrorIs(t, err, ErrForeign)
+		tree := maps.Clone(s.Tree)
+		tree[name] = other.Tree[name]
+		_, err := d.Opened(tree)
+		require.ErrorIs(t, err, persist.ErrForeign)
 		require.ErrorContains(t, err, "journal/")
 	}
 	for _, name := range []string{"snapshots/00000001.snap", "snapshots/00000002.snap", "snapshots/00000003.snap"} {
-		tree := maps.Clone(s.tree)
-		tree[name] = other.tree[name]
-		r, err := d.opened(tree)
+		tree := maps.Clone(s.Tree)
+		tree[name] = other.Tree[name]
+		r, err := d.Opened(tree)
 		switch name {
 		case "snapshots/00000001.snap": // The others refer to it.
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, persist.ErrCorrupt)
 			require.ErrorContains(t, err, name)
 		case "snapshots/00000003.snap":
 			require.NoError(t, err)
-			require.ErrorIs(t, r.Skipped[0], ErrForeign)
+			require.ErrorIs(t, r.Skipped[0], persist.ErrForeign)
 			require.ErrorContains(t, r.Skipped[0], name)
 		default: // Recovery does not come to it.
 			require.NoError(t, err)
 		}
-		d.with(name, other.tree[name], func() { d.reported(name, 0) })
+		d.With(name, other.Tree[name], func() { d.Reported(name, 0) })
 	}
 }
 
 func TestASaveOrAMisnamedSnapshotIsNoSnapshot(t *testing.T) {
-	s := newSample(t)
-	d := s.damaged(t)
+	s := storetest.NewSample(t)
+	d := s.Damaged(t)
 	file := filepath.Join(t.TempDir(), "save")
-	w := newTestWorld(0)
-	w.fill(9)
-	require.NoError(t, Save(background, file, w.World))
+	w := storetest.New(0)
+	w.Fill(9)
+	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	save, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for name, data := range map[string]string{
 		"snapshots/00000003.snap": string(save),
-		"snapshots/00000009.snap": s.tree["snapshots/00000002.snap"],
+		"snapshots/00000009.snap": s.Tree["snapshots/00000002.snap"],
 		"snapshots/00000007.snap": "",
 		"snapshots/00000008.snap": strings.Repeat("no snapshot ", 1000),
 	} {
-		tree := maps.Clone(s.tree)
+		tree := maps.Clone(s.Tree)
 		tree[name] = data
-		r, err := d.opened(tree)
+		r, err := d.Opened(tree)
 		require.NoError(t, err)
 		require.ErrorContains(t, r.Skipped[0], name)
-		require.NoError(t, os.WriteFile(filepath.Join(d.dir, name), []byte(data), 0o600))
-		d.reported(name, 0)
-		require.NoError(t, os.Remove(filepath.Join(d.dir, name)))
-		writeTree(t, d.dir, s.tree)
+		require.NoError(t, os.WriteFile(filepath.Join(d.Dir, name), []byte(data), 0o600))
+		d.Reported(name, 0)
+		require.NoError(t, os.Remove(filepath.Join(d.Dir, name)))
+		storetest.WriteTree(t, d.Dir, s.Tree)
 	}
 	for _, name := range []string{"snapshots/3.snap", "snapshots/00000000.snap", "snapshots/x.snap", "notes.txt"} {
-		tree := maps.Clone(s.tree) // Names that no snapshot has.
+		tree := maps.Clone(s.Tree) // Names that no snapshot has.
 		tree[name] = "x"
-		r, err := d.opened(tree)
+		r, err := d.Opened(tree)
 		require.NoError(t, err, name)
 		require.Empty(t, r.Skipped)
 	}
@@ -255,22 +259,22 @@ func TestForeignDirectoriesAndFilesAreLeftAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "foreign")
-			writeTree(t, dir, tree)
-			before := readTree(t, dir)
-			_, err := Open(background, dir, newTestWorld(0).World, Options{})
-			require.ErrorIs(t, err, ErrForeign)
-			_, err = OpenReadOnly(background, dir)
-			require.ErrorIs(t, err, ErrForeign)
-			require.Equal(t, before, readTree(t, dir))
+			storetest.WriteTree(t, dir, tree)
+			before := storetest.ReadTree(t, dir)
+			_, err := persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
+			require.ErrorIs(t, err, persist.ErrForeign)
+			_, err = inspect.OpenReadOnly(storetest.Background, dir)
+			require.ErrorIs(t, err, persist.ErrForeign)
+			require.Equal(t, before, storetest.ReadTree(t, dir))
 		})
 	}
 	file := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("just text\n", 1000)), 0o600))
-	_, err := OpenReadOnly(background, file)
-	require.ErrorIs(t, err, ErrForeign)
-	require.ErrorIs(t, Load(background, file, newTestWorld(0).World), ErrForeign)
-	_, err = Open(background, file, newTestWorld(0).World, Options{})
+	_, err := inspect.OpenReadOnly(storetest.Background, file)
+	require.ErrorIs(t, err, persist.ErrForeign)
+	require.ErrorIs(t, persist.Load(storetest.Background, file, storetest.New(0).World), persist.ErrForeign)
+	_, err = persist.Open(storetest.Background, file, storetest.New(0).World, persist.Options{})
 	require.Error(t, err)
-	_, err = OpenReadOnly(background, filepath.Join(t.TempDir(), "missing"))
+	_, err = inspect.OpenReadOnly(storetest.Background, filepath.Join(t.TempDir(), "missing"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"bufio"

@@ -7,6 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A store whose components are no longer those of the program is converted when
@@ -27,47 +29,47 @@ import (
 
 // evolved returns the schema of a store with schema s that is converted to the
 // types of w: s itself if nothing differs. What is not registered stays.
-func (s *schema) evolved(w *ecs.World) *schema {
-	next, changed := newSchema(), false
-	entries := slices.Clone(s.components)
+func evolved(s *format.Schema, w *ecs.World) *format.Schema {
+	next, changed := format.NewSchema(), false
+	entries := slices.Clone(s.Components)
 	for _, st := range w.Storages() {
-		n, stored := s.find(st)
+		n, stored := image.NumberOf(s, st)
 		if !stored || st.Unknown() {
 			continue
 		}
-		c, e := &s.components[n], entryOf(st)
-		if c.same(&e) {
+		c, e := &s.Components[n], format.EntryOf(st)
+		if c.Same(&e) {
 			continue
 		}
-		e.Former = c.outlived()
+		e.Former = outlived(c)
 		entries[n], changed = e, true
 	}
 	if !changed {
 		return s
 	}
 	for _, e := range entries {
-		next.add(e)
+		next.Add(e)
 	}
 	return next
 }
 
 // outlived returns the former entries of what c becomes.
-func (c *schemaEntry) outlived() []formerEntry {
+func outlived(c *format.Entry) []format.Former {
 	for _, f := range c.Former {
 		if f.Name == c.Name && f.Version == c.Version && f.Layout.Equal(c.Layout) {
 			return c.Former
 		}
 	}
-	former := append(slices.Clip(c.Former), formerEntry{c.Name, c.Version, c.Layout})
-	return former[max(0, len(former)-maxFormer):]
+	former := append(slices.Clip(c.Former), format.Former{Name: c.Name, Version: c.Version, Layout: c.Layout})
+	return former[max(0, len(former)-format.MaxFormer):]
 }
 
 // rewindChanges appends to conversions those that package ecs does not see: what
 // is put back with the world.
-func (s *schema) rewindChanges(w *ecs.World, conversions []ecs.Conversion) []ecs.Conversion {
+func rewindChanges(s *format.Schema, w *ecs.World, conversions []ecs.Conversion) []ecs.Conversion {
 	for _, st := range w.Storages() {
-		n, stored := s.find(st)
-		if !stored || st.Unknown() || s.components[n].Rewinds == st.Rewinds() {
+		n, stored := image.NumberOf(s, st)
+		if !stored || st.Unknown() || s.Components[n].Rewinds == st.Rewinds() {
 			continue
 		}
 		what := "rewinds now"
@@ -75,7 +77,7 @@ func (s *schema) rewindChanges(w *ecs.World, conversions []ecs.Conversion) []ecs
 			what = "no longer rewinds"
 		}
 		change := layout.Change{What: what}
-		name := s.components[n].Name
+		name := s.Components[n].Name
 		if k := slices.IndexFunc(conversions, func(c ecs.Conversion) bool { return c.Stored == name }); k >= 0 {
 			conversions[k].Changes = append(slices.Clip(conversions[k].Changes), change)
 		} else {

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"os"
@@ -12,6 +12,10 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/golden"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // Under testdata/evolution-1 lie a store and a save that a program with these
@@ -104,21 +108,21 @@ func (w *olderWorld) play(commit func()) {
 func writeOlder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newOlderWorld()
-	s, err := Open(background, dir, w.World, Options{SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{SnapshotBytes: -1})
 	require.NoError(t, err)
 	n := 0
 	w.play(func() {
 		require.NoError(t, s.Commit())
 		if n++; n == 4 {
-			_, err := s.Snapshot(background)
+			_, err := s.Snapshot(storetest.Background)
 			require.NoError(t, err)
 		}
 	})
-	require.NoError(t, Save(background, olderSave, w.World))
-	closeStore(t, s)
-	tree := readTree(t, dir)
-	delete(tree, lockFile)
-	writeTree(t, olderStore, tree)
+	require.NoError(t, persist.Save(storetest.Background, olderSave, w.World))
+	storetest.CloseStore(t, s)
+	tree := storetest.ReadTree(t, dir)
+	delete(tree, catalog.LockFile)
+	storetest.WriteTree(t, olderStore, tree)
 }
 
 // The types of the program as it is now.
@@ -240,14 +244,14 @@ func told(conversions []ecs.Conversion) string {
 
 func olderCopy(t *testing.T) string {
 	dir := filepath.Join(t.TempDir(), "store")
-	writeTree(t, dir, readTree(t, olderStore))
+	storetest.WriteTree(t, dir, storetest.ReadTree(t, olderStore))
 	return dir
 }
 
-func openNewer(t *testing.T, dir string) (*newerWorld, *Store) {
+func openNewer(t *testing.T, dir string) (*newerWorld, *persist.Store) {
 	t.Helper()
 	w := newNewerWorld()
-	s, err := Open(background, dir, w.World, Options{SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{SnapshotBytes: -1})
 	require.NoError(t, err)
 	return w, s
 }
@@ -257,60 +261,60 @@ func TestWhatOlderTypesWroteIsThere(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(olderStore), 0o700))
 		writeOlder(t)
 	}
-	require.Len(t, readTree(t, olderStore), 5) // Two directories, two snapshots, a segment.
+	require.Len(t, storetest.ReadTree(t, olderStore), 5) // Two directories, two snapshots, a segment.
 }
 
 func TestASaveOfOlderTypesIsConverted(t *testing.T) {
 	w := newNewerWorld()
-	require.NoError(t, Load(background, olderSave, w.World))
+	require.NoError(t, persist.Load(storetest.Background, olderSave, w.World))
 	w.check(t)
 	require.Equal(t, converted, told(w.Converted()))
 	require.True(t, w.Converted()[0].Dropped())
 	require.False(t, w.Converted()[1].Dropped())
 
 	file := filepath.Join(t.TempDir(), "save")
-	require.NoError(t, Save(background, file, w.World))
+	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	again := newNewerWorld()
-	require.NoError(t, Load(background, file, again.World))
+	require.NoError(t, persist.Load(storetest.Background, file, again.World))
 	again.check(t)
 	require.Nil(t, again.Converted())
 	require.Equal(t, w.Digest(), again.Digest())
 
 	older := newOlderWorld()
-	err := Load(background, file, older.World)
-	require.ErrorIs(t, err, ErrNewer)
+	err := persist.Load(storetest.Background, file, older.World)
+	require.ErrorIs(t, err, persist.ErrNewer)
 	require.ErrorContains(t, err, "rules has version 2")
 
 	unknown := ecs.NewWorld(ecs.Options{}) // What it does not know keeps its version.
-	require.NoError(t, Load(background, file, unknown))
-	require.NoError(t, Save(background, file, unknown))
+	require.NoError(t, persist.Load(storetest.Background, file, unknown))
+	require.NoError(t, persist.Save(storetest.Background, file, unknown))
 	again = newNewerWorld()
-	require.NoError(t, Load(background, file, again.World))
+	require.NoError(t, persist.Load(storetest.Background, file, again.World))
 	again.check(t)
 }
 
 func TestAStoreOfOlderTypesIsConvertedOnce(t *testing.T) {
 	dir := olderCopy(t)
-	before := readTree(t, dir)
+	before := storetest.ReadTree(t, dir)
 	w, s := openNewer(t, dir)
 	w.check(t)
 	want := strings.Replace(converted, "became Indexed\n", "became Indexed\nheat: rewinds now\n", 1)
 	require.Equal(t, want, told(s.Report().Converted))
 	require.Contains(t, s.Report().String(), "converted: unit: newerUnit.Old: dropped")
 	head := w.Mark()
-	crashed := copyDir(t, dir) // Before the first commit.
+	crashed := storetest.CopyDir(t, dir) // Before the first commit.
 	digest := w.Digest()
 	e := w.Entities()[0]
 	w.unit.Set(e, newerUnit{Team: 77})
 	require.NoError(t, s.Commit())
 	after := w.Digest()
-	_, err := s.Snapshot(background)
+	_, err := s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	w.heat.Set(e, newerHeat{0.5})
 	require.NoError(t, s.Commit())
 	last := w.Digest()
-	closeStore(t, s)
-	tree := readTree(t, dir)
+	storetest.CloseStore(t, s)
+	tree := storetest.ReadTree(t, dir)
 	for name, content := range before {
 		require.Equal(t, content, tree[name], "%s was changed", name)
 	}
@@ -319,16 +323,16 @@ func TestAStoreOfOlderTypesIsConvertedOnce(t *testing.T) {
 	w.check(t)
 	require.Nil(t, s.Report().Converted)
 	require.Equal(t, digest, w.Digest())
-	closeStore(t, s)
-	verified(t, crashed)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, crashed)
 
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	for seq, want := range map[uint64]ecs.Digest{head: digest, head + 1: after, head + 2: last} {
-		im, err := v.At(background, seq)
+		im, err := v.At(storetest.Background, seq)
 		require.NoError(t, err)
 		require.Equal(t, want, im.Digest(), "record %d", seq)
 	}
-	im, err := v.At(background, head-1) // As it was written.
+	im, err := v.At(storetest.Background, head-1) // As it was written.
 	require.NoError(t, err)
 	require.Equal(t, "olderUnit", im.Find("unit").Layout.Name)
 	require.Nil(t, im.Find("vitality"))
@@ -336,8 +340,8 @@ func TestAStoreOfOlderTypesIsConvertedOnce(t *testing.T) {
 	w, s = openNewer(t, dir)
 	require.Nil(t, s.Report().Converted)
 	require.Equal(t, last, w.Digest())
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 }
 
 func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
@@ -348,34 +352,34 @@ func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
 		text  struct{ Of string }
 	)
 	dir := filepath.Join(t.TempDir(), "store")
-	try := func(p program) (*Store, error) {
-		return Open(background, dir, p.world(), Options{})
+	try := func(p program) (*persist.Store, error) {
+		return persist.Open(storetest.Background, dir, p.world(), persist.Options{})
 	}
-	must := func(p program) *Store {
+	must := func(p program) *persist.Store {
 		s, err := try(p)
 		require.NoError(t, err)
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 		return s
 	}
 	must(component[one](ecs.Named("it")))
 	require.Len(t, must(component[two](ecs.Named("it"))).Report().Converted, 1)
 	_, err := try(component[one](ecs.Named("it")))
-	require.ErrorIs(t, err, ErrNewer)
+	require.ErrorIs(t, err, persist.ErrNewer)
 	require.ErrorContains(t, err, "B: stored none, program has int32")
 	require.ErrorContains(t, err, "give it the version 1")
 	require.Len(t, must(component[three](ecs.Named("it"), ecs.Version(1))).Report().Converted, 1)
 	require.Empty(t, must(component[one](ecs.Named("it"), ecs.Version(1))).Report().Converted)
 	_, err = try(component[two](ecs.Named("it")))
-	require.ErrorIs(t, err, ErrNewer)
+	require.ErrorIs(t, err, persist.ErrNewer)
 	must(component[one](ecs.Named("that"), ecs.FormerName("it"), ecs.Version(1)))
 	_, err = try(component[one](ecs.Named("it"), ecs.Version(1)))
-	require.ErrorIs(t, err, ErrNewer)
+	require.ErrorIs(t, err, persist.ErrNewer)
 	require.ErrorContains(t, err, "it became that")
 	must(func(w *ecs.World) { // A name that is free again.
 		component[one](ecs.Named("that"), ecs.Version(1))(w)
 		component[text](ecs.Named("it"))(w)
 	})
-	verified(t, dir)
+	storetest.Verified(t, dir)
 }
 
 // The journal's segment is begun before the converted snapshot has its name.
@@ -383,62 +387,62 @@ func TestAConversionCutShortIsDoneAgainOrNotAtAll(t *testing.T) {
 	const snapshot = "snapshots/00000003.snap"
 	dir := olderCopy(t)
 	w, s := openNewer(t, dir)
-	cut := copyDir(t, dir)
+	cut := storetest.CopyDir(t, dir)
 	require.NoError(t, os.Remove(filepath.Join(cut, snapshot)))
 	w.unit.Set(w.Entities()[0], newerUnit{})
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
-	other := copyDir(t, cut)
+	other := storetest.CopyDir(t, cut)
 	older := newOlderWorld()
-	s, err := Open(background, other, older.World, Options{})
+	s, err := persist.Open(storetest.Background, other, older.World, persist.Options{})
 	require.NoError(t, err)
 	older.unit.Set(older.Entities()[0], olderUnit{HP: 1})
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	verified(t, other)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, other)
 	w, s = openNewer(t, other) // Converted later than first begun.
 	require.NotEmpty(t, s.Report().Converted)
 	u, _ := w.unit.Get(w.Entities()[0])
 	require.Equal(t, newerUnit{Life: 1}, u)
-	closeStore(t, s)
-	verified(t, other)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, other)
 
 	w, s = openNewer(t, cut)
 	require.NotEmpty(t, s.Report().Converted)
 	w.check(t)
-	closeStore(t, s)
-	verified(t, cut)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, cut)
 
 	// A tick of the new types never goes on the old state.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, snapshot), []byte("lost"), 0o600))
-	_, err = Open(background, dir, newNewerWorld().World, Options{})
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = persist.Open(storetest.Background, dir, newNewerWorld().World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrCorrupt)
 	require.ErrorContains(t, err, snapshot)
 	require.NoError(t, os.Remove(filepath.Join(dir, snapshot)))
-	_, err = Open(background, dir, newNewerWorld().World, Options{})
+	_, err = persist.Open(storetest.Background, dir, newNewerWorld().World, persist.Options{})
 	require.Error(t, err)
 }
 
 // evolvedSample returns a schema of components with a past.
-func evolvedSample() *schema {
-	s := newSchema()
-	s.add(schemaEntry{Name: "a", Layout: &layout.Type{Kind: layout.Int8}, Version: 3, Former: []formerEntry{
-		{"b", 1, &layout.Type{Kind: layout.Bool}}, {"a", 2, &layout.Type{Kind: layout.Int16}},
+func evolvedSample() *format.Schema {
+	s := format.NewSchema()
+	s.Add(format.Entry{Name: "a", Layout: &layout.Type{Kind: layout.Int8}, Version: 3, Former: []format.Former{
+		{Name: "b", Version: 1, Layout: &layout.Type{Kind: layout.Bool}}, {Name: "a", Version: 2, Layout: &layout.Type{Kind: layout.Int16}},
 	}})
-	s.add(schemaEntry{Name: "c", Layout: &layout.Type{Kind: layout.Int8}, Indexed: true, Default: []byte{7}, Rewinds: true})
+	s.Add(format.Entry{Name: "c", Layout: &layout.Type{Kind: layout.Int8}, Indexed: true, Default: []byte{7}, Rewinds: true})
 	return s
 }
 
 func TestASchemaWithVersionsIsWhatItWas(t *testing.T) {
 	s := evolvedSample()
-	encoded := s.encode()
-	got, err := decodeSchema(encoded)
+	encoded := s.Encode()
+	got, err := format.DecodeSchema(encoded)
 	require.NoError(t, err)
-	require.Equal(t, s.components[0].Former, got.components[0].Former)
-	require.Equal(t, encoded, got.encode())
+	require.Equal(t, s.Components[0].Former, got.Components[0].Former)
+	require.Equal(t, encoded, got.Encode())
 	for n := range encoded {
-		_, err := decodeSchema(encoded[:n])
+		_, err := format.DecodeSchema(encoded[:n])
 		require.Error(t, err)
 	}
 }

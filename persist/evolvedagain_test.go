@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"fmt"
@@ -9,6 +9,9 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // The types of a program after that of newerWorld, and its world. It knows nothing
@@ -91,14 +94,14 @@ func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, m
 		require.NoError(t, s.Commit())
 		eras[1].digests[second.Mark()] = second.Digest()
 		if i == 1 {
-			_, err := s.Snapshot(background)
+			_, err := s.Snapshot(storetest.Background)
 			require.NoError(t, err)
 		}
 	}
 	mark = second.Mark()
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
-	w, s := openNewest(t, dir, Options{})
+	w, s := openNewest(t, dir, persist.Options{})
 	w.check(t, second)
 	require.Contains(t, told(s.Report().Converted), "vigour: was vitality\nvigour: migrated from version 0 to 1\n")
 	require.Contains(t, told(s.Report().Converted), "armor: is no longer Indexed\n")
@@ -108,21 +111,21 @@ func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, m
 		w.change(t, s)
 		eras[2].digests[w.Mark()] = w.Digest()
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	return dir, eras, second, mark
 }
 
-func openNewest(t *testing.T, dir string, options Options) (*newestWorld, *Store) {
+func openNewest(t *testing.T, dir string, options persist.Options) (*newestWorld, *persist.Store) {
 	t.Helper()
 	w := newNewestWorld()
 	options.SnapshotBytes = -1
-	s, err := Open(background, dir, w.World, options)
+	s, err := persist.Open(storetest.Background, dir, w.World, options)
 	require.NoError(t, err)
 	return w, s
 }
 
 // change commits a tick that differs from all before.
-func (w *newestWorld) change(t *testing.T, s *Store) {
+func (w *newestWorld) change(t *testing.T, s *persist.Store) {
 	t.Helper()
 	for _, e := range w.Entities() {
 		w.unit.Mut(e).Life += float64(w.Tick()) + 0.5
@@ -144,13 +147,13 @@ func (w *newestWorld) renew() {
 
 func TestAStoreIsConvertedAgain(t *testing.T) {
 	dir, eras, _, mark := twiceConverted(t)
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	for _, era := range eras {
 		for seq, want := range era.digests {
 			if seq == mark && era.layout == "newerUnit" {
 				want = 0 // The last state of an era is what it was converted to.
 			}
-			im, err := v.At(background, seq)
+			im, err := v.At(storetest.Background, seq)
 			require.NoError(t, err)
 			if want != 0 {
 				require.Equal(t, want, im.Digest(), "record %d", seq)
@@ -158,143 +161,143 @@ func TestAStoreIsConvertedAgain(t *testing.T) {
 			}
 		}
 	}
-	im, err := v.At(background, 3)
+	im, err := v.At(storetest.Background, 3)
 	require.NoError(t, err)
 	require.Equal(t, "olderUnit", im.Find("unit").Layout.Name)
 
 	for _, former := range []*ecs.World{newOlderWorld().World, newNewerWorld().World} {
-		_, err := Open(background, dir, former, Options{})
-		require.ErrorIs(t, err, ErrNewer)
+		_, err := persist.Open(storetest.Background, dir, former, persist.Options{})
+		require.ErrorIs(t, err, persist.ErrNewer)
 	}
 	again := newNewestWorld()
-	w, s := openNewest(t, dir, Options{})
+	w, s := openNewest(t, dir, persist.Options{})
 	require.Empty(t, s.Report().Converted)
 	require.Equal(t, eras[2].digests[w.Mark()], w.Digest())
 	file := t.TempDir() + "/save"
-	require.NoError(t, Save(background, file, w.World))
-	require.NoError(t, Load(background, file, again.World))
+	require.NoError(t, persist.Save(storetest.Background, file, w.World))
+	require.NoError(t, persist.Load(storetest.Background, file, again.World))
 	require.Equal(t, w.Digest(), again.Digest())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
 	dir, eras, second, mark := twiceConverted(t)
 	for name, point := range map[string]string{"the state that was converted": fmt.Sprint("seq:", mark), "one before": fmt.Sprint("seq:", mark-1)} {
 		t.Run(name, func(t *testing.T) {
-			dir := copyDir(t, dir)
-			w, s := openNewest(t, dir, Options{At: point})
+			dir := storetest.CopyDir(t, dir)
+			w, s := openNewest(t, dir, persist.Options{At: point})
 			if point == fmt.Sprint("seq:", mark) {
 				w.check(t, second)
 			} else {
 				require.NotEmpty(t, s.Report().Converted)
 			}
-			crashed := copyDir(t, dir) // Before the first tick: the newest state again.
+			crashed := storetest.CopyDir(t, dir) // Before the first tick: the newest state again.
 			w.change(t, s)
 			w.change(t, s)
 			want := w.Digest()
-			closeStore(t, s)
-			v := verified(t, dir)
-			im, err := v.At(background, mark+3) // The way that was left.
+			storetest.CloseStore(t, s)
+			v := storetest.Verified(t, dir)
+			im, err := v.At(storetest.Background, mark+3) // The way that was left.
 			require.NoError(t, err)
 			require.Equal(t, eras[2].digests[mark+3], im.Digest())
-			w, s = openNewest(t, dir, Options{})
+			w, s = openNewest(t, dir, persist.Options{})
 			require.Empty(t, s.Report().Converted)
 			require.Equal(t, want, w.Digest())
-			closeStore(t, s)
+			storetest.CloseStore(t, s)
 
-			w, s = openNewest(t, crashed, Options{})
+			w, s = openNewest(t, crashed, persist.Options{})
 			require.Equal(t, eras[2].digests[mark+3], w.Digest())
-			closeStore(t, s)
-			verified(t, crashed)
+			storetest.CloseStore(t, s)
+			storetest.Verified(t, crashed)
 		})
 	}
 
 	// With the types of then, nothing has to be converted.
 	w := newNewerWorld()
-	s, err := Open(background, dir, w.World, Options{At: fmt.Sprint("seq:", mark-1), SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: fmt.Sprint("seq:", mark-1), SnapshotBytes: -1})
 	require.NoError(t, err)
 	require.Empty(t, s.Report().Converted)
 	require.Equal(t, eras[1].digests[mark-1], w.Digest())
 	w.unit.Set(w.Entities()[0], newerUnit{Life: 99})
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	verified(t, dir)
-	later, s := openNewest(t, dir, Options{})
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
+	later, s := openNewest(t, dir, persist.Options{})
 	require.NotEmpty(t, s.Report().Converted)
 	later.check(t, w)
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 }
 
 func TestAConvertedStoreIsPruned(t *testing.T) {
 	dir, eras, _, mark := twiceConverted(t)
-	w, s := openNewest(t, dir, Options{Retain: Retention{Last: 1}})
-	before := snapshots(t, dir)
+	w, s := openNewest(t, dir, persist.Options{Retain: persist.Retention{Last: 1}})
+	before := storetest.Snapshots(t, dir)
 	for i := range 2 { // A second one that shares nothing, of the same types, lets the others go.
 		w.renew()
 		w.change(t, s)
 		eras[2].digests[w.Mark()] = w.Digest()
-		r, err := s.Snapshot(background)
+		r, err := s.Snapshot(storetest.Background)
 		require.NoError(t, err)
 		require.NoError(t, r.RemoveErr)
 		require.Zero(t, r.Shared)
 		if i == 0 {
-			require.Subset(t, snapshots(t, dir), before[len(before)-1:])
+			require.Subset(t, storetest.Snapshots(t, dir), before[len(before)-1:])
 		}
 	}
 	w.change(t, s)
 	eras[2].digests[w.Mark()] = w.Digest()
 	last := w.Mark()
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	for _, name := range before[:len(before)-1] { // The last one is of the present types: the history leads back to it.
-		require.NotContains(t, snapshots(t, dir), name)
+		require.NotContains(t, storetest.Snapshots(t, dir), name)
 	}
 
-	v := verified(t, dir)
-	im, err := v.At(background, last)
+	v := storetest.Verified(t, dir)
+	im, err := v.At(storetest.Background, last)
 	require.NoError(t, err)
 	require.Equal(t, w.Digest(), im.Digest())
-	_, err = v.At(background, mark-1)
-	require.ErrorIs(t, err, ErrNotFound)
-	_, err = Open(background, dir, newNewerWorld().World, Options{})
-	require.ErrorIs(t, err, ErrNewer, "what it was before is forgotten")
-	again, s := openNewest(t, dir, Options{At: "@latest~1", Retain: Retention{Last: 1}})
+	_, err = v.At(storetest.Background, mark-1)
+	require.ErrorIs(t, err, persist.ErrNotFound)
+	_, err = persist.Open(storetest.Background, dir, newNewerWorld().World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrNewer, "what it was before is forgotten")
+	again, s := openNewest(t, dir, persist.Options{At: "@latest~1", Retain: persist.Retention{Last: 1}})
 	require.Empty(t, s.Report().Converted)
 	require.Equal(t, eras[2].digests[again.Mark()], again.Digest())
 	require.Equal(t, last-1, again.Mark())
 	again.change(t, s)
-	_, err = s.Snapshot(background)
+	_, err = s.Snapshot(storetest.Background)
 	require.NoError(t, err)
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 }
 
 func TestSchemasThatLieOfThePastAreRefused(t *testing.T) {
-	past := func(n int, entry func(e *encoder)) []byte {
-		e := newEncoder()
-		e.array(2)
-		e.uint(evolvedSchema)
-		e.array(1)
-		e.array(entryLen(evolvedSchema))
-		e.string("it")
-		e.bin((&layout.Type{Kind: layout.Int8}).Append(nil))
-		e.bool(false)
-		e.bool(true)
-		e.bool(false)
-		e.bin(nil)
-		e.uint(3)
-		e.array(n)
+	past := func(n int, entry func(e *format.Encoder)) []byte {
+		e := format.NewEncoder()
+		e.Array(2)
+		e.Uint(format.EvolvedSchema)
+		e.Array(1)
+		e.Array(format.EntryLen(format.EvolvedSchema))
+		e.Str("it")
+		e.Bin((&layout.Type{Kind: layout.Int8}).Append(nil))
+		e.Bool(false)
+		e.Bool(true)
+		e.Bool(false)
+		e.Bin(nil)
+		e.Uint(3)
+		e.Array(n)
 		if entry != nil {
 			entry(e)
 		}
-		return e.buf
+		return e.Buf
 	}
-	formerly := func(version uint64, described []byte) func(e *encoder) {
-		return func(e *encoder) {
-			e.array(3)
-			e.string("that")
-			e.uint(version)
-			e.bin(described)
+	formerly := func(version uint64, described []byte) func(e *format.Encoder) {
+		return func(e *format.Encoder) {
+			e.Array(3)
+			e.Str("that")
+			e.Uint(version)
+			e.Bin(described)
 		}
 	}
 	good := (&layout.Type{Kind: layout.Int16}).Append(nil)
@@ -302,23 +305,23 @@ func TestSchemasThatLieOfThePastAreRefused(t *testing.T) {
 		src  []byte
 		want string
 	}{
-		"more than any store has":      {append(past(maxFormer+1, nil), make([]byte, maxFormer+1)...), "1025 former layouts, at most 1024"},
+		"more than any store has":      {append(past(format.MaxFormer+1, nil), make([]byte, format.MaxFormer+1)...), "1025 former layouts, at most 1024"},
 		"more than there are":          {past(2, formerly(0, good)), "schema: "},
 		"a version past the last":      {past(1, formerly(1<<32, good)), "version"},
 		"a layout that is none":        {past(1, formerly(0, []byte{0xc1})), `former layout of "that"`},
 		"no layout":                    {past(1, formerly(0, nil)), `former layout of "that"`},
-		"entries of another length":    {past(1, func(e *encoder) { e.array(2); e.string("that"); e.uint(0) }), "schema: "},
+		"entries of another length":    {past(1, func(e *format.Encoder) { e.Array(2); e.Str("that"); e.Uint(0) }), "schema: "},
 		"bytes behind":                 {append(past(0, nil), 0), "schema: "},
-		"a format that does not exist": {append([]byte{0x92, evolvedSchema + 1}, past(0, nil)[2:]...), "schema format 4"},
+		"a format that does not exist": {append([]byte{0x92, format.EvolvedSchema + 1}, past(0, nil)[2:]...), "schema format 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			boundedTightly(t, len(tt.src), func() {
-				_, err := decodeSchema(tt.src)
+			storetest.BoundedTightly(t, len(tt.src), func() {
+				_, err := format.DecodeSchema(tt.src)
 				require.ErrorContains(t, err, tt.want)
 			})
 		})
 	}
-	s, err := decodeSchema(past(1, formerly(1<<32-1, good)))
+	s, err := format.DecodeSchema(past(1, formerly(1<<32-1, good)))
 	require.NoError(t, err)
-	require.Equal(t, uint32(1<<32-1), s.components[0].Former[0].Version)
+	require.Equal(t, uint32(1<<32-1), s.Components[0].Former[0].Version)
 }

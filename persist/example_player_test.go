@@ -6,13 +6,14 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // newPatient returns a world of one patient, and what heals it: up to most points.
-func newPatient(most int) (w *ecs.World, heal func([]persist.Input) error) {
+func newPatient(most int) (w *ecs.World, heal func([]inspect.Input) error) {
 	w = ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegisterResource(w, 50, ecs.Named("Health"))
-	return w, func(inputs []persist.Input) error {
+	return w, func(inputs []inspect.Input) error {
 		for _, in := range inputs {
 			health.Set(min(most, health.Get()+int(in.Data[0])))
 		}
@@ -29,7 +30,7 @@ func recordHealing(ctx context.Context, dir string, doses ...byte) error {
 	}
 	for _, points := range doses {
 		dose := []byte{points}
-		if err := heal([]persist.Input{{Name: "dose", Data: dose}}); err != nil {
+		if err := heal([]inspect.Input{{Name: "dose", Data: dose}}); err != nil {
 			return err
 		}
 		if err := store.Input("dose", dose); err != nil {
@@ -54,8 +55,8 @@ func ExamplePlayer() {
 		return
 	}
 	w, heal := newPatient(100)
-	player, err := persist.OpenPlayer(ctx, dir, w, persist.PlayerOptions{
-		Step: func(_ *ecs.World, _ uint64, inputs []persist.Input) error { return heal(inputs) },
+	player, err := inspect.OpenPlayer(ctx, dir, w, inspect.PlayerOptions{
+		Step: func(_ *ecs.World, _ uint64, inputs []inspect.Input) error { return heal(inputs) },
 	})
 	if err != nil {
 		fmt.Println(err)

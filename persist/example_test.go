@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 type Score struct{ Points int }
@@ -150,7 +151,7 @@ func ExampleOpenReadOnly() {
 	_ = store.Commit()
 	_ = store.Sync(ctx)
 
-	v, err := persist.OpenReadOnly(ctx, dir)
+	v, err := inspect.OpenReadOnly(ctx, dir)
 	if err != nil {
 		fmt.Println(err)
 		return

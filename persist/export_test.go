@@ -7,6 +7,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // What follows opens the inside of a store to tests that see it from outside.
@@ -16,8 +18,8 @@ func (s *Store) Files() disk.FS             { return s.files }
 func (s *Store) World() *ecs.World          { return s.world }
 func (s *Store) Head() uint64               { return s.head }
 func (s *Store) IDs() map[uint64]journal.ID { return s.ids }
-func (s *Store) Notes() *notes              { return &s.notes }
-func (s *Store) Table() pageTable           { return s.table }
+func (s *Store) Notes() *format.Notes       { return &s.notes }
+func (s *Store) Table() snap.PageTable      { return s.table }
 func (s *Store) Newest() uint32             { return s.number }
 func (s *Store) Stored() int                { return len(s.list) }
 func (s *Store) Closed() bool               { return s.closed }
@@ -66,7 +68,9 @@ func OpenFiles(ctx context.Context, files disk.FS, w *ecs.World, o Options) (*St
 // A TickRecorder encodes ticks as a store does.
 type TickRecorder = tickRecorder
 
-func NewTickRecorder(s *schema) *TickRecorder { return newTickRecorder(s, new(notes), new(dirty)) }
+func NewTickRecorder(s *format.Schema) *TickRecorder {
+	return newTickRecorder(s, new(format.Notes), new(snap.Dirty))
+}
 
 // Encode appends the payload of a tick that continues nothing.
 func (t *tickRecorder) Encode(buf []byte, c *ecs.Change) []byte {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package persist
+package persist_test
 
 import (
 	"fmt"
@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 func init() {
@@ -24,8 +26,8 @@ func init() {
 // become longer, and says how it went on.
 func fillDisk(dir, _ string) error {
 	signal.Ignore(syscall.SIGXFSZ)
-	w := newTestWorld(0)
-	s, err := Open(background, dir, w.World, Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
+	w := storetest.New(0)
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
 	if err != nil {
 		return err
 	}
@@ -35,25 +37,25 @@ func fillDisk(dir, _ string) error {
 	}
 	ticks := 0
 	for err == nil && ticks < 10_000 {
-		w.fill(3)
-		fmt.Println("before", persistent(w.World))
+		w.Fill(3)
+		fmt.Println("before", storetest.Persistent(w.World))
 		err = s.Commit()
-		if e := s.Sync(background); err == nil && e == nil {
-			fmt.Println("synced", persistent(w.World))
+		if e := s.Sync(storetest.Background); err == nil && e == nil {
+			fmt.Println("synced", storetest.Persistent(w.World))
 		}
 		ticks++
 	}
 	fmt.Println("error", err)
 	for range 3 { // The world lives on, and nothing more is durable.
-		w.fill(3)
+		w.Fill(3)
 		again := s.Commit()
 		fmt.Println("again", again)
 	}
-	_, err = s.Snapshot(background)
+	_, err = s.Snapshot(storetest.Background)
 	fmt.Println("snapshot", err)
-	fmt.Println("sync", s.Sync(background))
+	fmt.Println("sync", s.Sync(storetest.Background))
 	fmt.Println("alive", w.Len() == 3*(ticks+3) && w.Tick() == uint64(ticks+3))
-	fmt.Println("close", s.Close(background))
+	fmt.Println("close", s.Close(storetest.Background))
 	return nil
 }
 
@@ -61,17 +63,17 @@ func fillDisk(dir, _ string) error {
 // room.
 func fillSave(file, _ string) error {
 	signal.Ignore(syscall.SIGXFSZ)
-	w := newTestWorld(0)
-	w.fill(3)
-	if err := Save(background, file, w.World); err != nil {
+	w := storetest.New(0)
+	w.Fill(3)
+	if err := persist.Save(storetest.Background, file, w.World); err != nil {
 		return err
 	}
 	limit := syscall.Rlimit{Cur: 100_000, Max: 100_000}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	w.fill(20_000)
-	fmt.Println("save", Save(background, file, w.World))
+	w.Fill(20_000)
+	fmt.Println("save", persist.Save(storetest.Background, file, w.World))
 	return nil
 }
 
@@ -81,8 +83,8 @@ func TestAFullDiskLeavesTheOldSave(t *testing.T) {
 	require.NoError(t, c.cmd.Wait())
 	require.Len(t, c.said("save"), 1)
 	require.Contains(t, c.said("save")[0], "file too large")
-	w := newTestWorld(0)
-	require.NoError(t, Load(background, file, w.World))
+	w := storetest.New(0)
+	require.NoError(t, persist.Load(storetest.Background, file, w.World))
 	require.Equal(t, 3, w.Len())
 	files, err := filepath.Glob(file + "*")
 	require.NoError(t, err)
@@ -108,11 +110,11 @@ func TestAFullDiskFailsEveryLaterCommitAndTouchesNothingDurable(t *testing.T) {
 
 	synced := c.said("synced")
 	require.NotEmpty(t, synced)
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
-	require.Equal(t, synced[len(synced)-1], persistent(w.World).String())
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	require.Equal(t, synced[len(synced)-1], storetest.Persistent(w.World).String())
 	require.False(t, s.Report().Clean)
 	require.False(t, strings.Contains(s.Report().String(), "skipped"))
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 }

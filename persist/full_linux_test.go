@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"fmt"
@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // TestAFileSystemWithoutSpaceKeepsWhatWasDurable fills a file system of 400 KiB
@@ -53,10 +55,10 @@ func fillFileSystem(t *testing.T) {
 	durable := ""
 	full := 0
 	for opening := 0; ; opening++ {
-		w := newTestWorld(0)
-		s, err := Open(background, store, w.World, Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
+		w := storetest.New(0)
+		s, err := persist.Open(storetest.Background, store, w.World, persist.Options{Sync: journal.SyncAlways(), SnapshotBytes: -1})
 		if err == nil {
-			if found := persistent(w.World).String(); opening > 0 {
+			if found := storetest.Persistent(w.World).String(); opening > 0 {
 				require.Equal(t, durable, found)
 			}
 			durable = fillStore(t, s, w)
@@ -65,8 +67,8 @@ func fillFileSystem(t *testing.T) {
 			require.Zero(t, w.Len())
 		}
 		full++
-		v := verified(t, store)
-		im, err := v.At(background, v.Head())
+		v := storetest.Verified(t, store)
+		im, err := v.At(storetest.Background, v.Head())
 		require.NoError(t, err)
 		require.Equal(t, durable, im.Digest().String())
 		require.NoError(t, v.Close())
@@ -81,23 +83,23 @@ func fillFileSystem(t *testing.T) {
 
 // fillStore commits, and takes snapshots that may fail by themselves, until the
 // journal fails for want of space. It returns the digest that was durable last.
-func fillStore(t *testing.T, s *Store, w *testWorld) (durable string) {
-	require.NoError(t, s.Sync(background))
-	durable = persistent(w.World).String()
+func fillStore(t *testing.T, s *persist.Store, w *storetest.World) (durable string) {
+	require.NoError(t, s.Sync(storetest.Background))
+	durable = storetest.Persistent(w.World).String()
 	for {
 		if w.Tick()%5 == 0 && s.Err() == nil && !w.Dirty() {
-			if _, err := s.Snapshot(background); err != nil && s.Err() == nil {
+			if _, err := s.Snapshot(storetest.Background); err != nil && s.Err() == nil {
 				require.ErrorIs(t, err, syscall.ENOSPC)
 			}
 		}
-		w.fill(20)
-		if err := s.Commit(); err == nil && s.Sync(background) == nil {
-			durable = persistent(w.World).String()
+		w.Fill(20)
+		if err := s.Commit(); err == nil && s.Sync(storetest.Background) == nil {
+			durable = storetest.Persistent(w.World).String()
 			continue
 		}
 		require.ErrorIs(t, s.Err(), syscall.ENOSPC)
 		require.ErrorIs(t, s.Commit(), syscall.ENOSPC)
-		require.ErrorIs(t, s.Close(background), syscall.ENOSPC)
+		require.ErrorIs(t, s.Close(storetest.Background), syscall.ENOSPC)
 		return durable
 	}
 }

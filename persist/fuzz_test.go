@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"bytes"
@@ -12,54 +12,59 @@ import (
 	"github.com/stet-ecs/stet/internal/disk/disktest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 func FuzzTick(f *testing.F) {
-	for _, payload := range payloads(f) {
+	for _, payload := range storetest.Payloads(f) {
 		f.Add(payload)
 	}
-	f.Add(new(tick).payload())
-	f.Add((&tick{marks: []string{"boss", "level 2"}, inputs: []Input{{"left", nil}, {"fire", []byte{1, 2}}}}).payload())
+	f.Add(storetest.Payload(new(format.Tick)))
+	f.Add(storetest.Payload((&format.Tick{Marks: []string{"boss", "level 2"}, Inputs: []inspect.Input{{Name: "left", Data: nil}, {Name: "fire", Data: []byte{1, 2}}}})))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		boundedTightly(t, len(payload), func() { _, _ = decodeTick(payload) })
+		storetest.BoundedTightly(t, len(payload), func() { _, _ = format.DecodeTick(payload) })
 		_ = replayed(t, payload)
 	})
 }
 
 func FuzzOps(f *testing.F) {
-	for _, payload := range payloads(f) {
-		t, err := decodeTick(payload)
+	for _, payload := range storetest.Payloads(f) {
+		t, err := format.DecodeTick(payload)
 		require.NoError(f, err)
-		f.Add(t.ops)
+		f.Add(t.Ops)
 	}
-	w := hostileBase(f)
+	w := storetest.HostileBase(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
-		bounded(t, len(src), func() {
-			ops, err := decodeOps(src)
+		storetest.Bounded(t, len(src), func() {
+			ops, err := format.DecodeOps(src)
 			if err != nil {
 				require.Empty(t, ops)
 				return
 			}
 			require.LessOrEqual(t, len(ops), len(src))
-			im := imageOf(t, w)
-			require.NoError(t, im.expect(src))
-			_ = im.check.compare(im)
+			im := storetest.ImageOf(t, w)
+			require.NoError(t, im.Expect(src))
+			_ = im.Check.Compare(im)
 		})
 	})
 }
 
 func FuzzManifest(f *testing.F) {
-	_, m := savePages(hostileBase(f))
-	f.Add(m.encode())
-	m.files = []fileRef{{1, 2}, {3, 4}}
-	f.Add(m.encode())
+	_, m := savePages(storetest.HostileBase(f))
+	f.Add(m.Encode())
+	m.Files = []format.FileRef{{Number: 1, Crc: 2}, {Number: 3, Crc: 4}}
+	f.Add(m.Encode())
 	f.Fuzz(func(t *testing.T, src []byte) {
-		boundedTightly(t, len(src), func() {
-			m, err := decodeManifest(src)
+		storetest.BoundedTightly(t, len(src), func() {
+			m, err := format.DecodeManifest(src)
 			if err != nil {
 				return
 			}
-			again, err := decodeManifest(m.encode())
+			again, err := format.DecodeManifest(m.Encode())
 			require.NoError(t, err)
 			require.Equal(t, m, again)
 		})
@@ -67,16 +72,16 @@ func FuzzManifest(f *testing.F) {
 }
 
 func FuzzSchema(f *testing.F) {
-	f.Add(schemaOf(hostileBase(f).World).encode())
-	f.Add(newSchema().encode())
-	f.Add(evolvedSample().encode())
+	f.Add(format.SchemaOf(storetest.HostileBase(f).World).Encode())
+	f.Add(format.NewSchema().Encode())
+	f.Add(evolvedSample().Encode())
 	f.Fuzz(func(t *testing.T, src []byte) {
-		boundedTightly(t, len(src), func() {
-			s, err := decodeSchema(src)
+		storetest.BoundedTightly(t, len(src), func() {
+			s, err := format.DecodeSchema(src)
 			if err != nil {
 				return
 			}
-			again, err := decodeSchema(s.encode())
+			again, err := format.DecodeSchema(s.Encode())
 			require.NoError(t, err)
 			require.Equal(t, s, again)
 		})
@@ -84,40 +89,40 @@ func FuzzSchema(f *testing.F) {
 }
 
 func FuzzPage(f *testing.F) {
-	pages, _ := savePages(hostileBase(f))
+	pages, _ := savePages(storetest.HostileBase(f))
 	for _, value := range pages {
 		f.Add(value)
 	}
-	e := newEncoder()
-	appendReference(e, pageRef{3, 4})
-	f.Add(e.buf)
+	e := format.NewEncoder()
+	format.AppendReference(e, format.PageRef{File: 3, Crc: 4})
+	f.Add(e.Buf)
 	f.Fuzz(func(t *testing.T, value []byte) {
-		boundedTightly(t, len(value), func() {
-			content, ref, err := decodePage(value)
+		storetest.BoundedTightly(t, len(value), func() {
+			content, ref, err := format.DecodePage(value)
 			if err != nil {
 				return
 			}
-			require.Equal(t, content == nil, ref.file != 0)
+			require.Equal(t, content == nil, ref.File != 0)
 			require.LessOrEqual(t, len(content), len(value))
 		})
 	})
 }
 
 func FuzzSparsePage(f *testing.F) {
-	for _, rows := range [][]uint32{{0}, {noRow, 5, 1, noRow, 2}, {noRow - 1}, {noRow - 2, noRow - 1}, {1, 2, 3, noRow, 4, 5, 6, 7, 8, 9, 0}, make([]uint32, pageRows)} {
-		page, _ := appendSparsePage(nil, rows)
+	for _, rows := range [][]uint32{{0}, {format.NoRow, 5, 1, format.NoRow, 2}, {format.NoRow - 1}, {format.NoRow - 2, format.NoRow - 1}, {1, 2, 3, format.NoRow, 4, 5, 6, 7, 8, 9, 0}, make([]uint32, format.PageRows)} {
+		page, _ := format.AppendSparsePage(nil, rows)
 		f.Add(page)
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		rows := make([]uint32, pageRows)
+		rows := make([]uint32, format.PageRows)
 		for i := range rows {
-			rows[i] = noRow
+			rows[i] = format.NoRow
 		}
 		last := -1
 		var err error
-		boundedTightly(t, len(src), func() {
-			err = decodeSparsePage(src, func(i int, row uint32, n int) error {
-				if i <= last || uint64(row)+uint64(n) > uint64(noRow) {
+		storetest.BoundedTightly(t, len(src), func() {
+			err = format.DecodeSparsePage(src, func(i int, row uint32, n int) error {
+				if i <= last || uint64(row)+uint64(n) > uint64(format.NoRow) {
 					t.Errorf("entry %d after %d: rows from %d on", i, last, row)
 				}
 				last = i + n - 1
@@ -130,9 +135,9 @@ func FuzzSparsePage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		page, _ := appendSparsePage(nil, rows)
-		again := make([]uint32, 0, pageRows)
-		require.NoError(t, decodeSparsePage(page, func(i int, row uint32, n int) error {
+		page, _ := format.AppendSparsePage(nil, rows)
+		again := make([]uint32, 0, format.PageRows)
+		require.NoError(t, format.DecodeSparsePage(page, func(i int, row uint32, n int) error {
 			for k := range n {
 				require.Equal(t, rows[i+k], row+uint32(k))
 				again = append(again, row)
@@ -145,27 +150,27 @@ func FuzzSparsePage(f *testing.F) {
 // FuzzSavedPages loads saves whose checksums are right, with another manifest and
 // another page.
 func FuzzSavedPages(f *testing.F) {
-	pages, m := savePages(hostileBase(f))
+	pages, m := savePages(storetest.HostileBase(f))
 	keys := []pagefile.Key{
-		key(registryColumn, 0), key(column(0, sparseArray), 0), key(column(0, denseArray), 0),
-		key(column(0, dataArray), 0), key(column(2, dataArray), 0), key(column(6, dataArray), 0),
+		format.Key(format.RegistryColumn, 0), format.Key(format.Column(0, format.SparseArray), 0), format.Key(format.Column(0, format.DenseArray), 0),
+		format.Key(format.Column(0, format.DataArray), 0), format.Key(format.Column(2, format.DataArray), 0), format.Key(format.Column(6, format.DataArray), 0),
 	}
 	for i, k := range keys {
-		content, _, err := decodePage(pages[k])
+		content, _, err := format.DecodePage(pages[k])
 		require.NoError(f, err)
-		f.Add(m.encode(), uint8(i), content)
+		f.Add(m.Encode(), uint8(i), content)
 	}
 	f.Fuzz(func(t *testing.T, manifest []byte, which uint8, content []byte) {
-		pages, _ := savePages(hostileBase(t))
-		pages[key(manifestColumn, 0)] = direct(manifest)
+		pages, _ := savePages(storetest.HostileBase(t))
+		pages[format.Key(format.ManifestColumn, 0)] = direct(manifest)
 		pages[keys[int(which)%len(keys)]] = direct(content)
 		_ = loaded(t, hostileSave(t, pages))
 	})
 }
 
 func FuzzSavedBytes(f *testing.F) {
-	f.Add(saved(f, hostileBase(f).World))
-	f.Add(saved(f, newTestWorld(0).World))
+	f.Add(saved(f, storetest.HostileBase(f).World))
+	f.Add(saved(f, storetest.New(0).World))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := filepath.Join(t.TempDir(), "save")
 		require.NoError(t, os.WriteFile(file, data, 0o600))
@@ -179,9 +184,9 @@ func FuzzSavedBytes(f *testing.F) {
 //
 // A step is 5 bytes: which tick, its parent, and what becomes of its payload.
 func FuzzMovedTicks(f *testing.F) {
-	s := newSample(f)
-	v := verified(f, s.dir)
-	ticks, world, schema := payloads(f), v.Log().World, v.Log().Preambles[0]
+	s := storetest.NewSample(f)
+	v := storetest.Verified(f, s.Dir)
+	ticks, world, schema := storetest.Payloads(f), v.Log().World, v.Log().Preambles[0]
 	preamble, err := v.Log().Payload(schema, nil)
 	require.NoError(f, err)
 	f.Add([]byte{0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 2, 2, 0, 0, 0})
@@ -190,28 +195,28 @@ func FuzzMovedTicks(f *testing.F) {
 	const base = "snapshots/00000001.snap"
 	f.Fuzz(func(t *testing.T, program []byte) {
 		files := disktest.New()
-		require.NoError(t, files.Mkdir(journalDir))
-		require.NoError(t, files.Mkdir(snapshotDir))
-		files.Put(base, []byte(s.tree[base]))
-		size := len(s.tree[base]) + writeTicks(t, files, program, ticks, journal.Options{
+		require.NoError(t, files.Mkdir(catalog.JournalDir))
+		require.NoError(t, files.Mkdir(catalog.SnapshotDir))
+		files.Put(base, []byte(s.Tree[base]))
+		size := len(s.Tree[base]) + writeTicks(t, files, program, ticks, journal.Options{
 			World: world, Sync: journal.SyncNever(), Preamble: func() []byte { return preamble },
 		})
-		bounded(t, size, func() {
-			v, err := OpenFS(background, files)
+		storetest.Bounded(t, size, func() {
+			v, err := inspect.OpenFS(storetest.Background, files)
 			require.NoError(t, err)
 			defer v.Close()
-			im, err := v.At(background, v.Head())
-			r, verifyErr := v.Verify(background)
+			im, err := v.At(storetest.Background, v.Head())
+			r, verifyErr := v.Verify(storetest.Background)
 			require.NoError(t, verifyErr)
-			w := newTestWorld(0)
-			store, openErr := OpenFiles(background, files, w.World, Options{SnapshotBytes: -1})
+			w := storetest.New(0)
+			store, openErr := persist.OpenFiles(storetest.Background, files, w.World, persist.Options{SnapshotBytes: -1})
 			if openErr != nil {
 				require.NotEmpty(t, r.Problems, "refused: %v", openErr)
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, im.Digest(), persistent(w.World))
-			require.NoError(t, store.Journal().Close(background, store.Head()))
+			require.Equal(t, im.Digest(), storetest.Persistent(w.World))
+			require.NoError(t, store.Journal().Close(storetest.Background, store.Head()))
 		})
 	})
 }
@@ -219,8 +224,8 @@ func FuzzMovedTicks(f *testing.F) {
 // writeTicks carries out a program of [FuzzMovedTicks]. It returns how many bytes
 // it wrote.
 func writeTicks(t testing.TB, files *disktest.Mem, program []byte, ticks [][]byte, options journal.Options) (size int) {
-	dir := disk.Sub(files, journalDir)
-	log, err := journal.Scan(background, dir)
+	dir := disk.Sub(files, catalog.JournalDir)
+	log, err := journal.Scan(storetest.Background, dir)
 	require.NoError(t, err)
 	j, err := journal.Open(dir, log, options)
 	require.NoError(t, err)
@@ -237,6 +242,6 @@ func writeTicks(t testing.TB, files *disktest.Mem, program []byte, ticks [][]byt
 		_, err := j.Append(uint64(program[1])%j.Next(), uint64(program[0]), 0, append(j.Buffer(), payload...))
 		require.NoError(t, err)
 	}
-	require.NoError(t, j.Close(background, j.Next()-1))
+	require.NoError(t, j.Close(storetest.Background, j.Next()-1))
 	return size
 }

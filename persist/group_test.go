@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"cmp"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // The journal records where rows lie, so recovery knows nothing of groups.
@@ -19,79 +21,79 @@ func TestGroupedAndSortedWorldsComeBackAtEveryRecord(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		history := rapid.SampledFrom(histories).Draw(rt, "history")
-		s := newSessionOf(rt, fmt.Sprintf("%s/%d", root, runs), history, newGroupedWorld)
+		history := rapid.SampledFrom(storetest.Histories).Draw(rt, "history")
+		s := storetest.NewSessionOf(rt, fmt.Sprintf("%s/%d", root, runs), history, storetest.NewGroupedWorld)
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
-			s.step(rt)
+			s.Step(rt)
 			if n := rapid.Uint32Range(0, 15).Draw(rt, "sort"); n < 4 {
-				s.world.sort(n)
-				s.twin.sort(n)
+				s.World.Sort(n)
+				s.Twin.Sort(n)
 			}
 		}
-		s.finish()
+		s.Finish()
 	})
 }
 
 func TestAGroupIsThereWhenItsStoreIsOpened(t *testing.T) {
-	dir, w := filepath.Join(t.TempDir(), "store"), newTestWorld(0)
-	saved, _ := w.groups()
-	s := open(t, dir, w, Options{Sync: journal.SyncNever()})
-	w.fill(100)
+	dir, w := filepath.Join(t.TempDir(), "store"), storetest.New(0)
+	saved, _ := w.Groups()
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
+	w.Fill(100)
 	require.NoError(t, s.Commit())
 	w.Destroy(saved.Entities()[3])
-	w.position.SortEntities(func(a, b ecs.Entity) int { return cmp.Compare(b, a) })
+	w.Position.SortEntities(func(a, b ecs.Entity) int { return cmp.Compare(b, a) })
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
-	again := newTestWorld(0)
-	group, _ := again.groups()
-	s = open(t, dir, again, Options{Sync: journal.SyncNever()})
+	again := storetest.New(0)
+	group, _ := again.Groups()
+	s = storetest.Open(t, dir, again, persist.Options{Sync: journal.SyncNever()})
 	require.Equal(t, 24, group.Len())
 	require.Equal(t, saved.Entities(), group.Entities())
-	require.Equal(t, persistent(w.World), persistent(again.World))
+	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(again.World))
 	require.False(t, again.Dirty())
-	for _, world := range []*testWorld{w, again} {
-		world.body.Set(world.Entities()[50], body{Mass: 1})
+	for _, world := range []*storetest.World{w, again} {
+		world.Body.Set(world.Entities()[50], storetest.Body{Mass: 1})
 		world.Destroy(world.Entities()[0])
 	}
 	require.NoError(t, s.Commit())
 	require.Equal(t, saved.Entities(), group.Entities())
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 }
 
 // Rows that move before the journal listens would be missing in it, and the next
 // record would patch a world that is not there.
 func TestAGroupThatIsNewToAStoreIsPackedByTheFirstCommit(t *testing.T) {
-	dir, w := filepath.Join(t.TempDir(), "store"), newTestWorld(0)
-	s := open(t, dir, w, Options{Sync: journal.SyncNever()})
-	w.fill(100)
+	dir, w := filepath.Join(t.TempDir(), "store"), storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
+	w.Fill(100)
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
-	grouped := newTestWorld(0)
-	group, _ := grouped.groups()
-	s = open(t, dir, grouped, Options{Sync: journal.SyncNever()})
-	require.Equal(t, persistent(w.World), persistent(grouped.World))
+	grouped := storetest.New(0)
+	group, _ := grouped.Groups()
+	s = storetest.Open(t, dir, grouped, persist.Options{Sync: journal.SyncNever()})
+	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(grouped.World))
 	require.False(t, grouped.Dirty())
 	require.Equal(t, 1, group.Len()) // By chance in the same row.
-	grouped.body.Remove(grouped.Entities()[8])
-	grouped.body.Set(grouped.Entities()[9], body{Mass: 3})
+	grouped.Body.Remove(grouped.Entities()[8])
+	grouped.Body.Set(grouped.Entities()[9], storetest.Body{Mass: 3})
 	require.NoError(t, s.Commit())
 	require.Equal(t, 25, group.Len())
-	packed, digest := group.Entities(), persistent(grouped.World)
-	closeStore(t, s)
+	packed, digest := group.Entities(), storetest.Persistent(grouped.World)
+	storetest.CloseStore(t, s)
 
 	for range 2 {
-		v := verified(t, dir)
-		im, err := v.At(background, v.Head())
+		v := storetest.Verified(t, dir)
+		im, err := v.At(storetest.Background, v.Head())
 		require.NoError(t, err)
 		require.Equal(t, digest, im.Digest())
-		next := newTestWorld(0)
-		group, _ := next.groups()
-		s = open(t, dir, next, Options{Sync: journal.SyncNever()})
+		next := storetest.New(0)
+		group, _ := next.Groups()
+		s = storetest.Open(t, dir, next, persist.Options{Sync: journal.SyncNever()})
 		require.Equal(t, packed, group.Entities())
-		require.Equal(t, digest, persistent(next.World))
-		closeStore(t, s)
+		require.Equal(t, digest, storetest.Persistent(next.World))
+		storetest.CloseStore(t, s)
 	}
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"bytes"
@@ -18,142 +18,152 @@ import (
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // replayed applies a payload to the image of a small world and loads what comes
 // out, if anything. It returns the first error.
 func replayed(t testing.TB, payload []byte) error {
 	t.Helper()
-	im := imageOf(t, hostileBase(t))
+	im := storetest.ImageOf(t, storetest.HostileBase(t))
 	var err error
-	bounded(t, len(payload), func() {
-		var decoded *tick
-		if decoded, err = decodeTick(payload); err != nil {
+	storetest.Bounded(t, len(payload), func() {
+		var decoded *format.Tick
+		if decoded, err = format.DecodeTick(payload); err != nil {
 			return
 		}
-		decoded.parent = im.ID
-		if err = im.apply(decoded, journal.ID{Epoch: 1, Seq: 1}); err != nil {
+		decoded.Parent = im.ID
+		if err = im.Apply(decoded, journal.ID{Epoch: 1, Seq: 1}); err != nil {
 			return
 		}
 		im.Digest()
-		w := newTestWorld(0)
-		if err = im.fill(w.World, "payload"); err == nil {
-			require.Equal(t, im.Digest(), persistent(w.World))
+		w := storetest.New(0)
+		if err = im.Fill(w.World, "payload"); err == nil {
+			require.Equal(t, im.Digest(), storetest.Persistent(w.World))
 		}
 	})
 	return err
 }
 
 func TestTicksThatLieAreRefused(t *testing.T) {
-	w := hostileBase(t)
+	w := storetest.HostileBase(t)
 	rows, alive, free := w.Registry()
-	n, total := w.position.Len(), len(rows)
+	n, total := w.Position.Len(), len(rows)
 	const positions, bags, heats, rulesNumber = 0, 2, 5, 11
 	e := rows[0]
-	registry := func(change func(*registryPatch)) *tick {
-		p := &registryPatch{alive: alive, free: free, total: total, ranges: all(total), rows: entityBytes(rows...)}
+	registry := func(change func(*format.RegistryPatch)) *format.Tick {
+		p := &format.RegistryPatch{Alive: alive, Free: free, Total: total, Ranges: storetest.All(total), Rows: storetest.EntityBytes(rows...)}
 		change(p)
-		return &tick{registry: p}
+		return &format.Tick{Registry: p}
 	}
-	storage := func(p storagePatch) *tick { return &tick{storages: []storagePatch{p}} }
-	row := w.position.AppendRows(nil, 0, 1)
-	ops := func(kind ecs.OpKind, component, count int, entities ...int64) *tick {
+	storage := func(p format.StoragePatch) *format.Tick { return &format.Tick{Storages: []format.StoragePatch{p}} }
+	row := w.Position.AppendRows(nil, 0, 1)
+	ops := func(kind ecs.OpKind, component, count int, entities ...int64) *format.Tick {
 		b := binary.AppendUvarint(nil, uint64(int(kind)+8*(component+1)))
 		b = binary.AppendUvarint(b, uint64(count))
 		for _, v := range entities {
-			b = appendInt(b, v)
+			b = format.AppendInt(b, v)
 		}
-		return &tick{ops: b}
+		return &format.Tick{Ops: b}
 	}
-	for name, lie := range map[string]*tick{
-		"more alive than there are":       registry(func(p *registryPatch) { p.alive = total + 1 }),
-		"more free than there are":        registry(func(p *registryPatch) { p.free = total + 1 }),
-		"fewer alive than operations say": registry(func(p *registryPatch) { p.alive-- }),
-		"a registry that grows by nothing": registry(func(p *registryPatch) {
-			p.total, p.free, p.ranges, p.rows = 1<<31, 1<<31, nil, nil
+	for name, lie := range map[string]*format.Tick{
+		"more alive than there are":       registry(func(p *format.RegistryPatch) { p.Alive = total + 1 }),
+		"more free than there are":        registry(func(p *format.RegistryPatch) { p.Free = total + 1 }),
+		"fewer alive than operations say": registry(func(p *format.RegistryPatch) { p.Alive-- }),
+		"a registry that grows by nothing": registry(func(p *format.RegistryPatch) {
+			p.Total, p.Free, p.Ranges, p.Rows = 1<<31, 1<<31, nil, nil
 		}),
-		"a registry that shrinks":           registry(func(p *registryPatch) { p.total, p.free, p.alive, p.ranges, p.rows = 1, 1, 1, nil, nil }),
-		"rows that are not in the ranges":   registry(func(p *registryPatch) { p.ranges = all(2) }),
-		"ranges past the end":               registry(func(p *registryPatch) { p.ranges = all(total + 1) }),
-		"an entity past the end":            registry(func(p *registryPatch) { p.rows = entityBytes(slices.Concat(rows[1:], []ecs.Entity{1 << 20})...) }),
-		"a registry that is no permutation": registry(func(p *registryPatch) { p.rows = entityBytes(slices.Concat(rows[:total-1], rows[:1])...) }),
-		"a generation of zero": registry(func(p *registryPatch) {
-			p.rows = entityBytes(slices.Concat([]ecs.Entity{ecs.NewEntity(e.Index(), 0)}, rows[1:])...)
+		"a registry that shrinks":         registry(func(p *format.RegistryPatch) { p.Total, p.Free, p.Alive, p.Ranges, p.Rows = 1, 1, 1, nil, nil }),
+		"rows that are not in the ranges": registry(func(p *format.RegistryPatch) { p.Ranges = storetest.All(2) }),
+		"ranges past the end":             registry(func(p *format.RegistryPatch) { p.Ranges = storetest.All(total + 1) }),
+		"an entity past the end": registry(func(p *format.RegistryPatch) {
+			p.Rows = storetest.EntityBytes(slices.Concat(rows[1:], []ecs.Entity{1 << 20})...)
 		}),
-		"a component without a number":         storage(storagePatch{number: 1000}),
-		"rows before that were not":            storage(storagePatch{before: n + 1, after: n}),
-		"rows from nowhere":                    storage(storagePatch{before: n, after: math.MaxUint32}),
-		"an entity twice":                      storage(storagePatch{before: n, after: n, entityRanges: all(1), entities: entityBytes(rows[1])}),
-		"an entity that is dead":               storage(storagePatch{before: n, after: n, entityRanges: all(1), entities: entityBytes(rows[total-1])}),
-		"an entity that is not in the world":   storage(storagePatch{before: n, after: n, entityRanges: all(1), entities: entityBytes(1 << 30)}),
-		"entities without a range":             storage(storagePatch{before: n, after: n, entities: entityBytes(e)}),
-		"half an entity":                       storage(storagePatch{before: n, after: n, entityRanges: all(1), entities: []byte{1, 2, 3, 4}}),
-		"values that are short":                storage(storagePatch{before: n, after: n, valueRanges: all(2), values: row}),
-		"values that are long":                 storage(storagePatch{before: n, after: n, valueRanges: all(1), values: append(row, 0)}),
-		"values without a range":               storage(storagePatch{before: n, after: n, values: row}),
-		"a bool of 2":                          storage(storagePatch{number: 1, before: w.body.Len(), after: w.body.Len(), valueRanges: all(1), values: bytes.Repeat([]byte{2}, 16)}),
-		"a string longer than all":             storage(storagePatch{number: bags, before: w.bag.Len(), after: w.bag.Len(), valueRanges: all(1), values: []byte{0x83, 0xa4, 'N', 'a', 'm', 'e', 0xdb, 0xff, 0xff, 0xff, 0xff}}),
-		"a resource of no row":                 storage(storagePatch{number: rulesNumber, before: 1}),
-		"a resource of two rows":               storage(storagePatch{number: rulesNumber, before: 1, after: 2}),
-		"a resource with an entity":            storage(storagePatch{number: rulesNumber, before: 1, after: 1, entityRanges: all(1), entities: entityBytes(e)}),
-		"rows more than operations say":        storage(storagePatch{before: n, after: n - 1}),
-		"what does not rewind, of the dead":    storage(storagePatch{number: heats, after: 1, entityRanges: all(1), entities: entityBytes(rows[total-1]), valueRanges: all(1), values: []byte{1, 0, 0, 0}}),
-		"created without a row":                ops(ecs.OpCreate, noComponent, 1, 90, 1),
-		"destroyed and still there":            ops(ecs.OpDestroy, noComponent, 1, int64(e.Index()), 1),
+		"a registry that is no permutation": registry(func(p *format.RegistryPatch) {
+			p.Rows = storetest.EntityBytes(slices.Concat(rows[:total-1], rows[:1])...)
+		}),
+		"a generation of zero": registry(func(p *format.RegistryPatch) {
+			p.Rows = storetest.EntityBytes(slices.Concat([]ecs.Entity{ecs.NewEntity(e.Index(), 0)}, rows[1:])...)
+		}),
+		"a component without a number":         storage(format.StoragePatch{Number: 1000}),
+		"rows before that were not":            storage(format.StoragePatch{Before: n + 1, After: n}),
+		"rows from nowhere":                    storage(format.StoragePatch{Before: n, After: math.MaxUint32}),
+		"an entity twice":                      storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[1])}),
+		"an entity that is dead":               storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[total-1])}),
+		"an entity that is not in the world":   storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(1 << 30)}),
+		"entities without a range":             storage(format.StoragePatch{Before: n, After: n, Entities: storetest.EntityBytes(e)}),
+		"half an entity":                       storage(format.StoragePatch{Before: n, After: n, EntityRanges: storetest.All(1), Entities: []byte{1, 2, 3, 4}}),
+		"values that are short":                storage(format.StoragePatch{Before: n, After: n, ValueRanges: storetest.All(2), Values: row}),
+		"values that are long":                 storage(format.StoragePatch{Before: n, After: n, ValueRanges: storetest.All(1), Values: append(row, 0)}),
+		"values without a range":               storage(format.StoragePatch{Before: n, After: n, Values: row}),
+		"a bool of 2":                          storage(format.StoragePatch{Number: 1, Before: w.Body.Len(), After: w.Body.Len(), ValueRanges: storetest.All(1), Values: bytes.Repeat([]byte{2}, 16)}),
+		"a string longer than all":             storage(format.StoragePatch{Number: bags, Before: w.Bag.Len(), After: w.Bag.Len(), ValueRanges: storetest.All(1), Values: []byte{0x83, 0xa4, 'N', 'a', 'm', 'e', 0xdb, 0xff, 0xff, 0xff, 0xff}}),
+		"a resource of no row":                 storage(format.StoragePatch{Number: rulesNumber, Before: 1}),
+		"a resource of two rows":               storage(format.StoragePatch{Number: rulesNumber, Before: 1, After: 2}),
+		"a resource with an entity":            storage(format.StoragePatch{Number: rulesNumber, Before: 1, After: 1, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(e)}),
+		"rows more than operations say":        storage(format.StoragePatch{Before: n, After: n - 1}),
+		"what does not rewind, of the dead":    storage(format.StoragePatch{Number: heats, After: 1, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[total-1]), ValueRanges: storetest.All(1), Values: []byte{1, 0, 0, 0}}),
+		"created without a row":                ops(ecs.OpCreate, format.NoComponent, 1, 90, 1),
+		"destroyed and still there":            ops(ecs.OpDestroy, format.NoComponent, 1, int64(e.Index()), 1),
 		"added and not there":                  ops(ecs.OpAdd, bags, 1, int64(e.Index()), 1),
 		"removed and still there":              ops(ecs.OpRemove, positions, 1, int64(e.Index()), 1),
 		"cleared and still there":              ops(ecs.OpClear, positions, 1),
-		"all cleared and still there":          ops(ecs.OpClear, noComponent, 1),
+		"all cleared and still there":          ops(ecs.OpClear, format.NoComponent, 1),
 		"an operation that does not exist":     ops(7, positions, 1, 1, 1),
 		"an operation on a resource":           ops(ecs.OpAdd, rulesNumber, 1, int64(e.Index()), 1),
 		"operations of no entity":              ops(ecs.OpAdd, positions, 0),
-		"operations of more entities than fit": ops(ecs.OpCreate, noComponent, 1<<40, 1, 1),
+		"operations of more entities than fit": ops(ecs.OpCreate, format.NoComponent, 1<<40, 1, 1),
 		"clears without end":                   ops(ecs.OpClear, positions, 1<<20),
-		"an entity before the first":           ops(ecs.OpCreate, noComponent, 1, -1, 1),
-		"a generation past the last":           ops(ecs.OpCreate, noComponent, 1, 1, 1<<32),
+		"an entity before the first":           ops(ecs.OpCreate, format.NoComponent, 1, -1, 1),
+		"a generation past the last":           ops(ecs.OpCreate, format.NoComponent, 1, 1, 1<<32),
 	} {
 		t.Run(name, func(t *testing.T) {
-			payload := lie.payload()
+			payload := storetest.Payload(lie)
 			err := replayed(t, payload)
 			if name == "what does not rewind, of the dead" {
-				require.ErrorIs(t, err, ErrCorrupt) // Refused by the world.
+				require.ErrorIs(t, err, persist.ErrCorrupt) // Refused by the world.
 				return
 			}
 			require.Error(t, err)
 		})
 	}
-	require.NoError(t, replayed(t, new(tick).payload()))
-	require.NoError(t, replayed(t, registry(func(*registryPatch) {}).payload()))
+	require.NoError(t, replayed(t, storetest.Payload(new(format.Tick))))
+	require.NoError(t, replayed(t, storetest.Payload(registry(func(*format.RegistryPatch) {}))))
 }
 
 func TestATickOfWideRowsAllocatesNoMoreThanItHas(t *testing.T) {
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	for _, asResource := range []bool{false, true} {
-		im := imageOf(t, hostileBase(t))
-		im.Components = append(im.Components, &Component{Name: "wide", Layout: wide, Resource: asResource, Rewinds: true, width: wide.Width()})
-		p := storagePatch{number: len(im.Components) - 1, after: 1}
+		im := storetest.ImageOf(t, storetest.HostileBase(t))
+		im.Components = append(im.Components, &inspect.Component{Name: "wide", Layout: wide, Resource: asResource, Rewinds: true, Width: wide.Width()})
+		p := format.StoragePatch{Number: len(im.Components) - 1, After: 1}
 		if !asResource {
-			p.after, p.entityRanges, p.entities = im.Alive, all(im.Alive), entityBytes(im.Registry[:im.Alive]...)
+			p.After, p.EntityRanges, p.Entities = im.Alive, storetest.All(im.Alive), storetest.EntityBytes(im.Registry[:im.Alive]...)
 		}
-		bounded(t, 0, func() { require.ErrorContains(t, im.applyStorage(&p), "but the values have 0 bytes") })
+		storetest.Bounded(t, 0, func() { require.ErrorContains(t, im.ApplyStorage(&p), "but the values have 0 bytes") })
 	}
 }
 
 func TestATickOfAnotherParentIsRefused(t *testing.T) {
-	im := imageOf(t, hostileBase(t))
-	err := im.apply(&tick{parent: journal.ID{Epoch: 1, Seq: 7, CRC: 9}}, journal.ID{Seq: 8})
+	im := storetest.ImageOf(t, storetest.HostileBase(t))
+	err := im.Apply(&format.Tick{Parent: journal.ID{Epoch: 1, Seq: 7, CRC: 9}}, journal.ID{Seq: 8})
 	require.ErrorContains(t, err, "continues state 1/7/00000009")
 }
 
 func TestManyClearsInOneTickAreChecked(t *testing.T) {
-	w := hostileBase(t)
-	im := imageOf(t, w)
+	w := storetest.HostileBase(t)
+	im := storetest.ImageOf(t, w)
 	var b []byte
 	for range 200_000 {
 		b = binary.AppendUvarint(b, uint64(ecs.OpClear)+8)
 		b = binary.AppendUvarint(b, 1)
 	}
-	err := im.apply(&tick{ops: b}, journal.ID{})
+	err := im.Apply(&format.Tick{Ops: b}, journal.ID{})
 	require.ErrorContains(t, err, "component position: operations lead to 0, patches to 7")
 }
 
@@ -184,24 +194,24 @@ func hostileSave(t testing.TB, pages map[pagefile.Key][]byte) string {
 
 // direct returns the value of a page with that content.
 func direct(content []byte) []byte {
-	e := newEncoder()
-	pageHead(e, content)
-	return append(e.buf, content...)
+	e := format.NewEncoder()
+	format.PageHead(e, content)
+	return append(e.Buf, content...)
 }
 
 // savePages returns the pages of a save of w, and its manifest.
-func savePages(w *testWorld) (map[pagefile.Key][]byte, *manifest) {
-	now := &present{World: w.World}
-	sn := newSnapshot(w.World, now, schemaOf(w.World), snapshotBase{}, ecs.AnyStorage.Persistent, new(bufferList))
-	sn.advance(now, unlimited)
-	if err := sn.assemble(); err != nil {
+func savePages(w *storetest.World) (map[pagefile.Key][]byte, *format.Manifest) {
+	now := &snap.Present{World: w.World}
+	sn := snap.NewSnapshot(w.World, now, format.SchemaOf(w.World), snap.SnapshotBase{}, ecs.AnyStorage.Persistent, new(snap.BufferList))
+	sn.Advance(now, snap.Unlimited)
+	if err := sn.Assemble(); err != nil {
 		panic(err)
 	}
-	pages := map[pagefile.Key][]byte{key(manifestColumn, 0): direct(sn.manifest.encode())}
-	for _, p := range sn.pages {
-		pages[p.key] = direct(p.content)
+	pages := map[pagefile.Key][]byte{format.Key(format.ManifestColumn, 0): direct(sn.Manifest.Encode())}
+	for _, p := range sn.Pages {
+		pages[p.Key] = direct(p.Content)
 	}
-	return pages, &sn.manifest
+	return pages, &sn.Manifest
 }
 
 // checkOrders fails if a file is loaded at once that would not be loaded in order, or
@@ -211,35 +221,35 @@ func checkOrders(t testing.TB, file string) {
 	root, err := os.OpenRoot(filepath.Dir(file))
 	require.NoError(t, err)
 	defer root.Close()
-	r, err := openSnapshot(disk.Dir(root), filepath.Base(file), snapshotName)
+	r, err := snap.Open(disk.Dir(root), filepath.Base(file), catalog.SnapshotName)
 	if err != nil {
 		return
 	}
-	defer r.close()
+	defer r.Close()
 	for _, bare := range []bool{false, true} {
-		table := pageTable{}
-		got, err := r.loadAtOnce(background, table, bare)
+		table := snap.PageTable{}
+		got, err := r.LoadAtOnce(storetest.Background, table, bare)
 		if err != nil {
 			continue
 		}
-		inOrder := pageTable{}
-		want, err := r.loadInOrder(background, inOrder)
+		inOrder := snap.PageTable{}
+		want, err := r.LoadInOrder(storetest.Background, inOrder)
 		require.NoError(t, err, "loaded at once only")
 		require.True(t, maps.Equal(inOrder, table))
 		requireSameImage(t, want, got, bare)
 	}
 }
 
-func requireSameImage(t testing.TB, want, got *Image, bare bool) {
+func requireSameImage(t testing.TB, want, got *inspect.Image, bare bool) {
 	t.Helper()
 	require.Equal(t, want.Digest(), got.Digest())
 	require.Equal(t, [2]int{want.Alive, want.Free}, [2]int{got.Alive, got.Free})
 	require.True(t, slices.Equal(want.Registry, got.Registry))
 	for i, c := range want.Components {
 		g := got.Components[i]
-		require.Equal(t, []int{c.n, c.gaps}, []int{g.n, g.gaps})
+		require.Equal(t, []int{c.N, c.Gaps}, []int{g.N, g.Gaps})
 		require.True(t, slices.Equal(c.Entities, g.Entities))
-		require.True(t, bytes.Equal(c.appendRows(nil, 0, c.n), g.appendRows(nil, 0, g.n)))
+		require.True(t, bytes.Equal(c.AppendRows(nil, 0, c.N), g.AppendRows(nil, 0, g.N)))
 		for _, e := range got.Registry {
 			if !bare && (c.Find(e) != g.Find(e) || want.IsAlive(e) != got.IsAlive(e)) {
 				t.Fatalf("%s: %v is at row %d and alive: %v, want %d, %v", c.Name, e, g.Find(e), got.IsAlive(e), c.Find(e), want.IsAlive(e))
@@ -254,17 +264,17 @@ func loaded(t testing.TB, file string) error {
 	checkOrders(t, file)
 	info, err := os.Stat(file)
 	require.NoError(t, err)
-	w := newTestWorld(0)
-	w.fill(1)
+	w := storetest.New(0)
+	w.Fill(1)
 	before := w.Digest()
-	bounded(t, int(info.Size()), func() {
-		if err = Load(background, file, w.World); err != nil {
+	storetest.Bounded(t, int(info.Size()), func() {
+		if err = persist.Load(storetest.Background, file, w.World); err != nil {
 			require.Equal(t, before, w.Digest(), "a failed Load changed the world")
 		}
 	})
-	bounded(t, int(info.Size()), func() {
-		if v, e := OpenReadOnly(background, file); e == nil {
-			r, e := v.Verify(background)
+	storetest.Bounded(t, int(info.Size()), func() {
+		if v, e := inspect.OpenReadOnly(storetest.Background, file); e == nil {
+			r, e := v.Verify(storetest.Background)
 			require.NoError(t, e)
 			if err == nil {
 				require.Empty(t, r.Problems)
@@ -279,83 +289,97 @@ func TestSavesThatLieAreRefused(t *testing.T) {
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	require.NoError(t, wide.Validate())
 	const positions, bags, rulesNumber = 0, 2, 11
-	base := hostileBase(t)
-	rows := slices.Repeat([]uint32{noRow}, base.Len()+1)
-	for row, e := range base.position.Entities() {
+	base := storetest.HostileBase(t)
+	rows := slices.Repeat([]uint32{format.NoRow}, base.Len()+1)
+	for row, e := range base.Position.Entities() {
 		rows[e.Index()] = uint32(row)
 	}
 	rows[0], rows[1] = rows[1], rows[0]
-	swapped, _ := appendSparsePage(nil, rows)
-	for name, lie := range map[string]func(map[pagefile.Key][]byte, *manifest){
-		"more alive than there are": func(_ map[pagefile.Key][]byte, m *manifest) { m.alive = m.total + 1 },
-		"more entities than rows":   func(_ map[pagefile.Key][]byte, m *manifest) { m.total = math.MaxUint32 },
-		"fewer entities than rows":  func(_ map[pagefile.Key][]byte, m *manifest) { m.total, m.free, m.alive = 2, 2, 2 },
-		"more rows than there are":  func(_ map[pagefile.Key][]byte, m *manifest) { m.components[positions].rows = math.MaxUint32 },
-		"fewer rows than there are": func(_ map[pagefile.Key][]byte, m *manifest) { m.components[positions].rows-- },
-		"another digest":            func(_ map[pagefile.Key][]byte, m *manifest) { m.digest++ },
-		"another tick":              func(_ map[pagefile.Key][]byte, m *manifest) { m.tick++ },
-		"a resource of many rows":   func(_ map[pagefile.Key][]byte, m *manifest) { m.components[rulesNumber].rows = 5 },
-		"a component less":          func(_ map[pagefile.Key][]byte, m *manifest) { m.components = m.components[1:] },
-		"pages of no rows":          func(_ map[pagefile.Key][]byte, m *manifest) { m.components[bags].pageRows = 0 },
-		"pages of a million rows":   func(_ map[pagefile.Key][]byte, m *manifest) { m.components[bags].pageRows = 1 << 20 },
-		"an unknown row of 1 GiB": func(_ map[pagefile.Key][]byte, m *manifest) {
-			m.schema.components[positions] = schemaEntry{Name: "wide", Layout: wide, Rewinds: true}
+	swapped, _ := format.AppendSparsePage(nil, rows)
+	for name, lie := range map[string]func(map[pagefile.Key][]byte, *format.Manifest){
+		"more alive than there are": func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Alive = m.Total + 1 },
+		"more entities than rows":   func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Total = math.MaxUint32 },
+		"fewer entities than rows":  func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Total, m.Free, m.Alive = 2, 2, 2 },
+		"more rows than there are":  func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[positions].Rows = math.MaxUint32 },
+		"fewer rows than there are": func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[positions].Rows-- },
+		"another digest":            func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Digest++ },
+		"another tick":              func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Tick++ },
+		"a resource of many rows":   func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[rulesNumber].Rows = 5 },
+		"a component less":          func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components = m.Components[1:] },
+		"pages of no rows":          func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[bags].PageRows = 0 },
+		"pages of a million rows":   func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Components[bags].PageRows = 1 << 20 },
+		"an unknown row of 1 GiB": func(_ map[pagefile.Key][]byte, m *format.Manifest) {
+			m.Schema.Components[positions] = format.Entry{Name: "wide", Layout: wide, Rewinds: true}
 		},
-		"an unknown world of 1 GiB": func(_ map[pagefile.Key][]byte, m *manifest) {
-			m.schema.components[rulesNumber] = schemaEntry{Name: "wide", Layout: wide, Resource: true, Rewinds: true}
+		"an unknown world of 1 GiB": func(_ map[pagefile.Key][]byte, m *format.Manifest) {
+			m.Schema.Components[rulesNumber] = format.Entry{Name: "wide", Layout: wide, Resource: true, Rewinds: true}
 		},
-		"a component without a name": func(_ map[pagefile.Key][]byte, m *manifest) { m.schema.components[positions].Name = "" },
-		"a component twice":          func(_ map[pagefile.Key][]byte, m *manifest) { m.schema.components[positions].Name = "bag" },
-		"a reference to itself": func(p map[pagefile.Key][]byte, m *manifest) {
-			e := newEncoder()
-			appendReference(e, pageRef{1, 1})
-			p[key(registryColumn, 0)] = e.buf
-			m.files = []fileRef{{1, 1}}
+		"a component without a name": func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Schema.Components[positions].Name = "" },
+		"a component twice":          func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Schema.Components[positions].Name = "bag" },
+		"a reference to itself": func(p map[pagefile.Key][]byte, m *format.Manifest) {
+			e := format.NewEncoder()
+			format.AppendReference(e, format.PageRef{File: 1, Crc: 1})
+			p[format.Key(format.RegistryColumn, 0)] = e.Buf
+			m.Files = []format.FileRef{{Number: 1, Crc: 1}}
 		},
-		"a reference to an unlisted file": func(p map[pagefile.Key][]byte, _ *manifest) {
-			e := newEncoder()
-			appendReference(e, pageRef{9, 1})
-			p[key(registryColumn, 0)] = e.buf
+		"a reference to an unlisted file": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			e := format.NewEncoder()
+			format.AppendReference(e, format.PageRef{File: 9, Crc: 1})
+			p[format.Key(format.RegistryColumn, 0)] = e.Buf
 		},
-		"no registry":     func(p map[pagefile.Key][]byte, _ *manifest) { delete(p, key(registryColumn, 0)) },
-		"no dense array":  func(p map[pagefile.Key][]byte, _ *manifest) { delete(p, key(column(positions, denseArray), 0)) },
-		"no sparse array": func(p map[pagefile.Key][]byte, _ *manifest) { delete(p, key(column(positions, sparseArray), 0)) },
-		"no data":         func(p map[pagefile.Key][]byte, _ *manifest) { delete(p, key(column(positions, dataArray), 0)) },
-		"another sparse array": func(p map[pagefile.Key][]byte, _ *manifest) {
-			p[key(column(positions, sparseArray), 0)] = p[key(column(bags, sparseArray), 0)]
+		"no registry": func(p map[pagefile.Key][]byte, _ *format.Manifest) { delete(p, format.Key(format.RegistryColumn, 0)) },
+		"no dense array": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			delete(p, format.Key(format.Column(positions, format.DenseArray), 0))
 		},
-		"a sparse array of other rows": func(p map[pagefile.Key][]byte, _ *manifest) {
-			p[key(column(positions, sparseArray), 0)] = direct(swapped)
+		"no sparse array": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			delete(p, format.Key(format.Column(positions, format.SparseArray), 0))
 		},
-		"half a registry":     func(p map[pagefile.Key][]byte, _ *manifest) { p[key(registryColumn, 0)] = direct(make([]byte, 28)) },
-		"a registry of zeros": func(p map[pagefile.Key][]byte, _ *manifest) { p[key(registryColumn, 0)] = direct(make([]byte, 64)) },
-		"data that is too long": func(p map[pagefile.Key][]byte, _ *manifest) {
-			p[key(column(positions, dataArray), 0)] = direct(make([]byte, 8*8))
+		"no data": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			delete(p, format.Key(format.Column(positions, format.DataArray), 0))
 		},
-		"data that is no data": func(p map[pagefile.Key][]byte, _ *manifest) {
-			p[key(column(bags, dataArray), 0)] = direct([]byte{0xc1, 0xc1})
+		"another sparse array": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.Column(positions, format.SparseArray), 0)] = p[format.Key(format.Column(bags, format.SparseArray), 0)]
 		},
-		"a page that is no page":  func(p map[pagefile.Key][]byte, _ *manifest) { p[key(registryColumn, 0)] = []byte{0x93} },
-		"a page of another kind":  func(p map[pagefile.Key][]byte, _ *manifest) { p[key(registryColumn, 0)] = []byte{0x93, 2, 0, 0xc4, 0} },
-		"a page with a wrong sum": func(p map[pagefile.Key][]byte, _ *manifest) { p[key(registryColumn, 0)][3] ^= 1 },
-		"bytes behind a page": func(p map[pagefile.Key][]byte, _ *manifest) {
-			p[key(registryColumn, 0)] = append(p[key(registryColumn, 0)], 0)
+		"a sparse array of other rows": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.Column(positions, format.SparseArray), 0)] = direct(swapped)
 		},
-		"a sparse page of garbage": func(p map[pagefile.Key][]byte, _ *manifest) {
-			p[key(column(positions, sparseArray), 0)] = direct([]byte{0xff, 0xff, 0xff})
+		"half a registry": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.RegistryColumn, 0)] = direct(make([]byte, 28))
+		},
+		"a registry of zeros": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.RegistryColumn, 0)] = direct(make([]byte, 64))
+		},
+		"data that is too long": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.Column(positions, format.DataArray), 0)] = direct(make([]byte, 8*8))
+		},
+		"data that is no data": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.Column(bags, format.DataArray), 0)] = direct([]byte{0xc1, 0xc1})
+		},
+		"a page that is no page": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.RegistryColumn, 0)] = []byte{0x93}
+		},
+		"a page of another kind": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.RegistryColumn, 0)] = []byte{0x93, 2, 0, 0xc4, 0}
+		},
+		"a page with a wrong sum": func(p map[pagefile.Key][]byte, _ *format.Manifest) { p[format.Key(format.RegistryColumn, 0)][3] ^= 1 },
+		"bytes behind a page": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.RegistryColumn, 0)] = append(p[format.Key(format.RegistryColumn, 0)], 0)
+		},
+		"a sparse page of garbage": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
+			p[format.Key(format.Column(positions, format.SparseArray), 0)] = direct([]byte{0xff, 0xff, 0xff})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pages, m := savePages(hostileBase(t))
+			pages, m := savePages(storetest.HostileBase(t))
 			lie(pages, m)
-			pages[key(manifestColumn, 0)] = direct(m.encode())
-			require.ErrorIs(t, loaded(t, hostileSave(t, pages)), ErrCorrupt)
+			pages[format.Key(format.ManifestColumn, 0)] = direct(m.Encode())
+			require.ErrorIs(t, loaded(t, hostileSave(t, pages)), persist.ErrCorrupt)
 		})
 	}
-	pages, _ := savePages(hostileBase(t))
+	pages, _ := savePages(storetest.HostileBase(t))
 	require.NoError(t, loaded(t, hostileSave(t, pages)))
-	delete(pages, key(manifestColumn, 0))
-	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), ErrForeign)
+	delete(pages, format.Key(format.ManifestColumn, 0))
+	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), persist.ErrForeign)
 }
 
 // A registry that is no permutation passes all checksums if its digest is right:
@@ -369,39 +393,39 @@ func TestARegistryThatIsNoPermutationIsRefusedByTheWorld(t *testing.T) {
 		"alive without cause": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := hostileBase(t)
-			im := imageOf(t, w)
+			w := storetest.HostileBase(t)
+			im := storetest.ImageOf(t, w)
 			if change == nil {
 				im.Alive = 3
 			} else {
 				change(im.Registry)
 			}
 			pages, m := savePages(w)
-			pages[key(registryColumn, 0)] = direct(entityBytes(im.Registry...))
-			m.digest, m.alive = im.Digest(), im.Alive
-			pages[key(manifestColumn, 0)] = direct(m.encode())
+			pages[format.Key(format.RegistryColumn, 0)] = direct(storetest.EntityBytes(im.Registry...))
+			m.Digest, m.Alive = im.Digest(), im.Alive
+			pages[format.Key(format.ManifestColumn, 0)] = direct(m.Encode())
 			err := loaded(t, hostileSave(t, pages))
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, persist.ErrCorrupt)
 			require.ErrorContains(t, err, "ecs: bad state")
 		})
 	}
 }
 
 func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
-	s := newSample(t)
-	d := s.damaged(t)
+	s := storetest.NewSample(t)
+	d := s.Damaged(t)
 	newerFile := func(data string) string { // A page file of the next version.
 		b := []byte(data)
 		footer := b[len(b)-64:]
 		binary.LittleEndian.PutUint32(footer[8:], 2)
-		binary.LittleEndian.PutUint32(footer[60:], crc32.Checksum(footer[:60], castagnoli))
+		binary.LittleEndian.PutUint32(footer[60:], crc32.Checksum(footer[:60], format.Castagnoli))
 		return string(b)
 	}
 	newerSegment := func(data string) string {
 		b := []byte(data)
 		for _, c := range [][]byte{b[:128], b[128:256]} {
 			binary.LittleEndian.PutUint32(c[8:], 2)
-			binary.LittleEndian.PutUint32(c[124:], crc32.Checksum(c[8:124], castagnoli))
+			binary.LittleEndian.PutUint32(c[124:], crc32.Checksum(c[8:124], format.Castagnoli))
 		}
 		return string(b)
 	}
@@ -411,49 +435,49 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 		"journal/00000001.seg":    newerSegment,
 		"journal/00000002.seg":    newerSegment,
 	} {
-		tree := readTree(t, d.dir)
+		tree := storetest.ReadTree(t, d.Dir)
 		tree[name] = change(tree[name])
-		_, err := d.opened(tree)
-		require.ErrorIs(t, err, ErrNewer, name)
+		_, err := d.Opened(tree)
+		require.ErrorIs(t, err, persist.ErrNewer, name)
 		require.ErrorContains(t, err, filepath.Base(name))
 	}
 	file := filepath.Join(t.TempDir(), "save")
-	require.NoError(t, os.WriteFile(file, []byte(newerFile(s.tree["snapshots/00000001.snap"])), 0o600))
-	require.ErrorIs(t, Load(background, file, newTestWorld(0).World), ErrNewer)
-	_, err := OpenReadOnly(background, file)
-	require.ErrorIs(t, err, ErrNewer)
+	require.NoError(t, os.WriteFile(file, []byte(newerFile(s.Tree["snapshots/00000001.snap"])), 0o600))
+	require.ErrorIs(t, persist.Load(storetest.Background, file, storetest.New(0).World), persist.ErrNewer)
+	_, err := inspect.OpenReadOnly(storetest.Background, file)
+	require.ErrorIs(t, err, persist.ErrNewer)
 
-	pages, m := savePages(hostileBase(t))
-	newer := bytes.Clone(m.encode())
-	newer[1] = storeManifest + 1
-	pages[key(manifestColumn, 0)] = direct(newer)
-	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), ErrNewer)
-	schema := m.schema.encode()
-	schema[1] = evolvedSchema + 1
-	_, err = decodeSchema(schema)
-	require.ErrorIs(t, err, ErrNewer)
-	payload := new(tick).payload()
-	payload[1] = notedTick + 1
-	_, err = decodeTick(payload)
-	require.ErrorIs(t, err, ErrNewer)
+	pages, m := savePages(storetest.HostileBase(t))
+	newer := bytes.Clone(m.Encode())
+	newer[1] = format.StoreManifest + 1
+	pages[format.Key(format.ManifestColumn, 0)] = direct(newer)
+	require.ErrorIs(t, loaded(t, hostileSave(t, pages)), persist.ErrNewer)
+	schema := m.Schema.Encode()
+	schema[1] = format.EvolvedSchema + 1
+	_, err = format.DecodeSchema(schema)
+	require.ErrorIs(t, err, persist.ErrNewer)
+	payload := storetest.Payload(new(format.Tick))
+	payload[1] = format.NotedTick + 1
+	_, err = format.DecodeTick(payload)
+	require.ErrorIs(t, err, persist.ErrNewer)
 }
 
 // A tick of a later version among those of this one is not skipped.
 func TestATickOfALaterVersionIsRefusedAsNewer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
-	w.fill(1)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	w.Fill(1)
 	require.NoError(t, s.Commit())
-	payload := (&tick{parent: s.IDs()[1], tick: 2}).payload()
-	payload[1] = notedTick + 1
+	payload := storetest.Payload((&format.Tick{Parent: s.IDs()[1], Tick: 2}))
+	payload[1] = format.NotedTick + 1
 	_, err := s.Journal().Append(1, 2, 0, payload)
 	require.NoError(t, err)
-	require.NoError(t, s.Journal().Sync(background))
-	crashed := copyDir(t, dir)
-	closeStore(t, s)
-	before := readTree(t, crashed)
-	_, err = Open(background, crashed, newTestWorld(0).World, Options{})
-	require.ErrorIs(t, err, ErrNewer)
-	require.Equal(t, before, readTree(t, crashed))
+	require.NoError(t, s.Journal().Sync(storetest.Background))
+	crashed := storetest.CopyDir(t, dir)
+	storetest.CloseStore(t, s)
+	before := storetest.ReadTree(t, crashed)
+	_, err = persist.Open(storetest.Background, crashed, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrNewer)
+	require.Equal(t, before, storetest.ReadTree(t, crashed))
 }

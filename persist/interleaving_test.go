@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"context"
@@ -14,6 +14,10 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // An interleaving runs a world while its snapshots are copied a page group at a
@@ -21,23 +25,23 @@ import (
 type interleaving struct {
 	t       testing.TB
 	rng     *rand.Rand
-	world   *testWorld
-	store   *Store
+	world   *storetest.World
+	store   *persist.Store
 	dir     string
 	digests map[journal.ID]ecs.Digest // Of the state that each record led to.
 
 	mu      sync.Mutex
-	results []SnapshotResult
+	results []persist.SnapshotResult
 }
 
 func newInterleaving(t testing.TB, seed uint64, entities, history, pace int) *interleaving {
 	r := &interleaving{t: t, rng: rand.New(rand.NewPCG(seed, 11)), digests: map[journal.ID]ecs.Digest{}}
 	r.dir = filepath.Join(t.TempDir(), "store")
-	r.world = newTestWorld(history)
-	r.world.fill(entities)
-	r.store = open(t, r.dir, r.world, Options{
+	r.world = storetest.New(history)
+	r.world.Fill(entities)
+	r.store = storetest.Open(t, r.dir, r.world, persist.Options{
 		Sync: journal.SyncNever(), SnapshotBytes: 1, SnapshotPace: pace,
-		OnSnapshot: func(s SnapshotResult) {
+		OnSnapshot: func(s persist.SnapshotResult) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.results = append(r.results, s)
@@ -48,14 +52,14 @@ func newInterleaving(t testing.TB, seed uint64, entities, history, pace int) *in
 }
 
 func (r *interleaving) note() {
-	r.digests[r.store.IDs()[r.world.Mark()]] = persistent(r.world.World)
+	r.digests[r.store.IDs()[r.world.Mark()]] = storetest.Persistent(r.world.World)
 }
 
 func (r *interleaving) step() {
-	_, _ = r.store.Written(background) // How fast the disk is must not decide what is tested.
+	_, _ = r.store.Written(storetest.Background) // How fast the disk is must not decide what is tested.
 	switch k := r.rng.IntN(20); {
 	case k < 15:
-		r.world.do(randomActions(r.rng, 1+r.rng.IntN(6))...)
+		r.world.Do(storetest.RandomActions(r.rng, 1+r.rng.IntN(6))...)
 		require.NoError(r.t, r.store.Commit())
 		r.note()
 	case k < 17:
@@ -63,7 +67,7 @@ func (r *interleaving) step() {
 	case k < 18:
 		_ = r.world.History().Seek(r.world.Tick() + uint64(r.rng.IntN(4)))
 	case k < 19 && !r.world.Dirty():
-		_, err := r.store.Snapshot(background)
+		_, err := r.store.Snapshot(storetest.Background)
 		require.NoError(r.t, err)
 	default:
 		r.store.Hand()
@@ -72,26 +76,26 @@ func (r *interleaving) step() {
 
 // check reads every snapshot that was published.
 func (r *interleaving) check() (published, shared, abandoned int) {
-	r.world.releaseAll()
-	closeStore(r.t, r.store)
+	r.world.ReleaseAll()
+	storetest.CloseStore(r.t, r.store)
 	files, err := disk.OpenDir(r.dir)
 	require.NoError(r.t, err)
 	defer files.Close()
 	for _, s := range r.results {
 		if s.Err != nil {
-			require.ErrorIs(r.t, s.Err, ErrAbandoned)
+			require.ErrorIs(r.t, s.Err, persist.ErrAbandoned)
 			abandoned++
 			continue
 		}
 		published, shared = published+1, shared+s.Shared
-		f, err := openSnapshot(files, s.Name, snapshotName)
+		f, err := snap.Open(files, s.Name, catalog.SnapshotName)
 		require.NoError(r.t, err)
-		im, err := f.load(background, nil, false)
+		im, err := f.Load(storetest.Background, nil, false)
 		require.NoError(r.t, err)
-		require.Equal(r.t, r.digests[f.manifest.id], im.Digest(), "%s of tick %d", s.Name, s.Tick)
-		f.close()
+		require.Equal(r.t, r.digests[f.Manifest.Id], im.Digest(), "%s of tick %d", s.Name, s.Tick)
+		f.Close()
 	}
-	verified(r.t, r.dir)
+	storetest.Verified(r.t, r.dir)
 	return published, shared, abandoned
 }
 
@@ -127,7 +131,7 @@ func TestASnapshotOfAWorldThatKeepsGoingBackIsFinishedAllTheSame(t *testing.T) {
 	before := r.store.Newest()
 	for range 40 {
 		for range 3 {
-			r.world.seed.Set(seed(r.rng.Uint64()))
+			r.world.Seed.Set(storetest.Seed(r.rng.Uint64()))
 			require.NoError(t, r.store.Commit())
 			r.note()
 		}
@@ -140,7 +144,7 @@ func TestASnapshotOfAWorldThatKeepsGoingBackIsFinishedAllTheSame(t *testing.T) {
 
 func TestClosingFinishesTheSnapshotUnderWay(t *testing.T) {
 	r := newInterleaving(t, 1, 100, 0, 1)
-	r.world.fill(1)
+	r.world.Fill(1)
 	require.NoError(t, r.store.Commit())
 	r.note()
 	require.True(t, r.store.Snapshotting())
@@ -153,8 +157,8 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 	r := newInterleaving(t, 5, 9000, 0, -1)
 	refused := errors.New("refused")
 	for range 6 {
-		r.world.do(randomActions(r.rng, 5)...)
-		r.world.releaseAll()
+		r.world.Do(storetest.RandomActions(r.rng, 5)...)
+		r.world.ReleaseAll()
 		require.NoError(t, r.store.Commit())
 		r.note()
 		if r.store.Snapshotting() {
@@ -162,20 +166,20 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 			continue
 		}
 	}
-	r.world.do(randomActions(r.rng, 20)...)
-	r.world.releaseAll()
+	r.world.Do(storetest.RandomActions(r.rng, 20)...)
+	r.world.ReleaseAll()
 	r.store.Hurry(-1)
 	require.NoError(t, r.store.Commit())
 	r.note()
-	err := r.store.SnapshotBefore(background, func(context.Context) error { return refused })
+	err := r.store.SnapshotBefore(storetest.Background, func(context.Context) error { return refused })
 	require.ErrorIs(t, err, refused)
 	r.mu.Lock()
 	r.results = r.results[:len(r.results)-1]
 	r.mu.Unlock()
-	r.world.seed.Set(7)
+	r.world.Seed.Set(7)
 	require.NoError(t, r.store.Commit())
 	r.note()
-	s, err := r.store.Snapshot(background)
+	s, err := r.store.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	require.Greater(t, s.Written, 3, "what the failed one was to write, and the registry's tick")
 	r.check()
@@ -184,30 +188,30 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 // Entities that a component has no longer are in no list of what changed: only the
 // operation tells.
 func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
-	for _, empty := range []func(w *testWorld){func(w *testWorld) { w.position.Clear() }, func(w *testWorld) { w.Clear() }} {
+	for _, empty := range []func(w *storetest.World){func(w *storetest.World) { w.Position.Clear() }, func(w *storetest.World) { w.Clear() }} {
 		dir, w, s := bigStore(t, 3)
 		first := w.Entities()[0]
 		empty(w)
 		if !w.Alive(first) {
 			first = w.Create()
 		}
-		w.position.Set(first, position{1, 1})
+		w.Position.Set(first, storetest.Position{X: 1, Y: 1})
 		require.NoError(t, s.Commit())
-		snapshotOf(t, s)
-		closeStore(t, s)
-		verified(t, dir)
+		storetest.SnapshotOf(t, s)
+		storetest.CloseStore(t, s)
+		storetest.Verified(t, dir)
 		require.Equal(t, w.Digest(), opened(t, dir).Digest())
 	}
 }
 
 // What changed while a snapshot was written that then failed is part of the next one.
 func TestWhatChangedBesideAFailingSnapshotIsInTheNext(t *testing.T) {
-	for name, change := range map[string]func(w *testWorld){
-		"values":    func(w *testWorld) { w.position.Mut(w.Entities()[5000]).X = 7 },
-		"removed":   func(w *testWorld) { w.position.Remove(w.Entities()[5000]) },
-		"destroyed": func(w *testWorld) { w.Destroy(w.Entities()[5000]) },
-		"cleared":   func(w *testWorld) { w.position.Clear(); w.position.Set(w.Entities()[0], position{}) },
-		"created":   func(w *testWorld) { w.Create() },
+	for name, change := range map[string]func(w *storetest.World){
+		"values":    func(w *storetest.World) { w.Position.Mut(w.Entities()[5000]).X = 7 },
+		"removed":   func(w *storetest.World) { w.Position.Remove(w.Entities()[5000]) },
+		"destroyed": func(w *storetest.World) { w.Destroy(w.Entities()[5000]) },
+		"cleared":   func(w *storetest.World) { w.Position.Clear(); w.Position.Set(w.Entities()[0], storetest.Position{}) },
+		"created":   func(w *storetest.World) { w.Create() },
 	} {
 		dir, w, s := bigStore(t, 3)
 		gate := make(chan error)
@@ -217,9 +221,9 @@ func TestWhatChangedBesideAFailingSnapshotIsInTheNext(t *testing.T) {
 		require.NoError(t, s.Commit())
 		gate <- os.ErrInvalid
 		require.ErrorIs(t, s.Settle().Err, os.ErrInvalid)
-		snapshotOf(t, s)
-		closeStore(t, s)
-		verified(t, dir)
+		storetest.SnapshotOf(t, s)
+		storetest.CloseStore(t, s)
+		storetest.Verified(t, dir)
 		require.Equal(t, w.Digest(), opened(t, dir).Digest(), name)
 	}
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"fmt"
@@ -10,6 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/internal/golden"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // Under testdata lie a store and a save that the first version wrote, as bytes,
@@ -28,43 +32,43 @@ func TestWhatTheFirstVersionWroteCanBeRead(t *testing.T) {
 	want, err := os.ReadFile(keptText)
 	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "store")
-	tree := readTree(t, keptStore)
+	tree := storetest.ReadTree(t, keptStore)
 	require.Len(t, tree, 7) // Two directories, three snapshots, two segments.
-	writeTree(t, dir, tree)
+	storetest.WriteTree(t, dir, tree)
 	golden.Kept(t, keptText, describe(t, dir))
 
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	require.True(t, s.Report().Clean)
 	require.Equal(t, uint64(4), s.Report().Tick)
-	require.Equal(t, rules{"second", 2}, w.rules.Get())
-	require.Equal(t, seed(6), w.seed.Get())
+	require.Equal(t, storetest.Rules{Name: "second", Limit: 2}, w.Rules.Get())
+	require.Equal(t, storetest.Seed(6), w.Seed.Get())
 	require.Equal(t, 5, w.Len())
-	require.Equal(t, position{9, 9}, w.position.Values()[0])
-	require.Equal(t, bag{"sack", []string{"rope", ""}, map[string]int32{"gold": 1, "tin": 0}}, w.bag.Values()[0])
-	w.fill(1)
+	require.Equal(t, storetest.Position{X: 9, Y: 9}, w.Position.Values()[0])
+	require.Equal(t, storetest.Bag{Name: "sack", Items: []string{"rope", ""}, Counts: map[string]int32{"gold": 1, "tin": 0}}, w.Bag.Values()[0])
+	w.Fill(1)
 	require.NoError(t, s.Commit()) // It can be gone on with.
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 
-	saved := newTestWorld(0)
-	require.NoError(t, Load(background, keptSave, saved.World))
+	saved := storetest.New(0)
+	require.NoError(t, persist.Load(storetest.Background, keptSave, saved.World))
 	require.Contains(t, string(want), "save "+saved.Digest().String())
 }
 
 func writeKept(t *testing.T) {
-	s := newSample(t)
-	delete(s.tree, lockFile)
-	writeTree(t, keptStore, s.tree)
-	w := newTestWorld(0)
-	require.NoError(t, w.Load(stateAt(t, s.dir).state()))
-	require.NoError(t, Save(background, keptSave, w.World))
-	require.NoError(t, os.WriteFile(keptText, []byte(describe(t, s.dir)), 0o600))
+	s := storetest.NewSample(t)
+	delete(s.Tree, catalog.LockFile)
+	storetest.WriteTree(t, keptStore, s.Tree)
+	w := storetest.New(0)
+	require.NoError(t, w.Load(stateAt(t, s.Dir).State()))
+	require.NoError(t, persist.Save(storetest.Background, keptSave, w.World))
+	require.NoError(t, os.WriteFile(keptText, []byte(describe(t, s.Dir)), 0o600))
 }
 
-func stateAt(t *testing.T, dir string) *Image {
-	v := verified(t, dir)
-	im, err := v.At(background, v.Head())
+func stateAt(t *testing.T, dir string) *inspect.Image {
+	v := storetest.Verified(t, dir)
+	im, err := v.At(storetest.Background, v.Head())
 	require.NoError(t, err)
 	return im
 }
@@ -73,11 +77,11 @@ func stateAt(t *testing.T, dir string) *Image {
 // values at the head.
 func describe(t *testing.T, dir string) string {
 	var b strings.Builder
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	commits, err := v.Commits(0, ^uint64(0))
 	require.NoError(t, err)
 	for _, c := range commits {
-		im, err := v.At(background, c.Seq)
+		im, err := v.At(storetest.Background, c.Seq)
 		require.NoError(t, err)
 		ops, err := c.Ops()
 		require.NoError(t, err)

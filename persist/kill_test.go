@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"bufio"
@@ -21,6 +21,9 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 var (
@@ -132,7 +135,7 @@ func tickForever(dir, argument string) error {
 	if err := l.open(); err != nil {
 		return err
 	}
-	say("open", persistent(l.world.World))
+	say("open", storetest.Persistent(l.world.World))
 	for {
 		if err := l.tick(); err != nil {
 			return err
@@ -147,13 +150,13 @@ type life struct {
 	rng   *rand.Rand
 	dir   string
 	sync  journal.SyncPolicy
-	world *testWorld
-	store *Store
+	world *storetest.World
+	store *persist.Store
 }
 
 func (l *life) open() (err error) {
-	l.world = newTestWorld(5)
-	l.store, err = Open(background, l.dir, l.world.World, Segmented(Options{
+	l.world = storetest.New(5)
+	l.store, err = persist.Open(storetest.Background, l.dir, l.world.World, persist.Segmented(persist.Options{
 		Sync: l.sync, SnapshotBytes: 5000,
 		OnDurable: func(uint64) { say("durable", 0) },
 	}, 8000))
@@ -161,11 +164,11 @@ func (l *life) open() (err error) {
 }
 
 func (l *life) tick() (err error) {
-	l.world.do(randomActions(l.rng, 20)...)
-	l.world.seed.Set(seed(l.rng.Uint64())) // No two states are equal.
+	l.world.Do(storetest.RandomActions(l.rng, 20)...)
+	l.world.Seed.Set(storetest.Seed(l.rng.Uint64())) // No two states are equal.
 	next := l.world.Clone()
 	next.Commit()
-	say("commit", persistent(next))
+	say("commit", storetest.Persistent(next))
 	if err := l.store.Commit(); err != nil {
 		return err
 	}
@@ -173,9 +176,9 @@ func (l *life) tick() (err error) {
 	case 0, 1, 2, 3, 4, 5:
 		_ = l.world.History().Rewind(1 + l.rng.IntN(3))
 	case 6:
-		_, err = l.store.Snapshot(background)
+		_, err = l.store.Snapshot(storetest.Background)
 	case 7:
-		err = l.store.Sync(background)
+		err = l.store.Sync(storetest.Background)
 	case 8:
 		err = l.reopen()
 	}
@@ -184,23 +187,23 @@ func (l *life) tick() (err error) {
 
 // reopen closes and opens the store. A rewind before becomes durable by it.
 func (l *life) reopen() error {
-	l.world.releaseAll()
-	digest := persistent(l.world.World)
+	l.world.ReleaseAll()
+	digest := storetest.Persistent(l.world.World)
 	say("commit", digest)
-	if err := l.store.Close(background); err != nil {
+	if err := l.store.Close(storetest.Background); err != nil {
 		return err
 	}
 	say("durable", digest)
 	if err := l.open(); err != nil {
 		return err
 	}
-	if found := persistent(l.world.World); found != digest {
+	if found := storetest.Persistent(l.world.World); found != digest {
 		return fmt.Errorf("closed with digest %v, opened with %v", digest, found)
 	}
 	return nil
 }
 
-// Promises are what the processes that had a store told about it: which states may
+// promises are what the processes that had a store told about it: which states may
 // come back.
 type promises struct {
 	states  []string // Digests: the state found last, and those announced since.
@@ -252,16 +255,16 @@ func (p *promises) check(t testing.TB, dir string) {
 // wholeDigest checks all of a store and returns the digest of the state that
 // recovery leads to.
 func wholeDigest(dir string) (string, error) {
-	v, err := OpenReadOnly(background, dir)
+	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	if err != nil {
 		return "", err
 	}
 	defer v.Close()
-	im, err := v.At(background, v.Head())
+	im, err := v.At(storetest.Background, v.Head())
 	if err != nil {
 		return "", err
 	}
-	r, err := v.Verify(background)
+	r, err := v.Verify(storetest.Background)
 	return im.Digest().String(), errors.Join(append(r.Problems, err)...)
 }
 
@@ -308,16 +311,16 @@ func TestKilledProcessesLoseNothingThatWasDurable(t *testing.T) {
 
 // holdStore opens a store and says so, then waits to be killed.
 func holdStore(dir, _ string) error {
-	w := newTestWorld(0)
-	s, err := Open(background, dir, w.World, Options{})
+	w := storetest.New(0)
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})
 	if err != nil {
 		return err
 	}
-	w.fill(3)
+	w.Fill(3)
 	if err := s.Commit(); err != nil {
 		return err
 	}
-	if err := s.Sync(background); err != nil {
+	if err := s.Sync(storetest.Background); err != nil {
 		return err
 	}
 	fmt.Println("holding", os.Getpid())

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"path/filepath"
@@ -7,15 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // kindWorld has positions in a storage of some kind, for every other entity.
-func kindWorld(k ecs.Kind, entities int) (*ecs.World, *ecs.Storage[position]) {
+func kindWorld(k ecs.Kind, entities int) (*ecs.World, *ecs.Storage[storetest.Position]) {
 	w := ecs.NewWorld(ecs.Options{})
-	s := ecs.MustRegister[position](w, ecs.Stored(k))
+	s := ecs.MustRegister[storetest.Position](w, ecs.Stored(k))
 	for i := range entities {
 		if e := w.Create(); i%2 == 0 {
-			s.Set(e, position{float32(i), 1})
+			s.Set(e, storetest.Position{X: float32(i), Y: 1})
 		}
 	}
 	return w, s
@@ -29,14 +31,14 @@ func TestAStoreIsGoneOnWithByEveryKind(t *testing.T) {
 	for _, from := range storageKinds {
 		dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 		w, _ := kindWorld(from, 100)
-		s, err := Open(background, dir, w, Options{})
+		s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
 		require.NoError(t, err)
 		require.NoError(t, s.Commit())
-		require.NoError(t, s.Close(background))
-		require.NoError(t, Save(background, file, w))
+		require.NoError(t, s.Close(storetest.Background))
+		require.NoError(t, persist.Save(storetest.Background, file, w))
 		for _, to := range storageKinds {
 			again, positions := kindWorld(to, 0)
-			s, err := Open(background, dir, again, Options{})
+			s, err := persist.Open(storetest.Background, dir, again, persist.Options{})
 			require.NoError(t, err, "%v to %v", from, to)
 			if c := s.Report().Converted; c == nil {
 				require.Equal(t, w.Digest(), again.Digest())
@@ -46,21 +48,21 @@ func TestAStoreIsGoneOnWithByEveryKind(t *testing.T) {
 			for _, e := range again.Entities() {
 				v, has := positions.Get(e)
 				require.True(t, has == (e.Index()%2 == 0) || e.Index() == 4)
-				require.True(t, !has || v == position{float32(e.Index()), 1})
+				require.True(t, !has || v == storetest.Position{X: float32(e.Index()), Y: 1})
 			}
 			positions.Remove(again.Entities()[4])
 			require.NoError(t, s.Commit())
-			require.NoError(t, s.Close(background))
+			require.NoError(t, s.Close(storetest.Background))
 			w = again
 			loaded, positions := kindWorld(to, 0)
-			require.NoError(t, Load(background, file, loaded))
+			require.NoError(t, persist.Load(storetest.Background, file, loaded))
 			require.Equal(t, 50, positions.Len())
 			for _, e := range loaded.Entities() {
 				v, has := positions.Get(e)
 				require.Equal(t, e.Index()%2 == 0, has)
-				require.True(t, !has || v == position{float32(e.Index()), 1})
+				require.True(t, !has || v == storetest.Position{X: float32(e.Index()), Y: 1})
 			}
 		}
-		verified(t, dir)
+		storetest.Verified(t, dir)
 	}
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"errors"
@@ -17,6 +17,11 @@ import (
 
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 var livings = flag.Int("livings", 60, "how often TestARunningStoreIsReadWithoutDisturbingIt reads")
@@ -26,20 +31,20 @@ func init() { children["churn"] = churn }
 // churn commits, snapshots and removes what is old as fast as it can. It says
 // "commit" with the digest of a tick before it commits it.
 func churn(dir, _ string) error {
-	w := newTestWorld(5)
-	s, err := Open(background, dir, w.World, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w := storetest.New(5)
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("commit %v\n", persistent(w.World))
+	fmt.Printf("commit %v\n", storetest.Persistent(w.World))
 	rng := rand.New(rand.NewPCG(1, 1))
 	for i := 0; ; i++ {
-		w.do(randomActions(rng, 20)...)
-		w.releaseAll()
-		w.seed.Set(seed(rng.Uint64()))
+		w.Do(storetest.RandomActions(rng, 20)...)
+		w.ReleaseAll()
+		w.Seed.Set(storetest.Seed(rng.Uint64()))
 		next := w.Clone()
 		next.Commit()
-		fmt.Printf("commit %v\n", persistent(next))
+		fmt.Printf("commit %v\n", storetest.Persistent(next))
 		if err := s.Commit(); err != nil {
 			return err
 		}
@@ -47,7 +52,7 @@ func churn(dir, _ string) error {
 			_ = w.History().Rewind(1)
 		}
 		if i%3 == 0 && !w.Dirty() {
-			if _, err := s.Snapshot(background); err != nil {
+			if _, err := s.Snapshot(storetest.Background); err != nil {
 				return err
 			}
 			if err := thin(s, dir); err != nil {
@@ -59,13 +64,13 @@ func churn(dir, _ string) error {
 }
 
 // thin removes all but the newest three snapshots, and what they do not need.
-func thin(s *Store, dir string) error {
+func thin(s *persist.Store, dir string) error {
 	files, err := disk.OpenDir(dir)
 	if err != nil {
 		return err
 	}
 	defer files.Close()
-	numbers, err := newCatalog(files).numbers()
+	numbers, err := catalog.New(files).Numbers()
 	if err != nil {
 		return err
 	}
@@ -74,27 +79,27 @@ func thin(s *Store, dir string) error {
 		if i < len(numbers)-3 && !needed[n] {
 			continue
 		}
-		r, err := openSnapshot(files, snapshotName(n), snapshotName)
+		r, err := snap.Open(files, catalog.SnapshotName(n), catalog.SnapshotName)
 		if err != nil {
 			return err
 		}
 		if i >= len(numbers)-3 {
-			oldest = min(oldest, r.manifest.id.Seq)
+			oldest = min(oldest, r.Manifest.Id.Seq)
 		}
 		needed[n] = true
-		for _, f := range r.manifest.files {
-			needed[f.number] = true
+		for _, f := range r.Manifest.Files {
+			needed[f.Number] = true
 		}
-		r.close()
+		r.Close()
 	}
 	for _, n := range slices.Backward(numbers) { // Those that refer to others first.
 		if !needed[n] {
-			if err := files.Remove(snapshotName(n)); err != nil {
+			if err := files.Remove(catalog.SnapshotName(n)); err != nil {
 				return err
 			}
 		}
 	}
-	if err := s.Journal().Roll(background); err != nil {
+	if err := s.Journal().Roll(storetest.Background); err != nil {
 		return err
 	}
 	_, err = s.Journal().Prune(oldest + 1)
@@ -119,17 +124,17 @@ func stamps(t testing.TB, dir string) map[string]string {
 // readOnce reads a store like ecsdump and returns the digest of the newest state,
 // or "" if it was removed meanwhile.
 func readOnce(t testing.TB, dir string, verify bool) string {
-	v, err := OpenReadOnly(background, dir)
+	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer v.Close()
 	require.Empty(t, v.Damage())
-	im, err := v.At(background, v.Head())
-	if errors.Is(err, ErrNotFound) {
+	im, err := v.At(storetest.Background, v.Head())
+	if errors.Is(err, persist.ErrNotFound) {
 		return ""
 	}
 	require.NoError(t, err)
 	if verify {
-		r, err := v.Verify(background)
+		r, err := v.Verify(storetest.Background)
 		require.NoError(t, err)
 		require.Empty(t, r.Problems)
 		require.NotContains(t, strings.Join(r.Notes, "\n"), "torn")
@@ -168,85 +173,85 @@ func TestARunningStoreIsReadWithoutDisturbingIt(t *testing.T) {
 
 func TestWhatIsBeingWrittenIsNotTorn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{Sync: journal.SyncNever()})
-	w.fill(3)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
+	w.Fill(3)
 	require.NoError(t, s.Commit())
-	require.NoError(t, s.Journal().Sync(background))
-	segment := filepath.Join(dir, segments(t, dir)[0])
+	require.NoError(t, s.Journal().Sync(storetest.Background))
+	segment := filepath.Join(dir, storetest.Segments(t, dir)[0])
 	f, err := os.OpenFile(segment, os.O_WRONLY|os.O_APPEND, 0)
 	require.NoError(t, err)
 	_, err = f.Write([]byte("half a record, as a write that is under way leaves it"))
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	require.True(t, v.InUse())
-	r, err := v.Verify(background)
+	r, err := v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "being written")
 
-	v = verified(t, copyDir(t, dir)) // Nobody writes there.
+	v = storetest.Verified(t, storetest.CopyDir(t, dir)) // Nobody writes there.
 	require.False(t, v.InUse())
-	r, err = v.Verify(background)
+	r, err = v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "torn tail")
 	require.NoError(t, os.WriteFile(segment, nil, 0o600)) // Not what the store under test wrote.
-	_ = s.Journal().Close(background, s.World().Mark())
+	_ = s.Journal().Close(storetest.Background, s.World().Mark())
 }
 
 // A state is still shown after the snapshot nearest to it was removed, and what
 // cannot be shown any more is not found, rather than damaged.
 func TestAViewFindsOtherWaysToAState(t *testing.T) {
-	dir, digests := branching(t)
-	v := verified(t, dir)
+	dir, digests := Branching(t)
+	v := storetest.Verified(t, dir)
 	require.NoError(t, os.Remove(filepath.Join(dir, "snapshots/00000002.snap")))
-	im, err := v.At(background, 9)
+	im, err := v.At(storetest.Background, 9)
 	require.NoError(t, err)
 	require.Equal(t, digests[9], im.Digest())
-	r, err := v.Verify(background)
+	r, err := v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Empty(t, r.Problems)
 
-	dir, digests = branching(t)
-	v = verified(t, dir)
+	dir, digests = Branching(t)
+	v = storetest.Verified(t, dir)
 	require.NoError(t, os.Remove(filepath.Join(dir, "snapshots/00000001.snap")))
-	_, err = v.At(background, 5)
-	require.ErrorIs(t, err, ErrNotFound)
-	im, err = v.At(background, 8)
+	_, err = v.At(storetest.Background, 5)
+	require.ErrorIs(t, err, persist.ErrNotFound)
+	im, err = v.At(storetest.Background, 8)
 	require.NoError(t, err)
 	require.Equal(t, digests[8], im.Digest())
 
-	v, err = OpenReadOnly(background, dir) // It has no segment open yet.
+	v, err = inspect.OpenReadOnly(storetest.Background, dir) // It has no segment open yet.
 	require.NoError(t, err)
 	defer v.Close()
 	require.NoError(t, os.Remove(filepath.Join(dir, "journal/00000001.seg")))
-	_, err = v.At(background, 9)
-	require.ErrorIs(t, err, ErrNotFound)
-	require.NotErrorIs(t, err, ErrCorrupt)
+	_, err = v.At(storetest.Background, 9)
+	require.ErrorIs(t, err, persist.ErrNotFound)
+	require.NotErrorIs(t, err, persist.ErrCorrupt)
 	_, err = v.Resolve("@-1h")
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, persist.ErrNotFound)
 }
 
 func TestVerifyNotesWhatIsRemovedMeanwhile(t *testing.T) {
-	dir, _ := branching(t)
-	v, err := OpenReadOnly(background, dir)
+	dir, _ := Branching(t)
+	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer v.Close()
 	require.NoError(t, os.Remove(filepath.Join(dir, "snapshots/00000001.snap")))
-	r, err := v.Verify(background)
+	r, err := v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Empty(t, r.Problems)
 	require.Equal(t, []string{"snapshots/00000001.snap was removed meanwhile"}, r.Notes)
 	require.Equal(t, 3, r.Replayed)
 
-	v, err = OpenReadOnly(background, dir)
+	v, err = inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer v.Close()
 	require.NoError(t, os.Remove(filepath.Join(dir, "journal/00000001.seg")))
-	r, err = v.Verify(background)
+	r, err = v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Contains(t, r.Notes, "journal/00000001.seg was removed meanwhile")
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"context"
@@ -15,30 +15,34 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 func TestASecondOpenIsToldWhoHasTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
-	_, err := Open(background, dir, newTestWorld(0).World, Options{})
-	require.ErrorIs(t, err, ErrLocked)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	_, err := persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrLocked)
 	require.ErrorContains(t, err, fmt.Sprintf("process %d on ", os.Getpid()))
-	v, err := OpenReadOnly(background, dir)
+	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	require.Contains(t, v.LockHolder(), fmt.Sprint("process ", os.Getpid()))
 	require.True(t, v.InUse())
 	require.NoError(t, v.Close())
 
-	w.fill(2) // The one that has it is not disturbed.
+	w.Fill(2) // The one that has it is not disturbed.
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	v = verified(t, dir)
+	storetest.CloseStore(t, s)
+	v = storetest.Verified(t, dir)
 	require.Empty(t, v.LockHolder())
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{})
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{})
 	require.Equal(t, w.Digest(), again.Digest())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestTheLockOfAKilledProcessDoesNotStay(t *testing.T) {
@@ -46,32 +50,32 @@ func TestTheLockOfAKilledProcessDoesNotStay(t *testing.T) {
 	c := startChild(t, "hold", dir, "")
 	c.await(t, "holding", 1)
 	holder := "process " + c.said("holding")[0]
-	_, err := Open(background, dir, newTestWorld(0).World, Options{})
-	require.ErrorIs(t, err, ErrLocked)
+	_, err := persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrLocked)
 	require.ErrorContains(t, err, holder)
 	host, _ := os.Hostname()
 	require.Regexp(t, "^persist: in use by "+holder+" on "+regexp.QuoteMeta(host)+` since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ: persist\.test`, err.Error())
 	c.kill(t)
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	require.Contains(t, v.LockHolder(), holder)
 	require.False(t, v.InUse()) // What the file says is stale.
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	require.False(t, s.Report().Clean)
 	require.Equal(t, 3, w.Len())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestALockThatIsNoFileIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	s := open(t, dir, newTestWorld(0), Options{})
-	closeStore(t, s)
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	storetest.CloseStore(t, s)
 	elsewhere := filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(elsewhere, []byte("precious"), 0o600))
-	require.NoError(t, os.Remove(filepath.Join(dir, lockFile)))
-	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, lockFile)))
-	_, err := Open(background, dir, newTestWorld(0).World, Options{})
-	require.ErrorIs(t, err, ErrForeign)
+	require.NoError(t, os.Remove(filepath.Join(dir, catalog.LockFile)))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, catalog.LockFile)))
+	_, err := persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrForeign)
 	data, err := os.ReadFile(elsewhere)
 	require.NoError(t, err)
 	require.Equal(t, "precious", string(data))
@@ -79,21 +83,21 @@ func TestALockThatIsNoFileIsRefused(t *testing.T) {
 
 func TestALockFileIsNotBelievedMoreThanALine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	s := open(t, dir, newTestWorld(0), Options{})
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	text := "process 1 on \x1b[31mred\nsecond line" + strings.Repeat("x", 1<<20)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), []byte(text), 0o600))
-	_, err := Open(background, dir, newTestWorld(0).World, Options{})
-	require.ErrorIs(t, err, ErrLocked)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, catalog.LockFile), []byte(text), 0o600))
+	_, err := persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrLocked)
 	require.Equal(t, "persist: in use by process 1 on ?[31mred", err.Error())
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	require.Equal(t, "process 1 on ?[31mred", v.LockHolder())
-	require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), []byte(strings.Repeat("ł", 1<<20)), 0o600))
-	require.LessOrEqual(t, len(v.LockHolder()), maxHolder)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), nil, 0o600)) // As in the moment it is taken.
-	_, err = Open(background, dir, newTestWorld(0).World, Options{})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, catalog.LockFile), []byte(strings.Repeat("ł", 1<<20)), 0o600))
+	require.LessOrEqual(t, len(v.LockHolder()), catalog.MaxHolder)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, catalog.LockFile), nil, 0o600)) // As in the moment it is taken.
+	_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
 	require.ErrorContains(t, err, "in use by another process")
-	require.True(t, verified(t, dir).InUse())
-	closeStore(t, s)
+	require.True(t, storetest.Verified(t, dir).InUse())
+	storetest.CloseStore(t, s)
 }
 
 // An endlessFile never ends.
@@ -111,14 +115,14 @@ func (f *endlessFile) Read(b []byte) (int, error) {
 func (f *endlessFile) Close() error { return nil }
 
 func TestALockFileIsNotReadFurtherThanItIsBelieved(t *testing.T) {
-	require.Len(t, readHolder(&endlessFile{t: t}, nil), maxHolder)
+	require.Len(t, catalog.ReadHolder(&endlessFile{t: t}, nil), catalog.MaxHolder)
 }
 
 // Readers ask for the lock; nobody who opens the store for writing notices.
 func TestReadersDoNotKeepAStoreFromBeingOpened(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	s := open(t, dir, newTestWorld(0), Options{})
-	closeStore(t, s)
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	storetest.CloseStore(t, s)
 	stop, stopped := make(chan bool), make(chan bool)
 	for range 2 {
 		go func() {
@@ -128,104 +132,104 @@ func TestReadersDoNotKeepAStoreFromBeingOpened(t *testing.T) {
 					stopped <- true
 					return
 				default:
-					held(dir)
+					catalog.Held(dir)
 				}
 			}
 		}()
 	}
 	for range 15 {
-		s := open(t, dir, newTestWorld(0), Options{})
-		require.True(t, held(dir))
-		closeStore(t, s)
+		s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+		require.True(t, catalog.Held(dir))
+		storetest.CloseStore(t, s)
 	}
 	close(stop)
 	<-stopped
 	<-stopped
-	require.False(t, held(dir))
-	require.False(t, held(t.TempDir()))
+	require.False(t, catalog.Held(dir))
+	require.False(t, catalog.Held(t.TempDir()))
 }
 
 func TestAClosingThatIsNotWaitedForGoesOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
-	w.fill(3)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	w.Fill(3)
 	require.NoError(t, s.Commit())
-	ended, cancel := context.WithCancel(background)
+	ended, cancel := context.WithCancel(storetest.Background)
 	cancel()
 	if err := s.Close(ended); err != nil {
 		require.ErrorIs(t, err, context.Canceled)
 	}
-	again := newTestWorld(0)
+	again := storetest.New(0)
 	require.Eventually(t, func() bool {
 		var err error
-		if s, err = Open(background, dir, again.World, Options{}); err != nil {
-			require.ErrorIs(t, err, ErrLocked)
+		if s, err = persist.Open(storetest.Background, dir, again.World, persist.Options{}); err != nil {
+			require.ErrorIs(t, err, persist.ErrLocked)
 		}
 		return err == nil
 	}, 30*time.Second, time.Millisecond)
 	require.True(t, s.Report().Clean)
 	require.Equal(t, w.Digest(), again.Digest())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestASnapshotWhoseContextHasEndedIsNotBegun(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{Sync: journal.SyncNever()})
-	w.fill(3)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever()})
+	w.Fill(3)
 	require.NoError(t, s.Commit())
-	ended, cancel := context.WithCancel(background)
+	ended, cancel := context.WithCancel(storetest.Background)
 	cancel()
 	_, err := s.Snapshot(ended)
 	require.ErrorIs(t, err, context.Canceled)
-	closeStore(t, s)
-	require.Equal(t, []string{"snapshots/00000001.snap"}, snapshots(t, dir))
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	require.Equal(t, []string{"snapshots/00000001.snap"}, storetest.Snapshots(t, dir))
+	storetest.Verified(t, dir)
 }
 
 func TestAClosedStoreSaysSo(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "store"), newTestWorld(0), Options{})
-	closeStore(t, s)
-	require.ErrorIs(t, s.Commit(), ErrClosed)
-	require.ErrorIs(t, s.Sync(background), ErrClosed)
-	_, err := s.Snapshot(background)
-	require.ErrorIs(t, err, ErrClosed)
-	require.ErrorIs(t, s.Close(background), ErrClosed)
+	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), storetest.New(0), persist.Options{})
+	storetest.CloseStore(t, s)
+	require.ErrorIs(t, s.Commit(), persist.ErrClosed)
+	require.ErrorIs(t, s.Sync(storetest.Background), persist.ErrClosed)
+	_, err := s.Snapshot(storetest.Background)
+	require.ErrorIs(t, err, persist.ErrClosed)
+	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrClosed)
 }
 
 func TestWhileACheckpointIsHeldAStoreIsNeitherOpenedNorClosed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(3)
-	w.fill(2)
+	w := storetest.New(3)
+	w.Fill(2)
 	cp := w.Checkpoint()
-	_, err := Open(background, dir, w.World, Options{})
+	_, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})
 	require.ErrorIs(t, err, ecs.ErrCheckpointHeld)
 	require.True(t, cp.Valid())
 	w.Release(cp)
-	s := open(t, dir, w, Options{})
+	s := storetest.Open(t, dir, w, persist.Options{})
 	require.True(t, s.Report().Fresh)
 
 	cp = w.Checkpoint()
-	w.fill(1)
-	require.ErrorIs(t, s.Close(background), ecs.ErrCheckpointHeld)
+	w.Fill(1)
+	require.ErrorIs(t, s.Close(storetest.Background), ecs.ErrCheckpointHeld)
 	w.Restore(cp)
 	w.Release(cp)
-	w.fill(2)
+	w.Fill(2)
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	require.Equal(t, 4, w.Len())
 
-	empty := newTestWorld(3)
+	empty := storetest.New(3)
 	cp = empty.Checkpoint()
-	before := readTree(t, dir)
-	_, err = Open(background, dir, empty.World, Options{})
+	before := storetest.ReadTree(t, dir)
+	_, err = persist.Open(storetest.Background, dir, empty.World, persist.Options{})
 	require.ErrorIs(t, err, ecs.ErrCheckpointHeld)
-	require.Equal(t, before, readTree(t, dir))
+	require.Equal(t, before, storetest.ReadTree(t, dir))
 	empty.Release(cp)
-	s = open(t, dir, empty, Options{})
+	s = storetest.Open(t, dir, empty, persist.Options{})
 	require.Equal(t, w.Digest(), empty.Digest())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
@@ -238,12 +242,12 @@ func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "store")
 	once := func() {
-		s := open(t, dir, newTestWorld(0), Options{})
-		closeStore(t, s)
-		v := verified(t, dir)
+		s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+		storetest.CloseStore(t, s)
+		v := storetest.Verified(t, dir)
 		require.NoError(t, v.Close())
-		_, err := Open(background, dir, component[rules]().world(), Options{})
-		require.ErrorIs(t, err, ErrSchema)
+		_, err := persist.Open(storetest.Background, dir, component[storetest.Rules]().world(), persist.Options{})
+		require.ErrorIs(t, err, persist.ErrSchema)
 	}
 	once()
 	before := count()
@@ -256,27 +260,27 @@ func TestOpeningAndClosingLeavesNoFilesOpen(t *testing.T) {
 // The second Close waits for the first, whose outcome nobody has heard.
 func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
-	w.fill(30)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	w.Fill(30)
 	require.NoError(t, s.Commit())
 	gate := make(chan error)
 	s.Leave(gate) // As a Close leaves it whose context ended.
-	ended, cancel := context.WithCancel(background)
+	ended, cancel := context.WithCancel(storetest.Background)
 	cancel()
 	require.ErrorIs(t, s.Close(ended), context.Canceled)
 	require.ErrorIs(t, s.Close(ended), context.Canceled)
 	go func() { gate <- fs.ErrPermission }()
-	require.ErrorIs(t, s.Close(background), fs.ErrPermission)
-	require.ErrorIs(t, s.Close(background), ErrClosed)
+	require.ErrorIs(t, s.Close(storetest.Background), fs.ErrPermission)
+	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrClosed)
 	s.Leave(nil)
 	require.ErrorIs(t, firstOf(s.Close(ended), context.Canceled), context.Canceled)
 	if s.Closing() {
 		require.Equal(t, uint64(1), s.Metrics().Tick, "what was true before")
-		require.NoError(t, s.Close(background))
+		require.NoError(t, s.Close(storetest.Background))
 	}
-	require.ErrorIs(t, s.Close(background), ErrClosed)
-	require.False(t, held(dir))
+	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrClosed)
+	require.False(t, catalog.Held(dir))
 	require.Equal(t, w.Digest(), opened(t, dir).Digest())
 }
 

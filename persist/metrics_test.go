@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"path/filepath"
@@ -8,12 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // bytesIn returns how many bytes are in the files of dir.
 func bytesIn(t testing.TB, dir, pattern string) (n int64) {
-	tree := readTree(t, dir)
-	for _, name := range filesOf(t, dir, pattern) {
+	tree := storetest.ReadTree(t, dir)
+	for _, name := range storetest.FilesOf(t, dir, pattern) {
 		n += int64(len(tree[name]))
 	}
 	return n
@@ -21,22 +24,22 @@ func bytesIn(t testing.TB, dir, pattern string) (n int64) {
 
 func TestMetricsSayHowAStoreFares(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	m := s.Metrics()
 	require.Equal(t, 1, m.Snapshots)
 	require.Zero(t, m.LagTicks)
 	require.Zero(t, m.SnapshotStall)
 	syncs := m.Syncs
 	for range 3 {
-		w.fill(2)
+		w.Fill(2)
 		require.NoError(t, s.Commit())
 	}
 	m = s.Metrics()
 	require.Equal(t, uint64(3), m.Tick)
 	require.Equal(t, uint64(0), m.DurableTick)
 	require.Equal(t, uint64(3), m.LagTicks)
-	require.NoError(t, s.Sync(background))
+	require.NoError(t, s.Sync(storetest.Background))
 	m = s.Metrics()
 	require.Equal(t, uint64(3), m.DurableTick)
 	require.Zero(t, m.LagTicks)
@@ -46,22 +49,22 @@ func TestMetricsSayHowAStoreFares(t *testing.T) {
 	require.GreaterOrEqual(t, m.SyncMax, m.SyncLast)
 	require.GreaterOrEqual(t, m.SyncTotal, m.SyncMax)
 
-	r := snapshotOf(t, s)
+	r := storetest.SnapshotOf(t, s)
 	m = s.Metrics()
 	require.Equal(t, 2, m.Snapshots)
 	require.Equal(t, r, m.LastSnapshot)
 	require.False(t, m.Snapshotting)
-	require.NoError(t, s.Journal().Roll(background))
-	closeStore(t, s)
-	require.ErrorIs(t, s.Commit(), ErrClosed)
+	require.NoError(t, s.Journal().Roll(storetest.Background))
+	storetest.CloseStore(t, s)
+	require.ErrorIs(t, s.Commit(), persist.ErrClosed)
 	m = s.Metrics()
 	require.Equal(t, 2, m.JournalSegments)
 	require.Equal(t, bytesIn(t, dir, "journal/*"), m.JournalBytes)
 	require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
 	require.Equal(t, m.JournalBytes+m.SnapshotBytes, m.DiskBytes)
 
-	again := newTestWorld(0) // What earlier openings wrote counts.
-	s = open(t, dir, again, Options{Sync: journal.SyncNever()})
+	again := storetest.New(0) // What earlier openings wrote counts.
+	s = storetest.Open(t, dir, again, persist.Options{Sync: journal.SyncNever()})
 	m = s.Metrics()
 	require.Equal(t, uint64(3), m.DurableTick)
 	require.Zero(t, m.Snapshots)
@@ -70,33 +73,33 @@ func TestMetricsSayHowAStoreFares(t *testing.T) {
 	m = s.Metrics()
 	require.Equal(t, bytesIn(t, dir, "journal/*"), m.JournalBytes)
 	require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestMetricsTellOfSnapshotsThatHoldUpTicks(t *testing.T) {
-	w := newTestWorld(0)
-	s := open(t, filepath.Join(t.TempDir(), "store"), w, Options{SnapshotBytes: 1})
+	w := storetest.New(0)
+	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{SnapshotBytes: 1})
 	for s.Metrics().Snapshots < 2 {
-		w.fill(5)
+		w.Fill(5)
 		require.NoError(t, s.Commit())
 	}
 	require.Greater(t, s.Metrics().SnapshotStall, time.Duration(0))
 	require.NoError(t, s.Metrics().LastSnapshot.Err)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	options := Segmented(Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: Retention{Last: 1}}, 2000)
+	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 2000)
 	var removed []string
 	for range 2 { // What earlier openings wrote is removed as well.
-		w := newTestWorld(0)
-		s := open(t, dir, w, options)
+		w := storetest.New(0)
+		s := storetest.Open(t, dir, w, options)
 		for range 4 {
-			w.fill(40)
+			w.Fill(40)
 			require.NoError(t, s.Commit())
 			s.ForgetPages() // The next one is a full one.
-			r := snapshotOf(t, s)
+			r := storetest.SnapshotOf(t, s)
 			require.NoError(t, r.RemoveErr)
 			removed = append(removed, r.Removed...)
 			m := s.Metrics()
@@ -104,18 +107,18 @@ func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 			require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
 			require.Equal(t, m.JournalBytes+m.SnapshotBytes, m.DiskBytes)
 		}
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}
-	require.Contains(t, removed, snapshotName(1))
-	require.Contains(t, removed, snapshotName(5))
+	require.Contains(t, removed, catalog.SnapshotName(1))
+	require.Contains(t, removed, catalog.SnapshotName(5))
 	require.Contains(t, removed, "journal/00000001.seg")
 }
 
 func TestMetricsAllocateNothing(t *testing.T) {
-	w := newTestWorld(0)
-	s := open(t, filepath.Join(t.TempDir(), "store"), w, Options{})
-	var m Metrics
+	w := storetest.New(0)
+	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{})
+	var m persist.Metrics
 	require.Zero(t, testing.AllocsPerRun(100, func() { m = s.Metrics() }))
 	require.Equal(t, 1, m.JournalSegments)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }

@@ -1,7 +1,9 @@
 package persist
 
+import "github.com/stet-ecs/stet/persist/internal/format"
+
 // Mark gives a name to the tick that the next Commit ends: "mark:NAME" is a point
-// in time from then on, see [View.Resolve]. A tick may have 256 names. Several
+// in time from then on, see [inspect.View.Resolve]. A tick may have 256 names. Several
 // ticks may have the same one; the newest counts. A name has at most 255 bytes, all
 // of which can be seen; an error wraps [ErrName].
 //
@@ -11,43 +13,43 @@ package persist
 // world went there by [ecs.History.Rewind] or Seek, it is dropped, as the changes
 // were.
 func (s *Store) Mark(name string) error {
-	if err := checkName("a mark's name", name); err != nil {
+	if err := format.CheckName("a mark's name", name); err != nil {
 		return err
 	}
 	n, err := s.noting()
 	if err != nil {
 		return err
 	}
-	return n.addMark(name)
+	return n.AddMark(name)
 }
 
 // Input journals a command or an input of the program with the tick that the next
 // Commit ends, behind those before: what the program needs, beside the state, to
-// get from one tick to the next again; see [Player]. It copies data. In the steady
+// get from one tick to the next again; see [inspect.Player]. It copies data. In the steady
 // state nothing is allocated.
 //
 // A name is one as for [Store.Mark], where it is said too what becomes of it if the
 // world goes back before. The inputs of a tick may have 256 MiB together; an error
 // wraps [journal.ErrTooLong].
 func (s *Store) Input(name string, data []byte) error {
-	if err := checkName("an input's name", name); err != nil {
+	if err := format.CheckName("an input's name", name); err != nil {
 		return err
 	}
 	n, err := s.noting()
 	if err != nil {
 		return err
 	}
-	return n.addInput(name, data)
+	return n.AddInput(name, data)
 }
 
 // noting returns the notes of the tick under way.
-func (s *Store) noting() (*notes, error) {
+func (s *Store) noting() (*format.Notes, error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	s.notes.about(s.world.Mark())
+	s.notes.About(s.world.Mark())
 	return &s.notes, nil
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"path/filepath"
@@ -10,12 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // notesOf returns the marks and inputs of each record in dir.
 func notesOf(t testing.TB, dir string) (notes []simNotes) {
 	t.Helper()
-	commits, err := verified(t, dir).Commits(1, 1000)
+	commits, err := storetest.Verified(t, dir).Commits(1, 1000)
 	require.NoError(t, err)
 	for _, c := range commits {
 		notes = append(notes, simNotes{0, c.Marks, c.Inputs})
@@ -25,8 +29,8 @@ func notesOf(t testing.TB, dir string) (notes []simNotes) {
 
 func TestMarksAndInputsComeBackWithTheirTick(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	data := []byte{1, 2, 3}
 	require.NoError(t, s.Input("fire", data))
 	data[0] = 9 // It is a copy.
@@ -35,31 +39,31 @@ func TestMarksAndInputsComeBackWithTheirTick(t *testing.T) {
 	require.NoError(t, s.Mark("level 2"))
 	require.NoError(t, s.Mark("boss")) // Once is enough.
 	require.NoError(t, s.Commit())
-	w.fill(1)
+	w.Fill(1)
 	require.NoError(t, s.Commit())
 	require.NoError(t, s.Input("left", []byte("x")))
-	w.fill(1)
+	w.Fill(1)
 	w.Commit() // By whomever.
 	require.NoError(t, s.Mark("dropped: nothing is committed behind it"))
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	require.Equal(t, []simNotes{
-		{0, []string{"boss", "level 2"}, []Input{{"fire", []byte{1, 2, 3}}, {"fire", []byte{}}}},
+		{0, []string{"boss", "level 2"}, []inspect.Input{{Name: "fire", Data: []byte{1, 2, 3}}, {Name: "fire", Data: []byte{}}}},
 		{},
-		{0, nil, []Input{{"left", []byte("x")}}},
+		{0, nil, []inspect.Input{{Name: "left", Data: []byte("x")}}},
 	}, notesOf(t, dir))
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{})
-	require.Equal(t, persistent(w.World), persistent(again.World))
-	require.ErrorIs(t, s.Mark("3\x1b[0m"), ErrName)
-	closeStore(t, s)
-	require.ErrorIs(t, s.Mark("late"), ErrClosed)
-	require.ErrorIs(t, s.Input("late", nil), ErrClosed)
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{})
+	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(again.World))
+	require.ErrorIs(t, s.Mark("3\x1b[0m"), persist.ErrName)
+	storetest.CloseStore(t, s)
+	require.ErrorIs(t, s.Mark("late"), persist.ErrClosed)
+	require.ErrorIs(t, s.Input("late", nil), persist.ErrClosed)
 }
 
 func TestOnlyTicksWithNotesHaveTheNewFormat(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	for _, note := range []func() error{
 		func() error { return nil },
 		func() error { return s.Mark("here") },
@@ -67,28 +71,28 @@ func TestOnlyTicksWithNotesHaveTheNewFormat(t *testing.T) {
 		func() error { return nil },
 	} {
 		require.NoError(t, note())
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	var formats []byte
 	var flags []uint32
-	log := verified(t, dir).log
+	log := storetest.Verified(t, dir).Log()
 	for _, e := range log.Entries {
 		payload, err := log.Payload(e, nil)
 		require.NoError(t, err)
 		formats, flags = append(formats, payload[1]), append(flags, e.Flags)
 	}
 	require.Equal(t, []byte{1, 2, 2, 1}, formats)
-	require.Equal(t, []uint32{0, flagMarks, 0, 0}, flags)
+	require.Equal(t, []uint32{0, format.FlagMarks, 0, 0}, flags)
 }
 
 func TestNotesAreAboutTheTickThatContinuesThePresentOne(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(5)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(5)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	for range 3 {
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
 	require.NoError(t, s.Mark("of a tick that never was"))
@@ -100,104 +104,104 @@ func TestNotesAreAboutTheTickThatContinuesThePresentOne(t *testing.T) {
 	require.NoError(t, s.Mark("kept"))
 	cp := w.Checkpoint()
 	require.NoError(t, s.Input("kept too", nil))
-	w.fill(1)
+	w.Fill(1)
 	w.Restore(cp)
 	w.Release(cp)
 	require.NoError(t, s.Commit()) // 5
 	require.NoError(t, s.Commit()) // 6
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	notes := notesOf(t, dir)
 	require.Equal(t, simNotes{}, notes[3])
-	require.Equal(t, simNotes{0, []string{"kept"}, []Input{{"kept too", []byte{}}}}, notes[4])
+	require.Equal(t, simNotes{0, []string{"kept"}, []inspect.Input{{Name: "kept too", Data: []byte{}}}}, notes[4])
 	require.Equal(t, simNotes{}, notes[5])
 }
 
 func TestNotesStayWhenACommitIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHanging(t, Options{QueueBytes: 500, WhenFull: journal.Fail, SnapshotBytes: -1})
+		h := openHanging(t, persist.Options{QueueBytes: 500, WhenFull: journal.Fail, SnapshotBytes: -1})
 		for h.Commit() == nil {
-			h.world.fill(3)
+			h.world.Fill(3)
 		}
 		require.NoError(t, h.Mark("first"))
-		require.ErrorIs(t, h.Commit(), ErrBacklog)
+		require.ErrorIs(t, h.Commit(), persist.ErrBacklog)
 		require.NoError(t, h.Mark("second"))
 		require.NoError(t, h.Input("in", []byte{7}))
-		require.ErrorIs(t, h.Commit(), ErrBacklog)
+		require.ErrorIs(t, h.Commit(), persist.ErrBacklog)
 		close(h.leave)
-		require.NoError(t, h.Sync(background))
+		require.NoError(t, h.Sync(storetest.Background))
 		require.NoError(t, h.Commit())
 		h.reopened(t)
 		notes := notesOf(t, h.dir)
-		require.Equal(t, simNotes{0, []string{"first", "second"}, []Input{{"in", []byte{7}}}}, notes[len(notes)-1])
+		require.Equal(t, simNotes{0, []string{"first", "second"}, []inspect.Input{{Name: "in", Data: []byte{7}}}}, notes[len(notes)-1])
 	})
 }
 
 func TestNotesAreBounded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	long := strings.Repeat("n", 255)
 	for _, name := range []string{"", long + "n", " x", "a\nb", "\xff"} {
-		require.ErrorIs(t, s.Mark(name), ErrName, "%q", name)
-		require.ErrorIs(t, s.Input(name, nil), ErrName, "%q", name)
+		require.ErrorIs(t, s.Mark(name), persist.ErrName, "%q", name)
+		require.ErrorIs(t, s.Input(name, nil), persist.ErrName, "%q", name)
 	}
 	for i := range 256 {
 		require.NoError(t, s.Mark(long[i:]+strings.Repeat("m", max(0, i))[:min(i, 254)]))
 	}
 	require.NoError(t, s.Mark(long), "it has that name already")
-	require.ErrorIs(t, s.Mark("one more"), ErrName)
+	require.ErrorIs(t, s.Mark("one more"), persist.ErrName)
 	big := make([]byte, 1000)
 	require.NoError(t, s.Input("big", big))
-	require.Greater(t, s.Notes().size, len(s.Notes().inputs.buf)+256*256)
-	s.Notes().size = maxNoted - 1000 // As if many had come before.
+	require.Greater(t, s.Notes().Size, len(s.Notes().Inputs.Buf)+256*256)
+	s.Notes().Size = format.MaxNoted - 1000 // As if many had come before.
 	require.ErrorIs(t, s.Input("big", big), journal.ErrTooLong)
 	require.NoError(t, s.Input("small", big[:100]))
 	require.NoError(t, s.Commit())
 	require.NoError(t, s.Input("of the next tick", nil))
-	closeStore(t, s)
-	v, err := OpenReadOnly(background, dir)
+	storetest.CloseStore(t, s)
+	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer v.Close()
-	marks, err := v.Marks(background)
+	marks, err := v.Marks(storetest.Background)
 	require.NoError(t, err)
 	require.Len(t, marks, 256)
 }
 
 func TestNotesCostNoMemoryInTheSteadyState(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	data := make([]byte, 100)
 	note := func() {
 		if s.Mark("here") != nil || s.Input("in", data) != nil || s.Input("in", data) != nil {
 			t.Error("not noted")
 		}
-		s.Notes().reset()
+		s.Notes().Reset()
 	}
 	note()
 	require.Zero(t, testing.AllocsPerRun(100, note))
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestAFailedStoreTakesNoNotes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s, err := Open(background, dir, w.World, Options{})
+	w := storetest.New(0)
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Mark("lost"))
 	s.Fail(journal.ErrTooLong)
 	require.ErrorIs(t, s.Mark("more"), journal.ErrTooLong)
 	require.ErrorIs(t, s.Input("more", nil), journal.ErrTooLong)
 	require.Error(t, s.Commit())
-	require.True(t, s.Notes().none())
-	require.Error(t, s.Close(background))
+	require.True(t, s.Notes().None())
+	require.Error(t, s.Close(storetest.Background))
 }
 
 // marked commits a tick of that name.
-func marked(t testing.TB, w *testWorld, s *Store, name string) {
+func marked(t testing.TB, w *storetest.World, s *persist.Store, name string) {
 	t.Helper()
 	require.NoError(t, s.Mark(name))
-	w.fill(1)
+	w.Fill(1)
 	require.NoError(t, s.Commit())
 }
 
@@ -210,9 +214,9 @@ func marked(t testing.TB, w *testWorld, s *Store, name string) {
 //	                     └─────────────────────────────9──10, the head
 func markedStore(t testing.TB) string {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(5)
+	w := storetest.New(5)
 	now := time.Unix(1_000_000, 0)
-	s := open(t, dir, w, Options{SnapshotBytes: -1, Now: func() time.Time { now = now.Add(time.Second); return now }})
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Now: func() time.Time { now = now.Add(time.Second); return now }})
 	commit := func() { require.NoError(t, s.Commit()) }
 	for _, name := range []string{"a", "b", "a", "c", "b"} {
 		marked(t, w, s, name)
@@ -223,14 +227,14 @@ func markedStore(t testing.TB) string {
 	marked(t, w, s, "x")
 	require.NoError(t, w.History().Rewind(1))
 	marked(t, w, s, "b")
-	w.fill(1)
+	w.Fill(1)
 	commit()
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	return dir
 }
 
 func TestMarksAndTipsArePointsInTime(t *testing.T) {
-	v := verified(t, markedStore(t))
+	v := storetest.Verified(t, markedStore(t))
 	for point, want := range map[string]uint64{
 		"mark:a": 1, "mark:b": 9, "mark:c": 4, "mark:x": 8, // On the way to the head, the newest; else anywhere.
 		"mark:a~1": 6, "mark:a~0": 1, "mark:a~1~1": 2, "mark:b~1": 7, "mark:b~2": 6, "mark:c~2": 2, "mark:x~3": 2,
@@ -255,37 +259,37 @@ func TestMarksAndTipsArePointsInTime(t *testing.T) {
 		"@first~1": `not found: @first has only 0 ticks before it`,
 	} {
 		_, err := v.Resolve(point)
-		require.ErrorIs(t, err, ErrNotFound, point)
+		require.ErrorIs(t, err, persist.ErrNotFound, point)
 		require.ErrorContains(t, err, want, point)
 	}
 	for _, point := range []string{"~1", "mark:", "mark: a", "tip:x", "tip:", "mark:\x1b~1", "@+", "@+5", "@+-5s", "a~1", "1~~", "~", "noon~1"} {
 		_, err := v.Resolve(point)
-		require.ErrorIs(t, err, ErrPoint, "%q", point)
+		require.ErrorIs(t, err, persist.ErrPoint, "%q", point)
 	}
-	marks, err := v.Marks(background)
+	marks, err := v.Marks(storetest.Background)
 	require.NoError(t, err)
-	var got []Mark
+	var got []inspect.Mark
 	for _, m := range marks {
 		m.Time = m.Time.Add(-1_000_000 * time.Second)
 		got = append(got, m)
 	}
 	at := func(s int64) time.Time { return time.Unix(s, 0).UTC() }
-	require.Equal(t, []Mark{
-		{"a", 1, 1, at(1), true},
-		{"b", 2, 2, at(2), true},
-		{"a", 3, 3, at(3), false},
-		{"c", 4, 4, at(4), false},
-		{"b", 5, 5, at(5), false},
-		{"a~1", 6, 3, at(6), true},
-		{"x", 8, 5, at(8), false},
-		{"b", 9, 5, at(9), true},
+	require.Equal(t, []inspect.Mark{
+		{Name: "a", Seq: 1, Tick: 1, Time: at(1), OnHead: true},
+		{Name: "b", Seq: 2, Tick: 2, Time: at(2), OnHead: true},
+		{Name: "a", Seq: 3, Tick: 3, Time: at(3), OnHead: false},
+		{Name: "c", Seq: 4, Tick: 4, Time: at(4), OnHead: false},
+		{Name: "b", Seq: 5, Tick: 5, Time: at(5), OnHead: false},
+		{Name: "a~1", Seq: 6, Tick: 3, Time: at(6), OnHead: true},
+		{Name: "x", Seq: 8, Tick: 5, Time: at(8), OnHead: false},
+		{Name: "b", Seq: 9, Tick: 5, Time: at(9), OnHead: true},
 	}, got)
 }
 
 // Who looks for a mark reads the ticks that have any, and no others.
 func TestDamageElsewhereDoesNotKeepAMarkFromBeingFound(t *testing.T) {
 	dir := markedStore(t)
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	plain, _ := v.Log().Find(7)
 	marked, _ := v.Log().Find(9)
 	v.Log().Entries[6].Length = 1 // As if record 7 could not be read.
@@ -297,96 +301,96 @@ func TestDamageElsewhereDoesNotKeepAMarkFromBeingFound(t *testing.T) {
 	require.Equal(t, uint64(1), seq)
 	v.Log().Entries[8].Length--
 	_, err = v.Resolve("mark:a")
-	require.ErrorIs(t, err, ErrCorrupt, "%v might have it", marked)
+	require.ErrorIs(t, err, persist.ErrCorrupt, "%v might have it", marked)
 }
 
 func TestNotesThatLieAreRefused(t *testing.T) {
-	encode := func(f func(e *encoder)) []byte {
-		plain := new(tick).payload()
-		e := &encoder{buf: plain[:len(plain)-2], Encoder: newEncoder().Encoder}
+	encode := func(f func(e *format.Encoder)) []byte {
+		plain := storetest.Payload(new(format.Tick))
+		e := &format.Encoder{Buf: plain[:len(plain)-2], Encoder: format.NewEncoder().Encoder}
 		e.Encoder.ResetWriter(e)
 		e.UseCompactInts(true)
-		e.buf[1] = notedTick
+		e.Buf[1] = format.NotedTick
 		f(e)
-		return e.buf
+		return e.Buf
 	}
-	ops := func(e *encoder) { e.array(3); e.bin(nil) }
-	for name, lie := range map[string]func(e *encoder){
-		"operations alone":      func(e *encoder) { e.bin(nil) },
-		"nothing noted":         func(e *encoder) { ops(e); e.array(0); e.array(0) },
-		"no inputs":             func(e *encoder) { e.array(2); e.bin(nil); e.array(1); e.string("a") },
-		"more marks than bytes": func(e *encoder) { ops(e); e.array(1 << 30) },
-		"too many marks": func(e *encoder) {
+	ops := func(e *format.Encoder) { e.Array(3); e.Bin(nil) }
+	for name, lie := range map[string]func(e *format.Encoder){
+		"operations alone":      func(e *format.Encoder) { e.Bin(nil) },
+		"nothing noted":         func(e *format.Encoder) { ops(e); e.Array(0); e.Array(0) },
+		"no inputs":             func(e *format.Encoder) { e.Array(2); e.Bin(nil); e.Array(1); e.Str("a") },
+		"more marks than bytes": func(e *format.Encoder) { ops(e); e.Array(1 << 30) },
+		"too many marks": func(e *format.Encoder) {
 			ops(e)
-			e.array(257)
+			e.Array(257)
 			for range 257 {
-				e.string("a")
+				e.Str("a")
 			}
-			e.array(0)
+			e.Array(0)
 		},
-		"a mark of bytes":       func(e *encoder) { ops(e); e.array(1); e.bin([]byte("a")); e.array(0) },
-		"a mark without a name": func(e *encoder) { ops(e); e.array(1); e.string(""); e.array(0) },
-		"a mark nobody sees":    func(e *encoder) { ops(e); e.array(1); e.string("\x1b[2J"); e.array(0) },
-		"an input nobody sees": func(e *encoder) {
+		"a mark of bytes":       func(e *format.Encoder) { ops(e); e.Array(1); e.Bin([]byte("a")); e.Array(0) },
+		"a mark without a name": func(e *format.Encoder) { ops(e); e.Array(1); e.Str(""); e.Array(0) },
+		"a mark nobody sees":    func(e *format.Encoder) { ops(e); e.Array(1); e.Str("\x1b[2J"); e.Array(0) },
+		"an input nobody sees": func(e *format.Encoder) {
 			ops(e)
-			e.array(0)
-			e.array(1)
-			e.array(2)
-			e.string("\x00")
-			e.bin(nil)
+			e.Array(0)
+			e.Array(1)
+			e.Array(2)
+			e.Str("\x00")
+			e.Bin(nil)
 		},
-		"an input of three": func(e *encoder) {
+		"an input of three": func(e *format.Encoder) {
 			ops(e)
-			e.array(0)
-			e.array(1)
-			e.array(3)
-			e.string("a")
-			e.bin(nil)
-			e.nil()
+			e.Array(0)
+			e.Array(1)
+			e.Array(3)
+			e.Str("a")
+			e.Bin(nil)
+			e.Nil()
 		},
-		"an input that is nil": func(e *encoder) {
+		"an input that is nil": func(e *format.Encoder) {
 			ops(e)
-			e.array(0)
-			e.array(1)
-			e.array(2)
-			e.string("a")
-			e.nil()
+			e.Array(0)
+			e.Array(1)
+			e.Array(2)
+			e.Str("a")
+			e.Nil()
 		},
-		"an input cut short": func(e *encoder) {
+		"an input cut short": func(e *format.Encoder) {
 			ops(e)
-			e.array(0)
-			e.array(1)
-			e.array(2)
-			e.string("a")
-			e.binLen(5)
+			e.Array(0)
+			e.Array(1)
+			e.Array(2)
+			e.Str("a")
+			e.BinLen(5)
 		},
-		"something behind inputs": func(e *encoder) { ops(e); e.array(1); e.string("a"); e.array(0); e.array(0) },
+		"something behind inputs": func(e *format.Encoder) { ops(e); e.Array(1); e.Str("a"); e.Array(0); e.Array(0) },
 	} {
 		payload := encode(lie)
-		boundedTightly(t, len(payload), func() {
-			_, err := decodeTick(payload)
+		storetest.BoundedTightly(t, len(payload), func() {
+			_, err := format.DecodeTick(payload)
 			require.Error(t, err, name)
-			require.NotErrorIs(t, err, ErrNewer, name)
+			require.NotErrorIs(t, err, persist.ErrNewer, name)
 		})
 	}
-	good, err := decodeTick(encode(func(e *encoder) { ops(e); e.array(1); e.string("a"); e.array(0) }))
+	good, err := format.DecodeTick(encode(func(e *format.Encoder) { ops(e); e.Array(1); e.Str("a"); e.Array(0) }))
 	require.NoError(t, err)
-	require.Equal(t, []string{"a"}, good.marks)
+	require.Equal(t, []string{"a"}, good.Marks)
 }
 
 func TestMarksThatTheHeaderDoesNotKnowOfAreDamage(t *testing.T) {
-	for flags, marks := range map[uint32][]string{0: {"a"}, flagMarks: nil} {
+	for flags, marks := range map[uint32][]string{0: {"a"}, format.FlagMarks: nil} {
 		dir := filepath.Join(t.TempDir(), "store")
-		w := newTestWorld(0)
-		s := open(t, dir, w, Options{})
+		w := storetest.New(0)
+		s := storetest.Open(t, dir, w, persist.Options{})
 		require.NoError(t, s.Commit())
-		_, err := s.Journal().Append(1, 2, flags, (&tick{parent: s.IDs()[1], tick: 2, marks: marks}).payload())
+		_, err := s.Journal().Append(1, 2, flags, storetest.Payload((&format.Tick{Parent: s.IDs()[1], Tick: 2, Marks: marks})))
 		require.NoError(t, err)
-		require.NoError(t, s.Sync(background))
-		crashed := copyDir(t, dir)
-		closeStore(t, s)
-		_, err = Open(background, crashed, newTestWorld(0).World, Options{})
-		require.ErrorIs(t, err, ErrCorrupt)
+		require.NoError(t, s.Sync(storetest.Background))
+		crashed := storetest.CopyDir(t, dir)
+		storetest.CloseStore(t, s)
+		_, err = persist.Open(storetest.Background, crashed, storetest.New(0).World, persist.Options{})
+		require.ErrorIs(t, err, persist.ErrCorrupt)
 		require.ErrorContains(t, err, "marks in the payload, flags")
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
 // A Report says what Open found and did.
@@ -96,7 +99,7 @@ func (r Report) String() string {
 // [Options.At], and [ErrCorrupt] with file and offset if something that was
 // durable cannot be read; w is then as it was.
 func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Store, error) {
-	if err := makeDir(dir); err != nil {
+	if err := catalog.MakeDir(dir); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
@@ -104,25 +107,25 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 		return nil, err
 	}
 	files := disk.Dir(root)
-	if err := ours(files, dir); err != nil {
+	if err := catalog.Ours(files, dir); err != nil {
 		files.Close()
 		return nil, err
 	}
-	l, err := acquire(root)
+	l, err := catalog.Acquire(root)
 	if err != nil {
 		files.Close()
 		return nil, err
 	}
 	s, err := openFiles(ctx, files, l, w, options)
 	if err != nil {
-		l.undo()
+		l.Undo()
 		files.Close()
 	}
 	return s, err
 }
 
 // openFiles opens the store that lies in files, which l keeps others out of.
-func openFiles(ctx context.Context, files disk.FS, l *lock, w *ecs.World, options Options) (*Store, error) {
+func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World, options Options) (*Store, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
@@ -137,26 +140,26 @@ func openFiles(ctx context.Context, files disk.FS, l *lock, w *ecs.World, option
 }
 
 func (s *Store) open(ctx context.Context) error {
-	v := newCatalog(s.files)
-	defer func() { _ = v.log.Close() }()
-	err := v.scan(ctx)
+	v := catalog.New(s.files)
+	defer func() { _ = v.Log.Close() }()
+	err := v.Scan(ctx)
 	switch {
-	case errors.Is(err, ErrForeign) && len(v.log.Segments) == 0 || err == nil && v.unfinished():
+	case errors.Is(err, ErrForeign) && len(v.Log.Segments) == 0 || err == nil && v.Unfinished():
 		if s.options.At != "" {
 			return fmt.Errorf("%w: a new store has no state %q", ErrNotFound, s.options.At)
 		}
-		return s.create(ctx, v.log)
+		return s.create(ctx, v.Log)
 	case err != nil:
 		return err
 	}
-	before := withoutEntities(s.world)
+	before := image.WithoutEntities(s.world)
 	if err := s.recover(ctx, v); err != nil {
 		return err
 	}
 	if s.report.Converted != nil {
-		return s.convert(ctx, v.log, before)
+		return s.convert(ctx, v.Log, before)
 	}
-	if err := s.openJournal(v.log); err != nil {
+	if err := s.openJournal(v.Log); err != nil {
 		_ = s.world.Load(before) // It fitted before.
 		return err
 	}
@@ -173,12 +176,12 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if err := s.world.Attach(s, 0); err != nil {
 		return err
 	}
-	s.schema = schemaOf(s.world)
+	s.schema = format.SchemaOf(s.world)
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 	for _, st := range s.world.Storages() {
 		s.encoder.whole.add(st, 0)
 	}
-	err := makeDirs(s.files)
+	err := catalog.MakeDirs(s.files)
 	if err == nil {
 		var r SnapshotResult
 		r, err = s.snapshot(context.WithoutCancel(ctx), "", func(context.Context) error {
@@ -199,11 +202,11 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 }
 
 // recover fills the world with the newest state of the store.
-func (s *Store) recover(ctx context.Context, v *catalog) error {
+func (s *Store) recover(ctx context.Context, v *catalog.Catalog) error {
 	if rows, _, _ := s.world.Registry(); len(rows) > 0 {
 		return fmt.Errorf("%w: open with an empty world", ErrNotEmpty)
 	}
-	if err := v.usable(); err != nil {
+	if err := v.Usable(); err != nil {
 		return err
 	}
 	head, err := v.Resolve(s.options.At)
@@ -211,27 +214,27 @@ func (s *Store) recover(ctx context.Context, v *catalog) error {
 		return err
 	}
 	s.head = head
-	im, f, err := v.at(ctx, s.head, true)
+	im, f, err := v.Load(ctx, s.head, true)
 	if err != nil {
-		return fmt.Errorf("persist: recovering %s: %w", cmp.Or(s.options.At, "the newest state"), errors.Join(append([]error{err}, v.problems()...)...))
+		return fmt.Errorf("persist: recovering %s: %w", cmp.Or(s.options.At, "the newest state"), errors.Join(append([]error{err}, v.Problems()...)...))
 	}
-	if err := v.missing(f.snapshot); err != nil && s.options.At == "" { // Else what follows is given up anyway.
+	if err := v.Missing(f.Snapshot); err != nil && s.options.At == "" { // Else what follows is given up anyway.
 		return err
 	}
-	stored := im.stored()
-	if s.report.Converted, err = stored.conversions(s.world); err != nil {
+	stored := im.Stored()
+	if s.report.Converted, err = image.Conversions(stored, s.world); err != nil {
 		return err
 	}
-	s.report.Converted = stored.rewindChanges(s.world, s.report.Converted)
-	s.schema = stored.evolved(s.world)
+	s.report.Converted = rewindChanges(stored, s.world, s.report.Converted)
+	s.schema = evolved(stored, s.world)
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
-	s.report.Skipped = append(f.skipped, v.problems()...)
+	s.report.Skipped = append(f.Skipped, v.Problems()...)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
 		if err := removeTemps(s.files); err != nil {
 			return err
 		}
 	}
-	if err := im.fill(s.world, f.snapshot.Name); err != nil {
+	if err := im.Fill(s.world, f.Snapshot.Name); err != nil {
 		return err
 	}
 	for _, st := range s.world.Storages() {
@@ -239,56 +242,56 @@ func (s *Store) recover(ctx context.Context, v *catalog) error {
 			s.report.Unknown = append(s.report.Unknown, st.Name())
 		}
 		given := uint64(neverGiven)
-		if n, ok := stored.find(st); ok && im.Components[n].n > 0 {
+		if n, ok := image.NumberOf(stored, st); ok && im.Components[n].N > 0 {
 			given = 0
 		}
 		s.encoder.whole.add(st, given)
 		if st.Persistent() {
-			s.schema.number(st)
+			s.schema.Number(st)
 		}
 	}
 	s.adoptFiles(v, f)
 	s.ids[s.head] = im.ID
-	if e, ok := v.log.Find(s.head); ok {
-		if t, _, err := v.tick(e); err == nil {
-			s.committedAt = t.time
+	if e, ok := v.Log.Find(s.head); ok {
+		if t, _, err := v.Tick(e); err == nil {
+			s.committedAt = t.Time
 		}
 	}
-	s.report.Tick, s.report.Snapshot, s.report.Replayed = im.Tick, f.snapshot.Name, f.replayed
-	s.report.Clean, s.report.Disowned = v.log.Clean, len(v.log.Disowned)
-	if v.log.Torn != nil {
-		s.report.Torn = journalDamage(v.log.Torn)
+	s.report.Tick, s.report.Snapshot, s.report.Replayed = im.Tick, f.Snapshot.Name, f.Replayed
+	s.report.Clean, s.report.Disowned = v.Log.Clean, len(v.Log.Disowned)
+	if v.Log.Torn != nil {
+		s.report.Torn = catalog.JournalDamage(v.Log.Torn)
 	}
 	return nil
 }
 
 // adoptFiles makes the next snapshot share the pages of the one found.
-func (s *Store) adoptFiles(v *catalog, f *found) {
-	s.id = f.snapshot.world
-	onHead := v.ancestors(s.head)
-	s.table = f.table
-	s.list = v.storedSnapshots(func(seq uint64) bool { return onHead[seq] })
-	s.dirty.all, s.since = true, s.head // The ticks replayed were not looked at for it.
+func (s *Store) adoptFiles(v *catalog.Catalog, f *catalog.Found) {
+	s.id = f.Snapshot.World
+	onHead := v.Ancestors(s.head)
+	s.table = f.Table
+	s.list = storedSnapshots(v, func(seq uint64) bool { return onHead[seq] })
+	s.dirty.All, s.since = true, s.head // The ticks replayed were not looked at for it.
 	s.held = make(map[uint32]fileSize)
-	for _, sn := range v.snapshots {
+	for _, sn := range v.Snapshots {
 		s.tally.snapshotBytes += sn.Size
 		s.number = max(s.number, sn.Number)
 		s.fullSize = max(s.fullSize, sn.Size)
 	}
 	held := map[uint32]bool{}
-	for _, p := range f.table {
-		held[p.file] = true
+	for _, p := range f.Table {
+		held[p.File] = true
 	}
-	for _, sn := range v.snapshots {
+	for _, sn := range v.Snapshots {
 		if held[sn.Number] && sn.Err == nil {
-			s.held[sn.Number] = fileSize{sn.crc, sn.Size}
+			s.held[sn.Number] = fileSize{sn.Crc, sn.Size}
 		}
 	}
 	if len(s.held) != len(held) {
 		s.table = nil // A file it refers to has no readable manifest: share nothing.
 	}
-	for _, e := range v.log.Entries {
-		if e.ID.Seq > f.snapshot.ID.Seq {
+	for _, e := range v.Log.Entries {
+		if e.ID.Seq > f.Snapshot.ID.Seq {
 			s.grown += int64(e.Length)
 		}
 	}
@@ -296,18 +299,18 @@ func (s *Store) adoptFiles(v *catalog, f *found) {
 
 // openJournal continues the journal, or begins it.
 func (s *Store) openJournal(log *journal.Log) (err error) {
-	s.announced = len(s.schema.components)
+	s.announced = len(s.schema.Components)
 	options := journal.Options{
 		World:       s.id,
 		Sync:        s.options.Sync,
 		QueueSize:   s.options.QueueBytes,
 		SegmentSize: s.options.segmentSize,
 		FirstSeq:    s.head + 1,
-		Preamble:    func() []byte { return s.schema.encode() },
+		Preamble:    func() []byte { return s.schema.Encode() },
 	}
 	if s.options.OnDurable != nil {
 		options.OnDurable = s.durable
 	}
-	s.journal, err = journal.Open(disk.Sub(s.files, journalDir), log, options)
+	s.journal, err = journal.Open(disk.Sub(s.files, catalog.JournalDir), log, options)
 	return err
 }

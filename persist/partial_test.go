@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"math/rand/v2"
@@ -9,11 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // requirePieces checks that all there is in got was in want, and returns how many
 // rows of components and resources, and how many entities, were not found.
-func requirePieces(t testing.TB, want, got *Image) (rows map[string]int, entities int) {
+func requirePieces(t testing.TB, want, got *inspect.Image) (rows map[string]int, entities int) {
 	t.Helper()
 	rows = map[string]int{}
 	for _, c := range want.Components {
@@ -44,7 +48,7 @@ func requirePieces(t testing.TB, want, got *Image) (rows map[string]int, entitie
 }
 
 // requireMissing compares what a report says is missing with what is.
-func requireMissing(t testing.TB, want, got *Image, r RecoverReport) {
+func requireMissing(t testing.TB, want, got *inspect.Image, r inspect.RecoverReport) {
 	t.Helper()
 	rows, entities := requirePieces(t, want, got)
 	said := map[string]int{}
@@ -61,14 +65,14 @@ func requireMissing(t testing.TB, want, got *Image, r RecoverReport) {
 }
 
 // manyPages is a world whose arrays have several pages each.
-func manyPages(t testing.TB) *testWorld {
-	w := newTestWorld(0)
+func manyPages(t testing.TB) *storetest.World {
+	w := storetest.New(0)
 	rng := rand.New(rand.NewPCG(1, 2))
-	w.fill(3 * pageRows)
-	for _, i := range rng.Perm(w.Len())[:pageRows] { // Leave gaps, dead entities, and another order.
+	w.Fill(3 * format.PageRows)
+	for _, i := range rng.Perm(w.Len())[:format.PageRows] { // Leave gaps, dead entities, and another order.
 		w.Destroy(w.Entities()[i%w.Len()])
 	}
-	w.fill(pageRows / 2)
+	w.Fill(format.PageRows / 2)
 	return w
 }
 
@@ -90,9 +94,9 @@ func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
 	w := manyPages(t)
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole")
-	require.NoError(t, Save(background, whole, w.World))
-	v := openedReadOnly(t, whole)
-	want, err := v.At(background, 0)
+	require.NoError(t, persist.Save(storetest.Background, whole, w.World))
+	v := storetest.OpenedReadOnly(t, whole)
+	want, err := v.At(storetest.Background, 0)
 	require.NoError(t, err)
 	data, err := os.ReadFile(whole)
 	require.NoError(t, err)
@@ -103,19 +107,19 @@ func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, data, 0o600))
 		spoil(t, file, at, min(5000, size-at))
 		out := filepath.Join(t.TempDir(), "out")
-		r, err := Recover(background, file, out, RecoverOptions{Partial: true})
+		r, err := inspect.Recover(storetest.Background, file, out, inspect.RecoverOptions{Partial: true})
 		if err != nil {
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, persist.ErrCorrupt)
 			none++
 			continue
 		}
-		saved := openedReadOnly(t, out)
-		got, err := saved.At(background, 0)
+		saved := storetest.OpenedReadOnly(t, out)
+		got, err := saved.At(storetest.Background, 0)
 		require.NoError(t, err)
-		report, err := saved.Verify(background)
+		report, err := saved.Verify(storetest.Background)
 		require.NoError(t, err)
 		require.Empty(t, report.Problems)
-		require.NoError(t, Load(background, out, newTestWorld(0).World))
+		require.NoError(t, persist.Load(storetest.Background, out, storetest.New(0).World))
 		if !r.Partial {
 			require.Equal(t, want.Digest(), got.Digest(), "at %d", at)
 			exact++
@@ -132,78 +136,78 @@ func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
 func TestTicksBehindASpoiledSnapshotGiveTheirRowsBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := manyPages(t)
-	s := open(t, dir, w, Options{SnapshotBytes: -1})
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
 	for i := range 6 {
 		for k := range 500 {
-			w.position.Set(w.Entities()[(i*997+k*13)%w.Len()], position{float32(i), 7})
+			w.Position.Set(w.Entities()[(i*997+k*13)%w.Len()], storetest.Position{X: float32(i), Y: 7})
 		}
 		w.Destroy(w.Entities()[i*31])
-		w.fill(3)
+		w.Fill(3)
 		require.NoError(t, s.Commit())
 	}
-	digest := persistent(w.World)
-	closeStore(t, s)
-	v := verified(t, dir)
-	want, err := v.At(background, v.Head())
+	digest := storetest.Persistent(w.World)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
+	want, err := v.At(storetest.Background, v.Head())
 	require.NoError(t, err)
 	require.Equal(t, digest, want.Digest())
 	name := filepath.Join(dir, "snapshots/00000001.snap")
 	info, err := os.Stat(name)
 	require.NoError(t, err)
 	for _, part := range []int64{4, 6} {
-		damaged := copyDir(t, dir)
+		damaged := storetest.CopyDir(t, dir)
 		spoil(t, filepath.Join(damaged, "snapshots/00000001.snap"), info.Size()*part/8, 70<<10)
 		out := filepath.Join(t.TempDir(), "out")
-		_, err := Recover(background, damaged, out, RecoverOptions{})
-		require.ErrorIs(t, err, ErrCorrupt)
-		r, err := Recover(background, damaged, out, RecoverOptions{Partial: true})
+		_, err := inspect.Recover(storetest.Background, damaged, out, inspect.RecoverOptions{})
+		require.ErrorIs(t, err, persist.ErrCorrupt)
+		r, err := inspect.Recover(storetest.Background, damaged, out, inspect.RecoverOptions{Partial: true})
 		require.NoError(t, err)
 		require.True(t, r.Partial)
 		require.False(t, r.Complete())
 		require.Equal(t, 6, r.Replayed)
 		require.Equal(t, v.Head(), r.Seq)
-		saved := verified(t, out)
-		got, err := saved.At(background, saved.Head())
+		saved := storetest.Verified(t, out)
+		got, err := saved.At(storetest.Background, saved.Head())
 		require.NoError(t, err)
 		requireMissing(t, want, got, r)
 		require.NotEqual(t, v.Log().World, saved.Log().World)
-		again := newTestWorld(0)
-		store := open(t, out, again, Options{})
-		again.fill(1) // Ids that may have been in use are not given again.
+		again := storetest.New(0)
+		store := storetest.Open(t, out, again, persist.Options{})
+		again.Fill(1) // Ids that may have been in use are not given again.
 		for _, e := range again.Entities() {
 			require.True(t, got.IsAlive(e) || e.Index() >= uint32(len(want.Registry)) || e.Generation() > 1)
 		}
 		require.NoError(t, store.Commit())
-		closeStore(t, store)
+		storetest.CloseStore(t, store)
 	}
 }
 
 func TestWithOneFlippedBitASaveIsRecoveredOrItsPiecesAre(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")
-	w := newTestWorld(0)
-	w.fill(40)
-	require.NoError(t, Save(background, file, w.World))
+	w := storetest.New(0)
+	w.Fill(40)
+	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
-	want, err := openedReadOnly(t, file).At(background, 0)
+	want, err := storetest.OpenedReadOnly(t, file).At(storetest.Background, 0)
 	require.NoError(t, err)
 	step := 1
-	if *stride > 1 {
-		step = len(data)**stride/4000 + 1
+	if *storetest.Stride > 1 {
+		step = len(data)**storetest.Stride/4000 + 1
 	}
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 0))
 	exact, partial, none := 0, 0, 0
 	for at := rng.IntN(step); at < len(data); at += step {
-		require.NoError(t, os.WriteFile(file, []byte(flip(string(data), at, rng.IntN(8))), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte(storetest.Flip(string(data), at, rng.IntN(8))), 0o600))
 		out := filepath.Join(dir, "out")
-		r, err := Recover(background, file, out, RecoverOptions{Partial: true})
+		r, err := inspect.Recover(storetest.Background, file, out, inspect.RecoverOptions{Partial: true})
 		if err != nil {
-			require.ErrorIs(t, err, ErrCorrupt, "byte %d", at)
+			require.ErrorIs(t, err, persist.ErrCorrupt, "byte %d", at)
 			none++
 			continue
 		}
-		got, err := openedReadOnly(t, out).At(background, 0)
+		got, err := storetest.OpenedReadOnly(t, out).At(storetest.Background, 0)
 		require.NoError(t, err)
 		if r.Partial {
 			requireMissing(t, want, got, r)

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"fmt"
@@ -12,17 +12,20 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // naiveParting compares the digests of all common ticks.
-func naiveParting(t require.TestingT, v *View, a uint64, u *View, b uint64) (equal, first *CommonTick) {
+func naiveParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) (equal, first *inspect.CommonTick) {
 	older, newer := naiveWay(t, v, a), naiveWay(t, u, b)
 	for _, tick := range slices.Sorted(maps.Keys(older)) {
 		o, n := older[tick], newer[tick]
 		if n == nil {
 			continue
 		}
-		c := &CommonTick{tick, o.ID.Seq, n.ID.Seq}
+		c := &inspect.CommonTick{Tick: tick, Old: o.ID.Seq, New: n.ID.Seq}
 		if o.Digest() != n.Digest() {
 			return equal, c
 		}
@@ -32,10 +35,10 @@ func naiveParting(t require.TestingT, v *View, a uint64, u *View, b uint64) (equ
 }
 
 // naiveWay returns the states on the way to a record by their ticks.
-func naiveWay(t require.TestingT, v *View, seq uint64) map[uint64]*Image {
-	way := map[uint64]*Image{}
+func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*inspect.Image {
+	way := map[uint64]*inspect.Image{}
 	for {
-		im, err := v.At(background, seq)
+		im, err := v.At(storetest.Background, seq)
 		if err != nil {
 			return way // Pruned.
 		}
@@ -48,8 +51,8 @@ func naiveWay(t require.TestingT, v *View, seq uint64) map[uint64]*Image {
 	}
 }
 
-func requireParting(t require.TestingT, v *View, a uint64, u *View, b uint64) *Parting {
-	d, err := Part(background, v, a, u, b)
+func requireParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Parting {
+	d, err := inspect.Part(storetest.Background, v, a, u, b)
 	require.NoError(t, err)
 	equal, first := naiveParting(t, v, a, u, b)
 	require.Equal(t, first, d.First)
@@ -62,70 +65,70 @@ func TestBranchesPartWhereTheirDigestsDo(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		s := newSession(rt, fmt.Sprintf("%s/%d", root, runs), 8)
+		s := storetest.NewSession(rt, fmt.Sprintf("%s/%d", root, runs), 8)
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
-			s.step(rt)
+			s.Step(rt)
 		}
-		s.world.releaseAll()
-		require.NoError(rt, s.store.Close(background))
-		v, err := OpenReadOnly(background, s.dir)
+		s.World.ReleaseAll()
+		require.NoError(rt, s.Store.Close(storetest.Background))
+		v, err := inspect.OpenReadOnly(storetest.Background, s.Dir)
 		require.NoError(rt, err)
 		defer v.Close()
-		seqs := slices.Sorted(maps.Keys(s.states))
+		seqs := slices.Sorted(maps.Keys(s.States))
 		requireParting(rt, v, rapid.SampledFrom(seqs).Draw(rt, "a"), v, rapid.SampledFrom(seqs).Draw(rt, "b"))
 	})
 }
 
 // recorded makes a store of n ticks of a simulation that is told which tick it is.
-func recorded(t *testing.T, n int, w *testWorld, o Options, simulate func(tick int)) *View {
+func recorded(t *testing.T, n int, w *storetest.World, o persist.Options, simulate func(tick int)) *inspect.View {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
 	o.Sync = journal.SyncNever()
-	s := open(t, dir, w, o)
+	s := storetest.Open(t, dir, w, o)
 	for tick := 1; tick <= n; tick++ {
 		simulate(tick)
 		require.NoError(t, s.Commit())
 	}
-	closeStore(t, s)
-	return verified(t, dir)
+	storetest.CloseStore(t, s)
+	return storetest.Verified(t, dir)
 }
 
 func TestTwoStoresPartAtTheFirstTickThatDiffers(t *testing.T) {
-	record := func(wrong int, o Options) *View {
-		w := newTestWorld(0)
+	record := func(wrong int, o persist.Options) *inspect.View {
+		w := storetest.New(0)
 		return recorded(t, 12, w, o, func(tick int) {
-			w.fill(3)
-			w.heat.Set(w.Entities()[0], heat{int32(wrong)}) // Does not rewind: it does not count.
-			if wrong > 0 && tick == 2 {                     // The same is written: another tick, the same state.
-				w.seed.Set(w.seed.Get())
+			w.Fill(3)
+			w.Heat.Set(w.Entities()[0], storetest.Heat{Degrees: int32(wrong)}) // Does not rewind: it does not count.
+			if wrong > 0 && tick == 2 {                                        // The same is written: another tick, the same state.
+				w.Seed.Set(w.Seed.Get())
 			}
 			if tick == wrong || wrong > 0 && tick == wrong+1 {
-				w.position.Mut(w.Entities()[1]).X++ // And put right by the tick after the next.
+				w.Position.Mut(w.Entities()[1]).X++ // And put right by the tick after the next.
 			}
 			if wrong > 0 && tick == wrong+2 {
-				w.position.Mut(w.Entities()[1]).X -= 2
+				w.Position.Mut(w.Entities()[1]).X -= 2
 			}
 		})
 	}
-	right := record(0, Options{})
+	right := record(0, persist.Options{})
 	for _, wrong := range []int{1, 5, 12} {
-		d := requireParting(t, right, right.Head(), record(wrong, Options{SnapshotBytes: 500}), 12)
+		d := requireParting(t, right, right.Head(), record(wrong, persist.Options{SnapshotBytes: 500}), 12)
 		require.Equal(t, uint64(wrong), d.First.Tick)
 		require.Equal(t, 13, d.Compared)
 	}
-	d := requireParting(t, right, 12, record(0, Options{SnapshotBytes: 500}), 7)
+	d := requireParting(t, right, 12, record(0, persist.Options{SnapshotBytes: 500}), 7)
 	require.Nil(t, d.First)
 	require.Equal(t, uint64(7), d.Equal.Tick)
 }
 
 func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
-	record := func(order []string) *View {
+	record := func(order []string) *inspect.View {
 		w := ecs.NewWorld(ecs.Options{})
 		storages := map[string]*ecs.Storage[int64]{}
 		for _, name := range order {
 			storages[name] = ecs.MustRegister[int64](w, ecs.Named(name))
 		}
-		return recorded(t, 5, &testWorld{World: w}, Options{}, func(tick int) {
+		return recorded(t, 5, &storetest.World{World: w}, persist.Options{}, func(tick int) {
 			e := w.Create()
 			storages["A"].Set(e, int64(tick))
 			storages["B"].Set(e, int64(tick/4))
@@ -136,7 +139,7 @@ func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
 	other := ecs.NewWorld(ecs.Options{})
 	a := ecs.MustRegister[int64](other, ecs.Named("A"))
 	c := ecs.MustRegister[int64](other, ecs.Named("C"))
-	d = requireParting(t, record([]string{"A", "B"}), 5, recorded(t, 5, &testWorld{World: other}, Options{}, func(tick int) {
+	d = requireParting(t, record([]string{"A", "B"}), 5, recorded(t, 5, &storetest.World{World: other}, persist.Options{}, func(tick int) {
 		e := other.Create()
 		a.Set(e, int64(tick))
 		c.Set(e, int64(tick/4))
@@ -145,12 +148,12 @@ func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
 }
 
 func TestHistoriesWithoutACommonTickAreNotFound(t *testing.T) {
-	w := newTestWorld(0)
-	v := recorded(t, 3, w, Options{}, func(int) { w.fill(1) })
-	u := newTestWorld(0)
+	w := storetest.New(0)
+	v := recorded(t, 3, w, persist.Options{}, func(int) { w.Fill(1) })
+	u := storetest.New(0)
 	for range 9 {
 		u.Commit()
 	}
-	_, err := Part(background, v, 3, recorded(t, 3, u, Options{}, func(int) { u.fill(1) }), 3)
-	require.ErrorIs(t, err, ErrNotFound)
+	_, err := inspect.Part(storetest.Background, v, 3, recorded(t, 3, u, persist.Options{}, func(int) { u.Fill(1) }), 3)
+	require.ErrorIs(t, err, persist.ErrNotFound)
 }

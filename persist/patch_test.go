@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 func TestValuesOfScatteredRowsAreCheckedAndNamed(t *testing.T) {
@@ -23,15 +25,15 @@ func TestValuesOfScatteredRowsAreCheckedAndNamed(t *testing.T) {
 		{[]byte{1, 1, 1, 0, 0, 1}, ""},
 		{[]byte{1, 1, 1, 0, 0, 7}, "rows from 5: layout: invalid data: row 1: lamp.Bright: bool is 7"},
 		{[]byte{1, 1, 1, 0, 0}, "rows from 5: value cut short"},
-		{[]byte{1, 1, 1, 0, 0, 1, 1}, errRanges.Error()},
+		{[]byte{1, 1, 1, 0, 0, 1, 1}, image.ErrRanges.Error()},
 	} {
-		c := imageOf(t, &testWorld{World: w}).Find("lamp")
-		err := c.setValues(ranges, tt.src)
+		c := storetest.ImageOf(t, &storetest.World{World: w}).Find("lamp")
+		err := c.SetValues(ranges, tt.src)
 		if tt.want != "" {
 			require.EqualError(t, err, tt.want)
 			continue
 		}
 		require.NoError(t, err)
-		require.Equal(t, []byte{0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}, c.appendRows(nil, 0, 10))
+		require.Equal(t, []byte{0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0}, c.AppendRows(nil, 0, 10))
 	}
 }

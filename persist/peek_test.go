@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"os"
@@ -9,19 +9,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 func TestAnEntityPeekedAtIsWhatTheWholeStateHasOfIt(t *testing.T) {
 	for seed := range uint64(2) {
-		v := wildView(t, seed)
+		v := storetest.WildView(t, seed)
 		require.GreaterOrEqual(t, len(v.Snapshots()), 3)
-		entities := lives(t, v)
-		for _, seq := range seqsOf(v) {
-			im := imageAt(t, v, seq)
+		entities := storetest.Lives(t, v)
+		for _, seq := range storetest.SeqsOf(v) {
+			im := storetest.ImageAt(t, v, seq)
 			for _, e := range entities {
-				s, err := v.Peek(background, e, seq)
+				s, err := v.Peek(storetest.Background, e, seq)
 				require.NoError(t, err)
-				require.Equal(t, peekedAt(t, im, e), s, "seed %d, %v at record %d", seed, e, seq)
+				require.Equal(t, storetest.PeekedAt(t, im, e), s, "seed %d, %v at record %d", seed, e, seq)
 			}
 		}
 	}
@@ -33,27 +37,27 @@ func TestDamageElsewhereDoesNotKeepFromPeeking(t *testing.T) {
 	const block = 64 << 10
 	file := filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})
-	positions := ecs.MustRegister[position](w)
+	positions := ecs.MustRegister[storetest.Position](w)
 	for i := range 60_000 {
-		positions.Set(w.Create(), position{float32(i), 1})
+		positions.Set(w.Create(), storetest.Position{X: float32(i), Y: 1})
 	}
-	require.NoError(t, Save(background, file, w))
+	require.NoError(t, persist.Save(storetest.Background, file, w))
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)
 	e := ecs.NewEntity(40_002, 1)
-	want := peekedAt(t, imageAt(t, viewOf(t, file), 0), e)
+	want := storetest.PeekedAt(t, storetest.ImageAt(t, storetest.ViewOf(t, file), 0), e)
 	right, refused := 0, 0
 	for at := block / 2; at < len(good); at += block {
 		bad := slices.Clone(good)
 		bad[at] ^= 1
 		require.NoError(t, os.WriteFile(file, bad, 0o600))
-		v, err := OpenReadOnly(background, file)
+		v, err := inspect.OpenReadOnly(storetest.Background, file)
 		if err != nil {
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, persist.ErrCorrupt)
 			continue
 		}
-		if got, err := v.Peek(background, e, 0); err != nil {
-			require.ErrorIs(t, err, ErrCorrupt)
+		if got, err := v.Peek(storetest.Background, e, 0); err != nil {
+			require.ErrorIs(t, err, persist.ErrCorrupt)
 			refused++
 		} else {
 			require.Equal(t, want, got)
@@ -67,18 +71,18 @@ func TestDamageElsewhereDoesNotKeepFromPeeking(t *testing.T) {
 
 func TestAPeekGoesPastASnapshotThatIsDamaged(t *testing.T) {
 	mem, _ := bushy(t)
-	v, err := OpenFS(background, mem)
+	v, err := inspect.OpenFS(storetest.Background, mem)
 	require.NoError(t, err)
-	im := imageAt(t, v, v.Head())
+	im := storetest.ImageAt(t, v, v.Head())
 	e := im.Registry[7]
-	want := peekedAt(t, im, e)
-	for at := 0; at+100 < len(mem.Bytes(snapshotName(4))); at += 4096 {
-		v, err := OpenFS(background, flipped(mem, snapshotName(4), 8*at+8*100))
+	want := storetest.PeekedAt(t, im, e)
+	for at := 0; at+100 < len(mem.Bytes(catalog.SnapshotName(4))); at += 4096 {
+		v, err := inspect.OpenFS(storetest.Background, flipped(mem, catalog.SnapshotName(4), 8*at+8*100))
 		require.NoError(t, err)
-		got, err := v.Peek(background, e, v.Head())
+		got, err := v.Peek(storetest.Background, e, v.Head())
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
-	_, err = v.Peek(background, e, 99)
-	require.ErrorIs(t, err, ErrNotFound)
+	_, err = v.Peek(storetest.Background, e, 99)
+	require.ErrorIs(t, err, persist.ErrNotFound)
 }

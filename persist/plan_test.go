@@ -4,8 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
 // chain returns snapshots, one for each string: the numbers of the files that it
@@ -17,7 +19,7 @@ func chain(texts ...string) (list []storedSnapshot) {
 		for _, c := range text {
 			switch {
 			case c >= '1' && c <= '9':
-				s.files = append(s.files, fileRef{number: uint32(c - '0')})
+				s.files = append(s.files, format.FileRef{Number: uint32(c - '0')})
 			case c == '!':
 				s.onHead = false
 			default:
@@ -64,8 +66,8 @@ func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
 	before, after := ecs.NewWorld(ecs.Options{}), ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister[int32](before, ecs.Named("number"))
 	ecs.MustRegister[int64](after, ecs.Named("number"))
-	was, is := schemaOf(before), schemaOf(after)
-	require.Error(t, was.differs(is))
+	was, is := format.SchemaOf(before), format.SchemaOf(after)
+	require.Error(t, was.Differs(is))
 	list := chain("", "", "", "")
 	list[0].schema, list[1].schema, list[2].schema, list[3].schema = was, was, is, is
 	require.Empty(t, Retention{Last: 1}.plan(list[:3], 1000).files)

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"encoding/binary"
@@ -14,15 +14,18 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/shell"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // simulated makes a tick of w: what its inputs say.
-func simulated(w *testWorld, inputs []Input) error {
+func simulated(w *storetest.World, inputs []inspect.Input) error {
 	for _, in := range inputs {
 		rng := rand.New(rand.NewPCG(binary.LittleEndian.Uint64(in.Data), 3))
-		w.do(randomActions(rng, 6)...)
+		w.Do(storetest.RandomActions(rng, 6)...)
 	}
-	w.releaseAll()
+	w.ReleaseAll()
 	return nil
 }
 
@@ -38,36 +41,36 @@ func newRecording(t testing.TB, seed uint64, n int) recording {
 	t.Helper()
 	r := recording{filepath.Join(t.TempDir(), "store"), map[uint64]ecs.Digest{}}
 	rng := rand.New(rand.NewPCG(seed, 5))
-	w := newTestWorld(10)
-	w.fill(5)
-	s := open(t, r.dir, w, Options{SnapshotBytes: 3000})
-	r.digests[0] = persistent(w.World)
+	w := storetest.New(10)
+	w.Fill(5)
+	s := storetest.Open(t, r.dir, w, persist.Options{SnapshotBytes: 3000})
+	r.digests[0] = storetest.Persistent(w.World)
 	for range n {
 		if rng.IntN(10) == 0 {
 			_ = w.History().Rewind(rng.IntN(4))
 		}
-		inputs := make([]Input, rng.IntN(3))
+		inputs := make([]inspect.Input, rng.IntN(3))
 		for i := range inputs {
-			inputs[i] = Input{"act", binary.LittleEndian.AppendUint64(nil, rng.Uint64())}
+			inputs[i] = inspect.Input{Name: "act", Data: binary.LittleEndian.AppendUint64(nil, rng.Uint64())}
 			require.NoError(t, s.Input(inputs[i].Name, inputs[i].Data))
 		}
 		require.NoError(t, simulated(w, inputs))
 		require.NoError(t, s.Commit())
-		r.digests[w.Mark()] = persistent(w.World)
+		r.digests[w.Mark()] = storetest.Persistent(w.World)
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	return r
 }
 
 // played is a player with the world that it plays in.
 type played struct {
-	*Player
+	*inspect.Player
 	world *ecs.World
 }
 
-func openPlayer(t testing.TB, dir string, w *ecs.World, options PlayerOptions) played {
+func openPlayer(t testing.TB, dir string, w *ecs.World, options inspect.PlayerOptions) played {
 	t.Helper()
-	p, err := OpenPlayer(background, dir, w, options)
+	p, err := inspect.OpenPlayer(storetest.Background, dir, w, options)
 	require.NoError(t, err)
 	t.Cleanup(func() { p.Close() })
 	return played{p, w}
@@ -79,7 +82,7 @@ func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 	require.Equal(t, tick, p.Tick())
 	require.Equal(t, tick, p.world.Tick())
 	require.Equal(t, tick, p.Recorded().Tick)
-	require.Equal(t, r.digests[p.Recorded().ID.Seq], persistent(p.world), "tick %d", tick)
+	require.Equal(t, r.digests[p.Recorded().ID.Seq], storetest.Persistent(p.world), "tick %d", tick)
 }
 
 // The recorded ticks, and the same simulation run again, lead through the states
@@ -87,13 +90,13 @@ func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 func TestAPlayerGoesThroughTheTicksThatWereRecorded(t *testing.T) {
 	for seed := range uint64(4) {
 		r := newRecording(t, seed, 60)
-		before := readTree(t, r.dir)
-		typed, again := newTestWorld(0), newTestWorld(3)
+		before := storetest.ReadTree(t, r.dir)
+		typed, again := storetest.New(0), storetest.New(3)
 		for _, p := range []played{
-			openPlayer(t, r.dir, typed.World, PlayerOptions{}),
-			openPlayer(t, r.dir, ecs.NewWorld(ecs.Options{}), PlayerOptions{}),
-			openPlayer(t, r.dir, again.World, PlayerOptions{
-				Step: func(_ *ecs.World, _ uint64, inputs []Input) error { return simulated(again, inputs) },
+			openPlayer(t, r.dir, typed.World, inspect.PlayerOptions{}),
+			openPlayer(t, r.dir, ecs.NewWorld(ecs.Options{}), inspect.PlayerOptions{}),
+			openPlayer(t, r.dir, again.World, inspect.PlayerOptions{
+				Step: func(_ *ecs.World, _ uint64, inputs []inspect.Input) error { return simulated(again, inputs) },
 			}),
 		} {
 			rng := rand.New(rand.NewPCG(seed, 6))
@@ -104,40 +107,40 @@ func TestAPlayerGoesThroughTheTicksThatWereRecorded(t *testing.T) {
 				switch k := rng.IntN(12); {
 				case k == 0:
 					tick = uint64(rng.IntN(int(p.End()) + 1))
-					require.NoError(t, p.Seek(background, tick))
+					require.NoError(t, p.Seek(storetest.Background, tick))
 				case k == 1 && step%5 == 0:
 					tick = 0
-					require.NoError(t, p.Restart(background))
+					require.NoError(t, p.Restart(storetest.Background))
 				case tick == p.End():
-					require.Equal(t, io.EOF, p.Step(background))
+					require.Equal(t, io.EOF, p.Step(storetest.Background))
 				default:
 					tick++
-					require.NoError(t, p.Step(background))
+					require.NoError(t, p.Step(storetest.Background))
 				}
 				r.requireAt(t, p, tick)
 				_, storage, diverged := p.Diverged()
 				require.False(t, diverged, storage)
 			}
 		}
-		require.Equal(t, before, readTree(t, r.dir))
+		require.Equal(t, before, storetest.ReadTree(t, r.dir))
 	}
 }
 
 func TestAPlayerFindsTheTickThatComesOutOtherwise(t *testing.T) {
 	r := newRecording(t, 3, 30)
-	for storage, change := range map[string]func(*testWorld){
-		"armor": func(w *testWorld) { // The first by name of two.
+	for storage, change := range map[string]func(*storetest.World){
+		"armor": func(w *storetest.World) { // The first by name of two.
 			for _, e := range w.Entities() {
-				w.armor.Set(e, armor{-7})
-				w.rank.Set(e, rank{77})
+				w.Armor.Set(e, storetest.Armor{Points: -7})
+				w.Rank.Set(e, storetest.Rank{Place: 77})
 			}
 		},
-		"rules": func(w *testWorld) { w.rules.Mut().Limit++; *w.seed.Mut()++ },
-		"seed":  func(w *testWorld) { *w.seed.Mut()++ },
-		"":      func(w *testWorld) { w.rules.Mut().Limit++; w.Create() },
+		"rules": func(w *storetest.World) { w.Rules.Mut().Limit++; *w.Seed.Mut()++ },
+		"seed":  func(w *storetest.World) { *w.Seed.Mut()++ },
+		"":      func(w *storetest.World) { w.Rules.Mut().Limit++; w.Create() },
 	} {
-		w := newTestWorld(0)
-		p := openPlayer(t, r.dir, w.World, PlayerOptions{Step: func(_ *ecs.World, tick uint64, inputs []Input) error {
+		w := storetest.New(0)
+		p := openPlayer(t, r.dir, w.World, inspect.PlayerOptions{Step: func(_ *ecs.World, tick uint64, inputs []inspect.Input) error {
 			err := simulated(w, inputs)
 			if tick == 7 || tick == 9 {
 				change(w)
@@ -145,7 +148,7 @@ func TestAPlayerFindsTheTickThatComesOutOtherwise(t *testing.T) {
 			return err
 		}})
 		for p.Tick() < 12 {
-			require.NoError(t, p.Step(background))
+			require.NoError(t, p.Step(storetest.Background))
 			tick, where, diverged := p.Diverged()
 			require.Equal(t, p.Tick() >= 7, diverged, "%s at tick %d", storage, p.Tick())
 			if diverged {
@@ -153,29 +156,29 @@ func TestAPlayerFindsTheTickThatComesOutOtherwise(t *testing.T) {
 				require.Equal(t, storage, where)
 			}
 		}
-		require.NoError(t, p.Seek(background, 8))
+		require.NoError(t, p.Seek(storetest.Background, 8))
 		r.requireAt(t, p, 8)
 		_, _, diverged := p.Diverged()
 		require.False(t, diverged)
-		require.NoError(t, p.Step(background))
+		require.NoError(t, p.Step(storetest.Background))
 		tick, _, diverged := p.Diverged()
 		require.True(t, diverged)
 		require.Equal(t, uint64(9), tick)
 
 		dir := filepath.Join(t.TempDir(), "new", "dir")
-		command, err := p.SaveBoth(background, dir)
+		command, err := p.SaveBoth(storetest.Background, dir)
 		require.NoError(t, err)
 		words := strings.Fields(command)
 		require.Equal(t, []string{"ecsdump", "diff"}, words[:2])
-		recorded, played := newTestWorld(0), newTestWorld(0)
-		require.NoError(t, Load(background, words[2], recorded.World))
-		require.NoError(t, Load(background, words[3], played.World))
-		require.Equal(t, r.digests[p.Recorded().ID.Seq], persistent(recorded.World))
-		require.Equal(t, persistent(w.World), persistent(played.World))
-		require.NotEqual(t, persistent(recorded.World), persistent(played.World))
+		recorded, played := storetest.New(0), storetest.New(0)
+		require.NoError(t, persist.Load(storetest.Background, words[2], recorded.World))
+		require.NoError(t, persist.Load(storetest.Background, words[3], played.World))
+		require.Equal(t, r.digests[p.Recorded().ID.Seq], storetest.Persistent(recorded.World))
+		require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(played.World))
+		require.NotEqual(t, storetest.Persistent(recorded.World), storetest.Persistent(played.World))
 
 		spaced := filepath.Join(t.TempDir(), "it's of today")
-		command, err = p.SaveBoth(background, spaced)
+		command, err = p.SaveBoth(storetest.Background, spaced)
 		require.NoError(t, err)
 		require.Equal(t, shell.Command("ecsdump", "diff", filepath.Join(spaced, "tick9-recorded.save"), filepath.Join(spaced, "tick9-played.save")), command)
 	}
@@ -183,26 +186,26 @@ func TestAPlayerFindsTheTickThatComesOutOtherwise(t *testing.T) {
 
 func TestAPlayerPlaysABranchFromOnePointToAnother(t *testing.T) {
 	dir := markedStore(t)
-	w := newTestWorld(0)
-	p := openPlayer(t, dir, w.World, PlayerOptions{From: "mark:b~2", To: "tip:2"})
+	w := storetest.New(0)
+	p := openPlayer(t, dir, w.World, inspect.PlayerOptions{From: "mark:b~2", To: "tip:2"})
 	require.Equal(t, [3]uint64{3, 3, 5}, [3]uint64{p.First(), p.Tick(), p.End()})
 	var seqs []uint64
-	for p.Step(background) == nil {
+	for p.Step(storetest.Background) == nil {
 		seqs = append(seqs, p.Recorded().ID.Seq)
 	}
 	require.Equal(t, []uint64{7, 8}, seqs)
-	require.NoError(t, p.Seek(background, 3))
+	require.NoError(t, p.Seek(storetest.Background, 3))
 	require.Equal(t, uint64(6), p.Recorded().ID.Seq)
-	require.ErrorIs(t, p.Seek(background, 2), ErrNotFound)
+	require.ErrorIs(t, p.Seek(storetest.Background, 2), persist.ErrNotFound)
 	require.Equal(t, uint64(3), p.Tick())
 
-	for _, options := range []PlayerOptions{{From: "mark:nobody"}, {To: "mark:nobody"}, {From: "tip:1", To: "tip:2"}, {From: "@latest", To: "@first"}} {
-		_, err := OpenPlayer(background, dir, newTestWorld(0).World, options)
-		require.ErrorIs(t, err, ErrNotFound, "%v", options)
+	for _, options := range []inspect.PlayerOptions{{From: "mark:nobody"}, {To: "mark:nobody"}, {From: "tip:1", To: "tip:2"}, {From: "@latest", To: "@first"}} {
+		_, err := inspect.OpenPlayer(storetest.Background, dir, storetest.New(0).World, options)
+		require.ErrorIs(t, err, persist.ErrNotFound, "%v", options)
 	}
-	_, err := OpenPlayer(background, dir, w.World, PlayerOptions{})
-	require.ErrorIs(t, err, ErrNotEmpty)
-	_, err = OpenPlayer(background, filepath.Join(dir, "none"), newTestWorld(0).World, PlayerOptions{})
+	_, err := inspect.OpenPlayer(storetest.Background, dir, w.World, inspect.PlayerOptions{})
+	require.ErrorIs(t, err, persist.ErrNotEmpty)
+	_, err = inspect.OpenPlayer(storetest.Background, filepath.Join(dir, "none"), storetest.New(0).World, inspect.PlayerOptions{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -212,32 +215,32 @@ func TestGoingBackBringsBackWhatTheRecordDidNotKnowYet(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	known(w)
-	s, err := Open(background, dir, w, Options{})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
 	require.NoError(t, err)
 	require.NoError(t, s.Commit())
-	late := ecs.MustRegisterResource(w, seed(5))
+	late := ecs.MustRegisterResource(w, storetest.Seed(5))
 	require.NoError(t, s.Commit())
 	late.Set(6)
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
 	w = ecs.NewWorld(ecs.Options{})
 	known(w)
-	late = ecs.MustRegisterResource(w, seed(5))
-	p := openPlayer(t, dir, w, PlayerOptions{})
-	require.NoError(t, p.Seek(background, 3))
-	require.Equal(t, seed(6), late.Get())
-	require.NoError(t, p.Restart(background))
-	require.Equal(t, seed(5), late.Get())
+	late = ecs.MustRegisterResource(w, storetest.Seed(5))
+	p := openPlayer(t, dir, w, inspect.PlayerOptions{})
+	require.NoError(t, p.Seek(storetest.Background, 3))
+	require.Equal(t, storetest.Seed(6), late.Get())
+	require.NoError(t, p.Restart(storetest.Background))
+	require.Equal(t, storetest.Seed(5), late.Get())
 }
 
 func TestAPlayerThatFailsGoesOnFromASeek(t *testing.T) {
 	r := newRecording(t, 2, 10)
-	w := newTestWorld(0)
+	w := storetest.New(0)
 	stuck := errors.New("stuck")
 	fail := false
 	commits := 0
-	p := openPlayer(t, r.dir, w.World, PlayerOptions{Step: func(w2 *ecs.World, _ uint64, inputs []Input) error {
+	p := openPlayer(t, r.dir, w.World, inspect.PlayerOptions{Step: func(w2 *ecs.World, _ uint64, inputs []inspect.Input) error {
 		require.Same(t, w.World, w2)
 		for range commits {
 			w.Commit()
@@ -248,21 +251,21 @@ func TestAPlayerThatFailsGoesOnFromASeek(t *testing.T) {
 		}
 		return simulated(w, inputs)
 	}})
-	require.NoError(t, p.Step(background))
+	require.NoError(t, p.Step(storetest.Background))
 	fail = true
-	require.ErrorIs(t, p.Step(background), stuck)
-	require.ErrorIs(t, p.Step(background), stuck, "its world is of no use")
-	_, err := p.SaveBoth(background, t.TempDir())
+	require.ErrorIs(t, p.Step(storetest.Background), stuck)
+	require.ErrorIs(t, p.Step(storetest.Background), stuck, "its world is of no use")
+	_, err := p.SaveBoth(storetest.Background, t.TempDir())
 	require.ErrorIs(t, err, stuck)
 	fail = false
-	require.ErrorIs(t, p.Step(background), stuck)
-	require.NoError(t, p.Seek(background, 1))
+	require.ErrorIs(t, p.Step(storetest.Background), stuck)
+	require.NoError(t, p.Seek(storetest.Background, 1))
 	r.requireAt(t, p, 1)
-	require.NoError(t, p.Step(background))
+	require.NoError(t, p.Step(storetest.Background))
 	r.requireAt(t, p, 2)
 	commits = 1
-	require.ErrorContains(t, p.Step(background), "leaves Commit to the player")
-	require.NoError(t, p.Restart(background))
+	require.ErrorContains(t, p.Step(storetest.Background), "leaves Commit to the player")
+	require.NoError(t, p.Restart(storetest.Background))
 	r.requireAt(t, p, 0)
 }
 
@@ -271,25 +274,25 @@ func TestAPlayerNeedsTheTypesThatWereRecordedToSimulate(t *testing.T) {
 	type before struct{ Now int16 }
 	type after struct{ Now, Max int64 }
 	w := ecs.NewWorld(ecs.Options{})
-	s, err := Open(background, dir, w, Options{})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
 	require.NoError(t, err)
 	old := ecs.MustRegister[before](w, ecs.Named("health"))
 	for range 2 {
 		old.Set(w.Create(), before{7})
 		require.NoError(t, s.Commit())
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	w = ecs.NewWorld(ecs.Options{})
 	health := ecs.MustRegister[after](w, ecs.Named("health"))
-	s, err = Open(background, dir, w, Options{})
+	s, err = persist.Open(storetest.Background, dir, w, persist.Options{})
 	require.NoError(t, err)
-	more := func(w *ecs.World, _ uint64, _ []Input) error {
+	more := func(w *ecs.World, _ uint64, _ []inspect.Input) error {
 		health.In(w).Set(w.Create(), after{8, 9})
 		return nil
 	}
 	require.NoError(t, more(w, 0, nil))
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
 	newer := func() *ecs.World {
 		w := ecs.NewWorld(ecs.Options{})
@@ -297,38 +300,38 @@ func TestAPlayerNeedsTheTypesThatWereRecordedToSimulate(t *testing.T) {
 		return w
 	}
 	w = newer() // What was recorded is converted,
-	p := openPlayer(t, dir, w, PlayerOptions{})
-	require.NoError(t, p.Seek(background, 2))
+	p := openPlayer(t, dir, w, inspect.PlayerOptions{})
+	require.NoError(t, p.Seek(storetest.Background, 2))
 	require.Equal(t, []after{{7, 0}, {7, 0}}, health.In(w).Values())
-	require.NoError(t, p.Step(background))
+	require.NoError(t, p.Step(storetest.Background))
 	require.Equal(t, []after{{7, 0}, {7, 0}, {8, 9}}, health.In(w).Values())
-	_, err = OpenPlayer(background, dir, newer(), PlayerOptions{From: "1", Step: more}) // but not simulated again.
-	require.ErrorIs(t, err, ErrSchema)
+	_, err = inspect.OpenPlayer(storetest.Background, dir, newer(), inspect.PlayerOptions{From: "1", Step: more}) // but not simulated again.
+	require.ErrorIs(t, err, persist.ErrSchema)
 	w = ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister[string](w, ecs.Named("health"))
-	p = openPlayer(t, dir, w, PlayerOptions{}) // At first there is none.
-	require.ErrorIs(t, p.Step(background), ErrSchema)
-	require.ErrorIs(t, p.Seek(background, 3), ErrSchema)
-	require.NoError(t, p.Restart(background))
-	_, err = OpenPlayer(background, dir, w, PlayerOptions{From: "1"})
-	require.ErrorIs(t, err, ErrSchema)
+	p = openPlayer(t, dir, w, inspect.PlayerOptions{}) // At first there is none.
+	require.ErrorIs(t, p.Step(storetest.Background), persist.ErrSchema)
+	require.ErrorIs(t, p.Seek(storetest.Background, 3), persist.ErrSchema)
+	require.NoError(t, p.Restart(storetest.Background))
+	_, err = inspect.OpenPlayer(storetest.Background, dir, w, inspect.PlayerOptions{From: "1"})
+	require.ErrorIs(t, err, persist.ErrSchema)
 }
 
 func TestAPlayerReportsDamageAndPlaysWhatIsBehindIt(t *testing.T) {
-	dir, digests := branching(t)
-	e, _ := verified(t, dir).Log().Find(3)
-	w := newTestWorld(0)
-	p := openPlayer(t, dir, w.World, PlayerOptions{})
-	require.NoError(t, flipAt(filepath.Join(dir, segments(t, dir)[0]), int(e.Offset)+60))
-	require.NoError(t, p.Step(background))
-	require.NoError(t, p.Step(background))
-	require.ErrorIs(t, p.Step(background), ErrCorrupt)
-	require.ErrorIs(t, p.Seek(background, 3), ErrCorrupt)
-	require.NoError(t, p.Seek(background, 8)) // From the snapshot of tick 7.
-	require.Equal(t, digests[8], persistent(w.World))
-	require.ErrorIs(t, p.Seek(background, 4), ErrCorrupt)
-	require.NoError(t, p.Restart(background))
+	dir, digests := Branching(t)
+	e, _ := storetest.Verified(t, dir).Log().Find(3)
+	w := storetest.New(0)
+	p := openPlayer(t, dir, w.World, inspect.PlayerOptions{})
+	require.NoError(t, flipAt(filepath.Join(dir, storetest.Segments(t, dir)[0]), int(e.Offset)+60))
+	require.NoError(t, p.Step(storetest.Background))
+	require.NoError(t, p.Step(storetest.Background))
+	require.ErrorIs(t, p.Step(storetest.Background), persist.ErrCorrupt)
+	require.ErrorIs(t, p.Seek(storetest.Background, 3), persist.ErrCorrupt)
+	require.NoError(t, p.Seek(storetest.Background, 8)) // From the snapshot of tick 7.
+	require.Equal(t, digests[8], storetest.Persistent(w.World))
+	require.ErrorIs(t, p.Seek(storetest.Background, 4), persist.ErrCorrupt)
+	require.NoError(t, p.Restart(storetest.Background))
 
-	again := openPlayer(t, dir, newTestWorld(0).World, PlayerOptions{}) // The record is not there at all now.
+	again := openPlayer(t, dir, storetest.New(0).World, inspect.PlayerOptions{}) // The record is not there at all now.
 	require.Equal(t, [2]uint64{7, 10}, [2]uint64{again.First(), again.End()})
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"path/filepath"
@@ -9,25 +9,27 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 func TestPointsInTime(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(10)
-	s := open(t, dir, w, Options{Now: func() time.Time { now = now.Add(time.Second); return now }})
+	w := storetest.New(10)
+	s := storetest.Open(t, dir, w, persist.Options{Now: func() time.Time { now = now.Add(time.Second); return now }})
 	for range 6 {
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
-	snapshotOf(t, s)
+	storetest.SnapshotOf(t, s)
 	require.NoError(t, w.History().Rewind(3))
 	for range 2 { // Records 7 and 8 are ticks 4 and 5.
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
 	}
-	closeStore(t, s)
-	v := verified(t, dir)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
 	for point, want := range map[string]uint64{
 		"": 8, "@latest": 8, "@latest~0": 8, "@latest~1": 7, "@latest~2": 3, "@latest~5": 0, "@first": 0,
 		"5": 8, "4": 7, "3": 3, "0": 0, "seq:5": 5, "seq:8": 8, "seq:0": 0, "snap:1": 0, "snap:2": 6,
@@ -36,19 +38,19 @@ func TestPointsInTime(t *testing.T) {
 		got, err := v.Resolve(point)
 		require.NoError(t, err, "%q", point)
 		require.Equal(t, want, got, "%q", point)
-		_, err = v.At(background, got)
+		_, err = v.At(storetest.Background, got)
 		require.NoError(t, err, "%q", point)
 	}
 	for _, point := range []string{"6", "seq:9", "snap:3", "@latest~6", "@-1h", "18446744073709551615"} {
 		_, err := v.Resolve(point)
-		require.ErrorIs(t, err, ErrNotFound, "%q", point)
+		require.ErrorIs(t, err, persist.ErrNotFound, "%q", point)
 	}
 	for _, point := range []string{"yesterday", "-1", "seq:", "seq:x", "snap:-1", "@latest~", "@latest~-1", "@-", "@-5", "@--5s", "1.5", "@"} {
 		_, err := v.Resolve(point)
-		require.ErrorIs(t, err, ErrPoint, "%q", point)
+		require.ErrorIs(t, err, persist.ErrPoint, "%q", point)
 	}
-	_, err := v.At(background, 99)
-	require.ErrorIs(t, err, ErrNotFound)
+	_, err := v.At(storetest.Background, 99)
+	require.ErrorIs(t, err, persist.ErrNotFound)
 	commits, err := v.Commits(3, 7)
 	require.NoError(t, err)
 	var onHead []bool
@@ -61,22 +63,22 @@ func TestPointsInTime(t *testing.T) {
 
 func TestOperationsAreThoseThatWereCalled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	a, b := w.Create(), w.Create()
-	w.position.Set(b, position{})
-	w.sprite.Set(a, sprite{}) // Not persistent.
-	w.position.Set(b, position{1, 1})
-	w.frozen.Set(a, frozen{})
-	w.frozen.Clear()
-	_ = w.Try(func() error { w.Destroy(a); return ErrClosed }) // Undone.
-	w.position.Remove(b)
+	w.Position.Set(b, storetest.Position{})
+	w.Sprite.Set(a, storetest.Sprite{}) // Not persistent.
+	w.Position.Set(b, storetest.Position{X: 1, Y: 1})
+	w.Frozen.Set(a, storetest.Frozen{})
+	w.Frozen.Clear()
+	_ = w.Try(func() error { w.Destroy(a); return persist.ErrClosed }) // Undone.
+	w.Position.Remove(b)
 	w.Destroy(b)
 	w.Clear()
 	c := w.Create()
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	commits, err := verified(t, dir).Commits(0, 10)
+	storetest.CloseStore(t, s)
+	commits, err := storetest.Verified(t, dir).Commits(0, 10)
 	require.NoError(t, err)
 	ops, err := commits[0].Ops()
 	require.NoError(t, err)
@@ -105,22 +107,22 @@ func TestOperationsAreThoseThatWereCalled(t *testing.T) {
 func TestIdentitiesAreKeptAsFarBackAsTheHistoryReaches(t *testing.T) {
 	for _, history := range []int{2, 1500} {
 		dir := filepath.Join(t.TempDir(), "store")
-		w := newTestWorld(history)
-		s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+		w := storetest.New(history)
+		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 		for range 2600 {
-			*w.seed.Mut()++
+			*w.Seed.Mut()++
 			require.NoError(t, s.Commit())
 		}
 		require.Less(t, len(s.IDs()), history+1100)
 		require.NoError(t, w.History().Rewind(history))
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
-		closeStore(t, s)
-		verified(t, dir)
-		again := newTestWorld(0)
-		s = open(t, dir, again, Options{})
+		storetest.CloseStore(t, s)
+		storetest.Verified(t, dir)
+		again := storetest.New(0)
+		s = storetest.Open(t, dir, again, persist.Options{})
 		require.Equal(t, w.Digest(), again.Digest())
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}
 }
 
@@ -131,22 +133,22 @@ func TestTicksGoOnInANewSegment(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	positions, _ := known(w)
 	blobs := ecs.MustRegister[[1 << 20]byte](w, ecs.Named("blob"))
-	s, err := Open(background, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	require.NoError(t, err)
 	e := w.Create()
 	for i := range 70 {
 		if i == 3 {
-			late := ecs.MustRegister[bag](w, ecs.CloneWith(cloneBag))
-			late.Set(e, bag{Name: "late"})
+			late := ecs.MustRegister[storetest.Bag](w, ecs.CloneWith(storetest.CloneBag))
+			late.Set(e, storetest.Bag{Name: "late"})
 		}
-		positions.Set(e, position{float32(i), 0})
+		positions.Set(e, storetest.Position{X: float32(i), Y: 0})
 		blobs.Set(e, [1 << 20]byte{byte(i)})
 		require.NoError(t, s.Commit())
 	}
-	closeStore(t, s)
-	require.Len(t, segments(t, dir), 2)
-	v := verified(t, dir)
-	im, err := v.At(background, v.Head())
+	storetest.CloseStore(t, s)
+	require.Len(t, storetest.Segments(t, dir), 2)
+	v := storetest.Verified(t, dir)
+	im, err := v.At(storetest.Background, v.Head())
 	require.NoError(t, err)
 	require.Equal(t, w.Digest(), im.Digest())
 }

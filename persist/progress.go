@@ -1,109 +1,32 @@
 package persist
 
-import "context"
+import (
+	"context"
 
-// A Progress tells how far something that can take long has come.
-type Progress struct {
-	Phase Phase
-	Done  int64 // Of Total: bytes, or ticks for [PhaseReplay].
-	Total int64
-}
-
-// A Phase is what is being done.
-type Phase string
-
-// The phases of what this package does. Their texts read well behind "persist: ".
-const (
-	PhaseScan   Phase = "reading the journal"
-	PhaseLoad   Phase = "loading a snapshot"
-	PhaseReplay Phase = "replaying ticks"
-	PhaseWrite  Phase = "writing a snapshot"
-	PhaseVerify Phase = "verifying"
-	PhaseCopy   Phase = "copying files"
+	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-type progressKey struct{}
+// A Progress tells how far something that can take long has come: its Phase, and how
+// much is Done of the Total, in bytes or, for [PhaseReplay], in ticks.
+type Progress = progress.Progress
 
-// WithProgress returns a context under which every function of this package that
-// can take long tells report how far it has come, a few hundred times at most in
-// each phase. report is called by one goroutine at a time, which it holds up.
+// A Phase is what is being done. Its text reads well behind "persist: ".
+type Phase = progress.Phase
+
+// The phases of what this package and package inspect do.
+const (
+	PhaseScan   = progress.PhaseScan
+	PhaseLoad   = progress.PhaseLoad
+	PhaseReplay = progress.PhaseReplay
+	PhaseWrite  = progress.PhaseWrite
+	PhaseVerify = progress.PhaseVerify
+	PhaseCopy   = progress.PhaseCopy
+)
+
+// WithProgress returns a context under which every function of this package and of
+// package inspect that can take long tells report how far it has come, a few hundred
+// times at most in each phase. report is called by one goroutine at a time, which it
+// holds up.
 func WithProgress(ctx context.Context, report func(Progress)) context.Context {
-	return context.WithValue(ctx, progressKey{}, report)
-}
-
-// A progress counts one phase. The nil progress tells nobody.
-type progress struct {
-	Progress
-	report func(Progress)
-	next   int64 // Done at the next report.
-}
-
-const progressSteps = 200
-
-// startProgress begins a phase under ctx.
-func startProgress(ctx context.Context, phase Phase, total int64) *progress {
-	report, ok := ctx.Value(progressKey{}).(func(Progress))
-	if !ok {
-		return nil
-	}
-	p := &progress{Progress{phase, 0, total}, report, 0}
-	p.add(0)
-	return p
-}
-
-// quiet returns a context like ctx that has nobody to be told.
-func quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
-
-// part returns a context under which what is done counts as n of p, whatever its
-// own phases. The caller ends it with upTo.
-func (p *progress) part(ctx context.Context, n int64) context.Context {
-	if p == nil {
-		return ctx
-	}
-	start := p.Done
-	return WithProgress(ctx, func(q Progress) {
-		if q.Total > 0 {
-			p.upTo(start + int64(float64(n)*float64(q.Done)/float64(q.Total)))
-		}
-	})
-}
-
-// upTo notes that so many are done in all; it never goes back.
-func (p *progress) upTo(done int64) {
-	if p != nil && done > p.Done {
-		p.add(done - p.Done)
-	}
-}
-
-// add notes that n more are done.
-func (p *progress) add(n int64) {
-	if p == nil {
-		return
-	}
-	if p.Done += n; p.Done >= p.next || p.Done == p.Total {
-		p.next = p.Done + max(1, p.Total/progressSteps)
-		p.report(p.Progress)
-	}
-}
-
-// finish notes that all is done.
-func (p *progress) finish() {
-	if p != nil && p.Done < p.Total {
-		p.add(p.Total - p.Done)
-	}
-}
-
-// scanProgress returns what a scan of the journal tells how far it is; nil: the
-// context has nobody to be told.
-func scanProgress(ctx context.Context) func(done, total int64) {
-	var p *progress
-	if _, ok := ctx.Value(progressKey{}).(func(Progress)); !ok {
-		return nil
-	}
-	return func(done, total int64) {
-		if p == nil || done < p.Done { // It began anew: segments vanished.
-			p = startProgress(ctx, PhaseScan, total)
-		}
-		p.add(done - p.Done)
-	}
+	return progress.WithProgress(ctx, report)
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"context"
@@ -8,19 +8,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // heard notes the phases that are told, and checks what is told of each.
 type heard struct {
 	t      testing.TB
-	phases []Phase
-	last   Progress
-	after  func(Progress)
+	phases []persist.Phase
+	last   persist.Progress
+	after  func(persist.Progress)
 }
 
-func (h *heard) context() context.Context { return WithProgress(background, h.report) }
+func (h *heard) context() context.Context {
+	return persist.WithProgress(storetest.Background, h.report)
+}
 
-func (h *heard) report(p Progress) {
+func (h *heard) report(p persist.Progress) {
 	if len(h.phases) == 0 || p.Phase != h.last.Phase || p.Done == 0 && h.last.Done > 0 {
 		h.end()
 		h.phases = append(h.phases, p.Phase)
@@ -41,7 +47,7 @@ func (h *heard) end() {
 }
 
 // only returns the phases told that are among those named.
-func (h *heard) only(names ...Phase) (phases []Phase) {
+func (h *heard) only(names ...persist.Phase) (phases []persist.Phase) {
 	for _, p := range h.phases {
 		for _, name := range names {
 			if p == name {
@@ -53,108 +59,108 @@ func (h *heard) only(names ...Phase) (phases []Phase) {
 }
 
 // longStore returns a closed store whose recovery replays ticks, and its world.
-func longStore(t testing.TB, ticks int) (string, *testWorld) {
+func longStore(t testing.TB, ticks int) (string, *storetest.World) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	for range ticks {
-		w.fill(3)
+		w.Fill(3)
 		require.NoError(t, s.Commit())
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	return dir, w
 }
 
 func TestOpeningTellsOfTheJournalFirstAndThenOfTheTicks(t *testing.T) {
 	dir, _ := longStore(t, 500)
 	h := &heard{t: t}
-	s, err := Open(h.context(), dir, newTestWorld(0).World, Options{})
+	s, err := persist.Open(h.context(), dir, storetest.New(0).World, persist.Options{})
 	require.NoError(t, err)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	h.end()
-	require.Equal(t, []Phase{PhaseScan, PhaseReplay}, h.only(PhaseScan, PhaseReplay))
-	require.Equal(t, Progress{PhaseReplay, 500, 500}, h.last)
+	require.Equal(t, []persist.Phase{persist.PhaseScan, persist.PhaseReplay}, h.only(persist.PhaseScan, persist.PhaseReplay))
+	require.Equal(t, persist.Progress{Phase: persist.PhaseReplay, Done: 500, Total: 500}, h.last)
 }
 
 func TestVerifyingTellsOfBytesAndThenOfTicks(t *testing.T) {
 	dir, _ := longStore(t, 500)
 	h := &heard{t: t}
-	v, err := OpenReadOnly(h.context(), dir)
+	v, err := inspect.OpenReadOnly(h.context(), dir)
 	require.NoError(t, err)
 	defer v.Close()
-	require.Equal(t, []Phase{PhaseScan}, h.phases)
+	require.Equal(t, []persist.Phase{persist.PhaseScan}, h.phases)
 	r, err := v.Verify(h.context())
 	require.NoError(t, err)
 	require.Empty(t, r.Problems)
 	h.end()
-	require.Equal(t, []Phase{PhaseScan, PhaseVerify, PhaseReplay}, h.phases)
+	require.Equal(t, []persist.Phase{persist.PhaseScan, persist.PhaseVerify, persist.PhaseReplay}, h.phases)
 }
 
 func TestAPhaseIsToldAFewHundredTimesAtMost(t *testing.T) {
 	dir, _ := longStore(t, 1000)
-	told := map[Phase]int{}
-	s, err := Open(WithProgress(background, func(p Progress) { told[p.Phase]++ }), dir, newTestWorld(0).World, Options{})
+	told := map[persist.Phase]int{}
+	s, err := persist.Open(persist.WithProgress(storetest.Background, func(p persist.Progress) { told[p.Phase]++ }), dir, storetest.New(0).World, persist.Options{})
 	require.NoError(t, err)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	for phase, n := range told {
-		require.LessOrEqual(t, n, progressSteps+2, phase)
+		require.LessOrEqual(t, n, progress.Steps+2, phase)
 	}
-	require.Greater(t, told[PhaseReplay], progressSteps/2)
+	require.Greater(t, told[persist.PhaseReplay], progress.Steps/2)
 }
 
 func TestPartsOfAPhaseAreCountedTogether(t *testing.T) {
 	var got []int64
-	p := startProgress(WithProgress(background, func(p Progress) { got = append(got, p.Done) }), PhaseVerify, 1000)
-	inner := startProgress(p.part(background, 600), PhaseLoad, 3)
-	inner.add(1)
-	inner.add(2)
-	p.upTo(600)
-	p.upTo(100)
-	p.add(400)
+	p := progress.Start(persist.WithProgress(storetest.Background, func(p persist.Progress) { got = append(got, p.Done) }), persist.PhaseVerify, 1000)
+	inner := progress.Start(p.Part(storetest.Background, 600), persist.PhaseLoad, 3)
+	inner.Add(1)
+	inner.Add(2)
+	p.UpTo(600)
+	p.UpTo(100)
+	p.Add(400)
 	require.Equal(t, []int64{0, 200, 600, 1000}, got)
-	require.Nil(t, startProgress(quiet(p.part(background, 600)), PhaseLoad, 3))
-	require.Nil(t, startProgress(background, PhaseLoad, 3))
+	require.Nil(t, progress.Start(progress.Quiet(p.Part(storetest.Background, 600)), persist.PhaseLoad, 3))
+	require.Nil(t, progress.Start(storetest.Background, persist.PhaseLoad, 3))
 }
 
 // An Open whose context ends leaves all as it was, wherever it ends.
 func TestTheEndOfTheContextEndsAnOpening(t *testing.T) {
 	dir, _ := longStore(t, 300)
-	before := readTree(t, dir)
-	for _, phase := range []Phase{PhaseScan, PhaseReplay} {
-		w := newTestWorld(3)
-		w.rules.Set(rules{"mine", 9})
+	before := storetest.ReadTree(t, dir)
+	for _, phase := range []persist.Phase{persist.PhaseScan, persist.PhaseReplay} {
+		w := storetest.New(3)
+		w.Rules.Set(storetest.Rules{Name: "mine", Limit: 9})
 		digest := w.Digest()
-		ctx, cancel := context.WithCancel(background)
+		ctx, cancel := context.WithCancel(storetest.Background)
 		told := 0
-		_, err := Open(WithProgress(ctx, func(p Progress) {
+		_, err := persist.Open(persist.WithProgress(ctx, func(p persist.Progress) {
 			if p.Phase == phase {
 				cancel()
 				told++
 			}
-		}), dir, w.World, Options{})
+		}), dir, w.World, persist.Options{})
 		require.ErrorIs(t, err, context.Canceled, phase)
 		require.Equal(t, 1, told, phase)
 		require.Equal(t, digest, w.Digest(), phase)
-		require.Equal(t, before, readTree(t, dir), phase)
-		s := open(t, copyDir(t, dir), newTestWorld(0), Options{}) // The lock is free, too.
-		closeStore(t, s)
+		require.Equal(t, before, storetest.ReadTree(t, dir), phase)
+		s := storetest.Open(t, storetest.CopyDir(t, dir), storetest.New(0), persist.Options{}) // The lock is free, too.
+		storetest.CloseStore(t, s)
 	}
-	s := open(t, dir, newTestWorld(0), Options{})
-	closeStore(t, s)
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	storetest.CloseStore(t, s)
 }
 
 func TestTheEndOfTheContextEndsAVerification(t *testing.T) {
 	dir, _ := longStore(t, 300)
-	for _, phase := range []Phase{PhaseScan, PhaseVerify, PhaseReplay} {
-		ctx, cancel := context.WithCancel(background)
+	for _, phase := range []persist.Phase{persist.PhaseScan, persist.PhaseVerify, persist.PhaseReplay} {
+		ctx, cancel := context.WithCancel(storetest.Background)
 		told := 0
-		ctx = WithProgress(ctx, func(p Progress) {
+		ctx = persist.WithProgress(ctx, func(p persist.Progress) {
 			if p.Phase == phase {
 				cancel()
 				told++
 			}
 		})
-		v, err := OpenReadOnly(ctx, dir)
+		v, err := inspect.OpenReadOnly(ctx, dir)
 		if err == nil {
 			_, err = v.Verify(ctx)
 			require.NoError(t, v.Close())
@@ -166,15 +172,15 @@ func TestTheEndOfTheContextEndsAVerification(t *testing.T) {
 
 func TestACreationWhoseContextEndedMakesNoStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	w.fill(3)
+	w := storetest.New(0)
+	w.Fill(3)
 	digest := w.Digest()
-	ended, cancel := context.WithCancel(background)
+	ended, cancel := context.WithCancel(storetest.Background)
 	cancel()
-	_, err := Open(ended, dir, w.World, Options{})
+	_, err := persist.Open(ended, dir, w.World, persist.Options{})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, digest, w.Digest())
-	s := open(t, dir, w, Options{})
+	s := storetest.Open(t, dir, w, persist.Options{})
 	require.True(t, s.Report().Fresh)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }

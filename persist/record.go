@@ -5,32 +5,34 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // Record encodes a tick into the journal. [ecs.World.Commit] calls it.
 func (s *Store) Record(c *ecs.Change) uint64 {
-	defer s.notes.reset()
+	defer s.notes.Reset()
 	if s.failed != nil {
 		return c.Parent
 	}
-	s.notes.about(c.Parent)
+	s.notes.About(c.Parent)
 	s.goOn()
 	seq := s.journal.Next()
-	s.dirty.all = s.dirty.all || c.Parent < s.since // Went back to before what dirty is relative to.
+	s.dirty.All = s.dirty.All || c.Parent < s.since // Went back to before what dirty is relative to.
 	if c.Parent+1 < seq {
 		s.branched(c.Parent)
 	}
 	now := s.options.Now()
 	payload := s.encoder.encode(s.journal.Buffer(), c, seq, s.ids[c.Parent], now)
-	if n := len(s.schema.components); n != s.announced {
-		if s.failed = s.journal.AppendPreamble(s.schema.encode()); s.failed != nil {
+	if n := len(s.schema.Components); n != s.announced {
+		if s.failed = s.journal.AppendPreamble(s.schema.Encode()); s.failed != nil {
 			return c.Parent // Err tells.
 		}
 		s.announced = n
 	}
 	size := int64(len(payload))
 	s.await(seq, c.Tick)
-	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.flags(), payload, s.encoder.sum)
+	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.Flags(), payload, s.encoder.Sum)
 	if s.failed = err; err != nil {
 		return c.Parent
 	}
@@ -56,23 +58,23 @@ func (s *Store) remember(id journal.ID) {
 // A tickRecorder makes the payload of a tick from what it changed. For each part it
 // notes which pages it touches, completes what must be given whole, and encodes it.
 type tickRecorder struct {
-	*tickEncoder
-	schema *schema
-	whole  wholeList // What a tick may have to give though it did not change.
-	notes  *notes    // Of the tick.
-	dirty  *dirty    // Told what changed.
+	*format.TickEncoder
+	schema *format.Schema
+	whole  wholeList     // What a tick may have to give though it did not change.
+	notes  *format.Notes // Of the tick.
+	dirty  *snap.Dirty   // Told what changed.
 	rows   []ecs.Range
 }
 
-func newTickRecorder(s *schema, n *notes, d *dirty) *tickRecorder {
-	return &tickRecorder{tickEncoder: newTickEncoder(), schema: s, notes: n, dirty: d}
+func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickRecorder {
+	return &tickRecorder{TickEncoder: format.NewTickEncoder(), schema: s, notes: n, dirty: d}
 }
 
 // encode appends the payload of c, which becomes record seq, to buf.
 func (t *tickRecorder) encode(buf []byte, c *ecs.Change, seq uint64, parent journal.ID, now time.Time) []byte {
-	t.begin(buf, !t.notes.none(), parent, c.Tick, now)
+	t.Begin(buf, !t.notes.None(), parent, c.Tick, now)
 	t.recordRegistry(c)
-	t.storages(t.count(c))
+	t.Storages(t.count(c))
 	for s := range c.Storages() {
 		if s.Storage.Persistent() {
 			t.recordStorage(t.whole.complete(s, t.schema, seq, c.Parent))
@@ -82,36 +84,36 @@ func (t *tickRecorder) encode(buf []byte, c *ecs.Change, seq uint64, parent jour
 		t.recordStorage(s)
 	}
 	t.recordOps(c)
-	return t.end(t.notes)
+	return t.End(t.notes)
 }
 
 func (t *tickRecorder) recordRegistry(c *ecs.Change) {
 	change := c.Entities(t.rows[:0])
 	t.rows = change.Rows
 	if change.Changed {
-		t.dirty.setRegistry(change)
+		t.dirty.SetRegistry(change)
 	}
 	rows, _, _ := c.World().Registry()
-	t.registry(change, rows)
+	t.Registry(change, rows)
 }
 
 func (t *tickRecorder) recordStorage(c ecs.StorageChange) {
-	number := t.schema.number(c.Storage)
-	t.dirty.setStorage(number, c)
-	t.storage(number, c)
+	number := t.schema.Number(c.Storage)
+	t.dirty.SetStorage(number, c)
+	t.Storage(number, c)
 }
 
 func (t *tickRecorder) recordOps(c *ecs.Change) {
 	for op := range c.Ops() {
-		number := noComponent
+		number := format.NoComponent
 		if op.Storage != nil {
 			if !op.Storage.Persistent() {
 				continue
 			}
-			number = t.schema.number(op.Storage)
+			number = t.schema.Number(op.Storage)
 		}
-		t.dirty.setOp(op.Kind, number, op.Entity)
-		t.ops.add(op.Kind, number, op.Entity)
+		t.dirty.SetOp(op.Kind, number, op.Entity)
+		t.Ops.Add(op.Kind, number, op.Entity)
 	}
 }
 

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"math/rand/v2"
@@ -9,20 +9,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // A recovery recovers damaged copies of a store, and knows what the store was.
 type recovery struct {
-	*damaged
+	*storetest.Damaged
 	digests map[uint64]ecs.Digest // By seq.
 	n       int
 }
 
-func newRecovery(t testing.TB, s *sample) *recovery {
-	r := &recovery{damaged: s.damaged(t), digests: map[uint64]ecs.Digest{}}
-	v := openedReadOnly(t, s.dir)
+func newRecovery(t testing.TB, s *storetest.Sample) *recovery {
+	r := &recovery{Damaged: s.Damaged(t), digests: map[uint64]ecs.Digest{}}
+	v := storetest.OpenedReadOnly(t, s.Dir)
 	for seq := range v.Log().Last + 1 {
-		im, err := v.At(background, seq)
+		im, err := v.At(storetest.Background, seq)
 		require.NoError(t, err)
 		r.digests[seq] = im.Digest()
 	}
@@ -31,47 +35,47 @@ func newRecovery(t testing.TB, s *sample) *recovery {
 
 // run recovers what lies in the directory now, and checks that the outcome is a store
 // in a state that it says the original was in.
-func (r *recovery) run(options RecoverOptions) (string, RecoverReport, error) {
-	r.t.Helper()
+func (r *recovery) run(options inspect.RecoverOptions) (string, inspect.RecoverReport, error) {
+	r.T.Helper()
 	r.n++
-	before := readTree(r.t, r.dir)
-	out := filepath.Join(r.t.TempDir(), "recovered")
-	report, err := Recover(background, r.dir, out, options)
-	require.Equal(r.t, before, readTree(r.t, r.dir), "the damaged store was changed")
+	before := storetest.ReadTree(r.T, r.Dir)
+	out := filepath.Join(r.T.TempDir(), "recovered")
+	report, err := inspect.Recover(storetest.Background, r.Dir, out, options)
+	require.Equal(r.T, before, storetest.ReadTree(r.T, r.Dir), "the damaged store was changed")
 	if err != nil {
 		_, statErr := os.Stat(out)
-		require.ErrorIs(r.t, statErr, os.ErrNotExist)
+		require.ErrorIs(r.T, statErr, os.ErrNotExist)
 		return "", report, err
 	}
-	v := verified(r.t, out)
-	im, err := v.At(background, v.Head())
-	require.NoError(r.t, err)
-	require.Equal(r.t, r.digests[report.Seq], im.Digest(), "record %d", report.Seq)
-	require.Equal(r.t, report.Tick, im.Tick)
+	v := storetest.Verified(r.T, out)
+	im, err := v.At(storetest.Background, v.Head())
+	require.NoError(r.T, err)
+	require.Equal(r.T, r.digests[report.Seq], im.Digest(), "record %d", report.Seq)
+	require.Equal(r.T, report.Tick, im.Tick)
 	return out, report, nil
 }
 
 func TestWithOneFlippedBitAStoreIsRecoveredAsItWasAtOneOfItsTicks(t *testing.T) {
-	s := newSample(t)
+	s := storetest.NewSample(t)
 	r := newRecovery(t, s)
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	whole, less, none := 0, 0, 0
-	for name, data := range s.tree {
-		if data == "" || name == lockFile {
+	for name, data := range s.Tree {
+		if data == "" || name == catalog.LockFile {
 			continue
 		}
 		step := 1
-		if *stride > 1 {
-			step = len(data)**stride/240 + 1 // A handful.
+		if *storetest.Stride > 1 {
+			step = len(data)**storetest.Stride/240 + 1 // A handful.
 		}
 		for at := rng.IntN(step); at < len(data); at += step {
-			r.with(name, flip(data, at, rng.IntN(8)), func() {
-				_, report, err := r.run(RecoverOptions{})
+			r.With(name, storetest.Flip(data, at, rng.IntN(8)), func() {
+				_, report, err := r.run(inspect.RecoverOptions{})
 				switch {
 				case err != nil:
-					require.ErrorIs(t, err, ErrCorrupt, "byte %d of %s", at, name)
+					require.ErrorIs(t, err, persist.ErrCorrupt, "byte %d of %s", at, name)
 					require.Equal(t, "snapshots/00000001.snap", name) // The others refer to it.
 					none++
 				case report.Complete():

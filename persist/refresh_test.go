@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"math/rand/v2"
@@ -9,12 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // sameView checks that v shows what a view that is opened now does.
-func sameView(t *testing.T, dir string, v *View) {
+func sameView(t *testing.T, dir string, v *inspect.View) {
 	t.Helper()
-	fresh, err := OpenReadOnly(background, dir)
+	fresh, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer fresh.Close()
 	require.Equal(t, fresh.Head(), v.Head())
@@ -34,53 +37,53 @@ func TestARefreshedViewShowsWhatANewOneDoes(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		dir := filepath.Join(t.TempDir(), "store")
-		w := newTestWorld(8)
-		options := Segmented(Options{Sync: journal.SyncNever(), SnapshotBytes: 3000}, 2000)
-		s := open(t, dir, w, options)
-		v, err := OpenReadOnly(background, dir)
+		w := storetest.New(8)
+		options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 3000}, 2000)
+		s := storetest.Open(t, dir, w, options)
+		v, err := inspect.OpenReadOnly(storetest.Background, dir)
 		require.NoError(t, err)
-		var c *Cursor
+		var c *inspect.Cursor
 		for range 40 {
-			w.do(randomActions(rng, 8)...)
-			w.releaseAll()
+			w.Do(storetest.RandomActions(rng, 8)...)
+			w.ReleaseAll()
 			require.NoError(t, s.Commit())
 			switch rng.IntN(12) {
 			case 0, 1:
 				_ = w.History().Rewind(1 + rng.IntN(2)) // There may be no tick to go back to.
 			case 2:
-				closeStore(t, s)
-				w = newTestWorld(8)
-				s = open(t, dir, w, options)
+				storetest.CloseStore(t, s)
+				w = storetest.New(8)
+				s = storetest.Open(t, dir, w, options)
 			}
 			if rng.IntN(3) > 0 {
 				continue
 			}
-			require.NoError(t, s.Sync(background))
-			_, err := v.Refresh(background)
+			require.NoError(t, s.Sync(storetest.Background))
+			_, err := v.Refresh(storetest.Background)
 			require.NoError(t, err)
 			sameView(t, dir, v)
 			if c == nil {
-				c, err = v.Cursor(background, v.Head())
+				c, err = v.Cursor(storetest.Background, v.Head())
 				require.NoError(t, err)
 			}
-			require.NoError(t, c.Seek(background, v.Head()))
-			loaded, err := v.At(background, v.Head())
+			require.NoError(t, c.Seek(storetest.Background, v.Head()))
+			loaded, err := v.At(storetest.Background, v.Head())
 			require.NoError(t, err)
 			require.Equal(t, contents(loaded), contents(c.Image()), "seed %d", seed)
 		}
-		closeStore(t, s)
-		_, err = v.Refresh(background)
+		storetest.CloseStore(t, s)
+		_, err = v.Refresh(storetest.Background)
 		require.NoError(t, err)
 		sameView(t, dir, v)
-		snapshots, err := v.numbers()
+		snapshots, err := filepath.Glob(filepath.Join(dir, "snapshots", "*.snap"))
 		require.NoError(t, err)
 		require.Len(t, v.Snapshots(), len(snapshots))
-		changed, err := v.Refresh(background)
+		changed, err := v.Refresh(storetest.Background)
 		require.NoError(t, err)
 		require.False(t, changed)
 		require.NoError(t, os.RemoveAll(dir))
-		_, err = v.Refresh(background)
-		require.ErrorIs(t, err, ErrNotFound)
+		_, err = v.Refresh(storetest.Background)
+		require.ErrorIs(t, err, persist.ErrNotFound)
 		require.NoError(t, v.Close())
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
 // A Retention says which snapshots stay. What nothing that stays needs is
@@ -35,21 +37,21 @@ type storedSnapshot struct {
 	seq    uint64
 	time   time.Time
 	name   string
-	files  []fileRef
-	schema *schema
+	files  []format.FileRef
+	schema *format.Schema
 	onHead bool // The newest state comes from it.
 	bytes  int64
 }
 
 // names reports whether s is held by, or refers to, file number n.
 func (s *storedSnapshot) names(n uint32) bool {
-	return s.number == n || slices.ContainsFunc(s.files, func(f fileRef) bool { return f.number == n })
+	return s.number == n || slices.ContainsFunc(s.files, func(f format.FileRef) bool { return f.Number == n })
 }
 
 // apart reports whether s and other have no file in common, and s is no state from
 // before a conversion: ticks do not lead across that.
 func (s *storedSnapshot) apart(other *storedSnapshot) bool {
-	return (s.schema == nil || other.schema == nil || s.schema.differs(other.schema) == nil) && !other.names(s.number) && !slices.ContainsFunc(s.files, func(f fileRef) bool { return other.names(f.number) })
+	return (s.schema == nil || other.schema == nil || s.schema.Differs(other.schema) == nil) && !other.names(s.number) && !slices.ContainsFunc(s.files, func(f format.FileRef) bool { return other.names(f.Number) })
 }
 
 // A pruning is what may be removed once a snapshot has its name.
@@ -123,12 +125,12 @@ func (r Retention) ofPeriods(heads []*storedSnapshot) (first []*storedSnapshot) 
 // prune removes what p says, each removal durable before the next.
 func (p *pruning) prune(files disk.FS, j *journal.Journal) (removed []string, err error) {
 	for _, number := range p.files {
-		name := snapshotName(number)
+		name := catalog.SnapshotName(number)
 		if err := files.Remove(name); err != nil {
 			return removed, fmt.Errorf("persist: prune: %w", err)
 		}
 		removed = append(removed, name)
-		if err := files.SyncDir(snapshotDir); err != nil {
+		if err := files.SyncDir(catalog.SnapshotDir); err != nil {
 			return removed, fmt.Errorf("persist: prune %s: %w", name, err)
 		}
 	}
@@ -137,17 +139,17 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal) (removed []string, er
 	}
 	segments, err := j.Prune(p.journal)
 	for _, name := range segments {
-		removed = append(removed, journalDir+"/"+name)
+		removed = append(removed, catalog.JournalDir+"/"+name)
 	}
 	return removed, err
 }
 
 // storedSnapshots returns what a store knows of the snapshots in v. The state that
 // was recovered comes from those for which onHead returns true.
-func (v *catalog) storedSnapshots(onHead func(seq uint64) bool) (list []storedSnapshot) {
-	for _, s := range v.snapshots {
-		if s.Err == nil && v.misfit(s) == nil {
-			list = append(list, storedSnapshot{s.Number, s.ID.Seq, s.Time, s.Label, s.refs, s.schema, onHead(s.ID.Seq), s.Size})
+func storedSnapshots(v *catalog.Catalog, onHead func(seq uint64) bool) (list []storedSnapshot) {
+	for _, s := range v.Snapshots {
+		if s.Err == nil && v.Misfit(s) == nil {
+			list = append(list, storedSnapshot{s.Number, s.ID.Seq, s.Time, s.Label, s.Refs, s.Schema, onHead(s.ID.Seq), s.Size})
 		}
 	}
 	return list
@@ -161,7 +163,7 @@ func (s *snapshotter) branched(parent uint64) {
 		}
 	}
 	for _, c := range []*copying{s.copying, s.handed} {
-		if c != nil && c.manifest.id.Seq > parent {
+		if c != nil && c.Manifest.Id.Seq > parent {
 			c.offHead = true
 		}
 	}
@@ -169,13 +171,13 @@ func (s *snapshotter) branched(parent uint64) {
 
 // removeTemps removes snapshot files that were never finished.
 func removeTemps(files disk.FS) error {
-	entries, err := files.ReadDir(snapshotDir)
+	entries, err := files.ReadDir(catalog.SnapshotDir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), snapshotType+tempType) && e.Type().IsRegular() {
-			if err := files.Remove(snapshotDir + "/" + e.Name()); err != nil {
+		if strings.HasSuffix(e.Name(), catalog.SnapshotType+catalog.TempType) && e.Type().IsRegular() {
+			if err := files.Remove(catalog.SnapshotDir + "/" + e.Name()); err != nil {
 				return err
 			}
 		}

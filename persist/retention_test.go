@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"maps"
@@ -15,6 +15,9 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // Whatever is removed, what stays can be read and recovered from.
@@ -24,51 +27,51 @@ func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "store")
 		rng := rand.New(rand.NewPCG(seed, 5))
 		now := time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)
-		options := Options{
-			Sync: journal.SyncNever(), SnapshotBytes: 2000, Retain: Retention{Last: 2, Every: time.Hour},
+		options := persist.Options{
+			Sync: journal.SyncNever(), SnapshotBytes: 2000, Retain: persist.Retention{Last: 2, Every: time.Hour},
 			Now: func() time.Time { now = now.Add(time.Minute); return now },
-			OnSnapshot: func(r SnapshotResult) {
+			OnSnapshot: func(r persist.SnapshotResult) {
 				assert.NoError(t, r.RemoveErr)
 				removed.Add(int64(len(r.Removed)))
 			},
 		}
-		w := newTestWorld(8)
-		w.fill(20)
-		s := open(t, dir, w, options)
+		w := storetest.New(8)
+		w.Fill(20)
+		s := storetest.Open(t, dir, w, options)
 		digests := map[journal.ID]ecs.Digest{}
 		named := map[string]ecs.Digest{}
 		for i := range 250 {
-			w.do(randomActions(rng, 4)...)
+			w.Do(storetest.RandomActions(rng, 4)...)
 			require.NoError(t, s.Commit())
-			digests[s.IDs()[w.Mark()]] = persistent(w.World)
-			_, _ = s.Written(background)
+			digests[s.IDs()[w.Mark()]] = storetest.Persistent(w.World)
+			_, _ = s.Written(storetest.Background)
 			if rng.IntN(10) == 0 {
 				_ = w.History().Rewind(rng.IntN(8))
 			}
 			if i%100 == 50 {
-				w.releaseAll()
+				w.ReleaseAll()
 				if w.Dirty() {
 					require.NoError(t, s.Commit())
 				}
-				name := names[1+i/100]
-				_, err := s.SnapshotAs(background, name)
+				name := storetest.Names[1+i/100]
+				_, err := s.SnapshotAs(storetest.Background, name)
 				require.NoError(t, err)
-				named[name] = persistent(w.World)
+				named[name] = storetest.Persistent(w.World)
 			}
 			if i%90 == 89 {
-				w.releaseAll()
+				w.ReleaseAll()
 				require.NoError(t, s.Commit())
-				digests[s.IDs()[w.Mark()]] = persistent(w.World)
-				closeStore(t, s)
-				verified(t, dir)
-				w = newTestWorld(8)
-				s = open(t, dir, w, options)
+				digests[s.IDs()[w.Mark()]] = storetest.Persistent(w.World)
+				storetest.CloseStore(t, s)
+				storetest.Verified(t, dir)
+				w = storetest.New(8)
+				s = storetest.Open(t, dir, w, options)
 			}
 		}
-		w.releaseAll()
-		closeStore(t, s)
-		verified(t, dir)
-		v, err := OpenReadOnly(background, dir)
+		w.ReleaseAll()
+		storetest.CloseStore(t, s)
+		storetest.Verified(t, dir)
+		v, err := inspect.OpenReadOnly(storetest.Background, dir)
 		require.NoError(t, err)
 		for _, info := range v.Snapshots() {
 			require.NoError(t, info.Err)
@@ -79,7 +82,7 @@ func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 		for name, want := range named {
 			seq, err := v.Resolve("snap:" + name)
 			require.NoError(t, err)
-			im, err := v.At(background, seq)
+			im, err := v.At(storetest.Background, seq)
 			require.NoError(t, err)
 			require.Equal(t, want, im.Digest())
 		}
@@ -91,26 +94,26 @@ func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 
 func TestNamesOfSnapshots(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	for _, bad := range []string{"", "12", "-1", " x", "a\nb", "\xff", strings.Repeat("x", 256)} {
-		_, err := s.SnapshotAs(background, bad)
-		require.ErrorIs(t, err, ErrName, "%q", bad)
+		_, err := s.SnapshotAs(storetest.Background, bad)
+		require.ErrorIs(t, err, persist.ErrName, "%q", bad)
 	}
-	r, err := s.SnapshotAs(background, "before the boss")
+	r, err := s.SnapshotAs(storetest.Background, "before the boss")
 	require.NoError(t, err)
-	_, err = s.SnapshotAs(background, "before the boss")
-	require.ErrorIs(t, err, ErrName)
+	_, err = s.SnapshotAs(storetest.Background, "before the boss")
+	require.ErrorIs(t, err, persist.ErrName)
 	require.ErrorContains(t, err, "snapshot 2")
 	require.NoError(t, s.Commit())
-	snapshotOf(t, s)
-	closeStore(t, s)
-	s = open(t, dir, newTestWorld(0), Options{})
-	_, err = s.SnapshotAs(background, "before the boss")
-	require.ErrorIs(t, err, ErrName, "after opening again")
-	snapshotOf(t, s)
-	closeStore(t, s)
-	v, err := OpenReadOnly(background, dir)
+	storetest.SnapshotOf(t, s)
+	storetest.CloseStore(t, s)
+	s = storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	_, err = s.SnapshotAs(storetest.Background, "before the boss")
+	require.ErrorIs(t, err, persist.ErrName, "after opening again")
+	storetest.SnapshotOf(t, s)
+	storetest.CloseStore(t, s)
+	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer v.Close()
 	require.Equal(t, "before the boss", v.Snapshots()[1].Label)
@@ -119,86 +122,86 @@ func TestNamesOfSnapshots(t *testing.T) {
 	require.WithinDuration(t, time.Now(), v.Snapshots()[2].Time, time.Hour)
 	require.Equal(t, v.Snapshots()[2].Time, v.Snapshots()[3].Time, "that of the tick, not of the opening")
 	_, err = v.Resolve("snap:nothing")
-	require.ErrorIs(t, err, ErrNotFound)
+	require.ErrorIs(t, err, persist.ErrNotFound)
 }
 
 func TestADamagedStoreRemovesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{SnapshotBytes: -1})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
 	for range 5 {
-		w.fill(5)
+		w.Fill(5)
 		require.NoError(t, s.Commit())
-		snapshotOf(t, s)
+		storetest.SnapshotOf(t, s)
 	}
-	closeStore(t, s)
-	tree := readTree(t, dir)
+	storetest.CloseStore(t, s)
+	tree := storetest.ReadTree(t, dir)
 	damaged := []byte(tree["snapshots/00000006.snap"])
 	damaged[len(damaged)/2] ^= 1
 	tree["snapshots/00000006.snap"] = string(damaged)
 	tree["snapshots/00000090.snap.tmp"] = "unfinished"
-	writeTree(t, dir, tree)
-	w = newTestWorld(0)
-	s = open(t, dir, w, Options{SnapshotBytes: -1, Retain: Retention{Last: 1}})
+	storetest.WriteTree(t, dir, tree)
+	w = storetest.New(0)
+	s = storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
 	require.NotEmpty(t, s.Report().Skipped)
 	for range 12 {
-		w.fill(2)
+		w.Fill(2)
 		require.NoError(t, s.Commit())
 		s.ForgetPages() // In full: none needs those before.
-		require.Empty(t, snapshotOf(t, s).Removed)
+		require.Empty(t, storetest.SnapshotOf(t, s).Removed)
 	}
-	closeStore(t, s)
-	require.Subset(t, slices.Sorted(maps.Keys(readTree(t, dir))), slices.Sorted(maps.Keys(tree)))
+	storetest.CloseStore(t, s)
+	require.Subset(t, slices.Sorted(maps.Keys(storetest.ReadTree(t, dir))), slices.Sorted(maps.Keys(tree)))
 }
 
 func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	s := open(t, dir, newTestWorld(0), Options{})
-	closeStore(t, s)
-	before := slices.Sorted(maps.Keys(readTree(t, dir)))
-	tree := readTree(t, dir)
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	storetest.CloseStore(t, s)
+	before := slices.Sorted(maps.Keys(storetest.ReadTree(t, dir)))
+	tree := storetest.ReadTree(t, dir)
 	tree["snapshots/00000007.snap.tmp"] = "unfinished"
-	writeTree(t, dir, tree)
-	s = open(t, dir, newTestWorld(0), Options{})
-	require.NotContains(t, readTree(t, dir), "snapshots/00000007.snap.tmp")
-	closeStore(t, s)
-	require.Subset(t, slices.Sorted(maps.Keys(readTree(t, dir))), before)
+	storetest.WriteTree(t, dir, tree)
+	s = storetest.Open(t, dir, storetest.New(0), persist.Options{})
+	require.NotContains(t, storetest.ReadTree(t, dir), "snapshots/00000007.snap.tmp")
+	storetest.CloseStore(t, s)
+	require.Subset(t, slices.Sorted(maps.Keys(storetest.ReadTree(t, dir))), before)
 }
 
 // A page that never changes must not hold all files for ever.
 func TestAWorldThatHardlyChangesIsPrunedAsWell(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	w.fill(50)
-	s := open(t, dir, w, Options{SnapshotBytes: -1, Sync: journal.SyncNever(), Retain: Retention{Last: 1}})
+	w := storetest.New(0)
+	w.Fill(50)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever(), Retain: persist.Retention{Last: 1}})
 	removed := 0
 	for i := range 60 {
-		w.seed.Set(seed(i))
+		w.Seed.Set(storetest.Seed(i))
 		require.NoError(t, s.Commit())
-		removed += len(snapshotOf(t, s).Removed)
+		removed += len(storetest.SnapshotOf(t, s).Removed)
 	}
 	require.Greater(t, removed, 20)
 	require.Less(t, s.Stored(), 40)
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 }
 
 func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(5)
-	s := open(t, dir, w, Options{SnapshotBytes: -1, Retain: Retention{Last: 1}})
+	w := storetest.New(5)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
 	var removed []string
 	for i := range 3 {
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
 		if i == 1 {
 			require.NoError(t, w.History().Rewind(2))
 			continue
 		}
 		s.ForgetPages() // In full.
-		removed = snapshotOf(t, s).Removed
+		removed = storetest.SnapshotOf(t, s).Removed
 	}
 	require.Equal(t, []string{"snapshots/00000002.snap"}, removed)
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 }

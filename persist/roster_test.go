@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"cmp"
@@ -10,27 +10,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 func TestARosterIsTheBeginningOfTheEntitiesAliveByIndex(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	w := ecs.NewWorld(ecs.Options{})
-	for range 3*pageRows + 5 {
+	for range 3*format.PageRows + 5 {
 		w.Create()
 	}
-	for range 2 * pageRows {
+	for range 2 * format.PageRows {
 		w.Destroy(w.Entities()[rng.IntN(w.Len())])
 	}
 	want := slices.Clone(w.Entities())
 	slices.SortFunc(want, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
 	file := filepath.Join(t.TempDir(), "w.save")
-	require.NoError(t, Save(background, file, w))
-	v, err := OpenReadOnly(background, file)
+	require.NoError(t, persist.Save(storetest.Background, file, w))
+	v, err := inspect.OpenReadOnly(storetest.Background, file)
 	require.NoError(t, err)
 	defer v.Close()
 	for _, part := range [][2]int{{0, 0}, {0, 1}, {0, 20}, {7, 13}, {100, 1}, {len(want) - 3, 9}, {len(want) + 5, 2}, {0, len(want)}} {
 		skip, n := part[0], part[1]
-		r, err := v.Roster(background, v.Head(), skip, n)
+		r, err := v.Roster(storetest.Background, v.Head(), skip, n)
 		require.NoError(t, err)
 		require.Equal(t, len(want), r.Alive)
 		require.ElementsMatch(t, want[min(skip, len(want)):min(skip+n, len(want))], r.Entities)
@@ -39,16 +43,16 @@ func TestARosterIsTheBeginningOfTheEntitiesAliveByIndex(t *testing.T) {
 }
 
 func TestARosterIsOfStatesInSnapshotsOnly(t *testing.T) {
-	dir, _ := branching(t) // A snapshot at 0 and 7.
-	v := verified(t, dir)
+	dir, _ := Branching(t) // A snapshot at 0 and 7.
+	v := storetest.Verified(t, dir)
 	for seq := range uint64(11) {
-		r, err := v.Roster(background, seq, 0, 1000)
+		r, err := v.Roster(storetest.Background, seq, 0, 1000)
 		if seq != 0 && seq != 7 {
-			require.ErrorIs(t, err, ErrNoSnapshot)
+			require.ErrorIs(t, err, inspect.ErrNoSnapshot)
 			continue
 		}
 		require.NoError(t, err)
-		im, err := v.At(background, seq)
+		im, err := v.At(storetest.Background, seq)
 		require.NoError(t, err)
 		require.Equal(t, im.Tick, r.Tick)
 		require.Len(t, r.Entities, im.Alive)

@@ -1,10 +1,12 @@
-package persist
+package persist_test
 
 import (
 	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 func TestRandomProgramsComeBackAtEveryRecord(t *testing.T) {
@@ -12,11 +14,11 @@ func TestRandomProgramsComeBackAtEveryRecord(t *testing.T) {
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		s := newSession(rt, fmt.Sprintf("%s/%d", root, runs), rapid.SampledFrom(histories).Draw(rt, "history"))
+		s := storetest.NewSession(rt, fmt.Sprintf("%s/%d", root, runs), rapid.SampledFrom(storetest.Histories).Draw(rt, "history"))
 		steps := rapid.IntRange(1, 60).Draw(rt, "steps")
 		for range steps {
-			s.step(rt)
+			s.Step(rt)
 		}
-		s.finish()
+		s.Finish()
 	})
 }

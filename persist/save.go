@@ -6,6 +6,9 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // Save writes w, as it is, to a file: a save game. The file is complete and
@@ -21,7 +24,7 @@ func Save(ctx context.Context, file string, w *ecs.World) error {
 		return err
 	}
 	defer files.Close()
-	_, err = newSaving(w).create(ctx, files, filepath.Base(file))
+	_, err = snap.Saved(w).Create(ctx, files, filepath.Base(file))
 	return err
 }
 
@@ -38,17 +41,17 @@ func Load(ctx context.Context, file string, w *ecs.World) error {
 		return err
 	}
 	defer files.Close()
-	r, err := openSnapshot(files, filepath.Base(file), snapshotName)
+	r, err := snap.Open(files, filepath.Base(file), catalog.SnapshotName)
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	if _, err := r.manifest.schema.conversions(w); err != nil {
+	defer r.Close()
+	if _, err := image.Conversions(r.Manifest.Schema, w); err != nil {
 		return err
 	}
-	im, err := r.load(ctx, nil, true)
+	im, err := r.Load(ctx, nil, true)
 	if err != nil {
 		return err
 	}
-	return im.fill(w, r.name)
+	return im.Fill(w, r.Name)
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"fmt"
@@ -12,12 +12,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 func saved(t testing.TB, w *ecs.World) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "save")
-	require.NoError(t, Save(background, file, w))
+	require.NoError(t, persist.Save(storetest.Background, file, w))
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return data
@@ -26,37 +29,37 @@ func saved(t testing.TB, w *ecs.World) []byte {
 func TestRandomWorldsAreSavedAndGoOnAsIfTheyHadNot(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "save")
 	rapid.Check(t, func(t *rapid.T) {
-		w := newTestWorld(rapid.SampledFrom(histories).Draw(t, "history"))
+		w := storetest.New(rapid.SampledFrom(storetest.Histories).Draw(t, "history"))
 		for range rapid.IntRange(0, 4).Draw(t, "ticks") {
-			w.do(rapid.SliceOfN(anyAction, 0, 40).Draw(t, "actions")...)
+			w.Do(rapid.SliceOfN(storetest.AnyAction, 0, 40).Draw(t, "actions")...)
 			w.Commit()
 		}
-		w.do(rapid.SliceOfN(anyAction, 0, 10).Draw(t, "uncommitted")...)
-		require.NoError(t, Save(background, file, w.World))
+		w.Do(rapid.SliceOfN(storetest.AnyAction, 0, 10).Draw(t, "uncommitted")...)
+		require.NoError(t, persist.Save(storetest.Background, file, w.World))
 		first, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.NoError(t, Save(background, file, w.World))
+		require.NoError(t, persist.Save(storetest.Background, file, w.World))
 		second, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Equal(t, first, second, "saving twice gives other bytes")
 
-		loaded := newTestWorld(3)
-		loaded.fill(3)
+		loaded := storetest.New(3)
+		loaded.Fill(3)
 		loaded.Commit()
-		require.NoError(t, Load(background, file, loaded.World))
-		require.NoError(t, Save(background, file, loaded.World))
+		require.NoError(t, persist.Load(storetest.Background, file, loaded.World))
+		require.NoError(t, persist.Save(storetest.Background, file, loaded.World))
 		third, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Equal(t, first, third, "saving what was loaded gives other bytes")
 
-		twin := w.independent()
+		twin := w.Independent()
 		require.Equal(t, twin.Digest(), loaded.Digest())
-		require.Equal(t, twin.heat.Entities(), loaded.heat.Entities())
-		require.Equal(t, fmt.Sprint(twin.heat.Values()), fmt.Sprint(loaded.heat.Values()))
+		require.Equal(t, twin.Heat.Entities(), loaded.Heat.Entities())
+		require.Equal(t, fmt.Sprint(twin.Heat.Values()), fmt.Sprint(loaded.Heat.Values()))
 		for range 3 { // The same ids come back in the same order.
-			more := rapid.SliceOfN(anyAction, 0, 20).Draw(t, "more")
-			loaded.do(more...)
-			twin.do(more...)
+			more := rapid.SliceOfN(storetest.AnyAction, 0, 20).Draw(t, "more")
+			loaded.Do(more...)
+			twin.Do(more...)
 			loaded.Commit()
 			twin.Commit()
 			require.Equal(t, twin.Digest(), loaded.Digest())
@@ -89,10 +92,10 @@ func TestWhatOtherSavesLoseComesBack(t *testing.T) {
 		odds.Set(w.Create(), v)
 	}
 	file := filepath.Join(t.TempDir(), "save")
-	require.NoError(t, Save(background, file, w))
+	require.NoError(t, persist.Save(storetest.Background, file, w))
 	again := ecs.NewWorld(ecs.Options{})
 	loaded := register(again)
-	require.NoError(t, Load(background, file, again))
+	require.NoError(t, persist.Load(storetest.Background, file, again))
 	require.Equal(t, w.Digest(), again.Digest())
 	for i, got := range loaded.Values() {
 		want := values[i]
@@ -111,9 +114,9 @@ func TestSpentGenerationsAndStaleHandlesStayDead(t *testing.T) {
 	stale := w.Entities()[0]
 	w.Destroy(stale)
 	file := filepath.Join(t.TempDir(), "save")
-	require.NoError(t, Save(background, file, w))
+	require.NoError(t, persist.Save(storetest.Background, file, w))
 	again := ecs.NewWorld(ecs.Options{})
-	require.NoError(t, Load(background, file, again))
+	require.NoError(t, persist.Load(storetest.Background, file, again))
 	for range 5 {
 		e := again.Create()
 		require.Equal(t, w.Create(), e)
@@ -129,29 +132,29 @@ func TestEmptyAndLargeWorldsAreSaved(t *testing.T) {
 	empty := ecs.NewWorld(ecs.Options{})
 	require.Equal(t, saved(t, empty), saved(t, ecs.NewWorld(ecs.Options{})))
 	file := filepath.Join(t.TempDir(), "save")
-	require.NoError(t, Save(background, file, empty))
-	full := newTestWorld(0)
-	full.fill(10)
-	require.NoError(t, Load(background, file, full.World))
-	require.Zero(t, full.Len()+full.position.Len()+full.heat.Len())
+	require.NoError(t, persist.Save(storetest.Background, file, empty))
+	full := storetest.New(0)
+	full.Fill(10)
+	require.NoError(t, persist.Load(storetest.Background, file, full.World))
+	require.Zero(t, full.Len()+full.Position.Len()+full.Heat.Len())
 	require.Equal(t, ecs.NewEntity(0, 1), full.Create())
 
-	large := newTestWorld(0)
+	large := storetest.New(0)
 	for range 100_000 {
 		large.Create()
 	}
 	for i, e := range large.Entities() {
-		large.position.Set(e, position{float32(i), 2})
+		large.Position.Set(e, storetest.Position{X: float32(i), Y: 2})
 		if i%3 == 0 {
-			large.bag.Set(e, bag{Name: "n"})
+			large.Bag.Set(e, storetest.Bag{Name: "n"})
 		}
 	}
 	for i := range 1000 {
 		large.Destroy(large.Entities()[i*7])
 	}
-	require.NoError(t, Save(background, file, large.World))
-	again := newTestWorld(0)
-	require.NoError(t, Load(background, file, again.World))
+	require.NoError(t, persist.Save(storetest.Background, file, large.World))
+	again := storetest.New(0)
+	require.NoError(t, persist.Load(storetest.Background, file, again.World))
 	require.Equal(t, large.Digest(), again.Digest())
 	for range 1500 {
 		require.Equal(t, large.Create(), again.Create())
@@ -161,56 +164,56 @@ func TestEmptyAndLargeWorldsAreSaved(t *testing.T) {
 func TestASaveThatFailsLeavesTheOldOne(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")
-	w := newTestWorld(0)
-	w.fill(3)
-	require.NoError(t, Save(background, file, w.World))
+	w := storetest.New(0)
+	w.Fill(3)
+	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	before, err := os.ReadFile(file)
 	require.NoError(t, err)
-	w.fill(3)
+	w.Fill(3)
 
 	temp := file + ".tmp"
 	require.NoError(t, os.MkdirAll(filepath.Join(temp, "in the way"), 0o700))
-	require.Error(t, Save(background, file, w.World))
+	require.Error(t, persist.Save(storetest.Background, file, w.World))
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 	require.NoError(t, os.RemoveAll(temp))
 
 	require.NoError(t, os.WriteFile(temp, []byte("left by a crash"), 0o600))
-	require.NoError(t, Save(background, file, w.World))
+	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	_, err = os.Stat(temp)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	again := newTestWorld(0)
-	require.NoError(t, Load(background, file, again.World))
+	again := storetest.New(0)
+	require.NoError(t, persist.Load(storetest.Background, file, again.World))
 	require.Equal(t, 6, again.Len())
 
-	require.Error(t, Save(background, filepath.Join(dir, "no such directory", "save"), w.World))
-	require.Error(t, Save(background, dir, w.World))
-	require.ErrorIs(t, Load(background, filepath.Join(dir, "missing"), w.World), os.ErrNotExist)
+	require.Error(t, persist.Save(storetest.Background, filepath.Join(dir, "no such directory", "save"), w.World))
+	require.Error(t, persist.Save(storetest.Background, dir, w.World))
+	require.ErrorIs(t, persist.Load(storetest.Background, filepath.Join(dir, "missing"), w.World), os.ErrNotExist)
 }
 
 func TestLoadIntoAWorldThatHoldsSomething(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "save")
-	source := newTestWorld(0)
-	source.fill(5)
+	source := storetest.New(0)
+	source.Fill(5)
 	source.Commit()
-	require.NoError(t, Save(background, file, source.World))
+	require.NoError(t, persist.Save(storetest.Background, file, source.World))
 
-	w := newTestWorld(5)
-	w.fill(2)
+	w := storetest.New(5)
+	w.Fill(2)
 	w.Commit()
 	cp := w.Checkpoint()
-	w.fill(1)
+	w.Fill(1)
 	before := w.Digest()
-	require.ErrorIs(t, Load(background, file, w.World), ecs.ErrCheckpointHeld)
+	require.ErrorIs(t, persist.Load(storetest.Background, file, w.World), ecs.ErrCheckpointHeld)
 	require.Equal(t, before, w.Digest())
 	w.Restore(cp)
 	require.Equal(t, 2, w.Len())
 	w.Release(cp)
-	require.NoError(t, Load(background, file, w.World))
+	require.NoError(t, persist.Load(storetest.Background, file, w.World))
 	require.Equal(t, source.Digest(), w.Digest())
 	require.ErrorIs(t, w.History().Rewind(1), ecs.ErrNotHeld)
-	w.fill(1)
+	w.Fill(1)
 	w.Commit()
 	require.NoError(t, w.History().Rewind(1))
 	require.Equal(t, source.Digest(), w.Digest())
@@ -219,52 +222,52 @@ func TestLoadIntoAWorldThatHoldsSomething(t *testing.T) {
 // Loading under a store would make the next tick one that leads from nowhere.
 func TestLoadIntoAWorldKeptInAStoreIsRefused(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(5)
-	s := open(t, dir, w, Options{})
-	w.fill(4)
+	w := storetest.New(5)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	w.Fill(4)
 	require.NoError(t, s.Commit())
-	require.NoError(t, Save(background, file, w.World), "saving such a world is fine")
-	w.fill(1)
+	require.NoError(t, persist.Save(storetest.Background, file, w.World), "saving such a world is fine")
+	w.Fill(1)
 	require.NoError(t, s.Commit())
 	digest := w.Digest()
-	require.ErrorIs(t, Load(background, file, w.World), ecs.ErrAttached)
+	require.ErrorIs(t, persist.Load(storetest.Background, file, w.World), ecs.ErrAttached)
 	require.Equal(t, digest, w.Digest())
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 
-	require.NoError(t, Load(background, file, w.World), "once the store is closed it is possible")
+	require.NoError(t, persist.Load(storetest.Background, file, w.World), "once the store is closed it is possible")
 	require.Equal(t, 4, w.Len())
-	v, err := OpenReadOnly(background, file)
+	v, err := inspect.OpenReadOnly(storetest.Background, file)
 	require.NoError(t, err)
 	defer v.Close()
 	require.True(t, v.IsSave())
-	r, err := v.Verify(background)
+	r, err := v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Empty(t, r.Problems)
-	im, err := v.At(background, v.Head())
+	im, err := v.At(storetest.Background, v.Head())
 	require.NoError(t, err)
 	require.Equal(t, w.Digest(), im.Digest())
 }
 
 func TestAWorldThatWasLoadedBecomesTheBaseOfAStore(t *testing.T) {
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
-	source := newTestWorld(0)
-	source.fill(5)
+	source := storetest.New(0)
+	source.Fill(5)
 	source.Commit()
-	require.NoError(t, Save(background, file, source.World))
-	w := newTestWorld(3)
-	require.NoError(t, Load(background, file, w.World))
-	s := open(t, dir, w, Options{})
+	require.NoError(t, persist.Save(storetest.Background, file, source.World))
+	w := storetest.New(3)
+	require.NoError(t, persist.Load(storetest.Background, file, w.World))
+	s := storetest.Open(t, dir, w, persist.Options{})
 	require.True(t, s.Report().Fresh)
 	require.Equal(t, uint64(1), s.Report().Tick)
-	w.fill(1)
+	w.Fill(1)
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{})
+	storetest.CloseStore(t, s)
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{})
 	require.Equal(t, w.Digest(), again.Digest())
-	closeStore(t, s)
-	_, err := Open(background, dir, source.World, Options{})
-	require.ErrorIs(t, err, ErrNotEmpty)
+	storetest.CloseStore(t, s)
+	_, err := persist.Open(storetest.Background, dir, source.World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrNotEmpty)
 }

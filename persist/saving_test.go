@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"context"
@@ -12,13 +12,19 @@ import (
 
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // bigWorld has several batches of pages, rows of every sort, and gaps in all arrays.
-func bigWorld(t testing.TB) *testWorld {
+func bigWorld(t testing.TB) *storetest.World {
 	t.Helper()
-	w := newTestWorld(0)
-	w.fill(9_000)
+	w := storetest.New(0)
+	w.Fill(9_000)
 	for i, e := range w.Entities() {
 		if i%7 == 3 {
 			w.Destroy(e)
@@ -29,9 +35,9 @@ func bigWorld(t testing.TB) *testWorld {
 }
 
 func TestASaveHasThePagesOfASnapshot(t *testing.T) {
-	for _, w := range []*testWorld{newTestWorld(0), hostileBase(t), bigWorld(t)} {
+	for _, w := range []*storetest.World{storetest.New(0), storetest.HostileBase(t), bigWorld(t)} {
 		file := filepath.Join(t.TempDir(), "save")
-		require.NoError(t, Save(background, file, w.World))
+		require.NoError(t, persist.Save(storetest.Background, file, w.World))
 		want, _ := savePages(w)
 		root, err := disk.OpenDir(filepath.Dir(file))
 		require.NoError(t, err)
@@ -51,18 +57,18 @@ func TestASaveHasThePagesOfASnapshot(t *testing.T) {
 func TestASaveStopsWithTheContext(t *testing.T) {
 	w := bigWorld(t)
 	file := filepath.Join(t.TempDir(), "save")
-	require.NoError(t, Save(background, file, hostileBase(t).World))
+	require.NoError(t, persist.Save(storetest.Background, file, storetest.HostileBase(t).World))
 	before, err := os.ReadFile(file)
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(background)
+	ctx, cancel := context.WithCancel(storetest.Background)
 	steps := 0
-	ctx = WithProgress(ctx, func(p Progress) {
-		require.Equal(t, PhaseWrite, p.Phase)
+	ctx = persist.WithProgress(ctx, func(p persist.Progress) {
+		require.Equal(t, persist.PhaseWrite, p.Phase)
 		if steps++; steps == 3 {
 			cancel()
 		}
 	})
-	require.ErrorIs(t, Save(ctx, file, w.World), context.Canceled)
+	require.ErrorIs(t, persist.Save(ctx, file, w.World), context.Canceled)
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
@@ -72,10 +78,10 @@ func TestASaveStopsWithTheContext(t *testing.T) {
 }
 
 // reported returns the steps that do reports, which must rise to their total.
-func reported(t *testing.T, phase Phase, do func(context.Context) error) (steps int) {
+func reported(t *testing.T, phase persist.Phase, do func(context.Context) error) (steps int) {
 	t.Helper()
-	var last Progress
-	err := do(WithProgress(background, func(p Progress) {
+	var last persist.Progress
+	err := do(persist.WithProgress(storetest.Background, func(p persist.Progress) {
 		steps++
 		require.Equal(t, phase, p.Phase)
 		require.GreaterOrEqual(t, p.Done, last.Done)
@@ -89,50 +95,50 @@ func reported(t *testing.T, phase Phase, do func(context.Context) error) (steps 
 
 func TestSaveAndLoadTellHowFarTheyAre(t *testing.T) {
 	w, file := bigWorld(t), filepath.Join(t.TempDir(), "save")
-	saved := reported(t, PhaseWrite, func(ctx context.Context) error { return Save(ctx, file, w.World) })
-	into := newTestWorld(0)
-	loaded := reported(t, PhaseLoad, func(ctx context.Context) error { return Load(ctx, file, into.World) })
+	saved := reported(t, persist.PhaseWrite, func(ctx context.Context) error { return persist.Save(ctx, file, w.World) })
+	into := storetest.New(0)
+	loaded := reported(t, persist.PhaseLoad, func(ctx context.Context) error { return persist.Load(ctx, file, into.World) })
 	require.Greater(t, saved, 10)
 	require.Greater(t, loaded, 10)
-	require.LessOrEqual(t, max(saved, loaded), progressSteps+3)
-	require.Equal(t, persistent(w.World), persistent(into.World))
+	require.LessOrEqual(t, max(saved, loaded), progress.Steps+3)
+	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(into.World))
 }
 
 func TestALoadStopsWithTheContext(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "save")
-	require.NoError(t, Save(background, file, bigWorld(t).World))
-	into := hostileBase(t)
+	require.NoError(t, persist.Save(storetest.Background, file, bigWorld(t).World))
+	into := storetest.HostileBase(t)
 	before := into.Digest()
-	ctx, cancel := context.WithCancel(background)
-	ctx = WithProgress(ctx, func(p Progress) {
+	ctx, cancel := context.WithCancel(storetest.Background)
+	ctx = persist.WithProgress(ctx, func(p persist.Progress) {
 		if p.Done > p.Total/2 {
 			cancel()
 		}
 	})
-	require.ErrorIs(t, Load(ctx, file, into.World), context.Canceled)
+	require.ErrorIs(t, persist.Load(ctx, file, into.World), context.Canceled)
 	require.Equal(t, before, into.Digest())
 }
 
 func TestAFileWithNothingWrongIsLoadedAtOnce(t *testing.T) {
-	for name, w := range map[string]*testWorld{"empty": newTestWorld(0), "small": hostileBase(t), "big": bigWorld(t)} {
+	for name, w := range map[string]*storetest.World{"empty": storetest.New(0), "small": storetest.HostileBase(t), "big": bigWorld(t)} {
 		file := filepath.Join(t.TempDir(), "save")
-		require.NoError(t, Save(background, file, w.World))
+		require.NoError(t, persist.Save(storetest.Background, file, w.World))
 		r := openedSnapshot(t, file)
 		for _, bare := range []bool{false, true} {
-			_, err := r.loadAtOnce(background, nil, bare)
+			_, err := r.LoadAtOnce(storetest.Background, nil, bare)
 			require.NoError(t, err, name)
 		}
 	}
 }
 
-func openedSnapshot(t testing.TB, file string) *snapshotReader {
+func openedSnapshot(t testing.TB, file string) *snap.Reader {
 	t.Helper()
 	root, err := disk.OpenDir(filepath.Dir(file))
 	require.NoError(t, err)
 	t.Cleanup(func() { root.Close() })
-	r, err := openSnapshot(root, filepath.Base(file), snapshotName)
+	r, err := snap.Open(root, filepath.Base(file), catalog.SnapshotName)
 	require.NoError(t, err)
-	t.Cleanup(r.close)
+	t.Cleanup(r.Close)
 	return r
 }
 
@@ -140,49 +146,52 @@ func openedSnapshot(t testing.TB, file string) *snapshotReader {
 func TestSharedPagesAreLoadedAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := bigWorld(t)
-	s := open(t, dir, w, Options{})
+	s := storetest.Open(t, dir, w, persist.Options{})
 	for range 2 {
 		e := w.Entities()[0]
-		w.position.Mut(e).X++
+		w.Position.Mut(e).X++
 		require.NoError(t, s.Commit())
-		_, err := s.Snapshot(background)
+		_, err := s.Snapshot(storetest.Background)
 		require.NoError(t, err)
 	}
-	closeStore(t, s)
-	v := verified(t, dir)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
 	shared := false
+	files, err := disk.OpenDir(dir)
+	require.NoError(t, err)
+	defer files.Close()
 	for _, info := range v.Snapshots() {
-		r, err := openSnapshot(v.files, info.Name, snapshotName)
+		r, err := snap.Open(files, info.Name, catalog.SnapshotName)
 		require.NoError(t, err)
-		table := pageTable{}
-		got, err := r.loadAtOnce(background, table, false)
+		table := snap.PageTable{}
+		got, err := r.LoadAtOnce(storetest.Background, table, false)
 		require.NoError(t, err)
-		inOrder := pageTable{}
-		want, err := r.loadInOrder(background, inOrder)
+		inOrder := snap.PageTable{}
+		want, err := r.LoadInOrder(storetest.Background, inOrder)
 		require.NoError(t, err)
 		require.True(t, maps.Equal(inOrder, table))
 		requireSameImage(t, want, got, false)
-		shared = shared || len(r.others) > 0
-		r.close()
+		shared = shared || len(r.Others) > 0
+		r.Close()
 	}
 	require.True(t, shared)
 }
 
 func TestRunsOfSparseEntriesAreDecoded(t *testing.T) {
 	for n := 1; n < 40; n += 3 {
-		rows := make([]uint32, pageRows)
+		rows := make([]uint32, format.PageRows)
 		for i := range rows {
-			rows[i] = noRow
-			if i >= pageRows-n || i%(n+1) != n {
+			rows[i] = format.NoRow
+			if i >= format.PageRows-n || i%(n+1) != n {
 				rows[i] = uint32(i + i/(n+1)*5)
 			}
 		}
-		page, found := appendSparsePage(nil, rows)
+		page, found := format.AppendSparsePage(nil, rows)
 		require.True(t, found)
 		next := 0
-		require.NoError(t, decodeSparsePage(page, func(i int, row uint32, n int) error {
+		require.NoError(t, format.DecodeSparsePage(page, func(i int, row uint32, n int) error {
 			for ; next < i; next++ {
-				require.Equal(t, noRow, rows[next])
+				require.Equal(t, format.NoRow, rows[next])
 			}
 			for k, have := range rows[i : i+n] {
 				if have != row+uint32(k) {
@@ -192,13 +201,13 @@ func TestRunsOfSparseEntriesAreDecoded(t *testing.T) {
 			next += n
 			return nil
 		}))
-		for ; next < pageRows; next++ {
-			require.Equal(t, noRow, rows[next])
+		for ; next < format.PageRows; next++ {
+			require.Equal(t, format.NoRow, rows[next])
 		}
 	}
-	zeros := make([]byte, 2*pageRows)
-	require.NoError(t, decodeSparsePage(zeros, func(_ int, _ uint32, n int) error { require.Equal(t, pageRows, n); return nil }))
-	require.Error(t, decodeSparsePage(append(zeros, 0, 0), func(int, uint32, int) error { return nil }))
+	zeros := make([]byte, 2*format.PageRows)
+	require.NoError(t, format.DecodeSparsePage(zeros, func(_ int, _ uint32, n int) error { require.Equal(t, format.PageRows, n); return nil }))
+	require.Error(t, format.DecodeSparsePage(append(zeros, 0, 0), func(int, uint32, int) error { return nil }))
 	stop := errors.New("stop")
-	require.ErrorIs(t, decodeSparsePage(zeros, func(int, uint32, int) error { return stop }), stop)
+	require.ErrorIs(t, format.DecodeSparsePage(zeros, func(int, uint32, int) error { return stop }), stop)
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"os"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // A program registers components in a world.
@@ -45,15 +47,15 @@ func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
 	dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})
 	units := ecs.MustRegister[unit](w)
-	ecs.MustRegisterResource(w, rules{"one", 1})
+	ecs.MustRegisterResource(w, storetest.Rules{Name: "one", Limit: 1})
 	units.Set(w.Create(), unit{30, 2})
-	require.NoError(t, Save(background, file, w))
-	s, err := Open(background, dir, w, Options{})
+	require.NoError(t, persist.Save(storetest.Background, file, w))
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
 	require.NoError(t, err)
 	units.Set(w.Create(), unit{40, 3})
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	tree := readTree(t, dir)
+	storetest.CloseStore(t, s)
+	tree := storetest.ReadTree(t, dir)
 
 	for _, c := range []struct {
 		name    string
@@ -64,13 +66,13 @@ func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
 		{name: "another Go type of the same fields", program: component[unitAgain](ecs.Named("unit"))},
 		{name: "field of a narrower type", program: component[unitNarrow](ecs.Named("unit")), names: "HP"},
 		{name: "field of another kind", program: component[unitText](ecs.Named("unit")), names: "Level"},
-		{name: "no field left", program: component[position](ecs.Named("unit")), names: "unit"},
+		{name: "no field left", program: component[storetest.Position](ecs.Named("unit")), names: "unit"},
 		{name: "no struct at all", program: component[int32](ecs.Named("unit")), names: "unit"},
 		{name: "a resource", program: resource(unit{}), names: "unit is a resource"},
 		{name: "not persistent", program: component[unit](ecs.NoPersist()), names: "unit is stored"},
-		{name: "a component that was a resource", program: component[rules](), names: "rules is a resource"},
+		{name: "a component that was a resource", program: component[storetest.Rules](), names: "rules is a resource"},
 		{name: "more components", program: func(w *ecs.World) {
-			component[position]()(w)
+			component[storetest.Position]()(w)
 			component[unit]()(w)
 		}},
 		{name: "none at all", program: func(*ecs.World) {}},
@@ -78,128 +80,128 @@ func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := c.program.world()
 			before := w.Digest()
-			err := Load(background, file, w)
+			err := persist.Load(storetest.Background, file, w)
 			if c.names == "" {
 				require.NoError(t, err)
 			} else {
-				require.ErrorIs(t, err, ErrSchema)
+				require.ErrorIs(t, err, persist.ErrSchema)
 				require.ErrorContains(t, err, c.names)
 				require.Equal(t, before, w.Digest())
 			}
 
 			dir := filepath.Join(t.TempDir(), "store")
-			writeTree(t, dir, tree)
+			storetest.WriteTree(t, dir, tree)
 			w = c.program.world()
-			s, err := Open(background, dir, w, Options{})
+			s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
 			if c.names == "" {
 				require.NoError(t, err)
 				require.Equal(t, 2, w.Len())
-				closeStore(t, s)
+				storetest.CloseStore(t, s)
 				return
 			}
-			require.ErrorIs(t, err, ErrSchema)
+			require.ErrorIs(t, err, persist.ErrSchema)
 			require.ErrorContains(t, err, c.names)
 			require.Equal(t, before, w.Digest())
-			require.Equal(t, tree, readTree(t, dir), "a refused Open changed the directory")
+			require.Equal(t, tree, storetest.ReadTree(t, dir), "a refused Open changed the directory")
 		})
 	}
 }
 
 // known registers a part of the test world, so that the rest is unknown.
-func known(w *ecs.World) (*ecs.Storage[position], *ecs.Storage[frozen]) {
-	return ecs.MustRegister[position](w), ecs.MustRegister[frozen](w)
+func known(w *ecs.World) (*ecs.Storage[storetest.Position], *ecs.Storage[storetest.Frozen]) {
+	return ecs.MustRegister[storetest.Position](w), ecs.MustRegister[storetest.Frozen](w)
 }
 
 func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
 	dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
-	w := newTestWorld(0)
-	twin := newTestWorld(0)
-	s := open(t, dir, w, Options{SnapshotBytes: -1})
-	for _, w := range []*testWorld{w, twin} {
-		w.fill(20)
-		w.clock.Set(77)
-		w.rules.Set(rules{"kept", 5})
+	w := storetest.New(0)
+	twin := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
+	for _, w := range []*storetest.World{w, twin} {
+		w.Fill(20)
+		w.Clock.Set(77)
+		w.Rules.Set(storetest.Rules{Name: "kept", Limit: 5})
 	}
 	require.NoError(t, s.Commit())
 	twin.Commit()
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
 	// Another program, which knows two of the components, goes on with it: it
 	// destroys, clears, rewinds, snapshots and saves.
 	for run := range 2 {
 		little := ecs.NewWorld(ecs.Options{History: 5})
 		positions, _ := known(little)
-		s, err := Open(background, dir, little, Options{SnapshotBytes: -1})
+		s, err := persist.Open(storetest.Background, dir, little, persist.Options{SnapshotBytes: -1})
 		require.NoError(t, err)
 		require.Equal(t, []string{"body", "bag", "chase", "heat", "armor", "trail", "mood", "crown", "rank", "rules", "seed", "clock"}, s.Report().Unknown)
-		do := func(w *ecs.World, positions *ecs.Storage[position]) {
+		do := func(w *ecs.World, positions *ecs.Storage[storetest.Position]) {
 			w.Destroy(w.Entities()[3])
 			w.Destroy(w.Entities()[0])
 			positions.Remove(w.Entities()[1])
-			positions.Set(w.Create(), position{5, 5})
+			positions.Set(w.Create(), storetest.Position{X: 5, Y: 5})
 			w.Commit()
 		}
 		do(little, positions)
 		require.NoError(t, little.History().Rewind(1))
 		do(little, positions)
-		do(twin.World, twin.position)
+		do(twin.World, twin.Position)
 		if run == 1 {
-			_, err = s.Snapshot(background)
+			_, err = s.Snapshot(storetest.Background)
 			require.NoError(t, err)
 			do(little, positions)
-			do(twin.World, twin.position)
-			require.NoError(t, Save(background, file, little))
+			do(twin.World, twin.Position)
+			require.NoError(t, persist.Save(storetest.Background, file, little))
 		}
-		closeStore(t, s)
-		verified(t, dir)
+		storetest.CloseStore(t, s)
+		storetest.Verified(t, dir)
 	}
 
-	w = newTestWorld(0)
-	s = open(t, dir, w, Options{})
+	w = storetest.New(0)
+	s = storetest.Open(t, dir, w, persist.Options{})
 	require.Empty(t, s.Report().Unknown)
 	require.Empty(t, s.Report().Skipped)
 	require.Equal(t, twin.Digest(), w.Digest())
-	require.Equal(t, clock(77), w.clock.Get())
-	require.Equal(t, twin.heat.Entities(), w.heat.Entities())
-	closeStore(t, s)
+	require.Equal(t, storetest.Clock(77), w.Clock.Get())
+	require.Equal(t, twin.Heat.Entities(), w.Heat.Entities())
+	storetest.CloseStore(t, s)
 
-	saved := newTestWorld(0)
-	require.NoError(t, Load(background, file, saved.World))
+	saved := storetest.New(0)
+	require.NoError(t, persist.Load(storetest.Background, file, saved.World))
 	require.Equal(t, twin.Digest(), saved.Digest())
 
 	// World.Clear takes away unknown components too; resources stay.
 	little := ecs.NewWorld(ecs.Options{})
 	known(little)
-	s, err := Open(background, dir, little, Options{})
+	s, err := persist.Open(storetest.Background, dir, little, persist.Options{})
 	require.NoError(t, err)
 	little.Clear()
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	w = newTestWorld(0)
-	s = open(t, dir, w, Options{})
-	require.Zero(t, w.Len()+w.bag.Len()+w.heat.Len())
-	require.Equal(t, rules{"kept", 5}, w.rules.Get())
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	w = storetest.New(0)
+	s = storetest.Open(t, dir, w, persist.Options{})
+	require.Zero(t, w.Len()+w.Bag.Len()+w.Heat.Len())
+	require.Equal(t, storetest.Rules{Name: "kept", Limit: 5}, w.Rules.Get())
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 }
 
 func TestAComponentRegisteredWhileTheStoreIsOpenIsJournaledWithItsSchema(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{History: 10})
 	positions, _ := known(w)
-	s, err := Open(background, dir, w, Options{Sync: journal.SyncNever()})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever()})
 	require.NoError(t, err)
 	e := w.Create()
-	positions.Set(e, position{1, 1})
+	positions.Set(e, storetest.Position{X: 1, Y: 1})
 	require.NoError(t, s.Commit())
 
-	bags := ecs.MustRegister[bag](w, ecs.CloneWith(cloneBag))
-	seeds := ecs.MustRegisterResource(w, seed(41))
-	clocks := ecs.MustRegisterResource(w, clock(5), ecs.NoRewind())
-	_, err = s.Snapshot(background) // Nothing of them is committed.
+	bags := ecs.MustRegister[storetest.Bag](w, ecs.CloneWith(storetest.CloneBag))
+	seeds := ecs.MustRegisterResource(w, storetest.Seed(41))
+	clocks := ecs.MustRegisterResource(w, storetest.Clock(5), ecs.NoRewind())
+	_, err = s.Snapshot(storetest.Background) // Nothing of them is committed.
 	require.NoError(t, err)
 	digests := map[uint64]ecs.Digest{}
-	bags.Set(e, bag{Name: "late"})
+	bags.Set(e, storetest.Bag{Name: "late"})
 	*seeds.Mut()++
 	clocks.Set(6)
 	commit := func() {
@@ -208,114 +210,114 @@ func TestAComponentRegisteredWhileTheStoreIsOpenIsJournaledWithItsSchema(t *test
 	}
 	commit()
 	require.NoError(t, w.History().Rewind(1))
-	require.Equal(t, seed(41), seeds.Get())
-	positions.Set(e, position{2, 2})
+	require.Equal(t, storetest.Seed(41), seeds.Get())
+	positions.Set(e, storetest.Position{X: 2, Y: 2})
 	commit() // The resources are not part of what it continues.
-	_, err = s.Snapshot(background)
+	_, err = s.Snapshot(storetest.Background)
 	require.NoError(t, err)
-	positions.Set(e, position{3, 3})
+	positions.Set(e, storetest.Position{X: 3, Y: 3})
 	commit()
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
-	v := verified(t, dir)
+	v := storetest.Verified(t, dir)
 	for seq, digest := range digests {
-		im, err := v.At(background, seq)
+		im, err := v.At(storetest.Background, seq)
 		require.NoError(t, err)
 		require.Equal(t, digest, im.Digest(), "record %d", seq)
 	}
-	later := newTestWorld(0)
-	later.seed.Set(99) // The stored value counts, not the program's.
-	s = open(t, dir, later, Options{})
-	require.Equal(t, seed(41), later.seed.Get())
-	require.Equal(t, clock(6), later.clock.Get())
-	closeStore(t, s)
+	later := storetest.New(0)
+	later.Seed.Set(99) // The stored value counts, not the program's.
+	s = storetest.Open(t, dir, later, persist.Options{})
+	require.Equal(t, storetest.Seed(41), later.Seed.Get())
+	require.Equal(t, storetest.Clock(6), later.Clock.Get())
+	storetest.CloseStore(t, s)
 }
 
 func TestAComponentOfALaterProgramGetsAPlaceInTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	positions, _ := known(w)
-	s, err := Open(background, dir, w, Options{})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
 	require.NoError(t, err)
 	e := w.Create()
-	positions.Set(e, position{1, 1})
+	positions.Set(e, storetest.Position{X: 1, Y: 1})
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 
-	more := newTestWorld(3)
-	more.seed.Set(1234) // Say, from the time: another run would have another one.
-	s = open(t, dir, more, Options{})
+	more := storetest.New(3)
+	more.Seed.Set(1234) // Say, from the time: another run would have another one.
+	s = storetest.Open(t, dir, more, persist.Options{})
 	require.Empty(t, s.Report().Unknown)
-	more.bag.Set(e, bag{Name: "new"})
+	more.Bag.Set(e, storetest.Bag{Name: "new"})
 	require.NoError(t, s.Commit())
 	digest := more.Digest()
-	closeStore(t, s)
-	verified(t, dir)
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
 
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{})
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{})
 	require.Equal(t, digest, again.Digest())
-	require.Equal(t, seed(1234), again.seed.Get())
-	got, _ := again.bag.Get(e)
-	require.Equal(t, bag{Name: "new"}, got)
-	closeStore(t, s)
+	require.Equal(t, storetest.Seed(1234), again.Seed.Get())
+	got, _ := again.Bag.Get(e)
+	require.Equal(t, storetest.Bag{Name: "new"}, got)
+	storetest.CloseStore(t, s)
 }
 
 // A rewind brings back entities that have lost what does not rewind; replay must
 // not have it either.
 func TestWhatDoesNotRewindIsJournaledAsItIsAfterARewind(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(10)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(10)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	e, other := w.Create(), w.Create()
-	w.heat.Set(e, heat{1})
-	w.heat.Set(other, heat{2})
+	w.Heat.Set(e, storetest.Heat{Degrees: 1})
+	w.Heat.Set(other, storetest.Heat{Degrees: 2})
 	require.NoError(t, s.Commit())
 	w.Destroy(e)
 	require.NoError(t, s.Commit())
 	require.NoError(t, w.History().Rewind(1))
-	require.False(t, w.heat.Has(e))
+	require.False(t, w.Heat.Has(e))
 	w.Destroy(e) // It has nothing that could be removed.
 	require.NoError(t, s.Commit())
 	crashed := copyAfter(t, s, dir)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	for _, dir := range []string{dir, crashed} {
-		again := newTestWorld(0)
-		s := open(t, dir, again, Options{})
-		require.Equal(t, w.heat.Entities(), again.heat.Entities())
+		again := storetest.New(0)
+		s := storetest.Open(t, dir, again, persist.Options{})
+		require.Equal(t, w.Heat.Entities(), again.Heat.Entities())
 		require.Equal(t, w.Digest(), again.Digest())
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}
 }
 
 // copyAfter returns a copy of the store as a crash after a Sync leaves it.
-func copyAfter(t testing.TB, s *Store, dir string) string {
+func copyAfter(t testing.TB, s *persist.Store, dir string) string {
 	t.Helper()
-	require.NoError(t, s.Sync(background))
-	return copyDir(t, dir)
+	require.NoError(t, s.Sync(storetest.Background))
+	return storetest.CopyDir(t, dir)
 }
 
 func TestASnapshotTakenAfterARewindHasNothingOfEntitiesThatDieOnTheWayToTheHead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(10)
-	s := open(t, dir, w, Options{})
+	w := storetest.New(10)
+	s := storetest.Open(t, dir, w, persist.Options{})
 	e := w.Create()
 	keeper := w.Create()
 	require.NoError(t, s.Commit())
 	w.Destroy(e)
 	require.NoError(t, s.Commit())
 	require.NoError(t, w.History().Rewind(1))
-	w.heat.Set(e, heat{1})
-	w.heat.Set(keeper, heat{2})
-	_, err := s.Snapshot(background)
+	w.Heat.Set(e, storetest.Heat{Degrees: 1})
+	w.Heat.Set(keeper, storetest.Heat{Degrees: 2})
+	_, err := s.Snapshot(storetest.Background)
 	require.NoError(t, err)
 	require.NoError(t, w.History().Seek(2))
-	require.NoError(t, s.Sync(background))
-	closeStore(t, s)
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{})
-	require.Equal(t, []ecs.Entity{keeper}, again.heat.Entities())
-	closeStore(t, s)
+	require.NoError(t, s.Sync(storetest.Background))
+	storetest.CloseStore(t, s)
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{})
+	require.Equal(t, []ecs.Entity{keeper}, again.Heat.Entities())
+	storetest.CloseStore(t, s)
 	_, err = os.Stat(filepath.Join(dir, "snapshots/00000002.snap"))
 	require.NoError(t, err)
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"os"
@@ -15,17 +15,23 @@ import (
 	"github.com/stet-ecs/stet/internal/disk/disktest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // bigStore keeps a world of several pages of positions in a directory, without
 // snapshots but those that the test asks for.
-func bigStore(t testing.TB, pages int) (dir string, w *testWorld, s *Store) {
+func bigStore(t testing.TB, pages int) (dir string, w *storetest.World, s *persist.Store) {
 	t.Helper()
-	dir, w = filepath.Join(t.TempDir(), "store"), newTestWorld(0)
+	dir, w = filepath.Join(t.TempDir(), "store"), storetest.New(0)
 	for i := range pages*4096 - 480 {
-		w.position.Set(w.Create(), position{float32(i), 0})
+		w.Position.Set(w.Create(), storetest.Position{X: float32(i), Y: 0})
 	}
-	return dir, w, open(t, dir, w, Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	return dir, w, storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
 }
 
 func TestUnchangedPagesAreNotWrittenAgain(t *testing.T) {
@@ -33,63 +39,63 @@ func TestUnchangedPagesAreNotWrittenAgain(t *testing.T) {
 	base, err := os.Stat(filepath.Join(dir, "snapshots/00000001.snap"))
 	require.NoError(t, err)
 
-	none := snapshotOf(t, s)
+	none := storetest.SnapshotOf(t, s)
 	require.Zero(t, none.Written)
 	require.Positive(t, none.Shared)
 	require.Less(t, none.Bytes, base.Size()/8)
 
-	w.position.Mut(w.Entities()[5]).Y = 1
+	w.Position.Mut(w.Entities()[5]).Y = 1
 	require.NoError(t, s.Commit())
-	one := snapshotOf(t, s)
+	one := storetest.SnapshotOf(t, s)
 	require.Equal(t, 1, one.Written)
 	require.Equal(t, none.Shared-1, one.Shared)
 	require.Equal(t, "snapshots/00000003.snap", one.Name)
 
-	w.position.Remove(w.Entities()[w.Len()-1]) // The last row: one page of each array.
+	w.Position.Remove(w.Entities()[w.Len()-1]) // The last row: one page of each array.
 	require.NoError(t, s.Commit())
-	require.Equal(t, 3, snapshotOf(t, s).Written)
-	closeStore(t, s)
-	v := verified(t, dir)
+	require.Equal(t, 3, storetest.SnapshotOf(t, s).Written)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
 	require.Len(t, v.Snapshots(), 4)
 	for i, files := range []int{0, 1, 1, 2} {
 		require.Equal(t, files, v.Snapshots()[i].Files)
 	}
 
-	again := newTestWorld(0) // What was recovered is shared as well.
-	s = open(t, dir, again, Options{SnapshotBytes: -1})
+	again := storetest.New(0) // What was recovered is shared as well.
+	s = storetest.Open(t, dir, again, persist.Options{SnapshotBytes: -1})
 	require.Equal(t, w.Digest(), again.Digest())
-	require.Zero(t, snapshotOf(t, s).Written)
-	closeStore(t, s)
+	require.Zero(t, storetest.SnapshotOf(t, s).Written)
+	storetest.CloseStore(t, s)
 }
 
 func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testing.T) {
 	dir, w, s := bigStore(t, 5)
 	for i := range 5 {
-		w.position.Mut(w.Entities()[i*4096]).Y++
+		w.Position.Mut(w.Entities()[i*4096]).Y++
 		require.NoError(t, s.Commit())
-		snapshotOf(t, s)
+		storetest.SnapshotOf(t, s)
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	root, err := os.OpenRoot(dir)
 	require.NoError(t, err)
 	defer root.Close()
 	references := 0
 	for number := uint32(1); number <= 6; number++ {
-		f, err := pagefile.Open(disk.Dir(root), snapshotName(number))
+		f, err := pagefile.Open(disk.Dir(root), catalog.SnapshotName(number))
 		require.NoError(t, err)
 		err = f.Scan(func(k pagefile.Key, value []byte) error {
-			content, ref, err := decodePage(value)
+			content, ref, err := format.DecodePage(value)
 			if err != nil || content != nil {
 				return err
 			}
 			references++
-			require.Less(t, ref.file, number)
-			held, err := pagefile.Open(disk.Dir(root), snapshotName(ref.file))
+			require.Less(t, ref.File, number)
+			held, err := pagefile.Open(disk.Dir(root), catalog.SnapshotName(ref.File))
 			require.NoError(t, err)
 			defer held.Close()
-			page, direct, err := readPage(held, "", k)
-			require.NotNil(t, page, "page %v of file %d is not held by file %d", k, number, ref.file)
-			require.Equal(t, ref.crc, direct.crc)
+			page, direct, err := snap.ReadPage(held, "", k)
+			require.NotNil(t, page, "page %v of file %d is not held by file %d", k, number, ref.File)
+			require.Equal(t, ref.Crc, direct.Crc)
 			return err
 		})
 		require.NoError(t, err)
@@ -99,70 +105,70 @@ func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testin
 }
 
 func TestASnapshotThatWouldReferToTooManyFilesIsWrittenInFull(t *testing.T) {
-	const pages = maxFiles + 4
+	const pages = snap.MaxFiles + 4
 	dir, w, s := bigStore(t, pages)
 	var full []int
 	for i := range 3 * pages { // Every file keeps a page that the next ones need.
-		w.position.Mut(w.Entities()[i%pages*4096]).Y++
+		w.Position.Mut(w.Entities()[i%pages*4096]).Y++
 		require.NoError(t, s.Commit())
-		if r := snapshotOf(t, s); r.Shared == 0 {
+		if r := storetest.SnapshotOf(t, s); r.Shared == 0 {
 			full = append(full, i)
 		}
 	}
 	require.Equal(t, []int{8, 17, 26, 35}, full)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	most := 0
-	for _, sn := range verified(t, dir).Snapshots() {
+	for _, sn := range storetest.Verified(t, dir).Snapshots() {
 		most = max(most, sn.Files)
 	}
-	require.Equal(t, maxFiles, most)
+	require.Equal(t, snap.MaxFiles, most)
 }
 
 func TestADamagedFileIsReportedForAllSnapshotsThatNeedIt(t *testing.T) {
 	dir, w, s := bigStore(t, 5)
 	for range 2 {
-		w.position.Mut(w.Entities()[0]).Y++
+		w.Position.Mut(w.Entities()[0]).Y++
 		require.NoError(t, s.Commit())
-		snapshotOf(t, s)
+		storetest.SnapshotOf(t, s)
 	}
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	const base = "snapshots/00000001.snap"
-	data := readTree(t, dir)[base]
-	at := strings.Index(data, string(w.position.AppendRows(nil, 9000, 9010))) // In a page that all share.
+	data := storetest.ReadTree(t, dir)[base]
+	at := strings.Index(data, string(w.Position.AppendRows(nil, 9000, 9010))) // In a page that all share.
 	require.Positive(t, at)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, base), []byte(flip(data, at, 3)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, base), []byte(storetest.Flip(data, at, 3)), 0o600))
 
-	v, err := OpenReadOnly(background, dir)
+	v, err := inspect.OpenReadOnly(storetest.Background, dir)
 	require.NoError(t, err)
 	defer v.Close()
-	r, err := v.Verify(background)
+	r, err := v.Verify(storetest.Background)
 	require.NoError(t, err)
 	require.Len(t, r.Problems, 3)
 	for _, p := range r.Problems {
-		require.ErrorIs(t, p, ErrCorrupt)
+		require.ErrorIs(t, p, persist.ErrCorrupt)
 		require.ErrorContains(t, p, base)
 		require.ErrorContains(t, p, "offset")
 	}
-	_, err = Open(background, dir, newTestWorld(0).World, Options{})
-	require.ErrorIs(t, err, ErrCorrupt)
+	_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
+	require.ErrorIs(t, err, persist.ErrCorrupt)
 	require.ErrorContains(t, err, base)
 }
 
 func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
 	dir, w, s := bigStore(t, 5)
 	for range 3 {
-		w.position.Mut(w.Entities()[4096]).Y++
+		w.Position.Mut(w.Entities()[4096]).Y++
 		require.NoError(t, s.Commit())
-		snapshotOf(t, s)
+		storetest.SnapshotOf(t, s)
 	}
-	closeStore(t, s)
-	tree := readTree(t, dir)
+	storetest.CloseStore(t, s)
+	tree := storetest.ReadTree(t, dir)
 	for _, name := range []string{"snapshots/00000003.snap", "snapshots/00000004.snap"} {
 		data := tree[name]
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(flip(data, len(data)/2, 1)), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(storetest.Flip(data, len(data)/2, 1)), 0o600))
 	}
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{SnapshotBytes: -1})
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{SnapshotBytes: -1})
 	require.Equal(t, w.Digest(), again.Digest())
 	r := s.Report()
 	require.Equal(t, "snapshots/00000002.snap", r.Snapshot)
@@ -172,17 +178,17 @@ func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
 	require.ErrorContains(t, r.Skipped[1], "snapshots/00000003.snap")
 	require.Contains(t, r.String(), "skipped: ")
 
-	next := snapshotOf(t, s) // It has a new number, and nothing of the damaged files.
+	next := storetest.SnapshotOf(t, s) // It has a new number, and nothing of the damaged files.
 	require.Equal(t, "snapshots/00000005.snap", next.Name)
 	for _, p := range s.Table() {
-		require.NotContains(t, []uint32{3, 4}, p.file)
+		require.NotContains(t, []uint32{3, 4}, p.File)
 	}
-	closeStore(t, s)
-	final := newTestWorld(0)
-	s = open(t, dir, final, Options{})
+	storetest.CloseStore(t, s)
+	final := storetest.New(0)
+	s = storetest.Open(t, dir, final, persist.Options{})
 	require.Equal(t, w.Digest(), final.Digest())
 	require.Equal(t, next.Name, s.Report().Snapshot)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
@@ -191,85 +197,85 @@ func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
 		minimum int // Snapshots besides the base.
 		maximum int
 	}{{-1, 0, 0}, {0, 0, 0}, {1 << 30, 0, 0}, {3000, 2, 40}} {
-		var finished []SnapshotResult
+		var finished []persist.SnapshotResult
 		dir := filepath.Join(t.TempDir(), "store")
-		w := newTestWorld(0)
-		done := make(chan SnapshotResult, 100)
-		s := open(t, dir, w, Options{SnapshotBytes: c.bytes, Sync: journal.SyncNever(), OnSnapshot: func(r SnapshotResult) { done <- r }})
+		w := storetest.New(0)
+		done := make(chan persist.SnapshotResult, 100)
+		s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: c.bytes, Sync: journal.SyncNever(), OnSnapshot: func(r persist.SnapshotResult) { done <- r }})
 		for range 40 {
-			w.fill(4)
+			w.Fill(4)
 			require.NoError(t, s.Commit())
 			s.Settle() // So that the next one may begin.
 		}
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 		close(done)
 		for r := range done {
 			require.NoError(t, r.Err)
 			finished = append(finished, r)
 		}
 		require.Equal(t, uint64(0), finished[0].Tick)
-		require.Len(t, snapshots(t, dir), len(finished))
+		require.Len(t, storetest.Snapshots(t, dir), len(finished))
 		require.GreaterOrEqual(t, len(finished)-1, c.minimum, "SnapshotBytes %d", c.bytes)
 		require.LessOrEqual(t, len(finished)-1, c.maximum, "SnapshotBytes %d", c.bytes)
-		again := newTestWorld(0)
-		s = open(t, dir, again, Options{})
+		again := storetest.New(0)
+		s = storetest.Open(t, dir, again, persist.Options{})
 		require.Equal(t, w.Digest(), again.Digest())
 		require.Equal(t, finished[len(finished)-1].Name, s.Report().Snapshot)
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}
 }
 
 // Else it would outlive its journal in a power failure, and fit on a later one.
 func TestTheTicksOfASnapshotAreDurableBeforeItHasItsName(t *testing.T) {
-	w := newTestWorld(0)
+	w := storetest.New(0)
 	durable := make(chan uint64, 10)
-	var s *Store
-	s = open(t, filepath.Join(t.TempDir(), "store"), w, Options{
+	var s *persist.Store
+	s = storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{
 		Sync: journal.SyncNever(), SnapshotBytes: 1,
-		OnSnapshot: func(r SnapshotResult) {
+		OnSnapshot: func(r persist.SnapshotResult) {
 			if r.Tick > 0 {
 				durable <- s.Journal().Durable()
 			}
 		},
 	})
-	w.fill(1)
+	w.Fill(1)
 	require.NoError(t, s.Commit()) // Begins one.
 	require.NoError(t, s.Settle().Err)
 	require.Equal(t, uint64(1), <-durable)
 	s.Hurry(-1)
-	w.fill(1)
+	w.Fill(1)
 	require.NoError(t, s.Commit())
 	require.Equal(t, uint64(1), s.Journal().Durable())
-	snapshotOf(t, s)
+	storetest.SnapshotOf(t, s)
 	require.Equal(t, uint64(2), <-durable)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestASnapshotOfUncommittedChangesIsRefused(t *testing.T) {
-	w := newTestWorld(2)
-	s := open(t, filepath.Join(t.TempDir(), "store"), w, Options{})
-	w.fill(1)
-	_, err := s.Snapshot(background)
-	require.ErrorIs(t, err, ErrUncommitted)
+	w := storetest.New(2)
+	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{})
+	w.Fill(1)
+	_, err := s.Snapshot(storetest.Background)
+	require.ErrorIs(t, err, persist.ErrUncommitted)
 	require.NoError(t, s.Commit())
-	snapshotOf(t, s)
+	storetest.SnapshotOf(t, s)
 	require.NoError(t, w.History().Rewind(1))
-	require.Equal(t, uint64(0), snapshotOf(t, s).Tick)
-	closeStore(t, s)
+	require.Equal(t, uint64(0), storetest.SnapshotOf(t, s).Tick)
+	storetest.CloseStore(t, s)
 }
 
 func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	results := make(chan SnapshotResult, 100)
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{SnapshotBytes: 2000, OnSnapshot: func(r SnapshotResult) { results <- r }})
+	results := make(chan persist.SnapshotResult, 100)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: 2000, OnSnapshot: func(r persist.SnapshotResult) { results <- r }})
 	require.NoError(t, (<-results).Err)
-	w.fill(3)
+	w.Fill(3)
 	require.NoError(t, s.Commit())
 
 	inTheWay := filepath.Join(dir, "snapshots/00000002.snap.tmp")
 	require.NoError(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700))
-	_, err := s.Snapshot(background)
+	_, err := s.Snapshot(storetest.Background)
 	require.Error(t, err)
 	require.Error(t, (<-results).Err)
 	require.NoError(t, s.Err())
@@ -277,7 +283,7 @@ func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
 
 	began := 0
 	for range 200 { // Commit tries again by itself, with the next number.
-		w.fill(2)
+		w.Fill(2)
 		require.NoError(t, s.Commit())
 		if s.Snapshotting() {
 			began++
@@ -290,28 +296,28 @@ func TestAFailedSnapshotIsReportedAndTriedAgain(t *testing.T) {
 	next := <-results
 	require.Equal(t, "snapshots/00000003.snap", next.Name)
 	require.Positive(t, next.Shared, "the snapshot before the failed one is shared with")
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	require.NoError(t, os.RemoveAll(inTheWay))
-	verified(t, dir)
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{})
+	storetest.Verified(t, dir)
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{})
 	require.Equal(t, w.Digest(), again.Digest())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestOnDurableTellsEveryTickInOrder(t *testing.T) {
 	for _, policy := range []journal.SyncPolicy{journal.SyncAlways(), journal.SyncEvery(time.Millisecond), journal.SyncNever()} {
 		var ticks []uint64
-		w := newTestWorld(5)
-		s := open(t, filepath.Join(t.TempDir(), "store"), w, Options{Sync: policy, OnDurable: func(tick uint64) { ticks = append(ticks, tick) }})
+		w := storetest.New(5)
+		s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: policy, OnDurable: func(tick uint64) { ticks = append(ticks, tick) }})
 		for range 5 {
-			w.fill(1)
+			w.Fill(1)
 			require.NoError(t, s.Commit())
 		}
 		require.NoError(t, w.History().Rewind(2))
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 		require.Equal(t, []uint64{1, 2, 3, 4, 5, 4}, ticks, "%v", policy)
 	}
 }
@@ -319,34 +325,34 @@ func TestOnDurableTellsEveryTickInOrder(t *testing.T) {
 // A journal that does not take a tick has failed, whatever it says itself.
 func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{SnapshotBytes: -1})
-	w.fill(1)
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
+	w.Fill(1)
 	require.NoError(t, s.Commit())
-	require.NoError(t, s.Journal().Close(background, w.Mark()))
+	require.NoError(t, s.Journal().Close(storetest.Background, w.Mark()))
 	for range 2 {
-		w.fill(1)
+		w.Fill(1)
 		require.ErrorIs(t, s.Commit(), journal.ErrClosed)
 	}
-	require.Error(t, s.Sync(background))
-	_, err := s.Snapshot(background)
+	require.Error(t, s.Sync(storetest.Background))
+	_, err := s.Snapshot(storetest.Background)
 	require.Error(t, err)
-	require.Error(t, s.Close(background))
+	require.Error(t, s.Close(storetest.Background))
 	require.Equal(t, 3, w.Len())
-	again := newTestWorld(0)
-	s = open(t, dir, again, Options{})
+	again := storetest.New(0)
+	s = storetest.Open(t, dir, again, persist.Options{})
 	require.Equal(t, 1, again.Len())
 	require.Equal(t, ecs.NewEntity(1, 1), again.Create())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 // twoPages are more entities than one page of a sparse array has.
-const twoPages = pageRows + 100
+const twoPages = format.PageRows + 100
 
 func TestWhatIsClearedLeavesThePagesOfTheSparseArray(t *testing.T) {
-	for name, empty := range map[string]func(w *testWorld){
-		"component": func(w *testWorld) { w.position.Clear() },
-		"world": func(w *testWorld) {
+	for name, empty := range map[string]func(w *storetest.World){
+		"component": func(w *storetest.World) { w.Position.Clear() },
+		"world": func(w *storetest.World) {
 			w.World.Clear()
 			for range twoPages {
 				w.Create()
@@ -356,11 +362,11 @@ func TestWhatIsClearedLeavesThePagesOfTheSparseArray(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, w, s := bigStore(t, 3)
 			empty(w)
-			w.position.Set(w.Entities()[twoPages-1], position{1, 2})
+			w.Position.Set(w.Entities()[twoPages-1], storetest.Position{X: 1, Y: 2})
 			require.NoError(t, s.Commit())
-			snapshotOf(t, s)
-			closeStore(t, s)
-			verified(t, dir)
+			storetest.SnapshotOf(t, s)
+			storetest.CloseStore(t, s)
+			storetest.Verified(t, dir)
 			got := opened(t, dir)
 			require.Equal(t, w.Digest(), got.Digest())
 		})
@@ -369,40 +375,40 @@ func TestWhatIsClearedLeavesThePagesOfTheSparseArray(t *testing.T) {
 
 func TestASnapshotAfterOneThatFailedKnowsWhatWasClearedBefore(t *testing.T) {
 	mem := disktest.New()
-	w := newTestWorld(0)
+	w := storetest.New(0)
 	for range twoPages {
-		w.position.Set(w.Create(), position{})
+		w.Position.Set(w.Create(), storetest.Position{})
 	}
-	s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
-	w.position.Clear()
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w.Position.Clear()
 	require.NoError(t, s.Commit())
 	mem.OnCall(func(n int, call string) {
-		if strings.Contains(call, snapshotDir) {
+		if strings.Contains(call, catalog.SnapshotDir) {
 			mem.Fail(n, syscall.ENOSPC)
 		}
 	})
-	_, err := s.Snapshot(background)
+	_, err := s.Snapshot(storetest.Background)
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	mem.OnCall(nil)
-	w.position.Set(w.Entities()[twoPages-1], position{1, 2})
+	w.Position.Set(w.Entities()[twoPages-1], storetest.Position{X: 1, Y: 2})
 	require.NoError(t, s.Commit())
-	snapshotOf(t, s)
-	closeStore(t, s)
+	storetest.SnapshotOf(t, s)
+	storetest.CloseStore(t, s)
 	require.NoError(t, simVerify(mem.Crash(), w))
 }
 
 func TestMergedPagesAreThoseOfBoth(t *testing.T) {
-	e := ecs.NewEntity(2*pageRows, 1)
-	var a, b dirty
-	a.setOp(ecs.OpRemove, 0, e)
-	b.setOp(ecs.OpRemove, 0, ecs.NewEntity(70*pageRows, 1))
-	b.setOp(ecs.OpClear, 1, 0)
-	b.setOp(ecs.OpDestroy, noComponent, e)
-	a.merge(&b)
-	require.True(t, a.component(0).sparse.has(2) && a.component(0).sparse.has(70) && !a.component(0).sparse.has(3))
-	require.True(t, a.component(1).cleared && !a.component(0).cleared)
-	require.True(t, a.destroyed.has(2))
-	require.False(t, a.all)
-	a.merge(&dirty{all: true})
-	require.True(t, a.all)
+	e := ecs.NewEntity(2*format.PageRows, 1)
+	var a, b snap.Dirty
+	a.SetOp(ecs.OpRemove, 0, e)
+	b.SetOp(ecs.OpRemove, 0, ecs.NewEntity(70*format.PageRows, 1))
+	b.SetOp(ecs.OpClear, 1, 0)
+	b.SetOp(ecs.OpDestroy, format.NoComponent, e)
+	a.Merge(&b)
+	require.True(t, a.Component(0).Sparse.Has(2) && a.Component(0).Sparse.Has(70) && !a.Component(0).Sparse.Has(3))
+	require.True(t, a.Component(1).Cleared && !a.Component(0).Cleared)
+	require.True(t, a.Destroyed.Has(2))
+	require.False(t, a.All)
+	a.Merge(&snap.Dirty{All: true})
+	require.True(t, a.All)
 }

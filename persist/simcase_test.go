@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"fmt"
@@ -14,12 +14,16 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // memStore opens a store on mem for w.
-func memStore(t testing.TB, mem *disktest.Mem, w *testWorld, options Options) *Store {
+func memStore(t testing.TB, mem *disktest.Mem, w *storetest.World, options persist.Options) *persist.Store {
 	t.Helper()
-	s, err := OpenFiles(background, mem, w.World, options)
+	s, err := persist.OpenFiles(storetest.Background, mem, w.World, options)
 	require.NoError(t, err)
 	return s
 }
@@ -59,59 +63,59 @@ func everyCrash(mem *disktest.Mem, scenario func(), check func(left *disktest.Me
 
 func TestACreationThatFailedAtAnyCallCanBeTriedAgain(t *testing.T) {
 	inMemory(t)
-	base := newTestWorld(0)
-	base.fill(5)
-	digest := persistent(base.World)
+	base := storetest.New(0)
+	base.Fill(5)
+	digest := storetest.Persistent(base.World)
 	for n, failed := 1, true; failed; n++ {
 		mem := disktest.New()
 		for range 3 { // More than once.
 			mem.Fail(mem.Calls()+n, syscall.EIO)
-			s, err := OpenFiles(background, mem, base.World, Options{})
+			s, err := persist.OpenFiles(storetest.Background, mem, base.World, persist.Options{})
 			if failed = err != nil; !failed {
-				closeStore(t, s)
+				storetest.CloseStore(t, s)
 				break
 			}
 			require.ErrorIs(t, err, syscall.EIO)
-			require.Equal(t, digest, persistent(base.World))
+			require.Equal(t, digest, storetest.Persistent(base.World))
 		}
 		for _, left := range []*disktest.Mem{mem.Crash(), mem.CrashSeed(uint64(n)), mem.Clone()} {
-			w := newTestWorld(0)
-			w.seed.Set(1)
-			s := memStore(t, left, w, Options{})
-			require.True(t, s.Report().Fresh || persistent(w.World) == digest, "call %d: %v", n, left)
-			closeStore(t, s)
+			w := storetest.New(0)
+			w.Seed.Set(1)
+			s := memStore(t, left, w, persist.Options{})
+			require.True(t, s.Report().Fresh || storetest.Persistent(w.World) == digest, "call %d: %v", n, left)
+			storetest.CloseStore(t, s)
 		}
 	}
 }
 
 func TestASnapshotWhoseTicksCannotBeMadeDurableNeverGetsItsName(t *testing.T) {
 	mem := disktest.New()
-	w := newTestWorld(0)
-	s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w := storetest.New(0)
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	mem.OnCall(func(n int, call string) {
 		if strings.HasPrefix(call, "sync journal/") {
 			mem.Fail(n, syscall.EIO)
 		}
 	})
-	w.fill(4)
+	w.Fill(4)
 	require.NoError(t, s.Commit())
-	_, err := s.Snapshot(background)
+	_, err := s.Snapshot(storetest.Background)
 	require.ErrorIs(t, err, syscall.EIO)
 	for range 3 {
-		w.fill(1)
+		w.Fill(1)
 		require.ErrorIs(t, s.Commit(), syscall.EIO)
 	}
-	require.Error(t, s.Close(background))
+	require.Error(t, s.Close(storetest.Background))
 
 	for i, left := range []*disktest.Mem{mem.Crash(), mem.CrashSeed(1), mem.CrashSeed(2)} {
-		require.Empty(t, left.Bytes(snapshotName(2)))
-		w := newTestWorld(0)
-		s := memStore(t, left, w, Options{}) // The seq is given out again, for other ticks.
+		require.Empty(t, left.Bytes(catalog.SnapshotName(2)))
+		w := storetest.New(0)
+		s := memStore(t, left, w, persist.Options{}) // The seq is given out again, for other ticks.
 		for range 3 {
-			w.fill(2 + i)
+			w.Fill(2 + i)
 			require.NoError(t, s.Commit())
 		}
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 		require.NoError(t, simVerify(left, w))
 	}
 }
@@ -119,50 +123,50 @@ func TestASnapshotWhoseTicksCannotBeMadeDurableNeverGetsItsName(t *testing.T) {
 func TestASnapshotInTheBackgroundDoesNotOutliveItsTicks(t *testing.T) {
 	inMemory(t)
 	mem := disktest.New()
-	w := newTestWorld(0)
+	w := storetest.New(0)
 	done := make(chan error, 1)
-	s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: 1, SnapshotPace: -1, OnSnapshot: func(r SnapshotResult) { done <- r.Err }})
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 1, SnapshotPace: -1, OnSnapshot: func(r persist.SnapshotResult) { done <- r.Err }})
 	require.NoError(t, <-done) // The base.
-	before := persistent(w.World)
+	before := storetest.Persistent(w.World)
 	everyCrash(mem, func() {
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit())
 		require.NoError(t, <-done)
 	}, func(left *disktest.Mem) {
-		got := newTestWorld(0)
-		s := memStore(t, left, got, Options{})
-		require.Contains(t, []ecs.Digest{before, persistent(w.World)}, persistent(got.World))
-		require.Equal(t, left.Bytes(snapshotName(2)) != nil, s.Report().Snapshot == snapshotName(2))
-		closeStore(t, s)
+		got := storetest.New(0)
+		s := memStore(t, left, got, persist.Options{})
+		require.Contains(t, []ecs.Digest{before, storetest.Persistent(w.World)}, storetest.Persistent(got.World))
+		require.Equal(t, left.Bytes(catalog.SnapshotName(2)) != nil, s.Report().Snapshot == catalog.SnapshotName(2))
+		storetest.CloseStore(t, s)
 	})
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 func TestASnapshotThatFailsDoesNotFailTheStore(t *testing.T) {
 	inMemory(t)
 	for n := 1; ; n++ {
 		mem := disktest.New()
-		w := newTestWorld(0)
-		s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
-		w.fill(4)
+		w := storetest.New(0)
+		s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+		w.Fill(4)
 		require.NoError(t, s.Commit())
 		failing, seen := "", 0
 		mem.OnCall(func(at int, call string) {
-			if strings.Contains(call, snapshotDir) {
+			if strings.Contains(call, catalog.SnapshotDir) {
 				if seen++; seen == n {
 					failing = call
 					mem.Fail(at, syscall.ENOSPC)
 				}
 			}
 		})
-		_, failure := s.Snapshot(background)
+		_, failure := s.Snapshot(storetest.Background)
 		mem.OnCall(nil)
 		require.NoError(t, s.Err())
-		w.fill(1)
+		w.Fill(1)
 		require.NoError(t, s.Commit(), failing)
-		_, err := s.Snapshot(background)
+		_, err := s.Snapshot(storetest.Background)
 		require.NoError(t, err, failing)
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 		require.NoError(t, simVerify(mem.Crash(), w), failing)
 		if failing == "" {
 			require.NoError(t, failure)
@@ -173,20 +177,20 @@ func TestASnapshotThatFailsDoesNotFailTheStore(t *testing.T) {
 
 // bushy is a store that was rewound: on its way to the head and beside it lie
 // snapshots, some of which share pages. It returns what is at the head.
-func bushy(t *testing.T) (*disktest.Mem, *testWorld) {
+func bushy(t *testing.T) (*disktest.Mem, *storetest.World) {
 	mem := disktest.New()
-	w := newTestWorld(10)
-	s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w := storetest.New(10)
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	tick := func(n int) {
-		w.rules.Set(rules{"tick", uint16(n)})
-		w.clock.Set(clock(n))
+		w.Rules.Set(storetest.Rules{Name: "tick", Limit: uint16(n)})
+		w.Clock.Set(storetest.Clock(n))
 		require.NoError(t, s.Commit())
 	}
 	snapshot := func() {
-		_, err := s.Snapshot(background)
+		_, err := s.Snapshot(storetest.Background)
 		require.NoError(t, err)
 	}
-	w.fill(40)
+	w.Fill(40)
 	tick(1)
 	snapshot() // 2: on the way to all.
 	tick(2)
@@ -199,7 +203,7 @@ func bushy(t *testing.T) (*disktest.Mem, *testWorld) {
 	snapshot() // 5: will be rewound.
 	require.NoError(t, w.History().Rewind(1))
 	tick(6)
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	return mem, w
 }
 
@@ -218,49 +222,49 @@ func TestAfterRewindsEveryGoodBaseLeadsToTheHead(t *testing.T) {
 	for _, hidden := range [][]uint32{{}, {4}, {5}, {4, 5}, {3, 4, 5}, {2, 3}, {2, 3, 4}} {
 		damaged := mem.Clone()
 		for _, number := range hidden {
-			damaged = flipped(damaged, snapshotName(number), 8*5000)
+			damaged = flipped(damaged, catalog.SnapshotName(number), 8*5000)
 		}
-		got := newTestWorld(0)
-		s, err := OpenFiles(background, damaged, got.World, Options{SnapshotBytes: -1})
+		got := storetest.New(0)
+		s, err := persist.OpenFiles(storetest.Background, damaged, got.World, persist.Options{SnapshotBytes: -1})
 		require.NoError(t, err, "without %v", hidden)
-		require.Equal(t, persistent(w.World), persistent(got.World), "without %v", hidden)
-		require.Equal(t, rules{"tick", 6}, got.rules.Get())
-		closeStore(t, s)
+		require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(got.World), "without %v", hidden)
+		require.Equal(t, storetest.Rules{Name: "tick", Limit: 6}, got.Rules.Get())
+		storetest.CloseStore(t, s)
 	}
 }
 
 func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
 	mem, _ := bushy(t)
-	base := snapshotName(2)
+	base := catalog.SnapshotName(2)
 	for number := uint32(3); number <= 5; number++ {
-		v, err := OpenFS(background, mem)
+		v, err := inspect.OpenFS(storetest.Background, mem)
 		require.NoError(t, err)
 		require.Positive(t, v.Snapshots()[number-1].Files, "snapshot %d refers to no other file", number)
 	}
 	for at := range len(mem.Bytes(base)) / 4096 {
 		damaged := flipped(mem, base, 8*(4096*at+100)+3)
-		v, err := OpenFS(background, damaged)
+		v, err := inspect.OpenFS(storetest.Background, damaged)
 		require.NoError(t, err)
-		report, err := v.Verify(background)
+		report, err := v.Verify(storetest.Background)
 		require.NoError(t, err)
 		named := false
 		for _, p := range report.Problems {
-			var damage *DamageError
+			var damage *persist.DamageError
 			require.ErrorAs(t, p, &damage)
-			require.ErrorIs(t, p, ErrCorrupt)
+			require.ErrorIs(t, p, persist.ErrCorrupt)
 			named = named || damage.File == base && damage.Offset <= int64(4096*at+100) && int64(4096*at+100) < damage.Offset+damage.Length
 		}
 		require.True(t, named, "page %d: %v", at, report.Problems)
 
-		w := newTestWorld(0)
-		s, err := OpenFiles(background, damaged, w.World, Options{SnapshotBytes: -1})
+		w := storetest.New(0)
+		s, err := persist.OpenFiles(storetest.Background, damaged, w.World, persist.Options{SnapshotBytes: -1})
 		if err != nil { // The first base does not share pages with it, but no longer leads to the rest.
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, persist.ErrCorrupt)
 			require.ErrorContains(t, err, base)
 			continue
 		}
-		require.Equal(t, rules{"tick", 6}, w.rules.Get())
-		closeStore(t, s)
+		require.Equal(t, storetest.Rules{Name: "tick", Limit: 6}, w.Rules.Get())
+		storetest.CloseStore(t, s)
 	}
 }
 
@@ -269,34 +273,34 @@ func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
 func TestAnUpgradeSurvivesEveryCrash(t *testing.T) {
 	inMemory(t)
 	mem := disktest.New()
-	w := newTestWorld(0)
-	s := memStore(t, mem, w, Options{})
-	w.fill(3)
+	w := storetest.New(0)
+	s := memStore(t, mem, w, persist.Options{})
+	w.Fill(3)
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	old := persistent(w.World)
+	storetest.CloseStore(t, s)
+	old := storetest.Persistent(w.World)
 	var next *upgraded
 	everyCrash(mem, func() {
 		next = newUpgraded()
-		s := memStore(t, mem, next.testWorld, Options{Sync: journal.SyncAlways()})
+		s := memStore(t, mem, next.World, persist.Options{Sync: journal.SyncAlways()})
 		next.added.Set(next.Entities()[1], addedComponent{7})
 		require.NoError(t, s.Commit())
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}, func(left *disktest.Mem) {
 		w := newUpgraded()
-		s := memStore(t, left, w.testWorld, Options{})
+		s := memStore(t, left, w.World, persist.Options{})
 		switch w.added.Len() {
 		case 0:
-			plain := newTestWorld(0)
-			closeStore(t, s)
-			s = memStore(t, left, plain, Options{})
-			require.Equal(t, old, persistent(plain.World))
+			plain := storetest.New(0)
+			storetest.CloseStore(t, s)
+			s = memStore(t, left, plain, persist.Options{})
+			require.Equal(t, old, storetest.Persistent(plain.World))
 		case 1:
-			require.Equal(t, persistent(next.World), persistent(w.World))
+			require.Equal(t, storetest.Persistent(next.World.World), storetest.Persistent(w.World.World))
 		default:
 			require.Fail(t, fmt.Sprint(w.added.Len()))
 		}
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	})
 }
 
@@ -304,69 +308,69 @@ func TestAnUpgradeSurvivesEveryCrash(t *testing.T) {
 // the next.
 func TestRemovingSnapshotsSurvivesEveryCrash(t *testing.T) {
 	mem := disktest.New()
-	w := newTestWorld(0)
-	s := memStore(t, mem, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w := storetest.New(0)
+	s := memStore(t, mem, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	for i := range 3 {
-		w.fill(2)
+		w.Fill(2)
 		require.NoError(t, s.Commit())
 		if i == 2 {
 			s.ForgetPages() // In full; the other two share pages with the base.
 		}
-		snapshotOf(t, s)
+		storetest.SnapshotOf(t, s)
 	}
-	closeStore(t, s)
-	w = newTestWorld(0)
-	s = memStore(t, mem, w, Options{SnapshotBytes: -1, Retain: Retention{Last: 1}})
-	w.fill(2)
+	storetest.CloseStore(t, s)
+	w = storetest.New(0)
+	s = memStore(t, mem, w, persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}})
+	w.Fill(2)
 	require.NoError(t, s.Commit())
 	s.ForgetPages()
-	want := persistent(w.World)
+	want := storetest.Persistent(w.World)
 	everyCrash(mem, func() {
-		require.NoError(t, s.Sync(background))
-		require.Equal(t, []string{snapshotName(3), snapshotName(2), snapshotName(1)}, snapshotOf(t, s).Removed[:3])
+		require.NoError(t, s.Sync(storetest.Background))
+		require.Equal(t, []string{catalog.SnapshotName(3), catalog.SnapshotName(2), catalog.SnapshotName(1)}, storetest.SnapshotOf(t, s).Removed[:3])
 	}, func(left *disktest.Mem) {
-		got := newTestWorld(0)
-		s := memStore(t, left, got, Options{SnapshotBytes: -1})
+		got := storetest.New(0)
+		s := memStore(t, left, got, persist.Options{SnapshotBytes: -1})
 		require.Empty(t, s.Report().Skipped, "%v", left)
 		require.Contains(t, []uint64{3, 4}, got.Tick())
-		require.True(t, got.Tick() == 3 || persistent(got.World) == want)
-		closeStore(t, s)
+		require.True(t, got.Tick() == 3 || storetest.Persistent(got.World) == want)
+		storetest.CloseStore(t, s)
 		require.NoError(t, simVerify(left, got), "%v", left)
 	})
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 }
 
 // A crash while a backup is made leaves nothing that is taken for a store, or all of
 // it; once Backup has returned, all.
 func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
 	from, _ := bushy(t)
-	w := newTestWorld(0)
-	s := memStore(t, from, w, Options{SnapshotBytes: -1}) // A second segment.
-	w.fill(1)
+	w := storetest.New(0)
+	s := memStore(t, from, w, persist.Options{SnapshotBytes: -1}) // A second segment.
+	w.Fill(1)
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
+	storetest.CloseStore(t, s)
 	to := disktest.New()
 	var err error
 	whole, refused := 0, 0
 	check := func(left *disktest.Mem) {
-		if len(left.Files()) == 0 || half(left) != nil {
+		if len(left.Files()) == 0 || catalog.Half(left) != nil {
 			refused++
 			return
 		}
-		got := newTestWorld(0)
-		s, err := OpenFiles(background, left, got.World, Options{})
+		got := storetest.New(0)
+		s, err := persist.OpenFiles(storetest.Background, left, got.World, persist.Options{})
 		if err != nil {
-			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorIs(t, err, persist.ErrCorrupt)
 			refused++
 			return
 		}
-		closeStore(t, s)
-		require.Equal(t, persistent(w.World), persistent(got.World), "%v", left)
+		storetest.CloseStore(t, s)
+		require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(got.World), "%v", left)
 		require.NoError(t, simVerify(left, got))
 		whole++
 	}
 	everyCrash(to, func() {
-		err = copyStore(background, from, to, func() uint64 { return math.MaxUint64 })
+		err = catalog.CopyStore(storetest.Background, from, to, func() uint64 { return math.MaxUint64 })
 	}, check)
 	require.NoError(t, err)
 	require.Greater(t, refused, 20)
@@ -379,13 +383,13 @@ func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
 
 // upgraded is the world of a later program, with a component more.
 type upgraded struct {
-	*testWorld
+	*storetest.World
 	added *ecs.Storage[addedComponent]
 }
 
 type addedComponent struct{ N int32 }
 
 func newUpgraded() *upgraded {
-	w := newTestWorld(0)
+	w := storetest.New(0)
 	return &upgraded{w, ecs.MustRegister[addedComponent](w.World)}
 }

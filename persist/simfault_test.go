@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
 // A simFault is a failure of the disk. The zero simFault is none.
@@ -48,9 +50,9 @@ func (f simFault) plain(err error, call string) error {
 	switch {
 	case !errors.Is(err, simErrors[f.name]):
 		return fmt.Errorf("%q failed with %s, and the error does not say so: %w", call, f.name, err)
-	case errors.Is(err, ErrCorrupt) || errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer):
+	case errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNewer):
 		return fmt.Errorf("%q failed with %s, and the error says that something is wrong with the files: %w", call, f.name, err)
-	case !f.all && len(words) > 1 && !strings.Contains(err.Error(), strings.TrimSuffix(file, tempType)):
+	case !f.all && len(words) > 1 && !strings.Contains(err.Error(), strings.TrimSuffix(file, catalog.TempType)):
 		return fmt.Errorf("%q failed, and the error does not name the file: %w", call, err)
 	}
 	return nil

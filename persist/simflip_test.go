@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"errors"
@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // A simFlip is a bit that changes where it lies.
@@ -63,9 +66,9 @@ func (s *simulation) flip(r *simRun, img simImage) (fault string, err error) {
 func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 	mem := flipped(img.mem, f.file, f.bit)
 	told := f.told(simProblems(mem))
-	w := newTestWorld(0)
+	w := storetest.New(0)
 	before := w.Digest()
-	s, err := OpenFiles(background, mem, w.World, Options{SnapshotBytes: -1})
+	s, err := persist.OpenFiles(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1})
 	if err != nil {
 		if w.Digest() != before {
 			return fmt.Errorf("Open failed and changed the world: %w", err)
@@ -81,10 +84,10 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 	}
 	_, err = r.judge(p, w, s.Report(), true)
 	if err == nil {
-		w.seed.Set(seed(img.n))
+		w.Seed.Set(storetest.Seed(img.n))
 		err = s.Commit()
 	}
-	if e := s.Close(background); err == nil {
+	if e := s.Close(storetest.Background); err == nil {
 		err = e
 	}
 	if err != nil {
@@ -96,8 +99,8 @@ func (r *simRun) recoverFlipped(img simImage, f simFlip) error {
 // told reports whether one of errs says that the file is damaged, and from where.
 func (f simFlip) told(errs []error) bool {
 	for _, err := range errs {
-		for _, e := range flat(err) {
-			var d *DamageError
+		for _, e := range storetest.Flat(err) {
+			var d *persist.DamageError
 			if errors.As(e, &d) && d.Offset >= 0 && strings.HasSuffix(f.file, d.File) {
 				return true
 			}
@@ -108,26 +111,26 @@ func (f simFlip) told(errs []error) bool {
 
 // simProblems returns all that reading mem finds.
 func simProblems(mem *disktest.Mem) []error {
-	v, err := OpenFS(background, mem)
+	v, err := inspect.OpenFS(storetest.Background, mem)
 	if err != nil {
 		return []error{err}
 	}
 	defer v.Close()
-	report, err := v.Verify(background)
+	report, err := v.Verify(storetest.Background)
 	return append(report.Problems, err)
 }
 
 // simLeadsTo checks that the next opening leads to w.
-func simLeadsTo(mem *disktest.Mem, w *testWorld) error {
-	got := newTestWorld(0)
-	s, err := OpenFiles(background, mem, got.World, Options{SnapshotBytes: -1})
+func simLeadsTo(mem *disktest.Mem, w *storetest.World) error {
+	got := storetest.New(0)
+	s, err := persist.OpenFiles(storetest.Background, mem, got.World, persist.Options{SnapshotBytes: -1})
 	if err != nil {
 		return fmt.Errorf("after going on and closing: %w", err)
 	}
-	if err := s.Close(background); err != nil {
+	if err := s.Close(storetest.Background); err != nil {
 		return err
 	}
-	if persistent(got.World) != persistent(w.World) {
+	if storetest.Persistent(got.World) != storetest.Persistent(w.World) {
 		return errors.New("after going on and closing, it leads elsewhere")
 	}
 	return nil

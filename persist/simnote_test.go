@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"encoding/binary"
@@ -6,13 +6,16 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // simNotes are what a tick of a simulated program was given to note.
 type simNotes struct {
 	parent uint64
 	marks  []string
-	inputs []Input
+	inputs []inspect.Input
 }
 
 func (n simNotes) String() string { return fmt.Sprintf("%q %q", n.marks, n.inputs) }
@@ -34,7 +37,7 @@ func (r *simRun) note(n int) error {
 		if !slices.Contains(r.noting.marks, name) {
 			r.noting.marks = append(r.noting.marks, name)
 		}
-		r.noting.inputs = append(r.noting.inputs, Input{name, data})
+		r.noting.inputs = append(r.noting.inputs, inspect.Input{Name: name, Data: data})
 	}
 	return nil
 }
@@ -42,22 +45,22 @@ func (r *simRun) note(n int) error {
 // verifyNotes checks that the ticks on mem have the notes they were given. It knows
 // them by the value of seed, which each one sets to another.
 func (r *simRun) verifyNotes(mem *disktest.Mem) error {
-	v, err := OpenFS(background, mem)
+	v, err := catalog.OpenFS(storetest.Background, mem)
 	if err != nil {
 		return err
 	}
 	defer v.Close()
-	for _, e := range v.Log().Entries {
-		t, s, err := v.tick(e)
+	for _, e := range v.Log.Entries {
+		t, s, err := v.Tick(e)
 		if err != nil {
 			return err
 		}
-		for _, p := range t.storages {
-			if s.components[p.number].Name != "seed" {
+		for _, p := range t.Storages {
+			if s.Components[p.Number].Name != "seed" {
 				continue
 			}
-			want := r.notes[binary.LittleEndian.Uint64(p.values)]
-			if got := (simNotes{0, t.marks, t.inputs}); got.String() != want.String() {
+			want := r.notes[binary.LittleEndian.Uint64(p.Values)]
+			if got := (simNotes{0, t.Marks, t.Inputs}); got.String() != want.String() {
 				return fmt.Errorf("record %d has the notes %v, want %v", e.ID.Seq, got, want)
 			}
 		}

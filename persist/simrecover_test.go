@@ -1,19 +1,22 @@
-package persist
+package persist_test
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // recover opens what a crash left, on mem, goes on with it, closes it and verifies
 // all of it. It returns how many calls that took up to the end of closing. With a
 // fault it may fail, if it says so.
 func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls int, err error) {
-	w := newTestWorld(0)
+	w := storetest.New(0)
 	before := w.Digest()
-	s, err := OpenFiles(background, mem, w.World, Options{SnapshotBytes: -1})
+	s, err := persist.OpenFiles(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1})
 	if err != nil {
 		if w.Digest() != before {
 			return 0, fmt.Errorf("Open failed and changed the world: %w", err)
@@ -22,14 +25,14 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 	}
 	commit, err := r.judge(img.simPromise, w, s.Report(), fault.n > 0)
 	if err == nil {
-		w.fill(1)
-		w.seed.Set(seed(commit))
+		w.Fill(1)
+		w.Seed.Set(storetest.Seed(commit))
 		err = s.Commit()
 	}
 	if err == nil && img.n%2 == 0 {
-		_, err = s.Snapshot(background)
+		_, err = s.Snapshot(storetest.Background)
 	}
-	if e := s.Close(background); err == nil {
+	if e := s.Close(storetest.Background); err == nil {
 		err = e
 	}
 	if err != nil {
@@ -43,20 +46,20 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 }
 
 // simVerify checks all that lies on mem, which is to lead to w.
-func simVerify(mem *disktest.Mem, w *testWorld) error {
-	v, err := OpenFS(background, mem)
+func simVerify(mem *disktest.Mem, w *storetest.World) error {
+	v, err := inspect.OpenFS(storetest.Background, mem)
 	if err != nil {
 		return err
 	}
 	defer v.Close()
-	report, err := v.Verify(background)
+	report, err := v.Verify(storetest.Background)
 	if err != nil {
 		return err
 	}
 	if len(report.Problems) > 0 {
 		return fmt.Errorf("verifying: %w", errors.Join(report.Problems...))
 	}
-	im, err := v.At(background, v.Head())
+	im, err := v.At(storetest.Background, v.Head())
 	if err != nil {
 		return err
 	}
@@ -102,9 +105,9 @@ func (r *simRun) recoverTwice(img simImage, second simFault) error {
 // reopen opens mem, where a call fails, and closes it. It returns what is promised
 // from then on.
 func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing *string) (simPromise, error) {
-	w := newTestWorld(0)
+	w := storetest.New(0)
 	before := w.Digest()
-	s, err := OpenFiles(background, mem, w.World, Options{SnapshotBytes: -1})
+	s, err := persist.OpenFiles(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1})
 	if err != nil {
 		if w.Digest() != before {
 			return p, fmt.Errorf("Open failed and changed the world: %w", err)
@@ -112,7 +115,7 @@ func (r *simRun) reopen(p simPromise, mem *disktest.Mem, fault simFault, failing
 		return p, fault.plain(err, *failing)
 	}
 	commit, err := r.judge(p, w, s.Report(), *failing != "")
-	if e := s.Close(background); e != nil {
+	if e := s.Close(storetest.Background); e != nil {
 		err = errors.Join(err, fault.plain(e, *failing))
 	}
 	if p.acked >= 0 { // Else it may be a new store, of another base.

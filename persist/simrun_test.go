@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"errors"
@@ -12,6 +12,9 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // A simRun runs a program on a file system in memory, in a bubble of package
@@ -22,8 +25,8 @@ import (
 type simRun struct {
 	program simProgram
 	mem     *disktest.Mem
-	world   *testWorld
-	store   *Store
+	world   *storetest.World
+	store   *persist.Store
 	noting  simNotes // Of the tick under way.
 	failed  error    // The first error of a commit since the store was opened.
 	now     int64    // The clock.
@@ -78,7 +81,7 @@ func (i simImage) String() string {
 
 func simCommitOf(w *ecs.World) simCommit {
 	rewinding := func(st ecs.AnyStorage) bool { return st.Persistent() && st.Rewinds() }
-	return simCommit{w.Digests(rewinding).World, persistent(w)}
+	return simCommit{w.Digests(rewinding).World, storetest.Persistent(w)}
 }
 
 // newSimRun returns a run of p on mem, with these images of each crash beside the
@@ -92,7 +95,7 @@ func (r *simRun) use(mem *disktest.Mem) {
 	r.mem = mem
 	r.fault.arm(mem)
 	mem.OnCall(func(n int, call string) {
-		if strings.Contains(call, snapshotDir) {
+		if strings.Contains(call, catalog.SnapshotDir) {
 			time.Sleep(time.Nanosecond) // Whoever else has something to do is done before.
 		}
 		r.crash(n, call)
@@ -104,7 +107,7 @@ func (r *simRun) use(mem *disktest.Mem) {
 func (r *simRun) crash(n int, call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if strings.HasPrefix(call, "sync "+journalDir+"/") {
+	if strings.HasPrefix(call, "sync "+catalog.JournalDir+"/") {
 		r.syncs++
 	}
 	if r.quiet {
@@ -135,8 +138,8 @@ func (r *simRun) crash(n int, call string) {
 // program up to its next opening is run without one.
 func (r *simRun) run() error {
 	r.use(r.mem)
-	r.world = newTestWorld(r.program.history)
-	r.world.fill(3)
+	r.world = storetest.New(r.program.history)
+	r.world.Fill(3)
 	r.commits = []simCommit{simCommitOf(r.world.World)}
 	if ok, err := r.open(); err != nil || !ok {
 		return err
@@ -164,7 +167,7 @@ func (r *simRun) step(s simStep) (more bool, err error) {
 	case "note":
 		return true, r.note(s.n)
 	case "sync":
-		if r.store.Sync(background) == nil {
+		if r.store.Sync(storetest.Background) == nil {
 			r.acknowledge(len(r.commits) - 1)
 		}
 	case "rewind":
@@ -177,11 +180,11 @@ func (r *simRun) step(s simStep) (more bool, err error) {
 		if ok, err := r.close(); err != nil || !ok {
 			return false, err
 		}
-		r.world = newTestWorld(r.program.history)
+		r.world = storetest.New(r.program.history)
 		return r.open()
 	case "kill":
 		r.kill()
-		r.world = newTestWorld(r.program.history)
+		r.world = storetest.New(r.program.history)
 		return r.open()
 	default:
 		return false, errors.New("no such step")
@@ -202,8 +205,8 @@ func (r *simRun) acknowledge(commit int) {
 	r.acked, r.fresh = commit, commit+1
 }
 
-func (r *simRun) options() Options {
-	return Options{
+func (r *simRun) options() persist.Options {
+	return persist.Options{
 		Sync:          simPolicies[r.program.policy],
 		SnapshotBytes: r.program.snapshots,
 		SnapshotPace:  r.program.pace,
@@ -222,7 +225,7 @@ func (r *simRun) options() Options {
 // told of a failure of the disk.
 func (r *simRun) open() (ok bool, err error) {
 	before := r.world.Digest()
-	r.store, err = OpenFiles(background, r.mem, r.world.World, r.options())
+	r.store, err = persist.OpenFiles(storetest.Background, r.mem, r.world.World, r.options())
 	if err != nil {
 		if d := r.world.Digest(); d != before {
 			return false, fmt.Errorf("Open failed and changed the world: %w", err)
@@ -248,14 +251,14 @@ func (r *simRun) open() (ok bool, err error) {
 // abandon closes a store that something is wrong with, if it is open.
 func (r *simRun) abandon() {
 	if r.store != nil && !r.store.Closed() {
-		r.world.releaseAll()
-		_ = r.store.Close(background)
+		r.world.ReleaseAll()
+		_ = r.store.Close(storetest.Background)
 	}
 }
 
 // judge returns the commit that a store came back with, or which promise it
 // broke.
-func (r *simRun) judge(p simPromise, w *testWorld, report Report, failing bool) (commit int, err error) {
+func (r *simRun) judge(p simPromise, w *storetest.World, report persist.Report, failing bool) (commit int, err error) {
 	got := simCommitOf(w.World)
 	if report.Fresh {
 		if p.acked > -1 {
@@ -267,7 +270,7 @@ func (r *simRun) judge(p simPromise, w *testWorld, report Report, failing bool) 
 	defer r.mu.Unlock()
 	commit = slices.IndexFunc(r.commits, func(c simCommit) bool { return c.state == got.state })
 	switch {
-	case commit < 0 && p.acked < 0 && got == simCommitOf(newTestWorld(0).World):
+	case commit < 0 && p.acked < 0 && got == simCommitOf(storetest.New(0).World):
 		return 0, nil // The base of an earlier recovery, from nothing.
 	case commit < 0:
 		return 0, errors.New("recovered the state of no commit")
@@ -283,8 +286,8 @@ func (r *simRun) judge(p simPromise, w *testWorld, report Report, failing bool) 
 
 func (r *simRun) tick(s simStep) error {
 	rng := rand.New(rand.NewPCG(s.seed, 1))
-	r.world.do(randomActions(rng, s.n)...)
-	r.world.seed.Set(seed(1000 + len(r.commits))) // No two ticks are equal.
+	r.world.Do(storetest.RandomActions(rng, s.n)...)
+	r.world.Seed.Set(storetest.Seed(1000 + len(r.commits))) // No two ticks are equal.
 	if r.noting.parent == r.world.Mark() {
 		r.notes[uint64(1000+len(r.commits))] = r.noting
 	}
@@ -316,7 +319,7 @@ func (r *simRun) snapshot() error {
 	r.mu.Lock()
 	r.rewound = r.rewound || rewound
 	r.mu.Unlock()
-	_, err := r.store.Snapshot(background)
+	_, err := r.store.Snapshot(storetest.Background)
 	if err == nil {
 		r.acknowledge(len(r.commits) - 1)
 	}
@@ -325,7 +328,7 @@ func (r *simRun) snapshot() error {
 
 // close closes the store. ok is false if it told of a failure of the disk.
 func (r *simRun) close() (ok bool, err error) {
-	r.world.releaseAll()
+	r.world.ReleaseAll()
 	state := simCommitOf(r.world.World).state
 	head := slices.IndexFunc(r.commits, func(c simCommit) bool { return c.state == state })
 	if head < 0 {
@@ -334,7 +337,7 @@ func (r *simRun) close() (ok bool, err error) {
 	r.mu.Lock()
 	r.sealing = head
 	r.mu.Unlock()
-	if err := r.store.Close(background); err != nil {
+	if err := r.store.Close(storetest.Background); err != nil {
 		return false, r.plain(err)
 	}
 	if r.failed != nil {

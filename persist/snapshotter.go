@@ -8,6 +8,9 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 const (
@@ -50,19 +53,19 @@ type SnapshotResult struct {
 type snapshotter struct {
 	grown    int64 // Journal bytes since the last snapshot began.
 	number   uint32
-	table    pageTable           // Of the last snapshot,
-	sums     pageSums            // and its sums; nil: not known.
+	table    snap.PageTable      // Of the last snapshot,
+	sums     snap.PageSums       // and its sums; nil: not known.
 	held     map[uint32]fileSize // The files that table names.
 	fullSize int64               // Bytes of pages in the last full snapshot.
 
-	dirty dirty  // What changed
-	since uint64 // since this record, which the last snapshot was begun at.
+	dirty snap.Dirty // What changed
+	since uint64     // since this record, which the last snapshot was begun at.
 
 	copying *copying      // The snapshot that is copied, or nil.
 	running chan finished // The snapshot that is written, or nil:
 	handed  *copying      // this one.
 	hurry   int           // How often the pace is doubled.
-	buffers bufferList
+	buffers snap.BufferList
 
 	committedAt time.Time // When the last tick was, by the clock of the store; zero: not known.
 
@@ -78,9 +81,9 @@ type fileSize struct {
 
 // A copying is a snapshot that is being copied.
 type copying struct {
-	*snapshot
+	*snap.Snapshot
 	pin     *ecs.Pin
-	base    snapshotBase // To go back to if it fails.
+	base    snap.SnapshotBase // To go back to if it fails.
 	since   uint64
 	ticks   int // Commits that have copied.
 	done    func(context.Context) error
@@ -91,7 +94,7 @@ type copying struct {
 type finished struct {
 	SnapshotResult
 	*copying
-	table pageTable
+	table snap.PageTable
 	crc   uint32
 	full  int64 // Bytes of its pages if it refers to no other file, else 0.
 }
@@ -104,12 +107,12 @@ type finished struct {
 func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) { return s.snapshotNow(ctx, "") }
 
 // SnapshotAs is [Store.Snapshot] with a name: the snapshot stays whatever
-// [Options.Retain] says, and "snap:NAME" is a point in time, see [View.Resolve].
+// [Options.Retain] says, and "snap:NAME" is a point in time, see [inspect.View.Resolve].
 //
 // A name has at most 255 bytes, all of which can be seen, and is not a number; an
 // error wraps [ErrName] if it is another one, or if a snapshot has it already.
 func (s *Store) SnapshotAs(ctx context.Context, name string) (SnapshotResult, error) {
-	if err := checkLabel(name); err != nil {
+	if err := format.CheckLabel(name); err != nil {
 		return SnapshotResult{}, err
 	}
 	if err := s.free(name); err != nil {
@@ -196,7 +199,7 @@ func (s *Store) pace() int {
 	pace := s.options.SnapshotPace
 	switch {
 	case pace < 0:
-		return unlimited
+		return snap.Unlimited
 	case pace == 0:
 		pace = defaultPace
 	}
@@ -212,17 +215,17 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	if err != nil {
 		return err
 	}
-	base := snapshotBase{s.table, s.sums, s.dirty}
-	base.dirty.all = base.dirty.all || s.world.Mark() < s.since
+	base := snap.SnapshotBase{Table: s.table, Sums: s.sums, Dirty: s.dirty}
+	base.Dirty.All = base.Dirty.All || s.world.Mark() < s.since
 	if s.chainDone() {
-		base.table, base.sums = nil, nil
+		base.Table, base.Sums = nil, nil
 	}
-	sn := newSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
+	sn := snap.NewSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
 	s.number++
-	sn.manifest.world, sn.manifest.number, sn.manifest.id = s.id, s.number, s.ids[s.world.Mark()]
-	sn.manifest.time, sn.manifest.name = s.committedAt, name
-	s.copying = &copying{snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
-	s.grown, s.dirty, s.since = 0, dirty{}, s.world.Mark()
+	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.Id = s.id, s.number, s.ids[s.world.Mark()]
+	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
+	s.copying = &copying{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
+	s.grown, s.dirty, s.since = 0, snap.Dirty{}, s.world.Mark()
 	return nil
 }
 
@@ -235,9 +238,9 @@ func (s *Store) chainDone() bool {
 		held += f.bytes
 	}
 	for _, p := range s.table {
-		named += int64(p.size)
+		named += int64(p.Size)
 	}
-	return len(s.held) > maxFiles || held > 2*named+slackBytes || s.chain() >= maxChain
+	return len(s.held) > snap.MaxFiles || held > 2*named+slackBytes || s.chain() >= snap.MaxChain
 }
 
 // chain returns how many snapshots were made since the last full one.
@@ -251,7 +254,7 @@ func (s *snapshotter) chain() (n int) {
 // committed reports whether st belongs to the state of the last commit: a
 // resource or component registered since does not.
 func (s *Store) committed(st ecs.AnyStorage) bool {
-	_, numbered := s.schema.numbers[st.Name()]
+	_, numbered := s.schema.Numbers[st.Name()]
 	return st.Persistent() && numbered && s.encoder.whole.has(st, s.world.Mark())
 }
 
@@ -264,7 +267,7 @@ func (s *Store) copySome(budget int) {
 		return
 	}
 	c.ticks++
-	if !c.advance(c.pin, budget) {
+	if !c.Advance(c.pin, budget) {
 		return
 	}
 	c.pin.Release()
@@ -293,15 +296,15 @@ func (s *Store) copySome(budget int) {
 
 // stored returns what the store will know of c.
 func (c *copying) stored(onHead bool) storedSnapshot {
-	m := &c.manifest
-	return storedSnapshot{m.number, m.id.Seq, m.time, m.name, m.files, m.schema, onHead, 0}
+	m := &c.Manifest
+	return storedSnapshot{m.Number, m.Id.Seq, m.Time, m.Name, m.Files, m.Schema, onHead, 0}
 }
 
 // hand copies all that is left of the snapshot under way, if any, and hands it
 // over.
 func (s *Store) hand() {
 	if s.copying != nil {
-		s.copySome(unlimited)
+		s.copySome(snap.Unlimited)
 	}
 }
 
@@ -322,34 +325,34 @@ func (s *Store) abandon() {
 // undo makes the next snapshot one of all that changed since the one before c. It
 // counts grown bytes of journal as written already.
 func (s *Store) undo(c *copying, grown int64) {
-	c.base.dirty.merge(&s.dirty)
-	s.dirty, s.since = c.base.dirty, c.since
+	c.base.Dirty.Merge(&s.dirty)
+	s.dirty, s.since = c.base.Dirty, c.since
 	s.grown = max(s.grown, grown)
-	s.buffers.put(&c.stateCopy)
+	s.buffers.Put(&c.StateCopy)
 }
 
 func (c *copying) result(err error) SnapshotResult {
-	return SnapshotResult{Tick: c.manifest.tick, Name: snapshotName(c.manifest.number), Err: err}
+	return SnapshotResult{Tick: c.Manifest.Tick, Name: catalog.SnapshotName(c.Manifest.Number), Err: err}
 }
 
 // finish writes c.
 func (c *copying) finish(files disk.FS, crcs map[uint32]uint32) finished {
 	f := finished{copying: c, SnapshotResult: c.result(nil)}
-	if f.Err = c.assemble(); f.Err != nil {
+	if f.Err = c.Assemble(); f.Err != nil {
 		return f
 	}
-	for _, p := range c.pages {
-		if p.content == nil {
+	for _, p := range c.Pages {
+		if p.Content == nil {
 			f.Shared++
 		} else {
 			f.Written++
 		}
 	}
 	if f.Shared == 0 {
-		f.full = c.bytes
+		f.full = c.Bytes
 	}
-	c.manifest.files = c.references(crcs)
-	info, table, err := c.write(files, f.Name, func() error { return c.done(context.Background()) })
+	c.Manifest.Files = c.References(crcs)
+	info, table, err := c.Write(files, f.Name, func() error { return c.done(context.Background()) })
 	f.Bytes, f.crc, f.table, f.Err = info.Size, info.CRC, table, err
 	return f
 }
@@ -399,22 +402,22 @@ func (s *Store) take(f *finished) {
 	if f.full > 0 {
 		s.fullSize = f.full
 	}
-	held := map[uint32]fileSize{f.manifest.number: {f.crc, f.Bytes}}
-	for _, r := range f.manifest.files {
-		held[r.number] = s.held[r.number]
+	held := map[uint32]fileSize{f.Manifest.Number: {f.crc, f.Bytes}}
+	for _, r := range f.Manifest.Files {
+		held[r.Number] = s.held[r.Number]
 	}
-	s.table, s.sums, s.held = f.table, f.copying.sums, held
+	s.table, s.sums, s.held = f.table, f.copying.Sums, held
 	written := f.stored(!f.offHead)
 	written.bytes = f.Bytes
 	s.list = append(s.list, written)
 	if len(f.Removed) > 0 {
 		s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool {
-			gone := slices.Contains(f.Removed, snapshotName(o.number))
+			gone := slices.Contains(f.Removed, catalog.SnapshotName(o.number))
 			if gone {
 				s.tally.snapshotBytes -= o.bytes
 			}
 			return gone
 		})
 	}
-	s.buffers.put(&f.stateCopy)
+	s.buffers.Put(&f.StateCopy)
 }

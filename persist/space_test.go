@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // spaceStore makes a store with a snapshot that shares pages with another, a rewound
@@ -61,9 +62,9 @@ func spaceStore(t *testing.T) string {
 	return dir
 }
 
-func view(t *testing.T, path string) *persist.View {
+func view(t *testing.T, path string) *inspect.View {
 	t.Helper()
-	v, err := persist.OpenReadOnly(context.Background(), path)
+	v, err := inspect.OpenReadOnly(context.Background(), path)
 	require.NoError(t, err)
 	t.Cleanup(func() { v.Close() })
 	return v
@@ -105,7 +106,7 @@ func TestTheSpaceOfASnapshotIsThatOfItsArrays(t *testing.T) {
 	assert.InDelta(t, 20_000*16, position.Data, dataPages*12)
 	assert.InDelta(t, 20_000*8, position.Dense, dataPages*12)
 	assert.InDelta(t, 20_000*2, position.Sparse, dataPages*12)
-	tag := slices.IndexFunc(full.Components, func(c persist.ComponentSpace) bool { return c.Name == "Tag" })
+	tag := slices.IndexFunc(full.Components, func(c inspect.ComponentSpace) bool { return c.Name == "Tag" })
 	assert.Zero(t, full.Components[tag].Data, "a tag has no data")
 	assert.Positive(t, full.Components[tag].Dense)
 	assert.InDelta(t, 25, full.References+full.Shared, 10, "the resource is that of the first snapshot")

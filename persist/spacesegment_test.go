@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 func TestSegmentsThatASnapshotStandsForArePrunable(t *testing.T) {
@@ -16,7 +18,7 @@ func TestSegmentsThatASnapshotStandsForArePrunable(t *testing.T) {
 	ages := ecs.MustRegister[int64](w, ecs.Named("Age"))
 	e := w.Create()
 	ctx := context.Background()
-	store, err := Open(ctx, dir, w, Segmented(Options{SnapshotBytes: -1}, 1000))
+	store, err := persist.Open(ctx, dir, w, persist.Segmented(persist.Options{SnapshotBytes: -1}, 1000))
 	require.NoError(t, err)
 	tick := func(n int) {
 		for range n {
@@ -30,7 +32,7 @@ func TestSegmentsThatASnapshotStandsForArePrunable(t *testing.T) {
 	tick(40)
 	require.NoError(t, store.Close(ctx))
 
-	v, err := OpenReadOnly(ctx, dir)
+	v, err := inspect.OpenReadOnly(ctx, dir)
 	require.NoError(t, err)
 	defer v.Close()
 	s, err := v.Space(ctx)

@@ -10,6 +10,8 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
 // Options say how a store is written. The zero Options are useful.
@@ -56,7 +58,7 @@ type Options struct {
 	// when it is due. nil: nothing is called.
 	OnSnapshot func(SnapshotResult)
 
-	// At is the state to recover, as [View.Resolve] takes it: "@latest~10", "1200".
+	// At is the state to recover, as [inspect.View.Resolve] takes it: "@latest~10", "1200".
 	// The store branches there: the next tick continues it, and the ticks after it
 	// stay in the journal, away from the way to the head. Until that tick is
 	// durable, or the store is closed, a crash leads to the newest state again.
@@ -79,19 +81,19 @@ type Store struct {
 	world   *ecs.World
 	options Options
 	files   disk.FS
-	lock    *lock // nil: nobody else can know the files.
+	lock    *catalog.Lock // nil: nobody else can know the files.
 	report  Report
 	closed  bool
 	closing chan error // What a Close that nobody waited for will return, or nil.
 
 	id        [16]byte // Of the world.
 	head      uint64   // The record that Open recovered.
-	schema    *schema
+	schema    *format.Schema
 	announced int // Components that the journal's preambles describe.
 	journal   *journal.Journal
 	failed    error // Why a tick could not be handed to it.
 	encoder   *tickRecorder
-	notes     notes                 // Of the tick under way.
+	notes     format.Notes          // Of the tick under way.
 	ids       map[uint64]journal.ID // By seq, as far back as the history reaches.
 
 	mu      sync.Mutex
@@ -224,7 +226,7 @@ func (s *Store) seal(head uint64) error {
 	if e := s.failed; err == nil {
 		err = e
 	}
-	if e := s.lock.release(err == nil); err == nil {
+	if e := s.lock.Release(err == nil); err == nil {
 		err = e
 	}
 	if e := s.files.Close(); err == nil {
@@ -251,5 +253,5 @@ func (s *Store) Backup(ctx context.Context, dir string) error {
 	case err != nil && ctx.Err() != nil:
 		return err
 	}
-	return backup(ctx, s.files, dir, s.journal.Durable)
+	return catalog.Backup(ctx, s.files, dir, s.journal.Durable)
 }

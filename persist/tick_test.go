@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
 // recordOverhead is what the journal adds to a payload: a header, and bytes that
@@ -20,7 +22,7 @@ func worldOfPoints(t *testing.T, n int) (*ecs.World, *ecs.Storage[point], *encod
 	for i := range n {
 		s.Set(w.Create(), point{float64(i), 1})
 	}
-	r := &encodingRecorder{encoder: NewTickRecorder(schemaOf(w))}
+	r := &encodingRecorder{encoder: persist.NewTickRecorder(format.SchemaOf(w))}
 	require.NoError(t, w.Attach(r, 0))
 	return w, s, r
 }

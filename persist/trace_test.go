@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"context"
@@ -13,6 +13,9 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // A hearsay is what the events of a trace have hearsay of an entity so far.
@@ -28,22 +31,22 @@ func newHearsay(t testing.TB) *hearsay {
 }
 
 // hear takes an event, which must continue what was hearsay.
-func (o *hearsay) hear(e *TraceEvent) {
+func (o *hearsay) hear(e *inspect.TraceEvent) {
 	row, has := o.rows[e.Number]
 	switch e.Kind {
-	case TraceCreated, TraceAlive:
+	case inspect.TraceCreated, inspect.TraceAlive:
 		require.False(o.t, o.alive)
 		o.alive = true
 		return
-	case TraceDestroyed:
+	case inspect.TraceDestroyed:
 		require.True(o.t, o.alive)
 		*o = *newHearsay(o.t)
 		return
-	case TraceAdded, TracePresent:
+	case inspect.TraceAdded, inspect.TracePresent:
 		require.False(o.t, has, "%+v", e)
 		require.Equal(o.t, layout.Value{}, e.Old)
 		require.Equal(o.t, -1, e.Was)
-	case TraceRemoved:
+	case inspect.TraceRemoved:
 		require.Equal(o.t, layout.Value{}, e.New)
 		require.Equal(o.t, -1, e.Row)
 		delete(o.rows, e.Number)
@@ -52,20 +55,20 @@ func (o *hearsay) hear(e *TraceEvent) {
 		require.True(o.t, has)
 		require.Equal(o.t, row, e.Was, "%+v", e)
 		require.Equal(o.t, o.value[e.Number], e.Old.String())
-		if e.Kind == TraceConverted {
+		if e.Kind == inspect.TraceConverted {
 			break
 		}
 		changed := e.Old.String() != e.New.String()
-		require.Equal(o.t, e.Kind == TraceSet, changed)
+		require.Equal(o.t, e.Kind == inspect.TraceSet, changed)
 		if !changed {
-			require.Equal(o.t, e.Kind == TraceMoved, e.Was != e.Row)
+			require.Equal(o.t, e.Kind == inspect.TraceMoved, e.Was != e.Row)
 		}
 	}
 	o.rows[e.Number], o.value[e.Number] = e.Row, e.New.String()
 }
 
 // requireState compares what was hearsay with a state.
-func (o *hearsay) requireState(im *Image, e ecs.Entity) {
+func (o *hearsay) requireState(im *inspect.Image, e ecs.Entity) {
 	o.t.Helper()
 	require.Equal(o.t, im.IsAlive(e), o.alive)
 	for n, c := range im.Components {
@@ -76,20 +79,20 @@ func (o *hearsay) requireState(im *Image, e ecs.Entity) {
 		require.Equal(o.t, c.Find(e) >= 0, ok, c.Name)
 		if ok {
 			require.Equal(o.t, c.Find(e), row, c.Name)
-			require.Equal(o.t, valueOf(o.t, c, row).String(), o.value[n])
+			require.Equal(o.t, storetest.ValueOf(o.t, c, row).String(), o.value[n])
 		}
 	}
 }
 
 // traced compares all that is told of the entities of v with the states on the way
 // to its head, and counts the events by kind.
-func traced(t testing.TB, v *View, kinds map[TraceKind]int) {
+func traced(t testing.TB, v *inspect.View, kinds map[inspect.TraceKind]int) {
 	t.Helper()
-	var states []*Image // On the way to the head.
+	var states []*inspect.Image // On the way to the head.
 	for e := range v.Log().Ancestors(v.Head()) {
-		states = append([]*Image{imageAt(t, v, e.ID.Seq)}, states...)
+		states = append([]*inspect.Image{storetest.ImageAt(t, v, e.ID.Seq)}, states...)
 	}
-	for _, e := range lives(t, v) {
+	for _, e := range storetest.Lives(t, v) {
 		o, left := newHearsay(t), states
 		upTo := func(seq uint64) { // The states before record seq.
 			for len(left) > 0 && left[0].ID.Seq < seq {
@@ -97,7 +100,7 @@ func traced(t testing.TB, v *View, kinds map[TraceKind]int) {
 				left = left[1:]
 			}
 		}
-		err := v.Trace(background, e, 0, v.Head(), func(event *TraceEvent) error {
+		err := v.Trace(storetest.Background, e, 0, v.Head(), func(event *inspect.TraceEvent) error {
 			upTo(event.Seq)
 			o.hear(event)
 			kinds[event.Kind]++
@@ -110,36 +113,36 @@ func traced(t testing.TB, v *View, kinds map[TraceKind]int) {
 }
 
 func TestATraceTellsAllThatHappensToAnEntity(t *testing.T) {
-	kinds := map[TraceKind]int{}
+	kinds := map[inspect.TraceKind]int{}
 	for seed := range uint64(2) {
-		traced(t, wildView(t, seed), kinds)
+		traced(t, storetest.WildView(t, seed), kinds)
 	}
-	for kind := TraceCreated; kind < TraceConverted; kind++ {
-		if kind != TraceAlive && kind != TracePresent {
+	for kind := inspect.TraceCreated; kind < inspect.TraceConverted; kind++ {
+		if kind != inspect.TraceAlive && kind != inspect.TracePresent {
 			require.Positive(t, kinds[kind], "no entity was %v", kind)
 		}
 	}
 }
 
 func TestATraceBackHasTheSameEventsAsATrace(t *testing.T) {
-	v := wildView(t, 5)
+	v := storetest.WildView(t, 5)
 	most := 0
-	for _, e := range lives(t, v) {
-		var want, got []TraceEvent
-		require.NoError(t, v.Trace(background, e, 0, v.Head(), func(event *TraceEvent) error {
+	for _, e := range storetest.Lives(t, v) {
+		var want, got []inspect.TraceEvent
+		require.NoError(t, v.Trace(storetest.Background, e, 0, v.Head(), func(event *inspect.TraceEvent) error {
 			want = append(want, *event)
 			return nil
 		}))
-		stretches, first := 0, (*EntityState)(nil)
-		require.NoError(t, v.TraceBack(background, e, v.Head(), func(s *Stretch) bool {
+		stretches, first := 0, (*inspect.EntityState)(nil)
+		require.NoError(t, v.TraceBack(storetest.Background, e, v.Head(), func(s *inspect.Stretch) bool {
 			if stretches++; first == nil {
-				peeked, err := v.Peek(background, e, v.Head())
+				peeked, err := v.Peek(storetest.Background, e, v.Head())
 				require.NoError(t, err)
 				require.Equal(t, peeked, s.Last)
 			} else {
 				require.Equal(t, first.Seq, s.Last.Seq)
 			}
-			got = append(s.Events, without(got, TraceAlive, TracePresent)...)
+			got = append(s.Events, without(got, inspect.TraceAlive, inspect.TracePresent)...)
 			first = s.First
 			return true
 		}))
@@ -150,7 +153,7 @@ func TestATraceBackHasTheSameEventsAsATrace(t *testing.T) {
 	require.Greater(t, most, 2)
 }
 
-func without(events []TraceEvent, kinds ...TraceKind) (rest []TraceEvent) {
+func without(events []inspect.TraceEvent, kinds ...inspect.TraceKind) (rest []inspect.TraceEvent) {
 	for _, e := range events {
 		if e.Kind != kinds[0] && e.Kind != kinds[1] {
 			rest = append(rest, e)
@@ -160,7 +163,7 @@ func without(events []TraceEvent, kinds ...TraceKind) (rest []TraceEvent) {
 }
 
 // rewinding returns the events that are the same from whatever snapshot one looks.
-func rewinding(events []TraceEvent) (rest []TraceEvent) {
+func rewinding(events []inspect.TraceEvent) (rest []inspect.TraceEvent) {
 	for _, e := range events {
 		if e.Component != "heat" && e.Component != "mood" {
 			rest = append(rest, e)
@@ -170,9 +173,9 @@ func rewinding(events []TraceEvent) (rest []TraceEvent) {
 }
 
 func TestATraceOfPartOfALifeBeginsWithWhatWasThere(t *testing.T) {
-	v := wildView(t, 7)
+	v := storetest.WildView(t, 7)
 	head := v.Head()
-	for _, e := range lives(t, v) {
+	for _, e := range storetest.Lives(t, v) {
 		for entry := range v.Log().Ancestors(head) {
 			if entry.ID.Seq%3 > 0 {
 				continue
@@ -181,11 +184,11 @@ func TestATraceOfPartOfALifeBeginsWithWhatWasThere(t *testing.T) {
 			compared := false
 			compare := func() {
 				if !compared {
-					o.requireState(imageAt(t, v, from), e)
+					o.requireState(storetest.ImageAt(t, v, from), e)
 					compared = true
 				}
 			}
-			require.NoError(t, v.Trace(background, e, from, head, func(event *TraceEvent) error {
+			require.NoError(t, v.Trace(storetest.Background, e, from, head, func(event *inspect.TraceEvent) error {
 				if event.Seq > from {
 					compare()
 				}
@@ -193,21 +196,21 @@ func TestATraceOfPartOfALifeBeginsWithWhatWasThere(t *testing.T) {
 				return nil
 			}))
 			compare()
-			o.requireState(imageAt(t, v, head), e)
+			o.requireState(storetest.ImageAt(t, v, head), e)
 		}
 	}
 }
 
 func TestATraceGoesOnAcrossConversions(t *testing.T) {
 	dir, _, second, mark := twiceConverted(t)
-	v := viewOf(t, dir)
-	kinds := map[TraceKind]int{}
+	v := storetest.ViewOf(t, dir)
+	kinds := map[inspect.TraceKind]int{}
 	traced(t, v, kinds)
-	require.Positive(t, kinds[TraceConverted])
-	require.Positive(t, kinds[TraceSet])
+	require.Positive(t, kinds[inspect.TraceConverted])
+	require.Positive(t, kinds[inspect.TraceSet])
 
 	names := map[string]bool{}
-	err := v.Trace(background, second.Entities()[0], mark-1, v.Head(), func(e *TraceEvent) error {
+	err := v.Trace(storetest.Background, second.Entities()[0], mark-1, v.Head(), func(e *inspect.TraceEvent) error {
 		if e.Number == 1 || e.Component == "vigour" || e.Component == "vitality" {
 			names[e.Kind.String()+" "+e.Component] = true
 		}
@@ -219,17 +222,17 @@ func TestATraceGoesOnAcrossConversions(t *testing.T) {
 
 	// A stretch does not end at a conversion, so that it is told there as well.
 	converted := 0
-	require.NoError(t, v.TraceBack(background, second.Entities()[0], v.Head(), func(s *Stretch) bool {
+	require.NoError(t, v.TraceBack(storetest.Background, second.Entities()[0], v.Head(), func(s *inspect.Stretch) bool {
 		for _, e := range s.Events {
-			if e.Kind == TraceConverted {
+			if e.Kind == inspect.TraceConverted {
 				converted++
 			}
 		}
 		return true
 	}))
 	want := 0
-	require.NoError(t, v.Trace(background, second.Entities()[0], 0, v.Head(), func(e *TraceEvent) error {
-		if e.Kind == TraceConverted {
+	require.NoError(t, v.Trace(storetest.Background, second.Entities()[0], 0, v.Head(), func(e *inspect.TraceEvent) error {
+		if e.Kind == inspect.TraceConverted {
 			want++
 		}
 		return nil
@@ -240,25 +243,25 @@ func TestATraceGoesOnAcrossConversions(t *testing.T) {
 
 func TestWhatIsUndoneWithinATickIsTold(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	w := newTestWorld(0)
-	s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	e := w.Create()
-	w.position.Set(e, position{1, 1})
+	w.Position.Set(e, storetest.Position{X: 1, Y: 1})
 	brief := w.Create()
-	w.position.Set(brief, position{2, 2})
+	w.Position.Set(brief, storetest.Position{X: 2, Y: 2})
 	w.Destroy(brief)
 	require.NoError(t, s.Commit())
-	w.position.Remove(e)
-	w.position.Set(e, position{1, 1})
-	w.frozen.Set(e, frozen{})
-	w.frozen.Clear()
+	w.Position.Remove(e)
+	w.Position.Set(e, storetest.Position{X: 1, Y: 1})
+	w.Frozen.Set(e, storetest.Frozen{})
+	w.Frozen.Clear()
 	require.NoError(t, s.Commit())
-	w.position.Set(e, position{1, 1})
+	w.Position.Set(e, storetest.Position{X: 1, Y: 1})
 	require.NoError(t, s.Commit())
 	w.World.Clear()
 	require.NoError(t, s.Commit())
-	closeStore(t, s)
-	v := viewOf(t, dir)
+	storetest.CloseStore(t, s)
+	v := storetest.ViewOf(t, dir)
 	for of, want := range map[ecs.Entity][]string{
 		e: {
 			"1 created  ", "1 added position {X:1 Y:1}", "2 removed position ", "2 added position {X:1 Y:1}",
@@ -267,7 +270,7 @@ func TestWhatIsUndoneWithinATickIsTold(t *testing.T) {
 		brief: {"1 created  ", "1 destroyed  "},
 	} {
 		var got []string
-		require.NoError(t, v.Trace(background, of, 0, 4, func(e *TraceEvent) error {
+		require.NoError(t, v.Trace(storetest.Background, of, 0, 4, func(e *inspect.TraceEvent) error {
 			text := ""
 			if e.New.Kind() != 0 {
 				text = e.New.String()
@@ -280,26 +283,26 @@ func TestWhatIsUndoneWithinATickIsTold(t *testing.T) {
 }
 
 func TestATraceEndsAtDamage(t *testing.T) {
-	s := newSample(t)
-	v := viewOf(t, s.dir)
+	s := storetest.NewSample(t)
+	v := storetest.ViewOf(t, s.Dir)
 	entries := slices.Collect(v.Log().Ancestors(v.Head()))
-	last, e := entries[0], imageAt(t, v, 1).Registry[0]
-	d := s.damaged(t)
+	last, e := entries[0], storetest.ImageAt(t, v, 1).Registry[0]
+	d := s.Damaged(t)
 	name := "journal/" + v.Log().Segments[last.Segment].Name
-	data := []byte(d.tree[name])
+	data := []byte(d.Tree[name])
 	data[last.Offset+60] ^= 1
-	d.with(name, string(data), func() {
-		v := viewOf(t, d.dir)
+	d.With(name, string(data), func() {
+		v := storetest.ViewOf(t, d.Dir)
 		told := 0
-		err := v.Trace(background, e, 0, last.ID.Seq, func(*TraceEvent) error { told++; return nil })
+		err := v.Trace(storetest.Background, e, 0, last.ID.Seq, func(*inspect.TraceEvent) error { told++; return nil })
 		require.Error(t, err)
 		require.Zero(t, told)
 	})
-	require.NoError(t, v.Trace(background, e, 0, v.Head(), func(*TraceEvent) error { return nil }))
-	require.ErrorIs(t, v.Trace(background, e, 0, v.Head(), func(*TraceEvent) error { return fs.ErrInvalid }), fs.ErrInvalid)
-	require.ErrorIs(t, v.Trace(background, e, 0, 99, func(*TraceEvent) error { return nil }), ErrNotFound)
-	require.Error(t, v.Trace(background, e, 4, 2, func(*TraceEvent) error { return nil }))
-	ctx, cancel := context.WithCancel(background)
+	require.NoError(t, v.Trace(storetest.Background, e, 0, v.Head(), func(*inspect.TraceEvent) error { return nil }))
+	require.ErrorIs(t, v.Trace(storetest.Background, e, 0, v.Head(), func(*inspect.TraceEvent) error { return fs.ErrInvalid }), fs.ErrInvalid)
+	require.ErrorIs(t, v.Trace(storetest.Background, e, 0, 99, func(*inspect.TraceEvent) error { return nil }), persist.ErrNotFound)
+	require.Error(t, v.Trace(storetest.Background, e, 4, 2, func(*inspect.TraceEvent) error { return nil }))
+	ctx, cancel := context.WithCancel(storetest.Background)
 	cancel()
-	require.ErrorIs(t, v.Trace(ctx, e, 0, v.Head(), func(*TraceEvent) error { return nil }), context.Canceled)
+	require.ErrorIs(t, v.Trace(ctx, e, 0, v.Head(), func(*inspect.TraceEvent) error { return nil }), context.Canceled)
 }

@@ -1,4 +1,4 @@
-package persist
+package persist_test
 
 import (
 	"context"
@@ -12,6 +12,9 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // wandering returns a closed store with snapshots, branches, and components that
@@ -19,26 +22,26 @@ import (
 func wandering(t *testing.T, rng *rand.Rand) string {
 	dir := filepath.Join(t.TempDir(), "store")
 	for range 2 {
-		w := newTestWorld(8)
-		s := open(t, dir, w, Options{Sync: journal.SyncNever(), SnapshotBytes: 6000})
+		w := storetest.New(8)
+		s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 6000})
 		for range 12 {
-			w.do(randomActions(rng, 8)...)
-			w.releaseAll()
+			w.Do(storetest.RandomActions(rng, 8)...)
+			w.ReleaseAll()
 			require.NoError(t, s.Commit())
 			if rng.IntN(4) == 0 {
 				_ = w.History().Rewind(1 + rng.IntN(2)) // There may be no tick to go back to.
 			}
 		}
-		closeStore(t, s)
+		storetest.CloseStore(t, s)
 	}
 	return dir
 }
 
 // contents returns all that an image shows.
-func contents(im *Image) string {
+func contents(im *inspect.Image) string {
 	text := fmt.Sprint(im.Tick, im.ID, im.Registry, im.Alive, im.Free, im.Digest())
 	for _, c := range im.Components {
-		text += fmt.Sprintf("\n%s %v %x", c.Name, c.Entities, c.appendRows(nil, 0, c.n))
+		text += fmt.Sprintf("\n%s %v %x", c.Name, c.Entities, c.AppendRows(nil, 0, c.N))
 		for row, e := range c.Entities {
 			if e != ecs.Vacant && c.Find(e) != row {
 				text += fmt.Sprintf(" %v is not found", e)
@@ -50,7 +53,7 @@ func contents(im *Image) string {
 
 func TestWalkingShowsEveryStateAsLoadingItDoes(t *testing.T) {
 	for seed := range uint64(8) {
-		v := verified(t, wandering(t, rand.New(rand.NewPCG(seed, 1))))
+		v := storetest.Verified(t, wandering(t, rand.New(rand.NewPCG(seed, 1))))
 		for _, to := range v.Log().Entries {
 			first := to.ID.Seq
 			for e := range v.Log().Ancestors(to.ID.Seq) {
@@ -58,10 +61,10 @@ func TestWalkingShowsEveryStateAsLoadingItDoes(t *testing.T) {
 			}
 			want, err := v.Path(first, to.ID.Seq)
 			require.NoError(t, err)
-			err = v.Walk(background, first, to.ID.Seq, func(im *Image, c *Commit) error {
+			err = v.Walk(storetest.Background, first, to.ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
 				require.Equal(t, want[0].ID, c.ID)
 				require.Equal(t, want[0].Tick, c.Tick)
-				loaded, err := v.At(background, c.Seq)
+				loaded, err := v.At(storetest.Background, c.Seq)
 				require.NoError(t, err)
 				require.Equal(t, contents(loaded), contents(im), "seed %d, record %d", seed, c.Seq)
 				want = want[1:]
@@ -76,29 +79,29 @@ func TestWalkingShowsEveryStateAsLoadingItDoes(t *testing.T) {
 func TestACursorShowsWhatLoadingDoesWhereverItComesFrom(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		v := verified(t, wandering(t, rng))
+		v := storetest.Verified(t, wandering(t, rng))
 		entries := v.Log().Entries
-		c, err := v.Cursor(background, v.Head())
+		c, err := v.Cursor(storetest.Background, v.Head())
 		require.NoError(t, err)
 		for range 60 {
 			seq := entries[rng.IntN(len(entries))].ID.Seq
-			require.NoError(t, c.Seek(background, seq))
+			require.NoError(t, c.Seek(storetest.Background, seq))
 			require.Equal(t, seq, c.Seq())
-			want, err := v.At(background, seq)
+			want, err := v.At(storetest.Background, seq)
 			require.NoError(t, err)
 			require.Equal(t, contents(want), contents(c.Image()), "seed %d, record %d", seed, seq)
 		}
-		require.ErrorIs(t, c.Seek(background, 1e6), ErrNotFound)
+		require.ErrorIs(t, c.Seek(storetest.Background, 1e6), persist.ErrNotFound)
 		require.Nil(t, c.Image())
-		require.NoError(t, c.Seek(background, v.Head()))
+		require.NoError(t, c.Seek(storetest.Background, v.Head()))
 	}
 }
 
 func TestAWalkEndsWithTheErrorOfItsFunctionOrContext(t *testing.T) {
-	dir, _ := branching(t)
-	v := verified(t, dir)
+	dir, _ := Branching(t)
+	v := storetest.Verified(t, dir)
 	enough, n := errors.New("enough"), 0
-	err := v.Walk(background, 2, 9, func(_ *Image, c *Commit) error {
+	err := v.Walk(storetest.Background, 2, 9, func(_ *inspect.Image, c *inspect.Commit) error {
 		if n++; n == 3 {
 			require.Equal(t, uint64(5), c.Seq)
 			return enough
@@ -106,11 +109,11 @@ func TestAWalkEndsWithTheErrorOfItsFunctionOrContext(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, err, enough)
-	ctx, cancel := context.WithCancel(background)
-	err = v.Walk(ctx, 2, 9, func(*Image, *Commit) error { cancel(); return nil })
+	ctx, cancel := context.WithCancel(storetest.Background)
+	err = v.Walk(ctx, 2, 9, func(*inspect.Image, *inspect.Commit) error { cancel(); return nil })
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, v.Walk(background, 9, 2, nil), journal.ErrNotAncestor)
-	require.ErrorIs(t, v.Walk(background, 2, 99, nil), ErrNotFound)
+	require.ErrorIs(t, v.Walk(storetest.Background, 9, 2, nil), journal.ErrNotAncestor)
+	require.ErrorIs(t, v.Walk(storetest.Background, 2, 99, nil), persist.ErrNotFound)
 }
 
 func TestAWalkGoesOnWhereAStoreWasConverted(t *testing.T) {
@@ -119,25 +122,25 @@ func TestAWalkGoesOnWhereAStoreWasConverted(t *testing.T) {
 	before := w.Mark()
 	w.unit.Set(w.Entities()[0], newerUnit{Team: 77})
 	require.NoError(t, s.Commit())
-	head, digest := w.Mark(), persistent(w.World)
-	closeStore(t, s)
-	v := verified(t, dir)
+	head, digest := w.Mark(), storetest.Persistent(w.World)
+	storetest.CloseStore(t, s)
+	v := storetest.Verified(t, dir)
 	var last ecs.Digest
-	require.NoError(t, v.Walk(background, before-1, head, func(im *Image, c *Commit) error {
+	require.NoError(t, v.Walk(storetest.Background, before-1, head, func(im *inspect.Image, c *inspect.Commit) error {
 		last = im.Digest()
 		return nil
 	}))
 	require.Equal(t, digest, last)
-	c, err := v.Cursor(background, before)
+	c, err := v.Cursor(storetest.Background, before)
 	require.NoError(t, err)
-	require.NoError(t, c.Seek(background, head))
+	require.NoError(t, c.Seek(storetest.Background, head))
 	require.Equal(t, digest, c.Image().Digest())
 }
 
 func TestAnImageMakesAWorldOfItsOwn(t *testing.T) {
-	dir, digests := branching(t)
-	v := verified(t, dir)
-	im, err := v.At(background, 5)
+	dir, digests := Branching(t)
+	v := storetest.Verified(t, dir)
+	im, err := v.At(storetest.Background, 5)
 	require.NoError(t, err)
 	before := contents(im)
 	w, err := im.World(ecs.Options{})
@@ -149,11 +152,11 @@ func TestAnImageMakesAWorldOfItsOwn(t *testing.T) {
 
 func TestWhatDoesNotRewindStaysSoWhereNobodyKnowsIt(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "w.save")
-	known := newTestWorld(0)
-	known.fill(20)
-	require.NoError(t, Save(background, file, known.World))
+	known := storetest.New(0)
+	known.Fill(20)
+	require.NoError(t, persist.Save(storetest.Background, file, known.World))
 	w := ecs.NewWorld(ecs.Options{History: 4})
-	require.NoError(t, Load(background, file, w))
+	require.NoError(t, persist.Load(storetest.Background, file, w))
 	require.Equal(t, known.Digest(), w.Digest())
 	exempt := 0
 	for _, s := range w.Storages() {

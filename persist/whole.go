@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
 // A wholeStorage is a storage that a tick must give whole, changed or not, if its
@@ -67,8 +68,8 @@ func (l wholeList) find(st ecs.AnyStorage) *wholeStorage {
 
 // complete returns c, or all of the storage if record seq, which continues parent,
 // must give it whole.
-func (l *wholeList) complete(c ecs.StorageChange, s *schema, seq, parent uint64) ecs.StorageChange {
-	if _, numbered := s.numbers[c.Storage.Name()]; !numbered {
+func (l *wholeList) complete(c ecs.StorageChange, s *format.Schema, seq, parent uint64) ecs.StorageChange {
+	if _, numbered := s.Numbers[c.Storage.Name()]; !numbered {
 		l.add(c.Storage, neverGiven)
 	}
 	if w := l.find(c.Storage); w != nil {

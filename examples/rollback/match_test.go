@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // over plays a match to its end.
@@ -88,16 +88,16 @@ func TestABugIsCaughtInTheFirstTickThatDiffers(t *testing.T) {
 // fields returns the fields in which two saves differ.
 func fields(t *testing.T, files []string) (names []string) {
 	t.Helper()
-	var views [2]*persist.View
+	var views [2]*inspect.View
 	for i, file := range files {
-		v, err := persist.OpenReadOnly(context.Background(), file)
+		v, err := inspect.OpenReadOnly(context.Background(), file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer v.Close()
 		views[i] = v
 	}
-	d, err := persist.DiffViews(context.Background(), views[0], views[0].Head(), views[1], views[1].Head())
+	d, err := inspect.DiffViews(context.Background(), views[0], views[0].Head(), views[1], views[1].Head())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // notAlive says what is known of an entity that is not alive in p.
-func (s *source) notAlive(ctx context.Context, p *persist.EntityState) error {
+func (s *source) notAlive(ctx context.Context, p *inspect.EntityState) error {
 	e, at := p.Entity, placeOf(p)
 	if p.Row < 0 || e.Generation() == 0 {
 		return fail(exitNotFound, try("ls", s.path), "%s: %v never existed: at %s, %s in use", s.path, e, at, indices(p.Indices))
@@ -74,7 +74,7 @@ func (s *source) deathOf(ctx context.Context, seq uint64, e ecs.Entity) (d death
 
 // look looks for the end of e in c. It is done if nothing older can matter: a
 // clear kills e only if nothing before it did.
-func (d *death) look(c *persist.Commit, e ecs.Entity) (done bool, err error) {
+func (d *death) look(c *inspect.Commit, e ecs.Entity) (done bool, err error) {
 	ops, err := c.Ops()
 	if err != nil {
 		return false, err
@@ -95,4 +95,4 @@ func (d *death) look(c *persist.Commit, e ecs.Entity) (done bool, err error) {
 }
 
 // placeOf returns the place of s in time.
-func placeOf(s *persist.EntityState) string { return fmt.Sprintf("tick %d, record %d", s.Tick, s.Seq) }
+func placeOf(s *inspect.EntityState) string { return fmt.Sprintf("tick %d, record %d", s.Tick, s.Seq) }

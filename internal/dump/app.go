@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // An app is one call of the program.
@@ -30,16 +31,16 @@ type app struct {
 }
 
 // An Opener opens the store that a URL names.
-type Opener func(ctx context.Context, url string) (*persist.View, error)
+type Opener func(ctx context.Context, url string) (*inspect.View, error)
 
 // open opens what path names: a directory, a file, or a URL of a scheme that has an
 // opener.
-func (a *app) open(ctx context.Context, path string) (*persist.View, error) {
+func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	scheme, _, _ := strings.Cut(path, "://")
 	if open := a.openers[scheme]; open != nil {
 		return open(ctx, path)
 	}
-	return persist.OpenReadOnly(ctx, path)
+	return inspect.OpenReadOnly(ctx, path)
 }
 
 // A command is a row of the table. It is all there is to say of it: help, man pages,

@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 func TestAnOpenerOpensURLsOfItsScheme(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
-	openers := map[string]Opener{"mem": func(ctx context.Context, url string) (*persist.View, error) {
+	openers := map[string]Opener{"mem": func(ctx context.Context, url string) (*inspect.View, error) {
 		assert.Equal(t, "mem://world", url)
-		return persist.OpenReadOnly(ctx, dir)
+		return inspect.OpenReadOnly(ctx, dir)
 	}}
 	ask := func(args ...string) (code int, stdout string) {
 		var out bytes.Buffer

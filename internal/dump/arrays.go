@@ -7,7 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // arraysDoc is what arrays --json prints: sparse leads from the index of an
@@ -84,7 +84,7 @@ func (a *app) outside(first, end, n int, one, many string) {
 }
 
 // arrays prints a window of the arrays of c.
-func (a *app) arrays(s *source, im state, c *persist.Component, w window) error {
+func (a *app) arrays(s *source, im state, c *inspect.Component, w window) error {
 	sparse := c.Sparse()
 	if n := max(c.Len(), len(sparse)); w.from > 0 && uint64(w.from) >= uint64(n) {
 		return fail(exitNotFound, try("arrays", s.path, c.Name), "%s: %s has no row %d; there are %d", s.path, c.Name, w.from, c.Len())
@@ -102,12 +102,12 @@ func (a *app) arrays(s *source, im state, c *persist.Component, w window) error 
 }
 
 // rowsOf begins what is printed of a component.
-func (a *app) rowsOf(c *persist.Component, im state) {
+func (a *app) rowsOf(c *inspect.Component, im state) {
 	a.Line("%s %s at %v: %s", kind(c), c.Name, im, term.Count(c.Len(), "row", "rows"))
 	a.Line("")
 }
 
-func (a *app) arraysJSON(im state, c *persist.Component, sparse []int, w window) error {
+func (a *app) arraysJSON(im state, c *inspect.Component, sparse []int, w window) error {
 	doc := arraysDoc{
 		stateDoc: im.doc(), Component: c.Name, Kind: kind(c), Rows: c.Len(), Indices: len(sparse),
 		From: int(w.from), Dense: []string{}, Data: []layout.Value{},
@@ -128,7 +128,7 @@ func (a *app) arraysJSON(im state, c *persist.Component, sparse []int, w window)
 	return a.document(doc)
 }
 
-func (a *app) denseAndData(c *persist.Component, w window) error {
+func (a *app) denseAndData(c *inspect.Component, w window) error {
 	g := a.Grid(">ROW", "DENSE", "DATA")
 	first, end := w.of(c.Len())
 	for row := first; row < end; row++ {
@@ -184,7 +184,7 @@ type lookupDoc struct {
 }
 
 // lookup looks for e as the two-sided test does, and notes what it meets.
-func lookup(im state, c *persist.Component, e ecs.Entity) (doc lookupDoc, err error) {
+func lookup(im state, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err error) {
 	sparse := c.Sparse()
 	doc = lookupDoc{
 		stateDoc: im.doc(), Component: c.Name, Entity: e.String(), Alive: im.IsAlive(e),
@@ -214,7 +214,7 @@ func lookup(im state, c *persist.Component, e ecs.Entity) (doc lookupDoc, err er
 
 // lookUp prints how the entity that text names is found among the rows of c, or why
 // it is not.
-func (a *app) lookUp(s *source, im state, c *persist.Component, text string) error {
+func (a *app) lookUp(s *source, im state, c *inspect.Component, text string) error {
 	e, err := parseEntity(s.path, text)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // bisectDoc is what bisect --json prints.
@@ -93,7 +94,7 @@ type bisector struct {
 
 	source  *source
 	way     way
-	cursor  *persist.Cursor
+	cursor  *inspect.Cursor
 	judge   judge
 	states  map[int]stateDoc // Those that were asked, of late.
 	skipped map[int]bool
@@ -345,7 +346,7 @@ func (b *bisector) scanned(ctx context.Context, last int) (first int, err error)
 		return 0, err
 	}
 	i := 0
-	ask := func(im *persist.Image) error {
+	ask := func(im *inspect.Image) error {
 		now := state{im, b.way[i]}
 		b.states[i] = now.doc()
 		delete(b.states, i-2)
@@ -358,7 +359,7 @@ func (b *bisector) scanned(ctx context.Context, last int) (first int, err error)
 	}
 	err = ask(b.cursor.Image())
 	if err == nil {
-		err = b.source.Walk(ctx, b.way[0], b.way[last], func(im *persist.Image, _ *persist.Commit) error { return ask(im) })
+		err = b.source.Walk(ctx, b.way[0], b.way[last], func(im *inspect.Image, _ *inspect.Commit) error { return ask(im) })
 	}
 	if err == nil {
 		return 0, b.never(b.states[last])

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // blameDoc is what blame --json prints.
@@ -58,7 +58,7 @@ func (a *app) blame(ctx context.Context, s *source, at point, text string) error
 	if err != nil {
 		return err
 	}
-	sub, last, err := s.subject(text, func(e ecs.Entity) (*persist.EntityState, error) { return s.Peek(ctx, e, seq) })
+	sub, last, err := s.subject(text, func(e ecs.Entity) (*inspect.EntityState, error) { return s.Peek(ctx, e, seq) })
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (sub subject) covers(path string) bool {
 	return related(strings.TrimPrefix(sub.field, "."), path)
 }
 
-func (d *blameDoc) print(a *app, last *persist.EntityState) error {
+func (d *blameDoc) print(a *app, last *inspect.EntityState) error {
 	a.Line("%s: alive at %s", d.Entity, placeOf(last))
 	if len(d.Components) == 0 {
 		a.Line("it has no components")

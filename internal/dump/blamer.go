@@ -10,7 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // A writerDoc is a tick that wrote something. If it is not exact, the tick is the
@@ -43,7 +43,7 @@ type blamer struct {
 	number int   // Of the only component of interest, or allComponents.
 	bytes  int64 // How many bytes of ticks to read, but for those that must be; 0: any.
 
-	last       *persist.EntityState
+	last       *inspect.EntityState
 	components map[int]*writers // By number: those that it has.
 }
 
@@ -77,14 +77,14 @@ func (w *writer) doc() *writerDoc {
 }
 
 // at notes that e wrote, unless a later event did.
-func (w *writer) at(e *persist.TraceEvent) {
+func (w *writer) at(e *inspect.TraceEvent) {
 	if !w.known {
 		*w = writer{true, e.Seq, e.Tick, e.Time}
 	}
 }
 
 // notSince notes that nothing after the state s wrote.
-func (w *writer) notSince(s *persist.EntityState) {
+func (w *writer) notSince(s *inspect.EntityState) {
 	if !w.known {
 		*w = writer{seq: s.Seq, tick: s.Tick}
 	}
@@ -97,7 +97,7 @@ var errNoStretch = errors.New("no state to begin with")
 // more to read.
 func (b *blamer) look(ctx context.Context, s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
-	err := s.TraceBack(ctx, e, seq, func(stretch *persist.Stretch) bool {
+	err := s.TraceBack(ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
 			b.begin(stretch.Last)
 		} else {
@@ -115,7 +115,7 @@ func (b *blamer) look(ctx context.Context, s *source, e ecs.Entity, seq uint64) 
 }
 
 // begin notes what is to be explained.
-func (b *blamer) begin(last *persist.EntityState) {
+func (b *blamer) begin(last *inspect.EntityState) {
 	b.last, b.components = last, map[int]*writers{}
 	for n, c := range last.Components {
 		if c.Row < 0 || b.number != allComponents && b.number != n {
@@ -130,21 +130,21 @@ func (b *blamer) begin(last *persist.EntityState) {
 }
 
 // take takes an event, which is older than those before.
-func (b *blamer) take(e *persist.TraceEvent) {
+func (b *blamer) take(e *inspect.TraceEvent) {
 	w := b.components[e.Number]
 	if w == nil || w.begun {
 		return
 	}
 	switch e.Kind {
-	case persist.TraceWritten:
+	case inspect.TraceWritten:
 		w.written.at(e)
-	case persist.TraceSet, persist.TraceConverted:
+	case inspect.TraceSet, inspect.TraceConverted:
 		w.written.at(e)
 		for _, d := range e.Fields() {
 			w.change(e, func(path string) bool { return related(d.Path, path) })
 		}
 		w.change(e, func(path string) bool { return !has(e.Old, path) })
-	case persist.TraceAdded:
+	case inspect.TraceAdded:
 		w.written.at(e)
 		w.change(e, func(string) bool { return true })
 		w.begun = true
@@ -152,7 +152,7 @@ func (b *blamer) take(e *persist.TraceEvent) {
 }
 
 // change notes that e changed those fields.
-func (w *writers) change(e *persist.TraceEvent, changed func(path string) bool) {
+func (w *writers) change(e *inspect.TraceEvent, changed func(path string) bool) {
 	for i := range w.fields {
 		if f := &w.fields[i]; !f.changed.known && changed(f.path) {
 			f.changed.at(e)
@@ -172,7 +172,7 @@ func has(v layout.Value, path string) bool {
 
 // stop notes that nothing unknown was written since first, and reports whether
 // everything is known.
-func (b *blamer) stop(first *persist.EntityState) bool {
+func (b *blamer) stop(first *inspect.EntityState) bool {
 	known := true
 	for _, w := range b.components {
 		w.written.notSince(first)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // A commitDoc is a record of the journal: a tick that was committed.
@@ -55,7 +55,7 @@ type operationDoc struct {
 }
 
 // commitDocOf describes c, without its operations and its place in the tree.
-func commitDocOf(c *persist.Commit, ops []persist.Op) commitDoc {
+func commitDocOf(c *inspect.Commit, ops []inspect.Op) commitDoc {
 	doc := commitDoc{
 		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,
 		Components: []changeDoc{}, Marks: c.Marks,
@@ -78,7 +78,7 @@ func commitDocOf(c *persist.Commit, ops []persist.Op) commitDoc {
 }
 
 // count counts op, which concerns the component of change if it concerns one.
-func (d *commitDoc) count(op persist.Op, change *changeDoc) {
+func (d *commitDoc) count(op inspect.Op, change *changeDoc) {
 	switch {
 	case op.Kind == ecs.OpCreate:
 		d.Created++
@@ -101,7 +101,7 @@ var opNames = map[ecs.OpKind]string{
 }
 
 // operations describes ops one by one.
-func operations(c *persist.Commit, ops []persist.Op) []operationDoc {
+func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 	var docs []operationDoc
 	for _, op := range ops {
 		d := operationDoc{Op: opNames[op.Kind], Component: c.Component(op.Component)}
@@ -181,7 +181,7 @@ type inputDoc struct {
 }
 
 // inputs describes the inputs of c.
-func inputs(c *persist.Commit) (docs []inputDoc) {
+func inputs(c *inspect.Commit) (docs []inputDoc) {
 	for _, in := range c.Inputs {
 		docs = append(docs, inputDoc(in))
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // compactDoc is what compact --json prints.
@@ -38,7 +38,7 @@ rewound branches, and so are snapshots with names. STORE is only read.`,
   ecsdump compact D -o D.old --at snap:milestone --no-names`,
 	run: func(f flags) action {
 		var out string
-		var o persist.CompactOptions
+		var o inspect.CompactOptions
 		var at point
 		f.output(&out, "directory or file to write; nothing may have that name")
 		f.StringVar(&o.Keep, "keep", "", "keep the ticks from this point on (A.. or A)")
@@ -60,7 +60,7 @@ rewound branches, and so are snapshots with names. STORE is only read.`,
 	},
 }
 
-func (a *app) compacted(out string, r persist.CompactReport) error {
+func (a *app) compacted(out string, r inspect.CompactReport) error {
 	if a.json {
 		return a.document(compactDoc{
 			out, r.Tick, r.Seq, r.From, r.Ticks, append([]string{}, r.Names...),

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 const (
@@ -223,7 +223,7 @@ func (c *completion) ticks() {
 }
 
 // peek returns what the state of --at has of e. It does not load the state.
-func (c *completion) peek(e ecs.Entity) (*persist.EntityState, error) {
+func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	seq, err := c.Resolve(c.at)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // diffDoc is what diff --json prints.
@@ -221,7 +222,7 @@ func (d *differ) compare(ctx context.Context, a *app, s, t *diffSide) (err error
 		}
 		s.doc.Seq, t.doc.Seq = first.First.Old, first.First.New
 	}
-	diff, err := persist.DiffViews(ctx, s.View, s.doc.Seq, t.View, t.doc.Seq)
+	diff, err := inspect.DiffViews(ctx, s.View, s.doc.Seq, t.View, t.doc.Seq)
 	if err != nil {
 		return err
 	}
@@ -252,7 +253,7 @@ func (d *differ) compare(ctx context.Context, a *app, s, t *diffSide) (err error
 }
 
 // filter takes out of diff what is not asked for.
-func (d *differ) filter(s *source, diff *persist.Diff) error {
+func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	if len(d.components) > 0 {
 		var known []string
 		for _, c := range diff.Components {
@@ -263,9 +264,9 @@ func (d *differ) filter(s *source, diff *persist.Diff) error {
 				return s.noComponent(name, known)
 			}
 		}
-		diff.Registry = persist.RegistryDiff{}
-		diff.Components = slices.DeleteFunc(diff.Components, func(c *persist.ComponentDiff) bool { return !slices.Contains(d.components, c.Name) })
-		diff.Schema = slices.DeleteFunc(diff.Schema, func(c persist.SchemaDiff) bool { return !slices.Contains(d.components, c.Component) })
+		diff.Registry = inspect.RegistryDiff{}
+		diff.Components = slices.DeleteFunc(diff.Components, func(c *inspect.ComponentDiff) bool { return !slices.Contains(d.components, c.Name) })
+		diff.Schema = slices.DeleteFunc(diff.Schema, func(c inspect.SchemaDiff) bool { return !slices.Contains(d.components, c.Component) })
 	}
 	if len(d.entities) == 0 {
 		return nil
@@ -274,15 +275,15 @@ func (d *differ) filter(s *source, diff *persist.Diff) error {
 	diff.Schema, diff.Registry.Free = nil, 0
 	diff.Registry.Created = slices.DeleteFunc(diff.Registry.Created, others)
 	diff.Registry.Destroyed = slices.DeleteFunc(diff.Registry.Destroyed, others)
-	diff.Registry.Moved = slices.DeleteFunc(diff.Registry.Moved, func(m persist.EntityMove) bool { return others(m.Entity) })
+	diff.Registry.Moved = slices.DeleteFunc(diff.Registry.Moved, func(m inspect.EntityMove) bool { return others(m.Entity) })
 	for _, c := range diff.Components {
-		c.Rows = slices.DeleteFunc(c.Rows, func(r persist.RowDiff) bool { return others(r.Entity) })
+		c.Rows = slices.DeleteFunc(c.Rows, func(r inspect.RowDiff) bool { return others(r.Entity) })
 	}
 	return nil
 }
 
 // document describes diff, without the differences that are to be shown.
-func (d *differ) document(diff *persist.Diff) (doc *diffDoc, shown []difference) {
+func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []difference) {
 	r := diff.Registry
 	doc = &diffDoc{
 		Same: diff.Same(), Schema: []typeDifference{}, Components: []rowCounts{}, Differences: []differenceDoc{},
@@ -310,13 +311,13 @@ func (d *differ) document(diff *persist.Diff) (doc *diffDoc, shown []difference)
 type difference struct {
 	entity    ecs.Entity
 	change    string                 // created, destroyed, added, removed, changed or moved.
-	component *persist.ComponentDiff // nil: the entity itself.
-	row       persist.RowDiff
+	component *inspect.ComponentDiff // nil: the entity itself.
+	row       inspect.RowDiff
 }
 
 // differences returns what differs: resources, then entity by entity, each with
 // what became of it first. What only moved is left out unless moved is set.
-func differences(diff *persist.Diff, moved bool) []difference {
+func differences(diff *inspect.Diff, moved bool) []difference {
 	var all []difference
 	for _, e := range diff.Registry.Destroyed {
 		all = append(all, difference{entity: e, change: "destroyed"})
@@ -326,7 +327,7 @@ func differences(diff *persist.Diff, moved bool) []difference {
 	}
 	if moved {
 		for _, m := range diff.Registry.Moved {
-			all = append(all, difference{entity: m.Entity, change: "moved", row: persist.RowDiff{OldRow: m.OldRow, NewRow: m.NewRow}})
+			all = append(all, difference{entity: m.Entity, change: "moved", row: inspect.RowDiff{OldRow: m.OldRow, NewRow: m.NewRow}})
 		}
 	}
 	for _, c := range diff.Components {
@@ -350,7 +351,7 @@ func (x difference) order() int {
 	return 1
 }
 
-func changeOf(r persist.RowDiff) string {
+func changeOf(r inspect.RowDiff) string {
 	switch {
 	case r.Added():
 		return "added"
@@ -369,7 +370,7 @@ func (d *differ) diverge(ctx context.Context, s, t *diffSide) (*firstDoc, error)
 			return nil, fail(exitUsage, try("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
 		}
 	}
-	div, err := persist.Part(ctx, s.View, s.doc.Seq, t.View, t.doc.Seq)
+	div, err := inspect.Part(ctx, s.View, s.doc.Seq, t.View, t.doc.Seq)
 	if errors.Is(err, persist.ErrNotFound) {
 		return nil, fail(exitNotFound, try("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // changesDoc is what export --format json or ndjson prints of a range: it needs no --json.
@@ -104,7 +104,7 @@ func (x *exporter) run(ctx context.Context, a *app, s *source, args []string) er
 		return err
 	}
 	if x.format != "csv" {
-		return x.to(a, func() error { return im.Export(ctx, a.Out, x.format == "ndjson") })
+		return x.to(a, func() error { return inspect.Export(ctx, im.Image, a.Out, x.format == "ndjson") })
 	}
 	chosen := im.Components
 	if len(x.components) > 0 {
@@ -152,7 +152,7 @@ func occupied(path string) error {
 }
 
 // directory writes a CSV file for each component.
-func (x *exporter) directory(ctx context.Context, components []*persist.Component) error {
+func (x *exporter) directory(ctx context.Context, components []*inspect.Component) error {
 	if err := os.Mkdir(x.out, 0o777); errors.Is(err, os.ErrExist) {
 		return occupied(x.out)
 	} else if err != nil {
@@ -226,16 +226,16 @@ func (x *exporter) changes(ctx context.Context, a *app, s *source, text string) 
 // A tickDifference is a difference that a tick made.
 type tickDifference struct {
 	difference
-	commit *persist.Commit
+	commit *inspect.Commit
 }
 
 // differences iterates over what the ticks on the way changed.
 func (x *exporter) differences(ctx context.Context, s *source, from, to uint64) iter.Seq2[tickDifference, error] {
 	return visited(func(visit func(tickDifference) error) error {
-		return s.Changes(ctx, from, to, func(d *persist.Diff, c *persist.Commit) error {
+		return s.Changes(ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
 			if len(x.components) > 0 {
-				d.Registry = persist.RegistryDiff{}
-				d.Components = slices.DeleteFunc(d.Components, func(c *persist.ComponentDiff) bool { return !slices.Contains(x.components, c.Name) })
+				d.Registry = inspect.RegistryDiff{}
+				d.Components = slices.DeleteFunc(d.Components, func(c *inspect.ComponentDiff) bool { return !slices.Contains(x.components, c.Name) })
 			}
 			for _, y := range differences(d, false) {
 				if err := visit(tickDifference{y, c}); err != nil {
@@ -252,7 +252,7 @@ func changesCSV(a *app, changes iter.Seq2[tickDifference, error]) error {
 	out := csv.NewWriter(a.Out)
 	_ = out.Write([]string{"tick", "seq", "entity", "component", "change", "field", "old", "new"}) // It keeps its first error.
 	for x, err := range changes {
-		var fields []persist.FieldDiff
+		var fields []inspect.FieldDiff
 		if err == nil {
 			fields, err = x.fields()
 		}
@@ -279,15 +279,15 @@ func changesCSV(a *app, changes iter.Seq2[tickDifference, error]) error {
 }
 
 // fields returns what differs: one without a path, for what was added or removed.
-func (x difference) fields() ([]persist.FieldDiff, error) {
+func (x difference) fields() ([]inspect.FieldDiff, error) {
 	if x.component == nil {
-		return make([]persist.FieldDiff, 1), nil
+		return make([]inspect.FieldDiff, 1), nil
 	}
 	if x.change == "changed" {
 		return x.component.Fields(x.row)
 	}
 	before, after, err := x.values()
-	return []persist.FieldDiff{{Old: before, New: after}}, err
+	return []inspect.FieldDiff{{Old: before, New: after}}, err
 }
 
 // exactText returns v as exact JSON; nothing if it is not there.
@@ -303,7 +303,7 @@ const flattest = 16
 
 // exportCSV writes a table of the rows of c: the entity, then a column for each
 // field, structs and short arrays taken apart.
-func exportCSV(ctx context.Context, w io.Writer, c *persist.Component) error {
+func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	out := csv.NewWriter(w)
 	_ = out.Write(append([]string{"entity"}, columnNames(nil, "", c.Layout)...)) // It keeps its first error.
 	for row := range c.Len() {

@@ -11,7 +11,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // historyDoc is what history --json prints.
@@ -112,7 +112,7 @@ func (h *historian) run(ctx context.Context, a *app, s *source, text string, bet
 	if a.json {
 		doc := historyDoc{h.entity.String(), h.component, strings.TrimPrefix(h.field, "."), to, earlier, []eventDoc{}}
 		told := 0
-		err := stream(a, doc, mapped(events, func(e *persist.TraceEvent) (eventDoc, error) {
+		err := stream(a, doc, mapped(events, func(e *inspect.TraceEvent) (eventDoc, error) {
 			told++
 			d := eventDocOf(e)
 			if len(h.steps) > 0 {
@@ -155,18 +155,18 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 
 // read reads what the command line says of the entity, and returns what the last
 // state has of it.
-func (h *historian) read(ctx context.Context, s *source, text string) (last *persist.EntityState, err error) {
-	h.subject, last, err = s.subject(text, func(e ecs.Entity) (*persist.EntityState, error) { return s.Peek(ctx, e, h.to) })
+func (h *historian) read(ctx context.Context, s *source, text string) (last *inspect.EntityState, err error) {
+	h.subject, last, err = s.subject(text, func(e ecs.Entity) (*inspect.EntityState, error) { return s.Peek(ctx, e, h.to) })
 	return last, err
 }
 
 // traceEvents iterates over events, up to an error.
-type traceEvents = iter.Seq2[*persist.TraceEvent, error]
+type traceEvents = iter.Seq2[*inspect.TraceEvent, error]
 
 // events iterates over what is to be told.
 func (h *historian) events(ctx context.Context, s *source) traceEvents {
-	return visited(func(visit func(*persist.TraceEvent) error) error {
-		return s.Trace(ctx, h.entity, h.from, h.to, func(e *persist.TraceEvent) error {
+	return visited(func(visit func(*inspect.TraceEvent) error) error {
+		return s.Trace(ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
 			if !h.wants(e) {
 				return nil
 			}
@@ -177,23 +177,23 @@ func (h *historian) events(ctx context.Context, s *source) traceEvents {
 
 // wants reports whether e is to be told. If there is a field, it makes e an event of
 // the field.
-func (h *historian) wants(e *persist.TraceEvent) bool {
+func (h *historian) wants(e *inspect.TraceEvent) bool {
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
 		return false
 	}
 	if e.Number >= 0 && len(h.steps) > 0 {
 		e.Old, _ = h.of(e.Old)
 		e.New, _ = h.of(e.New)
-		if e.Kind == persist.TraceSet && e.Old.Kind() == e.New.Kind() && len(e.Fields()) == 0 {
-			e.Kind = persist.TraceWritten
+		if e.Kind == inspect.TraceSet && e.Old.Kind() == e.New.Kind() && len(e.Fields()) == 0 {
+			e.Kind = inspect.TraceWritten
 		}
 	}
-	return h.all || e.Kind != persist.TraceWritten && e.Kind != persist.TraceMoved
+	return h.all || e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
 // newest returns the last n events, and how many there are before them.
 func newest(events traceEvents, n int) (traceEvents, int, error) {
-	ring, count := make([]*persist.TraceEvent, 0, min(n, 1024)), 0
+	ring, count := make([]*inspect.TraceEvent, 0, min(n, 1024)), 0
 	for e, err := range events {
 		if err != nil {
 			return nil, 0, err
@@ -206,7 +206,7 @@ func newest(events traceEvents, n int) (traceEvents, int, error) {
 		}
 		count++
 	}
-	return func(yield func(*persist.TraceEvent, error) bool) {
+	return func(yield func(*inspect.TraceEvent, error) bool) {
 		for i := range ring {
 			if at := (count + i) % len(ring); !yield(ring[at], nil) {
 				return
@@ -215,7 +215,7 @@ func newest(events traceEvents, n int) (traceEvents, int, error) {
 	}, count - len(ring), nil
 }
 
-func eventDocOf(e *persist.TraceEvent) eventDoc {
+func eventDocOf(e *inspect.TraceEvent) eventDoc {
 	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Event: e.Kind.String(), Component: e.Component}
 	if !e.Time.IsZero() {
 		doc.Time = &e.Time
@@ -235,7 +235,7 @@ func eventDocOf(e *persist.TraceEvent) eventDoc {
 }
 
 // print tells the events, then the course of numbers.
-func (h *historian) print(ctx context.Context, a *app, s *source, last *persist.EntityState, earlier int, events traceEvents, c *courses) error {
+func (h *historian) print(ctx context.Context, a *app, s *source, last *inspect.EntityState, earlier int, events traceEvents, c *courses) error {
 	if earlier > 0 {
 		a.Line("%s before these; --limit 0 prints all", term.Count(earlier, "event", "events"))
 	}
@@ -257,7 +257,7 @@ func (h *historian) print(ctx context.Context, a *app, s *source, last *persist.
 }
 
 // nothing says why there is nothing to tell: the entity was not alive.
-func (h *historian) nothing(ctx context.Context, s *source, last *persist.EntityState) error {
+func (h *historian) nothing(ctx context.Context, s *source, last *inspect.EntityState) error {
 	if last.Row >= 0 && h.entity.Generation() > 0 && h.entity.Generation() < last.Holder.Generation() && h.from == 0 {
 		return fail(exitNotFound, try("history", s.path, last.Holder.String()), "%s: %v is not alive in any state that the store still has; its index went to %v", s.path, h.entity, last.Holder)
 	}
@@ -265,21 +265,21 @@ func (h *historian) nothing(ctx context.Context, s *source, last *persist.Entity
 }
 
 // eventTexts are the kinds of events as a table shows them, with their styles.
-var eventTexts = map[persist.TraceKind]term.Styled{
-	persist.TraceCreated:   term.Added.Of("created"),
-	persist.TraceDestroyed: term.Removed.Of("destroyed"),
-	persist.TraceAlive:     term.Plain.Of("was alive"),
-	persist.TraceAdded:     term.Added.Of("added"),
-	persist.TraceRemoved:   term.Removed.Of("removed"),
-	persist.TracePresent:   term.Plain.Of("had"),
-	persist.TraceSet:       term.Changed.Of("set"),
-	persist.TraceWritten:   term.Faint.Of("written"),
-	persist.TraceMoved:     term.Faint.Of("moved"),
-	persist.TraceConverted: term.Changed.Of("converted"),
+var eventTexts = map[inspect.TraceKind]term.Styled{
+	inspect.TraceCreated:   term.Added.Of("created"),
+	inspect.TraceDestroyed: term.Removed.Of("destroyed"),
+	inspect.TraceAlive:     term.Plain.Of("was alive"),
+	inspect.TraceAdded:     term.Added.Of("added"),
+	inspect.TraceRemoved:   term.Removed.Of("removed"),
+	inspect.TracePresent:   term.Plain.Of("had"),
+	inspect.TraceSet:       term.Changed.Of("set"),
+	inspect.TraceWritten:   term.Faint.Of("written"),
+	inspect.TraceMoved:     term.Faint.Of("moved"),
+	inspect.TraceConverted: term.Changed.Of("converted"),
 }
 
 // event adds a row for e, or one for each field that it set.
-func (h *historian) event(g *term.Grid, e *persist.TraceEvent) {
+func (h *historian) event(g *term.Grid, e *inspect.TraceEvent) {
 	place := []any{e.Tick, e.Seq, timeText(e.Time), eventTexts[e.Kind]}
 	if e.Number < 0 {
 		g.Row(append(place, h.entity)...)
@@ -288,9 +288,9 @@ func (h *historian) event(g *term.Grid, e *persist.TraceEvent) {
 	what := e.Component + h.field
 	fields := e.Fields()
 	switch {
-	case e.Kind == persist.TraceMoved:
+	case e.Kind == inspect.TraceMoved:
 		g.Row(append(place, what, fmt.Sprintf("row %d → %d", e.Was, e.Row))...)
-	case len(fields) > 0 && e.Kind == persist.TraceSet:
+	case len(fields) > 0 && e.Kind == inspect.TraceSet:
 		for _, f := range fields {
 			before, after := versus(f.Old, f.New)
 			g.Row(append(place, what+dotted(f.Path), before+" → "+after)...)
@@ -302,7 +302,7 @@ func (h *historian) event(g *term.Grid, e *persist.TraceEvent) {
 }
 
 // valueText returns the values of e: one, or both if they differ.
-func valueText(e *persist.TraceEvent) string {
+func valueText(e *inspect.TraceEvent) string {
 	text := func(v layout.Value) string {
 		switch {
 		case v.Kind() == 0:
@@ -313,7 +313,7 @@ func valueText(e *persist.TraceEvent) string {
 		return v.String()
 	}
 	switch {
-	case e.Kind == persist.TraceSet, e.Kind == persist.TraceConverted:
+	case e.Kind == inspect.TraceSet, e.Kind == inspect.TraceConverted:
 		return text(e.Old) + " → " + text(e.New)
 	case e.New.Kind() != 0 || e.Old.Kind() == 0:
 		return text(e.New)
@@ -339,7 +339,7 @@ type courses struct {
 
 // watch iterates over events and notes what they tell.
 func (c *courses) watch(events traceEvents) traceEvents {
-	return func(yield func(*persist.TraceEvent, error) bool) {
+	return func(yield func(*inspect.TraceEvent, error) bool) {
 		for e, err := range events {
 			if err == nil {
 				c.note(e)
@@ -355,16 +355,16 @@ func (c *courses) watch(events traceEvents) traceEvents {
 const courseCells = 40
 
 // note notes the numbers that e tells.
-func (c *courses) note(e *persist.TraceEvent) {
+func (c *courses) note(e *inspect.TraceEvent) {
 	if !c.begun {
 		c.begun, c.first = true, e.Tick
 	}
-	if e.Number < 0 && e.Kind != persist.TraceDestroyed || e.Kind == persist.TraceMoved || e.Kind == persist.TraceWritten {
+	if e.Number < 0 && e.Kind != inspect.TraceDestroyed || e.Kind == inspect.TraceMoved || e.Kind == inspect.TraceWritten {
 		return
 	}
 	name := e.Component + c.field
 	for _, s := range c.list {
-		if e.Kind == persist.TraceDestroyed || e.New.Kind() == 0 && strings.HasPrefix(s.Field, name) {
+		if e.Kind == inspect.TraceDestroyed || e.New.Kind() == 0 && strings.HasPrefix(s.Field, name) {
 			s.Set(e.Tick, math.NaN())
 		}
 	}

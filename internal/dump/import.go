@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // importDoc is what import --json prints.
@@ -50,9 +50,9 @@ say --edited.`,
 				return err
 			}
 			if store {
-				err = im.SaveStore(c.ctx, out)
+				err = inspect.SaveStore(c.ctx, im, out)
 			} else {
-				err = im.Save(c.ctx, out)
+				err = inspect.SaveImage(c.ctx, im, out)
 			}
 			if errors.Is(err, fs.ErrExist) {
 				return occupied(out)
@@ -69,7 +69,7 @@ say --edited.`,
 }
 
 // importFrom reads the export at path.
-func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) (*persist.Image, error) {
+func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) (*inspect.Image, error) {
 	r, name := stdin, path
 	if path == "-" {
 		name = "standard input"
@@ -84,10 +84,10 @@ func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) 
 		defer f.Close()
 		r = f
 	}
-	im, err := persist.Import(ctx, bufio.NewReader(r), edited)
-	if errors.Is(err, persist.ErrImport) {
+	im, err := inspect.Import(ctx, bufio.NewReader(r), edited)
+	if errors.Is(err, inspect.ErrImport) {
 		f := &failure{code: exitCorrupt, err: &storeError{name + ": " + unprefixed(err), err}}
-		if errors.Is(err, persist.ErrDigest) {
+		if errors.Is(err, inspect.ErrDigest) {
 			f.next = try("import", path, "-o", "OUT", "--edited")
 		}
 		return nil, f

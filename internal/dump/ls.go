@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // lsDoc is what ls --json prints.
@@ -131,7 +131,7 @@ func valuesOf(im state, e ecs.Entity) ([]valueDoc, error) {
 }
 
 // peekedValues returns the components of an entity.
-func peekedValues(state *persist.EntityState) []valueDoc {
+func peekedValues(state *inspect.EntityState) []valueDoc {
 	values := []valueDoc{}
 	for _, c := range state.Components {
 		if c.Resource || c.Row < 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // recoverDoc is what recover --json prints.
@@ -79,7 +80,7 @@ Exit status: 0 nothing is lost, 1 something is, 4 nothing could be saved.`,
 			if r.At == "@latest" {
 				r.At = ""
 			}
-			r.RecoverReport, err = persist.Recover(c.ctx, r.path, r.out, r.RecoverOptions)
+			r.RecoverReport, err = inspect.Recover(c.ctx, r.path, r.out, r.RecoverOptions)
 			return r.end(err)
 		}
 	},
@@ -89,8 +90,8 @@ Exit status: 0 nothing is lost, 1 something is, 4 nothing could be saved.`,
 type recovery struct {
 	*app
 	path, out string
-	persist.RecoverOptions
-	persist.RecoverReport
+	inspect.RecoverOptions
+	inspect.RecoverReport
 }
 
 // end prints what became of it.

@@ -10,7 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // expressionHelp is what the help of a command says of expressions.
@@ -54,7 +54,7 @@ func (l *selection) everything() bool {
 type choice struct {
 	*selection
 	im            state
-	with, without []*persist.Component
+	with, without []*inspect.Component
 	where, sort   *query.Expr // Nil: everything; by index.
 }
 

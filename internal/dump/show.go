@@ -8,7 +8,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // resourcesDoc is what show --resources --json prints.
@@ -206,7 +206,7 @@ func (b *blamer) shown(s *source) []shownDoc {
 	return docs
 }
 
-func (d *showDoc) print(a *app, last *persist.EntityState) error {
+func (d *showDoc) print(a *app, last *inspect.EntityState) error {
 	a.Line("%v: alive at %v; row %d of %d", d.Entity, placeOf(last), d.Row, last.Living)
 	if len(d.Components) == 0 {
 		a.Line("it has no components")

@@ -11,12 +11,12 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // A source is the store or save that a command reads.
 type source struct {
-	*persist.View
+	*inspect.View
 	path string
 }
 
@@ -28,7 +28,7 @@ type stateDoc struct {
 
 // A state is a world at a point in time.
 type state struct {
-	*persist.Image
+	*inspect.Image
 	seq uint64
 }
 
@@ -132,7 +132,7 @@ func isDir(path string) bool {
 }
 
 // component returns the component of that name, resources included.
-func (s *source) component(im state, name string) (*persist.Component, error) {
+func (s *source) component(im state, name string) (*inspect.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
 	}
@@ -158,7 +158,7 @@ func parseEntity(path, text string) (ecs.Entity, error) {
 }
 
 // components returns the components of those names; resources may be among them or not.
-func (s *source) components(im state, names []string, resources bool) (found []*persist.Component, err error) {
+func (s *source) components(im state, names []string, resources bool) (found []*inspect.Component, err error) {
 	for _, name := range names {
 		c, err := s.component(im, name)
 		if err == nil && c.Resource && !resources {
@@ -185,7 +185,7 @@ func names(im state) (names []string) {
 }
 
 // kind returns what c is: component, tag or resource.
-func kind(c *persist.Component) string {
+func kind(c *inspect.Component) string {
 	switch {
 	case c.Resource:
 		return "resource"

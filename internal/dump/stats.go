@@ -8,7 +8,7 @@ import (
 
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // statsDoc is what stats --json prints.
@@ -156,7 +156,7 @@ func (s *source) before(entries []journal.Entry, seq uint64) []journal.Entry {
 }
 
 // rowBytes returns the size of the encoded rows of c.
-func rowBytes(c *persist.Component) (n int64) {
+func rowBytes(c *inspect.Component) (n int64) {
 	if w := c.Layout.Width(); w >= 0 {
 		return int64(w) * int64(c.Len())
 	}
@@ -230,7 +230,7 @@ func (d *statsDoc) busy(doc commitDoc, l limit) {
 }
 
 // space takes over what space says of the files.
-func (d *statsDoc) space(space *persist.Space) {
+func (d *statsDoc) space(space *inspect.Space) {
 	for _, s := range space.Snapshots {
 		doc := spaceDoc{
 			File: s.Name, Bytes: s.Size, Manifest: s.Manifest, Entities: s.Entities, Components: []arrayBytesDoc{},

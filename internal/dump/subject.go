@@ -7,7 +7,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // A subject is what somebody asks about an entity: ENTITY[.Component[.field]], as
@@ -30,7 +30,7 @@ type pathStep struct {
 const allComponents = -1
 
 // subject reads text, given what the newest state of interest has of the entity.
-func (s *source) subject(text string, peek func(ecs.Entity) (*persist.EntityState, error)) (subject, *persist.EntityState, error) {
+func (s *source) subject(text string, peek func(ecs.Entity) (*inspect.EntityState, error)) (subject, *inspect.EntityState, error) {
 	first, rest, narrowed := strings.Cut(text, ".")
 	e, err := parseEntity(s.path, first)
 	if err != nil {
@@ -48,9 +48,9 @@ func (s *source) subject(text string, peek func(ecs.Entity) (*persist.EntityStat
 }
 
 // narrow reads Component[.field].
-func (sub *subject) narrow(s *source, text string, components []persist.EntityComponent) error {
+func (sub *subject) narrow(s *source, text string, components []inspect.EntityComponent) error {
 	var known []string
-	var c persist.EntityComponent
+	var c inspect.EntityComponent
 	for n, candidate := range components {
 		name := candidate.Name
 		if !candidate.Resource {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // A luggage is of the kinds that a path can lead through.
@@ -23,7 +23,7 @@ type luggage struct {
 
 // bagOf returns the components of an entity that has a bag, under two names, one of
 // which begins with the other.
-func bagOf(t *testing.T) []persist.EntityComponent {
+func bagOf(t *testing.T) []inspect.EntityComponent {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
 	clone := ecs.CloneWith(func(b luggage) luggage { return b })
@@ -39,7 +39,7 @@ func bagOf(t *testing.T) []persist.EntityComponent {
 	require.NoError(t, err)
 	point, err := layout.Parse(s.Layout().Append(nil))
 	require.NoError(t, err)
-	return []persist.EntityComponent{
+	return []inspect.EntityComponent{
 		{Name: "Bag", Layout: s.Layout(), Value: v}, {Name: "Bag.Slots", Layout: point, Value: v},
 		{Name: "rules", Layout: point, Resource: true},
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // A logTick is a record that log lists.
@@ -81,7 +81,7 @@ type logReader struct {
 	*logger
 	*source
 	known  uint64 // See rewoundFrom.
-	cursor *persist.Cursor
+	cursor *inspect.Cursor
 }
 
 // read returns the tick of e, or nil if the filter leaves it out.
@@ -133,7 +133,7 @@ type rowDoc struct {
 
 // values returns what the tick c, which d describes, made of rows, by component: first
 // those that are gone. What was written with the value that it had is not among them.
-func (r *logReader) values(ctx context.Context, c *persist.Commit, d *commitDoc) (docs []rowDoc, err error) {
+func (r *logReader) values(ctx context.Context, c *inspect.Commit, d *commitDoc) (docs []rowDoc, err error) {
 	if err := r.seek(ctx, c.Parent); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (r *logReader) seek(ctx context.Context, seq uint64) (err error) {
 }
 
 // goneBy returns what took the component of that name from e.
-func (d *commitDoc) goneBy(im *persist.Image, name string, e ecs.Entity) string {
+func (d *commitDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string {
 	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
 	switch {
 	case d.Cleared > 0:
@@ -192,7 +192,7 @@ type oldRows struct {
 	rows     map[ecs.Entity][]byte
 }
 
-func oldRowsOf(c *persist.Component, change persist.RowChange) oldRows {
+func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 	o := oldRows{layout: c.Layout, rows: map[ecs.Entity][]byte{}}
 	for _, row := range touched(c, change) {
 		if e := entityOf(c, row); e != ecs.Vacant {
@@ -205,7 +205,7 @@ func oldRowsOf(c *persist.Component, change persist.RowChange) oldRows {
 
 // touched returns the rows of c, a state before or after the tick of change, that the
 // tick gives or drops; all, if its rows are not those that the tick counts.
-func touched(c *persist.Component, change persist.RowChange) (rows []int) {
+func touched(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	if !c.Rewinds && !c.Resource {
 		change.Values = []ecs.Range{{First: 0, N: c.Len()}}
 	}
@@ -220,7 +220,7 @@ func touched(c *persist.Component, change persist.RowChange) (rows []int) {
 }
 
 // entityOf returns the entity of a row, 0 for a resource.
-func entityOf(c *persist.Component, row int) ecs.Entity {
+func entityOf(c *inspect.Component, row int) ecs.Entity {
 	if c.Resource {
 		return 0
 	}
@@ -228,7 +228,7 @@ func entityOf(c *persist.Component, row int) ecs.Entity {
 }
 
 // gone adds the rows that are not in now any more.
-func (o oldRows) gone(docs []rowDoc, now *persist.Component, by func(ecs.Entity) string) ([]rowDoc, error) {
+func (o oldRows) gone(docs []rowDoc, now *inspect.Component, by func(ecs.Entity) string) ([]rowDoc, error) {
 	for _, e := range o.entities {
 		if now.Resource || now.Find(e) >= 0 {
 			continue
@@ -243,7 +243,7 @@ func (o oldRows) gone(docs []rowDoc, now *persist.Component, by func(ecs.Entity)
 }
 
 // compare adds the rows that are new in now, or have another value.
-func (o oldRows) compare(docs []rowDoc, now *persist.Component, change persist.RowChange) ([]rowDoc, error) {
+func (o oldRows) compare(docs []rowDoc, now *inspect.Component, change inspect.RowChange) ([]rowDoc, error) {
 	for _, row := range touched(now, change) {
 		e := entityOf(now, row)
 		old, had := o.rows[e]

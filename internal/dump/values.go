@@ -8,7 +8,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // A valueDoc is a component of an entity.
@@ -129,7 +129,7 @@ func versusBytes(shown, a, b string) (before, after string) {
 	return shown + " with byte " + strconv.Itoa(at) + " " + show(a), show(b)
 }
 
-func fieldDiffDocs(fields []persist.FieldDiff) (docs []fieldDiffDoc) {
+func fieldDiffDocs(fields []inspect.FieldDiff) (docs []fieldDiffDoc) {
 	for _, f := range fields {
 		before, after := versusJSON(f.Old, f.New)
 		docs = append(docs, fieldDiffDoc{f.Path, before, after})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // verifyDoc is what verify --json prints.
@@ -64,13 +65,13 @@ and that replaying the ticks of all branches reproduces the digest of every snap
 func (a *app) verifyUnopened(path string, err error) error {
 	f := opening(path, err)
 	if errors.Is(f, persist.ErrCorrupt) || errors.Is(f, persist.ErrForeign) || errors.Is(f, persist.ErrNewer) {
-		return a.verified(path, persist.VerifyReport{Problems: []error{err}})
+		return a.verified(path, inspect.VerifyReport{Problems: []error{err}})
 	}
 	return f
 }
 
 // verified prints r. Problems are a failure.
-func (a *app) verified(path string, r persist.VerifyReport) error {
+func (a *app) verified(path string, r inspect.VerifyReport) error {
 	if err := a.verifyReport(r); err != nil || len(r.Problems) == 0 {
 		return err
 	}
@@ -84,7 +85,7 @@ func (a *app) verified(path string, r persist.VerifyReport) error {
 	return &failure{code, err, ""}
 }
 
-func (a *app) verifyReport(r persist.VerifyReport) error {
+func (a *app) verifyReport(r inspect.VerifyReport) error {
 	if a.json {
 		doc := verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, []problemDoc{}, append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 		for _, p := range r.Problems {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // A column is a component or resource that an expression reads. Its values are of a
@@ -30,10 +30,10 @@ type column struct {
 	resource  bool
 	typ       reflect.Type // Nil for a tag.
 	value     reflect.Value
-	component *persist.Component // In the image being read; nil: it does not have it.
+	component *inspect.Component // In the image being read; nil: it does not have it.
 }
 
-func newColumn(c *persist.Component) *column {
+func newColumn(c *inspect.Component) *column {
 	col := &column{
 		name: c.Name, key: valueMark + c.Name, flag: flagMark + c.Name, layout: c.Layout, resource: c.Resource,
 		component: c,

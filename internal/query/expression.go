@@ -18,7 +18,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 const (
@@ -56,12 +56,12 @@ type Expr struct {
 	program    *vm.Program
 	vm         vm.VM
 	env        map[string]any
-	im         *persist.Image
+	im         *inspect.Image
 }
 
 // Compile compiles text, which the argument called what holds, for the components of
 // im. Errors are of type [*Error].
-func Compile(im *persist.Image, what, text string, w Want) (*Expr, error) {
+func Compile(im *inspect.Image, what, text string, w Want) (*Expr, error) {
 	x := &Expr{text: text, what: what, want: w}
 	if err := x.Bind(im); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func Compile(im *persist.Image, what, text string, w Want) (*Expr, error) {
 
 // Bind makes x read im. It compiles x again if the layouts are not those that it
 // was compiled for.
-func (x *Expr) Bind(im *persist.Image) error {
+func (x *Expr) Bind(im *inspect.Image) error {
 	if x.program != nil && x.fits(im) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (x *Expr) Bind(im *persist.Image) error {
 
 // fits finds the components in im and reports whether they are as they were. One
 // that im does not have yet is lacking.
-func (x *Expr) fits(im *persist.Image) bool {
+func (x *Expr) fits(im *inspect.Image) bool {
 	x.im = im
 	for _, col := range x.columns {
 		c := im.Find(col.name)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // The components of the world that expressions are tested on.
@@ -50,7 +51,7 @@ type (
 //	0v1  unit  bag (Next)
 //	1v1  unit, of 0v1      dead
 //	2v1        bag
-func testImage(t testing.TB) *persist.Image {
+func testImage(t testing.TB) *inspect.Image {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
 	units := ecs.MustRegister[unit](w, ecs.Named("Unit"))
@@ -74,7 +75,7 @@ func testImage(t testing.TB) *persist.Image {
 	tags.Set(e[1], dead{})
 	file := filepath.Join(t.TempDir(), "test.save")
 	require.NoError(t, persist.Save(context.Background(), file, w))
-	v, err := persist.OpenReadOnly(context.Background(), file)
+	v, err := inspect.OpenReadOnly(context.Background(), file)
 	require.NoError(t, err)
 	t.Cleanup(func() { v.Close() })
 	im, err := v.At(context.Background(), 0)

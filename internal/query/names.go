@@ -16,7 +16,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/near"
-	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // Names that no expression can contain, so that components may be called anything.
@@ -38,7 +38,7 @@ var variables = map[string]bool{"entity": false, "index": false, "generation": f
 
 // A resolver gives the names in an expression their meaning.
 type resolver struct {
-	im         *persist.Image
+	im         *inspect.Image
 	x          *Expr
 	locals     []string // Names that let declares.
 	columns    []*column
@@ -189,7 +189,7 @@ func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
 }
 
 // column returns what x reads of c.
-func (r *resolver) column(c *persist.Component) *column {
+func (r *resolver) column(c *inspect.Component) *column {
 	for _, col := range r.columns {
 		if col.name == c.Name {
 			return col

@@ -1,0 +1,103 @@
+package inspect
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// A Commit is a tick in the journal.
+type Commit struct {
+	Seq, Parent uint64
+	ID          journal.ID
+	Tick        uint64
+	Time        time.Time // When it was committed, by the clock of the writer.
+	Bytes       int       // Of its payload.
+	OnHead      bool      // It is the head or an ancestor of it; others were rewound.
+	Rows        []RowChange
+	Marks       []string // Names that the program gave it, see [persist.Store.Mark].
+	Inputs      []Input  // What the program journaled with it, in order.
+
+	EntityBytes, OpBytes int // Of Bytes: those that say which entities are alive, and list the operations.
+
+	ops    []byte
+	schema *format.Schema
+}
+
+// A RowChange says what a tick did to the rows of a component or resource.
+type RowChange struct {
+	Component     int // Its number, as in an [Op].
+	Before, After int // How many rows there were.
+	Written       int // Rows below After whose value the tick gives: added, set or moved.
+
+	Entities, Values []ecs.Range // The rows below After whose entity the tick gives, and whose value.
+
+	Bytes int // Of the tick's payload that say all this.
+}
+
+// Commits returns the ticks in the journal with seqs in [from, to], in the order
+// in which they were committed. It stops at the first that cannot be read, and
+// returns the error beside those before.
+//
+// The operations of all of them stay in memory; a caller that wants many asks for
+// a few at a time. After the first call, which follows the head back, the cost is
+// that of reading the ticks returned.
+func (v *View) Commits(from, to uint64) ([]Commit, error) {
+	entries := v.cat.Log.Entries
+	first, _ := slices.BinarySearchFunc(entries, from, func(e journal.Entry, seq uint64) int {
+		return cmp.Compare(e.ID.Seq, seq)
+	})
+	var commits []Commit
+	for _, e := range entries[first:] {
+		if e.ID.Seq > to {
+			break
+		}
+		c, err := commit(v.cat, e)
+		if err != nil {
+			return commits, err
+		}
+		commits = append(commits, c)
+	}
+	return commits, nil
+}
+
+func commit(v *catalog.Catalog, e journal.Entry) (Commit, error) {
+	t, s, err := v.Tick(e)
+	if err != nil {
+		return Commit{}, err
+	}
+	return *describeTick(v, e, t, s), nil
+}
+
+// describe returns what the payload of record e says.
+func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format.Schema) *Commit {
+	c := &Commit{
+		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.Tick, Time: t.Time, Bytes: int(e.Length),
+		OnHead: v.IsOnHead(e.ID.Seq), Marks: t.Marks,
+		EntityBytes: t.RegistrySize, OpBytes: t.OpsSize, ops: append([]byte(nil), t.Ops...), schema: s,
+	}
+	for _, in := range t.Inputs {
+		c.Inputs = append(c.Inputs, Input{Name: in.Name, Data: bytes.Clone(in.Data)})
+	}
+	for _, p := range t.Storages {
+		c.Rows = append(c.Rows, RowChange{p.Number, p.Before, p.After, format.CountRows(p.ValueRanges), p.EntityRanges, p.ValueRanges, p.Size})
+	}
+	return c
+}
+
+// Ops returns the operations of a tick in the order of the calls.
+func (c *Commit) Ops() ([]Op, error) { return format.DecodeOps(c.ops) }
+
+// Component returns the name of a component by the number that an [Op] has.
+func (c *Commit) Component(number int) string {
+	if number < 0 || number >= len(c.schema.Components) {
+		return ""
+	}
+	return c.schema.Components[number].Name
+}

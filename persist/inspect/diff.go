@@ -1,0 +1,350 @@
+package inspect
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// A Diff says how two states differ: what is different in the new one. Its rows
+// share memory with what was read to find them.
+type Diff struct {
+	OldTick, NewTick uint64
+	Schema           []SchemaDiff
+	Registry         RegistryDiff
+	Components       []*ComponentDiff // Of either state, in the order of the old schema, then the new one; also those without differences.
+}
+
+// Same reports whether the states hold the same. Their ticks may differ, and their
+// types in what no row shows.
+func (d *Diff) Same() bool {
+	differs := func(c *ComponentDiff) bool { return len(c.Rows) > 0 }
+	return len(d.Schema) == 0 && d.Registry.same() && !slices.ContainsFunc(d.Components, differs)
+}
+
+// A ComponentDiff lists the rows of a component or resource that are not the same
+// in two states.
+type ComponentDiff struct {
+	Name     string
+	Resource bool
+	Old, New *layout.Type // nil: the component is not known there.
+	Rows     []RowDiff    // By index and generation of their entities.
+
+	older, newer diffRows
+}
+
+// A RowDiff is what became of the row of an entity.
+type RowDiff struct {
+	Entity         ecs.Entity // 0 for a resource.
+	OldRow, NewRow int        // Where it is; -1: it is not there.
+	Changed        bool       // It is there in both, and holds something else.
+}
+
+// Added reports whether only the new state has the row.
+func (r RowDiff) Added() bool { return r.OldRow < 0 }
+
+// Removed reports whether only the old state has the row.
+func (r RowDiff) Removed() bool { return r.NewRow < 0 }
+
+// Moved reports whether both have the row, in different places: dense order is
+// part of the state, though no value differs.
+func (r RowDiff) Moved() bool { return r.OldRow >= 0 && r.NewRow >= 0 && r.OldRow != r.NewRow }
+
+// OldRow returns the encoded row of r in the old state, or nil.
+func (c *ComponentDiff) OldRow(r RowDiff) []byte { return rowOrNil(c.older, r.OldRow) }
+
+// NewRow returns the encoded row of r in the new state, or nil.
+func (c *ComponentDiff) NewRow(r RowDiff) []byte { return rowOrNil(c.newer, r.NewRow) }
+
+func rowOrNil(rows diffRows, i int) []byte {
+	if i < 0 {
+		return nil
+	}
+	return rows.row(i)
+}
+
+// Count returns how many rows were added, removed, changed, and moved; one that
+// changed may have moved as well.
+func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
+	for _, r := range c.Rows {
+		switch {
+		case r.Added():
+			added++
+		case r.Removed():
+			removed++
+		case r.Changed:
+			changed++
+		}
+		if r.Moved() {
+			moved++
+		}
+	}
+	return added, removed, changed, moved
+}
+
+// Diff compares the state after record b with that after record a.
+//
+// It reads both states, and keeps them in memory together with 32 bytes for each
+// row that differs. Of two states that are in snapshot files it reads no page that
+// the files share, and keeps only those that differ: damage elsewhere goes
+// unnoticed. See [View.At] for its errors.
+func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
+	return DiffViews(ctx, v, a, v, b)
+}
+
+// DiffViews compares the state of u after record b with that of v after record a.
+// Components are the same if they have the same name.
+func DiffViews(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Diff, error) {
+	if d, err := diffPages(ctx, v.cat, a, u.cat, b); err == nil {
+		return d, nil
+	} // Where a page is damaged, other files may lead to the state.
+	older, err := v.cat.At(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	newer, err := u.cat.At(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return DiffImages(ctx, older, newer)
+}
+
+// DiffImages compares newer with older. Neither may change as long as the result
+// is used.
+func DiffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
+	d := &Diff{OldTick: older.Tick, NewTick: newer.Tick}
+	d.Schema = diffSchemas(older.Stored(), newer.Stored())
+	d.Registry = diffRegistries(registry(older), registry(newer))
+	for _, p := range pairs(older.Components, newer.Components, func(c *Component) string { return c.Name }) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := d.component(columnOf(p.old), columnOf(p.new), differing(p.old, p.new)); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// A pair is what two states have under one name; nil: one has nothing.
+type pair[T any] struct{ old, new *T }
+
+// pairs matches two lists by name: in the order of the old one, then those that
+// are only in the new one.
+func pairs[T any](older, newer []*T, name func(*T) string) []pair[T] {
+	byName := make(map[string]*T, len(newer))
+	for _, c := range newer {
+		byName[name(c)] = c
+	}
+	list := make([]pair[T], 0, len(older))
+	for _, c := range older {
+		list = append(list, pair[T]{c, byName[name(c)]})
+		delete(byName, name(c))
+	}
+	for _, c := range newer {
+		if byName[name(c)] != nil {
+			list = append(list, pair[T]{nil, c})
+		}
+	}
+	return list
+}
+
+// A diffColumn is a component in one of two states.
+type diffColumn struct {
+	name     string
+	layout   *layout.Type // nil: the state does not have it.
+	resource bool
+	rows     diffRows
+}
+
+// diffRows is where the rows of a component are.
+type diffRows interface {
+	len() int
+	entity(row int) ecs.Entity // 0 for a resource.
+	row(row int) []byte
+}
+
+func columnOf(c *Component) diffColumn {
+	if c == nil {
+		return diffColumn{}
+	}
+	return diffColumn{c.Name, c.Layout, c.Resource, imageRows{c}}
+}
+
+// imageRows are the rows of a component of an image.
+type imageRows struct{ c *Component }
+
+func (r imageRows) len() int           { return r.c.N }
+func (r imageRows) row(row int) []byte { return r.c.Row(row) }
+
+func (r imageRows) entity(row int) ecs.Entity {
+	if r.c.Resource {
+		return 0
+	}
+	return r.c.Entities[row]
+}
+
+// noRows are those of a component that a state does not have.
+type noRows struct{}
+
+func (noRows) len() int              { return 0 }
+func (noRows) entity(int) ecs.Entity { panic("persist: no rows") }
+func (noRows) row(int) []byte        { panic("persist: no rows") }
+
+// differing returns the rows that are not the same in a and b at the same place, in
+// pieces that may hold others.
+func differing(a, b *Component) []ecs.Range {
+	if a == nil || b == nil {
+		return everyRow(a, b)
+	}
+	if a.Resource || b.Resource || a.Width != b.Width || a.Width < 0 {
+		return everyRow(a, b)
+	}
+	common := min(a.N, b.N)
+	var ranges []ecs.Range
+	for lo := 0; lo < common; lo += format.PageRows {
+		hi := min(lo+format.PageRows, common)
+		if !slices.Equal(a.Entities[lo:hi], b.Entities[lo:hi]) || !bytes.Equal(a.Packed[lo*a.Width:hi*a.Width], b.Packed[lo*a.Width:hi*a.Width]) {
+			ranges = append(ranges, ecs.Range{First: lo, N: hi - lo})
+		}
+	}
+	if longest := max(a.N, b.N); longest > common {
+		ranges = append(ranges, ecs.Range{First: common, N: longest - common})
+	}
+	return ranges
+}
+
+func everyRow(a, b *Component) []ecs.Range {
+	n := 0
+	for _, c := range []*Component{a, b} {
+		if c != nil {
+			n = max(n, c.N)
+		}
+	}
+	return []ecs.Range{{First: 0, N: n}}
+}
+
+// component compares what two states have under one name. Outside of ranges they
+// are known to hold the same at the same place.
+func (d *Diff) component(older, newer diffColumn, ranges []ecs.Range) error {
+	if older.layout != nil && newer.layout != nil && older.resource != newer.resource {
+		if err := d.component(older, diffColumn{}, []ecs.Range{{First: 0, N: older.rows.len()}}); err != nil {
+			return err
+		}
+		return d.component(diffColumn{}, newer, []ecs.Range{{First: 0, N: newer.rows.len()}})
+	}
+	c := &ComponentDiff{Name: older.name, Resource: older.resource || newer.resource, Old: older.layout, New: newer.layout, older: older.rows, newer: newer.rows}
+	if older.layout == nil {
+		c.Name, c.older = newer.name, noRows{}
+	}
+	if newer.layout == nil {
+		c.newer = noRows{}
+	}
+	d.Components = append(d.Components, c)
+	return c.compare(ranges)
+}
+
+// A placedRow is a row that another entity has in the other state.
+type placedRow struct {
+	entity ecs.Entity
+	row    int
+}
+
+func (p placedRow) compare(q placedRow) int { return compareEntities(p.entity, q.entity) }
+
+// compareEntities orders by index, then by generation.
+func compareEntities(a, b ecs.Entity) int {
+	return cmp.Or(cmp.Compare(a.Index(), b.Index()), cmp.Compare(a.Generation(), b.Generation()))
+}
+
+// compare finds the rows that differ, in ranges. Entities that have one in ranges
+// in one state have none outside of them in the other: there they would have it in
+// both.
+func (c *ComponentDiff) compare(ranges []ecs.Range) error {
+	same := c.sameRows()
+	var older, newer []placedRow
+	for _, r := range ranges {
+		for row := r.First; row < r.First+r.N; row++ {
+			inOld, inNew := row < c.older.len(), row < c.newer.len()
+			if inOld && inNew && c.older.entity(row) == c.newer.entity(row) {
+				if c.older.entity(row) != ecs.Vacant {
+					if err := c.add(c.older.entity(row), row, row, same); err != nil {
+						return err
+					}
+				}
+				continue
+			}
+			if inOld && c.older.entity(row) != ecs.Vacant {
+				older = append(older, placedRow{c.older.entity(row), row})
+			}
+			if inNew && c.newer.entity(row) != ecs.Vacant {
+				newer = append(newer, placedRow{c.newer.entity(row), row})
+			}
+		}
+	}
+	if err := c.merge(older, newer, same); err != nil {
+		return err
+	}
+	slices.SortFunc(c.Rows, func(a, b RowDiff) int { return compareEntities(a.Entity, b.Entity) })
+	return nil
+}
+
+// merge adds rows that are not where the other state has the same entity.
+func (c *ComponentDiff) merge(older, newer []placedRow, same func(a, b []byte) (bool, error)) error {
+	slices.SortFunc(older, placedRow.compare)
+	slices.SortFunc(newer, placedRow.compare)
+	for len(older) > 0 || len(newer) > 0 {
+		oldRow, newRow := -1, -1
+		var e ecs.Entity
+		var order int
+		switch {
+		case len(older) == 0:
+			order = 1
+		case len(newer) == 0:
+			order = -1
+		default:
+			order = older[0].compare(newer[0])
+		}
+		if order <= 0 {
+			e, oldRow, older = older[0].entity, older[0].row, older[1:]
+		}
+		if order >= 0 {
+			e, newRow, newer = newer[0].entity, newer[0].row, newer[1:]
+		}
+		if err := c.add(e, oldRow, newRow, same); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds the row of e, if it differs.
+func (c *ComponentDiff) add(e ecs.Entity, oldRow, newRow int, same func(a, b []byte) (bool, error)) error {
+	r := RowDiff{Entity: e, OldRow: oldRow, NewRow: newRow}
+	if !r.Added() && !r.Removed() {
+		equal, err := same(c.older.row(oldRow), c.newer.row(newRow))
+		if err != nil || equal && !r.Moved() {
+			return err
+		}
+		r.Changed = !equal
+	}
+	c.Rows = append(c.Rows, r)
+	return nil
+}
+
+// sameRows returns how rows of the two layouts are compared: by their bytes, or by
+// the fields that both have.
+func (c *ComponentDiff) sameRows() func(a, b []byte) (bool, error) {
+	if c.Old == nil || c.New == nil || c.Old.Equal(c.New) {
+		return func(a, b []byte) (bool, error) { return bytes.Equal(a, b), nil }
+	}
+	return func(a, b []byte) (bool, error) {
+		fields, err := diffFields(c.Old, a, c.New, b)
+		return len(fields) == 0, err
+	}
+}

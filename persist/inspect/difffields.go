@@ -1,0 +1,126 @@
+package inspect
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// A FieldDiff is a part of a row that differs. Path leads to it as in Go: "X",
+// "Info.Range", "Slots[1]", "Counts[\"gold\"]"; it is "" for all of the row. A
+// value is zero where the entry of a map is missing.
+type FieldDiff struct {
+	Path     string
+	Old, New layout.Value
+}
+
+// Fields returns the fields in which the rows of r differ, in declared order. Rows
+// of different layouts are compared in the fields that both have. It is nothing
+// for rows that were added, removed or only moved.
+func (c *ComponentDiff) Fields(r RowDiff) ([]FieldDiff, error) {
+	if !r.Changed {
+		return nil, nil
+	}
+	return diffFields(c.Old, c.OldRow(r), c.New, c.NewRow(r))
+}
+
+// diffFields compares a row of layout from with one of layout to.
+func diffFields(from *layout.Type, older []byte, to *layout.Type, newer []byte) ([]FieldDiff, error) {
+	a, err := from.Value(older)
+	if err != nil {
+		return nil, err
+	}
+	b, err := to.Value(newer)
+	if err != nil {
+		return nil, err
+	}
+	var f fieldDiffs
+	f.values("", a, b)
+	return f, nil
+}
+
+// fieldDiffs collects differences.
+type fieldDiffs []FieldDiff
+
+// values compares a and b, which are at path.
+func (f *fieldDiffs) values(path string, a, b layout.Value) {
+	switch {
+	case a.Kind() != b.Kind():
+		if !sameNumber(a, b) {
+			f.add(path, a, b)
+		}
+	case a.IsNil() || b.IsNil():
+		if a.IsNil() != b.IsNil() {
+			f.add(path, a, b)
+		}
+	case a.Kind() == layout.Struct:
+		f.fields(path, a, b)
+	case a.Kind() == layout.Map:
+		f.entries(path, a, b)
+	case a.Kind() == layout.Pointer:
+		f.values(path, a.Index(0), b.Index(0))
+	case (a.Kind() == layout.Array || a.Kind() == layout.Slice) && a.Len() == b.Len():
+		for i := range a.Len() {
+			f.values(path+"["+strconv.Itoa(i)+"]", a.Index(i), b.Index(i))
+		}
+	case !a.Equal(b):
+		f.add(path, a, b)
+	}
+}
+
+func (f *fieldDiffs) add(path string, a, b layout.Value) { *f = append(*f, FieldDiff{path, a, b}) }
+
+// fields compares the fields that both structs have.
+func (f *fieldDiffs) fields(path string, a, b layout.Value) {
+	if path != "" {
+		path += "."
+	}
+	for i, field := range a.Type().Fields {
+		if other, ok := b.Field(field.Name); ok {
+			f.values(path+field.Name, a.Index(i), other)
+		}
+	}
+}
+
+// entries compares two maps, in the order of the old one, then of the new one.
+func (f *fieldDiffs) entries(path string, a, b layout.Value) {
+	at := make(map[string]int, b.Len()) // By key: the types of keys may differ.
+	for i := range b.Len() {
+		at[keyText(b.Key(i))] = i
+	}
+	for i := range a.Len() {
+		key := keyText(a.Key(i))
+		if k, ok := at[key]; ok {
+			f.values(entryPath(path, a.Key(i)), a.Index(i), b.Index(k))
+			delete(at, key)
+		} else {
+			f.add(entryPath(path, a.Key(i)), a.Index(i), layout.Value{})
+		}
+	}
+	for i := range b.Len() {
+		if _, ok := at[keyText(b.Key(i))]; ok {
+			f.add(entryPath(path, b.Key(i)), layout.Value{}, b.Index(i))
+		}
+	}
+}
+
+func keyText(key layout.Value) string { return string(key.AppendExact(nil)) }
+
+func entryPath(path string, key layout.Value) string { return path + "[" + key.String() + "]" }
+
+// sameNumber reports whether a and b, which are of different kinds, are the same
+// number.
+func sameNumber(a, b layout.Value) bool {
+	switch isFloat, other := isFloat(a), isFloat(b); {
+	case isFloat && other:
+		return math.Float64bits(a.Float()) == math.Float64bits(b.Float())
+	case isFloat || other || !isInteger(a) || !isInteger(b):
+		return false
+	}
+	return a.String() == b.String()
+}
+
+func isFloat(v layout.Value) bool { return v.Kind() == layout.Float32 || v.Kind() == layout.Float64 }
+
+func isInteger(v layout.Value) bool { return v.Kind() >= layout.Int8 && v.Kind() <= layout.Uint64 }

@@ -1,0 +1,408 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// A pageDiff compares two states page by page where they lie, in snapshot files.
+// Pages that the two files share are not read, pages that hold the same are not
+// kept. A row needs its entity and its value, so one of the two that differs
+// brings the other:
+//
+//	entities    | same | differ | same   |
+//	rows        | same | same   | differ |
+//	kept               | both   | both   |
+//
+// Older is 0, newer is 1.
+type pageDiff struct {
+	*Diff
+	files [2]*snap.Reader
+}
+
+// errNoPages says that states cannot be compared page by page.
+var errNoPages = errors.New("persist: not in snapshot files of the same kind")
+
+// diffPages is [DiffViews] for states that are in snapshot files; else it returns
+// errNoPages.
+func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (*Diff, error) {
+	var p pageDiff
+	var err error
+	if p.files[0], err = snapshotOf(v, a); err != nil {
+		return nil, err
+	}
+	defer p.files[0].Close()
+	if p.files[1], err = snapshotOf(u, b); err != nil {
+		return nil, err
+	}
+	defer p.files[1].Close()
+	m, n := p.files[0].Manifest, p.files[1].Manifest
+	p.Diff = &Diff{OldTick: m.Tick, NewTick: n.Tick, Schema: diffSchemas(m.Schema, n.Schema)}
+	if err := p.registry(); err != nil {
+		return nil, err
+	}
+	for _, c := range pairs(columns(m), columns(n), func(c *storedColumn) string { return c.Name }) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := p.component(c.old, c.new); err != nil {
+			return nil, err
+		}
+	}
+	return p.Diff, nil
+}
+
+// snapshotOf opens the snapshot file that has the state after record seq.
+func snapshotOf(v *catalog.Catalog, seq uint64) (*snap.Reader, error) {
+	bases := v.Bases(seq)
+	if len(bases) == 0 || bases[0].Err != nil || bases[0].ID.Seq != seq {
+		return nil, errNoPages
+	}
+	r, err := snap.Open(v.Files, bases[0].Name, catalog.SnapshotName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNoPages
+	}
+	if err == nil && (!r.Manifest.AllRewind() || !r.Plausible()) {
+		r.Close() // The state is more than what the file holds, or the file is hostile.
+		return nil, errNoPages
+	}
+	return r, err
+}
+
+// A storedColumn is a component in a snapshot file.
+type storedColumn struct {
+	format.Entry
+	format.ComponentSize
+	number int
+}
+
+func columns(m *format.Manifest) []*storedColumn {
+	list := make([]*storedColumn, len(m.Components))
+	for n := range list {
+		list[n] = &storedColumn{m.Schema.Components[n], m.Components[n], n}
+	}
+	return list
+}
+
+// registry compares the registries.
+func (p *pageDiff) registry() error {
+	m, n := p.files[0].Manifest, p.files[1].Manifest
+	a := p.array(format.RegistryColumn, format.RegistryColumn, m.Total, n.Total, format.PageRows, 8)
+	differ, err := a.differing()
+	if err != nil {
+		return err
+	}
+	for _, ends := range [2][2]int{{m.Alive, n.Alive}, {m.Free, n.Free}} { // Rows between them have another meaning.
+		for row := min(ends[0], ends[1]); row < max(ends[0], ends[1]); row++ {
+			differ[row/format.PageRows] = true
+		}
+	}
+	var older, newer []indexState
+	for page, d := range differ {
+		if !d {
+			continue
+		}
+		if err := a.load(page); err != nil {
+			return err
+		}
+		for row := page * format.PageRows; row < (page+1)*format.PageRows; row++ {
+			older, newer = noteIndices(older, newer, index(m, row, a.entity(0, row)), index(n, row, a.entity(1, row)))
+		}
+	}
+	p.Registry = diffIndices(older, newer)
+	return nil
+}
+
+// index returns what row of the registry, which holds e, says.
+func index(m *format.Manifest, row int, e ecs.Entity) indexState {
+	return registryRows{alive: m.Alive, free: m.Free, total: m.Total}.state(row, e)
+}
+
+// component compares a component; nil: the state does not have it.
+func (p *pageDiff) component(older, newer *storedColumn) error {
+	sides := [2]*storedColumn{older, newer}
+	known := older
+	if known == nil {
+		known = newer
+	}
+	var c, d storedColumn // For nil: no rows.
+	if older != nil {
+		c = *older
+	}
+	if newer != nil {
+		d = *newer
+	}
+	if older != nil && newer != nil && (c.Resource != d.Resource || !c.Layout.Equal(d.Layout) || c.PageRows != d.PageRows) {
+		return errNoPages
+	}
+	if known.PageRows <= 0 || format.PageRows%known.PageRows != 0 {
+		return errNoPages
+	}
+	rows := &pagedRows{width: known.Layout.Width(), layout: known.Layout, unit: known.PageRows}
+	if !known.Resource {
+		rows.dense = p.array(format.Column(c.number, format.DenseArray), format.Column(d.number, format.DenseArray), c.Rows, d.Rows, format.PageRows, 8)
+	}
+	if rows.width != 0 {
+		rows.data = p.array(format.Column(c.number, format.DataArray), format.Column(d.number, format.DataArray), c.Rows, d.Rows, rows.unit, rows.width)
+	}
+	ranges, err := rows.load()
+	if err != nil {
+		return fmt.Errorf("component %s: %w", known.Name, err)
+	}
+	var columns [2]diffColumn
+	for i, s := range sides {
+		if s != nil {
+			columns[i] = diffColumn{s.Name, s.Layout, s.Resource, pagedSide{rows, i, s.Rows}}
+		}
+	}
+	return p.Diff.component(columns[0], columns[1], ranges)
+}
+
+// A pagedArray is one array in both states.
+type pagedArray struct {
+	files   [2]*snap.Reader
+	columns [2]uint32
+	n       [2]int // Rows.
+	rows    int    // In a page.
+	width   int    // Bytes of a row; -1: they vary.
+	same    []bool // By page.
+	held    [2]map[int][]byte
+}
+
+func (p *pageDiff) array(older, newer uint32, n, m, rows, width int) *pagedArray {
+	pages := (max(n, m) + rows - 1) / rows
+	return &pagedArray{
+		files: p.files, columns: [2]uint32{older, newer}, n: [2]int{n, m}, rows: rows, width: width,
+		same: make([]bool, pages), held: [2]map[int][]byte{{}, {}},
+	}
+}
+
+// count returns how many rows a page has in one state.
+func (a *pagedArray) count(side, page int) int {
+	return max(0, min(a.n[side]-page*a.rows, a.rows))
+}
+
+// differing compares all pages. It returns which differ.
+func (a *pagedArray) differing() ([]bool, error) {
+	differ := make([]bool, len(a.same))
+	for page := range differ {
+		var err error
+		if a.same[page], err = a.compare(page); err != nil {
+			return nil, err
+		}
+		differ[page] = !a.same[page]
+	}
+	return differ, nil
+}
+
+// compare reports whether both states have the same page. It keeps pages that
+// differ.
+func (a *pagedArray) compare(page int) (bool, error) {
+	if a.count(0, page) != a.count(1, page) {
+		return false, nil
+	}
+	shared, err := a.shared(page)
+	if shared || err != nil {
+		return shared, err
+	}
+	for side := range 2 {
+		if err := a.hold(side, page); err != nil {
+			return false, err
+		}
+	}
+	if !bytes.Equal(a.held[0][page], a.held[1][page]) {
+		return false, nil
+	}
+	delete(a.held[0], page)
+	delete(a.held[1], page)
+	return true, nil
+}
+
+// shared reports whether the file with the higher number refers to what the other
+// one has: files refer to older ones.
+func (a *pagedArray) shared(page int) (bool, error) {
+	first, second := 1, 0
+	if a.files[0].Number() > a.files[1].Number() {
+		first, second = 0, 1
+	}
+	m, n := a.files[first].Manifest, a.files[second].Manifest
+	if n.Number == 0 || m.World != n.World || a.columns[0] != a.columns[1] {
+		return false, nil
+	}
+	k := format.Key(a.columns[0], page)
+	content, ref, err := snap.ReadPage(a.files[first].File, a.files[first].Name, k)
+	if err != nil || content != nil {
+		a.held[first][page] = content
+		return false, err
+	}
+	if ref.File == n.Number {
+		return true, nil
+	}
+	content, other, err := snap.ReadPage(a.files[second].File, a.files[second].Name, k)
+	if err != nil || content != nil {
+		a.held[second][page] = content
+		return false, err
+	}
+	return ref.File != 0 && ref == other, nil
+}
+
+// hold reads a page of one state, unless it is there.
+func (a *pagedArray) hold(side, page int) error {
+	n := a.count(side, page)
+	if a.held[side][page] != nil || n == 0 {
+		return nil
+	}
+	k := format.Key(a.columns[side], page)
+	content, err := a.files[side].Page(k)
+	if err == nil && content == nil {
+		err = a.files[side].Damage(fmt.Errorf("page %v is missing", k))
+	}
+	if err == nil && a.width >= 0 && len(content) != n*a.width {
+		err = a.files[side].Damage(fmt.Errorf("page %v: %w", k, image.ErrRanges))
+	}
+	a.held[side][page] = content
+	return err
+}
+
+// load keeps a page of both states, even if it is the same.
+func (a *pagedArray) load(page int) error {
+	if err := a.hold(0, page); err != nil {
+		return err
+	}
+	if a.same[page] {
+		a.held[1][page] = a.held[0][page]
+		return nil
+	}
+	return a.hold(1, page)
+}
+
+// entity returns the entity of a row whose page is loaded; 0 past the end.
+func (a *pagedArray) entity(side, row int) ecs.Entity {
+	if row >= a.n[side] {
+		return 0
+	}
+	return ecs.Entity(binary.LittleEndian.Uint64(a.held[side][row/a.rows][row%a.rows*8:]))
+}
+
+// pagedRows are the rows of a component in both states, as far as they may
+// differ.
+type pagedRows struct {
+	dense  *pagedArray // nil: a resource.
+	data   *pagedArray // nil: rows of no size.
+	layout *layout.Type
+	width  int
+	unit   int // Rows in a page of data.
+
+	cut [2]map[int][][]byte // Pages of rows that vary, by row.
+}
+
+// load reads what may differ, and returns the ranges of these rows.
+func (r *pagedRows) load() ([]ecs.Range, error) {
+	r.cut = [2]map[int][][]byte{{}, {}}
+	var differ []bool // By pages of data.
+	if r.data != nil {
+		var err error
+		if differ, err = r.data.differing(); err != nil {
+			return nil, err
+		}
+	}
+	if r.dense != nil {
+		pages, err := r.dense.differing()
+		if err != nil {
+			return nil, err
+		}
+		if r.data == nil {
+			differ = make([]bool, (max(r.dense.n[0], r.dense.n[1])+r.unit-1)/r.unit)
+		}
+		for unit := range differ {
+			differ[unit] = differ[unit] || pages[unit*r.unit/format.PageRows]
+		}
+	}
+	var ranges []ecs.Range
+	for unit, d := range differ {
+		if d {
+			if err := r.loadUnit(unit); err != nil {
+				return nil, err
+			}
+			ranges = append(ranges, ecs.Range{First: unit * r.unit, N: r.unit})
+		}
+	}
+	return ranges, nil
+}
+
+// loadUnit loads a page of data and the entities of its rows.
+func (r *pagedRows) loadUnit(unit int) error {
+	if r.dense != nil {
+		if err := r.dense.load(unit * r.unit / format.PageRows); err != nil {
+			return err
+		}
+	}
+	if r.data == nil {
+		return nil
+	}
+	if err := r.data.load(unit); err != nil {
+		return err
+	}
+	for side := range 2 {
+		if err := r.check(side, unit); err != nil {
+			return r.data.files[side].Damage(fmt.Errorf("page %v: %w", format.Key(r.data.columns[side], unit), err))
+		}
+	}
+	return nil
+}
+
+// check checks the rows of a page, and cuts them apart if they vary.
+func (r *pagedRows) check(side, unit int) error {
+	content, n := r.data.held[side][unit], r.data.count(side, unit)
+	if r.width >= 0 {
+		return r.layout.Check(content, n)
+	}
+	rows := make([][]byte, n)
+	for i := range rows {
+		var err error
+		if rows[i], content, err = r.layout.Next(content); err != nil {
+			return err
+		}
+	}
+	if len(content) > 0 {
+		return image.ErrRanges
+	}
+	r.cut[side][unit] = rows
+	return nil
+}
+
+// A pagedSide is pagedRows in one state.
+type pagedSide struct {
+	*pagedRows
+	side, n int
+}
+
+func (s pagedSide) len() int { return s.n }
+
+func (s pagedSide) entity(row int) ecs.Entity {
+	if s.dense == nil {
+		return 0
+	}
+	return s.dense.entity(s.side, row)
+}
+
+func (s pagedSide) row(row int) []byte {
+	switch at := row % s.unit; {
+	case s.width < 0:
+		return s.cut[s.side][row/s.unit][at]
+	case s.width > 0:
+		return s.data.held[s.side][row/s.unit][at*s.width : (at+1)*s.width]
+	}
+	return nil
+}

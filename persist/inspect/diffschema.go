@@ -1,0 +1,110 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// A SchemaDiff is something that the schemas of two states say differently.
+type SchemaDiff struct {
+	Component string
+	Field     string // Path of a field whose type is meant, as in a [FieldDiff]; "": the component.
+	Old, New  string // For people; "": it is not there.
+}
+
+// diffSchemas compares two schemas by name. Names of Go types and what components
+// were before conversions do not count: no value depends on them.
+func diffSchemas(a, b *format.Schema) (diffs []SchemaDiff) {
+	for _, p := range pairs(pointers(a.Components), pointers(b.Components), func(e *format.Entry) string { return e.Name }) {
+		switch {
+		case p.old == nil:
+			diffs = append(diffs, SchemaDiff{Component: p.new.Name, New: describeEntry(p.new)})
+		case p.new == nil:
+			diffs = append(diffs, SchemaDiff{Component: p.old.Name, Old: describeEntry(p.old)})
+		default:
+			diffs = diffEntries(diffs, p.old, p.new)
+		}
+	}
+	return diffs
+}
+
+func pointers[T any](list []T) []*T {
+	all := make([]*T, len(list))
+	for i := range list {
+		all[i] = &list[i]
+	}
+	return all
+}
+
+// describe returns what e is for people.
+func describeEntry(c *format.Entry) string { return sort(c) + " " + c.Layout.String() }
+
+// sort returns what e is apart from its layout.
+func sort(c *format.Entry) string {
+	text := "component"
+	if c.Resource {
+		text = "resource"
+	}
+	if c.Indexed {
+		text += " indexed"
+	}
+	if !c.Rewinds {
+		text += " that does not rewind"
+	}
+	if c.Version > 0 {
+		text += fmt.Sprintf(" version %d", c.Version)
+	}
+	return text
+}
+
+// diffEntries appends how two entries of one name differ.
+func diffEntries(diffs []SchemaDiff, a, b *format.Entry) []SchemaDiff {
+	if sort(a) != sort(b) {
+		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: sort(a), New: sort(b)})
+	} else if string(a.Default) != string(b.Default) {
+		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: gapText(a), New: gapText(b)})
+	}
+	return diffTypes(diffs, a.Name, "", a.Layout, b.Layout)
+}
+
+// gapText returns what a gap of an indexed component holds.
+func gapText(c *format.Entry) string {
+	v, err := c.Layout.Value(c.Default)
+	if len(c.Default) == 0 || err != nil { // Of no bytes: it is the zero value.
+		return "default zero"
+	}
+	return "default " + v.String()
+}
+
+// diffTypes appends how two types at path differ: fields by their names.
+func diffTypes(diffs []SchemaDiff, component, path string, a, b *layout.Type) []SchemaDiff {
+	switch {
+	case a.Equal(b):
+		return diffs
+	case a.Kind != layout.Struct || b.Kind != layout.Struct:
+		return append(diffs, SchemaDiff{component, path, a.String(), b.String()})
+	}
+	if path != "" {
+		path += "."
+	}
+	before := len(diffs)
+	for _, p := range pairs(fieldsOf(a), fieldsOf(b), func(f *layout.Field) string { return f.Name }) {
+		switch {
+		case p.old == nil:
+			diffs = append(diffs, SchemaDiff{component, path + p.new.Name, "", p.new.Type.String()})
+		case p.new == nil:
+			diffs = append(diffs, SchemaDiff{component, path + p.old.Name, p.old.Type.String(), ""})
+		default:
+			diffs = diffTypes(diffs, component, path+p.old.Name, p.old.Type, p.new.Type)
+		}
+	}
+	if len(diffs) == before { // Their order differs.
+		diffs = append(diffs, SchemaDiff{component, strings.TrimSuffix(path, "."), a.String(), b.String()})
+	}
+	return diffs
+}
+
+func fieldsOf(t *layout.Type) []*layout.Field { return pointers(t.Fields) }

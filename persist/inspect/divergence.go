@@ -1,0 +1,33 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/shell"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// SaveDivergence saves both worlds of d to files in dir, which it makes, and
+// returns the command, for a shell, that shows how they differ: "ecsdump diff A B". A
+// divergence of the same tick that was saved there before is replaced.
+//
+// Components that are NoPersist are in no file; if d names one of them, look at
+// d.First and d.Again.
+func SaveDivergence(ctx context.Context, dir string, d *ecs.Divergence) (command string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("persist: save of a divergence: %w", err)
+	}
+	first := filepath.Join(dir, fmt.Sprintf("tick%d-first.save", d.Tick))
+	again := filepath.Join(dir, fmt.Sprintf("tick%d-again.save", d.Tick))
+	if err := persist.Save(ctx, first, d.First); err != nil {
+		return "", err
+	}
+	if err := persist.Save(ctx, again, d.Again); err != nil {
+		return "", err
+	}
+	return shell.Command("ecsdump", "diff", first, again), nil
+}

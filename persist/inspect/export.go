@@ -1,0 +1,219 @@
+package inspect
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// exportFormat is what an export says that it is.
+const exportFormat = "ecsdump.export/1"
+
+// An exportHead comes first in an export.
+type exportHead struct {
+	Format string `json:"format"`
+	Tick   uint64 `json:"tick"`
+	Digest string `json:"digest"`
+}
+
+// An exportComponent describes a component or resource. Their order is that of
+// their numbers.
+type exportComponent struct {
+	Name    string          `json:"name"`
+	Kind    string          `json:"kind"`    // component or resource.
+	Rewinds bool            `json:"rewinds"` // It is put back when the world is.
+	Indexed bool            `json:"indexed,omitempty"`
+	Default json.RawMessage `json:"default,omitempty"` // What gaps of an indexed one hold; missing: the zero value.
+	Version uint32          `json:"version,omitempty"`
+	Layout  json.RawMessage `json:"layout"`
+}
+
+// An exportEntity is a row of the registry.
+type exportEntity struct {
+	Entity string `json:"entity"`
+	Status string `json:"status"` // alive, then free, then retired.
+}
+
+// An exportRow is a row of a component or resource, in dense order.
+type exportRow struct {
+	Component string          `json:"component"`
+	Entity    string          `json:"entity,omitempty"` // Missing for a resource and a gap.
+	Gap       bool            `json:"gap,omitempty"`
+	Value     json.RawMessage `json:"value,omitempty"` // Missing: of a gap, the default.
+}
+
+// Names of the lists in an export.
+const (
+	exportComponents = "components"
+	exportEntities   = "entities"
+	exportRows       = "rows"
+)
+
+// Export writes im to w, so that [Import] gives an image with the same digest: as
+// one JSON document or, with lines, as one JSON value a line (NDJSON). Either is
+// head, components, entities, rows, in this order:
+//
+//	{"format":"ecsdump.export/1","tick":7,"digest":"…",
+//	 "components":[{"name":"Position","kind":"component","rewinds":true,"layout":{…}}],
+//	 "entities":[{"entity":"0v1","status":"alive"}],
+//	 "rows":[{"component":"Position","entity":"0v1","value":{"X":1,"Y":2}}]}
+//
+// Values are as [layout.Value.AppendExact] writes them.
+func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
+	x := &exporter{w: bufio.NewWriter(w), lines: lines}
+	x.head(exportHead{exportFormat, im.Tick, im.Digest().String()})
+	x.list(exportComponents)
+	for _, c := range im.Components {
+		d, err := exportComponentOf(c)
+		if err != nil {
+			return err
+		}
+		x.item(d)
+	}
+	x.list(exportEntities)
+	for row, e := range im.Registry {
+		if row%format.PageRows == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		x.item(exportEntity{e.String(), statusNames[registry(im).state(row, e).status]})
+	}
+	x.list(exportRows)
+	for _, c := range im.Components {
+		if err := x.rows(ctx, c); err != nil {
+			return err
+		}
+	}
+	return x.end()
+}
+
+var statusNames = [...]string{aliveIndex: "alive", freeIndex: "free", retiredIndex: "retired"}
+
+func exportComponentOf(c *Component) (exportComponent, error) {
+	d := exportComponent{
+		Name: c.Name, Kind: "component", Rewinds: c.Rewinds, Indexed: c.Indexed, Version: c.Version, Layout: c.Layout.AppendJSON(nil),
+	}
+	if c.Resource {
+		d.Kind = "resource"
+	}
+	if len(c.Gap) == 0 {
+		return d, nil
+	}
+	v, err := c.Layout.Value(c.Gap)
+	d.Default = v.AppendExact(nil)
+	return d, err
+}
+
+// An exporter writes an export. The first error of w stays in its buffer.
+type exporter struct {
+	w     *bufio.Writer
+	lines bool
+	open  bool // A list is.
+	items int  // In it.
+	value bytes.Buffer
+}
+
+// marshal returns v in one line, until the next call.
+func (x *exporter) marshal(v any) []byte {
+	x.value.Reset()
+	e := json.NewEncoder(&x.value)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // What is exported always encodes.
+	return bytes.TrimSuffix(x.value.Bytes(), []byte("\n"))
+}
+
+func (x *exporter) print(text ...string) {
+	for _, t := range text {
+		_, _ = x.w.WriteString(t)
+	}
+}
+
+func (x *exporter) head(h exportHead) {
+	text := string(x.marshal(h))
+	if x.lines {
+		x.print(text, "\n")
+	} else {
+		x.print(text[:len(text)-1])
+	}
+}
+
+// list ends the list before, if there is one, and begins one.
+func (x *exporter) list(name string) {
+	if x.lines {
+		return
+	}
+	x.endList()
+	x.print(",\n \"", name, "\":[")
+	x.open, x.items = true, 0
+}
+
+func (x *exporter) endList() {
+	if x.open {
+		x.print("]")
+	}
+}
+
+func (x *exporter) item(v any) {
+	text := string(x.marshal(v))
+	switch {
+	case x.lines:
+		x.print(text, "\n")
+	case x.items == 0:
+		x.print("\n  ", text)
+	default:
+		x.print(",\n  ", text)
+	}
+	x.items++
+}
+
+// rows writes the rows of c.
+func (x *exporter) rows(ctx context.Context, c *Component) error {
+	for row := range c.Len() {
+		if row%format.PageRows == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		v, err := c.Value(row)
+		if err != nil {
+			return err
+		}
+		r := exportRow{Component: c.Name, Value: v.AppendExact(nil)}
+		switch {
+		case c.Resource:
+		case c.Entities[row] != ecs.Vacant:
+			r.Entity = c.Entities[row].String()
+		default:
+			r.Gap = true
+			if gap := implicitGap(c); gap != nil && string(c.Row(row)) == string(gap) {
+				r.Value = nil
+			}
+		}
+		x.item(r)
+	}
+	return nil
+}
+
+// implicitGap returns the row of gaps whose value may be left out; nil: it must be
+// given, or a small file could ask for much memory.
+func implicitGap(c *Component) []byte {
+	switch {
+	case len(c.Gap) > 0 && len(c.Gap) <= maxImplicit:
+		return c.Gap
+	case len(c.Gap) == 0 && c.Width > 0 && c.Width <= maxImplicit:
+		return make([]byte, c.Width)
+	}
+	return nil
+}
+
+const maxImplicit = 256
+
+func (x *exporter) end() error {
+	if !x.lines {
+		x.endList()
+		x.print("}\n")
+	}
+	return x.w.Flush()
+}

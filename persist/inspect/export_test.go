@@ -1,0 +1,73 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// What follows opens the inside to tests that see it from outside.
+
+var (
+	CompareEntities  = compareEntities
+	DiffFields       = diffFields
+	DiffSchemas      = diffSchemas
+	AppendFieldsWith = appendFieldsWith
+)
+
+// Way returns the records on the way to seq, as Part pairs them.
+func (v *View) Way(seq uint64) (seqs []uint64) {
+	for _, p := range way(v.cat, seq) {
+		seqs = append(seqs, p.seq)
+	}
+	return seqs
+}
+
+// CountReads makes v read through what wrap returns.
+func (v *View) CountReads(wrap func(disk.FS) disk.FS) { v.cat.Files = wrap(v.cat.Files) }
+
+// Base returns the oldest state of v.
+func (v *View) Base(ctx context.Context) (*Image, error) { return base(ctx, v.cat, 0) }
+
+// Replayed replays what lies in v, from im or, if it is nil, from its oldest state.
+func (v *View) Replayed(ctx context.Context, im *Image) (problems []error, records int, err error) {
+	c := newReplayCheck(ctx, v.cat)
+	if im != nil {
+		err = c.from(ctx, im)
+	} else {
+		err = c.run(ctx)
+	}
+	return c.problems, c.replayed + c.rewound, err
+}
+
+// A Followed is an entity that is followed through ticks.
+type Followed struct{ f *follower }
+
+// Follow follows an entity from im, where it is what at says.
+func Follow(im *Image, s *format.Schema, at *EntityState) *Followed {
+	f := &follower{
+		entity: at.Entity, id: im.ID, tick: im.Tick, schema: s, row: at.Row, holder: at.Holder,
+		alive: im.Alive, free: im.Free, total: len(im.Registry),
+		whole: func(context.Context, uint64) (*Image, error) { return im, nil },
+	}
+	for n, c := range im.Components {
+		r := followedRow{n: c.Len(), row: at.Components[n].Row}
+		if r.row >= 0 {
+			r.value = c.Row(r.row)
+		}
+		f.rows = append(f.rows, r)
+	}
+	return &Followed{f}
+}
+
+func (d *Followed) Apply(ctx context.Context, t *format.Tick, id journal.ID) error {
+	return d.f.apply(ctx, t, id)
+}
+func (d *Followed) State() (*EntityState, error) { return d.f.state() }
+func (d *Followed) Entity() ecs.Entity           { return d.f.entity }
+
+// Row returns the row of component number n, and the value there.
+func (d *Followed) Row(n int) (row int, value []byte) { return d.f.has(n), d.f.rows[n].value }

@@ -1,0 +1,233 @@
+package inspect_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+func exported(t require.TestingT, im *inspect.Image, lines bool) string {
+	var b bytes.Buffer
+	require.NoError(t, inspect.Export(storetest.Background, im, &b, lines))
+	return b.String()
+}
+
+// requireEqualImage compares what naiveDiff and the schemas see, and the digests.
+func requireEqualImage(t require.TestingT, want, got *inspect.Image) {
+	require.Empty(t, naiveDiff(want, got))
+	require.Empty(t, inspect.DiffSchemas(want.Stored(), got.Stored()))
+	require.Equal(t, want.Stored().Encode(), got.Stored().Encode())
+	require.Equal(t, want.Digest(), got.Digest())
+	require.Equal(t, want.Tick, got.Tick)
+}
+
+func TestAnExportComesBackWithTheSameDigest(t *testing.T) {
+	root := t.TempDir()
+	runs := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		dir := fmt.Sprintf("%s/%d", root, runs)
+		s := storetest.NewSession(rt, dir, 8)
+		s.Do(anyFill(rt)...)
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			s.Step(rt)
+		}
+		s.World.ReleaseAll()
+		require.NoError(rt, s.Store.Close(storetest.Background))
+		v, err := inspect.OpenReadOnly(storetest.Background, dir)
+		require.NoError(rt, err)
+		defer v.Close()
+		im, err := v.At(storetest.Background, rapid.SampledFrom(slices.Sorted(maps.Keys(s.States))).Draw(rt, "seq"))
+		require.NoError(rt, err)
+		lines := rapid.Bool().Draw(rt, "lines")
+		text := exported(rt, im, lines)
+		got, err := inspect.Import(storetest.Background, strings.NewReader(text), false)
+		require.NoError(rt, err, text)
+		requireEqualImage(rt, im, got)
+		require.Equal(rt, text, exported(rt, got, lines))
+	})
+}
+
+func TestAnImportBecomesASaveOrAStore(t *testing.T) {
+	w := storetest.New(0)
+	w.Fill(30)
+	w.Destroy(w.Entities()[3])
+	w.Commit()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.save")
+	require.NoError(t, persist.Save(storetest.Background, file, w.World))
+	v := storetest.Verified(t, file)
+	im, err := v.At(storetest.Background, v.Head())
+	require.NoError(t, err)
+	again, err := inspect.Import(storetest.Background, strings.NewReader(exported(t, im, true)), false)
+	require.NoError(t, err)
+
+	require.NoError(t, inspect.SaveImage(storetest.Background, again, filepath.Join(dir, "b.save")))
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	after, err := os.ReadFile(filepath.Join(dir, "b.save"))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(before, after), "a save that was exported and imported has the same bytes")
+
+	store := filepath.Join(dir, "store")
+	require.NoError(t, inspect.SaveStore(storetest.Background, again, store))
+	storetest.Verified(t, store)
+	u := storetest.New(0)
+	s := storetest.Open(t, store, u, persist.Options{})
+	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(u.World))
+	require.Equal(t, w.Heat.Values(), u.Heat.Values())
+	u.Fill(2)
+	require.NoError(t, s.Commit())
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, store)
+	for _, name := range []string{"a.save", "b.save", "store"} {
+		require.ErrorIs(t, inspect.SaveImage(storetest.Background, again, filepath.Join(dir, name)), os.ErrExist)
+		require.ErrorIs(t, inspect.SaveStore(storetest.Background, again, filepath.Join(dir, name)), os.ErrExist)
+	}
+}
+
+// smallExport is an export with a row of every sort, a value a line.
+func smallExport(t testing.TB) string {
+	w := ecs.NewWorld(ecs.Options{})
+	health := ecs.MustRegister[float64](w, ecs.Named("Health"))
+	armors := ecs.MustRegister[storetest.Armor](w, ecs.Named("Armor"), ecs.Stored(ecs.Indexed), ecs.Default(storetest.Armor{Points: 5}))
+	ecs.MustRegisterResource(w, int64(7), ecs.Named("score"))
+	for i := range 3 {
+		health.Set(w.Create(), math.Inf(i%2-1))
+	}
+	armors.Set(w.Entities()[2], storetest.Armor{Points: 9})
+	w.Destroy(w.Entities()[1])
+	return exported(t, storetest.ImageOf(t, &storetest.World{World: w}), true)
+}
+
+func TestAnExportReadsLikeThis(t *testing.T) {
+	want := `{"format":"ecsdump.export/1","tick":0,"digest":"DIGEST"}
+{"name":"Health","kind":"component","rewinds":true,"layout":{"kind":"float64"}}
+{"name":"Armor","kind":"component","rewinds":true,"indexed":true,"default":{"Points":5},"layout":{"kind":"struct","name":"armor","fields":[{"name":"Points","type":{"kind":"int16"}}]}}
+{"name":"score","kind":"resource","rewinds":true,"layout":{"kind":"int64"}}
+{"entity":"0v1","status":"alive"}
+{"entity":"2v1","status":"alive"}
+{"entity":"1v1","status":"free"}
+{"component":"Health","entity":"0v1","value":"-Inf"}
+{"component":"Health","entity":"2v1","value":"-Inf"}
+{"component":"Armor","gap":true}
+{"component":"Armor","gap":true}
+{"component":"Armor","entity":"2v1","value":{"Points":9}}
+{"component":"score","value":7}
+`
+	got := smallExport(t)
+	digest := got[strings.Index(got, `digest":"`)+9:][:16]
+	require.Equal(t, strings.Replace(want, "DIGEST", digest, 1), got)
+}
+
+func TestABadExportIsRefusedWithTheLine(t *testing.T) {
+	good := smallExport(t)
+	_, err := inspect.Import(storetest.Background, strings.NewReader(good), false)
+	require.NoError(t, err)
+	for _, test := range []struct{ old, replacement, want string }{
+		{`"tick":0`, `"tick":-1`, "line 1: tick"},
+		{`"tick":0`, `"tock":0`, `line 1: no member "tock"`},
+		{`"format":"ecsdump.export/1",`, ``, "line 1: it does not begin with the format"},
+		{`export/1`, `ls/1`, "line 1: it does not begin with the format"},
+		{`"digest":"`, `"digest":"f`, "the state has digest"},
+		{`"tick":0`, `"tick":1`, "the state has digest"},
+		{`"value":7`, `"value":8`, "the state has digest"},
+		{`{"name":"Health"`, `{"name":""`, "line 2: component"},
+		{`{"name":"Armor"`, `{"name":"Health"`, `line 3: component "Health": the name is empty, too long or there twice`},
+		{`"kind":"resource"`, `"kind":"thing"`, `line 4: component "score": kind "thing"`},
+		{`"rewinds":true,`, ``, `line 2: component "Health": rewinds or layout is missing`},
+		{`{"kind":"float64"}`, `{"kind":"slice"}`, `line 2: component "Health": layout: invalid data`},
+		{`{"Points":5}`, `{"Points":"x"}`, `line 3: component "Armor": default: layout: invalid data: armor.Points: want int16`},
+		{`"indexed":true,`, ``, `line 3: component "Armor": a default without gaps`},
+		{`{"entity":"2v1","status":"alive"}`, `{"entity":"2","status":"alive"}`, "line 6: "},
+		{`{"entity":"2v1","status":"alive"}`, `{"entity":"2v1","status":"dead"}`, `line 6: 2v1: status "dead"`},
+		{`{"entity":"0v1","status":"alive"}`, `{"entity":"0v1","status":"free"}`, "line 6: 2v1: those alive come first"},
+		{`{"entity":"1v1","status":"free"}`, `{"entity":"3v1","status":"free"}`, "line 8: 3v1: of 3 entities"},
+		{`{"entity":"1v1","status":"free"}`, `{"entity":"0v2","status":"free"}`, "line 8: 0v2: of 3 entities"},
+		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Heath","entity":"2v1","value":"-Inf"}`, `line 9: 2v1 of "Heath": there is no such component`},
+		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","entity":"0v1","value":"-Inf"}`, `line 9: 0v1 of "Health": it is there twice`},
+		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","entity":"2v1"}`, `line 9: 2v1 of "Health": the value is missing`},
+		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","entity":"9v1","value":"-Inf"}`, `line 9: 9v1 of "Health"`},
+		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","gap":true}`, `line 9: row of "Health": a row has an entity`},
+		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","entity":"2v7","value":"-Inf"}`, "ecs: bad state"},
+		{`{"component":"Health","entity":"2v1","value":"-Inf"}`, `{"component":"Health","entity":"2v1","value":"Inf"}`, `line 9: 2v1 of "Health": layout: invalid data: want float64`},
+		{`{"component":"Armor","gap":true}`, `{"component":"Armor","entity":"1v1","value":{"Points":1}}`, `line 10: 1v1 of "Armor": row 0 belongs to 1v1`},
+		{`{"component":"score","value":7}`, `{"component":"score","value":7,"entity":"0v1"}`, `line 13: 0v1 of "score": a resource`},
+		{`{"component":"score","value":7}`, `{"component":"score","value":7}{"component":"score","value":7}`, `line 13: row of "score": a resource has one value`},
+		{`{"component":"score","value":7}`, `{"entity":"0v1","status":"free"}`, "line 13: entities must come before rows"},
+		{`{"component":"score","value":7}`, `{"component":"score","value":7,"row":1}`, `line 13: unknown field "row"`},
+		{`{"component":"score","value":7}`, `{"component":"score","value":`, "line 13: unexpected EOF"},
+		{`{"component":"score","value":7}`, `[]`, "line 13: "},
+		{good, ``, "line 1: unexpected EOF"},
+		{good, `[]`, "line 1: want a JSON object"},
+		{good, `{}`, "line 1: it does not begin with the format"},
+		{good, `{"components":[]}`, "it does not begin with the format"},
+		{good, `{"format":"ecsdump.export/1","rows":[],"entities":[]}`, "entities must come before rows"},
+		{good, `{"format":"ecsdump.export/1","components":[{"component":"A"}]}`, "an element of rows is among components"},
+		{good, `{"format":"ecsdump.export/1","components":[]}{}`, "there is more behind the end"},
+	} {
+		src := strings.Replace(good, test.old, test.replacement, 1)
+		require.NotEqual(t, good, src, test.old)
+		_, err := inspect.Import(storetest.Background, strings.NewReader(src), false)
+		require.ErrorIs(t, err, inspect.ErrImport, src)
+		require.ErrorContains(t, err, test.want, src)
+	}
+	_, err = inspect.Import(storetest.Background, strings.NewReader(strings.Replace(good, "export/1", "export/2", 1)), false)
+	require.ErrorIs(t, err, persist.ErrNewer)
+	require.NotErrorIs(t, err, inspect.ErrImport)
+	_, err = inspect.Import(storetest.Background, iotest.ErrReader(os.ErrPermission), false)
+	require.ErrorIs(t, err, os.ErrPermission)
+	require.NotErrorIs(t, err, inspect.ErrImport)
+
+	im, err := inspect.Import(storetest.Background, strings.NewReader(strings.Replace(good, `"value":7`, `"value":8`, 1)), true)
+	require.NoError(t, err)
+	score, err := im.Find("score").Value(0)
+	require.NoError(t, err)
+	require.Equal(t, int64(8), score.Int())
+}
+
+func TestAWriterThatFailsEndsAnExport(t *testing.T) {
+	w := storetest.New(0)
+	w.Fill(100)
+	require.Error(t, inspect.Export(storetest.Background, storetest.ImageOf(t, w), failingWriter{}, true))
+}
+
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("full") }
+
+func FuzzImport(f *testing.F) {
+	small := smallExport(f)
+	f.Add(small, true)
+	w := storetest.HostileBase(f)
+	f.Add(exported(f, storetest.ImageOf(f, w), false), false)
+	f.Add(`{"format":"ecsdump.export/1","components":[{"name":"A","kind":"component","rewinds":true,"indexed":true,"layout":{"kind":"array","len":999999999,"elem":{"kind":"bool"}}}],"entities":[{"entity":"0v1","status":"alive"}],"rows":[{"component":"A","gap":true}]}`, true)
+	f.Fuzz(func(t *testing.T, src string, edited bool) {
+		storetest.Bounded(t, len(src), func() {
+			im, err := inspect.Import(storetest.Background, strings.NewReader(src), edited)
+			if err != nil {
+				require.True(t, errors.Is(err, inspect.ErrImport) || errors.Is(err, persist.ErrNewer), "%v", err)
+				return
+			}
+			again, err := inspect.Import(storetest.Background, strings.NewReader(exported(t, im, true)), false)
+			require.NoError(t, err)
+			require.Equal(t, im.Digest(), again.Digest())
+		})
+	})
+}

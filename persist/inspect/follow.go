@@ -1,0 +1,283 @@
+package inspect
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+)
+
+// A follower has what a state has of one entity, and goes on to the next states by
+// the row patches of the ticks between, of which it reads what concerns the entity:
+//
+//	tick      | registry patch      | patch of each component
+//	          |   row of the index? |   entity ranges: its row   value ranges: its value
+//	follower  | row, holder         | row, value
+type follower struct {
+	view   *catalog.Catalog
+	entity ecs.Entity
+	whole  func(ctx context.Context, seq uint64) (*Image, error) // Loads a state.
+
+	id      journal.ID
+	tick    uint64
+	time    time.Time
+	schema  *format.Schema
+	adopted *format.Schema // The last one that was compared with it.
+
+	row                int // Of the index in the registry; -1: it was never in use.
+	holder             ecs.Entity
+	alive, free, total int
+	rows               []followedRow // By component number.
+}
+
+// A followedRow is where a component has its value for the entity.
+type followedRow struct {
+	n     int    // Rows of the component.
+	row   int    // Of the entity; -1: none.
+	value []byte // Encoded; never written again.
+	wrote uint64 // Seq of the last tick followed that gave the row.
+}
+
+// isAlive reports whether the entity is alive.
+func (f *follower) isAlive() bool { return f.row >= 0 && f.row < f.alive && f.holder == f.entity }
+
+// has returns the row of component number n, which is -1 if the entity lacks it.
+// What does not rewind can have rows of entities that are not alive; they do not
+// count.
+func (f *follower) has(n int) int {
+	if n >= len(f.rows) || !f.isAlive() {
+		return -1
+	}
+	return f.rows[n].row
+}
+
+// state returns what f has as an EntityState.
+func (f *follower) state() (*EntityState, error) {
+	s := &EntityState{
+		Entity: f.entity, Seq: f.id.Seq, Tick: f.tick, Alive: f.isAlive(), Row: f.row, Holder: f.holder,
+		Living: f.alive, Free: f.free, Indices: f.total,
+	}
+	for n, c := range f.schema.Components {
+		if n >= len(f.rows) {
+			break
+		}
+		p := EntityComponent{Name: c.Name, Layout: c.Layout, Resource: c.Resource, Row: f.has(n)}
+		if p.Row >= 0 {
+			var err error
+			if p.Value, err = c.Layout.Value(f.rows[n].value); err != nil {
+				return nil, fmt.Errorf("component %s: %w", c.Name, err)
+			}
+		}
+		s.Components = append(s.Components, p)
+	}
+	return s, nil
+}
+
+// A followStep is called after the tick t of record e, with the follower as it was
+// before it.
+type followStep func(before *follower, t *format.Tick, e journal.Entry) error
+
+// follow goes on to record seq and calls step, if it is not nil, after every
+// tick.
+func (f *follower) follow(ctx context.Context, seq uint64, step followStep) error {
+	path, err := f.view.Log.Path(f.id.Seq, seq)
+	if err != nil {
+		return f.view.JournalError(err)
+	}
+	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
+	for _, e := range path {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.step(ctx, e, step); err != nil {
+			return err
+		}
+		p.Add(1)
+	}
+	return nil
+}
+
+// step goes on by record e.
+func (f *follower) step(ctx context.Context, e journal.Entry, step followStep) error {
+	t, s, err := f.view.Tick(e)
+	if err != nil {
+		return err
+	}
+	if err := f.adopt(s); err != nil {
+		return f.view.EntryError(e, err)
+	}
+	before := *f
+	before.rows = slices.Clone(f.rows)
+	if err := f.apply(ctx, t, e.ID); err != nil {
+		return f.view.EntryError(e, fmt.Errorf("tick %d: %w", t.Tick, err))
+	}
+	if step == nil {
+		return nil
+	}
+	return step(&before, t, e)
+}
+
+// adopt adds the components that s has beyond those of f. The others must be the
+// same.
+func (f *follower) adopt(s *format.Schema) error {
+	if f.adopted == s {
+		return nil
+	}
+	if err := f.schema.Differs(s); err != nil {
+		return err
+	}
+	if len(s.Components) > len(f.schema.Components) {
+		f.schema = s
+	}
+	for len(f.rows) < len(s.Components) {
+		f.rows = append(f.rows, followedRow{row: -1})
+	}
+	f.adopted = s
+	return nil
+}
+
+// apply makes f what the state after t has. An error leaves f unusable.
+func (f *follower) apply(ctx context.Context, t *format.Tick, id journal.ID) error {
+	if t.Parent != f.id {
+		return fmt.Errorf("it continues state %v, not %v", t.Parent, f.id)
+	}
+	if t.Registry != nil {
+		if err := f.applyRegistry(t.Registry); err != nil {
+			return fmt.Errorf("entities: %w", err)
+		}
+	}
+	for i := range t.Storages {
+		p := &t.Storages[i]
+		if p.Number >= len(f.rows) {
+			return fmt.Errorf("component number %d of %d", p.Number, len(f.rows))
+		}
+		if err := f.applyStorage(ctx, p, id.Seq); err != nil {
+			return fmt.Errorf("component %s: %w", f.schema.Components[p.Number].Name, err)
+		}
+	}
+	f.id, f.tick, f.time = id, t.Tick, t.Time
+	return nil
+}
+
+func (f *follower) applyRegistry(p *format.RegistryPatch) error {
+	if p.Alive > p.Free || p.Free > p.Total {
+		return fmt.Errorf("%d alive, %d with free ones, %d in all", p.Alive, p.Free, p.Total)
+	}
+	if len(p.Rows) != 8*format.CountRows(p.Ranges) {
+		return image.ErrRanges
+	}
+	f.alive, f.free, f.total = p.Alive, p.Free, p.Total
+	if f.row >= p.Total {
+		f.row, f.holder = -1, 0
+	}
+	index := f.entity.Index()
+	eachRow(p.Ranges, p.Rows, func(row int, e ecs.Entity) {
+		switch {
+		case e.Index() == index:
+			f.row, f.holder = row, e
+		case row == f.row:
+			f.row, f.holder = -1, 0 // It is given another row.
+		}
+	})
+	return nil
+}
+
+// eachRow calls f with the rows of ranges and the entities that src gives them.
+func eachRow(ranges []ecs.Range, src []byte, f func(row int, e ecs.Entity)) {
+	for _, r := range ranges {
+		for row := r.First; row < r.First+r.N; row, src = row+1, src[8:] {
+			f(row, ecs.Entity(binary.LittleEndian.Uint64(src)))
+		}
+	}
+}
+
+// applyStorage follows the entity through what the tick seq did to a component.
+func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq uint64) error {
+	c, to := &f.schema.Components[p.Number], &f.rows[p.Number]
+	if c.Rewinds && !c.Resource && p.Before != to.n {
+		return fmt.Errorf("continues %d rows, has %d", p.Before, to.n)
+	}
+	if len(p.Entities) != 8*format.CountRows(p.EntityRanges) {
+		return image.ErrRanges
+	}
+	to.n = p.After
+	if c.Resource {
+		return nil
+	}
+	was := to.row
+	to.place(p, f.entity)
+	if to.row < 0 {
+		to.value = nil
+		return nil
+	}
+	i := placeAmong(p.ValueRanges, to.row)
+	switch width := c.Layout.Width(); {
+	case width == 0:
+		to.value = []byte{}
+	case i >= 0:
+		var err error
+		if to.value, err = cutRow(c.Layout, width, p.Values, i); err != nil {
+			return fmt.Errorf("row %d: %w", to.row, err)
+		}
+	case to.row != was:
+		var err error
+		if to.value, err = f.valueAt(ctx, p.Number, to.row); err != nil {
+			return err
+		}
+	}
+	if i >= 0 {
+		to.wrote = seq
+	}
+	return nil
+}
+
+// place sets the row of e to the one it has after p.
+func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
+	if r.row >= p.After {
+		r.row = -1
+	}
+	eachRow(p.EntityRanges, p.Entities, func(row int, given ecs.Entity) {
+		switch {
+		case given == e:
+			r.row = row
+		case row == r.row:
+			r.row = -1
+		}
+	})
+}
+
+// placeAmong returns at which place the rows of ranges have a row, or -1.
+func placeAmong(ranges []ecs.Range, row int) (i int) {
+	for _, r := range ranges {
+		if row < r.First {
+			break
+		}
+		if row < r.First+r.N {
+			return i + row - r.First
+		}
+		i += r.N
+	}
+	return -1
+}
+
+// valueAt returns what a row of component number n holds, of any entity. An entity
+// that is given a row without a value has that one, which is the only way to need
+// it; the programs of this package give the value as well.
+func (f *follower) valueAt(ctx context.Context, n, row int) ([]byte, error) {
+	im, err := f.whole(progress.Quiet(ctx), f.id.Seq)
+	if err != nil {
+		return nil, err
+	}
+	if n >= len(im.Components) || row >= im.Components[n].Len() {
+		return nil, fmt.Errorf("row %d is given no value", row)
+	}
+	return slices.Clone(im.Components[n].Row(row)), nil
+}

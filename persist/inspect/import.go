@@ -1,0 +1,458 @@
+package inspect
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+)
+
+// ErrImport reports something that is no export, or one that describes no state.
+var ErrImport = errors.New("persist: not an export")
+
+// ErrDigest is the reason of an [ErrImport] for a state that is not the one which
+// was exported.
+var ErrDigest = errors.New("the digest differs")
+
+// Import reads what Export wrote, in either form. The types are in it; no
+// component needs to be known.
+//
+// An error wraps [ErrImport] or [persist.ErrNewer] and names the line, and the field in it.
+// The state must have the digest that the export says, unless edited is set: then
+// somebody changed it on purpose. Memory is a multiple of what is read.
+func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
+	lines := &lineReader{r: r, line: 1}
+	x := &importer{d: json.NewDecoder(lines), schema: format.NewSchema()}
+	x.d.DisallowUnknownFields()
+	if err := x.read(ctx); err != nil {
+		if ctx.Err() != nil || errors.Is(err, format.ErrNewer) || lines.err != nil {
+			return nil, errors.Join(ctx.Err(), lines.err, newerOnly(err))
+		}
+		offset := x.d.InputOffset()
+		if x.unread { // It stands behind what was read before, at the end of the line.
+			offset++
+		}
+		return nil, fmt.Errorf("%w: line %d: %w", ErrImport, lines.at(offset), err)
+	}
+	return x.image, x.check(edited)
+}
+
+// newerOnly returns err if a newer program is its reason.
+func newerOnly(err error) error {
+	if errors.Is(err, format.ErrNewer) {
+		return err
+	}
+	return nil
+}
+
+// A lineReader knows in which lines the bytes are that were read last.
+type lineReader struct {
+	r    io.Reader
+	read int64
+	line int     // Of what is before the first end.
+	ends []int64 // Of lines.
+	err  error   // Of r.
+}
+
+func (l *lineReader) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	for i, b := range p[:n] {
+		if b == '\n' {
+			l.ends = append(l.ends, l.read+int64(i))
+		}
+	}
+	l.read += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		l.err = err
+	}
+	return n, err
+}
+
+// at returns the line of an offset, which must not fall from call to call.
+func (l *lineReader) at(offset int64) int {
+	n, _ := slices.BinarySearch(l.ends, offset)
+	l.line += n
+	l.ends = slices.Delete(l.ends, 0, n)
+	return l.line
+}
+
+// An importer reads an export. The lists come in order: those behind depend on
+// those before.
+type importer struct {
+	d      *json.Decoder
+	head   exportHead
+	schema *format.Schema
+	image  *Image // From the first entity or row on.
+	stage  int    // Index in stages of the list that is being read.
+	listed bool   // The export is one document.
+	unread bool   // The value that is wrong was not read to its end.
+}
+
+var stages = []string{exportComponents, exportEntities, exportRows}
+
+// An importItem is an element of any list.
+type importItem struct {
+	Name    *string         `json:"name"` // Of a component.
+	Kind    string          `json:"kind"`
+	Rewinds *bool           `json:"rewinds"`
+	Indexed bool            `json:"indexed"`
+	Default json.RawMessage `json:"default"`
+	Version uint32          `json:"version"`
+	Layout  json.RawMessage `json:"layout"`
+
+	Component string          `json:"component"` // Of a row.
+	Gap       bool            `json:"gap"`
+	Value     json.RawMessage `json:"value"`
+
+	Entity string `json:"entity"` // Of an entity or row.
+	Status string `json:"status"`
+}
+
+// list returns the list that i must be of.
+func (i *importItem) list() string {
+	switch {
+	case i.Name != nil:
+		return exportComponents
+	case i.Status != "":
+		return exportEntities
+	}
+	return exportRows
+}
+
+func (x *importer) read(ctx context.Context) error {
+	if err := x.delim('{', "a JSON object"); err != nil {
+		return err
+	}
+	for x.d.More() {
+		token, err := x.d.Token()
+		if err != nil {
+			return err
+		}
+		if err := x.member(ctx, token); err != nil {
+			return err
+		}
+	}
+	if _, err := x.d.Token(); err != nil {
+		return syntax(err)
+	}
+	if err := x.checkHead(); err != nil {
+		return err
+	}
+	for !x.listed { // One item a line.
+		var item importItem
+		err := x.decode(&item)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = x.item(ctx, item.list(), &item)
+		}
+		if err != nil {
+			return syntax(err)
+		}
+	}
+	if _, err := x.d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more behind the end")
+	}
+	return x.enter(exportRows)
+}
+
+// decode reads a value.
+func (x *importer) decode(v any) error {
+	before := x.d.InputOffset()
+	err := x.d.Decode(v)
+	x.unread = err != nil && x.d.InputOffset() <= before+1 // A comma may have been read.
+	return err
+}
+
+// syntax words an error of package json.
+func syntax(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if text, ok := strings.CutPrefix(err.Error(), "json: "); ok {
+		return errors.New(text)
+	}
+	return err
+}
+
+func (x *importer) delim(want json.Delim, what string) error {
+	token, err := x.d.Token()
+	if err != nil {
+		return syntax(err)
+	}
+	if token != want {
+		return fmt.Errorf("want %s", what)
+	}
+	return nil
+}
+
+// member reads the value of a member of the document or of the first line.
+func (x *importer) member(ctx context.Context, name json.Token) error {
+	switch name {
+	case "format":
+		return x.scalar("format", &x.head.Format)
+	case "tick":
+		return x.scalar("tick", &x.head.Tick)
+	case "digest":
+		return x.scalar("digest", &x.head.Digest)
+	case exportComponents, exportEntities, exportRows:
+		if err := x.checkHead(); err != nil {
+			return err
+		}
+		x.listed = true
+		return x.list(ctx, fmt.Sprint(name))
+	}
+	return fmt.Errorf("no member %.60q", fmt.Sprint(name))
+}
+
+func (x *importer) scalar(name string, v any) error {
+	if err := x.decode(v); err != nil {
+		return fmt.Errorf("%s: %w", name, syntax(err))
+	}
+	return nil
+}
+
+func (x *importer) checkHead() error {
+	switch {
+	case x.head.Format == exportFormat:
+		return nil
+	case strings.HasPrefix(x.head.Format, exportFormat[:len(exportFormat)-1]):
+		return fmt.Errorf("%w: export of format %.60q", format.ErrNewer, x.head.Format)
+	}
+	return fmt.Errorf("it does not begin with the format %q", exportFormat)
+}
+
+// list reads a list of the document.
+func (x *importer) list(ctx context.Context, name string) error {
+	if err := x.enter(name); err != nil {
+		return err
+	}
+	if err := x.delim('[', "an array"); err != nil {
+		return err
+	}
+	for x.d.More() {
+		var item importItem
+		if err := x.decode(&item); err != nil {
+			return syntax(err)
+		}
+		if got := item.list(); got != name {
+			return fmt.Errorf("an element of %s is among %s", got, name)
+		}
+		if err := x.item(ctx, name, &item); err != nil {
+			return err
+		}
+	}
+	return x.delim(']', "the end of the array")
+}
+
+// enter begins a list, if it is not that of the item before.
+func (x *importer) enter(name string) error {
+	stage := slices.Index(stages, name)
+	if stage < x.stage {
+		return fmt.Errorf("%s must come before %s", name, stages[x.stage])
+	}
+	if x.image == nil && stage > 0 {
+		x.image = image.New(x.schema)
+		x.image.Schema = x.schema
+	}
+	if x.stage < 2 && stage == 2 {
+		if err := indexRegistry(x.image); err != nil {
+			return err
+		}
+	}
+	x.stage = stage
+	return nil
+}
+
+func (x *importer) item(ctx context.Context, list string, item *importItem) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := x.enter(list); err != nil {
+		return err
+	}
+	switch list {
+	case exportComponents:
+		if err := x.component(item); err != nil {
+			return fmt.Errorf("component %.60q: %w", *item.Name, err)
+		}
+	case exportEntities:
+		return x.entity(item)
+	default:
+		if err := x.row(item); err != nil {
+			return fmt.Errorf("%.60s of %.60q: %w", orText(item.Entity, "row"), item.Component, err)
+		}
+	}
+	return nil
+}
+
+func orText(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// component adds a component to the schema.
+func (x *importer) component(item *importItem) error {
+	name := *item.Name
+	_, twice := x.schema.Numbers[name]
+	switch {
+	case twice || name == "" || len(name) > format.MaxName:
+		return errors.New("the name is empty, too long or there twice")
+	case len(x.schema.Components) == format.MaxComponents:
+		return fmt.Errorf("more than %d", format.MaxComponents)
+	case item.Kind != "component" && item.Kind != "resource":
+		return fmt.Errorf("kind %.60q is neither component nor resource", item.Kind)
+	case item.Rewinds == nil || item.Layout == nil:
+		return errors.New("rewinds or layout is missing")
+	}
+	e := format.Entry{Name: name, Resource: item.Kind == "resource", Rewinds: *item.Rewinds, Indexed: item.Indexed, Version: item.Version}
+	var err error
+	if e.Layout, err = layout.ParseJSON(item.Layout); err != nil {
+		return err
+	}
+	if item.Default != nil {
+		if e.Default, err = e.Layout.AppendRow(nil, item.Default); err != nil {
+			return fmt.Errorf("default: %w", err)
+		}
+	}
+	if err := e.CheckGaps(); err != nil {
+		return err
+	}
+	x.schema.Add(e)
+	return nil
+}
+
+// entity adds a row to the registry.
+func (x *importer) entity(item *importItem) error {
+	e, err := ecs.ParseEntity(item.Entity)
+	if err != nil {
+		return err
+	}
+	im := x.image
+	n := len(im.Registry)
+	switch {
+	case item.Status == "alive" && im.Alive == n:
+		im.Alive, im.Free = n+1, n+1
+	case item.Status == "free" && im.Free == n:
+		im.Free = n + 1
+	case item.Status == "retired":
+	case item.Status == "alive" || item.Status == "free":
+		return fmt.Errorf("%v: those alive come first, then those free, then those retired", e)
+	default:
+		return fmt.Errorf("%v: status %.60q is none of alive, free, retired", e, item.Status)
+	}
+	im.Registry = append(im.Registry, e)
+	return nil
+}
+
+// indexRegistry notes which row an index has; each must have one.
+func indexRegistry(im *Image) error {
+	im.Index = make([]uint32, len(im.Registry))
+	seen := make([]bool, len(im.Registry))
+	for row, e := range im.Registry {
+		i := int64(e.Index())
+		if i >= int64(len(seen)) || seen[i] {
+			return fmt.Errorf("%v: of %d entities, each has an index below %d that no other one has", e, len(seen), len(seen))
+		}
+		seen[i] = true
+		im.Index[i] = uint32(row)
+	}
+	return nil
+}
+
+// row adds a row to a component, or gives a resource its value.
+func (x *importer) row(item *importItem) error {
+	n, ok := x.schema.Numbers[item.Component]
+	if !ok {
+		return errors.New("there is no such component")
+	}
+	c := x.image.Components[n]
+	switch {
+	case c.Resource && (item.Entity != "" || item.Gap || c.N > 0):
+		return errors.New("a resource has one value, and no entity")
+	case !c.Resource && (item.Entity == "") != item.Gap || item.Gap && !c.Indexed:
+		return errors.New("a row has an entity; only gaps of an indexed component have none")
+	}
+	e := ecs.Vacant
+	if item.Entity != "" {
+		var err error
+		if e, err = ecs.ParseEntity(item.Entity); err != nil {
+			return err
+		}
+		if c.Find(e) >= 0 {
+			return errors.New("it is there twice")
+		}
+	}
+	encoded, err := x.value(c, item)
+	if err != nil {
+		return err
+	}
+	row := c.N
+	c.Resize(row + 1)
+	if !c.Resource {
+		if err := c.SetEntities(row, binary.LittleEndian.AppendUint64(nil, uint64(e)), len(x.image.Registry)); err != nil {
+			return err
+		}
+	}
+	_, err = c.SetRows(row, 1, encoded)
+	return err
+}
+
+// value returns the encoded row that item gives.
+func (x *importer) value(c *Component, item *importItem) ([]byte, error) {
+	if item.Value != nil {
+		return c.Layout.AppendRow(nil, item.Value)
+	}
+	if gap := implicitGap(c); item.Gap && gap != nil {
+		return gap, nil
+	}
+	return nil, errors.New("the value is missing")
+}
+
+// check looks at the state as a whole: can a world be in it, and is it the one that
+// was exported?
+func (x *importer) check(edited bool) error {
+	x.image.Tick = x.head.Tick
+	if _, err := x.image.World(ecs.Options{}); err != nil {
+		return fmt.Errorf("%w: %w", ErrImport, err)
+	}
+	if got := x.image.Digest().String(); got != x.head.Digest && !edited {
+		return fmt.Errorf("%w: %w: the state has digest %s, but was exported with %.60q", ErrImport, ErrDigest, got, x.head.Digest)
+	}
+	return nil
+}
+
+// Save writes im to a file that does not exist yet, as [persist.Save] does.
+func SaveImage(ctx context.Context, im *Image, file string) error {
+	_, err := saveImage(ctx, im, file)
+	return err
+}
+
+// SaveStore makes a directory, which does not exist yet, a store that begins with
+// im.
+func SaveStore(ctx context.Context, im *Image, dir string) error {
+	return draftStore(dir, func(files disk.FS) error {
+		from := catalog.New(nil)
+		_, _ = rand.Read(from.Log.World[:]) // It never fails.
+		r := newRewrite(files, from)
+		if err := r.begin(ctx, im, false); err != nil {
+			return err
+		}
+		return r.journal.Close(ctx, im.ID.Seq)
+	})
+}

@@ -1,0 +1,364 @@
+package inspect
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// An EntityState is what a state of the world has of one entity.
+type EntityState struct {
+	Entity    ecs.Entity
+	Seq, Tick uint64 // Of the record that leads to the state, and its tick.
+
+	Alive  bool
+	Row    int        // Of its index among the entities, as they lie; -1: the index was never in use.
+	Holder ecs.Entity // Who has that row: the entity itself, or who has its index, or had it last.
+
+	Living, Free, Indices int // Entities alive, indices alive or free, and indices in all.
+
+	Components []EntityComponent // By number: all that there are, whether the entity has them or not.
+}
+
+// An EntityComponent is a component or resource in an [EntityState].
+type EntityComponent struct {
+	Name     string
+	Layout   *layout.Type
+	Resource bool
+	Row      int          // Where the entity has its value; -1: it does not have the component.
+	Value    layout.Value // The zero Value if it does not.
+}
+
+// Peek returns what the state after record seq has of e, alive or not.
+//
+// Unlike [View.At] it does not load the state. Of the nearest snapshot it reads
+// the pages on the way to e, which takes a few hundred KiB of memory however
+// large the world is, and of the ticks behind it follows e only. Their checksums
+// are compared; pages that are not needed may be damaged.
+//
+// The rows of the entities alive have no index. Peek looks for e where it would be
+// if none had ever been destroyed, and from there outward: at worst it reads all of
+// them, 8 bytes each.
+func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState, error) {
+	var f *follower
+	err := v.cat.Persevere(ctx, func() (err error) {
+		if f, err = nearestFollower(ctx, v.cat, e, seq); err == nil {
+			err = f.follow(ctx, seq, nil)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.state()
+}
+
+// nearestFollower returns what the nearest readable snapshot that leads to record
+// seq has of e.
+func nearestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
+	var skipped []error
+	for _, s := range v.Bases(seq) {
+		if s.Err == nil && !v.Leads(s, seq) {
+			continue
+		}
+		f, err := peekSnapshot(ctx, v, s, e)
+		if err == nil || ctx.Err() != nil {
+			return f, err
+		}
+		skipped = append(skipped, err)
+	}
+	if len(skipped) > 0 {
+		return nil, errors.Join(skipped...)
+	}
+	return nil, v.Unreachable(seq)
+}
+
+// peekSnapshot returns what a snapshot has of e.
+func peekSnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, e ecs.Entity) (*follower, error) {
+	if s.Err != nil {
+		return nil, s.Err
+	}
+	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	f, err := peek(ctx, r, e, !v.IsSave())
+	if err != nil {
+		return nil, r.Damage(err)
+	}
+	f.view, f.whole = v, v.At
+	return f, nil
+}
+
+// peek returns what the snapshot has of e. If the snapshot is one of a store, what
+// does not rewind may have rows of entities that are not alive.
+func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*follower, error) {
+	m := r.Manifest
+	f := &follower{
+		entity: e, tick: m.Tick, id: m.Id, time: m.Time, schema: m.Schema,
+		alive: m.Alive, free: m.Free, total: m.Total,
+		rows: make([]followedRow, len(m.Schema.Components)),
+	}
+	if m.Alive > m.Free || m.Free > m.Total {
+		return nil, fmt.Errorf("entities: %d alive, %d with free ones, %d in all", m.Alive, m.Free, m.Total)
+	}
+	for n := range f.rows {
+		f.rows[n] = followedRow{n: m.Components[n].Rows, row: -1}
+		if m.Schema.Components[n].Resource {
+			continue
+		}
+		if err := peekComponent(r, n, e, &f.rows[n]); err != nil {
+			return nil, inComponent(r, n, err)
+		}
+	}
+	if err := peekRegistry(ctx, r, f); err != nil {
+		return nil, fmt.Errorf("entities: %w", err)
+	}
+	if !inStore {
+		return f, nil
+	}
+	for n, c := range m.Schema.Components {
+		if row := f.has(n); row > 0 && !c.Rewinds && !c.Indexed {
+			dead, err := deadBefore(r, n, row)
+			if err != nil {
+				return nil, inComponent(r, n, err)
+			}
+			f.rows[n].row -= dead
+		}
+	}
+	return f, nil
+}
+
+func inComponent(r *snap.Reader, n int, err error) error {
+	return fmt.Errorf("component %s: %w", r.Manifest.Schema.Components[n].Name, err)
+}
+
+// peekRegistry sets the row of the index of f, and the entity there. Rows are a
+// permutation of the indices, so each page can be the one. First come those where it
+// often is: at the row of the index itself, where it stays while nothing is destroyed,
+// or at that of a component, whose rows move as those of the registry do.
+func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
+	index, total := int64(f.entity.Index()), int64(r.Manifest.Total)
+	if f.row = -1; index >= total {
+		return nil
+	}
+	for page := range registryPages(f, int((total+format.PageRows-1)/format.PageRows)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		lo := page * format.PageRows
+		content, err := rowsPage(r, format.RegistryColumn, page, 8*(min(lo+format.PageRows, int(total))-lo))
+		if err != nil {
+			return err
+		}
+		for i := 0; i < len(content); i += 8 {
+			if e := ecs.Entity(binary.LittleEndian.Uint64(content[i:])); int64(e.Index()) == index {
+				f.row, f.holder = lo+i/8, e
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("no row holds index %d of %d", index, total)
+}
+
+// registryPages iterates over the pages of the registry, the likely ones first, and
+// perhaps again later.
+func registryPages(f *follower, pages int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		start := int(f.entity.Index()) / format.PageRows
+		if !yield(start) {
+			return
+		}
+		for _, c := range f.rows {
+			if page := c.row / format.PageRows; c.row >= 0 && page < pages && page != start && !yield(page) {
+				return
+			}
+		}
+		outward(start, pages)(yield)
+	}
+}
+
+// outward iterates over 0 to n-1: from start on, then one to the left and one to
+// the right by turns.
+func outward(start, n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for d := 0; d < n; d++ {
+			if i := start - d; i >= 0 && !yield(i) {
+				return
+			}
+			if i := start + d; d > 0 && i < n && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// rowsPage returns the content of a page that must be there; size is how many
+// bytes it must have, -1 any number.
+func rowsPage(r *snap.Reader, column uint32, page, size int) ([]byte, error) {
+	k := format.Key(column, page)
+	content, err := r.Page(k)
+	switch {
+	case err != nil:
+		return nil, err
+	case content == nil:
+		return nil, fmt.Errorf("page %v is missing", k)
+	case size >= 0 && len(content) != size:
+		return nil, fmt.Errorf("page %v: %w", k, image.ErrRanges)
+	}
+	return content, nil
+}
+
+// peekComponent sets row and value of e in component number n, if it has it. The
+// sparse array leads to a row, and dense says whether it is the row of e.
+func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
+	row, err := peekSparse(r, n, e.Index())
+	if err != nil || row < 0 {
+		return err
+	}
+	if row >= to.n {
+		return fmt.Errorf("sparse entry %d names row %d of %d", e.Index(), row, to.n)
+	}
+	holder, err := peekDense(r, n, row)
+	if err != nil {
+		return err
+	}
+	if holder.Index() != e.Index() || holder == ecs.Vacant {
+		return fmt.Errorf("sparse entry %d names row %d of another entity", e.Index(), row)
+	}
+	if holder != e {
+		return nil
+	}
+	to.row = row
+	to.value, err = peekValue(r, n, row)
+	return err
+}
+
+// peekSparse returns the row that the sparse array of component number n has for
+// an index, or -1.
+func peekSparse(r *snap.Reader, n int, index uint32) (row int, err error) {
+	k := format.Key(format.Column(n, format.SparseArray), int(index)/format.PageRows)
+	content, err := r.Page(k)
+	if err != nil || content == nil {
+		return -1, err
+	}
+	row = -1
+	err = format.DecodeSparsePage(content, func(i int, first uint32, n int) error {
+		if at := int(index)%format.PageRows - i; at >= 0 && at < n {
+			row = int(first) + at
+		}
+		return nil
+	})
+	if err != nil {
+		return -1, fmt.Errorf("page %v: %w", k, err)
+	}
+	return row, nil
+}
+
+// peekDense returns the entity of a row of component number n, which has it.
+func peekDense(r *snap.Reader, n, row int) (ecs.Entity, error) {
+	lo := row / format.PageRows * format.PageRows
+	size := 8 * (min(lo+format.PageRows, r.Manifest.Components[n].Rows) - lo)
+	content, err := rowsPage(r, format.Column(n, format.DenseArray), row/format.PageRows, size)
+	if err != nil {
+		return 0, err
+	}
+	return ecs.Entity(binary.LittleEndian.Uint64(content[8*(row-lo):])), nil
+}
+
+// peekValue returns a row of component number n, which has it.
+func peekValue(r *snap.Reader, n, row int) ([]byte, error) {
+	width := r.Manifest.Schema.Components[n].Layout.Width()
+	if width == 0 {
+		return []byte{}, nil
+	}
+	content, lo, err := dataPage(r, n, row/r.Manifest.Components[n].PageRows)
+	if err != nil {
+		return nil, err
+	}
+	value, err := cutRow(r.Manifest.Schema.Components[n].Layout, width, content, row-lo)
+	if err != nil {
+		return nil, fmt.Errorf("row %d: %w", row, err)
+	}
+	return value, nil
+}
+
+// dataPage returns a page of the rows of component number n, and the first of them.
+func dataPage(r *snap.Reader, n, page int) (content []byte, lo int, err error) {
+	size, width := r.Manifest.Components[n], r.Manifest.Schema.Components[n].Layout.Width()
+	lo = page * size.PageRows
+	want := -1
+	if width >= 0 {
+		want = width * (min(lo+size.PageRows, size.Rows) - lo)
+	}
+	content, err = rowsPage(r, format.Column(n, format.DataArray), page, want)
+	return content, lo, err
+}
+
+// cutRow returns a copy of row i of src, which holds rows end to end, checked.
+func cutRow(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
+	if width >= 0 {
+		if (i+1)*width > len(src) {
+			return nil, format.ErrShort
+		}
+		row := append([]byte{}, src[i*width:(i+1)*width]...)
+		return row, t.Check(row, 1)
+	}
+	for ; ; i-- {
+		row, rest, err := t.Next(src)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			return append([]byte{}, row...), nil
+		}
+		src = rest
+	}
+}
+
+// deadBefore returns how many rows of component number n before a row belong to
+// entities that are not alive. It reads all that are.
+func deadBefore(r *snap.Reader, n, row int) (dead int, err error) {
+	before, err := entities(r, format.Column(n, format.DenseArray), row)
+	if err != nil {
+		return 0, err
+	}
+	slices.Sort(before)
+	dead = row
+	err = eachEntity(r, format.RegistryColumn, r.Manifest.Alive, func(e ecs.Entity) {
+		if _, found := slices.BinarySearch(before, e); found {
+			dead--
+		}
+	})
+	return dead, err
+}
+
+// entities returns the first n rows of a column of entities.
+func entities(r *snap.Reader, column uint32, n int) (entities []ecs.Entity, err error) {
+	err = eachEntity(r, column, n, func(e ecs.Entity) { entities = append(entities, e) })
+	return entities, err
+}
+
+// eachEntity calls f for the first n rows of a column of entities.
+func eachEntity(r *snap.Reader, column uint32, n int, f func(ecs.Entity)) error {
+	return r.Rows(column, n, format.PageRows, nil, func(lo, hi int, content []byte) error {
+		if len(content) < 8*(hi-lo) {
+			return image.ErrRanges
+		}
+		for ; lo < hi; lo, content = lo+1, content[8:] {
+			f(ecs.Entity(binary.LittleEndian.Uint64(content)))
+		}
+		return nil
+	})
+}

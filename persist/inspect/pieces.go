@@ -1,0 +1,323 @@
+package inspect
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// pieces are what is left of a snapshot whose file, or one that it refers to, is
+// damaged: all pages whose own checksum holds, in an image as long as the snapshot
+// was. Rows of the other pages are not known.
+//
+//	dense   | known ... | ?  ?  ? | known |     by pages, and later
+//	data    | known | ?  ? | known ...    |     by what ticks give
+type pieces struct {
+	manifest *format.Manifest
+	im       *Image
+	registry knownRows
+	entities []knownRows // By component.
+	values   []knownRows
+	sparse   map[pagefile.Key][]byte // Pages of sparse arrays, as stored.
+
+	// A page that is there twice with different contents is not known.
+	crcs  map[pagefile.Key]uint32
+	twice map[pagefile.Key]bool
+
+	references map[uint32]map[pagefile.Key]uint32 // By file, with checksums.
+}
+
+// knownRows says of each row whether it is known.
+type knownRows []bool
+
+func (k knownRows) set(lo, hi int, known bool) {
+	for i := lo; i < hi; i++ {
+		k[i] = known
+	}
+}
+
+// unknown returns how many rows are not known.
+func (k knownRows) unknown() (n int) {
+	for _, known := range k {
+		if !known {
+			n++
+		}
+	}
+	return n
+}
+
+// patched notes that there are n rows now, of which those of ranges were given.
+func (k knownRows) patched(n int, ranges []ecs.Range) knownRows {
+	k = image.Resized(k, n)
+	for _, r := range ranges {
+		k.set(r.First, r.First+r.N, true)
+	}
+	return k
+}
+
+// salvagedManifest looks for the manifest of a snapshot file that may be damaged
+// anywhere.
+func salvagedManifest(ctx context.Context, v *catalog.Catalog, name string) (*format.Manifest, error) {
+	var found *format.Manifest
+	err := pagefile.Salvage(ctx, v.Files, name, func(k pagefile.Key, value []byte) {
+		if k != format.Key(format.ManifestColumn, 0) || found != nil {
+			return
+		}
+		if content, _, err := format.DecodePage(value); err == nil && content != nil {
+			found, _ = format.DecodeManifest(slices.Clone(content))
+		}
+	})
+	if err == nil && found == nil {
+		err = &format.DamageError{File: name, Offset: -1, Length: 0, Reason: "no manifest is left in it", Err: format.ErrCorrupt}
+	}
+	return found, err
+}
+
+// gather looks for the pages of a snapshot in its file and those it refers to.
+func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, error) {
+	m, err := salvagedManifest(ctx, v, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := holds(v, name, m); err != nil {
+		return nil, err
+	}
+	p := newPieces(m)
+	err = pagefile.Salvage(ctx, v.Files, name, p.visit)
+	if err != nil {
+		return nil, err
+	}
+	for _, number := range slices.Sorted(maps.Keys(p.references)) {
+		wanted := p.references[number]
+		err := pagefile.Salvage(ctx, v.Files, catalog.SnapshotName(number), func(k pagefile.Key, value []byte) {
+			content, ref, err := format.DecodePage(value)
+			if crc, ok := wanted[k]; ok && err == nil && content != nil && ref.Crc == crc {
+				p.take(k, content, crc)
+			}
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	for k := range p.twice {
+		p.place(k, nil)
+	}
+	p.im.Tick, p.im.ID = m.Tick, m.Id
+	return p, nil
+}
+
+// pieceFactor is how many times as many rows as fit into the files a damaged
+// snapshot may claim: they may have been cut short.
+const pieceFactor = 16
+
+// holds returns an error if m claims more rows than the file, and those it refers to,
+// can have held.
+func holds(v *catalog.Catalog, name string, m *format.Manifest) error {
+	room := int64(64 << 10)
+	sizes := []string{name}
+	for _, f := range m.Files {
+		sizes = append(sizes, catalog.SnapshotName(f.Number))
+	}
+	for _, name := range sizes {
+		if f, err := v.Files.Open(name); err == nil {
+			size, _ := f.Size()
+			room += pieceFactor * size
+			f.Close()
+		}
+	}
+	need := 10 * int64(m.Total)
+	for n, c := range m.Schema.Components {
+		need += int64(m.Components[n].Rows) * int64(10+max(c.Layout.Width(), 0))
+		if need > room || c.Resource && m.Components[n].Rows > 1 {
+			break
+		}
+	}
+	if need > room || m.Alive > m.Free || m.Free > m.Total {
+		return &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf("its manifest claims %d entities and more rows than the file can hold", m.Total), Err: format.ErrCorrupt}
+	}
+	return nil
+}
+
+func newPieces(m *format.Manifest) *pieces {
+	p := &pieces{
+		manifest: m, im: image.New(m.Schema), registry: make(knownRows, m.Total), sparse: map[pagefile.Key][]byte{},
+		crcs: map[pagefile.Key]uint32{}, twice: map[pagefile.Key]bool{}, references: map[uint32]map[pagefile.Key]uint32{},
+	}
+	im := p.im
+	im.Registry, im.Index, im.Alive, im.Free = make([]ecs.Entity, m.Total), make([]uint32, m.Total), m.Alive, m.Free
+	for n, c := range im.Components {
+		rows := m.Components[n].Rows
+		c.Resize(rows)
+		entities := make(knownRows, rows)
+		if c.Resource {
+			entities = nil
+		}
+		for i := range c.Entities {
+			c.Entities[i] = ecs.Vacant
+			c.CountGap(ecs.Vacant, 1)
+		}
+		values := make(knownRows, rows)
+		if c.Width == 0 {
+			values.set(0, rows, true)
+		}
+		p.entities, p.values = append(p.entities, entities), append(p.values, values)
+	}
+	return p
+}
+
+func (p *pieces) visit(k pagefile.Key, value []byte) {
+	content, ref, err := format.DecodePage(value)
+	switch {
+	case err != nil:
+	case ref.File == 0:
+		p.take(k, content, ref.Crc)
+	default:
+		if p.references[ref.File] == nil {
+			p.references[ref.File] = map[pagefile.Key]uint32{}
+		}
+		p.references[ref.File][k] = ref.Crc
+	}
+}
+
+// take takes a page whose checksum holds.
+func (p *pieces) take(k pagefile.Key, content []byte, crc uint32) {
+	if before, ok := p.crcs[k]; ok && before != crc {
+		p.twice[k] = true
+		return
+	}
+	p.crcs[k] = crc
+	p.place(k, content)
+}
+
+// place puts a page where it belongs; nil: forget it.
+func (p *pieces) place(k pagefile.Key, content []byte) {
+	if k.Column == format.RegistryColumn {
+		p.placePage(k, p.registry, format.PageRows, func(lo, hi int) bool { return p.placeRegistry(lo, hi, content) })
+		return
+	}
+	n := (int64(k.Column) - format.FirstColumn) / 4
+	if k.Column < format.FirstColumn || n >= int64(len(p.im.Components)) {
+		return
+	}
+	c := p.im.Components[n]
+	switch (k.Column - format.FirstColumn) % 4 {
+	case format.SparseArray:
+		p.sparse[k] = slices.Clone(content)
+	case format.DenseArray:
+		p.placePage(k, p.entities[n], format.PageRows, func(lo, hi int) bool { return placeKnown(c, lo, hi, content, p.manifest.Total) })
+	case format.DataArray:
+		p.placePage(k, p.values[n], p.manifest.Components[n].PageRows, func(lo, hi int) bool {
+			rest, err := c.SetRows(lo, hi-lo, content)
+			return err == nil && len(rest) == 0
+		})
+	}
+}
+
+// placePage calls place with the rows of page k and notes in known whether it took
+// them.
+func (p *pieces) placePage(k pagefile.Key, known knownRows, rows int, place func(lo, hi int) bool) {
+	lo := int64(k.Page) * int64(rows)
+	if lo >= int64(len(known)) {
+		return
+	}
+	hi := min(int(lo)+rows, len(known))
+	known.set(int(lo), hi, place(int(lo), hi))
+}
+
+func (p *pieces) placeRegistry(lo, hi int, content []byte) bool {
+	return snap.DecodeEntities(p.im.Registry[lo:hi], content, p.manifest.Total) == nil
+}
+
+// placeKnown is setEntities for a page that may be anything.
+func placeKnown(c *Component, lo, hi int, content []byte, indices int) bool {
+	if len(content) != 8*(hi-lo) {
+		return false
+	}
+	for i := range hi - lo {
+		e := ecs.Entity(binary.LittleEndian.Uint64(content[8*i:]))
+		if e == ecs.Vacant && c.Indexed {
+			continue
+		}
+		if int64(e.Index()) >= int64(indices) || c.Indexed && int(e.Index()) != lo+i {
+			return false
+		}
+	}
+	return c.SetEntities(lo, content, indices) == nil
+}
+
+// whole returns the state if it can be had as it was: what is missing follows from the
+// rest, and it has the digest that was recorded. Else it returns nil, and p is of no
+// use any more.
+func (p *pieces) whole() *Image {
+	p.mended()
+	if p.im.Link(context.Background()) != nil || p.im.Digest() != p.manifest.Digest {
+		return nil
+	}
+	return p.im
+}
+
+// forward applies the ticks of path, as far as they can be read, and returns how many
+// those are and what is wrong with the next. What a tick gives is known from then on.
+func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal.Entry) (n int, err error) {
+	for i, e := range path {
+		if err := ctx.Err(); err != nil {
+			return i, err
+		}
+		_, t, s, err := read(v, e, p.im)
+		if err == nil && t.Parent != p.im.ID {
+			err = v.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", t.Tick, t.Parent, p.im.ID))
+		}
+		if err == nil {
+			err = p.adopt(s)
+		}
+		if err == nil {
+			err = p.im.Patch(t)
+		}
+		if err != nil {
+			return i, err
+		}
+		p.patched(t)
+		p.im.Tick, p.im.ID = t.Tick, e.ID
+	}
+	return len(path), nil
+}
+
+func (p *pieces) adopt(s *format.Schema) error {
+	if err := p.im.Adopt(s); err != nil {
+		return err
+	}
+	for range p.im.Components[len(p.values):] {
+		p.entities, p.values = append(p.entities, nil), append(p.values, nil)
+	}
+	return nil
+}
+
+// patched notes what t gave.
+func (p *pieces) patched(t *format.Tick) {
+	if r := t.Registry; r != nil {
+		p.registry = p.registry.patched(r.Total, r.Ranges)
+	}
+	for i := range t.Storages {
+		s := &t.Storages[i]
+		c := p.im.Components[s.Number]
+		if !c.Resource {
+			p.entities[s.Number] = p.entities[s.Number].patched(s.After, s.EntityRanges)
+		}
+		p.values[s.Number] = p.values[s.Number].patched(s.After, s.ValueRanges)
+		if c.Width == 0 {
+			p.values[s.Number].set(0, s.After, true)
+		}
+	}
+}

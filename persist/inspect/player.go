@@ -1,0 +1,338 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/shell"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+)
+
+// PlayerOptions say what a [Player] plays. The zero PlayerOptions are useful.
+type PlayerOptions struct {
+	// From and To are points in time, as [View.Resolve] takes them. The player goes
+	// from the one, which the other must come from, to the other. Default: from the
+	// oldest state that can be reached to the newest.
+	From, To string
+
+	// Step makes a tick again: it changes w, which is at the tick before, as the
+	// program did when it was given these inputs, and leaves Commit to the player. The
+	// inputs are valid until it returns. Default: the world is made what the record
+	// says, at the cost of filling it.
+	Step func(w *ecs.World, tick uint64, inputs []Input) error
+}
+
+// A Player plays what a store recorded, tick by tick, in a world: either what the
+// ticks led to, for a replay, a spectator or a tool; or, with a Step, by running the
+// simulation again on the inputs that were journaled with [persist.Store.Input]. Then it
+// compares each tick with the record, and finds the first that comes out otherwise:
+//
+//	record   journal ──patches──▶ image    ─┐
+//	                 └─inputs──┐            ├─ same digests? else Diverged
+//	world                      Step, Commit ┘
+//
+// The store is only read; a program may have it open.
+type Player struct {
+	view     *catalog.Catalog
+	world    *ecs.World
+	step     func(*ecs.World, uint64, []Input) error
+	empty    *ecs.State // What the world is filled from.
+	start    uint64     // The record that playing begins after,
+	path     []journal.Entry
+	played   int            // of which so many have been played.
+	recorded *Cursor        // The same tick as the world.
+	schema   *format.Schema // The last that the world was found to fit.
+	err      error          // Why the world is of no use.
+
+	diverged bool
+	tick     uint64 // The first tick that came out otherwise,
+	storage  string // and where.
+}
+
+// OpenPlayer opens the store at path for reading and fills w, which has no entities
+// yet, with the state to begin with. Components that w does not have registered are
+// kept as rows of bytes.
+//
+// Errors are those of [OpenReadOnly], [View.Resolve] and [View.At], and
+// [persist.ErrNotEmpty]; an error, of a later step too, wraps [persist.ErrSchema] if types do not
+// fit, and also if they would have to be converted though there is a Step: what was
+// recorded was made by other types then.
+func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOptions) (*Player, error) {
+	if rows, _, _ := w.Registry(); len(rows) > 0 {
+		return nil, fmt.Errorf("%w: play in an empty world", format.ErrNotEmpty)
+	}
+	v, err := catalog.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	p := &Player{view: v, world: w, step: options.Step, empty: image.WithoutEntities(w)}
+	if err := p.open(ctx, options); err != nil {
+		v.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Player) open(ctx context.Context, options PlayerOptions) error {
+	end, err := p.view.Resolve(options.To)
+	if err != nil {
+		return err
+	}
+	if p.start = oldestBase(p.view, end); options.From != "" {
+		if p.start, err = p.view.Resolve(options.From); err != nil {
+			return err
+		}
+	}
+	p.path, err = p.view.Path(p.start, end)
+	if errors.Is(err, journal.ErrNotAncestor) {
+		return fmt.Errorf("%w: no ticks lead from %s to %s", format.ErrNotFound, options.From, cmp.Or(options.To, "@latest"))
+	}
+	if err != nil {
+		return err
+	}
+	if p.recorded, err = newCursor(ctx, p.view, p.start); err != nil {
+		return err
+	}
+	return p.fill()
+}
+
+// oldestBase returns the oldest state with a snapshot that record seq comes from.
+func oldestBase(v *catalog.Catalog, seq uint64) uint64 {
+	for _, s := range slices.Backward(v.Bases(seq)) {
+		if _, err := v.Log.Path(s.ID.Seq, seq); s.Err == nil && err == nil {
+			return s.ID.Seq
+		}
+	}
+	return seq // It cannot be reached, which the caller will find.
+}
+
+// Close lets go of the store. The world stays as it is.
+func (p *Player) Close() error { return p.view.Close() }
+
+// Tick returns the tick that has been played to.
+func (p *Player) Tick() uint64 { return p.tickAt(p.played) }
+
+// First returns the tick that playing begins at.
+func (p *Player) First() uint64 { return p.tickAt(0) }
+
+// End returns the last tick that can be played.
+func (p *Player) End() uint64 { return p.tickAt(len(p.path)) }
+
+// tickAt returns the tick after n records have been played.
+func (p *Player) tickAt(n int) uint64 {
+	switch {
+	case n > 0:
+		return p.path[n-1].Tick
+	case len(p.path) > 0:
+		return p.path[0].Tick - 1
+	}
+	return p.world.Tick()
+}
+
+// Recorded returns the state of the store at the tick of the world. It is valid
+// until the player goes on.
+func (p *Player) Recorded() *Image { return p.recorded.Image() }
+
+// Step plays one tick, and returns [io.EOF] if there is none left. With a
+// [PlayerOptions.Step] it costs that, and O(rows) for comparing; it goes on behind a
+// tick that came out otherwise. After another error the world is of no use until
+// Seek or Restart.
+func (p *Player) Step(ctx context.Context) error {
+	if p.err != nil {
+		return p.err
+	}
+	if p.played == len(p.path) {
+		return io.EOF
+	}
+	if err := p.play(ctx, p.path[p.played]); err != nil {
+		return p.fail(err)
+	}
+	p.played++
+	return nil
+}
+
+// play plays the tick of record e.
+func (p *Player) play(ctx context.Context, e journal.Entry) error {
+	c, err := p.recorded.next(ctx, e)
+	if err != nil {
+		return err
+	}
+	if err := p.fits(); err != nil {
+		return err
+	}
+	if p.step == nil {
+		return p.load()
+	}
+	if err := p.step(p.world, c.Tick, c.Inputs); err != nil {
+		return fmt.Errorf("persist: playing tick %d: %w", c.Tick, err)
+	}
+	p.world.Commit()
+	if got := p.world.Tick(); got != c.Tick {
+		return fmt.Errorf("persist: playing tick %d: the world is at tick %d; a Step leaves Commit to the player", c.Tick, got)
+	}
+	p.compare(c.Tick)
+	return nil
+}
+
+// fail notes that the world is of no use.
+func (p *Player) fail(err error) error {
+	p.err = fmt.Errorf("persist: playing stopped, Seek or Restart goes on: %w", err)
+	return err
+}
+
+// next is Seek to the record that continues the state that c is at. It returns what
+// the record says.
+func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, err error) {
+	im := c.image
+	c.image, c.shown, c.seq = nil, nil, e.ID.Seq
+	c.image, err = walk(progress.Quiet(ctx), c.view, im, []journal.Entry{e}, func(im *Image, said *Commit) error {
+		c.shown, says = im, said
+		return nil
+	})
+	return says, err
+}
+
+// Restart goes back to where playing began.
+func (p *Player) Restart(ctx context.Context) error { return p.seek(ctx, 0) }
+
+// Seek makes the world what the store recorded of a tick, without running the ticks
+// between: from the nearest snapshot, or along the journal. From there on
+// [Player.Diverged] starts anew. An error wraps [persist.ErrNotFound] if the tick is not
+// between First and End; the world is then as it was.
+func (p *Player) Seek(ctx context.Context, tick uint64) error {
+	n := slices.IndexFunc(p.path, func(e journal.Entry) bool { return e.Tick == tick })
+	if n < 0 && tick != p.First() {
+		return fmt.Errorf("%w: tick %d; the player has ticks %d to %d", format.ErrNotFound, tick, p.First(), p.End())
+	}
+	return p.seek(ctx, n+1)
+}
+
+// seek goes to where n records have been played.
+func (p *Player) seek(ctx context.Context, n int) error {
+	seq := p.start
+	if n > 0 {
+		seq = p.path[n-1].ID.Seq
+	}
+	p.diverged, p.tick, p.storage = false, 0, ""
+	err := p.recorded.Seek(ctx, seq)
+	if err == nil {
+		err = p.fill()
+	}
+	if err != nil {
+		return p.fail(err)
+	}
+	p.played, p.err = n, nil
+	return nil
+}
+
+// fill makes the world the recorded state, whatever it was before.
+func (p *Player) fill() error {
+	if err := p.fits(); err != nil {
+		return err
+	}
+	if err := p.world.Load(p.empty); err != nil { // Resources that the state does not have.
+		return err
+	}
+	return p.load()
+}
+
+// load makes the world the recorded state.
+func (p *Player) load() error {
+	state := p.Recorded().State()
+	state.Owned = false
+	if err := p.world.Load(state); err != nil {
+		return fmt.Errorf("persist: tick %d: %w", p.Recorded().Tick, err)
+	}
+	return nil
+}
+
+// fits returns why the types of the world are not those of the recorded state, or
+// nil.
+func (p *Player) fits() error {
+	im := p.Recorded()
+	if im.Schema == p.schema && p.schema != nil {
+		return nil
+	}
+	conversions, err := image.Conversions(im.Stored(), p.world)
+	if err != nil {
+		return err
+	}
+	if p.step != nil && len(conversions) > 0 {
+		return fmt.Errorf("%w: what was recorded of tick %d was made by other types: %v", format.ErrSchema, im.Tick, conversions[0])
+	}
+	p.schema = im.Schema
+	return nil
+}
+
+// compare compares the world with the recorded state of the same tick.
+func (p *Player) compare(tick uint64) {
+	if p.diverged {
+		return
+	}
+	recorded, played := p.Recorded().Digests(), p.world.Digests(ecs.AnyStorage.Persistent)
+	if recorded.World != played.World {
+		p.diverged, p.tick, p.storage = true, tick, firstDifference(&recorded, &played)
+	}
+}
+
+// firstDifference returns the first storage or resource, by name, in which worlds
+// that are not the same differ; "" if it is their entities.
+func firstDifference(a, b *ecs.Digests) string {
+	if a.Registry != b.Registry {
+		return ""
+	}
+	n := 0
+	for n < len(a.Storages) && n < len(b.Storages) && a.Storages[n] == b.Storages[n] {
+		n++
+	}
+	switch {
+	case n == len(a.Storages) && n == len(b.Storages): // Which no two worlds of one tick are.
+		return ""
+	case n == len(a.Storages):
+		return b.Storages[n].Name
+	case n == len(b.Storages):
+		return a.Storages[n].Name
+	}
+	return min(a.Storages[n].Name, b.Storages[n].Name)
+}
+
+// Diverged returns the first tick, since playing began or the last Seek, that came
+// out otherwise than it was recorded, and the first storage or resource that
+// differs, by name: "" if it is the entities themselves. What does not rewind is not
+// compared.
+func (p *Player) Diverged() (tick uint64, storage string, ok bool) {
+	return p.tick, p.storage, p.diverged
+}
+
+// SaveBoth saves what was recorded and what was played of the present tick to two
+// files in dir, which it makes, and returns the command, for a shell, that shows
+// how they differ: "ecsdump diff RECORDED PLAYED". Files of the same names are replaced.
+func (p *Player) SaveBoth(ctx context.Context, dir string) (command string, err error) {
+	if p.err != nil {
+		return "", p.err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("persist: save what was played: %w", err)
+	}
+	recorded, err := p.Recorded().World(ecs.Options{})
+	if err != nil {
+		return "", err
+	}
+	name := func(which string) string { return filepath.Join(dir, fmt.Sprintf("tick%d-%s.save", p.Tick(), which)) }
+	if err := errors.Join(persist.Save(ctx, name("recorded"), recorded), persist.Save(ctx, name("played"), p.world)); err != nil {
+		return "", err
+	}
+	return shell.Command("ecsdump", "diff", name("recorded"), name("played")), nil
+}

@@ -1,0 +1,582 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+)
+
+// RecoverOptions say what [Recover] is to save.
+type RecoverOptions struct {
+	// At is the state wanted, as [View.Resolve] takes it. Default: the newest.
+	At string
+
+	// Partial lets Recover put a state together from the good pages of a damaged
+	// snapshot, and the ticks behind it, if that reaches further than any state that is
+	// whole. Rows that are lost are missing in it: the store was never in that state.
+	Partial bool
+}
+
+// A RecoverReport says what [Recover] saved and what it did not.
+type RecoverReport struct {
+	Tick, Seq uint64 // The state saved, as the damaged store names it.
+	Wanted    uint64 // The seq of the state that was wanted.
+
+	// Lost is how many of the records between the two, from LostFrom on, cannot be saved;
+	// if the way between them is not known, at most as many. More says that there may
+	// have been others behind that, and where.
+	Lost     int
+	LostFrom uint64
+	More     error
+
+	Snapshot string // The file that the state was reached from.
+	Replayed int    // Ticks replayed behind it.
+
+	From  uint64 // The tick of the oldest state in the result that ticks follow,
+	Ticks int    // and how many follow it, rewound branches among them.
+
+	DroppedTicks int      // Readable ones that the result lacks: nothing good leads to them.
+	Tips         []Tip    // Where branches end that reach further than what was saved.
+	Names        []string // The snapshots with names in the result.
+	DroppedNames []string // Those that it lacks.
+
+	// Partial says that the state is one put together from pieces. It has no history, and
+	// belongs to a world of its own. Missing tells what is known to be lost in it,
+	// Entities how many entities that were alive, and Retired how many entity indices are
+	// never used again, since it is not known which generation they had.
+	Partial           bool
+	Missing           []Missing
+	Entities, Retired int
+
+	Problems []error // What is damaged.
+}
+
+// A Tip is the end of a branch.
+type Tip struct{ Tick, Seq uint64 }
+
+// Complete reports whether nothing of what was wanted is lost.
+func (r *RecoverReport) Complete() bool { return r.Lost == 0 && r.More == nil && !r.Partial }
+
+// Recover writes what is good in a damaged store to a new one, or that of a save to
+// a new save: the newest state on the way to the one wanted that can be reached as
+// it was, from whatever snapshot is whole and with whatever ticks follow it, and as
+// much of the history before it and of rewound branches as hangs together. It
+// never yields a state that the store was not in; each digest is that of the tick.
+//
+// What is at path is only read, without a lock. Nothing may be called out yet; it
+// has its name once it is whole and durable. Records keep their seqs unless some
+// between them are lost.
+//
+// An error wraps [persist.ErrCorrupt] if no state can be reached; the report says what is
+// damaged. It costs replaying the history twice, and memory for a world.
+func Recover(ctx context.Context, path, out string, options RecoverOptions) (RecoverReport, error) {
+	if err := unused(out); err != nil {
+		return RecoverReport{}, err
+	}
+	v, damage, err := openDamaged(ctx, path)
+	if err != nil {
+		return RecoverReport{Problems: damage}, err
+	}
+	defer v.Close()
+	s := &salvage{Catalog: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
+	s.report.Problems = damage
+	err = s.run(ctx, out, options)
+	return s.report, err
+}
+
+// openDamaged is OpenReadOnly where manifests are looked for if need be. It returns
+// what is wrong as well.
+func openDamaged(ctx context.Context, path string) (*catalog.Catalog, []error, error) {
+	v, err := catalog.Open(ctx, path)
+	if err == nil {
+		damage := foundDamage(v)
+		for i := range v.Snapshots {
+			mend(ctx, v, &v.Snapshots[i])
+		}
+		return v, damage, ctx.Err()
+	}
+	if info, e := os.Stat(path); e != nil || info.IsDir() || !errors.Is(err, format.ErrCorrupt) {
+		return nil, []error{err}, err
+	}
+	files, e := disk.OpenDir(filepath.Dir(path))
+	if e != nil {
+		return nil, []error{err}, e
+	}
+	v = catalog.New(files)
+	v.Save = filepath.Base(path)
+	v.Snapshots = []SnapshotInfo{{Name: v.Save, Err: err}}
+	if mend(ctx, v, &v.Snapshots[0]); v.Snapshots[0].Err != nil {
+		v.Close()
+		return nil, []error{err}, cmp.Or(ctx.Err(), err)
+	}
+	return v, []error{err}, ctx.Err()
+}
+
+// mend reads the manifest of a snapshot that cannot be opened, wherever it is.
+func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
+	if s.Err == nil || errors.Is(s.Err, format.ErrNewer) {
+		return
+	}
+	m, err := salvagedManifest(ctx, v, s.Name)
+	if err != nil || m.Number != s.Number {
+		return
+	}
+	s.Tick, s.ID, s.Digest, s.Time, s.Label, s.Err = m.Tick, m.Id, m.Digest, m.Time, m.Name, nil
+	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
+}
+
+// load is loadSnapshot of files that may be damaged where it does not matter.
+func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
+	im, _, err := s.LoadSnapshot(ctx, sn, false)
+	if err == nil || ctx.Err() != nil {
+		return im, err
+	}
+	if p, e := gather(ctx, s.Catalog, sn.Name); e == nil {
+		if im := p.whole(); im != nil {
+			s.note(err)
+			return im, nil
+		}
+	}
+	return nil, err
+}
+
+// A salvage is a call of Recover.
+type salvage struct {
+	*catalog.Catalog
+	wanted uint64
+	bad    map[uint64]bool // Records whose ticks do not fit, whatever their checksums say.
+	failed map[uint32]bool // Snapshots that cannot be loaded.
+	report RecoverReport
+
+	reached uint64
+	digest  ecs.Digest
+}
+
+func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (err error) {
+	if s.wanted, err = s.Resolve(options.At); err != nil {
+		return errors.Join(append([]error{err}, s.report.Problems...)...)
+	}
+	if options.At == "" {
+		s.wanted = s.newest()
+	}
+	s.report.Wanted = s.wanted
+	im, err := s.nearest(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if options.Partial && (im == nil || im.ID.Seq != s.wanted) {
+		if done, err := s.partial(ctx, im, out); done || err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.reached, s.digest = im.ID.Seq, im.Digest()
+	s.report.Tick, s.report.Seq = im.Tick, im.ID.Seq
+	s.countLost(options.At == "")
+	if s.IsSave() {
+		_, err = saveImage(ctx, im, out)
+		return err
+	}
+	return s.write(ctx, out)
+}
+
+// foundDamage returns the damage that opening found, files that do not fit among it.
+func foundDamage(v *catalog.Catalog) []error {
+	problems := v.Damage()
+	for _, sn := range v.Snapshots {
+		if err := v.Misfit(sn); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	return problems
+}
+
+func (s *salvage) note(err error) {
+	for _, p := range s.report.Problems {
+		if p.Error() == err.Error() {
+			return
+		}
+	}
+	s.report.Problems = append(s.report.Problems, err)
+}
+
+// newest returns the record of the newest state that the store had, even if nothing
+// of it can be read.
+func (s *salvage) newest() uint64 {
+	newest := s.Head()
+	if _, readable := s.Log.Find(s.Log.Last); !s.Log.Clean && !readable {
+		newest = max(newest, s.Log.Last)
+	}
+	for _, sn := range s.Snapshots { // The end of the journal may be gone.
+		if sn.Err == nil && sn.ID.Seq > s.Log.Last && s.ours(sn) {
+			newest = max(newest, sn.ID.Seq)
+		}
+	}
+	return newest
+}
+
+// ours reports whether a snapshot is of the same world as the journal.
+func (s *salvage) ours(sn SnapshotInfo) bool {
+	return s.IsSave() || len(s.Log.Segments) == 0 || sn.World == s.Log.World
+}
+
+// nearest returns the newest state on the way to the one wanted that can be reached.
+func (s *salvage) nearest(ctx context.Context) (*Image, error) {
+	for target := s.wanted; ; {
+		im, next, err := s.attempt(ctx, target)
+		if err != nil || im != nil {
+			return im, err
+		}
+		if next == target {
+			var ok bool
+			if next, ok = s.beyond(target); !ok {
+				return nil, errors.Join(append([]error{fmt.Errorf("%w: no state can be reached as it was", format.ErrCorrupt)}, s.report.Problems...)...)
+			}
+		}
+		target = next
+	}
+}
+
+// attempt returns the state after record target. If that cannot be reached, im is
+// nil: next is the record before the first tick that does not fit, or target itself
+// if no snapshot leads there. An error is that of ctx.
+func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next uint64, err error) {
+	for _, sn := range s.whole(target) {
+		im, err := s.load(ctx, sn)
+		if ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
+		if err != nil {
+			s.failed[sn.Number] = true
+			s.note(err)
+			continue
+		}
+		path, err := s.Log.Path(sn.ID.Seq, target)
+		if err != nil {
+			s.note(s.JournalError(err)) // A converted state that does not lead on, or the like.
+			continue
+		}
+		if im, next, err = s.forward(ctx, im, path); im == nil || err != nil {
+			return nil, next, err
+		}
+		im.DropDead()
+		s.report.Snapshot, s.report.Replayed = sn.Name, len(path)
+		return im, target, nil
+	}
+	return nil, target, nil
+}
+
+// forward applies the ticks of path to im. If one does not fit, im is nil and next
+// the record before it.
+func (s *salvage) forward(ctx context.Context, im *Image, path []journal.Entry) (_ *Image, next uint64, err error) {
+	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
+	for _, e := range path {
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		if im, err = s.stepped(progress.Quiet(ctx), im, e); err != nil {
+			s.bad[e.ID.Seq] = true
+			s.note(err)
+			return nil, e.Parent, ctx.Err()
+		}
+		p.Add(1)
+	}
+	return im, 0, nil
+}
+
+func (s *salvage) stepped(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
+	im, err := s.Across(ctx, im, e)
+	if err != nil {
+		return nil, err
+	}
+	_, t, sc, err := read(s.Catalog, e, im)
+	if err == nil {
+		err = s.Advance(im, e, t, sc)
+	}
+	return im, err
+}
+
+// whole returns the snapshots that record target may be reached from, nearest first,
+// but for those that could not be loaded.
+func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
+	states := s.StatesTo(target)
+	for _, sn := range slices.Backward(s.Snapshots) {
+		if sn.Err == nil && s.ours(sn) && states[sn.ID] && !s.failed[sn.Number] {
+			bases = append(bases, sn)
+		}
+	}
+	return bases
+}
+
+// beyond returns the record to try when nothing leads to target: the last one before
+// the first record on the way back from it that cannot be read. That one's parent is
+// not known, but the tick it had is, and its own parent has the tick before, or an
+// older one.
+func (s *salvage) beyond(target uint64) (seq uint64, ok bool) {
+	hole, ticks := target, uint64(math.MaxUint64)
+	for e := range s.Log.Ancestors(target) {
+		hole, ticks = e.Parent, e.Tick
+	}
+	older := func(at, tick uint64) bool {
+		return at < hole && !s.bad[at] && (ticks == math.MaxUint64 || tick+2 <= ticks) && (!ok || at > seq)
+	}
+	for _, e := range s.Log.Entries {
+		if older(e.ID.Seq, e.Tick) {
+			seq, ok = e.ID.Seq, true
+		}
+	}
+	for _, sn := range s.Snapshots {
+		if sn.Err == nil && s.ours(sn) && !s.failed[sn.Number] && older(sn.ID.Seq, sn.Tick) {
+			seq, ok = sn.ID.Seq, true
+		}
+	}
+	return seq, ok
+}
+
+// countLost says what lies between the state reached and the one wanted.
+func (s *salvage) countLost(newest bool) {
+	r := &s.report
+	r.Lost, r.LostFrom = int(s.wanted-s.reached), s.reached+1
+	if path, err := s.Log.Path(s.reached, s.wanted); err == nil && len(path) > 0 {
+		r.Lost, r.LostFrom = len(path), path[0].ID.Seq
+	}
+	if newest && !s.IsSave() {
+		r.More = s.beyondEnd()
+	}
+	if r.Lost == 0 {
+		r.LostFrom = 0
+	}
+	if r.Complete() {
+		return
+	}
+	parents := map[uint64]bool{}
+	for _, e := range s.Log.Entries {
+		parents[e.Parent] = true
+	}
+	for _, e := range s.Log.Entries {
+		if !parents[e.ID.Seq] && e.Tick > r.Tick && len(s.whole(e.ID.Seq)) > 0 && e.ID.Seq != s.wanted {
+			r.Tips = append(r.Tips, Tip{e.Tick, e.ID.Seq})
+		}
+	}
+}
+
+// beyondEnd returns the damage that ticks newer than all that is known may have been
+// lost in, or nil.
+func (s *salvage) beyondEnd() error {
+	for _, sn := range s.Snapshots {
+		if err := s.Misfit(sn); errors.Is(err, format.ErrCorrupt) { // The end of the journal is gone.
+			return err
+		}
+	}
+	err := s.Missing(SnapshotInfo{ID: journal.ID{Seq: s.reached}})
+	var damage *format.DamageError
+	if errors.As(err, &damage) {
+		return damage
+	}
+	return err
+}
+
+// write writes the store, with the longest history that leads to the state reached.
+func (s *salvage) write(ctx context.Context, out string) error {
+	bases := s.whole(s.reached)
+	for _, base := range slices.Backward(bases) {
+		r, err := s.writeFrom(ctx, out, base)
+		if err == nil {
+			s.took(r, base)
+			return s.names(ctx, out)
+		}
+		if ctx.Err() != nil || !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrForeign) && !errors.Is(err, format.ErrNotFound) {
+			return err
+		}
+		s.note(err)
+	}
+	return fmt.Errorf("%w: what was read before cannot be read again", format.ErrCorrupt)
+}
+
+func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) (r *rewrite, err error) {
+	im, err := s.load(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	err = draftStore(out, func(files disk.FS) error {
+		r = newRewrite(files, s.Catalog)
+		r.branches, r.bad = true, s.bad
+		err := s.fill(ctx, r, im)
+		if err != nil {
+			r.abandon()
+		}
+		return err
+	})
+	return r, err
+}
+
+func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
+	base := im.ID.Seq
+	older := func(id journal.ID) (journal.ID, bool) { return id, id.Seq < base }
+	if err := s.named(ctx, r, older); err != nil {
+		return err
+	}
+	if err := r.begin(ctx, im, true); err != nil {
+		return err
+	}
+	last, err := r.along(ctx, im, s.reached, true)
+	if err != nil {
+		return err
+	}
+	if d := last.Settled().Digest(); d != s.digest {
+		return fmt.Errorf("%w: replay from record %d gives digest %v, not %v", format.ErrCorrupt, base, d, s.digest)
+	}
+	way := s.Ancestors(s.reached)
+	aside := func(id journal.ID) (journal.ID, bool) {
+		e, readable := s.Log.Find(id.Seq)
+		there, ok := r.ids[id.Seq]
+		return there, ok && readable && e.ID == id && !way[id.Seq]
+	}
+	if err := s.named(ctx, r, aside); err != nil {
+		return err
+	}
+	return r.end(ctx, s.reached)
+}
+
+// named writes the snapshots with names of the states for which idOf returns true and
+// what they are called in the result.
+func (s *salvage) named(ctx context.Context, r *rewrite, idOf func(journal.ID) (journal.ID, bool)) error {
+	for _, sn := range s.Snapshots {
+		id, ok := idOf(sn.ID)
+		if sn.Label == "" || sn.Err != nil || !ok || !s.ours(sn) {
+			continue
+		}
+		im, err := s.load(progress.Quiet(ctx), sn)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			s.note(err)
+			continue
+		}
+		if err := r.snapshot(progress.Quiet(ctx), im, id, sn.Time, sn.Label); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// took notes what is in the result. What is there of branches is not lost.
+func (s *salvage) took(r *rewrite, base SnapshotInfo) {
+	s.report.From, s.report.Ticks = base.Tick, r.ticks
+	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {
+		if _, ok := r.ids[seq]; !ok {
+			break
+		}
+		s.report.Lost--
+		s.report.LostFrom++
+	}
+	for _, e := range s.Log.Entries {
+		if _, ok := r.ids[e.ID.Seq]; !ok {
+			s.report.DroppedTicks++
+		}
+	}
+}
+
+// names looks which snapshots with names are in the result.
+func (s *salvage) names(ctx context.Context, out string) error {
+	saved, err := catalog.Open(ctx, out)
+	if err != nil {
+		return err
+	}
+	defer saved.Close()
+	for _, sn := range saved.Snapshots {
+		if sn.Label != "" {
+			s.report.Names = append(s.report.Names, sn.Label)
+		}
+	}
+	for _, sn := range s.Snapshots {
+		if sn.Label != "" && !slices.Contains(s.report.Names, sn.Label) {
+			s.report.DroppedNames = append(s.report.DroppedNames, sn.Label)
+		}
+	}
+	return nil
+}
+
+// partial writes a state made of pieces, if that reaches further than im, the newest
+// one that is whole; nil: there is none.
+func (s *salvage) partial(ctx context.Context, im *Image, out string) (done bool, err error) {
+	for _, sn := range slices.Backward(s.Snapshots) {
+		if sn.Err != nil || !s.ours(sn) || sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
+			continue
+		}
+		p, n, err := s.piecedTo(ctx, sn)
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if err != nil {
+			s.note(err)
+		}
+		if p == nil {
+			continue
+		}
+		r := &s.report
+		r.Partial, r.Snapshot, r.Replayed = true, sn.Name, n
+		r.Tick, r.Seq, s.reached = p.im.Tick, p.im.ID.Seq, p.im.ID.Seq
+		s.countLost(true)
+		r.DroppedTicks, r.From = len(s.Log.Entries), r.Tick
+		r.Missing, r.Entities, r.Retired = p.mended()
+		return true, s.writePieces(ctx, p.im, out)
+	}
+	return false, nil
+}
+
+// piecedTo returns the pieces of a snapshot, with the ticks behind it as far as they
+// go: how many, and what is wrong with the next.
+func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n int, err error) {
+	path, _ := s.Log.Path(sn.ID.Seq, s.wanted) // None: the state of the snapshot is all there is.
+	for {
+		if p, err = gather(ctx, s.Catalog, sn.Name); err != nil {
+			return nil, 0, err
+		}
+		var e error
+		if n, e = p.forward(ctx, s.Catalog, path); e == nil || ctx.Err() != nil {
+			return p, n, cmp.Or(ctx.Err(), err)
+		}
+		s.note(e)
+		path = path[:n] // Half a tick may have been applied: begin again without it.
+	}
+}
+
+// writePieces writes a state that the store was never in.
+func (s *salvage) writePieces(ctx context.Context, im *Image, out string) error {
+	im.ID = journal.ID{}
+	im.DropDead()
+	if err := im.Link(ctx); err != nil {
+		return err
+	}
+	if s.IsSave() {
+		_, err := saveImage(ctx, im, out)
+		return err
+	}
+	return draftStore(out, func(files disk.FS) error {
+		from := catalog.New(nil)
+		rand.Read(from.Log.World[:]) // Never fails.
+		r := newRewrite(files, from)
+		if err := r.begin(ctx, im, false); err != nil {
+			r.abandon()
+			return err
+		}
+		return r.end(ctx, 0)
+	})
+}

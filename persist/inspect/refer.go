@@ -1,0 +1,437 @@
+package inspect
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// A Referrer is a value that holds an entity.
+type Referrer struct {
+	Entity    ecs.Entity // Whose value it is; of no meaning for a resource.
+	Component string     // Or resource.
+	Resource  bool
+	Row       int
+	Fields    []string // Where in the value: "Target", "Links[3]"; "" if it is an entity itself.
+}
+
+// Referrers returns the values that hold e in the state after record seq: how many
+// there are, and the first limit of them by component and row. Keys of maps count
+// as well.
+//
+// It reads the rows of components whose layout has entities in it, a page at a time,
+// and what the ticks behind the nearest snapshot did to them. If one of those
+// components does not rewind, the whole state is loaded.
+func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
+	var list *referrers
+	err = v.cat.Persevere(ctx, func() (err error) {
+		list = &referrers{entity: e, limit: limit}
+		return referrersAt(ctx, v.cat, list, seq)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return list.first, list.total, nil
+}
+
+// referrers fills list from the nearest readable snapshot that leads to record seq.
+func referrersAt(ctx context.Context, v *catalog.Catalog, list *referrers, seq uint64) error {
+	var skipped []error
+	for _, s := range v.Bases(seq) {
+		if s.Err == nil && !v.Leads(s, seq) {
+			continue
+		}
+		*list = referrers{entity: list.entity, limit: list.limit}
+		err := referrersFrom(ctx, v, s, list, seq)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		skipped = append(skipped, err)
+	}
+	if len(skipped) > 0 {
+		return errors.Join(skipped...)
+	}
+	return v.Unreachable(seq)
+}
+
+// referrersFrom fills list from a snapshot and the ticks behind it.
+func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list *referrers, seq uint64) error {
+	if s.Err != nil {
+		return s.Err
+	}
+	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	path, err := v.Log.Path(s.ID.Seq, seq)
+	if err != nil {
+		return v.JournalError(err)
+	}
+	searches, err := searches(v, r.Manifest, list.entity, path)
+	if err != nil {
+		return err
+	}
+	for _, e := range path {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := searchTick(v, searches, e); err != nil {
+			return err
+		}
+	}
+	for _, c := range searches {
+		if !c.Rewinds && !c.Resource && !v.IsSave() {
+			err = searchWhole(ctx, v, c, list, seq)
+		} else {
+			err = searchFile(ctx, r, c, list)
+		}
+		if err != nil {
+			return r.Damage(fmt.Errorf("component %s: %w", c.Name, err))
+		}
+	}
+	return nil
+}
+
+// referrers collects what Referrers returns.
+type referrers struct {
+	entity ecs.Entity
+	limit  int
+	first  []Referrer
+	total  int
+}
+
+// add adds a row of c that belongs to e.
+func (l *referrers) add(c *search, e ecs.Entity, row int, fields []string) {
+	if l.total++; len(l.first) < l.limit {
+		l.first = append(l.first, Referrer{e, c.Name, c.Resource, row, fields})
+	}
+}
+
+// A search looks for an entity in the rows of one component. Rows that ticks wrote
+// hide those of the snapshot.
+type search struct {
+	*format.Entry
+	number int
+	width  int
+	rows   int // After the ticks.
+	stored int // In the snapshot.
+
+	entity ecs.Entity
+	needle []byte // Encoded. A row without these bytes does not hold it.
+
+	written map[int]uint64     // By 64 rows: those that ticks wrote,
+	holding map[int][]string   // where in these the entity is, by row,
+	owners  map[int]ecs.Entity // and the entities that ticks gave to rows.
+}
+
+// searches returns one for each component that can hold entities in the last state
+// of path.
+func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journal.Entry) ([]*search, error) {
+	s := m.Schema
+	if len(path) > 0 {
+		last, err := v.SchemaAt(path[len(path)-1])
+		if err != nil {
+			return nil, v.JournalError(err)
+		}
+		if len(last.Components) > len(s.Components) {
+			s = last
+		}
+	}
+	var list []*search
+	for n := range s.Components {
+		c := &search{
+			Entry: &s.Components[n], number: n, entity: e, width: s.Components[n].Layout.Width(),
+			written: map[int]uint64{}, holding: map[int][]string{}, owners: map[int]ecs.Entity{},
+		}
+		if !holdsEntities(c.Layout) {
+			continue
+		}
+		if n < len(m.Components) {
+			c.rows, c.stored = m.Components[n].Rows, m.Components[n].Rows
+		}
+		c.needle = binary.LittleEndian.AppendUint64(nil, uint64(e))
+		if c.width < 0 {
+			enc := format.NewEncoder()
+			enc.Uint(uint64(e))
+			c.needle = enc.Buf
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// holdsEntities reports whether values of type t can.
+func holdsEntities(t *layout.Type) bool {
+	switch {
+	case t == nil:
+		return false
+	case t.Kind == layout.Entity:
+		return true
+	}
+	return holdsEntities(t.Elem) || holdsEntities(t.Key) ||
+		slices.ContainsFunc(t.Fields, func(f layout.Field) bool { return holdsEntities(f.Type) })
+}
+
+// searchTick goes on by the tick of record e.
+func searchTick(v *catalog.Catalog, searches []*search, e journal.Entry) error {
+	t, _, err := v.Tick(e)
+	if err != nil {
+		return err
+	}
+	for i := range t.Storages {
+		p := &t.Storages[i]
+		for _, c := range searches {
+			if c.number != p.Number {
+				continue
+			}
+			if err := c.patch(p); err != nil {
+				return v.EntryError(e, fmt.Errorf("tick %d: component %s: %w", t.Tick, c.Name, err))
+			}
+		}
+	}
+	return nil
+}
+
+// patch goes on by what a tick did to the component.
+func (c *search) patch(p *format.StoragePatch) error {
+	if len(p.Entities) != 8*format.CountRows(p.EntityRanges) {
+		return image.ErrRanges
+	}
+	c.rows = p.After
+	eachRow(p.EntityRanges, p.Entities, func(row int, e ecs.Entity) { c.owners[row] = e })
+	if format.CountRows(p.ValueRanges) > len(p.Values) { // A row takes a byte or more.
+		return format.ErrShort
+	}
+	src := p.Values
+	for _, r := range p.ValueRanges {
+		for row := r.First; row < r.First+r.N; row++ {
+			value, rest, err := c.next(src)
+			if err != nil {
+				return fmt.Errorf("row %d: %w", row, err)
+			}
+			src = rest
+			c.written[row>>6] |= 1 << (row & 63)
+			delete(c.holding, row)
+			if fields, err := c.find(value); err != nil {
+				return fmt.Errorf("row %d: %w", row, err)
+			} else if len(fields) > 0 {
+				c.holding[row] = fields
+			}
+		}
+	}
+	return nil
+}
+
+// next cuts a row off src.
+func (c *search) next(src []byte) (row, rest []byte, err error) {
+	switch {
+	case c.width < 0:
+		return c.Layout.Next(src)
+	case c.width > len(src):
+		return nil, nil, format.ErrShort
+	}
+	return src[:c.width], src[c.width:], nil
+}
+
+// find returns where in a row the entity is.
+func (c *search) find(row []byte) (fields []string, err error) {
+	if !bytes.Contains(row, c.needle) {
+		return nil, nil
+	}
+	value, err := c.Layout.Value(row)
+	if err != nil {
+		return nil, err
+	}
+	return appendFieldsWith(nil, "", value, c.entity), nil
+}
+
+// appendFieldsWith appends the paths of the entity fields in v that hold e; path is
+// that of v.
+func appendFieldsWith(fields []string, path string, v layout.Value, e ecs.Entity) []string {
+	switch v.Kind() {
+	case layout.Entity:
+		if ecs.Entity(v.Uint()) == e {
+			fields = append(fields, path)
+		}
+	case layout.Struct:
+		if path != "" {
+			path += "."
+		}
+		for i, f := range v.Type().Fields {
+			fields = appendFieldsWith(fields, path+f.Name, v.Index(i), e)
+		}
+	case layout.Map:
+		for i := range v.Len() {
+			at := fmt.Sprintf("%s[%v]", path, v.Key(i))
+			if len(appendFieldsWith(nil, "", v.Key(i), e)) > 0 {
+				fields = append(fields, "key of "+at)
+			}
+			fields = appendFieldsWith(fields, at, v.Index(i), e)
+		}
+	case layout.Pointer:
+		for i := range v.Len() {
+			fields = appendFieldsWith(fields, path, v.Index(i), e)
+		}
+	case layout.Array, layout.Slice:
+		for i := range v.Len() {
+			fields = appendFieldsWith(fields, fmt.Sprintf("%s[%d]", path, i), v.Index(i), e)
+		}
+	}
+	return fields
+}
+
+// A hit is a row that holds the entity.
+type hit struct {
+	row    int
+	fields []string
+}
+
+// search adds to list what c finds in the snapshot, and what it found in ticks.
+func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers) error {
+	owners := &ownerFinder{reader: r, c: c, page: -1}
+	ticks := c.hits()
+	rows := pageRowsOf(r, c.number)
+	for lo := 0; lo < min(c.stored, c.rows); lo += rows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		hits, err := searchPage(r, c, lo/rows)
+		if err != nil {
+			return err
+		}
+		for len(ticks) > 0 && ticks[0].row < lo+rows {
+			hits, ticks = append(hits, ticks[0]), ticks[1:]
+		}
+		slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.row, b.row) })
+		if err := list.take(owners, hits); err != nil {
+			return err
+		}
+	}
+	return list.take(owners, ticks)
+}
+
+// pageRowsOf returns how many rows of a component are in a page.
+func pageRowsOf(r *snap.Reader, n int) int {
+	if n >= len(r.Manifest.Components) {
+		return format.PageRows // There are none.
+	}
+	return r.Manifest.Components[n].PageRows
+}
+
+// take adds rows to l, but for gaps.
+func (l *referrers) take(owners *ownerFinder, hits []hit) error {
+	for _, h := range hits {
+		e, err := owners.owner(h.row)
+		if err != nil {
+			return err
+		}
+		if e != ecs.Vacant {
+			l.add(owners.c, e, h.row, h.fields)
+		}
+	}
+	return nil
+}
+
+// hits returns what was found in ticks, by row.
+func (c *search) hits() (hits []hit) {
+	for _, row := range slices.Sorted(maps.Keys(c.holding)) {
+		if row < c.rows {
+			hits = append(hits, hit{row, c.holding[row]})
+		}
+	}
+	return hits
+}
+
+// searchPage returns what is found in the rows of a page that no tick wrote.
+func searchPage(r *snap.Reader, c *search, page int) (hits []hit, err error) {
+	content, row, err := dataPage(r, c.number, page)
+	if err != nil || !bytes.Contains(content, c.needle) {
+		return nil, err
+	}
+	for ; len(content) > 0 && row < c.rows; row++ {
+		value, rest, err := c.next(content)
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", row, err)
+		}
+		content = rest
+		if c.written[row>>6]>>(row&63)&1 == 1 {
+			continue
+		}
+		fields, err := c.find(value)
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", row, err)
+		}
+		if len(fields) > 0 {
+			hits = append(hits, hit{row, fields})
+		}
+	}
+	return hits, nil
+}
+
+// An ownerFinder finds the entities of rows of a component. Rows near each other are
+// best asked for in a row.
+type ownerFinder struct {
+	reader  *snap.Reader
+	c       *search
+	page    int // The one that was read last.
+	content []byte
+}
+
+// owner returns the entity of a row, 0 for a resource.
+func (o *ownerFinder) owner(row int) (ecs.Entity, error) {
+	if o.c.Resource {
+		return 0, nil
+	}
+	if e, ok := o.c.owners[row]; ok {
+		return e, nil
+	}
+	lo := row / format.PageRows * format.PageRows
+	if page := row / format.PageRows; page != o.page {
+		var err error
+		size := 8 * (min(lo+format.PageRows, o.c.stored) - lo)
+		if o.content, err = rowsPage(o.reader, format.Column(o.c.number, format.DenseArray), page, size); err != nil {
+			return 0, err
+		}
+		o.page = page
+	}
+	if 8*(row-lo) >= len(o.content) {
+		return 0, fmt.Errorf("row %d is nobody's", row)
+	}
+	return ecs.Entity(binary.LittleEndian.Uint64(o.content[8*(row-lo):])), nil
+}
+
+// searchWhole adds to list what c finds in the whole state.
+func searchWhole(ctx context.Context, v *catalog.Catalog, c *search, list *referrers, seq uint64) error {
+	im, err := v.At(ctx, seq)
+	if err != nil {
+		return err
+	}
+	if c.number >= len(im.Components) {
+		return nil
+	}
+	rows := im.Components[c.number]
+	for row, e := range rows.Entities {
+		fields, err := c.find(rows.Row(row))
+		if err != nil {
+			return err
+		}
+		if len(fields) > 0 && e != ecs.Vacant {
+			list.add(c, e, row, fields)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package inspect_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// referrersAt is what Referrers is to return, worked out from the whole state.
+func referrersAt(t testing.TB, im *inspect.Image, e ecs.Entity) (list []inspect.Referrer) {
+	t.Helper()
+	for _, c := range im.Components {
+		for row := range c.Len() {
+			fields := inspect.AppendFieldsWith(nil, "", storetest.ValueOf(t, c, row), e)
+			if len(fields) == 0 || !c.Resource && c.Entities[row] == ecs.Vacant {
+				continue
+			}
+			r := inspect.Referrer{Component: c.Name, Resource: c.Resource, Row: row, Fields: fields}
+			if !c.Resource {
+				r.Entity = c.Entities[row]
+			}
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func TestReferrersAreThoseOfTheWholeState(t *testing.T) {
+	found := 0
+	for seed := range uint64(2) {
+		v := storetest.WildView(t, 10+seed)
+		entities := storetest.Lives(t, v)
+		for _, seq := range storetest.SeqsOf(v) {
+			im := storetest.ImageAt(t, v, seq)
+			for _, e := range entities {
+				want := referrersAt(t, im, e)
+				got, total, err := v.Referrers(storetest.Background, e, seq, 1000)
+				require.NoError(t, err)
+				require.Equal(t, want, got, "seed %d, %v at record %d", seed, e, seq)
+				require.Equal(t, len(want), total)
+				found += total
+			}
+		}
+	}
+	require.Greater(t, found, 100)
+}
+
+// Components of every layout that can hold an entity.
+type (
+	linked struct {
+		Near  [2]ecs.Entity
+		Inner struct{ To ecs.Entity }
+	}
+	crowd struct {
+		Members []ecs.Entity
+		Ranks   map[ecs.Entity]ecs.Entity
+		Leader  *ecs.Entity
+		Note    string
+	}
+	leash    struct{ Holder ecs.Entity } // Indexed; its gaps hold an entity.
+	memory   struct{ Last ecs.Entity }   // NoRewind.
+	selected struct{ It ecs.Entity }
+)
+
+func TestEntitiesAreFoundInValuesOfEveryLayout(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := ecs.NewWorld(ecs.Options{})
+	links := ecs.MustRegister[linked](w)
+	crowds := ecs.MustRegister[crowd](w, ecs.CloneWith(func(c crowd) crowd { return c }))
+	leashes := ecs.MustRegister[leash](w, ecs.Stored(ecs.Indexed), ecs.Default(leash{ecs.NewEntity(0, 1)}))
+	memories := ecs.MustRegister[memory](w, ecs.NoRewind())
+	pick := ecs.MustRegisterResource(w, selected{})
+	s := storetest.Open(t, dir, &storetest.World{World: w}, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	e, o := w.Create(), w.Create()
+	for range 3 {
+		w.Create()
+	}
+	third := ecs.NewEntity(3, 1)
+	links.Set(o, linked{Near: [2]ecs.Entity{o, e}})
+	crowds.Set(o, crowd{Members: []ecs.Entity{o, e, e}, Ranks: map[ecs.Entity]ecs.Entity{e: o, third: e}, Leader: &e})
+	leashes.Set(third, leash{e})
+	memories.Set(third, memory{e})
+	pick.Set(selected{e})
+	require.NoError(t, s.Commit())
+	storetest.SnapshotOf(t, s)
+	var l linked
+	l.Inner.To = e
+	links.Set(third, l)
+	links.Remove(o)
+	require.NoError(t, s.Commit())
+	storetest.CloseStore(t, s)
+	v := storetest.ViewOf(t, dir)
+
+	want := []inspect.Referrer{
+		{Entity: o, Component: name[linked](links), Resource: false, Row: 0, Fields: []string{"Near[1]"}},
+		{Entity: o, Component: name[crowd](crowds), Resource: false, Row: 0, Fields: []string{"Members[1]", "Members[2]", "key of Ranks[0v1]", "Ranks[3v1]", "Leader"}},
+		{Entity: third, Component: name[leash](leashes), Resource: false, Row: 3, Fields: []string{"Holder"}},
+		{Entity: third, Component: name[memory](memories), Resource: false, Row: 0, Fields: []string{"Last"}},
+		{Entity: 0, Component: "selected", Resource: true, Row: 0, Fields: []string{"It"}},
+	}
+	for seq := uint64(1); seq <= 2; seq++ {
+		got, total, err := v.Referrers(storetest.Background, e, seq, 10)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.Equal(t, 5, total)
+		got, total, err = v.Referrers(storetest.Background, e, seq, 2)
+		require.NoError(t, err)
+		require.Equal(t, want[:2], got)
+		require.Equal(t, 5, total)
+		want[0] = inspect.Referrer{Entity: third, Component: want[0].Component, Resource: false, Row: 0, Fields: []string{"Inner.To"}}
+	}
+	none, total, err := v.Referrers(storetest.Background, ecs.NewEntity(4, 1), 2, 10)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	require.Zero(t, total)
+	_, _, err = v.Referrers(storetest.Background, e, 9, 10)
+	require.ErrorIs(t, err, persist.ErrNotFound)
+
+	save := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(storetest.Background, save, w))
+	got, _, err := storetest.ViewOf(t, save).Referrers(storetest.Background, e, 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprint(want), fmt.Sprint(got))
+}
+
+func name[T any](s *ecs.Storage[T]) string { return s.Name() }

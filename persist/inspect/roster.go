@@ -1,0 +1,103 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// ErrNoSnapshot reports a state that is in no snapshot, but behind one: it has to be
+// replayed.
+var ErrNoSnapshot = errors.New("persist: no snapshot holds the state")
+
+// A Roster is the beginning of the list of the entities alive.
+type Roster struct {
+	Tick     uint64
+	Alive    int          // How many there are.
+	Entities []ecs.Entity // Those asked for, by index.
+}
+
+// Roster returns, of the entities alive after record seq in the order of their
+// indices, n behind the first skip.
+//
+// The state must be in a snapshot, or the error is [ErrNoSnapshot]; then [View.At] is
+// the way. Of the snapshot it reads the rows of the entities, 8 bytes each, page by
+// page, and keeps twice skip+n of them. Damage elsewhere goes unnoticed.
+func (v *View) Roster(ctx context.Context, seq uint64, skip, n int) (*Roster, error) {
+	for _, s := range v.cat.Bases(seq) {
+		if s.Err == nil && s.ID.Seq == seq {
+			return roster(ctx, v.cat, s, skip, n)
+		}
+	}
+	return nil, fmt.Errorf("%w after record %d", ErrNoSnapshot, seq)
+}
+
+func roster(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, skip, n int) (*Roster, error) {
+	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	l := lowest{keep: skip + n}
+	if err := alive(ctx, r, l.add); err != nil {
+		return nil, r.Damage(fmt.Errorf("entities: %w", err))
+	}
+	l.cut()
+	return &Roster{r.Manifest.Tick, r.Manifest.Alive, l.entities[min(skip, len(l.entities)):]}, nil
+}
+
+// alive calls f with the entities alive, as they lie.
+func alive(ctx context.Context, r *snap.Reader, f func(ecs.Entity)) error {
+	m := r.Manifest
+	for lo := 0; lo < m.Alive; lo += format.PageRows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		content, err := rowsPage(r, format.RegistryColumn, lo/format.PageRows, 8*(min(lo+format.PageRows, m.Total)-lo))
+		if err != nil {
+			return err
+		}
+		for i := range min(format.PageRows, m.Alive-lo) {
+			f(ecs.Entity(binary.LittleEndian.Uint64(content[8*i:])))
+		}
+	}
+	return nil
+}
+
+// A lowest keeps the entities of lowest index among those that it is given.
+type lowest struct {
+	keep     int
+	entities []ecs.Entity // At most twice keep.
+	above    uint64       // Indices from here on are of no use; 0: not known.
+}
+
+func (l *lowest) add(e ecs.Entity) {
+	if l.above > 0 && uint64(e.Index()) >= l.above {
+		return
+	}
+	if l.entities = append(l.entities, e); len(l.entities) >= 2*l.keep {
+		l.cut()
+	}
+}
+
+// cut drops what is not among the lowest, and sorts the others.
+func (l *lowest) cut() {
+	slices.SortFunc(l.entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
+	if len(l.entities) < l.keep {
+		return
+	}
+	l.entities = l.entities[:l.keep]
+	l.above = math.MaxUint64
+	if l.keep > 0 {
+		l.above = uint64(l.entities[l.keep-1].Index())
+	}
+}

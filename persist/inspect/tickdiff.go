@@ -1,0 +1,170 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+)
+
+// Changes goes from the state after record from, which must be an ancestor of to,
+// to that after record to, and calls f with what each record changed: a [Diff]
+// that is valid until f returns. Its error ends the walk, as does that of ctx, and
+// damage.
+//
+// A tick costs what it wrote, not what the world holds; but where a program
+// converted the store, two states are compared. Components that do not rewind may
+// still have rows of entities that a rewind took away.
+func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
+	im, path, err := start(ctx, v.cat, from, to)
+	if err != nil || len(path) == 0 {
+		return err
+	}
+	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
+	for _, e := range path {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		next, err := v.cat.Across(progress.Quiet(ctx), im, e)
+		if err != nil {
+			return err
+		}
+		t, s, err := v.cat.Tick(e)
+		if err != nil {
+			return catalog.Pruned(err)
+		}
+		before := keepRows(im, t)
+		if err := v.cat.Advance(next, e, t, s); err != nil {
+			return catalog.Pruned(err)
+		}
+		var d *Diff
+		if next == im {
+			d, err = before.diff(im)
+		} else { // It was converted.
+			d, err = DiffImages(ctx, im, next)
+		}
+		if err == nil {
+			err = f(d, describeTick(v.cat, e, t, s))
+		}
+		if err != nil {
+			return err
+		}
+		im = next
+		p.Add(1)
+	}
+	return nil
+}
+
+// A keptTick is what a tick is about to overwrite.
+type keptTick struct {
+	tick     uint64
+	schema   *format.Schema
+	registry registryRows // Its rows are those of indices.
+	indices  map[int]ecs.Entity
+	ranges   []ecs.Range // Of the registry.
+	columns  []keptRows  // By number; of no ranges: it stays as it is.
+}
+
+// keptRows are rows of a component that a tick is about to overwrite.
+type keptRows struct {
+	n        int
+	ranges   []ecs.Range
+	entities map[int]ecs.Entity
+	rows     map[int][]byte
+}
+
+func (k keptRows) len() int                  { return k.n }
+func (k keptRows) entity(row int) ecs.Entity { return k.entities[row] }
+func (k keptRows) row(row int) []byte        { return k.rows[row] }
+
+// keepRows copies what t says other than im.
+func keepRows(im *Image, t *format.Tick) *keptTick {
+	k := &keptTick{tick: im.Tick, schema: im.Stored(), registry: registry(im), columns: make([]keptRows, len(im.Components))}
+	if p := t.Registry; p != nil {
+		k.indices = map[int]ecs.Entity{}
+		k.ranges = union(p.Ranges, between(im.Alive, p.Alive), between(im.Free, p.Free), between(len(im.Registry), p.Total))
+		everyRowOf(k.ranges, len(im.Registry), func(row int) { k.indices[row] = im.Registry[row] })
+	}
+	for i := range t.Storages {
+		if p := &t.Storages[i]; p.Number < len(im.Components) {
+			k.columns[p.Number] = keep(im.Components[p.Number], p)
+		}
+	}
+	return k
+}
+
+func keep(c *Component, p *format.StoragePatch) keptRows {
+	k := keptRows{n: c.N, entities: map[int]ecs.Entity{}, rows: map[int][]byte{}}
+	k.ranges = union(p.EntityRanges, p.ValueRanges, between(c.N, p.After))
+	everyRowOf(k.ranges, c.N, func(row int) {
+		k.entities[row] = imageRows{c}.entity(row)
+		k.rows[row] = slices.Clone(c.Row(row))
+	})
+	return k
+}
+
+// diff compares im, on which the tick was replayed, with what was there before.
+func (k *keptTick) diff(im *Image) (*Diff, error) {
+	d := &Diff{OldTick: k.tick, NewTick: im.Tick}
+	if len(im.Components) > len(k.columns) {
+		d.Schema = diffSchemas(k.schema, im.Stored())
+	}
+	var older, newer []indexState
+	now := registry(im)
+	everyRowOf(k.ranges, max(k.registry.total, now.total), func(row int) {
+		var e ecs.Entity
+		if row < now.total {
+			e = now.rows[row]
+		}
+		older, newer = noteIndices(older, newer, k.registry.state(row, k.indices[row]), now.state(row, e))
+	})
+	d.Registry = diffIndices(older, newer)
+	for n, c := range im.Components {
+		var err error
+		if n >= len(k.columns) {
+			err = d.component(diffColumn{}, columnOf(c), everyRow(nil, c))
+		} else if kept := k.columns[n]; len(kept.ranges) > 0 {
+			err = d.component(diffColumn{c.Name, c.Layout, c.Resource, kept}, columnOf(c), kept.ranges)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// between returns the rows from one number to another, whichever is less.
+func between(a, b int) []ecs.Range {
+	if a == b {
+		return nil
+	}
+	return []ecs.Range{{First: min(a, b), N: max(a, b) - min(a, b)}}
+}
+
+// union returns the rows in any of the lists, ascending and disjoint.
+func union(lists ...[]ecs.Range) []ecs.Range {
+	all := slices.Concat(lists...)
+	slices.SortFunc(all, func(a, b ecs.Range) int { return a.First - b.First })
+	var merged []ecs.Range
+	for _, r := range all {
+		if n := len(merged); n > 0 && r.First <= merged[n-1].First+merged[n-1].N {
+			last := &merged[n-1]
+			last.N = max(last.N, r.First+r.N-last.First)
+			continue
+		}
+		merged = append(merged, r)
+	}
+	return merged
+}
+
+// everyRowOf calls f for the rows of ranges below n.
+func everyRowOf(ranges []ecs.Range, n int, f func(row int)) {
+	for _, r := range ranges {
+		for row := r.First; row < min(r.First+r.N, n); row++ {
+			f(row)
+		}
+	}
+}

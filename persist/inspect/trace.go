@@ -1,0 +1,406 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+)
+
+// A TraceKind says what happened to an entity or to a component of it.
+type TraceKind uint8
+
+// The kinds of events. Those from TraceAdded on concern a component.
+const (
+	TraceCreated   TraceKind = 1
+	TraceDestroyed TraceKind = 2 // With all components it had.
+	TraceAlive     TraceKind = 3 // In the first state looked at it was there already.
+	TraceAdded     TraceKind = 4
+	TraceRemoved   TraceKind = 5
+	TracePresent   TraceKind = 6  // In the first state looked at it was there already.
+	TraceSet       TraceKind = 7  // It has another value.
+	TraceWritten   TraceKind = 8  // It was written, but has the value it had.
+	TraceMoved     TraceKind = 9  // To another row, with its value.
+	TraceConverted TraceKind = 10 // A program opened the store whose type is another one.
+)
+
+var traceNames = [...]string{
+	"", "created", "destroyed", "alive", "added", "removed", "present", "set", "written", "moved", "converted",
+}
+
+// String returns the name of k in lower case: "created".
+func (k TraceKind) String() string {
+	if int(k) < len(traceNames) {
+		return traceNames[k]
+	}
+	return fmt.Sprintf("kind %d", k)
+}
+
+// A TraceEvent is something that happened to an entity.
+type TraceEvent struct {
+	Kind      TraceKind
+	Seq, Tick uint64    // The record that did it, and its tick.
+	Time      time.Time // When it was committed, by the clock of the writer; zero: not known.
+
+	// What follows is about a component. A value that was set and removed within
+	// one tick is in no state and not known.
+	Component string
+	Number    int          // Of the component, -1: the event is about the entity itself.
+	Row, Was  int          // Where its value lies after the event and lay before, or -1.
+	Old, New  layout.Value // The zero Value where there is none.
+	Layout    *layout.Type // After the event.
+}
+
+// Fields returns the fields in which the new value differs from the old one, see
+// [ComponentDiff.Fields]; nothing if there is only one of them.
+func (e *TraceEvent) Fields() []FieldDiff {
+	var f fieldDiffs
+	if e.Old.Kind() != 0 && e.New.Kind() != 0 {
+		f.values("", e.Old, e.New)
+	}
+	return f
+}
+
+// A Stretch is a part of an entity's life: what happened to it between two states.
+type Stretch struct {
+	First, Last *EntityState
+	Events      []TraceEvent
+	Bytes       int64 // Of the ticks between, which were read.
+}
+
+// Trace calls f with what happened to e between the states after the records from
+// and to, in order, until f returns an error. from must be an ancestor of to; 0
+// means the oldest state that leads to it. What e has in the first state comes
+// first, as [TraceAlive] and [TracePresent].
+//
+// The cost is that of reading the ticks between; e alone is followed through them.
+// At damage it ends with an error that wraps [persist.ErrCorrupt]. After a store was
+// opened by a program with other types, the trace goes on with these.
+func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
+	t, err := newTrace(ctx, v.cat, e, from, to)
+	if err != nil {
+		return err
+	}
+	t.found = f
+	if err := t.begin(); err != nil {
+		return err
+	}
+	return t.run(ctx, to)
+}
+
+// TraceBack calls f with the life of e up to the state after record seq, the newest
+// stretch first, until f returns false or the oldest state is reached. Stretches
+// end at snapshots, so that the ticks behind the nearest are read only once and
+// older ones only if f asks for more. The events of one stretch are in order.
+//
+// The Last of the first stretch is what [View.Peek] returns.
+func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*Stretch) (more bool)) error {
+	for older := uint32(math.MaxUint32); ; {
+		var s *Stretch
+		var base SnapshotInfo
+		err := v.cat.Persevere(ctx, func() (err error) {
+			s, base, err = stretch(ctx, v.cat, e, seq, older)
+			return err
+		})
+		if err != nil || s == nil || !f(s) {
+			return err
+		}
+		seq, older = base.ID.Seq, base.Number
+	}
+}
+
+// stretch returns the stretch from the nearest snapshot before that of number older
+// to record seq, or nil if there is none, and where it begins.
+func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, older uint32) (*Stretch, SnapshotInfo, error) {
+	var skipped []error
+	for _, base := range stretchBases(v, seq) {
+		if base.Number >= older {
+			continue
+		}
+		f, err := peekSnapshot(ctx, v, base, e)
+		if err == nil {
+			s, err := traceStretch(ctx, f, seq)
+			return s, base, err
+		}
+		if ctx.Err() != nil {
+			return nil, base, err
+		}
+		skipped = append(skipped, err)
+	}
+	switch {
+	case older < math.MaxUint32:
+		return nil, SnapshotInfo{}, nil // The rest of its life cannot be seen.
+	case len(skipped) > 0:
+		return nil, SnapshotInfo{}, errors.Join(skipped...)
+	}
+	return nil, SnapshotInfo{}, v.Unreachable(seq)
+}
+
+// stretchBases is bases, those of converted states last: a stretch does not begin
+// with a conversion, which is an event.
+func stretchBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
+	var bases, converted []SnapshotInfo
+	for _, s := range v.Bases(seq) {
+		if wasConverted(v, s) {
+			converted = append(converted, s)
+		} else {
+			bases = append(bases, s)
+		}
+	}
+	return append(bases, converted...)
+}
+
+// wasConverted reports whether s holds a state that was converted: the record that
+// led to it, or an older snapshot of the same state, has another schema.
+func wasConverted(v *catalog.Catalog, s SnapshotInfo) bool {
+	if s.Err != nil {
+		return false
+	}
+	if e, ok := v.Log.Find(s.ID.Seq); ok {
+		before, err := v.SchemaAt(e)
+		return err == nil && before.Differs(s.Schema) != nil
+	}
+	return slices.ContainsFunc(v.Snapshots, func(o SnapshotInfo) bool {
+		return o.Err == nil && o.Number < s.Number && o.ID == s.ID && o.Schema.Differs(s.Schema) != nil
+	})
+}
+
+// traceStretch traces f up to record seq.
+func traceStretch(ctx context.Context, f *follower, seq uint64) (s *Stretch, err error) {
+	s = new(Stretch)
+	t := &trace{follower: f, found: func(e *TraceEvent) error { s.Events = append(s.Events, *e); return nil }}
+	if s.First, err = f.state(); err != nil {
+		return nil, err
+	}
+	if err = t.begin(); err != nil {
+		return nil, err
+	}
+	if err = t.run(ctx, seq); err != nil {
+		return nil, err
+	}
+	s.Bytes = t.bytes
+	s.Last, err = t.state()
+	return s, err
+}
+
+// A trace is a follower that tells what happens.
+type trace struct {
+	*follower
+	found func(*TraceEvent) error
+	bytes int64
+	ops   traceOps
+	err   error // The first of found; nothing is told after it.
+}
+
+// newTrace returns a trace that has come to record from.
+func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to uint64) (*trace, error) {
+	t := new(trace)
+	err := v.Persevere(ctx, func() (err error) {
+		if from == 0 {
+			t.follower, err = oldestFollower(ctx, v, e, to)
+			return err
+		}
+		if _, err := v.Log.Path(from, to); err != nil {
+			return v.JournalError(err)
+		}
+		if t.follower, err = nearestFollower(ctx, v, e, from); err == nil {
+			err = t.follow(ctx, from, nil)
+		}
+		return err
+	})
+	return t, err
+}
+
+// oldestFollower returns what the oldest readable snapshot that leads to record seq
+// has of e.
+func oldestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
+	bases := slices.DeleteFunc(v.Bases(seq), func(s SnapshotInfo) bool { return s.Err != nil })
+	slices.SortFunc(bases, func(a, b SnapshotInfo) int {
+		return cmp.Or(cmp.Compare(a.ID.Seq, b.ID.Seq), cmp.Compare(a.Number, b.Number))
+	})
+	for _, s := range bases {
+		f, err := peekSnapshot(ctx, v, s, e)
+		if err == nil || ctx.Err() != nil {
+			return f, err
+		}
+	}
+	return nearestFollower(ctx, v, e, seq) // Says what is wrong.
+}
+
+// run goes on to record seq.
+func (t *trace) run(ctx context.Context, seq uint64) error {
+	path, err := t.view.Log.Path(t.id.Seq, seq)
+	if err != nil {
+		return t.view.JournalError(err)
+	}
+	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
+	for _, e := range path {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := t.across(ctx, e); err != nil {
+			return err
+		}
+		if err := t.step(ctx, e, t.compare); err != nil {
+			return err
+		}
+		t.bytes += int64(e.Length)
+		p.Add(1)
+	}
+	return t.err
+}
+
+// across goes on from the converted snapshot of the same state, if record e was
+// written under another schema.
+func (t *trace) across(ctx context.Context, e journal.Entry) error {
+	next, err := t.view.SchemaAt(e)
+	if err != nil || t.schema == next || t.schema.Differs(next) == nil {
+		return nil // The step tells.
+	}
+	s, ok := t.view.SnapshotUnder(t.id, next)
+	if !ok {
+		return nil
+	}
+	f, err := peekSnapshot(ctx, t.view, s, t.entity)
+	if err != nil {
+		return err
+	}
+	before := t.follower
+	t.follower = f
+	for n := range t.rows {
+		if n < len(before.rows) && !before.schema.Components[n].Same(&f.schema.Components[n]) && f.has(n) >= 0 {
+			t.event(before, TraceConverted, n)
+		}
+	}
+	return t.err
+}
+
+// begin tells what the first state has.
+func (t *trace) begin() error {
+	none := &follower{schema: t.schema}
+	if t.isAlive() {
+		t.event(none, TraceAlive, format.NoComponent)
+	}
+	for n := range t.rows {
+		if t.has(n) >= 0 {
+			t.event(none, TracePresent, n)
+		}
+	}
+	return t.err
+}
+
+// event tells of an event that led from before to t.
+func (t *trace) event(before *follower, kind TraceKind, number int) {
+	if t.err != nil {
+		return
+	}
+	e := &TraceEvent{Kind: kind, Seq: t.id.Seq, Tick: t.tick, Time: t.time, Number: number, Row: -1, Was: -1}
+	if number >= 0 {
+		e.Component, e.Layout = t.schema.Components[number].Name, t.schema.Components[number].Layout
+		if kind != TraceAdded && kind != TracePresent {
+			e.Was, e.Old = before.valueOf(number, &t.err)
+		}
+		if kind != TraceRemoved {
+			e.Row, e.New = t.valueOf(number, &t.err)
+		}
+	}
+	if t.err == nil {
+		t.err = t.found(e)
+	}
+}
+
+// valueOf returns row and value of component number n.
+func (f *follower) valueOf(n int, failed *error) (row int, v layout.Value) {
+	row = f.has(n)
+	if row < 0 {
+		return row, v
+	}
+	v, err := f.schema.Components[n].Layout.Value(f.rows[n].value)
+	if err != nil && *failed == nil {
+		*failed = err
+	}
+	return row, v
+}
+
+// compare tells what a tick did. The states before and after it are the truth; the
+// operations tell what was undone again within the tick.
+func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) error {
+	if err := t.ops.read(tick.Ops, t.entity, len(t.rows)); err != nil {
+		return t.view.EntryError(e, err)
+	}
+	was, is := before.isAlive(), t.isAlive()
+	if is && !was || t.ops.created && !is && !was {
+		t.event(before, TraceCreated, format.NoComponent)
+	}
+	if is {
+		for n := range t.rows {
+			t.component(before, n)
+		}
+	}
+	if was && !is || t.ops.created && !is && !was {
+		t.event(before, TraceDestroyed, format.NoComponent)
+	}
+	return t.err
+}
+
+// component tells what a tick did to component number n.
+func (t *trace) component(before *follower, n int) {
+	was, is := before.has(n), t.has(n)
+	ops := t.ops.components[n]
+	switch {
+	case was < 0 && is >= 0:
+		t.event(before, TraceAdded, n)
+	case was >= 0 && is < 0:
+		t.event(before, TraceRemoved, n)
+	case was < 0:
+		if ops.added && ops.removed {
+			t.event(before, TraceAdded, n)
+			t.event(before, TraceRemoved, n)
+		}
+	case ops.removed && ops.added:
+		t.event(before, TraceRemoved, n)
+		t.event(before, TraceAdded, n)
+	case string(before.rows[n].value) != string(t.rows[n].value):
+		t.event(before, TraceSet, n)
+	case was != is:
+		t.event(before, TraceMoved, n)
+	case t.rows[n].wrote == t.id.Seq && t.schema.Components[n].Rewinds:
+		t.event(before, TraceWritten, n)
+	}
+}
+
+// traceOps has what the operations of one tick say of an entity.
+type traceOps struct {
+	created    bool
+	components []componentOps
+}
+
+type componentOps struct{ added, removed bool }
+
+// read reads the operations of a tick on one of n components.
+func (o *traceOps) read(ops []byte, e ecs.Entity, n int) error {
+	o.created = false
+	o.components = append(o.components[:0], make([]componentOps, n)...)
+	return format.EachOp(ops, func(op Op) {
+		ours := op.Entity == e && op.Kind != ecs.OpClear
+		inRange := op.Component >= 0 && op.Component < n
+		switch {
+		case op.Kind == ecs.OpCreate:
+			o.created = o.created || ours
+		case inRange && op.Kind == ecs.OpAdd && ours:
+			o.components[op.Component].added = true
+		case inRange && (op.Kind == ecs.OpRemove && ours || op.Kind == ecs.OpClear):
+			o.components[op.Component].removed = true
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/internal/parallel"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// A VerifyReport is what [View.Verify] found.
+type VerifyReport struct {
+	Snapshots int     // Files checked.
+	Records   int     // Records of the journal checked.
+	Replayed  int     // Of them on the way from the oldest snapshot to the head,
+	Rewound   int     // and of others, all of which replay has led to as well.
+	Bytes     int64   // Of files and payloads.
+	Problems  []error // Damage, with file and offset where known. Empty: all is well.
+	Notes     []string
+}
+
+// Verify reads everything and checks all there is to check: checksums, the
+// format of every page and record, that sparse and dense arrays agree, that the
+// entities of every array are alive and there once, that the
+// operations of every tick lead to what its rows say, and that replay reproduces
+// the digest of every snapshot, on rewound branches as well. An error says that checking itself was
+// not possible, or that ctx ended. Its phases are [progress.PhaseVerify], in bytes, and
+// [progress.PhaseReplay] if nothing was wrong before.
+//
+// It works with as many goroutines as the program has processors, and needs memory
+// for one world, where a branch begins for another one.
+//
+// What the program that has the store open removes meanwhile is a note.
+func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
+	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat))
+	var last *Image // Of the oldest state, where replay begins.
+	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) (err error) {
+		last = nil
+		last, err = verifySnapshot(ctx, v.cat, s, r)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	if err := verifyRecords(ctx, v.cat, p, &r); err != nil {
+		return r, err
+	}
+	if len(r.Problems) == 0 && !v.cat.IsSave() {
+		return r, verifyReplay(ctx, v.cat, last, &r)
+	}
+	return r, nil
+}
+
+// VerifyChecksums is [View.Verify] of the checksums alone: it reads every byte of the
+// snapshots and tells what reading the journal found when v was opened. It needs next
+// to no memory.
+func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
+	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat)-bytesOf(v.cat.Log.Entries))
+	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
+		return verifyFile(ctx, v.cat, s, r)
+	})
+	r.Records = len(v.cat.Log.Entries)
+	return r, err
+}
+
+// verifyFiles calls check for all snapshot files, that of the oldest state last, and
+// reports what is known of the journal.
+func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
+	r.Bytes = size(v)
+	done := int64(0)
+	files := slices.Clone(v.Snapshots)
+	slices.SortStableFunc(files, func(a, b SnapshotInfo) int { return cmp.Compare(b.ID.Seq, a.ID.Seq) })
+	for _, s := range files {
+		r.Snapshots++
+		if err := check(p.Part(ctx, s.Size), s, &r); err != nil {
+			return r, err
+		}
+		done += s.Size
+		p.UpTo(done)
+	}
+	for _, p := range v.Log.Problems {
+		r.Problems = append(r.Problems, catalog.JournalDamage(p))
+	}
+	noteEnds(v, &r)
+	return r, nil
+}
+
+func (r *VerifyReport) note(format string, args ...any) {
+	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
+}
+
+// noteEnds notes the bytes that are not in use.
+func noteEnds(v *catalog.Catalog, r *VerifyReport) {
+	if t := v.Log.Torn; t != nil && v.InUse {
+		r.note("%s/%s: %d bytes at offset %d are being written", catalog.JournalDir, t.File, t.Length, t.Offset)
+	} else if t != nil {
+		r.note("the journal was not closed: %v", catalog.JournalDamage(t))
+	}
+	for _, d := range v.Log.Disowned {
+		r.note("%s/%s: %d bytes at offset %d were left behind by an unclean end", catalog.JournalDir, d.File, d.Length, d.Offset)
+	}
+}
+
+// recordsAtOnce is how many records one goroutine verifies before it takes others.
+const recordsAtOnce = 64
+
+// verifyRecords reads all ticks.
+func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r *VerifyReport) error {
+	entries := v.Log.Entries
+	r.Records = len(entries)
+	errs := make([]error, len(entries))
+	for i, e := range entries {
+		if _, err := v.SchemaAt(e); err != nil {
+			errs[i] = v.JournalError(err)
+		}
+	}
+	var mu sync.Mutex
+	err := parallel.Do(ctx, (len(entries)+recordsAtOnce-1)/recordsAtOnce, func(part int) error {
+		at := part * recordsAtOnce
+		some := entries[at:min(at+recordsAtOnce, len(entries))]
+		v.Log.Payloads(some, func(e journal.Entry, payload []byte, err error) {
+			if errs[at] == nil {
+				errs[at] = verifyRecord(v, e, payload, err)
+			}
+			at++
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		p.Add(bytesOf(some))
+		return nil
+	})
+	addProblems(v, r, errs)
+	return err
+}
+
+// verifyRecord returns what is wrong with a record, whose payload could not be read
+// if err is not nil.
+func verifyRecord(v *catalog.Catalog, e journal.Entry, payload []byte, err error) error {
+	if err != nil {
+		return v.JournalError(err)
+	}
+	t, err := v.Decode(e, payload)
+	if err != nil {
+		return err
+	}
+	if _, err := format.DecodeOps(t.Ops); err != nil {
+		return v.EntryError(e, err)
+	}
+	return nil
+}
+
+// addProblems reports errs, those of records by their positions. Segments that were
+// removed meanwhile are noted.
+func addProblems(v *catalog.Catalog, r *VerifyReport, errs []error) {
+	removed := -1 // Segment.
+	for i, err := range errs {
+		segment := v.Log.Entries[i].Segment
+		if err == nil || segment == removed {
+			continue
+		}
+		if name := catalog.JournalDir + "/" + v.Log.Segments[segment].Name; v.Gone(name) {
+			removed = segment
+			r.note("%s was removed meanwhile", name)
+			continue
+		}
+		r.Problems = append(r.Problems, err)
+	}
+}
+
+// size returns how many bytes there are to verify.
+func size(v *catalog.Catalog) (n int64) {
+	for _, s := range v.Snapshots {
+		n += s.Size
+	}
+	return n + bytesOf(v.Log.Entries)
+}
+
+// verifySnapshot checks one file and returns what it holds, if it is good. One that can
+// be loaded has good checksums; else they come first.
+func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) (*Image, error) {
+	im, _, err := v.LoadSnapshot(ctx, s, false)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err == nil {
+		err = im.Settled().Unsound(ctx)
+		if err != nil && ctx.Err() == nil {
+			err = &format.DamageError{File: s.Name, Offset: -1, Length: 0, Reason: err.Error(), Err: format.ErrCorrupt}
+		}
+	}
+	if err == nil {
+		report(v, s, r)
+		return im, nil
+	}
+	errs := []error{err}
+	if _, e := pagefile.Check(progress.Quiet(ctx), v.Files, s.Name); e != nil {
+		errs = flatten(e)
+	}
+	report(v, s, r, errs...)
+	return nil, ctx.Err()
+}
+
+// verifyFile checks the checksums of one file.
+func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) error {
+	_, err := pagefile.Check(ctx, v.Files, s.Name)
+	errs := flatten(err)
+	if err == nil && s.Err != nil {
+		errs = []error{s.Err}
+	}
+	report(v, s, r, errs...)
+	return ctx.Err()
+}
+
+// report adds what is wrong with a snapshot.
+func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) {
+	before := len(r.Problems)
+	for _, e := range errs {
+		r.Problems = append(r.Problems, snap.FileError(s.Name, e))
+	}
+	if err := v.Misfit(s); err != nil {
+		r.Problems = append(r.Problems, err)
+	}
+	if len(r.Problems) > before && v.Gone(s.Name) && !errors.Is(s.Err, fs.ErrNotExist) {
+		r.Problems = r.Problems[:before]
+		r.note("%s was removed meanwhile", s.Name)
+	}
+}
+
+// flatten returns the errors that errors.Join joined.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}

@@ -1,0 +1,219 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+)
+
+// A replayCheck replays every record that a snapshot leads to, each once: the way to
+// the head and the branches that were rewound.
+//
+//	snapshot ── 1 ── 2 ── 3 ── 4         of the branches at a record the one with most
+//	                 └─── 5 ── 6 ── 7    records behind it goes on with the image, the
+//	                           └─── 8    others with copies
+//
+// So there are at most as many copies at a time as the number of records has binary
+// digits.
+type replayCheck struct {
+	*catalog.Catalog
+	children map[uint64][]journal.Entry
+	size     map[uint64]int // Records behind a record, itself among them.
+	reached  map[uint64]bool
+	way      map[uint64]bool               // To the head.
+	states   map[journal.ID][]SnapshotInfo // One that was converted has two.
+	progress *progress.Meter
+	base     *Image // The state that it begins at, or nil: it is read again.
+
+	replayed, rewound int
+	problems          []error
+}
+
+// verifyReplay replays all there is. If files are removed meanwhile, it looks which
+// there are and begins again. base is the oldest state.
+func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *VerifyReport) error {
+	for range catalog.MaxListings {
+		c := newReplayCheck(ctx, v)
+		c.base, base = base, nil
+		if err := c.run(progress.Quiet(ctx)); err != nil {
+			return err
+		}
+		r.Replayed, r.Rewound = c.replayed, c.rewound
+		if len(c.problems) == 0 {
+			return nil
+		}
+		changed, err := v.Relist(ctx)
+		if err != nil {
+			return err
+		}
+		if !changed {
+			r.Problems = append(r.Problems, c.problems...)
+			return nil
+		}
+	}
+	r.note("the way to the head was not replayed: files are removed faster than they can be read")
+	return nil
+}
+
+func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
+	c := &replayCheck{
+		Catalog: v, children: map[uint64][]journal.Entry{}, size: map[uint64]int{}, reached: map[uint64]bool{}, way: v.Ancestors(v.Head()),
+		progress: progress.Start(ctx, progress.PhaseReplay, int64(len(v.Log.Entries))),
+	}
+	c.states = map[journal.ID][]SnapshotInfo{}
+	for _, s := range v.Snapshots {
+		c.states[s.ID] = append(c.states[s.ID], s)
+	}
+	for _, e := range slices.Backward(v.Log.Entries) {
+		c.size[e.ID.Seq]++
+		c.size[e.Parent] += c.size[e.ID.Seq]
+		c.children[e.Parent] = append(c.children[e.Parent], e)
+	}
+	return c
+}
+
+// run begins at every snapshot that none before led to, oldest state first.
+func (c *replayCheck) run(ctx context.Context) error {
+	roots := slices.Clone(c.Snapshots)
+	slices.SortStableFunc(roots, func(a, b SnapshotInfo) int { return cmp.Compare(a.ID.Seq, b.ID.Seq) })
+	for _, s := range roots {
+		if s.Err != nil || c.reached[s.ID.Seq] {
+			continue
+		}
+		im, err := c.load(ctx, s)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			c.problem(err)
+			continue
+		}
+		if err := c.from(ctx, im); err != nil {
+			return err
+		}
+	}
+	if !c.reached[c.Head()] && len(c.problems) == 0 {
+		c.problems = append(c.problems, c.Unreachable(c.Head()))
+	}
+	c.progress.Finish()
+	return nil
+}
+
+// load returns what s holds.
+func (c *replayCheck) load(ctx context.Context, s SnapshotInfo) (*Image, error) {
+	im := c.base
+	c.base = nil
+	if im != nil && im.ID == s.ID && im.Stored().Differs(s.Schema) == nil {
+		return im, nil
+	}
+	im, _, err := c.LoadSnapshot(ctx, s, false)
+	return im, err
+}
+
+// problem adds err, unless it is that of a file that is gone: what that led to is
+// looked at from a later snapshot.
+func (c *replayCheck) problem(err error) {
+	if !errors.Is(err, fs.ErrNotExist) {
+		c.problems = append(c.problems, err)
+	}
+}
+
+// from replays what lies behind im. An error is that of ctx.
+func (c *replayCheck) from(ctx context.Context, im *Image) error {
+	for {
+		c.reached[im.ID.Seq] = true
+		next := c.next(im)
+		if len(next) == 0 {
+			return c.tip(ctx, im)
+		}
+		for _, e := range next[:len(next)-1] {
+			if err := c.step(ctx, im.Clone(), e, func(im *Image) error { return c.from(ctx, im) }); err != nil {
+				return err
+			}
+		}
+		last := im
+		im = nil
+		if err := c.step(ctx, last, next[len(next)-1], func(after *Image) error { im = after; return nil }); err != nil {
+			return err
+		}
+		if im == nil {
+			return nil
+		}
+	}
+}
+
+// next returns the records that continue im, those with most behind them last.
+func (c *replayCheck) next(im *Image) (next []journal.Entry) {
+	for _, e := range c.children[im.ID.Seq] {
+		if !c.reached[e.ID.Seq] {
+			next = append(next, e)
+		}
+	}
+	slices.SortFunc(next, func(a, b journal.Entry) int {
+		return cmp.Or(cmp.Compare(c.size[a.ID.Seq], c.size[b.ID.Seq]), cmp.Compare(a.ID.Seq, b.ID.Seq))
+	})
+	return next
+}
+
+// step replays e on im, compares the digest, and calls then with what im is then. If
+// e does not fit, it does not.
+func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry, then func(*Image) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	im, err := c.Across(ctx, im, e)
+	if err == nil {
+		err = c.Catalog.Step(im, e)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		c.problem(err)
+		return nil
+	}
+	c.progress.Add(1)
+	if c.way[e.ID.Seq] {
+		c.replayed++
+	} else {
+		c.rewound++
+	}
+	if err := c.compare(im, e); err != nil {
+		c.problem(err)
+		return nil // Snapshots behind it are begun at anew.
+	}
+	return then(im)
+}
+
+// compare compares the digest of im with those that snapshots of the same state and
+// schema have.
+func (c *replayCheck) compare(im *Image, e journal.Entry) error {
+	for _, s := range c.states[im.ID] {
+		if s.Schema == nil || im.Stored().Differs(s.Schema) != nil {
+			continue
+		}
+		if d := im.Digest(); d != s.Digest {
+			return c.EntryError(e, fmt.Errorf("replay gives digest %v, %s has %v", d, s.Name, s.Digest))
+		}
+	}
+	return nil
+}
+
+// tip looks at the state that a branch ends with.
+func (c *replayCheck) tip(ctx context.Context, im *Image) error {
+	err := im.Settled().Unsound(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if e, ok := c.Log.Find(im.ID.Seq); ok && err != nil {
+		c.problem(c.EntryError(e, err))
+	}
+	return nil
+}

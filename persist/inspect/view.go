@@ -1,0 +1,118 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+)
+
+// A View reads a store or a save without changing anything: no lock, no repair.
+// It shows the store as it was when it was opened, also while a program goes on
+// writing it; what that program removes meanwhile can no longer be shown.
+type View struct{ cat *catalog.Catalog }
+
+// OpenReadOnly opens the directory of a store, or a file that Save wrote, for
+// reading.
+//
+// Damage does not keep it from opening: what can be read is there, and
+// [View.Verify] tells the rest. Errors wrap [persist.ErrForeign], [persist.ErrNewer] or an error
+// of the file system.
+func OpenReadOnly(ctx context.Context, path string) (*View, error) {
+	c, err := catalog.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return &View{c}, nil
+}
+
+// OpenFS opens a store that lies in files, whose directory it is, for reading; see
+// [OpenReadOnly]. Close closes files.
+func OpenFS(ctx context.Context, files disk.FS) (*View, error) {
+	c, err := catalog.OpenFS(ctx, files)
+	if err != nil {
+		return nil, err
+	}
+	return &View{c}, nil
+}
+
+// Close lets go of the files.
+func (v *View) Close() error { return v.cat.Close() }
+
+// IsSave reports whether v shows a file that Save wrote.
+func (v *View) IsSave() bool { return v.cat.IsSave() }
+
+// Snapshots lists the snapshot files, oldest first.
+func (v *View) Snapshots() []SnapshotInfo { return v.cat.Snapshots }
+
+// Log returns what the journal holds; nothing for a save.
+func (v *View) Log() *journal.Log { return v.cat.Log }
+
+// InUse reports whether a program had the store open for writing when v was
+// opened. [View.LockHolder] says which.
+func (v *View) InUse() bool { return v.cat.InUse }
+
+// Damage returns what opening found damaged: snapshot files that cannot be read,
+// and [journal.Log.Problems]. Only [inspect.View.Verify] looks at everything.
+func (v *View) Damage() []error { return v.cat.Damage() }
+
+// LockHolder returns what the lock file says of the process that has the store
+// open, or had it when it was killed; "" if it was closed cleanly. [inspect.View.InUse]
+// tells the two apart.
+func (v *View) LockHolder() string { return v.cat.LockHolder() }
+
+// Head returns the state that recovery leads to: the seq of its record, 0 for a
+// state that has none.
+func (v *View) Head() uint64 { return v.cat.Head() }
+
+// Tips returns the ends of the branches, oldest first: the records that no readable
+// one continues. The newest state of the store need not be one of them, as a
+// program may have gone back before it closed the store.
+func (v *View) Tips() []journal.Entry { return v.cat.Tips() }
+
+// Marks lists the names in the journal, in the order in which they were committed.
+// Like [inspect.View.Commits], it returns what it has read beside an error. It reads the
+// ticks that have marks, and no others; those that the program that has the store
+// open removes meanwhile are left out.
+func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(ctx) }
+
+// Resolve returns the record that a point in time names. It may be
+//
+//	""  @latest      the head
+//	@first           the oldest state the head comes from
+//	@-5s             the newest tick at least 5 seconds older than the head
+//	@+5s             the first tick at least 5 seconds newer than the oldest one
+//	1200             tick 1200 on the way to the head
+//	seq:88           record 88, on whatever branch
+//	snap:3           the state in snapshot file 3
+//	snap:NAME        the state in the snapshot that the program gave this name
+//	mark:NAME        the newest tick that the program gave this name: of those on the way
+//	                 to the head, if there are any, else on whatever branch
+//	tip:1            the end of the first of the branches, see [inspect.View.Tips]
+//	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
+//
+// An error wraps [persist.ErrNotFound] if the store has no such point, and [persist.ErrPoint] if
+// it is written otherwise.
+func (v *View) Resolve(point string) (seq uint64, err error) { return v.cat.Resolve(point) }
+
+// Refresh brings v up to date with what programs did to the store since it was
+// opened, and reports whether the journal may have changed. It reads only what is
+// new, see [journal.Log.Refresh], so that it can be called often. [inspect.View.InUse] still
+// tells what was when v was opened.
+//
+// Nothing else of v may be in use meanwhile, but a [inspect.Cursor] of it stays where it is
+// and can be used on. Records that were pruned are no longer in the log. If the
+// journal is gone the error wraps [persist.ErrNotFound]. A save never changes.
+func (v *View) Refresh(ctx context.Context) (changed bool, err error) { return v.cat.Refresh(ctx) }
+
+// Backup copies the store as it is now, also if another process has it open: with
+// all ticks that can be read. See [persist.Store.Backup].
+func (v *View) Backup(ctx context.Context, dir string) error {
+	if v.cat.IsSave() {
+		return errors.New("persist: backup: a save is one file that never changes; copy it")
+	}
+	return catalog.Backup(ctx, v.cat.Files, dir, func() uint64 { return math.MaxUint64 })
+}

@@ -1,0 +1,267 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// Backup copies the store in from, with its ticks up to the record that durable
+// returns.
+func Backup(ctx context.Context, from disk.FS, dir string, durable func() uint64) error {
+	if err := MakeDir(dir); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	to := disk.Dir(root)
+	defer to.Close()
+	if err := CopyStore(ctx, from, to, durable); err != nil {
+		return fmt.Errorf("persist: backup to %s: %w", dir, err)
+	}
+	return nil
+}
+
+// CopyStore copies a store, from the beginning if files vanish that were to be
+// copied.
+func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) error {
+	there, err := to.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	if len(there) > 0 {
+		return fmt.Errorf("%w: it holds %s; give an empty directory", fs.ErrExist, there[0].Name())
+	}
+	for range MaxListings {
+		c := &copier{Catalog: New(from), to: to, last: durable()}
+		err = c.run(ctx)
+		_ = c.Log.Close()
+		if err != nil {
+			c.remove()
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return fmt.Errorf("files are removed faster than they are copied: %w", err)
+}
+
+// A copier copies a store. In the order in which it makes them durable:
+//
+//	journal.tmp/  snapshots/  journal.tmp sealed  journal.tmp named journal
+//
+// so that until the end there is no journal, without which nobody takes a
+// directory with snapshots for a store.
+type copier struct {
+	*Catalog
+	to       disk.FS
+	last     uint64 // The newest record to be copied.
+	progress *progress.Meter
+	made     []string
+}
+
+func (c *copier) run(ctx context.Context) error {
+	c.InUse = true
+	if err := c.scanTwice(ctx); err != nil {
+		return err
+	}
+	if err := c.sound(); err != nil {
+		return err
+	}
+	c.progress = progress.Start(ctx, progress.PhaseCopy, c.bytes())
+	log, err := c.copyJournal(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.copySnapshots(ctx, log.Last); err != nil {
+		return err
+	}
+	if err := c.seal(ctx, log); err != nil {
+		return err
+	}
+	if err := c.publish(); err != nil {
+		return err
+	}
+	c.progress.UpTo(c.bytes())
+	return nil
+}
+
+// sound returns what keeps the store from being copied whole.
+func (c *copier) sound() error {
+	errs := c.Damage()
+	for _, s := range c.Snapshots {
+		if err := c.Misfit(s); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 && len(c.Bases(c.Head())) == 0 {
+		return fmt.Errorf("%w: no snapshot leads to the head, record %d", format.ErrNotFound, c.Head())
+	}
+	return errors.Join(errs...)
+}
+
+// bytes returns about how many bytes will be copied.
+func (c *copier) bytes() (n int64) {
+	for _, s := range c.Snapshots {
+		n += s.Size
+	}
+	for _, s := range c.Log.Segments {
+		n += s.End
+	}
+	return n
+}
+
+func (c *copier) mkdir(name string) error {
+	err := c.to.Mkdir(name)
+	if err == nil {
+		c.made = append(c.made, name)
+	}
+	return err
+}
+
+// remove takes back what was made.
+func (c *copier) remove() {
+	for _, dir := range c.made {
+		entries, _ := c.to.ReadDir(dir)
+		for _, e := range entries {
+			_ = c.to.Remove(dir + "/" + e.Name())
+		}
+		_ = c.to.Remove(dir)
+	}
+	_ = c.to.SyncDir(".")
+}
+
+// copyJournal copies the journal and reads the copy.
+func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
+	if err := c.mkdir(unfinishedBackup); err != nil {
+		return nil, err
+	}
+	to := disk.Sub(c.to, unfinishedBackup)
+	if err := c.Log.Copy(ctx, to, c.last, c.progress.Add); err != nil {
+		return nil, c.JournalError(err)
+	}
+	log, err := journal.Scan(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	if err := log.Err(); err != nil {
+		return nil, c.JournalError(err)
+	}
+	if log.Torn != nil {
+		return nil, JournalDamage(log.Torn)
+	}
+	return log, nil
+}
+
+// copySnapshots copies the snapshots of states up to record last. Newer ones were
+// made meanwhile.
+func (c *copier) copySnapshots(ctx context.Context, last uint64) error {
+	if err := c.mkdir(SnapshotDir); err != nil {
+		return err
+	}
+	for _, s := range c.Snapshots {
+		if s.ID.Seq > last {
+			continue
+		}
+		if err := c.copySnapshot(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+	}
+	return c.to.SyncDir(SnapshotDir)
+}
+
+// copySnapshot copies a file and reads the copy.
+func (c *copier) copySnapshot(ctx context.Context, s SnapshotInfo) error {
+	from, err := c.Files.Open(s.Name)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := c.to.Create(s.Name)
+	if err != nil {
+		return err
+	}
+	err = c.copyBytes(ctx, to, from, s.Size)
+	if e := to.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	info, err := pagefile.Check(ctx, c.to, s.Name)
+	if err == nil && (info.CRC != s.Crc || info.Size != s.Size) {
+		err = fmt.Errorf("%w: the copy is not what it was", format.ErrCorrupt)
+	}
+	return snap.FileError(s.Name, err)
+}
+
+// copyBytes copies a file of that size and syncs the copy.
+func (c *copier) copyBytes(ctx context.Context, to, from disk.File, size int64) error {
+	buf := make([]byte, 256<<10)
+	for offset := int64(0); offset < size; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := from.ReadAt(buf[:min(int64(len(buf)), size-offset)], offset)
+		if n == 0 {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		if _, err := to.WriteAt(buf[:n], offset); err != nil {
+			return err
+		}
+		offset += int64(n)
+		c.progress.Add(int64(n))
+	}
+	return to.Sync()
+}
+
+// seal opens the journal of the copy and closes it, so that it says itself that
+// nothing is missing.
+func (c *copier) seal(ctx context.Context, log *journal.Log) error {
+	options := journal.Options{World: log.World}
+	if n := len(log.Preambles); n > 0 {
+		preamble, err := log.Payload(log.Preambles[n-1], nil)
+		if err != nil {
+			return err
+		}
+		options.Preamble = func() []byte { return preamble }
+	}
+	if err := log.Close(); err != nil {
+		return err
+	}
+	j, err := journal.Open(disk.Sub(c.to, unfinishedBackup), log, options)
+	if err != nil {
+		return err
+	}
+	if err := j.Close(context.WithoutCancel(ctx), log.Head); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// publish makes the copy a store.
+func (c *copier) publish() error {
+	if err := c.to.SyncDir("."); err != nil {
+		return err
+	}
+	if err := c.to.Rename(unfinishedBackup, JournalDir); err != nil {
+		return err
+	}
+	c.made = nil
+	return c.to.SyncDir(".")
+}

@@ -1,0 +1,322 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// Names inside a store's directory.
+const (
+	LockFile     = "LOCK"
+	JournalDir   = "journal"
+	SnapshotDir  = "snapshots"
+	SnapshotType = ".snap"
+	SegmentType  = ".seg"
+	TempType     = ".tmp"
+)
+
+func SnapshotName(number uint32) string {
+	return SnapshotDir + "/" + fmt.Sprintf("%08d", number) + SnapshotType
+}
+
+// A Catalog is what lies in a store or a save, and which states can be reached from
+// it: one answer for opening, verifying and looking. It reads without changing
+// anything, no lock, no repair, and shows the store as it was when it was opened, also
+// while a program goes on writing it; what that program removes meanwhile can no longer
+// be shown.
+type Catalog struct {
+	Files disk.FS
+	Save  string // The name of a save; "" for a store.
+
+	InUse     bool // A program had it open for writing.
+	Log       *journal.Log
+	Snapshots []SnapshotInfo // By number.
+	Schemas   map[JournalPreamble]*format.Schema
+	onHead    map[uint64]bool // Seqs of the head and its ancestors; nil: not asked for yet.
+}
+
+type JournalPreamble struct {
+	Segment int
+	Offset  int64
+}
+
+// SnapshotInfo describes a snapshot file.
+type SnapshotInfo struct {
+	Name   string // Relative to the store's directory.
+	Number uint32
+	Tick   uint64
+	ID     journal.ID
+	Digest ecs.Digest
+	Size   int64     // Bytes.
+	Files  int       // Other files it refers to.
+	Time   time.Time // When its tick was committed, by the clock of the writer; zero: not known.
+	Label  string    // What the program called it, see [persist.Store.SnapshotAs].
+	Err    error     // Why it cannot be read, or nil.
+
+	World  [16]byte
+	Crc    uint32
+	Refs   []format.FileRef
+	Schema *format.Schema // nil: it cannot be read.
+}
+
+// Open opens the directory of a store, or a file that Save wrote. Damage does
+// not keep it from opening. Errors wrap [format.ErrForeign], [format.ErrNewer] or an error of the
+// file system.
+func Open(ctx context.Context, path string) (*Catalog, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	dir := path
+	if !info.IsDir() {
+		dir = filepath.Dir(path)
+	}
+	files, err := disk.OpenDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	v := New(files)
+	if info.IsDir() {
+		err = v.open(ctx, dir)
+	} else {
+		err = v.openSave(filepath.Base(path))
+	}
+	if err != nil {
+		v.Close()
+		return nil, err
+	}
+	return v, nil
+}
+
+// OpenFS opens the store whose directory is files.
+func OpenFS(ctx context.Context, files disk.FS) (*Catalog, error) {
+	v := New(files)
+	if err := v.Scan(ctx); err != nil {
+		v.Close()
+		return nil, err
+	}
+	return v, nil
+}
+
+func New(files disk.FS) *Catalog {
+	return &Catalog{Files: files, Log: new(journal.Log), Schemas: make(map[JournalPreamble]*format.Schema)}
+}
+
+// open reads the store in dir.
+func (v *Catalog) open(ctx context.Context, dir string) error {
+	v.InUse = Held(dir)
+	err := v.scanTwice(ctx)
+	if !v.InUse && Held(dir) {
+		v.InUse = true // It was just opened.
+		return v.scanTwice(ctx)
+	}
+	return err
+}
+
+// scanTwice is scan. If a program writes meanwhile, what looks like damage may be
+// that: only what is seen twice counts.
+func (v *Catalog) scanTwice(ctx context.Context) error {
+	err := v.Scan(ctx)
+	if v.InUse && err == nil && len(v.Damage()) > 0 {
+		_ = v.Log.Close()
+		err = v.Scan(ctx)
+	}
+	return err
+}
+
+// Close lets go of the files.
+func (v *Catalog) Close() error { return errors.Join(v.Log.Close(), v.Files.Close()) }
+
+func (v *Catalog) openSave(name string) error {
+	v.Save = name
+	s := v.inspect(name, 0)
+	if s.Err != nil {
+		return s.Err
+	}
+	v.Snapshots = []SnapshotInfo{s}
+	return nil
+}
+
+// Scan reads the headers of everything in the directory of a store. Snapshots
+// come first: a journal that is read later leads to all of them, though a program
+// may be writing both.
+func (v *Catalog) Scan(ctx context.Context) error {
+	if err := v.list(ctx); err != nil {
+		return err
+	}
+	if err := v.scanJournal(ctx); err != nil {
+		return err
+	}
+	if len(v.Log.Segments) > 0 {
+		return nil
+	}
+	if err := Half(v.Files); err != nil {
+		return err
+	}
+	if len(v.Snapshots) == 0 {
+		return fmt.Errorf("%w: no %s and no %s in it", format.ErrForeign, SnapshotDir, JournalDir)
+	}
+	return nil
+}
+
+func (v *Catalog) scanJournal(ctx context.Context) error {
+	_, err := v.Files.ReadDir(JournalDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	log, err := journal.ScanWith(ctx, disk.Sub(v.Files, JournalDir), journal.ScanOptions{Progress: progress.Scan(ctx)})
+	if err == nil {
+		v.Log = log
+	}
+	return err
+}
+
+// Misfit returns why the state in s cannot be one that the journal leads to, or
+// nil.
+func (v *Catalog) Misfit(s SnapshotInfo) error {
+	if s.Err != nil || v.IsSave() {
+		return nil
+	}
+	if len(v.Log.Segments) == 0 {
+		return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it is missing or empty, but " + s.Name + " is there", Err: format.ErrCorrupt}
+	}
+	e, ok := v.Log.Find(s.ID.Seq)
+	switch {
+	case s.World != v.Log.World:
+		return &format.DamageError{File: s.Name, Offset: -1, Length: 0, Reason: "it belongs to another world than the journal", Err: format.ErrForeign}
+	case s.ID.Seq > v.Log.Last:
+		return v.endsBefore(s)
+	case ok && e.ID != s.ID:
+		return &format.DamageError{File: s.Name, Offset: -1, Length: 0, Reason: fmt.Sprintf("it has state %v, the journal has %v", s.ID, e.ID), Err: format.ErrForeign}
+	}
+	return nil
+}
+
+// endsBefore says that the journal lacks the record that led to s. What seemed to be
+// an unfinished end is where it was.
+func (v *Catalog) endsBefore(s SnapshotInfo) error {
+	ends := fmt.Sprintf("ends at record %d, but %s has the state after record %d", v.Log.Last, s.Name, s.ID.Seq)
+	if t := v.Log.Torn; t != nil {
+		return &format.DamageError{File: JournalDir + "/" + t.File, Offset: t.Offset, Length: t.Length, Reason: "not readable; the journal " + ends, Err: format.ErrCorrupt}
+	}
+	return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it " + ends, Err: format.ErrCorrupt}
+}
+
+// inspect reads the manifest of a snapshot file.
+func (v *Catalog) inspect(name string, number uint32) SnapshotInfo {
+	info := SnapshotInfo{Name: name, Number: number}
+	r, err := snap.Open(v.Files, name, SnapshotName)
+	if err != nil {
+		info.Err = err
+		return info
+	}
+	defer r.Close()
+	m := r.Manifest
+	if m.Number != number {
+		info.Err = &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf("its manifest says number %d", m.Number), Err: format.ErrCorrupt}
+	}
+	info.Tick, info.ID, info.Digest, info.World = m.Tick, m.Id, m.Digest, m.World
+	info.Files, info.Refs, info.Time, info.Label = len(m.Files), m.Files, m.Time, m.Name
+	info.Size, info.Crc, info.Schema = r.File.Info().Size, r.File.Info().CRC, m.Schema
+	return info
+}
+
+// IsSave reports whether v shows a file that Save wrote.
+func (v *Catalog) IsSave() bool { return v.Save != "" }
+
+// Damage returns what opening found damaged: snapshot files that cannot be read,
+// and [journal.Log.Problems]. Only [inspect.View.Verify] looks at everything.
+func (v *Catalog) Damage() []error {
+	var damage []error
+	for _, s := range v.Snapshots {
+		if s.Err != nil {
+			damage = append(damage, s.Err)
+		}
+	}
+	for _, p := range v.Log.Problems {
+		damage = append(damage, JournalDamage(p))
+	}
+	return damage
+}
+
+// LockHolder returns what the lock file says of the process that has the store
+// open, or had it when it was killed; "" if it was closed cleanly. [inspect.View.InUse]
+// tells the two apart.
+func (v *Catalog) LockHolder() string {
+	if v.IsSave() {
+		return ""
+	}
+	f, err := v.Files.Open(LockFile)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.NewSectionReader(f, 0, MaxHolder))
+	if len(b) == 0 {
+		return ""
+	}
+	return named(string(b))
+}
+
+// Head returns the state that recovery leads to: the seq of its record, 0 for a
+// state that has none.
+func (v *Catalog) Head() uint64 {
+	if v.Log.Head == 0 && v.Log.LastID.IsZero() && len(v.Snapshots) > 0 {
+		return v.Snapshots[len(v.Snapshots)-1].ID.Seq
+	}
+	return v.Log.Head
+}
+
+// EntryError says that the content of a record, whose checksum is right, makes
+// no sense.
+func (v *Catalog) EntryError(e journal.Entry, err error) error {
+	if errors.Is(err, format.ErrNewer) {
+		return err
+	}
+	file := JournalDir
+	if e.Segment < len(v.Log.Segments) {
+		file += "/" + v.Log.Segments[e.Segment].Name
+	}
+	return &format.DamageError{File: file, Offset: e.Offset, Length: int64(e.Length), Reason: err.Error(), Err: format.ErrCorrupt}
+}
+
+// JournalError makes an error of package journal one of this package.
+func (v *Catalog) JournalError(err error) error {
+	var damage *journal.DamageError
+	switch {
+	case errors.As(err, &damage):
+		return JournalDamage(damage)
+	case errors.Is(err, journal.ErrNotFound):
+		return fmt.Errorf("%w: %w", format.ErrNotFound, err)
+	}
+	return Pruned(err)
+}
+
+func JournalDamage(d *journal.DamageError) error {
+	err := format.ErrCorrupt
+	switch {
+	case errors.Is(d, journal.ErrForeign):
+		err = format.ErrForeign
+	case errors.Is(d, journal.ErrNewer):
+		err = format.ErrNewer
+	case errors.Is(d, journal.ErrTorn):
+		err = journal.ErrTorn
+	}
+	return &format.DamageError{File: JournalDir + "/" + d.File, Offset: d.Offset, Length: d.Length, Reason: d.Reason, Err: err}
+}

@@ -1,0 +1,224 @@
+package catalog
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// Resolve returns the record that a point in time names. It may be
+//
+//	""  @latest      the head
+//	@first           the oldest state the head comes from
+//	@-5s             the newest tick at least 5 seconds older than the head
+//	@+5s             the first tick at least 5 seconds newer than the oldest one
+//	1200             tick 1200 on the way to the head
+//	seq:88           record 88, on whatever branch
+//	snap:3           the state in snapshot file 3
+//	snap:NAME        the state in the snapshot that the program gave this name
+//	mark:NAME        the newest tick that the program gave this name: of those on the way
+//	                 to the head, if there are any, else on whatever branch
+//	tip:1            the end of the first of the branches, see [inspect.View.Tips]
+//	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
+//
+// An error wraps [format.ErrNotFound] if the store has no such point, and [format.ErrPoint] if
+// it is written otherwise.
+func (v *Catalog) Resolve(point string) (seq uint64, err error) {
+	seq, err = v.resolve(point)
+	from, n, ok := cutBack(point)
+	if err == nil || !ok { // A name may end like a number of ticks.
+		return seq, err
+	}
+	if seq, err = v.Resolve(from); err != nil {
+		return 0, err
+	}
+	return v.back(from, seq, n)
+}
+
+// cutBack cuts "A~N", where A is not empty, into A and N.
+func cutBack(point string) (from string, n uint64, ok bool) {
+	i := strings.LastIndexByte(point, '~')
+	if i <= 0 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseUint(point[i+1:], 10, 64)
+	return point[:i], n, err == nil
+}
+
+// resolve is Resolve without "~N".
+func (v *Catalog) resolve(point string) (seq uint64, err error) {
+	number := func(s string) (n uint64) {
+		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
+			err = badPoint(point)
+		}
+		return n
+	}
+	switch name, rest, _ := strings.Cut(point, ":"); {
+	case point == "" || point == "@latest":
+		return v.Head(), nil
+	case point == "@first":
+		return v.Oldest(v.Head()), nil
+	case strings.HasPrefix(point, "@-"), strings.HasPrefix(point, "@+"):
+		return v.agePoint(point)
+	case name == "seq":
+		if n := number(rest); err == nil {
+			return v.record(n)
+		}
+	case name == "snap":
+		return v.snapshotPoint(rest)
+	case name == "mark":
+		return v.markPoint(rest)
+	case name == "tip":
+		if n := number(rest); err == nil {
+			return v.tipPoint(n)
+		}
+	default:
+		if n := number(point); err == nil {
+			return v.tickPoint(n)
+		}
+	}
+	return 0, err
+}
+
+func badPoint(point string) error {
+	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, seq:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
+}
+
+// Oldest returns the seq that the way back from record seq ends at.
+func (v *Catalog) Oldest(seq uint64) uint64 {
+	for e := range v.Log.Ancestors(seq) {
+		seq = e.Parent
+	}
+	return seq
+}
+
+// back returns the record n ticks before seq, which is that of point.
+func (v *Catalog) back(point string, seq, n uint64) (uint64, error) {
+	for i := range n {
+		e, ok := v.Log.Find(seq)
+		if !ok {
+			return 0, fmt.Errorf("%w: %s has only %d ticks before it", format.ErrNotFound, point, i)
+		}
+		seq = e.Parent
+	}
+	return seq, nil
+}
+
+// tipPoint returns the end of the branch of that number, from 1.
+func (v *Catalog) tipPoint(number uint64) (uint64, error) {
+	tips := v.Tips()
+	if number < 1 || number > uint64(len(tips)) {
+		return 0, fmt.Errorf("%w: tip %d; there are %d", format.ErrNotFound, number, len(tips))
+	}
+	return tips[number-1].ID.Seq, nil
+}
+
+// agePoint returns the record of a point "@-5s" or "@+5s".
+func (v *Catalog) agePoint(point string) (uint64, error) {
+	age, err := time.ParseDuration(point[2:])
+	if err != nil || age < 0 {
+		return 0, badPoint(point)
+	}
+	if point[1] == '+' {
+		return v.after(age)
+	}
+	return v.before(age)
+}
+
+// after returns the first tick on the way to the head that is newer than the oldest
+// by age.
+func (v *Catalog) after(age time.Duration) (uint64, error) {
+	way := slices.Collect(v.Log.Ancestors(v.Head()))
+	var first time.Time
+	for _, e := range slices.Backward(way) {
+		t, _, err := v.Tick(e)
+		if err != nil {
+			return 0, err
+		}
+		if first.IsZero() {
+			first = t.Time
+		}
+		if t.Time.Sub(first) >= age {
+			return e.ID.Seq, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: no tick on the way to the head is %v newer than the oldest", format.ErrNotFound, age)
+}
+
+// before returns the newest ancestor of the head that is older than it by age.
+func (v *Catalog) before(age time.Duration) (uint64, error) {
+	var head time.Time
+	for e := range v.Log.Ancestors(v.Head()) {
+		t, _, err := v.Tick(e)
+		if err != nil {
+			return 0, err
+		}
+		if head.IsZero() {
+			head = t.Time
+		}
+		if head.Sub(t.Time) >= age {
+			return e.ID.Seq, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: the head has no ancestor that is %v older", format.ErrNotFound, age)
+}
+
+func (v *Catalog) record(seq uint64) (uint64, error) {
+	if _, ok := v.Log.Find(seq); ok || seq == v.Head() {
+		return seq, nil
+	}
+	for _, s := range v.Snapshots {
+		if s.Err == nil && s.ID.Seq == seq {
+			return seq, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: record %d; there are %d", format.ErrNotFound, seq, len(v.Log.Entries))
+}
+
+func (v *Catalog) snapshotPoint(name string) (uint64, error) {
+	number, err := strconv.ParseUint(name, 10, 64)
+	if err != nil && format.CheckLabel(name) != nil {
+		return 0, badPoint("snap:" + name)
+	}
+	for _, s := range slices.Backward(v.Snapshots) {
+		if err == nil && uint64(s.Number) == number || err != nil && s.Label == name && name != "" {
+			return s.ID.Seq, s.Err
+		}
+	}
+	if err == nil {
+		return 0, fmt.Errorf("%w: snapshot %s; there are %d", format.ErrNotFound, name, len(v.Snapshots))
+	}
+	var labels []string
+	for _, s := range v.Snapshots {
+		if s.Label != "" {
+			labels = append(labels, s.Label)
+		}
+	}
+	return 0, fmt.Errorf("%w: snapshot %q; %s", format.ErrNotFound, name, insteadOf(name, labels))
+}
+
+// tickPoint returns the record of a tick on the way to the head.
+func (v *Catalog) tickPoint(tick uint64) (uint64, error) {
+	seq := v.Head()
+	low, high := uint64(math.MaxUint64), uint64(0)
+	for e := range v.Log.Ancestors(seq) {
+		if e.Tick == tick {
+			return e.ID.Seq, nil
+		}
+		seq, low, high = e.Parent, min(low, e.Tick), max(high, e.Tick)
+	}
+	for _, s := range v.Snapshots { // The base has no record.
+		if s.Err == nil && s.ID.Seq == seq {
+			if s.Tick == tick {
+				return seq, nil
+			}
+			low, high = min(low, s.Tick), max(high, s.Tick)
+		}
+	}
+	return 0, fmt.Errorf("%w: tick %d; the way to the head has ticks %d to %d", format.ErrNotFound, tick, low, high)
+}

@@ -1,0 +1,157 @@
+package format
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+)
+
+const (
+	saveManifest  = 1 // Says nothing of when it was made, so that equal worlds have equal saves.
+	StoreManifest = 2 // Has a time and a name.
+)
+
+// A Manifest is the first page of a snapshot file: what state it holds and how
+// its pages are cut.
+type Manifest struct {
+	World  [16]byte   // Zero in a save.
+	Number uint32     // Of the file; 0: a save.
+	Id     journal.ID // Of the state.
+	Tick   uint64
+	Schema *Schema
+	Digest ecs.Digest
+
+	Alive, Free, Total int
+	Components         []ComponentSize // By number.
+	Files              []FileRef       // Those that references name.
+
+	Time time.Time // When its tick was committed; zero: not known.
+	Name string    // What the program calls it; "": nothing.
+}
+
+// format returns the oldest format that can hold m.
+func (m *Manifest) format() uint64 {
+	if m.Time.IsZero() && m.Name == "" {
+		return saveManifest
+	}
+	return StoreManifest
+}
+
+// manifestLen returns how many values a manifest has.
+func manifestLen(format uint64) int {
+	if format == StoreManifest {
+		return 14
+	}
+	return 12
+}
+
+type ComponentSize struct{ Rows, PageRows int }
+
+type FileRef struct {
+	Number uint32
+	Crc    uint32 // Of the whole file, as [pagefile.Info] has it.
+}
+
+func (m *Manifest) Encode() []byte {
+	e := NewEncoder()
+	format := m.format()
+	e.Array(manifestLen(format))
+	e.Uint(format)
+	e.Bin(m.World[:])
+	e.Uint(uint64(m.Number))
+	EncodeID(e, m.Id)
+	e.Uint(m.Tick)
+	e.Bin(m.Schema.Encode())
+	e.Uint(uint64(m.Digest))
+	e.Uint(uint64(m.Alive))
+	e.Uint(uint64(m.Free))
+	e.Uint(uint64(m.Total))
+	e.Array(len(m.Components))
+	for _, c := range m.Components {
+		e.Array(2)
+		e.Uint(uint64(c.Rows))
+		e.Uint(uint64(c.PageRows))
+	}
+	e.Array(len(m.Files))
+	for _, f := range m.Files {
+		e.Array(2)
+		e.Uint(uint64(f.Number))
+		e.Uint(uint64(f.Crc))
+	}
+	if format == StoreManifest {
+		e.Int(nanoseconds(m.Time))
+		e.Str(m.Name)
+	}
+	return e.Buf
+}
+
+// nanoseconds returns t since 1970; 0 for the zero time.
+func nanoseconds(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func DecodeManifest(src []byte) (*Manifest, error) {
+	d := decoder{src: src}
+	values := d.arrayLen()
+	format := d.uint()
+	if d.err == nil && format != saveManifest && format != StoreManifest {
+		return nil, fmt.Errorf("%w: manifest format %d", ErrNewer, format)
+	}
+	if d.err == nil && values != manifestLen(format) {
+		d.fail("manifest of %d values", values)
+	}
+	m := new(Manifest)
+	world := d.bin()
+	if d.err == nil && len(world) != len(m.World) {
+		d.fail("world id of %d bytes", len(world))
+	}
+	copy(m.World[:], world)
+	m.Number = uint32(d.count("file number", 1<<32-1))
+	m.Id = d.id()
+	m.Tick = d.uint()
+	described := d.bin()
+	m.Digest = ecs.Digest(d.uint())
+	m.Alive = d.count("alive", maxRows)
+	m.Free = d.count("free", maxRows)
+	m.Total = d.count("total", maxRows)
+	for range d.arrayLen() {
+		d.array(2)
+		c := ComponentSize{d.count("rows", maxRows), d.count("rows in a page", PageRows)}
+		if d.err == nil && c.PageRows < minPageRows {
+			d.fail("%d rows in a page", c.PageRows)
+		}
+		m.Components = append(m.Components, c)
+	}
+	for range d.arrayLen() {
+		d.array(2)
+		m.Files = append(m.Files, FileRef{uint32(d.count("file number", 1<<32-1)), uint32(d.count("file checksum", 1<<32-1))})
+	}
+	if format == StoreManifest {
+		if ns := d.int(); ns != 0 {
+			m.Time = time.Unix(0, ns).UTC()
+		}
+		m.Name = d.Str()
+	}
+	err := d.end()
+	if err == nil {
+		m.Schema, err = DecodeSchema(described)
+	}
+	if err == nil && len(m.Components) != len(m.Schema.Components) {
+		err = fmt.Errorf("%d components, %d in the schema", len(m.Components), len(m.Schema.Components))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	return m, nil
+}
+
+// AllRewind reports whether all components rewind.
+func (m *Manifest) AllRewind() bool {
+	return !slices.ContainsFunc(m.Schema.Components, func(c Entry) bool { return !c.Rewinds })
+}

@@ -1,0 +1,245 @@
+package format
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// An Encoder appends msgpack values to a buffer that is recycled.
+type Encoder struct {
+	Buf []byte
+	*msgpack.Encoder
+}
+
+func NewEncoder() *Encoder {
+	e := new(Encoder)
+	e.Encoder = msgpack.NewEncoder(e)
+	e.UseCompactInts(true)
+	return e
+}
+
+// Write appends p. It never fails.
+func (e *Encoder) Write(p []byte) (int, error) {
+	e.Buf = append(e.Buf, p...)
+	return len(p), nil
+}
+
+// WriteByte appends b. It never fails.
+func (e *Encoder) WriteByte(b byte) error {
+	e.Buf = append(e.Buf, b)
+	return nil
+}
+
+// The methods below drop the errors that writing to memory cannot give.
+
+func (e *Encoder) Array(n int)   { _ = e.EncodeArrayLen(n) }
+func (e *Encoder) Uint(v uint64) { _ = e.EncodeUint(v) }
+func (e *Encoder) Int(v int64)   { _ = e.EncodeInt(v) }
+func (e *Encoder) Nil()          { _ = e.EncodeNil() }
+func (e *Encoder) BinLen(n int)  { _ = e.EncodeBytesLen(n) }
+func (e *Encoder) Str(s string)  { _ = e.EncodeString(s) }
+func (e *Encoder) Bool(v bool)   { _ = e.EncodeBool(v) }
+
+// Bin appends bytes. None are an empty bin, never nil.
+func (e *Encoder) Bin(b []byte) {
+	e.BinLen(len(b))
+	e.Buf = append(e.Buf, b...)
+}
+
+// A decoder reads msgpack values from bytes that may be hostile. Its error is
+// sticky; after one, every method returns zero.
+type decoder struct {
+	src []byte
+	err error
+}
+
+var ErrShort = errors.New("value cut short")
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf(format, args...)
+	}
+	d.src = nil
+}
+
+// take returns the next n bytes.
+func (d *decoder) take(n int) []byte {
+	if n < 0 || n > len(d.src) {
+		d.fail("%w", ErrShort)
+		return nil
+	}
+	b := d.src[:n]
+	d.src = d.src[n:]
+	return b
+}
+
+func (d *decoder) byte() byte {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+// bigEndian reads an unsigned number of n bytes.
+func (d *decoder) bigEndian(n int) (v uint64) {
+	for _, b := range d.take(n) {
+		v = v<<8 | uint64(b)
+	}
+	return v
+}
+
+// array reads the length of an array, which must be n.
+func (d *decoder) array(n int) {
+	if got := d.arrayLen(); d.err == nil && got != n {
+		d.fail("array of %d values, want %d", got, n)
+	}
+}
+
+// arrayLen reads the length of an array. It is at most the number of bytes left.
+func (d *decoder) arrayLen() int {
+	n := 0
+	switch c := d.byte(); {
+	case c&0xf0 == 0x90:
+		n = int(c & 0x0f)
+	case c == 0xdc:
+		n = int(d.bigEndian(2))
+	case c == 0xdd:
+		n = int(d.bigEndian(4))
+	default:
+		d.fail("code %#02x, want an array", c)
+	}
+	if n > len(d.src) {
+		d.fail("array of %d values in %d bytes", n, len(d.src))
+		return 0
+	}
+	return n
+}
+
+func (d *decoder) uint() uint64 {
+	switch c := d.byte(); {
+	case c < 0x80:
+		return uint64(c)
+	case c >= 0xcc && c <= 0xcf:
+		return d.bigEndian(1 << (c - 0xcc))
+	default:
+		d.fail("code %#02x, want an unsigned integer", c)
+		return 0
+	}
+}
+
+// count reads an unsigned integer that must not exceed limit.
+func (d *decoder) count(what string, limit int) int {
+	v := d.uint()
+	if v > uint64(limit) {
+		d.fail("%s is %d, at most %d", what, v, limit)
+		return 0
+	}
+	return int(v)
+}
+
+func (d *decoder) int() int64 {
+	if len(d.src) > 0 {
+		switch c := d.src[0]; {
+		case c >= 0xe0:
+			d.byte()
+			return int64(int8(c))
+		case c >= 0xd0 && c <= 0xd3:
+			d.byte()
+			n := 1 << (c - 0xd0)
+			shift := 64 - 8*n
+			return int64(d.bigEndian(n)<<shift) >> shift
+		}
+	}
+	return int64(d.uint())
+}
+
+func (d *decoder) bool() bool {
+	switch c := d.byte(); c {
+	case 0xc2, 0xc3:
+		return c == 0xc3
+	default:
+		d.fail("code %#02x, want a bool", c)
+		return false
+	}
+}
+
+// IsNil reads a nil if there is one.
+func (d *decoder) IsNil() bool {
+	if len(d.src) > 0 && d.src[0] == 0xc0 {
+		d.src = d.src[1:]
+		return true
+	}
+	return false
+}
+
+// bin reads bytes. They share memory with the source.
+func (d *decoder) bin() []byte {
+	switch c := d.byte(); c {
+	case 0xc4, 0xc5, 0xc6:
+		return d.take(int(d.bigEndian(1 << (c - 0xc4))))
+	default:
+		d.fail("code %#02x, want bytes", c)
+		return nil
+	}
+}
+
+func (d *decoder) Str() string {
+	switch c := d.byte(); {
+	case c&0xe0 == 0xa0:
+		return string(d.take(int(c & 0x1f)))
+	case c >= 0xd9 && c <= 0xdb:
+		return string(d.take(int(d.bigEndian(1 << (c - 0xd9)))))
+	default:
+		d.fail("code %#02x, want a string", c)
+		return ""
+	}
+}
+
+// end returns the error, or one if anything is left over.
+func (d *decoder) end() error {
+	if d.err == nil && len(d.src) > 0 {
+		d.fail("%d bytes left over", len(d.src))
+	}
+	return d.err
+}
+
+// A varints reads the variable-length numbers inside a bin.
+type varints struct {
+	src []byte
+	bad bool
+}
+
+func (v *varints) more() bool { return len(v.src) > 0 && !v.bad }
+
+// count returns how many numbers are left.
+func (v *varints) count() (n int) {
+	for _, b := range v.src {
+		n += int(^b >> 7) // Their last bytes.
+	}
+	return n
+}
+
+func (v *varints) uint() uint64 {
+	if len(v.src) > 0 && v.src[0] < 0x80 { // Most are small.
+		x := v.src[0]
+		v.src = v.src[1:]
+		return uint64(x)
+	}
+	x, n := binary.Uvarint(v.src)
+	if n <= 0 {
+		v.bad, v.src = true, nil
+		return 0
+	}
+	v.src = v.src[n:]
+	return x
+}
+
+func (v *varints) int() int64 {
+	x := v.uint()
+	return int64(x>>1) ^ -int64(x&1)
+}
+
+func AppendInt(dst []byte, x int64) []byte { return binary.AppendVarint(dst, x) }

@@ -1,0 +1,36 @@
+package format
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const maxLabel = 255
+
+// CheckLabel returns what is wrong with the name of a snapshot.
+func CheckLabel(name string) error {
+	if err := CheckName("a snapshot's name", name); err != nil {
+		return err
+	}
+	if _, notANumber := strconv.ParseFloat(name, 64); notANumber == nil {
+		return fmt.Errorf("%w: %q would be taken for the number of a snapshot", ErrName, name)
+	}
+	return nil
+}
+
+// CheckName returns why name is not one that can be typed and seen. what says whose
+// it is.
+func CheckName(what, name string) error {
+	switch {
+	case name == "", len(name) > maxLabel:
+		return fmt.Errorf("%w: %s has 1 to %d bytes, not %d", ErrName, what, maxLabel, len(name))
+	case !utf8.ValidString(name), strings.ContainsFunc(name, unseen), strings.TrimSpace(name) != name:
+		return fmt.Errorf("%w: %q has characters that cannot be seen", ErrName, name)
+	}
+	return nil
+}
+
+func unseen(r rune) bool { return !unicode.IsGraphic(r) }

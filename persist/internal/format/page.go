@@ -1,0 +1,169 @@
+package format
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/pagefile"
+)
+
+// Columns of a snapshot file. Component number c has four: its sparse, dense and
+// data arrays, and one to spare.
+const (
+	ManifestColumn = 0
+	RegistryColumn = 1
+	FirstColumn    = 8
+
+	SparseArray = 0
+	DenseArray  = 1
+	DataArray   = 2
+)
+
+func Column(component, array int) uint32 { return uint32(FirstColumn + 4*component + array) }
+
+const (
+	PageRows      = digest.PageRows // Rows of a dense page, entries of a sparse one.
+	maxPageBytes  = 256 << 10
+	minPageRows   = 64
+	varyingRows   = 1024
+	pageDirect    = 0
+	pageReference = 1
+)
+
+// DataPageRows returns how many rows of this width make a page: a power of two,
+// so that a page is at most 256 KiB unless rows are very large.
+func DataPageRows(width int) int {
+	if width < 0 {
+		return varyingRows
+	}
+	rows := PageRows
+	for rows > minPageRows && rows*width > maxPageBytes {
+		rows /= 2
+	}
+	return rows
+}
+
+var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A PageRef says where a page lies that did not change: the file that holds it,
+// and its checksum. It never names another reference.
+type PageRef struct {
+	File uint32
+	Crc  uint32
+}
+
+// PageHead makes e hold the beginning of the value of a page that holds content,
+// [0, crc, content], as far as the content.
+func PageHead(e *Encoder, content []byte) (crc uint32) {
+	crc = crc32.Checksum(content, Castagnoli)
+	e.Buf = e.Buf[:0]
+	e.Array(3)
+	e.Uint(pageDirect)
+	e.Uint(uint64(crc))
+	e.BinLen(len(content))
+	return crc
+}
+
+// AppendReference appends the value of a page that another file holds:
+// [1, crc, file].
+func AppendReference(e *Encoder, r PageRef) {
+	e.Array(3)
+	e.Uint(pageReference)
+	e.Uint(uint64(r.Crc))
+	e.Uint(uint64(r.File))
+}
+
+// DecodePage reads the value of a page: its content, or where that is.
+func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
+	d := decoder{src: value}
+	d.array(3)
+	kind := d.count("page kind", pageReference)
+	ref.Crc = uint32(d.count("page checksum", 1<<32-1))
+	if kind == pageReference {
+		ref.File = uint32(d.count("file number", 1<<32-1))
+		if ref.File == 0 {
+			d.fail("reference to file 0")
+		}
+	} else if content = d.bin(); d.err == nil && crc32.Checksum(content, Castagnoli) != ref.Crc {
+		d.fail("page checksum does not match")
+	}
+	return content, ref, d.end()
+}
+
+// AppendSparsePage appends the entries of a page of a sparse array: for each
+// one with a row, the entries skipped since the last and the row less the last
+// row (zigzag), as varints. It reports whether there is any.
+func AppendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
+	next, last := 0, int64(-1)
+	for i := 0; i < len(rows); {
+		r := rows[i]
+		if r == NoRow {
+			i++
+			continue
+		}
+		n := consecutive(rows[i:])
+		dst = binary.AppendUvarint(dst, uint64(i-next))
+		dst = AppendInt(dst, int64(r)-last-1)
+		dst = append(dst, zeros[:2*(n-1)]...) // The next index has the next row.
+		i += n
+		next, last = i, int64(r)+int64(n)-1
+	}
+	return dst, next > 0
+}
+
+// consecutive returns how many of rows follow each other.
+func consecutive(rows []uint32) (n int) {
+	first := rows[0]
+	for n < len(rows) && rows[n]-first == uint32(n) && rows[n] != NoRow {
+		n++
+	}
+	return n
+}
+
+var zeros [2 * PageRows]byte
+
+const NoRow = ^uint32(0)
+
+// DecodeSparsePage calls entries for each run of entries of a page: those from i on
+// have rows from row on.
+func DecodeSparsePage(src []byte, entries func(i int, row uint32, n int) error) error {
+	v := varints{src: src}
+	next, last := 0, int64(-1)
+	for v.more() {
+		skip, step := v.uint(), v.int()
+		row := last + 1 + step
+		if v.bad || skip > PageRows || next+int(skip) >= PageRows || row != int64(uint32(row)) || uint32(row) == NoRow {
+			return fmt.Errorf("sparse page: bad entry after %d", next-1)
+		}
+		next += int(skip)
+		n := 1 + zeroPairs(v.src, min(PageRows-next, int(int64(NoRow)-row))-1)
+		v.src = v.src[2*(n-1):]
+		if err := entries(next, uint32(row), n); err != nil {
+			return err
+		}
+		next, last = next+n, row+int64(n)-1
+	}
+	if v.bad {
+		return fmt.Errorf("sparse page: %w", ErrShort)
+	}
+	return nil
+}
+
+// zeroPairs returns how many pairs of zeros src begins with, at most limit. Most
+// entries are such a pair: the next index has the next row.
+func zeroPairs(src []byte, limit int) (n int) {
+	limit = min(limit, len(src)/2)
+	for n+4 <= limit && binary.LittleEndian.Uint64(src[2*n:]) == 0 {
+		n += 4
+	}
+	for n < limit && src[2*n]|src[2*n+1] == 0 {
+		n++
+	}
+	return n
+}
+
+func Key(column uint32, page int) pagefile.Key {
+	return pagefile.Key{Column: column, Page: uint32(page)}
+}

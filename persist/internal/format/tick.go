@@ -1,0 +1,296 @@
+package format
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/journal"
+)
+
+// The first value of a tick's payload.
+const (
+	TickFormat = 1
+	NotedTick  = 2 // It has marks or inputs.
+)
+
+// A TickEncoder writes the payload of a journal record, part by part in their order:
+// begin, registry, storages and each storage, the operations, end. It keeps its buffers;
+// in the steady state it allocates nothing.
+//
+//	payload   [format, parent, tick, time, registry, storages, operations]; in place of
+//	          the operations of a noted tick: [operations, marks, inputs]
+//	parent    [epoch, seq, crc]
+//	registry  nil, or [alive, free, total, ranges, rows]
+//	storage   [number, rows before, rows, entity ranges, entities, value ranges, values]
+//
+// Ranges are a bin of varints: rows skipped since the last range, rows in it.
+type TickEncoder struct {
+	*Encoder
+	scratch []byte
+	piece   [1]ecs.Range
+	Ops     opEncoder
+	Sum     journal.Sum // Of what is encoded and will stay as it is.
+}
+
+func NewTickEncoder() *TickEncoder { return &TickEncoder{Encoder: NewEncoder()} }
+
+// Begin begins a payload behind what is in buf. noted says whether notes follow the
+// operations.
+func (t *TickEncoder) Begin(buf []byte, noted bool, parent journal.ID, tick uint64, now time.Time) {
+	t.Buf, t.Sum = buf, journal.Sum{}
+	t.Ops.begin()
+	t.Array(7)
+	if noted {
+		t.Uint(NotedTick)
+	} else {
+		t.Uint(TickFormat)
+	}
+	EncodeID(t.Encoder, parent)
+	t.Uint(tick)
+	t.Int(now.UnixNano())
+}
+
+// End writes the operations, which come last, and the notes of a noted tick. The
+// payload is valid until the next begin.
+func (t *TickEncoder) End(n *Notes) []byte {
+	if !n.None() {
+		t.Array(3)
+	}
+	t.Bin(t.Ops.end())
+	if !n.None() {
+		n.Encode(t.Encoder)
+	}
+	buf := t.Buf
+	t.Buf = nil
+	return buf
+}
+
+func EncodeID(e *Encoder, id journal.ID) {
+	e.Array(3)
+	e.Uint(id.Epoch)
+	e.Uint(id.Seq)
+	e.Uint(uint64(id.CRC))
+}
+
+func (d *decoder) id() journal.ID {
+	d.array(3)
+	return journal.ID{Epoch: d.uint(), Seq: d.uint(), CRC: uint32(d.count("crc", 1<<32-1))}
+}
+
+// Registry writes what changed in the registry, whose rows are those given.
+func (t *TickEncoder) Registry(c ecs.EntityChange, rows []ecs.Entity) {
+	if !c.Changed {
+		t.Nil()
+		return
+	}
+	t.Array(5)
+	t.Uint(uint64(c.Alive))
+	t.Uint(uint64(c.Free))
+	t.Uint(uint64(c.Total))
+	t.Ranges(c.Rows)
+	t.entities(rows, c.Rows)
+}
+
+// Storages says how many storages follow.
+func (t *TickEncoder) Storages(n int) { t.Array(n) }
+
+// Storage writes what changed in a storage or resource, which has that number.
+func (t *TickEncoder) Storage(number int, c ecs.StorageChange) {
+	t.Array(7)
+	t.Uint(uint64(number))
+	t.Uint(uint64(c.Before))
+	t.Uint(uint64(c.Storage.Rows()))
+	t.Ranges(c.Entities)
+	t.entities(c.Storage.Entities(), c.Entities)
+	t.Ranges(c.Values)
+	t.values(c.Storage, c.Values)
+}
+
+func (t *TickEncoder) Ranges(ranges []ecs.Range) {
+	t.scratch = t.scratch[:0]
+	next := 0
+	for _, r := range ranges {
+		t.scratch = binary.AppendUvarint(t.scratch, uint64(r.First-next))
+		t.scratch = binary.AppendUvarint(t.scratch, uint64(r.N))
+		next = r.First + r.N
+	}
+	t.Bin(t.scratch)
+}
+
+func (t *TickEncoder) entities(rows []ecs.Entity, ranges []ecs.Range) {
+	t.BinLen(8 * CountRows(ranges))
+	for _, r := range ranges {
+		t.Buf = digest.AppendEntities(t.Buf, rows[r.First:r.First+r.N])
+	}
+}
+
+func (t *TickEncoder) values(s ecs.AnyStorage, ranges []ecs.Range) {
+	if width := s.Layout().Width(); width >= 0 {
+		n := width * CountRows(ranges)
+		t.BinLen(n)
+		t.Buf = slices.Grow(t.Buf, n)
+		t.pieces(s, ranges, max(1, sumBytes/max(1, width)))
+		return
+	}
+	t.scratch = s.AppendRanges(t.scratch[:0], ranges)
+	t.Bin(t.scratch)
+}
+
+// sumBytes is how much is encoded before it is summed: what the cache holds.
+const sumBytes = 64 << 10
+
+// pieces encodes the rows of ranges and sums every few of them.
+func (t *TickEncoder) pieces(s ecs.AnyStorage, ranges []ecs.Range, rows int) {
+	for len(ranges) > 0 {
+		n, sum := 0, 0
+		for n < len(ranges) && sum+ranges[n].N <= rows {
+			sum += ranges[n].N
+			n++
+		}
+		if n > 0 {
+			t.Buf = s.AppendRanges(t.Buf, ranges[:n])
+			t.Sum.Add(t.Buf)
+			ranges = ranges[n:]
+			continue
+		}
+		for r := ranges[0]; r.N > 0; {
+			n := min(rows, r.N)
+			t.piece[0] = ecs.Range{First: r.First, N: n}
+			t.Buf = s.AppendRanges(t.Buf, t.piece[:])
+			t.Sum.Add(t.Buf)
+			r.First, r.N = r.First+n, r.N-n
+		}
+		ranges = ranges[1:]
+	}
+}
+
+func CountRows(ranges []ecs.Range) (n int) {
+	for _, r := range ranges {
+		n += r.N
+	}
+	return n
+}
+
+// A Tick is a decoded payload. Its bytes share memory with the payload.
+type Tick struct {
+	Parent   journal.ID
+	Tick     uint64
+	Time     time.Time
+	Registry *RegistryPatch
+	Storages []StoragePatch
+	Ops      []byte
+	Marks    []string
+	Inputs   []Input
+
+	RegistrySize, OpsSize int // Bytes of the payload.
+}
+
+type RegistryPatch struct {
+	Alive, Free, Total int
+	Ranges             []ecs.Range
+	Rows               []byte
+}
+
+type StoragePatch struct {
+	Number        int
+	Before, After int
+	EntityRanges  []ecs.Range
+	Entities      []byte
+	ValueRanges   []ecs.Range
+	Values        []byte
+	Size          int // Bytes of the payload.
+}
+
+// maxRows bounds what a payload or snapshot may claim: entity indices are 32
+// bits.
+const maxRows = 1<<32 - 1
+
+// DecodeTick reads a payload. Whether it fits a state is for [image.Image.Apply] to
+// see.
+func DecodeTick(payload []byte) (*Tick, error) {
+	d := decoder{src: payload}
+	d.array(7)
+	f := d.uint()
+	if d.err == nil && f != TickFormat && f != NotedTick {
+		return nil, fmt.Errorf("%w: tick format %d", ErrNewer, f)
+	}
+	t := &Tick{Parent: d.id(), Tick: d.uint(), Time: time.Unix(0, d.int()).UTC()}
+	start := len(d.src)
+	if !d.IsNil() {
+		d.array(5)
+		p := RegistryPatch{
+			Alive: d.count("alive", maxRows),
+			Free:  d.count("free", maxRows),
+			Total: d.count("total", maxRows),
+		}
+		p.Ranges, p.Rows = d.ranges(p.Total), d.bin()
+		t.Registry, t.RegistrySize = &p, start-len(d.src)
+	}
+	for range d.arrayLen() {
+		start := len(d.src)
+		d.array(7)
+		p := StoragePatch{
+			Number: d.count("component number", MaxComponents),
+			Before: d.count("rows before", maxRows),
+			After:  d.count("rows", maxRows),
+		}
+		p.EntityRanges, p.Entities = d.ranges(p.After), d.bin()
+		p.ValueRanges, p.Values = d.ranges(p.After), d.bin()
+		if d.err != nil {
+			break
+		}
+		p.Size = start - len(d.src)
+		t.Storages = append(t.Storages, p)
+	}
+	if f == NotedTick {
+		d.array(3)
+	}
+	start = len(d.src)
+	t.Ops = d.bin()
+	t.OpsSize = start - len(d.src)
+	if f == NotedTick {
+		t.Marks, t.Inputs = d.notes()
+	}
+	if err := d.end(); err != nil {
+		return nil, fmt.Errorf("tick: %w", err)
+	}
+	return t, nil
+}
+
+// ranges reads ascending, disjoint ranges of rows below n.
+func (d *decoder) ranges(n int) (ranges []ecs.Range) {
+	v := varints{src: d.bin()}
+	ranges = make([]ecs.Range, 0, v.count()/2)
+	next := 0
+	for v.more() {
+		skip, rows := v.uint(), v.uint()
+		if v.bad || skip > uint64(n-next) || rows > uint64(n-next)-skip || rows == 0 {
+			d.fail("range of %d rows, %d after row %d, of %d", rows, skip, next, n)
+			return nil
+		}
+		first := next + int(skip)
+		ranges = append(ranges, ecs.Range{First: first, N: int(rows)})
+		next = first + int(rows)
+	}
+	return ranges
+}
+
+// Reparented appends to buf the payload of a tick that continues another state.
+func Reparented(buf, payload []byte, parent journal.ID) ([]byte, error) {
+	d := decoder{src: payload}
+	values, format := d.arrayLen(), d.uint()
+	d.id()
+	if d.err != nil {
+		return nil, d.err
+	}
+	e := NewEncoder()
+	e.Buf = buf
+	e.Array(values)
+	e.Uint(format)
+	EncodeID(e, parent)
+	return append(e.Buf, d.src...), nil
+}

@@ -1,0 +1,87 @@
+package image
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// Conversions returns what must be converted to make a state with this schema one
+// of w. An error names the first field in which the stored schema does not fit
+// the types registered in w.
+func Conversions(s *format.Schema, w *ecs.World) ([]ecs.Conversion, error) {
+	registered := map[string]bool{}
+	for _, st := range w.Storages() {
+		registered[st.Name()] = true
+	}
+	for _, st := range w.Storages() {
+		n, stored := NumberOf(s, st)
+		if !stored {
+			if err := outgrown(s, st, registered); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		c := &s.Components[n]
+		switch {
+		case !st.Persistent():
+			return nil, fmt.Errorf("%w: %s is stored, but registered with NoPersist", format.ErrSchema, c.Name)
+		case c.Resource != st.IsResource():
+			return nil, fmt.Errorf("%w: %s is a resource in one of store and program, a component in the other", format.ErrSchema, c.Name)
+		case st.Version() < c.Version:
+			return nil, fmt.Errorf("%w: %s has version %d, the program version %d", format.ErrNewer, c.Name, c.Version, st.Version())
+		case had(c, st):
+			return nil, fmt.Errorf("%w: %s: %s; the store was converted from what the program has. To go back to it, give %s the version %d",
+				format.ErrNewer, c.Name, layout.Diff(c.Layout, st.Layout()), c.Name, c.Version+1)
+		}
+	}
+	conversions, err := w.Conversions(s.States())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", format.ErrSchema, err)
+	}
+	return conversions, nil
+}
+
+// find returns the number of what st is in s: by its name, or by a former one.
+func NumberOf(s *format.Schema, st ecs.AnyStorage) (n int, ok bool) {
+	name, ok := st.StoredAs(func(name string) bool { _, ok := s.Numbers[name]; return ok })
+	return s.Numbers[name], ok
+}
+
+// outgrown returns an error if st, which is not stored, has a name that something
+// stored had before that the program does not know, so that it is the older one.
+func outgrown(s *format.Schema, st ecs.AnyStorage, registered map[string]bool) error {
+	for i := range s.Components {
+		c := &s.Components[i]
+		if !registered[c.Name] && slices.ContainsFunc(c.Former, func(f format.Former) bool { return f.Name == st.Name() }) {
+			return fmt.Errorf("%w: %s became %s in this store", format.ErrNewer, st.Name(), c.Name)
+		}
+	}
+	return nil
+}
+
+// had reports whether c was converted from the layout that st has.
+func had(c *format.Entry, st ecs.AnyStorage) bool {
+	if st.Version() > c.Version || c.Layout.Equal(st.Layout()) {
+		return false
+	}
+	return slices.ContainsFunc(c.Former, func(f format.Former) bool {
+		return f.Version == st.Version() && f.Layout.Equal(st.Layout())
+	})
+}
+
+// WithoutEntities returns the state of w, which has no entities.
+func WithoutEntities(w *ecs.World) *ecs.State {
+	state := &ecs.State{Tick: w.Tick()}
+	for _, st := range w.Storages() {
+		if st.IsResource() && st.Layout() != nil {
+			state.Storages = append(state.Storages, ecs.StorageState{
+				Name: st.Name(), Version: st.Version(), Layout: st.Layout(), Resource: true, Rows: st.AppendRows(nil, 0, 1),
+			})
+		}
+	}
+	return state
+}

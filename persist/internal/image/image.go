@@ -1,0 +1,633 @@
+package image
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/parallel"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// An Image is the state of a world at the end of a tick, without Go types: rows
+// are bytes in the format of package layout. Recovery and tools replay ticks on
+// it.
+type Image struct {
+	Tick uint64
+	ID   journal.ID // Of the record that led here; zero for the base.
+
+	Registry    []ecs.Entity // Rows [0, Alive) are alive, [Alive, Free) free, the rest retired.
+	Alive, Free int
+	Components  []*Component // By their number in the schema.
+
+	Check  opCheck
+	Index  []uint32       // Entity index to row of Registry.
+	Schema *format.Schema // The last one adopted.
+}
+
+// A Component is a storage or resource of an [Image].
+type Component struct {
+	Name     string
+	Layout   *layout.Type
+	Resource bool
+	Rewinds  bool
+	Indexed  bool         // The row of an entity is its index; gaps are [ecs.Vacant].
+	Entities []ecs.Entity // In dense order; none for a resource.
+
+	Version uint32
+	former  []format.Former
+
+	N        int
+	Gaps     int
+	Gap      []byte   // The row that gaps hold; empty: the zero value.
+	Width    int      // Bytes of a row; -1: rows vary.
+	Packed   []byte   // Rows of fixed width, end to end.
+	Rows     [][]byte // Rows that vary.
+	Pointers []uint32 // Entity index to row; entries without a row hold rubbish.
+
+	// In a bare image, rows that vary are not cut apart: each of pages holds
+	// PageRows of them, the last one the rest.
+	Pages    [][]byte
+	PageRows int
+}
+
+func New(s *format.Schema) *Image {
+	im := new(Image)
+	im.extend(s)
+	return im
+}
+
+// extend adds the components of s that im does not have yet.
+func (im *Image) extend(s *format.Schema) {
+	for _, e := range s.Components[min(len(im.Components), len(s.Components)):] {
+		im.Components = append(im.Components, &Component{
+			Name: e.Name, Layout: e.Layout, Resource: e.Resource, Rewinds: e.Rewinds, Indexed: e.Indexed,
+			Version: e.Version, former: e.Former, Width: e.Layout.Width(), Gap: e.Default,
+		})
+	}
+}
+
+// Find returns the component of that name, or nil.
+func (im *Image) Find(name string) *Component {
+	for _, c := range im.Components {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// IsAlive reports whether e is alive.
+func (im *Image) IsAlive(e ecs.Entity) bool {
+	i := e.Index()
+	if int(i) >= len(im.Index) {
+		return false
+	}
+	r := int(im.Index[i])
+	return r < im.Alive && im.Registry[r] == e
+}
+
+// Len returns the number of rows, gaps included.
+func (c *Component) Len() int { return c.N }
+
+// Members returns the number of entities that have the component.
+func (c *Component) Members() int { return c.N - c.Gaps }
+
+// Row returns the encoded row i. It shares memory with the image.
+func (c *Component) Row(i int) []byte {
+	if c.Width >= 0 {
+		return c.Packed[i*c.Width : (i+1)*c.Width : (i+1)*c.Width]
+	}
+	return c.Rows[i]
+}
+
+// Value returns row i for people and tools.
+func (c *Component) Value(i int) (layout.Value, error) { return c.Layout.Value(c.Row(i)) }
+
+// Find returns the row of e, or -1.
+func (c *Component) Find(e ecs.Entity) int {
+	i := e.Index()
+	if int(i) >= len(c.Pointers) {
+		return -1
+	}
+	if r := int(c.Pointers[i]); r < len(c.Entities) && c.Entities[r] == e {
+		return r
+	}
+	return -1
+}
+
+// Sparse returns the sparse array up to the highest index with a row. Entries
+// without a row are -1.
+func (c *Component) Sparse() []int {
+	var sparse []int
+	for r, e := range c.Entities {
+		if e == ecs.Vacant {
+			continue
+		}
+		for len(sparse) <= int(e.Index()) {
+			sparse = append(sparse, -1)
+		}
+		sparse[e.Index()] = r
+	}
+	return sparse
+}
+
+// AppendRows appends rows [lo, hi), end to end. Pages are appended whole.
+func (c *Component) AppendRows(dst []byte, lo, hi int) []byte {
+	if c.Pages != nil {
+		for _, page := range c.Pages[lo/c.PageRows : (hi+c.PageRows-1)/c.PageRows] {
+			dst = append(dst, page...)
+		}
+		return dst
+	}
+	if c.Width >= 0 {
+		return append(dst, c.Packed[lo*c.Width:hi*c.Width]...)
+	}
+	for _, r := range c.Rows[lo:hi] {
+		dst = append(dst, r...)
+	}
+	return dst
+}
+
+// Resize makes the component n rows long. New rows hold nothing yet.
+func (c *Component) Resize(n int) {
+	if !c.Resource {
+		for _, e := range c.Entities[min(n, len(c.Entities)):] {
+			c.CountGap(e, -1)
+		}
+		c.Entities = Resized(c.Entities, n)
+	}
+	c.ResizeRows(n)
+	c.N = n
+}
+
+func (c *Component) ResizeRows(n int) {
+	if c.Width >= 0 {
+		c.Packed = Resized(c.Packed, n*c.Width)
+	} else {
+		c.Rows = Resized(c.Rows, n)
+	}
+}
+
+// Reserve makes room for n rows.
+func (c *Component) Reserve(n int) {
+	if !c.Resource {
+		c.Entities = slices.Grow(c.Entities, n)
+	}
+	if c.Width >= 0 {
+		c.Packed = slices.Grow(c.Packed, n*c.Width)
+	} else {
+		c.Rows = slices.Grow(c.Rows, n)
+	}
+}
+
+func Resized[T any](s []T, n int) []T {
+	if n <= len(s) {
+		clear(s[n:])
+		return s[:n]
+	}
+	if n <= cap(s) { // Rows past the length are zero: they are cleared when it falls.
+		return s[:n]
+	}
+	return append(s, make([]T, n-len(s))...)
+}
+
+// SetRows replaces rows from first on by n rows of src, which it checks, and
+// returns the rest of src.
+func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
+	if c.Width >= 0 {
+		size := n * c.Width
+		if size > len(src) {
+			return nil, format.ErrShort
+		}
+		if err := c.Layout.Check(src[:size], n); err != nil {
+			return nil, err
+		}
+		copy(c.Packed[first*c.Width:], src[:size])
+		return src[size:], nil
+	}
+	for i := range n {
+		row, rest, err := c.Layout.Next(src)
+		if err != nil {
+			return nil, err
+		}
+		c.Rows[first+i], src = append([]byte(nil), row...), rest
+	}
+	return src, nil
+}
+
+// SetEntities makes the entities of rows from first on those encoded in src,
+// whose indices must be below indices.
+func (c *Component) SetEntities(first int, src []byte, indices int) error {
+	for row := first; len(src) > 0; row, src = row+1, src[8:] {
+		e := ecs.Entity(binary.LittleEndian.Uint64(src))
+		c.CountGap(c.Entities[row], -1)
+		c.CountGap(e, 1)
+		c.Entities[row] = e
+		if c.Indexed && e == ecs.Vacant {
+			continue
+		}
+		if int64(e.Index()) >= int64(indices) || c.Indexed && int(e.Index()) != row {
+			return fmt.Errorf("row %d belongs to %v of %d", row, e, indices)
+		}
+		c.point(e.Index(), row)
+	}
+	return nil
+}
+
+// CountGap counts the row of e, if it is a gap.
+func (c *Component) CountGap(e ecs.Entity, by int) {
+	if c.Indexed && e == ecs.Vacant {
+		c.Gaps += by
+	}
+}
+
+func (c *Component) point(index uint32, row int) {
+	if int(index) >= len(c.Pointers) {
+		c.Pointers = append(c.Pointers, make([]uint32, max(int(index)+1, 2*len(c.Pointers))-len(c.Pointers))...)
+	}
+	c.Pointers[index] = uint32(row)
+}
+
+// Apply makes im the state after t. An error leaves im unusable.
+func (im *Image) Apply(t *format.Tick, id journal.ID) error {
+	if t.Parent != im.ID {
+		return fmt.Errorf("tick %d continues state %v, not %v", t.Tick, t.Parent, im.ID)
+	}
+	if err := im.Expect(t.Ops); err != nil {
+		return err
+	}
+	if err := im.Patch(t); err != nil {
+		return err
+	}
+	if err := im.Check.Compare(im); err != nil {
+		return fmt.Errorf("tick %d: %w", t.Tick, err)
+	}
+	im.Tick, im.ID = t.Tick, id
+	return nil
+}
+
+// Patch gives im the rows of t.
+func (im *Image) Patch(t *format.Tick) error {
+	if t.Registry != nil {
+		if err := im.ApplyRegistry(t.Registry); err != nil {
+			return fmt.Errorf("tick %d: entities: %w", t.Tick, err)
+		}
+	}
+	for i := range t.Storages {
+		if err := im.ApplyStorage(&t.Storages[i]); err != nil {
+			return fmt.Errorf("tick %d: %w", t.Tick, err)
+		}
+	}
+	return nil
+}
+
+// DropDead removes what does not rewind from entities that are not alive, as a
+// world does when it is put back. A snapshot has it as it was when the snapshot
+// was taken, which may be later than the ticks replayed behind it.
+func (im *Image) DropDead() {
+	for _, c := range im.Components {
+		if c.Rewinds || c.Resource {
+			continue
+		}
+		if c.Indexed {
+			im.vacateDead(c)
+			continue
+		}
+		n := 0
+		for row, e := range c.Entities {
+			if im.IsAlive(e) {
+				c.Move(row, n)
+				n++
+			}
+		}
+		c.Resize(n)
+	}
+}
+
+// vacateDead is dropDead for rows at entity indices.
+func (im *Image) vacateDead(c *Component) {
+	for row, e := range c.Entities {
+		if e != ecs.Vacant && !im.IsAlive(e) {
+			c.Vacate(row)
+		}
+	}
+}
+
+// Vacate makes a row of an indexed component a gap.
+func (c *Component) Vacate(row int) {
+	empty := c.emptyRow()
+	c.CountGap(c.Entities[row], -1)
+	c.Entities[row] = ecs.Vacant
+	c.Gaps++
+	if c.Width >= 0 {
+		copy(c.Packed[row*c.Width:], empty)
+	} else {
+		c.Rows[row] = empty
+	}
+}
+
+// emptyRow returns the row that gaps hold.
+func (c *Component) emptyRow() []byte {
+	if len(c.Gap) > 0 {
+		return c.Gap
+	}
+	return c.Layout.AppendZero(nil)
+}
+
+// Move copies a row over an earlier one.
+func (c *Component) Move(from, to int) {
+	c.Entities[to] = c.Entities[from]
+	c.point(c.Entities[to].Index(), to)
+	if c.Width >= 0 {
+		copy(c.Packed[to*c.Width:(to+1)*c.Width], c.Packed[from*c.Width:])
+	} else {
+		c.Rows[to] = c.Rows[from]
+	}
+}
+
+var ErrRanges = errors.New("ranges and rows differ in length")
+
+func (im *Image) ApplyRegistry(p *format.RegistryPatch) error {
+	if p.Alive > p.Free || p.Free > p.Total {
+		return fmt.Errorf("%d alive, %d with free ones, %d in all", p.Alive, p.Free, p.Total)
+	}
+	if len(p.Rows) != 8*format.CountRows(p.Ranges) {
+		return ErrRanges
+	}
+	if grown := p.Total - len(im.Registry); grown > len(p.Rows)/8 {
+		return fmt.Errorf("%d rows grow to %d, but only %d are given", len(im.Registry), p.Total, len(p.Rows)/8)
+	}
+	im.Registry = Resized(im.Registry, p.Total)
+	im.Index = Resized(im.Index, p.Total)
+	im.Alive, im.Free = p.Alive, p.Free
+	src := p.Rows
+	for _, r := range p.Ranges {
+		for row := r.First; row < r.First+r.N; row, src = row+1, src[8:] {
+			e := ecs.Entity(binary.LittleEndian.Uint64(src))
+			if int(e.Index()) >= p.Total {
+				return fmt.Errorf("row %d holds %v of %d", row, e, p.Total)
+			}
+			im.Registry[row] = e
+			im.Index[e.Index()] = uint32(row)
+		}
+	}
+	return nil
+}
+
+func (im *Image) ApplyStorage(p *format.StoragePatch) error {
+	if p.Number >= len(im.Components) {
+		return fmt.Errorf("component number %d of %d", p.Number, len(im.Components))
+	}
+	c := im.Components[p.Number]
+	if err := c.apply(p, len(im.Registry)); err != nil {
+		return fmt.Errorf("component %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+func (c *Component) apply(p *format.StoragePatch, indices int) error {
+	if c.Rewinds && p.Before != c.N && !(c.Resource && c.N == 0) {
+		return fmt.Errorf("continues %d rows, has %d", p.Before, c.N)
+	}
+	if len(p.Entities) != 8*format.CountRows(p.EntityRanges) || c.Resource && (p.After != 1 || len(p.Entities) > 0) {
+		return ErrRanges
+	}
+	// What the tick claims to have grown by must be there, so that a size from
+	// outside allocates no more than a multiple of what was read.
+	given := format.CountRows(p.EntityRanges)
+	if c.Resource {
+		given = 1
+	}
+	if p.After-c.N > given {
+		return fmt.Errorf("%d rows grow to %d, but only %d are given", c.N, p.After, given)
+	}
+	if c.Width > 0 && p.After-c.N > len(p.Values)/c.Width {
+		return fmt.Errorf("%d rows grow to %d, but the values have %d bytes", c.N, p.After, len(p.Values))
+	}
+	c.Resize(p.After)
+	src := p.Entities
+	for _, r := range p.EntityRanges {
+		if err := c.SetEntities(r.First, src[:8*r.N], indices); err != nil {
+			return err
+		}
+		src = src[8*r.N:]
+	}
+	return c.SetValues(p.ValueRanges, p.Values)
+}
+
+// Digest returns the digest of the world that im is the image of, without what
+// is not persistent.
+func (im *Image) Digest() ecs.Digest { return im.Digests().World }
+
+// Digests is [ecs.World.Digests] for the world that im is the image of.
+func (im *Image) Digests() (d ecs.Digests) {
+	registry := SumRows(len(im.Registry), func(dst []byte, lo, hi int) []byte {
+		return digest.AppendEntities(dst, im.Registry[lo:hi])
+	})
+	var parts []digest.Part
+	for _, c := range im.Components {
+		if c.N > 0 && c.Rewinds {
+			parts = append(parts, digest.Part{Name: c.Name, Sum: SumRows(c.N, c.appendPage)})
+		}
+	}
+	d.Registry = ecs.Digest(digest.RegistryOf(registry, im.Alive, im.Free))
+	d.World = ecs.Digest(digest.World(im.Tick, uint64(d.Registry), parts)) // It sorts parts.
+	for _, p := range parts {
+		d.Storages = append(d.Storages, ecs.StorageDigest{Name: p.Name, Digest: ecs.Digest(p.Sum)})
+	}
+	return d
+}
+
+// appendPage appends what is summed of rows [lo, hi).
+func (c *Component) appendPage(dst []byte, lo, hi int) []byte {
+	if !c.Resource {
+		dst = digest.AppendEntities(dst, c.Entities[lo:hi])
+	}
+	return c.AppendRows(dst, lo, hi)
+}
+
+// SumRows returns the sum of n rows. appendPage is called for several pages at the
+// same time.
+func SumRows(n int, appendPage func(dst []byte, lo, hi int) []byte) uint64 {
+	sums := make([]uint64, (n+digest.PageRows-1)/digest.PageRows)
+	_ = parallel.Do(context.Background(), len(sums), func(i int) error {
+		buf := sumBuffers.Get().(*[]byte)
+		defer sumBuffers.Put(buf)
+		*buf = appendPage((*buf)[:0], i*digest.PageRows, min((i+1)*digest.PageRows, n))
+		sums[i] = xxh3.Hash(*buf)
+		return nil
+	})
+	return digest.Storage(n, sums)
+}
+
+// sumBuffers holds buffers for a page.
+var sumBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Fill makes im, which was read from file and what follows it, the state of w.
+func (im *Image) Fill(w *ecs.World, file string) error {
+	err := w.Load(im.State())
+	if errors.Is(err, ecs.ErrState) { // The types fit; see schema.fits.
+		return &format.DamageError{File: file, Offset: -1, Length: 0, Reason: err.Error(), Err: format.ErrCorrupt}
+	}
+	return err
+}
+
+// State returns what [ecs.World.Load] takes. It shares memory with im, which is of no
+// use after that.
+func (im *Image) State() *ecs.State {
+	s := &ecs.State{Tick: im.Tick, Registry: im.Registry, Alive: im.Alive, Free: im.Free, Owned: true}
+	for _, c := range im.Components {
+		if c.Resource && c.N == 0 {
+			continue // Registered, but never journaled or snapshotted.
+		}
+		rows := c.Packed
+		if c.Width < 0 && c.Pages == nil {
+			rows = c.AppendRows(nil, 0, c.N)
+		}
+		st := ecs.StorageState{
+			Name: c.Name, Version: c.Version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed,
+			NoRewind: !c.Rewinds, Entities: c.Entities, Rows: rows,
+			Pages: c.Pages, PageRows: c.PageRows,
+		}
+		if len(c.Gap) > 0 {
+			st.Default = c.Gap
+		}
+		s.Storages = append(s.Storages, st)
+	}
+	return s
+}
+
+// Stored returns the schema of im.
+func (im *Image) Stored() *format.Schema {
+	s := format.NewSchema()
+	for _, c := range im.Components {
+		s.Add(format.Entry{Name: c.Name, Layout: c.Layout, Resource: c.Resource, Rewinds: c.Rewinds, Indexed: c.Indexed, Default: c.Gap, Version: c.Version, Former: c.former})
+	}
+	return s
+}
+
+// Adopt adds to im the components that s has beyond those of im. The others must
+// be the same: numbers are only added.
+func (im *Image) Adopt(s *format.Schema) error {
+	if im.Schema == s {
+		return nil
+	}
+	if err := im.Stored().Differs(s); err != nil {
+		return err
+	}
+	im.extend(s)
+	im.Schema = s
+	return nil
+}
+
+// Link makes what finds the rows of entities.
+func (im *Image) Link(ctx context.Context) error {
+	return parallel.Do(ctx, 1+len(im.Components), func(i int) error {
+		if i == 0 {
+			im.Index = make([]uint32, len(im.Registry))
+			for row, e := range im.Registry {
+				im.Index[e.Index()] = uint32(row)
+			}
+			return nil
+		}
+		im.Components[i-1].link()
+		return nil
+	})
+}
+
+func (c *Component) link() {
+	n := 0
+	for _, e := range c.Entities {
+		if e != ecs.Vacant {
+			n = max(n, int(e.Index())+1)
+		}
+	}
+	c.Pointers = make([]uint32, n)
+	for row, e := range c.Entities {
+		if e != ecs.Vacant {
+			c.Pointers[e.Index()] = uint32(row)
+		}
+	}
+}
+
+// CheckSparse compares a page of the sparse array with what follows from dense. It
+// returns how many entries the page has.
+func (c *Component) CheckSparse(page int, content []byte) (entries int, err error) {
+	err = format.DecodeSparsePage(content, func(i int, row uint32, n int) error {
+		entries += n
+		have := c.Entities[min(int(row), len(c.Entities)):min(int(row)+n, len(c.Entities))]
+		first := uint32(page*format.PageRows + i)
+		for k, e := range have {
+			if e.Index() != first+uint32(k) {
+				have = have[:k]
+				break
+			}
+		}
+		if len(have) < n {
+			return fmt.Errorf("sparse entry %d names row %d of another entity", int(first)+len(have), int(row)+len(have))
+		}
+		return nil
+	})
+	return entries, err
+}
+
+// Clone returns a copy of im that ticks may be replayed on.
+func (im *Image) Clone() *Image {
+	c := *im
+	c.Check = opCheck{}
+	c.Registry, c.Index = slices.Clone(im.Registry), slices.Clone(im.Index)
+	c.Components = make([]*Component, len(im.Components))
+	for i, comp := range im.Components {
+		c.Components[i] = comp.clone()
+	}
+	return &c
+}
+
+// Settled returns im as a program would see it: without what does not rewind of
+// entities that are dead. Ticks may follow im itself, which keeps that.
+func (im *Image) Settled() *Image {
+	rewinds := func(c *Component) bool { return c.Rewinds || c.Resource }
+	if !slices.ContainsFunc(im.Components, func(c *Component) bool { return !rewinds(c) }) {
+		return im
+	}
+	s := *im
+	s.Components = slices.Clone(im.Components)
+	for i, c := range s.Components {
+		if !rewinds(c) {
+			s.Components[i] = c.clone()
+		}
+	}
+	s.DropDead()
+	return &s
+}
+
+// clone returns a copy of c that may be changed.
+func (c *Component) clone() *Component {
+	d := *c
+	d.Entities, d.Pointers = slices.Clone(c.Entities), slices.Clone(c.Pointers)
+	d.Packed, d.Rows = slices.Clone(c.Packed), slices.Clone(c.Rows) // A row of bytes never changes.
+	return &d
+}
+
+// World returns a new world in the state of im, none of whose components is known
+// to the program: they are rows of bytes that can be saved, journaled and
+// digested. It shares nothing with im.
+func (im *Image) World(options ecs.Options) (*ecs.World, error) {
+	w := ecs.NewWorld(options)
+	state := im.State()
+	state.Owned = false
+	if err := w.Load(state); err != nil {
+		return nil, err
+	}
+	return w, nil
+}

@@ -1,0 +1,227 @@
+package snap
+
+import (
+	"math"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// A past is the state that a snapshot copies: an [ecs.Pin] of a tick, or the
+// present.
+type past interface {
+	Registry() (alive, free, total int)
+	Len(st ecs.AnyStorage) int
+	StageRegistry(lo, hi int)
+	Stage(st ecs.AnyStorage, lo, hi int)
+	AppendEntities(dst []byte, lo, hi int) []byte
+	AppendRows(dst []byte, lo, hi int) []byte
+
+	// DoneRegistry and Done say that rows will not be staged any more.
+	DoneRegistry(lo, hi int)
+	Done(st ecs.AnyStorage, lo, hi int)
+}
+
+// A Present reads the world as it is now.
+type Present struct {
+	*ecs.World
+	staged   ecs.AnyStorage
+	entities []ecs.Entity
+}
+
+func (p *Present) Registry() (alive, free, total int) {
+	rows, alive, free := p.World.Registry()
+	return alive, free, len(rows)
+}
+
+func (p *Present) Len(st ecs.AnyStorage) int { return st.Rows() }
+
+func (p *Present) StageRegistry(_, _ int) { p.entities, _, _ = p.World.Registry() }
+
+func (p *Present) Stage(st ecs.AnyStorage, _, _ int) { p.staged, p.entities = st, st.Entities() }
+
+func (p *Present) AppendEntities(dst []byte, lo, hi int) []byte {
+	if p.entities == nil {
+		return dst
+	}
+	return digest.AppendEntities(dst, p.entities[lo:hi])
+}
+
+func (p *Present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.AppendRows(dst, lo, hi) }
+
+func (p *Present) DoneRegistry(_, _ int) {}
+
+func (p *Present) Done(_ ecs.AnyStorage, _, _ int) {}
+
+// A rowCopy is the registry or a component on its way to a snapshot, in groups
+// of 4096 rows.
+//
+//	group    | entities | data page | data page | ... |    as digests sum it
+//
+// Groups that did not change since the snapshot before are not copied.
+type rowCopy struct {
+	number  int            // Of the component; -1: the registry.
+	storage ecs.AnyStorage // nil: the registry.
+	size    format.ComponentSize
+	width   int
+	summed  bool    // It counts in the digest.
+	rows    pageSet // Groups to copy,
+	dense   bool    // and whether the entities of the others are needed as well,
+	sparse  pageSet // to make these pages of the sparse array.
+	groups  []rowGroup
+	taken   bool // All is copied.
+}
+
+type rowGroup struct {
+	bytes    []byte // nil: not copied.
+	entities int    // How many of them are entities.
+	ends     []int  // Where the pages of data end.
+	whole    bool   // Not only the entities were copied.
+}
+
+// wants reports whether something of group g is to be copied.
+func (c *rowCopy) wants(g int) bool { return !c.taken && (c.dense || c.rows.Has(g)) }
+
+func (c *rowCopy) resource() bool { return c.storage != nil && c.storage.IsResource() }
+
+// cost returns about how many bytes a group takes.
+func (c *rowCopy) cost() int {
+	width := c.width
+	if width < 0 {
+		width = 64
+	}
+	return format.PageRows * (8 + width)
+}
+
+// take copies groups [first, last) and returns how many bytes they have.
+func (c *rowCopy) take(from past, first, last int, buffers *BufferList) (n int) {
+	lo, hi := first*format.PageRows, min(last*format.PageRows, c.size.Rows)
+	if c.storage == nil {
+		from.StageRegistry(lo, hi)
+	} else {
+		from.Stage(c.storage, lo, hi)
+	}
+	for g := first; g < last; g++ {
+		n += c.takeGroup(from, g, buffers)
+	}
+	c.done(from, lo, hi)
+	return n
+}
+
+// done tells from that rows [lo, hi) are not needed any more.
+func (c *rowCopy) done(from past, lo, hi int) {
+	if c.storage == nil {
+		from.DoneRegistry(lo, hi)
+	} else {
+		from.Done(c.storage, lo, hi)
+	}
+}
+
+// skip tells from which groups will not be copied.
+func (c *rowCopy) skip(from past) {
+	for g := range c.groups {
+		if !c.wants(g) {
+			c.done(from, g*format.PageRows, min((g+1)*format.PageRows, c.size.Rows))
+		}
+	}
+}
+
+func (c *rowCopy) takeGroup(from past, g int, buffers *BufferList) int {
+	lo, hi := g*format.PageRows, min((g+1)*format.PageRows, c.size.Rows)
+	group := &c.groups[g]
+	buf := from.AppendEntities(buffers.get((hi-lo)*(8+max(c.width, 0))), lo, hi)
+	group.entities = len(buf)
+	if group.whole = c.rows.Has(g); group.whole && c.storage != nil && c.width != 0 {
+		for ; lo < hi; lo += c.size.PageRows {
+			buf = from.AppendRows(buf, lo, min(lo+c.size.PageRows, hi))
+			group.ends = append(group.ends, len(buf))
+		}
+	}
+	group.bytes = buf
+	return len(buf)
+}
+
+// page returns the i-th page of data, or nothing if the rows were not copied.
+func (g *rowGroup) page(i int) []byte {
+	if !g.whole {
+		return nil
+	}
+	start := g.entities
+	if i > 0 {
+		start = g.ends[i-1]
+	}
+	return g.bytes[start:g.ends[i]]
+}
+
+// A StateCopy is a state on its way to a snapshot.
+type StateCopy struct {
+	columns []*rowCopy
+	buffers *BufferList
+
+	column, group int // What is to be copied next.
+}
+
+// Advance copies until about budget bytes are copied or all is, which it
+// reports.
+func (s *StateCopy) Advance(from past, budget int) (done bool) {
+	for s.column < len(s.columns) {
+		c := s.columns[s.column]
+		for s.group < len(c.groups) && !c.wants(s.group) {
+			s.group++
+		}
+		if s.group == len(c.groups) {
+			s.column, s.group = s.column+1, 0
+			continue
+		}
+		if budget <= 0 {
+			return false
+		}
+		last := s.group + 1
+		for last < len(c.groups) && c.wants(last) && (last-s.group)*c.cost() < budget {
+			last++
+		}
+		budget -= c.take(from, s.group, last, s.buffers)
+		s.group = last
+	}
+	return true
+}
+
+const Unlimited = math.MaxInt
+
+// A BufferList keeps buffers for reuse.
+type BufferList struct {
+	free [][]byte
+	kept int // Their bytes.
+}
+
+const maxKeptBuffers = 64 << 20
+
+// get returns an empty buffer, with room for n bytes at first.
+func (l *BufferList) get(n int) []byte {
+	for k := len(l.free) - 1; k >= 0; k-- {
+		b := l.free[k]
+		l.free = l.free[:k]
+		l.kept -= cap(b)
+		if cap(b) >= n {
+			return b[:0]
+		}
+	}
+	return make([]byte, 0, n)
+}
+
+// Put takes back the buffers of c.
+func (l *BufferList) Put(c *StateCopy) {
+	for _, column := range c.columns {
+		for _, g := range column.groups {
+			l.keep(g.bytes)
+		}
+	}
+}
+
+// keep takes back b, if there is room.
+func (l *BufferList) keep(b []byte) {
+	if size := cap(b); size > 0 && l.kept+size <= maxKeptBuffers {
+		l.free, l.kept = append(l.free, b), l.kept+size
+	}
+}

@@ -1,0 +1,214 @@
+package storetest
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// A session runs one program on a world kept in a directory and on a twin that
+// never leaves memory, and remembers what every commit looked like.
+type session struct {
+	t       rapid.TB
+	Dir     string
+	history int
+	build   func(history int) *World
+	World   *World
+	Twin    *World
+	Store   *persist.Store
+	States  map[uint64]committed // By seq.
+	opened  int
+	loose   bool // A snapshot has what does not rewind as no commit had it.
+}
+
+func (s *session) open() {
+	s.World = s.build(s.history)
+	store, err := persist.Open(Background, s.Dir, s.World.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
+	require.NoError(s.t, err)
+	s.Store, s.opened = store, s.opened+1
+}
+
+func (s *session) remember() {
+	s.States[s.World.Mark()] = s.look()
+}
+
+func (s *session) look() committed {
+	return committed{
+		s.World.Tick(), Persistent(s.World.World),
+		fmt.Sprint(s.World.Heat.Entities(), s.World.Heat.Values(), s.World.Mood.Entities(), s.World.Mood.Values(), s.World.Clock.Get()),
+	}
+}
+
+// Do does the same to both worlds.
+func (s *session) Do(list ...Action) {
+	s.World.Do(list...)
+	s.Twin.Do(list...)
+}
+
+func (s *session) commit() {
+	s.Twin.Commit()
+	require.NoError(s.t, s.Store.Commit())
+	s.equal("commit")
+	_, twice := s.States[s.World.Mark()]
+	require.False(s.t, twice, "seq %d given out twice", s.World.Mark())
+	s.remember()
+}
+
+func (s *session) equal(after string) {
+	if got, want := s.World.Digest(), s.Twin.Digest(); got != want {
+		s.t.Fatalf("after %s, tick %d: digest %v, the twin has %v\n%+v\n%+v",
+			after, s.World.Tick(), got, want, s.World.Digests(nil), s.Twin.Digests(nil))
+	}
+}
+
+// seek goes to a tick if the world can; the twin always can.
+func (s *session) seek(tick uint64) {
+	if err := s.World.History().Seek(tick); err != nil {
+		require.ErrorIs(s.t, err, ecs.ErrNotHeld)
+		return
+	}
+	require.NoError(s.t, s.Twin.History().Seek(tick))
+	s.equal("seek")
+}
+
+func (s *session) snapshot() {
+	r, err := s.Store.Snapshot(Background)
+	if s.World.Dirty() {
+		require.ErrorIs(s.t, err, persist.ErrUncommitted)
+		return
+	}
+	require.NoError(s.t, err)
+	require.Equal(s.t, s.World.Tick(), r.Tick)
+	if now := s.look(); s.States[s.World.Mark()] != now {
+		s.loose = true // What does not rewind changed since the commit.
+		s.States[s.World.Mark()] = now
+	}
+}
+
+// reopen closes the store and opens it with a new world. What was not committed
+// is gone, and so is what is not persistent.
+func (s *session) reopen() {
+	for _, w := range []*World{s.World, s.Twin} {
+		w.ReleaseAll()
+	}
+	head := s.World.Mark()
+	require.NoError(s.t, s.Store.Close(Background))
+	if s.World.Dirty() || s.Twin.Dirty() {
+		require.NoError(s.t, s.Twin.History().Seek(s.Twin.Tick()))
+	}
+	s.open()
+	s.Twin = s.Twin.Independent()
+	s.equal("reopening")
+	got, want := s.look(), s.States[head]
+	if s.loose {
+		got.heat = want.heat
+	}
+	require.Equal(s.t, want, got)
+
+	r := s.Store.Report()
+	require.False(s.t, r.Fresh)
+	require.True(s.t, r.Clean)
+	require.NoError(s.t, r.Torn)
+	require.Empty(s.t, r.Skipped)
+	require.Empty(s.t, r.Unknown)
+	require.Zero(s.t, r.Disowned)
+	require.Equal(s.t, want.tick, r.Tick)
+	require.Equal(s.t, head, s.World.Mark())
+}
+
+// Finish closes the store and reads the state after every record, those on
+// abandoned branches too.
+func (s *session) Finish() {
+	s.World.ReleaseAll()
+	head := s.World.Mark()
+	require.NoError(s.t, s.Store.Close(Background))
+	v, err := inspect.OpenReadOnly(Background, s.Dir)
+	require.NoError(s.t, err)
+	defer v.Close()
+	r, err := v.Verify(Background)
+	require.NoError(s.t, err)
+	require.Empty(s.t, r.Problems)
+	require.Equal(s.t, head, v.Head())
+	require.Len(s.t, v.Log().Entries, len(s.States)-1)
+	for seq, want := range s.States {
+		im, err := v.At(Background, seq)
+		require.NoError(s.t, err, "record %d", seq)
+		require.Equal(s.t, want.tick, im.Tick, "record %d", seq)
+		require.Equal(s.t, want.digest, im.Digest(), "record %d", seq)
+		if heat := heatOf(s.t, im); !s.loose {
+			require.Equal(s.t, want.heat, heat, "record %d", seq)
+		}
+	}
+}
+
+func (s *session) Step(rt *rapid.T) {
+	switch kind := rapid.IntRange(0, 19).Draw(rt, "step"); {
+	case kind < 8:
+		s.Do(rapid.SliceOfN(AnyAction, 1, 12).Draw(rt, "actions")...)
+	case kind < 14:
+		s.commit()
+	case kind < 17:
+		newest := s.World.History().Newest()
+		s.seek(newest - min(newest, rapid.Uint64Range(0, 6).Draw(rt, "back")))
+	case kind < 18:
+		s.snapshot()
+	case s.opened < 4:
+		s.reopen()
+	}
+}
+
+// committed is what was seen at the end of a tick.
+type committed struct {
+	tick   uint64
+	digest ecs.Digest
+	heat   string // The rows of what does not rewind: the digest leaves them out.
+}
+
+func NewSession(t rapid.TB, dir string, history int) *session {
+	return NewSessionOf(t, dir, history, New)
+}
+
+func NewSessionOf(t rapid.TB, dir string, history int, build func(history int) *World) *session {
+	s := &session{t: t, Dir: dir, history: history, build: build, States: map[uint64]committed{}}
+	s.Twin = build(200)
+	s.open()
+	s.remember()
+	return s
+}
+
+// heatOf reads from an image what [session.look] reads from a world.
+func heatOf(t require.TestingT, im *inspect.Image) string {
+	w := New(0)
+	require.NoError(t, w.Load(im.State()))
+	return fmt.Sprint(w.Heat.Entities(), w.Heat.Values(), w.Mood.Entities(), w.Mood.Values(), w.Clock.Get())
+}
+
+var Histories = []int{0, 1, 3, 40}
+
+var AnyAction = rapid.Custom(func(t *rapid.T) Action {
+	return Action{rapid.IntRange(0, actions-1).Draw(t, "kind"), rapid.Uint32().Draw(t, "a"), rapid.Uint32().Draw(t, "b"), rapid.Uint32().Draw(t, "c")}
+})
+
+// Independent returns a copy of w as far as w is persistent. The history starts
+// anew, as that of an opened world does.
+func (w *World) Independent() *World {
+	c := w.clone()
+	c.Sprite.Clear()
+	return c.clone()
+}
+
+func (w *World) clone() *World {
+	c := w.World.Clone()
+	return &World{
+		World: c, Position: w.Position.In(c), Body: w.Body.In(c), Bag: w.Bag.In(c), Frozen: w.Frozen.In(c),
+		Chase: w.Chase.In(c), Heat: w.Heat.In(c), Sprite: w.Sprite.In(c),
+		Armor: w.Armor.In(c), Trail: w.Trail.In(c), Mood: w.Mood.In(c), Crown: w.Crown.In(c), Rank: w.Rank.In(c),
+		Rules: w.Rules.In(c), Seed: w.Seed.In(c), Clock: w.Clock.In(c),
+	}
+}

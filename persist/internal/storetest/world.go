@@ -1,0 +1,464 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// The names of the components' types are those that kept stores have, so they are not
+// exported ones.
+type (
+	Armor    = armor
+	Bag      = bag
+	Body     = body
+	Chase    = chase
+	Clock    = clock
+	Crown    = crown
+	Frozen   = frozen
+	Heat     = heat
+	Mood     = mood
+	Position = position
+	Rank     = rank
+	Rules    = rules
+	Seed     = seed
+	Sprite   = sprite
+	Trail    = trail
+)
+
+var Background = context.Background()
+
+// The components of the tests: one of each sort.
+type (
+	position struct{ X, Y float32 }
+	body     struct { // Go pads it.
+		Awake bool
+		Mass  float64
+		kind  uint8
+		Slots [3]int16
+	}
+	bag struct {
+		Name   string
+		Items  []string
+		Counts map[string]int32
+	}
+	frozen struct{}
+	chase  struct {
+		Target ecs.Entity
+		Weight int16
+	}
+	heat   struct{ Degrees int32 }   // NoRewind.
+	sprite struct{ pixels *[4]byte } // NoPersist.
+
+	armor struct{ Points int16 }      // Indexed, with a default.
+	trail struct{ Places []string }   // Indexed, rows vary.
+	mood  struct{ Level int8 }        // Indexed, NoRewind.
+	crown struct{ Jewels [3]float32 } // Hashed.
+	rank  struct{ Place uint8 }       // Ordered.
+
+	rules struct {
+		Name  string
+		Limit uint16
+	}
+	seed  uint64
+	clock int64 // NoRewind.
+)
+
+func CloneBag(b Bag) Bag {
+	b.Items, b.Counts = slices.Clone(b.Items), maps.Clone(b.Counts)
+	return b
+}
+
+func CloneTrail(t Trail) Trail { return Trail{slices.Clone(t.Places)} }
+
+func CloneSprite(s Sprite) Sprite {
+	if s.pixels != nil {
+		pixels := *s.pixels
+		s.pixels = &pixels
+	}
+	return s
+}
+
+// A World is a world with a component of each sort.
+type World struct {
+	*ecs.World
+	Position *ecs.Storage[Position]
+	Body     *ecs.Storage[Body]
+	Bag      *ecs.Storage[Bag]
+	Frozen   *ecs.Storage[Frozen]
+	Chase    *ecs.Storage[Chase]
+	Heat     *ecs.Storage[Heat]
+	Sprite   *ecs.Storage[Sprite]
+	Armor    *ecs.Storage[Armor]
+	Trail    *ecs.Storage[Trail]
+	Mood     *ecs.Storage[Mood]
+	Crown    *ecs.Storage[Crown]
+	Rank     *ecs.Storage[Rank]
+	Rules    *ecs.Resource[Rules]
+	Seed     *ecs.Resource[Seed]
+	Clock    *ecs.Resource[Clock]
+	held     []ecs.Checkpoint
+}
+
+func New(history int) *World {
+	w := ecs.NewWorld(ecs.Options{History: history})
+	return &World{
+		World:    w,
+		Position: ecs.MustRegister[Position](w),
+		Body:     ecs.MustRegister[Body](w),
+		Bag:      ecs.MustRegister[Bag](w, ecs.CloneWith(CloneBag)),
+		Frozen:   ecs.MustRegister[Frozen](w),
+		Chase:    ecs.MustRegister[Chase](w),
+		Heat:     ecs.MustRegister[Heat](w, ecs.NoRewind()),
+		Sprite:   ecs.MustRegister[Sprite](w, ecs.NoPersist(), ecs.CloneWith(CloneSprite)),
+		Armor:    ecs.MustRegister[Armor](w, ecs.Stored(ecs.Indexed), ecs.Default(Armor{5})),
+		Trail:    ecs.MustRegister[Trail](w, ecs.Stored(ecs.Indexed), ecs.CloneWith(CloneTrail)),
+		Mood:     ecs.MustRegister[Mood](w, ecs.Stored(ecs.Indexed), ecs.NoRewind()),
+		Crown:    ecs.MustRegister[Crown](w, ecs.Stored(ecs.Hashed), ecs.Masked()),
+		Rank:     ecs.MustRegister[Rank](w, ecs.Stored(ecs.Ordered)),
+		Rules:    ecs.MustRegisterResource(w, Rules{"none", 1}),
+		Seed:     ecs.MustRegisterResource(w, Seed(1)),
+		Clock:    ecs.MustRegisterResource(w, Clock(0), ecs.NoRewind()),
+	}
+}
+
+// An Action is one thing done to a world. What it does depends on nothing but
+// its numbers and the world, so it does the same to equal worlds.
+type Action struct {
+	Kind    int
+	A, B, C uint32
+}
+
+const actions = 30
+
+func RandomActions(rng *rand.Rand, n int) []Action {
+	list := make([]Action, n)
+	for i := range list {
+		list[i] = Action{rng.IntN(actions), rng.Uint32(), rng.Uint32(), rng.Uint32()}
+	}
+	return list
+}
+
+func (w *World) Do(list ...Action) {
+	for _, a := range list {
+		w.act(a)
+	}
+}
+
+// pick returns an entity that is alive, or, for one number in eight, a stale one.
+func (w *World) pick(n uint32) ecs.Entity {
+	alive := w.Entities()
+	if len(alive) == 0 {
+		return 0
+	}
+	e := alive[int(n>>3)%len(alive)]
+	if n&7 == 7 {
+		return ecs.NewEntity(e.Index(), e.Generation()-1)
+	}
+	return e
+}
+
+func (w *World) act(a Action) {
+	e := w.pick(a.A)
+	switch a.Kind {
+	case 0, 1, 2, 3:
+		w.create(a)
+	case 4, 5:
+		w.Destroy(e)
+	case 6:
+		w.Position.Set(e, Position{float32(a.B), float32(a.C)})
+	case 7:
+		w.Position.Remove(e)
+	case 8:
+		if p := w.Position.Mut(e); p != nil {
+			p.X++
+		}
+	case 9:
+		w.Body.Set(e, Body{a.B&1 == 1, float64(a.B), uint8(a.C), [3]int16{int16(a.C), -1, 5}})
+	case 10:
+		w.Body.Remove(e)
+	case 11:
+		w.Bag.Set(e, newBag(a))
+	case 12:
+		if b := w.Bag.Mut(e); b != nil {
+			b.Items = append(b.Items, "more")
+		}
+	case 13:
+		w.Bag.Remove(e)
+	case 14:
+		w.Frozen.Set(e, Frozen{})
+	case 15:
+		w.Frozen.Remove(e)
+	case 16:
+		w.Chase.Set(e, Chase{w.pick(a.B), int16(a.C)})
+	case 17:
+		w.Heat.Set(e, Heat{int32(a.B)})
+		w.Sprite.Set(e, Sprite{&[4]byte{1, 2, byte(a.B)}})
+	case 18:
+		w.Heat.Remove(e)
+		w.Sprite.Remove(e)
+	case 19:
+		*w.Seed.Mut() = *w.Seed.Mut()*6364136223846793005 + 1442695040888963407
+		*w.Clock.Mut()++
+	case 20:
+		w.Rules.Set(Rules{Names[a.B%uint32(len(Names))], uint16(a.C)})
+	case 21:
+		w.clear(a)
+	case 22:
+		w.Armor.Set(e, Armor{int16(a.B)})
+		w.Mood.Set(e, Mood{int8(a.C)})
+	case 23:
+		w.Trail.Set(e, Trail{[]string{Names[a.B%5]}})
+		w.Crown.Set(e, Crown{[3]float32{float32(a.C), 1}})
+		w.Rank.Set(e, Rank{uint8(a.C)})
+	case 24:
+		w.Armor.Remove(e)
+		w.Crown.Remove(e)
+	case 25:
+		w.Trail.Remove(e)
+		w.Rank.Remove(e)
+		w.Mood.Remove(e)
+	default:
+		w.checkpoints(a)
+	}
+}
+
+var Names = []string{"", "a", "north", "Łódź", "a name that is longer than thirty-one bytes"}
+
+func newBag(a Action) Bag {
+	b := Bag{Name: Names[a.B%5]}
+	if a.B&16 != 0 {
+		b.Items = []string{Names[a.C%5], "x"}
+	}
+	if a.B&32 != 0 {
+		b.Counts = map[string]int32{"b": int32(a.C), "a": -1, Names[a.C%5]: 3}
+	}
+	return b
+}
+
+func (w *World) create(a Action) {
+	e := w.Create()
+	if a.B&1 != 0 {
+		w.Position.Set(e, Position{1, float32(a.C)})
+	}
+	if a.B&2 != 0 {
+		w.Body.Set(e, Body{Mass: 2})
+	}
+	if a.B&12 == 4 {
+		w.Bag.Set(e, newBag(a))
+	}
+	if a.B&12 == 8 {
+		w.Heat.Set(e, Heat{int32(a.C)})
+	}
+}
+
+func (w *World) clear(a Action) {
+	switch a.B % 8 {
+	case 0:
+		w.World.Clear()
+	case 1:
+		w.Position.Clear()
+	case 2:
+		w.Bag.Clear()
+	case 3:
+		w.Frozen.Clear()
+	case 4:
+		w.Heat.Clear()
+		w.Crown.Clear()
+	case 5:
+		w.Armor.Clear()
+	case 6:
+		w.Trail.Clear()
+		w.Mood.Clear()
+	}
+}
+
+// checkpoints makes, restores or releases one, or fails a Try.
+func (w *World) checkpoints(a Action) {
+	w.held = slices.DeleteFunc(w.held, func(cp ecs.Checkpoint) bool { return !cp.Valid() })
+	n := len(w.held)
+	switch {
+	case a.B%4 == 0 && n < 3:
+		w.held = append(w.held, w.Checkpoint())
+	case a.B%4 == 1 && n > 0:
+		w.Restore(w.held[int(a.C)%n])
+	case a.B%4 == 2 && n > 0:
+		i := int(a.C) % n
+		w.Release(w.held[i])
+		w.held = slices.Delete(w.held, i, i+1)
+	case a.B%4 == 3:
+		_ = w.Try(func() error {
+			w.create(a)
+			w.Destroy(w.pick(a.C))
+			w.Position.Clear()
+			return os.ErrInvalid
+		})
+	}
+}
+
+// ReleaseAll gives up the checkpoints.
+func (w *World) ReleaseAll() {
+	for _, cp := range w.held {
+		if cp.Valid() {
+			w.Release(cp)
+		}
+	}
+	w.held = nil
+}
+
+// Persistent is the digest of what belongs on disk.
+func Persistent(w *ecs.World) ecs.Digest {
+	return w.Digests(ecs.AnyStorage.Persistent).World
+}
+
+// Fill makes n entities with components of every sort.
+func (w *World) Fill(n int) {
+	for i := range n {
+		e := w.Create()
+		w.Position.Set(e, Position{float32(i), -1})
+		switch i % 4 {
+		case 0:
+			w.Body.Set(e, Body{true, float64(i), 9, [3]int16{1, 2, 3}})
+		case 1:
+			w.Bag.Set(e, Bag{"sack", []string{"rope", ""}, map[string]int32{"gold": int32(i), "tin": 0}})
+		case 2:
+			w.Frozen.Set(e, Frozen{})
+			w.Chase.Set(e, Chase{w.Entities()[i/2], int16(i)})
+		case 3:
+			w.Heat.Set(e, Heat{int32(i)})
+			w.Crown.Set(e, Crown{})
+			w.Rank.Set(e, Rank{uint8(i)})
+		}
+		if i%3 == 0 {
+			w.Armor.Set(e, Armor{int16(i)})
+			w.Trail.Set(e, Trail{[]string{"home"}})
+			w.Mood.Set(e, Mood{int8(i)})
+		}
+	}
+	w.Seed.Set(Seed(n))
+}
+
+// Open opens dir for w and closes the store at the end of the test unless the
+// test did.
+func Open(t testing.TB, dir string, w *World, options persist.Options) *persist.Store {
+	t.Helper()
+	s, err := persist.Open(Background, dir, w.World, options)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		w.ReleaseAll()
+		if err := s.Close(Background); !errors.Is(err, persist.ErrClosed) {
+			require.NoError(t, err)
+		}
+	})
+	return s
+}
+
+func CloseStore(t testing.TB, s *persist.Store) {
+	t.Helper()
+	require.NoError(t, s.Close(Background))
+}
+
+// Verified opens dir for reading and checks all of it.
+func Verified(t testing.TB, dir string) *inspect.View {
+	t.Helper()
+	v, err := inspect.OpenReadOnly(Background, dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { v.Close() })
+	r, err := v.Verify(Background)
+	require.NoError(t, err)
+	require.Empty(t, r.Problems)
+	return v
+}
+
+// CopyDir returns a copy of dir, as a crash that loses nothing of what was
+// written would leave it.
+func CopyDir(t testing.TB, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "copy")
+	WriteTree(t, to, ReadTree(t, dir))
+	return to
+}
+
+// ReadTree returns the files below dir by their slash-separated names.
+// Directories are there with a slash at the end.
+func ReadTree(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	tree := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		if d.IsDir() {
+			tree[filepath.ToSlash(name)+"/"] = ""
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		tree[filepath.ToSlash(name)] = string(data)
+		return err
+	})
+	require.NoError(t, err)
+	return tree
+}
+
+func WriteTree(t testing.TB, dir string, tree map[string]string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	for name, data := range tree {
+		path := filepath.Join(dir, name)
+		if name[len(name)-1] == '/' {
+			require.NoError(t, os.MkdirAll(path, 0o700))
+			continue
+		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(data), 0o600))
+	}
+}
+
+// Segments returns the names of the journal's files, in order.
+func Segments(t testing.TB, dir string) []string { return FilesOf(t, dir, "journal/*") }
+
+// Snapshots returns the names of the snapshot files, in order.
+func Snapshots(t testing.TB, dir string) []string { return FilesOf(t, dir, "snapshots/*") }
+
+func FilesOf(t testing.TB, dir, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, pattern))
+	require.NoError(t, err)
+	slices.Sort(paths)
+	for i, p := range paths {
+		name, _ := filepath.Rel(dir, p)
+		paths[i] = filepath.ToSlash(name)
+	}
+	return paths
+}
+
+func SnapshotOf(t testing.TB, s *persist.Store) persist.SnapshotResult {
+	t.Helper()
+	r, err := s.Snapshot(Background)
+	require.NoError(t, err)
+	return r
+}
+
+// Flat returns the errors that err joins, or err alone.
+func Flat(err error) []error {
+	if err == nil {
+		return nil
+	}
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
