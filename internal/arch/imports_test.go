@@ -13,14 +13,15 @@ const module = "github.com/stet-ecs/stet/"
 // allowed says which packages each package may import: of this module, and of
 // others by the first elements of their path. Imports only point down.
 var allowed = map[string][]string{
-	"ecs/layout":        {},
-	"internal/digest":   {"github.com/zeebo/xxh3"},
-	"ecs":               {"ecs/layout", "internal/digest"},
-	"internal/disk":     {"golang.org/x/sys"},
-	"internal/near":     {},
-	"internal/shell":    {},
-	"journal":           {"internal/disk"},
-	"internal/pagefile": {"internal/disk"},
+	"ecs/layout":         {},
+	"internal/digest":    {"github.com/zeebo/xxh3"},
+	"ecs/internal/track": {},
+	"ecs":                {"ecs/internal/track", "ecs/layout", "internal/digest"},
+	"internal/disk":      {"golang.org/x/sys"},
+	"internal/near":      {},
+	"internal/shell":     {},
+	"journal":            {"internal/disk"},
+	"internal/pagefile":  {"internal/disk"},
 	"persist": {
 		"ecs", "ecs/layout", "journal", "internal/digest", "internal/disk", "internal/near", "internal/pagefile", "internal/shell",
 		"github.com/vmihailenco/msgpack", "github.com/zeebo/xxh3", "github.com/gofrs/flock",
