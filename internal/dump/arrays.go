@@ -60,19 +60,6 @@ another generation, does not pass.`,
 	},
 }
 
-// A window is the part of a list to print.
-type window struct {
-	from  uint
-	limit limit
-}
-
-// of returns the part of n things.
-func (w window) of(n int) (first, end int) {
-	first = int(min(uint64(w.from), uint64(n)))
-	shown, _ := w.limit.of(n - first)
-	return first, first + shown
-}
-
 // outside says what of n things is not in the window.
 func (a *app) outside(first, end, n int, one, many string) {
 	switch {
