@@ -11,7 +11,7 @@ import (
 
 // notAlive says what is known of an entity that is not alive in p.
 func (s *source) notAlive(ctx context.Context, p *persist.EntityState) error {
-	e, at := p.Entity, placeOf(p)
+	e, at := p.Entity, stateDoc{p.Tick, p.Seq}.place()
 	if p.Row < 0 || e.Generation() == 0 {
 		return fail(exitNotFound, try("ls", s.path), "%s: %v never existed: at %s, %s in use", s.path, e, at, indices(p.Indices))
 	}
@@ -69,6 +69,3 @@ func (s *source) deathOf(ctx context.Context, seq uint64, e ecs.Entity) (death *
 	}
 	return death, nil
 }
-
-// placeOf returns the place of s in time.
-func placeOf(s *persist.EntityState) string { return fmt.Sprintf("tick %d, record %d", s.Tick, s.Seq) }

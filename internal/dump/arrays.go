@@ -213,16 +213,19 @@ func (a *app) lookUp(s *source, im state, c *persist.Component, text string) err
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.document(doc)
-	}
-	a.rowsOf(c, im)
+	return a.tell(doc, func() {
+		a.rowsOf(c, im)
+		doc.print(a)
+	})
+}
+
+func (doc *lookupDoc) print(a *app) {
 	g := a.Grid("ENTRY", "HOLDS")
 	g.Row(fmt.Sprintf("sparse[%d]", doc.Index), rowOrNone(doc.Row))
 	if doc.Row >= 0 {
 		g.Row(fmt.Sprintf("dense[%d]", doc.Row), doc.Dense)
 	}
-	if doc.Found && c.Layout.Width() != 0 {
+	if doc.Found && doc.Data.Type().Width() != 0 {
 		g.Row(fmt.Sprintf("data[%d]", doc.Row), doc.Data.String())
 	}
 	g.Flush()
@@ -235,7 +238,6 @@ func (a *app) lookUp(s *source, im state, c *persist.Component, text string) err
 		has = "has"
 	}
 	a.Line("%s %s %s: %s", who, has, doc.Component, doc.Why)
-	return nil
 }
 
 // rowOrNone returns a row for people; "-" for -1.

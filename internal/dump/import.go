@@ -58,11 +58,10 @@ say --edited.`,
 			} else if err != nil {
 				return classify(out, err)
 			}
-			if c.json {
-				return c.document(importDoc{out, im.Tick, im.Digest().String(), im.Alive})
-			}
-			c.Line("%s: tick %d, %s, digest %v", out, im.Tick, term.Count(im.Alive, "entity", "entities"), im.Digest())
-			return nil
+			doc := importDoc{out, im.Tick, im.Digest().String(), im.Alive}
+			return c.tell(doc, func() {
+				c.Line("%s: tick %d, %s, digest %s", out, doc.Tick, term.Count(doc.Entities, "entity", "entities"), doc.Digest)
+			})
 		}
 	},
 }

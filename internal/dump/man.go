@@ -54,11 +54,9 @@ func (a *app) man(root *cobra.Command, dir string) error {
 		}
 		doc.Pages = append(doc.Pages, page.file)
 	}
-	if a.json {
-		return a.document(doc)
-	}
-	a.Line("%s in %s; man -M %s ecsdump shows the first", term.Count(len(doc.Pages), "page", "pages"), dir, shell.Quote(dir))
-	return nil
+	return a.tell(doc, func() {
+		a.Line("%s in %s; man -M %s ecsdump shows the first", term.Count(len(doc.Pages), "page", "pages"), dir, shell.Quote(dir))
+	})
 }
 
 // A manPage is one file.

@@ -102,11 +102,7 @@ what the ticks take in the journal; those of a file to its size.`,
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return c.document(doc)
-				}
-				c.stats(doc)
-				return nil
+				return c.tell(doc, func() { c.stats(doc) })
 			})
 		}
 	},
@@ -261,7 +257,7 @@ func (a *app) stats(d *statsDoc) {
 
 // componentStats prints what components take, and the sum.
 func (a *app) componentStats(d *statsDoc) {
-	a.Line("tick %d, record %d; %s of %s", d.Tick, d.Seq, term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
+	a.Line("%s; %s of %s", d.place(), term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
 	a.Line("")
 	g := a.Grid("COMPONENT", ">ROWS", ">ROW BYTES", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL BYTES", ">SHARE")
 	for _, u := range d.Components {
