@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,63 +10,48 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/gofrs/flock"
+	"github.com/stet-ecs/stet/internal/disk"
 )
 
 // A lock keeps other processes from opening a store for writing. Its file says
 // who holds it, and is empty after a clean close.
 type lock struct {
-	flock  *flock.Flock
-	root   *os.Root
+	disk.Lock
 	before string // What the file said when the lock was taken.
 }
 
-const (
-	// maxHolder bounds what is believed of a lock file.
-	maxHolder = 512
-
-	// A reader that asks whether a store is in use holds the lock for a moment. So
-	// one that is held is asked for again, this often and after this long.
-	lockTries = 10
-	lockPause = 5 * time.Millisecond
-)
+// maxHolder bounds what is believed of a lock file.
+const maxHolder = 512
 
 // acquire takes the lock of a store, or returns an error that says who has it.
-func acquire(root *os.Root) (*lock, error) {
-	if info, err := root.Lstat(lockFile); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is a %v", ErrForeign, lockFile, info.Mode().Type())
-	}
-	l := &lock{flock.New(filepath.Join(root.Name(), lockFile), flock.SetPermissions(0o600)), root, ""}
-	ok, err := l.flock.TryLock()
-	for try := 1; !ok && err == nil && try < lockTries; try++ {
-		time.Sleep(lockPause)
-		ok, err = l.flock.TryLock()
-	}
-	if err != nil {
+func acquire(files disk.FS) (*lock, error) {
+	l, err := files.Lock(lockFile)
+	switch {
+	case errors.Is(err, disk.ErrIrregular):
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+	case errors.Is(err, disk.ErrLocked):
+		return nil, fmt.Errorf("%w by %s", ErrLocked, named(readHolder(files)))
+	case err != nil:
 		return nil, fmt.Errorf("persist: lock: %w", err)
 	}
-	l.before = readHolder(root.Open(lockFile))
-	if !ok {
-		return nil, fmt.Errorf("%w by %s", ErrLocked, named(l.before))
-	}
-	if err := l.write(describeHolder() + "\n"); err != nil {
-		l.flock.Close()
+	before := readHolder(files)
+	if err := l.Sign(describeHolder() + "\n"); err != nil {
+		l.Close()
 		return nil, fmt.Errorf("persist: lock: %w", err)
 	}
-	return l, nil
+	return &lock{l, before}, nil
 }
 
 // held reports whether a process has the store in dir open for writing, whatever
 // the lock file says: that may be from one that was killed.
 func held(dir string) bool {
-	path := filepath.Join(dir, lockFile)
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+	files, err := disk.OpenDir(dir)
+	if err != nil {
 		return false
 	}
-	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
-	defer l.Close()
-	ok, err := l.TryRLock()
-	return err == nil && !ok
+	defer files.Close()
+	locked, err := files.Locked(lockFile)
+	return err == nil && locked
 }
 
 // describeHolder says what the lock file is to say of this process.
@@ -75,13 +61,14 @@ func describeHolder() string {
 	return printable(fmt.Sprintf("process %d on %s since %s: %s", os.Getpid(), host, now, filepath.Base(os.Args[0])))
 }
 
-// readHolder returns what a lock file says, closing it; "" if it cannot be read.
-func readHolder(f io.ReadCloser, err error) string {
+// readHolder returns what the lock file says, "" if it cannot be read.
+func readHolder(files disk.FS) string {
+	f, err := files.Open(lockFile)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	b, _ := io.ReadAll(io.LimitReader(f, maxHolder))
+	b, _ := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
 	return string(b)
 }
 
@@ -108,22 +95,10 @@ func printable(s string) string {
 	return s
 }
 
-func (l *lock) write(text string) error {
-	f, err := l.root.OpenFile(lockFile, os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
-}
-
 // undo gives the lock up and leaves the file as it was.
 func (l *lock) undo() {
-	_ = l.write(l.before)
-	l.flock.Close()
+	_ = l.Sign(l.before)
+	_ = l.Close()
 }
 
 // release gives the lock up; clean says that nothing is left to recover. A nil lock
@@ -134,9 +109,9 @@ func (l *lock) release(clean bool) error {
 	}
 	var err error
 	if clean {
-		err = l.write("")
+		err = l.Sign("")
 	}
-	if e := l.flock.Close(); err == nil {
+	if e := l.Close(); err == nil {
 		err = e
 	}
 	return err

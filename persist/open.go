@@ -109,7 +109,7 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 		files.Close()
 		return nil, err
 	}
-	l, err := acquire(root)
+	l, err := acquire(files)
 	if err != nil {
 		files.Close()
 		return nil, err

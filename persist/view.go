@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -260,16 +259,11 @@ func (v *View) LockHolder() string {
 	if v.IsSave() {
 		return ""
 	}
-	f, err := v.files.Open(lockFile)
-	if err != nil {
+	holder := readHolder(v.files)
+	if holder == "" {
 		return ""
 	}
-	defer f.Close()
-	b, _ := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
-	if len(b) == 0 {
-		return ""
-	}
-	return named(string(b))
+	return named(holder)
 }
 
 // Head returns the state that recovery leads to: the seq of its record, 0 for a

@@ -17,14 +17,15 @@ var allowed = map[string][]string{
 	"internal/digest":    {"github.com/zeebo/xxh3"},
 	"ecs/internal/track": {},
 	"ecs":                {"ecs/internal/track", "ecs/layout", "internal/digest"},
-	"internal/disk":      {"golang.org/x/sys"},
+	"disk":               {"golang.org/x/sys", "github.com/gofrs/flock"},
+	"internal/disk":      {"disk"},
 	"internal/near":      {},
 	"internal/shell":     {},
-	"journal":            {"internal/disk"},
-	"internal/pagefile":  {"internal/disk"},
+	"journal":            {"disk"},
+	"internal/pagefile":  {"disk"},
 	"persist": {
 		"ecs", "ecs/layout", "journal", "internal/digest", "internal/disk", "internal/near", "internal/pagefile", "internal/shell",
-		"github.com/vmihailenco/msgpack", "github.com/zeebo/xxh3", "github.com/gofrs/flock",
+		"github.com/vmihailenco/msgpack", "github.com/zeebo/xxh3",
 	},
 	"cmd/ecsdump": {"internal/dump"},
 	"internal/dump": {
@@ -42,7 +43,7 @@ var allowed = map[string][]string{
 }
 
 // helpers are packages that only tests import.
-var helpers = []string{"journal/journaltest", "internal/disk/disktest", "internal/deep", "internal/golden", "internal/arch"}
+var helpers = []string{"disk/disktest", "internal/disk/disktest", "internal/deep", "internal/golden", "internal/arch"}
 
 func TestImportsOnlyPointDown(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()

@@ -48,7 +48,7 @@ var debts = map[string]int{
 	"methods persist.View":           17,
 
 	"names ecs":     164,
-	"names journal": 39,
+	"names journal": 35,
 	"names persist": 92,
 }
 
