@@ -1,4 +1,4 @@
-# What CI runs, in its order; `make` alone runs the quick part.
+# What CI runs, in its order; `make` alone checks and tests, `make help` lists the rest.
 
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME  ?= 10s
@@ -10,9 +10,15 @@ FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
 
-.PHONY: all check test lint knots deep race debug main-job kills simulate programs powercut damage fuzz bench suites cells
+.PHONY: all help quick check test lint knots deep race debug main-job kills simulate programs powercut damage fuzz bench suites cells
 
 all: check test
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+quick: ## what CI answers first, with the time of each step
+	.ci/run quick
 
 check: ## formatting and vet
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on these'; exit 1; }
@@ -21,7 +27,7 @@ check: ## formatting and vet
 test: ## the README's test command
 	go test ./...
 
-lint:
+lint: ## golangci-lint, built from source at its pinned version
 	go run $(GOLANGCI) run ./...
 
 knots: ## the files of every package that need each other, and where to untie them
@@ -55,13 +61,17 @@ powercut: ## see docs/POWERCUT.md; as root
 damage: ## every bit of a small store, FLIPS random ones of a large one
 	go test ./persist -run '^Test(EveryBitOf|FlipsIn)' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
 
-fuzz: ## every fuzz target for FUZZTIME
-	@set -e; log=$$(mktemp); for pkg in $$(go list ./...); do \
-		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+fuzz: ## every fuzz target for FUZZTIME; each package is built once
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; cache=$$(go env GOCACHE)/fuzz; \
+	for pkg in $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
+			| xargs grep -l '^func Fuzz' | xargs -n 1 dirname | sort -u); do \
+		go test -c -fuzz . -o $$dir/test $$pkg; cd $$pkg; \
+		for target in $$($$dir/test -test.list '^Fuzz'); do \
 			echo "$$pkg $$target"; \
-			go test $$pkg -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) >$$log 2>&1 || { cat $$log; exit 1; }; \
-		done; \
-	done; rm -f $$log
+			$$dir/test -test.run '^$$' -test.fuzz "^$$target$$" -test.fuzztime $(FUZZTIME) -test.fuzzcachedir $$cache/$$(go list) \
+				>$$dir/log 2>&1 || { cat $$dir/log; exit 1; }; \
+		done; cd - >/dev/null; \
+	done
 
 bench: ## every budget beside what was measured
 	@go test -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m ./... | go run ./internal/benchtable

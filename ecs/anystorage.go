@@ -1,6 +1,9 @@
 package ecs
 
-import "github.com/stet-ecs/stet/ecs/layout"
+import (
+	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/layout"
+)
 
 // AnyStorage is the face of a [Storage] or a [Resource] towards code that does
 // not know its type: persistence, digests, tools. Only this package implements
@@ -64,7 +67,7 @@ type AnyStorage interface {
 	discardAll()
 	swapRows(i, j int)
 	permute(lo int, from []uint32)
-	tracked() *tracker
+	tracked() *track.Tracker
 	sparseSet() *set // nil for a resource
 	valuesWritten(ranges []Range, k, limit int) (_ []Range, sorted bool)
 	prepare(s *StorageState, owned bool) (apply func(), err error)
@@ -98,31 +101,31 @@ func (s *Storage[T]) IsResource() bool { return false }
 func (r *Resource[T]) IsResource() bool { return true }
 
 // Rewinds reports whether it is put back with the world.
-func (s *Storage[T]) Rewinds() bool { return !s.exempt }
+func (s *Storage[T]) Rewinds() bool { return !s.rows.Exempt }
 
 // Rewinds reports whether it is put back with the world.
-func (r *Resource[T]) Rewinds() bool { return !r.exempt }
+func (r *Resource[T]) Rewinds() bool { return !r.rows.Exempt }
 
 // AppendRows appends the canonical encoding of rows [lo, hi) to dst.
 func (s *Storage[T]) AppendRows(dst []byte, lo, hi int) []byte {
-	return s.codec.append(dst, s.data.live[lo:hi])
+	return s.codec.append(dst, s.data.Live[lo:hi])
 }
 
 // AppendRows appends the canonical encoding of the value to dst if [lo, hi) is
 // [0, 1).
 func (r *Resource[T]) AppendRows(dst []byte, lo, hi int) []byte {
-	return r.codec.append(dst, r.data.live[lo:hi])
+	return r.codec.append(dst, r.data.Live[lo:hi])
 }
 
 // AppendRanges appends the canonical encoding of ranges of rows to dst.
 func (s *Storage[T]) AppendRanges(dst []byte, ranges []Range) []byte {
-	return s.codec.appendRanges(dst, s.data.live, ranges)
+	return s.codec.appendRanges(dst, s.data.Live, ranges)
 }
 
 // AppendRanges appends the canonical encoding of the value to dst if ranges has
 // row 0.
 func (r *Resource[T]) AppendRanges(dst []byte, ranges []Range) []byte {
-	return r.codec.appendRanges(dst, r.data.live, ranges)
+	return r.codec.appendRanges(dst, r.data.Live, ranges)
 }
 
 // AppendDefault appends the canonical encoding of what gaps hold to dst, if it is
@@ -134,16 +137,16 @@ func (s *spec[T]) AppendDefault(dst []byte) []byte {
 	return s.codec.append(dst, []T{*s.gap})
 }
 
-func (s *Storage[T]) tracked() *tracker  { return &s.tracker }
-func (r *Resource[T]) tracked() *tracker { return &r.tracker }
+func (s *Storage[T]) tracked() *track.Tracker  { return &s.rows }
+func (r *Resource[T]) tracked() *track.Tracker { return &r.rows }
 
 func (s *Storage[T]) sparseSet() *set  { return &s.set }
 func (r *Resource[T]) sparseSet() *set { return nil }
 
 func (s *Storage[T]) valuesWritten(ranges []Range, k, limit int) ([]Range, bool) {
-	return s.data.written(ranges, min(k, len(s.data.logs)), limit)
+	return written(&s.data, ranges, k, limit)
 }
 
 func (r *Resource[T]) valuesWritten(ranges []Range, k, limit int) ([]Range, bool) {
-	return r.data.written(ranges, k, limit)
+	return written(&r.data, ranges, k, limit)
 }

@@ -103,7 +103,7 @@ func (q asked) driver() (d face, byIndex bool) {
 		}
 	}
 	rows := d.any().Rows()
-	return d, masked && (q.w.entities.total+63)/64*masks <= rows && found <= rows/sparseShare
+	return d, masked && (q.w.entities.rows.Total+63)/64*masks <= rows && found <= rows/sparseShare
 }
 
 // expected returns what q must find, in its order.
@@ -310,7 +310,7 @@ func mask(f face, byIndex bool) { f.any().sparseSet().giveMask(byIndex) }
 
 // giveMask does what Masked and Ordered do at registration.
 func (s *set) giveMask(byIndex bool) {
-	s.mask, s.byIndex = newMask(s.w, s.exempt), byIndex
+	s.mask, s.byIndex = newMask(s.w, s.rows.Exempt), byIndex
 	s.mask.kept, s.heavy = true, true
 	s.mask.fill(s.Entities())
 	s.w.settleObserved()

@@ -3,6 +3,8 @@ package ecs
 import (
 	"math"
 	"slices"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // A batch does to many entities what a loop over them does, and leaves the world
@@ -72,8 +74,8 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 	n = w.entities.destroyAll(entities)
 	for i, s := range w.sets {
 		switch {
-		case s.n == 0:
-		case w.entities.n == 0 && s.kind != Indexed: // Which would lose its gaps.
+		case s.rows.N == 0:
+		case w.entities.rows.N == 0 && s.kind != Indexed: // Which would lose its gaps.
 			w.storages[i].discardAll()
 		default:
 			w.storages[i].(rowStorage).discardEach(entities)
@@ -197,16 +199,16 @@ func (s *Storage[T]) setAll(entities []Entity, f filling[T]) (n int) {
 				i++
 				continue
 			}
-		case i+1 < len(entities) && row+1 < s.n && s.dense.live[row+1] == entities[i+1]:
+		case i+1 < len(entities) && row+1 < s.rows.N && s.dense.Live[row+1] == entities[i+1]:
 			k = s.setAligned(entities, i, row, &f)
 		default:
-			if s.span != s.w.span {
-				s.open()
+			if s.rows.Span != s.w.clock.Span {
+				s.rows.Open()
 			}
-			if s.data.unsaved(row) {
-				s.data.save(row)
+			if s.data.Unsaved(row) {
+				s.data.Save(row)
 			}
-			s.data.live[row] = f.value(i)
+			s.data.Live[row] = f.value(i)
 		}
 		n += k
 		i += k
@@ -220,8 +222,8 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *filling[T]) int {
 	if !s.w.entities.alive(entities[i]) {
 		return 0
 	}
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
 	k := s.claim(entities[i:])
 	f.write(s.extend(entities[i:i+k]), i)
@@ -231,12 +233,12 @@ func (s *Storage[T]) addSome(entities []Entity, i int, f *filling[T]) int {
 // setAligned writes the rows of entities[i] and the following ones, as far as they
 // lie beside each other from row on. It returns how many.
 func (s *Storage[T]) setAligned(entities []Entity, i, row int, f *filling[T]) int {
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
 	k := s.aligned(row, entities[i:])
-	s.data.touchRange(row, row+k)
-	f.write(s.data.live[row:row+k], i)
+	s.data.TouchRange(row, row+k)
+	f.write(s.data.Live[row:row+k], i)
 	return k
 }
 
@@ -247,8 +249,8 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 	if len(entities) == 0 {
 		return
 	}
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
 	s.pointBehind(entities)
 	f := filling[T]{same: v, clone: s.clone}
@@ -258,20 +260,20 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 // extend makes entities, to whose rows sparse points already, members behind the
 // last one, and returns the values of their rows, which are to be written.
 func (s *Storage[T]) extend(entities []Entity) []T {
-	lo, hi := s.n, s.n+len(entities)
-	s.dense.touchRange(lo, hi)
-	s.data.touchRange(lo, hi)
-	if more := hi - len(s.dense.live); more > 0 {
-		s.dense.live = append(s.dense.live, make([]Entity, more)...)
-		s.data.live = append(s.data.live, make([]T, more)...)
+	lo, hi := s.rows.N, s.rows.N+len(entities)
+	s.dense.TouchRange(lo, hi)
+	s.data.TouchRange(lo, hi)
+	if more := hi - len(s.dense.Live); more > 0 {
+		s.dense.Live = append(s.dense.Live, make([]Entity, more)...)
+		s.data.Live = append(s.data.Live, make([]T, more)...)
 	}
-	copy(s.dense.live[lo:hi], entities)
+	copy(s.dense.Live[lo:hi], entities)
 	s.reorder(lo, hi)
 	s.w.changes++
 	s.version = s.w.changes
-	s.n = hi
+	s.rows.N = hi
 	s.w.noteAll(OpAdd, s, entities)
-	return s.data.live[lo:hi]
+	return s.data.Live[lo:hi]
 }
 
 // discardEach removes the rows of entities, from the last to the first, without
@@ -293,12 +295,12 @@ func (s *Storage[T]) discardEach(entities []Entity) {
 
 // dropTail removes the last k rows.
 func (s *Storage[T]) dropTail(k int) {
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
-	n := s.n
-	s.n -= k
-	s.shrunk(s.dense.live[s.n], s.n)
+	n := s.rows.N
+	s.rows.N -= k
+	s.shrunk(s.dense.Live[s.rows.N], s.rows.N)
 	if k > 1 {
 		s.lostBefore = s.lostAt
 	}
@@ -309,7 +311,7 @@ func (s *Storage[T]) dropTail(k int) {
 
 // tail returns how many of the last entities are those of the last rows.
 func (s *set) tail(entities []Entity) (k int) {
-	rows := s.dense.live[:s.n]
+	rows := s.dense.Live[:s.rows.N]
 	for k < len(rows) && k < len(entities) && rows[len(rows)-1-k] == entities[len(entities)-1-k] {
 		k++
 	}
@@ -318,7 +320,7 @@ func (s *set) tail(entities []Entity) (k int) {
 
 // aligned returns how many of the first entities lie in the rows from row on.
 func (s *set) aligned(row int, entities []Entity) (k int) {
-	rows := s.dense.live[row:s.n]
+	rows := s.dense.Live[row:s.rows.N]
 	for k < len(rows) && k < len(entities) && rows[k] == entities[k] {
 		k++
 	}
@@ -327,18 +329,18 @@ func (s *set) aligned(row int, entities []Entity) (k int) {
 
 // pointBehind points sparse to rows behind the last one, for each of entities.
 func (s *set) pointBehind(entities []Entity) {
-	var page *sparsePage
-	at := noRow
-	row := uint32(s.n)
+	var page *track.Page
+	at := track.NoRow
+	row := uint32(s.rows.N)
 	for _, e := range entities {
 		i := e.Index()
 		if i>>pageBits != at {
-			page, at = s.sparse.need(i), i>>pageBits
+			page, at = s.sparse.Grow(i), i>>pageBits
 		}
-		if s.sparse.unsaved(page, i) {
-			s.sparse.save(page, i)
+		if s.sparse.Unsaved(page, i) {
+			s.sparse.Save(page, i)
 		}
-		page.rows[i&pageMask] = row
+		page.Rows[i&pageMask] = row
 		row++
 	}
 }
@@ -346,55 +348,47 @@ func (s *set) pointBehind(entities []Entity) {
 // claim is pointBehind for the first entities, as far as they are alive and not
 // members, and no two are the same. It returns how many.
 func (s *set) claim(entities []Entity) int {
-	var page *sparsePage
-	at := noRow
-	n := uint32(s.n)
+	var page *track.Page
+	at := track.NoRow
+	n := uint32(s.rows.N)
 	for k, e := range entities {
 		i := e.Index()
 		if !s.w.entities.alive(e) {
 			return k
 		}
 		if i>>pageBits != at {
-			page, at = s.sparse.need(i), i>>pageBits
+			page, at = s.sparse.Grow(i), i>>pageBits
 		}
-		row := page.rows[i&pageMask]
-		if row < n && s.dense.live[row] == e || row-n < uint32(k) && entities[row-n] == e {
+		row := page.Rows[i&pageMask]
+		if row < n && s.dense.Live[row] == e || row-n < uint32(k) && entities[row-n] == e {
 			return k
 		}
-		if s.sparse.unsaved(page, i) {
-			s.sparse.save(page, i)
+		if s.sparse.Unsaved(page, i) {
+			s.sparse.Save(page, i)
 		}
-		page.rows[i&pageMask] = n + uint32(k)
+		page.Rows[i&pageMask] = n + uint32(k)
 	}
 	return len(entities)
 }
 
-// need returns the page of entity index i, allocated if it was not.
-func (s *sparseArray) need(i uint32) *sparsePage {
-	if p := s.page(i); p != nil {
-		return p
-	}
-	return s.grow(i)
-}
-
 // createN creates n entities and appends them to dst.
 func (r *registry) createN(dst []Entity, n int) []Entity {
-	if r.span != r.w.span {
-		r.open()
+	if r.rows.Span != r.w.clock.Span {
+		r.rows.Open()
 	}
 	dst = slices.Grow(dst, n)
 	for end := len(dst) + n; len(dst) < end; {
-		before, want := r.n, end-len(dst)
+		before, want := r.rows.N, end-len(dst)
 		switch {
-		case r.n < r.m:
+		case r.rows.N < r.rows.Extra:
 			r.recycle(want)
-		case r.m == r.total && want <= math.MaxUint32-r.total:
+		case r.rows.Extra == r.rows.Total && want <= math.MaxUint32-r.rows.Total:
 			r.extend(want)
 		}
-		if r.n == before { // A spent or a retired one is in the way.
+		if r.rows.N == before { // A spent or a retired one is in the way.
 			r.create()
 		}
-		dst = append(dst, r.dense.live[before:r.n]...)
+		dst = append(dst, r.dense.Live[before:r.rows.N]...)
 	}
 	return dst
 }
@@ -402,39 +396,39 @@ func (r *registry) createN(dst []Entity, n int) []Entity {
 // recycle creates at most n entities from the first free ones, up to one whose
 // generation is spent.
 func (r *registry) recycle(n int) {
-	rows := r.dense.live[r.n:min(r.n+n, r.m)]
+	rows := r.dense.Live[r.rows.N:min(r.rows.N+n, r.rows.Extra)]
 	for k, e := range rows {
 		if e.Generation() == r.maxGeneration {
 			rows = rows[:k]
 			break
 		}
 	}
-	r.dense.touchRange(r.n, r.n+len(rows))
+	r.dense.TouchRange(r.rows.N, r.rows.N+len(rows))
 	for k := range rows {
 		rows[k] += 1 << 32
 	}
-	r.n += len(rows)
+	r.rows.N += len(rows)
 }
 
 // extend creates n entities of new indices. There must be neither free nor
 // retired ones.
 func (r *registry) extend(n int) {
-	lo, hi := r.total, r.total+n
-	if more := hi - len(r.dense.live); more > 0 {
-		r.dense.live = append(r.dense.live, make([]Entity, more)...)
+	lo, hi := r.rows.Total, r.rows.Total+n
+	if more := hi - len(r.dense.Live); more > 0 {
+		r.dense.Live = append(r.dense.Live, make([]Entity, more)...)
 		r.sparse = append(r.sparse, make([]uint32, more)...)
 	}
-	dense, sparse := r.dense.live[lo:hi], r.sparse[lo:hi]
+	dense, sparse := r.dense.Live[lo:hi], r.sparse[lo:hi]
 	for k := range dense {
 		dense[k], sparse[k] = NewEntity(uint32(lo+k), 1), uint32(lo+k)
 	}
-	r.n, r.m, r.total = hi, hi, hi
+	r.rows.N, r.rows.Extra, r.rows.Total = hi, hi, hi
 }
 
 // destroyAll destroys entities, from the last to the first, and returns how many
 // of them were alive.
 func (r *registry) destroyAll(entities []Entity) int {
-	before := r.n
+	before := r.rows.N
 	for len(entities) > 0 {
 		last := len(entities) - 1
 		e := entities[last]
@@ -443,5 +437,5 @@ func (r *registry) destroyAll(entities []Entity) int {
 			r.w.note(OpDestroy, nil, e)
 		}
 	}
-	return before - r.n
+	return before - r.rows.N
 }

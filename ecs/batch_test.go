@@ -365,14 +365,14 @@ type teller struct {
 }
 
 func (o *teller) added(e Entity, row int) {
-	o.heard = append(o.heard, fmt.Sprint("added ", e, " in ", row, " of ", o.s.n))
+	o.heard = append(o.heard, fmt.Sprint("added ", e, " in ", row, " of ", o.s.rows.N))
 	if o.react != nil {
 		o.react(e)
 	}
 }
 
 func (o *teller) removing(e Entity, row int) {
-	o.heard = append(o.heard, fmt.Sprint("removing ", e, " from ", row, " of ", o.s.n))
+	o.heard = append(o.heard, fmt.Sprint("removing ", e, " from ", row, " of ", o.s.rows.N))
 	if o.leave != nil {
 		o.leave(e)
 	}

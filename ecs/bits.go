@@ -219,11 +219,11 @@ func (n *notBits) word(b int) uint64 {
 // The entities alive, as Bits.
 
 func (r *registry) word(b int) (word uint64) {
-	if b > r.total>>6 {
+	if b > r.rows.Total>>6 {
 		return 0
 	}
-	for i, row := range r.sparse[b<<6 : min(b<<6+64, r.total)] {
-		if int(row) < r.n {
+	for i, row := range r.sparse[b<<6 : min(b<<6+64, r.rows.Total)] {
+		if int(row) < r.rows.N {
 			word |= 1 << i
 		}
 	}
@@ -231,7 +231,7 @@ func (r *registry) word(b int) (word uint64) {
 }
 
 func (r *registry) nextWord(b int) int {
-	if r.n > 0 && b <= (r.total-1)>>6 {
+	if r.rows.N > 0 && b <= (r.rows.Total-1)>>6 {
 		return b
 	}
 	return -1
@@ -239,10 +239,10 @@ func (r *registry) nextWord(b int) int {
 
 // at returns the entity alive at index i, if there is one.
 func (r *registry) at(i uint32) (Entity, bool) {
-	if int64(i) >= int64(r.total) || int(r.sparse[i]) >= r.n {
+	if int64(i) >= int64(r.rows.Total) || int(r.sparse[i]) >= r.rows.N {
 		return 0, false
 	}
-	return r.dense.live[r.sparse[i]], true
+	return r.dense.Live[r.sparse[i]], true
 }
 
 // treeOf returns b with upper levels.

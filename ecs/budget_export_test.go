@@ -2,4 +2,4 @@ package ecs
 
 // Unclear takes back a Clear of n rows that nothing has followed, so that
 // benchmarks can measure Clear alone.
-func (s *Storage[T]) Unclear(n int) { s.n = n }
+func (s *Storage[T]) Unclear(n int) { s.rows.N = n }

@@ -4,19 +4,19 @@ package ecs
 // change is the world's count of structural changes, which a bundle raises once
 // for all of its storages.
 func (s *Storage[T]) put(e Entity, v T, change uint64) {
-	p, n := s.sparse.page(e.Index()), s.n
-	if p == nil || s.span != s.w.span || s.slow ||
-		n >= len(s.dense.live) || s.sparse.unsaved(p, e.Index()) || s.dense.unsaved(n) {
+	p, n := s.sparse.Page(e.Index()), s.rows.N
+	if p == nil || s.rows.Span != s.w.clock.Span || s.slow ||
+		n >= len(s.dense.Live) || s.sparse.Unsaved(p, e.Index()) || s.dense.Unsaved(n) {
 		s.setSlow(e, v)
 		return
 	}
-	p.rows[e&pageMask] = uint32(n)
-	s.dense.live[n], s.data.live[n] = e, v
+	p.Rows[e&pageMask] = uint32(n)
+	s.dense.Live[n], s.data.Live[n] = e, v
 	s.version = change
 	if n < s.watched {
 		s.order[n>>6] = change
 	}
-	s.n = n + 1
+	s.rows.N = n + 1
 }
 
 // putAll is SetAll for entities that were just created.
@@ -31,7 +31,7 @@ func (s *Storage[T]) putAll(entities []Entity, v T) {
 // mustBundle panics if storages cannot be those of a bundle.
 func mustBundle(storages ...AnyStorage) {
 	for i, s := range storages {
-		if s.tracked().w != storages[0].tracked().w {
+		if s.sparseSet().w != storages[0].sparseSet().w {
 			panic("ecs: a bundle of storages of different worlds; register them in one")
 		}
 		for _, other := range storages[:i] {

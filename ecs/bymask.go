@@ -49,7 +49,7 @@ func (j *join) gatherMasks() bool {
 // prefersMasks reports whether the join walks masks, given that all of its sets
 // have one and rows is the number of the driver's.
 func (j *join) prefersMasks(rows int) bool {
-	words := (j.w.entities.total + 63) / 64
+	words := (j.w.entities.rows.Total + 63) / 64
 	if words*(len(j.masks)+len(j.unmasks)) > rows {
 		return false
 	}
@@ -164,4 +164,4 @@ func (j *join) buildWord(block *joinBlock, b int, word uint64) {
 }
 
 // of returns the entity alive that has index i.
-func (r *registry) of(i int) Entity { return r.dense.live[r.sparse[i]] }
+func (r *registry) of(i int) Entity { return r.dense.Live[r.sparse[i]] }

@@ -44,7 +44,7 @@ func Removed[T any](s *Storage[T]) *ChangeFilter {
 }
 
 func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []Entity) *ChangeFilter {
-	s.mustKeepTick(verb, s.name)
+	s.w.mustKeepTick(&s.rows, verb, s.name)
 	d := &Delta[T]{s: s}
 	f := &ChangeFilter{w: s.w}
 	f.find = func() ([]Entity, error) {
@@ -79,7 +79,7 @@ func (f *ChangeFilter) begin() {
 		panic(err.Error() + "; ask ChangeFilter.Since before the iteration")
 	}
 	f.found = found
-	if missing := f.w.entities.total - len(f.place); missing > 0 {
+	if missing := f.w.entities.rows.Total - len(f.place); missing > 0 {
 		f.place = append(f.place, make([]uint32, missing)...)
 	}
 	for i, e := range f.found {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // A Delta is what differs in a storage between an earlier boundary and now, by
@@ -119,28 +121,29 @@ func (d *Delta[T]) since(k int, tick uint64) error {
 	d.added.reset()
 	d.changed.reset()
 	d.removed.reset()
-	frame, err := d.s.w.boundary(k, tick, &d.s.tracker, d.s.name)
+	frame, err := d.s.w.boundary(k, tick, &d.s.rows, d.s.name)
 	if err != nil {
 		return err
 	}
-	if k := d.s.find(frame); k < len(d.s.recs) {
-		d.lay(k)
+	if k, before, changed := d.s.rows.Since(frame); changed {
+		d.lay(k, before.N)
 		d.sort()
 	}
 	return nil
 }
 
-// lay lays the rows before the k-th record beside those of now.
-func (d *Delta[T]) lay(k int) {
-	s, before := d.s, d.s.recs[k].n
-	limit := min(before, s.n) // The rows between are all included.
-	d.ranges, _ = s.dense.written(d.ranges[:0], k, limit)
+// lay lays the first rows as they were before log k, when there were as many,
+// beside those of now.
+func (d *Delta[T]) lay(k, before int) {
+	s := d.s
+	limit := min(before, s.rows.N) // The rows between are all included.
+	d.ranges, _ = written(&s.dense, d.ranges[:0], k, limit)
 	d.ranges, _ = s.valuesWritten(d.ranges, k, limit)
-	d.include(s.w, before, s.n)
+	d.include(s.w, before, s.rows.N)
 	d.old = zeroed(d.old, len(d.then))
 	overlay(&d.comparison, &s.dense, k, before, d.then)
 	overlay(&d.comparison, &s.data, k, before, d.old)
-	d.pair(s.dense.live[:s.n], s.row)
+	d.pair(s.dense.Live[:s.rows.N], s.row)
 }
 
 // sort finds out what became of every entity of the comparison.
@@ -150,10 +153,10 @@ func (d *Delta[T]) sort() {
 		if e := d.then[p]; e != 0 && s.row(e) < 0 {
 			d.removed.add(e, Edit[T]{Old: d.old[p]})
 		}
-		if row >= s.n {
+		if row >= s.rows.N {
 			return
 		}
-		e, now := s.dense.live[row], s.data.live[row:row+1]
+		e, now := s.dense.Live[row], s.data.Live[row:row+1]
 		if e == Vacant {
 			return
 		}
@@ -181,19 +184,15 @@ func (r *Resource[T]) SinceCommit() (e Edit[T], changed bool, err error) {
 }
 
 func (r *Resource[T]) since(k int, tick uint64) (e Edit[T], changed bool, err error) {
-	frame, err := r.w.boundary(k, tick, &r.tracker, r.name)
+	frame, err := r.w.boundary(k, tick, &r.rows, r.name)
 	if err != nil {
 		return e, false, err
 	}
-	old := r.data.live
-	for _, l := range r.data.logs[r.find(frame):] {
-		if l.size > 0 {
-			old = l.chunks[0].rows
-			break
-		}
-	}
-	changed = !sameRow(&r.w.equal, r.codec, old[:1], r.data.live)
-	return Edit[T]{old[0], r.data.live[0]}, changed, nil
+	old := r.data.Live
+	k, _, _ = r.rows.Since(frame)
+	r.data.Oldest(k, func(_ int, values []T) { old = values })
+	changed = !sameRow(&r.w.equal, r.codec, old[:1], r.data.Live)
+	return Edit[T]{old[0], r.data.Live[0]}, changed, nil
 }
 
 // An EntityDelta is which entities were created and destroyed between an earlier
@@ -237,23 +236,22 @@ func (d *EntityDelta) Destroyed() []Entity { return d.destroyed }
 func (d *EntityDelta) since(k int, tick uint64) error {
 	d.created, d.destroyed = d.created[:0], d.destroyed[:0]
 	r := &d.w.entities
-	frame, err := d.w.boundary(k, tick, &r.tracker, "the registry")
+	frame, err := d.w.boundary(k, tick, &r.rows, "the registry")
 	if err != nil {
 		return err
 	}
-	if k := r.find(frame); k < len(r.recs) {
-		d.lay(r, k)
+	if k, before, changed := r.rows.Since(frame); changed {
+		d.lay(r, k, before.N)
 		d.sort(r)
 	}
 	return nil
 }
 
-func (d *EntityDelta) lay(r *registry, k int) {
-	before := r.recs[k].n
-	d.ranges, _ = r.dense.written(d.ranges[:0], k, min(before, r.n))
-	d.include(r.w, before, r.n)
+func (d *EntityDelta) lay(r *registry, k, before int) {
+	d.ranges, _ = written(&r.dense, d.ranges[:0], k, min(before, r.rows.N))
+	d.include(r.w, before, r.rows.N)
 	overlay(&d.comparison, &r.dense, k, before, d.then)
-	d.pair(r.dense.live[:r.n], func(e Entity) int {
+	d.pair(r.dense.Live[:r.rows.N], func(e Entity) int {
 		if !r.alive(e) {
 			return -1
 		}
@@ -266,24 +264,24 @@ func (d *EntityDelta) sort(r *registry) {
 		if e := d.then[p]; e != 0 && !r.alive(e) {
 			d.destroyed = append(d.destroyed, e)
 		}
-		if row < r.n && d.from[p] == 0 {
-			d.created = append(d.created, r.dense.live[row])
+		if row < r.rows.N && d.from[p] == 0 {
+			d.created = append(d.created, r.dense.Live[row])
 		}
 	})
 }
 
 // boundary returns the id of the k-th frame, which begins with the end of tick,
 // or says why t cannot be compared with what it was then.
-func (w *World) boundary(k int, tick uint64, t *tracker, name string) (frame uint64, err error) {
+func (w *World) boundary(k int, tick uint64, t *track.Tracker, name string) (frame uint64, err error) {
 	switch {
-	case t.exempt:
+	case t.Exempt:
 		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; it is NoRewind, so no tick keeps its values", name, tick, ErrNotHeld)
 	case k < 0 && w.options.HistoryDense > 0:
 		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.History().held(tick))
 	case k < 0 || !w.frames[k].held():
 		return 0, fmt.Errorf("ecs: changes of %s since tick %d: %w; %s", name, tick, ErrNotHeld, w.ticksHeld())
 	}
-	return w.frames[k].id, nil
+	return w.frames[k].ID, nil
 }
 
 // ticksHeld says which ticks the present can be compared with.

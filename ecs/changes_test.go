@@ -66,7 +66,7 @@ func newChangeFace[T any](s *Storage[T], to func(T) int) changeFace {
 		hook: func(added, removed func(Entity, int), changed func(Entity, int, int)) {
 			s.OnAdd(func(e Entity, v T) { added(e, to(v)) })
 			s.OnRemove(func(e Entity, v T) { removed(e, to(v)) })
-			if !s.exempt {
+			if !s.rows.Exempt {
 				s.OnChange(func(e Entity, before, now T) { changed(e, to(before), to(now)) })
 			}
 		},

@@ -3,24 +3,27 @@ package ecs
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // check returns what is inconsistent inside w, or nil: the things that its
 // columns, records, logs and frames promise each other.
 func (w *World) check() error {
-	if w.held != (len(w.forward) > 0) {
-		return fmt.Errorf("held is %v with %d forward frames", w.held, len(w.forward))
+	if w.clock.Undone != (len(w.forward) > 0) {
+		return fmt.Errorf("held is %v with %d forward frames", w.clock.Undone, len(w.forward))
 	}
-	for i, word := range w.seen.words {
-		if word != 0 {
-			return fmt.Errorf("scratch word %d is %#x, want 0", i, word)
-		}
+	var rest []int
+	w.clock.Seen.Drain(func(lo, hi int) { rest = append(rest, lo, hi) })
+	if rest != nil {
+		return fmt.Errorf("rows %v are in the scratch set, want none", rest)
 	}
 	if err := w.checkFrames(); err != nil {
 		return err
 	}
-	bytes, err := w.entities.tracker.check("registry")
+	bytes, err := w.checkTracker(&w.entities.rows, "registry")
 	if err == nil {
 		err = w.entities.check()
 	}
@@ -30,7 +33,7 @@ func (w *World) check() error {
 				return err
 			}
 			var held int64
-			held, err = s.tracked().check(s.Name())
+			held, err = w.checkTracker(s.tracked(), s.Name())
 			bytes += held
 			if set := s.sparseSet(); err == nil && set != nil {
 				if err = set.check(); err == nil && set != w.sets[i] {
@@ -55,8 +58,8 @@ func (w *World) check() error {
 			err = g.check()
 		}
 	}
-	if err == nil && bytes != w.undoBytes {
-		err = fmt.Errorf("undoBytes = %d, the logs hold %d", w.undoBytes, bytes)
+	if err == nil && bytes != w.clock.Bytes() {
+		err = fmt.Errorf("undoBytes = %d, the logs hold %d", w.clock.Bytes(), bytes)
 	}
 	return err
 }
@@ -64,14 +67,14 @@ func (w *World) check() error {
 func (w *World) checkFrames() error {
 	for i := range w.frames {
 		f := &w.frames[i]
-		if i > 0 && f.id <= w.frames[i-1].id || f.id > w.frameID {
-			return fmt.Errorf("frame %d has id %d", i, f.id)
+		if i > 0 && f.ID <= w.frames[i-1].ID || f.ID > w.frameID {
+			return fmt.Errorf("frame %d has id %d", i, f.ID)
 		}
-		for j, t := range f.touched {
-			if k := t.find(f.id); k == len(t.recs) || t.recs[k].frame != f.id {
+		for j, t := range f.Touched {
+			if !recorded(t, f.ID) {
 				return fmt.Errorf("frame %d names a tracker without a record of it", i)
 			}
-			for _, other := range f.touched[:j] {
+			for _, other := range f.Touched[:j] {
 				if other == t {
 					return fmt.Errorf("frame %d names a tracker twice", i)
 				}
@@ -84,163 +87,45 @@ func (w *World) checkFrames() error {
 	return nil
 }
 
-// check checks the records of t and returns the bytes that its logs hold.
-func (t *tracker) check(name string) (bytes int64, err error) {
-	prot, gone := 0, 0
-	for i, r := range t.recs {
-		if r.gone {
-			if gone++; i > 0 && r.frame < t.recs[i-1].frame || i == len(t.recs)-1 {
-				return 0, fmt.Errorf("%s: record %d of %d is gone, of frame %d", name, i, len(t.recs), r.frame)
-			}
-			for _, c := range t.columns {
-				if n := c.(checkedColumn).savedIn(i); n > 0 {
-					return 0, fmt.Errorf("%s: record %d is gone, and its log has %d rows", name, i, n)
-				}
-			}
-			continue
-		}
-		if i > 0 && (r.frame < t.recs[i-1].frame || r.frame == t.recs[i-1].frame && !t.recs[i-1].gone) {
-			return 0, fmt.Errorf("%s: record %d is of frame %d, after %d", name, i, r.frame, t.recs[i-1].frame)
-		}
-		if prot = max(prot, r.height()); r.prot != prot {
-			return 0, fmt.Errorf("%s: record %d has prot %d, want %d", name, i, r.prot, prot)
-		}
-		f := t.frameOf(r)
-		if f == nil {
-			return 0, fmt.Errorf("%s: frame %d does not name it", name, r.frame)
-		}
-		for _, c := range t.columns {
-			if !f.bare && c.(checkedColumn).bareLog(i) {
-				return 0, fmt.Errorf("%s: record %d has no values to restore", name, i)
-			}
-		}
-	}
-	if gone != t.gone || gone > 8+len(t.recs)/4+1 {
-		return 0, fmt.Errorf("%s: %d of %d records are gone, %d were counted", name, gone, len(t.recs), t.gone)
-	}
-	if t.prot < prot || t.prot > prot && t.w.pins == nil { // Pins raise it.
-		return 0, fmt.Errorf("%s: prot is %d, want %d", name, t.prot, prot)
-	}
-	forward := 0
-	for i := range t.w.forward {
-		for _, touched := range t.w.forward[i].touched {
+// recorded reports whether t changed in frame id: whether it has another record
+// for it than for the frames behind.
+func recorded(t *track.Tracker, id uint64) bool {
+	k, _, changed := t.Since(id)
+	behind, _, _ := t.Since(id + 1)
+	return changed && k != behind
+}
+
+// checkTracker checks the records and logs of t and returns the bytes that they
+// hold.
+func (w *World) checkTracker(t *track.Tracker, name string) (bytes int64, err error) {
+	undone := 0
+	for i := range w.forward {
+		for _, touched := range w.forward[i].Touched {
 			if touched == t {
-				forward++
+				undone++
 			}
 		}
 	}
-	if forward != len(t.forward) {
-		return 0, fmt.Errorf("%s: %d forward records, named by %d frames", name, len(t.forward), forward)
-	}
-	for _, c := range t.columns {
-		held, err := c.(checkedColumn).checkLogs(t)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
-		}
-		bytes += held
-	}
-	return bytes, nil
-}
-
-// frameOf returns the frame of r, or nil if it does not name t.
-func (t *tracker) frameOf(r record) *frame {
-	for i := range t.w.frames {
-		if f := &t.w.frames[i]; f.id == r.frame {
-			for _, touched := range f.touched {
-				if touched == t {
-					return f
-				}
+	bytes, err = t.Check(func(id uint64) *track.Frame {
+		for i := range w.frames {
+			if f := &w.frames[i]; f.ID == id && slices.Contains(f.Touched, t) {
+				return &f.Frame
 			}
 		}
+		return nil
+	}, undone, w.pins != nil) // Pins raise what is protected.
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
 	}
-	return nil
-}
-
-type checkedColumn interface {
-	checkLogs(t *tracker) (bytes int64, err error)
-	bareLog(i int) bool
-	saved() int
-	savedIn(i int) int
-}
-
-// savedIn returns how many rows logs[i] holds; that of a record that is gone has no
-// chunk either.
-func (u *undoStack[T]) savedIn(i int) int { return u.logs[i].size + len(u.logs[i].chunks) }
-
-// bareLog reports whether logs[i], if there is one, has no values.
-func (u *undoStack[T]) bareLog(i int) bool { return i < len(u.logs) && u.logs[i].bare }
-
-// saved returns how many rows the logs hold.
-func (u *undoStack[T]) saved() (n int) {
-	for _, l := range u.logs {
-		n += l.size
-	}
-	return n
-}
-
-func (u *undoStack[T]) checkLogs(t *tracker) (bytes int64, err error) {
-	if len(u.logs) != len(t.recs) || len(u.forward) != len(t.forward) {
-		return 0, fmt.Errorf("%d + %d logs, want %d + %d", len(u.logs), len(u.forward), len(t.recs), len(t.forward))
-	}
-	for _, list := range [2][]*undoLog[T]{u.logs, u.forward} {
-		for i, l := range list {
-			if err := l.check(u.split); err != nil {
-				return 0, fmt.Errorf("log %d: %w", i, err)
-			}
-			for _, c := range l.chunks {
-				bytes += c.bytes()
-			}
-		}
-	}
-	for _, spares := range [2][]*chunk[T]{u.spares, u.bare} {
-		for _, c := range spares {
-			if len(c.rows) != 0 || len(c.runs) != 0 {
-				return 0, fmt.Errorf("a spare chunk is in use")
-			}
-			for _, v := range c.rows[:cap(c.rows)] {
-				if u.clear && !reflect.ValueOf(&v).Elem().IsZero() {
-					return 0, fmt.Errorf("a spare chunk keeps %v", v)
-				}
-			}
-		}
-	}
-	return bytes, nil
-}
-
-func (l *undoLog[T]) check(split uint32) error {
-	size := 0
-	seen := map[uint32]bool{}
-	for i, c := range l.chunks {
-		n := 0
-		for _, r := range c.runs {
-			n += int(r.n)
-			for row := r.row; row < r.row+r.n; row++ {
-				if seen[row] && !l.repeats {
-					return fmt.Errorf("row %d is saved twice", row)
-				}
-				if row > r.row && row&split == 0 {
-					return fmt.Errorf("run %v extends over a page", r)
-				}
-				seen[row] = true
-			}
-		}
-		if want := n; l.bare && len(c.rows) != 0 || !l.bare && len(c.rows) != want {
-			return fmt.Errorf("chunk %d has %d rows, its runs %d (bare: %v)", i, len(c.rows), want, l.bare)
-		}
-		size += n
-	}
-	if size != l.size {
-		return fmt.Errorf("size is %d, its runs have %d rows", l.size, size)
-	}
-	return nil
+	return bytes, err
 }
 
 func (r *registry) check() error {
-	if r.n > r.m || r.m > r.total || r.total > len(r.dense.live) || len(r.sparse) != len(r.dense.live) {
-		return fmt.Errorf("registry: n %d, m %d, total %d of %d rows, %d in sparse", r.n, r.m, r.total, len(r.dense.live), len(r.sparse))
+	if r.rows.N > r.rows.Extra || r.rows.Extra > r.rows.Total || r.rows.Total > len(r.dense.Live) || len(r.sparse) != len(r.dense.Live) {
+		return fmt.Errorf("registry: n %d, m %d, total %d of %d rows, %d in sparse", r.rows.N, r.rows.Extra, r.rows.Total, len(r.dense.Live), len(r.sparse))
 	}
-	for row, e := range r.dense.live[:r.total] {
-		if int(e.Index()) >= r.total || int(r.sparse[e.Index()]) != row {
+	for row, e := range r.dense.Live[:r.rows.Total] {
+		if int(e.Index()) >= r.rows.Total || int(r.sparse[e.Index()]) != row {
 			return fmt.Errorf("registry: row %d holds %v, sparse does not point to it", row, e)
 		}
 		if e.Generation() == 0 || e.Generation() > r.maxGeneration {
@@ -252,7 +137,7 @@ func (r *registry) check() error {
 
 func (s *set) check() error {
 	gaps := 0
-	for row, e := range s.dense.live[:s.n] {
+	for row, e := range s.dense.Live[:s.rows.N] {
 		if e == Vacant && s.kind == Indexed {
 			gaps++
 			continue
@@ -264,8 +149,8 @@ func (s *set) check() error {
 			return fmt.Errorf("row %d belongs to %v, which is not alive", row, e)
 		}
 	}
-	if gaps != s.m {
-		return fmt.Errorf("%d gaps, m is %d", gaps, s.m)
+	if gaps != s.rows.Extra {
+		return fmt.Errorf("%d gaps, m is %d", gaps, s.rows.Extra)
 	}
 	if len(s.order)*64 != s.watched {
 		return fmt.Errorf("the order of %d blocks is kept, %d rows are watched", len(s.order), s.watched)
@@ -274,15 +159,15 @@ func (s *set) check() error {
 }
 
 func (s *Storage[T]) checkRows() error {
-	if len(s.data.live) != len(s.dense.live) {
-		return fmt.Errorf("%d values, %d entities", len(s.data.live), len(s.dense.live))
+	if len(s.data.Live) != len(s.dense.Live) {
+		return fmt.Errorf("%d values, %d entities", len(s.data.Live), len(s.dense.Live))
 	}
-	if !s.pointers || s.w.held {
+	if !s.pointers || s.w.clock.Undone {
 		return nil
 	}
-	for row := max(s.n, s.prot); row < len(s.data.live); row++ {
-		if !reflect.ValueOf(&s.data.live[row]).Elem().IsZero() {
-			return fmt.Errorf("row %d of %d, which nothing protects (%d), keeps %v", row, s.n, s.prot, s.data.live[row])
+	for row := max(s.rows.N, s.rows.Prot); row < len(s.data.Live); row++ {
+		if !reflect.ValueOf(&s.data.Live[row]).Elem().IsZero() {
+			return fmt.Errorf("row %d of %d, which nothing protects (%d), keeps %v", row, s.rows.N, s.rows.Prot, s.data.Live[row])
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import "slices"
 func (w *World) Clone() *World {
 	c := NewWorld(w.options)
 	r := &w.entities
-	c.entities.load(r.dense.live[:r.total], r.lengths)
+	c.entities.load(r.dense.Live[:r.rows.Total], r.rows.Lengths)
 	c.entities.maxGeneration = r.maxGeneration
 	for _, s := range w.storages {
 		s.cloneInto(c)
@@ -37,13 +37,13 @@ func (r *Resource[T]) In(w *World) *Resource[T] {
 }
 
 func (s *Storage[T]) cloneInto(w *World) {
-	c := newStorage(w, s.spec, s.exempt)
+	c := newStorage(w, s.spec, s.rows.Exempt)
 	w.adopt(c)
 	c.replace(slices.Clone(s.Entities()), cloneAll(s.Values(), s.clone), nil)
 }
 
 func (r *Resource[T]) cloneInto(w *World) {
-	c := newResource(w, r.spec, cloneAll(r.data.live, r.clone)[0], r.exempt)
+	c := newResource(w, r.spec, cloneAll(r.data.Live, r.clone)[0], r.rows.Exempt)
 	w.names[r.name] = c
 	w.resources = append(w.resources, c)
 }
@@ -51,7 +51,9 @@ func (r *Resource[T]) cloneInto(w *World) {
 func cloneAll[T any](rows []T, clone func(T) T) []T {
 	c := append([]T(nil), rows...)
 	if clone != nil {
-		cloneRows(c, clone)
+		for i := range c {
+			c[i] = clone(c[i])
+		}
 	}
 	return c
 }

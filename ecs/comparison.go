@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
@@ -83,13 +84,13 @@ func (c *comparison) each(f func(row, p int)) {
 
 // overlay fills then with what col held in the rows of c, as far as they are
 // below length before, when logs[k:] were empty.
-func overlay[T any](c *comparison, col *column[T], k, before int, then []T) {
+func overlay[T any](c *comparison, col *track.Column[T], k, before int, then []T) {
 	for i, r := range c.ranges {
 		if hi := min(r.First+r.N, before); r.First < hi {
-			copy(then[c.first[i]:], col.live[r.First:hi])
+			copy(then[c.first[i]:], col.Live[r.First:hi])
 		}
 	}
-	col.undoStack.putBack(min(k, len(col.logs)), col.seen, func(row int, values []T) {
+	col.Oldest(k, func(row int, values []T) {
 		if n := min(len(values), before-row); n > 0 {
 			copy(then[c.position(row):], values[:n])
 		}

@@ -31,9 +31,9 @@ func (s *Storage[T]) duplicate(from, to Entity) {
 // copyOf returns a copy of the value in row r that shares nothing with it.
 func (s *Storage[T]) copyOf(r int) T {
 	if s.clone != nil {
-		return s.clone(s.data.live[r])
+		return s.clone(s.data.Live[r])
 	}
-	return s.data.live[r]
+	return s.data.Live[r]
 }
 
 // ErrCopy reports a [World.Copy] that is not possible.
@@ -227,20 +227,20 @@ func (s *Storage[T]) stageValues(c *copying, entities []Entity, values []T) (app
 // ahead returns the entities that the next n calls of create will return.
 func (r *registry) ahead(n int) []Entity {
 	next := make([]Entity, 0, n)
-	lo, hi := r.n, r.m
+	lo, hi := r.rows.N, r.rows.Extra
 	for ; len(next) < n && lo < hi; lo++ {
-		e := r.dense.live[lo]
+		e := r.dense.Live[lo]
 		for e.Generation() == r.maxGeneration { // Spent: the last free one takes its place.
 			if hi--; lo == hi {
 				break
 			}
-			e = r.dense.live[hi]
+			e = r.dense.Live[hi]
 		}
 		if lo < hi {
 			next = append(next, e+1<<32)
 		}
 	}
-	for i := r.total; len(next) < n; i++ {
+	for i := r.rows.Total; len(next) < n; i++ {
 		next = append(next, NewEntity(uint32(i), 1))
 	}
 	return next

@@ -56,7 +56,7 @@ func (c *cursor) beginAll(j *join) {
 }
 
 // entities returns the entities of the present run, which has n rows.
-func (c *cursor) entities(n uint32) []Entity { return c.set.dense.live[c.first:][:n] }
+func (c *cursor) entities(n uint32) []Entity { return c.set.dense.Live[c.first:][:n] }
 
 // next returns the next run, or nil after the last. It holds until the world's
 // structure changes; see resume.
@@ -101,7 +101,7 @@ func (c *cursor) ready() {
 func (c *cursor) fetch() {
 	for at, m := range c.columns {
 		if at != c.driver && !m.optional {
-			m.column.fetchRuns(c.runs, at, c.stride)
+			m.column.FetchRuns(c.runs, at, c.stride)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (c *cursor) findAlone() []uint32 {
 	if c.row&63 != 0 {
 		end = c.row | 63 + 1
 	}
-	end = min(end, c.set.n)
+	end = min(end, c.set.rows.N)
 	c.j.one[0], c.j.one[1] = uint32(c.row), uint32(end-c.row)
 	c.row = end
 	return c.j.one[:2]
@@ -169,7 +169,7 @@ func (c *cursor) findAlone() []uint32 {
 func (c *cursor) findRow() []uint32 {
 	row := c.row
 	c.row++
-	e := c.set.dense.live[row]
+	e := c.set.dense.Live[row]
 	if e == Vacant || !c.j.probe(c.driver, row, e, &c.j.one) {
 		return nil
 	}
@@ -249,7 +249,7 @@ func (c *cursor) resume(i int, e Entity) {
 		c.slow = c.row >> 6
 		return
 	}
-	if c.row = row; row < c.set.n && c.set.dense.live[row] == e {
+	if c.row = row; row < c.set.rows.N && c.set.dense.Live[row] == e {
 		c.row++
 	}
 	if c.newest != before {

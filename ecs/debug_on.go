@@ -5,6 +5,7 @@ package ecs
 import (
 	"fmt"
 
+	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
@@ -31,20 +32,10 @@ type guard struct {
 	scratch []byte
 }
 
+type guards map[guardedColumn]*guard
+
 type guardedColumn interface {
-	guarded() *guard
-	marked(row int, span uint64) bool
-}
-
-func (c *column[T]) guarded() *guard { return &c.guard }
-
-// marked reports whether row was saved in span.
-func (c *column[T]) marked(row int, span uint64) bool {
-	if row>>6 >= len(c.marks) {
-		return false
-	}
-	m := c.marks[row>>6]
-	return m.span == span && m.rows>>(uint(row)&63)&1 == 1
+	WrittenIn(row int, span uint64) bool
 }
 
 func (s *Storage[T]) values() guardedColumn  { return &s.data }
@@ -53,7 +44,8 @@ func (r *Resource[T]) values() guardedColumn { return &r.data }
 // guardedRows is a column with what there is to know about its rows.
 type guardedRows struct {
 	guardedColumn
-	tracker *tracker
+	*guard
+	tracker *track.Tracker
 	append  func(dst []byte, lo, hi int) []byte // Encodes rows.
 	next    func(src []byte) (row, rest []byte) // Cuts off the first row.
 	what    func(row int) string                // Names a row.
@@ -63,7 +55,7 @@ type guardedRows struct {
 // marked.
 func (w *World) verify() {
 	w.eachGuarded(func(c guardedRows) {
-		if row := c.stray(w.span); row >= 0 {
+		if row := c.stray(w.clock.Span); row >= 0 {
 			panic(fmt.Sprintf("ecs: %s was written in the tick after %d without the world's knowledge; "+
 				"write what Write hands out, or with Mut or Set, never what Read, Get, All, Values or Entities return, "+
 				"and take pointers and slices anew after Checkpoint, Commit, Restore, Release and Seek", c.what(row), w.tick))
@@ -73,7 +65,7 @@ func (w *World) verify() {
 
 // stray returns a row that was written in span and not marked, or -1.
 func (c *guardedRows) stray(span uint64) int {
-	g := c.guarded()
+	g := c.guard
 	g.scratch = c.append(g.scratch[:0], 0, g.n)
 	was, is := g.rows, g.scratch
 	if string(was) == string(is) {
@@ -83,7 +75,7 @@ func (c *guardedRows) stray(span uint64) int {
 		var a, b []byte
 		a, was = c.next(was)
 		b, is = c.next(is)
-		if string(a) != string(b) && !c.marked(row, span) {
+		if string(a) != string(b) && !c.WrittenIn(row, span) {
 			return row
 		}
 	}
@@ -93,18 +85,28 @@ func (c *guardedRows) stray(span uint64) int {
 // remember notes what the protected rows are at the beginning of a span.
 func (w *World) remember() {
 	w.eachGuarded(func(c guardedRows) {
-		g := c.guarded()
-		g.n = w.protected(c.tracker)
+		g := c.guard
+		g.n = c.tracker.Protected()
 		g.rows = c.append(g.rows[:0], 0, g.n)
 	})
 }
 
-func (w *World) eachGuarded(f func(guardedRows)) {
-	f(guardedEntities(&w.entities.tracker, &w.entities.dense, "registry"))
+func (w *World) eachGuarded(do func(guardedRows)) {
+	if w.guards == nil {
+		w.guards = guards{}
+	}
+	f := func(c guardedRows) {
+		if c.guard = w.guards[c.guardedColumn]; c.guard == nil {
+			c.guard = new(guard)
+			w.guards[c.guardedColumn] = c.guard
+		}
+		do(c)
+	}
+	f(guardedEntities(&w.entities.rows, &w.entities.dense, "registry"))
 	for _, s := range w.storages {
 		f(guardedEntities(s.tracked(), &s.sparseSet().dense, s.Name()))
 		f(guardedValues(s, func(row int) string {
-			return fmt.Sprintf("%s of %v, row %d,", s.Name(), s.sparseSet().dense.live[row], row)
+			return fmt.Sprintf("%s of %v, row %d,", s.Name(), s.sparseSet().dense.Live[row], row)
 		}))
 	}
 	for _, r := range w.resources {
@@ -112,15 +114,15 @@ func (w *World) eachGuarded(f func(guardedRows)) {
 	}
 }
 
-func guardedEntities(t *tracker, c *column[Entity], name string) guardedRows {
-	return guardedRows{c, t,
-		func(dst []byte, lo, hi int) []byte { return digest.AppendEntities(dst, c.live[lo:hi]) },
+func guardedEntities(t *track.Tracker, c *track.Column[Entity], name string) guardedRows {
+	return guardedRows{c, nil, t,
+		func(dst []byte, lo, hi int) []byte { return digest.AppendEntities(dst, c.Live[lo:hi]) },
 		func(src []byte) (row, rest []byte) { return src[:8], src[8:] },
 		func(row int) string { return fmt.Sprintf("row %d of the entities of the %s", row, name) }}
 }
 
 func guardedValues(s AnyStorage, what func(row int) string) guardedRows {
-	c := guardedRows{s.(interface{ values() guardedColumn }).values(), s.tracked(), s.AppendRows, nil, what}
+	c := guardedRows{s.(interface{ values() guardedColumn }).values(), nil, s.tracked(), s.AppendRows, nil, what}
 	if s.Layout() == nil {
 		c.append = func([]byte, int, int) []byte { return nil }
 		return c
@@ -137,17 +139,4 @@ func guardedValues(s AnyStorage, what func(row int) string) guardedRows {
 		return row, rest
 	}
 	return c
-}
-
-// protected returns how many rows of t must be marked before they are written in
-// the span that begins.
-func (w *World) protected(t *tracker) int {
-	k := len(w.frames)
-	switch {
-	case k == 0 || t.exempt:
-		return 0
-	case len(t.recs) > 0 && t.recs[len(t.recs)-1].frame == w.frames[k-1].id:
-		return t.topProt()
-	}
-	return max(t.topProt(), t.height())
 }

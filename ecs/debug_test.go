@@ -70,7 +70,7 @@ func TestADebugBuildLooksAtEverythingThatIsTracked(t *testing.T) {
 		want        string
 		write, undo func()
 	}{
-		{"resource score", func() { r.data.live[0].X = 1 }, func() { r.data.live[0].X = 0 }},
+		{"resource score", func() { r.data.Live[0].X = 1 }, func() { r.data.Live[0].X = 0 }},
 		{"list of 2v1", func() { l.Values()[0].Items[0] = 2 }, func() { l.Values()[0].Items[0] = 1 }},
 		{"word of 2v1", func() { u.Values()[0].S = "longer" }, func() { u.Values()[0].S = "x" }},
 		{"row 4 of the entities of the plain", func() { a.Entities()[4]++ }, func() { a.Entities()[4]-- }},

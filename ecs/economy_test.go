@@ -1,13 +1,15 @@
 package ecs
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
+)
 
 // saved returns how many rows the columns of s hold in their logs: entities,
 // sparse entries, values.
 func saved(s AnyStorage) (rows [3]int) {
-	for i, c := range s.tracked().columns {
-		rows[i] = c.(checkedColumn).saved()
-	}
+	copy(rows[:], s.tracked().SavedRows())
 	return rows
 }
 
@@ -130,9 +132,9 @@ func TestTicksForgottenWhileAForwardBranchIsHeldProtectNothing(t *testing.T) {
 
 // A run of saved sparse entries ends with its page.
 func TestSparseEntriesOfTwoPagesAreRestored(t *testing.T) {
-	w, a, _, entities := members(2*pageSize, Options{History: 1})
+	w, a, _, entities := members(2*track.PageSize, Options{History: 1})
 	checkAtEnd(t, w)
-	border := []Entity{entities[pageSize], entities[pageSize-1]}
+	border := []Entity{entities[track.PageSize], entities[track.PageSize-1]}
 	for _, e := range border { // To the end, so that removals move them, the lower index first.
 		a.Remove(e)
 	}
@@ -220,9 +222,9 @@ func TestRangesAreSavedBesideWhatWasSavedBefore(t *testing.T) {
 	cp := w.Checkpoint()
 	written := func(lo, hi int) {
 		a.Mut(entities[lo]) // Opens the storage.
-		a.data.touchRange(lo, hi)
+		a.data.TouchRange(lo, hi)
 		for i := lo; i < hi; i++ {
-			a.data.live[i].X = -1
+			a.data.Live[i].X = -1
 		}
 	}
 	borders := []int{0, 1, 10, 63, 64, 65, 127, 128, 190, 256, 299, 300}

@@ -116,7 +116,7 @@ func (c *cursor) keep() []uint32 {
 // are any, and moves behind them.
 func (c *cursor) cut() []uint32 {
 	run := c.uncut[:c.stride]
-	entities := c.set.dense.live[run[c.driver]:][:run[c.stride-1]]
+	entities := c.set.dense.Live[run[c.driver]:][:run[c.stride-1]]
 	lo := c.skip
 	for lo < len(entities) && !c.j.keeps(entities[lo]) {
 		lo++

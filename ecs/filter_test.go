@@ -73,7 +73,7 @@ func TestASeventeenthStorageIsRefused(t *testing.T) {
 // saves returns how many rows of s are saved, and whether the open frame has
 // seen it change.
 func saves[T any](s *Storage[T]) (rows int, opened bool) {
-	return s.data.saved(), s.span == s.w.span
+	return s.data.SavedRows(), s.rows.Span == s.w.clock.Span
 }
 
 func TestOnlyWhatIsHandedOutCountsAsWritten(t *testing.T) {
@@ -190,8 +190,8 @@ func TestACheckpointInsideASecondWalkSavesTheRest(t *testing.T) {
 // are.
 func vacate[T any](s *Storage[T], e Entity) {
 	row := s.row(e)
-	s.dense.live[row] = Vacant
-	s.m++
+	s.dense.Live[row] = Vacant
+	s.rows.Extra++
 	s.bump(row)
 }
 
@@ -241,7 +241,7 @@ func TestRowsWithoutAnEntityAreSkipped(t *testing.T) {
 			vacate(a, e)
 		}
 	}
-	if a.n <= c.n {
+	if a.rows.N <= c.rows.N {
 		t.Fatal("the storage with gaps has more rows")
 	}
 	if one.join.settle(); one.Count() != 98 {

@@ -1,8 +1,9 @@
 package ecs
 
+import "github.com/stet-ecs/stet/ecs/internal/track"
+
 // A frame is the span between two boundaries: a checkpoint or the end of a tick.
-// Its undo log is spread over the columns; here stands what belongs to the
-// world.
+// What it saved lies in the logs of columns; here stands what belongs to the world.
 //
 //	frames   | tick 7 | checkpoint | tick 8 | tick 9 |
 //	                                          open: writes go here
@@ -10,42 +11,51 @@ package ecs
 //
 // A frame is named after the boundary it begins with.
 type frame struct {
-	id      uint64
-	tick    bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
-	hidden  bool   // The history does not have its beginning: values are kept for a pin only.
-	bare    bool   // Nothing will be restored to its beginning: rows are noted, not saved.
-	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
-	mark    uint64 // What the recorder returned for that tick.
-	touched []*tracker
-	ops     []Op
+	track.Frame
+	tick   bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
+	hidden bool   // The history does not have its beginning: values are kept for a pin only.
+	at     uint64 // The world's tick at its beginning; if it was undone, at its end.
+	mark   uint64 // What the recorder returned for that tick.
+	ops    []Op
 }
 
 // held reports whether the world can be put back to the beginning of f.
-func (f *frame) held() bool { return !f.bare && !f.hidden }
+func (f *frame) held() bool { return !f.Bare && !f.hidden }
 
 // push closes the open frame and opens f.
 func (w *World) push(f frame) {
 	w.frameID++
-	w.span++
+	w.clock.Span++
 	w.changes++
-	f.id, f.at = w.frameID, w.tick
+	f.ID, f.at = w.frameID, w.tick
 	if k := len(w.frames); k < cap(w.frames) { // Reuse the slices of a frame that was dropped.
 		old := &w.frames[:k+1][k]
-		f.touched, f.ops = old.touched[:0], old.ops[:0]
+		f.Touched, f.ops = old.Touched[:0], old.ops[:0]
 	}
 	w.frames = append(w.frames, f)
 	if f.tick {
 		w.ticks++
 		w.thinning.consider(f.at)
 	}
-	w.pointOps()
+	w.point()
 	w.remember()
 }
 
-// pointOps makes operations go to the open frame.
-func (w *World) pointOps() {
+// pushTick opens the first frame of a history that begins at the present state.
+func (w *World) pushTick(mark uint64) {
+	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, mark: mark})
+}
+
+// point makes changes and operations go to the open frame.
+func (w *World) point() {
+	k := len(w.frames) - 1
+	if k < 0 {
+		w.clock.Frame = nil
+		return
+	}
+	w.clock.Frame = &w.frames[k].Frame
 	if w.recorder != nil {
-		w.ops = &w.frames[len(w.frames)-1].ops
+		w.ops = &w.frames[k].ops
 	}
 }
 
@@ -77,11 +87,9 @@ func (w *World) removeFrame(k int) {
 // renew starts a new span: the marks of all columns and the pointers given out
 // become stale.
 func (w *World) renew() {
-	w.span++
+	w.clock.Span++
 	w.changes++
-	if len(w.frames) > 0 {
-		w.pointOps()
-	}
+	w.point()
 	w.remember()
 }
 
@@ -111,17 +119,17 @@ func (cp Checkpoint) Valid() bool { return cp.w != nil && cp.w.findCheckpoint(cp
 // id, or -1. Ids rise along the deque.
 func (w *World) findCheckpoint(id uint64) int {
 	lo, hi := 0, len(w.frames)
-	if hi > 0 && w.frames[hi-1].id == id { // The newest one, nearly always.
+	if hi > 0 && w.frames[hi-1].ID == id { // The newest one, nearly always.
 		lo = hi - 1
 	}
 	for lo < hi {
-		if mid := int(uint(lo+hi) / 2); w.frames[mid].id < id {
+		if mid := int(uint(lo+hi) / 2); w.frames[mid].ID < id {
 			lo = mid + 1
 		} else {
 			hi = mid
 		}
 	}
-	if lo == len(w.frames) || w.frames[lo].id != id {
+	if lo == len(w.frames) || w.frames[lo].ID != id {
 		return -1
 	}
 	return lo
@@ -161,14 +169,14 @@ func (w *World) Restore(cp Checkpoint) {
 func (w *World) putBack(k int) {
 	f := &w.frames[k]
 	for i := k; i < len(w.frames); i++ {
-		for _, t := range w.frames[i].touched {
-			t.putBack(f.id)
+		for _, t := range w.frames[i].Touched {
+			t.PutBack(f.ID)
 		}
 	}
 	w.tick = f.at
-	f.touched, f.ops = f.touched[:0], f.ops[:0]
+	f.Touched, f.ops = f.Touched[:0], f.ops[:0]
 	w.cutFrames(k + 1)
-	w.leavePins(f.id, f.id)
+	w.leavePins(f.ID, f.ID)
 	w.renew()
 }
 
@@ -189,17 +197,13 @@ func (w *World) Release(cp Checkpoint) {
 func (w *World) release(k int) {
 	f := &w.frames[k]
 	if k == 0 {
-		for _, t := range f.touched {
-			t.drop(f.id)
+		for _, t := range f.Touched {
+			t.Drop(f.ID)
 		}
 	} else {
 		older := &w.frames[k-1]
-		for _, t := range f.touched {
-			held := len(t.recs) > 0 && t.find(older.id) < t.find(f.id)
-			t.release(f.id, older.id)
-			if !held {
-				older.touched = append(older.touched, t)
-			}
+		for _, t := range f.Touched {
+			t.Release(&f.Frame, &older.Frame)
 		}
 		older.ops = append(older.ops, f.ops...)
 	}

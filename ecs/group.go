@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // ErrGroup reports storages that cannot be a group.
@@ -42,7 +44,8 @@ var ErrGroup = errors.New("ecs: bad group")
 //   - Anything else that would move rows across the loop panics with a message that
 //     says so, instead of skipping entities or visiting them twice.
 type Group struct {
-	tracker  // Rows [0, n) of each storage are members; m is 1 if there are no others.
+	w        *World
+	rows     track.Tracker // Rows [0, N) of each storage are members; Extra is 1 if there are no others.
 	storages []AnyStorage
 	sets     []*set // Those of storages.
 
@@ -69,10 +72,10 @@ func NewGroup(storages ...AnyStorage) (*Group, error) {
 		return nil, fmt.Errorf("%w: %w", ErrGroup, err)
 	}
 	g := newGroup(storages)
-	if g.measure(); g.m == 1 && g.untouched() {
+	if g.measure(); g.rows.Extra == 1 && g.untouched() {
 		return g, nil
 	}
-	g.lengths = lengths{}
+	g.rows.Lengths = track.Lengths{}
 	g.Pack()
 	return g, nil
 }
@@ -97,7 +100,7 @@ func checkGroup(storages []AnyStorage) error {
 			return fmt.Errorf("storage %d is nil", i)
 		case s.sparseSet() == nil:
 			return fmt.Errorf("%s is a resource; it belongs to no entity", s.Name())
-		case s.tracked().w != storages[0].tracked().w:
+		case s.sparseSet().w != storages[0].sparseSet().w:
 			return fmt.Errorf("%s is of another world than %s", s.Name(), storages[0].Name())
 		case s.Unknown():
 			return fmt.Errorf("%s is not registered", s.Name())
@@ -116,7 +119,9 @@ func checkGroup(storages []AnyStorage) error {
 
 func newGroup(storages []AnyStorage) *Group {
 	g := &Group{storages: slices.Clone(storages)}
-	g.w, g.owner = storages[0].tracked().w, g
+	g.w = storages[0].sparseSet().w
+	g.rows.Init(&g.w.clock, false)
+	g.rows.Rewound = func(track.Lengths) { g.resets++ }
 	for _, s := range storages {
 		set := s.sparseSet()
 		set.group = g
@@ -129,12 +134,12 @@ func newGroup(storages []AnyStorage) *Group {
 
 // Len returns how many rows of each storage are packed: the number of members,
 // unless some wait for [Group.Pack].
-func (g *Group) Len() int { return g.n }
+func (g *Group) Len() int { return g.rows.N }
 
 // Entities returns the entities of the packed rows. The slice is valid until the
 // next change of the group's storages and must not be written. The components lie
 // in the same order in front of [Storage.Values].
-func (g *Group) Entities() []Entity { return g.sets[0].dense.live[:g.n:g.n] }
+func (g *Group) Entities() []Entity { return g.sets[0].dense.Live[:g.rows.N:g.rows.N] }
 
 // In returns the group of the same storages in another world, or nil. A clone of
 // a world has all groups of the world.
@@ -151,16 +156,16 @@ func (g *Group) In(w *World) *Group {
 // costs nothing, unless the program became a different one or went back to before
 // the group: then it costs O(rows of the smallest storage).
 func (g *Group) Pack() {
-	if g.m == 1 {
+	if g.rows.Extra == 1 {
 		return
 	}
 	g.ready()
 	changes := g.w.changes
 	d := g.smallest()
-	for row := g.n; row < d.n; row++ {
-		g.take(d.dense.live[row])
+	for row := g.rows.N; row < d.rows.N; row++ {
+		g.take(d.dense.Live[row])
 	}
-	g.m = 1
+	g.rows.Extra = 1
 	if g.w.changes != changes {
 		for _, s := range g.sets {
 			s.rewoundAt = g.w.changes // A loop cannot tell where its rows went, as after a restore.
@@ -179,7 +184,7 @@ func (w *World) pack() {
 func (g *Group) smallest() *set {
 	d := g.sets[0]
 	for _, s := range g.sets {
-		if s.n < d.n {
+		if s.rows.N < d.rows.N {
 			d = s
 		}
 	}
@@ -196,15 +201,15 @@ func (g *Group) take(e Entity) bool {
 	}
 	g.ready()
 	for i, s := range g.storages {
-		s.swapRows(rows[i], g.n)
+		s.swapRows(rows[i], g.rows.N)
 	}
-	g.n++
+	g.rows.N++
 	return true
 }
 
 func (g *Group) ready() {
-	if g.span != g.w.span {
-		g.open()
+	if g.rows.Span != g.w.clock.Span {
+		g.rows.Open()
 	}
 }
 
@@ -220,13 +225,13 @@ func (g *Group) enter(e Entity) {
 // leave is called when e is about to lose one of the components.
 func (g *Group) leave(e Entity) {
 	row := g.sets[0].row(e)
-	if row < 0 || row >= g.n {
+	if row < 0 || row >= g.rows.N {
 		return
 	}
 	g.ready()
-	g.n--
+	g.rows.N--
 	for _, s := range g.storages {
-		s.swapRows(row, g.n)
+		s.swapRows(row, g.rows.N)
 	}
 	g.exits++
 	g.left = e
@@ -234,11 +239,11 @@ func (g *Group) leave(e Entity) {
 
 // leaveAll is called when one of the storages is about to be cleared.
 func (g *Group) leaveAll() {
-	if g.n == 0 && g.m == 1 {
+	if g.rows.N == 0 && g.rows.Extra == 1 {
 		return
 	}
 	g.ready()
-	g.lengths = lengths{m: 1}
+	g.rows.Lengths = track.Lengths{Extra: 1}
 	g.resets++
 }
 
@@ -247,20 +252,20 @@ func (s *set) packed() int {
 	if s.group == nil {
 		return 0
 	}
-	return s.group.n
+	return s.group.rows.N
 }
 
 // measure finds out how many rows are packed, and whether there are members
 // behind them. What it finds must hold for all frames.
 func (g *Group) measure() {
 	d := g.smallest()
-	g.lengths = lengths{m: 1}
-	for g.n < d.n && g.aligned(g.n) {
-		g.n++
+	g.rows.Lengths = track.Lengths{Extra: 1}
+	for g.rows.N < d.rows.N && g.aligned(g.rows.N) {
+		g.rows.N++
 	}
-	for _, e := range d.dense.live[g.n:d.n] {
+	for _, e := range d.dense.Live[g.rows.N:d.rows.N] {
 		if g.has(e) {
-			g.m = 0
+			g.rows.Extra = 0
 		}
 	}
 	g.resets++
@@ -269,7 +274,7 @@ func (g *Group) measure() {
 // aligned reports whether a row holds the same entity in all storages.
 func (g *Group) aligned(row int) bool {
 	for _, s := range g.sets {
-		if s.dense.live[row] != g.sets[0].dense.live[row] {
+		if s.dense.Live[row] != g.sets[0].dense.Live[row] {
 			return false
 		}
 	}
@@ -288,7 +293,7 @@ func (g *Group) has(e Entity) bool {
 // untouched reports whether the storages are the same in all frames.
 func (g *Group) untouched() bool {
 	for _, s := range g.sets {
-		if len(s.recs) > 0 || len(s.forward) > 0 {
+		if !s.rows.Untouched() {
 			return false
 		}
 	}
@@ -310,9 +315,6 @@ func (w *World) cloneGroups(c *World) {
 		for _, s := range g.storages {
 			storages = append(storages, c.names[s.Name()])
 		}
-		newGroup(storages).lengths = g.lengths
+		newGroup(storages).rows.Lengths = g.rows.Lengths
 	}
 }
-
-func (g *Group) settle()         {}
-func (g *Group) rewound(lengths) { g.resets++ }

@@ -221,11 +221,11 @@ func TestLoadedRowsAreGroupedAsTheyLie(t *testing.T) {
 	if err := v.Load(stateOf(w)); err != nil {
 		t.Fatal(err)
 	}
-	if h.m != 1 || !slices.Equal(h.Entities(), g.Entities()) {
-		t.Errorf("%v are packed, all: %v, want %v", h.Entities(), h.m == 1, g.Entities())
+	if h.rows.Extra != 1 || !slices.Equal(h.Entities(), g.Entities()) {
+		t.Errorf("%v are packed, all: %v, want %v", h.Entities(), h.rows.Extra == 1, g.Entities())
 	}
 	v.Commit()
-	if err := v.Load(&State{}); err != nil || h.Len() != 0 || h.m != 1 {
+	if err := v.Load(&State{}); err != nil || h.Len() != 0 || h.rows.Extra != 1 {
 		t.Errorf("Load = %v, %d rows packed of an empty world", err, h.Len())
 	}
 }
@@ -269,7 +269,7 @@ func TestScatteredMembersThatWereLoadedArePackedByTheNextCommit(t *testing.T) {
 			}
 		}
 		v.Commit()
-		if g.Len() != 10 || g.m != 1 || v.Dirty() {
+		if g.Len() != 10 || g.rows.Extra != 1 || v.Dirty() {
 			t.Errorf("%d of 10 are packed after Commit", g.Len())
 		}
 		if len(got) == 0 || got[0].Storage != AnyStorage(x) || len(got[0].Entities) == 0 {
@@ -382,7 +382,7 @@ func TestRowsThatAGroupLeavesAreNotSaved(t *testing.T) {
 	checkAtEnd(t, w)
 	w.Checkpoint()
 	b.Remove(entities[2*99]) // The last member: no row of a moves.
-	if rows := saved(a); rows != [3]int{} || len(a.recs) != 0 {
+	if rows := saved(a); rows != [3]int{} || !a.rows.Untouched() {
 		t.Errorf("%v rows are saved of a storage in which none moves", rows)
 	}
 	b.Remove(entities[0])

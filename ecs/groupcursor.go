@@ -22,7 +22,7 @@ func (c *cursor) noteGroup() {
 	if g == nil {
 		return
 	}
-	c.group = groupCursor{n: g.n, entries: g.entries, exits: g.exits, resets: g.resets, all: true}
+	c.group = groupCursor{n: g.rows.N, entries: g.entries, exits: g.exits, resets: g.resets, all: true}
 	for _, s := range g.sets {
 		c.group.all = c.group.all && c.j.requires(s)
 	}
@@ -36,10 +36,10 @@ func (j *join) requires(s *set) bool {
 
 // limit returns the driver's row behind the last one that may be in the join.
 func (c *cursor) limit() int {
-	if c.group.all && c.set.group.m == 1 {
-		return c.set.group.n
+	if c.group.all && c.set.group.rows.Extra == 1 {
+		return c.set.group.rows.N
 	}
-	return c.set.n
+	return c.set.rows.N
 }
 
 // follow goes on after the driver's group moved rows while e, then in row, was

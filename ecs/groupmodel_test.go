@@ -9,23 +9,23 @@ import (
 // check returns what is wrong with g: with the rows that it calls packed, and
 // with those behind them.
 func (g *Group) check() error {
-	if _, err := g.tracker.check("group"); err != nil {
+	if _, err := g.w.checkTracker(&g.rows, "group"); err != nil {
 		return err
 	}
 	for _, s := range g.sets {
 		if s.group != g || !s.observed || !g.w.watched {
 			return fmt.Errorf("a storage does not tell its group")
 		}
-		if s.n < g.n {
-			return fmt.Errorf("%d rows are packed of %d", g.n, s.n)
+		if s.rows.N < g.rows.N {
+			return fmt.Errorf("%d rows are packed of %d", g.rows.N, s.rows.N)
 		}
-		if !slices.Equal(s.dense.live[:g.n], g.Entities()) {
-			return fmt.Errorf("packed rows differ: %v, %v", s.dense.live[:g.n], g.Entities())
+		if !slices.Equal(s.dense.Live[:g.rows.N], g.Entities()) {
+			return fmt.Errorf("packed rows differ: %v, %v", s.dense.Live[:g.rows.N], g.Entities())
 		}
 	}
-	for _, e := range g.sets[0].dense.live[g.n:g.sets[0].n] {
-		if g.m == 1 && g.has(e) {
-			return fmt.Errorf("member %v lies behind the %d that are packed", e, g.n)
+	for _, e := range g.sets[0].dense.Live[g.rows.N:g.sets[0].rows.N] {
+		if g.rows.Extra == 1 && g.has(e) {
+			return fmt.Errorf("member %v lies behind the %d that are packed", e, g.rows.N)
 		}
 	}
 	return nil
@@ -136,7 +136,7 @@ func (p *pair) group(stores ...int) bool {
 		s.groups = append(s.groups, naiveGroup{stores: stores})
 	}
 	p.n.groups = append(p.n.groups, naiveGroup{stores: stores})
-	if g.untouched() && len(g.recs) == 0 { // or they are all the same to it.
+	if g.untouched() && g.rows.Untouched() { // or they are all the same to it.
 		forward := p.n.forward
 		p.n.pack()
 		p.n.forward = forward
@@ -168,8 +168,8 @@ func (p *pair) checkGroups() {
 		failf("%d groups, want %d", len(p.w.groups), len(p.n.groups))
 	}
 	for i, g := range p.w.groups {
-		if want := p.n.groups[i]; g.Len() != want.n || (g.m == 1) != want.whole {
-			failf("group %d: Len() = %d, all: %v, want %d, %v", i, g.Len(), g.m == 1, want.n, want.whole)
+		if want := p.n.groups[i]; g.Len() != want.n || (g.rows.Extra == 1) != want.whole {
+			failf("group %d: Len() = %d, all: %v, want %d, %v", i, g.Len(), g.rows.Extra == 1, want.n, want.whole)
 		}
 		if want := p.n.stores[p.n.groups[i].stores[0]].entities[:g.Len()]; !slices.Equal(g.Entities(), want) {
 			failf("group %d: Entities() = %v, want %v", i, g.Entities(), want)

@@ -1,5 +1,7 @@
 package ecs
 
+import "github.com/stet-ecs/stet/ecs/internal/track"
+
 // The sparse array of a Hashed storage is cut into blocks like that of a Sparse
 // one, but several blocks can have the same page as long as no two members need
 // the same entry of it: a hash table whose hash is the low part of the index, and
@@ -22,14 +24,14 @@ package ecs
 const hashedTries = 8
 
 // pageFor returns the page in which the entry of e can be written.
-func (s *set) pageFor(e Entity) *sparsePage {
+func (s *set) pageFor(e Entity) *track.Page {
 	i := e.Index()
-	page := s.sparse.page(i)
+	page := s.sparse.Page(i)
 	if page != nil && !s.collides(page, i) {
 		return page
 	}
-	for int(i>>pageBits) >= len(s.sparse.pages) {
-		s.sparse.pages = append(s.sparse.pages, nil)
+	for int(i>>pageBits) >= len(s.sparse.Pages) {
+		s.sparse.Pages = append(s.sparse.Pages, nil)
 	}
 	var block []Entity // The members that move along.
 	if page != nil {
@@ -37,28 +39,28 @@ func (s *set) pageFor(e Entity) *sparsePage {
 	}
 	page = s.roomFor(append(block, e))
 	for _, m := range block {
-		page.rows[m&pageMask] = s.sparse.pages[i>>pageBits].rows[m&pageMask]
+		page.Rows[m&pageMask] = s.sparse.Pages[i>>pageBits].Rows[m&pageMask]
 	}
-	s.sparse.pages[i>>pageBits] = page
+	s.sparse.Pages[i>>pageBits] = page
 	return page
 }
 
 // collides reports whether the entry of index i in page belongs to a member with
 // another index.
-func (s *set) collides(page *sparsePage, i uint32) bool {
-	r := int(page.rows[i&pageMask])
-	if r >= s.n {
+func (s *set) collides(page *track.Page, i uint32) bool {
+	r := int(page.Rows[i&pageMask])
+	if r >= s.rows.N {
 		return false
 	}
-	x := s.dense.live[r].Index()
+	x := s.dense.Live[r].Index()
 	return x != i && x&pageMask == i&pageMask
 }
 
 // membersOf returns the members of a block, which page holds.
-func (s *set) membersOf(page *sparsePage, block uint32) (members []Entity) {
-	for i, r := range page.rows {
-		if int(r) < s.n {
-			if e := s.dense.live[r]; e.Index() == block<<pageBits+uint32(i) {
+func (s *set) membersOf(page *track.Page, block uint32) (members []Entity) {
+	for i, r := range page.Rows {
+		if int(r) < s.rows.N {
+			if e := s.dense.Live[r]; e.Index() == block<<pageBits+uint32(i) {
 				members = append(members, e)
 			}
 		}
@@ -67,7 +69,7 @@ func (s *set) membersOf(page *sparsePage, block uint32) (members []Entity) {
 }
 
 // roomFor returns a page in which none of members collides.
-func (s *set) roomFor(members []Entity) *sparsePage {
+func (s *set) roomFor(members []Entity) *track.Page {
 next:
 	for k := len(s.shared) - 1; k >= max(0, len(s.shared)-hashedTries); k-- {
 		for _, e := range members {
@@ -77,14 +79,14 @@ next:
 		}
 		return s.shared[k]
 	}
-	page := newSparsePage()
+	page := track.NewPage()
 	s.shared = append(s.shared, page)
 	return page
 }
 
 // placeAll makes the entries of all rows anew.
 func (s *set) placeAll() {
-	for r, e := range s.dense.live[:s.n] {
-		s.pageFor(e).rows[e&pageMask] = uint32(r)
+	for r, e := range s.dense.Live[:s.rows.N] {
+		s.pageFor(e).Rows[e&pageMask] = uint32(r)
 	}
 }

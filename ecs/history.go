@@ -3,6 +3,7 @@ package ecs
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrNotHeld reports a tick that the history does not hold.
@@ -30,7 +31,9 @@ func (w *World) Commit() {
 	w.tick++
 	if w.keepsTicks() {
 		bare := w.bareTicks() && !w.anyCheckpoint()
-		w.push(frame{tick: true, mark: mark, bare: bare && len(w.pins) == 0, hidden: bare && len(w.pins) > 0})
+		f := frame{tick: true, mark: mark, hidden: bare && len(w.pins) > 0}
+		f.Bare = bare && len(w.pins) == 0
+		w.push(f)
 		w.evict()
 	}
 }
@@ -63,7 +66,7 @@ func (w *World) evict() {
 }
 
 func (w *World) overBudget() bool {
-	return w.options.HistoryBytes > 0 && w.undoBytes > w.options.HistoryBytes
+	return w.options.HistoryBytes > 0 && w.clock.Bytes() > w.options.HistoryBytes
 }
 
 // evictable returns the position of the oldest tick boundary that no checkpoint
@@ -79,19 +82,21 @@ func (w *World) evictable() int {
 
 // dropForward ends the forward branch.
 func (w *World) dropForward() {
-	if !w.held {
+	if !w.clock.Undone {
 		return
 	}
-	w.held = false
+	w.clock.Undone = false
 	for i := range w.forward {
-		for _, t := range w.forward[i].touched {
-			t.dropForward()
+		for _, t := range w.forward[i].Touched {
+			t.DropForward()
 		}
 	}
 	clear(w.forward)
 	w.forward = w.forward[:0]
 	for _, s := range w.storages { // All of them: none settles while a branch is held.
-		s.tracked().owner.settle()
+		if settle := s.tracked().Settle; settle != nil {
+			settle()
+		}
 	}
 }
 
@@ -125,7 +130,7 @@ func (h History) Newest() uint64 {
 
 // Bytes returns how many bytes of saved rows the history and the checkpoints
 // hold.
-func (h History) Bytes() int64 { return h.w.undoBytes }
+func (h History) Bytes() int64 { return h.w.clock.Bytes() }
 
 // Rewind goes n ticks back. See [History.Seek].
 func (h History) Rewind(n int) error {
@@ -212,16 +217,17 @@ func (w *World) undoTick() {
 		k--
 	}
 	open, f := w.frames[k+1], w.frames[k]
-	w.held = true
-	for _, t := range f.touched {
-		t.undo()
+	w.clock.Undone = true
+	for _, t := range f.Touched {
+		t.Undo()
 	}
-	undone := frame{at: open.at, mark: open.mark, touched: append([]*tracker(nil), f.touched...)}
+	undone := frame{at: open.at, mark: open.mark}
+	undone.Touched = slices.Clone(f.Touched)
 	w.forward = append(w.forward, undone)
 	w.cutFrames(k)
 	w.tick = f.at
 	w.push(frame{tick: true, mark: f.mark})
-	w.leavePins(f.id, w.frameID)
+	w.leavePins(f.ID, w.frameID)
 }
 
 // redoTick goes one tick forward along the forward branch.
@@ -229,14 +235,14 @@ func (w *World) redoTick() {
 	last := len(w.forward) - 1
 	redone := w.forward[last]
 	open := &w.frames[len(w.frames)-1]
-	for _, t := range redone.touched {
-		t.redo(open.id)
+	for _, t := range redone.Touched {
+		t.Redo(open.ID)
 	}
-	open.touched = append(open.touched[:0], redone.touched...)
+	open.Touched = append(open.Touched[:0], redone.Touched...)
 	w.absorb(len(w.frames) - 1)
 	w.forward[last] = frame{}
 	w.forward = w.forward[:last]
-	w.held = last > 0
+	w.clock.Undone = last > 0
 	w.tick = redone.at
 	w.push(frame{tick: true, mark: redone.mark})
 }

@@ -185,7 +185,7 @@ func TestALogInsideATickDoesNotGrowWithoutBound(t *testing.T) {
 				if bytes := w.History().Bytes(); bytes > 200_000 {
 					t.Errorf("Bytes() = %d after writing 100 rows 20000 times", bytes)
 				}
-				w.pointOps()
+				w.point()
 				w.Restore(outer)
 				for i, e := range entities {
 					if v, _ := a.Get(e); v.X != int32(i) {

@@ -1,6 +1,10 @@
 package ecs
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
+)
 
 // A setHooks holds what the program wants to be told of the members of a set that
 // come and go.
@@ -52,7 +56,7 @@ type worldHooks struct {
 // part of the world's state: they stay when it is put back, and a clone has none.
 func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 	h := s.hooked()
-	h.add = append(h.add, func(e Entity, row int) { f(e, s.data.live[row]) })
+	h.add = append(h.add, func(e Entity, row int) { f(e, s.data.Live[row]) })
 }
 
 // OnRemove makes s call f before an entity loses the component: in Remove,
@@ -63,7 +67,7 @@ func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 // hooks add meanwhile stays.
 func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 	h := s.hooked()
-	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.live[row]) })
+	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.Live[row]) })
 }
 
 // OnChange makes s call f in Commit, once for every entity that had the component
@@ -82,7 +86,7 @@ func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 // and, in such a world, while a checkpoint is held or if a recorder is attached
 // and something was written since the last commit: add it before, or after Commit.
 func (s *Storage[T]) OnChange(f func(e Entity, before, now T)) {
-	s.mustKeepTick("OnChange", s.name)
+	s.w.mustKeepTick(&s.rows, "OnChange", s.name)
 	d := &Delta[T]{s: s}
 	h := &s.w.hooks
 	h.change = append(h.change, func() {
@@ -109,19 +113,18 @@ func (h *worldHooks) tellChanges() {
 
 // mustKeepTick makes the world keep what the rows of t hold at every commit from
 // the last one on.
-func (t *tracker) mustKeepTick(verb, name string) {
-	w := t.w
+func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 	k := w.newestBoundary()
 	switch {
-	case t.exempt:
+	case t.Exempt:
 		panic("ecs: " + verb + " of " + name + ", which is NoRewind: no tick keeps its values; use OnAdd and OnRemove, or leave NoRewind out")
 	case w.options.History > 0 || w.hooks.keepsTick:
 	case w.anyCheckpoint():
 		panic("ecs: " + verb + " of " + name + " while a checkpoint is held; add it before, or set Options.History")
-	case k >= 0 && w.frames[k].bare && len(w.frames[k].touched) > 0:
+	case k >= 0 && w.frames[k].Bare && len(w.frames[k].Touched) > 0:
 		panic("ecs: " + verb + " of " + name + " in the middle of a tick whose beginning is not kept; add it after Commit or Attach, or set Options.History")
 	case k >= 0:
-		w.frames[k].bare, w.frames[k].hidden = false, false
+		w.frames[k].Bare, w.frames[k].hidden = false, false
 	default: // No frame is open, so nothing is written unseen.
 		w.push(frame{tick: true})
 	}
@@ -233,7 +236,7 @@ func (s *set) removeEach(as AnyStorage) {
 // reports whether it did.
 func (w *World) destroyEach() bool {
 	for _, s := range w.sets {
-		if s.n > 0 && s.removesOneByOne() {
+		if s.rows.N > 0 && s.removesOneByOne() {
 			w.hooks.each(w.Entities(), func(e Entity) { w.Destroy(e) })
 			return true
 		}

@@ -6,13 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // A hundred million entities take 1.2 GB. They are made as CreateN makes them,
 // but for the slice that it returns.
 func hugeWorld(n int) *World {
 	w := NewWorld(Options{})
-	w.entities.open()
+	w.entities.rows.Open()
 	w.entities.extend(n)
 	return w
 }
@@ -20,13 +22,13 @@ func hugeWorld(n int) *World {
 // hugeMembers are indices below n at both ends, at both sides of the borders of
 // words and pages, in one page, and in many pages at the same place.
 func hugeMembers(n int) (indices []uint32) {
-	for _, border := range []int{0, 64, pageSize, 1 << 18, 1 << 24, 1 << 26, n} {
+	for _, border := range []int{0, 64, track.PageSize, 1 << 18, 1 << 24, 1 << 26, n} {
 		for i := max(0, border-2); i < min(n, border+2); i++ {
 			indices = append(indices, uint32(i))
 		}
 	}
 	for i := range 100 {
-		indices = append(indices, uint32(n/2+3*i), uint32(n-pageSize*(50+3*i)))
+		indices = append(indices, uint32(n/2+3*i), uint32(n-track.PageSize*(50+3*i)))
 	}
 	slices.Sort(indices)
 	return slices.Compact(indices)

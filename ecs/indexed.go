@@ -1,5 +1,7 @@
 package ecs
 
+import "github.com/stet-ecs/stet/ecs/internal/track"
+
 // In an Indexed storage the row of an entity is its index. Rows below n that
 // belong to no entity are gaps; m counts them. Nothing but the extent n follows
 // from order, and no row ever moves.
@@ -13,11 +15,11 @@ package ecs
 
 // identity returns the first pages of the sparse array that maps every index to
 // itself.
-func (w *World) identity(pages int) []*sparsePage {
+func (w *World) identity(pages int) []*track.Page {
 	for p := len(w.identityPages); p < pages; p++ {
-		page := new(sparsePage)
-		for i := range page.rows {
-			page.rows[i] = uint32(p<<pageBits + i)
+		page := new(track.Page)
+		for i := range page.Rows {
+			page.Rows[i] = uint32(p<<pageBits + i)
 		}
 		w.identityPages = append(w.identityPages, page)
 	}
@@ -30,32 +32,32 @@ func (w *World) identity(pages int) []*sparsePage {
 func (s *Storage[T]) setIndexed(e Entity, v T) {
 	r := int(e.Index())
 	s.stretch(r + 1)
-	if s.dense.unsaved(r) {
+	if s.dense.Unsaved(r) {
 		s.saveRow(r)
 	}
-	s.dense.live[r], s.data.live[r] = e, v
-	s.m--
+	s.dense.Live[r], s.data.Live[r] = e, v
+	s.rows.Extra--
 	s.bump(r)
 }
 
 // stretch makes s at least n rows long. New rows are gaps.
 func (s *Storage[T]) stretch(n int) {
-	from := s.n
+	from := s.rows.N
 	if n <= from {
 		return
 	}
-	if pages := (n + pageMask) >> pageBits; pages > len(s.sparse.pages) {
-		s.sparse.pages = s.w.identity(pages)
+	if pages := (n + pageMask) >> pageBits; pages > len(s.sparse.Pages) {
+		s.sparse.Pages = s.w.identity(pages)
 	}
-	if kept := min(n, len(s.dense.live)); from < kept {
-		s.dense.touchRange(from, kept)
-		s.data.touchRange(from, kept)
+	if kept := min(n, len(s.dense.Live)); from < kept {
+		s.dense.TouchRange(from, kept)
+		s.data.TouchRange(from, kept)
 	}
-	s.dense.live = lengthened(s.dense.live, n)
-	s.data.live = lengthened(s.data.live, n)
-	fill(s.dense.live[from:n], Vacant)
+	s.dense.Live = lengthened(s.dense.Live, n)
+	s.data.Live = lengthened(s.data.Live, n)
+	fill(s.dense.Live[from:n], Vacant)
 	s.empty(from, n)
-	s.n, s.m = n, s.m+n-from
+	s.rows.N, s.rows.Extra = n, s.rows.Extra+n-from
 }
 
 func lengthened[T any](rows []T, n int) []T {
@@ -77,24 +79,24 @@ func (s *Storage[T]) empty(lo, hi int) {
 	switch {
 	case s.tag:
 	case s.gap == nil:
-		clear(s.data.live[lo:hi])
+		clear(s.data.Live[lo:hi])
 	case s.clone != nil:
 		for r := lo; r < hi; r++ {
-			s.data.live[r] = s.clone(*s.gap)
+			s.data.Live[r] = s.clone(*s.gap)
 		}
 	default:
-		fill(s.data.live[lo:hi], *s.gap)
+		fill(s.data.Live[lo:hi], *s.gap)
 	}
 }
 
 // vacateRow makes row r, which is e's, a gap.
 func (s *Storage[T]) vacateRow(e Entity, r int) {
-	if s.dense.unsaved(r) {
+	if s.dense.Unsaved(r) {
 		s.saveRow(r)
 	}
-	s.dense.live[r] = Vacant
+	s.dense.Live[r] = Vacant
 	s.empty(r, r+1)
-	s.m++
+	s.rows.Extra++
 	if s.mask != nil {
 		s.mask.exclude(e.Index())
 	}

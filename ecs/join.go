@@ -74,8 +74,8 @@ type joinBlock struct {
 type joinedColumn struct {
 	set    *set
 	column interface {
-		touchRuns(runs []uint32, at, stride int)
-		fetchRuns(runs []uint32, at, stride int) byte
+		TouchRuns(runs []uint32, at, stride int)
+		FetchRuns(runs []uint32, at, stride int) byte
 	}
 	write    bool
 	optional bool
@@ -146,7 +146,7 @@ func (j *join) choose() {
 	j.driver = j.smallest()
 	d := j.sets[j.driver]
 	masked := d.maskOf() != nil && j.gatherMasks()
-	j.byWord = d.maskOf() != nil && d.byIndex || masked && j.prefersMasks(d.n)
+	j.byWord = d.maskOf() != nil && d.byIndex || masked && j.prefersMasks(d.rows.N)
 	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0
 }
 
@@ -155,7 +155,7 @@ func (j *join) smallest() int {
 	j.mustRequire()
 	d := -1
 	for i, s := range j.sets {
-		if !j.isOptional(i) && (d < 0 || s.n < j.sets[d].n) {
+		if !j.isOptional(i) && (d < 0 || s.rows.N < j.sets[d].rows.N) {
 			d = i
 		}
 	}
@@ -169,7 +169,7 @@ func (j *join) mustRequire() {
 }
 
 // gaps returns how many rows below n hold no entity.
-func (s *set) gaps() int { return s.m }
+func (s *set) gaps() int { return s.rows.Extra }
 
 // count returns the number of entities in the join.
 func (j *join) count() (n int) {
@@ -227,10 +227,10 @@ func (j *join) mark(runs []uint32, columns []joinedColumn) {
 	stride := len(j.sets) + 1
 	for at, m := range columns {
 		if m.write && (!m.optional || anyPresent(runs, at, stride)) {
-			if m.set.span != m.set.w.span {
-				m.set.open()
+			if m.set.rows.Span != m.set.w.clock.Span {
+				m.set.rows.Open()
 			}
-			m.column.touchRuns(runs, at, stride)
+			m.column.TouchRuns(runs, at, stride)
 		}
 	}
 }
@@ -282,7 +282,7 @@ func (j *join) refresh(c *cursor, b int) *joinBlock {
 // stands reports whether the runs of a block are still right: the driver's rows
 // are the same, and the runs stay where they are.
 func (j *join) stands(block *joinBlock, driver *set, b int) bool {
-	return block.stamp != 0 && int(block.rows) == min(64, driver.n-b<<6) &&
+	return block.stamp != 0 && int(block.rows) == min(64, driver.rows.N-b<<6) &&
 		driver.order[b] <= block.stamp && j.stays(block, driver)
 }
 
@@ -326,7 +326,7 @@ func (j *join) passesStand(stamp uint64) bool {
 
 // still reports whether rows [lo, lo+n) hold the same entities as at stamp.
 func (s *set) still(lo, n int, stamp uint64) bool {
-	if lo+n > s.n {
+	if lo+n > s.rows.N {
 		return false
 	}
 	for b := lo >> 6; b <= (lo+n-1)>>6; b++ {
@@ -340,16 +340,16 @@ func (s *set) still(lo, n int, stamp uint64) bool {
 // build finds the runs of block b anew.
 func (j *join) build(block *joinBlock, driver, b int) {
 	d := j.sets[driver]
-	lo, hi := b<<6, min(b<<6+64, d.n)
+	lo, hi := b<<6, min(b<<6+64, d.rows.N)
 	block.clear()
 	block.rows = int32(hi - lo)
 	var at [maxSets + 1]uint32
 	for row := lo; row < hi; {
 		n := 1
-		switch e := d.dense.live[row]; {
+		switch e := d.dense.Live[row]; {
 		case e == Vacant:
 		case j.probe(driver, row, e, &at):
-			n = j.aligned(driver, d.dense.live[row:hi], &at)
+			n = j.aligned(driver, d.dense.Live[row:hi], &at)
 			j.extendRuns(block, &at, n)
 		default:
 			block.missed++
@@ -382,7 +382,7 @@ func (j *join) aligned(driver int, entities []Entity, at *[maxSets + 1]uint32) i
 			return 1
 		}
 		n := 1
-		for rows := s.dense.live[at[i]:s.n]; n < len(entities) && n < len(rows) && entities[n] == rows[n]; {
+		for rows := s.dense.Live[at[i]:s.rows.N]; n < len(entities) && n < len(rows) && entities[n] == rows[n]; {
 			n++
 		}
 		entities = entities[:n]

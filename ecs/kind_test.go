@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // A conformer is a world with one component of each kind, all changed alike. The
@@ -29,12 +31,12 @@ func newConformer(t *testing.T, grouped bool) *conformer {
 		MustNewGroup(c.sparse, c.others[1], c.others[2])
 	}
 	// Indices that are equal modulo the size of a page, and some that are not.
-	const spread = 6 * pageSize
+	const spread = 6 * track.PageSize
 	for range spread {
 		c.w.Create()
 	}
 	for i, e := range c.w.Entities() {
-		if i%pageSize < 3 || i%1000 == 0 {
+		if i%track.PageSize < 3 || i%1000 == 0 {
 			c.handles = append(c.handles, e)
 		}
 	}
@@ -153,7 +155,7 @@ func (c *conformer) step(rng *rand.Rand, cps *[]Checkpoint) {
 // refresh makes handles those that are alive now.
 func (c *conformer) refresh() {
 	for i, e := range c.handles {
-		c.handles[i] = c.w.entities.dense.live[c.w.entities.sparse[e.Index()]]
+		c.handles[i] = c.w.entities.dense.Live[c.w.entities.sparse[e.Index()]]
 	}
 }
 
@@ -189,7 +191,7 @@ func TestHashedPagesAreSharedWhereEntriesDoNotCollide(t *testing.T) {
 	s := MustRegister[plain](w, Stored(Hashed))
 	const blocks = 64
 	var some, same []Entity // One of each block: at different places, at the same place.
-	for i := range blocks * pageSize {
+	for i := range blocks * track.PageSize {
 		e := w.Create()
 		if i&pageMask == i>>pageBits*7 {
 			some = append(some, e)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
@@ -75,7 +76,7 @@ func (w *World) Load(state *State) error {
 	for _, s := range w.storages {
 		s.discardAll()
 	}
-	w.entities.take(state.entities(), rows, lengths{state.Alive, state.Free, len(state.Registry)})
+	w.entities.take(state.entities(), rows, track.Lengths{N: state.Alive, Extra: state.Free, Total: len(state.Registry)})
 	for _, f := range apply {
 		f()
 	}
@@ -89,7 +90,7 @@ func (w *World) Load(state *State) error {
 func (w *World) restart(mark uint64) {
 	w.forgetFrames()
 	if w.keepsTicks() {
-		w.push(frame{tick: true, mark: mark, bare: w.bareTicks()})
+		w.pushTick(mark)
 	}
 }
 
@@ -215,10 +216,10 @@ func (s *Storage[T]) convert(entities []Entity, values []T) {
 // replace makes entities and values the rows of s, which is empty, and keeps them.
 // pages is the sparse array that follows from entities, or nil. No frame may be
 // held.
-func (s *Storage[T]) replace(entities []Entity, values []T, pages []*sparsePage) {
-	s.open()
+func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page) {
+	s.rows.Open()
 	s.fill(entities, pages)
-	s.data.live = values
+	s.data.Live = values
 }
 
 func (r *Resource[T]) prepare(st *StorageState, owned bool) (func(), error) {
@@ -227,13 +228,13 @@ func (r *Resource[T]) prepare(st *StorageState, owned bool) (func(), error) {
 		return nil, err
 	}
 	return func() {
-		r.open()
-		r.data.live[0] = values[0]
+		r.rows.Open()
+		r.data.Live[0] = values[0]
 	}, nil
 }
 
 // load makes a copy of rows the registry. No frame may be held.
-func (r *registry) load(rows []Entity, l lengths) {
+func (r *registry) load(rows []Entity, l track.Lengths) {
 	sparse := make([]uint32, len(rows))
 	for row, e := range rows {
 		sparse[e.Index()] = uint32(row)
@@ -242,7 +243,7 @@ func (r *registry) load(rows []Entity, l lengths) {
 }
 
 // take makes rows, to which sparse points, the registry. It keeps both.
-func (r *registry) take(rows []Entity, sparse []uint32, l lengths) {
-	r.open()
-	r.dense.live, r.sparse, r.lengths = rows, sparse, l
+func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
+	r.rows.Open()
+	r.dense.Live, r.sparse, r.rows.Lengths = rows, sparse, l
 }

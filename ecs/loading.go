@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // loadRows is how many rows are checked or decoded at once: enough that starting
@@ -180,16 +182,16 @@ func (state *State) checkAlive(rows []uint32) error {
 }
 
 // sparsePages returns the sparse array that follows from entities.
-func sparsePages(entities []Entity) []*sparsePage {
-	a := sparseArray{pages: []*sparsePage{}}
+func sparsePages(entities []Entity) []*track.Page {
+	a := track.Sparse{Pages: []*track.Page{}}
 	for row, e := range entities {
-		p := a.page(e.Index())
+		p := a.Page(e.Index())
 		if p == nil {
-			p = a.grow(e.Index())
+			p = a.Grow(e.Index())
 		}
-		p.rows[e&pageMask] = uint32(row)
+		p.Rows[e&pageMask] = uint32(row)
 	}
-	return a.pages
+	return a.Pages
 }
 
 // decodeRows returns the n rows of s. If it owns their bytes, it keeps them where

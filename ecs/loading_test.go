@@ -34,7 +34,7 @@ func TestLoadTakesStatesInEveryForm(t *testing.T) {
 		if err := w.Load(state); err != nil || w.Digest() != want {
 			t.Errorf("%s: Load = %v, digest %v, want %v", name, err, w.Digest(), want)
 		}
-		kept := len(state.Registry) > 0 && &state.Registry[0] == &w.entities.dense.live[0]
+		kept := len(state.Registry) > 0 && &state.Registry[0] == &w.entities.dense.Live[0]
 		if kept != state.Owned {
 			t.Errorf("%s: the registry is kept: %v", name, kept)
 		}

@@ -1,6 +1,10 @@
 package ecs
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
+)
 
 const (
 	maskLevels = 6       // Of 64 bits a word: enough for every uint32.
@@ -31,7 +35,8 @@ var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 //
 // A Mask is put back with its world.
 type Mask struct {
-	tracker // n: rows of the longest column. m: the epoch. total: minus the number of indices, so that it protects no rows.
+	w    *World
+	rows track.Tracker // N: rows of the longest column. Extra: the epoch. Total: minus the number of indices, so that it protects no rows.
 
 	// The pages are not tracked: one that was allocated once is there for every
 	// frame. Its words were empty before.
@@ -51,9 +56,7 @@ type maskWord struct {
 	epoch int
 }
 
-// maskWords is a column that saves nothing in a bare frame: masks are not
-// recorded.
-type maskWords struct{ column[maskWord] }
+type maskWords struct{ track.Column[maskWord] }
 
 // NewMask returns an empty mask of the program's own, which is put back with w.
 //
@@ -64,12 +67,13 @@ type maskWords struct{ column[maskWord] }
 func NewMask(w *World) *Mask { return newMask(w, false) }
 
 func newMask(w *World, exempt bool) *Mask {
-	m := &Mask{epochs: 1, words: maskWords{newColumn[maskWord](w)}, upper: maskWords{newColumn[maskWord](w)}}
-	m.w, m.owner, m.exempt = w, m, exempt
-	m.columns = []trackedColumn{&m.words, &m.upper}
-	m.words.live = make([]maskWord, maskPage+1)
-	m.upper.live = make([]maskWord, upperRow[2]+1)
-	m.lengths = lengths{n: len(m.upper.live), m: m.epochs}
+	m := &Mask{w: w, epochs: 1}
+	m.words.init(w)
+	m.upper.init(w)
+	m.rows.Init(&w.clock, exempt, &m.words, &m.upper)
+	m.words.Live = make([]maskWord, maskPage+1)
+	m.upper.Live = make([]maskWord, upperRow[2]+1)
+	m.rows.Lengths = track.Lengths{N: len(m.upper.Live), Extra: m.epochs}
 	return m
 }
 
@@ -93,7 +97,7 @@ func (s *set) Mask() *Mask {
 func (m *Mask) Has(i uint32) bool { return m.word(int(i>>6))>>(i&63)&1 != 0 }
 
 // Len returns the number of indices in the set.
-func (m *Mask) Len() int { return -m.total }
+func (m *Mask) Len() int { return -m.rows.Total }
 
 // Add adds i and reports whether it was missing.
 func (m *Mask) Add(i uint32) bool {
@@ -125,18 +129,18 @@ func (m *Mask) include(i uint32) bool {
 		m.grow(p)
 	}
 	row := int(m.pages[p]) + int(i>>6&63)
-	was := m.words.bits(row, m.m)
+	was := m.words.bits(row, m.rows.Extra)
 	if was>>(i&63)&1 != 0 {
 		return false
 	}
-	if m.span != m.w.span {
-		m.open()
+	if m.rows.Span != m.w.clock.Span {
+		m.rows.Open()
 	}
-	if m.words.unsaved(row) {
-		m.words.save(row)
+	if m.words.Unsaved(row) {
+		m.words.Save(row)
 	}
-	m.words.live[row] = maskWord{was | 1<<(i&63), m.m}
-	m.total--
+	m.words.Live[row] = maskWord{was | 1<<(i&63), m.rows.Extra}
+	m.rows.Total--
 	if was == 0 {
 		m.raise(i >> 6)
 	}
@@ -149,19 +153,19 @@ func (m *Mask) exclude(i uint32) bool {
 		return false
 	}
 	row := int(m.pages[p]) + int(i>>6&63)
-	was := m.words.bits(row, m.m)
+	was := m.words.bits(row, m.rows.Extra)
 	if was>>(i&63)&1 == 0 {
 		return false
 	}
-	if m.span != m.w.span {
-		m.open()
+	if m.rows.Span != m.w.clock.Span {
+		m.rows.Open()
 	}
 	left := was &^ (1 << (i & 63))
-	if m.words.unsaved(row) {
-		m.words.save(row)
+	if m.words.Unsaved(row) {
+		m.words.Save(row)
 	}
-	m.words.live[row] = maskWord{left, m.m}
-	m.total++
+	m.words.Live[row] = maskWord{left, m.rows.Extra}
+	m.rows.Total++
 	if left == 0 {
 		m.lower(i >> 6)
 	}
@@ -172,8 +176,8 @@ func (m *Mask) exclude(i uint32) bool {
 func (m *Mask) raise(k uint32) {
 	for level := 1; level < maskLevels; level++ {
 		c, row := m.place(level, int(k>>6))
-		was := c.bits(row, m.m)
-		c.put(row, maskWord{was | 1<<(k&63), m.m})
+		was := c.bits(row, m.rows.Extra)
+		c.put(row, maskWord{was | 1<<(k&63), m.rows.Extra})
 		if was != 0 {
 			return
 		}
@@ -185,8 +189,8 @@ func (m *Mask) raise(k uint32) {
 func (m *Mask) lower(k uint32) {
 	for level := 1; level < maskLevels; level++ {
 		c, row := m.place(level, int(k>>6))
-		left := c.bits(row, m.m) &^ (1 << (k & 63))
-		c.put(row, maskWord{left, m.m})
+		left := c.bits(row, m.rows.Extra) &^ (1 << (k & 63))
+		c.put(row, maskWord{left, m.rows.Extra})
 		if left != 0 {
 			return
 		}
@@ -195,14 +199,14 @@ func (m *Mask) lower(k uint32) {
 }
 
 func (m *Mask) discardAll() {
-	if m.total == 0 {
+	if m.rows.Total == 0 {
 		return
 	}
-	if m.span != m.w.span {
-		m.open()
+	if m.rows.Span != m.w.clock.Span {
+		m.rows.Open()
 	}
 	m.epochs++
-	m.m, m.total = m.epochs, 0
+	m.rows.Extra, m.rows.Total = m.epochs, 0
 }
 
 // fill adds the indices of entities.
@@ -226,40 +230,25 @@ func (m *Mask) place(level, k int) (*maskWords, int) {
 //
 //go:noinline
 func (m *Mask) grow(p int) {
-	if m.span != m.w.span {
-		m.open()
+	if m.rows.Span != m.w.clock.Span {
+		m.rows.Open()
 	}
 	if need := p + 1 - len(m.pages); need > 0 {
 		m.pages = append(m.pages, make([]uint32, need)...)
 	}
-	m.pages[p] = uint32(len(m.words.live))
-	m.words.live = append(m.words.live, make([]maskWord, maskPage+1)...)
-	if need := upperRow[2] + p>>6 + 1 - len(m.upper.live); need > 0 {
-		m.upper.live = append(m.upper.live, make([]maskWord, need)...)
+	m.pages[p] = uint32(len(m.words.Live))
+	m.words.Live = append(m.words.Live, make([]maskWord, maskPage+1)...)
+	if need := upperRow[2] + p>>6 + 1 - len(m.upper.Live); need > 0 {
+		m.upper.Live = append(m.upper.Live, make([]maskWord, need)...)
 	}
-	m.protect(max(len(m.words.live), len(m.upper.live)))
+	// New rows were there in every frame, empty. A restore would otherwise leave what
+	// was written to them, in an epoch that it brings back.
+	m.rows.Lengthen(max(len(m.words.Live), len(m.upper.Live)))
 }
-
-// protect makes n rows what every frame held protects, as if they had always been
-// there. A restore would otherwise leave what was written to new rows, in an epoch
-// that it brings back.
-func (m *Mask) protect(n int) {
-	m.n = n
-	for i := range m.recs {
-		m.recs[i].n, m.recs[i].prot = n, n
-	}
-	m.prot = m.topProt()
-	for _, c := range m.columns {
-		c.open(m.span, m.prot)
-	}
-}
-
-func (m *Mask) settle()         {}
-func (m *Mask) rewound(lengths) {}
 
 func (m *Mask) word(b int) uint64 {
 	if p := b >> 6; p < len(m.pages) {
-		return m.words.bits(int(m.pages[p])+b&63, m.m)
+		return m.words.bits(int(m.pages[p])+b&63, m.rows.Extra)
 	}
 	return 0
 }
@@ -274,7 +263,7 @@ func (m *Mask) nextWord(b int) int {
 // pageSummary returns word p of level 1, that of page p.
 func (m *Mask) pageSummary(p int) uint64 {
 	if p < len(m.pages) {
-		return m.words.bits(int(m.pages[p])+maskPage, m.m)
+		return m.words.bits(int(m.pages[p])+maskPage, m.rows.Extra)
 	}
 	return 0
 }
@@ -284,30 +273,28 @@ func (m *Mask) summary(level, k int) uint64 {
 	if level == 1 {
 		return m.pageSummary(k)
 	}
-	if row := upperRow[level] + k; row < len(m.upper.live) {
-		return m.upper.bits(row, m.m)
+	if row := upperRow[level] + k; row < len(m.upper.Live) {
+		return m.upper.bits(row, m.rows.Extra)
 	}
 	return 0
 }
 
-func (c *maskWords) open(span uint64, prot int) {
-	c.column.open(span, prot)
-	if c.top != nil && c.top.bare {
-		c.prot = 0
-	}
+func (c *maskWords) init(w *World) {
+	c.Init(&w.clock, false)
+	c.Follows = true // Masks are not recorded.
 }
 
 // bits returns the bits of a word that count in epoch.
 func (c *maskWords) bits(row, epoch int) uint64 {
-	if x := &c.live[row]; x.epoch == epoch {
+	if x := &c.Live[row]; x.epoch == epoch {
 		return x.bits
 	}
 	return 0
 }
 
 func (c *maskWords) put(row int, x maskWord) {
-	if c.unsaved(row) {
-		c.save(row)
+	if c.Unsaved(row) {
+		c.Save(row)
 	}
-	c.live[row] = x
+	c.Live[row] = x
 }

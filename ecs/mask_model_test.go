@@ -5,6 +5,9 @@ import (
 	"math/bits"
 	"slices"
 	"testing"
+	"unsafe"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // Components with masks.
@@ -39,15 +42,15 @@ func (w *World) checkMasks() (bytes int64, err error) {
 	}
 	for _, list := range [2][]frame{w.frames, w.forward} {
 		for _, f := range list {
-			for _, t := range f.touched {
-				if m, ok := t.owner.(*Mask); ok && !slices.Contains(masks, m) {
+			for _, t := range f.Touched {
+				if m := w.maskOf(t); m != nil && !slices.Contains(masks, m) {
 					masks = append(masks, m)
 				}
 			}
 		}
 	}
 	for _, m := range masks {
-		held, err := m.tracker.check("mask")
+		held, err := w.checkTracker(&m.rows, "mask")
 		if err != nil {
 			return 0, err
 		}
@@ -59,14 +62,30 @@ func (w *World) checkMasks() (bytes int64, err error) {
 	return bytes, nil
 }
 
+// maskOf returns the mask that t is of, or nil: what is of nothing that w knows is
+// of a mask.
+func (w *World) maskOf(t *track.Tracker) *Mask {
+	known := t == &w.entities.rows
+	for _, s := range w.Storages() {
+		known = known || t == s.tracked()
+	}
+	for _, g := range w.groups {
+		known = known || t == &g.rows
+	}
+	if known {
+		return nil
+	}
+	return (*Mask)(unsafe.Add(unsafe.Pointer(t), -int(unsafe.Offsetof(Mask{}.rows))))
+}
+
 // checkMask compares the mask of s with its members.
 func (s *set) checkMask() error {
-	for _, e := range s.dense.live[:s.n] {
+	for _, e := range s.dense.Live[:s.rows.N] {
 		if e != Vacant && !s.mask.Has(e.Index()) {
 			return fmt.Errorf("the mask of a storage lacks %v", e)
 		}
 	}
-	if s.mask.Len() != s.Len() || s.mask.exempt != s.exempt || !s.mask.kept {
+	if s.mask.Len() != s.Len() || s.mask.rows.Exempt != s.rows.Exempt || !s.mask.kept {
 		return fmt.Errorf("the mask has %d indices, the storage %d entities", s.mask.Len(), s.Len())
 	}
 	return nil
@@ -75,11 +94,11 @@ func (s *set) checkMask() error {
 // check returns what is inconsistent inside m: every word must say of the words
 // below it whether they are 0.
 func (m *Mask) check() error {
-	if m.m > m.epochs || m.m < 1 {
-		return fmt.Errorf("the epoch is %d, the newest %d", m.m, m.epochs)
+	if m.rows.Extra > m.epochs || m.rows.Extra < 1 {
+		return fmt.Errorf("the epoch is %d, the newest %d", m.rows.Extra, m.epochs)
 	}
-	if need := max(len(m.words.live), len(m.upper.live)); m.n != need {
-		return fmt.Errorf("n is %d, want %d", m.n, need)
+	if need := max(len(m.words.Live), len(m.upper.Live)); m.rows.N != need {
+		return fmt.Errorf("n is %d, want %d", m.rows.N, need)
 	}
 	n := 0
 	below := map[int]uint64{} // The words of a level that are not 0.
@@ -109,7 +128,7 @@ func (m *Mask) check() error {
 		}
 		below = want
 	}
-	for _, x := range m.words.live[:maskPage+1] {
+	for _, x := range m.words.Live[:maskPage+1] {
 		if x != (maskWord{}) {
 			return fmt.Errorf("the empty page holds %v", x)
 		}
@@ -238,7 +257,7 @@ func (p *maskModel) checkDeeply() {
 	if err := p.w.check(); err != nil {
 		failf("%v", err)
 	}
-	if _, err := p.mask.tracker.check("mask"); err != nil {
+	if _, err := p.mask.w.checkTracker(&p.mask.rows, "mask"); err != nil {
 		failf("%v", err)
 	}
 	if err := p.mask.check(); err != nil {

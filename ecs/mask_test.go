@@ -103,11 +103,11 @@ func TestAnEpochIsNotUsedTwice(t *testing.T) {
 	cp := w.Checkpoint()
 	m.Clear()
 	m.Add(6)
-	used := m.m
+	used := m.rows.Extra
 	w.Restore(cp)
 	m.Clear()
-	if m.m <= used {
-		t.Errorf("the epoch is %d, after %d", m.m, used)
+	if m.rows.Extra <= used {
+		t.Errorf("the epoch is %d, after %d", m.rows.Extra, used)
 	}
 	if m.Has(5) || m.Has(6) || AnyBits(m) {
 		t.Errorf("a cleared mask holds %v", slices.Collect(Indices(m)))
@@ -237,7 +237,7 @@ func TestAFarIndexTakesLittleMemory(t *testing.T) {
 	if got := slices.Collect(Indices(m)); !slices.Equal(got, []uint32{0, 1<<32 - 1}) {
 		t.Errorf("Indices = %v", got)
 	}
-	if words, pages := len(m.words.live)+len(m.upper.live), len(m.pages); words > 20_000 || pages != 1<<20 {
+	if words, pages := len(m.words.Live)+len(m.upper.Live), len(m.pages); words > 20_000 || pages != 1<<20 {
 		t.Errorf("%d words, %d pages", words, pages)
 	}
 	if m.word(maskBlocks) != 0 || m.word(math.MaxInt) != 0 || m.nextWord(maskBlocks) != -1 || m.nextWord(math.MaxInt) != -1 {
@@ -266,17 +266,17 @@ func TestClearingAMaskSavesNothing(t *testing.T) {
 	m.Add(5)
 	m.Add(6)
 	m.Remove(5)
-	if got := m.words.saved() + m.upper.saved(); got != maskLevels {
+	if got := m.words.SavedRows() + m.upper.SavedRows(); got != maskLevels {
 		t.Errorf("%d words are saved, want one of each level", got)
 	}
 	w.Restore(cp)
 	m.Remove(5)
 	m.Add(5)
-	if got := m.words.saved() + m.upper.saved(); got != 1 {
+	if got := m.words.SavedRows() + m.upper.SavedRows(); got != 1 {
 		t.Errorf("%d words are saved, want the one that was written", got)
 	}
 	m.Add(100_100)
-	if got := m.words.saved() + m.upper.saved(); got != 3 {
+	if got := m.words.SavedRows() + m.upper.SavedRows(); got != 3 {
 		t.Errorf("%d words are saved, want the new one and the one above it more", got)
 	}
 	w.Restore(cp)

@@ -64,10 +64,10 @@ func (s *set) emptying(as AnyStorage) (done bool) {
 		s.removeEach(as)
 		return true
 	}
-	if s.n > 0 && s.group != nil {
+	if s.rows.N > 0 && s.group != nil {
 		s.group.leaveAll()
 	}
-	if s.n > 0 && s.w.ops != nil {
+	if s.rows.N > 0 && s.w.ops != nil {
 		s.w.note(OpClear, as, 0)
 	}
 	return false

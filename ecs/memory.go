@@ -1,6 +1,10 @@
 package ecs
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
+)
 
 // Memory is what a world holds, in bytes. It counts what the slices of the world
 // have room for, not only what is in use. Not counted are: what components point
@@ -48,7 +52,7 @@ func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
 		Shared:   room(w.identityPages) + pageMemory(w.identityPages),
-		Scratch:  room(w.seen.words) + room(w.batch) + room(w.change.entities) + room(w.change.values),
+		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.change.entities) + room(w.change.values),
 	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
@@ -58,7 +62,7 @@ func (w *World) MemoryUsage() Memory {
 	for _, list := range [2][]frame{w.frames, w.forward} {
 		m.Frames += room(list)
 		for _, f := range list[:cap(list)] { // Those behind the last one keep their slices.
-			m.Frames += room(f.touched)
+			m.Frames += room(f.Touched)
 			m.Ops += room(f.ops)
 		}
 	}
@@ -73,7 +77,7 @@ func room[T any](s []T) int64 {
 
 func (r *registry) memory() (m StorageMemory) {
 	m.Sparse = room(r.sparse)
-	r.dense.addTo(&m, &m.Dense)
+	addColumn(&m, &r.dense, &m.Dense)
 	return m
 }
 
@@ -82,64 +86,45 @@ func (s *Storage[T]) memory() StorageMemory {
 	switch s.set.kind {
 	case Indexed: // Its sparse array is the world's.
 	case Hashed:
-		m.Sparse = room(s.sparse.pages) + room(s.shared) + pageMemory(s.shared)
+		m.Sparse = room(s.sparse.Pages) + room(s.shared) + pageMemory(s.shared)
 	default:
-		s.sparse.addTo(&m)
+		pages, rest := s.sparse.Memory()
+		m.Sparse = pages
+		m.add(rest)
 	}
 	if s.mask != nil {
 		s.mask.addTo(&m)
 	}
-	s.dense.addTo(&m, &m.Dense)
-	s.data.addTo(&m, &m.Data)
+	addColumn(&m, &s.dense, &m.Dense)
+	addColumn(&m, &s.data, &m.Data)
 	return m
 }
 
 func (r *Resource[T]) memory() StorageMemory {
 	m := StorageMemory{Name: r.name}
-	r.data.addTo(&m, &m.Data)
+	addColumn(&m, &r.data, &m.Data)
 	return m
 }
 
-// addTo adds what c holds to m, its rows to live.
-func (c *column[T]) addTo(m *StorageMemory, live *int64) {
-	*live += room(c.live)
-	m.Marks += room(c.marks)
-	c.undoStack.addTo(m)
+// addColumn adds what c holds to m, its rows to live.
+func addColumn[T any](m *StorageMemory, c *track.Column[T], live *int64) {
+	*live += room(c.Live)
+	m.add(c.Memory())
 }
 
-// pageMemory returns what pages take whose marks are not used.
-func pageMemory(pages []*sparsePage) int64 {
-	return int64(len(pages)) * int64(unsafe.Sizeof(sparsePage{}))
+func (m *StorageMemory) add(column track.Memory) {
+	m.Marks += column.Marks
+	m.Undo += column.Undo
+	m.Spare += column.Spare
+}
+
+// pageMemory returns what pages take whose entries are not saved.
+func pageMemory(pages []*track.Page) int64 {
+	return int64(len(pages)) * int64(unsafe.Sizeof(track.Page{}))
 }
 
 func (m *Mask) addTo(sum *StorageMemory) {
 	sum.Mask += room(m.pages)
-	m.words.addTo(sum, &sum.Mask)
-	m.upper.addTo(sum, &sum.Mask)
-}
-
-func (s *sparseArray) addTo(m *StorageMemory) {
-	m.Sparse += room(s.pages)
-	for _, p := range s.pages {
-		if p != nil {
-			m.Sparse += int64(unsafe.Sizeof(p.rows))
-			m.Marks += int64(unsafe.Sizeof(p.marks))
-		}
-	}
-	s.undoStack.addTo(m)
-}
-
-func (u *undoStack[T]) addTo(m *StorageMemory) {
-	for _, list := range [2][]*undoLog[T]{u.logs, u.forward} {
-		for _, l := range list {
-			for _, c := range l.chunks {
-				m.Undo += c.bytes()
-			}
-		}
-	}
-	for _, list := range [2][]*chunk[T]{u.spares, u.bare} {
-		for _, c := range list {
-			m.Spare += c.bytes()
-		}
-	}
+	addColumn(sum, &m.words.Column, &sum.Mask)
+	addColumn(sum, &m.upper.Column, &sum.Mask)
 }

@@ -3,6 +3,8 @@ package ecs
 import (
 	"runtime"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 func heap() int64 {
@@ -46,12 +48,12 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	a := MustRegister[plain](w)
 	tags := MustRegister[label](w)
 	MustRegisterResource(w, list{}, Named("list"), CloneWith(cloneList))
-	a.data.live, a.dense.live = make([]plain, 0, 100), make([]Entity, 0, 50)
-	tags.sparse.grow(pageSize)
+	a.data.Live, a.dense.Live = make([]plain, 0, 100), make([]Entity, 0, 50)
+	tags.sparse.Grow(track.PageSize)
 	m := w.MemoryUsage()
 	want := []StorageMemory{
 		{Name: "plain", Data: 800, Dense: 400},
-		{Name: "label", Sparse: 4*pageSize + 8*int64(cap(tags.sparse.pages)), Marks: 16 * pageSize / 64},
+		{Name: "label", Sparse: 4*track.PageSize + 8*int64(cap(tags.sparse.Pages)), Marks: 16 * track.PageSize / 64},
 		{Name: "list", Data: 24},
 	}
 	for i := range want {
@@ -61,14 +63,18 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	}
 	before := m.Total()
 	w.entities.sparse = make([]uint32, 0, 10)
-	w.entities.dense.live = make([]Entity, 0, 10)
-	w.entities.dense.marks = make([]mark, 0, 10)
-	w.batch, w.seen.words = make([]Entity, 0, 10), make([]uint64, 0, 10)
+	w.entities.dense.Live = make([]Entity, 0, 10)
+	w.batch = make([]Entity, 0, 10)
+	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {}) // 16 words.
 	w.change.values, w.change.entities = make([]Range, 0, 10), make([]Range, 0, 10)
-	a.order, a.data.marks, a.dense.marks = make([]uint64, 0, 10), make([]mark, 0, 10), make([]mark, 0, 10)
-	w.frames = []frame{{ops: make([]Op, 0, 10), touched: make([]*tracker, 0, 10)}}[:0]
+	a.order = make([]uint64, 0, 10)
+	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} { // 10 marks for each of the columns.
+		t.Protect(track.Lengths{N: 10 * 64})
+		t.Open()
+	}
+	w.frames = []frame{{ops: make([]Op, 0, 10), Frame: track.Frame{Touched: make([]*track.Tracker, 0, 10)}}}[:0]
 	m = w.MemoryUsage()
-	if got, want := m.Total()-before, 40+80+160+160+2*160+80+160+160+room(w.frames)+320+80; got != want {
+	if got, want := m.Total()-before, 40+80+160+160+2*160+128+160+160+room(w.frames)+320+80; got != want {
 		t.Errorf("Total() grew by %d, want %d", got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/internal/deep"
 )
 
@@ -36,7 +37,7 @@ type explorer struct {
 	operations []operation
 	sequence   []int
 	tried      int
-	pages      []*sparsePage
+	pages      []*track.Page
 	last       func(p *pair) bool // Done at the end of every sequence, if set.
 }
 
@@ -87,16 +88,16 @@ func (x *explorer) run() (applied bool, err error) {
 	return applied, nil
 }
 
+var freshPage = track.NewPage()
+
 // pages returns the sparse pages of p, emptied, for the next pair: making them is
 // most of the work of a short sequence.
-func (p *pair) pages() (pages []*sparsePage) {
+func (p *pair) pages() (pages []*track.Page) {
 	for _, s := range p.w.sets {
-		var page *sparsePage
-		if len(s.sparse.pages) > 0 && !s.special {
-			page = s.sparse.pages[0]
-			for i := range p.w.entities.sparse {
-				page.rows[i], page.marks[i/64] = noRow, mark{}
-			}
+		var page *track.Page
+		if len(s.sparse.Pages) > 0 && !s.special {
+			page = s.sparse.Pages[0]
+			*page = *freshPage
 		}
 		pages = append(pages, page)
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // Components of the models. padded has padding, so its memory is not its bytes.
@@ -220,7 +222,7 @@ func failf(format string, args ...any) { panic(failure(fmt.Sprintf(format, args.
 func newPair(s setting) *pair { return newPairOn(s, nil) }
 
 // newPairOn makes a pair whose sets begin with the empty pages given.
-func newPairOn(s setting, pages []*sparsePage) *pair {
+func newPairOn(s setting, pages []*track.Page) *pair {
 	p := &pair{w: NewWorld(Options{History: s.history, HistoryBytes: s.historyBytes, HistoryDense: s.historyDense}), kinds: s.kinds}
 	p.n = &naiveWorld{naiveState: &naiveState{stores: make([]naiveStore, len(s.kinds))}, history: s.history, dense: s.historyDense,
 		maxGeneration: math.MaxUint32, over: p.w.overBudget}
@@ -234,12 +236,12 @@ func newPairOn(s setting, pages []*sparsePage) *pair {
 		st.indexed, st.gap = k.indexed, k.gap
 	}
 	if s.keepTick {
-		p.w.entities.mustKeepTick("keep", "the world")
+		p.w.mustKeepTick(&p.w.entities.rows, "keep", "the world")
 	}
 	p.n.kept = p.w.hooks.keepsTick
 	for i, page := range pages {
 		if page != nil {
-			p.w.sets[i].sparse.pages = []*sparsePage{page}
+			p.w.sets[i].sparse.Pages = []*track.Page{page}
 		}
 	}
 	for i := range s.resources {

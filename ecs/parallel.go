@@ -126,7 +126,7 @@ func (p *parallel[R]) take() int { return int(p.taken.Add(1)) - 1 }
 
 func (p *parallel[R]) visit(runs []uint32) {
 	for ; len(runs) > 0; runs = runs[p.stride:] {
-		entities := p.driver.dense.live[runs[p.at]:][:runs[p.stride-1]]
+		entities := p.driver.dense.Live[runs[p.at]:][:runs[p.stride-1]]
 		p.body(p.run(entities, runs))
 	}
 }

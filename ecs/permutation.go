@@ -9,17 +9,17 @@ func (s *Storage[T]) swapRows(i, j int) {
 	if i == j {
 		return
 	}
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
-	if s.dense.unsaved(i) {
+	if s.dense.Unsaved(i) {
 		s.saveRow(i)
 	}
-	if s.dense.unsaved(j) {
+	if s.dense.Unsaved(j) {
 		s.saveRow(j)
 	}
-	e, v := s.dense.live[i], s.data.live[i]
-	s.place(i, s.dense.live[j], s.data.live[j])
+	e, v := s.dense.Live[i], s.data.Live[i]
+	s.place(i, s.dense.Live[j], s.data.Live[j])
 	s.place(j, e, v)
 	s.bump(i)
 	s.bump(j)
@@ -28,12 +28,12 @@ func (s *Storage[T]) swapRows(i, j int) {
 // place writes a row that was saved, and points to it. No other row may keep e
 // and v, whose memory v may share.
 func (s *Storage[T]) place(row int, e Entity, v T) {
-	s.dense.live[row], s.data.live[row] = e, v
-	p := s.sparse.page(e.Index())
-	if s.sparse.unsaved(p, e.Index()) {
-		s.sparse.save(p, e.Index())
+	s.dense.Live[row], s.data.Live[row] = e, v
+	p := s.sparse.Page(e.Index())
+	if s.sparse.Unsaved(p, e.Index()) {
+		s.sparse.Save(p, e.Index())
 	}
-	p.rows[e&pageMask] = uint32(row)
+	p.Rows[e&pageMask] = uint32(row)
 }
 
 // permute fills each row lo+k with what is in row from[k], where from holds every
@@ -43,13 +43,13 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	if k == len(from) {
 		return
 	}
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
 	for k < len(from) {
 		end := staying(from, lo, k)
-		s.dense.touchRange(lo+k, lo+end)
-		s.data.touchRange(lo+k, lo+end)
+		s.dense.TouchRange(lo+k, lo+end)
+		s.data.TouchRange(lo+k, lo+end)
 		s.reorder(lo+k, lo+end)
 		k = moving(from, lo, end)
 	}
@@ -84,7 +84,7 @@ func (s *Storage[T]) rotate(lo, k int, from []uint32) {
 	if int(from[k]) == first {
 		return
 	}
-	e, v := s.dense.live[first], s.data.live[first]
+	e, v := s.dense.Live[first], s.data.Live[first]
 	row := first
 	for {
 		next := int(from[row-lo])
@@ -93,7 +93,7 @@ func (s *Storage[T]) rotate(lo, k int, from []uint32) {
 			s.place(row, e, v)
 			return
 		}
-		s.place(row, s.dense.live[next], s.data.live[next])
+		s.place(row, s.dense.Live[next], s.data.Live[next])
 		row = next
 	}
 }

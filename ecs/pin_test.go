@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
@@ -17,7 +18,7 @@ type pinned struct {
 	tick     uint64
 	gone     bool // The world went back to before it.
 	registry []byte
-	lengths  lengths
+	lengths  track.Lengths
 	storages []AnyStorage
 	entities [][]byte
 	rows     [][]byte
@@ -29,7 +30,7 @@ func pin(w *World) (*pinned, error) {
 		return nil, err
 	}
 	rows, alive, free := w.Registry()
-	d := &pinned{Pin: p, tick: w.Tick(), registry: digest.AppendEntities(nil, rows), lengths: lengths{alive, free, len(rows)}}
+	d := &pinned{Pin: p, tick: w.Tick(), registry: digest.AppendEntities(nil, rows), lengths: track.Lengths{N: alive, Extra: free, Total: len(rows)}}
 	for _, s := range w.Storages() {
 		if s.Rewinds() && s.Layout() != nil {
 			d.storages = append(d.storages, s)
@@ -49,7 +50,7 @@ func (d *pinned) check(step int) {
 		return
 	}
 	alive, free, total := d.Registry()
-	if got := (lengths{alive, free, total}); got != d.lengths {
+	if got := (track.Lengths{N: alive, Extra: free, Total: total}); got != d.lengths {
 		failf("pinned at tick %d: lengths %v, want %v", d.tick, got, d.lengths)
 	}
 	var entities []byte
@@ -212,11 +213,11 @@ func TestAPinKeepsNothingOnceReleased(t *testing.T) {
 		}
 		w.Commit()
 	}
-	require.Less(t, w.undoBytes, int64(5*1000*16), "rows are kept once, not once a tick")
+	require.Less(t, w.clock.Bytes(), int64(5*1000*16), "rows are kept once, not once a tick")
 	p.Release()
 	w.Commit()
 	w.Commit()
-	require.Less(t, w.undoBytes, int64(1000))
+	require.Less(t, w.clock.Bytes(), int64(1000))
 }
 
 func TestOnlyTheEndOfATickCanBePinned(t *testing.T) {

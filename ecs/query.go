@@ -41,7 +41,7 @@ func (a Access[T]) at(row uint32) *T {
 	if row == missing {
 		return nil
 	}
-	return &a.s.data.live[row]
+	return &a.s.data.Live[row]
 }
 
 // rows returns the components of n rows, nil if they are missing.
@@ -49,5 +49,5 @@ func (a Access[T]) rows(row, n uint32) []T {
 	if row == missing {
 		return nil
 	}
-	return a.s.data.live[row:][:n]
+	return a.s.data.Live[row:][:n]
 }

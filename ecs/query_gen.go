@@ -104,7 +104,7 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 		w := q.join.w
 		for run := cur.next(); run != nil; run = cur.next() {
 			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.live[run[0]:][:len(entities)]
+			a := q.a.s.data.Live[run[0]:][:len(entities)]
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, &a[i]) {
@@ -270,8 +270,8 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 		w := q.join.w
 		for run := cur.next(); run != nil; run = cur.next() {
 			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.live[run[0]:][:len(entities)]
-			b := q.b.s.data.live[run[1]:][:len(entities)]
+			a := q.a.s.data.Live[run[0]:][:len(entities)]
+			b := q.b.s.data.Live[run[1]:][:len(entities)]
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row2[A, B]{&a[i], &b[i]}) {
@@ -445,9 +445,9 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 		w := q.join.w
 		for run := cur.next(); run != nil; run = cur.next() {
 			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.live[run[0]:][:len(entities)]
-			b := q.b.s.data.live[run[1]:][:len(entities)]
-			c := q.c.s.data.live[run[2]:][:len(entities)]
+			a := q.a.s.data.Live[run[0]:][:len(entities)]
+			b := q.b.s.data.Live[run[1]:][:len(entities)]
+			c := q.c.s.data.Live[run[2]:][:len(entities)]
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row3[A, B, C]{&a[i], &b[i], &c[i]}) {
@@ -628,10 +628,10 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 		w := q.join.w
 		for run := cur.next(); run != nil; run = cur.next() {
 			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.live[run[0]:][:len(entities)]
-			b := q.b.s.data.live[run[1]:][:len(entities)]
-			c := q.c.s.data.live[run[2]:][:len(entities)]
-			d := q.d.s.data.live[run[3]:][:len(entities)]
+			a := q.a.s.data.Live[run[0]:][:len(entities)]
+			b := q.b.s.data.Live[run[1]:][:len(entities)]
+			c := q.c.s.data.Live[run[2]:][:len(entities)]
+			d := q.d.s.data.Live[run[3]:][:len(entities)]
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row4[A, B, C, D]{&a[i], &b[i], &c[i], &d[i]}) {
@@ -821,11 +821,11 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 		w := q.join.w
 		for run := cur.next(); run != nil; run = cur.next() {
 			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.live[run[0]:][:len(entities)]
-			b := q.b.s.data.live[run[1]:][:len(entities)]
-			c := q.c.s.data.live[run[2]:][:len(entities)]
-			d := q.d.s.data.live[run[3]:][:len(entities)]
-			e := q.e.s.data.live[run[4]:][:len(entities)]
+			a := q.a.s.data.Live[run[0]:][:len(entities)]
+			b := q.b.s.data.Live[run[1]:][:len(entities)]
+			c := q.c.s.data.Live[run[2]:][:len(entities)]
+			d := q.d.s.data.Live[run[3]:][:len(entities)]
+			e := q.e.s.data.Live[run[4]:][:len(entities)]
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row5[A, B, C, D, E]{&a[i], &b[i], &c[i], &d[i], &e[i]}) {
@@ -1022,12 +1022,12 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 		w := q.join.w
 		for run := cur.next(); run != nil; run = cur.next() {
 			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.live[run[0]:][:len(entities)]
-			b := q.b.s.data.live[run[1]:][:len(entities)]
-			c := q.c.s.data.live[run[2]:][:len(entities)]
-			d := q.d.s.data.live[run[3]:][:len(entities)]
-			e := q.e.s.data.live[run[4]:][:len(entities)]
-			f := q.f.s.data.live[run[5]:][:len(entities)]
+			a := q.a.s.data.Live[run[0]:][:len(entities)]
+			b := q.b.s.data.Live[run[1]:][:len(entities)]
+			c := q.c.s.data.Live[run[2]:][:len(entities)]
+			d := q.d.s.data.Live[run[3]:][:len(entities)]
+			e := q.e.s.data.Live[run[4]:][:len(entities)]
+			f := q.f.s.data.Live[run[5]:][:len(entities)]
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row6[A, B, C, D, E, F]{&a[i], &b[i], &c[i], &d[i], &e[i], &f[i]}) {
@@ -1231,13 +1231,13 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 		w := q.join.w
 		for run := cur.next(); run != nil; run = cur.next() {
 			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.live[run[0]:][:len(entities)]
-			b := q.b.s.data.live[run[1]:][:len(entities)]
-			c := q.c.s.data.live[run[2]:][:len(entities)]
-			d := q.d.s.data.live[run[3]:][:len(entities)]
-			e := q.e.s.data.live[run[4]:][:len(entities)]
-			f := q.f.s.data.live[run[5]:][:len(entities)]
-			g := q.g.s.data.live[run[6]:][:len(entities)]
+			a := q.a.s.data.Live[run[0]:][:len(entities)]
+			b := q.b.s.data.Live[run[1]:][:len(entities)]
+			c := q.c.s.data.Live[run[2]:][:len(entities)]
+			d := q.d.s.data.Live[run[3]:][:len(entities)]
+			e := q.e.s.data.Live[run[4]:][:len(entities)]
+			f := q.f.s.data.Live[run[5]:][:len(entities)]
+			g := q.g.s.data.Live[run[6]:][:len(entities)]
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row7[A, B, C, D, E, F, G]{&a[i], &b[i], &c[i], &d[i], &e[i], &f[i], &g[i]}) {
@@ -1448,14 +1448,14 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 		w := q.join.w
 		for run := cur.next(); run != nil; run = cur.next() {
 			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.live[run[0]:][:len(entities)]
-			b := q.b.s.data.live[run[1]:][:len(entities)]
-			c := q.c.s.data.live[run[2]:][:len(entities)]
-			d := q.d.s.data.live[run[3]:][:len(entities)]
-			e := q.e.s.data.live[run[4]:][:len(entities)]
-			f := q.f.s.data.live[run[5]:][:len(entities)]
-			g := q.g.s.data.live[run[6]:][:len(entities)]
-			h := q.h.s.data.live[run[7]:][:len(entities)]
+			a := q.a.s.data.Live[run[0]:][:len(entities)]
+			b := q.b.s.data.Live[run[1]:][:len(entities)]
+			c := q.c.s.data.Live[run[2]:][:len(entities)]
+			d := q.d.s.data.Live[run[3]:][:len(entities)]
+			e := q.e.s.data.Live[run[4]:][:len(entities)]
+			f := q.f.s.data.Live[run[5]:][:len(entities)]
+			g := q.g.s.data.Live[run[6]:][:len(entities)]
+			h := q.h.s.data.Live[run[7]:][:len(entities)]
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row8[A, B, C, D, E, F, G, H]{&a[i], &b[i], &c[i], &d[i], &e[i], &f[i], &g[i], &h[i]}) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"iter"
 	"slices"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // A Recorder is told every tick at its commit: the journal's side of a world.
@@ -53,7 +55,7 @@ func (w *World) Attach(r Recorder, mark uint64) error {
 	w.recorder, w.ops = r, nil
 	w.settleObserved()
 	if w.keepsTicks() {
-		w.push(frame{tick: true, mark: mark, bare: w.bareTicks()})
+		w.pushTick(mark)
 	}
 	return nil
 }
@@ -78,7 +80,7 @@ func (w *World) Storages() []AnyStorage {
 // Attach. It is for worlds with a recorder or a history; others do not know.
 func (w *World) Dirty() bool {
 	for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
-		if len(w.frames[i].touched) > 0 {
+		if len(w.frames[i].Touched) > 0 {
 			return true
 		}
 	}
@@ -172,18 +174,18 @@ type EntityChange struct {
 // next change and must not be written.
 func (w *World) Registry() (rows []Entity, alive, free int) {
 	r := &w.entities
-	return r.dense.live[:r.total:r.total], r.n, r.m
+	return r.dense.Live[:r.rows.Total:r.rows.Total], r.rows.N, r.rows.Extra
 }
 
 // Entities returns what changed in the registry. Its Rows take the place of
 // ranges, which lets a caller recycle them.
 func (c *Change) Entities(ranges []Range) EntityChange {
 	r := &c.w.entities
-	change := EntityChange{Alive: r.n, Free: r.m, Total: r.total, Before: r.total, Rows: ranges}
-	if k := r.find(c.frames[0].id); k < len(r.recs) {
-		change.Changed, change.Before = true, r.recs[k].total
-		rows, sorted := r.dense.written(ranges[:0], k, min(change.Before, r.total))
-		change.Rows = c.w.collect(rows, sorted, change.Before, r.total)
+	change := EntityChange{Alive: r.rows.N, Free: r.rows.Extra, Total: r.rows.Total, Before: r.rows.Total, Rows: ranges}
+	if k, before, changed := r.rows.Since(c.frames[0].ID); changed {
+		change.Changed, change.Before = true, before.Total
+		rows, sorted := written(&r.dense, ranges[:0], k, min(change.Before, r.rows.Total))
+		change.Rows = c.w.collect(rows, sorted, change.Before, r.rows.Total)
 	}
 	return change
 }
@@ -213,10 +215,11 @@ func (c *Change) Changed() iter.Seq[AnyStorage] {
 
 func (c *Change) changed(s AnyStorage) bool {
 	t := s.tracked()
-	if t.exempt {
-		return t.changed
+	if t.Exempt {
+		return t.Changed
 	}
-	return t.find(c.frames[0].id) < len(t.recs)
+	_, _, changed := t.Since(c.frames[0].ID)
+	return changed
 }
 
 // Storages iterates over what changed in the storages and resources of
@@ -249,23 +252,23 @@ func (c *Change) Storages() iter.Seq[StorageChange] {
 // values.
 func (c *Change) storage(s AnyStorage, entities, values []Range) StorageChange {
 	t, change := s.tracked(), StorageChange{Storage: s}
-	if t.exempt {
-		t.changed = false
+	if t.Exempt {
+		t.Changed = false
 		if s.sparseSet() != nil {
-			change.Entities = c.w.collect(entities, true, 0, t.n)
+			change.Entities = c.w.collect(entities, true, 0, t.N)
 		}
-		change.Values = c.w.collect(values, true, 0, t.n)
+		change.Values = c.w.collect(values, true, 0, t.N)
 		return change
 	}
-	k := t.find(c.frames[0].id)
-	change.Before = t.recs[k].n
-	limit := min(change.Before, t.n)
+	k, before, _ := t.Since(c.frames[0].ID)
+	change.Before = before.N
+	limit := min(change.Before, t.N)
 	if set := s.sparseSet(); set != nil {
-		rows, sorted := set.dense.written(entities, k, limit)
-		change.Entities = c.w.collect(rows, sorted, change.Before, t.n)
+		rows, sorted := written(&set.dense, entities, k, limit)
+		change.Entities = c.w.collect(rows, sorted, change.Before, t.N)
 	}
 	rows, sorted := s.valuesWritten(values, k, limit)
-	change.Values = c.w.collect(rows, sorted, change.Before, t.n)
+	change.Values = c.w.collect(rows, sorted, change.Before, t.N)
 	return change
 }
 
@@ -281,23 +284,21 @@ func (w *World) collect(ranges []Range, sorted bool, before, n int) []Range {
 	return ranges
 }
 
-// written appends to ranges, which is empty, the rows below limit that logs[k:]
-// hold, and reports whether they are ascending and disjoint.
-func (u *undoStack[T]) written(ranges []Range, k, limit int) (_ []Range, sorted bool) {
+// written appends to ranges, which is empty, the rows below limit that the logs of
+// c from k on hold, and reports whether they are ascending and disjoint.
+func written[T any](c *track.Column[T], ranges []Range, k, limit int) (_ []Range, sorted bool) {
 	sorted = true
 	last := 0
-	for _, l := range u.logs[k:] {
-		for _, c := range l.chunks {
-			for _, r := range c.runs {
-				lo, hi := int(r.row), min(int(r.row+r.n), limit)
-				if lo < hi {
-					sorted = sorted && lo >= last
-					last = hi
-					ranges = appendRange(ranges, lo, hi)
-				}
+	c.Saved(k, func(runs []track.Run, _ []T) {
+		for _, r := range runs {
+			lo, hi := int(r.Row), min(int(r.Row+r.N), limit)
+			if lo < hi {
+				sorted = sorted && lo >= last
+				last = hi
+				ranges = appendRange(ranges, lo, hi)
 			}
 		}
-	}
+	})
 	return ranges, sorted
 }
 
@@ -326,9 +327,9 @@ func (w *World) sortRanges(ranges []Range) []Range {
 		return out
 	}
 	for _, r := range ranges {
-		w.seen.add(run{uint32(r.First), uint32(r.N)}, func(uint32, uint32) {})
+		w.clock.Seen.Add(track.Run{Row: uint32(r.First), N: uint32(r.N)}, func(uint32, uint32) {})
 	}
 	out := ranges[:0]
-	w.seen.drain(func(lo, hi int) { out = appendRange(out, lo, hi) })
+	w.clock.Seen.Drain(func(lo, hi int) { out = appendRange(out, lo, hi) })
 	return out
 }

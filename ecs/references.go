@@ -38,8 +38,8 @@ func (s *Storage[T]) referring(e Entity) (rows []int) {
 	if len(refs.places) == 0 {
 		return nil
 	}
-	for row := range s.n {
-		if refs.hold(unsafe.Pointer(&s.data.live[row]), e) {
+	for row := range s.rows.N {
+		if refs.hold(unsafe.Pointer(&s.data.Live[row]), e) {
 			rows = append(rows, row)
 		}
 	}

@@ -1,6 +1,10 @@
 package ecs
 
-import "math"
+import (
+	"math"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
+)
 
 // The registry is the sparse set of entities, without data. Every index ever
 // made is in dense exactly once:
@@ -17,17 +21,19 @@ import "math"
 // Dense is a permutation of all indices, so sparse needs no saving: what a
 // restore writes to dense, below total, is pointed to again.
 type registry struct {
-	tracker
-	dense         column[Entity]
-	sparse        []uint32 // Entity index to row; as long as dense.live.
+	w             *World
+	rows          track.Tracker
+	dense         track.Column[Entity]
+	sparse        []uint32 // Entity index to row; as long as dense.Live.
 	maxGeneration uint32
 }
 
 func (r *registry) init(w *World) {
-	r.w, r.owner, r.maxGeneration = w, r, math.MaxUint32
-	r.dense = newColumn[Entity](w)
-	r.dense.moved = func(m run) { r.point(int(m.row), min(int(m.row+m.n), r.total)) }
-	r.columns = []trackedColumn{&r.dense}
+	r.w, r.maxGeneration = w, math.MaxUint32
+	r.dense.Init(&w.clock, false)
+	r.dense.Moved = func(m track.Run) { r.point(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
+	r.rows.Init(&w.clock, false, &r.dense)
+	r.rows.Rewound = func(before track.Lengths) { r.point(before.Total, r.rows.Total) } // Rows that redo appended: no log has them.
 }
 
 // alive reports whether e is in [0, n).
@@ -37,25 +43,25 @@ func (r *registry) alive(e Entity) bool {
 		return false
 	}
 	k := int(r.sparse[i])
-	return k < r.n && r.dense.live[k] == e
+	return k < r.rows.N && r.dense.Live[k] == e
 }
 
 func (r *registry) create() Entity {
-	if r.span != r.w.span {
-		r.open()
+	if r.rows.Span != r.w.clock.Span {
+		r.rows.Open()
 	}
-	for r.n < r.m {
-		if e := r.dense.live[r.n]; e.Generation() != r.maxGeneration {
-			if r.dense.unsaved(r.n) {
-				r.dense.save(r.n)
+	for r.rows.N < r.rows.Extra {
+		if e := r.dense.Live[r.rows.N]; e.Generation() != r.maxGeneration {
+			if r.dense.Unsaved(r.rows.N) {
+				r.dense.Save(r.rows.N)
 			}
 			e += 1 << 32
-			r.dense.live[r.n] = e
-			r.n++
+			r.dense.Live[r.rows.N] = e
+			r.rows.N++
 			return e
 		}
-		r.swap(r.n, r.m-1) // Spent: retire it.
-		r.m--
+		r.swap(r.rows.N, r.rows.Extra-1) // Spent: retire it.
+		r.rows.Extra--
 	}
 	return r.createIndex()
 }
@@ -63,21 +69,21 @@ func (r *registry) create() Entity {
 // createIndex returns the first entity of a new index. It takes row n; what lay
 // there, a retired entity, moves to the end.
 func (r *registry) createIndex() Entity {
-	if r.total == math.MaxUint32 {
+	if r.rows.Total == math.MaxUint32 {
 		panic("ecs: 4294967295 entity indices are in use; destroy entities before creating more")
 	}
-	e := NewEntity(uint32(r.total), 1)
-	if r.total < len(r.dense.live) { // No frame protects row total: a restore that lowered total ended those that did.
-		r.dense.live[r.total] = e
+	e := NewEntity(uint32(r.rows.Total), 1)
+	if r.rows.Total < len(r.dense.Live) { // No frame protects row total: a restore that lowered total ended those that did.
+		r.dense.Live[r.rows.Total] = e
 	} else {
-		r.dense.live = append(r.dense.live, e)
+		r.dense.Live = append(r.dense.Live, e)
 		r.sparse = append(r.sparse, 0)
 	}
-	r.sparse[r.total] = uint32(r.total)
-	r.total++
-	r.swap(r.n, r.total-1)
-	r.n++
-	r.m++
+	r.sparse[r.rows.Total] = uint32(r.rows.Total)
+	r.rows.Total++
+	r.swap(r.rows.N, r.rows.Total-1)
+	r.rows.N++
+	r.rows.Extra++
 	return e
 }
 
@@ -85,13 +91,13 @@ func (r *registry) swap(a, b int) {
 	if a == b {
 		return
 	}
-	if r.dense.unsaved(a) {
-		r.dense.save(a)
+	if r.dense.Unsaved(a) {
+		r.dense.Save(a)
 	}
-	if r.dense.unsaved(b) {
-		r.dense.save(b)
+	if r.dense.Unsaved(b) {
+		r.dense.Save(b)
 	}
-	d := r.dense.live
+	d := r.dense.Live
 	x, y := d[a], d[b]
 	d[a], d[b] = y, x
 	r.sparse[y.Index()], r.sparse[x.Index()] = uint32(a), uint32(b)
@@ -102,19 +108,19 @@ func (r *registry) destroy(e Entity) bool {
 		return false
 	}
 	row := int(r.sparse[e.Index()])
-	if row >= r.n || r.dense.live[row] != e {
+	if row >= r.rows.N || r.dense.Live[row] != e {
 		return false
 	}
-	if r.span != r.w.span {
-		r.open()
+	if r.rows.Span != r.w.clock.Span {
+		r.rows.Open()
 	}
-	r.n--
-	last := r.n
-	if r.dense.unsaved(row) || r.dense.unsaved(last) {
+	r.rows.N--
+	last := r.rows.N
+	if r.dense.Unsaved(row) || r.dense.Unsaved(last) {
 		r.swap(row, last)
 		return true
 	}
-	d := r.dense.live
+	d := r.dense.Live
 	moved := d[last]
 	d[row], d[last] = moved, e
 	r.sparse[moved.Index()], r.sparse[e.Index()] = uint32(row), uint32(last)
@@ -122,20 +128,15 @@ func (r *registry) destroy(e Entity) bool {
 }
 
 func (r *registry) clear() {
-	if r.span != r.w.span {
-		r.open()
+	if r.rows.Span != r.w.clock.Span {
+		r.rows.Open()
 	}
-	r.n = 0
+	r.rows.N = 0
 }
 
 // point makes sparse follow rows [lo, hi) of dense.
 func (r *registry) point(lo, hi int) {
 	for row := lo; row < hi; row++ {
-		r.sparse[r.dense.live[row].Index()] = uint32(row)
+		r.sparse[r.dense.Live[row].Index()] = uint32(row)
 	}
 }
-
-func (r *registry) settle() {}
-
-// rewound points to the rows that redo appended: no log has them.
-func (r *registry) rewound(before lengths) { r.point(before.total, r.total) }

@@ -1,43 +1,44 @@
 package ecs
 
+import "github.com/stet-ecs/stet/ecs/internal/track"
+
 // A Resource is a value of which a world has one: the score, the seed of its
 // random numbers, the rules of the game. It is put back, journaled and
 // snapshotted like the components. [RegisterResource] makes it.
 type Resource[T any] struct {
-	tracker
-	data column[T]
+	w    *World
+	rows track.Tracker
+	data track.Column[T]
 	spec[T]
 }
 
 func newResource[T any](w *World, s spec[T], value T, exempt bool) *Resource[T] {
 	r := &Resource[T]{spec: s}
-	r.w, r.owner, r.exempt, r.n = w, r, exempt, 1
-	r.data = newColumn[T](w)
-	r.data.clone, r.data.undoStack.clear = s.clone, s.pointers
-	r.data.live = []T{value}
-	r.columns = []trackedColumn{&r.data}
+	r.w = w
+	r.data.Init(&w.clock, s.pointers)
+	r.data.Clone = s.clone
+	r.data.Live = []T{value}
+	r.rows.Init(&w.clock, exempt, &r.data)
+	r.rows.N = 1
 	return r
 }
 
 // Get returns the value.
-func (r *Resource[T]) Get() T { return r.data.live[0] }
+func (r *Resource[T]) Get() T { return r.data.Live[0] }
 
 // Mut returns a pointer through which the value can be written. It counts as
 // written. The pointer is valid until the next Checkpoint, Commit, Restore,
 // Release or Seek.
 func (r *Resource[T]) Mut() *T {
-	if r.span != r.w.span {
-		r.open()
+	if r.rows.Span != r.w.clock.Span {
+		r.rows.Open()
 	}
-	r.data.touch(0)
-	return &r.data.live[0]
+	r.data.Touch(0)
+	return &r.data.Live[0]
 }
 
 // Set replaces the value.
 func (r *Resource[T]) Set(v T) { *r.Mut() = v }
-
-func (r *Resource[T]) settle()         {}
-func (r *Resource[T]) rewound(lengths) {}
 
 // Len returns 1: a resource is a storage of one row.
 func (r *Resource[T]) Len() int { return 1 }

@@ -1,5 +1,12 @@
 package ecs
 
+import "github.com/stet-ecs/stet/ecs/internal/track"
+
+const (
+	pageBits = track.PageBits
+	pageMask = track.PageMask
+)
+
 // A set is what all storages share: the sparse set of entities that have the
 // component, without the values.
 //
@@ -14,12 +21,13 @@ package ecs
 // An entity e is a member iff sparse[e] < n and dense[sparse[e]] == e. So
 // rubbish in sparse is harmless, and lowering n removes members.
 type set struct {
-	tracker
-	sparse  sparseArray
-	dense   column[Entity]
+	w       *World
+	rows    track.Tracker // N: rows. Extra: those of them that are gaps.
+	sparse  track.Sparse
+	dense   track.Column[Entity]
 	kind    Kind
 	special bool          // Indexed or Hashed: a new row needs more than a sparse page.
-	shared  []*sparsePage // Hashed: the pages.
+	shared  []*track.Page // Hashed: the pages.
 
 	observed bool   // A group, hooks, a mask or a recorder are to be told of members.
 	slow     bool   // Set has more to do than write rows: observed or special.
@@ -43,22 +51,22 @@ type set struct {
 	byIndex bool // A query that this set drives walks its mask.
 }
 
-func (s *set) init(w *World, owner trackerOwner, kind Kind, exempt bool) {
-	s.w, s.owner, s.exempt = w, owner, exempt
-	s.sparse = newSparseArray(w)
-	s.dense = newColumn[Entity](w)
-	s.dense.moved = func(m run) { s.reorder(int(m.row), int(m.row+m.n)) }
-	s.columns = []trackedColumn{&s.dense}
+func (s *set) init(w *World, kind Kind, exempt bool) {
+	s.w = w
+	s.rows.Init(&w.clock, exempt, &s.dense)
+	s.dense.Init(&w.clock, false)
+	s.dense.Moved = func(m track.Run) { s.reorder(int(m.Row), int(m.Row+m.N)) }
 	s.kind = kind
 	if s.special = kind == Indexed || kind == Hashed; !s.special {
-		s.columns = append(s.columns, &s.sparse)
+		s.sparse.Init(&w.clock)
+		s.rows.Add(&s.sparse)
 	}
 }
 
 // row returns the row of e, or -1.
 func (s *set) row(e Entity) int {
-	if p := int(uint32(e) >> pageBits); p < len(s.sparse.pages) && s.sparse.pages[p] != nil {
-		if r := int(s.sparse.pages[p].rows[e&pageMask]); r < s.n && s.dense.live[r] == e {
+	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
+		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
 			return r
 		}
 	}
@@ -66,11 +74,11 @@ func (s *set) row(e Entity) int {
 }
 
 // Len returns the number of entities that have the component.
-func (s *set) Len() int { return s.n - s.m }
+func (s *set) Len() int { return s.rows.N - s.rows.Extra }
 
 // Rows returns the number of rows: [set.Len], and the gaps of an [Indexed]
 // storage.
-func (s *set) Rows() int { return s.n }
+func (s *set) Rows() int { return s.rows.N }
 
 // Has reports whether e has the component. Any e may be asked: stale, made up,
 // zero.
@@ -79,22 +87,22 @@ func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 // Entities returns the entities that have the component, in dense order, with
 // [Vacant] in the gaps of an [Indexed] storage. The slice is valid until the next
 // change of the storage and must not be written.
-func (s *set) Entities() []Entity { return s.dense.live[:s.n:s.n] }
+func (s *set) Entities() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
 
 // fill makes entities the members of s, which is empty, as dense has them, and
 // keeps them. pages is the sparse array that follows from them; nil: it is made. No
 // frame may be held.
-func (s *set) fill(entities []Entity, pages []*sparsePage) {
-	if s.dense.live = s.dense.live[:0]; len(entities) > 0 {
-		s.dense.live = entities
+func (s *set) fill(entities []Entity, pages []*track.Page) {
+	if s.dense.Live = s.dense.Live[:0]; len(entities) > 0 {
+		s.dense.Live = entities
 	}
-	s.n = len(entities)
+	s.rows.N = len(entities)
 	if pages != nil {
-		s.sparse.pages = pages
+		s.sparse.Pages = pages
 	} else {
 		s.point()
 	}
-	s.reorder(0, s.n)
+	s.reorder(0, s.rows.N)
 	s.w.changes++
 	s.version = s.w.changes
 	if s.mask != nil {
@@ -106,23 +114,23 @@ func (s *set) fill(entities []Entity, pages []*sparsePage) {
 func (s *set) point() {
 	switch {
 	case !s.special:
-		for row, e := range s.dense.live[:s.n] {
-			p := s.sparse.page(e.Index())
+		for row, e := range s.dense.Live[:s.rows.N] {
+			p := s.sparse.Page(e.Index())
 			if p == nil {
-				p = s.sparse.grow(e.Index())
+				p = s.sparse.Grow(e.Index())
 			}
-			p.rows[e.Index()&pageMask] = uint32(row)
+			p.Rows[e.Index()&pageMask] = uint32(row)
 		}
 	case s.kind == Hashed:
 		s.placeAll()
 	default:
-		s.m = 0
-		for _, e := range s.dense.live[:s.n] {
+		s.rows.Extra = 0
+		for _, e := range s.dense.Live[:s.rows.N] {
 			if e == Vacant {
-				s.m++
+				s.rows.Extra++
 			}
 		}
-		s.sparse.pages = s.w.identity((s.n + pageMask) >> pageBits)
+		s.sparse.Pages = s.w.identity((s.rows.N + pageMask) >> pageBits)
 	}
 }
 
@@ -140,7 +148,7 @@ func (s *set) bump(row int) {
 func (s *set) shrunk(e Entity, row int) {
 	s.w.changes++
 	s.version = s.w.changes
-	if row < s.n && row < s.watched {
+	if row < s.rows.N && row < s.watched {
 		s.order[row>>6] = s.version
 	}
 	s.lostAt, s.lostBefore, s.removed = s.w.changes, s.lostAt, e
@@ -153,7 +161,7 @@ func (s *set) reorder(lo, hi int) {
 	}
 }
 
-func (s *set) rewound(lengths) {
+func (s *set) rewound() {
 	if s.kind == Hashed {
 		s.placeAll()
 	}
@@ -175,10 +183,10 @@ func (s *set) watch(n int) {
 
 // clear removes all members.
 func (s *set) clear() {
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
-	s.n, s.m = 0, 0
+	s.rows.N, s.rows.Extra = 0, 0
 	if s.mask != nil {
 		s.mask.discardAll()
 	}

@@ -18,7 +18,7 @@ import (
 // moves. Storages must not be sorted while a query iterates over them, and [Indexed] ones
 // not at all. An [Ordered] storage keeps its order of iteration.
 func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
-	rows := s.data.live
+	rows := s.data.Live
 	s.arrange(s, func(from []uint32) {
 		sortRows(from, func(a, b uint32) int { return cmp(rows[a], rows[b]) })
 	})
@@ -27,7 +27,7 @@ func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 // SortEntities is [Storage.SortFunc] with entities to compare: by index, or by
 // what they have in other storages.
 func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
-	rows := s.dense.live
+	rows := s.dense.Live
 	s.arrange(s, func(from []uint32) {
 		sortRows(from, func(a, b uint32) int { return cmp(rows[a], rows[b]) })
 	})
@@ -57,7 +57,7 @@ func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 		panic("ecs: " + as.Name() + " is Indexed, and its rows cannot move; register it as another kind to sort it")
 	}
 	changes, packed := w.changes, s.packed()
-	from := appendRows(w.from[:0], s.n)
+	from := appendRows(w.from[:0], s.rows.N)
 	w.from = nil // A plan that sorts, too, must not get it.
 	plan(from[:packed])
 	plan(from[packed:])
@@ -111,7 +111,7 @@ func sortLike(from []uint32, s, other *set) {
 		}
 	}
 	for r := lo; r < hi; r++ {
-		if !other.Has(s.dense.live[r]) {
+		if !other.Has(s.dense.Live[r]) {
 			from[k] = uint32(r)
 			k++
 		}
@@ -122,7 +122,7 @@ func sortLike(from []uint32, s, other *set) {
 func likeAlready(from []uint32, s, other *set) bool {
 	last := uint32(0)
 	for _, r := range from {
-		at := uint32(other.row(s.dense.live[r])) // The largest number if it has none.
+		at := uint32(other.row(s.dense.Live[r])) // The largest number if it has none.
 		if at < last {
 			return false
 		}

@@ -3,6 +3,7 @@ package ecs
 import (
 	"iter"
 
+	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
@@ -13,7 +14,7 @@ import (
 // memory.
 type Storage[T any] struct {
 	set
-	data column[T]
+	data track.Column[T]
 	spec[T]
 
 	top int // With pointers: rows at or past it are zero.
@@ -46,19 +47,21 @@ type rowCodec[T any] interface {
 
 func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
 	st := &Storage[T]{spec: s}
-	st.set.init(w, st, s.kind, exempt)
+	st.set.init(w, s.kind, exempt)
+	st.rows.Rewound = st.rewound
 	if s.masked {
 		st.mask = newMask(w, exempt)
 		st.mask.kept, st.byIndex = true, s.kind == Ordered
 	}
 	st.heavy = s.kind == Indexed || s.masked || s.pointers || s.clone != nil
-	st.data = newColumn[T](w)
-	st.data.clone, st.data.undoStack.clear = s.clone, s.pointers
+	st.data.Init(&w.clock, s.pointers)
+	st.data.Clone = s.clone
 	if s.pointers {
-		st.data.moved = func(r run) { st.top = max(st.top, int(r.row+r.n)) }
+		st.rows.Settle = st.settle
+		st.data.Moved = func(r track.Run) { st.top = max(st.top, int(r.Row+r.N)) }
 	}
 	if !s.tag {
-		st.columns = append(st.columns, &st.data)
+		st.rows.Add(&st.data)
 	}
 	return st
 }
@@ -66,9 +69,9 @@ func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
 // Get returns the component of e, and whether e has one.
 func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	// The body of row, written out to be small enough for inlining.
-	if p := int(uint32(e) >> pageBits); p < len(s.sparse.pages) && s.sparse.pages[p] != nil {
-		if r := int(s.sparse.pages[p].rows[e&pageMask]); r < s.n && s.dense.live[r] == e {
-			return s.data.live[r], true
+	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
+		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
+			return s.data.Live[r], true
 		}
 	}
 	return v, false
@@ -84,13 +87,13 @@ func (s *Storage[T]) Mut(e Entity) *T {
 	if r < 0 {
 		return nil
 	}
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
-	if s.data.unsaved(r) {
-		s.data.save(r)
+	if s.data.Unsaved(r) {
+		s.data.Save(r)
 	}
-	return &s.data.live[r]
+	return &s.data.Live[r]
 }
 
 // Set gives e the component v, replacing the one it had. It reports whether e is
@@ -98,25 +101,25 @@ func (s *Storage[T]) Mut(e Entity) *T {
 func (s *Storage[T]) Set(e Entity, v T) bool {
 	// What most calls need is done in a body that calls nothing but, last of all,
 	// setSlow: so nothing has to be kept on the stack.
-	p := s.sparse.page(e.Index())
-	if p == nil || s.span != s.w.span || s.slow {
+	p := s.sparse.Page(e.Index())
+	if p == nil || s.rows.Span != s.w.clock.Span || s.slow {
 		return s.setSlow(e, v)
 	}
-	r, n := int(p.rows[e&pageMask]), s.n
-	if r < n && s.dense.live[r] == e {
-		if s.data.unsaved(r) {
+	r, n := int(p.Rows[e&pageMask]), s.rows.N
+	if r < n && s.dense.Live[r] == e {
+		if s.data.Unsaved(r) {
 			return s.setSlow(e, v)
 		}
-		s.data.live[r] = v
+		s.data.Live[r] = v
 		return true
 	}
-	if n >= len(s.dense.live) || s.sparse.unsaved(p, e.Index()) || s.dense.unsaved(n) || !s.w.entities.alive(e) {
+	if n >= len(s.dense.Live) || s.sparse.Unsaved(p, e.Index()) || s.dense.Unsaved(n) || !s.w.entities.alive(e) {
 		return s.setSlow(e, v)
 	}
-	p.rows[e&pageMask] = uint32(n)
-	s.dense.live[n], s.data.live[n] = e, v
+	p.Rows[e&pageMask] = uint32(n)
+	s.dense.Live[n], s.data.Live[n] = e, v
 	s.bump(n)
-	s.n = n + 1
+	s.rows.N = n + 1
 	return true
 }
 
@@ -125,11 +128,11 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 //go:noinline
 func (s *Storage[T]) setSlow(e Entity, v T) bool {
 	if r := s.row(e); r >= 0 {
-		if s.span != s.w.span {
-			s.open()
+		if s.rows.Span != s.w.clock.Span {
+			s.rows.Open()
 		}
-		s.data.touch(r)
-		s.data.live[r] = v
+		s.data.Touch(r)
+		s.data.Live[r] = v
 		return true
 	}
 	if !s.w.entities.alive(e) {
@@ -141,8 +144,8 @@ func (s *Storage[T]) setSlow(e Entity, v T) bool {
 
 // add gives e, which is alive and no member, the component v.
 func (s *Storage[T]) add(e Entity, v T) {
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
 	if s.set.kind == Indexed {
 		s.setIndexed(e, v)
@@ -156,25 +159,25 @@ func (s *Storage[T]) add(e Entity, v T) {
 
 // append gives e the row behind the last one.
 func (s *Storage[T]) append(e Entity, v T) {
-	p := s.sparse.page(e.Index())
+	p := s.sparse.Page(e.Index())
 	if p == nil || s.special {
 		p = s.newPage(e)
 	}
-	if s.sparse.unsaved(p, e.Index()) {
-		s.sparse.save(p, e.Index())
+	if s.sparse.Unsaved(p, e.Index()) {
+		s.sparse.Save(p, e.Index())
 	}
-	n := s.n
-	p.rows[e&pageMask] = uint32(n)
-	if n < len(s.dense.live) {
-		if s.dense.unsaved(n) {
+	n := s.rows.N
+	p.Rows[e&pageMask] = uint32(n)
+	if n < len(s.dense.Live) {
+		if s.dense.Unsaved(n) {
 			s.saveRow(n)
 		}
-		s.dense.live[n], s.data.live[n] = e, v
+		s.dense.Live[n], s.data.Live[n] = e, v
 	} else {
 		s.grow(e, v)
 	}
 	s.bump(n)
-	s.n = n + 1
+	s.rows.N = n + 1
 }
 
 // saveRow saves row r of dense and data. Every write to dense goes with one to
@@ -182,26 +185,26 @@ func (s *Storage[T]) append(e Entity, v T) {
 //
 //go:noinline
 func (s *Storage[T]) saveRow(r int) {
-	s.dense.save(r)
-	if s.data.unsaved(r) {
-		s.data.save(r)
+	s.dense.Save(r)
+	if s.data.Unsaved(r) {
+		s.data.Save(r)
 	}
 }
 
 // newPage returns the page for the entry of e, which is no member.
 //
 //go:noinline
-func (s *set) newPage(e Entity) *sparsePage {
+func (s *set) newPage(e Entity) *track.Page {
 	if s.kind == Hashed {
 		return s.pageFor(e)
 	}
-	return s.sparse.grow(e.Index())
+	return s.sparse.Grow(e.Index())
 }
 
 //go:noinline
 func (s *Storage[T]) grow(e Entity, v T) {
-	s.dense.live = append(s.dense.live, e)
-	s.data.live = append(s.data.live, v)
+	s.dense.Live = append(s.dense.Live, e)
+	s.data.Live = append(s.data.Live, v)
 }
 
 // Remove takes the component away from e and reports whether e had one. The last
@@ -223,22 +226,22 @@ func (s *Storage[T]) Remove(e Entity) bool {
 // discard takes row r, which is e's, away: the last row moves into it, or it
 // becomes a gap. Nobody is told but the mask.
 func (s *Storage[T]) discard(e Entity, r int) {
-	last := s.n - 1 // As in Set, the usual case calls nothing.
-	if s.span != s.w.span || s.heavy {
+	last := s.rows.N - 1 // As in Set, the usual case calls nothing.
+	if s.rows.Span != s.w.clock.Span || s.heavy {
 		s.discardSlow(e, r)
 		return
 	}
 	if r != last {
-		moved := s.dense.live[last]
-		p := s.sparse.pages[moved.Index()>>pageBits]
-		if s.dense.unsaved(r) || s.sparse.unsaved(p, moved.Index()) {
+		moved := s.dense.Live[last]
+		p := s.sparse.Pages[moved.Index()>>pageBits]
+		if s.dense.Unsaved(r) || s.sparse.Unsaved(p, moved.Index()) {
 			s.discardSlow(e, r)
 			return
 		}
-		s.dense.live[r], s.data.live[r] = moved, s.data.live[last]
-		p.rows[moved&pageMask] = uint32(r)
+		s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
+		p.Rows[moved&pageMask] = uint32(r)
 	}
-	s.n = last
+	s.rows.N = last
 	s.shrunk(e, r)
 }
 
@@ -246,30 +249,30 @@ func (s *Storage[T]) discard(e Entity, r int) {
 //
 //go:noinline
 func (s *Storage[T]) discardSlow(e Entity, r int) {
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
 	if s.set.kind == Indexed {
 		s.vacateRow(e, r)
 		return
 	}
-	last := s.n - 1
+	last := s.rows.N - 1
 	if r != last {
-		if s.dense.unsaved(r) {
+		if s.dense.Unsaved(r) {
 			s.saveRow(r)
 		}
-		moved, v := s.dense.live[last], s.data.live[last]
-		if s.clone != nil && last < s.prot {
+		moved, v := s.dense.Live[last], s.data.Live[last]
+		if s.clone != nil && last < s.rows.Prot {
 			v = s.clone(v)
 		}
-		s.dense.live[r], s.data.live[r] = moved, v
-		p := s.sparse.page(moved.Index())
-		if s.sparse.unsaved(p, moved.Index()) {
-			s.sparse.save(p, moved.Index())
+		s.dense.Live[r], s.data.Live[r] = moved, v
+		p := s.sparse.Page(moved.Index())
+		if s.sparse.Unsaved(p, moved.Index()) {
+			s.sparse.Save(p, moved.Index())
 		}
-		p.rows[moved&pageMask] = uint32(r)
+		p.Rows[moved&pageMask] = uint32(r)
 	}
-	s.n = last
+	s.rows.N = last
 	s.shrunk(e, r)
 	if s.mask != nil {
 		s.mask.exclude(e.Index())
@@ -300,7 +303,7 @@ func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 	}
 	return func(yield func(Entity, T) bool) {
 		for r, e := range s.Entities() {
-			if e != Vacant && !yield(e, s.data.live[r]) {
+			if e != Vacant && !yield(e, s.data.Live[r]) {
 				return
 			}
 		}
@@ -310,8 +313,8 @@ func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 // inOrder is All in the order of indices.
 func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 	for i := range Indices(s.mask) {
-		r := s.sparse.page(i).rows[i&pageMask]
-		if !yield(s.dense.live[r], s.data.live[r]) {
+		r := s.sparse.Page(i).Rows[i&pageMask]
+		if !yield(s.dense.Live[r], s.data.Live[r]) {
 			return
 		}
 	}
@@ -320,7 +323,7 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 // Values returns the components in dense order, beside [Storage.Entities], with
 // the default in the gaps of an [Indexed] storage. The slice is valid until the
 // next change of the storage and must not be written.
-func (s *Storage[T]) Values() []T { return s.data.live[:s.n:s.n] }
+func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
 
 // MutValues returns the components in dense order for writing, beside
 // [Storage.Entities]. All rows count as written. What is written to the gaps of an
@@ -329,10 +332,10 @@ func (s *Storage[T]) Values() []T { return s.data.live[:s.n:s.n] }
 // The slice is valid until the next change of the storage, Checkpoint, Commit,
 // Restore, Release or Seek. It costs O(rows) once in a frame.
 func (s *Storage[T]) MutValues() []T {
-	if s.span != s.w.span {
-		s.open()
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
-	s.data.touchRange(0, s.n)
+	s.data.TouchRange(0, s.rows.N)
 	return s.Values()
 }
 
@@ -344,23 +347,23 @@ func (s *Storage[T]) vacate(top int) {
 
 // settle zeroes the rows that nothing can bring back, if they may hold pointers.
 func (s *Storage[T]) settle() {
-	if !s.pointers || s.w.held {
+	if !s.pointers || s.w.clock.Undone {
 		return
 	}
-	if lo := max(s.n, s.prot); lo < s.top {
-		clear(s.data.live[lo:s.top])
+	if lo := max(s.rows.N, s.rows.Prot); lo < s.top {
+		clear(s.data.Live[lo:s.top])
 		s.top = lo
 	}
 }
 
-func (s *Storage[T]) rewound(before lengths) {
-	s.set.rewound(before)
-	s.top = max(s.top, before.n)
+func (s *Storage[T]) rewound(before track.Lengths) {
+	s.set.rewound()
+	s.top = max(s.top, before.N)
 }
 
 func (s *Storage[T]) discardAll() {
-	if s.n > 0 {
-		n := s.n
+	if s.rows.N > 0 {
+		n := s.rows.N
 		s.clear()
 		s.vacate(n)
 	}
@@ -369,8 +372,8 @@ func (s *Storage[T]) discardAll() {
 // dropDead removes the rows of entities that are not alive: those of a NoRewind
 // component whose entities were undone.
 func (s *Storage[T]) dropDead() {
-	for r := s.n - 1; r >= 0; r-- {
-		if e := s.dense.live[r]; e != Vacant && !s.w.entities.alive(e) {
+	for r := s.rows.N - 1; r >= 0; r-- {
+		if e := s.dense.Live[r]; e != Vacant && !s.w.entities.alive(e) {
 			s.discard(e, r)
 		}
 	}

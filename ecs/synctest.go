@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
@@ -130,7 +131,7 @@ func (t *SyncTest[In]) run(in In, before partSums) []partSums {
 	for i := range t.stepper.systems {
 		t.w.verify()
 		t.w.renew()
-		span := t.w.span
+		span := t.w.clock.Span
 		t.stepper.systems[i].run(t.w, in)
 		before = t.w.partSums(before, span)
 		stages = append(stages, before)
@@ -153,14 +154,14 @@ func (t *syncTick[In]) end() partSums { return t.stages[len(t.stages)-1] }
 func (w *World) partSums(before partSums, span uint64) partSums {
 	var h digest.Hasher
 	now := make(partSums, 0, 1+len(w.storages)+len(w.resources))
-	add := func(t *tracker, sum func() uint64) {
-		if j := len(now); j < len(before) && t.span < span {
+	add := func(t *track.Tracker, sum func() uint64) {
+		if j := len(now); j < len(before) && t.Span < span {
 			now = append(now, before[j])
 			return
 		}
 		now = append(now, Digest(sum()))
 	}
-	add(&w.entities.tracker, func() uint64 {
+	add(&w.entities.rows, func() uint64 {
 		rows, alive, free := w.Registry()
 		return digest.Registry(&h, rows, alive, free)
 	})

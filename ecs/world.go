@@ -1,5 +1,7 @@
 package ecs
 
+import "github.com/stet-ecs/stet/ecs/internal/track"
+
 // Options configure a World. The zero Options are useful: no history.
 type Options struct {
 	// History is how many committed ticks can be gone back to. Default 0: none,
@@ -44,12 +46,11 @@ type World struct {
 	// Frames, oldest first; the last one is open. None is held by a world without
 	// history, checkpoints and recorder.
 	frames  []frame
+	clock   track.Clock
 	pins    []*Pin
 	ticks   int     // How many frames begin with the end of a tick.
 	forward []frame // Undone by seek; the next one to redo is last.
-	held    bool    // A forward branch is held.
 	frameID uint64  // Of the newest frame; ids only rise.
-	span    uint64  // Serial number of the present span of writing; only rises.
 	changes uint64  // Counts structural changes; only rises.
 	tick    uint64
 
@@ -59,11 +60,10 @@ type World struct {
 	change        Change
 	ops           *[]Op // The open frame's operations, while there is a recorder.
 	onRestore     []func()
-	identityPages []*sparsePage // Of all Indexed storages.
-	undoBytes     int64         // Held by the logs of all columns.
-	seen          rowSet        // Scratch.
+	identityPages []*track.Page // Of all Indexed storages.
 	equal         equality
 	hooks         worldHooks
+	guards        guards // Of a debug build.
 
 	from, used []uint32 // Scratch of sorting.
 	batch      []Entity // And that of batches.
@@ -71,7 +71,8 @@ type World struct {
 
 // NewWorld returns an empty world at tick 0.
 func NewWorld(options Options) *World {
-	w := &World{options: options, span: 1, names: make(map[string]AnyStorage)}
+	w := &World{options: options, names: make(map[string]AnyStorage)}
+	w.clock.Span, w.clock.End = 1, w.dropForward
 	w.entities.init(w)
 	if options.History > 0 {
 		w.push(frame{tick: true})
@@ -82,12 +83,12 @@ func NewWorld(options Options) *World {
 // Create returns a new entity without components.
 func (w *World) Create() Entity {
 	r := &w.entities // As in Storage.Set, the usual case calls nothing.
-	n := r.n
-	if r.span != w.span || n >= r.m || w.ops != nil || r.dense.unsaved(n) || r.dense.live[n].Generation() == r.maxGeneration {
+	n := r.rows.N
+	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.ops != nil || r.dense.Unsaved(n) || r.dense.Live[n].Generation() == r.maxGeneration {
 		return w.createSlow()
 	}
-	e := r.dense.live[n] + 1<<32
-	r.dense.live[n], r.n = e, n+1
+	e := r.dense.Live[n] + 1<<32
+	r.dense.Live[n], r.rows.N = e, n+1
 	return e
 }
 
@@ -107,11 +108,13 @@ func (w *World) createSlow() Entity {
 func (w *World) Alive(e Entity) bool { return w.entities.alive(e) }
 
 // Len returns the number of entities alive.
-func (w *World) Len() int { return w.entities.n }
+func (w *World) Len() int { return w.entities.rows.N }
 
 // Entities returns the entities alive, in the order of the registry. The slice
 // is valid until the next change of the world and must not be written.
-func (w *World) Entities() []Entity { return w.entities.dense.live[:w.entities.n:w.entities.n] }
+func (w *World) Entities() []Entity {
+	return w.entities.dense.Live[:w.entities.rows.N:w.entities.rows.N]
+}
 
 // Destroy ends the life of e and removes its components. It reports whether e
 // was alive.
@@ -148,7 +151,7 @@ func (w *World) Clear() {
 	}
 	w.entities.clear()
 	for i, s := range w.sets {
-		if s.n > 0 {
+		if s.rows.N > 0 {
 			w.storages[i].discardAll()
 		}
 	}

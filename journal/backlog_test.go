@@ -5,14 +5,14 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 // hanging returns a directory whose first write of a record hangs until release
 // is called.
-func hanging() (fs *journaltest.MemFS, release func()) {
-	fs = journaltest.New()
+func hanging() (fs *disktest.Mem, release func()) {
+	fs = disktest.New()
 	leave := make(chan bool)
 	fs.OnCall(func(_ int, call string) {
 		if call == "write 00000001.seg" {

@@ -5,16 +5,17 @@ import (
 	"os"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
 )
 
-func benchFS(b *testing.B) journal.FS {
+func benchFS(b *testing.B) disk.FS {
 	root, err := os.OpenRoot(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { root.Close() })
-	return journal.DirFS(root)
+	return disk.Dir(root)
 }
 
 // BenchmarkAppend measures what a tick pays.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 // Copy copies the segments of l to an empty directory and makes them durable
@@ -15,7 +17,7 @@ import (
 // It may run while another goroutine or process appends. It fails if l has
 // problems, with the first. Segments that are gone are reported as an error
 // wrapping fs.ErrNotExist. progress, if not nil, is told of bytes copied.
-func (l *Log) Copy(ctx context.Context, to FS, last uint64, progress func(n int64)) error {
+func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n int64)) error {
 	if err := l.Err(); err != nil {
 		return err
 	}
@@ -29,7 +31,7 @@ func (l *Log) Copy(ctx context.Context, to FS, last uint64, progress func(n int6
 			return err
 		}
 	}
-	if err := to.SyncDir(); err != nil {
+	if err := to.SyncDir("."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	return nil
@@ -48,7 +50,7 @@ func (l *Log) endAfter(last uint64) int64 {
 	return l.Segments[i].End
 }
 
-func (l *Log) copySegment(ctx context.Context, to FS, name string, end int64, progress func(n int64)) error {
+func (l *Log) copySegment(ctx context.Context, to disk.FS, name string, end int64, progress func(n int64)) error {
 	from, err := l.fs.Open(name)
 	if err != nil {
 		return fmt.Errorf("journal: open %s: %w", name, err)
@@ -70,7 +72,7 @@ func (l *Log) copySegment(ctx context.Context, to FS, name string, end int64, pr
 	return err
 }
 
-func copyBytes(ctx context.Context, to, from File, name string, end int64, progress func(n int64)) error {
+func copyBytes(ctx context.Context, to, from disk.File, name string, end int64, progress func(n int64)) error {
 	buf := make([]byte, stageSize)
 	for offset := int64(0); offset < end; {
 		if err := ctx.Err(); err != nil {

@@ -8,8 +8,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 // A history is what a test appended, as far as it knows.
@@ -37,7 +38,7 @@ func (h *history) cut(log *journal.Log) history {
 
 // An image is what a crash left.
 type image struct {
-	fs      *journaltest.MemFS
+	fs      *disktest.Mem
 	acked   uint64 // Highest seq that was durable for sure.
 	records int    // Length of the history at the crash, or more.
 	pruned  int
@@ -81,7 +82,7 @@ var crashOptions = journal.Options{
 
 // work appends, syncs, rewinds, rolls, prunes and closes, up to the first
 // error.
-func (h *history) work(fs journal.FS, began func(*journal.Journal)) error {
+func (h *history) work(fs disk.FS, began func(*journal.Journal)) error {
 	log, err := journal.Scan(ctx, fs)
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func (h *history) prune(j *journal.Journal, keep uint64) error {
 
 // crashes runs work on fs and returns images of crashes before every call: one
 // with synced bytes only, and some with more.
-func (h *history) crashes(t *testing.T, fs *journaltest.MemFS, seeds int) []image {
+func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 	t.Helper()
 	var images []image
 	var j *journal.Journal
@@ -161,7 +162,7 @@ func (h *history) crashes(t *testing.T, fs *journaltest.MemFS, seeds int) []imag
 
 func TestCrashBeforeEveryCall(t *testing.T) {
 	var h history
-	torn, images := 0, h.crashes(t, journaltest.New(), 12)
+	torn, images := 0, h.crashes(t, disktest.New(), 12)
 	for _, img := range images {
 		if log := h.verify(t, img); log.Torn != nil {
 			torn++
@@ -180,7 +181,7 @@ func TestCrashBeforeEveryCall(t *testing.T) {
 // that at every call, too.
 func TestCrashAgainWhileReopening(t *testing.T) {
 	var h history
-	images := h.crashes(t, journaltest.New(), 2)
+	images := h.crashes(t, disktest.New(), 2)
 	for i := 0; i < len(images); i += 7 { // Coprime to the three images of each call.
 		img := images[i]
 		log := h.verify(t, img)
@@ -198,7 +199,7 @@ func TestCrashAgainWhileReopening(t *testing.T) {
 func TestCrashWhileClosing(t *testing.T) {
 	for size := range 64 {
 		for _, synced := range []bool{false, true} {
-			fs := journaltest.New()
+			fs := disktest.New()
 			j := open(t, fs, journal.Options{Sync: journal.SyncNever()})
 			var h history
 			if err := h.append(j, 0, size*8); err != nil {
@@ -227,7 +228,7 @@ func TestCrashWhileClosing(t *testing.T) {
 // segment got its name, but not durably: no crash may keep the second name and
 // lose the first.
 func TestNamesAreDurableInOrder(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	syncs := 0
 	fs.OnCall(func(n int, call string) {
 		if call == "sync directory" {
@@ -257,13 +258,13 @@ func TestNamesAreDurableInOrder(t *testing.T) {
 // stays failed, and has lost nothing that it acknowledged: neither for who reads
 // the files at once, nor after a crash, nor after reopening and a crash.
 func TestFailureOfEveryCall(t *testing.T) {
-	counted := journaltest.New()
+	counted := disktest.New()
 	var h history
 	if err := h.work(counted, func(*journal.Journal) {}); err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= counted.Calls(); n++ {
-		for _, failure := range []error{syscall.EIO, syscall.ENOSPC, journaltest.ErrShortWrite} {
+		for _, failure := range []error{syscall.EIO, syscall.ENOSPC, disktest.ErrShortWrite} {
 			for _, forEver := range []bool{false, true} {
 				name := fmt.Sprintf("call %d, %v, for ever %v", n, failure, forEver)
 				t.Run(name, func(t *testing.T) { failCall(t, n, failure, forEver) })
@@ -273,7 +274,7 @@ func TestFailureOfEveryCall(t *testing.T) {
 }
 
 func failCall(t *testing.T, n int, failure error, forEver bool) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	var call string
 	fs.OnCall(func(i int, name string) {
 		if i == n {
@@ -339,7 +340,7 @@ func staysFailed(t *testing.T, j *journal.Journal) {
 // reopenAfterFailure opens what the same system still shows, as a program does
 // that was restarted after a failed fsync. What that finds must then survive a
 // crash, although the system calls the lost bytes clean.
-func reopenAfterFailure(t *testing.T, fs *journaltest.MemFS, h *history) {
+func reopenAfterFailure(t *testing.T, fs *disktest.Mem, h *history) {
 	t.Helper()
 	log := scan(t, fs)
 	j, err := journal.Open(fs, log, crashOptions)

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 // with returns a copy of fs in which the named file holds data.
-func with(fs *journaltest.MemFS, name string, data []byte) *journaltest.MemFS {
+func with(fs *disktest.Mem, name string, data []byte) *disktest.Mem {
 	c := fs.Clone()
 	c.Put(name, data)
 	return c
@@ -34,7 +34,7 @@ func TestEveryFlippedBitOfAClosedJournalIsCorruption(t *testing.T) {
 }
 
 // checkFlip scans fs, whose named file was damaged at offset.
-func checkFlip(t *testing.T, fs *journaltest.MemFS, name string, offset int64) {
+func checkFlip(t *testing.T, fs *disktest.Mem, name string, offset int64) {
 	t.Helper()
 	log := scan(t, fs)
 	if log.Torn != nil {
@@ -49,7 +49,7 @@ func checkFlip(t *testing.T, fs *journaltest.MemFS, name string, offset int64) {
 }
 
 func TestEveryFlippedBitOfAnUncleanEndIsReported(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, sampleOptions)
 	add(t, j, 0, 20)
 	add(t, j, 1, 120)
@@ -125,7 +125,7 @@ func TestBytesAfterACleanEndAreCorruption(t *testing.T) {
 }
 
 func TestZerosAndGarbageAfterAnUncleanEndAreTorn(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 20)
 	if err := j.Sync(ctx); err != nil {
@@ -220,9 +220,9 @@ func TestMissingAndExchangedSegments(t *testing.T) {
 		if log := scan(t, c); log.Err() != nil {
 			t.Errorf("equal history: problems %v", log.Problems)
 		}
-		j := open(t, journaltest.New(), sampleOptions)
+		j := open(t, disktest.New(), sampleOptions)
 		closeJournal(t, j, 0)
-		foreign := journaltest.New()
+		foreign := disktest.New()
 		j = open(t, foreign, sampleOptions)
 		add(t, j, 0, 9)
 		closeJournal(t, j, 1)
@@ -235,8 +235,8 @@ func TestMissingAndExchangedSegments(t *testing.T) {
 }
 
 func TestARecordOfAnotherHistoryOfTheSameShapeIsNoticed(t *testing.T) {
-	one, other := journaltest.New(), journaltest.New()
-	for fs, text := range map[*journaltest.MemFS]string{one: "one payload", other: "another one"} {
+	one, other := disktest.New(), disktest.New()
+	for fs, text := range map[*disktest.Mem]string{one: "one payload", other: "another one"} {
 		j := open(t, fs, journal.Options{})
 		if _, err := j.Append(0, 0, 0, []byte(text)); err != nil {
 			t.Fatal(err)
@@ -254,7 +254,7 @@ func TestARecordOfAnotherHistoryOfTheSameShapeIsNoticed(t *testing.T) {
 
 func TestEpochsDoNotFall(t *testing.T) {
 	for second, want := range map[uint64]int{4: 1, 5: 0, 6: 0} {
-		fs := journaltest.New()
+		fs := disktest.New()
 		fs.Put("00000001.seg", journal.HostileSegment(1, 5, 1, 0, 0, journal.ID{}))
 		fs.Put("00000002.seg", journal.HostileSegment(2, second, 1, 1, 256, journal.ID{}))
 		if log := scan(t, fs); len(log.Problems) != want || log.Epoch != max(5, second) {
@@ -264,7 +264,7 @@ func TestEpochsDoNotFall(t *testing.T) {
 }
 
 func TestSeqOfADamagedLastRecordIsNotGivenOutAgain(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 20)
 	add(t, j, 1, 20)
@@ -321,7 +321,7 @@ func TestWhatNoWriterWrites(t *testing.T) {
 			}
 			end := uint32(len(data))
 			data = journal.HostileHeader{Flags: journal.FlagMark, Synced: end}.AppendTo(data)
-			fs := journaltest.New()
+			fs := disktest.New()
 			fs.Put("00000001.seg", data)
 			log := scan(t, fs)
 			if tt.reason == "" && log.Err() != nil || tt.reason != "" && (log.Err() == nil || !strings.Contains(log.Err().Error(), tt.reason)) {
@@ -358,7 +358,7 @@ func TestNotOursNewerAndDamagedAreThreeErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			fs := journaltest.New()
+			fs := disktest.New()
 			fs.Put("00000001.seg", tt.data)
 			log := scan(t, fs)
 			if !errors.Is(log.Err(), tt.want) {

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 // A journal in a directory: append, rewind, close, read the way to the head.
@@ -21,7 +22,7 @@ func Example() {
 		panic(err)
 	}
 	defer root.Close()
-	fs := journal.DirFS(root)
+	fs := disk.Dir(root)
 
 	log, _ := journal.Scan(context.Background(), fs) // Empty.
 	j, err := journal.Open(fs, log, journal.Options{})
@@ -58,7 +59,7 @@ func Example() {
 
 // Damage says what is lost and where. What it does not hit can be read.
 func ExampleScan_damage() {
-	fs := journaltest.New()
+	fs := disktest.New()
 	log, _ := journal.Scan(context.Background(), fs)
 	j, _ := journal.Open(fs, log, journal.Options{})
 	for parent := range uint64(3) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 var keep = flag.Bool("keep", false, "write the journal of a new format version to testdata, once")
@@ -28,7 +28,7 @@ func TestFormat(t *testing.T) {
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%d segments in %s, %v", len(files), dir, err)
 	}
-	fs := journaltest.New()
+	fs := disktest.New()
 	var plain strings.Builder
 	for _, name := range files {
 		data, err := os.ReadFile(name)

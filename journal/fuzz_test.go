@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 // FuzzScan reads arbitrary bytes as two segments. Whatever they are, Scan must
@@ -24,7 +24,7 @@ func FuzzScan(f *testing.F) {
 	f.Add(fs.Bytes(segments[0].Name), fs.Bytes(segments[1].Name))
 	f.Add([]byte{}, []byte("STETJRNL"))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		fs := journaltest.New()
+		fs := disktest.New()
 		fs.Put("00000001.seg", first)
 		if len(second) > 0 {
 			fs.Put("00000002.seg", second)
@@ -56,13 +56,13 @@ func FuzzHostileRecords(f *testing.F) {
 	add(journal.HostileHeader{Seq: 0xff, Parent: 0xff}, journal.HostileHeader{}, journal.HostileHeader{Seq: 1, Synced: 0xffff})
 	add(journal.HostileHeader{Flags: journal.FlagPreamble, Length: 20}, h)
 	f.Fuzz(func(t *testing.T, program []byte, prevEnd uint64) {
-		fs := journaltest.New()
+		fs := disktest.New()
 		data := hostile(program)
 		fs.Put("00000001.seg", data)
 		readAll(t, fs)
 		carryOn(t, fs)
 
-		fs = journaltest.New()
+		fs = disktest.New()
 		fs.Put("00000001.seg", data)
 		fs.Put("00000002.seg", journal.HostileSegment(2, 2, 2, 1, prevEnd, journal.ID{Epoch: 1, Seq: 1}))
 		readAll(t, fs)
@@ -97,7 +97,7 @@ func hostile(program []byte) []byte {
 }
 
 // readAll scans fs within a memory bound and asks the log everything.
-func readAll(t *testing.T, fs *journaltest.MemFS) {
+func readAll(t *testing.T, fs *disktest.Mem) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -107,12 +107,8 @@ func readAll(t *testing.T, fs *journaltest.MemFS) {
 		t.Fatal(err)
 	}
 	var size uint64
-	files, err := fs.List()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		size += uint64(f.Size)
+	for _, name := range fs.Files() {
+		size += uint64(len(fs.Bytes(name)))
 	}
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<20+40*size {
 		t.Errorf("scanning %d bytes allocated %d", size, allocated)
@@ -130,7 +126,7 @@ func readAll(t *testing.T, fs *journaltest.MemFS) {
 
 // carryOn opens fs for writing, if that is possible, and checks that what was
 // read before is still read, and what is appended, too.
-func carryOn(t *testing.T, fs *journaltest.MemFS) {
+func carryOn(t *testing.T, fs *disktest.Mem) {
 	t.Helper()
 	before := scan(t, fs)
 	j, err := journal.Open(fs, before, journal.Options{})
@@ -154,7 +150,7 @@ func FuzzAppend(f *testing.F) {
 	f.Add([]byte{1, 50, 250, 255, 3, 9, 254, 7})
 	f.Add([]byte{253, 253, 1, 255, 255, 2, 254})
 	f.Fuzz(func(t *testing.T, steps []byte) {
-		fs := journaltest.New()
+		fs := disktest.New()
 		j := open(t, fs, sampleOptions)
 		var h history
 		for _, step := range steps[:min(len(steps), 100)] {

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 var ctx = context.Background()
 
 // scan scans fs and checks the log from end to end.
-func scan(t testing.TB, fs journal.FS) *journal.Log {
+func scan(t testing.TB, fs disk.FS) *journal.Log {
 	t.Helper()
 	log, err := journal.Scan(ctx, fs)
 	if err != nil {
@@ -55,7 +56,7 @@ func check(t testing.TB, log *journal.Log) {
 }
 
 // open opens fs for writing after a scan of it.
-func open(t testing.TB, fs journal.FS, opt journal.Options) *journal.Journal {
+func open(t testing.TB, fs disk.FS, opt journal.Options) *journal.Journal {
 	t.Helper()
 	j, err := journal.Open(fs, scan(t, fs), opt)
 	if err != nil {
@@ -101,9 +102,9 @@ var sampleOptions = journal.Options{
 
 // sample returns a cleanly closed journal of 9 records in several segments and
 // two epochs, with a rewind; the first opening ended unclean.
-func sample(t testing.TB) *journaltest.MemFS {
+func sample(t testing.TB) *disktest.Mem {
 	t.Helper()
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, sampleOptions)
 	parent := uint64(0)
 	for _, size := range []int{0, 5, 250, 8} {

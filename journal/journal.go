@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"sync"
 	"sync/atomic"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 // A Journal appends records. Append queues them and a writer goroutine puts
@@ -19,7 +21,7 @@ import (
 //
 // All methods may be called from several goroutines.
 type Journal struct {
-	fs    FS
+	fs    disk.FS
 	opt   Options
 	epoch uint64
 

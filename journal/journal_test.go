@@ -12,8 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 func TestAppendedRecordsAreReadBack(t *testing.T) {
@@ -22,7 +23,7 @@ func TestAppendedRecordsAreReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	fs := journal.DirFS(root)
+	fs := disk.Dir(root)
 	opt := journal.Options{SegmentSize: 200_000, World: [16]byte{7}}
 
 	// From one byte around every limit of the writer: padding, stage, direct.
@@ -59,7 +60,7 @@ func TestAppendedRecordsAreReadBack(t *testing.T) {
 }
 
 func TestPayloadInParts(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, sampleOptions)
 	sizes := []int{99, 100, 101, 200, 201, 999}
 	for i, size := range sizes {
@@ -79,7 +80,7 @@ func TestPayloadInParts(t *testing.T) {
 }
 
 func TestAMissingPartLosesTheRecord(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{Sync: journal.SyncNever()}.WithPartSize(100))
 	add(t, j, 0, 10)
 	add(t, j, 1, 250)
@@ -97,7 +98,7 @@ func TestAMissingPartLosesTheRecord(t *testing.T) {
 }
 
 func TestRewindAndSealNameAnOlderHead(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	for parent := range uint64(5) {
 		add(t, j, parent, 10)
@@ -157,7 +158,7 @@ func seqs(entries []journal.Entry) []uint64 {
 }
 
 func TestSeqsOfALostTailAreGivenOutAgain(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{Sync: journal.SyncNever()})
 	add(t, j, 0, 10)
 	if err := j.Wait(ctx, 1); err != nil {
@@ -179,7 +180,7 @@ func TestSeqsOfALostTailAreGivenOutAgain(t *testing.T) {
 }
 
 func TestTornTailIsDisownedAndKept(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 10)
 	if err := j.Sync(ctx); err != nil {
@@ -202,7 +203,7 @@ func TestTornTailIsDisownedAndKept(t *testing.T) {
 }
 
 func TestFirstSeqOfAnEmptyDirectory(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{FirstSeq: 101})
 	if log := scan(t, fs.Crash()); log.Head != 100 || log.Last != 100 {
 		t.Errorf("before the first record: head %d, last %d", log.Head, log.Last)
@@ -241,7 +242,7 @@ func TestOpenRemovesTemporaryFilesOnly(t *testing.T) {
 }
 
 func TestRefusedArguments(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 1)
 	if _, err := j.Append(2, 0, 0, nil); err == nil {
@@ -270,7 +271,7 @@ func TestRefusedArguments(t *testing.T) {
 }
 
 func TestManyAppendersShareFsyncs(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	syncs := 0
 	fs.OnCall(func(_ int, call string) {
 		if call == "sync 00000001.seg" {
@@ -310,7 +311,7 @@ func TestManyAppendersShareFsyncs(t *testing.T) {
 // TestGroupCommit holds the writer in its first fsync while records queue up:
 // they share the second.
 func TestGroupCommit(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	entered, leave := make(chan bool), make(chan bool)
 	syncs := 0
 	fs.OnCall(func(_ int, call string) {
@@ -356,7 +357,7 @@ func TestSyncPolicies(t *testing.T) {
 				t.Errorf("String() = %s, want %s", got, tt.text)
 			}
 			synctest.Test(t, func(t *testing.T) {
-				j := open(t, journaltest.New(), journal.Options{Sync: tt.policy})
+				j := open(t, disktest.New(), journal.Options{Sync: tt.policy})
 				add(t, j, 0, 10)
 				begin := time.Now()
 				for i, at := range []time.Duration{0, 9, 10, 1000} {
@@ -377,7 +378,7 @@ func TestSyncPolicies(t *testing.T) {
 
 func TestAnIdleJournalWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := journaltest.New()
+		fs := disktest.New()
 		j := open(t, fs, journal.Options{})
 		add(t, j, 0, 10)
 		time.Sleep(time.Second)
@@ -396,7 +397,7 @@ func TestAnIdleJournalWritesNothing(t *testing.T) {
 
 func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := open(t, journaltest.New(), journal.Options{Sync: journal.SyncEvery(time.Hour)})
+		j := open(t, disktest.New(), journal.Options{Sync: journal.SyncEvery(time.Hour)})
 		add(t, j, 0, 10)
 		short, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
@@ -412,7 +413,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 
 func TestAppendBlocksWhileTheQueueIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := journaltest.New()
+		fs := disktest.New()
 		leave := make(chan bool)
 		fs.OnCall(func(_ int, call string) {
 			if call == "write 00000001.seg" {
@@ -443,7 +444,7 @@ func TestAppendBlocksWhileTheQueueIsFull(t *testing.T) {
 
 func TestAFailureWakesEverybody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := journaltest.New()
+		fs := disktest.New()
 		leave := make(chan bool)
 		broken := errors.New("broken")
 		fs.OnCall(func(n int, call string) {
@@ -485,7 +486,7 @@ func TestAFailureWakesEverybody(t *testing.T) {
 }
 
 func TestPruneKeepsWhatIsNeeded(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	for parent := range uint64(9) {
 		add(t, j, parent, 10)
@@ -520,7 +521,7 @@ func TestSteadyAppendAllocatesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	j := open(t, journal.DirFS(root), journal.Options{Sync: journal.SyncNever(), QueueSize: 64 << 10})
+	j := open(t, disk.Dir(root), journal.Options{Sync: journal.SyncNever(), QueueSize: 64 << 10})
 	content := payload(1, 1000)
 	hundred := func() {
 		for range 100 {
@@ -539,7 +540,7 @@ func TestSteadyAppendAllocatesNothing(t *testing.T) {
 }
 
 func TestScanStartsAgainWhenSegmentsArePruned(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	add(t, j, 0, 10)
 	if err := j.Roll(ctx); err != nil {
@@ -561,7 +562,7 @@ func TestScanStartsAgainWhenSegmentsArePruned(t *testing.T) {
 }
 
 func TestSummedPayloadsAreThoseOfAppend(t *testing.T) {
-	fs := journaltest.New()
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{})
 	var want []journal.ID
 	for n := range 300 {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sort"
 	"sync"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 // A Log is what a [Scan] found. Payloads stay in the files; [Log.Payload] reads
@@ -47,12 +49,12 @@ type Log struct {
 	// there was.
 	Clean bool
 
-	fs     FS
+	fs     disk.FS
 	gap    []gap  // Where a preamble may be missing, in file order.
 	newest newest // For Refresh.
 
 	mu   sync.Mutex
-	open File // The segment that was read last, kept open.
+	open disk.File // The segment that was read last, kept open.
 	name string
 }
 
@@ -244,7 +246,7 @@ func (l *Log) release() error {
 
 // file returns the named segment, opened. Most reads ask for the same one again
 // and again.
-func (l *Log) file(name string) (File, error) {
+func (l *Log) file(name string) (disk.File, error) {
 	if l.open != nil && l.name == name {
 		return l.open, nil
 	}
@@ -259,7 +261,7 @@ func (l *Log) file(name string) (File, error) {
 
 // A payloadReader reads the parts of one entry.
 type payloadReader struct {
-	file    File
+	file    disk.File
 	segment *Segment
 	entry   Entry
 	scratch [recordHeader]byte
@@ -320,7 +322,7 @@ func (r *payloadReader) damage(offset int64, reason string) error {
 // own, so that several goroutines may read at the same time.
 func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err error)) {
 	var (
-		file File
+		file disk.File
 		err  error
 		buf  []byte
 	)

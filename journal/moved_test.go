@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 // pieces cuts a segment into its header and its records, padding included.
@@ -75,14 +75,14 @@ func FuzzMovedRecords(f *testing.F) {
 		f.Add([]byte{kind, 255, 255, 1, 0, 3, 0, 0, 0, 6})
 	}
 	f.Add([]byte{5, 0, 2, 1, 4}) // The records of another journal, in the place where they were.
-	fs, strange := sample(f), journaltest.New()
+	fs, strange := sample(f), disktest.New()
 	j := open(f, strange, sampleOptions) // Of the same world, as a copy that went another way.
 	for seq := range uint64(9) {
 		add(f, j, seq, 70)
 	}
 	closeJournal(f, j, 9)
 	whole := scan(f, fs)
-	cut := func(fs *journaltest.MemFS) (all [][][]byte) {
+	cut := func(fs *disktest.Mem) (all [][][]byte) {
 		for _, s := range scan(f, fs).Segments {
 			all = append(all, pieces(f, fs.Bytes(s.Name)))
 		}
@@ -98,7 +98,7 @@ func FuzzMovedRecords(f *testing.F) {
 		for ; len(program) >= moveSize; program = program[moveSize:] {
 			move{program[0], program[1], program[2], program[3], program[4]}.carryOut(segments, theirs)
 		}
-		moved, changed, size := journaltest.New(), false, 0
+		moved, changed, size := disktest.New(), false, 0
 		for i, s := range segments {
 			name := whole.Segments[i].Name
 			data := bytes.Join(s, nil)
@@ -114,7 +114,7 @@ func FuzzMovedRecords(f *testing.F) {
 	})
 }
 
-func checkMoved(t *testing.T, whole *journal.Log, moved *journaltest.MemFS, changed bool) {
+func checkMoved(t *testing.T, whole *journal.Log, moved *disktest.Mem, changed bool) {
 	t.Helper()
 	log := scan(t, moved)
 	for _, e := range log.Entries {

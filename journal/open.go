@@ -10,6 +10,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 // Open continues after log for writing. The log must be fresh: a [Scan] of the
@@ -24,7 +26,7 @@ import (
 // Problems of the log do not keep it from being continued, except: a segment of
 // another world or of a newer program, and a last segment whose header cannot
 // be read, for then the epoch and the end are unknown.
-func Open(fs FS, log *Log, opt Options) (*Journal, error) {
+func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 	opt = opt.resolve()
 	if err := log.continuable(&opt); err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func Open(fs FS, log *Log, opt Options) (*Journal, error) {
 	return j, nil
 }
 
-func newJournal(fs FS, log *Log, opt Options) *Journal {
+func newJournal(fs disk.FS, log *Log, opt Options) *Journal {
 	j := &Journal{
 		fs:    fs,
 		opt:   opt,
@@ -112,14 +114,14 @@ func (l *Log) continuable(opt *Options) error {
 }
 
 // checkFresh reports whether the directory changed since the scan.
-func (l *Log) checkFresh(fs FS) error {
+func (l *Log) checkFresh(fs disk.FS) error {
 	files, err := listSegments(fs)
 	if err != nil {
 		return err
 	}
 	changed := len(files) != len(l.Segments)
 	for i := 0; i < len(files) && !changed; i++ {
-		changed = files[i].Name != l.Segments[i].Name || files[i].Size != l.Segments[i].Size
+		changed = files[i].name != l.Segments[i].Name || files[i].size != l.Segments[i].Size
 	}
 	if changed {
 		return errors.New("journal: open: the directory changed since it was scanned")
@@ -127,18 +129,18 @@ func (l *Log) checkFresh(fs FS) error {
 	return nil
 }
 
-func removeTemps(fs FS) error {
-	files, err := fs.List()
+func removeTemps(fs disk.FS) error {
+	entries, err := fs.ReadDir(".")
 	if err != nil {
 		return fmt.Errorf("journal: list: %w", err)
 	}
-	for _, f := range files {
-		stem, ok := strings.CutSuffix(f.Name, tempSuffix)
-		if _, named := segmentNumber(stem + segmentSuffix); !ok || !named {
+	for _, e := range entries {
+		stem, ok := strings.CutSuffix(e.Name(), tempSuffix)
+		if _, named := segmentNumber(stem + segmentSuffix); !ok || !named || !e.Type().IsRegular() {
 			continue
 		}
-		if err := fs.Remove(f.Name); err != nil {
-			return fmt.Errorf("journal: remove %s: %w", f.Name, err)
+		if err := fs.Remove(e.Name()); err != nil {
+			return fmt.Errorf("journal: remove %s: %w", e.Name(), err)
 		}
 	}
 	return nil
@@ -148,7 +150,7 @@ func removeTemps(fs FS) error {
 // header will vouch for it. That the bytes can be read proves nothing: they may
 // be in the system's cache only, and after a failed fsync the cache may call
 // them clean. So they are written again, as they are.
-func (l *Log) settle(fs FS) error {
+func (l *Log) settle(fs disk.FS) error {
 	if len(l.Segments) == 0 {
 		return nil
 	}
@@ -164,14 +166,14 @@ func (l *Log) settle(fs FS) error {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("journal: close %s: %w", s.Name, err)
 	}
-	if err := fs.SyncDir(); err != nil { // Its name, too, before its successor's.
+	if err := fs.SyncDir("."); err != nil { // Its name, too, before its successor's.
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	return nil
 }
 
 // rewrite writes the bytes of s that are not known to be durable once more.
-func rewrite(f File, s *Segment) error {
+func rewrite(f disk.File, s *Segment) error {
 	buf := make([]byte, stageSize)
 	for offset := s.durable; offset < s.End; {
 		n, err := readAt(f, s.Name, buf[:min(stageSize, s.End-offset)], offset)
@@ -270,7 +272,7 @@ func (w *writer) publish(temp string, preamble []byte) error {
 	if err := w.j.fs.Rename(temp, w.name); err != nil {
 		return fmt.Errorf("journal: rename %s: %w", temp, err)
 	}
-	if err := w.j.fs.SyncDir(); err != nil {
+	if err := w.j.fs.SyncDir("."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
 	w.synced = w.written
@@ -301,7 +303,7 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 		}
 		removed = append(removed, name)
 		j.counters.removed(size)
-		if err := j.fs.SyncDir(); err != nil {
+		if err := j.fs.SyncDir("."); err != nil {
 			return removed, fmt.Errorf("journal: prune %s: sync directory: %w", name, err)
 		}
 		j.mu.Lock()

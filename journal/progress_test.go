@@ -5,13 +5,13 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 // longSegments returns a closed journal of several segments of a megabyte.
-func longSegments(t testing.TB) *journaltest.MemFS {
-	fs := journaltest.New()
+func longSegments(t testing.TB) *disktest.Mem {
+	fs := disktest.New()
 	j := open(t, fs, journal.Options{Sync: journal.SyncNever(), SegmentSize: 1 << 20})
 	parent := uint64(0)
 	for range 30 {
@@ -64,7 +64,7 @@ func TestTheEndOfTheContextEndsAScan(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := journal.Scan(ended, journaltest.New()); !errors.Is(err, context.Canceled) {
+	if _, err := journal.Scan(ended, disktest.New()); !errors.Is(err, context.Canceled) {
 		t.Errorf("Scan of nothing = %v, want %v", err, context.Canceled)
 	}
 }

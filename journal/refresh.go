@@ -68,20 +68,20 @@ func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 // continued reports whether files are segments of l without the first few, which
 // were pruned, and perhaps newer ones, and whether what l knows of them can be true
 // yet.
-func (l *Log) continued(files []FileInfo) (pruned int, ok bool) {
+func (l *Log) continued(files []listedFile) (pruned int, ok bool) {
 	if len(l.Problems) > 0 || len(files) == 0 {
 		return 0, false
 	}
-	pruned = slices.IndexFunc(l.Segments, func(s Segment) bool { return s.Name == files[0].Name })
+	pruned = slices.IndexFunc(l.Segments, func(s Segment) bool { return s.Name == files[0].name })
 	if pruned < 0 || len(files) < len(l.Segments)-pruned {
 		return 0, false
 	}
 	for i, s := range l.Segments[pruned:] {
-		same := files[i].Size == s.Size
+		same := files[i].size == s.Size
 		if pruned+i == len(l.Segments)-1 {
-			same = files[i].Size >= s.Size
+			same = files[i].size >= s.Size
 		}
-		if files[i].Name != s.Name || !same {
+		if files[i].name != s.Name || !same {
 			return 0, false
 		}
 	}
@@ -90,18 +90,18 @@ func (l *Log) continued(files []FileInfo) (pruned int, ok bool) {
 
 // upToDate reports whether files, which continue l, hold nothing else than l. What
 // looked torn may have been about to be written.
-func (l *Log) upToDate(files []FileInfo) bool {
+func (l *Log) upToDate(files []listedFile) bool {
 	n := len(l.Segments)
-	return len(files) == n && files[n-1].Size == l.Segments[n-1].Size && l.Torn == nil
+	return len(files) == n && files[n-1].size == l.Segments[n-1].Size && l.Torn == nil
 }
 
 // refreshed returns what Scan would, or nil if what l knows does not help with that.
 // It shares memory with l, whose entries stay as they are.
-func (l *Log) refreshed(ctx context.Context, pruned int, files []FileInfo) (*Log, error) {
+func (l *Log) refreshed(ctx context.Context, pruned int, files []listedFile) (*Log, error) {
 	next := l.before(pruned)
 	at := len(next.Segments)
 	for _, f := range files[at:] {
-		if err := next.addSegment(f.Name); err != nil {
+		if err := next.addSegment(f.name); err != nil {
 			return nil, err
 		}
 	}

@@ -9,24 +9,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
 )
 
 // A shownFS is what a reader sees: the files of one moment, and how much it reads.
 type shownFS struct {
-	*journaltest.MemFS
+	*disktest.Mem
 	opened, bytes int
 }
 
-func (s *shownFS) Open(name string) (journal.File, error) {
-	f, err := s.MemFS.Open(name)
+func (s *shownFS) Open(name string) (disk.File, error) {
+	f, err := s.Mem.Open(name)
 	s.opened++
 	return countedFile{f, s}, err
 }
 
 type countedFile struct {
-	journal.File
+	disk.File
 	fs *shownFS
 }
 
@@ -37,7 +38,7 @@ func (f countedFile) ReadAt(b []byte, offset int64) (int, error) {
 }
 
 // show makes s show what there is in fs.
-func (s *shownFS) show(fs *journaltest.MemFS) { s.MemFS, s.opened, s.bytes = fs.Clone(), 0, 0 }
+func (s *shownFS) show(fs *disktest.Mem) { s.Mem, s.opened, s.bytes = fs.Clone(), 0, 0 }
 
 // refresh refreshes log and compares it with a new scan.
 func refresh(t *testing.T, log *journal.Log, shown *shownFS) (changed bool) {
@@ -70,7 +71,7 @@ func refresh(t *testing.T, log *journal.Log, shown *shownFS) (changed bool) {
 type refreshModel struct {
 	*testing.T
 	*rand.Rand
-	files   *journaltest.MemFS
+	files   *disktest.Mem
 	journal *journal.Journal
 	shown   *shownFS
 	log     *journal.Log
@@ -148,13 +149,10 @@ func (m *refreshModel) look() {
 		known[s.Name] = s.Size
 	}
 	m.shown.show(m.files)
-	files, err := m.shown.List()
-	if err != nil {
-		m.Fatal(err)
-	}
+	files := m.shown.Files()
 	if len(files) > 0 && m.IntN(3) == 0 {
 		last := files[len(files)-1]
-		data, from := m.shown.Bytes(last.Name), max(256, int(known[last.Name]))
+		data, from := m.shown.Bytes(last), max(256, int(known[last]))
 		if from < len(data) {
 			at := from + m.IntN(len(data)-from)
 			switch m.IntN(4) {
@@ -165,7 +163,7 @@ func (m *refreshModel) look() {
 			default:
 				data = data[:at]
 			}
-			m.shown.Put(last.Name, data)
+			m.shown.Put(last, data)
 		}
 	}
 	refresh(m.T, m.log, m.shown)
@@ -173,8 +171,8 @@ func (m *refreshModel) look() {
 
 func TestARefreshedLogIsWhatANewScanFinds(t *testing.T) {
 	for seed := range uint64(25) {
-		files := journaltest.New()
-		shown := &shownFS{MemFS: files}
+		files := disktest.New()
+		shown := &shownFS{Mem: files}
 		m := &refreshModel{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), files: files, shown: shown, log: scan(t, shown)}
 		m.open()
 		for range 120 {
@@ -190,7 +188,7 @@ func TestARefreshedLogIsWhatANewScanFinds(t *testing.T) {
 }
 
 func TestRefreshReadsOnlyWhatIsNew(t *testing.T) {
-	files := journaltest.New()
+	files := disktest.New()
 	j := open(t, files, journal.Options{SegmentSize: 100_000})
 	for seq := range uint64(300) {
 		add(t, j, seq, 1000)
@@ -246,7 +244,7 @@ func TestRefreshSeesAnotherJournalInThePlaceOfTheOld(t *testing.T) {
 	shown := &shownFS{}
 	shown.show(old)
 	log := scan(t, shown)
-	other := journaltest.New()
+	other := disktest.New()
 	options := sampleOptions
 	options.World = [16]byte{9}
 	j := open(t, other, options)
@@ -258,7 +256,7 @@ func TestRefreshSeesAnotherJournalInThePlaceOfTheOld(t *testing.T) {
 	if !refresh(t, log, shown) || log.World != options.World {
 		t.Errorf("the log is still of world %x", log.World)
 	}
-	shown.show(journaltest.New())
+	shown.show(disktest.New())
 	refresh(t, log, shown)
 	if len(log.Segments) != 0 {
 		t.Errorf("%d segments of an empty directory", len(log.Segments))
@@ -266,7 +264,7 @@ func TestRefreshSeesAnotherJournalInThePlaceOfTheOld(t *testing.T) {
 }
 
 func TestARefreshThatFailsLeavesTheLog(t *testing.T) {
-	files := journaltest.New()
+	files := disktest.New()
 	j := open(t, files, sampleOptions)
 	for seq := range uint64(9) {
 		add(t, j, seq, 100)
@@ -303,21 +301,21 @@ func TestARefreshThatFailsLeavesTheLog(t *testing.T) {
 
 // A pruningFS prunes when the newest segment is opened.
 type pruningFS struct {
-	*journaltest.MemFS
+	*disktest.Mem
 	prune func(name string)
 }
 
-func (p *pruningFS) Open(name string) (journal.File, error) {
+func (p *pruningFS) Open(name string) (disk.File, error) {
 	p.prune(name)
-	return p.MemFS.Open(name)
+	return p.Mem.Open(name)
 }
 
 func TestRefreshOutlivesSegmentsThatVanishMeanwhile(t *testing.T) {
-	files := journaltest.New()
+	files := disktest.New()
 	j := open(t, files, journal.Options{})
 	add(t, j, 0, 10)
 	durable(t, j)
-	reading := &pruningFS{MemFS: files, prune: func(string) {}}
+	reading := &pruningFS{Mem: files, prune: func(string) {}}
 	log, err := journal.Scan(ctx, reading)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 // ScanOptions change what [ScanWith] does. The zero value is useful.
@@ -28,10 +30,10 @@ type ScanOptions struct {
 //
 // Cost: every byte is read once. Memory: 64 bytes a record stay, and several
 // times that is allocated on the way; payloads pass through a small buffer.
-func Scan(ctx context.Context, fs FS) (*Log, error) { return ScanWith(ctx, fs, ScanOptions{}) }
+func Scan(ctx context.Context, fs disk.FS) (*Log, error) { return ScanWith(ctx, fs, ScanOptions{}) }
 
 // ScanWith is [Scan] with options.
-func ScanWith(ctx context.Context, fs FS, options ScanOptions) (*Log, error) {
+func ScanWith(ctx context.Context, fs disk.FS, options ScanOptions) (*Log, error) {
 	const tries = 8
 	var err error
 	for range tries {
@@ -45,14 +47,14 @@ func ScanWith(ctx context.Context, fs FS, options ScanOptions) (*Log, error) {
 
 func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func scanOnce(ctx context.Context, fs FS, options ScanOptions) (*Log, error) {
+func scanOnce(ctx context.Context, fs disk.FS, options ScanOptions) (*Log, error) {
 	files, err := listSegments(fs)
 	if err != nil {
 		return nil, err
 	}
 	l := &Log{fs: fs, Clean: true}
 	for _, file := range files {
-		if err := l.addSegment(file.Name); err != nil {
+		if err := l.addSegment(file.name); err != nil {
 			return nil, err
 		}
 		if err := ctx.Err(); err != nil {
@@ -138,17 +140,33 @@ func compareNames(a, b string) int {
 	return strings.Compare(a, b)
 }
 
+// A listedFile is a segment file as its directory has it.
+type listedFile struct {
+	name string
+	size int64
+}
+
 // listSegments returns the segment files in order of their numbers.
-func listSegments(fs FS) ([]FileInfo, error) {
-	files, err := fs.List()
+func listSegments(dir disk.FS) ([]listedFile, error) {
+	entries, err := dir.ReadDir(".")
 	if err != nil {
 		return nil, fmt.Errorf("journal: list: %w", err)
 	}
-	files = slices.DeleteFunc(slices.Clone(files), func(f FileInfo) bool {
-		_, ok := segmentNumber(f.Name)
-		return !ok
-	})
-	slices.SortFunc(files, func(a, b FileInfo) int { return compareNames(a.Name, b.Name) })
+	var files []listedFile
+	for _, e := range entries {
+		if _, ok := segmentNumber(e.Name()); !ok || !e.Type().IsRegular() {
+			continue
+		}
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // Removed since the directory was read.
+		}
+		if err != nil {
+			return nil, fmt.Errorf("journal: list: %w", err)
+		}
+		files = append(files, listedFile{e.Name(), info.Size()})
+	}
+	slices.SortFunc(files, func(a, b listedFile) int { return compareNames(a.name, b.name) })
 	return files, nil
 }
 
@@ -270,7 +288,7 @@ func (l *Log) damaged(name string) bool {
 }
 
 // readAt reads len(b) bytes, or fewer if the file ends before.
-func readAt(f File, name string, b []byte, offset int64) (int, error) {
+func readAt(f disk.File, name string, b []byte, offset int64) (int, error) {
 	n, err := f.ReadAt(b, offset)
 	if n == len(b) || errors.Is(err, io.EOF) {
 		return n, nil

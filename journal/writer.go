@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"time"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 const (
@@ -27,7 +29,7 @@ type writer struct {
 
 	segment segmentHeader
 	name    string
-	file    File
+	file    disk.File
 	seed    uint32
 
 	stage   []byte
@@ -316,7 +318,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	return err
 }
 
-func writeAt(f File, name string, b []byte, offset int64) error {
+func writeAt(f disk.File, name string, b []byte, offset int64) error {
 	if _, err := f.WriteAt(b, offset); err != nil {
 		return fmt.Errorf("journal: write %s: %w", name, err)
 	}

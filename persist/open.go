@@ -111,7 +111,7 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 		files.Close()
 		return nil, err
 	}
-	l, err := catalog.Acquire(root)
+	l, err := catalog.Acquire(files)
 	if err != nil {
 		files.Close()
 		return nil, err

@@ -2,7 +2,12 @@ package main
 
 import (
 	"embed"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -30,10 +35,31 @@ func LoadPattern(name string) (*Pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no built-in pattern %q: %w", name, err)
 	}
+	return readPattern(file, fmt.Sprintf("built-in pattern %q", name))
+}
+
+// openPattern returns the built-in pattern called name, or else the one in the
+// file of that name. A built-in pattern hides a file: write "./acorn" for that.
+func openPattern(name string) (*Pattern, error) {
+	pattern, err := LoadPattern(name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return pattern, err
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if pattern, err = readPattern(file, name); err == nil && pattern.Name == "" {
+		pattern.Name = filepath.Base(name)
+	}
+	return pattern, err
+}
+
+func readPattern(file io.ReadCloser, what string) (*Pattern, error) {
 	defer file.Close()
 	pattern, err := ParseRLE(file)
 	if err != nil {
-		return nil, fmt.Errorf("built-in pattern %q: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	return pattern, nil
 }

@@ -13,24 +13,46 @@ const module = "github.com/stet-ecs/stet/"
 // allowed says which packages each package may import: of this module, and of
 // others by the first elements of their path. Imports only point down.
 var allowed = map[string][]string{
-	"ecs/layout":        {},
-	"internal/digest":   {"github.com/zeebo/xxh3"},
-	"ecs":               {"ecs/layout", "internal/digest"},
-	"internal/disk":     {"golang.org/x/sys"},
-	"internal/near":     {},
-	"internal/shell":    {},
-	"journal":           {"internal/disk"},
-	"internal/pagefile": {"internal/disk"},
+	"ecs/layout":         {},
+	"internal/digest":    {"github.com/zeebo/xxh3"},
+	"ecs/internal/track": {},
+	"ecs":                {"ecs/internal/track", "ecs/layout", "internal/digest"},
+	"disk":               {"golang.org/x/sys", "github.com/gofrs/flock"},
+	"internal/disk":      {"disk"},
+	"internal/near":      {},
+	"internal/shell":     {},
+	"journal":            {"disk"},
+	"internal/pagefile":  {"disk"},
+	"internal/parallel":  {},
+	"persist/internal/format": {
+		"ecs", "ecs/layout", "journal", "internal/digest", "internal/pagefile", "github.com/vmihailenco/msgpack",
+	},
+	"persist/internal/progress": {},
+	"persist/internal/image": {
+		"ecs", "ecs/layout", "journal", "internal/digest", "internal/parallel", "persist/internal/format", "github.com/zeebo/xxh3",
+	},
+	"persist/internal/snap": {
+		"ecs", "journal", "internal/digest", "internal/disk", "internal/pagefile", "internal/parallel",
+		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "github.com/zeebo/xxh3",
+	},
+	"persist/internal/catalog": {
+		"ecs", "journal", "internal/disk", "internal/near", "internal/pagefile",
+		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
+	},
 	"persist": {
-		"ecs", "ecs/layout", "journal", "internal/digest", "internal/disk", "internal/near", "internal/pagefile", "internal/shell",
-		"github.com/vmihailenco/msgpack", "github.com/zeebo/xxh3", "github.com/gofrs/flock",
+		"ecs", "ecs/layout", "journal", "internal/disk",
+		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
+	},
+	"persist/inspect": {
+		"ecs", "ecs/layout", "journal", "internal/disk", "internal/pagefile", "internal/parallel", "internal/shell", "persist",
+		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"cmd/ecsdump": {"internal/dump"},
 	"internal/dump": {
-		"ecs", "ecs/layout", "journal", "persist", "internal/near", "internal/query", "internal/shell", "internal/term",
+		"ecs", "ecs/layout", "journal", "persist", "persist/inspect", "internal/near", "internal/query", "internal/shell", "internal/term",
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	},
-	"internal/query":      {"ecs", "ecs/layout", "persist", "internal/near", "github.com/expr-lang/expr"},
+	"internal/query":      {"ecs", "ecs/layout", "persist/inspect", "internal/near", "github.com/expr-lang/expr"},
 	"internal/term":       {"github.com/mattn/go-runewidth", "golang.org/x/sys"},
 	"examples/life":       {"ecs", "journal", "persist"},
 	"examples/queens":     {"ecs"},
@@ -41,7 +63,7 @@ var allowed = map[string][]string{
 }
 
 // helpers are packages that only tests import.
-var helpers = []string{"journal/journaltest", "internal/disk/disktest", "internal/deep", "internal/golden", "internal/arch"}
+var helpers = []string{"disk/disktest", "internal/disk/disktest", "internal/deep", "persist/internal/storetest", "internal/golden", "internal/arch"}
 
 func TestImportsOnlyPointDown(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()

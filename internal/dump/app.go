@@ -102,6 +102,19 @@ func (l limit) of(n int) (shown, more int) {
 	return int(l), n - int(l)
 }
 
+// A window is the part of a list to print.
+type window struct {
+	from  uint
+	limit limit
+}
+
+// of returns the part of n things.
+func (w window) of(n int) (first, end int) {
+	first = int(min(uint64(w.from), uint64(n)))
+	shown, _ := w.limit.of(n - first)
+	return first, first + shown
+}
+
 // name returns what c is called.
 func (c *command) name() string {
 	name, _, _ := strings.Cut(c.use, " ")

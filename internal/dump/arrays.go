@@ -60,19 +60,6 @@ another generation, does not pass.`,
 	},
 }
 
-// A window is the part of a list to print.
-type window struct {
-	from  uint
-	limit limit
-}
-
-// of returns the part of n things.
-func (w window) of(n int) (first, end int) {
-	first = int(min(uint64(w.from), uint64(n)))
-	shown, _ := w.limit.of(n - first)
-	return first, first + shown
-}
-
 // outside says what of n things is not in the window.
 func (a *app) outside(first, end, n int, one, many string) {
 	switch {
@@ -226,16 +213,19 @@ func (a *app) lookUp(s *source, im state, c *inspect.Component, text string) err
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return a.document(doc)
-	}
-	a.rowsOf(c, im)
+	return a.tell(doc, func() {
+		a.rowsOf(c, im)
+		doc.print(a)
+	})
+}
+
+func (doc *lookupDoc) print(a *app) {
 	g := a.Grid("ENTRY", "HOLDS")
 	g.Row(fmt.Sprintf("sparse[%d]", doc.Index), rowOrNone(doc.Row))
 	if doc.Row >= 0 {
 		g.Row(fmt.Sprintf("dense[%d]", doc.Row), doc.Dense)
 	}
-	if doc.Found && c.Layout.Width() != 0 {
+	if doc.Found && doc.Data.Type().Width() != 0 {
 		g.Row(fmt.Sprintf("data[%d]", doc.Row), doc.Data.String())
 	}
 	g.Flush()
@@ -248,7 +238,6 @@ func (a *app) lookUp(s *source, im state, c *inspect.Component, text string) err
 		has = "has"
 	}
 	a.Line("%s %s %s: %s", who, has, doc.Component, doc.Why)
-	return nil
 }
 
 // rowOrNone returns a row for people; "-" for -1.

@@ -167,7 +167,7 @@ func (b *bisector) bisect(ctx context.Context, s *source) (err error) {
 	if before, ok := b.states[first-1]; ok {
 		b.doc.Before = &before
 	}
-	return b.found(first)
+	return b.tell(b.doc, func() { b.found(first) })
 }
 
 // way returns the states of a range, or those on the way to at.
@@ -328,7 +328,7 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 func (b *bisector) never(last stateDoc) error {
 	what := "any of " + term.Count(len(b.way), "state", "states")
 	if !b.scan {
-		what = fmt.Sprintf("tick %d, record %d, the last of %s", last.Tick, last.Seq, term.Count(len(b.way), "state", "states"))
+		what = fmt.Sprintf("%s, the last of %s", last.place(), term.Count(len(b.way), "state", "states"))
 	}
 	f := fail(exitNotFound, "", "%s: it does not hold at %s", b.source.path, what)
 	if !b.scan && !b.run {
@@ -371,10 +371,7 @@ func (b *bisector) scanned(ctx context.Context, last int) (first int, err error)
 }
 
 // found prints the result: state i of the way.
-func (b *bisector) found(i int) error {
-	if b.json {
-		return b.document(b.doc)
-	}
+func (b *bisector) found(i int) {
 	if !b.scan {
 		g := b.Grid(">TICK", ">RECORD", "HOLDS")
 		for _, p := range b.doc.Probes {
@@ -383,7 +380,7 @@ func (b *bisector) found(i int) error {
 		g.Flush()
 		b.Line("")
 	}
-	b.Line("first at tick %d, record %d", b.doc.Tick, b.doc.Seq)
+	b.Line("first at %s", b.doc.place())
 	switch {
 	case i == 0:
 		b.Line("that is the first of %s: it may have held before", term.Count(len(b.way), "state", "states"))
@@ -395,7 +392,6 @@ func (b *bisector) found(i int) error {
 	if b.doc.Before != nil {
 		b.Line("see: %s", b.next())
 	}
-	return nil
 }
 
 // next returns the command that shows what happened in the tick that was found.

@@ -71,12 +71,9 @@ func (a *app) blame(ctx context.Context, s *source, at point, text string) error
 	}
 	doc := blameDoc{stateDoc{last.Tick, last.Seq}, sub.entity.String(), b.docs(sub)}
 	if len(doc.Components) == 0 && sub.number != allComponents {
-		return fail(exitNotFound, try("history", s.path, sub.String()), "%s: %v has no %s%s at %s", s.path, sub.entity, sub.component, sub.field, placeOf(last))
+		return fail(exitNotFound, try("history", s.path, sub.String()), "%s: %v has no %s%s at %s", s.path, sub.entity, sub.component, sub.field, doc.place())
 	}
-	if a.json {
-		return a.document(doc)
-	}
-	return doc.print(a, last)
+	return a.tell(doc, func() { doc.print(a) })
 }
 
 // docs returns what is known of what sub names.
@@ -105,11 +102,11 @@ func (sub subject) covers(path string) bool {
 	return related(strings.TrimPrefix(sub.field, "."), path)
 }
 
-func (d *blameDoc) print(a *app, last *inspect.EntityState) error {
-	a.Line("%s: alive at %s", d.Entity, placeOf(last))
+func (d *blameDoc) print(a *app) {
+	a.Line("%s: alive at %s", d.Entity, d.place())
 	if len(d.Components) == 0 {
 		a.Line("it has no components")
-		return nil
+		return
 	}
 	g := a.Grid("COMPONENT", "FIELD", "VALUE", "CHANGED", "WRITTEN")
 	for _, c := range d.Components {
@@ -124,5 +121,4 @@ func (d *blameDoc) print(a *app, last *inspect.EntityState) error {
 		}
 	}
 	g.Flush()
-	return nil
 }

@@ -54,6 +54,22 @@ type operationDoc struct {
 	Entity    string `json:"entity,omitempty"`
 }
 
+// commit reads record seq: what it says, its operations, and how it is described. From
+// record known on, it is known which were rewound. It is nil if there is no such record.
+func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op, doc commitDoc, err error) {
+	commits, err := s.Commits(seq, seq)
+	if err != nil || len(commits) == 0 {
+		return nil, nil, doc, err
+	}
+	c = &commits[0]
+	if ops, err = c.Ops(); err != nil {
+		return nil, nil, doc, err
+	}
+	doc = commitDocOf(c, ops)
+	doc.Head, doc.Rewound = seq == s.Head(), !c.OnHead && seq >= known
+	return c, ops, doc, nil
+}
+
 // commitDocOf describes c, without its operations and its place in the tree.
 func commitDocOf(c *inspect.Commit, ops []inspect.Op) commitDoc {
 	doc := commitDoc{

@@ -61,20 +61,18 @@ rewound branches, and so are snapshots with names. STORE is only read.`,
 }
 
 func (a *app) compacted(out string, r inspect.CompactReport) error {
-	if a.json {
-		return a.document(compactDoc{
-			out, r.Tick, r.Seq, r.From, r.Ticks, append([]string{}, r.Names...),
-			r.DroppedTicks, r.DroppedRewound, append([]string{}, r.DroppedNames...), r.Before, r.After,
-		})
-	}
-	a.Line("kept: tick %d, record %d", r.Tick, r.Seq)
-	a.kept(r.Ticks, r.From, r.Names)
-	if r.DroppedTicks > 0 {
-		a.Line("left out: %s, %d of them rewound", term.Count(r.DroppedTicks, "tick", "ticks"), r.DroppedRewound)
-	}
-	a.left(r.DroppedNames)
-	a.Line("written: %s, %s instead of %s", out, term.Size(r.After), term.Size(r.Before))
-	return nil
+	return a.tell(compactDoc{
+		out, r.Tick, r.Seq, r.From, r.Ticks, append([]string{}, r.Names...),
+		r.DroppedTicks, r.DroppedRewound, append([]string{}, r.DroppedNames...), r.Before, r.After,
+	}, func() {
+		a.Line("kept: tick %d, record %d", r.Tick, r.Seq)
+		a.kept(r.Ticks, r.From, r.Names)
+		if r.DroppedTicks > 0 {
+			a.Line("left out: %s, %d of them rewound", term.Count(r.DroppedTicks, "tick", "ticks"), r.DroppedRewound)
+		}
+		a.left(r.DroppedNames)
+		a.Line("written: %s, %s instead of %s", out, term.Size(r.After), term.Size(r.Before))
+	})
 }
 
 // unwritten makes err, if it says that an output is there already, one of the caller.

@@ -180,20 +180,20 @@ func (c *completion) points() error {
 	c.offer("@first", "the oldest state")
 	marks, err := c.Marks(c.ctx)
 	for _, m := range marks {
-		c.offer("mark:"+m.Name, fmt.Sprintf("tick %d, record %d", m.Tick, m.Seq))
+		c.offer("mark:"+m.Name, stateDoc{m.Tick, m.Seq}.place())
 	}
 	for _, s := range c.Snapshots() {
 		if s.Err != nil {
 			continue
 		}
-		description := fmt.Sprintf("tick %d, record %d", s.Tick, s.ID.Seq)
+		description := stateDoc{s.Tick, s.ID.Seq}.place()
 		c.offer(fmt.Sprintf("snap:%d", s.Number), description)
 		if s.Label != "" {
 			c.offer("snap:"+s.Label, description)
 		}
 	}
 	for i, e := range c.Tips() {
-		c.offer(fmt.Sprintf("tip:%d", i+1), fmt.Sprintf("tick %d, record %d", e.Tick, e.ID.Seq))
+		c.offer(fmt.Sprintf("tip:%d", i+1), stateDoc{e.Tick, e.ID.Seq}.place())
 	}
 	c.records()
 	c.ticks()

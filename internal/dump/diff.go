@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -143,7 +142,7 @@ type diffSide struct {
 }
 
 func (s *diffSide) String() string {
-	return fmt.Sprintf("%s at tick %d, record %d", s.path, s.doc.Tick, s.doc.Seq)
+	return s.path + " at " + s.doc.place()
 }
 
 func (d *differ) run(ctx context.Context, a *app, args []string) error {

@@ -48,6 +48,15 @@ func (a *app) document(doc any) error {
 	return a.Broken()
 }
 
+// tell prints doc as JSON, or calls people, which prints it for them.
+func (a *app) tell(doc any, people func()) error {
+	if a.json {
+		return a.document(doc)
+	}
+	people()
+	return nil
+}
+
 // each iterates over what f makes of 0 to n-1.
 func each[T any](n int, f func(i int) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

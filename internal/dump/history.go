@@ -29,7 +29,7 @@ type eventDoc struct {
 	Tick  uint64     `json:"tick"`
 	Seq   uint64     `json:"seq"`
 	Time  *time.Time `json:"time,omitempty"` // By the clock of the writer; missing: not known.
-	Event string     `json:"event"`          // As persist.TraceKind writes it.
+	Event string     `json:"event"`          // As inspect.TraceKind writes it.
 
 	// Members of events about a component. The values are those of the field that was
 	// asked for, if one was.

@@ -49,21 +49,19 @@ say --edited.`,
 			if err != nil {
 				return err
 			}
+			write := inspect.SaveImage
 			if store {
-				err = inspect.SaveStore(c.ctx, im, out)
-			} else {
-				err = inspect.SaveImage(c.ctx, im, out)
+				write = inspect.SaveStore
 			}
-			if errors.Is(err, fs.ErrExist) {
+			if err := write(c.ctx, im, out); errors.Is(err, fs.ErrExist) {
 				return occupied(out)
 			} else if err != nil {
 				return classify(out, err)
 			}
-			if c.json {
-				return c.document(importDoc{out, im.Tick, im.Digest().String(), im.Alive})
-			}
-			c.Line("%s: tick %d, %s, digest %v", out, im.Tick, term.Count(im.Alive, "entity", "entities"), im.Digest())
-			return nil
+			doc := importDoc{out, im.Tick, im.Digest().String(), im.Alive}
+			return c.tell(doc, func() {
+				c.Line("%s: tick %d, %s, digest %s", out, doc.Tick, term.Count(doc.Entities, "entity", "entities"), doc.Digest)
+			})
 		}
 	},
 }

@@ -252,7 +252,7 @@ func (a *app) info(doc *infoDoc) {
 }
 
 func (w *worldDoc) print(g *term.Grid) {
-	at := fmt.Sprintf("tick %d, record %d", w.Tick, w.Seq)
+	at := w.place()
 	if w.Time != nil {
 		at += ", " + w.Time.Format(time.RFC3339)
 	}

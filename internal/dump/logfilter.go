@@ -13,10 +13,10 @@ type logFilter struct {
 	entities, components, ops []string
 }
 
-func (l *logFilter) flags(f flags) {
-	f.StringSliceVar(&l.entities, "entity", nil, "only ticks that did something to one of these entities")
-	f.StringSliceVar(&l.components, "component", nil, "only ticks that did something to one of these components or resources")
-	f.StringSliceVar(&l.ops, "op", nil, "only ticks that did one of these: "+strings.Join(filterOps, ", "))
+func (f *logFilter) flags(of flags) {
+	of.StringSliceVar(&f.entities, "entity", nil, "only ticks that did something to one of these entities")
+	of.StringSliceVar(&f.components, "component", nil, "only ticks that did something to one of these components or resources")
+	of.StringSliceVar(&f.ops, "op", nil, "only ticks that did one of these: "+strings.Join(filterOps, ", "))
 }
 
 // parse checks the flags.

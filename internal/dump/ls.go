@@ -67,18 +67,18 @@ const quickLimit = 1000
 // lsQuickly lists the first entities of a state in a snapshot without loading it. It
 // is done unless the state or the selection asks for more, or something is damaged.
 func (a *app) lsQuickly(ctx context.Context, s *source, at point, l *selection) (done bool, err error) {
-	if !l.everything() || l.limit == 0 || uint64(l.offset)+uint64(l.limit) > quickLimit {
+	if !l.everything() || l.limit == 0 || uint64(l.from)+uint64(l.limit) > quickLimit {
 		return false, nil
 	}
 	seq, err := s.Resolve(at.at)
 	if err != nil {
 		return false, err
 	}
-	r, err := s.Roster(ctx, seq, int(l.offset), int(l.limit))
+	r, err := s.Roster(ctx, seq, int(l.from), int(l.limit))
 	if err != nil {
 		return false, ctx.Err()
 	}
-	p := part{entities: r.Entities, total: r.Alive, more: max(0, r.Alive-int(l.offset)-len(r.Entities))}
+	p := part{entities: r.Entities, total: r.Alive, more: max(0, r.Alive-int(l.from)-len(r.Entities))}
 	return true, a.ls(stateDoc{r.Tick, seq}, p, func(e ecs.Entity) ([]valueDoc, error) {
 		state, err := s.Peek(ctx, e, seq)
 		if err != nil {

@@ -45,102 +45,65 @@ writes the same pages.`,
 func (a *app) man(root *cobra.Command, dir string) error {
 	doc := manDoc{Output: dir}
 	for _, page := range pagesOf(root) {
-		file := filepath.Join(dir, filepath.FromSlash(page.file()))
+		file := filepath.Join(dir, filepath.FromSlash(page.file))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // For all users.
 			return system(err)
 		}
 		if err := os.WriteFile(file, []byte(page.text), 0o644); err != nil { //nolint:gosec // For all users.
 			return system(err)
 		}
-		doc.Pages = append(doc.Pages, page.file())
+		doc.Pages = append(doc.Pages, page.file)
 	}
-	if a.json {
-		return a.document(doc)
-	}
-	a.Line("%s in %s; man -M %s ecsdump shows the first", term.Count(len(doc.Pages), "page", "pages"), dir, shell.Quote(dir))
-	return nil
+	return a.tell(doc, func() {
+		a.Line("%s in %s; man -M %s ecsdump shows the first", term.Count(len(doc.Pages), "page", "pages"), dir, shell.Quote(dir))
+	})
 }
 
 // A manPage is one file.
-type manPage struct {
-	name    string
-	section int
-	text    string
-}
-
-func (p manPage) file() string { return fmt.Sprintf("man%d/%s.%d", p.section, p.name, p.section) }
+type manPage struct{ file, text string }
 
 // pagesOf returns the page of root, those of its commands, and those of the topics.
-func pagesOf(root *cobra.Command) []manPage {
-	pages := []manPage{rootPage(root)}
-	for _, c := range documented(root) {
-		pages = append(pages, commandPage(c))
+func pagesOf(root *cobra.Command) (pages []manPage) {
+	others := []string{pageRef(root.Name(), 1)}
+	for _, t := range topics {
+		others = append(others, pageRef("ecsdump-"+t.name, 7))
+	}
+	for _, c := range append([]*cobra.Command{root}, documented(root)...) {
+		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
+		r := newRoff(name, 1, c.Short)
+		r.synopsis(c)
+		r.section("DESCRIPTION")
+		r.prose(cmp.Or(c.Long, c.Short+"."))
+		also := others
+		if c == root {
+			r.section("COMMANDS")
+			for _, c := range documented(root) {
+				r.item(pageRef("ecsdump-"+c.Name(), 1), c.Short)
+			}
+			r.item(bold("ecsdump completion"), "Write what makes a shell complete commands, flags, components, entities and points in time")
+			also = others[1:]
+		} else {
+			r.flags("OPTIONS", c.LocalNonPersistentFlags())
+		}
+		r.flags("OPTIONS OF EVERY COMMAND", root.PersistentFlags())
+		if c != root { // Whose description has it.
+			r.section("EXIT STATUS")
+			r.prose(exitTopic.text)
+		}
+		if c.HasExample() {
+			r.section("EXAMPLES")
+			r.prose(c.Example)
+		}
+		pages = append(pages, r.page(name, 1, also))
 	}
 	for _, t := range topics {
-		pages = append(pages, topicPage(t))
+		name := "ecsdump-" + t.name
+		r := newRoff(name, 7, t.title)
+		r.section("DESCRIPTION")
+		r.prose(t.text)
+		pages = append(pages, r.page(name, 7, others[:1]))
 	}
 	return pages
-}
-
-func pageName(name string) string { return "ecsdump-" + name }
-
-func rootPage(root *cobra.Command) manPage {
-	r := newRoff(root.Name(), 1, root.Short)
-	r.synopsis(root)
-	r.section("DESCRIPTION")
-	r.prose(root.Long)
-	r.section("COMMANDS")
-	for _, c := range documented(root) {
-		r.item(r.reference(pageName(c.Name()), 1), c.Short)
-	}
-	r.item(bold("ecsdump completion"), "Write what makes a shell complete commands, flags, components, entities and points in time")
-	r.flags("OPTIONS OF EVERY COMMAND", root.PersistentFlags())
-	r.examples(root)
-	r.section("SEE ALSO")
-	for _, t := range topics {
-		r.item(r.reference(pageName(t.name), 7), t.title)
-	}
-	return manPage{root.Name(), 1, r.String()}
-}
-
-func commandPage(c *cobra.Command) manPage {
-	name := pageName(c.Name())
-	r := newRoff(name, 1, c.Short)
-	r.synopsis(c)
-	r.section("DESCRIPTION")
-	r.prose(cmp.Or(c.Long, c.Short+"."))
-	r.flags("OPTIONS", c.LocalNonPersistentFlags())
-	r.flags("OPTIONS OF EVERY COMMAND", c.Root().PersistentFlags())
-	r.section("EXIT STATUS")
-	r.prose(topicNamed("exit").text)
-	r.examples(c)
-	r.section("SEE ALSO")
-	also := []string{r.reference(c.Root().Name(), 1)}
-	for _, t := range topics {
-		also = append(also, r.reference(pageName(t.name), 7))
-	}
-	r.raw(strings.Join(also, ",\n"))
-	return manPage{name, 1, r.String()}
-}
-
-func topicPage(t topic) manPage {
-	name := pageName(t.name)
-	r := newRoff(name, 7, t.title)
-	r.section("DESCRIPTION")
-	r.prose(t.text)
-	r.section("SEE ALSO")
-	r.raw(r.reference("ecsdump", 1))
-	return manPage{name, 7, r.String()}
-}
-
-// topicNamed returns the topic of that name, which is there.
-func topicNamed(name string) topic {
-	for _, t := range topics {
-		if t.name == name {
-			return t
-		}
-	}
-	panic("no topic " + name)
 }
 
 // synopsis adds how c is called: each of the ways between bars.
@@ -179,13 +142,6 @@ func (r *roff) flags(title string, flags *pflag.FlagSet) {
 	})
 }
 
-func (r *roff) examples(c *cobra.Command) {
-	if c.HasExample() {
-		r.section("EXAMPLES")
-		r.prose(c.Example)
-	}
-}
-
 // A roff is a page in the language that man reads, by the macros that all of its
 // readers know.
 type roff struct{ strings.Builder }
@@ -198,6 +154,13 @@ func newRoff(name string, section int, short string) *roff {
 	r.section("NAME")
 	r.raw(roffEscape(name) + ` \- ` + roffEscape(short))
 	return r
+}
+
+// page returns the page, which refers to others.
+func (r *roff) page(name string, section int, also []string) manPage {
+	r.section("SEE ALSO")
+	r.raw(strings.Join(also, ",\n"))
+	return manPage{fmt.Sprintf("man%d/%s.%d", section, name, section), r.String()}
 }
 
 // raw adds a line that is in the language already.
@@ -227,10 +190,8 @@ func (r *roff) prose(text string) {
 	}
 }
 
-// reference returns the name of a page, as pages refer to it.
-func (*roff) reference(name string, section int) string {
-	return fmt.Sprintf("%s(%d)", bold(name), section)
-}
+// pageRef returns the name of a page, as pages refer to it.
+func pageRef(name string, section int) string { return fmt.Sprintf("%s(%d)", bold(name), section) }
 
 func bold(text string) string   { return `\fB` + roffEscape(text) + `\fR` }
 func italic(text string) string { return `\fI` + roffEscape(text) + `\fR` }

@@ -12,8 +12,8 @@ func TestEveryCommandAndTopicHasAPageThatOthersReferTo(t *testing.T) {
 	pages := pagesOf(root)
 	texts := map[string]string{}
 	for _, p := range pages {
-		assert.NotContains(t, texts, p.file())
-		texts[p.file()] = p.text
+		assert.NotContains(t, texts, p.file)
+		texts[p.file] = p.text
 	}
 	assert.Len(t, texts, 1+len(documented(root))+len(topics))
 	for _, c := range documented(root) {

@@ -2,12 +2,12 @@ package dump
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
-	"github.com/stet-ecs/stet/internal/term"
 )
 
 // queryDoc is what query --json prints.
@@ -65,8 +65,9 @@ type querier struct {
 
 // A field is a column that a query prints.
 type field struct {
-	name string
-	expr *query.Expr
+	name   string
+	expr   *query.Expr
+	number bool // It has numbers, mostly.
 }
 
 // query prints q for im.
@@ -86,44 +87,40 @@ func (a *app) query(ctx context.Context, s *source, im state, q *querier) error 
 	if err != nil {
 		return err
 	}
-	names := namesOf(fields)
-	if !a.json {
-		return a.queryTable(fields, names, p)
+	err = a.records(im, fields, p.total, each(len(p.entities), func(i int) ([]query.Answer, error) { return answersOf(fields, p.entities[i]) }))
+	if err == nil && !a.json {
+		a.rest(p, "entity", "entities")
 	}
-	doc := queryDoc{im.doc(), p.total, names, []recordDoc{}}
-	return stream(a, doc, each(len(p.entities), func(i int) (recordDoc, error) {
-		answers, err := answersOf(fields, p.entities[i])
-		return recordDoc{names, answers}, err
-	}))
+	return err
 }
 
-func (a *app) queryTable(fields []field, names []string, p part) error {
+// records prints the rows of a query.
+func (a *app) records(im state, fields []field, total int, rows iter.Seq2[[]query.Answer, error]) error {
+	names := namesOf(fields)
+	if a.json {
+		return stream(a, queryDoc{im.doc(), total, names, []recordDoc{}}, mapped(rows, func(answers []query.Answer) (recordDoc, error) {
+			return recordDoc{names, answers}, nil
+		}))
+	}
 	headers := slices.Clone(names)
 	for i, f := range fields {
-		if f.expr.Number {
+		if f.number {
 			headers[i] = ">" + headers[i]
 		}
 	}
 	g := a.Grid(headers...)
-	for _, e := range p.entities {
-		answers, err := answersOf(fields, e)
+	defer g.Flush()
+	for answers, err := range rows {
 		if err != nil {
-			g.Flush()
 			return err
 		}
-		rowOf(g, answers)
+		cells := make([]any, len(answers))
+		for i, v := range answers {
+			cells[i] = v
+		}
+		g.Row(cells...)
 	}
-	g.Flush()
-	a.rest(p, "entity", "entities")
 	return nil
-}
-
-func rowOf(g *term.Grid, answers []query.Answer) {
-	cells := make([]any, len(answers))
-	for i, v := range answers {
-		cells[i] = v
-	}
-	g.Row(cells...)
 }
 
 func namesOf(fields []field) (names []string) {
@@ -154,16 +151,14 @@ func (s *source) fields(im state, selected string) ([]field, error) {
 		if text == "" {
 			return nil, fail(exitUsage, "", "--select: an empty column in %q", selected)
 		}
-		for _, f := range fields {
-			if f.name == name {
-				return nil, fail(exitUsage, "", "--select: two columns are called %s; write \"… as NAME\"", name)
-			}
+		if slices.Contains(namesOf(fields), name) {
+			return nil, fail(exitUsage, "", "--select: two columns are called %s; write \"… as NAME\"", name)
 		}
 		x, err := s.compile(im, "--select", text, query.WantValue)
 		if err != nil {
 			return nil, err
 		}
-		fields = append(fields, field{name, x})
+		fields = append(fields, field{name, x, x.Number})
 	}
 	return fields, nil
 }
@@ -238,7 +233,7 @@ func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error
 	if err != nil {
 		return err
 	}
-	return a.groupTable(im, q, g)
+	return g.print(a, im, q)
 }
 
 // grouping compiles what q asks for.
@@ -258,7 +253,7 @@ func (s *source) grouping(im state, q *querier) (*grouping, error) {
 		if slices.Contains(namesOf(g.totals), t.name()) {
 			return nil, fail(exitUsage, "", "%s is asked for twice", t.name())
 		}
-		g.totals, g.kinds = append(g.totals, field{t.name(), x}), append(g.kinds, t.kind)
+		g.totals, g.kinds = append(g.totals, field{t.name(), x, true}), append(g.kinds, t.kind)
 	}
 	if q.groupBy == "" {
 		g.begin("", query.Answer{})
@@ -313,51 +308,27 @@ func (g *grouping) groupOf(e ecs.Entity) (*group, error) {
 	return g.begin(name, key), nil
 }
 
-// groupTable prints the groups that --offset and --limit leave.
-func (a *app) groupTable(im state, q *querier, g *grouping) error {
-	groups := g.groups
-	slices.SortStableFunc(groups, func(a, b *group) int { return a.key.Compare(b.key) })
-	p := part{total: len(groups)}
-	groups = groups[min(uint64(q.offset), uint64(len(groups))):]
-	shown, more := q.limit.of(len(groups))
-	p.more = more
-	names := namesOf(g.totals)
+// print prints the groups that --offset and --limit leave.
+func (g *grouping) print(a *app, im state, q *querier) error {
+	slices.SortStableFunc(g.groups, func(a, b *group) int { return a.key.Compare(b.key) })
+	fields := g.totals
 	if g.by != nil {
-		names = append([]string{q.groupBy}, names...)
+		fields = append([]field{{q.groupBy, g.by, g.by.Number}}, fields...)
 	}
-	var rows []recordDoc
-	for _, n := range groups[:shown] {
-		rows = append(rows, recordDoc{names, n.answers(g.by != nil)})
-	}
-	if a.json {
-		return a.document(queryDoc{im.doc(), p.total, names, append([]recordDoc{}, rows...)})
-	}
-	table := a.Grid(g.headers(names)...)
-	for _, r := range rows {
-		rowOf(table, r.answers)
-	}
-	table.Flush()
-	a.rest(p, "group", "groups")
-	return nil
-}
-
-// headers returns names as headers: totals are numbers mostly.
-func (g *grouping) headers(names []string) []string {
-	headers := slices.Clone(names)
-	for i := range headers {
-		if i > 0 || g.by == nil || g.by.Number {
-			headers[i] = ">" + headers[i]
+	total := len(g.groups)
+	first, end := q.of(total)
+	err := a.records(im, fields, total, each(end-first, func(i int) (answers []query.Answer, err error) {
+		n := g.groups[first+i]
+		if g.by != nil {
+			answers = append(answers, n.key)
 		}
+		for _, t := range n.totals {
+			answers = append(answers, t.Result())
+		}
+		return answers, nil
+	}))
+	if err == nil && !a.json {
+		a.rest(part{total: total, more: total - end}, "group", "groups")
 	}
-	return headers
-}
-
-func (n *group) answers(withKey bool) (answers []query.Answer) {
-	if withKey {
-		answers = append(answers, n.key)
-	}
-	for _, t := range n.totals {
-		answers = append(answers, t.Result())
-	}
-	return answers
+	return err
 }

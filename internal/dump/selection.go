@@ -32,8 +32,7 @@ type selection struct {
 	with, without []string
 	where, sort   string
 	desc          bool
-	offset        uint
-	limit         limit
+	window
 }
 
 // flags gives cmd the flags of a selection.
@@ -42,7 +41,7 @@ func (l *selection) flags(f flags) {
 	f.StringSliceVar(&l.without, "without", nil, "only entities that have none of these components")
 	f.StringVar(&l.sort, "sort", "", "sort by an expression, nothing last; without it by index")
 	f.BoolVar(&l.desc, "desc", false, "the greatest of --sort first")
-	f.UintVar(&l.offset, "offset", 0, "leave out this many of the first")
+	f.UintVar(&l.from, "offset", 0, "leave out this many of the first")
 }
 
 // everything reports whether l leaves all entities, by index.
@@ -116,12 +115,12 @@ func (c *choice) part(ctx context.Context, counted bool) (part, error) {
 		return c.sortedPart(ctx)
 	}
 	var p part
-	end := uint64(c.offset) + uint64(c.limit)
+	end := uint64(c.from) + uint64(c.limit)
 	err := c.each(ctx, func(e ecs.Entity) (bool, error) {
 		n := uint64(p.total)
 		p.total++
 		if c.limit == 0 || n < end {
-			if n >= uint64(c.offset) {
+			if n >= uint64(c.from) {
 				p.entities = append(p.entities, e)
 			}
 			return true, nil
@@ -175,11 +174,9 @@ func (c *choice) sortedPart(ctx context.Context) (part, error) {
 		return part{}, err
 	}
 	slices.SortStableFunc(all, func(a, b keyed) int { return c.order(a.key, b.key) })
-	p := part{total: len(all)}
-	rest := all[min(uint64(c.offset), uint64(len(all))):]
-	var shown int
-	shown, p.more = c.limit.of(len(rest))
-	for _, k := range rest[:shown] {
+	first, end := c.of(len(all))
+	p := part{total: len(all), more: len(all) - end}
+	for _, k := range all[first:end] {
 		p.entities = append(p.entities, k.e)
 	}
 	return p, nil

@@ -8,7 +8,6 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // resourcesDoc is what show --resources --json prints.
@@ -110,19 +109,21 @@ func (a *app) showResources(ctx context.Context, s *source, at point) error {
 		}
 		doc.Resources = append(doc.Resources, r)
 	}
-	if a.json {
-		return a.document(doc)
-	}
-	if len(doc.Resources) == 0 {
-		a.Line("there are no resources at %v", im)
-		return nil
-	}
-	g := a.Grid("RESOURCE", "FIELD", "VALUE")
-	for _, r := range doc.Resources {
-		printFields(g, r.Value, r.Name)
-	}
-	g.Flush()
-	return nil
+	return a.tell(doc, func() {
+		if len(doc.Resources) == 0 {
+			a.Line("there are no resources at %v", im)
+			return
+		}
+		g := a.Grid("RESOURCE", "FIELD", "VALUE")
+		for _, r := range doc.Resources {
+			name := r.Name
+			for field, text := range fields("", r.Value) {
+				g.Row(name, field, text)
+				name = ""
+			}
+		}
+		g.Flush()
+	})
 }
 
 // showBytes is how much of the journal show reads for the last writers, beyond what
@@ -154,10 +155,7 @@ func (o *shower) run(ctx context.Context, a *app, s *source, e ecs.Entity) error
 			return err
 		}
 	}
-	if a.json {
-		return a.document(doc)
-	}
-	return doc.print(a, b.last)
+	return a.tell(doc, func() { doc.print(a, b.last.Living) })
 }
 
 // look returns what is known of the entity.
@@ -206,21 +204,20 @@ func (b *blamer) shown(s *source) []shownDoc {
 	return docs
 }
 
-func (d *showDoc) print(a *app, last *inspect.EntityState) error {
-	a.Line("%v: alive at %v; row %d of %d", d.Entity, placeOf(last), d.Row, last.Living)
+func (d *showDoc) print(a *app, living int) {
+	a.Line("%v: alive at %v; row %d of %d", d.Entity, d.place(), d.Row, living)
 	if len(d.Components) == 0 {
 		a.Line("it has no components")
-	} else if err := d.components(a); err != nil {
-		return err
+	} else {
+		d.components(a)
 	}
 	if d.Referrers != nil {
 		d.Referrers.print(a)
 	}
-	return nil
 }
 
 // components prints the table of components.
-func (d *showDoc) components(a *app) error {
+func (d *showDoc) components(a *app) {
 	g := a.Grid("COMPONENT", ">ROW", "FIELD", "VALUE")
 	if d.Components[0].Changed != nil {
 		g = a.Grid("COMPONENT", ">ROW", "FIELD", "VALUE", "CHANGED", "WRITTEN")
@@ -237,7 +234,6 @@ func (d *showDoc) components(a *app) error {
 		}
 	}
 	g.Flush()
-	return nil
 }
 
 // print prints who refers to the entity, on a line each.

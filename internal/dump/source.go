@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/near"
@@ -26,6 +25,8 @@ type stateDoc struct {
 	Seq  uint64 `json:"seq"` // Of the record that leads to it; 0: none does.
 }
 
+func (d stateDoc) place() string { return fmt.Sprintf("tick %d, record %d", d.Tick, d.Seq) }
+
 // A state is a world at a point in time.
 type state struct {
 	*inspect.Image
@@ -35,7 +36,7 @@ type state struct {
 func (s state) doc() stateDoc { return stateDoc{s.Tick, s.seq} }
 
 // String returns the place of s in time.
-func (s state) String() string { return fmt.Sprintf("tick %d, record %d", s.Tick, s.seq) }
+func (s state) String() string { return s.doc().place() }
 
 // state returns the world at p.
 func (s *source) state(ctx context.Context, p point) (state, error) {
@@ -141,11 +142,7 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 
 // noComponent says that none of the known names is name.
 func (s *source) noComponent(name string, known []string) error {
-	text := fmt.Sprintf("%s: no component %q", s.path, name)
-	if like := near.Names(name, known); len(like) > 0 {
-		text += "; did you mean " + strings.Join(like, " or ") + "?"
-	}
-	return fail(exitNotFound, try("schema", s.path), "%s", text)
+	return fail(exitNotFound, try("schema", s.path), "%s: no component %q%s", s.path, name, near.Hint(name, known))
 }
 
 // parseEntity reads an ENTITY of the command line, for the store at path.

@@ -102,11 +102,7 @@ what the ticks take in the journal; those of a file to its size.`,
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return c.document(doc)
-				}
-				c.stats(doc)
-				return nil
+				return c.tell(doc, func() { c.stats(doc) })
 			})
 		}
 	},
@@ -126,7 +122,7 @@ func (s *source) stats(ctx context.Context, at point, args []string, busiest lim
 		return nil, err
 	}
 	if len(args) == 0 {
-		entries = s.before(entries, im.seq)
+		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > im.seq })
 	}
 	d := &statsDoc{stateDoc: im.doc(), Components: []usageDoc{}, Busiest: []commitDoc{}, Snapshots: []spaceDoc{}, Segments: []segmentUseDoc{}}
 	for _, c := range im.Components {
@@ -146,15 +142,6 @@ func (s *source) stats(ctx context.Context, at point, args []string, busiest lim
 	return d, nil
 }
 
-// before returns the entries up to record seq.
-func (s *source) before(entries []journal.Entry, seq uint64) []journal.Entry {
-	n := slices.IndexFunc(entries, func(e journal.Entry) bool { return e.ID.Seq > seq })
-	if n < 0 {
-		return entries
-	}
-	return entries[:n]
-}
-
 // rowBytes returns the size of the encoded rows of c.
 func rowBytes(c *inspect.Component) (n int64) {
 	if w := c.Layout.Width(); w >= 0 {
@@ -171,17 +158,10 @@ func (d *statsDoc) tick(ctx context.Context, s *source, e journal.Entry, known u
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	commits, err := s.Commits(e.ID.Seq, e.ID.Seq)
-	if err != nil || len(commits) == 0 {
+	c, _, doc, err := s.commit(e.ID.Seq, known)
+	if err != nil || c == nil {
 		return err
 	}
-	c := &commits[0]
-	ops, err := c.Ops()
-	if err != nil {
-		return err
-	}
-	doc := commitDocOf(c, ops)
-	doc.Head, doc.Rewound = c.Seq == s.Head(), !c.OnHead && c.Seq >= known
 	d.busy(doc, busiest)
 	d.Ticks++
 	d.Created += doc.Created
@@ -277,7 +257,7 @@ func (a *app) stats(d *statsDoc) {
 
 // componentStats prints what components take, and the sum.
 func (a *app) componentStats(d *statsDoc) {
-	a.Line("tick %d, record %d; %s of %s", d.Tick, d.Seq, term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
+	a.Line("%s; %s of %s", d.place(), term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
 	a.Line("")
 	g := a.Grid("COMPONENT", ">ROWS", ">ROW BYTES", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL BYTES", ">SHARE")
 	for _, u := range d.Components {

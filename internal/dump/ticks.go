@@ -89,17 +89,11 @@ func (r *logReader) read(ctx context.Context, e journal.Entry) (*logTick, error)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	commits, err := r.Commits(e.ID.Seq, e.ID.Seq)
-	if err != nil || len(commits) == 0 {
+	c, ops, doc, err := r.commit(e.ID.Seq, r.known)
+	if err != nil || c == nil {
 		return nil, err
 	}
-	c := &commits[0]
-	ops, err := c.Ops()
-	if err != nil {
-		return nil, err
-	}
-	t := &logTick{commitDocOf(c, ops), e}
-	t.Head, t.Rewound = e.ID.Seq == r.Head(), !c.OnHead && e.ID.Seq >= r.known
+	t := &logTick{doc, e}
 	operations := operations(c, ops)
 	if !r.filter.mayMatch(&t.commitDoc) {
 		return nil, nil

@@ -53,7 +53,9 @@ format and the members behind the list. A document without a list is one line:
 Entities are strings, INDEXvGENERATION. Digests are 16 hexadecimal digits. Times are
 RFC 3339 in UTC. Values are objects for structs, arrays, numbers, strings and
 booleans for the rest; floating-point numbers that JSON has not are strings.`},
-	{"exit", "Exit status", exitsText() + `
-With --json, an error also says it in words: problem, usage, not_found, corrupt or
-system.`},
+	exitTopic,
 }
+
+var exitTopic = topic{"exit", "Exit status", exitsText() + `
+With --json, an error also says it in words: problem, usage, not_found, corrupt or
+system.`}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -43,17 +42,6 @@ func rowKind(v layout.Value) string {
 		return "tag"
 	}
 	return "component"
-}
-
-// fields adds a row for each field of v, structs inside taken apart. The first
-// row begins with the cells of first.
-func printFields(g *term.Grid, v layout.Value, first ...any) {
-	for field, text := range fields("", v) {
-		g.Row(append(first, field, text)...)
-		for i := range first {
-			first[i] = ""
-		}
-	}
 }
 
 // fields iterates over the fields of v with their paths and values.

@@ -72,42 +72,35 @@ func (a *app) verifyUnopened(path string, err error) error {
 
 // verified prints r. Problems are a failure.
 func (a *app) verified(path string, r inspect.VerifyReport) error {
-	if err := a.verifyReport(r); err != nil || len(r.Problems) == 0 {
-		return err
-	}
+	doc := verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, []problemDoc{}, append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 	code := exitProblem
 	for _, p := range r.Problems {
+		doc.Problems = append(doc.Problems, problemDocOf(p))
 		if !errors.Is(p, persist.ErrNewer) {
 			code = exitCorrupt
 		}
 	}
-	err := fmt.Errorf("%s: %s found", path, term.Count(len(r.Problems), "problem", "problems"))
-	return &failure{code, err, ""}
+	if err := a.tell(doc, func() { doc.print(a) }); err != nil || doc.OK {
+		return err
+	}
+	return fail(code, "", "%s: %s found", path, term.Count(len(r.Problems), "problem", "problems"))
 }
 
-func (a *app) verifyReport(r inspect.VerifyReport) error {
-	if a.json {
-		doc := verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, []problemDoc{}, append([]string{}, r.Notes...), r.Rewound, r.Bytes}
-		for _, p := range r.Problems {
-			doc.Problems = append(doc.Problems, problemDocOf(p))
-		}
-		return a.document(doc)
+func (d *verifyDoc) print(a *app) {
+	for _, p := range d.Problems {
+		a.StyledLine(term.Removed, "problem: %s", p.Message)
 	}
-	for _, p := range r.Problems {
-		a.StyledLine(term.Removed, "problem: %s", problemDocOf(p).Message)
-	}
-	for _, n := range r.Notes {
+	for _, n := range d.Notes {
 		a.Line("note: %s", n)
 	}
 	rewound := ""
-	if r.Rewound > 0 {
-		rewound = fmt.Sprintf(" and %d of rewound branches", r.Rewound)
+	if d.Rewound > 0 {
+		rewound = fmt.Sprintf(" and %d of rewound branches", d.Rewound)
 	}
-	a.Line("checked: %s, %s, %d of them replayed%s", term.Count(r.Snapshots, "snapshot", "snapshots"), term.Count(r.Records, "record", "records"), r.Replayed, rewound)
-	if len(r.Problems) == 0 {
+	a.Line("checked: %s, %s, %d of them replayed%s", term.Count(d.Snapshots, "snapshot", "snapshots"), term.Count(d.Records, "record", "records"), d.Replayed, rewound)
+	if d.OK {
 		a.StyledLine(term.Added, "ok")
 	}
-	return nil
 }
 
 func problemDocOf(err error) problemDoc {

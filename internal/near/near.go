@@ -30,6 +30,14 @@ func Names(name string, names []string) []string {
 	return best
 }
 
+// Hint returns "; did you mean …?" if some of names are near, or "".
+func Hint(name string, names []string) string {
+	if like := Names(name, names); len(like) > 0 {
+		return "; did you mean " + strings.Join(like, " or ") + "?"
+	}
+	return ""
+}
+
 // distance returns how many bytes must be inserted, deleted or replaced to make
 // a into b (Levenshtein).
 func distance(a, b string) int {

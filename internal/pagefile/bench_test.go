@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"path"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 )
 
 // TempSuffix is what the name of a file ends in while it is written. A crash

@@ -5,8 +5,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stet-ecs/stet/internal/disk"
-	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 

@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 )
 
 // salvageFactor bounds how many times its own size is read of a file.

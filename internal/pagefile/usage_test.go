@@ -3,7 +3,7 @@ package pagefile_test
 import (
 	"testing"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 )
 
 // Verify reads the whole file and returns nil if nothing is wrong with it.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 )
 
 const (
@@ -263,7 +263,9 @@ func (w *Writer) write(n int) error {
 		if _, err := w.file.WriteAt(rest, w.at); err != nil {
 			return fmt.Errorf("pagefile: %w", err)
 		}
-		disk.WriteBack(w.file, w.at, int64(len(rest)))
+		if f, ok := w.file.(interface{ WriteBack(offset, size int64) }); ok {
+			f.WriteBack(w.at, int64(len(rest)))
+		}
 	}
 	for block := range slices.Chunk(rest, blockSize) {
 		w.sums = append(w.sums, crc32.Checksum(block, castagnoli))

@@ -11,8 +11,8 @@ import (
 	"go.etcd.io/bbolt"
 	"pgregory.net/rapid"
 
-	"github.com/stet-ecs/stet/internal/disk"
-	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 )
 

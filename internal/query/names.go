@@ -150,15 +150,7 @@ func (r *resolver) unknown(n ast.Node, name string) {
 	if strings.HasPrefix(name, "$") {
 		text = fmt.Sprintf("%s has no meaning here; component(\"NAME\") is the one of that name", name)
 	}
-	r.fail(n, "%s%s", text, suggestion(name, known))
-}
-
-// suggestion returns "; did you mean …?" if some of the names are near.
-func suggestion(name string, names []string) string {
-	if like := near.Names(name, names); len(like) > 0 {
-		return "; did you mean " + strings.Join(like, " or ") + "?"
-	}
-	return ""
+	r.fail(n, "%s%s", text, near.Hint(name, known))
 }
 
 func (r *resolver) names() (names []string) {
@@ -174,7 +166,7 @@ func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
 	c := r.im.Find(name)
 	switch {
 	case c == nil:
-		r.fail(n, "no component %q%s", name, suggestion(name, r.names()))
+		r.fail(n, "no component %q%s", name, near.Hint(name, r.names()))
 		return
 	case !c.Resource && r.x.want == WantWorld:
 		r.fail(n, "%s is of one entity; a condition on the world asks any(…), all(…), none(…) or count(…) of them", name)
@@ -262,7 +254,7 @@ func (r *resolver) field(n *ast.MemberNode) {
 	switch t.Kind {
 	case layout.Struct:
 		if fieldOf(t, name.Value) == nil {
-			r.fail(n.Property, "no field %q%s", name.Value, suggestion(name.Value, fieldNames(t)))
+			r.fail(n.Property, "no field %q%s", name.Value, near.Hint(name.Value, fieldNames(t)))
 		}
 	case layout.Map:
 	default:
@@ -344,7 +336,7 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 		r.literalEntity(n)
 	default:
 		known := append(slices.Clone(ownFunctions), builtinNames()...)
-		r.fail(n, "no function %q%s", name, suggestion(name, known))
+		r.fail(n, "no function %q%s", name, near.Hint(name, known))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -262,16 +261,11 @@ func (v *Catalog) LockHolder() string {
 	if v.IsSave() {
 		return ""
 	}
-	f, err := v.Files.Open(LockFile)
-	if err != nil {
+	holder := ReadHolder(v.Files)
+	if holder == "" {
 		return ""
 	}
-	defer f.Close()
-	b, _ := io.ReadAll(io.NewSectionReader(f, 0, MaxHolder))
-	if len(b) == 0 {
-		return ""
-	}
-	return named(string(b))
+	return named(holder)
 }
 
 // Head returns the state that recovery leads to: the seq of its record, 0 for a

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,65 +10,49 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/gofrs/flock"
-
+	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
 // A Lock keeps other processes from opening a store for writing. Its file says
 // who holds it, and is empty after a clean close.
 type Lock struct {
-	flock  *flock.Flock
-	root   *os.Root
+	disk.Lock
 	before string // What the file said when the lock was taken.
 }
 
-const (
-	// MaxHolder bounds what is believed of a lock file.
-	MaxHolder = 512
-
-	// A reader that asks whether a store is in use holds the lock for a moment. So
-	// one that is held is asked for again, this often and after this long.
-	lockTries = 10
-	lockPause = 5 * time.Millisecond
-)
+// MaxHolder bounds what is believed of a lock file.
+const MaxHolder = 512
 
 // Acquire takes the lock of a store, or returns an error that says who has it.
-func Acquire(root *os.Root) (*Lock, error) {
-	if info, err := root.Lstat(LockFile); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%w: %s is a %v", format.ErrForeign, LockFile, info.Mode().Type())
-	}
-	l := &Lock{flock.New(filepath.Join(root.Name(), LockFile), flock.SetPermissions(0o600)), root, ""}
-	ok, err := l.flock.TryLock()
-	for try := 1; !ok && err == nil && try < lockTries; try++ {
-		time.Sleep(lockPause)
-		ok, err = l.flock.TryLock()
-	}
-	if err != nil {
+func Acquire(files disk.FS) (*Lock, error) {
+	l, err := files.Lock(LockFile)
+	switch {
+	case errors.Is(err, disk.ErrIrregular):
+		return nil, fmt.Errorf("%w: %w", format.ErrForeign, err)
+	case errors.Is(err, disk.ErrLocked):
+		return nil, fmt.Errorf("%w by %s", format.ErrLocked, named(ReadHolder(files)))
+	case err != nil:
 		return nil, fmt.Errorf("persist: lock: %w", err)
 	}
-	l.before = ReadHolder(root.Open(LockFile))
-	if !ok {
-		return nil, fmt.Errorf("%w by %s", format.ErrLocked, named(l.before))
-	}
-	if err := l.write(describeHolder() + "\n"); err != nil {
-		l.flock.Close()
+	before := ReadHolder(files)
+	if err := l.Sign(describeHolder() + "\n"); err != nil {
+		l.Close()
 		return nil, fmt.Errorf("persist: lock: %w", err)
 	}
-	return l, nil
+	return &Lock{l, before}, nil
 }
 
 // Held reports whether a process has the store in dir open for writing, whatever
 // the lock file says: that may be from one that was killed.
 func Held(dir string) bool {
-	path := filepath.Join(dir, LockFile)
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+	files, err := disk.OpenDir(dir)
+	if err != nil {
 		return false
 	}
-	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
-	defer l.Close()
-	ok, err := l.TryRLock()
-	return err == nil && !ok
+	defer files.Close()
+	locked, err := files.Locked(LockFile)
+	return err == nil && locked
 }
 
 // describeHolder says what the lock file is to say of this process.
@@ -77,13 +62,14 @@ func describeHolder() string {
 	return printable(fmt.Sprintf("process %d on %s since %s: %s", os.Getpid(), host, now, filepath.Base(os.Args[0])))
 }
 
-// ReadHolder returns what a lock file says, closing it; "" if it cannot be read.
-func ReadHolder(f io.ReadCloser, err error) string {
+// ReadHolder returns what the lock file says, "" if it cannot be read.
+func ReadHolder(files disk.FS) string {
+	f, err := files.Open(LockFile)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	b, _ := io.ReadAll(io.LimitReader(f, MaxHolder))
+	b, _ := io.ReadAll(io.NewSectionReader(f, 0, MaxHolder))
 	return string(b)
 }
 
@@ -110,22 +96,10 @@ func printable(s string) string {
 	return s
 }
 
-func (l *Lock) write(text string) error {
-	f, err := l.root.OpenFile(LockFile, os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
-}
-
 // Undo gives the lock up and leaves the file as it was.
 func (l *Lock) Undo() {
-	_ = l.write(l.before)
-	l.flock.Close()
+	_ = l.Sign(l.before)
+	_ = l.Close()
 }
 
 // Release gives the lock up; clean says that nothing is left to recover. A nil lock
@@ -136,9 +110,9 @@ func (l *Lock) Release(clean bool) error {
 	}
 	var err error
 	if clean {
-		err = l.write("")
+		err = l.Sign("")
 	}
-	if e := l.flock.Close(); err == nil {
+	if e := l.Close(); err == nil {
 		err = e
 	}
 	return err

@@ -1,19 +1,20 @@
-package journaltest_test
+package disktest_test
 
 import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/stet-ecs/stet/journal"
-	"github.com/stet-ecs/stet/journal/journaltest"
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 )
 
-// write appends text to a file that is open for writing.
-func write(t *testing.T, f journal.File, text string) {
+// appendText appends text to a file that is open for writing.
+func appendText(t *testing.T, f disk.File, text string) {
 	t.Helper()
 	size, err := f.Size()
 	if err != nil {
@@ -24,7 +25,7 @@ func write(t *testing.T, f journal.File, text string) {
 	}
 }
 
-func create(t *testing.T, m *journaltest.MemFS, name string) journal.File {
+func create(t *testing.T, m *disktest.Mem, name string) disk.File {
 	t.Helper()
 	f, err := m.Create(name)
 	if err != nil {
@@ -34,14 +35,14 @@ func create(t *testing.T, m *journaltest.MemFS, name string) journal.File {
 }
 
 func TestCrashKeepsWhatWasSynced(t *testing.T) {
-	m := journaltest.New()
+	m := disktest.New()
 	a, b := create(t, m, "a"), create(t, m, "b")
-	write(t, a, "synced")
-	write(t, b, "synced, but without a name")
-	if a.Sync() != nil || m.SyncDir() != nil || b.Sync() != nil {
+	appendText(t, a, "synced")
+	appendText(t, b, "synced, but without a name")
+	if a.Sync() != nil || m.SyncDir(".") != nil || b.Sync() != nil {
 		t.Fatal("a sync failed")
 	}
-	write(t, a, " and not")
+	appendText(t, a, " and not")
 	if err := m.Rename("b", "c"); err != nil {
 		t.Fatal(err)
 	}
@@ -58,13 +59,13 @@ func TestCrashKeepsWhatWasSynced(t *testing.T) {
 }
 
 func TestCrashSeedIsRepeatableAndKeepsSyncedBytes(t *testing.T) {
-	m := journaltest.New()
+	m := disktest.New()
 	f := create(t, m, "f")
-	write(t, f, strings.Repeat("s", 700))
-	if f.Sync() != nil || m.SyncDir() != nil {
+	appendText(t, f, strings.Repeat("s", 700))
+	if f.Sync() != nil || m.SyncDir(".") != nil {
 		t.Fatal("a sync failed")
 	}
-	write(t, f, strings.Repeat("u", 3000))
+	appendText(t, f, strings.Repeat("u", 3000))
 	kinds := map[string]bool{}
 	for seed := range uint64(200) {
 		got := string(m.CrashSeed(seed).Bytes("f"))
@@ -87,12 +88,12 @@ func TestCrashSeedIsRepeatableAndKeepsSyncedBytes(t *testing.T) {
 }
 
 func TestFailedSyncCallsItsBytesClean(t *testing.T) {
-	m := journaltest.New()
+	m := disktest.New()
 	f := create(t, m, "f")
-	if err := m.SyncDir(); err != nil {
+	if err := m.SyncDir("."); err != nil {
 		t.Fatal(err)
 	}
-	write(t, f, "lost")
+	appendText(t, f, "lost")
 	m.Fail(m.Calls()+1, syscall.EIO)
 	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("Sync = %v, want %v", err, syscall.EIO)
@@ -115,7 +116,7 @@ func TestFailedSyncCallsItsBytesClean(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	m := journaltest.New()
+	m := disktest.New()
 	var calls []string
 	m.OnCall(func(n int, call string) {
 		calls = append(calls, call)
@@ -123,10 +124,10 @@ func TestFailures(t *testing.T) {
 			t.Errorf("call %d is number %d", len(calls), n)
 		}
 	})
-	m.Fail(2, journaltest.ErrShortWrite)
+	m.Fail(2, disktest.ErrShortWrite)
 	m.FailFrom(4, syscall.ENOSPC)
 	f := create(t, m, "f")
-	if n, err := f.WriteAt([]byte("1234"), 0); n != 2 || !errors.Is(err, journaltest.ErrShortWrite) {
+	if n, err := f.WriteAt([]byte("1234"), 0); n != 2 || !errors.Is(err, disktest.ErrShortWrite) {
 		t.Errorf("short write = %d, %v", n, err)
 	}
 	b := make([]byte, 4)
@@ -136,8 +137,8 @@ func TestFailures(t *testing.T) {
 	if _, err := m.Create("g"); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Create = %v", err)
 	}
-	if _, err := m.List(); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("List = %v", err)
+	if _, err := m.ReadDir("."); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("ReadDir = %v", err)
 	}
 	if got := strings.Join(calls, ", "); got != "create f, write f, read f, create g, list" {
 		t.Errorf("calls %s", got)
@@ -145,7 +146,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestDirectory(t *testing.T) {
-	m := journaltest.New()
+	m := disktest.New()
 	create(t, m, "b")
 	m.Put("a", []byte("put"))
 	if _, err := m.Create("b"); !errors.Is(err, fs.ErrExist) {
@@ -163,8 +164,7 @@ func TestDirectory(t *testing.T) {
 	if _, err := f.WriteAt([]byte("x"), 0); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("write to a file opened for reading = %v", err)
 	}
-	files, err := m.List()
-	if err != nil || len(files) != 2 || files[0] != (journal.FileInfo{Name: "a", Size: 3}) || files[1].Name != "b" {
-		t.Errorf("List = %v, %v", files, err)
+	if got := m.Files(); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("there are %q", got)
 	}
 }

@@ -1,9 +1,6 @@
-package ecs
+package track
 
 import "unsafe"
-
-// A run is n consecutive rows, the first of which is row.
-type run struct{ row, n uint32 }
 
 const (
 	firstChunkRows = 32       // A log starts small: most frames of most storages write little.
@@ -15,7 +12,7 @@ const (
 // they were saved. Chunks are recycled, never grown: values that were saved are
 // not copied again.
 type chunk[T any] struct {
-	runs []run
+	runs []Run
 	rows []T
 }
 
@@ -37,9 +34,12 @@ type undoStack[T any] struct {
 	forward []*undoLog[T] // Undone by seek; the next one to redo is last.
 	top     *undoLog[T]   // The open log, or nil.
 
-	split  uint32        // A run never extends over a row number that has none of these bits.
-	clear  bool          // T holds pointers: recycled chunks are zeroed.
-	held   *int64        // Bytes held by logs of the whole world, kept up to date here.
+	clock   *Clock
+	Moved   func(Run) // Told which rows were put back, undone and redone; may be nil.
+	split   uint32    // A run never extends over a row number that has none of these bits.
+	clear   bool      // T holds pointers: recycled chunks are zeroed.
+	Follows bool      // Rows follow from others: a bare frame notes none.
+
 	spares []*chunk[T]   // Recycled chunks with room for values,
 	bare   []*chunk[T]   // those without,
 	blank  []*undoLog[T] // and logs without chunks.
@@ -56,6 +56,20 @@ func (u *undoStack[T]) push(bare bool) {
 	l.bare = bare
 	u.logs = append(u.logs, l)
 	u.top = l
+}
+
+// pick makes the newest log, if there is one, the open one. It returns how many of
+// prot rows are to be saved: none where they follow from others and nothing will be
+// put back.
+func (u *undoStack[T]) pick(prot int) int {
+	u.top = nil
+	if k := len(u.logs); k > 0 {
+		u.top = u.logs[k-1]
+	}
+	if u.Follows && u.top != nil && u.top.bare {
+		return 0
+	}
+	return prot
 }
 
 // save appends rows, which start at row, to the open log.
@@ -88,15 +102,15 @@ func (u *undoStack[T]) saveOne(row int, v *T) {
 		c := l.chunks[k]
 		if n, m := len(c.rows), len(c.runs)-1; n < cap(c.rows) && m >= 0 {
 			last := &c.runs[m]
-			if last.row+last.n == uint32(row) && uint32(row)&u.split != 0 {
-				last.n++
+			if last.Row+last.N == uint32(row) && uint32(row)&u.split != 0 {
+				last.N++
 				c.rows = c.rows[:n+1]
 				c.rows[n] = *v
 				return
 			}
 			if m++; m < cap(c.runs) {
 				c.runs = c.runs[:m+1]
-				c.runs[m] = run{uint32(row), 1}
+				c.runs[m] = Run{uint32(row), 1}
 				c.rows = c.rows[:n+1]
 				c.rows[n] = *v
 				return
@@ -141,7 +155,7 @@ func (u *undoStack[T]) addChunk(l *undoLog[T], k int) *chunk[T] {
 			c.rows = make([]T, 0, chunkRows[T](k))
 		}
 	}
-	*u.held += c.bytes()
+	u.clock.bytes.Add(c.bytes())
 	l.chunks = append(l.chunks, c)
 	return c
 }
@@ -157,61 +171,48 @@ func chunkRows[T any](k int) int {
 }
 
 func (c *chunk[T]) bytes() int64 {
-	var zero T
-	return int64(cap(c.rows))*int64(unsafe.Sizeof(zero)) + int64(cap(c.runs))*int64(unsafe.Sizeof(run{}))
+	return room(c.rows) + room(c.runs)
 }
 
 // extend adds rows [row, row+n) to the runs of c.
 func (u *undoStack[T]) extend(c *chunk[T], row, n int) {
 	if k := len(c.runs) - 1; k >= 0 {
-		if last := &c.runs[k]; last.row+last.n == uint32(row) && uint32(row)&u.split != 0 {
-			last.n += uint32(n)
+		if last := &c.runs[k]; last.Row+last.N == uint32(row) && uint32(row)&u.split != 0 {
+			last.N += uint32(n)
 			return
 		}
 	}
 	if len(c.runs) == cap(c.runs) {
 		before := c.bytes()
-		c.runs = append(c.runs, run{uint32(row), uint32(n)})
-		*u.held += c.bytes() - before
+		c.runs = append(c.runs, Run{uint32(row), uint32(n)})
+		u.clock.bytes.Add(c.bytes() - before)
 		return
 	}
-	c.runs = append(c.runs, run{uint32(row), uint32(n)})
+	c.runs = append(c.runs, Run{uint32(row), uint32(n)})
 }
 
-// putBack calls put with the oldest value of every row saved in logs[k:], once
-// a row.
-func (u *undoStack[T]) putBack(k int, seen *rowSet, put func(row int, values []T)) {
-	logs := u.logs[k:]
-	if len(logs) == 1 && !logs[0].repeats {
-		for _, c := range logs[0].chunks {
-			at := uint32(0)
-			for _, r := range c.runs {
-				put(int(r.row), c.rows[at:at+r.n])
-				at += r.n
-			}
-		}
-		return
-	}
-	for _, l := range logs {
-		for _, c := range l.chunks {
-			at := uint32(0)
-			for _, r := range c.runs {
-				seen.add(r, func(row, n uint32) {
-					from := at + row - r.row
-					put(int(row), c.rows[from:from+n])
-				})
-				at += r.n
-			}
-		}
-	}
-	for _, l := range logs {
-		l.eachRun(seen.remove)
-	}
+// undo exchanges the newest log with the rows, which at returns, and moves it to
+// the forward branch.
+func (u *undoStack[T]) undo(at func(row, n int) []T) {
+	k := len(u.logs) - 1
+	l := u.logs[k]
+	u.exchange(l, true, at)
+	u.logs, u.top = u.logs[:k], nil
+	u.forward = append(u.forward, l)
+}
+
+// redo is the inverse of undo.
+func (u *undoStack[T]) redo(at func(row, n int) []T) {
+	k := len(u.forward) - 1
+	l := u.forward[k]
+	u.exchange(l, false, at)
+	u.forward = u.forward[:k]
+	u.logs = append(u.logs, l)
 }
 
 // exchange swaps the saved values of l with the rows they came from: newest
 // first to undo, oldest first to redo. It is its own inverse.
-func exchange[T any](l *undoLog[T], undo bool, at func(row, n int) []T) {
+func (u *undoStack[T]) exchange(l *undoLog[T], undo bool, at func(row, n int) []T) {
 	for i := range l.chunks {
 		if undo {
 			i = len(l.chunks) - 1 - i
@@ -224,15 +225,16 @@ func exchange[T any](l *undoLog[T], undo bool, at func(row, n int) []T) {
 		for j := range c.runs {
 			if undo {
 				j = len(c.runs) - 1 - j
-				from -= int(c.runs[j].n)
+				from -= int(c.runs[j].N)
 			}
 			r := c.runs[j]
-			swapRows(at(int(r.row), int(r.n)), c.rows[from:from+int(r.n)])
+			swapRows(at(int(r.Row), int(r.N)), c.rows[from:from+int(r.N)])
 			if !undo {
-				from += int(r.n)
+				from += int(r.N)
 			}
 		}
 	}
+	u.tell(l)
 }
 
 func swapRows[T any](a, b []T) {
@@ -242,25 +244,11 @@ func swapRows[T any](a, b []T) {
 	}
 }
 
-// undo exchanges the newest log with the rows and moves it to the forward
-// branch.
-func (u *undoStack[T]) undo(at func(row, n int) []T) *undoLog[T] {
-	k := len(u.logs) - 1
-	l := u.logs[k]
-	exchange(l, true, at)
-	u.logs, u.top = u.logs[:k], nil
-	u.forward = append(u.forward, l)
-	return l
-}
-
-// redo is the inverse of undo.
-func (u *undoStack[T]) redo(at func(row, n int) []T) *undoLog[T] {
-	k := len(u.forward) - 1
-	l := u.forward[k]
-	exchange(l, false, at)
-	u.forward = u.forward[:k]
-	u.logs = append(u.logs, l)
-	return l
+// tell says which rows were written from l.
+func (u *undoStack[T]) tell(l *undoLog[T]) {
+	if u.Moved != nil {
+		l.eachRun(u.Moved)
+	}
 }
 
 // cut forgets logs[k:].
@@ -297,7 +285,7 @@ func (u *undoStack[T]) discard(k int) {
 func (u *undoStack[T]) squeeze(recs []record) {
 	kept := u.logs[:0]
 	for i, l := range u.logs {
-		if recs[i].gone {
+		if recs[i].removed {
 			u.recycle(l)
 		} else {
 			kept = append(kept, l)
@@ -307,18 +295,18 @@ func (u *undoStack[T]) squeeze(recs []record) {
 }
 
 // merge makes logs[k] hold also what the older one does, which is empty then.
-func (u *undoStack[T]) merge(at, k int, seen *rowSet) {
+func (u *undoStack[T]) merge(at, k int) {
 	older, newer := u.logs[at], u.logs[k]
 	switch {
 	case older.size == 0 || newer.size == 0:
 		older.repeats = older.repeats || newer.repeats
 		u.concat(older, newer)
 	case older.size <= 4*newer.size && !older.repeats:
-		u.fold(older, newer, seen)
+		u.fold(older, newer)
 	default: // Looking at what older holds costs too much for so little.
 		older.repeats = true
 		u.concat(older, newer)
-		u.tidy(older, seen)
+		u.tidy(older)
 	}
 	u.discard(k)
 	u.logs[at], u.logs[k] = newer, older
@@ -326,25 +314,25 @@ func (u *undoStack[T]) merge(at, k int, seen *rowSet) {
 
 // fold adds the rows of newer that older, in which no row repeats, does not hold:
 // its values are the older ones.
-func (u *undoStack[T]) fold(older, newer *undoLog[T], seen *rowSet) {
-	older.eachRun(func(r run) { seen.add(r, func(uint32, uint32) {}) })
-	u.saveUnseen(older, newer.chunks, seen)
-	older.eachRun(seen.remove)
+func (u *undoStack[T]) fold(older, newer *undoLog[T]) {
+	older.eachRun(func(r Run) { u.clock.Seen.Add(r, func(uint32, uint32) {}) })
+	u.saveUnseen(older, newer.chunks)
+	older.eachRun(u.clock.Seen.remove)
 	older.kept = older.size
 }
 
 // again readies the newest log for another span of its frame, which may save
 // rows that it holds already.
-func (u *undoStack[T]) again(seen *rowSet) {
+func (u *undoStack[T]) again() {
 	l := u.logs[len(u.logs)-1]
-	u.tidy(l, seen)
+	u.tidy(l)
 	l.repeats = l.size > 0
 }
 
 // tidy compacts l if it has doubled since it was compacted last.
-func (u *undoStack[T]) tidy(l *undoLog[T], seen *rowSet) {
+func (u *undoStack[T]) tidy(l *undoLog[T]) {
 	if l.repeats && l.size > 2*l.kept+1024 {
-		u.compact(l, seen)
+		u.compact(l)
 	}
 }
 
@@ -366,10 +354,10 @@ func (u *undoStack[T]) concat(older, newer *undoLog[T]) {
 		at := 0
 		for _, r := range c.runs {
 			tail := u.tail(older)
-			u.extend(tail, int(r.row), int(r.n))
+			u.extend(tail, int(r.Row), int(r.N))
 			if !older.bare {
-				tail.rows = append(tail.rows, c.rows[at:at+int(r.n)]...)
-				at += int(r.n)
+				tail.rows = append(tail.rows, c.rows[at:at+int(r.N)]...)
+				at += int(r.N)
 			}
 		}
 	}
@@ -377,35 +365,35 @@ func (u *undoStack[T]) concat(older, newer *undoLog[T]) {
 }
 
 // compact keeps only the oldest record of each row of l.
-func (u *undoStack[T]) compact(l *undoLog[T], seen *rowSet) {
+func (u *undoStack[T]) compact(l *undoLog[T]) {
 	chunks := l.chunks
 	l.chunks, l.size = nil, 0
-	u.saveUnseen(l, chunks, seen)
-	l.eachRun(seen.remove)
+	u.saveUnseen(l, chunks)
+	l.eachRun(u.clock.Seen.remove)
 	for _, c := range chunks {
 		u.recycleChunk(c)
 	}
 	l.kept, l.repeats = l.size, false
 }
 
-// saveUnseen appends to l those rows of chunks that are not in seen, each once, and
-// adds them to seen.
-func (u *undoStack[T]) saveUnseen(l *undoLog[T], chunks []*chunk[T], seen *rowSet) {
+// saveUnseen appends to l those rows of chunks that are not in the scratch set, each
+// once, and adds them to it.
+func (u *undoStack[T]) saveUnseen(l *undoLog[T], chunks []*chunk[T]) {
 	top := u.top
 	u.top = l
 	for _, c := range chunks {
 		at := uint32(0)
 		for _, r := range c.runs {
-			seen.add(r, func(row, n uint32) {
+			u.clock.Seen.Add(r, func(row, n uint32) {
 				if l.bare {
 					l.size += int(n)
 					u.extend(u.tail(l), int(row), int(n))
 					return
 				}
-				from := at + row - r.row
+				from := at + row - r.Row
 				u.save(int(row), c.rows[from:from+n], nil)
 			})
-			at += r.n
+			at += r.N
 		}
 	}
 	u.top = top
@@ -425,7 +413,7 @@ func (u *undoStack[T]) recycleChunks(l *undoLog[T]) {
 }
 
 func (u *undoStack[T]) recycleChunk(c *chunk[T]) {
-	*u.held -= c.bytes()
+	u.clock.bytes.Add(-c.bytes())
 	if u.clear {
 		clear(c.rows)
 	}
@@ -437,8 +425,67 @@ func (u *undoStack[T]) recycleChunk(c *chunk[T]) {
 	}
 }
 
+// Saved calls f for what logs[k:], which may be none, hold, oldest first: runs, and
+// behind each other the values that their rows had; no values in a bare log. The
+// slices are valid until f returns.
+func (u *undoStack[T]) Saved(k int, f func(runs []Run, values []T)) {
+	for ; k < len(u.logs); k++ {
+		for _, c := range u.logs[k].chunks {
+			f(c.runs, c.rows)
+		}
+	}
+}
+
+// Oldest calls f with the oldest values that logs[k:] hold of rows, once for each
+// row: those that they had when log k was opened.
+func (u *undoStack[T]) Oldest(k int, f func(row int, values []T)) {
+	logs := u.logs[min(k, len(u.logs)):]
+	if len(logs) == 1 && !logs[0].repeats {
+		for _, c := range logs[0].chunks {
+			at := uint32(0)
+			for _, r := range c.runs {
+				f(int(r.Row), c.rows[at:at+r.N])
+				at += r.N
+			}
+		}
+		return
+	}
+	for _, l := range logs {
+		for _, c := range l.chunks {
+			at := uint32(0)
+			for _, r := range c.runs {
+				u.clock.Seen.Add(r, func(row, n uint32) {
+					from := at + row - r.Row
+					f(int(row), c.rows[from:from+n])
+				})
+				at += r.N
+			}
+		}
+	}
+	for _, l := range logs {
+		l.eachRun(u.clock.Seen.remove)
+	}
+}
+
+// memory returns what the logs take, and what recycled memory does.
+func (u *undoStack[T]) memory() (undo, spare int64) {
+	for _, list := range [2][]*undoLog[T]{u.logs, u.forward} {
+		for _, l := range list {
+			for _, c := range l.chunks {
+				undo += c.bytes()
+			}
+		}
+	}
+	for _, list := range [2][]*chunk[T]{u.spares, u.bare} {
+		for _, c := range list {
+			spare += c.bytes()
+		}
+	}
+	return undo, spare
+}
+
 // eachRun calls f for every run of l, oldest first.
-func (l *undoLog[T]) eachRun(f func(run)) {
+func (l *undoLog[T]) eachRun(f func(Run)) {
 	for _, c := range l.chunks {
 		for _, r := range c.runs {
 			f(r)

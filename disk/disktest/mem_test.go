@@ -1,13 +1,10 @@
 package disktest_test
 
 import (
-	"errors"
-	"io/fs"
 	"slices"
 	"testing"
 
-	"github.com/stet-ecs/stet/internal/disk"
-	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/disk/disktest"
 )
 
 func must(t *testing.T, err error) {
@@ -78,40 +75,6 @@ func TestCopiesAreIndependent(t *testing.T) {
 	}
 	if got := string(m.Crash().Bytes("f")); got != "old" {
 		t.Errorf("without a sync, a crash leaves %q", got)
-	}
-}
-
-func TestATreeAnswersLikeTheOperatingSystems(t *testing.T) {
-	system, err := disk.OpenDir(t.TempDir())
-	must(t, err)
-	defer system.Close()
-	for name, tree := range map[string]disk.FS{"memory": disktest.New(), "system": system} {
-		must(t, tree.Mkdir("d"))
-		f, err := tree.Create("d/f")
-		must(t, err)
-		must(t, f.Close())
-		_, taken := tree.Create("d/f")
-		_, lost := tree.Create("no/f")
-		_, irregular := tree.Open("d")
-		_, missing := tree.Open("d/g")
-		_, list := tree.ReadDir("no")
-		for _, e := range []struct{ err, want error }{
-			{taken, fs.ErrExist}, {tree.Mkdir("d"), fs.ErrExist}, {lost, fs.ErrNotExist}, {irregular, disk.ErrIrregular},
-			{missing, fs.ErrNotExist}, {list, fs.ErrNotExist}, {tree.Remove("d/g"), fs.ErrNotExist}, {tree.Rename("d/g", "d/h"), fs.ErrNotExist},
-		} {
-			if !errors.Is(e.err, e.want) {
-				t.Errorf("%s: %v, want %v", name, e.err, e.want)
-			}
-		}
-		entries, err := tree.ReadDir(".")
-		if err != nil || len(entries) != 1 || entries[0].Name() != "d" || !entries[0].IsDir() {
-			t.Errorf("%s: ReadDir = %v, %v", name, entries, err)
-		}
-		files, err := disk.Sub(tree, "d").List()
-		if err != nil || len(files) != 1 || files[0] != (disk.FileInfo{Name: "f"}) {
-			t.Errorf("%s: List = %v, %v", name, files, err)
-		}
-		must(t, tree.SyncDir("d"))
 	}
 }
 

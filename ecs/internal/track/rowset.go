@@ -1,24 +1,29 @@
-package ecs
+package track
 
-import "math/bits"
+import (
+	"math/bits"
+	"unsafe"
+)
 
-// A rowSet is a set of row numbers, one bit each. It is scratch space of a
-// world: empty between two uses, so that nothing has to be cleared that was not
-// written.
-type rowSet struct{ words []uint64 }
+// A Run is N consecutive rows, the first of which is Row.
+type Run struct{ Row, N uint32 }
 
-// add adds the rows of r, and calls added for every span of them that was not
+// A RowSet is a set of row numbers, one bit each. It is scratch space: empty
+// between two uses, so that nothing has to be cleared that was not written.
+type RowSet struct{ words []uint64 }
+
+// Add adds the rows of r, and calls added for every span of them that was not
 // in the set yet, in ascending order. A span does not reach over a multiple of
 // 64 unless all rows of r are new.
-func (s *rowSet) add(r run, added func(row, n uint32)) {
-	for need := int(r.row+r.n+63) / 64; len(s.words) < need; {
+func (s *RowSet) Add(r Run, added func(row, n uint32)) {
+	for need := int(r.Row+r.N+63) / 64; len(s.words) < need; {
 		s.words = append(s.words, make([]uint64, max(16, need-len(s.words)))...)
 	}
 	if s.fill(r) {
-		added(r.row, r.n)
+		added(r.Row, r.N)
 		return
 	}
-	for row, end := r.row, r.row+r.n; row < end; {
+	for row, end := r.Row, r.Row+r.N; row < end; {
 		stop := min(row|63+1, end)
 		fresh := blockMask(row, stop) &^ s.words[row>>6]
 		s.words[row>>6] |= fresh
@@ -33,23 +38,23 @@ func (s *rowSet) add(r run, added func(row, n uint32)) {
 }
 
 // fill adds all rows of r if none of them is in the set yet.
-func (s *rowSet) fill(r run) bool {
-	end := r.row + r.n
-	for row := r.row; row < end; row = row | 63 + 1 {
+func (s *RowSet) fill(r Run) bool {
+	end := r.Row + r.N
+	for row := r.Row; row < end; row = row | 63 + 1 {
 		if s.words[row>>6]&blockMask(row, min(row|63+1, end)) != 0 {
 			return false
 		}
 	}
-	for row := r.row; row < end; row = row | 63 + 1 {
+	for row := r.Row; row < end; row = row | 63 + 1 {
 		s.words[row>>6] |= blockMask(row, min(row|63+1, end))
 	}
 	return true
 }
 
 // remove removes the rows of r.
-func (s *rowSet) remove(r run) {
-	end := r.row + r.n
-	for row := r.row; row < end; row = row | 63 + 1 {
+func (s *RowSet) remove(r Run) {
+	end := r.Row + r.N
+	for row := r.Row; row < end; row = row | 63 + 1 {
 		s.words[row>>6] &^= blockMask(row, min(row|63+1, end))
 	}
 }
@@ -60,9 +65,9 @@ func blockMask(from, to uint32) uint64 {
 	return ^uint64(0) << (from & 63) & (^uint64(0) >> (63 - (to-1)&63))
 }
 
-// drain calls f for every span of rows in the set, in ascending order, and
+// Drain calls f for every span of rows in the set, in ascending order, and
 // empties it. A span does not reach over a multiple of 64.
-func (s *rowSet) drain(f func(lo, hi int)) {
+func (s *RowSet) Drain(f func(lo, hi int)) {
 	for i, word := range s.words {
 		for word != 0 {
 			from := bits.TrailingZeros64(word)
@@ -72,4 +77,13 @@ func (s *rowSet) drain(f func(lo, hi int)) {
 		}
 		s.words[i] = 0
 	}
+}
+
+// Bytes returns how much memory the set takes.
+func (s *RowSet) Bytes() int64 { return room(s.words) }
+
+// room returns how many bytes the elements of s take when it is full.
+func room[T any](s []T) int64 {
+	var zero T
+	return int64(cap(s)) * int64(unsafe.Sizeof(zero))
 }

@@ -145,7 +145,7 @@ func (m *Mem) Fork() *Mem {
 		if f != nil && copies[f] == nil {
 			f.share()
 			c := *f
-			c.dirty, c.lost = maps.Clone(f.dirty), maps.Clone(f.lost)
+			c.dirty, c.lost, c.lock = maps.Clone(f.dirty), maps.Clone(f.lost), nil
 			copies[f] = &c
 		}
 		return copies[f]

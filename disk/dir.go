@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,8 +16,8 @@ type dir struct{ root *os.Root }
 // Close closes root.
 func Dir(root *os.Root) FS { return dir{root} }
 
-// OpenDir is [Dir] of a directory by its path.
-func OpenDir(path string) (FS, error) {
+// Open is [Dir] of a directory by its path.
+func Open(path string) (FS, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (d dir) Open(name string) (File, error) {
 		f.Close()
 		return nil, err
 	}
-	return osFile{f}, nil
+	return osFile{f, d.root}, nil
 }
 
 func irregular(name string, info fs.FileInfo) error {
@@ -68,7 +69,7 @@ func (d dir) open(name string, flag int) (File, error) {
 	if err != nil {
 		return nil, err // Not a File holding a nil *os.File.
 	}
-	return osFile{f}, nil
+	return osFile{f, d.root}, nil
 }
 
 // Rename does not wait until the space of a file that it replaces is free: a file
@@ -97,6 +98,30 @@ func (d dir) replaced(name string) *os.File {
 	return f
 }
 
+// publishInSteps is Publish where the system has no call for it: a second name is
+// given before the first is taken away, or an empty directory is replaced.
+func (d dir) publishInSteps(from, to string) error {
+	info, err := d.root.Lstat(from)
+	switch {
+	case err != nil:
+		return err
+	case !info.IsDir():
+		if err := d.root.Link(from, to); err != nil {
+			return err
+		}
+		return d.root.Remove(from)
+	case runtime.GOOS == "windows": // It replaces no directory.
+		return d.root.Rename(from, to)
+	}
+	if err := d.root.Mkdir(to, dirMode); err != nil {
+		return err
+	}
+	if err := d.root.Rename(from, to); err != nil {
+		return errors.Join(err, d.root.Remove(to))
+	}
+	return nil
+}
+
 func (d dir) Remove(name string) error { return d.root.Remove(name) }
 
 func (d dir) Mkdir(name string) error { return d.root.Mkdir(name, dirMode) }
@@ -122,7 +147,10 @@ func (d dir) SyncDir(name string) error {
 
 func (d dir) Close() error { return d.root.Close() }
 
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	root *os.Root
+}
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()
@@ -130,4 +158,21 @@ func (f osFile) Size() (int64, error) {
 		return 0, err
 	}
 	return info.Size(), nil
+}
+
+func (f osFile) Named(name string) (bool, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	return named(f.root, name, info)
+}
+
+// named reports whether name stands for the file that info describes.
+func named(root *os.Root, name string, info fs.FileInfo) (bool, error) {
+	there, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(info, there), err
 }

@@ -1,0 +1,96 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	// Whoever asks whether a file is locked holds the lock for a moment. So one that
+	// somebody has is asked for again, this often and after this long.
+	lockTries = 10
+	lockPause = 5 * time.Millisecond
+)
+
+// A dirLock is an advisory lock of the operating system.
+type dirLock struct {
+	flock *flock.Flock
+	root  *os.Root
+	name  string
+}
+
+func (d dir) Lock(name string) (Lock, error) {
+	for try := 1; ; try++ {
+		l, err := d.tryLock(name)
+		if !errors.Is(err, ErrLocked) || try == lockTries {
+			return l, err
+		}
+		time.Sleep(lockPause)
+	}
+}
+
+func (d dir) tryLock(name string) (Lock, error) {
+	if info, err := d.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, irregular(name, info)
+	}
+	l := &dirLock{flock.New(filepath.Join(d.root.Name(), name), flock.SetPermissions(fileMode)), d.root, name}
+	if _, err := l.flock.TryLock(); err != nil {
+		return nil, err
+	}
+	held, err := l.Held() // The file may be gone since it was opened.
+	if err == nil && !held {
+		err = fmt.Errorf("%s: %w", name, ErrLocked)
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (d dir) Locked(name string) (bool, error) {
+	info, err := d.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.Mode().IsRegular():
+		return false, irregular(name, info)
+	}
+	l := flock.New(filepath.Join(d.root.Name(), name), flock.SetFlag(os.O_RDONLY))
+	defer l.Close()
+	ok, err := l.TryRLock()
+	return err == nil && !ok, err
+}
+
+func (l *dirLock) Held() (bool, error) {
+	if !l.flock.Locked() {
+		return false, nil
+	}
+	info, err := l.flock.Stat()
+	if err != nil {
+		return false, err
+	}
+	return named(l.root, l.name, info)
+}
+
+func (l *dirLock) Sign(text string) error {
+	f, err := l.root.OpenFile(l.name, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+func (l *dirLock) Close() error { return l.flock.Close() }

@@ -1,0 +1,145 @@
+package track
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// Check returns what is inconsistent inside t, its columns and their logs, and how
+// many bytes the logs hold. It is for tests: frameOf returns the frame of an id that
+// names t, or nil; undone is how many undone frames name t. No reader of the past
+// must hold rows that no frame does, unless read.
+func (t *Tracker) Check(frameOf func(id uint64) *Frame, undone int, read bool) (bytes int64, err error) {
+	if err := t.checkRecords(frameOf); err != nil {
+		return 0, err
+	}
+	if prot := t.topProt(); t.Prot < prot || t.Prot > prot && !read {
+		return 0, fmt.Errorf("Prot is %d, want %d", t.Prot, prot)
+	}
+	if undone != len(t.forward) {
+		return 0, fmt.Errorf("%d forward records, named by %d frames", len(t.forward), undone)
+	}
+	for _, c := range t.columns {
+		n, err := c.check(len(t.recs), len(t.forward))
+		if err != nil {
+			return 0, err
+		}
+		bytes += n
+	}
+	return bytes, nil
+}
+
+func (t *Tracker) checkRecords(frameOf func(id uint64) *Frame) error {
+	prot, removed := 0, 0
+	for i, r := range t.recs {
+		if r.removed {
+			if removed++; i > 0 && r.frame < t.recs[i-1].frame || i == len(t.recs)-1 {
+				return fmt.Errorf("record %d of %d is removed, of frame %d", i, len(t.recs), r.frame)
+			}
+			for _, c := range t.columns {
+				if n := c.savedIn(i); n > 0 {
+					return fmt.Errorf("record %d is removed, and its log has %d rows and chunks", i, n)
+				}
+			}
+			continue
+		}
+		if i > 0 && (r.frame < t.recs[i-1].frame || r.frame == t.recs[i-1].frame && !t.recs[i-1].removed) {
+			return fmt.Errorf("record %d is of frame %d, after %d", i, r.frame, t.recs[i-1].frame)
+		}
+		if prot = max(prot, r.height()); r.prot != prot {
+			return fmt.Errorf("record %d has prot %d, want %d", i, r.prot, prot)
+		}
+		f := frameOf(r.frame)
+		if f == nil {
+			return fmt.Errorf("frame %d does not name it", r.frame)
+		}
+		for _, c := range t.columns {
+			if !f.Bare && c.bareLog(i) {
+				return fmt.Errorf("record %d has no values to put back", i)
+			}
+		}
+	}
+	if removed != t.removed || removed > 8+len(t.recs)/4+1 {
+		return fmt.Errorf("%d of %d records are removed, %d were counted", removed, len(t.recs), t.removed)
+	}
+	return nil
+}
+
+// SavedRows returns how many rows the logs of each column hold.
+func (t *Tracker) SavedRows() (rows []int) {
+	for _, c := range t.columns {
+		rows = append(rows, c.SavedRows())
+	}
+	return rows
+}
+
+// savedIn returns how many rows and chunks logs[i] holds.
+func (u *undoStack[T]) savedIn(i int) int { return u.logs[i].size + len(u.logs[i].chunks) }
+
+// bareLog reports whether logs[i], if there is one, has no values.
+func (u *undoStack[T]) bareLog(i int) bool { return i < len(u.logs) && u.logs[i].bare }
+
+// SavedRows returns how many rows the logs hold.
+func (u *undoStack[T]) SavedRows() (n int) {
+	for _, l := range u.logs {
+		n += l.size
+	}
+	return n
+}
+
+func (u *undoStack[T]) check(records, forward int) (bytes int64, err error) {
+	if len(u.logs) != records || len(u.forward) != forward {
+		return 0, fmt.Errorf("%d + %d logs, want %d + %d", len(u.logs), len(u.forward), records, forward)
+	}
+	for _, list := range [2][]*undoLog[T]{u.logs, u.forward} {
+		for i, l := range list {
+			if err := l.check(u.split); err != nil {
+				return 0, fmt.Errorf("log %d: %w", i, err)
+			}
+			for _, c := range l.chunks {
+				bytes += c.bytes()
+			}
+		}
+	}
+	for _, spares := range [2][]*chunk[T]{u.spares, u.bare} {
+		for _, c := range spares {
+			if len(c.rows) != 0 || len(c.runs) != 0 {
+				return 0, fmt.Errorf("a spare chunk is in use")
+			}
+			for _, v := range c.rows[:cap(c.rows)] {
+				if u.clear && !reflect.ValueOf(&v).Elem().IsZero() {
+					return 0, fmt.Errorf("a spare chunk keeps %v", v)
+				}
+			}
+		}
+	}
+	return bytes, nil
+}
+
+func (l *undoLog[T]) check(split uint32) error {
+	size := 0
+	seen := map[uint32]bool{}
+	for i, c := range l.chunks {
+		n := 0
+		for _, r := range c.runs {
+			n += int(r.N)
+			for row := r.Row; row < r.Row+r.N; row++ {
+				if seen[row] && !l.repeats {
+					return fmt.Errorf("row %d is saved twice", row)
+				}
+				if row > r.Row && row&split == 0 {
+					return fmt.Errorf("run %v extends over a page", r)
+				}
+				seen[row] = true
+			}
+		}
+		if l.bare && len(c.rows) != 0 || !l.bare && len(c.rows) != n {
+			return fmt.Errorf("chunk %d has %d rows, its runs %d (bare: %v)", i, len(c.rows), n, l.bare)
+		}
+		size += n
+	}
+	if size != l.size {
+		return fmt.Errorf("size is %d, its runs have %d rows", l.size, size)
+	}
+	return nil
+}

@@ -1,0 +1,25 @@
+//go:build stetdebug
+
+package track
+
+// Protected returns how many rows of t must be saved before they are written in
+// the span that begins.
+func (t *Tracker) Protected() int {
+	k, f := len(t.recs), t.clock.Frame
+	switch {
+	case f == nil || t.Exempt:
+		return 0
+	case k > 0 && t.recs[k-1].frame == f.ID:
+		return t.topProt()
+	}
+	return max(t.topProt(), t.height())
+}
+
+// WrittenIn reports whether row was saved in span.
+func (c *Column[T]) WrittenIn(row int, span uint64) bool {
+	if row>>6 >= len(c.marks) {
+		return false
+	}
+	m := c.marks[row>>6]
+	return m.span == span && m.rows>>(uint(row)&63)&1 == 1
+}

@@ -1,0 +1,128 @@
+package track
+
+import "unsafe"
+
+// Pages of a [Sparse] have PageSize entries: index i lies in page i>>PageBits, at
+// i&PageMask.
+const (
+	PageBits = 12
+	PageSize = 1 << PageBits
+	PageMask = PageSize - 1
+
+	NoRow = ^uint32(0) // An entry that was never written.
+)
+
+// A Page maps 4096 consecutive indices to rows. An entry without a row may hold
+// rubbish: whoever reads one asks the row whether it belongs to the index.
+type Page struct {
+	Rows  [PageSize]uint32
+	marks [PageSize / 64]mark
+}
+
+// NewPage returns a page without rows.
+func NewPage() *Page {
+	page := new(Page)
+	for i := range page.Rows {
+		page.Rows[i] = NoRow
+	}
+	return page
+}
+
+// A Sparse maps indices to rows of columns, in pages allocated on first use.
+//
+//	index 0 .. 4095   4096 .. 8191   8192 ..
+//	      | page |    |  nil   |     | page |
+//
+// It is tracked like a column, with one difference: an entry is saved before a
+// write only if its old value is below prot. Others cannot name a row that comes
+// back. Entries follow from rows that say their index, so a bare frame notes none.
+//
+// Init makes one.
+type Sparse struct {
+	Pages []*Page
+	span  uint64
+	prot  uint32
+	undoStack[uint32]
+}
+
+// Init readies s, which is empty.
+func (s *Sparse) Init(clock *Clock) {
+	s.undoStack = undoStack[uint32]{clock: clock, split: PageMask, Follows: true}
+}
+
+// Page returns the page of index i, or nil.
+func (s *Sparse) Page(i uint32) *Page {
+	if p := int(i >> PageBits); p < len(s.Pages) {
+		return s.Pages[p]
+	}
+	return nil
+}
+
+// Grow returns the page of index i, allocated if it was not.
+//
+//go:noinline
+func (s *Sparse) Grow(i uint32) *Page {
+	p := int(i >> PageBits)
+	for p >= len(s.Pages) {
+		s.Pages = append(s.Pages, nil)
+	}
+	if s.Pages[p] == nil {
+		s.Pages[p] = NewPage()
+	}
+	return s.Pages[p]
+}
+
+// Unsaved reports whether the entry of index i, in page p, must be saved before
+// it is written. It is inlined.
+func (s *Sparse) Unsaved(p *Page, i uint32) bool {
+	if p.Rows[i&PageMask] >= s.prot {
+		return false
+	}
+	m := &p.marks[i&PageMask>>6]
+	return m.span != s.span || m.rows>>(i&63)&1 == 0
+}
+
+// Save saves the entry of index i, in page p, which is not saved yet.
+//
+//go:noinline
+func (s *Sparse) Save(p *Page, i uint32) {
+	m := &p.marks[i&PageMask>>6]
+	if m.span != s.span {
+		*m = mark{span: s.span}
+	}
+	m.rows |= 1 << (i & 63)
+	s.saveOne(int(i), &p.Rows[i&PageMask])
+}
+
+// open makes the newest log, if there is one, the one that is written under
+// span.
+func (s *Sparse) open(span uint64, prot int) {
+	s.span, s.prot = span, uint32(s.pick(prot))
+}
+
+// putBack restores every entry saved in logs[k:] to its oldest value there and
+// forgets those logs.
+func (s *Sparse) putBack(k int) {
+	s.Oldest(k, func(i int, values []uint32) { copy(s.rows(i, len(values)), values) })
+	s.cut(k)
+}
+
+func (s *Sparse) undo() { s.undoStack.undo(s.rows) }
+func (s *Sparse) redo() { s.undoStack.redo(s.rows) }
+
+func (s *Sparse) rows(i, n int) []uint32 {
+	return s.Pages[i>>PageBits].Rows[i&PageMask : i&PageMask+n]
+}
+
+// Memory returns what the pages take, and what the rest does.
+func (s *Sparse) Memory() (pages int64, m Memory) {
+	m.Undo, m.Spare = s.memory()
+	pages = room(s.Pages)
+	for _, p := range s.Pages {
+		if p != nil {
+			pages += int64(unsafe.Sizeof(p.Rows))
+			m.Marks += int64(unsafe.Sizeof(p.marks))
+		}
+	}
+	return pages, m
+}

@@ -1,0 +1,41 @@
+package arch
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestTheMapHasEveryPackage holds the list of rooms in CONTRIBUTING.md to the
+// packages that are there.
+func TestTheMapHasEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rooms, _ := strings.Cut(string(text), "\n## The rooms\n")
+	rooms, _, _ = strings.Cut(rooms, "\n## ")
+	var listed []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .").FindAllStringSubmatch(rooms, -1) {
+		listed = append(listed, m[1])
+	}
+	out, err := exec.Command("go", "list", module+"...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields(string(out)) {
+		pkg := strings.TrimPrefix(path, module)
+		k := slices.Index(listed, pkg)
+		if k < 0 {
+			t.Errorf("CONTRIBUTING.md does not say what %s is: add a line to the list of rooms", pkg)
+			continue
+		}
+		listed = slices.Delete(listed, k, k+1)
+	}
+	if len(listed) > 0 {
+		t.Errorf("CONTRIBUTING.md lists packages that do not exist, or twice: %v", listed)
+	}
+}
