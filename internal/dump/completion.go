@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -254,14 +253,13 @@ func (c *completion) entities() error {
 	if err != nil {
 		return err
 	}
-	var found []ecs.Entity
-	for _, e := range im.Registry[:im.Alive] {
-		if strings.HasPrefix(e.String(), c.typed) {
-			found = append(found, e)
+	for _, e := range byIndex(im) {
+		if len(c.offers) == maxOffers {
+			break
 		}
-	}
-	slices.SortFunc(found, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
-	for _, e := range found[:min(len(found), maxOffers)] {
+		if !strings.HasPrefix(e.String(), c.typed) {
+			continue
+		}
 		var has []string
 		for _, component := range im.Components {
 			if !component.Resource && component.Find(e) >= 0 {

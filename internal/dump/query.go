@@ -173,7 +173,7 @@ func (t totalFlag) name() string {
 	return t.kind + "(" + t.text + ")"
 }
 
-// totalFlags gives cmd the flags that ask for totals.
+// totalFlags declares the flags that ask for totals.
 func (q *querier) totalFlags(f flags) {
 	f.BoolFunc("count", "count the entities", func(string) error {
 		q.totals = append(q.totals, totalFlag{"count", "true"})
@@ -229,9 +229,13 @@ func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error
 	if err != nil {
 		return err
 	}
-	err = c.each(ctx, func(e ecs.Entity) (bool, error) { return true, g.add(e) })
-	if err != nil {
-		return err
+	for e, err := range c.all(ctx) {
+		if err == nil {
+			err = g.add(e)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return g.print(a, im, q)
 }

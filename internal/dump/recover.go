@@ -101,7 +101,7 @@ func (r *recovery) end(err error) error {
 		}
 		return opening(r.path, err)
 	}
-	if e := r.report(err == nil); e != nil {
+	if e := r.tell(r.doc(err == nil), func() { r.report(err == nil) }); e != nil {
 		return e
 	}
 	next := ""
@@ -117,15 +117,12 @@ func (r *recovery) end(err error) error {
 	return nil
 }
 
-func (r *recovery) report(saved bool) error {
-	if r.json {
-		return r.document(r.doc(saved))
-	}
+func (r *recovery) report(saved bool) {
 	for _, p := range r.Problems {
 		r.Line("problem: %s", problemDocOf(p).Message)
 	}
 	if !saved {
-		return nil
+		return
 	}
 	what, from := "saved", ""
 	if r.RecoverReport.Partial {
@@ -143,7 +140,6 @@ func (r *recovery) report(saved bool) error {
 	}
 	r.left(r.DroppedNames)
 	r.Line("written: %s", r.out)
-	return nil
 }
 
 // missing prints what is not in a state that was put together.
