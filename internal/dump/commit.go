@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
@@ -52,6 +53,15 @@ type operationDoc struct {
 	Op        string `json:"op"` // create, destroy, add, remove or clear.
 	Component string `json:"component,omitempty"`
 	Entity    string `json:"entity,omitempty"`
+}
+
+// A rowDoc is what a tick made of a component of an entity, or of a resource.
+type rowDoc struct {
+	Op        string        `json:"op"` // add, remove, clear, destroy (of its entity) or set.
+	Component string        `json:"component"`
+	Entity    string        `json:"entity,omitempty"` // None: it is a resource.
+	Old       *layout.Value `json:"old,omitempty"`    // None: there was none.
+	New       *layout.Value `json:"new,omitempty"`    // None: there is none any more.
 }
 
 // commit reads record seq: what it says, its operations, and how it is described. From

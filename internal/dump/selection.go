@@ -3,8 +3,6 @@ package dump
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
 
@@ -151,13 +149,6 @@ func (c *choice) all(ctx context.Context) iter.Seq2[ecs.Entity, error] {
 	}
 }
 
-// byIndex returns the entities alive by index.
-func byIndex(im state) []ecs.Entity {
-	entities := slices.Clone(im.Registry[:im.Alive])
-	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
-	return entities
-}
-
 // sortedPart is part for a choice that is to be sorted.
 func (c *choice) sortedPart(ctx context.Context) (part, error) {
 	type keyed struct {
@@ -211,15 +202,4 @@ func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr
 		return nil, &failure{exitUsage, pointedOut(err), try("schema", s.path)}
 	}
 	return x, nil
-}
-
-// pointedOut shows below err where in an expression it is, if it is in one.
-func pointedOut(err error) error {
-	var e *query.Error
-	if !errors.As(err, &e) || e.At < 0 {
-		return err
-	}
-	line, before := e.Excerpt()
-	first := term.Clean(string(line[:before]))
-	return fmt.Errorf("%w\n    %s%s\n    %*s", err, first, term.Clean(string(line[before:])), term.Width(first)+1, "^")
 }

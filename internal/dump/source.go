@@ -1,11 +1,13 @@
 package dump
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/near"
@@ -190,4 +192,11 @@ func kind(c *persist.Component) string {
 		return "tag"
 	}
 	return "component"
+}
+
+// byIndex returns the entities alive by index.
+func byIndex(im state) []ecs.Entity {
+	entities := slices.Clone(im.Registry[:im.Alive])
+	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
+	return entities
 }
