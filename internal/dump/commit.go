@@ -142,6 +142,7 @@ func operations(c *persist.Commit, ops []persist.Op) []operationDoc {
 // rewound notes a record that the newest state does not come from.
 const rewound = "rewound"
 
+// note says where d is in the tree, if that is worth a word.
 func (d commitDoc) note() term.Styled {
 	switch {
 	case d.Head:

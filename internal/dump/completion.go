@@ -199,6 +199,8 @@ func (c *completion) points() error {
 	return err
 }
 
+// records offers the newest records, once somebody begins to type one: a journal may have
+// millions.
 func (c *completion) records() {
 	if !strings.HasPrefix(c.typed, "seq:") {
 		return
@@ -210,6 +212,8 @@ func (c *completion) records() {
 	}
 }
 
+// ticks offers ticks on the way to the newest state: those are the ones that a number alone
+// means.
 func (c *completion) ticks() {
 	if c.typed == "" || !unicode.IsDigit(rune(c.typed[0])) {
 		return

@@ -89,6 +89,8 @@ type historian struct {
 	from, to uint64 // Records.
 }
 
+// run tells the events as they are read, so that a long life needs no memory; with a limit
+// they are read to the end first, as it is the newest that are wanted.
 func (h *historian) run(ctx context.Context, a *app, s *source, text string, between []string) error {
 	if err := h.bounds(s, between); err != nil {
 		return err
@@ -200,6 +202,7 @@ func newest(events traceEvents, n limit) (last traceEvents, earlier int, err err
 	return each(len(kept), func(i int) (*persist.TraceEvent, error) { return kept[i], nil }), earlier, nil
 }
 
+// eventDocOf describes e. Its values are those of the field that was asked for, if one was.
 func eventDocOf(e *persist.TraceEvent) eventDoc {
 	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Event: e.Kind.String(), Component: e.Component}
 	if !e.Time.IsZero() {

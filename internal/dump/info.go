@@ -197,6 +197,7 @@ func (a *app) info(doc *infoDoc) {
 	}
 }
 
+// print adds what there is to say of a state.
 func (w *worldDoc) print(g *term.Grid) {
 	at := w.place()
 	if w.Time != nil {
@@ -207,6 +208,8 @@ func (w *worldDoc) print(g *term.Grid) {
 	g.Row("entities", fmt.Sprintf("%d alive, %d free, %d retired", w.Alive, w.Free, w.Retired))
 }
 
+// journal adds what there is to say of the journal. An unfinished end is no damage: a
+// program was killed while it wrote, or writes just now.
 func (doc *infoDoc) journal(g *term.Grid) {
 	g.Row("journal", doc.Journal)
 	g.Row("closed", closed(doc))
@@ -218,6 +221,7 @@ func (doc *infoDoc) journal(g *term.Grid) {
 	}
 }
 
+// rows prints how many rows each component has.
 func (a *app) rows(components []rowsDoc) {
 	a.Line("")
 	g := a.Grid("COMPONENT", "KIND", ">ROWS")
@@ -227,6 +231,8 @@ func (a *app) rows(components []rowsDoc) {
 	g.Flush()
 }
 
+// snapshots prints the snapshot files. A file that shares pages cannot be removed alone,
+// so that is said.
 func (a *app) snapshots(snapshots []snapshotDoc) {
 	a.Line("")
 	g := a.Grid(">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")

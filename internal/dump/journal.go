@@ -19,6 +19,7 @@ type span struct {
 	firstSeq, lastSeq   uint64
 }
 
+// holds reports whether e is in r.
 func (r span) holds(e journal.Entry) bool {
 	return r.firstTick <= e.Tick && e.Tick <= r.lastTick && r.firstSeq <= e.ID.Seq && e.ID.Seq <= r.lastSeq
 }

@@ -130,6 +130,7 @@ func namesOf(fields []field) (names []string) {
 	return names
 }
 
+// answersOf evaluates all fields for e.
 func answersOf(fields []field, e ecs.Entity) (answers []query.Answer, err error) {
 	answers = make([]query.Answer, len(fields))
 	for i, f := range fields {
@@ -166,6 +167,7 @@ func (s *source) fields(im state, selected string) ([]field, error) {
 // A totalFlag is one of --count, --sum EXPR, --min EXPR, --max EXPR and --avg EXPR.
 type totalFlag struct{ kind, text string }
 
+// name returns what the column of t is called, as people would write it in an expression.
 func (t totalFlag) name() string {
 	if t.kind == "count" {
 		return "count"

@@ -117,6 +117,7 @@ func (r *recovery) end(err error) error {
 	return nil
 }
 
+// report prints what was saved, then what was not: nobody shall take a part for the whole.
 func (r *recovery) report(saved bool) {
 	for _, p := range r.Problems {
 		r.Line("problem: %s", problemDocOf(p).Message)
@@ -171,6 +172,7 @@ func (r *recovery) lost() {
 	}
 }
 
+// doc describes the same for programs. Lists are empty rather than null.
 func (r *recovery) doc(saved bool) recoverDoc {
 	doc := recoverDoc{
 		Complete: saved && r.Complete(), Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom,
