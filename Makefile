@@ -10,6 +10,10 @@ FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
 
+# having NAME is the directories of packages with a test whose name begins so.
+having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
+	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
+
 .PHONY: all help quick check test lint knots deep race debug main-job kills simulate programs powercut damage fuzz bench suites cells
 
 all: check test
@@ -63,8 +67,7 @@ damage: ## every bit of a small store, FLIPS random ones of a large one
 
 fuzz: ## every fuzz target for FUZZTIME; each package is built once
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; cache=$$(go env GOCACHE)/fuzz; \
-	for pkg in $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
-			| xargs grep -l '^func Fuzz' | xargs -n 1 dirname | sort -u); do \
+	for pkg in $(call having,Fuzz); do \
 		go test -c -fuzz . -o $$dir/test $$pkg; cd $$pkg; \
 		for target in $$($$dir/test -test.list '^Fuzz'); do \
 			echo "$$pkg $$target"; \
@@ -74,7 +77,7 @@ fuzz: ## every fuzz target for FUZZTIME; each package is built once
 	done
 
 bench: ## every budget beside what was measured
-	@go test -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m ./... | go run ./internal/benchtable
+	@go test -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m $(call having,BenchmarkBudget) | go run ./internal/benchtable
 
 suites: ## the published suites, as the tables of docs/BENCHMARKS.md
 	@go test -run '^$$' -bench 'Go|Rust' -benchtime $(SUITETIME) -timeout 60m ./benchmarks | go run ./internal/benchtable -grid

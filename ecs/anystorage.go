@@ -74,7 +74,6 @@ type AnyStorage interface {
 	past() *evolution
 	cloneInto(*World)
 	pinPart() *pinPart
-	memory() StorageMemory
 }
 
 type exemptStorage interface{ dropDead() }

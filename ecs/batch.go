@@ -78,7 +78,7 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 		case w.entities.rows.N == 0 && s.kind != Indexed: // Which would lose its gaps.
 			w.storages[i].discardAll()
 		default:
-			w.storages[i].(rowStorage).discardEach(entities)
+			w.storages[i].(interface{ discardEach([]Entity) }).discardEach(entities)
 		}
 	}
 	return n
@@ -93,18 +93,6 @@ func (w *World) noteAll(kind OpKind, s AnyStorage, entities []Entity) {
 		w.note(kind, s, e)
 	}
 }
-
-// A rowStorage is what batches and copies ask of a storage, whatever its type.
-type rowStorage interface {
-	AnyStorage
-	discardEach(entities []Entity)
-	duplicate(from, to Entity)
-	stage(c *copying, target AnyStorage) (apply func(), err error)
-	stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error)
-	referring(e Entity) (rows []int)
-}
-
-var _ rowStorage = (*Storage[int])(nil)
 
 // SetAll gives each of entities a copy of v, made by CloneWith if the component
 // has it, and returns how many of them are alive. It leaves the storage as a loop

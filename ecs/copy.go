@@ -3,6 +3,9 @@ package ecs
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"reflect"
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -17,7 +20,7 @@ func (w *World) CloneEntity(e Entity) (Entity, bool) {
 	}
 	c := w.Create()
 	for _, s := range w.storages {
-		s.(rowStorage).duplicate(e, c)
+		s.(copiedStorage).duplicate(e, c)
 	}
 	return c, true
 }
@@ -35,6 +38,17 @@ func (s *Storage[T]) copyOf(r int) T {
 	}
 	return s.data.Live[r]
 }
+
+// A copiedStorage is what copies and searches for references ask of a storage,
+// whatever its type.
+type copiedStorage interface {
+	duplicate(from, to Entity)
+	stage(c *copying, target AnyStorage) (apply func(), err error)
+	stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error)
+	referring(e Entity) (rows []int)
+}
+
+var _ copiedStorage = (*Storage[int])(nil)
 
 // ErrCopy reports a [World.Copy] that is not possible.
 var ErrCopy = errors.New("ecs: cannot copy")
@@ -136,7 +150,7 @@ func (c *copying) stage() (apply []func(), err error) {
 			missing = append(missing, s.Name())
 			continue
 		}
-		f, err := s.(rowStorage).stage(c, target)
+		f, err := s.(copiedStorage).stage(c, target)
 		if err != nil {
 			return nil, fmt.Errorf("component %s: %w", s.Name(), err)
 		}
@@ -193,7 +207,7 @@ func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err err
 	if err := fits(&StorageState{Version: s.Version(), Layout: s.layout}, target); err != nil {
 		return nil, err
 	}
-	return target.(rowStorage).stageRows(c, entities, s.codec.append(nil, values))
+	return target.(copiedStorage).stageRows(c, entities, s.codec.append(nil, values))
 }
 
 // stageRows is stageValues for values encoded by a type of the same layout.
@@ -244,4 +258,109 @@ func (r *registry) ahead(n int) []Entity {
 		next = append(next, NewEntity(uint32(i), 1))
 	}
 	return next
+}
+
+// References iterates over the components that refer to e, as the entity that
+// has the component and the storage. A component refers to e if an [Entity] of
+// that value is anywhere inside: in nested structs, arrays, slices, maps and
+// behind pointers. What an interface, func or channel holds is not seen, nor are
+// resources and components that the program did not register.
+//
+// Nothing keeps a list of references: it costs O(rows) of the storages whose type
+// holds entities. The world must not change meanwhile.
+func (w *World) References(e Entity) iter.Seq2[Entity, AnyStorage] {
+	return func(yield func(Entity, AnyStorage) bool) {
+		if e == 0 {
+			return
+		}
+		for _, s := range w.storages {
+			for _, row := range s.(copiedStorage).referring(e) {
+				if !yield(s.Entities()[row], s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// referring returns the rows that refer to e.
+func (s *Storage[T]) referring(e Entity) (rows []int) {
+	refs := s.references()
+	if len(refs.places) == 0 {
+		return nil
+	}
+	for row := range s.rows.N {
+		if refs.hold(unsafe.Pointer(&s.data.Live[row]), e) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// references returns where components of s hold entities. Only the world's
+// goroutine may ask.
+func (s *Storage[T]) references() *references {
+	if s.refs == nil {
+		s.refs = referencesOf(reflect.TypeFor[T]())
+		if s.unknown && holdsEntity(s.layout) {
+			s.refs.unseen = "it is not registered, so the entities inside are not known"
+		}
+	}
+	return s.refs
+}
+
+// Clone returns an independent world with the same entities, components,
+// resources and tick, and with the same options. History, checkpoints, recorder
+// and OnRestore functions stay behind. Use [Storage.In] to find a storage again.
+//
+// It costs O(rows).
+func (w *World) Clone() *World {
+	c := NewWorld(w.options)
+	r := &w.entities
+	c.entities.load(r.dense.Live[:r.rows.Total], r.rows.Lengths)
+	c.entities.maxGeneration = r.maxGeneration
+	for _, s := range w.storages {
+		s.cloneInto(c)
+	}
+	for _, s := range w.resources {
+		s.cloneInto(c)
+	}
+	w.cloneGroups(c)
+	c.tick = w.tick
+	c.restart(0)
+	return c
+}
+
+// In returns the storage of the same name and type in another world, or nil.
+func (s *Storage[T]) In(w *World) *Storage[T] {
+	other, _ := w.names[s.name].(*Storage[T])
+	return other
+}
+
+// In returns the resource of the same name and type in another world, or nil.
+func (r *Resource[T]) In(w *World) *Resource[T] {
+	other, _ := w.names[r.name].(*Resource[T])
+	return other
+}
+
+func (s *Storage[T]) cloneInto(w *World) {
+	c := newStorage(w, s.spec, s.rows.Exempt)
+	w.adopt(c)
+	c.replace(slices.Clone(s.Entities()), cloneAll(s.Values(), s.clone), nil)
+}
+
+func (r *Resource[T]) cloneInto(w *World) {
+	c := newResource(w, r.spec, cloneAll(r.data.Live, r.clone)[0], r.rows.Exempt)
+	w.names[r.name] = c
+	w.resources = append(w.resources, c)
+}
+
+func cloneAll[T any](rows []T, clone func(T) T) []T {
+	c := append([]T(nil), rows...)
+	if clone != nil {
+		for i := range c {
+			c[i] = clone(c[i])
+		}
+	}
+	return c
 }

@@ -56,7 +56,7 @@ func (w *World) MemoryUsage() Memory {
 	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
-			m.Storages = append(m.Storages, s.memory())
+			m.Storages = append(m.Storages, s.(interface{ memory() StorageMemory }).memory())
 		}
 	}
 	for _, list := range [2][]frame{w.frames, w.forward} {

@@ -51,3 +51,254 @@ func (a Access[T]) rows(row, n uint32) []T {
 	}
 	return a.s.data.Live[row:][:n]
 }
+
+// An AnyQuery is a query of any number of components: [Query1], [Query2] and so
+// on.
+type AnyQuery interface {
+	// AppendEntities appends the entities found to dst, in the order of iteration.
+	AppendEntities(dst []Entity) []Entity
+
+	// Count returns the number of entities found.
+	Count() int
+
+	base() *join
+}
+
+// appendEntities appends the entities of the join to dst.
+func (j *join) appendEntities(dst []Entity) []Entity {
+	var c cursor
+	c.begin(j, nil)
+	for run := c.next(); run != nil; run = c.next() {
+		dst = append(dst, c.entities(run[c.stride-1])...)
+	}
+	return dst
+}
+
+// A Filter says which entities a query keeps. A storage is one: it keeps those
+// that have its component.
+type Filter interface {
+	// narrow adds the filter to j.
+	narrow(j *join)
+}
+
+// A predicate is a filter that decides for each entity anew. Queries that have
+// one cut what they remember of their storages by it, row by row.
+type predicate interface {
+	// begin is called when an iteration starts, and by Has and Get: what keeps
+	// looks at is the world as it is then. Another iteration may be under way.
+	begin()
+
+	// keeps reports whether a query keeps e, which is in all its storages.
+	keeps(e Entity) bool
+}
+
+func (s *set) narrow(j *join) { j.include(s) }
+
+func (r *Resource[T]) narrow(*join) { panic(resourceFilter(r)) }
+
+func resourceFilter(r AnyStorage) string {
+	return "ecs: a query cannot filter by the resource " + r.Name() + "; it belongs to no entity"
+}
+
+func filterSet(f AnyStorage) *set {
+	s := f.sparseSet()
+	if s == nil {
+		panic(resourceFilter(f))
+	}
+	return s
+}
+
+func (j *join) with(filters []Filter) {
+	for _, f := range filters {
+		f.narrow(j)
+	}
+}
+
+// filter makes j keep only what p keeps.
+func (j *join) filter(p predicate) {
+	j.predicates = append(j.predicates, p)
+	j.unsettle()
+}
+
+func (j *join) exclude(filters []AnyStorage) {
+	for _, f := range filters {
+		j.without = append(j.without, j.here(filterSet(f)))
+	}
+	j.unsettle()
+}
+
+func (j *join) either(filters []AnyStorage) {
+	var sets []*set
+	for _, f := range filters {
+		sets = append(sets, j.here(filterSet(f)))
+	}
+	j.any = append(j.any, sets)
+	j.unsettle()
+}
+
+// passes reports whether e, which is in all sets of j, is in none that exclude
+// it and in one of each Or.
+func (j *join) passes(e Entity) bool {
+	for _, s := range j.without {
+		if s.row(e) >= 0 {
+			return false
+		}
+	}
+	for _, sets := range j.any {
+		if !anyHas(sets, e) {
+			return false
+		}
+	}
+	return true
+}
+
+func anyHas(sets []*set, e Entity) bool {
+	for _, s := range sets {
+		if s.row(e) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// keeps reports whether all predicates keep e.
+func (j *join) keeps(e Entity) bool {
+	for _, p := range j.predicates {
+		if !p.keeps(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// keep returns the next run that the predicates keep: a part of one of those
+// that the storages have.
+func (c *cursor) keep() []uint32 {
+	for {
+		if len(c.uncut) == 0 {
+			if c.uncut = c.advance(); len(c.uncut) == 0 {
+				return nil
+			}
+		}
+		if run := c.cut(); run != nil {
+			return run
+		}
+	}
+}
+
+// cut returns the next rows of the first run that the predicates keep, if there
+// are any, and moves behind them.
+func (c *cursor) cut() []uint32 {
+	run := c.uncut[:c.stride]
+	entities := c.set.dense.Live[run[c.driver]:][:run[c.stride-1]]
+	lo := c.skip
+	for lo < len(entities) && !c.j.keeps(entities[lo]) {
+		lo++
+	}
+	hi := lo
+	for hi < len(entities) && c.j.keeps(entities[hi]) {
+		hi++
+	}
+	if c.skip = hi + 1; c.skip >= len(entities) {
+		c.uncut, c.skip = c.uncut[c.stride:], 0
+	}
+	if lo == hi {
+		return nil
+	}
+	return c.part(run, lo, hi)
+}
+
+// A ChangeFilter keeps the entities for which something happened to a component
+// since the last commit, or since an earlier tick: see [ChangeFilter.Since].
+// [Added], [Changed] and [Removed] make one.
+//
+// It is a [Filter] of queries: NewQuery1(Read(health)).With(Changed(health)).
+//
+// It finds them when an iteration begins, in O(rows written since the commit);
+// what the loop changes does not count. Give each query a filter of its own.
+type ChangeFilter struct {
+	w     *World
+	found []Entity
+	find  func() ([]Entity, error)
+
+	fixed bool // Compare with the end of tick, not with the last commit.
+	tick  uint64
+
+	// Entity index to position in found. An entry without one may hold rubbish, as
+	// found is asked back; so nothing is cleared when found anew.
+	place []uint32
+}
+
+// Added returns a filter that keeps the entities that have the component and did
+// not have it at the last commit.
+//
+// A world without a history keeps the values at its last commit from now on; see
+// [Storage.OnChange] for what follows from that, and for when it panics.
+func Added[T any](s *Storage[T]) *ChangeFilter {
+	return newChangeFilter(s, "Added", func(d *Delta[T]) []Entity { return d.added.entities })
+}
+
+// Changed returns a filter that keeps the entities that had the component at the
+// last commit and have another value of it now. [Delta] says which values are the
+// same, [Added] what is asked of the world.
+func Changed[T any](s *Storage[T]) *ChangeFilter {
+	return newChangeFilter(s, "Changed", func(d *Delta[T]) []Entity { return d.changed.entities })
+}
+
+// Removed returns a filter that keeps the entities that had the component at the
+// last commit and do not have it now. [Added] says what is asked of the world.
+func Removed[T any](s *Storage[T]) *ChangeFilter {
+	return newChangeFilter(s, "Removed", func(d *Delta[T]) []Entity { return d.removed.entities })
+}
+
+func newChangeFilter[T any](s *Storage[T], verb string, pick func(*Delta[T]) []Entity) *ChangeFilter {
+	s.w.mustKeepTick(&s.rows, verb, s.name)
+	d := &Delta[T]{s: s}
+	f := &ChangeFilter{w: s.w}
+	f.find = func() ([]Entity, error) {
+		if f.fixed {
+			err := d.Since(f.tick)
+			return pick(d), err
+		}
+		err := d.SinceCommit() // nil: that tick is kept.
+		return pick(d), err
+	}
+	return f
+}
+
+// Since makes f compare with the end of tick from now on, instead of the last
+// commit. An error wraps [ErrNotHeld]; f is then as it was. An iteration panics if
+// the history does not hold the tick any more by then: call Since before it.
+func (f *ChangeFilter) Since(tick uint64) error {
+	fixed, was := f.fixed, f.tick
+	f.fixed, f.tick = true, tick
+	if _, err := f.find(); err != nil {
+		f.fixed, f.tick = fixed, was
+		return err
+	}
+	return nil
+}
+
+func (f *ChangeFilter) narrow(j *join) { j.filter(f) }
+
+func (f *ChangeFilter) begin() {
+	found, err := f.find()
+	if err != nil {
+		panic(err.Error() + "; ask ChangeFilter.Since before the iteration")
+	}
+	f.found = found
+	if missing := f.w.entities.rows.Total - len(f.place); missing > 0 {
+		f.place = append(f.place, make([]uint32, missing)...)
+	}
+	for i, e := range f.found {
+		f.place[e.Index()] = uint32(i)
+	}
+}
+
+func (f *ChangeFilter) keeps(e Entity) bool {
+	if int(e.Index()) >= len(f.place) {
+		return false
+	}
+	i := int(f.place[e.Index()])
+	return i < len(f.found) && f.found[i] == e
+}

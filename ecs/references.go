@@ -2,61 +2,11 @@ package ecs
 
 import (
 	"fmt"
-	"iter"
 	"reflect"
 	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/layout"
 )
-
-// References iterates over the components that refer to e, as the entity that
-// has the component and the storage. A component refers to e if an [Entity] of
-// that value is anywhere inside: in nested structs, arrays, slices, maps and
-// behind pointers. What an interface, func or channel holds is not seen, nor are
-// resources and components that the program did not register.
-//
-// Nothing keeps a list of references: it costs O(rows) of the storages whose type
-// holds entities. The world must not change meanwhile.
-func (w *World) References(e Entity) iter.Seq2[Entity, AnyStorage] {
-	return func(yield func(Entity, AnyStorage) bool) {
-		if e == 0 {
-			return
-		}
-		for _, s := range w.storages {
-			for _, row := range s.(rowStorage).referring(e) {
-				if !yield(s.Entities()[row], s) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// referring returns the rows that refer to e.
-func (s *Storage[T]) referring(e Entity) (rows []int) {
-	refs := s.references()
-	if len(refs.places) == 0 {
-		return nil
-	}
-	for row := range s.rows.N {
-		if refs.hold(unsafe.Pointer(&s.data.Live[row]), e) {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-// references returns where components of s hold entities. Only the world's
-// goroutine may ask.
-func (s *Storage[T]) references() *references {
-	if s.refs == nil {
-		s.refs = referencesOf(reflect.TypeFor[T]())
-		if s.unknown && holdsEntity(s.layout) {
-			s.refs.unseen = "it is not registered, so the entities inside are not known"
-		}
-	}
-	return s.refs
-}
 
 // holdsEntity reports whether t describes values that can hold entities.
 func holdsEntity(t *layout.Type) bool {

@@ -140,3 +140,34 @@ func (r *registry) point(lo, hi int) {
 		r.sparse[r.dense.Live[row].Index()] = uint32(row)
 	}
 }
+
+// word and nextWord make the entities alive [Bits].
+func (r *registry) word(b int) (word uint64) {
+	if b > r.rows.Total>>6 {
+		return 0
+	}
+	for i, row := range r.sparse[b<<6 : min(b<<6+64, r.rows.Total)] {
+		if int(row) < r.rows.N {
+			word |= 1 << i
+		}
+	}
+	return word
+}
+
+func (r *registry) nextWord(b int) int {
+	if r.rows.N > 0 && b <= (r.rows.Total-1)>>6 {
+		return b
+	}
+	return -1
+}
+
+// at returns the entity alive at index i, if there is one.
+func (r *registry) at(i uint32) (Entity, bool) {
+	if int64(i) >= int64(r.rows.Total) || int(r.sparse[i]) >= r.rows.N {
+		return 0, false
+	}
+	return r.dense.Live[r.sparse[i]], true
+}
+
+// of returns the entity alive that has index i.
+func (r *registry) of(i int) Entity { return r.dense.Live[r.sparse[i]] }

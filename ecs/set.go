@@ -194,3 +194,226 @@ func (s *set) clear() {
 	s.version = s.w.changes
 	s.lostAt, s.lostBefore, s.removed = s.w.changes, s.lostAt, 0
 }
+
+// In an Indexed storage the row of an entity is its index. Rows below n that
+// belong to no entity are gaps; m counts them. Nothing but the extent n follows
+// from order, and no row ever moves.
+//
+//	entity index    0   1   2   3   4
+//	dense         | 0 | - | 2 | - | 4 |    n = 5, m = 2
+//	data          | a | d | c | d | e |    d: the default
+//
+// The sparse array is the identity, so all such storages of a world share its
+// pages, and nothing of it is ever written or saved.
+
+// identity returns the first pages of the sparse array that maps every index to
+// itself.
+func (w *World) identity(pages int) []*track.Page {
+	for p := len(w.identityPages); p < pages; p++ {
+		page := new(track.Page)
+		for i := range page.Rows {
+			page.Rows[i] = uint32(p<<pageBits + i)
+		}
+		w.identityPages = append(w.identityPages, page)
+	}
+	return w.identityPages[:pages:pages]
+}
+
+// setIndexed gives e, which is alive and no member, the component v.
+//
+//go:noinline
+func (s *Storage[T]) setIndexed(e Entity, v T) {
+	r := int(e.Index())
+	s.stretch(r + 1)
+	if s.dense.Unsaved(r) {
+		s.saveRow(r)
+	}
+	s.dense.Live[r], s.data.Live[r] = e, v
+	s.rows.Extra--
+	s.bump(r)
+}
+
+// stretch makes s at least n rows long. New rows are gaps.
+func (s *Storage[T]) stretch(n int) {
+	from := s.rows.N
+	if n <= from {
+		return
+	}
+	if pages := (n + pageMask) >> pageBits; pages > len(s.sparse.Pages) {
+		s.sparse.Pages = s.w.identity(pages)
+	}
+	if kept := min(n, len(s.dense.Live)); from < kept {
+		s.dense.TouchRange(from, kept)
+		s.data.TouchRange(from, kept)
+	}
+	s.dense.Live = lengthened(s.dense.Live, n)
+	s.data.Live = lengthened(s.data.Live, n)
+	fill(s.dense.Live[from:n], Vacant)
+	s.empty(from, n)
+	s.rows.N, s.rows.Extra = n, s.rows.Extra+n-from
+}
+
+func lengthened[T any](rows []T, n int) []T {
+	if n <= len(rows) {
+		return rows
+	}
+	return append(rows, make([]T, n-len(rows))...)
+}
+
+func fill[T any](rows []T, v T) {
+	for i := range rows {
+		rows[i] = v
+	}
+}
+
+// empty gives the gaps [lo, hi) the default, so that equal worlds have equal
+// rows.
+func (s *Storage[T]) empty(lo, hi int) {
+	switch {
+	case s.tag:
+	case s.gap == nil:
+		clear(s.data.Live[lo:hi])
+	case s.clone != nil:
+		for r := lo; r < hi; r++ {
+			s.data.Live[r] = s.clone(*s.gap)
+		}
+	default:
+		fill(s.data.Live[lo:hi], *s.gap)
+	}
+}
+
+// vacateRow makes row r, which is e's, a gap.
+func (s *Storage[T]) vacateRow(e Entity, r int) {
+	if s.dense.Unsaved(r) {
+		s.saveRow(r)
+	}
+	s.dense.Live[r] = Vacant
+	s.empty(r, r+1)
+	s.rows.Extra++
+	if s.mask != nil {
+		s.mask.exclude(e.Index())
+	}
+	s.shrunk(e, r)
+}
+
+// withGaps returns entities and values with each at the row of its index.
+func (s *Storage[T]) withGaps(entities []Entity, values []T) ([]Entity, []T) {
+	n := 0
+	for _, e := range entities {
+		n = max(n, int(e.Index())+1)
+	}
+	rows, data := make([]Entity, n), make([]T, n)
+	fill(rows, Vacant)
+	for i := range data {
+		if s.gap != nil {
+			data[i] = *s.gap
+			if s.clone != nil {
+				data[i] = s.clone(*s.gap)
+			}
+		}
+	}
+	for i, e := range entities {
+		rows[e.Index()], data[e.Index()] = e, values[i]
+	}
+	return rows, data
+}
+
+// withoutGaps returns entities and values without the gaps, in the same order.
+func withoutGaps[T any](entities []Entity, values []T) ([]Entity, []T) {
+	rows, data := make([]Entity, 0, len(entities)), make([]T, 0, len(entities))
+	for i, e := range entities {
+		if e != Vacant {
+			rows, data = append(rows, e), append(data, values[i])
+		}
+	}
+	return rows, data
+}
+
+// The sparse array of a Hashed storage is cut into blocks like that of a Sparse
+// one, but several blocks can have the same page as long as no two members need
+// the same entry of it: a hash table whose hash is the low part of the index, and
+// in which a collision moves one block to another page (row displacement: Tarjan
+// and Yao, Storing a sparse table, 1979).
+//
+//	blocks   0  1  2  3  4  5
+//	         A  A  -  A  B  A       A: entries of blocks 0, 1, 3 and 5
+//
+// That works because membership asks dense back: an entry that belongs to
+// another block's entity is rubbish like any other. It costs 8 bytes for 4096
+// indices of the world and about 10 for a member, where a page for each block
+// would be 17 KB for a single one. At worst, if the indices of all members are
+// equal modulo 4096, each of them needs a page, as in a Sparse storage.
+//
+// Nothing of it is saved: entries follow from dense, and are made again for all
+// rows when the storage is put back.
+
+// hashedTries is how many of the newest pages are tried for a block.
+const hashedTries = 8
+
+// pageFor returns the page in which the entry of e can be written.
+func (s *set) pageFor(e Entity) *track.Page {
+	i := e.Index()
+	page := s.sparse.Page(i)
+	if page != nil && !s.collides(page, i) {
+		return page
+	}
+	for int(i>>pageBits) >= len(s.sparse.Pages) {
+		s.sparse.Pages = append(s.sparse.Pages, nil)
+	}
+	var block []Entity // The members that move along.
+	if page != nil {
+		block = s.membersOf(page, i>>pageBits)
+	}
+	page = s.roomFor(append(block, e))
+	for _, m := range block {
+		page.Rows[m&pageMask] = s.sparse.Pages[i>>pageBits].Rows[m&pageMask]
+	}
+	s.sparse.Pages[i>>pageBits] = page
+	return page
+}
+
+// collides reports whether the entry of index i in page belongs to a member with
+// another index.
+func (s *set) collides(page *track.Page, i uint32) bool {
+	r := int(page.Rows[i&pageMask])
+	if r >= s.rows.N {
+		return false
+	}
+	x := s.dense.Live[r].Index()
+	return x != i && x&pageMask == i&pageMask
+}
+
+// membersOf returns the members of a block, which page holds.
+func (s *set) membersOf(page *track.Page, block uint32) (members []Entity) {
+	for i, r := range page.Rows {
+		if int(r) < s.rows.N {
+			if e := s.dense.Live[r]; e.Index() == block<<pageBits+uint32(i) {
+				members = append(members, e)
+			}
+		}
+	}
+	return members
+}
+
+// roomFor returns a page in which none of members collides.
+func (s *set) roomFor(members []Entity) *track.Page {
+next:
+	for k := len(s.shared) - 1; k >= max(0, len(s.shared)-hashedTries); k-- {
+		for _, e := range members {
+			if s.collides(s.shared[k], e.Index()) {
+				continue next
+			}
+		}
+		return s.shared[k]
+	}
+	page := track.NewPage()
+	s.shared = append(s.shared, page)
+	return page
+}
+
+// placeAll makes the entries of all rows anew.
+func (s *set) placeAll() {
+	for r, e := range s.dense.Live[:s.rows.N] {
+		s.pageFor(e).Rows[e&pageMask] = uint32(r)
+	}
+}

@@ -174,3 +174,10 @@ func (w *World) restored() {
 		f()
 	}
 }
+
+// AliveBits returns the indices of the entities alive. Every 64 of them cost as
+// many look-ups, where a [Mask] costs one: combine it rather than iterate it.
+func (w *World) AliveBits() Bits { return &w.entities }
+
+// EntityAt returns the entity alive that has the index, and whether there is one.
+func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }

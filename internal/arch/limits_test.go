@@ -36,11 +36,10 @@ var house = map[string]int{
 // debts has the figures above these limits. They only fall: whoever makes one
 // smaller lowers it here, and what moves to another package takes its debt along.
 var debts = map[string]int{
-	"knot ecs": 35,
 
 	"methods ecs.Resource":                     5,
 	"methods ecs.Storage":                      11,
-	"methods ecs.World":                        16,
+	"methods ecs.World":                        12,
 	"methods ecs/layout.Type":                  7,
 	"methods internal/pagefile.File":           6,
 	"methods persist.Store":                    5,
@@ -48,7 +47,6 @@ var debts = map[string]int{
 	"methods persist/internal/catalog.Catalog": 9,
 
 	"names ecs":             164,
-	"names journal":         35,
 	"names persist/inspect": 64,
 }
 

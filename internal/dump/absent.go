@@ -38,6 +38,7 @@ func (s *source) notAlive(ctx context.Context, p *inspect.EntityState) error {
 	return fail(exitNotFound, next, "%s: %v %s; at %s, index %d %s", s.path, e, text, at, e.Index(), now)
 }
 
+// indices says which indices a state has, of n.
 func indices(n int) string {
 	if n == 0 {
 		return "no index is"

@@ -1,6 +1,15 @@
 // Package dump has the commands of ecsdump, which print what a store or a save holds.
 // It lies where nested modules of this repository can import it: a program that
 // opens the stores of another engine is a main of its own with the same commands.
+//
+// A command is a variable of type command in a file of its own, with the documents of
+// its --json and all that it does; it has a line in the table. Its script goes to
+// testdata/script, and go test ./internal/dump -run Reference -update writes
+// docs/ECSDUMP.md again. Nothing else has to know of it.
+//
+// Commands read a source, at a point that makes a state of it. What they print goes to
+// the app: a document (a struct whose name ends in Doc) or lines and tables, which keep
+// no error, as the app tells the first at the end. What goes wrong is a failure.
 package dump
 
 import (

@@ -94,6 +94,8 @@ func (a *app) rowsOf(c *inspect.Component, im state) {
 	a.Line("")
 }
 
+// arraysJSON prints the window as one document: a row that is long, or varies, is a value
+// there, so that nothing is cut.
 func (a *app) arraysJSON(im state, c *inspect.Component, sparse []int, w window) error {
 	doc := arraysDoc{
 		stateDoc: im.doc(), Component: c.Name, Kind: kind(c), Rows: c.Len(), Indices: len(sparse),
@@ -115,6 +117,8 @@ func (a *app) arraysJSON(im state, c *inspect.Component, sparse []int, w window)
 	return a.document(doc)
 }
 
+// denseAndData prints the window row by row: a component may have more rows than memory
+// has room for as text.
 func (a *app) denseAndData(c *inspect.Component, w window) error {
 	g := a.Grid(">ROW", "DENSE", "DATA")
 	first, end := w.of(c.Len())
@@ -145,6 +149,8 @@ func entityOrGap(e ecs.Entity) string {
 	return e.String()
 }
 
+// sparse prints the window of sparse. It is longer than dense where indices are free, or
+// belong to entities without the component.
 func (a *app) sparse(sparse []int, w window) {
 	g := a.Grid(">INDEX", ">SPARSE")
 	first, end := w.of(len(sparse))
@@ -219,6 +225,7 @@ func (a *app) lookUp(s *source, im state, c *inspect.Component, text string) err
 	})
 }
 
+// print prints the entries that the look-up met, as it meets them, and what it concludes.
 func (doc *lookupDoc) print(a *app) {
 	g := a.Grid("ENTRY", "HOLDS")
 	g.Row(fmt.Sprintf("sparse[%d]", doc.Index), rowOrNone(doc.Row))

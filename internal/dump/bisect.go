@@ -270,6 +270,8 @@ func (b *bisector) halved(ctx context.Context, last int) (first int, err error) 
 	return b.narrow(ctx, 0, last)
 }
 
+// probe asks about state i of the way. States are reached from the one asked before, or
+// from a snapshot if that is nearer: the cursor knows.
 func (b *bisector) probe(ctx context.Context, i int) (verdict, error) {
 	if b.cursor.Seq() != b.way[i] {
 		if err := b.cursor.Seek(ctx, b.way[i]); err != nil {

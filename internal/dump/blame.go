@@ -50,6 +50,7 @@ a value that never changed takes all of it.`,
 	},
 }
 
+// blame looks back from the point, and says what it finds. A save has no ticks to look at.
 func (a *app) blame(ctx context.Context, s *source, at point, text string) error {
 	if s.IsSave() {
 		return fail(exitNotFound, try("show", s.path, text), "%s: a save has no journal: nobody knows who wrote what is in it", s.path)
@@ -102,6 +103,8 @@ func (sub subject) covers(path string) bool {
 	return related(strings.TrimPrefix(sub.field, "."), path)
 }
 
+// print prints a row for each field. A component is named once, and who wrote it only if
+// that is another tick than the one that changed the field.
 func (d *blameDoc) print(a *app) {
 	a.Line("%s: alive at %s", d.Entity, d.place())
 	if len(d.Components) == 0 {

@@ -54,6 +54,7 @@ type writers struct {
 	begun   bool // An older event is about another component.
 }
 
+// A fieldWriter is the tick that gave a field the value it has.
 type fieldWriter struct {
 	path    string
 	value   layout.Value

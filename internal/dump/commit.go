@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -52,6 +53,15 @@ type operationDoc struct {
 	Op        string `json:"op"` // create, destroy, add, remove or clear.
 	Component string `json:"component,omitempty"`
 	Entity    string `json:"entity,omitempty"`
+}
+
+// A rowDoc is what a tick made of a component of an entity, or of a resource.
+type rowDoc struct {
+	Op        string        `json:"op"` // add, remove, clear, destroy (of its entity) or set.
+	Component string        `json:"component"`
+	Entity    string        `json:"entity,omitempty"` // None: it is a resource.
+	Old       *layout.Value `json:"old,omitempty"`    // None: there was none.
+	New       *layout.Value `json:"new,omitempty"`    // None: there is none any more.
 }
 
 // commit reads record seq: what it says, its operations, and how it is described. From
@@ -132,6 +142,7 @@ func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 // rewound notes a record that the newest state does not come from.
 const rewound = "rewound"
 
+// note says where d is in the tree, if that is worth a word.
 func (d commitDoc) note() term.Styled {
 	switch {
 	case d.Head:

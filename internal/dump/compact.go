@@ -60,6 +60,7 @@ rewound branches, and so are snapshots with names. STORE is only read.`,
 	},
 }
 
+// compacted prints what out has, and what it lacks.
 func (a *app) compacted(out string, r inspect.CompactReport) error {
 	return a.tell(compactDoc{
 		out, r.Tick, r.Seq, r.From, r.Ticks, append([]string{}, r.Names...),

@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -200,6 +199,8 @@ func (c *completion) points() error {
 	return err
 }
 
+// records offers the newest records, once somebody begins to type one: a journal may have
+// millions.
 func (c *completion) records() {
 	if !strings.HasPrefix(c.typed, "seq:") {
 		return
@@ -211,6 +212,8 @@ func (c *completion) records() {
 	}
 }
 
+// ticks offers ticks on the way to the newest state: those are the ones that a number alone
+// means.
 func (c *completion) ticks() {
 	if c.typed == "" || !unicode.IsDigit(rune(c.typed[0])) {
 		return
@@ -254,14 +257,13 @@ func (c *completion) entities() error {
 	if err != nil {
 		return err
 	}
-	var found []ecs.Entity
-	for _, e := range im.Registry[:im.Alive] {
-		if strings.HasPrefix(e.String(), c.typed) {
-			found = append(found, e)
+	for _, e := range byIndex(im) {
+		if len(c.offers) == maxOffers {
+			break
 		}
-	}
-	slices.SortFunc(found, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
-	for _, e := range found[:min(len(found), maxOffers)] {
+		if !strings.HasPrefix(e.String(), c.typed) {
+			continue
+		}
 		var has []string
 		for _, component := range im.Components {
 			if !component.Resource && component.Find(e) >= 0 {

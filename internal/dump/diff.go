@@ -141,10 +141,13 @@ type diffSide struct {
 	doc diffSideDoc
 }
 
+// String returns s as the first lines of a diff name it.
 func (s *diffSide) String() string {
 	return s.path + " at " + s.doc.place()
 }
 
+// run opens what the arguments name. The same store is opened once, so that its two states
+// share pages and are compared without reading these.
 func (d *differ) run(ctx context.Context, a *app, args []string) error {
 	for i, text := range d.entities {
 		e, err := parseEntity(args[0], text)
@@ -170,6 +173,8 @@ type ends struct {
 	store string // Else the second one.
 }
 
+// diffEnds tells points from a second store. What can be a point is one: a file of such a
+// name is written ./100.
 func diffEnds(args []string) ends {
 	switch {
 	case len(args) == 1:
@@ -350,6 +355,7 @@ func (x difference) order() int {
 	return 1
 }
 
+// changeOf names what became of a row. One that changed and moved counts as changed.
 func changeOf(r inspect.RowDiff) string {
 	switch {
 	case r.Added():
@@ -379,6 +385,7 @@ func (d *differ) diverge(ctx context.Context, s, t *diffSide) (*firstDoc, error)
 	return &firstDoc{div.Compared, (*commonTickDoc)(div.Equal), (*commonTickDoc)(div.First)}, nil
 }
 
+// print says where the histories part, before what differs there.
 func (d *firstDoc) print(a *app) {
 	switch {
 	case d.First == nil:
@@ -403,6 +410,7 @@ func (x difference) values() (before, after layout.Value, err error) {
 	return before, after, err
 }
 
+// doc describes x. Rows are told even where no value differs, as order is part of a state.
 func (x difference) doc() (doc differenceDoc, err error) {
 	doc.Change = x.change
 	if x.component == nil || !x.component.Resource {

@@ -166,3 +166,14 @@ func try(name string, args ...string) string {
 	}
 	return line
 }
+
+// pointedOut shows below err where in an expression it is, if it is in one.
+func pointedOut(err error) error {
+	var e *query.Error
+	if !errors.As(err, &e) || e.At < 0 {
+		return err
+	}
+	line, before := e.Excerpt()
+	first := term.Clean(string(line[:before]))
+	return fmt.Errorf("%w\n    %s%s\n    %*s", err, first, term.Clean(string(line[before:])), term.Width(first)+1, "^")
+}

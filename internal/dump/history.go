@@ -89,14 +89,17 @@ type historian struct {
 	from, to uint64 // Records.
 }
 
+// run tells the events as they are read, so that a long life needs no memory; with a limit
+// they are read to the end first, as it is the newest that are wanted.
 func (h *historian) run(ctx context.Context, a *app, s *source, text string, between []string) error {
 	if err := h.bounds(s, between); err != nil {
 		return err
 	}
-	last, err := h.read(ctx, s, text)
+	sub, last, err := s.subject(text, func(e ecs.Entity) (*inspect.EntityState, error) { return s.Peek(ctx, e, h.to) })
 	if err != nil {
 		return err
 	}
+	h.subject = sub
 	events := h.events(ctx, s)
 	c := &courses{historian: h}
 	if !a.json {
@@ -104,7 +107,7 @@ func (h *historian) run(ctx context.Context, a *app, s *source, text string, bet
 	}
 	earlier := 0
 	if h.limit > 0 {
-		if events, earlier, err = newest(events, int(h.limit)); err != nil {
+		if events, earlier, err = newest(events, h.limit); err != nil {
 			return err
 		}
 	}
@@ -153,13 +156,6 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 	return nil
 }
 
-// read reads what the command line says of the entity, and returns what the last
-// state has of it.
-func (h *historian) read(ctx context.Context, s *source, text string) (last *inspect.EntityState, err error) {
-	h.subject, last, err = s.subject(text, func(e ecs.Entity) (*inspect.EntityState, error) { return s.Peek(ctx, e, h.to) })
-	return last, err
-}
-
 // traceEvents iterates over events, up to an error.
 type traceEvents = iter.Seq2[*inspect.TraceEvent, error]
 
@@ -192,29 +188,21 @@ func (h *historian) wants(e *inspect.TraceEvent) bool {
 }
 
 // newest returns the last n events, and how many there are before them.
-func newest(events traceEvents, n int) (traceEvents, int, error) {
-	ring, count := make([]*inspect.TraceEvent, 0, min(n, 1024)), 0
+func newest(events traceEvents, n limit) (last traceEvents, earlier int, err error) {
+	var kept []*inspect.TraceEvent
 	for e, err := range events {
 		if err != nil {
 			return nil, 0, err
 		}
-		kept := *e
-		if len(ring) < n {
-			ring = append(ring, &kept)
-		} else {
-			ring[count%n] = &kept
+		e := *e // It is good until the next.
+		if kept = append(kept, &e); uint64(len(kept)) > uint64(n) {
+			kept, earlier = kept[1:], earlier+1
 		}
-		count++
 	}
-	return func(yield func(*inspect.TraceEvent, error) bool) {
-		for i := range ring {
-			if at := (count + i) % len(ring); !yield(ring[at], nil) {
-				return
-			}
-		}
-	}, count - len(ring), nil
+	return each(len(kept), func(i int) (*inspect.TraceEvent, error) { return kept[i], nil }), earlier, nil
 }
 
+// eventDocOf describes e. Its values are those of the field that was asked for, if one was.
 func eventDocOf(e *inspect.TraceEvent) eventDoc {
 	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Event: e.Kind.String(), Component: e.Component}
 	if !e.Time.IsZero() {
@@ -253,7 +241,8 @@ func (h *historian) print(ctx context.Context, a *app, s *source, last *inspect.
 		return h.nothing(ctx, s, last)
 	}
 	g.Flush()
-	return c.print(a, last.Tick)
+	c.print(a, last.Tick)
+	return nil
 }
 
 // nothing says why there is nothing to tell: the entity was not alive.
@@ -387,7 +376,7 @@ func (c *courses) of(field string) *term.Series {
 }
 
 // print prints the courses of numbers that changed.
-func (c *courses) print(a *app, last uint64) error {
+func (c *courses) print(a *app, last uint64) {
 	g := a.Grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
 	drawn := 0
 	for _, s := range c.list {
@@ -398,11 +387,9 @@ func (c *courses) print(a *app, last uint64) error {
 			g.Row(s.Field, low, high, s.Sparkline(c.first, last, courseCells))
 		}
 	}
-	if drawn == 0 {
-		return nil
+	if drawn > 0 {
+		g.Flush()
 	}
-	g.Flush()
-	return nil
 }
 
 // number returns v as a number that can be drawn.

@@ -58,29 +58,6 @@ type snapshotDoc struct {
 	Error  string     `json:"error,omitempty"` // Why it cannot be read.
 }
 
-// A journalDoc describes a journal.
-type journalDoc struct {
-	Segments  []segmentDoc `json:"segments"`
-	Records   int          `json:"records"`
-	Rewound   int          `json:"rewound"`    // Records that the newest state does not come from.
-	Branches  int          `json:"branches"`   // Records that no readable one continues: 1 if nothing was rewound.
-	FirstTick uint64       `json:"first_tick"` // Lowest and highest; 0 if there are no records.
-	LastTick  uint64       `json:"last_tick"`
-	Clean     bool         `json:"clean"`             // It was closed; nothing can be missing.
-	Torn      string       `json:"torn,omitempty"`    // The unfinished end, if there is one.
-	Writing   string       `json:"writing,omitempty"` // The end that a running program is writing, if it shows.
-	Bytes     int64        `json:"bytes"`
-}
-
-// A segmentDoc describes a file of a journal.
-type segmentDoc struct {
-	File     string `json:"file"` // Relative to STORE.
-	Epoch    uint64 `json:"epoch"`
-	FirstSeq uint64 `json:"first_seq"`
-	Records  int    `json:"records"`
-	Bytes    int64  `json:"bytes"`
-}
-
 // A lockDoc says who has a store open, or had it when it ended without closing.
 type lockDoc struct {
 	Holder  string `json:"holder"`
@@ -176,37 +153,6 @@ func (s *source) info() *infoDoc {
 	return doc
 }
 
-func (s *source) journal() *journalDoc {
-	log := s.Log()
-	j := &journalDoc{Segments: []segmentDoc{}, Records: len(log.Entries), Clean: log.Clean}
-	for _, seg := range log.Segments {
-		j.Segments = append(j.Segments, segmentDoc{"journal/" + seg.Name, seg.Epoch, seg.First, seg.Records, seg.Size})
-		j.Bytes += seg.Size
-	}
-	j.Branches = len(s.Tips())
-	for i, e := range log.Entries {
-		if i == 0 {
-			j.FirstTick = e.Tick
-		}
-		j.FirstTick, j.LastTick = min(j.FirstTick, e.Tick), max(j.LastTick, e.Tick)
-	}
-	known := s.rewoundFrom()
-	for _, e := range log.Entries {
-		if e.ID.Seq >= known {
-			j.Rewound++
-		}
-	}
-	for range log.Ancestors(log.Head) {
-		j.Rewound--
-	}
-	if t := log.Torn; t != nil && s.InUse() {
-		j.Writing = fmt.Sprintf("journal/%s: %d bytes at offset %d", t.File, t.Length, t.Offset)
-	} else if t != nil {
-		j.Torn = fmt.Sprintf("journal/%s: %d bytes at offset %d: %s", t.File, t.Length, t.Offset, t.Reason)
-	}
-	return j
-}
-
 // lockOf describes the process that a lock file names. Locks of other hosts may
 // not show here.
 func lockOf(holder string, inUse bool) *lockDoc {
@@ -251,6 +197,7 @@ func (a *app) info(doc *infoDoc) {
 	}
 }
 
+// print adds what there is to say of a state.
 func (w *worldDoc) print(g *term.Grid) {
 	at := w.place()
 	if w.Time != nil {
@@ -261,6 +208,8 @@ func (w *worldDoc) print(g *term.Grid) {
 	g.Row("entities", fmt.Sprintf("%d alive, %d free, %d retired", w.Alive, w.Free, w.Retired))
 }
 
+// journal adds what there is to say of the journal. An unfinished end is no damage: a
+// program was killed while it wrote, or writes just now.
 func (doc *infoDoc) journal(g *term.Grid) {
 	g.Row("journal", doc.Journal)
 	g.Row("closed", closed(doc))
@@ -272,6 +221,7 @@ func (doc *infoDoc) journal(g *term.Grid) {
 	}
 }
 
+// rows prints how many rows each component has.
 func (a *app) rows(components []rowsDoc) {
 	a.Line("")
 	g := a.Grid("COMPONENT", "KIND", ">ROWS")
@@ -281,6 +231,8 @@ func (a *app) rows(components []rowsDoc) {
 	g.Flush()
 }
 
+// snapshots prints the snapshot files. A file that shares pages cannot be removed alone,
+// so that is said.
 func (a *app) snapshots(snapshots []snapshotDoc) {
 	a.Line("")
 	g := a.Grid(">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")
@@ -299,18 +251,6 @@ func (a *app) snapshots(snapshots []snapshotDoc) {
 		g.Row(s.Number, s.Tick, s.Seq, at, term.Size(s.Bytes), pages, s.File, s.Label)
 	}
 	g.Flush()
-}
-
-// String returns j for people, on one line.
-func (j *journalDoc) String() string {
-	s := fmt.Sprintf("%s in %s, %s", term.Count(j.Records, "record", "records"), term.Count(len(j.Segments), "segment", "segments"), term.Size(j.Bytes))
-	if j.Records > 0 {
-		s += fmt.Sprintf(", ticks %d to %d, %s", j.FirstTick, j.LastTick, term.Count(j.Branches, "branch", "branches"))
-	}
-	if j.Rewound > 0 {
-		s += fmt.Sprintf(" (%s rewound)", term.Count(j.Rewound, "record", "records"))
-	}
-	return s
 }
 
 // closed says for people whether a store was closed.

@@ -56,6 +56,8 @@ type logger struct {
 	verbose, patch, graph, reverse bool
 }
 
+// run lists the ticks. If what comes before the limit cannot be read, the rest is listed
+// all the same, and the error told at the end.
 func (l *logger) run(ctx context.Context, a *app, s *source, args []string) error {
 	entries, err := s.chosen(args)
 	if err != nil {

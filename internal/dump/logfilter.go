@@ -13,6 +13,7 @@ type logFilter struct {
 	entities, components, ops []string
 }
 
+// flags declares the flags of a filter.
 func (f *logFilter) flags(of flags) {
 	of.StringSliceVar(&f.entities, "entity", nil, "only ticks that did something to one of these entities")
 	of.StringSliceVar(&f.components, "component", nil, "only ticks that did something to one of these components or resources")
@@ -56,6 +57,7 @@ func (f *logFilter) op(name string) bool        { return among(f.ops, name) }
 func (f *logFilter) component(name string) bool { return among(f.components, name) }
 func (f *logFilter) entity(name string) bool    { return among(f.entities, name) }
 
+// among reports whether name is chosen; nothing chosen is everything.
 func among(chosen []string, name string) bool {
 	return len(chosen) == 0 || slices.Contains(chosen, name)
 }

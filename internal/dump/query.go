@@ -130,6 +130,7 @@ func namesOf(fields []field) (names []string) {
 	return names
 }
 
+// answersOf evaluates all fields for e.
 func answersOf(fields []field, e ecs.Entity) (answers []query.Answer, err error) {
 	answers = make([]query.Answer, len(fields))
 	for i, f := range fields {
@@ -166,6 +167,7 @@ func (s *source) fields(im state, selected string) ([]field, error) {
 // A totalFlag is one of --count, --sum EXPR, --min EXPR, --max EXPR and --avg EXPR.
 type totalFlag struct{ kind, text string }
 
+// name returns what the column of t is called, as people would write it in an expression.
 func (t totalFlag) name() string {
 	if t.kind == "count" {
 		return "count"
@@ -173,7 +175,7 @@ func (t totalFlag) name() string {
 	return t.kind + "(" + t.text + ")"
 }
 
-// totalFlags gives cmd the flags that ask for totals.
+// totalFlags declares the flags that ask for totals.
 func (q *querier) totalFlags(f flags) {
 	f.BoolFunc("count", "count the entities", func(string) error {
 		q.totals = append(q.totals, totalFlag{"count", "true"})
@@ -229,9 +231,13 @@ func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error
 	if err != nil {
 		return err
 	}
-	err = c.each(ctx, func(e ecs.Entity) (bool, error) { return true, g.add(e) })
-	if err != nil {
-		return err
+	for e, err := range c.all(ctx) {
+		if err == nil {
+			err = g.add(e)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return g.print(a, im, q)
 }

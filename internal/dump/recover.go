@@ -102,7 +102,7 @@ func (r *recovery) end(err error) error {
 		}
 		return opening(r.path, err)
 	}
-	if e := r.report(err == nil); e != nil {
+	if e := r.tell(r.doc(err == nil), func() { r.report(err == nil) }); e != nil {
 		return e
 	}
 	next := ""
@@ -118,15 +118,13 @@ func (r *recovery) end(err error) error {
 	return nil
 }
 
-func (r *recovery) report(saved bool) error {
-	if r.json {
-		return r.document(r.doc(saved))
-	}
+// report prints what was saved, then what was not: nobody shall take a part for the whole.
+func (r *recovery) report(saved bool) {
 	for _, p := range r.Problems {
 		r.Line("problem: %s", problemDocOf(p).Message)
 	}
 	if !saved {
-		return nil
+		return
 	}
 	what, from := "saved", ""
 	if r.RecoverReport.Partial {
@@ -144,7 +142,6 @@ func (r *recovery) report(saved bool) error {
 	}
 	r.left(r.DroppedNames)
 	r.Line("written: %s", r.out)
-	return nil
 }
 
 // missing prints what is not in a state that was put together.
@@ -176,6 +173,7 @@ func (r *recovery) lost() {
 	}
 }
 
+// doc describes the same for programs. Lists are empty rather than null.
 func (r *recovery) doc(saved bool) recoverDoc {
 	doc := recoverDoc{
 		Complete: saved && r.Complete(), Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom,

@@ -66,6 +66,7 @@ var schemaCommand = command{
 	},
 }
 
+// schemaDocOf describes the components of im in the order of their numbers.
 func schemaDocOf(im state) schemaDoc {
 	doc := schemaDoc{im.doc(), []componentDoc{}}
 	for _, c := range im.Components {
@@ -161,6 +162,7 @@ func goString(s string) string {
 	return strconv.Quote(s)
 }
 
+// holdsEntity reports whether a type needs package ecs to be written in Go.
 func holdsEntity(t *layout.Type) bool {
 	if t == nil || t.Kind == layout.Entity {
 		return t != nil

@@ -3,8 +3,7 @@ package dump
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -35,7 +34,7 @@ type selection struct {
 	window
 }
 
-// flags gives cmd the flags of a selection.
+// flags declares the flags of a selection.
 func (l *selection) flags(f flags) {
 	f.StringSliceVar(&l.with, "with", nil, "only entities that have all of these components (a comma between, or the flag again)")
 	f.StringSliceVar(&l.without, "without", nil, "only entities that have none of these components")
@@ -116,46 +115,38 @@ func (c *choice) part(ctx context.Context, counted bool) (part, error) {
 	}
 	var p part
 	end := uint64(c.from) + uint64(c.limit)
-	err := c.each(ctx, func(e ecs.Entity) (bool, error) {
+	for e, err := range c.all(ctx) {
+		if err != nil {
+			return p, err
+		}
 		n := uint64(p.total)
 		p.total++
-		if c.limit == 0 || n < end {
-			if n >= uint64(c.from) {
-				p.entities = append(p.entities, e)
+		switch {
+		case c.limit > 0 && n >= end:
+			p.more++
+			if p.open = !counted && c.where != nil; p.open {
+				return p, nil
 			}
-			return true, nil
-		}
-		p.more++
-		p.open = !counted && c.where != nil
-		return !p.open, nil
-	})
-	return p, err
-}
-
-// each calls f with the entities that the filters leave, by index, until it returns
-// false.
-func (c *choice) each(ctx context.Context, f func(ecs.Entity) (bool, error)) error {
-	for i, e := range byIndex(c.im) {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if ok, err := c.holds(e); err != nil {
-			return err
-		} else if !ok {
-			continue
-		}
-		if more, err := f(e); err != nil || !more {
-			return err
+		case n >= uint64(c.from):
+			p.entities = append(p.entities, e)
 		}
 	}
-	return nil
+	return p, nil
 }
 
-// byIndex returns the entities alive by index.
-func byIndex(im state) []ecs.Entity {
-	entities := slices.Clone(im.Registry[:im.Alive])
-	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
-	return entities
+// all iterates over the entities that the filters leave, by index, up to an error.
+func (c *choice) all(ctx context.Context) iter.Seq2[ecs.Entity, error] {
+	return func(yield func(ecs.Entity, error) bool) {
+		for i, e := range byIndex(c.im) {
+			ok, err := c.holds(e)
+			if i%1024 == 0 {
+				err = cmp.Or(err, ctx.Err())
+			}
+			if (ok || err != nil) && !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // sortedPart is part for a choice that is to be sorted.
@@ -165,13 +156,15 @@ func (c *choice) sortedPart(ctx context.Context) (part, error) {
 		key query.Answer
 	}
 	var all []keyed
-	err := c.each(ctx, func(e ecs.Entity) (bool, error) {
+	for e, err := range c.all(ctx) {
+		if err != nil {
+			return part{}, err
+		}
 		key, err := c.sort.Of(e)
+		if err != nil {
+			return part{}, err
+		}
 		all = append(all, keyed{e, key})
-		return true, err
-	})
-	if err != nil {
-		return part{}, err
 	}
 	slices.SortStableFunc(all, func(a, b keyed) int { return c.order(a.key, b.key) })
 	first, end := c.of(len(all))
@@ -209,15 +202,4 @@ func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr
 		return nil, &failure{exitUsage, pointedOut(err), try("schema", s.path)}
 	}
 	return x, nil
-}
-
-// pointedOut shows below err where in an expression it is, if it is in one.
-func pointedOut(err error) error {
-	var e *query.Error
-	if !errors.As(err, &e) || e.At < 0 {
-		return err
-	}
-	line, before := e.Excerpt()
-	first := term.Clean(string(line[:before]))
-	return fmt.Errorf("%w\n    %s%s\n    %*s", err, first, term.Clean(string(line[before:])), term.Width(first)+1, "^")
 }

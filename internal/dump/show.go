@@ -91,6 +91,8 @@ entities are read. With --brief neither is done, and nothing more is read.`,
 	},
 }
 
+// showResources shows all of them: they are few. One that was registered and never saved
+// has no row.
 func (a *app) showResources(ctx context.Context, s *source, at point) error {
 	im, err := s.state(ctx, at)
 	if err != nil {
@@ -137,6 +139,7 @@ type shower struct {
 	limit limit // Of those that refer to it.
 }
 
+// run shows the entity. One that is not alive is an error that says what became of it.
 func (o *shower) run(ctx context.Context, a *app, s *source, e ecs.Entity) error {
 	seq, err := s.Resolve(o.at.at)
 	if err != nil {
@@ -168,6 +171,8 @@ func (o *shower) look(ctx context.Context, s *source, e ecs.Entity, seq uint64) 
 	return b, b.look(ctx, s, e, seq)
 }
 
+// referrers lists who holds e in a field. Components that cannot hold entities are not
+// read.
 func (o *shower) referrers(ctx context.Context, s *source, e ecs.Entity, seq uint64) (*referrersDoc, error) {
 	most := int(o.limit)
 	if o.limit == 0 {
@@ -204,6 +209,7 @@ func (b *blamer) shown(s *source) []shownDoc {
 	return docs
 }
 
+// print prints d; living is how many entities are alive, among which its row is one.
 func (d *showDoc) print(a *app, living int) {
 	a.Line("%v: alive at %v; row %d of %d", d.Entity, d.place(), d.Row, living)
 	if len(d.Components) == 0 {

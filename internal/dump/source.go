@@ -1,11 +1,13 @@
 package dump
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/near"
@@ -25,6 +27,7 @@ type stateDoc struct {
 	Seq  uint64 `json:"seq"` // Of the record that leads to it; 0: none does.
 }
 
+// place returns where d is in time, for people.
 func (d stateDoc) place() string { return fmt.Sprintf("tick %d, record %d", d.Tick, d.Seq) }
 
 // A state is a world at a point in time.
@@ -127,6 +130,8 @@ func (s *source) rewoundFrom() uint64 {
 	return last.ID.Seq
 }
 
+// isDir reports whether what cannot be opened should be a store rather than a save:
+// neither needs a certain name.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -190,4 +195,11 @@ func kind(c *inspect.Component) string {
 		return "tag"
 	}
 	return "component"
+}
+
+// byIndex returns the entities alive by index.
+func byIndex(im state) []ecs.Entity {
+	entities := slices.Clone(im.Registry[:im.Alive])
+	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
+	return entities
 }

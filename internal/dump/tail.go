@@ -76,6 +76,8 @@ func (t *tailer) check(path string) error {
 	return t.filter.parse(path)
 }
 
+// run prints the newest ticks and follows the store from there. A pager would hold what
+// comes slowly, so with --follow there is none.
 func (t *tailer) run(ctx context.Context, a *app, s *source) error {
 	if t.follow && !s.IsSave() {
 		if err := a.Unpaged(); err != nil {

@@ -116,15 +116,6 @@ func (r *logReader) read(ctx context.Context, e journal.Entry) (*logTick, error)
 	return t, nil
 }
 
-// A rowDoc is what a tick made of a component of an entity, or of a resource.
-type rowDoc struct {
-	Op        string        `json:"op"` // add, remove, clear, destroy (of its entity) or set.
-	Component string        `json:"component"`
-	Entity    string        `json:"entity,omitempty"` // None: it is a resource.
-	Old       *layout.Value `json:"old,omitempty"`    // None: there was none.
-	New       *layout.Value `json:"new,omitempty"`    // None: there is none any more.
-}
-
 // values returns what the tick c, which d describes, made of rows, by component: first
 // those that are gone. What was written with the value that it had is not among them.
 func (r *logReader) values(ctx context.Context, c *inspect.Commit, d *commitDoc) (docs []rowDoc, err error) {

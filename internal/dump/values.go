@@ -117,6 +117,7 @@ func versusBytes(shown, a, b string) (before, after string) {
 	return shown + " with byte " + strconv.Itoa(at) + " " + show(a), show(b)
 }
 
+// fieldDiffDocs describes fields that differ.
 func fieldDiffDocs(fields []inspect.FieldDiff) (docs []fieldDiffDoc) {
 	for _, f := range fields {
 		before, after := versusJSON(f.Old, f.New)

@@ -86,6 +86,7 @@ func (a *app) verified(path string, r inspect.VerifyReport) error {
 	return fail(code, "", "%s: %s found", path, term.Count(len(r.Problems), "problem", "problems"))
 }
 
+// print prints the problems first: they are what somebody looks for.
 func (d *verifyDoc) print(a *app) {
 	for _, p := range d.Problems {
 		a.StyledLine(term.Removed, "problem: %s", p.Message)
@@ -103,6 +104,7 @@ func (d *verifyDoc) print(a *app) {
 	}
 }
 
+// problemDocOf describes a problem, with its place in a file if it has one.
 func problemDocOf(err error) problemDoc {
 	doc := problemDoc{Kind: "corrupt", Message: unprefixed(err)}
 	switch {

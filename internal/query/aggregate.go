@@ -18,6 +18,8 @@ type aggregateKind struct {
 	of   reflect.Type // Of its result.
 }
 
+// aggregateKinds has no type for what sum, min, max and avg give: that may be an integer, a
+// float, one beyond 64 bits, or nothing, and is compared exactly for all of these.
 var aggregateKinds = map[string]aggregateKind{
 	"any":   {WantCondition, reflect.TypeFor[bool]()},
 	"all":   {WantCondition, reflect.TypeFor[bool]()},
@@ -78,6 +80,8 @@ type aggregate struct {
 	of   *Expr // Of an entity.
 }
 
+// aggregateName returns what the compiled program calls aggregate i: no expression can
+// contain it.
 func aggregateName(i int) string { return "\x04" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 
 // aggregate resolves a call: its argument becomes an expression of its own.
@@ -101,6 +105,8 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 	*p = ownCall(n, aggregateName(len(r.aggregates)-1))
 }
 
+// signature returns the type of a as a function without arguments: what it asks is compiled
+// already.
 func (a *aggregate) signature() reflect.Type {
 	return reflect.FuncOf(nil, []reflect.Type{aggregateKinds[a.kind].of}, false)
 }

@@ -95,6 +95,7 @@ func concrete(v reflect.Value) reflect.Value {
 // fieldName returns the name that field i had in the layout.
 func fieldName(v reflect.Value, i int) string { return v.Type().Field(i).Tag.Get("expr") }
 
+// sortedKeys returns the keys of a map in one order, so that the same state prints the same.
 func sortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int {
@@ -108,6 +109,8 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	return appendJSON(nil, reflect.ValueOf(a.v)), nil
 }
 
+// appendJSON appends v as package layout would: exact numbers, and null for what is not
+// there.
 func appendJSON(dst []byte, v reflect.Value) []byte {
 	v = concrete(v)
 	switch v.Kind() {
@@ -147,6 +150,7 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
+// appendFloat appends f, as text if JSON has no notation for it.
 func appendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -211,6 +215,7 @@ func (a Answer) Key() string { return fmt.Sprint(a.rank(), a) }
 // Nothing reports whether there is no answer.
 func (a Answer) Nothing() bool { return a.v == nil }
 
+// rank returns where answers of the kind of a come among others.
 func (a Answer) rank() int {
 	switch v := a.v.(type) {
 	case nil:

@@ -33,6 +33,8 @@ type column struct {
 	component *inspect.Component // In the image being read; nil: it does not have it.
 }
 
+// newColumn makes room for one value of c, which every load writes over: an expression reads
+// millions of rows.
 func newColumn(c *inspect.Component) *column {
 	col := &column{
 		name: c.Name, key: valueMark + c.Name, flag: flagMark + c.Name, layout: c.Layout, resource: c.Resource,
@@ -127,6 +129,8 @@ func goStruct(t *layout.Type) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
+// goKey returns the type of map keys. Slices cannot be keys in Go, so what would be one is
+// text.
 func goKey(t *layout.Type) reflect.Type {
 	switch t.Kind {
 	case layout.Struct, layout.Array, layout.Complex64, layout.Complex128, layout.Bytes:

@@ -36,6 +36,7 @@ func (x *Expr) error(format string, args ...any) *Error {
 // Wrong returns an error that is about what x gives for e.
 func (x *Expr) Wrong(e ecs.Entity, err error) error { return x.error("%v: %v", e, err) }
 
+// uncompiled is for expressions that package expr refuses without saying why, or panics on.
 func (x *Expr) uncompiled() *Error {
 	e := Error{Text: x.text}
 	line, _ := e.Excerpt()

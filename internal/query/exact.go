@@ -35,6 +35,7 @@ func (exactness) Visit(p *ast.Node) {
 	}
 }
 
+// isWide reports whether n is a uint64, or a pointer to one.
 func isWide(n ast.Node) bool {
 	t := n.Type()
 	for t != nil && t.Kind() == reflect.Pointer {

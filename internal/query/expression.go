@@ -196,6 +196,7 @@ func (x *Expr) declare(config *conf.Config) {
 	}
 }
 
+// function gives the program a function. Those of package expr itself are left alone.
 func (x *Expr) function(config *conf.Config, name string, f func(...any) (any, error), t reflect.Type) {
 	config.Functions[name] = &builtin.Function{Name: name, Func: f, Types: []reflect.Type{t}}
 }

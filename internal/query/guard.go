@@ -86,6 +86,7 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 	return out, needs
 }
 
+// identifier returns that a component must be there, if n is one.
 func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	col := g.columnOf(n)
 	if col == nil || n.Value == col.flag {
@@ -120,6 +121,8 @@ func isNil(n ast.Node) bool {
 	return ok
 }
 
+// binary guards an operator. What && and || join is guarded on either side, so that the
+// lack of one component does not decide about the other side.
 func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	switch n.Operator {
 	case "&&", "||", "and", "or":
@@ -140,6 +143,7 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	return and(n, needs), nil
 }
 
+// isCondition has the operators that make the smallest conditions.
 var isCondition = map[string]bool{
 	"==": true, "!=": true, "<": true, ">": true, "<=": true, ">=": true,
 	"in": true, "contains": true, "startsWith": true, "endsWith": true, "matches": true,

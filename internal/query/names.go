@@ -95,6 +95,7 @@ func (r *resolver) resolve(p *ast.Node) error {
 	return r.err
 }
 
+// node resolves what is below *p, and *p itself, down to the first error.
 func (r *resolver) node(p *ast.Node) {
 	if *p == nil || r.err != nil {
 		return

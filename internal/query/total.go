@@ -41,6 +41,8 @@ func (t *Total) pick(a Answer, sign int) {
 	}
 }
 
+// sum adds v. Integers are added without bounds and floats apart from them, so that no order
+// of entities changes an exact sum.
 func (t *Total) sum(v any) error {
 	switch v := v.(type) {
 	case int:

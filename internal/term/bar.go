@@ -74,6 +74,7 @@ func (b *Bar) End() {
 	}
 }
 
+// barText returns a line of fixed width: what is drawn over is covered.
 func barText(phase string, done, total int64) string {
 	share := 1.0
 	if total > 0 {

@@ -66,6 +66,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
+// pass writes on. If nobody reads it says so, so that a walk which prints can stop.
 func (s *screen) pass(w io.Writer, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
