@@ -184,7 +184,7 @@ func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
 	if err := c.log.Copy(ctx, to, c.last, c.progress.add); err != nil {
 		return nil, c.journalError(err)
 	}
-	log, err := journal.Scan(ctx, to)
+	log, err := journal.Scan(ctx, to, nil)
 	if err != nil {
 		return nil, err
 	}

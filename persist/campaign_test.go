@@ -169,7 +169,7 @@ func (c *campaign) reported(name string) (ranges []*DamageError) {
 		}
 		return ranges
 	}
-	log, err := journal.Scan(background, disk.Sub(c.files, journalDir))
+	log, err := journal.Scan(background, disk.Sub(c.files, journalDir), nil)
 	require.NoError(c.t, err)
 	defer log.Close()
 	for _, p := range log.Problems {
@@ -352,7 +352,7 @@ func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 	end := func(records int) int { // Of so many, once they are in the file with a mark behind them.
 		var last journal.Entry
 		require.Eventually(t, func() bool {
-			log, err := journal.Scan(background, disk.Sub(files(t, r.dir), journalDir))
+			log, err := journal.Scan(background, disk.Sub(files(t, r.dir), journalDir), nil)
 			require.NoError(t, err)
 			defer log.Close()
 			last = log.Entries[len(log.Entries)-1]

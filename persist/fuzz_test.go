@@ -232,7 +232,7 @@ func FuzzMovedTicks(f *testing.F) {
 // it wrote.
 func writeTicks(t testing.TB, files *disktest.Mem, program []byte, ticks [][]byte, options journal.Options) (size int) {
 	dir := disk.Sub(files, journalDir)
-	log, err := journal.Scan(background, dir)
+	log, err := journal.Scan(background, dir, nil)
 	require.NoError(t, err)
 	j, err := journal.Open(dir, log, options)
 	require.NoError(t, err)

@@ -114,7 +114,7 @@ func TestNotesAreAboutTheTickThatContinuesThePresentOne(t *testing.T) {
 
 func TestNotesStayWhenACommitIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHanging(t, Options{QueueBytes: 500, WhenFull: journal.Fail, SnapshotBytes: -1})
+		h := openHanging(t, Options{QueueBytes: 500, RefuseWhenFull: true, SnapshotBytes: -1})
 		for h.Commit() == nil {
 			h.world.fill(3)
 		}

@@ -167,7 +167,7 @@ func (v *View) scanJournal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := journal.ScanWith(ctx, disk.Sub(v.files, journalDir), journal.ScanOptions{Progress: scanProgress(ctx)})
+	log, err := journal.Scan(ctx, disk.Sub(v.files, journalDir), scanProgress(ctx))
 	if err == nil {
 		v.log = log
 	}

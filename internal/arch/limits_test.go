@@ -47,7 +47,6 @@ var debts = map[string]int{
 	"methods persist.View":           17,
 
 	"names ecs":     164,
-	"names journal": 35,
 	"names persist": 92,
 }
 
