@@ -41,7 +41,6 @@ var debts = map[string]int{
 	"methods ecs.Resource":           5,
 	"methods ecs.Storage":            11,
 	"methods ecs.World":              12,
-	"methods ecs/layout.Type":        7,
 	"methods internal/pagefile.File": 6,
 	"methods persist.Store":          5,
 	"methods persist.View":           17,
