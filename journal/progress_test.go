@@ -64,7 +64,7 @@ func TestTheEndOfTheContextEndsAScan(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := journal.Scan(ended, disktest.New()); !errors.Is(err, context.Canceled) {
+	if _, err := journal.Scan(ended, disktest.New(), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Scan of nothing = %v, want %v", err, context.Canceled)
 	}
 }
