@@ -63,7 +63,10 @@ func (s *set) init(w *World, kind Kind, exempt bool) {
 	}
 }
 
-// row returns the row of e, or -1.
+// row returns the row of e, or -1: the test above. Where a call would cost, the same
+// test is written out: in Storage.Get and Storage.Set, in claim for a batch, and,
+// where the sparse array is one slice, in the methods alive, destroy and at of the
+// registry. A change of one is a change of all.
 func (s *set) row(e Entity) int {
 	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
 		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {

@@ -31,7 +31,7 @@ func tryAppend(j *journal.Journal, parent uint64) error {
 func TestAFullQueueCanRefuseRecordsAndLosesNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, release := hanging()
-		j := open(t, fs, journal.Options{QueueSize: 1000, WhenFull: journal.Fail})
+		j := open(t, fs, journal.Options{QueueSize: 1000, RefuseWhenFull: true})
 		refused := 0
 		for range 8 {
 			before := j.Next()
@@ -63,7 +63,7 @@ func TestAFullQueueCanRefuseRecordsAndLosesNone(t *testing.T) {
 func TestAnAlmostFullQueueTakesOnePayloadOfAnyLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, release := hanging()
-		j := open(t, fs, journal.Options{QueueSize: 201, WhenFull: journal.Fail})
+		j := open(t, fs, journal.Options{QueueSize: 201, RefuseWhenFull: true})
 		for i, want := range []error{nil, nil, journal.ErrBacklog} {
 			size := []int{152, 100_000, 0}[i]
 			if _, err := j.Append(0, 0, 0, make([]byte, size)); !errors.Is(err, want) {
@@ -78,7 +78,7 @@ func TestAnAlmostFullQueueTakesOnePayloadOfAnyLength(t *testing.T) {
 func TestAPreambleAndTheRecordBehindItEnterAFullQueueTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs, release := hanging()
-		j := open(t, fs, journal.Options{QueueSize: 300, WhenFull: journal.Fail})
+		j := open(t, fs, journal.Options{QueueSize: 300, RefuseWhenFull: true})
 		if err := tryAppend(j, 0); err != nil {
 			t.Fatal(err)
 		}

@@ -83,7 +83,7 @@ var crashOptions = journal.Options{
 // work appends, syncs, rewinds, rolls, prunes and closes, up to the first
 // error.
 func (h *history) work(fs disk.FS, began func(*journal.Journal)) error {
-	log, err := journal.Scan(ctx, fs)
+	log, err := journal.Scan(ctx, fs, nil)
 	if err != nil {
 		return err
 	}

@@ -391,7 +391,7 @@ func TestTwoWorldsInOneDirectory(t *testing.T) {
 func TestAFailedReadIsNoJudgment(t *testing.T) {
 	fs := sample(t)
 	counted := fs.Clone()
-	if _, err := journal.Scan(ctx, counted); err != nil {
+	if _, err := journal.Scan(ctx, counted, nil); err != nil {
 		t.Fatal(err)
 	}
 	calls := counted.Calls()
@@ -405,7 +405,7 @@ func TestAFailedReadIsNoJudgment(t *testing.T) {
 				call = name
 			}
 		})
-		_, err := journal.Scan(ctx, c)
+		_, err := journal.Scan(ctx, c, nil)
 		if strings.HasPrefix(call, "close") {
 			continue // Of a file that was only read: nothing depends on it.
 		}

@@ -25,8 +25,8 @@ var (
 	// ErrClosed reports the use of a closed [Journal].
 	ErrClosed = errors.New("journal: closed")
 
-	// ErrBacklog reports a record that a full queue did not take; see [Fail]. It
-	// can be appended again.
+	// ErrBacklog reports a record that a full queue did not take; see
+	// [Options.RefuseWhenFull]. It can be appended again.
 	ErrBacklog = errors.New("journal: the queue is full, the disk does not keep up")
 
 	// ErrTooLong reports a payload that no segment can hold.

@@ -123,7 +123,7 @@ func (j *Journal) Backlog() int64 {
 }
 
 // Append queues one record and returns its ID. It does not wait for the disk,
-// unless QueueSize bytes or more wait already; see [Options.WhenFull]. The journal
+// unless QueueSize bytes or more wait already; see [Options.RefuseWhenFull]. The journal
 // keeps payload until it is written and then recycles it; the caller must not
 // touch it again, unless Append returned an error.
 //
@@ -214,7 +214,7 @@ func (j *Journal) full() bool { return j.queued >= j.opt.QueueSize && !j.opened 
 func (j *Journal) admit(length int64) error {
 	for {
 		for j.usable() == nil && j.full() {
-			if j.opt.WhenFull == Fail {
+			if j.opt.RefuseWhenFull {
 				return ErrBacklog
 			}
 			j.space.Wait()

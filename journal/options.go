@@ -76,8 +76,10 @@ type Options struct {
 	// one payload. 0: 64 MiB.
 	QueueSize int64
 
-	// WhenFull says what Append does then. Zero: it blocks.
-	WhenFull WhenFull
+	// RefuseWhenFull makes Append refuse a record then, with [ErrBacklog], instead
+	// of waiting until the writer has made room. The journal is as it was and has
+	// not failed: the same record can be appended later.
+	RefuseWhenFull bool
 
 	// FirstSeq is the seq of the first record of an empty directory. 0: 1.
 	FirstSeq uint64
@@ -94,19 +96,6 @@ type Options struct {
 
 	partSize int64 // MaxPayload, less in tests.
 }
-
-// A WhenFull says what is done with a record while the queue is full, because
-// the disk does not keep up.
-type WhenFull uint8
-
-const (
-	// Block waits until the writer has made room.
-	Block WhenFull = iota
-
-	// Fail refuses the record with [ErrBacklog]. The journal is as it was and has
-	// not failed: the same record can be appended later.
-	Fail
-)
 
 const (
 	defaultSegmentSize = 64 << 20

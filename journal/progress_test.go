@@ -28,12 +28,12 @@ func TestAScanTellsHowManyBytesItHasRead(t *testing.T) {
 		size += s.Size
 	}
 	var told []int64
-	_, err := journal.ScanWith(ctx, fs, journal.ScanOptions{Progress: func(done, total int64) {
+	_, err := journal.Scan(ctx, fs, func(done, total int64) {
 		if total != size {
 			t.Errorf("total %d, want %d", total, size)
 		}
 		told = append(told, done)
-	}})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,19 +52,19 @@ func TestTheEndOfTheContextEndsAScan(t *testing.T) {
 	for _, after := range []int{0, 1, 7, 30} {
 		ending, cancel := context.WithCancel(ctx)
 		told := 0
-		log, err := journal.ScanWith(ending, fs, journal.ScanOptions{Progress: func(done, total int64) {
+		log, err := journal.Scan(ending, fs, func(done, total int64) {
 			if told++; told > after {
 				cancel()
 			}
-		}})
+		})
 		if log != nil && err == nil || !errors.Is(err, context.Canceled) || told > after+1 {
-			t.Errorf("ScanWith = %v after being told %d times, want %v", err, told, context.Canceled)
+			t.Errorf("Scan = %v after being told %d times, want %v", err, told, context.Canceled)
 		}
 		cancel()
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := journal.Scan(ended, disktest.New()); !errors.Is(err, context.Canceled) {
+	if _, err := journal.Scan(ended, disktest.New(), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Scan of nothing = %v, want %v", err, context.Canceled)
 	}
 }

@@ -56,7 +56,7 @@ func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 		next, err = l.refreshed(ctx, pruned, files)
 	}
 	if next == nil && err == nil || vanished(err) {
-		next, err = Scan(ctx, l.fs)
+		next, err = Scan(ctx, l.fs, nil)
 	}
 	if err != nil {
 		return false, err

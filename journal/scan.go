@@ -13,14 +13,6 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// ScanOptions change what [ScanWith] does. The zero value is useful.
-type ScanOptions struct {
-	// Progress is told how many bytes of all segments have been read: 0 first, the
-	// total last, and in between after every 64 KiB. If segments vanish, it begins
-	// anew. nil: nobody is told.
-	Progress func(done, total int64)
-}
-
 // Scan reads and checks every segment, and writes nothing. Damage does not stop
 // it: see [Log.Problems]. A read that fails is an error of Scan itself, for it
 // says nothing about what the file holds; so is the end of ctx.
@@ -28,17 +20,18 @@ type ScanOptions struct {
 // It may run while another process appends; then the tail can look torn. If
 // segments are pruned meanwhile, it starts again.
 //
+// If progress is not nil, it is told how many bytes of all segments have been read: 0
+// first, the total last, and in between after every 64 KiB. If segments vanish, it
+// begins anew.
+//
 // Cost: every byte is read once. Memory: 64 bytes a record stay, and several
 // times that is allocated on the way; payloads pass through a small buffer.
-func Scan(ctx context.Context, fs disk.FS) (*Log, error) { return ScanWith(ctx, fs, ScanOptions{}) }
-
-// ScanWith is [Scan] with options.
-func ScanWith(ctx context.Context, fs disk.FS, options ScanOptions) (*Log, error) {
+func Scan(ctx context.Context, fs disk.FS, progress func(done, total int64)) (*Log, error) {
 	const tries = 8
 	var err error
 	for range tries {
 		var l *Log
-		if l, err = scanOnce(ctx, fs, options); !vanished(err) {
+		if l, err = scanOnce(ctx, fs, progress); !vanished(err) {
 			return l, err
 		}
 	}
@@ -47,7 +40,7 @@ func ScanWith(ctx context.Context, fs disk.FS, options ScanOptions) (*Log, error
 
 func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func scanOnce(ctx context.Context, fs disk.FS, options ScanOptions) (*Log, error) {
+func scanOnce(ctx context.Context, fs disk.FS, progress func(done, total int64)) (*Log, error) {
 	files, err := listSegments(fs)
 	if err != nil {
 		return nil, err
@@ -62,7 +55,7 @@ func scanOnce(ctx context.Context, fs disk.FS, options ScanOptions) (*Log, error
 		}
 	}
 	l.checkWorlds()
-	w := newScanWindow(ctx, l.Segments, options.Progress)
+	w := newScanWindow(ctx, l.Segments, progress)
 	if err := l.scanSegments(0, w, nil); err != nil {
 		return nil, err
 	}

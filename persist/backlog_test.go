@@ -51,7 +51,7 @@ func (h *hangingStore) reopened(t *testing.T) *storetest.World {
 
 func TestCommitThatWouldWaitForTheDiskCanBeRefusedAndLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHanging(t, persist.Options{QueueBytes: 2000, WhenFull: journal.Fail, SnapshotBytes: -1})
+		h := openHanging(t, persist.Options{QueueBytes: 2000, RefuseWhenFull: true, SnapshotBytes: -1})
 		w, refused := h.world, 0
 		for range 40 {
 			w.Fill(3)
@@ -83,7 +83,7 @@ func TestCommitThatWouldWaitForTheDiskCanBeRefusedAndLosesNothing(t *testing.T) 
 
 func TestTickWithANewComponentIsNotHeldUpByItsDescription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHanging(t, persist.Options{QueueBytes: 1, WhenFull: journal.Fail, SnapshotBytes: -1})
+		h := openHanging(t, persist.Options{QueueBytes: 1, RefuseWhenFull: true, SnapshotBytes: -1})
 		type late struct{ N int32 }
 		e := h.world.Create()
 		s := ecs.MustRegister[late](h.world.World)
@@ -106,16 +106,16 @@ func TestTickWithANewComponentIsNotHeldUpByItsDescription(t *testing.T) {
 
 func TestCommitWaitsForTheDiskUnlessToldOtherwise(t *testing.T) {
 	for _, tt := range []struct {
-		name     string
-		whenFull journal.WhenFull
-		commit   func(*hangingStore) error
+		name   string
+		refuse bool
+		commit func(*hangingStore) error
 	}{
-		{"Store.Commit", journal.Block, func(h *hangingStore) error { return h.Commit() }},
-		{"World.Commit", journal.Fail, func(h *hangingStore) error { h.world.Commit(); return h.Err() }},
+		{"Store.Commit", false, func(h *hangingStore) error { return h.Commit() }},
+		{"World.Commit", true, func(h *hangingStore) error { h.world.Commit(); return h.Err() }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := openHanging(t, persist.Options{QueueBytes: 1000, WhenFull: tt.whenFull, SnapshotBytes: -1})
+				h := openHanging(t, persist.Options{QueueBytes: 1000, RefuseWhenFull: tt.refuse, SnapshotBytes: -1})
 				done := 0
 				go func() {
 					for range 20 {

@@ -40,7 +40,7 @@ var (
 	ErrUncommitted = errors.New("persist: uncommitted changes")
 
 	// ErrBacklog reports a tick that was not ended, because too much waits for the
-	// disk already. Nothing is lost or changed; see [Options.WhenFull].
+	// disk already. Nothing is lost or changed; see [Options.RefuseWhenFull].
 	ErrBacklog = errors.New("persist: the disk does not keep up; commit again later")
 
 	// ErrClosed reports the use of a closed store.

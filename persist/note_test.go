@@ -118,7 +118,7 @@ func TestNotesAreAboutTheTickThatContinuesThePresentOne(t *testing.T) {
 
 func TestNotesStayWhenACommitIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHanging(t, persist.Options{QueueBytes: 500, WhenFull: journal.Fail, SnapshotBytes: -1})
+		h := openHanging(t, persist.Options{QueueBytes: 500, RefuseWhenFull: true, SnapshotBytes: -1})
 		for h.Commit() == nil {
 			h.world.Fill(3)
 		}

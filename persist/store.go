@@ -26,10 +26,10 @@ type Options struct {
 	// wait. Default: 64 MiB.
 	QueueBytes int64
 
-	// WhenFull says what Commit does then. Default: journal.Block, it waits for the
-	// disk. journal.Fail: it returns [ErrBacklog] before the tick ends, and nothing
-	// has happened: go on changing the world and commit later, or commit again.
-	WhenFull journal.WhenFull
+	// RefuseWhenFull makes Commit return [ErrBacklog] then, before the tick ends,
+	// instead of waiting for the disk. Nothing has happened: go on changing the world
+	// and commit later, or commit again.
+	RefuseWhenFull bool
 
 	// SnapshotBytes is how far the journal may grow before Commit begins a
 	// snapshot. Default: twice as many bytes as the last full snapshot has, and at
@@ -115,7 +115,7 @@ func (s *Store) Report() Report { return s.report }
 //
 // [ErrBacklog] is the one error that does not end the tick: the world is as it
 // was before the call, and what the tick changed belongs to the next Commit that
-// succeeds. It comes only if [Options.WhenFull] asks for it; [ecs.World.Commit]
+// succeeds. It comes only if [Options.RefuseWhenFull] asks for it; [ecs.World.Commit]
 // itself, which cannot refuse, waits.
 //
 // Once the journal has failed, every Commit returns why. The world goes on in
@@ -124,7 +124,7 @@ func (s *Store) Commit() error {
 	if s.closed {
 		return ErrClosed
 	}
-	if s.options.WhenFull == journal.Fail && s.journal.Backlog() >= s.options.QueueBytes {
+	if s.options.RefuseWhenFull && s.journal.Backlog() >= s.options.QueueBytes {
 		return ErrBacklog
 	}
 	s.world.Commit()

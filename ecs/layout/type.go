@@ -1,8 +1,11 @@
 package layout
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Type describes a component type without Go. It is a tree and must not be
@@ -120,4 +123,228 @@ func (t *Type) writeFields(b *strings.Builder) {
 		f.Type.write(b)
 	}
 	b.WriteString("}")
+}
+
+// Limits of a description. They keep every later use of it bounded, whoever
+// wrote it.
+const (
+	maxDepth       = 64      // Types nested in each other.
+	maxParts       = 1 << 16 // Types in one description.
+	maxNameSize    = 1 << 10 // Bytes of a name.
+	maxDescription = 1 << 20 // Bytes of an encoded description.
+	maxRow         = 1 << 30 // Bytes of a packed row, and elements of an array.
+
+	// A row of fixed width may show as this many values, and as this many more
+	// for each of its bytes. Without the limit a row of no bytes could be an
+	// array of a billion empty structs.
+	maxValues        = 1 << 16
+	maxValuesPerByte = 64
+)
+
+// Validate returns nil if t describes something that can be stored, and a
+// [*DataError] otherwise. It detects descriptions that contain themselves.
+func (t *Type) Validate() error {
+	if err := t.validate(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// validate is Validate with the concrete error.
+func (t *Type) validate() *DataError {
+	var v validator
+	size, err := v.visit(t, 1)
+	if err != nil {
+		if t != nil {
+			err = err.of(t)
+		}
+		return err
+	}
+	if size.width != varies && size.values > maxValues+maxValuesPerByte*size.width {
+		return bad("holds too many values of no size").of(t)
+	}
+	return nil
+}
+
+// An extent is how much room a row takes.
+type extent struct {
+	width  int64 // Packed bytes, or varies.
+	values int64 // Values in the row: the leaves and what holds them.
+}
+
+// A validator walks one description.
+type validator struct {
+	parts int // Types seen so far.
+}
+
+// visit checks t, which is nested in depth-1 others.
+func (v *validator) visit(t *Type, depth int) (extent, *DataError) {
+	v.parts++
+	if reason := v.reason(t, depth); reason != "" {
+		return extent{}, bad(reason)
+	}
+	switch t.Kind {
+	case Struct:
+		return v.visitFields(t, depth)
+	case Array:
+		return v.visitArray(t, depth)
+	case Map:
+		if _, err := v.visit(t.Key, depth+1); err != nil {
+			return extent{}, err.in("[key]")
+		}
+		if kind := keyFault(t.Key); kind != 0 {
+			return extent{}, bad(kind.String() + " cannot be part of a map key").in("[key]")
+		}
+		return v.visitElem(t, depth)
+	case Slice, Pointer:
+		return v.visitElem(t, depth)
+	}
+	return extent{int64(kinds[t.Kind].width), 1}, nil
+}
+
+// reason returns what is wrong with t itself, whatever it holds, or "".
+func (v *validator) reason(t *Type, depth int) string {
+	switch {
+	case t == nil:
+		return "type is missing"
+	case depth > maxDepth:
+		return fmt.Sprintf("nested more than %d deep", maxDepth)
+	case v.parts > maxParts:
+		return fmt.Sprintf("more than %d fields", maxParts)
+	case !t.Kind.known():
+		return t.Kind.String() + " does not exist"
+	case !validTypeName(t.Name):
+		return "bad type name"
+	case t.Kind != Struct && t.Fields != nil:
+		return t.Kind.String() + " with fields"
+	case t.Kind < Array && t.Elem != nil:
+		return t.Kind.String() + " with elements"
+	case t.Kind != Map && t.Key != nil:
+		return t.Kind.String() + " with keys"
+	case t.Kind != Array && t.Len != 0:
+		return t.Kind.String() + " with a length"
+	case t.Len < 0 || t.Len > maxRow:
+		return fmt.Sprintf("length %d is out of bounds", t.Len)
+	case t.Kind == Slice && t.Elem != nil && t.Elem.Kind == Uint8:
+		return "a slice of uint8 is of kind bytes"
+	}
+	return ""
+}
+
+// visitFields checks the fields of the struct t.
+func (v *validator) visitFields(t *Type, depth int) (extent, *DataError) {
+	sum := extent{0, 1}
+	names := make(map[string]bool, len(t.Fields))
+	for _, f := range t.Fields {
+		if !validFieldName(f.Name) || names[f.Name] {
+			return extent{}, bad(fmt.Sprintf("bad field name %.40q", f.Name))
+		}
+		names[f.Name] = true
+		size, err := v.visit(f.Type, depth+1)
+		if err != nil {
+			return extent{}, err.in("." + f.Name)
+		}
+		if sum = sum.plus(size); sum.width > maxRow {
+			return extent{}, bad(tooWide)
+		}
+	}
+	return sum, nil
+}
+
+// visitArray checks the elements of the array t.
+func (v *validator) visitArray(t *Type, depth int) (extent, *DataError) {
+	size, err := v.visit(t.Elem, depth+1)
+	if err != nil {
+		return extent{}, err.in("[]")
+	}
+	if size = size.times(t.Len); size.width > maxRow {
+		return extent{}, bad(tooWide)
+	}
+	return size, nil
+}
+
+// visitElem checks what the slice, map or pointer t holds.
+func (v *validator) visitElem(t *Type, depth int) (extent, *DataError) {
+	if _, err := v.visit(t.Elem, depth+1); err != nil {
+		return extent{}, err.in(elemPart(t.Kind))
+	}
+	return extent{varies, 1}, nil
+}
+
+var tooWide = fmt.Sprintf("rows are wider than %d bytes", maxRow)
+
+// manyValues is where counting values stops; it leaves room to multiply by
+// maxRow.
+const manyValues = 1 << 32
+
+// plus returns the extent of a next to b.
+func (a extent) plus(b extent) extent {
+	sum := extent{varies, min(a.values+b.values, manyValues)}
+	if a.width != varies && b.width != varies {
+		sum.width = a.width + b.width
+	}
+	return sum
+}
+
+// times returns the extent of an array of n elements.
+func (a extent) times(n int) extent {
+	product := extent{varies, min(1+a.values*int64(n), manyValues)}
+	if a.width != varies {
+		product.width = a.width * int64(n)
+	}
+	return product
+}
+
+// keyFault returns the first kind inside t that a map key must not hold, or 0.
+func keyFault(t *Type) Kind {
+	switch t.Kind {
+	case Float32, Float64, Complex64, Complex128, Bytes, Slice, Map, Pointer:
+		return t.Kind
+	case Array:
+		return keyFault(t.Elem)
+	}
+	for _, f := range t.Fields {
+		if kind := keyFault(f.Type); kind != 0 {
+			return kind
+		}
+	}
+	return 0
+}
+
+// elemPart returns the part of a path that leads to the elements of a kind. A
+// pointer adds none, as in Go.
+func elemPart(k Kind) string {
+	switch k {
+	case Map:
+		return "[value]"
+	case Pointer:
+		return ""
+	}
+	return "[]"
+}
+
+// validFieldName reports whether name is a Go identifier other than "_".
+func validFieldName(name string) bool {
+	if name == "" || name == "_" || len(name) > maxNameSize || !utf8.ValidString(name) {
+		return false
+	}
+	for i, r := range name {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
+			return false
+		}
+	}
+	return true
+}
+
+// validTypeName reports whether name can be shown on a terminal.
+func validTypeName(name string) bool {
+	if len(name) > maxNameSize || !utf8.ValidString(name) {
+		return false
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
 }

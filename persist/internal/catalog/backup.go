@@ -152,7 +152,7 @@ func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
 	if err := c.Log.Copy(ctx, to, c.last, c.progress.Add); err != nil {
 		return nil, c.JournalError(err)
 	}
-	log, err := journal.Scan(ctx, to)
+	log, err := journal.Scan(ctx, to, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -179,7 +179,7 @@ func (v *Catalog) scanJournal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := journal.ScanWith(ctx, disk.Sub(v.Files, JournalDir), journal.ScanOptions{Progress: progress.Scan(ctx)})
+	log, err := journal.Scan(ctx, disk.Sub(v.Files, JournalDir), progress.Scan(ctx))
 	if err == nil {
 		v.Log = log
 	}

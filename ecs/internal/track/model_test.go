@@ -1,0 +1,540 @@
+package track
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stet-ecs/stet/internal/deep"
+)
+
+var depth = flag.Int("depth", deep.Or(5, 6), "operations in the sequences that the exhaustive model tries")
+
+// A table is the least that the package is made for: keys, values that share memory
+// when copied, and a sparse array that says where a key is. A world has many.
+type table struct {
+	rows   Tracker
+	keys   Column[uint32]
+	values Column[[]int]
+	sparse Sparse
+}
+
+func (a *table) init(c *Clock) {
+	a.keys.Init(c, false)
+	a.values.Init(c, true)
+	a.values.Clone = slices.Clone[[]int]
+	a.sparse.Init(c)
+	a.rows.Init(c, false, &a.keys, &a.sparse)
+	a.rows.Add(&a.values)
+}
+
+func (a *table) ready() {
+	if a.rows.Span != a.rows.clock.Span {
+		a.rows.Open()
+	}
+}
+
+func (a *table) find(key uint32) int {
+	if p := a.sparse.Page(key); p != nil {
+		if r := int(p.Rows[key&PageMask]); r < a.rows.N && a.keys.Live[r] == key {
+			return r
+		}
+	}
+	return -1
+}
+
+func (a *table) point(key uint32, row int) {
+	p := a.sparse.Grow(key)
+	if a.sparse.Unsaved(p, key) {
+		a.sparse.Save(p, key)
+	}
+	p.Rows[key&PageMask] = uint32(row)
+}
+
+func (a *table) add(key uint32, v int) {
+	a.ready()
+	n := a.rows.N
+	if n < len(a.keys.Live) {
+		a.keys.Touch(n)
+		a.values.TouchRange(n, n+1)
+	} else {
+		a.keys.Live, a.values.Live = append(a.keys.Live, 0), append(a.values.Live, nil)
+	}
+	a.point(key, n)
+	a.keys.Live[n], a.values.Live[n] = key, []int{v}
+	a.rows.N++
+}
+
+func (a *table) remove(row int) {
+	a.ready()
+	last := a.rows.N - 1
+	if row < last {
+		a.keys.Touch(row)
+		a.values.Touch(row)
+		a.keys.Live[row], a.values.Live[row] = a.keys.Live[last], slices.Clone(a.values.Live[last])
+		a.point(a.keys.Live[row], row)
+	}
+	a.rows.N = last
+}
+
+func (a *table) write(row int) {
+	a.ready()
+	a.values.Touch(row)
+	a.values.Live[row][0]++ // In place: a log that shared it would change too.
+}
+
+func (a *table) writeAll() {
+	a.ready()
+	a.values.TouchRange(0, a.rows.N)
+	for _, v := range a.values.Live[:a.rows.N] {
+		v[0] += 10
+	}
+}
+
+func (a *table) clear() {
+	a.ready()
+	a.rows.N = 0
+}
+
+// A copied is a table copied.
+type copied struct {
+	keys   []uint32
+	values [][]int
+}
+
+func (a *table) copied() (c copied) {
+	for row := range a.rows.N {
+		c.keys, c.values = append(c.keys, a.keys.Live[row]), append(c.values, slices.Clone(a.values.Live[row]))
+	}
+	return c
+}
+
+func (c copied) String() string { return fmt.Sprint(c.keys, c.values) }
+
+// A line of frames does what the frames of a world do, with two tables.
+type line struct {
+	clock   Clock
+	tables  [2]table
+	frames  []*Frame
+	states  [][2]copied // At the beginning of each frame.
+	forward []*Frame
+	undone  [][2]copied // At the end of each of forward.
+	now     [2]copied   // What the tables should hold.
+	id      uint64
+	bare    bool
+	read    bool // A past is or was held.
+	past    *past
+}
+
+// A past reads table 0 as it was at the beginning of frame id.
+type past struct {
+	id     uint64
+	keys   *Past[uint32]
+	values *Past[[]int]
+	want   copied
+}
+
+func newLine(bare bool) *line {
+	l := &line{bare: bare}
+	l.clock.Span, l.clock.End = 1, l.end
+	for i := range l.tables {
+		l.tables[i].init(&l.clock)
+	}
+	return l
+}
+
+func (l *line) end() {
+	l.clock.Undone = false
+	for _, f := range l.forward {
+		for _, t := range f.Touched {
+			t.DropForward()
+		}
+	}
+	l.forward, l.undone = nil, nil
+}
+
+func (l *line) top() *Frame {
+	if len(l.frames) == 0 {
+		return nil
+	}
+	return l.frames[len(l.frames)-1]
+}
+
+func (l *line) renew() {
+	l.clock.Span++
+	l.clock.Frame = l.top()
+	if p := l.past; p != nil && (l.top() == nil || l.top().ID < p.id) {
+		l.leave()
+	}
+}
+
+func (l *line) leave() {
+	l.past.keys.Release()
+	l.past.values.Release()
+	l.past = nil
+	l.tables[0].rows.Unprotect()
+}
+
+// absorb makes the past take over what the open frame saved.
+func (l *line) absorb() {
+	if l.past == nil {
+		return
+	}
+	if k, _, changed := l.tables[0].rows.Since(l.top().ID); changed {
+		l.past.keys.Absorb(k)
+		l.past.values.Absorb(k)
+	}
+}
+
+func (l *line) push() bool {
+	l.absorb()
+	l.id++
+	l.frames = append(l.frames, &Frame{ID: l.id, Bare: l.bare})
+	l.states = append(l.states, l.now)
+	l.renew()
+	return true
+}
+
+func (l *line) restore(k int) bool {
+	if k >= len(l.frames) || l.bare {
+		return false
+	}
+	l.absorb()
+	if k < len(l.frames)-1 { // What was undone does not follow from there.
+		l.end()
+	}
+	f := l.frames[k]
+	for _, g := range l.frames[k:] {
+		for _, t := range g.Touched {
+			t.PutBack(f.ID)
+		}
+	}
+	f.Touched = nil
+	l.frames, l.states = l.frames[:k+1], l.states[:k+1]
+	l.now = l.states[k]
+	l.renew()
+	return true
+}
+
+func (l *line) release(k int) bool {
+	if k >= len(l.frames) {
+		return false
+	}
+	l.absorb()
+	if len(l.frames) == 1 {
+		l.end()
+	}
+	f := l.frames[k]
+	for _, t := range f.Touched {
+		if k == 0 {
+			t.Drop(f.ID)
+		} else {
+			t.Release(f, l.frames[k-1])
+		}
+	}
+	l.frames, l.states = slices.Delete(l.frames, k, k+1), slices.Delete(l.states, k, k+1)
+	l.renew()
+	return true
+}
+
+func (l *line) undo() bool {
+	k := len(l.frames) - 2
+	if k < 0 || l.bare || len(l.frames[k+1].Touched) > 0 {
+		return false
+	}
+	f := l.frames[k]
+	for _, t := range f.Touched {
+		t.Undo()
+	}
+	l.clock.Undone = true
+	l.forward, l.undone = append(l.forward, &Frame{Touched: f.Touched}), append(l.undone, l.now)
+	l.now = l.states[k]
+	l.frames, l.states = l.frames[:k], l.states[:k]
+	l.id++
+	l.frames, l.states = append(l.frames, &Frame{ID: l.id}), append(l.states, l.now)
+	if p := l.past; p != nil && p.id == f.ID {
+		p.id = l.id
+	} else if p != nil && p.id > f.ID {
+		l.leave()
+	}
+	l.renew()
+	return true
+}
+
+func (l *line) redo() bool {
+	k := len(l.forward) - 1
+	if k < 0 || len(l.top().Touched) > 0 {
+		return false
+	}
+	for _, t := range l.forward[k].Touched {
+		t.Redo(l.top().ID)
+	}
+	l.top().Touched = l.forward[k].Touched
+	l.now = l.undone[k]
+	l.forward, l.undone = l.forward[:k], l.undone[:k]
+	l.clock.Undone = k > 0
+	return l.push()
+}
+
+func (l *line) pin() bool {
+	if l.past != nil || l.bare || l.top() == nil || len(l.top().Touched) > 0 {
+		return false
+	}
+	a := &l.tables[0]
+	l.past = &past{l.top().ID, NewPast(&a.keys), NewPast(&a.values), l.now[0]}
+	l.read = true
+	a.rows.Protect(a.rows.Lengths)
+	l.clock.Span++ // Those that were opened know nothing of it.
+	return true
+}
+
+// change does f to table i, which is right from then on.
+func (l *line) change(i int, f func(a *table) bool) bool {
+	if !f(&l.tables[i]) {
+		return false
+	}
+	l.now[i] = l.tables[i].copied()
+	return true
+}
+
+func (l *line) check() error {
+	for i := range l.tables {
+		a := &l.tables[i]
+		if got := a.copied(); got.String() != l.now[i].String() {
+			return fmt.Errorf("table %d is %v, want %v", i, got, l.now[i])
+		}
+		for row, key := range a.keys.Live[:a.rows.N] {
+			if a.find(key) != row {
+				return fmt.Errorf("table %d: key %d is at %d, want %d", i, key, a.find(key), row)
+			}
+		}
+		for k := range l.frames {
+			if err := l.checkSince(a, k, l.states[k][i]); err != nil {
+				return fmt.Errorf("table %d, frame %d: %w", i, k, err)
+			}
+		}
+	}
+	l.clock.Seen.Drain(func(lo, hi int) { panic(fmt.Sprint("scratch has rows ", lo, " to ", hi)) })
+	return l.checkTrackers()
+}
+
+// checkSince reads what a was from its logs, as deltas do.
+func (l *line) checkSince(a *table, k int, want copied) error {
+	from, before, changed := a.rows.Since(l.frames[k].ID)
+	if !changed {
+		before = a.rows.Lengths
+	}
+	if before.N != len(want.keys) {
+		return fmt.Errorf("it had %d rows, want %d", before.N, len(want.keys))
+	}
+	now := min(before.N, a.rows.N)
+	wrote := map[uint32]bool{}
+	a.values.Saved(from, func(runs []Run, values []([]int)) {
+		for _, r := range runs {
+			for row := range r.N {
+				wrote[r.Row+row] = true
+			}
+		}
+	})
+	for row := range now {
+		if !wrote[uint32(row)] && fmt.Sprint(a.values.Live[row]) != fmt.Sprint(want.values[row]) {
+			return fmt.Errorf("row %d was %v and is %v, and no log names it", row, want.values[row], a.values.Live[row])
+		}
+	}
+	if l.bare {
+		return nil
+	}
+	var was copied
+	was.keys, was.values = slices.Clone(a.keys.Live[:before.N]), slices.Clone(a.values.Live[:before.N])
+	a.keys.Oldest(from, func(row int, old []uint32) { copy(was.keys[min(row, before.N):], old) })
+	a.values.Oldest(from, func(row int, old [][]int) { copy(was.values[min(row, before.N):], old) })
+	if was.String() != want.String() {
+		return fmt.Errorf("it was %v by its logs, want %v", was, want)
+	}
+	return nil
+}
+
+func (l *line) checkTrackers() error {
+	var bytes int64
+	for i := range l.tables {
+		t := &l.tables[i].rows
+		undone := 0
+		for _, f := range l.forward {
+			if slices.Contains(f.Touched, t) {
+				undone++
+			}
+		}
+		n, err := t.Check(func(id uint64) *Frame {
+			for _, f := range l.frames {
+				if f.ID == id && slices.Contains(f.Touched, t) {
+					return f
+				}
+			}
+			return nil
+		}, undone, l.read)
+		if err != nil {
+			return fmt.Errorf("table %d: %w", i, err)
+		}
+		bytes += n
+	}
+	if bytes != l.clock.Bytes() {
+		return fmt.Errorf("logs hold %d bytes, the clock counts %d", bytes, l.clock.Bytes())
+	}
+	if p := l.past; p != nil {
+		l.absorb()
+		var got copied
+		n := len(p.want.keys)
+		p.keys.Stage(0, n)
+		p.values.Stage(0, n)
+		p.keys.Each(0, n, func(rows []uint32) { got.keys = append(got.keys, rows...) })
+		p.values.Each(0, n, func(rows [][]int) { got.values = append(got.values, rows...) })
+		if got.String() != p.want.String() {
+			return fmt.Errorf("the past is %v, want %v", got, p.want)
+		}
+	}
+	return nil
+}
+
+// An operation returns false where it would change nothing.
+type operation struct {
+	name string
+	do   func(l *line) bool
+}
+
+func operations(keys []uint32, frames int) (list []operation) {
+	next := 0
+	op := func(name string, do func(l *line) bool) { list = append(list, operation{name, do}) }
+	for i, key := range keys {
+		op(fmt.Sprint("add ", key), func(l *line) bool {
+			return l.change(0, func(a *table) bool {
+				if a.find(key) >= 0 {
+					return false
+				}
+				next++
+				a.add(key, next)
+				return true
+			})
+		})
+		op(fmt.Sprint("remove row ", i), func(l *line) bool {
+			return l.change(0, func(a *table) bool {
+				if i >= a.rows.N {
+					return false
+				}
+				a.remove(i)
+				return true
+			})
+		})
+	}
+	op("write row 0", func(l *line) bool {
+		return l.change(0, func(a *table) bool {
+			if a.rows.N == 0 {
+				return false
+			}
+			a.write(0)
+			return true
+		})
+	})
+	op("write all", func(l *line) bool { return l.change(0, func(a *table) bool { a.writeAll(); return a.rows.N > 1 }) })
+	op("clear", func(l *line) bool {
+		return l.change(0, func(a *table) bool {
+			if a.rows.N == 0 {
+				return false
+			}
+			a.clear()
+			return true
+		})
+	})
+	op("add elsewhere", func(l *line) bool {
+		return l.change(1, func(a *table) bool { a.add(uint32(a.rows.N), 0); return true })
+	})
+	op("frame", (*line).push)
+	for k := range frames {
+		op(fmt.Sprint("restore ", k), func(l *line) bool { return l.restore(k) })
+		op(fmt.Sprint("release ", k), func(l *line) bool { return l.release(k) })
+	}
+	op("undo", (*line).undo)
+	op("redo", (*line).redo)
+	op("pin", (*line).pin)
+	return list
+}
+
+// A key of another page, and one at the border of it.
+var keys = []uint32{1, PageSize - 1, PageSize}
+
+func TestEveryOrderOfChanges(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		t.Run(fmt.Sprint("bare ", bare), func(t *testing.T) {
+			t.Parallel()
+			all := operations(keys, 2)
+			tried := 0
+			var extend func(sequence []operation, n int)
+			extend = func(sequence []operation, n int) {
+				for _, o := range all {
+					l := newLine(bare)
+					l.tables[0].add(keys[0], -1)
+					l.tables[0].add(keys[1], -2)
+					l.now[0] = l.tables[0].copied()
+					l.push()
+					for _, before := range sequence {
+						before.do(l)
+					}
+					if !o.do(l) {
+						continue
+					}
+					tried++
+					longer := append(slices.Clip(sequence), o)
+					if err := l.check(); err != nil {
+						t.Fatalf("%v: %v", names(longer), err)
+					}
+					if n > 1 {
+						extend(longer, n-1)
+					}
+				}
+			}
+			extend(nil, *depth-1)
+			t.Logf("%d sequences", tried)
+		})
+	}
+}
+
+func names(sequence []operation) (list []string) {
+	for _, o := range sequence {
+		list = append(list, o.name)
+	}
+	return list
+}
+
+// often are operations that others wait for.
+var often = []string{"frame", "frame", "undo", "redo", "pin", "clear", "release 0"}
+
+func TestLongRandomOrdersOfChanges(t *testing.T) {
+	t.Parallel()
+	many := make([]uint32, 200) // Enough for marks, runs and chunks to be several.
+	for i := range many {
+		many[i] = uint32(i * 43)
+	}
+	all := operations(many, 5)
+	for seed := range uint64(deep.Or(60, 600)) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		l := newLine(seed%5 == 4)
+		var done []operation
+		for range 400 {
+			o := all[r.IntN(len(all))]
+			if r.IntN(3) == 0 {
+				o = all[len(all)-15+r.IntN(15)] // What is not an addition or removal.
+			}
+			if name := often[r.IntN(len(often))]; r.IntN(4) == 0 {
+				o = all[slices.IndexFunc(all, func(o operation) bool { return o.name == name })]
+			}
+			if !o.do(l) {
+				continue
+			}
+			done = append(done, o)
+			if err := l.check(); err != nil {
+				t.Fatalf("seed %d, after %d operations, the last ones %v: %v", seed, len(done), names(done[max(0, len(done)-8):]), err)
+			}
+		}
+	}
+}
