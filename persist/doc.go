@@ -16,11 +16,10 @@
 //	name a tick, keep its inputs     Store.Mark, Store.Input
 //	say what may be removed          Options.Retain
 //	go back to an older tick         Options.At, or ecs.History in memory
-//	play what was recorded again     OpenPlayer, Player.Diverged
 //	copy a store while it runs       Store.Backup
 //	see how it fares                 Store.Metrics, WithProgress
-//	look into it without Go types    OpenReadOnly, View.At, View.Commits
-//	check all of it                  View.Verify
+//	look into it, check all of it    package inspect: OpenReadOnly, View.At, View.Verify
+//	play what was recorded again     package inspect: OpenPlayer
 //	change the types of components   package ecs: FormerName, Version, Migrate
 //
 // # Words

@@ -3,7 +3,7 @@ package persist
 import "github.com/stet-ecs/stet/persist/internal/format"
 
 // Mark gives a name to the tick that the next Commit ends: "mark:NAME" is a point
-// in time from then on, see [inspect.View.Resolve]. A tick may have 256 names. Several
+// in time from then on, see inspect.View.Resolve. A tick may have 256 names. Several
 // ticks may have the same one; the newest counts. A name has at most 255 bytes, all
 // of which can be seen; an error wraps [ErrName].
 //
@@ -25,8 +25,8 @@ func (s *Store) Mark(name string) error {
 
 // Input journals a command or an input of the program with the tick that the next
 // Commit ends, behind those before: what the program needs, beside the state, to
-// get from one tick to the next again; see [inspect.Player]. It copies data. In the steady
-// state nothing is allocated.
+// get from one tick to the next again, as an inspect.Player does. It copies data. In the
+// steady state nothing is allocated.
 //
 // A name is one as for [Store.Mark], where it is said too what becomes of it if the
 // world goes back before. The inputs of a tick may have 256 MiB together; an error

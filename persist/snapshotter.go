@@ -107,7 +107,7 @@ type finished struct {
 func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) { return s.snapshotNow(ctx, "") }
 
 // SnapshotAs is [Store.Snapshot] with a name: the snapshot stays whatever
-// [Options.Retain] says, and "snap:NAME" is a point in time, see [inspect.View.Resolve].
+// [Options.Retain] says, and "snap:NAME" is a point in time, see inspect.View.Resolve.
 //
 // A name has at most 255 bytes, all of which can be seen, and is not a number; an
 // error wraps [ErrName] if it is another one, or if a snapshot has it already.

@@ -58,7 +58,7 @@ type Options struct {
 	// when it is due. nil: nothing is called.
 	OnSnapshot func(SnapshotResult)
 
-	// At is the state to recover, as [inspect.View.Resolve] takes it: "@latest~10", "1200".
+	// At is the state to recover, as inspect.View.Resolve takes it: "@latest~10", "1200".
 	// The store branches there: the next tick continues it, and the ticks after it
 	// stay in the journal, away from the way to the head. Until that tick is
 	// durable, or the store is closed, a crash leads to the newest state again.

@@ -437,7 +437,7 @@ func (x *importer) check(edited bool) error {
 	return nil
 }
 
-// Save writes im to a file that does not exist yet, as [persist.Save] does.
+// SaveImage writes im to a file that does not exist yet, as [persist.Save] writes a world.
 func SaveImage(ctx context.Context, im *Image, file string) error {
 	_, err := saveImage(ctx, im, file)
 	return err

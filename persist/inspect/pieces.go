@@ -240,7 +240,7 @@ func (p *pieces) placeRegistry(lo, hi int, content []byte) bool {
 	return snap.DecodeEntities(p.im.Registry[lo:hi], content, p.manifest.Total) == nil
 }
 
-// placeKnown is setEntities for a page that may be anything.
+// placeKnown is [Component.SetEntities] for a page that may be anything.
 func placeKnown(c *Component, lo, hi int, content []byte, indices int) bool {
 	if len(content) != 8*(hi-lo) {
 		return false

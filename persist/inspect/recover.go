@@ -138,7 +138,7 @@ func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
 }
 
-// load is loadSnapshot of files that may be damaged where it does not matter.
+// load is LoadSnapshot of files that may be damaged where it does not matter.
 func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {

@@ -19,8 +19,8 @@ type View struct{ cat *catalog.Catalog }
 // reading.
 //
 // Damage does not keep it from opening: what can be read is there, and
-// [View.Verify] tells the rest. Errors wrap [persist.ErrForeign], [persist.ErrNewer] or an error
-// of the file system.
+// [View.Verify] tells the rest. Errors wrap [persist.ErrForeign], [persist.ErrNewer] or
+// an error of the file system.
 func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	c, err := catalog.Open(ctx, path)
 	if err != nil {
@@ -56,11 +56,11 @@ func (v *View) Log() *journal.Log { return v.cat.Log }
 func (v *View) InUse() bool { return v.cat.InUse }
 
 // Damage returns what opening found damaged: snapshot files that cannot be read,
-// and [journal.Log.Problems]. Only [inspect.View.Verify] looks at everything.
+// and [journal.Log.Problems]. Only [View.Verify] looks at everything.
 func (v *View) Damage() []error { return v.cat.Damage() }
 
 // LockHolder returns what the lock file says of the process that has the store
-// open, or had it when it was killed; "" if it was closed cleanly. [inspect.View.InUse]
+// open, or had it when it was killed; "" if it was closed cleanly. [View.InUse]
 // tells the two apart.
 func (v *View) LockHolder() string { return v.cat.LockHolder() }
 
@@ -74,7 +74,7 @@ func (v *View) Head() uint64 { return v.cat.Head() }
 func (v *View) Tips() []journal.Entry { return v.cat.Tips() }
 
 // Marks lists the names in the journal, in the order in which they were committed.
-// Like [inspect.View.Commits], it returns what it has read beside an error. It reads the
+// Like [View.Commits], it returns what it has read beside an error. It reads the
 // ticks that have marks, and no others; those that the program that has the store
 // open removes meanwhile are left out.
 func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(ctx) }
@@ -91,19 +91,19 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 //	snap:NAME        the state in the snapshot that the program gave this name
 //	mark:NAME        the newest tick that the program gave this name: of those on the way
 //	                 to the head, if there are any, else on whatever branch
-//	tip:1            the end of the first of the branches, see [inspect.View.Tips]
+//	tip:1            the end of the first of the branches, see [View.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
-// An error wraps [persist.ErrNotFound] if the store has no such point, and [persist.ErrPoint] if
-// it is written otherwise.
+// An error wraps [persist.ErrNotFound] if the store has no such point, and
+// [persist.ErrPoint] if it is written otherwise.
 func (v *View) Resolve(point string) (seq uint64, err error) { return v.cat.Resolve(point) }
 
 // Refresh brings v up to date with what programs did to the store since it was
 // opened, and reports whether the journal may have changed. It reads only what is
-// new, see [journal.Log.Refresh], so that it can be called often. [inspect.View.InUse] still
+// new, see [journal.Log.Refresh], so that it can be called often. [View.InUse] still
 // tells what was when v was opened.
 //
-// Nothing else of v may be in use meanwhile, but a [inspect.Cursor] of it stays where it is
+// Nothing else of v may be in use meanwhile, but a [Cursor] of it stays where it is
 // and can be used on. Records that were pruned are no longer in the log. If the
 // journal is gone the error wraps [persist.ErrNotFound]. A save never changes.
 func (v *View) Refresh(ctx context.Context) (changed bool, err error) { return v.cat.Refresh(ctx) }

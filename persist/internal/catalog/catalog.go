@@ -62,7 +62,7 @@ type SnapshotInfo struct {
 	Size   int64     // Bytes.
 	Files  int       // Other files it refers to.
 	Time   time.Time // When its tick was committed, by the clock of the writer; zero: not known.
-	Label  string    // What the program called it, see [persist.Store.SnapshotAs].
+	Label  string    // The name that the program gave it, or "".
 	Err    error     // Why it cannot be read, or nil.
 
 	World  [16]byte
@@ -71,9 +71,9 @@ type SnapshotInfo struct {
 	Schema *format.Schema // nil: it cannot be read.
 }
 
-// Open opens the directory of a store, or a file that Save wrote. Damage does
-// not keep it from opening. Errors wrap [format.ErrForeign], [format.ErrNewer] or an error of the
-// file system.
+// Open opens the directory of a store, or a save. Damage does not keep it from
+// opening. Errors wrap [format.ErrForeign], [format.ErrNewer] or an error of the file
+// system.
 func Open(ctx context.Context, path string) (*Catalog, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -236,11 +236,11 @@ func (v *Catalog) inspect(name string, number uint32) SnapshotInfo {
 	return info
 }
 
-// IsSave reports whether v shows a file that Save wrote.
+// IsSave reports whether v shows a save.
 func (v *Catalog) IsSave() bool { return v.Save != "" }
 
 // Damage returns what opening found damaged: snapshot files that cannot be read,
-// and [journal.Log.Problems]. Only [inspect.View.Verify] looks at everything.
+// and [journal.Log.Problems]. There may be more in what opening does not read.
 func (v *Catalog) Damage() []error {
 	var damage []error
 	for _, s := range v.Snapshots {
@@ -255,7 +255,7 @@ func (v *Catalog) Damage() []error {
 }
 
 // LockHolder returns what the lock file says of the process that has the store
-// open, or had it when it was killed; "" if it was closed cleanly. [inspect.View.InUse]
+// open, or had it when it was killed; "" if it was closed cleanly. [Catalog.InUse]
 // tells the two apart.
 func (v *Catalog) LockHolder() string {
 	if v.IsSave() {
@@ -290,7 +290,7 @@ func (v *Catalog) EntryError(e journal.Entry, err error) error {
 	return &format.DamageError{File: file, Offset: e.Offset, Length: int64(e.Length), Reason: err.Error(), Err: format.ErrCorrupt}
 }
 
-// JournalError makes an error of package journal one of this package.
+// JournalError makes an error of package journal one that says where in the store.
 func (v *Catalog) JournalError(err error) error {
 	var damage *journal.DamageError
 	switch {

@@ -14,19 +14,19 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Mark is a name that the program gave a tick, see [persist.Store.Mark].
+// A Mark is a name that the program gave a tick.
 type Mark struct {
 	Name   string
 	Seq    uint64
 	Tick   uint64
 	Time   time.Time // When the tick was committed.
-	OnHead bool      // As in a [inspect.Commit].
+	OnHead bool      // The tick is the head or an ancestor of it.
 }
 
 // Marks lists the names in the journal, in the order in which they were committed.
-// Like [inspect.View.Commits], it returns what it has read beside an error. It reads the
-// ticks that have marks, and no others; those that the program that has the store
-// open removes meanwhile are left out.
+// Beside an error it returns what it has read. It reads the ticks that have marks, and
+// no others; those that the program that has the store open removes meanwhile are left
+// out.
 func (v *Catalog) Marks(ctx context.Context) ([]Mark, error) {
 	var marks []Mark
 	for _, e := range v.Log.Entries {

@@ -23,11 +23,11 @@ import (
 //	snap:NAME        the state in the snapshot that the program gave this name
 //	mark:NAME        the newest tick that the program gave this name: of those on the way
 //	                 to the head, if there are any, else on whatever branch
-//	tip:1            the end of the first of the branches, see [inspect.View.Tips]
+//	tip:1            the end of the first of the branches, see [Catalog.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
-// An error wraps [format.ErrNotFound] if the store has no such point, and [format.ErrPoint] if
-// it is written otherwise.
+// An error wraps [format.ErrNotFound] if the store has no such point, and
+// [format.ErrPoint] if it is written otherwise.
 func (v *Catalog) Resolve(point string) (seq uint64, err error) {
 	seq, err = v.resolve(point)
 	from, n, ok := cutBack(point)

@@ -50,7 +50,8 @@ func (v *Catalog) Persevere(ctx context.Context, f func() error) error {
 	}
 }
 
-// at is At. If no ticks are to be replayed and bare is set, the image is a bare one.
+// Load is [Catalog.At] that tells how it got there and does not look for other ways. If
+// bare is set and no ticks are to be replayed, the image is a bare one.
 func (v *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
 	im, f, err := v.Reach(ctx, seq, bare)
 	if err == nil {
@@ -59,7 +60,8 @@ func (v *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image
 	return im, f, err
 }
 
-// Reach is at for a state that ticks may follow.
+// Reach is [Catalog.Load] for a state that ticks may follow: what does not rewind is
+// still there for dead entities.
 func (v *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
 	f := new(Found)
 	for _, s := range v.Bases(seq) {

@@ -9,11 +9,11 @@ import (
 
 // Refresh brings v up to date with what programs did to the store since it was
 // opened, and reports whether the journal may have changed. It reads only what is
-// new, see [journal.Log.Refresh], so that it can be called often. [inspect.View.InUse] still
+// new, see [journal.Log.Refresh], so that it can be called often. [Catalog.InUse] still
 // tells what was when v was opened.
 //
-// Nothing else of v may be in use meanwhile, but a [inspect.Cursor] of it stays where it is
-// and can be used on. Records that were pruned are no longer in the log. If the
+// Nothing else of v may be in use meanwhile; images that were read from it stay as they
+// are. Records that were pruned are no longer in the log. If the
 // journal is gone the error wraps [format.ErrNotFound]. A save never changes.
 func (v *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	if v.IsSave() {

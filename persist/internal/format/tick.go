@@ -18,7 +18,7 @@ const (
 )
 
 // A TickEncoder writes the payload of a journal record, part by part in their order:
-// begin, registry, storages and each storage, the operations, end. It keeps its buffers;
+// Begin, Registry, Storages and each Storage, the operations, End. It keeps its buffers;
 // in the steady state it allocates nothing.
 //
 //	payload   [format, parent, tick, time, registry, storages, operations]; in place of
@@ -55,7 +55,7 @@ func (t *TickEncoder) Begin(buf []byte, noted bool, parent journal.ID, tick uint
 }
 
 // End writes the operations, which come last, and the notes of a noted tick. The
-// payload is valid until the next begin.
+// payload is valid until the next Begin.
 func (t *TickEncoder) End(n *Notes) []byte {
 	if !n.None() {
 		t.Array(3)
@@ -209,8 +209,8 @@ type StoragePatch struct {
 // bits.
 const maxRows = 1<<32 - 1
 
-// DecodeTick reads a payload. Whether it fits a state is for [image.Image.Apply] to
-// see.
+// DecodeTick reads a payload. Whether it fits the state that it continues is not looked
+// at here.
 func DecodeTick(payload []byte) (*Tick, error) {
 	d := decoder{src: payload}
 	d.array(7)

@@ -45,7 +45,7 @@ func Conversions(s *format.Schema, w *ecs.World) ([]ecs.Conversion, error) {
 	return conversions, nil
 }
 
-// find returns the number of what st is in s: by its name, or by a former one.
+// NumberOf returns the number of what st is in s: by its name, or by a former one.
 func NumberOf(s *format.Schema, st ecs.AnyStorage) (n int, ok bool) {
 	name, ok := st.StoredAs(func(name string) bool { _, ok := s.Numbers[name]; return ok })
 	return s.Numbers[name], ok

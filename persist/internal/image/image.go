@@ -314,7 +314,7 @@ func (im *Image) DropDead() {
 	}
 }
 
-// vacateDead is dropDead for rows at entity indices.
+// vacateDead is [Image.DropDead] for rows at entity indices.
 func (im *Image) vacateDead(c *Component) {
 	for row, e := range c.Entities {
 		if e != ecs.Vacant && !im.IsAlive(e) {

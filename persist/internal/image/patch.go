@@ -29,7 +29,7 @@ func (c *Component) SetValues(ranges []ecs.Range, src []byte) error {
 	return nil
 }
 
-// setPacked is setValues for rows of fixed width that are known to be good.
+// setPacked is SetValues for rows of fixed width that are known to be good.
 func (c *Component) setPacked(ranges []ecs.Range, src []byte) {
 	for _, r := range ranges {
 		n := copy(c.Packed[r.First*c.Width:(r.First+r.N)*c.Width], src)

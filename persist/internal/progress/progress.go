@@ -1,3 +1,5 @@
+// Package progress tells how far something that takes long has come, to whom the context
+// names: reading a journal, loading, replaying, writing, verifying, copying.
 package progress
 
 import "context"
@@ -12,7 +14,7 @@ type Progress struct {
 // A Phase is what is being done.
 type Phase string
 
-// The phases of what this package does. Their texts read well behind "persist: ".
+// The phases of what is done with a store. Their texts read well behind "persist: ".
 const (
 	PhaseScan   Phase = "reading the journal"
 	PhaseLoad   Phase = "loading a snapshot"
@@ -24,14 +26,13 @@ const (
 
 type progressKey struct{}
 
-// WithProgress returns a context under which every function of this package that
-// can take long tells report how far it has come, a few hundred times at most in
-// each phase. report is called by one goroutine at a time, which it holds up.
+// WithProgress returns a context under which whatever can take long tells report how far
+// it has come, a few hundred times at most in each phase. report is called by one goroutine at a time, which it holds up.
 func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// A progress counts one phase. The nil progress tells nobody.
+// A Meter counts one phase. The nil Meter tells nobody.
 type Meter struct {
 	Progress
 	report func(Progress)
@@ -55,7 +56,7 @@ func Start(ctx context.Context, phase Phase, total int64) *Meter {
 func Quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
 
 // Part returns a context under which what is done counts as n of p, whatever its
-// own phases. The caller ends it with upTo.
+// own phases. The caller ends it with UpTo.
 func (p *Meter) Part(ctx context.Context, n int64) context.Context {
 	if p == nil {
 		return ctx

@@ -74,7 +74,7 @@ func (d *Dirty) SetRegistry(c ecs.EntityChange) {
 }
 
 // SetStorage notes what a tick did to the rows of component number n. Entities
-// that it has no longer are told by setOp.
+// that it has no longer are told by SetOp.
 func (d *Dirty) SetStorage(n int, c ecs.StorageChange) {
 	p := d.Component(n)
 	now := c.Storage.Rows()

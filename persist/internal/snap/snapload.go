@@ -26,7 +26,7 @@ import (
 //	image  | Registry | Entities, rows of component 0 | ... , then digest
 //
 // It only has to tell good files from others: of those that it does not take,
-// [Reader.loadInOrder] says what is wrong.
+// [Reader.LoadInOrder] says what is wrong.
 type snapshotLoad struct {
 	*Reader
 	im    *image.Image
@@ -54,7 +54,7 @@ type part struct {
 // errUnfit says that a file cannot be read at once.
 var errUnfit = errors.New("persist: pages and manifest differ")
 
-// LoadAtOnce is load for files with nothing wrong.
+// LoadAtOnce is [Reader.Load] for files with nothing wrong.
 func (r *Reader) LoadAtOnce(ctx context.Context, table PageTable, bare bool) (*image.Image, error) {
 	if !r.Plausible() {
 		return nil, errUnfit

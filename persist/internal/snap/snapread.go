@@ -56,7 +56,7 @@ func (r *Reader) Close() {
 	}
 }
 
-// FileError makes an error of package pagefile one of this package.
+// FileError makes an error of package pagefile one that names the file.
 func FileError(name string, err error) error {
 	var damage *pagefile.DamageError
 	switch {
@@ -168,7 +168,7 @@ func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.I
 	return r.LoadInOrder(ctx, table)
 }
 
-// LoadInOrder is load page by page, in the order of their keys. It judges files that
+// LoadInOrder is [Reader.Load] page by page, in the order of their keys. It judges files that
 // cannot be loaded at once, and names the first thing that is wrong.
 func (r *Reader) LoadInOrder(ctx context.Context, table PageTable) (*image.Image, error) {
 	if err := r.File.Verify(ctx); err != nil {

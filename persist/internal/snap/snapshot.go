@@ -66,7 +66,7 @@ type SnapshotBase struct {
 
 // NewSnapshot returns a snapshot of from, a state of w, of the storages for which
 // keep returns true. They must be in s. What does not rewind has no past and is
-// copied at once; the rest is to be copied by advance.
+// copied at once; the rest is to be copied by Advance.
 func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, keep func(ecs.AnyStorage) bool, buffers *BufferList) *Snapshot {
 	alive, free, total := from.Registry()
 	sn := &Snapshot{previous: base.Table, before: base.Sums, Sums: PageSums{}}

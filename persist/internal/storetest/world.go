@@ -1,3 +1,6 @@
+// Package storetest has what the tests of persist and inspect share: a world with one
+// component of each sort, random programs on it and on a twin that stays in memory, small
+// stores to damage, and what is asked of them in every test.
 package storetest
 
 import (
