@@ -46,3 +46,9 @@ type subFile struct {
 }
 
 func (f subFile) Named(name string) (bool, error) { return f.File.Named(f.sub.path(name)) }
+
+func (f subFile) WriteBack(offset, size int64) {
+	if f, ok := f.File.(interface{ WriteBack(offset, size int64) }); ok {
+		f.WriteBack(offset, size)
+	}
+}

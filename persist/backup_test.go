@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -323,13 +323,13 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 // Wherever a backup stops, what it leaves behind is refused or whole.
 func TestAnUnfinishedBackupIsNotTakenForAStore(t *testing.T) {
 	dir, digests := Branching(t)
-	from, err := disk.OpenDir(dir)
+	from, err := disk.Open(dir)
 	require.NoError(t, err)
 	defer from.Close()
 	whole := 0
 	for n := 0; whole == 0; n++ {
 		dir := t.TempDir()
-		to, err := disk.OpenDir(dir)
+		to, err := disk.Open(dir)
 		require.NoError(t, err)
 		left := n
 		err = catalog.CopyStore(storetest.Background, from, stoppingFS{to, &left}, func() uint64 { return 10 })

@@ -16,9 +16,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
-	"github.com/stet-ecs/stet/internal/disk/disktest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -188,7 +188,7 @@ func (c *campaign) reported(name string) (ranges []*persist.DamageError) {
 
 // verified runs all checks there are and returns what they find.
 func (c *campaign) verified(files *disktest.Mem) []error {
-	v, err := inspect.OpenFS(storetest.Background, files)
+	v, err := inspect.OpenFS(storetest.Background, files, ".")
 	if err != nil {
 		return []error{err}
 	}
@@ -299,7 +299,7 @@ func (c *campaign) report() {
 
 func files(t testing.TB, dir string) disk.FS {
 	t.Helper()
-	f, err := disk.OpenDir(dir)
+	f, err := disk.Open(dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/snap"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/stet-ecs/stet/internal/disk"
-	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -202,7 +202,7 @@ func FuzzMovedTicks(f *testing.F) {
 			World: world, Sync: journal.SyncNever(), Preamble: func() []byte { return preamble },
 		})
 		storetest.Bounded(t, size, func() {
-			v, err := inspect.OpenFS(storetest.Background, files)
+			v, err := inspect.OpenFS(storetest.Background, files, ".")
 			require.NoError(t, err)
 			defer v.Close()
 			im, err := v.At(storetest.Background, v.Head())

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -78,7 +78,7 @@ func (r *interleaving) step() {
 func (r *interleaving) check() (published, shared, abandoned int) {
 	r.world.ReleaseAll()
 	storetest.CloseStore(r.t, r.store)
-	files, err := disk.OpenDir(r.dir)
+	files, err := disk.Open(r.dir)
 	require.NoError(r.t, err)
 	defer files.Close()
 	for _, s := range r.results {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -65,7 +65,7 @@ func churn(dir, _ string) error {
 
 // thin removes all but the newest three snapshots, and what they do not need.
 func thin(s *persist.Store, dir string) error {
-	files, err := disk.OpenDir(dir)
+	files, err := disk.Open(dir)
 	if err != nil {
 		return err
 	}

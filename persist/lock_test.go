@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -136,21 +136,21 @@ func TestReadersDoNotKeepAStoreFromBeingOpened(t *testing.T) {
 					stopped <- true
 					return
 				default:
-					catalog.Held(dir)
+					held(t, dir)
 				}
 			}
 		}()
 	}
 	for range 15 {
 		s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
-		require.True(t, catalog.Held(dir))
+		require.True(t, held(t, dir))
 		storetest.CloseStore(t, s)
 	}
 	close(stop)
 	<-stopped
 	<-stopped
-	require.False(t, catalog.Held(dir))
-	require.False(t, catalog.Held(t.TempDir()))
+	require.False(t, held(t, dir))
+	require.False(t, held(t, t.TempDir()))
 }
 
 func TestAClosingThatIsNotWaitedForGoesOn(t *testing.T) {
@@ -284,7 +284,7 @@ func TestASecondCloseWaitsForTheFirst(t *testing.T) {
 		require.NoError(t, s.Close(storetest.Background))
 	}
 	require.ErrorIs(t, s.Close(storetest.Background), persist.ErrClosed)
-	require.False(t, catalog.Held(dir))
+	require.False(t, held(t, dir))
 	require.Equal(t, w.Digest(), opened(t, dir).Digest())
 }
 
@@ -294,4 +294,12 @@ func firstOf(err, otherwise error) error {
 		return otherwise
 	}
 	return err
+}
+
+// held reports whether a process has the store in dir open.
+func held(t testing.TB, dir string) bool {
+	files, err := disk.Open(dir)
+	require.NoError(t, err)
+	defer files.Close()
+	return catalog.Held(files)
 }

@@ -6,12 +6,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -102,24 +101,36 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	if err := catalog.MakeDir(dir); err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dir)
+	files, err := disk.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	files := disk.Dir(root)
-	if err := catalog.Ours(files, dir); err != nil {
+	s, err := openLocked(ctx, files, dir, w, options)
+	if err != nil {
 		files.Close()
+	}
+	return s, err
+}
+
+// OpenFS is [Open] of a store at the top of files, which stay open when it is
+// closed. A [disk.Sub] of them will do.
+func OpenFS(ctx context.Context, files disk.FS, w *ecs.World, options Options) (*Store, error) {
+	return openLocked(ctx, disk.Sub(files, "."), "the file system", w, options)
+}
+
+// openLocked opens the store that lies in files, a directory that people call dir,
+// and keeps others out of it.
+func openLocked(ctx context.Context, files disk.FS, dir string, w *ecs.World, options Options) (*Store, error) {
+	if err := catalog.Ours(files, dir); err != nil {
 		return nil, err
 	}
 	l, err := catalog.Acquire(files)
 	if err != nil {
-		files.Close()
 		return nil, err
 	}
 	s, err := openFiles(ctx, files, l, w, options)
 	if err != nil {
 		l.Undo()
-		files.Close()
 	}
 	return s, err
 }

@@ -71,13 +71,13 @@ func TestDamageElsewhereDoesNotKeepFromPeeking(t *testing.T) {
 
 func TestAPeekGoesPastASnapshotThatIsDamaged(t *testing.T) {
 	mem, _ := bushy(t)
-	v, err := inspect.OpenFS(storetest.Background, mem)
+	v, err := inspect.OpenFS(storetest.Background, mem, ".")
 	require.NoError(t, err)
 	im := storetest.ImageAt(t, v, v.Head())
 	e := im.Registry[7]
 	want := storetest.PeekedAt(t, im, e)
 	for at := 0; at+100 < len(mem.Bytes(catalog.SnapshotName(4))); at += 4096 {
-		v, err := inspect.OpenFS(storetest.Background, flipped(mem, catalog.SnapshotName(4), 8*at+8*100))
+		v, err := inspect.OpenFS(storetest.Background, flipped(mem, catalog.SnapshotName(4), 8*at+8*100), ".")
 		require.NoError(t, err)
 		got, err := v.Peek(storetest.Background, e, v.Head())
 		require.NoError(t, err)

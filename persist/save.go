@@ -4,8 +4,8 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/snap"
@@ -19,12 +19,17 @@ import (
 // 50 MB of encoded rows. They are encoded by as many goroutines as the program has
 // processors, while others are written and synced.
 func Save(ctx context.Context, file string, w *ecs.World) error {
-	files, err := disk.OpenDir(filepath.Dir(file))
+	files, err := disk.Open(filepath.Dir(file))
 	if err != nil {
 		return err
 	}
 	defer files.Close()
-	_, err = snap.Saved(w).Create(ctx, files, filepath.Base(file))
+	return SaveFS(ctx, files, filepath.Base(file), w)
+}
+
+// SaveFS is [Save] to a file of files.
+func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error {
+	_, err := snap.Saved(w).Create(ctx, files, file)
 	return err
 }
 
@@ -36,12 +41,17 @@ func Save(ctx context.Context, file string, w *ecs.World) error {
 // Errors: [ErrSchema] naming the field that does not fit, [ErrForeign],
 // [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
 func Load(ctx context.Context, file string, w *ecs.World) error {
-	files, err := disk.OpenDir(filepath.Dir(file))
+	files, err := disk.Open(filepath.Dir(file))
 	if err != nil {
 		return err
 	}
 	defer files.Close()
-	r, err := snap.Open(files, filepath.Base(file), catalog.SnapshotName)
+	return LoadFS(ctx, files, filepath.Base(file), w)
+}
+
+// LoadFS is [Load] of a file of files.
+func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error {
+	r, err := snap.Open(files, file, catalog.SnapshotName)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -39,7 +39,7 @@ func TestASaveHasThePagesOfASnapshot(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "save")
 		require.NoError(t, persist.Save(storetest.Background, file, w.World))
 		want, _ := savePages(w)
-		root, err := disk.OpenDir(filepath.Dir(file))
+		root, err := disk.Open(filepath.Dir(file))
 		require.NoError(t, err)
 		defer root.Close()
 		f, err := pagefile.Open(root, "save")
@@ -133,7 +133,7 @@ func TestAFileWithNothingWrongIsLoadedAtOnce(t *testing.T) {
 
 func openedSnapshot(t testing.TB, file string) *snap.Reader {
 	t.Helper()
-	root, err := disk.OpenDir(filepath.Dir(file))
+	root, err := disk.Open(filepath.Dir(file))
 	require.NoError(t, err)
 	t.Cleanup(func() { root.Close() })
 	r, err := snap.Open(root, filepath.Base(file), catalog.SnapshotName)
@@ -157,7 +157,7 @@ func TestSharedPagesAreLoadedAtOnce(t *testing.T) {
 	storetest.CloseStore(t, s)
 	v := storetest.Verified(t, dir)
 	shared := false
-	files, err := disk.OpenDir(dir)
+	files, err := disk.Open(dir)
 	require.NoError(t, err)
 	defer files.Close()
 	for _, info := range v.Snapshots() {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
-	"github.com/stet-ecs/stet/internal/disk/disktest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/disk/disktest"
 )
 
 var (

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk/disktest"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -237,13 +237,13 @@ func TestADamagedPageThatSnapshotsShareIsNamedForEachOfThem(t *testing.T) {
 	mem, _ := bushy(t)
 	base := catalog.SnapshotName(2)
 	for number := uint32(3); number <= 5; number++ {
-		v, err := inspect.OpenFS(storetest.Background, mem)
+		v, err := inspect.OpenFS(storetest.Background, mem, ".")
 		require.NoError(t, err)
 		require.Positive(t, v.Snapshots()[number-1].Files, "snapshot %d refers to no other file", number)
 	}
 	for at := range len(mem.Bytes(base)) / 4096 {
 		damaged := flipped(mem, base, 8*(4096*at+100)+3)
-		v, err := inspect.OpenFS(storetest.Background, damaged)
+		v, err := inspect.OpenFS(storetest.Background, damaged, ".")
 		require.NoError(t, err)
 		report, err := v.Verify(storetest.Background)
 		require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -111,7 +111,7 @@ func (f simFlip) told(errs []error) bool {
 
 // simProblems returns all that reading mem finds.
 func simProblems(mem *disktest.Mem) []error {
-	v, err := inspect.OpenFS(storetest.Background, mem)
+	v, err := inspect.OpenFS(storetest.Background, mem, ".")
 	if err != nil {
 		return []error{err}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -45,7 +45,7 @@ func (r *simRun) note(n int) error {
 // verifyNotes checks that the ticks on mem have the notes they were given. It knows
 // them by the value of seed, which each one sets to another.
 func (r *simRun) verifyNotes(mem *disktest.Mem) error {
-	v, err := catalog.OpenFS(storetest.Background, mem)
+	v, err := catalog.OpenFS(storetest.Background, mem, ".")
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stet-ecs/stet/internal/disk/disktest"
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -47,7 +47,7 @@ func (r *simRun) recover(img simImage, mem *disktest.Mem, fault simFault) (calls
 
 // simVerify checks all that lies on mem, which is to lead to w.
 func simVerify(mem *disktest.Mem, w *storetest.World) error {
-	v, err := inspect.OpenFS(storetest.Background, mem)
+	v, err := inspect.OpenFS(storetest.Background, mem, ".")
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk/disktest"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/storetest"

@@ -18,7 +18,6 @@ var allowed = map[string][]string{
 	"ecs/internal/track": {},
 	"ecs":                {"ecs/internal/track", "ecs/layout", "internal/digest"},
 	"disk":               {"golang.org/x/sys", "github.com/gofrs/flock"},
-	"internal/disk":      {"disk"},
 	"internal/near":      {},
 	"internal/shell":     {},
 	"journal":            {"disk"},
@@ -32,19 +31,19 @@ var allowed = map[string][]string{
 		"ecs", "ecs/layout", "journal", "internal/digest", "internal/parallel", "persist/internal/format", "github.com/zeebo/xxh3",
 	},
 	"persist/internal/snap": {
-		"ecs", "journal", "internal/digest", "internal/disk", "internal/pagefile", "internal/parallel",
+		"ecs", "journal", "internal/digest", "disk", "internal/pagefile", "internal/parallel",
 		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "github.com/zeebo/xxh3",
 	},
 	"persist/internal/catalog": {
-		"ecs", "journal", "internal/disk", "internal/near", "internal/pagefile",
+		"ecs", "journal", "disk", "internal/near", "internal/pagefile",
 		"persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist": {
-		"ecs", "ecs/layout", "journal", "internal/disk",
+		"ecs", "ecs/layout", "journal", "disk",
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist/inspect": {
-		"ecs", "ecs/layout", "journal", "internal/disk", "internal/pagefile", "internal/parallel", "internal/shell", "persist",
+		"ecs", "ecs/layout", "journal", "disk", "internal/pagefile", "internal/parallel", "internal/shell", "persist",
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"cmd/ecsdump": {"internal/dump"},
@@ -63,7 +62,7 @@ var allowed = map[string][]string{
 }
 
 // helpers are packages that only tests import.
-var helpers = []string{"disk/disktest", "internal/disk/disktest", "internal/deep", "persist/internal/storetest", "internal/golden", "internal/arch"}
+var helpers = []string{"disk/disktest", "internal/deep", "persist/internal/storetest", "internal/golden", "internal/arch"}
 
 func TestImportsOnlyPointDown(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()

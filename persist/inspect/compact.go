@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -108,7 +108,7 @@ func saveImage(ctx context.Context, im *Image, out string) (int64, error) {
 	if err := unused(out); err != nil {
 		return 0, err
 	}
-	files, err := disk.OpenDir(filepath.Dir(filepath.Clean(out)))
+	files, err := disk.Open(filepath.Dir(filepath.Clean(out)))
 	if err != nil {
 		return 0, err
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
 
@@ -46,7 +46,7 @@ func draftStore(dir string, f func(files disk.FS) error) (err error) {
 
 // fillDraft makes the directories of a store in dir and calls f.
 func fillDraft(dir string, f func(files disk.FS) error) error {
-	files, err := disk.OpenDir(dir)
+	files, err := disk.Open(dir)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func unused(path string) error {
 }
 
 func syncParent(path string) error {
-	files, err := disk.OpenDir(filepath.Dir(filepath.Clean(path)))
+	files, err := disk.Open(filepath.Dir(filepath.Clean(path)))
 	if err != nil {
 		return err
 	}

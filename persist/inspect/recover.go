@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -111,7 +111,7 @@ func openDamaged(ctx context.Context, path string) (*catalog.Catalog, []error, e
 	if info, e := os.Stat(path); e != nil || info.IsDir() || !errors.Is(err, format.ErrCorrupt) {
 		return nil, []error{err}, err
 	}
-	files, e := disk.OpenDir(filepath.Dir(path))
+	files, e := disk.Open(filepath.Dir(path))
 	if e != nil {
 		return nil, []error{err}, e
 	}

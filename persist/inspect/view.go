@@ -5,7 +5,7 @@ import (
 	"errors"
 	"math"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 )
@@ -29,10 +29,10 @@ func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	return &View{c}, nil
 }
 
-// OpenFS opens a store that lies in files, whose directory it is, for reading; see
-// [OpenReadOnly]. Close closes files.
-func OpenFS(ctx context.Context, files disk.FS) (*View, error) {
-	c, err := catalog.OpenFS(ctx, files)
+// OpenFS is [OpenReadOnly] of the store at the top of files, for which name is ".", or
+// of a save of that name in them. Close leaves files open.
+func OpenFS(ctx context.Context, files disk.FS, name string) (*View, error) {
+	c, err := catalog.OpenFS(ctx, disk.Sub(files, "."), name)
 	if err != nil {
 		return nil, err
 	}

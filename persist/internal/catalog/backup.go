@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"

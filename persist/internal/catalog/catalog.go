@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/internal/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
@@ -79,46 +79,47 @@ func Open(ctx context.Context, path string) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir := path
+	dir, name := path, "."
 	if !info.IsDir() {
-		dir = filepath.Dir(path)
+		dir, name = filepath.Dir(path), filepath.Base(path)
 	}
-	files, err := disk.OpenDir(dir)
+	files, err := disk.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	v := New(files)
-	if info.IsDir() {
-		err = v.open(ctx, dir)
+	v, err := OpenFS(ctx, files, name)
+	if err != nil {
+		files.Close()
+	}
+	return v, err
+}
+
+// OpenFS opens the store at the top of files, whose name is ".", or a save. It closes
+// nothing if it fails.
+func OpenFS(ctx context.Context, files disk.FS, name string) (v *Catalog, err error) {
+	v = New(files)
+	if name == "." {
+		err = v.open(ctx)
 	} else {
-		err = v.openSave(filepath.Base(path))
+		err = v.openSave(name)
 	}
 	if err != nil {
-		v.Close()
+		_ = v.Log.Close()
 		return nil, err
 	}
 	return v, nil
 }
 
-// OpenFS opens the store whose directory is files.
-func OpenFS(ctx context.Context, files disk.FS) (*Catalog, error) {
-	v := New(files)
-	if err := v.Scan(ctx); err != nil {
-		v.Close()
-		return nil, err
-	}
-	return v, nil
-}
-
+// New returns a catalog of files that knows nothing of them yet.
 func New(files disk.FS) *Catalog {
 	return &Catalog{Files: files, Log: new(journal.Log), Schemas: make(map[JournalPreamble]*format.Schema)}
 }
 
-// open reads the store in dir.
-func (v *Catalog) open(ctx context.Context, dir string) error {
-	v.InUse = Held(dir)
+// open reads the store.
+func (v *Catalog) open(ctx context.Context) error {
+	v.InUse = Held(v.Files)
 	err := v.scanTwice(ctx)
-	if !v.InUse && Held(dir) {
+	if !v.InUse && Held(v.Files) {
 		v.InUse = true // It was just opened.
 		return v.scanTwice(ctx)
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -27,7 +27,7 @@ func MakeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	files, err := disk.OpenDir(parent)
+	files, err := disk.Open(parent)
 	if err != nil {
 		return err
 	}

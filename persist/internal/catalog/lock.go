@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/stet-ecs/stet/internal/disk"
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -43,14 +43,9 @@ func Acquire(files disk.FS) (*Lock, error) {
 	return &Lock{l, before}, nil
 }
 
-// Held reports whether a process has the store in dir open for writing, whatever
+// Held reports whether a process has the store in files open for writing, whatever
 // the lock file says: that may be from one that was killed.
-func Held(dir string) bool {
-	files, err := disk.OpenDir(dir)
-	if err != nil {
-		return false
-	}
-	defer files.Close()
+func Held(files disk.FS) bool {
 	locked, err := files.Locked(LockFile)
 	return err == nil && locked
 }
