@@ -14,7 +14,6 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // diverged returns how a sync test of a game ends that counts outside of its world.
@@ -42,7 +41,7 @@ func diverged() *ecs.Divergence {
 func ExampleSaveDivergence() {
 	temp, remove := tempDir()
 	defer remove()
-	command, err := inspect.SaveDivergence(context.Background(), temp, diverged())
+	command, err := persist.SaveDivergence(context.Background(), temp, diverged())
 	fmt.Println(strings.ReplaceAll(command, temp+string(filepath.Separator), ""), err)
 	// Output: ecsdump diff tick2-first.save tick2-again.save <nil>
 }
@@ -51,7 +50,7 @@ func TestADivergenceIsSavedAsItsTwoWorlds(t *testing.T) {
 	ctx, d := context.Background(), diverged()
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	for range 2 { // The second time in the place of the first.
-		command, err := inspect.SaveDivergence(ctx, dir, d)
+		command, err := persist.SaveDivergence(ctx, dir, d)
 		require.NoError(t, err)
 		files := strings.Fields(command)[2:]
 		require.Len(t, files, 2)
@@ -63,10 +62,10 @@ func TestADivergenceIsSavedAsItsTwoWorlds(t *testing.T) {
 		}
 	}
 	spaced := filepath.Join(t.TempDir(), "it's of today")
-	command, err := inspect.SaveDivergence(ctx, spaced, d)
+	command, err := persist.SaveDivergence(ctx, spaced, d)
 	require.NoError(t, err)
 	require.Equal(t, shell.Command("ecsdump", "diff", filepath.Join(spaced, "tick2-first.save"), filepath.Join(spaced, "tick2-again.save")), command)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
-	_, err = inspect.SaveDivergence(ctx, filepath.Join(dir, "file"), d)
+	_, err = persist.SaveDivergence(ctx, filepath.Join(dir, "file"), d)
 	require.Error(t, err)
 }

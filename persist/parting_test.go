@@ -52,7 +52,7 @@ func naiveWay(t require.TestingT, v *inspect.View, seq uint64) map[uint64]*inspe
 }
 
 func requireParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Parting {
-	d, err := inspect.Part(storetest.Background, v, a, u, b)
+	d, err := v.Part(storetest.Background, a, u, b)
 	require.NoError(t, err)
 	equal, first := naiveParting(t, v, a, u, b)
 	require.Equal(t, first, d.First)
@@ -154,6 +154,6 @@ func TestHistoriesWithoutACommonTickAreNotFound(t *testing.T) {
 	for range 9 {
 		u.Commit()
 	}
-	_, err := inspect.Part(storetest.Background, v, 3, recorded(t, 3, u, persist.Options{}, func(int) { u.Fill(1) }), 3)
+	_, err := v.Part(storetest.Background, 3, recorded(t, 3, u, persist.Options{}, func(int) { u.Fill(1) }), 3)
 	require.ErrorIs(t, err, persist.ErrNotFound)
 }

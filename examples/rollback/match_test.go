@@ -97,7 +97,7 @@ func fields(t *testing.T, files []string) (names []string) {
 		defer v.Close()
 		views[i] = v
 	}
-	d, err := inspect.DiffViews(context.Background(), views[0], views[0].Head(), views[1], views[1].Head())
+	d, err := views[0].DiffTo(context.Background(), views[0].Head(), views[1], views[1].Head())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -226,7 +226,7 @@ func (d *differ) compare(ctx context.Context, a *app, s, t *diffSide) (err error
 		}
 		s.doc.Seq, t.doc.Seq = first.First.Old, first.First.New
 	}
-	diff, err := inspect.DiffViews(ctx, s.View, s.doc.Seq, t.View, t.doc.Seq)
+	diff, err := s.View.DiffTo(ctx, s.doc.Seq, t.View, t.doc.Seq)
 	if err != nil {
 		return err
 	}
@@ -375,7 +375,7 @@ func (d *differ) diverge(ctx context.Context, s, t *diffSide) (*firstDoc, error)
 			return nil, fail(exitUsage, try("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
 		}
 	}
-	div, err := inspect.Part(ctx, s.View, s.doc.Seq, t.View, t.doc.Seq)
+	div, err := s.View.Part(ctx, s.doc.Seq, t.View, t.doc.Seq)
 	if errors.Is(err, persist.ErrNotFound) {
 		return nil, fail(exitNotFound, try("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
 	}

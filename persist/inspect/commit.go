@@ -2,8 +2,6 @@ package inspect
 
 import (
 	"bytes"
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -39,32 +37,6 @@ type RowChange struct {
 	Entities, Values []ecs.Range // The rows below After whose entity the tick gives, and whose value.
 
 	Bytes int // Of the tick's payload that say all this.
-}
-
-// Commits returns the ticks in the journal with seqs in [from, to], in the order
-// in which they were committed. It stops at the first that cannot be read, and
-// returns the error beside those before.
-//
-// The operations of all of them stay in memory; a caller that wants many asks for
-// a few at a time. After the first call, which follows the head back, the cost is
-// that of reading the ticks returned.
-func (v *View) Commits(from, to uint64) ([]Commit, error) {
-	entries := v.cat.Log.Entries
-	first, _ := slices.BinarySearchFunc(entries, from, func(e journal.Entry, seq uint64) int {
-		return cmp.Compare(e.ID.Seq, seq)
-	})
-	var commits []Commit
-	for _, e := range entries[first:] {
-		if e.ID.Seq > to {
-			break
-		}
-		c, err := commit(v.cat, e)
-		if err != nil {
-			return commits, err
-		}
-		commits = append(commits, c)
-	}
-	return commits, nil
 }
 
 func commit(v *catalog.Catalog, e journal.Entry) (Commit, error) {

@@ -45,45 +45,6 @@ type CompactReport struct {
 	Before, After int64 // Bytes of the files.
 }
 
-// Compact writes a new store, or a new save, that leads to a state of v and holds
-// little else: a full snapshot and as much of the way to it as options ask for.
-// Branches that were rewound are left out. States have the digests that they had;
-// a program opens the copy with the types it would open v with.
-//
-// Nothing may be called out yet. It has its name once it is whole and durable. It
-// costs reading and writing what is kept, and memory for a world.
-//
-// The state that At names has its seq and tick in the copy as well, unless ticks are kept that
-// follow lost or rewound ones: these are numbered without gaps.
-//
-// Errors: those of [View.At], and one wrapping [fs.ErrExist] if there is something
-// called out.
-func (v *View) Compact(ctx context.Context, out string, options CompactOptions) (CompactReport, error) {
-	to, err := v.cat.Resolve(options.At)
-	if err != nil {
-		return CompactReport{}, err
-	}
-	from := to
-	if options.Keep != "" {
-		if from, err = v.cat.Resolve(options.Keep); err != nil {
-			return CompactReport{}, err
-		}
-	}
-	c := compaction{Catalog: v.cat, from: from, to: to, names: !options.NoNames}
-	for _, s := range v.cat.Snapshots {
-		c.report.Before += s.Size
-	}
-	for _, s := range v.cat.Log.Segments {
-		c.report.Before += s.Size
-	}
-	if v.cat.IsSave() {
-		err = c.save(ctx, out)
-	} else {
-		err = c.store(ctx, out)
-	}
-	return c.report, err
-}
-
 // A compaction is a call of Compact.
 type compaction struct {
 	*catalog.Catalog

@@ -87,36 +87,9 @@ func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 	return added, removed, changed, moved
 }
 
-// Diff compares the state after record b with that after record a.
-//
-// It reads both states, and keeps them in memory together with 32 bytes for each
-// row that differs. Of two states that are in snapshot files it reads no page that
-// the files share, and keeps only those that differ: damage elsewhere goes
-// unnoticed. See [View.At] for its errors.
-func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
-	return DiffViews(ctx, v, a, v, b)
-}
-
-// DiffViews compares the state of u after record b with that of v after record a.
-// Components are the same if they have the same name.
-func DiffViews(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Diff, error) {
-	if d, err := diffPages(ctx, v.cat, a, u.cat, b); err == nil {
-		return d, nil
-	} // Where a page is damaged, other files may lead to the state.
-	older, err := v.cat.At(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	newer, err := u.cat.At(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	return DiffImages(ctx, older, newer)
-}
-
-// DiffImages compares newer with older. Neither may change as long as the result
+// diffImages compares newer with older. Neither may change as long as the result
 // is used.
-func DiffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
+func diffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
 	d := &Diff{OldTick: older.Tick, NewTick: newer.Tick}
 	d.Schema = diffSchemas(older.Stored(), newer.Stored())
 	d.Registry = diffRegistries(registry(older), registry(newer))

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -102,7 +102,7 @@ func lines(d *inspect.Diff, t require.TestingT) map[string]string {
 // requireDiff compares what the views say with what the images of both states
 // do.
 func requireDiff(t require.TestingT, v *inspect.View, a uint64, u *inspect.View, b uint64) *inspect.Diff {
-	d, err := inspect.DiffViews(storetest.Background, v, a, u, b)
+	d, err := v.DiffTo(storetest.Background, a, u, b)
 	require.NoError(t, err)
 	older, err := v.At(storetest.Background, a)
 	require.NoError(t, err)

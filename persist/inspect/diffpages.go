@@ -34,7 +34,7 @@ type pageDiff struct {
 // errNoPages says that states cannot be compared page by page.
 var errNoPages = errors.New("persist: not in snapshot files of the same kind")
 
-// diffPages is [DiffViews] for states that are in snapshot files; else it returns
+// diffPages is [View.DiffTo] for states that are in snapshot files; else it returns
 // errNoPages.
 func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (*Diff, error) {
 	var p pageDiff

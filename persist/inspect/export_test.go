@@ -3,8 +3,8 @@ package inspect
 import (
 	"context"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
@@ -15,6 +15,7 @@ var (
 	CompareEntities  = compareEntities
 	DiffFields       = diffFields
 	DiffSchemas      = diffSchemas
+	DiffImages       = diffImages
 	AppendFieldsWith = appendFieldsWith
 )
 

@@ -9,7 +9,6 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
 // A Parting says where two histories part that were equal before.
@@ -24,41 +23,6 @@ type Parting struct {
 type CommonTick struct {
 	Tick     uint64
 	Old, New uint64
-}
-
-// Part compares the way to record b of u with the way to record a of v, tick by
-// tick, and finds the first after which their states differ. What does not rewind
-// does not count.
-//
-// Two branches of one store are compared from where they part, others from the
-// oldest tick that both have. Where two ticks say the same, it only reads them; else
-// it replays both histories up to there and compares digests. An error wraps
-// [persist.ErrNotFound] if no state has a tick in common.
-func Part(ctx context.Context, v *View, a uint64, u *View, b uint64) (*Parting, error) {
-	common, err := commonTicks(v.cat, a, u.cat, b)
-	if err != nil {
-		return nil, err
-	}
-	d := parting{views: [2]*catalog.Catalog{v.cat, u.cat}, Parting: Parting{Compared: len(common)}}
-	p := progress.Start(ctx, progress.PhaseReplay, int64(len(common)))
-	for i := range common {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		equal := i > 0 && d.sameTick(&common[i-1], &common[i])
-		if !equal {
-			if equal, err = d.sameState(progress.Quiet(ctx), &common[i]); err != nil {
-				return nil, err
-			}
-		}
-		if !equal {
-			d.First = &common[i].CommonTick
-			break
-		}
-		d.Equal = &common[i].CommonTick
-		p.Add(1)
-	}
-	return &d.Parting, nil
 }
 
 // A parting is a search for one.

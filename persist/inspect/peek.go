@@ -39,30 +39,6 @@ type EntityComponent struct {
 	Value    layout.Value // The zero Value if it does not.
 }
 
-// Peek returns what the state after record seq has of e, alive or not.
-//
-// Unlike [View.At] it does not load the state. Of the nearest snapshot it reads
-// the pages on the way to e, which takes a few hundred KiB of memory however
-// large the world is, and of the ticks behind it follows e only. Their checksums
-// are compared; pages that are not needed may be damaged.
-//
-// The rows of the entities alive have no index. Peek looks for e where it would be
-// if none had ever been destroyed, and from there outward: at worst it reads all of
-// them, 8 bytes each.
-func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState, error) {
-	var f *follower
-	err := v.cat.Persevere(ctx, func() (err error) {
-		if f, err = nearestFollower(ctx, v.cat, e, seq); err == nil {
-			err = f.follow(ctx, seq, nil)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return f.state()
-}
-
 // nearestFollower returns what the nearest readable snapshot that leads to record
 // seq has of e.
 func nearestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {

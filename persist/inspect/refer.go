@@ -28,25 +28,6 @@ type Referrer struct {
 	Fields    []string // Where in the value: "Target", "Links[3]"; "" if it is an entity itself.
 }
 
-// Referrers returns the values that hold e in the state after record seq: how many
-// there are, and the first limit of them by component and row. Keys of maps count
-// as well.
-//
-// It reads the rows of components whose layout has entities in it, a page at a time,
-// and what the ticks behind the nearest snapshot did to them. If one of those
-// components does not rewind, the whole state is loaded.
-func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
-	var list *referrers
-	err = v.cat.Persevere(ctx, func() (err error) {
-		list = &referrers{entity: e, limit: limit}
-		return referrersAt(ctx, v.cat, list, seq)
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	return list.first, list.total, nil
-}
-
 // referrers fills list from the nearest readable snapshot that leads to record seq.
 func referrersAt(ctx context.Context, v *catalog.Catalog, list *referrers, seq uint64) error {
 	var skipped []error

@@ -26,21 +26,6 @@ type Roster struct {
 	Entities []ecs.Entity // Those asked for, by index.
 }
 
-// Roster returns, of the entities alive after record seq in the order of their
-// indices, n behind the first skip.
-//
-// The state must be in a snapshot, or the error is [ErrNoSnapshot]; then [View.At] is
-// the way. Of the snapshot it reads the rows of the entities, 8 bytes each, page by
-// page, and keeps twice skip+n of them. Damage elsewhere goes unnoticed.
-func (v *View) Roster(ctx context.Context, seq uint64, skip, n int) (*Roster, error) {
-	for _, s := range v.cat.Bases(seq) {
-		if s.Err == nil && s.ID.Seq == seq {
-			return roster(ctx, v.cat, s, skip, n)
-		}
-	}
-	return nil, fmt.Errorf("%w after record %d", ErrNoSnapshot, seq)
-}
-
 func roster(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, skip, n int) (*Roster, error) {
 	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
 	if err != nil {

@@ -1,8 +1,6 @@
 package inspect
 
 import (
-	"context"
-
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -53,31 +51,6 @@ type SegmentSpace struct {
 	// Prunable: none of its records is behind the newest snapshot that the newest
 	// state comes from, so that a [persist.Retention] may let it go.
 	Prunable bool
-}
-
-// Space says what the bytes of the files are for. It reads what holds the keys of
-// snapshots, not their pages, and no payloads.
-func (v *View) Space(ctx context.Context) (*Space, error) {
-	s := new(Space)
-	sizes := pageSizes{}
-	refs := make([][]sharedPage, len(v.cat.Snapshots))
-	for i, info := range v.cat.Snapshots {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		sn, shared, err := snapshotSpace(v.cat, info, sizes)
-		if err != nil {
-			sn = SnapshotSpace{Name: info.Name, Size: info.Size, Err: err}
-		}
-		s.Snapshots, refs[i] = append(s.Snapshots, sn), shared
-	}
-	for i, shared := range refs {
-		for _, p := range shared {
-			s.Snapshots[i].Shared += sizes[p]
-		}
-	}
-	s.Segments = segmentSpaces(v.cat)
-	return s, nil
 }
 
 // A sharedPage is a page and the number of the file that holds it.

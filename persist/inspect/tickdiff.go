@@ -1,62 +1,11 @@
 package inspect
 
 import (
-	"context"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/progress"
 )
-
-// Changes goes from the state after record from, which must be an ancestor of to,
-// to that after record to, and calls f with what each record changed: a [Diff]
-// that is valid until f returns. Its error ends the walk, as does that of ctx, and
-// damage.
-//
-// A tick costs what it wrote, not what the world holds; but where a program
-// converted the store, two states are compared. Components that do not rewind may
-// still have rows of entities that a rewind took away.
-func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
-	im, path, err := start(ctx, v.cat, from, to)
-	if err != nil || len(path) == 0 {
-		return err
-	}
-	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
-	for _, e := range path {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		next, err := v.cat.Across(progress.Quiet(ctx), im, e)
-		if err != nil {
-			return err
-		}
-		t, s, err := v.cat.Tick(e)
-		if err != nil {
-			return catalog.Pruned(err)
-		}
-		before := keepRows(im, t)
-		if err := v.cat.Advance(next, e, t, s); err != nil {
-			return catalog.Pruned(err)
-		}
-		var d *Diff
-		if next == im {
-			d, err = before.diff(im)
-		} else { // It was converted.
-			d, err = DiffImages(ctx, im, next)
-		}
-		if err == nil {
-			err = f(d, describeTick(v.cat, e, t, s))
-		}
-		if err != nil {
-			return err
-		}
-		im = next
-		p.Add(1)
-	}
-	return nil
-}
 
 // A keptTick is what a tick is about to overwrite.
 type keptTick struct {

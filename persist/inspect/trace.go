@@ -78,47 +78,6 @@ type Stretch struct {
 	Bytes       int64 // Of the ticks between, which were read.
 }
 
-// Trace calls f with what happened to e between the states after the records from
-// and to, in order, until f returns an error. from must be an ancestor of to; 0
-// means the oldest state that leads to it. What e has in the first state comes
-// first, as [TraceAlive] and [TracePresent].
-//
-// The cost is that of reading the ticks between; e alone is followed through them.
-// At damage it ends with an error that wraps [persist.ErrCorrupt]. After a store was
-// opened by a program with other types, the trace goes on with these.
-func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
-	t, err := newTrace(ctx, v.cat, e, from, to)
-	if err != nil {
-		return err
-	}
-	t.found = f
-	if err := t.begin(); err != nil {
-		return err
-	}
-	return t.run(ctx, to)
-}
-
-// TraceBack calls f with the life of e up to the state after record seq, the newest
-// stretch first, until f returns false or the oldest state is reached. Stretches
-// end at snapshots, so that the ticks behind the nearest are read only once and
-// older ones only if f asks for more. The events of one stretch are in order.
-//
-// The Last of the first stretch is what [View.Peek] returns.
-func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*Stretch) (more bool)) error {
-	for older := uint32(math.MaxUint32); ; {
-		var s *Stretch
-		var base SnapshotInfo
-		err := v.cat.Persevere(ctx, func() (err error) {
-			s, base, err = stretch(ctx, v.cat, e, seq, older)
-			return err
-		})
-		if err != nil || s == nil || !f(s) {
-			return err
-		}
-		seq, older = base.ID.Seq, base.Number
-	}
-}
-
 // stretch returns the stretch from the nearest snapshot before that of number older
 // to record seq, or nil if there is none, and where it begins.
 func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, older uint32) (*Stretch, SnapshotInfo, error) {

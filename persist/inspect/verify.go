@@ -29,50 +29,6 @@ type VerifyReport struct {
 	Notes     []string
 }
 
-// Verify reads everything and checks all there is to check: checksums, the
-// format of every page and record, that sparse and dense arrays agree, that the
-// entities of every array are alive and there once, that the
-// operations of every tick lead to what its rows say, and that replay reproduces
-// the digest of every snapshot, on rewound branches as well. An error says that checking itself was
-// not possible, or that ctx ended. Its phases are [progress.PhaseVerify], in bytes, and
-// [progress.PhaseReplay] if nothing was wrong before.
-//
-// It works with as many goroutines as the program has processors, and needs memory
-// for one world, where a branch begins for another one.
-//
-// What the program that has the store open removes meanwhile is a note.
-func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
-	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat))
-	var last *Image // Of the oldest state, where replay begins.
-	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) (err error) {
-		last = nil
-		last, err = verifySnapshot(ctx, v.cat, s, r)
-		return err
-	})
-	if err != nil {
-		return r, err
-	}
-	if err := verifyRecords(ctx, v.cat, p, &r); err != nil {
-		return r, err
-	}
-	if len(r.Problems) == 0 && !v.cat.IsSave() {
-		return r, verifyReplay(ctx, v.cat, last, &r)
-	}
-	return r, nil
-}
-
-// VerifyChecksums is [View.Verify] of the checksums alone: it reads every byte of the
-// snapshots and tells what reading the journal found when v was opened. It needs next
-// to no memory.
-func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
-	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat)-bytesOf(v.cat.Log.Entries))
-	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
-		return verifyFile(ctx, v.cat, s, r)
-	})
-	r.Records = len(v.cat.Log.Entries)
-	return r, err
-}
-
 // verifyFiles calls check for all snapshot files, that of the oldest state last, and
 // reports what is known of the journal.
 func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {

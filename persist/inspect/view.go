@@ -2,8 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
-	"math"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
@@ -107,12 +105,3 @@ func (v *View) Resolve(point string) (seq uint64, err error) { return v.cat.Reso
 // and can be used on. Records that were pruned are no longer in the log. If the
 // journal is gone the error wraps [persist.ErrNotFound]. A save never changes.
 func (v *View) Refresh(ctx context.Context) (changed bool, err error) { return v.cat.Refresh(ctx) }
-
-// Backup copies the store as it is now, also if another process has it open: with
-// all ticks that can be read. See [persist.Store.Backup].
-func (v *View) Backup(ctx context.Context, dir string) error {
-	if v.cat.IsSave() {
-		return errors.New("persist: backup: a save is one file that never changes; copy it")
-	}
-	return catalog.Backup(ctx, v.cat.Files, dir, func() uint64 { return math.MaxUint64 })
-}

@@ -8,35 +8,6 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// At returns the state after the record seq; 0 is the oldest state of the store.
-// It is reached from the nearest snapshot among its ancestors.
-//
-// If the program that has the store open removed files since, At looks for other
-// ways to the state; if there is none any more, the error wraps [persist.ErrNotFound].
-func (v *View) At(ctx context.Context, seq uint64) (*Image, error) { return v.cat.At(ctx, seq) }
-
-// Path returns the records that lead from the state after record from, which must
-// be an ancestor of to, to that after record to, in this order.
-func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Path(from, to) }
-
-// Walk goes from the state after record from, which must be an ancestor of to, to
-// that after record to, and calls f with the state after each record on the way
-// and the tick that led to it. im is the same world a tick later each time; f may
-// read it until it returns. Its error ends the walk, as does that of ctx, and
-// damage.
-//
-// Where a program converted the store, the next tick continues the converted state.
-// The cost is that of loading the nearest snapshot, and of reading the ticks. The
-// phase is [progress.PhaseReplay].
-func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
-	im, path, err := start(ctx, v.cat, from, to)
-	if err != nil || len(path) == 0 {
-		return err
-	}
-	_, err = walk(ctx, v.cat, im, path, f)
-	return err
-}
-
 // start returns the state after record from, and the records that lead from there to
 // record to; no state if there are none.
 func start(ctx context.Context, v *catalog.Catalog, from, to uint64) (*Image, []journal.Entry, error) {
@@ -89,11 +60,6 @@ type Cursor struct {
 	image *Image // Which ticks may follow; nil: going failed.
 	shown *Image // The same for others.
 	seq   uint64
-}
-
-// Cursor returns a cursor at the state after record seq, see [View.At].
-func (v *View) Cursor(ctx context.Context, seq uint64) (*Cursor, error) {
-	return newCursor(ctx, v.cat, seq)
 }
 
 func newCursor(ctx context.Context, v *catalog.Catalog, seq uint64) (*Cursor, error) {

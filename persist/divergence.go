@@ -1,4 +1,4 @@
-package inspect
+package persist
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/shell"
-	"github.com/stet-ecs/stet/persist"
 )
 
 // SaveDivergence saves both worlds of d to files in dir, which it makes, and
@@ -23,10 +22,10 @@ func SaveDivergence(ctx context.Context, dir string, d *ecs.Divergence) (command
 	}
 	first := filepath.Join(dir, fmt.Sprintf("tick%d-first.save", d.Tick))
 	again := filepath.Join(dir, fmt.Sprintf("tick%d-again.save", d.Tick))
-	if err := persist.Save(ctx, first, d.First); err != nil {
+	if err := Save(ctx, first, d.First); err != nil {
 		return "", err
 	}
-	if err := persist.Save(ctx, again, d.Again); err != nil {
+	if err := Save(ctx, again, d.Again); err != nil {
 		return "", err
 	}
 	return shell.Command("ecsdump", "diff", first, again), nil

@@ -1,0 +1,108 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// Peek returns what the state after record seq has of e, alive or not.
+//
+// Unlike [View.At] it does not load the state. Of the nearest snapshot it reads
+// the pages on the way to e, which takes a few hundred KiB of memory however
+// large the world is, and of the ticks behind it follows e only. Their checksums
+// are compared; pages that are not needed may be damaged.
+//
+// The rows of the entities alive have no index. Peek looks for e where it would be
+// if none had ever been destroyed, and from there outward: at worst it reads all of
+// them, 8 bytes each.
+func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState, error) {
+	var f *follower
+	err := v.cat.Persevere(ctx, func() (err error) {
+		if f, err = nearestFollower(ctx, v.cat, e, seq); err == nil {
+			err = f.follow(ctx, seq, nil)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.state()
+}
+
+// Trace calls f with what happened to e between the states after the records from
+// and to, in order, until f returns an error. from must be an ancestor of to; 0
+// means the oldest state that leads to it. What e has in the first state comes
+// first, as [TraceAlive] and [TracePresent].
+//
+// The cost is that of reading the ticks between; e alone is followed through them.
+// At damage it ends with an error that wraps [persist.ErrCorrupt]. After a store was
+// opened by a program with other types, the trace goes on with these.
+func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
+	t, err := newTrace(ctx, v.cat, e, from, to)
+	if err != nil {
+		return err
+	}
+	t.found = f
+	if err := t.begin(); err != nil {
+		return err
+	}
+	return t.run(ctx, to)
+}
+
+// TraceBack calls f with the life of e up to the state after record seq, the newest
+// stretch first, until f returns false or the oldest state is reached. Stretches
+// end at snapshots, so that the ticks behind the nearest are read only once and
+// older ones only if f asks for more. The events of one stretch are in order.
+//
+// The Last of the first stretch is what [View.Peek] returns.
+func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*Stretch) (more bool)) error {
+	for older := uint32(math.MaxUint32); ; {
+		var s *Stretch
+		var base SnapshotInfo
+		err := v.cat.Persevere(ctx, func() (err error) {
+			s, base, err = stretch(ctx, v.cat, e, seq, older)
+			return err
+		})
+		if err != nil || s == nil || !f(s) {
+			return err
+		}
+		seq, older = base.ID.Seq, base.Number
+	}
+}
+
+// Referrers returns the values that hold e in the state after record seq: how many
+// there are, and the first limit of them by component and row. Keys of maps count
+// as well.
+//
+// It reads the rows of components whose layout has entities in it, a page at a time,
+// and what the ticks behind the nearest snapshot did to them. If one of those
+// components does not rewind, the whole state is loaded.
+func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
+	var list *referrers
+	err = v.cat.Persevere(ctx, func() (err error) {
+		list = &referrers{entity: e, limit: limit}
+		return referrersAt(ctx, v.cat, list, seq)
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return list.first, list.total, nil
+}
+
+// Roster returns, of the entities alive after record seq in the order of their
+// indices, n behind the first skip.
+//
+// The state must be in a snapshot, or the error is [ErrNoSnapshot]; then [View.At] is
+// the way. Of the snapshot it reads the rows of the entities, 8 bytes each, page by
+// page, and keeps twice skip+n of them. Damage elsewhere goes unnoticed.
+func (v *View) Roster(ctx context.Context, seq uint64, skip, n int) (*Roster, error) {
+	for _, s := range v.cat.Bases(seq) {
+		if s.Err == nil && s.ID.Seq == seq {
+			return roster(ctx, v.cat, s, skip, n)
+		}
+	}
+	return nil, fmt.Errorf("%w after record %d", ErrNoSnapshot, seq)
+}

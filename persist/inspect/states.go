@@ -1,0 +1,181 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+)
+
+// At returns the state after the record seq; 0 is the oldest state of the store.
+// It is reached from the nearest snapshot among its ancestors.
+//
+// If the program that has the store open removed files since, At looks for other
+// ways to the state; if there is none any more, the error wraps [persist.ErrNotFound].
+func (v *View) At(ctx context.Context, seq uint64) (*Image, error) { return v.cat.At(ctx, seq) }
+
+// Path returns the records that lead from the state after record from, which must
+// be an ancestor of to, to that after record to, in this order.
+func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Path(from, to) }
+
+// Walk goes from the state after record from, which must be an ancestor of to, to
+// that after record to, and calls f with the state after each record on the way
+// and the tick that led to it. im is the same world a tick later each time; f may
+// read it until it returns. Its error ends the walk, as does that of ctx, and
+// damage.
+//
+// Where a program converted the store, the next tick continues the converted state.
+// The cost is that of loading the nearest snapshot, and of reading the ticks. The
+// phase is [progress.PhaseReplay].
+func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
+	im, path, err := start(ctx, v.cat, from, to)
+	if err != nil || len(path) == 0 {
+		return err
+	}
+	_, err = walk(ctx, v.cat, im, path, f)
+	return err
+}
+
+// Cursor returns a cursor at the state after record seq, see [View.At].
+func (v *View) Cursor(ctx context.Context, seq uint64) (*Cursor, error) {
+	return newCursor(ctx, v.cat, seq)
+}
+
+// Commits returns the ticks in the journal with seqs in [from, to], in the order
+// in which they were committed. It stops at the first that cannot be read, and
+// returns the error beside those before.
+//
+// The operations of all of them stay in memory; a caller that wants many asks for
+// a few at a time. After the first call, which follows the head back, the cost is
+// that of reading the ticks returned.
+func (v *View) Commits(from, to uint64) ([]Commit, error) {
+	entries := v.cat.Log.Entries
+	first, _ := slices.BinarySearchFunc(entries, from, func(e journal.Entry, seq uint64) int {
+		return cmp.Compare(e.ID.Seq, seq)
+	})
+	var commits []Commit
+	for _, e := range entries[first:] {
+		if e.ID.Seq > to {
+			break
+		}
+		c, err := commit(v.cat, e)
+		if err != nil {
+			return commits, err
+		}
+		commits = append(commits, c)
+	}
+	return commits, nil
+}
+
+// Changes goes from the state after record from, which must be an ancestor of to,
+// to that after record to, and calls f with what each record changed: a [Diff]
+// that is valid until f returns. Its error ends the walk, as does that of ctx, and
+// damage.
+//
+// A tick costs what it wrote, not what the world holds; but where a program
+// converted the store, two states are compared. Components that do not rewind may
+// still have rows of entities that a rewind took away.
+func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
+	im, path, err := start(ctx, v.cat, from, to)
+	if err != nil || len(path) == 0 {
+		return err
+	}
+	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
+	for _, e := range path {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		next, err := v.cat.Across(progress.Quiet(ctx), im, e)
+		if err != nil {
+			return err
+		}
+		t, s, err := v.cat.Tick(e)
+		if err != nil {
+			return catalog.Pruned(err)
+		}
+		before := keepRows(im, t)
+		if err := v.cat.Advance(next, e, t, s); err != nil {
+			return catalog.Pruned(err)
+		}
+		var d *Diff
+		if next == im {
+			d, err = before.diff(im)
+		} else { // It was converted.
+			d, err = diffImages(ctx, im, next)
+		}
+		if err == nil {
+			err = f(d, describeTick(v.cat, e, t, s))
+		}
+		if err != nil {
+			return err
+		}
+		im = next
+		p.Add(1)
+	}
+	return nil
+}
+
+// Diff compares the state after record b with that after record a.
+//
+// It reads both states, and keeps them in memory together with 32 bytes for each
+// row that differs. Of two states that are in snapshot files it reads no page that
+// the files share, and keeps only those that differ: damage elsewhere goes
+// unnoticed. See [View.At] for its errors.
+func (v *View) Diff(ctx context.Context, a, b uint64) (*Diff, error) {
+	return v.DiffTo(ctx, a, v, b)
+}
+
+// DiffTo compares the state of u after record b with that of v after record a.
+// Components are the same if they have the same name.
+func (v *View) DiffTo(ctx context.Context, a uint64, u *View, b uint64) (*Diff, error) {
+	if d, err := diffPages(ctx, v.cat, a, u.cat, b); err == nil {
+		return d, nil
+	} // Where a page is damaged, other files may lead to the state.
+	older, err := v.cat.At(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	newer, err := u.cat.At(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return diffImages(ctx, older, newer)
+}
+
+// Part compares the way to record b of u with the way to record a of v, tick by
+// tick, and finds the first after which their states differ. What does not rewind
+// does not count.
+//
+// Two branches of one store are compared from where they part, others from the
+// oldest tick that both have. Where two ticks say the same, it only reads them; else
+// it replays both histories up to there and compares digests. An error wraps
+// [persist.ErrNotFound] if no state has a tick in common.
+func (v *View) Part(ctx context.Context, a uint64, u *View, b uint64) (*Parting, error) {
+	common, err := commonTicks(v.cat, a, u.cat, b)
+	if err != nil {
+		return nil, err
+	}
+	d := parting{views: [2]*catalog.Catalog{v.cat, u.cat}, Parting: Parting{Compared: len(common)}}
+	p := progress.Start(ctx, progress.PhaseReplay, int64(len(common)))
+	for i := range common {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		equal := i > 0 && d.sameTick(&common[i-1], &common[i])
+		if !equal {
+			if equal, err = d.sameState(progress.Quiet(ctx), &common[i]); err != nil {
+				return nil, err
+			}
+		}
+		if !equal {
+			d.First = &common[i].CommonTick
+			break
+		}
+		d.Equal = &common[i].CommonTick
+		p.Add(1)
+	}
+	return &d.Parting, nil
+}
