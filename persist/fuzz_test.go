@@ -56,7 +56,7 @@ func FuzzOps(f *testing.F) {
 func FuzzManifest(f *testing.F) {
 	_, m := savePages(storetest.HostileBase(f))
 	f.Add(m.Encode())
-	m.Files = []format.FileRef{{Number: 1, Crc: 2}, {Number: 3, Crc: 4}}
+	m.Files = []format.FileRef{{Number: 1, CRC: 2}, {Number: 3, CRC: 4}}
 	f.Add(m.Encode())
 	f.Fuzz(func(t *testing.T, src []byte) {
 		storetest.BoundedTightly(t, len(src), func() {
@@ -94,7 +94,7 @@ func FuzzPage(f *testing.F) {
 		f.Add(value)
 	}
 	e := format.NewEncoder()
-	format.AppendReference(e, format.PageRef{File: 3, Crc: 4})
+	format.AppendReference(e, format.PageRef{File: 3, CRC: 4})
 	f.Add(e.Buf)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		storetest.BoundedTightly(t, len(value), func() {

@@ -318,13 +318,13 @@ func TestSavesThatLieAreRefused(t *testing.T) {
 		"a component twice":          func(_ map[pagefile.Key][]byte, m *format.Manifest) { m.Schema.Components[positions].Name = "bag" },
 		"a reference to itself": func(p map[pagefile.Key][]byte, m *format.Manifest) {
 			e := format.NewEncoder()
-			format.AppendReference(e, format.PageRef{File: 1, Crc: 1})
+			format.AppendReference(e, format.PageRef{File: 1, CRC: 1})
 			p[format.Key(format.RegistryColumn, 0)] = e.Buf
-			m.Files = []format.FileRef{{Number: 1, Crc: 1}}
+			m.Files = []format.FileRef{{Number: 1, CRC: 1}}
 		},
 		"a reference to an unlisted file": func(p map[pagefile.Key][]byte, _ *format.Manifest) {
 			e := format.NewEncoder()
-			format.AppendReference(e, format.PageRef{File: 9, Crc: 1})
+			format.AppendReference(e, format.PageRef{File: 9, CRC: 1})
 			p[format.Key(format.RegistryColumn, 0)] = e.Buf
 		},
 		"no registry": func(p map[pagefile.Key][]byte, _ *format.Manifest) { delete(p, format.Key(format.RegistryColumn, 0)) },

@@ -92,7 +92,7 @@ func (r *interleaving) check() (published, shared, abandoned int) {
 		require.NoError(r.t, err)
 		im, err := f.Load(storetest.Background, nil, false)
 		require.NoError(r.t, err)
-		require.Equal(r.t, r.digests[f.Manifest.Id], im.Digest(), "%s of tick %d", s.Name, s.Tick)
+		require.Equal(r.t, r.digests[f.Manifest.ID], im.Digest(), "%s of tick %d", s.Name, s.Tick)
 		f.Close()
 	}
 	storetest.Verified(r.t, r.dir)

@@ -84,7 +84,7 @@ func thin(s *persist.Store, dir string) error {
 			return err
 		}
 		if i >= len(numbers)-3 {
-			oldest = min(oldest, r.Manifest.Id.Seq)
+			oldest = min(oldest, r.Manifest.ID.Seq)
 		}
 		needed[n] = true
 		for _, f := range r.Manifest.Files {

@@ -295,7 +295,7 @@ func (s *Store) adoptFiles(v *catalog.Catalog, f *catalog.Found) {
 	}
 	for _, sn := range v.Snapshots {
 		if held[sn.Number] && sn.Err == nil {
-			s.held[sn.Number] = fileSize{sn.Crc, sn.Size}
+			s.held[sn.Number] = fileSize{sn.CRC, sn.Size}
 		}
 	}
 	if len(s.held) != len(held) {

@@ -163,7 +163,7 @@ func (s *snapshotter) branched(parent uint64) {
 		}
 	}
 	for _, c := range []*copying{s.copying, s.handed} {
-		if c != nil && c.Manifest.Id.Seq > parent {
+		if c != nil && c.Manifest.ID.Seq > parent {
 			c.offHead = true
 		}
 	}

@@ -95,7 +95,7 @@ func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testin
 			defer held.Close()
 			page, direct, err := snap.ReadPage(held, "", k)
 			require.NotNil(t, page, "page %v of file %d is not held by file %d", k, number, ref.File)
-			require.Equal(t, ref.Crc, direct.Crc)
+			require.Equal(t, ref.CRC, direct.CRC)
 			return err
 		})
 		require.NoError(t, err)

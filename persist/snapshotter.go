@@ -222,7 +222,7 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	}
 	sn := snap.NewSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
 	s.number++
-	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.Id = s.id, s.number, s.ids[s.world.Mark()]
+	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.world.Mark()]
 	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
 	s.copying = &copying{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
 	s.grown, s.dirty, s.since = 0, snap.Dirty{}, s.world.Mark()
@@ -297,7 +297,7 @@ func (s *Store) copySome(budget int) {
 // stored returns what the store will know of c.
 func (c *copying) stored(onHead bool) storedSnapshot {
 	m := &c.Manifest
-	return storedSnapshot{m.Number, m.Id.Seq, m.Time, m.Name, m.Files, m.Schema, onHead, 0}
+	return storedSnapshot{m.Number, m.ID.Seq, m.Time, m.Name, m.Files, m.Schema, onHead, 0}
 }
 
 // hand copies all that is left of the snapshot under way, if any, and hands it

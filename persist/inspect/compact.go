@@ -75,7 +75,7 @@ func saveImage(ctx context.Context, im *Image, out string) (int64, error) {
 	}
 	defer files.Close()
 	s := snap.SavedImage(im)
-	s.Manifest.Id = journal.ID{} // A save belongs to no journal.
+	s.Manifest.ID = journal.ID{} // A save belongs to no journal.
 	info, err := s.Create(ctx, files, filepath.Base(out))
 	return info.Size, err
 }

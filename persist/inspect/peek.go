@@ -82,7 +82,7 @@ func peekSnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, e ecs
 func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*follower, error) {
 	m := r.Manifest
 	f := &follower{
-		entity: e, tick: m.Tick, id: m.Id, time: m.Time, schema: m.Schema,
+		entity: e, tick: m.Tick, id: m.ID, time: m.Time, schema: m.Schema,
 		alive: m.Alive, free: m.Free, total: m.Total,
 		rows: make([]followedRow, len(m.Schema.Components)),
 	}

@@ -103,7 +103,7 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 		wanted := p.references[number]
 		err := pagefile.Salvage(ctx, v.Files, catalog.SnapshotName(number), func(k pagefile.Key, value []byte) {
 			content, ref, err := format.DecodePage(value)
-			if crc, ok := wanted[k]; ok && err == nil && content != nil && ref.Crc == crc {
+			if crc, ok := wanted[k]; ok && err == nil && content != nil && ref.CRC == crc {
 				p.take(k, content, crc)
 			}
 		})
@@ -114,7 +114,7 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 	for k := range p.twice {
 		p.place(k, nil)
 	}
-	p.im.Tick, p.im.ID = m.Tick, m.Id
+	p.im.Tick, p.im.ID = m.Tick, m.ID
 	return p, nil
 }
 
@@ -182,12 +182,12 @@ func (p *pieces) visit(k pagefile.Key, value []byte) {
 	switch {
 	case err != nil:
 	case ref.File == 0:
-		p.take(k, content, ref.Crc)
+		p.take(k, content, ref.CRC)
 	default:
 		if p.references[ref.File] == nil {
 			p.references[ref.File] = map[pagefile.Key]uint32{}
 		}
-		p.references[ref.File][k] = ref.Crc
+		p.references[ref.File][k] = ref.CRC
 	}
 }
 

@@ -44,7 +44,7 @@ func newRewrite(files disk.FS, from *catalog.Catalog) *rewrite {
 func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made time.Time, label string) error {
 	r.number++
 	s := snap.SavedImage(im)
-	s.Manifest.World, s.Manifest.Number, s.Manifest.Id = r.from.Log.World, r.number, id
+	s.Manifest.World, s.Manifest.Number, s.Manifest.ID = r.from.Log.World, r.number, id
 	s.Manifest.Time, s.Manifest.Name = made, label
 	_, err := s.Create(ctx, r.files, catalog.SnapshotName(r.number))
 	return err

@@ -14,7 +14,7 @@ func (t *Tracker) Check(frameOf func(id uint64) *Frame, undone int, read bool) (
 		return 0, err
 	}
 	if prot := t.topProt(); t.Prot < prot || t.Prot > prot && !read {
-		return 0, fmt.Errorf("Prot is %d, want %d", t.Prot, prot)
+		return 0, fmt.Errorf("protected to %d, want %d", t.Prot, prot)
 	}
 	if undone != len(t.forward) {
 		return 0, fmt.Errorf("%d forward records, named by %d frames", len(t.forward), undone)

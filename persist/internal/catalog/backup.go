@@ -201,7 +201,7 @@ func (c *copier) copySnapshot(ctx context.Context, s SnapshotInfo) error {
 		return err
 	}
 	info, err := pagefile.Check(ctx, c.to, s.Name)
-	if err == nil && (info.CRC != s.Crc || info.Size != s.Size) {
+	if err == nil && (info.CRC != s.CRC || info.Size != s.Size) {
 		err = fmt.Errorf("%w: the copy is not what it was", format.ErrCorrupt)
 	}
 	return snap.FileError(s.Name, err)

@@ -27,6 +27,7 @@ const (
 	TempType     = ".tmp"
 )
 
+// SnapshotName returns the name of snapshot file number, below the top of a store.
 func SnapshotName(number uint32) string {
 	return SnapshotDir + "/" + fmt.Sprintf("%08d", number) + SnapshotType
 }
@@ -47,6 +48,7 @@ type Catalog struct {
 	onHead    map[uint64]bool // Seqs of the head and its ancestors; nil: not asked for yet.
 }
 
+// A JournalPreamble is the place of a schema in the journal.
 type JournalPreamble struct {
 	Segment int
 	Offset  int64
@@ -66,7 +68,7 @@ type SnapshotInfo struct {
 	Err    error     // Why it cannot be read, or nil.
 
 	World  [16]byte
-	Crc    uint32
+	CRC    uint32
 	Refs   []format.FileRef
 	Schema *format.Schema // nil: it cannot be read.
 }
@@ -231,9 +233,9 @@ func (v *Catalog) inspect(name string, number uint32) SnapshotInfo {
 	if m.Number != number {
 		info.Err = &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf("its manifest says number %d", m.Number), Err: format.ErrCorrupt}
 	}
-	info.Tick, info.ID, info.Digest, info.World = m.Tick, m.Id, m.Digest, m.World
+	info.Tick, info.ID, info.Digest, info.World = m.Tick, m.ID, m.Digest, m.World
 	info.Files, info.Refs, info.Time, info.Label = len(m.Files), m.Files, m.Time, m.Name
-	info.Size, info.Crc, info.Schema = r.File.Info().Size, r.File.Info().CRC, m.Schema
+	info.Size, info.CRC, info.Schema = r.File.Info().Size, r.File.Info().CRC, m.Schema
 	return info
 }
 
@@ -303,6 +305,8 @@ func (v *Catalog) JournalError(err error) error {
 	return Pruned(err)
 }
 
+// JournalDamage says of damage to the journal what a [format.DamageError] says: the file by
+// its name in the store, and the sentinel of this package.
 func JournalDamage(d *journal.DamageError) error {
 	err := format.ErrCorrupt
 	switch {

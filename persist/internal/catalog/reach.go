@@ -143,6 +143,8 @@ func (v *Catalog) Bases(seq uint64) []SnapshotInfo {
 	return bases
 }
 
+// LoadSnapshot loads the state in s. A bare image has what filling a world takes, and no
+// more.
 func (v *Catalog) LoadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (*image.Image, snap.PageTable, error) {
 	if s.Err != nil {
 		return nil, nil, s.Err

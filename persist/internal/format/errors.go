@@ -46,6 +46,7 @@ type DamageError struct {
 	Err    error
 }
 
+// Error says which bytes of which file, and why.
 func (e *DamageError) Error() string {
 	if e.Offset < 0 {
 		return fmt.Sprintf("%v: %s: %s", e.Err, e.File, e.Reason)
@@ -53,4 +54,5 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%v: %s: %d bytes at offset %d: %s", e.Err, e.File, e.Length, e.Offset, e.Reason)
 }
 
+// Unwrap returns the sentinel that the damage is of.
 func (e *DamageError) Unwrap() error { return e.Err }

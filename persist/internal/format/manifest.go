@@ -9,6 +9,7 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
+// The formats of a manifest.
 const (
 	saveManifest  = 1 // Says nothing of when it was made, so that equal worlds have equal saves.
 	StoreManifest = 2 // Has a time and a name.
@@ -19,7 +20,7 @@ const (
 type Manifest struct {
 	World  [16]byte   // Zero in a save.
 	Number uint32     // Of the file; 0: a save.
-	Id     journal.ID // Of the state.
+	ID     journal.ID // Of the state.
 	Tick   uint64
 	Schema *Schema
 	Digest ecs.Digest
@@ -48,13 +49,16 @@ func manifestLen(format uint64) int {
 	return 12
 }
 
+// A ComponentSize is how many rows a component has, and how many lie in a page.
 type ComponentSize struct{ Rows, PageRows int }
 
+// A FileRef names another snapshot file whose pages are shared, and its checksum.
 type FileRef struct {
 	Number uint32
-	Crc    uint32 // Of the whole file, as [pagefile.Info] has it.
+	CRC    uint32 // Of the whole file, as [pagefile.Info] has it.
 }
 
+// Encode returns the canonical bytes of m.
 func (m *Manifest) Encode() []byte {
 	e := NewEncoder()
 	format := m.format()
@@ -62,7 +66,7 @@ func (m *Manifest) Encode() []byte {
 	e.Uint(format)
 	e.Bin(m.World[:])
 	e.Uint(uint64(m.Number))
-	EncodeID(e, m.Id)
+	EncodeID(e, m.ID)
 	e.Uint(m.Tick)
 	e.Bin(m.Schema.Encode())
 	e.Uint(uint64(m.Digest))
@@ -79,7 +83,7 @@ func (m *Manifest) Encode() []byte {
 	for _, f := range m.Files {
 		e.Array(2)
 		e.Uint(uint64(f.Number))
-		e.Uint(uint64(f.Crc))
+		e.Uint(uint64(f.CRC))
 	}
 	if format == StoreManifest {
 		e.Int(nanoseconds(m.Time))
@@ -96,6 +100,7 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
+// DecodeManifest reads what [Manifest.Encode] wrote.
 func DecodeManifest(src []byte) (*Manifest, error) {
 	d := decoder{src: src}
 	values := d.arrayLen()
@@ -113,7 +118,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	}
 	copy(m.World[:], world)
 	m.Number = uint32(d.count("file number", 1<<32-1))
-	m.Id = d.id()
+	m.ID = d.id()
 	m.Tick = d.uint()
 	described := d.bin()
 	m.Digest = ecs.Digest(d.uint())

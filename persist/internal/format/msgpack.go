@@ -14,6 +14,7 @@ type Encoder struct {
 	*msgpack.Encoder
 }
 
+// NewEncoder returns an encoder into a buffer of its own.
 func NewEncoder() *Encoder {
 	e := new(Encoder)
 	e.Encoder = msgpack.NewEncoder(e)
@@ -35,13 +36,26 @@ func (e *Encoder) WriteByte(b byte) error {
 
 // The methods below drop the errors that writing to memory cannot give.
 
-func (e *Encoder) Array(n int)   { _ = e.EncodeArrayLen(n) }
+// Array begins an array of n values.
+func (e *Encoder) Array(n int) { _ = e.EncodeArrayLen(n) }
+
+// Uint writes an unsigned number.
 func (e *Encoder) Uint(v uint64) { _ = e.EncodeUint(v) }
-func (e *Encoder) Int(v int64)   { _ = e.EncodeInt(v) }
-func (e *Encoder) Nil()          { _ = e.EncodeNil() }
-func (e *Encoder) BinLen(n int)  { _ = e.EncodeBytesLen(n) }
-func (e *Encoder) Str(s string)  { _ = e.EncodeString(s) }
-func (e *Encoder) Bool(v bool)   { _ = e.EncodeBool(v) }
+
+// Int writes a number.
+func (e *Encoder) Int(v int64) { _ = e.EncodeInt(v) }
+
+// Nil writes nothing as a value.
+func (e *Encoder) Nil() { _ = e.EncodeNil() }
+
+// BinLen begins a bin of n bytes, which the caller appends.
+func (e *Encoder) BinLen(n int) { _ = e.EncodeBytesLen(n) }
+
+// Str writes a text.
+func (e *Encoder) Str(s string) { _ = e.EncodeString(s) }
+
+// Bool writes a truth value.
+func (e *Encoder) Bool(v bool) { _ = e.EncodeBool(v) }
 
 // Bin appends bytes. None are an empty bin, never nil.
 func (e *Encoder) Bin(b []byte) {
@@ -56,6 +70,7 @@ type decoder struct {
 	err error
 }
 
+// ErrShort says that the bytes end inside a value.
 var ErrShort = errors.New("value cut short")
 
 func (d *decoder) fail(format string, args ...any) {
@@ -186,6 +201,7 @@ func (d *decoder) bin() []byte {
 	}
 }
 
+// Str writes a text.
 func (d *decoder) Str() string {
 	switch c := d.byte(); {
 	case c&0xe0 == 0xa0:
@@ -242,4 +258,5 @@ func (v *varints) int() int64 {
 	return int64(x>>1) ^ -int64(x&1)
 }
 
+// AppendInt appends a varint, zigzag.
 func AppendInt(dst []byte, x int64) []byte { return binary.AppendVarint(dst, x) }

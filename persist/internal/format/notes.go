@@ -14,6 +14,7 @@ type Input struct {
 	Data []byte
 }
 
+// The most that may be noted of a tick.
 const (
 	maxMarks = 256       // Of a tick.
 	MaxNoted = 256 << 20 // Bytes that a program may note of a tick.

@@ -21,6 +21,7 @@ const (
 	DataArray   = 2
 )
 
+// Column returns the column of pages that an array of a component lies in.
 func Column(component, array int) uint32 { return uint32(FirstColumn + 4*component + array) }
 
 const (
@@ -45,13 +46,14 @@ func DataPageRows(width int) int {
 	return rows
 }
 
+// Castagnoli is the polynomial of all checksums.
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A PageRef says where a page lies that did not change: the file that holds it,
 // and its checksum. It never names another reference.
 type PageRef struct {
 	File uint32
-	Crc  uint32
+	CRC  uint32
 }
 
 // PageHead makes e hold the beginning of the value of a page that holds content,
@@ -71,7 +73,7 @@ func PageHead(e *Encoder, content []byte) (crc uint32) {
 func AppendReference(e *Encoder, r PageRef) {
 	e.Array(3)
 	e.Uint(pageReference)
-	e.Uint(uint64(r.Crc))
+	e.Uint(uint64(r.CRC))
 	e.Uint(uint64(r.File))
 }
 
@@ -80,13 +82,13 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 	d := decoder{src: value}
 	d.array(3)
 	kind := d.count("page kind", pageReference)
-	ref.Crc = uint32(d.count("page checksum", 1<<32-1))
+	ref.CRC = uint32(d.count("page checksum", 1<<32-1))
 	if kind == pageReference {
 		ref.File = uint32(d.count("file number", 1<<32-1))
 		if ref.File == 0 {
 			d.fail("reference to file 0")
 		}
-	} else if content = d.bin(); d.err == nil && crc32.Checksum(content, Castagnoli) != ref.Crc {
+	} else if content = d.bin(); d.err == nil && crc32.Checksum(content, Castagnoli) != ref.CRC {
 		d.fail("page checksum does not match")
 	}
 	return content, ref, d.end()
@@ -124,6 +126,7 @@ func consecutive(rows []uint32) (n int) {
 
 var zeros [2 * PageRows]byte
 
+// NoRow is the entry of a sparse array that names no row.
 const NoRow = ^uint32(0)
 
 // DecodeSparsePage calls entries for each run of entries of a page: those from i on
@@ -164,6 +167,7 @@ func zeroPairs(src []byte, limit int) (n int) {
 	return n
 }
 
+// Key returns the key of a page in a snapshot file.
 func Key(column uint32, page int) pagefile.Key {
 	return pagefile.Key{Column: column, Page: uint32(page)}
 }

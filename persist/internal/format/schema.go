@@ -10,6 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
+// The formats of a schema, and what one may claim at most.
 const (
 	denseSchema   = 1 // All components have dense rows,
 	indexedSchema = 2 // or some have rows at entity indices,
@@ -45,6 +46,7 @@ type Former struct {
 	Layout  *layout.Type
 }
 
+// NewSchema returns a schema of nothing.
 func NewSchema() *Schema { return &Schema{Numbers: make(map[string]int)} }
 
 // SchemaOf returns the schema of all that w saves.
@@ -66,6 +68,7 @@ func (s *Schema) Number(st ecs.AnyStorage) int {
 	return s.Add(EntryOf(st))
 }
 
+// EntryOf describes a storage or resource as it is registered.
 func EntryOf(st ecs.AnyStorage) Entry {
 	e := Entry{Name: st.Name(), Layout: st.Layout(), Resource: st.IsResource(), Rewinds: st.Rewinds(), Version: st.Version()}
 	if e.Indexed = st.Kind() == ecs.Indexed; e.Indexed {
@@ -78,6 +81,7 @@ func EntryOf(st ecs.AnyStorage) Entry {
 // stored as not rewinding does not, even if the program does not know it.
 func (s *Schema) Rewinds(st ecs.AnyStorage) bool { return s.Components[s.Number(st)].Rewinds }
 
+// Add gives e the next number, which it returns.
 func (s *Schema) Add(e Entry) int {
 	n := len(s.Components)
 	s.Components = append(s.Components, e)
@@ -135,6 +139,8 @@ func EntryLen(format uint64) int {
 	return 4
 }
 
+// DecodeSchema reads what [Schema.Encode] wrote. Every length is bounded before it
+// allocates.
 func DecodeSchema(src []byte) (*Schema, error) {
 	d := decoder{src: src}
 	d.array(2)

@@ -36,6 +36,7 @@ type TickEncoder struct {
 	Sum     journal.Sum // Of what is encoded and will stay as it is.
 }
 
+// NewTickEncoder returns an encoder whose buffers are empty.
 func NewTickEncoder() *TickEncoder { return &TickEncoder{Encoder: NewEncoder()} }
 
 // Begin begins a payload behind what is in buf. noted says whether notes follow the
@@ -69,6 +70,7 @@ func (t *TickEncoder) End(n *Notes) []byte {
 	return buf
 }
 
+// EncodeID writes the identity of a record.
 func EncodeID(e *Encoder, id journal.ID) {
 	e.Array(3)
 	e.Uint(id.Epoch)
@@ -110,6 +112,7 @@ func (t *TickEncoder) Storage(number int, c ecs.StorageChange) {
 	t.values(c.Storage, c.Values)
 }
 
+// Ranges writes ranges of rows as a bin of varints.
 func (t *TickEncoder) Ranges(ranges []ecs.Range) {
 	t.scratch = t.scratch[:0]
 	next := 0
@@ -168,6 +171,7 @@ func (t *TickEncoder) pieces(s ecs.AnyStorage, ranges []ecs.Range, rows int) {
 	}
 }
 
+// CountRows returns how many rows lie in ranges.
 func CountRows(ranges []ecs.Range) (n int) {
 	for _, r := range ranges {
 		n += r.N
@@ -189,12 +193,14 @@ type Tick struct {
 	RegistrySize, OpsSize int // Bytes of the payload.
 }
 
+// A RegistryPatch is what a tick says of the registry of entities.
 type RegistryPatch struct {
 	Alive, Free, Total int
 	Ranges             []ecs.Range
 	Rows               []byte
 }
 
+// A StoragePatch is what a tick says of a storage or resource.
 type StoragePatch struct {
 	Number        int
 	Before, After int

@@ -60,6 +60,7 @@ type Component struct {
 	PageRows int
 }
 
+// New returns an image of no entities with the components of s.
 func New(s *format.Schema) *Image {
 	im := new(Image)
 	im.extend(s)
@@ -170,6 +171,7 @@ func (c *Component) Resize(n int) {
 	c.N = n
 }
 
+// ResizeRows makes room for n rows of values, or gives up those behind.
 func (c *Component) ResizeRows(n int) {
 	if c.Width >= 0 {
 		c.Packed = Resized(c.Packed, n*c.Width)
@@ -190,6 +192,7 @@ func (c *Component) Reserve(n int) {
 	}
 }
 
+// Resized returns s with length n; what is new is zero.
 func Resized[T any](s []T, n int) []T {
 	if n <= len(s) {
 		clear(s[n:])
@@ -355,8 +358,10 @@ func (c *Component) Move(from, to int) {
 	}
 }
 
+// ErrRanges says that a patch has more or fewer rows than its ranges name.
 var ErrRanges = errors.New("ranges and rows differ in length")
 
+// ApplyRegistry puts a patch of the registry in place.
 func (im *Image) ApplyRegistry(p *format.RegistryPatch) error {
 	if p.Alive > p.Free || p.Free > p.Total {
 		return fmt.Errorf("%d alive, %d with free ones, %d in all", p.Alive, p.Free, p.Total)
@@ -384,6 +389,7 @@ func (im *Image) ApplyRegistry(p *format.RegistryPatch) error {
 	return nil
 }
 
+// ApplyStorage puts a patch of one component in place.
 func (im *Image) ApplyStorage(p *format.StoragePatch) error {
 	if p.Number >= len(im.Components) {
 		return fmt.Errorf("component number %d of %d", p.Number, len(im.Components))

@@ -39,6 +39,7 @@ type Meter struct {
 	next   int64 // Done at the next report.
 }
 
+// Steps is how often a phase tells at most, about.
 const Steps = 200
 
 // Start begins a phase under ctx.

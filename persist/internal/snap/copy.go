@@ -30,17 +30,22 @@ type Present struct {
 	entities []ecs.Entity
 }
 
+// Registry returns the sizes of the registry.
 func (p *Present) Registry() (alive, free, total int) {
 	rows, alive, free := p.World.Registry()
 	return alive, free, len(rows)
 }
 
+// Len returns the rows of st.
 func (p *Present) Len(st ecs.AnyStorage) int { return st.Rows() }
 
+// StageRegistry makes the registry what AppendEntities appends.
 func (p *Present) StageRegistry(_, _ int) { p.entities, _, _ = p.World.Registry() }
 
+// Stage makes st what AppendEntities and AppendRows append.
 func (p *Present) Stage(st ecs.AnyStorage, _, _ int) { p.staged, p.entities = st, st.Entities() }
 
+// AppendEntities appends the entities in rows [lo, hi).
 func (p *Present) AppendEntities(dst []byte, lo, hi int) []byte {
 	if p.entities == nil {
 		return dst
@@ -48,10 +53,13 @@ func (p *Present) AppendEntities(dst []byte, lo, hi int) []byte {
 	return digest.AppendEntities(dst, p.entities[lo:hi])
 }
 
+// AppendRows appends the values in rows [lo, hi).
 func (p *Present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.AppendRows(dst, lo, hi) }
 
+// DoneRegistry does nothing: the present is not kept.
 func (p *Present) DoneRegistry(_, _ int) {}
 
+// Done does nothing: the present is not kept.
 func (p *Present) Done(_ ecs.AnyStorage, _, _ int) {}
 
 // A rowCopy is the registry or a component on its way to a snapshot, in groups
@@ -187,6 +195,7 @@ func (s *StateCopy) Advance(from past, budget int) (done bool) {
 	return true
 }
 
+// Unlimited is a budget that copies all that is left.
 const Unlimited = math.MaxInt
 
 // A BufferList keeps buffers for reuse.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/digest"
-	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -71,7 +71,7 @@ func Saved(w *ecs.World) *saving {
 // SavedImage is Saved of im, under the schema that im has.
 func SavedImage(im *image.Image) *saving {
 	s := beginSaving(format.Manifest{
-		Id: im.ID, Tick: im.Tick, Schema: im.Stored(), Digest: im.Digest(), Alive: im.Alive, Free: im.Free, Total: len(im.Registry),
+		ID: im.ID, Tick: im.Tick, Schema: im.Stored(), Digest: im.Digest(), Alive: im.Alive, Free: im.Free, Total: len(im.Registry),
 	}, im.Registry)
 	for n, c := range im.Components {
 		s.component(n, savedRows{c.Entities, c.N, c.Width, c.AppendRows})

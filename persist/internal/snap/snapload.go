@@ -109,7 +109,7 @@ func (r *Reader) Plausible() bool {
 func (l *snapshotLoad) prepare(ctx context.Context) error {
 	m := l.Manifest
 	im := image.New(m.Schema)
-	im.Tick, im.ID, im.Alive, im.Free = m.Tick, m.Id, m.Alive, m.Free
+	im.Tick, im.ID, im.Alive, im.Free = m.Tick, m.ID, m.Alive, m.Free
 	l.im, l.parts = im, make([]*part, format.Column(len(im.Components), 0))
 	l.add(format.RegistryColumn, m.Total, format.PageRows, l.placeRegistry)
 	room := []func(){func() { im.Registry = make([]ecs.Entity, m.Total) }}
@@ -188,7 +188,7 @@ func (l *snapshotLoad) resolve(ctx context.Context) error {
 		wanted := func(k pagefile.Key) bool { return pages[k].File != 0 }
 		err = f.ReadSome(ctx, wanted, func(k pagefile.Key, value []byte) error {
 			content, held, err := format.DecodePage(value)
-			if err != nil || held.File != 0 || held.Crc != pages[k].Crc {
+			if err != nil || held.File != 0 || held.CRC != pages[k].CRC {
 				return errUnfit
 			}
 			met.Add(1)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -49,6 +49,7 @@ func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, erro
 	return r, nil
 }
 
+// Close lets go of the file and of those it refers to.
 func (r *Reader) Close() {
 	r.File.Close()
 	for _, f := range r.Others {
@@ -102,12 +103,13 @@ func (r *Reader) find(k pagefile.Key) ([]byte, format.PageRef, error) {
 	}
 	name := r.nameOf(ref.File)
 	content, held, err := ReadPage(f, name, k)
-	if err == nil && (content == nil || held.Crc != ref.Crc) {
+	if err == nil && (content == nil || held.CRC != ref.CRC) {
 		err = &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf("page %v is not the one that %s refers to", k, r.Name), Err: format.ErrCorrupt}
 	}
 	return content, ref, err
 }
 
+// Number returns the number of the file.
 func (r *Reader) Number() uint32 {
 	if r.Manifest == nil {
 		return 0
@@ -146,7 +148,7 @@ func (r *Reader) other(number uint32) (*pagefile.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s refers to %s: %w", r.Name, name, FileError(name, err))
 		}
-		if f.Info().CRC != ref.Crc {
+		if f.Info().CRC != ref.CRC {
 			f.Close()
 			return nil, &format.DamageError{File: name, Offset: -1, Length: 0, Reason: "it is not the file that " + r.Name + " refers to", Err: format.ErrCorrupt}
 		}
@@ -176,7 +178,7 @@ func (r *Reader) LoadInOrder(ctx context.Context, table PageTable) (*image.Image
 	}
 	m := r.Manifest
 	im := image.New(m.Schema)
-	im.Tick, im.ID = m.Tick, m.Id
+	im.Tick, im.ID = m.Tick, m.ID
 	if err := r.loadRegistry(im, table); err != nil {
 		return nil, r.Damage(fmt.Errorf("entities: %w", err))
 	}

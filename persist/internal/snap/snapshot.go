@@ -7,9 +7,9 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/digest"
-	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
@@ -284,7 +284,7 @@ func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) 
 	for _, p := range sn.Pages {
 		if p.Content == nil && !named[p.File] {
 			named[p.File] = true
-			files = append(files, format.FileRef{Number: p.File, Crc: crcs[p.File]})
+			files = append(files, format.FileRef{Number: p.File, CRC: crcs[p.File]})
 		}
 	}
 	return files
@@ -323,6 +323,6 @@ func (sn *Snapshot) put(w *pagefile.Writer, p *snapshotPage, e *format.Encoder) 
 		format.AppendReference(e, p.PageRef)
 		return w.Put(p.Key, e.Buf)
 	}
-	p.PageRef = format.PageRef{File: sn.Manifest.Number, Crc: format.PageHead(e, p.Content)}
+	p.PageRef = format.PageRef{File: sn.Manifest.Number, CRC: format.PageHead(e, p.Content)}
 	return w.Put(p.Key, e.Buf, p.Content)
 }

@@ -37,6 +37,7 @@ func persistentOf(w *ecs.World) []ecs.AnyStorage {
 	return slices.DeleteFunc(w.Storages(), func(st ecs.AnyStorage) bool { return !st.Persistent() })
 }
 
+// All returns the range of all n rows.
 func All(n int) []ecs.Range {
 	if n == 0 {
 		return nil
@@ -44,6 +45,7 @@ func All(n int) []ecs.Range {
 	return []ecs.Range{{First: 0, N: n}}
 }
 
+// EntityBytes returns entities as pages and patches hold them.
 func EntityBytes(entities ...ecs.Entity) (b []byte) {
 	for _, e := range entities {
 		b = binary.LittleEndian.AppendUint64(b, uint64(e))

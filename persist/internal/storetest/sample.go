@@ -24,12 +24,14 @@ type Sample struct {
 	Values string
 }
 
+// Damaged returns a copy of the sample to be damaged.
 func (s *Sample) Damaged(t testing.TB) *Damaged {
 	d := &Damaged{s, t, filepath.Join(t.TempDir(), "damaged")}
 	WriteTree(t, d.Dir, s.Tree)
 	return d
 }
 
+// NewSample makes the store.
 func NewSample(t testing.TB) *Sample {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -116,6 +118,8 @@ func (d *Damaged) Opened(tree map[string]string) (persist.Report, error) {
 	return s.Report(), nil
 }
 
+// CheckOpen opens tree, in which a file is damaged at a place, which must be told or not
+// matter.
 func (d *Damaged) CheckOpen(tree map[string]string, name string, at int) {
 	r, err := d.Opened(tree)
 	newest := name != "snapshots/00000001.snap" && name != "snapshots/00000002.snap" // Only what is named is read of older ones.
@@ -131,12 +135,14 @@ func (d *Damaged) CheckOpen(tree map[string]string, name string, at int) {
 	}
 }
 
+// Flip returns data with a bit flipped.
 func Flip(data string, at int, bit int) string {
 	b := []byte(data)
 	b[at] ^= 1 << bit
 	return string(b)
 }
 
+// Stride is how far apart the bits are that tests of damage flip.
 var Stride = flag.Int("stride", 61, "the tests of damage flip a bit in every n-th byte of snapshots and saves, and in ten times as many of journals; 1: in every byte")
 
 // Values lists all that is persistent in w.

@@ -12,9 +12,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A session runs one program on a world kept in a directory and on a twin that
+// A Session runs one program on a world kept in a directory and on a twin that
 // never leaves memory, and remembers what every commit looked like.
-type session struct {
+type Session struct {
 	t       rapid.TB
 	Dir     string
 	history int
@@ -27,18 +27,18 @@ type session struct {
 	loose   bool // A snapshot has what does not rewind as no commit had it.
 }
 
-func (s *session) open() {
+func (s *Session) open() {
 	s.World = s.build(s.history)
 	store, err := persist.Open(Background, s.Dir, s.World.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
 	require.NoError(s.t, err)
 	s.Store, s.opened = store, s.opened+1
 }
 
-func (s *session) remember() {
+func (s *Session) remember() {
 	s.States[s.World.Mark()] = s.look()
 }
 
-func (s *session) look() committed {
+func (s *Session) look() committed {
 	return committed{
 		s.World.Tick(), Persistent(s.World.World),
 		fmt.Sprint(s.World.Heat.Entities(), s.World.Heat.Values(), s.World.Mood.Entities(), s.World.Mood.Values(), s.World.Clock.Get()),
@@ -46,12 +46,12 @@ func (s *session) look() committed {
 }
 
 // Do does the same to both worlds.
-func (s *session) Do(list ...Action) {
+func (s *Session) Do(list ...Action) {
 	s.World.Do(list...)
 	s.Twin.Do(list...)
 }
 
-func (s *session) commit() {
+func (s *Session) commit() {
 	s.Twin.Commit()
 	require.NoError(s.t, s.Store.Commit())
 	s.equal("commit")
@@ -60,7 +60,7 @@ func (s *session) commit() {
 	s.remember()
 }
 
-func (s *session) equal(after string) {
+func (s *Session) equal(after string) {
 	if got, want := s.World.Digest(), s.Twin.Digest(); got != want {
 		s.t.Fatalf("after %s, tick %d: digest %v, the twin has %v\n%+v\n%+v",
 			after, s.World.Tick(), got, want, s.World.Digests(nil), s.Twin.Digests(nil))
@@ -68,7 +68,7 @@ func (s *session) equal(after string) {
 }
 
 // seek goes to a tick if the world can; the twin always can.
-func (s *session) seek(tick uint64) {
+func (s *Session) seek(tick uint64) {
 	if err := s.World.History().Seek(tick); err != nil {
 		require.ErrorIs(s.t, err, ecs.ErrNotHeld)
 		return
@@ -77,7 +77,7 @@ func (s *session) seek(tick uint64) {
 	s.equal("seek")
 }
 
-func (s *session) snapshot() {
+func (s *Session) snapshot() {
 	r, err := s.Store.Snapshot(Background)
 	if s.World.Dirty() {
 		require.ErrorIs(s.t, err, persist.ErrUncommitted)
@@ -93,7 +93,7 @@ func (s *session) snapshot() {
 
 // reopen closes the store and opens it with a new world. What was not committed
 // is gone, and so is what is not persistent.
-func (s *session) reopen() {
+func (s *Session) reopen() {
 	for _, w := range []*World{s.World, s.Twin} {
 		w.ReleaseAll()
 	}
@@ -124,7 +124,7 @@ func (s *session) reopen() {
 
 // Finish closes the store and reads the state after every record, those on
 // abandoned branches too.
-func (s *session) Finish() {
+func (s *Session) Finish() {
 	s.World.ReleaseAll()
 	head := s.World.Mark()
 	require.NoError(s.t, s.Store.Close(Background))
@@ -147,7 +147,7 @@ func (s *session) Finish() {
 	}
 }
 
-func (s *session) Step(rt *rapid.T) {
+func (s *Session) Step(rt *rapid.T) {
 	switch kind := rapid.IntRange(0, 19).Draw(rt, "step"); {
 	case kind < 8:
 		s.Do(rapid.SliceOfN(AnyAction, 1, 12).Draw(rt, "actions")...)
@@ -170,12 +170,14 @@ type committed struct {
 	heat   string // The rows of what does not rewind: the digest leaves them out.
 }
 
-func NewSession(t rapid.TB, dir string, history int) *session {
+// NewSession begins a session with a [World].
+func NewSession(t rapid.TB, dir string, history int) *Session {
 	return NewSessionOf(t, dir, history, New)
 }
 
-func NewSessionOf(t rapid.TB, dir string, history int, build func(history int) *World) *session {
-	s := &session{t: t, Dir: dir, history: history, build: build, States: map[uint64]committed{}}
+// NewSessionOf begins a session with the worlds that build makes.
+func NewSessionOf(t rapid.TB, dir string, history int, build func(history int) *World) *Session {
+	s := &Session{t: t, Dir: dir, history: history, build: build, States: map[uint64]committed{}}
 	s.Twin = build(200)
 	s.open()
 	s.remember()
@@ -189,8 +191,10 @@ func heatOf(t require.TestingT, im *inspect.Image) string {
 	return fmt.Sprint(w.Heat.Entities(), w.Heat.Values(), w.Mood.Entities(), w.Mood.Values(), w.Clock.Get())
 }
 
+// Histories are lengths of histories worth trying.
 var Histories = []int{0, 1, 3, 40}
 
+// AnyAction draws an action.
 var AnyAction = rapid.Custom(func(t *rapid.T) Action {
 	return Action{rapid.IntRange(0, actions-1).Draw(t, "kind"), rapid.Uint32().Draw(t, "a"), rapid.Uint32().Draw(t, "b"), rapid.Uint32().Draw(t, "c")}
 })

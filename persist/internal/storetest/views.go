@@ -50,6 +50,7 @@ func WildView(t testing.TB, seed uint64) *inspect.View {
 	return ViewOf(t, dir)
 }
 
+// ViewOf opens a store or a save until the test ends.
 func ViewOf(t testing.TB, path string) *inspect.View {
 	t.Helper()
 	v, err := inspect.OpenReadOnly(Background, path)
@@ -79,6 +80,7 @@ func Lives(t testing.TB, v *inspect.View) []ecs.Entity {
 	return slices.Compact(list)
 }
 
+// ImageAt returns the state after a record.
 func ImageAt(t testing.TB, v *inspect.View, seq uint64) *inspect.Image {
 	t.Helper()
 	im, err := v.At(Background, seq)
@@ -108,6 +110,7 @@ func PeekedAt(t testing.TB, im *inspect.Image, e ecs.Entity) *inspect.EntityStat
 	return s
 }
 
+// ValueOf returns the value in a row.
 func ValueOf(t testing.TB, c *inspect.Component, row int) layout.Value {
 	t.Helper()
 	v, err := c.Value(row)
@@ -123,6 +126,7 @@ func NewGroupedWorld(history int) *World {
 	return w
 }
 
+// Groups makes the groups of a world that has some.
 func (w *World) Groups() (saved, partly *ecs.Group) {
 	return ecs.MustNewGroup(w.Position, w.Body), ecs.MustNewGroup(w.Sprite, w.Bag, w.Frozen)
 }

@@ -40,6 +40,7 @@ type (
 	Trail    = trail
 )
 
+// Background is the context of tests that have no other.
 var Background = context.Background()
 
 // The components of the tests: one of each sort.
@@ -78,13 +79,16 @@ type (
 	clock int64 // NoRewind.
 )
 
+// CloneBag copies a bag.
 func CloneBag(b Bag) Bag {
 	b.Items, b.Counts = slices.Clone(b.Items), maps.Clone(b.Counts)
 	return b
 }
 
+// CloneTrail copies a trail.
 func CloneTrail(t Trail) Trail { return Trail{slices.Clone(t.Places)} }
 
+// CloneSprite copies a sprite.
 func CloneSprite(s Sprite) Sprite {
 	if s.pixels != nil {
 		pixels := *s.pixels
@@ -114,6 +118,7 @@ type World struct {
 	held     []ecs.Checkpoint
 }
 
+// New returns an empty world with a history of that length.
 func New(history int) *World {
 	w := ecs.NewWorld(ecs.Options{History: history})
 	return &World{
@@ -145,6 +150,7 @@ type Action struct {
 
 const actions = 30
 
+// RandomActions returns n actions.
 func RandomActions(rng *rand.Rand, n int) []Action {
 	list := make([]Action, n)
 	for i := range list {
@@ -153,6 +159,7 @@ func RandomActions(rng *rand.Rand, n int) []Action {
 	return list
 }
 
+// Do carries out actions.
 func (w *World) Do(list ...Action) {
 	for _, a := range list {
 		w.act(a)
@@ -237,6 +244,7 @@ func (w *World) act(a Action) {
 	}
 }
 
+// Names are names worth trying.
 var Names = []string{"", "a", "north", "Łódź", "a name that is longer than thirty-one bytes"}
 
 func newBag(a Action) Bag {
@@ -367,6 +375,7 @@ func Open(t testing.TB, dir string, w *World, options persist.Options) *persist.
 	return s
 }
 
+// CloseStore closes a store.
 func CloseStore(t testing.TB, s *persist.Store) {
 	t.Helper()
 	require.NoError(t, s.Close(Background))
@@ -415,6 +424,7 @@ func ReadTree(t testing.TB, dir string) map[string]string {
 	return tree
 }
 
+// WriteTree writes files, by name, below a directory.
 func WriteTree(t testing.TB, dir string, tree map[string]string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o700))
@@ -435,6 +445,7 @@ func Segments(t testing.TB, dir string) []string { return FilesOf(t, dir, "journ
 // Snapshots returns the names of the snapshot files, in order.
 func Snapshots(t testing.TB, dir string) []string { return FilesOf(t, dir, "snapshots/*") }
 
+// FilesOf lists the files below a directory that match.
 func FilesOf(t testing.TB, dir, pattern string) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -447,6 +458,7 @@ func FilesOf(t testing.TB, dir, pattern string) []string {
 	return paths
 }
 
+// SnapshotOf writes a snapshot.
 func SnapshotOf(t testing.TB, s *persist.Store) persist.SnapshotResult {
 	t.Helper()
 	r, err := s.Snapshot(Background)
