@@ -6,7 +6,7 @@ package ecs
 // see debug_on.go.
 const debug = false
 
-type guards struct{}
+type guards struct{} //nolint:unused // Of a debug build.
 
 func (w *World) verify()   {}
 func (w *World) remember() {}

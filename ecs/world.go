@@ -63,7 +63,7 @@ type World struct {
 	identityPages []*track.Page // Of all Indexed storages.
 	equal         equality
 	hooks         worldHooks
-	guards        guards // Of a debug build.
+	guards        guards //nolint:unused // Of a debug build.
 
 	from, used []uint32 // Scratch of sorting.
 	batch      []Entity // And that of batches.

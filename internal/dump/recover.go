@@ -97,7 +97,7 @@ type recovery struct {
 // end prints what became of it.
 func (r *recovery) end(err error) error {
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) && !errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound) {
-		if unwritten := unwritten(err); unwritten != err {
+		if unwritten := unwritten(err); unwritten != err { //nolint:errorlint // Made anew, or the same.
 			return unwritten
 		}
 		return opening(r.path, err)

@@ -30,6 +30,7 @@ const (
 // A Want says what an expression is for.
 type Want int
 
+// What an expression may be asked to give.
 const (
 	WantValue     Want = iota // Of an entity: anything.
 	WantNumber                // Of an entity.

@@ -24,6 +24,7 @@ const (
 // Column returns the column of pages that an array of a component lies in.
 func Column(component, array int) uint32 { return uint32(FirstColumn + 4*component + array) }
 
+// How arrays are cut into pages.
 const (
 	PageRows      = digest.PageRows // Rows of a dense page, entries of a sparse one.
 	maxPageBytes  = 256 << 10
