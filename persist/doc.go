@@ -10,6 +10,7 @@
 //	  world ◀──────────────── Load ───────────────────┘
 //
 //	keep a world in a directory      Open, Store.Commit, Store.Close
+//	or in another file system        OpenFS, SaveFS, LoadFS
 //	know what is durable             Store.Sync, Options.Sync, Options.OnDurable
 //	save to a file, load it          Save, Load
 //	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs
@@ -18,6 +19,7 @@
 //	go back to an older tick         Options.At, or ecs.History in memory
 //	copy a store while it runs       Store.Backup
 //	see how it fares                 Store.Metrics, WithProgress
+//	save two worlds that differ      SaveDivergence
 //	look into it, check all of it    package inspect: OpenReadOnly, View.At, View.Verify
 //	play what was recorded again     package inspect: OpenPlayer
 //	change the types of components   package ecs: FormerName, Version, Migrate

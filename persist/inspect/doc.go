@@ -14,14 +14,14 @@
 //	what a tick did                   View.Commits, View.Changes
 //	one entity, without the state     View.Peek, View.Trace, View.TraceBack
 //	who is alive, who refers to one   View.Roster, View.Referrers
-//	two states, two histories         View.Diff, DiffViews, DiffImages; Part
+//	two states, two histories         View.Diff, View.DiffTo; View.Part
 //	follow a store in use             View.InUse, View.Refresh
 //	check all of it                   View.Verify, View.VerifyChecksums
 //	save what can be saved            Recover
 //	write less of it                  View.Compact, View.Backup
 //	out as text, and in again         Export, Import, SaveImage, SaveStore
 //	play it, or make it again         OpenPlayer, Player.Step, Player.Diverged
-//	keep two worlds that differ       SaveDivergence, Player.SaveBoth
+//	save both worlds where it differs Player.SaveBoth
 //
 // Errors are those of package persist, and what takes long heeds persist.WithProgress.
 //
