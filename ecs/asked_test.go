@@ -81,7 +81,7 @@ func (q asked) driver() (d face, byIndex bool) {
 	masked := true
 	masks := 0
 	for _, f := range list {
-		if f.any().Rows() < d.any().Rows() {
+		if f.any().Raw().Rows() < d.any().Raw().Rows() {
 			d = f
 		}
 		masked = masked && q.set(f).mask != nil
@@ -102,7 +102,7 @@ func (q asked) driver() (d face, byIndex bool) {
 			found++
 		}
 	}
-	rows := d.any().Rows()
+	rows := d.any().Raw().Rows()
 	return d, masked && (q.w.entities.rows.Total+63)/64*masks <= rows && found <= rows/sparseShare
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A batch does to many entities what a loop over them does, and leaves the world
@@ -27,7 +28,7 @@ func (w *World) CreateN(dst []Entity, n int) []Entity {
 	}
 	from := len(dst)
 	dst = w.entities.createN(dst, n)
-	w.noteAll(OpCreate, nil, dst[from:])
+	w.noteAll(raw.OpCreate, nil, dst[from:])
 	return dst
 }
 
@@ -85,7 +86,7 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 }
 
 // noteAll notes an operation for each of entities, in their order.
-func (w *World) noteAll(kind OpKind, s AnyStorage, entities []Entity) {
+func (w *World) noteAll(kind raw.OpKind, s AnyStorage, entities []Entity) {
 	if w.ops == nil {
 		return
 	}
@@ -98,7 +99,7 @@ func (w *World) noteAll(kind OpKind, s AnyStorage, entities []Entity) {
 // has it, and returns how many of them are alive. It leaves the storage as a loop
 // of [Storage.Set] does.
 func (s *Storage[T]) SetAll(entities []Entity, v T) int {
-	return s.setAll(entities, filling[T]{same: v, clone: s.clone})
+	return s.setAll(entities, filling[T]{same: v, clone: s.data.Clone})
 }
 
 // SetEach gives each of entities the value at the same position of values, and
@@ -241,7 +242,7 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 		s.rows.Open()
 	}
 	s.pointBehind(entities)
-	f := filling[T]{same: v, clone: s.clone}
+	f := filling[T]{same: v, clone: s.data.Clone}
 	f.write(s.extend(entities), 0)
 }
 
@@ -260,7 +261,7 @@ func (s *Storage[T]) extend(entities []Entity) []T {
 	s.w.changes++
 	s.version = s.w.changes
 	s.rows.N = hi
-	s.w.noteAll(OpAdd, s, entities)
+	s.w.noteAll(raw.OpAdd, s, entities)
 	return s.data.Live[lo:hi]
 }
 
@@ -422,7 +423,7 @@ func (r *registry) destroyAll(entities []Entity) int {
 		e := entities[last]
 		entities = entities[:last]
 		if r.destroy(e) && r.w.ops != nil {
-			r.w.note(OpDestroy, nil, e)
+			r.w.note(raw.OpDestroy, nil, e)
 		}
 	}
 	return before - r.rows.N

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // Batches of a pair: the naive world does them one by one.
@@ -423,14 +425,14 @@ func TestAHookMayDestroyWhatTheBatchHasNotReached(t *testing.T) {
 func TestOperationsOfBatchesAreNotedInTheirOrder(t *testing.T) {
 	var got []string
 	w, a, _, entities := members(0, Options{})
-	record := func(c *Change) uint64 {
+	record := func(c raw.Change) uint64 {
 		got = nil
 		for op := range c.Ops() {
-			got = append(got, fmt.Sprint(op.Kind, " ", op.Entity))
+			got = append(got, fmt.Sprint(op.Kind, " ", Entity(op.Entity)))
 		}
-		return c.Tick
+		return c.Tick()
 	}
-	if err := w.Attach(recorderFunc(record), 0); err != nil {
+	if err := w.Raw().Attach(recorderFunc(record), 0); err != nil {
 		t.Fatal(err)
 	}
 	entities = w.CreateN(entities, 3)
@@ -514,7 +516,7 @@ func TestBatchesThatFindNothingWriteNothing(t *testing.T) {
 	a.RemoveAll(entities[:1])
 	w.DestroyAll(entities[:1])
 	w.CreateN(nil, 0)
-	if w.Dirty() || w.History().Newest() != 2 {
+	if w.Raw().Dirty() || w.History().Newest() != 2 {
 		t.Error("a batch of nothing counts as a change")
 	}
 }

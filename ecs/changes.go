@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A Delta is what differs in a storage between an earlier boundary and now, by
@@ -165,7 +166,7 @@ func (d *Delta[T]) sort() {
 		}
 		if p := int(d.from[p]) - 1; p < 0 {
 			d.added.add(e, Edit[T]{New: now[0]})
-		} else if !s.tag && !sameRow(&s.w.equal, s.codec, d.old[p:p+1], now) {
+		} else if !s.tag && !sameRow(&s.w.equal, s.face.codec, d.old[p:p+1], now) {
 			d.changed.add(e, Edit[T]{d.old[p], now[0]})
 		}
 	})
@@ -194,7 +195,7 @@ func (r *Resource[T]) since(k int, tick uint64) (e Edit[T], changed bool, err er
 	old := r.data.Live
 	k, _, _ = r.rows.Since(frame)
 	r.data.Oldest(k, func(_ int, values []T) { old = values })
-	changed = !sameRow(&r.w.equal, r.codec, old[:1], r.data.Live)
+	changed = !sameRow(&r.w.equal, r.face.codec, old[:1], r.data.Live)
 	return Edit[T]{old[0], r.data.Live[0]}, changed, nil
 }
 
@@ -333,8 +334,8 @@ func upTo(first, last uint64) string {
 // came to one. So those that came, went and moved are all found by walking then
 // and from; no other row is read.
 type comparison struct {
-	ranges []Range // Ascending, disjoint, and not adjacent.
-	first  []int   // Where in then the rows of each range begin.
+	ranges []raw.Range // Ascending, disjoint, and not adjacent.
+	first  []int       // Where in then the rows of each range begin.
 	then   []Entity
 	from   []uint32
 }
@@ -343,7 +344,7 @@ type comparison struct {
 // and finds room for all.
 func (c *comparison) include(w *World, before, now int) {
 	if before != now {
-		c.ranges = append(c.ranges, Range{min(before, now), max(before, now) - min(before, now)})
+		c.ranges = append(c.ranges, raw.Range{First: min(before, now), N: max(before, now) - min(before, now)})
 	}
 	c.ranges = w.sortRanges(c.ranges)
 	size := 0
@@ -364,7 +365,7 @@ func zeroed[T any](s []T, n int) []T {
 
 // position returns where in then row is, which is in one of the ranges.
 func (c *comparison) position(row int) int {
-	k, _ := slices.BinarySearchFunc(c.ranges, row, func(r Range, row int) int { return r.First + r.N - 1 - row })
+	k, _ := slices.BinarySearchFunc(c.ranges, row, func(r raw.Range, row int) int { return r.First + r.N - 1 - row })
 	return c.first[k] + row - c.ranges[k].First
 }
 

@@ -33,8 +33,8 @@ func (s *Storage[T]) duplicate(from, to Entity) {
 
 // copyOf returns a copy of the value in row r that shares nothing with it.
 func (s *Storage[T]) copyOf(r int) T {
-	if s.clone != nil {
-		return s.clone(s.data.Live[r])
+	if s.data.Clone != nil {
+		return s.data.Clone(s.data.Live[r])
 	}
 	return s.data.Live[r]
 }
@@ -204,16 +204,16 @@ func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err err
 	if s.layout == nil {
 		return nil, errors.New("its type is another one in the target, and cannot be encoded")
 	}
-	if err := fits(&StorageState{Version: s.Version(), Layout: s.layout}, target); err != nil {
+	if err := fits(&storageState{Version: s.past().version, Layout: s.layout}, target); err != nil {
 		return nil, err
 	}
-	return target.(copiedStorage).stageRows(c, entities, s.codec.append(nil, values))
+	return target.(copiedStorage).stageRows(c, entities, s.face.codec.append(nil, values))
 }
 
 // stageRows is stageValues for values encoded by a type of the same layout.
 func (s *Storage[T]) stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error) {
 	values := make([]T, len(entities))
-	if err := s.codec.decode(rows, values); err != nil {
+	if err := s.face.codec.decode(rows, values); err != nil {
 		return nil, err
 	}
 	return s.stageValues(c, entities, values)
@@ -344,13 +344,13 @@ func (r *Resource[T]) In(w *World) *Resource[T] {
 }
 
 func (s *Storage[T]) cloneInto(w *World) {
-	c := newStorage(w, s.spec, s.rows.Exempt)
+	c := newStorage(w, typedSpec[T]{s.spec, s.face.codec, s.data.Clone, s.face.gap})
 	w.adopt(c)
-	c.replace(slices.Clone(s.Entities()), cloneAll(s.Values(), s.clone), nil)
+	c.replace(slices.Clone(s.Entities()), cloneAll(s.Values(), s.data.Clone), nil)
 }
 
 func (r *Resource[T]) cloneInto(w *World) {
-	c := newResource(w, r.spec, cloneAll(r.data.Live, r.clone)[0], r.rows.Exempt)
+	c := newResource(w, typedSpec[T]{r.spec, r.face.codec, r.data.Clone, nil}, cloneAll(r.data.Live, r.data.Clone)[0])
 	w.names[r.name] = c
 	w.resources = append(w.resources, c)
 }

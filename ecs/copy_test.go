@@ -329,7 +329,7 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 		if !errors.Is(err, ErrCopy) || !strings.Contains(err.Error(), test.want) || copies != nil {
 			t.Errorf("Copy(%v) = %v, %v, want %q", test.entity, copies, err, test.want)
 		}
-		if to.w.Digest() != before || to.w.Dirty() || to.w.History().Newest() != 3 {
+		if to.w.Digest() != before || to.w.Raw().Dirty() || to.w.History().Newest() != 3 {
 			t.Fatalf("Copy(%v) failed and changed something", test.entity)
 		}
 	}
@@ -373,7 +373,7 @@ func TestComponentsOfTheSameLayoutAreCopied(t *testing.T) {
 	to.Create()
 
 	loaded := NewWorld(Options{}) // It registers nothing.
-	if err := loaded.Load(stateOf(from)); err != nil {
+	if err := loaded.Raw().Load(stateOf(from)); err != nil {
 		t.Fatal(err)
 	}
 	for _, source := range []*World{from, loaded} {
@@ -458,7 +458,7 @@ func TestComponentsThatNobodyRegistersAreComparedByLayout(t *testing.T) {
 		w := NewWorld(Options{})
 		register(w, w.Create())
 		loaded := NewWorld(Options{})
-		if err := loaded.Load(stateOf(w)); err != nil {
+		if err := loaded.Raw().Load(stateOf(w)); err != nil {
 			t.Fatal(err)
 		}
 		return loaded

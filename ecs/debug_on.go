@@ -122,17 +122,17 @@ func guardedEntities(t *track.Tracker, c *track.Column[Entity], name string) gua
 }
 
 func guardedValues(s AnyStorage, what func(row int) string) guardedRows {
-	c := guardedRows{s.(interface{ values() guardedColumn }).values(), nil, s.tracked(), s.AppendRows, nil, what}
-	if s.Layout() == nil {
+	c := guardedRows{s.(interface{ values() guardedColumn }).values(), nil, s.tracked(), s.Raw().AppendRows, nil, what}
+	if s.about().layout == nil {
 		c.append = func([]byte, int, int) []byte { return nil }
 		return c
 	}
-	width := s.Layout().Width()
+	width := s.about().layout.Width()
 	c.next = func(src []byte) (row, rest []byte) {
 		if width >= 0 {
 			return src[:width], src[width:]
 		}
-		row, rest, err := s.Layout().Next(src)
+		row, rest, err := s.about().layout.Next(src)
 		if err != nil {
 			panic(err) // Unreachable: AppendRows wrote it.
 		}

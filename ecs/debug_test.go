@@ -14,11 +14,11 @@ func TestADebugBuildReportsStrayWritesAtEveryBoundary(t *testing.T) {
 		"Rewind":     func(w *World, _ Checkpoint) { _ = w.History().Rewind(0) },
 		"Attach": func(w *World, cp Checkpoint) {
 			w.frames[len(w.frames)-1].tick = true // No checkpoint.
-			_ = w.Attach(nil, 0)
+			_ = w.Raw().Attach(nil, 0)
 		},
 		"Load": func(w *World, cp Checkpoint) {
 			w.frames[len(w.frames)-1].tick = true
-			_ = w.Load(stateOf(w))
+			_ = w.Raw().Load(stateOf(w))
 		},
 	}
 	for name, boundary := range boundaries {
@@ -89,7 +89,7 @@ func TestADebugBuildLetsRowsBeWrittenThatNothingProtects(t *testing.T) {
 	w, a, _, entities := members(10, Options{})
 	a.Values()[3].X = 7
 	w.Commit()
-	if err := w.Attach(&markRecorder{}, 0); err != nil {
+	if err := w.Raw().Attach(&markRecorder{}, 0); err != nil {
 		t.Fatal(err)
 	}
 	e := w.Create()

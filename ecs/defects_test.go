@@ -3,6 +3,8 @@ package ecs
 import (
 	"slices"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // Defects seen in other systems.
@@ -22,7 +24,7 @@ func TestIDsAndTheirReuseOrderAreTheSameAfterLoad(t *testing.T) {
 	}
 	loaded := NewWorld(Options{})
 	loaded.entities.maxGeneration = 3
-	if err := loaded.Load(stateOf(w)); err != nil {
+	if err := loaded.Raw().Load(stateOf(w)); err != nil {
 		t.Fatal(err)
 	}
 	clone := w.Clone()
@@ -56,7 +58,7 @@ func TestStaleHandlesNeverRevive(t *testing.T) {
 			w.Clear()
 		case 2:
 			w.Commit()
-			if err := w.Load(stateOf(w)); err != nil {
+			if err := w.Raw().Load(stateOf(w)); err != nil {
 				t.Fatal(err)
 			}
 		case 3:
@@ -91,26 +93,26 @@ func TestASpentGenerationIsNeverUsedAgain(t *testing.T) {
 			t.Errorf("%v was given out", e)
 		}
 	}
-	if _, alive, free := w.Registry(); alive != 0 || free != 2 {
+	if _, alive, free := w.Raw().Registry(); alive != 0 || free != 2 {
 		t.Errorf("%d alive, %d free, want 0 and 2", alive, free)
 	}
 }
 
 // rangesRecorder keeps what the last tick named.
 type rangesRecorder struct {
-	entities EntityChange
-	storages map[string]StorageChange
+	entities raw.EntityChange
+	storages map[string]raw.StorageChange
 }
 
-func (r *rangesRecorder) Record(c *Change) uint64 {
+func (r *rangesRecorder) Record(c raw.Change) uint64 {
 	r.entities = c.Entities(nil)
 	r.entities.Rows = slices.Clone(r.entities.Rows)
-	r.storages = map[string]StorageChange{}
+	r.storages = map[string]raw.StorageChange{}
 	for s := range c.Storages() {
 		s.Entities, s.Values = slices.Clone(s.Entities), slices.Clone(s.Values)
 		r.storages[s.Storage.Name()] = s
 	}
-	return c.Tick
+	return c.Tick()
 }
 
 // A restore takes back what was recorded with it: only rows that were written
@@ -120,10 +122,10 @@ func TestARestoreMarksNothingAsChanged(t *testing.T) {
 		w, a, b, entities := members(1000, Options{History: history})
 		checkAtEnd(t, w)
 		var r rangesRecorder
-		if err := w.Attach(&r, 0); err != nil {
+		if err := w.Raw().Attach(&r, 0); err != nil {
 			t.Fatal(err)
 		}
-		commit := func(text string, want map[string][]Range) {
+		commit := func(text string, want map[string][]raw.Range) {
 			t.Helper()
 			w.Commit()
 			if len(r.entities.Rows) != 0 {
@@ -159,7 +161,7 @@ func TestARestoreMarksNothingAsChanged(t *testing.T) {
 		w.Restore(cp)
 		a.Mut(entities[9]).X++
 		w.Release(cp)
-		commit("beside a restore", map[string][]Range{"plain": {{7, 1}, {9, 1}}})
+		commit("beside a restore", map[string][]raw.Range{"plain": {{First: 7, N: 1}, {First: 9, N: 1}}})
 
 		_ = w.Try(func() error { disturb(); return errTried })
 		commit("after a try that failed", nil)
@@ -179,14 +181,14 @@ func TestARestoreMarksNothingAsChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Mut(entities[5]).B++
-		commit("after throwing a tick away", map[string][]Range{"padded": {{5, 1}}})
+		commit("after throwing a tick away", map[string][]raw.Range{"padded": {{First: 5, N: 1}}})
 	}
 }
 
 func TestAppendedRowsAreNamedOnce(t *testing.T) {
 	w, a, _, entities := members(200, Options{})
 	var r rangesRecorder
-	if err := w.Attach(&r, 0); err != nil {
+	if err := w.Raw().Attach(&r, 0); err != nil {
 		t.Fatal(err)
 	}
 	for i := 199; i >= 0; i -= 2 { // More than 64 ranges, falling.
@@ -201,11 +203,11 @@ func TestAppendedRowsAreNamedOnce(t *testing.T) {
 		t.Fatalf("%+v, want 100 ranges", got)
 	}
 	for i, values := range got.Values[:99] {
-		if values != (Range{2*i + 1, 1}) {
+		if values != (raw.Range{First: 2*i + 1, N: 1}) {
 			t.Errorf("range %d is %v", i, values)
 		}
 	}
-	if want := []Range{{200, 1}}; got.Values[99] != (Range{199, 2}) || !slices.Equal(got.Entities, want) || !slices.Equal(r.entities.Rows, want) {
+	if want := []raw.Range{{First: 200, N: 1}}; got.Values[99] != (raw.Range{First: 199, N: 2}) || !slices.Equal(got.Entities, want) || !slices.Equal(r.entities.Rows, want) {
 		t.Errorf("the last values are %v, entities %v and %v", got.Values[99], got.Entities, r.entities.Rows)
 	}
 }
@@ -297,7 +299,7 @@ func TestEqualWorldsHaveEqualDigests(t *testing.T) {
 	MustRegister[extra](extraFirst, NoRewind())
 	MustRegister[padded](extraFirst)
 	MustRegister[plain](extraFirst)
-	if err := extraFirst.Load(stateOf(v)); err != nil {
+	if err := extraFirst.Raw().Load(stateOf(v)); err != nil {
 		t.Fatal(err)
 	}
 	cp := w.Checkpoint()
@@ -317,7 +319,7 @@ func TestEqualWorldsHaveEqualDigests(t *testing.T) {
 	if w.Digest() != v.Digest() {
 		t.Error("the digest sees a component that does not rewind")
 	}
-	only := w.Digests(func(s AnyStorage) bool { return s.Name() == "padded" })
+	only := w.Digests(func(s raw.Storage) bool { return s.Name() == "padded" })
 	all := v.Digests(nil)
 	if len(only.Storages) != 1 || len(all.Storages) != 2 || only.Storages[0] != all.Storages[0] || only.Registry != all.Registry {
 		t.Errorf("digests of one storage %+v, of all %+v", only, all)

@@ -3,6 +3,7 @@ package ecs
 import (
 	"fmt"
 
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
@@ -37,18 +38,15 @@ func (w *World) Digest() Digest { return w.Digests(nil).World }
 
 // Digests returns the digest of w and of each storage and resource for which
 // keep returns true; nil keeps all.
-func (w *World) Digests(keep func(AnyStorage) bool) Digests {
+func (w *World) Digests(keep func(raw.Storage) bool) Digests {
 	var h digest.Hasher
 	var parts []digest.Part
-	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
-		for _, s := range list {
-			if digested(s) && (keep == nil || keep(s)) {
-				parts = append(parts, digest.Part{Name: s.Name(), Sum: storageSum(&h, s)})
-			}
+	for _, s := range w.Raw().Storages() {
+		if digested(s) && (keep == nil || keep(s)) {
+			parts = append(parts, digest.Part{Name: s.Name(), Sum: storageSum(&h, s)})
 		}
 	}
-	rows, alive, free := w.Registry()
-	registry := digest.Registry(&h, rows, alive, free)
+	registry := w.entities.sum(&h)
 	d := Digests{World: Digest(digest.World(w.tick, registry, parts)), Registry: Digest(registry)}
 	for _, p := range parts {
 		d.Storages = append(d.Storages, StorageDigest{p.Name, Digest(p.Sum)})
@@ -57,9 +55,9 @@ func (w *World) Digests(keep func(AnyStorage) bool) Digests {
 }
 
 // digested reports whether s is in the digest of its world.
-func digested(s AnyStorage) bool { return s.Rows() > 0 && s.Rewinds() && s.Layout() != nil }
+func digested(s raw.Storage) bool { return s.Rows() > 0 && s.Rewinds() && s.Layout() != nil }
 
-func storageSum(h *digest.Hasher, s AnyStorage) uint64 {
+func storageSum(h *digest.Hasher, s raw.Storage) uint64 {
 	entities := s.Entities()
 	return h.Rows(s.Rows(), func(lo, hi int) {
 		if entities != nil {
@@ -67,4 +65,8 @@ func storageSum(h *digest.Hasher, s AnyStorage) uint64 {
 		}
 		h.Page = s.AppendRows(h.Page, lo, hi)
 	})
+}
+
+func (r *registry) sum(h *digest.Hasher) uint64 {
+	return digest.Registry(h, r.dense.Live[:r.rows.Total], r.rows.N, r.rows.Extra)
 }

@@ -66,7 +66,7 @@
 //	an independent copy           World.Clone; Storage.In, Resource.In, Group.In
 //	tell whether worlds are equal World.Digest, World.Digests
 //	keep a world on disk          package persist
-//	store it in another way       World.Attach, World.Load, World.Storages
+//	store it in another way       World.Raw; package ecs/raw
 //	what memory it takes          World.MemoryUsage, History.Bytes
 //
 // # Kinds of storages

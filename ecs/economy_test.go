@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // saved returns how many rows the columns of s hold in their logs: entities,
@@ -62,7 +63,7 @@ func TestRowsAreSavedOnceInAFrame(t *testing.T) {
 func TestARecorderAloneSavesNoValues(t *testing.T) {
 	w, a, _, entities := members(10_000, Options{})
 	checkAtEnd(t, w)
-	if err := w.Attach(recorderFunc(func(*Change) uint64 { return 0 }), 0); err != nil {
+	if err := w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { return 0 }), 0); err != nil {
 		t.Fatal(err)
 	}
 	w.Commit()

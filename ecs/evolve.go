@@ -7,16 +7,11 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-var (
-	// ErrVersion reports versions and migrations that do not fit each other.
-	ErrVersion = errors.New("ecs: bad version")
-
-	// ErrNewer reports a component that a program with a later version of it
-	// stored.
-	ErrNewer = errors.New("ecs: stored by a newer program")
-)
+// ErrVersion reports versions and migrations that do not fit each other.
+var ErrVersion = errors.New("ecs: bad version")
 
 // FormerName says under which names a component or resource was saved before:
 //
@@ -58,9 +53,6 @@ type evolution struct {
 	migrations []migration // By version.
 }
 
-// Version returns the number given with [Version].
-func (e *evolution) Version() uint32 { return e.past().version }
-
 var noEvolution evolution
 
 // past returns e, also if there is none.
@@ -71,9 +63,9 @@ func (e *evolution) past() *evolution {
 	return e
 }
 
-// StoredAs returns the name under which something that has the names for which
+// storedAs returns the name under which something that has the names for which
 // has returns true holds it: its own, or the first of its former ones.
-func (s *spec[T]) StoredAs(has func(name string) bool) (name string, ok bool) {
+func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
 	if has(s.name) {
 		return s.name, true
 	}
@@ -193,46 +185,17 @@ func follows(before, next *layout.Type) error {
 	return err
 }
 
-// A Conversion says how a stored component or resource was made what the program
-// registered.
-type Conversion struct {
-	Stored  string // The name it was stored under.
-	Name    string // The name that the program gives it.
-	Changes []layout.Change
-}
+// Converted returns what the last Load converted.
+func (w rawWorld) Converted() []raw.Conversion { return w.converted }
 
-// String returns the conversion for people, in one line a change.
-func (c Conversion) String() string {
-	text := ""
-	for i, change := range c.Changes {
-		if i > 0 {
-			text += "\n"
-		}
-		text += c.Name + ": " + change.String()
-	}
-	return text
-}
-
-// Dropped reports whether values were left out.
-func (c Conversion) Dropped() bool {
-	return slices.ContainsFunc(c.Changes, func(change layout.Change) bool { return change.Dropped })
-}
-
-// Converted returns what the last [World.Load] converted: nothing if all that was
-// stored had the layouts and names that the program registered.
-func (w *World) Converted() []Conversion { return w.converted }
-
-// Conversions returns what [World.Load] would convert of a state with these
-// storages, in their order, of which it needs no rows. The error is what Load
-// would say of the first that cannot be converted, and names the field; it wraps
-// [ErrNewer] if a later version of the component was stored.
-func (w *World) Conversions(storages []StorageState) ([]Conversion, error) {
+// Conversions returns what Load would convert of a state with these storages.
+func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, error) {
 	heirs := w.heirs(storages)
-	var all []Conversion
+	var all []raw.Conversion
 	for i := range storages {
-		s := &storages[i]
+		s := (*storageState)(&storages[i])
 		target := heirs[s.Name]
-		if target == nil || target.Unknown() {
+		if target == nil || target.about().unknown {
 			continue
 		}
 		p, err := newPlan(s, target)
@@ -246,7 +209,7 @@ func (w *World) Conversions(storages []StorageState) ([]Conversion, error) {
 
 // heirs returns by their stored names the storages and resources of w that stored
 // ones become.
-func (w *World) heirs(storages []StorageState) map[string]AnyStorage {
+func (w *World) heirs(storages []raw.StorageState) map[string]AnyStorage {
 	stored := make(map[string]bool, len(storages))
 	for i := range storages {
 		stored[storages[i].Name] = true
@@ -254,7 +217,7 @@ func (w *World) heirs(storages []StorageState) map[string]AnyStorage {
 	heirs := make(map[string]AnyStorage, len(storages))
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
-			if name, ok := s.StoredAs(func(name string) bool { return stored[name] }); ok {
+			if name, ok := s.about().storedAs(func(name string) bool { return stored[name] }); ok {
 				heirs[name] = s
 			}
 		}
@@ -273,14 +236,14 @@ type plan struct {
 type stage func(rows []byte, n int, skip func(row int) bool) ([]byte, error)
 
 // newPlan works out how s becomes target.
-func newPlan(s *StorageState, target AnyStorage) (*plan, error) {
+func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 	if err := sameSort(s, target); err != nil {
 		return nil, err
 	}
 	p := new(plan)
-	past := target.past()
+	past := target.about().past()
 	if s.Version > past.version {
-		return nil, fmt.Errorf("%w: version %d, the program has version %d", ErrNewer, s.Version, past.version)
+		return nil, fmt.Errorf("%w: version %d, the program has version %d", raw.ErrNewer, s.Version, past.version)
 	}
 	if s.Name != target.Name() {
 		p.note("was %s", s.Name)
@@ -303,7 +266,7 @@ func newPlan(s *StorageState, target AnyStorage) (*plan, error) {
 		p.note("migrated from version %d to %d", m.from, m.from+1)
 		at = m.target
 	}
-	if err := p.convert(at, target.Layout()); err != nil {
+	if err := p.convert(at, target.about().layout); err != nil {
 		return nil, fmt.Errorf("%w; give the type a version and say how with ecs.Migrate", err)
 	}
 	if s.Version != past.version && len(p.stages) == 0 {
@@ -314,11 +277,11 @@ func newPlan(s *StorageState, target AnyStorage) (*plan, error) {
 }
 
 // sameSort returns why s and target cannot be the same thing.
-func sameSort(s *StorageState, target AnyStorage) error {
+func sameSort(s *storageState, target AnyStorage) error {
 	if (target.sparseSet() == nil) != s.Resource {
 		return errors.New("one of stored and registered is a resource, the other a component")
 	}
-	if target.Layout() == nil {
+	if target.about().layout == nil {
 		return errors.New("the registered type cannot be encoded")
 	}
 	return nil
@@ -346,7 +309,7 @@ func (p *plan) convert(from, to *layout.Type) error {
 
 // place notes what becomes of rows at entity indices. Gaps get the default of the
 // program if they held another.
-func (p *plan) place(s *StorageState, target AnyStorage) {
+func (p *plan) place(s *storageState, target AnyStorage) {
 	indexed := target.Kind() == Indexed
 	switch {
 	case s.Resource || !s.Indexed && !indexed:
@@ -363,16 +326,16 @@ func (p *plan) place(s *StorageState, target AnyStorage) {
 		p.note("gaps have another default")
 	}
 	p.stages = append(p.stages, func(rows []byte, n int, skip func(int) bool) ([]byte, error) {
-		return refill(rows, target.Layout(), n, skip, gap)
+		return refill(rows, target.about().layout, n, skip, gap)
 	})
 }
 
 // emptyOf returns the row that gaps of s have.
 func emptyOf(s AnyStorage) []byte {
-	if gap := s.AppendDefault(nil); gap != nil {
+	if gap := s.Raw().AppendDefault(nil); gap != nil {
 		return gap
 	}
-	return s.Layout().AppendZero(nil)
+	return s.about().layout.AppendZero(nil)
 }
 
 // refill returns rows with the skipped ones replaced by gap.
@@ -392,12 +355,12 @@ func refill(rows []byte, t *layout.Type, n int, skip func(int) bool, gap []byte)
 }
 
 // prepare prepares target for the rows of s.
-func (p *plan) prepare(s *StorageState, target AnyStorage, owned bool) (apply func(), err error) {
+func (p *plan) prepare(s *storageState, target AnyStorage, owned bool) (apply func(), err error) {
 	if len(p.stages) == 0 {
 		return target.prepare(s, owned)
 	}
 	converted := *s
-	converted.Layout, converted.Pages = target.Layout(), nil
+	converted.Layout, converted.Pages = target.about().layout, nil
 	if converted.Rows, err = p.run(s); err != nil {
 		return nil, err
 	}
@@ -405,7 +368,7 @@ func (p *plan) prepare(s *StorageState, target AnyStorage, owned bool) (apply fu
 }
 
 // run returns the rows of s as rows of what p was made for.
-func (p *plan) run(s *StorageState) (rows []byte, err error) {
+func (p *plan) run(s *storageState) (rows []byte, err error) {
 	rows, n := s.Rows, len(s.Entities)
 	if s.Pages != nil {
 		rows = slices.Concat(s.Pages...)
@@ -413,7 +376,7 @@ func (p *plan) run(s *StorageState) (rows []byte, err error) {
 	if s.Resource {
 		n = 1
 	}
-	skip := func(row int) bool { return s.Indexed && s.Entities[row] == Vacant }
+	skip := func(row int) bool { return s.Indexed && Entity(s.Entities[row]) == Vacant }
 	for _, stage := range p.stages {
 		if rows, err = stage(rows, n, skip); err != nil {
 			return nil, err
@@ -423,9 +386,9 @@ func (p *plan) run(s *StorageState) (rows []byte, err error) {
 }
 
 // appendTo appends what p changes, if anything.
-func (p *plan) appendTo(all []Conversion, s *StorageState, target AnyStorage) []Conversion {
+func (p *plan) appendTo(all []raw.Conversion, s *storageState, target AnyStorage) []raw.Conversion {
 	if len(p.changes) == 0 {
 		return all
 	}
-	return append(all, Conversion{s.Name, target.Name(), p.changes})
+	return append(all, raw.Conversion{Stored: s.Name, Name: target.Name(), Changes: p.changes})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 type (
@@ -57,7 +58,7 @@ func TestMigrationsAreCalledForRowsOfEntitiesOnly(t *testing.T) {
 			options = append(options, Default(speed{9, 9}))
 		}
 		s := MustRegister[speed](later, options...)
-		if err := later.Load(stateOf(w)); err != nil {
+		if err := later.Raw().Load(stateOf(w)); err != nil {
 			t.Fatal(err)
 		}
 		for i, e := range later.Entities() {
@@ -68,8 +69,8 @@ func TestMigrationsAreCalledForRowsOfEntitiesOnly(t *testing.T) {
 		if kind == Indexed && s.Values()[1] != (speed{9, 9}) {
 			t.Errorf("a gap has %v", s.Values()[1])
 		}
-		if calls != 3 || len(later.Converted()) != 1 {
-			t.Errorf("%d calls, converted %v", calls, later.Converted())
+		if calls != 3 || len(later.Raw().Converted()) != 1 {
+			t.Errorf("%d calls, converted %v", calls, later.Raw().Converted())
 		}
 		if err := later.check(); err != nil {
 			t.Error(err)
@@ -80,22 +81,22 @@ func TestMigrationsAreCalledForRowsOfEntitiesOnly(t *testing.T) {
 func TestConversionsAreKnownBeforeRowsAre(t *testing.T) {
 	w := NewWorld(Options{})
 	MustRegister[speed](w, FormerName("v", "velocity"), Version(1))
-	of := func(name string, version uint32, v AnyStorage) StorageState {
-		return StorageState{Name: name, Version: version, Layout: v.Layout()}
+	of := func(name string, version uint32, v AnyStorage) raw.StorageState {
+		return raw.StorageState{Name: name, Version: version, Layout: v.Raw().Layout()}
 	}
 	two := MustRegister[speedTwo](NewWorld(Options{}))
-	got, err := w.Conversions([]StorageState{of("velocity", 0, two), of("other", 7, two)})
+	got, err := w.Raw().Conversions([]raw.StorageState{of("velocity", 0, two), of("other", 7, two)})
 	if err != nil || len(got) != 1 || got[0].Stored != "velocity" || got[0].Name != "speed" || got[0].Dropped() {
 		t.Errorf("Conversions = %v, %v", got, err)
 	}
-	got, err = w.Conversions([]StorageState{of("velocity", 0, two), of("speed", 0, two)})
+	got, err = w.Raw().Conversions([]raw.StorageState{of("velocity", 0, two), of("speed", 0, two)})
 	if err != nil || len(got) != 1 || got[0].Stored != "speed" {
 		t.Errorf("the present name does not come first: %v, %v", got, err)
 	}
-	if _, err := w.Conversions([]StorageState{of("speed", 2, two)}); !errors.Is(err, ErrNewer) {
-		t.Errorf("Conversions = %v, want %v", err, ErrNewer)
+	if _, err := w.Raw().Conversions([]raw.StorageState{of("speed", 2, two)}); !errors.Is(err, raw.ErrNewer) {
+		t.Errorf("Conversions = %v, want %v", err, raw.ErrNewer)
 	}
-	if _, err := w.Conversions([]StorageState{of("speed", 1, MustRegister[speedOne](NewWorld(Options{})))}); !errors.Is(err, layout.ErrConversion) || !strings.Contains(err.Error(), "ecs.Migrate") {
+	if _, err := w.Raw().Conversions([]raw.StorageState{of("speed", 1, MustRegister[speedOne](NewWorld(Options{})))}); !errors.Is(err, layout.ErrConversion) || !strings.Contains(err.Error(), "ecs.Migrate") {
 		t.Errorf("Conversions = %v, want %v and what to do", err, layout.ErrConversion)
 	}
 }
@@ -108,16 +109,16 @@ func TestALaterDefaultFillsTheGaps(t *testing.T) {
 	later := NewWorld(Options{})
 	s := MustRegister[plain](later, Stored(Indexed))
 	for i := range state.Storages {
-		state.Storages[i].Indexed, state.Storages[i].Default = true, old.AppendDefault(nil)
+		state.Storages[i].Indexed, state.Storages[i].Default = true, old.Raw().AppendDefault(nil)
 	}
-	if err := later.Load(state); err != nil {
+	if err := later.Raw().Load(state); err != nil {
 		t.Fatal(err)
 	}
 	if v := s.Values(); v[0] != (plain{}) || v[2] != (plain{5, 5}) {
 		t.Errorf("Values = %v", v)
 	}
-	if len(later.Converted()) != 1 {
-		t.Errorf("Converted = %v", later.Converted())
+	if len(later.Raw().Converted()) != 1 {
+		t.Errorf("Converted = %v", later.Raw().Converted())
 	}
 }
 
@@ -142,7 +143,7 @@ func TestPagesAreMigrated(t *testing.T) {
 		text, _ := v.Field("Text")
 		return speedTwo{int32(len(text.Text()))}
 	}))
-	if err := later.Load(state); err != nil {
+	if err := later.Raw().Load(state); err != nil {
 		t.Fatal(err)
 	}
 	for i, e := range later.Entities() {

@@ -26,7 +26,7 @@ func ExampleStored_indexed() {
 		heights.Set(world.Create(), 10+i)
 	}
 	world.Destroy(world.Entities()[1])
-	fmt.Println(heights.Values(), heights.Len(), "of", heights.Rows())
+	fmt.Println(heights.Values(), heights.Len(), "of", len(heights.Values()))
 	fmt.Println(heights.Entities()[1] == ecs.Vacant, heights.Entities()[2])
 	// Output:
 	// [10 0 12 13] 3 of 4

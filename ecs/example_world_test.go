@@ -105,7 +105,7 @@ func ExampleNoRewind() {
 // What is NoPersist is rewound, and in no journal, snapshot or save.
 func ExampleNoPersist() {
 	world := ecs.NewWorld(ecs.Options{})
-	cached := ecs.MustRegister[Velocity](world, ecs.NoPersist())
+	cached := ecs.MustRegister[Velocity](world, ecs.NoPersist()).Raw()
 	fmt.Println(cached.Rewinds(), cached.Persistent())
 	// Output: true false
 }

@@ -102,9 +102,9 @@ func checkGroup(storages []AnyStorage) error {
 			return fmt.Errorf("%s is a resource; it belongs to no entity", s.Name())
 		case s.sparseSet().w != storages[0].sparseSet().w:
 			return fmt.Errorf("%s is of another world than %s", s.Name(), storages[0].Name())
-		case s.Unknown():
+		case s.about().unknown:
 			return fmt.Errorf("%s is not registered", s.Name())
-		case !s.Rewinds():
+		case s.about().noRewind:
 			return fmt.Errorf("%s is NoRewind, and its rows cannot follow those that are put back", s.Name())
 		case s.sparseSet().group != nil:
 			return fmt.Errorf("%s is in a group already", s.Name())

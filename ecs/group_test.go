@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 func TestEveryOrderOfGroupChangesUnderThreeCheckpoints(t *testing.T) {
@@ -181,7 +183,7 @@ func TestAGroupIsRefusedWithAReason(t *testing.T) {
 	c, free := MustRegister[word](w), MustRegister[extra](w, NoRewind())
 	_, far, _, _ := members(1, Options{})
 	r := MustRegisterResource(w, label{}, Named("rules"))
-	if err := w.Load(&State{Storages: []StorageState{{Name: "stranger", Layout: MustRegister[label](NewWorld(Options{})).Layout()}}}); err != nil {
+	if err := w.Raw().Load(&raw.State{Storages: []raw.StorageState{{Name: "stranger", Layout: MustRegister[label](NewWorld(Options{})).Raw().Layout()}}}); err != nil {
 		t.Fatal(err)
 	}
 	stranger := w.names["stranger"]
@@ -218,14 +220,14 @@ func TestLoadedRowsAreGroupedAsTheyLie(t *testing.T) {
 	w.Destroy(entities[10])
 	v, _, _, h, _ := grouped(3, Options{History: 1})
 	checkAtEnd(t, v)
-	if err := v.Load(stateOf(w)); err != nil {
+	if err := v.Raw().Load(stateOf(w)); err != nil {
 		t.Fatal(err)
 	}
 	if h.rows.Extra != 1 || !slices.Equal(h.Entities(), g.Entities()) {
 		t.Errorf("%v are packed, all: %v, want %v", h.Entities(), h.rows.Extra == 1, g.Entities())
 	}
 	v.Commit()
-	if err := v.Load(&State{}); err != nil || h.Len() != 0 || h.rows.Extra != 1 {
+	if err := v.Raw().Load(&raw.State{}); err != nil || h.Len() != 0 || h.rows.Extra != 1 {
 		t.Errorf("Load = %v, %d rows packed of an empty world", err, h.Len())
 	}
 }
@@ -246,16 +248,16 @@ func TestScatteredMembersThatWereLoadedArePackedByTheNextCommit(t *testing.T) {
 		}
 		v, x, y, g, _ := grouped(0, Options{})
 		checkAtEnd(t, v)
-		if err := v.Load(stateOf(w)); err != nil {
+		if err := v.Raw().Load(stateOf(w)); err != nil {
 			t.Fatal(err)
 		}
-		if v.Digest() != w.Digest() || g.Len() != 0 || v.Dirty() {
+		if v.Digest() != w.Digest() || g.Len() != 0 || v.Raw().Dirty() {
 			t.Error("Load moved rows")
 		}
-		var got []StorageChange
-		if err := v.Attach(recorderFunc(func(c *Change) uint64 {
+		var got []raw.StorageChange
+		if err := v.Raw().Attach(recorderFunc(func(c raw.Change) uint64 {
 			for s := range c.Storages() {
-				got = append(got, StorageChange{s.Storage, s.Before, slices.Clone(s.Entities), nil})
+				got = append(got, raw.StorageChange{Storage: s.Storage, Before: s.Before, Entities: slices.Clone(s.Entities)})
 			}
 			return 1
 		}), 1); err != nil {
@@ -269,10 +271,10 @@ func TestScatteredMembersThatWereLoadedArePackedByTheNextCommit(t *testing.T) {
 			}
 		}
 		v.Commit()
-		if g.Len() != 10 || g.rows.Extra != 1 || v.Dirty() {
+		if g.Len() != 10 || g.rows.Extra != 1 || v.Raw().Dirty() {
 			t.Errorf("%d of 10 are packed after Commit", g.Len())
 		}
-		if len(got) == 0 || got[0].Storage != AnyStorage(x) || len(got[0].Entities) == 0 {
+		if len(got) == 0 || got[0].Storage != x.Raw() || len(got[0].Entities) == 0 {
 			t.Errorf("the recorder was told %v", got)
 		}
 		got = nil

@@ -291,7 +291,7 @@ func TestAGroupThatIsRestoredUnderALoopMovesNothingAcrossIt(t *testing.T) {
 func TestAGroupEndsTheFutureThatDidNotKeepIt(t *testing.T) {
 	w, a, b, entities := members(4, Options{History: 2})
 	checkAtEnd(t, w)
-	if err := w.Attach(nil, 0); err != nil { // Only the future knows of changes.
+	if err := w.Raw().Attach(nil, 0); err != nil { // Only the future knows of changes.
 		t.Fatal(err)
 	}
 	b.Remove(entities[0])

@@ -29,14 +29,14 @@ func (w *World) Commit() {
 	if len(w.pins) > 0 {
 		w.absorb(max(0, w.newestBoundary()))
 	}
-	var mark uint64
+	var seq uint64
 	if w.recorder != nil {
-		mark = w.record()
+		seq = w.record()
 	}
 	w.tick++
 	if w.keepsTicks() {
 		bare := w.bareTicks() && !w.anyCheckpoint()
-		f := frame{tick: true, mark: mark, hidden: bare && len(w.pins) > 0}
+		f := frame{tick: true, seq: seq, hidden: bare && len(w.pins) > 0}
 		f.Bare = bare && len(w.pins) == 0
 		w.push(f)
 		w.evict()
@@ -226,12 +226,12 @@ func (w *World) undoTick() {
 	for _, t := range f.Touched {
 		t.Undo()
 	}
-	undone := frame{at: open.at, mark: open.mark}
+	undone := frame{at: open.at, seq: open.seq}
 	undone.Touched = slices.Clone(f.Touched)
 	w.forward = append(w.forward, undone)
 	w.cutFrames(k)
 	w.tick = f.at
-	w.push(frame{tick: true, mark: f.mark})
+	w.push(frame{tick: true, seq: f.seq})
 	w.leavePins(f.ID, w.frameID)
 }
 
@@ -249,7 +249,7 @@ func (w *World) redoTick() {
 	w.forward = w.forward[:last]
 	w.clock.Undone = last > 0
 	w.tick = redone.at
-	w.push(frame{tick: true, mark: redone.mark})
+	w.push(frame{tick: true, seq: redone.seq})
 }
 
 // A frame is the span between two boundaries: a checkpoint or the end of a tick.
@@ -265,8 +265,8 @@ type frame struct {
 	tick   bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
 	hidden bool   // The history does not have its beginning: values are kept for a pin only.
 	at     uint64 // The world's tick at its beginning; if it was undone, at its end.
-	mark   uint64 // What the recorder returned for that tick.
-	ops    []Op
+	seq    uint64 // What the recorder returned for that tick.
+	ops    []op
 }
 
 // held reports whether the world can be put back to the beginning of f.
@@ -292,8 +292,8 @@ func (w *World) push(f frame) {
 }
 
 // pushTick opens the first frame of a history that begins at the present state.
-func (w *World) pushTick(mark uint64) {
-	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, mark: mark})
+func (w *World) pushTick(seq uint64) {
+	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: seq})
 }
 
 // point makes changes and operations go to the open frame.

@@ -170,7 +170,7 @@ func TestALogInsideATickDoesNotGrowWithoutBound(t *testing.T) {
 			for _, history := range []int{0, 1} {
 				w, a, _, entities := members(100, Options{History: history})
 				checkAtEnd(t, w)
-				if err := w.Attach(newRecorderModel(w), 0); err != nil {
+				if err := w.Raw().Attach(newRecorderModel(w), 0); err != nil {
 					t.Fatal(err)
 				}
 				outer := w.Checkpoint()

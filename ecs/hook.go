@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A setHooks holds what the program wants to be told of the members of a set that
@@ -281,7 +282,7 @@ func (s *set) joined(as AnyStorage, e Entity) {
 		s.mask.include(e.Index())
 	}
 	if s.w.ops != nil {
-		s.w.note(OpAdd, as, e)
+		s.w.note(raw.OpAdd, as, e)
 	}
 	if s.group != nil {
 		s.group.enter(e)
@@ -306,7 +307,7 @@ func (s *set) leaving(as AnyStorage, e Entity, row int) int {
 		row = s.row(e)
 	}
 	if s.w.ops != nil {
-		s.w.note(OpRemove, as, e)
+		s.w.note(raw.OpRemove, as, e)
 	}
 	return row
 }
@@ -322,7 +323,7 @@ func (s *set) emptying(as AnyStorage) (done bool) {
 		s.group.leaveAll()
 	}
 	if s.rows.N > 0 && s.w.ops != nil {
-		s.w.note(OpClear, as, 0)
+		s.w.note(raw.OpClear, as, 0)
 	}
 	return false
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A hookLog is what the hooks of a pair's storages were told.
@@ -192,7 +194,7 @@ func TestLoadAndCloneTellNoHooks(t *testing.T) {
 	w.listen()
 	w.a.OnChange(func(e Entity, _, now plain) { w.tell("~a", e, now) })
 	w.a.Mut(w.Entities()[0]).X = 7
-	if err := w.Load(state); err != nil {
+	if err := w.Raw().Load(state); err != nil {
 		t.Fatal(err)
 	}
 	w.Commit()
@@ -540,7 +542,7 @@ func TestProgrammersMistakesWithHooksPanic(t *testing.T) {
 	mustPanic(t, "while a checkpoint is held", func() { a.OnChange(func(_ Entity, _, _ plain) {}) })
 	w.Release(cp)
 	rec := &markRecorder{}
-	if err := w.Attach(rec, 1); err != nil {
+	if err := w.Raw().Attach(rec, 1); err != nil {
 		t.Fatal(err)
 	}
 	e := w.Create()
@@ -557,7 +559,7 @@ func TestProgrammersMistakesWithHooksPanic(t *testing.T) {
 
 type markRecorder struct{ n uint64 }
 
-func (r *markRecorder) Record(*Change) uint64 { r.n++; return r.n }
+func (r *markRecorder) Record(raw.Change) uint64 { r.n++; return r.n }
 
 // Attaching, detaching and loading keep what a hook needs.
 func TestOnChangeSurvivesNewRecorders(t *testing.T) {
@@ -565,8 +567,8 @@ func TestOnChangeSurvivesNewRecorders(t *testing.T) {
 	w.a.OnChange(func(e Entity, _, now plain) { w.tell("~", e, now) })
 	e := w.entity(0)
 	w.Commit()
-	for i, r := range []Recorder{&markRecorder{}, nil, &markRecorder{}} {
-		if err := w.Attach(r, 0); err != nil {
+	for i, r := range []raw.Recorder{&markRecorder{}, nil, &markRecorder{}} {
+		if err := w.Raw().Attach(r, 0); err != nil {
 			t.Fatal(err)
 		}
 		w.a.Mut(e).X = int32(i + 1)

@@ -230,11 +230,11 @@ func TestIndexedRowsStayWhereTheyAre(t *testing.T) {
 	require.Same(t, at, s.Mut(c))
 	require.Equal(t, []plain{{-1, -1}, {2, 0}, {3, 0}}, s.Values())
 	require.Equal(t, 2, s.Len())
-	require.Equal(t, 3, s.Rows())
+	require.Equal(t, 3, s.Raw().Rows())
 	require.False(t, s.Has(Vacant))
 	require.False(t, s.Has(0))
 	s.Clear()
-	require.Zero(t, s.Rows())
+	require.Zero(t, s.Raw().Rows())
 	s.Set(b, plain{4, 4})
 	require.Equal(t, []Entity{Vacant, b}, s.Entities())
 	require.Equal(t, []plain{{-1, -1}, {4, 4}}, s.Values())
@@ -280,7 +280,7 @@ func TestALoadedStorageTakesTheRegisteredKind(t *testing.T) {
 		for _, s := range stored {
 			MustRegister[plain](w, Stored(k), Named(s.Name()))
 		}
-		require.NoError(t, w.Load(stateOf(from)))
+		require.NoError(t, w.Raw().Load(stateOf(from)))
 		require.NoError(t, w.check())
 		for _, s := range stored {
 			loaded := s.In(w)

@@ -10,76 +10,34 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// ErrState reports a [State] that no world can be in, or that does not fit the
-// types the program registered.
-var ErrState = errors.New("ecs: bad state")
+// A storageState is a [raw.StorageState] on its way into a world.
+type storageState raw.StorageState
 
-// ErrAttached reports a Load into a world with a recorder, which would not be
-// told: detach it before.
-var ErrAttached = errors.New("ecs: a recorder is attached")
+// entities returns the entities of the rows.
+func (s *storageState) entities() []Entity { return raw.As[Entity](s.Entities) }
 
-// A State is the whole of a world without Go types, as a snapshot or a save
-// holds it.
-type State struct {
-	Tick        uint64
-	Registry    []Entity // As [World.Registry] returns it.
-	Alive, Free int
-	Storages    []StorageState
-
-	// Owned lets the world keep the slices of the state instead of copies: whoever
-	// made them has no more use for them, whether Load succeeds or not.
-	Owned bool
-}
-
-// A StorageState is a storage or resource of a [State].
-type StorageState struct {
-	Name     string
-	Version  uint32 // See [Version].
-	Layout   *layout.Type
-	Resource bool     // One row, no entity.
-	NoRewind bool     // See [NoRewind]. It counts if the program did not register the component.
-	Indexed  bool     // The row of an entity is its index; gaps are Vacant
-	Default  []byte   // and hold this row; nil: the zero value.
-	Entities []Entity // In dense order.
-	Rows     []byte   // The canonical bytes of the rows, as [AnyStorage.AppendRows] writes them.
-
-	// Pages holds the bytes of PageRows rows each, the last one those of the rest;
-	// nil: they are in Rows.
-	Pages    [][]byte
-	PageRows int
-}
-
-// Load replaces all that w holds by state. Storages that state does not name are
-// emptied, resources keep their values. Components that the program did not
-// register are kept as they are, and saved again. History and checkpoints are
-// gone.
-//
-// Components whose layout, name, version or kind is not what the program
-// registered are converted, see [layout.NewConversion], [FormerName] and
-// [Migrate]; [World.Converted] tells which.
-//
-// An error wraps [ErrState] and names the component; w is then as it was. state
-// is not used after Load has returned, unless it is Owned. Load works with as many
-// goroutines as the program has processors.
-func (w *World) Load(state *State) error {
+// Load replaces all that w holds by state. What fails fails before anything is
+// changed.
+func (w rawWorld) Load(state *raw.State) error {
 	if w.recorder != nil {
-		return ErrAttached
+		return raw.ErrAttached
 	}
 	if w.anyCheckpoint() {
-		return ErrCheckpointHeld
+		return raw.ErrCheckpointHeld
 	}
 	rows, apply, converted, err := w.prepare(state)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrState, err)
+		return fmt.Errorf("%w: %w", raw.ErrState, err)
 	}
 	w.verify()
 	w.forgetFrames()
 	for _, s := range w.storages {
 		s.discardAll()
 	}
-	w.entities.take(state.entities(), rows, track.Lengths{N: state.Alive, Extra: state.Free, Total: len(state.Registry)})
+	w.entities.take(ownedEntities(state.Registry, state.Owned), rows, track.Lengths{N: state.Alive, Extra: state.Free, Total: len(state.Registry)})
 	for _, f := range apply {
 		f()
 	}
@@ -90,15 +48,15 @@ func (w *World) Load(state *State) error {
 }
 
 // restart begins the history anew at the present state.
-func (w *World) restart(mark uint64) {
+func (w *World) restart(seq uint64) {
 	w.forgetFrames()
 	if w.keepsTicks() {
-		w.pushTick(mark)
+		w.pushTick(seq)
 	}
 }
 
 // check returns what is wrong with s by itself.
-func (s *StorageState) check() error {
+func (s *storageState) check() error {
 	if s.Name == "" {
 		return errors.New("it has no name")
 	}
@@ -112,34 +70,35 @@ func (s *StorageState) check() error {
 }
 
 // isAs reports whether target, which is unknown, was made for a storage like s.
-func (s *StorageState) isAs(target AnyStorage) bool {
-	if fits(s, target) != nil || s.Indexed != (target.Kind() == Indexed) || s.NoRewind == target.Rewinds() {
+func (s *storageState) isAs(target AnyStorage) bool {
+	if fits(s, target) != nil || s.Indexed != (target.Kind() == Indexed) || s.NoRewind != target.about().noRewind {
 		return false
 	}
 	return !s.Indexed || string(*s.emptyRow()) == string(emptyOf(target))
 }
 
 // fits returns why stored rows are not rows of target as they are.
-func fits(s *StorageState, target AnyStorage) error {
+func fits(s *storageState, target AnyStorage) error {
 	if err := sameSort(s, target); err != nil {
 		return err
 	}
-	if d := layout.Diff(s.Layout, target.Layout()); d != "" {
+	if d := layout.Diff(s.Layout, target.about().layout); d != "" {
 		return errors.New(d)
 	}
-	if s.Version != target.Version() {
-		return fmt.Errorf("stored version %d, here %d", s.Version, target.Version())
+	if v := target.about().past().version; s.Version != v {
+		return fmt.Errorf("stored version %d, here %d", s.Version, v)
 	}
 	return nil
 }
 
-func (w *World) newUnknown(s *StorageState) AnyStorage {
-	spec := spec[rawRow]{name: s.Name, layout: s.Layout, codec: rawRows{s.Layout}, unknown: true, pointers: true}
+func (w *World) newUnknown(s *storageState) AnyStorage {
+	spec := typedSpec[rawRow]{codec: rawRows{s.Layout}}
+	spec.name, spec.layout, spec.noRewind, spec.unknown, spec.pointers = s.Name, s.Layout, s.NoRewind, true, true
 	if s.Version > 0 {
 		spec.evolution = &evolution{version: s.Version}
 	}
 	if s.Resource {
-		return newResource(w, spec, "", s.NoRewind)
+		return newResource(w, spec, "")
 	}
 	if spec.tag = s.Layout.Width() == 0; spec.tag {
 		spec.kind = Tag
@@ -148,11 +107,11 @@ func (w *World) newUnknown(s *StorageState) AnyStorage {
 		spec.kind = Indexed
 		spec.gap = s.emptyRow()
 	}
-	return newStorage(w, spec, s.NoRewind)
+	return newStorage(w, spec)
 }
 
 // emptyRow returns the row of gaps.
-func (s *StorageState) emptyRow() *rawRow {
+func (s *storageState) emptyRow() *rawRow {
 	if s.Default == nil {
 		return new(rawRow(s.Layout.AppendZero(nil)))
 	}
@@ -186,18 +145,16 @@ func (w *World) forget(s AnyStorage) {
 
 // prepare decodes rows. Kinds that place rows otherwise than the saved one did
 // get them in the order of the saved rows.
-func (s *Storage[T]) prepare(st *StorageState, owned bool) (func(), error) {
-	values, err := decodeRows(s.codec, st, len(st.Entities), owned)
+func (s *Storage[T]) prepare(st *storageState, owned bool) (func(), error) {
+	values, err := decodeRows(s.face.codec, st, len(st.Entities), owned)
 	if err != nil {
 		return nil, err
 	}
-	entities := st.Entities
+	entities := st.entities()
 	if st.Indexed != (s.set.kind == Indexed) {
 		return func() { s.convert(entities, values) }, nil
 	}
-	if !owned {
-		entities = slices.Clone(entities)
-	}
+	entities = ownedEntities(st.Entities, owned)
 	if s.special {
 		return func() { s.replace(entities, values, nil) }, nil
 	}
@@ -225,8 +182,8 @@ func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page)
 	s.data.Live = values
 }
 
-func (r *Resource[T]) prepare(st *StorageState, owned bool) (func(), error) {
-	values, err := decodeRows(r.codec, st, 1, owned)
+func (r *Resource[T]) prepare(st *storageState, owned bool) (func(), error) {
+	values, err := decodeRows(r.face.codec, st, 1, owned)
 	if err != nil {
 		return nil, err
 	}
@@ -287,13 +244,13 @@ func loadParts(n int) int { return (n + loadRows - 1) / loadRows }
 // prepare checks, converts and decodes everything before anything is changed. It
 // returns the sparse array of the registry, what puts the rows in place, and what
 // was converted.
-func (w *World) prepare(state *State) (rows []uint32, apply []func(), converted []Conversion, err error) {
+func (w *World) prepare(state *raw.State) (rows []uint32, apply []func(), converted []raw.Conversion, err error) {
 	targets := make([]AnyStorage, len(state.Storages))
 	plans := make([]*plan, len(state.Storages))
 	names := make(map[string]bool, len(state.Storages))
 	heirs := w.heirs(state.Storages)
 	for i := range state.Storages {
-		s := &state.Storages[i]
+		s := (*storageState)(&state.Storages[i])
 		if names[s.Name] {
 			return nil, nil, nil, fmt.Errorf("component %s is there twice", s.Name)
 		}
@@ -311,10 +268,10 @@ func (w *World) prepare(state *State) (rows []uint32, apply []func(), converted 
 	ready := make([]func(), len(targets))
 	err = inParallel(1+len(targets), func(i int) (err error) {
 		if i == 0 {
-			rows, err = state.index()
+			rows, err = indexOf(state)
 			return err
 		}
-		s := &state.Storages[i-1]
+		s := (*storageState)(&state.Storages[i-1])
 		if err = s.checkEntities(len(state.Registry)); err == nil {
 			ready[i-1], err = plans[i-1].prepare(s, targets[i-1], state.Owned)
 		}
@@ -324,15 +281,15 @@ func (w *World) prepare(state *State) (rows []uint32, apply []func(), converted 
 		return nil
 	})
 	if err == nil {
-		err = state.checkAlive(rows)
+		err = checkAlive(state, rows)
 	}
 	return rows, append(apply, ready...), converted, err
 }
 
 // target returns where the rows of s go: to heir, or if there is none, to what
 // makes room for a component that is not registered, which is added to apply.
-func (w *World) target(s *StorageState, heir AnyStorage, apply *[]func()) AnyStorage {
-	if heir != nil && (!heir.Unknown() || s.isAs(heir)) { // Else it was loaded before as something else; nothing of it is left.
+func (w *World) target(s *storageState, heir AnyStorage, apply *[]func()) AnyStorage {
+	if heir != nil && (!heir.about().unknown || s.isAs(heir)) { // Else it was loaded before as something else; nothing of it is left.
 		return heir
 	}
 	heir = w.newUnknown(s)
@@ -340,22 +297,22 @@ func (w *World) target(s *StorageState, heir AnyStorage, apply *[]func()) AnySto
 	return heir
 }
 
-// entities returns the registry for a world to keep.
-func (state *State) entities() []Entity {
-	if state.Owned {
-		return state.Registry
+// ownedEntities returns entities for a world to keep.
+func ownedEntities(entities []uint64, owned bool) []Entity {
+	if owned {
+		return raw.As[Entity](entities)
 	}
-	return append([]Entity(nil), state.Registry...)
+	return slices.Clone(raw.As[Entity](entities))
 }
 
-// index returns the row of each entity index, or what is wrong with the registry.
-func (state *State) index() ([]uint32, error) {
+// indexOf returns the row of each entity index, or what is wrong with the registry.
+func indexOf(state *raw.State) ([]uint32, error) {
 	total := len(state.Registry)
 	if state.Alive < 0 || state.Alive > state.Free || state.Free > total {
 		return nil, fmt.Errorf("entities: %d alive, %d with free ones, %d in all", state.Alive, state.Free, total)
 	}
 	rows := make([]uint32, total) // Plus 1, so that 0 is none.
-	for r, e := range state.Registry {
+	for r, e := range raw.As[Entity](state.Registry) {
 		i := int(e.Index())
 		if i >= total || rows[i] != 0 || e.Generation() == 0 {
 			return nil, fmt.Errorf("entities: row %d holds %v, which is out of range or there twice", r, e)
@@ -370,9 +327,9 @@ func (state *State) index() ([]uint32, error) {
 
 // checkEntities returns what is wrong with the entities of s by themselves: their
 // indices must be below total and differ.
-func (s *StorageState) checkEntities(total int) error {
+func (s *storageState) checkEntities(total int) error {
 	seen := make([]uint64, (total+63)/64)
-	for r, e := range s.Entities {
+	for r, e := range s.entities() {
 		if e == Vacant && s.Indexed {
 			continue
 		}
@@ -396,22 +353,22 @@ func notAlive(row int, e Entity) error {
 
 // checkAlive returns an error unless all entities that have a component are alive.
 // rows is the row of each index.
-func (state *State) checkAlive(rows []uint32) error {
+func checkAlive(state *raw.State, rows []uint32) error {
 	type part struct {
-		s      *StorageState
+		s      *storageState
 		lo, hi int
 	}
 	var parts []part
 	for i := range state.Storages {
-		s := &state.Storages[i]
+		s := (*storageState)(&state.Storages[i])
 		for lo := 0; lo < len(s.Entities); lo += loadRows {
 			parts = append(parts, part{s, lo, min(lo+loadRows, len(s.Entities))})
 		}
 	}
-	alive := state.Registry[:state.Alive]
+	alive := raw.As[Entity](state.Registry)[:state.Alive]
 	return inParallel(len(parts), func(i int) error {
 		p := parts[i]
-		for r, e := range p.s.Entities[p.lo:p.hi] {
+		for r, e := range p.s.entities()[p.lo:p.hi] {
 			if e == Vacant && p.s.Indexed {
 				continue
 			}
@@ -438,7 +395,7 @@ func sparsePages(entities []Entity) []*track.Page {
 
 // decodeRows returns the n rows of s. If it owns their bytes, it keeps them where
 // they are the same in memory.
-func decodeRows[T any](c rowCodec[T], s *StorageState, n int, owned bool) ([]T, error) {
+func decodeRows[T any](c rowCodec[T], s *storageState, n int, owned bool) ([]T, error) {
 	if s.Pages != nil {
 		return decodePages(c, s, n)
 	}
@@ -459,7 +416,7 @@ func decodeRows[T any](c rowCodec[T], s *StorageState, n int, owned bool) ([]T, 
 }
 
 // decodePages is decodeRows for rows in pages.
-func decodePages[T any](c rowCodec[T], s *StorageState, n int) ([]T, error) {
+func decodePages[T any](c rowCodec[T], s *storageState, n int) ([]T, error) {
 	if s.PageRows <= 0 || len(s.Pages) != (n+s.PageRows-1)/s.PageRows {
 		return nil, fmt.Errorf("%d pages of %d rows for %d rows", len(s.Pages), s.PageRows, n)
 	}

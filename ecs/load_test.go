@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // loadable returns a world of every kind of thing that a state can hold.
@@ -46,40 +47,40 @@ func checkAtEnd(t *testing.T, w *World) {
 func TestLoadRefusesBadStatesAndLeavesTheWorldAlone(t *testing.T) {
 	tests := []struct {
 		name  string
-		spoil func(s *State)
+		spoil func(s *raw.State)
 		text  string
 	}{
-		{"negative alive", func(s *State) { s.Alive = -1 }, "entities: -1 alive"},
-		{"more alive than alive and free", func(s *State) { s.Alive = s.Free + 1 }, "7 alive, 6 with free ones"},
-		{"more free than there are", func(s *State) { s.Free = 7 }, "7 with free ones, 6 in all"},
-		{"index out of range", func(s *State) { s.Registry[2] = NewEntity(6, 1) }, "row 2 holds 6v1"},
-		{"huge index", func(s *State) { s.Registry[0] = ^Entity(0) }, "row 0 holds"},
-		{"index twice", func(s *State) { s.Registry[5] = NewEntity(s.Registry[4].Index(), 7) }, "row 5 holds"},
-		{"generation 0", func(s *State) { s.Registry[5] = NewEntity(s.Registry[5].Index(), 0) }, "row 5 holds"},
-		{"a name twice", func(s *State) { s.Storages[1].Name = "plain" }, "component plain is there twice"},
-		{"no name", func(s *State) { s.Storages[2].Name = "" }, "it has no name"},
-		{"no layout", func(s *State) { s.Storages[0].Layout = nil }, "component plain: "},
-		{"no layout, unknown", func(s *State) { s.Storages[0].Name, s.Storages[0].Layout = "x", nil }, "component x: "},
-		{"invalid layout", func(s *State) { s.Storages[0].Layout = &layout.Type{Kind: layout.Array, Len: -1} }, "component plain: "},
-		{"entity not alive", func(s *State) { s.Storages[0].Entities[1] = s.Registry[s.Alive] }, "component plain: row 1 belongs to"},
-		{"entity retired", func(s *State) { s.Free, s.Storages[0].Entities[1] = s.Alive, s.Registry[5] }, "component plain: row 1 belongs to"},
-		{"stale entity", func(s *State) { s.Storages[0].Entities[1] += 1 << 32 }, "component plain: row 1 belongs to"},
-		{"entity out of range", func(s *State) { s.Storages[0].Entities[1] = ^Entity(0) }, "component plain: row 1 belongs to"},
-		{"entity zero", func(s *State) { s.Storages[0].Entities[1] = 0 }, "component plain: row 1 belongs to"},
-		{"entity twice", func(s *State) { s.Storages[1].Entities[1] = s.Storages[1].Entities[0] }, "component list: 0v1 has two rows"},
-		{"a component become a resource", func(s *State) { s.Storages[0].Resource, s.Storages[0].Entities = true, nil }, "component plain: one of stored and registered is a resource"},
-		{"a resource become a component", func(s *State) { s.Storages[3].Resource = false }, "component word: one of stored and registered is a resource"},
-		{"a resource with entities", func(s *State) { s.Storages[3].Entities = s.Registry[:1] }, "component word: a resource has no entities"},
-		{"another layout", func(s *State) { s.Storages[0].Layout = s.Storages[1].Layout }, "plain: no stored field is left"},
-		{"a type that cannot be encoded", func(s *State) { s.Storages[0].Name = "opaque" }, "component opaque: the registered type cannot be encoded"},
-		{"too few bytes", func(s *State) { s.Storages[0].Rows = s.Storages[0].Rows[1:] }, "component plain: "},
-		{"too many bytes", func(s *State) { s.Storages[1].Rows = append(s.Storages[1].Rows, 0) }, "component list: "},
-		{"bytes of a tag", func(s *State) { s.Storages[2].Rows = []byte{1} }, "component label: "},
-		{"too few bytes, unknown", func(s *State) { s.Storages[0].Name, s.Storages[0].Rows = "x", s.Storages[0].Rows[1:] }, "component x: "},
-		{"bad bytes, unknown", func(s *State) { s.Storages[1].Name, s.Storages[1].Rows[0] = "x", 0xc1 }, "component x: "},
-		{"a resource of two rows", func(s *State) { s.Storages[3].Rows = append(s.Storages[3].Rows, s.Storages[3].Rows...) }, "component word: "},
-		{"a resource of no row", func(s *State) { s.Storages[3].Rows = nil }, "component word: "},
-		{"an unknown resource of no row", func(s *State) { s.Storages[3].Name, s.Storages[3].Rows = "x", nil }, "component x: "},
+		{"negative alive", func(s *raw.State) { s.Alive = -1 }, "entities: -1 alive"},
+		{"more alive than alive and free", func(s *raw.State) { s.Alive = s.Free + 1 }, "7 alive, 6 with free ones"},
+		{"more free than there are", func(s *raw.State) { s.Free = 7 }, "7 with free ones, 6 in all"},
+		{"index out of range", func(s *raw.State) { s.Registry[2] = uint64(NewEntity(6, 1)) }, "row 2 holds 6v1"},
+		{"huge index", func(s *raw.State) { s.Registry[0] = raw.Vacant }, "row 0 holds"},
+		{"index twice", func(s *raw.State) { s.Registry[5] = uint64(NewEntity(uint32(s.Registry[4]), 7)) }, "row 5 holds"},
+		{"generation 0", func(s *raw.State) { s.Registry[5] = uint64(NewEntity(uint32(s.Registry[5]), 0)) }, "row 5 holds"},
+		{"a name twice", func(s *raw.State) { s.Storages[1].Name = "plain" }, "component plain is there twice"},
+		{"no name", func(s *raw.State) { s.Storages[2].Name = "" }, "it has no name"},
+		{"no layout", func(s *raw.State) { s.Storages[0].Layout = nil }, "component plain: "},
+		{"no layout, unknown", func(s *raw.State) { s.Storages[0].Name, s.Storages[0].Layout = "x", nil }, "component x: "},
+		{"invalid layout", func(s *raw.State) { s.Storages[0].Layout = &layout.Type{Kind: layout.Array, Len: -1} }, "component plain: "},
+		{"entity not alive", func(s *raw.State) { s.Storages[0].Entities[1] = s.Registry[s.Alive] }, "component plain: row 1 belongs to"},
+		{"entity retired", func(s *raw.State) { s.Free, s.Storages[0].Entities[1] = s.Alive, s.Registry[5] }, "component plain: row 1 belongs to"},
+		{"stale entity", func(s *raw.State) { s.Storages[0].Entities[1] += 1 << 32 }, "component plain: row 1 belongs to"},
+		{"entity out of range", func(s *raw.State) { s.Storages[0].Entities[1] = raw.Vacant }, "component plain: row 1 belongs to"},
+		{"entity zero", func(s *raw.State) { s.Storages[0].Entities[1] = 0 }, "component plain: row 1 belongs to"},
+		{"entity twice", func(s *raw.State) { s.Storages[1].Entities[1] = s.Storages[1].Entities[0] }, "component list: 0v1 has two rows"},
+		{"a component become a resource", func(s *raw.State) { s.Storages[0].Resource, s.Storages[0].Entities = true, nil }, "component plain: one of stored and registered is a resource"},
+		{"a resource become a component", func(s *raw.State) { s.Storages[3].Resource = false }, "component word: one of stored and registered is a resource"},
+		{"a resource with entities", func(s *raw.State) { s.Storages[3].Entities = s.Registry[:1] }, "component word: a resource has no entities"},
+		{"another layout", func(s *raw.State) { s.Storages[0].Layout = s.Storages[1].Layout }, "plain: no stored field is left"},
+		{"a type that cannot be encoded", func(s *raw.State) { s.Storages[0].Name = "opaque" }, "component opaque: the registered type cannot be encoded"},
+		{"too few bytes", func(s *raw.State) { s.Storages[0].Rows = s.Storages[0].Rows[1:] }, "component plain: "},
+		{"too many bytes", func(s *raw.State) { s.Storages[1].Rows = append(s.Storages[1].Rows, 0) }, "component list: "},
+		{"bytes of a tag", func(s *raw.State) { s.Storages[2].Rows = []byte{1} }, "component label: "},
+		{"too few bytes, unknown", func(s *raw.State) { s.Storages[0].Name, s.Storages[0].Rows = "x", s.Storages[0].Rows[1:] }, "component x: "},
+		{"bad bytes, unknown", func(s *raw.State) { s.Storages[1].Name, s.Storages[1].Rows[0] = "x", 0xc1 }, "component x: "},
+		{"a resource of two rows", func(s *raw.State) { s.Storages[3].Rows = append(s.Storages[3].Rows, s.Storages[3].Rows...) }, "component word: "},
+		{"a resource of no row", func(s *raw.State) { s.Storages[3].Rows = nil }, "component word: "},
+		{"an unknown resource of no row", func(s *raw.State) { s.Storages[3].Name, s.Storages[3].Rows = "x", nil }, "component x: "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -94,8 +95,8 @@ func TestLoadRefusesBadStatesAndLeavesTheWorldAlone(t *testing.T) {
 			before, storages := w.Digests(nil), len(w.Storages())
 
 			tt.spoil(state)
-			err := w.Load(state)
-			if !errors.Is(err, ErrState) || !strings.Contains(err.Error(), tt.text) {
+			err := w.Raw().Load(state)
+			if !errors.Is(err, raw.ErrState) || !strings.Contains(err.Error(), tt.text) {
 				t.Errorf("Load = %v, want %q in it", err, tt.text)
 			}
 			if after := w.Digests(nil); !reflect.DeepEqual(after, before) || len(w.Storages()) != storages {
@@ -112,14 +113,14 @@ func TestLoadIsRefusedWhileACheckpointIsHeld(t *testing.T) {
 	w, _ := loadable(t)
 	state := stateOf(w)
 	cp := w.Checkpoint()
-	if err := w.Load(state); err != ErrCheckpointHeld {
+	if err := w.Raw().Load(state); err != raw.ErrCheckpointHeld {
 		t.Errorf("Load = %v, want ErrCheckpointHeld", err)
 	}
-	if err := w.Attach(nil, 0); err != ErrCheckpointHeld {
+	if err := w.Raw().Attach(nil, 0); err != raw.ErrCheckpointHeld {
 		t.Errorf("Attach = %v, want ErrCheckpointHeld", err)
 	}
 	w.Release(cp)
-	if err := w.Load(state); err != nil {
+	if err := w.Raw().Load(state); err != nil {
 		t.Error(err)
 	}
 }
@@ -130,7 +131,7 @@ func TestLoadEmptiesWhatTheStateDoesNotName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Load(&State{Tick: 5, Registry: []Entity{NewEntity(0, 4)}, Alive: 1, Free: 1}); err != nil {
+	if err := w.Raw().Load(&raw.State{Tick: 5, Registry: []uint64{uint64(NewEntity(0, 4))}, Alive: 1, Free: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if p.Len() != 0 || w.Len() != 1 || w.Tick() != 5 || r.Get().V != 7 {
@@ -146,7 +147,7 @@ func TestQueriesAreRightAfterLoad(t *testing.T) {
 	state := stateOf(w)
 	state.Registry = slices.Clone(state.Registry)
 	for i := range state.Storages {
-		state.Storages[i].Entities = slices.Clone(entities)
+		state.Storages[i].Entities = raw.As[uint64](slices.Clone(entities))
 	}
 	slices.Reverse(state.Storages[1].Entities[:70])
 	for range 3 {
@@ -160,7 +161,7 @@ func TestQueriesAreRightAfterLoad(t *testing.T) {
 				t.Fatalf("%v has %v and %v, want %v and %v", e, *r.A, *r.B, x, y)
 			}
 		}
-		if err := w.Load(state); err != nil {
+		if err := w.Raw().Load(state); err != nil {
 			t.Fatal(err)
 		}
 		slices.Reverse(state.Storages[0].Entities)
@@ -174,7 +175,7 @@ func TestLoadForgetsTheHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := stateOf(w)
-	if err := w.Load(state); err != nil {
+	if err := w.Raw().Load(state); err != nil {
 		t.Fatal(err)
 	}
 	h := w.History()
@@ -192,7 +193,7 @@ func TestUnknownComponentsAreCarried(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	checkAtEnd(t, w)
 	p := MustRegister[plain](w)
-	if err := w.Load(state); err != nil {
+	if err := w.Raw().Load(state); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := w.Digest(), from.Digest(); got != want {
@@ -203,10 +204,10 @@ func TestUnknownComponentsAreCarried(t *testing.T) {
 	}
 	unknown := 0
 	for _, s := range w.Storages() {
-		if got, want := s.AppendRanges(nil, []Range{{0, s.Len()}}), s.AppendRows(nil, 0, s.Len()); !slices.Equal(got, want) {
+		if got, want := s.Raw().AppendRanges(nil, []raw.Range{{First: 0, N: s.Len()}}), s.Raw().AppendRows(nil, 0, s.Len()); !slices.Equal(got, want) {
 			t.Errorf("%s: AppendRanges = %x, want %x", s.Name(), got, want)
 		}
-		if s.Unknown() {
+		if s.Raw().Unknown() {
 			unknown++
 		}
 	}
@@ -243,14 +244,14 @@ func TestUnknownComponentsAreCarried(t *testing.T) {
 	p.Clear()
 }
 
-func sameState(a, b *State) bool {
-	byName := func(s *State) []StorageState {
-		return slices.SortedFunc(slices.Values(s.Storages), func(a, b StorageState) int { return strings.Compare(a.Name, b.Name) })
+func sameState(a, b *raw.State) bool {
+	byName := func(s *raw.State) []raw.StorageState {
+		return slices.SortedFunc(slices.Values(s.Storages), func(a, b raw.StorageState) int { return strings.Compare(a.Name, b.Name) })
 	}
 	x, y := byName(a), byName(b)
 	for i := range x {
 		x[i].Layout, y[i].Layout = nil, nil
-		x[i].Entities, y[i].Entities = append([]Entity{}, x[i].Entities...), append([]Entity{}, y[i].Entities...)
+		x[i].Entities, y[i].Entities = append([]uint64{}, x[i].Entities...), append([]uint64{}, y[i].Entities...)
 		x[i].Rows, y[i].Rows = append([]byte{}, x[i].Rows...), append([]byte{}, y[i].Rows...)
 	}
 	return a.Tick == b.Tick && a.Alive == b.Alive && a.Free == b.Free && slices.Equal(a.Registry, b.Registry) && reflect.DeepEqual(x, y)
@@ -261,11 +262,11 @@ func TestUnknownComponentsMayChangeTheirMeaning(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
 	from, _ := loadable(t)
-	states := []*State{stateOf(from), stateOf(from), stateOf(from), stateOf(from)}
+	states := []*raw.State{stateOf(from), stateOf(from), stateOf(from), stateOf(from)}
 	states[1].Storages[0].Name, states[1].Storages[1].Name = "list", "plain"
 	states[2].Storages[0].Name, states[2].Storages[3].Name = "word", "plain"
 	for i, s := range states {
-		if err := w.Load(s); err != nil {
+		if err := w.Raw().Load(s); err != nil {
 			t.Fatalf("state %d: %v", i, err)
 		}
 		if again := stateOf(w); !sameState(again, s) {

@@ -5,20 +5,22 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // An owned state, and one in pages, give the same world as any other.
 func TestLoadTakesStatesInEveryForm(t *testing.T) {
 	source, _ := loadable(t)
 	want := source.Digest()
-	for name, change := range map[string]func(*State){
-		"owned": func(s *State) { s.Owned = true },
-		"pages": func(s *State) {
+	for name, change := range map[string]func(*raw.State){
+		"owned": func(s *raw.State) { s.Owned = true },
+		"pages": func(s *raw.State) {
 			for i := range s.Storages {
 				inPages(&s.Storages[i], 2)
 			}
 		},
-		"one page": func(s *State) {
+		"one page": func(s *raw.State) {
 			for i := range s.Storages {
 				inPages(&s.Storages[i], 64)
 			}
@@ -31,10 +33,10 @@ func TestLoadTakesStatesInEveryForm(t *testing.T) {
 			state.Storages[i].Entities = slices.Clone(state.Storages[i].Entities)
 		}
 		change(state)
-		if err := w.Load(state); err != nil || w.Digest() != want {
+		if err := w.Raw().Load(state); err != nil || w.Digest() != want {
 			t.Errorf("%s: Load = %v, digest %v, want %v", name, err, w.Digest(), want)
 		}
-		kept := len(state.Registry) > 0 && &state.Registry[0] == &w.entities.dense.Live[0]
+		kept := len(state.Registry) > 0 && &raw.As[Entity](state.Registry)[0] == &w.entities.dense.Live[0]
 		if kept != state.Owned {
 			t.Errorf("%s: the registry is kept: %v", name, kept)
 		}
@@ -45,7 +47,7 @@ func TestLoadTakesStatesInEveryForm(t *testing.T) {
 }
 
 // inPages cuts the rows of s into pages of n.
-func inPages(s *StorageState, n int) {
+func inPages(s *raw.StorageState, n int) {
 	rest := s.Rows
 	rows := max(1, len(s.Entities))
 	for row := 0; row < rows; row += n {
@@ -59,12 +61,12 @@ func inPages(s *StorageState, n int) {
 }
 
 func TestLoadRefusesPagesThatDoNotFit(t *testing.T) {
-	for name, change := range map[string]func(*StorageState){
-		"one too few":   func(s *StorageState) { s.Pages = s.Pages[1:] },
-		"one too many":  func(s *StorageState) { s.Pages = append(s.Pages, nil) },
-		"of no rows":    func(s *StorageState) { s.PageRows = 0 },
-		"swapped":       func(s *StorageState) { s.Pages[0], s.Pages[len(s.Pages)-1] = s.Pages[len(s.Pages)-1], s.Pages[0] },
-		"with too much": func(s *StorageState) { s.Pages[0] = append(slices.Clone(s.Pages[0]), 0) },
+	for name, change := range map[string]func(*raw.StorageState){
+		"one too few":   func(s *raw.StorageState) { s.Pages = s.Pages[1:] },
+		"one too many":  func(s *raw.StorageState) { s.Pages = append(s.Pages, nil) },
+		"of no rows":    func(s *raw.StorageState) { s.PageRows = 0 },
+		"swapped":       func(s *raw.StorageState) { s.Pages[0], s.Pages[len(s.Pages)-1] = s.Pages[len(s.Pages)-1], s.Pages[0] },
+		"with too much": func(s *raw.StorageState) { s.Pages[0] = append(slices.Clone(s.Pages[0]), 0) },
 	} {
 		w, _ := loadable(t)
 		state := stateOf(w)
@@ -75,8 +77,8 @@ func TestLoadRefusesPagesThatDoNotFit(t *testing.T) {
 			}
 		}
 		before := w.Digest()
-		err := w.Load(state)
-		if !errors.Is(err, ErrState) || !strings.Contains(err.Error(), "component list: ") || w.Digest() != before {
+		err := w.Raw().Load(state)
+		if !errors.Is(err, raw.ErrState) || !strings.Contains(err.Error(), "component list: ") || w.Digest() != before {
 			t.Errorf("%s: Load = %v", name, err)
 		}
 	}

@@ -62,7 +62,7 @@ type maskWords struct{ track.Column[maskWord] }
 // NewMask returns an empty mask of the program's own, which is put back with w.
 //
 // It is not part of what w holds otherwise: not journaled, not saved, not in the
-// digest and not in a clone; Destroy, World.Clear and World.Load leave it as it
+// digest and not in a clone; Destroy, World.Clear and loading leave it as it
 // is. An index says nothing about generations: who keeps indices of entities
 // removes those that are destroyed.
 func NewMask(w *World) *Mask { return newMask(w, false) }

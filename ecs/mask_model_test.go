@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // Components with masks.
@@ -149,8 +150,8 @@ type maskModel struct {
 	cps  []Checkpoint
 }
 
-var boolsSpec = func() spec[[7]bool] {
-	s, _, err := newSpec[[7]bool](NewWorld(Options{}), []Option{Named("want")})
+var boolsSpec = func() typedSpec[[7]bool] {
+	s, err := newSpec[[7]bool](NewWorld(Options{}), []Option{Named("want")})
 	if err != nil {
 		panic(err)
 	}
@@ -159,10 +160,10 @@ var boolsSpec = func() spec[[7]bool] {
 
 func newMaskModel(o Options, record bool) *maskModel {
 	w := NewWorld(o)
-	r := newResource(w, boolsSpec, [7]bool{}, false)
+	r := newResource(w, boolsSpec, [7]bool{})
 	w.resources = append(w.resources, r)
 	if record {
-		w.Attach(recorderFunc(func(*Change) uint64 { return 0 }), 0)
+		w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { return 0 }), 0)
 	}
 	return &maskModel{w: w, mask: NewMask(w), want: r}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 func TestAMaskIsRestoredAfterEveryOrderOfChanges(t *testing.T) {
@@ -177,7 +179,7 @@ func TestMasksComeFromWhatIsLoadedAndCloned(t *testing.T) {
 	loaded.Commit()
 	own := NewMask(loaded)
 	own.Add(7)
-	if err := loaded.Load(stateOf(source)); err != nil {
+	if err := loaded.Raw().Load(stateOf(source)); err != nil {
 		t.Fatal(err)
 	}
 	if !own.Has(7) || own.Len() != 1 {
@@ -289,7 +291,7 @@ func TestARecorderAloneSavesNoMasks(t *testing.T) {
 	w := NewWorld(Options{})
 	m := NewMask(w)
 	m.Add(1)
-	w.Attach(recorderFunc(func(*Change) uint64 { return 0 }), 0)
+	w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { return 0 }), 0)
 	m.Add(2)
 	m.Remove(1)
 	m.Clear()
@@ -318,7 +320,7 @@ func TestChangesOfAMaskThatChangeNothingAreNone(t *testing.T) {
 	m.Add(1)
 	m.Remove(2)
 	empty.Clear()
-	if w.Dirty() || w.History().Newest() != 2 {
+	if w.Raw().Dirty() || w.History().Newest() != 2 {
 		t.Error("the forward branch is gone")
 	}
 	if w.History().Seek(2) != nil || m.Len() != 2 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 func heap() int64 {
@@ -66,13 +67,13 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	w.entities.dense.Live = make([]Entity, 0, 10)
 	w.batch = make([]Entity, 0, 10)
 	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {}) // 16 words.
-	w.change.values, w.change.entities = make([]Range, 0, 10), make([]Range, 0, 10)
+	w.change.values, w.change.entities = make([]raw.Range, 0, 10), make([]raw.Range, 0, 10)
 	a.order = make([]uint64, 0, 10)
 	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} { // 10 marks for each of the columns.
 		t.Protect(track.Lengths{N: 10 * 64})
 		t.Open()
 	}
-	w.frames = []frame{{ops: make([]Op, 0, 10), Frame: track.Frame{Touched: make([]*track.Tracker, 0, 10)}}}[:0]
+	w.frames = []frame{{ops: make([]op, 0, 10), Frame: track.Frame{Touched: make([]*track.Tracker, 0, 10)}}}[:0]
 	m = w.MemoryUsage()
 	if got, want := m.Total()-before, 40+80+160+160+2*160+128+160+160+room(w.frames)+320+80; got != want {
 		t.Errorf("Total() grew by %d, want %d", got, want)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // Components of the models. padded has padding, so its memory is not its bytes.
@@ -65,7 +66,7 @@ type kind struct {
 // newKind returns a kind whose ints are turned into components by from, and back
 // by to. Types are described once only, as that is slow.
 func newKind[T any](from func(int) T, to func(T) int, increase func(*T), options ...Option) kind {
-	spec, reg, err := newSpec[T](NewWorld(Options{}), options)
+	spec, err := newSpec[T](NewWorld(Options{}), options)
 	if err != nil {
 		panic(err)
 	}
@@ -108,14 +109,14 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), options
 			removeAll: s.RemoveAll,
 		}
 	}
-	k := kind{exempt: reg.noRewind, tag: spec.tag, indexed: spec.kind == Indexed}
+	k := kind{exempt: spec.noRewind, tag: spec.tag, indexed: spec.kind == Indexed}
 	if spec.gap != nil {
 		k.gap = to(*spec.gap)
 	}
 	k.add = func(w *World) face {
-		s := newStorage(w, spec, reg.noRewind)
+		s := newStorage(w, spec)
 		w.adopt(s)
-		if reg.noRewind {
+		if spec.noRewind {
 			w.exempt = append(w.exempt, s)
 		}
 		return faceOf(s)
@@ -246,7 +247,7 @@ func newPairOn(s setting, pages []*track.Page) *pair {
 	}
 	for i := range s.resources {
 		exempt := i > 0 && i == s.resources-1
-		r := newResource(p.w, resourceSpec, list{[]int{0}}, exempt)
+		r := newResource(p.w, resourceSpec(exempt), list{[]int{0}})
 		r.name = "resource" + strconv.Itoa(i)
 		p.w.names[r.name], p.w.resources = r, append(p.w.resources, r)
 		p.res = append(p.res, r)
@@ -275,24 +276,34 @@ func (p *pair) populate(entities, members int) {
 	}
 }
 
-var resourceSpec = func() spec[list] {
-	s, _, err := newSpec[list](NewWorld(Options{}), []Option{CloneWith(cloneList), Named("resource")})
-	if err != nil {
-		panic(err)
+var resourceSpecs = func() (specs [2]typedSpec[list]) {
+	for i, options := range [2][]Option{{}, {NoRewind()}} {
+		s, err := newSpec[list](NewWorld(Options{}), append(options, CloneWith(cloneList), Named("resource")))
+		if err != nil {
+			panic(err)
+		}
+		specs[i] = s
 	}
-	return s
+	return specs
 }()
+
+func resourceSpec(exempt bool) typedSpec[list] {
+	if exempt {
+		return resourceSpecs[1]
+	}
+	return resourceSpecs[0]
+}
 
 // restart begins the histories anew, with a recorder or without.
 func (p *pair) restart(record bool) {
 	p.n.recorded = record
 	p.rec = nil
-	var r Recorder
+	var r raw.Recorder
 	if record {
 		p.rec = newRecorderModel(p.w)
 		r = p.rec
 	}
-	if err := p.w.Attach(r, p.rec.latest()); err != nil {
+	if err := p.w.Raw().Attach(r, p.rec.latest()); err != nil {
 		failf("Attach: %v", err)
 	}
 	p.n.start()
@@ -520,9 +531,9 @@ func (p *pair) check() {
 }
 
 func (p *pair) checkRegistry() {
-	rows, alive, free := p.w.Registry()
+	rows, alive, free := p.w.Raw().Registry()
 	want := slices.Concat(p.n.alive, p.n.free, p.n.retired)
-	if !slices.Equal(rows, want) || alive != len(p.n.alive) || free != alive+len(p.n.free) {
+	if !slices.Equal(raw.As[Entity](rows), want) || alive != len(p.n.alive) || free != alive+len(p.n.free) {
 		failf("Registry() = %v, %d, %d, want %v, %d, %d", rows, alive, free, want, len(p.n.alive), len(p.n.alive)+len(p.n.free))
 	}
 	if !slices.Equal(p.w.Entities(), p.n.alive) || p.w.Len() != len(p.n.alive) {
@@ -544,8 +555,8 @@ func (p *pair) asked() []Entity {
 func (p *pair) checkStore(i int) {
 	f, want := &p.faces[i], &p.n.stores[i]
 	s := f.any()
-	if !slices.Equal(s.Entities(), want.entities) || s.Len() != want.members() || s.Rows() != len(want.entities) {
-		failf("%s: Entities() = %v, Len() = %d, Rows() = %d, want %v", f.name, s.Entities(), s.Len(), s.Rows(), want.entities)
+	if !slices.Equal(s.Entities(), want.entities) || s.Len() != want.members() || s.Raw().Rows() != len(want.entities) {
+		failf("%s: Entities() = %v, Len() = %d, Rows() = %d, want %v", f.name, s.Entities(), s.Len(), s.Raw().Rows(), want.entities)
 	}
 	if got := f.values(); !slices.Equal(got, want.values) {
 		failf("%s: Values() = %v, want %v", f.name, got, want.values)
@@ -585,22 +596,22 @@ func (p *pair) checkHistory() {
 // state.
 func (p *pair) checkDigest() {
 	w := NewWorld(Options{})
-	state := &State{Tick: p.n.tick, Registry: slices.Concat(p.n.alive, p.n.free, p.n.retired), Alive: len(p.n.alive)}
+	state := &raw.State{Tick: p.n.tick, Registry: raw.As[uint64](slices.Concat(p.n.alive, p.n.free, p.n.retired)), Alive: len(p.n.alive)}
 	state.Free = state.Alive + len(p.n.free)
 	for i, k := range p.kinds {
 		f := k.add(w)
 		if k.exempt {
 			continue
 		}
-		s := StorageState{Name: f.name, Layout: f.any().Layout(), Entities: p.n.stores[i].entities, Indexed: k.indexed}
-		s.Rows = p.faces[i].any().AppendRows(nil, 0, p.faces[i].any().Rows())
+		s := raw.StorageState{Name: f.name, Layout: f.any().Raw().Layout(), Entities: raw.As[uint64](p.n.stores[i].entities), Indexed: k.indexed}
+		s.Rows = p.faces[i].any().Raw().AppendRows(nil, 0, p.faces[i].any().Raw().Rows())
 		state.Storages = append(state.Storages, s)
 	}
-	if err := w.Load(state); err != nil {
+	if err := w.Raw().Load(state); err != nil {
 		failf("Load: %v", err)
 	}
 	for i, v := range p.n.resources {
-		r := newResource(w, resourceSpec, list{[]int{v}}, p.n.exemptResource[i])
+		r := newResource(w, resourceSpec(p.n.exemptResource[i]), list{[]int{v}})
 		r.name = p.res[i].name
 		w.resources = append(w.resources, r)
 	}

@@ -9,29 +9,30 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
 // A pinned is a pin beside what it should read.
 type pinned struct {
-	*Pin
+	*rawPin
 	tick     uint64
 	gone     bool // The world went back to before it.
 	registry []byte
 	lengths  track.Lengths
-	storages []AnyStorage
+	storages []raw.Storage
 	entities [][]byte
 	rows     [][]byte
 }
 
 func pin(w *World) (*pinned, error) {
-	p, err := w.Pin()
+	p, err := w.Raw().Pin()
 	if err != nil {
 		return nil, err
 	}
-	rows, alive, free := w.Registry()
-	d := &pinned{Pin: p, tick: w.Tick(), registry: digest.AppendEntities(nil, rows), lengths: track.Lengths{N: alive, Extra: free, Total: len(rows)}}
-	for _, s := range w.Storages() {
+	rows, alive, free := w.Raw().Registry()
+	d := &pinned{rawPin: p.(*rawPin), tick: w.Tick(), registry: digest.AppendEntities(nil, rows), lengths: track.Lengths{N: alive, Extra: free, Total: len(rows)}}
+	for _, s := range w.Raw().Storages() {
 		if s.Rewinds() && s.Layout() != nil {
 			d.storages = append(d.storages, s)
 			d.entities = append(d.entities, digest.AppendEntities(nil, s.Entities()))
@@ -86,9 +87,9 @@ type pinRunner struct {
 func (r *pinRunner) pin() {
 	d, err := pin(r.w)
 	switch {
-	case (err == nil) != (r.w.newestBoundary() >= 0 && !r.w.Dirty()):
-		failf("Pin() = %v, dirty: %v", err, r.w.Dirty())
-	case err != nil && !errors.Is(err, ErrDirty):
+	case (err == nil) != (r.w.newestBoundary() >= 0 && !r.w.Raw().Dirty()):
+		failf("Pin() = %v, dirty: %v", err, r.w.Raw().Dirty())
+	case err != nil && !errors.Is(err, raw.ErrDirty):
 		failf("Pin() = %v", err)
 	case err == nil && len(r.pins) < 3:
 		r.pins = append(r.pins, d)
@@ -200,12 +201,12 @@ type pinPoint struct{ X, Y float64 }
 func TestAPinKeepsNothingOnceReleased(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[pinPoint](w)
-	require.NoError(t, w.Attach(recorderFunc(func(*Change) uint64 { return 0 }), 0))
+	require.NoError(t, w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { return 0 }), 0))
 	for range 1000 {
 		s.Set(w.Create(), pinPoint{})
 	}
 	w.Commit()
-	p, err := w.Pin()
+	p, err := w.Raw().Pin()
 	require.NoError(t, err)
 	for range 50 {
 		for _, e := range s.Entities() {
@@ -222,20 +223,20 @@ func TestAPinKeepsNothingOnceReleased(t *testing.T) {
 
 func TestOnlyTheEndOfATickCanBePinned(t *testing.T) {
 	w := NewWorld(Options{})
-	_, err := w.Pin()
-	require.ErrorIs(t, err, ErrDirty, "a world that keeps no ticks")
+	_, err := w.Raw().Pin()
+	require.ErrorIs(t, err, raw.ErrDirty, "a world that keeps no ticks")
 	w = NewWorld(Options{History: 1})
 	w.Create()
-	_, err = w.Pin()
-	require.ErrorIs(t, err, ErrDirty)
+	_, err = w.Raw().Pin()
+	require.ErrorIs(t, err, raw.ErrDirty)
 	w.Commit()
 	cp := w.Checkpoint()
-	p, err := w.Pin()
+	p, err := w.Raw().Pin()
 	require.NoError(t, err)
 	require.True(t, p.Valid())
 	w.Create()
-	_, err = w.Pin()
-	require.ErrorIs(t, err, ErrDirty)
+	_, err = w.Raw().Pin()
+	require.ErrorIs(t, err, raw.ErrDirty)
 	w.Restore(cp)
 	require.True(t, p.Valid())
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A program is a sequence of steps of two bytes: what to do, and with what. Any
@@ -164,14 +166,14 @@ func (r *runner) fork(arg int) {
 }
 
 // stateOf builds the state of w from what it exports.
-func stateOf(w *World) *State {
-	rows, alive, free := w.Registry()
-	s := &State{Tick: w.Tick(), Registry: rows, Alive: alive, Free: free}
-	for _, as := range w.Storages() {
+func stateOf(w *World) *raw.State {
+	rows, alive, free := w.Raw().Registry()
+	s := &raw.State{Tick: w.Tick(), Registry: rows, Alive: alive, Free: free}
+	for _, as := range w.Raw().Storages() {
 		if as.Persistent() && as.Layout() != nil {
-			s.Storages = append(s.Storages, StorageState{
+			s.Storages = append(s.Storages, raw.StorageState{
 				Name: as.Name(), Layout: as.Layout(), Resource: as.IsResource(),
-				Indexed: as.Kind() == Indexed, Default: as.AppendDefault(nil), Entities: as.Entities(), Rows: as.AppendRows(nil, 0, as.Rows()),
+				Indexed: as.IsIndexed(), Default: as.AppendDefault(nil), Entities: as.Entities(), Rows: as.AppendRows(nil, 0, as.Rows()),
 			})
 		}
 	}
@@ -182,7 +184,7 @@ func loadedRunner(r *runner, known []kind, stores []int) *runner {
 	groups := r.groupsAmong(stores)
 	l := &runner{pair: newPair(setting{kinds: known, groups: groups, resources: len(r.res), entities: 3, members: 2, history: 1})}
 	l.w.entities.maxGeneration = r.w.entities.maxGeneration
-	if err := l.w.Load(stateOf(r.w)); err != nil {
+	if err := l.w.Raw().Load(stateOf(r.w)); err != nil {
 		failf("Load: %v", err)
 	}
 	l.twin(r, len(known), groups)

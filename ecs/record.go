@@ -1,61 +1,35 @@
 package ecs
 
 import (
-	"errors"
 	"iter"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A Recorder is told every tick at its commit: the journal's side of a world.
-type Recorder interface {
-	// Record encodes what the tick changed; c is valid until it returns. The mark
-	// names the state at the end of the tick: the next tick on this branch has it
-	// as its Parent.
-	Record(c *Change) (mark uint64)
+// An op is a [raw.Op] as it is noted.
+type op struct {
+	kind    raw.OpKind
+	entity  Entity
+	storage AnyStorage
 }
 
-// OpKind says what an operation did.
-type OpKind uint8
-
-// The operations that change structure. Values that were set are the rows that
-// [StorageChange] names.
-const (
-	OpCreate  OpKind = iota // Entity was created.
-	OpDestroy               // Entity was destroyed, with all its components.
-	OpAdd                   // Entity got the component Storage.
-	OpRemove                // Entity lost the component Storage.
-	OpClear                 // Storage was cleared; the whole world if it is nil.
-)
-
-// An Op is one operation of a tick, as it was called.
-type Op struct {
-	Kind    OpKind
-	Entity  Entity
-	Storage AnyStorage
+func (w *World) note(kind raw.OpKind, s AnyStorage, e Entity) {
+	*w.ops = append(*w.ops, op{kind, e, s})
 }
 
-func (w *World) note(kind OpKind, s AnyStorage, e Entity) {
-	*w.ops = append(*w.ops, Op{kind, e, s})
-}
-
-// ErrCheckpointHeld reports an operation that is not possible while checkpoints
-// are held.
-var ErrCheckpointHeld = errors.New("ecs: a checkpoint is held; release it before")
-
-// Attach makes r the recorder of w; nil detaches. mark names the present state.
-// The history starts anew: older ticks are unknown to the recorder.
-func (w *World) Attach(r Recorder, mark uint64) error {
+// Attach makes r the recorder of w, whose present state has the number seq.
+func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 	if w.anyCheckpoint() {
-		return ErrCheckpointHeld
+		return raw.ErrCheckpointHeld
 	}
 	w.verify()
 	w.forgetFrames()
 	w.recorder, w.ops = r, nil
 	w.settleObserved()
 	if w.keepsTicks() {
-		w.pushTick(mark)
+		w.pushTick(seq)
 	}
 	return nil
 }
@@ -70,15 +44,8 @@ func (w *World) forgetFrames() {
 	w.renew()
 }
 
-// Storages returns the storages of w in the order of registration, and behind
-// them the resources.
-func (w *World) Storages() []AnyStorage {
-	return append(append(make([]AnyStorage, 0, len(w.storages)+len(w.resources)), w.storages...), w.resources...)
-}
-
-// Dirty reports whether anything was written since the last commit, or since
-// Attach. It is for worlds with a recorder or a history; others do not know.
-func (w *World) Dirty() bool {
+// Dirty reports whether anything was written since the newest boundary.
+func (w rawWorld) Dirty() bool {
 	for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
 		if len(w.frames[i].Touched) > 0 {
 			return true
@@ -87,21 +54,20 @@ func (w *World) Dirty() bool {
 	return false
 }
 
-// OldestMark returns the mark of the oldest tick boundary that a later tick may
-// name as its parent.
-func (w *World) OldestMark() uint64 {
+// OldestSeq returns the recorder's number of the oldest tick boundary.
+func (w rawWorld) OldestSeq() uint64 {
 	for i := range w.frames {
 		if w.frames[i].tick {
-			return w.frames[i].mark
+			return w.frames[i].seq
 		}
 	}
 	return 0
 }
 
-// Mark returns the mark of the present tick.
-func (w *World) Mark() uint64 {
+// Seq returns the recorder's number of the newest one.
+func (w rawWorld) Seq() uint64 {
 	if k := w.newestBoundary(); k >= 0 {
-		return w.frames[k].mark
+		return w.frames[k].seq
 	}
 	return 0
 }
@@ -119,37 +85,44 @@ func (w *World) newestBoundary() int {
 func (w *World) record() uint64 {
 	k := w.newestBoundary()
 	c := &w.change
-	c.w, c.Tick, c.Parent, c.frames = w, w.tick+1, w.frames[k].mark, w.frames[k:]
+	c.w, c.tick, c.parent, c.frames = w, w.tick+1, w.frames[k].seq, w.frames[k:]
 	w.recording = true
 	defer func() { w.recording = false }()
-	mark := w.recorder.Record(c)
+	seq := w.recorder.Record(c)
 	last := &w.frames[len(w.frames)-1] // A restore to a checkpoint needs the operations before it, and never these.
 	last.ops = last.ops[:0]
-	return mark
+	return seq
 }
 
-// A Change is what a tick changed, compared with the end of the tick that it
-// continues. It costs O(rows written) to read, whatever the world holds.
-type Change struct {
-	Tick   uint64 // The tick that ends.
-	Parent uint64 // The mark of the tick that it continues.
+// A change is a [raw.Change]: it reads what the frames of a tick saved.
+type change struct {
+	tick   uint64 // The tick that ends.
+	parent uint64 // The number of the tick that it continues.
 
 	w      *World
 	frames []frame
 
-	entities, values []Range // Scratch of Storages.
+	entities, values []raw.Range // Scratch of Storages.
 }
 
-// World returns the world that changed. It must not be changed.
-func (c *Change) World() *World { return c.w }
+func (c *change) World() raw.World { return c.w.Raw() }
+func (c *change) Tick() uint64     { return c.tick }
+func (c *change) Parent() uint64   { return c.parent }
 
-// Ops returns the operations of the tick in the order of the calls, without
-// those that were undone.
-func (c *Change) Ops() iter.Seq[Op] {
-	return func(yield func(Op) bool) {
+// Ops returns the operations of the tick that were not undone.
+func (c *change) Ops() iter.Seq[raw.Op] {
+	return func(yield func(raw.Op) bool) {
+		var of AnyStorage // Of the operation before; nearly always of the next one too.
+		var storage raw.Storage
 		for i := range c.frames {
 			for _, op := range c.frames[i].ops {
-				if !yield(op) {
+				if op.storage != of {
+					of, storage = op.storage, nil
+					if of != nil {
+						storage = of.Raw()
+					}
+				}
+				if !yield(raw.Op{Kind: op.kind, Entity: uint64(op.entity), Storage: storage}) {
 					return
 				}
 			}
@@ -157,31 +130,10 @@ func (c *Change) Ops() iter.Seq[Op] {
 	}
 }
 
-// A Range is a range of rows: First, First+1, …, First+N-1.
-type Range struct{ First, N int }
-
-// An EntityChange is what changed in the registry of entities: rows [0, Alive)
-// are alive, [Alive, Free) free, [Free, Total) retired.
-type EntityChange struct {
-	Changed            bool // Anything at all.
-	Alive, Free, Total int  // At the end of the tick.
-	Before             int  // Total at its beginning.
-	Rows               []Range
-}
-
-// Registry returns the registry of entities as it lies: rows [0, alive) are
-// alive, [alive, free) free, [free, total) retired. The slice is valid until the
-// next change and must not be written.
-func (w *World) Registry() (rows []Entity, alive, free int) {
-	r := &w.entities
-	return r.dense.Live[:r.rows.Total:r.rows.Total], r.rows.N, r.rows.Extra
-}
-
-// Entities returns what changed in the registry. Its Rows take the place of
-// ranges, which lets a caller recycle them.
-func (c *Change) Entities(ranges []Range) EntityChange {
+// Entities returns what changed in the registry.
+func (c *change) Entities(ranges []raw.Range) raw.EntityChange {
 	r := &c.w.entities
-	change := EntityChange{Alive: r.rows.N, Free: r.rows.Extra, Total: r.rows.Total, Before: r.rows.Total, Rows: ranges}
+	change := raw.EntityChange{Alive: r.rows.N, Free: r.rows.Extra, Total: r.rows.Total, Before: r.rows.Total, Rows: ranges}
 	if k, before, changed := r.rows.Since(c.frames[0].ID); changed {
 		change.Changed, change.Before = true, before.Total
 		rows, sorted := written(&r.dense, ranges[:0], k, min(change.Before, r.rows.Total))
@@ -190,22 +142,12 @@ func (c *Change) Entities(ranges []Range) EntityChange {
 	return change
 }
 
-// A StorageChange is what changed in a storage or resource: its rows [0, Len)
-// are those of the parent, but for the rows named here.
-type StorageChange struct {
-	Storage  AnyStorage
-	Before   int     // Rows at the beginning of the tick.
-	Entities []Range // Rows whose entity may differ, ascending.
-	Values   []Range // Rows whose value may differ, ascending.
-}
-
-// Changed iterates over the storages and resources that changed, in the order of
-// registration.
-func (c *Change) Changed() iter.Seq[AnyStorage] {
-	return func(yield func(AnyStorage) bool) {
+// Changed iterates over the storages and resources that changed.
+func (c *change) Changed() iter.Seq[raw.Storage] {
+	return func(yield func(raw.Storage) bool) {
 		for _, list := range [2][]AnyStorage{c.w.storages, c.w.resources} {
 			for _, s := range list {
-				if c.changed(s) && !yield(s) {
+				if c.changed(s) && !yield(s.Raw()) {
 					return
 				}
 			}
@@ -213,7 +155,7 @@ func (c *Change) Changed() iter.Seq[AnyStorage] {
 	}
 }
 
-func (c *Change) changed(s AnyStorage) bool {
+func (c *change) changed(s AnyStorage) bool {
 	t := s.tracked()
 	if t.Exempt {
 		return t.Changed
@@ -222,12 +164,9 @@ func (c *Change) changed(s AnyStorage) bool {
 	return changed
 }
 
-// Storages iterates over what changed in the storages and resources of
-// [Change.Changed]. The ranges are valid until the next step. A storage that does
-// not rewind is given whole if it changed since it was given last, on whatever
-// branch.
-func (c *Change) Storages() iter.Seq[StorageChange] {
-	return func(yield func(StorageChange) bool) {
+// Storages iterates over what changed in them.
+func (c *change) Storages() iter.Seq[raw.StorageChange] {
+	return func(yield func(raw.StorageChange) bool) {
 		entities, values := c.entities, c.values
 		defer func() { c.entities, c.values = entities, values }()
 		for _, list := range [2][]AnyStorage{c.w.storages, c.w.resources} {
@@ -250,8 +189,8 @@ func (c *Change) Storages() iter.Seq[StorageChange] {
 
 // storage returns what changed in s, and gives ranges the memory of entities and
 // values.
-func (c *Change) storage(s AnyStorage, entities, values []Range) StorageChange {
-	t, change := s.tracked(), StorageChange{Storage: s}
+func (c *change) storage(s AnyStorage, entities, values []raw.Range) raw.StorageChange {
+	t, change := s.tracked(), raw.StorageChange{Storage: s.Raw()}
 	if t.Exempt {
 		t.Changed = false
 		if s.sparseSet() != nil {
@@ -274,7 +213,7 @@ func (c *Change) storage(s AnyStorage, entities, values []Range) StorageChange {
 
 // collect finishes what written began: the rows that differ between a column of
 // length before and its present length n, ascending and disjoint.
-func (w *World) collect(ranges []Range, sorted bool, before, n int) []Range {
+func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Range {
 	if !sorted {
 		ranges = w.sortRanges(ranges)
 	}
@@ -286,7 +225,7 @@ func (w *World) collect(ranges []Range, sorted bool, before, n int) []Range {
 
 // written appends to ranges, which is empty, the rows below limit that the logs of
 // c from k on hold, and reports whether they are ascending and disjoint.
-func written[T any](c *track.Column[T], ranges []Range, k, limit int) (_ []Range, sorted bool) {
+func written[T any](c *track.Column[T], ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
 	sorted = true
 	last := 0
 	c.Saved(k, func(runs []track.Run, _ []T) {
@@ -303,19 +242,19 @@ func written[T any](c *track.Column[T], ranges []Range, k, limit int) (_ []Range
 }
 
 // appendRange appends rows [lo, hi), to the last range if they follow it.
-func appendRange(ranges []Range, lo, hi int) []Range {
+func appendRange(ranges []raw.Range, lo, hi int) []raw.Range {
 	if k := len(ranges) - 1; k >= 0 && ranges[k].First+ranges[k].N == lo {
 		ranges[k].N += hi - lo
 		return ranges
 	}
-	return append(ranges, Range{lo, hi - lo})
+	return append(ranges, raw.Range{First: lo, N: hi - lo})
 }
 
 // sortRanges makes ranges ascending and disjoint. A few are sorted; many go
 // through a set of rows, which is linear.
-func (w *World) sortRanges(ranges []Range) []Range {
+func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 	if len(ranges) <= 64 {
-		slices.SortFunc(ranges, func(a, b Range) int { return a.First - b.First })
+		slices.SortFunc(ranges, func(a, b raw.Range) int { return a.First - b.First })
 		out := ranges[:0]
 		for _, r := range ranges {
 			if k := len(out) - 1; k >= 0 && r.First <= out[k].First+out[k].N {

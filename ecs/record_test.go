@@ -3,28 +3,30 @@ package ecs
 import (
 	"slices"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 func TestMarksNameTheTicksThatAreHeld(t *testing.T) {
 	w := NewWorld(Options{History: 2})
 	var marks []uint64
 	next := uint64(100)
-	r := recorderFunc(func(c *Change) uint64 {
-		marks = append(marks, c.Parent)
-		if c.World() != w {
+	r := recorderFunc(func(c raw.Change) uint64 {
+		marks = append(marks, c.Parent())
+		if c.World() != w.Raw() {
 			t.Error("World() is another world")
 		}
 		next++
 		return next
 	})
-	if err := w.Attach(r, 100); err != nil {
+	if err := w.Raw().Attach(r, 100); err != nil {
 		t.Fatal(err)
 	}
 	commit := func(parent, oldest uint64) {
 		t.Helper()
 		w.Commit()
-		if got := marks[len(marks)-1]; got != parent || w.Mark() != next || w.OldestMark() != oldest {
-			t.Errorf("parent %d, mark %d, oldest %d, want %d, %d, %d", got, w.Mark(), w.OldestMark(), parent, next, oldest)
+		if got := marks[len(marks)-1]; got != parent || w.Raw().Seq() != next || w.Raw().OldestSeq() != oldest {
+			t.Errorf("parent %d, mark %d, oldest %d, want %d, %d, %d", got, w.Raw().Seq(), w.Raw().OldestSeq(), parent, next, oldest)
 		}
 	}
 	commit(100, 100)
@@ -33,11 +35,11 @@ func TestMarksNameTheTicksThatAreHeld(t *testing.T) {
 	if err := w.History().Rewind(2); err != nil {
 		t.Fatal(err)
 	}
-	if w.Mark() != 101 {
-		t.Errorf("Mark() = %d after a rewind, want 101", w.Mark())
+	if w.Raw().Seq() != 101 {
+		t.Errorf("Seq() = %d after a rewind, want 101", w.Raw().Seq())
 	}
-	if err := w.History().Seek(2); err != nil || w.Mark() != 102 {
-		t.Errorf("Mark() = %d after going forward (%v), want 102", w.Mark(), err)
+	if err := w.History().Seek(2); err != nil || w.Raw().Seq() != 102 {
+		t.Errorf("Seq() = %d after going forward (%v), want 102", w.Raw().Seq(), err)
 	}
 	commit(102, 101) // A new branch.
 	cp := w.Checkpoint()
@@ -45,14 +47,14 @@ func TestMarksNameTheTicksThatAreHeld(t *testing.T) {
 	commit(105, 104)
 	w.Restore(cp)
 	commit(104, 104)
-	if plainWorld := NewWorld(Options{}); plainWorld.Mark() != 0 || plainWorld.OldestMark() != 0 {
+	if plainWorld := NewWorld(Options{}); plainWorld.Raw().Seq() != 0 || plainWorld.Raw().OldestSeq() != 0 {
 		t.Error("a world without ticks has marks")
 	}
 }
 
-type recorderFunc func(c *Change) uint64
+type recorderFunc func(c raw.Change) uint64
 
-func (f recorderFunc) Record(c *Change) uint64 { return f(c) }
+func (f recorderFunc) Record(c raw.Change) uint64 { return f(c) }
 
 func TestDirtyTellsWhetherSomethingIsToBeCommitted(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 1})
@@ -72,8 +74,8 @@ func TestDirtyTellsWhetherSomethingIsToBeCommitted(t *testing.T) {
 		{"rewind", func() { _ = w.History().Rewind(1) }, false},
 	}
 	for _, step := range steps {
-		if step.do(); w.Dirty() != step.want {
-			t.Errorf("after %s: Dirty() = %v, want %v", step.name, w.Dirty(), step.want)
+		if step.do(); w.Raw().Dirty() != step.want {
+			t.Errorf("after %s: Dirty() = %v, want %v", step.name, w.Raw().Dirty(), step.want)
 		}
 	}
 }
@@ -86,7 +88,7 @@ func TestStoragesComeInTheOrderOfRegistration(t *testing.T) {
 	if got, want := w.Storages(), []AnyStorage{p, l, r}; !slices.Equal(got, want) {
 		t.Errorf("Storages() = %v, want %v", got, want)
 	}
-	if !r.IsResource() || p.IsResource() || !p.Rewinds() || l.Rewinds() || !p.Persistent() || l.Persistent() || r.Len() != 1 || r.Entities() != nil {
+	if !r.Raw().IsResource() || p.Raw().IsResource() || !p.Raw().Rewinds() || l.Raw().Rewinds() || !p.Raw().Persistent() || l.Raw().Persistent() || r.Len() != 1 || r.Entities() != nil {
 		t.Error("a storage says something wrong of itself")
 	}
 }
@@ -94,11 +96,11 @@ func TestStoragesComeInTheOrderOfRegistration(t *testing.T) {
 func TestDetachingEndsTheRecord(t *testing.T) {
 	w := NewWorld(Options{})
 	n := 0
-	if err := w.Attach(recorderFunc(func(*Change) uint64 { n++; return 0 }), 0); err != nil {
+	if err := w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { n++; return 0 }), 0); err != nil {
 		t.Fatal(err)
 	}
 	w.Commit()
-	if err := w.Attach(nil, 0); err != nil {
+	if err := w.Raw().Attach(nil, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.Create()
@@ -112,13 +114,13 @@ func TestDetachingEndsTheRecord(t *testing.T) {
 func TestOperationsThatWereToldAreForgotten(t *testing.T) {
 	w := NewWorld(Options{History: 100})
 	told := 0
-	count := recorderFunc(func(c *Change) uint64 {
+	count := recorderFunc(func(c raw.Change) uint64 {
 		for range c.Ops() {
 			told++
 		}
 		return 0
 	})
-	if err := w.Attach(count, 0); err != nil {
+	if err := w.Raw().Attach(count, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.Create()
@@ -159,7 +161,7 @@ func longRecordedTick(t *testing.T, bare bool) {
 	checkAtEnd(t, w)
 	model := newRecorderModel(w)
 	model.expect(&naiveState{})
-	if err := w.Attach(model, 0); err != nil {
+	if err := w.Raw().Attach(model, 0); err != nil {
 		t.Fatal(err)
 	}
 	if bare { // Written before the first checkpoint of the tick.

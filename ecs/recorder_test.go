@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A recorderModel keeps a copy of the world for every mark it gave out. It makes
@@ -14,7 +16,7 @@ type recorderModel struct {
 	states []recordedState // By mark.
 	exempt map[string]recordedStore
 	want   *naiveState // What the next tick must look like.
-	named  []StorageChange
+	named  []raw.StorageChange
 }
 
 type recordedState struct {
@@ -32,9 +34,9 @@ type recordedStore struct {
 func newRecorderModel(w *World) *recorderModel {
 	r := &recorderModel{w: w, exempt: map[string]recordedStore{}}
 	s := recordedState{tick: w.tick, stores: map[string]recordedStore{}}
-	rows, alive, free := w.Registry()
-	s.rows, s.alive, s.free = slices.Clone(rows), alive, free
-	for _, as := range w.Storages() {
+	rows, alive, free := w.Raw().Registry()
+	s.rows, s.alive, s.free = raw.As[Entity](slices.Clone(rows)), alive, free
+	for _, as := range w.Raw().Storages() {
 		r.storesOf(&s, as)[as.Name()] = storeOf(as)
 	}
 	r.states = []recordedState{s}
@@ -43,15 +45,15 @@ func newRecorderModel(w *World) *recorderModel {
 
 // storesOf returns where the copy of as is kept: what does not rewind belongs to
 // no mark.
-func (r *recorderModel) storesOf(s *recordedState, as AnyStorage) map[string]recordedStore {
+func (r *recorderModel) storesOf(s *recordedState, as raw.Storage) map[string]recordedStore {
 	if as.Rewinds() {
 		return s.stores
 	}
 	return r.exempt
 }
 
-func storeOf(as AnyStorage) recordedStore {
-	s := recordedStore{entities: slices.Clone(as.Entities())}
+func storeOf(as raw.Storage) recordedStore {
+	s := recordedStore{entities: raw.As[Entity](slices.Clone(as.Entities()))}
 	for i := range as.Rows() {
 		s.rows = append(s.rows, as.AppendRows(nil, i, i+1))
 	}
@@ -73,15 +75,15 @@ func (r *recorderModel) expect(want *naiveState) {
 }
 
 // Record checks c.
-func (r *recorderModel) Record(c *Change) uint64 {
-	if c.Parent >= uint64(len(r.states)) {
-		failf("parent %d was never a mark", c.Parent)
+func (r *recorderModel) Record(c raw.Change) uint64 {
+	if c.Parent() >= uint64(len(r.states)) {
+		failf("parent %d was never a mark", c.Parent())
 	}
-	parent := &r.states[c.Parent]
-	if c.Tick != r.want.tick+1 || parent.tick != r.want.tick {
-		failf("tick %d continues %d, want %d", c.Tick, parent.tick, r.want.tick+1)
+	parent := &r.states[c.Parent()]
+	if c.Tick() != r.want.tick+1 || parent.tick != r.want.tick {
+		failf("tick %d continues %d, want %d", c.Tick(), parent.tick, r.want.tick+1)
 	}
-	s := recordedState{tick: c.Tick, stores: maps.Clone(parent.stores)}
+	s := recordedState{tick: c.Tick(), stores: maps.Clone(parent.stores)}
 	r.patchRegistry(&s, parent, c)
 	r.patchStores(&s, c)
 	r.compare(&s)
@@ -90,15 +92,15 @@ func (r *recorderModel) Record(c *Change) uint64 {
 	return r.latest()
 }
 
-func (r *recorderModel) patchRegistry(s, parent *recordedState, c *Change) {
-	change := c.Entities(make([]Range, 0, 1))
-	rows, alive, free := r.w.Registry()
+func (r *recorderModel) patchRegistry(s, parent *recordedState, c raw.Change) {
+	change := c.Entities(make([]raw.Range, 0, 1))
+	rows, alive, free := r.w.Raw().Registry()
 	if change.Total != len(rows) || change.Alive != alive || change.Free != free || change.Before != len(parent.rows) {
 		failf("EntityChange %+v of %d rows, Registry() = %v, %d, %d", change, len(parent.rows), rows, alive, free)
 	}
 	s.rows, s.alive, s.free = slices.Clone(parent.rows), alive, free
 	s.rows = resize(s.rows, change.Total)
-	eachRow(change.Rows, change.Total, func(i int) { s.rows[i] = rows[i] })
+	eachRow(change.Rows, change.Total, func(i int) { s.rows[i] = Entity(rows[i]) })
 }
 
 func resize[T any](s []T, n int) []T {
@@ -110,7 +112,7 @@ func resize[T any](s []T, n int) []T {
 
 // eachRow calls f for the rows of ranges, which must be ascending, as few as can
 // be, and below n.
-func eachRow(ranges []Range, n int, f func(i int)) {
+func eachRow(ranges []raw.Range, n int, f func(i int)) {
 	next := -1
 	for _, r := range ranges {
 		if r.First <= next || r.N <= 0 || r.First+r.N > n {
@@ -123,7 +125,7 @@ func eachRow(ranges []Range, n int, f func(i int)) {
 	}
 }
 
-func (r *recorderModel) patchStores(s *recordedState, c *Change) {
+func (r *recorderModel) patchStores(s *recordedState, c raw.Change) {
 	r.named = r.named[:0]
 	position := -1
 	for change := range c.Storages() {
@@ -133,7 +135,7 @@ func (r *recorderModel) patchStores(s *recordedState, c *Change) {
 		} else {
 			position = k
 		}
-		r.named = append(r.named, StorageChange{as, change.Before, slices.Clone(change.Entities), slices.Clone(change.Values)})
+		r.named = append(r.named, raw.StorageChange{Storage: as, Before: change.Before, Entities: slices.Clone(change.Entities), Values: slices.Clone(change.Values)})
 		old := r.storesOf(s, as)[as.Name()]
 		if as.Rewinds() && change.Before != len(old.rows) {
 			failf("%s: Before = %d, want %d", as.Name(), change.Before, len(old.rows))
@@ -145,7 +147,7 @@ func (r *recorderModel) patchStores(s *recordedState, c *Change) {
 		patched := recordedStore{rows: resize(slices.Clone(old.rows), n)}
 		if entities := as.Entities(); entities != nil {
 			patched.entities = resize(slices.Clone(old.entities), n)
-			eachRow(change.Entities, n, func(i int) { patched.entities[i] = entities[i] })
+			eachRow(change.Entities, n, func(i int) { patched.entities[i] = Entity(entities[i]) })
 		} else if len(change.Entities) > 0 {
 			failf("%s: a resource with entity rows %v", as.Name(), change.Entities)
 		}
@@ -161,16 +163,16 @@ func (r *recorderModel) patchStores(s *recordedState, c *Change) {
 	}
 }
 
-func (r *recorderModel) position(as AnyStorage) int {
-	return slices.Index(r.w.Storages(), as)
+func (r *recorderModel) position(as raw.Storage) int {
+	return slices.Index(r.w.Raw().Storages(), as)
 }
 
 // compare compares the patched copy with the world.
 func (r *recorderModel) compare(s *recordedState) {
-	if rows, _, _ := r.w.Registry(); !slices.Equal(s.rows, rows) {
+	if rows, _, _ := r.w.Raw().Registry(); !slices.Equal(s.rows, raw.As[Entity](rows)) {
 		failf("recorded registry %v, want %v", s.rows, rows)
 	}
-	for _, as := range r.w.Storages() {
+	for _, as := range r.w.Raw().Storages() {
 		got, want := r.storesOf(s, as)[as.Name()], storeOf(as)
 		if !slices.Equal(got.entities, want.entities) || !slices.EqualFunc(got.rows, want.rows, bytes.Equal) {
 			failf("%s: recorded %v %v, want %v %v", as.Name(), got.entities, got.rows, want.entities, want.rows)
@@ -179,7 +181,7 @@ func (r *recorderModel) compare(s *recordedState) {
 }
 
 // replay does the operations on sets of entities and compares membership.
-func (r *recorderModel) replay(parent, s *recordedState, c *Change) {
+func (r *recorderModel) replay(parent, s *recordedState, c raw.Change) {
 	alive := setOf(parent.rows[:parent.alive])
 	members := map[string]map[Entity]bool{}
 	for name, st := range parent.stores {
@@ -201,31 +203,32 @@ func (r *recorderModel) replay(parent, s *recordedState, c *Change) {
 	}
 }
 
-func replayOp(op Op, alive map[Entity]bool, members map[string]map[Entity]bool) {
+func replayOp(op raw.Op, alive map[Entity]bool, members map[string]map[Entity]bool) {
 	expect := func(ok bool) {
 		if !ok {
 			failf("operation %+v cannot follow the ones before", op)
 		}
 	}
+	entity := Entity(op.Entity)
 	switch op.Kind {
-	case OpCreate:
-		expect(!alive[op.Entity])
-		alive[op.Entity] = true
-	case OpDestroy:
-		expect(alive[op.Entity])
-		delete(alive, op.Entity)
+	case raw.OpCreate:
+		expect(!alive[entity])
+		alive[entity] = true
+	case raw.OpDestroy:
+		expect(alive[entity])
+		delete(alive, entity)
 		for _, m := range members {
-			delete(m, op.Entity)
+			delete(m, entity)
 		}
-	case OpAdd:
+	case raw.OpAdd:
 		m := members[op.Storage.Name()]
-		expect(alive[op.Entity] && !m[op.Entity])
-		m[op.Entity] = true
-	case OpRemove:
+		expect(alive[entity] && !m[entity])
+		m[entity] = true
+	case raw.OpRemove:
 		m := members[op.Storage.Name()]
-		expect(m[op.Entity])
-		delete(m, op.Entity)
-	case OpClear:
+		expect(m[entity])
+		delete(m, entity)
+	case raw.OpClear:
 		if op.Storage != nil {
 			clear(members[op.Storage.Name()])
 			return

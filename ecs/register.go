@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 var (
@@ -90,11 +91,11 @@ func NoPersist() Option { return func(r *registration) { r.noPersist = true } }
 // that cannot be encoded and is not [NoPersist], a name that is taken, migrations
 // that do not lead to T.
 func Register[T any](w *World, options ...Option) (*Storage[T], error) {
-	spec, reg, err := newSpec[T](w, options)
+	spec, err := newSpec[T](w, options)
 	if err != nil {
 		return nil, err
 	}
-	s := newStorage(w, spec, reg.noRewind)
+	s := newStorage(w, spec)
 	w.adopt(s)
 	return s, nil
 }
@@ -112,11 +113,11 @@ func MustRegister[T any](w *World, options ...Option) *Storage[T] {
 // RegisterResource gives w a resource of type T and returns it. The rules are
 // those of [Register].
 func RegisterResource[T any](w *World, value T, options ...Option) (*Resource[T], error) {
-	spec, reg, err := newSpec[T](w, options)
+	spec, err := newSpec[T](w, options)
 	if err != nil {
 		return nil, err
 	}
-	r := newResource(w, spec, value, reg.noRewind)
+	r := newResource(w, spec, value)
 	w.names[spec.name] = r
 	w.resources = append(w.resources, r)
 	return r, nil
@@ -136,19 +137,20 @@ func (w *World) adopt(s AnyStorage) {
 	w.names[s.Name()] = s
 	w.storages = append(w.storages, s)
 	w.sets = append(w.sets, s.sparseSet())
-	if x, ok := s.(exemptStorage); ok && !s.Rewinds() {
+	if x, ok := s.(exemptStorage); ok && s.about().noRewind {
 		w.exempt = append(w.exempt, x)
 	}
 	w.settleObserved()
 }
 
-func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, err error) {
+func newSpec[T any](w *World, options []Option) (s typedSpec[T], err error) {
+	var reg registration
 	t := reflect.TypeFor[T]()
 	for _, o := range options {
 		o(&reg)
 	}
-	fail := func(err error, format string, args ...any) (spec[T], registration, error) {
-		return s, reg, &RegisterError{t.String(), fmt.Sprintf(format, args...), err}
+	fail := func(err error, format string, args ...any) (typedSpec[T], error) {
+		return s, &RegisterError{t.String(), fmt.Sprintf(format, args...), err}
 	}
 	if s.name = reg.name; s.name == "" {
 		s.name = defaultName(t)
@@ -182,7 +184,7 @@ func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, er
 	if s.kind > Ordered || s.kind == Tag && t.Size() > 0 {
 		return fail(ErrKind, "Stored(%v) does not fit a type of %d bytes", s.kind, t.Size())
 	}
-	s.tag, s.pointers, s.noPersist = t.Size() == 0, layout.HasPointers(t), reg.noPersist
+	s.tag, s.pointers, s.noRewind, s.noPersist = t.Size() == 0, layout.HasPointers(t), reg.noRewind, reg.noPersist
 	s.masked = reg.masked || s.kind == Ordered
 	codec, err := layout.NewCodec(t)
 	switch {
@@ -194,14 +196,14 @@ func newSpec[T any](w *World, options []Option) (s spec[T], reg registration, er
 	if s.evolution, err = newEvolution(&reg, s.layout); err != nil {
 		return fail(ErrVersion, "%v", err)
 	}
-	return s, reg, nil
+	return s, nil
 }
 
 // nameFault returns why a component cannot have that name and those former ones,
 // or "".
 func (w *World) nameFault(name string, former []string) string {
 	if other, taken := w.names[name]; taken {
-		if other.Unknown() {
+		if other.about().unknown {
 			return fmt.Sprintf("a component %q was loaded before it was registered; register before loading", name)
 		}
 		return fmt.Sprintf("the name %q is taken; give another with Named", name)
@@ -212,7 +214,7 @@ func (w *World) nameFault(name string, former []string) string {
 		}
 	}
 	for _, other := range w.Storages() {
-		for _, f := range other.past().former {
+		for _, f := range other.about().past().former {
 			if f == name || slices.Contains(former, f) {
 				return fmt.Sprintf("the name %q is a former name of %s; give another with Named", f, other.Name())
 			}
@@ -235,7 +237,7 @@ type typedRows[T any] struct{ codec *layout.Codec }
 
 func (c typedRows[T]) append(dst []byte, rows []T) []byte { return layout.Append(c.codec, dst, rows) }
 
-func (c typedRows[T]) appendRanges(dst []byte, rows []T, ranges []Range) []byte {
+func (c typedRows[T]) appendRanges(dst []byte, rows []T, ranges []raw.Range) []byte {
 	if encoded, ok := layout.View(c.codec, rows); ok {
 		width := c.codec.Type().Width()
 		for _, r := range ranges {
@@ -267,7 +269,7 @@ func (rawRows) append(dst []byte, rows []rawRow) []byte {
 	return dst
 }
 
-func (c rawRows) appendRanges(dst []byte, rows []rawRow, ranges []Range) []byte {
+func (c rawRows) appendRanges(dst []byte, rows []rawRow, ranges []raw.Range) []byte {
 	for _, r := range ranges {
 		dst = c.append(dst, rows[r.First:r.First+r.N])
 	}

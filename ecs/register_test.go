@@ -72,8 +72,8 @@ func TestRegisterAcceptsWhatHasNoCopiesToShare(t *testing.T) {
 	MustRegister[int](w, Named("count"))
 	MustRegister[struct{}](w, Named("nothing"))
 	f := MustRegister[struct{ F func() }](w, Named("f"), NoPersist(), CloneWith(func(v struct{ F func() }) struct{ F func() } { return v }))
-	if f.Layout() != nil || f.Persistent() || f.Name() != "f" {
-		t.Errorf("Layout() = %v, Persistent() = %v, Name() = %q", f.Layout(), f.Persistent(), f.Name())
+	if f.Raw().Layout() != nil || f.Raw().Persistent() || f.Name() != "f" {
+		t.Errorf("Layout() = %v, Persistent() = %v, Name() = %q", f.Raw().Layout(), f.Raw().Persistent(), f.Name())
 	}
 	e := w.Create()
 	before := w.Digest()

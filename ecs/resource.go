@@ -9,16 +9,18 @@ type Resource[T any] struct {
 	w    *World
 	rows track.Tracker
 	data track.Column[T]
-	spec[T]
+	spec
+	face rawStorage[T]
 }
 
-func newResource[T any](w *World, s spec[T], value T, exempt bool) *Resource[T] {
-	r := &Resource[T]{spec: s}
+func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
+	r := &Resource[T]{spec: s.spec}
+	r.face = rawStorage[T]{r, &r.data, s.codec, nil}
 	r.w = w
 	r.data.Init(&w.clock, s.pointers)
 	r.data.Clone = s.clone
 	r.data.Live = []T{value}
-	r.rows.Init(&w.clock, exempt, &r.data)
+	r.rows.Init(&w.clock, s.noRewind, &r.data)
 	r.rows.N = 1
 	return r
 }
@@ -42,9 +44,6 @@ func (r *Resource[T]) Set(v T) { *r.Mut() = v }
 
 // Len returns 1: a resource is a storage of one row.
 func (r *Resource[T]) Len() int { return 1 }
-
-// Rows returns 1.
-func (r *Resource[T]) Rows() int { return 1 }
 
 // Entities returns nil: the row of a resource belongs to no entity.
 func (r *Resource[T]) Entities() []Entity { return nil }

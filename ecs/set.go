@@ -79,10 +79,6 @@ func (s *set) row(e Entity) int {
 // Len returns the number of entities that have the component.
 func (s *set) Len() int { return s.rows.N - s.rows.Extra }
 
-// Rows returns the number of rows: [set.Len], and the gaps of an [Indexed]
-// storage.
-func (s *set) Rows() int { return s.rows.N }
-
 // Has reports whether e has the component. Any e may be asked: stale, made up,
 // zero.
 func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
@@ -274,14 +270,14 @@ func fill[T any](rows []T, v T) {
 func (s *Storage[T]) empty(lo, hi int) {
 	switch {
 	case s.tag:
-	case s.gap == nil:
+	case s.face.gap == nil:
 		clear(s.data.Live[lo:hi])
-	case s.clone != nil:
+	case s.data.Clone != nil:
 		for r := lo; r < hi; r++ {
-			s.data.Live[r] = s.clone(*s.gap)
+			s.data.Live[r] = s.data.Clone(*s.face.gap)
 		}
 	default:
-		fill(s.data.Live[lo:hi], *s.gap)
+		fill(s.data.Live[lo:hi], *s.face.gap)
 	}
 }
 
@@ -308,10 +304,10 @@ func (s *Storage[T]) withGaps(entities []Entity, values []T) ([]Entity, []T) {
 	rows, data := make([]Entity, n), make([]T, n)
 	fill(rows, Vacant)
 	for i := range data {
-		if s.gap != nil {
-			data[i] = *s.gap
-			if s.clone != nil {
-				data[i] = s.clone(*s.gap)
+		if s.face.gap != nil {
+			data[i] = *s.face.gap
+			if s.data.Clone != nil {
+				data[i] = s.data.Clone(*s.face.gap)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func TestOnlyRowsThatMoveAreSaved(t *testing.T) {
 	a.SortFunc(ascending)
 	a.SortLike(b)
 	a.SortEntities(func(x, y Entity) int { return cmp.Compare(x, y) })
-	if !a.rows.Untouched() || w.Dirty() {
+	if !a.rows.Untouched() || w.Raw().Dirty() {
 		t.Error("sorting what is in order is a change")
 	}
 	a.Mut(entities[40]).X = 42

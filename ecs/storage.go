@@ -5,6 +5,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A Storage holds the components of type T: a sparse set with one row for each
@@ -15,42 +16,50 @@ import (
 type Storage[T any] struct {
 	set
 	data track.Column[T]
-	spec[T]
+	spec
+	face rawStorage[T]
 
 	top int // With pointers: rows at or past it are zero.
 }
 
-// spec is what is known of a component or resource type.
-type spec[T any] struct {
+// A spec is what is known of a component or resource, whatever its type.
+type spec struct {
 	name       string
 	layout     *layout.Type // nil if values cannot be encoded.
-	codec      rowCodec[T]
-	tag        bool // Size 0.
+	tag        bool         // Size 0.
 	pointers   bool
+	noRewind   bool
 	noPersist  bool
 	masked     bool
 	unknown    bool // Loaded, but not registered by the program.
-	clone      func(T) T
 	kind       Kind
-	gap        *T          // What gaps of an Indexed storage hold; nil: the zero value.
 	refs       *references // Where values hold entities; found when first asked for.
 	*evolution             // nil: it was never different.
+}
+
+// A typedSpec is what is known of a component or resource of type T.
+type typedSpec[T any] struct {
+	spec
+	codec rowCodec[T]
+	clone func(T) T
+	gap   *T // What gaps of an Indexed storage hold; nil: the zero value.
 }
 
 // A rowCodec turns rows into their canonical bytes and back.
 type rowCodec[T any] interface {
 	append(dst []byte, rows []T) []byte
-	appendRanges(dst []byte, rows []T, ranges []Range) []byte
+	appendRanges(dst []byte, rows []T, ranges []raw.Range) []byte
 	decode(src []byte, rows []T) error
 	adopt(src []byte, n int) (rows []T, ok bool) // Keeps src.
 }
 
-func newStorage[T any](w *World, s spec[T], exempt bool) *Storage[T] {
-	st := &Storage[T]{spec: s}
-	st.set.init(w, s.kind, exempt)
+func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
+	st := &Storage[T]{spec: s.spec}
+	st.face = rawStorage[T]{st, &st.data, s.codec, s.gap}
+	st.set.init(w, s.kind, s.noRewind)
 	st.rows.Rewound = st.rewound
 	if s.masked {
-		st.mask = newMask(w, exempt)
+		st.mask = newMask(w, s.noRewind)
 		st.mask.kept, st.byIndex = true, s.kind == Ordered
 	}
 	st.heavy = s.kind == Indexed || s.masked || s.pointers || s.clone != nil
@@ -262,8 +271,8 @@ func (s *Storage[T]) discardSlow(e Entity, r int) {
 			s.saveRow(r)
 		}
 		moved, v := s.dense.Live[last], s.data.Live[last]
-		if s.clone != nil && last < s.rows.Prot {
-			v = s.clone(v)
+		if s.data.Clone != nil && last < s.rows.Prot {
+			v = s.data.Clone(v)
 		}
 		s.dense.Live[r], s.data.Live[r] = moved, v
 		p := s.sparse.Page(moved.Index())

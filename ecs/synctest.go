@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 )
 
@@ -49,7 +50,7 @@ var ErrHistory = errors.New("ecs: the history is too short")
 
 // NewSyncTest returns a test that steps w and goes back by distance ticks. Going
 // back is bounded by the tick that w is at now, which must be committed: an error
-// wraps [ErrDirty] if it is not, [ErrHistory] if the options of w keep fewer ticks
+// wraps [raw.ErrDirty] if it is not, [ErrHistory] if the options of w keep fewer ticks
 // than distance.
 func NewSyncTest[In any](w *World, s *Stepper[In], distance int) (*SyncTest[In], error) {
 	switch {
@@ -57,8 +58,8 @@ func NewSyncTest[In any](w *World, s *Stepper[In], distance int) (*SyncTest[In],
 		return nil, fmt.Errorf("ecs: sync test over %d ticks: going back takes at least 1", distance)
 	case w.options.History < distance:
 		return nil, fmt.Errorf("ecs: sync test over %d ticks: %w; Options.History is %d", distance, ErrHistory, w.options.History)
-	case w.Dirty():
-		return nil, fmt.Errorf("ecs: sync test from tick %d: %w; commit what the first step begins with", w.tick, ErrDirty)
+	case w.Raw().Dirty():
+		return nil, fmt.Errorf("ecs: sync test from tick %d: %w; commit what the first step begins with", w.tick, raw.ErrDirty)
 	}
 	t := &SyncTest[In]{w: w, stepper: s, back: distance}
 	start := syncTick[In]{tick: w.tick, stages: []partSums{w.partSums(nil, 0)}, world: w.Clone()}
@@ -69,7 +70,7 @@ func NewSyncTest[In any](w *World, s *Stepper[In], distance int) (*SyncTest[In],
 // Step makes a tick with in, goes back and makes the last ticks again. in is used
 // again by later steps, so what it refers to must stay as it is.
 //
-// An error is a [*Divergence], or it wraps [ErrDirty] if the world was written
+// An error is a [*Divergence], or it wraps [raw.ErrDirty] if the world was written
 // since the last step, or [ErrNotHeld] if a bound of bytes made the history forget a
 // tick. It ends the test: the world stays where it is, and Step returns it again.
 func (t *SyncTest[In]) Step(in In) error {
@@ -81,8 +82,8 @@ func (t *SyncTest[In]) Step(in In) error {
 
 func (t *SyncTest[In]) step(in In) error {
 	last := &t.ticks[len(t.ticks)-1]
-	if t.w.Dirty() || t.w.tick != last.tick {
-		return fmt.Errorf("ecs: sync test at tick %d: %w outside of a step, which cannot be made again; do it in a system", last.tick, ErrDirty)
+	if t.w.Raw().Dirty() || t.w.tick != last.tick {
+		return fmt.Errorf("ecs: sync test at tick %d: %w outside of a step, which cannot be made again; do it in a system", last.tick, raw.ErrDirty)
 	}
 	if len(t.ticks) > t.back {
 		copy(t.ticks, t.ticks[1:])
@@ -161,16 +162,13 @@ func (w *World) partSums(before partSums, span uint64) partSums {
 		}
 		now = append(now, Digest(sum()))
 	}
-	add(&w.entities.rows, func() uint64 {
-		rows, alive, free := w.Registry()
-		return digest.Registry(&h, rows, alive, free)
-	})
+	add(&w.entities.rows, func() uint64 { return w.entities.sum(&h) })
 	for _, s := range w.Storages() {
 		add(s.tracked(), func() uint64 {
-			if !digested(s) {
+			if !digested(s.Raw()) {
 				return 0
 			}
-			return storageSum(&h, s)
+			return storageSum(&h, s.Raw())
 		})
 	}
 	return now

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // An arena is a world with a few walkers, and a stepper whose systems move them.
@@ -173,7 +175,7 @@ func TestASyncTestNeedsAHistoryAndACommittedWorld(t *testing.T) {
 		}
 	}
 	l.w.Create()
-	if _, err := NewSyncTest(l.w, &l.stepper, 1); !errors.Is(err, ErrDirty) {
+	if _, err := NewSyncTest(l.w, &l.stepper, 1); !errors.Is(err, raw.ErrDirty) {
 		t.Errorf("NewSyncTest of a world with changes = %v", err)
 	}
 	l.w.Commit()
@@ -185,12 +187,12 @@ func TestASyncTestNeedsAHistoryAndACommittedWorld(t *testing.T) {
 		t.Error(err)
 	}
 	l.w.Create()
-	if err := test.Step(2); !errors.Is(err, ErrDirty) {
+	if err := test.Step(2); !errors.Is(err, raw.ErrDirty) {
 		t.Errorf("Step after a change from outside = %v", err)
 	}
 	test, _ = NewSyncTest(NewWorld(Options{History: 1}), &l.stepper, 1)
 	test.w.Commit()
-	if err := test.Step(1); !errors.Is(err, ErrDirty) {
+	if err := test.Step(1); !errors.Is(err, raw.ErrDirty) {
 		t.Errorf("Step after a commit from outside = %v", err)
 	}
 }

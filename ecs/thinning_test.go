@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // ages is a crowd of n entities; tick i writes some of them and commits.
@@ -152,16 +154,16 @@ func TestATickBetweenThoseHeldIsRefusedWithItsNeighbours(t *testing.T) {
 // known.
 type parentCheck struct{ t *testing.T }
 
-func (r parentCheck) Record(c *Change) uint64 {
-	if c.Parent != c.Tick-1 {
-		r.t.Errorf("tick %d continues tick %d", c.Tick, c.Parent)
+func (r parentCheck) Record(c raw.Change) uint64 {
+	if c.Parent() != c.Tick()-1 {
+		r.t.Errorf("tick %d continues tick %d", c.Tick(), c.Parent())
 	}
-	return c.Tick
+	return c.Tick()
 }
 
 func TestAThinnedHistoryGoesOnOnAnotherBranch(t *testing.T) {
 	a := newAges(t, 50, Options{History: 30, HistoryDense: 6})
-	if err := a.w.Attach(parentCheck{t}, 0); err != nil {
+	if err := a.w.Raw().Attach(parentCheck{t}, 0); err != nil {
 		t.Fatal(err)
 	}
 	h := a.w.History()
@@ -218,8 +220,8 @@ func TestCheckpointsThatComeAndGoLeaveNoTicksBehind(t *testing.T) {
 // begins late.
 func TestAThinnedHistoryMayBeginAtAnyTick(t *testing.T) {
 	w := NewWorld(Options{History: 16, HistoryDense: 2})
-	s := &State{Tick: 1<<40 + 3}
-	if err := w.Load(s); err != nil {
+	s := &raw.State{Tick: 1<<40 + 3}
+	if err := w.Raw().Load(s); err != nil {
 		t.Fatal(err)
 	}
 	for range 300 {

@@ -23,8 +23,8 @@ func TestMutValuesMarksEveryRow(t *testing.T) {
 				v.Items[0] = -1 // Through the slice, which the saved row must not share.
 			}
 		}
-		if got := len(s.MutValues()); got != s.Rows() {
-			t.Errorf("%v: %d values of %d rows", k, got, s.Rows())
+		if got := len(s.MutValues()); got != s.Raw().Rows() {
+			t.Errorf("%v: %d values of %d rows", k, got, s.Raw().Rows())
 		}
 		if w.Digest() == before {
 			t.Errorf("%v: nothing was written", k)

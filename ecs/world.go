@@ -1,6 +1,9 @@
 package ecs
 
-import "github.com/stet-ecs/stet/ecs/internal/track"
+import (
+	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
+)
 
 // Options configure a World. The zero Options are useful: no history.
 type Options struct {
@@ -38,16 +41,16 @@ type World struct {
 	storages  []AnyStorage // and the storage itself.
 	resources []AnyStorage
 	names     map[string]AnyStorage
-	converted []Conversion    // By the last Load.
-	watched   bool            // A storage has a group or hooks.
-	exempt    []exemptStorage // NoRewind components.
+	converted []raw.Conversion // By the last Load.
+	watched   bool             // A storage has a group or hooks.
+	exempt    []exemptStorage  // NoRewind components.
 	groups    []*Group
 
 	// Frames, oldest first; the last one is open. None is held by a world without
 	// history, checkpoints and recorder.
 	frames  []frame
 	clock   track.Clock
-	pins    []*Pin
+	pins    []*rawPin
 	ticks   int     // How many frames begin with the end of a tick.
 	forward []frame // Undone by seek; the next one to redo is last.
 	frameID uint64  // Of the newest frame; ids only rise.
@@ -55,10 +58,10 @@ type World struct {
 	tick    uint64
 
 	thinning      thinning
-	recorder      Recorder
+	recorder      raw.Recorder
 	recording     bool // The recorder is told a tick: the pins have what it saved.
-	change        Change
-	ops           *[]Op // The open frame's operations, while there is a recorder.
+	change        change
+	ops           *[]op // The open frame's operations, while there is a recorder.
 	onRestore     []func()
 	identityPages []*track.Page // Of all Indexed storages.
 	equal         equality
@@ -98,7 +101,7 @@ func (w *World) Create() Entity {
 func (w *World) createSlow() Entity {
 	e := w.entities.create()
 	if w.ops != nil {
-		w.note(OpCreate, nil, e)
+		w.note(raw.OpCreate, nil, e)
 	}
 	return e
 }
@@ -126,7 +129,7 @@ func (w *World) Destroy(e Entity) bool {
 		return false
 	}
 	if w.ops != nil {
-		w.note(OpDestroy, nil, e)
+		w.note(raw.OpDestroy, nil, e)
 	}
 	for i, s := range w.sets {
 		if row := s.row(e); row >= 0 {
@@ -144,7 +147,7 @@ func (w *World) Clear() {
 		return
 	}
 	if w.ops != nil {
-		w.note(OpClear, nil, 0)
+		w.note(raw.OpClear, nil, 0)
 	}
 	for _, g := range w.groups {
 		g.leaveAll()
@@ -155,6 +158,12 @@ func (w *World) Clear() {
 			w.storages[i].discardAll()
 		}
 	}
+}
+
+// Storages returns the storages of w in the order of registration, and behind
+// them the resources.
+func (w *World) Storages() []AnyStorage {
+	return append(append(make([]AnyStorage, 0, len(w.storages)+len(w.resources)), w.storages...), w.resources...)
 }
 
 // Tick returns the number of the newest committed tick: how many times Commit

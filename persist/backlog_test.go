@@ -64,7 +64,7 @@ func TestCommitThatWouldWaitForTheDiskCanBeRefusedAndLosesNothing(t *testing.T) 
 			require.Equal(t, changed, w.Digest(), "a refused commit changes nothing")
 			require.Equal(t, before, w.Tick())
 			require.Equal(t, history, w.History().Newest())
-			require.True(t, w.Dirty())
+			require.True(t, w.Raw().Dirty())
 			require.NoError(t, h.Err(), "the journal has not failed")
 			refused++
 		}

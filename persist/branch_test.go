@@ -223,7 +223,7 @@ func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 				require.NoError(t, s.Commit())
 				bySeq[head] = storetest.Persistent(w.World)
 				if rng.IntN(4) == 0 && w.History().Rewind(1) == nil {
-					head = w.Mark()
+					head = w.Raw().Seq()
 				}
 			}
 			digests[bySeq[head]] = true

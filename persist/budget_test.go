@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -73,10 +74,10 @@ type encodingRecorder struct {
 	crc     uint32
 }
 
-func (r *encodingRecorder) Record(c *ecs.Change) uint64 {
+func (r *encodingRecorder) Record(c raw.Change) uint64 {
 	r.buf = r.encoder.Encode(r.buf[:0], c)
 	r.crc = crc32.Checksum(r.buf, format.Castagnoli)
-	return c.Tick
+	return c.Tick()
 }
 
 // BenchmarkBudgetCommit: a commit of 100k written rows of 16 bytes, encoded into
@@ -98,7 +99,7 @@ func BenchmarkBudgetCommit(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			w, s := points(b, c.of, 0)
 			r := &encodingRecorder{encoder: persist.NewTickRecorder(format.SchemaOf(w))}
-			if err := w.Attach(r, 0); err != nil {
+			if err := w.Raw().Attach(r, 0); err != nil {
 				b.Fatal(err)
 			}
 			picked := make([]int, rows)
@@ -273,7 +274,7 @@ func BenchmarkBudgetReplay(b *testing.B) {
 			w, s := points(b, 0, 0)
 			sch := format.SchemaOf(w)
 			r := &encodingRecorder{encoder: persist.NewTickRecorder(sch)}
-			if err := w.Attach(r, 0); err != nil {
+			if err := w.Raw().Attach(r, 0); err != nil {
 				b.Fatal(err)
 			}
 			for range rows {

@@ -217,7 +217,7 @@ func (c *campaign) opens(files *disktest.Mem, how string, exactly bool) (opened 
 	require.True(c.t, digest == c.newest || !exactly && c.accept[digest], "%s: opened with digest %v\n%v", how, digest, s.Report())
 	w.Create()
 	require.NoError(c.t, s.Commit())
-	require.NoError(c.t, s.Journal().Close(storetest.Background, w.Mark()))
+	require.NoError(c.t, s.Journal().Close(storetest.Background, w.Raw().Seq()))
 	return true
 }
 

@@ -81,7 +81,7 @@ func (r *run) some(n int) {
 			r.sync()
 		case k == 1:
 			_ = r.world.History().Rewind(1 + r.rng.IntN(4))
-		case k == 2 && !r.world.Dirty():
+		case k == 2 && !r.world.Raw().Dirty():
 			_, err := r.store.Snapshot(storetest.Background)
 			require.NoError(r.t, err)
 			r.sync()

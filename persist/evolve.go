@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -32,7 +33,7 @@ import (
 func evolved(s *format.Schema, w *ecs.World) *format.Schema {
 	next, changed := format.NewSchema(), false
 	entries := slices.Clone(s.Components)
-	for _, st := range w.Storages() {
+	for _, st := range w.Raw().Storages() {
 		n, stored := image.NumberOf(s, st)
 		if !stored || st.Unknown() {
 			continue
@@ -66,8 +67,8 @@ func outlived(c *format.Entry) []format.Former {
 
 // rewindChanges appends to conversions those that package ecs does not see: what
 // is put back with the world.
-func rewindChanges(s *format.Schema, w *ecs.World, conversions []ecs.Conversion) []ecs.Conversion {
-	for _, st := range w.Storages() {
+func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion) []raw.Conversion {
+	for _, st := range w.Raw().Storages() {
 		n, stored := image.NumberOf(s, st)
 		if !stored || st.Unknown() || s.Components[n].Rewinds == st.Rewinds() {
 			continue
@@ -78,10 +79,10 @@ func rewindChanges(s *format.Schema, w *ecs.World, conversions []ecs.Conversion)
 		}
 		change := layout.Change{What: what}
 		name := s.Components[n].Name
-		if k := slices.IndexFunc(conversions, func(c ecs.Conversion) bool { return c.Stored == name }); k >= 0 {
+		if k := slices.IndexFunc(conversions, func(c raw.Conversion) bool { return c.Stored == name }); k >= 0 {
 			conversions[k].Changes = append(slices.Clip(conversions[k].Changes), change)
 		} else {
-			conversions = append(conversions, ecs.Conversion{Stored: name, Name: st.Name(), Changes: []layout.Change{change}})
+			conversions = append(conversions, raw.Conversion{Stored: name, Name: st.Name(), Changes: []layout.Change{change}})
 		}
 	}
 	return conversions
@@ -89,8 +90,8 @@ func rewindChanges(s *format.Schema, w *ecs.World, conversions []ecs.Conversion)
 
 // convert continues a store whose state was converted: before the first commit
 // there is a full snapshot under the new schema.
-func (s *Store) convert(ctx context.Context, log *journal.Log, before *ecs.State) error {
-	if err := s.world.Attach(s, s.head); err != nil {
+func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State) error {
+	if err := s.world.Raw().Attach(s, s.head); err != nil {
 		return err
 	}
 	s.table, s.sums = nil, nil // Pages of the old layout are not to be shared.
@@ -103,8 +104,8 @@ func (s *Store) convert(ctx context.Context, log *journal.Log, before *ecs.State
 	if err == nil {
 		return nil
 	}
-	_ = s.world.Attach(nil, 0) // No checkpoint is held.
-	_ = s.world.Load(before)   // It fitted before.
+	_ = s.world.Raw().Attach(nil, 0) // No checkpoint is held.
+	_ = s.world.Raw().Load(before)   // It fitted before.
 	if s.journal != nil {
 		s.journal.Abandon()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -234,7 +235,7 @@ rules: migrated from version 0 to 1
 rules: migrated from version 1 to 2
 `
 
-func told(conversions []ecs.Conversion) string {
+func told(conversions []raw.Conversion) string {
 	text := ""
 	for _, c := range conversions {
 		text += c.String() + "\n"
@@ -268,16 +269,16 @@ func TestASaveOfOlderTypesIsConverted(t *testing.T) {
 	w := newNewerWorld()
 	require.NoError(t, persist.Load(storetest.Background, olderSave, w.World))
 	w.check(t)
-	require.Equal(t, converted, told(w.Converted()))
-	require.True(t, w.Converted()[0].Dropped())
-	require.False(t, w.Converted()[1].Dropped())
+	require.Equal(t, converted, told(w.Raw().Converted()))
+	require.True(t, w.Raw().Converted()[0].Dropped())
+	require.False(t, w.Raw().Converted()[1].Dropped())
 
 	file := filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	again := newNewerWorld()
 	require.NoError(t, persist.Load(storetest.Background, file, again.World))
 	again.check(t)
-	require.Nil(t, again.Converted())
+	require.Nil(t, again.Raw().Converted())
 	require.Equal(t, w.Digest(), again.Digest())
 
 	older := newOlderWorld()
@@ -301,7 +302,7 @@ func TestAStoreOfOlderTypesIsConvertedOnce(t *testing.T) {
 	want := strings.Replace(converted, "became Indexed\n", "became Indexed\nheat: rewinds now\n", 1)
 	require.Equal(t, want, told(s.Report().Converted))
 	require.Contains(t, s.Report().String(), "converted: unit: newerUnit.Old: dropped")
-	head := w.Mark()
+	head := w.Raw().Seq()
 	crashed := storetest.CopyDir(t, dir) // Before the first commit.
 	digest := w.Digest()
 	e := w.Entities()[0]

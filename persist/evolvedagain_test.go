@@ -92,13 +92,13 @@ func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, m
 		second.unit.Set(e, newerUnit{Team: 1 << 40, Life: int32(i - 2), Mana: 7, Speed: 0.1})
 		second.vitality.Set(e, newerVitality{int64(2*i + 1)})
 		require.NoError(t, s.Commit())
-		eras[1].digests[second.Mark()] = second.Digest()
+		eras[1].digests[second.Raw().Seq()] = second.Digest()
 		if i == 1 {
 			_, err := s.Snapshot(storetest.Background)
 			require.NoError(t, err)
 		}
 	}
-	mark = second.Mark()
+	mark = second.Raw().Seq()
 	storetest.CloseStore(t, s)
 
 	w, s := openNewest(t, dir, persist.Options{})
@@ -106,10 +106,10 @@ func twiceConverted(t *testing.T) (dir string, eras []era, second *newerWorld, m
 	require.Contains(t, told(s.Report().Converted), "vigour: was vitality\nvigour: migrated from version 0 to 1\n")
 	require.Contains(t, told(s.Report().Converted), "armor: is no longer Indexed\n")
 	require.Equal(t, []string{"pack"}, s.Report().Unknown)
-	require.Equal(t, mark, w.Mark())
+	require.Equal(t, mark, w.Raw().Seq())
 	for range 3 {
 		w.change(t, s)
-		eras[2].digests[w.Mark()] = w.Digest()
+		eras[2].digests[w.Raw().Seq()] = w.Digest()
 	}
 	storetest.CloseStore(t, s)
 	return dir, eras, second, mark
@@ -172,7 +172,7 @@ func TestAStoreIsConvertedAgain(t *testing.T) {
 	again := newNewestWorld()
 	w, s := openNewest(t, dir, persist.Options{})
 	require.Empty(t, s.Report().Converted)
-	require.Equal(t, eras[2].digests[w.Mark()], w.Digest())
+	require.Equal(t, eras[2].digests[w.Raw().Seq()], w.Digest())
 	file := t.TempDir() + "/save"
 	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	require.NoError(t, persist.Load(storetest.Background, file, again.World))
@@ -236,7 +236,7 @@ func TestAConvertedStoreIsPruned(t *testing.T) {
 	for i := range 2 { // A second one that shares nothing, of the same types, lets the others go.
 		w.renew()
 		w.change(t, s)
-		eras[2].digests[w.Mark()] = w.Digest()
+		eras[2].digests[w.Raw().Seq()] = w.Digest()
 		r, err := s.Snapshot(storetest.Background)
 		require.NoError(t, err)
 		require.NoError(t, r.RemoveErr)
@@ -246,8 +246,8 @@ func TestAConvertedStoreIsPruned(t *testing.T) {
 		}
 	}
 	w.change(t, s)
-	eras[2].digests[w.Mark()] = w.Digest()
-	last := w.Mark()
+	eras[2].digests[w.Raw().Seq()] = w.Digest()
+	last := w.Raw().Seq()
 	storetest.CloseStore(t, s)
 	for _, name := range before[:len(before)-1] { // The last one is of the present types: the history leads back to it.
 		require.NotContains(t, storetest.Snapshots(t, dir), name)
@@ -263,8 +263,8 @@ func TestAConvertedStoreIsPruned(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrNewer, "what it was before is forgotten")
 	again, s := openNewest(t, dir, persist.Options{At: "@latest~1", Retain: persist.Retention{Last: 1}})
 	require.Empty(t, s.Report().Converted)
-	require.Equal(t, eras[2].digests[again.Mark()], again.Digest())
-	require.Equal(t, last-1, again.Mark())
+	require.Equal(t, eras[2].digests[again.Raw().Seq()], again.Digest())
+	require.Equal(t, last-1, again.Raw().Seq())
 	again.change(t, s)
 	_, err = s.Snapshot(storetest.Background)
 	require.NoError(t, err)

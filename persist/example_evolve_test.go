@@ -30,7 +30,7 @@ func ExampleLoad_evolution() {
 	w := ecs.NewWorld(ecs.Options{})
 	fighters := ecs.MustRegister[Fighter](w, ecs.FormerName("Unit"))
 	fmt.Println(persist.Load(ctx, file, w), fighters.Values())
-	fmt.Println(w.Converted()[0])
+	fmt.Println(w.Raw().Converted()[0])
 	// Output:
 	// <nil>
 	// <nil> [{30 2 0}]

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/snap"
@@ -73,6 +74,6 @@ func NewTickRecorder(s *format.Schema) *TickRecorder {
 }
 
 // Encode appends the payload of a tick that continues nothing.
-func (t *tickRecorder) Encode(buf []byte, c *ecs.Change) []byte {
+func (t *tickRecorder) Encode(buf []byte, c raw.Change) []byte {
 	return t.encode(buf, c, 0, journal.ID{}, time.Time{})
 }

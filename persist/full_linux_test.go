@@ -87,7 +87,7 @@ func fillStore(t *testing.T, s *persist.Store, w *storetest.World) (durable stri
 	require.NoError(t, s.Sync(storetest.Background))
 	durable = storetest.Persistent(w.World).String()
 	for {
-		if w.Tick()%5 == 0 && s.Err() == nil && !w.Dirty() {
+		if w.Tick()%5 == 0 && s.Err() == nil && !w.Raw().Dirty() {
 			if _, err := s.Snapshot(storetest.Background); err != nil && s.Err() == nil {
 				require.ErrorIs(t, err, syscall.ENOSPC)
 			}

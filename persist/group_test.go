@@ -51,7 +51,7 @@ func TestAGroupIsThereWhenItsStoreIsOpened(t *testing.T) {
 	require.Equal(t, 24, group.Len())
 	require.Equal(t, saved.Entities(), group.Entities())
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(again.World))
-	require.False(t, again.Dirty())
+	require.False(t, again.Raw().Dirty())
 	for _, world := range []*storetest.World{w, again} {
 		world.Body.Set(world.Entities()[50], storetest.Body{Mass: 1})
 		world.Destroy(world.Entities()[0])
@@ -75,7 +75,7 @@ func TestAGroupThatIsNewToAStoreIsPackedByTheFirstCommit(t *testing.T) {
 	group, _ := grouped.Groups()
 	s = storetest.Open(t, dir, grouped, persist.Options{Sync: journal.SyncNever()})
 	require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(grouped.World))
-	require.False(t, grouped.Dirty())
+	require.False(t, grouped.Raw().Dirty())
 	require.Equal(t, 1, group.Len()) // By chance in the same row.
 	grouped.Body.Remove(grouped.Entities()[8])
 	grouped.Body.Set(grouped.Entities()[9], storetest.Body{Mass: 3})

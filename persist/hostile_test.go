@@ -16,6 +16,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -52,7 +53,8 @@ func replayed(t testing.TB, payload []byte) error {
 
 func TestTicksThatLieAreRefused(t *testing.T) {
 	w := storetest.HostileBase(t)
-	rows, alive, free := w.Registry()
+	numbers, alive, free := w.Raw().Registry()
+	rows := raw.As[ecs.Entity](numbers)
 	n, total := w.Position.Len(), len(rows)
 	const positions, bags, heats, rulesNumber = 0, 2, 5, 11
 	e := rows[0]
@@ -62,8 +64,8 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 		return &format.Tick{Registry: p}
 	}
 	storage := func(p format.StoragePatch) *format.Tick { return &format.Tick{Storages: []format.StoragePatch{p}} }
-	row := w.Position.AppendRows(nil, 0, 1)
-	ops := func(kind ecs.OpKind, component, count int, entities ...int64) *format.Tick {
+	row := w.Position.Raw().AppendRows(nil, 0, 1)
+	ops := func(kind raw.OpKind, component, count int, entities ...int64) *format.Tick {
 		b := binary.AppendUvarint(nil, uint64(int(kind)+8*(component+1)))
 		b = binary.AppendUvarint(b, uint64(count))
 		for _, v := range entities {
@@ -108,19 +110,19 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 		"a resource with an entity":            storage(format.StoragePatch{Number: rulesNumber, Before: 1, After: 1, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(e)}),
 		"rows more than operations say":        storage(format.StoragePatch{Before: n, After: n - 1}),
 		"what does not rewind, of the dead":    storage(format.StoragePatch{Number: heats, After: 1, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[total-1]), ValueRanges: storetest.All(1), Values: []byte{1, 0, 0, 0}}),
-		"created without a row":                ops(ecs.OpCreate, format.NoComponent, 1, 90, 1),
-		"destroyed and still there":            ops(ecs.OpDestroy, format.NoComponent, 1, int64(e.Index()), 1),
-		"added and not there":                  ops(ecs.OpAdd, bags, 1, int64(e.Index()), 1),
-		"removed and still there":              ops(ecs.OpRemove, positions, 1, int64(e.Index()), 1),
-		"cleared and still there":              ops(ecs.OpClear, positions, 1),
-		"all cleared and still there":          ops(ecs.OpClear, format.NoComponent, 1),
+		"created without a row":                ops(raw.OpCreate, format.NoComponent, 1, 90, 1),
+		"destroyed and still there":            ops(raw.OpDestroy, format.NoComponent, 1, int64(e.Index()), 1),
+		"added and not there":                  ops(raw.OpAdd, bags, 1, int64(e.Index()), 1),
+		"removed and still there":              ops(raw.OpRemove, positions, 1, int64(e.Index()), 1),
+		"cleared and still there":              ops(raw.OpClear, positions, 1),
+		"all cleared and still there":          ops(raw.OpClear, format.NoComponent, 1),
 		"an operation that does not exist":     ops(7, positions, 1, 1, 1),
-		"an operation on a resource":           ops(ecs.OpAdd, rulesNumber, 1, int64(e.Index()), 1),
-		"operations of no entity":              ops(ecs.OpAdd, positions, 0),
-		"operations of more entities than fit": ops(ecs.OpCreate, format.NoComponent, 1<<40, 1, 1),
-		"clears without end":                   ops(ecs.OpClear, positions, 1<<20),
-		"an entity before the first":           ops(ecs.OpCreate, format.NoComponent, 1, -1, 1),
-		"a generation past the last":           ops(ecs.OpCreate, format.NoComponent, 1, 1, 1<<32),
+		"an operation on a resource":           ops(raw.OpAdd, rulesNumber, 1, int64(e.Index()), 1),
+		"operations of no entity":              ops(raw.OpAdd, positions, 0),
+		"operations of more entities than fit": ops(raw.OpCreate, format.NoComponent, 1<<40, 1, 1),
+		"clears without end":                   ops(raw.OpClear, positions, 1<<20),
+		"an entity before the first":           ops(raw.OpCreate, format.NoComponent, 1, -1, 1),
+		"a generation past the last":           ops(raw.OpCreate, format.NoComponent, 1, 1, 1<<32),
 	} {
 		t.Run(name, func(t *testing.T) {
 			payload := storetest.Payload(lie)
@@ -160,7 +162,7 @@ func TestManyClearsInOneTickAreChecked(t *testing.T) {
 	im := storetest.ImageOf(t, w)
 	var b []byte
 	for range 200_000 {
-		b = binary.AppendUvarint(b, uint64(ecs.OpClear)+8)
+		b = binary.AppendUvarint(b, uint64(raw.OpClear)+8)
 		b = binary.AppendUvarint(b, 1)
 	}
 	err := im.Apply(&format.Tick{Ops: b}, journal.ID{})
@@ -202,7 +204,7 @@ func direct(content []byte) []byte {
 // savePages returns the pages of a save of w, and its manifest.
 func savePages(w *storetest.World) (map[pagefile.Key][]byte, *format.Manifest) {
 	now := &snap.Present{World: w.World}
-	sn := snap.NewSnapshot(w.World, now, format.SchemaOf(w.World), snap.SnapshotBase{}, ecs.AnyStorage.Persistent, new(snap.BufferList))
+	sn := snap.NewSnapshot(w.World, now, format.SchemaOf(w.World), snap.SnapshotBase{}, raw.Storage.Persistent, new(snap.BufferList))
 	sn.Advance(now, snap.Unlimited)
 	if err := sn.Assemble(); err != nil {
 		panic(err)

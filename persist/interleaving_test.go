@@ -52,7 +52,7 @@ func newInterleaving(t testing.TB, seed uint64, entities, history, pace int) *in
 }
 
 func (r *interleaving) note() {
-	r.digests[r.store.IDs()[r.world.Mark()]] = storetest.Persistent(r.world.World)
+	r.digests[r.store.IDs()[r.world.Raw().Seq()]] = storetest.Persistent(r.world.World)
 }
 
 func (r *interleaving) step() {
@@ -66,7 +66,7 @@ func (r *interleaving) step() {
 		_ = r.world.History().Rewind(1 + r.rng.IntN(5))
 	case k < 18:
 		_ = r.world.History().Seek(r.world.Tick() + uint64(r.rng.IntN(4)))
-	case k < 19 && !r.world.Dirty():
+	case k < 19 && !r.world.Raw().Dirty():
 		_, err := r.store.Snapshot(storetest.Background)
 		require.NoError(r.t, err)
 	default:

@@ -61,7 +61,7 @@ func writeKept(t *testing.T) {
 	delete(s.Tree, catalog.LockFile)
 	storetest.WriteTree(t, keptStore, s.Tree)
 	w := storetest.New(0)
-	require.NoError(t, w.Load(stateAt(t, s.Dir).State()))
+	require.NoError(t, w.Raw().Load(stateAt(t, s.Dir).State()))
 	require.NoError(t, persist.Save(storetest.Background, keptSave, w.World))
 	require.NoError(t, os.WriteFile(keptText, []byte(describe(t, s.Dir)), 0o600))
 }

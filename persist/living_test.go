@@ -51,7 +51,7 @@ func churn(dir, _ string) error {
 		if rng.IntN(9) == 0 {
 			_ = w.History().Rewind(1)
 		}
-		if i%3 == 0 && !w.Dirty() {
+		if i%3 == 0 && !w.Raw().Dirty() {
 			if _, err := s.Snapshot(storetest.Background); err != nil {
 				return err
 			}
@@ -199,7 +199,7 @@ func TestWhatIsBeingWrittenIsNotTorn(t *testing.T) {
 	require.Len(t, r.Notes, 1)
 	require.Contains(t, r.Notes[0], "torn tail")
 	require.NoError(t, os.WriteFile(segment, nil, 0o600)) // Not what the store under test wrote.
-	_ = s.Journal().Close(storetest.Background, s.World().Mark())
+	_ = s.Journal().Close(storetest.Background, s.World().Raw().Seq())
 }
 
 // A state is still shown after the snapshot nearest to it was removed, and what

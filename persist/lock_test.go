@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -208,7 +208,7 @@ func TestWhileACheckpointIsHeldAStoreIsNeitherOpenedNorClosed(t *testing.T) {
 	w.Fill(2)
 	cp := w.Checkpoint()
 	_, err := persist.Open(storetest.Background, dir, w.World, persist.Options{})
-	require.ErrorIs(t, err, ecs.ErrCheckpointHeld)
+	require.ErrorIs(t, err, raw.ErrCheckpointHeld)
 	require.True(t, cp.Valid())
 	w.Release(cp)
 	s := storetest.Open(t, dir, w, persist.Options{})
@@ -216,7 +216,7 @@ func TestWhileACheckpointIsHeldAStoreIsNeitherOpenedNorClosed(t *testing.T) {
 
 	cp = w.Checkpoint()
 	w.Fill(1)
-	require.ErrorIs(t, s.Close(storetest.Background), ecs.ErrCheckpointHeld)
+	require.ErrorIs(t, s.Close(storetest.Background), raw.ErrCheckpointHeld)
 	w.Restore(cp)
 	w.Release(cp)
 	w.Fill(2)
@@ -228,7 +228,7 @@ func TestWhileACheckpointIsHeldAStoreIsNeitherOpenedNorClosed(t *testing.T) {
 	cp = empty.Checkpoint()
 	before := storetest.ReadTree(t, dir)
 	_, err = persist.Open(storetest.Background, dir, empty.World, persist.Options{})
-	require.ErrorIs(t, err, ecs.ErrCheckpointHeld)
+	require.ErrorIs(t, err, raw.ErrCheckpointHeld)
 	require.Equal(t, before, storetest.ReadTree(t, dir))
 	empty.Release(cp)
 	s = storetest.Open(t, dir, empty, persist.Options{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -38,7 +39,7 @@ type Report struct {
 
 	// Converted says how components were made those that the program registered. A
 	// snapshot has the result; the one before is kept.
-	Converted []ecs.Conversion
+	Converted []raw.Conversion
 
 	// Unknown lists the stored components that the program did not register. They
 	// are kept.
@@ -171,10 +172,10 @@ func (s *Store) open(ctx context.Context) error {
 		return s.convert(ctx, v.Log, before)
 	}
 	if err := s.openJournal(v.Log); err != nil {
-		_ = s.world.Load(before) // It fitted before.
+		_ = s.world.Raw().Load(before) // It fitted before.
 		return err
 	}
-	return s.world.Attach(s, s.head)
+	return s.world.Raw().Attach(s, s.head)
 }
 
 // create makes the present world the base of a new store. The journal is begun
@@ -184,12 +185,12 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	if s.id = log.World; s.id == [16]byte{} {
 		rand.Read(s.id[:]) // Never fails.
 	}
-	if err := s.world.Attach(s, 0); err != nil {
+	if err := s.world.Raw().Attach(s, 0); err != nil {
 		return err
 	}
 	s.schema = format.SchemaOf(s.world)
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
-	for _, st := range s.world.Storages() {
+	for _, st := range s.world.Raw().Storages() {
 		s.encoder.whole.add(st, 0)
 	}
 	err := catalog.MakeDirs(s.files)
@@ -204,7 +205,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 		s.report = Report{Fresh: true, Tick: s.world.Tick(), Snapshot: r.Name, Clean: true}
 	}
 	if err != nil {
-		_ = s.world.Attach(nil, 0) // No checkpoint is held.
+		_ = s.world.Raw().Attach(nil, 0) // No checkpoint is held.
 		if s.journal != nil {
 			s.journal.Abandon() // A seal would say that this is a store.
 		}
@@ -214,7 +215,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 
 // recover fills the world with the newest state of the store.
 func (s *Store) recover(ctx context.Context, v *catalog.Catalog) error {
-	if rows, _, _ := s.world.Registry(); len(rows) > 0 {
+	if rows, _, _ := s.world.Raw().Registry(); len(rows) > 0 {
 		return fmt.Errorf("%w: open with an empty world", ErrNotEmpty)
 	}
 	if err := v.Usable(); err != nil {
@@ -248,7 +249,7 @@ func (s *Store) recover(ctx context.Context, v *catalog.Catalog) error {
 	if err := im.Fill(s.world, f.Snapshot.Name); err != nil {
 		return err
 	}
-	for _, st := range s.world.Storages() {
+	for _, st := range s.world.Raw().Storages() {
 		if st.Unknown() {
 			s.report.Unknown = append(s.report.Unknown, st.Name())
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
@@ -17,7 +18,7 @@ func TestValuesOfScatteredRowsAreCheckedAndNamed(t *testing.T) {
 	for range 10 {
 		s.Set(w.Create(), lamp{})
 	}
-	ranges := []ecs.Range{{First: 1, N: 1}, {First: 5, N: 2}}
+	ranges := []raw.Range{{First: 1, N: 1}, {First: 5, N: 2}}
 	for _, tt := range []struct {
 		src  []byte
 		want string

@@ -56,7 +56,7 @@ func newRecording(t testing.TB, seed uint64, n int) recording {
 		}
 		require.NoError(t, simulated(w, inputs))
 		require.NoError(t, s.Commit())
-		r.digests[w.Mark()] = storetest.Persistent(w.World)
+		r.digests[w.Raw().Seq()] = storetest.Persistent(w.World)
 	}
 	storetest.CloseStore(t, s)
 	return r

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -83,7 +84,7 @@ func TestOperationsAreThoseThatWereCalled(t *testing.T) {
 	ops, err := commits[0].Ops()
 	require.NoError(t, err)
 	type op struct {
-		kind      ecs.OpKind
+		kind      raw.OpKind
 		component string
 		entity    ecs.Entity
 	}
@@ -92,15 +93,15 @@ func TestOperationsAreThoseThatWereCalled(t *testing.T) {
 		got = append(got, op{o.Kind, commits[0].Component(o.Component), o.Entity})
 	}
 	require.Equal(t, []op{
-		{ecs.OpCreate, "", a},
-		{ecs.OpCreate, "", b},
-		{ecs.OpAdd, "position", b},
-		{ecs.OpAdd, "frozen", a},
-		{ecs.OpClear, "frozen", 0},
-		{ecs.OpRemove, "position", b},
-		{ecs.OpDestroy, "", b},
-		{ecs.OpClear, "", 0},
-		{ecs.OpCreate, "", c},
+		{raw.OpCreate, "", a},
+		{raw.OpCreate, "", b},
+		{raw.OpAdd, "position", b},
+		{raw.OpAdd, "frozen", a},
+		{raw.OpClear, "frozen", 0},
+		{raw.OpRemove, "position", b},
+		{raw.OpDestroy, "", b},
+		{raw.OpClear, "", 0},
+		{raw.OpCreate, "", c},
 	}, got)
 }
 

@@ -4,37 +4,38 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // Record encodes a tick into the journal. [ecs.World.Commit] calls it.
-func (s *Store) Record(c *ecs.Change) uint64 {
+func (s *Store) Record(c raw.Change) uint64 {
 	defer s.notes.Reset()
 	if s.failed != nil {
-		return c.Parent
+		return c.Parent()
 	}
-	s.notes.About(c.Parent)
+	s.notes.About(c.Parent())
 	s.goOn()
 	seq := s.journal.Next()
-	s.dirty.All = s.dirty.All || c.Parent < s.since // Went back to before what dirty is relative to.
-	if c.Parent+1 < seq {
-		s.branched(c.Parent)
+	s.dirty.All = s.dirty.All || c.Parent() < s.since // Went back to before what dirty is relative to.
+	if c.Parent()+1 < seq {
+		s.branched(c.Parent())
 	}
 	now := s.options.Now()
-	payload := s.encoder.encode(s.journal.Buffer(), c, seq, s.ids[c.Parent], now)
+	payload := s.encoder.encode(s.journal.Buffer(), c, seq, s.ids[c.Parent()], now)
 	if n := len(s.schema.Components); n != s.announced {
 		if s.failed = s.journal.AppendPreamble(s.schema.Encode()); s.failed != nil {
-			return c.Parent // Err tells.
+			return c.Parent() // Err tells.
 		}
 		s.announced = n
 	}
 	size := int64(len(payload))
-	s.await(seq, c.Tick)
-	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.Flags(), payload, s.encoder.Sum)
+	s.await(seq, c.Tick())
+	id, err := s.journal.AppendSummed(c.Parent(), c.Tick(), s.notes.Flags(), payload, s.encoder.Sum)
 	if s.failed = err; err != nil {
-		return c.Parent
+		return c.Parent()
 	}
 	s.grown += size
 	s.remember(id)
@@ -46,7 +47,7 @@ func (s *Store) Record(c *ecs.Change) uint64 {
 func (s *Store) remember(id journal.ID) {
 	s.ids[id.Seq] = id
 	if len(s.ids)%1024 == 0 {
-		oldest := s.world.OldestMark()
+		oldest := s.world.Raw().OldestSeq()
 		for seq := range s.ids {
 			if seq < oldest {
 				delete(s.ids, seq)
@@ -63,7 +64,7 @@ type tickRecorder struct {
 	whole  wholeList     // What a tick may have to give though it did not change.
 	notes  *format.Notes // Of the tick.
 	dirty  *snap.Dirty   // Told what changed.
-	rows   []ecs.Range
+	rows   []raw.Range
 }
 
 func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickRecorder {
@@ -71,39 +72,39 @@ func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickReco
 }
 
 // encode appends the payload of c, which becomes record seq, to buf.
-func (t *tickRecorder) encode(buf []byte, c *ecs.Change, seq uint64, parent journal.ID, now time.Time) []byte {
-	t.Begin(buf, !t.notes.None(), parent, c.Tick, now)
+func (t *tickRecorder) encode(buf []byte, c raw.Change, seq uint64, parent journal.ID, now time.Time) []byte {
+	t.Begin(buf, !t.notes.None(), parent, c.Tick(), now)
 	t.recordRegistry(c)
 	t.Storages(t.count(c))
 	for s := range c.Storages() {
 		if s.Storage.Persistent() {
-			t.recordStorage(t.whole.complete(s, t.schema, seq, c.Parent))
+			t.recordStorage(t.whole.complete(s, t.schema, seq, c.Parent()))
 		}
 	}
-	for s := range t.whole.rest(seq, c.Parent) {
+	for s := range t.whole.rest(seq, c.Parent()) {
 		t.recordStorage(s)
 	}
 	t.recordOps(c)
 	return t.End(t.notes)
 }
 
-func (t *tickRecorder) recordRegistry(c *ecs.Change) {
+func (t *tickRecorder) recordRegistry(c raw.Change) {
 	change := c.Entities(t.rows[:0])
 	t.rows = change.Rows
 	if change.Changed {
 		t.dirty.SetRegistry(change)
 	}
 	rows, _, _ := c.World().Registry()
-	t.Registry(change, rows)
+	t.Registry(change, raw.As[ecs.Entity](rows))
 }
 
-func (t *tickRecorder) recordStorage(c ecs.StorageChange) {
+func (t *tickRecorder) recordStorage(c raw.StorageChange) {
 	number := t.schema.Number(c.Storage)
 	t.dirty.SetStorage(number, c)
 	t.Storage(number, c)
 }
 
-func (t *tickRecorder) recordOps(c *ecs.Change) {
+func (t *tickRecorder) recordOps(c raw.Change) {
 	for op := range c.Ops() {
 		number := format.NoComponent
 		if op.Storage != nil {
@@ -112,20 +113,21 @@ func (t *tickRecorder) recordOps(c *ecs.Change) {
 			}
 			number = t.schema.Number(op.Storage)
 		}
-		t.dirty.SetOp(op.Kind, number, op.Entity)
-		t.Ops.Add(op.Kind, number, op.Entity)
+		e := ecs.Entity(op.Entity)
+		t.dirty.SetOp(op.Kind, number, e)
+		t.Ops.Add(op.Kind, number, e)
 	}
 }
 
 // count returns how many storages and resources the tick gives.
-func (t *tickRecorder) count(c *ecs.Change) (n int) {
+func (t *tickRecorder) count(c raw.Change) (n int) {
 	for i := range t.whole {
-		if t.whole[i].owed(c.Parent) {
+		if t.whole[i].owed(c.Parent()) {
 			n++
 		}
 	}
 	for s := range c.Changed() {
-		if w := t.whole.find(s); s.Persistent() && (w == nil || !w.owed(c.Parent)) {
+		if w := t.whole.find(s); s.Persistent() && (w == nil || !w.owed(c.Parent())) {
 			n++
 		}
 	}

@@ -43,14 +43,14 @@ func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 		for i := range 250 {
 			w.Do(storetest.RandomActions(rng, 4)...)
 			require.NoError(t, s.Commit())
-			digests[s.IDs()[w.Mark()]] = storetest.Persistent(w.World)
+			digests[s.IDs()[w.Raw().Seq()]] = storetest.Persistent(w.World)
 			_, _ = s.Written(storetest.Background)
 			if rng.IntN(10) == 0 {
 				_ = w.History().Rewind(rng.IntN(8))
 			}
 			if i%100 == 50 {
 				w.ReleaseAll()
-				if w.Dirty() {
+				if w.Raw().Dirty() {
 					require.NoError(t, s.Commit())
 				}
 				name := storetest.Names[1+i/100]
@@ -61,7 +61,7 @@ func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
 			if i%90 == 89 {
 				w.ReleaseAll()
 				require.NoError(t, s.Commit())
-				digests[s.IDs()[w.Mark()]] = storetest.Persistent(w.World)
+				digests[s.IDs()[w.Raw().Seq()]] = storetest.Persistent(w.World)
 				storetest.CloseStore(t, s)
 				storetest.Verified(t, dir)
 				w = storetest.New(8)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -108,8 +109,8 @@ func TestWhatOtherSavesLoseComesBack(t *testing.T) {
 func TestSpentGenerationsAndStaleHandlesStayDead(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	last := ecs.NewEntity(1, math.MaxUint32)
-	state := &ecs.State{Registry: []ecs.Entity{ecs.NewEntity(0, 1), last, ecs.NewEntity(2, 9)}, Alive: 2, Free: 3}
-	require.NoError(t, w.Load(state))
+	state := &raw.State{Registry: raw.As[uint64]([]ecs.Entity{ecs.NewEntity(0, 1), last, ecs.NewEntity(2, 9)}), Alive: 2, Free: 3}
+	require.NoError(t, w.Raw().Load(state))
 	w.Destroy(last)
 	stale := w.Entities()[0]
 	w.Destroy(stale)
@@ -205,7 +206,7 @@ func TestLoadIntoAWorldThatHoldsSomething(t *testing.T) {
 	cp := w.Checkpoint()
 	w.Fill(1)
 	before := w.Digest()
-	require.ErrorIs(t, persist.Load(storetest.Background, file, w.World), ecs.ErrCheckpointHeld)
+	require.ErrorIs(t, persist.Load(storetest.Background, file, w.World), raw.ErrCheckpointHeld)
 	require.Equal(t, before, w.Digest())
 	w.Restore(cp)
 	require.Equal(t, 2, w.Len())
@@ -230,7 +231,7 @@ func TestLoadIntoAWorldKeptInAStoreIsRefused(t *testing.T) {
 	w.Fill(1)
 	require.NoError(t, s.Commit())
 	digest := w.Digest()
-	require.ErrorIs(t, persist.Load(storetest.Background, file, w.World), ecs.ErrAttached)
+	require.ErrorIs(t, persist.Load(storetest.Background, file, w.World), raw.ErrAttached)
 	require.Equal(t, digest, w.Digest())
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)

@@ -206,7 +206,7 @@ func TestAComponentRegisteredWhileTheStoreIsOpenIsJournaledWithItsSchema(t *test
 	clocks.Set(6)
 	commit := func() {
 		require.NoError(t, s.Commit())
-		digests[w.Mark()] = w.Digest()
+		digests[w.Raw().Seq()] = w.Digest()
 	}
 	commit()
 	require.NoError(t, w.History().Rewind(1))

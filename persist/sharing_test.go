@@ -13,6 +13,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -134,7 +135,7 @@ func TestADamagedFileIsReportedForAllSnapshotsThatNeedIt(t *testing.T) {
 	storetest.CloseStore(t, s)
 	const base = "snapshots/00000001.snap"
 	data := storetest.ReadTree(t, dir)[base]
-	at := strings.Index(data, string(w.Position.AppendRows(nil, 9000, 9010))) // In a page that all share.
+	at := strings.Index(data, string(w.Position.Raw().AppendRows(nil, 9000, 9010))) // In a page that all share.
 	require.Positive(t, at)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, base), []byte(storetest.Flip(data, at, 3)), 0o600))
 
@@ -329,7 +330,7 @@ func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
 	w.Fill(1)
 	require.NoError(t, s.Commit())
-	require.NoError(t, s.Journal().Close(storetest.Background, w.Mark()))
+	require.NoError(t, s.Journal().Close(storetest.Background, w.Raw().Seq()))
 	for range 2 {
 		w.Fill(1)
 		require.ErrorIs(t, s.Commit(), journal.ErrClosed)
@@ -400,10 +401,10 @@ func TestASnapshotAfterOneThatFailedKnowsWhatWasClearedBefore(t *testing.T) {
 func TestMergedPagesAreThoseOfBoth(t *testing.T) {
 	e := ecs.NewEntity(2*format.PageRows, 1)
 	var a, b snap.Dirty
-	a.SetOp(ecs.OpRemove, 0, e)
-	b.SetOp(ecs.OpRemove, 0, ecs.NewEntity(70*format.PageRows, 1))
-	b.SetOp(ecs.OpClear, 1, 0)
-	b.SetOp(ecs.OpDestroy, format.NoComponent, e)
+	a.SetOp(raw.OpRemove, 0, e)
+	b.SetOp(raw.OpRemove, 0, ecs.NewEntity(70*format.PageRows, 1))
+	b.SetOp(raw.OpClear, 1, 0)
+	b.SetOp(raw.OpDestroy, format.NoComponent, e)
 	a.Merge(&b)
 	require.True(t, a.Component(0).Sparse.Has(2) && a.Component(0).Sparse.Has(70) && !a.Component(0).Sparse.Has(3))
 	require.True(t, a.Component(1).Cleared && !a.Component(0).Cleared)

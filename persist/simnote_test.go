@@ -22,7 +22,7 @@ func (n simNotes) String() string { return fmt.Sprintf("%q %q", n.marks, n.input
 
 // note notes n marks and inputs of the next tick, as the number of commits says.
 func (r *simRun) note(n int) error {
-	if parent := r.world.Mark(); parent != r.noting.parent {
+	if parent := r.world.Raw().Seq(); parent != r.noting.parent {
 		r.noting = simNotes{parent: parent}
 	}
 	for i := range n {

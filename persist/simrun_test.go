@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -80,7 +81,7 @@ func (i simImage) String() string {
 }
 
 func simCommitOf(w *ecs.World) simCommit {
-	rewinding := func(st ecs.AnyStorage) bool { return st.Persistent() && st.Rewinds() }
+	rewinding := func(st raw.Storage) bool { return st.Persistent() && st.Rewinds() }
 	return simCommit{w.Digests(rewinding).World, storetest.Persistent(w)}
 }
 
@@ -288,7 +289,7 @@ func (r *simRun) tick(s simStep) error {
 	rng := rand.New(rand.NewPCG(s.seed, 1))
 	r.world.Do(storetest.RandomActions(rng, s.n)...)
 	r.world.Seed.Set(storetest.Seed(1000 + len(r.commits))) // No two ticks are equal.
-	if r.noting.parent == r.world.Mark() {
+	if r.noting.parent == r.world.Raw().Seq() {
 		r.notes[uint64(1000+len(r.commits))] = r.noting
 	}
 	r.noting = simNotes{}
@@ -312,7 +313,7 @@ func (r *simRun) tick(s simStep) error {
 }
 
 func (r *simRun) snapshot() error {
-	if r.world.Dirty() {
+	if r.world.Raw().Dirty() {
 		return nil
 	}
 	rewound := simCommitOf(r.world.World).state != r.commits[len(r.commits)-1].state

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
-	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/snap"
@@ -46,7 +46,7 @@ type SnapshotResult struct {
 // A snapshotter makes the snapshots of a store:
 //
 //	Commit   | begin | copy some | copy some | ... | hand over |
-//	               `---- an ecs.Pin reads the tick ----'  |
+//	               `---- a raw.Pin reads the tick -----'  |
 //	goroutine                                             pages, file, sync, name
 //
 // One is under way at a time.
@@ -82,7 +82,7 @@ type fileSize struct {
 // A copying is a snapshot that is being copied.
 type copying struct {
 	*snap.Snapshot
-	pin     *ecs.Pin
+	pin     raw.Pin
 	base    snap.SnapshotBase // To go back to if it fails.
 	since   uint64
 	ticks   int // Commits that have copied.
@@ -128,7 +128,7 @@ func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, e
 	if s.closed {
 		return SnapshotResult{}, ErrClosed
 	}
-	if s.world.Dirty() {
+	if s.world.Raw().Dirty() {
 		return SnapshotResult{}, ErrUncommitted
 	}
 	if err := s.Err(); err != nil {
@@ -211,21 +211,21 @@ func (s *Store) pace() int {
 // not outlive the journal that leads to it, or it would fit on a later, foreign
 // history.
 func (s *Store) begin(name string, beforePublish func(context.Context) error) error {
-	pin, err := s.world.Pin()
+	pin, err := s.world.Raw().Pin()
 	if err != nil {
 		return err
 	}
 	base := snap.SnapshotBase{Table: s.table, Sums: s.sums, Dirty: s.dirty}
-	base.Dirty.All = base.Dirty.All || s.world.Mark() < s.since
+	base.Dirty.All = base.Dirty.All || s.world.Raw().Seq() < s.since
 	if s.chainDone() {
 		base.Table, base.Sums = nil, nil
 	}
 	sn := snap.NewSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
 	s.number++
-	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.world.Mark()]
+	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.world.Raw().Seq()]
 	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
 	s.copying = &copying{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
-	s.grown, s.dirty, s.since = 0, snap.Dirty{}, s.world.Mark()
+	s.grown, s.dirty, s.since = 0, snap.Dirty{}, s.world.Raw().Seq()
 	return nil
 }
 
@@ -253,9 +253,9 @@ func (s *snapshotter) chain() (n int) {
 
 // committed reports whether st belongs to the state of the last commit: a
 // resource or component registered since does not.
-func (s *Store) committed(st ecs.AnyStorage) bool {
+func (s *Store) committed(st raw.Storage) bool {
 	_, numbered := s.schema.Numbers[st.Name()]
-	return st.Persistent() && numbered && s.encoder.whole.has(st, s.world.Mark())
+	return st.Persistent() && numbered && s.encoder.whole.has(st, s.world.Raw().Seq())
 }
 
 // copySome copies about that many bytes, and hands the snapshot over if that was
@@ -278,7 +278,7 @@ func (s *Store) copySome(budget int) {
 		crcs[number] = f.crc
 	}
 	s.handed = c
-	list, oldest := slices.Clone(s.list), s.world.OldestMark()
+	list, oldest := slices.Clone(s.list), s.world.Raw().OldestSeq()
 	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
 		f := c.finish(files, crcs)
 		if f.Err == nil && !s.damaged {

@@ -189,7 +189,7 @@ func (s *Store) Sync(ctx context.Context) error {
 // not saved. The world stays usable and loses its history.
 //
 // It returns the first error of the journal, if any. While a checkpoint is held
-// it returns [ecs.ErrCheckpointHeld], and the store stays open. If ctx ends
+// it returns [raw.ErrCheckpointHeld], and the store stays open. If ctx ends
 // first, it returns its error and closing goes on; the directory stays locked
 // until it is done, and another Close waits for that and returns its outcome. Once
 // that is known, Close returns [ErrClosed].
@@ -202,8 +202,8 @@ func (s *Store) Close(ctx context.Context) error {
 	}
 	if !s.closed {
 		s.hand() // While there is a history to copy from.
-		head := s.world.Mark()
-		if err := s.world.Attach(nil, 0); err != nil {
+		head := s.world.Raw().Seq()
+		if err := s.world.Raw().Attach(nil, 0); err != nil {
 			return err
 		}
 		s.parting = s.Metrics()

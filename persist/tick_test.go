@@ -23,7 +23,7 @@ func worldOfPoints(t *testing.T, n int) (*ecs.World, *ecs.Storage[point], *encod
 		s.Set(w.Create(), point{float64(i), 1})
 	}
 	r := &encodingRecorder{encoder: persist.NewTickRecorder(format.SchemaOf(w))}
-	require.NoError(t, w.Attach(r, 0))
+	require.NoError(t, w.Raw().Attach(r, 0))
 	return w, s, r
 }
 

@@ -119,10 +119,10 @@ func TestAWalkEndsWithTheErrorOfItsFunctionOrContext(t *testing.T) {
 func TestAWalkGoesOnWhereAStoreWasConverted(t *testing.T) {
 	dir := olderCopy(t)
 	w, s := openNewer(t, dir)
-	before := w.Mark()
+	before := w.Raw().Seq()
 	w.unit.Set(w.Entities()[0], newerUnit{Team: 77})
 	require.NoError(t, s.Commit())
-	head, digest := w.Mark(), storetest.Persistent(w.World)
+	head, digest := w.Raw().Seq(), storetest.Persistent(w.World)
 	storetest.CloseStore(t, s)
 	v := storetest.Verified(t, dir)
 	var last ecs.Digest
@@ -159,7 +159,7 @@ func TestWhatDoesNotRewindStaysSoWhereNobodyKnowsIt(t *testing.T) {
 	require.NoError(t, persist.Load(storetest.Background, file, w))
 	require.Equal(t, known.Digest(), w.Digest())
 	exempt := 0
-	for _, s := range w.Storages() {
+	for _, s := range w.Raw().Storages() {
 		if !s.Rewinds() {
 			exempt++
 		}
@@ -169,7 +169,7 @@ func TestWhatDoesNotRewindStaysSoWhereNobodyKnowsIt(t *testing.T) {
 	w.Commit()
 	require.NoError(t, w.History().Rewind(1))
 	require.Equal(t, known.Digest(), w.Digest())
-	for _, s := range w.Storages() {
+	for _, s := range w.Raw().Storages() {
 		if !s.Rewinds() && !s.IsResource() {
 			require.Zero(t, s.Rows(), s.Name())
 		}

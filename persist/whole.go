@@ -4,7 +4,7 @@ import (
 	"iter"
 	"math"
 
-	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -16,7 +16,7 @@ import (
 //   - a resource that was registered when the store had states already: its first
 //     value is nowhere among the changes.
 type wholeStorage struct {
-	ecs.AnyStorage
+	raw.Storage
 	seq uint64 // The record that gave it: the first for a resource, else the last.
 }
 
@@ -34,10 +34,10 @@ func (w *wholeStorage) gave(seq, parent uint64) {
 }
 
 // change is all of it.
-func (w *wholeStorage) change(before int) ecs.StorageChange {
-	c := ecs.StorageChange{Storage: w.AnyStorage, Before: before}
+func (w *wholeStorage) change(before int) raw.StorageChange {
+	c := raw.StorageChange{Storage: w.Storage, Before: before}
 	if n := w.Rows(); n > 0 {
-		c.Values = []ecs.Range{{First: 0, N: n}}
+		c.Values = []raw.Range{{First: 0, N: n}}
 		if !w.IsResource() {
 			c.Entities = c.Values
 		}
@@ -50,16 +50,16 @@ func (w *wholeStorage) change(before int) ecs.StorageChange {
 type wholeList []wholeStorage
 
 // add adds st, which record seq gave, if it belongs into the list.
-func (l *wholeList) add(st ecs.AnyStorage, seq uint64) {
+func (l *wholeList) add(st raw.Storage, seq uint64) {
 	if st.Persistent() && (st.IsResource() || !st.Rewinds()) {
 		*l = append(*l, wholeStorage{st, seq})
 	}
 }
 
 // find returns the place of st in the list, or nil.
-func (l wholeList) find(st ecs.AnyStorage) *wholeStorage {
+func (l wholeList) find(st raw.Storage) *wholeStorage {
 	for i := range l {
-		if l[i].AnyStorage == st {
+		if l[i].Storage == st {
 			return &l[i]
 		}
 	}
@@ -68,7 +68,7 @@ func (l wholeList) find(st ecs.AnyStorage) *wholeStorage {
 
 // complete returns c, or all of the storage if record seq, which continues parent,
 // must give it whole.
-func (l *wholeList) complete(c ecs.StorageChange, s *format.Schema, seq, parent uint64) ecs.StorageChange {
+func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent uint64) raw.StorageChange {
 	if _, numbered := s.Numbers[c.Storage.Name()]; !numbered {
 		l.add(c.Storage, neverGiven)
 	}
@@ -82,8 +82,8 @@ func (l *wholeList) complete(c ecs.StorageChange, s *format.Schema, seq, parent 
 }
 
 // rest iterates over what record seq must give though it did not change.
-func (l wholeList) rest(seq, parent uint64) iter.Seq[ecs.StorageChange] {
-	return func(yield func(ecs.StorageChange) bool) {
+func (l wholeList) rest(seq, parent uint64) iter.Seq[raw.StorageChange] {
+	return func(yield func(raw.StorageChange) bool) {
 		for i := range l {
 			w := &l[i]
 			if w.seq == seq || !w.owed(parent) {
@@ -99,7 +99,7 @@ func (l wholeList) rest(seq, parent uint64) iter.Seq[ecs.StorageChange] {
 
 // has reports whether the state after record seq has st. What does not rewind
 // belongs to no record and to all.
-func (l wholeList) has(st ecs.AnyStorage, seq uint64) bool {
+func (l wholeList) has(st raw.Storage, seq uint64) bool {
 	w := l.find(st)
 	return w == nil || !st.Rewinds() || !w.owed(seq)
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -98,7 +99,7 @@ func (m *match) goToFirst(tick int) (first int, component string, err error) {
 			if err := p.seek(first); err != nil {
 				return 0, "", err
 			}
-			digests[i] = p.world.Digests(ecs.AnyStorage.Persistent)
+			digests[i] = p.world.Digests(raw.Storage.Persistent)
 		}
 		if digests[0].World != digests[1].World {
 			return first, differing(digests), nil

@@ -36,14 +36,13 @@ var house = map[string]int{
 // debts has the figures above these limits. They only fall: whoever makes one
 // smaller lowers it here, and what moves to another package takes its debt along.
 var debts = map[string]int{
-	"methods ecs.Resource":                     5,
-	"methods ecs.Storage":                      11,
-	"methods ecs.World":                        12,
+	"methods ecs.Storage":                      10,
+	"methods ecs.World":                        9,
 	"methods internal/pagefile.File":           6,
 	"methods persist.Store":                    5,
 	"methods persist/internal/catalog.Catalog": 9,
 
-	"names ecs": 164,
+	"names ecs": 143,
 }
 
 func TestHouseLimits(t *testing.T) {

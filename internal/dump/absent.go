@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -59,11 +60,11 @@ func (s *source) deathOf(ctx context.Context, seq uint64, e ecs.Entity) (death *
 		}
 		for _, op := range slices.Backward(ops) {
 			switch {
-			case op.Kind == ecs.OpDestroy && op.Entity == e:
+			case op.Kind == raw.OpDestroy && op.Entity == e:
 				return c, nil
-			case op.Kind == ecs.OpCreate && op.Entity == e:
+			case op.Kind == raw.OpCreate && op.Entity == e:
 				return death, nil
-			case op.Kind == ecs.OpClear && op.Component < 0:
+			case op.Kind == raw.OpClear && op.Component < 0:
 				death = c // Unless something older did it.
 			}
 		}

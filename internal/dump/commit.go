@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -106,24 +106,24 @@ func commitDocOf(c *inspect.Commit, ops []inspect.Op) commitDoc {
 // count counts op, which concerns the component of change if it concerns one.
 func (d *commitDoc) count(op inspect.Op, change *changeDoc) {
 	switch {
-	case op.Kind == ecs.OpCreate:
+	case op.Kind == raw.OpCreate:
 		d.Created++
-	case op.Kind == ecs.OpDestroy:
+	case op.Kind == raw.OpDestroy:
 		d.Destroyed++
-	case op.Kind == ecs.OpClear && change == nil:
+	case op.Kind == raw.OpClear && change == nil:
 		d.Cleared++
 	case change == nil: // An operation on no component: the format does not keep it out.
-	case op.Kind == ecs.OpClear:
+	case op.Kind == raw.OpClear:
 		change.Cleared++
-	case op.Kind == ecs.OpAdd:
+	case op.Kind == raw.OpAdd:
 		change.Added++
-	case op.Kind == ecs.OpRemove:
+	case op.Kind == raw.OpRemove:
 		change.Removed++
 	}
 }
 
-var opNames = map[ecs.OpKind]string{
-	ecs.OpCreate: "create", ecs.OpDestroy: "destroy", ecs.OpAdd: "add", ecs.OpRemove: "remove", ecs.OpClear: "clear",
+var opNames = map[raw.OpKind]string{
+	raw.OpCreate: "create", raw.OpDestroy: "destroy", raw.OpAdd: "add", raw.OpRemove: "remove", raw.OpClear: "clear",
 }
 
 // operations describes ops one by one.
@@ -131,7 +131,7 @@ func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 	var docs []operationDoc
 	for _, op := range ops {
 		d := operationDoc{Op: opNames[op.Kind], Component: c.Component(op.Component)}
-		if op.Kind != ecs.OpClear {
+		if op.Kind != raw.OpClear {
 			d.Entity = op.Entity.String()
 		}
 		docs = append(docs, d)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A logFilter says which ticks to list: those in which one thing happened that all of
@@ -46,10 +46,10 @@ func (f *logFilter) byValue() bool {
 	switch {
 	case len(f.ops)+len(f.entities) == 0:
 		return false
-	case f.op(setOp), f.op(opNames[ecs.OpClear]) && len(f.entities)+len(f.components) > 0:
+	case f.op(setOp), f.op(opNames[raw.OpClear]) && len(f.entities)+len(f.components) > 0:
 		return true
 	}
-	return f.op(opNames[ecs.OpDestroy]) && len(f.components) > 0
+	return f.op(opNames[raw.OpDestroy]) && len(f.components) > 0
 }
 
 // op, component and entity report whether f lets one through.

@@ -35,12 +35,12 @@ func bagOf(t *testing.T) []inspect.EntityComponent {
 	}
 	b.Items = append(b.Items, struct{ Name string }{"rope"})
 	s.Set(e, b)
-	v, err := s.Layout().Value(s.AppendRows(nil, 0, 1))
+	v, err := s.Raw().Layout().Value(s.Raw().AppendRows(nil, 0, 1))
 	require.NoError(t, err)
-	point, err := layout.Parse(s.Layout().Append(nil))
+	point, err := layout.Parse(s.Raw().Layout().Append(nil))
 	require.NoError(t, err)
 	return []inspect.EntityComponent{
-		{Name: "Bag", Layout: s.Layout(), Value: v}, {Name: "Bag.Slots", Layout: point, Value: v},
+		{Name: "Bag", Layout: s.Raw().Layout(), Value: v}, {Name: "Bag.Slots", Layout: point, Value: v},
 		{Name: "rules", Layout: point, Resource: true},
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -192,10 +193,10 @@ func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 // tick gives or drops; all, if its rows are not those that the tick counts.
 func touched(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	if !c.Rewinds && !c.Resource {
-		change.Values = []ecs.Range{{First: 0, N: c.Len()}}
+		change.Values = []raw.Range{{First: 0, N: c.Len()}}
 	}
-	dropped := ecs.Range{First: change.After, N: max(0, c.Len()-change.After)}
-	for _, r := range slices.Concat(change.Values, change.Entities, []ecs.Range{dropped}) {
+	dropped := raw.Range{First: change.After, N: max(0, c.Len()-change.After)}
+	for _, r := range slices.Concat(change.Values, change.Entities, []raw.Range{dropped}) {
 		for row := r.First; row < min(r.First+r.N, c.Len()); row++ {
 			rows = append(rows, row)
 		}
@@ -239,7 +240,7 @@ func (o oldRows) compare(docs []rowDoc, now *inspect.Component, change inspect.R
 		if err != nil {
 			return docs, err
 		}
-		doc := rowDoc{Op: opNames[ecs.OpAdd], Component: now.Name, New: &value}
+		doc := rowDoc{Op: opNames[raw.OpAdd], Component: now.Name, New: &value}
 		if !now.Resource {
 			doc.Entity = e.String()
 		}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -34,7 +34,7 @@ type RowChange struct {
 	Before, After int // How many rows there were.
 	Written       int // Rows below After whose value the tick gives: added, set or moved.
 
-	Entities, Values []ecs.Range // The rows below After whose entity the tick gives, and whose value.
+	Entities, Values []raw.Range // The rows below After whose entity the tick gives, and whose value.
 
 	Bytes int // Of the tick's payload that say all this.
 }

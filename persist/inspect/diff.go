@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -171,7 +172,7 @@ func (noRows) row(int) []byte        { panic("persist: no rows") }
 
 // differing returns the rows that are not the same in a and b at the same place, in
 // pieces that may hold others.
-func differing(a, b *Component) []ecs.Range {
+func differing(a, b *Component) []raw.Range {
 	if a == nil || b == nil {
 		return everyRow(a, b)
 	}
@@ -179,37 +180,37 @@ func differing(a, b *Component) []ecs.Range {
 		return everyRow(a, b)
 	}
 	common := min(a.N, b.N)
-	var ranges []ecs.Range
+	var ranges []raw.Range
 	for lo := 0; lo < common; lo += format.PageRows {
 		hi := min(lo+format.PageRows, common)
 		if !slices.Equal(a.Entities[lo:hi], b.Entities[lo:hi]) || !bytes.Equal(a.Packed[lo*a.Width:hi*a.Width], b.Packed[lo*a.Width:hi*a.Width]) {
-			ranges = append(ranges, ecs.Range{First: lo, N: hi - lo})
+			ranges = append(ranges, raw.Range{First: lo, N: hi - lo})
 		}
 	}
 	if longest := max(a.N, b.N); longest > common {
-		ranges = append(ranges, ecs.Range{First: common, N: longest - common})
+		ranges = append(ranges, raw.Range{First: common, N: longest - common})
 	}
 	return ranges
 }
 
-func everyRow(a, b *Component) []ecs.Range {
+func everyRow(a, b *Component) []raw.Range {
 	n := 0
 	for _, c := range []*Component{a, b} {
 		if c != nil {
 			n = max(n, c.N)
 		}
 	}
-	return []ecs.Range{{First: 0, N: n}}
+	return []raw.Range{{First: 0, N: n}}
 }
 
 // component compares what two states have under one name. Outside of ranges they
 // are known to hold the same at the same place.
-func (d *Diff) component(older, newer diffColumn, ranges []ecs.Range) error {
+func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
 	if older.layout != nil && newer.layout != nil && older.resource != newer.resource {
-		if err := d.component(older, diffColumn{}, []ecs.Range{{First: 0, N: older.rows.len()}}); err != nil {
+		if err := d.component(older, diffColumn{}, []raw.Range{{First: 0, N: older.rows.len()}}); err != nil {
 			return err
 		}
-		return d.component(diffColumn{}, newer, []ecs.Range{{First: 0, N: newer.rows.len()}})
+		return d.component(diffColumn{}, newer, []raw.Range{{First: 0, N: newer.rows.len()}})
 	}
 	c := &ComponentDiff{Name: older.name, Resource: older.resource || newer.resource, Old: older.layout, New: newer.layout, older: older.rows, newer: newer.rows}
 	if older.layout == nil {
@@ -238,7 +239,7 @@ func compareEntities(a, b ecs.Entity) int {
 // compare finds the rows that differ, in ranges. Entities that have one in ranges
 // in one state have none outside of them in the other: there they would have it in
 // both.
-func (c *ComponentDiff) compare(ranges []ecs.Range) error {
+func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	same := c.sameRows()
 	var older, newer []placedRow
 	for _, r := range ranges {

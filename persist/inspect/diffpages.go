@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -308,7 +309,7 @@ type pagedRows struct {
 }
 
 // load reads what may differ, and returns the ranges of these rows.
-func (r *pagedRows) load() ([]ecs.Range, error) {
+func (r *pagedRows) load() ([]raw.Range, error) {
 	r.cut = [2]map[int][][]byte{{}, {}}
 	var differ []bool // By pages of data.
 	if r.data != nil {
@@ -329,13 +330,13 @@ func (r *pagedRows) load() ([]ecs.Range, error) {
 			differ[unit] = differ[unit] || pages[unit*r.unit/format.PageRows]
 		}
 	}
-	var ranges []ecs.Range
+	var ranges []raw.Range
 	for unit, d := range differ {
 		if d {
 			if err := r.loadUnit(unit); err != nil {
 				return nil, err
 			}
-			ranges = append(ranges, ecs.Range{First: unit * r.unit, N: r.unit})
+			ranges = append(ranges, raw.Range{First: unit * r.unit, N: r.unit})
 		}
 	}
 	return ranges, nil

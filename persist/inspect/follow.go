@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -191,7 +192,7 @@ func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 }
 
 // eachRow calls f with the rows of ranges and the entities that src gives them.
-func eachRow(ranges []ecs.Range, src []byte, f func(row int, e ecs.Entity)) {
+func eachRow(ranges []raw.Range, src []byte, f func(row int, e ecs.Entity)) {
 	for _, r := range ranges {
 		for row := r.First; row < r.First+r.N; row, src = row+1, src[8:] {
 			f(row, ecs.Entity(binary.LittleEndian.Uint64(src)))
@@ -255,7 +256,7 @@ func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 }
 
 // placeAmong returns at which place the rows of ranges have a row, or -1.
-func placeAmong(ranges []ecs.Range, row int) (i int) {
+func placeAmong(ranges []raw.Range, row int) (i int) {
 	for _, r := range ranges {
 		if row < r.First {
 			break

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -59,7 +60,7 @@ func (k knownRows) unknown() (n int) {
 }
 
 // patched notes that there are n rows now, of which those of ranges were given.
-func (k knownRows) patched(n int, ranges []ecs.Range) knownRows {
+func (k knownRows) patched(n int, ranges []raw.Range) knownRows {
 	k = image.Resized(k, n)
 	for _, r := range ranges {
 		k.set(r.First, r.First+r.N, true)

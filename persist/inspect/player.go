@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -48,7 +49,7 @@ type Player struct {
 	view     *catalog.Catalog
 	world    *ecs.World
 	step     func(*ecs.World, uint64, []Input) error
-	empty    *ecs.State // What the world is filled from.
+	empty    *raw.State // What the world is filled from.
 	start    uint64     // The record that playing begins after,
 	path     []journal.Entry
 	played   int            // of which so many have been played.
@@ -70,7 +71,7 @@ type Player struct {
 // fit, and also if they would have to be converted though there is a Step: what was
 // recorded was made by other types then.
 func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOptions) (*Player, error) {
-	if rows, _, _ := w.Registry(); len(rows) > 0 {
+	if rows, _, _ := w.Raw().Registry(); len(rows) > 0 {
 		return nil, fmt.Errorf("%w: play in an empty world", format.ErrNotEmpty)
 	}
 	v, err := catalog.Open(ctx, path)
@@ -242,7 +243,7 @@ func (p *Player) fill() error {
 	if err := p.fits(); err != nil {
 		return err
 	}
-	if err := p.world.Load(p.empty); err != nil { // Resources that the state does not have.
+	if err := p.world.Raw().Load(p.empty); err != nil { // Resources that the state does not have.
 		return err
 	}
 	return p.load()
@@ -252,7 +253,7 @@ func (p *Player) fill() error {
 func (p *Player) load() error {
 	state := p.Recorded().State()
 	state.Owned = false
-	if err := p.world.Load(state); err != nil {
+	if err := p.world.Raw().Load(state); err != nil {
 		return fmt.Errorf("persist: tick %d: %w", p.Recorded().Tick, err)
 	}
 	return nil
@@ -281,7 +282,7 @@ func (p *Player) compare(tick uint64) {
 	if p.diverged {
 		return
 	}
-	recorded, played := p.Recorded().Digests(), p.world.Digests(ecs.AnyStorage.Persistent)
+	recorded, played := p.Recorded().Digests(), p.world.Digests(raw.Storage.Persistent)
 	if recorded.World != played.World {
 		p.diverged, p.tick, p.storage = true, tick, firstDifference(&recorded, &played)
 	}

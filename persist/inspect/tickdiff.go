@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -13,14 +14,14 @@ type keptTick struct {
 	schema   *format.Schema
 	registry registryRows // Its rows are those of indices.
 	indices  map[int]ecs.Entity
-	ranges   []ecs.Range // Of the registry.
+	ranges   []raw.Range // Of the registry.
 	columns  []keptRows  // By number; of no ranges: it stays as it is.
 }
 
 // keptRows are rows of a component that a tick is about to overwrite.
 type keptRows struct {
 	n        int
-	ranges   []ecs.Range
+	ranges   []raw.Range
 	entities map[int]ecs.Entity
 	rows     map[int][]byte
 }
@@ -86,18 +87,18 @@ func (k *keptTick) diff(im *Image) (*Diff, error) {
 }
 
 // between returns the rows from one number to another, whichever is less.
-func between(a, b int) []ecs.Range {
+func between(a, b int) []raw.Range {
 	if a == b {
 		return nil
 	}
-	return []ecs.Range{{First: min(a, b), N: max(a, b) - min(a, b)}}
+	return []raw.Range{{First: min(a, b), N: max(a, b) - min(a, b)}}
 }
 
 // union returns the rows in any of the lists, ascending and disjoint.
-func union(lists ...[]ecs.Range) []ecs.Range {
+func union(lists ...[]raw.Range) []raw.Range {
 	all := slices.Concat(lists...)
-	slices.SortFunc(all, func(a, b ecs.Range) int { return a.First - b.First })
-	var merged []ecs.Range
+	slices.SortFunc(all, func(a, b raw.Range) int { return a.First - b.First })
+	var merged []raw.Range
 	for _, r := range all {
 		if n := len(merged); n > 0 && r.First <= merged[n-1].First+merged[n-1].N {
 			last := &merged[n-1]
@@ -110,7 +111,7 @@ func union(lists ...[]ecs.Range) []ecs.Range {
 }
 
 // everyRowOf calls f for the rows of ranges below n.
-func everyRowOf(ranges []ecs.Range, n int, f func(row int)) {
+func everyRowOf(ranges []raw.Range, n int, f func(row int)) {
 	for _, r := range ranges {
 		for row := r.First; row < min(r.First+r.N, n); row++ {
 			f(row)

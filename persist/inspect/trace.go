@@ -11,6 +11,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -351,14 +352,14 @@ func (o *traceOps) read(ops []byte, e ecs.Entity, n int) error {
 	o.created = false
 	o.components = append(o.components[:0], make([]componentOps, n)...)
 	return format.EachOp(ops, func(op Op) {
-		ours := op.Entity == e && op.Kind != ecs.OpClear
+		ours := op.Entity == e && op.Kind != raw.OpClear
 		inRange := op.Component >= 0 && op.Component < n
 		switch {
-		case op.Kind == ecs.OpCreate:
+		case op.Kind == raw.OpCreate:
 			o.created = o.created || ours
-		case inRange && op.Kind == ecs.OpAdd && ours:
+		case inRange && op.Kind == raw.OpAdd && ours:
 			o.components[op.Component].added = true
-		case inRange && (op.Kind == ecs.OpRemove && ours || op.Kind == ecs.OpClear):
+		case inRange && (op.Kind == raw.OpRemove && ours || op.Kind == raw.OpClear):
 			o.components[op.Component].removed = true
 		}
 	})

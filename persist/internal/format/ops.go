@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // An opEncoder turns the operations of a tick into bytes, in the order of the
@@ -29,14 +30,14 @@ func (o *opEncoder) begin() {
 
 // Add appends an operation: what was done to an entity or all of them, in the
 // component of that number or [NoComponent].
-func (o *opEncoder) Add(kind ecs.OpKind, number int, e ecs.Entity) {
+func (o *opEncoder) Add(kind raw.OpKind, number int, e ecs.Entity) {
 	code := uint64(kind) + 8*uint64(number+1)
-	if code != o.code || kind == ecs.OpClear {
+	if code != o.code || kind == raw.OpClear {
 		o.flush()
 		o.code = code
 	}
 	o.count++
-	if kind != ecs.OpClear {
+	if kind != raw.OpClear {
 		o.run = AppendInt(o.run, int64(e.Index())-int64(o.last.Index()))
 		o.run = AppendInt(o.run, int64(e.Generation())-int64(o.last.Generation()))
 		o.last = e
@@ -63,7 +64,7 @@ const NoComponent = -1
 
 // An Op is one operation of a tick, as it was called.
 type Op struct {
-	Kind      ecs.OpKind
+	Kind      raw.OpKind
 	Component int // Its number in the image, or -1: the whole world or none.
 	Entity    ecs.Entity
 }
@@ -83,15 +84,15 @@ func EachOp(src []byte, f func(Op)) error {
 	v := varints{src: src}
 	for v.more() {
 		code, count := v.uint(), v.uint()
-		op := Op{Kind: ecs.OpKind(code & 7), Component: int(code>>3) - 1}
+		op := Op{Kind: raw.OpKind(code & 7), Component: int(code>>3) - 1}
 		limit := uint64(len(v.src) / 2) // An entity takes two bytes or more.
-		if op.Kind == ecs.OpClear {
+		if op.Kind == raw.OpClear {
 			limit = 1
 		}
-		if v.bad || op.Kind > ecs.OpClear || code>>3 > MaxComponents || count == 0 || count > limit {
+		if v.bad || op.Kind > raw.OpClear || code>>3 > MaxComponents || count == 0 || count > limit {
 			return fmt.Errorf("operations: code %d for %d entities", code, count)
 		}
-		if op.Kind == ecs.OpClear {
+		if op.Kind == raw.OpClear {
 			f(op)
 			continue
 		}

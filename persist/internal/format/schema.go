@@ -8,6 +8,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // The formats of a schema, and what one may claim at most.
@@ -52,7 +53,7 @@ func NewSchema() *Schema { return &Schema{Numbers: make(map[string]int)} }
 // SchemaOf returns the schema of all that w saves.
 func SchemaOf(w *ecs.World) *Schema {
 	s := NewSchema()
-	for _, st := range w.Storages() {
+	for _, st := range w.Raw().Storages() {
 		if st.Persistent() {
 			s.Number(st)
 		}
@@ -61,7 +62,7 @@ func SchemaOf(w *ecs.World) *Schema {
 }
 
 // Number returns the number of st, which it adds if need be.
-func (s *Schema) Number(st ecs.AnyStorage) int {
+func (s *Schema) Number(st raw.Storage) int {
 	if n, ok := s.Numbers[st.Name()]; ok {
 		return n
 	}
@@ -69,9 +70,9 @@ func (s *Schema) Number(st ecs.AnyStorage) int {
 }
 
 // EntryOf describes a storage or resource as it is registered.
-func EntryOf(st ecs.AnyStorage) Entry {
+func EntryOf(st raw.Storage) Entry {
 	e := Entry{Name: st.Name(), Layout: st.Layout(), Resource: st.IsResource(), Rewinds: st.Rewinds(), Version: st.Version()}
-	if e.Indexed = st.Kind() == ecs.Indexed; e.Indexed {
+	if e.Indexed = st.IsIndexed(); e.Indexed {
 		e.Default = st.AppendDefault(nil)
 	}
 	return e
@@ -79,7 +80,7 @@ func EntryOf(st ecs.AnyStorage) Entry {
 
 // Rewinds reports whether st, which is in s, counts in digests. One that was
 // stored as not rewinding does not, even if the program does not know it.
-func (s *Schema) Rewinds(st ecs.AnyStorage) bool { return s.Components[s.Number(st)].Rewinds }
+func (s *Schema) Rewinds(st raw.Storage) bool { return s.Components[s.Number(st)].Rewinds }
 
 // Add gives e the next number, which it returns.
 func (s *Schema) Add(e Entry) int {
@@ -260,10 +261,10 @@ func (d *decoder) former() (former []Former) {
 }
 
 // States returns what is in s as storages without rows.
-func (s *Schema) States() []ecs.StorageState {
-	states := make([]ecs.StorageState, len(s.Components))
+func (s *Schema) States() []raw.StorageState {
+	states := make([]raw.StorageState, len(s.Components))
 	for n, c := range s.Components {
-		states[n] = ecs.StorageState{Name: c.Name, Version: c.Version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed}
+		states[n] = raw.StorageState{Name: c.Name, Version: c.Version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed}
 		if len(c.Default) > 0 {
 			states[n].Default = c.Default
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/journal"
 )
@@ -31,7 +32,7 @@ const (
 type TickEncoder struct {
 	*Encoder
 	scratch []byte
-	piece   [1]ecs.Range
+	piece   [1]raw.Range
 	Ops     opEncoder
 	Sum     journal.Sum // Of what is encoded and will stay as it is.
 }
@@ -84,7 +85,7 @@ func (d *decoder) id() journal.ID {
 }
 
 // Registry writes what changed in the registry, whose rows are those given.
-func (t *TickEncoder) Registry(c ecs.EntityChange, rows []ecs.Entity) {
+func (t *TickEncoder) Registry(c raw.EntityChange, rows []ecs.Entity) {
 	if !c.Changed {
 		t.Nil()
 		return
@@ -101,19 +102,19 @@ func (t *TickEncoder) Registry(c ecs.EntityChange, rows []ecs.Entity) {
 func (t *TickEncoder) Storages(n int) { t.Array(n) }
 
 // Storage writes what changed in a storage or resource, which has that number.
-func (t *TickEncoder) Storage(number int, c ecs.StorageChange) {
+func (t *TickEncoder) Storage(number int, c raw.StorageChange) {
 	t.Array(7)
 	t.Uint(uint64(number))
 	t.Uint(uint64(c.Before))
 	t.Uint(uint64(c.Storage.Rows()))
 	t.Ranges(c.Entities)
-	t.entities(c.Storage.Entities(), c.Entities)
+	t.entities(raw.As[ecs.Entity](c.Storage.Entities()), c.Entities)
 	t.Ranges(c.Values)
 	t.values(c.Storage, c.Values)
 }
 
 // Ranges writes ranges of rows as a bin of varints.
-func (t *TickEncoder) Ranges(ranges []ecs.Range) {
+func (t *TickEncoder) Ranges(ranges []raw.Range) {
 	t.scratch = t.scratch[:0]
 	next := 0
 	for _, r := range ranges {
@@ -124,14 +125,14 @@ func (t *TickEncoder) Ranges(ranges []ecs.Range) {
 	t.Bin(t.scratch)
 }
 
-func (t *TickEncoder) entities(rows []ecs.Entity, ranges []ecs.Range) {
+func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
 	t.BinLen(8 * CountRows(ranges))
 	for _, r := range ranges {
 		t.Buf = digest.AppendEntities(t.Buf, rows[r.First:r.First+r.N])
 	}
 }
 
-func (t *TickEncoder) values(s ecs.AnyStorage, ranges []ecs.Range) {
+func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) {
 	if width := s.Layout().Width(); width >= 0 {
 		n := width * CountRows(ranges)
 		t.BinLen(n)
@@ -147,7 +148,7 @@ func (t *TickEncoder) values(s ecs.AnyStorage, ranges []ecs.Range) {
 const sumBytes = 64 << 10
 
 // pieces encodes the rows of ranges and sums every few of them.
-func (t *TickEncoder) pieces(s ecs.AnyStorage, ranges []ecs.Range, rows int) {
+func (t *TickEncoder) pieces(s raw.Storage, ranges []raw.Range, rows int) {
 	for len(ranges) > 0 {
 		n, sum := 0, 0
 		for n < len(ranges) && sum+ranges[n].N <= rows {
@@ -162,7 +163,7 @@ func (t *TickEncoder) pieces(s ecs.AnyStorage, ranges []ecs.Range, rows int) {
 		}
 		for r := ranges[0]; r.N > 0; {
 			n := min(rows, r.N)
-			t.piece[0] = ecs.Range{First: r.First, N: n}
+			t.piece[0] = raw.Range{First: r.First, N: n}
 			t.Buf = s.AppendRanges(t.Buf, t.piece[:])
 			t.Sum.Add(t.Buf)
 			r.First, r.N = r.First+n, r.N-n
@@ -172,7 +173,7 @@ func (t *TickEncoder) pieces(s ecs.AnyStorage, ranges []ecs.Range, rows int) {
 }
 
 // CountRows returns how many rows lie in ranges.
-func CountRows(ranges []ecs.Range) (n int) {
+func CountRows(ranges []raw.Range) (n int) {
 	for _, r := range ranges {
 		n += r.N
 	}
@@ -196,7 +197,7 @@ type Tick struct {
 // A RegistryPatch is what a tick says of the registry of entities.
 type RegistryPatch struct {
 	Alive, Free, Total int
-	Ranges             []ecs.Range
+	Ranges             []raw.Range
 	Rows               []byte
 }
 
@@ -204,9 +205,9 @@ type RegistryPatch struct {
 type StoragePatch struct {
 	Number        int
 	Before, After int
-	EntityRanges  []ecs.Range
+	EntityRanges  []raw.Range
 	Entities      []byte
-	ValueRanges   []ecs.Range
+	ValueRanges   []raw.Range
 	Values        []byte
 	Size          int // Bytes of the payload.
 }
@@ -268,9 +269,9 @@ func DecodeTick(payload []byte) (*Tick, error) {
 }
 
 // ranges reads ascending, disjoint ranges of rows below n.
-func (d *decoder) ranges(n int) (ranges []ecs.Range) {
+func (d *decoder) ranges(n int) (ranges []raw.Range) {
 	v := varints{src: d.bin()}
-	ranges = make([]ecs.Range, 0, v.count()/2)
+	ranges = make([]raw.Range, 0, v.count()/2)
 	next := 0
 	for v.more() {
 		skip, rows := v.uint(), v.uint()
@@ -279,7 +280,7 @@ func (d *decoder) ranges(n int) (ranges []ecs.Range) {
 			return nil
 		}
 		first := next + int(skip)
-		ranges = append(ranges, ecs.Range{First: first, N: int(rows)})
+		ranges = append(ranges, raw.Range{First: first, N: int(rows)})
 		next = first + int(rows)
 	}
 	return ranges

@@ -6,18 +6,19 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
 // Conversions returns what must be converted to make a state with this schema one
 // of w. An error names the first field in which the stored schema does not fit
 // the types registered in w.
-func Conversions(s *format.Schema, w *ecs.World) ([]ecs.Conversion, error) {
+func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	registered := map[string]bool{}
-	for _, st := range w.Storages() {
+	for _, st := range w.Raw().Storages() {
 		registered[st.Name()] = true
 	}
-	for _, st := range w.Storages() {
+	for _, st := range w.Raw().Storages() {
 		n, stored := NumberOf(s, st)
 		if !stored {
 			if err := outgrown(s, st, registered); err != nil {
@@ -38,7 +39,7 @@ func Conversions(s *format.Schema, w *ecs.World) ([]ecs.Conversion, error) {
 				format.ErrNewer, c.Name, layout.Diff(c.Layout, st.Layout()), c.Name, c.Version+1)
 		}
 	}
-	conversions, err := w.Conversions(s.States())
+	conversions, err := w.Raw().Conversions(s.States())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", format.ErrSchema, err)
 	}
@@ -46,14 +47,14 @@ func Conversions(s *format.Schema, w *ecs.World) ([]ecs.Conversion, error) {
 }
 
 // NumberOf returns the number of what st is in s: by its name, or by a former one.
-func NumberOf(s *format.Schema, st ecs.AnyStorage) (n int, ok bool) {
+func NumberOf(s *format.Schema, st raw.Storage) (n int, ok bool) {
 	name, ok := st.StoredAs(func(name string) bool { _, ok := s.Numbers[name]; return ok })
 	return s.Numbers[name], ok
 }
 
 // outgrown returns an error if st, which is not stored, has a name that something
 // stored had before that the program does not know, so that it is the older one.
-func outgrown(s *format.Schema, st ecs.AnyStorage, registered map[string]bool) error {
+func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) error {
 	for i := range s.Components {
 		c := &s.Components[i]
 		if !registered[c.Name] && slices.ContainsFunc(c.Former, func(f format.Former) bool { return f.Name == st.Name() }) {
@@ -64,7 +65,7 @@ func outgrown(s *format.Schema, st ecs.AnyStorage, registered map[string]bool) e
 }
 
 // had reports whether c was converted from the layout that st has.
-func had(c *format.Entry, st ecs.AnyStorage) bool {
+func had(c *format.Entry, st raw.Storage) bool {
 	if st.Version() > c.Version || c.Layout.Equal(st.Layout()) {
 		return false
 	}
@@ -74,11 +75,11 @@ func had(c *format.Entry, st ecs.AnyStorage) bool {
 }
 
 // WithoutEntities returns the state of w, which has no entities.
-func WithoutEntities(w *ecs.World) *ecs.State {
-	state := &ecs.State{Tick: w.Tick()}
-	for _, st := range w.Storages() {
+func WithoutEntities(w *ecs.World) *raw.State {
+	state := &raw.State{Tick: w.Tick()}
+	for _, st := range w.Raw().Storages() {
 		if st.IsResource() && st.Layout() != nil {
-			state.Storages = append(state.Storages, ecs.StorageState{
+			state.Storages = append(state.Storages, raw.StorageState{
 				Name: st.Name(), Version: st.Version(), Layout: st.Layout(), Resource: true, Rows: st.AppendRows(nil, 0, 1),
 			})
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/journal"
@@ -481,17 +482,17 @@ var sumBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Fill makes im, which was read from file and what follows it, the state of w.
 func (im *Image) Fill(w *ecs.World, file string) error {
-	err := w.Load(im.State())
-	if errors.Is(err, ecs.ErrState) { // The types fit; see schema.fits.
+	err := w.Raw().Load(im.State())
+	if errors.Is(err, raw.ErrState) { // The types fit; see schema.fits.
 		return &format.DamageError{File: file, Offset: -1, Length: 0, Reason: err.Error(), Err: format.ErrCorrupt}
 	}
 	return err
 }
 
-// State returns what [ecs.World.Load] takes. It shares memory with im, which is of no
+// State returns what [raw.World.Load] takes. It shares memory with im, which is of no
 // use after that.
-func (im *Image) State() *ecs.State {
-	s := &ecs.State{Tick: im.Tick, Registry: im.Registry, Alive: im.Alive, Free: im.Free, Owned: true}
+func (im *Image) State() *raw.State {
+	s := &raw.State{Tick: im.Tick, Registry: raw.As[uint64](im.Registry), Alive: im.Alive, Free: im.Free, Owned: true}
 	for _, c := range im.Components {
 		if c.Resource && c.N == 0 {
 			continue // Registered, but never journaled or snapshotted.
@@ -500,9 +501,9 @@ func (im *Image) State() *ecs.State {
 		if c.Width < 0 && c.Pages == nil {
 			rows = c.AppendRows(nil, 0, c.N)
 		}
-		st := ecs.StorageState{
+		st := raw.StorageState{
 			Name: c.Name, Version: c.Version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed,
-			NoRewind: !c.Rewinds, Entities: c.Entities, Rows: rows,
+			NoRewind: !c.Rewinds, Entities: raw.As[uint64](c.Entities), Rows: rows,
 			Pages: c.Pages, PageRows: c.PageRows,
 		}
 		if len(c.Gap) > 0 {
@@ -632,7 +633,7 @@ func (im *Image) World(options ecs.Options) (*ecs.World, error) {
 	w := ecs.NewWorld(options)
 	state := im.State()
 	state.Owned = false
-	if err := w.Load(state); err != nil {
+	if err := w.Raw().Load(state); err != nil {
 		return nil, err
 	}
 	return w, nil

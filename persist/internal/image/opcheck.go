@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -34,24 +35,24 @@ func (im *Image) Expect(ops []byte) error {
 
 func (c *opCheck) do(op format.Op) {
 	switch {
-	case op.Kind == ecs.OpCreate:
+	case op.Kind == raw.OpCreate:
 		c.alive.set(op.Entity, true)
-	case op.Kind == ecs.OpDestroy:
+	case op.Kind == raw.OpDestroy:
 		c.alive.set(op.Entity, false)
 		for i := range c.members {
 			c.members[i].set(op.Entity, false)
 		}
-	case op.Kind == ecs.OpClear && op.Component == format.NoComponent:
+	case op.Kind == raw.OpClear && op.Component == format.NoComponent:
 		c.alive.clear()
 		for i := range c.members {
 			c.members[i].clear()
 		}
 	case op.Component == format.NoComponent || op.Component >= len(c.members):
 		// compare finds what is missing.
-	case op.Kind == ecs.OpClear:
+	case op.Kind == raw.OpClear:
 		c.members[op.Component].clear()
 	default:
-		c.members[op.Component].set(op.Entity, op.Kind == ecs.OpAdd)
+		c.members[op.Component].set(op.Entity, op.Kind == raw.OpAdd)
 	}
 }
 

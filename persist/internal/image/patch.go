@@ -3,7 +3,7 @@ package image
 import (
 	"fmt"
 
-	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -11,7 +11,7 @@ import (
 // encoded in src, which it checks. Rows of fixed width are checked all at once:
 // scattered ones would cost a call each. Only if one of them is bad are they gone
 // through range by range, to say which.
-func (c *Component) SetValues(ranges []ecs.Range, src []byte) error {
+func (c *Component) SetValues(ranges []raw.Range, src []byte) error {
 	if c.Width > 0 && c.Layout.Check(src, format.CountRows(ranges)) == nil {
 		c.setPacked(ranges, src)
 		return nil
@@ -30,7 +30,7 @@ func (c *Component) SetValues(ranges []ecs.Range, src []byte) error {
 }
 
 // setPacked is SetValues for rows of fixed width that are known to be good.
-func (c *Component) setPacked(ranges []ecs.Range, src []byte) {
+func (c *Component) setPacked(ranges []raw.Range, src []byte) {
 	for _, r := range ranges {
 		n := copy(c.Packed[r.First*c.Width:(r.First+r.N)*c.Width], src)
 		src = src[n:]

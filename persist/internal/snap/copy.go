@@ -4,46 +4,47 @@ import (
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A past is the state that a snapshot copies: an [ecs.Pin] of a tick, or the
+// A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the
 // present.
 type past interface {
 	Registry() (alive, free, total int)
-	Len(st ecs.AnyStorage) int
+	Len(st raw.Storage) int
 	StageRegistry(lo, hi int)
-	Stage(st ecs.AnyStorage, lo, hi int)
+	Stage(st raw.Storage, lo, hi int)
 	AppendEntities(dst []byte, lo, hi int) []byte
 	AppendRows(dst []byte, lo, hi int) []byte
 
 	// DoneRegistry and Done say that rows will not be staged any more.
 	DoneRegistry(lo, hi int)
-	Done(st ecs.AnyStorage, lo, hi int)
+	Done(st raw.Storage, lo, hi int)
 }
 
 // A Present reads the world as it is now.
 type Present struct {
 	*ecs.World
-	staged   ecs.AnyStorage
-	entities []ecs.Entity
+	staged   raw.Storage
+	entities []uint64
 }
 
 // Registry returns the sizes of the registry.
 func (p *Present) Registry() (alive, free, total int) {
-	rows, alive, free := p.World.Registry()
+	rows, alive, free := p.World.Raw().Registry()
 	return alive, free, len(rows)
 }
 
 // Len returns the rows of st.
-func (p *Present) Len(st ecs.AnyStorage) int { return st.Rows() }
+func (p *Present) Len(st raw.Storage) int { return st.Rows() }
 
 // StageRegistry makes the registry what AppendEntities appends.
-func (p *Present) StageRegistry(_, _ int) { p.entities, _, _ = p.World.Registry() }
+func (p *Present) StageRegistry(_, _ int) { p.entities, _, _ = p.World.Raw().Registry() }
 
 // Stage makes st what AppendEntities and AppendRows append.
-func (p *Present) Stage(st ecs.AnyStorage, _, _ int) { p.staged, p.entities = st, st.Entities() }
+func (p *Present) Stage(st raw.Storage, _, _ int) { p.staged, p.entities = st, st.Entities() }
 
 // AppendEntities appends the entities in rows [lo, hi).
 func (p *Present) AppendEntities(dst []byte, lo, hi int) []byte {
@@ -60,7 +61,7 @@ func (p *Present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.Ap
 func (p *Present) DoneRegistry(_, _ int) {}
 
 // Done does nothing: the present is not kept.
-func (p *Present) Done(_ ecs.AnyStorage, _, _ int) {}
+func (p *Present) Done(_ raw.Storage, _, _ int) {}
 
 // A rowCopy is the registry or a component on its way to a snapshot, in groups
 // of 4096 rows.
@@ -69,8 +70,8 @@ func (p *Present) Done(_ ecs.AnyStorage, _, _ int) {}
 //
 // Groups that did not change since the snapshot before are not copied.
 type rowCopy struct {
-	number  int            // Of the component; -1: the registry.
-	storage ecs.AnyStorage // nil: the registry.
+	number  int         // Of the component; -1: the registry.
+	storage raw.Storage // nil: the registry.
 	size    format.ComponentSize
 	width   int
 	summed  bool    // It counts in the digest.

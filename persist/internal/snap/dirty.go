@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -26,7 +27,7 @@ func (s *pageSet) addRows(lo, hi int) {
 	}
 }
 
-func (s *pageSet) addRanges(ranges []ecs.Range) {
+func (s *pageSet) addRanges(ranges []raw.Range) {
 	for _, r := range ranges {
 		s.addRows(r.First, r.First+r.N)
 	}
@@ -68,14 +69,14 @@ func (d *Dirty) Component(n int) *dirtyComponent {
 }
 
 // SetRegistry notes what a tick did to the registry.
-func (d *Dirty) SetRegistry(c ecs.EntityChange) {
+func (d *Dirty) SetRegistry(c raw.EntityChange) {
 	d.registry.addRanges(c.Rows)
 	d.registry.addRows(min(c.Before, c.Total), max(c.Before, c.Total))
 }
 
 // SetStorage notes what a tick did to the rows of component number n. Entities
 // that it has no longer are told by SetOp.
-func (d *Dirty) SetStorage(n int, c ecs.StorageChange) {
+func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	p := d.Component(n)
 	now := c.Storage.Rows()
 	p.rows.addRanges(c.Entities)
@@ -84,23 +85,23 @@ func (d *Dirty) SetStorage(n int, c ecs.StorageChange) {
 	entities := c.Storage.Entities()
 	for _, r := range c.Entities {
 		for _, e := range entities[r.First : r.First+r.N] {
-			if e != ecs.Vacant {
-				p.Sparse.add(int(e.Index()) / format.PageRows)
+			if e != raw.Vacant {
+				p.Sparse.add(int(uint32(e)) / format.PageRows)
 			}
 		}
 	}
 }
 
 // SetOp notes an operation, of component number n if it concerns one.
-func (d *Dirty) SetOp(kind ecs.OpKind, n int, e ecs.Entity) {
+func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	switch {
-	case kind == ecs.OpRemove:
+	case kind == raw.OpRemove:
 		d.Component(n).Sparse.add(int(e.Index()) / format.PageRows)
-	case kind == ecs.OpDestroy:
+	case kind == raw.OpDestroy:
 		d.Destroyed.add(int(e.Index()) / format.PageRows)
-	case kind == ecs.OpClear && n != format.NoComponent:
+	case kind == raw.OpClear && n != format.NoComponent:
 		d.Component(n).Cleared = true
-	case kind == ecs.OpClear:
+	case kind == raw.OpClear:
 		for i := range d.components {
 			d.components[i].Cleared = true
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/internal/parallel"
@@ -47,19 +48,19 @@ const batchPages = 32
 
 // Saved returns the saving of w, which must not change until it is written.
 func Saved(w *ecs.World) *saving {
-	rows, alive, free := w.Registry()
+	rows, alive, free := w.Raw().Registry()
 	schema := format.SchemaOf(w)
-	s := beginSaving(format.Manifest{Tick: w.Tick(), Schema: schema, Alive: alive, Free: free, Total: len(rows)}, rows)
+	s := beginSaving(format.Manifest{Tick: w.Tick(), Schema: schema, Alive: alive, Free: free, Total: len(rows)}, raw.As[ecs.Entity](rows))
 	registry := image.SumRows(len(rows), func(dst []byte, lo, hi int) []byte { return digest.AppendEntities(dst, rows[lo:hi]) })
-	stored := make([]ecs.AnyStorage, len(schema.Components))
-	for _, st := range w.Storages() {
+	stored := make([]raw.Storage, len(schema.Components))
+	for _, st := range w.Raw().Storages() {
 		if st.Persistent() {
 			stored[schema.Number(st)] = st
 		}
 	}
 	var parts []digest.Part
 	for n, st := range stored {
-		s.component(n, savedRows{st.Entities(), st.Rows(), st.Layout().Width(), st.AppendRows})
+		s.component(n, savedRows{raw.As[ecs.Entity](st.Entities()), st.Rows(), st.Layout().Width(), st.AppendRows})
 		if st.Rows() > 0 && schema.Rewinds(st) {
 			parts = append(parts, digest.Part{Name: st.Name(), Sum: sumStorage(st)})
 		}
@@ -91,7 +92,7 @@ func beginSaving(m format.Manifest, registry []ecs.Entity) *saving {
 }
 
 // sumStorage returns the sum of st.
-func sumStorage(st ecs.AnyStorage) uint64 {
+func sumStorage(st raw.Storage) uint64 {
 	entities := st.Entities()
 	return image.SumRows(st.Rows(), func(dst []byte, lo, hi int) []byte {
 		if entities != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -67,7 +68,7 @@ type SnapshotBase struct {
 // NewSnapshot returns a snapshot of from, a state of w, of the storages for which
 // keep returns true. They must be in s. What does not rewind has no past and is
 // copied at once; the rest is to be copied by Advance.
-func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, keep func(ecs.AnyStorage) bool, buffers *BufferList) *Snapshot {
+func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, keep func(raw.Storage) bool, buffers *BufferList) *Snapshot {
 	alive, free, total := from.Registry()
 	sn := &Snapshot{previous: base.Table, before: base.Sums, Sums: PageSums{}}
 	sn.Manifest = format.Manifest{
@@ -87,8 +88,8 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 	registry.init(all)
 	registry.skip(from)
 	sn.columns = append(sn.columns, registry)
-	stored := make([]ecs.AnyStorage, len(s.Components))
-	for _, st := range w.Storages() {
+	stored := make([]raw.Storage, len(s.Components))
+	for _, st := range w.Raw().Storages() {
 		if keep(st) {
 			stored[s.Number(st)] = st
 		}
@@ -102,7 +103,7 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 }
 
 // addComponent adds component number n.
-func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st ecs.AnyStorage, d *Dirty, all bool) {
+func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage, d *Dirty, all bool) {
 	entry := &sn.Manifest.Schema.Components[n]
 	c := &rowCopy{number: n, storage: st, width: st.Layout().Width(), summed: st.Rewinds() && entry.Rewinds}
 	fixed := !st.IsResource() && st.Rewinds() // Else it may be another one than any tick says.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -19,13 +20,13 @@ func ImageOf(t testing.TB, w *World) *inspect.Image {
 	t.Helper()
 	im := image.New(format.SchemaOf(w.World))
 	im.Schema = format.SchemaOf(w.World)
-	rows, alive, free := w.Registry()
-	registry := &format.RegistryPatch{Alive: alive, Free: free, Total: len(rows), Rows: EntityBytes(rows...), Ranges: All(len(rows))}
+	rows, alive, free := w.Raw().Registry()
+	registry := &format.RegistryPatch{Alive: alive, Free: free, Total: len(rows), Rows: EntityBytes(raw.As[ecs.Entity](rows)...), Ranges: All(len(rows))}
 	require.NoError(t, im.ApplyRegistry(registry))
 	for n, st := range persistentOf(w.World) {
 		p := format.StoragePatch{Number: n, After: st.Rows(), ValueRanges: All(st.Rows()), Values: st.AppendRows(nil, 0, st.Rows())}
 		if !st.IsResource() {
-			p.EntityRanges, p.Entities = All(st.Rows()), EntityBytes(st.Entities()...)
+			p.EntityRanges, p.Entities = All(st.Rows()), EntityBytes(raw.As[ecs.Entity](st.Entities())...)
 		}
 		require.NoError(t, im.ApplyStorage(&p))
 	}
@@ -33,16 +34,16 @@ func ImageOf(t testing.TB, w *World) *inspect.Image {
 	return im
 }
 
-func persistentOf(w *ecs.World) []ecs.AnyStorage {
-	return slices.DeleteFunc(w.Storages(), func(st ecs.AnyStorage) bool { return !st.Persistent() })
+func persistentOf(w *ecs.World) []raw.Storage {
+	return slices.DeleteFunc(w.Raw().Storages(), func(st raw.Storage) bool { return !st.Persistent() })
 }
 
 // All returns the range of all n rows.
-func All(n int) []ecs.Range {
+func All(n int) []raw.Range {
 	if n == 0 {
 		return nil
 	}
-	return []ecs.Range{{First: 0, N: n}}
+	return []raw.Range{{First: 0, N: n}}
 }
 
 // EntityBytes returns entities as pages and patches hold them.

@@ -148,11 +148,11 @@ var Stride = flag.Int("stride", 61, "the tests of damage flip a bit in every n-t
 // Values lists all that is persistent in w.
 func (w *World) Values() string {
 	var b strings.Builder
-	for _, st := range w.Storages() {
+	for _, st := range w.Raw().Storages() {
 		if st.Persistent() && st.Layout() != nil {
 			b.WriteString(st.Name())
 			for _, e := range st.Entities() {
-				b.WriteString(" " + e.String())
+				b.WriteString(" " + ecs.Entity(e).String())
 			}
 			b.Write(st.AppendRows(nil, 0, st.Rows()))
 		}

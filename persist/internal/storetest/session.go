@@ -35,7 +35,7 @@ func (s *Session) open() {
 }
 
 func (s *Session) remember() {
-	s.States[s.World.Mark()] = s.look()
+	s.States[s.World.Raw().Seq()] = s.look()
 }
 
 func (s *Session) look() committed {
@@ -55,8 +55,8 @@ func (s *Session) commit() {
 	s.Twin.Commit()
 	require.NoError(s.t, s.Store.Commit())
 	s.equal("commit")
-	_, twice := s.States[s.World.Mark()]
-	require.False(s.t, twice, "seq %d given out twice", s.World.Mark())
+	_, twice := s.States[s.World.Raw().Seq()]
+	require.False(s.t, twice, "seq %d given out twice", s.World.Raw().Seq())
 	s.remember()
 }
 
@@ -79,15 +79,15 @@ func (s *Session) seek(tick uint64) {
 
 func (s *Session) snapshot() {
 	r, err := s.Store.Snapshot(Background)
-	if s.World.Dirty() {
+	if s.World.Raw().Dirty() {
 		require.ErrorIs(s.t, err, persist.ErrUncommitted)
 		return
 	}
 	require.NoError(s.t, err)
 	require.Equal(s.t, s.World.Tick(), r.Tick)
-	if now := s.look(); s.States[s.World.Mark()] != now {
+	if now := s.look(); s.States[s.World.Raw().Seq()] != now {
 		s.loose = true // What does not rewind changed since the commit.
-		s.States[s.World.Mark()] = now
+		s.States[s.World.Raw().Seq()] = now
 	}
 }
 
@@ -97,9 +97,9 @@ func (s *Session) reopen() {
 	for _, w := range []*World{s.World, s.Twin} {
 		w.ReleaseAll()
 	}
-	head := s.World.Mark()
+	head := s.World.Raw().Seq()
 	require.NoError(s.t, s.Store.Close(Background))
-	if s.World.Dirty() || s.Twin.Dirty() {
+	if s.World.Raw().Dirty() || s.Twin.Raw().Dirty() {
 		require.NoError(s.t, s.Twin.History().Seek(s.Twin.Tick()))
 	}
 	s.open()
@@ -119,14 +119,14 @@ func (s *Session) reopen() {
 	require.Empty(s.t, r.Unknown)
 	require.Zero(s.t, r.Disowned)
 	require.Equal(s.t, want.tick, r.Tick)
-	require.Equal(s.t, head, s.World.Mark())
+	require.Equal(s.t, head, s.World.Raw().Seq())
 }
 
 // Finish closes the store and reads the state after every record, those on
 // abandoned branches too.
 func (s *Session) Finish() {
 	s.World.ReleaseAll()
-	head := s.World.Mark()
+	head := s.World.Raw().Seq()
 	require.NoError(s.t, s.Store.Close(Background))
 	v, err := inspect.OpenReadOnly(Background, s.Dir)
 	require.NoError(s.t, err)
@@ -187,7 +187,7 @@ func NewSessionOf(t rapid.TB, dir string, history int, build func(history int) *
 // heatOf reads from an image what [session.look] reads from a world.
 func heatOf(t require.TestingT, im *inspect.Image) string {
 	w := New(0)
-	require.NoError(t, w.Load(im.State()))
+	require.NoError(t, w.Raw().Load(im.State()))
 	return fmt.Sprint(w.Heat.Entities(), w.Heat.Values(), w.Mood.Entities(), w.Mood.Values(), w.Clock.Get())
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -330,7 +331,7 @@ func (w *World) ReleaseAll() {
 
 // Persistent is the digest of what belongs on disk.
 func Persistent(w *ecs.World) ecs.Digest {
-	return w.Digests(ecs.AnyStorage.Persistent).World
+	return w.Digests(raw.Storage.Persistent).World
 }
 
 // Fill makes n entities with components of every sort.

@@ -1,0 +1,82 @@
+package raw
+
+import "iter"
+
+// A Recorder is told every tick at its commit: the journal's side of a world.
+type Recorder interface {
+	// Record encodes what the tick changed; c is valid until it returns. seq is the
+	// number of the state at the end of the tick: the next tick on this branch has it
+	// as its Parent.
+	Record(c Change) (seq uint64)
+}
+
+// A Change is what a tick changed, compared with the end of the tick that it
+// continues. It costs O(rows written) to read, whatever the world holds.
+type Change interface {
+	// World returns the world that changed. It must not be changed.
+	World() World
+
+	// Tick returns the number of the tick that ends.
+	Tick() uint64
+
+	// Parent returns the number that the recorder gave the tick that it continues.
+	Parent() uint64
+
+	// Ops returns the operations of the tick in the order of the calls, without
+	// those that were undone.
+	Ops() iter.Seq[Op]
+
+	// Entities returns what changed in the registry. Its Rows take the place of
+	// ranges, which lets a caller recycle them.
+	Entities(ranges []Range) EntityChange
+
+	// Changed iterates over the storages and resources that changed, in the order
+	// of registration.
+	Changed() iter.Seq[Storage]
+
+	// Storages iterates over what changed in those of Changed. The ranges are valid
+	// until the next step. A storage that does not rewind is given whole if it changed
+	// since it was given last, on whatever branch.
+	Storages() iter.Seq[StorageChange]
+}
+
+// OpKind says what an operation did.
+type OpKind uint8
+
+// The operations that change structure. Values that were set are the rows that
+// [StorageChange] names.
+const (
+	OpCreate  OpKind = iota // Entity was created.
+	OpDestroy               // Entity was destroyed, with all its components.
+	OpAdd                   // Entity got the component Storage.
+	OpRemove                // Entity lost the component Storage.
+	OpClear                 // Storage was cleared; the whole world if it is nil.
+)
+
+// An Op is one operation of a tick, as it was called.
+type Op struct {
+	Kind    OpKind
+	Entity  uint64
+	Storage Storage
+}
+
+// A Range is a range of rows: First, First+1, …, First+N-1.
+type Range struct{ First, N int }
+
+// An EntityChange is what changed in the registry of entities: rows [0, Alive)
+// are alive, [Alive, Free) free, [Free, Total) retired.
+type EntityChange struct {
+	Changed            bool // Anything at all.
+	Alive, Free, Total int  // At the end of the tick.
+	Before             int  // Total at its beginning.
+	Rows               []Range
+}
+
+// A StorageChange is what changed in a storage or resource: its rows [0, Len)
+// are those of the parent, but for the rows named here.
+type StorageChange struct {
+	Storage  Storage
+	Before   int     // Rows at the beginning of the tick.
+	Entities []Range // Rows whose entity may differ, ascending.
+	Values   []Range // Rows whose value may differ, ascending.
+}

@@ -1,0 +1,216 @@
+// Package raw is the other face of a world: rows as bytes, entities as numbers,
+// what a tick wrote and how to put a whole state in place. It is for code that
+// keeps worlds without knowing their Go types, as package persist does;
+// [ecs.World.Raw] is the door.
+//
+//	follow a world        World.Attach, Recorder, Change
+//	read what it holds    World.Storages, Storage, World.Registry
+//	read a past tick      World.Pin, Pin
+//	put a state in place  World.Load, World.Conversions, State
+//
+// An entity is the number that it is in package ecs, its index in the low half and
+// its generation in the high half; [As] turns slices of one into the other.
+//
+// [ecs.World.Raw]: https://pkg.go.dev/github.com/stet-ecs/stet/ecs#World.Raw
+package raw
+
+import (
+	"errors"
+	"unsafe"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// Vacant stands among the entities of an Indexed storage for a row without one.
+const Vacant = ^uint64(0)
+
+// As returns entities as another type of the same form: those of package ecs as
+// numbers, or the other way round. Nothing is copied.
+func As[To, From ~uint64](entities []From) []To {
+	return unsafe.Slice((*To)(unsafe.Pointer(unsafe.SliceData(entities))), len(entities))
+}
+
+var (
+	// ErrState reports a [State] that no world can be in, or that does not fit the
+	// types the program registered.
+	ErrState = errors.New("ecs: bad state")
+
+	// ErrNewer reports a component that a program with a later version of it
+	// stored.
+	ErrNewer = errors.New("ecs: stored by a newer program")
+
+	// ErrAttached reports a Load into a world with a recorder, which would not be
+	// told: detach it before.
+	ErrAttached = errors.New("ecs: a recorder is attached")
+
+	// ErrCheckpointHeld reports an operation that is not possible while checkpoints
+	// are held.
+	ErrCheckpointHeld = errors.New("ecs: a checkpoint is held; release it before")
+
+	// ErrDirty reports an operation that needs a world without changes since its
+	// last commit.
+	ErrDirty = errors.New("ecs: changed since the last commit")
+)
+
+// A World is an ecs.World without its types. Like that it is not safe for
+// concurrent use, and what it returns is the world's own memory where nothing
+// else is said: valid until the next change, and not to be written.
+type World interface {
+	// Tick returns the number of the newest committed tick.
+	Tick() uint64
+
+	// Registry returns the registry of entities as it lies: rows [0, alive) are
+	// alive, [alive, free) free, [free, total) retired.
+	Registry() (entities []uint64, alive, free int)
+
+	// Storages returns the storages in the order of registration, and behind them
+	// the resources. The slice is the caller's.
+	Storages() []Storage
+
+	// Dirty reports whether anything was written since the last commit, or since
+	// Attach. It is for worlds with a recorder or a history; others do not know.
+	Dirty() bool
+
+	// Attach makes r the recorder of the world; nil detaches. seq is the number of
+	// the present state. The history starts anew: older ticks are unknown to the
+	// recorder.
+	Attach(r Recorder, seq uint64) error
+
+	// Seq returns the number that the recorder gave the present tick.
+	Seq() uint64
+
+	// OldestSeq returns the number of the oldest tick boundary that a later tick
+	// may name as its parent.
+	OldestSeq() uint64
+
+	// Pin pins the present state, which must be the end of a tick: an error wraps
+	// [ErrDirty] if anything was written since, or if the world keeps no ticks, as
+	// one with neither history nor recorder. It costs O(storages).
+	Pin() (Pin, error)
+
+	// Load replaces all that the world holds by state. Storages that state does not
+	// name are emptied, resources keep their values. Components that the program did
+	// not register are kept as they are, and saved again. History and checkpoints
+	// are gone.
+	//
+	// Components whose layout, name, version or kind is not what the program
+	// registered are converted, see [layout.NewConversion], ecs.FormerName and
+	// ecs.Migrate; Converted tells which.
+	//
+	// An error wraps [ErrState] and names the component; the world is then as it
+	// was. state is not used after Load has returned, unless it is Owned. Load works
+	// with as many goroutines as the program has processors.
+	Load(state *State) error
+
+	// Converted returns what the last Load converted: nothing if all that was
+	// stored had the layouts and names that the program registered.
+	Converted() []Conversion
+
+	// Conversions returns what Load would convert of a state with these storages,
+	// in their order, of which it needs no rows. The error is what Load would say of
+	// the first that cannot be converted, and names the field; it wraps [ErrNewer] if
+	// a later version of the component was stored.
+	Conversions(storages []StorageState) ([]Conversion, error)
+}
+
+// A Storage is a storage or a resource of a [World]. Two are equal if they are the
+// same.
+type Storage interface {
+	// Name returns the name under which it is saved.
+	Name() string
+
+	// StoredAs returns the name under which something that has the names for which
+	// has returns true holds it: its own, or the first of its former ones.
+	StoredAs(has func(name string) bool) (name string, ok bool)
+
+	// Layout describes a row, or is nil if rows cannot be encoded.
+	Layout() *layout.Type
+
+	// Version returns the number given with ecs.Version, under which it is saved.
+	Version() uint32
+
+	// Persistent reports whether it belongs into journals, snapshots and saves.
+	Persistent() bool
+
+	// Rewinds reports whether it is put back with the world: not NoRewind.
+	Rewinds() bool
+
+	// Unknown reports whether it was loaded without being registered. Its rows are
+	// kept and saved as they are.
+	Unknown() bool
+
+	// IsResource reports whether it is a resource: one row, no entity.
+	IsResource() bool
+
+	// IsIndexed reports whether the row of an entity is its index. Rows without an
+	// entity are gaps, [Vacant] among the entities.
+	IsIndexed() bool
+
+	// Rows returns the number of rows, gaps included.
+	Rows() int
+
+	// Entities returns the entities of the rows; nil for a resource.
+	Entities() []uint64
+
+	// AppendRows appends the canonical encoding of rows [lo, hi) to dst, in the
+	// format of package layout.
+	AppendRows(dst []byte, lo, hi int) []byte
+
+	// AppendRanges appends the canonical encoding of ranges of rows to dst.
+	AppendRanges(dst []byte, ranges []Range) []byte
+
+	// AppendDefault appends the canonical encoding of what gaps hold to dst, if it
+	// is not the zero value.
+	AppendDefault(dst []byte) []byte
+}
+
+// A Pin reads a world as it was at the end of a tick, while the world goes on.
+// Snapshots are copied through it, some rows in each tick.
+//
+// While a pin is held, every tick saves the old values of what it writes, as for a
+// checkpoint, and when it ends the pin takes over those that it has not yet. That
+// is O(rows written), and what is read costs no more than the rows and what was
+// saved of them. The history and its bounds are as they would be without.
+//
+// It reads what rewinds. What is registered with NoRewind has no past.
+type Pin interface {
+	// Valid reports whether the state can still be read: the world was not put back
+	// to before it, loaded, or attached to another recorder, and the pin was not
+	// released.
+	Valid() bool
+
+	// Release gives the pin up, and what it took over.
+	Release()
+
+	// Registry returns the lengths of the registry: rows [0, alive) were alive,
+	// [alive, free) free, [free, total) retired.
+	Registry() (alive, free, total int)
+
+	// Len returns how many rows s had, gaps included.
+	Len(s Storage) int
+
+	// StageRegistry makes rows [lo, hi) of the registry those that AppendEntities
+	// appends. See Stage.
+	StageRegistry(lo, hi int)
+
+	// Stage makes rows [lo, hi) of s, at most Len, those that AppendEntities and
+	// AppendRows append, until the next Stage or change of the world.
+	// In the middle of a tick it costs O(rows written in it), else nothing: between
+	// two ticks, and for a [Recorder] while it records one.
+	Stage(s Storage, lo, hi int)
+
+	// AppendEntities appends the entities of staged rows [lo, hi) to dst, 8 bytes
+	// each, little-endian; nothing for a resource.
+	AppendEntities(dst []byte, lo, hi int) []byte
+
+	// AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
+	AppendRows(dst []byte, lo, hi int) []byte
+
+	// DoneRegistry says that rows [lo, hi) of the registry will not be staged any
+	// more. See Done.
+	DoneRegistry(lo, hi int)
+
+	// Done says that rows [lo, hi) of s will not be staged any more, so that nothing
+	// needs to be taken over of the groups of 4096 rows that lie in it.
+	Done(s Storage, lo, hi int)
+}

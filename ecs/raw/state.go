@@ -1,0 +1,63 @@
+package raw
+
+import (
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// A State is the whole of a world without Go types, as a snapshot or a save
+// holds it.
+type State struct {
+	Tick        uint64
+	Registry    []uint64 // As [World.Registry] returns it.
+	Alive, Free int
+	Storages    []StorageState
+
+	// Owned lets the world keep the slices of the state instead of copies: whoever
+	// made them has no more use for them, whether Load succeeds or not.
+	Owned bool
+}
+
+// A StorageState is a storage or resource of a [State].
+type StorageState struct {
+	Name     string
+	Version  uint32 // See [Storage].
+	Layout   *layout.Type
+	Resource bool     // One row, no entity.
+	NoRewind bool     // It counts if the program did not register the component.
+	Indexed  bool     // The row of an entity is its index; gaps are Vacant
+	Default  []byte   // and hold this row; nil: the zero value.
+	Entities []uint64 // In dense order.
+	Rows     []byte   // The canonical bytes of the rows, as [Storage.AppendRows] writes them.
+
+	// Pages holds the bytes of PageRows rows each, the last one those of the rest;
+	// nil: they are in Rows.
+	Pages    [][]byte
+	PageRows int
+}
+
+// A Conversion says how a stored component or resource was made what the program
+// registered.
+type Conversion struct {
+	Stored  string // The name it was stored under.
+	Name    string // The name that the program gives it.
+	Changes []layout.Change
+}
+
+// String returns the conversion for people, in one line a change.
+func (c Conversion) String() string {
+	text := ""
+	for i, change := range c.Changes {
+		if i > 0 {
+			text += "\n"
+		}
+		text += c.Name + ": " + change.String()
+	}
+	return text
+}
+
+// Dropped reports whether values were left out.
+func (c Conversion) Dropped() bool {
+	return slices.ContainsFunc(c.Changes, func(change layout.Change) bool { return change.Dropped })
+}
