@@ -36,11 +36,8 @@ var house = map[string]int{
 // debts has the figures above these limits. They only fall: whoever makes one
 // smaller lowers it here, and what moves to another package takes its debt along.
 var debts = map[string]int{
-	"methods ecs.Storage":                      10,
-	"methods ecs.World":                        9,
-	"methods internal/pagefile.File":           6,
-	"methods persist.Store":                    5,
-	"methods persist/internal/catalog.Catalog": 9,
+	"methods ecs.Storage": 10,
+	"methods ecs.World":   9,
 
 	"names ecs": 143,
 }
@@ -72,9 +69,9 @@ func TestHouseLimits(t *testing.T) {
 	for what, debt := range debts {
 		switch value, ok := seen[what]; {
 		case !ok:
-			t.Logf("the debt %q is of nothing: strike it out", what)
+			t.Errorf("the debt %q is of nothing: strike it out", what)
 		case value < debt:
-			t.Logf("%s is %d now: lower its debt of %d, or strike it out", what, value, debt)
+			t.Errorf("%s is %d now: lower its debt of %d, or strike it out", what, value, debt)
 		}
 	}
 }

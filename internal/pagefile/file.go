@@ -3,6 +3,7 @@ package pagefile
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/stet-ecs/stet/disk"
 )
@@ -116,3 +117,120 @@ func (f *File) Info() Info { return f.trailer.info() }
 // Close closes the file. Values that were read stay valid; what is being read
 // at the same time fails with [os.ErrClosed].
 func (f *File) Close() error { return f.file.Close() }
+
+// maxDepth bounds the way down a tree. Two levels already hold 28,000 leaves,
+// and five more than a disk.
+const maxDepth = 12
+
+// nodeBuffers holds buffers of one page.
+var nodeBuffers = sync.Pool{New: func() any {
+	b := make([]byte, pageSize)
+	return &b
+}}
+
+// Get returns the value of page k and whether there is one. The value is the
+// caller's. It reads one page of the file for each level of the tree (three for a
+// file of 1 GB with values of 64 KiB) and the value, in whole blocks.
+//
+// A [*DamageError] names the first bytes on the way that are damaged.
+func (f *File) Get(k Key) (value []byte, ok bool, err error) {
+	if f.bucket.root == 0 {
+		return f.getInline(k)
+	}
+	buf := nodeBuffers.Get().(*[]byte)
+	defer nodeBuffers.Put(buf)
+	n, id := node(*buf), f.bucket.root
+	for depth := 0; ; depth++ {
+		if depth == maxDepth {
+			return nil, false, f.malformed(int64(id)*pageSize, pageSize, "the tree is too deep")
+		}
+		if err := f.readNode(f.readAt, n, id); err != nil {
+			return nil, false, err
+		}
+		if n.isLeaf() {
+			return f.getLeaf(n, id, k)
+		}
+		i := n.search(k)
+		if i < 0 {
+			return nil, false, nil
+		}
+		id = n.child(i)
+	}
+}
+
+// readNode reads and checks the first page of the node id.
+func (f *File) readNode(read readFunc, n node, id uint64) error {
+	if err := read(n, int64(id)*pageSize); err != nil {
+		return err
+	}
+	if reason := checkNode(n, id, f.limit()); reason != "" {
+		return f.malformed(int64(id)*pageSize, pageSize, reason)
+	}
+	return nil
+}
+
+// search returns the child of a checked branch that k lies below, or -1 if it
+// is smaller than all keys.
+func (n node) search(k Key) int {
+	low, high := 0, n.count() // Keys before low are <= k, those from high on are above.
+	for low < high {
+		middle := int(uint(low+high) / 2)
+		if n.branchKey(middle).Compare(k) <= 0 {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	return low - 1
+}
+
+// getLeaf looks for k in the leaf id. It reads no more keys than it needs: in a
+// leaf of large values each lies in a block of its own.
+func (f *File) getLeaf(n node, id uint64, k Key) ([]byte, bool, error) {
+	base := int64(id) * pageSize
+	for i := range n.count() {
+		e := n.entry(i)
+		key, err := f.readKey(f.readAt, n, base, e)
+		if err != nil {
+			return nil, false, err
+		}
+		switch key.Compare(k) {
+		case 0:
+			value := make([]byte, e.size)
+			if err := f.readAt(value, base+e.valueAt()); err != nil {
+				return nil, false, err
+			}
+			return value, true, nil
+		case 1:
+			return nil, false, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// readFunc reads bytes before the trailer, with or without a look at their
+// checksums.
+type readFunc func(buf []byte, off int64) error
+
+// readKey returns the key of an entry of the leaf at offset base.
+func (f *File) readKey(read readFunc, n node, base int64, e entry) (Key, error) {
+	if e.valueAt() <= int64(len(n)) {
+		return decodeKey(n[e.keyAt:]), nil
+	}
+	var key [keySize]byte
+	if err := read(key[:], base+e.keyAt); err != nil {
+		return Key{}, err
+	}
+	return decodeKey(key[:]), nil
+}
+
+// getInline looks for k in a bucket that is written inline.
+func (f *File) getInline(k Key) ([]byte, bool, error) {
+	n := f.bucket.inline
+	for i := range n.count() {
+		if e := n.entry(i); decodeKey(n[e.keyAt:]) == k {
+			return append([]byte{}, n[e.valueAt():e.valueAt()+e.size]...), true, nil
+		}
+	}
+	return nil, false, nil
+}

@@ -436,7 +436,15 @@ func operations(keys []uint32, frames int) (list []operation) {
 			return true
 		})
 	})
-	op("write all", func(l *line) bool { return l.change(0, func(a *table) bool { a.writeAll(); return a.rows.N > 1 }) })
+	op("write all", func(l *line) bool {
+		return l.change(0, func(a *table) bool {
+			if a.rows.N <= 1 { // That is what writing row 0 is.
+				return false
+			}
+			a.writeAll()
+			return true
+		})
+	})
 	op("clear", func(l *line) bool {
 		return l.change(0, func(a *table) bool {
 			if a.rows.N == 0 {

@@ -1,12 +1,16 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
@@ -318,4 +322,158 @@ func JournalDamage(d *journal.DamageError) error {
 		err = journal.ErrTorn
 	}
 	return &format.DamageError{File: JournalDir + "/" + d.File, Offset: d.Offset, Length: d.Length, Reason: d.Reason, Err: err}
+}
+
+// MaxListings is how often a reader looks again because files that it was about
+// to read are gone: the program that has the store open removes old ones.
+const MaxListings = 8
+
+// list reads the manifests of the snapshot files, again if one vanishes before it
+// is read.
+func (v *Catalog) list(ctx context.Context) error {
+	for range MaxListings {
+		numbers, err := v.Numbers()
+		if err != nil {
+			return err
+		}
+		if v.Snapshots, err = v.manifests(ctx, numbers); err != nil || !v.anyVanished() {
+			return err
+		}
+	}
+	return nil // A name that never can be opened is not one that vanished.
+}
+
+// Numbers returns the numbers of the snapshot files there are, ascending.
+func (v *Catalog) Numbers() (numbers []uint32, err error) {
+	entries, err := v.Files.ReadDir(SnapshotDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		base, ok := strings.CutSuffix(e.Name(), SnapshotType)
+		number, err := strconv.ParseUint(base, 10, 32)
+		if ok && err == nil && number > 0 && SnapshotName(uint32(number)) == SnapshotDir+"/"+e.Name() {
+			numbers = append(numbers, uint32(number))
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// manifests reads the manifests of snapshot files, but for those that v has read.
+func (v *Catalog) manifests(ctx context.Context, numbers []uint32) ([]SnapshotInfo, error) {
+	infos := make([]SnapshotInfo, 0, len(numbers))
+	for _, n := range numbers {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		at, ok := slices.BinarySearchFunc(v.Snapshots, n, func(s SnapshotInfo, n uint32) int { return cmp.Compare(s.Number, n) })
+		if ok && v.Snapshots[at].Err == nil {
+			infos = append(infos, v.Snapshots[at])
+		} else {
+			infos = append(infos, v.inspect(SnapshotName(n), n))
+		}
+	}
+	return infos, nil
+}
+
+func (v *Catalog) anyVanished() bool {
+	return slices.ContainsFunc(v.Snapshots, func(s SnapshotInfo) bool { return errors.Is(s.Err, fs.ErrNotExist) })
+}
+
+// Relist looks which snapshot files there are now, and reports whether one that v
+// knew is gone, or it knew none. Those of states that are newer than v do not
+// concern it.
+func (v *Catalog) Relist(ctx context.Context) (changed bool, err error) {
+	if v.IsSave() {
+		return false, nil
+	}
+	before := v.Snapshots
+	if err := v.list(ctx); err != nil {
+		return false, err
+	}
+	v.Snapshots = slices.DeleteFunc(v.Snapshots, func(s SnapshotInfo) bool {
+		return !has(before, s.Number) && (s.Err != nil || s.ID.Seq > v.Log.Last)
+	})
+	if len(before) == 0 {
+		return len(v.Snapshots) > 0, nil
+	}
+	return slices.ContainsFunc(before, func(s SnapshotInfo) bool { return !has(v.Snapshots, s.Number) }), nil
+}
+
+func has(snapshots []SnapshotInfo, number uint32) bool {
+	return slices.ContainsFunc(snapshots, func(s SnapshotInfo) bool { return s.Number == number })
+}
+
+// Gone reports whether a file that was there when v was opened is no more.
+func (v *Catalog) Gone(name string) bool {
+	f, err := v.Files.Open(name)
+	if err == nil {
+		f.Close()
+	}
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Pruned makes err, which a file that is gone gave, one that says so.
+func Pruned(err error) error {
+	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, format.ErrNotFound) {
+		return fmt.Errorf("%w: removed since the store was opened for reading: %w", format.ErrNotFound, err)
+	}
+	return err
+}
+
+// Refresh brings v up to date with what programs did to the store since it was
+// opened, and reports whether the journal may have changed. It reads only what is
+// new, see [journal.Log.Refresh], so that it can be called often. [Catalog.InUse] still
+// tells what was when v was opened.
+//
+// Nothing else of v may be in use meanwhile; images that were read from it stay as they
+// are. Records that were pruned are no longer in the log. If the
+// journal is gone the error wraps [format.ErrNotFound]. A save never changes.
+func (v *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
+	if v.IsSave() {
+		return false, nil
+	}
+	known := len(v.Damage())
+	changed, err = v.refresh(ctx)
+	if err == nil && len(v.Damage()) > known { // Only what is seen twice counts, see scanTwice.
+		_, err = v.refresh(ctx)
+	}
+	return changed, Pruned(err)
+}
+
+// refresh is Refresh that believes what it sees. As in scan, snapshots come first.
+func (v *Catalog) refresh(ctx context.Context) (changed bool, err error) {
+	if err := v.list(ctx); err != nil {
+		return false, err
+	}
+	head, world := v.Log.Head, v.Log.World
+	if len(v.Log.Segments) == 0 {
+		if err := v.scanJournal(ctx); err != nil {
+			return false, err
+		}
+		changed = len(v.Log.Segments) > 0
+	} else if changed, err = v.Log.Refresh(ctx); err != nil {
+		return false, err
+	} else if len(v.Log.Segments) == 0 {
+		return true, fmt.Errorf("%w: the journal was removed", format.ErrNotFound)
+	}
+	if changed {
+		v.Schemas = make(map[JournalPreamble]*format.Schema) // Segments may have other places.
+		v.followHead(head, world == v.Log.World)
+	}
+	return changed, nil
+}
+
+// followHead brings onHead up to date, which was that of record head, if this is the
+// world that it was.
+func (v *Catalog) followHead(head uint64, same bool) {
+	path, err := v.Log.Path(head, v.Log.Head)
+	if v.onHead == nil || err != nil || !same {
+		v.onHead = nil
+		return
+	}
+	for _, e := range path {
+		v.onHead[e.ID.Seq] = true
+	}
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,4 +197,118 @@ func (v *Catalog) Advance(im *image.Image, e journal.Entry, t *format.Tick, s *f
 		return v.EntryError(e, err)
 	}
 	return nil
+}
+
+// Leads reports whether the records that lead from s to seq continue its schema.
+// Those of a state that was converted afterwards, or before, do not.
+func (v *Catalog) Leads(s SnapshotInfo, seq uint64) bool {
+	if !v.converted() {
+		return true
+	}
+	path, err := v.Log.Path(s.ID.Seq, seq)
+	if err != nil || len(path) == 0 {
+		return true // Replay tells.
+	}
+	next, err := v.SchemaAt(path[0])
+	return err != nil || s.Schema.Differs(next) == nil
+}
+
+// converted reports whether the snapshots of the store have different schemas.
+func (v *Catalog) converted() bool {
+	var last *format.Schema
+	for _, s := range v.Snapshots {
+		if s.Schema == nil {
+			continue
+		}
+		if last != nil && last.Differs(s.Schema) != nil {
+			return true
+		}
+		last = s.Schema
+	}
+	return false
+}
+
+// Across returns im if record e continues its schema, and otherwise the snapshot
+// of the same state that was converted to the schema of e, if there is one.
+func (v *Catalog) Across(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
+	next, err := v.SchemaAt(e)
+	if err != nil || im.Schema == next || im.Stored().Differs(next) == nil {
+		return im, nil // The step tells.
+	}
+	if s, ok := v.SnapshotUnder(im.ID, next); ok {
+		converted, _, err := v.LoadSnapshot(ctx, s, false)
+		return converted, err
+	}
+	return im, nil
+}
+
+// SnapshotUnder returns the newest snapshot of a state whose schema and s continue
+// each other.
+func (v *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, bool) {
+	for _, info := range slices.Backward(v.Snapshots) {
+		if info.Err == nil && info.ID == id && info.Schema.Differs(s) == nil {
+			return info, true
+		}
+	}
+	return SnapshotInfo{}, false
+}
+
+// Unfinished reports whether the creation of the store was cut short, once or
+// several times: there is a journal, but the base never got its name.
+func (v *Catalog) Unfinished() bool {
+	l := v.Log
+	bad := func(s journal.Segment) bool { return s.Err != nil }
+	return len(v.Snapshots) == 0 && len(l.Segments) > 0 && !slices.ContainsFunc(l.Segments, bad) && l.Last == 0 && !l.Clean
+}
+
+// Problems returns the damage to the journal.
+func (v *Catalog) Problems() (errs []error) {
+	for _, p := range v.Log.Problems {
+		errs = append(errs, JournalDamage(p))
+	}
+	return errs
+}
+
+// Usable returns why the store must not be continued whatever can be recovered:
+// something in it is newer than this program or of another world, or its journal
+// lost what was durable.
+func (v *Catalog) Usable() error {
+	for _, p := range v.Log.Problems {
+		if errors.Is(p, journal.ErrForeign) || errors.Is(p, journal.ErrNewer) {
+			return JournalDamage(p)
+		}
+	}
+	for _, s := range v.Snapshots {
+		if err := v.Misfit(s); errors.Is(s.Err, format.ErrNewer) || errors.Is(err, format.ErrCorrupt) {
+			return cmp.Or(s.Err, err)
+		}
+	}
+	return nil
+}
+
+// Missing returns the damage to the journal that something newer than the
+// snapshot and the head may have been lost in.
+func (v *Catalog) Missing(base SnapshotInfo) error {
+	for _, p := range v.Log.Problems {
+		next := slices.IndexFunc(v.Log.Segments, func(s journal.Segment) bool { return s.Name > p.File })
+		covered := next >= 0 && v.Log.Segments[next].First > 0 && v.Log.Segments[next].First <= base.ID.Seq+1
+		if !covered && !v.headBehind(p) {
+			return fmt.Errorf("persist: ticks that were durable cannot be read; Options.At goes on without them: %w", JournalDamage(p))
+		}
+	}
+	return nil
+}
+
+// headBehind reports whether the head was chosen after what p concerns was
+// written. If the way to the head can be read, what was lost there was rewound.
+func (v *Catalog) headBehind(p *journal.DamageError) bool {
+	if v.Log.Clean {
+		return true
+	}
+	e, ok := v.Log.Find(v.Head())
+	if !ok {
+		return false
+	}
+	s := &v.Log.Segments[e.Segment]
+	return s.Name > p.File || s.Name == p.File && e.Offset > p.Offset
 }
