@@ -35,7 +35,7 @@ func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error
 
 // Load replaces all that w holds by what Save wrote to a file. Register all
 // components before; stored ones that are not registered are kept, and saved
-// again. What older types wrote is converted, and [raw.World] tells what
+// again. What older types wrote is converted, and [raw.World.Converted] tells what
 // that changed, fields that were dropped among it.
 //
 // Errors: [ErrSchema] naming the field that does not fit, [ErrForeign],
