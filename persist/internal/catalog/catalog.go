@@ -93,27 +93,27 @@ func Open(ctx context.Context, path string) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := OpenFS(ctx, files, name)
+	c, err := OpenFS(ctx, files, name)
 	if err != nil {
 		files.Close()
 	}
-	return v, err
+	return c, err
 }
 
 // OpenFS opens the store at the top of files, whose name is ".", or a save. It closes
 // nothing if it fails.
-func OpenFS(ctx context.Context, files disk.FS, name string) (v *Catalog, err error) {
-	v = New(files)
+func OpenFS(ctx context.Context, files disk.FS, name string) (c *Catalog, err error) {
+	c = New(files)
 	if name == "." {
-		err = v.open(ctx)
+		err = c.open(ctx)
 	} else {
-		err = v.openSave(name)
+		err = c.openSave(name)
 	}
 	if err != nil {
-		_ = v.Log.Close()
+		_ = c.Log.Close()
 		return nil, err
 	}
-	return v, nil
+	return c, nil
 }
 
 // New returns a catalog of files that knows nothing of them yet.
@@ -122,92 +122,92 @@ func New(files disk.FS) *Catalog {
 }
 
 // open reads the store.
-func (v *Catalog) open(ctx context.Context) error {
-	v.InUse = Held(v.Files)
-	err := v.scanTwice(ctx)
-	if !v.InUse && Held(v.Files) {
-		v.InUse = true // It was just opened.
-		return v.scanTwice(ctx)
+func (c *Catalog) open(ctx context.Context) error {
+	c.InUse = Held(c.Files)
+	err := c.scanTwice(ctx)
+	if !c.InUse && Held(c.Files) {
+		c.InUse = true // It was just opened.
+		return c.scanTwice(ctx)
 	}
 	return err
 }
 
 // scanTwice is scan. If a program writes meanwhile, what looks like damage may be
 // that: only what is seen twice counts.
-func (v *Catalog) scanTwice(ctx context.Context) error {
-	err := v.Scan(ctx)
-	if v.InUse && err == nil && len(v.Damage()) > 0 {
-		_ = v.Log.Close()
-		err = v.Scan(ctx)
+func (c *Catalog) scanTwice(ctx context.Context) error {
+	err := c.Scan(ctx)
+	if c.InUse && err == nil && len(c.Damage()) > 0 {
+		_ = c.Log.Close()
+		err = c.Scan(ctx)
 	}
 	return err
 }
 
 // Close lets go of the files.
-func (v *Catalog) Close() error { return errors.Join(v.Log.Close(), v.Files.Close()) }
+func (c *Catalog) Close() error { return errors.Join(c.Log.Close(), c.Files.Close()) }
 
-func (v *Catalog) openSave(name string) error {
-	v.Save = name
-	s := v.inspect(name, 0)
+func (c *Catalog) openSave(name string) error {
+	c.Save = name
+	s := c.inspect(name, 0)
 	if s.Err != nil {
 		return s.Err
 	}
-	v.Snapshots = []SnapshotInfo{s}
+	c.Snapshots = []SnapshotInfo{s}
 	return nil
 }
 
 // Scan reads the headers of everything in the directory of a store. Snapshots
 // come first: a journal that is read later leads to all of them, though a program
 // may be writing both.
-func (v *Catalog) Scan(ctx context.Context) error {
-	if err := v.list(ctx); err != nil {
+func (c *Catalog) Scan(ctx context.Context) error {
+	if err := c.list(ctx); err != nil {
 		return err
 	}
-	if err := v.scanJournal(ctx); err != nil {
+	if err := c.scanJournal(ctx); err != nil {
 		return err
 	}
-	if len(v.Log.Segments) > 0 {
+	if len(c.Log.Segments) > 0 {
 		return nil
 	}
-	if err := Half(v.Files); err != nil {
+	if err := Half(c.Files); err != nil {
 		return err
 	}
-	if len(v.Snapshots) == 0 {
+	if len(c.Snapshots) == 0 {
 		return fmt.Errorf("%w: no %s and no %s in it", format.ErrForeign, SnapshotDir, JournalDir)
 	}
 	return nil
 }
 
-func (v *Catalog) scanJournal(ctx context.Context) error {
-	_, err := v.Files.ReadDir(JournalDir)
+func (c *Catalog) scanJournal(ctx context.Context) error {
+	_, err := c.Files.ReadDir(JournalDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	log, err := journal.Scan(ctx, disk.Sub(v.Files, JournalDir), progress.Scan(ctx))
+	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), progress.Scan(ctx))
 	if err == nil {
-		v.Log = log
+		c.Log = log
 	}
 	return err
 }
 
 // Misfit returns why the state in s cannot be one that the journal leads to, or
 // nil.
-func (v *Catalog) Misfit(s SnapshotInfo) error {
-	if s.Err != nil || v.IsSave() {
+func (c *Catalog) Misfit(s SnapshotInfo) error {
+	if s.Err != nil || c.IsSave() {
 		return nil
 	}
-	if len(v.Log.Segments) == 0 {
+	if len(c.Log.Segments) == 0 {
 		return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it is missing or empty, but " + s.Name + " is there", Err: format.ErrCorrupt}
 	}
-	e, ok := v.Log.Find(s.ID.Seq)
+	e, ok := c.Log.Find(s.ID.Seq)
 	switch {
-	case s.World != v.Log.World:
+	case s.World != c.Log.World:
 		return &format.DamageError{File: s.Name, Offset: -1, Length: 0, Reason: "it belongs to another world than the journal", Err: format.ErrForeign}
-	case s.ID.Seq > v.Log.Last:
-		return v.endsBefore(s)
+	case s.ID.Seq > c.Log.Last:
+		return c.endsBefore(s)
 	case ok && e.ID != s.ID:
 		return &format.DamageError{File: s.Name, Offset: -1, Length: 0, Reason: fmt.Sprintf("it has state %v, the journal has %v", s.ID, e.ID), Err: format.ErrForeign}
 	}
@@ -216,18 +216,18 @@ func (v *Catalog) Misfit(s SnapshotInfo) error {
 
 // endsBefore says that the journal lacks the record that led to s. What seemed to be
 // an unfinished end is where it was.
-func (v *Catalog) endsBefore(s SnapshotInfo) error {
-	ends := fmt.Sprintf("ends at record %d, but %s has the state after record %d", v.Log.Last, s.Name, s.ID.Seq)
-	if t := v.Log.Torn; t != nil {
+func (c *Catalog) endsBefore(s SnapshotInfo) error {
+	ends := fmt.Sprintf("ends at record %d, but %s has the state after record %d", c.Log.Last, s.Name, s.ID.Seq)
+	if t := c.Log.Torn; t != nil {
 		return &format.DamageError{File: JournalDir + "/" + t.File, Offset: t.Offset, Length: t.Length, Reason: "not readable; the journal " + ends, Err: format.ErrCorrupt}
 	}
 	return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it " + ends, Err: format.ErrCorrupt}
 }
 
 // inspect reads the manifest of a snapshot file.
-func (v *Catalog) inspect(name string, number uint32) SnapshotInfo {
+func (c *Catalog) inspect(name string, number uint32) SnapshotInfo {
 	info := SnapshotInfo{Name: name, Number: number}
-	r, err := snap.Open(v.Files, name, SnapshotName)
+	r, err := snap.Open(c.Files, name, SnapshotName)
 	if err != nil {
 		info.Err = err
 		return info
@@ -243,19 +243,19 @@ func (v *Catalog) inspect(name string, number uint32) SnapshotInfo {
 	return info
 }
 
-// IsSave reports whether v shows a save.
-func (v *Catalog) IsSave() bool { return v.Save != "" }
+// IsSave reports whether c shows a save.
+func (c *Catalog) IsSave() bool { return c.Save != "" }
 
 // Damage returns what opening found damaged: snapshot files that cannot be read,
 // and [journal.Log.Problems]. There may be more in what opening does not read.
-func (v *Catalog) Damage() []error {
+func (c *Catalog) Damage() []error {
 	var damage []error
-	for _, s := range v.Snapshots {
+	for _, s := range c.Snapshots {
 		if s.Err != nil {
 			damage = append(damage, s.Err)
 		}
 	}
-	for _, p := range v.Log.Problems {
+	for _, p := range c.Log.Problems {
 		damage = append(damage, JournalDamage(p))
 	}
 	return damage
@@ -264,11 +264,11 @@ func (v *Catalog) Damage() []error {
 // LockHolder returns what the lock file says of the process that has the store
 // open, or had it when it was killed; "" if it was closed cleanly. [Catalog.InUse]
 // tells the two apart.
-func (v *Catalog) LockHolder() string {
-	if v.IsSave() {
+func (c *Catalog) LockHolder() string {
+	if c.IsSave() {
 		return ""
 	}
-	holder := ReadHolder(v.Files)
+	holder := ReadHolder(c.Files)
 	if holder == "" {
 		return ""
 	}
@@ -277,28 +277,28 @@ func (v *Catalog) LockHolder() string {
 
 // Head returns the state that recovery leads to: the seq of its record, 0 for a
 // state that has none.
-func (v *Catalog) Head() uint64 {
-	if v.Log.Head == 0 && v.Log.LastID.IsZero() && len(v.Snapshots) > 0 {
-		return v.Snapshots[len(v.Snapshots)-1].ID.Seq
+func (c *Catalog) Head() uint64 {
+	if c.Log.Head == 0 && c.Log.LastID.IsZero() && len(c.Snapshots) > 0 {
+		return c.Snapshots[len(c.Snapshots)-1].ID.Seq
 	}
-	return v.Log.Head
+	return c.Log.Head
 }
 
 // EntryError says that the content of a record, whose checksum is right, makes
 // no sense.
-func (v *Catalog) EntryError(e journal.Entry, err error) error {
+func (c *Catalog) EntryError(e journal.Entry, err error) error {
 	if errors.Is(err, format.ErrNewer) {
 		return err
 	}
 	file := JournalDir
-	if e.Segment < len(v.Log.Segments) {
-		file += "/" + v.Log.Segments[e.Segment].Name
+	if e.Segment < len(c.Log.Segments) {
+		file += "/" + c.Log.Segments[e.Segment].Name
 	}
 	return &format.DamageError{File: file, Offset: e.Offset, Length: int64(e.Length), Reason: err.Error(), Err: format.ErrCorrupt}
 }
 
 // JournalError makes an error of package journal one that says where in the store.
-func (v *Catalog) JournalError(err error) error {
+func (c *Catalog) JournalError(err error) error {
 	var damage *journal.DamageError
 	switch {
 	case errors.As(err, &damage):
@@ -330,13 +330,13 @@ const MaxListings = 8
 
 // list reads the manifests of the snapshot files, again if one vanishes before it
 // is read.
-func (v *Catalog) list(ctx context.Context) error {
+func (c *Catalog) list(ctx context.Context) error {
 	for range MaxListings {
-		numbers, err := v.Numbers()
+		numbers, err := c.Numbers()
 		if err != nil {
 			return err
 		}
-		if v.Snapshots, err = v.manifests(ctx, numbers); err != nil || !v.anyVanished() {
+		if c.Snapshots, err = c.manifests(ctx, numbers); err != nil || !c.anyVanished() {
 			return err
 		}
 	}
@@ -344,8 +344,8 @@ func (v *Catalog) list(ctx context.Context) error {
 }
 
 // Numbers returns the numbers of the snapshot files there are, ascending.
-func (v *Catalog) Numbers() (numbers []uint32, err error) {
-	entries, err := v.Files.ReadDir(SnapshotDir)
+func (c *Catalog) Numbers() (numbers []uint32, err error) {
+	entries, err := c.Files.ReadDir(SnapshotDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -360,54 +360,54 @@ func (v *Catalog) Numbers() (numbers []uint32, err error) {
 	return numbers, nil
 }
 
-// manifests reads the manifests of snapshot files, but for those that v has read.
-func (v *Catalog) manifests(ctx context.Context, numbers []uint32) ([]SnapshotInfo, error) {
+// manifests reads the manifests of snapshot files, but for those that c has read.
+func (c *Catalog) manifests(ctx context.Context, numbers []uint32) ([]SnapshotInfo, error) {
 	infos := make([]SnapshotInfo, 0, len(numbers))
 	for _, n := range numbers {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		at, ok := slices.BinarySearchFunc(v.Snapshots, n, func(s SnapshotInfo, n uint32) int { return cmp.Compare(s.Number, n) })
-		if ok && v.Snapshots[at].Err == nil {
-			infos = append(infos, v.Snapshots[at])
+		at, ok := slices.BinarySearchFunc(c.Snapshots, n, func(s SnapshotInfo, n uint32) int { return cmp.Compare(s.Number, n) })
+		if ok && c.Snapshots[at].Err == nil {
+			infos = append(infos, c.Snapshots[at])
 		} else {
-			infos = append(infos, v.inspect(SnapshotName(n), n))
+			infos = append(infos, c.inspect(SnapshotName(n), n))
 		}
 	}
 	return infos, nil
 }
 
-func (v *Catalog) anyVanished() bool {
-	return slices.ContainsFunc(v.Snapshots, func(s SnapshotInfo) bool { return errors.Is(s.Err, fs.ErrNotExist) })
+func (c *Catalog) anyVanished() bool {
+	return slices.ContainsFunc(c.Snapshots, func(s SnapshotInfo) bool { return errors.Is(s.Err, fs.ErrNotExist) })
 }
 
-// Relist looks which snapshot files there are now, and reports whether one that v
-// knew is gone, or it knew none. Those of states that are newer than v do not
+// Relist looks which snapshot files there are now, and reports whether one that c
+// knew is gone, or it knew none. Those of states that are newer than c do not
 // concern it.
-func (v *Catalog) Relist(ctx context.Context) (changed bool, err error) {
-	if v.IsSave() {
+func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
+	if c.IsSave() {
 		return false, nil
 	}
-	before := v.Snapshots
-	if err := v.list(ctx); err != nil {
+	before := c.Snapshots
+	if err := c.list(ctx); err != nil {
 		return false, err
 	}
-	v.Snapshots = slices.DeleteFunc(v.Snapshots, func(s SnapshotInfo) bool {
-		return !has(before, s.Number) && (s.Err != nil || s.ID.Seq > v.Log.Last)
+	c.Snapshots = slices.DeleteFunc(c.Snapshots, func(s SnapshotInfo) bool {
+		return !has(before, s.Number) && (s.Err != nil || s.ID.Seq > c.Log.Last)
 	})
 	if len(before) == 0 {
-		return len(v.Snapshots) > 0, nil
+		return len(c.Snapshots) > 0, nil
 	}
-	return slices.ContainsFunc(before, func(s SnapshotInfo) bool { return !has(v.Snapshots, s.Number) }), nil
+	return slices.ContainsFunc(before, func(s SnapshotInfo) bool { return !has(c.Snapshots, s.Number) }), nil
 }
 
 func has(snapshots []SnapshotInfo, number uint32) bool {
 	return slices.ContainsFunc(snapshots, func(s SnapshotInfo) bool { return s.Number == number })
 }
 
-// Gone reports whether a file that was there when v was opened is no more.
-func (v *Catalog) Gone(name string) bool {
-	f, err := v.Files.Open(name)
+// Gone reports whether a file that was there when c was opened is no more.
+func (c *Catalog) Gone(name string) bool {
+	f, err := c.Files.Open(name)
 	if err == nil {
 		f.Close()
 	}
@@ -422,58 +422,58 @@ func Pruned(err error) error {
 	return err
 }
 
-// Refresh brings v up to date with what programs did to the store since it was
+// Refresh brings c up to date with what programs did to the store since it was
 // opened, and reports whether the journal may have changed. It reads only what is
 // new, see [journal.Log.Refresh], so that it can be called often. [Catalog.InUse] still
-// tells what was when v was opened.
+// tells what was when c was opened.
 //
-// Nothing else of v may be in use meanwhile; images that were read from it stay as they
+// Nothing else of c may be in use meanwhile; images that were read from it stay as they
 // are. Records that were pruned are no longer in the log. If the
 // journal is gone the error wraps [format.ErrNotFound]. A save never changes.
-func (v *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
-	if v.IsSave() {
+func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
+	if c.IsSave() {
 		return false, nil
 	}
-	known := len(v.Damage())
-	changed, err = v.refresh(ctx)
-	if err == nil && len(v.Damage()) > known { // Only what is seen twice counts, see scanTwice.
-		_, err = v.refresh(ctx)
+	known := len(c.Damage())
+	changed, err = c.refresh(ctx)
+	if err == nil && len(c.Damage()) > known { // Only what is seen twice counts, see scanTwice.
+		_, err = c.refresh(ctx)
 	}
 	return changed, Pruned(err)
 }
 
 // refresh is Refresh that believes what it sees. As in scan, snapshots come first.
-func (v *Catalog) refresh(ctx context.Context) (changed bool, err error) {
-	if err := v.list(ctx); err != nil {
+func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
+	if err := c.list(ctx); err != nil {
 		return false, err
 	}
-	head, world := v.Log.Head, v.Log.World
-	if len(v.Log.Segments) == 0 {
-		if err := v.scanJournal(ctx); err != nil {
+	head, world := c.Log.Head, c.Log.World
+	if len(c.Log.Segments) == 0 {
+		if err := c.scanJournal(ctx); err != nil {
 			return false, err
 		}
-		changed = len(v.Log.Segments) > 0
-	} else if changed, err = v.Log.Refresh(ctx); err != nil {
+		changed = len(c.Log.Segments) > 0
+	} else if changed, err = c.Log.Refresh(ctx); err != nil {
 		return false, err
-	} else if len(v.Log.Segments) == 0 {
+	} else if len(c.Log.Segments) == 0 {
 		return true, fmt.Errorf("%w: the journal was removed", format.ErrNotFound)
 	}
 	if changed {
-		v.Schemas = make(map[JournalPreamble]*format.Schema) // Segments may have other places.
-		v.followHead(head, world == v.Log.World)
+		c.Schemas = make(map[JournalPreamble]*format.Schema) // Segments may have other places.
+		c.followHead(head, world == c.Log.World)
 	}
 	return changed, nil
 }
 
 // followHead brings onHead up to date, which was that of record head, if this is the
 // world that it was.
-func (v *Catalog) followHead(head uint64, same bool) {
-	path, err := v.Log.Path(head, v.Log.Head)
-	if v.onHead == nil || err != nil || !same {
-		v.onHead = nil
+func (c *Catalog) followHead(head uint64, same bool) {
+	path, err := c.Log.Path(head, c.Log.Head)
+	if c.onHead == nil || err != nil || !same {
+		c.onHead = nil
 		return
 	}
 	for _, e := range path {
-		v.onHead[e.ID.Seq] = true
+		c.onHead[e.ID.Seq] = true
 	}
 }

@@ -32,16 +32,16 @@ import (
 //
 // An error wraps [format.ErrNotFound] if the store has no such point, and
 // [format.ErrPoint] if it is written otherwise.
-func (v *Catalog) Resolve(point string) (seq uint64, err error) {
-	seq, err = v.resolve(point)
+func (c *Catalog) Resolve(point string) (seq uint64, err error) {
+	seq, err = c.resolve(point)
 	from, n, ok := cutBack(point)
 	if err == nil || !ok { // A name may end like a number of ticks.
 		return seq, err
 	}
-	if seq, err = v.Resolve(from); err != nil {
+	if seq, err = c.Resolve(from); err != nil {
 		return 0, err
 	}
-	return v.back(from, seq, n)
+	return c.back(from, seq, n)
 }
 
 // cutBack cuts "A~N", where A is not empty, into A and N.
@@ -55,7 +55,7 @@ func cutBack(point string) (from string, n uint64, ok bool) {
 }
 
 // resolve is Resolve without "~N".
-func (v *Catalog) resolve(point string) (seq uint64, err error) {
+func (c *Catalog) resolve(point string) (seq uint64, err error) {
 	number := func(s string) (n uint64) {
 		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
 			err = badPoint(point)
@@ -64,26 +64,26 @@ func (v *Catalog) resolve(point string) (seq uint64, err error) {
 	}
 	switch name, rest, _ := strings.Cut(point, ":"); {
 	case point == "" || point == "@latest":
-		return v.Head(), nil
+		return c.Head(), nil
 	case point == "@first":
-		return v.Oldest(v.Head()), nil
+		return c.Oldest(c.Head()), nil
 	case strings.HasPrefix(point, "@-"), strings.HasPrefix(point, "@+"):
-		return v.agePoint(point)
+		return c.agePoint(point)
 	case name == "seq":
 		if n := number(rest); err == nil {
-			return v.record(n)
+			return c.record(n)
 		}
 	case name == "snap":
-		return v.snapshotPoint(rest)
+		return c.snapshotPoint(rest)
 	case name == "mark":
-		return v.markPoint(rest)
+		return c.markPoint(rest)
 	case name == "tip":
 		if n := number(rest); err == nil {
-			return v.tipPoint(n)
+			return c.tipPoint(n)
 		}
 	default:
 		if n := number(point); err == nil {
-			return v.tickPoint(n)
+			return c.tickPoint(n)
 		}
 	}
 	return 0, err
@@ -94,17 +94,17 @@ func badPoint(point string) error {
 }
 
 // Oldest returns the seq that the way back from record seq ends at.
-func (v *Catalog) Oldest(seq uint64) uint64 {
-	for e := range v.Log.Ancestors(seq) {
+func (c *Catalog) Oldest(seq uint64) uint64 {
+	for e := range c.Log.Ancestors(seq) {
 		seq = e.Parent
 	}
 	return seq
 }
 
 // back returns the record n ticks before seq, which is that of point.
-func (v *Catalog) back(point string, seq, n uint64) (uint64, error) {
+func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
 	for i := range n {
-		e, ok := v.Log.Find(seq)
+		e, ok := c.Log.Find(seq)
 		if !ok {
 			return 0, fmt.Errorf("%w: %s has only %d ticks before it", format.ErrNotFound, point, i)
 		}
@@ -114,8 +114,8 @@ func (v *Catalog) back(point string, seq, n uint64) (uint64, error) {
 }
 
 // tipPoint returns the end of the branch of that number, from 1.
-func (v *Catalog) tipPoint(number uint64) (uint64, error) {
-	tips := v.Tips()
+func (c *Catalog) tipPoint(number uint64) (uint64, error) {
+	tips := c.Tips()
 	if number < 1 || number > uint64(len(tips)) {
 		return 0, fmt.Errorf("%w: tip %d; there are %d", format.ErrNotFound, number, len(tips))
 	}
@@ -123,24 +123,24 @@ func (v *Catalog) tipPoint(number uint64) (uint64, error) {
 }
 
 // agePoint returns the record of a point "@-5s" or "@+5s".
-func (v *Catalog) agePoint(point string) (uint64, error) {
+func (c *Catalog) agePoint(point string) (uint64, error) {
 	age, err := time.ParseDuration(point[2:])
 	if err != nil || age < 0 {
 		return 0, badPoint(point)
 	}
 	if point[1] == '+' {
-		return v.after(age)
+		return c.after(age)
 	}
-	return v.before(age)
+	return c.before(age)
 }
 
 // after returns the first tick on the way to the head that is newer than the oldest
 // by age.
-func (v *Catalog) after(age time.Duration) (uint64, error) {
-	way := slices.Collect(v.Log.Ancestors(v.Head()))
+func (c *Catalog) after(age time.Duration) (uint64, error) {
+	way := slices.Collect(c.Log.Ancestors(c.Head()))
 	var first time.Time
 	for _, e := range slices.Backward(way) {
-		t, _, err := v.Tick(e)
+		t, _, err := c.Tick(e)
 		if err != nil {
 			return 0, err
 		}
@@ -155,10 +155,10 @@ func (v *Catalog) after(age time.Duration) (uint64, error) {
 }
 
 // before returns the newest ancestor of the head that is older than it by age.
-func (v *Catalog) before(age time.Duration) (uint64, error) {
+func (c *Catalog) before(age time.Duration) (uint64, error) {
 	var head time.Time
-	for e := range v.Log.Ancestors(v.Head()) {
-		t, _, err := v.Tick(e)
+	for e := range c.Log.Ancestors(c.Head()) {
+		t, _, err := c.Tick(e)
 		if err != nil {
 			return 0, err
 		}
@@ -172,33 +172,33 @@ func (v *Catalog) before(age time.Duration) (uint64, error) {
 	return 0, fmt.Errorf("%w: the head has no ancestor that is %v older", format.ErrNotFound, age)
 }
 
-func (v *Catalog) record(seq uint64) (uint64, error) {
-	if _, ok := v.Log.Find(seq); ok || seq == v.Head() {
+func (c *Catalog) record(seq uint64) (uint64, error) {
+	if _, ok := c.Log.Find(seq); ok || seq == c.Head() {
 		return seq, nil
 	}
-	for _, s := range v.Snapshots {
+	for _, s := range c.Snapshots {
 		if s.Err == nil && s.ID.Seq == seq {
 			return seq, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: record %d; there are %d", format.ErrNotFound, seq, len(v.Log.Entries))
+	return 0, fmt.Errorf("%w: record %d; there are %d", format.ErrNotFound, seq, len(c.Log.Entries))
 }
 
-func (v *Catalog) snapshotPoint(name string) (uint64, error) {
+func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 	number, err := strconv.ParseUint(name, 10, 64)
 	if err != nil && format.CheckLabel(name) != nil {
 		return 0, badPoint("snap:" + name)
 	}
-	for _, s := range slices.Backward(v.Snapshots) {
+	for _, s := range slices.Backward(c.Snapshots) {
 		if err == nil && uint64(s.Number) == number || err != nil && s.Label == name && name != "" {
 			return s.ID.Seq, s.Err
 		}
 	}
 	if err == nil {
-		return 0, fmt.Errorf("%w: snapshot %s; there are %d", format.ErrNotFound, name, len(v.Snapshots))
+		return 0, fmt.Errorf("%w: snapshot %s; there are %d", format.ErrNotFound, name, len(c.Snapshots))
 	}
 	var labels []string
-	for _, s := range v.Snapshots {
+	for _, s := range c.Snapshots {
 		if s.Label != "" {
 			labels = append(labels, s.Label)
 		}
@@ -207,16 +207,16 @@ func (v *Catalog) snapshotPoint(name string) (uint64, error) {
 }
 
 // tickPoint returns the record of a tick on the way to the head.
-func (v *Catalog) tickPoint(tick uint64) (uint64, error) {
-	seq := v.Head()
+func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
+	seq := c.Head()
 	low, high := uint64(math.MaxUint64), uint64(0)
-	for e := range v.Log.Ancestors(seq) {
+	for e := range c.Log.Ancestors(seq) {
 		if e.Tick == tick {
 			return e.ID.Seq, nil
 		}
 		seq, low, high = e.Parent, min(low, e.Tick), max(high, e.Tick)
 	}
-	for _, s := range v.Snapshots { // The base has no record.
+	for _, s := range c.Snapshots { // The base has no record.
 		if s.Err == nil && s.ID.Seq == seq {
 			if s.Tick == tick {
 				return seq, nil
@@ -240,16 +240,16 @@ type Mark struct {
 // Beside an error it returns what it has read. It reads the ticks that have marks, and
 // no others; those that the program that has the store open removes meanwhile are left
 // out.
-func (v *Catalog) Marks(ctx context.Context) ([]Mark, error) {
+func (c *Catalog) Marks(ctx context.Context) ([]Mark, error) {
 	var marks []Mark
-	for _, e := range v.Log.Entries {
+	for _, e := range c.Log.Entries {
 		if e.Flags&format.FlagMarks == 0 {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return marks, err
 		}
-		t, _, err := v.Tick(e)
+		t, _, err := c.Tick(e)
 		if errors.Is(err, format.ErrNotFound) {
 			continue
 		}
@@ -257,43 +257,43 @@ func (v *Catalog) Marks(ctx context.Context) ([]Mark, error) {
 			return marks, err
 		}
 		for _, name := range t.Marks {
-			marks = append(marks, Mark{name, e.ID.Seq, t.Tick, t.Time, v.IsOnHead(e.ID.Seq)})
+			marks = append(marks, Mark{name, e.ID.Seq, t.Tick, t.Time, c.IsOnHead(e.ID.Seq)})
 		}
 	}
 	return marks, nil
 }
 
 // hasMark reports whether the tick of e has that name.
-func (v *Catalog) hasMark(e journal.Entry, name string) (bool, error) {
+func (c *Catalog) hasMark(e journal.Entry, name string) (bool, error) {
 	if e.Flags&format.FlagMarks == 0 {
 		return false, nil
 	}
-	t, _, err := v.Tick(e)
+	t, _, err := c.Tick(e)
 	return err == nil && slices.Contains(t.Marks, name), err
 }
 
 // markPoint returns the newest record of that name on the way to the head, or else
 // on any other.
-func (v *Catalog) markPoint(name string) (uint64, error) {
+func (c *Catalog) markPoint(name string) (uint64, error) {
 	if format.CheckName("a mark's name", name) != nil {
 		return 0, badPoint("mark:" + name)
 	}
-	for e := range v.Log.Ancestors(v.Head()) {
-		if found, err := v.hasMark(e, name); found || err != nil {
+	for e := range c.Log.Ancestors(c.Head()) {
+		if found, err := c.hasMark(e, name); found || err != nil {
 			return e.ID.Seq, err
 		}
 	}
-	for _, e := range slices.Backward(v.Log.Entries) {
-		if found, err := v.hasMark(e, name); found || err != nil {
+	for _, e := range slices.Backward(c.Log.Entries) {
+		if found, err := c.hasMark(e, name); found || err != nil {
 			return e.ID.Seq, err
 		}
 	}
-	return 0, v.noMark(name)
+	return 0, c.noMark(name)
 }
 
 // noMark says that there is no mark of that name, and which there are.
-func (v *Catalog) noMark(name string) error {
-	marks, err := v.Marks(context.Background())
+func (c *Catalog) noMark(name string) error {
+	marks, err := c.Marks(context.Background())
 	if err != nil {
 		return err
 	}
@@ -328,13 +328,13 @@ func insteadOf(name string, names []string) string {
 // Tips returns the ends of the branches, oldest first: the records that no readable
 // one continues. The newest state of the store need not be one of them, as a
 // program may have gone back before it closed the store.
-func (v *Catalog) Tips() []journal.Entry {
-	continued := make(map[uint64]bool, len(v.Log.Entries))
-	for _, e := range v.Log.Entries {
+func (c *Catalog) Tips() []journal.Entry {
+	continued := make(map[uint64]bool, len(c.Log.Entries))
+	for _, e := range c.Log.Entries {
 		continued[e.Parent] = true
 	}
 	var tips []journal.Entry
-	for _, e := range v.Log.Entries {
+	for _, e := range c.Log.Entries {
 		if !continued[e.ID.Seq] {
 			tips = append(tips, e)
 		}

@@ -28,22 +28,22 @@ type Found struct {
 //
 // If the program that has the store open removed files since, At looks for other
 // ways to the state; if there is none any more, the error wraps [format.ErrNotFound].
-func (v *Catalog) At(ctx context.Context, seq uint64) (im *image.Image, err error) {
-	err = v.Persevere(ctx, func() error {
-		im, _, err = v.Load(ctx, seq, false)
+func (c *Catalog) At(ctx context.Context, seq uint64) (im *image.Image, err error) {
+	err = c.Persevere(ctx, func() error {
+		im, _, err = c.Load(ctx, seq, false)
 		return err
 	})
 	return im, err
 }
 
 // Persevere calls f again if it fails and the files that there are have changed.
-func (v *Catalog) Persevere(ctx context.Context, f func() error) error {
+func (c *Catalog) Persevere(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		changed, e := v.Relist(ctx)
+		changed, e := c.Relist(ctx)
 		changed = changed || errors.Is(err, fs.ErrNotExist)
 		if e != nil || !changed || try == MaxListings {
 			return Pruned(err)
@@ -53,8 +53,8 @@ func (v *Catalog) Persevere(ctx context.Context, f func() error) error {
 
 // Load is [Catalog.At] that tells how it got there and does not look for other ways. If
 // bare is set and no ticks are to be replayed, the image is a bare one.
-func (v *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
-	im, f, err := v.Reach(ctx, seq, bare)
+func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
+	im, f, err := c.Reach(ctx, seq, bare)
 	if err == nil {
 		im.DropDead()
 	}
@@ -63,16 +63,16 @@ func (v *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image
 
 // Reach is [Catalog.Load] for a state that ticks may follow: what does not rewind is
 // still there for dead entities.
-func (v *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
+func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
 	f := new(Found)
-	for _, s := range v.Bases(seq) {
-		if s.Err == nil && !v.Leads(s, seq) {
+	for _, s := range c.Bases(seq) {
+		if s.Err == nil && !c.Leads(s, seq) {
 			continue
 		}
-		im, table, err := v.LoadSnapshot(ctx, s, bare && s.ID.Seq == seq)
+		im, table, err := c.LoadSnapshot(ctx, s, bare && s.ID.Seq == seq)
 		if err == nil {
 			f.Snapshot, f.Table = s, table
-			f.Replayed, err = v.replay(ctx, im, seq)
+			f.Replayed, err = c.replay(ctx, im, seq)
 			if err == nil {
 				return im, f, nil
 			}
@@ -86,40 +86,40 @@ func (v *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 	if len(f.Skipped) > 0 {
 		return nil, f, errors.Join(f.Skipped...)
 	}
-	return nil, f, v.Unreachable(seq)
+	return nil, f, c.Unreachable(seq)
 }
 
 // Unreachable says that no snapshot leads to record seq, and what is missing on
 // the way.
-func (v *Catalog) Unreachable(seq uint64) error {
-	_, err := v.Log.Path(0, seq)
+func (c *Catalog) Unreachable(seq uint64) error {
+	_, err := c.Log.Path(0, seq)
 	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", format.ErrNotFound, seq), err)
 }
 
 // StatesTo returns the states on the way to record seq, as far back as it is known.
-func (v *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
+func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	onPath := map[journal.ID]bool{}
 	root := seq
 	var oldest journal.Entry
-	for e := range v.Log.Ancestors(seq) {
+	for e := range c.Log.Ancestors(seq) {
 		onPath[e.ID] = true
 		root, oldest = e.Parent, e
 	}
-	if _, ok := v.Log.Find(root); !ok && root != seq { // Damaged: who continued it knew its ID.
-		if t, _, err := v.Tick(oldest); err == nil {
+	if _, ok := c.Log.Find(root); !ok && root != seq { // Damaged: who continued it knew its ID.
+		if t, _, err := c.Tick(oldest); err == nil {
 			onPath[t.Parent] = true
 		}
 	}
 	if root == 0 {
 		onPath[journal.ID{}] = true // The base, unless the way to it was pruned.
 	}
-	for _, s := range v.Log.Segments { // The record before the oldest segment is known by its ID only.
+	for _, s := range c.Log.Segments { // The record before the oldest segment is known by its ID only.
 		if s.Err == nil && s.Previous.Seq == root {
 			onPath[s.Previous] = true
 		}
 	}
-	if _, ok := v.Log.Find(seq); !ok { // The journal holds nothing to compare with.
-		for _, s := range v.Snapshots {
+	if _, ok := c.Log.Find(seq); !ok { // The journal holds nothing to compare with.
+		for _, s := range c.Snapshots {
 			if s.ID.Seq == seq {
 				onPath[s.ID] = true
 			}
@@ -130,12 +130,12 @@ func (v *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 
 // Bases returns the snapshots that record seq can be reached from, nearest
 // first; those that cannot be read come in order, so that they are reported.
-func (v *Catalog) Bases(seq uint64) []SnapshotInfo {
-	onPath := v.StatesTo(seq)
+func (c *Catalog) Bases(seq uint64) []SnapshotInfo {
+	onPath := c.StatesTo(seq)
 	var bases []SnapshotInfo
-	for _, s := range slices.Backward(v.Snapshots) {
-		if s.Err == nil && len(v.Log.Segments) > 0 {
-			s.Err = v.Misfit(s)
+	for _, s := range slices.Backward(c.Snapshots) {
+		if s.Err == nil && len(c.Log.Segments) > 0 {
+			s.Err = c.Misfit(s)
 		}
 		if s.Err != nil || onPath[s.ID] {
 			bases = append(bases, s)
@@ -146,11 +146,11 @@ func (v *Catalog) Bases(seq uint64) []SnapshotInfo {
 
 // LoadSnapshot loads the state in s. A bare image has what filling a world takes, and no
 // more.
-func (v *Catalog) LoadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (*image.Image, snap.PageTable, error) {
+func (c *Catalog) LoadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (*image.Image, snap.PageTable, error) {
 	if s.Err != nil {
 		return nil, nil, s.Err
 	}
-	r, err := snap.Open(v.Files, s.Name, SnapshotName)
+	r, err := snap.Open(c.Files, s.Name, SnapshotName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,17 +161,17 @@ func (v *Catalog) LoadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (
 }
 
 // replay brings im forward to record seq.
-func (v *Catalog) replay(ctx context.Context, im *image.Image, seq uint64) (n int, err error) {
-	path, err := v.Log.Path(im.ID.Seq, seq)
+func (c *Catalog) replay(ctx context.Context, im *image.Image, seq uint64) (n int, err error) {
+	path, err := c.Log.Path(im.ID.Seq, seq)
 	if err != nil {
-		return 0, v.JournalError(err)
+		return 0, c.JournalError(err)
 	}
 	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
 	for i, e := range path {
 		if err := ctx.Err(); err != nil {
 			return i, err
 		}
-		if err := v.Step(im, e); err != nil {
+		if err := c.Step(im, e); err != nil {
 			return i, err
 		}
 		p.Add(1)
@@ -180,43 +180,43 @@ func (v *Catalog) replay(ctx context.Context, im *image.Image, seq uint64) (n in
 }
 
 // Step applies the tick of record e to im.
-func (v *Catalog) Step(im *image.Image, e journal.Entry) error {
-	t, s, err := v.Tick(e)
+func (c *Catalog) Step(im *image.Image, e journal.Entry) error {
+	t, s, err := c.Tick(e)
 	if err != nil {
 		return err
 	}
-	return v.Advance(im, e, t, s)
+	return c.Advance(im, e, t, s)
 }
 
 // Advance applies t, the tick of record e, to im.
-func (v *Catalog) Advance(im *image.Image, e journal.Entry, t *format.Tick, s *format.Schema) error {
+func (c *Catalog) Advance(im *image.Image, e journal.Entry, t *format.Tick, s *format.Schema) error {
 	if err := im.Adopt(s); err != nil {
-		return v.EntryError(e, err)
+		return c.EntryError(e, err)
 	}
 	if err := im.Apply(t, e.ID); err != nil {
-		return v.EntryError(e, err)
+		return c.EntryError(e, err)
 	}
 	return nil
 }
 
 // Leads reports whether the records that lead from s to seq continue its schema.
 // Those of a state that was converted afterwards, or before, do not.
-func (v *Catalog) Leads(s SnapshotInfo, seq uint64) bool {
-	if !v.converted() {
+func (c *Catalog) Leads(s SnapshotInfo, seq uint64) bool {
+	if !c.converted() {
 		return true
 	}
-	path, err := v.Log.Path(s.ID.Seq, seq)
+	path, err := c.Log.Path(s.ID.Seq, seq)
 	if err != nil || len(path) == 0 {
 		return true // Replay tells.
 	}
-	next, err := v.SchemaAt(path[0])
+	next, err := c.SchemaAt(path[0])
 	return err != nil || s.Schema.Differs(next) == nil
 }
 
 // converted reports whether the snapshots of the store have different schemas.
-func (v *Catalog) converted() bool {
+func (c *Catalog) converted() bool {
 	var last *format.Schema
-	for _, s := range v.Snapshots {
+	for _, s := range c.Snapshots {
 		if s.Schema == nil {
 			continue
 		}
@@ -230,13 +230,13 @@ func (v *Catalog) converted() bool {
 
 // Across returns im if record e continues its schema, and otherwise the snapshot
 // of the same state that was converted to the schema of e, if there is one.
-func (v *Catalog) Across(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
-	next, err := v.SchemaAt(e)
+func (c *Catalog) Across(ctx context.Context, im *image.Image, e journal.Entry) (*image.Image, error) {
+	next, err := c.SchemaAt(e)
 	if err != nil || im.Schema == next || im.Stored().Differs(next) == nil {
 		return im, nil // The step tells.
 	}
-	if s, ok := v.SnapshotUnder(im.ID, next); ok {
-		converted, _, err := v.LoadSnapshot(ctx, s, false)
+	if s, ok := c.SnapshotUnder(im.ID, next); ok {
+		converted, _, err := c.LoadSnapshot(ctx, s, false)
 		return converted, err
 	}
 	return im, nil
@@ -244,8 +244,8 @@ func (v *Catalog) Across(ctx context.Context, im *image.Image, e journal.Entry) 
 
 // SnapshotUnder returns the newest snapshot of a state whose schema and s continue
 // each other.
-func (v *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, bool) {
-	for _, info := range slices.Backward(v.Snapshots) {
+func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, bool) {
+	for _, info := range slices.Backward(c.Snapshots) {
 		if info.Err == nil && info.ID == id && info.Schema.Differs(s) == nil {
 			return info, true
 		}
@@ -255,15 +255,15 @@ func (v *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, 
 
 // Unfinished reports whether the creation of the store was cut short, once or
 // several times: there is a journal, but the base never got its name.
-func (v *Catalog) Unfinished() bool {
-	l := v.Log
+func (c *Catalog) Unfinished() bool {
+	l := c.Log
 	bad := func(s journal.Segment) bool { return s.Err != nil }
-	return len(v.Snapshots) == 0 && len(l.Segments) > 0 && !slices.ContainsFunc(l.Segments, bad) && l.Last == 0 && !l.Clean
+	return len(c.Snapshots) == 0 && len(l.Segments) > 0 && !slices.ContainsFunc(l.Segments, bad) && l.Last == 0 && !l.Clean
 }
 
 // Problems returns the damage to the journal.
-func (v *Catalog) Problems() (errs []error) {
-	for _, p := range v.Log.Problems {
+func (c *Catalog) Problems() (errs []error) {
+	for _, p := range c.Log.Problems {
 		errs = append(errs, JournalDamage(p))
 	}
 	return errs
@@ -272,14 +272,14 @@ func (v *Catalog) Problems() (errs []error) {
 // Usable returns why the store must not be continued whatever can be recovered:
 // something in it is newer than this program or of another world, or its journal
 // lost what was durable.
-func (v *Catalog) Usable() error {
-	for _, p := range v.Log.Problems {
+func (c *Catalog) Usable() error {
+	for _, p := range c.Log.Problems {
 		if errors.Is(p, journal.ErrForeign) || errors.Is(p, journal.ErrNewer) {
 			return JournalDamage(p)
 		}
 	}
-	for _, s := range v.Snapshots {
-		if err := v.Misfit(s); errors.Is(s.Err, format.ErrNewer) || errors.Is(err, format.ErrCorrupt) {
+	for _, s := range c.Snapshots {
+		if err := c.Misfit(s); errors.Is(s.Err, format.ErrNewer) || errors.Is(err, format.ErrCorrupt) {
 			return cmp.Or(s.Err, err)
 		}
 	}
@@ -288,11 +288,11 @@ func (v *Catalog) Usable() error {
 
 // Missing returns the damage to the journal that something newer than the
 // snapshot and the head may have been lost in.
-func (v *Catalog) Missing(base SnapshotInfo) error {
-	for _, p := range v.Log.Problems {
-		next := slices.IndexFunc(v.Log.Segments, func(s journal.Segment) bool { return s.Name > p.File })
-		covered := next >= 0 && v.Log.Segments[next].First > 0 && v.Log.Segments[next].First <= base.ID.Seq+1
-		if !covered && !v.headBehind(p) {
+func (c *Catalog) Missing(base SnapshotInfo) error {
+	for _, p := range c.Log.Problems {
+		next := slices.IndexFunc(c.Log.Segments, func(s journal.Segment) bool { return s.Name > p.File })
+		covered := next >= 0 && c.Log.Segments[next].First > 0 && c.Log.Segments[next].First <= base.ID.Seq+1
+		if !covered && !c.headBehind(p) {
 			return fmt.Errorf("persist: ticks that were durable cannot be read; Options.At goes on without them: %w", JournalDamage(p))
 		}
 	}
@@ -301,14 +301,14 @@ func (v *Catalog) Missing(base SnapshotInfo) error {
 
 // headBehind reports whether the head was chosen after what p concerns was
 // written. If the way to the head can be read, what was lost there was rewound.
-func (v *Catalog) headBehind(p *journal.DamageError) bool {
-	if v.Log.Clean {
+func (c *Catalog) headBehind(p *journal.DamageError) bool {
+	if c.Log.Clean {
 		return true
 	}
-	e, ok := v.Log.Find(v.Head())
+	e, ok := c.Log.Find(c.Head())
 	if !ok {
 		return false
 	}
-	s := &v.Log.Segments[e.Segment]
+	s := &c.Log.Segments[e.Segment]
 	return s.Name > p.File || s.Name == p.File && e.Offset > p.Offset
 }
