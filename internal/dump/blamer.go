@@ -70,11 +70,7 @@ type writer struct {
 }
 
 func (w *writer) doc() *writerDoc {
-	d := &writerDoc{Tick: w.tick, Seq: w.seq, Exact: w.known}
-	if !w.time.IsZero() {
-		d.Time = &w.time
-	}
-	return d
+	return &writerDoc{w.tick, w.seq, known(w.time), w.known}
 }
 
 // at notes that e wrote, unless a later event did.

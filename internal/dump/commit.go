@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -128,15 +127,9 @@ var opNames = map[raw.OpKind]string{
 
 // operations describes ops one by one.
 func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
-	var docs []operationDoc
-	for _, op := range ops {
-		d := operationDoc{Op: opNames[op.Kind], Component: c.Component(op.Component)}
-		if op.Kind != raw.OpClear {
-			d.Entity = op.Entity.String()
-		}
-		docs = append(docs, d)
-	}
-	return docs
+	return listed(ops, func(op inspect.Op) operationDoc {
+		return operationDoc{opNames[op.Kind], c.Component(op.Component), holder(op.Entity, op.Kind == raw.OpClear)}
+	})
 }
 
 // rewound notes a record that the newest state does not come from.
@@ -155,35 +148,22 @@ func (d commitDoc) note() term.Styled {
 
 // changes returns what d counts on one line: "created 2; Position +2 wrote 3".
 func (d commitDoc) changes() string {
-	var parts []string
-	part := func(n int, format string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf(format, n))
-		}
+	parts := listed(d.Marks, func(name string) string { return "mark:" + name })
+	parts = append(parts, counted("cleared the world %d×", d.Cleared), counted("created %d", d.Created), counted("destroyed %d", d.Destroyed))
+	return joined("; ", append(parts, listed(d.Components, changeDoc.String)...)...)
+}
+
+// counted returns n as format has it, or "" for nothing.
+func counted(format string, n int) string {
+	if n == 0 {
+		return ""
 	}
-	for _, name := range d.Marks {
-		parts = append(parts, "mark:"+name)
-	}
-	part(d.Cleared, "cleared the world %d×")
-	part(d.Created, "created %d")
-	part(d.Destroyed, "destroyed %d")
-	for _, c := range d.Components {
-		parts = append(parts, c.String())
-	}
-	return strings.Join(parts, "; ")
+	return fmt.Sprintf(format, n)
 }
 
 // String returns what c counts: "Position +2 -1 cleared 1× wrote 3".
 func (c changeDoc) String() string {
-	s := c.Name
-	for _, n := range []struct {
-		n      int
-		format string
-	}{{c.Added, " +%d"}, {c.Removed, " -%d"}, {c.Cleared, " cleared %d×"}, {c.Written, " wrote %d"}} {
-		if n.n > 0 {
-			s += fmt.Sprintf(n.format, n.n)
-		}
-	}
+	s := joined(" ", c.Name, counted("+%d", c.Added), counted("-%d", c.Removed), counted("cleared %d×", c.Cleared), counted("wrote %d", c.Written))
 	if c.RowsAfter != c.RowsBefore+c.Added-c.Removed {
 		s += fmt.Sprintf(" (%d → %d rows)", c.RowsBefore, c.RowsAfter)
 	}
@@ -192,7 +172,7 @@ func (c changeDoc) String() string {
 
 // String returns o on one line: "add Position 12v3".
 func (o operationDoc) String() string {
-	return strings.Join(slices.DeleteFunc([]string{o.Op, o.Component, o.Entity}, func(s string) bool { return s == "" }), " ")
+	return joined(" ", o.Op, o.Component, o.Entity)
 }
 
 // setOp names what no operation does: a row has another value than before the tick.
@@ -205,14 +185,6 @@ var filterOps = []string{"create", "destroy", "add", "remove", "clear", setOp}
 type inputDoc struct {
 	Name string `json:"name"`
 	Data []byte `json:"data"` // In base64.
-}
-
-// inputs describes the inputs of c.
-func inputs(c *inspect.Commit) (docs []inputDoc) {
-	for _, in := range c.Inputs {
-		docs = append(docs, inputDoc(in))
-	}
-	return docs
 }
 
 // String returns i on one line: as text if it is text, else in hexadecimal digits.

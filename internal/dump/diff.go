@@ -259,10 +259,7 @@ func (d *differ) compare(ctx context.Context, a *app, s, t *diffSide) (err error
 // filter takes out of diff what is not asked for.
 func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	if len(d.components) > 0 {
-		var known []string
-		for _, c := range diff.Components {
-			known = append(known, c.Name)
-		}
+		known := listed(diff.Components, func(c *inspect.ComponentDiff) string { return c.Name })
 		for _, name := range d.components {
 			if !slices.Contains(known, name) {
 				return s.noComponent(name, known)
@@ -290,11 +287,9 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []difference) {
 	r := diff.Registry
 	doc = &diffDoc{
-		Same: diff.Same(), Schema: []typeDifference{}, Components: []rowCounts{}, Differences: []differenceDoc{},
+		Same: diff.Same(), Components: []rowCounts{}, Differences: []differenceDoc{},
+		Schema:   listed(diff.Schema, func(s inspect.SchemaDiff) typeDifference { return typeDifference(s) }),
 		Entities: entitiesDiffDoc{len(r.Created), len(r.Destroyed), len(r.Moved), r.Free},
-	}
-	for _, s := range diff.Schema {
-		doc.Schema = append(doc.Schema, typeDifference(s))
 	}
 	for _, c := range diff.Components {
 		if len(c.Rows) > 0 {
@@ -341,18 +336,19 @@ func differences(diff *inspect.Diff, moved bool) []difference {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b difference) int {
-		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.entity.Index(), b.entity.Index()), cmp.Compare(a.entity.Generation(), b.entity.Generation()))
+	slices.SortStableFunc(all, func(a, b difference) int { // A resource has entity 0.
+		return cmp.Or(cmp.Compare(a.entity.Index(), b.entity.Index()), cmp.Compare(a.entity.Generation(), b.entity.Generation()))
 	})
 	return all
 }
 
-// order puts resources before entities.
-func (x difference) order() int {
-	if x.component != nil && x.component.Resource {
-		return 0
+// names returns the entity and the component that differ. A resource has no entity; what
+// differs in no component is the entity itself.
+func (x difference) names() (entity, component string) {
+	if x.component == nil {
+		return x.entity.String(), ""
 	}
-	return 1
+	return holder(x.entity, x.component.Resource), x.component.Name
 }
 
 // changeOf names what became of a row. One that changed and moved counts as changed.
@@ -413,22 +409,11 @@ func (x difference) values() (before, after layout.Value, err error) {
 // doc describes x. Rows are told even where no value differs, as order is part of a state.
 func (x difference) doc() (doc differenceDoc, err error) {
 	doc.Change = x.change
-	if x.component == nil || !x.component.Resource {
-		doc.Entity = x.entity.String()
-	}
+	doc.Entity, doc.Component = x.names()
 	if x.change == "created" || x.change == "destroyed" {
 		return doc, nil
 	}
-	if x.row.OldRow >= 0 {
-		doc.OldRow = &x.row.OldRow
-	}
-	if x.row.NewRow >= 0 {
-		doc.NewRow = &x.row.NewRow
-	}
-	if x.component == nil {
-		return doc, nil
-	}
-	doc.Component = x.component.Name
+	doc.OldRow, doc.NewRow = present(x.row.OldRow), present(x.row.NewRow)
 	if x.change == "moved" {
 		return doc, nil
 	}
@@ -480,21 +465,13 @@ func (d *differ) print(a *app, doc *diffDoc, shown []difference) error {
 
 // print prints how a type differs: "~ type Health.Now: int16 → int64".
 func (d typeDifference) print(g *term.Grid) {
-	what := "type " + d.Component
-	if d.Field != "" {
-		what += "." + d.Field
-	}
-	diffLine(g, what, d.Old, d.New)
+	diffLine(g, "type "+joined(".", d.Component, d.Field), d.Old, d.New)
 }
 
 // print prints the lines of x: one for each field that differs.
 func (x difference) print(g *term.Grid) error {
-	name := x.entity.String()
-	if x.component != nil && x.component.Resource {
-		name = x.component.Name
-	} else if x.component != nil {
-		name += "." + x.component.Name
-	}
+	entity, component := x.names()
+	name := joined(".", entity, component)
 	switch x.change {
 	case "created":
 		g.StyledText(term.Added, "+ %s", name)
@@ -503,15 +480,15 @@ func (x difference) print(g *term.Grid) error {
 	case "moved":
 		g.StyledText(term.Faint, "> %s: row %d → %d", name, x.row.OldRow, x.row.NewRow)
 	case "added", "removed":
-		before, after, err := x.values()
+		style, sign := term.Added, "+"
+		before, v, err := x.values()
+		if x.change == "removed" {
+			style, sign, v = term.Removed, "-", before
+		}
 		if err != nil {
 			return err
 		}
-		if x.change == "added" {
-			g.StyledText(term.Added, "+ %s", labelled(valueDoc{Name: name, Kind: rowKind(after), Value: after}))
-		} else {
-			g.StyledText(term.Removed, "- %s", labelled(valueDoc{Name: name, Kind: rowKind(before), Value: before}))
-		}
+		g.StyledText(style, "%s %s", sign, labelled(valueDoc{Name: name, Kind: rowKind(v), Value: v}))
 	case "changed":
 		fields, err := x.component.Fields(x.row)
 		for _, f := range fields {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stet-ecs/stet/internal/query"
 )
@@ -30,17 +31,13 @@ func formatOf(typeName string) string {
 // document prints doc as JSON; with --ndjson, the elements of its list on lines of
 // their own.
 func (a *app) document(doc any) error {
-	v := reflect.Indirect(reflect.ValueOf(doc))
-	if list, ok := listOf(v.Type()); ok && a.ndjson {
-		if slice, err := v.FieldByIndexErr(list.index); err == nil { // Else of an embedded struct that is not there.
-			return stream(a, doc, each(slice.Len(), func(i int) (any, error) { return slice.Index(i).Interface(), nil }))
-		}
+	if name, items := listOf(doc); name != "" && a.ndjson {
+		return stream(a, doc, each(items.Len(), func(i int) (any, error) { return items.Index(i).Interface(), nil }))
 	}
-	members, err := membersOf(doc)
+	text, err := formatted(doc)
 	if err != nil {
 		return err
 	}
-	text := object(members)
 	if !a.ndjson {
 		text = indented(text, "")
 	}
@@ -55,6 +52,32 @@ func (a *app) tell(doc any, people func()) error {
 	}
 	people()
 	return nil
+}
+
+// listed returns what doc makes of each of items. It is never nil, which JSON would
+// write as null.
+func listed[T, D any](items []T, doc func(T) D) []D {
+	docs := make([]D, len(items))
+	for i, item := range items {
+		docs[i] = doc(item)
+	}
+	return docs
+}
+
+// known returns a time for a member that is missing if it is not known.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// present returns a row for a member that is missing if there is none: -1.
+func present(row int) *int {
+	if row < 0 {
+		return nil
+	}
+	return &row
 }
 
 // each iterates over what f makes of 0 to n-1.
@@ -109,18 +132,18 @@ func visited[T any](walk func(visit func(T) error) error) iter.Seq2[T, error] {
 // Members behind the list are printed behind it. If doc is a pointer, they may be
 // set while items are printed.
 func stream[T any](a *app, doc any, items iter.Seq2[T, error]) error {
-	list, ok := listOf(reflect.Indirect(reflect.ValueOf(doc)).Type())
-	if !ok {
+	list, _ := listOf(doc)
+	if list == "" {
 		return fmt.Errorf("%T has no list", doc)
 	}
-	before, _, err := membersAround(doc, list.name)
+	before, _, err := around(doc, list)
 	if err != nil {
 		return err
 	}
 	if a.ndjson {
-		a.Print(object(before), "\n")
+		a.Print("{", before, "}\n")
 	} else {
-		a.Print(strings.TrimSuffix(indented(object(before), ""), "\n}"), ",\n  ", strconv.Quote(list.name), ": [")
+		a.Print(strings.TrimSuffix(indented("{"+before+"}", ""), "\n}"), ",\n  ", strconv.Quote(list), ": [")
 	}
 	n, bad := 0, error(nil)
 	for item, err := range items {
@@ -136,9 +159,9 @@ func stream[T any](a *app, doc any, items iter.Seq2[T, error]) error {
 			break
 		}
 	}
-	_, behind, err := membersAround(doc, list.name)
+	_, behind, err := around(doc, list)
 	if err == nil {
-		a.behind(n, behind)
+		a.behind(n, formatMember(doc), behind)
 	}
 	return cmp.Or(bad, err, a.Broken())
 }
@@ -156,30 +179,22 @@ func (a *app) item(n int, text string) {
 	}
 }
 
-// behind prints what comes behind a list of n items: members of which the first is the
-// format.
-func (a *app) behind(n int, members []member) {
-	more := len(members) > 1
+// behind prints the members behind a list of n items.
+func (a *app) behind(n int, format, members string) {
 	if a.ndjson {
-		if more {
-			a.Print(object(members), "\n")
+		if members != "" {
+			a.Print("{", format, ",", members, "}\n")
 		}
 		return
 	}
 	if n > 0 {
 		a.Print("\n  ")
 	}
-	if a.Print("]"); more {
-		a.Print(",", indented(object(members[1:]), "")[1:], "\n")
+	if a.Print("]"); members != "" {
+		a.Print(",", indented("{"+members+"}", "")[1:], "\n")
 		return
 	}
 	a.Print("\n}\n")
-}
-
-// A member is a member of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
 }
 
 // indented returns JSON on lines that begin with prefix, but for the first.
@@ -191,83 +206,58 @@ func indented(text, prefix string) string {
 	return out.String()
 }
 
-// object returns members as an object on one line.
-func object(members []member) string {
-	var b strings.Builder
-	for i, m := range members {
-		fmt.Fprintf(&b, "%c%q:%s", "{,"[min(i, 1)], m.name, m.value)
-	}
-	return b.String() + "}"
+// formatMember returns the first member of doc.
+func formatMember(doc any) string {
+	return fmt.Sprintf(`"format":%q`, formatOf(reflect.Indirect(reflect.ValueOf(doc)).Type().Name()))
 }
 
-// membersOf returns the members of doc in their order, its format first.
-func membersOf(doc any) ([]member, error) {
-	format, err := query.Marshal(formatOf(reflect.Indirect(reflect.ValueOf(doc)).Type().Name()))
-	if err != nil {
-		return nil, err
-	}
+// formatted returns doc as an object on one line, its format first.
+func formatted(doc any) (string, error) {
 	b, err := query.Marshal(doc)
+	members := strings.TrimPrefix(string(b), "{")
+	if members != "}" {
+		members = "," + members
+	}
+	return "{" + formatMember(doc) + members, err
+}
+
+// around returns the members of doc before its list, of which the first is the format,
+// and those behind it; without braces.
+func around(doc any, list string) (before, behind string, err error) {
+	text, err := formatted(doc)
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	members := []member{{"format", format}}
-	for d.More() {
-		var m member
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
+	d := json.NewDecoder(strings.NewReader(text))
+	_, err = d.Token() // The brace.
+	for err == nil && d.More() {
+		start := d.InputOffset()
+		var name json.Token
+		var value json.RawMessage
+		if name, err = d.Token(); err == nil {
+			err = d.Decode(&value)
 		}
-		m.name = name.(string)
-		if err := d.Decode(&m.value); err != nil {
-			return nil, err
-		}
-		members = append(members, m)
-	}
-	return members, nil
-}
-
-// membersAround returns the members of doc before and behind its list, both with
-// the format first.
-func membersAround(doc any, list string) (before, behind []member, err error) {
-	members, err := membersOf(doc)
-	at := 0
-	for i, m := range members {
-		if m.name == list {
-			at = i
+		if name == list {
+			return text[1:start], strings.TrimPrefix(text[d.InputOffset():len(text)-1], ","), err
 		}
 	}
-	if err == nil && at == 0 {
-		err = fmt.Errorf("%T has no member %s", doc, list)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return members[:at:at], append(members[:1:1], members[at+1:]...), nil
+	return "", "", cmp.Or(err, fmt.Errorf("%T has no member %s", doc, list))
 }
 
-// A list is the member of a document type that --ndjson takes apart.
-type list struct {
-	name  string // In JSON.
-	index []int
-}
-
-// listOf returns the list of the document type t: the only member that is a slice
-// of documents.
-func listOf(t reflect.Type) (found list, ok bool) {
-	for _, f := range reflect.VisibleFields(t) {
-		of := f.Type
-		if of.Kind() != reflect.Slice || !strings.HasSuffix(of.Elem().Name(), docSuffix) {
+// listOf returns the list of doc, which --ndjson takes apart: the only member that is a
+// slice of documents; no name if there is none, or the embedded struct with it is not there.
+func listOf(doc any) (name string, items reflect.Value) {
+	v := reflect.Indirect(reflect.ValueOf(doc))
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if f.Type.Kind() != reflect.Slice || !strings.HasSuffix(f.Type.Elem().Name(), docSuffix) {
 			continue
 		}
-		if ok {
-			return list{}, false
+		list, err := v.FieldByIndexErr(f.Index)
+		if err != nil || name != "" {
+			return "", items
 		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		found, ok = list{name, f.Index}, true
+		name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
+		items = list
 	}
-	return found, ok
+	return name, items
 }

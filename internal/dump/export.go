@@ -261,13 +261,7 @@ func changesCSV(a *app, changes iter.Seq2[tickDifference, error]) error {
 			out.Flush()
 			return err
 		}
-		entity, component := x.entity.String(), ""
-		if x.component != nil {
-			component = x.component.Name
-			if x.component.Resource {
-				entity = ""
-			}
-		}
+		entity, component := x.names()
 		for _, d := range fields {
 			_ = out.Write([]string{
 				strconv.FormatUint(x.commit.Tick, 10), strconv.FormatUint(x.commit.Seq, 10), entity, component, x.change,

@@ -105,8 +105,13 @@ type storeError struct {
 func (e *storeError) Error() string { return e.text }
 func (e *storeError) Unwrap() error { return e.err }
 
-// unprefixed returns the text of err without the name of package persist.
-func unprefixed(err error) string { return strings.TrimPrefix(err.Error(), "persist: ") }
+// unprefixed returns the text of err, if there is one, without the name of package persist.
+func unprefixed(err error) string {
+	if err == nil {
+		return ""
+	}
+	return strings.TrimPrefix(err.Error(), "persist: ")
+}
 
 // opening makes err, which opening path gave, a failure.
 func opening(path string, err error) *failure {
@@ -141,11 +146,11 @@ func (a *app) report(f *failure) {
 		doc.Error.Code, doc.Error.Kind = f.code, exits[f.code].kind
 		doc.Error.Message = f.Error()
 		doc.Error.Try, _, _ = strings.Cut(f.next, "\n")
-		members, err := membersOf(doc)
+		text, err := formatted(doc)
 		if err != nil {
 			panic(err) // It has numbers and text.
 		}
-		fmt.Fprintln(a.stderr, object(members))
+		fmt.Fprintln(a.stderr, text)
 		return
 	}
 	for _, line := range strings.Split(f.Error(), "\n") {

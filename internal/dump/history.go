@@ -87,6 +87,7 @@ type historian struct {
 
 	subject
 	from, to uint64 // Records.
+	told     int    // Events.
 }
 
 // run tells the events as they are read, so that a long life needs no memory; with a limit
@@ -103,7 +104,7 @@ func (h *historian) run(ctx context.Context, a *app, s *source, text string, bet
 	events := h.events(ctx, s)
 	c := &courses{historian: h}
 	if !a.json {
-		events = c.watch(events)
+		events = mapped(events, c.note)
 	}
 	earlier := 0
 	if h.limit > 0 {
@@ -111,24 +112,21 @@ func (h *historian) run(ctx context.Context, a *app, s *source, text string, bet
 			return err
 		}
 	}
-	to := stateDoc{last.Tick, last.Seq}
 	if a.json {
-		doc := historyDoc{h.entity.String(), h.component, strings.TrimPrefix(h.field, "."), to, earlier, []eventDoc{}}
-		told := 0
-		err := stream(a, doc, mapped(events, func(e *inspect.TraceEvent) (eventDoc, error) {
-			told++
-			d := eventDocOf(e)
-			if len(h.steps) > 0 {
-				d.Fields = nil // It is the field.
-			}
-			return d, nil
-		}))
-		if err != nil || told > 0 {
-			return err
-		}
-		return h.nothing(ctx, s, last)
+		to := stateDoc{last.Tick, last.Seq}
+		err = stream(a, historyDoc{h.entity.String(), h.component, strings.TrimPrefix(h.field, "."), to, earlier, nil}, mapped(events, h.eventDoc))
+	} else {
+		err = h.print(a, earlier, events)
 	}
-	return h.print(ctx, a, s, last, earlier, events, c)
+	switch {
+	case err != nil:
+		return err
+	case h.told == 0:
+		return h.nothing(ctx, s, last)
+	case !a.json:
+		c.print(a, last.Tick)
+	}
+	return nil
 }
 
 // bounds sets the records to go from and to.
@@ -166,6 +164,7 @@ func (h *historian) events(ctx context.Context, s *source) traceEvents {
 			if !h.wants(e) {
 				return nil
 			}
+			h.told++
 			return visit(e)
 		})
 	})
@@ -202,46 +201,36 @@ func newest(events traceEvents, n limit) (last traceEvents, earlier int, err err
 	return each(len(kept), func(i int) (*inspect.TraceEvent, error) { return kept[i], nil }), earlier, nil
 }
 
-// eventDocOf describes e. Its values are those of the field that was asked for, if one was.
-func eventDocOf(e *inspect.TraceEvent) eventDoc {
-	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Event: e.Kind.String(), Component: e.Component}
-	if !e.Time.IsZero() {
-		doc.Time = &e.Time
-	}
+// eventDoc describes e. Its values are those of the field that was asked for, if one was.
+func (h *historian) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
+	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Time: known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Number < 0 {
-		return doc
+		return doc, nil
 	}
-	if e.Row >= 0 {
-		doc.Row = &e.Row
-	}
-	if e.Was >= 0 {
-		doc.WasRow = &e.Was
-	}
+	doc.Row, doc.WasRow = present(e.Row), present(e.Was)
 	doc.Old, doc.New = versusJSON(e.Old, e.New)
-	doc.Fields = fieldDiffDocs(e.Fields())
-	return doc
+	if len(h.steps) == 0 { // Else it is the field.
+		doc.Fields = fieldDiffDocs(e.Fields())
+	}
+	return doc, nil
 }
 
-// print tells the events, then the course of numbers.
-func (h *historian) print(ctx context.Context, a *app, s *source, last *inspect.EntityState, earlier int, events traceEvents, c *courses) error {
+// print tells the events.
+func (h *historian) print(a *app, earlier int, events traceEvents) error {
 	if earlier > 0 {
 		a.Line("%s before these; --limit 0 prints all", term.Count(earlier, "event", "events"))
 	}
 	g := a.Grid(">TICK", ">RECORD", "TIME", "EVENT", "WHAT", "VALUE")
-	told := 0
 	for e, err := range events {
 		if err != nil {
 			g.Flush()
 			return err
 		}
-		told++
 		h.event(g, e)
 	}
-	if told == 0 {
-		return h.nothing(ctx, s, last)
+	if h.told > 0 {
+		g.Flush()
 	}
-	g.Flush()
-	c.print(a, last.Tick)
 	return nil
 }
 
@@ -326,30 +315,16 @@ type courses struct {
 	list  []*term.Series
 }
 
-// watch iterates over events and notes what they tell.
-func (c *courses) watch(events traceEvents) traceEvents {
-	return func(yield func(*inspect.TraceEvent, error) bool) {
-		for e, err := range events {
-			if err == nil {
-				c.note(e)
-			}
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
-}
-
 // courseCells is how many characters a course takes at most.
 const courseCells = 40
 
-// note notes the numbers that e tells.
-func (c *courses) note(e *inspect.TraceEvent) {
+// note notes the numbers that e tells, and returns it.
+func (c *courses) note(e *inspect.TraceEvent) (*inspect.TraceEvent, error) {
 	if !c.begun {
 		c.begun, c.first = true, e.Tick
 	}
 	if e.Number < 0 && e.Kind != inspect.TraceDestroyed || e.Kind == inspect.TraceMoved || e.Kind == inspect.TraceWritten {
-		return
+		return e, nil
 	}
 	name := e.Component + c.field
 	for _, s := range c.list {
@@ -362,6 +337,7 @@ func (c *courses) note(e *inspect.TraceEvent) {
 			c.of(name+dotted(field)).Set(e.Tick, x)
 		}
 	}
+	return e, nil
 }
 
 // of returns the course of a field.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // infoDoc is what info --json prints. If the state cannot be read, its members
@@ -90,9 +91,7 @@ var infoCommand = command{
 			}
 			doc.worldDoc = w
 			marks, unread := s.Marks(c.ctx)
-			for _, m := range marks {
-				doc.Marks = append(doc.Marks, markDoc{m.Name, m.Tick, m.Seq, m.Time, m.OnHead})
-			}
+			doc.Marks = listed(marks, func(m inspect.Mark) markDoc { return markDoc{m.Name, m.Tick, m.Seq, m.Time, m.OnHead} })
 			err = errors.Join(err, unread)
 			if c.json {
 				return errors.Join(err, c.document(doc))
@@ -111,10 +110,7 @@ func (s *source) world(ctx context.Context, at point) (*worldDoc, error) {
 	}
 	w := &worldDoc{
 		stateDoc: im.doc(), Alive: im.Alive, Free: im.Free - im.Alive, Retired: len(im.Registry) - im.Free,
-		Digest: im.Digest().String(), Components: []rowsDoc{},
-	}
-	for _, c := range im.Components {
-		w.Components = append(w.Components, rowsDoc{c.Name, kind(c), c.Len()})
+		Digest: im.Digest().String(), Components: listed(im.Components, func(c *inspect.Component) rowsDoc { return rowsDoc{c.Name, kind(c), c.Len()} }),
 	}
 	commits, err := s.Commits(im.seq, im.seq)
 	if len(commits) > 0 {
@@ -125,23 +121,9 @@ func (s *source) world(ctx context.Context, at point) (*worldDoc, error) {
 
 // info describes the files.
 func (s *source) info() *infoDoc {
-	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: []snapshotDoc{}, Damage: []string{}}
-	for _, err := range s.Damage() {
-		doc.Damage = append(doc.Damage, unprefixed(err))
-	}
-	for _, sn := range s.View.Snapshots() {
-		d := snapshotDoc{
-			Number: sn.Number, Label: sn.Label, File: sn.Name, Tick: sn.Tick, Seq: sn.ID.Seq,
-			Digest: sn.Digest.String(), Bytes: sn.Size, Shares: sn.Files,
-		}
-		if !sn.Time.IsZero() {
-			d.Time = &sn.Time
-		}
-		if sn.Err != nil {
-			d.Error = unprefixed(sn.Err)
-		}
-		doc.Snapshots = append(doc.Snapshots, d)
-		doc.Bytes += sn.Size
+	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: listed(s.View.Snapshots(), snapshotDocOf), Damage: listed(s.Damage(), unprefixed)}
+	for _, sn := range doc.Snapshots {
+		doc.Bytes += sn.Bytes
 	}
 	if s.IsSave() {
 		doc.Kind = "save"
@@ -151,6 +133,13 @@ func (s *source) info() *infoDoc {
 	doc.Bytes += doc.Journal.Bytes
 	doc.Lock = lockOf(s.LockHolder(), s.InUse())
 	return doc
+}
+
+func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
+	return snapshotDoc{
+		Number: s.Number, Label: s.Label, File: s.Name, Tick: s.Tick, Seq: s.ID.Seq, Time: known(s.Time),
+		Digest: s.Digest.String(), Bytes: s.Size, Shares: s.Files, Error: unprefixed(s.Err),
+	}
 }
 
 // lockOf describes the process that a lock file names. Locks of other hosts may
@@ -187,7 +176,8 @@ func (a *app) info(doc *infoDoc) {
 	g.Row("size", term.Size(doc.Bytes))
 	g.Flush()
 	if doc.worldDoc != nil && len(doc.Components) > 0 {
-		a.rows(doc.Components)
+		a.Line("")
+		term.Table(a.Out, doc.Components, func(c rowsDoc) []any { return []any{c.Name, c.Kind, c.Rows} }, "COMPONENT", "KIND", ">ROWS")
 	}
 	if doc.Kind == "store" && len(doc.Snapshots) > 0 {
 		a.snapshots(doc.Snapshots)
@@ -201,7 +191,7 @@ func (a *app) info(doc *infoDoc) {
 func (w *worldDoc) print(g *term.Grid) {
 	at := w.place()
 	if w.Time != nil {
-		at += ", " + w.Time.Format(time.RFC3339)
+		at += ", " + shown(w.Time)
 	}
 	g.Row("state", at)
 	g.Row("digest", w.Digest)
@@ -221,36 +211,17 @@ func (doc *infoDoc) journal(g *term.Grid) {
 	}
 }
 
-// rows prints how many rows each component has.
-func (a *app) rows(components []rowsDoc) {
-	a.Line("")
-	g := a.Grid("COMPONENT", "KIND", ">ROWS")
-	for _, c := range components {
-		g.Row(c.Name, c.Kind, c.Rows)
-	}
-	g.Flush()
-}
-
 // snapshots prints the snapshot files. A file that shares pages cannot be removed alone,
 // so that is said.
 func (a *app) snapshots(snapshots []snapshotDoc) {
 	a.Line("")
-	g := a.Grid(">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")
-	for _, s := range snapshots {
+	term.Table(a.Out, snapshots, func(s snapshotDoc) []any {
 		pages := "its own"
 		if s.Shares > 0 {
 			pages = "shares those of " + term.Count(s.Shares, "file", "files")
 		}
-		if s.Error != "" {
-			pages = s.Error
-		}
-		at := ""
-		if s.Time != nil {
-			at = s.Time.Format(time.RFC3339)
-		}
-		g.Row(s.Number, s.Tick, s.Seq, at, term.Size(s.Bytes), pages, s.File, s.Label)
-	}
-	g.Flush()
+		return []any{s.Number, s.Tick, s.Seq, shown(s.Time), term.Size(s.Bytes), cmp.Or(s.Error, pages), s.File, s.Label}
+	}, ">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")
 }
 
 // closed says for people whether a store was closed.
@@ -278,13 +249,19 @@ func (a *app) marks(marks []markDoc) {
 		a.Line("%s before these; --json lists all", term.Count(earlier, "mark", "marks"))
 		marks = marks[earlier:]
 	}
-	g := a.Grid("MARK", ">TICK", ">RECORD", "TIME", "NOTE")
-	for _, m := range marks {
+	term.Table(a.Out, marks, func(m markDoc) []any {
 		note := ""
 		if !m.Head {
 			note = rewound
 		}
-		g.Row(m.Name, m.Tick, m.Seq, m.Time.Format(time.RFC3339), note)
+		return []any{m.Name, m.Tick, m.Seq, shown(&m.Time), note}
+	}, "MARK", ">TICK", ">RECORD", "TIME", "NOTE")
+}
+
+// shown returns a time for people, or "" if it is not known.
+func shown(t *time.Time) string {
+	if t == nil {
+		return ""
 	}
-	g.Flush()
+	return t.Format(time.RFC3339)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,12 +53,7 @@ func (s *source) chosen(args []string) ([]journal.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var chosen []journal.Entry
-	for _, e := range s.Log().Entries {
-		if r.holds(e) {
-			chosen = append(chosen, e)
-		}
-	}
+	chosen := slices.DeleteFunc(slices.Clone(s.Log().Entries), func(e journal.Entry) bool { return !r.holds(e) })
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("%w: no record in %s; there are %s", persist.ErrNotFound, args[0], s.journal())
 	}
@@ -106,20 +102,17 @@ type segmentDoc struct {
 // journal describes the journal.
 func (s *source) journal() *journalDoc {
 	log := s.Log()
-	j := &journalDoc{Segments: []segmentDoc{}, Records: len(log.Entries), Clean: log.Clean}
-	for _, seg := range log.Segments {
-		j.Segments = append(j.Segments, segmentDoc{"journal/" + seg.Name, seg.Epoch, seg.First, seg.Records, seg.Size})
+	j := &journalDoc{Records: len(log.Entries), Branches: len(s.Tips()), Clean: log.Clean}
+	j.Segments = listed(log.Segments, func(seg journal.Segment) segmentDoc {
 		j.Bytes += seg.Size
-	}
-	j.Branches = len(s.Tips())
+		return segmentDoc{"journal/" + seg.Name, seg.Epoch, seg.First, seg.Records, seg.Size}
+	})
+	known := s.rewoundFrom()
 	for i, e := range log.Entries {
 		if i == 0 {
 			j.FirstTick = e.Tick
 		}
 		j.FirstTick, j.LastTick = min(j.FirstTick, e.Tick), max(j.LastTick, e.Tick)
-	}
-	known := s.rewoundFrom()
-	for _, e := range log.Entries {
 		if e.ID.Seq >= known {
 			j.Rewound++
 		}

@@ -175,7 +175,7 @@ func (l *logger) table(a *app, entries []journal.Entry, lines branches) *term.Gr
 
 // row adds what is to be seen of t.
 func (l *logger) row(g *term.Grid, t *logTick, lines branches) {
-	cells := []any{t.Seq, t.Tick, t.Parent, t.Time.Format("2006-01-02T15:04:05.000Z07:00"), t.Bytes, t.note(), t.changes()}
+	cells := []any{t.Seq, t.Tick, t.Parent, timeText(t.Time), t.Bytes, t.note(), t.changes()}
 	under := "        "
 	if l.graph {
 		b := lines[t.Seq]

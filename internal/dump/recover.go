@@ -176,26 +176,16 @@ func (r *recovery) lost() {
 // doc describes the same for programs. Lists are empty rather than null.
 func (r *recovery) doc(saved bool) recoverDoc {
 	doc := recoverDoc{
-		Complete: saved && r.Complete(), Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom,
+		Complete: saved && r.Complete(), Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: unprefixed(r.More),
 		Snapshot: r.Snapshot, Replayed: r.Replayed, From: r.From, Ticks: r.Ticks,
-		DroppedTicks: r.DroppedTicks, Names: append([]string{}, r.Names...),
-		DroppedNames: append([]string{}, r.DroppedNames...), Tips: []tipDoc{}, Problems: []problemDoc{},
-		Partial: r.RecoverReport.Partial, Missing: []missingDoc{}, Entities: r.Entities, Retired: r.Retired,
-	}
-	for _, m := range r.Missing {
-		doc.Missing = append(doc.Missing, missingDoc(m))
+		DroppedTicks: r.DroppedTicks, Names: append([]string{}, r.Names...), DroppedNames: append([]string{}, r.DroppedNames...),
+		Tips:    listed(r.Tips, func(t inspect.Tip) tipDoc { return tipDoc(t) }),
+		Partial: r.RecoverReport.Partial, Entities: r.Entities, Retired: r.Retired,
+		Missing:  listed(r.Missing, func(m inspect.Missing) missingDoc { return missingDoc(m) }),
+		Problems: listed(r.Problems, problemDocOf),
 	}
 	if saved {
 		doc.Out = r.out
-	}
-	if r.More != nil {
-		doc.More = unprefixed(r.More)
-	}
-	for _, t := range r.Tips {
-		doc.Tips = append(doc.Tips, tipDoc{t.Tick, t.Seq})
-	}
-	for _, p := range r.Problems {
-		doc.Problems = append(doc.Problems, problemDocOf(p))
 	}
 	return doc
 }

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"go/format"
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // schemaDoc is what schema --json prints.
@@ -50,11 +53,9 @@ var schemaCommand = command{
 			case asGo:
 				return c.goTypes(im)
 			}
-			g := c.Grid("COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
-			for _, comp := range im.Components {
-				g.Row(comp.Name, kind(comp), comp.Len(), width(comp.Layout), comp.Layout)
-			}
-			g.Flush()
+			term.Table(c.Out, im.Components, func(c *inspect.Component) []any {
+				return []any{c.Name, kind(c), c.Len(), width(c.Layout), c.Layout}
+			}, "COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
 			return nil
 		})
 		return func(c *call) error {
@@ -68,15 +69,10 @@ var schemaCommand = command{
 
 // schemaDocOf describes the components of im in the order of their numbers.
 func schemaDocOf(im state) schemaDoc {
-	doc := schemaDoc{im.doc(), []componentDoc{}}
-	for _, c := range im.Components {
-		d := componentDoc{c.Name, kind(c), c.Layout.Width(), c.Len(), c.Rewinds, c.Layout.String(), []fieldDoc{}}
-		for _, f := range c.Layout.Fields {
-			d.Fields = append(d.Fields, fieldDoc{f.Name, f.Type.String()})
-		}
-		doc.Components = append(doc.Components, d)
-	}
-	return doc
+	field := func(f layout.Field) fieldDoc { return fieldDoc{f.Name, f.Type.String()} }
+	return schemaDoc{im.doc(), listed(im.Components, func(c *inspect.Component) componentDoc {
+		return componentDoc{c.Name, kind(c), c.Layout.Width(), c.Len(), c.Rewinds, c.Layout.String(), listed(c.Layout.Fields, field)}
+	})}
 }
 
 // width returns the bytes of a row for people.
@@ -92,11 +88,8 @@ func width(t *layout.Type) string {
 func (a *app) goTypes(im state) error {
 	var b bytes.Buffer
 	b.WriteString("// Package types has the component types of a store, as ecsdump read them.\npackage types\n")
-	for _, c := range im.Components {
-		if holdsEntity(c.Layout) {
-			b.WriteString("\nimport \"github.com/stet-ecs/stet/ecs\"\n")
-			break
-		}
+	if slices.ContainsFunc(im.Components, func(c *inspect.Component) bool { return holdsEntity(c.Layout) }) {
+		b.WriteString("\nimport \"github.com/stet-ecs/stet/ecs\"\n")
 	}
 	names := goNames{"ecs": true}
 	for _, c := range im.Components {
@@ -147,19 +140,11 @@ func goFields(t *layout.Type) string {
 		name, tag := f.Name, ""
 		if !names[f.Name] {
 			name = names.unique(exported(goName(f.Name)))
-			tag = goString("stet:" + strconv.Quote(f.Name))
+			tag = fmt.Sprintf("%#q", "stet:"+strconv.Quote(f.Name))
 		}
 		fmt.Fprintf(&b, "%s %s %s\n", name, goSource(f.Type), tag)
 	}
 	return b.String() + "}"
-}
-
-// goString returns s as a Go literal.
-func goString(s string) string {
-	if strconv.CanBackquote(s) {
-		return "`" + s + "`"
-	}
-	return strconv.Quote(s)
 }
 
 // holdsEntity reports whether a type needs package ecs to be written in Go.
@@ -167,12 +152,8 @@ func holdsEntity(t *layout.Type) bool {
 	if t == nil || t.Kind == layout.Entity {
 		return t != nil
 	}
-	for _, f := range t.Fields {
-		if holdsEntity(f.Type) {
-			return true
-		}
-	}
-	return holdsEntity(t.Elem) || holdsEntity(t.Key)
+	inField := func(f layout.Field) bool { return holdsEntity(f.Type) }
+	return slices.ContainsFunc(t.Fields, inField) || holdsEntity(t.Elem) || holdsEntity(t.Key)
 }
 
 // goName returns a Go identifier that is, or is like, name.
@@ -180,16 +161,14 @@ func goName(name string) string {
 	if token.IsIdentifier(name) && name != "_" {
 		return name
 	}
-	var b strings.Builder
-	for i, r := range name {
-		switch {
-		case r == '_' || unicode.IsLetter(r) || i > 0 && unicode.IsDigit(r):
-			b.WriteRune(r)
-		default:
-			b.WriteByte('_')
+	first := true
+	return "X" + strings.Map(func(r rune) rune { // Also of keywords, and of nothing.
+		digits := !first
+		if first = false; unicode.IsLetter(r) || digits && unicode.IsDigit(r) {
+			return r
 		}
-	}
-	return "X" + b.String() // Also of keywords, and of nothing.
+		return '_'
+	}, name)
 }
 
 // exported returns an identifier with a capital letter.

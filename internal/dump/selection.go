@@ -136,17 +136,21 @@ func (c *choice) part(ctx context.Context, counted bool) (part, error) {
 
 // all iterates over the entities that the filters leave, by index, up to an error.
 func (c *choice) all(ctx context.Context) iter.Seq2[ecs.Entity, error] {
-	return func(yield func(ecs.Entity, error) bool) {
+	return visited(func(visit func(ecs.Entity) error) error {
 		for i, e := range byIndex(c.im) {
 			ok, err := c.holds(e)
 			if i%1024 == 0 {
 				err = cmp.Or(err, ctx.Err())
 			}
-			if (ok || err != nil) && !yield(e, err) || err != nil {
-				return
+			if ok && err == nil {
+				err = visit(e)
+			}
+			if err != nil {
+				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // sortedPart is part for a choice that is to be sorted.

@@ -8,6 +8,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // resourcesDoc is what show --resources --json prints.
@@ -182,15 +183,9 @@ func (o *shower) referrers(ctx context.Context, s *source, e ecs.Entity, seq uin
 	if err != nil {
 		return nil, err
 	}
-	doc := &referrersDoc{total, []referrerDoc{}}
-	for _, r := range list {
-		d := referrerDoc{Component: r.Component, Row: r.Row, Fields: r.Fields}
-		if !r.Resource {
-			d.Entity = r.Entity.String()
-		}
-		doc.Entities = append(doc.Entities, d)
-	}
-	return doc, nil
+	return &referrersDoc{total, listed(list, func(r inspect.Referrer) referrerDoc {
+		return referrerDoc{holder(r.Entity, r.Resource), r.Component, r.Row, r.Fields}
+	})}, nil
 }
 
 // shown returns the components that the entity has.
@@ -250,11 +245,7 @@ func (d *referrersDoc) print(a *app) {
 	a.Line("")
 	a.Line("%s to it:", term.Count(d.Total, "value refers", "values refer"))
 	for _, r := range d.Entities {
-		var places []string
-		for _, f := range r.Fields {
-			places = append(places, r.place(f))
-		}
-		a.Line("  %s", strings.Join(places, " "))
+		a.Line("  %s", strings.Join(listed(r.Fields, r.place), " "))
 	}
 	if more := d.Total - len(d.Entities); more > 0 {
 		a.Line("  %d more; --limit 0 prints all", more)

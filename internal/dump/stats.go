@@ -67,8 +67,8 @@ type arrayBytesDoc struct {
 // A segmentUseDoc says what the bytes of a file of the journal are for: payloads,
 // rewound and overhead add up to its size.
 type segmentUseDoc struct {
-	File     string `json:"file"` // Relative to STORE.
-	Bytes    int64  `json:"bytes"`
+	Name     string `json:"file"` // Relative to STORE.
+	Size     int64  `json:"bytes"`
 	Records  int    `json:"records"`
 	Payloads int64  `json:"payloads"` // Of records that the newest state comes from.
 	Rewound  int64  `json:"rewound"`  // Payloads of others.
@@ -124,10 +124,9 @@ func (s *source) stats(ctx context.Context, at point, args []string, busiest lim
 	if len(args) == 0 {
 		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > im.seq })
 	}
-	d := &statsDoc{stateDoc: im.doc(), Components: []usageDoc{}, Busiest: []commitDoc{}, Snapshots: []spaceDoc{}, Segments: []segmentUseDoc{}}
-	for _, c := range im.Components {
-		d.Components = append(d.Components, usageDoc{Name: c.Name, Kind: kind(c), Rows: c.Len(), RowBytes: rowBytes(c)})
-	}
+	d := &statsDoc{stateDoc: im.doc(), Busiest: []commitDoc{}, Components: listed(im.Components, func(c *inspect.Component) usageDoc {
+		return usageDoc{Name: c.Name, Kind: kind(c), Rows: c.Len(), RowBytes: rowBytes(c)}
+	})}
 	known := s.rewoundFrom()
 	for _, e := range entries {
 		if err := d.tick(ctx, s, e, known, busiest); err != nil {
@@ -138,7 +137,8 @@ func (s *source) stats(ctx context.Context, at point, args []string, busiest lim
 	if err != nil {
 		return nil, err
 	}
-	d.space(space)
+	d.Snapshots = listed(space.Snapshots, spaceDocOf)
+	d.Segments = listed(space.Segments, func(s inspect.SegmentSpace) segmentUseDoc { return segmentUseDoc(s) })
 	return d, nil
 }
 
@@ -209,23 +209,11 @@ func (d *statsDoc) busy(doc commitDoc, l limit) {
 	d.Busiest = d.Busiest[:n]
 }
 
-// space takes over what space says of the files.
-func (d *statsDoc) space(space *inspect.Space) {
-	for _, s := range space.Snapshots {
-		doc := spaceDoc{
-			File: s.Name, Bytes: s.Size, Manifest: s.Manifest, Entities: s.Entities, Components: []arrayBytesDoc{},
-			References: s.References, Tree: s.Tree, Free: s.Free, Checksums: s.Checksums, Shared: s.Shared,
-		}
-		if s.Err != nil {
-			doc.Error = unprefixed(s.Err)
-		}
-		for _, c := range s.Components {
-			doc.Components = append(doc.Components, arrayBytesDoc(c))
-		}
-		d.Snapshots = append(d.Snapshots, doc)
-	}
-	for _, s := range space.Segments {
-		d.Segments = append(d.Segments, segmentUseDoc{s.Name, s.Size, s.Records, s.Payloads, s.Rewound, s.Overhead, s.Prunable})
+func spaceDocOf(s inspect.SnapshotSpace) spaceDoc {
+	return spaceDoc{
+		s.Name, s.Size, unprefixed(s.Err), s.Manifest, s.Entities,
+		listed(s.Components, func(c inspect.ComponentSpace) arrayBytesDoc { return arrayBytesDoc(c) }),
+		s.References, s.Tree, s.Free, s.Checksums, s.Shared,
 	}
 }
 
@@ -234,24 +222,20 @@ func (a *app) stats(d *statsDoc) {
 	a.componentStats(d)
 	if len(d.Busiest) > 0 {
 		a.Line("")
-		g := a.Grid(">TICK", ">RECORD", ">BYTES", "NOTE", "CHANGES")
-		for _, c := range d.Busiest {
-			g.Row(c.Tick, c.Seq, c.Bytes, c.note(), c.changes())
-		}
-		g.Flush()
+		term.Table(a.Out, d.Busiest, func(c commitDoc) []any {
+			return []any{c.Tick, c.Seq, c.Bytes, c.note(), c.changes()}
+		}, ">TICK", ">RECORD", ">BYTES", "NOTE", "CHANGES")
 	}
 	a.snapshotStats(d)
 	if len(d.Segments) > 0 {
 		a.Line("")
-		g := a.Grid("FILE", ">BYTES", ">RECORDS", ">PAYLOADS", ">REWOUND", ">OVERHEAD", "NOTE")
-		for _, s := range d.Segments {
+		term.Table(a.Out, d.Segments, func(s segmentUseDoc) []any {
 			note := ""
 			if s.Prunable {
 				note = "prunable"
 			}
-			g.Row(s.File, s.Bytes, s.Records, s.Payloads, s.Rewound, s.Overhead, note)
-		}
-		g.Flush()
+			return []any{s.Name, s.Size, s.Records, s.Payloads, s.Rewound, s.Overhead, note}
+		}, "FILE", ">BYTES", ">RECORDS", ">PAYLOADS", ">REWOUND", ">OVERHEAD", "NOTE")
 	}
 }
 
@@ -281,33 +265,22 @@ func share(part, whole int64) string {
 // file would not fit, so components are rows of a table of their own.
 func (a *app) snapshotStats(d *statsDoc) {
 	a.Line("")
-	g := a.Grid("FILE", ">BYTES", ">COMPONENTS", ">ENTITIES", ">MANIFEST", ">REFERENCES", ">TREE", ">FREE", ">CHECKSUMS", ">SHARED", "NOTE")
-	var names []string
-	sums := map[string]*arrayBytesDoc{}
-	for _, s := range d.Snapshots {
+	var sums []arrayBytesDoc // By component.
+	term.Table(a.Out, d.Snapshots, func(s spaceDoc) []any {
 		var all int64
 		for _, c := range s.Components {
-			if sums[c.Name] == nil {
-				names, sums[c.Name] = append(names, c.Name), &arrayBytesDoc{Name: c.Name}
+			i := slices.IndexFunc(sums, func(sum arrayBytesDoc) bool { return sum.Name == c.Name })
+			if i < 0 {
+				i, sums = len(sums), append(sums, arrayBytesDoc{Name: c.Name})
 			}
-			sums[c.Name].add(c)
+			sum := &sums[i]
+			sum.Sparse, sum.Dense, sum.Data = sum.Sparse+c.Sparse, sum.Dense+c.Dense, sum.Data+c.Data
 			all += c.Sparse + c.Dense + c.Data
 		}
-		g.Row(s.File, s.Bytes, all, s.Entities, s.Manifest, s.References, s.Tree, s.Free, s.Checksums, s.Shared, s.Error)
-	}
-	g.Flush()
+		return []any{s.File, s.Bytes, all, s.Entities, s.Manifest, s.References, s.Tree, s.Free, s.Checksums, s.Shared, s.Error}
+	}, "FILE", ">BYTES", ">COMPONENTS", ">ENTITIES", ">MANIFEST", ">REFERENCES", ">TREE", ">FREE", ">CHECKSUMS", ">SHARED", "NOTE")
 	a.Line("")
-	g = a.Grid("IN SNAPSHOTS", ">SPARSE", ">DENSE", ">DATA", ">BYTES")
-	for _, name := range names {
-		c := sums[name]
-		g.Row(name, c.Sparse, c.Dense, c.Data, c.Sparse+c.Dense+c.Data)
-	}
-	g.Flush()
-}
-
-// add adds what c says.
-func (u *arrayBytesDoc) add(c arrayBytesDoc) {
-	u.Sparse += c.Sparse
-	u.Dense += c.Dense
-	u.Data += c.Data
+	term.Table(a.Out, sums, func(c arrayBytesDoc) []any {
+		return []any{c.Name, c.Sparse, c.Dense, c.Data, c.Sparse + c.Dense + c.Data}
+	}, "IN SNAPSHOTS", ">SPARSE", ">DENSE", ">DATA", ">BYTES")
 }

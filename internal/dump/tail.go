@@ -168,20 +168,20 @@ func (f *follower) print(ctx context.Context, entries []journal.Entry) error {
 
 // docs iterates over the documents of the ticks.
 func (f *follower) docs(ctx context.Context, entries []journal.Entry) iter.Seq2[tailTickDoc, error] {
-	return func(yield func(tailTickDoc, error) bool) {
+	return visited(func(visit func(tailTickDoc) error) error {
 		if f.IsSave() {
-			return
+			return nil
 		}
 		for e, err := range f.events(ctx, entries) {
-			switch {
-			case err != nil:
-				yield(tailTickDoc{}, err)
-				return
-			case e != nil && e.tick != nil && !yield(tailTickDoc{e.tick.commitDoc, e.undone}, nil):
-				return
+			if err == nil && e != nil && e.tick != nil {
+				err = visit(tailTickDoc{e.tick.commitDoc, e.undone})
+			}
+			if err != nil {
+				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // events iterates over what entries are, and with --follow over what happens then,

@@ -3,10 +3,8 @@ package dump
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -36,45 +34,41 @@ const backwardBlock = 64
 
 // backward is forward from the last to the first.
 func (l *logger) backward(ctx context.Context, s *source, entries []journal.Entry) iter.Seq2[*logTick, error] {
-	return func(yield func(*logTick, error) bool) {
+	return visited(func(visit func(*logTick) error) error {
 		for last := len(entries); last > 0; last -= backwardBlock {
 			var block []*logTick
-			var bad error
 			for t, err := range l.forward(ctx, s, entries[max(0, last-backwardBlock):last]) {
-				if bad = err; err != nil {
-					break
+				if err != nil { // What comes behind it was listed before.
+					return err
 				}
 				block = append(block, t)
 			}
-			if bad != nil { // What comes behind it was listed before.
-				yield(&logTick{}, bad)
-				return
-			}
 			for _, t := range slices.Backward(block) {
-				if !yield(t, nil) {
-					return
+				if err := visit(t); err != nil {
+					return err
 				}
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // forward iterates over the ticks of entries that the filter lets through. An error is
 // the last.
 func (l *logger) forward(ctx context.Context, s *source, entries []journal.Entry) iter.Seq2[*logTick, error] {
-	return func(yield func(*logTick, error) bool) {
+	return visited(func(visit func(*logTick) error) error {
 		r := logReader{logger: l, source: s, known: s.rewoundFrom()}
 		for _, e := range entries {
 			t, err := r.read(ctx, e)
-			if err != nil {
-				yield(&logTick{}, err)
-				return
+			if err == nil && t != nil {
+				err = visit(t)
 			}
-			if t != nil && !yield(t, nil) {
-				return
+			if err != nil {
+				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // A logReader reads ticks, best in the order of the journal.
@@ -109,7 +103,7 @@ func (r *logReader) read(ctx context.Context, e journal.Entry) (*logTick, error)
 		return nil, nil
 	}
 	if r.verbose {
-		t.Operations, t.Inputs = operations, inputs(c)
+		t.Operations, t.Inputs = operations, listed(c.Inputs, func(i inspect.Input) inputDoc { return inputDoc(i) })
 	}
 	if r.patch {
 		t.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.shows(v) })
@@ -240,10 +234,7 @@ func (o oldRows) compare(docs []rowDoc, now *inspect.Component, change inspect.R
 		if err != nil {
 			return docs, err
 		}
-		doc := rowDoc{Op: opNames[raw.OpAdd], Component: now.Name, New: &value}
-		if !now.Resource {
-			doc.Entity = e.String()
-		}
+		doc := rowDoc{Op: opNames[raw.OpAdd], Component: now.Name, Entity: holder(e, now.Resource), New: &value}
 		if had {
 			was, err := o.layout.Value(old)
 			if err != nil {
@@ -258,7 +249,7 @@ func (o oldRows) compare(docs []rowDoc, now *inspect.Component, change inspect.R
 
 // lines adds v to g: of a struct that was set a line for each field that differs.
 func (v rowDoc) lines(g *term.Grid, under string) {
-	name := strings.TrimSuffix(v.Component+" "+v.Entity, " ")
+	name := joined(" ", v.Component, v.Entity)
 	switch {
 	case v.Old == nil:
 		g.StyledText(term.Added, "%s+ %s", under, named(name, v.New))
@@ -288,7 +279,7 @@ func (v rowDoc) fields(g *term.Grid, name string) {
 	i := 0
 	for field, text := range fields("", *v.New) {
 		if text != old[i] {
-			g.StyledText(term.Changed, "%s: %s → %s", strings.TrimSuffix(fmt.Sprint(name, " ", field), " "), old[i], text)
+			g.StyledText(term.Changed, "%s: %s → %s", joined(" ", name, field), old[i], text)
 		}
 		i++
 	}

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -23,6 +26,19 @@ type fieldDiffDoc struct {
 	Path string `json:"path"` // As in Go: X, Slots[1], Counts["gold"]; "": all of it.
 	Old  any    `json:"old,omitempty"`
 	New  any    `json:"new,omitempty"`
+}
+
+// holder names the entity that has a value; a resource has none.
+func holder(e ecs.Entity, resource bool) string {
+	if resource {
+		return ""
+	}
+	return e.String()
+}
+
+// joined returns those of parts that are not empty, with sep between.
+func joined(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
 }
 
 // labelled returns a component on one line: Position{X:1 Y:2}, Health=5, Frozen.

@@ -3,6 +3,7 @@ package dump
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
@@ -72,13 +73,10 @@ func (a *app) verifyUnopened(path string, err error) error {
 
 // verified prints r. Problems are a failure.
 func (a *app) verified(path string, r inspect.VerifyReport) error {
-	doc := verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, []problemDoc{}, append([]string{}, r.Notes...), r.Rewound, r.Bytes}
+	doc := verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, listed(r.Problems, problemDocOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 	code := exitProblem
-	for _, p := range r.Problems {
-		doc.Problems = append(doc.Problems, problemDocOf(p))
-		if !errors.Is(p, persist.ErrNewer) {
-			code = exitCorrupt
-		}
+	if slices.ContainsFunc(r.Problems, func(p error) bool { return !errors.Is(p, persist.ErrNewer) }) {
+		code = exitCorrupt
 	}
 	if err := a.tell(doc, func() { doc.print(a) }); err != nil || doc.OK {
 		return err

@@ -37,6 +37,15 @@ func (o *Out) Grid(headers ...string) *Grid {
 	return g
 }
 
+// Table prints a table with a row of cells for each of items.
+func Table[T any](o *Out, items []T, cells func(T) []any, headers ...string) {
+	g := o.Grid(headers...)
+	for _, item := range items {
+		g.Row(cells(item)...)
+	}
+	g.Flush()
+}
+
 // Row adds a row. A cell may be [Styled].
 func (g *Grid) Row(cells ...any) {
 	row := make([]Styled, len(cells))
