@@ -10,7 +10,7 @@ import (
 type nth[K any] struct{ V int32 }
 
 func addNth[K any](w *World, name string) *Storage[nth[K]] {
-	return MustRegister[nth[K]](w, Named(name))
+	return MustRegister(w, Component[nth[K]]{Name: name})
 }
 
 // Every component of every arity comes from its own storage, rows of which lie

@@ -95,7 +95,7 @@ func (w *World) noteAll(kind raw.OpKind, s AnyStorage, entities []Entity) {
 	}
 }
 
-// SetAll gives each of entities a copy of v, made by CloneWith if the component
+// SetAll gives each of entities a copy of v, made by its Clone if the component
 // has it, and returns how many of them are alive. It leaves the storage as a loop
 // of [Storage.Set] does.
 func (s *Storage[T]) SetAll(entities []Entity, v T) int {

@@ -246,7 +246,7 @@ func newTwins(seed uint64, o Options) *twins {
 	for i := range w.worlds {
 		w.worlds[i] = NewWorld(o)
 		w.plains[i] = MustRegister[plain](w.worlds[i])
-		w.lists[i] = MustRegister[list](w.worlds[i], CloneWith(cloneList))
+		w.lists[i] = MustRegister(w.worlds[i], Component[list]{Clone: cloneList})
 	}
 	return w
 }
@@ -476,7 +476,7 @@ func TestBatchesAllocateNothingOnceWarm(t *testing.T) {
 
 func TestSetAllGivesEveryEntityItsOwnCopy(t *testing.T) {
 	w := NewWorld(Options{})
-	lists := MustRegister[list](w, CloneWith(cloneList))
+	lists := MustRegister(w, Component[list]{Clone: cloneList})
 	entities := w.CreateN(nil, 3)
 	lists.Set(entities[1], list{[]int{5}})
 	v := list{[]int{1}}

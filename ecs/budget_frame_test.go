@@ -16,7 +16,7 @@ type crowd struct {
 func newCrowd(n, storages int) *crowd {
 	c := &crowd{w: ecs.NewWorld(ecs.Options{})}
 	for i := range storages {
-		c.storages = append(c.storages, ecs.MustRegister[position](c.w, ecs.Named(fmt.Sprint("position", i))))
+		c.storages = append(c.storages, ecs.MustRegister(c.w, ecs.Component[position]{Name: fmt.Sprint("position", i)}))
 	}
 	for i := range n {
 		c.storages[i%storages].Set(c.w.Create(), position{1, 2})

@@ -30,7 +30,7 @@ func (bundle *Bundle1[A]) Create(a A) Entity {
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle1[A]) CreateN(dst []Entity, n int, a A) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -81,7 +81,7 @@ func (bundle *Bundle2[A, B]) Create(a A, b B) Entity {
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle2[A, B]) CreateN(dst []Entity, n int, a A, b B) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -136,7 +136,7 @@ func (bundle *Bundle3[A, B, C]) Create(a A, b B, c C) Entity {
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle3[A, B, C]) CreateN(dst []Entity, n int, a A, b B, c C) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -195,7 +195,7 @@ func (bundle *Bundle4[A, B, C, D]) Create(a A, b B, c C, d D) Entity {
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle4[A, B, C, D]) CreateN(dst []Entity, n int, a A, b B, c C, d D) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -258,7 +258,7 @@ func (bundle *Bundle5[A, B, C, D, E]) Create(a A, b B, c C, d D, e E) Entity {
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle5[A, B, C, D, E]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -325,7 +325,7 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Create(a A, b B, c C, d D, e E, f F) En
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle6[A, B, C, D, E, F]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -396,7 +396,7 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Create(a A, b B, c C, d D, e E, f F,
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle7[A, B, C, D, E, F, G]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -471,7 +471,7 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Create(a A, b B, c C, d D, e E, f
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -550,7 +550,7 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Create(a A, b B, c C, d D, e E
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -633,7 +633,7 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Create(a A, b B, c C, d D,
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -720,7 +720,7 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Create(a A, b B, c C, d
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)
@@ -811,7 +811,7 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Create(a A, b B, c C
 }
 
 // CreateN creates n entities with copies of these components, made by
-// [CloneWith] where it is needed, and appends them to dst, which may be nil.
+// [Component].Clone where it is needed, and appends them to dst, which may be nil.
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) CreateN(dst []Entity, n int, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) []Entity {
 	from := len(dst)
 	dst = bundle.a.w.CreateN(dst, n)

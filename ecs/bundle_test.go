@@ -25,11 +25,11 @@ func newBundled() *bundled {
 		w:      w,
 		plain:  MustRegister[plain](w),
 		padded: MustRegister[padded](w),
-		list:   MustRegister[list](w, CloneWith(cloneList)),
+		list:   MustRegister(w, Component[list]{Clone: cloneList}),
 		label:  MustRegister[label](w),
-		index:  MustRegister[indexed](w, Stored(Indexed)),
-		hashed: MustRegister[hashed](w, Stored(Hashed)),
-		order:  MustRegister[ordered](w, Stored(Ordered)),
+		index:  MustRegister(w, Component[indexed]{Kind: Indexed}),
+		hashed: MustRegister(w, Component[hashed]{Kind: Hashed}),
+		order:  MustRegister(w, Component[ordered]{Kind: Ordered}),
 		word:   MustRegister[word](w),
 	}
 }

@@ -18,7 +18,7 @@ import (
 // one than that which has its index now.
 //
 // Values are the same if their canonical bytes are: NaN is itself, -0 is not 0,
-// padding does not count. Values of [NoPersist] components that cannot be encoded
+// padding does not count. Values of NoPersist components that cannot be encoded
 // are compared by [reflect.DeepEqual].
 //
 // A Delta holds what it found: the world may be changed while it is read. Its
@@ -58,7 +58,7 @@ func (l *edits[T]) reset() {
 //
 // It costs O(rows written since), whatever the storage holds; if many were
 // written here and there, also a bit for every row. An error wraps [ErrNotHeld]:
-// the history does not hold the tick, or the component is [NoRewind]. The ticks
+// the history does not hold the tick, or the component is NoRewind. The ticks
 // held are those of [Options.History] and the newest boundary of a world that
 // keeps one for [Storage.OnChange] or for a [ChangeFilter].
 func (s *Storage[T]) Since(tick uint64) (*Delta[T], error) {

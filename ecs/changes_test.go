@@ -316,11 +316,11 @@ func TestAValueIsTheSameIfItsBytesAre(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	checkAtEnd(t, w)
 	e := w.Create()
-	floats := MustRegister[float64](w, Named("float"))
+	floats := MustRegister(w, Component[float64]{Name: "float"})
 	gaps := MustRegister[gappy](w)
 	odds := MustRegister[odd](w)
-	anys := MustRegister[struct{ V any }](w, Named("any"), NoPersist(), CloneWith(func(v struct{ V any }) struct{ V any } { return v }))
-	lists := MustRegister[list](w, CloneWith(cloneList))
+	anys := MustRegister(w, Component[struct{ V any }]{Name: "any", NoPersist: true, Clone: func(v struct{ V any }) struct{ V any } { return v }})
+	lists := MustRegister(w, Component[list]{Clone: cloneList})
 	floats.Set(e, math.NaN())
 	gaps.Set(e, gappy{1, math.NaN()})
 	odds.Set(e, odd{1, math.NaN(), "x"})
@@ -556,7 +556,7 @@ func TestADeltaStopsWhenItsLoopDoes(t *testing.T) {
 func TestATickThatIsNotHeldIsAnErrorThatSaysWhichAre(t *testing.T) {
 	w := NewWorld(Options{History: 3})
 	a := MustRegister[plain](w)
-	x := MustRegister[extra](w, NoRewind())
+	x := MustRegister(w, Component[extra]{NoRewind: true})
 	e := w.Create()
 	for range 6 {
 		a.Set(e, plain{int32(w.Tick()), 0})
@@ -611,7 +611,7 @@ func TestADeltaIsEmptyAfterAnError(t *testing.T) {
 // are used.
 func TestADeltaGivesUpWhatItFoundBefore(t *testing.T) {
 	w := NewWorld(Options{History: 1})
-	l := MustRegister[list](w, CloneWith(cloneList))
+	l := MustRegister(w, Component[list]{Clone: cloneList})
 	e := w.Create()
 	l.Set(e, list{[]int{1}})
 	w.Commit()
@@ -642,8 +642,8 @@ func TestChangesAllocateNothingOnceWarm(t *testing.T) {
 		t.Skip("a debug build allocates")
 	}
 	w, a, _, entities := members(2000, Options{History: 2})
-	gaps := MustRegister[padded](w, Named("gaps"))
-	res := MustRegisterResource(w, padded{}, Named("resource"))
+	gaps := MustRegister(w, Component[padded]{Name: "gaps"})
+	res := MustRegisterResource(w, padded{}, Component[padded]{Name: "resource"})
 	for _, e := range entities {
 		gaps.Set(e, padded{})
 	}

@@ -131,7 +131,7 @@ func TestCommandsOfManyGoroutinesAreAppliedInAFixedOrder(t *testing.T) {
 func TestPlaceholdersStandForWhatWasCreated(t *testing.T) {
 	w, a, _, entities := members(2, Options{})
 	checkAtEnd(t, w)
-	links := MustRegister[Entity](w, Named("link"))
+	links := MustRegister(w, Component[Entity]{Name: "link"})
 	var c, other Commands
 	x, y := c.Create(), c.Create()
 	if w.Alive(x) || x == 0 || x == y || c.Resolve(x) != 0 || c.Resolve(entities[0]) != entities[0] || c.Resolve(0) != 0 {
@@ -234,7 +234,7 @@ func TestMistakesWithCommandsAreNamed(t *testing.T) {
 
 func TestCommandsAllocateNothingOnceWarm(t *testing.T) {
 	w, a, _, entities := members(100, Options{})
-	links, words := MustRegister[Entity](w, Named("link")), MustRegister[word](w)
+	links, words := MustRegister(w, Component[Entity]{Name: "link"}), MustRegister[word](w)
 	var c, d Commands
 	f := func(*World) {}
 	tick := func() {

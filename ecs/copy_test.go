@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// kin holds entities in every way in which they are found. Its CloneWith shares
+// kin holds entities in every way in which they are found. Its Clone shares
 // all memory: whoever writes through it writes to the original too.
 type kin struct {
 	Name    string
@@ -117,8 +117,8 @@ type family struct {
 
 func newFamily(o Options) *family {
 	w := NewWorld(o)
-	return &family{w, MustRegister[kin](w, CloneWith(sharedKin)), MustRegister[Entity](w, Named("link")),
-		MustRegister[plain](w), MustRegister[list](w, CloneWith(cloneList)), MustRegister[label](w)}
+	return &family{w, MustRegister(w, Component[kin]{Clone: sharedKin}), MustRegister(w, Component[Entity]{Name: "link"}),
+		MustRegister[plain](w), MustRegister(w, Component[list]{Clone: cloneList}), MustRegister[label](w)}
 }
 
 func (f *family) grow(random *rand.Rand, n int) {
@@ -242,26 +242,12 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 		Next *node
 	}
 	from, to := newFamily(Options{}), newFamily(Options{History: 2})
-	hides := MustRegister[hidden](from.w, NoPersist(), CloneWith(func(h hidden) hidden { return h }))
-	trees := MustRegister[struct{ T tree }](from.w, Named("tree"), NoPersist(), CloneWith(func(h struct{ T tree }) struct{ T tree } { return h }))
-	nodes := MustRegister[struct {
+	hides := MustRegister(from.w, Component[hidden]{NoPersist: true, Clone: func(h hidden) hidden { return h }})
+	trees := MustRegister(from.w, Component[struct{ T tree }]{Name: "tree", NoPersist: true, Clone: func(h struct{ T tree }) struct{ T tree } { return h }})
+	nodes := MustRegister(from.w, Component[struct {
 		E Entity
 		N node
-	}](from.w, Named("node"), NoPersist(), CloneWith(func(h struct {
-		E Entity
-		N node
-	}) struct {
-		E Entity
-		N node
-	} {
-		return h
-	}))
-	MustRegister[hidden](to.w, NoPersist(), CloneWith(func(h hidden) hidden { return h }))
-	MustRegister[struct{ T tree }](to.w, Named("tree"), NoPersist(), CloneWith(func(h struct{ T tree }) struct{ T tree } { return h }))
-	nodesThere := MustRegister[struct {
-		E Entity
-		N node
-	}](to.w, Named("node"), NoPersist(), CloneWith(func(h struct {
+	}]{Name: "node", NoPersist: true, Clone: func(h struct {
 		E Entity
 		N node
 	}) struct {
@@ -269,13 +255,27 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 		N node
 	} {
 		return h
-	}))
+	}})
+	MustRegister(to.w, Component[hidden]{NoPersist: true, Clone: func(h hidden) hidden { return h }})
+	MustRegister(to.w, Component[struct{ T tree }]{Name: "tree", NoPersist: true, Clone: func(h struct{ T tree }) struct{ T tree } { return h }})
+	nodesThere := MustRegister(to.w, Component[struct {
+		E Entity
+		N node
+	}]{Name: "node", NoPersist: true, Clone: func(h struct {
+		E Entity
+		N node
+	}) struct {
+		E Entity
+		N node
+	} {
+		return h
+	}})
 	MustRegister[word](from.w)
 	MustRegister[padded](from.w)
-	MustRegister[plain](from.w, Named("other"))
-	MustRegister[word](to.w, Named("other"))
-	MustRegister[extra](from.w, Named("singleton"))
-	MustRegisterResource(to.w, extra{}, Named("singleton"))
+	MustRegister(from.w, Component[plain]{Name: "other"})
+	MustRegister(to.w, Component[word]{Name: "other"})
+	MustRegister(from.w, Component[extra]{Name: "singleton"})
+	MustRegisterResource(to.w, extra{}, Component[extra]{Name: "singleton"})
 	e := from.w.CreateN(nil, 9)
 	from.kins.Set(e[0], kin{Debts: map[Entity]int{e[2]: 1, e[3]: 2, e[1]: 5}})
 	hides.Set(e[1], hidden{})
@@ -363,9 +363,9 @@ func TestComponentsOfTheSameLayoutAreCopied(t *testing.T) {
 	type one struct{ Of, To Entity }
 	type two struct{ Of, To Entity }
 	from, to := NewWorld(Options{}), NewWorld(Options{})
-	ones := MustRegister[one](from, Named("pair"))
+	ones := MustRegister(from, Component[one]{Name: "pair"})
 	words := MustRegister[word](from)
-	twos := MustRegister[two](to, Named("pair"))
+	twos := MustRegister(to, Component[two]{Name: "pair"})
 	wordsThere := MustRegister[word](to)
 	e := from.CreateN(nil, 2)
 	ones.Set(e[0], one{e[1], e[0]})
@@ -463,8 +463,8 @@ func TestComponentsThatNobodyRegistersAreComparedByLayout(t *testing.T) {
 		}
 		return loaded
 	}
-	a := load(func(w *World, e Entity) { MustRegister[plain](w, Named("x")).Set(e, plain{}) })
-	b := load(func(w *World, e Entity) { MustRegister[word](w, Named("x")).Set(e, word{}) })
+	a := load(func(w *World, e Entity) { MustRegister(w, Component[plain]{Name: "x"}).Set(e, plain{}) })
+	b := load(func(w *World, e Entity) { MustRegister(w, Component[word]{Name: "x"}).Set(e, word{}) })
 	if _, err := a.Copy(b, b.Entities(), CopyOptions{}); !errors.Is(err, ErrCopy) {
 		t.Errorf("Copy between different layouts = %v", err)
 	}

@@ -25,7 +25,7 @@ func interrupted() (*ecs.World, *ecs.Storage[position], *ecs.Query2[position, ve
 func TestALoopGoesOnAfterARunThatEndedWithAnUnrelatedChange(t *testing.T) {
 	for _, changed := range []float64{0, 9, 11, 63, 64, 199} {
 		w, _, q := interrupted()
-		tags := ecs.MustRegister[struct{}](w, ecs.Named("tag"))
+		tags := ecs.MustRegister(w, ecs.Component[struct{}]{Name: "tag"})
 		var visited []float64
 		for e, row := range q.All() {
 			visited = append(visited, row.A.X)

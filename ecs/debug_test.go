@@ -60,8 +60,8 @@ func TestADebugBuildReportsStalePointers(t *testing.T) {
 
 func TestADebugBuildLooksAtEverythingThatIsTracked(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 2})
-	l := MustRegister[list](w, CloneWith(cloneList))
-	r := MustRegisterResource(w, plain{}, Named("score"))
+	l := MustRegister(w, Component[list]{Clone: cloneList})
+	r := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
 	u := MustRegister[word](w)
 	l.Set(entities[2], list{[]int{1}})
 	u.Set(entities[2], word{"x"})

@@ -296,7 +296,7 @@ func TestEqualWorldsHaveEqualDigests(t *testing.T) {
 	w, a, b, entities := members(50, Options{History: 3})
 	v, _, _, _ := members(50, Options{})
 	extraFirst := NewWorld(Options{})
-	MustRegister[extra](extraFirst, NoRewind())
+	MustRegister(extraFirst, Component[extra]{NoRewind: true})
 	MustRegister[padded](extraFirst)
 	MustRegister[plain](extraFirst)
 	if err := extraFirst.Raw().Load(stateOf(v)); err != nil {
@@ -314,7 +314,7 @@ func TestEqualWorldsHaveEqualDigests(t *testing.T) {
 	if w.Digest() != v.Digest() || extraFirst.Digest() != v.Digest() {
 		t.Errorf("digests %v, %v and %v, want equal ones", w.Digest(), v.Digest(), extraFirst.Digest())
 	}
-	x := MustRegister[extra](w, NoRewind())
+	x := MustRegister(w, Component[extra]{NoRewind: true})
 	x.Set(entities[0], extra{5})
 	if w.Digest() != v.Digest() {
 		t.Error("the digest sees a component that does not rewind")

@@ -22,7 +22,7 @@
 // To begin with:
 //
 //	make a world                  NewWorld with Options
-//	name the components           Register, MustRegister; Named, Stored, CloneWith, Default, Masked, NoRewind, NoPersist
+//	name the components           Register, MustRegister; Component
 //	create and destroy            World.Create, World.Destroy, World.Alive, World.Clear
 //	one entity's component        Storage.Set, Storage.Get, Storage.Mut, Storage.Has, Storage.Remove
 //	all of a component            Storage.All, Storage.Entities, Storage.Values, Storage.MutValues, Storage.Clear
@@ -40,7 +40,7 @@
 //	hand what is found to a batch AppendEntities; World.DestroyFound
 //	keep rows side by side        NewGroup
 //	order rows                    Storage.SortFunc, Storage.SortEntities, Storage.SortLike
-//	sets of entity indices        Masked, Storage.Mask, NewMask; And, Or, AndNot, Indices, CountBits
+//	sets of entity indices        Component.Masked, Storage.Mask, NewMask; And, Or, AndNot, Indices, CountBits
 //
 // Many at once, now or later:
 //
@@ -71,8 +71,8 @@
 //
 // # Kinds of storages
 //
-// Storages differ in how they find the row of an entity: [Sparse] unless [Stored]
-// says otherwise; [Tag] for types of size 0, which need not be asked for;
+// Storages differ in how they find the row of an entity: [Sparse] unless its
+// [Component] says otherwise; [Tag] for types of size 0, which need not be asked for;
 // [Indexed] where nearly every entity has the component; [Hashed] where hardly any
 // has it; [Ordered] where iteration must go by entity index. A kind changes cost,
 // memory and the order of rows, and nothing else: methods and promises are the

@@ -174,7 +174,7 @@ func TestSparseEntriesOfTwoPagesAreRestored(t *testing.T) {
 func TestRangesThatShareMemoryAreCloned(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	checkAtEnd(t, w)
-	l := MustRegister[list](w, CloneWith(cloneList))
+	l := MustRegister(w, Component[list]{Clone: cloneList})
 	for i := range 100 {
 		l.Set(w.Create(), list{[]int{i}})
 	}

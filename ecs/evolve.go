@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,87 +11,22 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// ErrVersion reports versions and migrations that do not fit each other.
-var ErrVersion = errors.New("ecs: bad version")
-
-// FormerName says under which names a component or resource was saved before:
-//
-//	ecs.Register[Vitality](w, ecs.FormerName("Health"))
-//
-// What is stored under its present name comes first, then the former names in the
-// order given. A former name cannot be that of another component of the world.
-func FormerName(names ...string) Option {
-	return func(r *registration) { r.former = append(r.former, names...) }
-}
-
-// Version numbers what the values of a component or resource mean; without it the
-// version is 0. It is saved with them. A program refuses a later version than its
-// own, and brings an earlier one up to it, step by step, with [Migrate]; steps
-// without a migration are conversions by name, see [layout.NewConversion].
-func Version(n uint32) Option { return func(r *registration) { r.version = n } }
-
 // Migrate says how values of version from become values of version from+1, for
 // what no conversion by name can do:
 //
 //	type speedV1 struct{ Text string } // As it was.
 //
-//	ecs.Register[Speed](w, ecs.Version(2), ecs.Migrate(1, func(old speedV1) speedV2 { … }),
+//	ecs.Register(w, ecs.Component[Speed]{Version: 2, Migrations: []ecs.Migration{
+//		ecs.Migrate(1, func(old speedV1) Speed { … }),
+//	}})
 //
 // Stored values are converted to From by name before, and To by name to what the
 // next step or the component takes. From may be [layout.Value] instead, which is
 // the stored row as it is. The function is called for each row that belongs to an
 // entity, in dense order, and must depend on nothing but its argument. It is not
 // called for the gaps of an [Indexed] storage, which get the present default.
-func Migrate[From, To any](from uint32, f func(From) To) Option {
-	m := newMigration(from, f)
-	return func(r *registration) { r.migrations = append(r.migrations, m) }
-}
-
-// An evolution is what a component or resource was before.
-type evolution struct {
-	version    uint32
-	former     []string    // Names, the latest first.
-	migrations []migration // By version.
-}
-
-var noEvolution evolution
-
-// past returns e, also if there is none.
-func (e *evolution) past() *evolution {
-	if e == nil {
-		return &noEvolution
-	}
-	return e
-}
-
-// storedAs returns the name under which something that has the names for which
-// has returns true holds it: its own, or the first of its former ones.
-func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
-	if has(s.name) {
-		return s.name, true
-	}
-	for _, name := range s.past().former {
-		if has(name) {
-			return name, true
-		}
-	}
-	return "", false
-}
-
-// A migration is one step from a version to the next.
-type migration struct {
-	from   uint32
-	source *layout.Type // nil: rows as they are stored, as layout.Values.
-	target *layout.Type
-	fault  error // Why its types cannot be stored.
-
-	// run turns rows of the stored layout, which is source if that is not nil, into
-	// rows of target. Rows for which skip returns true become zero.
-	run func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error)
-}
-
-func newMigration[From, To any](from uint32, f func(From) To) migration {
-	m := migration{from: from}
+func Migrate[From, To any](from uint32, f func(From) To) Migration {
+	m := Migration{from: from}
 	target, err := layout.NewCodec(reflect.TypeFor[To]())
 	if err != nil {
 		m.fault = err
@@ -125,6 +61,49 @@ func newMigration[From, To any](from uint32, f func(From) To) migration {
 	return m
 }
 
+// An evolution is what a component or resource was before.
+type evolution struct {
+	version    uint32
+	former     []string    // Names, the latest first.
+	migrations []Migration // By version.
+}
+
+var noEvolution evolution
+
+// past returns e, also if there is none.
+func (e *evolution) past() *evolution {
+	if e == nil {
+		return &noEvolution
+	}
+	return e
+}
+
+// storedAs returns the name under which something that has the names for which
+// has returns true holds it: its own, or the first of its former ones.
+func (s *spec) storedAs(has func(name string) bool) (name string, ok bool) {
+	if has(s.name) {
+		return s.name, true
+	}
+	for _, name := range s.past().former {
+		if has(name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// A Migration is one step from a version of a component to the next: see [Migrate].
+type Migration struct {
+	from   uint32
+	source *layout.Type // nil: rows as they are stored, as layout.Values.
+	target *layout.Type
+	fault  error // Why its types cannot be stored.
+
+	// run turns rows of the stored layout, which is source if that is not nil, into
+	// rows of target. Rows for which skip returns true become zero.
+	run func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error)
+}
+
 // migrateValues migrates rows without their Go type.
 func migrateValues[To any](rows []byte, stored *layout.Type, n int, skip func(int) bool, target *layout.Codec, f func(layout.Value) To) ([]byte, error) {
 	out := make([]To, n)
@@ -146,21 +125,21 @@ func migrateValues[To any](rows []byte, stored *layout.Type, n int, skip func(in
 	return layout.Append(target, nil, out), nil
 }
 
-// newEvolution checks the options that tell of the past of a component with that
-// layout, which may be nil.
-func newEvolution(reg *registration, current *layout.Type) (*evolution, error) {
-	if reg.version == 0 && reg.former == nil && reg.migrations == nil {
+// newEvolution returns what a component with that layout, which may be nil, was
+// before; nil if it was never different.
+func newEvolution(version uint32, former []string, migrations []Migration, current *layout.Type) (*evolution, error) {
+	if version == 0 && former == nil && migrations == nil {
 		return nil, nil
 	}
-	e := &evolution{reg.version, reg.former, slices.Clone(reg.migrations)}
-	slices.SortStableFunc(e.migrations, func(a, b migration) int { return int(int64(a.from) - int64(b.from)) })
+	e := &evolution{version, slices.Clone(former), slices.Clone(migrations)}
+	slices.SortStableFunc(e.migrations, func(a, b Migration) int { return cmp.Compare(a.from, b.from) })
 	var before *layout.Type
 	for i, m := range e.migrations {
 		switch {
 		case m.fault != nil:
 			return nil, fmt.Errorf("the migration from version %d: %w", m.from, m.fault)
 		case m.from >= e.version:
-			return nil, fmt.Errorf("a migration from version %d, but it is of version %d; give it a later one with Version", m.from, e.version)
+			return nil, fmt.Errorf("a migration from version %d, but it is of version %d; give it a later one as Component.Version", m.from, e.version)
 		case i > 0 && e.migrations[i-1].from == m.from:
 			return nil, fmt.Errorf("two migrations from version %d", m.from)
 		}

@@ -18,33 +18,36 @@ type (
 func length(old speedOne) speedTwo { return speedTwo{int32(len(old.Text))} }
 
 func TestWhatWasIsRegisteredOnlyIfItLeadsToWhatIs(t *testing.T) {
-	bad := func(name, want string, options ...Option) {
+	bad := func(name, want string, c Component[speed]) {
 		t.Run(name, func(t *testing.T) {
 			w := NewWorld(Options{})
-			MustRegister[plain](w, Named("plain"), FormerName("old"))
+			MustRegister(w, Component[plain]{Name: "plain", FormerNames: []string{"old"}})
 			var wrong *RegisterError
-			if _, err := Register[speed](w, options...); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
+			if _, err := Register(w, c); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
 				t.Errorf("Register = %v, want %q in it", err, want)
 			}
 		})
 	}
-	bad("no version", "a migration from version 1, but it is of version 0", Migrate(1, length))
-	bad("a version too low", "a migration from version 1, but it is of version 1", Version(1), Migrate(1, length))
-	bad("twice", "two migrations from version 1", Version(2), Migrate(1, length), Migrate(1, length))
+	migrated := func(version uint32, migrations ...Migration) Component[speed] {
+		return Component[speed]{Version: version, Migrations: migrations}
+	}
+	bad("no version", "a migration from version 1, but it is of version 0", migrated(0, Migrate(1, length)))
+	bad("a version too low", "a migration from version 1, but it is of version 1", migrated(1, Migrate(1, length)))
+	bad("twice", "two migrations from version 1", migrated(2, Migrate(1, length), Migrate(1, length)))
 	bad("a gap", "the migration from version 2 does not take what the one before gives: layout: rows cannot be converted: speedOne",
-		Version(3), Migrate(2, length), Migrate(1, length))
-	bad("another end", "the last migration does not give what the component takes", Version(1), Migrate(0, func(speed) speedOne { return speedOne{} }))
-	bad("a source that cannot be stored", "func values cannot be stored", Version(1), Migrate(0, func(struct{ F func() }) speed { return speed{} }))
-	bad("a target that cannot be stored", "func values cannot be stored", Version(1), Migrate(0, func(speed) struct{ F func() } { return struct{ F func() }{} }))
-	bad("a former name that is one", `the former name "plain" is that of a component`, FormerName("plain"))
-	bad("its own name", `the former name "speed" is that of a component`, FormerName("speed"))
-	bad("a name that another had", `the name "old" is a former name of plain`, Named("old"))
-	bad("a former name that another has too", `the name "old" is a former name of plain`, FormerName("older", "old"))
+		migrated(3, Migrate(2, length), Migrate(1, length)))
+	bad("another end", "the last migration does not give what the component takes", migrated(1, Migrate(0, func(speed) speedOne { return speedOne{} })))
+	bad("a source that cannot be stored", "func values cannot be stored", migrated(1, Migrate(0, func(struct{ F func() }) speed { return speed{} })))
+	bad("a target that cannot be stored", "func values cannot be stored", migrated(1, Migrate(0, func(speed) struct{ F func() } { return struct{ F func() }{} })))
+	bad("a former name that is one", `the former name "plain" is that of a component`, Component[speed]{FormerNames: []string{"plain"}})
+	bad("its own name", `the former name "speed" is that of a component`, Component[speed]{FormerNames: []string{"speed"}})
+	bad("a name that another had", `the name "old" is a former name of plain`, Component[speed]{Name: "old"})
+	bad("a former name that another has too", `the name "old" is a former name of plain`, Component[speed]{FormerNames: []string{"older", "old"}})
 }
 
 func TestMigrationsAreCalledForRowsOfEntitiesOnly(t *testing.T) {
 	w := NewWorld(Options{})
-	old := MustRegister[speedOne](w, Named("speed"), Stored(Indexed), Default(speedOne{"gap"}))
+	old := MustRegister(w, Component[speedOne]{Name: "speed", Kind: Indexed, Default: speedOne{"gap"}})
 	for i, e := range w.CreateN(nil, 5) {
 		if i%2 == 0 {
 			old.Set(e, speedOne{strings.Repeat("x", i)})
@@ -53,11 +56,13 @@ func TestMigrationsAreCalledForRowsOfEntitiesOnly(t *testing.T) {
 	for _, kind := range []Kind{Indexed, Sparse} {
 		calls := 0
 		later := NewWorld(Options{})
-		options := []Option{Stored(kind), Version(4), Migrate(2, func(old speedOne) speedTwo { calls++; return length(old) })}
+		c := Component[speed]{Kind: kind, Version: 4, Migrations: []Migration{
+			Migrate(2, func(old speedOne) speedTwo { calls++; return length(old) }),
+		}}
 		if kind == Indexed {
-			options = append(options, Default(speed{9, 9}))
+			c.Default = speed{9, 9}
 		}
-		s := MustRegister[speed](later, options...)
+		s := MustRegister(later, c)
 		if err := later.Raw().Load(stateOf(w)); err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +85,7 @@ func TestMigrationsAreCalledForRowsOfEntitiesOnly(t *testing.T) {
 
 func TestConversionsAreKnownBeforeRowsAre(t *testing.T) {
 	w := NewWorld(Options{})
-	MustRegister[speed](w, FormerName("v", "velocity"), Version(1))
+	MustRegister(w, Component[speed]{FormerNames: []string{"v", "velocity"}, Version: 1})
 	of := func(name string, version uint32, v AnyStorage) raw.StorageState {
 		return raw.StorageState{Name: name, Version: version, Layout: v.Raw().Layout()}
 	}
@@ -103,11 +108,11 @@ func TestConversionsAreKnownBeforeRowsAre(t *testing.T) {
 
 func TestALaterDefaultFillsTheGaps(t *testing.T) {
 	w := NewWorld(Options{})
-	old := MustRegister[plain](w, Stored(Indexed), Default(plain{1, 1}))
+	old := MustRegister(w, Component[plain]{Kind: Indexed, Default: plain{1, 1}})
 	old.Set(w.CreateN(nil, 3)[2], plain{5, 5})
 	state := stateOf(w)
 	later := NewWorld(Options{})
-	s := MustRegister[plain](later, Stored(Indexed))
+	s := MustRegister(later, Component[plain]{Kind: Indexed})
 	for i := range state.Storages {
 		state.Storages[i].Indexed, state.Storages[i].Default = true, old.Raw().AppendDefault(nil)
 	}
@@ -126,7 +131,7 @@ func TestALaterDefaultFillsTheGaps(t *testing.T) {
 // stored rows does not see those of gaps either.
 func TestPagesAreMigrated(t *testing.T) {
 	w := NewWorld(Options{})
-	old := MustRegister[speedOne](w, Named("speed"), Stored(Indexed))
+	old := MustRegister(w, Component[speedOne]{Name: "speed", Kind: Indexed})
 	for i, e := range w.CreateN(nil, 9) {
 		if i%4 != 3 {
 			old.Set(e, speedOne{strings.Repeat("x", i)})
@@ -138,11 +143,13 @@ func TestPagesAreMigrated(t *testing.T) {
 	}
 	calls := 0
 	later := NewWorld(Options{})
-	s := MustRegister[speedTwo](later, Named("speed"), Version(1), Migrate(0, func(v layout.Value) speedTwo {
-		calls++
-		text, _ := v.Field("Text")
-		return speedTwo{int32(len(text.Text()))}
-	}))
+	s := MustRegister(later, Component[speedTwo]{Name: "speed", Version: 1, Migrations: []Migration{
+		Migrate(0, func(v layout.Value) speedTwo {
+			calls++
+			text, _ := v.Field("Text")
+			return speedTwo{int32(len(text.Text()))}
+		}),
+	}})
 	if err := later.Raw().Load(state); err != nil {
 		t.Fatal(err)
 	}

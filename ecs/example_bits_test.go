@@ -28,8 +28,8 @@ func ExampleAnd() {
 
 func ExampleOr() {
 	world := ecs.NewWorld(ecs.Options{})
-	burning := ecs.MustRegister[Velocity](world, ecs.Masked())
-	frozen := ecs.MustRegister[Frozen](world, ecs.Masked())
+	burning := ecs.MustRegister(world, ecs.Component[Velocity]{Masked: true})
+	frozen := ecs.MustRegister(world, ecs.Component[Frozen]{Masked: true})
 	all := world.CreateN(nil, 5)
 	burning.Set(all[1], Velocity{})
 	frozen.SetAll(all[3:], Frozen{})
@@ -42,7 +42,7 @@ func ExampleOr() {
 // The entities that a mask leaves out.
 func ExampleAndNot() {
 	world := ecs.NewWorld(ecs.Options{})
-	frozen := ecs.MustRegister[Frozen](world, ecs.Masked())
+	frozen := ecs.MustRegister(world, ecs.Component[Frozen]{Masked: true})
 	frozen.SetAll(world.CreateN(nil, 5)[1:4], Frozen{})
 	for i := range ecs.Indices(ecs.AndNot(world.AliveBits(), frozen.Mask())) {
 		e, _ := world.EntityAt(i)

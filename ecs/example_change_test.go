@@ -79,7 +79,7 @@ func ExampleDelta() {
 
 func ExampleResource_Since() {
 	world := ecs.NewWorld(ecs.Options{History: 5})
-	gold := ecs.MustRegisterResource(world, 10, ecs.Named("Gold"))
+	gold := ecs.MustRegisterResource(world, 10, ecs.Component[int]{Name: "Gold"})
 	world.Commit()
 	*gold.Mut() += 5
 	fmt.Println(gold.Since(1))
@@ -106,7 +106,7 @@ func ExampleStorage_OnAdd() {
 func ExampleStorage_OnRemove() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
-	names := ecs.MustRegister[string](world, ecs.Named("Name"))
+	names := ecs.MustRegister(world, ecs.Component[string]{Name: "Name"})
 	positions.OnRemove(func(e ecs.Entity, p Position) {
 		name, _ := names.Get(e)
 		fmt.Println(name, "leaves", p)

@@ -63,7 +63,7 @@ func ExampleStorage_SortFunc() {
 func ExampleStorage_SortEntities() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
-	depths := ecs.MustRegister[int](world, ecs.Named("depth"))
+	depths := ecs.MustRegister(world, ecs.Component[int]{Name: "depth"})
 	for _, depth := range []int{2, 0, 1} {
 		e := world.Create()
 		positions.Set(e, Position{Y: float64(depth)})

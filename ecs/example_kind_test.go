@@ -8,20 +8,20 @@ import (
 
 // A kind is chosen when a component is registered. Everything else is the same
 // for all of them.
-func ExampleStored() {
+func ExampleKind() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
 	frozen := ecs.MustRegister[Frozen](world) // A type of size 0.
-	velocities := ecs.MustRegister[Velocity](world, ecs.Stored(ecs.Hashed))
+	velocities := ecs.MustRegister(world, ecs.Component[Velocity]{Kind: ecs.Hashed})
 	fmt.Println(positions.Kind(), frozen.Kind(), velocities.Kind())
 	// Output: sparse tag hashed
 }
 
 // The row in an Indexed storage is the entity's index. It never moves, so what
 // Values returns can be looked up by index.
-func ExampleStored_indexed() {
+func ExampleIndexed() {
 	world := ecs.NewWorld(ecs.Options{})
-	heights := ecs.MustRegister[int](world, ecs.Named("Height"), ecs.Stored(ecs.Indexed))
+	heights := ecs.MustRegister(world, ecs.Component[int]{Name: "Height", Kind: ecs.Indexed})
 	for i := range 4 {
 		heights.Set(world.Create(), 10+i)
 	}
@@ -35,9 +35,9 @@ func ExampleStored_indexed() {
 
 // Gaps of an Indexed storage hold the default, so that a loop over Values need
 // not ask who has the component.
-func ExampleDefault() {
+func ExampleComponent_default() {
 	world := ecs.NewWorld(ecs.Options{})
-	factors := ecs.MustRegister[int](world, ecs.Named("Factor"), ecs.Stored(ecs.Indexed), ecs.Default(1))
+	factors := ecs.MustRegister(world, ecs.Component[int]{Name: "Factor", Kind: ecs.Indexed, Default: 1})
 	all := world.CreateN(nil, 4)
 	factors.Set(all[3], 5)
 	factors.Set(all[1], 3)
@@ -51,10 +51,10 @@ func ExampleDefault() {
 
 // A Hashed storage of few components takes a fraction of the memory, and is used
 // as any other.
-func ExampleStored_hashed() {
+func ExampleHashed() {
 	world := ecs.NewWorld(ecs.Options{})
-	plain := ecs.MustRegister[Position](world, ecs.Named("plain"))
-	rare := ecs.MustRegister[Position](world, ecs.Named("rare"), ecs.Stored(ecs.Hashed))
+	plain := ecs.MustRegister(world, ecs.Component[Position]{Name: "plain"})
+	rare := ecs.MustRegister(world, ecs.Component[Position]{Name: "rare", Kind: ecs.Hashed})
 	for i, e := range world.CreateN(nil, 1_000_000) {
 		if i%100_001 == 0 {
 			plain.Set(e, Position{X: 1})
@@ -68,9 +68,9 @@ func ExampleStored_hashed() {
 
 // An Ordered storage is iterated by entity index, whatever the order in which
 // components were added.
-func ExampleStored_ordered() {
+func ExampleOrdered() {
 	world := ecs.NewWorld(ecs.Options{})
-	ranks := ecs.MustRegister[string](world, ecs.Named("Rank"), ecs.Stored(ecs.Ordered))
+	ranks := ecs.MustRegister(world, ecs.Component[string]{Name: "Rank", Kind: ecs.Ordered})
 	all := world.CreateN(nil, 3)
 	ranks.Set(all[2], "last")
 	ranks.Set(all[0], "first")

@@ -35,11 +35,11 @@ func ExampleMask() {
 
 // Storages registered with Masked have a mask that follows them. Combinations
 // follow too: they are made once.
-func ExampleMasked() {
+func ExampleStorage_Mask() {
 	world := ecs.NewWorld(ecs.Options{})
-	positions := ecs.MustRegister[Position](world, ecs.Masked())
-	velocities := ecs.MustRegister[Velocity](world, ecs.Masked())
-	frozen := ecs.MustRegister[Frozen](world, ecs.Masked())
+	positions := ecs.MustRegister(world, ecs.Component[Position]{Masked: true})
+	velocities := ecs.MustRegister(world, ecs.Component[Velocity]{Masked: true})
+	frozen := ecs.MustRegister(world, ecs.Component[Frozen]{Masked: true})
 	for i := range 6 {
 		e := world.Create()
 		positions.Set(e, Position{})

@@ -38,7 +38,7 @@ func ExampleQuery1_Or() {
 	type Burning struct{}
 	type Poisoned struct{}
 	world := ecs.NewWorld(ecs.Options{})
-	health := ecs.MustRegister[int](world, ecs.Named("Health"))
+	health := ecs.MustRegister(world, ecs.Component[int]{Name: "Health"})
 	burning := ecs.MustRegister[Burning](world)
 	poisoned := ecs.MustRegister[Poisoned](world)
 	suffering := ecs.NewQuery1(ecs.Write(health)).Or(burning, poisoned)

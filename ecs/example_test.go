@@ -67,7 +67,7 @@ func ExampleWorld_Restore() {
 // Try takes everything back if its function fails.
 func ExampleWorld_Try() {
 	world := ecs.NewWorld(ecs.Options{})
-	gold := ecs.MustRegisterResource(world, 10, ecs.Named("Gold"))
+	gold := ecs.MustRegisterResource(world, 10, ecs.Component[int]{Name: "Gold"})
 	pay := func(price int) error {
 		*gold.Mut() -= price
 		if gold.Get() < 0 {
@@ -86,7 +86,7 @@ func ExampleWorld_Try() {
 // written.
 func ExampleHistory_Seek() {
 	world := ecs.NewWorld(ecs.Options{History: 100})
-	score := ecs.MustRegisterResource(world, 0, ecs.Named("Score"))
+	score := ecs.MustRegisterResource(world, 0, ecs.Component[int]{Name: "Score"})
 	for range 5 {
 		*score.Mut() += 10
 		world.Commit()
@@ -104,19 +104,19 @@ func ExampleHistory_Seek() {
 
 // A type whose copies would share memory is refused until it is said how to copy
 // it.
-func ExampleCloneWith() {
+func ExampleComponent_clone() {
 	type Inventory struct{ Items []string }
 	world := ecs.NewWorld(ecs.Options{})
 	_, err := ecs.Register[Inventory](world)
 	fmt.Println(err)
 
-	inventories, err := ecs.Register[Inventory](world, ecs.CloneWith(func(i Inventory) Inventory {
+	inventories, err := ecs.Register(world, ecs.Component[Inventory]{Clone: func(i Inventory) Inventory {
 		i.Items = append([]string(nil), i.Items...)
 		return i
-	}))
+	}})
 	fmt.Println(inventories.Len(), err)
 	// Output:
-	// ecs: copies share memory: register ecs_test.Inventory: field Inventory.Items is shared by copies; say how to copy with CloneWith
+	// ecs: copies share memory: register ecs_test.Inventory: field Inventory.Items is shared by copies; say how to copy as Component.Clone
 	// 0 <nil>
 }
 

@@ -78,20 +78,20 @@ func ExampleRegisterResource() {
 }
 
 // The name is what saves know a component by; the Go type may be renamed.
-func ExampleNamed() {
+func ExampleComponent_name() {
 	world := ecs.NewWorld(ecs.Options{})
-	positions := ecs.MustRegister[Position](world, ecs.Named("pos"))
-	_, err := ecs.Register[Velocity](world, ecs.Named("pos"))
+	positions := ecs.MustRegister(world, ecs.Component[Position]{Name: "pos"})
+	_, err := ecs.Register(world, ecs.Component[Velocity]{Name: "pos"})
 	fmt.Println(positions.Name(), err)
 	// Output:
-	// pos ecs: bad name: register ecs_test.Velocity: the name "pos" is taken; give another with Named
+	// pos ecs: bad name: register ecs_test.Velocity: the name "pos" is taken; give another as Component.Name
 }
 
 // What is NoRewind stays as it is when the world is put back.
-func ExampleNoRewind() {
+func ExampleComponent_noRewind() {
 	world := ecs.NewWorld(ecs.Options{})
-	turn := ecs.MustRegisterResource(world, 1, ecs.Named("Turn"))
-	tries := ecs.MustRegisterResource(world, 0, ecs.Named("Tries"), ecs.NoRewind())
+	turn := ecs.MustRegisterResource(world, 1, ecs.Component[int]{Name: "Turn"})
+	tries := ecs.MustRegisterResource(world, 0, ecs.Component[int]{Name: "Tries", NoRewind: true})
 	start := world.Checkpoint()
 	for range 3 {
 		*turn.Mut()++
@@ -103,9 +103,9 @@ func ExampleNoRewind() {
 }
 
 // What is NoPersist is rewound, and in no journal, snapshot or save.
-func ExampleNoPersist() {
+func ExampleComponent_noPersist() {
 	world := ecs.NewWorld(ecs.Options{})
-	cached := ecs.MustRegister[Velocity](world, ecs.NoPersist()).Raw()
+	cached := ecs.MustRegister(world, ecs.Component[Velocity]{NoPersist: true}).Raw()
 	fmt.Println(cached.Rewinds(), cached.Persistent())
 	// Output: true false
 }

@@ -62,7 +62,7 @@ const maxGroup = 4 // Storages of a group.
 // first of equals: a change of the world like any other.
 //
 // An error wraps [ErrGroup]. A storage belongs to one group at most, and must not
-// be [NoRewind].
+// be NoRewind.
 //
 // After a rewind to before NewGroup, or a Load of what was saved without the
 // group, members may lie scattered. Those that come from then on are packed; the

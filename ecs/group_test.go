@@ -180,9 +180,9 @@ func TestAQueryOverAGroupDoesNotLookBehindIt(t *testing.T) {
 
 func TestAGroupIsRefusedWithAReason(t *testing.T) {
 	w, a, b, _ := members(1, Options{})
-	c, free := MustRegister[word](w), MustRegister[extra](w, NoRewind())
+	c, free := MustRegister[word](w), MustRegister(w, Component[extra]{NoRewind: true})
 	_, far, _, _ := members(1, Options{})
-	r := MustRegisterResource(w, label{}, Named("rules"))
+	r := MustRegisterResource(w, label{}, Component[label]{Name: "rules"})
 	if err := w.Raw().Load(&raw.State{Storages: []raw.StorageState{{Name: "stranger", Layout: MustRegister[label](NewWorld(Options{})).Raw().Layout()}}}); err != nil {
 		t.Fatal(err)
 	}

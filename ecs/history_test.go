@@ -268,7 +268,7 @@ func mergeInEveryOrder(t *testing.T, n int) {
 
 func TestOnRestoreIsCalledOnceTheWorldIsWhole(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 2})
-	x := MustRegister[extra](w, NoRewind())
+	x := MustRegister(w, Component[extra]{NoRewind: true})
 	calls := 0
 	w.OnRestore(func() {
 		calls++

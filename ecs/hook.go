@@ -53,7 +53,7 @@ type worldHooks struct {
 // # What calls no hooks
 //
 // Restore, Rewind, Seek and Load do not: see [World.OnRestore]. Neither do rows of
-// a [NoRewind] component that go because their entities were undone. Hooks are not
+// a NoRewind component that go because their entities were undone. Hooks are not
 // part of the world's state: they stay when it is put back, and a clone has none.
 func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 	h := s.hooked()
@@ -83,7 +83,7 @@ func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 // tick is not committed.
 //
 // A world without a history keeps the values at its last commit from now on; it
-// can then be put back to that tick. OnChange panics for a [NoRewind] component
+// can then be put back to that tick. OnChange panics for a NoRewind component
 // and, in such a world, while a checkpoint is held or if a recorder is attached
 // and something was written since the last commit: add it before, or after Commit.
 func (s *Storage[T]) OnChange(f func(e Entity, before, now T)) {

@@ -122,7 +122,7 @@ type hookWorld struct {
 func newHookWorld(t *testing.T, o Options) *hookWorld {
 	w := &hookWorld{World: NewWorld(o)}
 	checkAtEnd(t, w.World)
-	w.a, w.b = MustRegister[plain](w.World, Named("a")), MustRegister[plain](w.World, Named("b"))
+	w.a, w.b = MustRegister(w.World, Component[plain]{Name: "a"}), MustRegister(w.World, Component[plain]{Name: "b"})
 	return w
 }
 
@@ -346,7 +346,7 @@ func TestAnEntityIsDestroyedByTheFirstWhoDoes(t *testing.T) {
 // A dying entity keeps nothing, and all that it had is told.
 func TestWhatADyingEntityIsGivenIsTakenAgainAndTold(t *testing.T) {
 	w := newHookWorld(t, Options{History: 1})
-	c := MustRegister[plain](w.World, Named("c"))
+	c := MustRegister(w.World, Component[plain]{Name: "c"})
 	w.listen()
 	w.b.OnRemove(func(e Entity, v plain) {
 		w.a.Set(e, plain{v.X + 1, 0})
@@ -534,7 +534,7 @@ func TestWhatOnChangeWritesBelongsToTheTick(t *testing.T) {
 
 func TestProgrammersMistakesWithHooksPanic(t *testing.T) {
 	w := NewWorld(Options{})
-	x := MustRegister[extra](w, NoRewind())
+	x := MustRegister(w, Component[extra]{NoRewind: true})
 	a := MustRegister[plain](w)
 	mustPanic(t, "NoRewind", func() { x.OnChange(func(_ Entity, _, _ extra) {}) })
 	mustPanic(t, "NoRewind", func() { Added(x) })

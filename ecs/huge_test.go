@@ -44,7 +44,7 @@ func TestAHundredMillionIndicesWork(t *testing.T) {
 	w := hugeWorld(n)
 	var storages []*Storage[plain]
 	for _, k := range []Kind{Sparse, Hashed, Ordered} {
-		storages = append(storages, MustRegister[plain](w, Stored(k), Named(k.String())))
+		storages = append(storages, MustRegister(w, Component[plain]{Kind: k, Name: k.String()}))
 	}
 	own := NewMask(w)
 	indices := hugeMembers(n)

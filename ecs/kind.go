@@ -7,7 +7,7 @@ import "strconv"
 // is put back, journaled and saved.
 type Kind uint8
 
-// The kinds of storages. [Stored] chooses one.
+// The kinds of storages. [Component] chooses one.
 const (
 	// Sparse has a paged sparse array, 4 bytes for each entity index of the pages
 	// in use, and dense rows. It is the default, and right for most components.

@@ -28,26 +28,26 @@ import (
 func BenchmarkKind(b *testing.B) {
 	for _, share := range []int{1, 100, 100_000} {
 		for _, k := range []struct {
-			name    string
-			options []ecs.Option
+			name      string
+			component ecs.Component[position]
 		}{
-			{"sparse", nil},
-			{"masked", []ecs.Option{ecs.Masked()}},
-			{"indexed", []ecs.Option{ecs.Stored(ecs.Indexed)}},
-			{"hashed", []ecs.Option{ecs.Stored(ecs.Hashed)}},
-			{"ordered", []ecs.Option{ecs.Stored(ecs.Ordered)}},
+			{name: "sparse"},
+			{"masked", ecs.Component[position]{Masked: true}},
+			{"indexed", ecs.Component[position]{Kind: ecs.Indexed}},
+			{"hashed", ecs.Component[position]{Kind: ecs.Hashed}},
+			{"ordered", ecs.Component[position]{Kind: ecs.Ordered}},
 		} {
-			benchmarkKind(b, k.name, share, position{1, 2}, k.options)
+			benchmarkKind(b, k.name, share, position{1, 2}, k.component)
 		}
-		benchmarkKind(b, "tag", share, struct{}{}, []ecs.Option{ecs.Named("tag")})
+		benchmarkKind(b, "tag", share, struct{}{}, ecs.Component[struct{}]{Name: "tag"})
 	}
 }
 
 const kindEntities = 1_000_000
 
-func benchmarkKind[T any](b *testing.B, name string, share int, v T, options []ecs.Option) {
+func benchmarkKind[T any](b *testing.B, name string, share int, v T, c ecs.Component[T]) {
 	b.Run(fmt.Sprintf("%s/1in%d", name, share), func(b *testing.B) {
-		k := newKindBench(share, v, options)
+		k := newKindBench(share, v, c)
 		quiet(b, k.measure)
 		n := float64(len(k.members))
 		b.ReportMetric(k.add.per(n), "ns/add")
@@ -74,9 +74,9 @@ type kindBench[T any] struct {
 	add, get, iterate, remove, clear times
 }
 
-func newKindBench[T any](share int, v T, options []ecs.Option) *kindBench[T] {
+func newKindBench[T any](share int, v T, c ecs.Component[T]) *kindBench[T] {
 	w := ecs.NewWorld(ecs.Options{})
-	s := ecs.MustRegister[T](w, options...)
+	s := ecs.MustRegister(w, c)
 	k := &kindBench[T]{w: w, s: s, v: v, query: ecs.NewQuery1(ecs.Read(s))}
 	for i, e := range w.CreateN(nil, kindEntities) {
 		if i%share == share-1 {

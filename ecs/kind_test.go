@@ -25,7 +25,7 @@ func newConformer(t *testing.T, grouped bool) *conformer {
 	c := &conformer{w: NewWorld(Options{History: 4})}
 	c.sparse = MustRegister[plain](c.w)
 	for _, k := range []Kind{Indexed, Hashed, Ordered} {
-		c.others = append(c.others, MustRegister[plain](c.w, Stored(k), Named(k.String())))
+		c.others = append(c.others, MustRegister(c.w, Component[plain]{Kind: k, Name: k.String()}))
 	}
 	if grouped {
 		MustNewGroup(c.sparse, c.others[1], c.others[2])
@@ -188,7 +188,7 @@ func TestAllKindsOfStoragesHoldTheSame(t *testing.T) {
 
 func TestHashedPagesAreSharedWhereEntriesDoNotCollide(t *testing.T) {
 	w := NewWorld(Options{})
-	s := MustRegister[plain](w, Stored(Hashed))
+	s := MustRegister(w, Component[plain]{Kind: Hashed})
 	const blocks = 64
 	var some, same []Entity // One of each block: at different places, at the same place.
 	for i := range blocks * track.PageSize {
@@ -218,7 +218,7 @@ func TestHashedPagesAreSharedWhereEntriesDoNotCollide(t *testing.T) {
 
 func TestIndexedRowsStayWhereTheyAre(t *testing.T) {
 	w := NewWorld(Options{})
-	s := MustRegister[plain](w, Stored(Indexed), Default(plain{-1, -1}))
+	s := MustRegister(w, Component[plain]{Kind: Indexed, Default: plain{-1, -1}})
 	a, b, c := w.Create(), w.Create(), w.Create()
 	s.Set(c, plain{3, 0})
 	s.Set(a, plain{1, 0})
@@ -242,21 +242,17 @@ func TestIndexedRowsStayWhereTheyAre(t *testing.T) {
 
 func TestKindsThatDoNotFitAreRefused(t *testing.T) {
 	for name, register := range map[string]func(w *World) error{
-		"a default without gaps": func(w *World) error { _, err := Register[plain](w, Default(plain{})); return err },
-		"a default of another type": func(w *World) error {
-			_, err := Register[plain](w, Stored(Indexed), Default(7))
-			return err
-		},
-		"a tag with values": func(w *World) error { _, err := Register[plain](w, Stored(Tag)); return err },
-		"no kind":           func(w *World) error { _, err := Register[plain](w, Stored(200)); return err },
+		"a default without gaps": func(w *World) error { _, err := Register(w, Component[plain]{Default: plain{X: 1}}); return err },
+		"a tag with values":      func(w *World) error { _, err := Register(w, Component[plain]{Kind: Tag}); return err },
+		"no kind":                func(w *World) error { _, err := Register(w, Component[plain]{Kind: 200}); return err },
 	} {
 		err := register(NewWorld(Options{}))
-		require.ErrorIs(t, err, ErrKind, name)
+		require.ErrorIs(t, err, errKind, name)
 	}
 	w := NewWorld(Options{})
 	require.Equal(t, Tag, MustRegister[label](w).Kind())
 	require.Equal(t, Sparse, MustRegister[plain](w).Kind())
-	require.Equal(t, Indexed, MustRegister[label](w, Stored(Indexed), Named("flags")).Kind())
+	require.Equal(t, Indexed, MustRegister(w, Component[label]{Kind: Indexed, Name: "flags"}).Kind())
 }
 
 // Loading puts rows where the registered kind wants them.
@@ -265,7 +261,7 @@ func TestALoadedStorageTakesTheRegisteredKind(t *testing.T) {
 	kinds := []Kind{Sparse, Indexed, Hashed, Ordered}
 	stored := make([]*Storage[plain], len(kinds))
 	for i, k := range kinds {
-		stored[i] = MustRegister[plain](from, Stored(k), Named(k.String()))
+		stored[i] = MustRegister(from, Component[plain]{Kind: k, Name: k.String()})
 	}
 	for i := range 10 {
 		e := from.Create()
@@ -278,7 +274,7 @@ func TestALoadedStorageTakesTheRegisteredKind(t *testing.T) {
 	for _, k := range kinds {
 		w := NewWorld(Options{})
 		for _, s := range stored {
-			MustRegister[plain](w, Stored(k), Named(s.Name()))
+			MustRegister(w, Component[plain]{Kind: k, Name: s.Name()})
 		}
 		require.NoError(t, w.Raw().Load(stateOf(from)))
 		require.NoError(t, w.check())

@@ -15,7 +15,7 @@ import (
 func loadable(t *testing.T) (*World, *Storage[plain]) {
 	w := NewWorld(Options{History: 3})
 	p := MustRegister[plain](w)
-	l := MustRegister[list](w, CloneWith(cloneList))
+	l := MustRegister(w, Component[list]{Clone: cloneList})
 	d := MustRegister[label](w)
 	r := MustRegisterResource(w, word{"rules"})
 	for i := range 6 {
@@ -85,7 +85,7 @@ func TestLoadRefusesBadStatesAndLeavesTheWorldAlone(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w, p := loadable(t)
-			MustRegister[struct{ F func() }](w, Named("opaque"), NoPersist(), CloneWith(func(v struct{ F func() }) struct{ F func() } { return v }))
+			MustRegister(w, Component[struct{ F func() }]{Name: "opaque", NoPersist: true, Clone: func(v struct{ F func() }) struct{ F func() } { return v }})
 			state := stateOf(w)
 			for i := range state.Storages {
 				state.Storages[i].Entities = slices.Clone(state.Storages[i].Entities)
@@ -238,8 +238,8 @@ func TestUnknownComponentsAreCarried(t *testing.T) {
 	if w.Digest() != before {
 		t.Error("Rewind did not put unknown components back")
 	}
-	if _, err := Register[label](w); !errors.Is(err, ErrName) || !strings.Contains(err.Error(), "loaded before it was registered") {
-		t.Errorf("Register = %v, want ErrName", err)
+	if _, err := Register[label](w); !errors.Is(err, errName) || !strings.Contains(err.Error(), "loaded before it was registered") {
+		t.Errorf("Register = %v, want errName", err)
 	}
 	p.Clear()
 }

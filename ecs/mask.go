@@ -20,7 +20,7 @@ var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 
 // A Mask is a set of entity indices: a bitset over which empty regions are
 // skipped and which combines with others 64 indices at a time, see [Bits].
-// [NewMask] makes one; a storage that is registered as [Masked] has one.
+// [NewMask] makes one; a storage whose [Component] is Masked has one.
 //
 // It is a tree of words. A bit of level 0 is an index; a bit of a higher level is
 // set iff the word that it stands for, one level below, is not 0:
@@ -78,15 +78,10 @@ func newMask(w *World, exempt bool) *Mask {
 	return m
 }
 
-// Masked makes a storage keep a [Mask] of the indices of its entities, at the
-// cost of writing it at every Set of a new component and every removal. A
-// resource has none, whatever is said.
-func Masked() Option { return func(r *registration) { r.masked = true } }
-
 // Mask returns the indices of the entities that have the component. The mask
 // follows the storage and cannot be changed otherwise.
 //
-// It panics if the component was not registered as [Masked].
+// It panics if the component was not registered as Masked.
 func (s *set) Mask() *Mask {
 	if s.mask == nil {
 		panic("ecs: the storage has no mask; register its component with Masked")

@@ -201,9 +201,9 @@ func BenchmarkMaskClear(b *testing.B) {
 // What a mask costs a storage: a component is added to and removed from every
 // entity.
 func BenchmarkMaskedStorage(b *testing.B) {
-	for name, options := range map[string][]Option{"masked": {Masked()}, "plain": nil} {
+	for name, masked := range map[string]bool{"masked": true, "plain": false} {
 		w := NewWorld(Options{})
-		s := MustRegister[plain](w, options...)
+		s := MustRegister(w, Component[plain]{Masked: masked})
 		for range 10_000 {
 			w.Create()
 		}

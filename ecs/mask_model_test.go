@@ -21,11 +21,11 @@ var (
 	markedKind = newKind(
 		func(v int) marked { return marked{int32(v)} },
 		func(m marked) int { return int(m.V) },
-		func(m *marked) { m.V++ }, Masked())
+		func(m *marked) { m.V++ }, Component[marked]{Masked: true})
 	keptKind = newKind(
 		func(v int) kept { return kept{int32(v)} },
 		func(k kept) int { return int(k.V) },
-		func(k *kept) { k.V++ }, Masked(), NoRewind())
+		func(k *kept) { k.V++ }, Component[kept]{Masked: true, NoRewind: true})
 )
 
 // checkMasks checks the masks of the storages, and the others that frames know.
@@ -151,7 +151,7 @@ type maskModel struct {
 }
 
 var boolsSpec = func() typedSpec[[7]bool] {
-	s, err := newSpec[[7]bool](NewWorld(Options{}), []Option{Named("want")})
+	s, err := newSpec(NewWorld(Options{}), Component[[7]bool]{Name: "want"})
 	if err != nil {
 		panic(err)
 	}

@@ -121,8 +121,8 @@ func TestAnEpochIsNotUsedTwice(t *testing.T) {
 func TestAMaskOfAStorageHoldsThroughHooks(t *testing.T) {
 	w := NewWorld(Options{})
 	checkAtEnd(t, w)
-	a := MustRegister[plain](w, Masked())
-	b := MustRegister[marked](w, Masked())
+	a := MustRegister(w, Component[plain]{Masked: true})
+	b := MustRegister(w, Component[marked]{Masked: true})
 	e := w.Create()
 	agree := func(when string) {
 		t.Helper()
@@ -158,8 +158,8 @@ func TestAMaskOfAStorageHoldsThroughHooks(t *testing.T) {
 
 func TestMasksComeFromWhatIsLoadedAndCloned(t *testing.T) {
 	source := NewWorld(Options{})
-	a := MustRegister[plain](source, Masked())
-	b := MustRegister[extra](source, Masked(), NoRewind())
+	a := MustRegister(source, Component[plain]{Masked: true})
+	b := MustRegister(source, Component[extra]{Masked: true, NoRewind: true})
 	for i := range 200 {
 		e := source.Create()
 		if i%3 == 0 {
@@ -171,8 +171,8 @@ func TestMasksComeFromWhatIsLoadedAndCloned(t *testing.T) {
 	}
 	clone := source.Clone()
 	loaded := NewWorld(Options{History: 2})
-	la := MustRegister[plain](loaded, Masked())
-	lb := MustRegister[extra](loaded, Masked(), NoRewind())
+	la := MustRegister(loaded, Component[plain]{Masked: true})
+	lb := MustRegister(loaded, Component[extra]{Masked: true, NoRewind: true})
 	for range 300 {
 		la.Set(loaded.Create(), plain{})
 	}
@@ -206,7 +206,7 @@ func TestMasksComeFromWhatIsLoadedAndCloned(t *testing.T) {
 
 func TestOnlyMasksOfTheProgramsOwnCanBeChanged(t *testing.T) {
 	w := NewWorld(Options{})
-	a := MustRegister[plain](w, Masked())
+	a := MustRegister(w, Component[plain]{Masked: true})
 	b := MustRegister[marked](w)
 	e := w.Create()
 	a.Set(e, plain{})
@@ -330,7 +330,7 @@ func TestChangesOfAMaskThatChangeNothingAreNone(t *testing.T) {
 
 func TestMasksAllocateNothingInTheSteadyState(t *testing.T) {
 	w := NewWorld(Options{History: 4})
-	a := MustRegister[plain](w, Masked())
+	a := MustRegister(w, Component[plain]{Masked: true})
 	var entities []Entity
 	for range 10_000 {
 		e := w.Create()

@@ -48,7 +48,7 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	w := NewWorld(Options{})
 	a := MustRegister[plain](w)
 	tags := MustRegister[label](w)
-	MustRegisterResource(w, list{}, Named("list"), CloneWith(cloneList))
+	MustRegisterResource(w, list{}, Component[list]{Name: "list", Clone: cloneList})
 	a.data.Live, a.dense.Live = make([]plain, 0, 100), make([]Entity, 0, 50)
 	tags.sparse.Grow(track.PageSize)
 	m := w.MemoryUsage()
@@ -119,19 +119,19 @@ func TestMemoryUsageCountsWhatKindsShareOnce(t *testing.T) {
 	if debug {
 		step = 101 // So that the guards, which are not counted, are little beside the rows.
 	}
-	for name, options := range map[string][]Option{
-		"hashed":  {Stored(Hashed)},
-		"indexed": {Stored(Indexed)},
-		"ordered": {Stored(Ordered)},
-		"masked":  {Masked()},
+	for name, c := range map[string]Component[plain]{
+		"hashed":  {Kind: Hashed},
+		"indexed": {Kind: Indexed},
+		"ordered": {Kind: Ordered},
+		"masked":  {Masked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := NewWorld(Options{})
 			entities := w.CreateN(nil, 400_000)
 			rest := w.MemoryUsage()
 			before := heap()
-			for _, storage := range []string{"a", "b", "c"} {
-				s := MustRegister[plain](w, append(options, Named(storage))...)
+			for _, c.Name = range []string{"a", "b", "c"} {
+				s := MustRegister(w, c)
 				for i := 0; i < len(entities); i += step {
 					s.Set(entities[i], plain{})
 				}

@@ -65,8 +65,8 @@ type kind struct {
 
 // newKind returns a kind whose ints are turned into components by from, and back
 // by to. Types are described once only, as that is slow.
-func newKind[T any](from func(int) T, to func(T) int, increase func(*T), options ...Option) kind {
-	spec, err := newSpec[T](NewWorld(Options{}), options)
+func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Component[T]) kind {
+	spec, err := newSpec(NewWorld(Options{}), the(c))
 	if err != nil {
 		panic(err)
 	}
@@ -146,12 +146,12 @@ var (
 			return l.Items[0]
 		},
 		func(l *list) { l.Items[0]++ }, // Through the slice, which copies would share.
-		CloneWith(cloneList))
+		Component[list]{Clone: cloneList})
 	indexedKind = newKind(
 		func(v int) indexed { return indexed{int16(v), 1} },
 		func(x indexed) int { return int(x.V) },
 		func(x *indexed) { x.V++ },
-		Stored(Indexed))
+		Component[indexed]{Kind: Indexed})
 	gapKind = newKind(
 		func(v int) gaps { return gaps{[]int{v}} },
 		func(g gaps) int {
@@ -161,18 +161,20 @@ var (
 			return g.Items[0]
 		},
 		func(g *gaps) { g.Items[0]++ },
-		CloneWith(func(g gaps) gaps { return gaps{slices.Clone(g.Items)} }),
-		Stored(Indexed), Masked(), Default(gaps{[]int{7}}))
+		Component[gaps]{
+			Clone: func(g gaps) gaps { return gaps{slices.Clone(g.Items)} },
+			Kind:  Indexed, Masked: true, Default: gaps{[]int{7}},
+		})
 	hashedKind = newKind(
 		func(v int) hashed { return hashed{v} },
 		func(x hashed) int { return x.V },
 		func(x *hashed) { x.V++ },
-		Stored(Hashed), Masked())
+		Component[hashed]{Kind: Hashed, Masked: true})
 	orderedKind = newKind(
 		func(v int) ordered { return ordered{v} },
 		func(x ordered) int { return x.V },
 		func(x *ordered) { x.V++ },
-		Stored(Ordered))
+		Component[ordered]{Kind: Ordered})
 	labelKind = newKind(
 		func(int) label { return label{} },
 		func(label) int { return 0 },
@@ -180,7 +182,8 @@ var (
 	extraKind = newKind(
 		func(v int) extra { return extra{int64(v)} },
 		func(x extra) int { return int(x.V) },
-		func(x *extra) { x.V++ }, NoRewind())
+		func(x *extra) { x.V++ },
+		Component[extra]{NoRewind: true})
 )
 
 // A setting says what worlds a test runs on.
@@ -277,8 +280,8 @@ func (p *pair) populate(entities, members int) {
 }
 
 var resourceSpecs = func() (specs [2]typedSpec[list]) {
-	for i, options := range [2][]Option{{}, {NoRewind()}} {
-		s, err := newSpec[list](NewWorld(Options{}), append(options, CloneWith(cloneList), Named("resource")))
+	for i, exempt := range [2]bool{false, true} {
+		s, err := newSpec(NewWorld(Options{}), Component[list]{Name: "resource", Clone: cloneList, NoRewind: exempt})
 		if err != nil {
 			panic(err)
 		}

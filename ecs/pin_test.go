@@ -258,7 +258,7 @@ func TestAPinTakenAfterGoingBackStandsWhenTheWorldGoesForward(t *testing.T) {
 
 func TestAPinSharesNoMemoryWithRowsThatComeBack(t *testing.T) {
 	w := NewWorld(Options{History: 4})
-	s := MustRegister[[]int](w, Named("List"), CloneWith(slices.Clone[[]int]))
+	s := MustRegister(w, Component[[]int]{Name: "List", Clone: slices.Clone[[]int]})
 	e := w.Create()
 	s.Set(e, []int{1, 2, 3})
 	w.Commit()

@@ -1,6 +1,9 @@
 package ecs
 
-import "math/bits"
+import (
+	"cmp"
+	"math/bits"
+)
 
 // Rand draws random numbers that belong to the world: what it draws next is a
 // resource, so it is put back, journaled, saved and part of the digest. After going
@@ -23,11 +26,14 @@ type Rand struct{ state *Resource[randState] }
 type randState struct{ Hi, Lo uint64 }
 
 // RegisterRand gives w a source of random numbers that begins with two seeds. It is
-// a resource named Rand unless [Named] says otherwise; the rules are those of
-// [Register].
-func RegisterRand(w *World, seed1, seed2 uint64, options ...Option) (*Rand, error) {
-	options = append([]Option{Named("Rand")}, options...)
-	state, err := RegisterResource(w, randState{seed1, seed2}, options...)
+// a resource named Rand unless its [Component] has another name; the rules are those
+// of [Register].
+func RegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) (*Rand, error) {
+	said := the(c)
+	state, err := RegisterResource(w, randState{seed1, seed2}, Component[randState]{
+		Name: cmp.Or(said.Name, "Rand"), NoRewind: said.NoRewind, NoPersist: said.NoPersist,
+		FormerNames: said.FormerNames, Version: said.Version, Migrations: said.Migrations,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -35,12 +41,8 @@ func RegisterRand(w *World, seed1, seed2 uint64, options ...Option) (*Rand, erro
 }
 
 // MustRegisterRand is [RegisterRand], panicking on an error.
-func MustRegisterRand(w *World, seed1, seed2 uint64, options ...Option) *Rand {
-	r, err := RegisterRand(w, seed1, seed2, options...)
-	if err != nil {
-		panic(err)
-	}
-	return r
+func MustRegisterRand(w *World, seed1, seed2 uint64, c ...Component[Rand]) *Rand {
+	return must(RegisterRand(w, seed1, seed2, c...))
 }
 
 // In returns the Rand of the same name in another world, or nil.

@@ -81,7 +81,7 @@ func TestRandIsPutBackWithTheWorld(t *testing.T) {
 	w := NewWorld(Options{History: 3})
 	checkAtEnd(t, w)
 	r := MustRegisterRand(w, 1, 2)
-	loot := MustRegisterRand(w, 1, 2, Named("Loot"))
+	loot := MustRegisterRand(w, 1, 2, Component[Rand]{Name: "Loot"})
 	kept := rand.New(r)
 	w.Commit()
 	draw := func() (numbers [5]uint64) {
@@ -129,7 +129,7 @@ func TestRandIsPutBackWithTheWorld(t *testing.T) {
 		t.Error("a second Rand of the same name was registered")
 	}
 	defer func() {
-		if err, _ := recover().(error); !errors.Is(err, ErrName) {
+		if err, _ := recover().(error); !errors.Is(err, errName) {
 			t.Errorf("MustRegisterRand panics with %v", err)
 		}
 	}()

@@ -84,7 +84,7 @@ func TestStoragesComeInTheOrderOfRegistration(t *testing.T) {
 	w := NewWorld(Options{})
 	r := MustRegisterResource(w, word{"x"})
 	p := MustRegister[plain](w)
-	l := MustRegister[label](w, NoRewind(), NoPersist())
+	l := MustRegister(w, Component[label]{NoRewind: true, NoPersist: true})
 	if got, want := w.Storages(), []AnyStorage{p, l, r}; !slices.Equal(got, want) {
 		t.Errorf("Storages() = %v, want %v", got, want)
 	}

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -11,24 +12,19 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
+// What a [RegisterError] wraps, if it is no error of package layout.
 var (
-	// ErrSharedMemory reports a component type whose copies would share memory.
-	ErrSharedMemory = errors.New("ecs: copies share memory")
-
-	// ErrKind reports a kind of storage that does not fit the component.
-	ErrKind = errors.New("ecs: bad kind of storage")
-
-	// ErrName reports a component or resource name that is taken or unusable.
-	ErrName = errors.New("ecs: bad name")
+	errSharedMemory = errors.New("ecs: copies share memory")
+	errKind         = errors.New("ecs: bad kind of storage")
+	errName         = errors.New("ecs: bad name")
+	errVersion      = errors.New("ecs: bad version")
 )
 
-// A RegisterError says which type could not be registered, and why. It wraps
-// [ErrSharedMemory], [ErrName], [ErrKind], [ErrVersion] or an error of package
-// layout.
+// A RegisterError says which type could not be registered, and why.
 type RegisterError struct {
 	Type string // The Go type.
 	Hint string // What is wrong, and how to repair it.
-	Err  error
+	Err  error  // What kind of fault it is; of a type that cannot be encoded, the error of package layout.
 }
 
 func (e *RegisterError) Error() string {
@@ -37,61 +33,71 @@ func (e *RegisterError) Error() string {
 
 func (e *RegisterError) Unwrap() error { return e.Err }
 
-// An Option changes how a component or resource is registered.
-type Option func(*registration)
+// A Component says what is to be known of a component or resource of type T
+// beside its type. The zero Component is right for most.
+type Component[T any] struct {
+	// Name is that under which it is saved. Once something was saved it must stay.
+	// Default: the name of the Go type, without the package.
+	Name string
 
-type registration struct {
-	name      string
-	clone     any
-	noRewind  bool
-	noPersist bool
-	kind      Kind
-	gap       any
-	masked    bool
+	// Kind is that of the storage; a resource has none. Default: Sparse, and Tag for
+	// types of size 0.
+	Kind Kind
 
-	version    uint32
-	former     []string
-	migrations []migration
+	// Default is what Storage.Values has in the gaps of an Indexed storage. Default:
+	// the zero value.
+	Default T
+
+	// Clone copies a value of a type that holds slices, maps or pointers. Without it
+	// such a type is refused: the copy that a checkpoint keeps would share memory with
+	// the one being written.
+	Clone func(T) T
+
+	// Masked makes the storage keep a Mask of the indices of its entities, at the cost
+	// of writing it at every Set of a new component and every removal.
+	Masked bool
+
+	// NoRewind leaves it as it is when the world is put back. Components of entities
+	// that are not alive afterwards are removed. The digest leaves it out.
+	NoRewind bool
+
+	// NoPersist keeps it out of journals, snapshots and saves.
+	NoPersist bool
+
+	// FormerNames are those under which it was saved before. What is stored under its
+	// present name comes first, then these in their order. None can be the name of
+	// another component of the world.
+	FormerNames []string
+
+	// Version numbers what values mean, and is saved with them. A later version than
+	// this one is refused; an earlier one is brought up to it, step by step, by
+	// Migrations, and where there is none, by name: see layout.NewConversion.
+	Version    uint32
+	Migrations []Migration
 }
 
-// Named sets the name under which a component or resource is saved. The default
-// is the name of its Go type, without the package. Once something was saved the
-// name must stay.
-func Named(name string) Option { return func(r *registration) { r.name = name } }
-
-// CloneWith says how to copy a value of a type that holds slices, maps or
-// pointers. Without it such a type is refused: the copy that a checkpoint keeps
-// would share memory with the one being written.
-func CloneWith[T any](clone func(T) T) Option { return func(r *registration) { r.clone = clone } }
-
-// Stored chooses the kind of a storage; the default is [Sparse]. It does not
-// matter for a resource.
-func Stored(kind Kind) Option { return func(r *registration) { r.kind = kind } }
-
-// Default says what [Storage.Values] has in the gaps of an [Indexed] storage.
-// Without it that is the zero value.
-func Default[T any](value T) Option { return func(r *registration) { r.gap = value } }
-
-// NoRewind leaves a component or resource as it is when the world is put back.
-// Components of entities that are not alive afterwards are removed. The digest
-// leaves it out.
-func NoRewind() Option { return func(r *registration) { r.noRewind = true } }
-
-// NoPersist keeps a component or resource out of journals, snapshots and saves.
-func NoPersist() Option { return func(r *registration) { r.noPersist = true } }
+// the returns what a program said of a component: nothing or one thing.
+func the[T any](said []Component[T]) (c Component[T]) {
+	if len(said) > 1 {
+		panic("ecs: two Components to register one type with; say all in one")
+	}
+	for _, c = range said {
+	}
+	return c
+}
 
 // Register makes T a component of w and returns its storage. Register all
-// components before the world is used.
+// components before the world is used. What a [Component] says, one at most, holds
+// for it:
 //
-// Options: [Named], [Stored], [Default], [CloneWith], [NoRewind], [NoPersist],
-// [Masked]; and for types that are no longer what was saved, [FormerName],
-// [Version] and [Migrate].
+//	positions, err := ecs.Register[Position](w)
+//	heights, err := ecs.Register(w, ecs.Component[Height]{Kind: ecs.Indexed})
 //
 // An error is a [*RegisterError]: a type whose copies would share memory, a type
-// that cannot be encoded and is not [NoPersist], a name that is taken, migrations
+// that cannot be encoded and is not NoPersist, a name that is taken, migrations
 // that do not lead to T.
-func Register[T any](w *World, options ...Option) (*Storage[T], error) {
-	spec, err := newSpec[T](w, options)
+func Register[T any](w *World, c ...Component[T]) (*Storage[T], error) {
+	spec, err := newSpec(w, the(c))
 	if err != nil {
 		return nil, err
 	}
@@ -102,18 +108,12 @@ func Register[T any](w *World, options ...Option) (*Storage[T], error) {
 
 // MustRegister is [Register] for programs whose types are known to be fit: it
 // panics on an error.
-func MustRegister[T any](w *World, options ...Option) *Storage[T] {
-	s, err := Register[T](w, options...)
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
+func MustRegister[T any](w *World, c ...Component[T]) *Storage[T] { return must(Register(w, c...)) }
 
 // RegisterResource gives w a resource of type T and returns it. The rules are
 // those of [Register].
-func RegisterResource[T any](w *World, value T, options ...Option) (*Resource[T], error) {
-	spec, err := newSpec[T](w, options)
+func RegisterResource[T any](w *World, value T, c ...Component[T]) (*Resource[T], error) {
+	spec, err := newSpec(w, the(c))
 	if err != nil {
 		return nil, err
 	}
@@ -124,12 +124,15 @@ func RegisterResource[T any](w *World, value T, options ...Option) (*Resource[T]
 }
 
 // MustRegisterResource is [RegisterResource], panicking on an error.
-func MustRegisterResource[T any](w *World, value T, options ...Option) *Resource[T] {
-	r, err := RegisterResource(w, value, options...)
+func MustRegisterResource[T any](w *World, value T, c ...Component[T]) *Resource[T] {
+	return must(RegisterResource(w, value, c...))
+}
+
+func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
 	}
-	return r
+	return v
 }
 
 // adopt adds a storage to w.
@@ -143,58 +146,44 @@ func (w *World) adopt(s AnyStorage) {
 	w.settleObserved()
 }
 
-func newSpec[T any](w *World, options []Option) (s typedSpec[T], err error) {
-	var reg registration
+func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
 	t := reflect.TypeFor[T]()
-	for _, o := range options {
-		o(&reg)
-	}
 	fail := func(err error, format string, args ...any) (typedSpec[T], error) {
 		return s, &RegisterError{t.String(), fmt.Sprintf(format, args...), err}
 	}
-	if s.name = reg.name; s.name == "" {
-		s.name = defaultName(t)
-	}
+	s.spec = spec{name: cmp.Or(c.Name, defaultName(t)), kind: c.Kind, masked: c.Masked || c.Kind == Ordered,
+		tag: t.Size() == 0, pointers: layout.HasPointers(t), noRewind: c.NoRewind, noPersist: c.NoPersist}
 	if s.name == "" {
-		return fail(ErrName, "the type has no plain name; give one with Named")
+		return fail(errName, "the type has no plain name; give one as Component.Name")
 	}
-	if hint := w.nameFault(s.name, reg.former); hint != "" {
-		return fail(ErrName, "%s", hint)
+	if hint := w.nameFault(s.name, c.FormerNames); hint != "" {
+		return fail(errName, "%s", hint)
 	}
-	if reg.clone != nil {
-		clone, ok := reg.clone.(func(T) T)
-		if !ok {
-			return fail(ErrSharedMemory, "CloneWith has a %T, want func(%v) %v", reg.clone, t, t)
-		}
-		s.clone = clone
-	}
+	s.clone = c.Clone
 	if path := layout.Shared(t); path != "" && s.clone == nil {
-		return fail(ErrSharedMemory, "field %s is shared by copies; say how to copy with CloneWith", path)
+		return fail(errSharedMemory, "field %s is shared by copies; say how to copy as Component.Clone", path)
 	}
-	if s.kind = reg.kind; t.Size() == 0 && s.kind == Sparse {
+	if s.tag && s.kind == Sparse {
 		s.kind = Tag
 	}
-	if reg.gap != nil {
-		gap, ok := reg.gap.(T)
-		if !ok || s.kind != Indexed {
-			return fail(ErrKind, "Default(%v) is for an Indexed storage of %T", reg.gap, reg.gap)
+	if !reflect.ValueOf(&c.Default).Elem().IsZero() {
+		if s.kind != Indexed {
+			return fail(errKind, "Default %v is for an Indexed storage", c.Default)
 		}
-		s.gap = &gap
+		s.gap = &c.Default
 	}
-	if s.kind > Ordered || s.kind == Tag && t.Size() > 0 {
-		return fail(ErrKind, "Stored(%v) does not fit a type of %d bytes", s.kind, t.Size())
+	if s.kind > Ordered || s.kind == Tag && !s.tag {
+		return fail(errKind, "Kind %v does not fit a type of %d bytes", s.kind, t.Size())
 	}
-	s.tag, s.pointers, s.noRewind, s.noPersist = t.Size() == 0, layout.HasPointers(t), reg.noRewind, reg.noPersist
-	s.masked = reg.masked || s.kind == Ordered
 	codec, err := layout.NewCodec(t)
 	switch {
 	case err == nil:
 		s.layout, s.codec = codec.Type(), typedRows[T]{codec}
-	case !reg.noPersist:
+	case !c.NoPersist:
 		return fail(err, "it cannot be saved; change it or say NoPersist")
 	}
-	if s.evolution, err = newEvolution(&reg, s.layout); err != nil {
-		return fail(ErrVersion, "%v", err)
+	if s.evolution, err = newEvolution(c.Version, c.FormerNames, c.Migrations, s.layout); err != nil {
+		return fail(errVersion, "%v", err)
 	}
 	return s, nil
 }
@@ -206,7 +195,7 @@ func (w *World) nameFault(name string, former []string) string {
 		if other.about().unknown {
 			return fmt.Sprintf("a component %q was loaded before it was registered; register before loading", name)
 		}
-		return fmt.Sprintf("the name %q is taken; give another with Named", name)
+		return fmt.Sprintf("the name %q is taken; give another as Component.Name", name)
 	}
 	for _, f := range former {
 		if _, taken := w.names[f]; taken || f == name || f == "" {
@@ -216,7 +205,7 @@ func (w *World) nameFault(name string, former []string) string {
 	for _, other := range w.Storages() {
 		for _, f := range other.about().past().former {
 			if f == name || slices.Contains(former, f) {
-				return fmt.Sprintf("the name %q is a former name of %s; give another with Named", f, other.Name())
+				return fmt.Sprintf("the name %q is a former name of %s; give another as Component.Name", f, other.Name())
 			}
 		}
 	}

@@ -20,19 +20,18 @@ func TestRegisterRefusesWhatItCannotKeep(t *testing.T) {
 		err      error
 		text     string
 	}{
-		{"a slice", registering[list](), ErrSharedMemory, "field list.Items is shared by copies; say how to copy with CloneWith"},
-		{"a slice inside", registering[nested](), ErrSharedMemory, "field nested.B.Inner is shared"},
-		{"a map", registering[local](), ErrSharedMemory, "field local.M is shared"},
-		{"a pointer", registering[struct{ P *int }](Named("p")), ErrSharedMemory, "P is shared"},
-		{"an interface", registering[struct{ V any }](Named("i"), NoPersist()), ErrSharedMemory, "V is shared"},
-		{"an array of slices", registering[[2]struct{ S []int }](Named("a")), ErrSharedMemory, "[].S is shared"},
-		{"CloneWith of another type", registering[list](CloneWith(func(p plain) plain { return p })), ErrSharedMemory, "CloneWith has a func(ecs.plain) ecs.plain, want func(ecs.list) ecs.list"},
-		{"a type without a name", registering[struct{ X int }](), ErrName, "give one with Named"},
-		{"a basic type", registering[int](), ErrName, "give one with Named"},
-		{"an instance of a generic type", registering[generic[int]](), ErrName, "give one with Named"},
-		{"the same type", registering[word](), ErrName, `the name "word" is taken; give another with Named`},
-		{"another type of the same name", registering[plain](Named("word")), ErrName, `the name "word" is taken`},
-		{"what cannot be encoded", registering[struct{ F func() }](Named("f"), CloneWith(func(v struct{ F func() }) struct{ F func() } { return v })), nil, "it cannot be saved; change it or say NoPersist"},
+		{"a slice", registering[list](), errSharedMemory, "field list.Items is shared by copies; say how to copy as Component.Clone"},
+		{"a slice inside", registering[nested](), errSharedMemory, "field nested.B.Inner is shared"},
+		{"a map", registering[local](), errSharedMemory, "field local.M is shared"},
+		{"a pointer", registering(Component[struct{ P *int }]{Name: "p"}), errSharedMemory, "P is shared"},
+		{"an interface", registering(Component[struct{ V any }]{Name: "i", NoPersist: true}), errSharedMemory, "V is shared"},
+		{"an array of slices", registering(Component[[2]struct{ S []int }]{Name: "a"}), errSharedMemory, "[].S is shared"},
+		{"a type without a name", registering[struct{ X int }](), errName, "give one as Component.Name"},
+		{"a basic type", registering[int](), errName, "give one as Component.Name"},
+		{"an instance of a generic type", registering[generic[int]](), errName, "give one as Component.Name"},
+		{"the same type", registering[word](), errName, `the name "word" is taken; give another as Component.Name`},
+		{"another type of the same name", registering(Component[plain]{Name: "word"}), errName, `the name "word" is taken`},
+		{"what cannot be encoded", registering(Component[struct{ F func() }]{Name: "f", Clone: func(v struct{ F func() }) struct{ F func() } { return v }}), nil, "it cannot be saved; change it or say NoPersist"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -52,11 +51,11 @@ func TestRegisterRefusesWhatItCannotKeep(t *testing.T) {
 
 // registering returns a function that registers T as a component, and then as a
 // resource, which must fail alike.
-func registering[T any](options ...Option) func(w *World) error {
+func registering[T any](c ...Component[T]) func(w *World) error {
 	return func(w *World) error {
-		_, err := Register[T](w, options...)
+		_, err := Register(w, c...)
 		var zero T
-		_, err2 := RegisterResource(w, zero, options...)
+		_, err2 := RegisterResource(w, zero, c...)
 		if (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error() {
 			return errors.New("as a resource: " + err2.Error())
 		}
@@ -68,10 +67,10 @@ func TestRegisterAcceptsWhatHasNoCopiesToShare(t *testing.T) {
 	type named struct{ S [3]string }
 	w := NewWorld(Options{})
 	MustRegister[named](w)
-	MustRegister[list](w, CloneWith(cloneList))
-	MustRegister[int](w, Named("count"))
-	MustRegister[struct{}](w, Named("nothing"))
-	f := MustRegister[struct{ F func() }](w, Named("f"), NoPersist(), CloneWith(func(v struct{ F func() }) struct{ F func() } { return v }))
+	MustRegister(w, Component[list]{Clone: cloneList})
+	MustRegister(w, Component[int]{Name: "count"})
+	MustRegister(w, Component[struct{}]{Name: "nothing"})
+	f := MustRegister(w, Component[struct{ F func() }]{Name: "f", NoPersist: true, Clone: func(v struct{ F func() }) struct{ F func() } { return v }})
 	if f.Raw().Layout() != nil || f.Raw().Persistent() || f.Name() != "f" {
 		t.Errorf("Layout() = %v, Persistent() = %v, Name() = %q", f.Raw().Layout(), f.Raw().Persistent(), f.Name())
 	}
@@ -90,8 +89,8 @@ func TestMustRegisterPanicsWithTheError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if err, _ := recover().(error); !errors.Is(err, ErrSharedMemory) {
-					t.Errorf("panic with %v, want ErrSharedMemory", err)
+				if err, _ := recover().(error); !errors.Is(err, errSharedMemory) {
+					t.Errorf("panic with %v, want errSharedMemory", err)
 				}
 			}()
 			f(NewWorld(Options{}))
@@ -104,10 +103,10 @@ func TestTwoTypesThatShareANameAreKeptApart(t *testing.T) {
 	first := MustRegister[plain](w)
 	{
 		type plain struct{ Z string }
-		if _, err := Register[plain](w); !errors.Is(err, ErrName) {
-			t.Errorf("Register = %v, want ErrName", err)
+		if _, err := Register[plain](w); !errors.Is(err, errName) {
+			t.Errorf("Register = %v, want errName", err)
 		}
-		second := MustRegister[plain](w, Named("second"))
+		second := MustRegister(w, Component[plain]{Name: "second"})
 		e := w.Create()
 		second.Set(e, plain{"z"})
 		if first.Len() != 0 || second.Len() != 1 || second.Name() != "second" {
@@ -120,7 +119,7 @@ func TestEntitiesThatWereNeverMadeAreHarmless(t *testing.T) {
 	w := NewWorld(Options{History: 1})
 	checkAtEnd(t, w)
 	p := MustRegister[plain](w)
-	l := MustRegister[list](w, CloneWith(cloneList))
+	l := MustRegister(w, Component[list]{Clone: cloneList})
 	alive := w.Create()
 	p.Set(alive, plain{1, 1})
 	l.Set(alive, list{[]int{1}})

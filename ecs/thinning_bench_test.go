@@ -37,7 +37,7 @@ func scatteredTick(written int, o Options) (tick func()) {
 	entities := w.CreateN(nil, n)
 	var storages []*Storage[extra]
 	for i := range 4 {
-		s := MustRegister[extra](w, Named(fmt.Sprint("extra", i)))
+		s := MustRegister(w, Component[extra]{Name: fmt.Sprint("extra", i)})
 		s.SetAll(entities, extra{})
 		storages = append(storages, s)
 	}

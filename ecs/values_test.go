@@ -9,7 +9,7 @@ func TestMutValuesMarksEveryRow(t *testing.T) {
 	for _, k := range []Kind{Sparse, Indexed, Hashed, Ordered} {
 		w := NewWorld(Options{History: 2})
 		checkAtEnd(t, w)
-		s := MustRegister[list](w, Stored(k), CloneWith(cloneList))
+		s := MustRegister(w, Component[list]{Kind: k, Clone: cloneList})
 		for i, e := range w.CreateN(nil, 200) {
 			if i%3 > 0 {
 				s.Set(e, list{[]int{i}})

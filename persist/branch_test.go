@@ -175,7 +175,7 @@ func TestABranchHasTheComponentsOfItsPoint(t *testing.T) {
 	e := w.Create()
 	p.Set(e, storetest.Position{X: 1, Y: 1})
 	require.NoError(t, s.Commit())
-	late := ecs.MustRegister[storetest.Bag](w, ecs.CloneWith(storetest.CloneBag))
+	late := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})
 	late.Set(e, storetest.Bag{Name: "late"})
 	require.NoError(t, s.Commit())
 	storetest.CloseStore(t, s)

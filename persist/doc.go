@@ -22,7 +22,7 @@
 //	save two worlds that differ      SaveDivergence
 //	look into it, check all of it    package inspect: OpenReadOnly, View.At, View.Verify
 //	play what was recorded again     package inspect: OpenPlayer
-//	change the types of components   package ecs: FormerName, Version, Migrate
+//	change the types of components   package ecs: Component, Migrate
 //
 // # Words
 //

@@ -73,12 +73,12 @@ func newOlderWorld() *olderWorld {
 	w := ecs.NewWorld(ecs.Options{History: 4})
 	return &olderWorld{
 		World:  w,
-		unit:   ecs.MustRegister[olderUnit](w, ecs.Named("unit")),
-		pack:   ecs.MustRegister[olderPack](w, ecs.Named("pack"), ecs.CloneWith(cloneOlderPack)),
-		armor:  ecs.MustRegister[olderArmor](w, ecs.Named("armor"), ecs.Stored(ecs.Indexed), ecs.Default(olderArmor{5})),
-		health: ecs.MustRegister[olderHealth](w, ecs.Named("health")),
-		heat:   ecs.MustRegister[olderHeat](w, ecs.Named("heat"), ecs.NoRewind()),
-		rules:  ecs.MustRegisterResource(w, olderRules{"fair", 9}, ecs.Named("rules")),
+		unit:   ecs.MustRegister(w, ecs.Component[olderUnit]{Name: "unit"}),
+		pack:   ecs.MustRegister(w, ecs.Component[olderPack]{Name: "pack", Clone: cloneOlderPack}),
+		armor:  ecs.MustRegister(w, ecs.Component[olderArmor]{Name: "armor", Kind: ecs.Indexed, Default: olderArmor{5}}),
+		health: ecs.MustRegister(w, ecs.Component[olderHealth]{Name: "health"}),
+		heat:   ecs.MustRegister(w, ecs.Component[olderHeat]{Name: "heat", NoRewind: true}),
+		rules:  ecs.MustRegisterResource(w, olderRules{"fair", 9}, ecs.Component[olderRules]{Name: "rules"}),
 	}
 }
 
@@ -168,18 +168,19 @@ func newNewerWorld() *newerWorld {
 	w := ecs.NewWorld(ecs.Options{History: 4})
 	return &newerWorld{
 		World:    w,
-		unit:     ecs.MustRegister[newerUnit](w, ecs.Named("unit")),
-		pack:     ecs.MustRegister[newerPack](w, ecs.Named("pack"), ecs.CloneWith(func(p newerPack) newerPack { return p })),
-		armor:    ecs.MustRegister[newerArmor](w, ecs.Named("armor"), ecs.Stored(ecs.Indexed), ecs.Default(newerArmor{9})),
-		vitality: ecs.MustRegister[newerVitality](w, ecs.Named("vitality"), ecs.FormerName("life", "health")),
-		heat:     ecs.MustRegister[newerHeat](w, ecs.Named("heat"), ecs.Stored(ecs.Indexed)),
-		rules: ecs.MustRegisterResource(w, newerRules{"none"}, ecs.Named("rules"), ecs.Version(2),
+		unit:     ecs.MustRegister(w, ecs.Component[newerUnit]{Name: "unit"}),
+		pack:     ecs.MustRegister(w, ecs.Component[newerPack]{Name: "pack", Clone: func(p newerPack) newerPack { return p }}),
+		armor:    ecs.MustRegister(w, ecs.Component[newerArmor]{Name: "armor", Kind: ecs.Indexed, Default: newerArmor{9}}),
+		vitality: ecs.MustRegister(w, ecs.Component[newerVitality]{Name: "vitality", FormerNames: []string{"life", "health"}}),
+		heat:     ecs.MustRegister(w, ecs.Component[newerHeat]{Name: "heat", Kind: ecs.Indexed}),
+		rules: ecs.MustRegisterResource(w, newerRules{"none"}, ecs.Component[newerRules]{Name: "rules", Version: 2, Migrations: []ecs.Migration{
 			ecs.Migrate(0, func(r olderRules) rulesOne { return rulesOne{r.Name, strconv.Itoa(int(r.Limit))} }),
 			ecs.Migrate(1, func(v layout.Value) newerRules {
 				name, _ := v.Field("Name")
 				limit, _ := v.Field("Limit")
 				return newerRules{name.Text() + " " + limit.Text()}
-			})),
+			}),
+		}}),
 	}
 }
 
@@ -362,23 +363,23 @@ func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
 		storetest.CloseStore(t, s)
 		return s
 	}
-	must(component[one](ecs.Named("it")))
-	require.Len(t, must(component[two](ecs.Named("it"))).Report().Converted, 1)
-	_, err := try(component[one](ecs.Named("it")))
+	must(component(ecs.Component[one]{Name: "it"}))
+	require.Len(t, must(component(ecs.Component[two]{Name: "it"})).Report().Converted, 1)
+	_, err := try(component(ecs.Component[one]{Name: "it"}))
 	require.ErrorIs(t, err, persist.ErrNewer)
 	require.ErrorContains(t, err, "B: stored none, program has int32")
 	require.ErrorContains(t, err, "give it the version 1")
-	require.Len(t, must(component[three](ecs.Named("it"), ecs.Version(1))).Report().Converted, 1)
-	require.Empty(t, must(component[one](ecs.Named("it"), ecs.Version(1))).Report().Converted)
-	_, err = try(component[two](ecs.Named("it")))
+	require.Len(t, must(component(ecs.Component[three]{Name: "it", Version: 1})).Report().Converted, 1)
+	require.Empty(t, must(component(ecs.Component[one]{Name: "it", Version: 1})).Report().Converted)
+	_, err = try(component(ecs.Component[two]{Name: "it"}))
 	require.ErrorIs(t, err, persist.ErrNewer)
-	must(component[one](ecs.Named("that"), ecs.FormerName("it"), ecs.Version(1)))
-	_, err = try(component[one](ecs.Named("it"), ecs.Version(1)))
+	must(component(ecs.Component[one]{Name: "that", FormerNames: []string{"it"}, Version: 1}))
+	_, err = try(component(ecs.Component[one]{Name: "it", Version: 1}))
 	require.ErrorIs(t, err, persist.ErrNewer)
 	require.ErrorContains(t, err, "it became that")
 	must(func(w *ecs.World) { // A name that is free again.
-		component[one](ecs.Named("that"), ecs.Version(1))(w)
-		component[text](ecs.Named("it"))(w)
+		component(ecs.Component[one]{Name: "that", Version: 1})(w)
+		component(ecs.Component[text]{Name: "it"})(w)
 	})
 	storetest.Verified(t, dir)
 }

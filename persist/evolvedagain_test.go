@@ -40,16 +40,16 @@ func newNewestWorld() *newestWorld {
 	w := ecs.NewWorld(ecs.Options{History: 4})
 	return &newestWorld{
 		World: w,
-		unit:  ecs.MustRegister[newestUnit](w, ecs.Named("unit")),
-		vigour: ecs.MustRegister[newestVigour](w, ecs.Named("vigour"), ecs.FormerName("vitality", "health"), ecs.Version(1),
+		unit:  ecs.MustRegister(w, ecs.Component[newestUnit]{Name: "unit"}),
+		vigour: ecs.MustRegister(w, ecs.Component[newestVigour]{Name: "vigour", FormerNames: []string{"vitality", "health"}, Version: 1, Migrations: []ecs.Migration{
 			ecs.Migrate(0, func(v layout.Value) newestVigour {
 				hp, _ := v.Field("HP")
 				return newestVigour{float64(hp.Int()) / 2}
-			})),
-		armor: ecs.MustRegister[newestArmor](w, ecs.Named("armor")),
-		heat:  ecs.MustRegister[newerHeat](w, ecs.Named("heat")),
-		rules: ecs.MustRegisterResource(w, newestRules{}, ecs.Named("rules"), ecs.Version(3),
-			ecs.Migrate(2, func(r newerRules) newestRules { return newestRules{[3]string{r.Text, "", "!"}} })),
+			}),
+		}}),
+		armor: ecs.MustRegister(w, ecs.Component[newestArmor]{Name: "armor"}),
+		heat:  ecs.MustRegister(w, ecs.Component[newerHeat]{Name: "heat"}),
+		rules: ecs.MustRegisterResource(w, newestRules{}, ecs.Component[newestRules]{Name: "rules", Version: 3, Migrations: []ecs.Migration{ecs.Migrate(2, func(r newerRules) newestRules { return newestRules{[3]string{r.Text, "", "!"}} })}}),
 	}
 }
 

@@ -28,7 +28,7 @@ func ExampleLoad_evolution() {
 		Mana  int32
 	}
 	w := ecs.NewWorld(ecs.Options{})
-	fighters := ecs.MustRegister[Fighter](w, ecs.FormerName("Unit"))
+	fighters := ecs.MustRegister(w, ecs.Component[Fighter]{FormerNames: []string{"Unit"}})
 	fmt.Println(persist.Load(ctx, file, w), fighters.Values())
 	fmt.Println(w.Raw().Converted()[0])
 	// Output:
@@ -48,13 +48,13 @@ func ExampleOpen_migration() {
 
 	type Feet struct{ Length float64 }
 	before := ecs.NewWorld(ecs.Options{})
-	ecs.MustRegister[Feet](before, ecs.Named("Rope")).Set(before.Create(), Feet{100})
+	ecs.MustRegister(before, ecs.Component[Feet]{Name: "Rope"}).Set(before.Create(), Feet{100})
 	store, _ := persist.Open(ctx, dir, before, persist.Options{})
 	_ = store.Close(ctx)
 
 	type Rope struct{ Metres float64 }
 	w := ecs.NewWorld(ecs.Options{})
-	ropes := ecs.MustRegister[Rope](w, ecs.Version(1), ecs.Migrate(0, func(old Feet) Rope { return Rope{old.Length * 0.3048} }))
+	ropes := ecs.MustRegister(w, ecs.Component[Rope]{Version: 1, Migrations: []ecs.Migration{ecs.Migrate(0, func(old Feet) Rope { return Rope{old.Length * 0.3048} })}})
 	store, err := persist.Open(ctx, dir, w, persist.Options{})
 	if err != nil {
 		fmt.Println(err)

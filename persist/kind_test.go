@@ -14,7 +14,7 @@ import (
 // kindWorld has positions in a storage of some kind, for every other entity.
 func kindWorld(k ecs.Kind, entities int) (*ecs.World, *ecs.Storage[storetest.Position]) {
 	w := ecs.NewWorld(ecs.Options{})
-	s := ecs.MustRegister[storetest.Position](w, ecs.Stored(k))
+	s := ecs.MustRegister(w, ecs.Component[storetest.Position]{Kind: k})
 	for i := range entities {
 		if e := w.Create(); i%2 == 0 {
 			s.Set(e, storetest.Position{X: float32(i), Y: 1})

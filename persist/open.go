@@ -82,7 +82,7 @@ func (r Report) String() string {
 // components before. [Options.At] asks for an older state.
 //
 // Components that are no longer what was stored are converted, see package
-// [github.com/stet-ecs/stet/ecs], [ecs.FormerName] and [ecs.Migrate]; the Report
+// [github.com/stet-ecs/stet/ecs], [ecs.Component] and [ecs.Migrate]; the Report
 // tells which. The result is durable, as a full snapshot, before Open returns, and
 // what it was made of is kept. From then on a program with the older types is
 // refused.

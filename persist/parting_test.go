@@ -126,7 +126,7 @@ func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
 		w := ecs.NewWorld(ecs.Options{})
 		storages := map[string]*ecs.Storage[int64]{}
 		for _, name := range order {
-			storages[name] = ecs.MustRegister[int64](w, ecs.Named(name))
+			storages[name] = ecs.MustRegister(w, ecs.Component[int64]{Name: name})
 		}
 		return recorded(t, 5, &storetest.World{World: w}, persist.Options{}, func(tick int) {
 			e := w.Create()
@@ -137,8 +137,8 @@ func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
 	d := requireParting(t, record([]string{"A", "B"}), 5, record([]string{"B", "A"}), 5)
 	require.Nil(t, d.First)
 	other := ecs.NewWorld(ecs.Options{})
-	a := ecs.MustRegister[int64](other, ecs.Named("A"))
-	c := ecs.MustRegister[int64](other, ecs.Named("C"))
+	a := ecs.MustRegister(other, ecs.Component[int64]{Name: "A"})
+	c := ecs.MustRegister(other, ecs.Component[int64]{Name: "C"})
 	d = requireParting(t, record([]string{"A", "B"}), 5, recorded(t, 5, &storetest.World{World: other}, persist.Options{}, func(tick int) {
 		e := other.Create()
 		a.Set(e, int64(tick))

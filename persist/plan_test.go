@@ -64,8 +64,8 @@ func TestWhatRetentionRemoves(t *testing.T) {
 
 func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
 	before, after := ecs.NewWorld(ecs.Options{}), ecs.NewWorld(ecs.Options{})
-	ecs.MustRegister[int32](before, ecs.Named("number"))
-	ecs.MustRegister[int64](after, ecs.Named("number"))
+	ecs.MustRegister(before, ecs.Component[int32]{Name: "number"})
+	ecs.MustRegister(after, ecs.Component[int64]{Name: "number"})
 	was, is := format.SchemaOf(before), format.SchemaOf(after)
 	require.Error(t, was.Differs(is))
 	list := chain("", "", "", "")

@@ -276,14 +276,14 @@ func TestAPlayerNeedsTheTypesThatWereRecordedToSimulate(t *testing.T) {
 	w := ecs.NewWorld(ecs.Options{})
 	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
 	require.NoError(t, err)
-	old := ecs.MustRegister[before](w, ecs.Named("health"))
+	old := ecs.MustRegister(w, ecs.Component[before]{Name: "health"})
 	for range 2 {
 		old.Set(w.Create(), before{7})
 		require.NoError(t, s.Commit())
 	}
 	storetest.CloseStore(t, s)
 	w = ecs.NewWorld(ecs.Options{})
-	health := ecs.MustRegister[after](w, ecs.Named("health"))
+	health := ecs.MustRegister(w, ecs.Component[after]{Name: "health"})
 	s, err = persist.Open(storetest.Background, dir, w, persist.Options{})
 	require.NoError(t, err)
 	more := func(w *ecs.World, _ uint64, _ []inspect.Input) error {
@@ -296,7 +296,7 @@ func TestAPlayerNeedsTheTypesThatWereRecordedToSimulate(t *testing.T) {
 
 	newer := func() *ecs.World {
 		w := ecs.NewWorld(ecs.Options{})
-		ecs.MustRegister[after](w, ecs.Named("health"))
+		ecs.MustRegister(w, ecs.Component[after]{Name: "health"})
 		return w
 	}
 	w = newer() // What was recorded is converted,
@@ -308,7 +308,7 @@ func TestAPlayerNeedsTheTypesThatWereRecordedToSimulate(t *testing.T) {
 	_, err = inspect.OpenPlayer(storetest.Background, dir, newer(), inspect.PlayerOptions{From: "1", Step: more}) // but not simulated again.
 	require.ErrorIs(t, err, persist.ErrSchema)
 	w = ecs.NewWorld(ecs.Options{})
-	ecs.MustRegister[string](w, ecs.Named("health"))
+	ecs.MustRegister(w, ecs.Component[string]{Name: "health"})
 	p = openPlayer(t, dir, w, inspect.PlayerOptions{}) // At first there is none.
 	require.ErrorIs(t, p.Step(storetest.Background), persist.ErrSchema)
 	require.ErrorIs(t, p.Seek(storetest.Background, 3), persist.ErrSchema)

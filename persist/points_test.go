@@ -133,13 +133,13 @@ func TestTicksGoOnInANewSegment(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	positions, _ := known(w)
-	blobs := ecs.MustRegister[[1 << 20]byte](w, ecs.Named("blob"))
+	blobs := ecs.MustRegister(w, ecs.Component[[1 << 20]byte]{Name: "blob"})
 	s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	require.NoError(t, err)
 	e := w.Create()
 	for i := range 70 {
 		if i == 3 {
-			late := ecs.MustRegister[storetest.Bag](w, ecs.CloneWith(storetest.CloneBag))
+			late := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})
 			late.Set(e, storetest.Bag{Name: "late"})
 		}
 		positions.Set(e, storetest.Position{X: float32(i), Y: 0})

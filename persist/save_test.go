@@ -78,7 +78,7 @@ func TestWhatOtherSavesLoseComesBack(t *testing.T) {
 		Big     [300]byte
 	}
 	clone := func(o odd) odd { return o } // Never written to here.
-	register := func(w *ecs.World) *ecs.Storage[odd] { return ecs.MustRegister[odd](w, ecs.CloneWith(clone)) }
+	register := func(w *ecs.World) *ecs.Storage[odd] { return ecs.MustRegister(w, ecs.Component[odd]{Clone: clone}) }
 	w := ecs.NewWorld(ecs.Options{})
 	odds := register(w)
 	nan := math.Float64frombits(0x7ff8_0000_dead_beef)

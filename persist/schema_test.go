@@ -16,12 +16,12 @@ import (
 // A program registers components in a world.
 type program func(w *ecs.World)
 
-func component[T any](options ...ecs.Option) program {
-	return func(w *ecs.World) { ecs.MustRegister[T](w, options...) }
+func component[T any](c ...ecs.Component[T]) program {
+	return func(w *ecs.World) { ecs.MustRegister(w, c...) }
 }
 
-func resource[T any](value T, options ...ecs.Option) program {
-	return func(w *ecs.World) { ecs.MustRegisterResource(w, value, options...) }
+func resource[T any](value T, c ...ecs.Component[T]) program {
+	return func(w *ecs.World) { ecs.MustRegisterResource(w, value, c...) }
 }
 
 func (p program) world() *ecs.World {
@@ -63,13 +63,13 @@ func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
 		names   string // What the error names; "": it fits.
 	}{
 		{name: "the same", program: component[unit]()},
-		{name: "another Go type of the same fields", program: component[unitAgain](ecs.Named("unit"))},
-		{name: "field of a narrower type", program: component[unitNarrow](ecs.Named("unit")), names: "HP"},
-		{name: "field of another kind", program: component[unitText](ecs.Named("unit")), names: "Level"},
-		{name: "no field left", program: component[storetest.Position](ecs.Named("unit")), names: "unit"},
-		{name: "no struct at all", program: component[int32](ecs.Named("unit")), names: "unit"},
+		{name: "another Go type of the same fields", program: component(ecs.Component[unitAgain]{Name: "unit"})},
+		{name: "field of a narrower type", program: component(ecs.Component[unitNarrow]{Name: "unit"}), names: "HP"},
+		{name: "field of another kind", program: component(ecs.Component[unitText]{Name: "unit"}), names: "Level"},
+		{name: "no field left", program: component(ecs.Component[storetest.Position]{Name: "unit"}), names: "unit"},
+		{name: "no struct at all", program: component(ecs.Component[int32]{Name: "unit"}), names: "unit"},
 		{name: "a resource", program: resource(unit{}), names: "unit is a resource"},
-		{name: "not persistent", program: component[unit](ecs.NoPersist()), names: "unit is stored"},
+		{name: "not persistent", program: component(ecs.Component[unit]{NoPersist: true}), names: "unit is stored"},
 		{name: "a component that was a resource", program: component[storetest.Rules](), names: "rules is a resource"},
 		{name: "more components", program: func(w *ecs.World) {
 			component[storetest.Position]()(w)
@@ -195,9 +195,9 @@ func TestAComponentRegisteredWhileTheStoreIsOpenIsJournaledWithItsSchema(t *test
 	positions.Set(e, storetest.Position{X: 1, Y: 1})
 	require.NoError(t, s.Commit())
 
-	bags := ecs.MustRegister[storetest.Bag](w, ecs.CloneWith(storetest.CloneBag))
+	bags := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})
 	seeds := ecs.MustRegisterResource(w, storetest.Seed(41))
-	clocks := ecs.MustRegisterResource(w, storetest.Clock(5), ecs.NoRewind())
+	clocks := ecs.MustRegisterResource(w, storetest.Clock(5), ecs.Component[storetest.Clock]{NoRewind: true})
 	_, err = s.Snapshot(storetest.Background) // Nothing of them is committed.
 	require.NoError(t, err)
 	digests := map[uint64]ecs.Digest{}

@@ -15,7 +15,7 @@ import (
 func TestSegmentsThatASnapshotStandsForArePrunable(t *testing.T) {
 	dir := t.TempDir()
 	w := ecs.NewWorld(ecs.Options{})
-	ages := ecs.MustRegister[int64](w, ecs.Named("Age"))
+	ages := ecs.MustRegister(w, ecs.Component[int64]{Name: "Age"})
 	e := w.Create()
 	ctx := context.Background()
 	store, err := persist.Open(ctx, dir, w, persist.Segmented(persist.Options{SnapshotBytes: -1}, 1000))

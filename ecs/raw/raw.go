@@ -94,8 +94,8 @@ type World interface {
 	// are gone.
 	//
 	// Components whose layout, name, version or kind is not what the program
-	// registered are converted, see [layout.NewConversion], ecs.FormerName and
-	// ecs.Migrate; Converted tells which.
+	// registered are converted, see [layout.NewConversion],
+	// ecs.Component and ecs.Migrate; Converted tells which.
 	//
 	// An error wraps [ErrState] and names the component; the world is then as it
 	// was. state is not used after Load has returned, unless it is Owned. Load works
@@ -126,7 +126,7 @@ type Storage interface {
 	// Layout describes a row, or is nil if rows cannot be encoded.
 	Layout() *layout.Type
 
-	// Version returns the number given with ecs.Version, under which it is saved.
+	// Version returns the number given as ecs.Component.Version, under which it is saved.
 	Version() uint32
 
 	// Persistent reports whether it belongs into journals, snapshots and saves.

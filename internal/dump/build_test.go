@@ -43,14 +43,14 @@ func newSample() *sample {
 	return &sample{
 		world:    w,
 		position: ecs.MustRegister[Position](w),
-		label: ecs.MustRegister[Label](w, ecs.CloneWith(func(l Label) Label {
+		label: ecs.MustRegister(w, ecs.Component[Label]{Clone: func(l Label) Label {
 			l.Tags = slices.Clone(l.Tags)
 			return l
-		})),
+		}}),
 		frozen: ecs.MustRegister[Frozen](w),
 		target: ecs.MustRegister[Target](w),
 		health: ecs.MustRegister[Health](w),
-		score:  ecs.MustRegisterResource[int64](w, 0, ecs.Named("score")),
+		score:  ecs.MustRegisterResource(w, 0, ecs.Component[int64]{Name: "score"}),
 	}
 }
 
@@ -129,7 +129,7 @@ func buildConverted(dir string) error {
 // continueWith commits ticks, each of which creates an entity of health h.
 func continueWith[T any](dir string, now func() time.Time, h T, ticks int) error {
 	w := ecs.NewWorld(ecs.Options{})
-	health := ecs.MustRegister[T](w, ecs.Named("Health"))
+	health := ecs.MustRegister(w, ecs.Component[T]{Name: "Health"})
 	store, err := persist.Open(context.Background(), dir, w, persist.Options{Now: now})
 	if err != nil {
 		return err

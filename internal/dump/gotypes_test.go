@@ -74,9 +74,9 @@ func TestGoTypesHaveNamesWhateverIsStored(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "odd.save")
 	w := ecs.NewWorld(ecs.Options{})
-	clone := ecs.CloneWith(func(o odd) odd { return o })
+	clone := func(o odd) odd { return o }
 	for _, name := range []string{"game.Odd", "game/Odd", "ecs", "func", "9", "Game_Odd", "Ünder"} {
-		ecs.MustRegister[odd](w, ecs.Named(name), clone).Set(w.Create(), odd{x: true})
+		ecs.MustRegister(w, ecs.Component[odd]{Name: name, Clone: clone}).Set(w.Create(), odd{x: true})
 	}
 	require.NoError(t, persist.Save(context.Background(), file, w))
 	code, stdout, stderr := ecsdump("schema", file, "--go")

@@ -56,7 +56,7 @@ func TestAnUnreadableStoreExitsWith5(t *testing.T) {
 func TestNamesInAStoreCannotPlayTricks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "game.save")
 	w := ecs.NewWorld(ecs.Options{})
-	health := ecs.MustRegister[Health](w, ecs.Named("a\x1b[2Jb\nc"))
+	health := ecs.MustRegister(w, ecs.Component[Health]{Name: "a\x1b[2Jb\nc"})
 	health.Set(w.Create(), 7)
 	require.NoError(t, persist.Save(context.Background(), file, w))
 	for _, args := range [][]string{{"info", file}, {"ls", file}, {"show", file, "0v1"}, {"schema", file}, {"arrays", file, "a\x1b[2Jb\nc"}} {

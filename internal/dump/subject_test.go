@@ -26,8 +26,7 @@ type luggage struct {
 func bagOf(t *testing.T) []inspect.EntityComponent {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
-	clone := ecs.CloneWith(func(b luggage) luggage { return b })
-	s := ecs.MustRegister[luggage](w, ecs.Named("Bag"), clone)
+	s := ecs.MustRegister(w, ecs.Component[luggage]{Name: "Bag", Clone: func(b luggage) luggage { return b }})
 	e := w.Create()
 	b := luggage{
 		Slots: [2]int32{3, 4}, Counts: map[string]int32{"a]\"b": 5, "gold": 6},

@@ -54,12 +54,12 @@ type (
 func testImage(t testing.TB) *inspect.Image {
 	t.Helper()
 	w := ecs.NewWorld(ecs.Options{})
-	units := ecs.MustRegister[unit](w, ecs.Named("Unit"))
-	bags := ecs.MustRegister[bag](w, ecs.Named("game.Bag-2"), ecs.CloneWith(func(b bag) bag { return b }))
-	tags := ecs.MustRegister[dead](w, ecs.Named("game.Dead"))
-	ecs.MustRegister[float64](w, ecs.Named("entity"))
-	ecs.MustRegister[float64](w, ecs.Named("Late"))
-	ecs.MustRegisterResource(w, uint64(math.MaxUint64), ecs.Named("seed"))
+	units := ecs.MustRegister(w, ecs.Component[unit]{Name: "Unit"})
+	bags := ecs.MustRegister(w, ecs.Component[bag]{Name: "game.Bag-2", Clone: func(b bag) bag { return b }})
+	tags := ecs.MustRegister(w, ecs.Component[dead]{Name: "game.Dead"})
+	ecs.MustRegister(w, ecs.Component[float64]{Name: "entity"})
+	ecs.MustRegister(w, ecs.Component[float64]{Name: "Late"})
+	ecs.MustRegisterResource(w, uint64(math.MaxUint64), ecs.Component[uint64]{Name: "seed"})
 	e := [3]ecs.Entity{w.Create(), w.Create(), w.Create()}
 	units.Set(e[0], unit{
 		HP: -7, Max: 200, ID: 1<<63 + 1, Serial: 1<<53 + 1, Speed: 0.1, Weight: math.NaN(),

@@ -149,16 +149,16 @@ func newRewindingWorld(history int) *storetest.World {
 		World:    r,
 		Position: ecs.MustRegister[storetest.Position](r),
 		Body:     ecs.MustRegister[storetest.Body](r),
-		Bag:      ecs.MustRegister[storetest.Bag](r, ecs.CloneWith(storetest.CloneBag)),
+		Bag:      ecs.MustRegister(r, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag}),
 		Frozen:   ecs.MustRegister[storetest.Frozen](r),
 		Chase:    ecs.MustRegister[storetest.Chase](r),
 		Heat:     ecs.MustRegister[storetest.Heat](r),
-		Sprite:   ecs.MustRegister[storetest.Sprite](r, ecs.NoPersist(), ecs.CloneWith(storetest.CloneSprite)),
-		Armor:    ecs.MustRegister[storetest.Armor](r, ecs.Stored(ecs.Indexed), ecs.Default(storetest.Armor{Points: 5})),
-		Trail:    ecs.MustRegister[storetest.Trail](r, ecs.Stored(ecs.Indexed), ecs.CloneWith(storetest.CloneTrail)),
-		Mood:     ecs.MustRegister[storetest.Mood](r, ecs.Stored(ecs.Indexed)),
-		Crown:    ecs.MustRegister[storetest.Crown](r, ecs.Stored(ecs.Hashed), ecs.Masked()),
-		Rank:     ecs.MustRegister[storetest.Rank](r, ecs.Stored(ecs.Ordered)),
+		Sprite:   ecs.MustRegister(r, ecs.Component[storetest.Sprite]{NoPersist: true, Clone: storetest.CloneSprite}),
+		Armor:    ecs.MustRegister(r, ecs.Component[storetest.Armor]{Kind: ecs.Indexed, Default: storetest.Armor{Points: 5}}),
+		Trail:    ecs.MustRegister(r, ecs.Component[storetest.Trail]{Kind: ecs.Indexed, Clone: storetest.CloneTrail}),
+		Mood:     ecs.MustRegister(r, ecs.Component[storetest.Mood]{Kind: ecs.Indexed}),
+		Crown:    ecs.MustRegister(r, ecs.Component[storetest.Crown]{Kind: ecs.Hashed, Masked: true}),
+		Rank:     ecs.MustRegister(r, ecs.Component[storetest.Rank]{Kind: ecs.Ordered}),
 		Rules:    ecs.MustRegisterResource(r, storetest.Rules{Name: "none", Limit: 1}),
 		Seed:     ecs.MustRegisterResource(r, storetest.Seed(1)),
 		Clock:    ecs.MustRegisterResource(r, storetest.Clock(0)),
@@ -299,16 +299,16 @@ func TestADiffOfSchemasNamesWhatIsOnOneSide(t *testing.T) {
 		return storetest.ImageOf(t, &storetest.World{World: w})
 	}
 	older := image(func(w *ecs.World) {
-		ecs.MustRegister[before](w, ecs.Named("Thing"))
-		ecs.MustRegister[inner](w, ecs.Named("OnlyOld"))
-		ecs.MustRegister[int32](w, ecs.Named("Level"))
-		ecs.MustRegisterResource(w, int8(1), ecs.Named("Either"))
+		ecs.MustRegister(w, ecs.Component[before]{Name: "Thing"})
+		ecs.MustRegister(w, ecs.Component[inner]{Name: "OnlyOld"})
+		ecs.MustRegister(w, ecs.Component[int32]{Name: "Level"})
+		ecs.MustRegisterResource(w, int8(1), ecs.Component[int8]{Name: "Either"})
 	})
 	newer := image(func(w *ecs.World) {
-		ecs.MustRegisterResource(w, uint8(3), ecs.Named("OnlyNew"))
-		ecs.MustRegister[int8](w, ecs.Named("Either"))
-		ecs.MustRegister[int32](w, ecs.Named("Level"), ecs.Version(2), ecs.Stored(ecs.Indexed))
-		ecs.MustRegister[after](w, ecs.Named("Thing"))
+		ecs.MustRegisterResource(w, uint8(3), ecs.Component[uint8]{Name: "OnlyNew"})
+		ecs.MustRegister(w, ecs.Component[int8]{Name: "Either"})
+		ecs.MustRegister(w, ecs.Component[int32]{Name: "Level", Version: 2, Kind: ecs.Indexed})
+		ecs.MustRegister(w, ecs.Component[after]{Name: "Thing"})
 	})
 	d, err := inspect.DiffImages(storetest.Background, older, newer)
 	require.NoError(t, err)
@@ -358,8 +358,8 @@ func (c countedFile) ReadAt(p []byte, off int64) (int, error) {
 func TestADiffOfSnapshotsReadsOnlyPagesThatDiffer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
-	cells := ecs.MustRegister[[8]int64](w, ecs.Named("Cell"))
-	names := ecs.MustRegister[string](w, ecs.Named("Name"))
+	cells := ecs.MustRegister(w, ecs.Component[[8]int64]{Name: "Cell"})
+	names := ecs.MustRegister(w, ecs.Component[string]{Name: "Name"})
 	const n = 20_000
 	for i := range n {
 		e := w.Create()

@@ -105,9 +105,9 @@ func TestAnImportBecomesASaveOrAStore(t *testing.T) {
 // smallExport is an export with a row of every sort, a value a line.
 func smallExport(t testing.TB) string {
 	w := ecs.NewWorld(ecs.Options{})
-	health := ecs.MustRegister[float64](w, ecs.Named("Health"))
-	armors := ecs.MustRegister[storetest.Armor](w, ecs.Named("Armor"), ecs.Stored(ecs.Indexed), ecs.Default(storetest.Armor{Points: 5}))
-	ecs.MustRegisterResource(w, int64(7), ecs.Named("score"))
+	health := ecs.MustRegister(w, ecs.Component[float64]{Name: "Health"})
+	armors := ecs.MustRegister(w, ecs.Component[storetest.Armor]{Name: "Armor", Kind: ecs.Indexed, Default: storetest.Armor{Points: 5}})
+	ecs.MustRegisterResource(w, int64(7), ecs.Component[int64]{Name: "score"})
 	for i := range 3 {
 		health.Set(w.Create(), math.Inf(i%2-1))
 	}
