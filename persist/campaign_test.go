@@ -278,7 +278,7 @@ func (c *campaign) exchange() {
 		n := 1 + c.rng.IntN(len(c.names)+3)
 		name := catalog.SnapshotName(uint32(n))
 		if path.Dir(a) == catalog.JournalDir {
-			name = fmt.Sprintf("%s/%08d%s", catalog.JournalDir, n, catalog.SegmentType)
+			name = fmt.Sprintf("%s/%08d.seg", catalog.JournalDir, n)
 		}
 		files.Put(name, c.tree[a])
 		how = a + " also as " + name

@@ -14,8 +14,6 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/internal/catalog"
-	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -122,7 +120,7 @@ func writeOlder(t *testing.T) {
 	require.NoError(t, persist.Save(storetest.Background, olderSave, w.World))
 	storetest.CloseStore(t, s)
 	tree := storetest.ReadTree(t, dir)
-	delete(tree, catalog.LockFile)
+	delete(tree, "LOCK")
 	storetest.WriteTree(t, olderStore, tree)
 }
 
@@ -424,27 +422,4 @@ func TestAConversionCutShortIsDoneAgainOrNotAtAll(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, snapshot)))
 	_, err = persist.Open(storetest.Background, dir, newNewerWorld().World, persist.Options{})
 	require.Error(t, err)
-}
-
-// evolvedSample returns a schema of components with a past.
-func evolvedSample() *format.Schema {
-	s := format.NewSchema()
-	s.Add(format.Entry{Name: "a", Layout: &layout.Type{Kind: layout.Int8}, Version: 3, Former: []format.Former{
-		{Name: "b", Version: 1, Layout: &layout.Type{Kind: layout.Bool}}, {Name: "a", Version: 2, Layout: &layout.Type{Kind: layout.Int16}},
-	}})
-	s.Add(format.Entry{Name: "c", Layout: &layout.Type{Kind: layout.Int8}, Indexed: true, Default: []byte{7}, Rewinds: true})
-	return s
-}
-
-func TestASchemaWithVersionsIsWhatItWas(t *testing.T) {
-	s := evolvedSample()
-	encoded := s.Encode()
-	got, err := format.DecodeSchema(encoded)
-	require.NoError(t, err)
-	require.Equal(t, s.Components[0].Former, got.Components[0].Former)
-	require.Equal(t, encoded, got.Encode())
-	for n := range encoded {
-		_, err := format.DecodeSchema(encoded[:n])
-		require.Error(t, err)
-	}
 }

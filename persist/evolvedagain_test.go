@@ -10,7 +10,6 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -270,58 +269,4 @@ func TestAConvertedStoreIsPruned(t *testing.T) {
 	require.NoError(t, err)
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, dir)
-}
-
-func TestSchemasThatLieOfThePastAreRefused(t *testing.T) {
-	past := func(n int, entry func(e *format.Encoder)) []byte {
-		e := format.NewEncoder()
-		e.Array(2)
-		e.Uint(format.EvolvedSchema)
-		e.Array(1)
-		e.Array(format.EntryLen(format.EvolvedSchema))
-		e.Str("it")
-		e.Bin((&layout.Type{Kind: layout.Int8}).Append(nil))
-		e.Bool(false)
-		e.Bool(true)
-		e.Bool(false)
-		e.Bin(nil)
-		e.Uint(3)
-		e.Array(n)
-		if entry != nil {
-			entry(e)
-		}
-		return e.Buf
-	}
-	formerly := func(version uint64, described []byte) func(e *format.Encoder) {
-		return func(e *format.Encoder) {
-			e.Array(3)
-			e.Str("that")
-			e.Uint(version)
-			e.Bin(described)
-		}
-	}
-	good := (&layout.Type{Kind: layout.Int16}).Append(nil)
-	for name, tt := range map[string]struct {
-		src  []byte
-		want string
-	}{
-		"more than any store has":      {append(past(format.MaxFormer+1, nil), make([]byte, format.MaxFormer+1)...), "1025 former layouts, at most 1024"},
-		"more than there are":          {past(2, formerly(0, good)), "schema: "},
-		"a version past the last":      {past(1, formerly(1<<32, good)), "version"},
-		"a layout that is none":        {past(1, formerly(0, []byte{0xc1})), `former layout of "that"`},
-		"no layout":                    {past(1, formerly(0, nil)), `former layout of "that"`},
-		"entries of another length":    {past(1, func(e *format.Encoder) { e.Array(2); e.Str("that"); e.Uint(0) }), "schema: "},
-		"bytes behind":                 {append(past(0, nil), 0), "schema: "},
-		"a format that does not exist": {append([]byte{0x92, format.EvolvedSchema + 1}, past(0, nil)[2:]...), "schema format 4"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			storetest.BoundedTightly(t, len(tt.src), func() {
-				_, err := format.DecodeSchema(tt.src)
-				require.ErrorContains(t, err, tt.want)
-			})
-		})
-	}
-	s, err := format.DecodeSchema(past(1, formerly(1<<32-1, good)))
-	require.NoError(t, err)
-	require.Equal(t, uint32(1<<32-1), s.Components[0].Former[0].Version)
 }

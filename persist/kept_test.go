@@ -12,7 +12,6 @@ import (
 	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -58,7 +57,7 @@ func TestWhatTheFirstVersionWroteCanBeRead(t *testing.T) {
 
 func writeKept(t *testing.T) {
 	s := storetest.NewSample(t)
-	delete(s.Tree, catalog.LockFile)
+	delete(s.Tree, "LOCK")
 	storetest.WriteTree(t, keptStore, s.Tree)
 	w := storetest.New(0)
 	require.NoError(t, w.Raw().Load(stateAt(t, s.Dir).State()))

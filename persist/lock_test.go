@@ -73,8 +73,8 @@ func TestALockThatIsNoFileIsRefused(t *testing.T) {
 	storetest.CloseStore(t, s)
 	elsewhere := filepath.Join(t.TempDir(), "precious")
 	require.NoError(t, os.WriteFile(elsewhere, []byte("precious"), 0o600))
-	require.NoError(t, os.Remove(filepath.Join(dir, catalog.LockFile)))
-	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, catalog.LockFile)))
+	require.NoError(t, os.Remove(filepath.Join(dir, "LOCK")))
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "LOCK")))
 	_, err := persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
 	require.ErrorIs(t, err, persist.ErrForeign)
 	data, err := os.ReadFile(elsewhere)
@@ -86,40 +86,19 @@ func TestALockFileIsNotBelievedMoreThanALine(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	text := "process 1 on \x1b[31mred\nsecond line" + strings.Repeat("x", 1<<20)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, catalog.LockFile), []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), []byte(text), 0o600))
 	_, err := persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
 	require.ErrorIs(t, err, persist.ErrLocked)
 	require.Equal(t, "persist: in use by process 1 on ?[31mred", err.Error())
 	v := storetest.Verified(t, dir)
 	require.Equal(t, "process 1 on ?[31mred", v.LockHolder())
-	require.NoError(t, os.WriteFile(filepath.Join(dir, catalog.LockFile), []byte(strings.Repeat("ł", 1<<20)), 0o600))
-	require.LessOrEqual(t, len(v.LockHolder()), catalog.MaxHolder)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, catalog.LockFile), nil, 0o600)) // As in the moment it is taken.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), []byte(strings.Repeat("ł", 1<<20)), 0o600))
+	require.LessOrEqual(t, len(v.LockHolder()), 512)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "LOCK"), nil, 0o600)) // As in the moment it is taken.
 	_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{})
 	require.ErrorContains(t, err, "in use by another process")
 	require.True(t, storetest.Verified(t, dir).InUse())
 	storetest.CloseStore(t, s)
-}
-
-// endlessFiles are a tree in which every file is endless.
-type endlessFiles struct {
-	disk.FS
-	disk.File
-	read int64
-}
-
-func (e *endlessFiles) Open(string) (disk.File, error) { return e, nil }
-func (e *endlessFiles) Close() error                   { return nil }
-
-func (e *endlessFiles) ReadAt(b []byte, offset int64) (int, error) {
-	e.read = max(e.read, offset+int64(len(b)))
-	return copy(b, strings.Repeat("x", len(b))), nil
-}
-
-func TestALockFileIsNotReadFurtherThanItIsBelieved(t *testing.T) {
-	files := new(endlessFiles)
-	require.Len(t, catalog.ReadHolder(files), catalog.MaxHolder)
-	require.EqualValues(t, catalog.MaxHolder, files.read)
 }
 
 // Readers ask for the lock; nobody who opens the store for writing notices.

@@ -11,7 +11,6 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -63,7 +62,7 @@ func TestWithOneFlippedBitAStoreIsRecoveredAsItWasAtOneOfItsTicks(t *testing.T) 
 	rng := rand.New(rand.NewPCG(seed, 0))
 	whole, less, none := 0, 0, 0
 	for name, data := range s.Tree {
-		if data == "" || name == catalog.LockFile {
+		if data == "" || name == "LOCK" {
 			continue
 		}
 		step := 1

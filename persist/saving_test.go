@@ -2,7 +2,6 @@ package persist_test
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
-	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -175,39 +173,4 @@ func TestSharedPagesAreLoadedAtOnce(t *testing.T) {
 		r.Close()
 	}
 	require.True(t, shared)
-}
-
-func TestRunsOfSparseEntriesAreDecoded(t *testing.T) {
-	for n := 1; n < 40; n += 3 {
-		rows := make([]uint32, format.PageRows)
-		for i := range rows {
-			rows[i] = format.NoRow
-			if i >= format.PageRows-n || i%(n+1) != n {
-				rows[i] = uint32(i + i/(n+1)*5)
-			}
-		}
-		page, found := format.AppendSparsePage(nil, rows)
-		require.True(t, found)
-		next := 0
-		require.NoError(t, format.DecodeSparsePage(page, func(i int, row uint32, n int) error {
-			for ; next < i; next++ {
-				require.Equal(t, format.NoRow, rows[next])
-			}
-			for k, have := range rows[i : i+n] {
-				if have != row+uint32(k) {
-					t.Fatalf("entry %d is %d, want %d", i+k, row+uint32(k), have)
-				}
-			}
-			next += n
-			return nil
-		}))
-		for ; next < format.PageRows; next++ {
-			require.Equal(t, format.NoRow, rows[next])
-		}
-	}
-	zeros := make([]byte, 2*format.PageRows)
-	require.NoError(t, format.DecodeSparsePage(zeros, func(_ int, _ uint32, n int) error { require.Equal(t, format.PageRows, n); return nil }))
-	require.Error(t, format.DecodeSparsePage(append(zeros, 0, 0), func(int, uint32, int) error { return nil }))
-	stop := errors.New("stop")
-	require.ErrorIs(t, format.DecodeSparsePage(zeros, func(int, uint32, int) error { return stop }), stop)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -396,20 +395,4 @@ func TestASnapshotAfterOneThatFailedKnowsWhatWasClearedBefore(t *testing.T) {
 	storetest.SnapshotOf(t, s)
 	storetest.CloseStore(t, s)
 	require.NoError(t, simVerify(mem.Crash(), w))
-}
-
-func TestMergedPagesAreThoseOfBoth(t *testing.T) {
-	e := ecs.NewEntity(2*format.PageRows, 1)
-	var a, b snap.Dirty
-	a.SetOp(raw.OpRemove, 0, e)
-	b.SetOp(raw.OpRemove, 0, ecs.NewEntity(70*format.PageRows, 1))
-	b.SetOp(raw.OpClear, 1, 0)
-	b.SetOp(raw.OpDestroy, format.NoComponent, e)
-	a.Merge(&b)
-	require.True(t, a.Component(0).Sparse.Has(2) && a.Component(0).Sparse.Has(70) && !a.Component(0).Sparse.Has(3))
-	require.True(t, a.Component(1).Cleared && !a.Component(0).Cleared)
-	require.True(t, a.Destroyed.Has(2))
-	require.False(t, a.All)
-	a.Merge(&snap.Dirty{All: true})
-	require.True(t, a.All)
 }

@@ -23,11 +23,11 @@ import (
 
 // Names inside a store's directory.
 const (
-	LockFile     = "LOCK"
+	lockFile     = "LOCK"
 	JournalDir   = "journal"
 	SnapshotDir  = "snapshots"
 	SnapshotType = ".snap"
-	SegmentType  = ".seg"
+	segmentType  = ".seg"
 	TempType     = ".tmp"
 )
 
@@ -169,7 +169,7 @@ func (c *Catalog) Scan(ctx context.Context) error {
 	if len(c.Log.Segments) > 0 {
 		return nil
 	}
-	if err := Half(c.Files); err != nil {
+	if err := halfBackup(c.Files); err != nil {
 		return err
 	}
 	if len(c.Snapshots) == 0 {
@@ -268,7 +268,7 @@ func (c *Catalog) LockHolder() string {
 	if c.IsSave() {
 		return ""
 	}
-	holder := ReadHolder(c.Files)
+	holder := readHolder(c.Files)
 	if holder == "" {
 		return ""
 	}

@@ -51,7 +51,7 @@ func MakeDirs(files disk.FS) error {
 func Ours(files disk.FS, dir string) error {
 	top, err := files.ReadDir(".")
 	if err == nil {
-		err = Half(files)
+		err = halfBackup(files)
 	}
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func Ours(files disk.FS, dir string) error {
 				return err
 			}
 			foreign = cmp.Or(foreign, other)
-		case name != LockFile && name != JournalDir && name != SnapshotDir:
+		case name != lockFile && name != JournalDir && name != SnapshotDir:
 			foreign = cmp.Or(foreign, name)
 		}
 	}
@@ -85,7 +85,7 @@ func lookInto(files disk.FS, dir string) (known bool, foreign string, err error)
 	}
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case strings.HasSuffix(name, SegmentType) || strings.HasSuffix(name, SnapshotType):
+		case strings.HasSuffix(name, segmentType) || strings.HasSuffix(name, SnapshotType):
 			return true, "", nil
 		case !strings.HasSuffix(name, TempType):
 			foreign = cmp.Or(foreign, dir+"/"+name)
@@ -94,8 +94,8 @@ func lookInto(files disk.FS, dir string) (known bool, foreign string, err error)
 	return false, foreign, nil
 }
 
-// Half returns an error if a backup to files was not finished.
-func Half(files disk.FS) error {
+// halfBackup returns an error if a backup to files was not finished.
+func halfBackup(files disk.FS) error {
 	if _, err := files.ReadDir(unfinishedBackup); err != nil {
 		return nil
 	}

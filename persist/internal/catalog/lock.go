@@ -21,21 +21,21 @@ type Lock struct {
 	before string // What the file said when the lock was taken.
 }
 
-// MaxHolder bounds what is believed of a lock file.
-const MaxHolder = 512
+// maxHolder bounds what is believed of a lock file.
+const maxHolder = 512
 
 // Acquire takes the lock of a store, or returns an error that says who has it.
 func Acquire(files disk.FS) (*Lock, error) {
-	l, err := files.Lock(LockFile)
+	l, err := files.Lock(lockFile)
 	switch {
 	case errors.Is(err, disk.ErrIrregular):
 		return nil, fmt.Errorf("%w: %w", format.ErrForeign, err)
 	case errors.Is(err, disk.ErrLocked):
-		return nil, fmt.Errorf("%w by %s", format.ErrLocked, named(ReadHolder(files)))
+		return nil, fmt.Errorf("%w by %s", format.ErrLocked, named(readHolder(files)))
 	case err != nil:
 		return nil, fmt.Errorf("persist: lock: %w", err)
 	}
-	before := ReadHolder(files)
+	before := readHolder(files)
 	if err := l.Sign(describeHolder() + "\n"); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("persist: lock: %w", err)
@@ -46,7 +46,7 @@ func Acquire(files disk.FS) (*Lock, error) {
 // Held reports whether a process has the store in files open for writing, whatever
 // the lock file says: that may be from one that was killed.
 func Held(files disk.FS) bool {
-	locked, err := files.Locked(LockFile)
+	locked, err := files.Locked(lockFile)
 	return err == nil && locked
 }
 
@@ -57,14 +57,14 @@ func describeHolder() string {
 	return printable(fmt.Sprintf("process %d on %s since %s: %s", os.Getpid(), host, now, filepath.Base(os.Args[0])))
 }
 
-// ReadHolder returns what the lock file says, "" if it cannot be read.
-func ReadHolder(files disk.FS) string {
-	f, err := files.Open(LockFile)
+// readHolder returns what the lock file says, "" if it cannot be read.
+func readHolder(files disk.FS) string {
+	f, err := files.Open(lockFile)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	b, _ := io.ReadAll(io.NewSectionReader(f, 0, MaxHolder))
+	b, _ := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
 	return string(b)
 }
 
@@ -85,8 +85,8 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
-	if len(s) > MaxHolder-1 {
-		s = strings.ToValidUTF8(s[:MaxHolder-1], "")
+	if len(s) > maxHolder-1 {
+		s = strings.ToValidUTF8(s[:maxHolder-1], "")
 	}
 	return s
 }

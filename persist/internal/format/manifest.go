@@ -12,7 +12,7 @@ import (
 // The formats of a manifest.
 const (
 	saveManifest  = 1 // Says nothing of when it was made, so that equal worlds have equal saves.
-	StoreManifest = 2 // Has a time and a name.
+	storeManifest = 2 // Has a time and a name.
 )
 
 // A Manifest is the first page of a snapshot file: what state it holds and how
@@ -38,12 +38,12 @@ func (m *Manifest) format() uint64 {
 	if m.Time.IsZero() && m.Name == "" {
 		return saveManifest
 	}
-	return StoreManifest
+	return storeManifest
 }
 
 // manifestLen returns how many values a manifest has.
 func manifestLen(format uint64) int {
-	if format == StoreManifest {
+	if format == storeManifest {
 		return 14
 	}
 	return 12
@@ -62,32 +62,32 @@ type FileRef struct {
 func (m *Manifest) Encode() []byte {
 	e := NewEncoder()
 	format := m.format()
-	e.Array(manifestLen(format))
+	e.array(manifestLen(format))
 	e.Uint(format)
-	e.Bin(m.World[:])
+	e.bin(m.World[:])
 	e.Uint(uint64(m.Number))
-	EncodeID(e, m.ID)
+	encodeID(e, m.ID)
 	e.Uint(m.Tick)
-	e.Bin(m.Schema.Encode())
+	e.bin(m.Schema.Encode())
 	e.Uint(uint64(m.Digest))
 	e.Uint(uint64(m.Alive))
 	e.Uint(uint64(m.Free))
 	e.Uint(uint64(m.Total))
-	e.Array(len(m.Components))
+	e.array(len(m.Components))
 	for _, c := range m.Components {
-		e.Array(2)
+		e.array(2)
 		e.Uint(uint64(c.Rows))
 		e.Uint(uint64(c.PageRows))
 	}
-	e.Array(len(m.Files))
+	e.array(len(m.Files))
 	for _, f := range m.Files {
-		e.Array(2)
+		e.array(2)
 		e.Uint(uint64(f.Number))
 		e.Uint(uint64(f.CRC))
 	}
-	if format == StoreManifest {
-		e.Int(nanoseconds(m.Time))
-		e.Str(m.Name)
+	if format == storeManifest {
+		e.int(nanoseconds(m.Time))
+		e.str(m.Name)
 	}
 	return e.Buf
 }
@@ -105,7 +105,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	d := decoder{src: src}
 	values := d.arrayLen()
 	format := d.uint()
-	if d.err == nil && format != saveManifest && format != StoreManifest {
+	if d.err == nil && format != saveManifest && format != storeManifest {
 		return nil, fmt.Errorf("%w: manifest format %d", ErrNewer, format)
 	}
 	if d.err == nil && values != manifestLen(format) {
@@ -137,11 +137,11 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 		d.array(2)
 		m.Files = append(m.Files, FileRef{uint32(d.count("file number", 1<<32-1)), uint32(d.count("file checksum", 1<<32-1))})
 	}
-	if format == StoreManifest {
+	if format == storeManifest {
 		if ns := d.int(); ns != 0 {
 			m.Time = time.Unix(0, ns).UTC()
 		}
-		m.Name = d.Str()
+		m.Name = d.str()
 	}
 	err := d.end()
 	if err == nil {

@@ -36,30 +36,30 @@ func (e *Encoder) WriteByte(b byte) error {
 
 // The methods below drop the errors that writing to memory cannot give.
 
-// Array begins an array of n values.
-func (e *Encoder) Array(n int) { _ = e.EncodeArrayLen(n) }
+// array begins an array of n values.
+func (e *Encoder) array(n int) { _ = e.EncodeArrayLen(n) }
 
 // Uint writes an unsigned number.
 func (e *Encoder) Uint(v uint64) { _ = e.EncodeUint(v) }
 
-// Int writes a number.
-func (e *Encoder) Int(v int64) { _ = e.EncodeInt(v) }
+// int writes a number.
+func (e *Encoder) int(v int64) { _ = e.EncodeInt(v) }
 
-// Nil writes nothing as a value.
-func (e *Encoder) Nil() { _ = e.EncodeNil() }
+// nil writes nothing as a value.
+func (e *Encoder) nil() { _ = e.EncodeNil() }
 
-// BinLen begins a bin of n bytes, which the caller appends.
-func (e *Encoder) BinLen(n int) { _ = e.EncodeBytesLen(n) }
+// binLen begins a bin of n bytes, which the caller appends.
+func (e *Encoder) binLen(n int) { _ = e.EncodeBytesLen(n) }
 
-// Str writes a text.
-func (e *Encoder) Str(s string) { _ = e.EncodeString(s) }
+// str writes a text.
+func (e *Encoder) str(s string) { _ = e.EncodeString(s) }
 
-// Bool writes a truth value.
-func (e *Encoder) Bool(v bool) { _ = e.EncodeBool(v) }
+// bool writes a truth value.
+func (e *Encoder) bool(v bool) { _ = e.EncodeBool(v) }
 
-// Bin appends bytes. None are an empty bin, never nil.
-func (e *Encoder) Bin(b []byte) {
-	e.BinLen(len(b))
+// bin appends bytes. None are an empty bin, never nil.
+func (e *Encoder) bin(b []byte) {
+	e.binLen(len(b))
 	e.Buf = append(e.Buf, b...)
 }
 
@@ -181,8 +181,8 @@ func (d *decoder) bool() bool {
 	}
 }
 
-// IsNil reads a nil if there is one.
-func (d *decoder) IsNil() bool {
+// isNil reads a nil if there is one.
+func (d *decoder) isNil() bool {
 	if len(d.src) > 0 && d.src[0] == 0xc0 {
 		d.src = d.src[1:]
 		return true
@@ -201,8 +201,8 @@ func (d *decoder) bin() []byte {
 	}
 }
 
-// Str writes a text.
-func (d *decoder) Str() string {
+// str writes a text.
+func (d *decoder) str() string {
 	switch c := d.byte(); {
 	case c&0xe0 == 0xa0:
 		return string(d.take(int(c & 0x1f)))
@@ -257,6 +257,3 @@ func (v *varints) int() int64 {
 	x := v.uint()
 	return int64(x>>1) ^ -int64(x&1)
 }
-
-// AppendInt appends a varint, zigzag.
-func AppendInt(dst []byte, x int64) []byte { return binary.AppendVarint(dst, x) }

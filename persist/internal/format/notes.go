@@ -17,7 +17,7 @@ type Input struct {
 // The most that may be noted of a tick.
 const (
 	maxMarks = 256       // Of a tick.
-	MaxNoted = 256 << 20 // Bytes that a program may note of a tick.
+	maxNoted = 256 << 20 // Bytes that a program may note of a tick.
 )
 
 // FlagMarks is set in the header of a record whose tick has marks: who looks for
@@ -27,24 +27,24 @@ const FlagMarks uint32 = 1 << 0
 // Notes are what a program says of the tick that its next commit ends.
 type Notes struct {
 	parent uint64 // The state that the tick continues.
-	Marks  []string
-	Inputs *Encoder // Encoded, one behind the other; nil: there never were any.
-	Count  int      // Of inputs.
-	Size   int      // Bytes of it all, about.
+	marks  []string
+	inputs *Encoder // Encoded, one behind the other; nil: there never were any.
+	count  int      // Of inputs.
+	size   int      // Bytes of it all, about.
 }
 
 // AddMark adds a name of the tick, unless it is there.
 func (n *Notes) AddMark(name string) error {
-	if slices.Contains(n.Marks, name) {
+	if slices.Contains(n.marks, name) {
 		return nil
 	}
-	if len(n.Marks) == maxMarks {
+	if len(n.marks) == maxMarks {
 		return fmt.Errorf("%w: %q: a tick has at most %d marks", ErrName, name, maxMarks)
 	}
 	if err := n.grow(len(name)); err != nil {
 		return err
 	}
-	n.Marks = append(n.Marks, name)
+	n.marks = append(n.marks, name)
 	return nil
 }
 
@@ -53,13 +53,13 @@ func (n *Notes) AddInput(name string, data []byte) error {
 	if err := n.grow(len(name) + len(data)); err != nil {
 		return err
 	}
-	if n.Inputs == nil {
-		n.Inputs = NewEncoder()
+	if n.inputs == nil {
+		n.inputs = NewEncoder()
 	}
-	n.Inputs.Array(2)
-	n.Inputs.Str(name)
-	n.Inputs.Bin(data)
-	n.Count++
+	n.inputs.array(2)
+	n.inputs.str(name)
+	n.inputs.bin(data)
+	n.count++
 	return nil
 }
 
@@ -73,43 +73,43 @@ func (n *Notes) About(parent uint64) {
 
 // Reset forgets everything but the buffers.
 func (n *Notes) Reset() {
-	clear(n.Marks)
-	n.Marks, n.Count, n.Size = n.Marks[:0], 0, 0
-	if n.Inputs != nil {
-		n.Inputs.Buf = n.Inputs.Buf[:0]
+	clear(n.marks)
+	n.marks, n.count, n.size = n.marks[:0], 0, 0
+	if n.inputs != nil {
+		n.inputs.Buf = n.inputs.Buf[:0]
 	}
 }
 
 // grow makes room for a note of some bytes, and what its encoding adds.
 func (n *Notes) grow(size int) error {
 	const overhead = 1 + 3 + 5
-	if size > MaxNoted-overhead-n.Size {
-		return fmt.Errorf("%w: marks and inputs of one tick: %d bytes after %d, at most %d", journal.ErrTooLong, size, n.Size, MaxNoted)
+	if size > maxNoted-overhead-n.size {
+		return fmt.Errorf("%w: marks and inputs of one tick: %d bytes after %d, at most %d", journal.ErrTooLong, size, n.size, maxNoted)
 	}
-	n.Size += overhead + size
+	n.size += overhead + size
 	return nil
 }
 
 // None reports whether nothing was noted.
-func (n *Notes) None() bool { return len(n.Marks) == 0 && n.Count == 0 }
+func (n *Notes) None() bool { return len(n.marks) == 0 && n.count == 0 }
 
 // Flags returns those of a record whose tick has these notes.
 func (n *Notes) Flags() uint32 {
-	if len(n.Marks) > 0 {
+	if len(n.marks) > 0 {
 		return FlagMarks
 	}
 	return 0
 }
 
-// Encode appends the marks and the inputs.
-func (n *Notes) Encode(e *Encoder) {
-	e.Array(len(n.Marks))
-	for _, name := range n.Marks {
-		e.Str(name)
+// encode appends the marks and the inputs.
+func (n *Notes) encode(e *Encoder) {
+	e.array(len(n.marks))
+	for _, name := range n.marks {
+		e.str(name)
 	}
-	e.Array(n.Count)
-	if n.Inputs != nil {
-		e.Buf = append(e.Buf, n.Inputs.Buf...)
+	e.array(n.count)
+	if n.inputs != nil {
+		e.Buf = append(e.Buf, n.inputs.Buf...)
 	}
 }
 
@@ -140,7 +140,7 @@ func (d *decoder) notes() (marks []string, inputs []Input) {
 
 // name reads the name of something.
 func (d *decoder) name(of string) string {
-	name := d.Str()
+	name := d.str()
 	if err := CheckName(of, name); d.err == nil && err != nil {
 		d.fail("%w", err)
 	}

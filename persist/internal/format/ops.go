@@ -38,8 +38,8 @@ func (o *opEncoder) Add(kind raw.OpKind, number int, e ecs.Entity) {
 	}
 	o.count++
 	if kind != raw.OpClear {
-		o.run = AppendInt(o.run, int64(e.Index())-int64(o.last.Index()))
-		o.run = AppendInt(o.run, int64(e.Generation())-int64(o.last.Generation()))
+		o.run = binary.AppendVarint(o.run, int64(e.Index())-int64(o.last.Index()))
+		o.run = binary.AppendVarint(o.run, int64(e.Generation())-int64(o.last.Generation()))
 		o.last = e
 	}
 }

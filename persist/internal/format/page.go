@@ -47,8 +47,8 @@ func DataPageRows(width int) int {
 	return rows
 }
 
-// Castagnoli is the polynomial of all checksums.
-var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is the polynomial of all checksums.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A PageRef says where a page lies that did not change: the file that holds it,
 // and its checksum. It never names another reference.
@@ -60,19 +60,19 @@ type PageRef struct {
 // PageHead makes e hold the beginning of the value of a page that holds content,
 // [0, crc, content], as far as the content.
 func PageHead(e *Encoder, content []byte) (crc uint32) {
-	crc = crc32.Checksum(content, Castagnoli)
+	crc = crc32.Checksum(content, castagnoli)
 	e.Buf = e.Buf[:0]
-	e.Array(3)
+	e.array(3)
 	e.Uint(pageDirect)
 	e.Uint(uint64(crc))
-	e.BinLen(len(content))
+	e.binLen(len(content))
 	return crc
 }
 
 // AppendReference appends the value of a page that another file holds:
 // [1, crc, file].
 func AppendReference(e *Encoder, r PageRef) {
-	e.Array(3)
+	e.array(3)
 	e.Uint(pageReference)
 	e.Uint(uint64(r.CRC))
 	e.Uint(uint64(r.File))
@@ -89,7 +89,7 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 		if ref.File == 0 {
 			d.fail("reference to file 0")
 		}
-	} else if content = d.bin(); d.err == nil && crc32.Checksum(content, Castagnoli) != ref.CRC {
+	} else if content = d.bin(); d.err == nil && crc32.Checksum(content, castagnoli) != ref.CRC {
 		d.fail("page checksum does not match")
 	}
 	return content, ref, d.end()
@@ -108,7 +108,7 @@ func AppendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
 		}
 		n := consecutive(rows[i:])
 		dst = binary.AppendUvarint(dst, uint64(i-next))
-		dst = AppendInt(dst, int64(r)-last-1)
+		dst = binary.AppendVarint(dst, int64(r)-last-1)
 		dst = append(dst, zeros[:2*(n-1)]...) // The next index has the next row.
 		i += n
 		next, last = i, int64(r)+int64(n)-1

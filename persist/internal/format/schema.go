@@ -15,7 +15,7 @@ import (
 const (
 	denseSchema   = 1 // All components have dense rows,
 	indexedSchema = 2 // or some have rows at entity indices,
-	EvolvedSchema = 3 // or some have versions or were converted.
+	evolvedSchema = 3 // or some have versions or were converted.
 	MaxFormer     = 1 << 10
 	MaxComponents = 1 << 16
 	MaxName       = 1 << 12
@@ -93,21 +93,21 @@ func (s *Schema) Add(e Entry) int {
 // Encode returns the canonical bytes of s.
 func (s *Schema) Encode() []byte {
 	e := NewEncoder()
-	e.Array(2)
+	e.array(2)
 	format := s.format()
 	e.Uint(format)
-	e.Array(len(s.Components))
+	e.array(len(s.Components))
 	for _, c := range s.Components {
-		e.Array(EntryLen(format))
-		e.Str(c.Name)
-		e.Bin(c.Layout.Append(nil))
-		e.Bool(c.Resource)
-		e.Bool(c.Rewinds)
+		e.array(entryLen(format))
+		e.str(c.Name)
+		e.bin(c.Layout.Append(nil))
+		e.bool(c.Resource)
+		e.bool(c.Rewinds)
 		if format >= indexedSchema {
-			e.Bool(c.Indexed)
-			e.Bin(c.Default)
+			e.bool(c.Indexed)
+			e.bin(c.Default)
 		}
-		if format >= EvolvedSchema {
+		if format >= evolvedSchema {
 			e.Uint(uint64(c.Version))
 			c.encodeFormer(e)
 		}
@@ -120,7 +120,7 @@ func (s *Schema) format() uint64 {
 	format := uint64(denseSchema)
 	for _, c := range s.Components {
 		if c.Version > 0 || len(c.Former) > 0 {
-			return EvolvedSchema
+			return evolvedSchema
 		}
 		if c.Indexed {
 			format = indexedSchema
@@ -129,12 +129,12 @@ func (s *Schema) format() uint64 {
 	return format
 }
 
-// EntryLen returns how many values describe a component.
-func EntryLen(format uint64) int {
+// entryLen returns how many values describe a component.
+func entryLen(format uint64) int {
 	switch format {
 	case indexedSchema:
 		return 6
-	case EvolvedSchema:
+	case evolvedSchema:
 		return 8
 	}
 	return 4
@@ -146,7 +146,7 @@ func DecodeSchema(src []byte) (*Schema, error) {
 	d := decoder{src: src}
 	d.array(2)
 	format := d.uint()
-	if d.err == nil && (format < denseSchema || format > EvolvedSchema) {
+	if d.err == nil && (format < denseSchema || format > evolvedSchema) {
 		return nil, fmt.Errorf("%w: schema format %d", ErrNewer, format)
 	}
 	n := d.arrayLen()
@@ -155,15 +155,15 @@ func DecodeSchema(src []byte) (*Schema, error) {
 	}
 	s := NewSchema()
 	for range n {
-		d.array(EntryLen(format))
-		e := Entry{Name: d.Str()}
+		d.array(entryLen(format))
+		e := Entry{Name: d.str()}
 		described := d.bin()
 		e.Resource, e.Rewinds = d.bool(), d.bool()
 		if format >= indexedSchema {
 			e.Indexed = d.bool()
 			e.Default = slices.Clone(d.bin())
 		}
-		if format >= EvolvedSchema {
+		if format >= evolvedSchema {
 			e.Version = uint32(d.count("version", math.MaxUint32))
 			e.Former = d.former()
 		}
@@ -227,12 +227,12 @@ func (s *Schema) Differs(t *Schema) error {
 }
 
 func (c *Entry) encodeFormer(e *Encoder) {
-	e.Array(len(c.Former))
+	e.array(len(c.Former))
 	for _, f := range c.Former {
-		e.Array(3)
-		e.Str(f.Name)
+		e.array(3)
+		e.str(f.Name)
 		e.Uint(uint64(f.Version))
-		e.Bin(f.Layout.Append(nil))
+		e.bin(f.Layout.Append(nil))
 	}
 }
 
@@ -245,7 +245,7 @@ func (d *decoder) former() (former []Former) {
 	}
 	for range n {
 		d.array(3)
-		f := Former{Name: d.Str(), Version: uint32(d.count("version", 1<<32-1))}
+		f := Former{Name: d.str(), Version: uint32(d.count("version", 1<<32-1))}
 		described := d.bin()
 		if d.err != nil {
 			return nil

@@ -14,8 +14,8 @@ import (
 
 // The first value of a tick's payload.
 const (
-	TickFormat = 1
-	NotedTick  = 2 // It has marks or inputs.
+	tickFormat = 1
+	notedTick  = 2 // It has marks or inputs.
 )
 
 // A TickEncoder writes the payload of a journal record, part by part in their order:
@@ -45,35 +45,35 @@ func NewTickEncoder() *TickEncoder { return &TickEncoder{Encoder: NewEncoder()} 
 func (t *TickEncoder) Begin(buf []byte, noted bool, parent journal.ID, tick uint64, now time.Time) {
 	t.Buf, t.Sum = buf, journal.Sum{}
 	t.Ops.begin()
-	t.Array(7)
+	t.array(7)
 	if noted {
-		t.Uint(NotedTick)
+		t.Uint(notedTick)
 	} else {
-		t.Uint(TickFormat)
+		t.Uint(tickFormat)
 	}
-	EncodeID(t.Encoder, parent)
+	encodeID(t.Encoder, parent)
 	t.Uint(tick)
-	t.Int(now.UnixNano())
+	t.int(now.UnixNano())
 }
 
 // End writes the operations, which come last, and the notes of a noted tick. The
 // payload is valid until the next Begin.
 func (t *TickEncoder) End(n *Notes) []byte {
 	if !n.None() {
-		t.Array(3)
+		t.array(3)
 	}
-	t.Bin(t.Ops.end())
+	t.bin(t.Ops.end())
 	if !n.None() {
-		n.Encode(t.Encoder)
+		n.encode(t.Encoder)
 	}
 	buf := t.Buf
 	t.Buf = nil
 	return buf
 }
 
-// EncodeID writes the identity of a record.
-func EncodeID(e *Encoder, id journal.ID) {
-	e.Array(3)
+// encodeID writes the identity of a record.
+func encodeID(e *Encoder, id journal.ID) {
+	e.array(3)
 	e.Uint(id.Epoch)
 	e.Uint(id.Seq)
 	e.Uint(uint64(id.CRC))
@@ -87,34 +87,34 @@ func (d *decoder) id() journal.ID {
 // Registry writes what changed in the registry, whose rows are those given.
 func (t *TickEncoder) Registry(c raw.EntityChange, rows []ecs.Entity) {
 	if !c.Changed {
-		t.Nil()
+		t.nil()
 		return
 	}
-	t.Array(5)
+	t.array(5)
 	t.Uint(uint64(c.Alive))
 	t.Uint(uint64(c.Free))
 	t.Uint(uint64(c.Total))
-	t.Ranges(c.Rows)
+	t.ranges(c.Rows)
 	t.entities(rows, c.Rows)
 }
 
 // Storages says how many storages follow.
-func (t *TickEncoder) Storages(n int) { t.Array(n) }
+func (t *TickEncoder) Storages(n int) { t.array(n) }
 
 // Storage writes what changed in a storage or resource, which has that number.
 func (t *TickEncoder) Storage(number int, c raw.StorageChange) {
-	t.Array(7)
+	t.array(7)
 	t.Uint(uint64(number))
 	t.Uint(uint64(c.Before))
 	t.Uint(uint64(c.Storage.Rows()))
-	t.Ranges(c.Entities)
+	t.ranges(c.Entities)
 	t.entities(raw.As[ecs.Entity](c.Storage.Entities()), c.Entities)
-	t.Ranges(c.Values)
+	t.ranges(c.Values)
 	t.values(c.Storage, c.Values)
 }
 
-// Ranges writes ranges of rows as a bin of varints.
-func (t *TickEncoder) Ranges(ranges []raw.Range) {
+// ranges writes ranges of rows as a bin of varints.
+func (t *TickEncoder) ranges(ranges []raw.Range) {
 	t.scratch = t.scratch[:0]
 	next := 0
 	for _, r := range ranges {
@@ -122,11 +122,11 @@ func (t *TickEncoder) Ranges(ranges []raw.Range) {
 		t.scratch = binary.AppendUvarint(t.scratch, uint64(r.N))
 		next = r.First + r.N
 	}
-	t.Bin(t.scratch)
+	t.bin(t.scratch)
 }
 
 func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
-	t.BinLen(8 * CountRows(ranges))
+	t.binLen(8 * CountRows(ranges))
 	for _, r := range ranges {
 		t.Buf = digest.AppendEntities(t.Buf, rows[r.First:r.First+r.N])
 	}
@@ -135,13 +135,13 @@ func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
 func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) {
 	if width := s.Layout().Width(); width >= 0 {
 		n := width * CountRows(ranges)
-		t.BinLen(n)
+		t.binLen(n)
 		t.Buf = slices.Grow(t.Buf, n)
 		t.pieces(s, ranges, max(1, sumBytes/max(1, width)))
 		return
 	}
 	t.scratch = s.AppendRanges(t.scratch[:0], ranges)
-	t.Bin(t.scratch)
+	t.bin(t.scratch)
 }
 
 // sumBytes is how much is encoded before it is summed: what the cache holds.
@@ -222,12 +222,12 @@ func DecodeTick(payload []byte) (*Tick, error) {
 	d := decoder{src: payload}
 	d.array(7)
 	f := d.uint()
-	if d.err == nil && f != TickFormat && f != NotedTick {
+	if d.err == nil && f != tickFormat && f != notedTick {
 		return nil, fmt.Errorf("%w: tick format %d", ErrNewer, f)
 	}
 	t := &Tick{Parent: d.id(), Tick: d.uint(), Time: time.Unix(0, d.int()).UTC()}
 	start := len(d.src)
-	if !d.IsNil() {
+	if !d.isNil() {
 		d.array(5)
 		p := RegistryPatch{
 			Alive: d.count("alive", maxRows),
@@ -253,13 +253,13 @@ func DecodeTick(payload []byte) (*Tick, error) {
 		p.Size = start - len(d.src)
 		t.Storages = append(t.Storages, p)
 	}
-	if f == NotedTick {
+	if f == notedTick {
 		d.array(3)
 	}
 	start = len(d.src)
 	t.Ops = d.bin()
 	t.OpsSize = start - len(d.src)
-	if f == NotedTick {
+	if f == notedTick {
 		t.Marks, t.Inputs = d.notes()
 	}
 	if err := d.end(); err != nil {
@@ -296,8 +296,8 @@ func Reparented(buf, payload []byte, parent journal.ID) ([]byte, error) {
 	}
 	e := NewEncoder()
 	e.Buf = buf
-	e.Array(values)
+	e.array(values)
 	e.Uint(format)
-	EncodeID(e, parent)
+	encodeID(e, parent)
 	return append(e.Buf, d.src...), nil
 }

@@ -2,8 +2,7 @@
 // component its entities and rows, which are bytes. Ticks are applied to it, whoever wrote
 // them, and only its end becomes a typed world.
 //
-//	replay                       Image.Adopt, Image.Apply
-//	compare with its operations  Image.Expect, before the tick; Image.Check, after it
+//	replay                       Image.Adopt; Image.Apply, which compares rows and operations
 //	is the state a sound one     Image.Unsound
 //	ask it                       Image.Find, Component.Find, Component.Row, Image.Digest
 //	make a world of it           Conversions, Image.Fill, Image.World

@@ -30,7 +30,7 @@ type Image struct {
 	Alive, Free int
 	Components  []*Component // By their number in the schema.
 
-	Check  opCheck
+	ops    opCheck
 	Index  []uint32       // Entity index to row of Registry.
 	Schema *format.Schema // The last one adopted.
 }
@@ -267,13 +267,13 @@ func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 	if t.Parent != im.ID {
 		return fmt.Errorf("tick %d continues state %v, not %v", t.Tick, t.Parent, im.ID)
 	}
-	if err := im.Expect(t.Ops); err != nil {
+	if err := im.expect(t.Ops); err != nil {
 		return err
 	}
 	if err := im.Patch(t); err != nil {
 		return err
 	}
-	if err := im.Check.Compare(im); err != nil {
+	if err := im.ops.compare(im); err != nil {
 		return fmt.Errorf("tick %d: %w", t.Tick, err)
 	}
 	im.Tick, im.ID = t.Tick, id
@@ -283,12 +283,12 @@ func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 // Patch gives im the rows of t.
 func (im *Image) Patch(t *format.Tick) error {
 	if t.Registry != nil {
-		if err := im.ApplyRegistry(t.Registry); err != nil {
+		if err := im.applyRegistry(t.Registry); err != nil {
 			return fmt.Errorf("tick %d: entities: %w", t.Tick, err)
 		}
 	}
 	for i := range t.Storages {
-		if err := im.ApplyStorage(&t.Storages[i]); err != nil {
+		if err := im.applyStorage(&t.Storages[i]); err != nil {
 			return fmt.Errorf("tick %d: %w", t.Tick, err)
 		}
 	}
@@ -362,8 +362,8 @@ func (c *Component) Move(from, to int) {
 // ErrRanges says that a patch has more or fewer rows than its ranges name.
 var ErrRanges = errors.New("ranges and rows differ in length")
 
-// ApplyRegistry puts a patch of the registry in place.
-func (im *Image) ApplyRegistry(p *format.RegistryPatch) error {
+// applyRegistry puts a patch of the registry in place.
+func (im *Image) applyRegistry(p *format.RegistryPatch) error {
 	if p.Alive > p.Free || p.Free > p.Total {
 		return fmt.Errorf("%d alive, %d with free ones, %d in all", p.Alive, p.Free, p.Total)
 	}
@@ -390,8 +390,8 @@ func (im *Image) ApplyRegistry(p *format.RegistryPatch) error {
 	return nil
 }
 
-// ApplyStorage puts a patch of one component in place.
-func (im *Image) ApplyStorage(p *format.StoragePatch) error {
+// applyStorage puts a patch of one component in place.
+func (im *Image) applyStorage(p *format.StoragePatch) error {
 	if p.Number >= len(im.Components) {
 		return fmt.Errorf("component number %d of %d", p.Number, len(im.Components))
 	}
@@ -429,7 +429,7 @@ func (c *Component) apply(p *format.StoragePatch, indices int) error {
 		}
 		src = src[8*r.N:]
 	}
-	return c.SetValues(p.ValueRanges, p.Values)
+	return c.setValues(p.ValueRanges, p.Values)
 }
 
 // Digest returns the digest of the world that im is the image of, without what
@@ -591,7 +591,7 @@ func (c *Component) CheckSparse(page int, content []byte) (entries int, err erro
 // Clone returns a copy of im that ticks may be replayed on.
 func (im *Image) Clone() *Image {
 	c := *im
-	c.Check = opCheck{}
+	c.ops = opCheck{}
 	c.Registry, c.Index = slices.Clone(im.Registry), slices.Clone(im.Index)
 	c.Components = make([]*Component, len(im.Components))
 	for i, comp := range im.Components {

@@ -17,9 +17,9 @@ type opCheck struct {
 	members []opSet // By component.
 }
 
-// Expect works out, from im before the tick, what ops lead to.
-func (im *Image) Expect(ops []byte) error {
-	c := &im.Check
+// expect works out, from im before the tick, what ops lead to.
+func (im *Image) expect(ops []byte) error {
+	c := &im.ops
 	if c.alive.before == nil {
 		c.alive.before = im.IsAlive
 	}
@@ -56,9 +56,9 @@ func (c *opCheck) do(op format.Op) {
 	}
 }
 
-// Compare returns an error if im, after the tick, is not what the operations
+// compare returns an error if im, after the tick, is not what the operations
 // lead to.
-func (c *opCheck) Compare(im *Image) error {
+func (c *opCheck) compare(im *Image) error {
 	if err := c.alive.compare(im.Alive); err != nil {
 		return fmt.Errorf("entities alive: %w", err)
 	}

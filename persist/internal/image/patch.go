@@ -7,11 +7,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// SetValues overwrites the rows of ranges, which the component has, by those
+// setValues overwrites the rows of ranges, which the component has, by those
 // encoded in src, which it checks. Rows of fixed width are checked all at once:
 // scattered ones would cost a call each. Only if one of them is bad are they gone
 // through range by range, to say which.
-func (c *Component) SetValues(ranges []raw.Range, src []byte) error {
+func (c *Component) setValues(ranges []raw.Range, src []byte) error {
 	if c.Width > 0 && c.Layout.Check(src, format.CountRows(ranges)) == nil {
 		c.setPacked(ranges, src)
 		return nil
@@ -29,7 +29,7 @@ func (c *Component) SetValues(ranges []raw.Range, src []byte) error {
 	return nil
 }
 
-// setPacked is SetValues for rows of fixed width that are known to be good.
+// setPacked is setValues for rows of fixed width that are known to be good.
 func (c *Component) setPacked(ranges []raw.Range, src []byte) {
 	for _, r := range ranges {
 		n := copy(c.Packed[r.First*c.Width:(r.First+r.N)*c.Width], src)

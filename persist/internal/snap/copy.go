@@ -90,7 +90,7 @@ type rowGroup struct {
 }
 
 // wants reports whether something of group g is to be copied.
-func (c *rowCopy) wants(g int) bool { return !c.taken && (c.dense || c.rows.Has(g)) }
+func (c *rowCopy) wants(g int) bool { return !c.taken && (c.dense || c.rows.has(g)) }
 
 func (c *rowCopy) resource() bool { return c.storage != nil && c.storage.IsResource() }
 
@@ -141,7 +141,7 @@ func (c *rowCopy) takeGroup(from past, g int, buffers *BufferList) int {
 	group := &c.groups[g]
 	buf := from.AppendEntities(buffers.get((hi-lo)*(8+max(c.width, 0))), lo, hi)
 	group.entities = len(buf)
-	if group.whole = c.rows.Has(g); group.whole && c.storage != nil && c.width != 0 {
+	if group.whole = c.rows.has(g); group.whole && c.storage != nil && c.width != 0 {
 		for ; lo < hi; lo += c.size.PageRows {
 			buf = from.AppendRows(buf, lo, min(lo+c.size.PageRows, hi))
 			group.ends = append(group.ends, len(buf))

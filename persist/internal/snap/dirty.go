@@ -42,7 +42,7 @@ func (s *pageSet) addAll(other pageSet) {
 	}
 }
 
-func (s pageSet) Has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(page&63)&1 == 1 }
+func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(page&63)&1 == 1 }
 
 // Dirty says which pages may differ from those of a state, as ticks that were
 // journaled since tell. A page that is not in it is the same; one that is in it
@@ -50,18 +50,18 @@ func (s pageSet) Has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(pa
 type Dirty struct {
 	All        bool // Nothing is known of the pages.
 	registry   pageSet
-	Destroyed  pageSet // Of entity indices: each may be gone from every component.
+	destroyed  pageSet // Of entity indices: each may be gone from every component.
 	components []dirtyComponent
 }
 
 type dirtyComponent struct {
 	rows    pageSet
-	Sparse  pageSet
-	Cleared bool // Every page of the sparse array may differ.
+	sparse  pageSet
+	cleared bool // Every page of the sparse array may differ.
 }
 
-// Component returns the pages of component number n.
-func (d *Dirty) Component(n int) *dirtyComponent {
+// component returns the pages of component number n.
+func (d *Dirty) component(n int) *dirtyComponent {
 	for n >= len(d.components) {
 		d.components = append(d.components, dirtyComponent{})
 	}
@@ -77,7 +77,7 @@ func (d *Dirty) SetRegistry(c raw.EntityChange) {
 // SetStorage notes what a tick did to the rows of component number n. Entities
 // that it has no longer are told by SetOp.
 func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
-	p := d.Component(n)
+	p := d.component(n)
 	now := c.Storage.Rows()
 	p.rows.addRanges(c.Entities)
 	p.rows.addRanges(c.Values)
@@ -86,7 +86,7 @@ func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	for _, r := range c.Entities {
 		for _, e := range entities[r.First : r.First+r.N] {
 			if e != raw.Vacant {
-				p.Sparse.add(int(uint32(e)) / format.PageRows)
+				p.sparse.add(int(uint32(e)) / format.PageRows)
 			}
 		}
 	}
@@ -96,14 +96,14 @@ func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	switch {
 	case kind == raw.OpRemove:
-		d.Component(n).Sparse.add(int(e.Index()) / format.PageRows)
+		d.component(n).sparse.add(int(e.Index()) / format.PageRows)
 	case kind == raw.OpDestroy:
-		d.Destroyed.add(int(e.Index()) / format.PageRows)
+		d.destroyed.add(int(e.Index()) / format.PageRows)
 	case kind == raw.OpClear && n != format.NoComponent:
-		d.Component(n).Cleared = true
+		d.component(n).cleared = true
 	case kind == raw.OpClear:
 		for i := range d.components {
-			d.components[i].Cleared = true
+			d.components[i].cleared = true
 		}
 	}
 }
@@ -112,11 +112,11 @@ func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 func (d *Dirty) Merge(other *Dirty) {
 	d.All = d.All || other.All
 	d.registry.addAll(other.registry)
-	d.Destroyed.addAll(other.Destroyed)
+	d.destroyed.addAll(other.destroyed)
 	for n := range other.components {
-		p, o := d.Component(n), &other.components[n]
+		p, o := d.component(n), &other.components[n]
 		p.rows.addAll(o.rows)
-		p.Sparse.addAll(o.Sparse)
-		p.Cleared = p.Cleared || o.Cleared
+		p.sparse.addAll(o.sparse)
+		p.cleared = p.cleared || o.cleared
 	}
 }

@@ -113,12 +113,12 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 		c.size.Rows = st.Rows()
 	}
 	c.size.PageRows = format.DataPageRows(c.width)
-	p := d.Component(n)
+	p := d.component(n)
 	c.rows = p.rows
 	if !st.IsResource() && c.size.Rows > 0 {
-		c.sparse = p.Sparse
-		c.sparse.addAll(d.Destroyed)
-		if all || p.Cleared || !fixed {
+		c.sparse = p.sparse
+		c.sparse.addAll(d.destroyed)
+		if all || p.cleared || !fixed {
 			c.sparse = nil
 			c.sparse.addRows(0, sn.Manifest.Total)
 		}
@@ -248,7 +248,7 @@ func (sn *Snapshot) addSparse(c *rowCopy, scratch []uint32) []uint32 {
 	}
 	for page := 0; page*format.PageRows < sn.Manifest.Total; page++ {
 		k := format.Key(format.Column(c.number, format.SparseArray), page)
-		if !c.sparse.Has(page) {
+		if !c.sparse.has(page) {
 			if was, ok := sn.previous[k]; ok {
 				sn.Pages = append(sn.Pages, snapshotPage{Key: k, tablePage: was})
 			}

@@ -1,12 +1,15 @@
 package storetest
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -22,14 +25,15 @@ func ImageOf(t testing.TB, w *World) *inspect.Image {
 	im.Schema = format.SchemaOf(w.World)
 	rows, alive, free := w.Raw().Registry()
 	registry := &format.RegistryPatch{Alive: alive, Free: free, Total: len(rows), Rows: EntityBytes(raw.As[ecs.Entity](rows)...), Ranges: All(len(rows))}
-	require.NoError(t, im.ApplyRegistry(registry))
+	patches := &format.Tick{Registry: registry}
 	for n, st := range persistentOf(w.World) {
 		p := format.StoragePatch{Number: n, After: st.Rows(), ValueRanges: All(st.Rows()), Values: st.AppendRows(nil, 0, st.Rows())}
 		if !st.IsResource() {
 			p.EntityRanges, p.Entities = All(st.Rows()), EntityBytes(raw.As[ecs.Entity](st.Entities())...)
 		}
-		require.NoError(t, im.ApplyStorage(&p))
+		patches.Storages = append(patches.Storages, p)
 	}
+	require.NoError(t, im.Patch(patches))
 	require.Equal(t, Persistent(w.World), im.Digest())
 	return im
 }
@@ -65,51 +69,83 @@ func HostileBase(t testing.TB) *World {
 
 // Payload encodes t as it is, whatever it says.
 func Payload(t *format.Tick) []byte {
-	e := &format.TickEncoder{Encoder: format.NewEncoder()}
-	e.Array(7)
-	if len(t.Marks)+len(t.Inputs) == 0 {
-		e.Uint(format.TickFormat)
-	} else {
-		e.Uint(format.NotedTick)
-	}
-	format.EncodeID(e.Encoder, t.Parent)
-	e.Uint(t.Tick)
-	e.Int(0)
+	noted := len(t.Marks)+len(t.Inputs) > 0
+	payload := Pack(Array(7), 1+btoi(noted), Array(3), t.Parent.Epoch, t.Parent.Seq, uint64(t.Parent.CRC), t.Tick, 0)
 	if p := t.Registry; p == nil {
-		e.Nil()
+		payload = append(payload, Pack(nil)...)
 	} else {
-		e.Array(5)
-		e.Uint(uint64(p.Alive))
-		e.Uint(uint64(p.Free))
-		e.Uint(uint64(p.Total))
-		e.Ranges(p.Ranges)
-		e.Bin(p.Rows)
+		payload = append(payload, Pack(Array(5), p.Alive, p.Free, p.Total, rangeBytes(p.Ranges), p.Rows)...)
 	}
-	e.Array(len(t.Storages))
+	payload = append(payload, Pack(Array(len(t.Storages)))...)
 	for _, p := range t.Storages {
-		e.Array(7)
-		e.Uint(uint64(p.Number))
-		e.Uint(uint64(p.Before))
-		e.Uint(uint64(p.After))
-		e.Ranges(p.EntityRanges)
-		e.Bin(p.Entities)
-		e.Ranges(p.ValueRanges)
-		e.Bin(p.Values)
+		payload = append(payload, Pack(Array(7), p.Number, p.Before, p.After, rangeBytes(p.EntityRanges), p.Entities, rangeBytes(p.ValueRanges), p.Values)...)
 	}
-	if len(t.Marks)+len(t.Inputs) == 0 {
-		e.Bin(t.Ops)
-		return e.Buf
+	if !noted {
+		return append(payload, Pack(t.Ops)...)
 	}
-	e.Array(3)
-	e.Bin(t.Ops)
-	n := format.Notes{Marks: t.Marks, Inputs: format.NewEncoder(), Count: len(t.Inputs)}
+	payload = append(payload, Pack(Array(3), t.Ops, Array(len(t.Marks)))...)
+	for _, name := range t.Marks {
+		payload = append(payload, Pack(name)...)
+	}
+	payload = append(payload, Pack(Array(len(t.Inputs)))...)
 	for _, in := range t.Inputs {
-		n.Inputs.Array(2)
-		n.Inputs.Str(in.Name)
-		n.Inputs.Bin(in.Data)
+		payload = append(payload, Pack(Array(2), in.Name, in.Data)...)
 	}
-	n.Encode(e.Encoder)
-	return e.Buf
+	return payload
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// rangeBytes encodes ranges of rows: for each the rows skipped, and those in it.
+func rangeBytes(ranges []raw.Range) (b []byte) {
+	next := 0
+	for _, r := range ranges {
+		b = binary.AppendUvarint(b, uint64(r.First-next))
+		b = binary.AppendUvarint(b, uint64(r.N))
+		next = r.First + r.N
+	}
+	return b
+}
+
+type (
+	Array int // Begins an array of so many values in what [Pack] returns.
+	Cut   int // Begins as many bytes, and there they end.
+)
+
+// Pack returns values in msgpack, one behind the other, whether or not they make sense
+// together: an Array, a text, bytes, a bool, numbers, nil.
+func Pack(values ...any) []byte {
+	var b bytes.Buffer
+	e := msgpack.NewEncoder(&b)
+	for _, v := range values {
+		switch v := v.(type) {
+		case nil:
+			_ = e.EncodeNil()
+		case Array:
+			_ = e.EncodeArrayLen(int(v))
+		case Cut:
+			_ = e.EncodeBytesLen(int(v))
+		case string:
+			_ = e.EncodeString(v)
+		case []byte:
+			_ = e.EncodeBytesLen(len(v)) // None are an empty bin, not nil.
+			b.Write(v)
+		case bool:
+			_ = e.EncodeBool(v)
+		case int:
+			_ = e.EncodeInt(int64(v))
+		case uint64:
+			_ = e.EncodeUint(v)
+		default:
+			panic(fmt.Sprintf("storetest: packs no %T", v))
+		}
+	}
+	return b.Bytes()
 }
 
 // Bounded runs f, which reads size bytes from outside, and fails if it allocates

@@ -1,4 +1,4 @@
-package persist_test
+package image_test
 
 import (
 	"testing"

@@ -1,0 +1,31 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+// endlessFiles are a tree in which every file is endless.
+type endlessFiles struct {
+	disk.FS
+	disk.File
+	read int64
+}
+
+func (e *endlessFiles) Open(string) (disk.File, error) { return e, nil }
+func (e *endlessFiles) Close() error                   { return nil }
+
+func (e *endlessFiles) ReadAt(b []byte, offset int64) (int, error) {
+	e.read = max(e.read, offset+int64(len(b)))
+	return copy(b, strings.Repeat("x", len(b))), nil
+}
+
+func TestALockFileIsNotReadFurtherThanItIsBelieved(t *testing.T) {
+	files := new(endlessFiles)
+	require.Len(t, readHolder(files), maxHolder)
+	require.EqualValues(t, maxHolder, files.read)
+}

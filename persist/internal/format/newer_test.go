@@ -1,0 +1,42 @@
+package format
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/journal"
+)
+
+func TestWhatComesAfterTheNewestFormatIsNewer(t *testing.T) {
+	tick := NewTickEncoder()
+	tick.Begin(nil, false, journal.ID{}, 1, time.Unix(0, 0))
+	tick.Registry(raw.EntityChange{}, nil)
+	tick.Storages(0)
+	for name, c := range map[string]struct {
+		encoded []byte
+		newest  byte
+		decode  func([]byte) error
+	}{
+		"tick":     {tick.End(new(Notes)), notedTick, func(b []byte) error { _, err := DecodeTick(b); return err }},
+		"schema":   {NewSchema().Encode(), evolvedSchema, func(b []byte) error { _, err := DecodeSchema(b); return err }},
+		"manifest": {(&Manifest{Schema: NewSchema()}).Encode(), storeManifest, func(b []byte) error { _, err := DecodeManifest(b); return err }},
+	} {
+		require.NoError(t, c.decode(c.encoded), name)
+		c.encoded[1] = c.newest
+		require.NotErrorIs(t, c.decode(c.encoded), ErrNewer, name)
+		c.encoded[1] = c.newest + 1
+		require.ErrorIs(t, c.decode(c.encoded), ErrNewer, name)
+	}
+}
+
+func TestNotesOfATickAreBounded(t *testing.T) {
+	n, big := new(Notes), make([]byte, 1000)
+	require.NoError(t, n.AddInput("big", big))
+	require.Greater(t, n.size, len(n.inputs.Buf))
+	n.size = maxNoted - 1000 // As if many had come before.
+	require.ErrorIs(t, n.AddInput("big", big), journal.ErrTooLong)
+	require.NoError(t, n.AddInput("small", big[:100]))
+}

@@ -1,0 +1,44 @@
+package image_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+func FuzzTick(f *testing.F) {
+	for _, payload := range storetest.Payloads(f) {
+		f.Add(payload)
+	}
+	f.Add(storetest.Payload(new(format.Tick)))
+	f.Add(storetest.Payload((&format.Tick{Marks: []string{"boss", "level 2"}, Inputs: []format.Input{{Name: "left", Data: nil}, {Name: "fire", Data: []byte{1, 2}}}})))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		storetest.BoundedTightly(t, len(payload), func() { _, _ = format.DecodeTick(payload) })
+		_ = replayed(t, payload)
+	})
+}
+
+func FuzzOps(f *testing.F) {
+	for _, payload := range storetest.Payloads(f) {
+		t, err := format.DecodeTick(payload)
+		require.NoError(f, err)
+		f.Add(t.Ops)
+	}
+	w := storetest.HostileBase(f)
+	f.Fuzz(func(t *testing.T, src []byte) {
+		storetest.Bounded(t, len(src), func() {
+			ops, err := format.DecodeOps(src)
+			if err != nil {
+				require.Empty(t, ops)
+				return
+			}
+			require.LessOrEqual(t, len(ops), len(src))
+			im := storetest.ImageOf(t, w)
+			bad, _ := im.CheckOps(src)
+			require.NoError(t, bad)
+		})
+	})
+}
