@@ -38,7 +38,7 @@ another generation, does not pass.`,
 	example: `  ecsdump arrays D Position
   ecsdump arrays D Position --at 1200 --from 4000 --limit 20
   ecsdump arrays D Position --entity 12v3`,
-	complete: []completer{(*completion).componentsAndResources},
+	complete: []completer{components(true)},
 	run: func(f flags) action {
 		var w window
 		var entity string
@@ -111,7 +111,7 @@ func (a *app) arraysJSON(im state, c *inspect.Component, sparse []int, w window)
 		}
 		doc.Data = append(doc.Data, v)
 		if !c.Resource {
-			doc.Dense = append(doc.Dense, entityOrGap(c.Entities[row]))
+			doc.Dense = append(doc.Dense, entityAt(c, row))
 		}
 	}
 	return a.document(doc)
@@ -127,26 +127,26 @@ func (a *app) denseAndData(c *inspect.Component, w window) error {
 		if err != nil {
 			return err
 		}
-		entity, data := "", v.String()
-		if !c.Resource {
-			entity = entityOrGap(c.Entities[row])
-		}
+		data := v.String()
 		if c.Layout.Width() == 0 {
 			data = ""
 		}
-		g.Row(row, entity, data)
+		g.Row(row, entityAt(c, row), data)
 	}
 	g.Flush()
 	a.outside(first, end, c.Len(), "row", "rows")
 	return nil
 }
 
-// entityOrGap returns e as text, or "-" for a row without an entity.
-func entityOrGap(e ecs.Entity) string {
-	if e == ecs.Vacant {
+// entityAt names the entity of a row of c: "-" is a gap, and a resource has none.
+func entityAt(c *inspect.Component, row int) string {
+	switch {
+	case c.Resource:
+		return ""
+	case c.Entities[row] == ecs.Vacant:
 		return "-"
 	}
-	return e.String()
+	return c.Entities[row].String()
 }
 
 // sparse prints the window of sparse. It is longer than dense where indices are free, or
@@ -186,23 +186,23 @@ func lookup(im state, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err er
 	if int(doc.Index) < len(sparse) {
 		doc.Row = sparse[doc.Index]
 	}
+	if doc.Row >= 0 {
+		doc.Dense = c.Entities[doc.Row].String()
+	}
 	switch {
 	case int(doc.Index) >= len(sparse):
 		doc.Why = fmt.Sprintf("sparse ends before index %d, it has %s", doc.Index, term.Count(len(sparse), "entry", "entries"))
-		return doc, nil
 	case doc.Row < 0:
 		doc.Why = fmt.Sprintf("sparse leads from index %d to no row", doc.Index)
-		return doc, nil
-	}
-	doc.Dense = c.Entities[doc.Row].String()
-	if c.Entities[doc.Row] != e {
+	case c.Entities[doc.Row] != e:
 		doc.Why = fmt.Sprintf("row %d belongs to %s, which has the same index and another generation", doc.Row, doc.Dense)
-		return doc, nil
+	default:
+		doc.Why = fmt.Sprintf("row %d, where sparse leads, belongs to it", doc.Row)
+		v, err := c.Value(doc.Row)
+		doc.Found, doc.Data = true, &v
+		return doc, err
 	}
-	v, err := c.Value(doc.Row)
-	doc.Found, doc.Data = true, &v
-	doc.Why = fmt.Sprintf("row %d, where sparse leads, belongs to it", doc.Row)
-	return doc, err
+	return doc, nil
 }
 
 // lookUp prints how the entity that text names is found among the rows of c, or why

@@ -92,13 +92,12 @@ type bisector struct {
 	scan, run bool
 	command   []string
 
-	source  *source
-	way     way
-	cursor  *inspect.Cursor
-	judge   judge
-	states  map[int]stateDoc // Those that were asked, of late.
-	skipped map[int]bool
-	doc     bisectDoc
+	source *source
+	way    way
+	cursor *inspect.Cursor
+	judge  judge
+	asked  map[int]probe // Of the way, of late.
+	doc    bisectDoc
 }
 
 // A judge says of a state whether it is bad.
@@ -114,6 +113,12 @@ const (
 )
 
 func (v verdict) String() string { return [...]string{"false", "true", "skip"}[v] }
+
+// A probe is a state that was asked, and what the judge said.
+type probe struct {
+	stateDoc
+	verdict verdict
+}
 
 // A way is the states to look at, oldest first, by their records.
 type way []uint64
@@ -141,7 +146,7 @@ func (b *bisector) arguments(c *call) error {
 
 // bisect finds the state and prints it.
 func (b *bisector) bisect(ctx context.Context, s *source) (err error) {
-	b.source, b.states, b.skipped = s, map[int]stateDoc{}, map[int]bool{}
+	b.source, b.asked = s, map[int]probe{}
 	if b.way, err = s.way(b.span, b.at); err != nil {
 		return err
 	}
@@ -163,9 +168,9 @@ func (b *bisector) bisect(ctx context.Context, s *source) (err error) {
 	if err != nil {
 		return err
 	}
-	b.doc.stateDoc = b.states[first]
-	if before, ok := b.states[first-1]; ok {
-		b.doc.Before = &before
+	b.doc.stateDoc = b.asked[first].stateDoc
+	if before, ok := b.asked[first-1]; ok {
+		b.doc.Before = &before.stateDoc
 	}
 	return b.tell(b.doc, func() { b.found(first) })
 }
@@ -262,7 +267,7 @@ func (b *bisector) halved(ctx context.Context, last int) (first int, err error) 
 	case v == skip:
 		return 0, fail(exitProblem, "", "%s: the last state cannot be judged", b.source.path)
 	case v == good:
-		return 0, b.never(b.states[last])
+		return 0, b.never()
 	}
 	if v, err := b.probe(ctx, 0); err != nil || v == bad {
 		return 0, err
@@ -278,12 +283,21 @@ func (b *bisector) probe(ctx context.Context, i int) (verdict, error) {
 			return skip, err
 		}
 	}
-	im := state{b.cursor.Image(), b.way[i]}
-	v, err := b.judge(ctx, im)
-	b.states[i], b.skipped[i] = im.doc(), v == skip
-	b.doc.Probes = append(b.doc.Probes, probeDoc{im.doc(), v.String()})
+	v, err := b.ask(ctx, i, b.cursor.Image())
+	b.doc.Probes = append(b.doc.Probes, probeDoc{b.asked[i].stateDoc, v.String()})
 	return v, err
 }
+
+// ask asks the judge about im, state i of the way.
+func (b *bisector) ask(ctx context.Context, i int, im *inspect.Image) (verdict, error) {
+	now := state{im, b.way[i]}
+	v, err := b.judge(ctx, now)
+	b.asked[i] = probe{now.doc(), v}
+	return v, err
+}
+
+// skipped reports whether state i of the way was asked in vain.
+func (b *bisector) skipped(i int) bool { return b.asked[i].verdict == skip }
 
 // narrow finds the first bad state behind lo, which is good or unknown, up to hi,
 // which is bad.
@@ -302,11 +316,11 @@ func (b *bisector) narrow(ctx context.Context, lo, hi int) (int, error) {
 			lo = i
 		}
 	}
-	if !b.skipped[hi-1] {
+	if !b.skipped(hi - 1) {
 		return hi, nil
 	}
 	first := lo + 1
-	if b.skipped[lo] {
+	if b.skipped(lo) {
 		first = lo
 	}
 	return 0, fail(exitProblem, "", "%s: it is one of records %d to %d; those before the last cannot be judged", b.source.path, b.way[first], b.way[hi])
@@ -318,7 +332,7 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 	mid := lo + (hi-lo)/2
 	for d := 0; mid-d > lo || mid+d < hi; d++ {
 		for _, i := range []int{mid - d, mid + d} {
-			if i > lo && i < hi && !b.skipped[i] {
+			if i > lo && i < hi && !b.skipped(i) {
 				return i, true
 			}
 		}
@@ -327,10 +341,12 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 }
 
 // never says that no state is bad.
-func (b *bisector) never(last stateDoc) error {
-	what := "any of " + term.Count(len(b.way), "state", "states")
-	if !b.scan {
-		what = fmt.Sprintf("%s, the last of %s", last.place(), term.Count(len(b.way), "state", "states"))
+func (b *bisector) never() error {
+	what := term.Count(len(b.way), "state", "states")
+	if b.scan {
+		what = "any of " + what
+	} else {
+		what = b.asked[len(b.way)-1].place() + ", the last of " + what
 	}
 	f := fail(exitNotFound, "", "%s: it does not hold at %s", b.source.path, what)
 	if !b.scan && !b.run {
@@ -339,47 +355,35 @@ func (b *bisector) never(last stateDoc) error {
 	return f
 }
 
-// errFound ends a walk.
-var errFound = errors.New("found")
-
 // scanned asks all states in turn, up to the first that is bad.
 func (b *bisector) scanned(ctx context.Context, last int) (first int, err error) {
-	if err := b.cursor.Seek(ctx, b.way[0]); err != nil {
-		return 0, err
-	}
-	i := 0
-	ask := func(im *inspect.Image) error {
-		now := state{im, b.way[i]}
-		b.states[i] = now.doc()
-		delete(b.states, i-2)
-		v, err := b.judge(ctx, now)
-		if err == nil && v == bad {
-			err = errFound
+	states := visited(func(visit func(*inspect.Image) error) error {
+		if err := b.cursor.Seek(ctx, b.way[0]); err != nil {
+			return err
 		}
+		if err := visit(b.cursor.Image()); err != nil {
+			return err
+		}
+		return b.source.Walk(ctx, b.way[0], b.way[last], func(im *inspect.Image, _ *inspect.Commit) error { return visit(im) })
+	})
+	i := 0
+	for im, err := range states {
+		if err != nil {
+			return 0, err
+		}
+		if v, err := b.ask(ctx, i, im); err != nil || v == bad {
+			return i, err
+		}
+		delete(b.asked, i-1)
 		i++
-		return err
 	}
-	err = ask(b.cursor.Image())
-	if err == nil {
-		err = b.source.Walk(ctx, b.way[0], b.way[last], func(im *inspect.Image, _ *inspect.Commit) error { return ask(im) })
-	}
-	if err == nil {
-		return 0, b.never(b.states[last])
-	}
-	if !errors.Is(err, errFound) {
-		return 0, err
-	}
-	return i - 1, nil
+	return 0, b.never()
 }
 
 // found prints the result: state i of the way.
 func (b *bisector) found(i int) {
 	if !b.scan {
-		g := b.Grid(">TICK", ">RECORD", "HOLDS")
-		for _, p := range b.doc.Probes {
-			g.Row(p.Tick, p.Seq, p.Verdict)
-		}
-		g.Flush()
+		term.Table(b.Out, b.doc.Probes, func(p probeDoc) []any { return []any{p.Tick, p.Seq, p.Verdict} }, ">TICK", ">RECORD", "HOLDS")
 		b.Line("")
 	}
 	b.Line("first at %s", b.doc.place())

@@ -40,9 +40,9 @@ var flagCompleters = map[string]completer{
 	"at":        (*completion).points,
 	"at2":       (*completion).points,
 	"keep":      (*completion).points,
-	"component": commas((*completion).componentsAndResources),
-	"with":      commas((*completion).components),
-	"without":   commas((*completion).components),
+	"component": commas(components(true)),
+	"with":      commas(components(false)),
+	"without":   commas(components(false)),
 	"entity":    commas((*completion).entities),
 }
 
@@ -194,33 +194,25 @@ func (c *completion) points() error {
 	for i, e := range c.Tips() {
 		c.offer(fmt.Sprintf("tip:%d", i+1), stateDoc{e.Tick, e.ID.Seq}.place())
 	}
-	c.records()
-	c.ticks()
+	c.newest()
 	return err
 }
 
-// records offers the newest records, once somebody begins to type one: a journal may have
-// millions.
-func (c *completion) records() {
-	if !strings.HasPrefix(c.typed, "seq:") {
-		return
-	}
-	for _, e := range slices.Backward(c.Log().Entries) {
-		if len(c.offers) < maxOffers {
-			c.offer(fmt.Sprintf("seq:%d", e.ID.Seq), fmt.Sprintf("tick %d", e.Tick))
+// newest offers the newest records or ticks, once somebody begins to type one: a journal
+// may have millions. A number alone means a tick on the way to the newest state.
+func (c *completion) newest() {
+	switch {
+	case strings.HasPrefix(c.typed, "seq:"):
+		for _, e := range slices.Backward(c.Log().Entries) {
+			if len(c.offers) < maxOffers {
+				c.offer(fmt.Sprintf("seq:%d", e.ID.Seq), fmt.Sprintf("tick %d", e.Tick))
+			}
 		}
-	}
-}
-
-// ticks offers ticks on the way to the newest state: those are the ones that a number alone
-// means.
-func (c *completion) ticks() {
-	if c.typed == "" || !unicode.IsDigit(rune(c.typed[0])) {
-		return
-	}
-	for e := range c.Log().Ancestors(c.Head()) {
-		if len(c.offers) < maxOffers {
-			c.offer(strconv.FormatUint(e.Tick, 10), fmt.Sprintf("record %d", e.ID.Seq))
+	case c.typed != "" && unicode.IsDigit(rune(c.typed[0])):
+		for e := range c.Log().Ancestors(c.Head()) {
+			if len(c.offers) < maxOffers {
+				c.offer(strconv.FormatUint(e.Tick, 10), fmt.Sprintf("record %d", e.ID.Seq))
+			}
 		}
 	}
 }
@@ -234,21 +226,20 @@ func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	return c.Peek(c.ctx, e, seq)
 }
 
-func (c *completion) components() error { return c.componentsThat(false) }
-
-func (c *completion) componentsAndResources() error { return c.componentsThat(true) }
-
-func (c *completion) componentsThat(mayBeResources bool) error {
-	state, err := c.peek(ecs.NewEntity(0, 1)) // Any entity, there or not, knows all of them.
-	if err != nil {
-		return err
-	}
-	for _, component := range state.Components {
-		if mayBeResources || !component.Resource {
-			c.offer(component.Name, component.Layout.String())
+// components offers components, and resources as well or not.
+func components(resources bool) completer {
+	return func(c *completion) error {
+		state, err := c.peek(ecs.NewEntity(0, 1)) // Any entity, there or not, knows all of them.
+		if err != nil {
+			return err
 		}
+		for _, component := range state.Components {
+			if resources || !component.Resource {
+				c.offer(component.Name, component.Layout.String())
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
 // entities offers the first of those alive, by index.

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -198,16 +197,10 @@ func (x *exporter) changes(ctx context.Context, a *app, s *source, text string) 
 		return err
 	}
 	if _, err := s.Path(from, to); err != nil {
-		return fail(exitNotFound, try("diff", s.path, "seq:"+strconv.FormatUint(from, 10), "seq:"+strconv.FormatUint(to, 10)), "%s: record %d is not on the way to record %d: %w", s.path, from, to, err)
+		return fail(exitNotFound, try("diff", s.path, fmt.Sprintf("seq:%d", from), fmt.Sprintf("seq:%d", to)), "%s: record %d is not on the way to record %d: %w", s.path, from, to, err)
 	}
-	if len(x.components) > 0 { // Those that are not there are an error.
-		im, err := s.At(ctx, to)
-		if err != nil {
-			return err
-		}
-		if _, err := s.components(state{im, to}, x.components, true); err != nil {
-			return err
-		}
+	if err := s.mustHave(ctx, point{fmt.Sprintf("seq:%d", to)}, x.components); err != nil {
+		return err
 	}
 	changes := x.differences(ctx, s, from, to)
 	if x.format == "csv" {
@@ -302,18 +295,12 @@ func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	out := csv.NewWriter(w)
 	_ = out.Write(append([]string{"entity"}, columnNames(nil, "", c.Layout)...)) // It keeps its first error.
 	for row := range c.Len() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		entity := ""
-		if !c.Resource {
-			if c.Entities[row] == ecs.Vacant {
-				continue
-			}
-			entity = c.Entities[row].String()
+		entity := entityAt(c, row)
+		if entity == "-" {
+			continue
 		}
 		v, err := c.Value(row)
-		if err != nil {
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
 		_ = out.Write(cells([]string{entity}, v))

@@ -131,14 +131,8 @@ func (l *logger) print(ctx context.Context, a *app, s *source, entries []journal
 // nothing says that the filter left no tick. A component that there is not is an
 // error.
 func (l *logger) nothing(ctx context.Context, a *app, s *source) error {
-	if len(l.filter.components) > 0 {
-		im, err := s.state(ctx, point{})
-		if err != nil {
-			return err
-		}
-		if _, err := s.components(im, l.filter.components, true); err != nil {
-			return err
-		}
+	if err := s.mustHave(ctx, point{}, l.filter.components); err != nil {
+		return err
 	}
 	a.Line("no tick in the range is like that")
 	return nil

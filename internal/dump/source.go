@@ -142,7 +142,7 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
 	}
-	return nil, s.noComponent(name, names(im))
+	return nil, s.noComponent(name, listed(im.Components, func(c *inspect.Component) string { return c.Name }))
 }
 
 // noComponent says that none of the known names is name.
@@ -174,16 +174,21 @@ func (s *source) components(im state, names []string, resources bool) (found []*
 	return found, nil
 }
 
+// mustHave returns an error if one of those components and resources is not at p.
+func (s *source) mustHave(ctx context.Context, p point, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	im, err := s.state(ctx, p)
+	if err == nil {
+		_, err = s.components(im, names, true)
+	}
+	return err
+}
+
 // isResource says that what should be a component is none.
 func (s *source) isResource(name string) error {
 	return fail(exitNotFound, try("show", s.path, "--resources"), "%s: %s is a resource, no entity has it", s.path, name)
-}
-
-func names(im state) (names []string) {
-	for _, c := range im.Components {
-		names = append(names, c.Name)
-	}
-	return names
 }
 
 // kind returns what c is: component, tag or resource.
