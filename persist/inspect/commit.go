@@ -39,15 +39,7 @@ type RowChange struct {
 	Bytes int // Of the tick's payload that say all this.
 }
 
-func commit(v *catalog.Catalog, e journal.Entry) (Commit, error) {
-	t, s, err := v.Tick(e)
-	if err != nil {
-		return Commit{}, err
-	}
-	return *describeTick(v, e, t, s), nil
-}
-
-// describe returns what the payload of record e says.
+// describeTick returns what the payload of record e says.
 func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format.Schema) *Commit {
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.Tick, Time: t.Time, Bytes: int(e.Length),

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 
-	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // CompactOptions say what [View.Compact] keeps. The zero value keeps the newest
@@ -49,7 +45,6 @@ type CompactReport struct {
 type compaction struct {
 	*catalog.Catalog
 	from, to uint64
-	names    bool // Keep snapshots with names.
 	report   CompactReport
 }
 
@@ -64,45 +59,31 @@ func (c *compaction) save(ctx context.Context, out string) error {
 	return err
 }
 
-// saveImage writes im to a new file and returns its size.
-func saveImage(ctx context.Context, im *Image, out string) (int64, error) {
-	if err := unused(out); err != nil {
-		return 0, err
-	}
-	files, err := disk.Open(filepath.Dir(filepath.Clean(out)))
-	if err != nil {
-		return 0, err
-	}
-	defer files.Close()
-	s := snap.SavedImage(im)
-	s.Manifest.ID = journal.ID{} // A save belongs to no journal.
-	info, err := s.Create(ctx, files, filepath.Base(out))
-	return info.Size, err
-}
-
-func (c *compaction) store(ctx context.Context, out string) error {
+// store writes a store, with or without snapshots that have names.
+func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	if _, err := c.Log.Path(c.from, c.to); errors.Is(err, journal.ErrNotAncestor) {
 		return fmt.Errorf("%w: record %d is not on the way to record %d", format.ErrNotFound, c.from, c.to)
 	} else if err != nil {
 		return c.JournalError(err)
 	}
-	err := draftStore(out, func(files disk.FS) error {
-		r := newRewrite(files, c.Catalog)
-		err := c.write(ctx, r)
-		if err != nil {
-			r.abandon()
-		}
-		return err
+	r := newRewrite(c.Catalog, func(ctx context.Context, s SnapshotInfo) (*Image, error) {
+		im, _, err := c.LoadSnapshot(ctx, s, false)
+		return im, err
 	})
-	if err != nil {
+	r.names = names
+	if err := r.store(out, func() error { return c.fill(ctx, r) }); err != nil {
 		return err
 	}
-	return c.measure(ctx, out)
+	c.dropped()
+	var err error
+	c.report.After, c.report.Names, c.report.DroppedNames, err = r.written(ctx, out)
+	return err
 }
 
-// write writes the store.
-func (c *compaction) write(ctx context.Context, r *rewrite) error {
-	if err := c.older(ctx, r); err != nil {
+// fill writes what is kept.
+func (c *compaction) fill(ctx context.Context, r *rewrite) error {
+	err := r.named(ctx, func(s SnapshotInfo) (journal.ID, bool) { return s.ID, s.ID.Seq < c.from && c.leadsTo(s.ID) })
+	if err != nil {
 		return err
 	}
 	im, err := base(ctx, c.Catalog, c.from)
@@ -110,36 +91,15 @@ func (c *compaction) write(ctx context.Context, r *rewrite) error {
 		return err
 	}
 	c.report.From = im.Tick
-	if err := r.begin(ctx, im, c.names); err != nil {
+	if err := r.begin(ctx, im); err != nil {
 		return err
 	}
-	last, err := r.along(ctx, im, c.to, c.names)
+	last, err := r.to(ctx, im, c.to)
 	if err != nil {
 		return err
 	}
 	c.report.Tick, c.report.Seq, c.report.Ticks = last.Tick, r.ids[c.to].Seq, r.ticks
-	c.dropped()
 	return r.end(ctx, c.to)
-}
-
-// older writes the snapshots with names of states before the base.
-func (c *compaction) older(ctx context.Context, r *rewrite) error {
-	if !c.names {
-		return nil
-	}
-	for _, s := range c.Snapshots {
-		if s.Label == "" || s.Err != nil || s.ID.Seq >= c.from || !c.leadsTo(s.ID) {
-			continue
-		}
-		im, _, err := c.LoadSnapshot(ctx, s, false)
-		if err != nil {
-			return err
-		}
-		if err := r.snapshot(ctx, im, s.ID, s.Time, s.Label); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // leadsTo reports whether the state that id names is, as far as is known, on the way
@@ -147,16 +107,6 @@ func (c *compaction) older(ctx context.Context, r *rewrite) error {
 func (c *compaction) leadsTo(id journal.ID) bool {
 	_, err := c.Log.Path(id.Seq, c.to)
 	return err == nil || id.Seq < c.Oldest(c.to)
-}
-
-// labels returns the names of the snapshots of a state.
-func labels(v *catalog.Catalog, id journal.ID) (names []string) {
-	for _, s := range v.Snapshots {
-		if s.Err == nil && s.ID == id && s.Label != "" {
-			names = append(names, s.Label)
-		}
-	}
-	return names
 }
 
 // dropped counts what is left out.
@@ -171,28 +121,4 @@ func (c *compaction) dropped() {
 			c.report.DroppedTicks++
 		}
 	}
-}
-
-// measure looks what the copy holds.
-func (c *compaction) measure(ctx context.Context, out string) error {
-	copied, err := OpenReadOnly(ctx, out)
-	if err != nil {
-		return err
-	}
-	defer copied.cat.Close()
-	for _, s := range copied.cat.Snapshots {
-		c.report.After += s.Size
-		if s.Label != "" {
-			c.report.Names = append(c.report.Names, s.Label)
-		}
-	}
-	for _, s := range copied.cat.Log.Segments {
-		c.report.After += s.Size
-	}
-	for _, s := range c.Snapshots {
-		if s.Label != "" && !slices.Contains(c.report.Names, s.Label) {
-			c.report.DroppedNames = append(c.report.DroppedNames, s.Label)
-		}
-	}
-	return nil
 }

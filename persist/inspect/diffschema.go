@@ -40,10 +40,10 @@ func pointers[T any](list []T) []*T {
 }
 
 // describe returns what e is for people.
-func describeEntry(c *format.Entry) string { return sort(c) + " " + c.Layout.String() }
+func describeEntry(c *format.Entry) string { return traits(c) + " " + c.Layout.String() }
 
-// sort returns what e is apart from its layout.
-func sort(c *format.Entry) string {
+// traits returns what e is apart from its layout.
+func traits(c *format.Entry) string {
 	text := "component"
 	if c.Resource {
 		text = "resource"
@@ -62,8 +62,8 @@ func sort(c *format.Entry) string {
 
 // diffEntries appends how two entries of one name differ.
 func diffEntries(diffs []SchemaDiff, a, b *format.Entry) []SchemaDiff {
-	if sort(a) != sort(b) {
-		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: sort(a), New: sort(b)})
+	if traits(a) != traits(b) {
+		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: traits(a), New: traits(b)})
 	} else if string(a.Default) != string(b.Default) {
 		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: gapText(a), New: gapText(b)})
 	}

@@ -102,17 +102,12 @@ func (v *View) Compact(ctx context.Context, out string, options CompactOptions) 
 			return CompactReport{}, err
 		}
 	}
-	c := compaction{Catalog: v.cat, from: from, to: to, names: !options.NoNames}
-	for _, s := range v.cat.Snapshots {
-		c.report.Before += s.Size
-	}
-	for _, s := range v.cat.Log.Segments {
-		c.report.Before += s.Size
-	}
+	c := compaction{Catalog: v.cat, from: from, to: to}
+	c.report.Before = storeSize(v.cat)
 	if v.cat.IsSave() {
 		err = c.save(ctx, out)
 	} else {
-		err = c.store(ctx, out)
+		err = c.store(ctx, out, !options.NoNames)
 	}
 	return c.report, err
 }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -11,10 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
@@ -435,24 +432,4 @@ func (x *importer) check(edited bool) error {
 		return fmt.Errorf("%w: %w: the state has digest %s, but was exported with %.60q", ErrImport, ErrDigest, got, x.head.Digest)
 	}
 	return nil
-}
-
-// SaveImage writes im to a file that does not exist yet, as [persist.Save] writes a world.
-func SaveImage(ctx context.Context, im *Image, file string) error {
-	_, err := saveImage(ctx, im, file)
-	return err
-}
-
-// SaveStore makes a directory, which does not exist yet, a store that begins with
-// im.
-func SaveStore(ctx context.Context, im *Image, dir string) error {
-	return draftStore(dir, func(files disk.FS) error {
-		from := catalog.New(nil)
-		_, _ = rand.Read(from.Log.World[:]) // It never fails.
-		r := newRewrite(files, from)
-		if err := r.begin(ctx, im, false); err != nil {
-			return err
-		}
-		return r.journal.Close(ctx, im.ID.Seq)
-	})
 }

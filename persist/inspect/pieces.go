@@ -276,21 +276,21 @@ func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal
 		if err := ctx.Err(); err != nil {
 			return i, err
 		}
-		_, t, s, err := read(v, e, p.im)
-		if err == nil && t.Parent != p.im.ID {
-			err = v.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", t.Tick, t.Parent, p.im.ID))
+		r, err := (&walk{Catalog: v, mend: true}).read(e, p.im)
+		if err == nil && r.tick.Parent != p.im.ID {
+			err = v.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.tick.Parent, p.im.ID))
 		}
 		if err == nil {
-			err = p.adopt(s)
+			err = p.adopt(r.schema)
 		}
 		if err == nil {
-			err = p.im.Patch(t)
+			err = p.im.Patch(r.tick)
 		}
 		if err != nil {
 			return i, err
 		}
-		p.patched(t)
-		p.im.Tick, p.im.ID = t.Tick, e.ID
+		p.patched(r.tick)
+		p.im.Tick, p.im.ID = e.Tick, e.ID
 	}
 	return len(path), nil
 }

@@ -196,12 +196,13 @@ func (p *Player) fail(err error) error {
 // next is Seek to the record that continues the state that c is at. It returns what
 // the record says.
 func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, err error) {
+	w := walk{Catalog: c.view, after: func(_ context.Context, im *Image, r *record) error {
+		c.shown, says = im.Settled(), describeTick(c.view, e, r.tick, r.schema)
+		return nil
+	}}
 	im := c.image
 	c.image, c.shown, c.seq = nil, nil, e.ID.Seq
-	c.image, err = walk(progress.Quiet(ctx), c.view, im, []journal.Entry{e}, func(im *Image, said *Commit) error {
-		c.shown, says = im, said
-		return nil
-	})
+	c.image, err = w.step(progress.Quiet(ctx), im, e)
 	return says, err
 }
 

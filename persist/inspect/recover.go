@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -271,44 +270,20 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 			s.note(s.JournalError(err)) // A converted state that does not lead on, or the like.
 			continue
 		}
-		if im, next, err = s.forward(ctx, im, path); im == nil || err != nil {
-			return nil, next, err
+		im, n, err := (&walk{Catalog: s.Catalog, mend: true}).along(ctx, im, path)
+		if ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
+		if err != nil {
+			s.bad[path[n].ID.Seq] = true
+			s.note(err)
+			return nil, path[n].Parent, nil
 		}
 		im.DropDead()
-		s.report.Snapshot, s.report.Replayed = sn.Name, len(path)
+		s.report.Snapshot, s.report.Replayed = sn.Name, n
 		return im, target, nil
 	}
 	return nil, target, nil
-}
-
-// forward applies the ticks of path to im. If one does not fit, im is nil and next
-// the record before it.
-func (s *salvage) forward(ctx context.Context, im *Image, path []journal.Entry) (_ *Image, next uint64, err error) {
-	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
-	for _, e := range path {
-		if err := ctx.Err(); err != nil {
-			return nil, 0, err
-		}
-		if im, err = s.stepped(progress.Quiet(ctx), im, e); err != nil {
-			s.bad[e.ID.Seq] = true
-			s.note(err)
-			return nil, e.Parent, ctx.Err()
-		}
-		p.Add(1)
-	}
-	return im, 0, nil
-}
-
-func (s *salvage) stepped(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
-	im, err := s.Across(ctx, im, e)
-	if err != nil {
-		return nil, err
-	}
-	_, t, sc, err := read(s.Catalog, e, im)
-	if err == nil {
-		err = s.Advance(im, e, t, sc)
-	}
-	return im, err
 }
 
 // whole returns the snapshots that record target may be reached from, nearest first,
@@ -364,12 +339,8 @@ func (s *salvage) countLost(newest bool) {
 	if r.Complete() {
 		return
 	}
-	parents := map[uint64]bool{}
-	for _, e := range s.Log.Entries {
-		parents[e.Parent] = true
-	}
-	for _, e := range s.Log.Entries {
-		if !parents[e.ID.Seq] && e.Tick > r.Tick && len(s.whole(e.ID.Seq)) > 0 && e.ID.Seq != s.wanted {
+	for _, e := range s.Tips() {
+		if e.Tick > r.Tick && len(s.whole(e.ID.Seq)) > 0 && e.ID.Seq != s.wanted {
 			r.Tips = append(r.Tips, Tip{e.Tick, e.ID.Seq})
 		}
 	}
@@ -398,7 +369,8 @@ func (s *salvage) write(ctx context.Context, out string) error {
 		r, err := s.writeFrom(ctx, out, base)
 		if err == nil {
 			s.took(r, base)
-			return s.names(ctx, out)
+			_, s.report.Names, s.report.DroppedNames, err = r.written(ctx, out)
+			return err
 		}
 		if ctx.Err() != nil || !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrForeign) && !errors.Is(err, format.ErrNotFound) {
 			return err
@@ -408,33 +380,37 @@ func (s *salvage) write(ctx context.Context, out string) error {
 	return fmt.Errorf("%w: what was read before cannot be read again", format.ErrCorrupt)
 }
 
-func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) (r *rewrite, err error) {
+func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) (*rewrite, error) {
 	im, err := s.load(ctx, base)
 	if err != nil {
 		return nil, err
 	}
-	err = draftStore(out, func(files disk.FS) error {
-		r = newRewrite(files, s.Catalog)
-		r.branches, r.bad = true, s.bad
-		err := s.fill(ctx, r, im)
-		if err != nil {
-			r.abandon()
+	r := newRewrite(s.Catalog, func(ctx context.Context, sn SnapshotInfo) (*Image, error) {
+		if !s.ours(sn) {
+			return nil, nil
 		}
-		return err
+		im, err := s.load(ctx, sn)
+		if err != nil && ctx.Err() == nil {
+			s.note(err)
+			return nil, nil
+		}
+		return im, err
 	})
-	return r, err
+	r.branches, r.bad = true, s.bad
+	return r, r.store(out, func() error { return s.fill(ctx, r, im) })
 }
 
+// fill writes the states and ticks to a store whose base is im.
 func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 	base := im.ID.Seq
-	older := func(id journal.ID) (journal.ID, bool) { return id, id.Seq < base }
-	if err := s.named(ctx, r, older); err != nil {
+	older := func(sn SnapshotInfo) (journal.ID, bool) { return sn.ID, sn.ID.Seq < base }
+	if err := r.named(progress.Quiet(ctx), older); err != nil {
 		return err
 	}
-	if err := r.begin(ctx, im, true); err != nil {
+	if err := r.begin(ctx, im); err != nil {
 		return err
 	}
-	last, err := r.along(ctx, im, s.reached, true)
+	last, err := r.to(ctx, im, s.reached)
 	if err != nil {
 		return err
 	}
@@ -442,38 +418,15 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 		return fmt.Errorf("%w: replay from record %d gives digest %v, not %v", format.ErrCorrupt, base, d, s.digest)
 	}
 	way := s.Ancestors(s.reached)
-	aside := func(id journal.ID) (journal.ID, bool) {
-		e, readable := s.Log.Find(id.Seq)
-		there, ok := r.ids[id.Seq]
-		return there, ok && readable && e.ID == id && !way[id.Seq]
+	aside := func(sn SnapshotInfo) (journal.ID, bool) {
+		e, readable := s.Log.Find(sn.ID.Seq)
+		there, ok := r.ids[sn.ID.Seq]
+		return there, ok && readable && e.ID == sn.ID && !way[sn.ID.Seq]
 	}
-	if err := s.named(ctx, r, aside); err != nil {
+	if err := r.named(progress.Quiet(ctx), aside); err != nil {
 		return err
 	}
 	return r.end(ctx, s.reached)
-}
-
-// named writes the snapshots with names of the states for which idOf returns true and
-// what they are called in the result.
-func (s *salvage) named(ctx context.Context, r *rewrite, idOf func(journal.ID) (journal.ID, bool)) error {
-	for _, sn := range s.Snapshots {
-		id, ok := idOf(sn.ID)
-		if sn.Label == "" || sn.Err != nil || !ok || !s.ours(sn) {
-			continue
-		}
-		im, err := s.load(progress.Quiet(ctx), sn)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			s.note(err)
-			continue
-		}
-		if err := r.snapshot(progress.Quiet(ctx), im, id, sn.Time, sn.Label); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // took notes what is in the result. What is there of branches is not lost.
@@ -491,26 +444,6 @@ func (s *salvage) took(r *rewrite, base SnapshotInfo) {
 			s.report.DroppedTicks++
 		}
 	}
-}
-
-// names looks which snapshots with names are in the result.
-func (s *salvage) names(ctx context.Context, out string) error {
-	saved, err := catalog.Open(ctx, out)
-	if err != nil {
-		return err
-	}
-	defer saved.Close()
-	for _, sn := range saved.Snapshots {
-		if sn.Label != "" {
-			s.report.Names = append(s.report.Names, sn.Label)
-		}
-	}
-	for _, sn := range s.Snapshots {
-		if sn.Label != "" && !slices.Contains(s.report.Names, sn.Label) {
-			s.report.DroppedNames = append(s.report.DroppedNames, sn.Label)
-		}
-	}
-	return nil
 }
 
 // partial writes a state made of pieces, if that reaches further than im, the newest
@@ -569,14 +502,5 @@ func (s *salvage) writePieces(ctx context.Context, im *Image, out string) error 
 		_, err := saveImage(ctx, im, out)
 		return err
 	}
-	return draftStore(out, func(files disk.FS) error {
-		from := catalog.New(nil)
-		rand.Read(from.Log.World[:]) // Never fails.
-		r := newRewrite(files, from)
-		if err := r.begin(ctx, im, false); err != nil {
-			r.abandon()
-			return err
-		}
-		return r.end(ctx, 0)
-	})
+	return SaveStore(ctx, im, out)
 }

@@ -1,17 +1,22 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/progress"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
@@ -24,151 +29,207 @@ import (
 // one whose older journal was pruned. The ticks behind it are records of a later
 // epoch: what they continue has another name than before, and so have they.
 type rewrite struct {
+	walk    // Along the records of the other store.
 	files   disk.FS
-	from    *catalog.Catalog
 	journal *journal.Journal
 	schema  *format.Schema        // That of the journal's last preamble.
 	ids     map[uint64]journal.ID // What the records are called here, by their seqs there.
 	number  uint32                // Of the last snapshot.
 	ticks   int                   // Records written.
 
+	names    bool            // Keep the snapshots that have names. They are read
+	load     loader          // in this way.
 	branches bool            // Write what was rewound behind the base as well, but
 	bad      map[uint64]bool // not these records.
 }
 
-func newRewrite(files disk.FS, from *catalog.Catalog) *rewrite {
-	return &rewrite{files: files, from: from, ids: map[uint64]journal.ID{}}
+// A loader returns the state in a snapshot; nil: it cannot be had, and nobody minds.
+type loader func(context.Context, SnapshotInfo) (*Image, error)
+
+func newRewrite(from *catalog.Catalog, load loader) *rewrite {
+	return &rewrite{walk: walk{Catalog: from, mend: true}, ids: map[uint64]journal.ID{}, names: load != nil, load: load}
 }
 
-// snapshot writes im, the state that id names, to a snapshot file.
+// store makes a directory that fill fills, and gives it its name once all of it is
+// durable. Until then it is called like it with .tmp behind. If anything fails, there
+// is neither.
+func (r *rewrite) store(dir string, fill func() error) (err error) {
+	if err := unused(dir); err != nil {
+		return err
+	}
+	temp := filepath.Clean(dir) + catalog.TempType
+	if err := os.Mkdir(temp, 0o700); errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: it was left behind unfinished; remove it", err)
+	} else if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(temp) // Nothing in it is anybody else's.
+		}
+	}()
+	err = inDirectory(temp, func(files disk.FS) error {
+		r.files = files
+		if err := catalog.MakeDirs(files); err != nil {
+			return err
+		}
+		err := fill()
+		if err != nil && r.journal != nil {
+			r.journal.Abandon()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := unused(dir); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, dir); err != nil {
+		return err
+	}
+	if e := inDirectory(filepath.Dir(filepath.Clean(dir)), func(files disk.FS) error { return files.SyncDir(".") }); e != nil {
+		return fmt.Errorf("persist: %s has its name, which is not durable: %w", dir, e)
+	}
+	return nil
+}
+
+// inDirectory calls f with the files in dir.
+func inDirectory(dir string, f func(files disk.FS) error) error {
+	files, err := disk.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	return f(files)
+}
+
+// snapshot writes im, the state that id names here, to a snapshot file.
 func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made time.Time, label string) error {
 	r.number++
 	s := snap.SavedImage(im)
-	s.Manifest.World, s.Manifest.Number, s.Manifest.ID = r.from.Log.World, r.number, id
+	s.Manifest.World, s.Manifest.Number, s.Manifest.ID = r.Log.World, r.number, id
 	s.Manifest.Time, s.Manifest.Name = made, label
 	_, err := s.Create(ctx, r.files, catalog.SnapshotName(r.number))
 	return err
 }
 
+// named writes the snapshots with names for which idOf returns what their states are
+// called here, and true.
+func (r *rewrite) named(ctx context.Context, idOf func(SnapshotInfo) (journal.ID, bool)) error {
+	if !r.names {
+		return nil
+	}
+	for _, s := range r.Snapshots {
+		id, ok := idOf(s)
+		if s.Label == "" || s.Err != nil || !ok {
+			continue
+		}
+		im, err := r.load(ctx, s)
+		if err == nil && im != nil {
+			err = r.snapshot(ctx, im, id, s.Time, s.Label)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // begin makes im the base: the journal goes on from there.
-func (r *rewrite) begin(ctx context.Context, im *Image, names bool) (err error) {
+func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
 	r.ids[im.ID.Seq], r.schema = im.ID, im.Stored()
-	if err := r.settle(ctx, im, names, true); err != nil {
+	if err := r.settle(ctx, im, true); err != nil {
 		return err
 	}
-	log := &journal.Log{Epoch: max(r.from.Log.Epoch, im.ID.Epoch), LastID: im.ID}
+	log := &journal.Log{Epoch: max(r.Log.Epoch, im.ID.Epoch), LastID: im.ID}
 	r.journal, err = journal.Open(disk.Sub(r.files, catalog.JournalDir), log, journal.Options{
-		World: r.from.Log.World, Sync: journal.SyncNever(), FirstSeq: im.ID.Seq + 1,
+		World: r.Log.World, Sync: journal.SyncNever(), FirstSeq: im.ID.Seq + 1,
 		Preamble: func() []byte { return r.schema.Encode() },
 	})
 	return err
 }
 
-// append writes the record e, which is under schema s and continues one that was
-// written or the base.
-func (r *rewrite) append(ctx context.Context, e journal.Entry, payload []byte, s *format.Schema) error {
-	if err := r.announce(ctx, s); err != nil {
+// append writes a record, which continues one that was written or the base.
+func (r *rewrite) append(ctx context.Context, rec *record) error {
+	if err := r.announce(ctx, rec.schema); err != nil {
 		return err
 	}
-	parent := r.ids[e.Parent]
-	renamed, err := format.Reparented(r.journal.Buffer(), payload, parent)
+	parent := r.ids[rec.Parent]
+	renamed, err := format.Reparented(r.journal.Buffer(), rec.payload, parent)
 	if err != nil {
-		return r.from.EntryError(e, err)
+		return r.EntryError(rec.Entry, err)
 	}
-	id, err := r.journal.Append(parent.Seq, e.Tick, e.Flags&journal.FlagsUser, renamed)
+	id, err := r.journal.Append(parent.Seq, rec.Tick, rec.Flags&journal.FlagsUser, renamed)
 	if err != nil {
 		return err
 	}
-	r.ids[e.ID.Seq] = id
+	r.ids[rec.ID.Seq] = id
 	r.ticks++
 	return nil
 }
 
-// along writes the records that lead from im, the base, to that of seq, and the
-// snapshots of states between: those with names, if they are wanted, those that a
-// conversion made, and the last one. It returns the last state.
-func (r *rewrite) along(ctx context.Context, im *Image, seq uint64, names bool) (*Image, error) {
-	path, err := r.from.Path(im.ID.Seq, seq)
+// to writes the records that lead from im, the base, to that of seq, and the snapshots
+// of states between: those with names, those that a conversion made, and the last one.
+// It returns the last state.
+func (r *rewrite) to(ctx context.Context, im *Image, seq uint64) (*Image, error) {
+	path, err := r.Path(im.ID.Seq, seq)
 	if err != nil {
 		return nil, err
 	}
-	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
-	for i, e := range path {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	r.before = func(ctx context.Context, was, im *Image, rec *record) error {
+		if err := r.aside(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
+			return err
 		}
-		if err := r.aside(ctx, im.ID.Seq+1, e.ID.Seq); err != nil {
-			return nil, err
+		return r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), "")
+	}
+	r.after = func(ctx context.Context, im *Image, rec *record) error {
+		if err := r.append(ctx, rec); err != nil {
+			return err
 		}
-		if im, err = r.step(progress.Quiet(ctx), im, e); err != nil {
-			return nil, err
-		}
-		if err := r.settle(progress.Quiet(ctx), im, names, i == len(path)-1); err != nil {
-			return nil, err
-		}
-		p.Add(1)
+		return r.settle(ctx, im, rec.ID.Seq == seq)
+	}
+	if im, _, err = r.along(ctx, im, path); err != nil {
+		return nil, err
 	}
 	return im, r.aside(ctx, seq+1, math.MaxUint64)
 }
 
-// aside writes, if rewound branches are wanted, the records with seqs in [from, to)
+// aside writes, if rewound branches are wanted, the records with seqs from first to last
 // that continue what was written. Those that cannot be read are left out.
-func (r *rewrite) aside(ctx context.Context, from, to uint64) error {
+func (r *rewrite) aside(ctx context.Context, first, last uint64) error {
 	if !r.branches {
 		return nil
 	}
-	for _, e := range recordsBetween(r.from, from, to) {
+	for _, e := range recordsBetween(r.Log, first, last) {
 		if _, ok := r.ids[e.Parent]; !ok || r.bad[e.ID.Seq] {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		payload, _, s, err := read(r.from, e, new(Image))
-		if err != nil {
-			continue
-		}
-		if err := r.append(ctx, e, payload, s); err != nil {
-			return err
+		if rec, err := r.read(e, new(Image)); err == nil {
+			if err := r.append(ctx, rec); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// step writes the record e and returns im, the state before it, as it is behind it.
-func (r *rewrite) step(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
-	v := r.from
-	next, err := v.Across(ctx, im, e)
-	if err != nil {
-		return nil, err
-	}
-	if next != im {
-		if err := r.snapshot(ctx, next, r.ids[next.ID.Seq], committed(v, next.ID), ""); err != nil {
-			return nil, err
+// settle writes the snapshots of im: those with names, and at least one if there must be.
+func (r *rewrite) settle(ctx context.Context, im *Image, must bool) error {
+	var labels []string
+	for _, s := range r.Snapshots {
+		if r.names && s.Err == nil && s.ID == im.ID && s.Label != "" {
+			labels = append(labels, s.Label)
 		}
 	}
-	payload, t, s, err := read(v, e, next)
-	if err != nil {
-		return nil, err
+	if must && len(labels) == 0 {
+		labels = []string{""}
 	}
-	if err := v.Advance(next, e, t, s); err != nil {
-		return nil, err
-	}
-	return next, r.append(ctx, e, payload, s)
-}
-
-// settle writes the snapshots of im: those with names, if they are wanted, and at
-// least one if there must be.
-func (r *rewrite) settle(ctx context.Context, im *Image, names, must bool) error {
-	var wanted []string
-	if names {
-		wanted = labels(r.from, im.ID)
-	}
-	if must && len(wanted) == 0 {
-		wanted = []string{""}
-	}
-	for _, label := range wanted {
-		if err := r.snapshot(ctx, im, r.ids[im.ID.Seq], committed(r.from, im.ID), label); err != nil {
+	for _, label := range labels {
+		if err := r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), label); err != nil {
 			return err
 		}
 	}
@@ -200,69 +261,103 @@ func (r *rewrite) end(ctx context.Context, seq uint64) error {
 	return ctx.Err()
 }
 
-// abandon lets go of the journal, if there is one, after an error.
-func (r *rewrite) abandon() {
-	if r.journal != nil {
-		r.journal.Abandon()
-	}
-}
-
-// read is tick with the payload, which leads on from im. A preamble that damage hides
-// is no obstacle if it is known what it said: im was led to by a record of the same
-// segment, or there is an earlier preamble in it. Within a segment numbers are only
-// added, and a tick that names one that is not known does not fit.
-func read(v *catalog.Catalog, e journal.Entry, im *Image) ([]byte, *format.Tick, *format.Schema, error) {
-	s, err := v.SchemaAt(e)
-	if err != nil {
-		if s = schemaBefore(v, e, im); s == nil {
-			return nil, nil, nil, v.JournalError(err)
-		}
-	}
-	payload, err := v.Log.Payload(e, nil)
-	if err != nil {
-		return nil, nil, nil, v.JournalError(err)
-	}
-	t, err := v.Decode(e, payload)
-	return payload, t, s, err
-}
-
-// schemaBefore returns a schema that is the beginning of the one in force at e, or
-// nil.
-func schemaBefore(v *catalog.Catalog, e journal.Entry, im *Image) *format.Schema {
-	if p, ok := v.Log.PreambleAt(e); ok {
-		if encoded, err := v.Log.Payload(p, nil); err == nil {
-			if s, err := format.DecodeSchema(encoded); err == nil {
-				v.Schemas[catalog.JournalPreamble{Segment: p.Segment, Offset: p.Offset}] = s
-				return s
-			}
-		}
-	}
-	if last, ok := v.Log.Find(im.ID.Seq); ok && last.ID == im.ID && last.Segment == e.Segment {
-		return im.Stored()
-	}
-	return nil
-}
-
-// between returns the records with seqs in [from, to).
-func recordsBetween(v *catalog.Catalog, from, to uint64) []journal.Entry {
-	at := func(seq uint64) int {
-		i, _ := slices.BinarySearchFunc(v.Log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
-		return i
-	}
-	return v.Log.Entries[at(from):at(to)]
-}
-
 // committed returns when the state that id names was committed; zero: not known.
-func committed(v *catalog.Catalog, id journal.ID) time.Time {
-	for _, s := range v.Snapshots {
+func (r *rewrite) committed(id journal.ID) time.Time {
+	for _, s := range r.Snapshots {
 		if s.Err == nil && s.ID == id && !s.Time.IsZero() {
 			return s.Time
 		}
 	}
-	if e, ok := v.Log.Find(id.Seq); ok && e.ID == id {
-		if t, _, err := v.Tick(e); err == nil {
+	if e, ok := r.Log.Find(id.Seq); ok && e.ID == id {
+		if t, _, err := r.Tick(e); err == nil {
 			return t.Time
 		}
 	}
 	return time.Time{}
+}
+
+// written looks what lies in the store that was made at dir: its bytes, the snapshots with
+// names that it has, and those that it lacks.
+func (r *rewrite) written(ctx context.Context, dir string) (size int64, names, dropped []string, err error) {
+	v, err := catalog.Open(ctx, dir)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer v.Close()
+	for _, s := range v.Snapshots {
+		if s.Label != "" {
+			names = append(names, s.Label)
+		}
+	}
+	for _, s := range r.Snapshots {
+		if s.Label != "" && !slices.Contains(names, s.Label) {
+			dropped = append(dropped, s.Label)
+		}
+	}
+	return storeSize(v), names, dropped, nil
+}
+
+// storeSize returns the bytes of the snapshots and segments of v.
+func storeSize(v *catalog.Catalog) (n int64) {
+	for _, s := range v.Snapshots {
+		n += s.Size
+	}
+	for _, s := range v.Log.Segments {
+		n += s.Size
+	}
+	return n
+}
+
+// recordsBetween returns the records with seqs from first to last.
+func recordsBetween(l *journal.Log, first, last uint64) []journal.Entry {
+	from := sort.Search(len(l.Entries), func(i int) bool { return l.Entries[i].ID.Seq >= first })
+	to := sort.Search(len(l.Entries), func(i int) bool { return l.Entries[i].ID.Seq > last })
+	return l.Entries[from:max(from, to)]
+}
+
+// SaveStore makes a directory, which does not exist yet, a store that begins with
+// im.
+func SaveStore(ctx context.Context, im *Image, dir string) error {
+	from := catalog.New(nil)
+	_, _ = rand.Read(from.Log.World[:]) // It never fails.
+	r := newRewrite(from, nil)
+	return r.store(dir, func() error {
+		if err := r.begin(ctx, im); err != nil {
+			return err
+		}
+		return r.end(ctx, im.ID.Seq)
+	})
+}
+
+// SaveImage writes im to a file that does not exist yet, as [persist.Save] writes a world.
+func SaveImage(ctx context.Context, im *Image, file string) error {
+	_, err := saveImage(ctx, im, file)
+	return err
+}
+
+// saveImage is SaveImage that returns the size of the file.
+func saveImage(ctx context.Context, im *Image, file string) (size int64, err error) {
+	if err := unused(file); err != nil {
+		return 0, err
+	}
+	err = inDirectory(filepath.Dir(filepath.Clean(file)), func(files disk.FS) error {
+		s := snap.SavedImage(im)
+		s.Manifest.ID = journal.ID{} // A save belongs to no journal.
+		info, err := s.Create(ctx, files, filepath.Base(file))
+		size = info.Size
+		return err
+	})
+	return size, err
+}
+
+// unused returns an error if something has that name.
+func unused(path string) error {
+	_, err := os.Lstat(path)
+	switch {
+	case err == nil:
+		return fmt.Errorf("persist: %w: %s is there; give a name that nothing has", fs.ErrExist, path)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
 }

@@ -1,9 +1,7 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
@@ -31,12 +29,10 @@ func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Pat
 // The cost is that of loading the nearest snapshot, and of reading the ticks. The
 // phase is [progress.PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
-	im, path, err := start(ctx, v.cat, from, to)
-	if err != nil || len(path) == 0 {
-		return err
-	}
-	_, err = walk(ctx, v.cat, im, path, f)
-	return err
+	w := walk{Catalog: v.cat, after: func(_ context.Context, im *Image, r *record) error {
+		return f(im.Settled(), describeTick(v.cat, r.Entry, r.tick, r.schema))
+	}}
+	return w.between(ctx, from, to)
 }
 
 // Cursor returns a cursor at the state after record seq, see [View.At].
@@ -52,20 +48,13 @@ func (v *View) Cursor(ctx context.Context, seq uint64) (*Cursor, error) {
 // a few at a time. After the first call, which follows the head back, the cost is
 // that of reading the ticks returned.
 func (v *View) Commits(from, to uint64) ([]Commit, error) {
-	entries := v.cat.Log.Entries
-	first, _ := slices.BinarySearchFunc(entries, from, func(e journal.Entry, seq uint64) int {
-		return cmp.Compare(e.ID.Seq, seq)
-	})
 	var commits []Commit
-	for _, e := range entries[first:] {
-		if e.ID.Seq > to {
-			break
-		}
-		c, err := commit(v.cat, e)
+	for _, e := range recordsBetween(v.cat.Log, from, to) {
+		t, s, err := v.cat.Tick(e)
 		if err != nil {
 			return commits, err
 		}
-		commits = append(commits, c)
+		commits = append(commits, *describeTick(v.cat, e, t, s))
 	}
 	return commits, nil
 }
@@ -79,43 +68,31 @@ func (v *View) Commits(from, to uint64) ([]Commit, error) {
 // converted the store, two states are compared. Components that do not rewind may
 // still have rows of entities that a rewind took away.
 func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *Commit) error) error {
-	im, path, err := start(ctx, v.cat, from, to)
-	if err != nil || len(path) == 0 {
-		return err
+	var older *Image
+	var kept *keptTick
+	w := walk{
+		Catalog: v.cat,
+		before: func(_ context.Context, was, im *Image, r *record) error {
+			older, kept = was, nil
+			if was == im { // Else it was converted.
+				kept = keepRows(im, r.tick)
+			}
+			return nil
+		},
+		after: func(ctx context.Context, im *Image, r *record) (err error) {
+			var d *Diff
+			if kept != nil {
+				d, err = kept.diff(im)
+			} else {
+				d, err = diffImages(ctx, older, im)
+			}
+			if err != nil {
+				return err
+			}
+			return f(d, describeTick(v.cat, r.Entry, r.tick, r.schema))
+		},
 	}
-	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
-	for _, e := range path {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		next, err := v.cat.Across(progress.Quiet(ctx), im, e)
-		if err != nil {
-			return err
-		}
-		t, s, err := v.cat.Tick(e)
-		if err != nil {
-			return catalog.Pruned(err)
-		}
-		before := keepRows(im, t)
-		if err := v.cat.Advance(next, e, t, s); err != nil {
-			return catalog.Pruned(err)
-		}
-		var d *Diff
-		if next == im {
-			d, err = before.diff(im)
-		} else { // It was converted.
-			d, err = diffImages(ctx, im, next)
-		}
-		if err == nil {
-			err = f(d, describeTick(v.cat, e, t, s))
-		}
-		if err != nil {
-			return err
-		}
-		im = next
-		p.Add(1)
-	}
-	return nil
+	return w.between(ctx, from, to)
 }
 
 // Diff compares the state after record b with that after record a.

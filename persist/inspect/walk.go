@@ -5,18 +5,128 @@ import (
 
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
-// start returns the state after record from, and the records that lead from there to
-// record to; no state if there are none.
-func start(ctx context.Context, v *catalog.Catalog, from, to uint64) (*Image, []journal.Entry, error) {
-	path, err := v.Path(from, to)
-	if err != nil || len(path) == 0 {
-		return nil, nil, err
+// A record is one of the journal that was read.
+type record struct {
+	journal.Entry
+	payload []byte
+	tick    *format.Tick
+	schema  *format.Schema // In force at it.
+}
+
+// A walk takes a state along records:
+//
+//	state ──converted?──▶ before ──tick──▶ after ──converted?──▶ before ──tick──▶ …
+//
+// Where a program converted the store, the next tick continues the converted state.
+type walk struct {
+	*catalog.Catalog
+	mend bool // Read records whose preamble is damaged as well.
+
+	// Called with the state that a tick is about to be applied to, and that it was
+	// converted from or is itself; and with the state after the tick. Either may be nil.
+	before func(ctx context.Context, was, im *Image, r *record) error
+	after  func(ctx context.Context, im *Image, r *record) error
+}
+
+// step returns the state after record e, which continues im. After an error im is of no use.
+func (w *walk) step(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
+	next, err := w.Across(ctx, im, e)
+	if err != nil {
+		return nil, err
 	}
-	im, err := base(ctx, v, from)
-	return im, path, err
+	r, err := w.read(e, next)
+	if err != nil {
+		return nil, err
+	}
+	if w.before != nil {
+		if err := w.before(ctx, im, next, r); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Advance(next, e, r.tick, r.schema); err != nil {
+		return nil, err
+	}
+	if w.after != nil {
+		if err := w.after(ctx, next, r); err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}
+
+// along returns the state after the last record of path, the first of which continues im,
+// and how many of them fitted.
+func (w *walk) along(ctx context.Context, im *Image, path []journal.Entry) (_ *Image, n int, err error) {
+	err = progress.Each(ctx, progress.PhaseReplay, path, func(ctx context.Context, e journal.Entry) error {
+		if im, err = w.step(ctx, im, e); err == nil {
+			n++
+		}
+		return err
+	})
+	if err != nil {
+		return nil, n, err
+	}
+	return im, n, nil
+}
+
+// between is along from the state after record from to that after record to.
+func (w *walk) between(ctx context.Context, from, to uint64) error {
+	path, err := w.Path(from, to)
+	if err != nil || len(path) == 0 {
+		return err
+	}
+	im, err := base(ctx, w.Catalog, from)
+	if err != nil {
+		return err
+	}
+	_, _, err = w.along(ctx, im, path)
+	return err
+}
+
+// read reads record e, which leads on from im. Without mend the error says so if its
+// segment was removed.
+func (w *walk) read(e journal.Entry, im *Image) (*record, error) {
+	s, err := w.SchemaAt(e)
+	if err != nil && w.mend {
+		if known := w.schemaBefore(e, im); known != nil {
+			s, err = known, nil
+		}
+	}
+	var payload []byte
+	if err == nil {
+		payload, err = w.Log.Payload(e, nil)
+	}
+	if err != nil {
+		if err = w.JournalError(err); !w.mend {
+			err = catalog.Pruned(err)
+		}
+		return nil, err
+	}
+	t, err := w.Decode(e, payload)
+	return &record{e, payload, t, s}, err
+}
+
+// schemaBefore returns a schema that is the beginning of the one in force at e, whose
+// preamble damage hides: that of an earlier preamble in its segment, or of im, if a record
+// of the segment led to it; else nil. Within a segment numbers are only added, and a tick
+// that names one that is not known does not fit.
+func (w *walk) schemaBefore(e journal.Entry, im *Image) *format.Schema {
+	if p, ok := w.Log.PreambleAt(e); ok {
+		if encoded, err := w.Log.Payload(p, nil); err == nil {
+			if s, err := format.DecodeSchema(encoded); err == nil {
+				w.Schemas[catalog.JournalPreamble{Segment: p.Segment, Offset: p.Offset}] = s
+				return s
+			}
+		}
+	}
+	if last, ok := w.Log.Find(im.ID.Seq); ok && last.ID == im.ID && last.Segment == e.Segment {
+		return im.Stored()
+	}
+	return nil
 }
 
 // base is At for a state that ticks may follow.
@@ -26,32 +136,6 @@ func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err e
 		return err
 	})
 	return im, err
-}
-
-// walk is Walk from im along path. It returns the last state.
-func walk(ctx context.Context, v *catalog.Catalog, im *Image, path []journal.Entry, f func(*Image, *Commit) error) (*Image, error) {
-	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
-	for _, e := range path {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		var err error
-		if im, err = v.Across(progress.Quiet(ctx), im, e); err != nil {
-			return nil, err
-		}
-		t, s, err := v.Tick(e)
-		if err == nil {
-			err = v.Advance(im, e, t, s)
-		}
-		if err != nil {
-			return nil, catalog.Pruned(err)
-		}
-		if err := f(im.Settled(), describeTick(v, e, t, s)); err != nil {
-			return nil, err
-		}
-		p.Add(1)
-	}
-	return im, nil
 }
 
 // A Cursor holds one state of a store and goes to others.
@@ -83,7 +167,7 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 	}
 	c.image, c.shown, c.seq = nil, nil, seq
 	if path := shortcut(c.view, im, from, seq); path != nil {
-		c.image, err = walk(ctx, c.view, im, path, func(*Image, *Commit) error { return nil })
+		c.image, _, err = (&walk{Catalog: c.view}).along(ctx, im, path)
 	} else {
 		c.image, err = base(ctx, c.view, seq)
 	}

@@ -166,17 +166,8 @@ func (c *Catalog) replay(ctx context.Context, im *image.Image, seq uint64) (n in
 	if err != nil {
 		return 0, c.JournalError(err)
 	}
-	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
-	for i, e := range path {
-		if err := ctx.Err(); err != nil {
-			return i, err
-		}
-		if err := c.Step(im, e); err != nil {
-			return i, err
-		}
-		p.Add(1)
-	}
-	return len(path), nil
+	err = progress.Each(ctx, progress.PhaseReplay, path, func(_ context.Context, e journal.Entry) error { return c.Step(im, e) })
+	return len(path), err
 }
 
 // Step applies the tick of record e to im.

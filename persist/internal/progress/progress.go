@@ -56,6 +56,22 @@ func Start(ctx context.Context, phase Phase, total int64) *Meter {
 // Quiet returns a context like ctx that has nobody to be told.
 func Quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
 
+// Each calls f with the items of list in turn, and counts them as a phase; f has a context
+// that has nobody to be told. It ends with the first error, or with that of ctx.
+func Each[T any](ctx context.Context, phase Phase, list []T, f func(ctx context.Context, item T) error) error {
+	p, quiet := Start(ctx, phase, int64(len(list))), Quiet(ctx)
+	for _, item := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f(quiet, item); err != nil {
+			return err
+		}
+		p.Add(1)
+	}
+	return nil
+}
+
 // Part returns a context under which what is done counts as n of p, whatever its
 // own phases. The caller ends it with UpTo.
 func (p *Meter) Part(ctx context.Context, n int64) context.Context {
