@@ -276,7 +276,7 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	diff.Schema, diff.Registry.Free = nil, 0
 	diff.Registry.Created = slices.DeleteFunc(diff.Registry.Created, others)
 	diff.Registry.Destroyed = slices.DeleteFunc(diff.Registry.Destroyed, others)
-	diff.Registry.Moved = slices.DeleteFunc(diff.Registry.Moved, func(m inspect.EntityMove) bool { return others(m.Entity) })
+	diff.Registry.Moved = slices.DeleteFunc(diff.Registry.Moved, func(m inspect.RowDiff) bool { return others(m.Entity) })
 	for _, c := range diff.Components {
 		c.Rows = slices.DeleteFunc(c.Rows, func(r inspect.RowDiff) bool { return others(r.Entity) })
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -128,12 +129,35 @@ func pairs[T any](older, newer []*T, name func(*T) string) []pair[T] {
 	return list
 }
 
+// matched goes through two lists in the order of compare and pairs what is equal in it;
+// nil: one list has nothing.
+func matched[T any](older, newer []T, compare func(a, b T) int) iter.Seq2[*T, *T] {
+	return func(yield func(o, n *T) bool) {
+		for len(older) > 0 || len(newer) > 0 {
+			order := cmp.Compare(len(newer), len(older)) // If one is at its end, the other is first.
+			if len(older) > 0 && len(newer) > 0 {
+				order = compare(older[0], newer[0])
+			}
+			var o, n *T
+			if order <= 0 {
+				o, older = &older[0], older[1:]
+			}
+			if order >= 0 {
+				n, newer = &newer[0], newer[1:]
+			}
+			if !yield(o, n) {
+				return
+			}
+		}
+	}
+}
+
 // A diffColumn is a component in one of two states.
 type diffColumn struct {
 	name     string
 	layout   *layout.Type // nil: the state does not have it.
 	resource bool
-	rows     diffRows
+	diffRows
 }
 
 // diffRows is where the rows of a component are.
@@ -143,9 +167,12 @@ type diffRows interface {
 	row(row int) []byte
 }
 
+// absent is a component that a state does not have.
+var absent = diffColumn{diffRows: keptRows{}}
+
 func columnOf(c *Component) diffColumn {
 	if c == nil {
-		return diffColumn{}
+		return absent
 	}
 	return diffColumn{c.Name, c.Layout, c.Resource, imageRows{c}}
 }
@@ -163,21 +190,11 @@ func (r imageRows) entity(row int) ecs.Entity {
 	return r.c.Entities[row]
 }
 
-// noRows are those of a component that a state does not have.
-type noRows struct{}
-
-func (noRows) len() int              { return 0 }
-func (noRows) entity(int) ecs.Entity { panic("persist: no rows") }
-func (noRows) row(int) []byte        { panic("persist: no rows") }
-
 // differing returns the rows that are not the same in a and b at the same place, in
 // pieces that may hold others.
 func differing(a, b *Component) []raw.Range {
-	if a == nil || b == nil {
-		return everyRow(a, b)
-	}
-	if a.Resource || b.Resource || a.Width != b.Width || a.Width < 0 {
-		return everyRow(a, b)
+	if a == nil || b == nil || a.Resource || b.Resource || a.Width != b.Width || a.Width < 0 {
+		return between(0, max(columnOf(a).len(), columnOf(b).len()))
 	}
 	common := min(a.N, b.N)
 	var ranges []raw.Range
@@ -187,37 +204,21 @@ func differing(a, b *Component) []raw.Range {
 			ranges = append(ranges, raw.Range{First: lo, N: hi - lo})
 		}
 	}
-	if longest := max(a.N, b.N); longest > common {
-		ranges = append(ranges, raw.Range{First: common, N: longest - common})
-	}
-	return ranges
-}
-
-func everyRow(a, b *Component) []raw.Range {
-	n := 0
-	for _, c := range []*Component{a, b} {
-		if c != nil {
-			n = max(n, c.N)
-		}
-	}
-	return []raw.Range{{First: 0, N: n}}
+	return append(ranges, between(a.N, b.N)...)
 }
 
 // component compares what two states have under one name. Outside of ranges they
 // are known to hold the same at the same place.
 func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
 	if older.layout != nil && newer.layout != nil && older.resource != newer.resource {
-		if err := d.component(older, diffColumn{}, []raw.Range{{First: 0, N: older.rows.len()}}); err != nil {
+		if err := d.component(older, absent, between(0, older.len())); err != nil {
 			return err
 		}
-		return d.component(diffColumn{}, newer, []raw.Range{{First: 0, N: newer.rows.len()}})
+		return d.component(absent, newer, between(0, newer.len()))
 	}
-	c := &ComponentDiff{Name: older.name, Resource: older.resource || newer.resource, Old: older.layout, New: newer.layout, older: older.rows, newer: newer.rows}
-	if older.layout == nil {
-		c.Name, c.older = newer.name, noRows{}
-	}
-	if newer.layout == nil {
-		c.newer = noRows{}
+	c := &ComponentDiff{
+		Name: cmp.Or(older.name, newer.name), Resource: older.resource || newer.resource,
+		Old: older.layout, New: newer.layout, older: older, newer: newer,
 	}
 	d.Components = append(d.Components, c)
 	return c.compare(ranges)
@@ -229,7 +230,13 @@ type placedRow struct {
 	row    int
 }
 
-func (p placedRow) compare(q placedRow) int { return compareEntities(p.entity, q.entity) }
+// place returns the row, -1 for nil.
+func (p *placedRow) place() int {
+	if p == nil {
+		return -1
+	}
+	return p.row
+}
 
 // compareEntities orders by index, then by generation.
 func compareEntities(a, b ecs.Entity) int {
@@ -242,58 +249,38 @@ func compareEntities(a, b ecs.Entity) int {
 func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	same := c.sameRows()
 	var older, newer []placedRow
+	at := func(rows diffRows, row int) ecs.Entity { // Of a row past the end as of a gap.
+		if row < rows.len() {
+			return rows.entity(row)
+		}
+		return ecs.Vacant
+	}
 	for _, r := range ranges {
 		for row := r.First; row < r.First+r.N; row++ {
-			inOld, inNew := row < c.older.len(), row < c.newer.len()
-			if inOld && inNew && c.older.entity(row) == c.newer.entity(row) {
-				if c.older.entity(row) != ecs.Vacant {
-					if err := c.add(c.older.entity(row), row, row, same); err != nil {
-						return err
-					}
+			o, n := at(c.older, row), at(c.newer, row)
+			if o == n && o != ecs.Vacant {
+				if err := c.add(o, row, row, same); err != nil {
+					return err
 				}
 				continue
 			}
-			if inOld && c.older.entity(row) != ecs.Vacant {
-				older = append(older, placedRow{c.older.entity(row), row})
+			if o != ecs.Vacant {
+				older = append(older, placedRow{o, row})
 			}
-			if inNew && c.newer.entity(row) != ecs.Vacant {
-				newer = append(newer, placedRow{c.newer.entity(row), row})
+			if n != ecs.Vacant {
+				newer = append(newer, placedRow{n, row})
 			}
 		}
 	}
-	if err := c.merge(older, newer, same); err != nil {
-		return err
-	}
-	slices.SortFunc(c.Rows, func(a, b RowDiff) int { return compareEntities(a.Entity, b.Entity) })
-	return nil
-}
-
-// merge adds rows that are not where the other state has the same entity.
-func (c *ComponentDiff) merge(older, newer []placedRow, same func(a, b []byte) (bool, error)) error {
-	slices.SortFunc(older, placedRow.compare)
-	slices.SortFunc(newer, placedRow.compare)
-	for len(older) > 0 || len(newer) > 0 {
-		oldRow, newRow := -1, -1
-		var e ecs.Entity
-		var order int
-		switch {
-		case len(older) == 0:
-			order = 1
-		case len(newer) == 0:
-			order = -1
-		default:
-			order = older[0].compare(newer[0])
-		}
-		if order <= 0 {
-			e, oldRow, older = older[0].entity, older[0].row, older[1:]
-		}
-		if order >= 0 {
-			e, newRow, newer = newer[0].entity, newer[0].row, newer[1:]
-		}
-		if err := c.add(e, oldRow, newRow, same); err != nil {
+	byEntity := func(a, b placedRow) int { return compareEntities(a.entity, b.entity) }
+	slices.SortFunc(older, byEntity)
+	slices.SortFunc(newer, byEntity)
+	for o, n := range matched(older, newer, byEntity) {
+		if err := c.add(cmp.Or(o, n).entity, o.place(), n.place(), same); err != nil {
 			return err
 		}
 	}
+	slices.SortFunc(c.Rows, func(a, b RowDiff) int { return compareEntities(a.Entity, b.Entity) })
 	return nil
 }
 

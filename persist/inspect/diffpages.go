@@ -161,7 +161,7 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 	if err != nil {
 		return fmt.Errorf("component %s: %w", known.Name, err)
 	}
-	var columns [2]diffColumn
+	columns := [2]diffColumn{absent, absent}
 	for i, s := range sides {
 		if s != nil {
 			columns[i] = diffColumn{s.Name, s.Layout, s.Resource, pagedSide{rows, i, s.Rows}}

@@ -11,17 +11,11 @@ import (
 type RegistryDiff struct {
 	Created   []ecs.Entity // Alive in the new state only, by index.
 	Destroyed []ecs.Entity // Alive in the old state only, by index.
-	Moved     []EntityMove // Alive in both, at another row, by index.
+	Moved     []RowDiff    // Alive in both, at another row among all entities, by index.
 
 	// Free is how many indices that no entity has in either state differ: in when
 	// they are given out again, in their generation, or in whether they are.
 	Free int
-}
-
-// An EntityMove is an entity whose row among all entities is another one.
-type EntityMove struct {
-	Entity         ecs.Entity
-	OldRow, NewRow int
 }
 
 func (d *RegistryDiff) same() bool {
@@ -69,35 +63,27 @@ func diffIndices(older, newer []indexState) (d RegistryDiff) {
 	byIndex := func(a, b indexState) int { return cmp.Compare(a.entity.Index(), b.entity.Index()) }
 	slices.SortFunc(older, byIndex)
 	slices.SortFunc(newer, byIndex)
-	for len(older) > 0 || len(newer) > 0 {
-		var o, n indexState
-		switch {
-		case len(newer) == 0 || len(older) > 0 && byIndex(older[0], newer[0]) < 0:
-			o, older = older[0], older[1:]
-		case len(older) == 0 || byIndex(older[0], newer[0]) > 0:
-			n, newer = newer[0], newer[1:]
-		default:
-			o, older, n, newer = older[0], older[1:], newer[0], newer[1:]
-		}
-		d.add(o, n)
+	for o, n := range matched(older, newer, byIndex) {
+		d.add(*cmp.Or(o, &indexState{}), *cmp.Or(n, &indexState{}))
 	}
 	return d
 }
 
 // add adds what became of an index.
 func (d *RegistryDiff) add(o, n indexState) {
-	if o.status == aliveIndex && n.status == aliveIndex && o.entity == n.entity {
-		d.Moved = append(d.Moved, EntityMove{o.entity, o.row, n.row})
+	wasAlive, isAlive := o.status == aliveIndex, n.status == aliveIndex
+	switch {
+	case wasAlive && isAlive && o.entity == n.entity:
+		d.Moved = append(d.Moved, RowDiff{Entity: o.entity, OldRow: o.row, NewRow: n.row})
 		return
+	case !wasAlive && !isAlive:
+		d.Free++
 	}
-	if o.status == aliveIndex {
+	if wasAlive {
 		d.Destroyed = append(d.Destroyed, o.entity)
 	}
-	if n.status == aliveIndex {
+	if isAlive {
 		d.Created = append(d.Created, n.entity)
-	}
-	if o.status != aliveIndex && n.status != aliveIndex {
-		d.Free++
 	}
 }
 

@@ -22,7 +22,7 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 	var f *follower
 	err := v.cat.Persevere(ctx, func() (err error) {
 		if f, err = nearestFollower(ctx, v.cat, e, seq); err == nil {
-			err = f.follow(ctx, seq, nil)
+			err = f.follow(ctx, seq)
 		}
 		return err
 	})
@@ -83,8 +83,10 @@ func (v *View) TraceBack(ctx context.Context, e ecs.Entity, seq uint64, f func(*
 func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit int) (first []Referrer, total int, err error) {
 	var list *referrers
 	err = v.cat.Persevere(ctx, func() (err error) {
-		list = &referrers{entity: e, limit: limit}
-		return referrersAt(ctx, v.cat, list, seq)
+		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {
+			list = &referrers{entity: e, limit: limit}
+			return referrersFrom(ctx, v.cat, s, list, seq)
+		})
 	})
 	if err != nil {
 		return nil, 0, err

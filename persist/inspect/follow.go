@@ -82,48 +82,38 @@ func (f *follower) state() (*EntityState, error) {
 	return s, nil
 }
 
-// A followStep is called after the tick t of record e, with the follower as it was
-// before it.
-type followStep func(before *follower, t *format.Tick, e journal.Entry) error
-
-// follow goes on to record seq and calls step, if it is not nil, after every
-// tick.
-func (f *follower) follow(ctx context.Context, seq uint64, step followStep) error {
+// each calls do with the records that lead on to record seq.
+func (f *follower) each(ctx context.Context, seq uint64, do func(context.Context, journal.Entry) error) error {
 	path, err := f.view.Log.Path(f.id.Seq, seq)
 	if err != nil {
 		return f.view.JournalError(err)
 	}
-	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
-	for _, e := range path {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := f.step(ctx, e, step); err != nil {
-			return err
-		}
-		p.Add(1)
-	}
-	return nil
+	return progress.Each(ctx, progress.PhaseReplay, path, do)
 }
 
-// step goes on by record e.
-func (f *follower) step(ctx context.Context, e journal.Entry, step followStep) error {
+// follow goes on to record seq.
+func (f *follower) follow(ctx context.Context, seq uint64) error {
+	return f.each(ctx, seq, func(ctx context.Context, e journal.Entry) error {
+		_, _, err := f.step(ctx, e)
+		return err
+	})
+}
+
+// step goes on by record e, and returns what f was before, and the tick.
+func (f *follower) step(ctx context.Context, e journal.Entry) (before *follower, t *format.Tick, err error) {
 	t, s, err := f.view.Tick(e)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := f.adopt(s); err != nil {
-		return f.view.EntryError(e, err)
+		return nil, nil, f.view.EntryError(e, err)
 	}
-	before := *f
-	before.rows = slices.Clone(f.rows)
+	was := *f
+	was.rows = slices.Clone(f.rows)
 	if err := f.apply(ctx, t, e.ID); err != nil {
-		return f.view.EntryError(e, fmt.Errorf("tick %d: %w", t.Tick, err))
+		return nil, nil, f.view.EntryError(e, fmt.Errorf("tick %d: %w", t.Tick, err))
 	}
-	if step == nil {
-		return nil
-	}
-	return step(&before, t, e)
+	return &was, t, nil
 }
 
 // adopt adds the components that s has beyond those of f. The others must be the

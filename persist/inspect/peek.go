@@ -42,21 +42,41 @@ type EntityComponent struct {
 // nearestFollower returns what the nearest readable snapshot that leads to record
 // seq has of e.
 func nearestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
+	f, _, err := followFrom(ctx, v, leadingBases(v, seq), e, seq)
+	return f, err
+}
+
+// followFrom returns what the first readable of bases, which lead to record seq, has of e.
+func followFrom(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, e ecs.Entity, seq uint64) (f *follower, from SnapshotInfo, err error) {
+	err = firstReadable(ctx, v, bases, seq, func(s SnapshotInfo) (err error) {
+		from = s
+		f, err = peekSnapshot(ctx, v, s, e)
+		return err
+	})
+	return f, from, err
+}
+
+// leadingBases returns the snapshots that record seq can be reached from by ticks of their
+// own schema, nearest first, and those that cannot be read.
+func leadingBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
+	return slices.DeleteFunc(v.Bases(seq), func(s SnapshotInfo) bool { return s.Err == nil && !v.Leads(s, seq) })
+}
+
+// firstReadable calls read with each of bases, which lead to record seq, until it succeeds.
+// Its error says what is wrong with all of them.
+func firstReadable(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, seq uint64, read func(SnapshotInfo) error) error {
 	var skipped []error
-	for _, s := range v.Bases(seq) {
-		if s.Err == nil && !v.Leads(s, seq) {
-			continue
-		}
-		f, err := peekSnapshot(ctx, v, s, e)
+	for _, s := range bases {
+		err := read(s)
 		if err == nil || ctx.Err() != nil {
-			return f, err
+			return err
 		}
 		skipped = append(skipped, err)
 	}
 	if len(skipped) > 0 {
-		return nil, errors.Join(skipped...)
+		return errors.Join(skipped...)
 	}
-	return nil, v.Unreachable(seq)
+	return v.Unreachable(seq)
 }
 
 // peekSnapshot returns what a snapshot has of e.

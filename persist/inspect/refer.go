@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,26 +25,6 @@ type Referrer struct {
 	Resource  bool
 	Row       int
 	Fields    []string // Where in the value: "Target", "Links[3]"; "" if it is an entity itself.
-}
-
-// referrers fills list from the nearest readable snapshot that leads to record seq.
-func referrersAt(ctx context.Context, v *catalog.Catalog, list *referrers, seq uint64) error {
-	var skipped []error
-	for _, s := range v.Bases(seq) {
-		if s.Err == nil && !v.Leads(s, seq) {
-			continue
-		}
-		*list = referrers{entity: list.entity, limit: list.limit}
-		err := referrersFrom(ctx, v, s, list, seq)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		skipped = append(skipped, err)
-	}
-	if len(skipped) > 0 {
-		return errors.Join(skipped...)
-	}
-	return v.Unreachable(seq)
 }
 
 // referrersFrom fills list from a snapshot and the ticks behind it.

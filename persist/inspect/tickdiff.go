@@ -75,7 +75,7 @@ func (k *keptTick) diff(im *Image) (*Diff, error) {
 	for n, c := range im.Components {
 		var err error
 		if n >= len(k.columns) {
-			err = d.component(diffColumn{}, columnOf(c), everyRow(nil, c))
+			err = d.component(absent, columnOf(c), between(0, c.N))
 		} else if kept := k.columns[n]; len(kept.ranges) > 0 {
 			err = d.component(diffColumn{c.Name, c.Layout, c.Resource, kept}, columnOf(c), kept.ranges)
 		}

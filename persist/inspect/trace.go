@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
 // A TraceKind says what happened to an entity or to a component of it.
@@ -81,29 +79,16 @@ type Stretch struct {
 
 // stretch returns the stretch from the nearest snapshot before that of number older
 // to record seq, or nil if there is none, and where it begins.
-func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, older uint32) (*Stretch, SnapshotInfo, error) {
-	var skipped []error
-	for _, base := range stretchBases(v, seq) {
-		if base.Number >= older {
-			continue
-		}
-		f, err := peekSnapshot(ctx, v, base, e)
-		if err == nil {
-			s, err := traceStretch(ctx, f, seq)
-			return s, base, err
-		}
-		if ctx.Err() != nil {
-			return nil, base, err
-		}
-		skipped = append(skipped, err)
-	}
+func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base SnapshotInfo, err error) {
+	bases := slices.DeleteFunc(stretchBases(v, seq), func(s SnapshotInfo) bool { return s.Number >= older })
+	f, base, err := followFrom(ctx, v, bases, e, seq)
 	switch {
-	case older < math.MaxUint32:
-		return nil, SnapshotInfo{}, nil // The rest of its life cannot be seen.
-	case len(skipped) > 0:
-		return nil, SnapshotInfo{}, errors.Join(skipped...)
+	case err == nil:
+		s, err = traceStretch(ctx, f, seq)
+	case older < math.MaxUint32 && ctx.Err() == nil:
+		err = nil // The rest of its life cannot be seen.
 	}
-	return nil, SnapshotInfo{}, v.Unreachable(seq)
+	return s, base, err
 }
 
 // stretchBases is bases, those of converted states last: a stretch does not begin
@@ -174,7 +159,7 @@ func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to ui
 			return v.JournalError(err)
 		}
 		if t.follower, err = nearestFollower(ctx, v, e, from); err == nil {
-			err = t.follow(ctx, from, nil)
+			err = t.follow(ctx, from)
 		}
 		return err
 	})
@@ -188,36 +173,26 @@ func oldestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq u
 	slices.SortFunc(bases, func(a, b SnapshotInfo) int {
 		return cmp.Or(cmp.Compare(a.ID.Seq, b.ID.Seq), cmp.Compare(a.Number, b.Number))
 	})
-	for _, s := range bases {
-		f, err := peekSnapshot(ctx, v, s, e)
-		if err == nil || ctx.Err() != nil {
-			return f, err
-		}
+	f, _, err := followFrom(ctx, v, bases, e, seq)
+	if err == nil || ctx.Err() != nil {
+		return f, err
 	}
 	return nearestFollower(ctx, v, e, seq) // Says what is wrong.
 }
 
 // run goes on to record seq.
 func (t *trace) run(ctx context.Context, seq uint64) error {
-	path, err := t.view.Log.Path(t.id.Seq, seq)
-	if err != nil {
-		return t.view.JournalError(err)
-	}
-	p := progress.Start(ctx, progress.PhaseReplay, int64(len(path)))
-	for _, e := range path {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	return t.each(ctx, seq, func(ctx context.Context, e journal.Entry) error {
 		if err := t.across(ctx, e); err != nil {
 			return err
 		}
-		if err := t.step(ctx, e, t.compare); err != nil {
+		before, tick, err := t.step(ctx, e)
+		if err != nil {
 			return err
 		}
 		t.bytes += int64(e.Length)
-		p.Add(1)
-	}
-	return t.err
+		return t.compare(before, tick, e)
+	})
 }
 
 // across goes on from the converted snapshot of the same state, if record e was
