@@ -22,13 +22,6 @@ func (d *RegistryDiff) same() bool {
 	return len(d.Created)+len(d.Destroyed)+len(d.Moved)+d.Free == 0
 }
 
-const (
-	unusedIndex indexStatus = iota // It was never given out.
-	aliveIndex
-	freeIndex
-	retiredIndex
-)
-
 // diffRegistries compares two registries.
 func diffRegistries(a, b registryRows) RegistryDiff {
 	var older, newer []indexState
@@ -63,8 +56,9 @@ func diffIndices(older, newer []indexState) (d RegistryDiff) {
 	byIndex := func(a, b indexState) int { return cmp.Compare(a.entity.Index(), b.entity.Index()) }
 	slices.SortFunc(older, byIndex)
 	slices.SortFunc(newer, byIndex)
+	nothing := new(indexState)
 	for o, n := range matched(older, newer, byIndex) {
-		d.add(*cmp.Or(o, &indexState{}), *cmp.Or(n, &indexState{}))
+		d.add(*cmp.Or(o, nothing), *cmp.Or(n, nothing))
 	}
 	return d
 }
@@ -102,6 +96,13 @@ type indexState struct {
 
 // An indexStatus says what has become of an index.
 type indexStatus uint8
+
+const (
+	unusedIndex indexStatus = iota // It was never given out.
+	aliveIndex
+	freeIndex
+	retiredIndex
+)
 
 // state returns what row, which holds e, says; nothing if it is past the end.
 func (r registryRows) state(row int, e ecs.Entity) indexState {

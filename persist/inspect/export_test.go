@@ -21,8 +21,8 @@ var (
 
 // Way returns the records on the way to seq, as Part pairs them.
 func (v *View) Way(seq uint64) (seqs []uint64) {
-	for _, p := range way(v.cat, seq) {
-		seqs = append(seqs, p.seq)
+	for _, e := range way(v.cat, seq) {
+		seqs = append(seqs, e.ID.Seq)
 	}
 	return seqs
 }

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,38 +33,24 @@ type parting struct {
 	cursors [2]*Cursor
 }
 
-// A pairedTick is a common tick with its two places in the journals.
+// A pairedTick is a common tick with the records that led there in both journals. Of the
+// oldest state on a way, which none led to, they have no more than the tick and the ID.
 type pairedTick struct {
 	CommonTick
-	places [2]place
-}
-
-// A place is a state on the way to another.
-type place struct {
-	tick, seq uint64
-	id        journal.ID
-	entry     journal.Entry // That led there; none led to the oldest.
+	records [2]journal.Entry
 }
 
 // commonTicks returns the ticks on both ways, oldest first.
-func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) ([]pairedTick, error) {
-	older, newer := way(v, a), way(u, b)
-	var common []pairedTick
-	for len(older) > 0 && len(newer) > 0 {
-		o, n := older[0], newer[0]
-		if o.tick <= n.tick {
-			older = older[1:]
-		}
-		if n.tick <= o.tick {
-			newer = newer[1:]
-		}
-		if o.tick != n.tick {
+func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (common []pairedTick, err error) {
+	byTick := func(o, n journal.Entry) int { return cmp.Compare(o.Tick, n.Tick) }
+	for o, n := range matched(way(v, a), way(u, b), byTick) {
+		if o == nil || n == nil {
 			continue
 		}
-		if v.Log.World == u.Log.World && o.id == n.id { // The same record: what came before is the same.
+		if v.Log.World == u.Log.World && o.ID == n.ID { // The same record: what came before is the same.
 			common = common[:0]
 		}
-		common = append(common, pairedTick{CommonTick{o.tick, o.seq, n.seq}, [2]place{o, n}})
+		common = append(common, pairedTick{CommonTick{o.Tick, o.ID.Seq, n.ID.Seq}, [2]journal.Entry{*o, *n}})
 	}
 	if len(common) == 0 {
 		return nil, fmt.Errorf("%w: a tick that both have", format.ErrNotFound)
@@ -72,11 +59,11 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) ([]
 }
 
 // way returns the states on the way to record seq, the oldest that a snapshot
-// leads to first.
-func way(v *catalog.Catalog, seq uint64) (way []place) {
+// leads to first, by the records that led there.
+func way(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	root := seq
 	for e := range v.Log.Ancestors(seq) {
-		way = append(way, place{e.Tick, e.ID.Seq, e.ID, e})
+		way = append(way, e)
 		root = e.Parent
 	}
 	var oldest *SnapshotInfo
@@ -89,30 +76,37 @@ func way(v *catalog.Catalog, seq uint64) (way []place) {
 		return nil
 	}
 	if oldest.ID.Seq == root || len(way) == 0 {
-		way = append(way, place{tick: oldest.Tick, seq: oldest.ID.Seq, id: oldest.ID})
+		way = append(way, journal.Entry{Tick: oldest.Tick, ID: oldest.ID})
 	}
 	slices.Reverse(way)
-	return slices.DeleteFunc(way, func(p place) bool { return p.seq < oldest.ID.Seq })
+	return slices.DeleteFunc(way, func(e journal.Entry) bool { return e.ID.Seq < oldest.ID.Seq })
 }
 
 // sameTick reports whether both histories came from one common tick to the next in
 // one step, and in the same way. If in doubt it says no.
 func (d *parting) sameTick(from, to *pairedTick) bool {
-	var ticks [2]*format.Tick
-	var schemas [2]*format.Schema
+	var registries [2]*format.RegistryPatch
+	var patches [2][]namedPatch
 	for i, v := range d.views {
-		e := to.places[i].entry
-		if e.Parent != from.places[i].seq {
+		if to.records[i].Parent != from.records[i].ID.Seq {
 			return false
 		}
-		var err error
-		if ticks[i], schemas[i], err = v.Tick(e); err != nil {
+		t, s, err := v.Tick(to.records[i])
+		if err != nil {
 			return false
+		}
+		registries[i] = t.Registry
+		for n := range t.Storages {
+			p := &t.Storages[n]
+			if p.Number >= len(s.Components) {
+				return false
+			}
+			if e := &s.Components[p.Number]; e.Rewinds {
+				patches[i] = append(patches[i], namedPatch{p, e})
+			}
 		}
 	}
-	a, known := rewindingPatches(ticks[0], schemas[0])
-	b, alsoKnown := rewindingPatches(ticks[1], schemas[1])
-	return known && alsoKnown && sameRegistry(ticks[0].Registry, ticks[1].Registry) && slices.EqualFunc(a, b, namedPatch.same)
+	return sameRegistry(registries[0], registries[1]) && slices.EqualFunc(patches[0], patches[1], namedPatch.same)
 }
 
 func sameRegistry(a, b *format.RegistryPatch) bool {
@@ -122,25 +116,10 @@ func sameRegistry(a, b *format.RegistryPatch) bool {
 	return a.Alive == b.Alive && a.Free == b.Free && a.Total == b.Total && slices.Equal(a.Ranges, b.Ranges) && bytes.Equal(a.Rows, b.Rows)
 }
 
-// A namedPatch is what a tick does to a component.
+// A namedPatch is what a tick does to a component, one that rewinds.
 type namedPatch struct {
 	*format.StoragePatch
 	entry *format.Entry
-}
-
-// rewindingPatches returns what t does to components that rewind, and whether s has all
-// that it names.
-func rewindingPatches(t *format.Tick, s *format.Schema) (patches []namedPatch, known bool) {
-	for i := range t.Storages {
-		p := &t.Storages[i]
-		if p.Number >= len(s.Components) {
-			return nil, false
-		}
-		if e := &s.Components[p.Number]; e.Rewinds {
-			patches = append(patches, namedPatch{p, e})
-		}
-	}
-	return patches, true
 }
 
 func (p namedPatch) same(q namedPatch) bool {
@@ -151,14 +130,8 @@ func (p namedPatch) same(q namedPatch) bool {
 
 // sameState compares the states after t.
 func (d *parting) sameState(ctx context.Context, t *pairedTick) (bool, error) {
-	for i, v := range d.views {
-		var err error
-		if d.cursors[i] == nil {
-			d.cursors[i], err = newCursor(ctx, v, t.places[i].seq)
-		} else {
-			err = d.cursors[i].Seek(ctx, t.places[i].seq)
-		}
-		if err != nil {
+	for i, c := range d.cursors {
+		if err := c.Seek(ctx, t.records[i].ID.Seq); err != nil {
 			return false, err
 		}
 	}

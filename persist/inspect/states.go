@@ -135,7 +135,10 @@ func (v *View) Part(ctx context.Context, a uint64, u *View, b uint64) (*Parting,
 	if err != nil {
 		return nil, err
 	}
-	d := parting{views: [2]*catalog.Catalog{v.cat, u.cat}, Parting: Parting{Compared: len(common)}}
+	d := parting{
+		Parting: Parting{Compared: len(common)},
+		views:   [2]*catalog.Catalog{v.cat, u.cat}, cursors: [2]*Cursor{{view: v.cat}, {view: u.cat}},
+	}
 	p := progress.Start(ctx, progress.PhaseReplay, int64(len(common)))
 	for i := range common {
 		if err := ctx.Err(); err != nil {
