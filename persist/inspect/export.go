@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -21,30 +22,33 @@ type exportHead struct {
 	Digest string `json:"digest"`
 }
 
-// An exportComponent describes a component or resource. Their order is that of
-// their numbers.
-type exportComponent struct {
-	Name    string          `json:"name"`
-	Kind    string          `json:"kind"`    // component or resource.
-	Rewinds bool            `json:"rewinds"` // It is put back when the world is.
+// An importItem is an element of any list of an export. The components come in the order
+// of their numbers, the entities in that of the registry, the rows in dense order.
+type importItem struct {
+	Name    *string         `json:"name,omitempty"`    // Of a component or resource.
+	Kind    string          `json:"kind,omitempty"`    // component or resource.
+	Rewinds *bool           `json:"rewinds,omitempty"` // It is put back when the world is.
 	Indexed bool            `json:"indexed,omitempty"`
 	Default json.RawMessage `json:"default,omitempty"` // What gaps of an indexed one hold; missing: the zero value.
 	Version uint32          `json:"version,omitempty"`
-	Layout  json.RawMessage `json:"layout"`
-}
+	Layout  json.RawMessage `json:"layout,omitempty"`
 
-// An exportEntity is a row of the registry.
-type exportEntity struct {
-	Entity string `json:"entity"`
-	Status string `json:"status"` // alive, then free, then retired.
-}
-
-// An exportRow is a row of a component or resource, in dense order.
-type exportRow struct {
-	Component string          `json:"component"`
-	Entity    string          `json:"entity,omitempty"` // Missing for a resource and a gap.
+	Component string          `json:"component,omitempty"` // Of a row.
+	Entity    string          `json:"entity,omitempty"`    // Of an entity, or of a row; missing for a resource and a gap.
+	Status    string          `json:"status,omitempty"`    // Of an entity: alive, then free, then retired.
 	Gap       bool            `json:"gap,omitempty"`
-	Value     json.RawMessage `json:"value,omitempty"` // Missing: of a gap, the default.
+	Value     json.RawMessage `json:"value,omitempty"` // Of a row; missing: of a gap, the default.
+}
+
+// list returns the list that i must be of.
+func (i *importItem) list() string {
+	switch {
+	case i.Name != nil:
+		return exportComponents
+	case i.Status != "":
+		return exportEntities
+	}
+	return exportRows
 }
 
 // Names of the lists in an export.
@@ -80,7 +84,7 @@ func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
 		if row%format.PageRows == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		x.item(exportEntity{e.String(), statusNames[registry(im).state(row, e).status]})
+		x.item(&importItem{Entity: e.String(), Status: statusNames[registry(im).state(row, e).status]})
 	}
 	x.list(exportRows)
 	for _, c := range im.Components {
@@ -93,9 +97,9 @@ func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
 
 var statusNames = [...]string{aliveIndex: "alive", freeIndex: "free", retiredIndex: "retired"}
 
-func exportComponentOf(c *Component) (exportComponent, error) {
-	d := exportComponent{
-		Name: c.Name, Kind: "component", Rewinds: c.Rewinds, Indexed: c.Indexed, Version: c.Version, Layout: c.Layout.AppendJSON(nil),
+func exportComponentOf(c *Component) (*importItem, error) {
+	d := &importItem{
+		Name: &c.Name, Kind: "component", Rewinds: &c.Rewinds, Indexed: c.Indexed, Version: c.Version, Layout: c.Layout.AppendJSON(nil),
 	}
 	if c.Resource {
 		d.Kind = "resource"
@@ -112,18 +116,18 @@ func exportComponentOf(c *Component) (exportComponent, error) {
 type exporter struct {
 	w     *bufio.Writer
 	lines bool
-	open  bool // A list is.
-	items int  // In it.
 	value bytes.Buffer
+
+	before, behind string // What a document has before the next item, and behind the last.
 }
 
 // marshal returns v in one line, until the next call.
-func (x *exporter) marshal(v any) []byte {
+func (x *exporter) marshal(v any) string {
 	x.value.Reset()
 	e := json.NewEncoder(&x.value)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // What is exported always encodes.
-	return bytes.TrimSuffix(x.value.Bytes(), []byte("\n"))
+	return strings.TrimSuffix(x.value.String(), "\n")
 }
 
 func (x *exporter) print(text ...string) {
@@ -133,41 +137,30 @@ func (x *exporter) print(text ...string) {
 }
 
 func (x *exporter) head(h exportHead) {
-	text := string(x.marshal(h))
+	text := x.marshal(h)
 	if x.lines {
 		x.print(text, "\n")
 	} else {
-		x.print(text[:len(text)-1])
+		x.print(strings.TrimSuffix(text, "}"))
 	}
 }
 
 // list ends the list before, if there is one, and begins one.
 func (x *exporter) list(name string) {
+	if !x.lines {
+		x.print(x.behind, ",\n \"", name, "\":[")
+		x.before, x.behind = "\n  ", "]"
+	}
+}
+
+func (x *exporter) item(i *importItem) {
+	text := x.marshal(i)
 	if x.lines {
+		x.print(text, "\n")
 		return
 	}
-	x.endList()
-	x.print(",\n \"", name, "\":[")
-	x.open, x.items = true, 0
-}
-
-func (x *exporter) endList() {
-	if x.open {
-		x.print("]")
-	}
-}
-
-func (x *exporter) item(v any) {
-	text := string(x.marshal(v))
-	switch {
-	case x.lines:
-		x.print(text, "\n")
-	case x.items == 0:
-		x.print("\n  ", text)
-	default:
-		x.print(",\n  ", text)
-	}
-	x.items++
+	x.print(x.before, text)
+	x.before = ",\n  "
 }
 
 // rows writes the rows of c.
@@ -180,7 +173,7 @@ func (x *exporter) rows(ctx context.Context, c *Component) error {
 		if err != nil {
 			return err
 		}
-		r := exportRow{Component: c.Name, Value: v.AppendExact(nil)}
+		r := importItem{Component: c.Name, Value: v.AppendExact(nil)}
 		switch {
 		case c.Resource:
 		case c.Entities[row] != ecs.Vacant:
@@ -191,7 +184,7 @@ func (x *exporter) rows(ctx context.Context, c *Component) error {
 				r.Value = nil
 			}
 		}
-		x.item(r)
+		x.item(&r)
 	}
 	return nil
 }
@@ -212,8 +205,7 @@ const maxImplicit = 256
 
 func (x *exporter) end() error {
 	if !x.lines {
-		x.endList()
-		x.print("}\n")
+		x.print(x.behind, "}\n")
 	}
 	return x.w.Flush()
 }

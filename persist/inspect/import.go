@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -34,8 +35,12 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 	x := &importer{d: json.NewDecoder(lines), schema: format.NewSchema()}
 	x.d.DisallowUnknownFields()
 	if err := x.read(ctx); err != nil {
-		if ctx.Err() != nil || errors.Is(err, format.ErrNewer) || lines.err != nil {
-			return nil, errors.Join(ctx.Err(), lines.err, newerOnly(err))
+		reason := errors.Join(ctx.Err(), lines.err) // err follows from it.
+		if errors.Is(err, format.ErrNewer) {
+			reason = errors.Join(reason, err)
+		}
+		if reason != nil {
+			return nil, reason
 		}
 		offset := x.d.InputOffset()
 		if x.unread { // It stands behind what was read before, at the end of the line.
@@ -44,14 +49,6 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 		return nil, fmt.Errorf("%w: line %d: %w", ErrImport, lines.at(offset), err)
 	}
 	return x.image, x.check(edited)
-}
-
-// newerOnly returns err if a newer program is its reason.
-func newerOnly(err error) error {
-	if errors.Is(err, format.ErrNewer) {
-		return err
-	}
-	return nil
 }
 
 // A lineReader knows in which lines the bytes are that were read last.
@@ -99,35 +96,6 @@ type importer struct {
 
 var stages = []string{exportComponents, exportEntities, exportRows}
 
-// An importItem is an element of any list.
-type importItem struct {
-	Name    *string         `json:"name"` // Of a component.
-	Kind    string          `json:"kind"`
-	Rewinds *bool           `json:"rewinds"`
-	Indexed bool            `json:"indexed"`
-	Default json.RawMessage `json:"default"`
-	Version uint32          `json:"version"`
-	Layout  json.RawMessage `json:"layout"`
-
-	Component string          `json:"component"` // Of a row.
-	Gap       bool            `json:"gap"`
-	Value     json.RawMessage `json:"value"`
-
-	Entity string `json:"entity"` // Of an entity or row.
-	Status string `json:"status"`
-}
-
-// list returns the list that i must be of.
-func (i *importItem) list() string {
-	switch {
-	case i.Name != nil:
-		return exportComponents
-	case i.Status != "":
-		return exportEntities
-	}
-	return exportRows
-}
-
 func (x *importer) read(ctx context.Context) error {
 	if err := x.delim('{', "a JSON object"); err != nil {
 		return err
@@ -147,17 +115,9 @@ func (x *importer) read(ctx context.Context) error {
 	if err := x.checkHead(); err != nil {
 		return err
 	}
-	for !x.listed { // One item a line.
-		var item importItem
-		err := x.decode(&item)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = x.item(ctx, item.list(), &item)
-		}
-		if err != nil {
-			return syntax(err)
+	if !x.listed { // One item a line.
+		if err := x.items(ctx, ""); err != nil {
+			return err
 		}
 	}
 	if _, err := x.d.Token(); !errors.Is(err, io.EOF) {
@@ -198,28 +158,31 @@ func (x *importer) delim(want json.Delim, what string) error {
 
 // member reads the value of a member of the document or of the first line.
 func (x *importer) member(ctx context.Context, name json.Token) error {
-	switch name {
-	case "format":
-		return x.scalar("format", &x.head.Format)
-	case "tick":
-		return x.scalar("tick", &x.head.Tick)
-	case "digest":
-		return x.scalar("digest", &x.head.Digest)
-	case exportComponents, exportEntities, exportRows:
-		if err := x.checkHead(); err != nil {
-			return err
+	text := fmt.Sprint(name)
+	scalars := map[string]any{"format": &x.head.Format, "tick": &x.head.Tick, "digest": &x.head.Digest}
+	if v := scalars[text]; v != nil {
+		if err := x.decode(v); err != nil {
+			return fmt.Errorf("%s: %w", text, syntax(err))
 		}
-		x.listed = true
-		return x.list(ctx, fmt.Sprint(name))
+		return nil
 	}
-	return fmt.Errorf("no member %.60q", fmt.Sprint(name))
-}
-
-func (x *importer) scalar(name string, v any) error {
-	if err := x.decode(v); err != nil {
-		return fmt.Errorf("%s: %w", name, syntax(err))
+	if !slices.Contains(stages, text) {
+		return fmt.Errorf("no member %.60q", text)
 	}
-	return nil
+	if err := x.checkHead(); err != nil {
+		return err
+	}
+	x.listed = true
+	if err := x.enter(text); err != nil {
+		return err
+	}
+	if err := x.delim('[', "an array"); err != nil {
+		return err
+	}
+	if err := x.items(ctx, text); err != nil {
+		return err
+	}
+	return x.delim(']', "the end of the array")
 }
 
 func (x *importer) checkHead() error {
@@ -232,27 +195,27 @@ func (x *importer) checkHead() error {
 	return fmt.Errorf("it does not begin with the format %q", exportFormat)
 }
 
-// list reads a list of the document.
-func (x *importer) list(ctx context.Context, name string) error {
-	if err := x.enter(name); err != nil {
-		return err
-	}
-	if err := x.delim('[', "an array"); err != nil {
-		return err
-	}
-	for x.d.More() {
+// items reads the items of a list of the document or, if it has no name, those of all
+// lists to the end.
+func (x *importer) items(ctx context.Context, name string) error {
+	for name == "" || x.d.More() {
 		var item importItem
-		if err := x.decode(&item); err != nil {
+		err := x.decode(&item)
+		if name == "" && errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
 			return syntax(err)
 		}
-		if got := item.list(); got != name {
-			return fmt.Errorf("an element of %s is among %s", got, name)
+		list := item.list()
+		if name != "" && list != name {
+			return fmt.Errorf("an element of %s is among %s", list, name)
 		}
-		if err := x.item(ctx, name, &item); err != nil {
+		if err := x.item(ctx, list, &item); err != nil {
 			return err
 		}
 	}
-	return x.delim(']', "the end of the array")
+	return nil
 }
 
 // enter begins a list, if it is not that of the item before.
@@ -290,17 +253,10 @@ func (x *importer) item(ctx context.Context, list string, item *importItem) erro
 		return x.entity(item)
 	default:
 		if err := x.row(item); err != nil {
-			return fmt.Errorf("%.60s of %.60q: %w", orText(item.Entity, "row"), item.Component, err)
+			return fmt.Errorf("%.60s of %.60q: %w", cmp.Or(item.Entity, "row"), item.Component, err)
 		}
 	}
 	return nil
-}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // component adds a component to the schema.
