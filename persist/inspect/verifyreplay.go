@@ -64,10 +64,10 @@ func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *Verif
 
 func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 	c := &replayCheck{
-		Catalog: v, children: map[uint64][]journal.Entry{}, size: map[uint64]int{}, reached: map[uint64]bool{}, way: v.Ancestors(v.Head()),
+		Catalog: v, children: map[uint64][]journal.Entry{}, size: map[uint64]int{}, reached: map[uint64]bool{},
+		way: v.Ancestors(v.Head()), states: map[journal.ID][]SnapshotInfo{},
 		progress: progress.Start(ctx, progress.PhaseReplay, int64(len(v.Log.Entries))),
 	}
-	c.states = map[journal.ID][]SnapshotInfo{}
 	for _, s := range v.Snapshots {
 		c.states[s.ID] = append(c.states[s.ID], s)
 	}
@@ -126,27 +126,28 @@ func (c *replayCheck) problem(err error) {
 }
 
 // from replays what lies behind im. An error is that of ctx.
-func (c *replayCheck) from(ctx context.Context, im *Image) error {
-	for {
+func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
+	for im != nil {
 		c.reached[im.ID.Seq] = true
 		next := c.next(im)
 		if len(next) == 0 {
 			return c.tip(ctx, im)
 		}
-		for _, e := range next[:len(next)-1] {
-			if err := c.step(ctx, im.Clone(), e, func(im *Image) error { return c.from(ctx, im) }); err != nil {
+		last := len(next) - 1
+		for _, e := range next[:last] {
+			side, err := c.step(ctx, im.Clone(), e)
+			if err == nil {
+				err = c.from(ctx, side)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		last := im
-		im = nil
-		if err := c.step(ctx, last, next[len(next)-1], func(after *Image) error { im = after; return nil }); err != nil {
+		if im, err = c.step(ctx, im, next[last]); err != nil {
 			return err
 		}
-		if im == nil {
-			return nil
-		}
 	}
+	return nil
 }
 
 // next returns the records that continue im, those with most behind them last.
@@ -162,22 +163,19 @@ func (c *replayCheck) next(im *Image) (next []journal.Entry) {
 	return next
 }
 
-// step replays e on im, compares the digest, and calls then with what im is then. If
-// e does not fit, it does not.
-func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry, then func(*Image) error) error {
+// step replays e on im, and compares the digest. It returns what im is then, or nil if e
+// does not fit. An error is that of ctx.
+func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
-	im, err := c.Across(ctx, im, e)
-	if err == nil {
-		err = c.Catalog.Step(im, e)
-	}
+	im, err := (&walk{Catalog: c.Catalog}).step(ctx, im, e)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	if err != nil {
 		c.problem(err)
-		return nil
+		return nil, nil
 	}
 	c.progress.Add(1)
 	if c.way[e.ID.Seq] {
@@ -187,9 +185,9 @@ func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry, then
 	}
 	if err := c.compare(im, e); err != nil {
 		c.problem(err)
-		return nil // Snapshots behind it are begun at anew.
+		return nil, nil // Snapshots behind it are begun at anew.
 	}
-	return then(im)
+	return im, nil
 }
 
 // compare compares the digest of im with those that snapshots of the same state and
