@@ -66,11 +66,14 @@ func (c *compaction) store(ctx context.Context, out string, names bool) error {
 	} else if err != nil {
 		return c.JournalError(err)
 	}
-	r := newRewrite(c.Catalog, func(ctx context.Context, s SnapshotInfo) (*Image, error) {
+	var labelled []SnapshotInfo
+	if names {
+		labelled = c.Snapshots
+	}
+	r := newRewrite(c.Catalog, labelled, func(ctx context.Context, s SnapshotInfo) (*Image, error) {
 		im, _, err := c.LoadSnapshot(ctx, s, false)
 		return im, err
 	})
-	r.names = names
 	if err := r.store(out, func() error { return c.fill(ctx, r) }); err != nil {
 		return err
 	}

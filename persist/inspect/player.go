@@ -295,19 +295,13 @@ func firstDifference(a, b *ecs.Digests) string {
 	if a.Registry != b.Registry {
 		return ""
 	}
-	n := 0
-	for n < len(a.Storages) && n < len(b.Storages) && a.Storages[n] == b.Storages[n] {
-		n++
+	byName := func(a, b ecs.StorageDigest) int { return cmp.Compare(a.Name, b.Name) }
+	for x, y := range matched(a.Storages, b.Storages, byName) {
+		if x == nil || y == nil || *x != *y {
+			return cmp.Or(x, y).Name
+		}
 	}
-	switch {
-	case n == len(a.Storages) && n == len(b.Storages): // Which no two worlds of one tick are.
-		return ""
-	case n == len(a.Storages):
-		return b.Storages[n].Name
-	case n == len(b.Storages):
-		return a.Storages[n].Name
-	}
-	return min(a.Storages[n].Name, b.Storages[n].Name)
+	return "" // Which no two worlds of one tick are.
 }
 
 // Diverged returns the first tick, since playing began or the last Seek, that came

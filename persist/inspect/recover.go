@@ -91,6 +91,11 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	}
 	defer v.Close()
 	s := &salvage{Catalog: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
+	for _, sn := range v.Snapshots {
+		if sn.Err == nil && (v.IsSave() || len(v.Log.Segments) == 0 || sn.World == v.Log.World) {
+			s.ours = append(s.ours, sn)
+		}
+	}
 	s.report.Problems = damage
 	err = s.run(ctx, out, options)
 	return s.report, err
@@ -155,6 +160,7 @@ func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 // A salvage is a call of Recover.
 type salvage struct {
 	*catalog.Catalog
+	ours   []SnapshotInfo // Those of the same world as the journal that have a manifest.
 	wanted uint64
 	bad    map[uint64]bool // Records whose ticks do not fit, whatever their checksums say.
 	failed map[uint32]bool // Snapshots that cannot be loaded.
@@ -166,7 +172,7 @@ type salvage struct {
 
 func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (err error) {
 	if s.wanted, err = s.Resolve(options.At); err != nil {
-		return errors.Join(append([]error{err}, s.report.Problems...)...)
+		return s.because(err)
 	}
 	if options.At == "" {
 		s.wanted = s.newest()
@@ -206,12 +212,14 @@ func foundDamage(v *catalog.Catalog) []error {
 }
 
 func (s *salvage) note(err error) {
-	for _, p := range s.report.Problems {
-		if p.Error() == err.Error() {
-			return
-		}
+	if !slices.ContainsFunc(s.report.Problems, func(p error) bool { return p.Error() == err.Error() }) {
+		s.report.Problems = append(s.report.Problems, err)
 	}
-	s.report.Problems = append(s.report.Problems, err)
+}
+
+// because returns err, and with it all that is wrong.
+func (s *salvage) because(err error) error {
+	return errors.Join(slices.Insert(slices.Clone(s.report.Problems), 0, err)...)
 }
 
 // newest returns the record of the newest state that the store had, even if nothing
@@ -221,17 +229,12 @@ func (s *salvage) newest() uint64 {
 	if _, readable := s.Log.Find(s.Log.Last); !s.Log.Clean && !readable {
 		newest = max(newest, s.Log.Last)
 	}
-	for _, sn := range s.Snapshots { // The end of the journal may be gone.
-		if sn.Err == nil && sn.ID.Seq > s.Log.Last && s.ours(sn) {
+	for _, sn := range s.ours { // The end of the journal may be gone.
+		if sn.ID.Seq > s.Log.Last {
 			newest = max(newest, sn.ID.Seq)
 		}
 	}
 	return newest
-}
-
-// ours reports whether a snapshot is of the same world as the journal.
-func (s *salvage) ours(sn SnapshotInfo) bool {
-	return s.IsSave() || len(s.Log.Segments) == 0 || sn.World == s.Log.World
 }
 
 // nearest returns the newest state on the way to the one wanted that can be reached.
@@ -244,7 +247,7 @@ func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 		if next == target {
 			var ok bool
 			if next, ok = s.beyond(target); !ok {
-				return nil, errors.Join(append([]error{fmt.Errorf("%w: no state can be reached as it was", format.ErrCorrupt)}, s.report.Problems...)...)
+				return nil, s.because(fmt.Errorf("%w: no state can be reached as it was", format.ErrCorrupt))
 			}
 		}
 		target = next
@@ -290,8 +293,8 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 // but for those that could not be loaded.
 func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
 	states := s.StatesTo(target)
-	for _, sn := range slices.Backward(s.Snapshots) {
-		if sn.Err == nil && s.ours(sn) && states[sn.ID] && !s.failed[sn.Number] {
+	for _, sn := range slices.Backward(s.ours) {
+		if states[sn.ID] && !s.failed[sn.Number] {
 			bases = append(bases, sn)
 		}
 	}
@@ -307,17 +310,17 @@ func (s *salvage) beyond(target uint64) (seq uint64, ok bool) {
 	for e := range s.Log.Ancestors(target) {
 		hole, ticks = e.Parent, e.Tick
 	}
-	older := func(at, tick uint64) bool {
-		return at < hole && !s.bad[at] && (ticks == math.MaxUint64 || tick+2 <= ticks) && (!ok || at > seq)
-	}
-	for _, e := range s.Log.Entries {
-		if older(e.ID.Seq, e.Tick) {
-			seq, ok = e.ID.Seq, true
+	consider := func(at, tick uint64) {
+		if at < hole && !s.bad[at] && (ticks == math.MaxUint64 || tick+2 <= ticks) && (!ok || at > seq) {
+			seq, ok = at, true
 		}
 	}
-	for _, sn := range s.Snapshots {
-		if sn.Err == nil && s.ours(sn) && !s.failed[sn.Number] && older(sn.ID.Seq, sn.Tick) {
-			seq, ok = sn.ID.Seq, true
+	for _, e := range s.Log.Entries {
+		consider(e.ID.Seq, e.Tick)
+	}
+	for _, sn := range s.ours {
+		if !s.failed[sn.Number] {
+			consider(sn.ID.Seq, sn.Tick)
 		}
 	}
 	return seq, ok
@@ -385,10 +388,7 @@ func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) 
 	if err != nil {
 		return nil, err
 	}
-	r := newRewrite(s.Catalog, func(ctx context.Context, sn SnapshotInfo) (*Image, error) {
-		if !s.ours(sn) {
-			return nil, nil
-		}
+	r := newRewrite(s.Catalog, s.ours, func(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 		im, err := s.load(ctx, sn)
 		if err != nil && ctx.Err() == nil {
 			s.note(err)
@@ -449,8 +449,8 @@ func (s *salvage) took(r *rewrite, base SnapshotInfo) {
 // partial writes a state made of pieces, if that reaches further than im, the newest
 // one that is whole; nil: there is none.
 func (s *salvage) partial(ctx context.Context, im *Image, out string) (done bool, err error) {
-	for _, sn := range slices.Backward(s.Snapshots) {
-		if sn.Err != nil || !s.ours(sn) || sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
+	for _, sn := range slices.Backward(s.ours) {
+		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
 			continue
 		}
 		p, n, err := s.piecedTo(ctx, sn)

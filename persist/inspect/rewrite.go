@@ -37,7 +37,7 @@ type rewrite struct {
 	number  uint32                // Of the last snapshot.
 	ticks   int                   // Records written.
 
-	names    bool            // Keep the snapshots that have names. They are read
+	labelled []SnapshotInfo  // Those that have names, which are kept. They are read
 	load     loader          // in this way.
 	branches bool            // Write what was rewound behind the base as well, but
 	bad      map[uint64]bool // not these records.
@@ -46,8 +46,11 @@ type rewrite struct {
 // A loader returns the state in a snapshot; nil: it cannot be had, and nobody minds.
 type loader func(context.Context, SnapshotInfo) (*Image, error)
 
-func newRewrite(from *catalog.Catalog, load loader) *rewrite {
-	return &rewrite{walk: walk{Catalog: from, mend: true}, ids: map[uint64]journal.ID{}, names: load != nil, load: load}
+// newRewrite returns a rewrite of what lies in from that keeps those of snapshots that
+// have names.
+func newRewrite(from *catalog.Catalog, snapshots []SnapshotInfo, load loader) *rewrite {
+	named := slices.DeleteFunc(slices.Clone(snapshots), func(s SnapshotInfo) bool { return s.Label == "" || s.Err != nil })
+	return &rewrite{walk: walk{Catalog: from, mend: true}, ids: map[uint64]journal.ID{}, labelled: named, load: load}
 }
 
 // store makes a directory that fill fills, and gives it its name once all of it is
@@ -117,12 +120,9 @@ func (r *rewrite) snapshot(ctx context.Context, im *Image, id journal.ID, made t
 // named writes the snapshots with names for which idOf returns what their states are
 // called here, and true.
 func (r *rewrite) named(ctx context.Context, idOf func(SnapshotInfo) (journal.ID, bool)) error {
-	if !r.names {
-		return nil
-	}
-	for _, s := range r.Snapshots {
+	for _, s := range r.labelled {
 		id, ok := idOf(s)
-		if s.Label == "" || s.Err != nil || !ok {
+		if !ok {
 			continue
 		}
 		im, err := r.load(ctx, s)
@@ -220,8 +220,8 @@ func (r *rewrite) aside(ctx context.Context, first, last uint64) error {
 // settle writes the snapshots of im: those with names, and at least one if there must be.
 func (r *rewrite) settle(ctx context.Context, im *Image, must bool) error {
 	var labels []string
-	for _, s := range r.Snapshots {
-		if r.names && s.Err == nil && s.ID == im.ID && s.Label != "" {
+	for _, s := range r.labelled {
+		if s.ID == im.ID {
 			labels = append(labels, s.Label)
 		}
 	}
@@ -320,7 +320,7 @@ func recordsBetween(l *journal.Log, first, last uint64) []journal.Entry {
 func SaveStore(ctx context.Context, im *Image, dir string) error {
 	from := catalog.New(nil)
 	_, _ = rand.Read(from.Log.World[:]) // It never fails.
-	r := newRewrite(from, nil)
+	r := newRewrite(from, nil, nil)
 	return r.store(dir, func() error {
 		if err := r.begin(ctx, im); err != nil {
 			return err
