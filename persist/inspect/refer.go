@@ -74,13 +74,6 @@ type referrers struct {
 	total  int
 }
 
-// add adds a row of c that belongs to e.
-func (l *referrers) add(c *search, e ecs.Entity, row int, fields []string) {
-	if l.total++; len(l.first) < l.limit {
-		l.first = append(l.first, Referrer{e, c.Name, c.Resource, row, fields})
-	}
-}
-
 // A search looks for an entity in the rows of one component. Rows that ticks wrote
 // hide those of the snapshot.
 type search struct {
@@ -154,13 +147,12 @@ func searchTick(v *catalog.Catalog, searches []*search, e journal.Entry) error {
 	}
 	for i := range t.Storages {
 		p := &t.Storages[i]
-		for _, c := range searches {
-			if c.number != p.Number {
-				continue
-			}
-			if err := c.patch(p); err != nil {
-				return v.EntryError(e, fmt.Errorf("tick %d: component %s: %w", t.Tick, c.Name, err))
-			}
+		n := slices.IndexFunc(searches, func(c *search) bool { return c.number == p.Number })
+		if n < 0 {
+			continue
+		}
+		if err := searches[n].patch(p); err != nil {
+			return v.EntryError(e, fmt.Errorf("tick %d: component %s: %w", t.Tick, searches[n].Name, err))
 		}
 	}
 	return nil
@@ -277,11 +269,11 @@ func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers)
 			hits, ticks = append(hits, ticks[0]), ticks[1:]
 		}
 		slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.row, b.row) })
-		if err := list.take(owners, hits); err != nil {
+		if err := list.take(c, hits, owners.owner); err != nil {
 			return err
 		}
 	}
-	return list.take(owners, ticks)
+	return list.take(c, ticks, owners.owner)
 }
 
 // pageRowsOf returns how many rows of a component are in a page.
@@ -292,15 +284,18 @@ func pageRowsOf(r *snap.Reader, n int) int {
 	return r.Manifest.Components[n].PageRows
 }
 
-// take adds rows to l, but for gaps.
-func (l *referrers) take(owners *ownerFinder, hits []hit) error {
+// take adds rows of c, but for gaps.
+func (l *referrers) take(c *search, hits []hit, owner func(row int) (ecs.Entity, error)) error {
 	for _, h := range hits {
-		e, err := owners.owner(h.row)
+		e, err := owner(h.row)
 		if err != nil {
 			return err
 		}
-		if e != ecs.Vacant {
-			l.add(owners.c, e, h.row, h.fields)
+		if e == ecs.Vacant {
+			continue
+		}
+		if l.total++; len(l.first) < l.limit {
+			l.first = append(l.first, Referrer{e, c.Name, c.Resource, h.row, h.fields})
 		}
 	}
 	return nil
@@ -384,14 +379,15 @@ func searchWhole(ctx context.Context, v *catalog.Catalog, c *search, list *refer
 		return nil
 	}
 	rows := im.Components[c.number]
-	for row, e := range rows.Entities {
+	var hits []hit
+	for row := range rows.Entities {
 		fields, err := c.find(rows.Row(row))
 		if err != nil {
 			return err
 		}
-		if len(fields) > 0 && e != ecs.Vacant {
-			list.add(c, e, row, fields)
+		if len(fields) > 0 {
+			hits = append(hits, hit{row, fields})
 		}
 	}
-	return nil
+	return list.take(c, hits, func(row int) (ecs.Entity, error) { return rows.Entities[row], nil })
 }
