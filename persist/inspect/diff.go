@@ -94,7 +94,7 @@ func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 func diffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
 	d := &Diff{OldTick: older.Tick, NewTick: newer.Tick}
 	d.Schema = diffSchemas(older.Stored(), newer.Stored())
-	d.Registry = diffRegistries(registry(older), registry(newer))
+	d.Registry = diffRegistries(registry(older), registry(newer), between(0, max(len(older.Registry), len(newer.Registry))))
 	for _, p := range pairs(older.Components, newer.Components, func(c *Component) string { return c.Name }) {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -109,7 +109,7 @@ func (p *pageDiff) registry() error {
 			differ[row/format.PageRows] = true
 		}
 	}
-	var older, newer []indexState
+	var ranges []raw.Range
 	for page, d := range differ {
 		if !d {
 			continue
@@ -117,17 +117,13 @@ func (p *pageDiff) registry() error {
 		if err := a.load(page); err != nil {
 			return err
 		}
-		for row := page * format.PageRows; row < (page+1)*format.PageRows; row++ {
-			older, newer = noteIndices(older, newer, index(m, row, a.entity(0, row)), index(n, row, a.entity(1, row)))
-		}
+		ranges = append(ranges, raw.Range{First: page * format.PageRows, N: format.PageRows})
 	}
-	p.Registry = diffIndices(older, newer)
+	side := func(i int, m *format.Manifest) registryRows {
+		return registryRows{func(row int) ecs.Entity { return a.entity(i, row) }, m.Alive, m.Free, m.Total}
+	}
+	p.Registry = diffRegistries(side(0, m), side(1, n), ranges)
 	return nil
-}
-
-// index returns what row of the registry, which holds e, says.
-func index(m *format.Manifest, row int, e ecs.Entity) indexState {
-	return registryRows{alive: m.Alive, free: m.Free, total: m.Total}.state(row, e)
 }
 
 // component compares a component; nil: the state does not have it.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A RegistryDiff says which entities differ between two states.
@@ -22,37 +23,19 @@ func (d *RegistryDiff) same() bool {
 	return len(d.Created)+len(d.Destroyed)+len(d.Moved)+d.Free == 0
 }
 
-// diffRegistries compares two registries.
-func diffRegistries(a, b registryRows) RegistryDiff {
+// diffRegistries compares two registries in ranges of their rows: outside of them they
+// are known to say the same.
+func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState
-	at := func(r registryRows, row int) indexState {
-		if row >= r.total {
-			return indexState{}
+	everyRowOf(ranges, max(a.total, b.total), func(row int) {
+		o, n := a.state(row), b.state(row)
+		if o != n && o.status != unusedIndex {
+			older = append(older, o)
 		}
-		return r.state(row, r.rows[row])
-	}
-	for row := range max(a.total, b.total) {
-		older, newer = noteIndices(older, newer, at(a, row), at(b, row))
-	}
-	return diffIndices(older, newer)
-}
-
-// noteIndices keeps what a row says in two states, if that is not the same.
-func noteIndices(older, newer []indexState, o, n indexState) (before, after []indexState) {
-	if o == n {
-		return older, newer
-	}
-	if o.status != unusedIndex {
-		older = append(older, o)
-	}
-	if n.status != unusedIndex {
-		newer = append(newer, n)
-	}
-	return older, newer
-}
-
-// diffIndices compares what rows that are not the same say.
-func diffIndices(older, newer []indexState) (d RegistryDiff) {
+		if o != n && n.status != unusedIndex {
+			newer = append(newer, n)
+		}
+	})
 	byIndex := func(a, b indexState) int { return cmp.Compare(a.entity.Index(), b.entity.Index()) }
 	slices.SortFunc(older, byIndex)
 	slices.SortFunc(newer, byIndex)
@@ -83,8 +66,28 @@ func (d *RegistryDiff) add(o, n indexState) {
 
 // registryRows is the registry of a state.
 type registryRows struct {
-	rows               []ecs.Entity
+	entity             func(row int) ecs.Entity
 	alive, free, total int
+}
+
+func registry(im *Image) registryRows {
+	rows := im.Registry
+	return registryRows{func(row int) ecs.Entity { return rows[row] }, im.Alive, im.Free, len(rows)}
+}
+
+// state returns what row says; nothing if it is past the end.
+func (r registryRows) state(row int) indexState {
+	if row >= r.total {
+		return indexState{}
+	}
+	status := retiredIndex
+	switch {
+	case row < r.alive:
+		status = aliveIndex
+	case row < r.free:
+		status = freeIndex
+	}
+	return indexState{r.entity(row), row, status}
 }
 
 // An indexState is what an index is in one state.
@@ -103,20 +106,3 @@ const (
 	freeIndex
 	retiredIndex
 )
-
-// state returns what row, which holds e, says; nothing if it is past the end.
-func (r registryRows) state(row int, e ecs.Entity) indexState {
-	switch {
-	case row >= r.total:
-		return indexState{}
-	case row < r.alive:
-		return indexState{e, row, aliveIndex}
-	case row < r.free:
-		return indexState{e, row, freeIndex}
-	}
-	return indexState{e, row, retiredIndex}
-}
-
-func registry(im *Image) registryRows {
-	return registryRows{im.Registry, im.Alive, im.Free, len(im.Registry)}
-}

@@ -80,11 +80,12 @@ func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
 		x.item(d)
 	}
 	x.list(exportEntities)
+	rows := registry(im)
 	for row, e := range im.Registry {
 		if row%format.PageRows == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		x.item(&importItem{Entity: e.String(), Status: statusNames[registry(im).state(row, e).status]})
+		x.item(&importItem{Entity: e.String(), Status: statusNames[rows.state(row).status]})
 	}
 	x.list(exportRows)
 	for _, c := range im.Components {

@@ -12,9 +12,8 @@ import (
 type keptTick struct {
 	tick     uint64
 	schema   *format.Schema
-	registry registryRows // Its rows are those of indices.
-	indices  map[int]ecs.Entity
-	ranges   []raw.Range // Of the registry.
+	registry registryRows // As far as ranges go.
+	ranges   []raw.Range
 	columns  []keptRows  // By number; of no ranges: it stays as it is.
 }
 
@@ -34,9 +33,10 @@ func (k keptRows) row(row int) []byte        { return k.rows[row] }
 func keepRows(im *Image, t *format.Tick) *keptTick {
 	k := &keptTick{tick: im.Tick, schema: im.Stored(), registry: registry(im), columns: make([]keptRows, len(im.Components))}
 	if p := t.Registry; p != nil {
-		k.indices = map[int]ecs.Entity{}
+		before := map[int]ecs.Entity{}
 		k.ranges = union(p.Ranges, between(im.Alive, p.Alive), between(im.Free, p.Free), between(len(im.Registry), p.Total))
-		everyRowOf(k.ranges, len(im.Registry), func(row int) { k.indices[row] = im.Registry[row] })
+		everyRowOf(k.ranges, len(im.Registry), func(row int) { before[row] = im.Registry[row] })
+		k.registry.entity = func(row int) ecs.Entity { return before[row] }
 	}
 	for i := range t.Storages {
 		if p := &t.Storages[i]; p.Number < len(im.Components) {
@@ -62,16 +62,7 @@ func (k *keptTick) diff(im *Image) (*Diff, error) {
 	if len(im.Components) > len(k.columns) {
 		d.Schema = diffSchemas(k.schema, im.Stored())
 	}
-	var older, newer []indexState
-	now := registry(im)
-	everyRowOf(k.ranges, max(k.registry.total, now.total), func(row int) {
-		var e ecs.Entity
-		if row < now.total {
-			e = now.rows[row]
-		}
-		older, newer = noteIndices(older, newer, k.registry.state(row, k.indices[row]), now.state(row, e))
-	})
-	d.Registry = diffIndices(older, newer)
+	d.Registry = diffRegistries(k.registry, registry(im), k.ranges)
 	for n, c := range im.Components {
 		var err error
 		if n >= len(k.columns) {
