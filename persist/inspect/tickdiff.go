@@ -14,7 +14,7 @@ type keptTick struct {
 	schema   *format.Schema
 	registry registryRows // As far as ranges go.
 	ranges   []raw.Range
-	columns  []keptRows  // By number; of no ranges: it stays as it is.
+	columns  []keptRows // By number; of no ranges: it stays as it is.
 }
 
 // keptRows are rows of a component that a tick is about to overwrite.
