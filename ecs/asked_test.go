@@ -311,7 +311,7 @@ func mask(f face, byIndex bool) { f.any().sparseSet().giveMask(byIndex) }
 // giveMask does what Masked and Ordered do at registration.
 func (s *set) giveMask(byIndex bool) {
 	s.mask, s.byIndex = newMask(s.w, s.rows.Exempt), byIndex
-	s.mask.kept, s.heavy = true, true
+	s.heavy = true
 	s.mask.fill(s.Entities())
 	s.w.settleObserved()
 }

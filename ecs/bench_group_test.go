@@ -18,7 +18,7 @@ func BenchmarkGroupIterate(b *testing.B) {
 	for _, form := range []string{"runs", "all"} {
 		b.Run(form, func(b *testing.B) {
 			group, limit := shuffled(grouped), moving(grouped)
-			ecs.MustNewGroup(group.positions, group.velocities)
+			group.w.MustNewGroup(group.positions, group.velocities)
 			step := func(p *pair) side {
 				q := ecs.NewQuery2(ecs.Write(p.positions), ecs.Read(p.velocities))
 				if form == "runs" {
@@ -34,7 +34,7 @@ func BenchmarkGroupIterate(b *testing.B) {
 // The same beside storages that stay shuffled.
 func BenchmarkGroupIterateInsteadOfShuffled(b *testing.B) {
 	group, limit := shuffled(grouped), shuffled(grouped)
-	ecs.MustNewGroup(group.positions, group.velocities)
+	group.w.MustNewGroup(group.positions, group.velocities)
 	a := ecs.NewQuery2(ecs.Write(group.positions), ecs.Read(group.velocities))
 	c := ecs.NewQuery2(ecs.Write(limit.positions), ecs.Read(limit.velocities))
 	compare(b, grouped, 1, side{work: func() { stepAll(a) }}, side{work: func() { stepAll(c) }})
@@ -45,7 +45,7 @@ func BenchmarkGroupFew(b *testing.B) {
 	few := func(group bool) side {
 		p := newPair(grouped)
 		if group {
-			ecs.MustNewGroup(p.positions, p.velocities)
+			p.w.MustNewGroup(p.positions, p.velocities)
 		}
 		for i, k := range permutation(grouped, 1) {
 			p.setPosition(k)
@@ -74,7 +74,7 @@ func (p *pair) other(int) int {
 func BenchmarkGroupAddRemove(b *testing.B) {
 	const n = 100_000
 	group, limit := moving(n), moving(n)
-	ecs.MustNewGroup(group.positions, group.velocities)
+	group.w.MustNewGroup(group.positions, group.velocities)
 	group.removeVelocities()
 	limit.removeVelocities()
 	compare(b, n, 5, side{work: group.addRemove}, side{work: limit.addRemove})

@@ -20,7 +20,7 @@ const bitsLimit = 1<<18 + 5000
 // randomMask returns a mask that is empty, sparse or dense by regions of several
 // sizes.
 func randomMask(w *World, r *rand.Rand) naiveBits {
-	m := NewMask(w)
+	m := w.NewMask()
 	in := make([]bool, bitsLimit)
 	for range r.IntN(6) {
 		size := uint32(1) << (3 + r.IntN(13))
@@ -31,7 +31,7 @@ func randomMask(w *World, r *rand.Rand) naiveBits {
 			in[i] = true
 		}
 	}
-	return naiveBits{m, "mask", in}
+	return naiveBits{m.Bits, "mask", in}
 }
 
 // randomBits returns a combination of the sets.
@@ -60,11 +60,11 @@ func randomBits(sets []naiveBits, depth int, r *rand.Rand) naiveBits {
 	}
 	switch kind {
 	case 0:
-		return naiveBits{And(first.Bits, more...), "And(" + name + ")", in}
+		return naiveBits{first.And(more...), "And(" + name + ")", in}
 	case 1:
-		return naiveBits{Or(append(more, first.Bits)...), "Or(" + name + ")", in}
+		return naiveBits{first.Or(more...), "Or(" + name + ")", in}
 	}
-	return naiveBits{AndNot(first.Bits, more...), "AndNot(" + name + ")", in}
+	return naiveBits{first.AndNot(more...), "AndNot(" + name + ")", in}
 }
 
 // check compares everything that can be asked of b with in.
@@ -77,14 +77,14 @@ func (b naiveBits) check() error {
 			words[i>>6] |= 1 << (i & 63)
 		}
 	}
-	if got := slices.Collect(Indices(b.Bits)); !slices.Equal(got, want) {
+	if got := slices.Collect(b.Bits.Indices()); !slices.Equal(got, want) {
 		return fmt.Errorf("%d indices, want %d", len(got), len(want))
 	}
-	if got := CountBits(b.Bits); got != len(want) {
-		return fmt.Errorf("CountBits = %d, want %d", got, len(want))
+	if got := b.Bits.Len(); got != len(want) {
+		return fmt.Errorf("Len = %d, want %d", got, len(want))
 	}
-	if got := AnyBits(b.Bits); got != (len(want) > 0) {
-		return fmt.Errorf("AnyBits = %v with %d indices", got, len(want))
+	if got := b.Bits.Any(); got != (len(want) > 0) {
+		return fmt.Errorf("Any = %v with %d indices", got, len(want))
 	}
 	next := -1 // The next block that has any.
 	for block := len(words) - 1; block >= 0; block-- {
@@ -167,10 +167,10 @@ func TestAliveBitsAreTheEntitiesAlive(t *testing.T) {
 
 func TestCombinationsOfNothingHoldNothing(t *testing.T) {
 	w := NewWorld(Options{})
-	m := NewMask(w)
-	for _, b := range []Bits{m, Or(), And(m), And(m, w.AliveBits()), AndNot(m), Or(m, w.AliveBits()), w.AliveBits()} {
-		if b.nextWord(0) != -1 || b.word(0) != 0 || AnyBits(b) {
-			t.Errorf("%T holds something", b)
+	m := w.NewMask()
+	for _, b := range []Bits{m.Bits, m.Or(), m.And(), m.And(w.AliveBits()), m.AndNot(), m.Or(w.AliveBits()), w.AliveBits()} {
+		if b.nextWord(0) != -1 || b.word(0) != 0 || b.Any() {
+			t.Errorf("%T holds something", b.tree)
 		}
 	}
 	w.Create()
@@ -184,43 +184,43 @@ func TestCombinationsOfNothingHoldNothing(t *testing.T) {
 // by word.
 func TestAndSkipsWhatOneOfItsSetsLacks(t *testing.T) {
 	w := NewWorld(Options{})
-	even, odd := NewMask(w), NewMask(w)
+	even, odd := w.NewMask(), w.NewMask()
 	for i := uint32(0); i < 1<<20; i += 128 {
 		even.Add(i)
 		odd.Add(i + 64)
 	}
-	if got := And(even, odd).nextWord(0); got != -1 {
+	if got := even.And(odd.Bits).nextWord(0); got != -1 {
 		t.Errorf("nextWord(0) = %d, want -1", got)
 	}
 	even.Add(1<<19 + 64)
-	if got := And(even, odd).nextWord(0); got != (1<<19+64)/64 {
+	if got := even.And(odd.Bits).nextWord(0); got != (1<<19+64)/64 {
 		t.Errorf("nextWord(0) = %d, want %d", got, (1<<19+64)/64)
 	}
 }
 
 func TestAndFindsTheFirstBlocksOfPages(t *testing.T) {
 	w := NewWorld(Options{})
-	x, y := NewMask(w), NewMask(w)
+	x, y := w.NewMask(), w.NewMask()
 	want := []uint32{0, 4096, 8192, 1 << 18, 1 << 24, 1<<24 + 4096}
 	for _, i := range want {
 		x.Add(i)
 		y.Add(i)
 		y.Add(i + 100)
 	}
-	if got := slices.Collect(Indices(And(x, y))); !slices.Equal(got, want) {
+	if got := slices.Collect(x.And(y.Bits).Indices()); !slices.Equal(got, want) {
 		t.Errorf("Indices = %v, want %v", got, want)
 	}
 }
 
 func TestAMaskMayChangeWhileItsIndicesAreVisited(t *testing.T) {
 	w := NewWorld(Options{})
-	m := NewMask(w)
+	m := w.NewMask()
 	for _, i := range []uint32{1, 2, 70, 5000} {
 		m.Add(i)
 	}
 	cp := w.Checkpoint()
 	var visited []uint32
-	for i := range Indices(m) {
+	for i := range m.Indices() {
 		visited = append(visited, i)
 		switch i {
 		case 1:
@@ -238,7 +238,7 @@ func TestAMaskMayChangeWhileItsIndicesAreVisited(t *testing.T) {
 	if want := []uint32{1, 2, 300, 1 << 20}; !slices.Equal(visited, want) {
 		t.Errorf("visited %v, want %v", visited, want)
 	}
-	for i := range Indices(m) {
+	for i := range m.Indices() {
 		if i == 2 {
 			break
 		}

@@ -9,9 +9,9 @@ import (
 
 func TestQueriesFindWhatChangedSinceTheCommit(t *testing.T) {
 	w, a, b, entities := members(200, Options{History: 2})
-	added := NewQuery1(Read(a)).With(Added(a))
-	changed := NewQuery2(Read(a), Write(b)).With(Changed(a))
-	removed := NewQuery1(Read(a)).With(Removed(b))
+	added := NewQuery1(Read(a)).With(a.Added())
+	changed := NewQuery2(Read(a), Write(b)).With(a.Changed())
+	removed := NewQuery1(Read(a)).With(b.Removed())
 	look := func(when string, wantAdded, wantChanged, wantRemoved []Entity) {
 		t.Helper()
 		for i, q := range []AnyQuery{added, changed, removed} {
@@ -50,7 +50,7 @@ func TestQueriesFindWhatChangedSinceTheCommit(t *testing.T) {
 func TestChangeFiltersCompareWithEarlierTicks(t *testing.T) {
 	w, a, _, entities := members(10, Options{History: 2})
 	w.Commit()
-	since := Changed(a)
+	since := a.Changed()
 	q := NewQuery1(Read(a)).With(since)
 	found := func(want ...Entity) {
 		t.Helper()
@@ -86,11 +86,11 @@ func TestChangeFiltersCompareWithEarlierTicks(t *testing.T) {
 	found()
 }
 
-func ExampleChanged() {
+func ExampleStorage_Changed() {
 	type Health struct{ Points int }
 	w := NewWorld(Options{})
 	health := MustRegister[Health](w)
-	hurt := NewQuery1(Read(health)).With(Changed(health))
+	hurt := NewQuery1(Read(health)).With(health.Changed())
 	a, b := w.Create(), w.Create()
 	health.Set(a, Health{10})
 	health.Set(b, Health{10})

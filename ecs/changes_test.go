@@ -62,7 +62,7 @@ func newChangeFace[T any](s *Storage[T], to func(T) int) changeFace {
 			}
 			return read(d.SinceCommit())
 		},
-		filters: func() [3]*ChangeFilter { return [3]*ChangeFilter{Added(s), Changed(s), Removed(s)} },
+		filters: func() [3]*ChangeFilter { return [3]*ChangeFilter{s.Added(), s.Changed(), s.Removed()} },
 		hook: func(added, removed func(Entity, int), changed func(Entity, int, int)) {
 			s.OnAdd(func(e Entity, v T) { added(e, to(v)) })
 			s.OnRemove(func(e Entity, v T) { removed(e, to(v)) })
@@ -282,7 +282,7 @@ func (p *pair) checkFilters(filters [3]*ChangeFilter) {
 func TestAFilterAnswersForAQueryLoop(t *testing.T) {
 	w, a, b, entities := members(200, Options{})
 	checkAtEnd(t, w)
-	f := Changed(a)
+	f := a.Changed()
 	w.Commit()
 	for _, i := range []int{3, 70, 199} {
 		a.Mut(entities[i]).X++
@@ -647,7 +647,7 @@ func TestChangesAllocateNothingOnceWarm(t *testing.T) {
 	for _, e := range entities {
 		gaps.Set(e, padded{})
 	}
-	added, changed, removed := Added(a), Changed(a), Removed(a)
+	added, changed, removed := a.Added(), a.Changed(), a.Removed()
 	d, err := a.SinceCommit()
 	dg, _ := gaps.SinceCommit()
 	lives, _ := w.SinceCommit()

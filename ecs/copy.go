@@ -50,25 +50,15 @@ type copiedStorage interface {
 
 var _ copiedStorage = (*Storage[int])(nil)
 
-// ErrCopy reports a [World.Copy] that is not possible.
-var ErrCopy = errors.New("ecs: cannot copy")
-
-// Outside says what becomes of a reference, inside a copied component, to an
-// entity that is not among those copied.
-type Outside uint8
-
-// What becomes of references to the outside.
-const (
-	ClearOutside  Outside = iota // It becomes the zero entity; in a key of a map, the entry is left out.
-	KeepOutside                  // It stays. It means something only if both worlds know the entity.
-	RefuseOutside                // Copy returns an error.
-)
-
 // CopyOptions configure [World.Copy].
 type CopyOptions struct {
-	// Outside says what becomes of references to entities that are not copied.
-	// Default: ClearOutside.
-	Outside Outside
+	// KeepOutside leaves references to entities that are not copied as they are: they
+	// mean something only if both worlds know the entity. Default: they become the
+	// zero entity; in a key of a map, the entry is left out.
+	KeepOutside bool
+
+	// RefuseOutside makes such references an error.
+	RefuseOutside bool
 
 	// SkipMissing leaves out components that the target has no storage for.
 	// Default: they are an error.
@@ -89,18 +79,17 @@ type CopyOptions struct {
 // follow CopyOptions. Resources are not copied, nor are references from outside
 // moved.
 //
-// An error wraps [ErrCopy] and names the entity or component; w is then as it
-// was. Errors are: an entity that is not alive in src; a component that w does not
+// An error names the entity or component; w is then as it was. Errors are: an entity that is not alive in src; a component that w does not
 // have; a type in which not all references can be found, as an interface, a func
 // or a recursive type hides them.
 func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
 	c := copying{from: src, to: w, options: o, position: make(map[Entity]int, len(entities))}
 	if err := c.choose(entities); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCopy, err)
+		return nil, fmt.Errorf("ecs: cannot copy: %w", err)
 	}
 	apply, err := c.stage()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCopy, err)
+		return nil, fmt.Errorf("ecs: cannot copy: %w", err)
 	}
 	w.CreateN(nil, len(c.entities))
 	for _, f := range apply {
@@ -177,13 +166,13 @@ func (c *copying) name(e Entity) Entity {
 	if i, copied := c.position[e]; copied {
 		return c.copies[i]
 	}
-	switch c.options.Outside {
-	case KeepOutside:
-		return e
-	case RefuseOutside:
+	switch {
+	case c.options.RefuseOutside:
 		if c.refused == 0 || e < c.refused {
 			c.refused = e
 		}
+		return e
+	case c.options.KeepOutside:
 		return e
 	}
 	return 0

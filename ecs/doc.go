@@ -38,9 +38,9 @@
 //	ask about one entity          Get, Has, First
 //	several goroutines            ParallelRuns
 //	hand what is found to a batch AppendEntities; World.DestroyFound
-//	keep rows side by side        NewGroup
+//	keep rows side by side        World.NewGroup
 //	order rows                    Storage.SortFunc, Storage.SortEntities, Storage.SortLike
-//	sets of entity indices        Component.Masked, Storage.Mask, NewMask; And, Or, AndNot, Indices, CountBits
+//	sets of entity indices        Storage.Mask, World.AliveBits, World.NewMask; Bits, Mask
 //
 // Many at once, now or later:
 //
@@ -53,7 +53,7 @@
 // What changed:
 //
 //	since a tick                  Storage.Since, Storage.SinceCommit, Resource.Since, World.Since
-//	in queries                    Added, Changed, Removed
+//	in queries                    Storage.Added, Storage.Changed, Storage.Removed
 //	be told                       Storage.OnAdd, Storage.OnRemove, Storage.OnChange, World.OnRestore
 //
 // Back, forth and elsewhere:
@@ -62,7 +62,7 @@
 //	go to other ticks             Options.History; World.History: Rewind, Seek, Ticks
 //	reach far back within bounds  Options.HistoryDense
 //	make ticks of named systems   Stepper
-//	check that ticks come out the same when made again  NewSyncTest; Divergence
+//	check that ticks come out the same when made again  Stepper.SyncTest; Divergence
 //	an independent copy           World.Clone; Storage.In, Resource.In, Group.In
 //	tell whether worlds are equal World.Digest, World.Digests
 //	keep a world on disk          package persist

@@ -7,9 +7,9 @@ import (
 )
 
 // Sets are combined 64 indices at a time, without being built.
-func ExampleAnd() {
+func ExampleBits_And() {
 	world := ecs.NewWorld(ecs.Options{})
-	seen, near := ecs.NewMask(world), ecs.NewMask(world)
+	seen, near := world.NewMask(), world.NewMask()
 	for i := range uint32(100_000) {
 		if i%3000 == 0 {
 			seen.Add(i)
@@ -18,33 +18,33 @@ func ExampleAnd() {
 			near.Add(i)
 		}
 	}
-	both := ecs.And(seen, near)
-	for i := range ecs.Indices(both) {
+	both := seen.And(near.Bits)
+	for i := range both.Indices() {
 		fmt.Print(i, " ")
 	}
-	fmt.Println(ecs.CountBits(both), ecs.AnyBits(ecs.AndNot(both, near)))
+	fmt.Println(both.Len(), both.AndNot(near.Bits).Any())
 	// Output: 0 15000 30000 45000 60000 75000 90000 7 false
 }
 
-func ExampleOr() {
+func ExampleBits_Or() {
 	world := ecs.NewWorld(ecs.Options{})
 	burning := ecs.MustRegister(world, ecs.Component[Velocity]{Masked: true})
 	frozen := ecs.MustRegister(world, ecs.Component[Frozen]{Masked: true})
 	all := world.CreateN(nil, 5)
 	burning.Set(all[1], Velocity{})
 	frozen.SetAll(all[3:], Frozen{})
-	for i := range ecs.Indices(ecs.Or(burning.Mask(), frozen.Mask())) {
+	for i := range burning.Mask().Or(frozen.Mask()).Indices() {
 		fmt.Print(i, " ")
 	}
 	// Output: 1 3 4
 }
 
 // The entities that a mask leaves out.
-func ExampleAndNot() {
+func ExampleBits_AndNot() {
 	world := ecs.NewWorld(ecs.Options{})
 	frozen := ecs.MustRegister(world, ecs.Component[Frozen]{Masked: true})
 	frozen.SetAll(world.CreateN(nil, 5)[1:4], Frozen{})
-	for i := range ecs.Indices(ecs.AndNot(world.AliveBits(), frozen.Mask())) {
+	for i := range world.AliveBits().AndNot(frozen.Mask()).Indices() {
 		e, _ := world.EntityAt(i)
 		fmt.Print(e, " ")
 	}

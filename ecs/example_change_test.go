@@ -7,12 +7,12 @@ import (
 )
 
 // A query sees only those whose value differs from that at the last commit.
-func ExampleChanged() {
+func ExampleStorage_Changed() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
 	all := world.CreateN(nil, 3)
 	positions.SetAll(all, Position{})
-	changed := ecs.NewQuery1(ecs.Read(positions)).With(ecs.Changed(positions))
+	changed := ecs.NewQuery1(ecs.Read(positions)).With(positions.Changed())
 	world.Commit()
 
 	positions.Mut(all[0]).X = 5
@@ -30,10 +30,10 @@ func ExampleChanged() {
 }
 
 // Who has got a component since the last commit.
-func ExampleAdded() {
+func ExampleStorage_Added() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
-	fresh := ecs.NewQuery1(ecs.Read(positions)).With(ecs.Added(positions))
+	fresh := ecs.NewQuery1(ecs.Read(positions)).With(positions.Added())
 	positions.Set(world.Create(), Position{})
 	world.Commit()
 	positions.Set(world.Create(), Position{X: 1})
@@ -44,14 +44,14 @@ func ExampleAdded() {
 }
 
 // Who has lost a component since the last commit, and is still there to be found.
-func ExampleRemoved() {
+func ExampleStorage_Removed() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
 	frozen := ecs.MustRegister[Frozen](world)
 	all := world.CreateN(nil, 3)
 	positions.SetAll(all, Position{})
 	frozen.SetAll(all, Frozen{})
-	thawed := ecs.NewQuery1(ecs.Write(positions)).With(ecs.Removed(frozen))
+	thawed := ecs.NewQuery1(ecs.Write(positions)).With(frozen.Removed())
 	world.Commit()
 
 	frozen.Remove(all[1])

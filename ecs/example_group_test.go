@@ -13,7 +13,7 @@ func ExampleGroup() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
 	velocities := ecs.MustRegister[Velocity](world)
-	moving := ecs.MustNewGroup(positions, velocities)
+	moving := world.MustNewGroup(positions, velocities)
 
 	var entities []ecs.Entity
 	for i := range 6 {

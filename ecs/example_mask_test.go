@@ -9,7 +9,7 @@ import (
 // A mask of the program's own is put back with the world.
 func ExampleMask() {
 	world := ecs.NewWorld(ecs.Options{})
-	visible := ecs.NewMask(world)
+	visible := world.NewMask()
 	for range 200 {
 		e := world.Create()
 		if e.Index()%80 == 0 {
@@ -22,7 +22,7 @@ func ExampleMask() {
 	visible.Add(7)
 	fmt.Println("now:", visible.Len(), visible.Has(80))
 	world.Restore(cp)
-	for i := range ecs.Indices(visible) {
+	for i := range visible.Indices() {
 		e, alive := world.EntityAt(i)
 		fmt.Println(e, alive)
 	}
@@ -51,11 +51,11 @@ func ExampleStorage_Mask() {
 		}
 	}
 
-	moving := ecs.AndNot(ecs.And(positions.Mask(), velocities.Mask()), frozen.Mask())
-	resting := ecs.AndNot(world.AliveBits(), moving)
-	fmt.Println(ecs.CountBits(moving), "move,", ecs.CountBits(resting), "rest")
+	moving := positions.Mask().And(velocities.Mask()).AndNot(frozen.Mask())
+	resting := world.AliveBits().AndNot(moving)
+	fmt.Println(moving.Len(), "move,", resting.Len(), "rest")
 	frozen.Clear()
-	for i := range ecs.Indices(moving) {
+	for i := range moving.Indices() {
 		fmt.Print(i, " ")
 	}
 	// Output:

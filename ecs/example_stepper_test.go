@@ -62,7 +62,7 @@ func ExampleSyncTest() {
 			positions.Mut(world.Entities()[1]).Y--
 		}
 	})
-	test, err := ecs.NewSyncTest(world, stepper, 2)
+	test, err := stepper.SyncTest(world, 2)
 	if err != nil {
 		fmt.Println(err)
 		return

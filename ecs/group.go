@@ -1,15 +1,11 @@
 package ecs
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
-
-// ErrGroup reports storages that cannot be a group.
-var ErrGroup = errors.New("ecs: bad group")
 
 // A Group keeps the entities that have all of some components, its members, in
 // front of the rows of each of their storages, in one order:
@@ -23,7 +19,7 @@ var ErrGroup = errors.New("ecs: bad group")
 // becomes a member, or ceases to be one, is exchanged with the one at the border,
 // in each storage.
 //
-// Make the groups of a program with [NewGroup], once its components are
+// Make the groups of a program with [World.NewGroup], once its components are
 // registered: like these they are a part of the program and not of what is saved.
 // A restore puts members back as it does everything else.
 //
@@ -57,40 +53,18 @@ type Group struct {
 
 const maxGroup = 4 // Storages of a group.
 
-// NewGroup makes a group of 2 to 4 storages. Entities that have all of the
-// components are packed, in the order of the storage with the fewest rows, the
-// first of equals: a change of the world like any other.
-//
-// An error wraps [ErrGroup]. A storage belongs to one group at most, and must not
-// be NoRewind.
-//
-// After a rewind to before NewGroup, or a Load of what was saved without the
-// group, members may lie scattered. Those that come from then on are packed; the
-// others are by the next Commit, or by [Group.Pack].
-func NewGroup(storages ...AnyStorage) (*Group, error) {
-	if err := checkGroup(storages); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGroup, err)
-	}
-	g := newGroup(storages)
+// group makes a group of storages that are fit.
+func (w *World) group(storages []AnyStorage) *Group {
+	g := w.newGroup(storages)
 	if g.measure(); g.rows.Extra == 1 && g.untouched() {
-		return g, nil
+		return g
 	}
 	g.rows.Lengths = track.Lengths{}
 	g.Pack()
-	return g, nil
-}
-
-// MustNewGroup is [NewGroup] for programs whose storages are known to be fit: it
-// panics on an error.
-func MustNewGroup(storages ...AnyStorage) *Group {
-	g, err := NewGroup(storages...)
-	if err != nil {
-		panic(err)
-	}
 	return g
 }
 
-func checkGroup(storages []AnyStorage) error {
+func (w *World) checkGroup(storages []AnyStorage) error {
 	if n := len(storages); n < 2 || n > maxGroup {
 		return fmt.Errorf("of %d storages; give it 2 to %d", n, maxGroup)
 	}
@@ -100,8 +74,8 @@ func checkGroup(storages []AnyStorage) error {
 			return fmt.Errorf("storage %d is nil", i)
 		case s.sparseSet() == nil:
 			return fmt.Errorf("%s is a resource; it belongs to no entity", s.Name())
-		case s.sparseSet().w != storages[0].sparseSet().w:
-			return fmt.Errorf("%s is of another world than %s", s.Name(), storages[0].Name())
+		case s.sparseSet().w != w:
+			return fmt.Errorf("%s is of another world", s.Name())
 		case s.about().unknown:
 			return fmt.Errorf("%s is not registered", s.Name())
 		case s.about().noRewind:
@@ -117,9 +91,8 @@ func checkGroup(storages []AnyStorage) error {
 	return nil
 }
 
-func newGroup(storages []AnyStorage) *Group {
-	g := &Group{storages: slices.Clone(storages)}
-	g.w = storages[0].sparseSet().w
+func (w *World) newGroup(storages []AnyStorage) *Group {
+	g := &Group{w: w, storages: slices.Clone(storages)}
 	g.rows.Init(&g.w.clock, false)
 	g.rows.Rewound = func(track.Lengths) { g.resets++ }
 	for _, s := range storages {
@@ -152,7 +125,7 @@ func (g *Group) In(w *World) *Group {
 	return nil
 }
 
-// Pack packs the members that are not; see [NewGroup]. There are none, and it
+// Pack packs the members that are not; see [World.NewGroup]. There are none, and it
 // costs nothing, unless the program became a different one or went back to before
 // the group: then it costs O(rows of the smallest storage).
 func (g *Group) Pack() {
@@ -315,6 +288,6 @@ func (w *World) cloneGroups(c *World) {
 		for _, s := range g.storages {
 			storages = append(storages, c.names[s.Name()])
 		}
-		newGroup(storages).rows.Lengths = g.rows.Lengths
+		c.newGroup(storages).rows.Lengths = g.rows.Lengths
 	}
 }

@@ -1,7 +1,6 @@
 package ecs
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -107,7 +106,7 @@ func grouped(n int, o Options) (w *World, a *Storage[plain], b *Storage[padded],
 	w = NewWorld(o)
 	a = plainKind.add(w).any().(*Storage[plain])
 	b = paddedKind.add(w).any().(*Storage[padded])
-	g = MustNewGroup(a, b)
+	g = w.MustNewGroup(a, b)
 	for i := range 2 * n {
 		e := w.Create()
 		a.Set(e, plain{int32(i), int32(-i)})
@@ -187,7 +186,7 @@ func TestAGroupIsRefusedWithAReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	stranger := w.names["stranger"]
-	MustNewGroup(b, c)
+	w.MustNewGroup(b, c)
 	for want, storages := range map[string][]AnyStorage{
 		"0 storages":       {},
 		"1 storages":       {a},
@@ -200,19 +199,19 @@ func TestAGroupIsRefusedWithAReason(t *testing.T) {
 		"is NoRewind":      {a, free},
 		"is not registere": {a, stranger},
 	} {
-		if g, err := NewGroup(storages...); g != nil || !errors.Is(err, ErrGroup) || !strings.Contains(err.Error(), want) {
-			t.Errorf("NewGroup = %v, %v, want an ErrGroup with %q", g, err, want)
+		if g, err := w.NewGroup(storages...); g != nil || err == nil || !strings.HasPrefix(err.Error(), "ecs: bad group: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("NewGroup = %v, %v, want a bad group with %q", g, err, want)
 		}
 	}
 	if a.group != nil || len(w.groups) != 1 {
 		t.Error("a refused group has left something")
 	}
 	defer func() {
-		if err, _ := recover().(error); !errors.Is(err, ErrGroup) {
+		if err, _ := recover().(error); err == nil || !strings.HasPrefix(err.Error(), "ecs: bad group: ") {
 			t.Errorf("MustNewGroup panics with %v", err)
 		}
 	}()
-	MustNewGroup(a)
+	w.MustNewGroup(a)
 }
 
 func TestLoadedRowsAreGroupedAsTheyLie(t *testing.T) {

@@ -300,7 +300,7 @@ func TestAGroupEndsTheFutureThatDidNotKeepIt(t *testing.T) {
 	if err := w.History().Rewind(1); err != nil {
 		t.Fatal(err)
 	}
-	g := MustNewGroup(a, b)
+	g := w.MustNewGroup(a, b)
 	if w.History().Newest() != 0 || g.Len() != 4 {
 		t.Errorf("Newest() = %d with %d members, want 0, 4", w.History().Newest(), g.Len())
 	}
@@ -361,7 +361,7 @@ func TestPackingAndSortingUnderALoopAreDetected(t *testing.T) {
 		return w, a, b, NewQuery1(Read(a))
 	}
 	for name, do := range map[string]func(w *World, a *Storage[plain], b *Storage[padded]){
-		"NewGroup": func(_ *World, a *Storage[plain], b *Storage[padded]) { MustNewGroup(a, b) },
+		"NewGroup": func(w *World, a *Storage[plain], b *Storage[padded]) { w.MustNewGroup(a, b) },
 		"SortFunc": func(_ *World, a *Storage[plain], _ *Storage[padded]) {
 			a.SortFunc(func(x, y plain) int { return int(y.X - x.X) })
 		},

@@ -124,7 +124,7 @@ func (p *pair) group(stores ...int) bool {
 		}
 		storages = append(storages, p.faces[i].any())
 	}
-	g, err := NewGroup(storages...)
+	g, err := p.w.NewGroup(storages...)
 	if err != nil {
 		failf("NewGroup(%v) = %v", stores, err)
 	}

@@ -279,7 +279,7 @@ func (w *World) settleObserved() {
 //go:noinline
 func (s *set) joined(as AnyStorage, e Entity) {
 	if s.mask != nil {
-		s.mask.include(e.Index())
+		s.mask.Add(e.Index())
 	}
 	if s.w.ops != nil {
 		s.w.note(raw.OpAdd, as, e)

@@ -537,7 +537,7 @@ func TestProgrammersMistakesWithHooksPanic(t *testing.T) {
 	x := MustRegister(w, Component[extra]{NoRewind: true})
 	a := MustRegister[plain](w)
 	mustPanic(t, "NoRewind", func() { x.OnChange(func(_ Entity, _, _ extra) {}) })
-	mustPanic(t, "NoRewind", func() { Added(x) })
+	mustPanic(t, "NoRewind", func() { x.Added() })
 	cp := w.Checkpoint()
 	mustPanic(t, "while a checkpoint is held", func() { a.OnChange(func(_ Entity, _, _ plain) {}) })
 	w.Release(cp)
@@ -547,7 +547,7 @@ func TestProgrammersMistakesWithHooksPanic(t *testing.T) {
 	}
 	e := w.Create()
 	a.Set(e, plain{})
-	mustPanic(t, "add it after Commit", func() { Changed(a) })
+	mustPanic(t, "add it after Commit", func() { a.Changed() })
 	w.Commit()
 	a.OnChange(func(_ Entity, _, _ plain) { w.Commit() })
 	a.Mut(e).X++

@@ -46,7 +46,7 @@ func TestAHundredMillionIndicesWork(t *testing.T) {
 	for _, k := range []Kind{Sparse, Hashed, Ordered} {
 		storages = append(storages, MustRegister(w, Component[plain]{Kind: k, Name: k.String()}))
 	}
-	own := NewMask(w)
+	own := w.NewMask()
 	indices := hugeMembers(n)
 	for k, i := range indices {
 		e, alive := w.EntityAt(i)
@@ -58,8 +58,8 @@ func TestAHundredMillionIndicesWork(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		require.Equal(t, indices, slices.Collect(Indices(own)))
-		require.Equal(t, indices, slices.Collect(Indices(And(own, storages[2].Mask(), w.AliveBits()))))
+		require.Equal(t, indices, slices.Collect(own.Indices()))
+		require.Equal(t, indices, slices.Collect(own.And(storages[2].Mask(), w.AliveBits()).Indices()))
 		for _, s := range storages {
 			require.Equal(t, len(indices), s.Len())
 			for k, i := range indices {

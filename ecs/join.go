@@ -37,8 +37,8 @@ type join struct {
 	driver  int
 	alone   bool // Every row of the driver is found.
 	byWord  bool // Masks are walked.
-	masks   []Bits
-	unmasks []Bits // Of without.
+	masks   []*Mask
+	unmasks []*Mask // Of without.
 
 	cached [][]joinBlock // By driver, of its rows;
 	words  []joinBlock   // of entity indices.
@@ -148,8 +148,8 @@ func (j *join) version() (newest uint64) {
 func (j *join) choose() {
 	j.driver = j.smallest()
 	d := j.sets[j.driver]
-	masked := d.maskOf() != nil && j.gatherMasks()
-	j.byWord = d.maskOf() != nil && d.byIndex || masked && j.prefersMasks(d.rows.N)
+	masked := d.mask != nil && j.gatherMasks()
+	j.byWord = d.mask != nil && d.byIndex || masked && j.prefersMasks(d.rows.N)
 	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0
 }
 
@@ -444,14 +444,6 @@ func (j *join) follows(at, run []uint32) bool {
 // than the driver's rows and only one in sparseShare of these is found.
 const sparseShare = 4
 
-// maskOf returns the mask of s, or nil.
-func (s *set) maskOf() Bits {
-	if s.mask == nil {
-		return nil
-	}
-	return s.mask
-}
-
 // gatherMasks lists the masks there are, and reports whether every set that
 // entities must be in has one.
 func (j *join) gatherMasks() bool {
@@ -461,15 +453,15 @@ func (j *join) gatherMasks() bool {
 		if j.isOptional(i) {
 			continue
 		}
-		if m := s.maskOf(); m != nil {
-			j.masks = append(j.masks, m)
+		if s.mask != nil {
+			j.masks = append(j.masks, s.mask)
 		} else {
 			all = false
 		}
 	}
 	for _, s := range j.without {
-		if m := s.maskOf(); m != nil {
-			j.unmasks = append(j.unmasks, m)
+		if s.mask != nil {
+			j.unmasks = append(j.unmasks, s.mask)
 		}
 	}
 	return all

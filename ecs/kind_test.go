@@ -28,7 +28,7 @@ func newConformer(t *testing.T, grouped bool) *conformer {
 		c.others = append(c.others, MustRegister(c.w, Component[plain]{Kind: k, Name: k.String()}))
 	}
 	if grouped {
-		MustNewGroup(c.sparse, c.others[1], c.others[2])
+		c.w.MustNewGroup(c.sparse, c.others[1], c.others[2])
 	}
 	// Indices that are equal modulo the size of a page, and some that are not.
 	const spread = 6 * track.PageSize

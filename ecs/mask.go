@@ -18,9 +18,9 @@ const (
 // Level 2 is last, as it grows.
 var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 
-// A Mask is a set of entity indices: a bitset over which empty regions are
-// skipped and which combines with others 64 indices at a time, see [Bits].
-// [NewMask] makes one; a storage whose [Component] is Masked has one.
+// A Mask is a set of entity indices that a program fills: a bitset over which empty
+// regions are skipped, and whose [Bits] combine with others 64 indices at a time.
+// [World.NewMask] makes one.
 //
 // It is a tree of words. A bit of level 0 is an index; a bit of a higher level is
 // set iff the word that it stands for, one level below, is not 0:
@@ -36,6 +36,8 @@ var upperRow = [maskLevels]int{5: 0, 4: 1, 3: 1 + 5, 2: 1 + 5 + 257}
 //
 // A Mask is put back with its world.
 type Mask struct {
+	Bits // The same set, to be read and combined.
+
 	w    *World
 	rows track.Tracker // N: rows of the longest column. Extra: the epoch. Total: minus the number of indices, so that it protects no rows.
 
@@ -45,8 +47,7 @@ type Mask struct {
 	words maskWords // Levels 0 and 1.
 	upper maskWords // Levels 2 to 5.
 
-	epochs int  // The newest epoch ever; only rises.
-	kept   bool // It is a storage's.
+	epochs int // The newest epoch ever; only rises.
 }
 
 // A maskWord counts only in the epoch in which it was written: raising the epoch
@@ -59,16 +60,9 @@ type maskWord struct {
 
 type maskWords struct{ track.Column[maskWord] }
 
-// NewMask returns an empty mask of the program's own, which is put back with w.
-//
-// It is not part of what w holds otherwise: not journaled, not saved, not in the
-// digest and not in a clone; Destroy, World.Clear and loading leave it as it
-// is. An index says nothing about generations: who keeps indices of entities
-// removes those that are destroyed.
-func NewMask(w *World) *Mask { return newMask(w, false) }
-
 func newMask(w *World, exempt bool) *Mask {
 	m := &Mask{w: w, epochs: 1}
+	m.Bits = Bits{m}
 	m.words.init(w)
 	m.upper.init(w)
 	m.rows.Init(&w.clock, exempt, &m.words, &m.upper)
@@ -76,17 +70,6 @@ func newMask(w *World, exempt bool) *Mask {
 	m.upper.Live = make([]maskWord, upperRow[2]+1)
 	m.rows.Lengths = track.Lengths{N: len(m.upper.Live), Extra: m.epochs}
 	return m
-}
-
-// Mask returns the indices of the entities that have the component. The mask
-// follows the storage and cannot be changed otherwise.
-//
-// It panics if the component was not registered as Masked.
-func (s *set) Mask() *Mask {
-	if s.mask == nil {
-		panic("ecs: the storage has no mask; register its component with Masked")
-	}
-	return s.mask
 }
 
 // Has reports whether i is in the set.
@@ -97,29 +80,6 @@ func (m *Mask) Len() int { return -m.rows.Total }
 
 // Add adds i and reports whether it was missing.
 func (m *Mask) Add(i uint32) bool {
-	m.mustBeOwn()
-	return m.include(i)
-}
-
-// Remove removes i and reports whether it was there.
-func (m *Mask) Remove(i uint32) bool {
-	m.mustBeOwn()
-	return m.exclude(i)
-}
-
-// Clear removes all indices. It costs O(1).
-func (m *Mask) Clear() {
-	m.mustBeOwn()
-	m.discardAll()
-}
-
-func (m *Mask) mustBeOwn() {
-	if m.kept {
-		panic("ecs: the mask of a storage follows its entities; change the storage, or make a mask with NewMask")
-	}
-}
-
-func (m *Mask) include(i uint32) bool {
 	p := int(i >> 12)
 	if p >= len(m.pages) || m.pages[p] == 0 {
 		m.grow(p)
@@ -143,7 +103,8 @@ func (m *Mask) include(i uint32) bool {
 	return true
 }
 
-func (m *Mask) exclude(i uint32) bool {
+// Remove removes i and reports whether it was there.
+func (m *Mask) Remove(i uint32) bool {
 	p := int(i >> 12)
 	if p >= len(m.pages) {
 		return false
@@ -194,7 +155,8 @@ func (m *Mask) lower(k uint32) {
 	}
 }
 
-func (m *Mask) discardAll() {
+// Clear removes all indices. It costs O(1).
+func (m *Mask) Clear() {
 	if m.rows.Total == 0 {
 		return
 	}
@@ -209,7 +171,7 @@ func (m *Mask) discardAll() {
 func (m *Mask) fill(entities []Entity) {
 	for _, e := range entities {
 		if e != Vacant {
-			m.include(e.Index())
+			m.Add(e.Index())
 		}
 	}
 }
@@ -295,11 +257,14 @@ func (c *maskWords) put(row int, x maskWord) {
 	c.Live[row] = x
 }
 
-// Bits is a set of entity indices: a [Mask], the entities alive, or a combination
-// of such with [And], [Or] and [AndNot]. A combination holds nothing by itself:
-// it is what its parts make it at the time. Make it once and keep it; then
-// iterating allocates nothing.
-type Bits interface {
+// Bits are a set of entity indices: those of a [Mask], of the entities that have a
+// component ([Storage.Mask]) or of those alive ([World.AliveBits]), or a combination
+// of such. They hold nothing by themselves: they are what is in their parts at the
+// time. Make a combination once and keep it; then iterating allocates nothing.
+type Bits struct{ tree }
+
+// A tree says which indices are in Bits, 64 at a time, and where none are.
+type tree interface {
 	// word returns which of the indices [64b, 64b+64) are in the set. Any b >= 0
 	// may be asked.
 	word(b int) uint64
@@ -307,29 +272,40 @@ type Bits interface {
 	// nextWord returns the first block of 64 indices, b or a later one, that may
 	// have any, or -1.
 	nextWord(b int) int
+
+	// summary returns word k of a level above 0, as a Mask has them. A bit that is not
+	// set says that the word it stands for, one level below, is 0. A set bit promises
+	// nothing.
+	summary(level, k int) uint64
 }
 
-// And returns what is in all of the sets. Regions in which one of them has
-// nothing are skipped.
-func And(first Bits, more ...Bits) Bits {
+// And returns what is in b and in all of the others. Regions in which one of them
+// has nothing are skipped.
+func (b Bits) And(others ...Bits) Bits {
 	a := new(andBits)
-	for _, b := range append([]Bits{first}, more...) {
-		if m, ok := b.(*Mask); ok {
+	for _, t := range b.with(others) {
+		if m, ok := t.(*Mask); ok {
 			a.masks = append(a.masks, m)
 		} else {
-			a.sets = append(a.sets, treeOf(b))
+			a.sets = append(a.sets, t)
 		}
 	}
-	return a
+	return Bits{a}
 }
 
-// Or returns what is in at least one of the sets.
-func Or(sets ...Bits) Bits { return &orBits{trees(sets)} }
+// Or returns what is in b or in at least one of the others.
+func (b Bits) Or(others ...Bits) Bits { return Bits{&orBits{b.with(others)}} }
 
-// AndNot returns what is in set and in none of the others. With
-// [World.AliveBits] as set it is what entities are not in the others.
-func AndNot(set Bits, others ...Bits) Bits {
-	return &notBits{treeOf(set), append([]Bits(nil), others...)}
+// AndNot returns what is in b and in none of the others. With [World.AliveBits] as b
+// it is what entities are not in the others.
+func (b Bits) AndNot(others ...Bits) Bits { return Bits{&notBits{b.tree, b.with(others)[1:]}} }
+
+func (b Bits) with(others []Bits) []tree {
+	trees := []tree{b.tree}
+	for _, o := range others {
+		trees = append(trees, o.tree)
+	}
+	return trees
 }
 
 // Indices iterates over the indices in b in ascending order, and skips empty
@@ -337,9 +313,9 @@ func AndNot(set Bits, others ...Bits) Bits {
 //
 // The set may change meanwhile: of a block of 64 indices, from a multiple of 64
 // on, those are visited that were in the set when the loop came to the block.
-func Indices(b Bits) iter.Seq[uint32] {
+func (b Bits) Indices() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		for block, word := scan(b, 0); block >= 0; block, word = scan(b, block+1) {
+		for block, word := scan(b.tree, 0); block >= 0; block, word = scan(b.tree, block+1) {
 			for ; word != 0; word &= word - 1 {
 				if !yield(uint32(block<<6 + bits.TrailingZeros64(word))) {
 					return
@@ -349,24 +325,30 @@ func Indices(b Bits) iter.Seq[uint32] {
 	}
 }
 
-// CountBits returns how many indices are in b. It looks at every word that is not
-// empty; for a [Mask] alone, [Mask.Len] is O(1).
-func CountBits(b Bits) (n int) {
-	for block, word := scan(b, 0); block >= 0; block, word = scan(b, block+1) {
+// Has reports whether i is in the set.
+func (b Bits) Has(i uint32) bool { return b.word(int(i>>6))>>(i&63)&1 != 0 }
+
+// Len returns how many indices are in b. It costs O(1) for a [Mask] alone, and looks
+// at every word of a combination that is not empty.
+func (b Bits) Len() (n int) {
+	if m, ok := b.tree.(*Mask); ok {
+		return m.Len()
+	}
+	for block, word := scan(b.tree, 0); block >= 0; block, word = scan(b.tree, block+1) {
 		n += bits.OnesCount64(word)
 	}
 	return n
 }
 
-// AnyBits reports whether anything is in b.
-func AnyBits(b Bits) bool {
-	block, _ := scan(b, 0)
+// Any reports whether anything is in b.
+func (b Bits) Any() bool {
+	block, _ := scan(b.tree, 0)
 	return block >= 0
 }
 
 // scan returns the first block from b on that has any indices, and which; -1 if
 // there is none.
-func scan(set Bits, b int) (block int, word uint64) {
+func scan(set tree, b int) (block int, word uint64) {
 	if a, ok := set.(*andBits); ok {
 		return a.scan(b)
 	}
@@ -376,15 +358,6 @@ func scan(set Bits, b int) (block int, word uint64) {
 		}
 	}
 	return -1, 0
-}
-
-// A tree is Bits with the upper levels of a [Mask].
-type tree interface {
-	Bits
-
-	// summary returns word k of a level above 0. A bit that is not set says that the
-	// word it stands for, one level below, is 0. A set bit promises nothing.
-	summary(level, k int) uint64
 }
 
 // search finds the next word that may not be empty: up from the summary of block
@@ -485,7 +458,7 @@ func (o *orBits) nextWord(b int) int { return search(o, b) }
 // about where the rest has nothing, so its upper levels are those of set.
 type notBits struct {
 	tree
-	others []Bits
+	others []tree
 }
 
 func (n *notBits) word(b int) uint64 {
@@ -497,32 +470,4 @@ func (n *notBits) word(b int) uint64 {
 		word &^= s.word(b)
 	}
 	return word
-}
-
-// treeOf returns b with upper levels.
-func treeOf(b Bits) tree {
-	if t, ok := b.(tree); ok {
-		return t
-	}
-	return levelled{b}
-}
-
-func trees(sets []Bits) []tree {
-	list := make([]tree, len(sets))
-	for i, b := range sets {
-		list[i] = treeOf(b)
-	}
-	return list
-}
-
-// levelled gives upper levels to Bits that have none: a word of them is all set
-// or empty.
-type levelled struct{ Bits }
-
-func (l levelled) summary(level, k int) uint64 {
-	next := l.nextWord(k << (6 * level)) // The word spans 64^level blocks.
-	if next >= 0 && next>>(6*level) == k {
-		return ^uint64(0)
-	}
-	return 0
 }

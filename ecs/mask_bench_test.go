@@ -22,7 +22,7 @@ func shuffled(n int) []uint32 {
 }
 
 func benchMask(w *World, indices []uint32) *Mask {
-	m := NewMask(w)
+	m := w.NewMask()
 	for _, i := range indices {
 		m.Add(i)
 	}
@@ -81,7 +81,7 @@ func countFlat(flat []uint64, asked []uint32) (n int) {
 func BenchmarkMaskAddRemove(b *testing.B) {
 	for name, indices := range map[string][]uint32{"few": shuffled(100), "many": shuffled(100_000)} {
 		w := NewWorld(Options{})
-		m, flat := NewMask(w), benchFlat(nil)
+		m, flat := w.NewMask(), benchFlat(nil)
 		pair := func() {
 			for _, i := range indices {
 				m.Add(i)
@@ -142,7 +142,7 @@ func BenchmarkMaskIterate(b *testing.B) {
 }
 
 func sumMask(m *Mask) (sum uint32) {
-	for i := range Indices(m) {
+	for i := range m.Indices() {
 		sum += i
 	}
 	return sum
@@ -168,12 +168,12 @@ func BenchmarkMaskAnd(b *testing.B) {
 	for name, all := range map[string][]uint32{"scattered": scattered, "regions": regions} {
 		x, y := all[:100_000], all[99_900:]
 		w := NewWorld(Options{})
-		both := And(benchMask(w, x), benchMask(w, y))
+		both := benchMask(w, x).And(benchMask(w, y).Bits)
 		flatX, flatY := benchFlat(x), benchFlat(y)
 		sum := uint32(0)
 		b.Run(name+"/mask", func(b *testing.B) {
 			for b.Loop() {
-				for i := range Indices(both) {
+				for i := range both.Indices() {
 					sum += i
 				}
 			}

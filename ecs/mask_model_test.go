@@ -86,7 +86,7 @@ func (s *set) checkMask() error {
 			return fmt.Errorf("the mask of a storage lacks %v", e)
 		}
 	}
-	if s.mask.Len() != s.Len() || s.mask.rows.Exempt != s.rows.Exempt || !s.mask.kept {
+	if s.mask.Len() != s.Len() || s.mask.rows.Exempt != s.rows.Exempt {
 		return fmt.Errorf("the mask has %d indices, the storage %d entities", s.mask.Len(), s.Len())
 	}
 	return nil
@@ -165,7 +165,7 @@ func newMaskModel(o Options, record bool) *maskModel {
 	if record {
 		w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { return 0 }), 0)
 	}
-	return &maskModel{w: w, mask: NewMask(w), want: r}
+	return &maskModel{w: w, mask: w.NewMask(), want: r}
 }
 
 func (p *maskModel) add(i int) bool {
@@ -247,7 +247,7 @@ func (p *maskModel) check() {
 			failf("Has(%d) = true", maskIndices[i]^2)
 		}
 	}
-	if got := slices.Collect(Indices(p.mask)); !slices.Equal(got, indices) || p.mask.Len() != len(indices) {
+	if got := slices.Collect(p.mask.Indices()); !slices.Equal(got, indices) || p.mask.Len() != len(indices) {
 		failf("Indices = %v, Len() = %d, want %v", got, p.mask.Len(), indices)
 	}
 }

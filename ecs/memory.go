@@ -8,7 +8,7 @@ import (
 
 // Memory is what a world holds, in bytes. It counts what the slices of the world
 // have room for, not only what is in use. Not counted are: what components point
-// to (strings, slices, maps), the runs that queries remember, masks of [NewMask],
+// to (strings, slices, maps), the runs that queries remember, masks of [World.NewMask],
 // and headers of fixed size, some dozens of bytes for a log or a storage.
 type Memory struct {
 	Registry StorageMemory
@@ -27,7 +27,7 @@ type StorageMemory struct {
 	Dense  int64  // Row to entity.
 	Data   int64  // Row to component.
 	Mask   int64  // Of a Masked or Ordered storage.
-	Marks  int64  // Which rows are saved, and the order of rows that queries watch.
+	Stamps int64  // By row: when it was saved; by 64 rows: when their order changed, for queries.
 	Undo   int64  // Saved rows: the storage's part of [History.Bytes].
 	Spare  int64  // Recycled memory that waits for rows to save.
 }
@@ -43,7 +43,7 @@ func (m *Memory) Total() int64 {
 
 // Total returns the sum of all parts.
 func (m *StorageMemory) Total() int64 {
-	return m.Sparse + m.Dense + m.Data + m.Mask + m.Marks + m.Undo + m.Spare
+	return m.Sparse + m.Dense + m.Data + m.Mask + m.Stamps + m.Undo + m.Spare
 }
 
 // MemoryUsage returns what w holds. It costs O(storages, sparse pages, chunks of
@@ -82,7 +82,7 @@ func (r *registry) memory() (m StorageMemory) {
 }
 
 func (s *Storage[T]) memory() StorageMemory {
-	m := StorageMemory{Name: s.name, Marks: room(s.order)}
+	m := StorageMemory{Name: s.name, Stamps: room(s.order)}
 	switch s.set.kind {
 	case Indexed: // Its sparse array is the world's.
 	case Hashed:
@@ -113,7 +113,7 @@ func addColumn[T any](m *StorageMemory, c *track.Column[T], live *int64) {
 }
 
 func (m *StorageMemory) add(column track.Memory) {
-	m.Marks += column.Marks
+	m.Stamps += column.Marks
 	m.Undo += column.Undo
 	m.Spare += column.Spare
 }

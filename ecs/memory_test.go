@@ -54,7 +54,7 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	m := w.MemoryUsage()
 	want := []StorageMemory{
 		{Name: "plain", Data: 800, Dense: 400},
-		{Name: "label", Sparse: 4*track.PageSize + 8*int64(cap(tags.sparse.Pages)), Marks: 16 * track.PageSize / 64},
+		{Name: "label", Sparse: 4*track.PageSize + 8*int64(cap(tags.sparse.Pages)), Stamps: 16 * track.PageSize / 64},
 		{Name: "list", Data: 24},
 	}
 	for i := range want {

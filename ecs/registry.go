@@ -141,7 +141,7 @@ func (r *registry) point(lo, hi int) {
 	}
 }
 
-// word and nextWord make the entities alive [Bits].
+// word, nextWord and summary make the entities alive [Bits].
 func (r *registry) word(b int) (word uint64) {
 	if b > r.rows.Total>>6 {
 		return 0
@@ -159,6 +159,13 @@ func (r *registry) nextWord(b int) int {
 		return b
 	}
 	return -1
+}
+
+func (r *registry) summary(level, k int) uint64 {
+	if r.nextWord(k<<(6*level)) >= 0 { // The first block that the word spans.
+		return ^uint64(0)
+	}
+	return 0
 }
 
 // at returns the entity alive at index i, if there is one.

@@ -88,6 +88,17 @@ func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 // change of the storage and must not be written.
 func (s *set) Entities() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
 
+// Mask returns the indices of the entities that have the component, as they are at
+// the time.
+//
+// It panics if the component was not registered as Masked.
+func (s *set) Mask() Bits {
+	if s.mask == nil {
+		panic("ecs: the storage has no mask; register its component with Masked")
+	}
+	return s.mask.Bits
+}
+
 // fill makes entities the members of s, which is empty, as dense has them, and
 // keeps them. pages is the sparse array that follows from them; nil: it is made. No
 // frame may be held.
@@ -187,7 +198,7 @@ func (s *set) clear() {
 	}
 	s.rows.N, s.rows.Extra = 0, 0
 	if s.mask != nil {
-		s.mask.discardAll()
+		s.mask.Clear()
 	}
 	s.w.changes++
 	s.version = s.w.changes
@@ -290,7 +301,7 @@ func (s *Storage[T]) vacateRow(e Entity, r int) {
 	s.empty(r, r+1)
 	s.rows.Extra++
 	if s.mask != nil {
-		s.mask.exclude(e.Index())
+		s.mask.Remove(e.Index())
 	}
 	s.shrunk(e, r)
 }

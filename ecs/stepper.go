@@ -14,7 +14,7 @@ import "fmt"
 //	load      w.History().Seek(tick)
 //	advance   stepper.Step(w, input)
 //
-// [SyncTest] finds out whether it is. The zero Stepper has no systems.
+// A [SyncTest] finds out whether it is. The zero Stepper has no systems.
 type Stepper[In any] struct{ systems []system[In] }
 
 type system[In any] struct {

@@ -60,7 +60,7 @@ func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 	st.rows.Rewound = st.rewound
 	if s.masked {
 		st.mask = newMask(w, s.noRewind)
-		st.mask.kept, st.byIndex = true, s.kind == Ordered
+		st.byIndex = s.kind == Ordered
 	}
 	st.heavy = s.kind == Indexed || s.masked || s.pointers || s.clone != nil
 	st.data.Init(&w.clock, s.pointers)
@@ -284,7 +284,7 @@ func (s *Storage[T]) discardSlow(e Entity, r int) {
 	s.rows.N = last
 	s.shrunk(e, r)
 	if s.mask != nil {
-		s.mask.exclude(e.Index())
+		s.mask.Remove(e.Index())
 	}
 	if s.pointers {
 		s.vacate(last + 1)
@@ -321,7 +321,7 @@ func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 
 // inOrder is All in the order of indices.
 func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
-	for i := range Indices(s.mask) {
+	for i := range s.mask.Indices() {
 		r := s.sparse.Page(i).Rows[i&pageMask]
 		if !yield(s.dense.Live[r], s.data.Live[r]) {
 			return

@@ -1,7 +1,6 @@
 package ecs
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
@@ -45,19 +44,15 @@ type syncTick[In any] struct {
 // order of registration. What has no rows, or is in no digest, has 0.
 type partSums []Digest
 
-// ErrHistory reports that a world keeps too few ticks.
-var ErrHistory = errors.New("ecs: the history is too short")
-
-// NewSyncTest returns a test that steps w and goes back by distance ticks. Going
-// back is bounded by the tick that w is at now, which must be committed: an error
-// wraps [raw.ErrDirty] if it is not, [ErrHistory] if the options of w keep fewer ticks
-// than distance.
-func NewSyncTest[In any](w *World, s *Stepper[In], distance int) (*SyncTest[In], error) {
+// SyncTest returns a test that steps w and goes back by distance ticks, of which the
+// history of w must keep that many. Going back is bounded by the tick that w is at
+// now, which must be committed: an error wraps [raw.ErrDirty] if it is not.
+func (s *Stepper[In]) SyncTest(w *World, distance int) (*SyncTest[In], error) {
 	switch {
 	case distance < 1:
 		return nil, fmt.Errorf("ecs: sync test over %d ticks: going back takes at least 1", distance)
 	case w.options.History < distance:
-		return nil, fmt.Errorf("ecs: sync test over %d ticks: %w; Options.History is %d", distance, ErrHistory, w.options.History)
+		return nil, fmt.Errorf("ecs: sync test over %d ticks: ecs: the history is too short; Options.History is %d", distance, w.options.History)
 	case w.Raw().Dirty():
 		return nil, fmt.Errorf("ecs: sync test from tick %d: %w; commit what the first step begins with", w.tick, raw.ErrDirty)
 	}
@@ -102,7 +97,7 @@ func (t *SyncTest[In]) again() error {
 	}
 	end := t.w.partSums(nil, 0)
 	if j := end.differs(start.end()); j >= 0 {
-		return t.divergence(start, DivergedInSeek, j, start.end(), end)
+		return t.divergence(start, inSeek, j, start.end(), end)
 	}
 	for i := range t.ticks[1:] {
 		tick := &t.ticks[i+1]
@@ -145,7 +140,7 @@ func (t *SyncTest[In]) stageName(k int) string {
 	if k < len(t.stepper.systems) {
 		return t.stepper.systems[k].name
 	}
-	return DivergedInCommit
+	return inCommit
 }
 
 func (t *syncTick[In]) end() partSums { return t.stages[len(t.stages)-1] }

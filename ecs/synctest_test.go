@@ -49,7 +49,7 @@ func newArena(t *testing.T, options Options) *arena {
 // steps runs a sync test for up to n steps, until an error.
 func (l *arena) steps(t *testing.T, distance, n int) error {
 	t.Helper()
-	test, err := NewSyncTest(l.w, &l.stepper, distance)
+	test, err := l.stepper.SyncTest(l.w, distance)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestTheSyncTestFindsWhatNoSystemDid(t *testing.T) {
 	calls := 0
 	l.lives.OnChange(func(Entity, extra, extra) { calls++; l.score.Set(calls) })
 	var d *Divergence
-	if err := l.steps(t, 2, 3); !errors.As(err, &d) || d.System != DivergedInCommit || d.Storage != "Score" {
+	if err := l.steps(t, 2, 3); !errors.As(err, &d) || d.System != "Commit" || d.Storage != "Score" {
 		t.Errorf("a hook that counts: %v", err)
 	}
 	if debug {
@@ -162,24 +162,24 @@ func TestTheSyncTestFindsWhatNoSystemDid(t *testing.T) {
 	}
 	l.w.Commit()
 	l.stepper.Add("stray", func(*World, int) { other.Values()[3].B++ })
-	if err := l.steps(t, 2, 3); !errors.As(err, &d) || d.System != DivergedInSeek || d.Storage != "padded" {
+	if err := l.steps(t, 2, 3); !errors.As(err, &d) || d.System != "Seek" || d.Storage != "padded" {
 		t.Errorf("a stray write: %v", err)
 	}
 }
 
 func TestASyncTestNeedsAHistoryAndACommittedWorld(t *testing.T) {
 	l := newArena(t, Options{History: 3})
-	for distance, want := range map[int]error{-1: nil, 0: nil, 4: ErrHistory} {
-		if _, err := NewSyncTest(l.w, &l.stepper, distance); err == nil || want != nil && !errors.Is(err, want) {
-			t.Errorf("NewSyncTest over %d ticks = %v, want %v", distance, err, want)
+	for distance, want := range map[int]string{-1: "at least 1", 0: "at least 1", 4: "the history is too short"} {
+		if _, err := l.stepper.SyncTest(l.w, distance); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("SyncTest over %d ticks = %v, want %q", distance, err, want)
 		}
 	}
 	l.w.Create()
-	if _, err := NewSyncTest(l.w, &l.stepper, 1); !errors.Is(err, raw.ErrDirty) {
-		t.Errorf("NewSyncTest of a world with changes = %v", err)
+	if _, err := l.stepper.SyncTest(l.w, 1); !errors.Is(err, raw.ErrDirty) {
+		t.Errorf("SyncTest of a world with changes = %v", err)
 	}
 	l.w.Commit()
-	test, err := NewSyncTest(l.w, &l.stepper, 3)
+	test, err := l.stepper.SyncTest(l.w, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestASyncTestNeedsAHistoryAndACommittedWorld(t *testing.T) {
 	if err := test.Step(2); !errors.Is(err, raw.ErrDirty) {
 		t.Errorf("Step after a change from outside = %v", err)
 	}
-	test, _ = NewSyncTest(NewWorld(Options{History: 1}), &l.stepper, 1)
+	test, _ = l.stepper.SyncTest(NewWorld(Options{History: 1}), 1)
 	test.w.Commit()
 	if err := test.Step(1); !errors.Is(err, raw.ErrDirty) {
 		t.Errorf("Step after a commit from outside = %v", err)

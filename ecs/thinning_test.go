@@ -122,7 +122,7 @@ func TestATickBetweenThoseHeldIsRefusedWithItsNeighbours(t *testing.T) {
 		"Seek":   h.Seek(missing),
 		"Rewind": h.Rewind(int(100 - missing)),
 		"Since":  func() error { _, err := a.values.Since(missing); return err }(),
-		"filter": Changed(a.values).Since(missing),
+		"filter": a.values.Changed().Since(missing),
 	} {
 		want := fmt.Sprintf("the nearest that are held are %d and %d", ticks[5], ticks[6])
 		if !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), want) {

@@ -1,6 +1,8 @@
 package ecs
 
 import (
+	"fmt"
+
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
 )
@@ -186,7 +188,36 @@ func (w *World) restored() {
 
 // AliveBits returns the indices of the entities alive. Every 64 of them cost as
 // many look-ups, where a [Mask] costs one: combine it rather than iterate it.
-func (w *World) AliveBits() Bits { return &w.entities }
+func (w *World) AliveBits() Bits { return Bits{&w.entities} }
+
+// NewMask returns an empty mask of the program's own, which is put back with w.
+//
+// It is not part of what w holds otherwise: not journaled, not saved, not in the
+// digest and not in a clone; Destroy, World.Clear and loading leave it as it
+// is. An index says nothing about generations: who keeps indices of entities
+// removes those that are destroyed.
+func (w *World) NewMask() *Mask { return newMask(w, false) }
+
+// NewGroup makes a group of 2 to 4 storages of w. Entities that have all of the
+// components are packed, in the order of the storage with the fewest rows, the
+// first of equals: a change of the world like any other.
+//
+// A storage belongs to one group at most, and must not be NoRewind or [Indexed]: an
+// error says what does not fit.
+//
+// After a rewind to before NewGroup, or a Load of what was saved without the
+// group, members may lie scattered. Those that come from then on are packed; the
+// others are by the next Commit, or by [Group.Pack].
+func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
+	if err := w.checkGroup(storages); err != nil {
+		return nil, fmt.Errorf("ecs: bad group: %w", err)
+	}
+	return w.group(storages), nil
+}
+
+// MustNewGroup is [World.NewGroup] for programs whose storages are known to be fit:
+// it panics on an error.
+func (w *World) MustNewGroup(storages ...AnyStorage) *Group { return must(w.NewGroup(storages...)) }
 
 // EntityAt returns the entity alive that has the index, and whether there is one.
 func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }

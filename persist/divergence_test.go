@@ -29,7 +29,7 @@ func diverged() *ecs.Divergence {
 		points++
 		scores.Set(w.Entities()[0], Score{points})
 	})
-	test, err := ecs.NewSyncTest(w, &stepper, 2)
+	test, err := stepper.SyncTest(w, 2)
 	for err == nil {
 		err = test.Step(struct{}{})
 	}

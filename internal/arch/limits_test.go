@@ -39,7 +39,7 @@ var debts = map[string]int{
 	"methods ecs.Storage": 10,
 	"methods ecs.World":   9,
 
-	"names ecs": 131,
+	"names ecs": 109,
 }
 
 func TestHouseLimits(t *testing.T) {

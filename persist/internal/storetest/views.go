@@ -128,7 +128,7 @@ func NewGroupedWorld(history int) *World {
 
 // Groups makes the groups of a world that has some.
 func (w *World) Groups() (saved, partly *ecs.Group) {
-	return ecs.MustNewGroup(w.Position, w.Body), ecs.MustNewGroup(w.Sprite, w.Bag, w.Frozen)
+	return w.MustNewGroup(w.Position, w.Body), w.MustNewGroup(w.Sprite, w.Bag, w.Frozen)
 }
 
 // Sort puts one of the storages in order.
