@@ -263,8 +263,8 @@ type bySix struct {
 	rests [6]bool
 }
 
-func (b *bySix) narrow(j *join) { j.filter(b) }
-func (b *bySix) begin()         { b.ready = true }
+func (b *bySix) narrow(q narrowed) { q.filter(b) }
+func (b *bySix) begin()            { b.ready = true }
 func (b *bySix) keeps(e Entity) bool {
 	if !b.ready {
 		failf("a predicate was asked before the iteration began")

@@ -19,35 +19,6 @@ import (
 // same order; and the slice may be one that the storage or world gave out, as
 // only rows behind the present one change.
 
-// CreateN creates n entities without components and appends them to dst, which
-// may be nil: those that n calls of [World.Create] return, in their order. The
-// world keeps nothing of the slice.
-func (w *World) CreateN(dst []Entity, n int) []Entity {
-	if n <= 0 {
-		return dst
-	}
-	from := len(dst)
-	dst = w.entities.createN(dst, n)
-	w.noteAll(raw.OpCreate, nil, dst[from:])
-	return dst
-}
-
-// DestroyAll destroys entities, from the last to the first, and returns how many
-// of them were alive. The slice may be one that w or a storage gave out.
-func (w *World) DestroyAll(entities []Entity) int {
-	// A copy, as the rows that entities may be a view of move.
-	return w.destroyBatch(append(w.batch[:0], entities...))
-}
-
-// DestroyFound destroys the entities that q finds and returns how many. It is
-// DestroyAll of what [Query1.AppendEntities] returns.
-func (w *World) DestroyFound(q AnyQuery) int {
-	if q.base().w != w {
-		panic("ecs: DestroyFound with a query of another world; make the query from storages of this one")
-	}
-	return w.destroyBatch(q.base().appendEntities(w.batch[:0]))
-}
-
 // destroyBatch destroys entities, which are in the scratch space of w. Whoever is
 // told may begin another batch, so it is not there meanwhile.
 func (w *World) destroyBatch(entities []Entity) (n int) {
@@ -93,43 +64,6 @@ func (w *World) noteAll(kind raw.OpKind, s AnyStorage, entities []Entity) {
 	for _, e := range entities {
 		w.note(kind, s, e)
 	}
-}
-
-// SetAll gives each of entities a copy of v, made by its Clone if the component
-// has it, and returns how many of them are alive. It leaves the storage as a loop
-// of [Storage.Set] does.
-func (s *Storage[T]) SetAll(entities []Entity, v T) int {
-	return s.setAll(entities, filling[T]{same: v, clone: s.data.Clone})
-}
-
-// SetEach gives each of entities the value at the same position of values, and
-// returns how many of them are alive. It leaves the storage as a loop of
-// [Storage.Set] does. It panics if there are not as many values as entities.
-func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
-	if len(entities) != len(values) {
-		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")
-	}
-	return s.setAll(entities, filling[T]{each: values, differ: true})
-}
-
-// RemoveAll takes the component away from entities, from the last to the first,
-// and returns how many of them had one. The slice may be that of
-// [Storage.Entities].
-func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
-	if !s.observed {
-		before := s.Len()
-		s.discardEach(entities)
-		return before - s.Len()
-	}
-	if s.group != nil || s.hooks != nil { // They may move any row.
-		entities = slices.Clone(entities)
-	}
-	for _, e := range slices.Backward(entities) {
-		if s.Remove(e) {
-			n++
-		}
-	}
-	return n
 }
 
 // A filling is what the rows of a batch are written with: one value for each, or
@@ -332,32 +266,6 @@ func (s *set) pointBehind(entities []Entity) {
 		page.Rows[i&pageMask] = row
 		row++
 	}
-}
-
-// claim is pointBehind for the first entities, as far as they are alive and not
-// members, and no two are the same. It returns how many.
-func (s *set) claim(entities []Entity) int {
-	var page *track.Page
-	at := track.NoRow
-	n := uint32(s.rows.N)
-	for k, e := range entities {
-		i := e.Index()
-		if !s.w.entities.alive(e) {
-			return k
-		}
-		if i>>pageBits != at {
-			page, at = s.sparse.Grow(i), i>>pageBits
-		}
-		row := page.Rows[i&pageMask]
-		if row < n && s.dense.Live[row] == e || row-n < uint32(k) && entities[row-n] == e {
-			return k
-		}
-		if s.sparse.Unsaved(page, i) {
-			s.sparse.Save(page, i)
-		}
-		page.Rows[i&pageMask] = n + uint32(k)
-	}
-	return len(entities)
 }
 
 // createN creates n entities and appends them to dst.

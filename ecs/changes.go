@@ -94,6 +94,78 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 	return newChangeFilter(s, "Removed", func(d *Delta[T]) []Entity { return d.removed.entities })
 }
 
+// OnAdd makes s call f when an entity gets the component: at the end of Set, with
+// the value set.
+//
+// # What hooks may do
+//
+// The hooks of an event are called in the order in which they were added; one
+// that is added meanwhile is called from the next event on. A hook may change
+// anything, this storage included:
+//
+//   - OnAdd may remove the component again or destroy the entity. The hooks that
+//     follow are not called then; Set reports true all the same.
+//   - OnRemove finds the entity alive, with all its components, this one included.
+//     It may write this one, which is in vain; removing it again, or destroying
+//     the entity that is being destroyed, does nothing.
+//   - A component that OnRemove gives to an entity being destroyed is taken away
+//     again, and its own OnRemove hooks are called.
+//   - What a hook does in a loop over a query is subject to the rules of the loop.
+//
+// If a hook panics, the hooks behind it are not called; the component was added,
+// or is still there, and the world is whole. Set within OnAdd of the same storage
+// calls the hooks within one another, without a limit.
+//
+// # What calls no hooks
+//
+// Restore, Rewind, Seek and Load do not: see [World.OnRestore]. Neither do rows of
+// a NoRewind component that go because their entities were undone. Hooks are not
+// part of the world's state: they stay when it is put back, and a clone has none.
+func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
+	h := s.hooked()
+	h.add = append(h.add, func(e Entity, row int) { f(e, s.data.Live[row]) })
+}
+
+// OnRemove makes s call f before an entity loses the component: in Remove,
+// Destroy and Clear. See [Storage.OnAdd] for what f may do.
+//
+// Clear of a storage with such a hook removes the components it found one by one,
+// from the last row to the first; World.Clear destroys the entities so. What
+// hooks add meanwhile stays.
+func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
+	h := s.hooked()
+	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.Live[row]) })
+}
+
+// OnChange makes s call f in Commit, once for every entity that had the component
+// at the last commit and has another value of it now, in the order of rows. So it
+// is called whatever wrote the value, and not for a value that was written and is
+// the same again; see [Delta] for which values are the same.
+//
+// Hooks are called in the order in which they were added to the world, before the
+// tick ends and is told to the recorder. A hook may change anything: what it
+// writes belongs to the tick that ends, is seen by the hooks behind it, and is
+// told to none of those before it. It must not call Commit. If it panics, the
+// tick is not committed.
+//
+// A world without a history keeps the values at its last commit from now on; it
+// can then be put back to that tick. OnChange panics for a NoRewind component
+// and, in such a world, while a checkpoint is held or if a recorder is attached
+// and something was written since the last commit: add it before, or after Commit.
+func (s *Storage[T]) OnChange(f func(e Entity, before, now T)) {
+	s.w.mustKeepTick(&s.rows, "OnChange", s.name)
+	d := &Delta[T]{s: s}
+	h := &s.w.hooks
+	h.change = append(h.change, func() {
+		if err := d.SinceCommit(); err != nil {
+			panic(err) // Unreachable: the tick is kept.
+		}
+		for e, v := range d.Changed() {
+			f(e, v.Old, v.New)
+		}
+	})
+}
+
 // Since makes d what changed since the end of tick. After an error d is empty.
 func (d *Delta[T]) Since(tick uint64) error { return d.since(d.s.w.lastBoundary(tick), tick) }
 
@@ -277,12 +349,7 @@ func (d *EntityDelta) lay(r *registry, k, before int) {
 	d.ranges, _ = written(&r.dense, d.ranges[:0], k, min(before, r.rows.N))
 	d.include(r.w, before, r.rows.N)
 	overlay(&d.comparison, &r.dense, k, before, d.then)
-	d.pair(r.dense.Live[:r.rows.N], func(e Entity) int {
-		if !r.alive(e) {
-			return -1
-		}
-		return int(r.sparse[e.Index()])
-	})
+	d.pair(r.dense.Live[:r.rows.N], r.row)
 }
 
 func (d *EntityDelta) sort(r *registry) {
@@ -345,7 +412,7 @@ func (f *ChangeFilter) Since(tick uint64) error {
 	return nil
 }
 
-func (f *ChangeFilter) narrow(j *join) { j.filter(f) }
+func (f *ChangeFilter) narrow(q narrowed) { q.filter(f) }
 
 func (f *ChangeFilter) begin() {
 	found, err := f.find()

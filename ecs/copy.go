@@ -320,18 +320,6 @@ func (w *World) Clone() *World {
 	return c
 }
 
-// In returns the storage of the same name and type in another world, or nil.
-func (s *Storage[T]) In(w *World) *Storage[T] {
-	other, _ := w.names[s.name].(*Storage[T])
-	return other
-}
-
-// In returns the resource of the same name and type in another world, or nil.
-func (r *Resource[T]) In(w *World) *Resource[T] {
-	other, _ := w.names[r.name].(*Resource[T])
-	return other
-}
-
 func (s *Storage[T]) cloneInto(w *World) {
 	c := newStorage(w, typedSpec[T]{s.spec, s.face.codec, s.data.Clone, s.face.gap})
 	w.adopt(c)

@@ -64,6 +64,15 @@ type AnyQuery interface {
 	base() *join
 }
 
+// DestroyFound destroys the entities that q finds and returns how many. It is
+// DestroyAll of what [Query1.AppendEntities] returns.
+func (w *World) DestroyFound(q AnyQuery) int {
+	if q.base().w != w {
+		panic("ecs: DestroyFound with a query of another world; make the query from storages of this one")
+	}
+	return w.destroyBatch(q.base().appendEntities(w.batch[:0]))
+}
+
 // appendEntities appends the entities of the join to dst.
 func (j *join) appendEntities(dst []Entity) []Entity {
 	var c cursor
@@ -72,32 +81,6 @@ func (j *join) appendEntities(dst []Entity) []Entity {
 		dst = append(dst, c.entities(run[c.stride-1])...)
 	}
 	return dst
-}
-
-// A Filter says which entities a query keeps. A storage is one: it keeps those
-// that have its component.
-type Filter interface {
-	// narrow adds the filter to j.
-	narrow(j *join)
-}
-
-// A predicate is a filter that decides for each entity anew. Queries that have
-// one cut what they remember of their storages by it, row by row.
-type predicate interface {
-	// begin is called when an iteration starts, and by Has and Get: what keeps
-	// looks at is the world as it is then. Another iteration may be under way.
-	begin()
-
-	// keeps reports whether a query keeps e, which is in all its storages.
-	keeps(e Entity) bool
-}
-
-func (s *set) narrow(j *join) { j.include(s) }
-
-func (r *Resource[T]) narrow(*join) { panic(resourceFilter(r)) }
-
-func resourceFilter(r AnyStorage) string {
-	return "ecs: a query cannot filter by the resource " + r.Name() + "; it belongs to no entity"
 }
 
 func filterSet(f AnyStorage) *set {

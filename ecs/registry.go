@@ -36,16 +36,6 @@ func (r *registry) init(w *World) {
 	r.rows.Rewound = func(before track.Lengths) { r.point(before.Total, r.rows.Total) } // Rows that redo appended: no log has them.
 }
 
-// alive reports whether e is in [0, n).
-func (r *registry) alive(e Entity) bool {
-	i := e.Index()
-	if int(i) >= len(r.sparse) {
-		return false
-	}
-	k := int(r.sparse[i])
-	return k < r.rows.N && r.dense.Live[k] == e
-}
-
 func (r *registry) create() Entity {
 	if r.rows.Span != r.w.clock.Span {
 		r.rows.Open()
@@ -104,11 +94,8 @@ func (r *registry) swap(a, b int) {
 }
 
 func (r *registry) destroy(e Entity) bool {
-	if int(e.Index()) >= len(r.sparse) {
-		return false
-	}
-	row := int(r.sparse[e.Index()])
-	if row >= r.rows.N || r.dense.Live[row] != e {
+	row := r.row(e)
+	if row < 0 {
 		return false
 	}
 	if r.rows.Span != r.w.clock.Span {
@@ -166,14 +153,6 @@ func (r *registry) summary(level, k int) uint64 {
 		return ^uint64(0)
 	}
 	return 0
-}
-
-// at returns the entity alive at index i, if there is one.
-func (r *registry) at(i uint32) (Entity, bool) {
-	if int64(i) >= int64(r.rows.Total) || int(r.sparse[i]) >= r.rows.N {
-		return 0, false
-	}
-	return r.dense.Live[r.sparse[i]], true
 }
 
 // of returns the entity alive that has index i.

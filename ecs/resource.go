@@ -1,6 +1,9 @@
 package ecs
 
-import "github.com/stet-ecs/stet/ecs/internal/track"
+import (
+	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
+)
 
 // A Resource is a value of which a world has one: the score, the seed of its
 // random numbers, the rules of the game. It is put back, journaled and
@@ -50,3 +53,26 @@ func (r *Resource[T]) Entities() []Entity { return nil }
 
 func (r *Resource[T]) discard(Entity, int) {}
 func (r *Resource[T]) discardAll()         {}
+
+// In returns the resource of the same name and type in another world, or nil.
+func (r *Resource[T]) In(w *World) *Resource[T] {
+	other, _ := w.names[r.name].(*Resource[T])
+	return other
+}
+
+// Raw returns the resource as code sees it that does not know its type.
+func (r *Resource[T]) Raw() raw.Storage { return &r.face }
+
+func (r *Resource[T]) tracked() *track.Tracker { return &r.rows }
+
+func (r *Resource[T]) sparseSet() *set { return nil }
+
+func (r *Resource[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Range, bool) {
+	return written(&r.data, ranges, k, limit)
+}
+
+func (r *Resource[T]) narrow(narrowed) { panic(resourceFilter(r)) }
+
+func resourceFilter(r AnyStorage) string {
+	return "ecs: a query cannot filter by the resource " + r.Name() + "; it belongs to no entity"
+}

@@ -17,9 +17,6 @@ const (
 //	dense         | 2 | 0 | 4 | 0 | ..     row -> entity; rows past n are kept
 //	              +---+---+---+
 //	                          n = 3
-//
-// An entity e is a member iff sparse[e] < n and dense[sparse[e]] == e. So
-// rubbish in sparse is harmless, and lowering n removes members.
 type set struct {
 	w       *World
 	rows    track.Tracker // N: rows. Extra: those of them that are gaps.
@@ -61,42 +58,6 @@ func (s *set) init(w *World, kind Kind, exempt bool) {
 		s.sparse.Init(&w.clock)
 		s.rows.Add(&s.sparse)
 	}
-}
-
-// row returns the row of e, or -1: the test above. Where a call would cost, the same
-// test is written out: in Storage.Get and Storage.Set, in claim for a batch, and,
-// where the sparse array is one slice, in the methods alive, destroy and at of the
-// registry. A change of one is a change of all.
-func (s *set) row(e Entity) int {
-	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
-			return r
-		}
-	}
-	return -1
-}
-
-// Len returns the number of entities that have the component.
-func (s *set) Len() int { return s.rows.N - s.rows.Extra }
-
-// Has reports whether e has the component. Any e may be asked: stale, made up,
-// zero.
-func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
-
-// Entities returns the entities that have the component, in dense order, with
-// [Vacant] in the gaps of an [Indexed] storage. The slice is valid until the next
-// change of the storage and must not be written.
-func (s *set) Entities() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
-
-// Mask returns the indices of the entities that have the component, as they are at
-// the time.
-//
-// It panics if the component was not registered as Masked.
-func (s *set) Mask() Bits {
-	if s.mask == nil {
-		panic("ecs: the storage has no mask; register its component with Masked")
-	}
-	return s.mask.Bits
 }
 
 // fill makes entities the members of s, which is empty, as dense has them, and

@@ -5,49 +5,6 @@ import (
 	"slices"
 )
 
-// SortFunc puts the rows into ascending order, as cmp compares components. Rows
-// that compare equal keep their order. cmp must not change the world.
-//
-// In a storage of a [Group], the members stay in front: they are sorted among
-// themselves, and move in all storages of the group alike; the other rows are
-// sorted behind them.
-//
-// Order is state: a restore puts it back and a journal records it. Only rows that
-// move count as written, so to sort what is in order changes nothing. It costs
-// O(n) comparisons then, otherwise O(n log n), and a write for each row that
-// moves. Storages must not be sorted while a query iterates over them, and [Indexed] ones
-// not at all. An [Ordered] storage keeps its order of iteration.
-func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
-	rows := s.data.Live
-	s.arrange(s, func(from []uint32) {
-		sortRows(from, func(a, b uint32) int { return cmp(rows[a], rows[b]) })
-	})
-}
-
-// SortEntities is [Storage.SortFunc] with entities to compare: by index, or by
-// what they have in other storages.
-func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
-	rows := s.dense.Live
-	s.arrange(s, func(from []uint32) {
-		sortRows(from, func(a, b uint32) int { return cmp(rows[a], rows[b]) })
-	})
-}
-
-// SortLike puts the entities that other has too in front, in the order that they
-// have there; behind them the rest keep their order. A query over both then finds
-// long runs, until entities come and go: what stays so is a [Group].
-//
-// It costs O(rows of both), and a write for each row that moves. The rules are
-// those of [Storage.SortFunc]. It panics if other is a resource or in another
-// world.
-func (s *Storage[T]) SortLike(other AnyStorage) {
-	o := other.sparseSet()
-	if o == nil || o.w != s.w {
-		panic("ecs: SortLike with " + other.Name() + ", which is no component of this world; give it another storage of it")
-	}
-	s.arrange(s, func(from []uint32) { sortLike(from, &s.set, o) })
-}
-
 // arrange moves the rows of s, which is as. plan is given rows in their order, and
 // puts them into the one that they shall have: the members of a group, and the
 // rest.

@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -10,6 +11,14 @@ import (
 
 // A Storage holds the components of type T: a sparse set with one row for each
 // entity that has one. [Register] makes it.
+//
+//	one entity      Get, Has, Set, Mut, Remove
+//	all rows        All, Entities, Values, MutValues, Len, Clear
+//	many entities   SetAll, SetEach, RemoveAll; Later
+//	order           SortFunc, SortEntities, SortLike
+//	what changed    Since, SinceCommit; in queries Added, Changed, Removed
+//	be told         OnAdd, OnRemove, OnChange
+//	what it is      Name, Kind, Mask; In another world; Raw
 //
 // A type of size 0 is a tag: membership is all there is, and rows take no
 // memory.
@@ -75,232 +84,37 @@ func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 	return st
 }
 
-// Get returns the component of e, and whether e has one.
-func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
-	// The body of row, written out to be small enough for inlining.
-	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
-			return s.data.Live[r], true
-		}
-	}
-	return v, false
-}
+// Name returns the name under which values are saved.
+func (s *spec) Name() string { return s.name }
 
-// Mut returns a pointer through which the component of e can be written, or nil
-// if e has none. The row counts as written.
+// Kind returns how rows are found, and how they are ordered.
+func (s *spec) Kind() Kind { return s.kind }
+
+// Len returns the number of entities that have the component.
+func (s *set) Len() int { return s.rows.N - s.rows.Extra }
+
+// Entities returns the entities that have the component, in dense order, with
+// [Vacant] in the gaps of an [Indexed] storage. The slice is valid until the next
+// change of the storage and must not be written.
+func (s *set) Entities() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
+
+// Values returns the components in dense order, beside [Storage.Entities], with
+// the default in the gaps of an [Indexed] storage. The slice is valid until the
+// next change of the storage and must not be written.
+func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
+
+// MutValues returns the components in dense order for writing, beside
+// [Storage.Entities]. All rows count as written. What is written to the gaps of an
+// [Indexed] storage stays there until an entity comes.
 //
-// The pointer is valid until the next Set or Remove in this storage, Destroy,
-// Checkpoint, Commit, Restore, Release or Seek.
-func (s *Storage[T]) Mut(e Entity) *T {
-	r := s.row(e)
-	if r < 0 {
-		return nil
-	}
+// The slice is valid until the next change of the storage, Checkpoint, Commit,
+// Restore, Release or Seek. It costs O(rows) once in a frame.
+func (s *Storage[T]) MutValues() []T {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
 	}
-	if s.data.Unsaved(r) {
-		s.data.Save(r)
-	}
-	return &s.data.Live[r]
-}
-
-// Set gives e the component v, replacing the one it had. It reports whether e is
-// alive; if not, nothing changes.
-func (s *Storage[T]) Set(e Entity, v T) bool {
-	// What most calls need is done in a body that calls nothing but, last of all,
-	// setSlow: so nothing has to be kept on the stack.
-	p := s.sparse.Page(e.Index())
-	if p == nil || s.rows.Span != s.w.clock.Span || s.slow {
-		return s.setSlow(e, v)
-	}
-	r, n := int(p.Rows[e&pageMask]), s.rows.N
-	if r < n && s.dense.Live[r] == e {
-		if s.data.Unsaved(r) {
-			return s.setSlow(e, v)
-		}
-		s.data.Live[r] = v
-		return true
-	}
-	if n >= len(s.dense.Live) || s.sparse.Unsaved(p, e.Index()) || s.dense.Unsaved(n) || !s.w.entities.alive(e) {
-		return s.setSlow(e, v)
-	}
-	p.Rows[e&pageMask] = uint32(n)
-	s.dense.Live[n], s.data.Live[n] = e, v
-	s.bump(n)
-	s.rows.N = n + 1
-	return true
-}
-
-// setSlow is Set for all cases.
-//
-//go:noinline
-func (s *Storage[T]) setSlow(e Entity, v T) bool {
-	if r := s.row(e); r >= 0 {
-		if s.rows.Span != s.w.clock.Span {
-			s.rows.Open()
-		}
-		s.data.Touch(r)
-		s.data.Live[r] = v
-		return true
-	}
-	if !s.w.entities.alive(e) {
-		return false
-	}
-	s.add(e, v)
-	return true
-}
-
-// add gives e, which is alive and no member, the component v.
-func (s *Storage[T]) add(e Entity, v T) {
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
-	if s.set.kind == Indexed {
-		s.setIndexed(e, v)
-	} else {
-		s.append(e, v)
-	}
-	if s.observed {
-		s.joined(s, e)
-	}
-}
-
-// append gives e the row behind the last one.
-func (s *Storage[T]) append(e Entity, v T) {
-	p := s.sparse.Page(e.Index())
-	if p == nil || s.special {
-		p = s.newPage(e)
-	}
-	if s.sparse.Unsaved(p, e.Index()) {
-		s.sparse.Save(p, e.Index())
-	}
-	n := s.rows.N
-	p.Rows[e&pageMask] = uint32(n)
-	if n < len(s.dense.Live) {
-		if s.dense.Unsaved(n) {
-			s.saveRow(n)
-		}
-		s.dense.Live[n], s.data.Live[n] = e, v
-	} else {
-		s.grow(e, v)
-	}
-	s.bump(n)
-	s.rows.N = n + 1
-}
-
-// saveRow saves row r of dense and data. Every write to dense goes with one to
-// data, so a row whose dense part is saved needs no second test.
-//
-//go:noinline
-func (s *Storage[T]) saveRow(r int) {
-	s.dense.Save(r)
-	if s.data.Unsaved(r) {
-		s.data.Save(r)
-	}
-}
-
-// newPage returns the page for the entry of e, which is no member.
-//
-//go:noinline
-func (s *set) newPage(e Entity) *track.Page {
-	if s.kind == Hashed {
-		return s.pageFor(e)
-	}
-	return s.sparse.Grow(e.Index())
-}
-
-//go:noinline
-func (s *Storage[T]) grow(e Entity, v T) {
-	s.dense.Live = append(s.dense.Live, e)
-	s.data.Live = append(s.data.Live, v)
-}
-
-// Remove takes the component away from e and reports whether e had one. The last
-// row moves into the hole.
-func (s *Storage[T]) Remove(e Entity) bool {
-	r := s.row(e)
-	if r < 0 {
-		return false
-	}
-	if s.observed {
-		if r = s.leaving(s, e, r); r < 0 {
-			return true
-		}
-	}
-	s.discard(e, r)
-	return true
-}
-
-// discard takes row r, which is e's, away: the last row moves into it, or it
-// becomes a gap. Nobody is told but the mask.
-func (s *Storage[T]) discard(e Entity, r int) {
-	last := s.rows.N - 1 // As in Set, the usual case calls nothing.
-	if s.rows.Span != s.w.clock.Span || s.heavy {
-		s.discardSlow(e, r)
-		return
-	}
-	if r != last {
-		moved := s.dense.Live[last]
-		p := s.sparse.Pages[moved.Index()>>pageBits]
-		if s.dense.Unsaved(r) || s.sparse.Unsaved(p, moved.Index()) {
-			s.discardSlow(e, r)
-			return
-		}
-		s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
-		p.Rows[moved&pageMask] = uint32(r)
-	}
-	s.rows.N = last
-	s.shrunk(e, r)
-}
-
-// discardSlow is discard for all cases.
-//
-//go:noinline
-func (s *Storage[T]) discardSlow(e Entity, r int) {
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
-	if s.set.kind == Indexed {
-		s.vacateRow(e, r)
-		return
-	}
-	last := s.rows.N - 1
-	if r != last {
-		if s.dense.Unsaved(r) {
-			s.saveRow(r)
-		}
-		moved, v := s.dense.Live[last], s.data.Live[last]
-		if s.data.Clone != nil && last < s.rows.Prot {
-			v = s.data.Clone(v)
-		}
-		s.dense.Live[r], s.data.Live[r] = moved, v
-		p := s.sparse.Page(moved.Index())
-		if s.sparse.Unsaved(p, moved.Index()) {
-			s.sparse.Save(p, moved.Index())
-		}
-		p.Rows[moved&pageMask] = uint32(r)
-	}
-	s.rows.N = last
-	s.shrunk(e, r)
-	if s.mask != nil {
-		s.mask.Remove(e.Index())
-	}
-	if s.pointers {
-		s.vacate(last + 1)
-	}
-}
-
-// Clear removes the component from all entities.
-//
-// It costs O(1): it lowers the count and leaves the rows, so that a restore only
-// raises it again. Rows that hold pointers and that no frame protects are zeroed
-// for the garbage collector, which is O(rows).
-func (s *Storage[T]) Clear() {
-	if s.observed && s.emptying(s) {
-		return
-	}
-	s.discardAll()
+	s.data.TouchRange(0, s.rows.N)
+	return s.Values()
 }
 
 // All iterates over the entities and components in dense order; those of an
@@ -329,23 +143,190 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 	}
 }
 
-// Values returns the components in dense order, beside [Storage.Entities], with
-// the default in the gaps of an [Indexed] storage. The slice is valid until the
-// next change of the storage and must not be written.
-func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
-
-// MutValues returns the components in dense order for writing, beside
-// [Storage.Entities]. All rows count as written. What is written to the gaps of an
-// [Indexed] storage stays there until an entity comes.
+// Clear removes the component from all entities.
 //
-// The slice is valid until the next change of the storage, Checkpoint, Commit,
-// Restore, Release or Seek. It costs O(rows) once in a frame.
-func (s *Storage[T]) MutValues() []T {
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
+// It costs O(1): it lowers the count and leaves the rows, so that a restore only
+// raises it again. Rows that hold pointers and that no frame protects are zeroed
+// for the garbage collector, which is O(rows).
+func (s *Storage[T]) Clear() {
+	if s.observed && s.emptying(s) {
+		return
 	}
-	s.data.TouchRange(0, s.rows.N)
-	return s.Values()
+	s.discardAll()
+}
+
+// SetAll gives each of entities a copy of v, made by its Clone if the component
+// has it, and returns how many of them are alive. It leaves the storage as a loop
+// of [Storage.Set] does.
+func (s *Storage[T]) SetAll(entities []Entity, v T) int {
+	return s.setAll(entities, filling[T]{same: v, clone: s.data.Clone})
+}
+
+// SetEach gives each of entities the value at the same position of values, and
+// returns how many of them are alive. It leaves the storage as a loop of
+// [Storage.Set] does. It panics if there are not as many values as entities.
+func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
+	if len(entities) != len(values) {
+		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")
+	}
+	return s.setAll(entities, filling[T]{each: values, differ: true})
+}
+
+// RemoveAll takes the component away from entities, from the last to the first,
+// and returns how many of them had one. The slice may be that of
+// [Storage.Entities].
+func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
+	if !s.observed {
+		before := s.Len()
+		s.discardEach(entities)
+		return before - s.Len()
+	}
+	if s.group != nil || s.hooks != nil { // They may move any row.
+		entities = slices.Clone(entities)
+	}
+	for _, e := range slices.Backward(entities) {
+		if s.Remove(e) {
+			n++
+		}
+	}
+	return n
+}
+
+// SortFunc puts the rows into ascending order, as cmp compares components. Rows
+// that compare equal keep their order. cmp must not change the world.
+//
+// In a storage of a [Group], the members stay in front: they are sorted among
+// themselves, and move in all storages of the group alike; the other rows are
+// sorted behind them.
+//
+// Order is state: a restore puts it back and a journal records it. Only rows that
+// move count as written, so to sort what is in order changes nothing. It costs
+// O(n) comparisons then, otherwise O(n log n), and a write for each row that
+// moves. Storages must not be sorted while a query iterates over them, and [Indexed] ones
+// not at all. An [Ordered] storage keeps its order of iteration.
+func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
+	rows := s.data.Live
+	s.arrange(s, func(from []uint32) {
+		sortRows(from, func(a, b uint32) int { return cmp(rows[a], rows[b]) })
+	})
+}
+
+// SortEntities is [Storage.SortFunc] with entities to compare: by index, or by
+// what they have in other storages.
+func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
+	rows := s.dense.Live
+	s.arrange(s, func(from []uint32) {
+		sortRows(from, func(a, b uint32) int { return cmp(rows[a], rows[b]) })
+	})
+}
+
+// SortLike puts the entities that other has too in front, in the order that they
+// have there; behind them the rest keep their order. A query over both then finds
+// long runs, until entities come and go: what stays so is a [Group].
+//
+// It costs O(rows of both), and a write for each row that moves. The rules are
+// those of [Storage.SortFunc]. It panics if other is a resource or in another
+// world.
+func (s *Storage[T]) SortLike(other AnyStorage) {
+	o := other.sparseSet()
+	if o == nil || o.w != s.w {
+		panic("ecs: SortLike with " + other.Name() + ", which is no component of this world; give it another storage of it")
+	}
+	s.arrange(s, func(from []uint32) { sortLike(from, &s.set, o) })
+}
+
+// Mask returns the indices of the entities that have the component, as they are at
+// the time.
+//
+// It panics if the component was not registered as Masked.
+func (s *set) Mask() Bits {
+	if s.mask == nil {
+		panic("ecs: the storage has no mask; register its component with Masked")
+	}
+	return s.mask.Bits
+}
+
+// In returns the storage of the same name and type in another world, or nil.
+func (s *Storage[T]) In(w *World) *Storage[T] {
+	other, _ := w.names[s.name].(*Storage[T])
+	return other
+}
+
+// Raw returns the storage as code sees it that does not know its type: rows as
+// bytes, and what is known of them.
+func (s *Storage[T]) Raw() raw.Storage { return &s.face }
+
+// AnyStorage is a [Storage] or a [Resource] of whatever type. Only this package
+// implements it.
+type AnyStorage interface {
+	Filter
+
+	// Name returns the name under which it is saved.
+	Name() string
+
+	// Kind returns how rows are found. That of a resource is [Sparse].
+	Kind() Kind
+
+	// Len returns the number of entities that have the component; 1 for a resource.
+	Len() int
+
+	// Entities returns the entities that have the component, in dense order, with
+	// [Vacant] in the gaps of an [Indexed] storage; nil for a resource. The slice is
+	// valid until the next change of the storage and must not be written.
+	Entities() []Entity
+
+	// Raw returns it as code sees it that does not know its type.
+	Raw() raw.Storage
+
+	about() *spec
+	tracked() *track.Tracker
+	sparseSet() *set           // nil for a resource
+	discard(e Entity, row int) // Remove, without a note among the operations.
+	discardAll()
+	swapRows(i, j int)
+	permute(lo int, from []uint32)
+	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
+	prepare(s *storageState, owned bool) (apply func(), err error)
+	cloneInto(*World)
+	pinPart() *pinPart
+}
+
+type exemptStorage interface{ dropDead() }
+
+// A Filter says which entities a query keeps. A storage is one: it keeps those
+// that have its component.
+type Filter interface {
+	// narrow adds the filter to a query.
+	narrow(q narrowed)
+}
+
+// A narrowed is a query that filters are added to.
+type narrowed interface {
+	include(s *set)     // Keep what is in s.
+	filter(p predicate) // Keep what p keeps.
+}
+
+// A predicate is a filter that decides for each entity anew. Queries that have
+// one cut what they remember of their storages by it, row by row.
+type predicate interface {
+	// begin is called when an iteration starts, and by Has and Get: what keeps
+	// looks at is the world as it is then. Another iteration may be under way.
+	begin()
+
+	// keeps reports whether a query keeps e, which is in all its storages.
+	keeps(e Entity) bool
+}
+
+func (s *set) narrow(q narrowed) { q.include(s) }
+
+func (s *spec) about() *spec { return s }
+
+func (s *Storage[T]) tracked() *track.Tracker { return &s.rows }
+
+func (s *Storage[T]) sparseSet() *set { return &s.set }
+
+func (s *Storage[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Range, bool) {
+	return written(&s.data, ranges, k, limit)
 }
 
 // vacate notes that rows below top, past the present ones, may hold pointers.

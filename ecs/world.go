@@ -141,6 +141,26 @@ func (w *World) Destroy(e Entity) bool {
 	return true
 }
 
+// CreateN creates n entities without components and appends them to dst, which
+// may be nil: those that n calls of [World.Create] return, in their order. The
+// world keeps nothing of the slice.
+func (w *World) CreateN(dst []Entity, n int) []Entity {
+	if n <= 0 {
+		return dst
+	}
+	from := len(dst)
+	dst = w.entities.createN(dst, n)
+	w.noteAll(raw.OpCreate, nil, dst[from:])
+	return dst
+}
+
+// DestroyAll destroys entities, from the last to the first, and returns how many
+// of them were alive. The slice may be one that w or a storage gave out.
+func (w *World) DestroyAll(entities []Entity) int {
+	// A copy, as the rows that entities may be a view of move.
+	return w.destroyBatch(append(w.batch[:0], entities...))
+}
+
 // Clear destroys all entities and removes all components. Resources stay. Its
 // cost is that of [Storage.Clear] for each storage; it does not depend on the
 // number of entities.
@@ -171,6 +191,10 @@ func (w *World) Storages() []AnyStorage {
 // Tick returns the number of the newest committed tick: how many times Commit
 // was called on the branch of history that led here.
 func (w *World) Tick() uint64 { return w.tick }
+
+// Raw returns the world as code sees it that keeps it without knowing its types:
+// package persist, or another way to store it.
+func (w *World) Raw() raw.World { return rawWorld{w} }
 
 // OnRestore makes w call f after every Restore, Rewind and Seek, once the world
 // is whole again; f must not change the world. Use it for what lives outside of

@@ -27,6 +27,7 @@ var house = map[string]int{
 	"methods":               4, // Files that the exported methods of a type lie in.
 	"methods ecs.World":     8,
 	"lines":                 700, // Of a file that is not generated.
+	"options":               0,   // Functional: CONTRIBUTING says what there is instead.
 	"names ecs":             110, // Exported, in the scope of the package.
 	"names persist":         40,
 	"names persist/inspect": 60,
@@ -35,12 +36,7 @@ var house = map[string]int{
 
 // debts has the figures above these limits. They only fall: whoever makes one
 // smaller lowers it here, and what moves to another package takes its debt along.
-var debts = map[string]int{
-	"methods ecs.Storage": 10,
-	"methods ecs.World":   9,
-
-	"names ecs": 109,
-}
+var debts = map[string]int{}
 
 func TestHouseLimits(t *testing.T) {
 	seen := map[string]int{}
@@ -56,6 +52,7 @@ func TestHouseLimits(t *testing.T) {
 			}
 		}
 		figure(r.knot(), "knot "+r.path, func() string { return r.describe(knots[0]) })
+		figure(r.options, "options "+r.path, func() string { return "make them a struct" })
 		figure(r.names, "names "+r.path, func() string { return "see go doc ./" + r.path })
 		for name, files := range r.methods {
 			figure(len(files), "methods "+r.path+"."+name, func() string {

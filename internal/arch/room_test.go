@@ -20,6 +20,7 @@ type room struct {
 	path    string                         // Below the module.
 	lines   map[string]int                 // By file; generated ones are not counted.
 	names   int                            // Exported, in the package's scope.
+	options int                            // Exported types of functional options.
 	methods map[string]map[string]bool     // The files with exported methods, by type.
 	refs    map[string]map[string][]string // From file to file: "user → used", each once.
 }
@@ -48,6 +49,9 @@ func newRoom(path string, files []string, imports types.Importer, source func(fi
 	for _, name := range pkg.Scope().Names() {
 		if token.IsExported(name) {
 			r.names++
+			if isOption(pkg.Scope().Lookup(name)) {
+				r.options++
+			}
 			r.spread(fset, pkg.Scope().Lookup(name))
 		}
 	}
@@ -69,6 +73,17 @@ func (r *room) spread(fset *token.FileSet, obj types.Object) {
 			add(r.methods, obj.Name(), filepath.Base(fset.Position(m.Pos()).Filename), true)
 		}
 	}
+}
+
+// isOption reports whether obj is a type of functions that set something.
+func isOption(obj types.Object) bool {
+	_, isType := obj.(*types.TypeName)
+	f, isFunc := obj.Type().Underlying().(*types.Signature)
+	if !isType || !isFunc || f.Params().Len() != 1 || f.Results().Len() > 0 {
+		return false
+	}
+	_, isPointer := f.Params().At(0).Type().(*types.Pointer)
+	return isPointer
 }
 
 func deref(t types.Type) types.Type {

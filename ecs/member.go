@@ -1,0 +1,295 @@
+package ecs
+
+import "github.com/stet-ecs/stet/ecs/internal/track"
+
+// Membership is one test. An entity e is a member of a sparse set iff
+//
+//	sparse[e] < n  and  dense[sparse[e]] == e
+//
+// so that rubbish in sparse is harmless, and lowering n removes members. It is written
+// out where a call would cost; a change of one form is a change of all:
+//
+//	set.row        with sparse in pages: the row, for whoever wants no more
+//	Storage.Get    the same, small enough to be inlined with the value
+//	Storage.Set    goes on with the page that it found, to write what is not there
+//	set.claim      goes on with the page of the entity before, for a batch
+//	registry.row   with sparse in one slice: whether e is alive
+//	registry.at    without the generation: which entity is alive at an index
+//
+// Below them is what makes members, and unmakes them.
+
+// row returns the row of e, or -1.
+func (s *set) row(e Entity) int {
+	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
+		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
+			return r
+		}
+	}
+	return -1
+}
+
+// Has reports whether e has the component. Any e may be asked: stale, made up,
+// zero.
+func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
+
+// Get returns the component of e, and whether e has one.
+func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
+	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
+		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
+			return s.data.Live[r], true
+		}
+	}
+	return v, false
+}
+
+// Set gives e the component v, replacing the one it had. It reports whether e is
+// alive; if not, nothing changes.
+func (s *Storage[T]) Set(e Entity, v T) bool {
+	// What most calls need is done in a body that calls nothing but, last of all,
+	// setSlow: so nothing has to be kept on the stack.
+	p := s.sparse.Page(e.Index())
+	if p == nil || s.rows.Span != s.w.clock.Span || s.slow {
+		return s.setSlow(e, v)
+	}
+	r, n := int(p.Rows[e&pageMask]), s.rows.N
+	if r < n && s.dense.Live[r] == e {
+		if s.data.Unsaved(r) {
+			return s.setSlow(e, v)
+		}
+		s.data.Live[r] = v
+		return true
+	}
+	if n >= len(s.dense.Live) || s.sparse.Unsaved(p, e.Index()) || s.dense.Unsaved(n) || !s.w.entities.alive(e) {
+		return s.setSlow(e, v)
+	}
+	p.Rows[e&pageMask] = uint32(n)
+	s.dense.Live[n], s.data.Live[n] = e, v
+	s.bump(n)
+	s.rows.N = n + 1
+	return true
+}
+
+// claim is pointBehind for the first entities, as far as they are alive and not
+// members, and no two are the same. It returns how many.
+func (s *set) claim(entities []Entity) int {
+	var page *track.Page
+	at := track.NoRow
+	n := uint32(s.rows.N)
+	for k, e := range entities {
+		i := e.Index()
+		if !s.w.entities.alive(e) {
+			return k
+		}
+		if i>>pageBits != at {
+			page, at = s.sparse.Grow(i), i>>pageBits
+		}
+		row := page.Rows[i&pageMask]
+		if row < n && s.dense.Live[row] == e || row-n < uint32(k) && entities[row-n] == e {
+			return k
+		}
+		if s.sparse.Unsaved(page, i) {
+			s.sparse.Save(page, i)
+		}
+		page.Rows[i&pageMask] = n + uint32(k)
+	}
+	return len(entities)
+}
+
+// row returns the row of e if it is alive, or -1.
+func (r *registry) row(e Entity) int {
+	if i := e.Index(); int(i) < len(r.sparse) {
+		if k := int(r.sparse[i]); k < r.rows.N && r.dense.Live[k] == e {
+			return k
+		}
+	}
+	return -1
+}
+
+// alive reports whether e is in [0, n).
+func (r *registry) alive(e Entity) bool { return r.row(e) >= 0 }
+
+// at returns the entity alive at index i, if there is one.
+func (r *registry) at(i uint32) (Entity, bool) {
+	if int64(i) >= int64(r.rows.Total) || int(r.sparse[i]) >= r.rows.N {
+		return 0, false
+	}
+	return r.dense.Live[r.sparse[i]], true
+}
+
+// Mut returns a pointer through which the component of e can be written, or nil
+// if e has none. The row counts as written.
+//
+// The pointer is valid until the next Set or Remove in this storage, Destroy,
+// Checkpoint, Commit, Restore, Release or Seek.
+func (s *Storage[T]) Mut(e Entity) *T {
+	r := s.row(e)
+	if r < 0 {
+		return nil
+	}
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
+	}
+	if s.data.Unsaved(r) {
+		s.data.Save(r)
+	}
+	return &s.data.Live[r]
+}
+
+// setSlow is Set for all cases.
+//
+//go:noinline
+func (s *Storage[T]) setSlow(e Entity, v T) bool {
+	if r := s.row(e); r >= 0 {
+		if s.rows.Span != s.w.clock.Span {
+			s.rows.Open()
+		}
+		s.data.Touch(r)
+		s.data.Live[r] = v
+		return true
+	}
+	if !s.w.entities.alive(e) {
+		return false
+	}
+	s.add(e, v)
+	return true
+}
+
+// add gives e, which is alive and no member, the component v.
+func (s *Storage[T]) add(e Entity, v T) {
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
+	}
+	if s.set.kind == Indexed {
+		s.setIndexed(e, v)
+	} else {
+		s.append(e, v)
+	}
+	if s.observed {
+		s.joined(s, e)
+	}
+}
+
+// append gives e the row behind the last one.
+func (s *Storage[T]) append(e Entity, v T) {
+	p := s.sparse.Page(e.Index())
+	if p == nil || s.special {
+		p = s.newPage(e)
+	}
+	if s.sparse.Unsaved(p, e.Index()) {
+		s.sparse.Save(p, e.Index())
+	}
+	n := s.rows.N
+	p.Rows[e&pageMask] = uint32(n)
+	if n < len(s.dense.Live) {
+		if s.dense.Unsaved(n) {
+			s.saveRow(n)
+		}
+		s.dense.Live[n], s.data.Live[n] = e, v
+	} else {
+		s.grow(e, v)
+	}
+	s.bump(n)
+	s.rows.N = n + 1
+}
+
+// saveRow saves row r of dense and data. Every write to dense goes with one to
+// data, so a row whose dense part is saved needs no second test.
+//
+//go:noinline
+func (s *Storage[T]) saveRow(r int) {
+	s.dense.Save(r)
+	if s.data.Unsaved(r) {
+		s.data.Save(r)
+	}
+}
+
+// newPage returns the page for the entry of e, which is no member.
+//
+//go:noinline
+func (s *set) newPage(e Entity) *track.Page {
+	if s.kind == Hashed {
+		return s.pageFor(e)
+	}
+	return s.sparse.Grow(e.Index())
+}
+
+//go:noinline
+func (s *Storage[T]) grow(e Entity, v T) {
+	s.dense.Live = append(s.dense.Live, e)
+	s.data.Live = append(s.data.Live, v)
+}
+
+// Remove takes the component away from e and reports whether e had one. The last
+// row moves into the hole.
+func (s *Storage[T]) Remove(e Entity) bool {
+	r := s.row(e)
+	if r < 0 {
+		return false
+	}
+	if s.observed {
+		if r = s.leaving(s, e, r); r < 0 {
+			return true
+		}
+	}
+	s.discard(e, r)
+	return true
+}
+
+// discard takes row r, which is e's, away: the last row moves into it, or it
+// becomes a gap. Nobody is told but the mask.
+func (s *Storage[T]) discard(e Entity, r int) {
+	last := s.rows.N - 1 // As in Set, the usual case calls nothing.
+	if s.rows.Span != s.w.clock.Span || s.heavy {
+		s.discardSlow(e, r)
+		return
+	}
+	if r != last {
+		moved := s.dense.Live[last]
+		p := s.sparse.Pages[moved.Index()>>pageBits]
+		if s.dense.Unsaved(r) || s.sparse.Unsaved(p, moved.Index()) {
+			s.discardSlow(e, r)
+			return
+		}
+		s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
+		p.Rows[moved&pageMask] = uint32(r)
+	}
+	s.rows.N = last
+	s.shrunk(e, r)
+}
+
+// discardSlow is discard for all cases.
+//
+//go:noinline
+func (s *Storage[T]) discardSlow(e Entity, r int) {
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
+	}
+	if s.set.kind == Indexed {
+		s.vacateRow(e, r)
+		return
+	}
+	last := s.rows.N - 1
+	if r != last {
+		if s.dense.Unsaved(r) {
+			s.saveRow(r)
+		}
+		moved, v := s.dense.Live[last], s.data.Live[last]
+		if s.data.Clone != nil && last < s.rows.Prot {
+			v = s.data.Clone(v)
+		}
+		s.dense.Live[r], s.data.Live[r] = moved, v
+		p := s.sparse.Page(moved.Index())
+		if s.sparse.Unsaved(p, moved.Index()) {
+			s.sparse.Save(p, moved.Index())
+		}
+		p.Rows[moved&pageMask] = uint32(r)
+	}
+	s.rows.N = last
+	s.shrunk(e, r)
+	if s.mask != nil {
+		s.mask.Remove(e.Index())
+	}
+	if s.pointers {
+		s.vacate(last + 1)
+	}
+}
