@@ -95,6 +95,11 @@
 // own, and never lets the order of a Go map reach its caller. Goroutines are started by
 // ParallelRuns only, which waits for them.
 //
+// # Options
+//
+// What a constructor can be told is one struct, useful when zero: [Options],
+// [Component], [CopyOptions]. What narrows a query or combines sets is a method of it.
+//
 // # Errors
 //
 // A lookup that can miss returns a second bool; a change of an entity that is not
