@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	},
 	"cmd/ecsdump": {"internal/dump"},
 	"internal/dump": {
-		"ecs", "ecs/layout", "ecs/raw", "journal", "persist", "persist/inspect", "internal/near", "internal/query", "internal/shell", "internal/term",
+		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "persist", "persist/inspect", "internal/near", "internal/query", "internal/shell", "internal/term",
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	},
 	"internal/query":      {"ecs", "ecs/layout", "persist/inspect", "internal/near", "github.com/expr-lang/expr"},

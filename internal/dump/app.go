@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -31,6 +32,7 @@ type app struct {
 	stderr    io.Writer
 	bar       *term.Bar // nil: no progress is shown.
 	openers   map[string]Opener
+	opened    []disk.FS // By these.
 
 	json     bool // Also with ndjson.
 	ndjson   bool
@@ -39,17 +41,34 @@ type app struct {
 	noPager  bool
 }
 
-// An Opener opens the store that a URL names.
-type Opener func(ctx context.Context, url string) (*inspect.View, error)
+// An Opener returns the files that a URL leads to, and what is to be read in them: the
+// name of a save, or "." for the store at their top. They are closed at the end.
+type Opener func(ctx context.Context, url string) (files disk.FS, name string, err error)
+
+// find calls the opener of a URL. Everything else is a path, for which there are no files.
+func (a *app) find(ctx context.Context, path string) (files disk.FS, name string, err error) {
+	scheme, _, _ := strings.Cut(path, "://")
+	open := a.openers[scheme]
+	if open == nil {
+		return nil, path, nil
+	}
+	if files, name, err = open(ctx, path); err == nil {
+		a.opened = append(a.opened, files)
+	}
+	return files, name, err
+}
 
 // open opens what path names: a directory, a file, or a URL of a scheme that has an
 // opener.
 func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
-	scheme, _, _ := strings.Cut(path, "://")
-	if open := a.openers[scheme]; open != nil {
-		return open(ctx, path)
+	files, name, err := a.find(ctx, path)
+	if err != nil {
+		return nil, err
 	}
-	return inspect.OpenReadOnly(ctx, path)
+	if files == nil {
+		return inspect.OpenReadOnly(ctx, name)
+	}
+	return inspect.OpenFS(ctx, files, name)
 }
 
 // A command is a row of the table. It is all there is to say of it: help, man pages,

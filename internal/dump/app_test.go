@@ -3,20 +3,22 @@ package dump
 import (
 	"bytes"
 	"context"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/disk"
 )
 
 func TestAnOpenerOpensURLsOfItsScheme(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))
-	openers := map[string]Opener{"mem": func(ctx context.Context, url string) (*inspect.View, error) {
+	openers := map[string]Opener{"mem": func(_ context.Context, url string) (disk.FS, string, error) {
 		assert.Equal(t, "mem://world", url)
-		return inspect.OpenReadOnly(ctx, dir)
+		files, err := disk.Open(dir)
+		return files, ".", err
 	}}
 	ask := func(args ...string) (code int, stdout string) {
 		var out bytes.Buffer
@@ -32,9 +34,15 @@ func TestAnOpenerOpensURLsOfItsScheme(t *testing.T) {
 		}
 		assert.NotContains(t, got, "no such")
 	}
-	_, got := ask("__complete", "ls", "mem://world", "--with", "Pos")
+	out := filepath.Join(t.TempDir(), "out")
+	code, got := ask("recover", "mem://world", "-o", out)
+	assert.Equal(t, exitOK, code, got)
+	_, want := ask("ls", dir)
+	_, got = ask("ls", out)
+	assert.Equal(t, want, got)
+	_, got = ask("__complete", "ls", "mem://world", "--with", "Pos")
 	assert.Contains(t, got, "Position")
-	code, got := ask("ls", "other://world")
+	code, got = ask("ls", "other://world")
 	assert.Equal(t, exitNotFound, code)
 	assert.Equal(t, "ecsdump: other://world: no such directory or file\n", got)
 }

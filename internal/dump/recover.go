@@ -80,7 +80,11 @@ Exit status: 0 nothing is lost, 1 something is, 4 nothing could be saved.`,
 			if r.At == "@latest" {
 				r.At = ""
 			}
-			r.RecoverReport, err = inspect.Recover(c.ctx, r.path, r.out, r.RecoverOptions)
+			var name string
+			if r.Files, name, err = c.find(c.ctx, r.path); err != nil {
+				return opening(r.path, err)
+			}
+			r.RecoverReport, err = inspect.Recover(c.ctx, name, r.out, r.RecoverOptions)
 			return r.end(err)
 		}
 	},

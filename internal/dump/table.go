@@ -39,6 +39,9 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	a.bar.End()
+	for _, files := range a.opened {
+		_ = files.Close() // They were only read.
+	}
 	if e := a.Close(); e != nil {
 		err = &failure{exitSystem, e, ""}
 	}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/stet-ecs/stet/disk"
@@ -22,6 +20,10 @@ import (
 type RecoverOptions struct {
 	// At is the state wanted, as [View.Resolve] takes it. Default: the newest.
 	At string
+
+	// Files is where path is a name: "." for a store at its top, or that of a save.
+	// Default: the operating system's, by path.
+	Files disk.FS
 
 	// Partial lets Recover put a state together from the good pages of a damaged
 	// snapshot, and the ticks behind it, if that reaches further than any state that is
@@ -85,7 +87,15 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	if err := unused(out); err != nil {
 		return RecoverReport{}, err
 	}
-	v, damage, err := openDamaged(ctx, path)
+	files, name := options.Files, path
+	if files == nil {
+		var err error
+		if files, name, err = catalog.Locate(path); err != nil {
+			return RecoverReport{Problems: []error{err}}, err
+		}
+		defer files.Close()
+	}
+	v, damage, err := openDamaged(ctx, disk.Sub(files, "."), name)
 	if err != nil {
 		return RecoverReport{Problems: damage}, err
 	}
@@ -101,10 +111,10 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	return s.report, err
 }
 
-// openDamaged is OpenReadOnly where manifests are looked for if need be. It returns
-// what is wrong as well.
-func openDamaged(ctx context.Context, path string) (*catalog.Catalog, []error, error) {
-	v, err := catalog.Open(ctx, path)
+// openDamaged is OpenFS where manifests are looked for if need be. It returns what is
+// wrong as well.
+func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Catalog, []error, error) {
+	v, err := catalog.OpenFS(ctx, files, name)
 	if err == nil {
 		damage := foundDamage(v)
 		for i := range v.Snapshots {
@@ -112,15 +122,11 @@ func openDamaged(ctx context.Context, path string) (*catalog.Catalog, []error, e
 		}
 		return v, damage, ctx.Err()
 	}
-	if info, e := os.Stat(path); e != nil || info.IsDir() || !errors.Is(err, format.ErrCorrupt) {
+	if name == "." || !errors.Is(err, format.ErrCorrupt) {
 		return nil, []error{err}, err
 	}
-	files, e := disk.Open(filepath.Dir(path))
-	if e != nil {
-		return nil, []error{err}, e
-	}
 	v = catalog.New(files)
-	v.Save = filepath.Base(path)
+	v.Save = name
 	v.Snapshots = []SnapshotInfo{{Name: v.Save, Err: err}}
 	if mend(ctx, v, &v.Snapshots[0]); v.Snapshots[0].Err != nil {
 		v.Close()

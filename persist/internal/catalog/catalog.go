@@ -81,15 +81,7 @@ type SnapshotInfo struct {
 // opening. Errors wrap [format.ErrForeign], [format.ErrNewer] or an error of the file
 // system.
 func Open(ctx context.Context, path string) (*Catalog, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	dir, name := path, "."
-	if !info.IsDir() {
-		dir, name = filepath.Dir(path), filepath.Base(path)
-	}
-	files, err := disk.Open(dir)
+	files, name, err := Locate(path)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +90,20 @@ func Open(ctx context.Context, path string) (*Catalog, error) {
 		files.Close()
 	}
 	return c, err
+}
+
+// Locate returns the files that [OpenFS] finds what lies at path in, and its name there.
+func Locate(path string) (files disk.FS, name string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, "", err
+	}
+	dir, name := path, "."
+	if !info.IsDir() {
+		dir, name = filepath.Dir(path), filepath.Base(path)
+	}
+	files, err = disk.Open(dir)
+	return files, name, err
 }
 
 // OpenFS opens the store at the top of files, whose name is ".", or a save. It closes
