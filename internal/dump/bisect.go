@@ -183,15 +183,12 @@ func (s *source) way(text string, at point) (way, error) {
 	} else if !isRange {
 		return nil, fail(exitUsage, "", "%q is no range; write A..B, A.. or ..B", text)
 	}
-	to, err := s.Resolve(last)
+	from, to, err := s.resolved(first, last)
 	if err != nil {
 		return nil, err
 	}
-	from := s.oldest(to)
-	if first != "" {
-		if from, err = s.Resolve(first); err != nil {
-			return nil, err
-		}
+	if first == "" {
+		from = s.oldest(to)
 	}
 	path, err := s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
@@ -200,11 +197,7 @@ func (s *source) way(text string, at point) (way, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := way{from}
-	for _, e := range path {
-		w = append(w, e.ID.Seq)
-	}
-	return w, nil
+	return append(way{from}, listed(path, func(e journal.Entry) uint64 { return e.ID.Seq })...), nil
 }
 
 // oldest returns the oldest state that leads to record seq and that a snapshot
@@ -426,10 +419,7 @@ func (b *bisector) runner() (end func(), err error) {
 			return skip, err
 		}
 		defer os.Remove(file)
-		args := make([]string, len(b.command))
-		for i, arg := range b.command {
-			args[i] = strings.ReplaceAll(arg, "{}", file)
-		}
+		args := listed(b.command, func(arg string) string { return strings.ReplaceAll(arg, "{}", file) })
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 		cmd.Env = append(os.Environ(),
 			"ECSDUMP_SAVE="+file, fmt.Sprintf("ECSDUMP_TICK=%d", im.Tick), fmt.Sprintf("ECSDUMP_SEQ=%d", im.seq))

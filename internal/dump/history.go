@@ -139,10 +139,7 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 	if !isRange {
 		last = first
 	}
-	if h.to, err = s.Resolve(last); err != nil || first == "" {
-		return err
-	}
-	if h.from, err = s.Resolve(first); err != nil {
+	if h.from, h.to, err = s.resolved(first, last); err != nil || first == "" {
 		return err
 	}
 	if _, err := s.Path(h.from, h.to); err != nil {

@@ -35,9 +35,7 @@ another value, with --component Position only this one.`,
 	run: func(f flags) action {
 		var l logger
 		f.limit(&l.limit, 0, "records, the newest")
-		l.filter.flags(f)
-		f.BoolVarP(&l.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
-		f.BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
+		l.flags(f)
 		f.BoolVar(&l.graph, "graph", false, "draw the branches")
 		f.BoolVar(&l.reverse, "reverse", false, "newest first")
 		return func(c *call) error {
@@ -54,6 +52,13 @@ type logger struct {
 	limit                          limit
 	filter                         logFilter
 	verbose, patch, graph, reverse bool
+}
+
+// flags declares the flags of every command that lists ticks.
+func (l *logger) flags(f flags) {
+	l.filter.flags(f)
+	f.BoolVarP(&l.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
+	f.BoolVarP(&l.patch, "patch", "p", false, "list the values that were added, removed and set")
 }
 
 // run lists the ticks. If what comes before the limit cannot be read, the rest is listed
@@ -149,12 +154,11 @@ func (l *logger) branches(s *source, entries []journal.Entry) branches {
 // table begins the table. Lines between its rows must not make columns jump, so they
 // are made wide enough for all of entries.
 func (l *logger) table(a *app, entries []journal.Entry, lines branches) *term.Grid {
-	headers := []string{">RECORD", ">TICK", ">PARENT", "TIME", ">BYTES", "NOTE", "CHANGES"}
-	if l.graph {
-		headers = append([]string{""}, headers...)
+	headers, first := []string{"", ">RECORD", ">TICK", ">PARENT", "TIME", ">BYTES", "NOTE", "CHANGES"}, 1
+	if !l.graph {
+		headers, first = headers[1:], 0
 	}
 	g := a.Grid(headers...)
-	first := len(headers) - 7
 	g.Widen(first+5, rewound)
 	for _, e := range entries {
 		if l.graph {
@@ -187,11 +191,8 @@ func (l *logger) row(g *term.Grid, t *logTick, lines branches) {
 		}
 	}
 	g.Row(cells...)
-	for _, op := range t.Operations {
-		g.Text("%s%s", under, op)
-	}
-	for _, in := range t.Inputs {
-		g.Text("%s%s", under, in)
+	for _, said := range append(listed(t.Operations, operationDoc.String), listed(t.Inputs, inputDoc.String)...) {
+		g.Text("%s%s", under, said)
 	}
 	for _, v := range t.Values {
 		v.lines(g, under)

@@ -29,7 +29,7 @@ type recordDoc struct {
 
 // MarshalJSON implements [json.Marshaler].
 func (r recordDoc) MarshalJSON() ([]byte, error) {
-	return query.AppendRecord(nil, r.columns, r.answers), nil
+	return query.Record(r.columns, r.answers), nil
 }
 
 var queryCommand = command{
@@ -114,21 +114,12 @@ func (a *app) records(im state, fields []field, total int, rows iter.Seq2[[]quer
 		if err != nil {
 			return err
 		}
-		cells := make([]any, len(answers))
-		for i, v := range answers {
-			cells[i] = v
-		}
-		g.Row(cells...)
+		g.Row(listed(answers, func(v query.Answer) any { return v })...)
 	}
 	return nil
 }
 
-func namesOf(fields []field) (names []string) {
-	for _, f := range fields {
-		names = append(names, f.name)
-	}
-	return names
-}
+func namesOf(fields []field) []string { return listed(fields, func(f field) string { return f.name }) }
 
 // answersOf evaluates all fields for e.
 func answersOf(fields []field, e ecs.Entity) (answers []query.Answer, err error) {

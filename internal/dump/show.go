@@ -3,6 +3,7 @@ package dump
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -119,11 +120,7 @@ func (a *app) showResources(ctx context.Context, s *source, at point) error {
 		}
 		g := a.Grid("RESOURCE", "FIELD", "VALUE")
 		for _, r := range doc.Resources {
-			name := r.Name
-			for field, text := range fields("", r.Value) {
-				g.Row(name, field, text)
-				name = ""
-			}
+			fieldRows(g, []any{r.Name}, r.Value)
 		}
 		g.Flush()
 	})
@@ -224,17 +221,21 @@ func (d *showDoc) components(a *app) {
 		g = a.Grid("COMPONENT", ">ROW", "FIELD", "VALUE", "CHANGED", "WRITTEN")
 	}
 	for _, c := range d.Components {
-		behind := []any{}
+		var behind []any
 		if c.Changed != nil {
 			behind = []any{c.Changed, c.Written.unless(c.Changed)}
 		}
-		place := []any{c.Name, c.Row}
-		for field, text := range fields("", c.Value) {
-			g.Row(append(append(place, field, text), behind...)...)
-			place, behind = []any{"", ""}, nil
-		}
+		fieldRows(g, []any{c.Name, c.Row}, c.Value, behind...)
 	}
 	g.Flush()
+}
+
+// fieldRows adds a row for each field of v; the cells before and behind it are told once.
+func fieldRows(g *term.Grid, before []any, v layout.Value, behind ...any) {
+	for field, text := range fields("", v) {
+		g.Row(slices.Concat(before, []any{field, text}, behind)...)
+		before, behind = slices.Repeat([]any{""}, len(before)), nil
+	}
 }
 
 // print prints who refers to the entity, on a line each.

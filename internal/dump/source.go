@@ -51,6 +51,14 @@ func (s *source) state(ctx context.Context, p point) (state, error) {
 	return state{im, seq}, err
 }
 
+// resolved returns the records that two points name; 0 for an empty first one.
+func (s *source) resolved(first, last string) (from, to uint64, err error) {
+	if to, err = s.Resolve(last); err == nil && first != "" {
+		from, err = s.Resolve(first)
+	}
+	return from, to, err
+}
+
 // reading returns an action that calls f with the store or save that the first argument
 // names.
 func reading(f func(c *call, s *source) error) action {

@@ -40,12 +40,10 @@ them are left out.`,
   ecsdump tail D -f --ndjson`,
 	run: func(f flags) action {
 		t := tailer{logger: logger{limit: 10}}
-		t.filter.flags(f)
+		t.flags(f)
 		f.UintVarP(&t.many, "lines", "n", 10, "print so many of the newest ticks")
 		f.BoolVarP(&t.follow, "follow", "f", false, "print new ticks as they are committed")
 		f.DurationVar(&t.interval, "interval", 200*time.Millisecond, "with --follow: how long to wait before looking again")
-		f.BoolVarP(&t.verbose, "verbose", "v", false, "list the operations with their entities, and the inputs")
-		f.BoolVarP(&t.patch, "patch", "p", false, "list the values that were added, removed and set")
 		return func(c *call) error {
 			if err := t.check(c.args[0]); err != nil {
 				return err

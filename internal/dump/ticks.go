@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -126,17 +127,17 @@ func (r *logReader) values(ctx context.Context, c *inspect.Commit, d *commitDoc)
 	if err := r.seek(ctx, c.Seq); err != nil {
 		return nil, err
 	}
+	im := r.cursor.Image()
 	for i, change := range c.Rows {
-		now := r.cursor.Image().Find(c.Component(change.Component))
+		now := im.Find(c.Component(change.Component))
 		if now == nil {
 			continue
 		}
-		if docs, err = before[i].gone(docs, now, func(e ecs.Entity) string { return d.goneBy(r.cursor.Image(), now.Name, e) }); err != nil {
+		became, err := before[i].became(now, change, func(e ecs.Entity) string { return d.goneBy(im, now.Name, e) })
+		if err != nil {
 			return nil, err
 		}
-		if docs, err = before[i].compare(docs, now, change); err != nil {
-			return nil, err
-		}
+		docs = append(docs, became...)
 	}
 	return docs, nil
 }
@@ -207,44 +208,39 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 	return c.Entities[row]
 }
 
-// gone adds the rows that are not in now any more.
-func (o oldRows) gone(docs []rowDoc, now *inspect.Component, by func(ecs.Entity) string) ([]rowDoc, error) {
-	for _, e := range o.entities {
-		if now.Resource || now.Find(e) >= 0 {
-			continue
-		}
-		old, err := o.layout.Value(o.rows[e])
-		if err != nil {
-			return docs, err
-		}
-		docs = append(docs, rowDoc{Op: by(e), Component: now.Name, Entity: e.String(), Old: &old})
+// became returns what became of the rows in now: first those that are gone, by what gone
+// says, then those that are new or have another value.
+func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
+	value := func(t *layout.Type, row []byte) *layout.Value {
+		v, bad := t.Value(bytes.Clone(row)) // The rows change when the cursor moves.
+		err = cmp.Or(err, bad)
+		return &v
 	}
-	return docs, nil
-}
-
-// compare adds the rows that are new in now, or have another value.
-func (o oldRows) compare(docs []rowDoc, now *inspect.Component, change inspect.RowChange) ([]rowDoc, error) {
+	add := func(op string, e ecs.Entity) *rowDoc {
+		doc := rowDoc{Op: op, Component: now.Name, Entity: holder(e, now.Resource)}
+		if old, had := o.rows[e]; had {
+			doc.Old = value(o.layout, old)
+		}
+		docs = append(docs, doc)
+		return &docs[len(docs)-1]
+	}
+	for _, e := range o.entities {
+		if !now.Resource && now.Find(e) < 0 {
+			add(gone(e), e)
+		}
+	}
 	for _, row := range touched(now, change) {
 		e := entityOf(now, row)
 		old, had := o.rows[e]
-		if e == ecs.Vacant || had && bytes.Equal(old, now.Row(row)) {
-			continue
-		}
-		value, err := now.Layout.Value(bytes.Clone(now.Row(row)))
-		if err != nil {
-			return docs, err
-		}
-		doc := rowDoc{Op: opNames[raw.OpAdd], Component: now.Name, Entity: holder(e, now.Resource), New: &value}
+		op := opNames[raw.OpAdd]
 		if had {
-			was, err := o.layout.Value(old)
-			if err != nil {
-				return docs, err
-			}
-			doc.Op, doc.Old = setOp, &was
+			op = setOp
 		}
-		docs = append(docs, doc)
+		if e != ecs.Vacant && !(had && bytes.Equal(old, now.Row(row))) {
+			add(op, e).New = value(now.Layout, now.Row(row))
+		}
 	}
-	return docs, nil
+	return docs, err
 }
 
 // lines adds v to g: of a struct that was set a line for each field that differs.

@@ -57,21 +57,14 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 // argument returns the token that closes the bracket at i, and whether there is no
 // comma between at the top level.
 func argument(tokens []lexer.Token, i int) (end int, single bool) {
-	depth, single := 0, true
-	for ; i < len(tokens); i++ {
-		switch t := tokens[i]; {
-		case t.Is(lexer.Bracket, "(", "[", "{"):
-			depth++
-		case t.Is(lexer.Bracket):
-			depth--
-		case depth == 1 && t.Is(lexer.Operator, ","):
-			single = false
-		}
+	single = true
+	for n, depth := range depths(tokens[i:]) {
 		if depth == 0 {
-			return i, single
+			return i + n, single
 		}
+		single = single && !(depth == 1 && tokens[i+n].Is(lexer.Operator, ","))
 	}
-	return i, false
+	return len(tokens), false
 }
 
 // An aggregate is a call of such a function.

@@ -3,7 +3,6 @@ package query
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -50,7 +49,7 @@ func goText(v reflect.Value) string {
 		if n, ok := v.Interface().(big.Int); ok {
 			return n.String()
 		}
-		return goParts("{", v.NumField(), "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i)) })
+		return parts("{", v.NumField(), " ", "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i)) })
 	case reflect.Slice:
 		if v.IsNil() {
 			return "nil"
@@ -58,20 +57,21 @@ func goText(v reflect.Value) string {
 		if b, ok := v.Interface().([]byte); ok {
 			return fmt.Sprintf("0x%x", b)
 		}
-		return goParts("[", v.Len(), "]", func(i int) string { return goText(v.Index(i)) })
+		return parts("[", v.Len(), " ", "]", func(i int) string { return goText(v.Index(i)) })
 	case reflect.Map:
 		keys := sortedKeys(v)
-		return goParts("map[", len(keys), "]", func(i int) string { return goText(keys[i]) + ":" + goText(v.MapIndex(keys[i])) })
+		return parts("map[", len(keys), " ", "]", func(i int) string { return goText(keys[i]) + ":" + goText(v.MapIndex(keys[i])) })
 	}
 	return fmt.Sprint(v.Interface())
 }
 
-func goParts(before string, n int, after string, part func(i int) string) string {
-	parts := make([]string, n)
-	for i := range parts {
-		parts[i] = part(i)
+// parts returns n parts with brackets around and sep between.
+func parts(before string, n int, sep, after string, part func(i int) string) string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = part(i)
 	}
-	return before + strings.Join(parts, " ") + after
+	return before + strings.Join(texts, sep) + after
 }
 
 // followed returns what v leads to, if it is a pointer: a copy, which stays as it is; nil
@@ -105,40 +105,49 @@ func sortedKeys(v reflect.Value) []reflect.Value {
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (a Answer) MarshalJSON() ([]byte, error) {
-	return appendJSON(nil, reflect.ValueOf(a.v)), nil
-}
+func (a Answer) MarshalJSON() ([]byte, error) { return []byte(jsonText(reflect.ValueOf(a.v))), nil }
 
-// appendJSON appends v as package layout would: exact numbers, and null for what is not
-// there.
-func appendJSON(dst []byte, v reflect.Value) []byte {
+// jsonText returns v as package layout would write it: exact numbers, and null for what is
+// not there.
+func jsonText(v reflect.Value) string {
 	v = concrete(v)
 	switch v.Kind() {
 	case reflect.Invalid:
-		return append(dst, "null"...)
-	case reflect.Float64:
-		return appendFloat(dst, v.Float())
+		return "null"
 	case reflect.Struct:
 		if n, ok := v.Interface().(big.Int); ok {
-			return n.Append(dst, 10)
+			return n.String()
 		}
-		return appendObject(dst, v.NumField(), func(i int) (string, reflect.Value) { return fieldName(v, i), v.Field(i) })
+		return jsonObject(v.NumField(), func(i int) (string, any) { return fieldName(v, i), v.Field(i).Interface() })
 	case reflect.Slice:
-		return appendSlice(dst, v)
-	case reflect.Map:
-		if v.IsNil() {
-			return append(dst, "null"...)
+		if _, isBytes := v.Interface().([]byte); !isBytes && !v.IsNil() {
+			return parts("[", v.Len(), ",", "]", func(i int) string { return jsonText(v.Index(i)) })
 		}
-		keys := sortedKeys(v)
-		return appendObject(dst, len(keys), func(i int) (string, reflect.Value) {
-			return Answer{followed(keys[i].Interface())}.String(), v.MapIndex(keys[i])
-		})
+	case reflect.Map:
+		if !v.IsNil() {
+			keys := sortedKeys(v)
+			return jsonObject(len(keys), func(i int) (string, any) {
+				return Answer{followed(keys[i].Interface())}.String(), v.MapIndex(keys[i]).Interface()
+			})
+		}
 	}
 	b, err := Marshal(v.Interface())
-	if err != nil { // A value of package expr that JSON has no notation for.
+	if err != nil { // JSON has no notation for it, as for NaN.
 		b, _ = Marshal(fmt.Sprint(v.Interface()))
 	}
-	return append(dst, b...)
+	return string(b)
+}
+
+func jsonObject(n int, member func(i int) (name string, v any)) string {
+	return parts("{", n, ",", "}", func(i int) string {
+		name, v := member(i)
+		return jsonText(reflect.ValueOf(name)) + ":" + jsonText(reflect.ValueOf(v))
+	})
+}
+
+// Record returns answers with these names as a JSON object.
+func Record(names []string, answers []Answer) []byte {
+	return []byte(jsonObject(len(names), func(i int) (string, any) { return names[i], answers[i].v }))
 }
 
 // Marshal returns v as JSON, with <, > and & as they are.
@@ -148,53 +157,6 @@ func Marshal(v any) ([]byte, error) {
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
-
-// appendFloat appends f, as text if JSON has no notation for it.
-func appendFloat(dst []byte, f float64) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(dst, `"NaN"`...)
-	case math.IsInf(f, 0):
-		return append(dst, fmt.Sprintf(`"%+v"`, f)...)
-	}
-	b, _ := json.Marshal(f) // Fails for what is excluded above only.
-	return append(dst, b...)
-}
-
-func appendSlice(dst []byte, v reflect.Value) []byte {
-	if v.IsNil() {
-		return append(dst, "null"...)
-	}
-	if b, ok := v.Interface().([]byte); ok {
-		return append(dst, `"`+base64.StdEncoding.EncodeToString(b)+`"`...)
-	}
-	dst = append(dst, '[')
-	for i := range v.Len() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendJSON(dst, v.Index(i))
-	}
-	return append(dst, ']')
-}
-
-// AppendRecord appends a JSON object of answers with these names.
-func AppendRecord(dst []byte, names []string, answers []Answer) []byte {
-	return appendObject(dst, len(names), func(i int) (string, reflect.Value) { return names[i], reflect.ValueOf(answers[i].v) })
-}
-
-func appendObject(dst []byte, n int, member func(i int) (string, reflect.Value)) []byte {
-	dst = append(dst, '{')
-	for i := range n {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		name, v := member(i)
-		dst = appendJSON(dst, reflect.ValueOf(name))
-		dst = appendJSON(append(dst, ':'), v)
-	}
-	return append(dst, '}')
 }
 
 // Compare orders answers: false, true, numbers, text, everything else as it prints,

@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/vm/runtime"
@@ -21,7 +22,7 @@ func (exactness) Visit(p *ast.Node) {
 	switch n := (*p).(type) {
 	case *ast.BinaryNode:
 		switch n.Operator {
-		case "==", "!=", "<", ">", "<=", ">=":
+		case "==", "!=", "<", ">", "<=", ">=": // As in outcomes.
 			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right)) {
 				*p = comparison(n)
 			}
@@ -92,20 +93,11 @@ func compareCall(args ...any) (any, error) {
 	case !ok:
 		return false, fmt.Errorf("%v and %v cannot be compared", Answer{a}, Answer{b})
 	}
-	switch args[0] {
-	case "==":
-		return c == 0, nil
-	case "!=":
-		return c != 0, nil
-	case "<":
-		return c == -1, nil
-	case ">":
-		return c == 1, nil
-	case "<=":
-		return c == -1 || c == 0, nil
-	}
-	return c == 1 || c == 0, nil
+	return slices.Contains(outcomes[args[0].(string)], c), nil
 }
+
+// outcomes are those of [ordered] for which a comparison is true.
+var outcomes = map[string][]int{"==": {0}, "!=": {-1, 1, unordered}, "<": {-1}, ">": {1}, "<=": {-1, 0}, ">=": {0, 1}}
 
 // narrowCall returns a uint64 as what numbers are counted with.
 func narrowCall(args ...any) (any, error) {

@@ -231,7 +231,8 @@ func (x *Expr) Of(e ecs.Entity) (Answer, error) {
 	return Answer{}, failed
 }
 
-// Holds reports whether condition x holds for e.
+// Holds reports whether condition x holds for e, which is [ecs.Vacant] for a condition on
+// the world: it names no components but in aggregates.
 func (x *Expr) Holds(e ecs.Entity) (bool, error) {
 	a, err := x.Of(e)
 	if err != nil {
@@ -245,7 +246,3 @@ func (x *Expr) Holds(e ecs.Entity) (bool, error) {
 	}
 	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is no condition: it gives %v", a)})
 }
-
-// HoldsHere reports whether x holds for the world. It names no components but in
-// aggregates.
-func (x *Expr) HoldsHere() (bool, error) { return x.Holds(ecs.Vacant) }

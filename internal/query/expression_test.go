@@ -281,7 +281,7 @@ func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
 		if !assert.NoError(t, err, text) {
 			continue
 		}
-		got, err := x.HoldsHere()
+		got, err := x.Holds(ecs.Vacant)
 		assert.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
@@ -320,7 +320,7 @@ func FuzzExpression(f *testing.F) {
 				continue
 			}
 			if w == WantWorld {
-				_, _ = x.HoldsHere()
+				_, _ = x.Holds(ecs.Vacant)
 				continue
 			}
 			for _, e := range im.Registry[:im.Alive] {

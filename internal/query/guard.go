@@ -97,10 +97,10 @@ func (g guarder) identifier(n *ast.IdentifierNode) []need {
 
 // pointer adds to what m needs that the pointer it goes through is not nil.
 func (g guarder) pointer(m *ast.MemberNode, needs []need) []need {
-	if t := g.layoutOf(m.Node); t == nil || t.Kind != layout.Pointer || m.Optional {
+	if m.Optional {
 		return needs
 	}
-	return notNil(m.Node, needs)
+	return g.ends(m.Node, needs)
 }
 
 // ends adds to needs that n, if it is a pointer, is not nil.
@@ -108,10 +108,6 @@ func (g guarder) ends(n ast.Node, needs []need) []need {
 	if t := g.layoutOf(n); t == nil || t.Kind != layout.Pointer {
 		return needs
 	}
-	return notNil(n, needs)
-}
-
-func notNil(n ast.Node, needs []need) []need {
 	there := at(n, &ast.BinaryNode{Operator: "!=", Left: n, Right: at(n, &ast.NilNode{})})
 	return united(needs, []need{{n.String(), there, true}})
 }
@@ -153,23 +149,18 @@ var isCondition = map[string]bool{
 func (g guarder) below(n ast.Node) (ast.Node, []need) {
 	var needs []need
 	for _, child := range children(n) {
-		var more []need
-		*child, more = g.node(*child)
-		needs = united(needs, more)
+		guarded, more := g.node(*child)
+		*child, needs = guarded, united(needs, more)
 	}
 	return n, needs
 }
 
 // united returns the needs of both, each once.
 func united(needs, more []need) []need {
-next:
 	for _, m := range more {
-		for _, n := range needs {
-			if n.name == m.name {
-				continue next
-			}
+		if !slices.ContainsFunc(needs, func(n need) bool { return n.name == m.name }) {
+			needs = append(needs, m)
 		}
-		needs = append(needs, m)
 	}
 	return needs
 }

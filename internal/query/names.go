@@ -146,7 +146,7 @@ func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 
 // unknown says that there is no such name, and which ones are near.
 func (r *resolver) unknown(n ast.Node, name string) {
-	known := append(r.names(), slices.Sorted(maps.Keys(variables))...)
+	known := slices.Concat(r.names(), slices.Sorted(maps.Keys(variables)))
 	text := fmt.Sprintf("no component and no variable %q", name)
 	if strings.HasPrefix(name, "$") {
 		text = fmt.Sprintf("%s has no meaning here; component(\"NAME\") is the one of that name", name)

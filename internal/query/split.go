@@ -1,6 +1,7 @@
 package query
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/expr-lang/expr/file"
@@ -15,19 +16,31 @@ func Split(text string) (parts []string) {
 		return []string{text}
 	}
 	runes := []rune(text)
-	first, depth := 0, 0
-	for _, t := range tokens {
-		switch {
-		case t.Is(lexer.Bracket, "(", "[", "{"):
-			depth++
-		case t.Is(lexer.Bracket):
-			depth--
-		case depth == 0 && t.Is(lexer.Operator, ","):
+	first := 0
+	for i, depth := range depths(tokens) {
+		if t := tokens[i]; depth == 0 && t.Is(lexer.Operator, ",") {
 			parts = append(parts, string(runes[first:t.From]))
 			first = t.To
 		}
 	}
 	return append(parts, string(runes[first:]))
+}
+
+// depths iterates over tokens with how many brackets are open behind each.
+func depths(tokens []lexer.Token) iter.Seq2[int, int] {
+	return func(yield func(i, depth int) bool) {
+		depth := 0
+		for i, t := range tokens {
+			if t.Is(lexer.Bracket, "(", "[", "{") {
+				depth++
+			} else if t.Is(lexer.Bracket) {
+				depth--
+			}
+			if !yield(i, depth) {
+				return
+			}
+		}
+	}
 }
 
 // SplitName splits "EXPR as NAME"; without a name, the text is its own.
