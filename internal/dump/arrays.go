@@ -60,7 +60,7 @@ another generation, does not pass.`,
 	},
 }
 
-// outside says what of n things is not in the window.
+// outside prints how many of n things come before and behind those that were printed.
 func (a *app) outside(first, end, n int, one, many string) {
 	switch {
 	case first > 0:

@@ -222,8 +222,8 @@ func (s *source) oldest(seq uint64) uint64 {
 	return oldest
 }
 
-// appoint sets the judge that the command line asks for, and returns what removes what it
-// leaves. Conditions are compiled for im, the last state.
+// appoint sets the judge that the command line asks for: a condition, compiled for im, the
+// last state, or a command. Calling end removes the judge's files.
 func (b *bisector) appoint(im state) (end func(), err error) {
 	if b.run {
 		return b.runner()
@@ -333,7 +333,7 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 	return 0, false
 }
 
-// never says that no state is bad.
+// never is the failure of a condition that holds nowhere it was asked.
 func (b *bisector) never() error {
 	what := term.Count(len(b.way), "state", "states")
 	if b.scan {

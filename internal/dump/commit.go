@@ -132,7 +132,7 @@ func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 	})
 }
 
-// rewound notes a record that the newest state does not come from.
+// rewound is the note beside a record that the newest state does not come from.
 const rewound = "rewound"
 
 // note says where d is in the tree, if that is worth a word.
@@ -175,7 +175,8 @@ func (o operationDoc) String() string {
 	return joined(" ", o.Op, o.Component, o.Entity)
 }
 
-// setOp names what no operation does: a row has another value than before the tick.
+// setOp is the op of a row that has another value than before the tick. A tick lists no
+// operation for that.
 const setOp = "set"
 
 // filterOps are what --op takes.

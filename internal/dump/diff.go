@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -165,41 +164,6 @@ func (d *differ) run(ctx context.Context, a *app, args []string) error {
 			return d.compare(ctx, a, &diffSide{source: s, at: d.at}, &diffSide{source: t, at: cmp.Or(d.at2, d.at)})
 		})
 	})
-}
-
-// ends are what the arguments of diff name.
-type ends struct {
-	a, b  string // Points of the one store.
-	store string // Else the second one.
-}
-
-// diffEnds tells points from a second store. What can be a point is one: a file of such a
-// name is written ./100.
-func diffEnds(args []string) ends {
-	switch {
-	case len(args) == 1:
-		return ends{a: "@latest~1"}
-	case len(args) == 3:
-		return ends{a: args[1], b: args[2]}
-	}
-	if first, last, ok := strings.Cut(args[1], ".."); ok && (isPoint(first) || first == "") && (isPoint(last) || last == "") {
-		if first == "" {
-			first = "@first"
-		}
-		return ends{a: first, b: last}
-	}
-	if isPoint(args[1]) { // After ranges: a name may hold dots, as in snap:2..9.
-		return ends{a: args[1]}
-	}
-	return ends{store: args[1]}
-}
-
-// isPoint reports whether text is written like a point in time, not like a path.
-func isPoint(text string) bool {
-	text, _, _ = strings.Cut(text, "~")
-	digits := strings.Trim(text, "0123456789") == ""
-	kind, _, ok := strings.Cut(text, ":")
-	return text != "" && (digits || text[0] == '@' || ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && kind != "")
 }
 
 // compare compares t with s.

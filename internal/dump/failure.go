@@ -57,7 +57,7 @@ func fail(code int, next, format string, args ...any) *failure {
 	return &failure{code, fmt.Errorf(format, args...), next}
 }
 
-// system makes err, if there is one, a failure of the system.
+// system returns err as a failure of the operating system; nil stays nil.
 func system(err error) error {
 	if err == nil {
 		return nil
@@ -65,11 +65,12 @@ func system(err error) error {
 	return &failure{exitSystem, err, ""}
 }
 
-// errDiffer ends diff with the status of states that are not the same. It is
-// no news by then.
+// errDiffer gives diff the exit status of states that are not the same. It is not
+// reported: the differences were printed.
 var errDiffer = errors.New("the states differ")
 
-// classify makes err, which reading path gave, a failure.
+// classify returns an error of reading path as a failure: with the exit status that its
+// kind has, and the command to try next.
 func classify(path string, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
@@ -113,7 +114,8 @@ func unprefixed(err error) string {
 	return strings.TrimPrefix(err.Error(), "persist: ")
 }
 
-// opening makes err, which opening path gave, a failure.
+// opening returns an error of opening path as a failure. What is no store or save at all
+// is told from one that is damaged.
 func opening(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

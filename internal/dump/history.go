@@ -231,7 +231,7 @@ func (h *historian) print(a *app, earlier int, events traceEvents) error {
 	return nil
 }
 
-// nothing says why there is nothing to tell: the entity was not alive.
+// nothing is the failure of a history without events: it says why the entity has none.
 func (h *historian) nothing(ctx context.Context, s *source, last *inspect.EntityState) error {
 	if last.Row >= 0 && h.entity.Generation() > 0 && h.entity.Generation() < last.Holder.Generation() && h.from == 0 {
 		return fail(exitNotFound, try("history", s.path, last.Holder.String()), "%s: %v is not alive in any state that the store still has; its index went to %v", s.path, h.entity, last.Holder)
@@ -304,7 +304,8 @@ func timeText(t time.Time) string {
 	return t.Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// courses has the numbers among the values told, each over time.
+// courses collects the numbers among the values told, a series for each field, to be drawn
+// below the events.
 type courses struct {
 	*historian
 	begun bool

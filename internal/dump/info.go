@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -57,6 +58,29 @@ type snapshotDoc struct {
 	Bytes  int64      `json:"bytes"`
 	Shares int        `json:"shares"`          // Other files that hold pages of it.
 	Error  string     `json:"error,omitempty"` // Why it cannot be read.
+}
+
+// A journalDoc describes a journal.
+type journalDoc struct {
+	Segments  []segmentDoc `json:"segments"`
+	Records   int          `json:"records"`
+	Rewound   int          `json:"rewound"`    // Records that the newest state does not come from.
+	Branches  int          `json:"branches"`   // Records that no readable one continues: 1 if nothing was rewound.
+	FirstTick uint64       `json:"first_tick"` // Lowest and highest; 0 if there are no records.
+	LastTick  uint64       `json:"last_tick"`
+	Clean     bool         `json:"clean"`             // It was closed; nothing can be missing.
+	Torn      string       `json:"torn,omitempty"`    // The unfinished end, if there is one.
+	Writing   string       `json:"writing,omitempty"` // The end that a running program is writing, if it shows.
+	Bytes     int64        `json:"bytes"`
+}
+
+// A segmentDoc describes a file of a journal.
+type segmentDoc struct {
+	File     string `json:"file"` // Relative to STORE.
+	Epoch    uint64 `json:"epoch"`
+	FirstSeq uint64 `json:"first_seq"`
+	Records  int    `json:"records"`
+	Bytes    int64  `json:"bytes"`
 }
 
 // A lockDoc says who has a store open, or had it when it ended without closing.
@@ -142,6 +166,47 @@ func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
 	}
 }
 
+// journal describes the journal.
+func (s *source) journal() *journalDoc {
+	log := s.Log()
+	j := &journalDoc{Records: len(log.Entries), Branches: len(s.Tips()), Clean: log.Clean}
+	j.Segments = listed(log.Segments, func(seg journal.Segment) segmentDoc {
+		j.Bytes += seg.Size
+		return segmentDoc{"journal/" + seg.Name, seg.Epoch, seg.First, seg.Records, seg.Size}
+	})
+	known := s.rewoundFrom()
+	for i, e := range log.Entries {
+		if i == 0 {
+			j.FirstTick = e.Tick
+		}
+		j.FirstTick, j.LastTick = min(j.FirstTick, e.Tick), max(j.LastTick, e.Tick)
+		if e.ID.Seq >= known {
+			j.Rewound++
+		}
+	}
+	for range log.Ancestors(log.Head) {
+		j.Rewound--
+	}
+	if t := log.Torn; t != nil && s.InUse() {
+		j.Writing = fmt.Sprintf("journal/%s: %d bytes at offset %d", t.File, t.Length, t.Offset)
+	} else if t != nil {
+		j.Torn = fmt.Sprintf("journal/%s: %d bytes at offset %d: %s", t.File, t.Length, t.Offset, t.Reason)
+	}
+	return j
+}
+
+// String returns j for people, on one line.
+func (j *journalDoc) String() string {
+	s := fmt.Sprintf("%s in %s, %s", term.Count(j.Records, "record", "records"), term.Count(len(j.Segments), "segment", "segments"), term.Size(j.Bytes))
+	if j.Records > 0 {
+		s += fmt.Sprintf(", ticks %d to %d, %s", j.FirstTick, j.LastTick, term.Count(j.Branches, "branch", "branches"))
+	}
+	if j.Rewound > 0 {
+		s += fmt.Sprintf(" (%s rewound)", term.Count(j.Rewound, "record", "records"))
+	}
+	return s
+}
+
 // lockOf describes the process that a lock file names. Locks of other hosts may
 // not show here.
 func lockOf(holder string, inUse bool) *lockDoc {
@@ -224,7 +289,7 @@ func (a *app) snapshots(snapshots []snapshotDoc) {
 	}, ">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")
 }
 
-// closed says for people whether a store was closed.
+// closed returns the row "closed" of a table: whether the last program ended in order.
 func closed(doc *infoDoc) string {
 	switch l := doc.Lock; {
 	case l != nil && l.Running == "yes":

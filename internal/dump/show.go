@@ -126,8 +126,8 @@ func (a *app) showResources(ctx context.Context, s *source, at point) error {
 	})
 }
 
-// showBytes is how much of the journal show reads for the last writers, beyond what
-// it has to.
+// showBytes bounds how much of the journal show reads to find the last writers. The ticks
+// behind the nearest snapshot do not count: they are read anyway.
 const showBytes = 64 << 20
 
 // A shower says what to show of an entity.

@@ -51,14 +51,6 @@ func (s *source) state(ctx context.Context, p point) (state, error) {
 	return state{im, seq}, err
 }
 
-// resolved returns the records that two points name; 0 for an empty first one.
-func (s *source) resolved(first, last string) (from, to uint64, err error) {
-	if to, err = s.Resolve(last); err == nil && first != "" {
-		from, err = s.Resolve(first)
-	}
-	return from, to, err
-}
-
 // reading returns an action that calls f with the store or save that the first argument
 // names.
 func reading(f func(c *call, s *source) error) action {
@@ -99,8 +91,8 @@ func (a *app) read(ctx context.Context, path string, f func(*source) error) erro
 	return nil
 }
 
-// notFoundIn makes f, if something was not found and there is damage, a failure
-// of that: it may have been there.
+// notFoundIn returns f, or the damage in its place if f only says that something is not
+// there: it may be in what is damaged.
 func notFoundIn(damage, f *failure) *failure {
 	if damage == nil || f.code != exitNotFound && !errors.Is(f.err, errDiffer) {
 		return f
@@ -121,8 +113,9 @@ func (s *source) damage() *failure {
 	return f
 }
 
-// rewoundFrom returns the lowest seq of which it is known whether the newest state
-// comes from it: going back from the head ends at a record that cannot be read.
+// rewoundFrom returns the seq of the oldest record that can be told to be rewound or not.
+// The way back from the head ends at it, where the journal begins or is damaged; what is
+// older may lie on that way or beside it.
 func (s *source) rewoundFrom() uint64 {
 	log := s.Log()
 	if log.Head == 0 {
@@ -138,8 +131,8 @@ func (s *source) rewoundFrom() uint64 {
 	return last.ID.Seq
 }
 
-// isDir reports whether what cannot be opened should be a store rather than a save:
-// neither needs a certain name.
+// isDir reports whether path is a directory, and so was meant to be a store: neither stores
+// nor saves need a certain name.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
@@ -153,7 +146,7 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 	return nil, s.noComponent(name, listed(im.Components, func(c *inspect.Component) string { return c.Name }))
 }
 
-// noComponent says that none of the known names is name.
+// noComponent is the failure of a name that is none of those known.
 func (s *source) noComponent(name string, known []string) error {
 	return fail(exitNotFound, try("schema", s.path), "%s: no component %q%s", s.path, name, near.Hint(name, known))
 }
@@ -194,7 +187,7 @@ func (s *source) mustHave(ctx context.Context, p point, names []string) error {
 	return err
 }
 
-// isResource says that what should be a component is none.
+// isResource is the failure of a command that takes a component and was given a resource.
 func (s *source) isResource(name string) error {
 	return fail(exitNotFound, try("show", s.path, "--resources"), "%s: %s is a resource, no entity has it", s.path, name)
 }

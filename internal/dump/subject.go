@@ -26,7 +26,7 @@ type pathStep struct {
 	item bool
 }
 
-// allComponents is the number of a subject that names none.
+// allComponents is the number in a subject that names no component.
 const allComponents = -1
 
 // subject reads text, given what the newest state of interest has of the entity.
@@ -86,8 +86,8 @@ func (sub subject) String() string {
 	return sub.entity.String() + "." + sub.component + sub.field
 }
 
-// of returns what sub asks for in a value of its component, and whether it is there:
-// a slice may be too short for an element.
+// of follows the steps of sub into a value of its component. It reports false where they
+// lead to nothing, as a slice may be too short for an element.
 func (sub subject) of(v layout.Value) (layout.Value, bool) {
 	if v.Kind() == 0 {
 		return v, false
@@ -101,7 +101,7 @@ func (sub subject) of(v layout.Value) (layout.Value, bool) {
 	return v, true
 }
 
-// followed returns what v leads to, if it is a pointer that is not nil.
+// followed returns what the pointer v points to; anything else, and nil, is returned as it is.
 func followed(v layout.Value) layout.Value {
 	for v.Kind() == layout.Pointer && v.Len() > 0 {
 		v = v.Index(0)

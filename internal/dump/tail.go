@@ -308,8 +308,8 @@ func (f *follower) undone(seq uint64) (n int) {
 	return n
 }
 
-// moved says that the newest state is that of record seq now, for which so many
-// records were undone.
+// moved returns the line that is printed when the newest state has become that of record
+// seq, and so many records do not lead to it any more.
 func (f *follower) moved(seq uint64, undone int) string {
 	to := fmt.Sprintf("record %d", seq)
 	if e, ok := f.Log().Find(seq); ok {

@@ -51,8 +51,8 @@ func newColumn(c *inspect.Component) *column {
 	return col
 }
 
-// load sets in env what expressions read of c, for entity e. A struct is good until
-// the next load.
+// load puts into env what expressions read of c for entity e: whether it has the component,
+// and its value. A struct is valid until the next load, which writes over it.
 func (c *column) load(env map[string]any, e ecs.Entity) error {
 	row := c.row(e)
 	env[c.flag] = row >= 0

@@ -14,7 +14,7 @@ import (
 // be nil.
 type exactness struct{}
 
-// exactly makes the expression *p exact.
+// exactly applies exactness to the whole of an expression.
 func exactly(p *ast.Node) { ast.Walk(p, exactness{}) }
 
 // Visit implements ast.Visitor.
@@ -45,7 +45,8 @@ func isWide(n ast.Node) bool {
 	return t != nil && t.Kind() == reflect.Uint64
 }
 
-// isDelicate reports whether n may be a uint64 or nil.
+// isDelicate reports whether n may be a uint64 or nil, so that package expr would not
+// compare it as people expect.
 func isDelicate(n ast.Node) bool {
 	if isWide(n) {
 		return true

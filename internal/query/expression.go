@@ -80,8 +80,9 @@ func (x *Expr) Bind(im *inspect.Image) error {
 	return x.build()
 }
 
-// fits finds the components in im and reports whether they are as they were. One
-// that im does not have yet is lacking.
+// fits points the columns of x to the components of im, and reports whether these have the
+// layouts that x was compiled for. A component that im does not have yet fits: no entity
+// has it.
 func (x *Expr) fits(im *inspect.Image) bool {
 	x.im = im
 	for _, col := range x.columns {

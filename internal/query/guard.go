@@ -103,7 +103,7 @@ func (g guarder) pointer(m *ast.MemberNode, needs []need) []need {
 	return g.ends(m.Node, needs)
 }
 
-// ends adds to needs that n, if it is a pointer, is not nil.
+// ends adds to needs, if n is a pointer, that it is not nil.
 func (g guarder) ends(n ast.Node, needs []need) []need {
 	if t := g.layoutOf(n); t == nil || t.Kind != layout.Pointer {
 		return needs

@@ -56,7 +56,7 @@ func (w *When) Set(s string) error {
 	return fmt.Errorf("%q is none of auto, always, never", s)
 }
 
-// is answers for what is a terminal, or not.
+// is reports whether to do it, for a stream that is a terminal or is not.
 func (w When) is(terminal bool) bool { return w == "always" || w != "never" && terminal }
 
 // wantsColour reports whether the environment lets a terminal have colours

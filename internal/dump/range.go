@@ -1,0 +1,119 @@
+package dump
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A span is a range of records. An end that is a tick bounds ticks, on all
+// branches; another point bounds the order in the journal.
+type span struct {
+	firstTick, lastTick uint64
+	firstSeq, lastSeq   uint64
+}
+
+// holds reports whether e is in r.
+func (r span) holds(e journal.Entry) bool {
+	return r.firstTick <= e.Tick && e.Tick <= r.lastTick && r.firstSeq <= e.ID.Seq && e.ID.Seq <= r.lastSeq
+}
+
+// span reads A..B, A.., ..B or a single point.
+func (s *source) span(text string) (span, error) {
+	r := span{0, math.MaxUint64, 0, math.MaxUint64}
+	first, last, isRange := strings.Cut(text, "..")
+	if !isRange {
+		last = first
+	}
+	if err := s.bound(first, &r.firstTick, &r.firstSeq); err != nil {
+		return r, err
+	}
+	if err := s.bound(last, &r.lastTick, &r.lastSeq); err != nil {
+		return r, err
+	}
+	if r.firstTick > r.lastTick || r.firstSeq > r.lastSeq {
+		return r, fail(exitUsage, try("log", s.path, last+".."+first), "the range %s runs backwards", text)
+	}
+	return r, nil
+}
+
+// chosen returns the records that the optional range in args names.
+func (s *source) chosen(args []string) ([]journal.Entry, error) {
+	if len(args) == 0 {
+		return s.Log().Entries, nil
+	}
+	r, err := s.span(args[0])
+	if err != nil {
+		return nil, err
+	}
+	chosen := slices.DeleteFunc(slices.Clone(s.Log().Entries), func(e journal.Entry) bool { return !r.holds(e) })
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("%w: no record in %s; there are %s", persist.ErrNotFound, args[0], s.journal())
+	}
+	return chosen, nil
+}
+
+// bound sets tick or seq to what a point names, neither if it is empty.
+func (s *source) bound(text string, tick, seq *uint64) (err error) {
+	if text == "" {
+		return nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		*tick = n
+		return nil
+	}
+	*seq, err = s.Resolve(text)
+	if errors.Is(err, persist.ErrPoint) {
+		err = fmt.Errorf("%w; a range is A..B, A.. or ..B", err)
+	}
+	return err
+}
+
+// resolved returns the records that two points name; 0 for an empty first one.
+func (s *source) resolved(first, last string) (from, to uint64, err error) {
+	if to, err = s.Resolve(last); err == nil && first != "" {
+		from, err = s.Resolve(first)
+	}
+	return from, to, err
+}
+
+// ends are what the arguments of diff name.
+type ends struct {
+	a, b  string // Points of the one store.
+	store string // Else the second one.
+}
+
+// diffEnds tells points from a second store. What can be a point is one: a file of such a
+// name is written ./100.
+func diffEnds(args []string) ends {
+	switch {
+	case len(args) == 1:
+		return ends{a: "@latest~1"}
+	case len(args) == 3:
+		return ends{a: args[1], b: args[2]}
+	}
+	if first, last, ok := strings.Cut(args[1], ".."); ok && (isPoint(first) || first == "") && (isPoint(last) || last == "") {
+		if first == "" {
+			first = "@first"
+		}
+		return ends{a: first, b: last}
+	}
+	if isPoint(args[1]) { // After ranges: a name may hold dots, as in snap:2..9.
+		return ends{a: args[1]}
+	}
+	return ends{store: args[1]}
+}
+
+// isPoint reports whether text is written like a point in time, not like a path.
+func isPoint(text string) bool {
+	text, _, _ = strings.Cut(text, "~")
+	digits := strings.Trim(text, "0123456789") == ""
+	kind, _, ok := strings.Cut(text, ":")
+	return text != "" && (digits || text[0] == '@' || ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && kind != "")
+}
