@@ -3,9 +3,9 @@
 // opens the stores of another engine is a main of its own with the same commands.
 //
 // A command is a variable of type command in a file of its own, with the documents of
-// its --json and all that it does; it has a line in the table. Its script goes to
-// testdata/script, and go test ./internal/dump -run Reference -update writes
-// docs/ECSDUMP.md again. Nothing else has to know of it.
+// its --json and all that it does; it is listed in the table. Its script goes to
+// testdata/script, and go test ./internal/dump -update notes the members of its documents
+// and writes docs/ECSDUMP.md again. Nothing else has to know of it.
 //
 // Commands read a source, at a point that makes a state of it. What they print goes to
 // the app: a document (a struct whose name ends in Doc) or lines and tables, which keep

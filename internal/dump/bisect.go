@@ -252,7 +252,8 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 	return func() {}, err
 }
 
-// halved finds the first bad state by halves.
+// halved finds the first bad state by halves. The ends come first: if the last state is
+// good there is nothing to find, and if the first is bad already it is the answer.
 func (b *bisector) halved(ctx context.Context, last int) (first int, err error) {
 	switch v, err := b.probe(ctx, last); {
 	case err != nil || v == bad && last == 0:
@@ -292,8 +293,11 @@ func (b *bisector) ask(ctx context.Context, i int, im *inspect.Image) (verdict, 
 // skipped reports whether state i of the way was asked in vain.
 func (b *bisector) skipped(i int) bool { return b.asked[i].verdict == skip }
 
-// narrow finds the first bad state behind lo, which is good or unknown, up to hi,
-// which is bad.
+// narrow finds the first bad state behind lo, up to hi.
+//
+// Always hi is bad, and lo is good, or is the first state and was skipped. States that are
+// skipped move neither end: the next nearest to the middle is asked in their place, so that
+// the search only ends undecided when all between lo and hi was skipped.
 func (b *bisector) narrow(ctx context.Context, lo, hi int) (int, error) {
 	for hi-lo > 1 {
 		i, ok := b.middle(lo, hi)

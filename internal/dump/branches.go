@@ -68,7 +68,9 @@ func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
 	return parents
 }
 
-// A brancher draws records one by one.
+// A brancher draws records one by one. A record takes over the column of its parent only
+// if no other child comes later, so a column belongs to one branch from its fork to its end,
+// and is free for another after that.
 type brancher struct {
 	parents  []uint64
 	children map[uint64]int // Not drawn yet.

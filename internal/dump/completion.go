@@ -22,7 +22,9 @@ const (
 	maxOffers      = 100             // Of entities, ticks and records.
 )
 
-// A completion is one question of a shell: what may follow what is typed.
+// A completion is one question of a shell: what may follow what is typed. The shell calls
+// the program anew for each, as "ecsdump __complete WORDS… TYPED", and waits for the answer,
+// so that states are only loaded for entities; names and points need none.
 type completion struct {
 	*source
 	ctx   context.Context // It lives as long as the question.

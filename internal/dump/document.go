@@ -17,7 +17,20 @@ import (
 
 // A document is a value of a struct type whose name ends in Doc: lsDoc makes
 // documents of the format ecsdump.ls/1. Its list, if it has one, is the only member
-// that is a slice of such structs.
+// that is a slice of such structs:
+//
+//	--json    {                                  --ndjson   {"format":"ecsdump.ls/1","tick":7,"total":2}
+//	            "format": "ecsdump.ls/1",                   {"entity":"0v1", …}
+//	            "tick": 7,                                  {"entity":"1v1", …}
+//	            "total": 2,
+//	            "entities": [
+//	              {"entity": "0v1", …},
+//	              {"entity": "1v1", …}
+//	            ]
+//	          }
+//
+// Lists are printed as they are read, so an error may come in the middle of one. What is
+// printed is a whole document all the same: the error comes behind it, with its exit status.
 
 // docSuffix ends the names of document types.
 const docSuffix = "Doc"
@@ -106,7 +119,7 @@ func mapped[T, U any](items iter.Seq2[T, error], f func(T) (U, error)) iter.Seq2
 	}
 }
 
-// errEnough ends a walk.
+// errEnough ends a walk whose caller wants no more. It never leaves visited.
 var errEnough = errors.New("enough")
 
 // visited iterates over what walk visits, up to an error.

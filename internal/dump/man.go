@@ -143,7 +143,8 @@ func (r *roff) flags(title string, flags *pflag.FlagSet) {
 }
 
 // A roff is a page in the language that man reads, by the macros that all of its
-// readers know.
+// readers know. The writer is ours: that of cobra goes through Markdown, in which * and _ of
+// expressions are emphasis, and lines that are indented by two blanks are filled.
 type roff struct{ strings.Builder }
 
 // newRoff begins a page.

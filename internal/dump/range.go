@@ -12,6 +12,14 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
+// A range is written A..B in every command, but asks for one of three things:
+//
+//	log, stats          records as they stand in the journal, whatever branch they are on: a span
+//	history, bisect     the way to state B from state A, which B must come from
+//	diff, export        the states A and B; export tells what each tick between them changed
+//
+// So only the first can hold what was rewound, and has ticks that there are twice.
+
 // A span is a range of records. An end that is a tick bounds ticks, on all
 // branches; another point bounds the order in the journal.
 type span struct {

@@ -50,7 +50,7 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	case err == nil:
 		return exitOK
 	case errors.Is(err, syscall.EPIPE):
-		return exitOK // The reader has seen enough.
+		return exitOK // The reader has seen enough, as head does.
 	case !errors.As(err, &f):
 		f = &failure{exitUsage, err, cmd.CommandPath() + " --help"} // What cobra found.
 	}

@@ -112,7 +112,13 @@ func (t *tailer) newest(ctx context.Context, s *source) (entries []journal.Entry
 	return t.cut(ctx, s, all)
 }
 
-// A follower prints ticks as they come.
+// A follower prints ticks as they come. It knows the store by what its journal says, and
+// compares that with what it said when it was last looked at:
+//
+//	a higher epoch              a program opened the store
+//	a record, parent ≠ head     the program had rewound before it
+//	another head, no record     it rewound, and has not committed since
+//	clean                       it closed the store
 type follower struct {
 	*tailer
 	*app

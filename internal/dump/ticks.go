@@ -30,7 +30,9 @@ func (l *logger) ticks(ctx context.Context, s *source, entries []journal.Entry) 
 	return l.forward(ctx, s, entries)
 }
 
-// backwardBlock is how many ticks are read forward before they are listed backward.
+// backwardBlock is how many ticks are read forward before they are listed backward. A
+// cursor only goes forward at the cost of what it reads; each step back may begin at a
+// snapshot again.
 const backwardBlock = 64
 
 // backward is forward from the last to the first.
@@ -72,7 +74,9 @@ func (l *logger) forward(ctx context.Context, s *source, entries []journal.Entry
 	})
 }
 
-// A logReader reads ticks, best in the order of the journal.
+// A logReader reads ticks, best in the order of the journal. Values need the state before a
+// tick and the one behind it, which a cursor goes to; it is opened by the first tick that
+// needs one, since most calls do without.
 type logReader struct {
 	*logger
 	*source
@@ -166,7 +170,8 @@ func (d *commitDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string 
 }
 
 // oldRows are the rows of a component that a tick overwrites or drops, as they were
-// before it. A resource has one of no entity.
+// before it. They are copied: the cursor's image becomes the state behind the tick. They are
+// found again by entity, as a tick may have moved them. A resource has one row, of entity 0.
 type oldRows struct {
 	layout   *layout.Type
 	entities []ecs.Entity // As they lay.
