@@ -148,12 +148,8 @@ func (s *diffSide) String() string {
 // run opens what the arguments name. The same store is opened once, so that its two states
 // share pages and are compared without reading these.
 func (d *differ) run(ctx context.Context, a *app, args []string) error {
-	for i, text := range d.entities {
-		e, err := parseEntity(args[0], text)
-		if err != nil {
-			return err
-		}
-		d.entities[i] = e.String()
+	if err := parseEntities(args[0], d.entities); err != nil {
+		return err
 	}
 	ends := diffEnds(args)
 	return a.read(ctx, args[0], func(s *source) error {

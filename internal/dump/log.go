@@ -215,12 +215,8 @@ func (f *logFilter) flags(of flags) {
 
 // parse checks the flags.
 func (f *logFilter) parse(path string) error {
-	for i, text := range f.entities {
-		e, err := parseEntity(path, text)
-		if err != nil {
-			return err
-		}
-		f.entities[i] = e.String()
+	if err := parseEntities(path, f.entities); err != nil {
+		return err
 	}
 	for _, op := range f.ops {
 		if !slices.Contains(filterOps, op) {

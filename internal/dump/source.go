@@ -160,6 +160,18 @@ func parseEntity(path, text string) (ecs.Entity, error) {
 	return e, nil
 }
 
+// parseEntities is parseEntity for a flag: texts become what entities print as.
+func parseEntities(path string, texts []string) error {
+	for i, text := range texts {
+		e, err := parseEntity(path, text)
+		if err != nil {
+			return err
+		}
+		texts[i] = e.String()
+	}
+	return nil
+}
+
 // components returns the components of those names; resources may be among them or not.
 func (s *source) components(im state, names []string, resources bool) (found []*inspect.Component, err error) {
 	for _, name := range names {

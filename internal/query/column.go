@@ -4,9 +4,6 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/expr-lang/expr/checker/nature"
-	"github.com/expr-lang/expr/types"
-
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -227,13 +224,3 @@ func asPrinted(f float64) float64 {
 	}
 	return p
 }
-
-// typeOf tells the checker of package expr a type.
-func typeOf(t reflect.Type) types.Type { return goTypes{t} }
-
-// goTypes is what types.TypeOf returns for a value of type t, without a value.
-type goTypes struct{ t reflect.Type }
-
-func (g goTypes) Nature() nature.Nature   { return nature.FromType(g.t) }
-func (g goTypes) Equal(t types.Type) bool { return t == types.Type(g) }
-func (g goTypes) String() string          { return g.t.String() }

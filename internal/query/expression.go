@@ -186,7 +186,7 @@ func (x *Expr) declare(config *conf.Config) {
 	for _, col := range x.columns {
 		env[col.flag] = types.Bool
 		if col.typ != nil {
-			env[col.key] = typeOf(col.typ)
+			env[col.key] = types.TypeOf(reflect.Zero(col.typ).Interface())
 		}
 	}
 	config.WithEnv(env)

@@ -254,8 +254,8 @@ func (r *resolver) field(n *ast.MemberNode) {
 	}
 	switch t.Kind {
 	case layout.Struct:
-		if fieldOf(t, name.Value) == nil {
-			r.fail(n.Property, "no field %q%s", name.Value, near.Hint(name.Value, fieldNames(t)))
+		if field, names := fieldOf(t, name.Value); field == nil {
+			r.fail(n.Property, "no field %q%s", name.Value, near.Hint(name.Value, names))
 		}
 	case layout.Map:
 	default:
@@ -271,20 +271,15 @@ func article(noun string) string {
 	return "a " + noun
 }
 
-func fieldOf(t *layout.Type, name string) *layout.Type {
+// fieldOf returns the type of a field, or nil and the names of those there are.
+func fieldOf(t *layout.Type, name string) (field *layout.Type, names []string) {
 	for _, f := range t.Fields {
 		if f.Name == name {
-			return f.Type
+			return f.Type, nil
 		}
-	}
-	return nil
-}
-
-func fieldNames(t *layout.Type) (names []string) {
-	for _, f := range t.Fields {
 		names = append(names, f.Name)
 	}
-	return names
+	return nil, names
 }
 
 // layoutOf returns the layout of n if n is a component or something in one.
@@ -312,7 +307,8 @@ func inside(t *layout.Type, property ast.Node) *layout.Type {
 	}
 	switch name, isName := property.(*ast.StringNode); {
 	case t.Kind == layout.Struct && isName:
-		return fieldOf(t, name.Value)
+		field, _ := fieldOf(t, name.Value)
+		return field
 	case t.Kind == layout.Map, t.Kind == layout.Slice && !isName, t.Kind == layout.Array && !isName:
 		return t.Elem
 	}
@@ -333,7 +329,9 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 		r.aggregate(p, n, name)
 	case name == "exists":
 		callee.Value = existsName
-		r.arguments(n)
+		for i := range n.Arguments {
+			r.node(&n.Arguments[i])
+		}
 		r.literalEntity(n)
 	default:
 		known := append(slices.Clone(ownFunctions), builtinNames()...)
@@ -350,12 +348,6 @@ func builtinNames() (names []string) {
 		}
 	}
 	return names
-}
-
-func (r *resolver) arguments(n *ast.CallNode) {
-	for i := range n.Arguments {
-		r.node(&n.Arguments[i])
-	}
 }
 
 // literalEntity checks the argument of exists, if it can be seen.
