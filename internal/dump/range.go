@@ -18,7 +18,7 @@ import (
 //	history, bisect     the way to state B from state A, which B must come from
 //	diff, export        the states A and B; export tells what each tick between them changed
 //
-// So only the first can hold what was rewound, and has ticks that there are twice.
+// Only a span can hold records that were rewound, and so the same tick twice.
 
 // A span is a range of records. An end that is a tick bounds ticks, on all
 // branches; another point bounds the order in the journal.
