@@ -57,7 +57,7 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 }
 
 // noteAll notes an operation for each of entities, in their order.
-func (w *World) noteAll(kind raw.OpKind, s AnyStorage, entities []Entity) {
+func (w *World) noteAll(kind raw.OpKind, s raw.Storage, entities []Entity) {
 	if w.ops == nil {
 		return
 	}
@@ -195,7 +195,7 @@ func (s *Storage[T]) extend(entities []Entity) []T {
 	s.w.changes++
 	s.version = s.w.changes
 	s.rows.N = hi
-	s.w.noteAll(raw.OpAdd, s, entities)
+	s.w.noteAll(raw.OpAdd, s.Raw(), entities)
 	return s.data.Live[lo:hi]
 }
 

@@ -425,12 +425,12 @@ func TestAHookMayDestroyWhatTheBatchHasNotReached(t *testing.T) {
 func TestOperationsOfBatchesAreNotedInTheirOrder(t *testing.T) {
 	var got []string
 	w, a, _, entities := members(0, Options{})
-	record := func(c raw.Change) uint64 {
+	record := func(c *raw.Change) uint64 {
 		got = nil
-		for op := range c.Ops() {
+		for _, op := range c.Ops {
 			got = append(got, fmt.Sprint(op.Kind, " ", Entity(op.Entity)))
 		}
-		return c.Tick()
+		return c.Tick
 	}
 	if err := w.Raw().Attach(recorderFunc(record), 0); err != nil {
 		t.Fatal(err)

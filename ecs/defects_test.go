@@ -104,15 +104,16 @@ type rangesRecorder struct {
 	storages map[string]raw.StorageChange
 }
 
-func (r *rangesRecorder) Record(c raw.Change) uint64 {
-	r.entities = c.Entities(nil)
+func (r *rangesRecorder) Record(c *raw.Change) uint64 {
+	r.entities = c.Entities
 	r.entities.Rows = slices.Clone(r.entities.Rows)
 	r.storages = map[string]raw.StorageChange{}
-	for s := range c.Storages() {
+	for _, changed := range c.Storages {
+		s := c.Of(changed)
 		s.Entities, s.Values = slices.Clone(s.Entities), slices.Clone(s.Values)
 		r.storages[s.Storage.Name()] = s
 	}
-	return c.Tick()
+	return c.Tick
 }
 
 // A restore takes back what was recorded with it: only rows that were written

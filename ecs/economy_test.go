@@ -63,7 +63,7 @@ func TestRowsAreSavedOnceInAFrame(t *testing.T) {
 func TestARecorderAloneSavesNoValues(t *testing.T) {
 	w, a, _, entities := members(10_000, Options{})
 	checkAtEnd(t, w)
-	if err := w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { return 0 }), 0); err != nil {
+	if err := w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { return 0 }), 0); err != nil {
 		t.Fatal(err)
 	}
 	w.Commit()

@@ -254,8 +254,9 @@ func TestScatteredMembersThatWereLoadedArePackedByTheNextCommit(t *testing.T) {
 			t.Error("Load moved rows")
 		}
 		var got []raw.StorageChange
-		if err := v.Raw().Attach(recorderFunc(func(c raw.Change) uint64 {
-			for s := range c.Storages() {
+		if err := v.Raw().Attach(recorderFunc(func(c *raw.Change) uint64 {
+			for _, changed := range c.Storages {
+				s := c.Of(changed)
 				got = append(got, raw.StorageChange{Storage: s.Storage, Before: s.Before, Entities: slices.Clone(s.Entities)})
 			}
 			return 1

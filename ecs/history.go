@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // ErrNotHeld reports a tick that the history does not hold.
@@ -266,7 +267,7 @@ type frame struct {
 	hidden bool   // The history does not have its beginning: values are kept for a pin only.
 	at     uint64 // The world's tick at its beginning; if it was undone, at its end.
 	seq    uint64 // What the recorder returned for that tick.
-	ops    []op
+	ops    []raw.Op
 }
 
 // held reports whether the world can be put back to the beginning of f.

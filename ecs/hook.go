@@ -210,7 +210,7 @@ func (s *set) joined(as AnyStorage, e Entity) {
 		s.mask.Add(e.Index())
 	}
 	if s.w.ops != nil {
-		s.w.note(raw.OpAdd, as, e)
+		s.w.note(raw.OpAdd, as.Raw(), e)
 	}
 	if s.group != nil {
 		s.group.enter(e)
@@ -235,7 +235,7 @@ func (s *set) leaving(as AnyStorage, e Entity, row int) int {
 		row = s.row(e)
 	}
 	if s.w.ops != nil {
-		s.w.note(raw.OpRemove, as, e)
+		s.w.note(raw.OpRemove, as.Raw(), e)
 	}
 	return row
 }
@@ -251,7 +251,7 @@ func (s *set) emptying(as AnyStorage) (done bool) {
 		s.group.leaveAll()
 	}
 	if s.rows.N > 0 && s.w.ops != nil {
-		s.w.note(raw.OpClear, as, 0)
+		s.w.note(raw.OpClear, as.Raw(), 0)
 	}
 	return false
 }

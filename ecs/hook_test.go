@@ -559,7 +559,7 @@ func TestProgrammersMistakesWithHooksPanic(t *testing.T) {
 
 type markRecorder struct{ n uint64 }
 
-func (r *markRecorder) Record(raw.Change) uint64 { r.n++; return r.n }
+func (r *markRecorder) Record(*raw.Change) uint64 { r.n++; return r.n }
 
 // Attaching, detaching and loading keep what a hook needs.
 func TestOnChangeSurvivesNewRecorders(t *testing.T) {

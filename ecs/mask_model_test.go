@@ -163,7 +163,7 @@ func newMaskModel(o Options, record bool) *maskModel {
 	r := newResource(w, boolsSpec, [7]bool{})
 	w.resources = append(w.resources, r)
 	if record {
-		w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { return 0 }), 0)
+		w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { return 0 }), 0)
 	}
 	return &maskModel{w: w, mask: w.NewMask(), want: r}
 }

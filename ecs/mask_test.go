@@ -268,7 +268,7 @@ func TestARecorderAloneSavesNoMasks(t *testing.T) {
 	w := NewWorld(Options{})
 	m := w.NewMask()
 	m.Add(1)
-	w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { return 0 }), 0)
+	w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { return 0 }), 0)
 	m.Add(2)
 	m.Remove(1)
 	m.Clear()

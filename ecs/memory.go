@@ -52,7 +52,7 @@ func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
 		Shared:   room(w.identityPages) + pageMemory(w.identityPages),
-		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.change.entities) + room(w.change.values),
+		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + w.change.memory(),
 	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
@@ -121,6 +121,11 @@ func (m *StorageMemory) add(column track.Memory) {
 // pageMemory returns what pages take whose entries are not saved.
 func pageMemory(pages []*track.Page) int64 {
 	return int64(len(pages)) * int64(unsafe.Sizeof(track.Page{}))
+}
+
+// memory returns what c takes beside the frames.
+func (c *change) memory() int64 {
+	return room(c.Entities.Rows) + room(c.Storages) + room(c.entities) + room(c.values) + room(c.ops)
 }
 
 func (m *Mask) addTo(sum *StorageMemory) {

@@ -73,7 +73,7 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 		t.Protect(track.Lengths{N: 10 * 64})
 		t.Open()
 	}
-	w.frames = []frame{{ops: make([]op, 0, 10), Frame: track.Frame{Touched: make([]*track.Tracker, 0, 10)}}}[:0]
+	w.frames = []frame{{ops: make([]raw.Op, 0, 10), Frame: track.Frame{Touched: make([]*track.Tracker, 0, 10)}}}[:0]
 	m = w.MemoryUsage()
 	if got, want := m.Total()-before, 40+80+160+160+2*160+128+160+160+room(w.frames)+320+80; got != want {
 		t.Errorf("Total() grew by %d, want %d", got, want)

@@ -201,7 +201,7 @@ type pinPoint struct{ X, Y float64 }
 func TestAPinKeepsNothingOnceReleased(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[pinPoint](w)
-	require.NoError(t, w.Raw().Attach(recorderFunc(func(raw.Change) uint64 { return 0 }), 0))
+	require.NoError(t, w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { return 0 }), 0))
 	for range 1000 {
 		s.Set(w.Create(), pinPoint{})
 	}

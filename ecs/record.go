@@ -1,22 +1,15 @@
 package ecs
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// An op is a [raw.Op] as it is noted.
-type op struct {
-	kind    raw.OpKind
-	entity  Entity
-	storage AnyStorage
-}
-
-func (w *World) note(kind raw.OpKind, s AnyStorage, e Entity) {
-	*w.ops = append(*w.ops, op{kind, e, s})
+// note adds an operation on s, nil for none, to those of the open frame.
+func (w *World) note(kind raw.OpKind, s raw.Storage, e Entity) {
+	*w.ops = append(*w.ops, raw.Op{Kind: kind, Entity: uint64(e), Storage: s})
 }
 
 // Attach makes r the recorder of w, whose present state has the number seq.
@@ -81,134 +74,91 @@ func (w *World) newestBoundary() int {
 	return -1
 }
 
+// A change is the [raw.Change] that is told, and its memory: it is read from what
+// the frames of the tick saved.
+type change struct {
+	raw.Change
+	from             uint64      // The id of the first frame.
+	entities, values []raw.Range // Of the storage that was told last.
+	ops              []raw.Op    // Of several frames.
+}
+
 // record tells the recorder the tick that ends now.
 func (w *World) record() uint64 {
-	k := w.newestBoundary()
-	c := &w.change
-	c.w, c.tick, c.parent, c.frames = w, w.tick+1, w.frames[k].seq, w.frames[k:]
+	frames, c := w.frames[w.newestBoundary():], &w.change
+	c.World, c.Tick, c.Parent, c.from = w.Raw(), w.tick+1, frames[0].seq, frames[0].ID
+	c.Entities, c.Storages, c.Ops = w.registryChange(c.Entities.Rows[:0]), c.Storages[:0], frames[0].ops
+	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
+		for _, s := range list {
+			if w.changed(s.tracked()) {
+				c.Storages = append(c.Storages, s.Raw())
+			}
+		}
+	}
+	if len(frames) > 1 {
+		c.ops = c.ops[:0]
+		for i := range frames {
+			c.ops = append(c.ops, frames[i].ops...)
+		}
+		c.Ops = c.ops
+	}
 	w.recording = true
 	defer func() { w.recording = false }()
-	seq := w.recorder.Record(c)
+	seq := w.recorder.Record(&c.Change)
 	last := &w.frames[len(w.frames)-1] // A restore to a checkpoint needs the operations before it, and never these.
 	last.ops = last.ops[:0]
 	return seq
 }
 
-// A change is a [raw.Change]: it reads what the frames of a tick saved.
-type change struct {
-	tick   uint64 // The tick that ends.
-	parent uint64 // The number of the tick that it continues.
-
-	w      *World
-	frames []frame
-
-	entities, values []raw.Range // Scratch of Storages.
-}
-
-func (c *change) World() raw.World { return c.w.Raw() }
-func (c *change) Tick() uint64     { return c.tick }
-func (c *change) Parent() uint64   { return c.parent }
-
-// Ops returns the operations of the tick that were not undone.
-func (c *change) Ops() iter.Seq[raw.Op] {
-	return func(yield func(raw.Op) bool) {
-		var of AnyStorage // Of the operation before; nearly always of the next one too.
-		var storage raw.Storage
-		for i := range c.frames {
-			for _, op := range c.frames[i].ops {
-				if op.storage != of {
-					of, storage = op.storage, nil
-					if of != nil {
-						storage = of.Raw()
-					}
-				}
-				if !yield(raw.Op{Kind: op.kind, Entity: uint64(op.entity), Storage: storage}) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Entities returns what changed in the registry.
-func (c *change) Entities(ranges []raw.Range) raw.EntityChange {
-	r := &c.w.entities
+// registryChange returns what changed in the registry, and gives ranges its memory.
+func (w *World) registryChange(ranges []raw.Range) raw.EntityChange {
+	r := &w.entities
 	change := raw.EntityChange{Alive: r.rows.N, Free: r.rows.Extra, Total: r.rows.Total, Before: r.rows.Total, Rows: ranges}
-	if k, before, changed := r.rows.Since(c.frames[0].ID); changed {
+	if k, before, changed := r.rows.Since(w.change.from); changed {
 		change.Changed, change.Before = true, before.Total
-		rows, sorted := written(&r.dense, ranges[:0], k, min(change.Before, r.rows.Total))
-		change.Rows = c.w.collect(rows, sorted, change.Before, r.rows.Total)
+		rows, sorted := written(&r.dense, ranges, k, min(change.Before, r.rows.Total))
+		change.Rows = w.collect(rows, sorted, change.Before, r.rows.Total)
 	}
 	return change
 }
 
-// Changed iterates over the storages and resources that changed.
-func (c *change) Changed() iter.Seq[raw.Storage] {
-	return func(yield func(raw.Storage) bool) {
-		for _, list := range [2][]AnyStorage{c.w.storages, c.w.resources} {
-			for _, s := range list {
-				if c.changed(s) && !yield(s.Raw()) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func (c *change) changed(s AnyStorage) bool {
-	t := s.tracked()
+// changed reports whether the tick that is told changed t.
+func (w *World) changed(t *track.Tracker) bool {
 	if t.Exempt {
 		return t.Changed
 	}
-	_, _, changed := t.Since(c.frames[0].ID)
+	_, _, changed := t.Since(w.change.from)
 	return changed
 }
 
-// Storages iterates over what changed in them.
-func (c *change) Storages() iter.Seq[raw.StorageChange] {
-	return func(yield func(raw.StorageChange) bool) {
-		entities, values := c.entities, c.values
-		defer func() { c.entities, c.values = entities, values }()
-		for _, list := range [2][]AnyStorage{c.w.storages, c.w.resources} {
-			for _, s := range list {
-				if !c.changed(s) {
-					continue
-				}
-				change := c.storage(s, entities[:0], values[:0])
-				if !yield(change) {
-					return
-				}
-				if change.Entities != nil {
-					entities = change.Entities
-				}
-				values = change.Values
-			}
-		}
+// storageChange returns what changed in told.
+func (w *World) storageChange(told raw.Storage) raw.StorageChange {
+	c, s := &w.change, told.(readable)
+	t := s.tracked()
+	k, before, limit := 0, track.Lengths{}, 0
+	if t.Exempt { // All is told.
+		t.Changed = false
+	} else {
+		k, before, _ = t.Since(c.from)
+		limit = min(before.N, t.N)
 	}
+	change := raw.StorageChange{Storage: told, Before: before.N}
+	if set := s.sparseSet(); set != nil {
+		rows, sorted := written(&set.dense, c.entities[:0], k, limit)
+		c.entities = w.collect(rows, sorted, before.N, t.N)
+		change.Entities = c.entities
+	}
+	rows, sorted := s.valuesWritten(c.values[:0], k, limit)
+	c.values = w.collect(rows, sorted, before.N, t.N)
+	change.Values = c.values
+	return change
 }
 
-// storage returns what changed in s, and gives ranges the memory of entities and
-// values.
-func (c *change) storage(s AnyStorage, entities, values []raw.Range) raw.StorageChange {
-	t, change := s.tracked(), raw.StorageChange{Storage: s.Raw()}
-	if t.Exempt {
-		t.Changed = false
-		if s.sparseSet() != nil {
-			change.Entities = c.w.collect(entities, true, 0, t.N)
-		}
-		change.Values = c.w.collect(values, true, 0, t.N)
-		return change
-	}
-	k, before, _ := t.Since(c.frames[0].ID)
-	change.Before = before.N
-	limit := min(change.Before, t.N)
-	if set := s.sparseSet(); set != nil {
-		rows, sorted := written(&set.dense, entities, k, limit)
-		change.Entities = c.w.collect(rows, sorted, change.Before, t.N)
-	}
-	rows, sorted := s.valuesWritten(values, k, limit)
-	change.Values = c.w.collect(rows, sorted, change.Before, t.N)
-	return change
+// readable is what a [raw.Storage] of this package is beside.
+type readable interface {
+	tracked() *track.Tracker
+	sparseSet() *set
+	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
 }
 
 // collect finishes what written began: the rows that differ between a column of

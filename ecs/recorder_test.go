@@ -75,15 +75,15 @@ func (r *recorderModel) expect(want *naiveState) {
 }
 
 // Record checks c.
-func (r *recorderModel) Record(c raw.Change) uint64 {
-	if c.Parent() >= uint64(len(r.states)) {
-		failf("parent %d was never a mark", c.Parent())
+func (r *recorderModel) Record(c *raw.Change) uint64 {
+	if c.Parent >= uint64(len(r.states)) {
+		failf("parent %d was never a mark", c.Parent)
 	}
-	parent := &r.states[c.Parent()]
-	if c.Tick() != r.want.tick+1 || parent.tick != r.want.tick {
-		failf("tick %d continues %d, want %d", c.Tick(), parent.tick, r.want.tick+1)
+	parent := &r.states[c.Parent]
+	if c.Tick != r.want.tick+1 || parent.tick != r.want.tick {
+		failf("tick %d continues %d, want %d", c.Tick, parent.tick, r.want.tick+1)
 	}
-	s := recordedState{tick: c.Tick(), stores: maps.Clone(parent.stores)}
+	s := recordedState{tick: c.Tick, stores: maps.Clone(parent.stores)}
 	r.patchRegistry(&s, parent, c)
 	r.patchStores(&s, c)
 	r.compare(&s)
@@ -92,8 +92,8 @@ func (r *recorderModel) Record(c raw.Change) uint64 {
 	return r.latest()
 }
 
-func (r *recorderModel) patchRegistry(s, parent *recordedState, c raw.Change) {
-	change := c.Entities(make([]raw.Range, 0, 1))
+func (r *recorderModel) patchRegistry(s, parent *recordedState, c *raw.Change) {
+	change := c.Entities
 	rows, alive, free := r.w.Raw().Registry()
 	if change.Total != len(rows) || change.Alive != alive || change.Free != free || change.Before != len(parent.rows) {
 		failf("EntityChange %+v of %d rows, Registry() = %v, %d, %d", change, len(parent.rows), rows, alive, free)
@@ -125,11 +125,11 @@ func eachRow(ranges []raw.Range, n int, f func(i int)) {
 	}
 }
 
-func (r *recorderModel) patchStores(s *recordedState, c raw.Change) {
+func (r *recorderModel) patchStores(s *recordedState, c *raw.Change) {
 	r.named = r.named[:0]
 	position := -1
-	for change := range c.Storages() {
-		as := change.Storage
+	for _, as := range c.Storages {
+		change := c.Of(as)
 		if k := r.position(as); k <= position {
 			failf("%s is named out of order", as.Name())
 		} else {
@@ -181,13 +181,13 @@ func (r *recorderModel) compare(s *recordedState) {
 }
 
 // replay does the operations on sets of entities and compares membership.
-func (r *recorderModel) replay(parent, s *recordedState, c raw.Change) {
+func (r *recorderModel) replay(parent, s *recordedState, c *raw.Change) {
 	alive := setOf(parent.rows[:parent.alive])
 	members := map[string]map[Entity]bool{}
 	for name, st := range parent.stores {
 		members[name] = setOf(st.entities)
 	}
-	for op := range c.Ops() {
+	for _, op := range c.Ops {
 		if op.Storage != nil && !op.Storage.Rewinds() {
 			continue
 		}

@@ -154,11 +154,11 @@ func TestATickBetweenThoseHeldIsRefusedWithItsNeighbours(t *testing.T) {
 // known.
 type parentCheck struct{ t *testing.T }
 
-func (r parentCheck) Record(c raw.Change) uint64 {
-	if c.Parent() != c.Tick()-1 {
-		r.t.Errorf("tick %d continues tick %d", c.Tick(), c.Parent())
+func (r parentCheck) Record(c *raw.Change) uint64 {
+	if c.Parent != c.Tick-1 {
+		r.t.Errorf("tick %d continues tick %d", c.Tick, c.Parent)
 	}
-	return c.Tick()
+	return c.Tick
 }
 
 func TestAThinnedHistoryGoesOnOnAnotherBranch(t *testing.T) {

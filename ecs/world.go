@@ -63,7 +63,7 @@ type World struct {
 	recorder      raw.Recorder
 	recording     bool // The recorder is told a tick: the pins have what it saved.
 	change        change
-	ops           *[]op // The open frame's operations, while there is a recorder.
+	ops           *[]raw.Op // The open frame's operations, while there is a recorder.
 	onRestore     []func()
 	identityPages []*track.Page // Of all Indexed storages.
 	equal         equality
@@ -77,7 +77,7 @@ type World struct {
 // NewWorld returns an empty world at tick 0.
 func NewWorld(options Options) *World {
 	w := &World{options: options, names: make(map[string]AnyStorage)}
-	w.clock.Span, w.clock.End = 1, w.dropForward
+	w.clock.Span, w.clock.End, w.change.Of = 1, w.dropForward, w.storageChange
 	w.entities.init(w)
 	if options.History > 0 {
 		w.push(frame{tick: true})

@@ -74,10 +74,10 @@ type encodingRecorder struct {
 	crc     uint32
 }
 
-func (r *encodingRecorder) Record(c raw.Change) uint64 {
+func (r *encodingRecorder) Record(c *raw.Change) uint64 {
 	r.buf = r.encoder.Encode(r.buf[:0], c)
 	r.crc = crc32.Checksum(r.buf, crc32.MakeTable(crc32.Castagnoli))
-	return c.Tick()
+	return c.Tick
 }
 
 // BenchmarkBudgetCommit: a commit of 100k written rows of 16 bytes, encoded into

@@ -74,6 +74,6 @@ func NewTickRecorder(s *format.Schema) *TickRecorder {
 }
 
 // Encode appends the payload of a tick that continues nothing.
-func (t *tickRecorder) Encode(buf []byte, c raw.Change) []byte {
+func (t *tickRecorder) Encode(buf []byte, c *raw.Change) []byte {
 	return t.encode(buf, c, 0, journal.ID{}, time.Time{})
 }

@@ -11,31 +11,31 @@ import (
 )
 
 // Record encodes a tick into the journal. [ecs.World.Commit] calls it.
-func (s *Store) Record(c raw.Change) uint64 {
+func (s *Store) Record(c *raw.Change) uint64 {
 	defer s.notes.Reset()
 	if s.failed != nil {
-		return c.Parent()
+		return c.Parent
 	}
-	s.notes.About(c.Parent())
+	s.notes.About(c.Parent)
 	s.goOn()
 	seq := s.journal.Next()
-	s.dirty.All = s.dirty.All || c.Parent() < s.since // Went back to before what dirty is relative to.
-	if c.Parent()+1 < seq {
-		s.branched(c.Parent())
+	s.dirty.All = s.dirty.All || c.Parent < s.since // Went back to before what dirty is relative to.
+	if c.Parent+1 < seq {
+		s.branched(c.Parent)
 	}
 	now := s.options.Now()
-	payload := s.encoder.encode(s.journal.Buffer(), c, seq, s.ids[c.Parent()], now)
+	payload := s.encoder.encode(s.journal.Buffer(), c, seq, s.ids[c.Parent], now)
 	if n := len(s.schema.Components); n != s.announced {
 		if s.failed = s.journal.AppendPreamble(s.schema.Encode()); s.failed != nil {
-			return c.Parent() // Err tells.
+			return c.Parent // Err tells.
 		}
 		s.announced = n
 	}
 	size := int64(len(payload))
-	s.await(seq, c.Tick())
-	id, err := s.journal.AppendSummed(c.Parent(), c.Tick(), s.notes.Flags(), payload, s.encoder.Sum)
+	s.await(seq, c.Tick)
+	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.Flags(), payload, s.encoder.Sum)
 	if s.failed = err; err != nil {
-		return c.Parent()
+		return c.Parent
 	}
 	s.grown += size
 	s.remember(id)
@@ -64,7 +64,6 @@ type tickRecorder struct {
 	whole  wholeList     // What a tick may have to give though it did not change.
 	notes  *format.Notes // Of the tick.
 	dirty  *snap.Dirty   // Told what changed.
-	rows   []raw.Range
 }
 
 func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickRecorder {
@@ -72,30 +71,28 @@ func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickReco
 }
 
 // encode appends the payload of c, which becomes record seq, to buf.
-func (t *tickRecorder) encode(buf []byte, c raw.Change, seq uint64, parent journal.ID, now time.Time) []byte {
-	t.Begin(buf, !t.notes.None(), parent, c.Tick(), now)
+func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent journal.ID, now time.Time) []byte {
+	t.Begin(buf, !t.notes.None(), parent, c.Tick, now)
 	t.recordRegistry(c)
 	t.Storages(t.count(c))
-	for s := range c.Storages() {
-		if s.Storage.Persistent() {
-			t.recordStorage(t.whole.complete(s, t.schema, seq, c.Parent()))
+	for _, s := range c.Storages {
+		if s.Persistent() {
+			t.recordStorage(t.whole.complete(c.Of(s), t.schema, seq, c.Parent))
 		}
 	}
-	for s := range t.whole.rest(seq, c.Parent()) {
+	for s := range t.whole.rest(seq, c.Parent) {
 		t.recordStorage(s)
 	}
 	t.recordOps(c)
 	return t.End(t.notes)
 }
 
-func (t *tickRecorder) recordRegistry(c raw.Change) {
-	change := c.Entities(t.rows[:0])
-	t.rows = change.Rows
-	if change.Changed {
-		t.dirty.SetRegistry(change)
+func (t *tickRecorder) recordRegistry(c *raw.Change) {
+	if c.Entities.Changed {
+		t.dirty.SetRegistry(c.Entities)
 	}
-	rows, _, _ := c.World().Registry()
-	t.Registry(change, raw.As[ecs.Entity](rows))
+	rows, _, _ := c.World.Registry()
+	t.Registry(c.Entities, raw.As[ecs.Entity](rows))
 }
 
 func (t *tickRecorder) recordStorage(c raw.StorageChange) {
@@ -104,8 +101,8 @@ func (t *tickRecorder) recordStorage(c raw.StorageChange) {
 	t.Storage(number, c)
 }
 
-func (t *tickRecorder) recordOps(c raw.Change) {
-	for op := range c.Ops() {
+func (t *tickRecorder) recordOps(c *raw.Change) {
+	for _, op := range c.Ops {
 		number := format.NoComponent
 		if op.Storage != nil {
 			if !op.Storage.Persistent() {
@@ -120,14 +117,14 @@ func (t *tickRecorder) recordOps(c raw.Change) {
 }
 
 // count returns how many storages and resources the tick gives.
-func (t *tickRecorder) count(c raw.Change) (n int) {
+func (t *tickRecorder) count(c *raw.Change) (n int) {
 	for i := range t.whole {
-		if t.whole[i].owed(c.Parent()) {
+		if t.whole[i].owed(c.Parent) {
 			n++
 		}
 	}
-	for s := range c.Changed() {
-		if w := t.whole.find(s); s.Persistent() && (w == nil || !w.owed(c.Parent())) {
+	for _, s := range c.Storages {
+		if w := t.whole.find(s); s.Persistent() && (w == nil || !w.owed(c.Parent)) {
 			n++
 		}
 	}

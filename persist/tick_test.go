@@ -2,13 +2,17 @@ package persist_test
 
 import (
 	"math/rand/v2"
+	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
 // recordOverhead is what the journal adds to a payload: a header, and bytes that
@@ -49,4 +53,50 @@ func TestTickThatWritesScatteredRowsTakesThreeBytesMoreForEach(t *testing.T) {
 		w.Commit()
 		require.LessOrEqual(t, len(r.buf), (16+3)*written+64, "one row in %d", every)
 	}
+}
+
+// Components and resources of every kind are written, added and removed, and
+// entities created and destroyed.
+func TestACommitTakesNoMemoryOnceTicksAreOfASize(t *testing.T) {
+	w := storetest.New(3)
+	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{Sync: journal.SyncNever()})
+	entities := w.CreateN(nil, 300)
+	tick := func() {
+		last := len(entities) - 1
+		w.Destroy(entities[last])
+		entities[last] = w.Create()
+		for i, e := range entities {
+			w.Position.Set(e, storetest.Position{X: w.Position.Values()[0].X + 1})
+			w.Heat.Set(e, storetest.Heat{Degrees: int32(i)})
+			if i%3 > 0 {
+				continue
+			}
+			if !w.Armor.Remove(e) {
+				w.Armor.Set(e, storetest.Armor{})
+			}
+			if !w.Crown.Remove(e) {
+				w.Crown.Set(e, storetest.Crown{})
+			}
+			if !w.Frozen.Remove(e) {
+				w.Frozen.Set(e, storetest.Frozen{})
+			}
+			if !w.Rank.Remove(e) {
+				w.Rank.Set(e, storetest.Rank{})
+			}
+		}
+		*w.Seed.Mut()++
+		*w.Clock.Mut()++
+		if err := s.Commit(); err != nil {
+			t.Error(err)
+		}
+		for s.Journal().Backlog() > 0 { // Until then its buffer is not free.
+			runtime.Gosched()
+		}
+	}
+	w.Position.Set(entities[0], storetest.Position{})
+	for range 20 {
+		tick()
+	}
+	require.Zero(t, testing.AllocsPerRun(100, tick))
+	storetest.CloseStore(t, s)
 }

@@ -1,43 +1,27 @@
 package raw
 
-import "iter"
-
 // A Recorder is told every tick at its commit: the journal's side of a world.
 type Recorder interface {
 	// Record encodes what the tick changed; c is valid until it returns. seq is the
 	// number of the state at the end of the tick: the next tick on this branch has it
 	// as its Parent.
-	Record(c Change) (seq uint64)
+	Record(c *Change) (seq uint64)
 }
 
 // A Change is what a tick changed, compared with the end of the tick that it
 // continues. It costs O(rows written) to read, whatever the world holds.
-type Change interface {
-	// World returns the world that changed. It must not be changed.
-	World() World
+type Change struct {
+	World    World  // The world that changed. It must not be changed.
+	Tick     uint64 // The number of the tick that ends.
+	Parent   uint64 // What the recorder called the tick that it continues.
+	Entities EntityChange
+	Storages []Storage // The storages and resources that changed, in the order of registration.
+	Ops      []Op      // The operations in the order of the calls, without those that were undone.
 
-	// Tick returns the number of the tick that ends.
-	Tick() uint64
-
-	// Parent returns the number that the recorder gave the tick that it continues.
-	Parent() uint64
-
-	// Ops returns the operations of the tick in the order of the calls, without
-	// those that were undone.
-	Ops() iter.Seq[Op]
-
-	// Entities returns what changed in the registry. Its Rows take the place of
-	// ranges, which lets a caller recycle them.
-	Entities(ranges []Range) EntityChange
-
-	// Changed iterates over the storages and resources that changed, in the order
-	// of registration.
-	Changed() iter.Seq[Storage]
-
-	// Storages iterates over what changed in those of Changed. The ranges are valid
-	// until the next step. A storage that does not rewind is given whole if it changed
-	// since it was given last, on whatever branch.
-	Storages() iter.Seq[StorageChange]
+	// Of returns what changed in one of Storages. The ranges are valid until its next
+	// call. A storage that does not rewind is given whole if it changed since it was
+	// given last, on whatever branch.
+	Of func(s Storage) StorageChange
 }
 
 // OpKind says what an operation did.
