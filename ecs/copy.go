@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/stet-ecs/stet/ecs/layout"
 )
 
 // CloneEntity returns a new entity with copies of the components of e, made by
@@ -199,6 +201,20 @@ func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err err
 	return target.(copiedStorage).stageRows(c, entities, s.face.codec.append(nil, values))
 }
 
+// fits returns why stored rows are not rows of target as they are.
+func fits(s *storageState, target AnyStorage) error {
+	if err := sameSort(s, target); err != nil {
+		return err
+	}
+	if d := layout.Diff(s.Layout, target.about().layout); d != "" {
+		return errors.New(d)
+	}
+	if v := target.about().past().version; s.Version != v {
+		return fmt.Errorf("stored version %d, here %d", s.Version, v)
+	}
+	return nil
+}
+
 // stageRows is stageValues for values encoded by a type of the same layout.
 func (s *Storage[T]) stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error) {
 	values := make([]T, len(entities))
@@ -306,7 +322,7 @@ func (s *Storage[T]) references() *references {
 func (w *World) Clone() *World {
 	c := NewWorld(w.options)
 	r := &w.entities
-	c.entities.load(r.dense.Live[:r.rows.Total], r.rows.Lengths)
+	c.entities.take(slices.Clone(r.dense.Live[:r.rows.Total]), slices.Clone(r.sparse[:r.rows.Total]), r.rows.Lengths)
 	c.entities.maxGeneration = r.maxGeneration
 	for _, s := range w.storages {
 		s.cloneInto(c)

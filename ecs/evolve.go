@@ -33,21 +33,22 @@ func Migrate[From, To any](from uint32, f func(From) To) Migration {
 		return m
 	}
 	m.target = target.Type()
-	if onValues, ok := any(f).(func(layout.Value) To); ok {
-		m.run = func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error) {
-			return migrateValues(rows, stored, n, skip, target, onValues)
+	var source *layout.Codec
+	onValues := reflect.TypeFor[From]() == reflect.TypeFor[layout.Value]()
+	if !onValues {
+		if source, m.fault = layout.NewCodec(reflect.TypeFor[From]()); m.fault != nil {
+			return m
 		}
-		return m
+		m.source = source.Type()
 	}
-	source, err := layout.NewCodec(reflect.TypeFor[From]())
-	if err != nil {
-		m.fault = err
-		return m
-	}
-	m.source = source.Type()
-	m.run = func(rows []byte, _ *layout.Type, n int, skip func(int) bool) ([]byte, error) {
+	m.run = func(rows []byte, stored *layout.Type, n int, skip func(int) bool) (_ []byte, err error) {
 		values := make([]From, n)
-		if err := layout.Decode(source, rows, values); err != nil {
+		if onValues {
+			err = decodeValues(stored, rows, any(values).([]layout.Value), skip)
+		} else {
+			err = layout.Decode(source, rows, values)
+		}
+		if err != nil {
 			return nil, err
 		}
 		out := make([]To, n)
@@ -104,25 +105,21 @@ type Migration struct {
 	run func(rows []byte, stored *layout.Type, n int, skip func(int) bool) ([]byte, error)
 }
 
-// migrateValues migrates rows without their Go type.
-func migrateValues[To any](rows []byte, stored *layout.Type, n int, skip func(int) bool, target *layout.Codec, f func(layout.Value) To) ([]byte, error) {
-	out := make([]To, n)
-	for i := range out {
+// decodeValues decodes the rows that are not skipped without their Go type.
+func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip func(int) bool) error {
+	for i := range values {
 		row, rest, err := stored.Next(rows)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rows = rest
-		if skip(i) {
+		if rows = rest; skip(i) {
 			continue
 		}
-		value, err := stored.Value(row)
-		if err != nil {
-			return nil, err
+		if values[i], err = stored.Value(row); err != nil {
+			return err
 		}
-		out[i] = f(value)
 	}
-	return layout.Append(target, nil, out), nil
+	return nil
 }
 
 // newEvolution returns what a component with that layout, which may be nil, was
@@ -169,21 +166,39 @@ func (w rawWorld) Converted() []raw.Conversion { return w.converted }
 
 // Conversions returns what Load would convert of a state with these storages.
 func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, error) {
+	plans, err := w.plan(storages)
+	return conversions(plans), err
+}
+
+// conversions returns what plans convert.
+func conversions(plans []*plan) (all []raw.Conversion) {
+	for _, p := range plans {
+		if len(p.changes) > 0 {
+			all = append(all, raw.Conversion{Stored: p.stored.Name, Name: p.target.Name(), Changes: p.changes})
+		}
+	}
+	return all
+}
+
+// plan works out what becomes of stored components, of which it needs no rows. What
+// the program cannot take is refused here, and this is where a loss of values is
+// known before it happens: a change that loses some is Dropped.
+func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	heirs := w.heirs(storages)
-	var all []raw.Conversion
+	names := make(map[string]bool, len(storages))
+	plans := make([]*plan, len(storages))
 	for i := range storages {
 		s := (*storageState)(&storages[i])
-		target := heirs[s.Name]
-		if target == nil || target.about().unknown {
-			continue
+		if names[s.Name] {
+			return nil, fmt.Errorf("component %s is there twice", s.Name)
 		}
-		p, err := newPlan(s, target)
-		if err != nil {
-			return nil, fmt.Errorf("component %s: %w", s.Name, err)
+		names[s.Name] = true
+		var err error
+		if plans[i], err = w.planOne(s, heirs[s.Name]); err != nil {
+			return nil, s.fault(err)
 		}
-		all = p.appendTo(all, s, target)
 	}
-	return all, nil
+	return plans, nil
 }
 
 // heirs returns by their stored names the storages and resources of w that stored
@@ -204,22 +219,43 @@ func (w *World) heirs(storages []raw.StorageState) map[string]AnyStorage {
 	return heirs
 }
 
-// A plan is how the rows of a stored component become rows of a registered one.
+// A plan is how the rows of a stored component become rows of another one: one that
+// the program registered, or an unknown one that takes them as they are.
 type plan struct {
-	stages  []stage
-	changes []layout.Change
+	stored  *storageState
+	target  AnyStorage
+	unknown bool            // target is new to the world.
+	stages  []stage         // One after the other.
+	regap   bool            // Gaps get the default of target.
+	changes []layout.Change // What that does, for people; none: nothing is converted.
+	put     func()          // Puts the rows into target; see decode.
 }
 
 // A stage converts n rows, of which those that belong to no entity may be
 // skipped.
 type stage func(rows []byte, n int, skip func(row int) bool) ([]byte, error)
 
+// planOne works out what becomes of s: heir, or if there is none, something that
+// holds it as it is.
+func (w *World) planOne(s *storageState, heir AnyStorage) (*plan, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if heir != nil {
+		p, err := newPlan(s, heir)
+		if !heir.about().unknown || err == nil && len(p.changes) == 0 && s.NoRewind == heir.about().noRewind {
+			return p, err
+		} // Else it was loaded before as something else; nothing of it is left.
+	}
+	return &plan{stored: s, target: w.newUnknown(s), unknown: true}, nil
+}
+
 // newPlan works out how s becomes target.
 func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 	if err := sameSort(s, target); err != nil {
 		return nil, err
 	}
-	p := new(plan)
+	p := &plan{stored: s, target: target}
 	past := target.about().past()
 	if s.Version > past.version {
 		return nil, fmt.Errorf("%w: version %d, the program has version %d", raw.ErrNewer, s.Version, past.version)
@@ -251,7 +287,7 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 	if s.Version != past.version && len(p.stages) == 0 {
 		p.note("version %d became %d", s.Version, past.version)
 	}
-	p.place(s, target)
+	p.place()
 	return p, nil
 }
 
@@ -288,25 +324,20 @@ func (p *plan) convert(from, to *layout.Type) error {
 
 // place notes what becomes of rows at entity indices. Gaps get the default of the
 // program if they held another.
-func (p *plan) place(s *storageState, target AnyStorage) {
-	indexed := target.Kind() == Indexed
+func (p *plan) place() {
+	indexed := p.target.Kind() == Indexed
 	switch {
-	case s.Resource || !s.Indexed && !indexed:
-		return
-	case s.Indexed != indexed:
-		p.note("%s", map[bool]string{true: "became Indexed", false: "is no longer Indexed"}[indexed])
-		return
-	}
-	gap := emptyOf(target)
-	if len(p.stages) == 0 && string(gap) == string(*s.emptyRow()) {
-		return
-	}
-	if len(p.stages) == 0 {
+	case p.stored.Resource:
+	case indexed && !p.stored.Indexed:
+		p.note("became Indexed")
+	case p.stored.Indexed && !indexed:
+		p.note("is no longer Indexed")
+	case indexed && len(p.stages) > 0:
+		p.regap = true
+	case indexed && string(emptyOf(p.target)) != string(*p.stored.emptyRow()):
+		p.regap = true
 		p.note("gaps have another default")
 	}
-	p.stages = append(p.stages, func(rows []byte, n int, skip func(int) bool) ([]byte, error) {
-		return refill(rows, target.about().layout, n, skip, gap)
-	})
 }
 
 // emptyOf returns the row that gaps of s have.
@@ -317,37 +348,22 @@ func emptyOf(s AnyStorage) []byte {
 	return s.about().layout.AppendZero(nil)
 }
 
-// refill returns rows with the skipped ones replaced by gap.
-func refill(rows []byte, t *layout.Type, n int, skip func(int) bool, gap []byte) ([]byte, error) {
-	out := make([]byte, 0, len(rows))
-	for i := range n {
-		row, rest, err := t.Next(rows)
-		if err != nil {
-			return nil, err
+// decode readies put.
+func (p *plan) decode(owned bool) (err error) {
+	s := *p.stored
+	if len(p.stages) > 0 {
+		s.Layout, s.Pages = p.target.about().layout, nil
+		if s.Rows, err = p.run(); err != nil {
+			return err
 		}
-		if rows = rest; skip(i) {
-			row = gap
-		}
-		out = append(out, row...)
 	}
-	return out, nil
+	p.put, err = p.target.prepare(&s, owned, p.regap)
+	return err
 }
 
-// prepare prepares target for the rows of s.
-func (p *plan) prepare(s *storageState, target AnyStorage, owned bool) (apply func(), err error) {
-	if len(p.stages) == 0 {
-		return target.prepare(s, owned)
-	}
-	converted := *s
-	converted.Layout, converted.Pages = target.about().layout, nil
-	if converted.Rows, err = p.run(s); err != nil {
-		return nil, err
-	}
-	return target.prepare(&converted, owned)
-}
-
-// run returns the rows of s as rows of what p was made for.
-func (p *plan) run(s *storageState) (rows []byte, err error) {
+// run returns the stored rows as rows of the target's layout.
+func (p *plan) run() (rows []byte, err error) {
+	s := p.stored
 	rows, n := s.Rows, len(s.Entities)
 	if s.Pages != nil {
 		rows = slices.Concat(s.Pages...)
@@ -362,12 +378,4 @@ func (p *plan) run(s *storageState) (rows []byte, err error) {
 		}
 	}
 	return rows, nil
-}
-
-// appendTo appends what p changes, if anything.
-func (p *plan) appendTo(all []raw.Conversion, s *storageState, target AnyStorage) []raw.Conversion {
-	if len(p.changes) == 0 {
-		return all
-	}
-	return append(all, raw.Conversion{Stored: s.Name, Name: target.Name(), Changes: p.changes})
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
-	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
@@ -19,8 +18,9 @@ type storageState raw.StorageState
 // entities returns the entities of the rows.
 func (s *storageState) entities() []Entity { return raw.As[Entity](s.Entities) }
 
-// Load replaces all that w holds by state. What fails fails before anything is
-// changed.
+// Load replaces all that w holds by state, in three steps: what becomes of the
+// stored components is planned, then their rows are checked and decoded, then they
+// take their places. What fails fails before anything is changed.
 func (w rawWorld) Load(state *raw.State) error {
 	if w.recorder != nil {
 		return raw.ErrAttached
@@ -28,7 +28,11 @@ func (w rawWorld) Load(state *raw.State) error {
 	if w.anyCheckpoint() {
 		return raw.ErrCheckpointHeld
 	}
-	rows, apply, converted, err := w.prepare(state)
+	var rows []uint32
+	plans, err := w.plan(state.Storages)
+	if err == nil {
+		rows, err = decode(state, plans)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", raw.ErrState, err)
 	}
@@ -38,11 +42,14 @@ func (w rawWorld) Load(state *raw.State) error {
 		s.discardAll()
 	}
 	w.entities.take(ownedEntities(state.Registry, state.Owned), rows, track.Lengths{N: state.Alive, Extra: state.Free, Total: len(state.Registry)})
-	for _, f := range apply {
-		f()
+	for _, p := range plans {
+		if p.unknown {
+			w.adoptUnknown(p.target)
+		}
+		p.put()
 	}
 	w.regroup()
-	w.tick, w.converted = state.Tick, converted
+	w.tick, w.converted = state.Tick, conversions(plans)
 	w.restart(0)
 	return nil
 }
@@ -53,6 +60,14 @@ func (w *World) restart(seq uint64) {
 	if w.keepsTicks() {
 		w.pushTick(seq)
 	}
+}
+
+// fault says of err, if it is one, that it is about s.
+func (s *storageState) fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("component %s: %w", s.Name, err)
 }
 
 // check returns what is wrong with s by itself.
@@ -67,28 +82,6 @@ func (s *storageState) check() error {
 		return err
 	}
 	return s.Layout.Check(s.Default, 1)
-}
-
-// isAs reports whether target, which is unknown, was made for a storage like s.
-func (s *storageState) isAs(target AnyStorage) bool {
-	if fits(s, target) != nil || s.Indexed != (target.Kind() == Indexed) || s.NoRewind != target.about().noRewind {
-		return false
-	}
-	return !s.Indexed || string(*s.emptyRow()) == string(emptyOf(target))
-}
-
-// fits returns why stored rows are not rows of target as they are.
-func fits(s *storageState, target AnyStorage) error {
-	if err := sameSort(s, target); err != nil {
-		return err
-	}
-	if d := layout.Diff(s.Layout, target.about().layout); d != "" {
-		return errors.New(d)
-	}
-	if v := target.about().past().version; s.Version != v {
-		return fmt.Errorf("stored version %d, here %d", s.Version, v)
-	}
-	return nil
 }
 
 func (w *World) newUnknown(s *storageState) AnyStorage {
@@ -143,46 +136,44 @@ func (w *World) forget(s AnyStorage) {
 	}
 }
 
-// prepare decodes rows. Kinds that place rows otherwise than the saved one did
-// get them in the order of the saved rows.
-func (s *Storage[T]) prepare(st *storageState, owned bool) (func(), error) {
+// prepare decodes rows and returns what puts them into s, which is empty then. A
+// kind that places rows otherwise than the stored one did gets them in the order of
+// the stored rows; regap gives gaps the default of s.
+func (s *Storage[T]) prepare(st *storageState, owned, regap bool) (put func(), err error) {
 	values, err := decodeRows(s.face.codec, st, len(st.Entities), owned)
 	if err != nil {
 		return nil, err
 	}
-	entities := st.entities()
-	if st.Indexed != (s.set.kind == Indexed) {
-		return func() { s.convert(entities, values) }, nil
+	entities := ownedEntities(st.Entities, owned)
+	switch indexed := s.set.kind == Indexed; {
+	case indexed && !st.Indexed:
+		entities, values = s.withGaps(entities, values)
+	case st.Indexed && !indexed:
+		entities, values = withoutGaps(entities, values)
+	case regap:
+		for row, e := range entities {
+			if e == Vacant {
+				s.fillGaps(values[row : row+1])
+			}
+		}
 	}
-	entities = ownedEntities(st.Entities, owned)
-	if s.special {
-		return func() { s.replace(entities, values, nil) }, nil
+	var pages []*track.Page
+	if !s.special {
+		pages = sparsePages(entities)
 	}
-	pages := sparsePages(entities)
 	return func() { s.replace(entities, values, pages) }, nil
 }
 
-// convert makes rows of an Indexed storage those of another one, or the other way
-// round.
-func (s *Storage[T]) convert(entities []Entity, values []T) {
-	if s.set.kind == Indexed {
-		entities, values = s.withGaps(entities, values)
-	} else {
-		entities, values = withoutGaps(entities, values)
-	}
-	s.replace(entities, values, nil)
-}
-
 // replace makes entities and values the rows of s, which is empty, and keeps them.
-// pages is the sparse array that follows from entities, or nil. No frame may be
-// held.
+// pages is the sparse array that follows from entities, if s has one of its own. No
+// frame may be held.
 func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page) {
 	s.rows.Open()
 	s.fill(entities, pages)
 	s.data.Live = values
 }
 
-func (r *Resource[T]) prepare(st *storageState, owned bool) (func(), error) {
+func (r *Resource[T]) prepare(st *storageState, owned, _ bool) (put func(), err error) {
 	values, err := decodeRows(r.face.codec, st, 1, owned)
 	if err != nil {
 		return nil, err
@@ -193,16 +184,8 @@ func (r *Resource[T]) prepare(st *storageState, owned bool) (func(), error) {
 	}, nil
 }
 
-// load makes a copy of rows the registry. No frame may be held.
-func (r *registry) load(rows []Entity, l track.Lengths) {
-	sparse := make([]uint32, len(rows))
-	for row, e := range rows {
-		sparse[e.Index()] = uint32(row)
-	}
-	r.take(slices.Clone(rows), sparse, l)
-}
-
-// take makes rows, to which sparse points, the registry. It keeps both.
+// take makes rows, to which sparse points, the registry. It keeps both. No frame may
+// be held.
 func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
 	r.rows.Open()
 	r.dense.Live, r.sparse, r.rows.Lengths = rows, sparse, l
@@ -241,60 +224,24 @@ func inParallel(n int, f func(i int) error) error {
 // loadParts returns how many times loadRows n rows are.
 func loadParts(n int) int { return (n + loadRows - 1) / loadRows }
 
-// prepare checks, converts and decodes everything before anything is changed. It
-// returns the sparse array of the registry, what puts the rows in place, and what
-// was converted.
-func (w *World) prepare(state *raw.State) (rows []uint32, apply []func(), converted []raw.Conversion, err error) {
-	targets := make([]AnyStorage, len(state.Storages))
-	plans := make([]*plan, len(state.Storages))
-	names := make(map[string]bool, len(state.Storages))
-	heirs := w.heirs(state.Storages)
-	for i := range state.Storages {
-		s := (*storageState)(&state.Storages[i])
-		if names[s.Name] {
-			return nil, nil, nil, fmt.Errorf("component %s is there twice", s.Name)
-		}
-		names[s.Name] = true
-		err := s.check()
-		if err == nil {
-			targets[i] = w.target(s, heirs[s.Name], &apply)
-			plans[i], err = newPlan(s, targets[i])
-		}
-		if err != nil {
-			return nil, nil, nil, fmt.Errorf("component %s: %w", s.Name, err)
-		}
-		converted = plans[i].appendTo(converted, s, targets[i])
-	}
-	ready := make([]func(), len(targets))
-	err = inParallel(1+len(targets), func(i int) (err error) {
+// decode checks the registry and the rows of plans, and readies them to be put in
+// place. It returns the row of each entity index.
+func decode(state *raw.State, plans []*plan) (rows []uint32, err error) {
+	err = inParallel(1+len(plans), func(i int) (err error) {
 		if i == 0 {
 			rows, err = indexOf(state)
 			return err
 		}
-		s := (*storageState)(&state.Storages[i-1])
-		if err = s.checkEntities(len(state.Registry)); err == nil {
-			ready[i-1], err = plans[i-1].prepare(s, targets[i-1], state.Owned)
+		p := plans[i-1]
+		if err = p.stored.checkEntities(len(state.Registry)); err == nil {
+			err = p.decode(state.Owned)
 		}
-		if err != nil {
-			return fmt.Errorf("component %s: %w", s.Name, err)
-		}
-		return nil
+		return p.stored.fault(err)
 	})
 	if err == nil {
 		err = checkAlive(state, rows)
 	}
-	return rows, append(apply, ready...), converted, err
-}
-
-// target returns where the rows of s go: to heir, or if there is none, to what
-// makes room for a component that is not registered, which is added to apply.
-func (w *World) target(s *storageState, heir AnyStorage, apply *[]func()) AnyStorage {
-	if heir != nil && (!heir.about().unknown || s.isAs(heir)) { // Else it was loaded before as something else; nothing of it is left.
-		return heir
-	}
-	heir = w.newUnknown(s)
-	*apply = append(*apply, func() { w.adoptUnknown(heir) })
-	return heir
+	return rows, err
 }
 
 // ownedEntities returns entities for a world to keep.
@@ -373,7 +320,7 @@ func checkAlive(state *raw.State, rows []uint32) error {
 				continue
 			}
 			if row := int(rows[e.Index()]); row >= len(alive) || alive[row] != e {
-				return fmt.Errorf("component %s: %w", p.s.Name, notAlive(p.lo+r, e))
+				return p.s.fault(notAlive(p.lo+r, e))
 			}
 		}
 		return nil

@@ -9,10 +9,12 @@ import (
 // Memory is what a world holds, in bytes. It counts what the slices of the world
 // have room for, not only what is in use. Not counted are: what components point
 // to (strings, slices, maps), the runs that queries remember, masks of [World.NewMask],
-// and headers of fixed size, some dozens of bytes for a log or a storage.
+// headers of some dozens of bytes for a log, the description of a component's type,
+// and what the allocator rounds up, 1 KiB for a page of 17.
 type Memory struct {
 	Registry StorageMemory
 	Storages []StorageMemory // As [World.Storages] returns them: resources last.
+	Headers  int64           // What a storage or resource takes without a row: 1 KiB, and with a mask 2.
 	Shared   int64           // The sparse array of all Indexed storages.
 	Frames   int64           // The list of frames, with what each of them touched.
 	Ops      int64           // Operations noted for a recorder.
@@ -34,7 +36,7 @@ type StorageMemory struct {
 
 // Total returns the sum of all parts.
 func (m *Memory) Total() int64 {
-	sum := m.Registry.Total() + m.Shared + m.Frames + m.Ops + m.Scratch
+	sum := m.Registry.Total() + m.Headers + m.Shared + m.Frames + m.Ops + m.Scratch
 	for i := range m.Storages {
 		sum += m.Storages[i].Total()
 	}
@@ -56,7 +58,10 @@ func (w *World) MemoryUsage() Memory {
 	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
-			m.Storages = append(m.Storages, s.(interface{ memory() StorageMemory }).memory())
+			of, header := s.(interface {
+				memory() (StorageMemory, uintptr)
+			}).memory()
+			m.Storages, m.Headers = append(m.Storages, of), m.Headers+int64(header)
 		}
 	}
 	for _, list := range [2][]frame{w.frames, w.forward} {
@@ -81,8 +86,9 @@ func (r *registry) memory() (m StorageMemory) {
 	return m
 }
 
-func (s *Storage[T]) memory() StorageMemory {
-	m := StorageMemory{Name: s.name, Stamps: room(s.order)}
+// memory returns what s holds, and the size of s itself.
+func (s *Storage[T]) memory() (m StorageMemory, header uintptr) {
+	m, header = StorageMemory{Name: s.name, Stamps: room(s.order)}, unsafe.Sizeof(*s)
 	switch s.set.kind {
 	case Indexed: // Its sparse array is the world's.
 	case Hashed:
@@ -94,16 +100,17 @@ func (s *Storage[T]) memory() StorageMemory {
 	}
 	if s.mask != nil {
 		s.mask.addTo(&m)
+		header += unsafe.Sizeof(*s.mask)
 	}
 	addColumn(&m, &s.dense, &m.Dense)
 	addColumn(&m, &s.data, &m.Data)
-	return m
+	return m, header
 }
 
-func (r *Resource[T]) memory() StorageMemory {
-	m := StorageMemory{Name: r.name}
+func (r *Resource[T]) memory() (m StorageMemory, header uintptr) {
+	m.Name = r.name
 	addColumn(&m, &r.data, &m.Data)
-	return m
+	return m, unsafe.Sizeof(*r)
 }
 
 // addColumn adds what c holds to m, its rows to live.

@@ -85,13 +85,7 @@ func (s *set) fill(entities []Entity, pages []*track.Page) {
 func (s *set) point() {
 	switch {
 	case !s.special:
-		for row, e := range s.dense.Live[:s.rows.N] {
-			p := s.sparse.Page(e.Index())
-			if p == nil {
-				p = s.sparse.Grow(e.Index())
-			}
-			p.Rows[e.Index()&pageMask] = uint32(row)
-		}
+		s.sparse.Pages = sparsePages(s.dense.Live)
 	case s.kind == Hashed:
 		s.placeAll()
 	default:
@@ -220,7 +214,7 @@ func (s *Storage[T]) stretch(n int) {
 	s.dense.Live = lengthened(s.dense.Live, n)
 	s.data.Live = lengthened(s.data.Live, n)
 	fill(s.dense.Live[from:n], Vacant)
-	s.empty(from, n)
+	s.fillGaps(s.data.Live[from:n])
 	s.rows.N, s.rows.Extra = n, s.rows.Extra+n-from
 }
 
@@ -237,19 +231,17 @@ func fill[T any](rows []T, v T) {
 	}
 }
 
-// empty gives the gaps [lo, hi) the default, so that equal worlds have equal
-// rows.
-func (s *Storage[T]) empty(lo, hi int) {
+// fillGaps gives rows that are gaps the default, so that equal worlds have equal rows.
+func (s *Storage[T]) fillGaps(rows []T) {
 	switch {
-	case s.tag:
 	case s.face.gap == nil:
-		clear(s.data.Live[lo:hi])
+		clear(rows)
 	case s.data.Clone != nil:
-		for r := lo; r < hi; r++ {
-			s.data.Live[r] = s.data.Clone(*s.face.gap)
+		for r := range rows {
+			rows[r] = s.data.Clone(*s.face.gap)
 		}
 	default:
-		fill(s.data.Live[lo:hi], *s.face.gap)
+		fill(rows, *s.face.gap)
 	}
 }
 
@@ -259,7 +251,7 @@ func (s *Storage[T]) vacateRow(e Entity, r int) {
 		s.saveRow(r)
 	}
 	s.dense.Live[r] = Vacant
-	s.empty(r, r+1)
+	s.fillGaps(s.data.Live[r : r+1])
 	s.rows.Extra++
 	if s.mask != nil {
 		s.mask.Remove(e.Index())
@@ -275,14 +267,7 @@ func (s *Storage[T]) withGaps(entities []Entity, values []T) ([]Entity, []T) {
 	}
 	rows, data := make([]Entity, n), make([]T, n)
 	fill(rows, Vacant)
-	for i := range data {
-		if s.face.gap != nil {
-			data[i] = *s.face.gap
-			if s.data.Clone != nil {
-				data[i] = s.data.Clone(*s.face.gap)
-			}
-		}
-	}
+	s.fillGaps(data)
 	for i, e := range entities {
 		rows[e.Index()], data[e.Index()] = e, values[i]
 	}

@@ -286,7 +286,7 @@ type AnyStorage interface {
 	swapRows(i, j int)
 	permute(lo int, from []uint32)
 	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
-	prepare(s *storageState, owned bool) (apply func(), err error)
+	prepare(s *storageState, owned, regap bool) (put func(), err error)
 	cloneInto(*World)
 	pinPart() *pinPart
 }
