@@ -371,9 +371,8 @@ func (p *plan) run() (rows []byte, err error) {
 	if s.Resource {
 		n = 1
 	}
-	skip := func(row int) bool { return s.Indexed && Entity(s.Entities[row]) == Vacant }
 	for _, stage := range p.stages {
-		if rows, err = stage(rows, n, skip); err != nil {
+		if rows, err = stage(rows, n, s.gap); err != nil {
 			return nil, err
 		}
 	}

@@ -15,6 +15,11 @@ import (
 // A storageState is a [raw.StorageState] on its way into a world.
 type storageState raw.StorageState
 
+// gap reports whether row is a gap.
+func (s *storageState) gap(row int) bool {
+	return s.Indexed && Entity(s.Entities[row]) == Vacant
+}
+
 // entities returns the entities of the rows.
 func (s *storageState) entities() []Entity { return raw.As[Entity](s.Entities) }
 
@@ -277,7 +282,7 @@ func indexOf(state *raw.State) ([]uint32, error) {
 func (s *storageState) checkEntities(total int) error {
 	seen := make([]uint64, (total+63)/64)
 	for r, e := range s.entities() {
-		if e == Vacant && s.Indexed {
+		if s.gap(r) {
 			continue
 		}
 		i := int(e.Index())
@@ -316,7 +321,7 @@ func checkAlive(state *raw.State, rows []uint32) error {
 	return inParallel(len(parts), func(i int) error {
 		p := parts[i]
 		for r, e := range p.s.entities()[p.lo:p.hi] {
-			if e == Vacant && p.s.Indexed {
+			if p.s.gap(p.lo + r) {
 				continue
 			}
 			if row := int(rows[e.Index()]); row >= len(alive) || alive[row] != e {

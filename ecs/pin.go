@@ -146,41 +146,36 @@ func (w *World) leavePins(from, to uint64) {
 	}
 }
 
-// Registry returns the lengths of the registry.
-func (p *rawPin) Registry() (alive, free, total int) {
-	l := p.parts[&p.w.entities.rows]
-	return l.N, l.Extra, l.Total
+// part returns the part of s, which this package made, or of the registry; nil if s
+// was registered since.
+func (p *rawPin) part(s raw.Storage) *pinPart {
+	if s == nil {
+		return p.parts[&p.w.entities.rows]
+	}
+	return p.parts[s.(readable).tracked()]
 }
 
-// trackerOf returns the tracker of s, which this package made.
-func trackerOf(s raw.Storage) *track.Tracker {
-	return s.(interface{ tracked() *track.Tracker }).tracked()
+// Registry returns the lengths of the registry.
+func (p *rawPin) Registry() (alive, free, total int) {
+	l := p.part(nil)
+	return l.N, l.Extra, l.Total
 }
 
 // Len returns how many rows s had, gaps included.
 func (p *rawPin) Len(s raw.Storage) int {
-	if part := p.parts[trackerOf(s)]; part != nil {
+	if part := p.part(s); part != nil {
 		return part.N
 	}
-	return 0 // It was registered since.
-}
-
-// StageRegistry makes rows [lo, hi) of the registry those that AppendEntities
-// appends.
-func (p *rawPin) StageRegistry(lo, hi int) {
-	p.keepUp()
-	p.staged = p.parts[&p.w.entities.rows]
-	p.staged.dense.Stage(lo, hi)
+	return 0
 }
 
 // Stage makes rows [lo, hi) of s those that AppendEntities and AppendRows append.
 func (p *rawPin) Stage(s raw.Storage, lo, hi int) {
 	p.keepUp()
-	p.staged = p.parts[trackerOf(s)]
-	if p.staged.dense != nil {
-		p.staged.dense.Stage(lo, hi)
+	p.staged = p.part(s)
+	for _, c := range p.staged.columns {
+		c.Stage(lo, hi)
 	}
-	p.staged.data.Stage(lo, hi)
 }
 
 // keepUp takes over what was saved since the last commit.
@@ -201,19 +196,12 @@ func (p *rawPin) AppendEntities(dst []byte, lo, hi int) []byte {
 // AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
 func (p *rawPin) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.data.append(dst, lo, hi) }
 
-// DoneRegistry says that rows [lo, hi) of the registry will not be staged any more.
-func (p *rawPin) DoneRegistry(lo, hi int) { p.parts[&p.w.entities.rows].done(lo, hi) }
-
 // Done says that rows [lo, hi) of s will not be staged any more.
 func (p *rawPin) Done(s raw.Storage, lo, hi int) {
-	if part := p.parts[trackerOf(s)]; part != nil {
-		part.done(lo, hi)
-	}
-}
-
-func (part *pinPart) done(lo, hi int) {
-	for _, c := range part.columns {
-		c.Done(lo, hi)
+	if part := p.part(s); part != nil {
+		for _, c := range part.columns {
+			c.Done(lo, hi)
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ func (d *pinned) check(step int) {
 	}
 	var entities []byte
 	for lo := 0; lo < total; lo += step {
-		d.StageRegistry(lo, min(lo+step, total))
+		d.Stage(nil, lo, min(lo+step, total))
 		entities = d.AppendEntities(entities, lo, min(lo+step, total))
 	}
 	if string(entities) != string(d.registry) {

@@ -165,7 +165,8 @@ type Storage interface {
 }
 
 // A Pin reads a world as it was at the end of a tick, while the world goes on.
-// Snapshots are copied through it, some rows in each tick.
+// Snapshots are copied through it, some rows in each tick. Where it is asked about a
+// storage, nil stands for the registry.
 //
 // While a pin is held, every tick saves the old values of what it writes, as for a
 // checkpoint, and when it ends the pin takes over those that it has not yet. That
@@ -186,12 +187,8 @@ type Pin interface {
 	// [alive, free) free, [free, total) retired.
 	Registry() (alive, free, total int)
 
-	// Len returns how many rows s had, gaps included.
+	// Len returns how many rows s had, gaps included; 0 if it was registered since.
 	Len(s Storage) int
-
-	// StageRegistry makes rows [lo, hi) of the registry those that AppendEntities
-	// appends. See Stage.
-	StageRegistry(lo, hi int)
 
 	// Stage makes rows [lo, hi) of s, at most Len, those that AppendEntities and
 	// AppendRows append, until the next Stage or change of the world.
@@ -205,10 +202,6 @@ type Pin interface {
 
 	// AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
 	AppendRows(dst []byte, lo, hi int) []byte
-
-	// DoneRegistry says that rows [lo, hi) of the registry will not be staged any
-	// more. See Done.
-	DoneRegistry(lo, hi int)
 
 	// Done says that rows [lo, hi) of s will not be staged any more, so that nothing
 	// needs to be taken over of the groups of 4096 rows that lie in it.

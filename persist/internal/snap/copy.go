@@ -10,17 +10,13 @@ import (
 )
 
 // A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the
-// present.
+// present. A storage that is nil is the registry.
 type past interface {
 	Registry() (alive, free, total int)
 	Len(st raw.Storage) int
-	StageRegistry(lo, hi int)
 	Stage(st raw.Storage, lo, hi int)
 	AppendEntities(dst []byte, lo, hi int) []byte
 	AppendRows(dst []byte, lo, hi int) []byte
-
-	// DoneRegistry and Done say that rows will not be staged any more.
-	DoneRegistry(lo, hi int)
 	Done(st raw.Storage, lo, hi int)
 }
 
@@ -40,11 +36,14 @@ func (p *Present) Registry() (alive, free, total int) {
 // Len returns the rows of st.
 func (p *Present) Len(st raw.Storage) int { return st.Rows() }
 
-// StageRegistry makes the registry what AppendEntities appends.
-func (p *Present) StageRegistry(_, _ int) { p.entities, _, _ = p.World.Raw().Registry() }
-
 // Stage makes st what AppendEntities and AppendRows append.
-func (p *Present) Stage(st raw.Storage, _, _ int) { p.staged, p.entities = st, st.Entities() }
+func (p *Present) Stage(st raw.Storage, _, _ int) {
+	if p.staged = st; st == nil {
+		p.entities, _, _ = p.World.Raw().Registry()
+		return
+	}
+	p.entities = st.Entities()
+}
 
 // AppendEntities appends the entities in rows [lo, hi).
 func (p *Present) AppendEntities(dst []byte, lo, hi int) []byte {
@@ -56,9 +55,6 @@ func (p *Present) AppendEntities(dst []byte, lo, hi int) []byte {
 
 // AppendRows appends the values in rows [lo, hi).
 func (p *Present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.AppendRows(dst, lo, hi) }
-
-// DoneRegistry does nothing: the present is not kept.
-func (p *Present) DoneRegistry(_, _ int) {}
 
 // Done does nothing: the present is not kept.
 func (p *Present) Done(_ raw.Storage, _, _ int) {}
@@ -106,32 +102,19 @@ func (c *rowCopy) cost() int {
 // take copies groups [first, last) and returns how many bytes they have.
 func (c *rowCopy) take(from past, first, last int, buffers *BufferList) (n int) {
 	lo, hi := first*format.PageRows, min(last*format.PageRows, c.size.Rows)
-	if c.storage == nil {
-		from.StageRegistry(lo, hi)
-	} else {
-		from.Stage(c.storage, lo, hi)
-	}
+	from.Stage(c.storage, lo, hi)
 	for g := first; g < last; g++ {
 		n += c.takeGroup(from, g, buffers)
 	}
-	c.done(from, lo, hi)
+	from.Done(c.storage, lo, hi)
 	return n
-}
-
-// done tells from that rows [lo, hi) are not needed any more.
-func (c *rowCopy) done(from past, lo, hi int) {
-	if c.storage == nil {
-		from.DoneRegistry(lo, hi)
-	} else {
-		from.Done(c.storage, lo, hi)
-	}
 }
 
 // skip tells from which groups will not be copied.
 func (c *rowCopy) skip(from past) {
 	for g := range c.groups {
 		if !c.wants(g) {
-			c.done(from, g*format.PageRows, min((g+1)*format.PageRows, c.size.Rows))
+			from.Done(c.storage, g*format.PageRows, min((g+1)*format.PageRows, c.size.Rows))
 		}
 	}
 }
