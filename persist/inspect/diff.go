@@ -95,38 +95,37 @@ func diffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
 	d := &Diff{OldTick: older.Tick, NewTick: newer.Tick}
 	d.Schema = diffSchemas(older.Stored(), newer.Stored())
 	d.Registry = diffRegistries(registry(older), registry(newer), between(0, max(len(older.Registry), len(newer.Registry))))
-	for _, p := range pairs(older.Components, newer.Components, func(c *Component) string { return c.Name }) {
+	for o, n := range pairs(older.Components, newer.Components, func(c *Component) string { return c.Name }) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := d.component(columnOf(p.old), columnOf(p.new), differing(p.old, p.new)); err != nil {
+		if err := d.component(columnOf(o), columnOf(n), differing(o, n)); err != nil {
 			return nil, err
 		}
 	}
 	return d, nil
 }
 
-// A pair is what two states have under one name; nil: one has nothing.
-type pair[T any] struct{ old, new *T }
-
-// pairs matches two lists by name: in the order of the old one, then those that
-// are only in the new one.
-func pairs[T any](older, newer []*T, name func(*T) string) []pair[T] {
-	byName := make(map[string]*T, len(newer))
-	for _, c := range newer {
-		byName[name(c)] = c
-	}
-	list := make([]pair[T], 0, len(older))
-	for _, c := range older {
-		list = append(list, pair[T]{c, byName[name(c)]})
-		delete(byName, name(c))
-	}
-	for _, c := range newer {
-		if byName[name(c)] != nil {
-			list = append(list, pair[T]{nil, c})
+// pairs matches two lists by name, in the order of the old one, then those that are only
+// in the new one; nil: one list has nothing of that name.
+func pairs[T any](older, newer []*T, name func(*T) string) iter.Seq2[*T, *T] {
+	return func(yield func(o, n *T) bool) {
+		byName := make(map[string]*T, len(newer))
+		for _, n := range newer {
+			byName[name(n)] = n
+		}
+		for _, o := range older {
+			n := byName[name(o)]
+			if delete(byName, name(o)); !yield(o, n) {
+				return
+			}
+		}
+		for _, n := range newer {
+			if byName[name(n)] != nil && !yield(nil, n) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // matched goes through two lists in the order of compare and pairs what is equal in it;

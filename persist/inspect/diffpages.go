@@ -53,11 +53,11 @@ func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Cat
 	if err := p.registry(); err != nil {
 		return nil, err
 	}
-	for _, c := range pairs(columns(m), columns(n), func(c *storedColumn) string { return c.Name }) {
+	for older, newer := range pairs(columns(m), columns(n), func(c *storedColumn) string { return c.Name }) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := p.component(c.old, c.new); err != nil {
+		if err := p.component(older, newer); err != nil {
 			return nil, err
 		}
 	}

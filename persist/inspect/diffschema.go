@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,14 +19,11 @@ type SchemaDiff struct {
 // diffSchemas compares two schemas by name. Names of Go types and what components
 // were before conversions do not count: no value depends on them.
 func diffSchemas(a, b *format.Schema) (diffs []SchemaDiff) {
-	for _, p := range pairs(pointers(a.Components), pointers(b.Components), func(e *format.Entry) string { return e.Name }) {
-		switch {
-		case p.old == nil:
-			diffs = append(diffs, SchemaDiff{Component: p.new.Name, New: describeEntry(p.new)})
-		case p.new == nil:
-			diffs = append(diffs, SchemaDiff{Component: p.old.Name, Old: describeEntry(p.old)})
-		default:
-			diffs = diffEntries(diffs, p.old, p.new)
+	for o, n := range pairs(pointers(a.Components), pointers(b.Components), func(e *format.Entry) string { return e.Name }) {
+		if o != nil && n != nil {
+			diffs = diffEntries(diffs, o, n)
+		} else {
+			diffs = append(diffs, SchemaDiff{Component: cmp.Or(o, n).Name, Old: describeEntry(o), New: describeEntry(n)})
 		}
 	}
 	return diffs
@@ -39,10 +37,15 @@ func pointers[T any](list []T) []*T {
 	return all
 }
 
-// describe returns what e is for people.
-func describeEntry(c *format.Entry) string { return traits(c) + " " + c.Layout.String() }
+// describeEntry returns what c is for people; "" for nil.
+func describeEntry(c *format.Entry) string {
+	if c == nil {
+		return ""
+	}
+	return traits(c) + " " + c.Layout.String()
+}
 
-// traits returns what e is apart from its layout.
+// traits returns what c is apart from its layout.
 func traits(c *format.Entry) string {
 	text := "component"
 	if c.Resource {
@@ -91,14 +94,14 @@ func diffTypes(diffs []SchemaDiff, component, path string, a, b *layout.Type) []
 		path += "."
 	}
 	before := len(diffs)
-	for _, p := range pairs(fieldsOf(a), fieldsOf(b), func(f *layout.Field) string { return f.Name }) {
+	for o, n := range pairs(pointers(a.Fields), pointers(b.Fields), func(f *layout.Field) string { return f.Name }) {
 		switch {
-		case p.old == nil:
-			diffs = append(diffs, SchemaDiff{component, path + p.new.Name, "", p.new.Type.String()})
-		case p.new == nil:
-			diffs = append(diffs, SchemaDiff{component, path + p.old.Name, p.old.Type.String(), ""})
+		case o == nil:
+			diffs = append(diffs, SchemaDiff{component, path + n.Name, "", n.Type.String()})
+		case n == nil:
+			diffs = append(diffs, SchemaDiff{component, path + o.Name, o.Type.String(), ""})
 		default:
-			diffs = diffTypes(diffs, component, path+p.old.Name, p.old.Type, p.new.Type)
+			diffs = diffTypes(diffs, component, path+o.Name, o.Type, n.Type)
 		}
 	}
 	if len(diffs) == before { // Their order differs.
@@ -106,5 +109,3 @@ func diffTypes(diffs []SchemaDiff, component, path string, a, b *layout.Type) []
 	}
 	return diffs
 }
-
-func fieldsOf(t *layout.Type) []*layout.Field { return pointers(t.Fields) }
