@@ -30,7 +30,8 @@ func (p *pieces) mended() (missing []Missing, entities, retired int) {
 		if c.Indexed {
 			of += p.entities[n].unknown() // Gaps or not.
 		}
-		if lost := p.mendComponent(n, c); lost > 0 {
+		p.mendComponent(n, c)
+		if lost := of - c.Members(); lost > 0 {
 			missing = append(missing, Missing{c.Name, lost, of})
 		}
 	}
@@ -159,43 +160,21 @@ func (p *pieces) foundEntities() (found []ecs.Entity) {
 }
 
 // mendComponent drops the rows of component number n that are not known, or whose
-// entity is not alive or has a row before. It returns how many members are lost.
-func (p *pieces) mendComponent(n int, c *Component) (lost int) {
-	before := c.Members()
+// entity is not alive or has a row before.
+func (p *pieces) mendComponent(n int, c *Component) {
 	if c.Resource {
 		if p.values[n].unknown() > 0 {
 			c.Resize(0)
 		}
-		return before - c.Members()
+		return
 	}
 	seen := make([]bool, len(p.im.Registry))
-	good := func(row int) bool {
+	c.Keep(func(row int) bool {
 		e := c.Entities[row]
 		if !p.entities[n][row] || !p.values[n][row] || e == ecs.Vacant || !p.im.IsAlive(e) || seen[e.Index()] {
 			return false
 		}
 		seen[e.Index()] = true
 		return true
-	}
-	unknown := 0 // Gaps or members.
-	if c.Indexed {
-		for row := range c.Entities {
-			if known := p.entities[n][row]; !good(row) {
-				if !known {
-					unknown++
-				}
-				c.Vacate(row)
-			}
-		}
-		return before + unknown - c.Members()
-	}
-	kept := 0
-	for row := range c.Entities {
-		if good(row) {
-			c.Move(row, kept)
-			kept++
-		}
-	}
-	c.Resize(kept)
-	return before - kept
+	})
 }

@@ -116,7 +116,7 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Catalog, []error, error) {
 	v, err := catalog.OpenFS(ctx, files, name)
 	if err == nil {
-		damage := foundDamage(v)
+		damage := v.Faults()
 		for i := range v.Snapshots {
 			mend(ctx, v, &v.Snapshots[i])
 		}
@@ -204,17 +204,6 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 		return err
 	}
 	return s.write(ctx, out)
-}
-
-// foundDamage returns the damage that opening found, files that do not fit among it.
-func foundDamage(v *catalog.Catalog) []error {
-	problems := v.Damage()
-	for _, sn := range v.Snapshots {
-		if err := v.Misfit(sn); err != nil {
-			problems = append(problems, err)
-		}
-	}
-	return problems
 }
 
 func (s *salvage) note(err error) {

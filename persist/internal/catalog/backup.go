@@ -100,12 +100,7 @@ func (c *copier) run(ctx context.Context) error {
 
 // sound returns what keeps the store from being copied whole.
 func (c *copier) sound() error {
-	errs := c.Damage()
-	for _, s := range c.Snapshots {
-		if err := c.Misfit(s); err != nil {
-			errs = append(errs, err)
-		}
-	}
+	errs := c.Faults()
 	if len(errs) == 0 && len(c.Bases(c.Head())) == 0 {
 		return fmt.Errorf("%w: no snapshot leads to the head, record %d", format.ErrNotFound, c.Head())
 	}

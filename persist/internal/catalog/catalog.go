@@ -267,6 +267,17 @@ func (c *Catalog) Damage() []error {
 	return damage
 }
 
+// Faults returns [Catalog.Damage], and the snapshots that do not fit the journal.
+func (c *Catalog) Faults() []error {
+	errs := c.Damage()
+	for _, s := range c.Snapshots {
+		if err := c.Misfit(s); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
 // LockHolder returns what the lock file says of the process that has the store
 // open, or had it when it was killed; "" if it was closed cleanly. [Catalog.InUse]
 // tells the two apart.

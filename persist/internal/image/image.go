@@ -300,35 +300,32 @@ func (im *Image) Patch(t *format.Tick) error {
 // was taken, which may be later than the ticks replayed behind it.
 func (im *Image) DropDead() {
 	for _, c := range im.Components {
-		if c.Rewinds || c.Resource {
-			continue
-		}
-		if c.Indexed {
-			im.vacateDead(c)
-			continue
-		}
-		n := 0
-		for row, e := range c.Entities {
-			if im.IsAlive(e) {
-				c.Move(row, n)
-				n++
-			}
-		}
-		c.Resize(n)
-	}
-}
-
-// vacateDead is [Image.DropDead] for rows at entity indices.
-func (im *Image) vacateDead(c *Component) {
-	for row, e := range c.Entities {
-		if e != ecs.Vacant && !im.IsAlive(e) {
-			c.Vacate(row)
+		if !c.Rewinds && !c.Resource {
+			c.Keep(func(row int) bool { e := c.Entities[row]; return c.Indexed && e == ecs.Vacant || im.IsAlive(e) })
 		}
 	}
 }
 
-// Vacate makes a row of an indexed component a gap.
-func (c *Component) Vacate(row int) {
+// Keep removes the rows of c, which is no resource, that are not good: those of an
+// indexed component become gaps, of another one those behind come up.
+func (c *Component) Keep(good func(row int) bool) {
+	kept := 0
+	for row := range c.Entities {
+		switch ok := good(row); {
+		case c.Indexed && !ok:
+			c.vacate(row)
+		case !c.Indexed && ok:
+			c.move(row, kept)
+			kept++
+		}
+	}
+	if !c.Indexed {
+		c.Resize(kept)
+	}
+}
+
+// vacate makes a row of an indexed component a gap.
+func (c *Component) vacate(row int) {
 	empty := c.emptyRow()
 	c.CountGap(c.Entities[row], -1)
 	c.Entities[row] = ecs.Vacant
@@ -348,8 +345,8 @@ func (c *Component) emptyRow() []byte {
 	return c.Layout.AppendZero(nil)
 }
 
-// Move copies a row over an earlier one.
-func (c *Component) Move(from, to int) {
+// move copies a row over an earlier one.
+func (c *Component) move(from, to int) {
 	c.Entities[to] = c.Entities[from]
 	c.point(c.Entities[to].Index(), to)
 	if c.Width >= 0 {
