@@ -73,9 +73,9 @@ func savePages(w *storetest.World) (map[pagefile.Key][]byte, *format.Manifest) {
 	return pages, &sn.Manifest
 }
 
-// checkOrders fails if a file is loaded at once that would not be loaded in order, or
-// with another result.
-func checkOrders(t testing.TB, file string) {
+// checkPages fails if a file is loaded whose pages, read one by one, do not say what
+// was loaded.
+func checkPages(t testing.TB, file string) {
 	t.Helper()
 	root, err := os.OpenRoot(filepath.Dir(file))
 	require.NoError(t, err)
@@ -87,40 +87,83 @@ func checkOrders(t testing.TB, file string) {
 	defer r.Close()
 	for _, bare := range []bool{false, true} {
 		table := snap.PageTable{}
-		got, err := r.LoadAtOnce(storetest.Background, table, bare)
-		if err != nil {
-			continue
+		if got, err := r.Load(storetest.Background, table, bare); err == nil {
+			requirePages(t, r, got, table, bare)
 		}
-		inOrder := snap.PageTable{}
-		want, err := r.LoadInOrder(storetest.Background, inOrder)
-		require.NoError(t, err, "loaded at once only")
-		require.True(t, maps.Equal(inOrder, table))
-		requireSameImage(t, want, got, bare)
 	}
 }
 
-func requireSameImage(t testing.TB, want, got *inspect.Image, bare bool) {
+// requirePages wants im to be what the pages of r say, and table to have all of them.
+func requirePages(t testing.TB, r *snap.Reader, im *inspect.Image, table snap.PageTable, bare bool) {
 	t.Helper()
-	require.Equal(t, want.Digest(), got.Digest())
-	require.Equal(t, [2]int{want.Alive, want.Free}, [2]int{got.Alive, got.Free})
-	require.True(t, slices.Equal(want.Registry, got.Registry))
-	for i, c := range want.Components {
-		g := got.Components[i]
-		require.Equal(t, []int{c.N, c.Gaps}, []int{g.N, g.Gaps})
-		require.True(t, slices.Equal(c.Entities, g.Entities))
-		require.True(t, bytes.Equal(c.AppendRows(nil, 0, c.N), g.AppendRows(nil, 0, g.N)))
-		for _, e := range got.Registry {
-			if !bare && (c.Find(e) != g.Find(e) || want.IsAlive(e) != got.IsAlive(e)) {
-				t.Fatalf("%s: %v is at row %d and alive: %v, want %d, %v", c.Name, e, g.Find(e), got.IsAlive(e), c.Find(e), want.IsAlive(e))
+	require.NoError(t, r.File.Verify(storetest.Background))
+	require.Equal(t, r.Manifest.Digest, im.Digest())
+	require.Equal(t, [3]int{r.Manifest.Alive, r.Manifest.Free, r.Manifest.Total}, [3]int{im.Alive, im.Free, len(im.Registry)})
+	pages := 0
+	for a := range r.Manifest.Arrays() {
+		for page := range a.Pages() {
+			content, err := r.Page(a, page)
+			require.NoError(t, err)
+			if _, noted := table[a.Key(page)]; noted {
+				pages++
+			} else {
+				require.Nil(t, content)
+			}
+			lo, hi := a.Span(page)
+			switch {
+			case a.Component < 0:
+				require.Equal(t, storetest.EntityBytes(im.Registry[lo:hi]...), content)
+			case a.Kind == format.DenseArray:
+				require.Equal(t, storetest.EntityBytes(im.Components[a.Component].Entities[lo:hi]...), content)
+			case a.Kind == format.DataArray:
+				require.True(t, bytes.Equal(content, im.Components[a.Component].AppendRows(nil, lo, hi)))
+			default:
+				requireSparse(t, im.Components[a.Component], lo, hi, content)
 			}
 		}
 	}
+	require.Len(t, table, pages)
+	for _, c := range im.Components {
+		for row, e := range c.Entities {
+			if !bare && e != ecs.Vacant && c.Find(e) != row {
+				t.Fatalf("%s: %v is at row %d, want %d", c.Name, e, c.Find(e), row)
+			}
+		}
+	}
+	last := map[uint32]int{} // An index may be there twice.
+	for row, e := range im.Registry {
+		last[e.Index()] = row
+	}
+	for row, e := range im.Registry {
+		if !bare && last[e.Index()] == row && im.IsAlive(e) != (row < im.Alive) {
+			t.Fatalf("%v is alive: %v", e, im.IsAlive(e))
+		}
+	}
+}
+
+// requireSparse wants entries [lo, hi) of the sparse array of c to be those of a page.
+func requireSparse(t testing.TB, c *inspect.Component, lo, hi int, page []byte) {
+	t.Helper()
+	want := map[int]int{}
+	for row, e := range c.Entities {
+		if i := int(e.Index()); e != ecs.Vacant && i >= lo && i < hi {
+			want[i-lo] = row
+		}
+	}
+	got := map[int]int{}
+	require.NoError(t, format.DecodeSparsePage(page, func(i int, row uint32, n int) error {
+		for k := range n {
+			got[i+k] = int(row) + k
+		}
+		return nil
+	}))
+	require.True(t, maps.Equal(want, got))
 }
 
 // loaded loads a save that may be hostile, and reads it without types.
 func loaded(t testing.TB, file string) error {
 	t.Helper()
-	checkOrders(t, file)
+	checkPages(t, file)
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	w := storetest.New(0)

@@ -3,8 +3,10 @@ package pagefile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"runtime"
 	"slices"
+	"sync"
 )
 
 const (
@@ -17,46 +19,95 @@ const (
 	windowSize = 4 * blockSize
 )
 
-// ReadAll reads the whole file once, compares what [File.Verify] compares, and
-// calls visit with every page on the way, from as many goroutines as the program
-// has processors and in no particular order. A value is valid until visit
-// returns.
+// ReadAll reads the whole file once, and calls visit with every page on the way, from
+// as many goroutines as the program has processors and in no particular order. A value
+// is valid until visit returns.
 //
 // Blocks are compared before their bytes are handed out, but only when ReadAll has
-// returned nil are all of them known to be good. It stops with the first error that
-// any of the goroutines meets; to learn of all damage, call [File.Verify]. It also
-// stops with the error of ctx.
+// returned nil are all of them known to be good. Else it returns what [File.Verify]
+// would. It stops with the first error of visit, and with that of ctx.
 //
 // It takes 24 bytes for each page, and for each goroutine 256 KiB or the size of
 // the longest value.
 func (f *File) ReadAll(ctx context.Context, visit func(k Key, value []byte) error) error {
-	return f.read(ctx, true, anyKey, visit)
+	places, malformed := f.places(anyKey)
+	if malformed != nil {
+		places = nil // Blocks that are damaged may be why, and come first.
+	}
+	if err := f.readBlocks(ctx, places, visit); err != nil {
+		return err
+	}
+	return malformed
 }
 
 func anyKey(Key) bool { return true }
 
 // ReadSome is [File.ReadAll] for the pages for which want returns true. It reads
-// the nodes of the tree and the blocks that hold those pages, and compares the
-// checksums of the latter.
+// the nodes of the tree and the blocks that hold those pages, compares the checksums of
+// the latter, and stops with the first damage.
 func (f *File) ReadSome(ctx context.Context, want func(Key) bool, visit func(k Key, value []byte) error) error {
-	return f.read(ctx, false, want, visit)
-}
-
-// read reads all blocks of a file, or those of pages that are wanted.
-func (f *File) read(ctx context.Context, all bool, want func(Key) bool, visit func(Key, []byte) error) error {
 	places, err := f.places(want)
 	if err != nil {
 		return err
 	}
-	stripes := (f.length + stripeSize - 1) / stripeSize
-	return parallel(stripes, runtime.GOMAXPROCS(0), func() func(int64) error {
-		w := window{blocks: &f.blocks, all: all}
-		return func(i int64) error {
-			start := i * stripeSize
-			end := min(start+stripeSize, f.length)
-			return w.stripe(ctx, start, end, within(places, start, end), visit)
+	return f.stripes(func() func(start, end int64) error {
+		w := window{blocks: &f.blocks}
+		return func(start, end int64) error { return w.stripe(ctx, start, end, within(places, start, end), visit) }
+	})
+}
+
+// stripes calls functions that start makes for the stripes of the file, several at the
+// same time.
+func (f *File) stripes(start func() func(start, end int64) error) error {
+	return parallel((f.length+stripeSize-1)/stripeSize, runtime.GOMAXPROCS(0), func() func(int64) error {
+		read := start()
+		return func(i int64) error { return read(i*stripeSize, min((i+1)*stripeSize, f.length)) }
+	})
+}
+
+// readBlocks reads all blocks and hands out the places among them. It returns all
+// damaged ranges, joined, in ascending order.
+func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, []byte) error) error {
+	var mu sync.Mutex
+	var damaged []*DamageError
+	var changed *DamageError // It is none of a block.
+	err := f.stripes(func() func(start, end int64) error {
+		w := window{blocks: &f.blocks, all: true}
+		return func(start, end int64) error {
+			err := w.stripe(ctx, start, end, within(places, start, end), visit)
+			var damage *DamageError
+			if !errors.As(err, &damage) {
+				return err
+			}
+			found := f.damagedBlocks(start, end)
+			mu.Lock()
+			defer mu.Unlock()
+			damaged, changed = append(damaged, found...), damage
+			return ctx.Err()
 		}
 	})
+	switch {
+	case err != nil:
+		return err
+	case len(damaged) > 0:
+		slices.SortFunc(damaged, func(a, b *DamageError) int { return cmp.Compare(a.Offset, b.Offset) })
+		return join(damaged)
+	case changed != nil:
+		return changed
+	}
+	return nil
+}
+
+// damagedBlocks returns what is wrong with the blocks of [start, end).
+func (f *File) damagedBlocks(start, end int64) (damaged []*DamageError) {
+	buf := make([]byte, blockSize)
+	for ; start < end; start += blockSize {
+		var damage *DamageError
+		if errors.As(f.readWhole(buf[:min(blockSize, end-start)], start), &damage) {
+			damaged = append(damaged, damage)
+		}
+	}
+	return damaged
 }
 
 // A place says where the key and, right behind it, the value of a page lie.

@@ -1,12 +1,8 @@
 package pagefile
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"runtime"
-	"slices"
-	"sync"
 
 	"github.com/stet-ecs/stet/disk"
 )
@@ -16,15 +12,11 @@ import (
 // ascending order; blocks side by side make one range. Only if all checksums
 // fit, the tree of pages is checked, up to the first thing wrong.
 //
-// It reads with as many goroutines as the program has processors, 64 KiB each,
+// It reads with as many goroutines as the program has processors, 256 KiB each,
 // and stops with the context's error when ctx ends.
 func (f *File) Verify(ctx context.Context) error {
-	damaged, err := f.verifyBlocks(ctx)
-	if err != nil {
+	if err := f.readBlocks(ctx, nil, nil); err != nil {
 		return err
-	}
-	if len(damaged) > 0 {
-		return join(damaged)
 	}
 	b, err := f.findBucket(f.readAt)
 	if err != nil {
@@ -43,31 +35,6 @@ func Check(ctx context.Context, dir disk.FS, name string) (Info, error) {
 	}
 	defer f.Close()
 	return f.Info(), f.Verify(ctx)
-}
-
-// verifyBlocks compares the checksum of every block. It returns the damaged
-// ranges, or the error of ctx.
-func (f *File) verifyBlocks(ctx context.Context) ([]*DamageError, error) {
-	var mu sync.Mutex
-	var damaged []*DamageError
-	err := parallel(int64(len(f.table)), runtime.GOMAXPROCS(0), func() func(int64) error {
-		buf := make([]byte, blockSize)
-		return func(i int64) error {
-			start, size := f.bounds(i)
-			var damage *DamageError
-			if errors.As(f.readWhole(buf[:size], start), &damage) {
-				mu.Lock()
-				defer mu.Unlock()
-				damaged = append(damaged, damage)
-			}
-			return ctx.Err()
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(damaged, func(a, b *DamageError) int { return cmp.Compare(a.Offset, b.Offset) })
-	return damaged, nil
 }
 
 // join merges neighbours with the same cause in a sorted list and joins what

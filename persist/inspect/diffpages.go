@@ -3,7 +3,6 @@ package inspect
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -84,14 +83,17 @@ func snapshotOf(v *catalog.Catalog, seq uint64) (*snap.Reader, error) {
 // A storedColumn is a component in a snapshot file.
 type storedColumn struct {
 	format.Entry
-	format.ComponentSize
-	number int
+	rows        int
+	dense, data format.Array
 }
+
+// none is an array that a state does not have.
+var none = format.Array{PageRows: 1}
 
 func columns(m *format.Manifest) []*storedColumn {
 	list := make([]*storedColumn, len(m.Components))
 	for n := range list {
-		list[n] = &storedColumn{m.Schema.Components[n], m.Components[n], n}
+		list[n] = &storedColumn{m.Schema.Components[n], m.Components[n].Rows, m.Array(n, format.DenseArray), m.Array(n, format.DataArray)}
 	}
 	return list
 }
@@ -99,7 +101,7 @@ func columns(m *format.Manifest) []*storedColumn {
 // registry compares the registries.
 func (p *pageDiff) registry() error {
 	m, n := p.files[0].Manifest, p.files[1].Manifest
-	a := p.array(format.RegistryColumn, format.RegistryColumn, m.Total, n.Total, format.PageRows, 8)
+	a := p.array(m.Registry(), n.Registry())
 	differ, err := a.differing()
 	if err != nil {
 		return err
@@ -133,25 +135,26 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 	if known == nil {
 		known = newer
 	}
-	var c, d storedColumn // For nil: no rows.
+	c, d := &storedColumn{dense: none, data: none}, &storedColumn{dense: none, data: none} // For nil.
 	if older != nil {
-		c = *older
+		c = older
 	}
 	if newer != nil {
-		d = *newer
+		d = newer
 	}
-	if older != nil && newer != nil && (c.Resource != d.Resource || !c.Layout.Equal(d.Layout) || c.PageRows != d.PageRows) {
+	unit := known.data.PageRows
+	if older != nil && newer != nil && (c.Resource != d.Resource || !c.Layout.Equal(d.Layout) || c.data.PageRows != d.data.PageRows) {
 		return errNoPages
 	}
-	if known.PageRows <= 0 || format.PageRows%known.PageRows != 0 {
+	if format.PageRows%unit != 0 {
 		return errNoPages
 	}
-	rows := &pagedRows{width: known.Layout.Width(), layout: known.Layout, unit: known.PageRows}
+	rows := &pagedRows{width: known.Layout.Width(), layout: known.Layout, unit: unit}
 	if !known.Resource {
-		rows.dense = p.array(format.Column(c.number, format.DenseArray), format.Column(d.number, format.DenseArray), c.Rows, d.Rows, format.PageRows, 8)
+		rows.dense = p.array(c.dense, d.dense)
 	}
 	if rows.width != 0 {
-		rows.data = p.array(format.Column(c.number, format.DataArray), format.Column(d.number, format.DataArray), c.Rows, d.Rows, rows.unit, rows.width)
+		rows.data = p.array(c.data, d.data)
 	}
 	ranges, err := rows.load()
 	if err != nil {
@@ -160,7 +163,7 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 	columns := [2]diffColumn{absent, absent}
 	for i, s := range sides {
 		if s != nil {
-			columns[i] = diffColumn{s.Name, s.Layout, s.Resource, pagedSide{rows, i, s.Rows}}
+			columns[i] = diffColumn{s.Name, s.Layout, s.Resource, pagedSide{rows, i, s.rows}}
 		}
 	}
 	return p.Diff.component(columns[0], columns[1], ranges)
@@ -168,26 +171,23 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 
 // A pagedArray is one array in both states.
 type pagedArray struct {
-	files   [2]*snap.Reader
-	columns [2]uint32
-	n       [2]int // Rows.
-	rows    int    // In a page.
-	width   int    // Bytes of a row; -1: they vary.
-	same    []bool // By page.
-	held    [2]map[int][]byte
+	files  [2]*snap.Reader
+	arrays [2]format.Array
+	same   []bool // By page.
+	held   [2]map[int][]byte
 }
 
-func (p *pageDiff) array(older, newer uint32, n, m, rows, width int) *pagedArray {
-	pages := (max(n, m) + rows - 1) / rows
+func (p *pageDiff) array(older, newer format.Array) *pagedArray {
 	return &pagedArray{
-		files: p.files, columns: [2]uint32{older, newer}, n: [2]int{n, m}, rows: rows, width: width,
-		same: make([]bool, pages), held: [2]map[int][]byte{{}, {}},
+		files: p.files, arrays: [2]format.Array{older, newer},
+		same: make([]bool, max(older.Pages(), newer.Pages())), held: [2]map[int][]byte{{}, {}},
 	}
 }
 
 // count returns how many rows a page has in one state.
 func (a *pagedArray) count(side, page int) int {
-	return max(0, min(a.n[side]-page*a.rows, a.rows))
+	lo, hi := a.arrays[side].Span(page)
+	return max(0, hi-lo)
 }
 
 // differing compares all pages. It returns which differ.
@@ -234,42 +234,45 @@ func (a *pagedArray) shared(page int) (bool, error) {
 		first, second = 0, 1
 	}
 	m, n := a.files[first].Manifest, a.files[second].Manifest
-	if n.Number == 0 || m.World != n.World || a.columns[0] != a.columns[1] {
+	k := a.arrays[0].Key(page)
+	if n.Number == 0 || m.World != n.World || k != a.arrays[1].Key(page) {
 		return false, nil
 	}
-	k := format.Key(a.columns[0], page)
-	content, ref, err := snap.ReadPage(a.files[first].File, a.files[first].Name, k)
-	if err != nil || content != nil {
-		a.held[first][page] = content
+	ref, err := a.own(first, page)
+	if err != nil || a.held[first][page] != nil {
 		return false, err
 	}
 	if ref.File == n.Number {
 		return true, nil
 	}
-	content, other, err := snap.ReadPage(a.files[second].File, a.files[second].Name, k)
-	if err != nil || content != nil {
-		a.held[second][page] = content
+	other, err := a.own(second, page)
+	if err != nil || a.held[second][page] != nil {
 		return false, err
 	}
 	return ref.File != 0 && ref == other, nil
 }
 
-// hold reads a page of one state, unless it is there.
-func (a *pagedArray) hold(side, page int) error {
-	n := a.count(side, page)
-	if a.held[side][page] != nil || n == 0 {
-		return nil
-	}
-	k := format.Key(a.columns[side], page)
-	content, err := a.files[side].Page(k)
-	if err == nil && content == nil {
-		err = a.files[side].Damage(fmt.Errorf("page %v is missing", k))
-	}
-	if err == nil && a.width >= 0 && len(content) != n*a.width {
-		err = a.files[side].Damage(fmt.Errorf("page %v: %w", k, image.ErrRanges))
+// own holds a page of one state if its file has it, else it returns where it lies.
+func (a *pagedArray) own(side, page int) (format.PageRef, error) {
+	content, ref, err := a.files[side].Own(a.arrays[side], page)
+	if err != nil {
+		return ref, a.files[side].Damage(err)
 	}
 	a.held[side][page] = content
-	return err
+	return ref, nil
+}
+
+// hold reads a page of one state, unless it is there.
+func (a *pagedArray) hold(side, page int) error {
+	if a.held[side][page] != nil || a.count(side, page) == 0 {
+		return nil
+	}
+	content, err := a.files[side].Page(a.arrays[side], page)
+	if err != nil {
+		return a.files[side].Damage(err)
+	}
+	a.held[side][page] = content
+	return nil
 }
 
 // load keeps a page of both states, even if it is the same.
@@ -286,10 +289,11 @@ func (a *pagedArray) load(page int) error {
 
 // entity returns the entity of a row whose page is loaded; 0 past the end.
 func (a *pagedArray) entity(side, row int) ecs.Entity {
-	if row >= a.n[side] {
+	array := &a.arrays[side]
+	if row >= array.Rows {
 		return 0
 	}
-	return ecs.Entity(binary.LittleEndian.Uint64(a.held[side][row/a.rows][row%a.rows*8:]))
+	return format.EntityAt(a.held[side][row/array.PageRows], row%array.PageRows)
 }
 
 // pagedRows are the rows of a component in both states, as far as they may
@@ -320,7 +324,7 @@ func (r *pagedRows) load() ([]raw.Range, error) {
 			return nil, err
 		}
 		if r.data == nil {
-			differ = make([]bool, (max(r.dense.n[0], r.dense.n[1])+r.unit-1)/r.unit)
+			differ = make([]bool, (max(r.dense.arrays[0].Rows, r.dense.arrays[1].Rows)+r.unit-1)/r.unit)
 		}
 		for unit := range differ {
 			differ[unit] = differ[unit] || pages[unit*r.unit/format.PageRows]
@@ -353,7 +357,7 @@ func (r *pagedRows) loadUnit(unit int) error {
 	}
 	for side := range 2 {
 		if err := r.check(side, unit); err != nil {
-			return r.data.files[side].Damage(fmt.Errorf("page %v: %w", format.Key(r.data.columns[side], unit), err))
+			return r.data.files[side].Damage(fmt.Errorf("page %v: %w", r.data.arrays[side].Key(unit), err))
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -43,7 +44,7 @@ func (p *pieces) mended() (missing []Missing, entities, retired int) {
 // that it had in the snapshot, and an index without an entry a gap.
 func (p *pieces) pointBack() {
 	rows := p.rowsByIndex()
-	for _, k := range sortedKeys(p.sparse) {
+	for _, k := range slices.SortedFunc(maps.Keys(p.sparse), pagefile.Key.Compare) {
 		n := int(k.Column-format.FirstColumn) / 4
 		c, known := p.im.Components[n], p.entities[n]
 		first := int(k.Page) * format.PageRows
@@ -72,15 +73,6 @@ func (p *pieces) pointTo(c *Component, r, row int) bool {
 	c.CountGap(c.Entities[r], -1)
 	c.Entities[r] = p.im.Registry[row]
 	return true
-}
-
-func sortedKeys(pages map[pagefile.Key][]byte) []pagefile.Key {
-	keys := make([]pagefile.Key, 0, len(pages))
-	for k := range pages {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, pagefile.Key.Compare)
-	return keys
 }
 
 // rowsByIndex returns the known row of the registry that each index has, or -1.
@@ -133,9 +125,7 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 	}
 	im.Alive, im.Free = len(alive), len(alive)+len(free)
 	im.Registry = slices.Concat(alive, free, retired)
-	for row, e := range im.Registry {
-		im.Index[e.Index()] = uint32(row)
-	}
+	im.Index = format.SparseOf(im.Registry, len(im.Registry))
 	return lost, unused
 }
 

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -12,7 +11,6 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
@@ -106,8 +104,8 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 		alive: m.Alive, free: m.Free, total: m.Total,
 		rows: make([]followedRow, len(m.Schema.Components)),
 	}
-	if m.Alive > m.Free || m.Free > m.Total {
-		return nil, fmt.Errorf("entities: %d alive, %d with free ones, %d in all", m.Alive, m.Free, m.Total)
+	if err := m.CheckRegistry(); err != nil {
+		return nil, fmt.Errorf("entities: %w", err)
 	}
 	for n := range f.rows {
 		f.rows[n] = followedRow{n: m.Components[n].Rows, row: -1}
@@ -115,7 +113,7 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 			continue
 		}
 		if err := peekComponent(r, n, e, &f.rows[n]); err != nil {
-			return nil, inComponent(r, n, err)
+			return nil, r.InComponent(n, err)
 		}
 	}
 	if err := peekRegistry(ctx, r, f); err != nil {
@@ -128,7 +126,7 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 		if row := f.has(n); row > 0 && !c.Rewinds && !c.Indexed {
 			dead, err := deadBefore(r, n, row)
 			if err != nil {
-				return nil, inComponent(r, n, err)
+				return nil, r.InComponent(n, err)
 			}
 			f.rows[n].row -= dead
 		}
@@ -136,36 +134,32 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 	return f, nil
 }
 
-func inComponent(r *snap.Reader, n int, err error) error {
-	return fmt.Errorf("component %s: %w", r.Manifest.Schema.Components[n].Name, err)
-}
-
 // peekRegistry sets the row of the index of f, and the entity there. Rows are a
 // permutation of the indices, so each page can be the one. First come those where it
 // often is: at the row of the index itself, where it stays while nothing is destroyed,
 // or at that of a component, whose rows move as those of the registry do.
 func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
-	index, total := int64(f.entity.Index()), int64(r.Manifest.Total)
-	if f.row = -1; index >= total {
+	index, a := f.entity.Index(), r.Manifest.Registry()
+	if f.row = -1; int64(index) >= int64(a.Rows) {
 		return nil
 	}
-	for page := range registryPages(f, int((total+format.PageRows-1)/format.PageRows)) {
+	for page := range registryPages(f, a.Pages()) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		lo := page * format.PageRows
-		content, err := rowsPage(r, format.RegistryColumn, page, 8*(min(lo+format.PageRows, int(total))-lo))
+		content, err := r.Page(a, page)
 		if err != nil {
 			return err
 		}
-		for i := 0; i < len(content); i += 8 {
-			if e := ecs.Entity(binary.LittleEndian.Uint64(content[i:])); int64(e.Index()) == index {
-				f.row, f.holder = lo+i/8, e
+		lo, hi := a.Span(page)
+		for row := lo; row < hi; row++ {
+			if e := format.EntityAt(content, row-lo); e.Index() == index {
+				f.row, f.holder = row, e
 				return nil
 			}
 		}
 	}
-	return fmt.Errorf("no row holds index %d of %d", index, total)
+	return fmt.Errorf("no row holds index %d of %d", index, a.Rows)
 }
 
 // registryPages iterates over the pages of the registry, the likely ones first, and
@@ -200,22 +194,6 @@ func outward(start, n int) iter.Seq[int] {
 	}
 }
 
-// rowsPage returns the content of a page that must be there; size is how many
-// bytes it must have, -1 any number.
-func rowsPage(r *snap.Reader, column uint32, page, size int) ([]byte, error) {
-	k := format.Key(column, page)
-	content, err := r.Page(k)
-	switch {
-	case err != nil:
-		return nil, err
-	case content == nil:
-		return nil, fmt.Errorf("page %v is missing", k)
-	case size >= 0 && len(content) != size:
-		return nil, fmt.Errorf("page %v: %w", k, image.ErrRanges)
-	}
-	return content, nil
-}
-
 // peekComponent sets row and value of e in component number n, if it has it. The
 // sparse array leads to a row, and dense says whether it is the row of e.
 func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
@@ -226,10 +204,12 @@ func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 	if row >= to.n {
 		return fmt.Errorf("sparse entry %d names row %d of %d", e.Index(), row, to.n)
 	}
-	holder, err := peekDense(r, n, row)
+	dense := r.Manifest.Array(n, format.DenseArray)
+	content, err := r.Page(dense, row/dense.PageRows)
 	if err != nil {
 		return err
 	}
+	holder := format.EntityAt(content, row%dense.PageRows)
 	if holder.Index() != e.Index() || holder == ecs.Vacant {
 		return fmt.Errorf("sparse entry %d names row %d of another entity", e.Index(), row)
 	}
@@ -244,8 +224,9 @@ func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 // peekSparse returns the row that the sparse array of component number n has for
 // an index, or -1.
 func peekSparse(r *snap.Reader, n int, index uint32) (row int, err error) {
-	k := format.Key(format.Column(n, format.SparseArray), int(index)/format.PageRows)
-	content, err := r.Page(k)
+	sparse := r.Manifest.Array(n, format.SparseArray)
+	page := int(index) / sparse.PageRows
+	content, err := r.Page(sparse, page)
 	if err != nil || content == nil {
 		return -1, err
 	}
@@ -257,49 +238,26 @@ func peekSparse(r *snap.Reader, n int, index uint32) (row int, err error) {
 		return nil
 	})
 	if err != nil {
-		return -1, fmt.Errorf("page %v: %w", k, err)
+		return -1, fmt.Errorf("page %v: %w", sparse.Key(page), err)
 	}
 	return row, nil
 }
 
-// peekDense returns the entity of a row of component number n, which has it.
-func peekDense(r *snap.Reader, n, row int) (ecs.Entity, error) {
-	lo := row / format.PageRows * format.PageRows
-	size := 8 * (min(lo+format.PageRows, r.Manifest.Components[n].Rows) - lo)
-	content, err := rowsPage(r, format.Column(n, format.DenseArray), row/format.PageRows, size)
-	if err != nil {
-		return 0, err
-	}
-	return ecs.Entity(binary.LittleEndian.Uint64(content[8*(row-lo):])), nil
-}
-
 // peekValue returns a row of component number n, which has it.
 func peekValue(r *snap.Reader, n, row int) ([]byte, error) {
-	width := r.Manifest.Schema.Components[n].Layout.Width()
-	if width == 0 {
+	a := r.Manifest.Array(n, format.DataArray)
+	if a.Width == 0 {
 		return []byte{}, nil
 	}
-	content, lo, err := dataPage(r, n, row/r.Manifest.Components[n].PageRows)
+	content, err := r.Page(a, row/a.PageRows)
 	if err != nil {
 		return nil, err
 	}
-	value, err := cutRow(r.Manifest.Schema.Components[n].Layout, width, content, row-lo)
+	value, err := cutRow(r.Manifest.Schema.Components[n].Layout, a.Width, content, row%a.PageRows)
 	if err != nil {
 		return nil, fmt.Errorf("row %d: %w", row, err)
 	}
 	return value, nil
-}
-
-// dataPage returns a page of the rows of component number n, and the first of them.
-func dataPage(r *snap.Reader, n, page int) (content []byte, lo int, err error) {
-	size, width := r.Manifest.Components[n], r.Manifest.Schema.Components[n].Layout.Width()
-	lo = page * size.PageRows
-	want := -1
-	if width >= 0 {
-		want = width * (min(lo+size.PageRows, size.Rows) - lo)
-	}
-	content, err = rowsPage(r, format.Column(n, format.DataArray), page, want)
-	return content, lo, err
 }
 
 // cutRow returns a copy of row i of src, which holds rows end to end, checked.
@@ -326,35 +284,21 @@ func cutRow(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
 // deadBefore returns how many rows of component number n before a row belong to
 // entities that are not alive. It reads all that are.
 func deadBefore(r *snap.Reader, n, row int) (dead int, err error) {
-	before, err := entities(r, format.Column(n, format.DenseArray), row)
+	var before []ecs.Entity
+	err = r.Entities(r.Manifest.Array(n, format.DenseArray), row, func(_ int, e ecs.Entity) bool {
+		before = append(before, e)
+		return true
+	})
 	if err != nil {
 		return 0, err
 	}
 	slices.Sort(before)
 	dead = row
-	err = eachEntity(r, format.RegistryColumn, r.Manifest.Alive, func(e ecs.Entity) {
+	err = r.Entities(r.Manifest.Registry(), r.Manifest.Alive, func(_ int, e ecs.Entity) bool {
 		if _, found := slices.BinarySearch(before, e); found {
 			dead--
 		}
+		return true
 	})
 	return dead, err
-}
-
-// entities returns the first n rows of a column of entities.
-func entities(r *snap.Reader, column uint32, n int) (entities []ecs.Entity, err error) {
-	err = eachEntity(r, column, n, func(e ecs.Entity) { entities = append(entities, e) })
-	return entities, err
-}
-
-// eachEntity calls f for the first n rows of a column of entities.
-func eachEntity(r *snap.Reader, column uint32, n int, f func(ecs.Entity)) error {
-	return r.Rows(column, n, format.PageRows, nil, func(lo, hi int, content []byte) error {
-		if len(content) < 8*(hi-lo) {
-			return image.ErrRanges
-		}
-		for ; lo < hi; lo, content = lo+1, content[8:] {
-			f(ecs.Entity(binary.LittleEndian.Uint64(content)))
-		}
-		return nil
-	})
 }

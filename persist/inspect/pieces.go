@@ -2,11 +2,11 @@ package inspect
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -26,8 +26,9 @@ import (
 //	dense   | known ... | ?  ?  ? | known |     by pages, and later
 //	data    | known | ?  ? | known ...    |     by what ticks give
 type pieces struct {
+	*snap.Filling
 	manifest *format.Manifest
-	im       *Image
+	im       *Image // That is filled.
 	registry knownRows
 	entities []knownRows // By component.
 	values   []knownRows
@@ -95,9 +96,11 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 	if err := holds(v, name, m); err != nil {
 		return nil, err
 	}
-	p := newPieces(m)
-	err = pagefile.Salvage(ctx, v.Files, name, p.visit)
+	p, err := newPieces(ctx, m)
 	if err != nil {
+		return nil, err
+	}
+	if err := pagefile.Salvage(ctx, v.Files, name, p.visit); err != nil {
 		return nil, err
 	}
 	for _, number := range slices.Sorted(maps.Keys(p.references)) {
@@ -115,7 +118,7 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 	for k := range p.twice {
 		p.place(k, nil)
 	}
-	p.im.Tick, p.im.ID = m.Tick, m.ID
+	p.CountGaps()
 	return p, nil
 }
 
@@ -151,31 +154,24 @@ func holds(v *catalog.Catalog, name string, m *format.Manifest) error {
 	return nil
 }
 
-func newPieces(m *format.Manifest) *pieces {
+func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
+	f, err := snap.NewFilling(ctx, m, math.MaxInt64, false)
 	p := &pieces{
-		manifest: m, im: image.New(m.Schema), registry: make(knownRows, m.Total), sparse: map[pagefile.Key][]byte{},
+		Filling: f, manifest: m, im: f.Image, registry: make(knownRows, m.Total), sparse: map[pagefile.Key][]byte{},
 		crcs: map[pagefile.Key]uint32{}, twice: map[pagefile.Key]bool{}, references: map[uint32]map[pagefile.Key]uint32{},
 	}
-	im := p.im
-	im.Registry, im.Index, im.Alive, im.Free = make([]ecs.Entity, m.Total), make([]uint32, m.Total), m.Alive, m.Free
-	for n, c := range im.Components {
-		rows := m.Components[n].Rows
-		c.Resize(rows)
-		entities := make(knownRows, rows)
-		if c.Resource {
-			entities = nil
-		}
+	p.im.Index = make([]uint32, m.Total)
+	for _, c := range p.im.Components {
 		for i := range c.Entities {
 			c.Entities[i] = ecs.Vacant
-			c.CountGap(ecs.Vacant, 1)
 		}
-		values := make(knownRows, rows)
+		values := make(knownRows, c.N)
 		if c.Width == 0 {
-			values.set(0, rows, true)
+			values.set(0, c.N, true)
 		}
-		p.entities, p.values = append(p.entities, entities), append(p.values, values)
+		p.entities, p.values = append(p.entities, make(knownRows, len(c.Entities))), append(p.values, values)
 	}
-	return p
+	return p, err
 }
 
 func (p *pieces) visit(k pagefile.Key, value []byte) {
@@ -202,60 +198,23 @@ func (p *pieces) take(k pagefile.Key, content []byte, crc uint32) {
 	p.place(k, content)
 }
 
-// place puts a page where it belongs; nil: forget it.
+// place puts a page where it belongs, if it is as it must be; nil: forget it.
 func (p *pieces) place(k pagefile.Key, content []byte) {
-	if k.Column == format.RegistryColumn {
-		p.placePage(k, p.registry, format.PageRows, func(lo, hi int) bool { return p.placeRegistry(lo, hi, content) })
+	a, ok := p.manifest.ArrayOf(k)
+	known := p.registry
+	switch {
+	case !ok:
 		return
-	}
-	n := (int64(k.Column) - format.FirstColumn) / 4
-	if k.Column < format.FirstColumn || n >= int64(len(p.im.Components)) {
-		return
-	}
-	c := p.im.Components[n]
-	switch (k.Column - format.FirstColumn) % 4 {
-	case format.SparseArray:
+	case a.Kind == format.SparseArray:
 		p.sparse[k] = slices.Clone(content)
-	case format.DenseArray:
-		p.placePage(k, p.entities[n], format.PageRows, func(lo, hi int) bool { return placeKnown(c, lo, hi, content, p.manifest.Total) })
-	case format.DataArray:
-		p.placePage(k, p.values[n], p.manifest.Components[n].PageRows, func(lo, hi int) bool {
-			rest, err := c.SetRows(lo, hi-lo, content)
-			return err == nil && len(rest) == 0
-		})
-	}
-}
-
-// placePage calls place with the rows of page k and notes in known whether it took
-// them.
-func (p *pieces) placePage(k pagefile.Key, known knownRows, rows int, place func(lo, hi int) bool) {
-	lo := int64(k.Page) * int64(rows)
-	if lo >= int64(len(known)) {
 		return
+	case a.Kind == format.DataArray:
+		known = p.values[a.Component]
+	case a.Component >= 0:
+		known = p.entities[a.Component]
 	}
-	hi := min(int(lo)+rows, len(known))
-	known.set(int(lo), hi, place(int(lo), hi))
-}
-
-func (p *pieces) placeRegistry(lo, hi int, content []byte) bool {
-	return snap.DecodeEntities(p.im.Registry[lo:hi], content, p.manifest.Total) == nil
-}
-
-// placeKnown is [Component.SetEntities] for a page that may be anything.
-func placeKnown(c *Component, lo, hi int, content []byte, indices int) bool {
-	if len(content) != 8*(hi-lo) {
-		return false
-	}
-	for i := range hi - lo {
-		e := ecs.Entity(binary.LittleEndian.Uint64(content[8*i:]))
-		if e == ecs.Vacant && c.Indexed {
-			continue
-		}
-		if int64(e.Index()) >= int64(indices) || c.Indexed && int(e.Index()) != lo+i {
-			return false
-		}
-	}
-	return c.SetEntities(lo, content, indices) == nil
+	lo, hi := a.Span(int(k.Page))
+	known.set(lo, hi, p.Place(a, int(k.Page), content) == nil)
 }
 
 // whole returns the state if it can be had as it was: what is missing follows from the

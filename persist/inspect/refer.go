@@ -81,7 +81,8 @@ type search struct {
 	number int
 	width  int
 	rows   int // After the ticks.
-	stored int // In the snapshot.
+
+	dense, data format.Array // In the snapshot.
 
 	entity ecs.Entity
 	needle []byte // Encoded. A row without these bytes does not hold it.
@@ -109,12 +110,13 @@ func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journ
 		c := &search{
 			Entry: &s.Components[n], number: n, entity: e, width: s.Components[n].Layout.Width(),
 			written: map[int]uint64{}, holding: map[int][]string{}, owners: map[int]ecs.Entity{},
+			dense: none, data: none,
 		}
 		if !holdsEntities(c.Layout) {
 			continue
 		}
 		if n < len(m.Components) {
-			c.rows, c.stored = m.Components[n].Rows, m.Components[n].Rows
+			c.rows, c.dense, c.data = m.Components[n].Rows, m.Array(n, format.DenseArray), m.Array(n, format.DataArray)
 		}
 		c.needle = binary.LittleEndian.AppendUint64(nil, uint64(e))
 		if c.width < 0 {
@@ -256,16 +258,19 @@ type hit struct {
 func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers) error {
 	owners := &ownerFinder{reader: r, c: c, page: -1}
 	ticks := c.hits()
-	rows := pageRowsOf(r, c.number)
-	for lo := 0; lo < min(c.stored, c.rows); lo += rows {
+	for page := range c.data.Pages() {
+		lo, hi := c.data.Span(page)
+		if lo >= c.rows {
+			break
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		hits, err := searchPage(r, c, lo/rows)
+		hits, err := searchPage(r, c, page)
 		if err != nil {
 			return err
 		}
-		for len(ticks) > 0 && ticks[0].row < lo+rows {
+		for len(ticks) > 0 && ticks[0].row < hi {
 			hits, ticks = append(hits, ticks[0]), ticks[1:]
 		}
 		slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.row, b.row) })
@@ -274,14 +279,6 @@ func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers)
 		}
 	}
 	return list.take(c, ticks, owners.owner)
-}
-
-// pageRowsOf returns how many rows of a component are in a page.
-func pageRowsOf(r *snap.Reader, n int) int {
-	if n >= len(r.Manifest.Components) {
-		return format.PageRows // There are none.
-	}
-	return r.Manifest.Components[n].PageRows
 }
 
 // take adds rows of c, but for gaps.
@@ -313,7 +310,8 @@ func (c *search) hits() (hits []hit) {
 
 // searchPage returns what is found in the rows of a page that no tick wrote.
 func searchPage(r *snap.Reader, c *search, page int) (hits []hit, err error) {
-	content, row, err := dataPage(r, c.number, page)
+	row, _ := c.data.Span(page)
+	content, err := r.Page(c.data, page)
 	if err != nil || !bytes.Contains(content, c.needle) {
 		return nil, err
 	}
@@ -354,19 +352,18 @@ func (o *ownerFinder) owner(row int) (ecs.Entity, error) {
 	if e, ok := o.c.owners[row]; ok {
 		return e, nil
 	}
-	lo := row / format.PageRows * format.PageRows
-	if page := row / format.PageRows; page != o.page {
+	if page := row / o.c.dense.PageRows; page != o.page {
 		var err error
-		size := 8 * (min(lo+format.PageRows, o.c.stored) - lo)
-		if o.content, err = rowsPage(o.reader, format.Column(o.c.number, format.DenseArray), page, size); err != nil {
+		if o.content, err = o.reader.Page(o.c.dense, page); err != nil {
 			return 0, err
 		}
 		o.page = page
 	}
-	if 8*(row-lo) >= len(o.content) {
+	at := row % o.c.dense.PageRows
+	if 8*at >= len(o.content) {
 		return 0, fmt.Errorf("row %d is nobody's", row)
 	}
-	return ecs.Entity(binary.LittleEndian.Uint64(o.content[8*(row-lo):])), nil
+	return format.EntityAt(o.content, at), nil
 }
 
 // searchWhole adds to list what c finds in the whole state.

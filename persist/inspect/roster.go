@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -33,29 +32,18 @@ func roster(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, skip, n int
 	}
 	defer r.Close()
 	l := lowest{keep: skip + n}
-	if err := alive(ctx, r, l.add); err != nil {
+	err = r.Entities(r.Manifest.Registry(), r.Manifest.Alive, func(row int, e ecs.Entity) bool {
+		l.add(e)
+		return row%format.PageRows > 0 || ctx.Err() == nil
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
 		return nil, r.Damage(fmt.Errorf("entities: %w", err))
 	}
 	l.cut()
 	return &Roster{r.Manifest.Tick, r.Manifest.Alive, l.entities[min(skip, len(l.entities)):]}, nil
-}
-
-// alive calls f with the entities alive, as they lie.
-func alive(ctx context.Context, r *snap.Reader, f func(ecs.Entity)) error {
-	m := r.Manifest
-	for lo := 0; lo < m.Alive; lo += format.PageRows {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		content, err := rowsPage(r, format.RegistryColumn, lo/format.PageRows, 8*(min(lo+format.PageRows, m.Total)-lo))
-		if err != nil {
-			return err
-		}
-		for i := range min(format.PageRows, m.Alive-lo) {
-			f(ecs.Entity(binary.LittleEndian.Uint64(content[8*i:])))
-		}
-	}
-	return nil
 }
 
 // A lowest keeps the entities of lowest index among those that it is given.

@@ -130,17 +130,23 @@ func (c *Component) Find(e ecs.Entity) int {
 // Sparse returns the sparse array up to the highest index with a row. Entries
 // without a row are -1.
 func (c *Component) Sparse() []int {
-	var sparse []int
-	for r, e := range c.Entities {
-		if e == ecs.Vacant {
-			continue
+	sparse := make([]int, c.indices())
+	for index, row := range format.SparseOf(c.Entities, len(sparse)) {
+		if sparse[index] = int(row); row == format.NoRow {
+			sparse[index] = -1
 		}
-		for len(sparse) <= int(e.Index()) {
-			sparse = append(sparse, -1)
-		}
-		sparse[e.Index()] = r
 	}
 	return sparse
+}
+
+// indices returns the highest index with a row, and one more.
+func (c *Component) indices() (n int) {
+	for _, e := range c.Entities {
+		if e != ecs.Vacant {
+			n = max(n, int(e.Index())+1)
+		}
+	}
+	return n
 }
 
 // AppendRows appends rows [lo, hi), end to end. Pages are appended whole.
@@ -538,30 +544,12 @@ func (im *Image) Adopt(s *format.Schema) error {
 func (im *Image) Link(ctx context.Context) error {
 	return parallel.Do(ctx, 1+len(im.Components), func(i int) error {
 		if i == 0 {
-			im.Index = make([]uint32, len(im.Registry))
-			for row, e := range im.Registry {
-				im.Index[e.Index()] = uint32(row)
-			}
-			return nil
+			im.Index = format.SparseOf(im.Registry, len(im.Registry))
+		} else if c := im.Components[i-1]; !c.Resource {
+			c.Pointers = format.SparseOf(c.Entities, c.indices())
 		}
-		im.Components[i-1].link()
 		return nil
 	})
-}
-
-func (c *Component) link() {
-	n := 0
-	for _, e := range c.Entities {
-		if e != ecs.Vacant {
-			n = max(n, int(e.Index())+1)
-		}
-	}
-	c.Pointers = make([]uint32, n)
-	for row, e := range c.Entities {
-		if e != ecs.Vacant {
-			c.Pointers[e.Index()] = uint32(row)
-		}
-	}
 }
 
 // CheckSparse compares a page of the sparse array with what follows from dense. It

@@ -1,0 +1,155 @@
+package snap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/parallel"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+)
+
+// A Filling is the image of a state that pages are put into, in any order:
+//
+//	page   | registry | dense of component 0 | data of component 0 | ...
+//	Image  | Registry | Entities             | Packed, or Rows     | ...
+//
+// Sparse arrays follow from dense ones, and have no place.
+type Filling struct {
+	Image    *image.Image
+	manifest *format.Manifest
+}
+
+// NewFilling returns the image of the state that m describes, with room for rows of
+// that many bytes at most: if m claims more, a page before those that have no room is
+// missing or short. bare is that of [Reader.Load].
+func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) (*Filling, error) {
+	im := image.New(m.Schema)
+	im.Tick, im.ID, im.Alive, im.Free = m.Tick, m.ID, m.Alive, m.Free
+	var rooms []func()
+	for a := range m.Arrays() {
+		n := fitting(&a, &room)
+		if a.Component < 0 {
+			rooms = append(rooms, func() { im.Registry = make([]ecs.Entity, n) })
+			continue
+		}
+		c := im.Components[a.Component]
+		c.N = m.Components[a.Component].Rows
+		switch {
+		case n == 0:
+		case a.Kind == format.DenseArray:
+			rooms = append(rooms, func() { c.Entities = make([]ecs.Entity, n) })
+		case a.Width > 0:
+			rooms = append(rooms, func() { c.Packed = make([]byte, n*a.Width) })
+		case bare && format.PageRows%a.PageRows == 0:
+			c.Pages, c.PageRows = make([][]byte, (n+a.PageRows-1)/a.PageRows), a.PageRows
+		default:
+			rooms = append(rooms, func() { c.Rows = make([][]byte, n) })
+		}
+	}
+	err := parallel.Do(ctx, len(rooms), func(i int) error { rooms[i](); return nil })
+	return &Filling{im, m}, err
+}
+
+// fitting returns how many rows of a fit into room, of which it takes what they need at
+// least. Rows that vary may be one page more: only its bytes tell that it is short.
+func fitting(a *format.Array, room *int64) int {
+	if a.Kind == format.SparseArray {
+		return 0
+	}
+	width := int64(max(a.Width, 1))
+	n := min(int64(a.Rows), *room/width)
+	*room -= n * width
+	if a.Width < 0 && n > 0 {
+		n = min(int64(a.Rows), n+int64(a.PageRows))
+	}
+	return int(n)
+}
+
+// Place checks a page of a, which is not sparse, and puts it where it belongs. It may
+// be called for several pages at the same time.
+func (f *Filling) Place(a format.Array, page int, content []byte) error {
+	if err := fits(&a, page, content); err != nil {
+		return err
+	}
+	lo, hi := a.Span(page)
+	total := f.manifest.Total
+	if a.Component < 0 {
+		if row, e := place(f.Image.Registry, lo, content, total, false); row >= 0 {
+			return fmt.Errorf("row %d holds %v of %d", row, e, total)
+		}
+		return nil
+	}
+	c, err := f.Image.Components[a.Component], error(nil)
+	if a.Kind == format.DataArray {
+		err = placeRows(c, lo, hi, content)
+	} else if row, e := place(c.Entities, lo, content, total, c.Indexed); row >= 0 {
+		for i := lo; i < min(hi, len(c.Entities)); i++ {
+			c.Entities[i] = ecs.Vacant
+		}
+		err = fmt.Errorf("row %d belongs to %v of %d", row, e, total)
+	}
+	if err != nil {
+		return inPage(a.Key(page), err)
+	}
+	return nil
+}
+
+// place puts a page of entities at rows from lo on. It returns the first row, or -1,
+// that has no room or whose entity cannot be there: all have an index below total, and
+// indexed ones are vacant or have that of their row.
+func place(rows []ecs.Entity, lo int, content []byte, total int, indexed bool) (int, ecs.Entity) {
+	for row := lo; len(content) > 0; row, content = row+1, content[8:] {
+		e := format.EntityAt(content, 0)
+		i := int(e.Index())
+		if row >= len(rows) || (i >= total || indexed && i != row) && !(indexed && e == ecs.Vacant) {
+			return row, e
+		}
+		rows[row] = e
+	}
+	return -1, 0
+}
+
+// placeRows puts a page of values at rows [lo, hi) of c.
+func placeRows(c *image.Component, lo, hi int, content []byte) error {
+	switch {
+	case c.Width > 0 && hi*c.Width > len(c.Packed), c.Width < 0 && c.Pages == nil && hi > len(c.Rows):
+		return format.ErrShort
+	case c.Width > 0:
+		copy(c.Packed[lo*c.Width:], content)
+		return c.Layout.Check(content, hi-lo)
+	case c.Pages == nil:
+		return cutRows(c, c.Rows[lo:hi], slices.Clone(content)) // The rows share it.
+	case c.Layout.Check(content, hi-lo) == nil:
+		c.Pages[lo/c.PageRows] = slices.Clone(content)
+		return nil
+	}
+	return cutRows(c, make([][]byte, hi-lo), content)
+}
+
+// cutRows cuts a page of rows that vary apart.
+func cutRows(c *image.Component, rows [][]byte, content []byte) (err error) {
+	for i := range rows {
+		if rows[i], content, err = c.Layout.Next(content); err != nil {
+			return err
+		}
+	}
+	if len(content) > 0 {
+		return image.ErrRanges
+	}
+	return nil
+}
+
+// CountGaps counts the gaps of indexed components, whose entities are in place.
+func (f *Filling) CountGaps() {
+	for _, c := range f.Image.Components {
+		if c.Gaps = 0; !c.Indexed {
+			continue
+		}
+		for _, e := range c.Entities {
+			c.CountGap(e, 1)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package snap
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/internal/parallel"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+)
+
+// A loading reads a snapshot file once, by several goroutines: each page is checked,
+// decoded and put where it belongs while it is in the cache.
+//
+//	file   | block | block | block | ...   checksums compared (package pagefile)
+//	          | page  | page  | ...        checksum compared, decoded
+//	image  | Registry | Entities, rows of component 0 | ... , then digest
+//
+// Pages come in any order. What is wrong with one is kept until all were met, so that
+// what is told is the first fault in the order of the arrays.
+type loading struct {
+	*Reader
+	*Filling
+	parts []*part // By column; nil: not of this state.
+
+	mu         sync.Mutex // Guards what follows, and parts.
+	table      PageTable
+	references map[uint32]map[pagefile.Key]format.PageRef // By the file that has the page.
+	progress   *progress.Meter
+	sparse     []sparsePage
+}
+
+// A part is an array of which pages are met.
+type part struct {
+	format.Array
+	met     pageSet
+	faulty  int   // The first page that is not good:
+	fault   error // what is wrong with it.
+	entries int   // Of a sparse array.
+}
+
+// A sparsePage is a page of a sparse array, kept until all entities are in place.
+type sparsePage struct {
+	*part
+	page    int
+	content []byte
+}
+
+// Load checks the whole file and returns the state it holds. It notes in table,
+// if that is not nil, where the pages lie. A bare image has only what a world is
+// filled with: it cannot be asked for single rows or replay ticks.
+func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.Image, error) {
+	m := r.Manifest
+	bare = bare && m.AllRewind()
+	l := &loading{Reader: r, table: table, references: map[uint32]map[pagefile.Key]format.PageRef{}}
+	l.progress = progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
+	l.parts = make([]*part, format.Column(len(m.Components), 0))
+	for a := range m.Arrays() {
+		l.parts[a.Key(0).Column] = &part{Array: a}
+	}
+	var err error
+	if l.Filling, err = NewFilling(ctx, m, r.room(), bare); err != nil {
+		return nil, err
+	}
+	if err := r.File.ReadAll(ctx, l.visit); err != nil {
+		return nil, FileError(r.Name, err)
+	}
+	if err := l.resolve(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.compare(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.first(); err != nil {
+		return nil, r.Damage(err)
+	}
+	if !bare {
+		if err := l.Image.Link(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if d := l.Image.Digest(); d != m.Digest {
+		return nil, r.Damage(fmt.Errorf("digest %v, recorded as %v", d, m.Digest))
+	}
+	l.progress.Finish()
+	return l.Image, ctx.Err()
+}
+
+// visit takes a page of the file itself.
+func (l *loading) visit(k pagefile.Key, value []byte) error {
+	l.advance(len(value))
+	p := l.part(k)
+	if p == nil {
+		return nil // The manifest, or of no use.
+	}
+	content, ref, err := decodePage(l.Name, k, value)
+	switch {
+	case err != nil:
+		l.fail(p, k, err)
+	case ref.File != 0:
+		l.refer(k, ref)
+	default:
+		ref.File = l.Number()
+		l.take(p, k, content, ref)
+	}
+	return nil
+}
+
+// part returns the array that the page k is of, or nil.
+func (l *loading) part(k pagefile.Key) *part {
+	if int64(k.Column) >= int64(len(l.parts)) {
+		return nil
+	}
+	p := l.parts[k.Column]
+	if p == nil || int64(k.Page) >= int64(p.Pages()) {
+		return nil
+	}
+	return p
+}
+
+func (l *loading) advance(n int) {
+	if l.progress != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.progress.Add(int64(n))
+	}
+}
+
+// fail notes what is wrong with a page.
+func (l *loading) fail(p *part, k pagefile.Key, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.met.add(int(k.Page))
+	if p.fault == nil || int(k.Page) < p.faulty {
+		p.faulty, p.fault = int(k.Page), err
+	}
+}
+
+// refer notes a page that another file has.
+func (l *loading) refer(k pagefile.Key, ref format.PageRef) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.references[ref.File] == nil {
+		l.references[ref.File] = map[pagefile.Key]format.PageRef{}
+	}
+	l.references[ref.File][k] = ref
+}
+
+// take takes the content of a page.
+func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageRef) {
+	var err error
+	if p.Kind != format.SparseArray {
+		err = l.Place(p.Array, int(k.Page), content)
+	}
+	if err != nil {
+		l.fail(p, k, err)
+		return
+	}
+	var t tablePage
+	if l.table != nil {
+		t = tablePage{xxh3.Hash128(content), uint32(len(content)), ref}
+	}
+	if p.Kind == format.SparseArray {
+		content = slices.Clone(content)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.met.add(int(k.Page))
+	if l.table != nil {
+		l.table[k] = t
+	}
+	if p.Kind == format.SparseArray {
+		l.sparse = append(l.sparse, sparsePage{p, int(k.Page), content})
+	}
+}
+
+// resolve takes the pages that other files have. What is not met there is asked for by
+// itself, which tells why.
+func (l *loading) resolve(ctx context.Context) error {
+	for number, pages := range l.references {
+		if f, err := l.other(number); err == nil {
+			wanted := func(k pagefile.Key) bool { return pages[k].File != 0 }
+			_ = f.ReadSome(ctx, wanted, func(k pagefile.Key, value []byte) error {
+				content, held, err := format.DecodePage(value)
+				if err == nil && content != nil && held.CRC == pages[k].CRC {
+					l.take(l.part(k), k, content, pages[k])
+				}
+				return nil
+			})
+		}
+		for k := range pages {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			p := l.part(k)
+			if p.met.has(int(k.Page)) {
+				continue
+			}
+			if content, ref, err := l.find(k); err != nil {
+				l.fail(p, k, err)
+			} else {
+				l.take(p, k, content, ref)
+			}
+		}
+	}
+	return nil
+}
+
+// compare compares sparse arrays with the ones that follow from dense.
+func (l *loading) compare(ctx context.Context) error {
+	l.CountGaps()
+	return parallel.Do(ctx, len(l.sparse), func(i int) error {
+		s := l.sparse[i]
+		k := s.Key(s.page)
+		n, err := l.Image.Components[s.Component].CheckSparse(s.page, s.content)
+		if err != nil {
+			l.fail(s.part, k, inPage(k, err))
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		s.entries += n
+		return nil
+	})
+}
+
+// first returns the first fault in the order in which arrays follow from each other.
+func (l *loading) first() error {
+	if err := l.Manifest.CheckRegistry(); err != nil {
+		return fmt.Errorf("entities: %w", err)
+	}
+	if err := l.parts[format.RegistryColumn].first(); err != nil {
+		return fmt.Errorf("entities: %w", err)
+	}
+	for n := range l.Manifest.Components {
+		if err := l.firstOf(n); err != nil {
+			return l.InComponent(n, err)
+		}
+	}
+	return nil
+}
+
+// firstOf is first for a component.
+func (l *loading) firstOf(n int) error {
+	if err := l.claims(n); err != nil {
+		return err
+	}
+	sparse := l.parts[format.Column(n, format.SparseArray)]
+	for _, p := range []*part{l.parts[format.Column(n, format.DenseArray)], sparse} {
+		if err := p.first(); err != nil {
+			return err
+		}
+	}
+	c := l.Image.Components[n]
+	if want := len(c.Entities) - c.Gaps; sparse.entries != want {
+		return fmt.Errorf("%d sparse entries for %d entities", sparse.entries, want)
+	}
+	return l.parts[format.Column(n, format.DataArray)].first()
+}
+
+// first returns what is wrong with the first page that is missing or not good.
+func (p *part) first() error {
+	for page := range p.Pages() {
+		switch {
+		case p.fault != nil && page == p.faulty:
+			return p.fault
+		case p.Kind != format.SparseArray && !p.met.has(page):
+			return missing(p.Key(page))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,268 @@
+package snap
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+)
+
+// A Reader reads a snapshot file and those it refers to.
+type Reader struct {
+	Name     string
+	File     *pagefile.File
+	Manifest *format.Manifest
+
+	files  disk.FS
+	nameOf func(number uint32) string
+	others map[uint32]otherFile
+}
+
+// An otherFile is a file that a snapshot refers to, or why it cannot be used.
+type otherFile struct {
+	*pagefile.File
+	err error
+}
+
+// Open opens a snapshot file and reads its manifest. nameOf gives the
+// names of files that it refers to.
+func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, error) {
+	f, err := pagefile.Open(files, name)
+	if err != nil {
+		return nil, FileError(name, err)
+	}
+	r := &Reader{Name: name, File: f, files: files, nameOf: nameOf, others: map[uint32]otherFile{}}
+	content, _, err := r.find(format.Key(format.ManifestColumn, 0))
+	if err == nil && content == nil {
+		err = fmt.Errorf("%w: no manifest", format.ErrForeign)
+	}
+	if err == nil {
+		r.Manifest, err = format.DecodeManifest(content)
+	}
+	if err != nil {
+		r.Close()
+		return nil, r.Damage(err)
+	}
+	return r, nil
+}
+
+// Close lets go of the file and of those it refers to.
+func (r *Reader) Close() {
+	r.File.Close()
+	for _, f := range r.others {
+		if f.err == nil {
+			f.Close()
+		}
+	}
+}
+
+// FileError makes an error of package pagefile one that names the file.
+func FileError(name string, err error) error {
+	var damage *pagefile.DamageError
+	switch {
+	case errors.As(err, &damage) && errors.Is(err, pagefile.ErrCorrupt):
+		return &format.DamageError{File: name, Offset: damage.Offset, Length: damage.Length, Reason: damage.Reason, Err: format.ErrCorrupt}
+	case errors.Is(err, pagefile.ErrForeign):
+		return fmt.Errorf("%w: %w", format.ErrForeign, err)
+	case errors.Is(err, pagefile.ErrNewer):
+		return fmt.Errorf("%w: %w", format.ErrNewer, err)
+	}
+	return err
+}
+
+// corrupt returns damage somewhere in a file.
+func corrupt(name, reason string, args ...any) error {
+	return &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf(reason, args...), Err: format.ErrCorrupt}
+}
+
+// Damage makes err, if it has no place yet, damage of the file.
+func (r *Reader) Damage(err error) error {
+	var placed *format.DamageError
+	if errors.As(err, &placed) || errors.Is(err, format.ErrNewer) || errors.Is(err, format.ErrForeign) {
+		return err
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return err
+	}
+	return corrupt(r.Name, "%s", err.Error())
+}
+
+// InComponent says of which component err is.
+func (r *Reader) InComponent(n int, err error) error {
+	return fmt.Errorf("component %s: %w", r.Manifest.Schema.Components[n].Name, err)
+}
+
+// Page returns the content of a page of a, as long as its rows are; nil: a page
+// without entries of a sparse array.
+func (r *Reader) Page(a format.Array, page int) ([]byte, error) {
+	k := a.Key(page)
+	content, _, err := r.find(k)
+	switch {
+	case err != nil:
+		return nil, err
+	case content == nil && a.Kind != format.SparseArray:
+		return nil, missing(k)
+	}
+	return content, fits(&a, page, content)
+}
+
+// Own is [Reader.Page] for what the file has itself; of another page it returns where
+// it lies.
+func (r *Reader) Own(a format.Array, page int) ([]byte, format.PageRef, error) {
+	content, ref, err := ReadPage(r.File, r.Name, a.Key(page))
+	if err == nil && content != nil {
+		err = fits(&a, page, content)
+	}
+	return content, ref, err
+}
+
+func missing(k pagefile.Key) error { return fmt.Errorf("page %v is missing", k) }
+
+func inPage(k pagefile.Key, err error) error { return fmt.Errorf("page %v: %w", k, err) }
+
+// fits returns an error unless content is as long as the rows of a page of a.
+func fits(a *format.Array, page int, content []byte) error {
+	if lo, hi := a.Span(page); a.Width >= 0 && len(content) != (hi-lo)*a.Width {
+		return inPage(a.Key(page), image.ErrRanges)
+	}
+	return nil
+}
+
+// Entities calls f with the first n rows of a, an array of entities, until it returns
+// false.
+func (r *Reader) Entities(a format.Array, n int, f func(row int, e ecs.Entity) bool) error {
+	for page := 0; page*a.PageRows < n; page++ {
+		content, err := r.Page(a, page)
+		if err != nil {
+			return err
+		}
+		lo, hi := a.Span(page)
+		for row := lo; row < min(hi, n); row++ {
+			if !f(row, format.EntityAt(content, row-lo)) {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// find returns the content of a page and where it lies.
+func (r *Reader) find(k pagefile.Key) ([]byte, format.PageRef, error) {
+	content, ref, err := ReadPage(r.File, r.Name, k)
+	if err != nil || content != nil || ref.File == 0 {
+		ref.File = r.Number()
+		return content, ref, err
+	}
+	f, err := r.other(ref.File)
+	if err != nil {
+		return nil, ref, err
+	}
+	name := r.nameOf(ref.File)
+	content, held, err := ReadPage(f, name, k)
+	if err == nil && (content == nil || held.CRC != ref.CRC) {
+		err = corrupt(name, "page %v is not the one that %s refers to", k, r.Name)
+	}
+	return content, ref, err
+}
+
+// Number returns the number of the file.
+func (r *Reader) Number() uint32 {
+	if r.Manifest == nil {
+		return 0
+	}
+	return r.Manifest.Number
+}
+
+// ReadPage returns the content of a page of f, or the reference it holds, or
+// neither.
+func ReadPage(f *pagefile.File, name string, k pagefile.Key) ([]byte, format.PageRef, error) {
+	value, ok, err := f.Get(k)
+	if err != nil || !ok {
+		return nil, format.PageRef{}, FileError(name, err)
+	}
+	return decodePage(name, k, value)
+}
+
+func decodePage(name string, k pagefile.Key, value []byte) ([]byte, format.PageRef, error) {
+	content, ref, err := format.DecodePage(value)
+	if err != nil {
+		return nil, ref, corrupt(name, "page %v: %v", k, err)
+	}
+	return content, ref, nil
+}
+
+// other returns a file that r refers to, if it is the one meant.
+func (r *Reader) other(number uint32) (*pagefile.File, error) {
+	f, ok := r.others[number]
+	if !ok {
+		f.File, f.err = r.openOther(number)
+		r.others[number] = f
+	}
+	return f.File, f.err
+}
+
+func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
+	for _, ref := range r.Manifest.Files {
+		if ref.Number != number {
+			continue
+		}
+		name := r.nameOf(number)
+		f, err := pagefile.Open(r.files, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = corrupt(name, "missing")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s refers to %s: %w", r.Name, name, FileError(name, err))
+		}
+		if f.Info().CRC != ref.CRC {
+			f.Close()
+			return nil, corrupt(name, "it is not the file that %s refers to", r.Name)
+		}
+		return f, nil
+	}
+	return nil, corrupt(r.Name, "it refers to file %d, which its manifest does not list", number)
+}
+
+// room returns how many bytes the files have that hold the state.
+func (r *Reader) room() int64 {
+	files := map[*pagefile.File]bool{r.File: true}
+	for _, ref := range r.Manifest.Files {
+		if f, err := r.other(ref.Number); err == nil {
+			files[f] = true
+		}
+	}
+	room := int64(0)
+	for f := range files {
+		room += f.Info().Size
+	}
+	return room
+}
+
+// Plausible reports whether the rows that the manifest claims fit into the files
+// that hold them, so that there is no harm in making room for all of them.
+func (r *Reader) Plausible() bool {
+	room := r.room()
+	for a := range r.Manifest.Arrays() {
+		if fitting(&a, &room) < a.Rows && a.Kind != format.SparseArray {
+			return false
+		}
+		if a.Component >= 0 && r.claims(a.Component) != nil {
+			return false
+		}
+	}
+	return r.Manifest.CheckRegistry() == nil
+}
+
+// claims returns what is wrong with the rows that component number n is said to have.
+func (r *Reader) claims(n int) error {
+	if rows := r.Manifest.Components[n].Rows; rows > 1 && r.Manifest.Schema.Components[n].Resource {
+		return fmt.Errorf("resource of %d rows", rows)
+	}
+	return nil
+}
