@@ -16,7 +16,6 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -59,18 +58,25 @@ func direct(content []byte) []byte {
 }
 
 // savePages returns the pages of a save of w, and its manifest.
-func savePages(w *storetest.World) (map[pagefile.Key][]byte, *format.Manifest) {
-	now := &snap.Present{World: w.World}
-	sn := snap.NewSnapshot(w.World, now, format.SchemaOf(w.World), snap.SnapshotBase{}, raw.Storage.Persistent, new(snap.BufferList))
-	sn.Advance(now, snap.Unlimited)
-	if err := sn.Assemble(); err != nil {
+func savePages(w *storetest.World) (pages map[pagefile.Key][]byte, m *format.Manifest) {
+	files := disk.Memory()
+	if err := persist.SaveFS(storetest.Background, files, "save", w.World); err != nil {
 		panic(err)
 	}
-	pages := map[pagefile.Key][]byte{format.Key(format.ManifestColumn, 0): direct(sn.Manifest.Encode())}
-	for _, p := range sn.Pages {
-		pages[p.Key] = direct(p.Content)
+	r, err := snap.Open(files, "save", catalog.SnapshotName)
+	if err != nil {
+		panic(err)
 	}
-	return pages, &sn.Manifest
+	defer r.Close()
+	pages = map[pagefile.Key][]byte{}
+	err = r.File.Scan(func(k pagefile.Key, value []byte) error {
+		pages[k] = value
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	return pages, r.Manifest
 }
 
 // checkPages fails if a file is loaded whose pages, read one by one, do not say what

@@ -341,13 +341,7 @@ func (c *copying) finish(files disk.FS, crcs map[uint32]uint32) finished {
 	if f.Err = c.Assemble(); f.Err != nil {
 		return f
 	}
-	for _, p := range c.Pages {
-		if p.Content == nil {
-			f.Shared++
-		} else {
-			f.Written++
-		}
-	}
+	f.Shared, f.Written = c.Snapshot.Shared()
 	if f.Shared == 0 {
 		f.full = c.Bytes
 	}

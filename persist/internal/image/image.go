@@ -174,28 +174,16 @@ func (c *Component) Resize(n int) {
 		}
 		c.Entities = Resized(c.Entities, n)
 	}
-	c.ResizeRows(n)
+	c.resizeRows(n)
 	c.N = n
 }
 
-// ResizeRows makes room for n rows of values, or gives up those behind.
-func (c *Component) ResizeRows(n int) {
+// resizeRows makes room for n rows of values, or gives up those behind.
+func (c *Component) resizeRows(n int) {
 	if c.Width >= 0 {
 		c.Packed = Resized(c.Packed, n*c.Width)
 	} else {
 		c.Rows = Resized(c.Rows, n)
-	}
-}
-
-// Reserve makes room for n rows.
-func (c *Component) Reserve(n int) {
-	if !c.Resource {
-		c.Entities = slices.Grow(c.Entities, n)
-	}
-	if c.Width >= 0 {
-		c.Packed = slices.Grow(c.Packed, n*c.Width)
-	} else {
-		c.Rows = slices.Grow(c.Rows, n)
 	}
 }
 

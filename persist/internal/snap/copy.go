@@ -20,24 +20,24 @@ type past interface {
 	Done(st raw.Storage, lo, hi int)
 }
 
-// A Present reads the world as it is now.
-type Present struct {
+// A present reads the world as it is now.
+type present struct {
 	*ecs.World
 	staged   raw.Storage
 	entities []uint64
 }
 
 // Registry returns the sizes of the registry.
-func (p *Present) Registry() (alive, free, total int) {
+func (p *present) Registry() (alive, free, total int) {
 	rows, alive, free := p.World.Raw().Registry()
 	return alive, free, len(rows)
 }
 
 // Len returns the rows of st.
-func (p *Present) Len(st raw.Storage) int { return st.Rows() }
+func (p *present) Len(st raw.Storage) int { return st.Rows() }
 
 // Stage makes st what AppendEntities and AppendRows append.
-func (p *Present) Stage(st raw.Storage, _, _ int) {
+func (p *present) Stage(st raw.Storage, _, _ int) {
 	if p.staged = st; st == nil {
 		p.entities, _, _ = p.World.Raw().Registry()
 		return
@@ -46,7 +46,7 @@ func (p *Present) Stage(st raw.Storage, _, _ int) {
 }
 
 // AppendEntities appends the entities in rows [lo, hi).
-func (p *Present) AppendEntities(dst []byte, lo, hi int) []byte {
+func (p *present) AppendEntities(dst []byte, lo, hi int) []byte {
 	if p.entities == nil {
 		return dst
 	}
@@ -54,10 +54,10 @@ func (p *Present) AppendEntities(dst []byte, lo, hi int) []byte {
 }
 
 // AppendRows appends the values in rows [lo, hi).
-func (p *Present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.AppendRows(dst, lo, hi) }
+func (p *present) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.AppendRows(dst, lo, hi) }
 
 // Done does nothing: the present is not kept.
-func (p *Present) Done(_ raw.Storage, _, _ int) {}
+func (p *present) Done(_ raw.Storage, _, _ int) {}
 
 // A rowCopy is the registry or a component on its way to a snapshot, in groups
 // of 4096 rows.

@@ -27,11 +27,11 @@ import (
 type loading struct {
 	*Reader
 	*Filling
-	parts []*part // By column; nil: not of this state.
+	parts map[uint32]*part // By column.
 
-	mu         sync.Mutex // Guards what follows, and parts.
+	mu         sync.Mutex // Guards what follows, and what is in parts.
 	table      PageTable
-	references map[uint32]map[pagefile.Key]format.PageRef // By the file that has the page.
+	references map[pagefile.Key]format.PageRef // Pages that other files have.
 	progress   *progress.Meter
 	sparse     []sparsePage
 }
@@ -58,9 +58,8 @@ type sparsePage struct {
 func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.Image, error) {
 	m := r.Manifest
 	bare = bare && m.AllRewind()
-	l := &loading{Reader: r, table: table, references: map[uint32]map[pagefile.Key]format.PageRef{}}
+	l := &loading{Reader: r, table: table, parts: map[uint32]*part{}, references: map[pagefile.Key]format.PageRef{}}
 	l.progress = progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
-	l.parts = make([]*part, format.Column(len(m.Components), 0))
 	for a := range m.Arrays() {
 		l.parts[a.Key(0).Column] = &part{Array: a}
 	}
@@ -104,7 +103,9 @@ func (l *loading) visit(k pagefile.Key, value []byte) error {
 	case err != nil:
 		l.fail(p, k, err)
 	case ref.File != 0:
-		l.refer(k, ref)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.references[k] = ref
 	default:
 		ref.File = l.Number()
 		l.take(p, k, content, ref)
@@ -114,14 +115,10 @@ func (l *loading) visit(k pagefile.Key, value []byte) error {
 
 // part returns the array that the page k is of, or nil.
 func (l *loading) part(k pagefile.Key) *part {
-	if int64(k.Column) >= int64(len(l.parts)) {
-		return nil
+	if p := l.parts[k.Column]; p != nil && int64(k.Page) < int64(p.Pages()) {
+		return p
 	}
-	p := l.parts[k.Column]
-	if p == nil || int64(k.Page) >= int64(p.Pages()) {
-		return nil
-	}
-	return p
+	return nil
 }
 
 func (l *loading) advance(n int) {
@@ -140,16 +137,6 @@ func (l *loading) fail(p *part, k pagefile.Key, err error) {
 	if p.fault == nil || int(k.Page) < p.faulty {
 		p.faulty, p.fault = int(k.Page), err
 	}
-}
-
-// refer notes a page that another file has.
-func (l *loading) refer(k pagefile.Key, ref format.PageRef) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.references[ref.File] == nil {
-		l.references[ref.File] = map[pagefile.Key]format.PageRef{}
-	}
-	l.references[ref.File][k] = ref
 }
 
 // take takes the content of a page.
@@ -183,30 +170,34 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 // resolve takes the pages that other files have. What is not met there is asked for by
 // itself, which tells why.
 func (l *loading) resolve(ctx context.Context) error {
-	for number, pages := range l.references {
-		if f, err := l.other(number); err == nil {
-			wanted := func(k pagefile.Key) bool { return pages[k].File != 0 }
-			_ = f.ReadSome(ctx, wanted, func(k pagefile.Key, value []byte) error {
-				content, held, err := format.DecodePage(value)
-				if err == nil && content != nil && held.CRC == pages[k].CRC {
-					l.take(l.part(k), k, content, pages[k])
-				}
-				return nil
-			})
+	for number, f := range l.others {
+		if f.err != nil {
+			continue
 		}
-		for k := range pages {
-			if err := ctx.Err(); err != nil {
-				return err
+		wanted := func(k pagefile.Key) bool {
+			ref, ok := l.references[k]
+			return ok && ref.File == number
+		}
+		_ = f.ReadSome(ctx, wanted, func(k pagefile.Key, value []byte) error {
+			content, held, err := format.DecodePage(value)
+			if ref := l.references[k]; err == nil && content != nil && held.CRC == ref.CRC {
+				l.take(l.part(k), k, content, ref)
 			}
-			p := l.part(k)
-			if p.met.has(int(k.Page)) {
-				continue
-			}
-			if content, ref, err := l.find(k); err != nil {
-				l.fail(p, k, err)
-			} else {
-				l.take(p, k, content, ref)
-			}
+			return nil
+		})
+	}
+	for k := range l.references {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := l.part(k)
+		if p.met.has(int(k.Page)) {
+			continue
+		}
+		if content, ref, err := l.find(k); err != nil {
+			l.fail(p, k, err)
+		} else {
+			l.take(p, k, content, ref)
 		}
 	}
 	return nil

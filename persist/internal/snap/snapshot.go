@@ -1,7 +1,7 @@
 package snap
 
 import (
-	"encoding/binary"
+	"context"
 	"fmt"
 	"slices"
 
@@ -41,20 +41,13 @@ const registryNumber = -1
 // goroutine, in one go or in steps, and made into pages and written in another
 // one.
 type Snapshot struct {
-	Manifest format.Manifest
+	pageList
 	StateCopy
 	previous PageTable // Of the snapshot before; nil: write all pages.
 	before   PageSums  // Of the same.
 
-	Pages []snapshotPage // In the order of their keys.
 	Sums  PageSums
 	Bytes int64 // Of the pages to be written.
-}
-
-type snapshotPage struct {
-	Key     pagefile.Key
-	Content []byte // nil: it is where tablePage says.
-	tablePage
 }
 
 // A SnapshotBase is what a snapshot shares pages with: the snapshot before, and
@@ -128,7 +121,7 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 	sn.Manifest.Components[n] = c.size
 	sn.columns = append(sn.columns, c)
 	if !fixed {
-		c.take(&Present{World: w}, 0, len(c.groups), sn.buffers)
+		c.take(&present{World: w}, 0, len(c.groups), sn.buffers)
 		c.taken = true
 	}
 	c.skip(from)
@@ -146,27 +139,38 @@ func (c *rowCopy) init(all bool) {
 // Assemble makes pages of what was copied: references for those that are as they
 // were in the snapshot before.
 func (sn *Snapshot) Assemble() error {
+	if err := sn.sum(); err != nil {
+		return err
+	}
+	columns := map[int]*rowCopy{}
+	for _, c := range sn.columns {
+		columns[c.number] = c
+	}
+	for a := range sn.Manifest.Arrays() {
+		if a.Pages() == 0 {
+			continue
+		}
+		if err := sn.addArray(&a, columns[a.Component]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum sums what was copied, and what is as it was before.
+func (sn *Snapshot) sum() error {
 	var parts []digest.Part
 	var registry uint64
-	var scratch []uint32
 	for _, c := range sn.columns {
 		sums, err := sn.sumGroups(c)
 		if err != nil {
 			return err
 		}
 		sn.Sums[c.number] = sums
-		if c.number == registryNumber {
-			registry = digest.RegistryOf(digest.Storage(c.size.Rows, sums), sn.Manifest.Alive, sn.Manifest.Free)
-			err = sn.addGroups(c, format.RegistryColumn, 0)
-		} else {
-			if c.summed && c.size.Rows > 0 {
-				parts = append(parts, digest.Part{Name: sn.Manifest.Schema.Components[c.number].Name, Sum: digest.Storage(c.size.Rows, sums)})
-			}
-			scratch = sn.addSparse(c, scratch)
-			err = sn.addGroups(c, format.Column(c.number, format.DenseArray), format.Column(c.number, format.DataArray))
-		}
-		if err != nil {
-			return err
+		if sum := digest.Storage(c.size.Rows, sums); c.number == registryNumber {
+			registry = digest.RegistryOf(sum, sn.Manifest.Alive, sn.Manifest.Free)
+		} else if c.summed && c.size.Rows > 0 {
+			parts = append(parts, digest.Part{Name: sn.Manifest.Schema.Components[c.number].Name, Sum: sum})
 		}
 	}
 	sn.Manifest.Digest = ecs.Digest(digest.World(sn.Manifest.Tick, registry, parts))
@@ -190,21 +194,30 @@ func (sn *Snapshot) sumGroups(c *rowCopy) ([]uint64, error) {
 	return sums, nil
 }
 
-// addGroups adds the pages of entities and rows of c.
-func (sn *Snapshot) addGroups(c *rowCopy, dense, data uint32) error {
-	for g := range c.groups {
-		if group := &c.groups[g]; !c.resource() {
-			if err := sn.add(format.Key(dense, g), group.whole, group.bytes[:group.entities]); err != nil {
-				return err
+// addArray adds the pages of a, an array of c.
+func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
+	var sparse []uint32
+	if a.Kind == format.SparseArray && c.dense {
+		sparse = format.SparseOf(c.entities(), a.Rows)
+	}
+	for number := range a.Pages() {
+		k := a.Key(number)
+		lo, hi := a.Span(number)
+		group := &c.groups[min(lo/format.PageRows, len(c.groups)-1)] // Which a sparse array has no use for.
+		var err error
+		switch {
+		case a.Kind == format.DenseArray:
+			err = sn.add(k, group.whole, group.bytes[:group.entities])
+		case a.Kind == format.DataArray:
+			err = sn.add(k, group.whole, group.page(lo%format.PageRows/a.PageRows))
+		case c.sparse.has(number):
+			if content, found := format.AppendSparsePage(make([]byte, 0, 2*format.PageRows), sparse[lo:hi]); found {
+				sn.addPage(k, content)
 			}
+		default:
+			sn.share(k)
 		}
-	}
-	if c.storage == nil || c.width == 0 {
-		return nil
-	}
-	for lo := 0; lo < c.size.Rows; lo += c.size.PageRows {
-		group := &c.groups[lo/format.PageRows]
-		if err := sn.add(format.Key(data, lo/c.size.PageRows), group.whole, group.page(lo%format.PageRows/c.size.PageRows)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -215,75 +228,58 @@ func (sn *Snapshot) addGroups(c *rowCopy, dense, data uint32) error {
 func (sn *Snapshot) add(k pagefile.Key, copied bool, content []byte) error {
 	if copied {
 		sn.addPage(k, content)
-		return nil
-	}
-	was, ok := sn.previous[k]
-	if !ok {
+	} else if !sn.share(k) {
 		return fmt.Errorf("persist: page %v is neither copied nor in the snapshot before", k)
 	}
-	sn.Pages = append(sn.Pages, snapshotPage{Key: k, tablePage: was})
 	return nil
+}
+
+// share adds a page of the snapshot before, and reports whether that has it.
+func (sn *Snapshot) share(k pagefile.Key) bool {
+	was, ok := sn.previous[k]
+	if ok {
+		sn.pages = append(sn.pages, page{key: k, tablePage: was})
+	}
+	return ok
 }
 
 // addPage adds a page: a reference if it is as it was in the previous snapshot.
 func (sn *Snapshot) addPage(k pagefile.Key, content []byte) {
-	p := snapshotPage{Key: k}
-	if was, ok := sn.previous[k]; ok && was.sum == xxh3.Hash128(content) {
-		p.tablePage = was
-	} else {
-		p.Content, p.sum, p.Size = content, xxh3.Hash128(content), uint32(len(content))
-		sn.Bytes += int64(len(content))
+	sum := xxh3.Hash128(content)
+	if was, ok := sn.previous[k]; ok && was.sum == sum {
+		sn.share(k)
+		return
 	}
-	sn.Pages = append(sn.Pages, p)
+	sn.pages = append(sn.pages, page{key: k, content: content, tablePage: tablePage{sum: sum, Size: uint32(len(content))}})
+	sn.Bytes += int64(len(content))
 }
 
-// addSparse adds the pages of the sparse array of c that have entries. It returns
-// scratch.
-func (sn *Snapshot) addSparse(c *rowCopy, scratch []uint32) []uint32 {
-	if c.size.Rows == 0 || c.resource() {
-		return scratch
-	}
-	if c.dense {
-		scratch = c.sparseArray(scratch, sn.Manifest.Total)
-	}
-	for page := 0; page*format.PageRows < sn.Manifest.Total; page++ {
-		k := format.Key(format.Column(c.number, format.SparseArray), page)
-		if !c.sparse.has(page) {
-			if was, ok := sn.previous[k]; ok {
-				sn.Pages = append(sn.Pages, snapshotPage{Key: k, tablePage: was})
-			}
-			continue
-		}
-		content, found := format.AppendSparsePage(make([]byte, 0, 2*format.PageRows), scratch[page*format.PageRows:min((page+1)*format.PageRows, len(scratch))])
-		if found {
-			sn.addPage(k, content)
-		}
-	}
-	return scratch
-}
-
-// sparseArray returns the sparse array that belongs to the entities of c.
-func (c *rowCopy) sparseArray(scratch []uint32, indices int) []uint32 {
-	scratch = slices.Grow(scratch[:0], indices)[:indices]
-	for i := range scratch {
-		scratch[i] = format.NoRow
-	}
-	row := uint32(0)
+// entities returns the entities of c, all of which were copied.
+func (c *rowCopy) entities() []ecs.Entity {
+	entities := make([]ecs.Entity, 0, c.size.Rows)
 	for g := range c.groups {
-		for b := c.groups[g].bytes[:c.groups[g].entities]; len(b) > 0; b, row = b[8:], row+1 {
-			if e := ecs.Entity(binary.LittleEndian.Uint64(b)); e != ecs.Vacant {
-				scratch[e.Index()] = row
-			}
+		for i := range c.groups[g].entities / 8 {
+			entities = append(entities, format.EntityAt(c.groups[g].bytes, i))
 		}
 	}
-	return scratch
+	return entities
+}
+
+// Shared returns how many pages other files have, and how many are to be written.
+func (sn *Snapshot) Shared() (shared, written int) {
+	for i := range sn.pages {
+		if sn.pages[i].shared() {
+			shared++
+		}
+	}
+	return shared, len(sn.pages) - shared
 }
 
 // References returns the files that the pages refer to.
 func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) {
 	named := map[uint32]bool{}
-	for _, p := range sn.Pages {
-		if p.Content == nil && !named[p.File] {
+	for i := range sn.pages {
+		if p := &sn.pages[i]; p.shared() && !named[p.File] {
 			named[p.File] = true
 			files = append(files, format.FileRef{Number: p.File, CRC: crcs[p.File]})
 		}
@@ -295,35 +291,13 @@ func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) 
 // durable and verified, and beforePublish has returned nil. It returns the table
 // for the next snapshot.
 func (sn *Snapshot) Write(files disk.FS, name string, beforePublish func() error) (pagefile.Info, PageTable, error) {
-	table := make(PageTable, len(sn.Pages))
-	e := format.NewEncoder()
-	info, err := pagefile.CreateWith(files, name, pagefile.Options{BeforePublish: beforePublish}, func(w *pagefile.Writer) error {
-		manifest := sn.Manifest.Encode()
-		format.PageHead(e, manifest)
-		if err := w.Put(format.Key(format.ManifestColumn, 0), e.Buf, manifest); err != nil {
-			return err
-		}
-		for _, p := range sn.Pages {
-			if err := sn.put(w, &p, e); err != nil {
-				return err
-			}
-			table[p.Key] = p.tablePage
-		}
-		return nil
-	})
+	info, err := sn.write(context.Background(), files, name, pagefile.Options{BeforePublish: beforePublish})
 	if err != nil {
 		return info, nil, fmt.Errorf("persist: snapshot of tick %d: %w", sn.Manifest.Tick, err)
 	}
-	return info, table, nil
-}
-
-// put puts a page into the file, and notes in p where it lies.
-func (sn *Snapshot) put(w *pagefile.Writer, p *snapshotPage, e *format.Encoder) error {
-	if p.Content == nil {
-		e.Buf = e.Buf[:0]
-		format.AppendReference(e, p.PageRef)
-		return w.Put(p.Key, e.Buf)
+	table := make(PageTable, len(sn.pages))
+	for i := range sn.pages {
+		table[sn.pages[i].key] = sn.pages[i].tablePage
 	}
-	p.PageRef = format.PageRef{File: sn.Manifest.Number, CRC: format.PageHead(e, p.Content)}
-	return w.Put(p.Key, e.Buf, p.Content)
+	return info, table, nil
 }

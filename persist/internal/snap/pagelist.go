@@ -1,0 +1,134 @@
+package snap
+
+import (
+	"context"
+	"sync"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/internal/parallel"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+)
+
+// A pageList is what a snapshot file is made of: its manifest, and its pages in the order
+// of their keys. Pages are encoded a batch at a time, by several goroutines, while the
+// batch before is written:
+//
+//	encoding   | batch 0 | batch 1 | batch 2 |
+//	writing              | batch 0 | batch 1 | batch 2 |
+//	syncing                        | ...              (package pagefile)
+type pageList struct {
+	Manifest format.Manifest
+	pages    []page
+}
+
+// A page is one of a file that is being made: its content, or what appends it, if only
+// then; neither: it lies where tablePage says.
+type page struct {
+	key     pagefile.Key
+	content []byte
+	append  func(dst []byte) []byte // Nothing: there is no such page.
+	tablePage
+}
+
+// shared reports whether another file has p.
+func (p *page) shared() bool { return p.content == nil && p.append == nil }
+
+// batchPages is how many pages are encoded before they are handed to the writer.
+const batchPages = 32
+
+// An encodedPage is the value of a page. It is used again for others.
+type encodedPage struct {
+	head    *format.Encoder // Nothing: there is no such page.
+	content []byte
+	buf     []byte // What content is in, if it was appended.
+}
+
+var encodedPages = sync.Pool{New: func() any { return &encodedPage{head: format.NewEncoder()} }}
+
+// write writes the file, which has its name only once it is complete, durable and
+// verified. Then each page knows where it lies.
+func (l *pageList) write(ctx context.Context, files disk.FS, name string, o pagefile.Options) (pagefile.Info, error) {
+	size := int64(0)
+	for i := range l.pages {
+		size += int64(l.pages[i].Size)
+	}
+	p := progress.Start(ctx, progress.PhaseWrite, size)
+	info, err := pagefile.CreateWith(files, name, o, func(out *pagefile.Writer) error { return l.put(ctx, out, p) })
+	if err == nil {
+		p.Finish()
+	}
+	return info, err
+}
+
+// put puts all pages into a file.
+func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Meter) error {
+	e := format.NewEncoder()
+	manifest := l.Manifest.Encode()
+	format.PageHead(e, manifest)
+	if err := out.Put(format.Key(format.ManifestColumn, 0), e.Buf, manifest); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	batches := make(chan []*encodedPage)
+	done := make(chan struct{})
+	defer func() { cancel(); <-done }()
+	go func() {
+		defer close(done)
+		defer close(batches)
+		l.encode(ctx, batches)
+	}()
+	pages := l.pages
+	for batch := range batches {
+		for i, encoded := range batch {
+			p.Add(int64(pages[i].Size))
+			if head := encoded.head.Buf; len(head) > 0 {
+				if err := out.Put(pages[i].key, head, encoded.content); err != nil {
+					return err
+				}
+			}
+			encodedPages.Put(encoded)
+		}
+		pages = pages[len(batch):]
+	}
+	return ctx.Err()
+}
+
+// encode encodes all pages, batch by batch, until ctx ends.
+func (l *pageList) encode(ctx context.Context, batches chan<- []*encodedPage) {
+	for pages := l.pages; len(pages) > 0; {
+		batch := make([]*encodedPage, min(batchPages, len(pages)))
+		err := parallel.Do(ctx, len(batch), func(i int) error {
+			batch[i] = pages[i].encode(l.Manifest.Number)
+			return nil
+		})
+		if err != nil {
+			return
+		}
+		pages = pages[len(batch):]
+		select {
+		case batches <- batch:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// encode returns the value of p, a page of the file of that number.
+func (p *page) encode(number uint32) *encodedPage {
+	e := encodedPages.Get().(*encodedPage)
+	e.head.Buf, e.content = e.head.Buf[:0], p.content
+	switch {
+	case p.shared():
+		format.AppendReference(e.head, p.PageRef)
+		return e
+	case p.append != nil:
+		e.buf = p.append(e.buf[:0])
+		e.content, p.append = e.buf, nil // With the sparse array that it may hold.
+	}
+	if len(e.content) > 0 {
+		p.PageRef = format.PageRef{File: number, CRC: format.PageHead(e.head, e.content)}
+	}
+	return e
+}
