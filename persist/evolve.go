@@ -95,12 +95,7 @@ func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State
 		return err
 	}
 	s.table, s.sums = nil, nil // Pages of the old layout are not to be shared.
-	_, err := s.snapshot(context.WithoutCancel(ctx), "", func(context.Context) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		return s.openJournal(log)
-	})
+	_, err := s.firstSnapshot(ctx, log)
 	if err == nil {
 		return nil
 	}

@@ -113,8 +113,8 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	return s, err
 }
 
-// OpenFS is [Open] of a store at the top of files, which stay open when it is
-// closed. A [disk.Sub] of them will do.
+// OpenFS makes the top of files keep w, as [Open] does with a directory. files stay open
+// when the store is closed. A [disk.Sub] of them will do.
 func OpenFS(ctx context.Context, files disk.FS, w *ecs.World, options Options) (*Store, error) {
 	return openLocked(ctx, disk.Sub(files, "."), "the file system", w, options)
 }
@@ -151,27 +151,29 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 	return s, nil
 }
 
+// open looks at what is there and begins a store or recovers one. The world is as it was
+// if that fails.
 func (s *Store) open(ctx context.Context) error {
-	v := catalog.New(s.files)
-	defer func() { _ = v.Log.Close() }()
-	err := v.Scan(ctx)
+	c := catalog.New(s.files)
+	defer func() { _ = c.Log.Close() }()
+	err := c.Scan(ctx)
 	switch {
-	case errors.Is(err, ErrForeign) && len(v.Log.Segments) == 0 || err == nil && v.Unfinished():
+	case errors.Is(err, ErrForeign) && len(c.Log.Segments) == 0 || err == nil && c.Unfinished():
 		if s.options.At != "" {
 			return fmt.Errorf("%w: a new store has no state %q", ErrNotFound, s.options.At)
 		}
-		return s.create(ctx, v.Log)
+		return s.create(ctx, c.Log)
 	case err != nil:
 		return err
 	}
 	before := image.WithoutEntities(s.world)
-	if err := s.recover(ctx, v); err != nil {
+	if err := s.recover(ctx, c); err != nil {
 		return err
 	}
 	if s.report.Converted != nil {
-		return s.convert(ctx, v.Log, before)
+		return s.convert(ctx, c.Log, before)
 	}
-	if err := s.openJournal(v.Log); err != nil {
+	if err := s.openJournal(c.Log); err != nil {
 		_ = s.world.Raw().Load(before) // It fitted before.
 		return err
 	}
@@ -196,12 +198,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	err := catalog.MakeDirs(s.files)
 	if err == nil {
 		var r SnapshotResult
-		r, err = s.snapshot(context.WithoutCancel(ctx), "", func(context.Context) error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return s.openJournal(log)
-		})
+		r, err = s.firstSnapshot(ctx, log)
 		s.report = Report{Fresh: true, Tick: s.world.Tick(), Snapshot: r.Name, Clean: true}
 	}
 	if err != nil {
@@ -213,24 +210,36 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	return err
 }
 
+// firstSnapshot takes the snapshot that the journal, or the part of it behind a conversion,
+// begins with. The journal is opened when the file is complete and before it has its name.
+// If ctx has ended by then, there is neither.
+func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotResult, error) {
+	return s.snapshot(context.WithoutCancel(ctx), "", func(context.Context) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return s.openJournal(log)
+	})
+}
+
 // recover fills the world with the newest state of the store.
-func (s *Store) recover(ctx context.Context, v *catalog.Catalog) error {
+func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	if rows, _, _ := s.world.Raw().Registry(); len(rows) > 0 {
 		return fmt.Errorf("%w: open with an empty world", ErrNotEmpty)
 	}
-	if err := v.Usable(); err != nil {
+	if err := c.Usable(); err != nil {
 		return err
 	}
-	head, err := v.Resolve(s.options.At)
+	head, err := c.Resolve(s.options.At)
 	if err != nil {
 		return err
 	}
 	s.head = head
-	im, f, err := v.Load(ctx, s.head, true)
+	im, f, err := c.Load(ctx, s.head, true)
 	if err != nil {
-		return fmt.Errorf("persist: recovering %s: %w", cmp.Or(s.options.At, "the newest state"), errors.Join(append([]error{err}, v.Problems()...)...))
+		return fmt.Errorf("persist: recovering %s: %w", cmp.Or(s.options.At, "the newest state"), errors.Join(append([]error{err}, c.Problems()...)...))
 	}
-	if err := v.Missing(f.Snapshot); err != nil && s.options.At == "" { // Else what follows is given up anyway.
+	if err := c.Missing(f.Snapshot); err != nil && s.options.At == "" { // Else what follows is given up anyway.
 		return err
 	}
 	stored := im.Stored()
@@ -240,7 +249,7 @@ func (s *Store) recover(ctx context.Context, v *catalog.Catalog) error {
 	s.report.Converted = rewindChanges(stored, s.world, s.report.Converted)
 	s.schema = evolved(stored, s.world)
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
-	s.report.Skipped = append(f.Skipped, v.Problems()...)
+	s.report.Skipped = append(f.Skipped, c.Problems()...)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
 		if err := removeTemps(s.files); err != nil {
 			return err
@@ -262,47 +271,46 @@ func (s *Store) recover(ctx context.Context, v *catalog.Catalog) error {
 			s.schema.Number(st)
 		}
 	}
-	s.adoptFiles(v, f)
+	s.adoptFiles(c, f)
 	s.ids[s.head] = im.ID
-	if e, ok := v.Log.Find(s.head); ok {
-		if t, _, err := v.Tick(e); err == nil {
+	if e, ok := c.Log.Find(s.head); ok {
+		if t, _, err := c.Tick(e); err == nil {
 			s.committedAt = t.Time
 		}
 	}
 	s.report.Tick, s.report.Snapshot, s.report.Replayed = im.Tick, f.Snapshot.Name, f.Replayed
-	s.report.Clean, s.report.Disowned = v.Log.Clean, len(v.Log.Disowned)
-	if v.Log.Torn != nil {
-		s.report.Torn = catalog.JournalDamage(v.Log.Torn)
+	s.report.Clean, s.report.Disowned = c.Log.Clean, len(c.Log.Disowned)
+	if c.Log.Torn != nil {
+		s.report.Torn = catalog.JournalDamage(c.Log.Torn)
 	}
 	return nil
 }
 
-// adoptFiles makes the next snapshot share the pages of the one found.
-func (s *Store) adoptFiles(v *catalog.Catalog, f *catalog.Found) {
+// adoptFiles makes the next snapshot share the pages of the one found, as far as they are
+// known to be the same: the ticks behind it were replayed without noting what they touch,
+// so any page may differ, and is compared by its sum.
+func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 	s.id = f.Snapshot.World
-	onHead := v.Ancestors(s.head)
 	s.table = f.Table
-	s.list = storedSnapshots(v, func(seq uint64) bool { return onHead[seq] })
+	s.list = storedSnapshots(c, c.Ancestors(s.head))
 	s.dirty.All, s.since = true, s.head // The ticks replayed were not looked at for it.
-	s.held = make(map[uint32]fileSize)
-	for _, sn := range v.Snapshots {
+	inTable := map[uint32]bool{}
+	for _, p := range f.Table {
+		inTable[p.File] = true
+	}
+	s.named = make(map[uint32]namedFile)
+	for _, sn := range c.Snapshots {
 		s.tally.snapshotBytes += sn.Size
 		s.number = max(s.number, sn.Number)
 		s.fullSize = max(s.fullSize, sn.Size)
-	}
-	held := map[uint32]bool{}
-	for _, p := range f.Table {
-		held[p.File] = true
-	}
-	for _, sn := range v.Snapshots {
-		if held[sn.Number] && sn.Err == nil {
-			s.held[sn.Number] = fileSize{sn.CRC, sn.Size}
+		if inTable[sn.Number] && sn.Err == nil {
+			s.named[sn.Number] = namedFile{sn.CRC, sn.Size}
 		}
 	}
-	if len(s.held) != len(held) {
+	if len(s.named) != len(inTable) {
 		s.table = nil // A file it refers to has no readable manifest: share nothing.
 	}
-	for _, e := range v.Log.Entries {
+	for _, e := range c.Log.Entries {
 		if e.ID.Seq > f.Snapshot.ID.Seq {
 			s.grown += int64(e.Length)
 		}

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -15,15 +17,15 @@ import (
 func chain(texts ...string) (list []storedSnapshot) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, text := range texts {
-		s := storedSnapshot{number: uint32(i + 1), seq: uint64(10 * i), time: start.Add(time.Duration(i) * time.Minute), onHead: true}
+		s := storedSnapshot{catalog.SnapshotInfo{Number: uint32(i + 1), ID: journal.ID{Seq: uint64(10 * i)}, Time: start.Add(time.Duration(i) * time.Minute)}, true}
 		for _, c := range text {
 			switch {
 			case c >= '1' && c <= '9':
-				s.files = append(s.files, format.FileRef{Number: uint32(c - '0')})
+				s.Refs = append(s.Refs, format.FileRef{Number: uint32(c - '0')})
 			case c == '!':
 				s.onHead = false
 			default:
-				s.name += string(c)
+				s.Label += string(c)
 			}
 		}
 		list = append(list, s)
@@ -69,7 +71,7 @@ func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
 	was, is := format.SchemaOf(before), format.SchemaOf(after)
 	require.Error(t, was.Differs(is))
 	list := chain("", "", "", "")
-	list[0].schema, list[1].schema, list[2].schema, list[3].schema = was, was, is, is
+	list[0].Schema, list[1].Schema, list[2].Schema, list[3].Schema = was, was, is, is
 	require.Empty(t, Retention{Last: 1}.plan(list[:3], 1000).files)
 	require.Equal(t, []uint32{2, 1}, Retention{Last: 1}.plan(list, 1000).files)
 }

@@ -10,7 +10,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Record encodes a tick into the journal. [ecs.World.Commit] calls it.
+// Record encodes a tick into the journal and returns its record, or that of the parent if
+// it has none because the journal failed. [ecs.World.Commit] calls it, so it cannot
+// refuse: [Store.Err] tells afterwards.
+//
+// The payload is encoded before the preamble that numbers what it names is written, as
+// only encoding finds what is new; in the journal the preamble comes first.
 func (s *Store) Record(c *raw.Change) uint64 {
 	defer s.notes.Reset()
 	if s.failed != nil {
@@ -43,7 +48,8 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	return id.Seq
 }
 
-// remember keeps id for as long as the history can go back to it.
+// remember keeps id for as long as the history can go back to it, since a tick names the
+// state that it continues by its ID. Those that are too old are dropped now and then.
 func (s *Store) remember(id journal.ID) {
 	s.ids[id.Seq] = id
 	if len(s.ids)%1024 == 0 {
@@ -87,6 +93,7 @@ func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent jour
 	return t.End(t.notes)
 }
 
+// recordRegistry encodes what changed in the registry, or that nothing did.
 func (t *tickRecorder) recordRegistry(c *raw.Change) {
 	if c.Entities.Changed {
 		t.dirty.SetRegistry(c.Entities)
@@ -95,12 +102,14 @@ func (t *tickRecorder) recordRegistry(c *raw.Change) {
 	t.Registry(c.Entities, raw.As[ecs.Entity](rows))
 }
 
+// recordStorage encodes what changed in a storage, which gets a number if it has none.
 func (t *tickRecorder) recordStorage(c raw.StorageChange) {
 	number := t.schema.Number(c.Storage)
 	t.dirty.SetStorage(number, c)
 	t.Storage(number, c)
 }
 
+// recordOps encodes the operations of the tick, but for those of what is not saved.
 func (t *tickRecorder) recordOps(c *raw.Change) {
 	for _, op := range c.Ops {
 		number := format.NoComponent
@@ -116,7 +125,8 @@ func (t *tickRecorder) recordOps(c *raw.Change) {
 	}
 }
 
-// count returns how many storages and resources the tick gives.
+// count returns how many storages and resources the tick gives, which the payload says
+// before it has them: those that changed, and those owed though they did not.
 func (t *tickRecorder) count(c *raw.Change) (n int) {
 	for i := range t.whole {
 		if t.whole[i].owed(c.Parent) {

@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,25 +32,22 @@ type Retention struct {
 
 // A storedSnapshot is what a store knows of one of its snapshot files.
 type storedSnapshot struct {
-	number uint32
-	seq    uint64
-	time   time.Time
-	name   string
-	files  []format.FileRef
-	schema *format.Schema
+	catalog.SnapshotInfo
 	onHead bool // The newest state comes from it.
-	bytes  int64
 }
 
-// names reports whether s is held by, or refers to, file number n.
+// names reports whether file number n has the snapshot or pages of it.
 func (s *storedSnapshot) names(n uint32) bool {
-	return s.number == n || slices.ContainsFunc(s.files, func(f format.FileRef) bool { return f.Number == n })
+	return s.Number == n || slices.ContainsFunc(s.Refs, func(f format.FileRef) bool { return f.Number == n })
 }
 
 // apart reports whether s and other have no file in common, and s is no state from
 // before a conversion: ticks do not lead across that.
 func (s *storedSnapshot) apart(other *storedSnapshot) bool {
-	return (s.schema == nil || other.schema == nil || s.schema.Differs(other.schema) == nil) && !other.names(s.number) && !slices.ContainsFunc(s.files, func(f format.FileRef) bool { return other.names(f.Number) })
+	if s.Schema != nil && other.Schema != nil && s.Schema.Differs(other.Schema) != nil {
+		return false
+	}
+	return !other.names(s.Number) && !slices.ContainsFunc(s.Refs, func(f format.FileRef) bool { return other.names(f.Number) })
 }
 
 // A pruning is what may be removed once a snapshot has its name.
@@ -78,20 +74,20 @@ func (r Retention) plan(list []storedSnapshot, oldest uint64) pruning {
 	}
 	kept := slices.Concat(bases, r.ofPeriods(heads))
 	for i := range list {
-		if list[i].name != "" {
+		if list[i].Label != "" {
 			kept = append(kept, &list[i])
 		}
 	}
-	p := pruning{journal: bases[0].seq}
+	p := pruning{journal: bases[0].ID.Seq}
 	for _, s := range bases {
-		p.journal = min(p.journal, s.seq)
+		p.journal = min(p.journal, s.ID.Seq)
 	}
 	p.journal++
 	for i, s := range slices.Backward(list) {
-		if slices.ContainsFunc(kept, func(k *storedSnapshot) bool { return k.names(s.number) }) {
+		if slices.ContainsFunc(kept, func(k *storedSnapshot) bool { return k.names(s.Number) }) {
 			kept = append(kept, &list[i]) // For its pages; it stays a snapshot that can be read.
 		} else {
-			p.files = append(p.files, s.number)
+			p.files = append(p.files, s.Number)
 		}
 	}
 	return p
@@ -101,7 +97,7 @@ func (r Retention) plan(list []storedSnapshot, oldest uint64) pruning {
 // that must be there is not.
 func (r Retention) bases(heads []*storedSnapshot, oldest uint64) []*storedSnapshot {
 	second := slices.IndexFunc(heads, func(s *storedSnapshot) bool { return s.apart(heads[0]) })
-	past := slices.IndexFunc(heads, func(s *storedSnapshot) bool { return s.seq <= oldest })
+	past := slices.IndexFunc(heads, func(s *storedSnapshot) bool { return s.ID.Seq <= oldest })
 	if second < 0 || past < 0 {
 		return nil
 	}
@@ -115,7 +111,7 @@ func (r Retention) ofPeriods(heads []*storedSnapshot) (first []*storedSnapshot) 
 	}
 	last := time.Time{}
 	for _, s := range slices.Backward(heads) {
-		if period := s.time.Truncate(r.Every); first == nil || !period.Equal(last) {
+		if period := s.Time.Truncate(r.Every); first == nil || !period.Equal(last) {
 			first, last = append(first, s), period
 		}
 	}
@@ -144,12 +140,12 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal) (removed []string, er
 	return removed, err
 }
 
-// storedSnapshots returns what a store knows of the snapshots in v. The state that
-// was recovered comes from those for which onHead returns true.
-func storedSnapshots(v *catalog.Catalog, onHead func(seq uint64) bool) (list []storedSnapshot) {
-	for _, s := range v.Snapshots {
-		if s.Err == nil && v.Misfit(s) == nil {
-			list = append(list, storedSnapshot{s.Number, s.ID.Seq, s.Time, s.Label, s.Refs, s.Schema, onHead(s.ID.Seq), s.Size})
+// storedSnapshots returns what a store knows of the snapshots in c. The state that
+// was recovered comes from those of the records onHead.
+func storedSnapshots(c *catalog.Catalog, onHead map[uint64]bool) (list []storedSnapshot) {
+	for _, s := range c.Snapshots {
+		if s.Err == nil && c.Misfit(s) == nil {
+			list = append(list, storedSnapshot{s, onHead[s.ID.Seq]})
 		}
 	}
 	return list
@@ -158,7 +154,7 @@ func storedSnapshots(v *catalog.Catalog, onHead func(seq uint64) bool) (list []s
 // branched notes that the next record continues an older one than the last.
 func (s *snapshotter) branched(parent uint64) {
 	for i := range s.list {
-		if s.list[i].seq > parent {
+		if s.list[i].ID.Seq > parent {
 			s.list[i].onHead = false
 		}
 	}
@@ -188,8 +184,8 @@ func removeTemps(files disk.FS) error {
 // free returns an error if a snapshot has that name.
 func (s *snapshotter) free(name string) error {
 	for _, o := range s.list {
-		if cmp.Compare(o.name, name) == 0 {
-			return fmt.Errorf("%w: snapshot %d is called %q already", ErrName, o.number, name)
+		if o.Label == name {
+			return fmt.Errorf("%w: snapshot %d is called %q already", ErrName, o.Number, name)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func Save(ctx context.Context, file string, w *ecs.World) error {
 	return SaveFS(ctx, files, filepath.Base(file), w)
 }
 
-// SaveFS is [Save] to a file of files.
+// SaveFS writes w to a file of files, as [Save] does.
 func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error {
 	_, err := snap.Saved(w).Create(ctx, files, file)
 	return err
@@ -49,7 +49,7 @@ func Load(ctx context.Context, file string, w *ecs.World) error {
 	return LoadFS(ctx, files, filepath.Base(file), w)
 }
 
-// LoadFS is [Load] of a file of files.
+// LoadFS replaces all that w holds by what is saved in a file of files, as [Load] does.
 func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error {
 	r, err := snap.Open(files, file, catalog.SnapshotName)
 	if err != nil {

@@ -53,10 +53,10 @@ type SnapshotResult struct {
 type snapshotter struct {
 	grown    int64 // Journal bytes since the last snapshot began.
 	number   uint32
-	table    snap.PageTable      // Of the last snapshot,
-	sums     snap.PageSums       // and its sums; nil: not known.
-	held     map[uint32]fileSize // The files that table names.
-	fullSize int64               // Bytes of pages in the last full snapshot.
+	table    snap.PageTable       // Of the last snapshot,
+	sums     snap.PageSums        // and its sums; nil: not known.
+	named    map[uint32]namedFile // The files that table names.
+	fullSize int64                // Bytes of pages in the last full snapshot.
 
 	dirty snap.Dirty // What changed
 	since uint64     // since this record, which the last snapshot was begun at.
@@ -73,8 +73,8 @@ type snapshotter struct {
 	damaged bool             // Something was damaged when it was opened: remove nothing.
 }
 
-// fileSize is what is known of a snapshot file.
-type fileSize struct {
+// A namedFile is a snapshot file that pages lie in.
+type namedFile struct {
 	crc   uint32
 	bytes int64
 }
@@ -106,8 +106,9 @@ type finished struct {
 // [ErrUncommitted] if the world was changed since the commit.
 func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) { return s.snapshotNow(ctx, "") }
 
-// SnapshotAs is [Store.Snapshot] with a name: the snapshot stays whatever
-// [Options.Retain] says, and "snap:NAME" is a point in time, see inspect.View.Resolve.
+// SnapshotAs takes a snapshot, as [Store.Snapshot] does, and gives it a name: it stays
+// whatever [Options.Retain] says, and "snap:NAME" is a point in time, see
+// inspect.View.Resolve.
 //
 // A name has at most 255 bytes, all of which can be seen, and is not a number; an
 // error wraps [ErrName] if it is another one, or if a snapshot has it already.
@@ -121,6 +122,8 @@ func (s *Store) SnapshotAs(ctx context.Context, name string) (SnapshotResult, er
 	return s.snapshotNow(ctx, name)
 }
 
+// snapshotNow finishes the snapshot under way, if any, and takes another one of the last
+// commit. Its ticks are durable before it has its name.
 func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, error) {
 	if err := ctx.Err(); err != nil {
 		return SnapshotResult{}, err
@@ -181,6 +184,7 @@ func (s *Store) collectAndBegin() {
 	s.tally.begun(time.Since(start))
 }
 
+// snapshotDue reports whether the journal has grown enough since the last snapshot began.
 func (s *Store) snapshotDue() bool {
 	limit := s.snapshotBytes()
 	return limit > 0 && s.grown > limit
@@ -233,19 +237,19 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 // refers to many files, or to files most of which nobody needs, or the last full
 // one is long ago: only what shares no file with it lets the older ones go.
 func (s *Store) chainDone() bool {
-	var held, named int64
-	for _, f := range s.held {
-		held += f.bytes
+	var files, pages int64
+	for _, f := range s.named {
+		files += f.bytes
 	}
 	for _, p := range s.table {
-		named += int64(p.Size)
+		pages += int64(p.Size)
 	}
-	return len(s.held) > snap.MaxFiles || held > 2*named+slackBytes || s.chain() >= snap.MaxChain
+	return len(s.named) > snap.MaxFiles || files > 2*pages+slackBytes || s.chain() >= snap.MaxChain
 }
 
 // chain returns how many snapshots were made since the last full one.
 func (s *snapshotter) chain() (n int) {
-	for i := len(s.list) - 1; i >= 0 && len(s.list[i].files) > 0; i-- {
+	for i := len(s.list) - 1; i >= 0 && len(s.list[i].Refs) > 0; i-- {
 		n++
 	}
 	return n
@@ -273,8 +277,8 @@ func (s *Store) copySome(budget int) {
 	c.pin.Release()
 	s.copying = nil
 	s.running = make(chan finished, 1)
-	crcs := make(map[uint32]uint32, len(s.held))
-	for number, f := range s.held {
+	crcs := make(map[uint32]uint32, len(s.named))
+	for number, f := range s.named {
 		crcs[number] = f.crc
 	}
 	s.handed = c
@@ -297,7 +301,7 @@ func (s *Store) copySome(budget int) {
 // stored returns what the store will know of c.
 func (c *copying) stored(onHead bool) storedSnapshot {
 	m := &c.Manifest
-	return storedSnapshot{m.Number, m.ID.Seq, m.Time, m.Name, m.Files, m.Schema, onHead, 0}
+	return storedSnapshot{catalog.SnapshotInfo{Number: m.Number, ID: m.ID, Time: m.Time, Label: m.Name, Refs: m.Files, Schema: m.Schema}, onHead}
 }
 
 // hand copies all that is left of the snapshot under way, if any, and hands it
@@ -335,7 +339,7 @@ func (c *copying) result(err error) SnapshotResult {
 	return SnapshotResult{Tick: c.Manifest.Tick, Name: catalog.SnapshotName(c.Manifest.Number), Err: err}
 }
 
-// finish writes c.
+// finish writes c. It runs beside the program: c is all that it may look at.
 func (c *copying) finish(files disk.FS, crcs map[uint32]uint32) finished {
 	f := finished{copying: c, SnapshotResult: c.result(nil)}
 	if f.Err = c.Assemble(); f.Err != nil {
@@ -396,19 +400,19 @@ func (s *Store) take(f *finished) {
 	if f.full > 0 {
 		s.fullSize = f.full
 	}
-	held := map[uint32]fileSize{f.Manifest.Number: {f.crc, f.Bytes}}
+	named := map[uint32]namedFile{f.Manifest.Number: {f.crc, f.Bytes}}
 	for _, r := range f.Manifest.Files {
-		held[r.Number] = s.held[r.Number]
+		named[r.Number] = s.named[r.Number]
 	}
-	s.table, s.sums, s.held = f.table, f.copying.Sums, held
+	s.table, s.sums, s.named = f.table, f.copying.Sums, named
 	written := f.stored(!f.offHead)
-	written.bytes = f.Bytes
+	written.Size = f.Bytes
 	s.list = append(s.list, written)
 	if len(f.Removed) > 0 {
 		s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool {
-			gone := slices.Contains(f.Removed, catalog.SnapshotName(o.number))
+			gone := slices.Contains(f.Removed, catalog.SnapshotName(o.Number))
 			if gone {
-				s.tally.snapshotBytes -= o.bytes
+				s.tally.snapshotBytes -= o.Size
 			}
 			return gone
 		})

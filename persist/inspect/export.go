@@ -105,10 +105,10 @@ func exportComponentOf(c *Component) (*importItem, error) {
 	if c.Resource {
 		d.Kind = "resource"
 	}
-	if len(c.Gap) == 0 {
+	if len(c.Default) == 0 {
 		return d, nil
 	}
-	v, err := c.Layout.Value(c.Gap)
+	v, err := c.Layout.Value(c.Default)
 	d.Default = v.AppendExact(nil)
 	return d, err
 }
@@ -194,9 +194,9 @@ func (x *exporter) rows(ctx context.Context, c *Component) error {
 // given, or a small file could ask for much memory.
 func implicitGap(c *Component) []byte {
 	switch {
-	case len(c.Gap) > 0 && len(c.Gap) <= maxImplicit:
-		return c.Gap
-	case len(c.Gap) == 0 && c.Width > 0 && c.Width <= maxImplicit:
+	case len(c.Default) > 0 && len(c.Default) <= maxImplicit:
+		return c.Default
+	case len(c.Default) == 0 && c.Width > 0 && c.Width <= maxImplicit:
 		return make([]byte, c.Width)
 	}
 	return nil

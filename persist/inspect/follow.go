@@ -159,11 +159,8 @@ func (f *follower) apply(ctx context.Context, t *format.Tick, id journal.ID) err
 }
 
 func (f *follower) applyRegistry(p *format.RegistryPatch) error {
-	if p.Alive > p.Free || p.Free > p.Total {
-		return fmt.Errorf("%d alive, %d with free ones, %d in all", p.Alive, p.Free, p.Total)
-	}
-	if len(p.Rows) != 8*format.CountRows(p.Ranges) {
-		return image.ErrRanges
+	if err := image.CheckRegistry(p, f.total); err != nil {
+		return err
 	}
 	f.alive, f.free, f.total = p.Alive, p.Free, p.Total
 	if f.row >= p.Total {
@@ -193,11 +190,9 @@ func eachRow(ranges []raw.Range, src []byte, f func(row int, e ecs.Entity)) {
 // applyStorage follows the entity through what the tick seq did to a component.
 func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq uint64) error {
 	c, to := &f.schema.Components[p.Number], &f.rows[p.Number]
-	if c.Rewinds && !c.Resource && p.Before != to.n {
-		return fmt.Errorf("continues %d rows, has %d", p.Before, to.n)
-	}
-	if len(p.Entities) != 8*format.CountRows(p.EntityRanges) {
-		return image.ErrRanges
+	width := c.Layout.Width()
+	if err := image.CheckStorage(c, p, to.n, width); err != nil {
+		return err
 	}
 	to.n = p.After
 	if c.Resource {
@@ -210,7 +205,7 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		return nil
 	}
 	i := placeAmong(p.ValueRanges, to.row)
-	switch width := c.Layout.Width(); {
+	switch {
 	case width == 0:
 		to.value = []byte{}
 	case i >= 0:

@@ -72,6 +72,8 @@ type copier struct {
 	made     []string
 }
 
+// run makes the copy. It believes nothing that it has written: journal and snapshots are
+// read back before the copy gets the name that makes it a store.
 func (c *copier) run(ctx context.Context) error {
 	c.InUse = true
 	if err := c.scanTwice(ctx); err != nil {
@@ -98,7 +100,7 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// sound returns what keeps the store from being copied whole.
+// sound returns what keeps the store from being copied.
 func (c *copier) sound() error {
 	errs := c.Faults()
 	if len(errs) == 0 && len(c.Bases(c.Head())) == 0 {
@@ -118,6 +120,7 @@ func (c *copier) bytes() (n int64) {
 	return n
 }
 
+// mkdir makes a directory of the copy, to be removed if it fails.
 func (c *copier) mkdir(name string) error {
 	err := c.to.Mkdir(name)
 	if err == nil {

@@ -138,8 +138,8 @@ func (c *Catalog) open(ctx context.Context) error {
 	return err
 }
 
-// scanTwice is scan. If a program writes meanwhile, what looks like damage may be
-// that: only what is seen twice counts.
+// scanTwice reads the store, again if a program has it open and something looks damaged:
+// that may be what is being written. Only what is seen twice counts.
 func (c *Catalog) scanTwice(ctx context.Context) error {
 	err := c.Scan(ctx)
 	if c.InUse && err == nil && len(c.Damage()) > 0 {
@@ -152,6 +152,7 @@ func (c *Catalog) scanTwice(ctx context.Context) error {
 // Close lets go of the files.
 func (c *Catalog) Close() error { return errors.Join(c.Log.Close(), c.Files.Close()) }
 
+// openSave shows a save as a store of one snapshot and no journal.
 func (c *Catalog) openSave(name string) error {
 	c.Save = name
 	s := c.inspect(name, 0)
@@ -184,6 +185,7 @@ func (c *Catalog) Scan(ctx context.Context) error {
 	return nil
 }
 
+// scanJournal reads the journal, if there is one.
 func (c *Catalog) scanJournal(ctx context.Context) error {
 	_, err := c.Files.ReadDir(JournalDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -261,10 +263,7 @@ func (c *Catalog) Damage() []error {
 			damage = append(damage, s.Err)
 		}
 	}
-	for _, p := range c.Log.Problems {
-		damage = append(damage, JournalDamage(p))
-	}
-	return damage
+	return append(damage, c.Problems()...)
 }
 
 // Faults returns [Catalog.Damage], and the snapshots that do not fit the journal.
@@ -431,7 +430,8 @@ func (c *Catalog) Gone(name string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Pruned makes err, which a file that is gone gave, one that says so.
+// Pruned makes err, which a file that is gone gave, one that says so: for who reads, a
+// tick that retention removed is not damage.
 func Pruned(err error) error {
 	if errors.Is(err, fs.ErrNotExist) && !errors.Is(err, format.ErrNotFound) {
 		return fmt.Errorf("%w: removed since the store was opened for reading: %w", format.ErrNotFound, err)
@@ -459,7 +459,7 @@ func (c *Catalog) Refresh(ctx context.Context) (changed bool, err error) {
 	return changed, Pruned(err)
 }
 
-// refresh is Refresh that believes what it sees. As in scan, snapshots come first.
+// refresh reads what is new, once. As in Scan, snapshots come first.
 func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 	if err := c.list(ctx); err != nil {
 		return false, err
@@ -483,7 +483,8 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 }
 
 // followHead brings onHead up to date, which was that of record head, if this is the
-// world that it was.
+// world that it was. A head that comes from the old one adds the records between, which
+// are few; any other is asked for anew.
 func (c *Catalog) followHead(head uint64, same bool) {
 	path, err := c.Log.Path(head, c.Log.Head)
 	if c.onHead == nil || err != nil || !same {

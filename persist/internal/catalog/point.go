@@ -54,7 +54,7 @@ func cutBack(point string) (from string, n uint64, ok bool) {
 	return point[:i], n, err == nil
 }
 
-// resolve is Resolve without "~N".
+// resolve returns the record that a point without "~N" behind it names.
 func (c *Catalog) resolve(point string) (seq uint64, err error) {
 	number := func(s string) (n uint64) {
 		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
@@ -89,6 +89,7 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 	return 0, err
 }
 
+// badPoint says how a point is written.
 func badPoint(point string) error {
 	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, seq:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
 }
@@ -154,7 +155,8 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 	return 0, fmt.Errorf("%w: no tick on the way to the head is %v newer than the oldest", format.ErrNotFound, age)
 }
 
-// before returns the newest ancestor of the head that is older than it by age.
+// before returns the newest ancestor of the head that is older than it by age. The clock
+// of a store may go backwards: it is the nearest one that counts.
 func (c *Catalog) before(age time.Duration) (uint64, error) {
 	var head time.Time
 	for e := range c.Log.Ancestors(c.Head()) {
@@ -172,6 +174,8 @@ func (c *Catalog) before(age time.Duration) (uint64, error) {
 	return 0, fmt.Errorf("%w: the head has no ancestor that is %v older", format.ErrNotFound, age)
 }
 
+// record returns seq if there is a state of that number. The oldest state has a snapshot
+// and maybe no record: it is the base, or its record was pruned.
 func (c *Catalog) record(seq uint64) (uint64, error) {
 	if _, ok := c.Log.Find(seq); ok || seq == c.Head() {
 		return seq, nil
@@ -184,6 +188,8 @@ func (c *Catalog) record(seq uint64) (uint64, error) {
 	return 0, fmt.Errorf("%w: record %d; there are %d", format.ErrNotFound, seq, len(c.Log.Entries))
 }
 
+// snapshotPoint returns the record of a snapshot, by its number or by its name, which is
+// never a number.
 func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 	number, err := strconv.ParseUint(name, 10, 64)
 	if err != nil && format.CheckLabel(name) != nil {

@@ -51,8 +51,9 @@ func (c *Catalog) Persevere(ctx context.Context, f func() error) error {
 	}
 }
 
-// Load is [Catalog.At] that tells how it got there and does not look for other ways. If
-// bare is set and no ticks are to be replayed, the image is a bare one.
+// Load returns the state after record seq as a program would see it, and how it got
+// there; if files vanish meanwhile, it fails. If bare is set and no ticks are to be
+// replayed, the image is a bare one.
 func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
 	im, f, err := c.Reach(ctx, seq, bare)
 	if err == nil {
@@ -61,8 +62,10 @@ func (c *Catalog) Load(ctx context.Context, seq uint64, bare bool) (*image.Image
 	return im, f, err
 }
 
-// Reach is [Catalog.Load] for a state that ticks may follow: what does not rewind is
-// still there for dead entities.
+// Reach returns the state after record seq for ticks to follow: dead entities still have
+// what does not rewind, which a later tick may name. It tries the snapshots on the way,
+// nearest first. The first that loads is the one: if the ticks behind it do not lead to
+// seq, no older one would help, since the same ticks follow it.
 func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Image, *Found, error) {
 	f := new(Found)
 	for _, s := range c.Bases(seq) {
@@ -96,7 +99,8 @@ func (c *Catalog) Unreachable(seq uint64) error {
 	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", format.ErrNotFound, seq), err)
 }
 
-// StatesTo returns the states on the way to record seq, as far back as it is known.
+// StatesTo returns the states on the way to record seq, as far back as it is known. They
+// go by their IDs, not by seqs alone, of which a damaged journal may have given one twice.
 func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	onPath := map[journal.ID]bool{}
 	root := seq
@@ -204,7 +208,8 @@ func (c *Catalog) Leads(s SnapshotInfo, seq uint64) bool {
 	return err != nil || s.Schema.Differs(next) == nil
 }
 
-// converted reports whether the snapshots of the store have different schemas.
+// converted reports whether the snapshots of the store have schemas that do not continue
+// each other.
 func (c *Catalog) converted() bool {
 	var last *format.Schema
 	for _, s := range c.Snapshots {
@@ -260,7 +265,7 @@ func (c *Catalog) Problems() (errs []error) {
 	return errs
 }
 
-// Usable returns why the store must not be continued whatever can be recovered:
+// Usable returns why the store must not be continued, whatever can be recovered:
 // something in it is newer than this program or of another world, or its journal
 // lost what was durable.
 func (c *Catalog) Usable() error {
@@ -278,7 +283,9 @@ func (c *Catalog) Usable() error {
 }
 
 // Missing returns the damage to the journal that something newer than the
-// snapshot and the head may have been lost in.
+// snapshot and the head may have been lost in. Damage is harmless if the next segment
+// begins no later than behind the snapshot, which then has all that was lost, or if the
+// head was chosen after it.
 func (c *Catalog) Missing(base SnapshotInfo) error {
 	for _, p := range c.Log.Problems {
 		next := slices.IndexFunc(c.Log.Segments, func(s journal.Segment) bool { return s.Name > p.File })

@@ -21,7 +21,8 @@ func (c *Catalog) Tick(e journal.Entry) (*format.Tick, *format.Schema, error) {
 	return t, s, err
 }
 
-// Decode decodes the payload of e.
+// Decode decodes the payload of e, and compares it with what the header says of it: both
+// are under one sum, so a difference is an error of whoever wrote them.
 func (c *Catalog) Decode(e journal.Entry, payload []byte) (*format.Tick, error) {
 	t, err := format.DecodeTick(payload)
 	if err == nil && (t.Tick != e.Tick || t.Parent.Seq != e.Parent) {
@@ -36,7 +37,8 @@ func (c *Catalog) Decode(e journal.Entry, payload []byte) (*format.Tick, error) 
 	return t, nil
 }
 
-// SchemaAt returns the schema in force at e.
+// SchemaAt returns the schema in force at e: the newest preamble of its segment before it.
+// It is decoded once, so that two ticks have one schema if it is the same pointer.
 func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 	p, ok := c.Log.PreambleAt(e)
 	at := JournalPreamble{p.Segment, p.Offset}

@@ -9,7 +9,8 @@ import (
 	"github.com/stet-ecs/stet/journal"
 )
 
-// The formats of a manifest.
+// The formats of a manifest. Which one is written follows from what it has to hold, not
+// from who writes it.
 const (
 	saveManifest  = 1 // Says nothing of when it was made, so that equal worlds have equal saves.
 	storeManifest = 2 // Has a time and a name.
@@ -55,7 +56,7 @@ type ComponentSize struct{ Rows, PageRows int }
 // A FileRef names another snapshot file whose pages are shared, and its checksum.
 type FileRef struct {
 	Number uint32
-	CRC    uint32 // Of the whole file, as [pagefile.Info] has it.
+	CRC    uint32 // Of the file, as [pagefile.Info] has it.
 }
 
 // Encode returns the canonical bytes of m.

@@ -64,7 +64,12 @@ func (e *Encoder) bin(b []byte) {
 }
 
 // A decoder reads msgpack values from bytes that may be hostile. Its error is
-// sticky; after one, every method returns zero.
+// sticky; after one, every method returns zero, and there is nothing left to read: a
+// loop over what was claimed ends by itself or does nothing.
+//
+// It takes the forms that an Encoder writes, and of numbers and lengths the longer ones
+// as well. No length is believed beyond the bytes that are left, so that what is decoded
+// is at most a multiple of the source.
 type decoder struct {
 	src []byte
 	err error
@@ -155,6 +160,7 @@ func (d *decoder) count(what string, limit int) int {
 	return int(v)
 }
 
+// int reads a number that may be negative. Those that are not are written as unsigned ones.
 func (d *decoder) int() int64 {
 	if len(d.src) > 0 {
 		switch c := d.src[0]; {
@@ -222,7 +228,9 @@ func (d *decoder) end() error {
 	return d.err
 }
 
-// A varints reads the variable-length numbers inside a bin.
+// A varints reads the variable-length numbers inside a bin: ranges, operations, sparse
+// pages, of which a tick or a page has many. It has no error but bad, after which it
+// reads zeros.
 type varints struct {
 	src []byte
 	bad bool

@@ -65,7 +65,7 @@ const NoComponent = -1
 // An Op is one operation of a tick, as it was called.
 type Op struct {
 	Kind      raw.OpKind
-	Component int // Its number in the image, or -1: the whole world or none.
+	Component int // Its number in the image, or [NoComponent]: the world or none.
 	Entity    ecs.Entity
 }
 

@@ -96,8 +96,14 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 }
 
 // AppendSparsePage appends the entries of a page of a sparse array: for each
-// one with a row, the entries skipped since the last and the row less the last
-// row (zigzag), as varints. It reports whether there is any.
+// one with a row, the entries skipped since the last and the row less the row after the
+// last one (zigzag), as varints. It reports whether there is any.
+//
+//	rows   | none | none | 7 | 8 | 9 | none | 3 |
+//	bytes        2 14       0 0 0 0         1 13      3 - 10 is -7, in zigzag 13
+//
+// Entities that were created together have rows that follow each other, so most entries
+// are two zeros, which are appended and read many at a time.
 func AppendSparsePage(dst []byte, rows []uint32) ([]byte, bool) {
 	next, last := 0, int64(-1)
 	for i := 0; i < len(rows); {

@@ -22,7 +22,8 @@ const (
 )
 
 // A Schema numbers the components and resources of a store. Numbers are only
-// added: payloads and snapshots name components by them.
+// added: payloads and snapshots name components by them. It grows while a program
+// registers more; a preamble of the journal says when.
 type Schema struct {
 	Components []Entry
 	Numbers    map[string]int
@@ -201,14 +202,16 @@ func (c *Entry) CheckGaps() error {
 	return c.Layout.Check(c.Default, 1)
 }
 
-// Same reports whether ticks and rows under c mean the same under e.
+// Same reports whether ticks and rows under c mean the same under e. What they were
+// before a conversion does not matter to that, and gaps are compared by what they hold:
+// a default that is the zero value is none.
 func (c *Entry) Same(e *Entry) bool {
 	return c.Name == e.Name && c.Version == e.Version && c.Resource == e.Resource && c.Rewinds == e.Rewinds &&
-		c.Indexed == e.Indexed && c.Layout.Equal(e.Layout) && string(c.gap()) == string(e.gap())
+		c.Indexed == e.Indexed && c.Layout.Equal(e.Layout) && string(c.Gap()) == string(e.Gap())
 }
 
-// gap returns the row that gaps hold, nil if there are none.
-func (c *Entry) gap() []byte {
+// Gap returns the row that gaps hold, nil if there are none.
+func (c *Entry) Gap() []byte {
 	if c.Indexed && len(c.Default) == 0 {
 		return c.Layout.AppendZero(nil)
 	}
@@ -216,7 +219,7 @@ func (c *Entry) gap() []byte {
 }
 
 // Differs returns an error unless one of s and t continues the other: numbers are
-// only added.
+// only added. Between schemas that differ, the store was converted.
 func (s *Schema) Differs(t *Schema) error {
 	for n := range min(len(s.Components), len(t.Components)) {
 		if c, e := &s.Components[n], &t.Components[n]; !c.Same(e) {
@@ -263,11 +266,17 @@ func (d *decoder) former() (former []Former) {
 // States returns what is in s as storages without rows.
 func (s *Schema) States() []raw.StorageState {
 	states := make([]raw.StorageState, len(s.Components))
-	for n, c := range s.Components {
-		states[n] = raw.StorageState{Name: c.Name, Version: c.Version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed}
-		if len(c.Default) > 0 {
-			states[n].Default = c.Default
-		}
+	for n := range s.Components {
+		states[n] = s.Components[n].State()
 	}
 	return states
+}
+
+// State returns c as a storage without rows.
+func (c *Entry) State() raw.StorageState {
+	s := raw.StorageState{Name: c.Name, Version: c.Version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed}
+	if len(c.Default) > 0 {
+		s.Default = c.Default
+	}
+	return s
 }

@@ -147,7 +147,9 @@ func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) {
 // sumBytes is how much is encoded before it is summed: what the cache holds.
 const sumBytes = 64 << 10
 
-// pieces encodes the rows of ranges and sums every few of them.
+// pieces encodes the rows of ranges and sums every few of them: the sum that the journal
+// wants of the payload then reads what the cache still has, not all of the tick again.
+// Small ranges are encoded together, large ones are cut.
 func (t *TickEncoder) pieces(s raw.Storage, ranges []raw.Range, rows int) {
 	for len(ranges) > 0 {
 		n, sum := 0, 0
@@ -172,7 +174,8 @@ func (t *TickEncoder) pieces(s raw.Storage, ranges []raw.Range, rows int) {
 	}
 }
 
-// CountRows returns how many rows lie in ranges.
+// CountRows returns how many rows lie in ranges. Those that were decoded are apart from
+// each other, so that it is no more than the rows there are.
 func CountRows(ranges []raw.Range) (n int) {
 	for _, r := range ranges {
 		n += r.N
@@ -194,30 +197,42 @@ type Tick struct {
 	RegistrySize, OpsSize int // Bytes of the payload.
 }
 
-// A RegistryPatch is what a tick says of the registry of entities.
+// A RegistryPatch is what a tick says of the registry of entities: its sizes after the
+// tick, and the rows that hold another entity than before it.
 type RegistryPatch struct {
-	Alive, Free, Total int
-	Ranges             []raw.Range
-	Rows               []byte
+	Alive, Free, Total int         // Rows [0, Alive) are alive, [Alive, Free) free, the rest retired.
+	Ranges             []raw.Range // Ascending, apart from each other, below Total.
+	Rows               []byte      // The entities in them, of 8 bytes each.
 }
 
-// A StoragePatch is what a tick says of a storage or resource.
+// CheckSizes returns what is wrong with the sizes of a registry.
+func CheckSizes(alive, free, total int) error {
+	if alive > free || free > total {
+		return fmt.Errorf("%d alive, %d with free ones, %d in all", alive, free, total)
+	}
+	return nil
+}
+
+// A StoragePatch is what a tick says of a storage or resource. Entities and values are
+// told apart from each other: a row that was written keeps its entity, and one that was
+// given to another entity may keep its value.
 type StoragePatch struct {
-	Number        int
-	Before, After int
-	EntityRanges  []raw.Range
-	Entities      []byte
-	ValueRanges   []raw.Range
-	Values        []byte
-	Size          int // Bytes of the payload.
+	Number        int         // In the schema.
+	Before, After int         // Rows, gaps included.
+	EntityRanges  []raw.Range // Ascending, apart from each other, below After; none for a resource.
+	Entities      []byte      // Of 8 bytes each.
+	ValueRanges   []raw.Range // As EntityRanges.
+	Values        []byte      // In the format of package layout, end to end.
+	Size          int         // Bytes of the payload.
 }
 
 // maxRows bounds what a payload or snapshot may claim: entity indices are 32
 // bits.
 const maxRows = 1<<32 - 1
 
-// DecodeTick reads a payload. Whether it fits the state that it continues is not looked
-// at here.
+// DecodeTick reads a payload. All that can be told from its bytes alone is checked:
+// formats, lengths, ranges, names. Whether it fits the state that it continues, its rows
+// the layouts and its operations the rows is for whoever applies it: package image.
 func DecodeTick(payload []byte) (*Tick, error) {
 	d := decoder{src: payload}
 	d.array(7)
@@ -286,7 +301,8 @@ func (d *decoder) ranges(n int) (ranges []raw.Range) {
 	return ranges
 }
 
-// Reparented appends to buf the payload of a tick that continues another state.
+// Reparented appends to buf the payload of a tick that continues another state: all but
+// the parent is copied, byte by byte, whatever it says.
 func Reparented(buf, payload []byte, parent journal.ID) ([]byte, error) {
 	d := decoder{src: payload}
 	values, format := d.arrayLen(), d.uint()

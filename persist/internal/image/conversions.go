@@ -13,6 +13,10 @@ import (
 // Conversions returns what must be converted to make a state with this schema one
 // of w. An error names the first field in which the stored schema does not fit
 // the types registered in w.
+//
+// Older types than the stored ones are refused as newer data, not as data that does not
+// fit: by their version, by the layouts that a component was converted from, and by the
+// names that it had. A program that was not brought up to date must not take a store back.
 func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	registered := map[string]bool{}
 	for _, st := range w.Raw().Storages() {
@@ -79,9 +83,10 @@ func WithoutEntities(w *ecs.World) *raw.State {
 	state := &raw.State{Tick: w.Tick()}
 	for _, st := range w.Raw().Storages() {
 		if st.IsResource() && st.Layout() != nil {
-			state.Storages = append(state.Storages, raw.StorageState{
-				Name: st.Name(), Version: st.Version(), Layout: st.Layout(), Resource: true, Rows: st.AppendRows(nil, 0, 1),
-			})
+			e := format.EntryOf(st)
+			stored := e.State()
+			stored.Rows = st.AppendRows(nil, 0, 1)
+			state.Storages = append(state.Storages, stored)
 		}
 	}
 	return state

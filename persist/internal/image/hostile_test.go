@@ -133,7 +133,7 @@ func TestATickOfWideRowsAllocatesNoMoreThanItHas(t *testing.T) {
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	for _, asResource := range []bool{false, true} {
 		im := storetest.ImageOf(t, storetest.HostileBase(t))
-		im.Components = append(im.Components, &image.Component{Name: "wide", Layout: wide, Resource: asResource, Rewinds: true, Width: wide.Width()})
+		im.Components = append(im.Components, &image.Component{Entry: format.Entry{Name: "wide", Layout: wide, Resource: asResource, Rewinds: true}, Width: wide.Width()})
 		p := format.StoragePatch{Number: len(im.Components) - 1, After: 1}
 		if !asResource {
 			p.After, p.EntityRanges, p.Entities = im.Alive, storetest.All(im.Alive), storetest.EntityBytes(im.Registry[:im.Alive]...)

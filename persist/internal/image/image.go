@@ -35,21 +35,14 @@ type Image struct {
 	Schema *format.Schema // The last one adopted.
 }
 
-// A Component is a storage or resource of an [Image].
+// A Component is a storage or resource of an [Image]: what the schema says of it, and
+// its rows.
 type Component struct {
-	Name     string
-	Layout   *layout.Type
-	Resource bool
-	Rewinds  bool
-	Indexed  bool         // The row of an entity is its index; gaps are [ecs.Vacant].
+	format.Entry
 	Entities []ecs.Entity // In dense order; none for a resource.
 
-	Version uint32
-	former  []format.Former
-
-	N        int
-	Gaps     int
-	Gap      []byte   // The row that gaps hold; empty: the zero value.
+	N        int      // Rows,
+	Gaps     int      // and how many of them are gaps.
 	Width    int      // Bytes of a row; -1: rows vary.
 	Packed   []byte   // Rows of fixed width, end to end.
 	Rows     [][]byte // Rows that vary.
@@ -71,10 +64,7 @@ func New(s *format.Schema) *Image {
 // extend adds the components of s that im does not have yet.
 func (im *Image) extend(s *format.Schema) {
 	for _, e := range s.Components[min(len(im.Components), len(s.Components)):] {
-		im.Components = append(im.Components, &Component{
-			Name: e.Name, Layout: e.Layout, Resource: e.Resource, Rewinds: e.Rewinds, Indexed: e.Indexed,
-			Version: e.Version, former: e.Former, Width: e.Layout.Width(), Gap: e.Default,
-		})
+		im.Components = append(im.Components, &Component{Entry: e, Width: e.Layout.Width()})
 	}
 }
 
@@ -187,7 +177,8 @@ func (c *Component) resizeRows(n int) {
 	}
 }
 
-// Resized returns s with length n; what is new is zero.
+// Resized returns s with length n; what is new is zero. It counts on zeros past the
+// length of s, and leaves zeros there.
 func Resized[T any](s []T, n int) []T {
 	if n <= len(s) {
 		clear(s[n:])
@@ -224,7 +215,9 @@ func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 }
 
 // SetEntities makes the entities of rows from first on those encoded in src,
-// whose indices must be below indices.
+// whose indices must be below indices. Rows that they had before are not looked at: while
+// a patch is put in place an entity may have two, and the operations tell afterwards
+// whether it has.
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))
@@ -249,6 +242,8 @@ func (c *Component) CountGap(e ecs.Entity, by int) {
 	}
 }
 
+// point notes the row of an entity. What was noted of one that has none any more stays:
+// [Component.Find] compares with the entity in the row.
 func (c *Component) point(index uint32, row int) {
 	if int(index) >= len(c.Pointers) {
 		c.Pointers = append(c.Pointers, make([]uint32, max(int(index)+1, 2*len(c.Pointers))-len(c.Pointers))...)
@@ -271,21 +266,6 @@ func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 		return fmt.Errorf("tick %d: %w", t.Tick, err)
 	}
 	im.Tick, im.ID = t.Tick, id
-	return nil
-}
-
-// Patch gives im the rows of t.
-func (im *Image) Patch(t *format.Tick) error {
-	if t.Registry != nil {
-		if err := im.applyRegistry(t.Registry); err != nil {
-			return fmt.Errorf("tick %d: entities: %w", t.Tick, err)
-		}
-	}
-	for i := range t.Storages {
-		if err := im.applyStorage(&t.Storages[i]); err != nil {
-			return fmt.Errorf("tick %d: %w", t.Tick, err)
-		}
-	}
 	return nil
 }
 
@@ -320,7 +300,7 @@ func (c *Component) Keep(good func(row int) bool) {
 
 // vacate makes a row of an indexed component a gap.
 func (c *Component) vacate(row int) {
-	empty := c.emptyRow()
+	empty := c.Gap()
 	c.CountGap(c.Entities[row], -1)
 	c.Entities[row] = ecs.Vacant
 	c.Gaps++
@@ -329,14 +309,6 @@ func (c *Component) vacate(row int) {
 	} else {
 		c.Rows[row] = empty
 	}
-}
-
-// emptyRow returns the row that gaps hold.
-func (c *Component) emptyRow() []byte {
-	if len(c.Gap) > 0 {
-		return c.Gap
-	}
-	return c.Layout.AppendZero(nil)
 }
 
 // move copies a row over an earlier one.
@@ -350,84 +322,12 @@ func (c *Component) move(from, to int) {
 	}
 }
 
-// ErrRanges says that a patch has more or fewer rows than its ranges name.
-var ErrRanges = errors.New("ranges and rows differ in length")
-
-// applyRegistry puts a patch of the registry in place.
-func (im *Image) applyRegistry(p *format.RegistryPatch) error {
-	if p.Alive > p.Free || p.Free > p.Total {
-		return fmt.Errorf("%d alive, %d with free ones, %d in all", p.Alive, p.Free, p.Total)
-	}
-	if len(p.Rows) != 8*format.CountRows(p.Ranges) {
-		return ErrRanges
-	}
-	if grown := p.Total - len(im.Registry); grown > len(p.Rows)/8 {
-		return fmt.Errorf("%d rows grow to %d, but only %d are given", len(im.Registry), p.Total, len(p.Rows)/8)
-	}
-	im.Registry = Resized(im.Registry, p.Total)
-	im.Index = Resized(im.Index, p.Total)
-	im.Alive, im.Free = p.Alive, p.Free
-	src := p.Rows
-	for _, r := range p.Ranges {
-		for row := r.First; row < r.First+r.N; row, src = row+1, src[8:] {
-			e := ecs.Entity(binary.LittleEndian.Uint64(src))
-			if int(e.Index()) >= p.Total {
-				return fmt.Errorf("row %d holds %v of %d", row, e, p.Total)
-			}
-			im.Registry[row] = e
-			im.Index[e.Index()] = uint32(row)
-		}
-	}
-	return nil
-}
-
-// applyStorage puts a patch of one component in place.
-func (im *Image) applyStorage(p *format.StoragePatch) error {
-	if p.Number >= len(im.Components) {
-		return fmt.Errorf("component number %d of %d", p.Number, len(im.Components))
-	}
-	c := im.Components[p.Number]
-	if err := c.apply(p, len(im.Registry)); err != nil {
-		return fmt.Errorf("component %s: %w", c.Name, err)
-	}
-	return nil
-}
-
-func (c *Component) apply(p *format.StoragePatch, indices int) error {
-	if c.Rewinds && p.Before != c.N && !(c.Resource && c.N == 0) {
-		return fmt.Errorf("continues %d rows, has %d", p.Before, c.N)
-	}
-	if len(p.Entities) != 8*format.CountRows(p.EntityRanges) || c.Resource && (p.After != 1 || len(p.Entities) > 0) {
-		return ErrRanges
-	}
-	// What the tick claims to have grown by must be there, so that a size from
-	// outside allocates no more than a multiple of what was read.
-	given := format.CountRows(p.EntityRanges)
-	if c.Resource {
-		given = 1
-	}
-	if p.After-c.N > given {
-		return fmt.Errorf("%d rows grow to %d, but only %d are given", c.N, p.After, given)
-	}
-	if c.Width > 0 && p.After-c.N > len(p.Values)/c.Width {
-		return fmt.Errorf("%d rows grow to %d, but the values have %d bytes", c.N, p.After, len(p.Values))
-	}
-	c.Resize(p.After)
-	src := p.Entities
-	for _, r := range p.EntityRanges {
-		if err := c.SetEntities(r.First, src[:8*r.N], indices); err != nil {
-			return err
-		}
-		src = src[8*r.N:]
-	}
-	return c.setValues(p.ValueRanges, p.Values)
-}
-
 // Digest returns the digest of the world that im is the image of, without what
 // is not persistent.
 func (im *Image) Digest() ecs.Digest { return im.Digests().World }
 
-// Digests is [ecs.World.Digests] for the world that im is the image of.
+// Digests returns what [ecs.World.Digests] would of the world that im is the image of.
+// Both sum the same bytes in the same pages, so they are equal if the states are.
 func (im *Image) Digests() (d ecs.Digests) {
 	registry := SumRows(len(im.Registry), func(dst []byte, lo, hi int) []byte {
 		return digest.AppendEntities(dst, im.Registry[lo:hi])
@@ -454,8 +354,8 @@ func (c *Component) appendPage(dst []byte, lo, hi int) []byte {
 	return c.AppendRows(dst, lo, hi)
 }
 
-// SumRows returns the sum of n rows. appendPage is called for several pages at the
-// same time.
+// SumRows returns the sum of n rows, that of the sums of their pages. appendPage is called
+// for several pages at the same time.
 func SumRows(n int, appendPage func(dst []byte, lo, hi int) []byte) uint64 {
 	sums := make([]uint64, (n+digest.PageRows-1)/digest.PageRows)
 	_ = parallel.Do(context.Background(), len(sums), func(i int) error {
@@ -492,14 +392,8 @@ func (im *Image) State() *raw.State {
 		if c.Width < 0 && c.Pages == nil {
 			rows = c.AppendRows(nil, 0, c.N)
 		}
-		st := raw.StorageState{
-			Name: c.Name, Version: c.Version, Layout: c.Layout, Resource: c.Resource, Indexed: c.Indexed,
-			NoRewind: !c.Rewinds, Entities: raw.As[uint64](c.Entities), Rows: rows,
-			Pages: c.Pages, PageRows: c.PageRows,
-		}
-		if len(c.Gap) > 0 {
-			st.Default = c.Gap
-		}
+		st := c.Entry.State()
+		st.NoRewind, st.Entities, st.Rows, st.Pages, st.PageRows = !c.Rewinds, raw.As[uint64](c.Entities), rows, c.Pages, c.PageRows
 		s.Storages = append(s.Storages, st)
 	}
 	return s
@@ -509,13 +403,14 @@ func (im *Image) State() *raw.State {
 func (im *Image) Stored() *format.Schema {
 	s := format.NewSchema()
 	for _, c := range im.Components {
-		s.Add(format.Entry{Name: c.Name, Layout: c.Layout, Resource: c.Resource, Rewinds: c.Rewinds, Indexed: c.Indexed, Default: c.Gap, Version: c.Version, Former: c.former})
+		s.Add(c.Entry)
 	}
 	return s
 }
 
 // Adopt adds to im the components that s has beyond those of im. The others must
-// be the same: numbers are only added.
+// be the same: numbers are only added. Every tick is preceded by it; nearly all have
+// the schema of the one before, which is known by its address.
 func (im *Image) Adopt(s *format.Schema) error {
 	if im.Schema == s {
 		return nil
@@ -561,7 +456,8 @@ func (c *Component) CheckSparse(page int, content []byte) (entries int, err erro
 	return entries, err
 }
 
-// Clone returns a copy of im that ticks may be replayed on.
+// Clone returns a copy of im that ticks may be replayed on. Of what it shares with im
+// nothing ever changes.
 func (im *Image) Clone() *Image {
 	c := *im
 	c.ops = opCheck{}

@@ -12,6 +12,12 @@ import (
 
 // An opCheck holds what the operations of a tick say of the state after it, to
 // be compared with what the patches made of it. An image keeps one.
+//
+// A tick says twice what it did: patches have the rows that differ, operations the calls
+// in their order. Rows that were changed behind the back of a checksum, by an error of a
+// program or of this one, show where the two do not lead to the same sets of entities.
+// Their cost is that of the operations, not of the rows: of an entity that no operation
+// named, nothing is asked.
 type opCheck struct {
 	alive   opSet
 	members []opSet // By component.
@@ -33,6 +39,7 @@ func (im *Image) expect(ops []byte) error {
 	return format.EachOp(ops, c.do)
 }
 
+// do carries out an operation on the sets.
 func (c *opCheck) do(op format.Op) {
 	switch {
 	case op.Kind == raw.OpCreate:
@@ -93,6 +100,7 @@ func (s *opSet) begin(n int) {
 	s.known.clear()
 }
 
+// set puts e into s, or takes it out. n changes only if that is not as it was.
 func (s *opSet) set(e ecs.Entity, now bool) {
 	entry := s.known.find(e)
 	was := false
@@ -218,6 +226,8 @@ func (m *entityMap) grow() {
 	}
 }
 
+// clear empties the slots that are in use, one by one if there are few: after a large
+// tick, many small ones must not pay for all the slots that it needed.
 func (m *entityMap) clear() {
 	if len(m.entries) < len(m.slots)/16 {
 		for i := range m.entries {

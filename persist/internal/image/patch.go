@@ -1,11 +1,121 @@
 package image
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
+
+// ErrRanges says that a patch has more or fewer rows than its ranges name.
+var ErrRanges = errors.New("ranges and rows differ in length")
+
+// CheckRegistry returns what is wrong with a patch of a registry of n rows, but for the
+// entities in it. As everywhere, what is claimed to have grown must be there, so that a
+// size from outside allocates no more than a multiple of what was read.
+func CheckRegistry(p *format.RegistryPatch, n int) error {
+	if err := format.CheckSizes(p.Alive, p.Free, p.Total); err != nil {
+		return err
+	}
+	if len(p.Rows) != 8*format.CountRows(p.Ranges) {
+		return ErrRanges
+	}
+	if given := len(p.Rows) / 8; p.Total-n > given {
+		return fmt.Errorf("%d rows grow to %d, but only %d are given", n, p.Total, given)
+	}
+	return nil
+}
+
+// CheckStorage returns what is wrong with a patch of c, which has n rows of that width,
+// but for what is in them.
+func CheckStorage(c *format.Entry, p *format.StoragePatch, n, width int) error {
+	if c.Rewinds && p.Before != n && !(c.Resource && n == 0) {
+		return fmt.Errorf("continues %d rows, has %d", p.Before, n)
+	}
+	given := format.CountRows(p.EntityRanges)
+	if len(p.Entities) != 8*given || c.Resource && (p.After != 1 || given > 0) {
+		return ErrRanges
+	}
+	if c.Resource {
+		given = 1
+	}
+	if p.After-n > given {
+		return fmt.Errorf("%d rows grow to %d, but only %d are given", n, p.After, given)
+	}
+	if width > 0 && p.After-n > len(p.Values)/width {
+		return fmt.Errorf("%d rows grow to %d, but the values have %d bytes", n, p.After, len(p.Values))
+	}
+	return nil
+}
+
+// Patch gives im the rows of t, in the order in which the payload has them: the registry
+// first, which says which indices there are.
+func (im *Image) Patch(t *format.Tick) error {
+	if t.Registry != nil {
+		if err := im.applyRegistry(t.Registry); err != nil {
+			return fmt.Errorf("tick %d: entities: %w", t.Tick, err)
+		}
+	}
+	for i := range t.Storages {
+		if err := im.applyStorage(&t.Storages[i]); err != nil {
+			return fmt.Errorf("tick %d: %w", t.Tick, err)
+		}
+	}
+	return nil
+}
+
+// applyRegistry puts a patch of the registry in place.
+func (im *Image) applyRegistry(p *format.RegistryPatch) error {
+	if err := CheckRegistry(p, len(im.Registry)); err != nil {
+		return err
+	}
+	im.Registry = Resized(im.Registry, p.Total)
+	im.Index = Resized(im.Index, p.Total)
+	im.Alive, im.Free = p.Alive, p.Free
+	src := p.Rows
+	for _, r := range p.Ranges {
+		for row := r.First; row < r.First+r.N; row, src = row+1, src[8:] {
+			e := ecs.Entity(binary.LittleEndian.Uint64(src))
+			if int(e.Index()) >= p.Total {
+				return fmt.Errorf("row %d holds %v of %d", row, e, p.Total)
+			}
+			im.Registry[row] = e
+			im.Index[e.Index()] = uint32(row)
+		}
+	}
+	return nil
+}
+
+// applyStorage puts a patch of one component in place: its length, then the entities,
+// then the values, so that each finds its rows there.
+func (im *Image) applyStorage(p *format.StoragePatch) error {
+	if p.Number >= len(im.Components) {
+		return fmt.Errorf("component number %d of %d", p.Number, len(im.Components))
+	}
+	c := im.Components[p.Number]
+	if err := c.apply(p, len(im.Registry)); err != nil {
+		return fmt.Errorf("component %s: %w", c.Name, err)
+	}
+	return nil
+}
+
+func (c *Component) apply(p *format.StoragePatch, indices int) error {
+	if err := CheckStorage(&c.Entry, p, c.N, c.Width); err != nil {
+		return err
+	}
+	c.Resize(p.After)
+	src := p.Entities
+	for _, r := range p.EntityRanges {
+		if err := c.SetEntities(r.First, src[:8*r.N], indices); err != nil {
+			return err
+		}
+		src = src[8*r.N:]
+	}
+	return c.setValues(p.ValueRanges, p.Values)
+}
 
 // setValues overwrites the rows of ranges, which the component has, by those
 // encoded in src, which it checks. Rows of fixed width are checked all at once:
@@ -29,7 +139,7 @@ func (c *Component) setValues(ranges []raw.Range, src []byte) error {
 	return nil
 }
 
-// setPacked is setValues for rows of fixed width that are known to be good.
+// setPacked overwrites rows of fixed width by src, which is known to be good.
 func (c *Component) setPacked(ranges []raw.Range, src []byte) {
 	for _, r := range ranges {
 		n := copy(c.Packed[r.First*c.Width:(r.First+r.N)*c.Width], src)

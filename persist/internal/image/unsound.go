@@ -6,6 +6,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/parallel"
+	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
 // Unsound returns what is wrong with a state as a program would see it, or nil: the
@@ -24,9 +25,11 @@ func (im *Image) Unsound(ctx context.Context) error {
 	})
 }
 
+// unsoundRegistry returns what is wrong with the registry. The world refuses the same
+// when it is filled; tools want to know it of states that no world is made of.
 func (im *Image) unsoundRegistry() error {
-	if im.Alive > im.Free || im.Free > len(im.Registry) {
-		return fmt.Errorf("entities: %d alive, %d with free ones, %d in all", im.Alive, im.Free, len(im.Registry))
+	if err := format.CheckSizes(im.Alive, im.Free, len(im.Registry)); err != nil {
+		return fmt.Errorf("entities: %w", err)
 	}
 	seen := make([]bool, len(im.Registry))
 	for row, e := range im.Registry {
@@ -38,12 +41,13 @@ func (im *Image) unsoundRegistry() error {
 	return nil
 }
 
+// unsoundRows returns what is wrong with the entities of c, and with what its gaps hold.
 func (im *Image) unsoundRows(c *Component) error {
 	seen := make([]bool, len(im.Registry))
 	for row, e := range c.Entities {
 		switch {
 		case c.Indexed && e == ecs.Vacant:
-			if string(c.Row(row)) != string(c.emptyRow()) {
+			if string(c.Row(row)) != string(c.Gap()) {
 				return fmt.Errorf("gap %d does not hold the default", row)
 			}
 			continue
