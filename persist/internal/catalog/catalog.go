@@ -232,7 +232,8 @@ func (c *Catalog) endsBefore(s SnapshotInfo) error {
 	return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it " + ends, Err: format.ErrCorrupt}
 }
 
-// inspect reads the manifest of a snapshot file.
+// inspect reads the manifest of a snapshot file. What is wrong with it is noted, not
+// returned: a store with a damaged snapshot can be opened, and says so.
 func (c *Catalog) inspect(name string, number uint32) SnapshotInfo {
 	info := SnapshotInfo{Name: name, Number: number}
 	r, err := snap.Open(c.Files, name, SnapshotName)
@@ -301,7 +302,7 @@ func (c *Catalog) Head() uint64 {
 }
 
 // EntryError says that the content of a record, whose checksum is right, makes
-// no sense.
+// no sense: the range that it names is that of the record.
 func (c *Catalog) EntryError(e journal.Entry, err error) error {
 	if errors.Is(err, format.ErrNewer) {
 		return err
@@ -359,7 +360,8 @@ func (c *Catalog) list(ctx context.Context) error {
 	return nil // A name that never can be opened is not one that vanished.
 }
 
-// Numbers returns the numbers of the snapshot files there are, ascending.
+// Numbers returns the numbers of the snapshot files there are, ascending. Files of another
+// name, such as those that are being written, are none.
 func (c *Catalog) Numbers() (numbers []uint32, err error) {
 	entries, err := c.Files.ReadDir(SnapshotDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -393,6 +395,7 @@ func (c *Catalog) manifests(ctx context.Context, numbers []uint32) ([]SnapshotIn
 	return infos, nil
 }
 
+// anyVanished reports whether a file was gone before its manifest was read.
 func (c *Catalog) anyVanished() bool {
 	return slices.ContainsFunc(c.Snapshots, func(s SnapshotInfo) bool { return errors.Is(s.Err, fs.ErrNotExist) })
 }
@@ -417,6 +420,7 @@ func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	return slices.ContainsFunc(before, func(s SnapshotInfo) bool { return !has(c.Snapshots, s.Number) }), nil
 }
 
+// has reports whether a snapshot of that number is among them.
 func has(snapshots []SnapshotInfo, number uint32) bool {
 	return slices.ContainsFunc(snapshots, func(s SnapshotInfo) bool { return s.Number == number })
 }

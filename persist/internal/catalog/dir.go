@@ -13,7 +13,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// MakeDir makes dir and what is missing above it, and makes the names durable.
+// MakeDir makes dir and what is missing above it, and makes the names durable, from the
+// top down. A name is durable once the directory that has it is synced.
 func MakeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil

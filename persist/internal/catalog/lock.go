@@ -24,7 +24,9 @@ type Lock struct {
 // maxHolder bounds what is believed of a lock file.
 const maxHolder = 512
 
-// Acquire takes the lock of a store, or returns an error that says who has it.
+// Acquire takes the lock of a store, or returns an error that says who has it. The system
+// keeps the lock, so that it goes with the process; what the file says is for people, and
+// tells after a crash that the store was not closed.
 func Acquire(files disk.FS) (*Lock, error) {
 	l, err := files.Lock(lockFile)
 	switch {
@@ -91,7 +93,8 @@ func printable(s string) string {
 	return s
 }
 
-// Undo gives the lock up and leaves the file as it was.
+// Undo gives the lock up and leaves the file as it was: who failed to open a store does
+// not make one that crashed look closed.
 func (l *Lock) Undo() {
 	_ = l.Sign(l.before)
 	_ = l.Close()

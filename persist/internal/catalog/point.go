@@ -136,7 +136,7 @@ func (c *Catalog) agePoint(point string) (uint64, error) {
 }
 
 // after returns the first tick on the way to the head that is newer than the oldest
-// by age.
+// by age. The way is known from its end, so it is gone along twice.
 func (c *Catalog) after(age time.Duration) (uint64, error) {
 	way := slices.Collect(c.Log.Ancestors(c.Head()))
 	var first time.Time
@@ -310,7 +310,7 @@ func (c *Catalog) noMark(name string) error {
 	return fmt.Errorf("%w: mark %q; %s", format.ErrNotFound, name, insteadOf(name, names))
 }
 
-// insteadOf says which names there are for one that there is not.
+// insteadOf says which names there are for one that there is not: those like it, or a few.
 func insteadOf(name string, names []string) string {
 	slices.Sort(names)
 	names = slices.Compact(names)

@@ -36,7 +36,8 @@ func (c *Catalog) At(ctx context.Context, seq uint64) (im *image.Image, err erro
 	return im, err
 }
 
-// Persevere calls f again if it fails and the files that there are have changed.
+// Persevere calls f again if it fails and the files that there are have changed: what f
+// was reading may have been removed, and another snapshot may lead to the same state.
 func (c *Catalog) Persevere(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
@@ -250,7 +251,8 @@ func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, 
 }
 
 // Unfinished reports whether the creation of the store was cut short, once or
-// several times: there is a journal, but the base never got its name.
+// several times: there is a journal, but the base never got its name. Nobody was told
+// that there is a store, so that it may be created again over what is left.
 func (c *Catalog) Unfinished() bool {
 	l := c.Log
 	bad := func(s journal.Segment) bool { return s.Err != nil }

@@ -2,7 +2,6 @@ package format
 
 import (
 	"encoding/binary"
-	"fmt"
 	"iter"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -106,9 +105,4 @@ func SparseOf(entities []ecs.Entity, indices int) []uint32 {
 }
 
 // CheckRegistry returns what is wrong with the sizes of the registry.
-func (m *Manifest) CheckRegistry() error {
-	if m.Alive > m.Free || m.Free > m.Total {
-		return fmt.Errorf("%d alive, %d with free ones, %d in all", m.Alive, m.Free, m.Total)
-	}
-	return nil
-}
+func (m *Manifest) CheckRegistry() error { return CheckSizes(m.Alive, m.Free, m.Total) }

@@ -42,7 +42,7 @@ func (m *Manifest) format() uint64 {
 	return storeManifest
 }
 
-// manifestLen returns how many values a manifest has.
+// manifestLen returns how many values a manifest of that format has.
 func manifestLen(format uint64) int {
 	if format == storeManifest {
 		return 14
@@ -145,7 +145,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 		m.Name = d.str()
 	}
 	err := d.end()
-	if err == nil {
+	if err == nil { // A schema can be of a later format than the manifest that has it.
 		m.Schema, err = DecodeSchema(described)
 	}
 	if err == nil && len(m.Components) != len(m.Schema.Components) {

@@ -78,6 +78,7 @@ type decoder struct {
 // ErrShort says that the bytes end inside a value.
 var ErrShort = errors.New("value cut short")
 
+// fail notes the first error, and that nothing is left to read.
 func (d *decoder) fail(format string, args ...any) {
 	if d.err == nil {
 		d.err = fmt.Errorf(format, args...)
@@ -96,6 +97,7 @@ func (d *decoder) take(n int) []byte {
 	return b
 }
 
+// byte reads the code that a value begins with.
 func (d *decoder) byte() byte {
 	if b := d.take(1); b != nil {
 		return b[0]
@@ -138,6 +140,7 @@ func (d *decoder) arrayLen() int {
 	return n
 }
 
+// uint reads a number that is not negative, in any of its forms.
 func (d *decoder) uint() uint64 {
 	switch c := d.byte(); {
 	case c < 0x80:
@@ -177,6 +180,7 @@ func (d *decoder) int() int64 {
 	return int64(d.uint())
 }
 
+// bool reads a truth value.
 func (d *decoder) bool() bool {
 	switch c := d.byte(); c {
 	case 0xc2, 0xc3:
@@ -236,6 +240,7 @@ type varints struct {
 	bad bool
 }
 
+// more reports whether there is another number to read.
 func (v *varints) more() bool { return len(v.src) > 0 && !v.bad }
 
 // count returns how many numbers are left.
@@ -246,6 +251,7 @@ func (v *varints) count() (n int) {
 	return n
 }
 
+// uint reads a number that is not negative.
 func (v *varints) uint() uint64 {
 	if len(v.src) > 0 && v.src[0] < 0x80 { // Most are small.
 		x := v.src[0]
@@ -261,6 +267,7 @@ func (v *varints) uint() uint64 {
 	return x
 }
 
+// int reads a number in zigzag form: 0, -1, 1, -2, … are 0, 1, 2, 3, …
 func (v *varints) int() int64 {
 	x := v.uint()
 	return int64(x>>1) ^ -int64(x&1)

@@ -8,9 +8,11 @@ import (
 	"unicode/utf8"
 )
 
+// maxLabel is how many bytes a name may have.
 const maxLabel = 255
 
-// CheckLabel returns what is wrong with the name of a snapshot.
+// CheckLabel returns what is wrong with the name of a snapshot. A number is none, since
+// "snap:3" is the snapshot in file 3; neither is 1e3, which looks like one.
 func CheckLabel(name string) error {
 	if err := CheckName("a snapshot's name", name); err != nil {
 		return err
@@ -22,7 +24,8 @@ func CheckLabel(name string) error {
 }
 
 // CheckName returns why name is not one that can be typed and seen. what says whose
-// it is.
+// it is. Names are printed to terminals and put into command lines as they are, so that
+// control characters and spaces around them are refused when they are read as well.
 func CheckName(what, name string) error {
 	switch {
 	case name == "", len(name) > maxLabel:
@@ -33,4 +36,5 @@ func CheckName(what, name string) error {
 	return nil
 }
 
+// unseen reports whether nobody can see r.
 func unseen(r rune) bool { return !unicode.IsGraphic(r) }

@@ -80,7 +80,8 @@ func (n *Notes) Reset() {
 	}
 }
 
-// grow makes room for a note of some bytes, and what its encoding adds.
+// grow counts a note of some bytes, and what its encoding adds at most. A note that is too
+// long is refused here, to whoever makes it, and not the tick when it is committed.
 func (n *Notes) grow(size int) error {
 	const overhead = 1 + 3 + 5
 	if size > maxNoted-overhead-n.size {
@@ -113,7 +114,9 @@ func (n *Notes) encode(e *Encoder) {
 	}
 }
 
-// notes reads the marks and inputs of a tick. Inputs share memory with the source.
+// notes reads the marks and inputs of a tick. Inputs share memory with the source. There
+// is at least one of either: a tick without has the other format, so that every tick has
+// one encoding.
 func (d *decoder) notes() (marks []string, inputs []Input) {
 	for range d.arrayLen() {
 		marks = append(marks, d.name("mark"))

@@ -24,6 +24,7 @@ type opEncoder struct {
 	last     ecs.Entity
 }
 
+// begin forgets the operations of the tick before, but for their buffers.
 func (o *opEncoder) begin() {
 	o.buf, o.run, o.count, o.last = o.buf[:0], o.run[:0], 0, 0
 }
@@ -50,6 +51,8 @@ func (o *opEncoder) end() []byte {
 	return o.buf
 }
 
+// flush ends the run of operations that share a code: their number stands before them, so
+// it must be known.
 func (o *opEncoder) flush() {
 	if o.count > 0 {
 		o.buf = binary.AppendUvarint(o.buf, o.code)
@@ -78,7 +81,8 @@ func DecodeOps(src []byte) ([]Op, error) {
 	return ops, nil
 }
 
-// EachOp calls f for the operations of a tick, up to the first bad one.
+// EachOp calls f for the operations of a tick, up to the first bad one. It may call f for
+// as many as half the bytes of src, and keeps none of them.
 func EachOp(src []byte, f func(Op)) error {
 	var last ecs.Entity
 	v := varints{src: src}

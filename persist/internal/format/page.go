@@ -35,7 +35,8 @@ const (
 )
 
 // DataPageRows returns how many rows of this width make a page: a power of two,
-// so that a page is at most 256 KiB unless rows are very large.
+// so that a page is at most 256 KiB unless rows are very large. It divides the 4096 rows
+// of the pages that digests sum, in which snapshots copy.
 func DataPageRows(width int) int {
 	if width < 0 {
 		return varyingRows

@@ -116,7 +116,8 @@ func (s *Schema) Encode() []byte {
 	return e.Buf
 }
 
-// format returns the oldest format that can hold s.
+// format returns the oldest format that can hold s, so that programs which know no later
+// one can read all that they could have written.
 func (s *Schema) format() uint64 {
 	format := uint64(denseSchema)
 	for _, c := range s.Components {
@@ -189,7 +190,8 @@ func DecodeSchema(src []byte) (*Schema, error) {
 	return s, nil
 }
 
-// CheckGaps returns what is wrong with what c says of gaps.
+// CheckGaps returns what is wrong with what c says of gaps. Only components with rows at
+// entity indices have any, and what they hold must be a row of the layout.
 func (c *Entry) CheckGaps() error {
 	switch {
 	case c.Indexed && c.Resource:
@@ -229,6 +231,7 @@ func (s *Schema) Differs(t *Schema) error {
 	return nil
 }
 
+// encodeFormer writes what a component was before, oldest first.
 func (c *Entry) encodeFormer(e *Encoder) {
 	e.array(len(c.Former))
 	for _, f := range c.Former {

@@ -79,6 +79,7 @@ func encodeID(e *Encoder, id journal.ID) {
 	e.Uint(uint64(id.CRC))
 }
 
+// id reads the identity of a record.
 func (d *decoder) id() journal.ID {
 	d.array(3)
 	return journal.ID{Epoch: d.uint(), Seq: d.uint(), CRC: uint32(d.count("crc", 1<<32-1))}
@@ -125,6 +126,7 @@ func (t *TickEncoder) ranges(ranges []raw.Range) {
 	t.bin(t.scratch)
 }
 
+// entities writes the entities in ranges of rows.
 func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
 	t.binLen(8 * CountRows(ranges))
 	for _, r := range ranges {
@@ -132,6 +134,8 @@ func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
 	}
 }
 
+// values writes the values in ranges of rows. The bytes stand behind their length: rows of
+// fixed width are encoded where they belong, others first beside, to know it.
 func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) {
 	if width := s.Layout().Width(); width >= 0 {
 		n := width * CountRows(ranges)

@@ -94,7 +94,8 @@ func (c *Component) Len() int { return c.N }
 // Members returns the number of entities that have the component.
 func (c *Component) Members() int { return c.N - c.Gaps }
 
-// Row returns the encoded row i. It shares memory with the image.
+// Row returns the encoded row i. It shares memory with the image. A bare image has no
+// single rows that vary.
 func (c *Component) Row(i int) []byte {
 	if c.Width >= 0 {
 		return c.Packed[i*c.Width : (i+1)*c.Width : (i+1)*c.Width]
@@ -105,7 +106,8 @@ func (c *Component) Row(i int) []byte {
 // Value returns row i for people and tools.
 func (c *Component) Value(i int) (layout.Value, error) { return c.Layout.Value(c.Row(i)) }
 
-// Find returns the row of e, or -1.
+// Find returns the row of e, or -1. What Pointers says of an index is only believed if the
+// row has e: entries of entities that have left it are not taken back.
 func (c *Component) Find(e ecs.Entity) int {
 	i := e.Index()
 	if int(i) >= len(c.Pointers) {
@@ -298,7 +300,8 @@ func (c *Component) Keep(good func(row int) bool) {
 	}
 }
 
-// vacate makes a row of an indexed component a gap.
+// vacate makes a row of an indexed component a gap, which holds the same bytes as any
+// other: digests sum gaps as well.
 func (c *Component) vacate(row int) {
 	empty := c.Gap()
 	c.CountGap(c.Entities[row], -1)
@@ -399,7 +402,7 @@ func (im *Image) State() *raw.State {
 	return s
 }
 
-// Stored returns the schema of im.
+// Stored returns the schema of im, as it would be saved under.
 func (im *Image) Stored() *format.Schema {
 	s := format.NewSchema()
 	for _, c := range im.Components {

@@ -164,6 +164,8 @@ type entityEntry struct {
 // entities all meet in one slot.
 var hashFactor = rand.Uint64() | 1
 
+// slot returns where to look for e first: the upper bits of a product, which depend on all
+// bits of it.
 func (m *entityMap) slot(e ecs.Entity) uint32 {
 	h := uint64(e) * hashFactor
 	return uint32((h ^ h>>32) * hashFactor >> m.shift)

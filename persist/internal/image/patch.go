@@ -102,6 +102,7 @@ func (im *Image) applyStorage(p *format.StoragePatch) error {
 	return nil
 }
 
+// apply puts p in place. Entities must have an index below indices.
 func (c *Component) apply(p *format.StoragePatch, indices int) error {
 	if err := CheckStorage(&c.Entry, p, c.N, c.Width); err != nil {
 		return err
