@@ -22,6 +22,10 @@ var (
 
 	// ErrLocked reports a lock that somebody else has.
 	ErrLocked = errors.New("locked")
+
+	// ErrLost reports a lock that was held, and that another process may have by
+	// now: its file was removed or replaced, or says that somebody else has it.
+	ErrLost = errors.New("lost to another process")
 )
 
 // An FS is a tree of files. Names are slash-separated paths below its top, which

@@ -75,6 +75,7 @@ const (
 	itemRecord itemKind = iota
 	itemPreamble
 	itemRoll // payload is the new segment's preamble; nil: none.
+	itemSync // Nothing to write: what comes before is to be confirmed.
 )
 
 // Epoch returns the epoch of the records that j appends.
@@ -318,14 +319,18 @@ func (j *Journal) Wait(ctx context.Context, seq uint64) error {
 	return j.await(ctx, func() bool { return j.durable.Load() >= seq })
 }
 
-// Sync makes everything durable that was appended so far, preambles included.
+// Sync makes everything durable that was appended so far, preambles included. If
+// all of it is, it still finds out whether the files are there and the journal's; see
+// [Options.Guard].
 func (j *Journal) Sync(ctx context.Context) error {
 	j.mu.Lock()
-	target := j.appended
-	if j.synced < target && j.err == nil {
+	if j.usable() == nil {
+		j.queue = append(j.queue, item{kind: itemSync})
+		j.appended++
 		j.wantSync = true
 		j.notifyWriter()
 	}
+	target := j.appended
 	return j.await(ctx, func() bool { return j.synced >= target })
 }
 
@@ -438,7 +443,7 @@ func (j *Journal) recycle(batch []item) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i := range batch {
-		if batch[i].kind != itemRoll {
+		if k := batch[i].kind; k != itemRoll && k != itemSync {
 			j.queued -= recordHeader + int64(len(batch[i].payload))
 			j.keep(batch[i].payload)
 		}

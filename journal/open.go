@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math"
 	"strings"
 	"time"
@@ -269,8 +270,14 @@ func (w *writer) publish(temp string, preamble []byte) error {
 	if err := w.sync(); err != nil {
 		return fmt.Errorf("journal: sync %s: %w", temp, err)
 	}
-	if err := w.j.fs.Rename(temp, w.name); err != nil {
-		return fmt.Errorf("journal: rename %s: %w", temp, err)
+	if err := w.j.opt.Guard(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	switch err := w.j.fs.Publish(temp, w.name); {
+	case errors.Is(err, fs.ErrExist):
+		return lostTo(w.name)
+	case err != nil:
+		return fmt.Errorf("journal: publish %s: %w", temp, err)
 	}
 	if err := w.j.fs.SyncDir("."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
@@ -295,6 +302,9 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 		number, ok := j.prunable(keep)
 		if !ok {
 			return removed, nil
+		}
+		if err := j.opt.Guard(); err != nil {
+			return removed, fmt.Errorf("journal: prune: %w", err)
 		}
 		name := segmentName(number)
 		size := j.sizeOf(name)

@@ -94,6 +94,12 @@ type Options struct {
 	// nil: nothing is called.
 	OnDurable func(seq uint64)
 
+	// Guard is asked by the writer goroutine whether the directory is still the
+	// caller's: after every fsync, before anybody is told that something is durable,
+	// and before a segment gets its name or is removed. An error fails the journal. It
+	// must not block, and must not call methods of the journal. nil: it always is.
+	Guard func() error
+
 	partSize int64 // MaxPayload, less in tests.
 }
 
@@ -115,6 +121,9 @@ func (opt Options) resolve() Options {
 	}
 	if opt.FirstSeq == 0 {
 		opt.FirstSeq = 1
+	}
+	if opt.Guard == nil {
+		opt.Guard = func() error { return nil }
 	}
 	if opt.partSize == 0 {
 		opt.partSize = MaxPayload

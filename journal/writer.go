@@ -1,8 +1,10 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
@@ -119,6 +121,8 @@ func (w *writer) writeItem(it *item) error {
 	switch it.kind {
 	case itemRoll:
 		return w.roll(it.header.seq, it.payload)
+	case itemSync:
+		return nil
 	case itemPreamble:
 		w.touch()
 		return w.put(it.header, it.payload)
@@ -218,16 +222,52 @@ func (w *writer) fsync() error {
 		return fmt.Errorf("journal: sync %s: %w", w.name, err)
 	}
 	w.synced = w.written
-	w.settled()
-	return nil
+	return w.confirm()
 }
 
-// settled tells the journal that everything staged is durable.
-func (w *writer) settled() {
+// confirm tells the journal that everything staged is durable. It is the last
+// moment in which the journal can find out that it is not: whoever takes the
+// directory over claims it first (the lock), and then reads what is there. So if it
+// is not claimed now, the successor will read all that was synced.
+func (w *writer) confirm() error {
+	if err := w.owned(); err != nil {
+		return err
+	}
 	w.dirty = false
 	w.timer.Stop()
 	w.j.counters.durableTick.Store(w.tick)
 	w.j.reached(w.items, w.seq)
+	return nil
+}
+
+// owned returns an error unless the directory is this journal's, and its segment
+// is what a recovery would find under that name.
+func (w *writer) owned() error {
+	if err := w.j.opt.Guard(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	next := segmentName(w.segment.number + 1)
+	switch f, err := w.j.fs.Open(next); {
+	case err == nil:
+		f.Close()
+		return lostTo(next)
+	case errors.Is(err, disk.ErrIrregular):
+		return lostTo(next)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("journal: look for %s: %w", next, err)
+	}
+	switch named, err := w.file.Named(w.name); {
+	case err != nil:
+		return fmt.Errorf("journal: look for %s: %w", w.name, err)
+	case !named:
+		return fmt.Errorf("journal: %s was removed or replaced while it was written: %w", w.name, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// lostTo returns the error of a journal whose next segment is there already.
+func lostTo(segment string) error {
+	return fmt.Errorf("journal: %w, which has begun %s", disk.ErrLost, segment)
 }
 
 // commit syncs what is not durable and, if nothing waits to be written, leaves
@@ -235,8 +275,7 @@ func (w *writer) settled() {
 // the process is killed.
 func (w *writer) commit() error {
 	if !w.dirty {
-		w.j.reached(w.items, w.seq)
-		return nil
+		return w.confirm()
 	}
 	if err := w.fsync(); err != nil {
 		return err
@@ -265,8 +304,7 @@ func (w *writer) finish() error {
 	if w.end() > w.synced {
 		return w.fsync()
 	}
-	w.settled()
-	return nil
+	return w.confirm()
 }
 
 // seal ends the journal. Both seals lie in one sector, so a crash leaves both

@@ -3,6 +3,7 @@ package persist
 import (
 	"errors"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -18,6 +19,11 @@ var (
 
 	// ErrLocked reports a directory that another process has open.
 	ErrLocked = format.ErrLocked
+
+	// ErrLost reports a store that another process has taken, or could have: its lock
+	// file was removed or replaced, or says that somebody else has the store. What was
+	// durable before is his now; nothing later is saved, and no call succeeds again.
+	ErrLost = disk.ErrLost
 
 	// ErrSchema reports stored components that do not fit the registered types.
 	ErrSchema = format.ErrSchema

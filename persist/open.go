@@ -222,26 +222,35 @@ func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotRe
 	})
 }
 
+// newest loads the state at a point in time; "" is the newest there is.
+func newest(ctx context.Context, c *catalog.Catalog, at string) (*image.Image, *catalog.Found, error) {
+	if err := c.Usable(); err != nil {
+		return nil, nil, err
+	}
+	head, err := c.Resolve(at)
+	if err != nil {
+		return nil, nil, err
+	}
+	im, f, err := c.Load(ctx, head, true)
+	if err != nil {
+		return nil, nil, fmt.Errorf("persist: recovering %s: %w", cmp.Or(at, "the newest state"), errors.Join(append([]error{err}, c.Problems()...)...))
+	}
+	if err := c.Missing(f.Snapshot); err != nil && at == "" { // Else what follows is given up anyway.
+		return nil, nil, err
+	}
+	return im, f, nil
+}
+
 // recover fills the world with the newest state of the store.
 func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	if rows, _, _ := s.world.Raw().Registry(); len(rows) > 0 {
 		return fmt.Errorf("%w: open with an empty world", ErrNotEmpty)
 	}
-	if err := c.Usable(); err != nil {
-		return err
-	}
-	head, err := c.Resolve(s.options.At)
+	im, f, err := newest(ctx, c, s.options.At)
 	if err != nil {
 		return err
 	}
-	s.head = head
-	im, f, err := c.Load(ctx, s.head, true)
-	if err != nil {
-		return fmt.Errorf("persist: recovering %s: %w", cmp.Or(s.options.At, "the newest state"), errors.Join(append([]error{err}, c.Problems()...)...))
-	}
-	if err := c.Missing(f.Snapshot); err != nil && s.options.At == "" { // Else what follows is given up anyway.
-		return err
-	}
+	s.head = im.ID.Seq
 	stored := im.Stored()
 	if s.report.Converted, err = image.Conversions(stored, s.world); err != nil {
 		return err
@@ -298,6 +307,7 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 	for _, p := range f.Table {
 		inTable[p.File] = true
 	}
+	s.tally.snapshotBytes, s.grown = 0, 0
 	s.named = make(map[uint32]namedFile)
 	for _, sn := range c.Snapshots {
 		s.tally.snapshotBytes += sn.Size
@@ -328,6 +338,7 @@ func (s *Store) openJournal(log *journal.Log) (err error) {
 		FirstSeq:    s.head + 1,
 		Preamble:    func() []byte { return s.schema.Encode() },
 	}
+	options.Guard = s.lock.Check
 	if s.options.OnDurable != nil {
 		options.OnDurable = s.durable
 	}

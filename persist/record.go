@@ -30,11 +30,8 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	}
 	now := s.options.Now()
 	payload := s.encoder.encode(s.journal.Buffer(), c, seq, s.ids[c.Parent], now)
-	if n := len(s.schema.Components); n != s.announced {
-		if s.failed = s.journal.AppendPreamble(s.schema.Encode()); s.failed != nil {
-			return c.Parent // Err tells.
-		}
-		s.announced = n
+	if s.failed = s.announce(); s.failed != nil {
+		return c.Parent // Err tells.
 	}
 	size := int64(len(payload))
 	s.await(seq, c.Tick)
@@ -46,6 +43,19 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	s.remember(id)
 	s.committedAt = now
 	return id.Seq
+}
+
+// announce tells the journal of components that it does not know yet.
+func (s *Store) announce() error {
+	n := len(s.schema.Components)
+	if n == s.announced {
+		return nil
+	}
+	if err := s.journal.AppendPreamble(s.schema.Encode()); err != nil {
+		return err
+	}
+	s.announced = n
+	return nil
 }
 
 // remember keeps id for as long as the history can go back to it, since a tick names the

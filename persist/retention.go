@@ -118,10 +118,14 @@ func (r Retention) ofPeriods(heads []*storedSnapshot) (first []*storedSnapshot) 
 	return first
 }
 
-// prune removes what p says, each removal durable before the next.
-func (p *pruning) prune(files disk.FS, j *journal.Journal) (removed []string, err error) {
+// prune removes what p says, each removal durable before the next, for as long as
+// the store is the one's whose lock that is.
+func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (removed []string, err error) {
 	for _, number := range p.files {
 		name := catalog.SnapshotName(number)
+		if err := l.Check(); err != nil {
+			return removed, fmt.Errorf("persist: prune %s: %w", name, err)
+		}
 		if err := files.Remove(name); err != nil {
 			return removed, fmt.Errorf("persist: prune: %w", err)
 		}

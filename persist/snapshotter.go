@@ -3,6 +3,8 @@ package persist
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -97,6 +99,7 @@ type finished struct {
 	table snap.PageTable
 	crc   uint32
 	full  int64 // Bytes of its pages if it refers to no other file, else 0.
+	alone bool  // A file it was to refer to is gone: the next one must refer to none.
 }
 
 // Snapshot writes the state of the last commit to a snapshot file and waits for
@@ -277,19 +280,15 @@ func (s *Store) copySome(budget int) {
 	c.pin.Release()
 	s.copying = nil
 	s.running = make(chan finished, 1)
-	crcs := make(map[uint32]uint32, len(s.named))
-	for number, f := range s.named {
-		crcs[number] = f.crc
-	}
 	s.handed = c
-	list, oldest := slices.Clone(s.list), s.world.Raw().OldestSeq()
+	list, oldest, named := slices.Clone(s.list), s.world.Raw().OldestSeq(), maps.Clone(s.named)
 	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
-		f := c.finish(files, crcs)
+		f := c.finish(files, named)
 		if f.Err == nil && !s.damaged {
 			// Should the world go back to before c meanwhile, what leads to the oldest
 			// tick of its history is there.
 			p := s.options.Retain.plan(append(list, c.stored(true)), oldest)
-			f.Removed, f.RemoveErr = p.prune(files, s.journal)
+			f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
 		}
 		if told != nil {
 			told(f.SnapshotResult)
@@ -339,8 +338,9 @@ func (c *copying) result(err error) SnapshotResult {
 	return SnapshotResult{Tick: c.Manifest.Tick, Name: catalog.SnapshotName(c.Manifest.Number), Err: err}
 }
 
-// finish writes c. It runs beside the program: c is all that it may look at.
-func (c *copying) finish(files disk.FS, crcs map[uint32]uint32) finished {
+// finish writes c. It runs beside the program: c and the files that its pages lie in are
+// all that it may look at.
+func (c *copying) finish(files disk.FS, named map[uint32]namedFile) finished {
 	f := finished{copying: c, SnapshotResult: c.result(nil)}
 	if f.Err = c.Assemble(); f.Err != nil {
 		return f
@@ -349,10 +349,39 @@ func (c *copying) finish(files disk.FS, crcs map[uint32]uint32) finished {
 	if f.Shared == 0 {
 		f.full = c.Bytes
 	}
+	crcs := make(map[uint32]uint32, len(named))
+	for number, n := range named {
+		crcs[number] = n.crc
+	}
 	c.Manifest.Files = c.References(crcs)
+	if err := missing(files, c.Manifest.Files, named); err != nil {
+		f.Err, f.alone = fmt.Errorf("persist: snapshot of tick %d: %w", c.Manifest.Tick, err), true
+		return f
+	}
 	info, table, err := c.Write(files, f.Name, func() error { return c.done(context.Background()) })
 	f.Bytes, f.crc, f.table, f.Err = info.Size, info.CRC, table, err
 	return f
+}
+
+// missing returns an error if one of the files that a snapshot is to refer to is not
+// there as it was.
+func missing(files disk.FS, refs []format.FileRef, named map[uint32]namedFile) error {
+	for _, r := range refs {
+		name := catalog.SnapshotName(r.Number)
+		f, err := files.Open(name)
+		if err != nil {
+			return fmt.Errorf("%s, which it shares pages with, is gone: %w", name, err)
+		}
+		size, err := f.Size()
+		f.Close()
+		if err == nil && size != named[r.Number].bytes {
+			err = fmt.Errorf("%s, which it shares pages with, has %d bytes, not %d as it had: %w", name, size, named[r.Number].bytes, ErrCorrupt)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // collect takes over what a finished snapshot leaves behind, if one has finished.
@@ -394,6 +423,9 @@ func (s *Store) take(f *finished) {
 	s.tally.ended(f.SnapshotResult)
 	if f.Err != nil {
 		s.undo(f.copying, s.snapshotBytes()/2) // Try again, but not at once.
+		if f.alone {
+			s.table, s.sums, s.named = nil, nil, nil
+		}
 		return
 	}
 	s.hurry = 0

@@ -118,8 +118,8 @@ func (s *Store) Report() Report { return s.report }
 // succeeds. It comes only if [Options.RefuseWhenFull] asks for it; [ecs.World.Commit]
 // itself, which cannot refuse, waits.
 //
-// Once the journal has failed, every Commit returns why. The world goes on in
-// memory; what was durable stays.
+// Once the journal has failed, every Commit returns why, until [Store.Resume]. The
+// world goes on in memory; what was durable stays.
 func (s *Store) Commit() error {
 	if s.closed {
 		return ErrClosed
@@ -250,7 +250,7 @@ func (s *Store) Backup(ctx context.Context, dir string) error {
 	switch err := s.journal.Sync(ctx); {
 	case errors.Is(s.journal.Err(), journal.ErrClosed):
 		return ErrClosed
-	case err != nil && ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil, errors.Is(err, ErrLost):
 		return err
 	}
 	return catalog.Backup(ctx, s.files, dir, s.journal.Durable)

@@ -20,6 +20,10 @@ type Options struct {
 	// and verified, and does not have its name yet. If it returns an error, or
 	// panics, the file is removed and never gets the name.
 	BeforePublish func() error
+
+	// NoReplace makes CreateWith fail, with an error wrapping fs.ErrExist, if a file has
+	// the name when it is to be given.
+	NoReplace bool
 }
 
 // Create writes a file of the pages that fill puts, and gives it the name once
@@ -29,7 +33,8 @@ func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 }
 
 // CreateWith is [Create] with options. The name is a slash-separated path
-// inside dir; its directory must exist. A file that has the name is replaced in one step.
+// inside dir; its directory must exist. A file that has the name is replaced in one step,
+// unless [Options.NoReplace] forbids it.
 //
 // On any error, and if fill or BeforePublish panics, the unfinished file is
 // removed and whatever has the name keeps it. The one exception is a failed
@@ -62,7 +67,11 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 			return Info{}, err
 		}
 	}
-	if err := dir.Rename(temp, name); err != nil {
+	publish := dir.Rename
+	if opts.NoReplace {
+		publish = dir.Publish
+	}
+	if err := publish(temp, name); err != nil {
 		return Info{}, fmt.Errorf("pagefile: %w", err)
 	}
 	published = true

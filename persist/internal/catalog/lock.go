@@ -1,9 +1,11 @@
 package catalog
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +20,9 @@ import (
 // who holds it, and is empty after a clean close.
 type Lock struct {
 	disk.Lock
-	before string // What the file said when the lock was taken.
+	files  disk.FS
+	before string // What the file said when the lock was taken,
+	says   string // and what it says since.
 }
 
 // maxHolder bounds what is believed of a lock file.
@@ -37,12 +41,37 @@ func Acquire(files disk.FS) (*Lock, error) {
 	case err != nil:
 		return nil, fmt.Errorf("persist: lock: %w", err)
 	}
-	before := readHolder(files)
-	if err := l.Sign(describeHolder() + "\n"); err != nil {
+	before, says := readHolder(files), describeHolder()+"\n"+rand.Text()+"\n"
+	if err := l.Sign(says); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("persist: lock: %w", err)
 	}
-	return &Lock{l, before}, nil
+	return &Lock{l, files, before, says}, nil
+}
+
+// Check returns an error wrapping [disk.ErrLost] if another process may have the
+// store by now: the lock file was removed or replaced, or, where a file system's locks
+// keep nobody out, says something else than it did. Whoever takes a store signs the
+// file before he reads anything of the store. A nil lock is always held.
+func (l *Lock) Check() error {
+	if l == nil {
+		return nil
+	}
+	held, err := l.Held()
+	says := ""
+	if err == nil {
+		says, err = readLock(l.files)
+	}
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case err != nil && !missing:
+		return fmt.Errorf("persist: look at %s: %w", lockFile, err)
+	case held && says == l.says:
+		return nil
+	case missing || says == "" && !held:
+		return fmt.Errorf("%w: %s was removed or replaced, so that others can open the store", disk.ErrLost, lockFile)
+	default:
+		return fmt.Errorf("%w: %s", disk.ErrLost, named(says))
+	}
 }
 
 // Held reports whether a process has the store in files open for writing, whatever
@@ -61,13 +90,19 @@ func describeHolder() string {
 
 // readHolder returns what the lock file says, "" if it cannot be read.
 func readHolder(files disk.FS) string {
+	text, _ := readLock(files)
+	return text
+}
+
+// readLock returns what the lock file says.
+func readLock(files disk.FS) (string, error) {
 	f, err := files.Open(lockFile)
 	if err != nil {
-		return ""
+		return "", err
 	}
 	defer f.Close()
-	b, _ := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
-	return string(b)
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxHolder))
+	return string(b), err
 }
 
 // named returns what a lock file says as people may read it.
@@ -93,10 +128,12 @@ func printable(s string) string {
 	return s
 }
 
-// Undo gives the lock up and leaves the file as it was: who failed to open a store does
-// not make one that crashed look closed.
+// Undo gives the lock up and leaves the file as it was, unless it is another's: who
+// failed to open a store does not make one that crashed look closed.
 func (l *Lock) Undo() {
-	_ = l.Sign(l.before)
+	if l.Check() == nil {
+		_ = l.Sign(l.before)
+	}
 	_ = l.Close()
 }
 
@@ -108,7 +145,9 @@ func (l *Lock) Release(clean bool) error {
 	}
 	var err error
 	if clean {
-		err = l.Sign("")
+		if err = l.Check(); err == nil {
+			err = l.Sign("")
+		}
 	}
 	if e := l.Close(); err == nil {
 		err = e

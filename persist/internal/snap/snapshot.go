@@ -291,7 +291,7 @@ func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) 
 // durable and verified, and beforePublish has returned nil. It returns the table
 // for the next snapshot.
 func (sn *Snapshot) Write(files disk.FS, name string, beforePublish func() error) (pagefile.Info, PageTable, error) {
-	info, err := sn.write(context.Background(), files, name, pagefile.Options{BeforePublish: beforePublish})
+	info, err := sn.write(context.Background(), files, name, pagefile.Options{BeforePublish: beforePublish, NoReplace: true})
 	if err != nil {
 		return info, nil, fmt.Errorf("persist: snapshot of tick %d: %w", sn.Manifest.Tick, err)
 	}

@@ -1,0 +1,158 @@
+package persist
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+)
+
+// Resume makes a store whose journal has failed, for want of space perhaps, keep the
+// world again, as it is now:
+//
+//	tick 7   tick 8   tick 9   failed   tick 10 … 40   Resume            tick 41
+//	durable  durable  durable           in memory      all of tick 40    journaled
+//
+// What was durable stays and nothing that failed is tried again: Resume reads the
+// store as Open does, begins a new segment under a higher epoch, and journals the whole
+// present state as one tick behind the newest durable one. It is durable when Resume
+// returns nil, and a snapshot of it is begun. The ticks between are in no journal. The
+// history of the world starts anew.
+//
+// A store that has not failed is left as it is. Errors: [ErrLost] if another process
+// may have the store, from which there is no way back; [ErrUncommitted];
+// [raw.ErrCheckpointHeld]; [ErrCorrupt] if what was durable cannot be read; and what
+// the disk says, if it still fails. Then the store is as failed as before, and Resume
+// can be called again. If ctx ends, so does Resume, with its error.
+//
+// Cost: as Open, and about as many bytes of journal as a full snapshot has.
+func (s *Store) Resume(ctx context.Context) error {
+	if s.closed {
+		return ErrClosed
+	}
+	if err := s.Err(); err == nil || errors.Is(err, ErrLost) {
+		return err
+	}
+	if s.world.Raw().Dirty() {
+		return ErrUncommitted
+	}
+	if err := s.lock.Check(); err != nil {
+		return err
+	}
+	if s.copying != nil {
+		s.abandon()
+	}
+	if _, err := s.written(ctx); err != nil { // It fails, as the journal has.
+		return err
+	}
+	s.journal.Abandon()
+
+	c := catalog.New(s.files)
+	defer func() { _ = c.Log.Close() }()
+	if err := c.Scan(ctx); err != nil {
+		return err
+	}
+	durable, found, err := newest(ctx, c, "")
+	if err != nil {
+		return err
+	}
+	why := cmp.Or(s.failed, s.journal.Err())
+	s.failed = nil
+	if err = s.openJournal(c.Log); err == nil {
+		err = s.resume(ctx, c, durable, found)
+		if err != nil {
+			s.journal.Abandon()
+		}
+	}
+	if err != nil {
+		s.failed = why
+	}
+	return err
+}
+
+// resume goes on in a new journal behind the newest durable state.
+func (s *Store) resume(ctx context.Context, c *catalog.Catalog, durable *image.Image, found *catalog.Found) error {
+	seq, tick, now := s.journal.Next(), s.world.Tick(), s.options.Now()
+	if err := s.world.Raw().Attach(s, seq); err != nil {
+		return err
+	}
+	s.head = durable.ID.Seq
+	s.adoptFiles(c, found)
+	s.damaged = s.damaged || len(found.Skipped)+len(c.Problems()) > 0
+	payload := s.encodeAll(durable, now)
+	if err := s.announce(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.pending = nil // What failed will not be durable.
+	s.mu.Unlock()
+	s.await(seq, tick)
+	id, err := s.journal.Append(durable.ID.Seq, tick, 0, payload)
+	if err == nil {
+		err = s.journal.Sync(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	clear(s.ids)
+	s.ids[seq], s.committedAt, s.head, s.since = id, now, seq, seq
+	s.notes.Reset()
+	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
+	for _, st := range s.world.Raw().Storages() {
+		s.encoder.whole.add(st, seq)
+	}
+	if s.begin("", s.journal.Sync) == nil { // Should it fail, the next tick tries again.
+		s.hand()
+	}
+	return nil
+}
+
+// encodeAll returns the payload of a tick that gives the whole state, whatever its
+// parent is: its operations clear the world and make it again.
+func (s *Store) encodeAll(parent *image.Image, now time.Time) []byte {
+	rows, alive, free := s.world.Raw().Registry()
+	entities := raw.As[ecs.Entity](rows)
+	all := func(n int) []raw.Range {
+		if n == 0 {
+			return nil
+		}
+		return []raw.Range{{N: n}}
+	}
+	t := format.NewTickEncoder()
+	t.Begin(s.journal.Buffer(), false, parent.ID, s.world.Tick(), now)
+	t.Registry(raw.EntityChange{Changed: true, Alive: alive, Free: free, Total: len(rows), Rows: all(len(rows))}, entities)
+	var storages []raw.Storage
+	for _, st := range s.world.Raw().Storages() {
+		if st.Persistent() {
+			storages = append(storages, st)
+		}
+	}
+	t.Storages(len(storages))
+	t.Ops.Add(raw.OpClear, format.NoComponent, 0)
+	for _, e := range entities[:alive] {
+		t.Ops.Add(raw.OpCreate, format.NoComponent, e)
+	}
+	for _, st := range storages {
+		change := raw.StorageChange{Storage: st, Values: all(st.Rows())}
+		number := s.schema.Number(st)
+		if number < len(parent.Components) {
+			change.Before = parent.Components[number].N
+		}
+		if !st.IsResource() {
+			change.Entities = change.Values
+			for _, e := range raw.As[ecs.Entity](st.Entities()) {
+				if e != ecs.Vacant {
+					t.Ops.Add(raw.OpAdd, number, e)
+				}
+			}
+		}
+		t.Storage(number, change)
+	}
+	return t.End(&format.Notes{})
+}

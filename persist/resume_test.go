@@ -1,0 +1,149 @@
+package persist_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// failDisk makes a store fail and commits some ticks more, and returns the digest of
+// the newest one that was durable.
+func failDisk(t testing.TB, mem *disktest.Mem, s *persist.Store, w *storetest.World, rng *rand.Rand) {
+	t.Helper()
+	mem.FailFrom(mem.Calls()+1+rng.IntN(4), syscall.ENOSPC)
+	for range 4 {
+		change(w, rng)
+		_ = s.Commit()
+		_ = s.Sync(storetest.Background)
+	}
+	require.ErrorIs(t, s.Commit(), syscall.ENOSPC)
+	mem.FailFrom(0, nil)
+	require.ErrorIs(t, s.Sync(storetest.Background), syscall.ENOSPC) // For good, unless it resumes.
+}
+
+// change changes a world, as a tick of a program does.
+func change(w *storetest.World, rng *rand.Rand) {
+	w.ReleaseAll()
+	w.Do(storetest.RandomActions(rng, 10)...)
+	w.ReleaseAll()
+	w.Seed.Set(storetest.Seed(rng.Uint32()))
+}
+
+func TestAStoreThatFailedGoesOnAsTheWorldIs(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0xf1))
+			mem := disktest.New()
+			w := storetest.New(4)
+			w.Fill(20)
+			var told []uint64
+			options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, OnDurable: func(tick uint64) { told = append(told, tick) }}
+			s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
+			require.NoError(t, err)
+			for range 1 + rng.IntN(3) { // It fails more than once.
+				for range rng.IntN(4) {
+					change(w, rng)
+					require.NoError(t, s.Commit())
+					if rng.IntN(2) == 0 {
+						_, err := s.Snapshot(storetest.Background)
+						require.NoError(t, err)
+					}
+				}
+				failDisk(t, mem, s, w, rng)
+				digest := storetest.Persistent(w.World)
+				require.NoError(t, s.Resume(storetest.Background))
+				require.Equal(t, digest, storetest.Persistent(w.World))
+				require.Equal(t, w.Tick(), told[len(told)-1])
+				for _, left := range []*disktest.Mem{mem.Crash(), mem.CrashSeed(seed), mem.Clone()} {
+					again := storetest.New(0)
+					recovered, err := persist.OpenFS(storetest.Background, left, again.World, persist.Options{})
+					require.NoError(t, err)
+					require.Empty(t, recovered.Report().Skipped)
+					require.Equal(t, digest, storetest.Persistent(again.World))
+					require.NoError(t, recovered.Close(storetest.Background))
+				}
+				require.NoError(t, s.Resume(storetest.Background)) // There is nothing to do.
+			}
+			for range 3 {
+				change(w, rng)
+				require.NoError(t, s.Commit())
+			}
+			require.NoError(t, w.History().Rewind(2)) // To a tick since it resumed.
+			change(w, rng)
+			require.NoError(t, s.Commit())
+			storetest.CloseStore(t, s)
+			require.NoError(t, simVerify(mem, w))
+			again := storetest.New(0)
+			s, err = persist.OpenFS(storetest.Background, mem, again.World, persist.Options{})
+			require.NoError(t, err)
+			require.Equal(t, storetest.Persistent(w.World), storetest.Persistent(again.World))
+			storetest.CloseStore(t, s)
+		})
+	}
+}
+
+// A Resume that fails at any call leaves the store failed, and what was durable as it
+// was. The next one succeeds.
+func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 0xf2))
+	for n, failed := 1, true; failed; n++ {
+		mem := disktest.New()
+		w := storetest.New(0)
+		w.Fill(20)
+		s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+		require.NoError(t, err)
+		failDisk(t, mem, s, w, rng)
+		digest := storetest.Persistent(w.World)
+		mem.Fail(mem.Calls()+n, syscall.EIO)
+		err = s.Resume(storetest.Background)
+		if failed = err != nil; failed {
+			require.ErrorIs(t, err, syscall.EIO)
+			require.ErrorIs(t, s.Commit(), syscall.ENOSPC, "call %d", n)
+			_, err := persist.OpenFS(storetest.Background, mem.Crash(), storetest.New(0).World, persist.Options{})
+			require.NoError(t, err)
+			digest = storetest.Persistent(w.World) // A tick further.
+			require.NoError(t, s.Resume(storetest.Background), "call %d", n)
+		}
+		again := storetest.New(0)
+		recovered, err := persist.OpenFS(storetest.Background, mem.Crash(), again.World, persist.Options{})
+		require.NoError(t, err)
+		require.Equal(t, digest, storetest.Persistent(again.World))
+		require.NoError(t, recovered.Close(storetest.Background))
+		storetest.CloseStore(t, s)
+	}
+}
+
+func TestWhatKeepsAStoreFromResuming(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := storetest.New(4)
+	s := storetest.Open(t, dir, w, persist.Options{})
+	require.NoError(t, s.Resume(storetest.Background)) // It has not failed.
+	s.Fail(syscall.EIO)
+	w.Fill(1)
+	require.ErrorIs(t, s.Resume(storetest.Background), persist.ErrUncommitted)
+	w.Commit()
+	c := w.Checkpoint()
+	require.ErrorIs(t, s.Resume(storetest.Background), raw.ErrCheckpointHeld)
+	w.Release(c)
+	ended, cancel := context.WithCancel(storetest.Background)
+	cancel()
+	require.ErrorIs(t, s.Resume(ended), context.Canceled)
+	require.NoError(t, s.Resume(storetest.Background))
+	require.NoError(t, os.Remove(filepath.Join(dir, "LOCK")))
+	s.Fail(syscall.EIO)
+	require.ErrorIs(t, s.Resume(storetest.Background), persist.ErrLost)
+	_ = s.Close(storetest.Background)
+	require.ErrorIs(t, s.Resume(storetest.Background), persist.ErrClosed)
+}
