@@ -328,7 +328,7 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 }
 
 // openJournal continues the journal, or begins it.
-func (s *Store) openJournal(log *journal.Log) (err error) {
+func (s *Store) openJournal(log *journal.Log) error {
 	s.announced = len(s.schema.Components)
 	options := journal.Options{
 		World:       s.id,
@@ -342,6 +342,9 @@ func (s *Store) openJournal(log *journal.Log) (err error) {
 	if s.options.OnDurable != nil {
 		options.OnDurable = s.durable
 	}
-	s.journal, err = journal.Open(disk.Sub(s.files, catalog.JournalDir), log, options)
+	j, err := journal.Open(disk.Sub(s.files, catalog.JournalDir), log, options)
+	if err == nil {
+		s.journal = j
+	}
 	return err
 }

@@ -3,7 +3,6 @@ package persist
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -13,38 +12,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// Resume makes a store whose journal has failed, for want of space perhaps, keep the
-// world again, as it is now:
-//
-//	tick 7   tick 8   tick 9   failed   tick 10 … 40   Resume            tick 41
-//	durable  durable  durable           in memory      all of tick 40    journaled
-//
-// What was durable stays and nothing that failed is tried again: Resume reads the
-// store as Open does, begins a new segment under a higher epoch, and journals the whole
-// present state as one tick behind the newest durable one. It is durable when Resume
-// returns nil, and a snapshot of it is begun. The ticks between are in no journal. The
-// history of the world starts anew.
-//
-// A store that has not failed is left as it is. Errors: [ErrLost] if another process
-// may have the store, from which there is no way back; [ErrUncommitted];
-// [raw.ErrCheckpointHeld]; [ErrCorrupt] if what was durable cannot be read; and what
-// the disk says, if it still fails. Then the store is as failed as before, and Resume
-// can be called again. If ctx ends, so does Resume, with its error.
-//
-// Cost: as Open, and about as many bytes of journal as a full snapshot has.
-func (s *Store) Resume(ctx context.Context) error {
-	if s.closed {
-		return ErrClosed
-	}
-	if err := s.Err(); err == nil || errors.Is(err, ErrLost) {
-		return err
-	}
-	if s.world.Raw().Dirty() {
-		return ErrUncommitted
-	}
-	if err := s.lock.Check(); err != nil {
-		return err
-	}
+// resume makes a store whose journal has failed go on in a new one.
+func (s *Store) resume(ctx context.Context) error {
 	if s.copying != nil {
 		s.abandon()
 	}
@@ -65,7 +34,7 @@ func (s *Store) Resume(ctx context.Context) error {
 	why := cmp.Or(s.failed, s.journal.Err())
 	s.failed = nil
 	if err = s.openJournal(c.Log); err == nil {
-		err = s.resume(ctx, c, durable, found)
+		err = s.goOnFrom(ctx, c, durable, found)
 		if err != nil {
 			s.journal.Abandon()
 		}
@@ -76,8 +45,8 @@ func (s *Store) Resume(ctx context.Context) error {
 	return err
 }
 
-// resume goes on in a new journal behind the newest durable state.
-func (s *Store) resume(ctx context.Context, c *catalog.Catalog, durable *image.Image, found *catalog.Found) error {
+// goOnFrom journals the present state behind the newest durable one.
+func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image.Image, found *catalog.Found) error {
 	seq, tick, now := s.journal.Next(), s.world.Tick(), s.options.Now()
 	if err := s.world.Raw().Attach(s, seq); err != nil {
 		return err

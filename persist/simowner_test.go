@@ -194,7 +194,7 @@ func (s *simOwners) run(steps int) error {
 	}()
 	for step := range steps {
 		synctest.Wait()
-		err := error(nil)
+		var err error
 		if step == 0 || s.rng.IntN(8) == 0 {
 			err = s.take()
 		} else {

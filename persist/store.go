@@ -184,6 +184,41 @@ func (s *Store) Sync(ctx context.Context) error {
 	return s.journal.Sync(ctx)
 }
 
+// Resume makes a store whose journal has failed, for want of space perhaps, keep the
+// world again, as it is now:
+//
+//	tick 7   tick 8   tick 9   failed   tick 10 … 40   Resume            tick 41
+//	durable  durable  durable           in memory      all of tick 40    journaled
+//
+// What was durable stays and nothing that failed is tried again: Resume reads the
+// store as Open does, begins a new segment under a higher epoch, and journals the whole
+// present state as one tick behind the newest durable one. It is durable when Resume
+// returns nil, and a snapshot of it is begun. The ticks between are in no journal. The
+// history of the world starts anew.
+//
+// A store that has not failed is left as it is. Errors: [ErrLost] if another process
+// may have the store, from which there is no way back; [ErrUncommitted];
+// [raw.ErrCheckpointHeld]; [ErrCorrupt] if what was durable cannot be read; and what
+// the disk says, if it still fails. Then the store is as failed as before, and Resume
+// can be called again. If ctx ends, so does Resume, with its error.
+//
+// Cost: as Open, and about as many bytes of journal as a full snapshot has.
+func (s *Store) Resume(ctx context.Context) error {
+	if s.closed {
+		return ErrClosed
+	}
+	if err := s.Err(); err == nil || errors.Is(err, ErrLost) {
+		return err
+	}
+	if s.world.Raw().Dirty() {
+		return ErrUncommitted
+	}
+	if err := s.lock.Check(); err != nil {
+		return err
+	}
+	return s.resume(ctx)
+}
+
 // Close makes everything that was committed durable, seals the journal at the
 // present tick and lets go of the directory. Changes since the last commit are
 // not saved. The world stays usable and loses its history.

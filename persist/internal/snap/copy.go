@@ -88,8 +88,6 @@ type rowGroup struct {
 // wants reports whether something of group g is to be copied.
 func (c *rowCopy) wants(g int) bool { return !c.taken && (c.dense || c.rows.has(g)) }
 
-func (c *rowCopy) resource() bool { return c.storage != nil && c.storage.IsResource() }
-
 // cost returns about how many bytes a group takes.
 func (c *rowCopy) cost() int {
 	width := c.width
