@@ -53,8 +53,8 @@ main-job: ## the README's first command
 kills: ## SIGKILL at random moments: nothing durable may be lost
 	go test ./examples/life ./persist -run Kill -kills $(KILLS) -count 1 -timeout 30m
 
-simulate: ## a disk that fails or crashes at every call: SIMS programs from SEED on
-	go test ./persist -run ASimulatedStore -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
+simulate: ## a disk that fails or crashes at every call, and processes that take a store from each other: SIMS programs from SEED on
+	go test ./persist -run 'ASimulatedStore|TakeAStore' -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
 
 programs: ## random programs against worlds that never leave memory; journals cut at every byte
 	STET_DEEP=1 go test ./persist -run 'Random|Grouped|CutAnywhere' -rapid.checks $(CHECKS) -count 1 -timeout 60m
