@@ -82,6 +82,7 @@
 //
 // A write does not damage durable bytes beside it; a sector of 512 bytes is
 // written from its beginning and does not turn to garbage if it held durable
-// bytes; a rename is one step; and one process writes at a time, or loses the journal. Nothing here
-// guards against somebody who computes checksums.
+// bytes; a rename is one step; and one process writes at a time, which
+// [Options.Guard] can see to. Nothing here guards against somebody who computes
+// checksums.
 package journal
