@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,9 @@ func TestWhoLostTheStoreIsToldAndHarmsNothing(t *testing.T) {
 			require.NoError(t, a.Sync(storetest.Background))
 			durable := w.Tick()
 			commits(t, a, w, 3) // Not durable yet.
+			for a.Metrics().QueuedBytes > 0 {
+				runtime.Gosched() // An opening is refused while somebody writes.
+			}
 
 			require.NoError(t, os.Remove(filepath.Join(dir, "LOCK")))
 			other := storetest.New(0)
