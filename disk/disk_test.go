@@ -225,9 +225,7 @@ func TestALockWhoseFileWasReplacedIsNotHeld(t *testing.T) {
 func TestALinkIsNotLocked(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "precious"), []byte("precious"), 0o600))
-	if err := os.Symlink("precious", filepath.Join(dir, "LOCK")); err != nil {
-		t.Skip(err)
-	}
+	must(t, os.Symlink("precious", filepath.Join(dir, "LOCK")))
 	tree, err := disk.Open(dir)
 	must(t, err)
 	defer tree.Close()

@@ -94,10 +94,11 @@ type Options struct {
 	// nil: nothing is called.
 	OnDurable func(seq uint64)
 
-	// Guard is asked by the writer goroutine whether the directory is still the
-	// caller's: after every fsync, before anybody is told that something is durable,
-	// and before a segment gets its name or is removed. An error fails the journal. It
-	// must not block, and must not call methods of the journal. nil: it always is.
+	// Guard is asked whether the directory is still the caller's: by the writer
+	// goroutine after every fsync, before anybody is told that something is durable, and
+	// before a segment gets its name, also by Open; and by Prune before each removal. An
+	// error fails the journal, or the call of Open or Prune. It must not block, and must
+	// not call methods of the journal. nil: it always is.
 	Guard func() error
 
 	partSize int64 // MaxPayload, less in tests.

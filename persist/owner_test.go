@@ -15,7 +15,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// commit ends n ticks, each with a change.
+// commits ends n ticks, each with a change.
 func commits(t testing.TB, s *persist.Store, w *storetest.World, n int) {
 	t.Helper()
 	for range n {

@@ -87,15 +87,13 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image
 func (s *Store) encodeAll(parent *image.Image, now time.Time) []byte {
 	rows, alive, free := s.world.Raw().Registry()
 	entities := raw.As[ecs.Entity](rows)
-	all := func(n int) []raw.Range {
-		if n == 0 {
-			return nil
-		}
-		return []raw.Range{{N: n}}
+	registry := raw.EntityChange{Changed: true, Alive: alive, Free: free, Total: len(rows)}
+	if len(rows) > 0 {
+		registry.Rows = []raw.Range{{N: len(rows)}}
 	}
 	t := format.NewTickEncoder()
 	t.Begin(s.journal.Buffer(), false, parent.ID, s.world.Tick(), now)
-	t.Registry(raw.EntityChange{Changed: true, Alive: alive, Free: free, Total: len(rows), Rows: all(len(rows))}, entities)
+	t.Registry(registry, entities)
 	var storages []raw.Storage
 	for _, st := range s.world.Raw().Storages() {
 		if st.Persistent() {
@@ -108,20 +106,19 @@ func (s *Store) encodeAll(parent *image.Image, now time.Time) []byte {
 		t.Ops.Add(raw.OpCreate, format.NoComponent, e)
 	}
 	for _, st := range storages {
-		change := raw.StorageChange{Storage: st, Values: all(st.Rows())}
-		number := s.schema.Number(st)
+		number, before := s.schema.Number(st), 0
 		if number < len(parent.Components) {
-			change.Before = parent.Components[number].N
+			before = parent.Components[number].N
 		}
 		if !st.IsResource() {
-			change.Entities = change.Values
 			for _, e := range raw.As[ecs.Entity](st.Entities()) {
 				if e != ecs.Vacant {
 					t.Ops.Add(raw.OpAdd, number, e)
 				}
 			}
 		}
-		t.Storage(number, change)
+		all := wholeStorage{Storage: st}
+		t.Storage(number, all.change(before))
 	}
 	return t.End(&format.Notes{})
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
-// failDisk makes a store fail and commits some ticks more, and returns the digest of
-// the newest one that was durable.
+// failDisk makes a store fail at one of the next calls, commits some ticks more, and
+// makes the disk work again.
 func failDisk(t testing.TB, mem *disktest.Mem, s *persist.Store, w *storetest.World, rng *rand.Rand) {
 	t.Helper()
 	mem.FailFrom(mem.Calls()+1+rng.IntN(4), syscall.ENOSPC)

@@ -25,8 +25,13 @@ type Lock struct {
 	says   string // and what it says since.
 }
 
-// maxHolder bounds what is believed of a lock file.
-const maxHolder = 512
+const (
+	// maxHolder bounds what is believed of a lock file, and is more than Acquire writes:
+	maxHolder = 512
+
+	// a line for people, and one that is another each time.
+	maxLine = maxHolder - 32
+)
 
 // Acquire takes the lock of a store, or returns an error that says who has it. The system
 // keeps the lock, so that it goes with the process; what the file says is for people, and
@@ -122,8 +127,8 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
-	if len(s) > maxHolder-1 {
-		s = strings.ToValidUTF8(s[:maxHolder-1], "")
+	if len(s) > maxLine {
+		s = strings.ToValidUTF8(s[:maxLine], "")
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -28,4 +29,17 @@ func TestALockFileIsNotReadFurtherThanItIsBelieved(t *testing.T) {
 	files := new(endlessFiles)
 	require.Len(t, readHolder(files), maxHolder)
 	require.EqualValues(t, maxHolder, files.read)
+}
+
+// What Acquire signs can be read again whole, however long the program's name is.
+func TestALockOfALongNameIsHeld(t *testing.T) {
+	name := os.Args[0]
+	defer func() { os.Args[0] = name }()
+	for _, long := range []string{strings.Repeat("x", 3*maxHolder), strings.Repeat("ł", maxHolder)} {
+		os.Args[0] = long
+		l, err := Acquire(disk.Memory())
+		require.NoError(t, err)
+		require.NoError(t, l.Check())
+		require.NoError(t, l.Release(true))
+	}
 }
