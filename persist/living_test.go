@@ -255,3 +255,65 @@ func TestVerifyNotesWhatIsRemovedMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, r.Notes, "journal/00000001.seg was removed meanwhile")
 }
+
+// What a view shows is reached from a snapshot that was written since, if all that led
+// there is gone; and when that goes too, it is not damage.
+func TestAViewFindsWhatWasWrittenSince(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := storetest.New(0)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
+	view := func() *inspect.View {
+		w.Fill(3)
+		require.NoError(t, s.Commit())
+		require.NoError(t, s.Journal().Sync(storetest.Background))
+		v, err := inspect.OpenReadOnly(storetest.Background, dir)
+		require.NoError(t, err)
+		t.Cleanup(func() { v.Close() })
+		return v
+	}
+	prune := func() {
+		require.NoError(t, s.Journal().Roll(storetest.Background))
+		_, err := s.Journal().Prune(w.Raw().Seq() + 1)
+		require.NoError(t, err)
+	}
+	replace := func() { // All that led to the state, by a full snapshot of it.
+		old, err := filepath.Glob(filepath.Join(dir, "snapshots", "*"))
+		require.NoError(t, err)
+		for _, name := range old {
+			require.NoError(t, os.Remove(name))
+		}
+		_, err = s.Snapshot(storetest.Background)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		_, err = s.Snapshot(storetest.Background)
+		require.NoError(t, err)
+		prune()
+	}
+	verify := func(v *inspect.View) inspect.VerifyReport {
+		r, err := v.Verify(storetest.Background)
+		require.NoError(t, err)
+		require.Empty(t, r.Problems)
+		return r
+	}
+	pruned := view() // Its snapshot stays and leads nowhere.
+	_, err := s.Snapshot(storetest.Background)
+	require.NoError(t, err)
+	prune()
+	verify(pruned)
+
+	shown, verified := view(), view()
+	replace()
+	im, err := shown.At(storetest.Background, verified.Head())
+	require.ErrorIs(t, err, persist.ErrNotFound, "a state newer than the view")
+	require.Nil(t, im)
+	im, err = verified.At(storetest.Background, verified.Head())
+	require.NoError(t, err)
+	require.Equal(t, storetest.Persistent(w.World), im.Digest())
+	verify(verified)
+
+	late := view()
+	replace()
+	w.Fill(3)
+	require.NoError(t, s.Commit())
+	replace()
+	require.Contains(t, strings.Join(verify(late).Notes, "\n"), "what led to the head was removed meanwhile")
+}

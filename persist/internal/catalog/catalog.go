@@ -400,9 +400,9 @@ func (c *Catalog) anyVanished() bool {
 	return slices.ContainsFunc(c.Snapshots, func(s SnapshotInfo) bool { return errors.Is(s.Err, fs.ErrNotExist) })
 }
 
-// Relist looks which snapshot files there are now, and reports whether one that c
-// knew is gone, or it knew none. Those of states that are newer than c do not
-// concern it.
+// Relist looks which snapshot files there are now, and reports whether they are others
+// than c knew: one is gone, or one was written of a state that c knew, which leads where
+// the records did that went with it. Those of newer states do not concern c.
 func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {
 		return false, nil
@@ -414,10 +414,7 @@ func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	c.Snapshots = slices.DeleteFunc(c.Snapshots, func(s SnapshotInfo) bool {
 		return !has(before, s.Number) && (s.Err != nil || s.ID.Seq > c.Log.Last)
 	})
-	if len(before) == 0 {
-		return len(c.Snapshots) > 0, nil
-	}
-	return slices.ContainsFunc(before, func(s SnapshotInfo) bool { return !has(c.Snapshots, s.Number) }), nil
+	return !slices.EqualFunc(before, c.Snapshots, func(a, b SnapshotInfo) bool { return a.Number == b.Number }), nil
 }
 
 // has reports whether a snapshot of that number is among them.
