@@ -152,6 +152,27 @@ type osFile struct {
 	root *os.Root
 }
 
+func (f osFile) WriteAt(b []byte, offset int64) (int, error) {
+	n, err := f.File.WriteAt(b, offset)
+	return n, nameless(err)
+}
+
+func (f osFile) Sync() error { return nameless(f.File.Sync()) }
+
+func (f osFile) Close() error { return nameless(f.File.Close()) }
+
+// nameless returns err without the name that the file was created or opened under.
+func nameless(err error) error {
+	if err == nil {
+		return nil
+	}
+	var named *fs.PathError
+	if errors.As(err, &named) {
+		return named.Err
+	}
+	return err
+}
+
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -83,6 +83,9 @@ type FS interface {
 // A File is an open file of an [FS]. ReadAt and WriteAt keep the contracts of
 // [io.ReaderAt] and [io.WriterAt]. WriteAt past the end makes the file longer.
 //
+// The errors of WriteAt, Sync and Close do not name the file, which may have been given
+// another name since it was created: whoever writes it knows which.
+//
 // A File may have a method WriteBack(offset, size int64), which begins to bring
 // bytes to the device and does not wait, so that a later Sync has less to do.
 type File interface {

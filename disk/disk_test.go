@@ -131,6 +131,25 @@ func TestWhatIsPublishedReplacesNothing(t *testing.T) {
 	})
 }
 
+// A segment is written under a temporary name first. What fails afterwards must not send
+// anybody looking for that.
+func TestErrorsOfWritingDoNotNameAFileThatWasRenamed(t *testing.T) {
+	each(t, func(t *testing.T, tree disk.FS) {
+		f := create(t, tree, "a.tmp", "text")
+		must(t, tree.Publish("a.tmp", "a"))
+		must(t, f.Close())
+		_, err := f.WriteAt([]byte("more"), 0)
+		for _, err := range []error{err, f.Sync(), f.Close()} {
+			if strings.HasSuffix(t.Name(), "simulated") { // Its files can be used for good.
+				continue
+			}
+			if !errors.Is(err, fs.ErrClosed) || strings.Contains(err.Error(), ".tmp") {
+				t.Errorf("a closed file gives %v", err)
+			}
+		}
+	})
+}
+
 func TestAFileKnowsWhetherItHasItsName(t *testing.T) {
 	each(t, func(t *testing.T, tree disk.FS) {
 		f := create(t, tree, "a", "first")

@@ -221,7 +221,7 @@ func (l *memoryLock) Close() error {
 type memoryFile struct {
 	fs       *memory
 	inode    *inode
-	name     string // For errors: it may have another one by now.
+	name     string // That it was opened under.
 	writable bool
 	closed   atomic.Bool
 }
@@ -229,10 +229,12 @@ type memoryFile struct {
 // usable returns an error if the file cannot be used any more, or not for that.
 func (f *memoryFile) usable(call string, writing bool) error {
 	switch {
+	case writing && f.closed.Load():
+		return fs.ErrClosed
+	case writing && !f.writable:
+		return fs.ErrPermission
 	case f.closed.Load():
 		return &fs.PathError{Op: call, Path: f.name, Err: fs.ErrClosed}
-	case writing && !f.writable:
-		return &fs.PathError{Op: call, Path: f.name, Err: fs.ErrPermission}
 	}
 	return nil
 }
@@ -282,7 +284,12 @@ func (n *inode) size() int64 {
 	return int64(len(n.data))
 }
 
-func (f *memoryFile) Sync() error { return f.usable("sync", false) }
+func (f *memoryFile) Sync() error {
+	if f.closed.Load() {
+		return fs.ErrClosed
+	}
+	return nil
+}
 
 func (f *memoryFile) Named(name string) (bool, error) {
 	return f.fs.named(name, f.inode), f.usable("look up", false)
@@ -290,7 +297,7 @@ func (f *memoryFile) Named(name string) (bool, error) {
 
 func (f *memoryFile) Close() error {
 	if f.closed.Swap(true) {
-		return &fs.PathError{Op: "close", Path: f.name, Err: fs.ErrClosed}
+		return fs.ErrClosed
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 			dir.Remove(temp)
 		}
 	}()
-	info, err := complete(dir, temp, f, fill)
+	info, err := complete(dir, name, f, fill)
 	if err != nil {
 		return Info{}, err
 	}
@@ -81,15 +81,15 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 	return info, nil
 }
 
-// complete fills the new file f called name, reads it back, makes it durable and
-// closes it.
+// complete fills the new file f, which is to be called name, reads it back, makes it
+// durable and closes it.
 func complete(dir disk.FS, name string, f disk.File, fill func(*Writer) error) (info Info, err error) {
 	defer func() {
 		if closeErr := f.Close(); err == nil && closeErr != nil {
-			err = fmt.Errorf("pagefile: %w", closeErr)
+			err = fmt.Errorf("pagefile: close %s: %w", name, closeErr)
 		}
 	}()
-	w := newWriter(f)
+	w := newWriter(f, name)
 	defer w.close()
 	if err := fill(w); err != nil {
 		return Info{}, err
@@ -98,14 +98,14 @@ func complete(dir disk.FS, name string, f disk.File, fill func(*Writer) error) (
 	if err != nil {
 		return Info{}, err
 	}
-	if info, err = Check(context.Background(), dir, name); err != nil {
+	if info, err = Check(context.Background(), dir, name+TempSuffix); err != nil {
 		return Info{}, fmt.Errorf("reading back: %w", err)
 	}
 	if want := t.info(); info != want {
 		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", ErrCorrupt, name, info, want)
 	}
 	if err := f.Sync(); err != nil {
-		return Info{}, fmt.Errorf("pagefile: %s: %w", name, err)
+		return Info{}, fmt.Errorf("pagefile: sync %s: %w", name, err)
 	}
 	return info, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestFailedWriteFailsCreate(t *testing.T) {
 			}
 			return nil
 		})
-		if !errors.Is(err, os.ErrClosed) {
+		if !errors.Is(err, os.ErrClosed) || strings.Contains(err.Error(), TempSuffix) {
 			t.Errorf("Create with a file closed after %d values = %v, want %v", after, err, os.ErrClosed)
 		}
 		for _, name := range []string{"f", "f" + TempSuffix} {

@@ -43,6 +43,7 @@ const (
 // file. The device works all the while, and blocks are summed on their way to it.
 type Writer struct {
 	file disk.File
+	name string // That the file gets.
 
 	first []byte   // Block 0, or as much of it as there is.
 	sums  []uint32 // Of the blocks before at.
@@ -65,8 +66,8 @@ type child struct {
 	id  uint64
 }
 
-func newWriter(file disk.File) *Writer {
-	w := &Writer{file: file, buf: make([]byte, 2*pageSize, chunkSize+maxLeaf)}
+func newWriter(file disk.File, name string) *Writer {
+	w := &Writer{file: file, name: name, buf: make([]byte, 2*pageSize, chunkSize+maxLeaf)}
 	w.beginLeaf()
 	return w
 }
@@ -260,8 +261,8 @@ func (w *Writer) write(n int) error {
 		w.sums = append(w.sums, 0)
 	}
 	if len(rest) > 0 {
-		if _, err := w.file.WriteAt(rest, w.at); err != nil {
-			return fmt.Errorf("pagefile: %w", err)
+		if err := w.writeAt(rest, w.at); err != nil {
+			return err
 		}
 		if f, ok := w.file.(interface{ WriteBack(offset, size int64) }); ok {
 			f.WriteBack(w.at, int64(len(rest)))
@@ -291,13 +292,20 @@ func (w *Writer) finish() (*trailer, error) {
 	encodeMetas(w.first, root, uint64(w.at)/pageSize)
 	w.sums[0] = crc32.Checksum(w.first, castagnoli)
 	t := &trailer{length: w.at, pages: w.pages, table: w.sums}
-	if _, err := w.file.WriteAt(t.encode(), t.length); err != nil {
-		return nil, fmt.Errorf("pagefile: %w", err)
+	if err := w.writeAt(t.encode(), t.length); err != nil {
+		return nil, err
 	}
-	if _, err := w.file.WriteAt(w.first, 0); err != nil {
-		return nil, fmt.Errorf("pagefile: %w", err)
+	if err := w.writeAt(w.first, 0); err != nil {
+		return nil, err
 	}
 	return t, nil
+}
+
+func (w *Writer) writeAt(b []byte, offset int64) error {
+	if _, err := w.file.WriteAt(b, offset); err != nil {
+		return fmt.Errorf("pagefile: write %s: %w", w.name, err)
+	}
+	return nil
 }
 
 // close makes every later Put fail.
