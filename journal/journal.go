@@ -60,6 +60,7 @@ type Journal struct {
 type segmentRef struct {
 	number uint64
 	first  uint64 // 0: unknown, its header cannot be read.
+	size   int64  // Of the file, once nothing more is written to it.
 }
 
 // An item is one entry of the queue.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"os"
 	"slices"
@@ -516,6 +517,37 @@ func TestPruneKeepsWhatIsNeeded(t *testing.T) {
 	closeJournal(t, j, 9)
 	if log := scan(t, fs); log.Err() != nil || log.Head != 9 || len(log.Segments) != 1 {
 		t.Errorf("after pruning: %v, head %d, %d segments", log.Err(), log.Head, len(log.Segments))
+	}
+}
+
+// What Segments tells is what lies there, whoever wrote it.
+func TestSegmentsHaveTheSizesOfTheirFiles(t *testing.T) {
+	fs := disktest.New()
+	last := uint64(0)
+	for range 3 {
+		j := open(t, fs, journal.Options{SegmentSize: 2000})
+		for range 40 {
+			if last = add(t, j, last, 100).Seq; last%7 > 0 {
+				continue
+			}
+			if err := j.Sync(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := j.Prune(max(last, 20) - 20); err != nil {
+				t.Fatal(err)
+			}
+		}
+		closeJournal(t, j, last)
+		var got, want []string
+		for first, size := range j.Segments() {
+			got = append(got, fmt.Sprint(first, size))
+		}
+		for _, s := range scan(t, fs).Segments {
+			want = append(want, fmt.Sprint(s.First, s.Size))
+		}
+		if !slices.Equal(got, want) || len(got) < 2 {
+			t.Fatalf("Segments() = %v, want %v", got, want)
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func newJournal(fs disk.FS, log *Log, opt Options) *Journal {
 	j.durable.Store(j.next - 1)
 	for i := range log.Segments {
 		s := &log.Segments[i]
-		j.segments = append(j.segments, segmentRef{number: s.Number, first: s.First})
+		j.segments = append(j.segments, segmentRef{number: s.Number, first: s.First, size: s.Size})
 		j.counters.bytes.Add(s.Size)
 	}
 	return j
@@ -252,7 +252,7 @@ func (w *writer) begin(h segmentHeader, preamble []byte) error {
 		file.Close()
 		return err
 	}
-	w.j.began(segmentRef{number: h.number, first: h.first})
+	w.j.began(&h)
 	return nil
 }
 
@@ -286,10 +286,14 @@ func (w *writer) publish(temp string, preamble []byte) error {
 	return nil
 }
 
-func (j *Journal) began(s segmentRef) {
+// began notes that h is the segment that is written from now on.
+func (j *Journal) began(h *segmentHeader) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.segments = append(j.segments, s)
+	if n := len(j.segments); n > 0 && j.segments[n-1].size == 0 { // Else it was there when j was opened.
+		j.segments[n-1].size = int64(h.prevEnd)
+	}
+	j.segments = append(j.segments, segmentRef{number: h.number, first: h.first})
 }
 
 // Prune removes the oldest segments that hold only records with a seq less than

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"iter"
 	"sync/atomic"
 	"time"
 )
@@ -42,6 +43,27 @@ func (j *Journal) Stats() Stats {
 	s.SyncMax = time.Duration(c.longest.Load())
 	s.SyncTotal = time.Duration(c.total.Load())
 	return s
+}
+
+// Segments yields the seq that each segment begins with, 0 if its header cannot be read,
+// and the size of its file in bytes, oldest first. It tells what a [Journal.Prune] would
+// leave. Cost: O(segments), in memory.
+func (j *Journal) Segments() iter.Seq2[uint64, int64] {
+	return func(yield func(uint64, int64) bool) {
+		j.mu.Lock()
+		segments := append([]segmentRef(nil), j.segments...)
+		j.mu.Unlock()
+		rest := j.counters.bytes.Load()
+		for i, s := range segments {
+			if i == len(segments)-1 {
+				s.size = max(0, rest)
+			}
+			rest -= s.size
+			if !yield(s.first, s.size) {
+				return
+			}
+		}
+	}
 }
 
 // sync is fsync, counted.
