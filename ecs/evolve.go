@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -21,7 +22,8 @@ import (
 //	}})
 //
 // Stored values are converted to From by name before, and To by name to what the
-// next step or the component takes. From may be [layout.Value] instead, which is
+// next step or the component takes; fields that From or the next step does not have
+// are lost, see Component.Dropped. From may be [layout.Value] instead, which is
 // the stored row as it is. The function is called for each row that belongs to an
 // entity, in dense order, and must depend on nothing but its argument. It is not
 // called for the gaps of an [Indexed] storage, which get the present default.
@@ -65,7 +67,8 @@ func Migrate[From, To any](from uint32, f func(From) To) Migration {
 // An evolution is what a component or resource was before.
 type evolution struct {
 	version    uint32
-	former     []string    // Names, the latest first.
+	former     []string    // Names, the latest first; nil: nothing was said of them.
+	dropped    []string    // Stored fields that may be lost.
 	migrations []Migration // By version.
 }
 
@@ -123,12 +126,12 @@ func decodeValues(stored *layout.Type, rows []byte, values []layout.Value, skip 
 }
 
 // newEvolution returns what a component with that layout, which may be nil, was
-// before; nil if it was never different.
-func newEvolution(version uint32, former []string, migrations []Migration, current *layout.Type) (*evolution, error) {
-	if version == 0 && former == nil && migrations == nil {
+// before, as it is said; nil if it was never different.
+func newEvolution(said evolution, current *layout.Type) (*evolution, error) {
+	if said.version == 0 && said.former == nil && said.dropped == nil && said.migrations == nil {
 		return nil, nil
 	}
-	e := &evolution{version, slices.Clone(former), slices.Clone(migrations)}
+	e := &evolution{said.version, slices.Clone(said.former), slices.Clone(said.dropped), slices.Clone(said.migrations)}
 	slices.SortStableFunc(e.migrations, func(a, b Migration) int { return cmp.Compare(a.from, b.from) })
 	var before *layout.Type
 	for i, m := range e.migrations {
@@ -140,12 +143,12 @@ func newEvolution(version uint32, former []string, migrations []Migration, curre
 		case i > 0 && e.migrations[i-1].from == m.from:
 			return nil, fmt.Errorf("two migrations from version %d", m.from)
 		}
-		if err := follows(before, m.source); err != nil {
+		if err := e.follows(before, m.source); err != nil {
 			return nil, fmt.Errorf("the migration from version %d does not take what the one before gives: %w", m.from, err)
 		}
 		before = m.target
 	}
-	if err := follows(before, current); err != nil {
+	if err := e.follows(before, current); err != nil {
 		return nil, fmt.Errorf("the last migration does not give what the component takes: %w", err)
 	}
 	return e, nil
@@ -153,12 +156,18 @@ func newEvolution(version uint32, former []string, migrations []Migration, curre
 
 // follows returns why rows of one layout cannot be converted to the next. nil is
 // any.
-func follows(before, next *layout.Type) error {
+func (e *evolution) follows(before, next *layout.Type) error {
 	if before == nil || next == nil {
 		return nil
 	}
-	_, err := layout.NewConversion(before, next)
-	return err
+	c, err := layout.NewConversion(before, next)
+	if err != nil {
+		return err
+	}
+	if _, l := judge(c.Changes(), cmp.Or(next.Name, before.Name), e.dropped); len(l) > 0 {
+		return fmt.Errorf("%w: %v", raw.ErrDropped, l)
+	}
+	return nil
 }
 
 // Converted returns what the last Load converted.
@@ -167,22 +176,46 @@ func (w rawWorld) Converted() []raw.Conversion { return w.converted }
 // Conversions returns what Load would convert of a state with these storages.
 func (w rawWorld) Conversions(storages []raw.StorageState) ([]raw.Conversion, error) {
 	plans, err := w.plan(storages)
-	return conversions(plans), err
+	return w.conversions(plans), err
 }
 
-// conversions returns what plans convert.
-func conversions(plans []*plan) (all []raw.Conversion) {
+// conversions returns what plans convert and keep, and behind it what they have
+// nothing for.
+func (w *World) conversions(plans []*plan) (all []raw.Conversion) {
+	if plans == nil {
+		return nil
+	}
 	for _, p := range plans {
-		if len(p.changes) > 0 {
+		switch {
+		case p.target.about().unknown:
+			all = append(all, raw.Conversion{Stored: p.stored.Name})
+		case len(p.changes) > 0:
 			all = append(all, raw.Conversion{Stored: p.stored.Name, Name: p.target.Name(), Changes: p.changes})
 		}
+	}
+	for _, s := range w.unstored(plans) {
+		all = append(all, raw.Conversion{Name: s.Name()})
 	}
 	return all
 }
 
+// unstored returns what is registered, and would be stored, but has no part in plans.
+func (w *World) unstored(plans []*plan) (missing []AnyStorage) {
+	stored := make(map[AnyStorage]bool, len(plans))
+	for _, p := range plans {
+		stored[p.target] = true
+	}
+	for _, s := range slices.Concat(w.storages, w.resources) {
+		if about := s.about(); !stored[s] && !about.unknown && !about.noPersist {
+			missing = append(missing, s)
+		}
+	}
+	return missing
+}
+
 // plan works out what becomes of stored components, of which it needs no rows. What
-// the program cannot take is refused here, and this is where a loss of values is
-// known before it happens: a change that loses some is Dropped.
+// the program cannot take is refused here, and nowhere else: if it is only that values
+// would be lost, the error is [raw.ErrDropped] and the plans are there.
 func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	heirs := w.heirs(storages)
 	names := make(map[string]bool, len(storages))
@@ -198,7 +231,30 @@ func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 			return nil, s.fault(err)
 		}
 	}
-	return plans, nil
+	return plans, w.losses(plans)
+}
+
+// losses returns what plans would lose that the program does not give up, or nil.
+func (w *World) losses(plans []*plan) error {
+	var all []string
+	for _, p := range plans {
+		if len(p.lost) > 0 {
+			all = append(all, p.lost.refusal(p.target.Name(), p.target.about().layout.Name))
+		}
+	}
+	for _, s := range w.unstored(plans) {
+		about := s.about()
+		k := slices.IndexFunc(plans, func(p *plan) bool {
+			return p.target.about().unknown && p.stored.Resource == (s.sparseSet() == nil) && sameFields(p.stored.Layout, about.layout)
+		})
+		if k >= 0 && about.past().former == nil {
+			all = append(all, probablyRenamed(s.Name(), about.layout.Name, plans[k].stored.Name))
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", raw.ErrDropped, strings.Join(all, "\n"))
 }
 
 // heirs returns by their stored names the storages and resources of w that stored
@@ -228,6 +284,7 @@ type plan struct {
 	stages  []stage         // One after the other.
 	regap   bool            // Gaps get the default of target.
 	changes []layout.Change // What that does, for people; none: nothing is converted.
+	lost    loss            // What the program does not say may be.
 	put     func()          // Puts the rows into target; see decode.
 }
 
@@ -315,7 +372,8 @@ func (p *plan) convert(from, to *layout.Type) error {
 	if c.Same() {
 		return nil
 	}
-	p.changes = append(p.changes, c.Changes()...)
+	changes, lost := judge(c.Changes(), cmp.Or(to.Name, from.Name), p.target.about().past().dropped)
+	p.changes, p.lost = append(p.changes, changes...), append(p.lost, lost...)
 	p.stages = append(p.stages, func(rows []byte, n int, _ func(int) bool) ([]byte, error) {
 		return c.Append(nil, rows, n)
 	})

@@ -35,6 +35,9 @@ func (w rawWorld) Load(state *raw.State) error {
 	}
 	var rows []uint32
 	plans, err := w.plan(state.Storages)
+	if state.Lossy && errors.Is(err, raw.ErrDropped) {
+		err = nil
+	}
 	if err == nil {
 		rows, err = decode(state, plans)
 	}
@@ -54,7 +57,7 @@ func (w rawWorld) Load(state *raw.State) error {
 		p.put()
 	}
 	w.regroup()
-	w.tick, w.converted = state.Tick, conversions(plans)
+	w.tick, w.converted = state.Tick, w.conversions(plans)
 	w.restart(0)
 	return nil
 }

@@ -66,8 +66,17 @@ type Component[T any] struct {
 
 	// FormerNames are those under which it was saved before. What is stored under its
 	// present name comes first, then these in their order. None can be the name of
-	// another component of the world.
+	// another component of the world. Nil says nothing of the past: where nothing is
+	// stored under the name, but something that is not registered has the same fields,
+	// it was probably renamed, and loading is refused. An empty list that is not nil
+	// says that it was never called otherwise.
 	FormerNames []string
+
+	// Dropped names fields that were stored and whose values may be lost, as T has no
+	// place for them any more: "Shield", "Pos.X", "Items[].Count", "Stock[value].Worn".
+	// Loading what would lose others is refused, with the names to add here. What a
+	// Migration takes is not lost.
+	Dropped []string
 
 	// Version numbers what values mean, and is saved with them. A later version than
 	// this one is refused; an earlier one is brought up to it, step by step, by
@@ -182,7 +191,7 @@ func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
 	case !c.NoPersist:
 		return fail(err, "it cannot be saved; change it or say NoPersist")
 	}
-	if s.evolution, err = newEvolution(c.Version, c.FormerNames, c.Migrations, s.layout); err != nil {
+	if s.evolution, err = newEvolution(evolution{c.Version, c.FormerNames, c.Dropped, c.Migrations}, s.layout); err != nil {
 		return fail(errVersion, "%v", err)
 	}
 	return s, nil

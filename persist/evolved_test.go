@@ -166,7 +166,7 @@ func newNewerWorld() *newerWorld {
 	w := ecs.NewWorld(ecs.Options{History: 4})
 	return &newerWorld{
 		World:    w,
-		unit:     ecs.MustRegister(w, ecs.Component[newerUnit]{Name: "unit"}),
+		unit:     ecs.MustRegister(w, ecs.Component[newerUnit]{Name: "unit", Dropped: []string{"Old"}}),
 		pack:     ecs.MustRegister(w, ecs.Component[newerPack]{Name: "pack", Clone: func(p newerPack) newerPack { return p }}),
 		armor:    ecs.MustRegister(w, ecs.Component[newerArmor]{Name: "armor", Kind: ecs.Indexed, Default: newerArmor{9}}),
 		vitality: ecs.MustRegister(w, ecs.Component[newerVitality]{Name: "vitality", FormerNames: []string{"life", "health"}}),
@@ -362,7 +362,7 @@ func TestAnOlderProgramIsRefusedByAConvertedStore(t *testing.T) {
 		return s
 	}
 	must(component(ecs.Component[one]{Name: "it"}))
-	require.Len(t, must(component(ecs.Component[two]{Name: "it"})).Report().Converted, 1)
+	require.Len(t, must(component(ecs.Component[two]{Name: "it", Dropped: []string{"B"}})).Report().Converted, 1)
 	_, err := try(component(ecs.Component[one]{Name: "it"}))
 	require.ErrorIs(t, err, persist.ErrNewer)
 	require.ErrorContains(t, err, "B: stored none, program has int32")

@@ -39,7 +39,7 @@ func newNewestWorld() *newestWorld {
 	w := ecs.NewWorld(ecs.Options{History: 4})
 	return &newestWorld{
 		World: w,
-		unit:  ecs.MustRegister(w, ecs.Component[newestUnit]{Name: "unit"}),
+		unit:  ecs.MustRegister(w, ecs.Component[newestUnit]{Name: "unit", Dropped: []string{"Mana", "Speed", "Level"}}),
 		vigour: ecs.MustRegister(w, ecs.Component[newestVigour]{Name: "vigour", FormerNames: []string{"vitality", "health"}, Version: 1, Migrations: []ecs.Migration{
 			ecs.Migrate(0, func(v layout.Value) newestVigour {
 				hp, _ := v.Field("HP")

@@ -44,6 +44,10 @@ type Report struct {
 	// Unknown lists the stored components that the program did not register. They
 	// are kept.
 	Unknown []string
+
+	// Unstored lists the registered components of which nothing was stored: nobody has
+	// them, and resources are as the program made them.
+	Unstored []string
 }
 
 // String returns the report for people, in one or a few lines.
@@ -72,7 +76,24 @@ func (r Report) String() string {
 	if len(r.Unknown) > 0 {
 		fmt.Fprintf(&b, "\nnot registered, kept: %s", strings.Join(r.Unknown, ", "))
 	}
+	if len(r.Unstored) > 0 {
+		fmt.Fprintf(&b, "\nregistered, nothing is stored: %s", strings.Join(r.Unstored, ", "))
+	}
 	return b.String()
+}
+
+// types notes how stored components and those of the program go together.
+func (r *Report) types(conversions []raw.Conversion) {
+	for _, c := range conversions {
+		switch {
+		case c.Name == "":
+			r.Unknown = append(r.Unknown, c.Stored)
+		case c.Stored == "":
+			r.Unstored = append(r.Unstored, c.Name)
+		default:
+			r.Converted = append(r.Converted, c)
+		}
+	}
 }
 
 // Open makes dir keep w. In an empty or missing directory, w as it is becomes the
@@ -83,7 +104,8 @@ func (r Report) String() string {
 //
 // Components that are no longer what was stored are converted, see package
 // [github.com/stet-ecs/stet/ecs], [ecs.Component] and [ecs.Migrate]; the Report
-// tells which. The result is durable, as a full snapshot, before Open returns, and
+// tells which. A conversion that would lose values is refused until
+// [ecs.Component.Dropped] says that it may. The result is durable, as a full snapshot, before Open returns, and
 // what it was made of is kept. From then on a program with the older types is
 // refused.
 //
@@ -95,7 +117,7 @@ func (r Report) String() string {
 //
 // Nothing in the directory is cut off or deleted. Errors: [ErrLocked] with the
 // process that has it open, [ErrSchema] naming the field that does not fit,
-// [ErrNotEmpty], [ErrForeign], [ErrNewer], [ErrPoint] and [ErrNotFound] for
+// with [raw.ErrDropped] if its values would be lost, [ErrNotEmpty], [ErrForeign], [ErrNewer], [ErrPoint] and [ErrNotFound] for
 // [Options.At], and [ErrCorrupt] with file and offset if something that was
 // durable cannot be read; w is then as it was.
 func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Store, error) {
@@ -252,10 +274,11 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	}
 	s.head = im.ID.Seq
 	stored := im.Stored()
-	if s.report.Converted, err = image.Conversions(stored, s.world); err != nil {
+	conversions, err := image.Conversions(stored, s.world)
+	if err != nil {
 		return err
 	}
-	s.report.Converted = rewindChanges(stored, s.world, s.report.Converted)
+	s.report.types(rewindChanges(stored, s.world, conversions))
 	s.schema = evolved(stored, s.world)
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 	s.report.Skipped = append(f.Skipped, c.Problems()...)
@@ -268,9 +291,6 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 		return err
 	}
 	for _, st := range s.world.Raw().Storages() {
-		if st.Unknown() {
-			s.report.Unknown = append(s.report.Unknown, st.Name())
-		}
 		given := uint64(neverGiven)
 		if n, ok := image.NumberOf(stored, st); ok && im.Components[n].N > 0 {
 			given = 0

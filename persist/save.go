@@ -36,10 +36,11 @@ func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error
 // Load replaces all that w holds by what Save wrote to a file. Register all
 // components before; stored ones that are not registered are kept, and saved
 // again. What older types wrote is converted, and [raw.World.Converted] tells what
-// that changed, fields that were dropped among it.
+// that changed. A conversion that would lose values is refused until
+// [ecs.Component.Dropped] says that it may.
 //
-// Errors: [ErrSchema] naming the field that does not fit, [ErrForeign],
-// [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
+// Errors: [ErrSchema] naming the field that does not fit, with [raw.ErrDropped] if its
+// values would be lost, [ErrForeign], [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
 func Load(ctx context.Context, file string, w *ecs.World) error {
 	files, err := disk.Open(filepath.Dir(file))
 	if err != nil {

@@ -40,7 +40,7 @@ type Conversion struct {
 // their former names.
 //
 //	field added                          zero
-//	field dropped                        left out, and reported
+//	field dropped                        left out; its Change is Dropped, for the caller to judge
 //	fields in another order              by name
 //	int8 → int16 → int32 → int64         widened; likewise uint8 → … → uint64
 //	uint8 → int16, uint16 → int32, …     widened, to a signed integer of more bits
@@ -51,8 +51,7 @@ type Conversion struct {
 //
 // Elements, keys and what pointers point to are converted likewise. Everything
 // else is a [*ConversionError] that names the field: a narrower number, another
-// kind, a shorter array, a struct of which no stored field is left, a field dropped
-// from the key of a map.
+// kind, a shorter array, a field dropped from the key of a map.
 func NewConversion(stored, current *Type) (*Conversion, error) {
 	c := &Conversion{from: stored, to: current, fromWidth: stored.Width(), toWidth: current.Width()}
 	if c.same = stored.Equal(current); c.same {

@@ -12,14 +12,22 @@ type Change struct {
 	Path    string // The field: "Unit.HP", "Bag.Items[].Count".
 	What    string // "int16 became int64"
 	Dropped bool   // Stored values have no place any more.
+
+	// Renamed is how a field that was added is written if it is the one that was
+	// dropped under another name, as its type is the same: "Life int32 `stet:\",was=HP\"`".
+	Renamed string
 }
 
 // String returns the change for people: "Unit.HP: int16 became int64".
 func (c Change) String() string {
-	if c.Path == "" {
-		return c.What
+	text := c.What
+	if c.Path != "" {
+		text = c.Path + ": " + text
 	}
-	return c.Path + ": " + c.What
+	if c.Renamed != "" {
+		text += "; if it was renamed: " + c.Renamed
+	}
+	return text
 }
 
 // A match pairs a part of a stored layout with the part of the program's that it
@@ -41,7 +49,7 @@ type matcher struct {
 
 // note notes a difference.
 func (m *matcher) note(path string, dropped bool, format string, args ...any) {
-	m.changes = append(m.changes, Change{path, fmt.Sprintf(format, args...), dropped})
+	m.changes = append(m.changes, Change{Path: path, What: fmt.Sprintf(format, args...), Dropped: dropped})
 }
 
 // match pairs from and to, which stand at path. The error is nil or the first
@@ -130,8 +138,15 @@ func (m *matcher) heir(to *Type, name string, stored map[string]int, path string
 	return -1
 }
 
-// leftOver notes the fields that are dropped, and a new order.
+// leftOver notes the fields that are dropped, each with the first added one of its
+// type that no other has, and a new order.
 func (m *matcher) leftOver(pair *match, path string) *ConversionError {
+	kept, added := pair.kept(), []Field(nil)
+	for k, g := range pair.to.Fields {
+		if !slices.Contains(kept, k) {
+			added = append(added, g)
+		}
+	}
 	for i, k := range pair.targets {
 		f := pair.from.Fields[i]
 		switch {
@@ -139,16 +154,25 @@ func (m *matcher) leftOver(pair *match, path string) *ConversionError {
 			return refuse(path+"."+f.Name, f.Type, nil)
 		case k < 0:
 			m.note(path+"."+f.Name, true, "dropped, was %s", brief(f.Type))
+			if a := slices.IndexFunc(added, func(g Field) bool { return g.Type.Equal(f.Type) }); a >= 0 {
+				m.changes[len(m.changes)-1].Renamed = renamed(added[a], pair.to.Former[added[a].Name], f.Name)
+				added = slices.Delete(added, a, a+1)
+			}
 		}
-	}
-	kept := pair.kept()
-	if len(kept) == 0 && len(pair.from.Fields) > 0 && len(pair.to.Fields) > 0 {
-		return &ConversionError{strings.TrimPrefix(path, "."), "no stored field is left: " + differs(pair.from, pair.to)}
 	}
 	if !slices.IsSorted(kept) {
 		m.note(path, false, "fields in another order")
 	}
 	return nil
+}
+
+// renamed returns how g is written if its stored name is one more than its former ones.
+func renamed(g Field, former []string, stored string) string {
+	name := either(g.Type.Name, brief(g.Type))
+	if name == Bytes.String() {
+		name = "[]byte"
+	}
+	return fmt.Sprintf("%s %s `%s:\",was=%s\"`", g.Name, name, tagKey, strings.Join(append(slices.Clip(former), stored), ",was="))
 }
 
 // kept returns the targets of the fields that are not dropped.

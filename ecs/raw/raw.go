@@ -35,6 +35,11 @@ var (
 	// types the program registered.
 	ErrState = errors.New("ecs: bad state")
 
+	// ErrDropped reports stored values that the types of the program have no place
+	// for, or a component that probably was renamed, where the program does not say so.
+	// The text has what to write; see ecs.Component.
+	ErrDropped = errors.New("ecs: stored values would be lost")
+
 	// ErrNewer reports a component that a program with a later version of it
 	// stored.
 	ErrNewer = errors.New("ecs: stored by a newer program")
@@ -95,21 +100,27 @@ type World interface {
 	//
 	// Components whose layout, name, version or kind is not what the program
 	// registered are converted, see [layout.NewConversion],
-	// ecs.Component and ecs.Migrate; Converted tells which.
+	// ecs.Component and ecs.Migrate; Converted tells which. A conversion that would
+	// lose values is refused with [ErrDropped], unless the program says that it may
+	// (ecs.Component.Dropped) or the state is Lossy. Whether it would is seen by the
+	// types alone, also of storages without rows: a program does not load one state and
+	// refuse the next.
 	//
 	// An error wraps [ErrState] and names the component; the world is then as it
 	// was. state is not used after Load has returned, unless it is Owned. Load works
 	// with as many goroutines as the program has processors.
 	Load(state *State) error
 
-	// Converted returns what the last Load converted: nothing if all that was
-	// stored had the layouts and names that the program registered.
+	// Converted returns what the last Load converted, what it kept that is not
+	// registered, and what is registered and was not stored: nothing if what was stored is
+	// what the program registered, with the same layouts and names.
 	Converted() []Conversion
 
-	// Conversions returns what Load would convert of a state with these storages,
-	// in their order, of which it needs no rows. The error is what Load would say of
-	// the first that cannot be converted, and names the field; it wraps [ErrNewer] if
-	// a later version of the component was stored.
+	// Conversions returns what Converted would after a Load of a state with these
+	// storages, in their order, of which it needs no rows. The error is what Load would
+	// say of the first that cannot be converted, and names the field; it wraps [ErrNewer]
+	// if a later version of the component was stored. An error that wraps [ErrDropped] names all that
+	// would be lost, and conversions are returned with it.
 	Conversions(storages []StorageState) ([]Conversion, error)
 }
 

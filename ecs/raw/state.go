@@ -17,6 +17,11 @@ type State struct {
 	// Owned lets the world keep the slices of the state instead of copies: whoever
 	// made them has no more use for them, whether Load succeeds or not.
 	Owned bool
+
+	// Lossy makes Load leave out what the program's types have no place for, where it
+	// would be refused with [ErrDropped]. It is for whoever only shows a state, as what
+	// is saved of the world then lacks it for good.
+	Lossy bool
 }
 
 // A StorageState is a storage or resource of a [State].
@@ -38,15 +43,21 @@ type StorageState struct {
 }
 
 // A Conversion says how a stored component or resource was made what the program
-// registered.
+// registered. If there is only one of the two, it has one name and no changes.
 type Conversion struct {
-	Stored  string // The name it was stored under.
-	Name    string // The name that the program gives it.
+	Stored  string // The name it was stored under; "": nothing is stored of it.
+	Name    string // The name that the program gives it; "": not registered, kept as it is.
 	Changes []layout.Change
 }
 
 // String returns the conversion for people, in one line a change.
 func (c Conversion) String() string {
+	switch {
+	case c.Name == "":
+		return c.Stored + ": not registered, kept"
+	case c.Stored == "":
+		return c.Name + ": registered, nothing is stored"
+	}
 	text := ""
 	for i, change := range c.Changes {
 		if i > 0 {

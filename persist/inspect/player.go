@@ -64,7 +64,8 @@ type Player struct {
 
 // OpenPlayer opens the store at path for reading and fills w, which has no entities
 // yet, with the state to begin with. Components that w does not have registered are
-// kept as rows of bytes.
+// kept as rows of bytes. What their types have no place for is left out, which
+// [raw.World.Converted] tells, as a player keeps nothing.
 //
 // Errors are those of [OpenReadOnly], [View.Resolve] and [View.At], and
 // [persist.ErrNotEmpty]; an error, of a later step too, wraps [persist.ErrSchema] if types do not
@@ -253,7 +254,7 @@ func (p *Player) fill() error {
 // load makes the world the recorded state.
 func (p *Player) load() error {
 	state := p.Recorded().State()
-	state.Owned = false
+	state.Owned, state.Lossy = false, true
 	if err := p.world.Raw().Load(state); err != nil {
 		return fmt.Errorf("persist: tick %d: %w", p.Recorded().Tick, err)
 	}
@@ -268,11 +269,12 @@ func (p *Player) fits() error {
 		return nil
 	}
 	conversions, err := image.Conversions(im.Stored(), p.world)
-	if err != nil {
+	if err != nil && !errors.Is(err, raw.ErrDropped) {
 		return err
 	}
-	if p.step != nil && len(conversions) > 0 {
-		return fmt.Errorf("%w: what was recorded of tick %d was made by other types: %v", format.ErrSchema, im.Tick, conversions[0])
+	k := slices.IndexFunc(conversions, func(c raw.Conversion) bool { return len(c.Changes) > 0 })
+	if p.step != nil && k >= 0 {
+		return fmt.Errorf("%w: what was recorded of tick %d was made by other types: %v", format.ErrSchema, im.Tick, conversions[k])
 	}
 	p.schema = im.Schema
 	return nil

@@ -11,8 +11,10 @@ import (
 )
 
 // Conversions returns what must be converted to make a state with this schema one
-// of w. An error names the first field in which the stored schema does not fit
-// the types registered in w.
+// of w, what of it is not registered, and what is registered and not stored. An error
+// names the first field in which the stored schema does not fit the types registered
+// in w; if it is only that values would be lost, it wraps [raw.ErrDropped], and the
+// conversions are returned with it.
 //
 // Older types than the stored ones are refused as newer data, not as data that does not
 // fit: by their version, by the layouts that a component was converted from, and by the
@@ -45,7 +47,7 @@ func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	}
 	conversions, err := w.Raw().Conversions(s.States())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", format.ErrSchema, err)
+		return conversions, fmt.Errorf("%w: %w", format.ErrSchema, err)
 	}
 	return conversions, nil
 }

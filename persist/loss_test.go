@@ -1,0 +1,118 @@
+package persist_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+type (
+	lossUnit   struct{ HP, Shield int32 }
+	lossBare   struct{ HP int32 }
+	lossHealth struct{ HP, Shield int32 }
+)
+
+// lossStore returns a store and a save of a program with units, and what both hold.
+func lossStore(t *testing.T) (dir, file string) {
+	dir = filepath.Join(t.TempDir(), "store")
+	file = filepath.Join(filepath.Dir(dir), "save")
+	w := ecs.NewWorld(ecs.Options{})
+	units := ecs.MustRegister(w, ecs.Component[lossUnit]{Name: "unit"})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
+	require.NoError(t, err)
+	for i := range 3 {
+		units.Set(w.Create(), lossUnit{int32(i), 7})
+		require.NoError(t, s.Commit())
+	}
+	require.NoError(t, persist.Save(storetest.Background, file, w))
+	storetest.CloseStore(t, s)
+	return dir, file
+}
+
+// Open and Load refuse what would lose values with the same words, and leave store, save
+// and world as they are. A player shows it, and says what it leaves out.
+func TestOpenAndLoadRefuseALossAndAPlayerShowsIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused, agreed program
+		want            string
+		said            string // By whoever only shows it.
+		units           int    // What the program has.
+	}{
+		"a field": {
+			component(ecs.Component[lossBare]{Name: "unit"}),
+			component(ecs.Component[lossBare]{Name: "unit", Dropped: []string{"Shield"}}),
+			`component unit: lossBare.Shield: dropped, was int32; to drop: ecs.Component[lossBare]{Name: "unit", Dropped: []string{"Shield"}}`,
+			"unit: lossBare.Shield: dropped, was int32\n", 3,
+		},
+		"a component that was renamed": {
+			component(ecs.Component[lossHealth]{}),
+			component(ecs.Component[lossHealth]{FormerNames: []string{"unit"}}),
+			`if it was renamed: ecs.Component[lossHealth]{FormerNames: []string{"unit"}}`,
+			"unit: not registered, kept\nlossHealth: registered, nothing is stored\n", 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, file := lossStore(t)
+			before := storetest.ReadTree(t, filepath.Dir(dir))
+			w := c.refused.world()
+			_, opening := persist.Open(storetest.Background, dir, w, persist.Options{})
+			require.ErrorIs(t, opening, persist.ErrSchema)
+			require.ErrorIs(t, opening, raw.ErrDropped)
+			require.ErrorContains(t, opening, c.want)
+			require.EqualError(t, persist.Load(storetest.Background, file, w), opening.Error())
+			require.Zero(t, w.Len())
+			require.Nil(t, w.Raw().Converted())
+			require.Equal(t, before, storetest.ReadTree(t, filepath.Dir(dir)))
+
+			p := openPlayer(t, dir, w, inspect.PlayerOptions{})
+			for range 3 {
+				require.NoError(t, p.Step(storetest.Background))
+			}
+			require.Equal(t, 3, w.Len())
+			require.Equal(t, c.said, told(w.Raw().Converted()))
+			require.Len(t, w.Raw().Storages()[0].Entities(), c.units)
+
+			for _, register := range []program{c.agreed, c.agreed} { // The second time nothing is left to convert.
+				w = register.world()
+				require.NoError(t, persist.Load(storetest.Background, file, w))
+				require.Len(t, w.Raw().Storages()[0].Entities(), 3)
+				s, err := persist.Open(storetest.Background, dir, register.world(), persist.Options{})
+				require.NoError(t, err)
+				storetest.CloseStore(t, s)
+			}
+			s, err := persist.Open(storetest.Background, dir, c.refused.world(), persist.Options{})
+			require.NoError(t, err, "what was given up is no longer stored")
+			require.Empty(t, s.Report().Converted)
+			storetest.CloseStore(t, s)
+			storetest.Verified(t, dir)
+		})
+	}
+}
+
+// The report names what is stored and not registered, and the other way round, without
+// converting the store.
+func TestAReportNamesWhatOnlyOneSideHas(t *testing.T) {
+	dir, _ := lossStore(t)
+	before := storetest.Snapshots(t, dir)
+	other := func(w *ecs.World) {
+		ecs.MustRegister(w, ecs.Component[lossHealth]{FormerNames: []string{}})
+		ecs.MustRegister(w, ecs.Component[lossBare]{NoPersist: true})
+		ecs.MustRegisterResource(w, lossBare{5}, ecs.Component[lossBare]{Name: "rules"})
+	}
+	s, err := persist.Open(storetest.Background, dir, program(other).world(), persist.Options{})
+	require.NoError(t, err)
+	r := s.Report()
+	require.Equal(t, []string{"unit"}, r.Unknown)
+	require.Equal(t, []string{"lossHealth", "rules"}, r.Unstored)
+	require.Empty(t, r.Converted)
+	require.Contains(t, r.String(), "\nnot registered, kept: unit\nregistered, nothing is stored: lossHealth, rules")
+	require.Equal(t, before, storetest.Snapshots(t, dir))
+	storetest.CloseStore(t, s)
+}
