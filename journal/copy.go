@@ -34,7 +34,21 @@ func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n
 	if err := to.SyncDir("."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
-	return nil
+	return l.copyLedger(to)
+}
+
+// copyLedger writes a ledger of the copies.
+func (l *Log) copyLedger(to disk.FS) error {
+	if l.ledger == nil {
+		return nil
+	}
+	w := l.ledgerWriter(to, l.World, func() error { return nil })
+	last := &l.Segments[len(l.Segments)-1].header
+	w.segments = w.segments[:len(w.segments)-1]
+	if err := w.began(last, nil); err != nil {
+		return err
+	}
+	return w.close()
 }
 
 // endAfter returns where the last segment ends if it holds no record after last.

@@ -55,6 +55,7 @@ func (h *history) verify(t *testing.T, img image) *journal.Log {
 	if log.Last < img.acked {
 		t.Fatalf("%v\nrecord %d was acknowledged, the last one is %d", img.fs, img.acked, log.Last)
 	}
+	vouched(t, img, log)
 	if len(log.Entries) == 0 {
 		return log
 	}
@@ -232,7 +233,7 @@ func TestNamesAreDurableInOrder(t *testing.T) {
 	syncs := 0
 	fs.OnCall(func(n int, call string) {
 		if call == "sync directory" {
-			if syncs++; syncs == 2 {
+			if syncs++; syncs == 3 { // Of the first segment, the ledger, the second segment.
 				fs.Fail(n, syscall.EIO)
 			}
 		}

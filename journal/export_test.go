@@ -3,6 +3,7 @@ package journal
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"strings"
 )
 
 // WithPartSize makes Append part payloads longer than n, not than MaxPayload.
@@ -32,7 +33,8 @@ const HostileSalt = 0x0123456789abcdef
 // HostileSegment begins a segment with a good header.
 func HostileSegment(number, epoch, first, previous, prevEnd uint64, last ID) []byte {
 	h := segmentHeader{
-		number: number, epoch: epoch, first: first, start: segmentHeaderSize,
+		version: 1, // Of which a segment can stand alone.
+		number:  number, epoch: epoch, first: first, start: segmentHeaderSize,
 		previous: previous, prevEnd: prevEnd, last: last, salt: HostileSalt, head: last.Seq,
 	}
 	return h.appendTo(nil)
@@ -53,12 +55,44 @@ func SumSegmentHeader(b []byte) {
 	binary.LittleEndian.PutUint32(b[segmentHeaderCopy-4:], crc32.Checksum(b[8:segmentHeaderCopy-4], castagnoli))
 }
 
+// SetRenewSize sets how many bytes of a ledger may be of no more use, for the time of a test.
+func SetRenewSize(n int64) (reset func()) {
+	before := renewSize
+	renewSize = n
+	return func() { renewSize = before }
+}
+
+// LedgerWith returns a ledger with these features, of which a name that begins with ! is
+// of one that must be known, and entries of any kinds, all with good checksums.
+func LedgerWith(number uint64, world [16]byte, features []string, kinds []uint32, entries [][]byte) []byte {
+	h := ledgerHeader{world: world, number: number, salt: HostileSalt}
+	w := ledgerWriter{header: h, stage: h.encode()}
+	for _, f := range features {
+		name, required := strings.CutPrefix(f, "!")
+		w.features = append(w.features, feature{name, required})
+	}
+	w.enterAll()
+	for i, kind := range kinds {
+		w.add(kind, entries[i])
+	}
+	return w.stage
+}
+
+// Features returns the names that LedgerWith takes.
+func (l *Log) Features() (names []string) {
+	for _, f := range l.ledger.features {
+		names = append(names, map[bool]string{true: "!"}[f.required]+f.name)
+	}
+	return names
+}
+
 // Everything returns all that l says, for comparison.
 func (l *Log) Everything() any {
 	all := &Log{
 		Problems: append([]*DamageError{}, l.Problems...), Torn: l.Torn, Disowned: append([]Range{}, l.Disowned...),
 		Segments: append([]Segment{}, l.Segments...), Entries: append([]Entry{}, l.Entries...), Preambles: append([]Entry{}, l.Preambles...),
-		World: l.World, Epoch: l.Epoch, Head: l.Head, Last: l.Last, LastID: l.LastID, Clean: l.Clean, gap: append([]gap{}, l.gap...),
+		World: l.World, Epoch: l.Epoch, Head: l.Head, Last: l.Last, LastID: l.LastID, Clean: l.Clean,
+		Unsure: l.Unsure, Note: append([]byte{}, l.Note...), gone: l.gone, gap: append([]gap{}, l.gap...),
 	}
 	return all
 }

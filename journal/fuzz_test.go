@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stet-ecs/stet/disk/disktest"
@@ -136,12 +137,22 @@ func carryOn(t *testing.T, fs *disktest.Mem) {
 	id := add(t, j, j.Next()-1, 20)
 	closeJournal(t, j, id.Seq)
 	after := scan(t, fs)
-	if len(after.Problems) != len(before.Problems) || after.Torn != nil || !after.Clean || after.LastID != id {
+	if records(after.Problems) != records(before.Problems) || after.Torn != nil || !after.Clean || after.LastID != id {
 		t.Errorf("problems %v, then %v; torn %v, clean %v, last %v", before.Problems, after.Problems, after.Torn, after.Clean, after.LastID)
 	}
 	if len(after.Entries) != len(before.Entries)+1 || !slices.Equal(after.Entries[:len(before.Entries)], before.Entries) {
 		t.Errorf("entries %v, then %v", before.Entries, after.Entries)
 	}
+}
+
+// records counts the problems that are not of a ledger, which every opening writes anew.
+func records(problems []*journal.DamageError) (n int) {
+	for _, p := range problems {
+		if !strings.HasSuffix(p.File, ".ledger") {
+			n++
+		}
+	}
+	return n
 }
 
 // FuzzAppend reads its input as payload sizes and steps of a journal's life, and

@@ -28,6 +28,8 @@ type Journal struct {
 	durable  atomic.Uint64 // Highest seq that an fsync covered.
 	counters counters
 
+	ledger *ledgerWriter // nil: the journal is of version 1.
+
 	wake chan struct{} // One token: the writer has something to look at.
 	done chan struct{} // Closed when the writer has returned.
 
@@ -298,6 +300,20 @@ func (j *Journal) notifyWriter() {
 	case j.wake <- struct{}{}:
 	default: // It has been told.
 	}
+}
+
+// KeepNote makes b, at most 16 MiB, durable beside the journal, in the place of the note
+// before: [Log.Note] is the last one. It is for what else there should be beside the
+// segments. A journal of version 1 keeps none. A failure does not fail the journal, but
+// its next segment.
+func (j *Journal) KeepNote(b []byte) error {
+	if len(b) > maxNote {
+		return fmt.Errorf("%w: note of %d bytes, at most %d", ErrTooLong, len(b), maxNote)
+	}
+	if j.ledger == nil {
+		return nil
+	}
+	return j.ledger.keepNote(b)
 }
 
 // Wait returns once the record with this seq is durable, or with the error that

@@ -14,18 +14,24 @@ func (l *Log) scanSegment(i int, window *scanWindow, resume func(*scanner)) erro
 		l.Clean = l.Clean && !last
 		return nil
 	}
-	f, err := l.fs.Open(s.Name)
-	if err != nil {
-		return fmt.Errorf("journal: open %s: %w", s.Name, err)
-	}
-	defer f.Close()
 	limit, linked := l.statedEnd(i)
-	sc := newScanner(f, s, min(limit, s.Size), window)
-	if resume != nil {
-		resume(sc)
+	var sc *scanner
+	if linked && i < window.first {
+		sc = l.believe(s, limit)
 	}
-	if err := sc.run(); err != nil {
-		return err
+	if sc == nil {
+		f, err := l.fs.Open(s.Name)
+		if err != nil {
+			return fmt.Errorf("journal: open %s: %w", s.Name, err)
+		}
+		defer f.Close()
+		sc = newScanner(f, s, min(limit, s.Size), window)
+		if resume != nil {
+			resume(sc)
+		}
+		if err := sc.run(); err != nil {
+			return err
+		}
 	}
 	l.newest.sound = sc.sound
 	j := judge{log: l, index: i, segment: s, scanner: sc, torn: -1}
@@ -83,13 +89,18 @@ func (j *judge) inner(end int64) {
 	}
 	switch {
 	case s.Size <= end:
-	case slices.ContainsFunc(j.scanner.seals, func(seal sealAt) bool { return seal.end() == end }):
+	case j.sealedAt(end):
 		_ = j.log.problem(s.Name, end, s.Size-end, "bytes after the clean end")
 	default:
 		j.log.Disowned = append(j.log.Disowned, Range{File: s.Name, Offset: end, Length: s.Size - end})
 	}
 	s.End = min(end, s.Size)
 	s.durable = s.End
+}
+
+// sealedAt reports whether a seal ends the segment there.
+func (j *judge) sealedAt(end int64) bool {
+	return slices.ContainsFunc(j.scanner.seals, func(seal sealAt) bool { return seal.end() == end })
 }
 
 // last judges the last segment, which ends with seals, torn, or just so.
@@ -220,6 +231,8 @@ func (j *judge) take() {
 			l.Head = seal.header.seq
 		}
 	}
+	s := j.segment
+	s.sealed, s.last, s.head = j.sealedAt(end), l.Last, l.Head
 }
 
 // within reports whether e ends at end or before it. One that reaches over the

@@ -49,9 +49,19 @@ type Log struct {
 	// there was.
 	Clean bool
 
+	// Unsure is why newer segments than these may be missing, with what was
+	// acknowledged; nil: none is, or the journal is of version 1, which cannot tell.
+	// It is among Problems as well.
+	Unsure *DamageError
+
+	// Note is what [Journal.KeepNote] kept last; nil: nothing.
+	Note []byte
+
 	fs     disk.FS
-	gap    []gap  // Where a preamble may be missing, in file order.
-	newest newest // For Refresh.
+	ledger *ledger // nil: none that can be read.
+	gone   uint64  // The newest segment, if it is missing; else 0.
+	gap    []gap   // Where a preamble may be missing, in file order.
+	newest newest  // For Refresh.
 
 	mu   sync.Mutex
 	open disk.File // The segment that was read last, kept open.
@@ -76,8 +86,11 @@ type Segment struct {
 	Err *DamageError
 
 	header  segmentHeader
-	durable int64 // Durable for sure: the highest watermark.
-	vouched int64 // Durable once, even if the file was cut short since.
+	durable int64  // Durable for sure: the highest watermark.
+	vouched int64  // Durable once, even if the file was cut short since.
+	sealed  bool   // Ended by a clean close.
+	last    uint64 // Highest seq given out up to its end,
+	head    uint64 // and the head there.
 }
 
 // An Entry is a record without its payload, and where it lies.

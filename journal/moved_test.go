@@ -98,7 +98,7 @@ func FuzzMovedRecords(f *testing.F) {
 		for ; len(program) >= moveSize; program = program[moveSize:] {
 			move{program[0], program[1], program[2], program[3], program[4]}.carryOut(segments, theirs)
 		}
-		moved, changed, size := disktest.New(), false, 0
+		moved, changed, size := fs.Clone(), false, 0
 		for i, s := range segments {
 			name := whole.Segments[i].Name
 			data := bytes.Join(s, nil)

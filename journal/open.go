@@ -47,7 +47,14 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 		return nil, err
 	}
 	w := newWriter(j, log, opt)
-	if err := w.begin(log.successor(opt), preamble); err != nil {
+	h := log.successor(opt)
+	if h.version >= ledgerVersion {
+		j.ledger = log.ledgerWriter(fs, opt.World, opt.Guard)
+	}
+	if err := w.begin(h, preamble, nil); err != nil {
+		return nil, err
+	}
+	if err := removeLedgers(fs, j.ledger); err != nil {
 		return nil, err
 	}
 	j.size = w.written
@@ -116,10 +123,11 @@ func (l *Log) continuable(opt *Options) error {
 
 // checkFresh reports whether the directory changed since the scan.
 func (l *Log) checkFresh(fs disk.FS) error {
-	files, err := listSegments(fs)
+	found, err := list(fs)
 	if err != nil {
 		return err
 	}
+	files := found.segments
 	changed := len(files) != len(l.Segments)
 	for i := 0; i < len(files) && !changed; i++ {
 		changed = files[i].name != l.Segments[i].Name || files[i].size != l.Segments[i].Size
@@ -136,9 +144,14 @@ func removeTemps(fs disk.FS) error {
 		return fmt.Errorf("journal: list: %w", err)
 	}
 	for _, e := range entries {
-		stem, ok := strings.CutSuffix(e.Name(), tempSuffix)
-		if _, named := segmentNumber(stem + segmentSuffix); !ok || !named || !e.Type().IsRegular() {
+		name, temp := strings.CutSuffix(e.Name(), tempSuffix)
+		_, segment := numbered(name, segmentSuffix)
+		_, ledger := numbered(name, ledgerSuffix)
+		if !temp || !segment && !ledger {
 			continue
+		}
+		if !e.Type().IsRegular() {
+			return fmt.Errorf("journal: %s is no regular file, and none of ours; remove it", e.Name())
 		}
 		if err := fs.Remove(e.Name()); err != nil {
 			return fmt.Errorf("journal: remove %s: %w", e.Name(), err)
@@ -214,15 +227,17 @@ func (l *Log) head(opt Options) uint64 {
 // successor returns the header of the segment that continues the log.
 func (l *Log) successor(opt Options) segmentHeader {
 	h := segmentHeader{
-		world:  opt.World,
-		epoch:  l.Epoch + 1,
-		number: 1,
-		first:  l.next(opt),
-		last:   l.LastID,
-		head:   l.head(opt),
+		version: segmentVersion,
+		world:   opt.World,
+		epoch:   l.Epoch + 1,
+		number:  l.gone + 1,
+		first:   l.next(opt),
+		last:    l.LastID,
+		head:    l.head(opt),
 	}
 	if n := len(l.Segments); n > 0 {
-		h.number = l.Segments[n-1].Number + 1
+		h.version = l.Segments[n-1].header.version
+		h.number = max(l.Segments[n-1].Number, l.gone) + 1
 		h.previous = l.Segments[n-1].Number
 		h.prevEnd = uint64(max(l.Segments[n-1].End, l.Segments[n-1].vouched)) // What is missing stays damage.
 	}
@@ -230,8 +245,9 @@ func (l *Log) successor(opt Options) segmentHeader {
 }
 
 // begin creates the segment that h describes, with its preamble, and makes it
-// the current one. The name appears only once the bytes are durable.
-func (w *writer) begin(h segmentHeader, preamble []byte) error {
+// the current one. The name appears only once the bytes are durable, and the ledger,
+// which takes the summary of the segment before, lists only what has its name.
+func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 	var salt [8]byte
 	rand.Read(salt[:]) // Never fails.
 	h.salt = binary.LittleEndian.Uint64(salt[:])
@@ -240,7 +256,7 @@ func (w *writer) begin(h segmentHeader, preamble []byte) error {
 		h.start += uint64(recordSize(int64(len(preamble))))
 	}
 	name := segmentName(h.number)
-	temp := strings.TrimSuffix(name, segmentSuffix) + tempSuffix
+	temp := name + tempSuffix
 	file, err := w.j.fs.Create(temp)
 	if err != nil {
 		return fmt.Errorf("journal: create %s: %w", temp, err)
@@ -248,10 +264,16 @@ func (w *writer) begin(h segmentHeader, preamble []byte) error {
 	w.segment, w.name, w.file, w.seed = h, name, file, h.seed()
 	w.stage = h.appendTo(w.stage[:0])
 	w.written, w.synced = 0, 0
-	if err := w.publish(temp, preamble); err != nil {
+	w.sums = newSums(h.first)
+	err = w.publish(temp, preamble)
+	if err == nil && w.j.ledger != nil {
+		err = w.j.ledger.began(&h, before)
+	}
+	if err != nil {
 		file.Close()
 		return err
 	}
+	w.synced = w.written
 	w.j.began(&h)
 	return nil
 }
@@ -260,6 +282,7 @@ func (w *writer) begin(h segmentHeader, preamble []byte) error {
 func (w *writer) publish(temp string, preamble []byte) error {
 	if preamble != nil {
 		h := header{seq: w.segment.first - 1, flags: FlagPreamble, crc: crc32.Checksum(preamble, castagnoli)}
+		w.sums.preamble(&h, w.end(), int64(len(preamble)))
 		if err := w.put(h, preamble); err != nil {
 			return err
 		}
@@ -282,7 +305,6 @@ func (w *writer) publish(temp string, preamble []byte) error {
 	if err := w.j.fs.SyncDir("."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
-	w.synced = w.written
 	return nil
 }
 
@@ -312,6 +334,11 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 		}
 		name := segmentName(number)
 		size := j.sizeOf(name)
+		if j.ledger != nil {
+			if err := j.ledger.pruned(number + 1); err != nil {
+				return removed, fmt.Errorf("journal: prune %s: %w", name, err)
+			}
+		}
 		if err := j.fs.Remove(name); err != nil {
 			return removed, fmt.Errorf("journal: prune %s: %w", name, err)
 		}

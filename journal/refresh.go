@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"slices"
 )
 
@@ -43,11 +44,11 @@ func (s *scanner) soundUpTo(offset int64) sound {
 // Cost: besides reading, the records of the newest segment are copied, and if
 // segments were pruned, all are.
 func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
-	files, err := listSegments(l.fs)
+	files, err := list(l.fs)
 	if err != nil {
 		return false, err
 	}
-	pruned, ok := l.continued(files)
+	pruned, ok := l.continued(files.segments)
 	if ok && pruned == 0 && l.upToDate(files) {
 		return false, ctx.Err()
 	}
@@ -55,7 +56,7 @@ func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 	if ok {
 		next, err = l.refreshed(ctx, pruned, files)
 	}
-	if next == nil && err == nil || vanished(err) {
+	if next == nil && err == nil || vanished(err) || errors.Is(err, errListing) {
 		next, err = Scan(ctx, l.fs, nil)
 	}
 	if err != nil {
@@ -90,18 +91,19 @@ func (l *Log) continued(files []listedFile) (pruned int, ok bool) {
 
 // upToDate reports whether files, which continue l, hold nothing else than l. What
 // looked torn may have been about to be written.
-func (l *Log) upToDate(files []listedFile) bool {
+func (l *Log) upToDate(files listing) bool {
 	n := len(l.Segments)
-	return len(files) == n && files[n-1].size == l.Segments[n-1].Size && l.Torn == nil
+	return len(files.segments) == n && files.segments[n-1].size == l.Segments[n-1].Size && l.Torn == nil &&
+		(l.ledger == nil || l.ledger.is(files.ledgers))
 }
 
 // refreshed returns what Scan would, or nil if what l knows does not help with that.
 // It shares memory with l, whose entries stay as they are.
-func (l *Log) refreshed(ctx context.Context, pruned int, files []listedFile) (*Log, error) {
+func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, error) {
 	next := l.before(pruned)
 	at := len(next.Segments)
-	for _, f := range files[at:] {
-		if err := next.addSegment(f.name); err != nil {
+	for _, f := range files.segments[at:] {
+		if err := next.addSegment(f); err != nil {
 			return nil, err
 		}
 	}
@@ -111,11 +113,16 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files []listedFile) (*L
 		return nil, nil
 	}
 	next.checkWorlds()
+	if err := next.readLedger(files.ledgers); err != nil {
+		return nil, err
+	}
 	window := newScanWindow(ctx, nil, nil)
 	if err := next.scanSegments(at, window, l.resume); err != nil {
 		return nil, err
 	}
+	next.checkEnd()
 	next.sortProblems()
+	next.ledger.forget()
 	return next, ctx.Err()
 }
 
@@ -124,7 +131,7 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files []listedFile) (*L
 func (l *Log) before(pruned int) *Log {
 	n := l.newest
 	b := &Log{
-		fs: l.fs, Clean: true, Last: n.last, LastID: n.lastID,
+		fs: l.fs, ledger: l.ledger, Clean: true, Last: n.last, LastID: n.lastID,
 		Segments:  slices.Clone(l.Segments[pruned : len(l.Segments)-1]),
 		Entries:   withoutPruned(l.Entries[:n.entries], pruned),
 		Preambles: withoutPruned(l.Preambles[:n.preambles], pruned),
@@ -171,4 +178,5 @@ func (l *Log) become(next *Log) {
 	l.Problems, l.Torn, l.Disowned = next.Problems, next.Torn, next.Disowned
 	l.World, l.Epoch, l.Head, l.Last, l.LastID = next.World, next.Epoch, next.Head, next.Last, next.LastID
 	l.Clean, l.gap, l.newest = next.Clean, next.gap, next.newest
+	l.Unsure, l.Note, l.ledger, l.gone = next.Unsure, next.Note, next.ledger, next.gone
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,11 +28,21 @@ import (
 // Cost: every byte is read once. Memory: 64 bytes a record stay, and several
 // times that is allocated on the way; payloads pass through a small buffer.
 func Scan(ctx context.Context, fs disk.FS, progress func(done, total int64)) (*Log, error) {
+	return ScanNewest(ctx, fs, math.MaxInt64, progress)
+}
+
+// ScanNewest is [Scan] of the newest segments, the last one and those before it up to most
+// bytes together. Of older ones it reads the header and believes what the ledger says of
+// their records; damage to these is found by whoever reads them. A segment that the ledger
+// does not sum up, as a crash or damage kept it from being, is read.
+//
+// Cost: besides most bytes, about 12 bytes of the ledger a record.
+func ScanNewest(ctx context.Context, fs disk.FS, most int64, progress func(done, total int64)) (*Log, error) {
 	const tries = 8
 	var err error
 	for range tries {
 		var l *Log
-		if l, err = scanOnce(ctx, fs, progress); !vanished(err) {
+		if l, err = scanOnce(ctx, fs, most, progress); !vanished(err) && !errors.Is(err, errListing) {
 			return l, err
 		}
 	}
@@ -40,14 +51,14 @@ func Scan(ctx context.Context, fs disk.FS, progress func(done, total int64)) (*L
 
 func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func scanOnce(ctx context.Context, fs disk.FS, progress func(done, total int64)) (*Log, error) {
-	files, err := listSegments(fs)
+func scanOnce(ctx context.Context, fs disk.FS, most int64, progress func(done, total int64)) (*Log, error) {
+	files, err := list(fs)
 	if err != nil {
 		return nil, err
 	}
 	l := &Log{fs: fs, Clean: true}
-	for _, file := range files {
-		if err := l.addSegment(file.name); err != nil {
+	for _, file := range files.segments {
+		if err := l.addSegment(file); err != nil {
 			return nil, err
 		}
 		if err := ctx.Err(); err != nil {
@@ -55,11 +66,20 @@ func scanOnce(ctx context.Context, fs disk.FS, progress func(done, total int64))
 		}
 	}
 	l.checkWorlds()
+	if err := l.readLedger(files.ledgers); err != nil {
+		return nil, err
+	}
 	w := newScanWindow(ctx, l.Segments, progress)
+	w.first = len(l.Segments) - 1
+	for ; w.first > 0 && l.Segments[w.first-1].Size <= most; w.first-- {
+		most -= l.Segments[w.first-1].Size
+	}
 	if err := l.scanSegments(0, w, nil); err != nil {
 		return nil, err
 	}
+	l.checkEnd()
 	l.sortProblems()
+	l.ledger.forget()
 	return l, ctx.Err()
 }
 
@@ -84,6 +104,7 @@ type scanWindow struct {
 	ctx      context.Context
 	bytes    []byte // windowSize long.
 	progress func(done, total int64)
+	first    int // The first segment that is read whatever the ledger says.
 
 	before int64 // Bytes of the segments that are done.
 	told   int64 // What progress heard last; a few bytes are read again.
@@ -133,21 +154,26 @@ func compareNames(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// A listedFile is a segment file as its directory has it.
+// A listing is what the directory has of a journal, each kind in order of its numbers.
+type listing struct{ segments, ledgers []listedFile }
+
 type listedFile struct {
-	name string
-	size int64
+	name    string
+	size    int64
+	regular bool
 }
 
-// listSegments returns the segment files in order of their numbers.
-func listSegments(dir disk.FS) ([]listedFile, error) {
+// list reads the directory of a journal.
+func list(dir disk.FS) (listing, error) {
 	entries, err := dir.ReadDir(".")
 	if err != nil {
-		return nil, fmt.Errorf("journal: list: %w", err)
+		return listing{}, fmt.Errorf("journal: list: %w", err)
 	}
-	var files []listedFile
+	var l listing
 	for _, e := range entries {
-		if _, ok := segmentNumber(e.Name()); !ok || !e.Type().IsRegular() {
+		_, segment := numbered(e.Name(), segmentSuffix)
+		_, ledger := numbered(e.Name(), ledgerSuffix)
+		if !segment && !ledger {
 			continue
 		}
 		info, err := e.Info()
@@ -155,16 +181,30 @@ func listSegments(dir disk.FS) ([]listedFile, error) {
 			continue // Removed since the directory was read.
 		}
 		if err != nil {
-			return nil, fmt.Errorf("journal: list: %w", err)
+			return listing{}, fmt.Errorf("journal: list: %w", err)
 		}
-		files = append(files, listedFile{e.Name(), info.Size()})
+		file := listedFile{e.Name(), info.Size(), e.Type().IsRegular()}
+		if segment {
+			l.segments = append(l.segments, file)
+		} else {
+			l.ledgers = append(l.ledgers, file)
+		}
 	}
-	slices.SortFunc(files, func(a, b listedFile) int { return compareNames(a.name, b.name) })
-	return files, nil
+	byNumber := func(a, b listedFile) int { return compareNames(a.name, b.name) }
+	slices.SortFunc(l.segments, byNumber)
+	slices.SortFunc(l.ledgers, byNumber)
+	return l, nil
 }
 
 // addSegment reads the header of a segment.
-func (l *Log) addSegment(name string) error {
+func (l *Log) addSegment(file listedFile) error {
+	name := file.name
+	number, _ := numbered(name, segmentSuffix)
+	if !file.regular {
+		s := Segment{Name: name, Number: number, Err: irregular(name)}
+		l.Segments, l.Problems = append(l.Segments, s), append(l.Problems, s.Err)
+		return nil
+	}
 	f, err := l.fs.Open(name)
 	if err != nil {
 		return fmt.Errorf("journal: open %s: %w", name, err)
@@ -179,7 +219,6 @@ func (l *Log) addSegment(name string) error {
 	if err != nil {
 		return err
 	}
-	number, _ := segmentNumber(name)
 	s := Segment{Name: name, Number: number, Size: size, End: size}
 	l.readHeader(&s, buf[:n])
 	l.Segments = append(l.Segments, s)
@@ -210,6 +249,11 @@ func (l *Log) readHeader(s *Segment, b []byte) {
 	h := &s.header
 	s.Epoch, s.First, s.Previous = h.epoch, h.first, h.last
 	l.Epoch = max(l.Epoch, h.epoch)
+}
+
+// irregular reports a name of ours that is not that of a regular file.
+func irregular(name string) *DamageError {
+	return &DamageError{File: name, Reason: "it is a link, a directory or another thing that is no regular file", Err: ErrForeign}
 }
 
 // headerDamage concerns the whole file: without a header, nothing in it can be

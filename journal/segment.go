@@ -11,7 +11,7 @@ import (
 
 const (
 	segmentMagic   = "STETJRNL"
-	segmentVersion = 1
+	segmentVersion = 2 // Version 1 differs in that there is no ledger.
 
 	// A segment begins with two equal copies of its header, so that damage to
 	// one does not cost the records.
@@ -22,12 +22,13 @@ const (
 	maxSegment = 1<<32 - 1<<16
 
 	segmentSuffix = ".seg"
-	tempSuffix    = ".seg.tmp"
+	tempSuffix    = ".tmp" // Behind the name that the file will have.
 	maxNumber     = 1 << 62
 )
 
 // A segmentHeader stands at the start of a segment. FORMAT.md has the bytes.
 type segmentHeader struct {
+	version  uint32
 	world    [16]byte
 	epoch    uint64
 	number   uint64
@@ -50,7 +51,7 @@ func (h *segmentHeader) appendTo(b []byte) []byte {
 	le := binary.LittleEndian
 	c := make([]byte, 0, segmentHeaderCopy)
 	c = append(c, segmentMagic...)
-	c = le.AppendUint32(c, segmentVersion)
+	c = le.AppendUint32(c, h.version)
 	c = le.AppendUint32(c, 0) // Incompatible features.
 	c = append(c, h.world[:]...)
 	c = le.AppendUint64(c, h.epoch)
@@ -87,11 +88,12 @@ func (h *segmentHeader) parse(b []byte, number uint64) (reason string, kind erro
 		return "segment header checksum does not match", ErrCorrupt
 	case !magic:
 		return "segment magic is damaged", ErrCorrupt
-	case version != segmentVersion:
+	case version == 0 || version > segmentVersion:
 		return fmt.Sprintf("format version %d, this program knows %d", version, segmentVersion), ErrNewer
 	case features != 0:
 		return fmt.Sprintf("unknown features %#x", features), ErrNewer
 	}
+	h.version = le.Uint32(b[8:])
 	h.world = [16]byte(b[16:32])
 	h.epoch = le.Uint64(b[32:])
 	h.number = le.Uint64(b[40:])
@@ -128,13 +130,12 @@ func allZero(b []byte) bool {
 // segmentName returns the file name of a segment: "00000012.seg".
 func segmentName(number uint64) string { return fmt.Sprintf("%08d%s", number, segmentSuffix) }
 
-// segmentNumber returns the number in a segment's file name, and whether it is
-// one.
-func segmentNumber(name string) (uint64, bool) {
-	digits, ok := strings.CutSuffix(name, segmentSuffix)
+// numbered returns the number in the name of a file of this kind, and whether it is one.
+func numbered(name, suffix string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, suffix)
 	if !ok {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n > 0 && n < maxNumber && segmentName(n) == name
+	return n, err == nil && n > 0 && n < maxNumber && fmt.Sprintf("%08d%s", n, suffix) == name
 }

@@ -38,6 +38,8 @@ type writer struct {
 	written int64
 	synced  int64 // Known durable: the watermark.
 
+	sums *sums // Of the segment so far.
+
 	last  ID     // Of the newest record staged.
 	seq   uint64 // Its seq, or the one before the first record.
 	head  uint64 // Its seq, or the head that was found at opening.
@@ -55,6 +57,11 @@ func (w *writer) run() {
 	w.timer.Stop()
 	if closeErr := w.file.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("journal: close %s: %w", w.name, closeErr)
+	}
+	if w.j.ledger != nil {
+		if closeErr := w.j.ledger.close(); err == nil {
+			err = closeErr
+		}
 	}
 	if err == nil {
 		err = ErrClosed
@@ -125,9 +132,11 @@ func (w *writer) writeItem(it *item) error {
 		return nil
 	case itemPreamble:
 		w.touch()
+		w.sums.preamble(&it.header, w.end(), int64(len(it.payload)))
 		return w.put(it.header, it.payload)
 	default:
 		w.touch()
+		w.sums.record(&it.header, w.end(), int64(len(it.payload)))
 		w.seq, w.head, w.tick = it.header.seq, it.header.seq, it.header.tick
 		w.last = ID{Epoch: w.segment.epoch, Seq: it.header.seq, CRC: it.header.crc}
 		return w.putParts(it.header, it.payload)
@@ -262,6 +271,9 @@ func (w *writer) owned() error {
 	case !named:
 		return fmt.Errorf("journal: %s was removed or replaced while it was written: %w", w.name, fs.ErrNotExist)
 	}
+	if w.j.ledger != nil {
+		return w.j.ledger.named()
+	}
 	return nil
 }
 
@@ -346,7 +358,7 @@ func (w *writer) roll(first uint64, preamble []byte) error {
 	next.last = w.last
 	next.head = w.head
 	old, name := w.file, w.name
-	err := w.begin(next, preamble)
+	err := w.begin(next, preamble, w.sums.ended(w.written, false, w.seq, w.head))
 	if w.file == old {
 		return err // The writer closes it.
 	}
