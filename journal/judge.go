@@ -19,7 +19,9 @@ func (l *Log) scanSegment(i int, window *scanWindow, resume func(*scanner)) erro
 	if linked && i < window.first {
 		sc = l.believe(s, limit)
 	}
-	if sc == nil {
+	if sc != nil {
+		l.Believed++
+	} else {
 		f, err := l.fs.Open(s.Name)
 		if err != nil {
 			return fmt.Errorf("journal: open %s: %w", s.Name, err)

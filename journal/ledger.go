@@ -35,7 +35,8 @@ type ledger struct {
 	kept     uint64 // Segments before this one were pruned, or are about to be.
 	segments []listedSegment
 	note     []byte
-	torn     bool // The last entry is unfinished or damaged.
+	torn     int64 // Where an unfinished or damaged last entry begins; 0: nowhere.
+	told     bool  // That it ends too early.
 }
 
 const (
@@ -58,6 +59,7 @@ var renewSize int64 = 1 << 20
 
 // The kinds of entries. Others are skipped: a feature that must be known is named.
 const (
+	entryFiller   = 0 // Zeros, in the place of what a failed write left.
 	entryFeatures = 1 // Names; the first entry.
 	entrySegment  = 2 // A segment was begun; with it, what is in the one that has ended.
 	entryPruned   = 3 // The oldest segment that is kept.
@@ -179,8 +181,10 @@ func (l *ledger) read(b []byte, report func(offset, length int64, reason string)
 					at += recordAlign
 				}
 			}
-			if l.torn = !ok; !l.torn {
+			if ok {
 				report(base+int64(bad), int64(at-bad), "entry of the ledger is damaged")
+			} else {
+				l.torn = base + int64(bad)
 			}
 			continue
 		}
@@ -288,8 +292,8 @@ func ledgerName(number uint64) string { return fmt.Sprintf("%08d%s", number, led
 // finished once. Nor is all there, perhaps, if newer segments may be missing.
 func (l *Log) checkEnd() {
 	l.Clean = l.Clean && l.Unsure == nil
-	if l.ledger != nil && l.ledger.torn && l.Clean {
-		_ = l.problem(l.ledger.name, l.ledger.size, 0, "the last entry of the ledger is damaged")
+	if led := l.ledger; led != nil && led.torn > 0 && l.Clean && !led.told {
+		_ = l.problem(led.name, led.torn, led.size-led.torn, "the last entry of the ledger is damaged")
 	}
 }
 
@@ -321,7 +325,7 @@ func (l *Log) readLedger(files []listedFile) error {
 		return nil
 	}
 	led := before
-	if led == nil || led.torn || !led.is(files) {
+	if led == nil || led.torn > 0 || !led.is(files) {
 		var err error
 		if led, err = l.openLedger(files[len(files)-1], before); err != nil || led == nil {
 			return err
@@ -345,7 +349,7 @@ func (l *Log) hasLedger(files int) bool {
 // has the problem, if nothing of the file can be read.
 func (l *Log) openLedger(file listedFile, before *ledger) (*ledger, error) {
 	led := &ledger{name: file.name}
-	if before != nil && before.name == file.name && before.size < file.size && !before.torn {
+	if before != nil && before.name == file.name && before.size < file.size && before.torn == 0 {
 		*led = *before
 		led.segments = slices.Clone(before.segments)
 	}
@@ -396,12 +400,20 @@ func (l *Log) compare(led *ledger) error {
 		}
 		switch listed := led.find(s.Number); {
 		case listed == nil && s.Number > led.newest() && s.written():
-			_ = l.problem(led.name, led.size, 0, fmt.Sprintf("the ledger ends before it lists %s", s.Name))
+			l.unlisted(led, s)
+			return nil // As are those behind it.
 		case listed != nil && (listed.epoch != s.header.epoch || listed.first != s.header.first || listed.salt != s.header.salt):
 			_ = l.problem(s.Name, 0, segmentHeaderSize, "it is another segment than the one that the ledger lists")
 		}
 	}
 	return nil
+}
+
+// unlisted reports that led ends before it lists s.
+func (l *Log) unlisted(led *ledger, s *Segment) {
+	end := cmp.Or(led.torn, led.size)
+	_ = l.problem(led.name, end, led.size-end, fmt.Sprintf("the ledger ends before it lists %s", s.Name))
+	led.told = true
 }
 
 // known reports whether the segments, if one can be read, are of that world.
@@ -460,18 +472,19 @@ func readFrom(dir disk.FS, name string, offset int64) ([]byte, error) {
 }
 
 // A ledgerWriter adds entries to a ledger and makes them durable. Its methods may be
-// called from several goroutines. After an error it is of no more use.
+// called from several goroutines.
 type ledgerWriter struct {
 	fs    disk.FS
 	guard func() error
 
-	mu     sync.Mutex
-	header ledgerHeader
-	name   string
-	file   disk.File
-	stage  []byte
-	end    int64
-	err    error
+	mu      sync.Mutex
+	header  ledgerHeader
+	name    string
+	file    disk.File
+	stage   []byte
+	end     int64
+	spoiled int64 // A failed write may have left something up to here.
+	err     error // Sticky: an fsync is never tried again.
 
 	features []feature
 	kept     uint64
@@ -538,18 +551,31 @@ func (w *ledgerWriter) add(kind uint32, payload ...[]byte) int64 {
 	return at
 }
 
-// flush writes what is staged and makes it durable.
+// flush writes what is staged, over what a failed write left, and makes it durable.
 func (w *ledgerWriter) flush() error {
-	if w.err == nil {
-		w.err = writeAt(w.file, w.name, w.stage, w.end)
+	if left := w.spoiled - w.end - int64(len(w.stage)); left > 0 {
+		w.add(entryFiller, make([]byte, max(0, left-entryHeader)))
 	}
-	if w.err == nil {
-		if err := w.file.Sync(); err != nil {
-			w.err = fmt.Errorf("journal: sync %s: %w", w.name, err)
-		}
-	}
-	w.end += int64(len(w.stage))
+	stage := w.stage
 	w.stage = w.stage[:0]
+	if err := writeAt(w.file, w.name, stage, w.end); err != nil {
+		w.spoiled = max(w.spoiled, w.end+int64(len(stage)))
+		return err
+	}
+	w.end += int64(len(stage))
+	if err := w.file.Sync(); err != nil {
+		w.err = fmt.Errorf("journal: sync %s: %w", w.name, err)
+	}
+	return w.err
+}
+
+// finish makes the ledger one of a journal that is closed, which has no unfinished end.
+func (w *ledgerWriter) finish() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil && w.spoiled > w.end {
+		return w.flush()
+	}
 	return w.err
 }
 
@@ -630,6 +656,7 @@ func (w *ledgerWriter) renew(number uint64) (err error) {
 	if old == nil {
 		return nil
 	}
+	w.spoiled = 0
 	if err := old.Close(); err != nil {
 		return fmt.Errorf("journal: close %s: %w", oldName, err)
 	}

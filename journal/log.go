@@ -54,6 +54,10 @@ type Log struct {
 	// It is among Problems as well.
 	Unsure *DamageError
 
+	// Believed counts the segments, the oldest, of which the log has what the ledger says;
+	// see [ScanNewest].
+	Believed int
+
 	// Note is what [Journal.KeepNote] kept last; nil: nothing.
 	Note []byte
 

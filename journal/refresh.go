@@ -131,7 +131,7 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 func (l *Log) before(pruned int) *Log {
 	n := l.newest
 	b := &Log{
-		fs: l.fs, ledger: l.ledger, Clean: true, Last: n.last, LastID: n.lastID,
+		fs: l.fs, ledger: l.ledger, Believed: max(0, l.Believed-pruned), Clean: true, Last: n.last, LastID: n.lastID,
 		Segments:  slices.Clone(l.Segments[pruned : len(l.Segments)-1]),
 		Entries:   withoutPruned(l.Entries[:n.entries], pruned),
 		Preambles: withoutPruned(l.Preambles[:n.preambles], pruned),
@@ -177,6 +177,7 @@ func (l *Log) become(next *Log) {
 	l.Segments, l.Entries, l.Preambles = next.Segments, next.Entries, next.Preambles
 	l.Problems, l.Torn, l.Disowned = next.Problems, next.Torn, next.Disowned
 	l.World, l.Epoch, l.Head, l.Last, l.LastID = next.World, next.Epoch, next.Head, next.Last, next.LastID
+	l.Believed = next.Believed
 	l.Clean, l.gap, l.newest = next.Clean, next.gap, next.newest
 	l.Unsure, l.Note, l.ledger, l.gone = next.Unsure, next.Note, next.ledger, next.gone
 }

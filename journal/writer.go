@@ -330,6 +330,11 @@ func (w *writer) seal() error {
 	if err := w.finish(); err != nil {
 		return err
 	}
+	if w.j.ledger != nil {
+		if err := w.j.ledger.finish(); err != nil {
+			return err
+		}
+	}
 	h := sealHeader(w.j.head, w.seq, w.end()+2*recordHeader)
 	for range 2 {
 		if err := w.put(h, nil); err != nil {

@@ -300,7 +300,10 @@ func TestACreationCutShortIsFinishedByTheNextOpen(t *testing.T) {
 	delete(unfinished, base)
 	without := maps.Clone(unfinished)
 	delete(without, "journal/00000001.seg")
-	for _, tree := range []map[string]string{unfinished, without, {"LOCK": "", "journal/": ""}, {"LOCK": ""}} {
+	delete(without, "journal/00000001.ledger")
+	unlisted := maps.Clone(unfinished)
+	delete(unlisted, "journal/00000001.ledger")
+	for _, tree := range []map[string]string{unfinished, unlisted, without, {"LOCK": "", "journal/": ""}, {"LOCK": ""}} {
 		dir := filepath.Join(t.TempDir(), "store")
 		storetest.WriteTree(t, dir, tree)
 		w := storetest.New(0)

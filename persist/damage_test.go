@@ -33,7 +33,7 @@ func flips(rng *rand.Rand, name string, size int) (offsets []int) {
 
 func TestEveryFlippedBitIsReported(t *testing.T) {
 	s := storetest.NewSample(t)
-	require.Len(t, s.Tree, 8) // LOCK, two directories, three snapshots, two segments.
+	require.Len(t, s.Tree, 9) // LOCK, two directories, three snapshots, two segments, the ledger.
 	for name, data := range s.Tree {
 		if data == "" {
 			continue
@@ -139,14 +139,17 @@ func TestMissingFilesAreNamed(t *testing.T) {
 		skipped string // In the report, if the state comes back; else
 		refused string // in the error.
 	}{
-		{missing: []string{"journal/00000001.seg"}}, // The newest snapshot does not need it.
+		{missing: []string{"journal/00000001.seg"}, skipped: "journal/00000001.seg"}, // The newest snapshot does not need it.
 		{missing: []string{"journal/00000001.seg", "snapshots/00000003.snap"}, refused: "no such record: 5"},
 		{missing: []string{"journal/00000001.seg", "journal/00000002.seg"}, refused: "journal"},
-		{missing: []string{"journal/00000001.seg", "journal/00000002.seg", "journal/"}, refused: "journal"},
+		{missing: []string{"journal/00000002.seg"}, refused: "journal/00000002.seg: 0 bytes at offset 0: missing"},
+		{missing: []string{"journal/00000002.ledger"}, refused: "journal/00000002.ledger: 0 bytes at offset 0: missing"},
+		{missing: []string{"journal/00000001.seg", "journal/00000002.seg", "journal/00000002.ledger"}, refused: "journal"},
+		{missing: []string{"journal/00000001.seg", "journal/00000002.seg", "journal/00000002.ledger", "journal/"}, refused: "journal"},
 		{missing: []string{"snapshots/00000001.snap"}, refused: "corrupt: snapshots/00000001.snap"},
 		{missing: []string{"snapshots/00000002.snap"}, skipped: "snapshots/00000002.snap"},
-		{missing: []string{"snapshots/00000003.snap"}},
-		{missing: []string{"snapshots/00000002.snap", "snapshots/00000003.snap"}},
+		{missing: []string{"snapshots/00000003.snap"}, skipped: "snapshots/00000003.snap: missing"},
+		{missing: []string{"snapshots/00000002.snap", "snapshots/00000003.snap"}, skipped: "snapshots/00000002.snap: missing"},
 		{missing: []string{"snapshots/00000001.snap", "snapshots/00000002.snap", "snapshots/00000003.snap"}, refused: "no snapshot"},
 		{missing: []string{"LOCK"}},
 	} {
@@ -169,8 +172,8 @@ func TestMissingFilesAreNamed(t *testing.T) {
 	}
 }
 
-// Nothing of a store says how many segments there are: a store without its last
-// one looks like it did before the last opening. A snapshot tells.
+// A store of format 1 without its last segment looks like it did before the last opening,
+// unless a snapshot tells; and so does one of format 2 without its ledger.
 func TestALostLastSegmentIsNoticedIfASnapshotIsNewer(t *testing.T) {
 	s := storetest.NewSample(t)
 	w := storetest.New(0)

@@ -332,7 +332,7 @@ func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
 	newerSegment := func(data string) string {
 		b := []byte(data)
 		for _, c := range [][]byte{b[:128], b[128:256]} {
-			binary.LittleEndian.PutUint32(c[8:], 2)
+			binary.LittleEndian.PutUint32(c[8:], 3)
 			binary.LittleEndian.PutUint32(c[124:], crc32.Checksum(c[8:124], crc32.MakeTable(crc32.Castagnoli)))
 		}
 		return string(b)

@@ -92,6 +92,9 @@ func thin(s *persist.Store, dir string) error {
 		}
 		r.Close()
 	}
+	if err := s.Journal().KeepNote([]byte{0}); err != nil { // Not the store removes them: it promises none.
+		return err
+	}
 	for _, n := range slices.Backward(numbers) { // Those that refer to others first.
 		if !needed[n] {
 			if err := files.Remove(catalog.SnapshotName(n)); err != nil {

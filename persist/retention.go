@@ -118,6 +118,17 @@ func (r Retention) ofPeriods(heads []*storedSnapshot) (first []*storedSnapshot) 
 	return first
 }
 
+// promise returns what the journal says of the snapshots in list that stay.
+func (p *pruning) promise(list []storedSnapshot) []byte {
+	var stay []catalog.SnapshotInfo
+	for _, s := range list {
+		if !slices.Contains(p.files, s.Number) {
+			stay = append(stay, s.SnapshotInfo)
+		}
+	}
+	return catalog.Promise(stay)
+}
+
 // prune removes what p says, each removal durable before the next, for as long as
 // the store is the one's whose lock that is.
 func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (removed []string, err error) {

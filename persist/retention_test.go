@@ -151,6 +151,7 @@ func TestADamagedStoreRemovesNothing(t *testing.T) {
 		require.Empty(t, storetest.SnapshotOf(t, s).Removed)
 	}
 	storetest.CloseStore(t, s)
+	delete(tree, "journal/00000001.ledger") // Every opening writes one of its own.
 	require.Subset(t, slices.Sorted(maps.Keys(storetest.ReadTree(t, dir))), slices.Sorted(maps.Keys(tree)))
 }
 
@@ -158,8 +159,10 @@ func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s := storetest.Open(t, dir, storetest.New(0), persist.Options{})
 	storetest.CloseStore(t, s)
-	before := slices.Sorted(maps.Keys(storetest.ReadTree(t, dir)))
 	tree := storetest.ReadTree(t, dir)
+	delete(tree, "journal/00000001.ledger") // Every opening writes one of its own.
+	before := slices.Sorted(maps.Keys(tree))
+	tree = storetest.ReadTree(t, dir)
 	tree["snapshots/00000007.snap.tmp"] = "unfinished"
 	storetest.WriteTree(t, dir, tree)
 	s = storetest.Open(t, dir, storetest.New(0), persist.Options{})

@@ -284,11 +284,18 @@ func (s *Store) copySome(budget int) {
 	list, oldest, named := slices.Clone(s.list), s.world.Raw().OldestSeq(), maps.Clone(s.named)
 	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
 		f := c.finish(files, named)
-		if f.Err == nil && !s.damaged {
-			// Should the world go back to before c meanwhile, what leads to the oldest
-			// tick of its history is there.
-			p := s.options.Retain.plan(append(list, c.stored(true)), oldest)
-			f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
+		if f.Err == nil {
+			written := c.stored(true)
+			written.CRC = f.crc
+			list, p := append(list, written), pruning{}
+			if !s.damaged {
+				// Should the world go back to before c meanwhile, what leads to the oldest
+				// tick of its history is there.
+				p = s.options.Retain.plan(list, oldest)
+			}
+			if f.RemoveErr = s.journal.KeepNote(p.promise(list)); f.RemoveErr == nil {
+				f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
+			}
 		}
 		if told != nil {
 			told(f.SnapshotResult)
@@ -438,7 +445,7 @@ func (s *Store) take(f *finished) {
 	}
 	s.table, s.sums, s.named = f.table, f.copying.Sums, named
 	written := f.stored(!f.offHead)
-	written.Size = f.Bytes
+	written.Size, written.CRC = f.Bytes, f.crc
 	s.list = append(s.list, written)
 	if len(f.Removed) > 0 {
 		s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool {

@@ -22,6 +22,9 @@ import (
 //
 // What the program that has the store open removes meanwhile is a note.
 func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
+	if err := v.cat.ReadJournal(ctx); err != nil {
+		return VerifyReport{}, err
+	}
 	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat))
 	var last *Image // Of the oldest state, where replay begins.
 	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) (err error) {
@@ -42,9 +45,12 @@ func (v *View) Verify(ctx context.Context) (VerifyReport, error) {
 }
 
 // VerifyChecksums is [View.Verify] of the checksums alone: it reads every byte of the
-// snapshots and tells what reading the journal found when v was opened. It needs next
+// snapshots, and of the journal unless that was read when v was opened. It needs next
 // to no memory.
 func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
+	if err := v.cat.ReadJournal(ctx); err != nil {
+		return VerifyReport{}, err
+	}
 	p := progress.Start(ctx, progress.PhaseVerify, size(v.cat)-bytesOf(v.cat.Log.Entries))
 	r, err := verifyFiles(ctx, v.cat, p, func(ctx context.Context, s SnapshotInfo, r *VerifyReport) error {
 		return verifyFile(ctx, v.cat, s, r)

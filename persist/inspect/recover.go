@@ -116,6 +116,9 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Catalog, []error, error) {
 	v, err := catalog.OpenFS(ctx, files, name)
 	if err == nil {
+		err = v.ReadJournal(ctx)
+	}
+	if err == nil {
 		damage := v.Faults()
 		for i := range v.Snapshots {
 			mend(ctx, v, &v.Snapshots[i])

@@ -44,9 +44,7 @@ func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, che
 		done += s.Size
 		p.UpTo(done)
 	}
-	for _, p := range v.Log.Problems {
-		r.Problems = append(r.Problems, catalog.JournalDamage(p))
-	}
+	r.Problems = append(r.Problems, v.Problems()...)
 	noteEnds(v, &r)
 	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
@@ -244,6 +245,11 @@ func (c *copier) seal(ctx context.Context, log *journal.Log) error {
 	}
 	j, err := journal.Open(disk.Sub(c.to, unfinishedBackup), log, options)
 	if err != nil {
+		return err
+	}
+	copied := slices.DeleteFunc(slices.Clone(c.Snapshots), func(s SnapshotInfo) bool { return s.ID.Seq > log.Last })
+	if err := j.KeepNote(Promise(copied)); err != nil {
+		j.Abandon()
 		return err
 	}
 	if err := j.Close(context.WithoutCancel(ctx), log.Head); err != nil {

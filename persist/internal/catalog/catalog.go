@@ -28,6 +28,7 @@ const (
 	SnapshotDir  = "snapshots"
 	SnapshotType = ".snap"
 	segmentType  = ".seg"
+	ledgerType   = ".ledger"
 	TempType     = ".tmp"
 )
 
@@ -185,6 +186,24 @@ func (c *Catalog) Scan(ctx context.Context) error {
 	return nil
 }
 
+// journalRead is how many bytes of the journal opening a store reads, the newest ones; of
+// those before it believes what the journal says of itself. They take about a tenth of a
+// second, and stores of less are looked at in all places.
+const journalRead = 256 << 20
+
+// ReadJournal reads all of the journal, if opening did not.
+func (c *Catalog) ReadJournal(ctx context.Context) error {
+	if c.Log.Believed == 0 {
+		return nil
+	}
+	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), progress.Scan(ctx))
+	if err == nil {
+		_ = c.Log.Close()
+		c.Log = log
+	}
+	return err
+}
+
 // scanJournal reads the journal, if there is one.
 func (c *Catalog) scanJournal(ctx context.Context) error {
 	_, err := c.Files.ReadDir(JournalDir)
@@ -194,7 +213,7 @@ func (c *Catalog) scanJournal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), progress.Scan(ctx))
+	log, err := journal.ScanNewest(ctx, disk.Sub(c.Files, JournalDir), journalRead, progress.Scan(ctx))
 	if err == nil {
 		c.Log = log
 	}
@@ -353,8 +372,12 @@ func (c *Catalog) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c.Snapshots, err = c.manifests(ctx, numbers); err != nil || !c.anyVanished() {
+		infos, err := c.manifests(ctx, numbers)
+		if err != nil {
 			return err
+		}
+		if c.Snapshots = infos; !c.anyVanished() {
+			return nil
 		}
 	}
 	return nil // A name that never can be opened is not one that vanished.

@@ -86,7 +86,7 @@ func lookInto(files disk.FS, dir string) (known bool, foreign string, err error)
 	}
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case strings.HasSuffix(name, segmentType) || strings.HasSuffix(name, SnapshotType):
+		case strings.HasSuffix(name, segmentType) || strings.HasSuffix(name, ledgerType) || strings.HasSuffix(name, SnapshotType):
 			return true, "", nil
 		case !strings.HasSuffix(name, TempType):
 			foreign = cmp.Or(foreign, dir+"/"+name)

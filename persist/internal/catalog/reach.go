@@ -259,12 +259,12 @@ func (c *Catalog) Unfinished() bool {
 	return len(c.Snapshots) == 0 && len(l.Segments) > 0 && !slices.ContainsFunc(l.Segments, bad) && l.Last == 0 && !l.Clean
 }
 
-// Problems returns the damage to the journal.
+// Problems returns the damage to the journal, and the snapshots that it says are missing.
 func (c *Catalog) Problems() (errs []error) {
 	for _, p := range c.Log.Problems {
 		errs = append(errs, JournalDamage(p))
 	}
-	return errs
+	return append(errs, c.missed()...)
 }
 
 // Usable returns why the store must not be continued, whatever can be recovered:
@@ -289,6 +289,9 @@ func (c *Catalog) Usable() error {
 // begins no later than behind the snapshot, which then has all that was lost, or if the
 // head was chosen after it.
 func (c *Catalog) Missing(base SnapshotInfo) error {
+	if d := c.Log.Unsure; d != nil {
+		return fmt.Errorf("persist: newer ticks that were durable may be missing; Options.At goes on without them: %w", JournalDamage(d))
+	}
 	for _, p := range c.Log.Problems {
 		next := slices.IndexFunc(c.Log.Segments, func(s journal.Segment) bool { return s.Name > p.File })
 		covered := next >= 0 && c.Log.Segments[next].First > 0 && c.Log.Segments[next].First <= base.ID.Seq+1

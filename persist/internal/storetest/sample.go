@@ -93,7 +93,7 @@ func (d *Damaged) Reported(name string, offset int) {
 }
 
 // Opened opens the damaged store for writing: it recovers exactly, or refuses,
-// names a file, and changes nothing on disk.
+// names a file, and changes nothing on disk but the ledger.
 func (d *Damaged) Opened(tree map[string]string) (persist.Report, error) {
 	d.T.Helper()
 	dir, err := os.MkdirTemp(d.T.TempDir(), "")
@@ -113,7 +113,9 @@ func (d *Damaged) Opened(tree map[string]string) (persist.Report, error) {
 	CloseStore(d.T, s)
 	after := ReadTree(d.T, dir)
 	for name, data := range tree {
-		require.Equal(d.T, data, after[name], name)
+		if !strings.HasSuffix(name, ".ledger") { // Every opening writes one of its own.
+			require.Equal(d.T, data, after[name], name)
+		}
 	}
 	return s.Report(), nil
 }

@@ -441,7 +441,7 @@ func WriteTree(t testing.TB, dir string, tree map[string]string) {
 }
 
 // Segments returns the names of the journal's files, in order.
-func Segments(t testing.TB, dir string) []string { return FilesOf(t, dir, "journal/*") }
+func Segments(t testing.TB, dir string) []string { return FilesOf(t, dir, "journal/*.seg") }
 
 // Snapshots returns the names of the snapshot files, in order.
 func Snapshots(t testing.TB, dir string) []string { return FilesOf(t, dir, "snapshots/*") }
