@@ -414,6 +414,7 @@ class Segment:
                 self.bad(at, 'a copy of the segment header differs or is damaged')
         (_, _, _, self.world, self.epoch, self.number, self.first, self.start, self.previous, self.previous_end,
          epoch, seq, crc, _, self.salt, self.head, _, _) = good[0]
+        self.version = good[0][1]
         self.before = [epoch, seq, crc]
         need(name == f'{self.number:08}.seg', f'{name} says that it is segment {self.number}')
 
@@ -426,7 +427,7 @@ class Segment:
         h = HEADER.unpack(b)
         if h[0] != b'STETJRNL':
             return 'the magic is damaged'
-        return h if h[1:3] == (1, 0) else 'written by a newer program'
+        return h if h[1] in (1, 2) and h[2] == 0 else 'written by a newer program'
 
     def record(self, at):
         """The header at an offset if its CRC holds: seq, parent, tick, synced, flags, length, crc."""
@@ -527,6 +528,129 @@ class Segment:
             self.bad(len(self.data), f'cut short, {durable} bytes were durable')
 
 
+class Ledger:
+    """Which segments there are, what is in those that have ended, and the note of the store."""
+
+    def __init__(self, path, name, problems):
+        self.name, self.data, self.problems = name, read(path), problems
+        b = self.data[:64]
+        need(len(b) == 64 and crc32c(b[8:60]) == u32(b, 60) and b[:8] == b'STETLEDG', f'{name} at offset 0: no good header of a ledger')
+        need(u32(b, 8) == 2, f'{name}: written by a newer program')
+        self.world, (number, self.salt) = b[16:32], struct.unpack_from('<2Q', b, 32)
+        need(name == f'{number:08}.ledger', f'{name} says that it is ledger {number}')
+        self.segments, self.summaries, self.kept, self.note, self.torn = {}, {}, 0, b'', None
+        at = 64
+        while at < len(self.data):
+            end = self.entry(at)
+            if end is None:
+                end = next((x for x in range(at + 8, len(self.data), 8) if self.entry(x)), len(self.data))
+                if end == len(self.data):
+                    self.torn = at
+                else:
+                    self.bad(at, 'a damaged entry')
+            else:
+                self.take(u32(self.data, at + 4), self.data[at + 16:at + 16 + struct.unpack_from('<Q', self.data, at + 8)[0]])
+            at = end
+
+    def bad(self, at, what): self.problems.append(f'journal/{self.name} at offset {at}: {what}')
+
+    def entry(self, at):
+        """Where the entry at an offset ends, or None if none that holds begins there."""
+        if at + 16 > len(self.data):
+            return None
+        end = at + 16 + struct.unpack_from('<Q', self.data, at + 8)[0]
+        padded = (end + 7) // 8 * 8
+        if padded <= len(self.data) and not any(self.data[end:padded]):
+            if crc32c(struct.pack('<2Q', self.salt, at) + self.data[at + 4:end]) == u32(self.data, at):
+                return padded
+
+    def take(self, kind, content):
+        numbers = Varints(content)
+        if kind == 1:
+            while numbers.left():
+                required, name = numbers.next(), numbers.bytes(numbers.next())
+                need(not required, f'{self.name}: the journal needs the feature {name}')
+        elif kind == 2:
+            number, *listed = (numbers.next() for _ in range(4))
+            self.segments[number] = tuple(listed)
+            ended = numbers.next()
+            if ended:
+                self.summaries[ended] = numbers.left()
+        elif kind == 3:
+            self.kept = numbers.next()
+        elif kind == 4:
+            self.note = content
+
+    def summary(self, number, first):
+        """What is in a segment: its end, whether it is sealed, the last seq, the head, and the offset and checksum of its preambles, and of its records by seq."""
+        numbers = Varints(self.summaries[number])
+        end, sealed, last, head, preambles, records = (numbers.next() for _ in range(6))
+        at, described, found, due, tick = 0, [], {}, first, 0
+        for _ in range(preambles):
+            at += 8 * numbers.next()
+            _, _ = numbers.next(), numbers.next()
+            described.append((at, u32(numbers.bytes(4), 0)))
+        at = 0
+        for _ in range(records):
+            at += 8 * numbers.next()
+            seq = due + numbers.next()
+            parent, tick = seq - numbers.next(), tick + zigzag(numbers.next())
+            _, length = numbers.next(), numbers.next()
+            found[seq] = at, parent, tick, u32(numbers.bytes(4), 0)
+            at, due = at + 48 + (length + 7) // 8 * 8, seq + 1
+        return end, sealed, last, head, described, found
+
+    def check(self, segments, clean):
+        """Compares the segments, by number, with the ledger."""
+        for number, listed in self.segments.items():
+            s = segments.get(number)
+            if s is None and number >= self.kept and number not in segments:
+                self.problems.append(f'journal/{number:08}.seg at offset 0: missing, the ledger lists it')
+            elif s and (s.epoch, s.first, s.salt) != listed:
+                s.bad(0, 'another segment than the ledger lists')
+        newest = max(self.segments, default=0)
+        for number, s in segments.items():
+            if s and number > newest and len(s.data) > s.start:
+                self.bad(self.torn or len(self.data), f'it ends before it lists {s.name}')
+            if s and number in self.summaries:
+                said = self.summary(number, s.first)
+                there = [(at, h[6]) for kind, at, _, h, _ in s.found if kind == PREAMBLE and at < said[0]], \
+                        {h[0]: (at, h[1], h[2], h[6]) for kind, at, _, h, _ in s.found if kind == 0 and at < said[0]}
+                if said[4:] != there:
+                    self.bad(0, f'its summary of {s.name} is not what is there')
+        if self.torn and clean:
+            self.bad(self.torn, 'its last entry is damaged')
+
+    def promised(self):
+        """The snapshots that there should be: the checksums of their block tables, by number."""
+        numbers, promised = Varints(self.note[1:]), {}
+        while self.note[:1] == b'\x01' and numbers.left():
+            number = numbers.next()
+            promised[number] = u32(numbers.bytes(4), 0)
+        return promised
+
+
+class Varints:
+    """Reads varints and bytes one after the other."""
+
+    def __init__(self, data): self.data, self.at = data, 0
+
+    def left(self): return self.data[self.at:]
+
+    def bytes(self, n):
+        need(self.at + n <= len(self.data), 'an entry of the ledger is too short')
+        self.at += n
+        return self.data[self.at - n:self.at]
+
+    def next(self):
+        n = shift = 0
+        while True:
+            b = self.bytes(1)[0]
+            n, shift = n | (b & 127) << shift, shift + 7
+            if b < 128:
+                return n
+
+
 class Journal:
     def __init__(self, directory, problems):
         self.records, self.head, self.clean, self.before = {}, 0, False, [0, 0, 0]  # Records: seq → parent, identity, payload, schema.
@@ -550,6 +674,22 @@ class Journal:
                 self.head = s.head
             self.before = s.before
             self.take(s, segments[i + 1] if i + 1 < len(segments) else 0)
+        self.check(directory, {int(name[:-4]): s for name, s in zip(names, segments)}, problems)
+
+    def check(self, directory, segments, problems):
+        self.promised = {}
+        ledgers = sorted((n for n in os.listdir(directory) if re.fullmatch(r'\d{8,}\.ledger', n)), key=lambda n: int(n[:-7]))
+        if any(segments.values()) and not any(s and s.version == 2 for s in segments.values()):
+            return
+        if ledgers:
+            try:
+                ledger = Ledger(os.path.join(directory, ledgers[-1]), ledgers[-1], problems)
+                ledger.check(segments, self.clean)
+                self.promised = ledger.promised()
+            except Damage as damage:
+                problems.append(f'journal/{damage}')
+        elif any(s and len(s.data) > s.start for s in segments.values()):
+            problems.append('journal: there is no ledger')
 
     def take(self, s, following):
         self.clean = False
@@ -643,7 +783,9 @@ class Snapshot(PageFile):
         super().__init__(path, name)
         self.path = path
         manifest = whole(self.content((0, 0)))
-        need(manifest[0] in (1, 2), f'{name}: manifest of format {manifest[0]}, written by a newer program')
+        need(manifest[0] in (1, 2, 3), f'{name}: manifest of format {manifest[0]}, written by a newer program')
+        for feature, required in manifest[14] if manifest[0] == 3 else []:
+            need(not required, f'{name}: it needs the feature {feature}')
         (_, self.world, self.number, self.identity, self.tick, schema, self.stated, self.alive, self.free, self.total,
          self.sizes, self.files) = manifest[:12]
         self.components, self.others = components(schema), {}
@@ -711,6 +853,10 @@ def recover(directory, problems):
             snapshots.append(Snapshot(os.path.join(directory, 'snapshots', name), f'snapshots/{name}'))
         except (Damage, OSError) as damage:
             problems.append(str(damage))
+    names, sums = os.listdir(os.path.join(directory, 'snapshots')), {s.number: s.crc for s in snapshots}
+    for number, crc in journal.promised.items():
+        if f'{number:08}.snap' not in names or sums.get(number, crc) != crc:
+            problems.append(f'snapshots/{number:08}.snap: it is not there, or another than the journal says')
     way = journal.way()
     at = {tuple(identity): i + 1 for i, (_, identity, _, _) in enumerate(way)}  # How many records lead to a state.
     if way:

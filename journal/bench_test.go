@@ -53,7 +53,7 @@ func BenchmarkScan(b *testing.B) {
 			b.SetBytes(64 << 20)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := journal.Scan(ctx, fs, nil); err != nil {
+				if _, err := journal.Scan(ctx, fs, 0, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -84,7 +84,7 @@ var crashOptions = journal.Options{
 // work appends, syncs, rewinds, rolls, prunes and closes, up to the first
 // error.
 func (h *history) work(fs disk.FS, began func(*journal.Journal)) error {
-	log, err := journal.Scan(ctx, fs, nil)
+	log, err := journal.Scan(ctx, fs, 0, nil)
 	if err != nil {
 		return err
 	}

@@ -392,7 +392,7 @@ func TestTwoWorldsInOneDirectory(t *testing.T) {
 func TestAFailedReadIsNoJudgment(t *testing.T) {
 	fs := sample(t)
 	counted := fs.Clone()
-	if _, err := journal.Scan(ctx, counted, nil); err != nil {
+	if _, err := journal.Scan(ctx, counted, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	calls := counted.Calls()
@@ -406,7 +406,7 @@ func TestAFailedReadIsNoJudgment(t *testing.T) {
 				call = name
 			}
 		})
-		_, err := journal.Scan(ctx, c, nil)
+		_, err := journal.Scan(ctx, c, 0, nil)
 		if strings.HasPrefix(call, "close") {
 			continue // Of a file that was only read: nothing depends on it.
 		}

@@ -38,6 +38,13 @@
 // watermark: up to where the segment was known durable when the record was
 // written. docs/FORMAT.md has every byte.
 //
+// # The ledger
+//
+// Beside the segments lies a ledger, NUMBER.ledger, that lists them: an opening writes a
+// new one, a roll adds a segment once its name is durable and before anything in it is
+// acknowledged. So a segment that is gone is missed, be it the newest. An entry also sums
+// up the segment before, which [Scan] can believe instead of reading it.
+//
 // # Torn or corrupt
 //
 // Bad bytes are corrupt if something vouches that they were durable once: a
@@ -71,7 +78,10 @@
 //  4. While closing: a beginning of the two seals. Both lie in one sector, and
 //     everything before was synced first. A second seal that is cut off or zero
 //     is torn; one with other bytes is corrupt.
-//  5. While pruning: the oldest segments are gone, in order.
+//  5. While pruning: the oldest segments are gone, in order. The ledger said so before.
+//  6. While entering a segment in the ledger: the segment has its name and nothing behind
+//     its preamble, and the ledger an unfinished end, or there are two of them, of which
+//     the older one was about to be removed.
 //
 // # Opening cuts nothing
 //

@@ -24,7 +24,7 @@ func Example() {
 	defer root.Close()
 	fs := disk.Dir(root)
 
-	log, _ := journal.Scan(context.Background(), fs, nil) // Empty.
+	log, _ := journal.Scan(context.Background(), fs, 0, nil) // Empty.
 	j, err := journal.Open(fs, log, journal.Options{})
 	if err != nil {
 		panic(err)
@@ -43,7 +43,7 @@ func Example() {
 		panic(err)
 	}
 
-	log, _ = journal.Scan(context.Background(), fs, nil)
+	log, _ = journal.Scan(context.Background(), fs, 0, nil)
 	defer log.Close()
 	fmt.Println("clean:", log.Clean)
 	path, _ := log.Path(0, log.Head)
@@ -60,7 +60,7 @@ func Example() {
 // Damage says what is lost and where. What it does not hit can be read.
 func ExampleScan_damage() {
 	fs := disktest.New()
-	log, _ := journal.Scan(context.Background(), fs, nil)
+	log, _ := journal.Scan(context.Background(), fs, 0, nil)
 	j, _ := journal.Open(fs, log, journal.Options{})
 	for parent := range uint64(3) {
 		j.Append(parent, 0, 0, []byte("a payload"))
@@ -71,7 +71,7 @@ func ExampleScan_damage() {
 	data[256+64+48] ^= 1 // The second record's first payload byte.
 	fs.Put("00000001.seg", data)
 
-	log, _ = journal.Scan(context.Background(), fs, nil)
+	log, _ = journal.Scan(context.Background(), fs, 0, nil)
 	fmt.Println(log.Err())
 	for _, e := range log.Entries {
 		fmt.Println("record", e.ID.Seq)

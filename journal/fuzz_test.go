@@ -102,7 +102,7 @@ func readAll(t *testing.T, fs *disktest.Mem) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	log, err := journal.Scan(ctx, fs, nil)
+	log, err := journal.Scan(ctx, fs, 0, nil)
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ var ctx = context.Background()
 // scan scans fs and checks the log from end to end.
 func scan(t testing.TB, fs disk.FS) *journal.Log {
 	t.Helper()
-	log, err := journal.Scan(ctx, fs, nil)
+	log, err := journal.Scan(ctx, fs, 0, nil)
 	if err != nil {
 		t.Fatalf("Scan(%v) = %v", fs, err)
 	}

@@ -23,7 +23,7 @@ import (
 // themselves.
 func vouched(t *testing.T, img image, log *journal.Log) {
 	t.Helper()
-	newest, err := journal.ScanNewest(ctx, img.fs, 0, nil)
+	newest, err := journal.Scan(ctx, img.fs, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func vouched(t *testing.T, img image, log *journal.Log) {
 	if err := without.Remove(log.Segments[n-1].Name); err != nil {
 		t.Fatal(err)
 	}
-	log, err = journal.Scan(ctx, without, nil)
+	log, err = journal.Scan(ctx, without, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestEveryBitOfALedgerCounts(t *testing.T) {
 		if len(log.Problems) == 0 || !slices.Equal(log.Entries, want) || log.Clean != (log.Unsure == nil) {
 			t.Fatalf("bit %d: problems %v, %d entries, clean %v", bit, log.Problems, len(log.Entries), log.Clean)
 		}
-		if newest, err := journal.ScanNewest(ctx, damaged, 0, nil); err != nil || !slices.Equal(newest.Entries, want) {
+		if newest, err := journal.Scan(ctx, damaged, 1, nil); err != nil || !slices.Equal(newest.Entries, want) {
 			t.Fatalf("bit %d: by the ledger %d entries, %v", bit, len(newest.Entries), err)
 		}
 	}
@@ -304,7 +304,7 @@ func FuzzLedger(f *testing.F) {
 		if !errors.Is(got.Err(), journal.ErrNewer) && !slices.Equal(got.Entries, log.Entries) {
 			t.Errorf("entries %v", got.Entries)
 		}
-		if newest, err := journal.ScanNewest(ctx, hostile, 0, nil); err != nil || newest == nil {
+		if newest, err := journal.Scan(ctx, hostile, 1, nil); err != nil || newest == nil {
 			t.Errorf("ScanNewest = %v", err)
 		}
 		goesOn(t, hostile, got)

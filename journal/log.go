@@ -55,7 +55,7 @@ type Log struct {
 	Unsure *DamageError
 
 	// Believed counts the segments, the oldest, of which the log has what the ledger says;
-	// see [ScanNewest].
+	// see [Scan].
 	Believed int
 
 	// Note is what [Journal.KeepNote] kept last; nil: nothing.

@@ -28,7 +28,7 @@ func TestAScanTellsHowManyBytesItHasRead(t *testing.T) {
 		size += s.Size
 	}
 	var told []int64
-	_, err := journal.Scan(ctx, fs, func(done, total int64) {
+	_, err := journal.Scan(ctx, fs, 0, func(done, total int64) {
 		if total != size {
 			t.Errorf("total %d, want %d", total, size)
 		}
@@ -52,7 +52,7 @@ func TestTheEndOfTheContextEndsAScan(t *testing.T) {
 	for _, after := range []int{0, 1, 7, 30} {
 		ending, cancel := context.WithCancel(ctx)
 		told := 0
-		log, err := journal.Scan(ending, fs, func(done, total int64) {
+		log, err := journal.Scan(ending, fs, 0, func(done, total int64) {
 			if told++; told > after {
 				cancel()
 			}
@@ -64,7 +64,7 @@ func TestTheEndOfTheContextEndsAScan(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := journal.Scan(ended, disktest.New(), nil); !errors.Is(err, context.Canceled) {
+	if _, err := journal.Scan(ended, disktest.New(), 0, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Scan of nothing = %v, want %v", err, context.Canceled)
 	}
 }

@@ -57,7 +57,7 @@ func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 		next, err = l.refreshed(ctx, pruned, files)
 	}
 	if next == nil && err == nil || vanished(err) || errors.Is(err, errListing) {
-		next, err = Scan(ctx, l.fs, nil)
+		next, err = Scan(ctx, l.fs, 0, nil)
 	}
 	if err != nil {
 		return false, err

@@ -51,7 +51,7 @@ func refresh(t *testing.T, log *journal.Log, shown *shownFS) (changed bool) {
 	if !changed && !reflect.DeepEqual(log.Everything(), before) {
 		t.Fatalf("Refresh of %v = false, but the log has changed", shown)
 	}
-	fresh, err := journal.Scan(ctx, shown, nil)
+	fresh, err := journal.Scan(ctx, shown, 0, nil)
 	if err != nil {
 		t.Fatalf("Scan(%v) = %v", shown, err)
 	}
@@ -316,7 +316,7 @@ func TestRefreshOutlivesSegmentsThatVanishMeanwhile(t *testing.T) {
 	add(t, j, 0, 10)
 	durable(t, j)
 	reading := &pruningFS{Mem: files, prune: func(string) {}}
-	log, err := journal.Scan(ctx, reading, nil)
+	log, err := journal.Scan(ctx, reading, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,14 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
-// Scan reads and checks every segment, and writes nothing. Damage does not stop
+// Scan reads and checks the segments, and writes nothing. Damage does not stop
 // it: see [Log.Problems]. A read that fails is an error of Scan itself, for it
 // says nothing about what the file holds; so is the end of ctx.
+//
+// If newest is more than 0, it reads the last segment and those before it up to so many
+// bytes together. Of older ones it reads the header and believes what the ledger says of
+// their records; damage to these is found by whoever reads them. What the ledger does not
+// sum up, as a crash or damage kept it from being, is read.
 //
 // It may run while another process appends; then the tail can look torn. If
 // segments are pruned meanwhile, it starts again.
@@ -25,24 +30,18 @@ import (
 // first, the total last, and in between after every 64 KiB. If segments vanish, it
 // begins anew.
 //
-// Cost: every byte is read once. Memory: 64 bytes a record stay, and several
-// times that is allocated on the way; payloads pass through a small buffer.
-func Scan(ctx context.Context, fs disk.FS, progress func(done, total int64)) (*Log, error) {
-	return ScanNewest(ctx, fs, math.MaxInt64, progress)
-}
-
-// ScanNewest is [Scan] of the newest segments, the last one and those before it up to most
-// bytes together. Of older ones it reads the header and believes what the ledger says of
-// their records; damage to these is found by whoever reads them. A segment that the ledger
-// does not sum up, as a crash or damage kept it from being, is read.
-//
-// Cost: besides most bytes, about 12 bytes of the ledger a record.
-func ScanNewest(ctx context.Context, fs disk.FS, most int64, progress func(done, total int64)) (*Log, error) {
+// Cost: every byte is read once, or so many of the newest and about 12 of the ledger for
+// each older record. Memory: 64 bytes a record stay, and several times that is allocated
+// on the way; payloads pass through a small buffer.
+func Scan(ctx context.Context, fs disk.FS, newest int64, progress func(done, total int64)) (*Log, error) {
+	if newest <= 0 {
+		newest = math.MaxInt64
+	}
 	const tries = 8
 	var err error
 	for range tries {
 		var l *Log
-		if l, err = scanOnce(ctx, fs, most, progress); !vanished(err) && !errors.Is(err, errListing) {
+		if l, err = scanOnce(ctx, fs, newest, progress); !vanished(err) && !errors.Is(err, errListing) {
 			return l, err
 		}
 	}
@@ -51,7 +50,7 @@ func ScanNewest(ctx context.Context, fs disk.FS, most int64, progress func(done,
 
 func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-func scanOnce(ctx context.Context, fs disk.FS, most int64, progress func(done, total int64)) (*Log, error) {
+func scanOnce(ctx context.Context, fs disk.FS, newest int64, progress func(done, total int64)) (*Log, error) {
 	files, err := list(fs)
 	if err != nil {
 		return nil, err
@@ -71,8 +70,8 @@ func scanOnce(ctx context.Context, fs disk.FS, most int64, progress func(done, t
 	}
 	w := newScanWindow(ctx, l.Segments, progress)
 	w.first = len(l.Segments) - 1
-	for ; w.first > 0 && l.Segments[w.first-1].Size <= most; w.first-- {
-		most -= l.Segments[w.first-1].Size
+	for ; w.first > 0 && l.Segments[w.first-1].Size <= newest; w.first-- {
+		newest -= l.Segments[w.first-1].Size
 	}
 	if err := l.scanSegments(0, w, nil); err != nil {
 		return nil, err

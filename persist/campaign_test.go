@@ -174,7 +174,7 @@ func (c *campaign) reported(name string) (ranges []*persist.DamageError) {
 		}
 		return ranges
 	}
-	log, err := journal.Scan(storetest.Background, disk.Sub(c.files, catalog.JournalDir), nil)
+	log, err := journal.Scan(storetest.Background, disk.Sub(c.files, catalog.JournalDir), 0, nil)
 	require.NoError(c.t, err)
 	defer log.Close()
 	for _, p := range log.Problems {
@@ -357,7 +357,7 @@ func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 	end := func(records int) int { // Of so many, once they are in the file with a mark behind them.
 		var last journal.Entry
 		require.Eventually(t, func() bool {
-			log, err := journal.Scan(storetest.Background, disk.Sub(files(t, r.dir), catalog.JournalDir), nil)
+			log, err := journal.Scan(storetest.Background, disk.Sub(files(t, r.dir), catalog.JournalDir), 0, nil)
 			require.NoError(t, err)
 			defer log.Close()
 			last = log.Entries[len(log.Entries)-1]

@@ -97,7 +97,7 @@ func FuzzMovedTicks(f *testing.F) {
 // it wrote.
 func writeTicks(t testing.TB, files *disktest.Mem, program []byte, ticks [][]byte, options journal.Options) (size int) {
 	dir := disk.Sub(files, catalog.JournalDir)
-	log, err := journal.Scan(storetest.Background, dir, nil)
+	log, err := journal.Scan(storetest.Background, dir, 0, nil)
 	require.NoError(t, err)
 	j, err := journal.Open(dir, log, options)
 	require.NoError(t, err)

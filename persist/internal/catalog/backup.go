@@ -151,7 +151,7 @@ func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
 	if err := c.Log.Copy(ctx, to, c.last, c.progress.Add); err != nil {
 		return nil, c.JournalError(err)
 	}
-	log, err := journal.Scan(ctx, to, nil)
+	log, err := journal.Scan(ctx, to, 0, nil)
 	if err != nil {
 		return nil, err
 	}

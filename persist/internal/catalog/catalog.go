@@ -196,7 +196,7 @@ func (c *Catalog) ReadJournal(ctx context.Context) error {
 	if c.Log.Believed == 0 {
 		return nil
 	}
-	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), progress.Scan(ctx))
+	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), 0, progress.Scan(ctx))
 	if err == nil {
 		_ = c.Log.Close()
 		c.Log = log
@@ -213,7 +213,7 @@ func (c *Catalog) scanJournal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := journal.ScanNewest(ctx, disk.Sub(c.Files, JournalDir), journalRead, progress.Scan(ctx))
+	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), journalRead, progress.Scan(ctx))
 	if err == nil {
 		c.Log = log
 	}

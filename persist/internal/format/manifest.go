@@ -12,9 +12,16 @@ import (
 // The formats of a manifest. Which one is written follows from what it has to hold, not
 // from who writes it.
 const (
-	saveManifest  = 1 // Says nothing of when it was made, so that equal worlds have equal saves.
-	storeManifest = 2 // Has a time and a name.
+	saveManifest    = 1 // Says nothing of when it was made, so that equal worlds have equal saves.
+	storeManifest   = 2 // Has a time and a name.
+	featureManifest = 3 // Names what the file uses beyond that as well.
 )
+
+// A Feature is something that a file uses beyond what this program knows of the format.
+type Feature struct {
+	Name     string
+	Required bool // Who does not know it must not read on.
+}
 
 // A Manifest is the first page of a snapshot file: what state it holds and how
 // its pages are cut.
@@ -32,10 +39,15 @@ type Manifest struct {
 
 	Time time.Time // When its tick was committed; zero: not known.
 	Name string    // What the program calls it; "": nothing.
+
+	Features []Feature // None is defined yet: those of a later version that need not be known.
 }
 
 // format returns the oldest format that can hold m.
 func (m *Manifest) format() uint64 {
+	if len(m.Features) > 0 {
+		return featureManifest
+	}
 	if m.Time.IsZero() && m.Name == "" {
 		return saveManifest
 	}
@@ -44,7 +56,10 @@ func (m *Manifest) format() uint64 {
 
 // manifestLen returns how many values a manifest of that format has.
 func manifestLen(format uint64) int {
-	if format == storeManifest {
+	switch format {
+	case featureManifest:
+		return 15
+	case storeManifest:
 		return 14
 	}
 	return 12
@@ -86,9 +101,17 @@ func (m *Manifest) Encode() []byte {
 		e.Uint(uint64(f.Number))
 		e.Uint(uint64(f.CRC))
 	}
-	if format == storeManifest {
+	if format >= storeManifest {
 		e.int(nanoseconds(m.Time))
 		e.str(m.Name)
+	}
+	if format == featureManifest {
+		e.array(len(m.Features))
+		for _, f := range m.Features {
+			e.array(2)
+			e.str(f.Name)
+			e.bool(f.Required)
+		}
 	}
 	return e.Buf
 }
@@ -106,7 +129,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	d := decoder{src: src}
 	values := d.arrayLen()
 	format := d.uint()
-	if d.err == nil && format != saveManifest && format != storeManifest {
+	if d.err == nil && (format < saveManifest || format > featureManifest) {
 		return nil, fmt.Errorf("%w: manifest format %d", ErrNewer, format)
 	}
 	if d.err == nil && values != manifestLen(format) {
@@ -138,13 +161,24 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 		d.array(2)
 		m.Files = append(m.Files, FileRef{uint32(d.count("file number", 1<<32-1)), uint32(d.count("file checksum", 1<<32-1))})
 	}
-	if format == storeManifest {
+	if format >= storeManifest {
 		if ns := d.int(); ns != 0 {
 			m.Time = time.Unix(0, ns).UTC()
 		}
 		m.Name = d.str()
 	}
+	if format == featureManifest {
+		for range d.arrayLen() {
+			d.array(2)
+			m.Features = append(m.Features, Feature{d.str(), d.bool()})
+		}
+	}
 	err := d.end()
+	for _, f := range m.Features {
+		if err == nil && f.Required {
+			return nil, fmt.Errorf("%w: it needs the feature %q, which this program does not know", ErrNewer, f.Name)
+		}
+	}
 	if err == nil { // A schema can be of a later format than the manifest that has it.
 		m.Schema, err = DecodeSchema(described)
 	}

@@ -22,7 +22,7 @@ func TestWhatComesAfterTheNewestFormatIsNewer(t *testing.T) {
 	}{
 		"tick":     {tick.End(new(Notes)), notedTick, func(b []byte) error { _, err := DecodeTick(b); return err }},
 		"schema":   {NewSchema().Encode(), evolvedSchema, func(b []byte) error { _, err := DecodeSchema(b); return err }},
-		"manifest": {(&Manifest{Schema: NewSchema()}).Encode(), storeManifest, func(b []byte) error { _, err := DecodeManifest(b); return err }},
+		"manifest": {(&Manifest{Schema: NewSchema()}).Encode(), featureManifest, func(b []byte) error { _, err := DecodeManifest(b); return err }},
 	} {
 		require.NoError(t, c.decode(c.encoded), name)
 		c.encoded[1] = c.newest
@@ -30,6 +30,17 @@ func TestWhatComesAfterTheNewestFormatIsNewer(t *testing.T) {
 		c.encoded[1] = c.newest + 1
 		require.ErrorIs(t, c.decode(c.encoded), ErrNewer, name)
 	}
+}
+
+func TestFeaturesOfAManifestAreKnownByName(t *testing.T) {
+	m := &Manifest{Schema: NewSchema(), Features: []Feature{{Name: "waves"}}}
+	got, err := DecodeManifest(m.Encode())
+	require.NoError(t, err)
+	require.Equal(t, m.Features, got.Features)
+	m.Features = append(m.Features, Feature{"tides\n", true})
+	_, err = DecodeManifest(m.Encode())
+	require.ErrorIs(t, err, ErrNewer)
+	require.ErrorContains(t, err, `"tides\n"`)
 }
 
 func TestNotesOfATickAreBounded(t *testing.T) {

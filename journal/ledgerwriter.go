@@ -1,0 +1,335 @@
+package journal
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+// renewSize is how many bytes of a ledger may be of no more use before it is written anew.
+var renewSize int64 = 1 << 20
+
+// A ledgerWriter adds entries to a ledger and makes them durable. Its methods may be
+// called from several goroutines.
+type ledgerWriter struct {
+	fs    disk.FS
+	guard func() error
+
+	mu      sync.Mutex
+	header  ledgerHeader
+	name    string
+	file    disk.File
+	stage   []byte
+	end     int64
+	spoiled int64 // A failed write may have left something up to here.
+	err     error // Sticky: an fsync is never tried again.
+
+	features []feature
+	kept     uint64
+	segments []writtenSegment
+	note     []byte
+}
+
+// A writtenSegment is a segment and where its summary lies in the ledger.
+type writtenSegment struct {
+	listedSegment
+	at     int64
+	length int // 0: it has none, or it is in memory.
+}
+
+// ledgerWriter returns the writer of a ledger of the segments of l, which are all ended. It
+// has no file before the next one has begun.
+func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *ledgerWriter {
+	w := &ledgerWriter{fs: dir, guard: guard, header: ledgerHeader{world: world}, note: l.Note}
+	if l.ledger != nil {
+		w.features = l.ledger.features
+	}
+	segments := map[uint64]listedSegment{}
+	if l.ledger != nil { // Of what is missing it says so again.
+		w.features, w.kept = l.ledger.features, l.ledger.kept
+		for _, s := range l.ledger.segments {
+			if s.sums = nil; s.number >= w.kept {
+				segments[s.number] = s
+			}
+		}
+	} else if len(l.Segments) > 0 {
+		w.kept = l.Segments[0].Number
+	}
+	for i := range l.Segments {
+		if s, h := &l.Segments[i], &l.Segments[i].header; s.Err == nil {
+			segments[s.Number] = listedSegment{number: s.Number, epoch: h.epoch, first: h.first, salt: h.salt, sums: l.sumsOf(i)}
+		}
+	}
+	for _, number := range slices.Sorted(maps.Keys(segments)) {
+		w.segments = append(w.segments, writtenSegment{listedSegment: segments[number]})
+	}
+	return w
+}
+
+// removeLedgers removes those that are older than the one that is written.
+func removeLedgers(dir disk.FS, w *ledgerWriter) error {
+	files, err := list(dir)
+	if err != nil || w == nil {
+		return err
+	}
+	for _, f := range files.ledgers {
+		if f.name != w.name {
+			if err := w.remove(f.name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add stages an entry and returns where its payload lies.
+func (w *ledgerWriter) add(kind uint32, payload ...[]byte) int64 {
+	at := w.end + int64(len(w.stage)) + entryHeader
+	w.stage = w.header.appendEntry(w.stage, w.end, kind, payload...)
+	return at
+}
+
+// flush writes what is staged, over what a failed write left, and makes it durable.
+func (w *ledgerWriter) flush() error {
+	if left := w.spoiled - w.end - int64(len(w.stage)); left > 0 {
+		w.add(entryFiller, make([]byte, max(0, left-entryHeader)))
+	}
+	stage := w.stage
+	w.stage = w.stage[:0]
+	if err := writeAt(w.file, w.name, stage, w.end); err != nil {
+		w.spoiled = max(w.spoiled, w.end+int64(len(stage)))
+		return err
+	}
+	w.end += int64(len(stage))
+	if err := w.file.Sync(); err != nil {
+		w.err = fmt.Errorf("journal: sync %s: %w", w.name, err)
+	}
+	return w.err
+}
+
+// finish makes the ledger one of a journal that is closed, which has no unfinished end.
+func (w *ledgerWriter) finish() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil && w.spoiled > w.end {
+		return w.flush()
+	}
+	return w.err
+}
+
+// began enters segment h and, if it is not nil, the summary of the segment before.
+func (w *ledgerWriter) began(h *segmentHeader, sums []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	if n := len(w.segments); n > 0 && sums != nil {
+		w.segments[n-1].sums, w.segments[n-1].length = sums, 0
+	}
+	w.segments = append(w.segments, writtenSegment{listedSegment: listedSegment{number: h.number, epoch: h.epoch, first: h.first, salt: h.salt}})
+	if w.file == nil || w.stale() {
+		w.err = w.renew(h.number)
+		return w.err
+	}
+	w.enter(len(w.segments) - 1)
+	return w.flush()
+}
+
+// enter stages segment i, with the summary of the one before if that is known, which is in
+// the ledger from then on, not in memory. They are one entry, so that a crash does not
+// leave the second half of two.
+func (w *ledgerWriter) enter(i int) {
+	s := &w.segments[i]
+	b := binary.AppendUvarint(nil, s.number)
+	b = binary.AppendUvarint(b, s.epoch)
+	b = binary.AppendUvarint(b, s.first)
+	b = binary.AppendUvarint(b, s.salt)
+	if i == 0 || w.segments[i-1].sums == nil {
+		w.add(entrySegment, binary.AppendUvarint(b, 0))
+		return
+	}
+	ended := &w.segments[i-1]
+	b = binary.AppendUvarint(b, ended.number)
+	ended.at = w.add(entrySegment, b, ended.sums) + int64(len(b))
+	ended.length, ended.sums = len(ended.sums), nil
+}
+
+// stale reports whether most of the ledger is of segments that were pruned.
+func (w *ledgerWriter) stale() bool {
+	live := renewSize
+	for i := range w.segments {
+		live += int64(w.segments[i].length)
+	}
+	return w.end > 2*live
+}
+
+// renew writes the ledger anew, under the number of the segment that was begun, and
+// removes the one before.
+func (w *ledgerWriter) renew(number uint64) (err error) {
+	for i := range w.segments { // What is only in the old file.
+		if s := &w.segments[i]; s.length > 0 && s.sums == nil {
+			s.sums = make([]byte, s.length)
+			if n, err := readAt(w.file, w.name, s.sums, s.at); err != nil || n < s.length {
+				return fmt.Errorf("journal: read %s at %d: %w", w.name, s.at, cmp.Or(err, fs.ErrNotExist))
+			}
+		}
+	}
+	var salt [8]byte
+	rand.Read(salt[:]) // Never fails.
+	old, oldName := w.file, w.name
+	w.header.number, w.header.salt, w.name = number, binary.LittleEndian.Uint64(salt[:]), ledgerName(number)
+	temp := w.name + tempSuffix
+	if w.file, err = w.fs.Create(temp); err != nil {
+		return fmt.Errorf("journal: create %s: %w", temp, err)
+	}
+	w.stage, w.end = append(w.stage[:0], w.header.encode()...), 0
+	w.enterAll()
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if err := w.publish(temp); err != nil {
+		return err
+	}
+	if old == nil {
+		return nil
+	}
+	w.spoiled = 0
+	if err := old.Close(); err != nil {
+		return fmt.Errorf("journal: close %s: %w", oldName, err)
+	}
+	return w.remove(oldName)
+}
+
+// enterAll stages everything that the ledger says.
+func (w *ledgerWriter) enterAll() {
+	var names []byte
+	for _, f := range w.features {
+		required := uint64(0)
+		if f.required {
+			required = 1
+		}
+		names = binary.AppendUvarint(binary.AppendUvarint(names, required), uint64(len(f.name)))
+		names = append(names, f.name...)
+	}
+	w.add(entryFeatures, names)
+	w.add(entryPruned, binary.AppendUvarint(nil, w.kept))
+	if w.note != nil {
+		w.add(entryNote, w.note)
+	}
+	for i := range w.segments {
+		w.enter(i)
+	}
+}
+
+// publish gives the new ledger its name.
+func (w *ledgerWriter) publish(temp string) error {
+	if err := w.guard(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	switch err := w.fs.Publish(temp, w.name); {
+	case errors.Is(err, fs.ErrExist):
+		return lostTo(w.name)
+	case err != nil:
+		return fmt.Errorf("journal: publish %s: %w", w.name, err)
+	}
+	if err := w.fs.SyncDir("."); err != nil {
+		return fmt.Errorf("journal: sync directory: %w", err)
+	}
+	return nil
+}
+
+// remove removes a ledger that another has taken the place of.
+func (w *ledgerWriter) remove(name string) error {
+	if err := w.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("journal: remove %s: %w", name, err)
+	}
+	return nil
+}
+
+// pruned notes that the segments before this one may be gone from now on.
+func (w *ledgerWriter) pruned(kept uint64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	w.kept = kept
+	w.segments = slices.DeleteFunc(w.segments, func(s writtenSegment) bool { return s.number < kept })
+	w.add(entryPruned, binary.AppendUvarint(nil, kept))
+	return w.flush()
+}
+
+// keepNote makes the caller's bytes durable in the place of those before.
+func (w *ledgerWriter) keepNote(b []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	w.note = bytes.Clone(b)
+	w.add(entryNote, w.note)
+	return w.flush()
+}
+
+// named returns an error if the ledger is no longer what is found under its name.
+func (w *ledgerWriter) named() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch named, err := w.file.Named(w.name); {
+	case err != nil:
+		return fmt.Errorf("journal: look for %s: %w", w.name, err)
+	case !named:
+		return fmt.Errorf("journal: %s was removed or replaced while it was written: %w", w.name, fs.ErrNotExist)
+	}
+	return nil
+}
+
+func (w *ledgerWriter) close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return nil
+	}
+	if err := w.file.Close(); err != nil {
+		return fmt.Errorf("journal: close %s: %w", w.name, err)
+	}
+	return nil
+}
+
+func (h *ledgerHeader) encode() []byte {
+	le := binary.LittleEndian
+	b := append(make([]byte, 0, ledgerHeaderSize), ledgerMagic...)
+	b = le.AppendUint32(b, ledgerVersion)
+	b = le.AppendUint32(b, 0) // Reserved.
+	b = append(b, h.world[:]...)
+	b = le.AppendUint64(b, h.number)
+	b = le.AppendUint64(b, h.salt)
+	b = append(b, make([]byte, ledgerHeaderSize-4-len(b))...)
+	return le.AppendUint32(b, crc32.Checksum(b[len(ledgerMagic):], castagnoli))
+}
+
+// appendEntry appends an entry to b, whose first byte lies at offset base of the ledger.
+func (h *ledgerHeader) appendEntry(b []byte, base int64, kind uint32, payload ...[]byte) []byte {
+	le := binary.LittleEndian
+	at := len(b)
+	b = append(b, make([]byte, entryHeader)...)
+	for _, p := range payload {
+		b = append(b, p...)
+	}
+	e := b[at:]
+	le.PutUint32(e[4:], kind)
+	le.PutUint64(e[8:], uint64(len(e)-entryHeader))
+	le.PutUint32(e, crc32.Update(h.seed(base+int64(at)), castagnoli, e[4:]))
+	return append(b, padding[:-len(b)&(recordAlign-1)]...)
+}
