@@ -133,9 +133,14 @@ func (l *Log) Err() error {
 	}
 }
 
-// Find returns the record with this seq, and whether it can be read. Cost:
-// O(log n).
+// Find returns the record with this seq, and whether it can be read. Cost: O(1), or
+// O(log n) behind records that cannot be read.
 func (l *Log) Find(seq uint64) (Entry, bool) {
+	if len(l.Entries) > 0 {
+		if i := seq - l.Entries[0].ID.Seq; i < uint64(len(l.Entries)) && l.Entries[i].ID.Seq == seq {
+			return l.Entries[i], true
+		}
+	}
 	i, ok := slices.BinarySearchFunc(l.Entries, seq, func(e Entry, seq uint64) int {
 		switch {
 		case e.ID.Seq < seq:
