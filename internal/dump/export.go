@@ -96,6 +96,7 @@ func (x *exporter) check(a *app, args []string, at bool) error {
 
 // run exports a state, or with a range what its ticks changed.
 func (x *exporter) run(ctx context.Context, a *app, s *source, args []string) error {
+	a.Raw()
 	if len(args) > 0 {
 		return x.to(a, func() error { return x.changes(ctx, a, s, args[0]) })
 	}

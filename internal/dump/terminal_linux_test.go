@@ -1,15 +1,20 @@
 package dump
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
 )
 
 // onTerminal runs the program on a terminal of that size and returns what is seen.
@@ -58,4 +63,47 @@ func TestOnATerminal(t *testing.T) {
 	_, seen = onTerminal(t, 200, 24, "ls", dir)
 	assert.NotContains(t, seen, "\x1b")
 	assert.Contains(t, seen, "ENTITY")
+}
+
+// What is stored may be meant for the terminal of whoever looks at it. Files and pipes get
+// it as it is.
+func TestOnATerminalNothingStoredCommandsIt(t *testing.T) {
+	const hostile = "\x1b]0;owned\a\u009b31m\x7f\r\u202eż\n"
+	dir := t.TempDir()
+	w := ecs.NewWorld(ecs.Options{})
+	label := ecs.MustRegister(w, ecs.Component[Label]{Clone: func(l Label) Label { return l }})
+	s, err := persist.Open(context.Background(), dir, w, persist.Options{})
+	require.NoError(t, err)
+	label.Set(w.Create(), Label{Text: hostile})
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.Close(context.Background()))
+
+	for _, args := range [][]string{
+		{"export", dir, "--format", "csv", "--component", "Label"}, {"export", dir, "@first..@latest", "--format", "csv"},
+		{"export", dir}, {"export", dir, "--ndjson"}, {"show", dir, "0v1", "--json"}, {"show", dir, "0v1"}, {"ls", dir},
+	} {
+		t.Setenv("NO_COLOR", "1")
+		code, seen := onTerminal(t, 200, 0, args...)
+		assert.Equal(t, exitOK, code, "%q: %q", args, seen)
+		assert.Contains(t, seen, "owned", "%q", args)
+		assert.Contains(t, seen, "ż", "%q", args)
+		for _, r := range "\x1b\a\u009b\x7f\r\u202e" {
+			assert.NotContains(t, seen, string(r), "%q", args)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "labels")
+	code, seen := onTerminal(t, 200, 0, "export", dir, "--format", "csv", "-o", out)
+	assert.Equal(t, exitOK, code, seen)
+	written, err := os.ReadFile(filepath.Join(out, "Label.csv"))
+	require.NoError(t, err)
+	assert.Contains(t, string(written), hostile)
+	var piped, stderr strings.Builder
+	assert.Equal(t, exitOK, runArgs([]string{"export", dir, "--format", "csv", "--component", "Label"}, &piped, &stderr))
+	assert.Contains(t, piped.String(), hostile)
+	single := filepath.Join(t.TempDir(), "changes.csv")
+	code, seen = onTerminal(t, 200, 0, "export", dir, "@first..@latest", "--format", "csv", "-o", single)
+	assert.Equal(t, exitOK, code, seen)
+	written, err = os.ReadFile(single)
+	require.NoError(t, err)
+	assert.Contains(t, string(written), "\u009b31m\x7f")
 }

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // An Out is where results go. It keeps the first error of its writer, so that nothing
@@ -25,14 +28,49 @@ func NewOut(w io.Writer, failed func()) *Out {
 	return &Out{Writer: bufio.NewWriter(s), Width: lineWidth(w), screen: s}
 }
 
-// Suit makes o what suits where it prints to: with colours, which plain forbids, and
-// with a pager, if that is a terminal.
-func (o *Out) Suit(colour When, plain, paged bool) {
+// Suit makes o what suits where it prints to: with colours, which raw forbids, and
+// with a pager, if that is a terminal. See [Out.Raw].
+func (o *Out) Suit(colour When, raw, paged bool) {
 	t := terminalOf(o.screen.out)
-	o.Colour = colour.is(t.is && wantsColour(os.Getenv)) && !plain
+	o.Colour = colour.is(t.is && wantsColour(os.Getenv)) && !raw
+	if raw {
+		o.Raw()
+	}
 	if t.is && paged {
 		o.screen.pageBeyond(t.height, pagerOf(os.Getenv, hasProgram))
 	}
+}
+
+// Raw is for text of a format, as JSON and CSV, which names and values out of files stand
+// in as they are. In a file or a pipe it stays so, byte by byte; on a terminal everything that
+// is printed from now on is made safe as by [Clean], but for tabs and the ends of lines.
+func (o *Out) Raw() {
+	if terminalOf(o.screen.out).is && o.Flush() == nil {
+		o.Writer = bufio.NewWriter(&cleaner{to: o.screen})
+	}
+}
+
+// A cleaner makes what is written through it safe for a terminal.
+type cleaner struct {
+	to   io.Writer
+	rest []byte // The beginning of a rune. The last line has an end, so nothing stays here.
+}
+
+func (c *cleaner) Write(p []byte) (int, error) {
+	var b strings.Builder
+	text := append(c.rest, p...)
+	for utf8.FullRune(text) {
+		r, size := utf8.DecodeRune(text)
+		if r == '\n' || r == '\t' {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(Clean(string(text[:size])))
+		}
+		text = text[size:]
+	}
+	c.rest = slices.Clone(text)
+	_, err := io.WriteString(c.to, b.String())
+	return len(p), err
 }
 
 // Unpaged prints from now on what comes at once, and what was held for a pager.
