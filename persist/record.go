@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -28,7 +29,11 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	if c.Parent+1 < seq {
 		s.branched(c.Parent)
 	}
-	now := s.options.Now()
+	now, err := s.now()
+	if err != nil {
+		s.failed = err
+		return c.Parent
+	}
 	payload := s.encoder.encode(s.journal.Buffer(), c, seq, s.ids[c.Parent], now)
 	if s.failed = s.announce(); s.failed != nil {
 		return c.Parent // Err tells.
@@ -43,6 +48,15 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	s.remember(id)
 	s.committedAt = now
 	return id.Seq
+}
+
+// now returns the time of a tick.
+func (s *Store) now() (time.Time, error) {
+	now := s.options.Now()
+	if err := format.CheckTime(now); err != nil {
+		return now, fmt.Errorf("Options.Now: %w", err)
+	}
+	return now, nil
 }
 
 // announce tells the journal of components that it does not know yet.

@@ -47,7 +47,11 @@ func (s *Store) resume(ctx context.Context) error {
 
 // goOnFrom journals the present state behind the newest durable one.
 func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image.Image, found *catalog.Found) error {
-	seq, tick, now := s.journal.Next(), s.world.Tick(), s.options.Now()
+	seq, tick := s.journal.Next(), s.world.Tick()
+	now, err := s.now()
+	if err != nil {
+		return err
+	}
 	if err := s.world.Raw().Attach(s, seq); err != nil {
 		return err
 	}

@@ -65,7 +65,8 @@ type Options struct {
 	// Default: the newest state. Any other is [ErrNotFound] in a new store.
 	At string
 
-	// Now is the clock of ticks. It may go backwards. Default: time.Now.
+	// Now is the clock of ticks. It may go backwards, but shows years from 1678 to 2261:
+	// another time fails the journal, see [Store.Err]. Default: time.Now.
 	Now func() time.Time
 
 	segmentSize int64 // Of the journal. 0: its default; less in tests.

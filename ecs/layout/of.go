@@ -145,7 +145,7 @@ var kindNames = map[reflect.Kind]string{
 // stored, but whose values would not survive it.
 var (
 	refusedTypes = map[string]string{
-		"time.Time":     "a time.Time points to a time zone and cannot be stored; keep UnixNano in an int64",
+		"time.Time":     "a time.Time points to a time zone and cannot be stored; keep UnixNano (of years from 1678 to 2261) or UnixMilli in an int64",
 		"time.Location": "a time.Location cannot be stored; keep its name",
 	}
 	refusedPackages = map[string]string{

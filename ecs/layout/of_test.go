@@ -108,7 +108,7 @@ func TestOfNamesTheFieldThatCannotBeStored(t *testing.T) {
 		{reflect.TypeFor[deepField](), "deepField.Items[value][].Hit[]: func values cannot be stored"},
 		{reflect.TypeFor[struct{ C chan int }](), "struct { C chan int }.C: chan values cannot be stored"},
 		{reflect.TypeFor[struct{ P unsafe.Pointer }](), "struct { P unsafe.Pointer }.P: unsafe.Pointer values cannot be stored"},
-		{reflect.TypeFor[struct{ At time.Time }](), "struct { At time.Time }.At: a time.Time points to a time zone and cannot be stored; keep UnixNano in an int64"},
+		{reflect.TypeFor[struct{ At time.Time }](), "struct { At time.Time }.At: a time.Time points to a time zone and cannot be stored; keep UnixNano (of years from 1678 to 2261) or UnixMilli in an int64"},
 		{reflect.TypeFor[*time.Location](), "*time.Location: a time.Location cannot be stored; keep its name"},
 		{reflect.TypeFor[*struct{ sync.Mutex }](), "*struct { sync.Mutex }.Mutex: locks and other values of package sync cannot be stored"},
 		{reflect.TypeFor[unique.Handle[string]](), "Handle[string]: values of package unique cannot be stored; keep what they stand for"},

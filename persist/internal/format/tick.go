@@ -3,6 +3,7 @@ package format
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -54,6 +55,16 @@ func (t *TickEncoder) Begin(buf []byte, noted bool, parent journal.ID, tick uint
 	encodeID(t.Encoder, parent)
 	t.Uint(tick)
 	t.int(now.UnixNano())
+}
+
+// CheckTime returns an error unless a tick can keep t: it has nanoseconds since 1970, of 64
+// bits.
+func CheckTime(t time.Time) error {
+	if ns := t.UnixNano(); !time.Unix(0, ns).Equal(t) {
+		return fmt.Errorf("a tick at %s: the clock of a store shows times from %d to %d", t.UTC().Format(time.RFC3339),
+			time.Unix(0, math.MinInt64).UTC().Year()+1, time.Unix(0, math.MaxInt64).UTC().Year()-1)
+	}
+	return nil
 }
 
 // End writes the operations, which come last, and the notes of a noted tick. The
