@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/naming"
 )
 
 // CloneEntity returns a new entity with copies of the components of e, made by
@@ -138,12 +139,12 @@ func (c *copying) stage() (apply []func(), err error) {
 		}
 		target, there := c.to.names[s.Name()]
 		if !there {
-			missing = append(missing, s.Name())
+			missing = append(missing, naming.Shown(s.Name()))
 			continue
 		}
 		f, err := s.(copiedStorage).stage(c, target)
 		if err != nil {
-			return nil, fmt.Errorf("component %s: %w", s.Name(), err)
+			return nil, fmt.Errorf("component %s: %w", naming.Shown(s.Name()), err)
 		}
 		apply = append(apply, f)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/internal/digest"
+	"github.com/stet-ecs/stet/internal/naming"
 )
 
 // In a build with the tag stetdebug a world looks for writes that it did not learn
@@ -106,7 +107,7 @@ func (w *World) eachGuarded(do func(guardedRows)) {
 	for _, s := range w.storages {
 		f(guardedEntities(s.tracked(), &s.sparseSet().dense, s.Name()))
 		f(guardedValues(s, func(row int) string {
-			return fmt.Sprintf("%s of %v, row %d,", s.Name(), s.sparseSet().dense.Live[row], row)
+			return fmt.Sprintf("%s of %v, row %d,", naming.Shown(s.Name()), s.sparseSet().dense.Live[row], row)
 		}))
 	}
 	for _, r := range w.resources {
@@ -118,7 +119,7 @@ func guardedEntities(t *track.Tracker, c *track.Column[Entity], name string) gua
 	return guardedRows{c, nil, t,
 		func(dst []byte, lo, hi int) []byte { return digest.AppendEntities(dst, c.Live[lo:hi]) },
 		func(src []byte) (row, rest []byte) { return src[:8], src[8:] },
-		func(row int) string { return fmt.Sprintf("row %d of the entities of the %s", row, name) }}
+		func(row int) string { return fmt.Sprintf("row %d of the entities of the %s", row, naming.Shown(name)) }}
 }
 
 func guardedValues(s AnyStorage, what func(row int) string) guardedRows {

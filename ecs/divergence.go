@@ -1,6 +1,10 @@
 package ecs
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/internal/naming"
+)
 
 // What a [Divergence] names where no system is to blame.
 const (
@@ -32,9 +36,9 @@ type Divergence struct {
 
 // Error says in one line what differs.
 func (d *Divergence) Error() string {
-	what := d.Storage
-	if what == "" {
-		what = "the registry of entities"
+	what := "the registry of entities"
+	if d.Storage != "" {
+		what = naming.Shown(d.Storage)
 	}
 	switch d.System {
 	case inSeek:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 )
 
 // Migrate says how values of version from become values of version from+1, for
@@ -223,7 +224,7 @@ func (w *World) plan(storages []raw.StorageState) ([]*plan, error) {
 	for i := range storages {
 		s := (*storageState)(&storages[i])
 		if names[s.Name] {
-			return nil, fmt.Errorf("component %s is there twice", s.Name)
+			return nil, fmt.Errorf("component %s is there twice", naming.Shown(s.Name))
 		}
 		names[s.Name] = true
 		var err error
@@ -318,7 +319,7 @@ func newPlan(s *storageState, target AnyStorage) (*plan, error) {
 		return nil, fmt.Errorf("%w: version %d, the program has version %d", raw.ErrNewer, s.Version, past.version)
 	}
 	if s.Name != target.Name() {
-		p.note("was %s", s.Name)
+		p.note("was %s", naming.Shown(s.Name))
 	}
 	at := s.Layout
 	for _, m := range past.migrations {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 )
 
 // A storageState is a [raw.StorageState] on its way into a world.
@@ -75,7 +76,7 @@ func (s *storageState) fault(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("component %s: %w", s.Name, err)
+	return fmt.Errorf("component %s: %w", naming.Shown(s.Name), err)
 }
 
 // check returns what is wrong with s by itself.

@@ -83,6 +83,7 @@ func TestLoadRefusesBadStatesAndLeavesTheWorldAlone(t *testing.T) {
 		{"too few bytes", func(s *raw.State) { s.Storages[0].Rows = s.Storages[0].Rows[1:] }, "component plain: "},
 		{"too many bytes", func(s *raw.State) { s.Storages[1].Rows = append(s.Storages[1].Rows, 0) }, "component list: "},
 		{"bytes of a tag", func(s *raw.State) { s.Storages[2].Rows = []byte{1} }, "component label: "},
+		{"a name that commands a terminal", func(s *raw.State) { unregistered(s, 1).Name, s.Storages[1].Rows[0] = "x\x1b[31m\n", 0xc1 }, `component "x\x1b[31m\n": `},
 		{"too few bytes, unknown", func(s *raw.State) { unregistered(s, 0).Rows = s.Storages[0].Rows[1:] }, "component x: "},
 		{"bad bytes, unknown", func(s *raw.State) { unregistered(s, 1).Rows[0] = 0xc1 }, "component x: "},
 		{"a resource of two rows", func(s *raw.State) { s.Storages[3].Rows = append(s.Storages[3].Rows, s.Storages[3].Rows...) }, "component word: "},

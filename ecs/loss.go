@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/naming"
 )
 
 // Stored values are not lost by silence. A field that the program's type has no place
@@ -59,14 +60,14 @@ func (l loss) refusal(name, goType string) string {
 		names[i] = fmt.Sprintf("%q", f.name)
 	}
 	return fmt.Sprintf("component %s: %v; to drop: %s; to convert: a Version and ecs.Migrate",
-		name, l, said(name, goType, "Dropped: []string{"+strings.Join(names, ", ")+"}"))
+		naming.Shown(name), l, said(name, goType, "Dropped: []string{"+strings.Join(names, ", ")+"}"))
 }
 
 // probablyRenamed says of a component of which nothing is stored that it has the fields of
 // one that is stored and not registered.
 func probablyRenamed(name, goType, stored string) string {
 	return fmt.Sprintf("component %s: nothing is stored of it, but %s, which is not registered, has its fields; if it was renamed: %s; if not: %s",
-		name, stored, said(name, goType, fmt.Sprintf("FormerNames: []string{%q}", stored)), said(name, goType, "FormerNames: []string{}"))
+		naming.Shown(name), naming.Shown(stored), said(name, goType, fmt.Sprintf("FormerNames: []string{%q}", stored)), said(name, goType, "FormerNames: []string{}"))
 }
 
 // said returns the Component of a Go type, with its name if it has another, and a

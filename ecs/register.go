@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 )
 
 // What a [RegisterError] wraps, if it is no error of package layout.
@@ -37,7 +38,8 @@ func (e *RegisterError) Unwrap() error { return e.Err }
 // beside its type. The zero Component is right for most.
 type Component[T any] struct {
 	// Name is that under which it is saved. Once something was saved it must stay.
-	// Default: the name of the Go type, without the package.
+	// It has 1 to 255 bytes of UTF-8, all of whose characters can be seen, and no space
+	// around them. Default: the name of the Go type, without the package.
 	Name string
 
 	// Kind is that of the storage; a resource has none. Default: Sparse, and Tag for
@@ -165,6 +167,9 @@ func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
 	if s.name == "" {
 		return fail(errName, "the type has no plain name; give one as Component.Name")
 	}
+	if err := naming.Check("the name of a component", s.name); err != nil {
+		return fail(errName, "%v; give another as Component.Name, and as a former one what it was saved under", err)
+	}
 	if hint := w.nameFault(s.name, c.FormerNames); hint != "" {
 		return fail(errName, "%s", hint)
 	}
@@ -214,7 +219,7 @@ func (w *World) nameFault(name string, former []string) string {
 	for _, other := range w.Storages() {
 		for _, f := range other.about().past().former {
 			if f == name || slices.Contains(former, f) {
-				return fmt.Sprintf("the name %q is a former name of %s; give another as Component.Name", f, other.Name())
+				return fmt.Sprintf("the name %q is a former name of %s; give another as Component.Name", f, naming.Shown(other.Name()))
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -74,10 +74,10 @@ func (r Report) String() string {
 		}
 	}
 	if len(r.Unknown) > 0 {
-		fmt.Fprintf(&b, "\nnot registered, kept: %s", strings.Join(r.Unknown, ", "))
+		fmt.Fprintf(&b, "\nnot registered, kept: %s", listed(r.Unknown))
 	}
 	if len(r.Unstored) > 0 {
-		fmt.Fprintf(&b, "\nregistered, nothing is stored: %s", strings.Join(r.Unstored, ", "))
+		fmt.Fprintf(&b, "\nregistered, nothing is stored: %s", listed(r.Unstored))
 	}
 	return b.String()
 }
@@ -94,6 +94,15 @@ func (r *Report) types(conversions []raw.Conversion) {
 			r.Converted = append(r.Converted, c)
 		}
 	}
+}
+
+// listed returns names for a sentence.
+func listed(names []string) string {
+	shown := make([]string, len(names))
+	for i, name := range names {
+		shown[i] = naming.Shown(name)
+	}
+	return strings.Join(shown, ", ")
 }
 
 // Open makes dir keep w. In an empty or missing directory, w as it is becomes the
@@ -255,7 +264,11 @@ func newest(ctx context.Context, c *catalog.Catalog, at string) (*image.Image, *
 	}
 	im, f, err := c.Load(ctx, head, true)
 	if err != nil {
-		return nil, nil, fmt.Errorf("persist: recovering %s: %w", cmp.Or(at, "the newest state"), errors.Join(append([]error{err}, c.Problems()...)...))
+		state := "the newest state"
+		if at != "" {
+			state = naming.Shown(at)
+		}
+		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, errors.Join(append([]error{err}, c.Problems()...)...))
 	}
 	if err := c.Missing(f.Snapshot); err != nil && at == "" { // Else what follows is given up anyway.
 		return nil, nil, err

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/naming"
 )
 
 // A State is the whole of a world without Go types, as a snapshot or a save
@@ -54,16 +55,16 @@ type Conversion struct {
 func (c Conversion) String() string {
 	switch {
 	case c.Name == "":
-		return c.Stored + ": not registered, kept"
+		return naming.Shown(c.Stored) + ": not registered, kept"
 	case c.Stored == "":
-		return c.Name + ": registered, nothing is stored"
+		return naming.Shown(c.Name) + ": registered, nothing is stored"
 	}
 	text := ""
 	for i, change := range c.Changes {
 		if i > 0 {
 			text += "\n"
 		}
-		text += c.Name + ": " + change.String()
+		text += naming.Shown(c.Name) + ": " + change.String()
 	}
 	return text
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // failingWriter fails every write.
@@ -56,9 +57,16 @@ func TestAnUnreadableStoreExitsWith5(t *testing.T) {
 func TestNamesInAStoreCannotPlayTricks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "game.save")
 	w := ecs.NewWorld(ecs.Options{})
-	health := ecs.MustRegister(w, ecs.Component[Health]{Name: "a\x1b[2Jb\nc"})
-	health.Set(w.Create(), 7)
-	require.NoError(t, persist.Save(context.Background(), file, w))
+	ecs.MustRegister[Health](w).Set(w.Create(), 7)
+	plain := filepath.Join(t.TempDir(), "plain.save")
+	require.NoError(t, persist.Save(context.Background(), plain, w))
+	v, err := inspect.OpenReadOnly(context.Background(), plain)
+	require.NoError(t, err)
+	im, err := v.At(context.Background(), v.Head())
+	require.NoError(t, err)
+	require.NoError(t, v.Close())
+	im.Components[0].Name = "a\x1b[2Jb\nc" // No program can give such a name.
+	require.NoError(t, inspect.SaveImage(context.Background(), im, file))
 	for _, args := range [][]string{{"info", file}, {"ls", file}, {"show", file, "0v1"}, {"schema", file}, {"arrays", file, "a\x1b[2Jb\nc"}} {
 		code, stdout, stderr := ecsdump(args...)
 		require.Equal(t, exitOK, code, stderr)

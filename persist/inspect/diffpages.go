@@ -10,6 +10,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -158,7 +159,7 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 	}
 	ranges, err := rows.load()
 	if err != nil {
-		return fmt.Errorf("component %s: %w", known.Name, err)
+		return fmt.Errorf("component %s: %w", naming.Shown(known.Name), err)
 	}
 	columns := [2]diffColumn{absent, absent}
 	for i, s := range sides {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -74,7 +75,7 @@ func (f *follower) state() (*EntityState, error) {
 		if p.Row >= 0 {
 			var err error
 			if p.Value, err = c.Layout.Value(f.rows[n].value); err != nil {
-				return nil, fmt.Errorf("component %s: %w", c.Name, err)
+				return nil, fmt.Errorf("component %s: %w", naming.Shown(c.Name), err)
 			}
 		}
 		s.Components = append(s.Components, p)
@@ -151,7 +152,7 @@ func (f *follower) apply(ctx context.Context, t *format.Tick, id journal.ID) err
 			return fmt.Errorf("component number %d of %d", p.Number, len(f.rows))
 		}
 		if err := f.applyStorage(ctx, p, id.Seq); err != nil {
-			return fmt.Errorf("component %s: %w", f.schema.Components[p.Number].Name, err)
+			return fmt.Errorf("component %s: %w", naming.Shown(f.schema.Components[p.Number].Name), err)
 		}
 	}
 	f.id, f.tick, f.time = id, t.Tick, t.Time

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -99,7 +100,7 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	}
 	p.path, err = p.view.Path(p.start, end)
 	if errors.Is(err, journal.ErrNotAncestor) {
-		return fmt.Errorf("%w: no ticks lead from %s to %s", format.ErrNotFound, options.From, cmp.Or(options.To, "@latest"))
+		return fmt.Errorf("%w: no ticks lead from %s to %s", format.ErrNotFound, naming.Shown(options.From), naming.Shown(cmp.Or(options.To, "@latest")))
 	}
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -60,7 +61,7 @@ func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list
 			err = searchFile(ctx, r, c, list)
 		}
 		if err != nil {
-			return r.Damage(fmt.Errorf("component %s: %w", c.Name, err))
+			return r.Damage(fmt.Errorf("component %s: %w", naming.Shown(c.Name), err))
 		}
 	}
 	return nil
@@ -154,7 +155,7 @@ func searchTick(v *catalog.Catalog, searches []*search, e journal.Entry) error {
 			continue
 		}
 		if err := searches[n].patch(p); err != nil {
-			return v.EntryError(e, fmt.Errorf("tick %d: component %s: %w", t.Tick, searches[n].Name, err))
+			return v.EntryError(e, fmt.Errorf("tick %d: component %s: %w", t.Tick, naming.Shown(searches[n].Name), err))
 		}
 	}
 	return nil

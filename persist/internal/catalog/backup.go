@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -43,7 +44,7 @@ func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 		return err
 	}
 	if len(there) > 0 {
-		return fmt.Errorf("%w: it holds %s; give an empty directory", fs.ErrExist, there[0].Name())
+		return fmt.Errorf("%w: it holds %s; give an empty directory", fs.ErrExist, naming.Shown(there[0].Name()))
 	}
 	for range MaxListings {
 		c := &copier{Catalog: New(from), to: to, last: durable()}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -72,7 +73,7 @@ func Ours(files disk.FS, dir string) error {
 		}
 	}
 	if foreign != "" {
-		return fmt.Errorf("%w: %s holds %s and nothing of a store; give an empty directory", format.ErrForeign, dir, foreign)
+		return fmt.Errorf("%w: %s holds %s and nothing of a store; give an empty directory", format.ErrForeign, dir, naming.Shown(foreign))
 	}
 	return nil
 }

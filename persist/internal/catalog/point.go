@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -107,7 +108,7 @@ func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
 	for i := range n {
 		e, ok := c.Log.Find(seq)
 		if !ok {
-			return 0, fmt.Errorf("%w: %s has only %d ticks before it", format.ErrNotFound, point, i)
+			return 0, fmt.Errorf("%w: %s has only %d ticks before it", format.ErrNotFound, naming.Shown(point), i)
 		}
 		seq = e.Parent
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 )
 
 // The formats of a schema, and what one may claim at most.
@@ -177,10 +178,10 @@ func DecodeSchema(src []byte) (*Schema, error) {
 		}
 		var err error
 		if e.Layout, err = layout.Parse(described); err != nil {
-			return nil, fmt.Errorf("schema: component %s: %w", e.Name, err)
+			return nil, fmt.Errorf("schema: component %s: %w", naming.Shown(e.Name), err)
 		}
 		if err := e.CheckGaps(); err != nil {
-			return nil, fmt.Errorf("schema: component %s: %w", e.Name, err)
+			return nil, fmt.Errorf("schema: component %s: %w", naming.Shown(e.Name), err)
 		}
 		s.Add(e)
 	}
@@ -225,7 +226,7 @@ func (c *Entry) Gap() []byte {
 func (s *Schema) Differs(t *Schema) error {
 	for n := range min(len(s.Components), len(t.Components)) {
 		if c, e := &s.Components[n], &t.Components[n]; !c.Same(e) {
-			return fmt.Errorf("component number %d is %s %v here and %s %v before", n, e.Name, e.Layout, c.Name, c.Layout)
+			return fmt.Errorf("component number %d is %s %v here and %s %v before", n, naming.Shown(e.Name), e.Layout, naming.Shown(c.Name), c.Layout)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -35,14 +36,14 @@ func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 		c := &s.Components[n]
 		switch {
 		case !st.Persistent():
-			return nil, fmt.Errorf("%w: %s is stored, but registered with NoPersist", format.ErrSchema, c.Name)
+			return nil, fmt.Errorf("%w: %s is stored, but registered with NoPersist", format.ErrSchema, naming.Shown(c.Name))
 		case c.Resource != st.IsResource():
-			return nil, fmt.Errorf("%w: %s is a resource in one of store and program, a component in the other", format.ErrSchema, c.Name)
+			return nil, fmt.Errorf("%w: %s is a resource in one of store and program, a component in the other", format.ErrSchema, naming.Shown(c.Name))
 		case st.Version() < c.Version:
-			return nil, fmt.Errorf("%w: %s has version %d, the program version %d", format.ErrNewer, c.Name, c.Version, st.Version())
+			return nil, fmt.Errorf("%w: %s has version %d, the program version %d", format.ErrNewer, naming.Shown(c.Name), c.Version, st.Version())
 		case had(c, st):
 			return nil, fmt.Errorf("%w: %s: %s; the store was converted from what the program has. To go back to it, give %s the version %d",
-				format.ErrNewer, c.Name, layout.Diff(c.Layout, st.Layout()), c.Name, c.Version+1)
+				format.ErrNewer, naming.Shown(c.Name), layout.Diff(c.Layout, st.Layout()), naming.Shown(c.Name), c.Version+1)
 		}
 	}
 	conversions, err := w.Raw().Conversions(s.States())
@@ -64,7 +65,7 @@ func outgrown(s *format.Schema, st raw.Storage, registered map[string]bool) erro
 	for i := range s.Components {
 		c := &s.Components[i]
 		if !registered[c.Name] && slices.ContainsFunc(c.Former, func(f format.Former) bool { return f.Name == st.Name() }) {
-			return fmt.Errorf("%w: %s became %s in this store", format.ErrNewer, st.Name(), c.Name)
+			return fmt.Errorf("%w: %s became %s in this store", format.ErrNewer, naming.Shown(st.Name()), naming.Shown(c.Name))
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -79,7 +80,7 @@ func (c *opCheck) compare(im *Image) error {
 			n = c.members[i].n // It may be given the first time.
 		}
 		if err := c.members[i].compare(n); err != nil {
-			return fmt.Errorf("component %s: %w", comp.Name, err)
+			return fmt.Errorf("component %s: %w", naming.Shown(comp.Name), err)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -97,7 +98,7 @@ func (im *Image) applyStorage(p *format.StoragePatch) error {
 	}
 	c := im.Components[p.Number]
 	if err := c.apply(p, len(im.Registry)); err != nil {
-		return fmt.Errorf("component %s: %w", c.Name, err)
+		return fmt.Errorf("component %s: %w", naming.Shown(c.Name), err)
 	}
 	return nil
 }

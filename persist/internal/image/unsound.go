@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
@@ -19,7 +20,7 @@ func (im *Image) Unsound(ctx context.Context) error {
 		}
 		c := im.Components[i-1]
 		if err := im.unsoundRows(c); err != nil {
-			return fmt.Errorf("component %s: %w", c.Name, err)
+			return fmt.Errorf("component %s: %w", naming.Shown(c.Name), err)
 		}
 		return nil
 	})

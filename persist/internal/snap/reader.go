@@ -7,6 +7,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -95,7 +96,7 @@ func (r *Reader) Damage(err error) error {
 
 // InComponent says of which component err is.
 func (r *Reader) InComponent(n int, err error) error {
-	return fmt.Errorf("component %s: %w", r.Manifest.Schema.Components[n].Name, err)
+	return fmt.Errorf("component %s: %w", naming.Shown(r.Manifest.Schema.Components[n].Name), err)
 }
 
 // Page returns the content of a page of a, as long as its rows are; nil: a page
