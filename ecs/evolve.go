@@ -370,11 +370,11 @@ func (p *plan) convert(from, to *layout.Type) error {
 	if err != nil {
 		return err
 	}
+	changes, lost := judge(c.Changes(), cmp.Or(to.Name, from.Name), p.target.about().past().dropped)
+	p.changes, p.lost = append(p.changes, changes...), append(p.lost, lost...)
 	if c.Same() {
 		return nil
 	}
-	changes, lost := judge(c.Changes(), cmp.Or(to.Name, from.Name), p.target.about().past().dropped)
-	p.changes, p.lost = append(p.changes, changes...), append(p.lost, lost...)
 	p.stages = append(p.stages, func(rows []byte, n int, _ func(int) bool) ([]byte, error) {
 		return c.Append(nil, rows, n)
 	})

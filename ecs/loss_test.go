@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,11 +148,17 @@ func TestStoredValuesAreNotLostWithoutAWord(t *testing.T) {
 	giveUp(t, "behind references", bag, Component[lesser]{}, lesser{[]lossCount{{1}}, map[string]lossCount{"a": {3}}, &lossCount{5}},
 		"Items[].Worn", "Stock[value].Worn", "Best.Worn")
 
+	type shrunk struct {
+		HP, Shield int32
+		At         lossPos
+		Slots      [1]lossItem
+	}
 	pos := stateWith(lossPos{1, 2}, false, Component[lossPos]{})
 	giveUp(t, "an embedded struct", pos, Component[lossEmbedding]{}, lossEmbedding{}, "X", "Y")
 	giveUp(t, "a struct no longer embedded", stateWith(lossEmbedding{lossPos{1, 2}, 3}, false, Component[lossEmbedding]{}), Component[lossPos]{}, lossPos{}, "lossPos", "HP")
 	giveUp(t, "a struct become a tag", pos, Component[lossTag]{}, lossTag{}, "X", "Y")
 	giveUp(t, "all fields, where there are others", pos, Component[lossCount]{}, lossCount{}, "X", "Y")
+	giveUp(t, "an array that is shorter", unit, Component[shrunk]{}, shrunk{5, 6, it.At, [1]lossItem{{3, 4}}}, "Slots[1:]")
 	giveUp(t, "elements that are structs", stateWith([2]lossItem{{1, 2}, {3, 4}}, false, Component[[2]lossItem]{Name: "it"}), Component[lossRow]{}, lossRow{{1}, {3}}, "[].Worn")
 
 	giveUp(t, "a migration that takes less", unit, Component[lossPos]{Version: 1, Migrations: []Migration{
@@ -314,9 +321,13 @@ func (p *lossPair) stored(depth int, key bool) (*layout.Type, string) {
 		text = "{" + text[1:] + "}"
 	case layout.Array, layout.Slice, layout.Pointer:
 		if kind == layout.Array {
-			t.Len = 1
+			t.Len = 1 + p.IntN(2)
 		}
-		text = "[" + elem() + "]"
+		text = elem()
+		if t.Len == 2 {
+			text += "," + p.renumbered(text)
+		}
+		text = "[" + text + "]"
 	case layout.Map:
 		t.Key, text = p.stored(depth-1, true)
 		text = "[[" + text + "," + elem() + "]]"
@@ -327,6 +338,14 @@ func (p *lossPair) stored(depth int, key bool) (*layout.Type, string) {
 	return t, text
 }
 
+// renumbered returns a value of the same type as text, with other numbers.
+func (p *lossPair) renumbered(text string) string {
+	return regexp.MustCompile(`\d+`).ReplaceAllStringFunc(text, func(string) string {
+		p.next++
+		return strconv.Itoa(p.next)
+	})
+}
+
 // changed returns what t became, in a key of a map or not: numbers get wider, arrays
 // longer, fields come, go, change their places and their names.
 func (p *lossPair) changed(t *layout.Type, key bool) *layout.Type {
@@ -335,7 +354,9 @@ func (p *lossPair) changed(t *layout.Type, key bool) *layout.Type {
 	case t.Kind == layout.Struct:
 		p.changeFields(&u, key)
 	case t.Kind == layout.Array:
-		u.Len += p.IntN(2)
+		if u.Len += p.IntN(3) - 1; u.Len < t.Len {
+			p.drops, p.keyed = true, p.keyed || key
+		}
 	case t.Kind == layout.Int16 && wide:
 		u.Kind = layout.Int64
 	case t.Kind == layout.Uint16 && wide:

@@ -75,9 +75,9 @@ type Component[T any] struct {
 	FormerNames []string
 
 	// Dropped names fields that were stored and whose values may be lost, as T has no
-	// place for them any more: "Shield", "Pos.X", "Items[].Count", "Stock[value].Worn".
-	// Loading what would lose others is refused, with the names to add here. What a
-	// Migration takes is not lost.
+	// place for them any more: "Shield", "Pos.X", "Items[].Count", "Slots[2:]",
+	// "Stock[value].Worn". Loading what would lose others is refused, with the names to
+	// add here. What a Migration takes is not lost.
 	Dropped []string
 
 	// Version numbers what values mean, and is saved with them. A later version than

@@ -29,8 +29,9 @@ import (
 // converts again or, if it is that of the older program, goes on as before.
 
 // evolved returns the schema of a store with schema s that is converted to the
-// types of w: s itself if nothing differs. What is not registered stays.
-func evolved(s *format.Schema, w *ecs.World) *format.Schema {
+// types of w, which conversions are for: s itself if nothing differs. What is not
+// registered stays.
+func evolved(s *format.Schema, w *ecs.World, conversions []raw.Conversion) *format.Schema {
 	next, changed := format.NewSchema(), false
 	entries := slices.Clone(s.Components)
 	for _, st := range w.Raw().Storages() {
@@ -39,10 +40,14 @@ func evolved(s *format.Schema, w *ecs.World) *format.Schema {
 			continue
 		}
 		c, e := &s.Components[n], format.EntryOf(st)
-		if c.Same(&e) {
+		switch told := func(v raw.Conversion) bool { return v.Stored == c.Name }; {
+		case !c.Same(&e):
+			e.Former = outlived(c)
+		case slices.ContainsFunc(conversions, told): // Only constants have other numbers.
+			e.Former = c.Former
+		default:
 			continue
 		}
-		e.Former = outlived(c)
 		entries[n], changed = e, true
 	}
 	if !changed {

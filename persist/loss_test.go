@@ -116,3 +116,67 @@ func TestAReportNamesWhatOnlyOneSideHas(t *testing.T) {
 	require.Equal(t, before, storetest.Snapshots(t, dir))
 	storetest.CloseStore(t, s)
 }
+
+type (
+	lossSuit   uint8
+	lossSorted uint8
+	lossCard   struct{ Suit lossSuit }
+	lossDeck   struct{ Suit lossSorted }
+)
+
+func (s lossSuit) String() string   { return []string{"Clubs", "Hearts"}[s] }
+func (s lossSorted) String() string { return []string{"Hearts", "Clubs"}[s] }
+
+// Constants in another order are told once, of a store that is opened and of a save that
+// is loaded: what is stored are their numbers.
+func TestConstantsInAnotherOrderAreReported(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	file := filepath.Join(filepath.Dir(dir), "save")
+	const line = "card: lossDeck.Suit: stored numbers mean other constants: Clubs was 0, is 1, Hearts was 1, is 0\n"
+	w := ecs.NewWorld(ecs.Options{})
+	cards := ecs.MustRegister(w, ecs.Component[lossCard]{Name: "card"})
+	s, err := persist.Open(storetest.Background, dir, w, persist.Options{})
+	require.NoError(t, err)
+	cards.Set(w.Create(), lossCard{1})
+	require.NoError(t, s.Commit())
+	require.NoError(t, persist.Save(storetest.Background, file, w))
+	storetest.CloseStore(t, s)
+
+	w = ecs.NewWorld(ecs.Options{})
+	deck := ecs.MustRegister(w, ecs.Component[lossDeck]{Name: "card"})
+	require.NoError(t, persist.Load(storetest.Background, file, w))
+	require.Equal(t, []lossDeck{{1}}, deck.Values())
+	require.Equal(t, line, told(w.Raw().Converted()))
+	for _, want := range []string{line, ""} {
+		w = ecs.NewWorld(ecs.Options{})
+		deck = ecs.MustRegister(w, ecs.Component[lossDeck]{Name: "card"})
+		s, err = persist.Open(storetest.Background, dir, w, persist.Options{})
+		require.NoError(t, err)
+		require.Equal(t, want, told(s.Report().Converted))
+		deck.Mut(w.Entities()[0])
+		require.NoError(t, s.Commit())
+		_, err = s.Snapshot(storetest.Background)
+		require.NoError(t, err)
+		storetest.CloseStore(t, s)
+		storetest.Verified(t, dir)
+	}
+	s, err = persist.Open(storetest.Background, dir, component(ecs.Component[lossCard]{Name: "card"}).world(), persist.Options{})
+	require.NoError(t, err, "no values were lost: an older program may have it back")
+	require.Contains(t, told(s.Report().Converted), "Hearts was 0, is 1")
+	storetest.CloseStore(t, s)
+	storetest.Verified(t, dir)
+}
+
+// An array that got longer has a line in the report too.
+func TestALongerArrayIsReported(t *testing.T) {
+	type two struct{ At [2]int8 }
+	type three struct{ At [3]int8 }
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := persist.Open(storetest.Background, dir, component(ecs.Component[two]{Name: "it"}).world(), persist.Options{})
+	require.NoError(t, err)
+	storetest.CloseStore(t, s)
+	s, err = persist.Open(storetest.Background, dir, component(ecs.Component[three]{Name: "it"}).world(), persist.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "it: three.At: 2 elements became 3, the new ones zero\n", told(s.Report().Converted))
+	storetest.CloseStore(t, s)
+}

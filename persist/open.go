@@ -292,7 +292,7 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 		return err
 	}
 	s.report.types(rewindChanges(stored, s.world, conversions))
-	s.schema = evolved(stored, s.world)
+	s.schema = evolved(stored, s.world, s.report.Converted)
 	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 	s.report.Skipped = append(f.Skipped, c.Problems()...)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {

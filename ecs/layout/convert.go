@@ -46,23 +46,25 @@ type Conversion struct {
 //	uint8 → int16, uint16 → int32, …     widened, to a signed integer of more bits
 //	float32 → float64                    widened; likewise complex64 → complex128
 //	integer → float                      if all its values are exact: 16 bits in float32, 32 in float64
-//	[n]T → [m]T                          if m > n; new elements are zero
+//	[n]T → [m]T                          new elements are zero; those behind m are dropped like a field, "At[m:]"
 //	[]byte → []T                         if T is a wider integer or a float
+//	constants in another order           the numbers stay as they are; reported
 //
 // Elements, keys and what pointers point to are converted likewise. Everything
 // else is a [*ConversionError] that names the field: a narrower number, another
-// kind, a shorter array, a field dropped from the key of a map.
+// kind, a field or element dropped from the key of a map.
 func NewConversion(stored, current *Type) (*Conversion, error) {
 	c := &Conversion{from: stored, to: current, fromWidth: stored.Width(), toWidth: current.Width()}
-	if c.same = stored.Equal(current); c.same {
-		return c, nil
-	}
+	c.same = stored.Equal(current)
 	var m matcher
 	pair, err := m.match(stored, current, either(current.Name, stored.Name))
 	if err != nil {
 		return nil, err
 	}
 	c.changes = m.changes
+	if c.same {
+		return c, nil
+	}
 	if c.fromWidth != varies && c.toWidth != varies {
 		c.shifts = collectShifts(nil, pair, 0, 0)
 	} else {
@@ -71,7 +73,8 @@ func NewConversion(stored, current *Type) (*Conversion, error) {
 	return c, nil
 }
 
-// Same reports whether the two layouts are equal, so that rows stay as they are.
+// Same reports whether the two layouts are equal, so that rows stay as they are. Even
+// then there is a Change for each integer whose constants have other numbers now.
 func (c *Conversion) Same() bool { return c.same }
 
 // Changes lists the differences, in the order of the program's fields; behind

@@ -223,15 +223,20 @@ func (c conversion) step(s *fieldStep, r *reader, dst []byte) ([]byte, *DataErro
 	if s.dropped == nil {
 		return s.read(r, dst)
 	}
-	if c.fromPacked {
-		width := s.dropped.Width()
-		if len(r.src) < width {
-			return nil, bad("cut short")
-		}
-		r.src = r.src[width:]
-		return dst, nil
+	return dst, c.skip(r, s.dropped)
+}
+
+// skip passes over a value of t.
+func (c conversion) skip(r *reader, t *Type) *DataError {
+	if !c.fromPacked {
+		return r.value(t, nil)
 	}
-	return dst, r.value(s.dropped, nil)
+	width := t.Width()
+	if len(r.src) < width {
+		return bad("cut short")
+	}
+	r.src = r.src[width:]
+	return nil
 }
 
 // A piece is a part of what was written that belongs to another place.
@@ -251,10 +256,11 @@ func rearranged(dst []byte, start int, pieces []piece) []byte {
 	return dst
 }
 
-// array returns the converter of arrays, which may grow.
+// array returns the converter of arrays, which may grow and shrink.
 func (c conversion) array(pair *match) converter {
 	elem := c.compile(pair.elem)
-	n, longer := pair.from.Len, pair.to.Len
+	n, now := pair.from.Len, pair.to.Len
+	kept := min(n, now)
 	return func(r *reader, dst []byte) (_ []byte, err *DataError) {
 		reserved := 0
 		if !c.fromPacked {
@@ -264,12 +270,18 @@ func (c conversion) array(pair *match) converter {
 			}
 		}
 		if !c.toPacked {
-			dst = appendLength(dst, &arrayForm, longer)
+			dst = appendLength(dst, &arrayForm, now)
 		}
-		if dst, err = convertElements(r, dst, elem, n, reserved); err != nil {
+		if dst, err = convertElements(r, dst, elem, kept, reserved); err != nil {
 			return nil, err
 		}
-		for range longer - n {
+		for i := kept; i < n; i++ {
+			r.element(reserved)
+			if err := c.skip(r, pair.from.Elem); err != nil {
+				return nil, err.in(index(i))
+			}
+		}
+		for range now - kept {
 			dst = c.zero(dst, pair.to.Elem)
 		}
 		return dst, nil

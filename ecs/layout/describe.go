@@ -19,7 +19,7 @@ import (
 func (t *Type) Append(dst []byte) []byte {
 	dst = appendLength(dst, &arrayForm, t.size())
 	dst = appendUint(dst, uint64(t.Kind))
-	dst = appendString(dst, t.Name)
+	dst = appendString(dst, t.fullName())
 	for _, f := range t.Fields {
 		dst = appendString(dst, f.Name)
 		dst = f.Type.Append(dst)
@@ -109,7 +109,7 @@ func (r *reader) head(t *Type) *DataError {
 		err.Err = ErrNewer
 		return err
 	}
-	if t.Name = string(name); !validTypeName(t.Name) {
+	if t.setFullName(string(name)); !validTypeName(t.fullName()) {
 		return bad("bad type name")
 	}
 	return nil
@@ -191,7 +191,7 @@ func (t *Type) toJSON() *typeJSON {
 	if t == nil {
 		return nil
 	}
-	j := &typeJSON{Kind: t.Kind.String(), Name: t.Name, Elem: t.Elem.toJSON(), Key: t.Key.toJSON(), Len: t.Len}
+	j := &typeJSON{Kind: t.Kind.String(), Name: t.fullName(), Elem: t.Elem.toJSON(), Key: t.Key.toJSON(), Len: t.Len}
 	for _, f := range t.Fields {
 		j.Fields = append(j.Fields, fieldJSON{f.Name, f.Type.toJSON()})
 	}
@@ -232,7 +232,7 @@ func (j *typeJSON) typ(depth int) (*Type, *DataError) {
 	if depth > maxDepth {
 		return nil, bad(fmt.Sprintf("nested more than %d deep", maxDepth))
 	}
-	t := &Type{Name: j.Name, Len: j.Len}
+	t := &Type{Len: j.Len}
 	for k := Bool; k < endOfKinds; k++ {
 		if k.String() == j.Kind {
 			t.Kind = k
@@ -243,6 +243,7 @@ func (j *typeJSON) typ(depth int) (*Type, *DataError) {
 		err.Err = ErrNewer
 		return nil, err
 	}
+	t.setFullName(j.Name)
 	for _, f := range j.Fields {
 		typ, err := f.Type.typ(depth + 1)
 		if err != nil {

@@ -56,6 +56,7 @@ func (m *matcher) note(path string, dropped bool, format string, args ...any) {
 // difference that only a migration can bridge.
 func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) {
 	pair := &match{from: from, to: to, same: from.Equal(to)}
+	m.constants(from, to, path)
 	var err *ConversionError
 	switch {
 	case from.Kind == Bytes && to.Kind == Slice && widens(Uint8, to.Elem.Kind):
@@ -68,8 +69,11 @@ func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) 
 		return nil, refuse(path, from, to)
 	case from.Kind == Struct:
 		return pair, m.fields(pair, path)
-	case from.Kind == Array && from.Len > to.Len:
+	case from.Kind == Array && from.Len > to.Len && m.inKey > 0: // As for fields.
 		return nil, refuse(path, from, to)
+	case from.Kind == Array && from.Len > to.Len:
+		rest := &Type{Kind: Array, Len: from.Len - to.Len, Elem: from.Elem}
+		m.note(fmt.Sprintf("%s[%d:]", path, to.Len), true, "dropped, was %s", brief(rest))
 	case from.Kind == Array && from.Len < to.Len:
 		m.note(path, false, "%d elements became %d, the new ones zero", from.Len, to.Len)
 	case from.Kind == Map:

@@ -11,7 +11,8 @@ import (
 //
 // A type counts as an [Entity] if it is a uint64 with the methods Index and
 // Generation, both returning uint32; the index must be its low half. Its own
-// methods for encoding, if any, are not called.
+// methods for encoding, if any, are not called; the String method of an integer is, for
+// [Type.Constants].
 func Of(t reflect.Type) (*Type, error) {
 	typ, err := describe(t)
 	if err != nil {
@@ -84,6 +85,11 @@ func (d *describer) describe(t reflect.Type, path string, depth int) (*Type, *Ty
 		}
 	case Slice, Pointer:
 	default:
+		if typ.Kind.signed() || typ.Kind.unsigned() {
+			if typ.Constants = constantsOf(t); !validTypeName(typ.fullName()) { // Too many of them.
+				typ.Constants = nil
+			}
+		}
 		return typ, nil
 	}
 	typ.Elem, err = d.describe(t.Elem(), path+elemPart(typ.Kind), depth+1)

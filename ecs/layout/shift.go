@@ -52,7 +52,7 @@ func collectShifts(shifts []shift, pair *match, from, to int) []shift {
 
 // collectArrayShifts is collectShifts for arrays.
 func collectArrayShifts(shifts []shift, pair *match, from, to int) []shift {
-	n, fromStep, toStep := pair.from.Len, pair.from.Elem.Width(), pair.to.Elem.Width()
+	n, fromStep, toStep := min(pair.from.Len, pair.to.Len), pair.from.Elem.Width(), pair.to.Elem.Width()
 	if pair.elem.same {
 		return addShift(shifts, shift{from: from, to: to, size: n * fromStep})
 	}

@@ -20,6 +20,10 @@ type Type struct {
 	Key    *Type   // Map: its keys.
 	Len    int     // Array: how many elements.
 
+	// Constants has, for an integer whose Go type has a String method, the names that
+	// this gives the numbers from 0 on; "" is none. They are for people, like Name.
+	Constants []string
+
 	// Former has, by the names of fields of a struct, those they were stored under
 	// before, see [NewConversion]. They are what the program says of the past, and no
 	// part of the description's bytes.
@@ -65,7 +69,7 @@ func (t *Type) fieldsWidth() int {
 func (t *Type) Fixed() bool { return t.Width() != varies }
 
 // Equal reports whether bytes written under t mean the same under u: the same
-// kinds, lengths and field names in the same order. Names of types do not count.
+// kinds, lengths and field names in the same order. Names of types and constants do not count.
 func (t *Type) Equal(u *Type) bool {
 	if t == nil || u == nil || t == u {
 		return t == u
@@ -213,7 +217,7 @@ func (v *validator) reason(t *Type, depth int) string {
 		return fmt.Sprintf("more than %d fields", maxParts)
 	case !t.Kind.known():
 		return t.Kind.String() + " does not exist"
-	case !validTypeName(t.Name):
+	case !validTypeName(t.fullName()):
 		return "bad type name"
 	case t.Kind != Struct && t.Fields != nil:
 		return t.Kind.String() + " with fields"
