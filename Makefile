@@ -6,6 +6,7 @@ KILLS     ?= 200
 SIMS      ?= 20
 CHECKS    ?= 1000
 CUTS      ?= 100
+MINUTES   ?= 10
 FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
@@ -14,7 +15,7 @@ SUITETIME ?= 0.2s
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test lint knots deep race debug main-job kills simulate programs powercut damage fuzz bench suites cells
+.PHONY: all help quick check test lint knots deep race debug main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -64,6 +65,9 @@ powercut: ## see docs/POWERCUT.md; as root
 
 damage: ## every bit of a small store, FLIPS random ones of a large one
 	go test ./persist -run '^Test(EveryBitOf|FlipsIn)' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
+
+soak: ## 100,000 entities at 60 ticks a second under default options, for MINUTES: the bound holds, and the worst tick
+	go test ./persist -run '^TestASoak' -soak.minutes $(MINUTES) -soak.seed $(SEED) -count 1 -timeout 0 -v
 
 fuzz: ## every fuzz target for FUZZTIME; each package is built once
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; cache=$$(go env GOCACHE)/fuzz; \

@@ -61,6 +61,12 @@ func Segmented(o Options, size int64) Options {
 	return o
 }
 
+// Bounded returns o for a store whose default bound is at least that, not 1 GiB.
+func Bounded(o Options, bound int64) Options {
+	o.leastBound = bound
+	return o
+}
+
 // OpenFiles opens a store without a lock.
 func OpenFiles(ctx context.Context, files disk.FS, w *ecs.World, o Options) (*Store, error) {
 	return openFiles(ctx, files, nil, w, o)

@@ -23,7 +23,11 @@ type Metrics struct {
 	SnapshotStall   time.Duration  // The most that the last one, or the one under way, added to a Commit.
 	SnapshotBytes   int64          // In all snapshot files.
 
-	DiskBytes int64 // JournalBytes and SnapshotBytes.
+	DiskBytes int64   // JournalBytes and SnapshotBytes.
+	Kept      Keeping // How far back they reach, and why.
+
+	PrunedMarks    int // Ticks with marks, and
+	PrunedBranches int // ends of branches that went with the journal. See [Retention].
 }
 
 // tally is what a store counts for [Metrics].
@@ -32,6 +36,7 @@ type tally struct {
 	last              SnapshotResult
 	stall             time.Duration
 	snapshotBytes     int64
+	marks, branches   int // Pruned.
 }
 
 // ended counts a snapshot that finished or failed.

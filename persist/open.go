@@ -48,6 +48,11 @@ type Report struct {
 	// Unstored lists the registered components of which nothing was stored: nobody has
 	// them, and resources are as the program made them.
 	Unstored []string
+
+	// Kept says how much of the past lies on the disk and what it is to stay within. A
+	// store that nobody set a bound for and that was above the default one already is not
+	// pruned; Kept.Reason has the line to write.
+	Kept Keeping
 }
 
 // String returns the report for people, in one or a few lines.
@@ -78,6 +83,9 @@ func (r Report) String() string {
 	}
 	if len(r.Unstored) > 0 {
 		fmt.Fprintf(&b, "\nregistered, nothing is stored: %s", listed(r.Unstored))
+	}
+	if r.Kept.Bytes > r.Kept.Bound && r.Kept.Bound > 0 {
+		fmt.Fprintf(&b, "\nkept: %v", r.Kept)
 	}
 	return b.String()
 }
@@ -232,6 +240,10 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 		r, err = s.firstSnapshot(ctx, log)
 		s.report = Report{Fresh: true, Tick: s.world.Tick(), Snapshot: r.Name, Clean: true}
 	}
+	if err == nil {
+		s.bind(sizesOf(s.journal))
+		s.report.Kept = s.keeping
+	}
 	if err != nil {
 		_ = s.world.Raw().Attach(nil, 0) // No checkpoint is held.
 		if s.journal != nil {
@@ -314,6 +326,12 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 		}
 	}
 	s.adoptFiles(c, f)
+	sizes := make([]segmentSize, len(c.Log.Segments))
+	for i, segment := range c.Log.Segments {
+		sizes[i] = segmentSize{segment.First, segment.Size}
+	}
+	s.bind(sizes)
+	s.report.Kept = s.keeping
 	s.ids[s.head] = im.ID
 	if e, ok := c.Log.Find(s.head); ok {
 		if t, _, err := c.Tick(e); err == nil {
@@ -334,7 +352,7 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 	s.id = f.Snapshot.World
 	s.table = f.Table
-	s.list = storedSnapshots(c, c.Ancestors(s.head))
+	s.list = storedSnapshots(c, s.head)
 	s.dirty.All, s.since = true, s.head // The ticks replayed were not looked at for it.
 	inTable := map[uint32]bool{}
 	for _, p := range f.Table {
@@ -358,6 +376,22 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 			s.grown += int64(e.Length)
 		}
 	}
+	s.adoptNotes(c)
+}
+
+// adoptNotes lists the marks and the branches in the journal.
+func (s *Store) adoptNotes(c *catalog.Catalog) {
+	s.marks, s.tips = nil, nil
+	for _, e := range c.Log.Entries {
+		if e.Flags&format.FlagMarks != 0 {
+			s.marks = append(s.marks, e.ID.Seq)
+		}
+	}
+	for _, e := range c.Tips() {
+		if e.ID.Seq != s.head {
+			s.tips = append(s.tips, e.ID.Seq)
+		}
+	}
 }
 
 // openJournal continues the journal, or begins it.
@@ -367,7 +401,7 @@ func (s *Store) openJournal(log *journal.Log) error {
 		World:       s.id,
 		Sync:        s.options.Sync,
 		QueueSize:   s.options.QueueBytes,
-		SegmentSize: s.options.segmentSize,
+		SegmentSize: s.segmentBytes(),
 		FirstSeq:    s.head + 1,
 		Preamble:    func() []byte { return s.schema.Encode() },
 	}

@@ -17,7 +17,7 @@ import (
 func chain(texts ...string) (list []storedSnapshot) {
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, text := range texts {
-		s := storedSnapshot{catalog.SnapshotInfo{Number: uint32(i + 1), ID: journal.ID{Seq: uint64(10 * i)}, Time: start.Add(time.Duration(i) * time.Minute)}, true}
+		s := storedSnapshot{onHead: true, SnapshotInfo: catalog.SnapshotInfo{Number: uint32(i + 1), Size: 10, Tick: uint64(10 * i), ID: journal.ID{Seq: uint64(10 * i)}, Time: start.Add(time.Duration(i) * time.Minute)}}
 		for _, c := range text {
 			switch {
 			case c >= '1' && c <= '9':
@@ -57,9 +57,65 @@ func TestWhatRetentionRemoves(t *testing.T) {
 		{"the first of each period", Retention{Last: 1, Every: 2 * time.Minute}, chain("", "", "", "", "", "", ""), young, []uint32{4, 2}, 51},
 	} {
 		t.Run(c.about, func(t *testing.T) {
-			p := c.r.plan(c.list, c.oldest)
+			p := c.r.plan(past{list: c.list, newest: young, oldest: c.oldest}, 0)
 			require.Equal(t, c.files, p.files)
 			require.Equal(t, c.journal, p.journal)
+		})
+	}
+}
+
+// Ten segments of ten records and ten bytes, with a snapshot of ten bytes before each.
+func TestWhatAskingAndABoundRemove(t *testing.T) {
+	const young = 1000
+	plain := chain("", "", "", "", "", "", "", "", "", "")
+	boss := chain("", "", "boss", "", "", "", "", "", "", "")
+	all := func(n uint32) (files []uint32) { // Those below n.
+		for n--; n > 0; n-- {
+			files = append(files, n)
+		}
+		return files
+	}
+	for _, c := range []struct {
+		about   string
+		r       Retention
+		list    []storedSnapshot
+		oldest  uint64
+		bound   int64
+		files   []uint32
+		journal uint64
+		tick    uint64
+		reason  string
+	}{
+		{"all that a bound holds", Retention{}, plain, young, 267, nil, 0, 0, "all there is"},
+		{"the oldest of what it does not", Retention{}, plain, young, 265, all(2), 11, 10, "as much of the past as the bound lets"},
+		{"half of it", Retention{}, plain, young, 134, all(6), 51, 50, "as much of the past as the bound lets"},
+		{"as many ticks as asked for", Retention{Ticks: 25}, plain, young, 0, all(7), 61, 60, "what Retain asks for"},
+		{"more ticks than there are", Retention{Ticks: 95}, plain, young, 0, nil, 1, 0, "all there is, as Retain asks for more"},
+		{"as long a time as asked for", Retention{Age: 4 * time.Minute}, plain, young, 0, all(6), 51, 50, "what Retain asks for"},
+		{"what each of them asks for", Retention{Age: 4 * time.Minute, Last: 2, Ticks: 10}, plain, young, 0, all(6), 51, 50, "what Retain asks for"},
+		{"less than asked for under a bound", Retention{Ticks: 55, Bytes: 1}, plain, young, 107, all(7), 61, 60, "as much of the past as the bound lets"},
+		{"periods longer than what nobody asked for", Retention{Every: 5 * time.Minute, Bytes: 1}, plain, young, 107, []uint32{7, 5, 4, 3, 2}, 71, 70, "as much of the past as the bound lets"},
+		{"periods shorter than what was asked for", Retention{Every: 5 * time.Minute, Ticks: 25, Bytes: 1}, plain, young, 120, all(6), 61, 60, "as much of the past as the bound lets"},
+		{"what must stay", Retention{Bytes: 1}, plain, young, 1, all(9), 81, 80, "two snapshots that share no file stay, with the journal behind them, whatever the bound"},
+		{"what has a name", Retention{Bytes: 1}, boss, young, 45, []uint32{8, 7, 6, 5, 4, 2, 1}, 81, 80, "snapshots with a name stay, whatever the bound"},
+		{"what a name is worth beside the rest", Retention{Bytes: 1}, boss, young, 60, []uint32{8, 7, 6, 5, 4, 2, 1}, 81, 80, "as much of the past as the bound lets"},
+		{"what leads to the history", Retention{Bytes: 1}, plain, 35, 60, []uint32{8, 7, 6, 5, 3, 2, 1}, 31, 30, "what leads to the oldest tick of the world's history stays, whatever the bound"},
+		{"all if asked to", Retention{Bytes: 1, Last: 1, KeepAll: true}, plain, young, 1, nil, 0, 0, "all, as Retain.KeepAll says"},
+		{"branches, where nothing is asked for", Retention{}, chain("", "", "", "", "", "", "!", "", "", ""), young, 134, all(6), 51, 50, "as much of the past as the bound lets"},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			p := past{list: c.list, newest: young, oldest: c.oldest}
+			for i := range c.list {
+				p.journal = append(p.journal, segmentSize{uint64(10*i + 1), 10})
+			}
+			got := c.r.plan(p, c.bound)
+			require.Equal(t, c.files, got.files)
+			require.Equal(t, c.journal, got.journal)
+			require.Equal(t, c.tick, got.keeping.Tick)
+			require.Equal(t, c.tick, got.keeping.Record, "records are numbered as ticks")
+			require.Equal(t, c.reason, got.keeping.Reason)
+			stays := int64(10*(len(c.list)-len(got.files))) + bytesOf(p.since(got.journal))
+			require.Equal(t, stays, got.keeping.Bytes)
 		})
 	}
 }
@@ -72,6 +128,6 @@ func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
 	require.Error(t, was.Differs(is))
 	list := chain("", "", "", "")
 	list[0].Schema, list[1].Schema, list[2].Schema, list[3].Schema = was, was, is, is
-	require.Empty(t, Retention{Last: 1}.plan(list[:3], 1000).files)
-	require.Equal(t, []uint32{2, 1}, Retention{Last: 1}.plan(list, 1000).files)
+	require.Empty(t, Retention{Last: 1}.plan(past{list: list[:3], newest: 1000, oldest: 1000}, 0).files)
+	require.Equal(t, []uint32{2, 1}, Retention{Last: 1}.plan(past{list: list, newest: 1000, oldest: 1000}, 0).files)
 }

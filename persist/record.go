@@ -27,7 +27,7 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	seq := s.journal.Next()
 	s.dirty.All = s.dirty.All || c.Parent < s.since // Went back to before what dirty is relative to.
 	if c.Parent+1 < seq {
-		s.branched(c.Parent)
+		s.branched(c.Parent, seq-1)
 	}
 	now, err := s.now()
 	if err != nil {
@@ -44,7 +44,10 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	if s.failed = err; err != nil {
 		return c.Parent
 	}
-	s.grown += size
+	s.grown, s.lastTick = s.grown+size, size
+	if s.notes.Flags()&format.FlagMarks != 0 {
+		s.marks = append(s.marks, id.Seq)
+	}
 	s.remember(id)
 	s.committedAt = now
 	return id.Seq

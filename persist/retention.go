@@ -1,8 +1,10 @@
 package persist
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -12,29 +14,123 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Retention says which snapshots stay. What nothing that stays needs is
-// removed after the next snapshot: files, and the oldest segments of the journal.
-// The zero Retention keeps everything, so that any tick can be gone back to.
+// A Retention says how much of the past stays on the disk. What nothing that stays
+// needs is removed after the next snapshot: files, and the oldest segments of the
+// journal. The zero Retention keeps all of it up to a bound, see Bytes.
+//
+//	bytes   must stay   asked for   as much of the rest as Bytes lets
+//	ticks   newest  <── Last, Ticks, Age <── older ones  ·Every · ·Every ·  names
 //
 // Whatever it says, these stay: snapshots with a name; the newest one and one
 // before it that shares no file with it, so that a damaged file is not the end;
 // what leads to the oldest tick of the world's history; and the journal behind
-// these. Nothing is removed by a store that was damaged when it was opened.
+// these. If that is more than Bytes, it stays all the same, and [Keeping.Reason] tells
+// what it is. Nothing is removed by a store that was damaged when it was opened.
 type Retention struct {
-	// Last is how many of the newest snapshots stay, with the journal behind
-	// them. Default 0: all.
-	Last int
+	// Last, Ticks and Age ask for a past: so many of the newest snapshots; as much as
+	// going back so many ticks takes; or so long a time, by the clock of the store.
+	// With any of them given, what all of them can do without goes, and a branch
+	// that was rewound with it. Default 0: they ask for nothing.
+	Last  int
+	Ticks int
+	Age   time.Duration
 
 	// Every keeps, of the older ones, the first of each such period by the clock of
 	// the store. Their states can be read, not what lay between. Default 0: none.
 	Every time.Duration
+
+	// Bytes is what journal and snapshots are to stay within, whatever is asked for. A
+	// quarter of it is left free for what comes until the next snapshot. What goes first
+	// is what was not asked for; then snapshots of periods; then what was: the oldest of
+	// each first. Segments are at most a 16th of it, and snapshots are taken and made
+	// full often enough that 16 times a full snapshot can always be kept.
+	//
+	// Default: none if Last, Ticks or Age is given. Otherwise the larger of 1 GiB and 16
+	// times the largest snapshot; but a store that was larger already when it was opened
+	// is left as it is, as whoever kept it so may want it so: see [Report.Kept].
+	Bytes int64
+
+	// KeepAll keeps all, whatever the others say.
+	KeepAll bool
+}
+
+const (
+	// defaultBound is what a store is to stay within that nobody said anything of.
+	defaultBound = 1 << 30
+
+	// shares is how many parts a bound is cut into. One is for a full snapshot, one for
+	// the journal between two snapshots, one for a segment of it, one for what is
+	// journaled while a snapshot is copied. A bound of so many full snapshots can be kept.
+	shares = 16
+
+	// minShare is the least that a part is, however small the bound.
+	minShare = 4 << 10
+
+	// minChain is how many snapshots are made between two full ones that only what is
+	// asked for makes due.
+	minChain = 3
+
+	defaultSegment = 64 << 20 // As in package journal.
+	minSegment     = 1 << 20  // Of a store without a bound.
+)
+
+// asks reports whether r asks for a certain past, and so lets what is older go.
+func (r Retention) asks() bool { return r.Last > 0 || r.Ticks > 0 || r.Age > 0 }
+
+// unset reports whether the bound of r is the default one.
+func (r Retention) unset() bool { return !r.asks() && r.Bytes <= 0 && !r.KeepAll }
+
+// bound returns what a store whose largest snapshot has that many bytes is to stay
+// within; 0: there is no bound.
+func (o *Options) bound(largest int64) int64 {
+	switch {
+	case o.Retain.KeepAll:
+		return 0
+	case o.Retain.unset():
+		return max(cmp.Or(o.leastBound, defaultBound), shares*largest)
+	}
+	return max(0, o.Retain.Bytes)
+}
+
+// A Keeping says what a store keeps, and why.
+type Keeping struct {
+	Bytes  int64  // Of journal and snapshots,
+	Bound  int64  // which are to stay within this; 0: there is no bound.
+	Record uint64 // Each state from this record on can be gone back to,
+	Tick   uint64 // which is this tick.
+	Reason string // Why this much is kept, for people; if it is more than Bound, why that.
+}
+
+// String returns what is kept, and why, in a line.
+func (k Keeping) String() string {
+	bound := ""
+	if k.Bound > 0 {
+		bound = " of " + size(k.Bound)
+	}
+	return fmt.Sprintf("%s%s, back to tick %d: %s", size(k.Bytes), bound, k.Tick, k.Reason)
+}
+
+// size returns a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
 // A storedSnapshot is what a store knows of one of its snapshot files.
 type storedSnapshot struct {
 	catalog.SnapshotInfo
-	onHead bool // The newest state comes from it.
+	onHead bool   // The newest state comes from it.
+	next   uint64 // The record that continues it on the way there; 0: the one behind it, if any.
 }
+
+// from returns the record that the journal has to begin with, at the latest, if ticks are
+// to lead on from s.
+func (s *storedSnapshot) from() uint64 { return max(s.next, s.ID.Seq+1) }
 
 // names reports whether file number n has the snapshot or pages of it.
 func (s *storedSnapshot) names(n uint32) bool {
@@ -50,67 +146,265 @@ func (s *storedSnapshot) apart(other *storedSnapshot) bool {
 	return !other.names(s.Number) && !slices.ContainsFunc(s.Refs, func(f format.FileRef) bool { return other.names(f.Number) })
 }
 
-// A pruning is what may be removed once a snapshot has its name.
+// A past is what there is to choose from.
+type past struct {
+	list    []storedSnapshot // In the order in which they were made.
+	newest  uint64           // The record of the state to go on from,
+	oldest  uint64           // and of the oldest tick that the world can go back to.
+	journal []segmentSize
+}
+
+// A segmentSize is what a choice has to know of a segment of the journal.
+type segmentSize struct {
+	first uint64 // The seq that it begins with; 0: not known.
+	bytes int64
+}
+
+// sizesOf returns what the journal consists of, oldest first.
+func sizesOf(j *journal.Journal) (sizes []segmentSize) {
+	for first, bytes := range j.Segments() {
+		sizes = append(sizes, segmentSize{first, bytes})
+	}
+	return sizes
+}
+
+// since returns the segments that stay if all is removed that is older than record seq.
+func (p *past) since(seq uint64) []segmentSize {
+	for i := len(p.journal) - 1; i > 0; i-- {
+		if first := p.journal[i].first; first > 0 && first <= seq {
+			return p.journal[i:]
+		}
+	}
+	return p.journal
+}
+
+// bytesOf returns how many bytes segments have.
+func bytesOf(segments []segmentSize) (bytes int64) {
+	for _, s := range segments {
+		bytes += s.bytes
+	}
+	return bytes
+}
+
+// bases returns the snapshots of states that the newest one comes from, newest first.
+func (p *past) bases() (bases []*storedSnapshot) {
+	for i := range slices.Backward(p.list) {
+		if s := &p.list[i]; s.onHead && !p.ahead(s) {
+			bases = append(bases, s)
+		}
+	}
+	slices.SortStableFunc(bases, func(a, b *storedSnapshot) int { return cmp.Compare(b.ID.Seq, a.ID.Seq) })
+	return bases
+}
+
+// ahead reports whether s is of a state that the world went back from, but did not go on
+// from yet: it is still what a crash leads to.
+func (p *past) ahead(s *storedSnapshot) bool {
+	return s.onHead && s.ID.Seq > p.newest
+}
+
+// largest returns how many bytes the largest snapshot has.
+func (p *past) largest() (bytes int64) {
+	for i := range p.list {
+		bytes = max(bytes, p.list[i].Size)
+	}
+	return bytes
+}
+
+// second returns the index of the newest of bases that shares no file with the first;
+// -1: there is none.
+func second(bases []*storedSnapshot) int {
+	return slices.IndexFunc(bases, func(s *storedSnapshot) bool { return s.apart(bases[0]) })
+}
+
+// asked returns the index of the oldest of bases that r asks for, which is beyond the last
+// one if r asks for more than there is.
+func (r Retention) asked(bases []*storedSnapshot) (oldest int) {
+	if !r.asks() {
+		return len(bases) - 1
+	}
+	newest := bases[0]
+	need := func(enough func(s *storedSnapshot) bool) {
+		i := slices.IndexFunc(bases, enough)
+		if i < 0 {
+			i = len(bases)
+		}
+		oldest = max(oldest, i)
+	}
+	if r.Last > 0 {
+		oldest = min(r.Last-1, len(bases))
+	}
+	if r.Ticks > 0 {
+		need(func(s *storedSnapshot) bool { return s.Tick+uint64(r.Ticks) <= newest.Tick })
+	}
+	if r.Age > 0 {
+		need(func(s *storedSnapshot) bool { return newest.Time.Sub(s.Time) >= r.Age })
+	}
+	return oldest
+}
+
+// A pruning is what may be removed once a snapshot has its name, and why the rest stays.
 type pruning struct {
 	files   []uint32 // Newest first: what refers goes before what is referred to.
 	journal uint64   // Records before this one; 0: none.
+	keeping Keeping
 }
 
-// plan returns what r lets be removed of list, which ends with the newest
-// snapshot. oldest is the record of the oldest tick that the world can go back to.
-func (r Retention) plan(list []storedSnapshot, oldest uint64) pruning {
-	if r.Last <= 0 {
-		return pruning{}
-	}
-	var heads []*storedSnapshot // Newest first.
-	for i := range slices.Backward(list) {
-		if list[i].onHead {
-			heads = append(heads, &list[i])
-		}
-	}
-	bases := r.bases(heads, oldest)
-	if bases == nil {
-		return pruning{}
-	}
-	kept := slices.Concat(bases, r.ofPeriods(heads))
-	for i := range list {
-		if list[i].Label != "" {
-			kept = append(kept, &list[i])
-		}
-	}
-	p := pruning{journal: bases[0].ID.Seq}
-	for _, s := range bases {
-		p.journal = min(p.journal, s.ID.Seq)
-	}
-	p.journal++
-	for i, s := range slices.Backward(list) {
-		if slices.ContainsFunc(kept, func(k *storedSnapshot) bool { return k.names(s.Number) }) {
-			kept = append(kept, &list[i]) // For its pages; it stays a snapshot that can be read.
-		} else {
-			p.files = append(p.files, s.Number)
-		}
-	}
-	return p
+// A choice is what stays of a past. Less and less can be chosen, one step after the other,
+// until only what must stay is left:
+//
+//	step   0 ............. surplus ........... periods ............ steps
+//	       all              what was asked      without periods      what must stay
+type choice struct {
+	past
+	bases   []*storedSnapshot // Newest first.
+	oldest  int               // Index of the oldest base at step 0.
+	musts   []*storedSnapshot // With the journal behind them.
+	periods []*storedSnapshot // Oldest first.
+	all     bool              // Nothing is asked for: all stays that can.
 }
 
-// bases returns the snapshots that stay with the journal behind them; nil if one
-// that must be there is not.
-func (r Retention) bases(heads []*storedSnapshot, oldest uint64) []*storedSnapshot {
-	second := slices.IndexFunc(heads, func(s *storedSnapshot) bool { return s.apart(heads[0]) })
-	past := slices.IndexFunc(heads, func(s *storedSnapshot) bool { return s.ID.Seq <= oldest })
-	if second < 0 || past < 0 {
-		return nil
+// steps returns how many steps there are.
+func (c *choice) steps() int { return c.oldest + len(c.periods) }
+
+// at returns what stays at a step: snapshots that are kept as they are or for their
+// pages, by their number, and the first record that the journal is kept from.
+func (c *choice) at(step int) (kept map[uint32]bool, from uint64) {
+	bases, periods := min(step, c.oldest), max(0, step-c.oldest)
+	if !c.all {
+		periods = min(step, len(c.periods))
+		bases = step - periods
 	}
-	return append(slices.Clone(heads[:min(r.Last, len(heads))]), heads[second], heads[past])
+	oldest := c.bases[c.oldest-bases]
+	stay := slices.Concat(c.bases[:c.oldest-bases+1], c.musts)
+	kept, from = make(map[uint32]bool), oldest.from()
+	for _, s := range stay {
+		kept[s.Number], from = true, min(from, s.from())
+	}
+	for _, s := range c.periods[periods:] {
+		kept[s.Number] = true
+	}
+	for i := range slices.Backward(c.list) {
+		s := &c.list[i]
+		if s.Label != "" || c.ahead(s) || c.all && (step == 0 || s.ID.Seq >= oldest.from()) {
+			kept[s.Number] = true
+		}
+		if kept[s.Number] {
+			for _, f := range s.Refs { // It stays a snapshot that can be read.
+				kept[f.Number] = true
+			}
+		}
+	}
+	return kept, from
+}
+
+// bytes returns what stays on the disk at a step.
+func (c *choice) bytes(step int) int64 {
+	kept, from := c.at(step)
+	bytes := bytesOf(c.since(from))
+	for i := range c.list {
+		if kept[c.list[i].Number] {
+			bytes += c.list[i].Size
+		}
+	}
+	return bytes
+}
+
+// plan returns what r lets be removed of p, and what is kept then.
+func (r Retention) plan(p past, bound int64) pruning {
+	bases := p.bases()
+	if len(bases) == 0 {
+		return pruning{keeping: Keeping{Bound: bound, Reason: "no snapshot leads to the newest state"}}
+	}
+	asked := r.asked(bases)
+	c := &choice{past: p, bases: bases, oldest: min(asked, len(bases)-1), all: !r.asks()}
+	apart := second(bases)
+	lead := slices.IndexFunc(bases, func(s *storedSnapshot) bool { return s.ID.Seq <= p.oldest })
+	if r.KeepAll || apart < 0 || lead < 0 {
+		return c.whole(bound, r.KeepAll, apart)
+	}
+	c.musts, c.periods = []*storedSnapshot{bases[apart], bases[lead]}, r.ofPeriods(bases)
+	step := 0
+	if bound > 0 {
+		step = sort.Search(c.steps(), func(step int) bool { return c.bytes(step) <= bound-bound/4 })
+	}
+	if step == 0 && c.all {
+		return c.whole(bound, false, apart)
+	}
+	kept, from := c.at(step)
+	pruned := pruning{journal: from}
+	for _, s := range slices.Backward(p.list) {
+		if !kept[s.Number] {
+			pruned.files = append(pruned.files, s.Number)
+		}
+	}
+	pruned.keeping = c.keeping(step, bound)
+	pruned.keeping.Reason = c.reason(step, &pruned.keeping)
+	if step == 0 && (asked == len(bases) || pruned.keeping.Record > bases[asked].ID.Seq) {
+		pruned.keeping.Reason = "all there is, as Retain asks for more"
+	}
+	return pruned
+}
+
+// whole is the pruning that removes nothing.
+func (c *choice) whole(bound int64, asked bool, apart int) pruning {
+	c.all, c.oldest = true, len(c.bases)-1
+	k := c.keeping(0, bound)
+	switch {
+	case asked:
+		k.Reason = "all, as Retain.KeepAll says"
+	case apart < 0:
+		k.Reason = "all, as there are no two snapshots yet that share no file"
+	default:
+		k.Reason = "all there is"
+	}
+	return pruning{keeping: k}
+}
+
+// keeping says what stays at a step, but not why.
+func (c *choice) keeping(step int, bound int64) Keeping {
+	k := Keeping{Bytes: c.bytes(step), Bound: bound}
+	kept, from := c.at(step)
+	segments := c.since(from)
+	for _, s := range slices.Backward(c.bases) {
+		if kept[s.Number] && (len(segments) == 0 || segments[0].first <= s.from()) {
+			k.Record, k.Tick = s.ID.Seq, s.Tick
+			break
+		}
+	}
+	return k
+}
+
+// reason says why that much is kept at a step.
+func (c *choice) reason(step int, k *Keeping) string {
+	switch {
+	case k.Bound == 0 || step == 0:
+		return "what Retain asks for"
+	case k.Bytes <= k.Bound:
+		return "as much of the past as the bound lets"
+	}
+	named := *c
+	named.list = slices.Clone(c.list)
+	for i := range named.list {
+		named.list[i].Label = ""
+	}
+	apart, lead := c.musts[0], c.musts[1]
+	switch {
+	case named.bytes(step) <= k.Bound:
+		return "snapshots with a name stay, whatever the bound"
+	case lead.ID.Seq < apart.ID.Seq && k.Bytes-bytesOf(c.since(lead.from()))+bytesOf(c.since(apart.from())) <= k.Bound:
+		return "what leads to the oldest tick of the world's history stays, whatever the bound"
+	}
+	return "two snapshots that share no file stay, with the journal behind them, whatever the bound"
 }
 
 // ofPeriods returns the first snapshot of each period.
-func (r Retention) ofPeriods(heads []*storedSnapshot) (first []*storedSnapshot) {
+func (r Retention) ofPeriods(bases []*storedSnapshot) (first []*storedSnapshot) {
 	if r.Every <= 0 {
 		return nil
 	}
 	last := time.Time{}
-	for _, s := range slices.Backward(heads) {
+	for _, s := range slices.Backward(bases) {
 		if period := s.Time.Truncate(r.Every); first == nil || !period.Equal(last) {
 			first, last = append(first, s), period
 		}
@@ -155,29 +449,149 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 	return removed, err
 }
 
-// storedSnapshots returns what a store knows of the snapshots in c. The state that
-// was recovered comes from those of the records onHead.
-func storedSnapshots(c *catalog.Catalog, onHead map[uint64]bool) (list []storedSnapshot) {
-	for _, s := range c.Snapshots {
-		if s.Err == nil && c.Misfit(s) == nil {
-			list = append(list, storedSnapshot{s, onHead[s.ID.Seq]})
-		}
+// A bounding is what a store knows of its own bound.
+type bounding struct {
+	bound   int64 // What it is to stay within; 0: it has no bound, or does not keep to it.
+	asFound bool  // It was above the default bound when it was opened: remove nothing.
+	keeping Keeping
+
+	marks []uint64 // Records with marks, oldest first,
+	tips  []uint64 // and the ends of branches that were left, as far as they are in the journal.
+}
+
+// bind decides what the store, whose journal is that, is to stay within.
+func (s *Store) bind(journal []segmentSize) {
+	r, p := s.options.Retain, past{s.list, s.head, s.head, journal}
+	bytes := s.tally.snapshotBytes
+	for _, segment := range journal {
+		bytes += segment.bytes
 	}
-	return list
+	s.bound = s.options.bound(p.largest())
+	s.asFound = r.unset() && bytes > s.bound
+	will := r.plan(p, s.bound)
+	r.KeepAll = true
+	k := r.plan(p, s.bound).keeping // Nothing has been removed yet.
+	k.Bytes, k.Reason = bytes, will.keeping.Reason
+	switch {
+	case s.damaged:
+		k.Reason = "all, as the store was damaged when it was opened"
+	case s.asFound:
+		k.Reason = fmt.Sprintf("all, as it was above the default bound of %s when it was opened by a program that sets none; "+
+			"write Retain: persist.Retention{Bytes: %d} to have the oldest removed, or {KeepAll: true}", size(s.bound), s.bound)
+		s.bound = 0
+	case len(will.files) > 0 || will.journal > 0:
+		k.Reason += "; the rest goes after the next snapshot"
+	}
+	s.keeping = k
+}
+
+// What a store that has more than its bound says between two snapshots.
+const (
+	snapshotDue  = "what was written since the last snapshot; the next one lets older ticks go"
+	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
+)
+
+// kept returns what the store keeps now, which has that many bytes.
+func (s *Store) kept(bytes int64) Keeping {
+	k := s.keeping
+	if bytes > k.Bound && k.Bound > 0 && k.Bytes <= k.Bound {
+		k.Reason = snapshotDue
+	}
+	k.Bytes = bytes
+	return k
+}
+
+// share is the part of the bound that one snapshot may take, or one segment.
+func share(bound int64) int64 { return max(minShare, bound/shares) }
+
+// segmentBytes returns the size of the journal's segments: what is removed goes by whole
+// segments. 0 is the journal's default.
+func (s *Store) segmentBytes() int64 {
+	r := s.options.Retain
+	switch bound := s.options.bound(s.fullSize); {
+	case s.options.segmentSize > 0:
+		return s.options.segmentSize
+	case bound > 0:
+		return min(defaultSegment, share(bound))
+	case r.asks():
+		return min(defaultSegment, max(minSegment, s.snapshotBytes()))
+	}
+	return 0
+}
+
+// crowded reports whether what must stay is more than it should be, and only a full
+// snapshot lets it go: the journal behind the second newest one that shares no file with
+// the newest takes a quarter of the bound, or reaches further back than what is asked for.
+func (s *Store) crowded() bool {
+	if s.journal == nil {
+		return false
+	}
+	r, p := s.options.Retain, past{list: s.list, newest: s.world.Raw().Seq(), journal: sizesOf(s.journal)}
+	bases := p.bases()
+	if len(bases) == 0 {
+		return false
+	}
+	apart, from := second(bases), uint64(1)
+	if apart >= 0 {
+		from = bases[apart].from()
+	}
+	if s.bound > 0 && bytesOf(p.since(from)) > s.bound/4 {
+		return true
+	}
+	return r.asks() && s.chain() >= minChain && (apart < 0 || apart > r.asked(bases))
 }
 
 // branched notes that the next record continues an older one than the last.
-func (s *snapshotter) branched(parent uint64) {
+func (s *snapshotter) branched(parent, last uint64) {
+	if n := len(s.tips); n == 0 || s.tips[n-1] != last {
+		s.tips = append(s.tips, last)
+	}
+	s.tips = slices.DeleteFunc(s.tips, func(seq uint64) bool { return seq == parent })
 	for i := range s.list {
-		if s.list[i].ID.Seq > parent {
+		switch seq := s.list[i].ID.Seq; {
+		case seq > parent:
 			s.list[i].onHead = false
+		case seq == parent:
+			s.list[i].next = last + 1
 		}
 	}
 	for _, c := range []*copying{s.copying, s.handed} {
-		if c != nil && c.Manifest.ID.Seq > parent {
+		switch {
+		case c == nil:
+		case c.Manifest.ID.Seq > parent:
 			c.offHead = true
+		case c.Manifest.ID.Seq == parent:
+			c.next = last + 1
 		}
 	}
+}
+
+// forget counts the marks and branches that went with the journal before record first.
+func (s *snapshotter) forget(t *tally, first uint64) {
+	gone := func(seqs []uint64) ([]uint64, int) {
+		n, _ := slices.BinarySearch(seqs, first)
+		return slices.Delete(seqs, 0, n), n
+	}
+	var marks, tips int
+	s.marks, marks = gone(s.marks)
+	s.tips, tips = gone(s.tips)
+	t.marks, t.branches = t.marks+marks, t.branches+tips
+}
+
+// storedSnapshots returns what a store whose newest state is that of record head knows of
+// the snapshots in c.
+func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
+	next := map[uint64]uint64{head: 0} // By the record that it continues.
+	for e := range c.Log.Ancestors(head) {
+		next[e.Parent] = e.ID.Seq
+	}
+	for _, s := range c.Snapshots {
+		if s.Err == nil && c.Misfit(s) == nil {
+			seq, onHead := next[s.ID.Seq]
+			list = append(list, storedSnapshot{SnapshotInfo: s, onHead: onHead, next: seq})
+		}
+	}
+	return list
 }
 
 // removeTemps removes snapshot files that were never finished.

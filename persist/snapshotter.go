@@ -54,6 +54,7 @@ type SnapshotResult struct {
 // One is under way at a time.
 type snapshotter struct {
 	grown    int64 // Journal bytes since the last snapshot began.
+	lastTick int64 // Those of the last tick.
 	number   uint32
 	table    snap.PageTable       // Of the last snapshot,
 	sums     snap.PageSums        // and its sums; nil: not known.
@@ -73,6 +74,7 @@ type snapshotter struct {
 
 	list    []storedSnapshot // The snapshots of the store, oldest first.
 	damaged bool             // Something was damaged when it was opened: remove nothing.
+	bounding
 }
 
 // A namedFile is a snapshot file that pages lie in.
@@ -89,7 +91,8 @@ type copying struct {
 	since   uint64
 	ticks   int // Commits that have copied.
 	done    func(context.Context) error
-	offHead bool // The world went back to before it and on from there.
+	offHead bool   // The world went back to before it and on from there.
+	next    uint64 // As in what the store will know of it.
 }
 
 // A finished snapshot is what its goroutine leaves behind.
@@ -100,6 +103,8 @@ type finished struct {
 	crc   uint32
 	full  int64 // Bytes of its pages if it refers to no other file, else 0.
 	alone bool  // A file it was to refer to is gone: the next one must refer to none.
+
+	keeping *Keeping // What is kept since; nil: nothing was decided.
 }
 
 // Snapshot writes the state of the last commit to a snapshot file and waits for
@@ -195,13 +200,18 @@ func (s *Store) snapshotDue() bool {
 
 // snapshotBytes resolves [Options.SnapshotBytes].
 func (s *Store) snapshotBytes() int64 {
-	if s.options.SnapshotBytes == 0 {
-		return max(minSnapshotBytes, 2*s.fullSize)
+	if s.options.SnapshotBytes != 0 {
+		return s.options.SnapshotBytes
 	}
-	return s.options.SnapshotBytes
+	due := max(minSnapshotBytes, 2*s.fullSize)
+	if s.bound > 0 {
+		due = min(due, max(share(s.bound), s.fullSize))
+	}
+	return due
 }
 
-// pace returns how many bytes a Commit copies now.
+// pace returns how many bytes a Commit copies now: under a bound, as many as it takes for
+// the copy to be complete before the ticks meanwhile have journaled a share of it.
 func (s *Store) pace() int {
 	pace := s.options.SnapshotPace
 	switch {
@@ -209,6 +219,9 @@ func (s *Store) pace() int {
 		return snap.Unlimited
 	case pace == 0:
 		pace = defaultPace
+	}
+	if s.bound > 0 {
+		pace = max(pace, int(float64(s.fullSize)*float64(s.lastTick)/float64(share(s.bound))))
 	}
 	return pace << min(20, s.hurry+s.copying.ticks/hurryTicks)
 }
@@ -238,7 +251,8 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 
 // chainDone reports whether the next snapshot is to be a full one: the last one
 // refers to many files, or to files most of which nobody needs, or the last full
-// one is long ago: only what shares no file with it lets the older ones go.
+// one is long ago, or what must stay is too much: only what shares no file with it
+// lets the older ones go.
 func (s *Store) chainDone() bool {
 	var files, pages int64
 	for _, f := range s.named {
@@ -247,7 +261,7 @@ func (s *Store) chainDone() bool {
 	for _, p := range s.table {
 		pages += int64(p.Size)
 	}
-	return len(s.named) > snap.MaxFiles || files > 2*pages+slackBytes || s.chain() >= snap.MaxChain
+	return len(s.named) > snap.MaxFiles || files > 2*pages+slackBytes || s.chain() >= snap.MaxChain || s.crowded()
 }
 
 // chain returns how many snapshots were made since the last full one.
@@ -286,15 +300,20 @@ func (s *Store) copySome(budget int) {
 		f := c.finish(files, named)
 		if f.Err == nil {
 			written := c.stored(true)
-			written.CRC = f.crc
+			written.Size, written.CRC = f.Bytes, f.crc
 			list, p := append(list, written), pruning{}
-			if !s.damaged {
+			if !s.damaged && !s.asFound {
 				// Should the world go back to before c meanwhile, what leads to the oldest
 				// tick of its history is there.
-				p = s.options.Retain.plan(list, oldest)
+				from := past{list, written.ID.Seq, oldest, sizesOf(s.journal)}
+				p = s.options.Retain.plan(from, s.options.bound(from.largest()))
+				f.keeping = &p.keeping
 			}
 			if f.RemoveErr = s.journal.KeepNote(p.promise(list)); f.RemoveErr == nil {
 				f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
+			}
+			if f.RemoveErr != nil && f.keeping != nil {
+				f.keeping.Reason = removeFailed
 			}
 		}
 		if told != nil {
@@ -307,7 +326,8 @@ func (s *Store) copySome(budget int) {
 // stored returns what the store will know of c.
 func (c *copying) stored(onHead bool) storedSnapshot {
 	m := &c.Manifest
-	return storedSnapshot{catalog.SnapshotInfo{Number: m.Number, ID: m.ID, Time: m.Time, Label: m.Name, Refs: m.Files, Schema: m.Schema}, onHead}
+	info := catalog.SnapshotInfo{Number: m.Number, Tick: m.Tick, ID: m.ID, Time: m.Time, Label: m.Name, Refs: m.Files, Schema: m.Schema}
+	return storedSnapshot{SnapshotInfo: info, onHead: onHead}
 }
 
 // hand copies all that is left of the snapshot under way, if any, and hands it
@@ -445,7 +465,7 @@ func (s *Store) take(f *finished) {
 	}
 	s.table, s.sums, s.named = f.table, f.copying.Sums, named
 	written := f.stored(!f.offHead)
-	written.Size, written.CRC = f.Bytes, f.crc
+	written.Size, written.CRC, written.next = f.Bytes, f.crc, f.next
 	s.list = append(s.list, written)
 	if len(f.Removed) > 0 {
 		s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool {
@@ -457,4 +477,11 @@ func (s *Store) take(f *finished) {
 		})
 	}
 	s.buffers.Put(&f.StateCopy)
+	if f.keeping != nil {
+		s.keeping, s.bound = *f.keeping, f.keeping.Bound
+		for first := range s.journal.Segments() {
+			s.forget(&s.tally, first)
+			break
+		}
+	}
 }

@@ -34,8 +34,9 @@ type Options struct {
 	// SnapshotBytes is how far the journal may grow before Commit begins a
 	// snapshot. Default: twice as many bytes as the last full snapshot has, and at
 	// least 16 MiB, so that recovery reads at most about three times what the world
-	// holds, or replays for some hundredths of a second.
-	// Negative: Commit begins none.
+	// holds, or replays for some hundredths of a second; but no more than a 16th of
+	// [Retention.Bytes], or one full snapshot if that is more.
+	// Negative: Commit begins none, and nothing is removed until the program does.
 	SnapshotBytes int64
 
 	// OnDurable is called when a tick has become durable, in the order of commits,
@@ -44,12 +45,13 @@ type Options struct {
 
 	// SnapshotPace is how many bytes of the world a Commit copies at most, or not
 	// much more, while a snapshot is under way. It is raised if a snapshot takes long
-	// or was begun in vain. Default: 1 MiB, which takes about half a millisecond.
+	// or was begun in vain, and if ticks journal so much that [Retention.Bytes] could not
+	// be kept otherwise. Default: 1 MiB, which takes about half a millisecond.
 	// Negative: all in the Commit that begins it.
 	SnapshotPace int
 
-	// Retain says which snapshots stay, and with them how much of the journal.
-	// Default: all.
+	// Retain says how much of the past stays on the disk. Default: as much as the
+	// larger of 1 GiB and 16 full snapshots holds.
 	Retain Retention
 
 	// OnSnapshot is called when a snapshot is finished or has failed, by the
@@ -69,7 +71,8 @@ type Options struct {
 	// another time fails the journal, see [Store.Err]. Default: time.Now.
 	Now func() time.Time
 
-	segmentSize int64 // Of the journal. 0: its default; less in tests.
+	segmentSize int64 // Of the journal. 0: as Retain needs it; less in tests.
+	leastBound  int64 // The default bound of small worlds. 0: 1 GiB; less in tests.
 }
 
 const defaultQueueBytes = 64 << 20
@@ -316,6 +319,9 @@ func (s *Store) Metrics() Metrics {
 		SnapshotStall:   t.stall,
 		SnapshotBytes:   t.snapshotBytes,
 		DiskBytes:       j.Bytes + t.snapshotBytes,
+		Kept:            s.kept(j.Bytes + t.snapshotBytes),
+		PrunedMarks:     t.marks,
+		PrunedBranches:  t.branches,
 	}
 	if j.DurableTick > 0 {
 		m.DurableTick = j.DurableTick

@@ -93,7 +93,11 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	if err != nil {
 		return err
 	}
-	if p.start = oldestBase(p.view, end); options.From != "" {
+	p.start = end // If it cannot be reached, the cursor tells.
+	if oldest, ok := p.view.OldestBase(end); ok {
+		p.start = oldest.ID.Seq
+	}
+	if options.From != "" {
 		if p.start, err = p.view.Resolve(options.From); err != nil {
 			return err
 		}
@@ -109,16 +113,6 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 		return err
 	}
 	return p.fill()
-}
-
-// oldestBase returns the oldest state with a snapshot that record seq comes from.
-func oldestBase(v *catalog.Catalog, seq uint64) uint64 {
-	for _, s := range slices.Backward(v.Bases(seq)) {
-		if _, err := v.Log.Path(s.ID.Seq, seq); s.Err == nil && err == nil {
-			return s.ID.Seq
-		}
-	}
-	return seq // It cannot be reached, which the caller will find.
 }
 
 // Close lets go of the store. The world stays as it is.
@@ -218,6 +212,10 @@ func (p *Player) Restart(ctx context.Context) error { return p.seek(ctx, 0) }
 func (p *Player) Seek(ctx context.Context, tick uint64) error {
 	n := slices.IndexFunc(p.path, func(e journal.Entry) bool { return e.Tick == tick })
 	if n < 0 && tick != p.First() {
+		oldest, ok := p.view.OldestBase(p.start)
+		if err := p.view.Removed(fmt.Sprintf("tick %d was", tick)); err != nil && ok && tick < oldest.Tick {
+			return err
+		}
 		return fmt.Errorf("%w: tick %d; the player has ticks %d to %d", format.ErrNotFound, tick, p.First(), p.End())
 	}
 	return p.seek(ctx, n+1)

@@ -80,7 +80,7 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 // Resolve returns the record that a point in time names. It may be
 //
 //	""  @latest      the head
-//	@first           the oldest state the head comes from
+//	@first           the oldest state the head comes from that can be shown
 //	@-5s             the newest tick at least 5 seconds older than the head
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
 //	1200             tick 1200 on the way to the head
@@ -92,8 +92,8 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 //	tip:1            the end of the first of the branches, see [View.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
-// An error wraps [persist.ErrNotFound] if the store has no such point, and
-// [persist.ErrPoint] if it is written otherwise.
+// An error wraps [persist.ErrNotFound] if the store has no such point, or has it no longer:
+// then it says which the oldest is. It wraps [persist.ErrPoint] if it is written otherwise.
 func (v *View) Resolve(point string) (seq uint64, err error) { return v.cat.Resolve(point) }
 
 // Refresh brings v up to date with what programs did to the store since it was

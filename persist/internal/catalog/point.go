@@ -19,7 +19,7 @@ import (
 // Resolve returns the record that a point in time names. It may be
 //
 //	""  @latest      the head
-//	@first           the oldest state the head comes from
+//	@first           the oldest state the head comes from that can be shown
 //	@-5s             the newest tick at least 5 seconds older than the head
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
 //	1200             tick 1200 on the way to the head
@@ -31,8 +31,8 @@ import (
 //	tip:1            the end of the first of the branches, see [Catalog.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
-// An error wraps [format.ErrNotFound] if the store has no such point, and
-// [format.ErrPoint] if it is written otherwise.
+// An error wraps [format.ErrNotFound] if the store has no such point, or has it no longer:
+// then it says which the oldest is. It wraps [format.ErrPoint] if it is written otherwise.
 func (c *Catalog) Resolve(point string) (seq uint64, err error) {
 	seq, err = c.resolve(point)
 	from, n, ok := cutBack(point)
@@ -67,7 +67,7 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 	case point == "" || point == "@latest":
 		return c.Head(), nil
 	case point == "@first":
-		return c.Oldest(c.Head()), nil
+		return c.first(), nil
 	case strings.HasPrefix(point, "@-"), strings.HasPrefix(point, "@+"):
 		return c.agePoint(point)
 	case name == "seq":
@@ -95,6 +95,15 @@ func badPoint(point string) error {
 	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, seq:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
 }
 
+// first returns the oldest state that the head comes from and that can be shown: some
+// ticks before it may be left in the journal. Damage is not passed over.
+func (c *Catalog) first() uint64 {
+	if s, ok := c.OldestBase(c.Head()); ok && len(c.Damage()) == 0 {
+		return s.ID.Seq
+	}
+	return c.Oldest(c.Head())
+}
+
 // Oldest returns the seq that the way back from record seq ends at.
 func (c *Catalog) Oldest(seq uint64) uint64 {
 	for e := range c.Log.Ancestors(seq) {
@@ -108,6 +117,9 @@ func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
 	for i := range n {
 		e, ok := c.Log.Find(seq)
 		if !ok {
+			if err := c.Removed(fmt.Sprintf("the tick %d before %s was", n, naming.Shown(point))); err != nil {
+				return 0, err
+			}
 			return 0, fmt.Errorf("%w: %s has only %d ticks before it", format.ErrNotFound, naming.Shown(point), i)
 		}
 		seq = e.Parent
@@ -141,7 +153,11 @@ func (c *Catalog) agePoint(point string) (uint64, error) {
 func (c *Catalog) after(age time.Duration) (uint64, error) {
 	way := slices.Collect(c.Log.Ancestors(c.Head()))
 	var first time.Time
+	oldest := c.first()
 	for _, e := range slices.Backward(way) {
+		if e.ID.Seq < oldest {
+			continue
+		}
 		t, _, err := c.Tick(e)
 		if err != nil {
 			return 0, err
@@ -172,6 +188,9 @@ func (c *Catalog) before(age time.Duration) (uint64, error) {
 			return e.ID.Seq, nil
 		}
 	}
+	if err := c.Removed(fmt.Sprintf("what is %v older than the head was", age)); err != nil {
+		return 0, err
+	}
 	return 0, fmt.Errorf("%w: the head has no ancestor that is %v older", format.ErrNotFound, age)
 }
 
@@ -186,6 +205,9 @@ func (c *Catalog) record(seq uint64) (uint64, error) {
 			return seq, nil
 		}
 	}
+	if err := c.Removed(fmt.Sprintf("record %d was", seq)); err != nil && c.tooOld(seq) {
+		return 0, err
+	}
 	return 0, fmt.Errorf("%w: record %d; there are %d", format.ErrNotFound, seq, len(c.Log.Entries))
 }
 
@@ -199,6 +221,11 @@ func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 	for _, s := range slices.Backward(c.Snapshots) {
 		if err == nil && uint64(s.Number) == number || err != nil && s.Label == name && name != "" {
 			return s.ID.Seq, s.Err
+		}
+	}
+	if n := len(c.Snapshots); err == nil && n > 0 && number < uint64(c.Snapshots[n-1].Number) {
+		if err := c.Removed(fmt.Sprintf("snapshot %s was", name)); err != nil {
+			return 0, err
 		}
 	}
 	if err == nil {
@@ -230,6 +257,9 @@ func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
 			}
 			low, high = min(low, s.Tick), max(high, s.Tick)
 		}
+	}
+	if err := c.Removed(fmt.Sprintf("tick %d was", tick)); err != nil && tick < low {
+		return 0, err
 	}
 	return 0, fmt.Errorf("%w: tick %d; the way to the head has ticks %d to %d", format.ErrNotFound, tick, low, high)
 }
@@ -308,7 +338,11 @@ func (c *Catalog) noMark(name string) error {
 	for i, m := range marks {
 		names[i] = m.Name
 	}
-	return fmt.Errorf("%w: mark %q; %s", format.ErrNotFound, name, insteadOf(name, names))
+	err = fmt.Errorf("%w: mark %q; %s", format.ErrNotFound, name, insteadOf(name, names))
+	if oldest, ok := c.OldestBase(c.Head()); ok && c.Removed("") != nil {
+		err = fmt.Errorf("%w; those before record %d, tick %d, were pruned", err, oldest.ID.Seq, oldest.Tick)
+	}
+	return err
 }
 
 // insteadOf says which names there are for one that there is not: those like it, or a few.

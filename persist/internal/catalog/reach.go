@@ -93,9 +93,46 @@ func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 	return nil, f, c.Unreachable(seq)
 }
 
+// OldestBase returns the oldest snapshot from which ticks lead to record seq.
+func (c *Catalog) OldestBase(seq uint64) (s SnapshotInfo, ok bool) {
+	for _, s := range slices.Backward(c.Bases(seq)) {
+		if _, err := c.Log.Path(s.ID.Seq, seq); s.Err == nil && err == nil {
+			return s, true
+		}
+	}
+	return SnapshotInfo{}, false
+}
+
+// Removed says that what a text describes was removed, as retention asked, and what the
+// oldest state is that is still there; nil if nothing was. Of a damaged store nobody
+// knows.
+func (c *Catalog) Removed(what string) error {
+	oldest, ok := c.OldestBase(c.Head())
+	if !ok || oldest.ID.Seq == 0 || c.IsSave() || len(c.Damage()) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s pruned; the oldest is record %d, tick %d", format.ErrNotFound, what, oldest.ID.Seq, oldest.Tick)
+}
+
+// tooOld reports whether record seq is older than all that leads to the head.
+func (c *Catalog) tooOld(seq uint64) bool {
+	oldest, ok := c.OldestBase(c.Head())
+	return ok && seq < oldest.ID.Seq
+}
+
 // Unreachable says that no snapshot leads to record seq, and what is missing on
 // the way.
 func (c *Catalog) Unreachable(seq uint64) error {
+	what := ""
+	switch {
+	case c.tooOld(seq):
+		what = fmt.Sprintf("record %d was", seq)
+	case c.tooOld(c.Oldest(seq)):
+		what = fmt.Sprintf("what leads to record %d was", seq)
+	}
+	if err := c.Removed(what); what != "" && err != nil {
+		return err
+	}
 	_, err := c.Log.Path(0, seq)
 	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", format.ErrNotFound, seq), err)
 }

@@ -1,0 +1,457 @@
+package persist_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/deep"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// A boundRun is a random program on a store of some retention, and what it knows of all
+// that it ever wrote.
+type boundRun struct {
+	t       *testing.T
+	rng     *rand.Rand
+	dir     string
+	options persist.Options
+	now     time.Time
+
+	world   *storetest.World
+	store   *persist.Store
+	states  map[uint64]boundState // By record.
+	named   map[string]ecs.Digest
+	newest  uint64 // The last record.
+	marks   int    // Ticks with marks.
+	before  int    // Pruned marks of earlier openings,
+	left    int    // and branches.
+	checked int    // Snapshots looked at,
+	most    int64  // and the most bytes that there were.
+}
+
+// A boundState is what is known of a record.
+type boundState struct {
+	parent, tick uint64
+	time         time.Time
+	digest       ecs.Digest
+}
+
+// retentions are some that could not be more different.
+func retentions(bytes int64) []persist.Retention {
+	return []persist.Retention{
+		{}, {Bytes: bytes}, {Bytes: 1}, {Last: 2}, {Ticks: 30}, {Age: 40 * time.Minute}, {KeepAll: true},
+		{Last: 3, Every: time.Hour}, {Ticks: 100, Bytes: bytes}, {Every: 30 * time.Minute, Bytes: bytes},
+		{Age: time.Hour, Ticks: 20, Last: 2, Every: time.Hour, Bytes: bytes},
+	}
+}
+
+// After each snapshot, whatever the retention: what must stay is there, what is asked for is
+// there unless the bound is in its way, the bound holds unless what must stay is more, and all
+// that is said to be there can be read and is what it was.
+func TestABoundIsKeptAndNothingElseIsLost(t *testing.T) {
+	const bytes = 160 << 10
+	for i, retain := range retentions(bytes) {
+		t.Run(fmt.Sprintf("%+v", retain), func(t *testing.T) {
+			for seed := range deep.Or[uint64](2, 20) {
+				r := &boundRun{t: t, rng: rand.New(rand.NewPCG(seed, uint64(i))), dir: filepath.Join(t.TempDir(), "store"),
+					now: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), states: map[uint64]boundState{}, named: map[string]ecs.Digest{}}
+				r.options = persist.Bounded(persist.Options{
+					Sync: journal.SyncNever(), SnapshotBytes: []int64{3000, 0, 6000}[seed%3], Retain: retain,
+					Now: func() time.Time { return r.now },
+				}, bytes)
+				r.open("")
+				r.states[0] = boundState{digest: storetest.Persistent(r.world.World)}
+				for range 400 {
+					r.step()
+				}
+				r.close()
+				require.Greater(t, r.checked, 1)
+				t.Logf("seed %d: %d snapshots, at most %d bytes, %d marks and %d branches pruned", seed, r.checked, r.most, r.before, r.left)
+			}
+		})
+	}
+}
+
+func (r *boundRun) open(at string) {
+	r.t.Helper()
+	r.options.At = at
+	r.world = storetest.New(12)
+	r.store = storetest.Open(r.t, r.dir, r.world, r.options)
+}
+
+// close closes the store, whose counts begin anew.
+func (r *boundRun) close() {
+	r.t.Helper()
+	r.world.ReleaseAll()
+	if r.world.Raw().Dirty() {
+		r.commit()
+	}
+	r.store.Settle()
+	m := r.store.Metrics()
+	r.before, r.left = r.before+m.PrunedMarks, r.left+m.PrunedBranches
+	storetest.CloseStore(r.t, r.store)
+}
+
+// step does something at random, and looks if there is a new snapshot.
+func (r *boundRun) step() {
+	r.t.Helper()
+	switch k := r.rng.IntN(60); {
+	case k == 0:
+		_ = r.world.History().Rewind(1 + r.rng.IntN(8))
+	case k == 1 && len(r.named) < 3:
+		r.world.ReleaseAll()
+		if r.world.Raw().Dirty() {
+			r.commit()
+		}
+		name := fmt.Sprint("name", len(r.named))
+		_, err := r.store.SnapshotAs(storetest.Background, name)
+		require.NoError(r.t, err)
+		r.named[name] = storetest.Persistent(r.world.World)
+		r.look()
+	case k == 2:
+		r.close()
+		at := ""
+		if r.rng.IntN(3) == 0 {
+			at = r.somewhere()
+		}
+		r.open(at)
+	default:
+		r.world.Do(storetest.RandomActions(r.rng, 6)...)
+		if r.world.Len() < 30 {
+			r.world.Fill(30)
+		}
+		if r.rng.IntN(10) == 0 {
+			require.NoError(r.t, r.store.Mark("m"))
+			r.marks++
+		}
+		before := r.store.Metrics().Snapshots
+		r.commit()
+		_, err := r.store.Written(storetest.Background)
+		require.NoError(r.t, err)
+		if r.store.Metrics().Snapshots > before {
+			r.look()
+		}
+	}
+}
+
+// commit ends a tick and remembers it.
+func (r *boundRun) commit() {
+	r.t.Helper()
+	r.now = r.now.Add(time.Minute)
+	parent := r.world.Raw().Seq()
+	require.NoError(r.t, r.store.Commit())
+	r.newest = r.world.Raw().Seq()
+	r.states[r.newest] = boundState{parent, r.world.Tick(), r.now, storetest.Persistent(r.world.World)}
+}
+
+// somewhere is a state that the store says it has.
+func (r *boundRun) somewhere() string {
+	r.t.Helper()
+	v := view(r.t, r.dir)
+	first, err := v.Resolve("@first")
+	require.NoError(r.t, err)
+	way := []uint64{v.Head()}
+	for way[len(way)-1] > first {
+		way = append(way, r.states[way[len(way)-1]].parent)
+	}
+	require.Equal(r.t, first, way[len(way)-1])
+	return fmt.Sprintf("seq:%d", way[r.rng.IntN(len(way))])
+}
+
+// look compares the store with what was written.
+func (r *boundRun) look() {
+	r.t.Helper()
+	require.NoError(r.t, r.store.Sync(storetest.Background))
+	m := r.store.Metrics()
+	kept := m.Kept
+	r.checked++
+	r.most = max(r.most, m.DiskBytes)
+	require.NoError(r.t, m.LastSnapshot.RemoveErr)
+	require.Equal(r.t, kept.Bytes, m.DiskBytes)
+	require.Equal(r.t, bytesIn(r.t, r.dir, "snapshots/*"), m.SnapshotBytes)
+	v, err := inspect.OpenReadOnly(storetest.Background, r.dir)
+	require.NoError(r.t, err)
+	defer v.Close()
+	require.Empty(r.t, v.Damage())
+	r.at(v, v.Head(), r.states[v.Head()].digest)
+	r.lookAtNames(v)
+	if r.world.Raw().Seq() != r.newest {
+		return // It went back, and not on yet: a crash leads to where it was.
+	}
+	r.lookAtBound(kept)
+	r.lookAtMusts(v)
+	r.lookAtWishes(v, kept)
+	r.lookAtClaims(v, kept)
+	marks, err := v.Marks(storetest.Background)
+	require.NoError(r.t, err)
+	marked := map[uint64]bool{}
+	for _, m := range marks {
+		marked[m.Seq] = true
+	}
+	require.Equal(r.t, r.marks, len(marked)+r.before+m.PrunedMarks, "marks are there or counted")
+	require.Equal(r.t, r.branches(), r.tips(v)+r.left+m.PrunedBranches, "branches are there or counted")
+}
+
+// lookAtBound looks whether what is kept is within the bound, or must be kept.
+func (r *boundRun) lookAtBound(kept persist.Keeping) {
+	r.t.Helper()
+	retain := r.options.Retain
+	if bounded := !retain.KeepAll && (retain.Bytes > 0 || retain.Last+retain.Ticks+int(retain.Age) == 0); !bounded {
+		require.Zero(r.t, kept.Bound)
+		return
+	}
+	require.Positive(r.t, kept.Bound)
+	if kept.Bytes > kept.Bound && !strings.HasSuffix(kept.Reason, "whatever the bound") {
+		require.Regexp(r.t, "^all, as (there are no two snapshots yet that share no file|it was above the default bound)", kept.Reason)
+	}
+}
+
+// lookAtNames looks for the snapshots with a name.
+func (r *boundRun) lookAtNames(v *inspect.View) {
+	r.t.Helper()
+	for name, want := range r.named {
+		seq, err := v.Resolve("snap:" + name)
+		require.NoError(r.t, err)
+		r.at(v, seq, want)
+	}
+}
+
+// lookAtMusts looks for what stays whatever the bound.
+func (r *boundRun) lookAtMusts(v *inspect.View) {
+	r.t.Helper()
+	for seq := r.world.Raw().Seq(); ; seq = r.states[seq].parent {
+		r.at(v, seq, r.states[seq].digest)
+		if seq <= r.world.Raw().OldestSeq() {
+			break
+		}
+	}
+	if r.options.Retain.KeepAll {
+		return
+	}
+	newest := v.Snapshots()[len(v.Snapshots())-1]
+	files := r.filesOf(&newest)
+	if !slices.ContainsFunc(v.Snapshots(), func(s inspect.SnapshotInfo) bool {
+		return !slices.ContainsFunc(r.filesOf(&s), func(n uint32) bool { return slices.Contains(files, n) }) && r.leadsToHead(s.ID.Seq)
+	}) {
+		require.Regexp(r.t, "no two snapshots yet|it was above", r.store.Metrics().Kept.Reason)
+	}
+}
+
+func (r *boundRun) filesOf(s *inspect.SnapshotInfo) []uint32 {
+	files := []uint32{s.Number}
+	for _, f := range s.Refs {
+		files = append(files, f.Number)
+	}
+	return files
+}
+
+// leadsToHead reports whether the world comes from that record.
+func (r *boundRun) leadsToHead(from uint64) bool {
+	seq := r.world.Raw().Seq()
+	for seq > from {
+		seq = r.states[seq].parent
+	}
+	return seq == from
+}
+
+// lookAtWishes looks for what was asked for, unless the bound is in its way.
+func (r *boundRun) lookAtWishes(v *inspect.View, kept persist.Keeping) {
+	r.t.Helper()
+	retain, newest := r.options.Retain, v.Snapshots()[len(v.Snapshots())-1]
+	if kept.Reason != "what Retain asks for" {
+		return
+	}
+	if retain.Ticks > 0 {
+		require.LessOrEqual(r.t, kept.Tick+uint64(retain.Ticks), newest.Tick)
+	}
+	if retain.Age > 0 {
+		require.GreaterOrEqual(r.t, newest.Time.Sub(r.states[kept.Record].time), retain.Age)
+	}
+	if retain.Last > 0 {
+		on := 0
+		for _, s := range v.Snapshots() {
+			if r.leadsToHead(s.ID.Seq) {
+				on++
+			}
+		}
+		require.GreaterOrEqual(r.t, on, retain.Last)
+	}
+}
+
+// lookAtClaims looks whether what is said to be there is, and whether older states are said
+// to be pruned.
+func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.Keeping) {
+	r.t.Helper()
+	first, err := v.Resolve("@first")
+	require.NoError(r.t, err)
+	require.Equal(r.t, kept.Record, first)
+	head := r.world.Raw().Seq()
+	for seq := head; ; seq = r.states[seq].parent {
+		if seq == first || r.rng.IntN(20) == 0 {
+			r.at(v, seq, r.states[seq].digest)
+		}
+		if seq <= first {
+			break
+		}
+	}
+	if first == 0 {
+		return
+	}
+	there := map[uint64]bool{}
+	for _, s := range v.Snapshots() {
+		there[s.ID.Seq] = true
+	}
+	for range 5 {
+		gone := r.rng.Uint64N(first)
+		if there[gone] {
+			continue
+		}
+		seq, err := v.Resolve(fmt.Sprintf("seq:%d", gone))
+		if err == nil {
+			_, err = v.At(storetest.Background, seq)
+		}
+		if err == nil { // A snapshot that was kept for a name or a period leads there.
+			continue
+		}
+		require.ErrorIs(r.t, err, persist.ErrNotFound)
+		require.ErrorContains(r.t, err, fmt.Sprintf("pruned; the oldest is record %d, tick %d", first, kept.Tick))
+	}
+}
+
+// at looks whether a state can be read and is what it was.
+func (r *boundRun) at(v *inspect.View, seq uint64, want ecs.Digest) {
+	r.t.Helper()
+	im, err := v.At(storetest.Background, seq)
+	require.NoError(r.t, err, "record %d", seq)
+	require.Equal(r.t, want, im.Digest(), "record %d", seq)
+}
+
+// branches counts the ends of branches among all that was ever written.
+func (r *boundRun) branches() (n int) {
+	continued := map[uint64]bool{r.world.Raw().Seq(): true, 0: true}
+	for _, s := range r.states {
+		continued[s.parent] = true
+	}
+	for seq := range r.states {
+		if !continued[seq] {
+			n++
+		}
+	}
+	return n
+}
+
+// tips counts those that are in the journal.
+func (r *boundRun) tips(v *inspect.View) (n int) {
+	for _, e := range v.Tips() {
+		if e.ID.Seq != r.world.Raw().Seq() {
+			n++
+		}
+	}
+	return n
+}
+
+// A store that was kept whole is not pruned by a program that says nothing, which is told.
+func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	run := func(retain persist.Retention) (persist.Report, persist.Metrics, int) {
+		w := storetest.New(0)
+		s := storetest.Open(t, dir, w, persist.Bounded(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000, Retain: retain}, 100<<10))
+		removed := 0
+		for range 60 {
+			w.Clear()
+			w.Fill(30)
+			require.NoError(t, s.Mark("m"))
+			require.NoError(t, s.Commit())
+			r, err := s.Written(storetest.Background)
+			require.NoError(t, err)
+			removed += len(r.Removed)
+		}
+		m, report := s.Metrics(), s.Report()
+		storetest.CloseStore(t, s)
+		return report, m, removed
+	}
+	report, _, removed := run(persist.Retention{KeepAll: true})
+	require.Zero(t, report.Kept.Bound)
+	require.Zero(t, removed)
+	bound := int64(0)
+	for range 2 {
+		report, m, removed := run(persist.Retention{})
+		bound = report.Kept.Bound
+		require.Zero(t, removed)
+		require.Greater(t, report.Kept.Bytes, report.Kept.Bound)
+		require.Contains(t, report.String(), fmt.Sprintf("write Retain: persist.Retention{Bytes: %d} to have the oldest removed, or {KeepAll: true}", report.Kept.Bound))
+		require.Equal(t, report.Kept.Reason, m.Kept.Reason)
+		require.Zero(t, m.PrunedMarks)
+	}
+	report, m, removed := run(persist.Retention{Bytes: bound})
+	require.Contains(t, report.String(), "the rest goes after the next snapshot")
+	require.Positive(t, removed)
+	require.Positive(t, m.PrunedMarks)
+	require.LessOrEqual(t, m.DiskBytes, m.Kept.Bound)
+
+	dir = filepath.Join(t.TempDir(), "store") // One that the default bound kept is kept by it again.
+	for range 4 {
+		report, m, removed = run(persist.Retention{})
+		require.NotContains(t, report.String(), "kept")
+		require.LessOrEqual(t, m.DiskBytes, m.Kept.Bound)
+	}
+	require.Positive(t, removed)
+}
+
+// Whoever asks for what was pruned is told so, and what the oldest is.
+func TestAPointThatWasPrunedIsSaidToBe(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := storetest.New(0)
+	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 1)
+	s := storetest.Open(t, dir, w, options)
+	for range 9 {
+		w.Fill(10)
+		require.NoError(t, s.Mark("early"))
+		require.NoError(t, s.Commit())
+	}
+	for range 2 {
+		w.Fill(10)
+		require.NoError(t, s.Commit())
+		s.ForgetPages()
+		storetest.SnapshotOf(t, s)
+	}
+	w.Fill(10)
+	require.NoError(t, s.Commit())
+	require.Equal(t, 9, s.Metrics().PrunedMarks)
+	storetest.CloseStore(t, s)
+	v := view(t, dir)
+	for point, what := range map[string]string{
+		"3": "tick 3 was", "seq:3": "record 3 was", "seq:0": "record 0 was", "snap:1": "snapshot 1 was",
+		"@latest~7": "the tick 7 before @latest was", "@-5h": "what is 5h0m0s older than the head was",
+	} {
+		_, err := v.Resolve(point)
+		require.ErrorIs(t, err, persist.ErrNotFound)
+		require.ErrorContains(t, err, what+" pruned; the oldest is record 10, tick 10")
+		_, err = persist.Open(storetest.Background, dir, storetest.New(0).World, persist.Options{At: point})
+		require.ErrorContains(t, err, what+" pruned; the oldest is record 10, tick 10")
+	}
+	_, err := v.At(storetest.Background, 3)
+	require.ErrorContains(t, err, "record 3 was pruned; the oldest is record 10, tick 10")
+	_, err = v.Resolve("mark:early")
+	require.ErrorContains(t, err, `mark "early"; there are none; those before record 10, tick 10, were pruned`)
+	_, err = v.Resolve("77")
+	require.ErrorContains(t, err, "tick 77; the way to the head has ticks 10 to 12")
+	first, err := v.Resolve("@first")
+	require.NoError(t, err)
+	require.EqualValues(t, 10, first)
+	p, err := inspect.OpenPlayer(storetest.Background, dir, storetest.New(0).World, inspect.PlayerOptions{})
+	require.NoError(t, err)
+	defer p.Close()
+	require.ErrorContains(t, p.Seek(storetest.Background, 3), "tick 3 was pruned; the oldest is record 10, tick 10")
+}
