@@ -483,7 +483,7 @@ class Segment:
         if part:
             fault(part[0], limit, 'the last parts of a payload are missing')
 
-    def judge_inner(self, end, linked):
+    def judge_inner(self, end):
         """Judges a segment that was durable up to end when the next one was begun."""
         self.scan(min(end, len(self.data)))
         self.report(end)
@@ -697,7 +697,7 @@ class Journal:
             end, self.clean = s.judge_last()
         else:
             linked = following is not None and following.previous == s.number
-            end = s.judge_inner(following.previous_end if linked else len(s.data), linked)
+            end = s.judge_inner(following.previous_end if linked else len(s.data))
         schema = None
         for kind, start, stop, (seq, parent, tick, _, flags, _, crc), payload in s.found:
             if start < end and kind == PREAMBLE:
