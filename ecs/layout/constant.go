@@ -66,20 +66,6 @@ func trimmed(names []string) []string {
 	return names
 }
 
-// fullName returns the name in the description of t: with its constants.
-func (t *Type) fullName() string {
-	if len(t.Constants) == 0 {
-		return t.Name
-	}
-	names := slices.Clone(t.Constants)
-	for i, name := range names {
-		if name == "" {
-			names[i] = "_"
-		}
-	}
-	return t.Name + "{" + strings.Join(names, " ") + "}"
-}
-
 // setFullName is fullName the other way round. A name that constants do not explain is
 // one without.
 func (t *Type) setFullName(name string) {
@@ -101,19 +87,18 @@ func (t *Type) setFullName(name string) {
 	}
 }
 
-// constants notes which constants have other numbers than before.
-func (m *matcher) constants(from, to *Type, path string) {
+// moved lists the constants that have other numbers in to than in from, for people; ""
+// if there are none.
+func moved(from, to []string) string {
 	const most = 3
-	var moved []string
-	for was, name := range from.Constants {
-		if now := slices.Index(to.Constants, name); name != "" && now >= 0 && now != was {
-			moved = append(moved, fmt.Sprintf("%s was %d, is %d", name, was, now))
+	var all []string
+	for was, name := range from {
+		if now := slices.Index(to, name); name != "" && now >= 0 && now != was {
+			all = append(all, fmt.Sprintf("%s was %d, is %d", name, was, now))
 		}
 	}
-	if more := len(moved) - most; more > 0 {
-		moved = append(moved[:most], fmt.Sprintf("%d more", more))
+	if more := len(all) - most; more > 0 {
+		all = append(all[:most], fmt.Sprintf("%d more", more))
 	}
-	if moved != nil {
-		m.note(path, false, "stored numbers mean other constants: %s", strings.Join(moved, ", "))
-	}
+	return strings.Join(all, ", ")
 }

@@ -56,7 +56,9 @@ func (m *matcher) note(path string, dropped bool, format string, args ...any) {
 // difference that only a migration can bridge.
 func (m *matcher) match(from, to *Type, path string) (*match, *ConversionError) {
 	pair := &match{from: from, to: to, same: from.Equal(to)}
-	m.constants(from, to, path)
+	if text := moved(from.Constants, to.Constants); text != "" {
+		m.note(path, false, "stored numbers mean other constants: %s", text)
+	}
 	var err *ConversionError
 	switch {
 	case from.Kind == Bytes && to.Kind == Slice && widens(Uint8, to.Elem.Kind):

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -83,6 +84,20 @@ func (t *Type) Equal(u *Type) bool {
 		}
 	}
 	return t.Key.Equal(u.Key) && t.Elem.Equal(u.Elem)
+}
+
+// fullName returns the name in the description of t: with its constants.
+func (t *Type) fullName() string {
+	if len(t.Constants) == 0 {
+		return t.Name
+	}
+	names := slices.Clone(t.Constants)
+	for i, name := range names {
+		if name == "" {
+			names[i] = "_"
+		}
+	}
+	return t.Name + "{" + strings.Join(names, " ") + "}"
 }
 
 // String returns the description in Go's notation, with the names of types left
