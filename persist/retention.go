@@ -355,6 +355,8 @@ func (c *choice) whole(bound int64, asked bool, apart int) pruning {
 		k.Reason = "all, as Retain.KeepAll says"
 	case apart < 0:
 		k.Reason = "all, as there are no two snapshots yet that share no file"
+	case k.Record > 0 && bound > 0: // What is missing went before.
+		k.Reason = asMuch
 	default:
 		k.Reason = "all there is"
 	}
@@ -381,7 +383,7 @@ func (c *choice) reason(step int, k *Keeping) string {
 	case k.Bound == 0 || step == 0:
 		return "what Retain asks for"
 	case k.Bytes <= k.Bound:
-		return "as much of the past as the bound lets"
+		return asMuch
 	}
 	named := *c
 	named.list = slices.Clone(c.list)
@@ -485,8 +487,9 @@ func (s *Store) bind(journal []segmentSize) {
 	s.keeping = k
 }
 
-// What a store that has more than its bound says between two snapshots.
+// What a store says that has what its bound lets, and between two snapshots maybe more.
 const (
+	asMuch       = "as much of the past as the bound lets"
 	snapshotDue  = "what was written since the last snapshot; the next one lets older ticks go"
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
