@@ -2,11 +2,13 @@ package persist_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -266,22 +268,37 @@ func TestAnotherReaderAgreesOnWhatIsTorn(t *testing.T) {
 		require.NoError(t, s.Commit())
 		require.NoError(t, s.Sync(storetest.Background))
 	}
-	tree := storetest.ReadTree(t, dir)
+	killed := storetest.ReadTree(t, dir)
 	storetest.CloseStore(t, s)
-	closed := storetest.ReadTree(t, dir)
 	var paths []string
-	for name, tree := range map[string]map[string]string{"killed": tree, "closed": closed} {
-		const segment = "journal/00000001.seg"
+	with := func(tree map[string]string, segment string) {
+		tree = maps.Clone(tree)
+		tree["journal/00000001.seg"] = segment
+		paths = append(paths, filepath.Join(t.TempDir(), "store"))
+		storetest.WriteTree(t, paths[len(paths)-1], tree)
+	}
+	for _, tree := range []map[string]string{killed, storetest.ReadTree(t, dir)} {
+		segment := tree["journal/00000001.seg"]
 		for _, less := range []int{0, 1, 7, 40, 48, 49, 96, 97, 150, 400} {
-			cut := map[string]string{}
-			for file, data := range tree {
-				cut[file] = data
-			}
-			cut[segment] = cut[segment][:len(cut[segment])-less]
-			to := filepath.Join(t.TempDir(), fmt.Sprint(name, less))
-			storetest.WriteTree(t, to, cut)
-			paths = append(paths, to)
+			with(tree, segment[:len(segment)-less])
 		}
+	}
+
+	// Nobody was promised the ticks of this one: what is good behind the first bad byte
+	// does not count.
+	dir = filepath.Join(t.TempDir(), "store")
+	w = storetest.New(0)
+	s = storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
+	for range 4 {
+		w.Fill(3)
+		require.NoError(t, s.Commit())
+	}
+	storetest.CloseStore(t, s)
+	tree := storetest.ReadTree(t, dir)
+	segment := tree["journal/00000001.seg"]
+	segment = segment[:len(segment)-96] // Without the seals.
+	for at := len(segment) - 5; at > int(binary.LittleEndian.Uint64([]byte(segment[56:]))); at -= 177 {
+		with(tree, storetest.Flip(segment, at, 3))
 	}
 	docs := readByReader(t, paths...)
 	for i, path := range paths {
@@ -294,6 +311,30 @@ func TestAnotherReaderAgreesOnWhatIsTorn(t *testing.T) {
 		require.Equal(t, len(v.Damage()) > 0, len(docs[i].Problems) > 0, "%s: %v, the reader says %q", path, v.Damage(), docs[i].Problems)
 		require.NoError(t, v.Close())
 	}
+}
+
+// A snapshot can have what does not rewind of an entity that is dead at the head: it was
+// taken when the entity was alive again.
+func TestAnotherReaderDropsWhatDeadEntitiesHave(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	w := storetest.New(4)
+	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
+	first, second := w.Create(), w.Create()
+	w.Heat.Set(second, storetest.Heat{Degrees: 2})
+	require.NoError(t, s.Commit())
+	w.Destroy(first)
+	require.NoError(t, s.Commit())
+	require.NoError(t, w.History().Seek(1))
+	w.Heat.Set(first, storetest.Heat{Degrees: 1})
+	w.Mood.Set(first, storetest.Mood{Level: 1})
+	w.Mood.Set(second, storetest.Mood{Level: 2})
+	storetest.SnapshotOf(t, s)
+	require.NoError(t, w.History().Seek(2))
+	storetest.CloseStore(t, s)
+	im := stateAt(t, dir)
+	require.Equal(t, []ecs.Entity{second}, im.Find("heat").Entities)
+	require.Equal(t, []ecs.Entity{ecs.Vacant, second}, im.Find("mood").Entities)
+	agree(t, dir)
 }
 
 func TestAnotherReaderTellsDamage(t *testing.T) {
