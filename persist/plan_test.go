@@ -120,6 +120,17 @@ func TestWhatAskingAndABoundRemove(t *testing.T) {
 	}
 }
 
+// The world went back to record 15, and a snapshot was taken before it went on from there.
+func TestWhatACrashLeadsToStaysUntilTheWorldGoesOn(t *testing.T) {
+	p := past{list: chain("", "", "", "", ""), newest: 15, oldest: 1000}
+	for i, seq := range []uint64{0, 5, 10, 30, 15} { // Of the fourth nobody went on.
+		p.list[i].ID.Seq = seq
+	}
+	got := Retention{Last: 1}.plan(p, 0)
+	require.Equal(t, []uint32{2, 1}, got.files)
+	require.EqualValues(t, 11, got.journal)
+}
+
 func TestStatesFromBeforeAConversionAreNoSecondBase(t *testing.T) {
 	before, after := ecs.NewWorld(ecs.Options{}), ecs.NewWorld(ecs.Options{})
 	ecs.MustRegister(before, ecs.Component[int32]{Name: "number"})
