@@ -63,8 +63,8 @@ programs: ## random programs against worlds that never leave memory; journals cu
 powercut: ## see docs/POWERCUT.md; as root
 	go test ./persist -run '^TestPowerCuts$$' -powercuts $(CUTS) -powercutseed $(SEED) -count 1 -timeout 30m -v
 
-damage: ## every bit of a small store, FLIPS random ones of a large one
-	go test ./persist -run '^Test(EveryBitOf|FlipsIn)' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
+damage: ## every bit of a small store, FLIPS random ones of a large one; files removed, doubled, swapped, cut, linked
+	go test ./persist -run '^Test(EveryBitOf|EveryFileThat|FlipsIn)' -flips $(FLIPS) -flipseed $(SEED) -count 1 -timeout 60m -v
 
 soak: ## 100,000 entities at 60 ticks a second under default options, for MINUTES: the bound holds, and the worst tick
 	go test ./persist -run '^TestASoak' -soak.minutes $(MINUTES) -soak.seed $(SEED) -count 1 -timeout 0 -v

@@ -492,15 +492,15 @@ class Segment:
             self.bad(end, 'bytes behind the clean end')
         return end
 
-    def judge_last(self):
-        """Judges the newest segment, and returns where it ends and whether it was closed."""
+    def judge_last(self, complete):
+        """Judges the newest segment, complete up to there by the ledger, and returns where it ends and whether it was closed."""
         self.scan(len(self.data))
-        durable, ended, torn = self.watermark, 0, None
+        durable, ended, torn = max(self.watermark, complete), 0, None
         seals = [(start, h) for kind, start, _, h, _ in self.found if kind == SEAL]
         if seals:
             at, h = seals[0]
             second = self.data[at + 48:]
-            if len(seals) == 1 and h[2] == at + 96 and self.unfinished(h, at + 48, second):
+            if len(seals) == 1 and h[2] == at + 96 and durable <= at + 48 and self.unfinished(h, at + 48, second):
                 durable, torn = max(durable, at + 48), at + 48
             else:
                 durable = ended = max(durable, h[2])
@@ -538,7 +538,7 @@ class Ledger:
         need(u32(b, 8) == 2, f'{name}: written by a newer program')
         self.world, (number, self.salt) = b[16:32], struct.unpack_from('<2Q', b, 32)
         need(name == f'{number:08}.ledger', f'{name} says that it is ledger {number}')
-        self.segments, self.summaries, self.kept, self.note, self.torn = {}, {}, 0, b'', None
+        self.segments, self.summaries, self.kept, self.note, self.torn, self.closed = {}, {}, 0, b'', None, (0, 0)
         at = 64
         while at < len(self.data):
             end = self.entry(at)
@@ -580,6 +580,8 @@ class Ledger:
             self.kept = numbers.next()
         elif kind == 4:
             self.note = content
+        elif kind == 5:
+            self.closed = numbers.next(), numbers.next()
 
     def summary(self, number, first):
         """What is in a segment: its end, whether it is sealed, the last seq, the head, and the offset and checksum of its preambles, and of its records by seq."""
@@ -618,8 +620,8 @@ class Ledger:
                         {h[0]: (at, h[1], h[2], h[6]) for kind, at, _, h, _ in s.found if kind == 0 and at < said[0]}
                 if said[4:] != there:
                     self.bad(0, f'its summary of {s.name} is not what is there')
-        if self.torn and clean:
-            self.bad(self.torn, 'its last entry is damaged')
+        if clean and (self.torn or self.closed[0] != max(segments)):
+            self.bad(self.torn or len(self.data), 'it ends before it says that the journal was closed')
 
     def promised(self):
         """The snapshots that there should be: the checksums of their block tables, by number."""
@@ -662,6 +664,7 @@ class Journal:
             except Damage as damage:
                 problems.append(f'journal/{damage}')
                 segments.append(None)
+        self.ledger = self.read_ledger(directory, segments, problems)
         for i, s in enumerate(segments):
             if s is None:
                 self.clean = False
@@ -674,27 +677,26 @@ class Journal:
                 self.head = s.head
             self.before = s.before
             self.take(s, segments[i + 1] if i + 1 < len(segments) else 0)
-        self.check(directory, {int(name[:-4]): s for name, s in zip(names, segments)}, problems)
+        if self.ledger:
+            self.ledger.check({int(name[:-4]): s for name, s in zip(names, segments)}, self.clean)
 
-    def check(self, directory, segments, problems):
-        self.promised = {}
+    def read_ledger(self, directory, segments, problems):
         ledgers = sorted((n for n in os.listdir(directory) if re.fullmatch(r'\d{8,}\.ledger', n)), key=lambda n: int(n[:-7]))
-        if any(segments.values()) and not any(s and s.version == 2 for s in segments.values()):
-            return
+        if any(segments) and not any(s and s.version == 2 for s in segments):
+            return None
         if ledgers:
             try:
-                ledger = Ledger(os.path.join(directory, ledgers[-1]), ledgers[-1], problems)
-                ledger.check(segments, self.clean)
-                self.promised = ledger.promised()
+                return Ledger(os.path.join(directory, ledgers[-1]), ledgers[-1], problems)
             except Damage as damage:
                 problems.append(f'journal/{damage}')
-        elif any(s and len(s.data) > s.start for s in segments.values()):
+        elif any(s and len(s.data) > s.start for s in segments):
             problems.append('journal: there is no ledger')
+        return None
 
     def take(self, s, following):
         self.clean = False
         if following == 0:
-            end, self.clean = s.judge_last()
+            end, self.clean = s.judge_last(self.ledger.closed[1] if self.ledger and self.ledger.closed[0] == s.number else 0)
         else:
             linked = following is not None and following.previous == s.number
             end = s.judge_inner(following.previous_end if linked else len(s.data))
@@ -854,7 +856,7 @@ def recover(directory, problems):
         except (Damage, OSError) as damage:
             problems.append(str(damage))
     names, sums = os.listdir(os.path.join(directory, 'snapshots')), {s.number: s.crc for s in snapshots}
-    for number, crc in journal.promised.items():
+    for number, crc in (journal.ledger.promised() if journal.ledger else {}).items():
         if f'{number:08}.snap' not in names or sums.get(number, crc) != crc:
             problems.append(f'snapshots/{number:08}.snap: it is not there, or another than the journal says')
     way = journal.way()

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -34,21 +35,23 @@ func (l *Log) Copy(ctx context.Context, to disk.FS, last uint64, progress func(n
 	if err := to.SyncDir("."); err != nil {
 		return fmt.Errorf("journal: sync directory: %w", err)
 	}
-	return l.copyLedger(to)
+	return l.copyLedger(to, last)
 }
 
-// copyLedger writes a ledger of the copies.
-func (l *Log) copyLedger(to disk.FS) error {
+// copyLedger writes a ledger of the copies, of which the last segment has no record after
+// last.
+func (l *Log) copyLedger(to disk.FS, last uint64) error {
 	if l.ledger == nil {
 		return nil
 	}
 	w := l.ledgerWriter(to, l.World, func() error { return nil })
-	last := &l.Segments[len(l.Segments)-1].header
+	newest := &l.Segments[len(l.Segments)-1]
 	w.segments = w.segments[:len(w.segments)-1]
-	if err := w.began(last, nil); err != nil {
-		return err
+	err := w.began(&newest.header, nil)
+	if err == nil && newest.sealed && l.endAfter(last) == newest.End {
+		err = w.closed(closedSegment{newest.Number, uint64(newest.End - 2*recordHeader)})
 	}
-	return w.close()
+	return errors.Join(err, w.close())
 }
 
 // endAfter returns where the last segment ends if it holds no record after last.

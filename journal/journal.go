@@ -304,8 +304,8 @@ func (j *Journal) notifyWriter() {
 
 // KeepNote makes b, at most 16 MiB, durable beside the journal, in the place of the note
 // before: [Log.Note] is the last one. It is for what else there should be beside the
-// segments. A journal of version 1 keeps none. A failure does not fail the journal, but
-// its next segment.
+// segments. A journal of version 1 keeps none. A failed write leaves the note before; a
+// failed fsync fails the journal.
 func (j *Journal) KeepNote(b []byte) error {
 	if len(b) > maxNote {
 		return fmt.Errorf("%w: note of %d bytes, at most %d", ErrTooLong, len(b), maxNote)
@@ -313,7 +313,15 @@ func (j *Journal) KeepNote(b []byte) error {
 	if j.ledger == nil {
 		return nil
 	}
-	return j.ledger.keepNote(b)
+	return j.told(j.ledger.keepNote(b))
+}
+
+// told returns err, which the ledger gave, once the writer knows of it if it is final.
+func (j *Journal) told(err error) error {
+	if err != nil && j.ledger.failed() {
+		_ = j.Sync(context.Background())
+	}
+	return err
 }
 
 // Wait returns once the record with this seq is durable, or with the error that

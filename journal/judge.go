@@ -67,8 +67,8 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 // A judge decides which bad bytes of a segment were durable once.
 //
 // Something vouches for all bytes below a watermark of a header that holds,
-// below the end that the next segment states, and below the end that a seal
-// states. Bad bytes there are corrupt. The first bad byte that nothing vouches
+// below the end that the next segment states, and below the end that a seal or, of a
+// journal that was closed, the ledger states. Bad bytes there are corrupt. The first bad byte that nothing vouches
 // for begins the torn tail; all that follows is part of it.
 type judge struct {
 	log     *Log
@@ -108,13 +108,14 @@ func (j *judge) sealedAt(end int64) bool {
 // last judges the last segment, which ends with seals, torn, or just so.
 func (j *judge) last() error {
 	s := j.segment
-	j.vouched = j.scanner.vouched
+	j.vouched = max(j.scanner.vouched, j.log.closedAt(s))
+	s.durable = min(j.vouched, s.Size)
 	j.log.Clean = false
 	unfinished, err := j.seals()
 	if err != nil {
 		return err
 	}
-	s.durable, s.vouched = min(j.scanner.vouched, s.Size), j.vouched
+	s.vouched = j.vouched
 	j.corrupt()
 	if s.Size < j.vouched {
 		_ = j.log.problem(s.Name, s.Size, j.vouched-s.Size, "file cut short")
@@ -143,7 +144,7 @@ func (j *judge) seals() (unfinished string, err error) {
 		return "", nil
 	}
 	seal := sc.seals[0]
-	if second := seal.offset + recordHeader; len(sc.seals) == 1 && seal.end() == second+recordHeader {
+	if second := seal.offset + recordHeader; len(sc.seals) == 1 && seal.end() == second+recordHeader && j.vouched <= second {
 		torn, err := sc.unfinishedSeal(seal.header, second)
 		if err != nil {
 			return "", err

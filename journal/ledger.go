@@ -32,6 +32,7 @@ type ledger struct {
 	kept     uint64 // Segments before this one were pruned, or are about to be.
 	segments []listedSegment
 	note     []byte
+	closed   closedSegment
 	torn     int64 // Where an unfinished or damaged last entry begins; 0: nowhere.
 	told     bool  // That it ends too early.
 }
@@ -58,6 +59,7 @@ const (
 	entrySegment  = 2 // A segment was begun; with it, what is in the one that has ended.
 	entryPruned   = 3 // The oldest segment that is kept.
 	entryNote     = 4 // The caller's; the last one counts.
+	entryClosed   = 5 // The newest segment is about to be sealed, at this offset.
 )
 
 // A feature is something that a journal or what is kept with it uses beyond version 2.
@@ -71,6 +73,9 @@ type listedSegment struct {
 	number, epoch, first, salt uint64
 	sums                       []byte // Encoded; nil: none, or damaged.
 }
+
+// A closedSegment is one that is complete, and where its seals are about to be written.
+type closedSegment struct{ number, end uint64 }
 
 // A ledgerHeader stands at the start of a ledger.
 type ledgerHeader struct {
@@ -197,6 +202,8 @@ func (l *ledger) take(kind uint32, payload []byte) (reason string, err error) {
 		l.segments = append(l.segments, s)
 	case entryPruned:
 		l.kept = max(l.kept, r.next())
+	case entryClosed:
+		l.closed = closedSegment{r.next(), r.next()}
 	case entryNote:
 		l.note = bytes.Clone(payload)
 		return "", nil
@@ -255,12 +262,30 @@ func (r *varints) bytes(n uint64) []byte {
 // ledgerName returns the file name of a ledger: "00000012.ledger".
 func ledgerName(number uint64) string { return fmt.Sprintf("%08d%s", number, ledgerSuffix) }
 
-// checkEnd reports an unfinished entry in the ledger of a journal that was closed: it was
-// finished once. Nor is all there, perhaps, if newer segments may be missing.
+// closedAt returns up to where s was durable when the journal was closed, by what the
+// ledger says; 0: it was not closed, or that cannot be.
+func (l *Log) closedAt(s *Segment) int64 {
+	if l.ledger == nil || l.ledger.closed.number != s.Number || l.ledger.closed.end > maxSegment {
+		return 0
+	}
+	return int64(l.ledger.closed.end)
+}
+
+// checkEnd reports an unfinished end of the ledger of a journal that was closed, since the
+// ledger says so before the seals do. One is not closed of which newer segments may be
+// missing.
 func (l *Log) checkEnd() {
 	l.Clean = l.Clean && l.Unsure == nil
-	if led := l.ledger; led != nil && led.torn > 0 && l.Clean && !led.told {
-		_ = l.problem(led.name, led.torn, led.size-led.torn, "the last entry of the ledger is damaged")
+	for _, file := range l.spare {
+		if l.Clean { // Else a crash may have kept it from being removed.
+			_ = l.problem(file.name, 0, file.size, "there is a newer ledger")
+		}
+	}
+	if led := l.ledger; led != nil && l.Clean && !led.told && len(l.Segments) > 0 {
+		if last := &l.Segments[len(l.Segments)-1]; led.torn > 0 || led.closed.number != last.Number {
+			end := cmp.Or(led.torn, led.size)
+			_ = l.problem(led.name, end, led.size-end, "the ledger ends before it says that the journal was closed")
+		}
 	}
 }
 
@@ -284,6 +309,7 @@ func (l *ledger) is(files []listedFile) bool {
 func (l *Log) readLedger(files []listedFile) error {
 	before := l.ledger
 	l.ledger, l.Unsure, l.Note, l.gone = nil, nil, nil, 0
+	l.spare = files[:max(0, len(files)-1)]
 	if !l.hasLedger(len(files)) {
 		return nil
 	}

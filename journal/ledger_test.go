@@ -283,6 +283,50 @@ func TestALedgerThatIsGoneIsNoticed(t *testing.T) {
 	}
 }
 
+// A segment that has ended and is removed is missed at the end of the next.
+func TestAnOldSegmentThatIsGoneIsNoticed(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		files := disktest.New()
+		j := open(t, files, sampleOptions)
+		add(t, j, 0, 9)
+		if err := j.Roll(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := files.Remove("00000001.seg"); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if !closed {
+			err = j.Roll(ctx)
+		}
+		if end := j.Close(ctx, 1); closed {
+			err = end
+		}
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "00000001.seg") {
+			t.Errorf("closed %v: %v", closed, err)
+		}
+	}
+}
+
+// All ticks of a journal that was closed are vouched for, those in its last sector too.
+func TestNothingOfAClosedJournalIsTakenForATear(t *testing.T) {
+	files := sample(t)
+	log := scan(t, files)
+	last := log.Segments[len(log.Segments)-1]
+	data := files.Bytes(last.Name)
+	seals := len(data) - 96
+	for cut := 256; cut < len(data); cut++ {
+		zeroed := append(bytes.Clone(data[:cut]), make([]byte, len(data)-cut)...)
+		for _, damaged := range [][]byte{data[:cut], zeroed} {
+			got := scan(t, with(files, last.Name, damaged))
+			lost := len(damaged) < seals || !bytes.Equal(damaged[:seals], data[:seals])
+			if lost != (got.Err() != nil) || got.Clean {
+				t.Fatalf("cut at %d of %d, %d bytes: problems %v, torn %v, clean %v", cut, len(data), len(damaged), got.Problems, got.Torn, got.Clean)
+			}
+		}
+	}
+}
+
 // FuzzLedger reads arbitrary entries with good checksums beside good segments. Scan must
 // not panic, and nothing of the segments may be lost.
 func FuzzLedger(f *testing.F) {

@@ -117,14 +117,15 @@ func (w *ledgerWriter) flush() error {
 	return w.err
 }
 
-// finish makes the ledger one of a journal that is closed, which has no unfinished end.
-func (w *ledgerWriter) finish() error {
+// closed enters that the segment is complete, the end of which nothing else vouches for.
+func (w *ledgerWriter) closed(s closedSegment) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err == nil && w.spoiled > w.end {
-		return w.flush()
+	if w.err != nil {
+		return w.err
 	}
-	return w.err
+	w.add(entryClosed, binary.AppendUvarint(binary.AppendUvarint(nil, s.number), s.end))
+	return w.flush()
 }
 
 // began enters segment h and, if it is not nil, the summary of the segment before.
@@ -254,6 +255,9 @@ func (w *ledgerWriter) remove(name string) error {
 	if err := w.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("journal: remove %s: %w", name, err)
 	}
+	if err := w.fs.SyncDir("."); err != nil {
+		return fmt.Errorf("journal: sync directory: %w", err)
+	}
 	return nil
 }
 
@@ -282,10 +286,14 @@ func (w *ledgerWriter) keepNote(b []byte) error {
 	return w.flush()
 }
 
-// named returns an error if the ledger is no longer what is found under its name.
+// named returns an error if the ledger is no longer what is found under its name, or could
+// not be synced.
 func (w *ledgerWriter) named() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
 	switch named, err := w.file.Named(w.name); {
 	case err != nil:
 		return fmt.Errorf("journal: look for %s: %w", w.name, err)
@@ -293,6 +301,13 @@ func (w *ledgerWriter) named() error {
 		return fmt.Errorf("journal: %s was removed or replaced while it was written: %w", w.name, fs.ErrNotExist)
 	}
 	return nil
+}
+
+// failed reports whether an fsync failed, which is final.
+func (w *ledgerWriter) failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err != nil
 }
 
 func (w *ledgerWriter) close() error {

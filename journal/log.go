@@ -62,10 +62,11 @@ type Log struct {
 	Note []byte
 
 	fs     disk.FS
-	ledger *ledger // nil: none that can be read.
-	gone   uint64  // The newest segment, if it is missing; else 0.
-	gap    []gap   // Where a preamble may be missing, in file order.
-	newest newest  // For Refresh.
+	ledger *ledger      // nil: none that can be read.
+	spare  []listedFile // Older ledgers, which a crash left.
+	gone   uint64       // The newest segment, if it is missing; else 0.
+	gap    []gap        // Where a preamble may be missing, in file order.
+	newest newest       // For Refresh.
 
 	mu   sync.Mutex
 	open disk.File // The segment that was read last, kept open.

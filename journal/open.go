@@ -320,7 +320,8 @@ func (j *Journal) began(h *segmentHeader) {
 
 // Prune removes the oldest segments that hold only records with a seq less than
 // keep; the current segment always stays. Each removal is durable before the
-// next, so a crash leaves no gap. A failure does not fail the journal.
+// next, so a crash leaves no gap. A failure does not fail the journal, unless it is that of
+// an fsync of the ledger.
 func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 	j.pruning.Lock()
 	defer j.pruning.Unlock()
@@ -335,7 +336,7 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 		name := segmentName(number)
 		size := j.sizeOf(name)
 		if j.ledger != nil {
-			if err := j.ledger.pruned(number + 1); err != nil {
+			if err := j.told(j.ledger.pruned(number + 1)); err != nil {
 				return removed, fmt.Errorf("journal: prune %s: %w", name, err)
 			}
 		}

@@ -179,5 +179,5 @@ func (l *Log) become(next *Log) {
 	l.World, l.Epoch, l.Head, l.Last, l.LastID = next.World, next.Epoch, next.Head, next.Last, next.LastID
 	l.Believed = next.Believed
 	l.Clean, l.gap, l.newest = next.Clean, next.gap, next.newest
-	l.Unsure, l.Note, l.ledger, l.gone = next.Unsure, next.Note, next.ledger, next.gone
+	l.Unsure, l.Note, l.ledger, l.spare, l.gone = next.Unsure, next.Note, next.ledger, next.spare, next.gone
 }

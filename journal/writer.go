@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
@@ -277,6 +278,26 @@ func (w *writer) owned() error {
 	return nil
 }
 
+// complete returns an error if an older segment is gone that Prune did not remove. It reads
+// the directory, so it is asked at the end of a segment only.
+func (j *Journal) complete() error {
+	j.pruning.Lock()
+	defer j.pruning.Unlock()
+	found, err := list(j.fs)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, s := range j.segments {
+		name := segmentName(s.number)
+		if !slices.ContainsFunc(found.segments, func(f listedFile) bool { return f.name == name && f.regular }) {
+			return fmt.Errorf("journal: %s was removed or replaced while the journal was open: %w", name, fs.ErrNotExist)
+		}
+	}
+	return nil
+}
+
 // lostTo returns the error of a journal whose next segment is there already.
 func lostTo(segment string) error {
 	return fmt.Errorf("journal: %w, which has begun %s", disk.ErrLost, segment)
@@ -330,8 +351,11 @@ func (w *writer) seal() error {
 	if err := w.finish(); err != nil {
 		return err
 	}
+	if err := w.j.complete(); err != nil {
+		return err
+	}
 	if w.j.ledger != nil {
-		if err := w.j.ledger.finish(); err != nil {
+		if err := w.j.ledger.closed(closedSegment{w.segment.number, uint64(w.written)}); err != nil {
 			return err
 		}
 	}
@@ -353,6 +377,9 @@ func sealHeader(head, last uint64, end int64) header {
 // roll goes on in a new segment whose first record has this seq.
 func (w *writer) roll(first uint64, preamble []byte) error {
 	if err := w.finish(); err != nil {
+		return err
+	}
+	if err := w.j.complete(); err != nil {
 		return err
 	}
 	next := w.segment

@@ -128,6 +128,9 @@ func TestAStoreWhoseFilesAreGoneConfirmsNothing(t *testing.T) {
 			require.NoError(t, os.Rename(name, name+".old"))
 			require.NoError(t, os.Symlink(filepath.Base(name)+".old", name))
 		},
+		"ledger": func(t *testing.T, dir string) {
+			require.NoError(t, os.Remove(filepath.Join(dir, catalog.JournalDir, "00000001.ledger")))
+		},
 		"lock": func(t *testing.T, dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "LOCK"))) },
 		"moved away": func(t *testing.T, dir string) {
 			require.NoError(t, os.Rename(filepath.Join(dir, catalog.JournalDir), filepath.Join(dir, "elsewhere")))
@@ -161,6 +164,9 @@ func TestAStoreWhoseFilesAreGoneConfirmsNothing(t *testing.T) {
 				case "store":
 				case "lock":
 					require.ErrorIs(t, err, persist.ErrLost)
+				case "ledger":
+					require.ErrorIs(t, err, fs.ErrNotExist)
+					require.ErrorContains(t, err, "00000001.ledger")
 				default:
 					require.ErrorIs(t, err, fs.ErrNotExist)
 					require.ErrorContains(t, err, "00000001.seg")

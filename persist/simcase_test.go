@@ -364,7 +364,7 @@ func TestABackupSurvivesEveryCrashOrIsNotTakenForAStore(t *testing.T) {
 		got := storetest.New(0)
 		s, err := persist.OpenFiles(storetest.Background, left, got.World, persist.Options{})
 		if err != nil {
-			require.ErrorIs(t, err, persist.ErrCorrupt)
+			require.True(t, errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign), "%v\n%v", err, left) // Snapshots that are unfinished, and no journal.
 			refused++
 			return
 		}

@@ -309,7 +309,7 @@ func (s *Store) copySome(budget int) {
 				p = s.options.Retain.plan(from, s.options.bound(from.largest()))
 				f.keeping = &p.keeping
 			}
-			if f.RemoveErr = s.journal.KeepNote(p.promise(list)); f.RemoveErr == nil {
+			if f.Err = s.journal.KeepNote(p.promise(list)); f.Err == nil {
 				f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
 			}
 			if f.RemoveErr != nil && f.keeping != nil {
