@@ -1,6 +1,7 @@
 package persist_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
