@@ -7,7 +7,7 @@ type topic struct{ name, title, text string }
 const pointsText = `A POINT names a state. The flag --at shows it instead of the newest one:
 
   @latest        the newest state
-  @first         the oldest state that it comes from
+  @first         the oldest state that it comes from and that is kept
   1200           tick 1200 on the way to the newest state
   @-5s           the newest tick that is at least 5 seconds older than it
   @+5s           the first tick that is at least 5 seconds newer than @first

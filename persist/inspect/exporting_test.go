@@ -37,6 +37,25 @@ func requireEqualImage(t require.TestingT, want, got *inspect.Image) {
 	require.Equal(t, want.Tick, got.Tick)
 }
 
+// What a new store is made of is vouched for, whatever program made it.
+func TestFilesOfACompactedStoreAreMissed(t *testing.T) {
+	s := storetest.NewSample(t)
+	v, err := inspect.OpenReadOnly(storetest.Background, s.Dir)
+	require.NoError(t, err)
+	defer v.Close()
+	out := filepath.Join(t.TempDir(), "out")
+	_, err = v.Compact(storetest.Background, out, inspect.CompactOptions{Keep: "@first"})
+	require.NoError(t, err)
+	for _, name := range slices.Concat(storetest.Segments(t, out), storetest.Snapshots(t, out)) {
+		dir := storetest.CopyDir(t, out)
+		require.NoError(t, os.Remove(filepath.Join(dir, name)))
+		v, err := inspect.OpenReadOnly(storetest.Background, dir)
+		require.NoError(t, err)
+		require.ErrorContains(t, errors.Join(v.Damage()...), name)
+		require.NoError(t, v.Close())
+	}
+}
+
 func TestAnExportComesBackWithTheSameDigest(t *testing.T) {
 	root := t.TempDir()
 	runs := 0

@@ -255,6 +255,13 @@ func (r *rewrite) announce(ctx context.Context, s *format.Schema) error {
 
 // end closes the journal at the state that was there after record seq.
 func (r *rewrite) end(ctx context.Context, seq uint64) error {
+	promise, err := catalog.PromiseAll(ctx, r.files)
+	if err == nil {
+		err = r.journal.KeepNote(promise)
+	}
+	if err != nil {
+		return err
+	}
 	if err := r.journal.Close(context.WithoutCancel(ctx), r.ids[seq].Seq); err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 package catalog
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
@@ -20,6 +22,15 @@ func Promise(snapshots []SnapshotInfo) []byte {
 		b = binary.LittleEndian.AppendUint32(b, s.CRC)
 	}
 	return b
+}
+
+// PromiseAll returns the promise of all snapshots that there are in a store's files.
+func PromiseAll(ctx context.Context, files disk.FS) ([]byte, error) {
+	c := New(files)
+	if err := c.list(ctx); err != nil {
+		return nil, err
+	}
+	return Promise(c.Snapshots), nil
 }
 
 // missed returns the snapshots that were promised and are not there, or are others. While
