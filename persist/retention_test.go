@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
@@ -207,4 +209,37 @@ func TestSnapshotsThatWereRewoundAreNotKept(t *testing.T) {
 	require.Equal(t, []string{"snapshots/00000002.snap"}, removed)
 	storetest.CloseStore(t, s)
 	storetest.Verified(t, dir)
+}
+
+// A snapshot of which the journal could not say that it is there is none, and leaves
+// nothing behind.
+func TestASnapshotThatCannotBePromisedIsNone(t *testing.T) {
+	mem := disktest.New()
+	w := storetest.New(0)
+	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
+	require.NoError(t, err)
+	w.Fill(9)
+	require.NoError(t, s.Commit())
+	for _, failure := range []error{syscall.ENOSPC, disktest.ErrShortWrite} {
+		before := mem.Files()
+		mem.OnCall(func(n int, call string) {
+			if call == "write journal/00000001.ledger" {
+				mem.Fail(n, failure)
+			}
+		})
+		_, err = s.Snapshot(storetest.Background)
+		mem.OnCall(nil)
+		require.ErrorIs(t, err, failure)
+		require.Equal(t, before, mem.Files())
+		require.NoError(t, s.Err())
+	}
+	storetest.SnapshotOf(t, s)
+	storetest.CloseStore(t, s)
+	v, err := inspect.OpenFS(storetest.Background, mem, ".")
+	require.NoError(t, err)
+	r, err := v.Verify(storetest.Background)
+	require.NoError(t, err)
+	require.Empty(t, r.Problems)
+	require.Equal(t, 2, r.Snapshots)
+	require.NoError(t, v.Close())
 }

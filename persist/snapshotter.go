@@ -311,6 +311,8 @@ func (s *Store) copySome(budget int) {
 			}
 			if f.Err = s.journal.KeepNote(p.promise(list)); f.Err == nil {
 				f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
+			} else if s.journal.Err() == nil && s.lock.Check() == nil {
+				_ = files.Remove(catalog.SnapshotName(written.Number)) // Nobody is told of it.
 			}
 			if f.RemoveErr != nil && f.keeping != nil {
 				f.keeping.Reason = removeFailed
