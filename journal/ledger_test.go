@@ -264,6 +264,32 @@ func TestALedgerDoesNotGrowForEver(t *testing.T) {
 	}
 }
 
+// A note that could not be kept leaves the one before, also in a ledger that is written
+// anew; and what is left of it is overwritten.
+func TestANoteThatFailsLeavesTheOneBefore(t *testing.T) {
+	for _, renewed := range []bool{false, true} {
+		files := disktest.New()
+		j := open(t, files, sampleOptions)
+		if err := j.KeepNote([]byte("one")); err != nil {
+			t.Fatal(err)
+		}
+		files.Fail(files.Calls()+1, disktest.ErrShortWrite)
+		if err := j.KeepNote([]byte(strings.Repeat("another note ", 50))); !errors.Is(err, disktest.ErrShortWrite) {
+			t.Fatal(err)
+		}
+		if renewed {
+			defer journal.SetRenewSize(-1 << 20)()
+		}
+		if err := j.Roll(ctx); err != nil {
+			t.Fatal(err)
+		}
+		closeJournal(t, j, 0)
+		if log := scan(t, files); log.Err() != nil || string(log.Note) != "one" || (onlyLedger(t, files) == "00000002.ledger") != renewed {
+			t.Errorf("problems %v, note %q, %s", log.Problems, log.Note, onlyLedger(t, files))
+		}
+	}
+}
+
 // Without its ledger a journal that is open is not confirmed.
 func TestALedgerThatIsGoneIsNoticed(t *testing.T) {
 	files := disktest.New()

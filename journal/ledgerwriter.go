@@ -51,9 +51,6 @@ type writtenSegment struct {
 // has no file before the next one has begun.
 func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *ledgerWriter {
 	w := &ledgerWriter{fs: dir, guard: guard, header: ledgerHeader{world: world}, note: l.Note}
-	if l.ledger != nil {
-		w.features = l.ledger.features
-	}
 	segments := map[uint64]listedSegment{}
 	if l.ledger != nil { // Of what is missing it says so again.
 		w.features, w.kept = l.ledger.features, l.ledger.kept
@@ -194,7 +191,7 @@ func (w *ledgerWriter) renew(number uint64) (err error) {
 	if w.file, err = w.fs.Create(temp); err != nil {
 		return fmt.Errorf("journal: create %s: %w", temp, err)
 	}
-	w.stage, w.end = append(w.stage[:0], w.header.encode()...), 0
+	w.stage, w.end, w.spoiled = append(w.stage[:0], w.header.encode()...), 0, 0
 	w.enterAll()
 	if err := w.flush(); err != nil {
 		return err
@@ -205,7 +202,6 @@ func (w *ledgerWriter) renew(number uint64) (err error) {
 	if old == nil {
 		return nil
 	}
-	w.spoiled = 0
 	if err := old.Close(); err != nil {
 		return fmt.Errorf("journal: close %s: %w", oldName, err)
 	}
@@ -268,10 +264,13 @@ func (w *ledgerWriter) pruned(kept uint64) error {
 	if w.err != nil {
 		return w.err
 	}
-	w.kept = kept
-	w.segments = slices.DeleteFunc(w.segments, func(s writtenSegment) bool { return s.number < kept })
 	w.add(entryPruned, binary.AppendUvarint(nil, kept))
-	return w.flush()
+	err := w.flush()
+	if err == nil {
+		w.kept = kept
+		w.segments = slices.DeleteFunc(w.segments, func(s writtenSegment) bool { return s.number < kept })
+	}
+	return err
 }
 
 // keepNote makes the caller's bytes durable in the place of those before.
@@ -281,9 +280,12 @@ func (w *ledgerWriter) keepNote(b []byte) error {
 	if w.err != nil {
 		return w.err
 	}
-	w.note = bytes.Clone(b)
-	w.add(entryNote, w.note)
-	return w.flush()
+	w.add(entryNote, b)
+	err := w.flush()
+	if err == nil {
+		w.note = bytes.Clone(b)
+	}
+	return err
 }
 
 // named returns an error if the ledger is no longer what is found under its name, or could
