@@ -111,8 +111,8 @@ func TestAnotherReaderHasTheSameZeroValues(t *testing.T) {
 	for _, v := range []any{
 		varied{}, plainRow{}, "", []byte(nil), [3]string{}, [20]*int{}, [70000]string{}, map[string]bool(nil), struct{}{}, [0]string{},
 		struct{ S []complex128 }{}, struct {
-			Inner                                           [2]struct{ A, B *ecs.Entity }
-			ALongName_that_takes_more_than_thirty_one_bytes string
+			Inner                                    [2]struct{ A, B *ecs.Entity }
+			ALongNameThatTakesMoreThanThirtyOneBytes string
 		}{},
 	} {
 		layout, err := layout.Of(reflect.TypeOf(v))
