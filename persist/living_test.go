@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,6 +60,10 @@ func churn(dir, _ string) error {
 				return err
 			}
 			fmt.Println("thinned .")
+			if _, err := os.Stat(dir + ".stop"); err == nil {
+				fmt.Println("stopped .") // Between the two, the journal promises what was removed behind its back.
+				time.Sleep(time.Hour)
+			}
 		}
 	}
 }
@@ -159,6 +164,8 @@ func TestARunningStoreIsReadWithoutDisturbingIt(t *testing.T) {
 	require.Greater(t, len(seen), *livings/2)
 	require.Greater(t, len(slices.Compact(slices.Clone(seen))), 1, "the store stood still")
 	c.await(t, "thinned", 3) // It goes on.
+	require.NoError(t, os.WriteFile(dir+".stop", nil, 0o600))
+	c.await(t, "stopped", 1)
 	c.kill(t)
 	require.Empty(t, c.said("failed"))
 	committed := map[string]bool{}
