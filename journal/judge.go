@@ -68,8 +68,8 @@ func (l *Log) statedEnd(i int) (int64, bool) {
 //
 // Something vouches for all bytes below a watermark of a header that holds,
 // below the end that the next segment states, and below the end that a seal or, of a
-// journal that was closed, the ledger states. Bad bytes there are corrupt. The first bad byte that nothing vouches
-// for begins the torn tail; all that follows is part of it.
+// journal that was closed, the ledger states. Bad bytes there are corrupt. The first
+// bad byte that nothing vouches for begins the torn tail; all that follows is part of it.
 type judge struct {
 	log     *Log
 	index   int // Of segment.

@@ -73,22 +73,6 @@ func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *led
 	return w
 }
 
-// removeLedgers removes those that are older than the one that is written.
-func removeLedgers(dir disk.FS, w *ledgerWriter) error {
-	files, err := list(dir)
-	if err != nil || w == nil {
-		return err
-	}
-	for _, f := range files.ledgers {
-		if f.name != w.name {
-			if err := w.remove(f.name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // add stages an entry and returns where its payload lies.
 func (w *ledgerWriter) add(kind uint32, payload ...[]byte) int64 {
 	at := w.end + int64(len(w.stage)) + entryHeader
@@ -114,15 +98,37 @@ func (w *ledgerWriter) flush() error {
 	return w.err
 }
 
-// closed enters that the segment is complete, the end of which nothing else vouches for.
-func (w *ledgerWriter) closed(s closedSegment) error {
+// put enters one thing, and calls durable, which may be nil, once it is.
+func (w *ledgerWriter) put(kind uint32, payload []byte, durable func()) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
 		return w.err
 	}
-	w.add(entryClosed, binary.AppendUvarint(binary.AppendUvarint(nil, s.number), s.end))
-	return w.flush()
+	w.add(kind, payload)
+	err := w.flush()
+	if err == nil && durable != nil {
+		durable()
+	}
+	return err
+}
+
+// closed enters that the segment is complete, the end of which nothing else vouches for.
+func (w *ledgerWriter) closed(s closedSegment) error {
+	return w.put(entryClosed, binary.AppendUvarint(binary.AppendUvarint(nil, s.number), s.end), nil)
+}
+
+// pruned notes that the segments before this one may be gone from now on.
+func (w *ledgerWriter) pruned(kept uint64) error {
+	return w.put(entryPruned, binary.AppendUvarint(nil, kept), func() {
+		w.kept = kept
+		w.segments = slices.DeleteFunc(w.segments, func(s writtenSegment) bool { return s.number < kept })
+	})
+}
+
+// keepNote makes the caller's bytes durable in the place of those before.
+func (w *ledgerWriter) keepNote(b []byte) error {
+	return w.put(entryNote, b, func() { w.note = bytes.Clone(b) })
 }
 
 // began enters segment h and, if it is not nil, the summary of the segment before.
@@ -173,7 +179,7 @@ func (w *ledgerWriter) stale() bool {
 }
 
 // renew writes the ledger anew, under the number of the segment that was begun, and
-// removes the one before.
+// removes those before.
 func (w *ledgerWriter) renew(number uint64) (err error) {
 	for i := range w.segments { // What is only in the old file.
 		if s := &w.segments[i]; s.length > 0 && s.sums == nil {
@@ -199,13 +205,12 @@ func (w *ledgerWriter) renew(number uint64) (err error) {
 	if err := w.publish(temp); err != nil {
 		return err
 	}
-	if old == nil {
-		return nil
+	if old != nil {
+		if err := old.Close(); err != nil {
+			return fmt.Errorf("journal: close %s: %w", oldName, err)
+		}
 	}
-	if err := old.Close(); err != nil {
-		return fmt.Errorf("journal: close %s: %w", oldName, err)
-	}
-	return w.remove(oldName)
+	return w.removeOthers()
 }
 
 // enterAll stages everything that the ledger says.
@@ -246,46 +251,24 @@ func (w *ledgerWriter) publish(temp string) error {
 	return nil
 }
 
-// remove removes a ledger that another has taken the place of.
-func (w *ledgerWriter) remove(name string) error {
-	if err := w.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("journal: remove %s: %w", name, err)
+// removeOthers removes the ledgers that w has taken the place of.
+func (w *ledgerWriter) removeOthers() error {
+	files, err := list(w.fs)
+	if err != nil {
+		return err
 	}
-	if err := w.fs.SyncDir("."); err != nil {
-		return fmt.Errorf("journal: sync directory: %w", err)
+	for _, f := range files.ledgers {
+		if f.name == w.name {
+			continue
+		}
+		if err := w.fs.Remove(f.name); err != nil {
+			return fmt.Errorf("journal: remove %s: %w", f.name, err)
+		}
+		if err := w.fs.SyncDir("."); err != nil {
+			return fmt.Errorf("journal: sync directory: %w", err)
+		}
 	}
 	return nil
-}
-
-// pruned notes that the segments before this one may be gone from now on.
-func (w *ledgerWriter) pruned(kept uint64) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil {
-		return w.err
-	}
-	w.add(entryPruned, binary.AppendUvarint(nil, kept))
-	err := w.flush()
-	if err == nil {
-		w.kept = kept
-		w.segments = slices.DeleteFunc(w.segments, func(s writtenSegment) bool { return s.number < kept })
-	}
-	return err
-}
-
-// keepNote makes the caller's bytes durable in the place of those before.
-func (w *ledgerWriter) keepNote(b []byte) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil {
-		return w.err
-	}
-	w.add(entryNote, b)
-	err := w.flush()
-	if err == nil {
-		w.note = bytes.Clone(b)
-	}
-	return err
 }
 
 // named returns an error if the ledger is no longer what is found under its name, or could

@@ -54,9 +54,6 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 	if err := w.begin(h, preamble, nil); err != nil {
 		return nil, err
 	}
-	if err := removeLedgers(fs, j.ledger); err != nil {
-		return nil, err
-	}
 	j.size = w.written
 	go w.run()
 	return j, nil

@@ -9,7 +9,7 @@ import (
 // sums is what is in a segment that has ended, so that it need not be read: where its
 // records lie, and what a scan of it would tell.
 //
-//	number | end, sealed, last, head | preambles | records, each against the one before
+//	end, sealed, last, head | preambles | records, each against the one before
 type sums struct {
 	preambles, records      []byte
 	preambleCount, recCount uint64

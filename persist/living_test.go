@@ -327,3 +327,71 @@ func TestAViewFindsWhatWasWrittenSince(t *testing.T) {
 	replace()
 	require.Contains(t, strings.Join(verify(late).Notes, "\n"), "what led to the head was removed meanwhile")
 }
+
+// Of a long journal an opening believes the ledger: it shows what reading all of it shows,
+// and damage to what was not read is found by whoever reads it.
+func TestWhatIsBelievedOfAJournalIsSoUntilItIsRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	options := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1}, 2000)
+	for range 2 {
+		w := storetest.New(8)
+		s := storetest.Open(t, dir, w, options)
+		for i := range 20 {
+			w.Fill(3)
+			require.NoError(t, s.Commit())
+			if i == 10 {
+				require.NoError(t, w.History().Rewind(3))
+			}
+		}
+		storetest.SnapshotOf(t, s)
+		storetest.CloseStore(t, s)
+	}
+	whole := storetest.Verified(t, dir)
+	t.Cleanup(func(n int64) func() { return func() { catalog.JournalRead = n } }(catalog.JournalRead))
+	catalog.JournalRead = 1
+	open := func(dir string) *inspect.View {
+		v, err := inspect.OpenReadOnly(storetest.Background, dir)
+		require.NoError(t, err)
+		t.Cleanup(func() { v.Close() })
+		require.Greater(t, v.Log().Believed, 3)
+		require.Empty(t, v.Damage())
+		return v
+	}
+	v := open(dir)
+	require.Equal(t, whole.Log().Entries, v.Log().Entries)
+	for _, e := range whole.Log().Entries {
+		want, err := whole.At(storetest.Background, e.ID.Seq)
+		require.NoError(t, err)
+		got, err := v.At(storetest.Background, e.ID.Seq)
+		require.NoError(t, err)
+		require.Equal(t, want.Digest(), got.Digest())
+	}
+	r, err := v.Verify(storetest.Background)
+	require.NoError(t, err)
+	require.Empty(t, r.Problems)
+	require.Zero(t, v.Log().Believed)
+
+	damaged := storetest.CopyDir(t, dir)
+	name := storetest.Segments(t, damaged)[0]
+	e, ok := whole.Log().Find(1)
+	require.True(t, ok)
+	require.NoError(t, flipAt(filepath.Join(damaged, name), int(e.Offset)+60))
+	checksums, err := open(damaged).VerifyChecksums(storetest.Background)
+	require.NoError(t, err)
+	require.ErrorContains(t, errors.Join(checksums.Problems...), name)
+	v = open(damaged)
+	_, err = v.At(storetest.Background, 1)
+	require.ErrorIs(t, err, persist.ErrCorrupt)
+	r, err = v.Verify(storetest.Background)
+	require.NoError(t, err)
+	require.ErrorContains(t, errors.Join(r.Problems...), name)
+	report, err := inspect.Recover(storetest.Background, damaged, filepath.Join(t.TempDir(), "out"), inspect.RecoverOptions{})
+	require.ErrorContains(t, errors.Join(report.Problems...), name, "%v", err)
+
+	w := storetest.New(0) // The newest state does not need it.
+	s := storetest.Open(t, damaged, w, options)
+	im, err := whole.At(storetest.Background, whole.Head())
+	require.NoError(t, err)
+	require.Equal(t, im.Digest(), storetest.Persistent(w.World))
+	storetest.CloseStore(t, s)
+}

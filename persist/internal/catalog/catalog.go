@@ -186,12 +186,13 @@ func (c *Catalog) Scan(ctx context.Context) error {
 	return nil
 }
 
-// journalRead is how many bytes of the journal opening a store reads, the newest ones; of
+// JournalRead is how many bytes of the journal opening a store reads, the newest ones; of
 // those before it believes what the journal says of itself. They take about a tenth of a
-// second, and stores of less are looked at in all places.
-const journalRead = 256 << 20
+// second, and stores of less are looked at in all places. Tests set it.
+var JournalRead int64 = 256 << 20
 
-// ReadJournal reads all of the journal, if opening did not.
+// ReadJournal reads all of the journal, if opening did not. Nothing else of c may be in use
+// meanwhile.
 func (c *Catalog) ReadJournal(ctx context.Context) error {
 	if c.Log.Believed == 0 {
 		return nil
@@ -199,7 +200,8 @@ func (c *Catalog) ReadJournal(ctx context.Context) error {
 	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), 0, progress.Scan(ctx))
 	if err == nil {
 		_ = c.Log.Close()
-		c.Log = log
+		c.Log, c.onHead = log, nil
+		c.Schemas = make(map[JournalPreamble]*format.Schema) // Segments may have been pruned, and have other places.
 	}
 	return err
 }
@@ -213,7 +215,7 @@ func (c *Catalog) scanJournal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), journalRead, progress.Scan(ctx))
+	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), JournalRead, progress.Scan(ctx))
 	if err == nil {
 		c.Log = log
 	}

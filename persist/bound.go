@@ -1,0 +1,93 @@
+package persist
+
+import "fmt"
+
+// A bounding is what a store knows of its own bound.
+type bounding struct {
+	bound   int64 // What it is to stay within; 0: it has no bound, or does not keep to it.
+	asFound bool  // It was above the default bound when it was opened: remove nothing.
+	keeping Keeping
+
+	marks []uint64 // Records with marks, oldest first,
+	tips  []uint64 // and the ends of branches that were left, as far as they are in the journal.
+}
+
+// bind decides what the store, whose journal is that, is to stay within.
+func (s *Store) bind(journal []segmentSize) {
+	r, p := s.options.Retain, past{s.list, s.head, s.head, journal}
+	bytes := s.tally.snapshotBytes + bytesOf(journal)
+	s.bound = s.options.bound(p.largest())
+	s.asFound = r.unset() && bytes > s.bound
+	will := r.plan(p, s.bound)
+	r.KeepAll = true
+	k := r.plan(p, s.bound).keeping // Nothing has been removed yet.
+	k.Bytes, k.Reason = bytes, will.keeping.Reason
+	switch {
+	case s.damaged:
+		k.Reason = "all, as the store was damaged when it was opened"
+	case s.asFound:
+		k.Reason = fmt.Sprintf("all, as it was above the default bound of %s when it was opened by a program that sets none; "+
+			"write Retain: persist.Retention{Bytes: %d} to have the oldest removed, or {KeepAll: true}", size(s.bound), s.bound)
+		s.bound = 0
+	case len(will.files) > 0 || will.journal > 0:
+		k.Reason += "; the rest goes after the next snapshot"
+	}
+	s.keeping = k
+}
+
+// What a store says that has what its bound lets, and between two snapshots maybe more.
+const (
+	asMuch       = "as much of the past as the bound lets"
+	snapshotDue  = "what was written since the last snapshot; the next one lets older ticks go"
+	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
+)
+
+// kept returns what the store keeps now, which has that many bytes.
+func (s *Store) kept(bytes int64) Keeping {
+	k := s.keeping
+	if bytes > k.Bound && k.Bound > 0 && k.Bytes <= k.Bound {
+		k.Reason = snapshotDue
+	}
+	k.Bytes = bytes
+	return k
+}
+
+// share is the part of the bound that one snapshot may take, or one segment.
+func share(bound int64) int64 { return max(minShare, bound/shares) }
+
+// segmentBytes returns the size of the journal's segments: what is removed goes by whole
+// segments. 0 is the journal's default.
+func (s *Store) segmentBytes() int64 {
+	r := s.options.Retain
+	switch bound := s.options.bound(s.fullSize); {
+	case s.options.segmentSize > 0:
+		return s.options.segmentSize
+	case bound > 0:
+		return min(defaultSegment, share(bound))
+	case r.asks():
+		return min(defaultSegment, max(minSegment, s.snapshotBytes()))
+	}
+	return 0
+}
+
+// crowded reports whether what must stay is more than it should be, and only a full
+// snapshot lets it go: the journal behind the second newest one that shares no file with
+// the newest takes a quarter of the bound, or reaches further back than what is asked for.
+func (s *Store) crowded() bool {
+	if s.journal == nil {
+		return false
+	}
+	r, p := s.options.Retain, past{list: s.list, newest: s.world.Raw().Seq(), journal: sizesOf(s.journal)}
+	bases := p.bases()
+	if len(bases) == 0 {
+		return false
+	}
+	apart, from := second(bases), uint64(1)
+	if apart >= 0 {
+		from = bases[apart].from()
+	}
+	if s.bound > 0 && bytesOf(p.since(from)) > s.bound/4 {
+		return true
+	}
+	return r.asks() && s.chain() >= minChain && (apart < 0 || apart > r.asked(bases))
+}
