@@ -60,6 +60,7 @@ func (w rawWorld) Load(state *raw.State) error {
 	w.regroup()
 	w.tick, w.converted = state.Tick, w.conversions(plans)
 	w.restart(0)
+	w.tellRestored()
 	return nil
 }
 

@@ -195,6 +195,35 @@ func TestLoadForgetsTheHistory(t *testing.T) {
 	}
 }
 
+func TestWhatFollowsTheWorldIsToldOfALoad(t *testing.T) {
+	from, _ := loadable(t)
+	state := stateOf(from)
+	w, p := loadable(t)
+	p.Clear()
+	w.Commit()
+	told := 0
+	w.OnRestore(func() {
+		told++
+		if err := w.check(); err != nil {
+			t.Error(err)
+		}
+		if w.Digest() != from.Digest() || w.Tick() != from.Tick() || w.Raw().Converted() != nil {
+			t.Errorf("at tick %d, %v converted: not what was loaded", w.Tick(), w.Raw().Converted())
+		}
+	})
+	bad := *state
+	bad.Alive = -1
+	if err := w.Raw().Load(&bad); err == nil || told != 0 {
+		t.Errorf("told %d times of a load that failed with %v", told, err)
+	}
+	if err := w.Raw().Load(state); err != nil || told != 1 {
+		t.Errorf("told %d times of a load, want 1, error %v", told, err)
+	}
+	if err := w.Raw().Attach(nil, 0); err != nil || told != 1 {
+		t.Errorf("told %d times, as of a change, when a recorder was detached; error %v", told, err)
+	}
+}
+
 func TestUnknownComponentsAreCarried(t *testing.T) {
 	from, _ := loadable(t)
 	state := stateOf(from)

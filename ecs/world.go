@@ -196,15 +196,26 @@ func (w *World) Tick() uint64 { return w.tick }
 // package persist, or another way to store it.
 func (w *World) Raw() raw.World { return rawWorld{w} }
 
-// OnRestore makes w call f after every Restore, Rewind and Seek, once the world
-// is whole again; f must not change the world. Use it for what lives outside of
-// the world and follows it.
+// OnRestore makes w call f after everything that puts other content in place of
+// what w holds, once the world is whole again: Restore, a Try that fails, Rewind,
+// Seek, and Load, which is how persist.Load, persist.Open and a Player fill a world.
+// An Open that fails after it filled the world empties it again, and calls f for
+// that too. f must not change the world.
+//
+// Use it for what lives outside of the world and follows it: make that anew, from
+// what the world holds.
 func (w *World) OnRestore(f func()) { w.onRestore = append(w.onRestore, f) }
 
+// restored comes after the world went back or forth.
 func (w *World) restored() {
 	for _, s := range w.exempt {
 		s.dropDead()
 	}
+	w.tellRestored()
+}
+
+// tellRestored comes after the world got other content, and is whole.
+func (w *World) tellRestored() {
 	for _, f := range w.onRestore {
 		f()
 	}

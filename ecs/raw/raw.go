@@ -95,8 +95,8 @@ type World interface {
 
 	// Load replaces all that the world holds by state. Storages that state does not
 	// name are emptied, resources keep their values. Components that the program did
-	// not register are kept as they are, and saved again. History and checkpoints
-	// are gone.
+	// not register are kept as they are, and saved again. The history starts anew. When
+	// all is in place it calls the functions of ecs.World.OnRestore.
 	//
 	// Components whose layout, name, version or kind is not what the program
 	// registered are converted, see [layout.NewConversion],
