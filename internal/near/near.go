@@ -38,24 +38,26 @@ func Hint(name string, names []string) string {
 	return ""
 }
 
-// distance returns how many bytes must be inserted, deleted or replaced to make
-// a into b (Levenshtein).
+// distance returns how many bytes must be inserted, deleted or replaced, or neighbours
+// swapped, to make a into b (optimal string alignment).
 func distance(a, b string) int {
-	row := make([]int, len(b)+1) // Distances of the beginning of a to those of b.
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
+	rows := make([][]int, len(a)+1) // rows[i][j]: of the first i bytes of a to the first j of b.
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+				continue
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+			rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], 1+rows[i-2][j-2])
+			}
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }

@@ -10,7 +10,7 @@ func TestDistance(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}, {"sl", "ls", 1}, {"lss", "log", 2}, {"Heatlh", "Health", 1}} {
 		assert.Equal(t, test.want, distance(test.a, test.b), "distance(%q, %q)", test.a, test.b)
 	}
 }
@@ -20,6 +20,7 @@ func TestNamesThatAreAlikeComeFirst(t *testing.T) {
 	assert.Equal(t, []string{"boss", "boss 2"}, Names("bos", names))
 	assert.Equal(t, []string{"start"}, Names("STAR", names))
 	assert.Empty(t, Names("unlike", names))
+	assert.Equal(t, []string{"ls"}, Names("lss", []string{"log", "ls", "tail"}), "two letters of three are not near")
 	assert.Empty(t, Names("", nil))
 }
 
