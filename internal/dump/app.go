@@ -18,7 +18,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/term"
@@ -94,55 +93,6 @@ type call struct {
 	flags flags
 }
 
-// flags are those of a command.
-type flags struct {
-	*pflag.FlagSet
-	cmd *cobra.Command
-}
-
-// A point is the flag that says which state to show.
-type point struct{ at string }
-
-// pointForms is what help texts say of points besides marks.
-const pointForms = "a tick, @latest~N, @first, @-5s, seq:N"
-
-// point declares the flag --at.
-func (f flags) point(p *point) {
-	f.StringVar(&p.at, "at", "@latest", "point in time to show: "+pointForms+", snap:N or mark:NAME")
-}
-
-// output declares the flag -o.
-func (f flags) output(out *string, usage string) { f.StringVarP(out, "output", "o", "", usage) }
-
-// A limit is how much of a list to print; 0: all.
-type limit uint
-
-// limit declares the flag --limit.
-func (f flags) limit(l *limit, n uint, what string) {
-	f.UintVar((*uint)(l), "limit", n, "print at most this many "+what+"; 0: all")
-}
-
-// of returns how many of n things to print, and how many not.
-func (l limit) of(n int) (shown, more int) {
-	if l == 0 || uint64(l) >= uint64(n) {
-		return n, 0
-	}
-	return int(l), n - int(l)
-}
-
-// A window is the part of a list to print.
-type window struct {
-	from  uint
-	limit limit
-}
-
-// of returns the part of n things.
-func (w window) of(n int) (first, end int) {
-	first = int(min(uint64(w.from), uint64(n)))
-	shown, _ := w.limit.of(n - first)
-	return first, first + shown
-}
-
 // name returns what c is called.
 func (c *command) name() string {
 	name, _, _ := strings.Cut(c.use, " ")
@@ -178,7 +128,7 @@ func (a *app) cobra(c *command) *cobra.Command {
 	least, most := c.arguments()
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return fail(exitUsage, cmd.CommandPath()+" --help", "usage: %s", cmd.UseLine())
+			return misused(cmd, "usage: %s", cmd.UseLine())
 		}
 		return nil
 	}
@@ -193,14 +143,4 @@ func (a *app) begin(cmd *cobra.Command, _ []string) error {
 		cmd.SetContext(persist.WithProgress(cmd.Context(), func(p persist.Progress) { a.bar.Show(string(p.Phase), p.Done, p.Total) }))
 	}
 	return nil
-}
-
-// global declares the flags of every command.
-func (a *app) global(f *pflag.FlagSet) {
-	a.color, a.progress = "auto", "auto"
-	f.BoolVar(&a.json, "json", false, "print one JSON document")
-	f.BoolVar(&a.ndjson, "ndjson", false, "print JSON, each element of a list on a line of its own")
-	f.Var(&a.color, "color", "colour the output: auto (on a terminal), always or never")
-	f.Var(&a.progress, "progress", "show on standard error how far it has come: auto (on a terminal), always or never")
-	f.BoolVar(&a.noPager, "no-pager", false, "do not show long output with a pager")
 }

@@ -1,6 +1,8 @@
 package dump
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"strconv"
 
@@ -42,18 +44,19 @@ another generation, does not pass.`,
 	run: func(f flags) action {
 		var w window
 		var entity string
-		f.UintVar(&w.from, "from", 0, "begin with this row, and sparse entry")
+		f.number(&w.from, "from", "", 0, "begin with this row, and sparse entry")
 		f.limit(&w.limit, 0, "rows, and sparse entries")
-		f.StringVar(&entity, "entity", "", "show how this entity is looked up")
-		f.cmd.MarkFlagsMutuallyExclusive("entity", "from")
-		f.cmd.MarkFlagsMutuallyExclusive("entity", "limit")
+		f.entity(&entity, "show how this entity is looked up")
 		return f.showing(func(c *call, s *source, im state) error {
+			if err := cmp.Or(c.oneOf("entity", "from"), c.oneOf("entity", "limit")); err != nil {
+				return err
+			}
 			comp, err := s.component(im, c.args[1])
 			if err != nil {
 				return err
 			}
 			if entity != "" {
-				return c.lookUp(s, im, comp, entity)
+				return c.lookUp(c.ctx, s, im, comp, entity)
 			}
 			return c.arrays(s, im, comp, w)
 		})
@@ -207,13 +210,13 @@ func lookup(im state, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err er
 
 // lookUp prints how the entity that text names is found among the rows of c, or why
 // it is not.
-func (a *app) lookUp(s *source, im state, c *inspect.Component, text string) error {
-	e, err := parseEntity(s.path, text)
-	if err != nil {
-		return err
-	}
+func (a *app) lookUp(ctx context.Context, s *source, im state, c *inspect.Component, text string) error {
 	if c.Resource {
 		return s.isResource(c.Name)
+	}
+	e, err := s.entity(ctx, a, text, im.seq)
+	if err != nil {
+		return err
 	}
 	doc, err := lookup(im, c, e)
 	if err != nil {

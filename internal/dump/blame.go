@@ -57,13 +57,13 @@ a value that never changed takes all of it.`,
 // blame looks back from the point, and says what it finds. A save has no ticks to look at.
 func (a *app) blame(ctx context.Context, s *source, at point, text string) error {
 	if s.IsSave() {
-		return fail(exitNotFound, try("show", s.path, text), "%s: a save has no journal: nobody knows who wrote what is in it", s.path)
+		return s.noJournal(try("show", s.path, text), "nobody knows who wrote what is in it")
 	}
 	seq, err := s.Resolve(at.at)
 	if err != nil {
 		return err
 	}
-	sub, last, err := s.subject(text, func(e ecs.Entity) (*inspect.EntityState, error) { return s.Peek(ctx, e, seq) })
+	sub, last, err := s.subject(ctx, a, text, seq)
 	if err != nil {
 		return err
 	}

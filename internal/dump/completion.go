@@ -48,24 +48,16 @@ var flagCompleters = map[string]completer{
 	"entity":    commas((*completion).entities),
 }
 
-// flagWords are what flags take that have nothing to do with the store.
-var flagWords = map[string][]cobra.Completion{
-	"color":    {"auto", "always", "never"},
-	"progress": {"auto", "always", "never"},
-	"format":   {"json", "ndjson", "csv"},
-	"op":       filterOps,
-}
-
 // completeFlags lets shells complete the flags of root and its commands.
 func (a *app) completeFlags(root *cobra.Command) {
 	complete := func(c *cobra.Command, flags *pflag.FlagSet) {
 		flags.VisitAll(func(f *pflag.Flag) {
 			find := cobra.NoFileCompletions
-			switch {
+			switch v, _ := f.Value.(*value); {
 			case f.Name == "output":
 				return // A file, as shells complete what they know nothing of.
-			case flagWords[f.Name] != nil:
-				find = cobra.FixedCompletions(flagWords[f.Name], cobra.ShellCompDirectiveNoFileComp)
+			case v != nil && v.words != nil:
+				find = cobra.FixedCompletions(v.words, cobra.ShellCompDirectiveNoFileComp)
 			case flagCompleters[f.Name] != nil:
 				find = a.completing(flagCompleters[f.Name])
 			}

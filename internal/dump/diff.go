@@ -114,12 +114,12 @@ Exit status: 0 the states hold the same, 1 they differ.`,
 		f.StringVar(&d.at, "at", "", "point in time of the stores; with --at2 of the first one")
 		f.StringVar(&d.at2, "at2", "", "point in time of the second store")
 		f.StringSliceVar(&d.components, "component", nil, "only these components and resources (a comma between, or the flag again)")
-		f.StringSliceVar(&d.entities, "entity", nil, "only these entities")
+		f.entities(&d.entities, "only these entities")
 		f.BoolVar(&d.stat, "stat", false, "only count what differs, by component")
 		f.BoolVar(&d.first, "first", false, "compare the histories, and show the first tick after which they differ")
 		f.BoolVar(&d.order, "order", false, "list also what only lies in another row")
 		f.limit(&d.limit, 100, "differences")
-		return func(c *call) error { return d.run(c.ctx, c.app, c.args) }
+		return func(c *call) error { return d.run(c) }
 	},
 }
 
@@ -147,12 +147,12 @@ func (s *diffSide) String() string {
 
 // run opens what the arguments name. The same store is opened once, so that its two states
 // share pages and are compared without reading these.
-func (d *differ) run(ctx context.Context, a *app, args []string) error {
-	if err := parseEntities(args[0], d.entities); err != nil {
-		return err
+func (d *differ) run(c *call) error {
+	ctx, a, ends := c.ctx, c.app, diffEnds(c.args)
+	if ends.store == "" && d.at+d.at2 != "" {
+		return c.misused("--at and --at2 are for two stores; of one, give the points themselves")
 	}
-	ends := diffEnds(args)
-	return a.read(ctx, args[0], func(s *source) error {
+	return a.read(ctx, c.args[0], func(s *source) error {
 		if ends.store == "" {
 			return d.compare(ctx, a, &diffSide{source: s, at: ends.a}, &diffSide{source: s, at: ends.b})
 		}

@@ -51,12 +51,12 @@ That cannot be imported.`,
 	complete: []completer{(*completion).ranges},
 	run: func(f flags) action {
 		var x exporter
-		f.StringVar(&x.format, "format", "json", "json, ndjson or csv")
+		oneOf(f.FlagSet, &x.format, "format", "format", "json, ndjson or csv", "json", "ndjson", "csv")
 		f.output(&x.out, "a new file to write to, or for csv a new directory; standard output without it")
 		f.StringSliceVar(&x.components, "component", nil, "for csv and ranges: only these components and resources")
 		f.point(&x.at)
 		return func(c *call) error {
-			if err := x.check(c.app, c.args, c.flags.Changed("at")); err != nil {
+			if err := x.check(c); err != nil {
 				return err
 			}
 			return c.read(c.ctx, c.args[0], func(s *source) error {
@@ -75,23 +75,18 @@ type exporter struct {
 }
 
 // check makes sense of the flags.
-func (x *exporter) check(a *app, args []string, at bool) error {
-	usage := func(text string) error { return fail(exitUsage, "ecsdump export --help", "%s", text) }
-	if a.ndjson {
+func (x *exporter) check(c *call) error {
+	if c.ndjson {
 		x.format = "ndjson"
 	}
-	isRange := len(args) == 2
+	isRange := len(c.args) == 2
 	switch {
-	case x.format != "json" && x.format != "ndjson" && x.format != "csv":
-		return usage(fmt.Sprintf("--format %q is none of json, ndjson, csv", x.format))
-	case isRange && at:
-		return usage("give either a range or --at")
 	case !isRange && x.format != "csv" && len(x.components) > 0:
-		return usage("an export that can be imported has all components; --component is for csv and ranges")
+		return c.misused("an export that can be imported has all components; --component is for csv and ranges")
 	case !isRange && x.format == "csv" && x.out == "" && len(x.components) != 1:
-		return usage("csv has a file for each component: give one --component, or a directory with -o")
+		return c.misused("csv has a file for each component: give one --component, or a directory with -o")
 	}
-	return nil
+	return c.atOrRange(1)
 }
 
 // run exports a state, or with a range what its ticks changed.

@@ -91,6 +91,9 @@ func classify(path string, err error) *failure {
 		f.code, f.err = exitSystem, fmt.Errorf("%s: interrupted", path)
 	case errors.Is(err, persist.ErrNotFound):
 		f.code, f.next = exitNotFound, try("log", path)
+		if isSave(path) {
+			f.next = try("info", path)
+		}
 	default:
 		f.code = exitSystem
 	}
@@ -136,6 +139,14 @@ type errorDoc struct {
 		Message string `json:"message"`
 		Try     string `json:"try,omitempty"` // A command that may help.
 	} `json:"error"`
+}
+
+// note tells people something that is no result, on standard error.
+func (a *app) note(format string, args ...any) {
+	if !a.json {
+		a.bar.End()
+		fmt.Fprintf(a.stderr, "ecsdump: %s\n", term.Clean(fmt.Sprintf(format, args...)))
+	}
 }
 
 // report prints f to standard error.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -69,8 +68,8 @@ without replaying them, so a long journal takes as long as reading it.`,
 		f.point(&h.at)
 		f.limit(&h.limit, 0, "events, the newest")
 		return func(c *call) error {
-			if len(c.args) == 3 && c.flags.Changed("at") {
-				return fail(exitUsage, "ecsdump history --help", "give either a range or --at")
+			if err := c.atOrRange(2); err != nil {
+				return err
 			}
 			return c.read(c.ctx, c.args[0], func(s *source) error {
 				return h.run(c.ctx, c.app, s, c.args[1], c.args[2:])
@@ -96,7 +95,7 @@ func (h *historian) run(ctx context.Context, a *app, s *source, text string, bet
 	if err := h.bounds(s, between); err != nil {
 		return err
 	}
-	sub, last, err := s.subject(text, func(e ecs.Entity) (*inspect.EntityState, error) { return s.Peek(ctx, e, h.to) })
+	sub, last, err := s.subject(ctx, a, text, h.to)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ say --edited.`,
 		f.BoolVar(&edited, "edited", false, "the export was changed on purpose: do not compare digests")
 		return func(c *call) error {
 			if out == "" {
-				return fail(exitUsage, "ecsdump import --help", "say with -o what to make")
+				return c.misused("say with -o what to make")
 			}
 			if _, err := os.Lstat(out); err == nil {
 				return occupied(out)

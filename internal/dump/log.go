@@ -39,12 +39,7 @@ another value, with --component Position only this one.`,
 		l.flags(f)
 		f.BoolVar(&l.graph, "graph", false, "draw the branches")
 		f.BoolVar(&l.reverse, "reverse", false, "newest first")
-		return func(c *call) error {
-			if err := l.filter.parse(c.args[0]); err != nil {
-				return err
-			}
-			return c.read(c.ctx, c.args[0], func(s *source) error { return l.run(c.ctx, c.app, s, c.args[1:]) })
-		}
+		return reading(func(c *call, s *source) error { return l.run(c.ctx, c.app, s, c.args[1:]) })
 	},
 }
 
@@ -65,6 +60,9 @@ func (l *logger) flags(f flags) {
 // run lists the ticks. If what comes before the limit cannot be read, the rest is listed
 // all the same, and the error told at the end.
 func (l *logger) run(ctx context.Context, a *app, s *source, args []string) error {
+	if s.IsSave() {
+		return s.noJournal(try("info", s.path), "there are no ticks to list")
+	}
 	entries, err := s.chosen(args)
 	if err != nil {
 		return err
@@ -104,9 +102,6 @@ func (l *logger) cut(ctx context.Context, s *source, entries []journal.Entry) (l
 // print lists the ticks of entries for people.
 func (l *logger) print(ctx context.Context, a *app, s *source, entries []journal.Entry, earlier int) error {
 	switch {
-	case s.IsSave():
-		a.Line("a save has no journal")
-		return nil
 	case len(s.Log().Entries) == 0:
 		a.Line("the journal has no records")
 		return nil
@@ -208,22 +203,9 @@ type logFilter struct {
 
 // flags declares the flags of a filter.
 func (f *logFilter) flags(of flags) {
-	of.StringSliceVar(&f.entities, "entity", nil, "only ticks that did something to one of these entities")
+	of.entities(&f.entities, "only ticks that did something to one of these entities")
 	of.StringSliceVar(&f.components, "component", nil, "only ticks that did something to one of these components or resources")
-	of.StringSliceVar(&f.ops, "op", nil, "only ticks that did one of these: "+strings.Join(filterOps, ", "))
-}
-
-// parse checks the flags.
-func (f *logFilter) parse(path string) error {
-	if err := parseEntities(path, f.entities); err != nil {
-		return err
-	}
-	for _, op := range f.ops {
-		if !slices.Contains(filterOps, op) {
-			return fail(exitUsage, "ecsdump log --help", "%q is no operation; write %s", op, strings.Join(filterOps, ", "))
-		}
-	}
-	return nil
+	of.someOf(&f.ops, "op", "only ticks that did one of these: "+strings.Join(filterOps, ", "), filterOps)
 }
 
 // any reports whether f leaves anything out.

@@ -37,7 +37,7 @@ List the entities that are alive, with their components.
 		var at point
 		var l selection
 		l.flags(f)
-		f.StringVar(&l.where, "where", "", "only entities for which this expression is true")
+		f.condition(&l.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
 		f.point(&at)
 		f.limit(&l.limit, 20, "entities")
 		return reading(func(c *call, s *source) error {

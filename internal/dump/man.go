@@ -34,7 +34,7 @@ writes the same pages.`,
 		f.output(&out, "directory to write to; it is made if it is not there")
 		return func(c *call) error {
 			if out == "" {
-				return fail(exitUsage, "ecsdump man --help", "say with -o where to write the pages")
+				return c.misused("say with -o where to write the pages")
 			}
 			return c.man(c.flags.cmd.Root(), out)
 		}

@@ -1,9 +1,12 @@
 package dump
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -44,12 +47,12 @@ or totals over these entities.
   ecsdump query D --count --avg Health --group-by 'has(Frozen)'`,
 	run: func(f flags) action {
 		var q querier
-		f.StringVar(&q.selected, "select", "", `columns: expressions with commas between, each perhaps "… as NAME" (default entity)`)
+		f.expressions(&q.selected, "select", `columns, each perhaps "… as NAME" (default entity)`)
 		q.flags(f)
 		q.totalFlags(f)
 		f.limit(&q.limit, 0, "rows")
 		return f.showing(func(c *call, s *source, im state) error {
-			q.where = strings.Join(c.args[1:], "")
+			q.where = c.args[1:]
 			return c.query(c.ctx, s, im, &q)
 		})
 	},
@@ -58,9 +61,9 @@ or totals over these entities.
 // A querier says what to print of a selection.
 type querier struct {
 	selection
-	selected string
+	selected []string
 	totals   []totalFlag // In the order of the command line.
-	groupBy  string
+	groupBy  []string
 }
 
 // A field is a column that a query prints.
@@ -72,14 +75,17 @@ type field struct {
 
 // query prints q for im.
 func (a *app) query(ctx context.Context, s *source, im state, q *querier) error {
-	if len(q.totals) > 0 || q.groupBy != "" {
+	if len(q.totals) > 0 || len(q.groupBy) > 0 {
 		return a.groups(ctx, s, im, q)
 	}
 	c, err := q.choice(s, im, "query")
 	if err != nil {
 		return err
 	}
-	fields, err := s.fields(im, q.selected)
+	if len(q.selected) == 0 {
+		q.selected = []string{"entity"}
+	}
+	fields, err := s.fields(im, "--select", q.selected)
 	if err != nil {
 		return err
 	}
@@ -87,7 +93,8 @@ func (a *app) query(ctx context.Context, s *source, im state, q *querier) error 
 	if err != nil {
 		return err
 	}
-	err = a.records(im, fields, p.total, each(len(p.entities), func(i int) ([]query.Answer, error) { return answersOf(fields, p.entities[i]) }))
+	exprs := exprsOf(fields)
+	err = a.records(im, fields, p.total, each(len(p.entities), func(i int) ([]query.Answer, error) { return answersOf(exprs, p.entities[i]) }))
 	if err == nil && !a.json {
 		a.rest(p, "entity", "entities")
 	}
@@ -121,38 +128,35 @@ func (a *app) records(im state, fields []field, total int, rows iter.Seq2[[]quer
 
 func namesOf(fields []field) []string { return listed(fields, func(f field) string { return f.name }) }
 
-// answersOf evaluates all fields for e.
-func answersOf(fields []field, e ecs.Entity) (answers []query.Answer, err error) {
-	answers = make([]query.Answer, len(fields))
-	for i, f := range fields {
-		if answers[i], err = f.expr.Of(e); err != nil {
-			return nil, err
-		}
-	}
-	return answers, nil
+func exprsOf(fields []field) []*query.Expr {
+	return listed(fields, func(f field) *query.Expr { return f.expr })
 }
 
-// fields compiles the columns that --select names.
-func (s *source) fields(im state, selected string) ([]field, error) {
-	if strings.TrimSpace(selected) == "" {
-		selected = "entity"
-	}
-	var fields []field
-	for _, text := range query.Split(selected) {
+// fields compiles the columns that texts, the argument called what, name.
+func (s *source) fields(im state, what string, texts []string) (fields []field, err error) {
+	for _, text := range texts {
 		text, name := query.SplitName(text)
 		if text == "" {
-			return nil, fail(exitUsage, "", "--select: an empty column in %q", selected)
+			return nil, fail(exitUsage, "", "%s: an empty column in %q", what, strings.Join(texts, ","))
 		}
-		if slices.Contains(namesOf(fields), name) {
-			return nil, fail(exitUsage, "", "--select: two columns are called %s; write \"… as NAME\"", name)
-		}
-		x, err := s.compile(im, "--select", text, query.WantValue)
+		x, err := s.compile(im, what, text, query.WantValue)
 		if err != nil {
 			return nil, err
 		}
 		fields = append(fields, field{name, x, x.Number})
 	}
-	return fields, nil
+	return fields, distinct(what, fields)
+}
+
+// distinct returns an error if two of fields have the same name, by which rows are read.
+func distinct(what string, fields []field) error {
+	names := namesOf(fields)
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return fail(exitUsage, "", "%s: two columns are called %s; write \"… as NAME\"", what, name)
+		}
+	}
+	return nil
 }
 
 // A totalFlag is one of --count, --sum EXPR, --min EXPR, --max EXPR and --avg EXPR.
@@ -168,9 +172,12 @@ func (t totalFlag) name() string {
 
 // totalFlags declares the flags that ask for totals.
 func (q *querier) totalFlags(f flags) {
-	f.BoolFunc("count", "count the entities", func(string) error {
-		q.totals = append(q.totals, totalFlag{"count", "true"})
-		return nil
+	f.BoolFunc("count", "count the entities", func(text string) error {
+		count, err := strconv.ParseBool(text)
+		if count {
+			q.totals = append(q.totals, totalFlag{"count", "true"})
+		}
+		return err
 	})
 	for _, t := range []struct{ kind, help string }{
 		{"sum", "sum up this expression"},
@@ -183,18 +190,19 @@ func (q *querier) totalFlags(f flags) {
 			return nil
 		})
 	}
-	f.StringVar(&q.groupBy, "group-by", "", "a row of totals for each value of this expression")
+	f.expressions(&q.groupBy, "group-by", "a row of totals for each value of this expression, or of these together")
 }
 
-// A group is the entities of which --group-by gives the same.
+// A group is the entities for which the expressions of --group-by give the same.
 type group struct {
-	key    query.Answer
+	keys   []query.Answer
 	totals []*query.Total
 }
 
 // A grouping makes groups.
 type grouping struct {
-	by     *query.Expr // Nil: one group.
+	by     []field // None: one group.
+	keys   []*query.Expr
 	totals []field
 	kinds  []string
 	groups []*group // In the order in which they were met.
@@ -207,9 +215,9 @@ const maxGroups = 1 << 20
 // groups prints totals.
 func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error {
 	switch {
-	case q.selected != "":
+	case len(q.selected) > 0:
 		return fail(exitUsage, "", "--select prints entities; it does not go with totals")
-	case q.sort != "" || q.desc:
+	case len(q.sort) > 0 || q.desc:
 		return fail(exitUsage, "", "--sort orders entities; groups are in the order of --group-by")
 	case len(q.totals) == 0:
 		q.totals = []totalFlag{{"count", "true"}}
@@ -234,14 +242,12 @@ func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error
 }
 
 // grouping compiles what q asks for.
-func (s *source) grouping(im state, q *querier) (*grouping, error) {
-	g := &grouping{byName: map[string]*group{}}
-	var err error
-	if q.groupBy != "" {
-		if g.by, err = s.compile(im, "--group-by", q.groupBy, query.WantValue); err != nil {
-			return nil, err
-		}
+func (s *source) grouping(im state, q *querier) (g *grouping, err error) {
+	g = &grouping{byName: map[string]*group{}}
+	if g.by, err = s.fields(im, "--group-by", q.groupBy); err != nil {
+		return nil, err
 	}
+	g.keys = exprsOf(g.by)
 	for _, t := range q.totals {
 		x, err := s.compile(im, "--"+t.kind, t.text, query.WantOf(t.kind))
 		if err != nil {
@@ -252,25 +258,22 @@ func (s *source) grouping(im state, q *querier) (*grouping, error) {
 		}
 		g.totals, g.kinds = append(g.totals, field{t.name(), x, true}), append(g.kinds, t.kind)
 	}
-	if q.groupBy == "" {
-		g.begin("", query.Answer{})
+	if len(g.by) == 0 {
+		_, err = g.groupOf(nil) // It is there even if no entity is.
 	}
-	return g, nil
+	return g, cmp.Or(err, distinct("--group-by", g.fields()))
 }
 
-// begin adds a group.
-func (g *grouping) begin(name string, key query.Answer) *group {
-	n := &group{key: key}
-	for _, kind := range g.kinds {
-		n.totals = append(n.totals, query.NewTotal(kind))
-	}
-	g.groups, g.byName[name] = append(g.groups, n), n
-	return n
-}
+// fields returns the columns: what groups have in common, then their totals.
+func (g *grouping) fields() []field { return slices.Concat(g.by, g.totals) }
 
 // add counts e.
 func (g *grouping) add(e ecs.Entity) error {
-	of, err := g.groupOf(e)
+	keys, err := answersOf(g.keys, e)
+	if err != nil {
+		return err
+	}
+	of, err := g.groupOf(keys)
 	if err != nil {
 		return err
 	}
@@ -286,43 +289,28 @@ func (g *grouping) add(e ecs.Entity) error {
 	return nil
 }
 
-// groupOf returns the group of e.
-func (g *grouping) groupOf(e ecs.Entity) (*group, error) {
-	if g.by == nil {
-		return g.groups[0], nil
-	}
-	key, err := g.by.Of(e)
-	if err != nil {
-		return nil, err
-	}
-	name := key.Key()
+// groupOf returns the group of those keys, a new one if none has them.
+func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
+	name := fmt.Sprintf("%q", listed(keys, query.Answer.Key)) // Quoted: two keys are not one with a blank.
 	switch {
 	case g.byName[name] != nil:
 		return g.byName[name], nil
 	case len(g.groups) == maxGroups:
 		return nil, fail(exitUsage, "", "--group-by makes more than %d groups", maxGroups)
 	}
-	return g.begin(name, key), nil
+	n := &group{keys, listed(g.kinds, query.NewTotal)}
+	g.groups, g.byName[name] = append(g.groups, n), n
+	return n, nil
 }
 
 // print prints the groups that --offset and --limit leave.
 func (g *grouping) print(a *app, im state, q *querier) error {
-	slices.SortStableFunc(g.groups, func(a, b *group) int { return a.key.Compare(b.key) })
-	fields := g.totals
-	if g.by != nil {
-		fields = append([]field{{q.groupBy, g.by, g.by.Number}}, fields...)
-	}
+	slices.SortStableFunc(g.groups, func(a, b *group) int { return slices.CompareFunc(a.keys, b.keys, query.Answer.Compare) })
 	total := len(g.groups)
 	first, end := q.of(total)
-	err := a.records(im, fields, total, each(end-first, func(i int) (answers []query.Answer, err error) {
+	err := a.records(im, g.fields(), total, each(end-first, func(i int) ([]query.Answer, error) {
 		n := g.groups[first+i]
-		if g.by != nil {
-			answers = append(answers, n.key)
-		}
-		for _, t := range n.totals {
-			answers = append(answers, t.Result())
-		}
-		return answers, nil
+		return slices.Concat(n.keys, listed(n.totals, (*query.Total).Result)), nil
 	}))
 	if err == nil && !a.json {
 		a.rest(part{total: total, more: total - end}, "group", "groups")

@@ -254,12 +254,8 @@ func topicsReference() string {
 func commandsReference() string {
 	var b strings.Builder
 	root := new(app).root()
-	root.InitDefaultHelpCmd()
 	b.WriteString("\n## Commands\n")
-	for _, c := range root.Commands() {
-		if !c.Runnable() || !c.IsAvailableCommand() || c.Name() == "help" {
-			continue
-		}
+	for _, c := range documented(root) {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", c.Name(), preformatted(helpOf(c)))
 	}
 	fmt.Fprintf(&b, "\n### Every command\n\n%s", preformatted(root.PersistentFlags().FlagUsages()))

@@ -60,7 +60,7 @@ var schemaCommand = command{
 		})
 		return func(c *call) error {
 			if asGo && c.json {
-				return fail(exitUsage, "ecsdump schema --help", "give either --go or --json")
+				return c.misused("give either --go or --json")
 			}
 			return show(c)
 		}

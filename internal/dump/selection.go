@@ -29,7 +29,8 @@ The language is that of expr-lang.org.`
 // A selection says which entities a command prints, and in what order.
 type selection struct {
 	with, without []string
-	where, sort   string
+	where         []string // All of them.
+	sort          []string // The first is the one that matters most.
 	desc          bool
 	window
 }
@@ -38,14 +39,14 @@ type selection struct {
 func (l *selection) flags(f flags) {
 	f.StringSliceVar(&l.with, "with", nil, "only entities that have all of these components (a comma between, or the flag again)")
 	f.StringSliceVar(&l.without, "without", nil, "only entities that have none of these components")
-	f.StringVar(&l.sort, "sort", "", "sort by an expression, nothing last; without it by index")
+	f.expressions(&l.sort, "sort", "sort by these expressions, nothing last; without it by index")
 	f.BoolVar(&l.desc, "desc", false, "the greatest of --sort first")
-	f.UintVar(&l.from, "offset", 0, "leave out this many of the first")
+	f.number(&l.from, "offset", "", 0, "leave out this many of the first")
 }
 
 // everything reports whether l leaves all entities, by index.
 func (l *selection) everything() bool {
-	return len(l.with) == 0 && len(l.without) == 0 && l.where == "" && l.sort == "" && !l.desc
+	return len(l.with) == 0 && len(l.without) == 0 && len(l.where) == 0 && len(l.sort) == 0 && !l.desc
 }
 
 // A choice is a selection for a state.
@@ -53,14 +54,14 @@ type choice struct {
 	*selection
 	im            state
 	with, without []*inspect.Component
-	where, sort   *query.Expr // Nil: everything; by index.
+	where, sort   []*query.Expr // None: everything; by index.
 }
 
 // choice finds the components that l names and compiles its expressions, of which
 // what is called whereName holds the condition.
 func (l *selection) choice(s *source, im state, whereName string) (c *choice, err error) {
 	c = &choice{selection: l, im: im}
-	if l.desc && l.sort == "" {
+	if l.desc && len(l.sort) == 0 {
 		return nil, fail(exitUsage, "", "--desc needs --sort EXPR")
 	}
 	if c.with, err = s.components(im, l.with, false); err != nil {
@@ -69,14 +70,10 @@ func (l *selection) choice(s *source, im state, whereName string) (c *choice, er
 	if c.without, err = s.components(im, l.without, false); err != nil {
 		return nil, err
 	}
-	if l.where != "" {
-		if c.where, err = s.compile(im, whereName, l.where, query.WantCondition); err != nil {
-			return nil, err
-		}
+	if c.where, err = s.compileAll(im, whereName, l.where, query.WantCondition); err != nil {
+		return nil, err
 	}
-	if l.sort != "" {
-		c.sort, err = s.compile(im, "--sort", l.sort, query.WantValue)
-	}
+	c.sort, err = s.compileAll(im, "--sort", l.sort, query.WantValue)
 	return c, err
 }
 
@@ -92,10 +89,12 @@ func (c *choice) holds(e ecs.Entity) (bool, error) {
 			return false, nil
 		}
 	}
-	if c.where == nil {
-		return true, nil
+	for _, x := range c.where {
+		if holds, err := x.Holds(e); err != nil || !holds {
+			return false, err
+		}
 	}
-	return c.where.Holds(e)
+	return true, nil
 }
 
 // A part is the entities of a choice that are to be printed.
@@ -110,7 +109,7 @@ type part struct {
 // to be printed is found before all entities are asked, the rest is not: the part
 // is open then, and nobody knows how many more there are.
 func (c *choice) part(ctx context.Context, counted bool) (part, error) {
-	if c.sort != nil {
+	if len(c.sort) > 0 {
 		return c.sortedPart(ctx)
 	}
 	var p part
@@ -124,7 +123,7 @@ func (c *choice) part(ctx context.Context, counted bool) (part, error) {
 		switch {
 		case c.limit > 0 && n >= end:
 			p.more++
-			if p.open = !counted && c.where != nil; p.open {
+			if p.open = !counted && len(c.where) > 0; p.open {
 				return p, nil
 			}
 		case n >= uint64(c.from):
@@ -156,21 +155,21 @@ func (c *choice) all(ctx context.Context) iter.Seq2[ecs.Entity, error] {
 // sortedPart is part for a choice that is to be sorted.
 func (c *choice) sortedPart(ctx context.Context) (part, error) {
 	type keyed struct {
-		e   ecs.Entity
-		key query.Answer
+		e    ecs.Entity
+		keys []query.Answer
 	}
 	var all []keyed
 	for e, err := range c.all(ctx) {
 		if err != nil {
 			return part{}, err
 		}
-		key, err := c.sort.Of(e)
+		keys, err := answersOf(c.sort, e)
 		if err != nil {
 			return part{}, err
 		}
-		all = append(all, keyed{e, key})
+		all = append(all, keyed{e, keys})
 	}
-	slices.SortStableFunc(all, func(a, b keyed) int { return c.order(a.key, b.key) })
+	slices.SortStableFunc(all, func(a, b keyed) int { return slices.CompareFunc(a.keys, b.keys, c.order) })
 	first, end := c.of(len(all))
 	p := part{total: len(all), more: len(all) - end}
 	for _, k := range all[first:end] {
@@ -196,6 +195,29 @@ func (a *app) rest(p part, one, many string) {
 	case p.more > 0:
 		a.Line("%d more of %s; --limit 0 prints all", p.more, term.Count(p.total, one, many))
 	}
+}
+
+// answersOf evaluates all of exprs for e.
+func answersOf(exprs []*query.Expr, e ecs.Entity) (answers []query.Answer, err error) {
+	answers = make([]query.Answer, len(exprs))
+	for i, x := range exprs {
+		if answers[i], err = x.Of(e); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// compileAll compiles texts, all of the argument called what.
+func (s *source) compileAll(im state, what string, texts []string, w query.Want) (exprs []*query.Expr, err error) {
+	for _, text := range texts {
+		x, err := s.compile(im, what, text, w)
+		if err != nil {
+			return nil, err
+		}
+		exprs = append(exprs, x)
+	}
+	return exprs, nil
 }
 
 // compile compiles text, which the argument called what holds, for the components of

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -76,19 +77,18 @@ entities are read. With --brief neither is done, and nothing more is read.`,
 		f.BoolVar(&resources, "resources", false, "show the resources instead of an entity")
 		f.BoolVar(&e.brief, "brief", false, "neither who wrote it last nor who refers to it")
 		f.point(&e.at)
-		f.UintVar((*uint)(&e.limit), "limit", 10, "print at most this many that refer to it; 0: all")
+		f.limit(&e.limit, 10, "that refer to it")
 		return func(c *call) error {
 			if resources != (len(c.args) == 1) {
-				return fail(exitUsage, "ecsdump show --help", "give either an entity or --resources")
+				return c.misused("give either an entity or --resources")
+			}
+			if err := cmp.Or(c.oneOf("resources", "brief"), c.oneOf("resources", "limit")); err != nil {
+				return err
 			}
 			if resources {
 				return c.read(c.ctx, c.args[0], func(s *source) error { return c.showResources(c.ctx, s, e.at) })
 			}
-			entity, err := parseEntity(c.args[0], c.args[1])
-			if err != nil {
-				return err
-			}
-			return c.read(c.ctx, c.args[0], func(s *source) error { return e.run(c.ctx, c.app, s, entity) })
+			return c.read(c.ctx, c.args[0], func(s *source) error { return e.run(c.ctx, c.app, s, c.args[1]) })
 		}
 	},
 }
@@ -138,8 +138,12 @@ type shower struct {
 }
 
 // run shows the entity. One that is not alive is an error that says what became of it.
-func (o *shower) run(ctx context.Context, a *app, s *source, e ecs.Entity) error {
+func (o *shower) run(ctx context.Context, a *app, s *source, text string) error {
 	seq, err := s.Resolve(o.at.at)
+	if err != nil {
+		return err
+	}
+	e, err := s.entity(ctx, a, text, seq)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/near"
@@ -138,6 +139,12 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// isSave reports whether path is a file, which can only be a save.
+func isSave(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
 // component returns the component of that name, resources included.
 func (s *source) component(im state, name string) (*inspect.Component, error) {
 	if c := im.Find(name); c != nil {
@@ -151,25 +158,34 @@ func (s *source) noComponent(name string, known []string) error {
 	return fail(exitNotFound, try("schema", s.path), "%s: no component %q%s", s.path, name, near.Hint(name, known))
 }
 
-// parseEntity reads an ENTITY of the command line, for the store at path.
-func parseEntity(path, text string) (ecs.Entity, error) {
-	e, err := ecs.ParseEntity(text)
+// entity reads an ENTITY of the command line. An index alone is the entity that is alive with
+// it in the state that record seq leads to, and people are told which that is.
+func (s *source) entity(ctx context.Context, a *app, text string, seq uint64) (ecs.Entity, error) {
+	index, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return 0, fail(exitUsage, try("ls", path), "%q is not an entity; write INDEXvGENERATION, as in 12v3", text)
+		e, err := ecs.ParseEntity(text)
+		if err != nil {
+			return 0, fail(exitUsage, try("ls", s.path), "%q is not an entity; write INDEXvGENERATION, as in 12v3, or the index of one that is alive", text)
+		}
+		return e, nil
 	}
-	return e, nil
+	p, err := s.Peek(ctx, ecs.NewEntity(uint32(index), 1), seq) // Of any generation, it says who has the index.
+	if err != nil {
+		return 0, err
+	}
+	if at := (stateDoc{p.Tick, p.Seq}); p.Row < 0 {
+		return 0, fail(exitNotFound, try("ls", s.path), "%s: index %d was never in use: at %s, %s in use", s.path, index, at.place(), indices(p.Indices))
+	} else if p.Row < p.Living {
+		a.note("index %d is %v at %s", index, p.Holder, at.place())
+		return p.Holder, nil
+	}
+	p.Entity = p.Holder
+	return 0, s.notAlive(ctx, p)
 }
 
-// parseEntities is parseEntity for a flag: texts become what entities print as.
-func parseEntities(path string, texts []string) error {
-	for i, text := range texts {
-		e, err := parseEntity(path, text)
-		if err != nil {
-			return err
-		}
-		texts[i] = e.String()
-	}
-	return nil
+// noJournal is the failure of a command that reads ticks and was given a save.
+func (s *source) noJournal(next, why string) error {
+	return fail(exitNotFound, next, "%s: a save has no journal: %s", s.path, why)
 }
 
 // components returns the components of those names; resources may be among them or not.

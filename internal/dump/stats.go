@@ -94,8 +94,8 @@ what the ticks take in the journal; those of a file to its size.`,
 		f.point(&at)
 		f.limit(&busiest, 5, "of the busiest ticks")
 		return func(c *call) error {
-			if len(c.args) > 1 && c.flags.Changed("at") {
-				return fail(exitUsage, "", "give either --at or a range")
+			if err := c.atOrRange(1); err != nil {
+				return err
 			}
 			return c.read(c.ctx, c.args[0], func(s *source) error {
 				doc, err := s.stats(c.ctx, at, c.args[1:], busiest)

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,14 +30,15 @@ type pathStep struct {
 // allComponents is the number in a subject that names no component.
 const allComponents = -1
 
-// subject reads text, given what the newest state of interest has of the entity.
-func (s *source) subject(text string, peek func(ecs.Entity) (*inspect.EntityState, error)) (subject, *inspect.EntityState, error) {
+// subject reads text, and what the state that record seq leads to has of the entity: the
+// newest state of interest.
+func (s *source) subject(ctx context.Context, a *app, text string, seq uint64) (subject, *inspect.EntityState, error) {
 	first, rest, narrowed := strings.Cut(text, ".")
-	e, err := parseEntity(s.path, first)
+	e, err := s.entity(ctx, a, first, seq)
 	if err != nil {
 		return subject{}, nil, err
 	}
-	state, err := peek(e)
+	state, err := s.Peek(ctx, e, seq)
 	if err != nil {
 		return subject{}, nil, err
 	}

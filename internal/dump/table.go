@@ -52,7 +52,7 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	case errors.Is(err, syscall.EPIPE):
 		return exitOK // The reader has seen enough, as head does.
 	case !errors.As(err, &f):
-		f = &failure{exitUsage, err, cmd.CommandPath() + " --help"} // What cobra found.
+		f = unnamed(cmd, err)
 	}
 	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson") // The flags may be what is wrong.
 	a.report(f)
@@ -69,6 +69,7 @@ func interruptible() (context.Context, func()) {
 
 // root returns the command line.
 func (a *app) root() *cobra.Command {
+	which := false // --version.
 	root := &cobra.Command{
 		Use:   "ecsdump COMMAND STORE",
 		Short: "Print what a store or a save holds, without changing it",
@@ -86,11 +87,21 @@ Exit status:
   ecsdump arrays D Position
   ecsdump log D 10..20 --verbose
   ecsdump verify D`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		PersistentPreRunE: a.begin,
-		RunE:              func(*cobra.Command, []string) error { return fail(exitUsage, "ecsdump --help", "no command given") },
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		PersistentPreRunE:  a.begin,
+		DisableSuggestions: true, // Ours are better.
 	}
+	root.RunE = func(*cobra.Command, []string) error {
+		if which {
+			doc := version()
+			return a.tell(doc, func() { a.Line("%v", doc) })
+		}
+		return misused(root, "no command given")
+	}
+	root.Flags().BoolVar(&which, "version", false, "print which program this is")
+	root.SetFlagErrorFunc(wrongFlag)
+	root.SetHelpCommand(helpCommand(root))
 	a.global(root.PersistentFlags())
 	for _, c := range commands {
 		root.AddCommand(a.cobra(c))
@@ -98,6 +109,8 @@ Exit status:
 	for _, t := range topics { // They do nothing, so that help finds them.
 		root.AddCommand(&cobra.Command{Use: t.name, Short: t.title, Long: t.title + "\n\n" + t.text})
 	}
+	root.InitDefaultCompletionCmd()
+	knownShells(root)
 	a.completeFlags(root)
 	return root
 }

@@ -41,13 +41,10 @@ them are left out.`,
 	run: func(f flags) action {
 		t := tailer{logger: logger{limit: 10}}
 		t.flags(f)
-		f.UintVarP(&t.many, "lines", "n", 10, "print so many of the newest ticks")
+		f.number(&t.many, "lines", "n", 10, "print so many of the newest ticks")
 		f.BoolVarP(&t.follow, "follow", "f", false, "print new ticks as they are committed")
-		f.DurationVar(&t.interval, "interval", 200*time.Millisecond, "with --follow: how long to wait before looking again")
+		f.interval(&t.interval, 200*time.Millisecond, "with --follow: how long to wait before looking again")
 		return func(c *call) error {
-			if err := t.check(c.args[0]); err != nil {
-				return err
-			}
 			ctx := c.ctx
 			err := c.read(ctx, c.args[0], func(s *source) error { return t.run(ctx, c.app, s) })
 			if t.follow && ctx.Err() != nil && !errors.Is(err, persist.ErrCorrupt) {
@@ -66,18 +63,13 @@ type tailer struct {
 	interval time.Duration
 }
 
-// check checks the flags.
-func (t *tailer) check(path string) error {
-	if t.interval <= 0 {
-		return fail(exitUsage, "ecsdump tail --help", "--interval %v is not positive", t.interval)
-	}
-	return t.filter.parse(path)
-}
-
 // run prints the newest ticks and follows the store from there. A pager would hold what
 // comes slowly, so with --follow there is none.
 func (t *tailer) run(ctx context.Context, a *app, s *source) error {
-	if t.follow && !s.IsSave() {
+	if s.IsSave() {
+		return s.noJournal(try("info", s.path), "there are no ticks to print")
+	}
+	if t.follow {
 		if err := a.Unpaged(); err != nil {
 			return err
 		}
@@ -140,9 +132,6 @@ type event struct {
 // print prints what happens for people.
 func (f *follower) print(ctx context.Context, entries []journal.Entry) error {
 	switch {
-	case f.IsSave():
-		f.Line("a save has no journal")
-		return nil
 	case !f.follow && len(f.Log().Entries) == 0:
 		f.Line("the journal has no records")
 		return nil
@@ -173,9 +162,6 @@ func (f *follower) print(ctx context.Context, entries []journal.Entry) error {
 // docs iterates over the documents of the ticks.
 func (f *follower) docs(ctx context.Context, entries []journal.Entry) iter.Seq2[tailTickDoc, error] {
 	return visited(func(visit func(tailTickDoc) error) error {
-		if f.IsSave() {
-			return nil
-		}
 		for e, err := range f.events(ctx, entries) {
 			if err == nil && e != nil && e.tick != nil {
 				err = visit(tailTickDoc{e.tick.commitDoc, e.undone})

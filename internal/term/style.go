@@ -37,27 +37,18 @@ func (s Style) render(text string, colour bool) string {
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
 }
 
-// A When is a flag that says when to do what suits a terminal: auto, always or
-// never.
+// A When says when to do what suits a terminal.
 type When string
 
-func (w *When) String() string { return string(*w) }
-
-// Type names the values in help texts.
-func (w *When) Type() string { return "when" }
-
-// Set takes the value of the flag.
-func (w *When) Set(s string) error {
-	switch s {
-	case "auto", "always", "never":
-		*w = When(s)
-		return nil
-	}
-	return fmt.Errorf("%q is none of auto, always, never", s)
-}
+// When to do it. Whoever says nothing means Auto.
+const (
+	Auto   When = "auto" // On a terminal.
+	Always When = "always"
+	Never  When = "never"
+)
 
 // is reports whether to do it, for a stream that is a terminal or is not.
-func (w When) is(terminal bool) bool { return w == "always" || w != "never" && terminal }
+func (w When) is(terminal bool) bool { return w == Always || w != Never && terminal }
 
 // wantsColour reports whether the environment lets a terminal have colours
 // (no-color.org).

@@ -1,0 +1,69 @@
+package dump
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// TestTheLastChangeIsFoundBlockByBlock compares what goes back block by block with what asks
+// all states in turn, also where states cannot be judged.
+func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
+	const ticks = 5 * backwardBlock
+	ctx := context.Background()
+	dir := filepath.Join(t.TempDir(), "D")
+	w := ecs.NewWorld(ecs.Options{})
+	store, err := persist.Open(ctx, dir, w, persist.Options{})
+	require.NoError(t, err)
+	for range ticks {
+		require.NoError(t, store.Commit())
+	}
+	require.NoError(t, store.Close(ctx))
+	v, err := inspect.OpenReadOnly(ctx, dir)
+	require.NoError(t, err)
+	defer v.Close()
+	s := &source{v, dir}
+	b := &bisector{source: s}
+	b.way, err = s.way("", point{"@latest"})
+	require.NoError(t, err)
+	require.Len(t, b.way, ticks+1)
+	b.cursor, err = s.Cursor(ctx, b.way[ticks])
+	require.NoError(t, err)
+
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 60 {
+		verdicts := make([]verdict, len(b.way))
+		v, changes := good, 1+random.IntN(3)
+		for i := range verdicts {
+			if random.IntN(ticks) < changes {
+				v = bad - v
+			}
+			if verdicts[i] = v; random.IntN(4) == 0 || i%backwardBlock < 2 { // Also where blocks meet.
+				verdicts[i] = skip
+			}
+		}
+		b.judge = func(_ context.Context, im state) (verdict, error) { return verdicts[im.Tick], nil }
+		var want *flipDoc
+		for at, err := range b.changes(ctx, 0, ticks) {
+			require.NoError(t, err)
+			want = &at
+		}
+		b.count = 0
+		got, err := b.newestOf(ctx, ticks, nil)
+		if want == nil {
+			assert.Error(t, err)
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, *want, got)
+		assert.LessOrEqual(t, b.count, max(backwardBlock+1, 2*(ticks-int(want.Tick))+2*backwardBlock))
+	}
+}

@@ -1,0 +1,197 @@
+package dump
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/query"
+	"github.com/stet-ecs/stet/internal/term"
+)
+
+// flags are those of a command.
+type flags struct {
+	*pflag.FlagSet
+	cmd *cobra.Command
+}
+
+// A value is what a flag takes that is more than a text, or may be given several times. Its
+// words are what help and errors say of it, so that a wrong one is always answered by what
+// would be right.
+type value struct {
+	kind  string   // What help calls it.
+	takes string   // What it takes, as errors say it behind "takes".
+	words []string // The only words that it takes, if they are few.
+	begin string   // What it is without the flag.
+	set   func(text string) error
+}
+
+func (v *value) String() string        { return v.begin }
+func (v *value) Set(text string) error { return v.set(text) }
+func (v *value) Type() string          { return v.kind }
+
+// errTakes is why a value refuses a text, if there is nothing to say but what it takes.
+var errTakes = fmt.Errorf("not what the flag takes")
+
+// A point is the flag that says which state to show.
+type point struct{ at string }
+
+// pointForms is what help texts say of points besides marks.
+const pointForms = "a tick, @latest~N, @first, @-5s, seq:N"
+
+// point declares the flag --at.
+func (f flags) point(p *point) {
+	f.StringVar(&p.at, "at", "@latest", "point in time to show: "+pointForms+", snap:N or mark:NAME")
+}
+
+// output declares the flag -o.
+func (f flags) output(out *string, usage string) { f.StringVarP(out, "output", "o", "", usage) }
+
+// number declares a flag that counts something; short may be "".
+func (f flags) number(to *uint, name, short string, n uint, usage string) {
+	*to = n
+	f.VarP(&value{kind: "uint", takes: "a whole number, 0 or more", begin: strconv.Itoa(int(n)), set: func(text string) error {
+		n, err := strconv.ParseUint(text, 0, 0)
+		if err == nil {
+			*to = uint(n)
+		}
+		return err
+	}}, name, short, usage)
+}
+
+// oneOf declares a flag that takes one of a few words.
+func oneOf[T ~string](f *pflag.FlagSet, to *T, name, kind, usage string, words ...T) {
+	texts := listed(words, func(word T) string { return string(word) })
+	*to = words[0]
+	f.Var(&value{kind: kind, takes: alternatives(texts), words: texts, begin: texts[0], set: func(text string) error {
+		if !slices.Contains(texts, text) {
+			return errTakes
+		}
+		*to = T(text)
+		return nil
+	}}, name, usage)
+}
+
+// someOf declares a flag that takes some of a few words, with commas between or again.
+func (f flags) someOf(to *[]string, name, usage string, words []string) {
+	f.Var(&value{kind: "words", takes: alternatives(words), words: words, set: func(text string) error {
+		for word := range strings.SplitSeq(text, ",") {
+			if !slices.Contains(words, word) {
+				return errTakes
+			}
+			*to = append(*to, word)
+		}
+		return nil
+	}}, name, usage)
+}
+
+// entity declares the flag --entity of commands that take one. Given twice it would drop the
+// first without a word, so it is refused.
+func (f flags) entity(to *string, usage string) {
+	f.Var(&value{kind: "entity", takes: "one entity, INDEXvGENERATION as in 12v3, or the index of one that is alive", set: func(text string) error {
+		_, err := ecs.ParseEntity(text)
+		if err != nil {
+			_, err = strconv.ParseUint(text, 10, 32)
+		}
+		if err != nil || *to != "" {
+			return errTakes
+		}
+		*to = text
+		return nil
+	}}, "entity", usage)
+}
+
+// entities declares the flag --entity of commands that take several, with commas between
+// or again. They become what entities print as.
+func (f flags) entities(to *[]string, usage string) {
+	f.Var(&value{kind: "entities", takes: "entities, INDEXvGENERATION, as in 12v3", set: func(text string) error {
+		for text := range strings.SplitSeq(text, ",") {
+			e, err := ecs.ParseEntity(text)
+			if err != nil {
+				return errTakes
+			}
+			*to = append(*to, e.String())
+		}
+		return nil
+	}}, "entity", usage)
+}
+
+// expressions declares a flag that takes expressions, with commas between or again.
+func (f flags) expressions(to *[]string, name, usage string) {
+	f.texts(to, name, "exprs", usage, query.Split)
+}
+
+// condition declares a flag that takes an expression, and again one that must hold as well.
+func (f flags) condition(to *[]string, name, usage string) {
+	f.texts(to, name, "expr", usage, func(text string) []string { return []string{text} })
+}
+
+// texts declares a flag that adds the parts of each text that it is given.
+func (f flags) texts(to *[]string, name, kind, usage string, parts func(text string) []string) {
+	f.Var(&value{kind: kind, takes: "an expression", set: func(text string) error {
+		if strings.TrimSpace(text) != "" {
+			*to = append(*to, parts(text)...)
+		}
+		return nil
+	}}, name, usage)
+}
+
+// interval declares the flag --interval.
+func (f flags) interval(to *time.Duration, begin time.Duration, usage string) {
+	*to = begin
+	f.Var(&value{kind: "duration", takes: "a time above 0 with its unit, as in 500ms or 2s", begin: begin.String(), set: func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			return errTakes
+		}
+		*to = d
+		return nil
+	}}, "interval", usage)
+}
+
+// A limit is how much of a list to print; 0: all.
+type limit uint
+
+// limit declares the flag --limit.
+func (f flags) limit(l *limit, n uint, what string) {
+	f.number((*uint)(l), "limit", "", n, "print at most this many "+what+"; 0: all")
+}
+
+// of returns how many of n things to print, and how many not.
+func (l limit) of(n int) (shown, more int) {
+	if l == 0 || uint64(l) >= uint64(n) {
+		return n, 0
+	}
+	return int(l), n - int(l)
+}
+
+// A window is the part of a list to print.
+type window struct {
+	from  uint
+	limit limit
+}
+
+// of returns the part of n things.
+func (w window) of(n int) (first, end int) {
+	first = int(min(uint64(w.from), uint64(n)))
+	shown, _ := w.limit.of(n - first)
+	return first, first + shown
+}
+
+// global declares the flags of every command.
+func (a *app) global(f *pflag.FlagSet) {
+	when := func(to *term.When, name, usage string) {
+		oneOf(f, to, name, "when", usage, term.Auto, term.Always, term.Never)
+	}
+	f.BoolVar(&a.json, "json", false, "print one JSON document")
+	f.BoolVar(&a.ndjson, "ndjson", false, "print JSON, each element of a list on a line of its own")
+	when(&a.color, "color", "colour the output: auto (on a terminal), always or never")
+	when(&a.progress, "progress", "show on standard error how far it has come: auto (on a terminal), always or never")
+	f.BoolVar(&a.noPager, "no-pager", false, "do not show long output with a pager")
+}
