@@ -233,7 +233,7 @@ func (w *World) undoTick() {
 	w.cutFrames(k)
 	w.tick = f.at
 	w.push(frame{tick: true, seq: f.seq})
-	w.leavePins(f.ID, w.frameID)
+	w.leavePins(f.ID)
 }
 
 // redoTick goes one tick forward along the forward branch.
@@ -427,7 +427,7 @@ func (w *World) putBack(k int) {
 	w.tick = f.at
 	f.Touched, f.ops = f.Touched[:0], f.ops[:0]
 	w.cutFrames(k + 1)
-	w.leavePins(f.ID, f.ID)
+	w.leavePins(f.ID)
 	w.renew()
 }
 

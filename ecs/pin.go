@@ -19,7 +19,7 @@ import (
 // not yet, by groups of 4096 rows.
 type rawPin struct {
 	w    *World
-	id   uint64 // Of the frame that begins with the boundary.
+	id   uint64 // Of the frame that began with the boundary when it was pinned; an undo renames it.
 	gone bool   // The world went back to before it.
 
 	parts  map[*track.Tracker]*pinPart
@@ -132,14 +132,12 @@ func (part *pinPart) absorb(t *track.Tracker, from, id uint64) {
 	}
 }
 
-// leavePins notes that the world went back to the beginning of frame from, which
-// is frame to from now on.
-func (w *World) leavePins(from, to uint64) {
+// leavePins notes that the world went back to the beginning of frame from. The ids of
+// frames before that of a pin stay below the pin's, whatever they are renamed to: who
+// goes back to one of them leaves the pin first.
+func (w *World) leavePins(from uint64) {
 	for _, p := range w.pins {
-		switch {
-		case p.id == from:
-			p.id = to
-		case p.id > from:
+		if p.id > from {
 			p.gone = true
 			p.unprotect()
 		}

@@ -29,7 +29,7 @@ func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
 
 // forgetFrames gives up all frames and the forward branch.
 func (w *World) forgetFrames() {
-	w.leavePins(0, 0)
+	w.leavePins(0)
 	w.dropForward()
 	for len(w.frames) > 0 {
 		w.release(0)

@@ -28,6 +28,14 @@ func (a *table) init(c *Clock) {
 	a.sparse.Init(c)
 	a.rows.Init(c, false, &a.keys, &a.sparse)
 	a.rows.Add(&a.values)
+	a.rows.Settle = a.settle
+}
+
+// settle forgets the values that nothing can bring back, as a storage does.
+func (a *table) settle() {
+	if lo := max(a.rows.N, a.rows.Prot); lo < len(a.values.Live) && !a.rows.clock.Undone {
+		clear(a.values.Live[lo:])
+	}
 }
 
 func (a *table) ready() {
@@ -245,10 +253,10 @@ func (l *line) undo() bool {
 		return false
 	}
 	f := l.frames[k]
+	l.clock.Undone = true
 	for _, t := range f.Touched {
 		t.Undo()
 	}
-	l.clock.Undone = true
 	l.forward, l.undone = append(l.forward, &Frame{Touched: f.Touched}), append(l.undone, l.now)
 	l.now = l.states[k]
 	l.frames, l.states = l.frames[:k], l.states[:k]

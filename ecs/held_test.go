@@ -1,0 +1,217 @@
+package ecs
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stet-ecs/stet/internal/deep"
+)
+
+// A holder takes a pair through a program that holds 8 to 64 checkpoints (one in four
+// has hardly any), in ticks of a history or within one tick, releases neighbours in the middle of them, and
+// goes back and forth with pins, while storages fill, shrink and are cleared.
+type holder struct {
+	pinRunner
+	r    *rand.Rand
+	want int // Checkpoints, about.
+}
+
+func newHolder(seed uint64) *holder {
+	r := rand.New(rand.NewPCG(seed, 9))
+	h := &holder{r: r, want: 8 + r.IntN(57)}
+	if seed%4 == 3 { // So that ticks are forgotten, too, whatever a pin reads of them.
+		h.want = r.IntN(2)
+	}
+	h.pinRunner = pinRunner{runner: runner{pair: newPair(setting{
+		kinds:     []kind{plainKind, listKind, gapKind, hashedKind, orderedKind, extraKind},
+		resources: 2, history: []int{0, 1, 3, 30, 60}[r.IntN(5)], historyDense: r.IntN(2) * 5,
+		record: r.IntN(3) > 0, maxGeneration: 5, entities: 12, members: 8,
+	})}}
+	return h
+}
+
+func (h *holder) checkpoints() (n int) {
+	for _, f := range h.n.frames {
+		if !f.tick {
+			n++
+		}
+	}
+	return n
+}
+
+func (h *holder) hold() {
+	cp := h.w.Checkpoint()
+	h.cps = append(h.cps, cp)
+	h.n.checkpoint(cp)
+}
+
+// grow gives components to entities, of which there are up to 30.
+func (h *holder) grow() {
+	for range 1 + h.r.IntN(6) {
+		if h.w.Len() < 30 {
+			h.create()
+		}
+	}
+	for range 1 + h.r.IntN(30) {
+		h.set(h.r.IntN(len(h.faces)), h.any())
+	}
+}
+
+// any returns one of the entities alive, if there is one.
+func (h *holder) any() Entity {
+	if n := h.w.Len(); n > 0 {
+		return h.w.Entities()[h.r.IntN(n)]
+	}
+	return 0
+}
+
+func (h *holder) shrink() {
+	for range 1 + h.r.IntN(10) {
+		switch e := h.any(); h.r.IntN(4) {
+		case 0:
+			h.destroy(e)
+		case 1:
+			h.increase(h.r.IntN(len(h.faces)), e)
+		default:
+			h.remove(h.r.IntN(len(h.faces)), e)
+		}
+	}
+}
+
+// releaseInTheMiddle releases up to four neighbours.
+func (h *holder) releaseInTheMiddle() {
+	k := h.r.IntN(h.checkpoints())
+	for range 1 + h.r.IntN(4) {
+		h.pair.release(min(k, h.checkpoints()-1))
+		h.look()
+	}
+}
+
+// back restores a checkpoint, counted from the newest.
+func (h *holder) back(n int) {
+	if i := h.checkpoints() - 1 - n; i >= 0 {
+		h.wentBack(h.n.frames[h.checkpointAt(i)].cp.id, never)
+		h.pair.restore(i)
+	}
+}
+
+func (h *holder) step() {
+	switch n := h.r.IntN(40); {
+	case n < 12 && h.checkpoints() < h.want:
+		h.hold()
+	case n < 17:
+		h.grow()
+	case n < 22:
+		h.shrink()
+	case n < 24:
+		h.clear(h.r.IntN(len(h.faces)))
+	case n < 25:
+		h.clearAll()
+	case n < 29:
+		h.commit()
+	case n < 32 && h.checkpoints() > h.want/2:
+		h.releaseInTheMiddle()
+	case n < 33 && h.checkpoints() > h.want/2:
+		h.pair.release(0)
+	case n < 34:
+		h.increaseResource(h.r.IntN(2))
+	case n < 36:
+		h.back(h.r.IntN(5))
+	case n < 37: // Few ticks, since checkpoints behind the target are gone.
+		h.seek(h.n.tick - min(h.n.tick, uint64(h.r.IntN(3))))
+	case n < 38:
+		h.seek(h.n.tick + uint64(h.r.IntN(3)))
+	case n < 39:
+		h.commit()
+		h.pinRunner.pin()
+	default:
+		h.pinRunner.release(h.r.IntN(3))
+	}
+}
+
+// look looks at what is inside.
+func (h *holder) look() {
+	if err := h.w.check(); err != nil {
+		failf("%v", err)
+	}
+}
+
+func (h *holder) lookAtAll() {
+	h.check()
+	for _, d := range h.pins {
+		d.check(7)
+	}
+}
+
+// run takes n steps, then goes back to each checkpoint, the newest first, and to the
+// oldest tick.
+func (h *holder) run(n int) (err error) {
+	defer catch(&err)
+	for i := range n {
+		h.step()
+		h.look()
+		if i%25 == 24 {
+			h.lookAtAll()
+		}
+	}
+	for h.checkpoints() > 0 {
+		h.back(0)
+		h.lookAtAll()
+		if h.r.IntN(3) == 0 {
+			h.shrink()
+		}
+		h.back(0)
+		h.pair.release(h.checkpoints() - 1)
+	}
+	h.seek(h.n.oldest())
+	h.lookAtAll()
+	return nil
+}
+
+func TestCheckpointsReleasedInTheMiddleOfMany(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(deep.Or(60, 600)) {
+		if err := newHolder(seed).run(250); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// Ten checkpoints over a storage that is cleared behind the first; any run of them
+// in the middle is released, and then all rows are written.
+func TestAClearedStorageComesBackWhicheverCheckpointsAreReleased(t *testing.T) {
+	for first := 1; first < 9; first++ {
+		for n := 1; first+n <= 9; n++ {
+			if err := clearedBehind(first, n); err != nil {
+				t.Errorf("checkpoints %d to %d released: %v", first, first+n-1, err)
+			}
+		}
+	}
+}
+
+func clearedBehind(first, n int) (err error) {
+	defer catch(&err)
+	p := newPair(setting{kinds: []kind{plainKind, listKind}, entities: 40, members: 40})
+	hold := func() { p.n.checkpoint(p.w.Checkpoint()) }
+	for i := range 10 {
+		hold()
+		if i == 0 {
+			p.clear(0)
+			p.clear(1)
+		}
+		p.set(i%2, p.handles[i])
+	}
+	for range n {
+		p.release(first)
+	}
+	hold()
+	for _, e := range p.handles {
+		p.set(0, e)
+		p.set(1, e)
+	}
+	for i := len(p.n.frames) - 1; i >= 0; i-- {
+		p.restore(i)
+		p.check()
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package track
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stet-ecs/stet/internal/deep"
+)
+
+// A holder is a line that many boundaries are held in: 8 to 64 at a time, of which
+// runs of neighbours are released in the middle while rows come, go and are written.
+type holder struct {
+	*line
+	t    *testing.T
+	r    *rand.Rand
+	seed uint64
+	want int // Boundaries, about.
+	next int
+	did  []string // The last operations.
+}
+
+// keysHeld is how many keys there are: more than 64, so that marks are several.
+const keysHeld = 200
+
+func (h *holder) do(name string, do func() bool) bool {
+	if !do() {
+		return false
+	}
+	if h.did = append(h.did, name); len(h.did) > 12 {
+		h.did = h.did[1:]
+	}
+	return true
+}
+
+// fail says what is wrong, and what repeats it.
+func (h *holder) fail(err error) {
+	h.t.Helper()
+	h.t.Fatalf("seed %d, %d boundaries held, the last operations %s: %v", h.seed, len(h.frames), strings.Join(h.did, ", "), err)
+}
+
+// grow adds up to n keys that are not there.
+func (h *holder) grow(n int) bool {
+	return h.change(0, func(a *table) bool {
+		before := a.rows.N
+		for range n {
+			if key := uint32(h.r.IntN(keysHeld) * 43); a.find(key) < 0 {
+				h.next++
+				a.add(key, h.next)
+			}
+		}
+		return a.rows.N > before
+	})
+}
+
+// shrink removes up to n rows, and writes others.
+func (h *holder) shrink(n int) bool {
+	return h.change(0, func(a *table) bool {
+		before := a.rows.N
+		for range n {
+			if a.rows.N > 0 {
+				a.remove(h.r.IntN(a.rows.N))
+			}
+			if a.rows.N > 0 {
+				a.write(h.r.IntN(a.rows.N))
+			}
+		}
+		return a.rows.N < before
+	})
+}
+
+func (h *holder) clear() bool {
+	return h.change(0, func(a *table) bool {
+		some := a.rows.N > 0
+		if some {
+			a.clear()
+		}
+		return some
+	})
+}
+
+// writeRanges writes rows side by side, and others that overlap with them.
+func (h *holder) writeRanges() bool {
+	return h.change(0, func(a *table) bool {
+		for range min(3, a.rows.N) {
+			lo := h.r.IntN(a.rows.N + 1)
+			hi := lo + h.r.IntN(a.rows.N-lo+1)
+			if h.r.IntN(2) == 0 { // A block has 64 rows.
+				lo &^= 63
+			}
+			a.ready()
+			a.values.TouchRange(lo, hi)
+			for _, v := range a.values.Live[lo:hi] {
+				v[0]++
+			}
+		}
+		return a.rows.N > 0
+	})
+}
+
+func (h *holder) elsewhere() bool {
+	return h.change(1, func(a *table) bool { a.add(uint32(a.rows.N), 0); return true })
+}
+
+// releaseInTheMiddle releases up to four neighbours.
+func (h *holder) releaseInTheMiddle() bool {
+	k := h.r.IntN(len(h.frames))
+	some := false
+	for range 1 + h.r.IntN(4) {
+		some = len(h.frames) > 1 && h.release(min(k, len(h.frames)-1)) || some
+		h.checkNow()
+	}
+	return some
+}
+
+func (h *holder) releaseOldest() bool {
+	for len(h.frames) > 1 {
+		h.release(0)
+		h.checkNow()
+	}
+	return true
+}
+
+// checkNow looks at what is inside.
+func (h *holder) checkNow() {
+	h.t.Helper()
+	err := h.checkTrackers()
+	for i := range h.tables {
+		if err == nil {
+			err = h.checkGone(&h.tables[i].rows)
+		}
+	}
+	if err != nil {
+		h.fail(err)
+	}
+}
+
+// checkGone asks what changed since boundaries that are gone: what changed since the
+// next one that is held.
+func (h *holder) checkGone(t *Tracker) error {
+	next := h.id + 1
+	for id, k := h.id+1, len(h.frames)-1; id > 0; id-- {
+		if k >= 0 && h.frames[k].ID == id {
+			next, k = id, k-1
+		}
+		from, before, changed := t.Since(id)
+		if want, lengths, any := t.Since(next); from != want || before != lengths || changed != any {
+			return fmt.Errorf("since frame %d: record %d, %v, %v; since %d, which is the next one held: %d, %v, %v",
+				id, from, before, changed, next, want, lengths, any)
+		}
+	}
+	return nil
+}
+
+// step does one thing. Boundaries come faster than they go until there are enough.
+func (h *holder) step() {
+	some := 1 + h.r.IntN(20)
+	switch n := h.r.IntN(32); {
+	case n < 11 && len(h.frames) < h.want:
+		h.do("frame", h.push)
+	case n < 14:
+		h.do("grow", func() bool { return h.grow(3 * some) })
+	case n < 18:
+		h.do("shrink", func() bool { return h.shrink(some) })
+	case n < 20:
+		h.do("clear", h.clear)
+	case n < 22:
+		h.do("write ranges", h.writeRanges)
+	case n < 23:
+		h.do("elsewhere", h.elsewhere)
+	case n < 24 && len(h.frames) > h.want/2: // As a history does.
+		h.do("release 0", func() bool { return h.release(0) })
+	case n < 27 && len(h.frames) > h.want/2:
+		h.do("release", h.releaseInTheMiddle)
+	case n < 28:
+		h.do("undo", h.undo)
+	case n < 29:
+		h.do("redo", h.redo)
+	case n < 30:
+		h.do("frame, pin", func() bool { return h.past == nil && h.push() && h.pin() })
+	case h.r.IntN(8) == 0:
+		h.do("release all but one", h.releaseOldest)
+	default: // To one of the newest, or nothing would be held for long.
+		h.do("restore", func() bool { return h.restore(max(0, len(h.frames)-1-h.r.IntN(6))) })
+	}
+}
+
+// home goes back to each boundary, newest first, and writes before the next one.
+func (h *holder) home() {
+	for k := len(h.frames) - 1; k >= 0; k-- {
+		h.do("restore", func() bool { return h.restore(k) })
+		h.checkAll()
+		if h.r.IntN(3) == 0 {
+			h.do("shrink", func() bool { return h.shrink(3) })
+		}
+	}
+}
+
+func (h *holder) checkAll() {
+	if err := h.check(); err != nil {
+		h.fail(err)
+	}
+}
+
+func TestBoundariesReleasedInTheMiddleOfMany(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(deep.Or(40, 400)) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		h := &holder{line: newLine(seed%8 == 7), t: t, r: r, seed: seed, want: 8 + r.IntN(57)}
+		h.grow(20)
+		h.push()
+		for i := range 300 {
+			h.step()
+			h.checkNow()
+			if i%50 == 49 {
+				h.checkAll()
+			}
+		}
+		h.home()
+	}
+}
+
+// Ten boundaries over rows that are cleared behind the first: what the oldest one
+// needs stays protected, whichever neighbours are released.
+func TestRowsStayProtectedWhicheverNeighboursAreReleased(t *testing.T) {
+	for first := 1; first < 9; first++ {
+		for n := 1; first+n <= 9; n++ {
+			h := &holder{line: newLine(false), t: t, r: rand.New(rand.NewPCG(1, 1))}
+			h.grow(40)
+			for i := range 10 {
+				h.push()
+				if i == 0 {
+					h.clear()
+				}
+				h.change(0, func(a *table) bool { a.add(uint32(i), i); return true })
+			}
+			for range n {
+				h.release(first)
+			}
+			h.push()
+			h.grow(60)
+			h.home()
+		}
+	}
+}
