@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -11,10 +10,10 @@ import (
 )
 
 // notAlive says what is known of an entity that is not alive in p.
-func (s *source) notAlive(ctx context.Context, p *inspect.EntityState) error {
+func (s *source) notAlive(p *inspect.EntityState) error {
 	e, at := p.Entity, stateDoc{p.Tick, p.Seq}.place()
 	if p.Row < 0 || e.Generation() == 0 {
-		return fail(exitNotFound, try("ls", s.path), "%s: %v never existed: at %s, %s in use", s.path, e, at, indices(p.Indices))
+		return s.missing(try("ls", s.path), "%v never existed: at %s, %s in use", e, at, indices(p.Indices))
 	}
 	last := p.Holder // Of a free index: who had it last.
 	now, next := "is free", try("ls", s.path)
@@ -27,7 +26,7 @@ func (s *source) notAlive(ctx context.Context, p *inspect.EntityState) error {
 	text := "does not exist yet"
 	if e.Generation() <= last.Generation() {
 		text = "is not alive any more"
-		d, err := s.deathOf(ctx, p.Seq, e)
+		d, err := s.deathOf(p.Seq, e)
 		if err != nil {
 			return err
 		}
@@ -36,7 +35,7 @@ func (s *source) notAlive(ctx context.Context, p *inspect.EntityState) error {
 			next = try("show", s.path, e.String(), "--at", fmt.Sprintf("seq:%d", d.Parent)) + "\n" + try("history", s.path, e.String())
 		}
 	}
-	return fail(exitNotFound, next, "%s: %v %s; at %s, index %d %s", s.path, e, text, at, e.Index(), now)
+	return s.missing(next, "%v %s; at %s, index %d %s", e, text, at, e.Index(), now)
 }
 
 // indices says which indices a state has, of n.
@@ -49,9 +48,9 @@ func indices(n int) string {
 
 // deathOf looks for the tick that destroyed e, back from record seq; nil if it finds none.
 // It reads that part of the journal.
-func (s *source) deathOf(ctx context.Context, seq uint64, e ecs.Entity) (death *inspect.Commit, err error) {
+func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err error) {
 	for entry := range s.Log().Ancestors(seq) {
-		if err := ctx.Err(); err != nil {
+		if err := s.ctx.Err(); err != nil {
 			return nil, err
 		}
 		c, ops, _, err := s.commit(entry.ID.Seq, 0)

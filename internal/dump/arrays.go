@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strconv"
 
@@ -47,53 +46,52 @@ another generation, does not pass.`,
 		f.number(&w.from, "from", "", 0, "begin with this row, and sparse entry")
 		f.limit(&w.limit, 0, "rows, and sparse entries")
 		f.entity(&entity, "show how this entity is looked up")
-		return f.showing(func(c *call, s *source, im state) error {
-			if err := cmp.Or(c.oneOf("entity", "from"), c.oneOf("entity", "limit")); err != nil {
+		return f.showing(func(s *source, im state) error {
+			if err := cmp.Or(s.oneOf("entity", "from"), s.oneOf("entity", "limit")); err != nil {
 				return err
 			}
-			comp, err := s.component(im, c.args[1])
+			c, err := s.component(im, s.args[1])
 			if err != nil {
 				return err
 			}
 			if entity != "" {
-				return c.lookUp(c.ctx, s, im, comp, entity)
+				return s.lookUp(im, c, entity)
 			}
-			return c.arrays(s, im, comp, w)
+			return s.arrays(im, c, w)
 		})
 	},
 }
 
 // outside prints how many of n things come before and behind those that were printed.
 func (a *app) outside(first, end, n int, one, many string) {
-	switch {
-	case first > 0:
-		a.Line("%d before and %d behind, of %s", first, n-end, term.Count(n, one, many))
-	case end < n:
-		a.Line("%d more of %s; --limit 0 prints all", n-end, term.Count(n, one, many))
+	if first == 0 {
+		a.more(n-end, n, one, many)
+		return
 	}
+	a.Line("%d before and %d behind, of %s", first, n-end, term.Count(n, one, many))
 }
 
 // arrays prints a window of the arrays of c.
-func (a *app) arrays(s *source, im state, c *inspect.Component, w window) error {
+func (s *source) arrays(im state, c *inspect.Component, w window) error {
 	sparse := c.Sparse()
 	if n := max(c.Len(), len(sparse)); w.from > 0 && uint64(w.from) >= uint64(n) {
-		return fail(exitNotFound, try("arrays", s.path, c.Name), "%s: %s has no row %d; there are %d", s.path, c.Name, w.from, c.Len())
+		return s.missing(try("arrays", s.path, c.Name), "%s has no row %d; there are %d", c.Name, w.from, c.Len())
 	}
-	if a.json {
-		return a.arraysJSON(im, c, sparse, w)
+	if s.json {
+		return s.arraysJSON(im, c, sparse, w)
 	}
-	a.rowsOf(c, im)
-	if err := a.denseAndData(c, w); err != nil || c.Resource {
+	s.rowsOf(c, im.doc())
+	if err := s.denseAndData(c, w); err != nil || c.Resource {
 		return err
 	}
-	a.Line("")
-	a.sparse(sparse, w)
+	s.Line("")
+	s.sparse(sparse, w)
 	return nil
 }
 
 // rowsOf begins what is printed of a component.
-func (a *app) rowsOf(c *inspect.Component, im state) {
-	a.Line("%s %s at %v: %s", kind(c), c.Name, im, term.Count(c.Len(), "row", "rows"))
+func (a *app) rowsOf(c *inspect.Component, at stateDoc) {
+	a.Line("%s %s at %s: %s", kind(c), c.Name, at.place(), term.Count(c.Len(), "row", "rows"))
 	a.Line("")
 }
 
@@ -177,6 +175,8 @@ type lookupDoc struct {
 	Row       int           `json:"row"`             // What sparse has there; -1: nothing.
 	Dense     string        `json:"dense,omitempty"` // The entity that has the row.
 	Data      *layout.Value `json:"data,omitempty"`  // If the entity was found.
+
+	of *inspect.Component
 }
 
 // lookup looks for e as the two-sided test does, and notes what it meets.
@@ -184,7 +184,7 @@ func lookup(im state, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err er
 	sparse := c.Sparse()
 	doc = lookupDoc{
 		stateDoc: im.doc(), Component: c.Name, Entity: e.String(), Alive: im.IsAlive(e),
-		Index: e.Index(), Row: -1,
+		Index: e.Index(), Row: -1, of: c,
 	}
 	if int(doc.Index) < len(sparse) {
 		doc.Row = sparse[doc.Index]
@@ -210,11 +210,11 @@ func lookup(im state, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err er
 
 // lookUp prints how the entity that text names is found among the rows of c, or why
 // it is not.
-func (a *app) lookUp(ctx context.Context, s *source, im state, c *inspect.Component, text string) error {
+func (s *source) lookUp(im state, c *inspect.Component, text string) error {
 	if c.Resource {
 		return s.isResource(c.Name)
 	}
-	e, err := s.entity(ctx, a, text, im.seq)
+	e, err := s.entity(text, im.seq)
 	if err != nil {
 		return err
 	}
@@ -222,14 +222,12 @@ func (a *app) lookUp(ctx context.Context, s *source, im state, c *inspect.Compon
 	if err != nil {
 		return err
 	}
-	return a.tell(doc, func() {
-		a.rowsOf(c, im)
-		doc.print(a)
-	})
+	return s.tell(&doc)
 }
 
 // print prints the entries that the look-up met, as it meets them, and what it concludes.
 func (doc *lookupDoc) print(a *app) {
+	a.rowsOf(doc.of, doc.stateDoc)
 	g := a.Grid("ENTRY", "HOLDS")
 	g.Row(fmt.Sprintf("sparse[%d]", doc.Index), rowOrNone(doc.Row))
 	if doc.Row >= 0 {

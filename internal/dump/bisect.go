@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -30,6 +29,8 @@ type bisectDoc struct {
 	Scan     bool       `json:"scan"`   // All states up to it were asked; else it is taken to stay true.
 	Last     bool       `json:"last"`   // All states from it on were asked.
 	Probes   []probeDoc `json:"probes"` // In the order in which they were asked; with --scan and --last empty.
+
+	by *bisector
 }
 
 // A probeDoc is a state that was asked.
@@ -102,11 +103,10 @@ ECSDUMP_SEQ name the state. It exits with 0: the condition does not hold (good),
 		f.BoolVar(&b.run, "run", false, "run the command behind -- for each state")
 		f.point(&b.at)
 		return func(c *call) error {
-			b.app = c.app
 			if err := b.arguments(c); err != nil {
 				return err
 			}
-			return c.read(c.ctx, c.args[0], func(s *source) error { return b.bisect(c.ctx, s) })
+			return c.read(c.args[0], b.bisect)
 		}
 	},
 }
@@ -114,7 +114,7 @@ ECSDUMP_SEQ name the state. It exits with 0: the condition does not hold (good),
 // A bisector looks among the states of a way for those that are bad, for which a condition
 // holds: for the first of them, or where good and bad ones meet.
 type bisector struct {
-	*app
+	*source
 	at                     point
 	text                   string // The condition.
 	span                   string // A..B, or "".
@@ -122,18 +122,18 @@ type bisector struct {
 	scan, last, flips, run bool
 	command                []string
 
-	source *source
-	way    way
+	states way
 	cursor *inspect.Cursor
 	judge  judge
 	count  int           // States asked.
 	asked  map[int]probe // Of the way, by halves.
 	oldest probe         // The first and the last that were judged, in turn.
 	newest probe
+	doc    *bisectDoc
 }
 
 // A judge says of a state whether it is bad.
-type judge func(ctx context.Context, im state) (verdict, error)
+type judge func(im state) (verdict, error)
 
 // A verdict is what a judge says.
 type verdict int
@@ -178,37 +178,36 @@ func (b *bisector) arguments(c *call) error {
 }
 
 // bisect finds the state, or all of them, and prints it.
-func (b *bisector) bisect(ctx context.Context, s *source) (err error) {
+func (b *bisector) bisect(s *source) (err error) {
 	b.source, b.asked = s, map[int]probe{}
-	if b.way, err = s.way(b.span, b.at); err != nil {
+	if b.states, err = s.way(b.span, b.at); err != nil {
 		return err
 	}
-	last := len(b.way) - 1
-	if b.cursor, err = s.Cursor(ctx, b.way[last]); err != nil {
+	last := len(b.states) - 1
+	if b.cursor, err = s.Cursor(s.ctx, b.states[last]); err != nil {
 		return err
 	}
-	end, err := b.appoint(ctx, state{b.cursor.Image(), b.way[last]})
+	end, err := b.appoint(state{b.cursor.Image(), b.states[last]})
 	if err != nil {
 		return err
 	}
 	defer end()
-	if b.flips {
-		return b.list(b.changes(ctx, 0, last))
-	}
-	doc := bisectDoc{States: len(b.way), Scan: b.scan, Last: b.last, Probes: []probeDoc{}}
+	b.doc = &bisectDoc{States: len(b.states), Scan: b.scan, Last: b.last, Probes: []probeDoc{}, by: b}
 	find := b.halved
 	switch {
+	case b.flips:
+		return b.list(last)
 	case b.scan:
 		find = b.first
 	case b.last:
 		find = b.newestOf
 	}
-	at, err := find(ctx, last, &doc)
+	at, err := find(last)
 	if err != nil {
 		return err
 	}
-	doc.stateDoc, doc.Holds, doc.Before, doc.Asked = at.stateDoc, at.Holds, at.Before, b.count
-	return b.tell(doc, func() { b.found(&doc) })
+	b.doc.stateDoc, b.doc.Holds, b.doc.Before, b.doc.Asked = at.stateDoc, at.Holds, at.Before, b.count
+	return s.tell(b.doc)
 }
 
 // way returns the states of a range, or those on the way to at.
@@ -228,7 +227,7 @@ func (s *source) way(text string, at point) (way, error) {
 	}
 	path, err := s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
-		return nil, fail(exitNotFound, try("log", s.path), "%s: record %d does not lead to record %d", s.path, from, to)
+		return nil, s.missing(try("log", s.path), "record %d does not lead to record %d", from, to)
 	}
 	if err != nil {
 		return nil, err
@@ -258,22 +257,25 @@ func (s *source) oldest(seq uint64) uint64 {
 	return oldest
 }
 
+// String says how many states w has.
+func (w way) String() string { return term.Count(len(w), "state", "states") }
+
 // appoint sets the judge that the command line asks for: a condition, compiled for im, the
 // last state, or a command. Calling end removes the judge's files.
-func (b *bisector) appoint(ctx context.Context, im state) (end func(), err error) {
+func (b *bisector) appoint(im state) (end func(), err error) {
 	if b.run {
 		return b.runner()
 	}
 	e, want := ecs.Vacant, query.WantWorld
 	if b.entity != "" {
 		want = query.WantCondition
-		if e, err = b.source.entity(ctx, b.app, b.entity, im.seq); err != nil {
+		if e, err = b.source.entity(b.entity, im.seq); err != nil {
 			return nil, err
 		}
 		b.entity = e.String()
 	}
-	x, err := b.source.compile(im, "bisect", b.text, want)
-	b.judge = func(_ context.Context, im state) (verdict, error) {
+	x, err := b.compile(im, "bisect", b.text, want)
+	b.judge = func(im state) (verdict, error) {
 		if err := x.Bind(im.Image); err != nil {
 			return skip, fmt.Errorf("at %v the components were others: %w", im, err)
 		}
@@ -290,75 +292,73 @@ func (b *bisector) appoint(ctx context.Context, im state) (end func(), err error
 }
 
 // ask asks the judge about im, state i of the way.
-func (b *bisector) ask(ctx context.Context, i int, im *inspect.Image) (probe, error) {
-	now := state{im, b.way[i]}
-	v, err := b.judge(ctx, now)
+func (b *bisector) ask(i int, im *inspect.Image) (probe, error) {
+	now := state{im, b.states[i]}
+	v, err := b.judge(now)
 	b.count++
 	return probe{now.doc(), i, v}, err
 }
 
 // halved finds the first bad state by halves. The ends come first: if the last state is
 // good there is nothing to find, and neither is there if the first is bad already.
-func (b *bisector) halved(ctx context.Context, last int, doc *bisectDoc) (at flipDoc, err error) {
-	probe := func(i int) (verdict, error) {
-		v, err := b.probe(ctx, i)
-		doc.Probes = append(doc.Probes, probeDoc{b.asked[i].stateDoc, v.String()})
-		return v, err
-	}
-	switch v, err := probe(last); {
+func (b *bisector) halved(last int) (at flipDoc, err error) {
+	end, err := b.probe(last)
+	switch {
 	case err != nil:
 		return at, err
-	case v == skip:
-		return at, fail(exitProblem, "", "%s: the last state cannot be judged", b.source.path)
-	case v == good:
-		return at, fail(exitNotFound, b.again("--scan"), "%s: it does not hold at %s, the last of %s", b.source.path, b.asked[last].place(), b.states())
+	case end.verdict == skip:
+		return at, fail(exitProblem, "", "%s: the last state cannot be judged", b.path)
+	case end.verdict == good:
+		return at, b.missing(b.again("--scan"), "it does not hold at %s, the last of %v", end.place(), b.states)
 	case last == 0:
-		return at, fail(exitNotFound, "", "%s: it holds at %s, the only state: nobody knows since when", b.source.path, b.asked[0].place())
+		return at, b.missing("", "it holds at %s, the only state: nobody knows since when", end.place())
 	}
-	if v, err := probe(0); err != nil {
+	begin, err := b.probe(0)
+	switch {
+	case err != nil:
 		return at, err
-	} else if v == bad {
-		return at, fail(exitNotFound, b.again("--last")+"\n"+b.again("--flips"), "%s: it holds at %s already, the first of %s, and at %s, the last: it did not begin between them",
-			b.source.path, b.asked[0].place(), b.states(), b.asked[last].place())
+	case begin.verdict == bad:
+		return at, b.missing(b.again("--last")+"\n"+b.again("--flips"), "it holds at %s already, the first of %v, and at %s, the last: it did not begin between them",
+			begin.place(), b.states, end.place())
 	}
-	first, err := b.narrow(last, probe)
+	first, err := b.narrow(0, last)
 	return flipDoc{b.asked[first].stateDoc, true, b.asked[first-1].stateDoc}, err
 }
 
 // probe asks about state i of the way. States are reached from the one asked before, or
 // from a snapshot if that is nearer: the cursor knows.
-func (b *bisector) probe(ctx context.Context, i int) (verdict, error) {
-	if b.cursor.Seq() != b.way[i] {
-		if err := b.cursor.Seek(ctx, b.way[i]); err != nil {
-			return skip, err
+func (b *bisector) probe(i int) (p probe, err error) {
+	if b.cursor.Seq() != b.states[i] {
+		if err := b.cursor.Seek(b.ctx, b.states[i]); err != nil {
+			return p, err
 		}
 	}
-	p, err := b.ask(ctx, i, b.cursor.Image())
+	p, err = b.ask(i, b.cursor.Image())
 	b.asked[i] = p
-	return p.verdict, err
+	b.doc.Probes = append(b.doc.Probes, probeDoc{p.stateDoc, p.verdict.String()})
+	return p, err
 }
 
 // skipped reports whether state i of the way was asked in vain.
 func (b *bisector) skipped(i int) bool { return b.asked[i].verdict == skip }
 
-// narrow finds the first bad state up to hi, which is bad, as probe says it.
+// narrow finds the first bad state behind lo, up to hi.
 //
 // Always hi is bad, and lo is good, or is the first state and was skipped. States that are
 // skipped move neither end: the next nearest to the middle is asked in their place, so that
 // the search only ends undecided when all between lo and hi was skipped.
-func (b *bisector) narrow(hi int, probe func(i int) (verdict, error)) (int, error) {
-	lo := 0
+func (b *bisector) narrow(lo, hi int) (int, error) {
 	for hi-lo > 1 {
 		i, ok := b.middle(lo, hi)
 		if !ok {
 			break
 		}
-		switch v, err := probe(i); {
+		switch p, err := b.probe(i); {
 		case err != nil:
 			return 0, err
-		case v == bad:
+		case p.verdict == bad:
 			hi = i
-		case v == good:
+		case p.verdict == good:
 			lo = i
 		}
 	}
@@ -369,7 +369,7 @@ func (b *bisector) narrow(hi int, probe func(i int) (verdict, error)) (int, erro
 	if b.skipped(lo) {
 		first = lo
 	}
-	return 0, fail(exitProblem, "", "%s: it is one of records %d to %d; those before the last cannot be judged", b.source.path, b.way[first], b.way[hi])
+	return 0, fail(exitProblem, "", "%s: it is one of records %d to %d; those before the last cannot be judged", b.path, b.states[first], b.states[hi])
 }
 
 // middle returns the state nearest to the middle between lo and hi that was not
@@ -388,12 +388,12 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 
 // changes iterates over the states first to last of the way that are good while the one
 // judged before them is bad, or the other way round. It asks all of them in turn.
-func (b *bisector) changes(ctx context.Context, first, last int) iter.Seq2[flipDoc, error] {
+func (b *bisector) changes(first, last int) iter.Seq2[flipDoc, error] {
 	return visited(func(visit func(flipDoc) error) error {
 		b.oldest, b.newest = probe{verdict: skip}, probe{verdict: skip}
 		i := first
 		ask := func(im *inspect.Image) error {
-			p, err := b.ask(ctx, i, im)
+			p, err := b.ask(i, im)
 			if i++; err != nil || p.verdict == skip {
 				return err
 			}
@@ -405,51 +405,49 @@ func (b *bisector) changes(ctx context.Context, first, last int) iter.Seq2[flipD
 			}
 			return nil
 		}
-		if err := b.cursor.Seek(ctx, b.way[first]); err != nil {
+		if err := b.cursor.Seek(b.ctx, b.states[first]); err != nil {
 			return err
 		}
 		if err := ask(b.cursor.Image()); err != nil {
 			return err
 		}
-		return b.source.Walk(ctx, b.way[first], b.way[last], func(im *inspect.Image, _ *inspect.Commit) error { return ask(im) })
+		return b.Walk(b.ctx, b.states[first], b.states[last], func(im *inspect.Image, _ *inspect.Commit) error { return ask(im) })
 	})
 }
 
 // first finds the first change to bad.
-func (b *bisector) first(ctx context.Context, last int, _ *bisectDoc) (flipDoc, error) {
+func (b *bisector) first(last int) (flipDoc, error) {
 	changed := false
-	for at, err := range b.changes(ctx, 0, last) {
+	for at, err := range b.changes(0, last) {
 		if err != nil || at.Holds {
 			return at, err
 		}
 		changed = true
 	}
-	text := b.unchanged()
 	if changed {
-		text = "it holds at the first of " + b.states() + ", and does not begin to hold behind that"
+		return flipDoc{}, b.missing("", "it holds at the first of %v, and does not begin to hold behind that", b.states)
 	}
-	return flipDoc{}, fail(exitNotFound, "", "%s: %s", b.source.path, text)
+	return flipDoc{}, b.missing("", "%s", b.unchanged())
 }
 
 // newestOf finds the last change. It goes back block by block, each twice as long as the one
 // behind it, so that a change that is not long ago is found soon, and one that is by asking
 // twice as many states as there are at most. A block ends with the first state of which is
 // known what it is in the block behind it.
-func (b *bisector) newestOf(ctx context.Context, last int, _ *bisectDoc) (at flipDoc, err error) {
+func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
 		first, changed := max(0, last-size), false
-		for at, err = range b.changes(ctx, first, last) {
+		for at, err = range b.changes(first, last) {
 			if changed = true; err != nil {
 				return at, err
 			}
 		}
-		if changed {
+		switch {
+		case changed:
 			return at, nil
-		}
-		if first == 0 {
-			return at, fail(exitNotFound, "", "%s: %s", b.source.path, b.unchanged())
-		}
-		if b.oldest.verdict != skip {
+		case first == 0:
+			return at, b.missing("", "%s", b.unchanged())
+		case b.oldest.verdict != skip:
 			last = b.oldest.i
 			b.count-- // It is asked again.
 		}
@@ -458,58 +456,41 @@ func (b *bisector) newestOf(ctx context.Context, last int, _ *bisectDoc) (at fli
 
 // unchanged says what is known of states among which there is no change.
 func (b *bisector) unchanged() string {
-	switch b.newest.verdict {
-	case bad:
-		return "it holds at all of " + b.states()
-	case good:
-		return "it does not hold at any of " + b.states()
-	}
-	return "none of " + b.states() + " can be judged"
+	texts := map[verdict]string{good: "it does not hold at any of %v", bad: "it holds at all of %v", skip: "none of %v can be judged"}
+	return fmt.Sprintf(texts[b.newest.verdict], b.states)
 }
 
-// states says how many there are.
-func (b *bisector) states() string { return term.Count(len(b.way), "state", "states") }
-
 // list prints all changes.
-func (b *bisector) list(changes iter.Seq2[flipDoc, error]) error {
-	if b.json {
-		doc := &flipsDoc{States: len(b.way), Flips: []flipDoc{}}
-		return stream(b.app, doc, func(yield func(flipDoc, error) bool) {
-			for at, err := range changes {
-				if !yield(at, err) {
-					return
-				}
+func (b *bisector) list(last int) error {
+	doc, n := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}, 0
+	changes := func(yield func(flipDoc, error) bool) {
+		for at, err := range b.changes(0, last) {
+			if !yield(at, err) {
+				return
 			}
-			doc.End = b.newest.verdict.String()
-		})
-	}
-	g, n := b.Grid(">TICK", ">RECORD", "HOLDS"), 0
-	for at, err := range changes {
-		if err != nil {
-			g.Flush()
-			return err
 		}
+		doc.End = b.newest.verdict.String() // It is printed behind the list.
+	}
+	g := b.Grid(">TICK", ">RECORD", "HOLDS")
+	err := list(b.app, doc, changes, g, func(at flipDoc) {
 		g.Row(at.Tick, at.Seq, at.Holds)
 		n++
-	}
-	if n == 0 {
+	})
+	switch {
+	case err != nil || b.json:
+		return err
+	case n == 0:
 		b.Line("it never changes: %s", b.unchanged())
 		return nil
 	}
-	g.Flush()
 	b.Line("")
-	b.Line("%s, %s asked", term.Count(n, "change", "changes"), b.states())
+	b.Line("%s, %v asked", term.Count(n, "change", "changes"), b.states)
 	return nil
 }
 
 // again returns this call with another flag.
 func (b *bisector) again(flag string) string {
-	words := []string{b.source.path}
-	for _, word := range []string{b.text, b.span} {
-		if word != "" {
-			words = append(words, word)
-		}
-	}
+	words := []string{b.path, b.text, b.span}
 	if b.entity != "" {
 		words = append(words, "--entity", b.entity)
 	}
@@ -519,36 +500,35 @@ func (b *bisector) again(flag string) string {
 	if words = append(words, flag); b.run {
 		words = slices.Concat(words, []string{"--run", "--"}, b.command)
 	}
-	return try("bisect", words...)
+	return try("bisect", slices.DeleteFunc(words, func(word string) bool { return word == "" })...)
 }
 
-// found prints the result.
-func (b *bisector) found(doc *bisectDoc) {
-	if len(doc.Probes) > 0 {
-		term.Table(b.Out, doc.Probes, func(p probeDoc) []any { return []any{p.Tick, p.Seq, p.Verdict} }, ">TICK", ">RECORD", "HOLDS")
-		b.Line("")
+func (d *bisectDoc) print(a *app) {
+	if len(d.Probes) > 0 {
+		term.Table(a.Out, d.Probes, func(p probeDoc) []any { return []any{p.Tick, p.Seq, p.Verdict} }, ">TICK", ">RECORD", "HOLDS")
+		a.Line("")
 	}
 	switch {
-	case b.scan:
-		b.Line("first at %s", doc.place())
-		b.Line("%s before it asked, one by one", term.Count(b.count-1, "state", "states"))
-	case b.last:
-		b.Line("last change at %s: %s", doc.place(), map[bool]string{true: "it holds since then", false: "it does not hold any more"}[doc.Holds])
-		b.Line("%s of %d asked, from the last one back", term.Count(b.count, "state", "states"), len(b.way))
+	case d.Scan:
+		a.Line("first at %s", d.place())
+		a.Line("%s before it asked, one by one", term.Count(d.Asked-1, "state", "states"))
+	case d.Last:
+		a.Line("last change at %s: %s", d.place(), map[bool]string{true: "it holds since then", false: "it does not hold any more"}[d.Holds])
+		a.Line("%s of %d asked, from the last one back", term.Count(d.Asked, "state", "states"), d.States)
 	default:
-		b.Line("first at %s", doc.place())
-		b.Line("%s of %d asked, by halves: once it holds, it is taken to stay true", term.Count(b.count, "state", "states"), len(b.way))
+		a.Line("first at %s", d.place())
+		a.Line("%s of %d asked, by halves: once it holds, it is taken to stay true", term.Count(d.Asked, "state", "states"), d.States)
 	}
-	b.Line("see: %s", b.next(doc))
+	a.Line("see: %s", d.by.next())
 }
 
 // next returns the command that shows what happened in the tick that was found.
-func (b *bisector) next(doc *bisectDoc) string {
-	seq := fmt.Sprintf("seq:%d", doc.Seq)
+func (b *bisector) next() string {
+	seq := fmt.Sprintf("seq:%d", b.doc.Seq)
 	if b.entity != "" {
-		return try("history", b.source.path, b.entity, fmt.Sprintf("seq:%d..%s", doc.Before.Seq, seq))
+		return try("history", b.path, b.entity, fmt.Sprintf("seq:%d..%s", b.doc.Before.Seq, seq))
 	}
-	return try("log", b.source.path, seq, "-p")
+	return try("log", b.path, seq, "-p")
 }
 
 // exitSkip is what a command exits with that cannot judge a state. What is above
@@ -562,14 +542,14 @@ const (
 // of its own; end removes that.
 func (b *bisector) runner() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
-	b.judge = func(ctx context.Context, im state) (verdict, error) {
+	b.judge = func(im state) (verdict, error) {
 		file := filepath.Join(dir, fmt.Sprintf("%d.save", im.seq))
-		if err := writeSave(ctx, im, file); err != nil {
+		if err := b.save(im, file); err != nil {
 			return skip, err
 		}
 		defer os.Remove(file)
 		args := listed(b.command, func(arg string) string { return strings.ReplaceAll(arg, "{}", file) })
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd := exec.CommandContext(b.ctx, args[0], args[1:]...)
 		cmd.Env = append(os.Environ(),
 			"ECSDUMP_SAVE="+file, fmt.Sprintf("ECSDUMP_TICK=%d", im.Tick), fmt.Sprintf("ECSDUMP_SEQ=%d", im.seq))
 		cmd.Stdout, cmd.Stderr = b.stderr, b.stderr
@@ -594,11 +574,11 @@ func (b *bisector) verdict(im state, err error) (verdict, error) {
 	return bad, nil
 }
 
-// writeSave writes im as a save.
-func writeSave(ctx context.Context, im state, file string) error {
+// save writes im as a save.
+func (b *bisector) save(im state, file string) error {
 	w, err := im.World(ecs.Options{})
 	if err != nil {
 		return err
 	}
-	return system(persist.Save(ctx, file, w))
+	return system(persist.Save(b.ctx, file, w))
 }

@@ -30,17 +30,17 @@ func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
 	v, err := inspect.OpenReadOnly(ctx, dir)
 	require.NoError(t, err)
 	defer v.Close()
-	s := &source{v, dir}
+	s := &source{&call{ctx: ctx}, v, dir}
 	b := &bisector{source: s}
-	b.way, err = s.way("", point{"@latest"})
+	b.states, err = s.way("", point{"@latest"})
 	require.NoError(t, err)
-	require.Len(t, b.way, ticks+1)
-	b.cursor, err = s.Cursor(ctx, b.way[ticks])
+	require.Len(t, b.states, ticks+1)
+	b.cursor, err = s.Cursor(ctx, b.states[ticks])
 	require.NoError(t, err)
 
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
-		verdicts := make([]verdict, len(b.way))
+		verdicts := make([]verdict, len(b.states))
 		v, changes := good, 1+random.IntN(3)
 		for i := range verdicts {
 			if random.IntN(ticks) < changes {
@@ -50,14 +50,14 @@ func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
 				verdicts[i] = skip
 			}
 		}
-		b.judge = func(_ context.Context, im state) (verdict, error) { return verdicts[im.Tick], nil }
+		b.judge = func(im state) (verdict, error) { return verdicts[im.Tick], nil }
 		var want *flipDoc
-		for at, err := range b.changes(ctx, 0, ticks) {
+		for at, err := range b.changes(0, ticks) {
 			require.NoError(t, err)
 			want = &at
 		}
 		b.count = 0
-		got, err := b.newestOf(ctx, ticks, nil)
+		got, err := b.newestOf(ticks)
 		if want == nil {
 			assert.Error(t, err)
 			continue

@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,12 +49,12 @@ a value that never changed takes all of it.`,
 	run: func(f flags) action {
 		var at point
 		f.point(&at)
-		return reading(func(c *call, s *source) error { return c.blame(c.ctx, s, at, c.args[1]) })
+		return reading(func(s *source) error { return s.blame(at, s.args[1]) })
 	},
 }
 
 // blame looks back from the point, and says what it finds. A save has no ticks to look at.
-func (a *app) blame(ctx context.Context, s *source, at point, text string) error {
+func (s *source) blame(at point, text string) error {
 	if s.IsSave() {
 		return s.noJournal(try("show", s.path, text), "nobody knows who wrote what is in it")
 	}
@@ -63,22 +62,22 @@ func (a *app) blame(ctx context.Context, s *source, at point, text string) error
 	if err != nil {
 		return err
 	}
-	sub, last, err := s.subject(ctx, a, text, seq)
+	sub, last, err := s.subject(text, seq)
 	if err != nil {
 		return err
 	}
 	if !last.Alive {
-		return s.notAlive(ctx, last)
+		return s.notAlive(last)
 	}
 	b := &blamer{number: sub.number}
-	if err := b.look(ctx, s, sub.entity, seq); err != nil {
+	if err := b.look(s, sub.entity, seq); err != nil {
 		return err
 	}
-	doc := blameDoc{stateDoc{last.Tick, last.Seq}, sub.entity.String(), b.docs(sub)}
+	doc := &blameDoc{stateDoc{last.Tick, last.Seq}, sub.entity.String(), b.docs(sub)}
 	if len(doc.Components) == 0 && sub.number != allComponents {
-		return fail(exitNotFound, try("history", s.path, sub.String()), "%s: %v has no %s%s at %s", s.path, sub.entity, sub.component, sub.field, doc.place())
+		return s.missing(try("history", s.path, sub.String()), "%v has no %s%s at %s", sub.entity, sub.component, sub.field, doc.place())
 	}
-	return a.tell(doc, func() { doc.print(a) })
+	return s.tell(doc)
 }
 
 // docs returns what is known of what sub names.
@@ -210,9 +209,9 @@ var errNoStretch = errors.New("no state to begin with")
 
 // look reads the journal back from record seq, until all is known or there is no
 // more to read.
-func (b *blamer) look(ctx context.Context, s *source, e ecs.Entity, seq uint64) error {
+func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
-	err := s.TraceBack(ctx, e, seq, func(stretch *inspect.Stretch) bool {
+	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
 			b.begin(stretch.Last)
 		} else {

@@ -1,8 +1,6 @@
 package dump
 
 import (
-	"errors"
-	"io/fs"
 	"strings"
 
 	"github.com/stet-ecs/stet/internal/term"
@@ -49,39 +47,29 @@ rewound branches, and so are snapshots with names. STORE is only read.`,
 				return fail(exitUsage, try("compact", c.args[0], "-o", c.args[0]+".compact"), "give the name of what to write with -o")
 			}
 			o.At, o.Keep = at.at, strings.TrimSuffix(o.Keep, "..")
-			return c.read(c.ctx, c.args[0], func(s *source) error {
-				report, err := s.Compact(c.ctx, out, o)
+			return c.read(c.args[0], func(s *source) error {
+				r, err := s.Compact(s.ctx, out, o)
 				if err != nil {
-					return unwritten(err)
+					return err
 				}
-				return c.compacted(out, report)
+				return s.tell(&compactDoc{
+					out, r.Tick, r.Seq, r.From, r.Ticks, append([]string{}, r.Names...),
+					r.DroppedTicks, r.DroppedRewound, append([]string{}, r.DroppedNames...), r.Before, r.After,
+				})
 			})
 		}
 	},
 }
 
-// compacted prints what out has, and what it lacks.
-func (a *app) compacted(out string, r inspect.CompactReport) error {
-	return a.tell(compactDoc{
-		out, r.Tick, r.Seq, r.From, r.Ticks, append([]string{}, r.Names...),
-		r.DroppedTicks, r.DroppedRewound, append([]string{}, r.DroppedNames...), r.Before, r.After,
-	}, func() {
-		a.Line("kept: tick %d, record %d", r.Tick, r.Seq)
-		a.kept(r.Ticks, r.From, r.Names)
-		if r.DroppedTicks > 0 {
-			a.Line("left out: %s, %d of them rewound", term.Count(r.DroppedTicks, "tick", "ticks"), r.DroppedRewound)
-		}
-		a.left(r.DroppedNames)
-		a.Line("written: %s, %s instead of %s", out, term.Size(r.After), term.Size(r.Before))
-	})
-}
-
-// unwritten makes err, if it says that an output is there already, one of the caller.
-func unwritten(err error) error {
-	if errors.Is(err, fs.ErrExist) {
-		return fail(exitUsage, "", "%s", unprefixed(err))
+// print prints what was written has, and what it lacks.
+func (d *compactDoc) print(a *app) {
+	a.Line("kept: tick %d, record %d", d.Tick, d.Seq)
+	a.kept(d.Ticks, d.From, d.Names)
+	if d.DroppedTicks > 0 {
+		a.Line("left out: %s, %d of them rewound", term.Count(d.DroppedTicks, "tick", "ticks"), d.DroppedRewound)
 	}
-	return err
+	a.left(d.DroppedNames)
+	a.Line("written: %s, %s instead of %s", d.Out, term.Size(d.After), term.Size(d.Before))
 }
 
 // kept prints what of the history a new store has,

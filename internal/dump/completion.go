@@ -27,8 +27,7 @@ const (
 // so that states are only loaded for entities; names and points need none.
 type completion struct {
 	*source
-	ctx   context.Context // It lives as long as the question.
-	at    string          // What --at says.
+	at    string // What --at says.
 	typed string
 
 	offers []cobra.Completion
@@ -117,7 +116,7 @@ func (a *app) completing(find completer) cobra.CompletionFunc {
 			return nil, directive
 		}
 		defer v.Close()
-		c := &completion{source: &source{v, args[0]}, ctx: ctx, typed: typed}
+		c := &completion{source: &source{&call{app: a, ctx: ctx}, v, args[0]}, typed: typed}
 		if f := cmd.Flags().Lookup("at"); f != nil {
 			c.at = f.Value.String()
 		}
@@ -217,7 +216,7 @@ func (c *completion) peek(e ecs.Entity) (*inspect.EntityState, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.Peek(c.ctx, e, seq)
+	return c.source.peek(e, seq)
 }
 
 // components offers components, and resources as well or not.
@@ -238,7 +237,7 @@ func components(resources bool) completer {
 
 // entities offers the first of those alive, by index.
 func (c *completion) entities() error {
-	im, err := c.state(c.ctx, point{c.at})
+	im, err := c.state(point{c.at})
 	if err != nil {
 		return err
 	}

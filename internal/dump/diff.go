@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"slices"
 
@@ -119,7 +118,7 @@ Exit status: 0 the states hold the same, 1 they differ.`,
 		f.BoolVar(&d.first, "first", false, "compare the histories, and show the first tick after which they differ")
 		f.BoolVar(&d.order, "order", false, "list also what only lies in another row")
 		f.limit(&d.limit, 100, "differences")
-		return func(c *call) error { return d.run(c) }
+		return d.run
 	},
 }
 
@@ -140,30 +139,28 @@ type diffSide struct {
 	doc diffSideDoc
 }
 
-// String returns s as the first lines of a diff name it.
-func (s *diffSide) String() string {
-	return s.path + " at " + s.doc.place()
-}
+// String returns d as the first lines of a diff name it.
+func (d diffSideDoc) String() string { return d.Store + " at " + d.place() }
 
 // run opens what the arguments name. The same store is opened once, so that its two states
 // share pages and are compared without reading these.
 func (d *differ) run(c *call) error {
-	ctx, a, ends := c.ctx, c.app, diffEnds(c.args)
+	ends := diffEnds(c.args)
 	if ends.store == "" && d.at+d.at2 != "" {
 		return c.misused("--at and --at2 are for two stores; of one, give the points themselves")
 	}
-	return a.read(ctx, c.args[0], func(s *source) error {
+	return c.read(c.args[0], func(s *source) error {
 		if ends.store == "" {
-			return d.compare(ctx, a, &diffSide{source: s, at: ends.a}, &diffSide{source: s, at: ends.b})
+			return d.compare(&diffSide{source: s, at: ends.a}, &diffSide{source: s, at: ends.b})
 		}
-		return a.read(ctx, ends.store, func(t *source) error {
-			return d.compare(ctx, a, &diffSide{source: s, at: d.at}, &diffSide{source: t, at: cmp.Or(d.at2, d.at)})
+		return c.read(ends.store, func(t *source) error {
+			return d.compare(&diffSide{source: s, at: d.at}, &diffSide{source: t, at: cmp.Or(d.at2, d.at)})
 		})
 	})
 }
 
 // compare compares t with s.
-func (d *differ) compare(ctx context.Context, a *app, s, t *diffSide) (err error) {
+func (d *differ) compare(s, t *diffSide) (err error) {
 	for _, side := range []*diffSide{s, t} {
 		side.doc.Store = side.path
 		if side.doc.Seq, err = side.Resolve(side.at); err != nil {
@@ -172,21 +169,15 @@ func (d *differ) compare(ctx context.Context, a *app, s, t *diffSide) (err error
 	}
 	var first *firstDoc
 	if d.first {
-		if first, err = d.diverge(ctx, s, t); err != nil {
+		if first, err = d.diverge(s, t); err != nil {
 			return err
 		}
-		if first.First == nil && a.json {
-			return a.document(first)
-		}
-		if !a.json {
-			first.print(a)
-		}
 		if first.First == nil {
-			return nil
+			return s.tell(first)
 		}
 		s.doc.Seq, t.doc.Seq = first.First.Old, first.First.New
 	}
-	diff, err := s.View.DiffTo(ctx, s.doc.Seq, t.View, t.doc.Seq)
+	diff, err := s.DiffTo(s.ctx, s.doc.Seq, t.View, t.doc.Seq)
 	if err != nil {
 		return err
 	}
@@ -196,24 +187,27 @@ func (d *differ) compare(ctx context.Context, a *app, s, t *diffSide) (err error
 	}
 	doc, shown := d.document(diff)
 	doc.firstDoc, doc.Old, doc.New = first, s.doc, t.doc
-	if a.json {
-		for _, x := range shown {
-			e, err := x.doc()
-			if err != nil {
-				return err
-			}
-			doc.Differences = append(doc.Differences, e)
-		}
-		err = a.document(doc)
+	if s.json {
+		err = d.describe(s.app, doc, shown)
 	} else {
-		a.Line("--- %v", s)
-		a.Line("+++ %v", t)
-		err = d.print(a, doc, shown)
+		err = d.print(s.app, doc, shown)
 	}
 	if err == nil && !doc.Same {
 		err = &failure{exitProblem, errDiffer, ""}
 	}
 	return err
+}
+
+// describe prints doc, with the differences shown, as JSON.
+func (d *differ) describe(a *app, doc *diffDoc, shown []difference) error {
+	for _, x := range shown {
+		e, err := x.doc()
+		if err != nil {
+			return err
+		}
+		doc.Differences = append(doc.Differences, e)
+	}
+	return a.document(doc)
 }
 
 // filter takes out of diff what is not asked for.
@@ -325,13 +319,13 @@ func changeOf(r inspect.RowDiff) string {
 }
 
 // diverge compares the histories of two states.
-func (d *differ) diverge(ctx context.Context, s, t *diffSide) (*firstDoc, error) {
+func (d *differ) diverge(s, t *diffSide) (*firstDoc, error) {
 	for _, x := range []*diffSide{s, t} {
 		if x.IsSave() {
 			return nil, fail(exitUsage, try("diff", s.path, t.path), "%s: a save has no history; --first compares stores", x.path)
 		}
 	}
-	div, err := s.View.Part(ctx, s.doc.Seq, t.View, t.doc.Seq)
+	div, err := s.Part(s.ctx, s.doc.Seq, t.View, t.doc.Seq)
 	if errors.Is(err, persist.ErrNotFound) {
 		return nil, fail(exitNotFound, try("log", t.path), "%s and %s have no tick in common: %w", s.path, t.path, err)
 	}
@@ -389,6 +383,11 @@ func (x difference) doc() (doc differenceDoc, err error) {
 
 // print prints doc for people.
 func (d *differ) print(a *app, doc *diffDoc, shown []difference) error {
+	if doc.firstDoc != nil {
+		doc.firstDoc.print(a)
+	}
+	a.Line("--- %v", doc.Old)
+	a.Line("+++ %v", doc.New)
 	g := a.Grid()
 	for _, s := range doc.Schema {
 		s.print(g)
@@ -399,8 +398,8 @@ func (d *differ) print(a *app, doc *diffDoc, shown []difference) error {
 		}
 	}
 	g.Flush()
-	if more := doc.Total - len(shown); more > 0 && !d.stat {
-		a.Line("%d more of %s; --limit 0 prints all", more, term.Count(doc.Total, "difference", "differences"))
+	if !d.stat {
+		a.more(doc.Total-len(shown), doc.Total, "difference", "differences")
 	}
 	if doc.Same {
 		a.Line("no differences")

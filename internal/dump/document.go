@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/internal/query"
+	"github.com/stet-ecs/stet/internal/term"
 )
 
 // A document is a value of a struct type whose name ends in Doc: lsDoc makes
@@ -58,13 +59,56 @@ func (a *app) document(doc any) error {
 	return a.Broken()
 }
 
-// tell prints doc as JSON, or calls people, which prints it for them.
-func (a *app) tell(doc any, people func()) error {
+// A report is a document that can be printed for people as well.
+type report interface{ print(a *app) }
+
+// tell prints doc: as JSON, or for people.
+func (a *app) tell(doc report) error {
 	if a.json {
 		return a.document(doc)
 	}
-	people()
+	doc.print(a)
 	return nil
+}
+
+// list prints items as they are read: as the list of doc, or for people by row, which adds
+// one to g. If there are none, the headings of g are not printed either.
+func list[T any](a *app, doc any, items iter.Seq2[T, error], g *term.Grid, row func(T)) error {
+	if a.json {
+		return stream(a, doc, items)
+	}
+	begun := false
+	for item, err := range items {
+		if err == nil {
+			begun = true
+			row(item)
+			err = a.Broken()
+		}
+		if err != nil {
+			if begun {
+				g.Flush()
+			}
+			return err
+		}
+	}
+	if begun {
+		g.Flush()
+	}
+	return nil
+}
+
+// more prints how many of total things a limit left out behind those that were printed.
+func (a *app) more(n, total int, one, many string) {
+	if n > 0 {
+		a.Line("%d more of %s; --limit 0 prints all", n, term.Count(total, one, many))
+	}
+}
+
+// earlier prints how many things a limit left out before those that will be printed.
+func (a *app) earlier(n int, one, many string) {
+	if n > 0 {
+		a.Line("%s before these; --limit 0 prints all", term.Count(n, one, many))
+	}
 }
 
 // listed returns what doc makes of each of items. It is never nil, which JSON would

@@ -59,9 +59,7 @@ That cannot be imported.`,
 			if err := x.check(c); err != nil {
 				return err
 			}
-			return c.read(c.ctx, c.args[0], func(s *source) error {
-				return x.run(c.ctx, c.app, s, c.args[1:])
-			})
+			return c.read(c.args[0], x.run)
 		}
 	},
 }
@@ -90,17 +88,17 @@ func (x *exporter) check(c *call) error {
 }
 
 // run exports a state, or with a range what its ticks changed.
-func (x *exporter) run(ctx context.Context, a *app, s *source, args []string) error {
-	a.Raw()
-	if len(args) > 0 {
-		return x.to(a, func() error { return x.changes(ctx, a, s, args[0]) })
+func (x *exporter) run(s *source) error {
+	s.Raw()
+	if len(s.args) > 1 {
+		return x.to(s.app, func() error { return x.changes(s, s.args[1]) })
 	}
-	im, err := s.state(ctx, x.at)
+	im, err := s.state(x.at)
 	if err != nil {
 		return err
 	}
 	if x.format != "csv" {
-		return x.to(a, func() error { return inspect.Export(ctx, im.Image, a.Out, x.format == "ndjson") })
+		return x.to(s.app, func() error { return inspect.Export(s.ctx, im.Image, s.Out, x.format == "ndjson") })
 	}
 	chosen := im.Components
 	if len(x.components) > 0 {
@@ -109,9 +107,9 @@ func (x *exporter) run(ctx context.Context, a *app, s *source, args []string) er
 		}
 	}
 	if x.out != "" {
-		return x.directory(ctx, chosen)
+		return x.directory(s.ctx, chosen)
 	}
-	return exportCSV(ctx, a.Out, chosen[0])
+	return exportCSV(s.ctx, s.Out, chosen[0])
 }
 
 // to calls f, which writes to standard output, with that being the new file.
@@ -179,10 +177,10 @@ func fileName(name string) string {
 }
 
 // changes writes what the ticks of a range changed.
-func (x *exporter) changes(ctx context.Context, a *app, s *source, text string) error {
+func (x *exporter) changes(s *source, text string) error {
 	ends := diffEnds([]string{s.path, text})
 	if ends.store != "" {
-		return fail(exitUsage, "ecsdump export --help", "%q is not a range; write A..B, of points in time", text)
+		return s.misused("%q is not a range; write A..B, of points in time", text)
 	}
 	from, err := s.Resolve(ends.a)
 	if err != nil {
@@ -193,21 +191,21 @@ func (x *exporter) changes(ctx context.Context, a *app, s *source, text string) 
 		return err
 	}
 	if _, err := s.Path(from, to); err != nil {
-		return fail(exitNotFound, try("diff", s.path, fmt.Sprintf("seq:%d", from), fmt.Sprintf("seq:%d", to)), "%s: record %d is not on the way to record %d: %w", s.path, from, to, err)
+		return s.missing(try("diff", s.path, fmt.Sprintf("seq:%d", from), fmt.Sprintf("seq:%d", to)), "record %d is not on the way to record %d: %w", from, to, err)
 	}
-	if err := s.mustHave(ctx, point{fmt.Sprintf("seq:%d", to)}, x.components); err != nil {
+	if err := s.mustHave(point{fmt.Sprintf("seq:%d", to)}, x.components); err != nil {
 		return err
 	}
-	changes := x.differences(ctx, s, from, to)
+	changes := x.differences(s, from, to)
 	if x.format == "csv" {
-		return changesCSV(a, changes)
+		return changesCSV(s.app, changes)
 	}
-	a.ndjson = x.format == "ndjson"
+	s.ndjson = x.format == "ndjson"
 	doc := changesDoc{From: stateDoc{Seq: from}, To: to, Changes: []tickDifferentDoc{}}
 	if e, ok := s.Log().Find(from); ok {
 		doc.From.Tick = e.Tick
 	}
-	return stream(a, &doc, mapped(changes, func(x tickDifference) (tickDifferentDoc, error) {
+	return stream(s.app, &doc, mapped(changes, func(x tickDifference) (tickDifferentDoc, error) {
 		doc, err := x.doc()
 		return tickDifferentDoc{x.commit.Tick, x.commit.Seq, doc}, err
 	}))
@@ -220,9 +218,9 @@ type tickDifference struct {
 }
 
 // differences iterates over what the ticks on the way changed.
-func (x *exporter) differences(ctx context.Context, s *source, from, to uint64) iter.Seq2[tickDifference, error] {
+func (x *exporter) differences(s *source, from, to uint64) iter.Seq2[tickDifference, error] {
 	return visited(func(visit func(tickDifference) error) error {
-		return s.Changes(ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
+		return s.Changes(s.ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
 			if len(x.components) > 0 {
 				d.Registry = inspect.RegistryDiff{}
 				d.Components = slices.DeleteFunc(d.Components, func(c *inspect.ComponentDiff) bool { return !slices.Contains(x.components, c.Name) })

@@ -81,6 +81,8 @@ func classify(path string, err error) *failure {
 	}
 	f = &failure{err: &storeError{path + ": " + unprefixed(err), err}}
 	switch {
+	case errors.Is(err, fs.ErrExist): // What it was to be written to.
+		f.code, f.err = exitUsage, errors.New(unprefixed(err))
 	case errors.Is(err, persist.ErrCorrupt), errors.Is(err, persist.ErrForeign):
 		f.code, f.next = exitCorrupt, try("verify", path)
 	case errors.Is(err, persist.ErrPoint):

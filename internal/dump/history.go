@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"math"
@@ -71,9 +70,7 @@ without replaying them, so a long journal takes as long as reading it.`,
 			if err := c.atOrRange(2); err != nil {
 				return err
 			}
-			return c.read(c.ctx, c.args[0], func(s *source) error {
-				return h.run(c.ctx, c.app, s, c.args[1], c.args[2:])
-			})
+			return c.read(c.args[0], h.run)
 		}
 	},
 }
@@ -91,39 +88,37 @@ type historian struct {
 
 // run tells the events as they are read, so that a long life needs no memory; with a limit
 // they are read to the end first, as it is the newest that are wanted.
-func (h *historian) run(ctx context.Context, a *app, s *source, text string, between []string) error {
-	if err := h.bounds(s, between); err != nil {
+func (h *historian) run(s *source) error {
+	if err := h.bounds(s, s.args[2:]); err != nil {
 		return err
 	}
-	sub, last, err := s.subject(ctx, a, text, h.to)
+	sub, last, err := s.subject(s.args[1], h.to)
 	if err != nil {
 		return err
 	}
 	h.subject = sub
-	events := h.events(ctx, s)
 	c := &courses{historian: h}
-	if !a.json {
-		events = mapped(events, c.note)
-	}
-	earlier := 0
+	events, earlier := mapped(h.events(s), c.note), 0
 	if h.limit > 0 {
 		if events, earlier, err = newest(events, h.limit); err != nil {
 			return err
 		}
 	}
-	if a.json {
-		to := stateDoc{last.Tick, last.Seq}
-		err = stream(a, historyDoc{h.entity.String(), h.component, strings.TrimPrefix(h.field, "."), to, earlier, nil}, mapped(events, h.eventDoc))
+	doc := historyDoc{h.entity.String(), h.component, strings.TrimPrefix(h.field, "."), stateDoc{last.Tick, last.Seq}, earlier, nil}
+	if s.json {
+		err = stream(s.app, doc, mapped(events, h.eventDoc))
 	} else {
-		err = h.print(a, earlier, events)
+		s.earlier(earlier, "event", "events")
+		g := s.Grid(">TICK", ">RECORD", "TIME", "EVENT", "WHAT", "VALUE")
+		err = list(s.app, doc, events, g, func(e *inspect.TraceEvent) { h.event(g, e) })
 	}
 	switch {
 	case err != nil:
 		return err
 	case h.told == 0:
-		return h.nothing(ctx, s, last)
-	case !a.json:
-		c.print(a, last.Tick)
+		return h.nothing(s, last)
+	case !s.json:
+		c.print(s.app, last.Tick)
 	}
 	return nil
 }
@@ -154,9 +149,9 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 type traceEvents = iter.Seq2[*inspect.TraceEvent, error]
 
 // events iterates over what is to be told.
-func (h *historian) events(ctx context.Context, s *source) traceEvents {
+func (h *historian) events(s *source) traceEvents {
 	return visited(func(visit func(*inspect.TraceEvent) error) error {
-		return s.Trace(ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
+		return s.Trace(s.ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
 			if !h.wants(e) {
 				return nil
 			}
@@ -211,31 +206,12 @@ func (h *historian) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 	return doc, nil
 }
 
-// print tells the events.
-func (h *historian) print(a *app, earlier int, events traceEvents) error {
-	if earlier > 0 {
-		a.Line("%s before these; --limit 0 prints all", term.Count(earlier, "event", "events"))
-	}
-	g := a.Grid(">TICK", ">RECORD", "TIME", "EVENT", "WHAT", "VALUE")
-	for e, err := range events {
-		if err != nil {
-			g.Flush()
-			return err
-		}
-		h.event(g, e)
-	}
-	if h.told > 0 {
-		g.Flush()
-	}
-	return nil
-}
-
 // nothing is the failure of a history without events: it says why the entity has none.
-func (h *historian) nothing(ctx context.Context, s *source, last *inspect.EntityState) error {
+func (h *historian) nothing(s *source, last *inspect.EntityState) error {
 	if last.Row >= 0 && h.entity.Generation() > 0 && h.entity.Generation() < last.Holder.Generation() && h.from == 0 {
-		return fail(exitNotFound, try("history", s.path, last.Holder.String()), "%s: %v is not alive in any state that the store still has; its index went to %v", s.path, h.entity, last.Holder)
+		return s.missing(try("history", s.path, last.Holder.String()), "%v is not alive in any state that the store still has; its index went to %v", h.entity, last.Holder)
 	}
-	return s.notAlive(ctx, last)
+	return s.notAlive(last)
 }
 
 // eventTexts are the kinds of events as a table shows them, with their styles.

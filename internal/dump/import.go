@@ -58,12 +58,13 @@ say --edited.`,
 			} else if err != nil {
 				return classify(out, err)
 			}
-			doc := importDoc{out, im.Tick, im.Digest().String(), im.Alive}
-			return c.tell(doc, func() {
-				c.Line("%s: tick %d, %s, digest %s", out, doc.Tick, term.Count(doc.Entities, "entity", "entities"), doc.Digest)
-			})
+			return c.tell(&importDoc{out, im.Tick, im.Digest().String(), im.Alive})
 		}
 	},
+}
+
+func (d *importDoc) print(a *app) {
+	a.Line("%s: tick %d, %s, digest %s", d.Output, d.Tick, term.Count(d.Entities, "entity", "entities"), d.Digest)
 }
 
 // importFrom reads the export at path.

@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -107,28 +106,23 @@ var infoCommand = command{
 	run: func(f flags) action {
 		var at point
 		f.point(&at)
-		return reading(func(c *call, s *source) error {
+		return reading(func(s *source) error {
 			doc := s.info()
-			w, err := s.world(c.ctx, at)
+			w, err := s.world(at)
 			if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
 				return err
 			}
 			doc.worldDoc = w
-			marks, unread := s.Marks(c.ctx)
+			marks, unread := s.Marks(s.ctx)
 			doc.Marks = listed(marks, func(m inspect.Mark) markDoc { return markDoc{m.Name, m.Tick, m.Seq, m.Time, m.OnHead} })
-			err = errors.Join(err, unread)
-			if c.json {
-				return errors.Join(err, c.document(doc))
-			}
-			c.info(doc)
-			return err
+			return errors.Join(err, unread, s.tell(doc))
 		})
 	},
 }
 
 // world describes the world at a point in time.
-func (s *source) world(ctx context.Context, at point) (*worldDoc, error) {
-	im, err := s.state(ctx, at)
+func (s *source) world(at point) (*worldDoc, error) {
+	im, err := s.state(at)
 	if err != nil {
 		return nil, err
 	}
@@ -225,8 +219,7 @@ func lockOf(holder string, inUse bool) *lockDoc {
 	return &lockDoc{holder, "no"}
 }
 
-// info prints doc for people.
-func (a *app) info(doc *infoDoc) {
+func (doc *infoDoc) print(a *app) {
 	g := a.Grid()
 	g.Row(doc.Kind, doc.Path)
 	if doc.worldDoc != nil {

@@ -1,15 +1,19 @@
 package dump
 
 import (
+	"bytes"
 	"cmp"
-	"context"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // logDoc is what log --json prints.
@@ -39,12 +43,13 @@ another value, with --component Position only this one.`,
 		l.flags(f)
 		f.BoolVar(&l.graph, "graph", false, "draw the branches")
 		f.BoolVar(&l.reverse, "reverse", false, "newest first")
-		return reading(func(c *call, s *source) error { return l.run(c.ctx, c.app, s, c.args[1:]) })
+		return reading(l.run)
 	},
 }
 
 // A logger says which ticks to list, and how.
 type logger struct {
+	*source
 	limit                          limit
 	filter                         logFilter
 	verbose, patch, graph, reverse bool
@@ -59,19 +64,34 @@ func (l *logger) flags(f flags) {
 
 // run lists the ticks. If what comes before the limit cannot be read, the rest is listed
 // all the same, and the error told at the end.
-func (l *logger) run(ctx context.Context, a *app, s *source, args []string) error {
+func (l *logger) run(s *source) error {
+	l.source = s
 	if s.IsSave() {
 		return s.noJournal(try("info", s.path), "there are no ticks to list")
 	}
-	entries, err := s.chosen(args)
+	entries, err := s.chosen(s.args[1:])
 	if err != nil {
 		return err
 	}
-	entries, earlier, unread := l.cut(ctx, s, entries)
-	if a.json {
-		err = stream(a, logDoc{Earlier: earlier}, mapped(l.ticks(ctx, s, entries), func(t *logTick) (commitDoc, error) { return t.commitDoc, nil }))
-	} else {
-		err = l.print(ctx, a, s, entries, earlier)
+	entries, earlier, unread := l.cut(entries)
+	if !s.json {
+		if len(s.Log().Entries) == 0 {
+			s.Line("the journal has no records")
+			return unread
+		}
+		s.earlier(earlier, "record", "records")
+	}
+	var lines branches
+	if l.graph {
+		lines = branchesOf(entries, s.Log())
+	}
+	g, listed := l.table(entries, lines), false
+	err = list(s.app, logDoc{Earlier: earlier}, l.ticks(entries), g, func(d *commitDoc) {
+		listed = true
+		l.row(g, d, lines)
+	})
+	if err == nil && !listed && !s.json {
+		err = l.nothing()
 	}
 	return cmp.Or(unread, err)
 }
@@ -79,17 +99,18 @@ func (l *logger) run(ctx context.Context, a *app, s *source, args []string) erro
 // cut applies the limit: before the records that it leaves come so many earlier ones.
 // With a filter, only records that it lets through count and are left. What comes
 // beside an error can be listed all the same.
-func (l *logger) cut(ctx context.Context, s *source, entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
+func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
 	if !l.filter.any() || l.limit == 0 && !l.graph {
 		_, earlier = l.limit.of(len(entries))
 		return entries[earlier:], earlier, nil
 	}
-	for t, bad := range l.backward(ctx, s, entries) {
+	for d, bad := range l.backward(entries) {
 		if err = bad; err != nil {
 			break
 		}
-		if left = append(left, t.entry); len(left) == int(l.limit) {
-			for earlier < len(entries) && entries[earlier].ID.Seq < t.entry.ID.Seq {
+		e, _ := l.Log().Find(d.Seq)
+		if left = append(left, e); len(left) == int(l.limit) {
+			for earlier < len(entries) && entries[earlier].ID.Seq < d.Seq {
 				earlier++
 			}
 			break
@@ -99,62 +120,24 @@ func (l *logger) cut(ctx context.Context, s *source, entries []journal.Entry) (l
 	return left, earlier, err
 }
 
-// print lists the ticks of entries for people.
-func (l *logger) print(ctx context.Context, a *app, s *source, entries []journal.Entry, earlier int) error {
-	switch {
-	case len(s.Log().Entries) == 0:
-		a.Line("the journal has no records")
-		return nil
-	case earlier > 0:
-		a.Line("%s before these; --limit 0 prints all", term.Count(earlier, "record", "records"))
-	}
-	var g *term.Grid
-	lines := l.branches(s, entries)
-	for t, err := range l.ticks(ctx, s, entries) {
-		if err != nil {
-			if g != nil {
-				g.Flush()
-			}
-			return err
-		}
-		if g == nil {
-			g = l.table(a, entries, lines)
-		}
-		l.row(g, t, lines)
-	}
-	if g == nil {
-		return l.nothing(ctx, a, s)
-	}
-	g.Flush()
-	return nil
-}
-
 // nothing says that no tick passed the filter. If the filter names a component that is not
 // there, that is an error.
-func (l *logger) nothing(ctx context.Context, a *app, s *source) error {
-	if err := s.mustHave(ctx, point{}, l.filter.components); err != nil {
+func (l *logger) nothing() error {
+	if err := l.mustHave(point{}, l.filter.components); err != nil {
 		return err
 	}
-	a.Line("no tick in the range is like that")
+	l.Line("no tick in the range is like that")
 	return nil
-}
-
-// branches returns the lines that --graph draws, or none.
-func (l *logger) branches(s *source, entries []journal.Entry) branches {
-	if !l.graph {
-		return nil
-	}
-	return branchesOf(entries, s.Log())
 }
 
 // table begins the table. Lines between its rows must not make columns jump, so they
 // are made wide enough for all of entries.
-func (l *logger) table(a *app, entries []journal.Entry, lines branches) *term.Grid {
+func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 	headers, first := []string{"", ">RECORD", ">TICK", ">PARENT", "TIME", ">BYTES", "NOTE", "CHANGES"}, 1
 	if !l.graph {
 		headers, first = headers[1:], 0
 	}
-	g := a.Grid(headers...)
+	g := l.Grid(headers...)
 	g.Widen(first+5, rewound)
 	for _, e := range entries {
 		if l.graph {
@@ -167,12 +150,12 @@ func (l *logger) table(a *app, entries []journal.Entry, lines branches) *term.Gr
 	return g
 }
 
-// row adds what is to be seen of t.
-func (l *logger) row(g *term.Grid, t *logTick, lines branches) {
-	cells := []any{t.Seq, t.Tick, t.Parent, timeText(t.Time), t.Bytes, t.note(), t.changes()}
+// row adds what is to be seen of d.
+func (l *logger) row(g *term.Grid, d *commitDoc, lines branches) {
+	cells := []any{d.Seq, d.Tick, d.Parent, timeText(d.Time), d.Bytes, d.note(), d.changes()}
 	under := "        "
 	if l.graph {
-		b := lines[t.Seq]
+		b := lines[d.Seq]
 		if b.apart && !l.reverse {
 			g.Text("%s", b.fork)
 		}
@@ -187,10 +170,10 @@ func (l *logger) row(g *term.Grid, t *logTick, lines branches) {
 		}
 	}
 	g.Row(cells...)
-	for _, said := range append(listed(t.Operations, operationDoc.String), listed(t.Inputs, inputDoc.String)...) {
+	for _, said := range append(listed(d.Operations, operationDoc.String), listed(d.Inputs, inputDoc.String)...) {
 		g.Text("%s%s", under, said)
 	}
-	for _, v := range t.Values {
+	for _, v := range d.Values {
 		v.lines(g, under)
 	}
 }
@@ -259,3 +242,263 @@ func (f *logFilter) matches(d *commitDoc, ops []operationDoc, values []rowDoc) b
 
 // shows reports whether f asks for the component and the entity of v.
 func (f *logFilter) shows(v rowDoc) bool { return f.component(v.Component) && f.entity(v.Entity) }
+
+// ticks iterates over the ticks of entries that the filter lets through, in the order
+// in which they are listed.
+func (l *logger) ticks(entries []journal.Entry) iter.Seq2[*commitDoc, error] {
+	if l.reverse {
+		return l.backward(entries)
+	}
+	return l.forward(entries)
+}
+
+// backwardBlock is how many ticks are read forward before they are listed backward. A
+// cursor only goes forward at the cost of what it reads; each step back may begin at a
+// snapshot again.
+const backwardBlock = 64
+
+// backward is forward from the last to the first.
+func (l *logger) backward(entries []journal.Entry) iter.Seq2[*commitDoc, error] {
+	return visited(func(visit func(*commitDoc) error) error {
+		for last := len(entries); last > 0; last -= backwardBlock {
+			var block []*commitDoc
+			for d, err := range l.forward(entries[max(0, last-backwardBlock):last]) {
+				if err != nil { // What comes behind it was listed before.
+					return err
+				}
+				block = append(block, d)
+			}
+			for _, d := range slices.Backward(block) {
+				if err := visit(d); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// forward iterates over the ticks of entries that the filter lets through. An error is
+// the last.
+func (l *logger) forward(entries []journal.Entry) iter.Seq2[*commitDoc, error] {
+	return visited(func(visit func(*commitDoc) error) error {
+		r := logReader{logger: l, known: l.rewoundFrom()}
+		for _, e := range entries {
+			d, err := r.read(e)
+			if err == nil && d != nil {
+				err = visit(d)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A logReader reads ticks, best in the order of the journal. Values need the state before a
+// tick and the one behind it, which a cursor goes to; it is opened by the first tick that
+// needs one, since most calls do without.
+type logReader struct {
+	*logger
+	known  uint64 // See rewoundFrom.
+	cursor *inspect.Cursor
+}
+
+// read returns the tick of e, or nil if the filter leaves it out.
+func (r *logReader) read(e journal.Entry) (*commitDoc, error) {
+	if err := r.ctx.Err(); err != nil {
+		return nil, err
+	}
+	c, ops, d, err := r.commit(e.ID.Seq, r.known)
+	if err != nil || c == nil || !r.filter.mayMatch(&d) {
+		return nil, err
+	}
+	operations := operations(c, ops)
+	var values []rowDoc
+	if r.patch || r.filter.byValue() {
+		if values, err = r.values(c, &d); err != nil {
+			return nil, err
+		}
+	}
+	if !r.filter.matches(&d, operations, values) {
+		return nil, nil
+	}
+	if r.verbose {
+		d.Operations, d.Inputs = operations, listed(c.Inputs, func(i inspect.Input) inputDoc { return inputDoc(i) })
+	}
+	if r.patch {
+		d.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.shows(v) })
+	}
+	return &d, nil
+}
+
+// values returns what the tick c, which d describes, made of rows, by component: first
+// those that are gone. What was written with the value that it had is not among them.
+func (r *logReader) values(c *inspect.Commit, d *commitDoc) (docs []rowDoc, err error) {
+	if err := r.seek(c.Parent); err != nil {
+		return nil, err
+	}
+	before := make([]oldRows, len(c.Rows))
+	for i, change := range c.Rows {
+		if was := r.cursor.Image().Find(c.Component(change.Component)); was != nil {
+			before[i] = oldRowsOf(was, change)
+		}
+	}
+	if err := r.seek(c.Seq); err != nil {
+		return nil, err
+	}
+	im := r.cursor.Image()
+	for i, change := range c.Rows {
+		now := im.Find(c.Component(change.Component))
+		if now == nil {
+			continue
+		}
+		became, err := before[i].became(now, change, func(e ecs.Entity) string { return d.goneBy(im, now.Name, e) })
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, became...)
+	}
+	return docs, nil
+}
+
+// seek moves the cursor.
+func (r *logReader) seek(seq uint64) (err error) {
+	if r.cursor == nil {
+		r.cursor, err = r.Cursor(r.ctx, seq)
+		return err
+	}
+	return r.cursor.Seek(r.ctx, seq)
+}
+
+// goneBy returns what took the component of that name from e.
+func (d *commitDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string {
+	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
+	switch {
+	case d.Cleared > 0:
+		return "clear"
+	case !im.IsAlive(e):
+		return "destroy"
+	case slices.ContainsFunc(d.Components, wasCleared):
+		return "clear"
+	}
+	return "remove"
+}
+
+// oldRows are the rows of a component that a tick overwrites or drops, as they were
+// before it. They are copied: the cursor's image becomes the state behind the tick. They are
+// found again by entity, as a tick may have moved them. A resource has one row, of entity 0.
+type oldRows struct {
+	layout   *layout.Type
+	entities []ecs.Entity // As they lay.
+	rows     map[ecs.Entity][]byte
+}
+
+func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
+	o := oldRows{layout: c.Layout, rows: map[ecs.Entity][]byte{}}
+	for _, row := range touched(c, change) {
+		if e := entityOf(c, row); e != ecs.Vacant {
+			o.entities = append(o.entities, e)
+			o.rows[e] = bytes.Clone(c.Row(row))
+		}
+	}
+	return o
+}
+
+// touched returns the rows of c, a state before or after the tick of change, that the
+// tick gives or drops; all, if its rows are not those that the tick counts.
+func touched(c *inspect.Component, change inspect.RowChange) (rows []int) {
+	if !c.Rewinds && !c.Resource {
+		change.Values = []raw.Range{{First: 0, N: c.Len()}}
+	}
+	dropped := raw.Range{First: change.After, N: max(0, c.Len()-change.After)}
+	for _, r := range slices.Concat(change.Values, change.Entities, []raw.Range{dropped}) {
+		for row := r.First; row < min(r.First+r.N, c.Len()); row++ {
+			rows = append(rows, row)
+		}
+	}
+	slices.Sort(rows)
+	return slices.Compact(rows)
+}
+
+// entityOf returns the entity of a row, 0 for a resource.
+func entityOf(c *inspect.Component, row int) ecs.Entity {
+	if c.Resource {
+		return 0
+	}
+	return c.Entities[row]
+}
+
+// became returns what became of the rows in now: first those that are gone, by what gone
+// says, then those that are new or have another value.
+func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
+	value := func(t *layout.Type, row []byte) *layout.Value {
+		v, bad := t.Value(bytes.Clone(row)) // The rows change when the cursor moves.
+		err = cmp.Or(err, bad)
+		return &v
+	}
+	add := func(op string, e ecs.Entity) *rowDoc {
+		doc := rowDoc{Op: op, Component: now.Name, Entity: holder(e, now.Resource)}
+		if old, had := o.rows[e]; had {
+			doc.Old = value(o.layout, old)
+		}
+		docs = append(docs, doc)
+		return &docs[len(docs)-1]
+	}
+	for _, e := range o.entities {
+		if !now.Resource && now.Find(e) < 0 {
+			add(gone(e), e)
+		}
+	}
+	for _, row := range touched(now, change) {
+		e := entityOf(now, row)
+		old, had := o.rows[e]
+		op := opNames[raw.OpAdd]
+		if had {
+			op = setOp
+		}
+		if e != ecs.Vacant && !(had && bytes.Equal(old, now.Row(row))) {
+			add(op, e).New = value(now.Layout, now.Row(row))
+		}
+	}
+	return docs, err
+}
+
+// lines adds v to g: of a struct that was set a line for each field that differs.
+func (v rowDoc) lines(g *term.Grid, under string) {
+	name := joined(" ", v.Component, v.Entity)
+	switch {
+	case v.Old == nil:
+		g.StyledText(term.Added, "%s+ %s", under, named(name, v.New))
+	case v.New == nil:
+		g.StyledText(term.Removed, "%s- %s (%s)", under, named(name, v.Old), v.Op)
+	case v.Old.Type().String() != v.New.Type().String():
+		g.StyledText(term.Changed, "%s~ %s: %v → %v", under, name, v.Old, v.New)
+	default:
+		v.fields(g, under+"~ "+name)
+	}
+}
+
+// named returns a value with its name. Tags have none.
+func named(name string, v *layout.Value) string {
+	if v.Type().Width() == 0 {
+		return name
+	}
+	return name + ": " + v.String()
+}
+
+// fields adds a line for each field of v that differs.
+func (v rowDoc) fields(g *term.Grid, name string) {
+	var old []string
+	for _, text := range fields("", *v.Old) {
+		old = append(old, text)
+	}
+	i := 0
+	for field, text := range fields("", *v.New) {
+		if text != old[i] {
+			g.StyledText(term.Changed, "%s: %s → %s", joined(" ", name, field), old[i], text)
+		}
+		i++
+	}
+}

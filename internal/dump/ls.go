@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"context"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -40,11 +39,11 @@ List the entities that are alive, with their components.
 		f.condition(&l.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
 		f.point(&at)
 		f.limit(&l.limit, 20, "entities")
-		return reading(func(c *call, s *source) error {
-			if done, err := c.lsQuickly(c.ctx, s, at, &l); done || err != nil {
+		return reading(func(s *source) error {
+			if done, err := s.lsQuickly(at, &l); done || err != nil {
 				return err
 			}
-			im, err := s.state(c.ctx, at)
+			im, err := s.state(at)
 			if err != nil {
 				return err
 			}
@@ -52,11 +51,11 @@ List the entities that are alive, with their components.
 			if err != nil {
 				return err
 			}
-			p, err := chosen.part(c.ctx, c.json)
+			p, err := chosen.part(s.json)
 			if err != nil {
 				return err
 			}
-			return c.ls(im.doc(), p, func(e ecs.Entity) ([]valueDoc, error) { return valuesOf(im, e) })
+			return s.ls(im.doc(), p, func(e ecs.Entity) ([]valueDoc, error) { return valuesOf(im, e) })
 		})
 	},
 }
@@ -66,7 +65,7 @@ const quickLimit = 1000
 
 // lsQuickly lists the first entities of a state in a snapshot without loading it. It
 // is done unless the state or the selection asks for more, or something is damaged.
-func (a *app) lsQuickly(ctx context.Context, s *source, at point, l *selection) (done bool, err error) {
+func (s *source) lsQuickly(at point, l *selection) (done bool, err error) {
 	if !l.everything() || l.limit == 0 || uint64(l.from)+uint64(l.limit) > quickLimit {
 		return false, nil
 	}
@@ -74,13 +73,13 @@ func (a *app) lsQuickly(ctx context.Context, s *source, at point, l *selection) 
 	if err != nil {
 		return false, err
 	}
-	r, err := s.Roster(ctx, seq, int(l.from), int(l.limit))
+	r, err := s.Roster(s.ctx, seq, int(l.from), int(l.limit))
 	if err != nil {
-		return false, ctx.Err()
+		return false, s.ctx.Err()
 	}
 	p := part{entities: r.Entities, total: r.Alive, more: max(0, r.Alive-int(l.from)-len(r.Entities))}
-	return true, a.ls(stateDoc{r.Tick, seq}, p, func(e ecs.Entity) ([]valueDoc, error) {
-		state, err := s.Peek(ctx, e, seq)
+	return true, s.ls(stateDoc{r.Tick, seq}, p, func(e ecs.Entity) ([]valueDoc, error) {
+		state, err := s.peek(e, seq)
 		if err != nil {
 			return nil, err
 		}
@@ -89,28 +88,16 @@ func (a *app) lsQuickly(ctx context.Context, s *source, at point, l *selection) 
 }
 
 // ls lists p, whose entities have these values.
-func (a *app) ls(at stateDoc, p part, values func(ecs.Entity) ([]valueDoc, error)) error {
-	if a.json {
-		return stream(a, lsDoc{at, p.total, []entityDoc{}}, each(len(p.entities), func(i int) (entityDoc, error) {
-			values, err := values(p.entities[i])
-			return entityDoc{p.entities[i].String(), values}, err
-		}))
-	}
-	g := a.Grid("ENTITY", "COMPONENTS")
-	for _, e := range p.entities {
-		values, err := values(e)
-		if err != nil {
-			return err
-		}
-		texts := make([]string, len(values))
-		for i, v := range values {
-			texts[i] = labelled(v)
-		}
-		g.Row(e, strings.Join(texts, " "))
-	}
-	g.Flush()
-	a.rest(p, "entity", "entities")
-	return nil
+func (s *source) ls(at stateDoc, p part, values func(ecs.Entity) ([]valueDoc, error)) error {
+	entities := each(len(p.entities), func(i int) (entityDoc, error) {
+		values, err := values(p.entities[i])
+		return entityDoc{p.entities[i].String(), values}, err
+	})
+	g := s.Grid("ENTITY", "COMPONENTS")
+	err := list(s.app, lsDoc{at, p.total, []entityDoc{}}, entities, g, func(e entityDoc) {
+		g.Row(e.Entity, strings.Join(listed(e.Components, labelled), " "))
+	})
+	return s.rest(err, g, p, "entity", "entities")
 }
 
 // valuesOf returns the components of e.

@@ -43,7 +43,7 @@ writes the same pages.`,
 
 // man writes the pages of root to dir.
 func (a *app) man(root *cobra.Command, dir string) error {
-	doc := manDoc{Output: dir}
+	doc := &manDoc{Output: dir}
 	for _, page := range pagesOf(root) {
 		file := filepath.Join(dir, filepath.FromSlash(page.file))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // For all users.
@@ -54,9 +54,11 @@ func (a *app) man(root *cobra.Command, dir string) error {
 		}
 		doc.Pages = append(doc.Pages, page.file)
 	}
-	return a.tell(doc, func() {
-		a.Line("%s in %s; man -M %s ecsdump shows the first", term.Count(len(doc.Pages), "page", "pages"), dir, shell.Quote(dir))
-	})
+	return a.tell(doc)
+}
+
+func (d *manDoc) print(a *app) {
+	a.Line("%s in %s; man -M %s ecsdump shows the first", term.Count(len(d.Pages), "page", "pages"), d.Output, shell.Quote(d.Output))
 }
 
 // A manPage is one file.

@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -51,9 +50,9 @@ or totals over these entities.
 		q.flags(f)
 		q.totalFlags(f)
 		f.limit(&q.limit, 0, "rows")
-		return f.showing(func(c *call, s *source, im state) error {
-			q.where = c.args[1:]
-			return c.query(c.ctx, s, im, &q)
+		return f.showing(func(s *source, im state) error {
+			q.where = s.args[1:]
+			return s.query(im, &q)
 		})
 	},
 }
@@ -74,9 +73,9 @@ type field struct {
 }
 
 // query prints q for im.
-func (a *app) query(ctx context.Context, s *source, im state, q *querier) error {
+func (s *source) query(im state, q *querier) error {
 	if len(q.totals) > 0 || len(q.groupBy) > 0 {
-		return a.groups(ctx, s, im, q)
+		return s.groups(im, q)
 	}
 	c, err := q.choice(s, im, "query")
 	if err != nil {
@@ -89,41 +88,33 @@ func (a *app) query(ctx context.Context, s *source, im state, q *querier) error 
 	if err != nil {
 		return err
 	}
-	p, err := c.part(ctx, a.json)
+	p, err := c.part(s.json)
 	if err != nil {
 		return err
 	}
 	exprs := exprsOf(fields)
-	err = a.records(im, fields, p.total, each(len(p.entities), func(i int) ([]query.Answer, error) { return answersOf(exprs, p.entities[i]) }))
-	if err == nil && !a.json {
-		a.rest(p, "entity", "entities")
-	}
-	return err
+	return s.records(im, fields, p, "entity", "entities", each(len(p.entities), func(i int) ([]query.Answer, error) {
+		return answersOf(exprs, p.entities[i])
+	}))
 }
 
-// records prints the rows of a query.
-func (a *app) records(im state, fields []field, total int, rows iter.Seq2[[]query.Answer, error]) error {
+// records prints the rows of a query: those of p, which are called one and many.
+func (s *source) records(im state, fields []field, p part, one, many string, rows iter.Seq2[[]query.Answer, error]) error {
 	names := namesOf(fields)
-	if a.json {
-		return stream(a, queryDoc{im.doc(), total, names, []recordDoc{}}, mapped(rows, func(answers []query.Answer) (recordDoc, error) {
-			return recordDoc{names, answers}, nil
-		}))
+	records := mapped(rows, func(answers []query.Answer) (recordDoc, error) { return recordDoc{names, answers}, nil })
+	g := s.Grid(listed(fields, field.heading)...)
+	err := list(s.app, queryDoc{im.doc(), p.total, names, []recordDoc{}}, records, g, func(r recordDoc) {
+		g.Row(listed(r.answers, func(v query.Answer) any { return v })...)
+	})
+	return s.rest(err, g, p, one, many)
+}
+
+// heading returns the name of f as that of a column.
+func (f field) heading() string {
+	if f.number {
+		return ">" + f.name
 	}
-	headers := slices.Clone(names)
-	for i, f := range fields {
-		if f.number {
-			headers[i] = ">" + headers[i]
-		}
-	}
-	g := a.Grid(headers...)
-	defer g.Flush()
-	for answers, err := range rows {
-		if err != nil {
-			return err
-		}
-		g.Row(listed(answers, func(v query.Answer) any { return v })...)
-	}
-	return nil
+	return f.name
 }
 
 func namesOf(fields []field) []string { return listed(fields, func(f field) string { return f.name }) }
@@ -213,7 +204,7 @@ type grouping struct {
 const maxGroups = 1 << 20
 
 // groups prints totals.
-func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error {
+func (s *source) groups(im state, q *querier) error {
 	switch {
 	case len(q.selected) > 0:
 		return fail(exitUsage, "", "--select prints entities; it does not go with totals")
@@ -230,7 +221,7 @@ func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error
 	if err != nil {
 		return err
 	}
-	for e, err := range c.all(ctx) {
+	for e, err := range c.all() {
 		if err == nil {
 			err = g.add(e)
 		}
@@ -238,7 +229,7 @@ func (a *app) groups(ctx context.Context, s *source, im state, q *querier) error
 			return err
 		}
 	}
-	return g.print(a, im, q)
+	return g.print(s, im, q)
 }
 
 // grouping compiles what q asks for.
@@ -304,16 +295,12 @@ func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 }
 
 // print prints the groups that --offset and --limit leave.
-func (g *grouping) print(a *app, im state, q *querier) error {
+func (g *grouping) print(s *source, im state, q *querier) error {
 	slices.SortStableFunc(g.groups, func(a, b *group) int { return slices.CompareFunc(a.keys, b.keys, query.Answer.Compare) })
 	total := len(g.groups)
 	first, end := q.of(total)
-	err := a.records(im, g.fields(), total, each(end-first, func(i int) ([]query.Answer, error) {
+	return s.records(im, g.fields(), part{total: total, more: total - end}, "group", "groups", each(end-first, func(i int) ([]query.Answer, error) {
 		n := g.groups[first+i]
 		return slices.Concat(n.keys, listed(n.totals, (*query.Total).Result)), nil
 	}))
-	if err == nil && !a.json {
-		a.rest(part{total: total, more: total - end}, "group", "groups")
-	}
-	return err
 }

@@ -68,128 +68,122 @@ Exit status: 0 nothing is lost, 1 something is, 4 nothing could be saved.`,
   ecsdump recover D -o D.branch --at seq:5
   ecsdump recover slot1.save -o slot1.pieces --partial`,
 	run: func(f flags) action {
-		var r recovery
-		f.output(&r.out, "directory or file to write; nothing may have that name")
-		f.StringVar(&r.At, "at", "@latest", "point in time to save: "+pointForms+" or snap:N")
-		f.BoolVar(&r.RecoverOptions.Partial, "partial", false, "take what is good of damaged snapshots, if that reaches further")
+		var o recovery
+		f.output(&o.out, "directory or file to write; nothing may have that name")
+		f.StringVar(&o.At, "at", "@latest", "point in time to save: "+pointForms+" or snap:N")
+		f.BoolVar(&o.Partial, "partial", false, "take what is good of damaged snapshots, if that reaches further")
 		return func(c *call) (err error) {
-			r.app, r.path = c.app, c.args[0]
-			if r.out == "" {
-				return fail(exitUsage, try("recover", r.path, "-o", r.path+".recovered"), "give the name of what to write with -o")
+			path := c.args[0]
+			if o.out == "" {
+				return fail(exitUsage, try("recover", path, "-o", path+".recovered"), "give the name of what to write with -o")
 			}
-			if r.At == "@latest" {
-				r.At = ""
+			if o.At == "@latest" {
+				o.At = ""
 			}
 			var name string
-			if r.Files, name, err = c.find(c.ctx, r.path); err != nil {
-				return opening(r.path, err)
+			if o.Files, name, err = c.find(c.ctx, path); err != nil {
+				return opening(path, err)
 			}
-			r.RecoverReport, err = inspect.Recover(c.ctx, name, r.out, r.RecoverOptions)
-			return r.end(err)
+			r, err := inspect.Recover(c.ctx, name, o.out, o.RecoverOptions)
+			return o.end(c, &r, err)
 		}
 	},
 }
 
-// A recovery is a call of recover, and what became of it.
+// A recovery is what recover is to do.
 type recovery struct {
-	*app
-	path, out string
+	out string
 	inspect.RecoverOptions
-	inspect.RecoverReport
 }
 
-// end prints what became of it.
-func (r *recovery) end(err error) error {
+// end prints what became of it, if err says that nothing else went wrong than that STORE is
+// damaged.
+func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
+	path := c.args[0]
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) && !errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound) {
-		if unwritten := unwritten(err); unwritten != err { //nolint:errorlint // Made anew, or the same.
-			return unwritten
-		}
-		return opening(r.path, err)
+		return opening(path, err)
 	}
-	if e := r.tell(r.doc(err == nil), func() { r.report(err == nil) }); e != nil {
-		return e
+	doc := recoverDocOf(r)
+	if err == nil {
+		doc.Out, doc.Complete = o.out, r.Complete()
+	}
+	if err := c.tell(doc); err != nil || doc.Complete {
+		return err
 	}
 	next := ""
-	if !r.RecoverOptions.Partial {
-		next = try("recover", r.path, "-o", r.path+".pieces", "--partial")
+	if !o.Partial {
+		next = try("recover", path, "-o", path+".pieces", "--partial")
 	}
-	switch {
-	case err != nil:
-		return fail(exitCorrupt, next, "%s: nothing could be saved", r.path)
-	case !r.Complete():
-		return fail(exitProblem, next, "%s: something is lost; %s has the rest", r.path, r.out)
+	if err != nil {
+		return fail(exitCorrupt, next, "%s: nothing could be saved", path)
 	}
-	return nil
+	return fail(exitProblem, next, "%s: something is lost; %s has the rest", path, o.out)
 }
 
-// report prints what was saved, then what was not: nobody shall take a part for the whole.
-func (r *recovery) report(saved bool) {
-	for _, p := range r.Problems {
-		r.Line("problem: %s", problemDocOf(p).Message)
+// recoverDocOf describes r. Lists are empty rather than null.
+func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {
+	return &recoverDoc{
+		Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: unprefixed(r.More),
+		Snapshot: r.Snapshot, Replayed: r.Replayed, From: r.From, Ticks: r.Ticks,
+		DroppedTicks: r.DroppedTicks, Names: append([]string{}, r.Names...), DroppedNames: append([]string{}, r.DroppedNames...),
+		Tips:    listed(r.Tips, func(t inspect.Tip) tipDoc { return tipDoc(t) }),
+		Partial: r.Partial, Entities: r.Entities, Retired: r.Retired,
+		Missing:  listed(r.Missing, func(m inspect.Missing) missingDoc { return missingDoc(m) }),
+		Problems: listed(r.Problems, problemDocOf),
 	}
-	if !saved {
+}
+
+// print prints what was saved, then what was not: nobody shall take a part for the whole.
+func (d *recoverDoc) print(a *app) {
+	for _, p := range d.Problems {
+		a.Line("problem: %s", p.Message)
+	}
+	if d.Out == "" {
 		return
 	}
 	what, from := "saved", ""
-	if r.RecoverReport.Partial {
+	if d.Partial {
 		what = "saved, NOT AS IT WAS"
 	}
-	if r.Snapshot != "" {
-		from = fmt.Sprintf(", from %s and %s", r.Snapshot, term.Count(r.Replayed, "tick", "ticks"))
+	if d.Snapshot != "" {
+		from = fmt.Sprintf(", from %s and %s", d.Snapshot, term.Count(d.Replayed, "tick", "ticks"))
 	}
-	r.Line("%s: tick %d, record %d%s", what, r.Tick, r.Seq, from)
-	r.missing()
-	r.lost()
-	r.kept(r.Ticks, r.From, r.Names)
-	if r.DroppedTicks > 0 {
-		r.Line("left out: %s", term.Count(r.DroppedTicks, "readable tick", "readable ticks"))
+	a.Line("%s: tick %d, record %d%s", what, d.Tick, d.Seq, from)
+	d.missing(a)
+	d.lost(a)
+	a.kept(d.Ticks, d.From, d.Names)
+	if d.DroppedTicks > 0 {
+		a.Line("left out: %s", term.Count(d.DroppedTicks, "readable tick", "readable ticks"))
 	}
-	r.left(r.DroppedNames)
-	r.Line("written: %s", r.out)
+	a.left(d.DroppedNames)
+	a.Line("written: %s", d.Out)
 }
 
 // missing prints what is not in a state that was put together.
-func (r *recovery) missing() {
-	for _, m := range r.Missing {
-		r.Line("missing: %d of %s of %s", m.Rows, term.Count(m.Of, "row", "rows"), m.Component)
+func (d *recoverDoc) missing(a *app) {
+	for _, m := range d.Missing {
+		a.Line("missing: %d of %s of %s", m.Rows, term.Count(m.Of, "row", "rows"), m.Component)
 	}
-	if r.Entities > 0 {
-		r.Line("missing: %s of which nothing is known", term.Count(r.Entities, "entity", "entities"))
+	if d.Entities > 0 {
+		a.Line("missing: %s of which nothing is known", term.Count(d.Entities, "entity", "entities"))
 	}
-	if r.Retired > 0 {
-		r.Line("missing: the generations of %s, never to be used again", term.Count(r.Retired, "index", "indices"))
+	if d.Retired > 0 {
+		a.Line("missing: the generations of %s, never to be used again", term.Count(d.Retired, "index", "indices"))
 	}
 }
 
 // lost prints what is lost.
-func (r *recovery) lost() {
+func (d *recoverDoc) lost(a *app) {
 	switch {
-	case r.Lost == 1:
-		r.Line("lost: record %d", r.LostFrom)
-	case r.Lost > 1:
-		r.Line("lost: records %d to %d", r.LostFrom, r.Wanted)
+	case d.Lost == 1:
+		a.Line("lost: record %d", d.LostFrom)
+	case d.Lost > 1:
+		a.Line("lost: records %d to %d", d.LostFrom, d.Wanted)
 	}
-	if r.More != nil {
-		r.Line("lost: perhaps newer ticks, in %s", unprefixed(r.More))
+	if d.More != "" {
+		a.Line("lost: perhaps newer ticks, in %s", d.More)
 	}
-	for _, t := range r.Tips {
-		r.Line("branch: record %d is at tick %d; --at seq:%d saves that instead", t.Seq, t.Tick, t.Seq)
+	for _, t := range d.Tips {
+		a.Line("branch: record %d is at tick %d; --at seq:%d saves that instead", t.Seq, t.Tick, t.Seq)
 	}
-}
-
-// doc describes the same for programs. Lists are empty rather than null.
-func (r *recovery) doc(saved bool) recoverDoc {
-	doc := recoverDoc{
-		Complete: saved && r.Complete(), Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: unprefixed(r.More),
-		Snapshot: r.Snapshot, Replayed: r.Replayed, From: r.From, Ticks: r.Ticks,
-		DroppedTicks: r.DroppedTicks, Names: append([]string{}, r.Names...), DroppedNames: append([]string{}, r.DroppedNames...),
-		Tips:    listed(r.Tips, func(t inspect.Tip) tipDoc { return tipDoc(t) }),
-		Partial: r.RecoverReport.Partial, Entities: r.Entities, Retired: r.Retired,
-		Missing:  listed(r.Missing, func(m inspect.Missing) missingDoc { return missingDoc(m) }),
-		Problems: listed(r.Problems, problemDocOf),
-	}
-	if saved {
-		doc.Out = r.out
-	}
-	return doc
 }

@@ -46,17 +46,11 @@ var schemaCommand = command{
 	run: func(f flags) action {
 		var asGo bool
 		f.BoolVar(&asGo, "go", false, "print Go types that have these layouts")
-		show := f.showing(func(c *call, _ *source, im state) error {
-			switch {
-			case c.json:
-				return c.document(schemaDocOf(im))
-			case asGo:
-				return c.goTypes(im)
+		show := f.showing(func(s *source, im state) error {
+			if asGo {
+				return s.goTypes(im)
 			}
-			term.Table(c.Out, im.Components, func(c *inspect.Component) []any {
-				return []any{c.Name, kind(c), c.Len(), width(c.Layout), c.Layout}
-			}, "COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
-			return nil
+			return s.tell(schemaDocOf(im))
 		})
 		return func(c *call) error {
 			if asGo && c.json {
@@ -68,19 +62,21 @@ var schemaCommand = command{
 }
 
 // schemaDocOf describes the components of im in the order of their numbers.
-func schemaDocOf(im state) schemaDoc {
+func schemaDocOf(im state) *schemaDoc {
 	field := func(f layout.Field) fieldDoc { return fieldDoc{f.Name, f.Type.String()} }
-	return schemaDoc{im.doc(), listed(im.Components, func(c *inspect.Component) componentDoc {
+	return &schemaDoc{im.doc(), listed(im.Components, func(c *inspect.Component) componentDoc {
 		return componentDoc{c.Name, kind(c), c.Layout.Width(), c.Len(), c.Rewinds, c.Layout.String(), listed(c.Layout.Fields, field)}
 	})}
 }
 
-// width returns the bytes of a row for people.
-func width(t *layout.Type) string {
-	if w := t.Width(); w >= 0 {
-		return strconv.Itoa(w)
-	}
-	return "vary"
+func (d *schemaDoc) print(a *app) {
+	term.Table(a.Out, d.Components, func(c componentDoc) []any {
+		var width any = c.Width
+		if c.Width < 0 {
+			width = "vary"
+		}
+		return []any{c.Name, c.Kind, c.Rows, width, c.Layout}
+	}, "COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
 }
 
 // goTypes prints the components of im as Go types that have their layouts: a program

@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"context"
 	"iter"
 	"slices"
 
@@ -52,6 +51,7 @@ func (l *selection) everything() bool {
 // A choice is a selection for a state.
 type choice struct {
 	*selection
+	s             *source
 	im            state
 	with, without []*inspect.Component
 	where, sort   []*query.Expr // None: everything; by index.
@@ -60,7 +60,7 @@ type choice struct {
 // choice finds the components that l names and compiles its expressions, of which
 // what is called whereName holds the condition.
 func (l *selection) choice(s *source, im state, whereName string) (c *choice, err error) {
-	c = &choice{selection: l, im: im}
+	c = &choice{selection: l, s: s, im: im}
 	if l.desc && len(l.sort) == 0 {
 		return nil, fail(exitUsage, "", "--desc needs --sort EXPR")
 	}
@@ -108,13 +108,13 @@ type part struct {
 // part returns what offset and limit leave of c. If counted is not set and what is
 // to be printed is found before all entities are asked, the rest is not: the part
 // is open then, and nobody knows how many more there are.
-func (c *choice) part(ctx context.Context, counted bool) (part, error) {
+func (c *choice) part(counted bool) (part, error) {
 	if len(c.sort) > 0 {
-		return c.sortedPart(ctx)
+		return c.sortedPart()
 	}
 	var p part
 	end := uint64(c.from) + uint64(c.limit)
-	for e, err := range c.all(ctx) {
+	for e, err := range c.all() {
 		if err != nil {
 			return p, err
 		}
@@ -134,12 +134,12 @@ func (c *choice) part(ctx context.Context, counted bool) (part, error) {
 }
 
 // all iterates over the entities that the filters leave, by index, up to an error.
-func (c *choice) all(ctx context.Context) iter.Seq2[ecs.Entity, error] {
+func (c *choice) all() iter.Seq2[ecs.Entity, error] {
 	return visited(func(visit func(ecs.Entity) error) error {
 		for i, e := range byIndex(c.im) {
 			ok, err := c.holds(e)
 			if i%1024 == 0 {
-				err = cmp.Or(err, ctx.Err())
+				err = cmp.Or(err, c.s.ctx.Err())
 			}
 			if ok && err == nil {
 				err = visit(e)
@@ -153,13 +153,13 @@ func (c *choice) all(ctx context.Context) iter.Seq2[ecs.Entity, error] {
 }
 
 // sortedPart is part for a choice that is to be sorted.
-func (c *choice) sortedPart(ctx context.Context) (part, error) {
+func (c *choice) sortedPart() (part, error) {
 	type keyed struct {
 		e    ecs.Entity
 		keys []query.Answer
 	}
 	var all []keyed
-	for e, err := range c.all(ctx) {
+	for e, err := range c.all() {
 		if err != nil {
 			return part{}, err
 		}
@@ -187,14 +187,19 @@ func (c *choice) order(a, b query.Answer) int {
 	return n
 }
 
-// rest prints how much p leaves out.
-func (a *app) rest(p part, one, many string) {
-	switch {
-	case p.open:
-		a.Line("and more; --limit 0 prints all")
-	case p.more > 0:
-		a.Line("%d more of %s; --limit 0 prints all", p.more, term.Count(p.total, one, many))
+// rest ends what g lists of p: with how much that leaves out, unless err says that the list
+// was not ended either.
+func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
+	if err != nil || s.json {
+		return err
 	}
+	g.Flush() // The headings, if there is nothing else.
+	if p.open {
+		s.Line("and more; --limit 0 prints all")
+	} else {
+		s.more(p.more, p.total, one, many)
+	}
+	return nil
 }
 
 // answersOf evaluates all of exprs for e.

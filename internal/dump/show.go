@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"slices"
 	"strings"
@@ -32,6 +31,8 @@ type showDoc struct {
 	Entity     string        `json:"entity"`
 	Components []shownDoc    `json:"components"`
 	Referrers  *referrersDoc `json:"referrers,omitempty"` // Missing with --brief.
+
+	living int // Entities, among which its row is one.
 }
 
 // A shownDoc is a component of the entity.
@@ -85,22 +86,24 @@ entities are read. With --brief neither is done, and nothing more is read.`,
 			if err := cmp.Or(c.oneOf("resources", "brief"), c.oneOf("resources", "limit")); err != nil {
 				return err
 			}
-			if resources {
-				return c.read(c.ctx, c.args[0], func(s *source) error { return c.showResources(c.ctx, s, e.at) })
-			}
-			return c.read(c.ctx, c.args[0], func(s *source) error { return e.run(c.ctx, c.app, s, c.args[1]) })
+			return c.read(c.args[0], func(s *source) error {
+				if resources {
+					return s.showResources(e.at)
+				}
+				return e.run(s)
+			})
 		}
 	},
 }
 
 // showResources shows all of them: they are few. One that was registered and never saved
 // has no row.
-func (a *app) showResources(ctx context.Context, s *source, at point) error {
-	im, err := s.state(ctx, at)
+func (s *source) showResources(at point) error {
+	im, err := s.state(at)
 	if err != nil {
 		return err
 	}
-	doc := resourcesDoc{im.doc(), []resourceDoc{}}
+	doc := &resourcesDoc{im.doc(), []resourceDoc{}}
 	for _, c := range im.Components {
 		if !c.Resource {
 			continue
@@ -113,17 +116,19 @@ func (a *app) showResources(ctx context.Context, s *source, at point) error {
 		}
 		doc.Resources = append(doc.Resources, r)
 	}
-	return a.tell(doc, func() {
-		if len(doc.Resources) == 0 {
-			a.Line("there are no resources at %v", im)
-			return
-		}
-		g := a.Grid("RESOURCE", "FIELD", "VALUE")
-		for _, r := range doc.Resources {
-			fieldRows(g, []any{r.Name}, r.Value)
-		}
-		g.Flush()
-	})
+	return s.tell(doc)
+}
+
+func (d *resourcesDoc) print(a *app) {
+	if len(d.Resources) == 0 {
+		a.Line("there are no resources at %s", d.place())
+		return
+	}
+	g := a.Grid("RESOURCE", "FIELD", "VALUE")
+	for _, r := range d.Resources {
+		fieldRows(g, []any{r.Name}, r.Value)
+	}
+	g.Flush()
 }
 
 // showBytes bounds how much of the journal show reads to find the last writers. The ticks
@@ -138,49 +143,46 @@ type shower struct {
 }
 
 // run shows the entity. One that is not alive is an error that says what became of it.
-func (o *shower) run(ctx context.Context, a *app, s *source, text string) error {
+func (o *shower) run(s *source) error {
 	seq, err := s.Resolve(o.at.at)
 	if err != nil {
 		return err
 	}
-	e, err := s.entity(ctx, a, text, seq)
+	e, err := s.entity(s.args[1], seq)
 	if err != nil {
 		return err
 	}
-	b, err := o.look(ctx, s, e, seq)
+	b, err := o.look(s, e, seq)
 	if err != nil {
 		return err
 	}
 	if !b.last.Alive {
-		return s.notAlive(ctx, b.last)
+		return s.notAlive(b.last)
 	}
-	doc := showDoc{stateDoc: stateDoc{b.last.Tick, b.last.Seq}, Row: b.last.Row, Entity: e.String(), Components: b.shown(s)}
+	doc := &showDoc{stateDoc: stateDoc{b.last.Tick, b.last.Seq}, Row: b.last.Row, Entity: e.String(), Components: b.shown(s), living: b.last.Living}
 	if !o.brief {
-		if doc.Referrers, err = o.referrers(ctx, s, e, seq); err != nil {
+		if doc.Referrers, err = o.referrers(s, e, seq); err != nil {
 			return err
 		}
 	}
-	return a.tell(doc, func() { doc.print(a, b.last.Living) })
+	return s.tell(doc)
 }
 
 // look returns what is known of the entity.
-func (o *shower) look(ctx context.Context, s *source, e ecs.Entity, seq uint64) (b *blamer, err error) {
+func (o *shower) look(s *source, e ecs.Entity, seq uint64) (b *blamer, err error) {
 	b = &blamer{number: allComponents, bytes: showBytes}
 	if o.brief {
-		b.last, err = s.Peek(ctx, e, seq)
+		b.last, err = s.peek(e, seq)
 		return b, err
 	}
-	return b, b.look(ctx, s, e, seq)
+	return b, b.look(s, e, seq)
 }
 
 // referrers lists who holds e in a field. Components that cannot hold entities are not
 // read.
-func (o *shower) referrers(ctx context.Context, s *source, e ecs.Entity, seq uint64) (*referrersDoc, error) {
-	most := int(o.limit)
-	if o.limit == 0 {
-		most = math.MaxInt
-	}
-	list, total, err := s.Referrers(ctx, e, seq, most)
+func (o *shower) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc, error) {
+	most, _ := o.limit.of(math.MaxInt)
+	list, total, err := s.Referrers(s.ctx, e, seq, most)
 	if err != nil {
 		return nil, err
 	}
@@ -205,9 +207,8 @@ func (b *blamer) shown(s *source) []shownDoc {
 	return docs
 }
 
-// print prints d; living is how many entities are alive, among which its row is one.
-func (d *showDoc) print(a *app, living int) {
-	a.Line("%v: alive at %v; row %d of %d", d.Entity, d.place(), d.Row, living)
+func (d *showDoc) print(a *app) {
+	a.Line("%v: alive at %v; row %d of %d", d.Entity, d.place(), d.Row, d.living)
 	if len(d.Components) == 0 {
 		a.Line("it has no components")
 	} else {

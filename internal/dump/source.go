@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -16,8 +15,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A source is the store or save that a command reads.
+// A source is the store or save that a command reads, and the call that it was given.
 type source struct {
+	*call
 	*inspect.View
 	path string
 }
@@ -43,45 +43,48 @@ func (s state) doc() stateDoc { return stateDoc{s.Tick, s.seq} }
 func (s state) String() string { return s.doc().place() }
 
 // state returns the world at p.
-func (s *source) state(ctx context.Context, p point) (state, error) {
+func (s *source) state(p point) (state, error) {
 	seq, err := s.Resolve(p.at)
 	if err != nil {
 		return state{}, err
 	}
-	im, err := s.At(ctx, seq)
+	im, err := s.At(s.ctx, seq)
 	return state{im, seq}, err
+}
+
+// peek returns what the state that record seq leads to has of e.
+func (s *source) peek(e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
+	return s.Peek(s.ctx, e, seq)
 }
 
 // reading returns an action that calls f with the store or save that the first argument
 // names.
-func reading(f func(c *call, s *source) error) action {
-	return func(c *call) error {
-		return c.read(c.ctx, c.args[0], func(s *source) error { return f(c, s) })
-	}
+func reading(f func(s *source) error) action {
+	return func(c *call) error { return c.read(c.args[0], f) }
 }
 
 // showing declares --at and returns an action that calls do with the state it names.
-func (f flags) showing(do func(c *call, s *source, im state) error) action {
+func (f flags) showing(do func(s *source, im state) error) action {
 	var at point
 	f.point(&at)
-	return reading(func(c *call, s *source) error {
-		im, err := s.state(c.ctx, at)
+	return reading(func(s *source) error {
+		im, err := s.state(at)
 		if err != nil {
 			return err
 		}
-		return do(c, s, im)
+		return do(s, im)
 	})
 }
 
 // read calls f with the store or save at path. Damage that opening it found is
 // an error after all has been printed.
-func (a *app) read(ctx context.Context, path string, f func(*source) error) error {
-	v, err := a.open(ctx, path)
+func (c *call) read(path string, f func(*source) error) error {
+	v, err := c.open(c.ctx, path)
 	if err != nil {
 		return opening(path, err)
 	}
 	defer v.Close()
-	s := &source{v, path}
+	s := &source{c, v, path}
 	damage := s.damage()
 	if err := f(s); err != nil {
 		return notFoundIn(damage, classify(path, err))
@@ -155,12 +158,12 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 
 // noComponent is the failure of a name that is none of those known.
 func (s *source) noComponent(name string, known []string) error {
-	return fail(exitNotFound, try("schema", s.path), "%s: no component %q%s", s.path, name, near.Hint(name, known))
+	return s.missing(try("schema", s.path), "no component %q%s", name, near.Hint(name, known))
 }
 
 // entity reads an ENTITY of the command line. An index alone is the entity that is alive with
 // it in the state that record seq leads to, and people are told which that is.
-func (s *source) entity(ctx context.Context, a *app, text string, seq uint64) (ecs.Entity, error) {
+func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	index, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
 		e, err := ecs.ParseEntity(text)
@@ -169,23 +172,28 @@ func (s *source) entity(ctx context.Context, a *app, text string, seq uint64) (e
 		}
 		return e, nil
 	}
-	p, err := s.Peek(ctx, ecs.NewEntity(uint32(index), 1), seq) // Of any generation, it says who has the index.
+	p, err := s.peek(ecs.NewEntity(uint32(index), 1), seq) // Of any generation, it says who has the index.
 	if err != nil {
 		return 0, err
 	}
 	if at := (stateDoc{p.Tick, p.Seq}); p.Row < 0 {
-		return 0, fail(exitNotFound, try("ls", s.path), "%s: index %d was never in use: at %s, %s in use", s.path, index, at.place(), indices(p.Indices))
+		return 0, s.missing(try("ls", s.path), "index %d was never in use: at %s, %s in use", index, at.place(), indices(p.Indices))
 	} else if p.Row < p.Living {
-		a.note("index %d is %v at %s", index, p.Holder, at.place())
+		s.note("index %d is %v at %s", index, p.Holder, at.place())
 		return p.Holder, nil
 	}
 	p.Entity = p.Holder
-	return 0, s.notAlive(ctx, p)
+	return 0, s.notAlive(p)
+}
+
+// missing is the failure of asking for something that s does not have.
+func (s *source) missing(next, format string, args ...any) error {
+	return fail(exitNotFound, next, "%s: "+format, append([]any{s.path}, args...)...)
 }
 
 // noJournal is the failure of a command that reads ticks and was given a save.
 func (s *source) noJournal(next, why string) error {
-	return fail(exitNotFound, next, "%s: a save has no journal: %s", s.path, why)
+	return s.missing(next, "a save has no journal: %s", why)
 }
 
 // components returns the components of those names; resources may be among them or not.
@@ -204,11 +212,11 @@ func (s *source) components(im state, names []string, resources bool) (found []*
 }
 
 // mustHave returns an error if one of those components and resources is not at p.
-func (s *source) mustHave(ctx context.Context, p point, names []string) error {
+func (s *source) mustHave(p point, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	im, err := s.state(ctx, p)
+	im, err := s.state(p)
 	if err == nil {
 		_, err = s.components(im, names, true)
 	}
@@ -217,7 +225,7 @@ func (s *source) mustHave(ctx context.Context, p point, names []string) error {
 
 // isResource is the failure of a command that takes a component and was given a resource.
 func (s *source) isResource(name string) error {
-	return fail(exitNotFound, try("show", s.path, "--resources"), "%s: %s is a resource, no entity has it", s.path, name)
+	return s.missing(try("show", s.path, "--resources"), "%s is a resource, no entity has it", name)
 }
 
 // kind returns what c is: component, tag or resource.

@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
@@ -97,19 +96,19 @@ what the ticks take in the journal; those of a file to its size.`,
 			if err := c.atOrRange(1); err != nil {
 				return err
 			}
-			return c.read(c.ctx, c.args[0], func(s *source) error {
-				doc, err := s.stats(c.ctx, at, c.args[1:], busiest)
+			return c.read(c.args[0], func(s *source) error {
+				doc, err := s.stats(at, c.args[1:], busiest)
 				if err != nil {
 					return err
 				}
-				return c.tell(doc, func() { c.stats(doc) })
+				return s.tell(doc)
 			})
 		}
 	},
 }
 
 // stats gathers what stats prints.
-func (s *source) stats(ctx context.Context, at point, args []string, busiest limit) (*statsDoc, error) {
+func (s *source) stats(at point, args []string, busiest limit) (*statsDoc, error) {
 	entries, err := s.chosen(args)
 	if err != nil {
 		return nil, err
@@ -117,7 +116,7 @@ func (s *source) stats(ctx context.Context, at point, args []string, busiest lim
 	if len(args) > 0 {
 		at.at = fmt.Sprintf("seq:%d", entries[len(entries)-1].ID.Seq)
 	}
-	im, err := s.state(ctx, at)
+	im, err := s.state(at)
 	if err != nil {
 		return nil, err
 	}
@@ -129,11 +128,11 @@ func (s *source) stats(ctx context.Context, at point, args []string, busiest lim
 	})}
 	known := s.rewoundFrom()
 	for _, e := range entries {
-		if err := d.tick(ctx, s, e, known, busiest); err != nil {
+		if err := d.tick(s, e, known, busiest); err != nil {
 			return nil, err
 		}
 	}
-	space, err := s.Space(ctx)
+	space, err := s.Space(s.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +153,8 @@ func rowBytes(c *inspect.Component) (n int64) {
 }
 
 // tick counts record e. From record known on, it is known which were rewound.
-func (d *statsDoc) tick(ctx context.Context, s *source, e journal.Entry, known uint64, busiest limit) error {
-	if err := ctx.Err(); err != nil {
+func (d *statsDoc) tick(s *source, e journal.Entry, known uint64, busiest limit) error {
+	if err := s.ctx.Err(); err != nil {
 		return err
 	}
 	c, _, doc, err := s.commit(e.ID.Seq, known)
@@ -217,16 +216,15 @@ func spaceDocOf(s inspect.SnapshotSpace) spaceDoc {
 	}
 }
 
-// stats prints d for people.
-func (a *app) stats(d *statsDoc) {
-	a.componentStats(d)
+func (d *statsDoc) print(a *app) {
+	d.components(a)
 	if len(d.Busiest) > 0 {
 		a.Line("")
 		term.Table(a.Out, d.Busiest, func(c commitDoc) []any {
 			return []any{c.Tick, c.Seq, c.Bytes, c.note(), c.changes()}
 		}, ">TICK", ">RECORD", ">BYTES", "NOTE", "CHANGES")
 	}
-	a.snapshotStats(d)
+	d.snapshots(a)
 	if len(d.Segments) > 0 {
 		a.Line("")
 		term.Table(a.Out, d.Segments, func(s segmentUseDoc) []any {
@@ -239,8 +237,8 @@ func (a *app) stats(d *statsDoc) {
 	}
 }
 
-// componentStats prints what components take, and the sum.
-func (a *app) componentStats(d *statsDoc) {
+// components prints what components take, and the sum.
+func (d *statsDoc) components(a *app) {
 	a.Line("%s; %s of %s", d.place(), term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
 	a.Line("")
 	g := a.Grid("COMPONENT", ">ROWS", ">ROW BYTES", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL BYTES", ">SHARE")
@@ -261,9 +259,9 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
 }
 
-// snapshotStats prints what the bytes of snapshot files are for: a column for each
+// snapshots prints what the bytes of snapshot files are for: a column for each
 // file would not fit, so components are rows of a table of their own.
-func (a *app) snapshotStats(d *statsDoc) {
+func (d *statsDoc) snapshots(a *app) {
 	a.Line("")
 	var sums []arrayBytesDoc // By component.
 	term.Table(a.Out, d.Snapshots, func(s spaceDoc) []any {

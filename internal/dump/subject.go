@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -32,13 +31,13 @@ const allComponents = -1
 
 // subject reads text, and what the state that record seq leads to has of the entity: the
 // newest state of interest.
-func (s *source) subject(ctx context.Context, a *app, text string, seq uint64) (subject, *inspect.EntityState, error) {
+func (s *source) subject(text string, seq uint64) (subject, *inspect.EntityState, error) {
 	first, rest, narrowed := strings.Cut(text, ".")
-	e, err := s.entity(ctx, a, first, seq)
+	e, err := s.entity(first, seq)
 	if err != nil {
 		return subject{}, nil, err
 	}
-	state, err := s.Peek(ctx, e, seq)
+	state, err := s.peek(e, seq)
 	if err != nil {
 		return subject{}, nil, err
 	}
@@ -75,7 +74,7 @@ func (sub *subject) narrow(s *source, text string, components []inspect.EntityCo
 		return fail(exitUsage, try("schema", s.path), "%s%s: %w", sub.component, sub.field, err)
 	}
 	if err = checkSteps(c.Layout, sub.steps); err != nil {
-		return fail(exitNotFound, try("schema", s.path), "%s: %s: %w", s.path, sub.component, err)
+		return s.missing(try("schema", s.path), "%s: %w", sub.component, err)
 	}
 	return nil
 }

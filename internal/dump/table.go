@@ -94,8 +94,7 @@ Exit status:
 	}
 	root.RunE = func(*cobra.Command, []string) error {
 		if which {
-			doc := version()
-			return a.tell(doc, func() { a.Line("%v", doc) })
+			return a.tell(version())
 		}
 		return misused(root, "no command given")
 	}

@@ -73,12 +73,12 @@ func (a *app) verifyUnopened(path string, err error) error {
 
 // verified prints r. Problems are a failure.
 func (a *app) verified(path string, r inspect.VerifyReport) error {
-	doc := verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, listed(r.Problems, problemDocOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
+	doc := &verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, listed(r.Problems, problemDocOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 	code := exitProblem
 	if slices.ContainsFunc(r.Problems, func(p error) bool { return !errors.Is(p, persist.ErrNewer) }) {
 		code = exitCorrupt
 	}
-	if err := a.tell(doc, func() { doc.print(a) }); err != nil || doc.OK {
+	if err := a.tell(doc); err != nil || doc.OK {
 		return err
 	}
 	return fail(code, "", "%s: %s found", path, term.Count(len(r.Problems), "problem", "problems"))

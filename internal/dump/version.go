@@ -19,8 +19,8 @@ type versionDoc struct {
 }
 
 // version returns what the build noted.
-func version() versionDoc {
-	doc := versionDoc{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+func version() *versionDoc {
+	doc := &versionDoc{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = new(debug.BuildInfo)
@@ -41,11 +41,10 @@ func version() versionDoc {
 	return doc
 }
 
-// String returns d for people, on one line.
-func (d versionDoc) String() string {
+func (d *versionDoc) print(a *app) {
 	revision := joined(" ", d.Revision, map[bool]string{true: "with changes"}[d.Modified])
 	if revision != "" {
 		revision = "revision " + revision
 	}
-	return "ecsdump " + joined(", ", d.Version, revision, d.Go, d.System)
+	a.Line("ecsdump %s", joined(", ", d.Version, revision, d.Go, d.System))
 }
