@@ -193,7 +193,7 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 		err = d.print(s.app, doc, shown)
 	}
 	if err == nil && !doc.Same {
-		err = &failure{exitProblem, errDiffer, ""}
+		err = &failure{code: exitProblem, err: errDiffer}
 	}
 	return err
 }
@@ -210,6 +210,13 @@ func (d *differ) describe(a *app, doc *diffDoc, shown []difference) error {
 	return a.document(doc)
 }
 
+// onlyComponents takes out of diff what is not about these components: entities too.
+func onlyComponents(diff *inspect.Diff, names []string) {
+	diff.Registry = inspect.RegistryDiff{}
+	diff.Components = slices.DeleteFunc(diff.Components, func(c *inspect.ComponentDiff) bool { return !slices.Contains(names, c.Name) })
+	diff.Schema = slices.DeleteFunc(diff.Schema, func(c inspect.SchemaDiff) bool { return !slices.Contains(names, c.Component) })
+}
+
 // filter takes out of diff what is not asked for.
 func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	if len(d.components) > 0 {
@@ -219,9 +226,7 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 				return s.noComponent(name, known)
 			}
 		}
-		diff.Registry = inspect.RegistryDiff{}
-		diff.Components = slices.DeleteFunc(diff.Components, func(c *inspect.ComponentDiff) bool { return !slices.Contains(d.components, c.Name) })
-		diff.Schema = slices.DeleteFunc(diff.Schema, func(c inspect.SchemaDiff) bool { return !slices.Contains(d.components, c.Component) })
+		onlyComponents(diff, d.components)
 	}
 	if len(d.entities) == 0 {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -222,8 +221,7 @@ func (x *exporter) differences(s *source, from, to uint64) iter.Seq2[tickDiffere
 	return visited(func(visit func(tickDifference) error) error {
 		return s.Changes(s.ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
 			if len(x.components) > 0 {
-				d.Registry = inspect.RegistryDiff{}
-				d.Components = slices.DeleteFunc(d.Components, func(c *inspect.ComponentDiff) bool { return !slices.Contains(x.components, c.Name) })
+				onlyComponents(d, x.components)
 			}
 			for _, y := range differences(d, false) {
 				if err := visit(tickDifference{y, c}); err != nil {

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,14 +48,15 @@ type failure struct {
 	code int
 	err  error
 	next string // The command to try next, or ""; others on further lines.
+	text string // Instead of that of err, if there is one.
 }
 
-func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Error() string { return cmp.Or(f.text, f.err.Error()) }
 func (f *failure) Unwrap() error { return f.err }
 
 // fail returns a failure with a text.
 func fail(code int, next, format string, args ...any) *failure {
-	return &failure{code, fmt.Errorf(format, args...), next}
+	return &failure{code: code, err: fmt.Errorf(format, args...), next: next}
 }
 
 // system returns err as a failure of the operating system; nil stays nil.
@@ -62,7 +64,7 @@ func system(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{exitSystem, err, ""}
+	return &failure{code: exitSystem, err: err}
 }
 
 // errDiffer gives diff the exit status of states that are not the same. It is not
@@ -77,12 +79,12 @@ func classify(path string, err error) *failure {
 		return f
 	}
 	if e := new(query.Error); errors.As(err, &e) {
-		return &failure{exitUsage, pointedOut(err), ""}
+		return &failure{code: exitUsage, err: pointedOut(err)}
 	}
-	f = &failure{err: &storeError{path + ": " + unprefixed(err), err}}
+	f = &failure{err: err, text: path + ": " + unprefixed(err)}
 	switch {
 	case errors.Is(err, fs.ErrExist): // What it was to be written to.
-		f.code, f.err = exitUsage, errors.New(unprefixed(err))
+		f.code, f.text = exitUsage, unprefixed(err)
 	case errors.Is(err, persist.ErrCorrupt), errors.Is(err, persist.ErrForeign):
 		f.code, f.next = exitCorrupt, try("verify", path)
 	case errors.Is(err, persist.ErrPoint):
@@ -90,7 +92,7 @@ func classify(path string, err error) *failure {
 	case errors.Is(err, persist.ErrNewer):
 		f.code = exitProblem
 	case errors.Is(err, context.Canceled):
-		f.code, f.err = exitSystem, fmt.Errorf("%s: interrupted", path)
+		f.code, f.text = exitSystem, path+": interrupted"
 	case errors.Is(err, persist.ErrNotFound):
 		f.code, f.next = exitNotFound, try("log", path)
 		if isSave(path) {
@@ -101,15 +103,6 @@ func classify(path string, err error) *failure {
 	}
 	return f
 }
-
-// A storeError is an error of package persist, worded for the command line.
-type storeError struct {
-	text string
-	err  error
-}
-
-func (e *storeError) Error() string { return e.text }
-func (e *storeError) Unwrap() error { return e.err }
 
 // unprefixed returns the text of err, if there is one, without the name of package persist.
 func unprefixed(err error) string {
@@ -128,7 +121,7 @@ func opening(path string, err error) *failure {
 	case errors.Is(err, persist.ErrForeign) && isDir(path):
 		return fail(exitNotFound, "", "%s: not a store: it holds no snapshots and no journal", path)
 	case errors.Is(err, persist.ErrForeign):
-		return &failure{exitCorrupt, &storeError{path + ": " + unprefixed(err), err}, ""}
+		return &failure{code: exitCorrupt, err: err, text: path + ": " + unprefixed(err)}
 	}
 	return classify(path, err)
 }

@@ -80,15 +80,12 @@ func oneOf[T ~string](f *pflag.FlagSet, to *T, name, kind, usage string, words .
 
 // someOf declares a flag that takes some of a few words, with commas between or again.
 func (f flags) someOf(to *[]string, name, usage string, words []string) {
-	f.Var(&value{kind: "words", takes: alternatives(words), words: words, set: func(text string) error {
-		for word := range strings.SplitSeq(text, ",") {
-			if !slices.Contains(words, word) {
-				return errTakes
-			}
-			*to = append(*to, word)
+	f.Var(&value{kind: "words", takes: alternatives(words), words: words, set: commaSeparated(to, func(word string) (string, error) {
+		if !slices.Contains(words, word) {
+			return "", errTakes
 		}
-		return nil
-	}}, name, usage)
+		return word, nil
+	})}, name, usage)
 }
 
 // entity declares the flag --entity of commands that take one. Given twice it would drop the
@@ -110,16 +107,25 @@ func (f flags) entity(to *string, usage string) {
 // entities declares the flag --entity of commands that take several, with commas between
 // or again. They become what entities print as.
 func (f flags) entities(to *[]string, usage string) {
-	f.Var(&value{kind: "entities", takes: "entities, INDEXvGENERATION, as in 12v3", set: func(text string) error {
-		for text := range strings.SplitSeq(text, ",") {
-			e, err := ecs.ParseEntity(text)
+	f.Var(&value{kind: "entities", takes: "entities, INDEXvGENERATION, as in 12v3", set: commaSeparated(to, func(text string) (string, error) {
+		e, err := ecs.ParseEntity(text)
+		return e.String(), err
+	})}, "entity", usage)
+}
+
+// commaSeparated returns how a flag is set that adds what one makes of each of the words that
+// it is given.
+func commaSeparated(to *[]string, one func(word string) (string, error)) func(text string) error {
+	return func(text string) error {
+		for word := range strings.SplitSeq(text, ",") {
+			made, err := one(word)
 			if err != nil {
-				return errTakes
+				return err
 			}
-			*to = append(*to, e.String())
+			*to = append(*to, made)
 		}
 		return nil
-	}}, "entity", usage)
+	}
 }
 
 // expressions declares a flag that takes expressions, with commas between or again.

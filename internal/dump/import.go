@@ -85,7 +85,7 @@ func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) 
 	}
 	im, err := inspect.Import(ctx, bufio.NewReader(r), edited)
 	if errors.Is(err, inspect.ErrImport) {
-		f := &failure{code: exitCorrupt, err: &storeError{name + ": " + unprefixed(err), err}}
+		f := &failure{code: exitCorrupt, err: err, text: name + ": " + unprefixed(err)}
 		if errors.Is(err, inspect.ErrDigest) {
 			f.next = try("import", path, "-o", "OUT", "--edited")
 		}

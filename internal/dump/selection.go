@@ -108,13 +108,13 @@ type part struct {
 // part returns what offset and limit leave of c. If counted is not set and what is
 // to be printed is found before all entities are asked, the rest is not: the part
 // is open then, and nobody knows how many more there are.
-func (c *choice) part(counted bool) (part, error) {
+func (c *choice) part(counted bool) (p part, err error) {
+	entities := c.all()
 	if len(c.sort) > 0 {
-		return c.sortedPart()
+		entities, counted = c.sorted(), true // All are asked before the first is known.
 	}
-	var p part
 	end := uint64(c.from) + uint64(c.limit)
-	for e, err := range c.all() {
+	for e, err := range entities {
 		if err != nil {
 			return p, err
 		}
@@ -152,30 +152,32 @@ func (c *choice) all() iter.Seq2[ecs.Entity, error] {
 	})
 }
 
-// sortedPart is part for a choice that is to be sorted.
-func (c *choice) sortedPart() (part, error) {
+// sorted is all in the order of --sort, and by index where that makes no difference.
+func (c *choice) sorted() iter.Seq2[ecs.Entity, error] {
 	type keyed struct {
 		e    ecs.Entity
 		keys []query.Answer
 	}
-	var all []keyed
-	for e, err := range c.all() {
-		if err != nil {
-			return part{}, err
+	return visited(func(visit func(ecs.Entity) error) error {
+		var all []keyed
+		for e, err := range c.all() {
+			if err != nil {
+				return err
+			}
+			keys, err := answersOf(c.sort, e)
+			if err != nil {
+				return err
+			}
+			all = append(all, keyed{e, keys})
 		}
-		keys, err := answersOf(c.sort, e)
-		if err != nil {
-			return part{}, err
+		slices.SortStableFunc(all, func(a, b keyed) int { return slices.CompareFunc(a.keys, b.keys, c.order) })
+		for _, k := range all {
+			if err := visit(k.e); err != nil {
+				return err
+			}
 		}
-		all = append(all, keyed{e, keys})
-	}
-	slices.SortStableFunc(all, func(a, b keyed) int { return slices.CompareFunc(a.keys, b.keys, c.order) })
-	first, end := c.of(len(all))
-	p := part{total: len(all), more: len(all) - end}
-	for _, k := range all[first:end] {
-		p.entities = append(p.entities, k.e)
-	}
-	return p, nil
+		return nil
+	})
 }
 
 // order compares two keys as --desc says. Nothing comes last either way.
@@ -230,7 +232,7 @@ func (s *source) compileAll(im state, what string, texts []string, w query.Want)
 func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr, error) {
 	x, err := query.Compile(im.Image, what, text, w)
 	if err != nil {
-		return nil, &failure{exitUsage, pointedOut(err), try("schema", s.path)}
+		return nil, &failure{code: exitUsage, err: pointedOut(err), next: try("schema", s.path)}
 	}
 	return x, nil
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/near"
@@ -101,7 +100,7 @@ func notFoundIn(damage, f *failure) *failure {
 	if damage == nil || f.code != exitNotFound && !errors.Is(f.err, errDiffer) {
 		return f
 	}
-	return &failure{damage.code, errors.Join(damage, f), damage.next}
+	return &failure{code: damage.code, err: errors.Join(damage, f), next: damage.next}
 }
 
 // damage returns the first damage that opening s found, or nil.
@@ -112,7 +111,7 @@ func (s *source) damage() *failure {
 	}
 	f := classify(s.path, found[0])
 	if len(found) > 1 {
-		f.err = fmt.Errorf("%w (and %d more)", f.err, len(found)-1)
+		f.text += fmt.Sprintf(" (and %d more)", len(found)-1)
 	}
 	return f
 }
@@ -159,31 +158,6 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 // noComponent is the failure of a name that is none of those known.
 func (s *source) noComponent(name string, known []string) error {
 	return s.missing(try("schema", s.path), "no component %q%s", name, near.Hint(name, known))
-}
-
-// entity reads an ENTITY of the command line. An index alone is the entity that is alive with
-// it in the state that record seq leads to, and people are told which that is.
-func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
-	index, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		e, err := ecs.ParseEntity(text)
-		if err != nil {
-			return 0, fail(exitUsage, try("ls", s.path), "%q is not an entity; write INDEXvGENERATION, as in 12v3, or the index of one that is alive", text)
-		}
-		return e, nil
-	}
-	p, err := s.peek(ecs.NewEntity(uint32(index), 1), seq) // Of any generation, it says who has the index.
-	if err != nil {
-		return 0, err
-	}
-	if at := (stateDoc{p.Tick, p.Seq}); p.Row < 0 {
-		return 0, s.missing(try("ls", s.path), "index %d was never in use: at %s, %s in use", index, at.place(), indices(p.Indices))
-	} else if p.Row < p.Living {
-		s.note("index %d is %v at %s", index, p.Holder, at.place())
-		return p.Holder, nil
-	}
-	p.Entity = p.Holder
-	return 0, s.notAlive(p)
 }
 
 // missing is the failure of asking for something that s does not have.

@@ -43,7 +43,7 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 		_ = files.Close() // They were only read.
 	}
 	if e := a.Close(); e != nil {
-		err = &failure{exitSystem, e, ""}
+		err = &failure{code: exitSystem, err: e}
 	}
 	var f *failure
 	switch {
@@ -100,7 +100,6 @@ Exit status:
 	}
 	root.Flags().BoolVar(&which, "version", false, "print which program this is")
 	root.SetFlagErrorFunc(wrongFlag)
-	root.SetHelpCommand(helpCommand(root))
 	a.global(root.PersistentFlags())
 	for _, c := range commands {
 		root.AddCommand(a.cobra(c))
@@ -108,7 +107,7 @@ Exit status:
 	for _, t := range topics { // They do nothing, so that help finds them.
 		root.AddCommand(&cobra.Command{Use: t.name, Short: t.title, Long: t.title + "\n\n" + t.text})
 	}
-	root.InitDefaultCompletionCmd()
+	knownHelp(root)
 	knownShells(root)
 	a.completeFlags(root)
 	return root

@@ -93,49 +93,38 @@ func flagNames(cmd *cobra.Command) (names []string) {
 func unnamed(cmd *cobra.Command, err error) *failure {
 	var name string
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 {
-		err = fmt.Errorf("unknown command %q%s", name, near.Hint(name, append(helpNames(cmd.Root()), "--version")))
+		err = fmt.Errorf("unknown command %q%s", name, near.Hint(name, append(namesBelow(cmd.Root()), "--version")))
 	}
 	return misused(cmd, "%w", err)
 }
 
-// helpNames returns what help can be asked of: commands, and topics.
-func helpNames(root *cobra.Command) []string {
-	return listed(root.Commands(), (*cobra.Command).Name)
-}
+// namesBelow returns the commands and topics below cmd.
+func namesBelow(cmd *cobra.Command) []string { return listed(cmd.Commands(), (*cobra.Command).Name) }
 
-// helpCommand returns the command that prints help, which package cobra has as well, but there an
-// unknown name is no error.
-func helpCommand(root *cobra.Command) *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND | TOPIC]",
-		Short: "Help about any command or topic",
-		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-			for _, c := range root.Commands() {
-				if len(args) == 0 && strings.HasPrefix(c.Name(), typed) {
-					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(help *cobra.Command, args []string) error {
-			of, rest, err := root.Find(args)
-			if err != nil || len(rest) > 0 {
-				return misused(root, "no help on %q%s", strings.Join(args, " "), near.Hint(args[0], helpNames(root)))
-			}
-			of.InitDefaultHelpFlag()
-			return of.Help()
-		},
+// knownHelp makes help on what there is not an error, which package cobra answers with the
+// help of the program.
+func knownHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // It is there.
+	help.RunE = func(_ *cobra.Command, args []string) error {
+		of, rest, err := root.Find(args)
+		if err != nil || len(rest) > 0 {
+			return misused(root, "no help on %q%s", strings.Join(args, " "), near.Hint(args[0], namesBelow(root)))
+		}
+		of.InitDefaultHelpFlag()
+		return of.Help()
 	}
 }
 
 // knownShells makes completion for a shell that there is not an error, which package cobra
-// answers with a help text.
+// answers with the help of completion.
 func knownShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"}) // It is there.
 	completion.Args = cobra.ArbitraryArgs
 	completion.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return misused(completion, "no shell %q%s", args[0], near.Hint(args[0], helpNames(completion)))
+			return misused(completion, "no shell %q%s", args[0], near.Hint(args[0], namesBelow(completion)))
 		}
 		return completion.Help()
 	}
