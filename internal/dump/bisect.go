@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +36,8 @@ type bisectDoc struct {
 type probeDoc struct {
 	stateDoc
 	Verdict string `json:"verdict"` // true, false or skip.
+
+	i int // Of the way.
 }
 
 // flipsDoc is what bisect --flips --json prints.
@@ -115,7 +116,7 @@ ECSDUMP_SEQ name the state. It exits with 0: the condition does not hold (good),
 // holds: for the first of them, or where good and bad ones meet.
 type bisector struct {
 	*source
-	at                     point
+	at                     string
 	text                   string // The condition.
 	span                   string // A..B, or "".
 	entity                 string
@@ -125,33 +126,22 @@ type bisector struct {
 	states way
 	cursor *inspect.Cursor
 	judge  judge
-	count  int           // States asked.
-	asked  map[int]probe // Of the way, by halves.
-	oldest probe         // The first and the last that were judged, in turn.
-	newest probe
+	count  int              // States asked.
+	asked  map[int]probeDoc // Of the way, by halves.
+	oldest probeDoc         // The first and the last that were judged, in turn.
+	newest probeDoc
 	doc    *bisectDoc
 }
 
 // A judge says of a state whether it is bad.
-type judge func(im state) (verdict, error)
+type judge func(im state) (verdict string, err error)
 
-// A verdict is what a judge says.
-type verdict int
-
+// Verdicts: whether the condition holds.
 const (
-	good verdict = iota // The condition does not hold.
-	bad
-	skip // Nobody knows.
+	good = "false"
+	bad  = "true"
+	skip = "skip" // Nobody knows.
 )
-
-func (v verdict) String() string { return [...]string{"false", "true", "skip"}[v] }
-
-// A probe is state i of the way, and what the judge said.
-type probe struct {
-	stateDoc
-	i       int
-	verdict verdict
-}
 
 // A way is the states to look at, oldest first, by their records.
 type way []uint64
@@ -179,7 +169,7 @@ func (b *bisector) arguments(c *call) error {
 
 // bisect finds the state, or all of them, and prints it.
 func (b *bisector) bisect(s *source) (err error) {
-	b.source, b.asked = s, map[int]probe{}
+	b.source, b.asked = s, map[int]probeDoc{}
 	if b.states, err = s.way(b.span, b.at); err != nil {
 		return err
 	}
@@ -211,10 +201,10 @@ func (b *bisector) bisect(s *source) (err error) {
 }
 
 // way returns the states of a range, or those on the way to at.
-func (s *source) way(text string, at point) (way, error) {
+func (s *source) way(text string, at string) (way, error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if text == "" {
-		last = at.at
+		last = at
 	} else if !isRange {
 		return nil, fail(exitUsage, "", "%q is no range; write A..B, A.. or ..B", text)
 	}
@@ -275,7 +265,7 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 		b.entity = e.String()
 	}
 	x, err := b.compile(im, "bisect", b.text, want)
-	b.judge = func(im state) (verdict, error) {
+	b.judge = func(im state) (string, error) {
 		if err := x.Bind(im.Image); err != nil {
 			return skip, fmt.Errorf("at %v the components were others: %w", im, err)
 		}
@@ -292,11 +282,11 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 }
 
 // ask asks the judge about im, state i of the way.
-func (b *bisector) ask(i int, im *inspect.Image) (probe, error) {
+func (b *bisector) ask(i int, im *inspect.Image) (probeDoc, error) {
 	now := state{im, b.states[i]}
 	v, err := b.judge(now)
 	b.count++
-	return probe{now.doc(), i, v}, err
+	return probeDoc{now.doc(), v, i}, err
 }
 
 // halved finds the first bad state by halves. The ends come first: if the last state is
@@ -306,9 +296,9 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 	switch {
 	case err != nil:
 		return at, err
-	case end.verdict == skip:
+	case end.Verdict == skip:
 		return at, fail(exitProblem, "", "%s: the last state cannot be judged", b.path)
-	case end.verdict == good:
+	case end.Verdict == good:
 		return at, b.missing(b.again("--scan"), "it does not hold at %s, the last of %v", end.place(), b.states)
 	case last == 0:
 		return at, b.missing("", "it holds at %s, the only state: nobody knows since when", end.place())
@@ -317,7 +307,7 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 	switch {
 	case err != nil:
 		return at, err
-	case begin.verdict == bad:
+	case begin.Verdict == bad:
 		return at, b.missing(b.again("--last")+"\n"+b.again("--flips"), "it holds at %s already, the first of %v, and at %s, the last: it did not begin between them",
 			begin.place(), b.states, end.place())
 	}
@@ -327,7 +317,7 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 
 // probe asks about state i of the way. States are reached from the one asked before, or
 // from a snapshot if that is nearer: the cursor knows.
-func (b *bisector) probe(i int) (p probe, err error) {
+func (b *bisector) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
 		if err := b.cursor.Seek(b.ctx, b.states[i]); err != nil {
 			return p, err
@@ -335,12 +325,12 @@ func (b *bisector) probe(i int) (p probe, err error) {
 	}
 	p, err = b.ask(i, b.cursor.Image())
 	b.asked[i] = p
-	b.doc.Probes = append(b.doc.Probes, probeDoc{p.stateDoc, p.verdict.String()})
+	b.doc.Probes = append(b.doc.Probes, p)
 	return p, err
 }
 
 // skipped reports whether state i of the way was asked in vain.
-func (b *bisector) skipped(i int) bool { return b.asked[i].verdict == skip }
+func (b *bisector) skipped(i int) bool { return b.asked[i].Verdict == skip }
 
 // narrow finds the first bad state behind lo, up to hi.
 //
@@ -356,9 +346,9 @@ func (b *bisector) narrow(lo, hi int) (int, error) {
 		switch p, err := b.probe(i); {
 		case err != nil:
 			return 0, err
-		case p.verdict == bad:
+		case p.Verdict == bad:
 			hi = i
-		case p.verdict == good:
+		case p.Verdict == good:
 			lo = i
 		}
 	}
@@ -386,48 +376,49 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 	return 0, false
 }
 
-// changes iterates over the states first to last of the way that are good while the one
+// changes walks over the states first to last of the way that are good while the one
 // judged before them is bad, or the other way round. It asks all of them in turn.
-func (b *bisector) changes(first, last int) iter.Seq2[flipDoc, error] {
-	return visited(func(visit func(flipDoc) error) error {
-		b.oldest, b.newest = probe{verdict: skip}, probe{verdict: skip}
-		i := first
-		ask := func(im *inspect.Image) error {
-			p, err := b.ask(i, im)
-			if i++; err != nil || p.verdict == skip {
-				return err
-			}
-			was := b.newest
-			if b.newest = p; was.verdict == skip {
-				b.oldest = p
-			} else if was.verdict != p.verdict {
-				return visit(flipDoc{p.stateDoc, p.verdict == bad, was.stateDoc})
-			}
-			return nil
-		}
-		if err := b.cursor.Seek(b.ctx, b.states[first]); err != nil {
+func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
+	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
+	i := first
+	ask := func(im *inspect.Image) error {
+		p, err := b.ask(i, im)
+		if i++; err != nil || p.Verdict == skip {
 			return err
 		}
-		if err := ask(b.cursor.Image()); err != nil {
-			return err
+		was := b.newest
+		if b.newest = p; was.Verdict == skip {
+			b.oldest = p
+		} else if was.Verdict != p.Verdict {
+			return visit(flipDoc{p.stateDoc, p.Verdict == bad, was.stateDoc})
 		}
-		return b.Walk(b.ctx, b.states[first], b.states[last], func(im *inspect.Image, _ *inspect.Commit) error { return ask(im) })
-	})
+		return nil
+	}
+	if err := b.cursor.Seek(b.ctx, b.states[first]); err != nil {
+		return err
+	}
+	if err := ask(b.cursor.Image()); err != nil {
+		return err
+	}
+	return b.Walk(b.ctx, b.states[first], b.states[last], func(im *inspect.Image, _ *inspect.Commit) error { return ask(im) })
 }
 
 // first finds the first change to bad.
-func (b *bisector) first(last int) (flipDoc, error) {
+func (b *bisector) first(last int) (at flipDoc, err error) {
 	changed := false
-	for at, err := range b.changes(0, last) {
-		if err != nil || at.Holds {
-			return at, err
+	err = b.changes(0, last, func(f flipDoc) error {
+		if at, changed = f, true; f.Holds {
+			return errEnough
 		}
-		changed = true
+		return nil
+	})
+	switch {
+	case err != nil:
+		return at, ended(err)
+	case changed:
+		return at, b.missing("", "it holds at the first of %v, and does not begin to hold behind that", b.states)
 	}
-	if changed {
-		return flipDoc{}, b.missing("", "it holds at the first of %v, and does not begin to hold behind that", b.states)
-	}
-	return flipDoc{}, b.missing("", "%s", b.unchanged())
+	return at, b.missing("", "%s", b.unchanged())
 }
 
 // newestOf finds the last change. It goes back block by block, each twice as long as the one
@@ -437,17 +428,16 @@ func (b *bisector) first(last int) (flipDoc, error) {
 func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
 		first, changed := max(0, last-size), false
-		for at, err = range b.changes(first, last) {
-			if changed = true; err != nil {
-				return at, err
-			}
-		}
+		err := b.changes(first, last, func(f flipDoc) error {
+			at, changed = f, true
+			return nil
+		})
 		switch {
-		case changed:
-			return at, nil
+		case err != nil || changed:
+			return at, err
 		case first == 0:
 			return at, b.missing("", "%s", b.unchanged())
-		case b.oldest.verdict != skip:
+		case b.oldest.Verdict != skip:
 			last = b.oldest.i
 			b.count-- // It is asked again.
 		}
@@ -456,20 +446,17 @@ func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 
 // unchanged says what is known of states among which there is no change.
 func (b *bisector) unchanged() string {
-	texts := map[verdict]string{good: "it does not hold at any of %v", bad: "it holds at all of %v", skip: "none of %v can be judged"}
-	return fmt.Sprintf(texts[b.newest.verdict], b.states)
+	texts := map[string]string{good: "it does not hold at any of %v", bad: "it holds at all of %v", skip: "none of %v can be judged"}
+	return fmt.Sprintf(texts[b.newest.Verdict], b.states)
 }
 
 // list prints all changes.
 func (b *bisector) list(last int) error {
 	doc, n := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}, 0
-	changes := func(yield func(flipDoc, error) bool) {
-		for at, err := range b.changes(0, last) {
-			if !yield(at, err) {
-				return
-			}
-		}
-		doc.End = b.newest.verdict.String() // It is printed behind the list.
+	changes := func(visit func(flipDoc) error) error {
+		err := b.changes(0, last, visit)
+		doc.End = b.newest.Verdict // It is printed behind the list.
+		return err
 	}
 	g := b.Grid(">TICK", ">RECORD", "HOLDS")
 	err := list(b.app, doc, changes, g, func(at flipDoc) {
@@ -494,8 +481,8 @@ func (b *bisector) again(flag string) string {
 	if b.entity != "" {
 		words = append(words, "--entity", b.entity)
 	}
-	if b.at.at != "@latest" {
-		words = append(words, "--at", b.at.at)
+	if b.at != "@latest" {
+		words = append(words, "--at", b.at)
 	}
 	if words = append(words, flag); b.run {
 		words = slices.Concat(words, []string{"--run", "--"}, b.command)
@@ -542,7 +529,7 @@ const (
 // of its own; end removes that.
 func (b *bisector) runner() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
-	b.judge = func(im state) (verdict, error) {
+	b.judge = func(im state) (string, error) {
 		file := filepath.Join(dir, fmt.Sprintf("%d.save", im.seq))
 		if err := b.save(im, file); err != nil {
 			return skip, err
@@ -559,7 +546,7 @@ func (b *bisector) runner() (end func(), err error) {
 }
 
 // verdict returns what it means that the command ended with err.
-func (b *bisector) verdict(im state, err error) (verdict, error) {
+func (b *bisector) verdict(im state, err error) (string, error) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

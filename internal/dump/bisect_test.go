@@ -32,7 +32,7 @@ func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
 	defer v.Close()
 	s := &source{&call{ctx: ctx}, v, dir}
 	b := &bisector{source: s}
-	b.states, err = s.way("", point{"@latest"})
+	b.states, err = s.way("", "@latest")
 	require.NoError(t, err)
 	require.Len(t, b.states, ticks+1)
 	b.cursor, err = s.Cursor(ctx, b.states[ticks])
@@ -40,22 +40,22 @@ func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
-		verdicts := make([]verdict, len(b.states))
+		verdicts := make([]string, len(b.states))
 		v, changes := good, 1+random.IntN(3)
 		for i := range verdicts {
 			if random.IntN(ticks) < changes {
-				v = bad - v
+				v = map[string]string{good: bad, bad: good}[v]
 			}
 			if verdicts[i] = v; random.IntN(4) == 0 || i%backwardBlock < 2 { // Also where blocks meet.
 				verdicts[i] = skip
 			}
 		}
-		b.judge = func(im state) (verdict, error) { return verdicts[im.Tick], nil }
+		b.judge = func(im state) (string, error) { return verdicts[im.Tick], nil }
 		var want *flipDoc
-		for at, err := range b.changes(0, ticks) {
-			require.NoError(t, err)
+		require.NoError(t, b.changes(0, ticks, func(at flipDoc) error {
 			want = &at
-		}
+			return nil
+		}))
 		b.count = 0
 		got, err := b.newestOf(ticks)
 		if want == nil {

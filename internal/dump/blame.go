@@ -24,6 +24,8 @@ type blamedDoc struct {
 	Name    string           `json:"name"`
 	Written *writerDoc       `json:"written,omitempty"` // Who wrote it last, perhaps the value that it had.
 	Fields  []blamedFieldDoc `json:"fields"`
+
+	begun bool // It was added: older events are about one that the entity had before.
 }
 
 // A blamedFieldDoc is a field of a component.
@@ -47,18 +49,18 @@ a value that never changed takes all of it.`,
   ecsdump blame D 12v3.Position.X --at mark:boss`,
 	complete: []completer{(*completion).subjects},
 	run: func(f flags) action {
-		var at point
+		var at string
 		f.point(&at)
 		return reading(func(s *source) error { return s.blame(at, s.args[1]) })
 	},
 }
 
 // blame looks back from the point, and says what it finds. A save has no ticks to look at.
-func (s *source) blame(at point, text string) error {
+func (s *source) blame(at string, text string) error {
 	if s.IsSave() {
 		return s.noJournal(try("show", s.path, text), "nobody knows who wrote what is in it")
 	}
-	seq, err := s.Resolve(at.at)
+	seq, err := s.Resolve(at)
 	if err != nil {
 		return err
 	}
@@ -83,19 +85,12 @@ func (s *source) blame(at point, text string) error {
 // docs returns what is known of what sub names.
 func (b *blamer) docs(sub subject) []blamedDoc {
 	docs := []blamedDoc{}
-	for n, c := range b.last.Components {
-		w := b.components[n]
-		if w == nil {
-			continue
-		}
-		d := blamedDoc{Name: c.Name, Written: w.written.doc()}
-		for _, f := range w.fields {
-			if sub.covers(f.path) {
-				d.Fields = append(d.Fields, blamedFieldDoc{f.path, f.value, f.changed.doc()})
+	for n := range b.last.Components {
+		if d := b.components[n]; d != nil {
+			d.Fields = slices.DeleteFunc(d.Fields, func(f blamedFieldDoc) bool { return !sub.covers(f.Field) })
+			if len(d.Fields) > 0 {
+				docs = append(docs, *d)
 			}
-		}
-		if len(d.Fields) > 0 {
-			docs = append(docs, d)
 		}
 	}
 	return docs
@@ -160,48 +155,23 @@ type blamer struct {
 	bytes  int64 // How many bytes of ticks to read, but for those that must be; 0: any.
 
 	last       *inspect.EntityState
-	components map[int]*writers // By number: those that it has.
-}
-
-// writers are the ticks that wrote a component last.
-type writers struct {
-	written writer
-	fields  []fieldWriter
-	begun   bool // It was added: older events are about one that the entity had before.
-}
-
-// A fieldWriter is the tick that gave a field the value it has.
-type fieldWriter struct {
-	path    string
-	value   layout.Value
-	changed writer
-}
-
-// A writer is the tick that wrote something last, if it is known. Else it is the oldest tick
-// looked at so far: neither it nor a later one wrote.
-type writer struct {
-	known bool
-	seq   uint64
-	tick  uint64
-	time  time.Time
-}
-
-func (w *writer) doc() *writerDoc {
-	return &writerDoc{w.tick, w.seq, known(w.time), w.known}
+	components map[int]*blamedDoc // By number: those that it has.
 }
 
 // at notes that e wrote, unless a later event did.
-func (w *writer) at(e *inspect.TraceEvent) {
-	if !w.known {
-		*w = writer{true, e.Seq, e.Tick, e.Time}
+func (w *writerDoc) at(e *inspect.TraceEvent) {
+	if !w.Exact {
+		*w = writerDoc{e.Tick, e.Seq, known(e.Time), true}
 	}
 }
 
-// notSince notes that nothing after the state s wrote.
-func (w *writer) notSince(s *inspect.EntityState) {
-	if !w.known {
-		*w = writer{seq: s.Seq, tick: s.Tick}
+// notSince notes that nothing after the state s wrote. It reports whether it is known what
+// did.
+func (w *writerDoc) notSince(s *inspect.EntityState) bool {
+	if !w.Exact {
+		*w = writerDoc{Tick: s.Tick, Seq: s.Seq}
 	}
+	return w.Exact
 }
 
 // errNoStretch is for a life without a single stretch. TraceBack gives one at least.
@@ -230,46 +200,46 @@ func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 
 // begin notes what is to be explained.
 func (b *blamer) begin(last *inspect.EntityState) {
-	b.last, b.components = last, map[int]*writers{}
+	b.last, b.components = last, map[int]*blamedDoc{}
 	for n, c := range last.Components {
 		if c.Row < 0 || b.number != allComponents && b.number != n {
 			continue
 		}
-		w := new(writers)
-		for path, v := range leaves("", c.Value) {
-			w.fields = append(w.fields, fieldWriter{path: path, value: v})
+		d := &blamedDoc{Name: c.Name, Written: new(writerDoc)}
+		for field, v := range leaves("", c.Value) {
+			d.Fields = append(d.Fields, blamedFieldDoc{field, v, new(writerDoc)})
 		}
-		b.components[n] = w
+		b.components[n] = d
 	}
 }
 
 // take takes an event, which is older than those before.
 func (b *blamer) take(e *inspect.TraceEvent) {
-	w := b.components[e.Number]
-	if w == nil || w.begun {
+	d := b.components[e.Number]
+	if d == nil || d.begun {
 		return
 	}
 	switch e.Kind {
 	case inspect.TraceWritten:
-		w.written.at(e)
+		d.Written.at(e)
 	case inspect.TraceSet, inspect.TraceConverted:
-		w.written.at(e)
-		for _, d := range e.Fields() {
-			w.change(e, func(path string) bool { return related(d.Path, path) })
+		d.Written.at(e)
+		for _, f := range e.Fields() {
+			d.change(e, func(field string) bool { return related(f.Path, field) })
 		}
-		w.change(e, func(path string) bool { return !has(e.Old, path) })
+		d.change(e, func(field string) bool { return !has(e.Old, field) })
 	case inspect.TraceAdded:
-		w.written.at(e)
-		w.change(e, func(string) bool { return true })
-		w.begun = true
+		d.Written.at(e)
+		d.change(e, func(string) bool { return true })
+		d.begun = true
 	}
 }
 
 // change notes that e changed those fields.
-func (w *writers) change(e *inspect.TraceEvent, changed func(path string) bool) {
-	for i := range w.fields {
-		if f := &w.fields[i]; !f.changed.known && changed(f.path) {
-			f.changed.at(e)
+func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) bool) {
+	for _, f := range d.Fields {
+		if changed(f.Field) {
+			f.Changed.at(e)
 		}
 	}
 }
@@ -288,23 +258,21 @@ func has(v layout.Value, path string) bool {
 // everything is known.
 func (b *blamer) stop(first *inspect.EntityState) bool {
 	known := true
-	for _, w := range b.components {
-		w.written.notSince(first)
-		known = known && w.written.known
-		for i := range w.fields {
-			w.fields[i].changed.notSince(first)
-			known = known && w.fields[i].changed.known
+	for _, d := range b.components {
+		known = d.Written.notSince(first) && known
+		for _, f := range d.Fields {
+			known = f.Changed.notSince(first) && known
 		}
 	}
 	return known
 }
 
 // changed returns the newest of those that changed a field.
-func (w *writers) changed() *writer {
-	newest := &w.fields[0].changed
-	for i := range w.fields {
-		if f := &w.fields[i].changed; f.known && (!newest.known || f.seq > newest.seq) {
-			newest = f
+func (d *blamedDoc) changed() *writerDoc {
+	newest := d.Fields[0].Changed
+	for _, f := range d.Fields {
+		if f.Changed.Exact && (!newest.Exact || f.Changed.Seq > newest.Seq) {
+			newest = f.Changed
 		}
 	}
 	return newest

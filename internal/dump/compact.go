@@ -37,7 +37,7 @@ rewound branches, and so are snapshots with names. STORE is only read.`,
 	run: func(f flags) action {
 		var out string
 		var o inspect.CompactOptions
-		var at point
+		var at string
 		f.output(&out, "directory or file to write; nothing may have that name")
 		f.StringVar(&o.Keep, "keep", "", "keep the ticks from this point on (A.. or A)")
 		f.BoolVar(&o.NoNames, "no-names", false, "leave out snapshots with names")
@@ -46,7 +46,7 @@ rewound branches, and so are snapshots with names. STORE is only read.`,
 			if out == "" {
 				return fail(exitUsage, try("compact", c.args[0], "-o", c.args[0]+".compact"), "give the name of what to write with -o")
 			}
-			o.At, o.Keep = at.at, strings.TrimSuffix(o.Keep, "..")
+			o.At, o.Keep = at, strings.TrimSuffix(o.Keep, "..")
 			return c.read(c.args[0], func(s *source) error {
 				r, err := s.Compact(s.ctx, out, o)
 				if err != nil {

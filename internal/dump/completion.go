@@ -237,7 +237,7 @@ func components(resources bool) completer {
 
 // entities offers the first of those alive, by index.
 func (c *completion) entities() error {
-	im, err := c.state(point{c.at})
+	im, err := c.state(c.at)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 	"strconv"
 	"strings"
@@ -73,28 +72,20 @@ func (a *app) tell(doc report) error {
 
 // list prints items as they are read: as the list of doc, or for people by row, which adds
 // one to g. If there are none, the headings of g are not printed either.
-func list[T any](a *app, doc any, items iter.Seq2[T, error], g *term.Grid, row func(T)) error {
+func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) error {
 	if a.json {
 		return stream(a, doc, items)
 	}
 	begun := false
-	for item, err := range items {
-		if err == nil {
-			begun = true
-			row(item)
-			err = a.Broken()
-		}
-		if err != nil {
-			if begun {
-				g.Flush()
-			}
-			return err
-		}
-	}
+	err := items(func(item T) error {
+		begun = true
+		row(item)
+		return a.Broken()
+	})
 	if begun {
 		g.Flush()
 	}
-	return nil
+	return err
 }
 
 // more prints how many of total things a limit left out behind those that were printed.
@@ -137,47 +128,48 @@ func present(row int) *int {
 	return &row
 }
 
-// each iterates over what f makes of 0 to n-1.
-func each[T any](n int, f func(i int) (T, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for i := range n {
-			if v, err := f(i); !yield(v, err) {
-				return
-			}
-		}
-	}
-}
+// A walk calls visit with one thing after the other, as those of package inspect do. It ends
+// with the first error, be it its own or that of visit.
+type walk[T any] = func(visit func(T) error) error
 
-// mapped iterates over what f makes of items, up to an error.
-func mapped[T, U any](items iter.Seq2[T, error], f func(T) (U, error)) iter.Seq2[U, error] {
-	return func(yield func(U, error) bool) {
-		for item, err := range items {
-			var u U
-			if err == nil {
-				u, err = f(item)
-			}
-			if !yield(u, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// errEnough ends a walk whose caller wants no more. It never leaves visited.
+// errEnough ends a walk whose caller wants no more of it.
 var errEnough = errors.New("enough")
 
-// visited iterates over what walk visits, up to an error.
-func visited[T any](walk func(visit func(T) error) error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		err := walk(func(v T) error {
-			if !yield(v, nil) {
-				return errEnough
+// ended returns what is wrong with a walk that ended with err: nothing, if it had visited
+// enough.
+func ended(err error) error {
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// each walks over what f makes of 0 to n-1.
+func each[T any](n int, f func(i int) (T, error)) walk[T] {
+	return func(visit func(T) error) error {
+		for i := range n {
+			v, err := f(i)
+			if err == nil {
+				err = visit(v)
 			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errEnough) {
-			yield(*new(T), err)
+			if err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+}
+
+// mapped walks over what f makes of items.
+func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
+	return func(visit func(U) error) error {
+		return items(func(item T) error {
+			u, err := f(item)
+			if err != nil {
+				return err
+			}
+			return visit(u)
+		})
 	}
 }
 
@@ -188,7 +180,7 @@ func visited[T any](walk func(visit func(T) error) error) iter.Seq2[T, error] {
 //
 // Members behind the list are printed behind it. If doc is a pointer, they may be
 // set while items are printed.
-func stream[T any](a *app, doc any, items iter.Seq2[T, error]) error {
+func stream[T any](a *app, doc any, items walk[T]) error {
 	list, _ := listOf(doc)
 	if list == "" {
 		return fmt.Errorf("%T has no list", doc)
@@ -202,20 +194,16 @@ func stream[T any](a *app, doc any, items iter.Seq2[T, error]) error {
 	} else {
 		a.Print(strings.TrimSuffix(indented("{"+before+"}", ""), "\n}"), ",\n  ", strconv.Quote(list), ": [")
 	}
-	n, bad := 0, error(nil)
-	for item, err := range items {
-		var b []byte
-		if err == nil {
-			b, err = query.Marshal(item)
+	n := 0
+	bad := items(func(item T) error {
+		b, err := query.Marshal(item)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			a.item(n, string(b))
-			n, err = n+1, a.Broken()
-		}
-		if bad = err; bad != nil {
-			break
-		}
-	}
+		a.item(n, string(b))
+		n++
+		return a.Broken()
+	})
 	_, behind, err := around(doc, list)
 	if err == nil {
 		a.behind(n, formatMember(doc), behind)

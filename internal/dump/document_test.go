@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"testing"
 
@@ -45,18 +44,19 @@ func printed(t *testing.T, ndjson bool, f func(*app) error) (string, error) {
 	return out.String(), err
 }
 
-// fruit iterates over n fruits, after which comes err if it is not nil.
-func fruit(n int, err error, then func()) iter.Seq2[fruitDoc, error] {
-	return func(yield func(fruitDoc, error) bool) {
+// fruit walks over n fruits, after which comes err if it is not nil.
+func fruit(n int, err error, then func()) walk[fruitDoc] {
+	return func(visit func(fruitDoc) error) error {
 		for i := range n {
-			if !yield(fruitDoc{fmt.Sprint(i)}, nil) {
-				return
+			if err := visit(fruitDoc{fmt.Sprint(i)}); err != nil {
+				return err
 			}
 		}
-		if err != nil && !yield(fruitDoc{}, err) {
-			return
+		if err != nil {
+			return err
 		}
 		then()
+		return nil
 	}
 }
 
@@ -109,9 +109,10 @@ func TestAStreamPrintsWhatADocumentPrints(t *testing.T) {
 		for _, total := range []int{0, 7} {
 			for n := range 4 {
 				whole := basketDoc{"eve", []fruitDoc{}, total}
-				for f := range fruit(n, nil, func() {}) {
+				require.NoError(t, fruit(n, nil, func() {})(func(f fruitDoc) error {
 					whole.Fruit = append(whole.Fruit, f)
-				}
+					return nil
+				}))
 				want, err := printed(t, ndjson, func(a *app) error { return a.document(whole) })
 				require.NoError(t, err)
 				got, err := printed(t, ndjson, func(a *app) error {
@@ -143,8 +144,12 @@ func TestAStreamEndsWhenNobodyReads(t *testing.T) {
 	for _, ndjson := range []bool{false, true} {
 		a := &app{Out: term.NewOut(failingWriter{bad}, nil), ndjson: ndjson}
 		n := 0
-		err := stream(a, basketDoc{}, func(yield func(fruitDoc, error) bool) {
-			for n = 0; yield(fruitDoc{"pear"}, nil); n++ {
+		err := stream(a, basketDoc{}, func(visit func(fruitDoc) error) error {
+			for {
+				if err := visit(fruitDoc{"pear"}); err != nil {
+					return err
+				}
+				n++
 			}
 		})
 		assert.ErrorIs(t, err, bad)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"strconv"
 
@@ -68,7 +67,7 @@ type exporter struct {
 	format     string
 	out        string
 	components []string
-	at         point
+	at         string
 }
 
 // check makes sense of the flags.
@@ -192,7 +191,7 @@ func (x *exporter) changes(s *source, text string) error {
 	if _, err := s.Path(from, to); err != nil {
 		return s.missing(try("diff", s.path, fmt.Sprintf("seq:%d", from), fmt.Sprintf("seq:%d", to)), "record %d is not on the way to record %d: %w", from, to, err)
 	}
-	if err := s.mustHave(point{fmt.Sprintf("seq:%d", to)}, x.components); err != nil {
+	if err := s.mustHave(fmt.Sprintf("seq:%d", to), x.components); err != nil {
 		return err
 	}
 	changes := x.differences(s, from, to)
@@ -216,9 +215,9 @@ type tickDifference struct {
 	commit *inspect.Commit
 }
 
-// differences iterates over what the ticks on the way changed.
-func (x *exporter) differences(s *source, from, to uint64) iter.Seq2[tickDifference, error] {
-	return visited(func(visit func(tickDifference) error) error {
+// differences walks over what the ticks on the way changed.
+func (x *exporter) differences(s *source, from, to uint64) walk[tickDifference] {
+	return func(visit func(tickDifference) error) error {
 		return s.Changes(s.ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
 			if len(x.components) > 0 {
 				onlyComponents(d, x.components)
@@ -230,22 +229,15 @@ func (x *exporter) differences(s *source, from, to uint64) iter.Seq2[tickDiffere
 			}
 			return nil
 		})
-	})
+	}
 }
 
 // changesCSV writes a line for each field that changed.
-func changesCSV(a *app, changes iter.Seq2[tickDifference, error]) error {
+func changesCSV(a *app, changes walk[tickDifference]) error {
 	out := csv.NewWriter(a.Out)
 	_ = out.Write([]string{"tick", "seq", "entity", "component", "change", "field", "old", "new"}) // It keeps its first error.
-	for x, err := range changes {
-		var fields []inspect.FieldDiff
-		if err == nil {
-			fields, err = x.fields()
-		}
-		if err != nil {
-			out.Flush()
-			return err
-		}
+	err := changes(func(x tickDifference) error {
+		fields, err := x.fields()
 		entity, component := x.names()
 		for _, d := range fields {
 			_ = out.Write([]string{
@@ -253,9 +245,10 @@ func changesCSV(a *app, changes iter.Seq2[tickDifference, error]) error {
 				d.Path, exactText(d.Old), exactText(d.New),
 			})
 		}
-	}
+		return err
+	})
 	out.Flush()
-	return out.Error()
+	return cmp.Or(err, out.Error())
 }
 
 // fields returns what differs: one without a path, for what was added or removed.

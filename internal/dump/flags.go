@@ -39,15 +39,12 @@ func (v *value) Type() string          { return v.kind }
 // errTakes is why a value refuses a text, if there is nothing to say but what it takes.
 var errTakes = fmt.Errorf("not what the flag takes")
 
-// A point is the flag that says which state to show.
-type point struct{ at string }
-
 // pointForms is what help texts say of points besides marks.
 const pointForms = "a tick, @latest~N, @first, @-5s, seq:N"
 
 // point declares the flag --at.
-func (f flags) point(p *point) {
-	f.StringVar(&p.at, "at", "@latest", "point in time to show: "+pointForms+", snap:N or mark:NAME")
+func (f flags) point(at *string) {
+	f.StringVar(at, "at", "@latest", "point in time to show: "+pointForms+", snap:N or mark:NAME")
 }
 
 // output declares the flag -o.

@@ -2,7 +2,6 @@ package dump
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"strings"
 	"time"
@@ -78,7 +77,7 @@ without replaying them, so a long journal takes as long as reading it.`,
 // A historian says what to tell of an entity.
 type historian struct {
 	all   bool
-	at    point
+	at    string
 	limit limit
 
 	subject
@@ -97,8 +96,8 @@ func (h *historian) run(s *source) error {
 		return err
 	}
 	h.subject = sub
-	c := &courses{historian: h}
-	events, earlier := mapped(h.events(s), c.note), 0
+	c, earlier := &courses{historian: h}, 0
+	events := h.events(s, c)
 	if h.limit > 0 {
 		if events, earlier, err = newest(events, h.limit); err != nil {
 			return err
@@ -126,7 +125,7 @@ func (h *historian) run(s *source) error {
 // bounds sets the records to go from and to.
 func (h *historian) bounds(s *source, between []string) (err error) {
 	if len(between) == 0 {
-		h.to, err = s.Resolve(h.at.at)
+		h.to, err = s.Resolve(h.at)
 		return err
 	}
 	first, last, isRange := strings.Cut(between[0], "..")
@@ -145,20 +144,19 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 	return nil
 }
 
-// traceEvents iterates over events, up to an error.
-type traceEvents = iter.Seq2[*inspect.TraceEvent, error]
-
-// events iterates over what is to be told.
-func (h *historian) events(s *source) traceEvents {
-	return visited(func(visit func(*inspect.TraceEvent) error) error {
+// events walks over what is to be told, of which people are shown the courses as well.
+func (h *historian) events(s *source, c *courses) walk[*inspect.TraceEvent] {
+	return func(visit func(*inspect.TraceEvent) error) error {
 		return s.Trace(s.ctx, h.entity, h.from, h.to, func(e *inspect.TraceEvent) error {
 			if !h.wants(e) {
 				return nil
 			}
-			h.told++
+			if h.told++; !s.json {
+				c.note(e)
+			}
 			return visit(e)
 		})
-	})
+	}
 }
 
 // wants reports whether e is to be told. If there is a field, it makes e an event of
@@ -178,18 +176,16 @@ func (h *historian) wants(e *inspect.TraceEvent) bool {
 }
 
 // newest returns the last n events, and how many there are before them.
-func newest(events traceEvents, n limit) (last traceEvents, earlier int, err error) {
+func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.TraceEvent], earlier int, err error) {
 	var kept []*inspect.TraceEvent
-	for e, err := range events {
-		if err != nil {
-			return nil, 0, err
-		}
-		e := *e // It is good until the next.
-		if kept = append(kept, &e); uint64(len(kept)) > uint64(n) {
+	err = events(func(e *inspect.TraceEvent) error {
+		e = new(*e) // It is good until the next.
+		if kept = append(kept, e); uint64(len(kept)) > uint64(n) {
 			kept, earlier = kept[1:], earlier+1
 		}
-	}
-	return each(len(kept), func(i int) (*inspect.TraceEvent, error) { return kept[i], nil }), earlier, nil
+		return nil
+	})
+	return each(len(kept), func(i int) (*inspect.TraceEvent, error) { return kept[i], nil }), earlier, err
 }
 
 // eventDoc describes e. Its values are those of the field that was asked for, if one was.
@@ -291,13 +287,13 @@ type courses struct {
 // courseCells is how many characters a course takes at most.
 const courseCells = 40
 
-// note notes the numbers that e tells, and returns it.
-func (c *courses) note(e *inspect.TraceEvent) (*inspect.TraceEvent, error) {
+// note notes the numbers that e tells.
+func (c *courses) note(e *inspect.TraceEvent) {
 	if !c.begun {
 		c.begun, c.first = true, e.Tick
 	}
 	if e.Number < 0 && e.Kind != inspect.TraceDestroyed || e.Kind == inspect.TraceMoved || e.Kind == inspect.TraceWritten {
-		return e, nil
+		return
 	}
 	name := e.Component + c.field
 	for _, s := range c.list {
@@ -310,7 +306,6 @@ func (c *courses) note(e *inspect.TraceEvent) (*inspect.TraceEvent, error) {
 			c.of(name+dotted(field)).Set(e.Tick, x)
 		}
 	}
-	return e, nil
 }
 
 // of returns the course of a field.

@@ -104,7 +104,7 @@ var infoCommand = command{
   ecsdump info slot1.save
   ecsdump info D --at snap:milestone --json`,
 	run: func(f flags) action {
-		var at point
+		var at string
 		f.point(&at)
 		return reading(func(s *source) error {
 			doc := s.info()
@@ -121,7 +121,7 @@ var infoCommand = command{
 }
 
 // world describes the world at a point in time.
-func (s *source) world(at point) (*worldDoc, error) {
+func (s *source) world(at string) (*worldDoc, error) {
 	im, err := s.state(at)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package dump
 import (
 	"bytes"
 	"cmp"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,8 +84,14 @@ func (l *logger) run(s *source) error {
 	if l.graph {
 		lines = branchesOf(entries, s.Log())
 	}
+	ticks := func(visit func(*commitDoc) error) error {
+		if l.reverse {
+			return l.backward(entries, visit)
+		}
+		return l.forward(entries, visit)
+	}
 	g, listed := l.table(entries, lines), false
-	err = list(s.app, logDoc{Earlier: earlier}, l.ticks(entries), g, func(d *commitDoc) {
+	err = list(s.app, logDoc{Earlier: earlier}, ticks, g, func(d *commitDoc) {
 		listed = true
 		l.row(g, d, lines)
 	})
@@ -104,26 +109,24 @@ func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int
 		_, earlier = l.limit.of(len(entries))
 		return entries[earlier:], earlier, nil
 	}
-	for d, bad := range l.backward(entries) {
-		if err = bad; err != nil {
-			break
-		}
+	err = l.backward(entries, func(d *commitDoc) error {
 		e, _ := l.Log().Find(d.Seq)
-		if left = append(left, e); len(left) == int(l.limit) {
-			for earlier < len(entries) && entries[earlier].ID.Seq < d.Seq {
-				earlier++
-			}
-			break
+		if left = append(left, e); len(left) < int(l.limit) || l.limit == 0 {
+			return nil
 		}
-	}
+		for earlier < len(entries) && entries[earlier].ID.Seq < d.Seq {
+			earlier++
+		}
+		return errEnough
+	})
 	slices.Reverse(left)
-	return left, earlier, err
+	return left, earlier, ended(err)
 }
 
 // nothing says that no tick passed the filter. If the filter names a component that is not
 // there, that is an error.
 func (l *logger) nothing() error {
-	if err := l.mustHave(point{}, l.filter.components); err != nil {
+	if err := l.mustHave("", l.filter.components); err != nil {
 		return err
 	}
 	l.Line("no tick in the range is like that")
@@ -243,57 +246,44 @@ func (f *logFilter) matches(d *commitDoc, ops []operationDoc, values []rowDoc) b
 // shows reports whether f asks for the component and the entity of v.
 func (f *logFilter) shows(v rowDoc) bool { return f.component(v.Component) && f.entity(v.Entity) }
 
-// ticks iterates over the ticks of entries that the filter lets through, in the order
-// in which they are listed.
-func (l *logger) ticks(entries []journal.Entry) iter.Seq2[*commitDoc, error] {
-	if l.reverse {
-		return l.backward(entries)
-	}
-	return l.forward(entries)
-}
-
 // backwardBlock is how many ticks are read forward before they are listed backward. A
 // cursor only goes forward at the cost of what it reads; each step back may begin at a
 // snapshot again.
 const backwardBlock = 64
 
 // backward is forward from the last to the first.
-func (l *logger) backward(entries []journal.Entry) iter.Seq2[*commitDoc, error] {
-	return visited(func(visit func(*commitDoc) error) error {
-		for last := len(entries); last > 0; last -= backwardBlock {
-			var block []*commitDoc
-			for d, err := range l.forward(entries[max(0, last-backwardBlock):last]) {
-				if err != nil { // What comes behind it was listed before.
-					return err
-				}
-				block = append(block, d)
-			}
-			for _, d := range slices.Backward(block) {
-				if err := visit(d); err != nil {
-					return err
-				}
-			}
+func (l *logger) backward(entries []journal.Entry, visit func(*commitDoc) error) error {
+	for last := len(entries); last > 0; last -= backwardBlock {
+		var block []*commitDoc
+		err := l.forward(entries[max(0, last-backwardBlock):last], func(d *commitDoc) error {
+			block = append(block, d)
+			return nil
+		})
+		if err != nil { // What comes behind it was listed before.
+			return err
 		}
-		return nil
-	})
-}
-
-// forward iterates over the ticks of entries that the filter lets through. An error is
-// the last.
-func (l *logger) forward(entries []journal.Entry) iter.Seq2[*commitDoc, error] {
-	return visited(func(visit func(*commitDoc) error) error {
-		r := logReader{logger: l, known: l.rewoundFrom()}
-		for _, e := range entries {
-			d, err := r.read(e)
-			if err == nil && d != nil {
-				err = visit(d)
-			}
-			if err != nil {
+		for _, d := range slices.Backward(block) {
+			if err := visit(d); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// forward walks over the ticks of entries that the filter lets through.
+func (l *logger) forward(entries []journal.Entry, visit func(*commitDoc) error) error {
+	r := logReader{logger: l, known: l.rewoundFrom()}
+	for _, e := range entries {
+		d, err := r.read(e)
+		if err == nil && d != nil {
+			err = visit(d)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A logReader reads ticks, best in the order of the journal. Values need the state before a

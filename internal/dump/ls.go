@@ -33,7 +33,7 @@ List the entities that are alive, with their components.
   ecsdump ls D --where 'Position.X > 3 && Label.Text contains "orc"' --sort Health --desc
   ecsdump ls D --where 'has(Target) && !exists(Target.Of)' --at @latest~10`,
 	run: func(f flags) action {
-		var at point
+		var at string
 		var l selection
 		l.flags(f)
 		f.condition(&l.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
@@ -65,11 +65,11 @@ const quickLimit = 1000
 
 // lsQuickly lists the first entities of a state in a snapshot without loading it. It
 // is done unless the state or the selection asks for more, or something is damaged.
-func (s *source) lsQuickly(at point, l *selection) (done bool, err error) {
+func (s *source) lsQuickly(at string, l *selection) (done bool, err error) {
 	if !l.everything() || l.limit == 0 || uint64(l.from)+uint64(l.limit) > quickLimit {
 		return false, nil
 	}
-	seq, err := s.Resolve(at.at)
+	seq, err := s.Resolve(at)
 	if err != nil {
 		return false, err
 	}

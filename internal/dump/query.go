@@ -3,7 +3,6 @@ package dump
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +98,7 @@ func (s *source) query(im state, q *querier) error {
 }
 
 // records prints the rows of a query: those of p, which are called one and many.
-func (s *source) records(im state, fields []field, p part, one, many string, rows iter.Seq2[[]query.Answer, error]) error {
+func (s *source) records(im state, fields []field, p part, one, many string, rows walk[[]query.Answer]) error {
 	names := namesOf(fields)
 	records := mapped(rows, func(answers []query.Answer) (recordDoc, error) { return recordDoc{names, answers}, nil })
 	g := s.Grid(listed(fields, field.heading)...)
@@ -221,13 +220,8 @@ func (s *source) groups(im state, q *querier) error {
 	if err != nil {
 		return err
 	}
-	for e, err := range c.all() {
-		if err == nil {
-			err = g.add(e)
-		}
-		if err != nil {
-			return err
-		}
+	if err := c.all(g.add); err != nil {
+		return err
 	}
 	return g.print(s, im, q)
 }

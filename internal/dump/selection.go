@@ -2,7 +2,6 @@ package dump
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -109,75 +108,62 @@ type part struct {
 // to be printed is found before all entities are asked, the rest is not: the part
 // is open then, and nobody knows how many more there are.
 func (c *choice) part(counted bool) (p part, err error) {
-	entities := c.all()
+	entities := c.all
 	if len(c.sort) > 0 {
-		entities, counted = c.sorted(), true // All are asked before the first is known.
+		entities, counted = c.sorted, true // All are asked before the first is known.
 	}
 	end := uint64(c.from) + uint64(c.limit)
-	for e, err := range entities {
-		if err != nil {
-			return p, err
-		}
+	err = entities(func(e ecs.Entity) error {
 		n := uint64(p.total)
 		p.total++
 		switch {
 		case c.limit > 0 && n >= end:
 			p.more++
 			if p.open = !counted && len(c.where) > 0; p.open {
-				return p, nil
+				return errEnough
 			}
 		case n >= uint64(c.from):
 			p.entities = append(p.entities, e)
 		}
-	}
-	return p, nil
-}
-
-// all iterates over the entities that the filters leave, by index, up to an error.
-func (c *choice) all() iter.Seq2[ecs.Entity, error] {
-	return visited(func(visit func(ecs.Entity) error) error {
-		for i, e := range byIndex(c.im) {
-			ok, err := c.holds(e)
-			if i%1024 == 0 {
-				err = cmp.Or(err, c.s.ctx.Err())
-			}
-			if ok && err == nil {
-				err = visit(e)
-			}
-			if err != nil {
-				return err
-			}
-		}
 		return nil
 	})
+	return p, ended(err)
+}
+
+// all walks over the entities that the filters leave, by index.
+func (c *choice) all(visit func(ecs.Entity) error) error {
+	for i, e := range byIndex(c.im) {
+		ok, err := c.holds(e)
+		if i%1024 == 0 {
+			err = cmp.Or(err, c.s.ctx.Err())
+		}
+		if ok && err == nil {
+			err = visit(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sorted is all in the order of --sort, and by index where that makes no difference.
-func (c *choice) sorted() iter.Seq2[ecs.Entity, error] {
+func (c *choice) sorted(visit func(ecs.Entity) error) error {
 	type keyed struct {
 		e    ecs.Entity
 		keys []query.Answer
 	}
-	return visited(func(visit func(ecs.Entity) error) error {
-		var all []keyed
-		for e, err := range c.all() {
-			if err != nil {
-				return err
-			}
-			keys, err := answersOf(c.sort, e)
-			if err != nil {
-				return err
-			}
-			all = append(all, keyed{e, keys})
-		}
-		slices.SortStableFunc(all, func(a, b keyed) int { return slices.CompareFunc(a.keys, b.keys, c.order) })
-		for _, k := range all {
-			if err := visit(k.e); err != nil {
-				return err
-			}
-		}
-		return nil
+	var all []keyed
+	err := c.all(func(e ecs.Entity) error {
+		keys, err := answersOf(c.sort, e)
+		all = append(all, keyed{e, keys})
+		return err
 	})
+	slices.SortStableFunc(all, func(a, b keyed) int { return slices.CompareFunc(a.keys, b.keys, c.order) })
+	for i := 0; i < len(all) && err == nil; i++ {
+		err = visit(all[i].e)
+	}
+	return err
 }
 
 // order compares two keys as --desc says. Nothing comes last either way.

@@ -98,7 +98,7 @@ entities are read. With --brief neither is done, and nothing more is read.`,
 
 // showResources shows all of them: they are few. One that was registered and never saved
 // has no row.
-func (s *source) showResources(at point) error {
+func (s *source) showResources(at string) error {
 	im, err := s.state(at)
 	if err != nil {
 		return err
@@ -137,14 +137,14 @@ const showBytes = 64 << 20
 
 // A shower says what to show of an entity.
 type shower struct {
-	at    point
+	at    string
 	brief bool
 	limit limit // Of those that refer to it.
 }
 
 // run shows the entity. One that is not alive is an error that says what became of it.
 func (o *shower) run(s *source) error {
-	seq, err := s.Resolve(o.at.at)
+	seq, err := s.Resolve(o.at)
 	if err != nil {
 		return err
 	}
@@ -199,8 +199,8 @@ func (b *blamer) shown(s *source) []shownDoc {
 			continue
 		}
 		d := shownDoc{valueDoc: valueDoc{c.Name, rowKind(c.Value), c.Row, c.Value}}
-		if w := b.components[n]; w != nil && !s.IsSave() {
-			d.Changed, d.Written = w.changed().doc(), w.written.doc()
+		if blamed := b.components[n]; blamed != nil && !s.IsSave() {
+			d.Changed, d.Written = blamed.changed(), blamed.Written
 		}
 		docs = append(docs, d)
 	}

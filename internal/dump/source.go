@@ -42,8 +42,8 @@ func (s state) doc() stateDoc { return stateDoc{s.Tick, s.seq} }
 func (s state) String() string { return s.doc().place() }
 
 // state returns the world at p.
-func (s *source) state(p point) (state, error) {
-	seq, err := s.Resolve(p.at)
+func (s *source) state(at string) (state, error) {
+	seq, err := s.Resolve(at)
 	if err != nil {
 		return state{}, err
 	}
@@ -64,7 +64,7 @@ func reading(f func(s *source) error) action {
 
 // showing declares --at and returns an action that calls do with the state it names.
 func (f flags) showing(do func(s *source, im state) error) action {
-	var at point
+	var at string
 	f.point(&at)
 	return reading(func(s *source) error {
 		im, err := s.state(at)
@@ -186,11 +186,11 @@ func (s *source) components(im state, names []string, resources bool) (found []*
 }
 
 // mustHave returns an error if one of those components and resources is not at p.
-func (s *source) mustHave(p point, names []string) error {
+func (s *source) mustHave(at string, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	im, err := s.state(p)
+	im, err := s.state(at)
 	if err == nil {
 		_, err = s.components(im, names, true)
 	}

@@ -88,7 +88,7 @@ what the ticks take in the journal; those of a file to its size.`,
   ecsdump stats D 100..200 --limit 20`,
 	complete: []completer{(*completion).ranges},
 	run: func(f flags) action {
-		var at point
+		var at string
 		busiest := limit(5)
 		f.point(&at)
 		f.limit(&busiest, 5, "of the busiest ticks")
@@ -108,13 +108,13 @@ what the ticks take in the journal; those of a file to its size.`,
 }
 
 // stats gathers what stats prints.
-func (s *source) stats(at point, args []string, busiest limit) (*statsDoc, error) {
+func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, error) {
 	entries, err := s.chosen(args)
 	if err != nil {
 		return nil, err
 	}
 	if len(args) > 0 {
-		at.at = fmt.Sprintf("seq:%d", entries[len(entries)-1].ID.Seq)
+		at = fmt.Sprintf("seq:%d", entries[len(entries)-1].ID.Seq)
 	}
 	im, err := s.state(at)
 	if err != nil {

@@ -108,7 +108,7 @@ func (t *tailer) run(s *source) error {
 		return t.nothing()
 	}
 	t.grid = t.table(entries, nil)
-	ticks := visited(func(visit func(*tailTickDoc) error) error { return t.ticks(entries, visit) })
+	ticks := func(visit func(*tailTickDoc) error) error { return t.ticks(entries, visit) }
 	err = list(s.app, tailDoc{Earlier: earlier}, ticks, t.grid, func(d *tailTickDoc) { t.row(t.grid, &d.commitDoc, nil) })
 	if t.interrupted(s.call, err) {
 		err = nil
@@ -143,16 +143,9 @@ func (t *tailer) say(text string) {
 // ticks visits the ticks of entries, and with --follow those that come then, until the call
 // ends.
 func (t *tailer) ticks(entries []journal.Entry, visit func(*tailTickDoc) error) error {
-	for d, err := range t.forward(entries) {
-		if t.removed(err) {
-			break
-		}
-		if err == nil {
-			err = visit(&tailTickDoc{*d, 0})
-		}
-		if err != nil {
-			return err
-		}
+	err := t.forward(entries, func(d *commitDoc) error { return visit(&tailTickDoc{*d, 0}) })
+	if err != nil && !t.removed(err) {
+		return err
 	}
 	for t.follow {
 		if err := t.wait(); err != nil {

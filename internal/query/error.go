@@ -38,8 +38,7 @@ func (x *Expr) Wrong(e ecs.Entity, err error) error { return x.error("%v: %v", e
 
 // uncompiled is for expressions that package expr refuses without saying why, or panics on.
 func (x *Expr) uncompiled() *Error {
-	e := Error{Text: x.text}
-	line, _ := e.Excerpt()
+	line, _ := (&Error{Text: x.text}).Excerpt()
 	return x.error("%s cannot be compiled", string(line))
 }
 

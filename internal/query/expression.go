@@ -116,8 +116,8 @@ func (x *Expr) build() (err error) {
 	if err != nil {
 		return x.failed(err)
 	}
-	if err := r.resolve(&tree.Node); err != nil {
-		return x.failed(err)
+	if r.node(&tree.Node); r.err != nil {
+		return x.failed(r.err)
 	}
 	return x.finish(tree, r, config)
 }

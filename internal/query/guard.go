@@ -80,8 +80,8 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 		return n, slices.DeleteFunc(needs, func(n need) bool { return n.pointer })
 	}
 	out, needs := g.below(n)
-	if m, ok := n.(*ast.MemberNode); ok {
-		needs = g.pointer(m, needs)
+	if m, ok := n.(*ast.MemberNode); ok && !m.Optional {
+		needs = g.ends(m.Node, needs) // It goes through what may be a pointer.
 	}
 	return out, needs
 }
@@ -93,14 +93,6 @@ func (g guarder) identifier(n *ast.IdentifierNode) []need {
 		return nil
 	}
 	return []need{{col.flag, at(n, &ast.IdentifierNode{Value: col.flag}), false}}
-}
-
-// pointer adds to what m needs that the pointer it goes through is not nil.
-func (g guarder) pointer(m *ast.MemberNode, needs []need) []need {
-	if m.Optional {
-		return needs
-	}
-	return g.ends(m.Node, needs)
 }
 
 // ends adds to needs, if n is a pointer, that it is not nil.

@@ -89,12 +89,6 @@ func (r *resolver) fail(n ast.Node, format string, args ...any) {
 	}
 }
 
-// resolve replaces the names in *p.
-func (r *resolver) resolve(p *ast.Node) error {
-	r.node(p)
-	return r.err
-}
-
 // node resolves what is below *p, and *p itself, down to the first error.
 func (r *resolver) node(p *ast.Node) {
 	if *p == nil || r.err != nil {
@@ -363,38 +357,30 @@ func (r *resolver) literalEntity(n *ast.CallNode) {
 	}
 }
 
-// naming resolves has(C), component("C") and resource("C").
+// naming resolves has(C), component("C") and resource("C"). Only the first takes a name
+// without quotes as well.
 func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	if len(n.Arguments) != 1 {
 		r.fail(n, "%s takes the name of a component", function)
 		return
 	}
-	if s, ok := n.Arguments[0].(*ast.StringNode); ok {
-		r.named(p, s, function)
-		return
-	}
-	if function != "has" {
+	arg := &n.Arguments[0]
+	if s, quoted := (*arg).(*ast.StringNode); !quoted && function != "has" {
 		r.fail(n, "%s takes a name in quotes", function)
-		return
-	}
-	r.node(&n.Arguments[0])
-	if col := r.columnOf(n.Arguments[0]); col != nil {
-		*p = at(n, &ast.IdentifierNode{Value: col.flag})
-		return
-	}
-	r.fail(n.Arguments[0], "has takes the name of a component")
-}
-
-// named resolves a name in quotes.
-func (r *resolver) named(p *ast.Node, s *ast.StringNode, function string) {
-	c := r.im.Find(s.Value)
-	if c != nil && function == "resource" && !c.Resource {
+	} else if !quoted {
+		r.node(arg)
+	} else if c := r.im.Find(s.Value); c != nil && function == "resource" && !c.Resource {
 		r.fail(s, "%s is a component, no resource", s.Value)
-		return
+	} else {
+		r.component(arg, s, s.Value)
 	}
-	r.component(p, s, s.Value)
-	if col := r.columnOf(*p); col != nil && function == "has" {
-		*p = at(s, &ast.IdentifierNode{Value: col.flag})
+	switch col := r.columnOf(*arg); {
+	case function != "has":
+		*p = *arg
+	case col == nil:
+		r.fail(*arg, "has takes the name of a component")
+	default:
+		*p = at(*arg, &ast.IdentifierNode{Value: col.flag})
 	}
 }
 
