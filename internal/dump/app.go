@@ -118,8 +118,10 @@ func (c *command) arguments() (least, most int) {
 	return least, least + most
 }
 
-// cobra returns c as that package has commands.
+// cobra returns c as that package has commands. Flags are declared before anything runs, so
+// that help, completion and man pages know them.
 func (a *app) cobra(c *command) *cobra.Command {
+	// Package cobra shows the first line in lists of commands and the rest in help.
 	short, long, _ := strings.Cut(c.doc, "\n\n")
 	cmd := &cobra.Command{Use: c.use, Short: short, Long: long, Example: c.example, ValidArgsFunction: a.completeArguments(c)}
 	f := flags{cmd.Flags(), cmd}
@@ -135,7 +137,8 @@ func (a *app) cobra(c *command) *cobra.Command {
 	return cmd
 }
 
-// begin makes what the flags ask for, before any command runs.
+// begin makes what the flags ask for, before any command runs. The bar hangs on the context,
+// where whatever takes long finds it: package persist tells how far it is, and knows no bar.
 func (a *app) begin(cmd *cobra.Command, _ []string) error {
 	a.json = a.json || a.ndjson
 	a.Suit(a.color, a.json, !a.noPager)

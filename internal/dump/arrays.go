@@ -179,7 +179,8 @@ type lookupDoc struct {
 	of *inspect.Component
 }
 
-// lookup looks for e as the two-sided test does, and notes what it meets.
+// lookup looks for e as the two-sided test does, and notes what it meets. Sparse alone does
+// not tell whether e has the component: its entry may be of an entity that had the index before.
 func lookup(im state, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err error) {
 	sparse := c.Sparse()
 	doc = lookupDoc{

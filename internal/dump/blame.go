@@ -113,11 +113,7 @@ func (d *blameDoc) print(a *app) {
 	for _, c := range d.Components {
 		name := c.Name
 		for _, f := range c.Fields {
-			text := f.Value.String()
-			if f.Value.Kind() == layout.Struct {
-				text = "" // It has no fields.
-			}
-			g.Row(name, f.Field, text, f.Changed, c.Written.unless(f.Changed))
+			g.Row(name, f.Field, leafText(f.Value), f.Changed, c.Written.unless(f.Changed))
 			name = ""
 		}
 	}

@@ -159,7 +159,8 @@ func (d *differ) run(c *call) error {
 	})
 }
 
-// compare compares t with s.
+// compare compares t with s. Points are resolved before anything is read, so that a wrong one
+// is told at once.
 func (d *differ) compare(s, t *diffSide) (err error) {
 	for _, side := range []*diffSide{s, t} {
 		side.doc.Store = side.path
@@ -231,6 +232,7 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	if len(d.entities) == 0 {
 		return nil
 	}
+	// What is left is about these entities alone: types, and indices without an entity, are not.
 	others := func(e ecs.Entity) bool { return !slices.Contains(d.entities, e.String()) }
 	diff.Schema, diff.Registry.Free = nil, 0
 	diff.Registry.Created = slices.DeleteFunc(diff.Registry.Created, others)
@@ -295,7 +297,9 @@ func differences(diff *inspect.Diff, moved bool) []difference {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b difference) int { // A resource has entity 0.
+	// By entity, since what became of one belongs together; the order of components stays. A
+	// resource has entity 0, index 0 in generation 0, which none that lives has: it comes first.
+	slices.SortStableFunc(all, func(a, b difference) int {
 		return cmp.Or(cmp.Compare(a.entity.Index(), b.entity.Index()), cmp.Compare(a.entity.Generation(), b.entity.Generation()))
 	})
 	return all
@@ -452,7 +456,7 @@ func (x difference) print(g *term.Grid) error {
 		if err != nil {
 			return err
 		}
-		g.StyledText(style, "%s %s", sign, labelled(valueDoc{Name: name, Kind: rowKind(v), Value: v}))
+		g.StyledText(style, "%s %s", sign, labelled(valueDoc{Name: name, Kind: rowKind(v.Type()), Value: v}))
 	case "changed":
 		fields, err := x.component.Fields(x.row)
 		for _, f := range fields {

@@ -204,14 +204,15 @@ func stream[T any](a *app, doc any, items walk[T]) error {
 		n++
 		return a.Broken()
 	})
-	_, behind, err := around(doc, list)
+	_, behind, err := around(doc, list) // Anew: they may have been set since.
 	if err == nil {
 		a.behind(n, formatMember(doc), behind)
 	}
 	return cmp.Or(bad, err, a.Broken())
 }
 
-// item prints the item n of a list.
+// item prints the item n of a list. The comma comes before an item rather than behind it, as
+// nobody knows which one is the last until the walk ends.
 func (a *app) item(n int, text string) {
 	switch {
 	case a.ndjson:
@@ -267,7 +268,8 @@ func formatted(doc any) (string, error) {
 }
 
 // around returns the members of doc before its list, of which the first is the format,
-// and those behind it; without braces.
+// and those behind it; without braces. It looks for the list in the JSON, since only package
+// json knows which members are left out and which come from embedded structs.
 func around(doc any, list string) (before, behind string, err error) {
 	text, err := formatted(doc)
 	if err != nil {

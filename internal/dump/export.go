@@ -110,7 +110,8 @@ func (x *exporter) run(s *source) error {
 	return exportCSV(s.ctx, s.Out, chosen[0])
 }
 
-// to calls f, which writes to standard output, with that being the new file.
+// to calls f, which writes to standard output, with that being the new file: so that all that
+// prints documents can write them to one.
 func (x *exporter) to(a *app, f func() error) error {
 	if x.out == "" {
 		return f()
@@ -271,7 +272,8 @@ func exactText(v layout.Value) string {
 	return string(v.AppendExact(nil))
 }
 
-// flattest is the longest array that has a column for each element.
+// flattest is the longest array that has a column for each element. Longer ones are JSON in one
+// column: spreadsheets do not take thousands of columns.
 const flattest = 16
 
 // exportCSV writes a table of the rows of c: the entity, then a column for each

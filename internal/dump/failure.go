@@ -72,7 +72,8 @@ func system(err error) error {
 var errDiffer = errors.New("the states differ")
 
 // classify returns an error of reading path as a failure: with the exit status that its
-// kind has, and the command to try next.
+// kind has, and the command to try next. Damage comes before all else that an error may be at
+// the same time: what is not found in a damaged file may be there.
 func classify(path string, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {

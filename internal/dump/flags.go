@@ -53,35 +53,56 @@ func (f flags) output(out *string, usage string) { f.StringVarP(out, "output", "
 // number declares a flag that counts something; short may be "".
 func (f flags) number(to *uint, name, short string, n uint, usage string) {
 	*to = n
-	f.VarP(&value{kind: "uint", takes: "a whole number, 0 or more", begin: strconv.Itoa(int(n)), set: func(text string) error {
+	f.VarP(&value{kind: "uint", takes: "a whole number, 0 or more", begin: strconv.Itoa(int(n)), set: parsed(to, func(text string) (uint, error) {
 		n, err := strconv.ParseUint(text, 0, 0)
-		if err == nil {
-			*to = uint(n)
+		return uint(n), err
+	})}, name, short, usage)
+}
+
+// interval declares the flag --interval.
+func (f flags) interval(to *time.Duration, begin time.Duration, usage string) {
+	*to = begin
+	f.Var(&value{kind: "duration", takes: "a time above 0 with its unit, as in 500ms or 2s", begin: begin.String(), set: parsed(to, func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		if d <= 0 {
+			err = errTakes
 		}
-		return err
-	}}, name, short, usage)
+		return d, err
+	})}, "interval", usage)
 }
 
 // oneOf declares a flag that takes one of a few words.
 func oneOf[T ~string](f *pflag.FlagSet, to *T, name, kind, usage string, words ...T) {
-	texts := listed(words, func(word T) string { return string(word) })
 	*to = words[0]
-	f.Var(&value{kind: kind, takes: alternatives(texts), words: texts, begin: texts[0], set: func(text string) error {
-		if !slices.Contains(texts, text) {
-			return errTakes
+	texts := listed(words, func(word T) string { return string(word) })
+	f.Var(&value{kind: kind, takes: alternatives(texts), words: texts, begin: texts[0], set: parsed(to, func(text string) (T, error) {
+		return T(text), among(text, texts)
+	})}, name, usage)
+}
+
+// among returns an error if word is none of words.
+func among(word string, words []string) error {
+	if !slices.Contains(words, word) {
+		return errTakes
+	}
+	return nil
+}
+
+// parsed returns how a flag is set to what parse makes of its text.
+func parsed[T any](to *T, parse func(text string) (T, error)) func(text string) error {
+	return func(text string) error {
+		v, err := parse(text)
+		if err == nil {
+			*to = v
 		}
-		*to = T(text)
-		return nil
-	}}, name, usage)
+		return err
+	}
 }
 
 // someOf declares a flag that takes some of a few words, with commas between or again.
 func (f flags) someOf(to *[]string, name, usage string, words []string) {
 	f.Var(&value{kind: "words", takes: alternatives(words), words: words, set: commaSeparated(to, func(word string) (string, error) {
-		if !slices.Contains(words, word) {
-			return "", errTakes
-		}
-		return word, nil
+		return word, among(word, words)
 	})}, name, usage)
 }
 
@@ -143,19 +164,6 @@ func (f flags) texts(to *[]string, name, kind, usage string, parts func(text str
 		}
 		return nil
 	}}, name, usage)
-}
-
-// interval declares the flag --interval.
-func (f flags) interval(to *time.Duration, begin time.Duration, usage string) {
-	*to = begin
-	f.Var(&value{kind: "duration", takes: "a time above 0 with its unit, as in 500ms or 2s", begin: begin.String(), set: func(text string) error {
-		d, err := time.ParseDuration(text)
-		if err != nil || d <= 0 {
-			return errTakes
-		}
-		*to = d
-		return nil
-	}}, "interval", usage)
 }
 
 // A limit is how much of a list to print; 0: all.

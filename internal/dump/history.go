@@ -165,7 +165,7 @@ func (h *historian) wants(e *inspect.TraceEvent) bool {
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
 		return false
 	}
-	if e.Number >= 0 && len(h.steps) > 0 {
+	if e.Number >= 0 && len(h.steps) > 0 { // A set of another field is no event of this one.
 		e.Old, _ = h.of(e.Old)
 		e.New, _ = h.of(e.New)
 		if e.Kind == inspect.TraceSet && e.Old.Kind() == e.New.Kind() && len(e.Fields()) == 0 {
@@ -336,7 +336,8 @@ func (c *courses) print(a *app, last uint64) {
 	}
 }
 
-// number returns v as a number that can be drawn.
+// number returns v as a number that can be drawn: infinity has no place among the others, and
+// is left out like what is not there.
 func number(v layout.Value) (x float64, ok bool) {
 	switch k := v.Kind(); {
 	case k >= layout.Int8 && k <= layout.Int64:

@@ -42,7 +42,7 @@ say --edited.`,
 			if out == "" {
 				return c.misused("say with -o what to make")
 			}
-			if _, err := os.Lstat(out); err == nil {
+			if _, err := os.Lstat(out); err == nil { // Before all of the export is read for nothing.
 				return occupied(out)
 			}
 			im, err := importFrom(c.ctx, c.flags.cmd.InOrStdin(), c.args[0], edited)

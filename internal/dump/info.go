@@ -202,7 +202,7 @@ func (j *journalDoc) String() string {
 }
 
 // lockOf describes the process that a lock file names. Locks of other hosts may
-// not show here.
+// not show here: a file that names one of them says neither that it runs nor that it ended.
 func lockOf(holder string, inUse bool) *lockDoc {
 	if inUse {
 		return &lockDoc{cmp.Or(holder, "a process that does not say which"), "yes"}

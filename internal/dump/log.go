@@ -168,7 +168,7 @@ func (l *logger) row(g *term.Grid, d *commitDoc, lines branches) {
 		} else {
 			under = b.after + under
 		}
-		if b.apart && l.reverse {
+		if b.apart && l.reverse { // Upside down, the fork is below the record that it leads to.
 			defer g.Text("%s", strings.ReplaceAll(b.fork, "\\", "/"))
 		}
 	}
@@ -211,13 +211,13 @@ func (f *logFilter) byValue() bool {
 }
 
 // op, component and entity report whether f lets one through.
-func (f *logFilter) op(name string) bool        { return among(f.ops, name) }
-func (f *logFilter) component(name string) bool { return among(f.components, name) }
-func (f *logFilter) entity(name string) bool    { return among(f.entities, name) }
+func (f *logFilter) op(name string) bool        { return chosen(f.ops, name) }
+func (f *logFilter) component(name string) bool { return chosen(f.components, name) }
+func (f *logFilter) entity(name string) bool    { return chosen(f.entities, name) }
 
-// among reports whether name is chosen; nothing chosen is everything.
-func among(chosen []string, name string) bool {
-	return len(chosen) == 0 || slices.Contains(chosen, name)
+// chosen reports whether name is among those chosen; nothing chosen is everything.
+func chosen(names []string, name string) bool {
+	return len(names) == 0 || slices.Contains(names, name)
 }
 
 // mayMatch reports whether a tick can be one that f lets through, by what can be known
@@ -230,7 +230,8 @@ func (f *logFilter) mayMatch(d *commitDoc) bool {
 }
 
 // matches reports whether f lets a tick through, whose values are needed if byValue
-// says so.
+// says so. All parts must be true of one operation or one value: a tick that sets Position of
+// one entity and adds Health to another does not set Health of either.
 func (f *logFilter) matches(d *commitDoc, ops []operationDoc, values []rowDoc) bool {
 	if !f.any() {
 		return true
@@ -325,6 +326,10 @@ func (r *logReader) read(e journal.Entry) (*commitDoc, error) {
 
 // values returns what the tick c, which d describes, made of rows, by component: first
 // those that are gone. What was written with the value that it had is not among them.
+//
+// A tick has the rows that it wrote, not what was there before, and drops rows without saying
+// whose they were. So the old rows are copied from the state before it, then the cursor goes
+// on, and what the same entities have then is compared.
 func (r *logReader) values(c *inspect.Commit, d *commitDoc) (docs []rowDoc, err error) {
 	if err := r.seek(c.Parent); err != nil {
 		return nil, err

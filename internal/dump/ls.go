@@ -124,7 +124,7 @@ func peekedValues(state *inspect.EntityState) []valueDoc {
 		if c.Resource || c.Row < 0 {
 			continue
 		}
-		values = append(values, valueDoc{c.Name, rowKind(c.Value), c.Row, c.Value})
+		values = append(values, valueDocOf(c))
 	}
 	return values
 }

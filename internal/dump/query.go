@@ -199,7 +199,8 @@ type grouping struct {
 	byName map[string]*group
 }
 
-// maxGroups bounds what a grouping keeps.
+// maxGroups bounds what a grouping keeps: all of it, since the last entity may still belong
+// to the first group.
 const maxGroups = 1 << 20
 
 // groups prints totals.
@@ -274,7 +275,8 @@ func (g *grouping) add(e ecs.Entity) error {
 	return nil
 }
 
-// groupOf returns the group of those keys, a new one if none has them.
+// groupOf returns the group of those keys, a new one if none has them. Answers cannot be keys
+// of a map: among them are lists and values, and numbers of several types that are the same.
 func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 	name := fmt.Sprintf("%q", listed(keys, query.Answer.Key)) // Quoted: two keys are not one with a blank.
 	switch {

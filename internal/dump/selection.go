@@ -112,7 +112,7 @@ func (c *choice) part(counted bool) (p part, err error) {
 	if len(c.sort) > 0 {
 		entities, counted = c.sorted, true // All are asked before the first is known.
 	}
-	end := uint64(c.from) + uint64(c.limit)
+	end := uint64(c.from) + uint64(c.limit) // With 64 bits there is no sum too large on machines that have 32.
 	err = entities(func(e ecs.Entity) error {
 		n := uint64(p.total)
 		p.total++
@@ -130,11 +130,12 @@ func (c *choice) part(counted bool) (p part, err error) {
 	return p, ended(err)
 }
 
-// all walks over the entities that the filters leave, by index.
+// all walks over the entities that the filters leave, by index: as they lie, they are in
+// another order whenever one was destroyed.
 func (c *choice) all(visit func(ecs.Entity) error) error {
 	for i, e := range byIndex(c.im) {
 		ok, err := c.holds(e)
-		if i%1024 == 0 {
+		if i%1024 == 0 { // Often enough for whoever waits, seldom enough to cost nothing.
 			err = cmp.Or(err, c.s.ctx.Err())
 		}
 		if ok && err == nil {

@@ -198,7 +198,7 @@ func (b *blamer) shown(s *source) []shownDoc {
 		if c.Row < 0 {
 			continue
 		}
-		d := shownDoc{valueDoc: valueDoc{c.Name, rowKind(c.Value), c.Row, c.Value}}
+		d := shownDoc{valueDoc: valueDocOf(c)}
 		if blamed := b.components[n]; blamed != nil && !s.IsSave() {
 			d.Changed, d.Written = blamed.changed(), blamed.Written
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -204,10 +205,15 @@ func (s *source) isResource(name string) error {
 
 // kind returns what c is: component, tag or resource.
 func kind(c *inspect.Component) string {
-	switch {
-	case c.Resource:
+	if c.Resource {
 		return "resource"
-	case c.Layout.Width() == 0:
+	}
+	return rowKind(c.Layout)
+}
+
+// rowKind returns what has rows of type t: a tag's take no bytes.
+func rowKind(t *layout.Type) string {
+	if t.Width() == 0 {
 		return "tag"
 	}
 	return "component"

@@ -152,7 +152,8 @@ func rowBytes(c *inspect.Component) (n int64) {
 	return n
 }
 
-// tick counts record e. From record known on, it is known which were rewound.
+// tick counts record e. From record known on, it is known which were rewound. Each byte of the
+// payload is counted once: what belongs to no component, no entity and no operation is other.
 func (d *statsDoc) tick(s *source, e journal.Entry, known uint64, busiest limit) error {
 	if err := s.ctx.Err(); err != nil {
 		return err
@@ -195,7 +196,8 @@ func (d *statsDoc) usage(name string) *usageDoc {
 	return &d.Components[len(d.Components)-1]
 }
 
-// busy keeps doc if it is one of the busiest ticks; of equal ones the older.
+// busy keeps doc if it is one of the busiest ticks; of equal ones the older. The list stays as
+// short as the limit, so a journal of millions of ticks needs no memory for it.
 func (d *statsDoc) busy(doc commitDoc, l limit) {
 	i, _ := slices.BinarySearchFunc(d.Busiest, doc, func(a, b commitDoc) int {
 		if a.Bytes == b.Bytes {

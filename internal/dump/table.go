@@ -30,7 +30,8 @@ func Main(openers map[string]Opener) int {
 	return run(ctx, stop, openers, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// run runs the command that args has, until ctx ends, which stop does.
+// run runs the command that args has, until ctx ends, which stop does: also when nobody
+// reads what is printed, so that a walk through a large store does not go on for nothing.
 func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer) (code int) {
 	a := &app{Out: term.NewOut(stdout, stop), stderr: stderr, openers: openers}
 	root := a.root()
@@ -45,6 +46,7 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	if e := a.Close(); e != nil {
 		err = &failure{code: exitSystem, err: e}
 	}
+	// The only errors that are no failures are those of package cobra, before a command ran.
 	var f *failure
 	switch {
 	case err == nil:

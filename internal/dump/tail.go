@@ -100,7 +100,7 @@ func (t *tailer) run(s *source) error {
 		t.seen = log.Entries[n-1].ID
 	}
 	switch {
-	case s.json || t.follow:
+	case s.json || t.follow: // An empty list, or one that may still grow.
 	case len(log.Entries) == 0:
 		s.Line("the journal has no records")
 		return nil
@@ -182,7 +182,7 @@ func (t *tailer) wait() error {
 // what else happened.
 func (t *tailer) news(visit func(*tailTickDoc) error) error {
 	log := t.Log()
-	if log.Epoch > t.epoch {
+	if log.Epoch > t.epoch { // It may have been opened and closed more than once since.
 		t.epoch, t.clean = log.Epoch, false
 		t.say("opened by a program")
 	}

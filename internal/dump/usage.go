@@ -43,7 +43,8 @@ func (c *call) atOrRange(n int) error {
 }
 
 // wrongFlag puts what package pflag finds wrong with a flag into our words: which flag it is,
-// and what that takes.
+// and what that takes. Why a text is refused is not said, but for numbers that are too large:
+// what would be right says more, and package strconv speaks to programmers.
 func wrongFlag(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError
@@ -91,7 +92,7 @@ func flagNames(cmd *cobra.Command) (names []string) {
 // unnamed puts what package cobra finds wrong before any command runs into our words: of all
 // that it may be, the only thing that people meet is a command that there is not.
 func unnamed(cmd *cobra.Command, err error) *failure {
-	var name string
+	var name string // Package cobra has no type for this error.
 	if n, _ := fmt.Sscanf(err.Error(), "unknown command %q", &name); n == 1 {
 		err = fmt.Errorf("unknown command %q%s", name, near.Hint(name, append(namesBelow(cmd.Root()), "--version")))
 	}

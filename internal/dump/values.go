@@ -52,27 +52,28 @@ func labelled(v valueDoc) string {
 	return v.Name + "=" + v.Value.String()
 }
 
-// rowKind returns "tag" for values of no size.
-func rowKind(v layout.Value) string {
-	if v.Type().Width() == 0 {
-		return "tag"
-	}
-	return "component"
+// valueDocOf describes a component of an entity, as it was looked up.
+func valueDocOf(c inspect.EntityComponent) valueDoc {
+	return valueDoc{c.Name, rowKind(c.Layout), c.Row, c.Value}
 }
 
 // fields iterates over the fields of v with their paths and values.
 func fields(path string, v layout.Value) iter.Seq2[string, string] {
 	return func(yield func(field, text string) bool) {
 		for field, leaf := range leaves(path, v) {
-			text := leaf.String()
-			if leaf.Kind() == layout.Struct {
-				text = "" // It has no fields.
-			}
-			if !yield(field, text) {
+			if !yield(field, leafText(leaf)) {
 				return
 			}
 		}
 	}
+}
+
+// leafText returns a value without fields for people.
+func leafText(v layout.Value) string {
+	if v.Kind() == layout.Struct {
+		return "" // Braces would say no more.
+	}
+	return v.String()
 }
 
 // leaves iterates over the fields of v with their paths, structs inside taken apart.
