@@ -12,18 +12,20 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stet-ecs/stet/disk"
 )
 
 // renewSize is how many bytes of a ledger may be of no more use before it is written anew.
-var renewSize int64 = 1 << 20
+var renewSize int64 = 4 << 10
 
 // A ledgerWriter adds entries to a ledger and makes them durable. Its methods may be
 // called from several goroutines.
 type ledgerWriter struct {
 	fs    disk.FS
 	guard func() error
+	size  atomic.Int64 // Of the file.
 
 	mu      sync.Mutex
 	header  ledgerHeader
@@ -73,6 +75,15 @@ func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *led
 	return w
 }
 
+// summary returns how many bytes the summary of a segment has, before the ledger has a file.
+func (w *ledgerWriter) summary(number uint64) int64 {
+	i, ok := slices.BinarySearchFunc(w.segments, number, func(s writtenSegment, number uint64) int { return cmp.Compare(s.number, number) })
+	if !ok {
+		return 0
+	}
+	return int64(len(w.segments[i].sums))
+}
+
 // add stages an entry and returns where its payload lies.
 func (w *ledgerWriter) add(kind uint32, payload ...[]byte) int64 {
 	at := w.end + int64(len(w.stage)) + entryHeader
@@ -92,6 +103,7 @@ func (w *ledgerWriter) flush() error {
 		return err
 	}
 	w.end += int64(len(stage))
+	w.size.Store(w.end)
 	if err := w.file.Sync(); err != nil {
 		w.err = fmt.Errorf("journal: sync %s: %w", w.name, err)
 	}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"hash/crc32"
 	"iter"
@@ -137,24 +138,40 @@ func (l *Log) Err() error {
 // Find returns the record with this seq, and whether it can be read. Cost: O(1), or
 // O(log n) behind records that cannot be read.
 func (l *Log) Find(seq uint64) (Entry, bool) {
-	if len(l.Entries) > 0 {
-		if i := seq - l.Entries[0].ID.Seq; i < uint64(len(l.Entries)) && l.Entries[i].ID.Seq == seq {
-			return l.Entries[i], true
-		}
-	}
-	i, ok := slices.BinarySearchFunc(l.Entries, seq, func(e Entry, seq uint64) int {
-		switch {
-		case e.ID.Seq < seq:
-			return -1
-		case e.ID.Seq > seq:
-			return 1
-		}
-		return 0
-	})
+	i, ok := l.index(seq)
 	if !ok {
 		return Entry{}, false
 	}
 	return l.Entries[i], true
+}
+
+// index returns where in Entries the record with this seq is, and whether it is there.
+func (l *Log) index(seq uint64) (int, bool) {
+	if len(l.Entries) > 0 {
+		if i := seq - l.Entries[0].ID.Seq; i < uint64(len(l.Entries)) && l.Entries[i].ID.Seq == seq {
+			return int(i), true
+		}
+	}
+	return slices.BinarySearchFunc(l.Entries, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
+}
+
+// Tips returns the ends of the branches, oldest first: the records that no readable one
+// continues. Head need not be one of them, as a program may have gone back before it
+// closed the journal. Cost: O(n).
+func (l *Log) Tips() []Entry {
+	continued := make([]bool, len(l.Entries))
+	for i := range l.Entries {
+		if parent, ok := l.index(l.Entries[i].Parent); ok {
+			continued[parent] = true
+		}
+	}
+	var tips []Entry
+	for i, e := range l.Entries {
+		if !continued[i] {
+			tips = append(tips, e)
+		}
+	}
+	return tips
 }
 
 // Ancestors returns the record with this seq, its parent, and so on to the

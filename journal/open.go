@@ -17,7 +17,9 @@ import (
 
 // Open continues after log for writing. The log must be fresh: a [Scan] of the
 // same directory since nobody wrote to it. Only one Journal may be open on a
-// directory; the caller holds a lock.
+// directory; the caller holds a lock. With an [Options.Guard], somebody who lost the lock
+// before the scan may still add to the newest segment: nothing of that was or will be
+// confirmed, and it is disowned.
 //
 // Nothing is cut off. What the log holds is made durable as it lies, and a new
 // segment under a higher epoch says where its predecessor ends; later bytes
@@ -28,11 +30,15 @@ import (
 // another world or of a newer program, and a last segment whose header cannot
 // be read, for then the epoch and the end are unknown.
 func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
+	guarded := opt.Guard != nil
 	opt = opt.resolve()
 	if err := log.continuable(&opt); err != nil {
 		return nil, err
 	}
-	if err := log.checkFresh(fs); err != nil {
+	if err := log.checkFresh(fs, guarded); err != nil {
+		if lost := opt.Guard(); lost != nil { // It was another who opened it.
+			return nil, fmt.Errorf("journal: open: %w", lost)
+		}
 		return nil, err
 	}
 	if err := removeTemps(fs); err != nil {
@@ -50,6 +56,9 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 	h := log.successor(opt)
 	if h.version >= ledgerVersion {
 		j.ledger = log.ledgerWriter(fs, opt.World, opt.Guard)
+		for i := range j.segments {
+			j.segments[i].summary = j.ledger.summary(j.segments[i].number)
+		}
 	}
 	if err := w.begin(h, preamble, nil); err != nil {
 		return nil, err
@@ -118,8 +127,9 @@ func (l *Log) continuable(opt *Options) error {
 	return nil
 }
 
-// checkFresh reports whether the directory changed since the scan.
-func (l *Log) checkFresh(fs disk.FS) error {
+// checkFresh returns an error if the directory changed since the scan. If that is guarded,
+// the newest segment may have become longer.
+func (l *Log) checkFresh(fs disk.FS, guarded bool) error {
 	found, err := list(fs)
 	if err != nil {
 		return err
@@ -127,7 +137,9 @@ func (l *Log) checkFresh(fs disk.FS) error {
 	files := found.segments
 	changed := len(files) != len(l.Segments)
 	for i := 0; i < len(files) && !changed; i++ {
-		changed = files[i].name != l.Segments[i].Name || files[i].size != l.Segments[i].Size
+		s := &l.Segments[i]
+		longer := guarded && i == len(files)-1 && files[i].size > s.Size
+		changed = files[i].name != s.Name || files[i].size != s.Size && !longer
 	}
 	if changed {
 		return errors.New("journal: open: the directory changed since it was scanned")
@@ -271,7 +283,7 @@ func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 		return err
 	}
 	w.synced = w.written
-	w.j.began(&h)
+	w.j.began(&h, len(before))
 	return nil
 }
 
@@ -305,12 +317,13 @@ func (w *writer) publish(temp string, preamble []byte) error {
 	return nil
 }
 
-// began notes that h is the segment that is written from now on.
-func (j *Journal) began(h *segmentHeader) {
+// began notes that h is the segment that is written from now on, and how many bytes the
+// summary of the one before has.
+func (j *Journal) began(h *segmentHeader, summary int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if n := len(j.segments); n > 0 && j.segments[n-1].size == 0 { // Else it was there when j was opened.
-		j.segments[n-1].size = int64(h.prevEnd)
+		j.segments[n-1].size, j.segments[n-1].summary = int64(h.prevEnd), int64(summary)
 	}
 	j.segments = append(j.segments, segmentRef{number: h.number, first: h.first})
 }

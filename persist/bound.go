@@ -32,7 +32,7 @@ func (s *Store) bind(journal []segmentSize) {
 	case len(will.files) > 0 || will.journal > 0:
 		k.Reason += "; the rest goes after the next snapshot"
 	}
-	s.keeping = k
+	s.keeping, s.report.Kept = k, k
 }
 
 // What a store says that has what its bound lets, and between two snapshots maybe more.

@@ -409,6 +409,88 @@ func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 	require.Positive(t, removed)
 }
 
+// Whoever limits the past does not wait long for a copy: the ticks meanwhile are a part of it.
+func TestACopyKeepsUpWithTicksWhereThePastIsLimited(t *testing.T) {
+	for name, c := range map[string]struct {
+		retain  persist.Retention
+		commits int // That a copy of 4 MiB takes while each tick journals 4 MiB.
+	}{
+		"bytes": {persist.Retention{Bytes: 128 << 20}, 3}, // 8 MiB are a share.
+		"last":  {persist.Retention{Last: 1}, 2},          // 6 MiB lie between two snapshots.
+		"ticks": {persist.Retention{Ticks: 9}, 2},
+		"all":   {persist.Retention{KeepAll: true}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := ecs.NewWorld(ecs.Options{})
+			cells := ecs.MustRegister(w, ecs.Component[[64]byte]{Name: "cells"})
+			for range 64 << 10 {
+				cells.Set(w.Create(), [64]byte{})
+			}
+			s, err := persist.Open(storetest.Background, filepath.Join(t.TempDir(), "store"), w,
+				persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 6 << 20, Retain: c.retain})
+			require.NoError(t, err)
+			commit := func() {
+				for i, rows := 0, cells.MutValues(); i < len(rows); i++ {
+					rows[i][0]++
+				}
+				require.NoError(t, s.Commit())
+			}
+			for !s.Copying() {
+				commit()
+			}
+			commits := 0
+			for ; s.Copying(); commits++ {
+				commit()
+			}
+			require.LessOrEqual(t, commits, c.commits)
+			require.Greater(t, commits, c.commits-2)
+			require.NoError(t, s.Close(storetest.Background))
+		})
+	}
+}
+
+// The snapshot that a conversion makes removes nothing of such a store either.
+func TestAConvertedStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
+	type small struct{ X, Y int32 }
+	type large struct{ X, Y int64 }
+	dir := filepath.Join(t.TempDir(), "store")
+	w := ecs.NewWorld(ecs.Options{})
+	at := ecs.MustRegister(w, ecs.Component[small]{Name: "at"})
+	kept := persist.Segmented(persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 10_000, Retain: persist.Retention{KeepAll: true}}, 10_000)
+	s, err := persist.Open(storetest.Background, dir, w, kept)
+	require.NoError(t, err)
+	for range 100 {
+		at.Set(w.Create(), small{})
+	}
+	for range 600 {
+		rows := at.MutValues()
+		for i := range rows {
+			rows[i].X++
+		}
+		require.NoError(t, s.Commit())
+		_, err := s.Written(storetest.Background)
+		require.NoError(t, err)
+	}
+	storetest.CloseStore(t, s)
+	files := func() (all []string) {
+		for _, pattern := range []string{"journal/*.seg", "snapshots/*"} {
+			found, err := filepath.Glob(filepath.Join(dir, pattern))
+			require.NoError(t, err)
+			all = append(all, found...)
+		}
+		return all
+	}
+	before := files()
+	w = ecs.NewWorld(ecs.Options{})
+	ecs.MustRegister(w, ecs.Component[large]{Name: "at"})
+	s, err = persist.Open(storetest.Background, dir, w, persist.Bounded(persist.Options{}, 50_000))
+	require.NoError(t, err)
+	require.NotEmpty(t, s.Report().Converted)
+	require.Contains(t, s.Report().Kept.Reason, "above the default bound")
+	storetest.CloseStore(t, s)
+	require.Subset(t, files(), before)
+}
+
 // Whoever asks for what was pruned is told so, and what the oldest is.
 func TestAPointThatWasPrunedIsSaidToBe(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")

@@ -40,6 +40,7 @@ func (s *Store) ForgetPages() { s.table, s.sums = nil, nil }
 // Hurry makes a snapshot due behind every n bytes; negative: never.
 func (s *Store) Hurry(n int64) { s.options.SnapshotBytes = n }
 
+func (s *Store) Copying() bool          { return s.copying != nil }
 func (s *Store) Snapshotting() bool     { return s.snapshotting() }
 func (s *Store) Settle() SnapshotResult { return s.settle() }
 func (s *Store) Hand()                  { s.hand() }
@@ -60,6 +61,9 @@ func Segmented(o Options, size int64) Options {
 	o.segmentSize = size
 	return o
 }
+
+// Retained gives s another Retain.
+func Retained(s *Store, r Retention) { s.options.Retain = r }
 
 // Bounded returns o for a store whose default bound is at least that, not 1 GiB.
 func Bounded(o Options, bound int64) Options {

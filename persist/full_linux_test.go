@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
@@ -20,11 +21,22 @@ import (
 // TestAFileSystemWithoutSpaceKeepsWhatWasDurable fills a file system of 400 KiB
 // in a process with mounts of its own.
 func TestAFileSystemWithoutSpaceKeepsWhatWasDurable(t *testing.T) {
+	withMounts(t, fillFileSystem)
+}
+
+// TestAStoreThatFilledItsDiskCanBeOpenedAndPruned fills a file system of 40 MiB by a store
+// that keeps all, to the last byte.
+func TestAStoreThatFilledItsDiskCanBeOpenedAndPruned(t *testing.T) {
+	withMounts(t, pruneFullFileSystem)
+}
+
+// withMounts runs inside in a process with mounts of its own.
+func withMounts(t *testing.T, run func(t *testing.T)) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")
 	}
 	if os.Getenv(insideVariable) != "" {
-		fillFileSystem(t)
+		run(t)
 		return
 	}
 	runtime.LockOSThread()
@@ -37,6 +49,85 @@ func TestAFileSystemWithoutSpaceKeepsWhatWasDurable(t *testing.T) {
 		t.Skipf("no mounts of its own: %v", err)
 	}
 	require.NoError(t, err, string(out))
+}
+
+// pruneFullFileSystem opens a store on a file system that it filled, once after it was
+// closed and once, by Resume, while it is open.
+func pruneFullFileSystem(t *testing.T) {
+	for _, resume := range []bool{false, true} {
+		dir := t.TempDir()
+		require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=40m,mode=700"))
+		store := filepath.Join(dir, "store")
+		newWorld := func() (*ecs.World, *ecs.Storage[[64]int64]) {
+			w := ecs.NewWorld(ecs.Options{})
+			return w, ecs.MustRegister(w, ecs.Component[[64]int64]{Name: "cells"})
+		}
+		options := persist.Options{SnapshotPace: -1, SnapshotBytes: 512 << 10}
+		options.Retain.KeepAll = !resume
+		options.Retain.Bytes = map[bool]int64{true: 100 << 20}[resume]
+		options = persist.Segmented(options, 1<<20)
+		w, cells := newWorld()
+		for range 500 {
+			cells.Set(w.Create(), [64]int64{})
+		}
+		s, err := persist.Open(storetest.Background, store, w, options)
+		require.NoError(t, err)
+		tick := func() error {
+			for i, rows := 0, cells.MutValues(); i < len(rows); i++ {
+				rows[i][w.Tick()%64]++
+			}
+			err := s.Commit()
+			if err == nil {
+				err = s.Sync(storetest.Background)
+			}
+			_, _ = s.Written(storetest.Background) // So that there are as many each time.
+			return err
+		}
+		durable := ""
+		for tick() == nil {
+			durable = storetest.Persistent(w).String()
+		}
+		require.ErrorIs(t, s.Err(), syscall.ENOSPC)
+		require.FileExists(t, filepath.Join(store, "BALLAST"))
+		rest, err := os.Create(filepath.Join(dir, "rest")) // What a file cannot have any more.
+		require.NoError(t, err)
+		for _, size := range []int{64 << 10, 1} {
+			for err = nil; err == nil; {
+				_, err = rest.Write(make([]byte, size))
+			}
+		}
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.NoError(t, rest.Close())
+		if resume {
+			persist.Retained(s, persist.Retention{Bytes: 10 << 20})
+			require.NoError(t, s.Resume(storetest.Background))
+		} else {
+			require.ErrorIs(t, s.Close(storetest.Background), syscall.ENOSPC)
+			w, cells = newWorld()
+			options.Retain = persist.Retention{Bytes: 10 << 20}
+			s, err = persist.Open(storetest.Background, store, w, options)
+			require.NoError(t, err)
+			require.Equal(t, durable, storetest.Persistent(w).String())
+			require.Less(t, s.Report().Kept.Bytes, int64(20<<20))
+		}
+		require.NoFileExists(t, filepath.Join(store, "BALLAST"))
+		require.Less(t, s.Metrics().DiskBytes, int64(20<<20))
+		for range 100 {
+			require.NoError(t, tick())
+		}
+		r, err := s.Snapshot(storetest.Background)
+		require.NoError(t, err)
+		require.NoError(t, r.RemoveErr)
+		require.LessOrEqual(t, s.Metrics().DiskBytes, int64(10<<20))
+		want := storetest.Persistent(w).String()
+		require.NoError(t, s.Close(storetest.Background))
+		v := storetest.Verified(t, store)
+		im, err := v.At(storetest.Background, v.Head())
+		require.NoError(t, err)
+		require.Equal(t, want, im.Digest().String())
+		require.NoError(t, v.Close())
+		require.NoError(t, unix.Unmount(dir, 0))
+	}
 }
 
 // fillFileSystem runs a store out of space again and again, in snapshots and in

@@ -132,7 +132,9 @@ func listed(names []string) string {
 // Recovering can take long: if ctx ends, so does Open, with its error. See
 // [WithProgress].
 //
-// Nothing in the directory is cut off or deleted. Errors: [ErrLocked] with the
+// Nothing in the directory is cut off or deleted, unless the disk is full: then what
+// [Options.Retain] lets go is removed before Open returns, so that a store that filled its
+// own disk can be opened with another Retain. Errors: [ErrLocked] with the
 // process that has it open, [ErrSchema] naming the field that does not fit,
 // with [raw.ErrDropped] if its values would be lost, [ErrNotEmpty], [ErrForeign], [ErrNewer], [ErrPoint] and [ErrNotFound] for
 // [Options.At], and [ErrCorrupt] with file and offset if something that was
@@ -145,7 +147,7 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 	if err != nil {
 		return nil, err
 	}
-	s, err := openLocked(ctx, files, dir, w, options)
+	s, err := openAnyway(ctx, files, dir, w, options)
 	if err != nil {
 		files.Close()
 	}
@@ -155,15 +157,27 @@ func Open(ctx context.Context, dir string, w *ecs.World, options Options) (*Stor
 // OpenFS makes the top of files keep w, as [Open] does with a directory. files stay open
 // when the store is closed. A [disk.Sub] of them will do.
 func OpenFS(ctx context.Context, files disk.FS, w *ecs.World, options Options) (*Store, error) {
-	return openLocked(ctx, disk.Sub(files, "."), "the file system", w, options)
+	return openAnyway(ctx, disk.Sub(files, "."), "the file system", w, options)
 }
 
-// openLocked opens the store that lies in files, a directory that people call dir,
-// and keeps others out of it.
-func openLocked(ctx context.Context, files disk.FS, dir string, w *ecs.World, options Options) (*Store, error) {
+// openAnyway opens the store that lies in files, a directory that people call dir. If the
+// disk is full, it gives up the ballast, and removes at once what Retain lets go.
+func openAnyway(ctx context.Context, files disk.FS, dir string, w *ecs.World, options Options) (*Store, error) {
 	if err := catalog.Ours(files, dir); err != nil {
 		return nil, err
 	}
+	s, err := openLocked(ctx, files, w, options)
+	if spendBallast(files, err) {
+		if s, err = openLocked(ctx, files, w, options); err == nil {
+			s.pruneNow()
+			s.report.Kept = s.keeping
+		}
+	}
+	return s, err
+}
+
+// openLocked opens the store that lies in files and keeps others out of it.
+func openLocked(ctx context.Context, files disk.FS, w *ecs.World, options Options) (*Store, error) {
 	l, err := catalog.Acquire(files)
 	if err != nil {
 		return nil, err
@@ -242,7 +256,6 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 	}
 	if err == nil {
 		s.bind(sizesOf(s.journal))
-		s.report.Kept = s.keeping
 	}
 	if err != nil {
 		_ = s.world.Raw().Attach(nil, 0) // No checkpoint is held.
@@ -331,7 +344,6 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 		sizes[i] = segmentSize{segment.First, segment.Size}
 	}
 	s.bind(sizes)
-	s.report.Kept = s.keeping
 	s.ids[s.head] = im.ID
 	if e, ok := c.Log.Find(s.head); ok {
 		if t, _, err := c.Tick(e); err == nil {
@@ -387,7 +399,7 @@ func (s *Store) adoptNotes(c *catalog.Catalog) {
 			s.marks = append(s.marks, e.ID.Seq)
 		}
 	}
-	for _, e := range c.Tips() {
+	for _, e := range c.Log.Tips() {
 		if e.ID.Seq != s.head {
 			s.tips = append(s.tips, e.ID.Seq)
 		}

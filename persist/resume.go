@@ -12,8 +12,9 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// resume makes a store whose journal has failed go on in a new one.
-func (s *Store) resume(ctx context.Context) error {
+// resume makes a store whose journal has failed go on in a new one. On a full disk it removes
+// what Retain lets go.
+func (s *Store) resume(ctx context.Context, full bool) error {
 	if s.copying != nil {
 		s.abandon()
 	}
@@ -34,7 +35,7 @@ func (s *Store) resume(ctx context.Context) error {
 	why := cmp.Or(s.failed, s.journal.Err())
 	s.failed = nil
 	if err = s.openJournal(c.Log); err == nil {
-		err = s.goOnFrom(ctx, c, durable, found)
+		err = s.goOnFrom(ctx, c, durable, found, full)
 		if err != nil {
 			s.journal.Abandon()
 		}
@@ -46,7 +47,7 @@ func (s *Store) resume(ctx context.Context) error {
 }
 
 // goOnFrom journals the present state behind the newest durable one.
-func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image.Image, found *catalog.Found) error {
+func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image.Image, found *catalog.Found, full bool) error {
 	seq, tick := s.journal.Next(), s.world.Tick()
 	now, err := s.now()
 	if err != nil {
@@ -58,6 +59,9 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image
 	s.head = durable.ID.Seq
 	s.adoptFiles(c, found)
 	s.damaged = s.damaged || len(found.Skipped)+len(c.Problems()) > 0
+	if full {
+		s.pruneNow()
+	}
 	payload := s.encodeAll(durable, now)
 	if err := s.announce(); err != nil {
 		return err

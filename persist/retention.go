@@ -451,6 +451,44 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 	return removed, err
 }
 
+// pruneNow removes what Retain lets go of a store that was just opened, without waiting for
+// the next snapshot.
+func (s *Store) pruneNow() {
+	if s.damaged || s.asFound {
+		return
+	}
+	from := past{s.list, s.head, s.head, sizesOf(s.journal)}
+	p := s.options.Retain.plan(from, s.options.bound(from.largest()))
+	var removed []string
+	err := s.journal.KeepNote(p.promise(s.list))
+	if err == nil {
+		removed, err = p.prune(s.files, s.journal, s.lock)
+	}
+	if err != nil {
+		p.keeping.Reason = removeFailed
+	}
+	s.pruned(removed, &p.keeping)
+}
+
+// pruned notes which files were removed, and what is kept since; nil: nothing was decided.
+func (s *Store) pruned(removed []string, k *Keeping) {
+	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool {
+		gone := slices.Contains(removed, catalog.SnapshotName(o.Number))
+		if gone {
+			s.tally.snapshotBytes -= o.Size
+		}
+		return gone
+	})
+	if k == nil {
+		return
+	}
+	s.keeping, s.bound = *k, k.Bound
+	for first := range s.journal.Segments() {
+		s.forget(&s.tally, first)
+		break
+	}
+}
+
 // branched notes that the next record continues an older one than the last.
 func (s *snapshotter) branched(parent, last uint64) {
 	if n := len(s.tips); n == 0 || s.tips[n-1] != last {
@@ -491,9 +529,14 @@ func (s *snapshotter) forget(t *tally, first uint64) {
 // storedSnapshots returns what a store whose newest state is that of record head knows of
 // the snapshots in c.
 func storedSnapshots(c *catalog.Catalog, head uint64) (list []storedSnapshot) {
-	next := map[uint64]uint64{head: 0} // By the record that it continues.
+	stored, next := map[uint64]bool{}, map[uint64]uint64{head: 0} // By the record that it continues.
+	for _, s := range c.Snapshots {
+		stored[s.ID.Seq] = true
+	}
 	for e := range c.Log.Ancestors(head) {
-		next[e.Parent] = e.ID.Seq
+		if stored[e.Parent] {
+			next[e.Parent] = e.ID.Seq
+		}
 	}
 	for _, s := range c.Snapshots {
 		if s.Err == nil && c.Misfit(s) == nil {

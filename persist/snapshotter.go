@@ -210,8 +210,10 @@ func (s *Store) snapshotBytes() int64 {
 	return due
 }
 
-// pace returns how many bytes a Commit copies now: under a bound, as many as it takes for
-// the copy to be complete before the ticks meanwhile have journaled a share of it.
+// pace returns how many bytes a Commit copies now. Where the past is limited, they are as
+// many as it takes for the copy to be complete before the ticks meanwhile have journaled
+// what lies between two snapshots, or a share of the bound: half as many as the tick
+// journals, unless the bound is small.
 func (s *Store) pace() int {
 	pace := s.options.SnapshotPace
 	switch {
@@ -220,8 +222,15 @@ func (s *Store) pace() int {
 	case pace == 0:
 		pace = defaultPace
 	}
-	if s.bound > 0 {
-		pace = max(pace, int(float64(s.fullSize)*float64(s.lastTick)/float64(share(s.bound))))
+	room := int64(0)
+	switch {
+	case s.bound > 0:
+		room = share(s.bound)
+	case s.options.Retain.asks():
+		room = s.snapshotBytes()
+	}
+	if room > 0 {
+		pace = max(pace, int(float64(s.fullSize)*float64(s.lastTick)/float64(room)))
 	}
 	return pace << min(20, s.hurry+s.copying.ticks/hurryTicks)
 }
@@ -311,6 +320,8 @@ func (s *Store) copySome(budget int) {
 			}
 			if f.Err = s.journal.KeepNote(p.promise(list)); f.Err == nil {
 				f.Removed, f.RemoveErr = p.prune(files, s.journal, s.lock)
+				journaled := s.journal.Stats()
+				keepBallast(files, f.Bytes+journaled.Bytes, journaled.Ledger)
 			} else if s.journal.Err() == nil && s.lock.Check() == nil {
 				_ = files.Remove(catalog.SnapshotName(written.Number)) // Nobody is told of it.
 			}
@@ -469,21 +480,6 @@ func (s *Store) take(f *finished) {
 	written := f.stored(!f.offHead)
 	written.Size, written.CRC, written.next = f.Bytes, f.crc, f.next
 	s.list = append(s.list, written)
-	if len(f.Removed) > 0 {
-		s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool {
-			gone := slices.Contains(f.Removed, catalog.SnapshotName(o.Number))
-			if gone {
-				s.tally.snapshotBytes -= o.Size
-			}
-			return gone
-		})
-	}
 	s.buffers.Put(&f.StateCopy)
-	if f.keeping != nil {
-		s.keeping, s.bound = *f.keeping, f.keeping.Bound
-		for first := range s.journal.Segments() {
-			s.forget(&s.tally, first)
-			break
-		}
-	}
+	s.pruned(f.Removed, f.keeping)
 }

@@ -45,8 +45,8 @@ type Options struct {
 
 	// SnapshotPace is how many bytes of the world a Commit copies at most, or not
 	// much more, while a snapshot is under way. It is raised if a snapshot takes long
-	// or was begun in vain, and if ticks journal so much that [Retention.Bytes] could not
-	// be kept otherwise. Default: 1 MiB, which takes about half a millisecond.
+	// or was begun in vain, and if [Options.Retain] limits the past and ticks journal so
+	// much that it could not be kept otherwise. Default: 1 MiB, which takes about half a millisecond.
 	// Negative: all in the Commit that begins it.
 	SnapshotPace int
 
@@ -206,7 +206,8 @@ func (s *Store) Sync(ctx context.Context) error {
 // the disk says, if it still fails. Then the store is as failed as before, and Resume
 // can be called again. If ctx ends, so does Resume, with its error.
 //
-// Cost: as Open, and about as many bytes of journal as a full snapshot has.
+// Cost: as Open, and about as many bytes of journal as a full snapshot has. If the disk is
+// still full, what [Options.Retain] lets go is removed.
 func (s *Store) Resume(ctx context.Context) error {
 	if s.closed {
 		return ErrClosed
@@ -220,7 +221,11 @@ func (s *Store) Resume(ctx context.Context) error {
 	if err := s.lock.Check(); err != nil {
 		return err
 	}
-	return s.resume(ctx)
+	err := s.resume(ctx, false)
+	if spendBallast(s.files, err) {
+		err = s.resume(ctx, true)
+	}
+	return err
 }
 
 // Close makes everything that was committed durable, seals the journal at the

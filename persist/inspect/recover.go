@@ -340,7 +340,7 @@ func (s *salvage) countLost(newest bool) {
 	if r.Complete() {
 		return
 	}
-	for _, e := range s.Tips() {
+	for _, e := range s.Log.Tips() {
 		if e.Tick > r.Tick && len(s.whole(e.ID.Seq)) > 0 && e.ID.Seq != s.wanted {
 			r.Tips = append(r.Tips, Tip{e.Tick, e.ID.Seq})
 		}

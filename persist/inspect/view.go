@@ -69,7 +69,7 @@ func (v *View) Head() uint64 { return v.cat.Head() }
 // Tips returns the ends of the branches, oldest first: the records that no readable
 // one continues. The newest state of the store need not be one of them, as a
 // program may have gone back before it closed the store.
-func (v *View) Tips() []journal.Entry { return v.cat.Tips() }
+func (v *View) Tips() []journal.Entry { return v.cat.Log.Tips() }
 
 // Marks lists the names in the journal, in the order in which they were committed.
 // Like [View.Commits], it returns what it has read beside an error. It reads the

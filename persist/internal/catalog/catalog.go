@@ -24,6 +24,7 @@ import (
 // Names inside a store's directory.
 const (
 	lockFile     = "LOCK"
+	BallastFile  = "BALLAST"
 	JournalDir   = "journal"
 	SnapshotDir  = "snapshots"
 	SnapshotType = ".snap"

@@ -2,7 +2,7 @@
 // answer for all who open, verify or look.
 //
 //	what lies there                   Open, Catalog.Scan, Snapshots, Log, Damage
-//	which record a point names        Catalog.Resolve, Marks, Tips
+//	which record a point names        Catalog.Resolve, Catalog.Marks, journal.Log.Tips
 //	which snapshots lead to a record  Catalog.Bases, nearest first
 //	the state after a record          Catalog.Reach: the first of them that loads, and the
 //	                                  ticks behind it; Load and At for who only looks

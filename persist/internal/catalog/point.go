@@ -28,7 +28,7 @@ import (
 //	snap:NAME        the state in the snapshot that the program gave this name
 //	mark:NAME        the newest tick that the program gave this name: of those on the way
 //	                 to the head, if there are any, else on whatever branch
-//	tip:1            the end of the first of the branches, see [Catalog.Tips]
+//	tip:1            the end of the first of the branches, see [journal.Log.Tips]
 //	POINT~10         10 ticks before the point: @latest~10, mark:NAME~1
 //
 // An error wraps [format.ErrNotFound] if the store has no such point, or has it no longer:
@@ -129,7 +129,7 @@ func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
 
 // tipPoint returns the end of the branch of that number, from 1.
 func (c *Catalog) tipPoint(number uint64) (uint64, error) {
-	tips := c.Tips()
+	tips := c.Log.Tips()
 	if number < 1 || number > uint64(len(tips)) {
 		return 0, fmt.Errorf("%w: tip %d; there are %d", format.ErrNotFound, number, len(tips))
 	}
@@ -364,21 +364,4 @@ func insteadOf(name string, names []string) string {
 	default:
 		return fmt.Sprintf("there are %q", names)
 	}
-}
-
-// Tips returns the ends of the branches, oldest first: the records that no readable
-// one continues. The newest state of the store need not be one of them, as a
-// program may have gone back before it closed the store.
-func (c *Catalog) Tips() []journal.Entry {
-	continued := make(map[uint64]bool, len(c.Log.Entries))
-	for _, e := range c.Log.Entries {
-		continued[e.Parent] = true
-	}
-	var tips []journal.Entry
-	for _, e := range c.Log.Entries {
-		if !continued[e.ID.Seq] {
-			tips = append(tips, e)
-		}
-	}
-	return tips
 }

@@ -137,14 +137,20 @@ func (c *Catalog) Unreachable(seq uint64) error {
 	return errors.Join(fmt.Errorf("%w: no snapshot leads to record %d", format.ErrNotFound, seq), err)
 }
 
-// StatesTo returns the states on the way to record seq, as far back as it is known. They
-// go by their IDs, not by seqs alone, of which a damaged journal may have given one twice.
+// StatesTo returns the states on the way to record seq that there are snapshots of, as far
+// back as the way is known. They go by their IDs, not by seqs alone, of which a damaged
+// journal may have given one twice.
 func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
-	onPath := map[journal.ID]bool{}
+	onPath, stored := map[journal.ID]bool{}, map[uint64]bool{}
+	for _, s := range c.Snapshots {
+		stored[s.ID.Seq] = true
+	}
 	root := seq
 	var oldest journal.Entry
 	for e := range c.Log.Ancestors(seq) {
-		onPath[e.ID] = true
+		if stored[e.ID.Seq] {
+			onPath[e.ID] = true
+		}
 		root, oldest = e.Parent, e
 	}
 	if _, ok := c.Log.Find(root); !ok && root != seq { // Damaged: who continued it knew its ID.
