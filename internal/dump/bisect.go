@@ -452,26 +452,26 @@ func (b *bisector) unchanged() string {
 
 // list prints all changes.
 func (b *bisector) list(last int) error {
-	doc, n := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}, 0
-	changes := func(visit func(flipDoc) error) error {
-		err := b.changes(0, last, visit)
-		doc.End = b.newest.Verdict // It is printed behind the list.
-		return err
+	if b.json {
+		doc := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}
+		return stream(b.app, doc, func(visit func(flipDoc) error) error {
+			err := b.changes(0, last, visit)
+			doc.End = b.newest.Verdict // It is printed behind the list.
+			return err
+		})
 	}
+	changes := func(visit func(flipDoc) error) error { return b.changes(0, last, visit) }
 	g := b.Grid(">TICK", ">RECORD", "HOLDS")
-	err := list(b.app, doc, changes, g, func(at flipDoc) {
-		g.Row(at.Tick, at.Seq, at.Holds)
-		n++
-	})
+	n, err := rows(b.app, changes, g, func(at flipDoc) { g.Row(at.Tick, at.Seq, at.Holds) })
 	switch {
-	case err != nil || b.json:
+	case err != nil:
 		return err
 	case n == 0:
 		b.Line("it never changes: %s", b.unchanged())
-		return nil
+	default:
+		b.Line("")
+		b.Line("%s, %v asked", term.Count(n, "change", "changes"), b.states)
 	}
-	b.Line("")
-	b.Line("%s, %v asked", term.Count(n, "change", "changes"), b.states)
 	return nil
 }
 

@@ -70,22 +70,27 @@ func (a *app) tell(doc report) error {
 	return nil
 }
 
-// list prints items as they are read: as the list of doc, or for people by row, which adds
-// one to g. If there are none, the headings of g are not printed either.
+// list prints items as they are read: as the list of doc, or as rows.
 func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) error {
 	if a.json {
 		return stream(a, doc, items)
 	}
-	begun := false
-	err := items(func(item T) error {
-		begun = true
+	_, err := rows(a, items, g, row)
+	return err
+}
+
+// rows prints items for people as they are read, by row, which adds one to g. It returns how
+// many there were; if there were none, it has not even printed the headings of g.
+func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err error) {
+	err = items(func(item T) error {
+		n++
 		row(item)
 		return a.Broken()
 	})
-	if begun {
+	if n > 0 {
 		g.Flush()
 	}
-	return err
+	return n, err
 }
 
 // more prints how many of total things a limit left out behind those that were printed.

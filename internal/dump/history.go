@@ -109,7 +109,7 @@ func (h *historian) run(s *source) error {
 	} else {
 		s.earlier(earlier, "event", "events")
 		g := s.Grid(">TICK", ">RECORD", "TIME", "EVENT", "WHAT", "VALUE")
-		err = list(s.app, doc, events, g, func(e *inspect.TraceEvent) { h.event(g, e) })
+		_, err = rows(s.app, events, g, func(e *inspect.TraceEvent) { h.event(g, e) })
 	}
 	switch {
 	case err != nil:

@@ -73,32 +73,31 @@ func (l *logger) run(s *source) error {
 		return err
 	}
 	entries, earlier, unread := l.cut(entries)
-	if !s.json {
-		if len(s.Log().Entries) == 0 {
-			s.Line("the journal has no records")
-			return unread
-		}
-		s.earlier(earlier, "record", "records")
-	}
-	var lines branches
-	if l.graph {
-		lines = branchesOf(entries, s.Log())
-	}
-	ticks := func(visit func(*commitDoc) error) error {
-		if l.reverse {
-			return l.backward(entries, visit)
-		}
-		return l.forward(entries, visit)
-	}
-	g, listed := l.table(entries, lines), false
-	err = list(s.app, logDoc{Earlier: earlier}, ticks, g, func(d *commitDoc) {
-		listed = true
-		l.row(g, d, lines)
-	})
-	if err == nil && !listed && !s.json {
-		err = l.nothing()
+	if s.json {
+		err = stream(s.app, logDoc{Earlier: earlier}, l.ticks(entries))
+	} else {
+		err = l.print(entries, earlier)
 	}
 	return cmp.Or(unread, err)
+}
+
+// print lists the ticks of entries for people.
+func (l *logger) print(entries []journal.Entry, earlier int) error {
+	if len(l.Log().Entries) == 0 {
+		l.Line("the journal has no records")
+		return nil
+	}
+	l.earlier(earlier, "record", "records")
+	var lines branches
+	if l.graph {
+		lines = branchesOf(entries, l.Log())
+	}
+	g := l.table(entries, lines)
+	n, err := rows(l.app, l.ticks(entries), g, func(d *commitDoc) { l.row(g, d, lines) })
+	if n == 0 && err == nil {
+		err = l.nothing()
+	}
+	return err
 }
 
 // cut applies the limit: before the records that it leaves come so many earlier ones.
@@ -246,6 +245,17 @@ func (f *logFilter) matches(d *commitDoc, ops []operationDoc, values []rowDoc) b
 
 // shows reports whether f asks for the component and the entity of v.
 func (f *logFilter) shows(v rowDoc) bool { return f.component(v.Component) && f.entity(v.Entity) }
+
+// ticks walks over the ticks of entries that the filter lets through, in the order in which
+// they are listed.
+func (l *logger) ticks(entries []journal.Entry) walk[*commitDoc] {
+	return func(visit func(*commitDoc) error) error {
+		if l.reverse {
+			return l.backward(entries, visit)
+		}
+		return l.forward(entries, visit)
+	}
+}
 
 // backwardBlock is how many ticks are read forward before they are listed backward. A
 // cursor only goes forward at the cost of what it reads; each step back may begin at a

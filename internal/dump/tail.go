@@ -108,7 +108,7 @@ func (t *tailer) run(s *source) error {
 		return t.nothing()
 	}
 	t.grid = t.table(entries, nil)
-	ticks := func(visit func(*tailTickDoc) error) error { return t.ticks(entries, visit) }
+	ticks := func(visit func(*tailTickDoc) error) error { return t.follows(entries, visit) }
 	err = list(s.app, tailDoc{Earlier: earlier}, ticks, t.grid, func(d *tailTickDoc) { t.row(t.grid, &d.commitDoc, nil) })
 	if t.interrupted(s.call, err) {
 		err = nil
@@ -140,9 +140,9 @@ func (t *tailer) say(text string) {
 	}
 }
 
-// ticks visits the ticks of entries, and with --follow those that come then, until the call
+// follows visits the ticks of entries, and with --follow those that come then, until the call
 // ends.
-func (t *tailer) ticks(entries []journal.Entry, visit func(*tailTickDoc) error) error {
+func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error) error {
 	err := t.forward(entries, func(d *commitDoc) error { return visit(&tailTickDoc{*d, 0}) })
 	if err != nil && !t.removed(err) {
 		return err
