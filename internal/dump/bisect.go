@@ -226,7 +226,7 @@ func (s *source) way(text string, at string) (way, error) {
 }
 
 // oldest returns the oldest state that leads to record seq and that a snapshot
-// leads to.
+// leads to. Ticks before it may still be in the journal, but no state they could be applied to.
 func (s *source) oldest(seq uint64) uint64 {
 	snapshots := map[uint64]bool{}
 	for _, sn := range s.View.Snapshots() {
@@ -251,7 +251,8 @@ func (s *source) oldest(seq uint64) uint64 {
 func (w way) String() string { return term.Count(len(w), "state", "states") }
 
 // appoint sets the judge that the command line asks for: a condition, compiled for im, the
-// last state, or a command. Calling end removes the judge's files.
+// last state, or a command. Calling end removes the judge's files. The last state is the one
+// that most likely has all components that the condition names.
 func (b *bisector) appoint(im state) (end func(), err error) {
 	if b.run {
 		return b.runner()
@@ -526,7 +527,8 @@ const (
 )
 
 // runner sets a judge that runs the command for each state, which is a save in a directory
-// of its own; end removes that.
+// of its own; end removes that. What the command prints goes to standard error: standard output
+// is for the result.
 func (b *bisector) runner() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
 	b.judge = func(im state) (string, error) {

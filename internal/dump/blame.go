@@ -209,7 +209,14 @@ func (b *blamer) begin(last *inspect.EntityState) {
 	}
 }
 
-// take takes an event, which is older than those before.
+// take takes an event, which is older than those before. So the first that is taken for a field
+// is the one that gave it its value:
+//
+//	written    the value that it had: no field changed
+//	set        the fields that differ; and those that the old type did not have, which a
+//	converted  conversion made
+//	added      all that nothing later changed, and the end of the search: what came before is
+//	           about the component that the entity had once and lost
 func (b *blamer) take(e *inspect.TraceEvent) {
 	d := b.components[e.Number]
 	if d == nil || d.begun {

@@ -41,7 +41,9 @@ func branchesOf(entries []journal.Entry, log *journal.Log) branches {
 
 // parentsAmong returns the nearest ancestor among entries of each of them, or 0.
 func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
-	nearest := map[uint64]uint64{} // Of records that were passed on the way, and entries themselves.
+	// Of records that were passed on the way, and entries themselves. Each is passed once, however
+	// many of entries come from it.
+	nearest := map[uint64]uint64{}
 	for _, e := range entries {
 		nearest[e.ID.Seq] = e.ID.Seq
 	}

@@ -79,7 +79,8 @@ func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op,
 	return c, ops, doc, nil
 }
 
-// commitDocOf describes c, without its operations and its place in the tree.
+// commitDocOf describes c, without its operations and its place in the tree. A component can
+// have rows that were written without any operation, and operations without rows: both count.
 func commitDocOf(c *inspect.Commit, ops []inspect.Op) commitDoc {
 	doc := commitDoc{
 		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,

@@ -36,7 +36,9 @@ type completion struct {
 // A completer offers words.
 type completer func(*completion) error
 
-// flagCompleters are those of flags, by name: it means the same in each command.
+// flagCompleters are those of flags, by name: it means the same in each command. Flags that take
+// one of a few words say so themselves ([value]), and others are not completed: an expression
+// begins with anything.
 var flagCompleters = map[string]completer{
 	"at":        (*completion).points,
 	"at2":       (*completion).points,
@@ -84,7 +86,7 @@ func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 		}
 		offers, directive := a.completing(c.complete[at])(cmd, args, typed)
 		if c.name() == "diff" && len(args) == 1 {
-			directive = cobra.ShellCompDirectiveDefault // It may be another store as well.
+			directive = cobra.ShellCompDirectiveDefault // It may be another store as well, a file.
 		}
 		return offers, directive
 	}
@@ -128,7 +130,8 @@ func (a *app) completing(find completer) cobra.CompletionFunc {
 }
 
 // offer offers a word if it goes on from what is typed. A line of an answer is a
-// word, a tab ends it: a name with one of these is not offered.
+// word, a tab ends it: a name with one of these is not offered. Names come from files that
+// anybody may have written, and what is offered ends up in a command line.
 func (c *completion) offer(word, description string) {
 	if strings.HasPrefix(word, c.typed) && !strings.ContainsFunc(word, unicode.IsControl) {
 		c.offers = append(c.offers, cobra.CompletionWithDesc(word, description))

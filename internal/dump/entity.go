@@ -75,7 +75,9 @@ func indices(n int) string {
 }
 
 // deathOf looks for the tick that destroyed e, back from record seq; nil if it finds none.
-// It reads that part of the journal.
+// It reads that part of the journal. A tick may have created and destroyed e, and cleared the
+// world as well: its operations are read from the last to the first, and a clear only counts
+// once it is known that e was there before it.
 func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err error) {
 	for entry := range s.Log().Ancestors(seq) {
 		if err := s.ctx.Err(); err != nil {
@@ -137,7 +139,8 @@ func (s *source) subject(text string, seq uint64) (subject, *inspect.EntityState
 	return sub, state, err
 }
 
-// narrow reads Component[.field].
+// narrow reads Component[.field]. Names of components may have dots and brackets in them, so the
+// longest that the text begins with is meant, and what follows it is the field.
 func (sub *subject) narrow(s *source, text string, components []inspect.EntityComponent) error {
 	var known []string
 	var c inspect.EntityComponent
@@ -199,7 +202,7 @@ func followed(v layout.Value) layout.Value {
 	return v
 }
 
-// into takes the step.
+// into takes the step. A key of a map is named as it prints, and a text with or without quotes.
 func (s pathStep) into(v layout.Value) (layout.Value, bool) {
 	switch {
 	case !s.item:

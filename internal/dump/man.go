@@ -108,7 +108,8 @@ func pagesOf(root *cobra.Command) (pages []manPage) {
 	return pages
 }
 
-// synopsis adds how c is called: each of the ways between bars.
+// synopsis adds how c is called: each of the ways between bars. Behind the
+// bars inside brackets comes no name of the command.
 func (r *roff) synopsis(c *cobra.Command) {
 	r.section("SYNOPSIS")
 	line := strings.TrimSuffix(c.UseLine(), " [flags]")

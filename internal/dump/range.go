@@ -72,7 +72,7 @@ func (s *source) bound(text string, tick, seq *uint64) (err error) {
 	if text == "" {
 		return nil
 	}
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil { // Of all branches, so it is not resolved.
 		*tick = n
 		return nil
 	}
@@ -118,7 +118,9 @@ func diffEnds(args []string) ends {
 	return ends{store: args[1]}
 }
 
-// isPoint reports whether text is written like a point in time, not like a path.
+// isPoint reports whether text is written like a point in time, not like a path. It asks for
+// the form alone: mark:boss is a point whether or not there is such a mark, so that a mistake in
+// its name is told as one, and not as a file that is not there.
 func isPoint(text string) bool {
 	text, _, _ = strings.Cut(text, "~")
 	digits := strings.Trim(text, "0123456789") == ""

@@ -77,7 +77,7 @@ Exit status: 0 nothing is lost, 1 something is, 4 nothing could be saved.`,
 			if o.out == "" {
 				return fail(exitUsage, try("recover", path, "-o", path+".recovered"), "give the name of what to write with -o")
 			}
-			if o.At == "@latest" {
+			if o.At == "@latest" { // Then it is the newest that there is a trace of, not the head.
 				o.At = ""
 			}
 			var name string

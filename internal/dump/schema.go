@@ -92,7 +92,7 @@ func (a *app) goTypes(im state) error {
 		name := names.unique(exported(goName(c.Name)))
 		fmt.Fprintf(&b, "\n// %s is the %s that is stored as %q.\ntype %s %s\n", name, kind(c), c.Name, name, goSource(c.Layout))
 	}
-	source, err := format.Source(b.Bytes())
+	source, err := format.Source(b.Bytes()) // It also finds what would not compile.
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,9 @@ func goFields(t *layout.Type) string {
 		return "struct{}"
 	}
 	names := goNames{}
-	for _, f := range t.Fields { // Names that can stay are not for others.
+	// First the names that can stay, so that none is taken by a field whose own cannot: a tag says
+	// what such a field was called.
+	for _, f := range t.Fields {
 		names[f.Name] = goName(f.Name) == f.Name
 	}
 	var b strings.Builder
@@ -167,7 +169,8 @@ func goName(name string) string {
 	}, name)
 }
 
-// exported returns an identifier with a capital letter.
+// exported returns an identifier with a capital letter. Letters of scripts without capitals get
+// an X before them: Go exports nothing else.
 func exported(name string) string {
 	first := []rune(name)
 	first[0] = unicode.ToUpper(first[0])

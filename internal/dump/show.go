@@ -142,7 +142,8 @@ type shower struct {
 	limit limit // Of those that refer to it.
 }
 
-// run shows the entity. One that is not alive is an error that says what became of it.
+// run shows the entity. One that is not alive is an error that says what became of it. No state
+// is loaded for it: what is shown is read from the pages of the entity.
 func (o *shower) run(s *source) error {
 	seq, err := s.Resolve(o.at)
 	if err != nil {

@@ -85,7 +85,7 @@ func (c *call) read(path string, f func(*source) error) error {
 	}
 	defer v.Close()
 	s := &source{c, v, path}
-	damage := s.damage()
+	damage := s.damage() // Now: f may look further, and what it finds is its own to tell.
 	if err := f(s); err != nil {
 		return notFoundIn(damage, classify(path, err))
 	}

@@ -104,7 +104,9 @@ func dotted(path string) string {
 	return "." + path
 }
 
-// versus returns two values that differ as texts that do.
+// versus returns two values that differ as texts that do. Values are compared by their bytes, so
+// some that differ print the same: NaNs with other bits, and long bytes, of which only the
+// beginning is shown.
 func versus(a, b layout.Value) (before, after string) {
 	before, after = a.String(), b.String()
 	if before != after {

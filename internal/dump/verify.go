@@ -62,7 +62,8 @@ and that replaying the ticks of all branches reproduces the digest of every snap
 	},
 }
 
-// verifyUnopened prints why a store or save is too damaged to be opened.
+// verifyUnopened prints why a store or save is too damaged to be opened: as the one problem of a
+// report, like all others, since that is what whoever verifies has asked for.
 func (a *app) verifyUnopened(path string, err error) error {
 	f := opening(path, err)
 	if errors.Is(f, persist.ErrCorrupt) || errors.Is(f, persist.ErrForeign) || errors.Is(f, persist.ErrNewer) {
@@ -74,7 +75,7 @@ func (a *app) verifyUnopened(path string, err error) error {
 // verified prints r. Problems are a failure.
 func (a *app) verified(path string, r inspect.VerifyReport) error {
 	doc := &verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, listed(r.Problems, problemDocOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
-	code := exitProblem
+	code := exitProblem // What a newer program wrote is no damage.
 	if slices.ContainsFunc(r.Problems, func(p error) bool { return !errors.Is(p, persist.ErrNewer) }) {
 		code = exitCorrupt
 	}

@@ -37,8 +37,8 @@ var aggregateKinds = map[string]aggregateKind{
 func WantOf(kind string) Want { return aggregateKinds[kind].want }
 
 // markAggregates marks the aggregates in the text of tokens: those with one
-// argument, which inside no other. With two, package expr has functions of the same
-// names for slices.
+// argument, which are inside no other. With two, package expr has functions of the same
+// names for slices, and its parser refuses them with one.
 func markAggregates(text []rune, tokens []lexer.Token) {
 	for i := 0; i < len(tokens); i++ {
 		_, known := aggregateKinds[tokens[i].Value]
@@ -79,7 +79,9 @@ type aggregate struct {
 // contain it.
 func aggregateName(i int) string { return "\x04" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 
-// aggregate resolves a call: its argument becomes an expression of its own.
+// aggregate resolves a call: its argument becomes an expression of its own, which is about one
+// entity. The tree around it keeps a call without arguments, whose answer is that of a loop over
+// all entities.
 func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 	kind := unmarked(name)
 	k, ok := aggregateKinds[kind]
@@ -171,6 +173,7 @@ func (t *Total) Add(a Answer) error {
 	return nil
 }
 
+// pick keeps a if it is the first, or compares with the best so far as sign says.
 func (t *Total) pick(a Answer, sign int) {
 	if t.n == 1 || a.Compare(t.best) == sign {
 		t.best = a

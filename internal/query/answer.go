@@ -29,7 +29,8 @@ func (a Answer) String() string {
 	return goText(reflect.ValueOf(a.v))
 }
 
-// goText returns v as package layout writes it.
+// goText returns v as package layout writes it. That package writes values of a layout; what an
+// expression gives may be put together from several, or be a list that it made.
 func goText(v reflect.Value) string {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -138,6 +139,7 @@ func jsonText(v reflect.Value) string {
 	return string(b)
 }
 
+// jsonObject returns an object of n members, in their order, which package json would not keep.
 func jsonObject(n int, member func(i int) (name string, v any)) string {
 	return parts("{", n, ",", "}", func(i int) string {
 		name, v := member(i)
@@ -171,13 +173,15 @@ func (a Answer) Compare(b Answer) int {
 	return strings.Compare(a.String(), b.String())
 }
 
-// Key returns a text that answers have in common that are the same.
+// Key returns a text that answers have in common that are the same. The rank tells the number 1
+// from the text "1".
 func (a Answer) Key() string { return fmt.Sprint(a.rank(), a) }
 
 // Nothing reports whether there is no answer.
 func (a Answer) Nothing() bool { return a.v == nil }
 
-// rank returns where answers of the kind of a come among others.
+// rank returns where answers of the kind of a come among others: an order for all of them, since
+// an expression may give numbers for some entities and text for others.
 func (a Answer) rank() int {
 	switch v := a.v.(type) {
 	case nil:

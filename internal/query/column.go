@@ -85,7 +85,8 @@ func (c *column) row(e ecs.Entity) int {
 }
 
 // goType returns the type of values of t. Arrays become slices, since the type of an
-// array that no program has may be too large for this one.
+// array that no program has may be too large for this one. Most integers become int, in which
+// package expr counts; a uint64 does not fit in it, and is compared by [exactness].
 func goType(t *layout.Type) reflect.Type {
 	switch t.Kind {
 	case layout.Bool:
@@ -136,7 +137,8 @@ func goKey(t *layout.Type) reflect.Type {
 	return goType(t)
 }
 
-// setGo sets dst, which is of the type for v, to v.
+// setGo sets dst, which is of the type for v, to v. What dst held is not looked at: it may be that
+// of the entity before.
 func setGo(dst reflect.Value, v layout.Value) {
 	switch v.Kind() {
 	case layout.Bool:
@@ -197,6 +199,7 @@ func setGoParts(dst reflect.Value, v layout.Value) {
 	}
 }
 
+// goMap returns v as a map of type t.
 func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	if v.IsNil() {
 		return reflect.Zero(t)

@@ -46,7 +46,8 @@ func (x *Expr) uncompiled() *Error {
 const excerptWidth = 100
 
 // Excerpt returns the part of the expression around what is wrong, on one line, and
-// how many runes of it come before that.
+// how many runes of it come before that. Blanks stand for tabs and ends of lines, so that a mark
+// on the next line is below what it marks.
 func (e *Error) Excerpt() (line []rune, before int) {
 	runes := []rune(e.Text)
 	for i, r := range runes {

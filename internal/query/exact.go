@@ -63,10 +63,12 @@ func isDelicate(n ast.Node) bool {
 	return t == nil || t.Kind() == reflect.Interface
 }
 
+// comparison returns n as a call of [compareCall].
 func comparison(n *ast.BinaryNode) ast.Node {
 	return ownCall(n, compareName, at(n, &ast.StringNode{Value: n.Operator}), n.Left, n.Right)
 }
 
+// narrowed returns n as an int, in which package expr counts, if it is a uint64.
 func narrowed(n ast.Node) ast.Node {
 	if !isWide(n) {
 		return n
@@ -79,7 +81,8 @@ func ownCall(place ast.Node, name string, args ...ast.Node) ast.Node {
 	return at(place, &ast.CallNode{Callee: at(place, &ast.IdentifierNode{Value: name}), Arguments: args})
 }
 
-// compareCall compares two values exactly. With nil, nothing is true.
+// compareCall compares two values exactly: 1<<63 as a uint64 with -1, or with a float beside it.
+// With nil, nothing is true.
 func compareCall(args ...any) (any, error) {
 	a, b := followed(args[1]), followed(args[2])
 	if a == nil || b == nil {
@@ -100,7 +103,8 @@ func compareCall(args ...any) (any, error) {
 // outcomes are those of [ordered] for which a comparison is true.
 var outcomes = map[string][]int{"==": {0}, "!=": {-1, 1, unordered}, "<": {-1}, ">": {1}, "<=": {-1, 0}, ">=": {0, 1}}
 
-// narrowCall returns a uint64 as what numbers are counted with.
+// narrowCall returns a uint64 as what numbers are counted with. One that is too large is an
+// error rather than another number.
 func narrowCall(args ...any) (any, error) {
 	switch n := followed(args[0]).(type) {
 	case uint64:

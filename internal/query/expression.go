@@ -24,7 +24,7 @@ import (
 const (
 	maxExpression = 16 << 10 // Bytes of an expression: the parser recurses.
 	maxNodes      = 10_000   // Operators, names and constants of one.
-	memoryBudget  = 1e6      // Values that one evaluation may make.
+	memoryBudget  = 1e6      // Values that one evaluation may make: 1..1e9 is a short text.
 )
 
 // A Want says what an expression is for.
@@ -100,7 +100,10 @@ func (x *Expr) fits(im *inspect.Image) bool {
 	return true
 }
 
-// build parses and compiles x. Whatever the text is, it does not panic.
+// build parses and compiles x: its names are resolved, the checker of package expr finds what
+// does not fit together, and then the tree is guarded and made exact. These passes rely on the
+// types that the checker noted, and leave nodes without any, so it comes again behind each.
+// Whatever the text is, build does not panic.
 func (x *Expr) build() (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -48,7 +48,8 @@ func and(n ast.Node, needs []need) ast.Node {
 	return n
 }
 
-// value returns n, or nil where what it needs is missing.
+// value returns n, or nil where what it needs is missing. In a condition that is false; a sum
+// leaves it out; a table shows that there is nothing.
 func (g guarder) value(n ast.Node) ast.Node {
 	n, needs := g.node(n)
 	if len(needs) == 0 {
@@ -95,7 +96,8 @@ func (g guarder) identifier(n *ast.IdentifierNode) []need {
 	return []need{{col.flag, at(n, &ast.IdentifierNode{Value: col.flag}), false}}
 }
 
-// ends adds to needs, if n is a pointer, that it is not nil.
+// ends adds to needs, if n is a pointer, that it is not nil: package expr fails where it goes
+// through one that is.
 func (g guarder) ends(n ast.Node, needs []need) []need {
 	if t := g.layoutOf(n); t == nil || t.Kind != layout.Pointer {
 		return needs
@@ -147,7 +149,8 @@ func (g guarder) below(n ast.Node) (ast.Node, []need) {
 	return n, needs
 }
 
-// united returns the needs of both, each once.
+// united returns the needs of both, each once: a condition that reads three fields of a
+// component asks once whether it is there.
 func united(needs, more []need) []need {
 	for _, m := range more {
 		if !slices.ContainsFunc(needs, func(n need) bool { return n.name == m.name }) {

@@ -28,7 +28,9 @@ const (
 	narrowName  = "\x03narrow"
 
 	// marker takes the place of the first letter of a name or number that the parser
-	// would take for something else. Places in the text stay what they are.
+	// would take for something else. Places in the text stay what they are, so that an error
+	// points to what people wrote. It is a letter, for the parser to see a name, and one that
+	// nobody types: a digraph in title case.
 	marker = 'ǅ'
 )
 
@@ -47,7 +49,10 @@ type resolver struct {
 	err        error             // The first.
 }
 
-// prepare returns the text of x as the parser shall see it.
+// prepare returns the text of x as the parser shall see it. The parser refuses two things that
+// expressions here may have: integers from 1<<63 on, which a uint64 is compared with, and
+// functions like count with one argument, which ask the entities of the world. Both become names,
+// which the resolver gives their meaning.
 func prepare(x *Expr) (string, *resolver) {
 	r := &resolver{im: x.im, x: x, wide: map[string]uint64{}}
 	tokens, err := lexer.Lex(file.NewSource(x.text))
@@ -156,7 +161,8 @@ func (r *resolver) names() (names []string) {
 }
 
 // component makes *p the value of a component or resource, or for a tag whether
-// the entity has it.
+// the entity has it. From here on the expression reads a variable of that name, which each
+// evaluation sets.
 func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
 	c := r.im.Find(name)
 	switch {
@@ -216,7 +222,8 @@ func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 	}
 }
 
-// dotted returns a chain of names as text.
+// dotted returns a chain of names as text: "a.b" may be field b of component a, or a component
+// that is called so.
 func (r *resolver) dotted(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -384,7 +391,8 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	}
 }
 
-// presence makes C == nil and C != nil ask whether the entity has C.
+// presence makes C == nil and C != nil ask whether the entity has C. The value of C would not
+// do: a condition on a component that the entity lacks is false, and so both would be.
 func (r *resolver) presence(p *ast.Node, n *ast.BinaryNode) {
 	if n.Operator != "==" && n.Operator != "!=" {
 		return
@@ -409,7 +417,8 @@ func at(n, node ast.Node) ast.Node {
 	return node
 }
 
-// children returns the nodes below n, in the order of its fields.
+// children returns the nodes below n, in the order of its fields. Package ast walks from below,
+// which is too late for names that let declares and for chains that are one name.
 func children(n ast.Node) (below []*ast.Node) {
 	fields := reflect.ValueOf(n).Elem()
 	for i := range fields.NumField() {

@@ -43,7 +43,8 @@ func depths(tokens []lexer.Token) iter.Seq2[int, int] {
 	}
 }
 
-// SplitName splits "EXPR as NAME"; without a name, the text is its own.
+// SplitName splits "EXPR as NAME"; without a name, the text is its own. It looks at words, not at
+// text: " as " may stand in quotes.
 func SplitName(text string) (expr, name string) {
 	text = strings.TrimSpace(text)
 	tokens, err := lexer.Lex(file.NewSource(text))

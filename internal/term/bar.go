@@ -45,6 +45,7 @@ func (o *Out) NewBar(w io.Writer, progress When, quiet bool) *Bar {
 	return b
 }
 
+// newBar returns a bar whose clock tests can set.
 func newBar(w io.Writer, width int, now func() time.Time) *Bar {
 	return &Bar{w: w, width: width, now: now, start: now()}
 }
@@ -58,6 +59,8 @@ func (b *Bar) Show(phase string, done, total int64) {
 		return
 	}
 	b.drawn = now
+	// Back to the beginning of the line, and what may be left of a longer one is cleared. The last
+	// column stays free: in it, terminals go on to the next line.
 	fmt.Fprintf(b.w, "\r%s\x1b[K", cutTo(max(b.width-1, 0), barText(phase, done, total)))
 }
 

@@ -17,6 +17,7 @@ type Grid struct {
 	rows   [][]Styled
 }
 
+// gridRows is how many rows decide at once how wide columns are.
 const gridRows = 1000
 
 // gap is the space between columns.
@@ -114,7 +115,8 @@ func (g *Grid) write(pieces []Styled) {
 	g.out.Print(b.String())
 }
 
-// cutPieces cuts a line to a width, if it is not 0.
+// cutPieces cuts a line to a width, if it is not 0. Styles are put around pieces behind that, as
+// their escape sequences have no width and must not be cut.
 func cutPieces(width int, pieces []Styled) []Styled {
 	if width == 0 {
 		return pieces

@@ -59,7 +59,7 @@ type cleaner struct {
 func (c *cleaner) Write(p []byte) (int, error) {
 	var b strings.Builder
 	text := append(c.rest, p...)
-	for utf8.FullRune(text) {
+	for utf8.FullRune(text) { // Also of bytes that are none: these cannot become one.
 		r, size := utf8.DecodeRune(text)
 		if r == '\n' || r == '\t' {
 			b.WriteRune(r)
@@ -85,7 +85,8 @@ func (o *Out) Close() error {
 	return err
 }
 
-// Broken returns why nothing more can be printed, or nil.
+// Broken returns why nothing more can be printed, or nil. To write nothing is how a writer of
+// package bufio is asked for the error that it keeps.
 func (o *Out) Broken() error {
 	_, err := o.Write(nil)
 	return err

@@ -79,7 +79,7 @@ func (s *screen) pass(w io.Writer, p []byte) (int, error) {
 }
 
 // page starts the pager and returns what to write to. A pager that cannot be
-// started is none.
+// started is none. A shell starts it, since PAGER may have arguments.
 func (s *screen) page() io.Writer {
 	cmd := exec.Command("sh", "-c", s.pager)
 	cmd.Stdout, cmd.Stderr = s.out, os.Stderr
@@ -102,7 +102,7 @@ func (s *screen) Close() error {
 		_, err := s.pass(s.out, s.held.Bytes())
 		return err
 	}
-	err := s.pipe.Close()
+	err := s.pipe.Close() // For the pager that is the end; it stays until its user has read.
 	// How a pager ends says nothing about the output.
 	_ = s.paging.Wait()
 	return err

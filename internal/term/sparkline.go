@@ -11,6 +11,7 @@ type Series struct {
 	points []pointInTime
 }
 
+// A pointInTime is a value that a series has from a tick on.
 type pointInTime struct {
 	tick  uint64
 	value float64 // NaN: there is none from here on, or one that cannot be drawn.
@@ -36,6 +37,7 @@ func (s *Series) Bounds() (low, high float64) {
 	return low, high
 }
 
+// sparks are the characters of a sparkline, from the lowest value to the highest.
 const sparks = "▁▂▃▄▅▆▇█"
 
 // Sparkline draws s from tick first to last in at most so many cells. A cell shows

@@ -12,6 +12,7 @@ type terminal struct {
 	width, height int  // 0: not known.
 }
 
+// terminalOf returns what stream leads to: only a file can be a terminal.
 func terminalOf(stream any) terminal {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// Width returns how many columns of a terminal s takes.
+// Width returns how many columns of a terminal s takes. Most texts are ASCII, for which that is
+// known without looking at runes.
 func Width(s string) int {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
