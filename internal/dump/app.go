@@ -25,7 +25,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// An app is one call of the program.
+// An app is one call of the program: what it prints to, and what the flags of every command say.
+// Its commands are given a [call], and those that read something a [source], each with what comes
+// before it inside:
+//
+//	app      standard output, --json
+//	call     the arguments and flags of a command, the context
+//	source   the store or save that the first argument names
+//	state    a world in it, at a point in time
 type app struct {
 	*term.Out // Standard output.
 	stderr    io.Writer
@@ -85,7 +92,8 @@ type command struct {
 // An action is what a command does.
 type action func(c *call) error
 
-// A call is what an action is called with.
+// A call is what an action is called with. It lives as long as the program, so it may have the
+// context.
 type call struct {
 	*app
 	ctx   context.Context

@@ -96,7 +96,7 @@ func (a *app) rowsOf(c *inspect.Component, at stateDoc) {
 }
 
 // arraysJSON prints the window as one document: a row that is long, or varies, is a value
-// there, so that nothing is cut.
+// there, so that nothing is cut. It has three lists, so none of them can be streamed.
 func (a *app) arraysJSON(im state, c *inspect.Component, sparse []int, w window) error {
 	doc := arraysDoc{
 		stateDoc: im.doc(), Component: c.Name, Kind: kind(c), Rows: c.Len(), Indices: len(sparse),

@@ -114,6 +114,15 @@ ECSDUMP_SEQ name the state. It exits with 0: the condition does not hold (good),
 
 // A bisector looks among the states of a way for those that are bad, for which a condition
 // holds: for the first of them, or where good and bad ones meet.
+//
+//	         asks                        finds
+//	         few, by halves (halved)     the first bad one, if all behind it are bad
+//	--scan   all, in turn (first)        the first bad one behind a good one
+//	--last   the last ones (newestOf)    the last that is other than the one before it
+//	--flips  all, in turn (list)         all that are
+//
+// The words are those of git bisect. To be asked, a state is loaded: the judge sees nothing but
+// the state, so it can be a program that knows nothing of stores.
 type bisector struct {
 	*source
 	at                     string
@@ -491,6 +500,8 @@ func (b *bisector) again(flag string) string {
 	return try("bisect", slices.DeleteFunc(words, func(word string) bool { return word == "" })...)
 }
 
+// print prints the search if it was one by halves, which people may want to follow; then what
+// was found, how sure that is, and where to look next.
 func (d *bisectDoc) print(a *app) {
 	if len(d.Probes) > 0 {
 		term.Table(a.Out, d.Probes, func(p probeDoc) []any { return []any{p.Tick, p.Seq, p.Verdict} }, ">TICK", ">RECORD", "HOLDS")

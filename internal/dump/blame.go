@@ -145,7 +145,10 @@ func (w *writerDoc) unless(other *writerDoc) string {
 	return w.String()
 }
 
-// A blamer works out which ticks wrote what an entity has, from the newest back.
+// A blamer works out which ticks wrote what an entity has, from the newest back: it begins with
+// all fields of the entity, each not known to be written by anybody, and ends when a tick is
+// found for all of them. What most often changes is found soonest, and what never changed only
+// by reading all; show ends earlier, after so many bytes.
 type blamer struct {
 	number int   // Of the only component of interest, or allComponents.
 	bytes  int64 // How many bytes of ticks to read, but for those that must be; 0: any.

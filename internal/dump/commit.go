@@ -162,7 +162,8 @@ func counted(format string, n int) string {
 	return fmt.Sprintf(format, n)
 }
 
-// String returns what c counts: "Position +2 -1 cleared 1× wrote 3".
+// String returns what c counts: "Position +2 -1 cleared 1× wrote 3". Rows are told where they do
+// not follow from that: a destroyed entity loses its components without an operation for each.
 func (c changeDoc) String() string {
 	s := joined(" ", c.Name, counted("+%d", c.Added), counted("-%d", c.Removed), counted("cleared %d×", c.Cleared), counted("wrote %d", c.Written))
 	if c.RowsAfter != c.RowsBefore+c.Added-c.Removed {

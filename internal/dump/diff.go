@@ -122,7 +122,9 @@ Exit status: 0 the states hold the same, 1 they differ.`,
 	},
 }
 
-// A differ says what to compare, and how much of it to show.
+// A differ says what to compare, and how much of it to show. What it compares is found by package
+// inspect, without reading pages that the two states share; it then filters, counts all that is
+// left, and describes no more than is shown: values are read only for that.
 type differ struct {
 	at, at2     string
 	components  []string
@@ -244,7 +246,8 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	return nil
 }
 
-// document describes diff, without the differences that are to be shown.
+// document describes diff, without the differences that are to be shown: these are described one
+// by one, for people as lines and for programs as documents.
 func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []difference) {
 	r := diff.Registry
 	doc = &diffDoc{

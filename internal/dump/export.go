@@ -62,7 +62,12 @@ That cannot be imported.`,
 	},
 }
 
-// An exporter says what to export, and where to.
+// An exporter says what to export, and where to:
+//
+//	a state     json, ndjson   package inspect writes it, and reads it again
+//	a state     csv            a table for each component
+//	a range     json, ndjson   a document, like those of diff --json
+//	a range     csv            one table, a line for each field
 type exporter struct {
 	format     string
 	out        string

@@ -145,7 +145,8 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
-// report prints f to standard error.
+// report prints f to standard error: what went wrong, then what to try. With --json that is one
+// line, so that a program that reads standard error line by line has all of it.
 func (a *app) report(f *failure) {
 	if errors.Is(f, errDiffer) && !errors.Is(f, persist.ErrCorrupt) {
 		return // The differences were printed.
@@ -181,7 +182,8 @@ func try(name string, args ...string) string {
 	return line
 }
 
-// pointedOut shows below err where in an expression it is, if it is in one.
+// pointedOut shows below err where in an expression it is, if it is in one. A mark stands below a
+// column of the terminal, of which some characters take two and some none.
 func pointedOut(err error) error {
 	var e *query.Error
 	if !errors.As(err, &e) || e.At < 0 {

@@ -74,7 +74,9 @@ without replaying them, so a long journal takes as long as reading it.`,
 	},
 }
 
-// A historian says what to tell of an entity.
+// A historian says what to tell of an entity. Events come from ticks as they are read, without a
+// state: what they say is enough to follow one entity. It keeps those that the command line asks
+// for, makes them events of a field if that is asked for, and prints them one by one.
 type historian struct {
 	all   bool
 	at    string
@@ -276,7 +278,8 @@ func timeText(t time.Time) string {
 }
 
 // courses collects the numbers among the values told, a series for each field, to be drawn
-// below the events.
+// below the events. Between two events a number stays what it is, and it is gone where its
+// component or the entity is.
 type courses struct {
 	*historian
 	begun bool

@@ -137,7 +137,8 @@ func (s *source) world(at string) (*worldDoc, error) {
 	return w, err
 }
 
-// info describes the files.
+// info describes the files. It reads no pages and no records: what opening the store has found is
+// enough, so that there is an answer also if nothing else can be read.
 func (s *source) info() *infoDoc {
 	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: listed(s.View.Snapshots(), snapshotDocOf), Damage: listed(s.Damage(), unprefixed)}
 	for _, sn := range doc.Snapshots {
@@ -219,6 +220,7 @@ func lockOf(holder string, inUse bool) *lockDoc {
 	return &lockDoc{holder, "no"}
 }
 
+// print prints the summary, then a table of each of the lists that are not empty.
 func (doc *infoDoc) print(a *app) {
 	g := a.Grid()
 	g.Row(doc.Kind, doc.Path)

@@ -46,7 +46,15 @@ another value, with --component Position only this one.`,
 	},
 }
 
-// A logger says which ticks to list, and how.
+// A logger says which ticks to list, and how. A tick goes through it in three steps, of which each
+// costs more than the one before:
+//
+//	the record says which components changed      mayMatch
+//	its operations say what was added and removed
+//	two states say which values were set          values, if --patch or the filter needs them
+//
+// A limit counts ticks that the filter lets through, from the newest back; what is left is then
+// read again, from the oldest on.
 type logger struct {
 	*source
 	limit                          limit

@@ -64,7 +64,8 @@ List the entities that are alive, with their components.
 const quickLimit = 1000
 
 // lsQuickly lists the first entities of a state in a snapshot without loading it. It
-// is done unless the state or the selection asks for more, or something is damaged.
+// is done unless the state or the selection asks for more, or something is damaged: loading the
+// state says then what is.
 func (s *source) lsQuickly(at string, l *selection) (done bool, err error) {
 	if !l.everything() || l.limit == 0 || uint64(l.from)+uint64(l.limit) > quickLimit {
 		return false, nil

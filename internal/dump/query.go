@@ -56,7 +56,8 @@ or totals over these entities.
 	},
 }
 
-// A querier says what to print of a selection.
+// A querier says what to print of a selection: a row for each entity, or totals over all of them
+// or over groups. Either way the entities are asked one by one, and only what is printed is kept.
 type querier struct {
 	selection
 	selected []string
@@ -189,7 +190,8 @@ type group struct {
 	totals []*query.Total
 }
 
-// A grouping makes groups.
+// A grouping makes groups: each entity is added to that of its keys, which counts it, and is not
+// kept.
 type grouping struct {
 	by     []field // None: one group.
 	keys   []*query.Expr

@@ -97,7 +97,8 @@ type recovery struct {
 }
 
 // end prints what became of it, if err says that nothing else went wrong than that STORE is
-// damaged.
+// damaged. That is what a report is for, so it is printed also if nothing could be saved; any
+// other error leaves no report.
 func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	path := c.args[0]
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) && !errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound) {

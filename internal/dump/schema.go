@@ -69,6 +69,7 @@ func schemaDocOf(im state) *schemaDoc {
 	})}
 }
 
+// print prints a table. The layout comes last, as it may be long.
 func (d *schemaDoc) print(a *app) {
 	term.Table(a.Out, d.Components, func(c componentDoc) []any {
 		var width any = c.Width
@@ -180,7 +181,7 @@ func exported(name string) string {
 	return string(first)
 }
 
-// goNames are the identifiers that are taken.
+// goNames are the identifiers that are taken, in a package or in a struct.
 type goNames map[string]bool
 
 // unique takes name, with a number behind it if it is taken.

@@ -24,7 +24,12 @@ write not (Health > 3), or (Health ?? 0) > 3, to take in entities without Health
 
 The language is that of expr-lang.org.`
 
-// A selection says which entities a command prints, and in what order.
+// A selection says which entities a command prints, and in what order. From the flags to what is
+// printed it takes three types:
+//
+//	selection   what the flags say, as text
+//	choice      the same for a state: components found, expressions compiled
+//	part        the entities of a choice that offset and limit leave, and how many there are
 type selection struct {
 	with, without []string
 	where         []string // All of them.

@@ -119,6 +119,7 @@ func (s *source) showResources(at string) error {
 	return s.tell(doc)
 }
 
+// print prints a row for each field of each resource.
 func (d *resourcesDoc) print(a *app) {
 	if len(d.Resources) == 0 {
 		a.Line("there are no resources at %s", d.place())
@@ -135,7 +136,9 @@ func (d *resourcesDoc) print(a *app) {
 // behind the nearest snapshot do not count: they are read anyway.
 const showBytes = 64 << 20
 
-// A shower says what to show of an entity.
+// A shower says what to show of an entity. What it has comes from the nearest snapshot and the
+// ticks behind that; who wrote it from older ticks, read backward; who refers to it from the
+// values of all components that can hold entities. --brief leaves out all but the first.
 type shower struct {
 	at    string
 	brief bool
@@ -208,6 +211,7 @@ func (b *blamer) shown(s *source) []shownDoc {
 	return docs
 }
 
+// print prints where the entity lies, then its components field by field, then who refers to it.
 func (d *showDoc) print(a *app) {
 	a.Line("%v: alive at %v; row %d of %d", d.Entity, d.place(), d.Row, d.living)
 	if len(d.Components) == 0 {

@@ -148,7 +148,8 @@ func isSave(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// component returns the component of that name, resources included.
+// component returns the component of that name, resources included: they lie side by side, and
+// their names are apart.
 func (s *source) component(im state, name string) (*inspect.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
@@ -186,7 +187,7 @@ func (s *source) components(im state, names []string, resources bool) (found []*
 	return found, nil
 }
 
-// mustHave returns an error if one of those components and resources is not at p.
+// mustHave returns an error if one of those components and resources is not at a point.
 func (s *source) mustHave(at string, names []string) error {
 	if len(names) == 0 {
 		return nil

@@ -218,6 +218,7 @@ func spaceDocOf(s inspect.SnapshotSpace) spaceDoc {
 	}
 }
 
+// print prints what takes the bytes from the inside out: components, ticks, files.
 func (d *statsDoc) print(a *app) {
 	d.components(a)
 	if len(d.Busiest) > 0 {

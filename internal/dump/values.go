@@ -28,7 +28,8 @@ type fieldDiffDoc struct {
 	New  any    `json:"new,omitempty"`
 }
 
-// holder names the entity that has a value; a resource has none.
+// holder names the entity that has a value; a resource has none. Package inspect gives that as
+// entity 0, which would print as one.
 func holder(e ecs.Entity, resource bool) string {
 	if resource {
 		return ""
@@ -76,7 +77,8 @@ func leafText(v layout.Value) string {
 	return v.String()
 }
 
-// leaves iterates over the fields of v with their paths, structs inside taken apart.
+// leaves iterates over the fields of v with their paths, structs inside taken apart. Arrays,
+// slices and maps stay whole: their number of parts may be another one in each value.
 func leaves(path string, v layout.Value) iter.Seq2[string, layout.Value] {
 	return func(yield func(string, layout.Value) bool) { yieldLeaves(path, v, yield) }
 }

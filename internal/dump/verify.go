@@ -103,7 +103,8 @@ func (d *verifyDoc) print(a *app) {
 	}
 }
 
-// problemDocOf describes a problem, with its place in a file if it has one.
+// problemDocOf describes a problem, with its place in a file if it has one. Whatever is not known to
+// be something else is damage.
 func problemDocOf(err error) problemDoc {
 	doc := problemDoc{Kind: "corrupt", Message: unprefixed(err)}
 	switch {

@@ -1,5 +1,19 @@
 // Package query has expressions over the entities of a world: they are compiled for the
 // layouts of its components and evaluated for one entity after the other.
+//
+// The language is that of package expr, whose parts are called one by one, with passes of ours
+// between them:
+//
+//	text ── prepare ──▶ parser ──▶ resolver ──▶ checker ──▶ guarder ──▶ exactly ──▶ compiler
+//
+//	prepare    hides from the parser what it would refuse       names.go
+//	resolver   finds components and fields by their layouts     names.go
+//	           and makes any(…) and the like loops              aggregate.go
+//	guarder    makes a condition on what is not there false     guard.go
+//	exactly    compares integers of 64 bits and floats exactly  exact.go
+//
+// A [column] loads what a component has into the variables of the program; what this gives is an
+// [Answer].
 package query
 
 import (

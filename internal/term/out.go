@@ -1,5 +1,12 @@
 // Package term prints for people: text, tables, colours, a pager, progress. It knows
 // no store.
+//
+//	Line, Print ─┐
+//	             ├──▶ Out (buffered) ──▶ cleaner, if raw ──▶ screen ──▶ pager, or the file
+//	Grid.Row ────┘
+//
+// Text is made safe for a terminal where it is printed: a line and a cell by [Clean], a format
+// like JSON, which must stay as it is in a file, by the cleaner.
 package term
 
 import (
