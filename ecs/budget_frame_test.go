@@ -118,3 +118,58 @@ func BenchmarkBudgetRestore(b *testing.B) {
 		})
 	}
 }
+
+// Commit of a tick that wrote a row, with 10,000 and 100,000 ticks held, compared with
+// 10. A thinned history looks for its tick by halves.
+func BenchmarkBudgetCommit(b *testing.B) {
+	const calls = 1000
+	for _, form := range []struct {
+		name   string
+		budget float64
+		tick   func(held int) (tick func())
+	}{
+		{"history", 2, func(held int) func() { return oneRow(ecs.Options{History: held}) }},
+		{"thinned", 4, func(held int) func() { return oneRow(ecs.Options{History: held, HistoryDense: held / 4}) }},
+		{"checkpoints", 2, oneRowBehindCheckpoints},
+	} {
+		for _, held := range []int{10_000, 100_000} {
+			b.Run(fmt.Sprint(form.name, "/", held), func(b *testing.B) {
+				few, many := form.tick(10), form.tick(held)
+				for range 3 * held {
+					many()
+				}
+				compare(b, calls, form.budget, repeated(calls, many), repeated(calls, few))
+			})
+		}
+	}
+}
+
+// oneRow returns a tick that writes a row.
+func oneRow(o ecs.Options) (tick func()) {
+	w := ecs.NewWorld(o)
+	s := ecs.MustRegister[position](w)
+	e := w.Create()
+	s.Set(e, position{})
+	return func() {
+		s.Mut(e).X++
+		w.Commit()
+	}
+}
+
+// oneRowBehindCheckpoints is oneRow with a checkpoint in each of the ticks held.
+func oneRowBehindCheckpoints(held int) (tick func()) {
+	w := ecs.NewWorld(ecs.Options{History: 1})
+	s := ecs.MustRegister[position](w)
+	e := w.Create()
+	s.Set(e, position{})
+	cps, at := make([]ecs.Checkpoint, held), 0
+	return func() {
+		if cps[at].Valid() {
+			w.Release(cps[at])
+		}
+		cps[at] = w.Checkpoint()
+		at = (at + 1) % held
+		s.Mut(e).X++
+		w.Commit()
+	}
+}

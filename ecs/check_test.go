@@ -65,6 +65,32 @@ func (w *World) check() error {
 }
 
 func (w *World) checkFrames() error {
+	removed, ticks, loose, last := 0, 0, 0, -1
+	for i := range w.frames {
+		f := &w.frames[i]
+		if f.removed {
+			if removed++; f.tick || len(f.Touched)+len(f.ops) > 0 || i == len(w.frames)-1 {
+				return fmt.Errorf("frame %d of %d is removed: %+v", i, len(w.frames), f)
+			}
+			continue
+		}
+		if f.tick {
+			ticks++
+		}
+		if last < 0 && i != w.oldest {
+			return fmt.Errorf("the oldest frame is %d, want %d", w.oldest, i)
+		}
+		if last >= 0 && f.tick && w.frames[last].tick {
+			if loose++; w.frames[last].at < w.thinning.oldest {
+				return fmt.Errorf("tick %d can be given up, the oldest is looked for from %d on", w.frames[last].at, w.thinning.oldest)
+			}
+		}
+		last = i
+	}
+	if removed != w.removed || ticks != w.ticks || loose != w.loose || removed > 8+cap(w.frames)/4 {
+		return fmt.Errorf("of %d frames, %d are removed, %d are ticks, %d of them loose; counted were %d, %d, %d",
+			len(w.frames), removed, ticks, loose, w.removed, w.ticks, w.loose)
+	}
 	for i := range w.frames {
 		f := &w.frames[i]
 		if i > 0 && f.ID <= w.frames[i-1].ID || f.ID > w.frameID {

@@ -13,11 +13,11 @@ func TestADebugBuildReportsStrayWritesAtEveryBoundary(t *testing.T) {
 		"Commit":     func(w *World, _ Checkpoint) { w.Commit() },
 		"Rewind":     func(w *World, _ Checkpoint) { _ = w.History().Rewind(0) },
 		"Attach": func(w *World, cp Checkpoint) {
-			w.frames[len(w.frames)-1].tick = true // No checkpoint.
+			w.frames[len(w.frames)-1].tick, w.ticks = true, w.ticks+1 // No checkpoint.
 			_ = w.Raw().Attach(nil, 0)
 		},
 		"Load": func(w *World, cp Checkpoint) {
-			w.frames[len(w.frames)-1].tick = true
+			w.frames[len(w.frames)-1].tick, w.ticks = true, w.ticks+1
 			_ = w.Raw().Load(stateOf(w))
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/bits"
 	"slices"
 	"sort"
@@ -45,14 +46,7 @@ func (w *World) Commit() {
 }
 
 // anyCheckpoint reports whether a checkpoint is held.
-func (w *World) anyCheckpoint() bool {
-	for i := range w.frames {
-		if !w.frames[i].tick {
-			return true
-		}
-	}
-	return false
-}
+func (w *World) anyCheckpoint() bool { return len(w.frames)-w.removed > w.ticks }
 
 // evict forgets ticks until the history is within its bounds: of those between
 // older ones, if the history is thinned, else the oldest. A boundary that a
@@ -75,15 +69,35 @@ func (w *World) overBudget() bool {
 	return w.options.HistoryBytes > 0 && w.clock.Bytes() > w.options.HistoryBytes
 }
 
-// evictable returns the position of the oldest tick boundary that no checkpoint
-// follows before the next one, or -1. The newest boundary is never given up.
+// evictable returns the position of the oldest boundary that is loose, or -1.
 func (w *World) evictable() int {
-	for i := 0; i+1 < len(w.frames); i++ {
-		if w.frames[i].tick && w.frames[i+1].tick {
-			return i
-		}
+	t := &w.thinning
+	if w.loose == 0 {
+		t.oldest = math.MaxUint64
+		return -1
 	}
-	return -1
+	k := w.firstFrame(t.oldest)
+	for !w.isLoose(k, w.younger(k)) {
+		k = w.younger(k)
+	}
+	t.oldest = w.frames[k].at
+	return k
+}
+
+// isLoose reports whether frames[k] begins with a tick boundary that no checkpoint
+// follows before the next one, which frames[next] begins with: it can be given up.
+// The newest boundary never is.
+func (w *World) isLoose(k, next int) bool {
+	return k >= 0 && next < len(w.frames) && w.frames[k].tick && w.frames[next].tick
+}
+
+// loosen notes that frames[next] follows frames[k] now, if that makes its boundary
+// loose.
+func (w *World) loosen(k, next int) {
+	if w.isLoose(k, next) {
+		w.loose++
+		w.thinning.consider(w.frames[k].at)
+	}
 }
 
 // dropForward ends the forward branch.
@@ -115,7 +129,7 @@ func (w *World) History() History { return History{w} }
 
 // Oldest returns the oldest tick that can be gone to.
 func (h History) Oldest() uint64 {
-	for i := range h.w.frames {
+	for i := h.w.oldest; i < len(h.w.frames); i++ {
 		if h.w.frames[i].tick && h.restorable(i) {
 			return h.w.frames[i].at
 		}
@@ -217,12 +231,12 @@ func (w *World) discardOpen() {
 // one before. What lies between becomes one frame of the forward branch: ticks
 // that were merged stay so.
 func (w *World) undoTick() {
-	k := len(w.frames) - 2
+	k := w.older(len(w.frames) - 1)
 	for !w.frames[k].tick {
 		w.release(k)
-		k--
+		k = w.older(len(w.frames) - 1)
 	}
-	open, f := w.frames[k+1], w.frames[k]
+	open, f := w.frames[len(w.frames)-1], w.frames[k]
 	w.clock.Undone = true
 	for _, t := range f.Touched {
 		t.Undo()
@@ -260,14 +274,18 @@ func (w *World) redoTick() {
 //	                                          open: writes go here
 //	boundary ^        ^            ^        ^
 //
-// A frame is named after the boundary it begins with.
+// A frame is named after the boundary it begins with. One whose boundary is removed
+// has nothing, and keeps its place until enough of them are squeezed out together, so
+// that a history of any length costs the same. The oldest that is not removed is
+// frames[oldest]; the last one, which is open, never is.
 type frame struct {
 	track.Frame
-	tick   bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
-	hidden bool   // The history does not have its beginning: values are kept for a pin only.
-	at     uint64 // The world's tick at its beginning; if it was undone, at its end.
-	seq    uint64 // What the recorder returned for that tick.
-	ops    []raw.Op
+	removed bool
+	tick    bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
+	hidden  bool   // The history does not have its beginning: values are kept for a pin only.
+	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
+	seq     uint64 // What the recorder returned for that tick.
+	ops     []raw.Op
 }
 
 // held reports whether the world can be put back to the beginning of f.
@@ -286,7 +304,7 @@ func (w *World) push(f frame) {
 	w.frames = append(w.frames, f)
 	if f.tick {
 		w.ticks++
-		w.thinning.consider(f.at)
+		w.loosen(w.older(len(w.frames)-1), len(w.frames)-1)
 	}
 	w.point()
 	w.remember()
@@ -310,29 +328,78 @@ func (w *World) point() {
 	}
 }
 
+// older returns the position of the frame before frames[k], or -1.
+func (w *World) older(k int) int {
+	if k <= w.oldest {
+		return -1
+	}
+	for k--; w.frames[k].removed; {
+		k--
+	}
+	return k
+}
+
+// younger returns the position of the frame behind frames[k], or their number.
+func (w *World) younger(k int) int {
+	for k++; k < len(w.frames) && w.frames[k].removed; {
+		k++
+	}
+	return k
+}
+
 // cutFrames forgets frames[k:], whose logs are gone already, and keeps their
 // slices for reuse.
 func (w *World) cutFrames(k int) {
-	for i := k; i < len(w.frames); i++ {
-		if w.frames[i].tick {
+	for i := len(w.frames) - 1; i >= k; i-- {
+		switch f := &w.frames[i]; {
+		case f.removed:
+			w.removed--
+		case f.tick:
 			w.ticks--
+			if w.isLoose(w.older(i), i) {
+				w.loose--
+			}
 		}
 	}
+	for ; k > 0 && w.frames[k-1].removed; k-- {
+		w.removed--
+	}
 	w.frames = w.frames[:k]
+	w.oldest = min(w.oldest, k)
 }
 
-// removeFrame takes frames[k] out of the deque and keeps its slices for reuse.
+// removeFrame takes frames[k], whose logs are gone already, out of the deque.
 func (w *World) removeFrame(k int) {
-	f := w.frames[k]
-	if f.tick {
-		w.ticks--
-	} else if k > 0 && w.frames[k-1].tick { // No checkpoint needs it any more.
-		w.thinning.consider(w.frames[k-1].at)
+	f, before, after := &w.frames[k], w.older(k), w.younger(k)
+	if !f.tick {
+		w.loosen(before, after) // No checkpoint needs it any more.
+	} else if w.ticks--; w.isLoose(before, k) || w.isLoose(k, after) {
+		w.loose--
 	}
-	n := len(w.frames) - 1
-	copy(w.frames[k:], w.frames[k+1:])
-	w.frames[n] = f
-	w.frames = w.frames[:n]
+	f.removed, f.tick, f.Touched, f.ops = true, false, f.Touched[:0], f.ops[:0]
+	w.removed++
+	if before < 0 {
+		w.oldest = after
+	}
+	if after == len(w.frames) {
+		w.cutFrames(before + 1)
+	}
+	if w.removed > 8+len(w.frames)/4 {
+		w.squeeze()
+	}
+}
+
+// squeeze takes the frames that are removed out of the list, and keeps their slices
+// for reuse.
+func (w *World) squeeze() {
+	n := 0
+	for i := range w.frames {
+		if !w.frames[i].removed {
+			w.frames[n], w.frames[i] = w.frames[i], w.frames[n]
+			n++
+		}
+	}
+	w.frames, w.oldest, w.removed = w.frames[:n], 0, 0
 }
 
 // renew starts a new span: the marks of all columns and the pointers given out
@@ -380,7 +447,7 @@ func (w *World) findCheckpoint(id uint64) int {
 			hi = mid
 		}
 	}
-	if lo == len(w.frames) || w.frames[lo].ID != id {
+	if lo == len(w.frames) || w.frames[lo].ID != id || w.frames[lo].removed {
 		return -1
 	}
 	return lo
@@ -447,12 +514,12 @@ func (w *World) Release(cp Checkpoint) {
 // release removes the boundary at the start of frames[k].
 func (w *World) release(k int) {
 	f := &w.frames[k]
-	if k == 0 {
+	if k == w.oldest {
 		for _, t := range f.Touched {
 			t.Drop(f.ID)
 		}
 	} else {
-		older := &w.frames[k-1]
+		older := &w.frames[w.older(k)]
 		for _, t := range f.Touched {
 			t.Release(&f.Frame, &older.Frame)
 		}
@@ -496,7 +563,8 @@ func (w *World) Try(f func() error) (err error) {
 // most one tick in the long run. What a tick costs to merge is bounded by the rows
 // that it and its neighbour hold.
 type thinning struct {
-	from [64]uint64 // By level: no tick before it is to be given up.
+	from   [64]uint64 // By level: no tick before it is to be given up.
+	oldest uint64     // The least of them, for a history that gives up its oldest tick.
 }
 
 func levelOf(tick uint64) int { return min(63, bits.TrailingZeros64(tick)) }
@@ -504,7 +572,7 @@ func levelOf(tick uint64) int { return min(63, bits.TrailingZeros64(tick)) }
 // consider makes tick one that may be given up.
 func (t *thinning) consider(tick uint64) {
 	from := &t.from[levelOf(tick)]
-	*from = min(*from, tick)
+	*from, t.oldest = min(*from, tick), min(t.oldest, tick)
 }
 
 // fullest returns the level that has most ticks from the first one to be given up
@@ -559,15 +627,16 @@ func (w *World) thinnable() int {
 // limit that is of that level and can be given up, or -1. The oldest boundary
 // cannot, nor one that a checkpoint follows.
 func (w *World) boundaryOfLevel(level int, from, limit uint64) int {
-	for k := max(1, w.firstFrame(from)); k+1 < len(w.frames) && w.frames[k].at <= limit; k++ {
-		if f := &w.frames[k]; f.tick && levelOf(f.at) == level && w.frames[k+1].tick {
+	for k := max(w.oldest+1, w.firstFrame(from)); k < len(w.frames) && w.frames[k].at <= limit; k = w.younger(k) {
+		if levelOf(w.frames[k].at) == level && w.isLoose(k, w.younger(k)) {
 			return k
 		}
 	}
 	return -1
 }
 
-// firstFrame returns the position of the first frame that begins at tick or later.
+// firstFrame returns the position of the first frame that begins at tick or later,
+// which may be removed.
 func (w *World) firstFrame(tick uint64) int {
 	return sort.Search(len(w.frames), func(i int) bool { return w.frames[i].at >= tick })
 }

@@ -485,7 +485,7 @@ func (p *pair) commit() bool {
 
 // evictAsIn makes the naive world evict for bytes what w did.
 func (w *naiveWorld) evictAsIn(actual *World) {
-	w.over = func() bool { return len(w.frames) > len(actual.frames) }
+	w.over = func() bool { return len(w.frames) > len(actual.frames)-actual.removed }
 }
 
 func (p *pair) seek(tick uint64) bool {

@@ -32,7 +32,7 @@ func (w *World) forgetFrames() {
 	w.leavePins(0)
 	w.dropForward()
 	for len(w.frames) > 0 {
-		w.release(0)
+		w.release(w.oldest)
 	}
 	w.renew()
 }

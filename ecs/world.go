@@ -51,6 +51,9 @@ type World struct {
 	// Frames, oldest first; the last one is open. None is held by a world without
 	// history, checkpoints and recorder.
 	frames  []frame
+	oldest  int // The position of the first frame that is not removed.
+	removed int // How many frames are.
+	loose   int // How many boundaries can be given up.
 	clock   track.Clock
 	pins    []*rawPin
 	ticks   int     // How many frames begin with the end of a tick.

@@ -266,19 +266,16 @@ func (t *Tracker) cut(k int) {
 // Release removes the boundary at the start of frame f: its record joins that of
 // older, the frame before, which then knows t.
 func (t *Tracker) Release(f, older *Frame) {
-	k := t.find(f.ID)
-	if t.find(older.ID) == k { // It has no record of its own.
+	k, before := t.find(f.ID), t.find(older.ID)
+	own := k < len(t.recs) && t.recs[k].frame == f.ID
+	if before == k { // The older one has no record of its own.
 		older.Touched = append(older.Touched, t)
-	}
-	if k == len(t.recs) || t.recs[k].frame != f.ID {
+		if own {
+			t.recs[k].frame = older.ID
+		}
 		return
 	}
-	before := k - 1
-	for before >= 0 && t.recs[before].removed {
-		before--
-	}
-	if before < 0 || t.recs[before].frame != older.ID {
-		t.recs[k].frame = older.ID
+	if !own {
 		return
 	}
 	for _, c := range t.columns {
