@@ -8,8 +8,10 @@
 // and writes docs/ECSDUMP.md again. Nothing else has to know of it.
 //
 // Commands read a source, at a point that makes a state of it. What they print goes to
-// the app: a document (a struct whose name ends in Doc) or lines and tables, which keep
-// no error, as the app tells the first at the end. What goes wrong is a failure.
+// the app: a document (a struct whose name ends in Doc), which is printed as JSON or prints
+// itself for people (a report), or what a walk visits, as the list of a document or as rows.
+// Lines and tables keep no error, as the app tells the first at the end. What goes wrong is
+// a failure; what is called wrongly says what would be right.
 package dump
 
 import (

@@ -47,7 +47,7 @@ another generation, does not pass.`,
 		f.limit(&w.limit, 0, "rows, and sparse entries")
 		f.entity(&entity, "show how this entity is looked up")
 		return f.showing(func(s *source, im state) error {
-			if err := cmp.Or(s.oneOf("entity", "from"), s.oneOf("entity", "limit")); err != nil {
+			if err := cmp.Or(s.exclusive("entity", "from"), s.exclusive("entity", "limit")); err != nil {
 				return err
 			}
 			c, err := s.component(im, s.args[1])

@@ -173,7 +173,7 @@ func (b *bisector) arguments(c *call) error {
 	if b.span = strings.Join(args[least:], ""); b.span != "" && c.flags.Changed("at") {
 		return c.misused("give either --at or a range")
 	}
-	return cmp.Or(c.oneOf("scan", "last", "flips"), c.oneOf("run", "entity"))
+	return cmp.Or(c.exclusive("scan", "last", "flips"), c.exclusive("run", "entity"))
 }
 
 // bisect finds the state, or all of them, and prints it.

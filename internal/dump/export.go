@@ -77,6 +77,9 @@ type exporter struct {
 
 // check makes sense of the flags.
 func (x *exporter) check(c *call) error {
+	if err := cmp.Or(c.exclusive("format", "json"), c.exclusive("format", "ndjson")); err != nil {
+		return err
+	}
 	if c.ndjson {
 		x.format = "ndjson"
 	}

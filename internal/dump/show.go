@@ -83,7 +83,7 @@ entities are read. With --brief neither is done, and nothing more is read.`,
 			if resources != (len(c.args) == 1) {
 				return c.misused("give either an entity or --resources")
 			}
-			if err := cmp.Or(c.oneOf("resources", "brief"), c.oneOf("resources", "limit")); err != nil {
+			if err := cmp.Or(c.exclusive("resources", "brief"), c.exclusive("resources", "limit")); err != nil {
 				return err
 			}
 			return c.read(c.args[0], func(s *source) error {

@@ -77,7 +77,7 @@ func (a *app) root() *cobra.Command {
 		Short: "Print what a store or a save holds, without changing it",
 		Long: `Ecsdump prints what a store (a directory of persist.Open) or a save (a file of
 persist.Save) holds. It never changes what it reads. An ENTITY is INDEXvGENERATION, as
-in 12v3.
+in 12v3; the INDEX alone is the entity that is alive with it.
 
 ` + pointsText + `
 Exit status:

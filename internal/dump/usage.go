@@ -24,9 +24,9 @@ func (c *call) misused(format string, args ...any) *failure {
 	return misused(c.flags.cmd, format, args...)
 }
 
-// oneOf returns an error if several of these flags are given: one of them would be ignored
+// exclusive returns an error if several of these flags are given: one of them would be ignored
 // without a word.
-func (c *call) oneOf(names ...string) error {
+func (c *call) exclusive(names ...string) error {
 	given := slices.DeleteFunc(names, func(name string) bool { return !c.flags.Changed(name) })
 	if len(given) > 1 {
 		return c.misused("give either --%s or --%s", given[0], given[1])
