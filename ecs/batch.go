@@ -184,8 +184,8 @@ func (s *Storage[T]) appendRows(entities []Entity, v T) {
 // last one, and returns the values of their rows, which are to be written.
 func (s *Storage[T]) extend(entities []Entity) []T {
 	lo, hi := s.rows.N, s.rows.N+len(entities)
-	s.dense.TouchRange(lo, hi)
 	s.data.TouchRange(lo, hi)
+	s.dense.TouchRange(lo, hi)
 	if more := hi - len(s.dense.Live); more > 0 {
 		s.dense.Live = append(s.dense.Live, make([]Entity, more)...)
 		s.data.Live = append(s.data.Live, make([]T, more)...)

@@ -13,8 +13,8 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// CloneEntity returns a new entity with copies of the components of e, made by
-// Component.Clone where they have it. Entities inside the components stay as they are,
+// CloneEntity returns a new entity with copies of the components of e, which share
+// nothing with them. Entities inside the components stay as they are,
 // also where they name e itself; [World.Copy] makes them follow. It returns false
 // if e is not alive.
 func (w *World) CloneEntity(e Entity) (Entity, bool) {
@@ -76,7 +76,7 @@ type CopyOptions struct {
 // copied once.
 //
 // Components are matched by name. They must have the same Go type in both worlds,
-// or the same layout. Copies are made by Component.Clone where src has it, and are
+// or the same layout. Copies share nothing with the originals, and are
 // appended in the order of entities. References among the entities, as
 // [World.References] finds them, name the copies afterwards; other references
 // follow CopyOptions. Resources are not copied, nor are references from outside

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/naming"
 )
@@ -17,8 +18,11 @@ import (
 //
 //	boundary           boundary
 //	| ----- a span ----- |
-//	remember             verify: every row that a frame protects and no mark of the
-//	                     span names is what it was
+//	remember   |         verify: every row that a frame protects and no mark of the
+//	           |                 span names is what it was
+//	           saved: a row that is written for the first time is, until then
+//
+// And it looks at what each Clone returns.
 //
 // It costs the encoding of every row at every boundary. Rows that no frame protects
 // are free to write, and so are NoRewind components. Values that cannot be encoded
@@ -29,6 +33,7 @@ const debug = true
 // began.
 type guard struct {
 	rows    []byte // Their canonical bytes.
+	ends    []int  // Where those of each row end.
 	n       int
 	scratch []byte
 }
@@ -37,6 +42,7 @@ type guards map[guardedColumn]*guard
 
 type guardedColumn interface {
 	WrittenIn(row int, span uint64) bool
+	Watch(saving func(lo, hi int))
 }
 
 func (s *Storage[T]) values() guardedColumn  { return &s.data }
@@ -83,12 +89,50 @@ func (c *guardedRows) stray(span uint64) int {
 	return -1
 }
 
+// saved panics if one of rows [lo, hi), which are saved now, was written before.
+func (w *World) saved(c guardedRows, lo, hi int) {
+	for row := lo; row < min(hi, c.n); row++ {
+		from := 0
+		if row > 0 {
+			from = c.ends[row-1]
+		}
+		c.scratch = c.append(c.scratch[:0], row, row+1)
+		if string(c.scratch) != string(c.rows[from:c.ends[row]]) {
+			panic(fmt.Sprintf("ecs: %s was written in the tick after %d before the world could save it; "+
+				"what Get, Read, All, Values and Set share with it are its own slices, maps and pointers: "+
+				"write what Mut and Write hand out, or a copy with slices, maps and pointers of its own, and Set that", c.what(row), w.tick))
+		}
+	}
+}
+
+// checkedClone is clone, which panics if what it returns is no deep copy.
+func checkedClone[T any](clone func(T) T, name string) func(T) T {
+	if clone == nil {
+		return nil
+	}
+	return func(v T) T {
+		copied := clone(v)
+		if fault := layout.CopyFault(v, copied); fault != "" {
+			panic(fmt.Sprintf("ecs: Component.Clone of %s is no deep copy: %s; copy that field too, or leave Clone out", naming.Shown(name), fault))
+		}
+		return copied
+	}
+}
+
 // remember notes what the protected rows are at the beginning of a span.
 func (w *World) remember() {
 	w.eachGuarded(func(c guardedRows) {
 		g := c.guard
 		g.n = c.tracker.Protected()
 		g.rows = c.append(g.rows[:0], 0, g.n)
+		g.ends = g.ends[:0]
+		for rest := g.rows; len(rest) > 0; {
+			_, rest = c.next(rest)
+			g.ends = append(g.ends, len(g.rows)-len(rest))
+		}
+		if len(g.ends) < g.n { // Rows without bytes.
+			g.n = 0
+		}
 	})
 }
 
@@ -100,6 +144,7 @@ func (w *World) eachGuarded(do func(guardedRows)) {
 		if c.guard = w.guards[c.guardedColumn]; c.guard == nil {
 			c.guard = new(guard)
 			w.guards[c.guardedColumn] = c.guard
+			c.Watch(func(lo, hi int) { w.saved(c, lo, hi) })
 		}
 		do(c)
 	}

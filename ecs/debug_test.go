@@ -103,3 +103,72 @@ func TestADebugBuildLetsRowsBeWrittenThatNothingProtects(t *testing.T) {
 	p.X = 8
 	mustPanic(t, "plain of 3v1", w.Commit)
 }
+
+// Get, change a slice, Set: the value that the world would save is changed already.
+func TestADebugBuildReportsRowsWrittenBeforeTheyAreSaved(t *testing.T) {
+	for name, write := range map[string]func(s *Storage[list], e Entity){
+		"Get, Set": func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Set(e, v) },
+		"Get, Mut": func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Mut(e).Items = nil },
+		"Values":   func(s *Storage[list], e Entity) { s.Values()[1].Items[0] = 99; s.MutValues() },
+		"Remove":   func(s *Storage[list], e Entity) { v, _ := s.Get(e); v.Items[0] = 99; s.Remove(e) },
+		"All, Set": func(s *Storage[list], e Entity) {
+			for e, v := range s.All() {
+				v.Items[0] = 99
+				s.Set(e, v)
+				break
+			}
+		},
+		"what is set": func(s *Storage[list], e Entity) {
+			v := list{[]int{5}}
+			s.Set(e, v)
+			s.w.Commit()
+			v.Items[0] = 99
+			s.Set(e, v)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(Options{History: 2})
+			s := MustRegister[list](w)
+			es := w.CreateN(nil, 3)
+			for i, e := range es {
+				s.Set(e, list{[]int{i, i}})
+			}
+			w.Commit()
+			w.Checkpoint()
+			mustPanic(t, "ecs: list of", func() { write(s, es[1]); t.Error("not seen") })
+			mustPanic(t, "before the world could save it", func() { write(s, es[1]) })
+		})
+	}
+}
+
+// What is written in the frame already may be written again in any way, and a copy of
+// one's own is right.
+func TestADebugBuildLetsAFrameWriteItsOwnRows(t *testing.T) {
+	w := NewWorld(Options{History: 2})
+	s := MustRegister[list](w)
+	e := w.Create()
+	s.Set(e, list{[]int{1}})
+	w.Commit()
+	for range 3 {
+		v, _ := s.Get(e)
+		v.Items = append([]int{9}, v.Items...)
+		s.Set(e, v)
+		v.Items[0] = 8
+		w.Commit()
+	}
+}
+
+func TestADebugBuildComparesWhatACloneReturns(t *testing.T) {
+	for want, clone := range map[string]func(l bag) bag{
+		"Component.Clone of bag is no deep copy: bag.Items shares memory": func(b bag) bag { return b },
+		"bag.Name is not what it was":                                     func(b bag) bag { return bag{} },
+		"bag.Items[0] shares memory":                                      func(b bag) bag { b.Items = append([][]int(nil), b.Items...); return b },
+	} {
+		w := NewWorld(Options{History: 2})
+		s := MustRegister(w, Component[bag]{Clone: clone})
+		e := w.Create()
+		s.Set(e, newBag(1))
+		w.Commit()
+		mustPanic(t, want, func() { s.Mut(e) })
+	}
+}

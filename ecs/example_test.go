@@ -3,6 +3,7 @@ package ecs_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 )
@@ -102,21 +103,33 @@ func ExampleHistory_Seek() {
 	// tick 4 score 40 ecs: seek tick 9: ecs: tick not held; the oldest that is held is 0, the newest 5
 }
 
-// A type whose copies would share memory is refused until it is said how to copy
-// it.
+// Values with slices, maps and pointers are copied with all of them. What cannot be
+// copied needs a Clone; and what Mut returns is written, not what Get returns.
 func ExampleComponent_clone() {
 	type Inventory struct{ Items []string }
+	type Sprite struct {
+		Frames []string
+		Drawn  func()
+	}
 	world := ecs.NewWorld(ecs.Options{})
-	_, err := ecs.Register[Inventory](world)
-	fmt.Println(err)
+	inventories := ecs.MustRegister[Inventory](world)
+	e := world.Create()
+	inventories.Set(e, Inventory{Items: []string{"sword", "rope"}})
+	before := world.Checkpoint()
+	inventories.Mut(e).Items[0] = "shield"
+	world.Restore(before)
+	fmt.Println(inventories.Get(e))
 
-	inventories, err := ecs.Register(world, ecs.Component[Inventory]{Clone: func(i Inventory) Inventory {
-		i.Items = append([]string(nil), i.Items...)
-		return i
+	_, err := ecs.Register(world, ecs.Component[Sprite]{NoPersist: true})
+	fmt.Println(err)
+	sprites, err := ecs.Register(world, ecs.Component[Sprite]{NoPersist: true, Clone: func(s Sprite) Sprite {
+		s.Frames = slices.Clone(s.Frames)
+		return s
 	}})
-	fmt.Println(inventories.Len(), err)
+	fmt.Println(sprites.Len(), err)
 	// Output:
-	// ecs: copies share memory: register ecs_test.Inventory: field Inventory.Items is shared by copies; say how to copy as Component.Clone
+	// {[sword rope]} true
+	// ecs: copies share memory: register ecs_test.Sprite: Sprite.Drawn: what is behind a func cannot be copied; say how to copy it as Component.Clone
 	// 0 <nil>
 }
 

@@ -33,6 +33,12 @@ func (s *set) row(e Entity) int {
 func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 
 // Get returns the component of e, and whether e has one.
+//
+// Slices, maps and pointers in it are those of the world, to be read only and until the
+// next change of the row. To write them use [Storage.Mut], or Set with ones of your own:
+// who writes through them and then calls Set or Mut has changed the row before the world
+// saves it, so that no checkpoint and no tick has the old value. Only a debug build
+// (-tags stetdebug) finds that.
 func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
 		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
@@ -43,7 +49,8 @@ func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 }
 
 // Set gives e the component v, replacing the one it had. It reports whether e is
-// alive; if not, nothing changes.
+// alive; if not, nothing changes. Slices, maps and pointers in v are the world's from
+// then on: it copies none of them.
 func (s *Storage[T]) Set(e Entity, v T) bool {
 	// What most calls need is done in a body that calls nothing but, last of all,
 	// setSlow: so nothing has to be kept on the stack.
@@ -197,10 +204,10 @@ func (s *Storage[T]) append(e Entity, v T) {
 //
 //go:noinline
 func (s *Storage[T]) saveRow(r int) {
-	s.dense.Save(r)
-	if s.data.Unsaved(r) {
+	if s.data.Unsaved(r) { // First, as a Clone may panic: that dense is saved says that both are.
 		s.data.Save(r)
 	}
+	s.dense.Save(r)
 }
 
 // newPage returns the page for the entry of e, which is no member.

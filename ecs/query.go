@@ -14,9 +14,9 @@ type Access[T any] struct {
 // out counts as written.
 func Write[T any](s *Storage[T]) Access[T] { return Access[T]{s: s, write: true} }
 
-// Read makes a query hand out components of s for reading. They must not be
-// written: what is written through a read access is neither restored nor
-// journaled.
+// Read makes a query hand out components of s for reading. Neither they nor what their
+// slices, maps and pointers lead to must be written: what is written through a read
+// access is neither restored nor journaled, and only a debug build finds it.
 func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: s} }
 
 // Optional makes a query find entities whether they have the component or not:

@@ -28,7 +28,8 @@ func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 	return r
 }
 
-// Get returns the value.
+// Get returns the value. Slices, maps and pointers in it are those of the world, to be
+// read only: see [Storage.Get].
 func (r *Resource[T]) Get() T { return r.data.Live[0] }
 
 // Mut returns a pointer through which the value can be written. It counts as
@@ -42,7 +43,7 @@ func (r *Resource[T]) Mut() *T {
 	return &r.data.Live[0]
 }
 
-// Set replaces the value.
+// Set replaces the value, and takes over the slices, maps and pointers in v.
 func (r *Resource[T]) Set(v T) { *r.Mut() = v }
 
 // Len returns 1: a resource is a storage of one row.

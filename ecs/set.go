@@ -208,8 +208,8 @@ func (s *Storage[T]) stretch(n int) {
 		s.sparse.Pages = s.w.identity(pages)
 	}
 	if kept := min(n, len(s.dense.Live)); from < kept {
-		s.dense.TouchRange(from, kept)
 		s.data.TouchRange(from, kept)
+		s.dense.TouchRange(from, kept)
 	}
 	s.dense.Live = lengthened(s.dense.Live, n)
 	s.data.Live = lengthened(s.data.Live, n)

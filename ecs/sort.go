@@ -136,8 +136,8 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	}
 	for k < len(from) {
 		end := staying(from, lo, k)
-		s.dense.TouchRange(lo+k, lo+end)
 		s.data.TouchRange(lo+k, lo+end)
+		s.dense.TouchRange(lo+k, lo+end)
 		s.reorder(lo+k, lo+end)
 		k = moving(from, lo, end)
 	}

@@ -100,7 +100,7 @@ func (s *set) Entities() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
 
 // Values returns the components in dense order, beside [Storage.Entities], with
 // the default in the gaps of an [Indexed] storage. The slice is valid until the
-// next change of the storage and must not be written.
+// next change of the storage and must not be written, nor what it leads to.
 func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
 
 // MutValues returns the components in dense order for writing, beside
@@ -118,8 +118,9 @@ func (s *Storage[T]) MutValues() []T {
 }
 
 // All iterates over the entities and components in dense order; those of an
-// [Ordered] storage in the order of indices. Components are copies; to write them,
-// use a query. The storage must not change meanwhile.
+// [Ordered] storage in the order of indices. Components are copies, but for what their
+// slices, maps and pointers lead to, as in [Storage.Get]; to write them, use a query.
+// The storage must not change meanwhile.
 func (s *Storage[T]) All() iter.Seq2[Entity, T] {
 	if s.byIndex {
 		return s.inOrder
@@ -155,8 +156,7 @@ func (s *Storage[T]) Clear() {
 	s.discardAll()
 }
 
-// SetAll gives each of entities a copy of v, made by its Clone if the component
-// has it, and returns how many of them are alive. It leaves the storage as a loop
+// SetAll gives each of entities a copy of v, which stays the caller's, and returns how many of them are alive. It leaves the storage as a loop
 // of [Storage.Set] does.
 func (s *Storage[T]) SetAll(entities []Entity, v T) int {
 	return s.setAll(entities, filling[T]{same: v, clone: s.data.Clone})
@@ -164,7 +164,8 @@ func (s *Storage[T]) SetAll(entities []Entity, v T) int {
 
 // SetEach gives each of entities the value at the same position of values, and
 // returns how many of them are alive. It leaves the storage as a loop of
-// [Storage.Set] does. It panics if there are not as many values as entities.
+// [Storage.Set] does, and takes over what is in the values like it. It panics if there
+// are not as many values as entities.
 func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 	if len(entities) != len(values) {
 		panic("ecs: SetEach needs one value for each entity; slice the longer one to the length of the other")

@@ -31,6 +31,7 @@ type Column[T any] struct {
 	span  uint64
 	prot  int
 	undoStack[T]
+	watched
 
 	Clone func(T) T // Set for rows that share memory when copied.
 	past  sync.Pool // Groups of pasts, for reuse.
@@ -69,17 +70,23 @@ func (c *Column[T]) Touch(i int) {
 //
 //go:noinline
 func (c *Column[T]) Save(i int) {
+	c.beforeSave(i, i+1)
+	if c.Clone != nil && !c.top.bare {
+		v := c.Clone(c.Live[i]) // Marked behind it, as it may panic.
+		c.markSaved(i)
+		c.saveOne(i, &v)
+		return
+	}
+	c.markSaved(i)
+	c.saveOne(i, &c.Live[i])
+}
+
+func (c *Column[T]) markSaved(i int) {
 	m := &c.marks[i>>6]
 	if m.span != c.span {
 		*m = mark{span: c.span}
 	}
 	m.rows |= 1 << (uint(i) & 63)
-	if c.Clone != nil && !c.top.bare {
-		v := c.Clone(c.Live[i])
-		c.saveOne(i, &v)
-		return
-	}
-	c.saveOne(i, &c.Live[i])
 }
 
 // TouchRange must be called before rows [lo, hi) are written.
@@ -122,6 +129,12 @@ func (c *Column[T]) empty() bool {
 // saveRange saves the rows of [lo, hi) that the span has not saved yet, in as
 // few copies as there are spans of them.
 func (c *Column[T]) saveRange(lo, hi int) {
+	if c.Clone != nil && !c.top.bare {
+		for ; lo < hi; lo++ {
+			c.Touch(lo)
+		}
+		return
+	}
 	for lo&63 == 0 && lo+64 <= hi && c.marks[lo>>6] == (mark{c.span, ^uint64(0)}) {
 		lo += 64 // The usual case: all of it is saved.
 	}
@@ -157,7 +170,8 @@ func (c *Column[T]) saveRange(lo, hi int) {
 
 func (c *Column[T]) saveRows(lo, hi int) {
 	if lo < hi {
-		c.undoStack.save(lo, c.Live[lo:hi], c.Clone)
+		c.beforeSave(lo, hi)
+		c.undoStack.save(lo, c.Live[lo:hi])
 	}
 }
 

@@ -15,6 +15,18 @@ func (t *Tracker) Protected() int {
 	return max(t.topProt(), t.height())
 }
 
+// watched is what a debug build does before rows are saved.
+type watched struct{ saving func(lo, hi int) }
+
+// Watch makes c call f before rows [lo, hi) are saved.
+func (c *Column[T]) Watch(f func(lo, hi int)) { c.saving = f }
+
+func (w *watched) beforeSave(lo, hi int) {
+	if w.saving != nil {
+		w.saving(lo, hi)
+	}
+}
+
 // WrittenIn reports whether row was saved in span.
 func (c *Column[T]) WrittenIn(row int, span uint64) bool {
 	if row>>6 >= len(c.marks) {

@@ -101,14 +101,17 @@ func (g *pastGroup[T]) same(row, end int) int {
 // push adds the values of rows from row on.
 func (g *pastGroup[T]) push(row int, values []T, clone func(T) T) {
 	n := len(values)
+	kept := append(g.values, values...)
+	if clone != nil { // What a log holds can become a live row again.
+		for i := range values {
+			kept[len(g.values)+i] = clone(values[i])
+		}
+	}
+	g.values = kept // Behind all of them, as clone may panic.
 	if k := len(g.runs) - 1; k >= 0 && int(g.runs[k].row+g.runs[k].n) == row {
 		g.runs[k].n += uint16(n)
 	} else {
 		g.runs = append(g.runs, pastRun{uint16(row), uint16(n)})
-	}
-	g.values = append(g.values, values...)
-	if clone != nil { // What a log holds can become a live row again.
-		cloneRows(g.values[len(g.values)-n:], clone)
 	}
 	for at := row; at < row+n; at = (at | 63) + 1 {
 		g.saved[at>>6] |= blockMask(uint32(at), uint32(min(row+n, (at|63)+1)))

@@ -73,7 +73,7 @@ func (u *undoStack[T]) pick(prot int) int {
 }
 
 // save appends rows, which start at row, to the open log.
-func (u *undoStack[T]) save(row int, rows []T, clone func(T) T) {
+func (u *undoStack[T]) save(row int, rows []T) {
 	l := u.top
 	l.size += len(rows)
 	for len(rows) > 0 {
@@ -85,9 +85,6 @@ func (u *undoStack[T]) save(row int, rows []T, clone func(T) T) {
 		u.extend(c, row, n)
 		if !l.bare {
 			c.rows = append(c.rows, rows[:n]...)
-			if clone != nil {
-				cloneRows(c.rows[len(c.rows)-n:], clone)
-			}
 		}
 		row += n
 		rows = rows[n:]
@@ -121,12 +118,6 @@ func (u *undoStack[T]) saveOne(row int, v *T) {
 	u.extend(c, row, 1)
 	if !l.bare {
 		c.rows = append(c.rows, *v)
-	}
-}
-
-func cloneRows[T any](rows []T, clone func(T) T) {
-	for i := range rows {
-		rows[i] = clone(rows[i])
 	}
 }
 
@@ -391,7 +382,7 @@ func (u *undoStack[T]) saveUnseen(l *undoLog[T], chunks []*chunk[T]) {
 					return
 				}
 				from := at + row - r.Row
-				u.save(int(row), c.rows[from:from+n], nil)
+				u.save(int(row), c.rows[from:from+n])
 			})
 			at += r.N
 		}

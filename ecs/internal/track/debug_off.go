@@ -1,0 +1,7 @@
+//go:build !stetdebug
+
+package track
+
+type watched struct{} // Of a debug build.
+
+func (*watched) beforeSave(lo, hi int) {}

@@ -1,0 +1,185 @@
+package layout
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// DeepCopy returns a function that copies a value of type T with all slices, maps and
+// pointers in it, or nil if copies of T share no memory that can change. Two slices of
+// one value that share memory become separate; what is nil stays nil, and what is
+// empty empty; strings and a time.Time never change and are shared.
+//
+// The error is a [*TypeError] naming the first field of which no copy can be derived:
+// an interface, func or channel, a pointer in the key of a map, or a type that contains
+// itself, whose values could go round in circles.
+func DeepCopy[T any]() (copied func(T) T, err error) {
+	t := reflect.TypeFor[T]()
+	c := copiers{root: t, open: map[reflect.Type]bool{}, done: map[reflect.Type]separator{}}
+	separate, fault := c.of(t, rootPath(t))
+	if fault != nil {
+		return nil, fault
+	}
+	if separate == nil {
+		return nil, nil
+	}
+	return func(v T) T {
+		separate(ptr(&v))
+		return v
+	}, nil
+}
+
+// A separator makes copies of what the value at p shares with the value it was copied
+// from, in its place. That of a type that shares nothing is nil.
+type separator func(p ptr)
+
+// copiers derives the separators of one Go type.
+type copiers struct {
+	root reflect.Type
+	open map[reflect.Type]bool // Types that others being looked at are part of.
+	done map[reflect.Type]separator
+}
+
+// of returns the separator of t, which stands at path.
+func (c *copiers) of(t reflect.Type, path string) (separator, *TypeError) {
+	if t.Size() == 0 || neverChanges[t] {
+		return nil, nil
+	}
+	if c.open[t] {
+		return nil, &TypeError{Type: c.root, Path: path, Reason: "a type that contains itself can hold values that go round in circles"}
+	}
+	if separate, done := c.done[t]; done {
+		return separate, nil
+	}
+	c.open[t] = true
+	separate, err := c.ofKind(t, path)
+	delete(c.open, t)
+	c.done[t] = separate
+	return separate, err
+}
+
+// ofKind is of for a type that was not looked at yet.
+func (c *copiers) ofKind(t reflect.Type, path string) (separator, *TypeError) {
+	fault := func(reason string) *TypeError { return &TypeError{Type: c.root, Path: path, Reason: reason} }
+	switch t.Kind() {
+	case reflect.Struct:
+		return c.ofStruct(t, path)
+	case reflect.Array:
+		elem, err := c.of(t.Elem(), path+"[]")
+		return repeatedly(elem, t.Len(), t.Elem().Size()), err
+	case reflect.Slice:
+		elem, err := c.of(t.Elem(), path+"[]")
+		return separateSlice(t, elem), err
+	case reflect.Pointer:
+		elem, err := c.of(t.Elem(), path)
+		return separatePointer(t, elem), err
+	case reflect.Map:
+		key, err := c.of(t.Key(), path+"[key]")
+		if err == nil && key != nil {
+			return nil, fault("a copy of a pointer in the key of a map is another key")
+		}
+		if err != nil {
+			return nil, err
+		}
+		elem, err := c.of(t.Elem(), path+"[value]")
+		return separateMap(t, elem), err
+	case reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return nil, fault(fmt.Sprintf("what is behind %s cannot be copied", withArticle[t.Kind()]))
+	}
+	return nil, nil
+}
+
+var withArticle = map[reflect.Kind]string{
+	reflect.Interface: "an interface", reflect.Func: "a func", reflect.Chan: "a chan", reflect.UnsafePointer: "an unsafe.Pointer",
+}
+
+// ofStruct is of for a struct.
+func (c *copiers) ofStruct(t reflect.Type, path string) (separator, *TypeError) {
+	type field struct {
+		offset   int
+		separate separator
+	}
+	var fields []field
+	for f := range t.Fields() {
+		separate, err := c.of(f.Type, path+"."+f.Name)
+		if err != nil {
+			return nil, err
+		}
+		if separate != nil {
+			fields = append(fields, field{int(f.Offset), separate})
+		}
+	}
+	if fields == nil {
+		return nil, nil
+	}
+	return func(p ptr) {
+		for _, f := range fields {
+			f.separate(at(p, f.offset))
+		}
+	}, nil
+}
+
+// repeatedly is the separator of n values side by side.
+func repeatedly(elem separator, n int, size uintptr) separator {
+	if elem == nil {
+		return nil
+	}
+	return func(p ptr) {
+		for i := range n {
+			elem(at(p, i*int(size)))
+		}
+	}
+}
+
+func separateSlice(t reflect.Type, elem separator) separator {
+	size := t.Elem().Size()
+	return func(p ptr) {
+		v := valueAt(t, p)
+		if v.IsNil() {
+			return
+		}
+		n := v.Len()
+		own := reflect.MakeSlice(t, n, n)
+		reflect.Copy(own, v)
+		v.Set(own)
+		if elem != nil {
+			repeatedly(elem, n, size)(own.UnsafePointer())
+		}
+	}
+}
+
+func separatePointer(t reflect.Type, elem separator) separator {
+	return func(p ptr) {
+		v := valueAt(t, p)
+		if v.IsNil() {
+			return
+		}
+		own := reflect.New(t.Elem())
+		own.Elem().Set(v.Elem())
+		v.Set(own.Convert(t)) // A named pointer type.
+		if elem != nil {
+			elem(own.UnsafePointer())
+		}
+	}
+}
+
+func separateMap(t reflect.Type, elem separator) separator {
+	return func(p ptr) {
+		v := valueAt(t, p)
+		if v.IsNil() {
+			return
+		}
+		own := reflect.MakeMapWithSize(t, v.Len())
+		for entries := v.MapRange(); entries.Next(); {
+			value := entries.Value()
+			if elem != nil {
+				copied := reflect.New(t.Elem())
+				copied.Elem().Set(value)
+				elem(copied.UnsafePointer())
+				value = copied.Elem()
+			}
+			own.SetMapIndex(entries.Key(), value)
+		}
+		v.Set(own)
+	}
+}
