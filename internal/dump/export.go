@@ -77,10 +77,10 @@ type exporter struct {
 
 // check makes sense of the flags.
 func (x *exporter) check(c *call) error {
-	if err := cmp.Or(c.exclusive("format", "json"), c.exclusive("format", "ndjson")); err != nil {
-		return err
-	}
 	if c.ndjson {
+		if x.format != "ndjson" && c.flags.Changed("format") {
+			return c.misused("give either --format %s or --ndjson", x.format)
+		}
 		x.format = "ndjson"
 	}
 	isRange := len(c.args) == 2
