@@ -1,7 +1,6 @@
 package ecs
 
 import (
-	"math"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
@@ -43,6 +42,9 @@ func (w *World) destroyOneByOne(entities []Entity) (n int) {
 
 // destroyAll is destroyOneByOne where nobody is told.
 func (w *World) destroyAll(entities []Entity) (n int) {
+	if debug {
+		w.mustBeStepped()
+	}
 	n = w.entities.destroyAll(entities)
 	for i, s := range w.sets {
 		switch {
@@ -52,6 +54,9 @@ func (w *World) destroyAll(entities []Entity) (n int) {
 		default:
 			w.storages[i].(interface{ discardEach([]Entity) }).discardEach(entities)
 		}
+	}
+	if debug {
+		w.spoil()
 	}
 	return n
 }
@@ -105,6 +110,9 @@ func (f *filling[T]) write(rows []T, i int) {
 
 // setAll gives entities the values of f and returns how many of them are alive.
 func (s *Storage[T]) setAll(entities []Entity, f filling[T]) (n int) {
+	if debug {
+		s.w.mustBeStepped()
+	}
 	if s.special || s.mask != nil || s.group != nil || s.hooks != nil { // They take one entity after the other.
 		for i, e := range entities {
 			if s.Set(e, f.value(i)) {
@@ -279,7 +287,7 @@ func (r *registry) createN(dst []Entity, n int) []Entity {
 		switch {
 		case r.rows.N < r.rows.Extra:
 			r.recycle(want)
-		case r.rows.Extra == r.rows.Total && want <= math.MaxUint32-r.rows.Total:
+		case r.rows.Extra == r.rows.Total && want <= maxIndices-r.rows.Total:
 			r.extend(want)
 		}
 		if r.rows.N == before { // A spent or a retired one is in the way.

@@ -39,7 +39,8 @@ func (bundle *Bundle1[A]) CreateN(dst []Entity, n int, a A) []Entity {
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle1[A]) Set(entity Entity, a A) bool {
 	return bundle.a.Set(entity, a)
 }
@@ -91,9 +92,14 @@ func (bundle *Bundle2[A, B]) CreateN(dst []Entity, n int, a A, b B) []Entity {
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle2[A, B]) Set(entity Entity, a A, b B) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -147,9 +153,15 @@ func (bundle *Bundle3[A, B, C]) CreateN(dst []Entity, n int, a A, b B, c C) []En
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle3[A, B, C]) Set(entity Entity, a A, b B, c C) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -207,9 +219,16 @@ func (bundle *Bundle4[A, B, C, D]) CreateN(dst []Entity, n int, a A, b B, c C, d
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle4[A, B, C, D]) Set(entity Entity, a A, b B, c C, d D) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	bundle.d.Set(entity, d)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -271,9 +290,17 @@ func (bundle *Bundle5[A, B, C, D, E]) CreateN(dst []Entity, n int, a A, b B, c C
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle5[A, B, C, D, E]) Set(entity Entity, a A, b B, c C, d D, e E) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	bundle.d.Set(entity, d)
+	bundle.e.Set(entity, e)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -339,9 +366,18 @@ func (bundle *Bundle6[A, B, C, D, E, F]) CreateN(dst []Entity, n int, a A, b B, 
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle6[A, B, C, D, E, F]) Set(entity Entity, a A, b B, c C, d D, e E, f F) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	bundle.d.Set(entity, d)
+	bundle.e.Set(entity, e)
+	bundle.f.Set(entity, f)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -411,9 +447,19 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) CreateN(dst []Entity, n int, a A, b 
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle7[A, B, C, D, E, F, G]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	bundle.d.Set(entity, d)
+	bundle.e.Set(entity, e)
+	bundle.f.Set(entity, f)
+	bundle.g.Set(entity, g)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -487,9 +533,20 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) CreateN(dst []Entity, n int, a A,
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g) && bundle.h.Set(entity, h)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	bundle.d.Set(entity, d)
+	bundle.e.Set(entity, e)
+	bundle.f.Set(entity, f)
+	bundle.g.Set(entity, g)
+	bundle.h.Set(entity, h)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -567,9 +624,21 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) CreateN(dst []Entity, n int, a
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g) && bundle.h.Set(entity, h) && bundle.i.Set(entity, i)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	bundle.d.Set(entity, d)
+	bundle.e.Set(entity, e)
+	bundle.f.Set(entity, f)
+	bundle.g.Set(entity, g)
+	bundle.h.Set(entity, h)
+	bundle.i.Set(entity, i)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -651,9 +720,22 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) CreateN(dst []Entity, n in
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g) && bundle.h.Set(entity, h) && bundle.i.Set(entity, i) && bundle.j.Set(entity, j)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	bundle.d.Set(entity, d)
+	bundle.e.Set(entity, e)
+	bundle.f.Set(entity, f)
+	bundle.g.Set(entity, g)
+	bundle.h.Set(entity, h)
+	bundle.i.Set(entity, i)
+	bundle.j.Set(entity, j)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -739,9 +821,23 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) CreateN(dst []Entity, n
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g) && bundle.h.Set(entity, h) && bundle.i.Set(entity, i) && bundle.j.Set(entity, j) && bundle.k.Set(entity, k)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	bundle.d.Set(entity, d)
+	bundle.e.Set(entity, e)
+	bundle.f.Set(entity, f)
+	bundle.g.Set(entity, g)
+	bundle.h.Set(entity, h)
+	bundle.i.Set(entity, i)
+	bundle.j.Set(entity, j)
+	bundle.k.Set(entity, k)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one
@@ -831,9 +927,24 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) CreateN(dst []Entity
 }
 
 // Set gives an entity these components and reports whether it is alive; if not,
-// nothing changes.
+// nothing changes. If a hook destroys it on the way, it gets no more of them, and Set
+// reports true all the same, as [Storage.Set] does.
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Set(entity Entity, a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) bool {
-	return bundle.a.Set(entity, a) && bundle.b.Set(entity, b) && bundle.c.Set(entity, c) && bundle.d.Set(entity, d) && bundle.e.Set(entity, e) && bundle.f.Set(entity, f) && bundle.g.Set(entity, g) && bundle.h.Set(entity, h) && bundle.i.Set(entity, i) && bundle.j.Set(entity, j) && bundle.k.Set(entity, k) && bundle.l.Set(entity, l)
+	if !bundle.a.Set(entity, a) {
+		return false
+	}
+	bundle.b.Set(entity, b)
+	bundle.c.Set(entity, c)
+	bundle.d.Set(entity, d)
+	bundle.e.Set(entity, e)
+	bundle.f.Set(entity, f)
+	bundle.g.Set(entity, g)
+	bundle.h.Set(entity, h)
+	bundle.i.Set(entity, i)
+	bundle.j.Set(entity, j)
+	bundle.k.Set(entity, k)
+	bundle.l.Set(entity, l)
+	return true
 }
 
 // Remove takes the components away from an entity and reports whether it had one

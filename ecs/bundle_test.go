@@ -136,6 +136,15 @@ func TestBundlesStopWhereAHookDestroysTheEntity(t *testing.T) {
 	if w.padded.Len() != 4 || w.w.Len() != 4 {
 		t.Errorf("%d components, %d entities, want 4", w.padded.Len(), w.w.Len())
 	}
+	if e := w.w.Create(); !two.Set(e, plain{X: 1}, padded{}) || w.w.Alive(e) || w.padded.Has(e) {
+		t.Error("Bundle.Set of an entity that a hook destroys is not what Storage.Set is")
+	}
+	if e := w.w.Create(); !w.plain.Set(e, plain{X: 1}) || w.w.Alive(e) {
+		t.Error("Storage.Set of an entity that a hook destroys")
+	}
+	if stale := w.w.Create(); !w.w.Destroy(stale) || two.Set(stale, plain{X: 2}, padded{}) || w.w.Len() != 4 {
+		t.Error("Bundle.Set of an entity that is not alive")
+	}
 }
 
 func TestBundlesThatMakeNoSensePanic(t *testing.T) {

@@ -281,7 +281,7 @@ func (w *World) References(e Entity) iter.Seq2[Entity, AnyStorage] {
 		}
 		for _, s := range w.storages {
 			for _, row := range s.(copiedStorage).referring(e) {
-				if !yield(s.Entities()[row], s) {
+				if !yield(s.sparseSet().dense.Live[row], s) {
 					return
 				}
 			}
@@ -340,7 +340,7 @@ func (w *World) Clone() *World {
 func (s *Storage[T]) cloneInto(w *World) {
 	c := newStorage(w, typedSpec[T]{s.spec, s.face.codec, s.data.Clone, s.face.gap})
 	w.adopt(c)
-	c.replace(slices.Clone(s.Entities()), cloneAll(s.Values(), s.data.Clone), nil)
+	c.replace(slices.Clone(s.members()), cloneAll(s.Values(), s.data.Clone), nil)
 }
 
 func (r *Resource[T]) cloneInto(w *World) {

@@ -23,6 +23,7 @@ type cursor struct {
 	uncut []uint32 // With predicates: runs of the storages that are not cut yet,
 	skip  int      // and how many rows of the first one are.
 
+	hand    int    // Where the world notes what this loop has in hand; 0: nowhere.
 	saved   bool   // What is written was saved by a walk before.
 	began   uint64 // The world's count of changes when the walk began.
 	newest  uint64 // The newest version of the sets,
@@ -82,6 +83,7 @@ func (c *cursor) next() []uint32 {
 // everything that the join can hand out is saved, and stays so until it does; if
 // it did, its count of changes will never be what it was.
 func (c *cursor) end() {
+	c.leave()
 	if c.columns != nil && len(c.j.predicates) == 0 {
 		c.j.saved = c.began
 	}
@@ -93,10 +95,66 @@ func (c *cursor) ready() {
 	if !c.saved || c.changes != c.began {
 		c.j.mark(c.runs, c.columns)
 	}
+	if c.j.writes && c.columns != nil {
+		c.hold()
+	}
 	if len(c.runs) > scattered*c.stride {
 		c.fetch()
 	}
 }
+
+// A hand is what a loop that writes has in hand: the runs that were saved last.
+type hand struct {
+	j      *join
+	runs   []uint32
+	newest uint64              // The newest version of the sets. If they have another, rows moved.
+	one    [maxSets + 1]uint32 // Room for a run that the join needs again.
+}
+
+// hold notes the runs as those that the loop has in hand.
+func (c *cursor) hold() {
+	w := c.j.w
+	if len(w.hands) == maxHands {
+		w.dropHands(0)
+	}
+	if c.hand == 0 {
+		c.hand = len(w.hands) + 1
+	}
+	for len(w.hands) < c.hand {
+		w.hands = takeUp(w.hands)
+	}
+	h := w.hands[c.hand-1].(*hand)
+	h.j, h.newest, h.runs = c.j, c.newest, c.runs
+	if &c.runs[0] == &c.j.one[0] {
+		h.runs = h.one[:copy(h.one[:], c.runs)]
+	}
+}
+
+// takeUp returns hands with one more, which may be one of before.
+func takeUp(hands []inHand) []inHand {
+	if n := len(hands); n < cap(hands) && hands[:n+1][n] != nil {
+		return hands[:n+1]
+	}
+	return append(hands, new(hand))
+}
+
+// leave comes when the loop is over.
+func (c *cursor) leave() {
+	if c.hand > 0 {
+		c.j.w.dropHands(c.hand - 1)
+	}
+}
+
+func (h *hand) saveAgain() bool {
+	if h.j == nil || h.j.version() != h.newest {
+		h.j = nil
+		return false
+	}
+	h.j.mark(h.runs, h.j.columns)
+	return true
+}
+
+func (h *hand) drop() { h.j = nil }
 
 // fetch reads of every row that is handed out, but for the driver's, which lie
 // in a row.
@@ -259,31 +317,19 @@ func (c *cursor) resume(i int, e Entity) {
 	}
 }
 
-// mustGoOn panics if the sets lost another entity than e, or more.
-func (c *cursor) mustGoOn(e Entity) {
-	for k, s := range c.j.sets {
-		if s.rewoundAt > c.since {
-			panic("ecs: the world was restored while a query was iterating, or rows of it were sorted or packed; end the loop first")
-		}
-		if s.lostAt > c.since && (s.lostBefore > c.since || s.removed != e) && !c.j.isOptional(k) {
-			panic("ecs: another entity than the one visited, " + e.String() +
-				", lost a component of the query or was destroyed; collect such entities and change them after the loop")
-		}
+// mustBeWhole panics if the rows in hand may have moved: where no entity is visited
+// that says how to go on.
+func (c *cursor) mustBeWhole() {
+	if c.changes != c.j.w.changes && c.j.version() != c.newest {
+		panic("ecs: the world's structure changed in a loop over Runs; collect the changes and make them after the loop, or use All")
 	}
 }
 
-// A groupCursor is what a cursor knows of the group of its driver, so that rows
-// which the group moves are neither skipped nor visited twice:
-//
-//	driver    | visited ... | row | not visited yet ... |
-//
-// Who enters the group goes to its border, who leaves it goes behind. While no row
-// in front of the one visited is behind the border, nothing moves there.
-type groupCursor struct {
-	all            bool // The query is over all sets of the group: there is nothing behind its members.
-	n              int
-	entries, exits uint64
-	resets         uint64
+// mustGoOn panics if the sets lost another entity than e, or more.
+func (c *cursor) mustGoOn(e Entity) {
+	for k, s := range c.j.sets {
+		s.mustStay(e, c.since, c.j.isOptional(k))
+	}
 }
 
 // noteGroup remembers what the driver's group looks like.
@@ -292,7 +338,7 @@ func (c *cursor) noteGroup() {
 	if g == nil {
 		return
 	}
-	c.group = groupCursor{n: g.rows.N, entries: g.entries, exits: g.exits, resets: g.resets, all: true}
+	c.group, c.group.all = g.cursor(), true
 	for _, s := range g.sets {
 		c.group.all = c.group.all && c.j.requires(s)
 	}
@@ -315,25 +361,10 @@ func (c *cursor) limit() int {
 // follow goes on after the driver's group moved rows while e, then in row, was
 // visited. It returns the row to go on with, unless resume finds e there.
 func (c *cursor) follow(row int, e Entity) int {
-	g, before := c.set.group, &c.group
-	if g == nil || c.byWord || g.entries == before.entries && g.exits == before.exits {
+	if c.byWord {
 		return row
 	}
-	removed := c.set.lostAt > c.since
-	exits := g.exits - before.exits
-	switch {
-	case g.resets != before.resets || exits > 1 || exits == 1 && g.left != e:
-	case row <= before.n:
-		// All that moved lies at row or behind. If e is one of them, it must be gone
-		// from the join, or have come back as a new row.
-		if at := c.set.row(e); at <= row || removed || !c.j.finds(c.driver, at, e) {
-			return row
-		}
-	case !removed && g.entries == before.entries+1 && g.entered == e:
-		return row + 1 // It was exchanged with one visited before.
-	}
-	panic("ecs: a group moved rows across a query that was iterating at " + e.String() +
-		": another entity left it, or entered it while one that is no member was visited, or the one visited left it and not the query; change such entities after the loop")
+	return c.set.follow(row, e, c.since, c.group, func(at int) bool { return c.j.finds(c.driver, at, e) })
 }
 
 // finds reports whether e, which is row of the driver, is in the join.

@@ -2,8 +2,10 @@
 
 package ecs
 
-// debug reports whether writes that the world does not learn of are looked for:
-// see debug_on.go.
+import "github.com/stet-ecs/stet/ecs/internal/track"
+
+// debug reports whether a world looks for what it would not learn of and for what is
+// written in vain: see debug_on.go, debug_loan.go and debug_step.go.
 const debug = false
 
 type guards struct{} //nolint:unused // Of a debug build.
@@ -12,3 +14,11 @@ func checkedClone[T any](clone func(T) T, _ string) func(T) T { return clone }
 
 func (w *World) verify()   {}
 func (w *World) remember() {}
+
+func (w *World) loan(t *track.Tracker, c *track.Column[Entity]) []Entity { return c.Live[:t.N:t.N] }
+func (w *World) spoil()                                                  {}
+func mustBeCurrent(Entity)                                               {}
+
+func (w *World) stepping(string) (end func()) { return nil }
+func (w *World) mustBeStepped()               {}
+func (w *World) begun()                       {}

@@ -38,7 +38,13 @@ type guard struct {
 	scratch []byte
 }
 
-type guards map[guardedColumn]*guard
+// guards are what a world of a debug build keeps beside.
+type guards struct {
+	columns map[guardedColumn]*guard
+	loans   []*loan
+	begun   *step // The step in which the world was made or loaded; nil: none.
+	stepped *step // The step that is made of it; nil: none.
+}
 
 type guardedColumn interface {
 	WrittenIn(row int, span uint64) bool
@@ -61,13 +67,18 @@ type guardedRows struct {
 // verify panics if a protected row was written in the span that ends, and not
 // marked.
 func (w *World) verify() {
+	w.verifyLoans()
 	w.eachGuarded(func(c guardedRows) {
 		if row := c.stray(w.clock.Span); row >= 0 {
-			panic(fmt.Sprintf("ecs: %s was written in the tick after %d without the world's knowledge; "+
-				"write what Write hands out, or with Mut or Set, never what Read, Get, All, Values or Entities return, "+
-				"and take pointers and slices anew after Checkpoint, Commit, Restore, Release and Seek", c.what(row), w.tick))
+			w.panicOfStray(c.what(row))
 		}
 	})
+}
+
+func (w *World) panicOfStray(what string) {
+	panic(fmt.Sprintf("ecs: %s was written in the tick after %d without the world's knowledge; "+
+		"write what Write hands out, or with Mut or Set, never what Read, Get, All, Values or Entities return, "+
+		"and take pointers and slices anew after Checkpoint, Commit, Restore, Release and Seek", what, w.tick))
 }
 
 // stray returns a row that was written in span and not marked, or -1.
@@ -137,13 +148,13 @@ func (w *World) remember() {
 }
 
 func (w *World) eachGuarded(do func(guardedRows)) {
-	if w.guards == nil {
-		w.guards = guards{}
+	if w.guards.columns == nil {
+		w.guards.columns = map[guardedColumn]*guard{}
 	}
 	f := func(c guardedRows) {
-		if c.guard = w.guards[c.guardedColumn]; c.guard == nil {
+		if c.guard = w.guards.columns[c.guardedColumn]; c.guard == nil {
 			c.guard = new(guard)
-			w.guards[c.guardedColumn] = c.guard
+			w.guards.columns[c.guardedColumn] = c.guard
 			c.Watch(func(lo, hi int) { w.saved(c, lo, hi) })
 		}
 		do(c)

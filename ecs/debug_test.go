@@ -2,7 +2,10 @@
 
 package ecs
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // A stray write is found at the next boundary, whichever it is.
 func TestADebugBuildReportsStrayWritesAtEveryBoundary(t *testing.T) {
@@ -171,4 +174,180 @@ func TestADebugBuildComparesWhatACloneReturns(t *testing.T) {
 		w.Commit()
 		mustPanic(t, want, func() { s.Mut(e) })
 	}
+}
+
+// A loop that comes to a place where the world has another entity by now panics, at the
+// first such place.
+func TestADebugBuildReportsLoopsThatLoseTheirPlace(t *testing.T) {
+	const text = "ecs: an entity of a slice that Entities returned"
+	newWorld := func() (w *World, a *Storage[plain], g *Group) {
+		w, a, b, _ := members(10, Options{})
+		return w, a, w.MustNewGroup(a, b)
+	}
+	w, _, _ := newWorld()
+	mustPanic(t, text, func() {
+		for _, e := range w.Entities() {
+			w.Destroy(e)
+		}
+	})
+	if w.Len() != 5 {
+		t.Errorf("%d entities are left, want 5: the first half is where it was", w.Len())
+	}
+	w, a, g := newWorld()
+	for _, misuse := range []func(){
+		func() {
+			for _, e := range a.Entities() {
+				a.Remove(e)
+			}
+		},
+		func() {
+			for _, e := range g.Entities() {
+				a.Remove(e)
+			}
+		},
+		func() {
+			for _, e := range a.Entities() {
+				if p, ok := a.Get(e); ok && p.X%2 == 0 {
+					w.Destroy(e)
+				}
+			}
+		},
+		func() {
+			for _, e := range w.Entities() {
+				w.Clear()
+				w.Alive(e)
+			}
+		},
+		func() {
+			entities := a.Entities()
+			a.SortFunc(func(a, b plain) int { return int(b.X - a.X) })
+			a.Has(entities[0])
+		},
+		func() {
+			w.Create()
+			entities := w.Entities()
+			w.Restore(w.Checkpoint())
+			cp := w.Checkpoint()
+			w.Destroy(entities[2])
+			a.Get(w.Entities()[2])
+			w.Restore(cp)
+			w.Alive(entities[2])
+		},
+	} {
+		cp := w.Checkpoint()
+		mustPanic(t, text, misuse)
+		w.Restore(cp)
+	}
+}
+
+func TestADebugBuildLetsLoopsThatKeepTheirPlace(t *testing.T) {
+	w, a, _, entities := members(10, Options{History: 1})
+	kept := slices.Clone(entities)
+	for _, e := range slices.Backward(w.Entities()) {
+		if e.Index()%3 > 0 {
+			w.Destroy(e)
+		}
+	}
+	for _, e := range w.Entities() {
+		w.Create() // No place changes.
+		a.Set(e, plain{X: 7})
+		w.Release(w.Checkpoint())
+	}
+	w.DestroyAll(w.Entities())
+	if w.Len() != 0 {
+		t.Errorf("%d entities are left", w.Len())
+	}
+	for _, e := range kept {
+		if w.Alive(e) {
+			t.Errorf("%v is alive", e)
+		}
+	}
+	for w.Create(); w.Len() > 0; {
+		w.Destroy(w.Entities()[0])
+	}
+}
+
+func TestADebugBuildReportsSystemsThatWriteAnotherWorld(t *testing.T) {
+	w, a, b, entities := members(10, Options{})
+	r := MustRegisterResource(w, plain{}, Component[plain]{Name: "score"})
+	query := NewQuery2(Write(a), Read(b))
+	for name, run := range map[string]func(){
+		"set":     func() { a.Set(entities[0], plain{}) },
+		"mut":     func() { a.Mut(entities[0]).X++ },
+		"remove":  func() { a.Remove(entities[0]) },
+		"values":  func() { a.MutValues() },
+		"setall":  func() { a.SetAll(entities, plain{}) },
+		"clear":   func() { a.Clear() },
+		"sort":    func() { a.SortFunc(func(a, b plain) int { return 0 }) },
+		"create":  func() { w.Create() },
+		"createn": func() { w.CreateN(nil, 2) },
+		"destroy": func() { w.Destroy(entities[0]) },
+		"all":     func() { w.DestroyAll(entities) },
+		"reset":   func() { w.Clear() },
+		"score":   func() { r.Mut().X++ },
+		"query": func() {
+			for range query.All() {
+				return
+			}
+		},
+	} {
+		var stepper Stepper[struct{}]
+		stepper.Add(name, func(*World, struct{}) { run() })
+		clone := w.Clone()
+		before, digest := clone.Digest(), w.Digest()
+		mustPanic(t, `ecs: the system "`+name+`" was given one world and writes another`, func() { stepper.Step(clone, struct{}{}) })
+		if clone.Digest() != before || w.Digest() != digest {
+			t.Errorf("%s: something was written", name)
+		}
+		cp := w.Checkpoint()
+		stepper.Step(w, struct{}{}) // The world that it is of.
+		run()                       // And outside of a step.
+		w.Restore(cp)
+	}
+	if underWay.n.Load() != 0 || len(underWay.by) != 0 {
+		t.Errorf("%d steps are under way", underWay.n.Load())
+	}
+}
+
+// A system may read other worlds, and write those that it made; the world that it steps
+// waits meanwhile.
+func TestADebugBuildLetsSystemsThinkAhead(t *testing.T) {
+	prefabs, _, _, models := members(3, Options{})
+	w, a, _, entities := members(10, Options{})
+	var stepper, ahead Stepper[int]
+	ahead.Add("walk", func(w *World, n int) { a.In(w).Mut(entities[0]).X += int32(n) })
+	stepper.Add("think", func(w *World, n int) {
+		c := w.Clone()
+		for range 3 {
+			ahead.Step(c, 2)
+		}
+		a.In(c).Mut(entities[1]).X++
+		p, _ := a.In(c).Get(entities[0])
+		a.In(w).Set(entities[2], p)
+		if _, err := w.Copy(prefabs, models, CopyOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	done := make(chan bool)
+	go func() { // Another goroutine does what it wants with a world of its own.
+		defer close(done)
+		other, b, _, mine := members(10, Options{})
+		for range 200 {
+			b.Mut(mine[0]).X++
+			ahead.Step(other, 1)
+		}
+	}()
+	for range 200 {
+		stepper.Step(w, 1)
+		stepper.Step(w.Clone(), 1)
+		a.Mut(entities[5]).X++
+	}
+	<-done
+	var wrong Stepper[int]
+	wrong.Add("think", func(w *World, n int) {
+		var inner Stepper[int]
+		inner.Add("astray", func(*World, int) { a.Mut(entities[0]).X++ }) // Of w, which waits.
+		inner.Step(w.Clone(), 1)
+	})
+	mustPanic(t, `the system "astray" was given`, func() { wrong.Step(w, 1) })
 }

@@ -27,7 +27,7 @@
 //	one entity's component        Storage.Set, Storage.Get, Storage.Mut, Storage.Has, Storage.Remove
 //	all of a component            Storage.All, Storage.Entities, Storage.Values, Storage.MutValues, Storage.Clear
 //	entities with some components NewQuery1 … NewQuery8 with Read and Write; All, Runs, Count
-//	a value of which there is one RegisterResource; Resource.Get, Resource.Mut, Resource.Set
+//	a value of which there is one RegisterResource; Resource.Get, Resource.Read, Resource.Mut, Resource.Set
 //	random numbers                RegisterRand, MustRegisterRand; Rand
 //	end a tick                    World.Commit
 //
@@ -67,7 +67,8 @@
 //	tell whether worlds are equal World.Digest, World.Digests
 //	keep a world on disk          package persist
 //	store it in another way       World.Raw; package ecs/raw
-//	what memory it takes          World.MemoryUsage, History.Bytes
+//	what memory it takes          World.MemoryUsage, History.Bytes; World.Checkpoints, World.CheckpointAs
+//	keep an entity outside        World.Restores
 //
 // # Kinds of storages
 //
@@ -113,7 +114,9 @@
 // Built with the tag stetdebug, a world compares its rows at every boundary with
 // what they were at the one before, and panics if one was written without its
 // knowledge: through Read, through a pointer from before the boundary, through
-// memory that a copy shares. It costs the encoding of every row, for tests:
+// memory that a copy shares. It panics as well where a loop over Entities comes to a
+// place that has another entity by now, and where a system of a [Stepper] writes another
+// world than the one that is stepped. It costs the encoding of every row, for tests:
 //
 //	go test -tags stetdebug ./...
 package ecs

@@ -11,8 +11,11 @@ import (
 // it, keep it in a component, use it as a map key.
 //
 // The index of a destroyed entity is given out again with a raised generation,
-// so a stale Entity is never mistaken for a live one. The zero Entity is never
-// alive.
+// so a stale Entity is never mistaken for a live one, as long as the world goes on. A
+// world that goes back gives out the same entities again, since it is then what it
+// was: those inside of its components went back with it, but one that was kept outside,
+// or in a NoRewind component, may name another one's life. [World.Restores] tells. The
+// zero Entity is never alive.
 type Entity uint64
 
 // NewEntity returns the entity of the given index and generation. Whether it is

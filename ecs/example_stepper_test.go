@@ -20,9 +20,10 @@ func newRace() (*ecs.World, *ecs.Storage[Position], *ecs.Stepper[Buttons]) {
 	world.Commit()
 
 	stepper := new(ecs.Stepper[Buttons])
-	stepper.Add("run", func(_ *ecs.World, pressed Buttons) {
-		for i, e := range world.Entities() {
-			positions.Mut(e).X += float64(pressed[i])
+	stepper.Add("run", func(w *ecs.World, pressed Buttons) {
+		of := positions.In(w) // Those of the world that is stepped: it may be a clone.
+		for i, e := range w.Entities() {
+			of.Mut(e).X += float64(pressed[i])
 		}
 	})
 	return world, positions, stepper
@@ -52,14 +53,29 @@ func ExampleStepper() {
 	// 5 [{4 0} {3 0}]
 }
 
+// Thinking ahead: a clone makes the ticks that may come, and the world stays where it
+// is. That takes systems which use what belongs to the world that they are given.
+func ExampleStepper_Step() {
+	world, positions, stepper := newRace()
+	ahead := world.Clone()
+	for range 3 {
+		stepper.Step(ahead, Buttons{1, 2})
+	}
+	fmt.Println(world.Tick(), positions.Values())
+	fmt.Println(ahead.Tick(), positions.In(ahead).Values())
+	// Output:
+	// 1 [{0 0} {0 0}]
+	// 4 [{3 0} {6 0}]
+}
+
 // What the world does not know is not put back, and so a tick that is made again
 // comes out differently.
 func ExampleSyncTest() {
 	world, positions, stepper := newRace()
 	steps := 0 // Should be a resource.
-	stepper.Add("tire", func(*ecs.World, Buttons) {
+	stepper.Add("tire", func(w *ecs.World, _ Buttons) {
 		if steps++; steps%3 == 0 {
-			positions.Mut(world.Entities()[1]).Y--
+			positions.In(w).Mut(w.Entities()[1]).Y--
 		}
 	})
 	test, err := stepper.SyncTest(world, 2)

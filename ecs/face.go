@@ -43,7 +43,13 @@ func (f *rawStorage[T]) Unknown() bool        { return f.about().unknown }
 func (f *rawStorage[T]) IsResource() bool     { return f.sparseSet() == nil }
 func (f *rawStorage[T]) IsIndexed() bool      { return f.about().kind == Indexed }
 func (f *rawStorage[T]) Rows() int            { return f.tracked().N }
-func (f *rawStorage[T]) Entities() []uint64   { return raw.As[uint64](f.AnyStorage.Entities()) }
+
+func (f *rawStorage[T]) Entities() []uint64 {
+	if s := f.sparseSet(); s != nil {
+		return raw.As[uint64](s.members())
+	}
+	return nil
+}
 
 func (f *rawStorage[T]) StoredAs(has func(name string) bool) (name string, ok bool) {
 	return f.about().storedAs(has)

@@ -63,7 +63,7 @@ func TestFiltersMayBeAddedLater(t *testing.T) {
 
 func TestASeventeenthStorageIsRefused(t *testing.T) {
 	_, a, b, _ := members(70, Options{})
-	q := NewQuery8(Write(a), Read(b), Read(a), Read(b), Read(a), Read(b), Read(a), Read(b)).With(a, b, a, b, a, b, a, b)
+	q := NewQuery8(Write(a), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b)).With(a, b, a, b, a, b, a, b)
 	if got := q.Count(); got != 70 {
 		t.Errorf("Count() = %d, want 70", got)
 	}
@@ -281,7 +281,7 @@ func TestIterationByMasksReportsWhatItCannotGoOnAfter(t *testing.T) {
 			}
 		}
 	})
-	mustPanic(t, "ecs: the world was restored while a query was iterating", func() {
+	mustPanic(t, "ecs: the world was restored while a loop was iterating over it", func() {
 		for range q.All() {
 			w.Restore(cp)
 		}
@@ -308,7 +308,7 @@ func TestNoQueryAllocatesOnceWarm(t *testing.T) {
 	maybe := NewQuery2(Write(a), Optional(Write(b)))
 	some := NewQuery2(Read(a), Write(b)).Or(c, a).With(&bySix{rests: [6]bool{true, true, false}}).Without(c)
 	words := NewQuery2(Write(masked), Read(a))
-	eight := NewQuery8(Write(a), Read(b), Read(a), Read(b), Read(a), Read(b), Read(a), Read(b))
+	eight := NewQuery8(Write(a), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b), Read(b))
 	body := func(run Run2[plain, padded]) { run.A[0].X++ }
 	e := entities[0]
 	works := map[string]func(){

@@ -70,7 +70,7 @@ func (w *World) checkGroup(storages []AnyStorage) error {
 	}
 	for i, s := range storages {
 		switch {
-		case s == nil:
+		case isNil(s):
 			return fmt.Errorf("storage %d is nil", i)
 		case s.sparseSet() == nil:
 			return fmt.Errorf("%s is a resource; it belongs to no entity", s.Name())
@@ -112,7 +112,7 @@ func (g *Group) Len() int { return g.rows.N }
 // Entities returns the entities of the packed rows. The slice is valid until the
 // next change of the group's storages and must not be written. The components lie
 // in the same order in front of [Storage.Values].
-func (g *Group) Entities() []Entity { return g.sets[0].dense.Live[:g.rows.N:g.rows.N] }
+func (g *Group) Entities() []Entity { return g.w.loan(&g.rows, &g.sets[0].dense) }
 
 // In returns the group of the same storages in another world, or nil. A clone of
 // a world has all groups of the world.
@@ -290,4 +290,79 @@ func (w *World) cloneGroups(c *World) {
 		}
 		c.newGroup(storages).rows.Lengths = g.rows.Lengths
 	}
+}
+
+// A groupCursor is what a cursor knows of the group of its driver, so that rows
+// which the group moves are neither skipped nor visited twice:
+//
+//	driver    | visited ... | row | not visited yet ... |
+//
+// Who enters the group goes to its border, who leaves it goes behind. While no row
+// in front of the one visited is behind the border, nothing moves there.
+type groupCursor struct {
+	all            bool // The query is over all sets of the group: there is nothing behind its members.
+	n              int
+	entries, exits uint64
+	resets         uint64
+}
+
+// cursor returns what there is to know of g, which may be nil, for a loop over one of
+// its sets.
+func (g *Group) cursor() (c groupCursor) {
+	if g != nil {
+		c = groupCursor{n: g.rows.N, entries: g.entries, exits: g.exits, resets: g.resets}
+	}
+	return c
+}
+
+// follow goes on after the group of s moved rows while e, then in row, was visited by a
+// loop that s drives. It returns the row to go on with, unless e is there. since is the
+// world's count of changes before that, before what the group looked like, and finds
+// says whether the loop finds e at a row.
+func (s *set) follow(row int, e Entity, since uint64, before groupCursor, finds func(at int) bool) int {
+	g := s.group
+	if g == nil || g.entries == before.entries && g.exits == before.exits {
+		return row
+	}
+	removed := s.lostAt > since
+	exits := g.exits - before.exits
+	switch {
+	case g.resets != before.resets || exits > 1 || exits == 1 && g.left != e:
+	case row <= before.n:
+		// All that moved lies at row or behind. If e is one of them, it must be gone
+		// from the loop, or have come back as a new row.
+		if at := s.row(e); at <= row || removed || !finds(at) {
+			return row
+		}
+	case !removed && g.entries == before.entries+1 && g.entered == e:
+		return row + 1 // It was exchanged with one visited before.
+	}
+	panic("ecs: a group moved rows across a query that was iterating at " + e.String() +
+		": another entity left it, or entered it while one that is no member was visited, or the one visited left it and not the query; change such entities after the loop")
+}
+
+// mustStay panics if s was put back or sorted since then, or lost another entity than
+// e, or more, unless it may.
+func (s *set) mustStay(e Entity, since uint64, mayLose bool) {
+	if s.rewoundAt > since {
+		panic("ecs: the world was restored while a loop was iterating over it, or rows of it were sorted or packed; end the loop first")
+	}
+	if s.lostAt > since && (s.lostBefore > since || s.removed != e) && !mayLose {
+		panic("ecs: another entity than the one visited, " + e.String() +
+			", lost a component that the loop is over, or was destroyed; collect such entities and change them after the loop")
+	}
+}
+
+// goOn returns the row with which a loop over s alone goes on after the world changed
+// while e, then in row, was visited. since is the world's count of changes before that,
+// and group what the group of s looked like.
+func (s *set) goOn(row int, e Entity, since uint64, group groupCursor) int {
+	if s.version > since {
+		s.mustStay(e, since, false)
+		row = s.follow(row, e, since, group, func(at int) bool { return at >= 0 })
+	}
+	if row < s.rows.N && s.dense.Live[row] == e {
+		row++
+	}
+	return row
 }

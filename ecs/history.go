@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"math/bits"
 	"slices"
 	"sort"
 
@@ -42,6 +41,7 @@ func (w *World) Commit() {
 		f.Bare = bare && len(w.pins) == 0
 		w.push(f)
 		w.evict()
+		w.saveHands()
 	}
 }
 
@@ -184,6 +184,7 @@ func (h History) Seek(tick uint64) error {
 		}
 	}
 	w.restored()
+	w.saveHands()
 	return nil
 }
 
@@ -282,6 +283,7 @@ type frame struct {
 	track.Frame
 	removed bool
 	tick    bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
+	name    string // Of a checkpoint that the program gave one.
 	hidden  bool   // The history does not have its beginning: values are kept for a pin only.
 	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
 	seq     uint64 // What the recorder returned for that tick.
@@ -308,6 +310,9 @@ func (w *World) push(f frame) {
 	}
 	w.point()
 	w.remember()
+	if !f.tick && len(w.hands) > 0 { // The ends of ticks are for whoever sets them.
+		w.saveHands()
+	}
 }
 
 // pushTick opens the first frame of a history that begins at the present state.
@@ -429,9 +434,20 @@ func (w *World) Checkpoint() Checkpoint {
 	return Checkpoint{w, w.frameID}
 }
 
+// frame returns the frame that begins with cp, or nil if cp is not valid.
+func (cp Checkpoint) frame() *frame {
+	if cp.w == nil {
+		return nil
+	}
+	if k := cp.w.findCheckpoint(cp.id); k >= 0 {
+		return &cp.w.frames[k]
+	}
+	return nil
+}
+
 // Valid reports whether cp can still be restored: it was neither released nor
 // made in a future that was thrown away since.
-func (cp Checkpoint) Valid() bool { return cp.w != nil && cp.w.findCheckpoint(cp.id) >= 0 }
+func (cp Checkpoint) Valid() bool { return cp.frame() != nil }
 
 // findCheckpoint returns the position of the frame that begins with checkpoint
 // id, or -1. Ids rise along the deque.
@@ -480,6 +496,7 @@ func (w *World) Restore(cp Checkpoint) {
 	}
 	w.putBack(k)
 	w.restored()
+	w.saveHands()
 }
 
 // putBack undoes, for good, everything since the start of frames[k], which
@@ -509,6 +526,7 @@ func (w *World) Release(cp Checkpoint) {
 	w.verify()
 	w.release(k)
 	w.evict()
+	w.saveHands()
 }
 
 // release removes the boundary at the start of frames[k].
@@ -532,68 +550,45 @@ func (w *World) release(k int) {
 // Try calls f between a checkpoint and its release. If f returns an error or
 // panics, the world is put back to where it was; the error is returned, the
 // panic goes on.
+//
+// f must not go back further than that, to an older checkpoint or tick. If it does, Try
+// cannot put the world back: it says so beside the error of f, or panics with an error
+// that says so and wraps what f panicked with, if that is an error.
 func (w *World) Try(f func() error) (err error) {
-	cp := w.Checkpoint()
+	cp, hands := w.Checkpoint(), len(w.hands)
 	done := false
 	defer func() {
-		if !done || err != nil {
-			w.Restore(cp)
+		w.dropHands(hands) // The loops of f are over, also if it panicked.
+		switch {
+		case cp.Valid():
+			if !done || err != nil {
+				w.Restore(cp)
+			}
+			w.Release(cp)
+		case done && err != nil:
+			err = errors.Join(err, errTooFar)
+		case done:
+			panic(errTooFar)
+		default:
+			if reason := recover(); reason != nil { // Else the goroutine ends.
+				panic(errors.Join(asError(reason), errTooFar))
+			}
 		}
-		w.Release(cp)
 	}()
 	err = f()
 	done = true
 	return err
 }
 
-// A thinning chooses the tick that a history gives up while it holds the newest
-// ones all, and the older ones at distances that grow with their age.
-//
-// The level of a tick is how often 2 divides its number: half of all ticks have
-// level 0, a quarter level 1, and so on. The tick to go is the oldest one of the
-// level that holds most, so that each level reaches twice as far back as the one
-// below:
-//
-//	level 0                                    45  47  49 |  51 52 53 54 55
-//	level 1              30    34    38    42    46    50 |  one by one
-//	level 2     12  20 28       36       44               |
-//	level 3   8       24            40                    |
-//
-// So where the distance is 2ⁿ, ticks were merged n times, and a commit gives up at
-// most one tick in the long run. What a tick costs to merge is bounded by the rows
-// that it and its neighbour hold.
-type thinning struct {
-	from   [64]uint64 // By level: no tick before it is to be given up.
-	oldest uint64     // The least of them, for a history that gives up its oldest tick.
-}
+// errTooFar reports a function that took the checkpoint of its Try along.
+var errTooFar = errors.New("ecs: the function given to Try went back further than where Try began, to an older checkpoint or tick; the world is where that left it")
 
-func levelOf(tick uint64) int { return min(63, bits.TrailingZeros64(tick)) }
-
-// consider makes tick one that may be given up.
-func (t *thinning) consider(tick uint64) {
-	from := &t.from[levelOf(tick)]
-	*from, t.oldest = min(*from, tick), min(t.oldest, tick)
-}
-
-// fullest returns the level that has most ticks from the first one to be given up
-// to limit, and how many these are.
-func (t *thinning) fullest(limit uint64) (level int, n uint64) {
-	for i := range bits.Len64(limit) {
-		if from := t.from[i]; from <= limit {
-			if k := ticksOfLevel(i, limit+1) - ticksOfLevel(i, from); k > n {
-				level, n = i, k
-			}
-		}
+// asError returns what a panic was called with as an error.
+func asError(reason any) error {
+	if err, ok := reason.(error); ok {
+		return err
 	}
-	return level, n
-}
-
-// ticksOfLevel returns how many ticks before end are of that level.
-func ticksOfLevel(level int, end uint64) uint64 {
-	if end == 0 {
-		return 0
-	}
-	return ((end-1)>>level + 1) >> 1
+	return fmt.Errorf("%v", reason)
 }
 
 // thinnable returns the position of the tick boundary to be given up, which is

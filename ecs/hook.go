@@ -152,7 +152,7 @@ func (s *set) removesOneByOne() bool { return s.hooks != nil && len(s.hooks.remo
 
 // removeEach removes the members of s one by one.
 func (s *set) removeEach(as AnyStorage) {
-	s.w.hooks.each(s.Entities(), func(e Entity) {
+	s.w.hooks.each(s.members(), func(e Entity) {
 		if row := s.row(e); row >= 0 {
 			if row = s.leaving(as, e, row); row >= 0 {
 				as.discard(e, row)

@@ -45,7 +45,7 @@ func eachIteration(t *testing.T, n int, f func(t *testing.T, w *World, a *Storag
 	t.Run("Query3", func(t *testing.T) {
 		w, a, b, entities := members(n, Options{})
 		none := MustRegister[label](w)
-		q := NewQuery3(Write(a), Read(b), Read(a)).With(b).Without(none)
+		q := NewQuery3(Write(a), Read(b), Read(b)).With(b).Without(none)
 		f(t, w, a, entities, func(visit func(Entity, *plain)) {
 			for e, r := range q.All() {
 				visit(e, r.A)
@@ -55,7 +55,7 @@ func eachIteration(t *testing.T, n int, f func(t *testing.T, w *World, a *Storag
 	t.Run("Query4", func(t *testing.T) {
 		w, a, b, entities := members(n, Options{})
 		none := MustRegister[label](w)
-		q := NewQuery4(Write(a), Read(b), Read(a), Read(b)).With(b).Without(none)
+		q := NewQuery4(Write(a), Read(b), Read(b), Read(b)).With(b).Without(none)
 		f(t, w, a, entities, func(visit func(Entity, *plain)) {
 			for e, r := range q.All() {
 				visit(e, r.A)
@@ -163,7 +163,7 @@ func TestTheEntityVisitedMayBeRemovedAndAddedAgain(t *testing.T) {
 }
 
 func TestRemovingAnotherEntityWhileIteratingPanics(t *testing.T) {
-	const text = "ecs: another entity than the one visited, 3v1, lost a component of the query or was destroyed"
+	const text = "ecs: another entity than the one visited, 3v1, lost a component that the loop is over, or was destroyed"
 	removals := map[string]func(w *World, a *Storage[plain], entities []Entity){
 		"remove":         func(_ *World, a *Storage[plain], entities []Entity) { a.Remove(entities[1]) },
 		"destroy":        func(w *World, _ *Storage[plain], entities []Entity) { w.Destroy(entities[9]) },
@@ -245,7 +245,7 @@ func TestCheckpointInsideALoopMarksTheRestAgain(t *testing.T) {
 }
 
 func TestRestoreInsideALoopPanics(t *testing.T) {
-	const text = "ecs: the world was restored while a query was iterating"
+	const text = "ecs: the world was restored while a loop was iterating over it"
 	eachIteration(t, 10, func(t *testing.T, w *World, a *Storage[plain], entities []Entity, loop func(func(Entity, *plain))) {
 		cp := w.Checkpoint()
 		a.Remove(entities[0])

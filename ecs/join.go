@@ -26,6 +26,7 @@ type join struct {
 	sets     []*set // Components first, in the order of the query, then With.
 	optional uint32 // Bit i: sets[i] is.
 	columns  []joinedColumn
+	writes   bool // One of columns is handed out for writing.
 
 	without    []*set
 	any        [][]*set // Of each of these, one is enough.
@@ -75,6 +76,7 @@ type joinBlock struct {
 
 // A joinedColumn is a set whose components a join hands out.
 type joinedColumn struct {
+	name   string
 	set    *set
 	column interface {
 		TouchRuns(runs []uint32, at, stride int)
@@ -87,7 +89,11 @@ type joinedColumn struct {
 func newJoin(w *World, columns ...joinedColumn) join {
 	j := join{w: w, columns: columns}
 	for i, c := range columns {
+		if k := slices.Index(j.sets, c.set); k >= 0 && (c.write || columns[k].write) {
+			panic("ecs: a query writes " + c.name + " and names it twice, so that one pointer writes what the other has; name it once, with Write")
+		}
 		j.include(c.set)
+		j.writes = j.writes || c.write
 		if c.optional {
 			j.optional |= 1 << i
 		}
@@ -227,6 +233,9 @@ func (j *join) first() (e Entity, rows []uint32) {
 
 // mark saves what is written of runs.
 func (j *join) mark(runs []uint32, columns []joinedColumn) {
+	if debug && j.writes && columns != nil {
+		j.w.mustBeStepped()
+	}
 	stride := len(j.sets) + 1
 	for at, m := range columns {
 		if m.write && (!m.optional || anyPresent(runs, at, stride)) {

@@ -46,6 +46,7 @@ func (w rawWorld) Load(state *raw.State) error {
 		return fmt.Errorf("%w: %w", raw.ErrState, err)
 	}
 	w.verify()
+	w.begun()
 	w.forgetFrames()
 	for _, s := range w.storages {
 		s.discardAll()

@@ -20,6 +20,9 @@ import "github.com/stet-ecs/stet/ecs/internal/track"
 
 // row returns the row of e, or -1.
 func (s *set) row(e Entity) int {
+	if debug {
+		mustBeCurrent(e)
+	}
 	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
 		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
 			return r
@@ -40,6 +43,9 @@ func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 // saves it, so that no checkpoint and no tick has the old value. Only a debug build
 // (-tags stetdebug) finds that.
 func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
+	if debug {
+		mustBeCurrent(e)
+	}
 	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
 		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
 			return s.data.Live[r], true
@@ -54,6 +60,9 @@ func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 func (s *Storage[T]) Set(e Entity, v T) bool {
 	// What most calls need is done in a body that calls nothing but, last of all,
 	// setSlow: so nothing has to be kept on the stack.
+	if debug {
+		s.w.mustBeStepped()
+	}
 	p := s.sparse.Page(e.Index())
 	if p == nil || s.rows.Span != s.w.clock.Span || s.slow {
 		return s.setSlow(e, v)
@@ -104,6 +113,9 @@ func (s *set) claim(entities []Entity) int {
 
 // row returns the row of e if it is alive, or -1.
 func (r *registry) row(e Entity) int {
+	if debug {
+		mustBeCurrent(e)
+	}
 	if i := e.Index(); int(i) < len(r.sparse) {
 		if k := int(r.sparse[i]); k < r.rows.N && r.dense.Live[k] == e {
 			return k
@@ -132,6 +144,9 @@ func (s *Storage[T]) Mut(e Entity) *T {
 	r := s.row(e)
 	if r < 0 {
 		return nil
+	}
+	if debug {
+		s.w.mustBeStepped()
 	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
@@ -232,6 +247,9 @@ func (s *Storage[T]) Remove(e Entity) bool {
 	r := s.row(e)
 	if r < 0 {
 		return false
+	}
+	if debug {
+		s.w.mustBeStepped()
 	}
 	if s.observed {
 		if r = s.leaving(s, e, r); r < 0 {

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"iter"
 	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
@@ -19,6 +20,10 @@ type Memory struct {
 	Frames   int64           // The list of frames, with what each of them touched.
 	Ops      int64           // Operations noted for a recorder.
 	Scratch  int64           // Work space.
+
+	// Checkpoints is how much of Undo was saved for checkpoints. [World.Checkpoints]
+	// says for which.
+	Checkpoints int64
 }
 
 // StorageMemory is what a storage, a resource or the registry of entities holds,
@@ -48,13 +53,62 @@ func (m *StorageMemory) Total() int64 {
 	return m.Sparse + m.Dense + m.Data + m.Mask + m.Stamps + m.Undo + m.Spare
 }
 
+// Checkpoints iterates over the checkpoints that are held, oldest first. A program that
+// takes more and more memory may have forgotten to release some: give them names. The
+// world must not change meanwhile.
+func (w *World) Checkpoints() iter.Seq[Checkpoint] {
+	return func(yield func(Checkpoint) bool) {
+		for i := range w.frames {
+			if f := &w.frames[i]; !f.removed && !f.tick && !yield(Checkpoint{w, f.ID}) {
+				return
+			}
+		}
+	}
+}
+
+// CheckpointAs is Checkpoint with a name that says to people what it is for:
+// [World.Checkpoints] shows it. Names need not differ.
+func (w *World) CheckpointAs(name string) Checkpoint {
+	cp := w.Checkpoint()
+	w.frames[len(w.frames)-1].name = name
+	return cp
+}
+
+// Name returns the name that [World.CheckpointAs] gave cp; "" if there is none, or cp is
+// not valid.
+func (cp Checkpoint) Name() string {
+	if f := cp.frame(); f != nil {
+		return f.name
+	}
+	return ""
+}
+
+// Tick returns the tick that the world was at when cp was made; 0 if cp is not valid.
+func (cp Checkpoint) Tick() uint64 {
+	if f := cp.frame(); f != nil {
+		return f.at
+	}
+	return 0
+}
+
+// Bytes returns how many bytes were saved between cp and the next checkpoint or end of
+// a tick that is held: a part of [History.Bytes]. It costs O(storages written since).
+func (cp Checkpoint) Bytes() (n int64) {
+	if f := cp.frame(); f != nil {
+		for _, t := range f.Touched {
+			n += t.SavedIn(f.ID)
+		}
+	}
+	return n
+}
+
 // MemoryUsage returns what w holds. It costs O(storages, sparse pages, chunks of
 // saved rows), whatever is in them.
 func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
 		Shared:   room(w.identityPages) + pageMemory(w.identityPages),
-		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + w.change.memory(),
+		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.hands) + w.change.memory(),
 	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
@@ -70,6 +124,9 @@ func (w *World) MemoryUsage() Memory {
 			m.Frames += room(f.Touched)
 			m.Ops += room(f.ops)
 		}
+	}
+	for cp := range w.Checkpoints() {
+		m.Checkpoints += cp.Bytes()
 	}
 	return m
 }

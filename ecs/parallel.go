@@ -42,13 +42,13 @@ func (p *parallel[R]) do(j *join, workers int, body func(R)) {
 	p.body = body
 	defer p.end()
 	p.gather(j)
-	changes := j.w.changes
+	changes, entities := j.w.changes, j.w.entities.border()
 	p.start(workers)
 	p.group.Wait()
 	if p.reason != nil {
 		panic(p.reason)
 	}
-	if j.w.changes != changes {
+	if j.w.changes != changes || j.w.entities.border() != entities {
 		panic("ecs: the world's structure changed in ParallelRuns; collect the changes and make them afterwards")
 	}
 }

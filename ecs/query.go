@@ -12,12 +12,12 @@ type Access[T any] struct {
 
 // Write makes a query hand out components of s for writing. Every row it hands
 // out counts as written.
-func Write[T any](s *Storage[T]) Access[T] { return Access[T]{s: s, write: true} }
+func Write[T any](s *Storage[T]) Access[T] { return Access[T]{s: there(s), write: true} }
 
 // Read makes a query hand out components of s for reading. Neither they nor what their
 // slices, maps and pointers lead to must be written: what is written through a read
 // access is neither restored nor journaled, and only a debug build finds it.
-func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: s} }
+func Read[T any](s *Storage[T]) Access[T] { return Access[T]{s: there(s)} }
 
 // Optional makes a query find entities whether they have the component or not:
 //
@@ -33,7 +33,7 @@ func Optional[T any](a Access[T]) Access[T] {
 }
 
 func (a Access[T]) joined() joinedColumn {
-	return joinedColumn{&a.s.set, &a.s.data, a.write, a.optional}
+	return joinedColumn{a.s.name, &a.s.set, &a.s.data, a.write, a.optional}
 }
 
 // at returns the component in row, nil if it is missing.
@@ -83,7 +83,8 @@ func (j *join) appendEntities(dst []Entity) []Entity {
 	return dst
 }
 
-func filterSet(f AnyStorage) *set {
+func filterSet(what string, f AnyStorage) *set {
+	mustBeThere(what, f)
 	s := f.sparseSet()
 	if s == nil {
 		panic(resourceFilter(f))
@@ -93,6 +94,7 @@ func filterSet(f AnyStorage) *set {
 
 func (j *join) with(filters []Filter) {
 	for _, f := range filters {
+		mustBeThere("With", f)
 		f.narrow(j)
 	}
 }
@@ -105,7 +107,7 @@ func (j *join) filter(p predicate) {
 
 func (j *join) exclude(filters []AnyStorage) {
 	for _, f := range filters {
-		j.without = append(j.without, j.here(filterSet(f)))
+		j.without = append(j.without, j.here(filterSet("Without", f)))
 	}
 	j.unsettle()
 }
@@ -113,7 +115,7 @@ func (j *join) exclude(filters []AnyStorage) {
 func (j *join) either(filters []AnyStorage) {
 	var sets []*set
 	for _, f := range filters {
-		sets = append(sets, j.here(filterSet(f)))
+		sets = append(sets, j.here(filterSet("Or", f)))
 	}
 	j.any = append(j.any, sets)
 	j.unsettle()

@@ -30,9 +30,12 @@ import "iter"
 //     another, panics with a message that says so. So does Restore or Seek, if it
 //     puts back a storage of the query. Components that are Optional, and those
 //     that Without and Or name, may be removed from any.
-//   - Checkpoint, Commit and Release are allowed.
+//   - Checkpoint, Release, Try and Commit are allowed, and so are Restore and Seek that
+//     put back no storage of the query. The pointers in hand stay valid for writing:
+//     what the loop has in hand is saved anew and counts as written once more.
 //
-// Pointers are valid until the loop's next step and until such a change.
+// Pointers are valid until the loop's next step, and until entities come to a storage
+// of the query or leave it.
 type Query1[A any] struct {
 	join     join
 	a        Access[A]
@@ -108,6 +111,7 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, &a[i]) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -137,6 +141,7 @@ func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 					row = &a[i]
 				}
 				if !yield(entity, row) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -155,15 +160,17 @@ type Run1[A any] struct {
 }
 
 // Runs iterates over slices of consecutive rows, at most 4096 rows each. The
-// world's structure must not change during the loop.
+// structure of the query's storages must not change during the loop, which panics.
 func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	return func(yield func(Run1[A]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		for run := cur.next(); run != nil; run = cur.next() {
 			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
+				cur.leave()
 				return
 			}
+			cur.mustBeWhole()
 		}
 	}
 }
@@ -275,6 +282,7 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row2[A, B]{&a[i], &b[i]}) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -308,6 +316,7 @@ func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 					row.B = &b[i]
 				}
 				if !yield(entity, row) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -328,15 +337,17 @@ type Run2[A, B any] struct {
 }
 
 // Runs iterates over aligned slices, at most 4096 rows each. The
-// world's structure must not change during the loop.
+// structure of the query's storages must not change during the loop, which panics.
 func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	return func(yield func(Run2[A, B]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		for run := cur.next(); run != nil; run = cur.next() {
 			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
+				cur.leave()
 				return
 			}
+			cur.mustBeWhole()
 		}
 	}
 }
@@ -451,6 +462,7 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row3[A, B, C]{&a[i], &b[i], &c[i]}) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -488,6 +500,7 @@ func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 					row.C = &c[i]
 				}
 				if !yield(entity, row) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -509,15 +522,17 @@ type Run3[A, B, C any] struct {
 }
 
 // Runs iterates over aligned slices, at most 4096 rows each. The
-// world's structure must not change during the loop.
+// structure of the query's storages must not change during the loop, which panics.
 func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	return func(yield func(Run3[A, B, C]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		for run := cur.next(); run != nil; run = cur.next() {
 			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
+				cur.leave()
 				return
 			}
+			cur.mustBeWhole()
 		}
 	}
 }
@@ -635,6 +650,7 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row4[A, B, C, D]{&a[i], &b[i], &c[i], &d[i]}) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -676,6 +692,7 @@ func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 					row.D = &d[i]
 				}
 				if !yield(entity, row) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -698,15 +715,17 @@ type Run4[A, B, C, D any] struct {
 }
 
 // Runs iterates over aligned slices, at most 4096 rows each. The
-// world's structure must not change during the loop.
+// structure of the query's storages must not change during the loop, which panics.
 func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	return func(yield func(Run4[A, B, C, D]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		for run := cur.next(); run != nil; run = cur.next() {
 			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
+				cur.leave()
 				return
 			}
+			cur.mustBeWhole()
 		}
 	}
 }
@@ -829,6 +848,7 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row5[A, B, C, D, E]{&a[i], &b[i], &c[i], &d[i], &e[i]}) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -874,6 +894,7 @@ func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D,
 					row.E = &e[i]
 				}
 				if !yield(entity, row) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -897,15 +918,17 @@ type Run5[A, B, C, D, E any] struct {
 }
 
 // Runs iterates over aligned slices, at most 4096 rows each. The
-// world's structure must not change during the loop.
+// structure of the query's storages must not change during the loop, which panics.
 func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	return func(yield func(Run5[A, B, C, D, E]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		for run := cur.next(); run != nil; run = cur.next() {
 			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
+				cur.leave()
 				return
 			}
+			cur.mustBeWhole()
 		}
 	}
 }
@@ -1031,6 +1054,7 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row6[A, B, C, D, E, F]{&a[i], &b[i], &c[i], &d[i], &e[i], &f[i]}) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -1080,6 +1104,7 @@ func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C,
 					row.F = &f[i]
 				}
 				if !yield(entity, row) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -1104,15 +1129,17 @@ type Run6[A, B, C, D, E, F any] struct {
 }
 
 // Runs iterates over aligned slices, at most 4096 rows each. The
-// world's structure must not change during the loop.
+// structure of the query's storages must not change during the loop, which panics.
 func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	return func(yield func(Run6[A, B, C, D, E, F]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		for run := cur.next(); run != nil; run = cur.next() {
 			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
+				cur.leave()
 				return
 			}
+			cur.mustBeWhole()
 		}
 	}
 }
@@ -1241,6 +1268,7 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row7[A, B, C, D, E, F, G]{&a[i], &b[i], &c[i], &d[i], &e[i], &f[i], &g[i]}) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -1294,6 +1322,7 @@ func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B,
 					row.G = &g[i]
 				}
 				if !yield(entity, row) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -1319,15 +1348,17 @@ type Run7[A, B, C, D, E, F, G any] struct {
 }
 
 // Runs iterates over aligned slices, at most 4096 rows each. The
-// world's structure must not change during the loop.
+// structure of the query's storages must not change during the loop, which panics.
 func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]] {
 	return func(yield func(Run7[A, B, C, D, E, F, G]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		for run := cur.next(); run != nil; run = cur.next() {
 			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
+				cur.leave()
 				return
 			}
+			cur.mustBeWhole()
 		}
 	}
 }
@@ -1459,6 +1490,7 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 			changes := w.changes
 			for i, entity := range entities {
 				if !yield(entity, Row8[A, B, C, D, E, F, G, H]{&a[i], &b[i], &c[i], &d[i], &e[i], &f[i], &g[i], &h[i]}) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -1516,6 +1548,7 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A,
 					row.H = &h[i]
 				}
 				if !yield(entity, row) {
+					cur.leave()
 					return
 				}
 				if w.changes != changes {
@@ -1542,15 +1575,17 @@ type Run8[A, B, C, D, E, F, G, H any] struct {
 }
 
 // Runs iterates over aligned slices, at most 4096 rows each. The
-// world's structure must not change during the loop.
+// structure of the query's storages must not change during the loop, which panics.
 func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Run8[A, B, C, D, E, F, G, H]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		for run := cur.next(); run != nil; run = cur.next() {
 			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
+				cur.leave()
 				return
 			}
+			cur.mustBeWhole()
 		}
 	}
 }

@@ -66,6 +66,10 @@ type Component[T any] struct {
 
 	// NoRewind leaves it as it is when the world is put back. Components of entities
 	// that are not alive afterwards are removed. The digest leaves it out.
+	//
+	// An Entity in such a component, and the one that has it, can have died and be
+	// given out again, to another, when the world goes forward on another way: see
+	// World.Restores.
 	NoRewind bool
 
 	// NoPersist keeps it out of journals, snapshots and saves.
@@ -169,6 +173,9 @@ func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
 	}
 	s.spec = spec{name: cmp.Or(c.Name, defaultName(t)), kind: c.Kind, masked: c.Masked || c.Kind == Ordered,
 		tag: t.Size() == 0, pointers: layout.HasPointers(t), noRewind: c.NoRewind, noPersist: c.NoPersist}
+	if s.name == "" && t.Kind() == reflect.Pointer {
+		return fail(errName, "a component is a value: register %v and not a pointer to it, as Mut and queries hand out pointers; what shall be one needs a Component.Name", t.Elem())
+	}
 	if s.name == "" {
 		return fail(errName, "the type has no plain name; give one as Component.Name")
 	}

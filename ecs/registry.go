@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
@@ -27,6 +28,10 @@ type registry struct {
 	sparse        []uint32 // Entity index to row; as long as dense.Live.
 	maxGeneration uint32
 }
+
+// maxIndices is how many entity indices there can be: where an int has 32 bits, as many
+// as a slice can have.
+const maxIndices = math.MaxUint32 & math.MaxInt
 
 func (r *registry) init(w *World) {
 	r.w, r.maxGeneration = w, math.MaxUint32
@@ -59,8 +64,8 @@ func (r *registry) create() Entity {
 // createIndex returns the first entity of a new index. It takes row n; what lay
 // there, a retired entity, moves to the end.
 func (r *registry) createIndex() Entity {
-	if r.rows.Total == math.MaxUint32 {
-		panic("ecs: 4294967295 entity indices are in use; destroy entities before creating more")
+	if r.rows.Total == maxIndices {
+		panic(fmt.Sprintf("ecs: %d entity indices are in use; destroy entities before creating more", maxIndices))
 	}
 	e := NewEntity(uint32(r.rows.Total), 1)
 	if r.rows.Total < len(r.dense.Live) { // No frame protects row total: a restore that lowered total ended those that did.
@@ -126,6 +131,26 @@ func (r *registry) point(lo, hi int) {
 	for row := lo; row < hi; row++ {
 		r.sparse[r.dense.Live[row].Index()] = uint32(row)
 	}
+}
+
+// A border is what lies between the entities alive and the free ones. It differs if
+// entities were created or destroyed in between, even as many of each: what was created
+// last then lies on one side or the other, under a raised generation.
+type border struct {
+	track.Lengths
+	last, next Entity
+}
+
+// border returns what it looks like now.
+func (r *registry) border() border {
+	b := border{Lengths: r.rows.Lengths}
+	if r.rows.N > 0 {
+		b.last = r.dense.Live[r.rows.N-1]
+	}
+	if r.rows.N < r.rows.Total {
+		b.next = r.dense.Live[r.rows.N]
+	}
+	return b
 }
 
 // word, nextWord and summary make the entities alive [Bits].

@@ -28,14 +28,23 @@ func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 	return r
 }
 
-// Get returns the value. Slices, maps and pointers in it are those of the world, to be
+// Get returns a copy of the value. Slices, maps and pointers in it are those of the world, to be
 // read only: see [Storage.Get].
 func (r *Resource[T]) Get() T { return r.data.Live[0] }
+
+// Read returns a pointer through which the value can be read: what Get copies whole, as
+// a map of many fields, costs nothing. It must not be written; [Resource.Mut] is for
+// that. The pointer is valid as long as the world is, and shows what the value is at
+// the time.
+func (r *Resource[T]) Read() *T { return &r.data.Live[0] }
 
 // Mut returns a pointer through which the value can be written. It counts as
 // written. The pointer is valid until the next Checkpoint, Commit, Restore,
 // Release or Seek.
 func (r *Resource[T]) Mut() *T {
+	if debug {
+		r.w.mustBeStepped()
+	}
 	if r.rows.Span != r.w.clock.Span {
 		r.rows.Open()
 	}

@@ -44,6 +44,7 @@ type set struct {
 	lostAt, lostBefore uint64
 	removed            Entity
 	rewoundAt          uint64
+	moved              bool // Being put back: entities moved.
 
 	byIndex bool // A query that this set drives walks its mask.
 }
@@ -52,7 +53,10 @@ func (s *set) init(w *World, kind Kind, exempt bool) {
 	s.w = w
 	s.rows.Init(&w.clock, exempt, &s.dense)
 	s.dense.Init(&w.clock, false)
-	s.dense.Moved = func(m track.Run) { s.reorder(int(m.Row), int(m.Row+m.N)) }
+	s.dense.Moved = func(m track.Run) {
+		s.moved = true
+		s.reorder(int(m.Row), int(m.Row+m.N))
+	}
 	s.kind = kind
 	if s.special = kind == Indexed || kind == Hashed; !s.special {
 		s.sparse.Init(&w.clock)
@@ -117,6 +121,9 @@ func (s *set) shrunk(e Entity, row int) {
 		s.order[row>>6] = s.version
 	}
 	s.lostAt, s.lostBefore, s.removed = s.w.changes, s.lostAt, e
+	if debug {
+		s.w.spoil()
+	}
 }
 
 // reorder notes that rows [lo, hi) may hold other entities than before.
@@ -126,7 +133,13 @@ func (s *set) reorder(lo, hi int) {
 	}
 }
 
-func (s *set) rewound() {
+// rewound notes that s was put back, whose lengths were those before. If that was only
+// values, all entities are where they were.
+func (s *set) rewound(before track.Lengths) {
+	if !s.moved && s.rows.Lengths == before {
+		return
+	}
+	s.moved = false
 	if s.kind == Hashed {
 		s.placeAll()
 	}
@@ -158,6 +171,9 @@ func (s *set) clear() {
 	s.w.changes++
 	s.version = s.w.changes
 	s.lostAt, s.lostBefore, s.removed = s.w.changes, s.lostAt, 0
+	if debug {
+		s.w.spoil()
+	}
 }
 
 // In an Indexed storage the row of an entity is its index. Rows below n that

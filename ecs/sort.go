@@ -10,6 +10,9 @@ import (
 // rest.
 func (s *set) arrange(as AnyStorage, plan func(from []uint32)) {
 	w := s.w
+	if debug {
+		w.mustBeStepped()
+	}
 	if s.kind == Indexed {
 		panic("ecs: " + as.Name() + " is Indexed, and its rows cannot move; register it as another kind to sort it")
 	}
@@ -61,7 +64,7 @@ func sortLike(from []uint32, s, other *set) {
 	}
 	lo, hi := int(from[0]), int(from[0])+len(from)
 	k := 0
-	for _, e := range other.Entities() {
+	for _, e := range other.members() {
 		if r := s.row(e); r >= lo && r < hi {
 			from[k] = uint32(r)
 			k++
@@ -111,6 +114,9 @@ func (s *Storage[T]) swapRows(i, j int) {
 	s.place(j, e, v)
 	s.bump(i)
 	s.bump(j)
+	if debug {
+		s.w.spoil()
+	}
 }
 
 // place writes a row that was saved, and points to it. No other row may keep e
@@ -147,6 +153,9 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 	s.w.changes++
 	s.version = s.w.changes
 	s.rewoundAt = s.w.changes // A loop cannot tell where its rows went, as after a restore.
+	if debug {
+		s.w.spoil()
+	}
 }
 
 // moving returns the first position at or behind k whose row moves.

@@ -22,8 +22,21 @@ type system[In any] struct {
 	run  func(w *World, in In)
 }
 
+// on runs the system on w.
+func (s *system[In]) on(w *World, in In) {
+	if debug {
+		defer w.stepping(s.name)()
+	}
+	s.run(w, in)
+}
+
 // Add adds a system behind the others. run changes w, whose [World.Tick] is the
 // tick before the one that is being made; it leaves Commit and History alone.
+//
+// Storages, resources and groups are those of one world, and so are queries. A system
+// for several worlds, as a clone is another one, finds those of w by [Storage.In], or
+// is given what belongs to w in In. Where a system closes over those of another world
+// it changes that one, and the tick of w is empty: a debug build panics.
 //
 // It panics if there is a system of that name.
 func (s *Stepper[In]) Add(name string, run func(w *World, in In)) {
@@ -48,7 +61,7 @@ func (s *Stepper[In]) Systems() []string {
 // another way, as the Commit of a store that tells errors.
 func (s *Stepper[In]) Run(w *World, in In) {
 	for i := range s.systems {
-		s.systems[i].run(w, in)
+		s.systems[i].on(w, in)
 	}
 }
 

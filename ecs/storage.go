@@ -1,7 +1,10 @@
 package ecs
 
 import (
+	"fmt"
 	"iter"
+	"math/bits"
+	"reflect"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
@@ -95,8 +98,12 @@ func (s *set) Len() int { return s.rows.N - s.rows.Extra }
 
 // Entities returns the entities that have the component, in dense order, with
 // [Vacant] in the gaps of an [Indexed] storage. The slice is valid until the next
-// change of the storage and must not be written.
-func (s *set) Entities() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
+// change of the storage and must not be written. A loop over it that destroys or
+// removes goes from the last to the first: see [World.Entities].
+func (s *set) Entities() []Entity { return s.w.loan(&s.rows, &s.dense) }
+
+// members is Entities for this package: the world's own memory, in a debug build too.
+func (s *set) members() []Entity { return s.dense.Live[:s.rows.N:s.rows.N] }
 
 // Values returns the components in dense order, beside [Storage.Entities], with
 // the default in the gaps of an [Indexed] storage. The slice is valid until the
@@ -110,6 +117,9 @@ func (s *Storage[T]) Values() []T { return s.data.Live[:s.rows.N:s.rows.N] }
 // The slice is valid until the next change of the storage, Checkpoint, Commit,
 // Restore, Release or Seek. It costs O(rows) once in a frame.
 func (s *Storage[T]) MutValues() []T {
+	if debug {
+		s.w.mustBeStepped()
+	}
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
 	}
@@ -120,26 +130,55 @@ func (s *Storage[T]) MutValues() []T {
 // All iterates over the entities and components in dense order; those of an
 // [Ordered] storage in the order of indices. Components are copies, but for what their
 // slices, maps and pointers lead to, as in [Storage.Get]; to write them, use a query.
-// The storage must not change meanwhile.
+//
+// The world may change meanwhile by the rules of [Query1]: the entity being visited
+// may be destroyed or lose the component, others may come, and to take the component
+// from another one panics instead of skipping some.
 func (s *Storage[T]) All() iter.Seq2[Entity, T] {
-	if s.byIndex {
-		return s.inOrder
-	}
 	return func(yield func(Entity, T) bool) {
-		for r, e := range s.Entities() {
-			if e != Vacant && !yield(e, s.data.Live[r]) {
-				return
+		if s.byIndex {
+			s.inOrder(yield)
+			return
+		}
+		w := s.w
+		for row := 0; row < s.rows.N; {
+			entities, values := s.dense.Live[row:s.rows.N], s.data.Live[row:s.rows.N]
+			changes, group := w.changes, s.group.cursor()
+			next := s.rows.N
+			for i, e := range entities {
+				if e == Vacant {
+					continue
+				}
+				if !yield(e, values[i]) {
+					return
+				}
+				if w.changes != changes {
+					next = s.goOn(row+i, e, changes, group)
+					break
+				}
 			}
+			row = next
 		}
 	}
 }
 
 // inOrder is All in the order of indices.
 func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
-	for i := range s.mask.Indices() {
-		r := s.sparse.Page(i).Rows[i&pageMask]
-		if !yield(s.dense.Live[r], s.data.Live[r]) {
-			return
+	changes := s.w.changes
+	for b, word := scan(s.mask, 0); b >= 0; b, word = scan(s.mask, b+1) {
+		for word != 0 {
+			i := uint32(b<<6 + bits.TrailingZeros64(word))
+			word &= word - 1
+			r := s.sparse.Page(i).Rows[i&pageMask]
+			e := s.dense.Live[r]
+			if !yield(e, s.data.Live[r]) {
+				return
+			}
+			if s.w.changes != changes {
+				s.mustStay(e, changes, false)
+				changes = s.w.changes
+				word = s.mask.word(b) &^ (1<<(i&63+1) - 1) // Those behind e.
+			}
 		}
 	}
 }
@@ -150,6 +189,9 @@ func (s *Storage[T]) inOrder(yield func(Entity, T) bool) {
 // raises it again. Rows that hold pointers and that no frame protects are zeroed
 // for the garbage collector, which is O(rows).
 func (s *Storage[T]) Clear() {
+	if debug {
+		s.w.mustBeStepped()
+	}
 	if s.observed && s.emptying(s) {
 		return
 	}
@@ -177,6 +219,9 @@ func (s *Storage[T]) SetEach(entities []Entity, values []T) int {
 // and returns how many of them had one. The slice may be that of
 // [Storage.Entities].
 func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
+	if debug {
+		s.w.mustBeStepped()
+	}
 	if !s.observed {
 		before := s.Len()
 		s.discardEach(entities)
@@ -222,13 +267,16 @@ func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 }
 
 // SortLike puts the entities that other has too in front, in the order that they
-// have there; behind them the rest keep their order. A query over both then finds
-// long runs, until entities come and go: what stays so is a [Group].
+// have in other.Entities; behind them the rest keep their order. A query over both then
+// finds long runs, until entities come and go: what stays so is a [Group]. Of an
+// [Ordered] storage that is the order in which its rows lie, not that of the indices,
+// in which it is iterated.
 //
 // It costs O(rows of both), and a write for each row that moves. The rules are
 // those of [Storage.SortFunc]. It panics if other is a resource or in another
 // world.
 func (s *Storage[T]) SortLike(other AnyStorage) {
+	mustBeThere("SortLike", other)
 	o := other.sparseSet()
 	if o == nil || o.w != s.w {
 		panic("ecs: SortLike with " + other.Name() + ", which is no component of this world; give it another storage of it")
@@ -294,6 +342,30 @@ type AnyStorage interface {
 
 type exemptStorage interface{ dropDead() }
 
+// there returns s, which must not be nil.
+func there[T any](s *Storage[T]) *Storage[T] {
+	if s == nil {
+		panic(fmt.Sprintf("ecs: a nil storage of %v; %s", reflect.TypeFor[T](), howToGet))
+	}
+	return s
+}
+
+// howToGet says where storages come from.
+const howToGet = "Register returns it, and Storage.In returns nil for a world that has none"
+
+// mustBeThere panics if a storage or filter is nil. what says where it was given.
+func mustBeThere(what string, s Filter) {
+	if isNil(s) {
+		panic("ecs: " + what + " with a nil storage; " + howToGet)
+	}
+}
+
+// isNil reports whether s is nil, or a nil pointer of some type.
+func isNil(s Filter) bool {
+	v := reflect.ValueOf(s)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
 // A Filter says which entities a query keeps. A storage is one: it keeps those
 // that have its component.
 type Filter interface {
@@ -348,7 +420,7 @@ func (s *Storage[T]) settle() {
 }
 
 func (s *Storage[T]) rewound(before track.Lengths) {
-	s.set.rewound()
+	s.set.rewound(before)
 	s.top = max(s.top, before.N)
 }
 

@@ -128,7 +128,7 @@ func (t *SyncTest[In]) run(in In, before partSums) []partSums {
 		t.w.verify()
 		t.w.renew()
 		span := t.w.clock.Span
-		t.stepper.systems[i].run(t.w, in)
+		t.stepper.systems[i].on(t.w, in)
 		before = t.w.partSums(before, span)
 		stages = append(stages, before)
 	}

@@ -68,10 +68,13 @@ type World struct {
 	change        change
 	ops           *[]raw.Op // The open frame's operations, while there is a recorder.
 	onRestore     []func()
+	restores      uint64        // How often they were to be called.
 	identityPages []*track.Page // Of all Indexed storages.
 	equal         equality
 	hooks         worldHooks
 	guards        guards //nolint:unused // Of a debug build.
+
+	hands []inHand // Of the loops under way, the innermost last.
 
 	from, used []uint32 // Scratch of sorting.
 	batch      []Entity // And that of batches.
@@ -82,6 +85,7 @@ func NewWorld(options Options) *World {
 	w := &World{options: options, names: make(map[string]AnyStorage)}
 	w.clock.Span, w.clock.End, w.change.Of = 1, w.dropForward, w.storageChange
 	w.entities.init(w)
+	w.begun()
 	if options.History > 0 {
 		w.push(frame{tick: true})
 	}
@@ -90,6 +94,9 @@ func NewWorld(options Options) *World {
 
 // Create returns a new entity without components.
 func (w *World) Create() Entity {
+	if debug {
+		w.mustBeStepped()
+	}
 	r := &w.entities // As in Storage.Set, the usual case calls nothing.
 	n := r.rows.N
 	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.ops != nil || r.dense.Unsaved(n) || r.dense.Live[n].Generation() == r.maxGeneration {
@@ -112,7 +119,8 @@ func (w *World) createSlow() Entity {
 }
 
 // Alive reports whether e was created by w and not destroyed since. Any e may be
-// asked: stale, made up, zero.
+// asked: stale, made up, zero. Of one that was kept outside of the world while that went
+// back it can be wrong; see [World.Restores].
 func (w *World) Alive(e Entity) bool { return w.entities.alive(e) }
 
 // Len returns the number of entities alive.
@@ -120,9 +128,19 @@ func (w *World) Len() int { return w.entities.rows.N }
 
 // Entities returns the entities alive, in the order of the registry. The slice
 // is valid until the next change of the world and must not be written.
-func (w *World) Entities() []Entity {
-	return w.entities.dense.Live[:w.entities.rows.N:w.entities.rows.N]
-}
+//
+// Destroy moves the last entity into the place of the one that goes. So a loop over
+// the slice that destroys goes from the last to the first, as do DestroyAll and Clear;
+// another would miss half of them:
+//
+//	for _, e := range slices.Backward(w.Entities()) {
+//		if done(e) {
+//			w.Destroy(e)
+//		}
+//	}
+//
+// A debug build panics where a loop comes to a place that has another entity by now.
+func (w *World) Entities() []Entity { return w.loan(&w.entities.rows, &w.entities.dense) }
 
 // Destroy ends the life of e and removes its components. It reports whether e
 // was alive.
@@ -130,8 +148,14 @@ func (w *World) Destroy(e Entity) bool {
 	if w.watched && !w.leaving(e) {
 		return false
 	}
+	if debug {
+		w.mustBeStepped()
+	}
 	if !w.entities.destroy(e) {
 		return false
+	}
+	if debug {
+		w.spoil()
 	}
 	if w.ops != nil {
 		w.note(raw.OpDestroy, nil, e)
@@ -150,6 +174,9 @@ func (w *World) Destroy(e Entity) bool {
 func (w *World) CreateN(dst []Entity, n int) []Entity {
 	if n <= 0 {
 		return dst
+	}
+	if debug {
+		w.mustBeStepped()
 	}
 	from := len(dst)
 	dst = w.entities.createN(dst, n)
@@ -171,6 +198,9 @@ func (w *World) Clear() {
 	if w.watched && w.destroyEach() {
 		return
 	}
+	if debug {
+		w.mustBeStepped()
+	}
 	if w.ops != nil {
 		w.note(raw.OpClear, nil, 0)
 	}
@@ -182,6 +212,9 @@ func (w *World) Clear() {
 		if s.rows.N > 0 {
 			w.storages[i].discardAll()
 		}
+	}
+	if debug {
+		w.spoil()
 	}
 }
 
@@ -206,8 +239,30 @@ func (w *World) Raw() raw.World { return rawWorld{w} }
 // that too. f must not change the world.
 //
 // Use it for what lives outside of the world and follows it: make that anew, from
-// what the world holds.
+// what the world holds. An entity that was kept outside may be another one from now on;
+// see [World.Restores].
 func (w *World) OnRestore(f func()) { w.onRestore = append(w.onRestore, f) }
+
+// Restores returns how many times other content took the place of what w holds, by
+// what calls the functions of [World.OnRestore]. It only rises.
+//
+// It is for entities that are kept outside of the world. A world that went back gives
+// out the same entities again, to others: then Alive says that one lives, and it is
+// another. Whoever notes Restores beside an entity can tell: as long as it is the same,
+// Alive is right about that entity.
+//
+//	type handle struct {
+//		entity   ecs.Entity
+//		restores uint64
+//	}
+//
+//	func (h handle) alive(w *ecs.World) bool {
+//		return h.restores == w.Restores() && w.Alive(h.entity)
+//	}
+//
+// Where it is not the same, look the entity up anew, by something that the world
+// holds.
+func (w *World) Restores() uint64 { return w.restores }
 
 // restored comes after the world went back or forth.
 func (w *World) restored() {
@@ -219,6 +274,10 @@ func (w *World) restored() {
 
 // tellRestored comes after the world got other content, and is whole.
 func (w *World) tellRestored() {
+	if debug {
+		w.spoil()
+	}
+	w.restores++
 	for _, f := range w.onRestore {
 		f()
 	}
@@ -259,3 +318,35 @@ func (w *World) MustNewGroup(storages ...AnyStorage) *Group { return must(w.NewG
 
 // EntityAt returns the entity alive that has the index, and whether there is one.
 func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }
+
+// inHand is what a loop that writes has handed out and not taken back. A boundary makes
+// its marks stale while the loop's body may still write, so whoever sets one saves it
+// anew.
+//
+// Loops lie in each other, and so those of a world are a stack. One that ends takes
+// along those that panics have left above its own. What nobody takes along costs a save
+// at each boundary, until its rows move.
+type inHand interface {
+	saveAgain() bool // False: it moved, or is no longer in hand.
+	drop()
+}
+
+const maxHands = 256 // More were left by panics.
+
+// saveHands saves anew what loops have in hand, after a boundary.
+func (w *World) saveHands() {
+	n := 0
+	for i, h := range w.hands {
+		if h.saveAgain() {
+			n = i + 1
+		}
+	}
+	w.dropHands(n)
+}
+
+// dropHands forgets all hands but the first n. They wait for reuse.
+func (w *World) dropHands(n int) {
+	for ; len(w.hands) > n; w.hands = w.hands[:len(w.hands)-1] {
+		w.hands[len(w.hands)-1].drop()
+	}
+}

@@ -150,12 +150,3 @@ func (q query) Storages() string {
 func (q query) Values() string {
 	return q.join(func(c component) string { return c.Field + " " + c.Type })
 }
-
-// Sets returns the calls of Set, until one finds that the entity is dead.
-func (q query) Sets() string {
-	var parts []string
-	for _, c := range q.Components {
-		parts = append(parts, fmt.Sprintf("bundle.%s.Set(entity, %s)", c.Field, c.Field))
-	}
-	return strings.Join(parts, " && ")
-}

@@ -51,6 +51,7 @@ type Tracked interface {
 	dropForward()
 	check(records, forward int) (bytes int64, err error)
 	savedIn(i int) int
+	logBytes(i int) int64
 	SavedRows() int
 	bareLog(i int) bool
 }
@@ -178,6 +179,16 @@ func (t *Tracker) Since(id uint64) (k int, before Lengths, ok bool) {
 		return k, t.Lengths, false
 	}
 	return k, t.recs[k].Lengths, true
+}
+
+// SavedIn returns how many bytes the logs of frame id hold.
+func (t *Tracker) SavedIn(id uint64) (bytes int64) {
+	if k := t.find(id); k < len(t.recs) && t.recs[k].frame == id {
+		for _, c := range t.columns {
+			bytes += c.logBytes(k)
+		}
+	}
+	return bytes
 }
 
 // Untouched reports whether no frame, undone ones included, has a record of t.

@@ -459,6 +459,14 @@ func (u *undoStack[T]) Oldest(k int, f func(row int, values []T)) {
 }
 
 // memory returns what the logs take, and what recycled memory does.
+// logBytes returns what logs[i] holds.
+func (u *undoStack[T]) logBytes(i int) (n int64) {
+	for _, c := range u.logs[i].chunks {
+		n += c.bytes()
+	}
+	return n
+}
+
 func (u *undoStack[T]) memory() (undo, spare int64) {
 	for _, list := range [2][]*undoLog[T]{u.logs, u.forward} {
 		for _, l := range list {

@@ -1,0 +1,213 @@
+package ecs
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A looped is a world with a storage to loop over, and what may happen in the loop.
+type looped struct {
+	w        *World
+	s        *Storage[plain]
+	other    *Storage[padded]
+	entities []Entity
+}
+
+// newLooped returns n entities with components in a storage of that kind, some of which
+// were taken away again.
+func newLooped(kind Kind, grouped bool, n int) looped {
+	w := NewWorld(Options{History: 2})
+	l := looped{w, MustRegister(w, Component[plain]{Kind: kind}), MustRegister[padded](w), w.CreateN(nil, n)}
+	for i, e := range l.entities {
+		l.s.Set(e, plain{X: int32(i)})
+		if i%3 == 0 {
+			l.other.Set(e, padded{})
+		}
+	}
+	for i, e := range l.entities {
+		if i%7 == 5 {
+			l.s.Remove(e)
+		}
+	}
+	if grouped {
+		w.MustNewGroup(l.s, l.other)
+	}
+	w.Commit()
+	return l
+}
+
+func (l looped) clone() looped {
+	c := l.w.Clone()
+	return looped{c, l.s.In(c), l.other.In(c), l.entities}
+}
+
+// act does something that a loop at e may do, or must not.
+func (l looped) act(rng *rand.Rand, e Entity) {
+	any := l.entities[rng.IntN(len(l.entities))]
+	switch rng.IntN(40) {
+	case 0, 1:
+		l.w.Destroy(e)
+	case 2, 3:
+		l.s.Remove(e)
+	case 4, 5:
+		l.s.Set(l.w.Create(), plain{X: 99})
+	case 6:
+		l.other.Set(any, padded{})
+	case 7:
+		l.other.Remove(e)
+	case 8:
+		l.w.Release(l.w.Checkpoint())
+	case 9:
+		l.w.Commit()
+	case 10:
+		l.s.Set(any, plain{X: 7})
+	case 11:
+		l.s.Remove(e)
+		l.s.Set(e, plain{X: 8})
+	case 12:
+		if rng.IntN(6) == 0 {
+			l.w.Destroy(any)
+		}
+	case 13:
+		if rng.IntN(6) == 0 {
+			l.s.SortFunc(func(a, b plain) int { return int(b.X - a.X) })
+		}
+	}
+}
+
+// visited returns what a loop visits in which that happens, and its panic.
+func (l looped) visited(seed uint64, loop func(visit func(Entity, plain) bool)) (text string) {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	end := 1 + rng.IntN(100)
+	defer func() {
+		if reason := recover(); reason != nil {
+			text += fmt.Sprint(reason)
+		}
+	}()
+	loop(func(e Entity, v plain) bool {
+		text += fmt.Sprintf("%v %d\n", e, v.X)
+		l.act(rng, e)
+		end--
+		return end > 0
+	})
+	return text
+}
+
+// A loop over All visits what a query over the storage does, whatever happens in it, and
+// panics where that does.
+func TestAllGoesByTheRulesOfQueries(t *testing.T) {
+	panicked, went := 0, 0
+	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
+		for _, grouped := range []bool{false, kind != Indexed} {
+			for seed := range uint64(300) {
+				l := newLooped(kind, grouped, 60)
+				c := l.clone()
+				got := l.visited(seed, func(visit func(Entity, plain) bool) { l.s.All()(visit) })
+				query := NewQuery1(Read(c.s))
+				want := c.visited(seed, func(visit func(Entity, plain) bool) {
+					query.All()(func(e Entity, v *plain) bool { return visit(e, *v) })
+				})
+				if got != want {
+					t.Fatalf("%v, grouped %v, seed %d: All visited\n%s\nthe query\n%s", kind, grouped, seed, got, want)
+				}
+				if l.w.Digest() != c.w.Digest() {
+					t.Fatalf("%v, grouped %v, seed %d: the worlds differ", kind, grouped, seed)
+				}
+				if got[len(got)-1] == '\n' {
+					went++
+				} else {
+					panicked++
+				}
+			}
+		}
+	}
+	if panicked < 200 || went < 200 {
+		t.Errorf("%d loops panicked, %d did not: too few to say something", panicked, went)
+	}
+}
+
+func TestAllAllocatesNothing(t *testing.T) {
+	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
+		l := newLooped(kind, false, 60)
+		sum := int32(0)
+		if n := testing.AllocsPerRun(10, func() {
+			for _, v := range l.s.All() {
+				sum += v.X
+			}
+		}); n != 0 {
+			t.Errorf("%v: %v allocations", kind, n)
+		}
+	}
+}
+
+func TestALoopThatDestroysGoesFromTheLastToTheFirst(t *testing.T) {
+	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
+		l := newLooped(kind, false, 60)
+		kept := 0
+		for i, e := range slices.Backward(l.s.Entities()) {
+			if e == Vacant {
+				continue
+			}
+			if i%4 == 0 {
+				kept++
+			} else if !l.s.Remove(e) {
+				t.Errorf("%v: %v was removed before", kind, e)
+			}
+		}
+		if l.s.Len() != kept {
+			t.Errorf("%v: %d are left, want %d", kind, l.s.Len(), kept)
+		}
+		for _, e := range slices.Backward(l.w.Entities()) {
+			if !l.w.Destroy(e) {
+				t.Errorf("%v: %v was destroyed before", kind, e)
+			}
+		}
+		if l.w.Len() != 0 {
+			t.Errorf("%v: %d entities are left", kind, l.w.Len())
+		}
+	}
+}
+
+func TestALoopOverRunsPanicsWhereTheStructureChanges(t *testing.T) {
+	changes := map[string]func(w *World, a *Storage[plain], entities []Entity){
+		"remove":  func(_ *World, a *Storage[plain], entities []Entity) { a.Remove(entities[1]) },
+		"destroy": func(w *World, _ *Storage[plain], entities []Entity) { w.Destroy(entities[1]) },
+		"add":     func(w *World, a *Storage[plain], _ []Entity) { a.Set(w.Create(), plain{}) },
+		"clear":   func(w *World, _ *Storage[plain], _ []Entity) { w.Clear() },
+	}
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			w, a, b, entities := members(5000, Options{})
+			for _, q := range []interface{ loop(f func()) }{
+				runsOf(func(f func()) {
+					for range NewQuery1(Read(a)).Runs() {
+						f()
+					}
+				}),
+				runsOf(func(f func()) {
+					for range NewQuery2(Write(a), Read(b)).Runs() {
+						f()
+					}
+				}),
+			} {
+				cp := w.Checkpoint()
+				mustPanic(t, "ecs: the world's structure changed in a loop over Runs", func() {
+					q.loop(func() { change(w, a, entities) })
+				})
+				w.Restore(cp)
+				q.loop(func() {
+					w.Create() // Changes no storage of the query,
+					w.Release(w.Checkpoint())
+				})
+				w.Restore(cp)
+				w.Release(cp)
+			}
+		})
+	}
+}
+
+type runsOf func(f func())
+
+func (r runsOf) loop(f func()) { r(f) }

@@ -1,0 +1,314 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mustPanicWith runs f and returns what it panicked with, as an error.
+func mustPanicWith(t *testing.T, f func()) (err error) {
+	t.Helper()
+	defer func() {
+		t.Helper()
+		var ok bool
+		if err, ok = recover().(error); !ok {
+			t.Error("no panic with an error")
+		}
+	}()
+	f()
+	return nil
+}
+
+func TestTryTellsWhatWentWrongWhereItCannotPutTheWorldBack(t *testing.T) {
+	const tooFar = "ecs: the function given to Try went back further than where Try began"
+	backs := map[string]func(w *World, outer Checkpoint){
+		"restore": func(w *World, outer Checkpoint) { w.Restore(outer) },
+		"rewind": func(w *World, _ Checkpoint) {
+			if err := w.History().Rewind(1); err != nil {
+				panic(err)
+			}
+		},
+	}
+	for name, back := range backs {
+		t.Run(name, func(t *testing.T) {
+			newWorld := func() (*World, *Storage[plain], Checkpoint) {
+				w, a, _, _ := members(10, Options{History: 3})
+				w.Commit()
+				w.Commit()
+				return w, a, w.Checkpoint()
+			}
+			w, a, outer := newWorld()
+			err := w.Try(func() error { a.Clear(); back(w, outer); return errTried })
+			if !errors.Is(err, errTried) || !strings.Contains(err.Error(), tooFar) {
+				t.Errorf("Try = %v, want both errors", err)
+			}
+			w, a, outer = newWorld()
+			err = mustPanicWith(t, func() { _ = w.Try(func() error { a.Clear(); back(w, outer); panic(errTried) }) })
+			if !errors.Is(err, errTried) || !strings.Contains(err.Error(), tooFar) {
+				t.Errorf("Try panicked with %v, want both errors", err)
+			}
+			w, a, outer = newWorld()
+			err = mustPanicWith(t, func() { _ = w.Try(func() error { a.Clear(); back(w, outer); panic("no error") }) })
+			if !strings.Contains(err.Error(), "no error") || !strings.Contains(err.Error(), tooFar) {
+				t.Errorf("Try panicked with %v, want both", err)
+			}
+			w, _, outer = newWorld()
+			err = mustPanicWith(t, func() { _ = w.Try(func() error { back(w, outer); return nil }) })
+			if !strings.Contains(err.Error(), tooFar) {
+				t.Errorf("Try panicked with %v", err)
+			}
+			if w.Len() != 10 || a.Len() != 10 {
+				t.Error("the world is not where it was left")
+			}
+			if err := w.check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A goroutine that is ended in a Try ends, whatever became of the checkpoint.
+func TestTryLetsAGoroutineEnd(t *testing.T) {
+	for _, far := range []bool{false, true} {
+		w, a, _, _ := members(10, Options{})
+		outer := w.Checkpoint()
+		reason, ended := any(nil), make(chan bool)
+		go func() {
+			defer close(ended)
+			defer func() { reason = recover() }()
+			_ = w.Try(func() error {
+				a.Clear()
+				if far {
+					w.Restore(outer)
+				}
+				runtime.Goexit()
+				return nil
+			})
+		}()
+		<-ended
+		if reason != nil || a.Len() != 10 {
+			t.Errorf("far %v: panic with %v, %d components", far, reason, a.Len())
+		}
+	}
+}
+
+func TestEntitiesCreatedAndDestroyedInParallelRunsAreNoticed(t *testing.T) {
+	const text = "ecs: the world's structure changed in ParallelRuns"
+	w, a, _, entities := members(10, Options{})
+	bare := w.CreateN(nil, 5) // Without components, so that no storage changes.
+	w.Destroy(entities[3])
+	q := NewQuery1(Read(a))
+	for name, change := range map[string]func(){
+		"create":             func() { w.Create() },
+		"create many":        func() { w.CreateN(nil, 20) },
+		"destroy":            func() { w.Destroy(bare[0]) },
+		"create and destroy": func() { w.Destroy(w.Create()) },
+		"destroy and create": func() { w.Destroy(bare[1]); w.Create() },
+		"two and two": func() {
+			w.Destroy(bare[2])
+			w.Destroy(bare[3])
+			w.Create()
+			w.Create()
+		},
+	} {
+		cp := w.Checkpoint()
+		once := false
+		mustPanic(t, text, func() {
+			q.ParallelRuns(1, func(Run1[plain]) {
+				if !once {
+					once = true
+					change()
+				}
+			})
+		})
+		if !once {
+			t.Errorf("%s: nothing ran", name)
+		}
+		w.Restore(cp)
+		w.Release(cp)
+	}
+	q.ParallelRuns(1, func(run Run1[plain]) {
+		w.Alive(run.Entities[0])
+		a.Get(run.Entities[0])
+	})
+}
+
+func TestAQueryThatWritesNamesAComponentOnce(t *testing.T) {
+	_, a, b, _ := members(3, Options{})
+	const text = "ecs: a query writes plain and names it twice"
+	mustPanic(t, text, func() { NewQuery2(Write(a), Read(a)) })
+	mustPanic(t, text, func() { NewQuery2(Read(a), Write(a)) })
+	mustPanic(t, text, func() { NewQuery3(Write(a), Read(b), Write(a)) })
+	mustPanic(t, text, func() { NewQuery2(Write(a), Optional(Read(a))) })
+	for _, row := range NewQuery2(Read(a), Read(a)).All() { // No pointer writes what another has.
+		if row.A != row.B {
+			t.Error("one row, two places")
+		}
+	}
+}
+
+func TestNilStoragesGetWords(t *testing.T) {
+	w, a, b, _ := members(3, Options{})
+	var none *Storage[plain]
+	for what, misuse := range map[string]func(){
+		"a nil storage of ecs.plain": func() { NewQuery1(Read(none)) },
+		"nil storage of ecs.plain":   func() { NewQuery2(Write(a.In(NewWorld(Options{}))), Read(b)) },
+		"With with a nil storage":    func() { NewQuery1(Read(a)).With(none) },
+		"Without with a nil storage": func() { NewQuery1(Read(a)).Without(none) },
+		"Or with a nil storage":      func() { NewQuery1(Read(a)).Or(b, nil) },
+		"SortLike with a nil":        func() { a.SortLike(none) },
+		"a bundle with a nil":        func() { NewBundle2(none, b) },
+		"storage 1 is nil":           func() { panicText(w.MustNewGroup, b, none) },
+	} {
+		mustPanic(t, what, misuse)
+	}
+}
+
+// panicText panics with the text of the error that f panics with.
+func panicText(f func(...AnyStorage) *Group, storages ...AnyStorage) {
+	defer func() { panic(recover().(error).Error()) }()
+	f(storages...)
+}
+
+func TestAPointerIsRegisteredAsWhatItPointsTo(t *testing.T) {
+	_, err := Register[*plain](NewWorld(Options{}))
+	var refused *RegisterError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "register ecs.plain and not a pointer to it") {
+		t.Errorf("Register[*plain]: %v", err)
+	}
+}
+
+func TestAResourceIsReadWithoutACopy(t *testing.T) {
+	w := NewWorld(Options{History: 2})
+	type chart struct{ Heights [64 << 10]byte }
+	r := MustRegisterResource(w, chart{})
+	w.Commit()
+	height := r.Read()
+	r.Mut().Heights[7] = 1
+	if height.Heights[7] != 1 {
+		t.Error("Read does not show what was written")
+	}
+	w.Commit()
+	if r.rows.Span == w.clock.Span {
+		t.Error("the resource is open in a new tick")
+	}
+	if n := testing.AllocsPerRun(10, func() { _ = r.Read().Heights[7] }); n != 0 || r.rows.Span == w.clock.Span {
+		t.Errorf("%v allocations; Read must not write", n)
+	}
+	if err := w.History().Rewind(1); err != nil || height.Heights[7] != 0 || r.Read() != height {
+		t.Errorf("after a rewind it reads %d, error %v", height.Heights[7], err)
+	}
+}
+
+func TestSortLikeGoesByTheRowsOfAnOrderedStorage(t *testing.T) {
+	w := NewWorld(Options{})
+	ordered := MustRegister(w, Component[plain]{Kind: Ordered})
+	s := MustRegister[padded](w)
+	entities := w.CreateN(nil, 3)
+	for _, i := range []int{2, 0, 1} {
+		ordered.Set(entities[i], plain{})
+	}
+	for _, e := range entities {
+		s.Set(e, padded{})
+	}
+	s.SortLike(ordered)
+	if got, want := s.Entities(), ordered.Entities(); got[0] != entities[2] || got[1] != want[1] || got[2] != want[2] {
+		t.Errorf("sorted like %v: %v", want, got)
+	}
+}
+
+// What a world that goes back gives out again is another one's life, and Restores is
+// the only way to tell.
+func TestWhoeverKeepsAnEntityOutsideCanTellThatTheWorldWentBack(t *testing.T) {
+	w := NewWorld(Options{History: 2})
+	w.Create()
+	w.Commit()
+	cp := w.Checkpoint()
+	w.Clear()
+	a, noted := w.Create(), w.Restores()
+	w.Restore(cp)
+	w.Clear()
+	if b := w.Create(); a != b || !w.Alive(a) || w.Restores() == noted {
+		t.Errorf("%v and %v, which is alive: %v; %d restores, then %d", a, b, w.Alive(a), noted, w.Restores())
+	}
+	w.Release(cp)
+	w.Commit()
+	bare := *stateOf(w)
+	for name, back := range map[string]func() error{
+		"Rewind": func() error { return w.History().Rewind(1) },
+		"Seek":   func() error { return w.History().Seek(w.History().Newest()) },
+		"Try":    func() error { _ = w.Try(func() error { return errTried }); return nil },
+		"Load":   func() error { return w.Raw().Load(&bare) },
+	} {
+		before := w.Restores()
+		if err := back(); err != nil || w.Restores() != before+1 {
+			t.Errorf("%s: %d restores after %d, error %v", name, w.Restores(), before, err)
+		}
+		w.Commit()
+	}
+	before := w.Restores()
+	w.Clear()
+	w.Commit()
+	_ = w.History().Seek(99)
+	_ = w.Try(func() error { return nil })
+	w.Release(w.Checkpoint())
+	if w.Restores() != before || w.Clone().Restores() != 0 {
+		t.Errorf("%d restores after %d, a clone has %d", w.Restores(), before, w.Clone().Restores())
+	}
+}
+
+func TestCheckpointsHeldAreListed(t *testing.T) {
+	w, a, b, entities := members(1000, Options{History: 3})
+	list := func() (s []string) {
+		for cp := range w.Checkpoints() {
+			if !cp.Valid() {
+				t.Error("a checkpoint that is held is not valid")
+			}
+			s = append(s, fmt.Sprint(cp.Name(), " ", cp.Tick()))
+		}
+		return s
+	}
+	same := func(want ...string) {
+		t.Helper()
+		if got := list(); !slices.Equal(got, want) {
+			t.Errorf("held are %q, want %q", got, want)
+		}
+		m, sum := w.MemoryUsage(), int64(0)
+		for cp := range w.Checkpoints() {
+			sum += cp.Bytes()
+		}
+		if m.Checkpoints != sum || sum > w.History().Bytes() {
+			t.Errorf("MemoryUsage has %d bytes for checkpoints, they have %d of %d", m.Checkpoints, sum, w.History().Bytes())
+		}
+	}
+	same()
+	first := w.CheckpointAs("first")
+	a.MutValues()
+	w.Commit()
+	second := w.Checkpoint()
+	b.Mut(entities[3]).B++
+	third := w.CheckpointAs("third")
+	same("first 0", " 1", "third 1")
+	if big, small, none := first.Bytes(), second.Bytes(), third.Bytes(); big < 1000*8 || small == 0 || small > big || none != 0 {
+		t.Errorf("%d, %d and %d bytes", big, small, none)
+	}
+	w.Release(second)
+	same("first 0", "third 1")
+	if third.Name() != "third" || second.Name() != "" || second.Tick() != 0 || second.Bytes() != 0 {
+		t.Error("a released checkpoint has a name, a tick or bytes")
+	}
+	cp := w.Checkpoint() // Its frame is one that had a name before.
+	w.Restore(first)
+	cp = w.Checkpoint()
+	same("first 0", " 0")
+	w.Release(cp)
+	w.Release(first)
+	same()
+	if (Checkpoint{}).Name() != "" {
+		t.Error("the zero Checkpoint has a name")
+	}
+}
