@@ -10,12 +10,13 @@ MINUTES   ?= 10
 FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
+PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64
 
 # having NAME is the directories of packages with a test whose name begins so.
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test lint knots deep race debug main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test lint knots deep race debug ports main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -47,6 +48,11 @@ race: ## the tests under the race detector
 debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs
 	go test -tags stetdebug ./ecs
+
+ports: ## builds for other systems and processors; what knows no store is tested where an int has 32 bits
+	@set -e; for port in $(PORTS); do echo "go build $$port"; GOOS=$${port%/*} GOARCH=$${port#*/} go build ./...; done
+	GOARCH=386 go vet ./persist/...
+	GOARCH=386 go test -short ./ecs ./ecs/layout ./journal ./persist/internal/format
 
 main-job: ## the README's first command
 	go run ./examples/life

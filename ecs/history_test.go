@@ -3,6 +3,7 @@ package ecs
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 )
 
@@ -110,7 +111,7 @@ func TestATickThatIsNotHeldLeavesTheWorldAlone(t *testing.T) {
 			t.Errorf("Seek(%d) = %v, want ErrNotHeld", tick, err)
 		}
 	}
-	for _, n := range []int{-1, 3, 6, 1 << 40} {
+	for _, n := range []int{-1, 3, 6, math.MaxInt} {
 		if err := h.Rewind(n); !errors.Is(err, ErrNotHeld) {
 			t.Errorf("Rewind(%d) = %v, want ErrNotHeld", n, err)
 		}

@@ -326,7 +326,7 @@ func (c *Catalog) Head() uint64 {
 // EntryError says that the content of a record, whose checksum is right, makes
 // no sense: the range that it names is that of the record.
 func (c *Catalog) EntryError(e journal.Entry, err error) error {
-	if errors.Is(err, format.ErrNewer) {
+	if errors.Is(err, format.ErrNewer) || errors.Is(err, format.ErrTooLarge) {
 		return err
 	}
 	file := JournalDir

@@ -141,7 +141,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 		d.fail("world id of %d bytes", len(world))
 	}
 	copy(m.World[:], world)
-	m.Number = uint32(d.count("file number", 1<<32-1))
+	m.Number = d.uint32("file number")
 	m.ID = d.id()
 	m.Tick = d.uint()
 	described := d.bin()
@@ -159,7 +159,7 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	}
 	for range d.arrayLen() {
 		d.array(2)
-		m.Files = append(m.Files, FileRef{uint32(d.count("file number", 1<<32-1)), uint32(d.count("file checksum", 1<<32-1))})
+		m.Files = append(m.Files, FileRef{d.uint32("file number"), d.uint32("file checksum")})
 	}
 	if format >= storeManifest {
 		if ns := d.int(); ns != 0 {

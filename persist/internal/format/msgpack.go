@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -133,7 +134,7 @@ func (d *decoder) arrayLen() int {
 	default:
 		d.fail("code %#02x, want an array", c)
 	}
-	if n > len(d.src) {
+	if n < 0 || n > len(d.src) { // Where an int has 32 bits, what is too much can be negative.
 		d.fail("array of %d values in %d bytes", n, len(d.src))
 		return 0
 	}
@@ -153,14 +154,32 @@ func (d *decoder) uint() uint64 {
 	}
 }
 
+// ErrTooLarge says that what was read is sound and needs more than this machine's
+// addresses of 32 bits reach.
+var ErrTooLarge = errors.New("too large for a program of 32 bits; read it with one of 64 bits")
+
 // count reads an unsigned integer that must not exceed limit.
-func (d *decoder) count(what string, limit int) int {
+func (d *decoder) count(what string, limit uint64) int {
 	v := d.uint()
-	if v > uint64(limit) {
+	switch {
+	case v > limit:
 		d.fail("%s is %d, at most %d", what, v, limit)
+		return 0
+	case v > math.MaxInt:
+		d.fail("%s is %d: %w", what, v, ErrTooLarge)
 		return 0
 	}
 	return int(v)
+}
+
+// uint32 reads an unsigned integer of 32 bits.
+func (d *decoder) uint32(what string) uint32 {
+	v := d.uint()
+	if v > math.MaxUint32 {
+		d.fail("%s is %d, at most %d", what, v, uint32(math.MaxUint32))
+		return 0
+	}
+	return uint32(v)
 }
 
 // int reads a number that may be negative. Those that are not are written as unsigned ones.

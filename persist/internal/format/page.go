@@ -84,9 +84,9 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 	d := decoder{src: value}
 	d.array(3)
 	kind := d.count("page kind", pageReference)
-	ref.CRC = uint32(d.count("page checksum", 1<<32-1))
+	ref.CRC = d.uint32("page checksum")
 	if kind == pageReference {
-		ref.File = uint32(d.count("file number", 1<<32-1))
+		ref.File = d.uint32("file number")
 		if ref.File == 0 {
 			d.fail("reference to file 0")
 		}

@@ -3,7 +3,6 @@ package format
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -167,7 +166,7 @@ func DecodeSchema(src []byte) (*Schema, error) {
 			e.Default = slices.Clone(d.bin())
 		}
 		if format >= evolvedSchema {
-			e.Version = uint32(d.count("version", math.MaxUint32))
+			e.Version = d.uint32("version")
 			e.Former = d.former()
 		}
 		if d.err != nil {
@@ -252,7 +251,7 @@ func (d *decoder) former() (former []Former) {
 	}
 	for range n {
 		d.array(3)
-		f := Former{Name: d.str(), Version: uint32(d.count("version", 1<<32-1))}
+		f := Former{Name: d.str(), Version: d.uint32("version")}
 		described := d.bin()
 		if d.err != nil {
 			return nil

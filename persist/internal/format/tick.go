@@ -93,7 +93,7 @@ func encodeID(e *Encoder, id journal.ID) {
 // id reads the identity of a record.
 func (d *decoder) id() journal.ID {
 	d.array(3)
-	return journal.ID{Epoch: d.uint(), Seq: d.uint(), CRC: uint32(d.count("crc", 1<<32-1))}
+	return journal.ID{Epoch: d.uint(), Seq: d.uint(), CRC: d.uint32("crc")}
 }
 
 // Registry writes what changed in the registry, whose rows are those given.

@@ -84,7 +84,7 @@ func corrupt(name, reason string, args ...any) error {
 // Damage makes err, if it has no place yet, damage of the file.
 func (r *Reader) Damage(err error) error {
 	var placed *format.DamageError
-	if errors.As(err, &placed) || errors.Is(err, format.ErrNewer) || errors.Is(err, format.ErrForeign) {
+	if errors.As(err, &placed) || errors.Is(err, format.ErrNewer) || errors.Is(err, format.ErrTooLarge) || errors.Is(err, format.ErrForeign) {
 		return err
 	}
 	var path *fs.PathError
