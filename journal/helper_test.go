@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -46,6 +47,17 @@ func check(t testing.TB, log *journal.Log) {
 		}
 		if e.ID.Seq > log.Last {
 			t.Fatalf("record %d is newer than Last = %d", e.ID.Seq, log.Last)
+		}
+	}
+	for i, e := range log.Lost {
+		if i > 0 && e.ID.Seq <= log.Lost[i-1].ID.Seq || e.Parent >= e.ID.Seq || !e.Lost() || e.Segment >= len(log.Segments) {
+			t.Fatalf("%d of those lost is record %d of parent %d", i, e.ID.Seq, e.Parent)
+		}
+		if _, ok := log.Find(e.ID.Seq); ok {
+			t.Fatalf("record %d is lost and can be read", e.ID.Seq)
+		}
+		if _, err := log.Payload(e, nil); !errors.Is(err, journal.ErrCorrupt) {
+			t.Fatalf("Payload(%v), which is lost = %v", e.ID, err)
 		}
 	}
 	for _, s := range log.Segments {

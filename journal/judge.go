@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // scanSegment scans segment i, judges what is bad in it, and takes over the
@@ -188,7 +189,8 @@ func (j *judge) corrupt() {
 		}
 		end := min(b.end, j.vouched)
 		problem := j.log.problem(j.segment.Name, b.start, end-b.start, b.reason)
-		if !b.padding {
+		record := slices.ContainsFunc(j.scanner.lost, func(e Entry) bool { return e.Offset == b.start })
+		if !b.padding && !record {
 			j.log.gap = append(j.log.gap, gap{segment: j.index, problem: problem})
 		}
 	}
@@ -221,6 +223,13 @@ func (j *judge) take() {
 	for _, e := range j.scanner.records {
 		if j.within(e, end) {
 			l.takeEntry(e, i)
+		}
+	}
+	for _, e := range j.scanner.lost {
+		if e.Offset < j.vouched {
+			e.ID.Epoch, e.Segment = j.segment.Epoch, i
+			e.Flags |= flagLost
+			l.Lost = append(l.Lost, e)
 		}
 	}
 	for _, m := range j.scanner.marks {
@@ -262,4 +271,66 @@ func (l *Log) takeEntry(e Entry, i int) {
 	s.Records++
 	l.LastID, l.Head = e.ID, e.ID.Seq
 	l.Last = max(l.Last, e.ID.Seq)
+}
+
+// setLost finds out what is known of the records that are missing among the entries:
+//
+//	header good, payload damaged      all that the header says
+//	as many seqs missing as ticks     each continued the one before: a program that went
+//	                                  back in between would be behind in its ticks
+//
+// found are those of the first kind. Of all others nothing is known.
+func (l *Log) setLost(found []Entry) {
+	if len(l.Problems) == 0 {
+		return
+	}
+	l.Lost = nil
+	var before *Entry
+	for i := range l.Entries {
+		l.loseBetween(before, &l.Entries[i], found)
+		before = &l.Entries[i]
+	}
+	l.loseBetween(before, nil, found)
+}
+
+// loseBetween finds the records that are missing between two entries that follow each other;
+// nil: the beginning or the end of the journal.
+func (l *Log) loseBetween(before, after *Entry, found []Entry) {
+	if before != nil && after != nil && after.ID.Seq == before.ID.Seq+1 {
+		return
+	}
+	from := sort.Search(len(found), func(i int) bool { return before == nil || before.before(found[i]) })
+	for ; from < len(found) && (after == nil || found[from].before(*after)); from++ {
+		e := &found[from]
+		if (before == nil || e.ID.Seq > before.ID.Seq) && (after == nil || e.ID.Seq < after.ID.Seq) {
+			l.infer(before, e)
+			l.Lost = append(l.Lost, *e)
+			before = e
+		}
+	}
+	if after != nil {
+		l.infer(before, after)
+	}
+}
+
+// infer adds the records between two of which nothing can be read, if each must have
+// continued the one before, and they can have been there.
+func (l *Log) infer(before, after *Entry) {
+	if before == nil {
+		return
+	}
+	missing := after.ID.Seq - before.ID.Seq - 1
+	room := after.Offset - before.Offset
+	for i := before.Segment; i < after.Segment; i++ {
+		room += l.Segments[i].Size
+	}
+	if missing == 0 || after.Tick-before.Tick != missing+1 || after.Parent != after.ID.Seq-1 || missing > uint64(max(0, room))/recordHeader {
+		return
+	}
+	for k := range missing {
+		l.Lost = append(l.Lost, Entry{
+			ID: ID{Seq: before.ID.Seq + k + 1}, Parent: before.ID.Seq + k, Tick: before.Tick + k + 1, Flags: flagLost,
+			Segment: before.Segment, Offset: before.Offset + recordSize(int64(before.Length)),
+		})
+	}
 }

@@ -24,6 +24,11 @@ type Log struct {
 	// also the order of their seqs.
 	Entries []Entry
 
+	// Lost lists the records, in the order of their seqs, that were durable and cannot be
+	// read, but of which it is known what they continue: the way to newer ones leads over
+	// them. Of a record that is in neither list nothing is known.
+	Lost []Entry
+
 	// Preambles lists the readable preambles in file order.
 	Preambles []Entry
 
@@ -155,13 +160,42 @@ func (l *Log) index(seq uint64) (int, bool) {
 	return slices.BinarySearchFunc(l.Entries, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
-// Tips returns the ends of the branches, oldest first: the records that no readable one
+// Lost reports whether e was durable and cannot be read: what it continues is known, its
+// payload is not.
+func (e Entry) Lost() bool { return e.Flags&flagLost != 0 }
+
+// findLost returns the record with this seq if it is one of l.Lost.
+func (l *Log) findLost(seq uint64) (Entry, bool) {
+	i, ok := slices.BinarySearchFunc(l.Lost, seq, func(e Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
+	if !ok {
+		return Entry{}, false
+	}
+	return l.Lost[i], true
+}
+
+// damageAt returns the damage that e, which is lost, was lost in.
+func (l *Log) damageAt(e Entry) error {
+	name := l.Segments[e.Segment].Name
+	for _, p := range l.Problems {
+		if p.File == name && p.Offset+p.Length > e.Offset {
+			return p
+		}
+	}
+	return fmt.Errorf("%w: record %d", ErrCorrupt, e.ID.Seq)
+}
+
+// Tips returns the ends of the branches, oldest first: the records that no other one
 // continues. Head need not be one of them, as a program may have gone back before it
 // closed the journal. Cost: O(n).
 func (l *Log) Tips() []Entry {
 	continued := make([]bool, len(l.Entries))
 	for i := range l.Entries {
 		if parent, ok := l.index(l.Entries[i].Parent); ok {
+			continued[parent] = true
+		}
+	}
+	for _, e := range l.Lost {
+		if parent, ok := l.index(e.Parent); ok {
 			continued[parent] = true
 		}
 	}
@@ -175,20 +209,29 @@ func (l *Log) Tips() []Entry {
 }
 
 // Ancestors returns the record with this seq, its parent, and so on to the
-// root, or to the first that cannot be read.
+// root, or to the first of which nothing is known. Some may be [Entry.Lost].
 func (l *Log) Ancestors(seq uint64) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		for e, ok := l.Find(seq); ok && yield(e); {
-			e, ok = l.Find(e.Parent) // A parent's seq is always less.
+		for e, ok := l.Known(seq); ok && yield(e); {
+			e, ok = l.Known(e.Parent) // A parent's seq is always less.
 		}
 	}
 }
 
+// Known returns the record with this seq, readable or lost, and whether there is one.
+func (l *Log) Known(seq uint64) (Entry, bool) {
+	e, ok := l.Find(seq)
+	if !ok && len(l.Lost) > 0 {
+		return l.findLost(seq)
+	}
+	return e, ok
+}
+
 // Path returns the records that lead from the state after from to the state
 // after to, oldest first: without from, with to. From 0 is the state before the
-// first record; from itself need not be in the log any more. It fails with
-// [ErrNotFound] if a record on the way is missing, and with [ErrNotAncestor] if
-// the way does not pass from.
+// first record; from itself need not be in the log any more. It fails with the damage
+// if a record on the way is lost, with [ErrNotFound] if nothing is known of one, and with
+// [ErrNotAncestor] if the way does not pass from.
 //
 // Cost: O(length of the path · log n).
 func (l *Log) Path(from, to uint64) ([]Entry, error) {
@@ -197,9 +240,12 @@ func (l *Log) Path(from, to uint64) ([]Entry, error) {
 		if seq < from {
 			return nil, fmt.Errorf("%w: record %d of record %d", ErrNotAncestor, from, to)
 		}
-		e, ok := l.Find(seq)
+		e, ok := l.Known(seq)
 		if !ok {
 			return nil, fmt.Errorf("%w: %d, on the way from %d to %d", ErrNotFound, seq, from, to)
+		}
+		if e.Lost() {
+			return nil, l.damageAt(e)
 		}
 		path = append(path, e)
 		seq = e.Parent
@@ -212,6 +258,9 @@ func (l *Log) Path(from, to uint64) ([]Entry, error) {
 // checks all checksums again; bytes that changed since the scan are a
 // [DamageError].
 func (l *Log) Payload(e Entry, buf []byte) ([]byte, error) {
+	if e.Lost() {
+		return nil, l.damageAt(e)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &l.Segments[e.Segment]

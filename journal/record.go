@@ -44,6 +44,7 @@ const (
 	flagSeal uint32 = 1 << 29 // No payload: ends a segment.
 	flagMore uint32 = 1 << 28 // The payload goes on in the next record.
 	flagPart uint32 = 1 << 27 // The payload began in the record before.
+	flagLost uint32 = 1 << 26 // In memory only, see [Entry.Lost].
 
 	flagsKnown = FlagsUser | FlagPreamble | flagMark | flagSeal | flagMore | flagPart
 )

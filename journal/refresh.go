@@ -121,6 +121,7 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 		return nil, err
 	}
 	next.checkEnd()
+	next.setLost(next.Lost)
 	next.sortProblems()
 	next.ledger.forget()
 	return next, ctx.Err()
@@ -177,7 +178,7 @@ func (l *Log) become(next *Log) {
 	l.Segments, l.Entries, l.Preambles = next.Segments, next.Entries, next.Preambles
 	l.Problems, l.Torn, l.Disowned = next.Problems, next.Torn, next.Disowned
 	l.World, l.Epoch, l.Head, l.Last, l.LastID = next.World, next.Epoch, next.Head, next.Last, next.LastID
-	l.Believed = next.Believed
+	l.Believed, l.Lost = next.Believed, next.Lost
 	l.Clean, l.gap, l.newest = next.Clean, next.gap, next.newest
 	l.Unsure, l.Note, l.ledger, l.spare, l.gone = next.Unsure, next.Note, next.ledger, next.spare, next.gone
 }

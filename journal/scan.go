@@ -77,6 +77,7 @@ func scanOnce(ctx context.Context, fs disk.FS, newest int64, progress func(done,
 		return nil, err
 	}
 	l.checkEnd()
+	l.setLost(l.Lost)
 	l.sortProblems()
 	l.ledger.forget()
 	return l, ctx.Err()

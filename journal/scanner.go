@@ -35,6 +35,7 @@ type scanner struct {
 	single [recordHeader]byte
 
 	records   []Entry // Of the tree.
+	lost      []Entry // Those of which only the header holds.
 	preambles []Entry
 	marks     []markAt
 	seals     []sealAt
@@ -129,6 +130,9 @@ func (s *scanner) step(offset int64) (int64, error) {
 		return 0, err
 	}
 	if reason != "" {
+		if h.kind() == 0 && h.flags&(flagMore|flagPart) == 0 && s.order(&h) == "" {
+			s.lost = append(s.lost, h.entry(offset))
+		}
 		s.addBad(offset, end, reason)
 		return end, nil
 	}

@@ -5,12 +5,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -73,7 +75,7 @@ func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 	s := storetest.NewSample(t)
-	refused(s.Dir, "no such record: 6") // The seal says that it is the head.
+	refused(s.Dir, "payload checksum does not match") // The seal says that it is the head.
 
 	// After a crash only a mark says that the tick was durable, which follows in
 	// its own time.
@@ -280,4 +282,64 @@ func TestForeignDirectoriesAndFilesAreLeftAlone(t *testing.T) {
 	require.Error(t, err)
 	_, err = inspect.OpenReadOnly(storetest.Background, filepath.Join(t.TempDir(), "missing"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Wherever a record is damaged, every state that a whole snapshot leads to without it is there
+// as it was, the newest of these on the way to the head is the one shown, and no state is wrong.
+func TestADamagedRecordHidesOnlyWhatNeedsIt(t *testing.T) {
+	s := storetest.NewSample(t)
+	whole := storetest.Verified(t, s.Dir)
+	states := map[uint64]ecs.Digest{}
+	for _, e := range whole.Log().Entries {
+		im, err := whole.At(storetest.Background, e.ID.Seq)
+		require.NoError(t, err)
+		states[e.ID.Seq] = im.Digest()
+	}
+	stored := map[uint64]bool{}
+	for _, sn := range whole.Snapshots() {
+		stored[sn.ID.Seq] = true
+	}
+	way := func(seq uint64) (way []uint64) { // From seq back to a snapshot, without it.
+		for !stored[seq] {
+			way = append(way, seq)
+			e, ok := whole.Log().Find(seq)
+			require.True(t, ok)
+			seq = e.Parent
+		}
+		return way
+	}
+	for _, damaged := range whole.Log().Entries {
+		for _, offset := range []int{60, 20} { // In the payload, and in the header.
+			dir := storetest.CopyDir(t, s.Dir)
+			name := whole.Log().Segments[damaged.Segment].Name
+			require.NoError(t, flipAt(filepath.Join(dir, "journal", name), int(damaged.Offset)+offset))
+			v := view(t, dir)
+			require.NotEmpty(t, v.Damage())
+			reaches := func(seq uint64) bool { return !slices.Contains(way(seq), damaged.ID.Seq) }
+			newest, lost := v.Head(), error(nil)
+			for ; !reaches(newest); lost = persist.ErrCorrupt {
+				e, _ := whole.Log().Find(newest)
+				newest = e.Parent
+			}
+			got, err := v.Newest()
+			if offset == 60 {
+				require.Equal(t, newest, got, "record %d", damaged.ID.Seq)
+				require.ErrorIs(t, err, lost)
+			}
+			_, err = v.At(storetest.Background, got)
+			require.NoError(t, err, "record %d, offset %d", damaged.ID.Seq, offset)
+			for seq, want := range states {
+				im, err := v.At(storetest.Background, seq)
+				if err != nil {
+					if offset == 60 {
+						require.ErrorIs(t, err, persist.ErrCorrupt, "record %d without record %d", seq, damaged.ID.Seq)
+					}
+					require.False(t, reaches(seq) && (offset == 60 || seq < damaged.ID.Seq), "record %d without record %d: %v", seq, damaged.ID.Seq, err)
+					continue
+				}
+				require.True(t, reaches(seq))
+				require.Equal(t, want, im.Digest())
+			}
+		}
+	}
 }

@@ -388,6 +388,14 @@ func TestWhatIsBelievedOfAJournalIsSoUntilItIsRead(t *testing.T) {
 	report, err := inspect.Recover(storetest.Background, damaged, filepath.Join(t.TempDir(), "out"), inspect.RecoverOptions{})
 	require.ErrorContains(t, errors.Join(report.Problems...), name, "%v", err)
 
+	rewound := storetest.CopyDir(t, dir) // Nothing that is saved leads over record 10.
+	e, ok = whole.Log().Find(10)
+	require.True(t, ok)
+	require.NoError(t, flipAt(filepath.Join(rewound, "journal", whole.Log().Segments[e.Segment].Name), int(e.Offset)+60))
+	report, err = inspect.Recover(storetest.Background, rewound, filepath.Join(t.TempDir(), "out"), inspect.RecoverOptions{})
+	require.NoError(t, err)
+	require.ErrorContains(t, errors.Join(report.Problems...), whole.Log().Segments[e.Segment].Name)
+
 	w := storetest.New(0) // The newest state does not need it.
 	s := storetest.Open(t, damaged, w, options)
 	im, err := whole.At(storetest.Background, whole.Head())

@@ -283,9 +283,12 @@ func newest(ctx context.Context, c *catalog.Catalog, at string) (*image.Image, *
 	if err := c.Usable(); err != nil {
 		return nil, nil, err
 	}
-	head, err := c.Resolve(at)
-	if err != nil {
-		return nil, nil, err
+	head := c.Head()
+	if at != "" {
+		var err error
+		if head, err = c.Resolve(at); err != nil {
+			return nil, nil, err
+		}
 	}
 	im, f, err := c.Load(ctx, head, true)
 	if err != nil {
@@ -293,7 +296,12 @@ func newest(ctx context.Context, c *catalog.Catalog, at string) (*image.Image, *
 		if at != "" {
 			state = naming.Shown(at)
 		}
-		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, errors.Join(append([]error{err}, c.Problems()...)...))
+		for _, p := range c.Problems() {
+			if !strings.Contains(err.Error(), p.Error()) {
+				err = errors.Join(err, p)
+			}
+		}
+		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, err)
 	}
 	if err := c.Missing(f.Snapshot); err != nil && at == "" { // Else what follows is given up anyway.
 		return nil, nil, err

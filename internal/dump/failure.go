@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/stet-ecs/stet/internal/query"
@@ -13,6 +14,9 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
+
+// pageSize is what the size of every save is a multiple of.
+const pageSize = 4 << 10
 
 // What the process exits with.
 const (
@@ -122,7 +126,11 @@ func opening(path string, err error) *failure {
 	case errors.Is(err, persist.ErrForeign) && isDir(path):
 		return fail(exitNotFound, "", "%s: not a store: it holds no snapshots and no journal", path)
 	case errors.Is(err, persist.ErrForeign):
-		return &failure{code: exitCorrupt, err: err, text: path + ": " + unprefixed(err)}
+		f := fail(exitNotFound, "", "%s: not a store and not a save", path)
+		if info, err := os.Stat(path); err == nil && info.Size() > 0 && info.Size()%pageSize == 0 { // It may have been one.
+			f.next = try("recover", path, "-o", path+".recovered")
+		}
+		return f
 	}
 	return classify(path, err)
 }

@@ -179,8 +179,10 @@ func (s *source) journal() *journalDoc {
 			j.Rewound++
 		}
 	}
-	for range log.Ancestors(log.Head) {
-		j.Rewound--
+	for e := range log.Ancestors(log.Head) {
+		if !e.Lost() {
+			j.Rewound--
+		}
 	}
 	if t := log.Torn; t != nil && s.InUse() {
 		j.Writing = fmt.Sprintf("journal/%s: %d bytes at offset %d", t.File, t.Length, t.Offset)

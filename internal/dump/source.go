@@ -114,6 +114,9 @@ func (s *source) damage() *failure {
 	if len(found) > 1 {
 		f.text += fmt.Sprintf(" (and %d more)", len(found)-1)
 	}
+	if _, err := s.Newest(); err != nil {
+		f.text += fmt.Sprintf("\n%s: %s", s.path, unprefixed(err))
+	}
 	return f
 }
 

@@ -82,7 +82,11 @@ func (a *app) verified(path string, r inspect.VerifyReport) error {
 	if err := a.tell(doc); err != nil || doc.OK {
 		return err
 	}
-	return fail(code, "", "%s: %s found", path, term.Count(len(r.Problems), "problem", "problems"))
+	next := ""
+	if code == exitCorrupt {
+		next = try("recover", path, "-o", path+".recovered")
+	}
+	return fail(code, next, "%s: %s found", path, term.Count(len(r.Problems), "problem", "problems"))
 }
 
 // print prints the problems first: they are what somebody looks for.

@@ -63,12 +63,15 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 func way(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 	root := seq
 	for e := range v.Log.Ancestors(seq) {
+		if e.Lost() { // What is behind it can be compared, what is before leads no further.
+			break
+		}
 		way = append(way, e)
 		root = e.Parent
 	}
 	var oldest *SnapshotInfo
 	for _, s := range v.Bases(seq) { // Nearest first.
-		if s.Err == nil {
+		if s.Err == nil && (s.ID.Seq >= root || len(way) == 0) {
 			oldest = &s
 		}
 	}

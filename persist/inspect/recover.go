@@ -299,13 +299,16 @@ func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
 	return bases
 }
 
-// beyond returns the record to try when nothing leads to target: the last one before
-// the first record on the way back from it that cannot be read. That one's parent is
-// not known, but the tick it had is, and its own parent has the tick before, or an
-// older one.
+// beyond returns the record to try when nothing leads to target: the parent of the first
+// record on the way back from it that cannot be read. If that is not known, it is the last
+// one before it that can have been: the tick that the lost one had is known, and its
+// parent has the tick before, or an older one.
 func (s *salvage) beyond(target uint64) (seq uint64, ok bool) {
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range s.Log.Ancestors(target) {
+		if e.Lost() {
+			return e.Parent, true
+		}
 		hole, ticks = e.Parent, e.Tick
 	}
 	consider := func(at, tick uint64) {

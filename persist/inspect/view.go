@@ -53,9 +53,9 @@ func (v *View) Log() *journal.Log { return v.cat.Log }
 // opened. [View.LockHolder] says which.
 func (v *View) InUse() bool { return v.cat.InUse }
 
-// Damage returns what opening found damaged: snapshot files that cannot be read,
-// and [journal.Log.Problems]. Only [View.Verify] looks at everything.
-func (v *View) Damage() []error { return v.cat.Damage() }
+// Damage returns what opening found damaged: snapshot files that cannot be read or that the
+// journal does not lead to, and [journal.Log.Problems]. Only [View.Verify] looks at everything.
+func (v *View) Damage() []error { return v.cat.Faults() }
 
 // LockHolder returns what the lock file says of the process that has the store
 // open, or had it when it was killed; "" if it was closed cleanly. [View.InUse]
@@ -65,6 +65,11 @@ func (v *View) LockHolder() string { return v.cat.LockHolder() }
 // Head returns the state that recovery leads to: the seq of its record, 0 for a
 // state that has none.
 func (v *View) Head() uint64 { return v.cat.Head() }
+
+// Newest returns the record of the newest state that can be reached. The error is nil if that
+// is the head; it wraps [persist.ErrCorrupt] if newer states are lost, or cannot be reached
+// since something is damaged on the way.
+func (v *View) Newest() (seq uint64, err error) { return v.cat.Newest() }
 
 // Tips returns the ends of the branches, oldest first: the records that no readable
 // one continues. The newest state of the store need not be one of them, as a
@@ -79,7 +84,7 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 
 // Resolve returns the record that a point in time names. It may be
 //
-//	""  @latest      the head
+//	""  @latest      the head, or if it cannot be reached, what [View.Newest] says
 //	@first           the oldest state the head comes from that can be shown
 //	@-5s             the newest tick at least 5 seconds older than the head
 //	@+5s             the first tick at least 5 seconds newer than the oldest one

@@ -18,7 +18,7 @@ import (
 
 // Resolve returns the record that a point in time names. It may be
 //
-//	""  @latest      the head
+//	""  @latest      the head, or if it cannot be reached, what [Catalog.Newest] says
 //	@first           the oldest state the head comes from that can be shown
 //	@-5s             the newest tick at least 5 seconds older than the head
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
@@ -65,7 +65,8 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 	}
 	switch name, rest, _ := strings.Cut(point, ":"); {
 	case point == "" || point == "@latest":
-		return c.Head(), nil
+		seq, _ = c.Newest()
+		return seq, nil
 	case point == "@first":
 		return c.first(), nil
 	case strings.HasPrefix(point, "@-"), strings.HasPrefix(point, "@+"):
@@ -115,7 +116,7 @@ func (c *Catalog) Oldest(seq uint64) uint64 {
 // back returns the record n ticks before seq, which is that of point.
 func (c *Catalog) back(point string, seq, n uint64) (uint64, error) {
 	for i := range n {
-		e, ok := c.Log.Find(seq)
+		e, ok := c.Log.Known(seq)
 		if !ok {
 			if err := c.Removed(fmt.Sprintf("the tick %d before %s was", n, naming.Shown(point))); err != nil {
 				return 0, err
@@ -155,7 +156,7 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 	var first time.Time
 	oldest := c.first()
 	for _, e := range slices.Backward(way) {
-		if e.ID.Seq < oldest {
+		if e.ID.Seq < oldest || e.Lost() {
 			continue
 		}
 		t, _, err := c.Tick(e)
@@ -177,6 +178,9 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 func (c *Catalog) before(age time.Duration) (uint64, error) {
 	var head time.Time
 	for e := range c.Log.Ancestors(c.Head()) {
+		if e.Lost() {
+			continue
+		}
 		t, _, err := c.Tick(e)
 		if err != nil {
 			return 0, err
@@ -302,7 +306,7 @@ func (c *Catalog) Marks(ctx context.Context) ([]Mark, error) {
 
 // hasMark reports whether the tick of e has that name.
 func (c *Catalog) hasMark(e journal.Entry, name string) (bool, error) {
-	if e.Flags&format.FlagMarks == 0 {
+	if e.Flags&format.FlagMarks == 0 || e.Lost() {
 		return false, nil
 	}
 	t, _, err := c.Tick(e)

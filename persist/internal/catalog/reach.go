@@ -146,17 +146,18 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 		stored[s.ID.Seq] = true
 	}
 	root := seq
-	var oldest journal.Entry
 	for e := range c.Log.Ancestors(seq) {
-		if stored[e.ID.Seq] {
+		if stored[e.ID.Seq] && !e.Lost() {
 			onPath[e.ID] = true
 		}
-		root, oldest = e.Parent, e
-	}
-	if _, ok := c.Log.Find(root); !ok && root != seq { // Damaged: who continued it knew its ID.
-		if t, _, err := c.Tick(oldest); err == nil {
-			onPath[t.Parent] = true
+		if stored[e.Parent] {
+			if _, ok := c.Log.Find(e.Parent); !ok { // Damaged: who continued it knew its ID.
+				if t, _, err := c.Tick(e); err == nil {
+					onPath[t.Parent] = true
+				}
+			}
 		}
+		root = e.Parent
 	}
 	if root == 0 {
 		onPath[journal.ID{}] = true // The base, unless the way to it was pruned.
@@ -176,13 +177,79 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	return onPath
 }
 
+// Newest returns the record of the newest state that can be reached: the head, unless what
+// leads there is damaged, or a whole snapshot of a newer state, if the journal was cut short.
+// The error says that newer ones cannot be reached, or only shown; nil: it is the head.
+func (c *Catalog) Newest() (seq uint64, err error) {
+	head := c.Head()
+	if c.IsSave() || len(c.Faults()) == 0 {
+		return head, nil
+	}
+	whole, target := map[uint64]bool{}, head
+	for _, s := range c.Snapshots {
+		switch beyond := c.beyond(s); {
+		case s.Err != nil || !beyond && c.Misfit(s) != nil:
+		case beyond:
+			whole[s.ID.Seq], target = true, max(target, s.ID.Seq)
+		default:
+			whole[s.ID.Seq] = true
+		}
+	}
+	last := max(target, c.Log.Last)
+	for {
+		seq, ok := c.newestOn(target, whole)
+		if ok && seq == head {
+			return head, nil
+		}
+		if ok && seq == last {
+			return seq, fmt.Errorf("%w: newer states than record %d may be missing", format.ErrCorrupt, seq)
+		}
+		if ok {
+			return seq, fmt.Errorf("%w: of %d records, the newest whose state can be reached is %d", format.ErrCorrupt, last, seq)
+		}
+		// Nothing is known of what led there: perhaps what was before it.
+		i, _ := slices.BinarySearchFunc(c.Log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
+		if i == 0 {
+			return head, nil // Asking for it tells why.
+		}
+		target = c.Log.Entries[i-1].ID.Seq
+	}
+}
+
+// newestOn returns the newest record on the way to seq that one of the snapshots leads to,
+// or else the record that the way begins behind.
+func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok bool) {
+	stored, root := map[uint64]bool{}, seq
+	for id := range c.StatesTo(seq) {
+		stored[id.Seq] = whole[id.Seq]
+	}
+	if newest = seq; stored[seq] {
+		return seq, true
+	}
+	for e := range c.Log.Ancestors(seq) {
+		if e.Lost() {
+			newest = e.Parent
+		}
+		if root = e.Parent; stored[root] {
+			return newest, true
+		}
+	}
+	return root, false
+}
+
+// beyond reports whether s is of a state that the journal had and has no longer, so that
+// nothing can be said against it but that.
+func (c *Catalog) beyond(s SnapshotInfo) bool {
+	return s.ID.Seq > c.Log.Last && (len(c.Log.Segments) == 0 || s.World == c.Log.World)
+}
+
 // Bases returns the snapshots that record seq can be reached from, nearest
 // first; those that cannot be read come in order, so that they are reported.
 func (c *Catalog) Bases(seq uint64) []SnapshotInfo {
 	onPath := c.StatesTo(seq)
 	var bases []SnapshotInfo
 	for _, s := range slices.Backward(c.Snapshots) {
-		if s.Err == nil && len(c.Log.Segments) > 0 {
+		if s.Err == nil && len(c.Log.Segments) > 0 && (s.ID.Seq != seq || !c.beyond(s)) {
 			s.Err = c.Misfit(s)
 		}
 		if s.Err != nil || onPath[s.ID] {
