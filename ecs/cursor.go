@@ -132,10 +132,12 @@ func (c *cursor) hold() {
 
 // takeUp returns hands with one more, which may be one of before.
 func takeUp(hands []inHand) []inHand {
-	if n := len(hands); n < cap(hands) && hands[:n+1][n] != nil {
-		return hands[:n+1]
+	n := len(hands)
+	if n == cap(hands) || hands[:n+1][n] == nil {
+		return append(hands, new(hand))
 	}
-	return append(hands, new(hand))
+	hands[:n+1][n].(*hand).j = nil
+	return hands[:n+1]
 }
 
 // leave comes when the loop is over.
@@ -153,8 +155,6 @@ func (h *hand) saveAgain() bool {
 	h.j.mark(h.runs, h.j.columns)
 	return true
 }
-
-func (h *hand) drop() { h.j = nil }
 
 // fetch reads of every row that is handed out, but for the driver's, which lie
 // in a row.

@@ -327,8 +327,7 @@ func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(ind
 // along those that panics have left above its own. What nobody takes along costs a save
 // at each boundary, until its rows move.
 type inHand interface {
-	saveAgain() bool // False: it moved, or is no longer in hand.
-	drop()
+	saveAgain() bool // False: it moved.
 }
 
 const maxHands = 256 // More were left by panics.
@@ -346,7 +345,7 @@ func (w *World) saveHands() {
 
 // dropHands forgets all hands but the first n. They wait for reuse.
 func (w *World) dropHands(n int) {
-	for ; len(w.hands) > n; w.hands = w.hands[:len(w.hands)-1] {
-		w.hands[len(w.hands)-1].drop()
+	if n < len(w.hands) {
+		w.hands = w.hands[:n]
 	}
 }

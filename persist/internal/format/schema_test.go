@@ -43,7 +43,7 @@ func TestSchemasThatLieOfThePastAreRefused(t *testing.T) {
 			storetest.Array(8), "it", described, false, true, false, []byte(nil), 3, storetest.Array(n))
 		return append(head, storetest.Pack(entries...)...)
 	}
-	formerly := func(version int, described []byte) []any {
+	formerly := func(version uint64, described []byte) []any {
 		return []any{storetest.Array(3), "that", version, described}
 	}
 	good := (&layout.Type{Kind: layout.Int16}).Append(nil)
