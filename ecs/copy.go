@@ -345,8 +345,7 @@ func (s *Storage[T]) cloneInto(w *World) {
 
 func (r *Resource[T]) cloneInto(w *World) {
 	c := newResource(w, typedSpec[T]{r.spec, r.face.codec, r.data.Clone, nil}, cloneAll(r.data.Live, r.data.Clone)[0])
-	w.names[r.name] = c
-	w.resources = append(w.resources, c)
+	w.adopt(c)
 }
 
 func cloneAll[T any](rows []T, clone func(T) T) []T {

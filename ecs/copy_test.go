@@ -28,8 +28,6 @@ type kin struct {
 	private Entity
 }
 
-func sharedKin(k kin) kin { return k }
-
 // mapped returns what a copy of k must be, by hand.
 func (k kin) mapped(to func(Entity) Entity) kin {
 	c := k
@@ -116,7 +114,7 @@ type family struct {
 
 func newFamily(o Options) *family {
 	w := NewWorld(o)
-	return &family{w, MustRegister(w, Component[kin]{Clone: sharedKin}), MustRegister(w, Component[Entity]{Name: "link"}),
+	return &family{w, MustRegister[kin](w), MustRegister(w, Component[Entity]{Name: "link"}),
 		MustRegister[plain](w), MustRegister(w, Component[list]{Clone: cloneList}), MustRegister[label](w)}
 }
 

@@ -67,7 +67,7 @@
 //	tell whether worlds are equal World.Digest, World.Digests
 //	keep a world on disk          package persist
 //	store it in another way       World.Raw; package ecs/raw
-//	what memory it takes          World.MemoryUsage, History.Bytes; World.Checkpoints, World.CheckpointAs
+//	what memory it takes          World.MemoryUsage, History.Bytes; World.Checkpoints, World.CheckpointAs; World.Shrink
 //	keep an entity outside        World.Restores
 //
 // # Kinds of storages

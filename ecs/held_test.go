@@ -96,7 +96,7 @@ func (h *holder) back(n int) {
 }
 
 func (h *holder) step() {
-	switch n := h.r.IntN(40); {
+	switch n := h.r.IntN(42); {
 	case n < 12 && h.checkpoints() < h.want:
 		h.hold()
 	case n < 17:
@@ -124,6 +124,8 @@ func (h *holder) step() {
 	case n < 39:
 		h.commit()
 		h.pinRunner.pin()
+	case n < 41:
+		h.w.Shrink()
 	default:
 		h.pinRunner.release(h.r.IntN(3))
 	}

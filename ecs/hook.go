@@ -195,11 +195,16 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity)) {
 func (w *World) settleObserved() {
 	w.watched = false
 	for _, s := range w.sets {
-		told := s.group != nil || s.hooks != nil
-		s.observed = told || s.mask != nil || w.recorder != nil
-		s.slow = s.observed || s.special
-		w.watched = w.watched || told
+		w.watched = s.settleObserved() || w.watched
 	}
+}
+
+// settleObserved does that for s, and returns whether a group or hooks are told.
+func (s *set) settleObserved() (told bool) {
+	told = s.group != nil || s.hooks != nil
+	s.observed = told || s.mask != nil || s.w.recorder != nil
+	s.slow = s.observed || s.special
+	return told
 }
 
 // joined tells that e has just become a member.

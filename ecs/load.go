@@ -128,15 +128,10 @@ func (w *World) adoptUnknown(s AnyStorage) {
 	if old, ok := w.names[s.Name()]; ok {
 		w.forget(old)
 	}
-	if s.sparseSet() != nil {
-		w.adopt(s)
-		return
-	}
-	w.names[s.Name()] = s
-	w.resources = append(w.resources, s)
+	w.adopt(s)
 }
 
-// forget takes s out of w.
+// forget takes s, which has no former names, out of w.
 func (w *World) forget(s AnyStorage) {
 	if k := slices.Index(w.storages, s); k >= 0 {
 		w.storages, w.sets = slices.Delete(w.storages, k, k+1), slices.Delete(w.sets, k, k+1)

@@ -197,3 +197,75 @@ func (m *Mask) addTo(sum *StorageMemory) {
 	addColumn(sum, &m.words.Column, &sum.Mask)
 	addColumn(sum, &m.upper.Column, &sum.Mask)
 }
+
+// Shrink gives memory back that w does not need at present: room for rows that are not
+// there, and what is recycled from tick to tick. [World.MemoryUsage] says how much w
+// takes before and after. What a checkpoint, the history or a pin needs stays, so less
+// is given back while they are held.
+//
+// It changes nothing that can be asked of w otherwise. It costs O(rows) for the
+// storages that have room to give back, and the ticks that follow allocate again what
+// they need, so it is for the end of a level rather than of a tick. Pointers and slices
+// that were given out before are no longer valid, as after a Checkpoint.
+func (w *World) Shrink() {
+	w.verify()
+	w.entities.shrink()
+	for i, s := range w.sets {
+		if s.mask != nil {
+			s.mask.rows.Shrink()
+			s.mask.pages = fitting(s.mask.pages)
+		}
+		s.order = fitting(s.order)
+		w.storages[i].tracked().Shrink()
+		w.storages[i].(interface{ shrunkTo() }).shrunkTo()
+		if s.rows.Untouched() && !s.special {
+			s.dropPages()
+		}
+	}
+	for _, r := range w.resources {
+		r.tracked().Shrink()
+	}
+	w.squeeze()
+	w.frames, w.forward = fitting(w.frames), fitting(w.forward)
+	w.from, w.used, w.batch, w.change = nil, nil, nil, change{}
+	w.change.Of = w.storageChange
+	w.clock.Seen.Shrink()
+	w.renew()
+}
+
+func (r *registry) shrink() {
+	r.rows.Shrink()
+	r.sparse = fitting(r.sparse[:len(r.dense.Live)])
+}
+
+// shrunkTo notes how many rows are left.
+func (s *Storage[T]) shrunkTo() { s.top = min(s.top, len(s.data.Live)) }
+
+// dropPages forgets the pages of indices that no member has. Nothing else must need
+// them.
+func (s *set) dropPages() {
+	needed := make([]bool, len(s.sparse.Pages))
+	for _, e := range s.dense.Live[:s.rows.N] {
+		needed[e.Index()>>pageBits] = true
+	}
+	last := 0
+	for p := range needed {
+		if needed[p] {
+			last = p + 1
+		} else {
+			s.sparse.Pages[p] = nil
+		}
+	}
+	s.sparse.Pages = fitting(s.sparse.Pages[:last])
+}
+
+// fitting returns s, in memory of its own if it has room for more.
+func fitting[T any](s []T) []T {
+	if len(s) == cap(s) {
+		return s
+	}
+	if len(s) == 0 {
+		return nil
+	}
+	return append(make([]T, 0, len(s)), s...)
+}

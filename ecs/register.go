@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -13,12 +12,17 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
+// maxComponents is how many components and resources a world has at most: as many as a
+// store can number.
+const maxComponents = 1 << 16
+
 // What a [RegisterError] wraps, if it is no error of package layout.
 var (
 	errSharedMemory = errors.New("ecs: copies share memory")
 	errKind         = errors.New("ecs: bad kind of storage")
 	errName         = errors.New("ecs: bad name")
 	errVersion      = errors.New("ecs: bad version")
+	errMany         = errors.New("ecs: too many components")
 )
 
 // A RegisterError says which type could not be registered, and why.
@@ -138,8 +142,7 @@ func RegisterResource[T any](w *World, value T, c ...Component[T]) (*Resource[T]
 		return nil, err
 	}
 	r := newResource(w, spec, value)
-	w.names[spec.name] = r
-	w.resources = append(w.resources, r)
+	w.adopt(r)
 	return r, nil
 }
 
@@ -155,15 +158,22 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// adopt adds a storage to w.
+// adopt adds a storage or resource to w.
 func (w *World) adopt(s AnyStorage) {
 	w.names[s.Name()] = s
-	w.storages = append(w.storages, s)
-	w.sets = append(w.sets, s.sparseSet())
+	for _, f := range s.about().past().former {
+		w.former[f] = s
+	}
+	set := s.sparseSet()
+	if set == nil {
+		w.resources = append(w.resources, s)
+		return
+	}
+	w.storages, w.sets = append(w.storages, s), append(w.sets, set)
 	if x, ok := s.(exemptStorage); ok && s.about().noRewind {
 		w.exempt = append(w.exempt, x)
 	}
-	w.settleObserved()
+	set.settleObserved()
 }
 
 func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
@@ -175,6 +185,9 @@ func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
 		tag: t.Size() == 0, pointers: layout.HasPointers(t), noRewind: c.NoRewind, noPersist: c.NoPersist}
 	if s.name == "" && t.Kind() == reflect.Pointer {
 		return fail(errName, "a component is a value: register %v and not a pointer to it, as Mut and queries hand out pointers; what shall be one needs a Component.Name", t.Elem())
+	}
+	if len(w.storages)+len(w.resources) >= maxComponents {
+		return fail(errMany, "a world has at most %d components and resources; make one of several, with a field that says which it is", maxComponents)
 	}
 	if s.name == "" {
 		return fail(errName, "the type has no plain name; give one as Component.Name")
@@ -233,11 +246,9 @@ func (w *World) nameFault(name string, former []string) string {
 			return fmt.Sprintf("the former name %q is that of a component", f)
 		}
 	}
-	for _, other := range w.Storages() {
-		for _, f := range other.about().past().former {
-			if f == name || slices.Contains(former, f) {
-				return fmt.Sprintf("the name %q is a former name of %s; give another as Component.Name", f, naming.Shown(other.Name()))
-			}
+	for _, f := range append([]string{name}, former...) {
+		if other := w.former[f]; other != nil {
+			return fmt.Sprintf("the name %q is a former name of %s; give another as Component.Name", f, naming.Shown(other.Name()))
 		}
 	}
 	return ""

@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -167,6 +168,41 @@ func TestParseEntity(t *testing.T) {
 	for _, s := range []string{"", "v", "12", "12v", "v3", "12v3v", "-1v3", "12v-3", "4294967296v1", "1v4294967296", " 1v1", "0x1v1", "1V1"} {
 		if got, err := ParseEntity(s); err == nil {
 			t.Errorf("ParseEntity(%q) = %v, want an error", s, got)
+		}
+	}
+}
+
+func TestAWorldHasAsManyComponentsAsAStoreCanNumber(t *testing.T) {
+	w := NewWorld(Options{})
+	spec, err := newSpec(w, Component[plain]{Name: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxComponents - 1 {
+		spec.name = fmt.Sprint("c", i)
+		w.adopt(newStorage(w, spec))
+	}
+	MustRegisterResource(w, plain{}) // The last one.
+	for _, err := range []error{
+		func() error { _, err := Register[word](w); return err }(),
+		func() error { _, err := RegisterResource(w, word{}); return err }(),
+	} {
+		if !errors.Is(err, errMany) || !strings.Contains(err.Error(), "at most 65536 components and resources") {
+			t.Errorf("one more: %v", err)
+		}
+	}
+}
+
+// Names that others had are found however many there are, in clones too.
+func TestFormerNamesOfOthersAreRefused(t *testing.T) {
+	w := NewWorld(Options{})
+	MustRegister(w, Component[plain]{FormerNames: []string{"old"}})
+	MustRegisterResource(w, word{}, Component[word]{FormerNames: []string{"older"}})
+	for _, w := range []*World{w, w.Clone()} {
+		for _, c := range []Component[list]{{Name: "old"}, {Name: "older"}, {FormerNames: []string{"x", "old"}}, {FormerNames: []string{"older"}}} {
+			if _, err := Register(w, c); !errors.Is(err, errName) || !strings.Contains(err.Error(), "is a former name of") {
+				t.Errorf("Register(%+v) = %v", c, err)
+			}
 		}
 	}
 }

@@ -43,9 +43,10 @@ type World struct {
 	storages  []AnyStorage // and the storage itself.
 	resources []AnyStorage
 	names     map[string]AnyStorage
-	converted []raw.Conversion // By the last Load.
-	watched   bool             // A storage has a group or hooks.
-	exempt    []exemptStorage  // NoRewind components.
+	former    map[string]AnyStorage // By former name.
+	converted []raw.Conversion      // By the last Load.
+	watched   bool                  // A storage has a group or hooks.
+	exempt    []exemptStorage       // NoRewind components.
 	groups    []*Group
 
 	// Frames, oldest first; the last one is open. None is held by a world without
@@ -82,7 +83,7 @@ type World struct {
 
 // NewWorld returns an empty world at tick 0.
 func NewWorld(options Options) *World {
-	w := &World{options: options, names: make(map[string]AnyStorage)}
+	w := &World{options: options, names: make(map[string]AnyStorage), former: make(map[string]AnyStorage)}
 	w.clock.Span, w.clock.End, w.change.Of = 1, w.dropForward, w.storageChange
 	w.entities.init(w)
 	w.begun()

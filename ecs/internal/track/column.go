@@ -129,14 +129,14 @@ func (c *Column[T]) empty() bool {
 // saveRange saves the rows of [lo, hi) that the span has not saved yet, in as
 // few copies as there are spans of them.
 func (c *Column[T]) saveRange(lo, hi int) {
-	if c.Clone != nil && !c.top.bare {
+	for lo&63 == 0 && lo+64 <= hi && c.marks[lo>>6] == (mark{c.span, ^uint64(0)}) {
+		lo += 64 // The usual case: all of it is saved.
+	}
+	if c.Clone != nil && !c.top.bare { // One by one, as it may panic.
 		for ; lo < hi; lo++ {
 			c.Touch(lo)
 		}
 		return
-	}
-	for lo&63 == 0 && lo+64 <= hi && c.marks[lo>>6] == (mark{c.span, ^uint64(0)}) {
-		lo += 64 // The usual case: all of it is saved.
 	}
 	from := lo // Rows [from, lo) are to be saved.
 	for lo < hi {

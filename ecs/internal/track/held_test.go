@@ -114,6 +114,15 @@ func (h *holder) releaseInTheMiddle() bool {
 	return some
 }
 
+func (h *holder) shrinkMemory() bool {
+	h.absorb()
+	for i := range h.tables {
+		h.tables[i].rows.Shrink()
+	}
+	h.renew()
+	return true
+}
+
 func (h *holder) releaseOldest() bool {
 	for len(h.frames) > 1 {
 		h.release(0)
@@ -177,6 +186,7 @@ func (h *holder) step() {
 		h.do("undo", h.undo)
 	case n < 29:
 		h.do("redo", h.redo)
+		h.do("shrink", h.shrinkMemory)
 	case n < 30:
 		h.do("frame, pin", func() bool { return h.past == nil && h.push() && h.pin() })
 	case h.r.IntN(8) == 0:

@@ -49,6 +49,8 @@ type Tracked interface {
 	drop(k int)
 	squeeze(recs []record)
 	dropForward()
+	reach() int
+	shrink(rows int)
 	check(records, forward int) (bytes int64, err error)
 	savedIn(i int) int
 	logBytes(i int) int64

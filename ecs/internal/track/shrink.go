@@ -1,0 +1,70 @@
+package track
+
+import "sync"
+
+// Shrink gives back the memory that t does not need: rows that nothing can bring back,
+// room behind the others, and recycled memory. It must be the last in a span; the
+// clock begins a new one behind it.
+func (t *Tracker) Shrink() {
+	if t.removed > 0 {
+		t.squeeze()
+	}
+	t.recs, t.forward = fitting(t.recs), fitting(t.forward)
+	rows := max(t.height(), t.Prot, t.topProt())
+	for i := range t.forward {
+		rows = max(rows, t.forward[i].height())
+	}
+	for _, c := range t.columns {
+		rows = max(rows, c.reach())
+	}
+	for _, c := range t.columns {
+		c.shrink(rows)
+	}
+}
+
+func (c *Column[T]) reach() int { return c.undoStack.reach() }
+
+// shrink keeps as many rows, and nothing behind them.
+func (c *Column[T]) shrink(rows int) {
+	c.Live = fitting(c.Live[:min(rows, len(c.Live))])
+	c.marks = nil // Open makes them.
+	c.past = sync.Pool{}
+	c.undoStack.shrink()
+}
+
+// reach returns 0: what an entry says is no row that must be there.
+func (s *Sparse) reach() int { return 0 }
+
+func (s *Sparse) shrink(int) {
+	s.Pages = fitting(s.Pages)
+	s.undoStack.shrink()
+}
+
+// reach returns how many rows there must be for all rows in the logs to have a place.
+func (u *undoStack[T]) reach() (rows int) {
+	for _, list := range [2][]*undoLog[T]{u.logs, u.forward} {
+		for _, l := range list {
+			l.eachRun(func(r Run) { rows = max(rows, int(r.Row+r.N)) })
+		}
+	}
+	return rows
+}
+
+func (u *undoStack[T]) shrink() {
+	u.spares, u.bare, u.blank = nil, nil, nil
+	u.logs, u.forward, u.top = fitting(u.logs), fitting(u.forward), nil
+}
+
+// Shrink gives back what s takes, which is empty.
+func (s *RowSet) Shrink() { s.words = nil }
+
+// fitting returns s, in memory of its own if it has room for more.
+func fitting[T any](s []T) []T {
+	if len(s) == cap(s) {
+		return s
+	}
+	if len(s) == 0 {
+		return nil
+	}
+	return append(make([]T, 0, len(s)), s...)
+}

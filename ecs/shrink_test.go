@@ -1,0 +1,78 @@
+package ecs
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func memoryOf(w *World) int64 {
+	m := w.MemoryUsage()
+	return m.Total()
+}
+
+func TestShrinkGivesBackWhatNothingNeeds(t *testing.T) {
+	type wide struct {
+		A [4]int64
+		S []int
+	}
+	for _, kind := range []Kind{Sparse, Indexed, Hashed, Ordered} {
+		t.Run(fmt.Sprint(kind), func(t *testing.T) {
+			w := NewWorld(Options{History: 4})
+			s := MustRegister(w, Component[wide]{Kind: kind, Masked: true})
+			es := w.CreateN(nil, 100_000)
+			s.SetAll(es, wide{S: []int{1}})
+			w.Commit()
+			cp := w.Checkpoint()
+			for i, values := 0, s.MutValues(); i < len(values); i++ {
+				values[i].A[0]++
+			}
+			s.RemoveAll(es[500:])
+			w.DestroyAll(es[600:])
+			full, after := memoryOf(w), w.Digest()
+			w.Shrink() // All that the checkpoint needs stays.
+			require.Equal(t, after, w.Digest())
+			w.Restore(cp)
+			require.Equal(t, 100_000, s.Len())
+			w.Shrink()
+			s.RemoveAll(es[500:])
+			w.DestroyAll(es[600:])
+			w.Release(cp)
+			for range 6 {
+				s.Mut(es[3]).A[1]++
+				w.Commit()
+			}
+			after, ticks := w.Digest(), slices.Collect(w.History().Ticks())
+			w.Shrink()
+			small := memoryOf(w)
+			t.Logf("%d bytes with 100,000 rows saved, %d for 500 rows after Shrink", full, small)
+			if kind != Indexed { // Its rows reach to the highest index it had.
+				full = full * 2 / 5
+			}
+			require.Less(t, small, full/2)
+			require.Equal(t, after, w.Digest())
+			require.Equal(t, ticks, slices.Collect(w.History().Ticks()))
+			require.NoError(t, w.History().Rewind(3))
+			w.Shrink() // The way forward stays.
+			require.NoError(t, w.History().Seek(7))
+			require.Equal(t, after, w.Digest())
+			require.NoError(t, w.check())
+			for _, e := range w.CreateN(nil, 5000) {
+				s.Set(e, wide{})
+			}
+			require.Equal(t, 5500, s.Len())
+			require.NoError(t, w.check())
+		})
+	}
+}
+
+func TestEveryOrderWithShrink(t *testing.T) {
+	t.Parallel()
+	shrink := operation{"shrink", func(p *pair) bool { p.w.Shrink(); return true }}
+	for _, k := range []kind{listKind, gapKind, hashedKind, orderedKind} {
+		s := setting{kinds: []kind{k}, entities: 2, members: 2, history: 2, record: true}
+		explore(t, s, operations(shrink, destroys(1), removes(0, 1), adds(0, 2), writes(0, 1), ticks(), checkpoints(1)), *depth)
+	}
+}
