@@ -45,7 +45,7 @@ func (l looped) clone() looped {
 
 // act does something that a loop at e may do, or must not.
 func (l looped) act(rng *rand.Rand, e Entity) {
-	any := l.entities[rng.IntN(len(l.entities))]
+	some := l.entities[rng.IntN(len(l.entities))]
 	switch rng.IntN(40) {
 	case 0, 1:
 		l.w.Destroy(e)
@@ -54,7 +54,7 @@ func (l looped) act(rng *rand.Rand, e Entity) {
 	case 4, 5:
 		l.s.Set(l.w.Create(), plain{X: 99})
 	case 6:
-		l.other.Set(any, padded{})
+		l.other.Set(some, padded{})
 	case 7:
 		l.other.Remove(e)
 	case 8:
@@ -62,13 +62,13 @@ func (l looped) act(rng *rand.Rand, e Entity) {
 	case 9:
 		l.w.Commit()
 	case 10:
-		l.s.Set(any, plain{X: 7})
+		l.s.Set(some, plain{X: 7})
 	case 11:
 		l.s.Remove(e)
 		l.s.Set(e, plain{X: 8})
 	case 12:
 		if rng.IntN(6) == 0 {
-			l.w.Destroy(any)
+			l.w.Destroy(some)
 		}
 	case 13:
 		if rng.IntN(6) == 0 {

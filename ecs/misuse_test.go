@@ -301,9 +301,9 @@ func TestCheckpointsHeldAreListed(t *testing.T) {
 	if third.Name() != "third" || second.Name() != "" || second.Tick() != 0 || second.Bytes() != 0 {
 		t.Error("a released checkpoint has a name, a tick or bytes")
 	}
-	cp := w.Checkpoint() // Its frame is one that had a name before.
+	w.Checkpoint() // Its frame is one that had a name before.
 	w.Restore(first)
-	cp = w.Checkpoint()
+	cp := w.Checkpoint()
 	same("first 0", " 0")
 	w.Release(cp)
 	w.Release(first)

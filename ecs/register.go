@@ -59,9 +59,9 @@ type Component[T any] struct {
 	// Default: a copy derived from T, which costs some 100 ns for each slice, map and
 	// pointer, so that a Clone by hand makes it faster. It is needed for types with
 	// interfaces, funcs or channels, which NoPersist ones can have, and for those that
-	// contain themselves. A Clone must not forget a field, nor share what can change: a
-	// debug build compares what it returns with the original. If it panics, the row
-	// counts as not written.
+	// contain themselves. A Clone must not forget a field, nor share memory: a debug
+	// build compares what it returns with the original, and panics even if what they share
+	// never changes. If Clone panics, the row counts as not written.
 	Clone func(T) T
 
 	// Masked makes the storage keep a Mask of the indices of its entities, at the cost

@@ -78,18 +78,6 @@ func LedgerWith(number uint64, world [16]byte, features []string, kinds []uint32
 	return w.stage
 }
 
-// SummaryOf returns how many bytes the ledger has of what is in segment i: none of the
-// newest one.
-func (l *Log) SummaryOf(i int) int {
-	if i == len(l.Segments)-1 {
-		return 0
-	}
-	return len(l.sumsOf(i))
-}
-
-// LedgerSize returns the size of the ledger's file.
-func (l *Log) LedgerSize() int64 { return l.ledger.size }
-
 // Features returns the names that LedgerWith takes.
 func (l *Log) Features() (names []string) {
 	for _, f := range l.ledger.features {

@@ -63,8 +63,6 @@ type segmentRef struct {
 	number uint64
 	first  uint64 // 0: unknown, its header cannot be read.
 	size   int64  // Of the file, once nothing more is written to it.
-
-	summary int64 // Bytes in the ledger.
 }
 
 // An item is one entry of the queue.

@@ -75,15 +75,6 @@ func (l *Log) ledgerWriter(dir disk.FS, world [16]byte, guard func() error) *led
 	return w
 }
 
-// summary returns how many bytes the summary of a segment has, before the ledger has a file.
-func (w *ledgerWriter) summary(number uint64) int64 {
-	i, ok := slices.BinarySearchFunc(w.segments, number, func(s writtenSegment, number uint64) int { return cmp.Compare(s.number, number) })
-	if !ok {
-		return 0
-	}
-	return int64(len(w.segments[i].sums))
-}
-
 // add stages an entry and returns where its payload lies.
 func (w *ledgerWriter) add(kind uint32, payload ...[]byte) int64 {
 	at := w.end + int64(len(w.stage)) + entryHeader

@@ -56,9 +56,6 @@ func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 	h := log.successor(opt)
 	if h.version >= ledgerVersion {
 		j.ledger = log.ledgerWriter(fs, opt.World, opt.Guard)
-		for i := range j.segments {
-			j.segments[i].summary = j.ledger.summary(j.segments[i].number)
-		}
 	}
 	if err := w.begin(h, preamble, nil); err != nil {
 		return nil, err
@@ -283,7 +280,7 @@ func (w *writer) begin(h segmentHeader, preamble, before []byte) error {
 		return err
 	}
 	w.synced = w.written
-	w.j.began(&h, len(before))
+	w.j.began(&h)
 	return nil
 }
 
@@ -317,13 +314,12 @@ func (w *writer) publish(temp string, preamble []byte) error {
 	return nil
 }
 
-// began notes that h is the segment that is written from now on, and how many bytes the
-// summary of the one before has.
-func (j *Journal) began(h *segmentHeader, summary int) {
+// began notes that h is the segment that is written from now on.
+func (j *Journal) began(h *segmentHeader) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if n := len(j.segments); n > 0 && j.segments[n-1].size == 0 { // Else it was there when j was opened.
-		j.segments[n-1].size, j.segments[n-1].summary = int64(h.prevEnd), int64(summary)
+		j.segments[n-1].size = int64(h.prevEnd)
 	}
 	j.segments = append(j.segments, segmentRef{number: h.number, first: h.first})
 }

@@ -9,8 +9,8 @@ import (
 // Stats say how a journal fares. Times are those of this opening.
 type Stats struct {
 	Segments int   // Files.
-	Bytes    int64 // In them and in the ledger, those of earlier openings included;
-	Ledger   int64 // those in the ledger.
+	Bytes    int64 // Written to them, by earlier openings as well.
+	Ledger   int64 // Bytes of the ledger, which lists them.
 	Queued   int64 // Bytes that wait for the writer, headers included.
 
 	Durable     uint64 // Highest seq that an fsync covered.
@@ -36,41 +36,34 @@ type counters struct {
 // short lock. What it returns was true one after the other, not all at once.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
-	s := Stats{Segments: len(j.segments), Queued: j.queued, Durable: j.durable.Load(), Ledger: j.ledgerBytes()}
+	s := Stats{Segments: len(j.segments), Queued: j.queued, Durable: j.durable.Load()}
 	j.mu.Unlock()
 	c := &j.counters
-	s.Bytes, s.DurableTick, s.Syncs = c.bytes.Load()+s.Ledger, c.durableTick.Load(), c.syncs.Load()
+	s.Bytes, s.DurableTick, s.Syncs = c.bytes.Load(), c.durableTick.Load(), c.syncs.Load()
+	if j.ledger != nil {
+		s.Ledger = j.ledger.size.Load()
+	}
 	s.SyncLast = time.Duration(c.last.Load())
 	s.SyncMax = time.Duration(c.longest.Load())
 	s.SyncTotal = time.Duration(c.total.Load())
 	return s
 }
 
-// ledgerBytes returns the size of the ledger, 0 if there is none.
-func (j *Journal) ledgerBytes() int64 {
-	if j.ledger == nil {
-		return 0
-	}
-	return j.ledger.size.Load()
-}
-
 // Segments yields the seq that each segment begins with, 0 if its header cannot be read,
-// and how many bytes it takes, oldest first: those of its file, and of its summary in the
-// ledger; what else the ledger has counts with the newest. It tells what a [Journal.Prune]
-// would leave. Cost: O(segments), in memory.
+// and the size of its file in bytes, oldest first. It tells what a [Journal.Prune] would
+// leave. Cost: O(segments), in memory.
 func (j *Journal) Segments() iter.Seq2[uint64, int64] {
 	return func(yield func(uint64, int64) bool) {
 		j.mu.Lock()
 		segments := append([]segmentRef(nil), j.segments...)
 		j.mu.Unlock()
-		rest := j.counters.bytes.Load() + j.ledgerBytes()
+		rest := j.counters.bytes.Load()
 		for i, s := range segments {
-			bytes := s.size + s.summary
 			if i == len(segments)-1 {
-				bytes = max(0, rest)
+				s.size = max(0, rest)
 			}
-			rest -= bytes
-			if !yield(s.first, bytes) {
+			rest -= s.size
+			if !yield(s.first, s.size) {
 				return
 			}
 		}

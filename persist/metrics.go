@@ -9,7 +9,7 @@ type Metrics struct {
 	LagTicks    uint64 // Records that are not durable yet.
 
 	JournalSegments int
-	JournalBytes    int64         // In all segments and the ledger.
+	JournalBytes    int64         // In all segments.
 	QueuedBytes     int64         // Wait to be written.
 	Syncs           uint64        // Calls of fsync for the journal,
 	SyncLast        time.Duration // how long the last one took,

@@ -59,7 +59,7 @@ func TestMetricsSayHowAStoreFares(t *testing.T) {
 	require.ErrorIs(t, s.Commit(), persist.ErrClosed)
 	m = s.Metrics()
 	require.Equal(t, 2, m.JournalSegments)
-	require.Equal(t, bytesIn(t, dir, "journal/*"), m.JournalBytes)
+	require.Equal(t, bytesIn(t, dir, "journal/*.seg"), m.JournalBytes)
 	require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
 	require.Equal(t, m.JournalBytes+m.SnapshotBytes, m.DiskBytes)
 
@@ -71,7 +71,7 @@ func TestMetricsSayHowAStoreFares(t *testing.T) {
 	_, err := s.Journal().Prune(4)
 	require.NoError(t, err)
 	m = s.Metrics()
-	require.Equal(t, bytesIn(t, dir, "journal/*"), m.JournalBytes)
+	require.Equal(t, bytesIn(t, dir, "journal/*.seg"), m.JournalBytes)
 	require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
 	storetest.CloseStore(t, s)
 }
@@ -103,7 +103,7 @@ func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 			require.NoError(t, r.RemoveErr)
 			removed = append(removed, r.Removed...)
 			m := s.Metrics()
-			require.Equal(t, bytesIn(t, dir, "journal/*"), m.JournalBytes)
+			require.Equal(t, bytesIn(t, dir, "journal/*.seg"), m.JournalBytes)
 			require.Equal(t, bytesIn(t, dir, "snapshots/*"), m.SnapshotBytes)
 			require.Equal(t, m.JournalBytes+m.SnapshotBytes, m.DiskBytes)
 		}

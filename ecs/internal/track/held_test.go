@@ -154,9 +154,9 @@ func (h *holder) checkGone(t *Tracker) error {
 			next, k = id, k-1
 		}
 		from, before, changed := t.Since(id)
-		if want, lengths, any := t.Since(next); from != want || before != lengths || changed != any {
+		if want, lengths, some := t.Since(next); from != want || before != lengths || changed != some {
 			return fmt.Errorf("since frame %d: record %d, %v, %v; since %d, which is the next one held: %d, %v, %v",
-				id, from, before, changed, next, want, lengths, any)
+				id, from, before, changed, next, want, lengths, some)
 		}
 	}
 	return nil
