@@ -213,9 +213,9 @@ func (w *World) Shrink() {
 	for i, s := range w.sets {
 		if s.mask != nil {
 			s.mask.rows.Shrink()
-			s.mask.pages = fitting(s.mask.pages)
+			s.mask.pages = track.Fitting(s.mask.pages)
 		}
-		s.order = fitting(s.order)
+		s.order = track.Fitting(s.order)
 		w.storages[i].tracked().Shrink()
 		w.storages[i].(interface{ shrunkTo() }).shrunkTo()
 		if s.rows.Untouched() && !s.special {
@@ -226,7 +226,7 @@ func (w *World) Shrink() {
 		r.tracked().Shrink()
 	}
 	w.squeeze()
-	w.frames, w.forward = fitting(w.frames), fitting(w.forward)
+	w.frames, w.forward = track.Fitting(w.frames), track.Fitting(w.forward)
 	w.from, w.used, w.batch, w.change = nil, nil, nil, change{}
 	w.change.Of = w.storageChange
 	w.clock.Seen.Shrink()
@@ -235,7 +235,7 @@ func (w *World) Shrink() {
 
 func (r *registry) shrink() {
 	r.rows.Shrink()
-	r.sparse = fitting(r.sparse[:len(r.dense.Live)])
+	r.sparse = track.Fitting(r.sparse[:len(r.dense.Live)])
 }
 
 // shrunkTo notes how many rows are left.
@@ -256,16 +256,5 @@ func (s *set) dropPages() {
 			s.sparse.Pages[p] = nil
 		}
 	}
-	s.sparse.Pages = fitting(s.sparse.Pages[:last])
-}
-
-// fitting returns s, in memory of its own if it has room for more.
-func fitting[T any](s []T) []T {
-	if len(s) == cap(s) {
-		return s
-	}
-	if len(s) == 0 {
-		return nil
-	}
-	return append(make([]T, 0, len(s)), s...)
+	s.sparse.Pages = track.Fitting(s.sparse.Pages[:last])
 }

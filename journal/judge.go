@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -189,7 +190,7 @@ func (j *judge) corrupt() {
 		}
 		end := min(b.end, j.vouched)
 		problem := j.log.problem(j.segment.Name, b.start, end-b.start, b.reason)
-		record := slices.ContainsFunc(j.scanner.lost, func(e Entry) bool { return e.Offset == b.start })
+		_, record := slices.BinarySearchFunc(j.scanner.lost, b.start, func(e Entry, offset int64) int { return cmp.Compare(e.Offset, offset) })
 		if !b.padding && !record {
 			j.log.gap = append(j.log.gap, gap{segment: j.index, problem: problem})
 		}

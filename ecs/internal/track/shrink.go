@@ -9,7 +9,7 @@ func (t *Tracker) Shrink() {
 	if t.removed > 0 {
 		t.squeeze()
 	}
-	t.recs, t.forward = fitting(t.recs), fitting(t.forward)
+	t.recs, t.forward = Fitting(t.recs), Fitting(t.forward)
 	rows := max(t.height(), t.Prot, t.topProt())
 	for i := range t.forward {
 		rows = max(rows, t.forward[i].height())
@@ -26,7 +26,7 @@ func (c *Column[T]) reach() int { return c.undoStack.reach() }
 
 // shrink keeps as many rows, and nothing behind them.
 func (c *Column[T]) shrink(rows int) {
-	c.Live = fitting(c.Live[:min(rows, len(c.Live))])
+	c.Live = Fitting(c.Live[:min(rows, len(c.Live))])
 	c.marks = nil // Open makes them.
 	c.past = sync.Pool{}
 	c.undoStack.shrink()
@@ -36,7 +36,7 @@ func (c *Column[T]) shrink(rows int) {
 func (s *Sparse) reach() int { return 0 }
 
 func (s *Sparse) shrink(int) {
-	s.Pages = fitting(s.Pages)
+	s.Pages = Fitting(s.Pages)
 	s.undoStack.shrink()
 }
 
@@ -52,14 +52,14 @@ func (u *undoStack[T]) reach() (rows int) {
 
 func (u *undoStack[T]) shrink() {
 	u.spares, u.bare, u.blank = nil, nil, nil
-	u.logs, u.forward, u.top = fitting(u.logs), fitting(u.forward), nil
+	u.logs, u.forward, u.top = Fitting(u.logs), Fitting(u.forward), nil
 }
 
 // Shrink gives back what s takes, which is empty.
 func (s *RowSet) Shrink() { s.words = nil }
 
-// fitting returns s, in memory of its own if it has room for more.
-func fitting[T any](s []T) []T {
+// Fitting returns s, in memory of its own if it has room for more.
+func Fitting[T any](s []T) []T {
 	if len(s) == cap(s) {
 		return s
 	}
