@@ -266,7 +266,7 @@ func (s *set) pointBehind(entities []Entity) {
 	for _, e := range entities {
 		i := e.Index()
 		if i>>pageBits != at {
-			page, at = s.sparse.Grow(i), i>>pageBits
+			page, at = s.page(i), i>>pageBits
 		}
 		if s.sparse.Unsaved(page, i) {
 			s.sparse.Save(page, i)

@@ -135,6 +135,7 @@ func (w *World) adoptUnknown(s AnyStorage) {
 func (w *World) forget(s AnyStorage) {
 	if k := slices.Index(w.storages, s); k >= 0 {
 		w.storages, w.sets = slices.Delete(w.storages, k, k+1), slices.Delete(w.sets, k, k+1)
+		w.paged++
 	}
 	w.exempt = slices.DeleteFunc(w.exempt, func(x exemptStorage) bool { return any(x) == any(s) })
 	if k := slices.Index(w.resources, s); k >= 0 {

@@ -13,6 +13,7 @@ import "github.com/stet-ecs/stet/ecs/internal/track"
 //	Storage.Get    the same, small enough to be inlined with the value
 //	Storage.Set    goes on with the page that it found, to write what is not there
 //	set.claim      goes on with the page of the entity before, for a batch
+//	candidate.has  of a page that is known already, whether e is a member
 //	registry.row   with sparse in one slice: whether e is alive
 //	registry.at    without the generation: which entity is alive at an index
 //
@@ -97,7 +98,7 @@ func (s *set) claim(entities []Entity) int {
 			return k
 		}
 		if i>>pageBits != at {
-			page, at = s.sparse.Grow(i), i>>pageBits
+			page, at = s.page(i), i>>pageBits
 		}
 		row := page.Rows[i&pageMask]
 		if row < n && s.dense.Live[row] == e || row-n < uint32(k) && entities[row-n] == e {
@@ -232,7 +233,7 @@ func (s *set) newPage(e Entity) *track.Page {
 	if s.kind == Hashed {
 		return s.pageFor(e)
 	}
-	return s.sparse.Grow(e.Index())
+	return s.page(e.Index())
 }
 
 //go:noinline

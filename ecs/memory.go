@@ -257,4 +257,5 @@ func (s *set) dropPages() {
 		}
 	}
 	s.sparse.Pages = track.Fitting(s.sparse.Pages[:last])
+	s.w.paged++
 }

@@ -77,6 +77,7 @@ func (s *set) fill(entities []Entity, pages []*track.Page) {
 	} else {
 		s.point()
 	}
+	s.w.paged++
 	s.reorder(0, s.rows.N)
 	s.w.changes++
 	s.version = s.w.changes
@@ -222,6 +223,7 @@ func (s *Storage[T]) stretch(n int) {
 	}
 	if pages := (n + pageMask) >> pageBits; pages > len(s.sparse.Pages) {
 		s.sparse.Pages = s.w.identity(pages)
+		s.w.paged++
 	}
 	if kept := min(n, len(s.dense.Live)); from < kept {
 		s.data.TouchRange(from, kept)
@@ -341,6 +343,7 @@ func (s *set) pageFor(e Entity) *track.Page {
 		page.Rows[m&pageMask] = s.sparse.Pages[i>>pageBits].Rows[m&pageMask]
 	}
 	s.sparse.Pages[i>>pageBits] = page
+	s.w.paged++
 	return page
 }
 

@@ -38,16 +38,18 @@ type Options struct {
 type World struct {
 	options Options
 
-	entities  registry
-	sets      []*set       // The sparse set of each storage, in the order of registration,
-	storages  []AnyStorage // and the storage itself.
-	resources []AnyStorage
-	names     map[string]AnyStorage
-	former    map[string]AnyStorage // By former name.
-	converted []raw.Conversion      // By the last Load.
-	watched   bool                  // A storage has a group or hooks.
-	exempt    []exemptStorage       // NoRewind components.
-	groups    []*Group
+	entities   registry
+	sets       []*set           // The sparse set of each storage, in the order of registration,
+	storages   []AnyStorage     // and the storage itself.
+	candidates []pageCandidates // By sparse page, those that may have members there.
+	paged      uint64           // Counts what makes a page of candidates out of date; only rises.
+	resources  []AnyStorage
+	names      map[string]AnyStorage
+	former     map[string]AnyStorage // By former name.
+	converted  []raw.Conversion      // By the last Load.
+	watched    bool                  // A storage has a group or hooks.
+	exempt     []exemptStorage       // NoRewind components.
+	groups     []*Group
 
 	// Frames, oldest first; the last one is open. None is held by a world without
 	// history, checkpoints and recorder.
@@ -161,9 +163,10 @@ func (w *World) Destroy(e Entity) bool {
 	if w.ops != nil {
 		w.note(raw.OpDestroy, nil, e)
 	}
-	for i, s := range w.sets {
-		if row := s.row(e); row >= 0 {
-			w.storages[i].discard(e, row)
+	all := w.candidatesFor(e)
+	for i := range all {
+		if c := &all[i]; c.has(e) {
+			c.storage.discard(e, int(c.page.Rows[e&pageMask]))
 		}
 	}
 	return true

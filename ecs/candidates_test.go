@@ -1,0 +1,53 @@
+package ecs
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// wide returns a world with n storages of one type, none of which has members.
+func wide(tb testing.TB, n int) *World {
+	tb.Helper()
+	w := NewWorld(Options{})
+	for i := range n {
+		MustRegister(w, Component[int32]{Name: fmt.Sprint("c", i)})
+	}
+	return w
+}
+
+// What is destroyed is looked for only where it can be: in storages that have a page of
+// the sparse array for it.
+func TestDestroyAsksThoseThatCanHaveTheEntity(t *testing.T) {
+	w := wide(t, 300)
+	for range pageMask + 1 { // A page of entities.
+		w.Create()
+	}
+	e := w.Create()
+	assert.Empty(t, w.candidatesFor(e))
+	w.storages[7].(*Storage[int32]).Set(e, 1)
+	w.storages[3].(*Storage[int32]).Set(w.entities.of(0), 1)
+	if h := w.candidatesFor(e); assert.Len(t, h, 1) {
+		assert.Equal(t, "c7", h[0].storage.Name())
+	}
+	w.storages[2].(*Storage[int32]).Set(e, 1)
+	w.Destroy(e)
+	for _, k := range []int{2, 7} {
+		assert.Zero(t, w.storages[k].Len())
+	}
+	assert.Equal(t, 1, w.storages[3].Len())
+}
+
+// BenchmarkDestroyBare creates and destroys an entity without components in a world
+// with as many types as the name says.
+func BenchmarkDestroyBare(b *testing.B) {
+	for _, n := range []int{8, 8000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			w := wide(b, n)
+			for b.Loop() {
+				w.Destroy(w.Create())
+			}
+		})
+	}
+}
