@@ -235,7 +235,7 @@ func (d *Delta[T]) since(k int, tick uint64) error {
 func (d *Delta[T]) lay(k, before int) {
 	s := d.s
 	limit := min(before, s.rows.N) // The rows between are all included.
-	d.ranges, _ = written(&s.dense, d.ranges[:0], k, limit)
+	d.ranges, _ = written(&s.dense.Log, d.ranges[:0], k, limit)
 	d.ranges, _ = s.valuesWritten(d.ranges, k, limit)
 	d.include(s.w, before, s.rows.N)
 	d.old = zeroed(d.old, len(d.then))
@@ -346,7 +346,7 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 }
 
 func (d *EntityDelta) lay(r *registry, k, before int) {
-	d.ranges, _ = written(&r.dense, d.ranges[:0], k, min(before, r.rows.N))
+	d.ranges, _ = written(&r.dense.Log, d.ranges[:0], k, min(before, r.rows.N))
 	d.include(r.w, before, r.rows.N)
 	overlay(&d.comparison, &r.dense, k, before, d.then)
 	d.pair(r.dense.Live[:r.rows.N], r.row)

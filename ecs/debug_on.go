@@ -40,23 +40,18 @@ type guard struct {
 
 // guards are what a world of a debug build keeps beside.
 type guards struct {
-	columns map[guardedColumn]*guard
+	columns map[*track.Log]*guard
 	loans   []*loan
 	begun   *step // The step in which the world was made or loaded; nil: none.
 	stepped *step // The step that is made of it; nil: none.
 }
 
-type guardedColumn interface {
-	WrittenIn(row int, span uint64) bool
-	Watch(saving func(lo, hi int))
-}
-
-func (s *Storage[T]) values() guardedColumn  { return &s.data }
-func (r *Resource[T]) values() guardedColumn { return &r.data }
+func (s *Storage[T]) values() *track.Log  { return &s.data.Log }
+func (r *Resource[T]) values() *track.Log { return &r.data.Log }
 
 // guardedRows is a column with what there is to know about its rows.
 type guardedRows struct {
-	guardedColumn
+	log *track.Log
 	*guard
 	tracker *track.Tracker
 	append  func(dst []byte, lo, hi int) []byte // Encodes rows.
@@ -93,7 +88,7 @@ func (c *guardedRows) stray(span uint64) int {
 		var a, b []byte
 		a, was = c.next(was)
 		b, is = c.next(is)
-		if string(a) != string(b) && !c.WrittenIn(row, span) {
+		if string(a) != string(b) && !c.log.WrittenIn(row, span) {
 			return row
 		}
 	}
@@ -149,13 +144,13 @@ func (w *World) remember() {
 
 func (w *World) eachGuarded(do func(guardedRows)) {
 	if w.guards.columns == nil {
-		w.guards.columns = map[guardedColumn]*guard{}
+		w.guards.columns = map[*track.Log]*guard{}
 	}
 	f := func(c guardedRows) {
-		if c.guard = w.guards.columns[c.guardedColumn]; c.guard == nil {
+		if c.guard = w.guards.columns[c.log]; c.guard == nil {
 			c.guard = new(guard)
-			w.guards.columns[c.guardedColumn] = c.guard
-			c.Watch(func(lo, hi int) { w.saved(c, lo, hi) })
+			w.guards.columns[c.log] = c.guard
+			c.log.Watch(func(lo, hi int) { w.saved(c, lo, hi) })
 		}
 		do(c)
 	}
@@ -172,14 +167,14 @@ func (w *World) eachGuarded(do func(guardedRows)) {
 }
 
 func guardedEntities(t *track.Tracker, c *track.Column[Entity], name string) guardedRows {
-	return guardedRows{c, nil, t,
+	return guardedRows{&c.Log, nil, t,
 		func(dst []byte, lo, hi int) []byte { return digest.AppendEntities(dst, c.Live[lo:hi]) },
 		func(src []byte) (row, rest []byte) { return src[:8], src[8:] },
 		func(row int) string { return fmt.Sprintf("row %d of the entities of the %s", row, naming.Shown(name)) }}
 }
 
 func guardedValues(s AnyStorage, what func(row int) string) guardedRows {
-	c := guardedRows{s.(interface{ values() guardedColumn }).values(), nil, s.tracked(), s.Raw().AppendRows, nil, what}
+	c := guardedRows{s.(interface{ values() *track.Log }).values(), nil, s.tracked(), s.Raw().AppendRows, nil, what}
 	if s.about().layout == nil {
 		c.append = func([]byte, int, int) []byte { return nil }
 		return c

@@ -73,7 +73,7 @@ func TestASeventeenthStorageIsRefused(t *testing.T) {
 // saves returns how many rows of s are saved, and whether the open frame has
 // seen it change.
 func saves[T any](s *Storage[T]) (rows int, opened bool) {
-	return s.data.SavedRows(), s.rows.Span == s.w.clock.Span
+	return s.data.Log.SavedRows(), s.rows.Span == s.w.clock.Span
 }
 
 func TestOnlyWhatIsHandedOutCountsAsWritten(t *testing.T) {

@@ -65,7 +65,7 @@ func newMask(w *World, exempt bool) *Mask {
 	m.Bits = Bits{m}
 	m.words.init(w)
 	m.upper.init(w)
-	m.rows.Init(&w.clock, exempt, &m.words, &m.upper)
+	m.rows.Init(&w.clock, exempt, &m.words.Log, &m.upper.Log)
 	m.words.Live = make([]maskWord, maskPage+1)
 	m.upper.Live = make([]maskWord, upperRow[2]+1)
 	m.rows.Lengths = track.Lengths{N: len(m.upper.Live), Extra: m.epochs}
@@ -239,7 +239,7 @@ func (m *Mask) summary(level, k int) uint64 {
 
 func (c *maskWords) init(w *World) {
 	c.Init(&w.clock, false)
-	c.Follows = true // Masks are not recorded.
+	c.Log.Follows = true // Masks are not recorded.
 }
 
 // bits returns the bits of a word that count in epoch.

@@ -245,17 +245,17 @@ func TestClearingAMaskSavesNothing(t *testing.T) {
 	m.Add(5)
 	m.Add(6)
 	m.Remove(5)
-	if got := m.words.SavedRows() + m.upper.SavedRows(); got != maskLevels {
+	if got := m.words.Log.SavedRows() + m.upper.Log.SavedRows(); got != maskLevels {
 		t.Errorf("%d words are saved, want one of each level", got)
 	}
 	w.Restore(cp)
 	m.Remove(5)
 	m.Add(5)
-	if got := m.words.SavedRows() + m.upper.SavedRows(); got != 1 {
+	if got := m.words.Log.SavedRows() + m.upper.Log.SavedRows(); got != 1 {
 		t.Errorf("%d words are saved, want the one that was written", got)
 	}
 	m.Add(100_100)
-	if got := m.words.SavedRows() + m.upper.SavedRows(); got != 3 {
+	if got := m.words.Log.SavedRows() + m.upper.Log.SavedRows(); got != 3 {
 		t.Errorf("%d words are saved, want the new one and the one above it more", got)
 	}
 	w.Restore(cp)

@@ -173,7 +173,7 @@ func (r *Resource[T]) memory() (m StorageMemory, header uintptr) {
 // addColumn adds what c holds to m, its rows to live.
 func addColumn[T any](m *StorageMemory, c *track.Column[T], live *int64) {
 	*live += room(c.Live)
-	m.add(c.Memory())
+	m.add(c.Log.Memory())
 }
 
 func (m *StorageMemory) add(column track.Memory) {

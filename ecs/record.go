@@ -116,7 +116,7 @@ func (w *World) registryChange(ranges []raw.Range) raw.EntityChange {
 	change := raw.EntityChange{Alive: r.rows.N, Free: r.rows.Extra, Total: r.rows.Total, Before: r.rows.Total, Rows: ranges}
 	if k, before, changed := r.rows.Since(w.change.from); changed {
 		change.Changed, change.Before = true, before.Total
-		rows, sorted := written(&r.dense, ranges, k, min(change.Before, r.rows.Total))
+		rows, sorted := written(&r.dense.Log, ranges, k, min(change.Before, r.rows.Total))
 		change.Rows = w.collect(rows, sorted, change.Before, r.rows.Total)
 	}
 	return change
@@ -144,7 +144,7 @@ func (w *World) storageChange(told raw.Storage) raw.StorageChange {
 	}
 	change := raw.StorageChange{Storage: told, Before: before.N}
 	if set := s.sparseSet(); set != nil {
-		rows, sorted := written(&set.dense, c.entities[:0], k, limit)
+		rows, sorted := written(&set.dense.Log, c.entities[:0], k, limit)
 		c.entities = w.collect(rows, sorted, before.N, t.N)
 		change.Entities = c.entities
 	}
@@ -173,12 +173,12 @@ func (w *World) collect(ranges []raw.Range, sorted bool, before, n int) []raw.Ra
 	return ranges
 }
 
-// written appends to ranges, which is empty, the rows below limit that the logs of
-// c from k on hold, and reports whether they are ascending and disjoint.
-func written[T any](c *track.Column[T], ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
+// written appends to ranges, which is empty, the rows below limit that the logs of l
+// from k on hold, and reports whether they are ascending and disjoint.
+func written(l *track.Log, ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool) {
 	sorted = true
 	last := 0
-	c.Saved(k, func(runs []track.Run, _ []T) {
+	l.SavedRuns(k, func(runs []track.Run) {
 		for _, r := range runs {
 			lo, hi := int(r.Row), min(int(r.Row+r.N), limit)
 			if lo < hi {

@@ -36,8 +36,8 @@ const maxIndices = math.MaxUint32 & math.MaxInt
 func (r *registry) init(w *World) {
 	r.w, r.maxGeneration = w, math.MaxUint32
 	r.dense.Init(&w.clock, false)
-	r.dense.Moved = func(m track.Run) { r.point(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
-	r.rows.Init(&w.clock, false, &r.dense)
+	r.dense.Log.Moved = func(m track.Run) { r.point(int(m.Row), min(int(m.Row+m.N), r.rows.Total)) }
+	r.rows.Init(&w.clock, false, &r.dense.Log)
 	r.rows.Rewound = func(before track.Lengths) { r.point(before.Total, r.rows.Total) } // Rows that redo appended: no log has them.
 }
 

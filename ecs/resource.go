@@ -23,7 +23,7 @@ func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 	r.data.Init(&w.clock, s.pointers)
 	r.data.Clone = s.clone
 	r.data.Live = []T{value}
-	r.rows.Init(&w.clock, s.noRewind, &r.data)
+	r.rows.Init(&w.clock, s.noRewind, &r.data.Log)
 	r.rows.N = 1
 	return r
 }
@@ -78,7 +78,7 @@ func (r *Resource[T]) tracked() *track.Tracker { return &r.rows }
 func (r *Resource[T]) sparseSet() *set { return nil }
 
 func (r *Resource[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Range, bool) {
-	return written(&r.data, ranges, k, limit)
+	return written(&r.data.Log, ranges, k, limit)
 }
 
 func (r *Resource[T]) narrow(narrowed) { panic(resourceFilter(r)) }

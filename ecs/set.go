@@ -51,9 +51,9 @@ type set struct {
 
 func (s *set) init(w *World, kind Kind, exempt bool) {
 	s.w = w
-	s.rows.Init(&w.clock, exempt, &s.dense)
+	s.rows.Init(&w.clock, exempt, &s.dense.Log)
 	s.dense.Init(&w.clock, false)
-	s.dense.Moved = func(m track.Run) {
+	s.dense.Log.Moved = func(m track.Run) {
 		s.moved = true
 		s.reorder(int(m.Row), int(m.Row+m.N))
 	}

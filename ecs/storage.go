@@ -79,10 +79,10 @@ func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 	st.data.Clone = s.clone
 	if s.pointers {
 		st.rows.Settle = st.settle
-		st.data.Moved = func(r track.Run) { st.top = max(st.top, int(r.Row+r.N)) }
+		st.data.Log.Moved = func(r track.Run) { st.top = max(st.top, int(r.Row+r.N)) }
 	}
 	if !s.tag {
-		st.rows.Add(&st.data)
+		st.rows.Add(&st.data.Log)
 	}
 	return st
 }
@@ -399,7 +399,7 @@ func (s *Storage[T]) tracked() *track.Tracker { return &s.rows }
 func (s *Storage[T]) sparseSet() *set { return &s.set }
 
 func (s *Storage[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Range, bool) {
-	return written(&s.data, ranges, k, limit)
+	return written(&s.data.Log, ranges, k, limit)
 }
 
 // vacate notes that rows below top, past the present ones, may hold pointers.

@@ -2,7 +2,8 @@ package track
 
 import (
 	"fmt"
-	"reflect"
+	"slices"
+	"unsafe"
 )
 
 // Check returns what is inconsistent inside t, its columns and their logs, and how
@@ -74,49 +75,48 @@ func (t *Tracker) SavedRows() (rows []int) {
 }
 
 // savedIn returns how many rows and chunks logs[i] holds.
-func (u *undoStack[T]) savedIn(i int) int { return u.logs[i].size + len(u.logs[i].chunks) }
+func (u *undoStack) savedIn(i int) int { return u.logs[i].size + len(u.logs[i].chunks) }
 
 // bareLog reports whether logs[i], if there is one, has no values.
-func (u *undoStack[T]) bareLog(i int) bool { return i < len(u.logs) && u.logs[i].bare }
+func (u *undoStack) bareLog(i int) bool { return i < len(u.logs) && u.logs[i].bare }
 
 // SavedRows returns how many rows the logs hold.
-func (u *undoStack[T]) SavedRows() (n int) {
+func (u *undoStack) SavedRows() (n int) {
 	for _, l := range u.logs {
 		n += l.size
 	}
 	return n
 }
 
-func (u *undoStack[T]) check(records, forward int) (bytes int64, err error) {
+func (u *undoStack) check(records, forward int) (bytes int64, err error) {
 	if len(u.logs) != records || len(u.forward) != forward {
 		return 0, fmt.Errorf("%d + %d logs, want %d + %d", len(u.logs), len(u.forward), records, forward)
 	}
-	for _, list := range [2][]*undoLog[T]{u.logs, u.forward} {
+	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for i, l := range list {
 			if err := l.check(u.split); err != nil {
 				return 0, fmt.Errorf("log %d: %w", i, err)
 			}
 			for _, c := range l.chunks {
-				bytes += c.bytes()
+				bytes += u.bytes(c)
 			}
 		}
 	}
-	for _, spares := range [2][]*chunk[T]{u.spares, u.bare} {
+	for _, spares := range [2][]*chunk{u.spares, u.bare} {
 		for _, c := range spares {
-			if len(c.rows) != 0 || len(c.runs) != 0 {
+			if c.rows.n != 0 || len(c.runs) != 0 {
 				return 0, fmt.Errorf("a spare chunk is in use")
 			}
-			for _, v := range c.rows[:cap(c.rows)] {
-				if u.clear && !reflect.ValueOf(&v).Elem().IsZero() {
-					return 0, fmt.Errorf("a spare chunk keeps %v", v)
-				}
+			memory := unsafe.Slice((*byte)(c.rows.p), c.rows.room*int(u.size))
+			if u.wipes && slices.ContainsFunc(memory, func(b byte) bool { return b != 0 }) {
+				return 0, fmt.Errorf("a spare chunk keeps rows")
 			}
 		}
 	}
 	return bytes, nil
 }
 
-func (l *undoLog[T]) check(split uint32) error {
+func (l *undoLog) check(split uint32) error {
 	size := 0
 	seen := map[uint32]bool{}
 	for i, c := range l.chunks {
@@ -133,8 +133,8 @@ func (l *undoLog[T]) check(split uint32) error {
 				seen[row] = true
 			}
 		}
-		if l.bare && len(c.rows) != 0 || !l.bare && len(c.rows) != n {
-			return fmt.Errorf("chunk %d has %d rows, its runs %d (bare: %v)", i, len(c.rows), n, l.bare)
+		if l.bare && c.rows.n != 0 || !l.bare && c.rows.n != n {
+			return fmt.Errorf("chunk %d has %d rows, its runs %d (bare: %v)", i, c.rows.n, n, l.bare)
 		}
 		size += n
 	}

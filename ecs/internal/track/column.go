@@ -14,6 +14,21 @@ type mark struct{ span, rows uint64 }
 //
 //	Live   |  0  |  1  |  2  | ... | prot-1 | prot | ...      reads go here
 //	         `--- saved before the first write ---'  `- free
+//
+// What it keeps of them is its Log. Whoever writes to Live asks Unsaved or calls one
+// of the methods Touch before.
+//
+// Init makes one. It must not move then.
+type Column[T any] struct {
+	Live  []T
+	Clone func(T) T // Set for rows that share memory when copied.
+	Log   Log
+	past  sync.Pool // Groups of pasts, for reuse.
+}
+
+// A Log is what a column knows of its rows whatever their type: which of them are
+// saved, and those that are.
+//
 //	marks  one for 64 rows: which of them the open span has saved
 //	logs   per frame: runs of row numbers and the saved rows
 //
@@ -22,25 +37,26 @@ type mark struct{ span, rows uint64 }
 // the present length: going back may need them.
 //
 // Marks decide only whether to save. What a frame wrote is in its log.
-//
-// Init makes one. Whoever writes to Live asks Unsaved or calls one of the
-// methods Touch before.
-type Column[T any] struct {
-	Live  []T
+type Log struct {
 	marks []mark
 	span  uint64
 	prot  int
-	undoStack[T]
+	undoStack
 	watched
-
-	Clone func(T) T // Set for rows that share memory when copied.
-	past  sync.Pool // Groups of pasts, for reuse.
 }
 
 // Init readies c, which is empty. If rows hold pointers, memory in which they were
 // saved is zeroed before it is used again.
 func (c *Column[T]) Init(clock *Clock, pointers bool) {
-	c.undoStack = undoStack[T]{clock: clock, split: ^uint32(0), clear: pointers}
+	var zero T
+	put := func(row int, p unsafe.Pointer, n int) {
+		if n == 1 { // Scattered rows: a call of copy costs more than the row.
+			c.Live[row] = *(*T)(p)
+			return
+		}
+		copy(c.Live[row:], rowsAt[T](p, n))
+	}
+	c.Log.undoStack = undoStack{rows: c, size: unsafe.Sizeof(zero), put: put, clock: clock, split: ^uint32(0), wipes: pointers}
 }
 
 // Unsaved reports whether row i must be saved before it is written:
@@ -51,11 +67,11 @@ func (c *Column[T]) Init(clock *Clock, pointers bool) {
 //
 // It is small enough to be inlined, which a method that also calls Save is not.
 func (c *Column[T]) Unsaved(i int) bool {
-	if i >= c.prot {
+	if i >= c.Log.prot {
 		return false
 	}
-	m := &c.marks[i>>6]
-	return m.span != c.span || m.rows>>(uint(i)&63)&1 == 0
+	m := &c.Log.marks[i>>6]
+	return m.span != c.Log.span || m.rows>>(uint(i)&63)&1 == 0
 }
 
 // Touch must be called before row i is written. Where it is called often, its
@@ -70,29 +86,42 @@ func (c *Column[T]) Touch(i int) {
 //
 //go:noinline
 func (c *Column[T]) Save(i int) {
-	c.beforeSave(i, i+1)
-	if c.Clone != nil && !c.top.bare {
+	c.Log.beforeSave(i, i+1)
+	if c.clones() {
 		v := c.Clone(c.Live[i]) // Marked behind it, as it may panic.
-		c.markSaved(i)
-		c.saveOne(i, &v)
+		c.Log.mark(i)
+		*(*T)(c.Log.saveOne(i)) = v
 		return
 	}
-	c.markSaved(i)
-	c.saveOne(i, &c.Live[i])
+	c.Log.mark(i)
+	if kept := c.Log.saveOne(i); kept != nil {
+		*(*T)(kept) = c.Live[i]
+	}
 }
 
-func (c *Column[T]) markSaved(i int) {
-	m := &c.marks[i>>6]
-	if m.span != c.span {
-		*m = mark{span: c.span}
+// clones reports whether what is saved now are clones of rows.
+func (c *Column[T]) clones() bool { return c.Clone != nil && !c.Log.top.bare }
+
+// mark marks row i as saved.
+func (l *Log) mark(i int) {
+	m := &l.marks[i>>6]
+	if m.span != l.span {
+		*m = mark{span: l.span}
 	}
 	m.rows |= 1 << (uint(i) & 63)
 }
 
 // TouchRange must be called before rows [lo, hi) are written.
 func (c *Column[T]) TouchRange(lo, hi int) {
-	if hi = min(hi, c.prot); lo < hi {
-		c.saveRange(lo, hi)
+	if hi = min(hi, c.Log.prot); lo >= hi {
+		return
+	}
+	if lo = c.Log.skip(lo, hi); !c.clones() {
+		c.Log.saveRange(lo, hi)
+		return
+	}
+	for ; lo < hi; lo++ { // One by one, as Clone may panic.
+		c.Touch(lo)
 	}
 }
 
@@ -126,25 +155,25 @@ func (c *Column[T]) empty() bool {
 	return unsafe.Sizeof(zero) == 0
 }
 
+// skip returns lo, or the first row behind it whose block of 64 is not all saved. The
+// usual case is that all of [lo, hi) is.
+func (l *Log) skip(lo, hi int) int {
+	for lo&63 == 0 && lo+64 <= hi && l.marks[lo>>6] == (mark{l.span, ^uint64(0)}) {
+		lo += 64
+	}
+	return lo
+}
+
 // saveRange saves the rows of [lo, hi) that the span has not saved yet, in as
 // few copies as there are spans of them.
-func (c *Column[T]) saveRange(lo, hi int) {
-	for lo&63 == 0 && lo+64 <= hi && c.marks[lo>>6] == (mark{c.span, ^uint64(0)}) {
-		lo += 64 // The usual case: all of it is saved.
-	}
-	if c.Clone != nil && !c.top.bare { // One by one, as it may panic.
-		for ; lo < hi; lo++ {
-			c.Touch(lo)
-		}
-		return
-	}
+func (l *Log) saveRange(lo, hi int) {
 	from := lo // Rows [from, lo) are to be saved.
 	for lo < hi {
 		end := min(lo|63+1, hi)
 		want := blockMask(uint32(lo), uint32(end))
-		m := &c.marks[lo>>6]
-		if m.span != c.span {
-			*m = mark{span: c.span}
+		m := &l.marks[lo>>6]
+		if m.span != l.span {
+			*m = mark{span: l.span}
 		}
 		switch m.rows & want {
 		case 0:
@@ -152,59 +181,80 @@ func (c *Column[T]) saveRange(lo, hi int) {
 			lo = end
 			continue
 		case want:
-			c.saveRows(from, lo)
+			l.saveRows(from, lo)
 			lo, from = end, end
 			continue
 		}
 		for ; lo < end; lo++ {
 			if bit := uint64(1) << (uint(lo) & 63); m.rows&bit != 0 {
-				c.saveRows(from, lo)
+				l.saveRows(from, lo)
 				from = lo + 1
 			} else {
 				m.rows |= bit
 			}
 		}
 	}
-	c.saveRows(from, hi)
+	l.saveRows(from, hi)
 }
 
-func (c *Column[T]) saveRows(lo, hi int) {
+func (l *Log) saveRows(lo, hi int) {
 	if lo < hi {
-		c.beforeSave(lo, hi)
-		c.undoStack.save(lo, c.Live[lo:hi])
+		l.beforeSave(lo, hi)
+		l.save(lo, hi-lo)
 	}
 }
 
 // open makes the newest log, if there is one, the one that is written under
 // span.
-func (c *Column[T]) open(span uint64, prot int) {
-	c.span, c.prot = span, c.pick(prot)
-	for need := (c.prot + 63) / 64; len(c.marks) < need; {
-		c.marks = append(c.marks, make([]mark, need-len(c.marks))...)
+func (l *Log) open(span uint64, prot int) {
+	l.span, l.prot = span, l.pick(prot)
+	for need := (l.prot + 63) / 64; len(l.marks) < need; {
+		l.marks = append(l.marks, make([]mark, need-len(l.marks))...)
 	}
 }
 
-// putBack restores every row saved in logs[k:] to its oldest value there and
-// forgets those logs.
-func (c *Column[T]) putBack(k int) {
-	live := c.Live
-	c.Oldest(k, func(row int, values []T) {
-		if len(values) == 1 { // Scattered rows: a call of copy costs more than the row.
-			live[row] = values[0]
-			return
-		}
-		copy(live[row:], values)
-	})
-	for _, l := range c.logs[k:] {
-		c.tell(l)
-	}
-	c.cut(k)
+// What follows makes a column the [rowsOf] of its logs.
+
+func (c *Column[T]) alloc(n int) unsafe.Pointer { return allocRows[T](n) }
+
+func (c *Column[T]) from(row int) unsafe.Pointer { return unsafe.Pointer(&c.Live[row]) }
+
+func (c *Column[T]) swap(row int, p unsafe.Pointer, n int) {
+	swapRows(c.Live[row:row+n], rowsAt[T](p, n))
 }
 
-func (c *Column[T]) undo() { c.undoStack.undo(c.rows) }
-func (c *Column[T]) redo() { c.undoStack.redo(c.rows) }
+func (c *Column[T]) move(dst, src unsafe.Pointer, n int) { copy(rowsAt[T](dst, n), rowsAt[T](src, n)) }
 
-func (c *Column[T]) rows(row, n int) []T { return c.Live[row : row+n] }
+func (c *Column[T]) wipe(p unsafe.Pointer, n int) { clear(rowsAt[T](p, n)) }
+
+func allocRows[T any](n int) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(make([]T, n))) }
+
+func rowsAt[T any](p unsafe.Pointer, n int) []T { return unsafe.Slice((*T)(p), n) }
+
+func swapRows[T any](a, b []T) {
+	b = b[:len(a)]
+	for i := range a {
+		a[i], b[i] = b[i], a[i]
+	}
+}
+
+// Oldest calls f with the oldest values that the logs from k on hold of rows, once for
+// each row: those that they had when log k was opened.
+func (c *Column[T]) Oldest(k int, f func(row int, values []T)) {
+	c.Log.oldest(k, func(row int, p unsafe.Pointer, n int) { f(row, rowsAt[T](p, n)) })
+}
+
+// Saved calls f for what the logs from k on, which may be none, hold, oldest first:
+// runs, and behind each other the values that their rows had; no values in a bare log.
+// The slices are valid until f returns.
+func (c *Column[T]) Saved(k int, f func(runs []Run, values []T)) {
+	c.Log.saved(k, func(runs []Run, rows slab) { f(runs, rowsAt[T](rows.p, rows.n)) })
+}
+
+// SavedRuns is [Column.Saved] without the values.
+func (l *Log) SavedRuns(k int, f func(runs []Run)) {
+	l.saved(k, func(runs []Run, _ slab) { f(runs) })
+}
 
 // Memory is what a column takes, in bytes, beside its rows.
 type Memory struct {
@@ -213,9 +263,9 @@ type Memory struct {
 	Spare int64 // Recycled memory that waits for rows to save.
 }
 
-// Memory returns what c takes beside Live.
-func (c *Column[T]) Memory() (m Memory) {
-	m.Undo, m.Spare = c.memory()
-	m.Marks = room(c.marks)
+// Memory returns what l takes.
+func (l *Log) Memory() (m Memory) {
+	m.Undo, m.Spare = l.memory()
+	m.Marks = room(l.marks)
 	return m
 }

@@ -18,8 +18,8 @@ func (t *Tracker) Protected() int {
 // watched is what a debug build does before rows are saved.
 type watched struct{ saving func(lo, hi int) }
 
-// Watch makes c call f before rows [lo, hi) are saved.
-func (c *Column[T]) Watch(f func(lo, hi int)) { c.saving = f }
+// Watch makes l call f before rows [lo, hi) are saved.
+func (l *Log) Watch(f func(lo, hi int)) { l.saving = f }
 
 func (w *watched) beforeSave(lo, hi int) {
 	if w.saving != nil {
@@ -28,10 +28,10 @@ func (w *watched) beforeSave(lo, hi int) {
 }
 
 // WrittenIn reports whether row was saved in span.
-func (c *Column[T]) WrittenIn(row int, span uint64) bool {
-	if row>>6 >= len(c.marks) {
+func (l *Log) WrittenIn(row int, span uint64) bool {
+	if row>>6 >= len(l.marks) {
 		return false
 	}
-	m := c.marks[row>>6]
+	m := l.marks[row>>6]
 	return m.span == span && m.rows>>(uint(row)&63)&1 == 1
 }

@@ -26,8 +26,8 @@ func (a *table) init(c *Clock) {
 	a.values.Init(c, true)
 	a.values.Clone = slices.Clone[[]int]
 	a.sparse.Init(c)
-	a.rows.Init(c, false, &a.keys, &a.sparse)
-	a.rows.Add(&a.values)
+	a.rows.Init(c, false, &a.keys.Log, &a.sparse)
+	a.rows.Add(&a.values.Log)
 	a.rows.Settle = a.settle
 }
 

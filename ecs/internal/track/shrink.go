@@ -22,27 +22,31 @@ func (t *Tracker) Shrink() {
 	}
 }
 
-func (c *Column[T]) reach() int { return c.undoStack.reach() }
-
 // shrink keeps as many rows, and nothing behind them.
-func (c *Column[T]) shrink(rows int) {
+func (l *Log) shrink(rows int) {
+	l.rows.fit(rows)
+	l.marks = nil // Open makes them.
+	l.undoStack.shrink()
+}
+
+func (c *Column[T]) fit(rows int) {
 	c.Live = Fitting(c.Live[:min(rows, len(c.Live))])
-	c.marks = nil // Open makes them.
 	c.past = sync.Pool{}
-	c.undoStack.shrink()
 }
 
 // reach returns 0: what an entry says is no row that must be there.
 func (s *Sparse) reach() int { return 0 }
 
 func (s *Sparse) shrink(int) {
-	s.Pages = Fitting(s.Pages)
+	s.rows.fit(0)
 	s.undoStack.shrink()
 }
 
+func (s *Sparse) fit(int) { s.Pages = Fitting(s.Pages) }
+
 // reach returns how many rows there must be for all rows in the logs to have a place.
-func (u *undoStack[T]) reach() (rows int) {
-	for _, list := range [2][]*undoLog[T]{u.logs, u.forward} {
+func (u *undoStack) reach() (rows int) {
+	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for _, l := range list {
 			l.eachRun(func(r Run) { rows = max(rows, int(r.Row+r.N)) })
 		}
@@ -50,7 +54,7 @@ func (u *undoStack[T]) reach() (rows int) {
 	return rows
 }
 
-func (u *undoStack[T]) shrink() {
+func (u *undoStack) shrink() {
 	u.spares, u.bare, u.blank = nil, nil, nil
 	u.logs, u.forward, u.top = Fitting(u.logs), Fitting(u.forward), nil
 }

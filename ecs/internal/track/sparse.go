@@ -42,12 +42,13 @@ type Sparse struct {
 	Pages []*Page
 	span  uint64
 	prot  uint32
-	undoStack[uint32]
+	undoStack
 }
 
 // Init readies s, which is empty.
 func (s *Sparse) Init(clock *Clock) {
-	s.undoStack = undoStack[uint32]{clock: clock, split: PageMask, Follows: true}
+	put := func(i int, p unsafe.Pointer, n int) { copy(entries{s}.of(i, n), rowsAt[uint32](p, n)) }
+	s.undoStack = undoStack{rows: entries{s}, size: unsafe.Sizeof(NoRow), put: put, clock: clock, split: PageMask, Follows: true}
 }
 
 // Page returns the page of index i, or nil.
@@ -91,7 +92,9 @@ func (s *Sparse) Save(p *Page, i uint32) {
 		*m = mark{span: s.span}
 	}
 	m.rows |= 1 << (i & 63)
-	s.saveOne(int(i), &p.Rows[i&PageMask])
+	if kept := s.saveOne(int(i)); kept != nil {
+		*(*uint32)(kept) = p.Rows[i&PageMask]
+	}
 }
 
 // open makes the newest log, if there is one, the one that is written under
@@ -100,19 +103,18 @@ func (s *Sparse) open(span uint64, prot int) {
 	s.span, s.prot = span, uint32(s.pick(prot))
 }
 
-// putBack restores every entry saved in logs[k:] to its oldest value there and
-// forgets those logs.
-func (s *Sparse) putBack(k int) {
-	s.Oldest(k, func(i int, values []uint32) { copy(s.rows(i, len(values)), values) })
-	s.cut(k)
-}
+// entries are the rows of a sparse array: its entries. A run of them lies in one page.
+type entries struct{ *Sparse }
 
-func (s *Sparse) undo() { s.undoStack.undo(s.rows) }
-func (s *Sparse) redo() { s.undoStack.redo(s.rows) }
+func (s entries) of(i, n int) []uint32 { return s.Pages[i>>PageBits].Rows[i&PageMask:][:n] }
 
-func (s *Sparse) rows(i, n int) []uint32 {
-	return s.Pages[i>>PageBits].Rows[i&PageMask : i&PageMask+n]
+func (s entries) alloc(n int) unsafe.Pointer          { return allocRows[uint32](n) }
+func (s entries) from(i int) unsafe.Pointer           { return unsafe.Pointer(&s.of(i, 1)[0]) }
+func (s entries) swap(i int, p unsafe.Pointer, n int) { swapRows(s.of(i, n), rowsAt[uint32](p, n)) }
+func (s entries) move(dst, src unsafe.Pointer, n int) {
+	copy(rowsAt[uint32](dst, n), rowsAt[uint32](src, n))
 }
+func (s entries) wipe(p unsafe.Pointer, n int) { clear(rowsAt[uint32](p, n)) }
 
 // Memory returns what the pages take, and what the rest does.
 func (s *Sparse) Memory() (pages int64, m Memory) {

@@ -36,7 +36,7 @@ func (r *record) height() int {
 	return r.Lengths.height()
 }
 
-// Tracked is what a tracker asks of a column: *[Column] and *[Sparse] have it.
+// Tracked is what a tracker asks of a column: *[Log] and *[Sparse] have it.
 type Tracked interface {
 	push(bare bool)
 	again()

@@ -2,6 +2,46 @@ package track
 
 import "unsafe"
 
+// What is kept of rows does not depend on their type: it is memory for so many of them.
+// So logs are compiled once, and not for each type of component that a program has;
+// [rowsOf] is what they leave to who knows the type.
+type rowsOf interface {
+	// alloc returns memory for n rows, which are zero.
+	alloc(n int) unsafe.Pointer
+
+	// from returns the live row at row. There are as many behind it as it is asked for.
+	from(row int) unsafe.Pointer
+
+	// swap exchanges the n live rows from row on and those at p.
+	swap(row int, p unsafe.Pointer, n int)
+
+	// move makes the n rows at dst those at src, wipe makes the rows at p zero.
+	move(dst, src unsafe.Pointer, n int)
+	wipe(p unsafe.Pointer, n int)
+
+	// fit keeps so many live rows at most, and no room behind them.
+	fit(rows int)
+}
+
+// A slab is memory for so many rows, of which the first n are in use.
+type slab struct {
+	p    unsafe.Pointer
+	n    int
+	room int
+}
+
+// full reports whether s has no room for another row.
+func (s *slab) full() bool { return s.n == s.room }
+
+// at returns row i of s, which is in use.
+func (s *slab) at(i int, size uintptr) unsafe.Pointer { return unsafe.Add(s.p, uintptr(i)*size) }
+
+// next takes another row into use, for which there is room.
+func (s *slab) next(size uintptr) unsafe.Pointer {
+	s.n++
+	return s.at(s.n-1, size)
+}
+
 const (
 	firstChunkRows = 32       // A log starts small: most frames of most storages write little.
 	chunkBytes     = 64 << 10 // A full chunk; large enough that a range is saved in few copies.
@@ -11,16 +51,16 @@ const (
 // A chunk holds runs and the saved values of their rows, in the order in which
 // they were saved. Chunks are recycled, never grown: values that were saved are
 // not copied again.
-type chunk[T any] struct {
+type chunk struct {
 	runs []Run
-	rows []T
+	rows slab
 }
 
 // An undoLog holds what one frame saved, oldest first. A row can be in it more
 // than once after two frames were merged; the oldest value is the one that
 // counts.
-type undoLog[T any] struct {
-	chunks  []*chunk[T]
+type undoLog struct {
+	chunks  []*chunk
 	size    int  // Rows in all runs.
 	kept    int  // Size after the last compaction.
 	repeats bool // A row may be in it twice.
@@ -29,29 +69,32 @@ type undoLog[T any] struct {
 
 // An undoStack holds the logs of one column: one for every frame in which the
 // column's storage changed, and those of the forward branch.
-type undoStack[T any] struct {
-	logs    []*undoLog[T] // Oldest first; the last one is open.
-	forward []*undoLog[T] // Undone by seek; the next one to redo is last.
-	top     *undoLog[T]   // The open log, or nil.
+type undoStack struct {
+	logs    []*undoLog // Oldest first; the last one is open.
+	forward []*undoLog // Undone by seek; the next one to redo is last.
+	top     *undoLog   // The open log, or nil.
 
+	rows    rowsOf
+	size    uintptr                                // Of a row.
+	put     func(row int, p unsafe.Pointer, n int) // Makes the n live rows from row on those at p.
 	clock   *Clock
 	Moved   func(Run) // Told which rows were put back, undone and redone; may be nil.
 	split   uint32    // A run never extends over a row number that has none of these bits.
-	clear   bool      // T holds pointers: recycled chunks are zeroed.
+	wipes   bool      // Rows hold pointers: recycled chunks are zeroed.
 	Follows bool      // Rows follow from others: a bare frame notes none.
 
-	spares []*chunk[T]   // Recycled chunks with room for values,
-	bare   []*chunk[T]   // those without,
-	blank  []*undoLog[T] // and logs without chunks.
+	spares []*chunk   // Recycled chunks with room for values,
+	bare   []*chunk   // those without,
+	blank  []*undoLog // and logs without chunks.
 }
 
 // push opens a new, empty log.
-func (u *undoStack[T]) push(bare bool) {
-	var l *undoLog[T]
+func (u *undoStack) push(bare bool) {
+	var l *undoLog
 	if k := len(u.blank); k > 0 {
 		l, u.blank = u.blank[k-1], u.blank[:k-1]
 	} else {
-		l = new(undoLog[T])
+		l = new(undoLog)
 	}
 	l.bare = bare
 	u.logs = append(u.logs, l)
@@ -61,7 +104,7 @@ func (u *undoStack[T]) push(bare bool) {
 // pick makes the newest log, if there is one, the open one. It returns how many of
 // prot rows are to be saved: none where they follow from others and nothing will be
 // put back.
-func (u *undoStack[T]) pick(prot int) int {
+func (u *undoStack) pick(prot int) int {
 	u.top = nil
 	if k := len(u.logs); k > 0 {
 		u.top = u.logs[k-1]
@@ -72,101 +115,99 @@ func (u *undoStack[T]) pick(prot int) int {
 	return prot
 }
 
-// save appends rows, which start at row, to the open log.
-func (u *undoStack[T]) save(row int, rows []T) {
+// save appends n live rows, which start at row, to the open log.
+func (u *undoStack) save(row, n int) { u.keep(row, u.rows.from(row), n) }
+
+// keep appends n rows, which lie at p, to the open log, as those that start at row.
+func (u *undoStack) keep(row int, p unsafe.Pointer, n int) {
 	l := u.top
-	l.size += len(rows)
-	for len(rows) > 0 {
+	l.size += n
+	for at := 0; at < n; {
 		c := u.tail(l)
-		n := len(rows)
+		some := n - at
 		if !l.bare {
-			n = min(n, cap(c.rows)-len(c.rows))
+			some = min(some, c.rows.room-c.rows.n)
+			c.rows.n += some
+			u.rows.move(c.rows.at(c.rows.n-some, u.size), unsafe.Add(p, uintptr(at)*u.size), some)
 		}
-		u.extend(c, row, n)
-		if !l.bare {
-			c.rows = append(c.rows, rows[:n]...)
-		}
-		row += n
-		rows = rows[n:]
+		u.extend(c, row+at, some)
+		at += some
 	}
 }
 
-// saveOne is save for a single row, the common case of scattered writes.
-func (u *undoStack[T]) saveOne(row int, v *T) {
+// saveOne is save for a single row, the common case of scattered writes. It returns
+// where to write the row, nil if that is nowhere.
+func (u *undoStack) saveOne(row int) unsafe.Pointer {
 	l := u.top
 	l.size++
 	if k := len(l.chunks) - 1; k >= 0 && !l.bare { // The fast path calls nothing.
 		c := l.chunks[k]
-		if n, m := len(c.rows), len(c.runs)-1; n < cap(c.rows) && m >= 0 {
+		if m := len(c.runs) - 1; !c.rows.full() && m >= 0 {
 			last := &c.runs[m]
 			if last.Row+last.N == uint32(row) && uint32(row)&u.split != 0 {
 				last.N++
-				c.rows = c.rows[:n+1]
-				c.rows[n] = *v
-				return
+				return c.rows.next(u.size)
 			}
 			if m++; m < cap(c.runs) {
 				c.runs = c.runs[:m+1]
 				c.runs[m] = Run{uint32(row), 1}
-				c.rows = c.rows[:n+1]
-				c.rows[n] = *v
-				return
+				return c.rows.next(u.size)
 			}
 		}
 	}
 	c := u.tail(l)
 	u.extend(c, row, 1)
-	if !l.bare {
-		c.rows = append(c.rows, *v)
+	if l.bare {
+		return nil
 	}
+	return c.rows.next(u.size)
 }
 
 // tail returns the last chunk of l with room for at least one row.
-func (u *undoStack[T]) tail(l *undoLog[T]) *chunk[T] {
+func (u *undoStack) tail(l *undoLog) *chunk {
 	k := len(l.chunks)
 	if k > 0 {
-		if c := l.chunks[k-1]; l.bare || len(c.rows) < cap(c.rows) {
+		if c := l.chunks[k-1]; l.bare || !c.rows.full() {
 			return c
 		}
 	}
 	return u.addChunk(l, k)
 }
 
-func (u *undoStack[T]) addChunk(l *undoLog[T], k int) *chunk[T] {
+func (u *undoStack) addChunk(l *undoLog, k int) *chunk {
 	spares := &u.spares
 	if l.bare {
 		spares = &u.bare
 	}
-	var c *chunk[T]
+	var c *chunk
 	if s := len(*spares); s > 0 {
 		c, *spares = (*spares)[s-1], (*spares)[:s-1]
 	} else {
-		c = new(chunk[T])
+		c = new(chunk)
 		if !l.bare {
-			c.rows = make([]T, 0, chunkRows[T](k))
+			n := u.chunkRows(k)
+			c.rows = slab{p: u.rows.alloc(n), room: n}
 		}
 	}
-	u.clock.bytes.Add(c.bytes())
+	u.clock.bytes.Add(u.bytes(c))
 	l.chunks = append(l.chunks, c)
 	return c
 }
 
 // chunkRows returns how many rows the k-th chunk of a log holds.
-func chunkRows[T any](k int) int {
-	var zero T
-	full := max(firstChunkRows, min(maxChunkRows, chunkBytes/max(1, int(unsafe.Sizeof(zero)))))
+func (u *undoStack) chunkRows(k int) int {
+	full := max(firstChunkRows, min(maxChunkRows, chunkBytes/max(1, int(u.size))))
 	if k > 4 {
 		return full
 	}
 	return min(full, firstChunkRows<<(2*k))
 }
 
-func (c *chunk[T]) bytes() int64 {
-	return room(c.rows) + room(c.runs)
-}
+// bytes returns what c takes.
+func (u *undoStack) bytes(c *chunk) int64 { return int64(c.rows.room)*int64(u.size) + room(c.runs) }
 
 // extend adds rows [row, row+n) to the runs of c.
-func (u *undoStack[T]) extend(c *chunk[T], row, n int) {
+func (u *undoStack) extend(c *chunk, row, n int) {
 	if k := len(c.runs) - 1; k >= 0 {
 		if last := &c.runs[k]; last.Row+last.N == uint32(row) && uint32(row)&u.split != 0 {
 			last.N += uint32(n)
@@ -174,36 +215,46 @@ func (u *undoStack[T]) extend(c *chunk[T], row, n int) {
 		}
 	}
 	if len(c.runs) == cap(c.runs) {
-		before := c.bytes()
+		before := u.bytes(c)
 		c.runs = append(c.runs, Run{uint32(row), uint32(n)})
-		u.clock.bytes.Add(c.bytes() - before)
+		u.clock.bytes.Add(u.bytes(c) - before)
 		return
 	}
 	c.runs = append(c.runs, Run{uint32(row), uint32(n)})
 }
 
-// undo exchanges the newest log with the rows, which at returns, and moves it to
-// the forward branch.
-func (u *undoStack[T]) undo(at func(row, n int) []T) {
+// putBack restores every row saved in logs[k:] to its oldest value there and
+// forgets those logs.
+func (u *undoStack) putBack(k int) {
+	u.oldest(k, u.put)
+	for _, l := range u.logs[k:] {
+		u.tell(l)
+	}
+	u.cut(k)
+}
+
+// undo exchanges the newest log with the live rows, and moves it to the forward
+// branch.
+func (u *undoStack) undo() {
 	k := len(u.logs) - 1
 	l := u.logs[k]
-	u.exchange(l, true, at)
+	u.exchange(l, true)
 	u.logs, u.top = u.logs[:k], nil
 	u.forward = append(u.forward, l)
 }
 
 // redo is the inverse of undo.
-func (u *undoStack[T]) redo(at func(row, n int) []T) {
+func (u *undoStack) redo() {
 	k := len(u.forward) - 1
 	l := u.forward[k]
-	u.exchange(l, false, at)
+	u.exchange(l, false)
 	u.forward = u.forward[:k]
 	u.logs = append(u.logs, l)
 }
 
 // exchange swaps the saved values of l with the rows they came from: newest
 // first to undo, oldest first to redo. It is its own inverse.
-func (u *undoStack[T]) exchange(l *undoLog[T], undo bool, at func(row, n int) []T) {
+func (u *undoStack) exchange(l *undoLog, undo bool) {
 	for i := range l.chunks {
 		if undo {
 			i = len(l.chunks) - 1 - i
@@ -211,7 +262,7 @@ func (u *undoStack[T]) exchange(l *undoLog[T], undo bool, at func(row, n int) []
 		c := l.chunks[i]
 		from := 0
 		if undo {
-			from = len(c.rows)
+			from = c.rows.n
 		}
 		for j := range c.runs {
 			if undo {
@@ -219,7 +270,7 @@ func (u *undoStack[T]) exchange(l *undoLog[T], undo bool, at func(row, n int) []
 				from -= int(c.runs[j].N)
 			}
 			r := c.runs[j]
-			swapRows(at(int(r.Row), int(r.N)), c.rows[from:from+int(r.N)])
+			u.rows.swap(int(r.Row), c.rows.at(from, u.size), int(r.N))
 			if !undo {
 				from += int(r.N)
 			}
@@ -228,22 +279,15 @@ func (u *undoStack[T]) exchange(l *undoLog[T], undo bool, at func(row, n int) []
 	u.tell(l)
 }
 
-func swapRows[T any](a, b []T) {
-	b = b[:len(a)]
-	for i := range a {
-		a[i], b[i] = b[i], a[i]
-	}
-}
-
 // tell says which rows were written from l.
-func (u *undoStack[T]) tell(l *undoLog[T]) {
+func (u *undoStack) tell(l *undoLog) {
 	if u.Moved != nil {
 		l.eachRun(u.Moved)
 	}
 }
 
 // cut forgets logs[k:].
-func (u *undoStack[T]) cut(k int) {
+func (u *undoStack) cut(k int) {
 	for _, l := range u.logs[k:] {
 		u.recycle(l)
 	}
@@ -251,13 +295,13 @@ func (u *undoStack[T]) cut(k int) {
 }
 
 // drop forgets logs[k].
-func (u *undoStack[T]) drop(k int) {
+func (u *undoStack) drop(k int) {
 	u.recycle(u.logs[k])
 	copy(u.logs[k:], u.logs[k+1:])
 	u.logs, u.top = u.logs[:len(u.logs)-1], nil
 }
 
-func (u *undoStack[T]) dropForward() {
+func (u *undoStack) dropForward() {
 	for _, l := range u.forward {
 		u.recycle(l)
 	}
@@ -265,15 +309,15 @@ func (u *undoStack[T]) dropForward() {
 }
 
 // discard forgets what logs[k] holds.
-func (u *undoStack[T]) discard(k int) {
+func (u *undoStack) discard(k int) {
 	l := u.logs[k]
 	u.recycleChunks(l)
-	*l = undoLog[T]{chunks: l.chunks[:0], bare: l.bare}
+	*l = undoLog{chunks: l.chunks[:0], bare: l.bare}
 	u.top = nil
 }
 
 // squeeze takes out the logs, which are empty, of the records that are gone.
-func (u *undoStack[T]) squeeze(recs []record) {
+func (u *undoStack) squeeze(recs []record) {
 	kept := u.logs[:0]
 	for i, l := range u.logs {
 		if recs[i].removed {
@@ -286,7 +330,7 @@ func (u *undoStack[T]) squeeze(recs []record) {
 }
 
 // merge makes logs[k] hold also what the older one does, which is empty then.
-func (u *undoStack[T]) merge(at, k int) {
+func (u *undoStack) merge(at, k int) {
 	older, newer := u.logs[at], u.logs[k]
 	switch {
 	case older.size == 0 || newer.size == 0:
@@ -305,7 +349,7 @@ func (u *undoStack[T]) merge(at, k int) {
 
 // fold adds the rows of newer that older, in which no row repeats, does not hold:
 // its values are the older ones.
-func (u *undoStack[T]) fold(older, newer *undoLog[T]) {
+func (u *undoStack) fold(older, newer *undoLog) {
 	older.eachRun(func(r Run) { u.clock.Seen.Add(r, func(uint32, uint32) {}) })
 	u.saveUnseen(older, newer.chunks)
 	older.eachRun(u.clock.Seen.remove)
@@ -314,14 +358,14 @@ func (u *undoStack[T]) fold(older, newer *undoLog[T]) {
 
 // again readies the newest log for another span of its frame, which may save
 // rows that it holds already.
-func (u *undoStack[T]) again() {
+func (u *undoStack) again() {
 	l := u.logs[len(u.logs)-1]
 	u.tidy(l)
 	l.repeats = l.size > 0
 }
 
 // tidy compacts l if it has doubled since it was compacted last.
-func (u *undoStack[T]) tidy(l *undoLog[T]) {
+func (u *undoStack) tidy(l *undoLog) {
 	if l.repeats && l.size > 2*l.kept+1024 {
 		u.compact(l)
 	}
@@ -329,11 +373,11 @@ func (u *undoStack[T]) tidy(l *undoLog[T]) {
 
 // concat moves what newer holds behind what older holds. Chunks change hands
 // whole unless the last one of older has room for all of it.
-func (u *undoStack[T]) concat(older, newer *undoLog[T]) {
+func (u *undoStack) concat(older, newer *undoLog) {
 	k := len(older.chunks)
 	room := 0
 	if k > 0 {
-		room = cap(older.chunks[k-1].rows) - len(older.chunks[k-1].rows)
+		room = older.chunks[k-1].rows.room - older.chunks[k-1].rows.n
 	}
 	if !older.bare && newer.size > room {
 		older.chunks = append(older.chunks, newer.chunks...)
@@ -347,7 +391,8 @@ func (u *undoStack[T]) concat(older, newer *undoLog[T]) {
 			tail := u.tail(older)
 			u.extend(tail, int(r.Row), int(r.N))
 			if !older.bare {
-				tail.rows = append(tail.rows, c.rows[at:at+int(r.N)]...)
+				tail.rows.n += int(r.N)
+				u.rows.move(tail.rows.at(tail.rows.n-int(r.N), u.size), c.rows.at(at, u.size), int(r.N))
 				at += int(r.N)
 			}
 		}
@@ -356,7 +401,7 @@ func (u *undoStack[T]) concat(older, newer *undoLog[T]) {
 }
 
 // compact keeps only the oldest record of each row of l.
-func (u *undoStack[T]) compact(l *undoLog[T]) {
+func (u *undoStack) compact(l *undoLog) {
 	chunks := l.chunks
 	l.chunks, l.size = nil, 0
 	u.saveUnseen(l, chunks)
@@ -369,7 +414,7 @@ func (u *undoStack[T]) compact(l *undoLog[T]) {
 
 // saveUnseen appends to l those rows of chunks that are not in the scratch set, each
 // once, and adds them to it.
-func (u *undoStack[T]) saveUnseen(l *undoLog[T], chunks []*chunk[T]) {
+func (u *undoStack) saveUnseen(l *undoLog, chunks []*chunk) {
 	top := u.top
 	u.top = l
 	for _, c := range chunks {
@@ -381,8 +426,7 @@ func (u *undoStack[T]) saveUnseen(l *undoLog[T], chunks []*chunk[T]) {
 					u.extend(u.tail(l), int(row), int(n))
 					return
 				}
-				from := at + row - r.Row
-				u.save(int(row), c.rows[from:from+n])
+				u.keep(int(row), c.rows.at(int(at+row-r.Row), u.size), int(n))
 			})
 			at += r.N
 		}
@@ -390,36 +434,36 @@ func (u *undoStack[T]) saveUnseen(l *undoLog[T], chunks []*chunk[T]) {
 	u.top = top
 }
 
-func (u *undoStack[T]) recycle(l *undoLog[T]) {
+func (u *undoStack) recycle(l *undoLog) {
 	u.recycleChunks(l)
-	*l = undoLog[T]{chunks: l.chunks[:0]}
+	*l = undoLog{chunks: l.chunks[:0]}
 	u.blank = append(u.blank, l)
 }
 
-func (u *undoStack[T]) recycleChunks(l *undoLog[T]) {
+func (u *undoStack) recycleChunks(l *undoLog) {
 	for _, c := range l.chunks {
 		u.recycleChunk(c)
 	}
 	clear(l.chunks)
 }
 
-func (u *undoStack[T]) recycleChunk(c *chunk[T]) {
-	u.clock.bytes.Add(-c.bytes())
-	if u.clear {
-		clear(c.rows)
+func (u *undoStack) recycleChunk(c *chunk) {
+	u.clock.bytes.Add(-u.bytes(c))
+	if u.wipes {
+		u.rows.wipe(c.rows.p, c.rows.n)
 	}
-	c.rows, c.runs = c.rows[:0], c.runs[:0]
-	if cap(c.rows) > 0 {
+	c.rows.n, c.runs = 0, c.runs[:0]
+	if c.rows.room > 0 {
 		u.spares = append(u.spares, c)
 	} else {
 		u.bare = append(u.bare, c)
 	}
 }
 
-// Saved calls f for what logs[k:], which may be none, hold, oldest first: runs, and
-// behind each other the values that their rows had; no values in a bare log. The
-// slices are valid until f returns.
-func (u *undoStack[T]) Saved(k int, f func(runs []Run, values []T)) {
+// saved calls f for what logs[k:], which may be none, hold, oldest first: runs, and
+// the rows that they had, behind each other; none in a bare log. The memory is valid
+// until f returns.
+func (u *undoStack) saved(k int, f func(runs []Run, rows slab)) {
 	for ; k < len(u.logs); k++ {
 		for _, c := range u.logs[k].chunks {
 			f(c.runs, c.rows)
@@ -427,15 +471,15 @@ func (u *undoStack[T]) Saved(k int, f func(runs []Run, values []T)) {
 	}
 }
 
-// Oldest calls f with the oldest values that logs[k:] hold of rows, once for each
-// row: those that they had when log k was opened.
-func (u *undoStack[T]) Oldest(k int, f func(row int, values []T)) {
+// oldest calls f with the oldest rows that logs[k:] hold, n that lie at p, once for each
+// row: those that were live when log k was opened.
+func (u *undoStack) oldest(k int, f func(row int, p unsafe.Pointer, n int)) {
 	logs := u.logs[min(k, len(u.logs)):]
 	if len(logs) == 1 && !logs[0].repeats {
 		for _, c := range logs[0].chunks {
 			at := uint32(0)
 			for _, r := range c.runs {
-				f(int(r.Row), c.rows[at:at+r.N])
+				f(int(r.Row), c.rows.at(int(at), u.size), int(r.N))
 				at += r.N
 			}
 		}
@@ -446,8 +490,7 @@ func (u *undoStack[T]) Oldest(k int, f func(row int, values []T)) {
 			at := uint32(0)
 			for _, r := range c.runs {
 				u.clock.Seen.Add(r, func(row, n uint32) {
-					from := at + row - r.Row
-					f(int(row), c.rows[from:from+n])
+					f(int(row), c.rows.at(int(at+row-r.Row), u.size), int(n))
 				})
 				at += r.N
 			}
@@ -458,33 +501,33 @@ func (u *undoStack[T]) Oldest(k int, f func(row int, values []T)) {
 	}
 }
 
-// memory returns what the logs take, and what recycled memory does.
 // logBytes returns what logs[i] holds.
-func (u *undoStack[T]) logBytes(i int) (n int64) {
+func (u *undoStack) logBytes(i int) (n int64) {
 	for _, c := range u.logs[i].chunks {
-		n += c.bytes()
+		n += u.bytes(c)
 	}
 	return n
 }
 
-func (u *undoStack[T]) memory() (undo, spare int64) {
-	for _, list := range [2][]*undoLog[T]{u.logs, u.forward} {
+// memory returns what the logs take, and what recycled memory does.
+func (u *undoStack) memory() (undo, spare int64) {
+	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for _, l := range list {
 			for _, c := range l.chunks {
-				undo += c.bytes()
+				undo += u.bytes(c)
 			}
 		}
 	}
-	for _, list := range [2][]*chunk[T]{u.spares, u.bare} {
+	for _, list := range [2][]*chunk{u.spares, u.bare} {
 		for _, c := range list {
-			spare += c.bytes()
+			spare += u.bytes(c)
 		}
 	}
 	return undo, spare
 }
 
 // eachRun calls f for every run of l, oldest first.
-func (l *undoLog[T]) eachRun(f func(Run)) {
+func (l *undoLog) eachRun(f func(Run)) {
 	for _, c := range l.chunks {
 		for _, r := range c.runs {
 			f(r)
