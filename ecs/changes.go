@@ -232,6 +232,8 @@ func (d *Delta[T]) since(k int, tick uint64) error {
 
 // lay lays the first rows as they were before log k, when there were as many,
 // beside those of now.
+//
+//go:noinline
 func (d *Delta[T]) lay(k, before int) {
 	s := d.s
 	limit := min(before, s.rows.N) // The rows between are all included.
@@ -245,6 +247,8 @@ func (d *Delta[T]) lay(k, before int) {
 }
 
 // sort finds out what became of every entity of the comparison.
+//
+//go:noinline
 func (d *Delta[T]) sort() {
 	s := d.s
 	d.each(func(row, p int) {

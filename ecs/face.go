@@ -28,42 +28,59 @@ func (w rawWorld) Storages() []raw.Storage {
 }
 
 // A rawStorage is a storage or resource behind [raw.Storage].
-type rawStorage[T any] struct {
+type rawStorage struct {
 	AnyStorage
-	data  *track.Column[T]
-	codec rowCodec[T]
-	gap   *T
+	rows interface { // A *rowFace.
+		appendRows(dst []byte, lo, hi int) []byte
+		appendRanges(dst []byte, ranges []raw.Range) []byte
+		appendDefault(dst []byte) []byte
+	}
 }
 
-func (f *rawStorage[T]) Layout() *layout.Type { return f.about().layout }
-func (f *rawStorage[T]) Version() uint32      { return f.about().past().version }
-func (f *rawStorage[T]) Persistent() bool     { return !f.about().noPersist }
-func (f *rawStorage[T]) Rewinds() bool        { return !f.about().noRewind }
-func (f *rawStorage[T]) Unknown() bool        { return f.about().unknown }
-func (f *rawStorage[T]) IsResource() bool     { return f.sparseSet() == nil }
-func (f *rawStorage[T]) IsIndexed() bool      { return f.about().kind == Indexed }
-func (f *rawStorage[T]) Rows() int            { return f.tracked().N }
+func (f *rawStorage) Layout() *layout.Type { return f.about().layout }
+func (f *rawStorage) Version() uint32      { return f.about().past().version }
+func (f *rawStorage) Persistent() bool     { return !f.about().noPersist }
+func (f *rawStorage) Rewinds() bool        { return !f.about().noRewind }
+func (f *rawStorage) Unknown() bool        { return f.about().unknown }
+func (f *rawStorage) IsResource() bool     { return f.sparseSet() == nil }
+func (f *rawStorage) IsIndexed() bool      { return f.about().kind == Indexed }
+func (f *rawStorage) Rows() int            { return f.tracked().N }
 
-func (f *rawStorage[T]) Entities() []uint64 {
+func (f *rawStorage) Entities() []uint64 {
 	if s := f.sparseSet(); s != nil {
 		return raw.As[uint64](s.members())
 	}
 	return nil
 }
 
-func (f *rawStorage[T]) StoredAs(has func(name string) bool) (name string, ok bool) {
+func (f *rawStorage) StoredAs(has func(name string) bool) (name string, ok bool) {
 	return f.about().storedAs(has)
 }
 
-func (f *rawStorage[T]) AppendRows(dst []byte, lo, hi int) []byte {
+func (f *rawStorage) AppendRows(dst []byte, lo, hi int) []byte { return f.rows.appendRows(dst, lo, hi) }
+
+func (f *rawStorage) AppendRanges(dst []byte, ranges []raw.Range) []byte {
+	return f.rows.appendRanges(dst, ranges)
+}
+
+func (f *rawStorage) AppendDefault(dst []byte) []byte { return f.rows.appendDefault(dst) }
+
+// A rowFace is the rows of a rawStorage, of which it need not know the type.
+type rowFace[T any] struct {
+	data  *track.Column[T]
+	codec rowCodec[T]
+	gap   *T
+}
+
+func (f *rowFace[T]) appendRows(dst []byte, lo, hi int) []byte {
 	return f.codec.append(dst, f.data.Live[lo:hi])
 }
 
-func (f *rawStorage[T]) AppendRanges(dst []byte, ranges []raw.Range) []byte {
+func (f *rowFace[T]) appendRanges(dst []byte, ranges []raw.Range) []byte {
 	return f.codec.appendRanges(dst, f.data.Live, ranges)
 }
 
-func (f *rawStorage[T]) AppendDefault(dst []byte) []byte {
+func (f *rowFace[T]) appendDefault(dst []byte) []byte {
 	if f.gap == nil {
 		return dst
 	}

@@ -29,10 +29,13 @@ type rawPin struct {
 // A pinPart is the registry, a storage or a resource at the boundary.
 type pinPart struct {
 	track.Lengths
-	dense   pastColumn   // nil: a resource.
-	data    pastColumn   // nil: the registry.
-	columns []pastColumn // Those of them that there are.
+	dense   rowWriter // nil: a resource.
+	data    rowWriter // nil: the registry.
+	columns []pastColumn
 }
+
+// A rowWriter appends the canonical bytes of rows that are staged.
+type rowWriter func(dst []byte, lo, hi int) []byte
 
 // A pastColumn is a column as it was; see [track.Past].
 type pastColumn interface {
@@ -40,7 +43,6 @@ type pastColumn interface {
 	Done(lo, hi int)
 	Stage(lo, hi int)
 	Release()
-	append(dst []byte, lo, hi int) []byte
 }
 
 // Pin pins the present state. It costs O(storages).
@@ -54,7 +56,7 @@ func (w rawWorld) Pin() (raw.Pin, error) {
 	}
 	p := &rawPin{w: w.World, id: w.frames[k].ID, parts: make(map[*track.Tracker]*pinPart)}
 	r := &w.entities
-	p.add(&r.rows, &pinPart{dense: pastEntities{track.NewPast(&r.dense)}})
+	p.add(&r.rows, pastEntities(&r.dense))
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
 			if !s.about().noRewind {
@@ -69,12 +71,6 @@ func (w rawWorld) Pin() (raw.Pin, error) {
 // add makes part the part of t. Rows below its height are protected from now on.
 func (p *rawPin) add(t *track.Tracker, part *pinPart) {
 	part.Lengths = t.Lengths
-	if part.dense != nil {
-		part.columns = append(part.columns, part.dense)
-	}
-	if part.data != nil {
-		part.columns = append(part.columns, part.data)
-	}
 	p.parts[t] = part
 	t.Protect(part.Lengths)
 }
@@ -188,11 +184,11 @@ func (p *rawPin) AppendEntities(dst []byte, lo, hi int) []byte {
 	if p.staged.dense == nil {
 		return dst
 	}
-	return p.staged.dense.append(dst, lo, hi)
+	return p.staged.dense(dst, lo, hi)
 }
 
 // AppendRows appends the canonical encoding of staged rows [lo, hi) to dst.
-func (p *rawPin) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.data.append(dst, lo, hi) }
+func (p *rawPin) AppendRows(dst []byte, lo, hi int) []byte { return p.staged.data(dst, lo, hi) }
 
 // Done says that rows [lo, hi) of s will not be staged any more.
 func (p *rawPin) Done(s raw.Storage, lo, hi int) {
@@ -203,30 +199,28 @@ func (p *rawPin) Done(s raw.Storage, lo, hi int) {
 	}
 }
 
-func (s *Storage[T]) pinPart() *pinPart {
-	return &pinPart{dense: pastEntities{track.NewPast(&s.dense)}, data: pastValues[T]{track.NewPast(&s.data), s.face.codec}}
+// pastEntities is the part of a dense array alone.
+func pastEntities(dense *track.Column[Entity]) *pinPart {
+	past := track.NewPast(dense)
+	return &pinPart{columns: []pastColumn{past}, dense: func(dst []byte, lo, hi int) []byte {
+		past.Each(lo, hi, func(rows []Entity) { dst = digest.AppendEntities(dst, rows) })
+		return dst
+	}}
 }
 
-func (r *Resource[T]) pinPart() *pinPart {
-	return &pinPart{data: pastValues[T]{track.NewPast(&r.data), r.face.codec}}
-}
-
-// pastEntities is the dense array at the boundary, and pastValues the values: both
-// append the canonical bytes of rows that are staged.
-type (
-	pastEntities      struct{ *track.Past[Entity] }
-	pastValues[T any] struct {
-		*track.Past[T]
-		codec rowCodec[T]
+// addValues adds the values of c to part.
+func addValues[T any](part *pinPart, c *track.Column[T], codec rowCodec[T]) *pinPart {
+	past := track.NewPast(c)
+	part.columns = append(part.columns, past)
+	part.data = func(dst []byte, lo, hi int) []byte {
+		past.Each(lo, hi, func(rows []T) { dst = codec.append(dst, rows) })
+		return dst
 	}
-)
-
-func (p pastEntities) append(dst []byte, lo, hi int) []byte {
-	p.Each(lo, hi, func(rows []Entity) { dst = digest.AppendEntities(dst, rows) })
-	return dst
+	return part
 }
 
-func (p pastValues[T]) append(dst []byte, lo, hi int) []byte {
-	p.Each(lo, hi, func(rows []T) { dst = p.codec.append(dst, rows) })
-	return dst
+func (s *Storage[T]) pinPart() *pinPart {
+	return addValues(pastEntities(&s.dense), &s.data, s.face.codec)
 }
+
+func (r *Resource[T]) pinPart() *pinPart { return addValues(new(pinPart), &r.data, r.face.codec) }

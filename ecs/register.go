@@ -177,11 +177,36 @@ func (w *World) adopt(s AnyStorage) {
 }
 
 func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
-	t := reflect.TypeFor[T]()
-	fail := func(err error, format string, args ...any) (typedSpec[T], error) {
-		return s, &RegisterError{t.String(), fmt.Sprintf(format, args...), err}
+	said := Component[any]{Name: c.Name, Kind: c.Kind, Masked: c.Masked, NoRewind: c.NoRewind, NoPersist: c.NoPersist,
+		FormerNames: c.FormerNames, Dropped: c.Dropped, Version: c.Version, Migrations: c.Migrations}
+	if !reflect.ValueOf(&c.Default).Elem().IsZero() {
+		said.Default, s.gap = c.Default, &c.Default
 	}
-	s.spec = spec{name: cmp.Or(c.Name, defaultName(t)), kind: c.Kind, masked: c.Masked || c.Kind == Ordered,
+	derived, noCopy := layout.DeepCopy[T]()
+	if c.Clone != nil {
+		noCopy = nil
+	}
+	codec, err := s.define(w, reflect.TypeFor[T](), said, noCopy)
+	if err != nil {
+		return s, err
+	}
+	if s.clone = checkedClone(c.Clone, s.name); s.clone == nil {
+		s.clone = derived
+	}
+	if codec != nil {
+		s.codec = typedRows[T]{codec}
+	}
+	return s, nil
+}
+
+// define makes s what is known of a component of type t, of which a program said c.
+// noCopy is why there is no copy of its values, or nil. The codec is nil if they cannot
+// be encoded.
+func (s *spec) define(w *World, t reflect.Type, c Component[any], noCopy error) (*layout.Codec, error) {
+	fail := func(err error, format string, args ...any) (*layout.Codec, error) {
+		return nil, &RegisterError{t.String(), fmt.Sprintf(format, args...), err}
+	}
+	*s = spec{name: cmp.Or(c.Name, defaultName(t)), kind: c.Kind, masked: c.Masked || c.Kind == Ordered,
 		tag: t.Size() == 0, pointers: layout.HasPointers(t), noRewind: c.NoRewind, noPersist: c.NoPersist}
 	if s.name == "" && t.Kind() == reflect.Pointer {
 		return fail(errName, "a component is a value: register %v and not a pointer to it, as Mut and queries hand out pointers; what shall be one needs a Component.Name", t.Elem())
@@ -199,37 +224,33 @@ func newSpec[T any](w *World, c Component[T]) (s typedSpec[T], err error) {
 		return fail(errName, "%s", hint)
 	}
 	codec, noCodec := layout.NewCodec(t)
-	derived, noCopy := layout.DeepCopy[T]()
-	if s.clone = checkedClone(c.Clone, s.name); s.clone == nil {
-		s.clone = derived
-	}
-	switch unsaid := noCopy != nil && c.Clone == nil; {
-	case noCodec != nil && !c.NoPersist && unsaid:
+	switch {
+	case noCodec != nil && !c.NoPersist && noCopy != nil:
 		return fail(noCodec, "it cannot be saved; change it, or say NoPersist and how to copy it as Component.Clone")
 	case noCodec != nil && !c.NoPersist:
 		return fail(noCodec, "it cannot be saved; change it or say NoPersist")
-	case unsaid:
+	case noCopy != nil:
 		return fail(errSharedMemory, "%s; say how to copy it as Component.Clone", strings.TrimPrefix(noCopy.Error(), "layout: "))
 	}
 	if s.tag && s.kind == Sparse {
 		s.kind = Tag
 	}
-	if !reflect.ValueOf(&c.Default).Elem().IsZero() {
-		if s.kind != Indexed {
-			return fail(errKind, "Default %v is for an Indexed storage", c.Default)
-		}
-		s.gap = &c.Default
+	if c.Default != nil && s.kind != Indexed {
+		return fail(errKind, "Default %v is for an Indexed storage", c.Default)
 	}
 	if s.kind > Ordered || s.kind == Tag && !s.tag {
 		return fail(errKind, "Kind %v does not fit a type of %d bytes", s.kind, t.Size())
 	}
-	if noCodec == nil {
-		s.layout, s.codec = codec.Type(), typedRows[T]{codec}
+	if noCodec != nil {
+		codec = nil
+	} else {
+		s.layout = codec.Type()
 	}
+	var err error
 	if s.evolution, err = newEvolution(evolution{c.Version, c.FormerNames, c.Dropped, c.Migrations}, s.layout); err != nil {
 		return fail(errVersion, "%v", err)
 	}
-	return s, nil
+	return codec, nil
 }
 
 // nameFault returns why a component cannot have that name and those former ones,

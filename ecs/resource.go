@@ -13,12 +13,14 @@ type Resource[T any] struct {
 	rows track.Tracker
 	data track.Column[T]
 	spec
-	face rawStorage[T]
+	face rowFace[T]
+	raw  rawStorage
 }
 
 func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 	r := &Resource[T]{spec: s.spec}
-	r.face = rawStorage[T]{r, &r.data, s.codec, nil}
+	r.face = rowFace[T]{&r.data, s.codec, nil}
+	r.raw = rawStorage{r, &r.face}
 	r.w = w
 	r.data.Init(&w.clock, s.pointers)
 	r.data.Clone = s.clone
@@ -71,7 +73,7 @@ func (r *Resource[T]) In(w *World) *Resource[T] {
 }
 
 // Raw returns the resource as code sees it that does not know its type.
-func (r *Resource[T]) Raw() raw.Storage { return &r.face }
+func (r *Resource[T]) Raw() raw.Storage { return &r.raw }
 
 func (r *Resource[T]) tracked() *track.Tracker { return &r.rows }
 

@@ -29,7 +29,8 @@ type Storage[T any] struct {
 	set
 	data track.Column[T]
 	spec
-	face rawStorage[T]
+	face rowFace[T]
+	raw  rawStorage
 
 	top int // With pointers: rows at or past it are zero.
 }
@@ -67,7 +68,8 @@ type rowCodec[T any] interface {
 
 func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 	st := &Storage[T]{spec: s.spec}
-	st.face = rawStorage[T]{st, &st.data, s.codec, s.gap}
+	st.face = rowFace[T]{&st.data, s.codec, s.gap}
+	st.raw = rawStorage{st, &st.face}
 	st.set.init(w, s.kind, s.noRewind)
 	st.rows.Rewound = st.rewound
 	if s.masked {
@@ -303,7 +305,7 @@ func (s *Storage[T]) In(w *World) *Storage[T] {
 
 // Raw returns the storage as code sees it that does not know its type: rows as
 // bytes, and what is known of them.
-func (s *Storage[T]) Raw() raw.Storage { return &s.face }
+func (s *Storage[T]) Raw() raw.Storage { return &s.raw }
 
 // AnyStorage is a [Storage] or a [Resource] of whatever type. Only this package
 // implements it.
