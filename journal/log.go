@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/stet-ecs/stet/disk"
@@ -173,15 +174,16 @@ func (l *Log) findLost(seq uint64) (Entry, bool) {
 	return l.Lost[i], true
 }
 
-// damageAt returns the damage that e, which is lost, was lost in.
-func (l *Log) damageAt(e Entry) error {
+// damageAt returns the damage that e, which is lost, was lost in: the first behind it. Of one
+// that was inferred no more is known than what it lies behind, perhaps in another segment.
+func (l *Log) damageAt(e Entry) *DamageError {
 	name := l.Segments[e.Segment].Name
 	for _, p := range l.Problems {
-		if p.File == name && p.Offset+p.Length > e.Offset {
+		if c := compareNames(p.File, name); strings.HasSuffix(p.File, segmentSuffix) && (c > 0 || c == 0 && (p.Offset+p.Length > e.Offset || p.Length == 0)) {
 			return p
 		}
 	}
-	return fmt.Errorf("%w: record %d", ErrCorrupt, e.ID.Seq)
+	return &DamageError{File: name, Offset: e.Offset, Reason: fmt.Sprintf("record %d is missing", e.ID.Seq), Err: ErrCorrupt}
 }
 
 // Tips returns the ends of the branches, oldest first: the records that no other one
@@ -301,6 +303,19 @@ func (e Entry) before(other Entry) bool {
 // segment, nil if there is none. If damage lies between the two, it returns
 // that damage instead, since a later preamble may be lost in it.
 func (l *Log) Preamble(e Entry) ([]byte, error) {
+	if d := l.Hidden(e); d != nil {
+		return nil, d
+	}
+	p, ok := l.PreambleAt(e)
+	if !ok {
+		return nil, nil
+	}
+	return l.Payload(p, nil)
+}
+
+// Hidden returns the damage between e and the last readable preamble before it in its
+// segment, or the beginning of that, in which a later one may be lost; nil: there is none.
+func (l *Log) Hidden(e Entry) *DamageError {
 	p, ok := l.PreambleAt(e)
 	if !ok {
 		p = Entry{Segment: e.Segment}
@@ -308,13 +323,10 @@ func (l *Log) Preamble(e Entry) ([]byte, error) {
 	for _, g := range l.gap {
 		at := Entry{Segment: g.segment, Offset: g.problem.Offset}
 		if p.before(at) && at.before(e) {
-			return nil, g.problem
+			return g.problem
 		}
 	}
-	if !ok {
-		return nil, nil
-	}
-	return l.Payload(p, nil)
+	return nil
 }
 
 // Close lets go of the file that was read last. The log can still be used.

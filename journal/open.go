@@ -32,7 +32,7 @@ import (
 func Open(fs disk.FS, log *Log, opt Options) (*Journal, error) {
 	guarded := opt.Guard != nil
 	opt = opt.resolve()
-	if err := log.continuable(&opt); err != nil {
+	if err := log.fits(&opt); err != nil {
 		return nil, err
 	}
 	if err := log.checkFresh(fs, guarded); err != nil {
@@ -97,8 +97,9 @@ func newWriter(j *Journal, log *Log, opt Options) *writer {
 	return w
 }
 
-// continuable returns why a journal must not be opened for writing.
-func (l *Log) continuable(opt *Options) error {
+// Continuable returns why [Open] refuses to continue a journal, whatever the options; nil: it
+// does not.
+func (l *Log) Continuable() error {
 	for _, p := range l.Problems {
 		if errors.Is(p, ErrForeign) || errors.Is(p, ErrNewer) {
 			return p
@@ -107,13 +108,19 @@ func (l *Log) continuable(opt *Options) error {
 	if l.Epoch == math.MaxUint64 || l.Last >= math.MaxUint64-1 {
 		return fmt.Errorf("%w: epoch %d, seq %d: no number is left", ErrCorrupt, l.Epoch, l.Last)
 	}
-	if len(l.Segments) == 0 {
-		return nil
+	if n := len(l.Segments); n > 0 && l.Segments[n-1].Err != nil {
+		return l.Segments[n-1].Err
+	}
+	return nil
+}
+
+// fits returns why the journal must not be continued with these options, to which it adds the
+// world.
+func (l *Log) fits(opt *Options) error {
+	if err := l.Continuable(); err != nil || len(l.Segments) == 0 {
+		return err
 	}
 	last := &l.Segments[len(l.Segments)-1]
-	if last.Err != nil {
-		return last.Err
-	}
 	if opt.World == ([16]byte{}) {
 		opt.World = l.World
 	}

@@ -278,43 +278,12 @@ func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotRe
 	})
 }
 
-// newest loads the state at a point in time; "" is the newest there is.
-func newest(ctx context.Context, c *catalog.Catalog, at string) (*image.Image, *catalog.Found, error) {
-	if err := c.Usable(); err != nil {
-		return nil, nil, err
-	}
-	head := c.Head()
-	if at != "" {
-		var err error
-		if head, err = c.Resolve(at); err != nil {
-			return nil, nil, err
-		}
-	}
-	im, f, err := c.Load(ctx, head, true)
-	if err != nil {
-		state := "the newest state"
-		if at != "" {
-			state = naming.Shown(at)
-		}
-		for _, p := range c.Problems() {
-			if !strings.Contains(err.Error(), p.Error()) {
-				err = errors.Join(err, p)
-			}
-		}
-		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, err)
-	}
-	if err := c.Missing(f.Snapshot); err != nil && at == "" { // Else what follows is given up anyway.
-		return nil, nil, err
-	}
-	return im, f, nil
-}
-
 // recover fills the world with the newest state of the store.
 func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	if rows, _, _ := s.world.Raw().Registry(); len(rows) > 0 {
 		return fmt.Errorf("%w: open with an empty world", ErrNotEmpty)
 	}
-	im, f, err := newest(ctx, c, s.options.At)
+	im, f, err := c.Continued(ctx, s.options.At)
 	if err != nil {
 		return err
 	}
@@ -354,7 +323,7 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	s.bind(sizes)
 	s.ids[s.head] = im.ID
 	if e, ok := c.Log.Find(s.head); ok {
-		if t, _, err := c.Tick(e); err == nil {
+		if t, _, err := c.Read(e); err == nil {
 			s.committedAt = t.Time
 		}
 	}

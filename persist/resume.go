@@ -28,7 +28,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err := c.Scan(ctx); err != nil {
 		return err
 	}
-	durable, found, err := newest(ctx, c, "")
+	durable, found, err := c.Continued(ctx, "")
 	if err != nil {
 		return err
 	}

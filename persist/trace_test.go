@@ -282,7 +282,7 @@ func TestWhatIsUndoneWithinATickIsTold(t *testing.T) {
 	}
 }
 
-func TestATraceEndsAtDamage(t *testing.T) {
+func TestATraceTellsWhatDamageLeaves(t *testing.T) {
 	s := storetest.NewSample(t)
 	v := storetest.ViewOf(t, s.Dir)
 	entries := slices.Collect(v.Log().Ancestors(v.Head()))
@@ -291,14 +291,24 @@ func TestATraceEndsAtDamage(t *testing.T) {
 	name := "journal/" + v.Log().Segments[last.Segment].Name
 	data := []byte(d.Tree[name])
 	data[last.Offset+60] ^= 1
+	var before []string
+	require.NoError(t, v.Trace(storetest.Background, e, 0, v.Head(), func(e *inspect.TraceEvent) error {
+		if e.Seq < last.ID.Seq {
+			before = append(before, fmt.Sprint(e.Seq, e.Kind, e.Component, e.New))
+		}
+		return nil
+	}))
 	d.With(name, string(data), func() {
 		v := storetest.ViewOf(t, d.Dir)
-		told := 0
-		err := v.Trace(storetest.Background, e, 0, last.ID.Seq, func(*inspect.TraceEvent) error { told++; return nil })
-		require.Error(t, err)
-		require.Zero(t, told)
+		var told []string
+		err := v.Trace(storetest.Background, e, 0, last.ID.Seq, func(e *inspect.TraceEvent) error {
+			told = append(told, fmt.Sprint(e.Seq, e.Kind, e.Component, e.New))
+			return nil
+		})
+		require.ErrorIs(t, err, persist.ErrCorrupt)
+		require.NotEmpty(t, told)
+		require.Equal(t, before, told)
 	})
-	require.NoError(t, v.Trace(storetest.Background, e, 0, v.Head(), func(*inspect.TraceEvent) error { return nil }))
 	require.ErrorIs(t, v.Trace(storetest.Background, e, 0, v.Head(), func(*inspect.TraceEvent) error { return fs.ErrInvalid }), fs.ErrInvalid)
 	require.ErrorIs(t, v.Trace(storetest.Background, e, 0, 99, func(*inspect.TraceEvent) error { return nil }), persist.ErrNotFound)
 	require.Error(t, v.Trace(storetest.Background, e, 4, 2, func(*inspect.TraceEvent) error { return nil }))

@@ -136,7 +136,9 @@ type bisector struct {
 	cursor *inspect.Cursor
 	judge  judge
 	count  int              // States asked.
-	asked  map[int]probeDoc // Of the way, by halves.
+	asked  map[int]probeDoc // Of the way, by halves; and those that nobody can ask.
+	unread error            // Why not: the first damage.
+	stored map[uint64]bool  // States with snapshots.
 	oldest probeDoc         // The first and the last that were judged, in turn.
 	newest probeDoc
 	doc    *bisectDoc
@@ -178,7 +180,7 @@ func (b *bisector) arguments(c *call) error {
 
 // bisect finds the state, or all of them, and prints it.
 func (b *bisector) bisect(s *source) (err error) {
-	b.source, b.asked = s, map[int]probeDoc{}
+	b.source, b.asked, b.stored = s, map[int]probeDoc{}, s.stored()
 	if b.states, err = s.way(b.span, b.at); err != nil {
 		return err
 	}
@@ -191,22 +193,45 @@ func (b *bisector) bisect(s *source) (err error) {
 		return err
 	}
 	defer end()
+	b.passOver()
 	b.doc = &bisectDoc{States: len(b.states), Scan: b.scan, Last: b.last, Probes: []probeDoc{}, by: b}
 	find := b.halved
 	switch {
 	case b.flips:
-		return b.list(last)
+		return cmp.Or(b.list(last), b.unread)
 	case b.scan:
 		find = b.first
 	case b.last:
 		find = b.newestOf
 	}
 	at, err := find(last)
-	if err != nil {
+	switch {
+	case err != nil && b.unread != nil:
+		return notFoundIn(classify(b.path, b.unread), classify(b.path, err))
+	case err != nil:
 		return err
 	}
 	b.doc.stateDoc, b.doc.Holds, b.doc.Before, b.doc.Asked = at.stateDoc, at.Holds, at.Before, b.count
-	return s.tell(b.doc)
+	return cmp.Or(s.tell(b.doc), b.unread)
+}
+
+// passOver skips the states that are known to be out of reach: those that records lead to which
+// are lost, up to the next that has a snapshot.
+func (b *bisector) passOver() {
+	for i := 1; i < len(b.states); i++ {
+		if _, ok := b.Log().Find(b.states[i]); !ok && !b.stored[b.states[i]] {
+			b.pass(i)
+		}
+	}
+}
+
+// pass skips state i and those behind it that are reached by the same record, and returns the
+// next.
+func (b *bisector) pass(i int) (next int) {
+	for next = i; next == i || next < len(b.states) && !b.stored[b.states[next]]; next++ {
+		b.asked[next] = probeDoc{stateDoc{Seq: b.states[next]}, skip, next}
+	}
+	return next
 }
 
 // way returns the states of a range, or those on the way to at.
@@ -224,33 +249,47 @@ func (s *source) way(text string, at string) (way, error) {
 	if first == "" {
 		from = s.oldest(to)
 	}
-	path, err := s.Path(from, to)
+	_, err = s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
 		return nil, s.missing(try("log", s.path), "record %d does not lead to record %d", from, to)
 	}
-	if err != nil {
+	if err != nil && !damaged(err) {
 		return nil, err
 	}
-	return append(way{from}, listed(path, func(e journal.Entry) uint64 { return e.ID.Seq })...), nil
+	states := way{to}
+	for e := range s.Log().Ancestors(to) { // Also over records that are lost.
+		if states[len(states)-1] == from {
+			break
+		}
+		states = append(states, e.Parent)
+	}
+	slices.Reverse(states)
+	return states, nil
+}
+
+// stored returns the states that there are snapshots of, by their records.
+func (s *source) stored() map[uint64]bool {
+	stored := map[uint64]bool{}
+	for _, sn := range s.View.Snapshots() {
+		if sn.Err == nil {
+			stored[sn.ID.Seq] = true
+		}
+	}
+	return stored
 }
 
 // oldest returns the oldest state that leads to record seq and that a snapshot
 // leads to. Ticks before it may still be in the journal, but no state they could be applied to.
 func (s *source) oldest(seq uint64) uint64 {
-	snapshots := map[uint64]bool{}
-	for _, sn := range s.View.Snapshots() {
-		if sn.Err == nil {
-			snapshots[sn.ID.Seq] = true
-		}
-	}
+	stored := s.stored()
 	oldest, last := seq, journal.Entry{Parent: seq}
 	for e := range s.Log().Ancestors(seq) {
-		if snapshots[e.ID.Seq] {
+		if stored[e.ID.Seq] {
 			oldest = e.ID.Seq
 		}
 		last = e
 	}
-	if snapshots[last.Parent] {
+	if stored[last.Parent] {
 		oldest = last.Parent
 	}
 	return oldest
@@ -329,7 +368,11 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 // from a snapshot if that is nearer: the cursor knows.
 func (b *bisector) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
-		if err := b.cursor.Seek(b.ctx, b.states[i]); err != nil {
+		if err := b.cursor.Seek(b.ctx, b.states[i]); damaged(err) {
+			b.unread = cmp.Or(b.unread, err)
+			b.pass(i)
+			return b.asked[i], nil
+		} else if err != nil {
 			return p, err
 		}
 	}
@@ -404,13 +447,38 @@ func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 		}
 		return nil
 	}
-	if err := b.cursor.Seek(b.ctx, b.states[first]); err != nil {
+	for i <= last {
+		if b.skipped(i) {
+			i++
+			continue
+		}
+		if err := b.together(i, last, ask); damaged(err) {
+			b.unread = cmp.Or(b.unread, err)
+			i = b.pass(i)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// together asks state i of the way and those behind it up to last that can be gone to from it, by
+// what is known.
+func (b *bisector) together(i, last int, ask func(im *inspect.Image) error) error {
+	if err := b.cursor.Seek(b.ctx, b.states[i]); err != nil {
 		return err
+	}
+	end := i
+	for end < last && !b.skipped(end+1) {
+		if _, ok := b.Log().Find(b.states[end+1]); !ok {
+			break
+		}
+		end++
 	}
 	if err := ask(b.cursor.Image()); err != nil {
 		return err
 	}
-	return b.Walk(b.ctx, b.states[first], b.states[last], func(im *inspect.Image, _ *inspect.Commit) error { return ask(im) })
+	return b.Walk(b.ctx, b.states[i], b.states[end], func(im *inspect.Image, _ *inspect.Commit) error { return ask(im) })
 }
 
 // first finds the first change to bad.
@@ -517,6 +585,9 @@ func (d *bisectDoc) print(a *app) {
 	default:
 		a.Line("first at %s", d.place())
 		a.Line("%s of %d asked, by halves: once it holds, it is taken to stay true", term.Count(d.Asked, "state", "states"), d.States)
+	}
+	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
+		a.Line("nobody knows of the states between %s and it", d.Before.place())
 	}
 	a.Line("see: %s", d.by.next())
 }

@@ -197,7 +197,9 @@ func (x *exporter) changes(s *source, text string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Path(from, to); err != nil {
+	if _, err := s.Path(from, to); damaged(err) {
+		return err
+	} else if err != nil {
 		return s.missing(try("diff", s.path, fmt.Sprintf("seq:%d", from), fmt.Sprintf("seq:%d", to)), "record %d is not on the way to record %d: %w", from, to, err)
 	}
 	if err := s.mustHave(fmt.Sprintf("seq:%d", to), x.components); err != nil {
@@ -208,10 +210,7 @@ func (x *exporter) changes(s *source, text string) error {
 		return changesCSV(s.app, changes)
 	}
 	s.ndjson = x.format == "ndjson"
-	doc := changesDoc{From: stateDoc{Seq: from}, To: to, Changes: []tickDifferentDoc{}}
-	if e, ok := s.Log().Find(from); ok {
-		doc.From.Tick = e.Tick
-	}
+	doc := changesDoc{From: stateDoc{s.tick(from), from}, To: to, Changes: []tickDifferentDoc{}}
 	return stream(s.app, &doc, mapped(changes, func(x tickDifference) (tickDifferentDoc, error) {
 		doc, err := x.doc()
 		return tickDifferentDoc{x.commit.Tick, x.commit.Seq, doc}, err

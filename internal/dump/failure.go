@@ -90,7 +90,7 @@ func classify(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrExist): // What it was to be written to.
 		f.code, f.text = exitUsage, unprefixed(err)
-	case errors.Is(err, persist.ErrCorrupt), errors.Is(err, persist.ErrForeign):
+	case damaged(err):
 		f.code, f.next = exitCorrupt, try("verify", path)
 	case errors.Is(err, persist.ErrPoint):
 		f.code, f.next = exitUsage, "ecsdump --help"
@@ -107,6 +107,12 @@ func classify(path string, err error) *failure {
 		f.code = exitSystem
 	}
 	return f
+}
+
+// damaged reports whether err says that something in a store is damaged, so that the rest of it
+// can be read all the same.
+func damaged(err error) bool {
+	return errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign)
 }
 
 // unprefixed returns the text of err, if there is one, without the name of package persist.
@@ -156,7 +162,7 @@ func (a *app) note(format string, args ...any) {
 // report prints f to standard error: what went wrong, then what to try. With --json that is one
 // line, so that a program that reads standard error line by line has all of it.
 func (a *app) report(f *failure) {
-	if errors.Is(f, errDiffer) && !errors.Is(f, persist.ErrCorrupt) {
+	if f.code == exitProblem && errors.Is(f, errDiffer) {
 		return // The differences were printed.
 	}
 	if a.json {

@@ -137,10 +137,10 @@ func (h *historian) bounds(s *source, between []string) (err error) {
 	if h.from, h.to, err = s.resolved(first, last); err != nil || first == "" {
 		return err
 	}
-	if _, err := s.Path(h.from, h.to); err != nil {
+	if _, err := s.Path(h.from, h.to); err != nil && !damaged(err) {
 		return fail(exitUsage, try("log", s.path), "%s does not come from %s, record %d: no range", last, first, h.from)
 	}
-	if e, ok := s.Log().Find(h.from); ok {
+	if e, ok := s.Log().Known(h.from); ok {
 		h.from = e.Parent // What tick A did belongs to the range.
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/stet-ecs/stet/internal/term"
@@ -24,6 +25,9 @@ type infoDoc struct {
 	Journal   *journalDoc   `json:"journal,omitempty"` // None for a save.
 	Lock      *lockDoc      `json:"lock,omitempty"`    // None if it was closed cleanly.
 	Damage    []string      `json:"damage"`            // That shows without verify.
+	Opens     *bool         `json:"opens,omitempty"`   // A program can open it and go on from the newest state, or could if none had it open. None for a save.
+	Refused   string        `json:"refused,omitempty"` // Why it cannot.
+	Helps     string        `json:"helps,omitempty"`   // The command that helps then.
 	Bytes     int64         `json:"bytes"`             // Of snapshots and journal, or of the save.
 }
 
@@ -113,6 +117,9 @@ var infoCommand = command{
 				return err
 			}
 			doc.worldDoc = w
+			if err := s.opens(doc); err != nil {
+				return err
+			}
 			marks, unread := s.Marks(s.ctx)
 			doc.Marks = listed(marks, func(m inspect.Mark) markDoc { return markDoc{m.Name, m.Tick, m.Seq, m.Time, m.OnHead} })
 			return errors.Join(err, unread, s.tell(doc))
@@ -152,6 +159,24 @@ func (s *source) info() *infoDoc {
 	doc.Bytes += doc.Journal.Bytes
 	doc.Lock = lockOf(s.LockHolder(), s.InUse())
 	return doc
+}
+
+// opens says whether a program can open the store, and what helps if not: where something is
+// damaged, a new store of what is good.
+func (s *source) opens(doc *infoDoc) error {
+	if s.IsSave() {
+		return nil
+	}
+	refusal := s.Refusal(s.ctx)
+	if s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
+	opens := refusal == nil
+	doc.Opens, doc.Refused = &opens, unprefixed(refusal)
+	if !opens && !errors.Is(refusal, persist.ErrNewer) {
+		doc.Helps = try("recover", s.path, "-o", s.path+".recovered")
+	}
+	return nil
 }
 
 func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
@@ -234,6 +259,12 @@ func (doc *infoDoc) print(a *app) {
 	}
 	for _, d := range doc.Damage {
 		g.Row("damage", d)
+	}
+	if doc.Refused != "" {
+		g.Row("opens", "no: "+strings.ReplaceAll(doc.Refused, "\n", "; "))
+	}
+	if doc.Helps != "" {
+		g.Row("helps", doc.Helps)
 	}
 	g.Row("size", term.Size(doc.Bytes))
 	g.Flush()

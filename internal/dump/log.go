@@ -271,30 +271,36 @@ func (l *logger) ticks(entries []journal.Entry) walk[*commitDoc] {
 const backwardBlock = 64
 
 // backward is forward from the last to the first.
-func (l *logger) backward(entries []journal.Entry, visit func(*commitDoc) error) error {
+func (l *logger) backward(entries []journal.Entry, visit func(*commitDoc) error) (unread error) {
 	for last := len(entries); last > 0; last -= backwardBlock {
 		var block []*commitDoc
 		err := l.forward(entries[max(0, last-backwardBlock):last], func(d *commitDoc) error {
 			block = append(block, d)
 			return nil
 		})
-		if err != nil { // What comes behind it was listed before.
+		if err != nil && !damaged(err) { // What comes behind it was listed before.
 			return err
 		}
+		unread = cmp.Or(unread, err)
 		for _, d := range slices.Backward(block) {
 			if err := visit(d); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return unread
 }
 
-// forward walks over the ticks of entries that the filter lets through.
-func (l *logger) forward(entries []journal.Entry, visit func(*commitDoc) error) error {
+// forward walks over the ticks of entries that the filter lets through. Those that are damaged,
+// or of which damage hides what is asked for, are left out, and the first error told at the end.
+func (l *logger) forward(entries []journal.Entry, visit func(*commitDoc) error) (unread error) {
 	r := logReader{logger: l, known: l.rewoundFrom()}
 	for _, e := range entries {
 		d, err := r.read(e)
+		if damaged(err) {
+			unread = cmp.Or(unread, err)
+			continue
+		}
 		if err == nil && d != nil {
 			err = visit(d)
 		}
@@ -302,7 +308,7 @@ func (l *logger) forward(entries []journal.Entry, visit func(*commitDoc) error) 
 			return err
 		}
 	}
-	return nil
+	return unread
 }
 
 // A logReader reads ticks, best in the order of the journal. Values need the state before a

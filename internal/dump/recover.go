@@ -30,6 +30,7 @@ type recoverDoc struct {
 	DroppedNames []string `json:"dropped_names"` // Those it lacks.
 	Tips         []tipDoc `json:"tips"`          // Branches that reach further: --at seq:SEQ saves them.
 
+	Pieces   bool         `json:"pieces"`   // --partial would reach further.
 	Partial  bool         `json:"partial"`  // OUT is put together from pieces: a state that STORE never was in.
 	Missing  []missingDoc `json:"missing"`  // What is known to be missing in it,
 	Entities int          `json:"entities"` // how many entities that were alive,
@@ -63,7 +64,7 @@ was, from whatever snapshot is whole and with the ticks behind it, and as much o
 history before it as hangs together. With --partial, it puts a newer state together from
 the good pages of a damaged snapshot and the ticks behind it; what is lost is missing in that.
 
-Exit status: 0 nothing is lost, 1 something is, 4 nothing could be saved.`,
+Exit status: 0 nothing is lost, 1 something is, 3 STORE is none, 4 nothing could be saved.`,
 	example: `  ecsdump recover D -o D.recovered
   ecsdump recover D -o D.branch --at seq:5
   ecsdump recover slot1.save -o slot1.pieces --partial`,
@@ -101,8 +102,12 @@ type recovery struct {
 // other error leaves no report.
 func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	path := c.args[0]
-	if err != nil && !errors.Is(err, persist.ErrCorrupt) && !errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound) {
-		return opening(path, err)
+	if err != nil && !errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrNotFound) {
+		f := opening(path, err)
+		if errors.Is(err, persist.ErrForeign) {
+			f.next = "" // That was this.
+		}
+		return f
 	}
 	doc := recoverDocOf(r)
 	if err == nil {
@@ -112,7 +117,7 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 		return err
 	}
 	next := ""
-	if !o.Partial {
+	if r.Pieces {
 		next = try("recover", path, "-o", path+".pieces", "--partial")
 	}
 	if err != nil {
@@ -127,8 +132,8 @@ func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {
 		Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: unprefixed(r.More),
 		Snapshot: r.Snapshot, Replayed: r.Replayed, From: r.From, Ticks: r.Ticks,
 		DroppedTicks: r.DroppedTicks, Names: append([]string{}, r.Names...), DroppedNames: append([]string{}, r.DroppedNames...),
-		Tips:    listed(r.Tips, func(t inspect.Tip) tipDoc { return tipDoc(t) }),
-		Partial: r.Partial, Entities: r.Entities, Retired: r.Retired,
+		Tips:   listed(r.Tips, func(t inspect.Tip) tipDoc { return tipDoc(t) }),
+		Pieces: r.Pieces, Partial: r.Partial, Entities: r.Entities, Retired: r.Retired,
 		Missing:  listed(r.Missing, func(m inspect.Missing) missingDoc { return missingDoc(m) }),
 		Problems: listed(r.Problems, problemDocOf),
 	}

@@ -52,6 +52,19 @@ func (s *source) state(at string) (state, error) {
 	return state{im, seq}, err
 }
 
+// tick returns the tick of record seq, or of the snapshot of its state; 0: of neither.
+func (s *source) tick(seq uint64) uint64 {
+	if e, ok := s.Log().Known(seq); ok {
+		return e.Tick
+	}
+	for _, sn := range s.View.Snapshots() {
+		if sn.Err == nil && sn.ID.Seq == seq {
+			return sn.Tick
+		}
+	}
+	return 0
+}
+
 // peek returns what the state that record seq leads to has of e.
 func (s *source) peek(e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
 	return s.Peek(s.ctx, e, seq)
@@ -96,9 +109,9 @@ func (c *call) read(path string, f func(*source) error) error {
 }
 
 // notFoundIn returns f, or the damage in its place if f only says that something is not
-// there: it may be in what is damaged.
+// there, or cannot be told: it may be in what is damaged.
 func notFoundIn(damage, f *failure) *failure {
-	if damage == nil || f.code != exitNotFound && !errors.Is(f.err, errDiffer) {
+	if damage == nil || f.code != exitNotFound && f.code != exitProblem {
 		return f
 	}
 	return &failure{code: damage.code, err: errors.Join(damage, f), next: damage.next}

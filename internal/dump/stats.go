@@ -52,7 +52,7 @@ type spaceDoc struct {
 	Tree       int64           `json:"tree"`       // Keys, and what is left empty between them.
 	Free       int64           `json:"free"`       // Nothing refers to it.
 	Checksums  int64           `json:"checksums"`
-	Shared     int64           `json:"shared"` // Of the pages in other files.
+	Shared     int64           `json:"shared"` // Of the pages in other files, but for those that cannot be read.
 }
 
 // An arrayBytesDoc says what the arrays of a component take in a snapshot file.
@@ -98,16 +98,16 @@ what the ticks take in the journal; those of a file to its size.`,
 			}
 			return c.read(c.args[0], func(s *source) error {
 				doc, err := s.stats(at, c.args[1:], busiest)
-				if err != nil {
+				if doc == nil {
 					return err
 				}
-				return s.tell(doc)
+				return cmp.Or(s.tell(doc), err)
 			})
 		}
 	},
 }
 
-// stats gathers what stats prints.
+// stats gathers what stats prints. What it has beside an error lacks ticks that are damaged.
 func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, error) {
 	entries, err := s.chosen(args)
 	if err != nil {
@@ -127,8 +127,11 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		return usageDoc{Name: c.Name, Kind: kind(c), Rows: c.Len(), RowBytes: rowBytes(c)}
 	})}
 	known := s.rewoundFrom()
+	var unread error
 	for _, e := range entries {
-		if err := d.tick(s, e, known, busiest); err != nil {
+		if err := d.tick(s, e, known, busiest); damaged(err) {
+			unread = cmp.Or(unread, err)
+		} else if err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +141,7 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 	}
 	d.Snapshots = listed(space.Snapshots, spaceDocOf)
 	d.Segments = listed(space.Segments, func(s inspect.SegmentSpace) segmentUseDoc { return segmentUseDoc(s) })
-	return d, nil
+	return d, unread
 }
 
 // rowBytes returns the size of the encoded rows of c.

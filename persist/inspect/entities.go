@@ -38,18 +38,16 @@ func (v *View) Peek(ctx context.Context, e ecs.Entity, seq uint64) (*EntityState
 // first, as [TraceAlive] and [TracePresent].
 //
 // The cost is that of reading the ticks between; e alone is followed through them.
-// At damage it ends with an error that wraps [persist.ErrCorrupt]. After a store was
-// opened by a program with other types, the trace goes on with these.
+// Of what damage hides nothing is told: the trace goes on with the next snapshot, as with a
+// first state, and ends with the first such error, which wraps [persist.ErrCorrupt]. After a
+// store was opened by a program with other types, the trace goes on with these.
 func (v *View) Trace(ctx context.Context, e ecs.Entity, from, to uint64, f func(*TraceEvent) error) error {
 	t, err := newTrace(ctx, v.cat, e, from, to)
 	if err != nil {
 		return err
 	}
 	t.found = f
-	if err := t.begin(); err != nil {
-		return err
-	}
-	return t.run(ctx, to)
+	return t.parts(ctx, to)
 }
 
 // TraceBack calls f with the life of e up to the state after record seq, the newest

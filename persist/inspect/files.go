@@ -69,7 +69,10 @@ func (v *View) Space(ctx context.Context) (*Space, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		sn, shared, err := snapshotSpace(v.cat, info, sizes)
+		sn, shared, err := SnapshotSpace{}, []sharedPage(nil), info.Err
+		if err == nil {
+			sn, shared, err = snapshotSpace(v.cat, info, sizes)
+		}
 		if err != nil {
 			sn = SnapshotSpace{Name: info.Name, Size: info.Size, Err: err}
 		}

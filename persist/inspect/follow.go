@@ -102,7 +102,7 @@ func (f *follower) follow(ctx context.Context, seq uint64) error {
 
 // step goes on by record e, and returns what f was before, and the tick.
 func (f *follower) step(ctx context.Context, e journal.Entry) (before *follower, t *format.Tick, err error) {
-	t, s, err := f.view.Tick(e)
+	t, s, err := f.view.TickAfter(e, f.id, func() *format.Schema { return f.schema })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -235,7 +235,7 @@ func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal
 		if err := ctx.Err(); err != nil {
 			return i, err
 		}
-		r, err := (&walk{Catalog: v, mend: true}).read(e, p.im)
+		r, err := (&walk{Catalog: v}).read(e, p.im)
 		if err == nil && r.tick.Parent != p.im.ID {
 			err = v.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.tick.Parent, p.im.ID))
 		}

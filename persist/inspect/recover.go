@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/stet-ecs/stet/disk"
@@ -59,6 +58,7 @@ type RecoverReport struct {
 	// Entities how many entities that were alive, and Retired how many entity indices are
 	// never used again, since it is not known which generation they had.
 	Partial           bool
+	Pieces            bool // It is not, but RecoverOptions.Partial would reach further.
 	Missing           []Missing
 	Entities, Retired int
 
@@ -191,8 +191,8 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if options.Partial && (im == nil || im.ID.Seq != s.wanted) {
-		if done, err := s.partial(ctx, im, out); done || err != nil {
+	if im == nil || im.ID.Seq != s.wanted {
+		if done, err := s.partial(ctx, im, out, options.Partial); done || err != nil {
 			return err
 		}
 	}
@@ -244,7 +244,7 @@ func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 		}
 		if next == target {
 			var ok bool
-			if next, ok = s.beyond(target); !ok {
+			if next, ok = s.Before(target, s.loadable(), s.bad); !ok {
 				return nil, s.because(fmt.Errorf("%w: no state can be reached as it was", format.ErrCorrupt))
 			}
 		}
@@ -271,7 +271,7 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 			s.note(s.JournalError(err)) // A converted state that does not lead on, or the like.
 			continue
 		}
-		im, n, err := (&walk{Catalog: s.Catalog, mend: true}).along(ctx, im, path)
+		im, n, err := (&walk{Catalog: s.Catalog}).along(ctx, im, path)
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
@@ -287,6 +287,11 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 	return nil, target, nil
 }
 
+// loadable returns the snapshots but for those that could not be loaded.
+func (s *salvage) loadable() []SnapshotInfo {
+	return slices.DeleteFunc(slices.Clone(s.ours), func(sn SnapshotInfo) bool { return s.failed[sn.Number] })
+}
+
 // whole returns the snapshots that record target may be reached from, nearest first,
 // but for those that could not be loaded.
 func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
@@ -297,34 +302,6 @@ func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
 		}
 	}
 	return bases
-}
-
-// beyond returns the record to try when nothing leads to target: the parent of the first
-// record on the way back from it that cannot be read. If that is not known, it is the last
-// one before it that can have been: the tick that the lost one had is known, and its
-// parent has the tick before, or an older one.
-func (s *salvage) beyond(target uint64) (seq uint64, ok bool) {
-	hole, ticks := target, uint64(math.MaxUint64)
-	for e := range s.Log.Ancestors(target) {
-		if e.Lost() {
-			return e.Parent, true
-		}
-		hole, ticks = e.Parent, e.Tick
-	}
-	consider := func(at, tick uint64) {
-		if at < hole && !s.bad[at] && (ticks == math.MaxUint64 || tick+2 <= ticks) && (!ok || at > seq) {
-			seq, ok = at, true
-		}
-	}
-	for _, e := range s.Log.Entries {
-		consider(e.ID.Seq, e.Tick)
-	}
-	for _, sn := range s.ours {
-		if !s.failed[sn.Number] {
-			consider(sn.ID.Seq, sn.Tick)
-		}
-	}
-	return seq, ok
 }
 
 // countLost says what lies between the state reached and the one wanted.
@@ -447,11 +424,18 @@ func (s *salvage) took(r *rewrite, base SnapshotInfo) {
 	}
 }
 
-// partial writes a state made of pieces, if that reaches further than im, the newest
-// one that is whole; nil: there is none.
-func (s *salvage) partial(ctx context.Context, im *Image, out string) (done bool, err error) {
+// partial writes a state made of pieces if that reaches further than im, the newest
+// one that is whole; nil: there is none. If it is not wanted, it only notes that it would.
+func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted bool) (done bool, err error) {
 	for _, sn := range slices.Backward(s.ours) {
 		if sn.ID.Seq > s.wanted || im != nil && sn.ID.Seq <= im.ID.Seq {
+			continue
+		}
+		if !wanted {
+			if _, err := gather(ctx, s.Catalog, sn.Name); err == nil {
+				s.report.Pieces = true
+				return false, nil
+			}
 			continue
 		}
 		p, n, err := s.piecedTo(ctx, sn)

@@ -50,7 +50,7 @@ func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := searchTick(v, searches, e); err != nil {
+		if err := searchTick(v, r.Manifest, searches, e); err != nil {
 			return err
 		}
 	}
@@ -98,7 +98,7 @@ type search struct {
 func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journal.Entry) ([]*search, error) {
 	s := m.Schema
 	if len(path) > 0 {
-		last, err := v.SchemaAt(path[len(path)-1])
+		last, err := v.SchemaAfter(path[len(path)-1], m.ID, func() *format.Schema { return m.Schema })
 		if err != nil {
 			return nil, v.JournalError(err)
 		}
@@ -142,9 +142,9 @@ func holdsEntities(t *layout.Type) bool {
 		slices.ContainsFunc(t.Fields, func(f layout.Field) bool { return holdsEntities(f.Type) })
 }
 
-// searchTick goes on by the tick of record e.
-func searchTick(v *catalog.Catalog, searches []*search, e journal.Entry) error {
-	t, _, err := v.Tick(e)
+// searchTick goes on by the tick of record e, on the way from the snapshot of m.
+func searchTick(v *catalog.Catalog, m *format.Manifest, searches []*search, e journal.Entry) error {
+	t, _, err := v.TickAfter(e, m.ID, func() *format.Schema { return m.Schema })
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ type loader func(context.Context, SnapshotInfo) (*Image, error)
 // have names.
 func newRewrite(from *catalog.Catalog, snapshots []SnapshotInfo, load loader) *rewrite {
 	named := slices.DeleteFunc(slices.Clone(snapshots), func(s SnapshotInfo) bool { return s.Label == "" || s.Err != nil })
-	return &rewrite{walk: walk{Catalog: from, mend: true}, ids: map[uint64]journal.ID{}, labelled: named, load: load}
+	return &rewrite{walk: walk{Catalog: from}, ids: map[uint64]journal.ID{}, labelled: named, load: load}
 }
 
 // store makes a directory that fill fills, and gives it its name once all of it is
@@ -276,7 +276,7 @@ func (r *rewrite) committed(id journal.ID) time.Time {
 		}
 	}
 	if e, ok := r.Log.Find(id.Seq); ok && e.ID == id {
-		if t, _, err := r.Tick(e); err == nil {
+		if t, _, err := r.Catalog.Read(e); err == nil {
 			return t.Time
 		}
 	}

@@ -29,7 +29,7 @@ type SnapshotSpace struct {
 	Free       int64            // Left by the writing; nothing refers to it.
 	Checksums  int64
 
-	Shared int64 // Of pages of this state that lie in other files.
+	Shared int64 // Of pages of this state that lie in other files that can be read.
 }
 
 // A ComponentSpace says how much of a snapshot file holds which array of a component.

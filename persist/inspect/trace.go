@@ -3,6 +3,7 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -155,7 +156,7 @@ func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to ui
 			t.follower, err = oldestFollower(ctx, v, e, to)
 			return err
 		}
-		if _, err := v.Log.Path(from, to); err != nil {
+		if _, err := v.Log.Path(from, to); err != nil && !errors.Is(err, journal.ErrCorrupt) {
 			return v.JournalError(err)
 		}
 		if t.follower, err = nearestFollower(ctx, v, e, from); err == nil {
@@ -166,18 +167,67 @@ func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to ui
 	return t, err
 }
 
-// oldestFollower returns what the oldest readable snapshot that leads to record seq
-// has of e.
-func oldestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
+// readableBases returns the snapshots that lead to record seq and have a manifest, oldest
+// first.
+func readableBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	bases := slices.DeleteFunc(v.Bases(seq), func(s SnapshotInfo) bool { return s.Err != nil })
 	slices.SortFunc(bases, func(a, b SnapshotInfo) int {
 		return cmp.Or(cmp.Compare(a.ID.Seq, b.ID.Seq), cmp.Compare(a.Number, b.Number))
 	})
-	f, _, err := followFrom(ctx, v, bases, e, seq)
+	return bases
+}
+
+// oldestFollower returns what the oldest readable snapshot that leads to record seq
+// has of e.
+func oldestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64) (*follower, error) {
+	f, _, err := followFrom(ctx, v, readableBases(v, seq), e, seq)
 	if err == nil || ctx.Err() != nil {
 		return f, err
 	}
 	return nearestFollower(ctx, v, e, seq) // Says what is wrong.
+}
+
+// parts tells what the first state has, and goes on to record to: at damage with the next
+// snapshot, as with a first state.
+//
+//	snapshot ── 1 ── 2 ── 3 ── lost ── 5 ── snapshot ── 7 ── to
+//	           └─────────┘                             └───────┘
+func (t *trace) parts(ctx context.Context, to uint64) (damage error) {
+	for {
+		err := t.begin()
+		if err == nil {
+			err = t.run(ctx, t.reachable(to))
+		}
+		if err == nil && t.id.Seq != to { // It is known what is lost.
+			_, err = t.view.Log.Path(t.id.Seq, to)
+			err = t.view.JournalError(err)
+		}
+		if err == nil || t.err != nil || !errors.Is(err, format.ErrCorrupt) && !errors.Is(err, format.ErrForeign) {
+			return cmp.Or(err, damage)
+		}
+		damage = cmp.Or(damage, err)
+		behind := slices.DeleteFunc(readableBases(t.view, to), func(s SnapshotInfo) bool { return s.ID.Seq <= t.id.Seq })
+		f, _, err := followFrom(ctx, t.view, behind, t.entity, to)
+		if err != nil {
+			return damage
+		}
+		t.follower = f
+	}
+}
+
+// reachable returns the last record on the way to record to that can be gone to, by what is
+// known: the next is lost.
+func (t *trace) reachable(to uint64) uint64 {
+	last := to
+	for e := range t.view.Log.Ancestors(to) {
+		if e.ID.Seq <= t.id.Seq {
+			break
+		}
+		if e.Lost() {
+			last = e.Parent
+		}
+	}
+	return last
 }
 
 // run goes on to record seq.

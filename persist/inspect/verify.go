@@ -110,7 +110,11 @@ func verifyRecord(v *catalog.Catalog, e journal.Entry, payload []byte, err error
 	if _, err := format.DecodeOps(t.Ops); err != nil {
 		return v.EntryError(e, err)
 	}
-	return nil
+	s, err := v.SchemaAt(e)
+	if err != nil {
+		return v.JournalError(err)
+	}
+	return v.Described(e, t, s)
 }
 
 // addProblems reports errs, those of records by their positions. Segments that were
@@ -127,7 +131,9 @@ func addProblems(v *catalog.Catalog, r *VerifyReport, errs []error) {
 			r.note("%s was removed meanwhile", name)
 			continue
 		}
-		r.Problems = append(r.Problems, err)
+		if !slices.ContainsFunc(r.Problems, func(p error) bool { return p.Error() == err.Error() }) { // One damage hides what describes many.
+			r.Problems = append(r.Problems, err)
+		}
 	}
 }
 

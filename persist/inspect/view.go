@@ -71,14 +71,24 @@ func (v *View) Head() uint64 { return v.cat.Head() }
 // since something is damaged on the way.
 func (v *View) Newest() (seq uint64, err error) { return v.cat.Newest() }
 
+// Refusal returns why [persist.Open] would refuse to go on from the newest state of the store, if
+// nobody has it open and the program has its types; nil: it would not, nor of a save. It costs
+// what opening does; an error of ctx says nothing of the store.
+func (v *View) Refusal(ctx context.Context) error {
+	if v.IsSave() {
+		return nil
+	}
+	return v.cat.Refusal(ctx)
+}
+
 // Tips returns the ends of the branches, oldest first: the records that no readable
 // one continues. The newest state of the store need not be one of them, as a
 // program may have gone back before it closed the store.
 func (v *View) Tips() []journal.Entry { return v.cat.Log.Tips() }
 
 // Marks lists the names in the journal, in the order in which they were committed.
-// Like [View.Commits], it returns what it has read beside an error. It reads the
-// ticks that have marks, and no others; those that the program that has the store
+// It returns what it has read beside an error: damage, of which the first is returned, does
+// not end it. It reads the ticks that have marks, and no others; those that the program that has the store
 // open removes meanwhile are left out.
 func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(ctx) }
 

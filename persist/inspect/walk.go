@@ -24,7 +24,6 @@ type record struct {
 // Where a program converted the store, the next tick continues the converted state.
 type walk struct {
 	*catalog.Catalog
-	mend bool // Read records whose preamble is damaged as well.
 
 	// Called with the state that a tick is about to be applied to, and that it was
 	// converted from or is itself; and with the state after the tick. Either may be nil.
@@ -87,46 +86,17 @@ func (w *walk) between(ctx context.Context, from, to uint64) error {
 	return err
 }
 
-// read reads record e, which leads on from im. Without mend the error says so if its
-// segment was removed.
+// read reads record e, which leads on from im.
 func (w *walk) read(e journal.Entry, im *Image) (*record, error) {
-	s, err := w.SchemaAt(e)
-	if err != nil && w.mend {
-		if known := w.schemaBefore(e, im); known != nil {
-			s, err = known, nil
-		}
-	}
-	var payload []byte
-	if err == nil {
-		payload, err = w.Log.Payload(e, nil)
-	}
+	s, err := w.SchemaAfter(e, im.ID, im.Stored)
 	if err != nil {
-		if err = w.JournalError(err); !w.mend {
-			err = catalog.Pruned(err)
-		}
-		return nil, err
+		return nil, w.JournalError(err)
 	}
-	t, err := w.Decode(e, payload)
+	t, payload, err := w.Catalog.Read(e)
+	if err == nil {
+		err = w.Described(e, t, s)
+	}
 	return &record{e, payload, t, s}, err
-}
-
-// schemaBefore returns a schema that is the beginning of the one in force at e, whose
-// preamble damage hides: that of an earlier preamble in its segment, or of im, if a record
-// of the segment led to it; else nil. Within a segment numbers are only added, and a tick
-// that names one that is not known does not fit.
-func (w *walk) schemaBefore(e journal.Entry, im *Image) *format.Schema {
-	if p, ok := w.Log.PreambleAt(e); ok {
-		if encoded, err := w.Log.Payload(p, nil); err == nil {
-			if s, err := format.DecodeSchema(encoded); err == nil {
-				w.Schemas[catalog.JournalPreamble{Segment: p.Segment, Offset: p.Offset}] = s
-				return s
-			}
-		}
-	}
-	if last, ok := w.Log.Find(im.ID.Seq); ok && last.ID == im.ID && last.Segment == e.Segment {
-		return im.Stored()
-	}
-	return nil
 }
 
 // base is At for a state that ticks may follow.

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -159,7 +160,7 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 		if e.ID.Seq < oldest || e.Lost() {
 			continue
 		}
-		t, _, err := c.Tick(e)
+		t, _, err := c.Read(e)
 		if err != nil {
 			return 0, err
 		}
@@ -181,7 +182,7 @@ func (c *Catalog) before(age time.Duration) (uint64, error) {
 		if e.Lost() {
 			continue
 		}
-		t, _, err := c.Tick(e)
+		t, _, err := c.Read(e)
 		if err != nil {
 			return 0, err
 		}
@@ -278,11 +279,10 @@ type Mark struct {
 }
 
 // Marks lists the names in the journal, in the order in which they were committed.
-// Beside an error it returns what it has read. It reads the ticks that have marks, and
-// no others; those that the program that has the store open removes meanwhile are left
-// out.
-func (c *Catalog) Marks(ctx context.Context) ([]Mark, error) {
-	var marks []Mark
+// Beside an error it returns what it has read; damage, of which the first is returned, does
+// not end it. It reads the ticks that have marks, and no others; those that the program that
+// has the store open removes meanwhile are left out.
+func (c *Catalog) Marks(ctx context.Context) (marks []Mark, err error) {
 	for _, e := range c.Log.Entries {
 		if e.Flags&format.FlagMarks == 0 {
 			continue
@@ -290,18 +290,21 @@ func (c *Catalog) Marks(ctx context.Context) ([]Mark, error) {
 		if err := ctx.Err(); err != nil {
 			return marks, err
 		}
-		t, _, err := c.Tick(e)
-		if errors.Is(err, format.ErrNotFound) {
+		t, _, bad := c.Read(e)
+		switch {
+		case errors.Is(bad, format.ErrNotFound):
 			continue
-		}
-		if err != nil {
-			return marks, err
+		case errors.Is(bad, format.ErrCorrupt):
+			err = cmp.Or(err, bad)
+			continue
+		case bad != nil:
+			return marks, bad
 		}
 		for _, name := range t.Marks {
 			marks = append(marks, Mark{name, e.ID.Seq, t.Tick, t.Time, c.IsOnHead(e.ID.Seq)})
 		}
 	}
-	return marks, nil
+	return marks, err
 }
 
 // hasMark reports whether the tick of e has that name.
@@ -309,7 +312,7 @@ func (c *Catalog) hasMark(e journal.Entry, name string) (bool, error) {
 	if e.Flags&format.FlagMarks == 0 || e.Lost() {
 		return false, nil
 	}
-	t, _, err := c.Tick(e)
+	t, _, err := c.Read(e)
 	return err == nil && slices.Contains(t.Marks, name), err
 }
 

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
+	"strings"
 
+	"github.com/stet-ecs/stet/internal/naming"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -152,7 +155,7 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 		}
 		if stored[e.Parent] {
 			if _, ok := c.Log.Find(e.Parent); !ok { // Damaged: who continued it knew its ID.
-				if t, _, err := c.Tick(e); err == nil {
+				if t, _, err := c.Read(e); err == nil {
 					onPath[t.Parent] = true
 				}
 			}
@@ -186,34 +189,58 @@ func (c *Catalog) Newest() (seq uint64, err error) {
 		return head, nil
 	}
 	whole, target := map[uint64]bool{}, head
+	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
-		switch beyond := c.beyond(s); {
-		case s.Err != nil || !beyond && c.Misfit(s) != nil:
-		case beyond:
-			whole[s.ID.Seq], target = true, max(target, s.ID.Seq)
-		default:
-			whole[s.ID.Seq] = true
+		beyond := c.beyond(s)
+		if s.Err != nil || !beyond && c.Misfit(s) != nil {
+			continue
+		}
+		if whole[s.ID.Seq], usable = true, append(usable, s); beyond {
+			target = max(target, s.ID.Seq)
 		}
 	}
 	last := max(target, c.Log.Last)
 	for {
 		seq, ok := c.newestOn(target, whole)
-		if ok && seq == head {
+		if ok && seq == head && c.Missing(SnapshotInfo{ID: journal.ID{Seq: seq}}) == nil {
 			return head, nil
 		}
-		if ok && seq == last {
+		if ok && (seq == head || seq == last) {
 			return seq, fmt.Errorf("%w: newer states than record %d may be missing", format.ErrCorrupt, seq)
 		}
 		if ok {
 			return seq, fmt.Errorf("%w: of %d records, the newest whose state can be reached is %d", format.ErrCorrupt, last, seq)
 		}
-		// Nothing is known of what led there: perhaps what was before it.
-		i, _ := slices.BinarySearchFunc(c.Log.Entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
-		if i == 0 {
+		if target, ok = c.Before(target, usable, nil); !ok {
 			return head, nil // Asking for it tells why.
 		}
-		target = c.Log.Entries[i-1].ID.Seq
 	}
+}
+
+// Before returns the record to try when nothing leads to record target: the parent of the first
+// record on the way back from it that is lost. If that is not known, it is the last one before
+// it that can have been: the tick that the lost one had is known, and its parent has the tick
+// before, or an older one. States of snapshots count as well. It is none of bad.
+func (c *Catalog) Before(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
+	hole, ticks := target, uint64(math.MaxUint64)
+	for e := range c.Log.Ancestors(target) {
+		if e.Lost() {
+			return e.Parent, true
+		}
+		hole, ticks = e.Parent, e.Tick
+	}
+	consider := func(at, tick uint64) {
+		if at < hole && !bad[at] && (ticks == math.MaxUint64 || tick+2 <= ticks) && (!ok || at > seq) {
+			seq, ok = at, true
+		}
+	}
+	for _, e := range c.Log.Entries {
+		consider(e.ID.Seq, e.Tick)
+	}
+	for _, s := range snapshots {
+		consider(s.ID.Seq, s.Tick)
+	}
+	return seq, ok
 }
 
 // newestOn returns the newest record on the way to seq that one of the snapshots leads to,
@@ -227,7 +254,7 @@ func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok
 		return seq, true
 	}
 	for e := range c.Log.Ancestors(seq) {
-		if e.Lost() {
+		if e.Lost() || c.opaque(e) {
 			newest = e.Parent
 		}
 		if root = e.Parent; stored[root] {
@@ -235,6 +262,16 @@ func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok
 		}
 	}
 	return root, false
+}
+
+// opaque reports whether no schema of e is left, and none of a state before it in its segment,
+// see [Catalog.SchemaAfter].
+func (c *Catalog) opaque(e journal.Entry) bool {
+	if _, ok := c.Log.PreambleAt(e); ok || c.Log.Hidden(e) == nil {
+		return false
+	}
+	parent, ok := c.Log.Find(e.Parent)
+	return !ok || parent.Segment != e.Segment
 }
 
 // beyond reports whether s is of a state that the journal had and has no longer, so that
@@ -287,7 +324,7 @@ func (c *Catalog) replay(ctx context.Context, im *image.Image, seq uint64) (n in
 
 // Step applies the tick of record e to im.
 func (c *Catalog) Step(im *image.Image, e journal.Entry) error {
-	t, s, err := c.Tick(e)
+	t, s, err := c.TickAfter(e, im.ID, im.Stored)
 	if err != nil {
 		return err
 	}
@@ -360,6 +397,63 @@ func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, 
 	return SnapshotInfo{}, false
 }
 
+// Problems returns the damage to the journal, and the snapshots that it says are missing.
+func (c *Catalog) Problems() (errs []error) {
+	for _, p := range c.Log.Problems {
+		errs = append(errs, JournalDamage(p))
+	}
+	return append(errs, c.missed()...)
+}
+
+// Continued returns the state that a program which opens the store goes on from: that of the
+// head, or of the point at. The error says why the store must not be continued, or not from
+// there.
+func (c *Catalog) Continued(ctx context.Context, at string) (*image.Image, *Found, error) {
+	if err := c.Usable(); err != nil {
+		return nil, nil, err
+	}
+	head := c.Head()
+	if at != "" {
+		var err error
+		if head, err = c.Resolve(at); err != nil {
+			return nil, nil, err
+		}
+	}
+	im, f, err := c.Load(ctx, head, true)
+	if err != nil {
+		state := "the newest state"
+		if at != "" {
+			state = naming.Shown(at)
+		}
+		for _, p := range c.Problems() {
+			if !strings.Contains(err.Error(), p.Error()) {
+				err = errors.Join(err, p)
+			}
+		}
+		return nil, nil, fmt.Errorf("persist: recovering %s: %w", state, err)
+	}
+	if err := c.Missing(f.Snapshot); err != nil && at == "" { // Else what follows is given up anyway.
+		return nil, nil, err
+	}
+	return im, f, nil
+}
+
+// Refusal returns why opening the store to go on from its newest state would be refused, if
+// nobody has it open and the program has its types; nil: it would not be. It costs what
+// opening does. An error of ctx says nothing of the store.
+func (c *Catalog) Refusal(ctx context.Context) error {
+	if c.Unfinished() {
+		return nil
+	}
+	if _, _, err := c.Continued(ctx, ""); err != nil {
+		return err
+	}
+	if err := c.Log.Continuable(); err != nil {
+		return c.JournalError(err)
+	}
+	return nil
+}
+
 // Unfinished reports whether the creation of the store was cut short, once or
 // several times: there is a journal, but the base never got its name. Nobody was told
 // that there is a store, so that it may be created again over what is left.
@@ -367,14 +461,6 @@ func (c *Catalog) Unfinished() bool {
 	l := c.Log
 	bad := func(s journal.Segment) bool { return s.Err != nil }
 	return len(c.Snapshots) == 0 && len(l.Segments) > 0 && !slices.ContainsFunc(l.Segments, bad) && l.Last == 0 && !l.Clean
-}
-
-// Problems returns the damage to the journal, and the snapshots that it says are missing.
-func (c *Catalog) Problems() (errs []error) {
-	for _, p := range c.Log.Problems {
-		errs = append(errs, JournalDamage(p))
-	}
-	return append(errs, c.missed()...)
 }
 
 // Usable returns why the store must not be continued, whatever can be recovered:

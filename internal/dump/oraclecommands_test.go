@@ -1,0 +1,661 @@
+package dump
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/shell"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// oracles has for each command what asks it, and judges what it says. Every command has one.
+var oracles = map[string]func(x *trial){
+	"arrays":  func(x *trial) { x.states("arrays", url, "Health") },
+	"bisect":  bisectOracle,
+	"blame":   func(x *trial) { x.writers("blame", url, "0v1") },
+	"compact": compactOracle,
+	"diff":    diffOracle,
+	"export":  exportOracle,
+	"history": historyOracle,
+	"import":  importOracle,
+	"info":    infoOracle,
+	"log":     logOracle,
+	"ls":      func(x *trial) { x.states("ls", url, "--limit", "0") },
+	"man":     func(*trial) {}, // It reads no store.
+	"query": func(x *trial) {
+		x.states("query", url, "Position.X > 3", "--select", "entity, Position.X, score")
+		x.states("query", url, "--count", "--sum", "Position.X")
+	},
+	"recover": recoverOracle,
+	"schema":  func(x *trial) { x.states("schema", url) },
+	"show": func(x *trial) {
+		x.states("show", url, "0v1", "--brief")
+		x.states("show", url, "--resources")
+		x.writers("show", url, "0v1")
+	},
+	"stats":  statsOracle,
+	"tail":   func(x *trial) { x.ticks("ticks", "tail", url, "-n", "6") },
+	"verify": verifyOracle,
+}
+
+// wrong reports that what a command said cannot be.
+func (x *trial) wrong(a answer, args []string, format string, more ...any) {
+	x.t.Helper()
+	x.t.Errorf("%s\n%s\nexits with %d: %s\n%.600s", fmt.Sprintf(format, more...), shell.Command(args...), a.code, a.err, a.out)
+}
+
+// try asks a command in JSON, and sees to what holds for all of them: that what could not be
+// answered is not passed over in silence, that the damage is named, and what helps.
+func (x *trial) try(args ...string) (a answer) {
+	x.t.Helper()
+	args = append(args, "--json")
+	want := x.whole.ask(args...)
+	a = ask(x.t, x.damage.files, args...)
+	switch {
+	case a.code == exitCorrupt:
+		if !strings.Contains(a.err, `"try":"ecsdump verify `) && !strings.Contains(a.err, `"try":"ecsdump recover `) {
+			x.wrong(a, args, "it does not say what helps")
+		}
+		if !strings.Contains(a.err+a.out, "journal") && !strings.Contains(a.err+a.out, "snapshots/") {
+			x.wrong(a, args, "it does not say what is damaged")
+		}
+	case a.code != want.code:
+		x.wrong(a, args, "it exits with %d of the whole store", want.code)
+	case a.out != want.out && !x.damage.harmless:
+		x.wrong(a, args, "it says another thing than of the whole store, in silence: %s", want.out)
+	}
+	if a.code == exitCorrupt && x.damage.harmless {
+		x.wrong(a, args, "nothing of the store is damaged")
+	}
+	return a
+}
+
+// readable reports whether a whole snapshot leads to the state after record seq by whole records.
+func (x *trial) readable(seq uint64) bool {
+	for at := seq; ; {
+		for _, s := range x.whole.shots {
+			if s.ID.Seq == at && x.loads(s) {
+				return true
+			}
+		}
+		e, ok := x.whole.log.Find(at)
+		if !ok || x.damage.lost[at] || x.damage.blind[at] {
+			return false
+		}
+		at = e.Parent
+	}
+}
+
+// loads reports whether neither s nor a file that it refers to is damaged.
+func (x *trial) loads(s inspect.SnapshotInfo) bool {
+	for _, r := range s.Refs {
+		if x.damage.bad[r.Number] {
+			return false
+		}
+	}
+	return !x.damage.bad[s.Number]
+}
+
+// newest returns the newest state on the way to the head that is surely there.
+func (x *trial) newest() (seq uint64, ok bool) {
+	for seq = x.whole.head; !x.readable(seq); {
+		e, ok := x.whole.log.Find(seq)
+		if !ok {
+			return 0, false
+		}
+		seq = e.Parent
+	}
+	return seq, true
+}
+
+// states asks for states: by their records, which must be what they were, and for the newest.
+func (x *trial) states(args ...string) {
+	x.t.Helper()
+	for _, seq := range x.points {
+		x.state(seq, append(slices.Clone(args), "--at", at(seq)))
+	}
+	x.latest(args, func(seq uint64) []string { return append(slices.Clone(args), "--at", at(seq)) })
+}
+
+// state asks for something that takes the state after record seq.
+func (x *trial) state(seq uint64, args []string) {
+	x.t.Helper()
+	a, want := x.try(args...), x.whole.ask(append(args, "--json")...)
+	switch {
+	case a.out == want.out:
+	case x.readable(seq):
+		x.wrong(a, args, "the state can be reached")
+	case a.out != "":
+		x.wrong(a, args, "it was not like that: %s", want.out)
+	}
+}
+
+// latest asks for the newest state. It is that of the head, or else it says which one it is:
+// what it shows is the same as what at asks for, of a state not older than need be.
+func (x *trial) latest(args []string, at func(seq uint64) []string) {
+	x.t.Helper()
+	a := x.try(args...)
+	least, some := x.newest()
+	for seq := x.whole.head; ; seq-- {
+		if want := x.whole.ask(append(at(seq), "--json")...); a.out == want.out && a.out != "" {
+			if seq != x.whole.head && !told(a) {
+				x.wrong(a, args, "an old state is shown as the newest")
+			}
+			return
+		}
+		if seq == least {
+			break
+		}
+	}
+	if some && x.whole.ask(at(least)...).out != "" {
+		x.wrong(a, args, "the state of record %d can be reached", least)
+	} else if a.out != "" {
+		x.wrong(a, args, "there is no such state")
+	}
+}
+
+// told reports whether a says that the newest state is not there, or perhaps is not.
+func told(a answer) bool {
+	return strings.Contains(a.err, "the newest whose state") || strings.Contains(a.err, "newer states than")
+}
+
+// An object is a JSON value.
+type object = map[string]any
+
+// object reads what a command printed; nil: nothing.
+func (x *trial) object(a answer, args ...string) (doc object) {
+	x.t.Helper()
+	if a.out == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(a.out), &doc); err != nil {
+		x.wrong(a, args, "%v", err)
+	}
+	return doc
+}
+
+// items returns the objects in a member of doc.
+func items(doc object, name string) (list []object) {
+	all, _ := doc[name].([]any)
+	for _, item := range all {
+		list = append(list, item.(object))
+	}
+	return list
+}
+
+// without returns doc without some members.
+func without(doc object, names ...string) object {
+	doc = maps.Clone(doc)
+	for _, name := range names {
+		delete(doc, name)
+	}
+	return doc
+}
+
+// seqOf returns the record that doc names.
+func seqOf(doc object) uint64 {
+	seq, _ := doc["seq"].(float64)
+	return uint64(seq)
+}
+
+// writers asks for an entity with those who wrote what it has. What is not read any more was
+// written "at or before" what is.
+func (x *trial) writers(args ...string) {
+	x.t.Helper()
+	points := listed(x.points, at)
+	for _, point := range append(points, "@latest") {
+		args := append(slices.Clone(args), "--at", point)
+		a := x.try(args...)
+		doc := x.object(a, args...)
+		if doc == nil {
+			continue // States says when that is wrong.
+		}
+		seq := seqOf(doc)
+		if point == at(seq) || seq == x.whole.head || told(a) {
+			want := x.object(x.whole.ask(append(args[:len(args)-1], at(seq), "--json")...), args...)
+			if !sameWriters(doc, want, seq) {
+				x.wrong(a, args, "it was %v", want)
+			}
+		} else {
+			x.wrong(a, args, "another state is shown than the one asked for")
+		}
+	}
+}
+
+// sameWriters reports whether got, what is said of a state, is want but for writers that are not
+// exact: they are of a tick between the one that wrote and the state.
+func sameWriters(got, want any, seq uint64) bool {
+	switch got := got.(type) {
+	case object:
+		want, ok := want.(object)
+		if !ok {
+			return false
+		}
+		if _, isWriter := got["exact"]; isWriter {
+			return reflect.DeepEqual(got, want) || got["exact"] == false && seqOf(want) <= seqOf(got) && seqOf(got) <= seq
+		}
+		for name, v := range got {
+			if was, ok := want[name]; ok && !sameWriters(v, was, seq) || !ok && name != "written" {
+				return false
+			}
+		}
+		return true
+	case []any:
+		want, ok := want.([]any)
+		return ok && len(got) == len(want) && !slices.ContainsFunc(got, func(v any) bool {
+			return !slices.ContainsFunc(want, func(was any) bool { return sameWriters(v, was, seq) })
+		})
+	}
+	return reflect.DeepEqual(got, want)
+}
+
+// whole reports whether the record is whole and so is what describes it.
+func (x *trial) intact(seq uint64) bool {
+	_, ok := x.whole.log.Find(seq)
+	return ok && !x.damage.lost[seq] && !x.damage.blind[seq]
+}
+
+// ticks asks for ticks: each that is whole is listed, as it was. It is only said to be rewound if
+// it was.
+func (x *trial) ticks(member string, args ...string) {
+	x.t.Helper()
+	a := x.try(args...)
+	was := map[uint64]object{}
+	truth := items(x.object(x.whole.ask(append(slices.Clone(args), "--json")...)), member)
+	for _, d := range items(x.object(x.whole.ask("log", url, "--json")), "commits") {
+		was[seqOf(d)] = d
+	}
+	listed := map[uint64]bool{}
+	for _, d := range items(x.object(a, args...), member) {
+		seq := seqOf(d)
+		listed[seq] = true
+		want := was[seq]
+		unsure := []string{"rewound"}
+		switch {
+		case x.damage.knows:
+			unsure = nil
+		case x.damage.lost[x.whole.head] && told(a): // Another one may be taken for the head.
+			unsure = []string{"rewound", "head"}
+		}
+		if !reflect.DeepEqual(without(d, unsure...), without(want, unsure...)) || d["rewound"] == true && want["rewound"] != true {
+			x.wrong(a, args, "record %d was %v", seq, want)
+		}
+	}
+	for _, d := range truth {
+		if seq := seqOf(d); x.intact(seq) && !listed[seq] {
+			x.wrong(a, args, "record %d is whole and not listed", seq)
+		}
+	}
+}
+
+func logOracle(x *trial) {
+	x.ticks("commits", "log", url)
+	x.ticks("commits", "log", url, "--limit", "4")
+	x.ticks("commits", "log", url, "--reverse")
+	x.ticks("commits", "log", url, "--graph")
+	for _, seq := range x.points {
+		if seq > 0 {
+			x.ticks("commits", "log", url, at(seq))
+		}
+	}
+}
+
+// historyOracle asks for the life of an entity. What happened between two states that can be
+// reached is told; what it had in the first of them is what it had.
+func historyOracle(x *trial) {
+	const entity = "0v1"
+	ask := func(args []string, seq uint64) {
+		a := x.try(args...)
+		truth := items(x.object(x.whole.ask("history", url, entity, "--at", at(seq), "--json")), "events")
+		doc := x.object(a, args...)
+		if to, ok := doc["to"].(object); ok && told(a) {
+			truth = items(x.object(x.whole.ask("history", url, entity, "--at", at(seqOf(to)), "--json")), "events")
+		}
+		said := map[string]bool{}
+		for _, e := range items(doc, "events") {
+			text := fmt.Sprint(e)
+			said[text] = true
+			same := slices.ContainsFunc(truth, func(was object) bool { return fmt.Sprint(was) == text })
+			switch e["event"] {
+			case "alive":
+				same = x.whole.model[seqOf(e)].entities[entity] != nil
+			case "present":
+				same = reflect.DeepEqual(e["new"], x.whole.model[seqOf(e)].entities[entity][e["component"].(string)])
+			}
+			if !same {
+				x.wrong(a, args, "that did not happen: %s", text)
+			}
+		}
+		for _, e := range truth {
+			at := seqOf(e)
+			record, _ := x.whole.log.Find(at)
+			if x.intact(at) && x.readable(at) && x.readable(record.Parent) && x.readable(seq) && x.damage.knows && !said[fmt.Sprint(e)] {
+				x.wrong(a, args, "that can be read, and is not told: %v", e)
+			}
+		}
+	}
+	for _, seq := range x.points {
+		if seq > 0 {
+			ask([]string{"history", url, entity, "--at", at(seq)}, seq)
+		}
+	}
+	if newest, ok := x.newest(); ok && newest > 0 {
+		ask([]string{"history", url, entity}, x.whole.head)
+	}
+}
+
+// bisectOracle asks when something began. It is found if all states on the way can be reached, and
+// else between two that can.
+func bisectOracle(x *trial) {
+	reached := true
+	for e := range x.whole.log.Ancestors(x.whole.head) {
+		reached = reached && x.readable(e.ID.Seq) && x.readable(e.Parent)
+	}
+	for _, flag := range []string{"", "--scan", "--last", "--flips"} {
+		args := slices.DeleteFunc([]string{"bisect", url, "score > 20", flag}, func(arg string) bool { return arg == "" })
+		a, want := x.try(args...), x.whole.ask(append(args, "--json")...)
+		doc, was := x.object(a, args...), x.object(want)
+		switch {
+		case doc == nil && reached:
+			x.wrong(a, args, "all states can be reached")
+		case doc == nil:
+		case flag == "--flips":
+			for _, f := range items(doc, "flips") {
+				if !slices.ContainsFunc(items(was, "flips"), func(g object) bool { return within(g, f) }) {
+					x.wrong(a, args, "it was %v", was)
+				}
+			}
+		case !within(was, doc) || reached && doc["seq"] != was["seq"]:
+			x.wrong(a, args, "it was record %v", was["seq"])
+		}
+	}
+}
+
+// within reports whether the change was lies between the two states that got names.
+func within(was, got object) bool {
+	before, _ := got["before"].(object)
+	return seqOf(before) < seqOf(was) && seqOf(was) <= seqOf(got) && was["holds"] == got["holds"]
+}
+
+func diffOracle(x *trial) {
+	parent := func(seq uint64) uint64 {
+		e, _ := x.whole.log.Find(seq)
+		return e.Parent
+	}
+	for _, seq := range x.points {
+		if seq > 0 && x.readable(parent(seq)) {
+			x.state(seq, []string{"diff", url, at(parent(seq)), at(seq)})
+		}
+	}
+	if newest, ok := x.newest(); ok && x.intact(newest) && x.readable(parent(newest)) {
+		x.latest([]string{"diff", url}, func(seq uint64) []string { return []string{"diff", url, at(parent(seq)), at(seq)} })
+	} else {
+		x.try("diff", url)
+	}
+}
+
+// exportOracle asks for states, and for what ticks changed.
+func exportOracle(x *trial) {
+	x.states("export", url)
+	for _, seq := range x.points {
+		e, ok := x.whole.log.Find(seq)
+		if !ok {
+			continue
+		}
+		if x.intact(seq) && x.readable(e.Parent) && e.Parent > 0 {
+			x.state(seq, []string{"export", url, at(e.Parent) + ".." + at(seq)})
+		} else {
+			x.try("export", url, at(e.Parent)+".."+at(seq))
+		}
+	}
+}
+
+// statsOracle asks what takes the bytes: of a state, and of the ticks that can be read.
+func statsOracle(x *trial) {
+	ask := func(seq uint64, args ...string) {
+		a := x.try(args...)
+		doc := x.object(a, args...)
+		if doc == nil {
+			if x.readable(seq) {
+				x.wrong(a, args, "the state can be reached")
+			}
+			return
+		}
+		was := x.object(x.whole.ask("stats", url, "--at", at(seqOf(doc)), "--json"))
+		ticks := 0
+		for _, e := range x.whole.log.Entries {
+			if e.ID.Seq <= seqOf(doc) && x.intact(e.ID.Seq) {
+				ticks++
+			}
+		}
+		if n := int(doc["ticks"].(float64)); n < ticks || n > int(was["ticks"].(float64)) {
+			x.wrong(a, args, "%d ticks can be read", ticks)
+		}
+		for i, c := range items(doc, "components") {
+			if w := items(was, "components")[i]; c["name"] != w["name"] || !reflect.DeepEqual(c["rows"], w["rows"]) || !reflect.DeepEqual(c["row_bytes"], w["row_bytes"]) {
+				x.wrong(a, args, "the component was %v", w)
+			}
+		}
+		for _, s := range items(doc, "snapshots") { // What damaged files share is not known.
+			same := func(w object) bool { return reflect.DeepEqual(without(s, "shared"), without(w, "shared")) }
+			if s["error"] == nil && !slices.ContainsFunc(items(was, "snapshots"), same) {
+				x.wrong(a, args, "the snapshot was not like that: %v", s)
+			}
+		}
+	}
+	for _, seq := range x.points {
+		ask(seq, "stats", url, "--at", at(seq))
+	}
+	if newest, ok := x.newest(); ok {
+		ask(newest, "stats", url)
+	}
+}
+
+// infoOracle asks what there is.
+func infoOracle(x *trial) {
+	for _, seq := range x.points {
+		x.info("info", url, "--at", at(seq))
+	}
+	x.info("info", url)
+}
+
+func (x *trial) info(args ...string) {
+	x.t.Helper()
+	a := x.try(args...)
+	doc := x.object(a, args...)
+	if doc == nil {
+		x.wrong(a, args, "it says nothing")
+		return
+	}
+	state := slices.DeleteFunc(slices.Collect(maps.Keys(doc)), func(name string) bool {
+		return !slices.Contains([]string{"tick", "seq", "time", "alive", "free", "retired", "digest", "components"}, name)
+	})
+	if len(state) > 0 {
+		was := x.object(x.whole.ask("info", url, "--at", at(seqOf(doc)), "--json"))
+		for _, name := range state {
+			if !reflect.DeepEqual(doc[name], was[name]) {
+				x.wrong(a, args, "its %s was %v", name, was[name])
+			}
+		}
+	}
+	was := x.object(x.whole.ask("info", url, "--json"))
+	switch newest, ok := x.newest(); {
+	case len(args) == 2 && ok && (len(state) == 0 || seqOf(doc) < newest):
+		x.wrong(a, args, "the state of record %d can be reached", newest)
+	case len(args) == 2 && len(state) > 0 && seqOf(doc) != x.whole.head && !told(a):
+		x.wrong(a, args, "an old state is shown as the newest")
+	case len(args) > 2 && len(state) == 0 && x.readable(x.asked(args)):
+		x.wrong(a, args, "the state can be reached")
+	}
+	for _, s := range items(doc, "snapshots") {
+		if s["error"] == nil && !slices.ContainsFunc(items(was, "snapshots"), func(w object) bool { return reflect.DeepEqual(s, w) }) {
+			x.wrong(a, args, "there was no such snapshot: %v", s)
+		}
+	}
+	x.marks(a, args, items(doc, "marks"), items(was, "marks"))
+	x.opens(a, args, doc)
+}
+
+// asked returns the record that "--at seq:N" in args names.
+func (x *trial) asked(args []string) (seq uint64) {
+	_, _ = fmt.Sscanf(args[len(args)-1], "seq:%d", &seq)
+	return seq
+}
+
+// marks compares the marks that info lists with those that there were.
+func (x *trial) marks(a answer, args []string, got, was []object) {
+	x.t.Helper()
+	for _, m := range was {
+		seq := seqOf(m)
+		i := slices.IndexFunc(got, func(g object) bool { return seqOf(g) == seq })
+		switch {
+		case i < 0 && x.intact(seq):
+			x.wrong(a, args, "the mark of record %d is not listed", seq)
+		case i < 0:
+		case !reflect.DeepEqual(without(got[i], "head"), without(m, "head")), x.damage.knows && got[i]["head"] != m["head"]:
+			x.wrong(a, args, "the mark was %v", m)
+		}
+	}
+}
+
+// opens compares whether info says that a program can open the store with whether it can.
+func (x *trial) opens(a answer, args []string, doc object) {
+	x.t.Helper()
+	s := newSample()
+	store, err := persist.OpenFS(context.Background(), x.damage.files.Clone(), s.world, persist.Options{})
+	if err == nil {
+		defer store.Close(context.Background())
+		if d := s.world.Digest(); d != x.whole.digests[s.world.Raw().Seq()] {
+			x.t.Errorf("Open gives another world")
+		}
+	}
+	if opens, _ := doc["opens"].(bool); opens != (err == nil) {
+		x.wrong(a, args, "Open says: %v", err)
+	}
+	if refused, _ := doc["refused"].(string); (refused == "") != (err == nil) {
+		x.wrong(a, args, "it says that Open says %q, which says: %v", refused, err)
+	}
+}
+
+// verifyOracle asks what is damaged.
+func verifyOracle(x *trial) {
+	a := x.try("verify", url)
+	if x.damage.harmless {
+		return
+	}
+	if a.code != exitCorrupt || !strings.Contains(a.out, x.damage.file) {
+		x.wrong(a, []string{"verify", url}, "%s is damaged", x.damage.file)
+	}
+	if !strings.Contains(a.err, "ecsdump recover") {
+		x.wrong(a, []string{"verify", url}, "nobody is led to recover")
+	}
+}
+
+// digestOf returns the digest of the newest state in a store.
+func (x *trial) digestOf(dir string) ecs.Digest {
+	v, err := inspect.OpenReadOnly(context.Background(), dir)
+	if err != nil {
+		x.t.Errorf("what was written cannot be read: %v", err)
+		return 0
+	}
+	defer v.Close()
+	im, err := v.At(context.Background(), v.Head())
+	if err != nil || len(v.Damage()) > 0 {
+		x.t.Errorf("what was written cannot be read: %v, %v", err, v.Damage())
+		return 0
+	}
+	return im.Digest()
+}
+
+// compactOracle has a store written, which has the newest state that can be reached.
+func compactOracle(x *trial) {
+	out := filepath.Join(x.t.TempDir(), "out")
+	args := []string{"compact", url, "-o", out, "--json"}
+	if !x.loads(x.whole.shots[2]) {
+		args = append(args, "--no-names")
+	}
+	a := ask(x.t, x.damage.files, args...)
+	newest, some := x.newest()
+	switch {
+	case a.out == "" && some:
+		x.wrong(a, args, "the state of record %d can be reached", newest)
+	case a.out == "":
+	case a.code != exitOK && a.code != exitCorrupt:
+		x.wrong(a, args, "the exit status is another one")
+	default:
+		d := x.digestOf(out)
+		if d != x.whole.digests[x.whole.head] && (a.code == exitOK || !told(a)) {
+			x.wrong(a, args, "an old state is taken for the newest")
+		}
+		for seq := x.whole.head; d != x.whole.digests[seq]; seq-- {
+			if seq == newest || seq == 0 {
+				x.wrong(a, args, "the state of record %d can be reached", newest)
+				return
+			}
+		}
+	}
+}
+
+// recoverOracle has what is good written. If pieces are offered, they reach further.
+func recoverOracle(x *trial) {
+	out := filepath.Join(x.t.TempDir(), "out")
+	args := []string{"recover", url, "-o", out, "--json"}
+	a := ask(x.t, x.damage.files, args...)
+	doc := x.object(a, args...)
+	newest, some := x.newest()
+	switch seq := seqOf(doc); {
+	case a.code == exitCorrupt:
+		if some {
+			x.wrong(a, args, "the state of record %d can be reached", newest)
+		}
+	case a.code != exitOK && a.code != exitProblem:
+		x.wrong(a, args, "the exit status is another one")
+	case some && seq < newest:
+		x.wrong(a, args, "the state of record %d can be reached", newest)
+	case x.digestOf(out) != x.whole.digests[seq]:
+		x.wrong(a, args, "the state was another one")
+	case a.code == exitOK && seq != x.whole.head:
+		x.wrong(a, args, "that is not the newest state")
+	}
+	if strings.Contains(a.err, "--partial") {
+		args := []string{"recover", url, "-o", out + ".pieces", "--partial", "--json"}
+		b := ask(x.t, x.damage.files, args...)
+		if got := x.object(b, args...); got["partial"] != true {
+			x.wrong(a, args, "--partial does not help: %s", b.err)
+		}
+	}
+}
+
+// importOracle damages what export writes.
+func importOracle(x *trial) {
+	text := x.whole.ask("export", url).out
+	digest := regexp.MustCompile(`"digest":"[0-9a-f]*"`).FindString(text)
+	if digest == "" {
+		x.t.Fatal("the export has no digest")
+	}
+	dir := x.t.TempDir()
+	for name, damaged := range map[string]string{
+		"emptied": "", "half": text[:len(text)/2], "foreign": strings.Repeat("root:x:0:0\n", 99),
+		"flipped": strings.Replace(text, `"X":2`, `"X":3`, 1), "whole": text,
+	} {
+		file, out := filepath.Join(dir, name), filepath.Join(dir, name+".save")
+		if err := newFile(file, func(w io.Writer) error { _, err := w.Write([]byte(damaged)); return err }); err != nil {
+			x.t.Fatal(err)
+		}
+		args := []string{"import", file, "-o", out, "--json"}
+		a := ask(x.t, x.damage.files, args...)
+		if want := map[bool]int{true: exitOK, false: exitCorrupt}[name == "whole"]; a.code != want {
+			x.wrong(a, args, "the file is %s", name)
+		}
+	}
+}
