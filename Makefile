@@ -10,13 +10,14 @@ MINUTES   ?= 10
 FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
+RACE      ?= ./ecs ./journal ./disk/... ./internal/parallel ./persist/...
 PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64
 
 # having NAME is the directories of packages with a test whose name begins so.
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test lint knots deep race debug ports main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test lint knots deep race debug narrow ports main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -42,16 +43,18 @@ knots: ## the files of every package that need each other, and where to untie th
 deep: ## the tests with all that they can try
 	STET_DEEP=1 go test ./...
 
-race: ## the tests under the race detector
-	go test -race -short ./...
+race: ## the tests of what starts goroutines, under the race detector
+	go test -race -short $(RACE)
 
 debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs
 	go test -tags stetdebug ./ecs
 
-ports: ## builds for other systems and processors; what knows no store is tested where an int has 32 bits
+narrow: ## the tests of what knows no store, where an int has 32 bits
+	GOARCH=386 go test -short ./ecs/... ./journal
+
+ports: ## builds for other systems and processors; the tests check their types
 	@set -e; for port in $(PORTS); do echo "go build $$port"; GOOS=$${port%/*} GOARCH=$${port#*/} go build ./...; done
-	GOARCH=386 go test -short ./ecs/layout ./journal
 
 main-job: ## the README's first command
 	go run ./examples/life

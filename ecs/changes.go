@@ -433,7 +433,7 @@ func (f *ChangeFilter) begin() {
 }
 
 func (f *ChangeFilter) keeps(e Entity) bool {
-	if int(e.Index()) >= len(f.place) {
+	if uint(e.Index()) >= uint(len(f.place)) {
 		return false
 	}
 	i := int(f.place[e.Index()])

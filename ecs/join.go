@@ -3,6 +3,8 @@ package ecs
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 // A join finds the entities that are in all of some sets and in none of others.
@@ -56,7 +58,7 @@ const (
 
 	scattered = 16 // Runs of a block from which on their rows are fetched beforehand.
 
-	missing = ^uint32(0) // In place of a row in an optional set.
+	missing = track.NoRow // In place of a row in an optional set.
 	unknown = ^uint64(0)
 )
 
@@ -268,7 +270,7 @@ func (j *join) probe(driver, row int, e Entity, at *[maxSets + 1]uint32) bool {
 		if r < 0 && !j.isOptional(i) {
 			return false
 		}
-		at[i] = uint32(r) // -1 becomes missing.
+		at[i] = uint32(r) & missing // -1 becomes missing.
 	}
 	return j.passes(e)
 }

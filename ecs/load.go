@@ -268,7 +268,7 @@ func indexOf(state *raw.State) ([]uint32, error) {
 	rows := make([]uint32, total) // Plus 1, so that 0 is none.
 	for r, e := range raw.As[Entity](state.Registry) {
 		i := int(e.Index())
-		if i >= total || rows[i] != 0 || e.Generation() == 0 {
+		if uint(i) >= uint(total) || rows[i] != 0 || e.Generation() == 0 {
 			return nil, fmt.Errorf("entities: row %d holds %v, which is out of range or there twice", r, e)
 		}
 		rows[i] = uint32(r) + 1
@@ -289,7 +289,7 @@ func (s *storageState) checkEntities(total int) error {
 		}
 		i := int(e.Index())
 		switch {
-		case i >= total || e.Generation() == 0:
+		case uint(i) >= uint(total) || e.Generation() == 0:
 			return notAlive(r, e)
 		case seen[i/64]>>(i%64)&1 != 0:
 			return fmt.Errorf("%v has two rows", e)

@@ -117,7 +117,7 @@ func (r *registry) row(e Entity) int {
 	if debug {
 		mustBeCurrent(e)
 	}
-	if i := e.Index(); int(i) < len(r.sparse) {
+	if i := e.Index(); uint(i) < uint(len(r.sparse)) {
 		if k := int(r.sparse[i]); k < r.rows.N && r.dense.Live[k] == e {
 			return k
 		}

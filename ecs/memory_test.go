@@ -54,8 +54,8 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	m := w.MemoryUsage()
 	want := []StorageMemory{
 		{Name: "plain", Data: 800, Dense: 400},
-		{Name: "label", Sparse: 4*track.PageSize + 8*int64(cap(tags.sparse.Pages)), Stamps: 16 * track.PageSize / 64},
-		{Name: "list", Data: 24},
+		{Name: "label", Sparse: 4*track.PageSize + room(tags.sparse.Pages), Stamps: 16 * track.PageSize / 64},
+		{Name: "list", Data: room(make([]list, 1))},
 	}
 	for i := range want {
 		if m.Storages[i] != want[i] {
@@ -75,7 +75,8 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	}
 	w.frames = []frame{{ops: make([]raw.Op, 0, 10), Frame: track.Frame{Touched: make([]*track.Tracker, 0, 10)}}}[:0]
 	m = w.MemoryUsage()
-	if got, want := m.Total()-before, 40+80+160+160+2*160+128+160+160+room(w.frames)+320+80; got != want {
+	if got, want := m.Total()-before, 40+80+160+160+room(w.change.values)+room(w.change.entities)+128+160+160+
+		room(w.frames)+room(w.frames[:1][0].ops)+room(w.frames[:1][0].Touched); got != want {
 		t.Errorf("Total() grew by %d, want %d", got, want)
 	}
 }

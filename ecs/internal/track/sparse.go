@@ -1,6 +1,9 @@
 package track
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // Pages of a [Sparse] have PageSize entries: index i lies in page i>>PageBits, at
 // i&PageMask.
@@ -9,7 +12,9 @@ const (
 	PageSize = 1 << PageBits
 	PageMask = PageSize - 1
 
-	NoRow = ^uint32(0) // An entry that was never written.
+	// NoRow is an entry that was never written: more than any row, as an int too where that
+	// has 32 bits.
+	NoRow uint32 = math.MaxUint32 & math.MaxInt
 )
 
 // A Page maps 4096 consecutive indices to rows. An entry without a row may hold

@@ -1,0 +1,117 @@
+package arch
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ports are the systems and processors for which everything must compile, beside those
+// that tests run on. `make ports` builds for them what this checks only by types, which
+// takes a second instead of minutes: a constant that an int of 32 bits cannot hold, or a
+// call that a system does not have, is found here too.
+var ports = []string{"linux/386", "linux/arm", "windows/amd64", "darwin/arm64", "freebsd/amd64"}
+
+func TestTypesHoldOnEveryPort(t *testing.T) {
+	for _, port := range ports {
+		t.Run(port, func(t *testing.T) {
+			t.Parallel()
+			system, processor, _ := strings.Cut(port, "/")
+			list := exec.Command("go", "list", "-deps", "-json=ImportPath,Dir,GoFiles,ImportMap", "../../...")
+			list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
+			list.Stderr = os.Stderr
+			out, err := list.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(out), module+"persist/inspect") {
+				t.Fatal("the packages of the module are not listed")
+			}
+			for _, err := range checkPort(processor, string(out), nil) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAPortWithNarrowIntsIsSeen(t *testing.T) {
+	const listed = `{"ImportPath": "` + module + `p", "GoFiles": ["p.go"]}`
+	source := map[string]string{"p.go": "package p\nfunc f() int { return 1 << 31 }\n"}
+	if errs := checkPort("amd64", listed, source); len(errs) > 0 {
+		t.Errorf("with 64 bits: %v", errs)
+	}
+	if errs := checkPort("386", listed, source); len(errs) == 0 {
+		t.Error("1 << 31 is an int of 32 bits")
+	}
+}
+
+// checkPort returns what the types of this module's packages have against a processor.
+// listed are the packages, each behind those that it imports. Files lie on the disk, or
+// in source.
+func checkPort(processor, listed string, source map[string]string) (errs []error) {
+	fset, checked := token.NewFileSet(), map[string]*types.Package{"unsafe": types.Unsafe}
+	for d := json.NewDecoder(strings.NewReader(listed)); ; {
+		var p struct {
+			ImportPath, Dir string
+			GoFiles         []string
+			ImportMap       map[string]string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return errs
+		} else if err != nil {
+			return append(errs, err)
+		}
+		if p.ImportPath == "unsafe" {
+			continue
+		}
+		ours := strings.HasPrefix(p.ImportPath, module)
+		var files []*ast.File
+		for _, name := range p.GoFiles {
+			var text any
+			if source != nil {
+				text = source[name]
+			}
+			file, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), text, parser.SkipObjectResolution)
+			if err != nil {
+				return append(errs, err)
+			}
+			files = append(files, file)
+		}
+		conf := types.Config{
+			Sizes:            types.SizesFor("gc", processor),
+			IgnoreFuncBodies: !ours, // What others compile is theirs to test.
+			FakeImportC:      true,
+			Importer: importMap(func(path string) *types.Package {
+				if mapped, ok := p.ImportMap[path]; ok {
+					path = mapped
+				}
+				return checked[path]
+			}),
+			Error: func(err error) {
+				if ours {
+					errs = append(errs, err)
+				}
+			},
+		}
+		checked[p.ImportPath], _ = conf.Check(p.ImportPath, fset, files, nil)
+	}
+}
+
+// An importMap finds packages that are checked already.
+type importMap func(path string) *types.Package
+
+func (m importMap) Import(path string) (*types.Package, error) {
+	if p := m(path); p != nil {
+		return p, nil
+	}
+	return nil, errors.New("no package " + path)
+}
