@@ -439,7 +439,7 @@ func TestCommandsOnDamagedStores(t *testing.T) {
 		for _, d := range all[:n] {
 			t.Run(fmt.Sprintf("closed %t, %s", closed, strings.ReplaceAll(d.name, "/", " ")), func(t *testing.T) {
 				x := &trial{t: t, whole: w, damage: d}
-				for _, i := range rng.Perm(len(w.seqs))[:deep.Or(3, 6)] {
+				for _, i := range rng.Perm(len(w.seqs))[:deep.Or(3, 4)] {
 					x.points = append(x.points, w.seqs[i])
 				}
 				for _, name := range slices.Sorted(maps.Keys(oracles)) {

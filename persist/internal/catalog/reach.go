@@ -202,7 +202,7 @@ func (c *Catalog) Newest() (seq uint64, err error) {
 	last := max(target, c.Log.Last)
 	for {
 		seq, ok := c.newestOn(target, whole)
-		if ok && seq == head && c.Missing(SnapshotInfo{ID: journal.ID{Seq: seq}}) == nil {
+		if ok && seq == head && len(c.Log.Segments) > 0 && c.Missing(SnapshotInfo{ID: journal.ID{Seq: seq}}) == nil {
 			return head, nil
 		}
 		if ok && (seq == head || seq == last) {
