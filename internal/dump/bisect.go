@@ -67,7 +67,7 @@ which finds the last tick at which the condition changed, to true or to false, a
 
 A condition that holds at the first state as well as at the last did not begin
 between them, and that is an error: worlds begin empty, so what says that something
-is not there holds at first.
+is not there holds at first. States that damage hides cannot be judged, and are skipped.
 
 The condition is on the whole world,
 

@@ -259,7 +259,7 @@ func sameWriters(got, want any, seq uint64) bool {
 	return reflect.DeepEqual(got, want)
 }
 
-// whole reports whether the record is whole and so is what describes it.
+// intact reports whether a record is whole, and so is what describes it.
 func (x *trial) intact(seq uint64) bool {
 	_, ok := x.whole.log.Find(seq)
 	return ok && !x.damage.lost[seq] && !x.damage.blind[seq]
