@@ -10,7 +10,7 @@ func (t *Tracker) Shrink() {
 		t.squeeze()
 	}
 	t.recs, t.forward = Fitting(t.recs), Fitting(t.forward)
-	rows := max(t.height(), t.Prot, t.topProt())
+	rows := max(t.height(), t.Prot)
 	for i := range t.forward {
 		rows = max(rows, t.forward[i].height())
 	}
