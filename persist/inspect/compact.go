@@ -87,7 +87,7 @@ func (c *compaction) store(ctx context.Context, out string, names bool) error {
 func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	err := r.named(ctx, func(s SnapshotInfo) (journal.ID, bool) { return s.ID, s.ID.Seq < c.from && c.leadsTo(s.ID) })
 	if err != nil {
-		return err
+		return fmt.Errorf("of the snapshots with names, which can be left out: %w", err)
 	}
 	im, err := base(ctx, c.Catalog, c.from)
 	if err != nil {
