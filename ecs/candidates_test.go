@@ -51,3 +51,27 @@ func BenchmarkDestroyBare(b *testing.B) {
 		})
 	}
 }
+
+// A storage becomes a candidate with its first page, whatever makes that.
+func TestDestroyAsksEveryKindFromItsFirstPageOn(t *testing.T) {
+	for kind := range Ordered + 1 {
+		if kind == Tag {
+			continue
+		}
+		t.Run(fmt.Sprint(kind), func(t *testing.T) {
+			w := NewWorld(Options{})
+			s := MustRegister(w, Component[int32]{Name: "c", Kind: kind})
+			for range 3 { // Three pages, each of which is asked for before it is there.
+				w.Destroy(w.Create())
+				e := w.Create()
+				s.Set(e, 1)
+				w.Destroy(e)
+				assert.Zero(t, s.Len())
+				assert.NoError(t, w.check())
+				for range pageMask + 1 {
+					w.Create()
+				}
+			}
+		})
+	}
+}
