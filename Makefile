@@ -43,7 +43,7 @@ knots: ## the files of every package that need each other, and where to untie th
 deep: ## the tests with all that they can try
 	STET_DEEP=1 go test ./...
 
-race: ## the tests of what starts goroutines, under the race detector
+race: ## the tests of what programs import, under the race detector
 	go test -race -short $(RACE)
 
 debug: ## the build that finds stray writes

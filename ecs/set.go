@@ -429,15 +429,15 @@ func (w *World) findCandidates(p int) []candidate {
 	for p >= len(w.candidates) {
 		w.candidates = append(w.candidates, pageCandidates{})
 	}
-	h := &w.candidates[p]
-	clear(h.all)
-	h.at, h.all = w.paged, h.all[:0]
+	known := &w.candidates[p]
+	clear(known.all)
+	known.at, known.all = w.paged, known.all[:0]
 	for i, s := range w.sets {
 		if p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-			h.all = append(h.all, candidate{s, s.sparse.Pages[p], w.storages[i]})
+			known.all = append(known.all, candidate{s, s.sparse.Pages[p], w.storages[i]})
 		}
 	}
-	return h.all
+	return known.all
 }
 
 // page returns the page of index i, which it makes if there is none.

@@ -38,7 +38,7 @@ func (c *Column[T]) fit(rows int) {
 func (s *Sparse) reach() int { return 0 }
 
 func (s *Sparse) shrink(int) {
-	s.rows.fit(0)
+	s.fit(0)
 	s.undoStack.shrink()
 }
 

@@ -2,9 +2,9 @@ package track
 
 import "unsafe"
 
-// What is kept of rows does not depend on their type: it is memory for so many of them.
-// So logs are compiled once, and not for each type of component that a program has;
-// [rowsOf] is what they leave to who knows the type.
+// A rowsOf is what logs leave to who knows the type of the rows. They themselves keep
+// memory for so many rows of a size: so they are compiled once, and not for each type of
+// component that a program has.
 type rowsOf interface {
 	// alloc returns memory for n rows, which are zero.
 	alloc(n int) unsafe.Pointer
@@ -76,7 +76,7 @@ type undoStack struct {
 
 	rows    rowsOf
 	size    uintptr                                // Of a row.
-	put     func(row int, p unsafe.Pointer, n int) // Makes the n live rows from row on those at p.
+	put     func(row int, p unsafe.Pointer, n int) // Makes the n live rows from row on those at p. Not in rows, as restores call it for every run.
 	clock   *Clock
 	Moved   func(Run) // Told which rows were put back, undone and redone; may be nil.
 	split   uint32    // A run never extends over a row number that has none of these bits.
