@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -129,17 +130,21 @@ func (h *history) prune(j *journal.Journal, keep uint64) error {
 	return err
 }
 
-// crashes runs work on fs and returns images of crashes before every call: one
-// with synced bytes only, and some with more.
+// crashes runs work on fs and returns images of crashes before every call, of
+// the writer too: one with synced bytes only, and some with more.
 func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 	t.Helper()
+	var mu sync.Mutex // Guards images and j.
 	var images []image
 	var j *journal.Journal
 	fs.OnCall(func(n int, _ string) {
-		img := image{fs: fs.Crash()}
+		mu.Lock()
+		defer mu.Unlock()
+		var img image
 		if j != nil {
-			img.acked = j.Durable()
+			img.acked = j.Durable() // Before the crash, which must leave as much.
 		}
+		img.fs = fs.Crash()
 		images = append(images, img)
 		for seed := range seeds {
 			img.fs = fs.CrashSeed(uint64(n*seeds + seed))
@@ -147,7 +152,12 @@ func (h *history) crashes(t *testing.T, fs *disktest.Mem, seeds int) []image {
 		}
 	})
 	calls := fs.Calls()
-	if err := h.work(fs, func(opened *journal.Journal) { j = opened }); err != nil {
+	opened := func(o *journal.Journal) {
+		mu.Lock()
+		defer mu.Unlock()
+		j = o
+	}
+	if err := h.work(fs, opened); err != nil {
 		t.Fatal(err)
 	}
 	fs.OnCall(nil)
@@ -242,8 +252,11 @@ func TestNamesAreDurableInOrder(t *testing.T) {
 	if err := j.Roll(ctx); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("Roll = %v, want %v", err, syscall.EIO)
 	}
+	var mu sync.Mutex // Guards images.
 	var images []image
-	fs.OnCall(func(n int, _ string) {
+	fs.OnCall(func(int, string) {
+		mu.Lock()
+		defer mu.Unlock()
 		for seed := range uint64(8) {
 			images = append(images, image{fs: fs.CrashSeed(seed)})
 		}
