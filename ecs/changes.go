@@ -3,13 +3,10 @@ package ecs
 import (
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
-	"github.com/stet-ecs/stet/ecs/layout"
-	"github.com/stet-ecs/stet/ecs/raw"
 )
 
 // A Delta is what differs in a storage between an earlier boundary and now, by
@@ -29,7 +26,8 @@ import (
 type Delta[T any] struct {
 	s *Storage[T]
 	comparison
-	old []T // The values beside then.
+	values track.Spans // The values that were written, as they were.
+	old    []T         // The values beside then.
 
 	added, changed, removed edits[T]
 }
@@ -47,10 +45,20 @@ func (l *edits[T]) add(e Entity, v Edit[T]) {
 	l.entities, l.values = append(l.entities, e), append(l.values, v)
 }
 
-// reset empties l. What it held is given up to the garbage collector.
-func (l *edits[T]) reset() {
-	clear(l.values)
+// reset empties l. What it held is given up to the garbage collector, if that would look.
+func (l *edits[T]) reset(pointers bool) {
+	if pointers {
+		clear(l.values)
+	}
 	l.entities, l.values = l.entities[:0], l.values[:0]
+}
+
+// room makes room for n more, and for as many as there are: lists of rows become long.
+func (l *edits[T]) room(n int) {
+	if k := len(l.entities); cap(l.entities)-k < n || cap(l.values)-k < n {
+		n = max(n, k)
+		l.entities, l.values = slices.Grow(l.entities, n), slices.Grow(l.values, n)
+	}
 }
 
 // Since returns what changed since the end of tick, on the branch of history that
@@ -216,60 +224,168 @@ func (d *Delta[T]) Empty() bool {
 
 // since compares with the beginning of the k-th frame, the end of tick.
 func (d *Delta[T]) since(k int, tick uint64) error {
-	d.added.reset()
-	d.changed.reset()
-	d.removed.reset()
+	pointers := d.s.pointers
+	d.added.reset(pointers)
+	d.changed.reset(pointers)
+	d.removed.reset(pointers)
 	frame, err := d.s.w.boundary(k, tick, &d.s.rows, d.s.name)
 	if err != nil {
 		return err
 	}
 	if k, before, changed := d.s.rows.Since(frame); changed {
-		d.lay(k, before.N)
-		d.sort()
+		d.compare(k, before.N)
 	}
 	return nil
 }
 
-// lay lays the first rows as they were before log k, when there were as many,
-// beside those of now.
-//
-//go:noinline
-func (d *Delta[T]) lay(k, before int) {
+// compare compares with what was when the logs from k on were opened, and before rows.
+func (d *Delta[T]) compare(k, before int) {
 	s := d.s
-	limit := min(before, s.rows.N) // The rows between are all included.
-	d.ranges, _ = written(&s.dense.Log, d.ranges[:0], k, limit)
-	d.ranges, _ = s.valuesWritten(d.ranges, k, limit)
-	d.include(s.w, before, s.rows.N)
-	d.old = zeroed(d.old, len(d.then))
-	overlay(&d.comparison, &s.dense, k, before, d.then)
-	overlay(&d.comparison, &s.data, k, before, d.old)
-	d.pair(s.dense.Live[:s.rows.N], s.row)
-}
-
-// sort finds out what became of every entity of the comparison.
-//
-//go:noinline
-func (d *Delta[T]) sort() {
-	s := d.s
-	d.each(func(row, p int) {
-		if e := d.then[p]; e != 0 && s.row(e) < 0 {
-			d.removed.add(e, Edit[T]{Old: d.old[p]})
-		}
-		if row >= s.rows.N {
-			return
-		}
-		e, now := s.dense.Live[row], s.data.Live[row:row+1]
-		if e == Vacant {
-			return
-		}
-		if p := int(d.from[p]) - 1; p < 0 {
-			d.added.add(e, Edit[T]{New: now[0]})
-		} else if !s.tag && !sameRow(&s.w.equal, s.face.codec, d.old[p:p+1], now) {
-			d.changed.add(e, Edit[T]{d.old[p], now[0]})
-		}
-	})
+	d.lay(&s.dense, k, before, s.rows.N, s.row)
+	d.values.Read(&s.data.Log, k)
+	d.layValues(before)
+	for _, p := range d.gone {
+		d.removed.add(d.then[p], Edit[T]{Old: d.old[p]})
+	}
+	d.walk(min(before, s.rows.N))
+	d.values.Reset()
 	if s.pointers {
 		clear(d.old)
+	}
+}
+
+// layValues lays the values of then beside it.
+func (d *Delta[T]) layValues(before int) {
+	d.old = slices.Grow(d.old[:0], len(d.rows))[:len(d.rows)]
+	k := 0
+	for p, row := range d.rows {
+		if d.then[p] == 0 {
+			continue // Not looked at, like the rest.
+		}
+		for k < d.values.Len() && d.values.At(k).Row+d.values.At(k).N <= row {
+			k++
+		}
+		if k < d.values.Len() && d.values.At(k).Row <= row {
+			d.old[p] = d.s.data.Old(d.values.At(k))[row-d.values.At(k).Row]
+		} else {
+			d.old[p] = d.s.data.Live[row]
+		}
+	}
+}
+
+// walk compares the values that were written below limit, where there were rows then
+// and are now: in spans, between the rows at which another entity may be.
+func (d *Delta[T]) walk(limit int) {
+	p, next := 0, d.at(0)
+	plain := plainRows[T](d.s.face.codec)
+	for i := 0; i < d.values.Len(); i++ {
+		span := d.values.At(i)
+		if plain && span.N == 1 {
+			if k := d.compareSingles(i, min(next, limit)); k > i {
+				i = k - 1
+				continue
+			}
+		}
+		lo, hi := int(span.Row), min(int(span.Row+span.N), limit)
+		if lo >= hi {
+			break
+		}
+		old := d.s.data.Old(span)
+		for next < hi {
+			if lo < next {
+				d.compareRows(lo, old[:next-lo], plain)
+				lo, old = next, old[next-lo:]
+			}
+			if lo == next {
+				lo, old = lo+1, old[1:]
+			}
+			d.compareEntity(p, plain)
+			p++
+			next = d.at(p)
+		}
+		d.compareRows(lo, old[:hi-lo], plain)
+	}
+	for ; p < len(d.rows); p++ {
+		d.compareEntity(p, plain)
+	}
+}
+
+// compareSingles is compareRows of plain values for the spans from i on, as far as they
+// are single rows below limit. It returns how far that is. Its loop calls nothing, so that
+// the processor looks at several rows at a time.
+func (d *Delta[T]) compareSingles(i, limit int) int {
+	s, l := d.s, &d.changed
+	spans, order := d.values.Spans()
+	end := min(i+256, len(spans))
+	l.room(end - i)
+	entities, now := s.dense.Live[:limit], s.data.Live[:limit]
+	k := len(l.entities)
+	toEntities, toValues := l.entities[k:cap(l.entities)], l.values[k:cap(l.values)]
+	k = 0
+	for ; i < end; i++ {
+		span := &spans[i]
+		if i < len(order) {
+			span = &spans[uint32(order[i])]
+		}
+		row := int(span.Row)
+		if span.N != 1 || row >= limit {
+			break
+		}
+		old := s.data.OldRow(span)
+		if sameMemory(old, &now[row]) {
+			continue
+		}
+		if e := entities[row]; e != Vacant {
+			toEntities[k] = e
+			to := &toValues[k]
+			to.Old, to.New = *old, now[row]
+			k++
+		}
+	}
+	k += len(l.entities)
+	l.entities, l.values = l.entities[:k], l.values[:k]
+	return i
+}
+
+// compareRows compares old with the rows from row on, in which the same entities were.
+func (d *Delta[T]) compareRows(row int, old []T, plain bool) {
+	s, l, k := d.s, &d.changed, len(d.changed.entities)
+	l.room(len(old))
+	entities, now := s.dense.Live[row:row+len(old)], s.data.Live[row:row+len(old)]
+	toEntities, toValues := l.entities[k:k+len(old)], l.values[k:k+len(old)]
+	k = 0
+	for i := range old {
+		if plain {
+			if sameMemory(&old[i], &now[i]) {
+				continue
+			}
+		} else if sameRow(&s.w.equal, s.face.codec, old[i:i+1], now[i:i+1]) {
+			continue
+		}
+		if e := entities[i]; e != Vacant {
+			toEntities[k], toValues[k] = e, Edit[T]{old[i], now[i]}
+			k++
+		}
+	}
+	k += len(l.entities)
+	l.entities, l.values = l.entities[:k], l.values[:k]
+}
+
+// compareEntity finds out what became of the entity at d.rows[p], if there is one.
+func (d *Delta[T]) compareEntity(p int, plain bool) {
+	s, row := d.s, int(d.rows[p])
+	if row >= s.rows.N || s.dense.Live[row] == Vacant {
+		return
+	}
+	e, now := s.dense.Live[row], s.data.Live[row:row+1]
+	switch p := int(d.from[p]) - 1; {
+	case p < 0:
+		d.added.add(e, Edit[T]{New: now[0]})
+	case s.tag:
+	case plain && sameMemory(&d.old[p], &now[0]):
+	case !plain && sameRow(&s.w.equal, s.face.codec, d.old[p:p+1], now):
+	default:
+		d.changed.add(e, Edit[T]{d.old[p], now[0]})
 	}
 }
 
@@ -292,9 +408,13 @@ func (r *Resource[T]) since(k int, tick uint64) (e Edit[T], changed bool, err er
 	}
 	old := r.data.Live
 	k, _, _ = r.rows.Since(frame)
-	r.data.Oldest(k, func(_ int, values []T) { old = values })
+	if r.spans.Read(&r.data.Log, k); r.spans.Len() > 0 {
+		old = r.data.Old(r.spans.At(0))
+	}
 	changed = !sameRow(&r.w.equal, r.face.codec, old[:1], r.data.Live)
-	return Edit[T]{old[0], r.data.Live[0]}, changed, nil
+	e = Edit[T]{old[0], r.data.Live[0]}
+	r.spans.Reset()
+	return e, changed, nil
 }
 
 // An EntityDelta is which entities were created and destroyed between an earlier
@@ -342,29 +462,20 @@ func (d *EntityDelta) since(k int, tick uint64) error {
 	if err != nil {
 		return err
 	}
-	if k, before, changed := r.rows.Since(frame); changed {
-		d.lay(r, k, before.N)
-		d.sort(r)
+	k, before, changed := r.rows.Since(frame)
+	if !changed {
+		return nil
 	}
-	return nil
-}
-
-func (d *EntityDelta) lay(r *registry, k, before int) {
-	d.ranges, _ = written(&r.dense.Log, d.ranges[:0], k, min(before, r.rows.N))
-	d.include(r.w, before, r.rows.N)
-	overlay(&d.comparison, &r.dense, k, before, d.then)
-	d.pair(r.dense.Live[:r.rows.N], r.row)
-}
-
-func (d *EntityDelta) sort(r *registry) {
-	d.each(func(row, p int) {
-		if e := d.then[p]; e != 0 && !r.alive(e) {
-			d.destroyed = append(d.destroyed, e)
-		}
-		if row < r.rows.N && d.from[p] == 0 {
+	d.lay(&r.dense, k, before.N, r.rows.N, r.row)
+	for _, p := range d.gone {
+		d.destroyed = append(d.destroyed, d.then[p])
+	}
+	for p, row := range d.rows {
+		if int(row) < r.rows.N && d.from[p] == 0 {
 			d.created = append(d.created, r.dense.Live[row])
 		}
-	})
+	}
+	return nil
 }
 
 // A ChangeFilter keeps the entities for which something happened to a component
@@ -485,113 +596,4 @@ func upTo(first, last uint64) string {
 		return ""
 	}
 	return fmt.Sprint(" to ", last)
-}
-
-// A comparison lays the rows of a sparse set as they were at a boundary beside
-// the rows of now. It looks only at those that may differ:
-//
-//	row       3 4 5     9 10
-//	        | . . . | | . . |    ranges
-//	then    | a b c | | d e |    the entity at that row then; 0 past the length
-//	now     | a d f | |           the entity there now
-//	from    | 1 4 0 | | 0 0 |    1 + where in then the entity of now is; 0: nowhere
-//
-// An entity that is at another row than it was left a row that may differ, and
-// came to one. So those that came, went and moved are all found by walking then
-// and from; no other row is read.
-type comparison struct {
-	ranges []raw.Range // Ascending, disjoint, and not adjacent.
-	first  []int       // Where in then the rows of each range begin.
-	then   []Entity
-	from   []uint32
-}
-
-// include ends the collection of ranges: it adds the rows between the two lengths
-// and finds room for all.
-func (c *comparison) include(w *World, before, now int) {
-	if before != now {
-		c.ranges = append(c.ranges, raw.Range{First: min(before, now), N: max(before, now) - min(before, now)})
-	}
-	c.ranges = w.sortRanges(c.ranges)
-	size := 0
-	c.first = c.first[:0]
-	for _, r := range c.ranges {
-		c.first = append(c.first, size)
-		size += r.N
-	}
-	c.then, c.from = zeroed(c.then, size), zeroed(c.from, size)
-}
-
-// zeroed returns s with n elements, all zero.
-func zeroed[T any](s []T, n int) []T {
-	s = slices.Grow(s[:0], n)[:n]
-	clear(s)
-	return s
-}
-
-// position returns where in then row is, which is in one of the ranges.
-func (c *comparison) position(row int) int {
-	k, _ := slices.BinarySearchFunc(c.ranges, row, func(r raw.Range, row int) int { return r.First + r.N - 1 - row })
-	return c.first[k] + row - c.ranges[k].First
-}
-
-// pair finds from. rowOf returns the present row of an entity, or -1.
-func (c *comparison) pair(now []Entity, rowOf func(Entity) int) {
-	c.each(func(row, p int) {
-		switch e := c.then[p]; {
-		case e == 0:
-		case e == Vacant:
-			c.then[p] = 0
-		case row < len(now) && now[row] == e:
-			c.from[p] = uint32(p) + 1
-		default:
-			if r := rowOf(e); r >= 0 {
-				c.from[c.position(r)] = uint32(p) + 1
-			}
-		}
-	})
-}
-
-// each calls f for every row of the ranges and its position in then.
-func (c *comparison) each(f func(row, p int)) {
-	for i, r := range c.ranges {
-		for k := range r.N {
-			f(r.First+k, c.first[i]+k)
-		}
-	}
-}
-
-// overlay fills then with what col held in the rows of c, as far as they are
-// below length before, when logs[k:] were empty.
-func overlay[T any](c *comparison, col *track.Column[T], k, before int, then []T) {
-	for i, r := range c.ranges {
-		if hi := min(r.First+r.N, before); r.First < hi {
-			copy(then[c.first[i]:], col.Live[r.First:hi])
-		}
-	}
-	col.Oldest(k, func(row int, values []T) {
-		if n := min(len(values), before-row); n > 0 {
-			copy(then[c.position(row):], values[:n])
-		}
-	})
-}
-
-// An equality tells whether values are the same: whether their canonical bytes
-// are. So padding does not count, NaN is itself, and -0 is not 0. Values that
-// cannot be encoded are compared by [reflect.DeepEqual].
-type equality struct{ a, b []byte } // Scratch.
-
-// sameRow compares two rows.
-func sameRow[T any](q *equality, codec rowCodec[T], a, b []T) bool {
-	if codec == nil {
-		return reflect.DeepEqual(a[0], b[0])
-	}
-	if c, ok := codec.(typedRows[T]); ok {
-		if x, plain := layout.View(c.codec, a); plain {
-			y, _ := layout.View(c.codec, b)
-			return string(x) == string(y)
-		}
-	}
-	q.a, q.b = codec.append(q.a[:0], a), codec.append(q.b[:0], b)
-	return string(q.a) == string(q.b)
 }

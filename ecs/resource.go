@@ -15,6 +15,8 @@ type Resource[T any] struct {
 	spec
 	face rowFace[T]
 	raw  rawStorage
+
+	spans track.Spans // Scratch of since.
 }
 
 func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {

@@ -356,8 +356,16 @@ func (l *line) checkSince(a *table, k int, want copied) error {
 	}
 	var was copied
 	was.keys, was.values = slices.Clone(a.keys.Live[:before.N]), slices.Clone(a.values.Live[:before.N])
-	a.keys.Oldest(from, func(row int, old []uint32) { copy(was.keys[min(row, before.N):], old) })
-	a.values.Oldest(from, func(row int, old [][]int) { copy(was.values[min(row, before.N):], old) })
+	var spans Spans
+	spans.Read(&a.keys.Log, from)
+	for i := range spans.Len() {
+		copy(was.keys[min(int(spans.At(i).Row), before.N):], a.keys.Old(spans.At(i)))
+	}
+	spans.Reset()
+	spans.Read(&a.values.Log, from)
+	for i := range spans.Len() {
+		copy(was.values[min(int(spans.At(i).Row), before.N):], a.values.Old(spans.At(i)))
+	}
 	if was.String() != want.String() {
 		return fmt.Errorf("it was %v by its logs, want %v", was, want)
 	}

@@ -1,0 +1,156 @@
+package ecs
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"unsafe"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
+)
+
+// A comparison lays the rows of a sparse set as they were at a boundary beside
+// the rows of now. It looks only at those in which another entity may be:
+//
+//	rows    3 4 5     9 10       ascending: what was written, and what lies between the lengths
+//	then    a b c     d e        the entity at that row then; 0 past the length
+//	now     a d f                the entity there now
+//	from    1 4 0     0 0        1 + where in then the entity of now is; 0: nowhere
+//	gone      1 2       4        where in then those are that are nowhere now
+//
+// An entity that is at another row than it was left a row that was written, or lies
+// past the length, and came to one. So those that came, went and moved are all found by
+// walking then and from; no other row is read.
+type comparison struct {
+	rows []uint32
+	then []Entity
+	from []uint32
+	gone []uint32
+
+	spans track.Spans // Scratch.
+}
+
+// lay makes c the comparison of dense, which has now rows, with what it was when its
+// logs from k on were opened and it had before rows. rowOf returns the present row of an
+// entity, or -1.
+func (c *comparison) lay(dense *track.Column[Entity], k, before, now int, rowOf func(Entity) int) {
+	c.rows, c.then = c.rows[:0], c.then[:0]
+	limit := min(before, now)
+	c.spans.Read(&dense.Log, k)
+	for i := range c.spans.Len() {
+		s := c.spans.At(i)
+		for i := range min(int(s.N), limit-int(s.Row)) {
+			c.rows, c.then = append(c.rows, s.Row+uint32(i)), append(c.then, dense.Old(s)[i])
+		}
+	}
+	written := len(c.rows)
+	for row := limit; row < max(before, now); row++ {
+		e := Entity(0)
+		if row < before {
+			e = dense.Live[row]
+		}
+		c.rows, c.then = append(c.rows, uint32(row)), append(c.then, e)
+	}
+	if limit < before {
+		for i := range c.spans.Len() {
+			s := c.spans.At(i)
+			lo, hi := max(int(s.Row), limit), min(int(s.Row+s.N), before)
+			if lo < hi {
+				copy(c.then[written+lo-limit:], dense.Old(s)[lo-int(s.Row):hi-int(s.Row)])
+			}
+		}
+	}
+	c.spans.Reset()
+	c.pair(dense.Live[:now], rowOf)
+}
+
+// pair finds from and gone.
+func (c *comparison) pair(now []Entity, rowOf func(Entity) int) {
+	c.from, c.gone = zeroed(c.from, len(c.rows)), c.gone[:0]
+	for p, e := range c.then {
+		row := int(c.rows[p])
+		switch {
+		case e == 0:
+		case e == Vacant:
+			c.then[p] = 0
+		case row < len(now) && now[row] == e:
+			c.from[p] = uint32(p) + 1
+		default:
+			if r := rowOf(e); r >= 0 {
+				c.spans.Add(uint32(r), uint32(p)) // Moved to row r.
+			} else {
+				c.gone = append(c.gone, uint32(p))
+			}
+		}
+	}
+	c.spans.Sort()
+	p := 0
+	for i := range c.spans.Len() {
+		moved := c.spans.At(i)
+		for c.rows[p] < moved.Row {
+			p++
+		}
+		c.from[p] = moved.N + 1
+	}
+	c.spans.Reset()
+}
+
+// at returns the p-th row, and past the last one a row that is none.
+func (c *comparison) at(p int) int {
+	if p < len(c.rows) {
+		return int(c.rows[p])
+	}
+	return math.MaxInt
+}
+
+// zeroed returns s with n elements, all zero.
+func zeroed[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}
+
+// An equality tells whether values are the same: whether their canonical bytes
+// are. So padding does not count, NaN is itself, and -0 is not 0. Values that
+// cannot be encoded are compared by [reflect.DeepEqual].
+type equality struct{ a, b []byte } // Scratch.
+
+// sameRow compares two rows.
+func sameRow[T any](q *equality, codec rowCodec[T], a, b []T) bool {
+	switch {
+	case codec == nil:
+		return reflect.DeepEqual(a[0], b[0])
+	case plainRows(codec):
+		return sameMemory(&a[0], &b[0])
+	}
+	q.a, q.b = codec.append(q.a[:0], a), codec.append(q.b[:0], b)
+	return string(q.a) == string(q.b)
+}
+
+// plainRows reports whether the canonical bytes of a row are its memory.
+func plainRows[T any](codec rowCodec[T]) bool {
+	c, ok := codec.(typedRows[T])
+	return ok && c.codec.Plain()
+}
+
+// sameMemory reports whether the bytes of a and b are the same. Those of the usual sizes
+// are compared in place.
+func sameMemory[T any](a, b *T) bool {
+	p, q := unsafe.Pointer(a), unsafe.Pointer(b)
+	switch size := unsafe.Sizeof(*a); size {
+	case 4:
+		return *(*[4]byte)(p) == *(*[4]byte)(q)
+	case 8:
+		return *(*[8]byte)(p) == *(*[8]byte)(q)
+	case 12:
+		return *(*[12]byte)(p) == *(*[12]byte)(q)
+	case 16:
+		return *(*[16]byte)(p) == *(*[16]byte)(q)
+	case 24:
+		return *(*[24]byte)(p) == *(*[24]byte)(q)
+	case 32:
+		return *(*[32]byte)(p) == *(*[32]byte)(q)
+	default:
+		return unsafe.String((*byte)(p), size) == unsafe.String((*byte)(q), size)
+	}
+}
