@@ -199,7 +199,7 @@ func (s *Storage[T]) extend(entities []Entity) []T {
 		s.data.Live = append(s.data.Live, make([]T, more)...)
 	}
 	copy(s.dense.Live[lo:hi], entities)
-	s.reorder(lo, hi)
+	s.noteRows(lo, hi)
 	s.w.changes++
 	s.version = s.w.changes
 	s.rows.N = hi
@@ -232,6 +232,7 @@ func (s *Storage[T]) dropTail(k int) {
 	n := s.rows.N
 	s.rows.N -= k
 	s.shrunk(s.dense.Live[s.rows.N], s.rows.N)
+	s.noteRows(s.rows.N+1, n)
 	if k > 1 {
 		s.lostBefore = s.lostAt
 	}

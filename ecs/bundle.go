@@ -13,9 +13,7 @@ func (s *Storage[T]) put(e Entity, v T, change uint64) {
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
 	s.version = change
-	if n < s.watched {
-		s.order[n>>6] = change
-	}
+	s.note(e)
 	s.rows.N = n + 1
 }
 

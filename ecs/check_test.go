@@ -178,8 +178,8 @@ func (s *set) check() error {
 	if gaps != s.rows.Extra {
 		return fmt.Errorf("%d gaps, m is %d", gaps, s.rows.Extra)
 	}
-	if len(s.order)*64 != s.watched {
-		return fmt.Errorf("the order of %d blocks is kept, %d rows are watched", len(s.order), s.watched)
+	if n := len(s.ring); n&(n-1) != 0 {
+		return fmt.Errorf("%d notes are kept, which is no power of two", n)
 	}
 	return nil
 }

@@ -1,34 +1,62 @@
 package ecs
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
-// A cursor walks the runs of a join. A run is the first row in each set, and the
-// number of rows:
+// A span is what a cursor hands out at once: some positions of the driver that are
+// found, and where their rows are.
 //
-//	runs   | a b n | a b n | ...        stride 3 for two sets
+//	words   | 1 0 1 1 |     a bit a position; the first one of a run
+//	rows    | 4 . 7 5 |     for each column, less its base
+//	order   | 0 1 2 3 |     for the driver, less from
+type span struct {
+	words []uint64
+	n     int // Rows side by side at each position: 1, or those of a run.
+	rows  [maxColumns][]uint32
+	base  [maxColumns]int
+	order []uint32
+	from  int
+}
+
+// hasAny reports whether one of s has rows in the optional column k.
+func (s *span) hasAny(k int) bool {
+	for w, word := range s.words {
+		for ; word != 0; word &= word - 1 {
+			if s.rows[k][w<<6|bits.TrailingZeros64(word)] != missing {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// A cursor walks what a join finds, span by span.
 type cursor struct {
+	span
 	j       *join
 	columns []joinedColumn
 	set     *set // The driver,
 	driver  int  // and which it is.
-	stride  int  // Numbers that make up a run.
-	byWord  bool // Masks are walked.
+	found   *findings
 	alone   bool // Every row of the driver is found.
 
-	runs  []uint32 // Found, and what is written of them saved.
-	first int      // The first driver row of the present run.
-	row   int      // The first driver row behind runs; the entity index, if masks are walked.
-	slow  int      // A block that changed under the cursor: its rows go one by one.
+	start int // The first position of the span,
+	row   int // and the first one behind it.
+	step  int // How many positions the next one may have.
 
-	uncut []uint32 // With predicates: runs of the storages that are not cut yet,
-	skip  int      // and how many rows of the first one are.
+	word int    // The word of the span whose positions are taken,
+	rest uint64 // and what is left of it.
+	at   int    // The driver's row at the position taken last.
 
-	hand    int    // Where the world notes what this loop has in hand; 0: nowhere.
-	saved   bool   // What is written was saved by a walk before.
-	began   uint64 // The world's count of changes when the walk began.
-	newest  uint64 // The newest version of the sets,
-	since   uint64 // and the world's count of changes, when the sets were looked at,
-	changes uint64 // and when what is written was saved.
+	kept    []uint64 // With predicates: which positions of the span they keep.
+	hand    int      // Where the world notes what this loop has in hand; 0: nowhere.
+	saved   bool     // What is written was saved by a walk before.
+	began   uint64   // The world's count of changes when the walk began.
+	newest  uint64   // The newest version of the sets,
+	since   uint64   // and the world's count of changes, when the sets were looked at,
+	changes uint64   // and when what is written was saved.
 
 	group groupCursor
 }
@@ -39,9 +67,8 @@ func (c *cursor) begin(j *join, columns []joinedColumn) {
 		j.settle()
 	}
 	c.j, c.columns = j, columns
-	c.driver, c.set, c.byWord, c.stride = j.driver, j.sets[j.driver], j.byWord, len(j.sets)+1
-	c.alone = j.alone
-	c.newest, c.since, c.slow = j.newest, j.w.changes, -1
+	c.driver, c.set, c.found, c.alone = j.driver, j.sets[j.driver], &j.found[j.driver], j.alone
+	c.newest, c.since, c.step = j.newest, j.w.changes, maxRun
 	c.began, c.saved = c.since, j.saved == c.since
 	c.noteGroup()
 	for _, p := range j.predicates {
@@ -58,25 +85,325 @@ func (c *cursor) beginAll(j *join) {
 	c.begin(j, j.columns)
 }
 
-// entities returns the entities of the present run, which has n rows.
-func (c *cursor) entities(n uint32) []Entity { return c.set.dense.Live[c.first:][:n] }
-
-// next returns the next run, or nil after the last. It holds until the world's
-// structure changes; see resume.
-func (c *cursor) next() []uint32 {
-	if len(c.runs) == 0 {
-		if c.runs = c.fill(); len(c.runs) == 0 {
-			c.end()
-			return nil
+// next makes c's span the next one that has any positions, and reports whether there
+// is one. It holds until the world's structure changes; see resume.
+func (c *cursor) next() bool {
+	for c.advance() {
+		if c.step *= 2; c.step > maxRun {
+			c.step = maxRun
 		}
-		c.ready()
-	} else if c.changes != c.j.w.changes { // A checkpoint: marks are stale.
-		c.ready()
+		if len(c.j.predicates) == 0 || c.keep() {
+			c.ready()
+			return true
+		}
 	}
-	run := c.runs[:c.stride]
-	c.runs = c.runs[c.stride:]
-	c.first = int(run[c.driver])
+	c.end()
+	return false
+}
+
+// more reports whether positions of the span are left.
+func (c *cursor) more() bool { return c.rest != 0 || c.nextWord() }
+
+// nextWord goes on with the next word of the span that has any positions, and reports
+// whether there is one.
+func (c *cursor) nextWord() bool {
+	for c.word++; c.word < len(c.words); c.word++ {
+		if c.rest = c.words[c.word]; c.rest != 0 {
+			c.fetch()
+			return true
+		}
+	}
+	return false
+}
+
+// fetch reads of the rows of the word, if the columns are so long that they are in no
+// cache. The processor does that side by side, where a loop's body, which does more, would
+// wait for row after row.
+func (c *cursor) fetch() {
+	if c.n > 1 || bits.OnesCount64(c.rest) < few {
+		return
+	}
+	for k, m := range c.j.columns {
+		if k != c.driver && m.set.rows.N > far && !m.optional {
+			m.column.FetchRows(c.rows[k][c.word<<6:][:64])
+		}
+	}
+}
+
+// take takes the next position of the span, which there is.
+func (c *cursor) take() int {
+	i := c.word<<6 | bits.TrailingZeros64(c.rest)
+	c.rest &= c.rest - 1
+	c.at = c.rowAt(i)
+	return i
+}
+
+// advance makes c's span the next one, without the predicates.
+func (c *cursor) advance() bool {
+	for limit := c.limit(); c.row < limit; {
+		if c.alone {
+			n := min(c.step, limit-c.row)
+			c.start = c.row
+			c.j.one[0] = uint32(c.row)
+			c.setRun(c.row, n)
+			c.row += n
+			return true
+		}
+		if c.set.byIndex {
+			w := c.set.mask.nextWord(c.row >> 6)
+			if w < 0 {
+				return false
+			}
+			c.row = max(c.row, w<<6)
+		}
+		b := c.row >> chunkBits
+		base, end := b<<chunkBits, min((b+1)<<chunkBits, limit)
+		chunk := c.j.chunk(c.found, b)
+		lo, hi := c.row-base, min(end-base, chunk.n, c.row-base+c.step)
+		if lo >= hi {
+			c.row = end
+			continue
+		}
+		if chunk.run {
+			for k := range c.j.columns {
+				c.j.one[k] = chunk.at[k] + uint32(lo)
+			}
+			c.start = c.row
+			c.setRun(c.row, hi-lo)
+			c.row = base + hi
+			return true
+		}
+		if c.advanceIn(chunk, base, lo, hi) {
+			return true
+		}
+	}
+	return false
+}
+
+// advanceIn makes the span one of positions [lo, hi) of chunk, the first of which is
+// base, and moves behind it. It reports whether there are any.
+func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
+	w := lo >> 6
+	if n := chunk.wholeFrom(c.j, lo, hi); n > 0 {
+		for k := range c.j.columns {
+			if rows := chunk.rows[k]; rows != nil {
+				c.j.one[k] = rows[lo]
+			} else {
+				c.j.one[k] = uint32(c.row)
+			}
+		}
+		first := c.row
+		if chunk.order != nil {
+			first = int(chunk.order[lo])
+		}
+		c.start = c.row
+		c.setRun(first, n)
+		c.row += n
+		return true
+	}
+	last := min((hi-1)>>6, w+maxWords-1)
+	if next := bits.TrailingZeros64(chunk.whole >> w &^ 1); w+next <= last {
+		last = w + next - 1
+	}
+	words := chunk.words[w : last+1]
+	if last<<6+64 > hi && words[last-w]>>(hi&63) != 0 && last > w {
+		words = words[:last-w] // The last one, of which not all is asked for, comes by itself.
+		last--
+	}
+	hi = min(hi, last<<6+64)
+	c.start, c.row = base+w<<6, base+hi
+	if lo&63 != 0 || hi < last<<6+64 && words[0]>>(hi&63) != 0 && last == w {
+		c.j.part[0] = words[0] &^ firstBits(lo&63) & firstBits(hi-w<<6)
+		words, c.row = c.j.part[:], base+min(hi, w<<6+64)
+	}
+	c.words, c.n = words, 1
+	for k := range c.j.columns {
+		if rows := chunk.rows[k]; rows != nil {
+			c.rows[k], c.base[k] = rows[w<<6:], 0
+		} else {
+			c.rows[k], c.base[k] = identity[:], base+w<<6
+		}
+	}
+	if chunk.order != nil {
+		c.setOrder(chunk.order[w<<6:], 0)
+	} else {
+		c.setOrder(identity[:], base+w<<6)
+	}
+	c.word, c.rest = 0, words[0]
+	for _, word := range words {
+		if word != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// wholeFrom returns how many positions from lo on, up to hi, are whole words whose rows
+// lie side by side.
+func (c *chunk) wholeFrom(j *join, lo, hi int) (n int) {
+	if lo&63 != 0 {
+		return 0
+	}
+	for at := lo; at+64 <= hi && c.whole>>(at>>6)&1 != 0; at += 64 {
+		if n > 0 && !c.goesOn(j, at) {
+			break
+		}
+		n += 64
+	}
+	return n
+}
+
+// goesOn reports whether the rows at position i are those behind the ones before it.
+func (c *chunk) goesOn(j *join, i int) bool {
+	for k := range j.columns {
+		if rows := c.rows[k]; rows != nil && !followsRow(rows[i-1], rows[i]) {
+			return false
+		}
+	}
+	return c.order == nil || c.order[i] == c.order[i-1]+1
+}
+
+func followsRow(before, row uint32) bool {
+	return row == before+1 && before != missing || row == missing && before == missing
+}
+
+// setRun makes the span the run of n rows whose first ones are in the join's one for
+// the columns, and first for the driver.
+func (c *cursor) setRun(first, n int) {
+	one := &c.j.one
+	for k, m := range c.j.columns {
+		c.rows[k], c.base[k] = one[k:k+1], 0
+		if one[k] != missing {
+			_ = m.set.dense.Live[one[k]:][:n] // They are there: loops do not ask again.
+		}
+	}
+	one[maxColumns] = uint32(first)
+	c.setOrder(one[maxColumns:maxColumns+1], 0)
+	c.j.part[0] = 1
+	c.words, c.n = c.j.part[:], n
+	c.word, c.rest = 0, 1
+}
+
+// keep takes the positions out of the span that the predicates do not keep, and
+// reports whether any are left.
+func (c *cursor) keep() bool {
+	if c.kept == nil {
+		if c.kept, c.j.kept = c.j.kept, nil; c.kept == nil {
+			c.kept = make([]uint64, chunkRows/64)
+		}
+	}
+	if c.n == 1 {
+		left := uint64(0)
+		for w, word := range c.words {
+			for rest := word; rest != 0; rest &= rest - 1 {
+				i := bits.TrailingZeros64(rest)
+				if !c.j.keeps(c.set.dense.Live[c.rowAt(w<<6|i)]) {
+					word &^= 1 << i
+				}
+			}
+			c.kept[w] = word
+			left |= word
+		}
+		c.words = c.kept[:len(c.words)]
+		c.rest = c.words[0]
+		return left != 0
+	}
+	first := c.rowAt(0)
+	left, all := uint64(0), true
+	words := c.kept[:(c.n+63)>>6]
+	for w := range words {
+		word := uint64(0)
+		part := c.set.dense.Live[first+w<<6 : first+min(w<<6+64, c.n)]
+		for i, e := range part {
+			if c.j.keeps(e) {
+				word |= 1 << i
+			}
+		}
+		words[w] = word
+		left |= word
+		all = all && word == firstBits(len(part))
+	}
+	if all {
+		return true
+	}
+	for k := range c.j.columns {
+		if row := c.rows[k][0]; row == missing {
+			c.rows[k] = absent[:]
+		} else {
+			c.rows[k], c.base[k] = identity[:], int(row)
+		}
+	}
+	c.setOrder(identity[:], first)
+	c.words, c.n = words, 1
+	c.rest = words[0]
+	return left != 0
+}
+
+// setOrder makes the driver's rows those in order, less from.
+func (c *cursor) setOrder(order []uint32, from int) {
+	c.order, c.from = order, from
+}
+
+// rowAt returns the driver's row at position i of the span.
+func (c *cursor) rowAt(i int) int { return c.from + int(c.order[i]) }
+
+// nextRun returns the next run, or nil after the last: its rows in the columns, the one
+// in the driver, and how many there are.
+func (c *cursor) nextRun() []uint32 {
+	if !c.more() && !c.next() {
+		return nil
+	}
+	c.more()
+	i, m := c.take(), len(c.j.columns)
+	run := c.j.one[:m+2]
+	first, n := c.at, c.length(i)
+	for k := range m {
+		if run[k] = c.rows[k][i]; run[k] != missing {
+			run[k] += uint32(c.base[k])
+		}
+	}
+	run[m], run[m+1] = uint32(first), uint32(n)
 	return run
+}
+
+// length returns how many rows lie side by side from position i of the span on, which
+// was taken last, and takes their positions.
+func (c *cursor) length(i int) int {
+	if c.rest>>(i&63)>>1&1 == 0 {
+		return c.n
+	}
+	return c.stretch(i)
+}
+
+// stretch is length for a position with one behind it in its word.
+func (c *cursor) stretch(i int) int {
+	for n := 1; ; n++ {
+		next := c.rest & -c.rest
+		if next != 1<<((i+n)&63) || !c.adjoins(i+n) {
+			return n
+		}
+		c.rest &^= next
+	}
+}
+
+// adjoins reports whether the rows at position i of the span are those behind the ones
+// at the position before.
+func (c *cursor) adjoins(i int) bool {
+	if c.order[i] != c.order[i-1]+1 {
+		return false
+	}
+	for k := range c.j.columns {
+		if !followsRow(c.rows[k][i-1], c.rows[k][i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// entitiesOf returns the entities of run.
+func (c *cursor) entitiesOf(run []uint32) []Entity {
+	m := len(c.j.columns)
+	return c.set.dense.Live[run[m]:][:run[m+1]]
 }
 
 // end comes after the last run. If the world did not change on the way,
@@ -89,29 +416,28 @@ func (c *cursor) end() {
 	}
 }
 
-// ready saves what is written of the runs.
+// ready saves what is written of the span.
 func (c *cursor) ready() {
 	c.changes = c.j.w.changes
 	if !c.saved || c.changes != c.began {
-		c.j.mark(c.runs, c.columns)
+		c.j.mark(&c.span, c.columns)
 	}
 	if c.j.writes && c.columns != nil {
 		c.hold()
 	}
-	if len(c.runs) > scattered*c.stride {
-		c.fetch()
-	}
 }
 
-// A hand is what a loop that writes has in hand: the runs that were saved last.
+// A hand is what a loop that writes has in hand: the span that was saved last.
 type hand struct {
+	span
 	j      *join
-	runs   []uint32
-	newest uint64              // The newest version of the sets. If they have another, rows moved.
-	one    [maxSets + 1]uint32 // Room for a run that the join needs again.
+	newest uint64 // The newest version of the sets. If they have another, rows moved.
+
+	one  [maxColumns + 2]uint32 // Room for what the join needs again.
+	part [1]uint64
 }
 
-// hold notes the runs as those that the loop has in hand.
+// hold notes the span as what the loop has in hand.
 func (c *cursor) hold() {
 	w := c.j.w
 	if len(w.hands) == maxHands {
@@ -124,9 +450,16 @@ func (c *cursor) hold() {
 		w.hands = takeUp(w.hands)
 	}
 	h := w.hands[c.hand-1].(*hand)
-	h.j, h.newest, h.runs = c.j, c.newest, c.runs
-	if &c.runs[0] == &c.j.one[0] {
-		h.runs = h.one[:copy(h.one[:], c.runs)]
+	h.j, h.newest, h.span = c.j, c.newest, c.span
+	if &c.words[0] == &c.j.part[0] {
+		h.part = c.j.part
+		h.words = h.part[:]
+	}
+	if &c.order[0] == &c.j.one[maxColumns] {
+		h.one = c.j.one
+		for k := range c.columns {
+			h.rows[k] = h.one[k : k+1]
+		}
 	}
 }
 
@@ -145,6 +478,9 @@ func (c *cursor) leave() {
 	if c.hand > 0 {
 		c.j.w.dropHands(c.hand - 1)
 	}
+	if c.kept != nil {
+		c.j.kept, c.kept = c.kept, nil
+	}
 }
 
 func (h *hand) saveAgain() bool {
@@ -152,177 +488,39 @@ func (h *hand) saveAgain() bool {
 		h.j = nil
 		return false
 	}
-	h.j.mark(h.runs, h.j.columns)
+	h.j.mark(&h.span, h.j.columns)
 	return true
 }
 
-// fetch reads of every row that is handed out, but for the driver's, which lie
-// in a row.
-func (c *cursor) fetch() {
-	for at, m := range c.columns {
-		if at != c.driver && !m.optional {
-			m.column.FetchRuns(c.runs, at, c.stride)
-		}
-	}
-}
-
-// fill returns the runs of the next block that has any.
-func (c *cursor) fill() []uint32 {
-	if len(c.j.predicates) > 0 {
-		return c.keep()
-	}
-	return c.advance()
-}
-
-// advance is fill without the predicates.
-func (c *cursor) advance() []uint32 {
-	if c.byWord {
-		return c.nextRuns()
-	}
-	for limit := c.limit(); c.row < limit; {
-		if runs := c.find(); len(runs) > 0 {
-			return runs
-		}
-	}
-	return nil
-}
-
-// find returns the runs from c.row on in the block of c.row, if there are any,
-// and moves c.row behind them.
-func (c *cursor) find() []uint32 {
-	if c.alone {
-		return c.findAlone()
-	}
-	b := c.row >> 6
-	if b == c.slow {
-		return c.findRow()
-	}
-	block := c.block(b)
-	runs := block.runs
-	for len(runs) > 0 && runs[c.driver]+runs[c.stride-1] <= uint32(c.row) {
-		runs = runs[c.stride:]
-	}
-	if len(runs) > 0 && runs[c.driver] < uint32(c.row) {
-		return c.findRest(runs)
-	}
-	c.row = (b + 1) << 6
-	if len(runs) == c.stride && runs[c.driver]+runs[c.stride-1] == uint32(c.row) && len(c.j.predicates) == 0 {
-		return c.extend(block, b, runs)
-	}
-	return runs
-}
-
-// findAlone returns rows of the only set: as many as there may be in a run, or
-// the rest of a block after a change within it.
-func (c *cursor) findAlone() []uint32 {
-	end := c.row + maxRun
-	if c.row&63 != 0 {
-		end = c.row | 63 + 1
-	}
-	end = min(end, c.set.rows.N)
-	c.j.one[0], c.j.one[1] = uint32(c.row), uint32(end-c.row)
-	c.row = end
-	return c.j.one[:2]
-}
-
-// findRow returns the single row c.row, if its entity is in the join.
-func (c *cursor) findRow() []uint32 {
-	row := c.row
-	c.row++
-	e := c.set.dense.Live[row]
-	if e == Vacant || !c.j.probe(c.driver, row, e, &c.j.one) {
-		return nil
-	}
-	c.j.one[c.stride-1] = 1
-	return c.j.one[:c.stride]
-}
-
-// findRest returns the rows from c.row on of the first of runs, which begins
-// before it. With predicates it returns the runs: what is before it is cut off.
-func (c *cursor) findRest(runs []uint32) []uint32 {
-	skip := c.row - int(runs[c.driver])
-	if len(c.j.predicates) > 0 {
-		c.row, c.skip = c.row|63+1, skip
-		return runs
-	}
-	rest := c.part(runs[:c.stride], skip, int(runs[c.stride-1]))
-	c.row += int(rest[c.stride-1])
-	return rest
-}
-
-// part returns rows [lo, hi) of run.
-func (c *cursor) part(run []uint32, lo, hi int) []uint32 {
-	part := c.j.one[:c.stride]
-	for i, row := range run[:c.stride-1] {
-		if part[i] = row; row != missing {
-			part[i] += uint32(lo)
-		}
-	}
-	part[c.stride-1] = uint32(hi - lo)
-	return part
-}
-
-// extend returns the last run of block b together with the blocks that continue
-// it, and moves c.row behind it.
-func (c *cursor) extend(block *joinBlock, b int, last []uint32) []uint32 {
-	run := c.j.one[:c.stride]
-	copy(run, last)
-	n := &run[c.stride-1]
-	if block.reached < c.newest || block.reached == 0 {
-		for next := b + 1; *n <= maxRun-64 && next<<6 < c.limit() && next != c.slow; next++ {
-			more := c.block(next).runs
-			if len(more) != c.stride || !c.j.follows(more[:c.stride-1], run) {
-				break
-			}
-			*n += more[c.stride-1]
-		}
-		block = c.block(b) // It may have moved.
-		block.reach, block.reached = *n, c.j.w.changes
-	}
-	*n = block.reach
-	c.row = int(run[c.driver] + *n)
-	return run
-}
-
-// block returns block b of the driver with its runs as they are now.
-func (c *cursor) block(b int) *joinBlock {
-	if blocks := c.j.cached[c.driver]; b < len(blocks) && blocks[b].stamp >= c.newest && c.newest > 0 {
-		return &blocks[b]
-	}
-	return c.j.refresh(c, b)
-}
-
-// resume goes on after the world changed while row i of the present run, e, was
-// visited. Rows appended are visited; if e was removed, the row that moved into
-// its place is; anything else would skip rows or visit them twice, so it panics.
-// Where masks are walked, the entities behind e are visited.
-func (c *cursor) resume(i int, e Entity) {
+// resume goes on after the world changed while e was visited, the r-th row from the
+// position taken last on. Rows appended are visited; if e was removed, the row that moved into its
+// place is; anything else would skip rows or visit them twice, so it panics. By index,
+// the entities behind e are visited.
+func (c *cursor) resume(r int, e Entity) {
 	c.mustGoOn(e)
-	row := c.follow(c.first+i, e)
-	before := c.newest
-	c.newest, c.since = c.j.version(), c.j.w.changes
-	c.runs, c.uncut, c.skip = nil, nil, 0
-	c.alone = c.alone && c.set.gaps() == 0
+	row := c.follow(c.at+r, e)
+	c.newest, c.since, c.step = c.j.version(), c.j.w.changes, 1
+	c.rest, c.word = 0, len(c.words)
+	if c.alone = c.alone && c.set.gaps() == 0; !c.alone {
+		c.j.catchUp(c.found)
+	}
 	c.noteGroup()
-	if c.byWord {
+	if c.set.byIndex {
 		c.row = int(e.Index()) + 1
-		c.slow = c.row >> 6
 		return
 	}
 	if c.row = row; row < c.set.rows.N && c.set.dense.Live[row] == e {
 		c.row++
 	}
-	if c.newest != before {
-		c.slow = row >> 6
-	}
 }
 
-// mustBeWhole panics if the rows in hand may have moved: where no entity is visited
-// that says how to go on.
-func (c *cursor) mustBeWhole() {
-	if c.changes != c.j.w.changes && c.j.version() != c.newest {
+// goOn goes on at position i of the span after the world changed in a loop over Runs. It
+// panics if the structure did, as no entity is visited that says how to go on.
+func (c *cursor) goOn(i int) {
+	if c.j.version() != c.newest {
 		panic("ecs: the world's structure changed in a loop over Runs; collect the changes and make them after the loop, or use All")
 	}
+	c.row, c.rest, c.word = c.start+i, 0, len(c.words)
 }
 
 // mustGoOn panics if the sets lost another entity than e, or more.
@@ -350,9 +548,12 @@ func (j *join) requires(s *set) bool {
 	return k >= 0 && !j.isOptional(k)
 }
 
-// limit returns the driver's row behind the last one that may be in the join.
+// limit returns the position behind the last one that may be in the join.
 func (c *cursor) limit() int {
-	if c.group.all && c.set.group.rows.Extra == 1 {
+	switch {
+	case c.set.byIndex:
+		return c.j.w.entities.rows.Total
+	case c.group.all && c.set.group.rows.Extra == 1:
 		return c.set.group.rows.N
 	}
 	return c.set.rows.N
@@ -361,7 +562,7 @@ func (c *cursor) limit() int {
 // follow goes on after the driver's group moved rows while e, then in row, was
 // visited. It returns the row to go on with, unless resume finds e there.
 func (c *cursor) follow(row int, e Entity) int {
-	if c.byWord {
+	if c.set.byIndex {
 		return row
 	}
 	return c.set.follow(row, e, c.since, c.group, func(at int) bool { return c.j.finds(c.driver, at, e) })
@@ -369,6 +570,6 @@ func (c *cursor) follow(row int, e Entity) int {
 
 // finds reports whether e, which is row of the driver, is in the join.
 func (j *join) finds(driver, row int, e Entity) bool {
-	var at [maxSets + 1]uint32
+	var at [maxSets]uint32
 	return j.probe(driver, row, e, &at)
 }

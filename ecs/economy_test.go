@@ -193,21 +193,21 @@ func TestRangesThatShareMemoryAreCloned(t *testing.T) {
 	}
 }
 
-// A loop that changes structure at every row goes on row by row, and does not
-// find the runs of its block again and again.
-func TestALoopThatChangesEveryRowFindsItsBlockOnce(t *testing.T) {
+// A loop that changes structure at every row looks up who changed, and does not
+// find its chunk again and again.
+func TestALoopThatChangesEveryRowFindsItsChunkOnce(t *testing.T) {
 	w, a, b, _ := members(64, Options{})
 	q := NewQuery2(Read(a), Read(b))
 	q.Count()
-	block := &q.join.cached[0][0]
-	stamp, n := block.stamp, 0
+	found := &q.join.found[0]
+	epoch, n := found.epoch, 0
 	for e := range q.All() {
 		if n++; n <= 64 {
 			b.Remove(e)
 			b.Set(e, padded{})
 		}
-		if block.stamp != stamp {
-			t.Fatalf("row %d: the runs of the block were found again", n)
+		if found.epoch != epoch {
+			t.Fatalf("row %d: the chunk was found again", n)
 		}
 	}
 	if err := w.check(); err != nil || n != 64 {

@@ -8,21 +8,23 @@ import (
 )
 
 // A join finds the entities that are in all of some sets and in none of others.
-// It walks the smallest set, the driver, and looks the entities up in the
-// others. What it finds are runs: consecutive rows of the driver whose entities
-// lie in consecutive rows of every other set too.
+// It walks the smallest set, the driver, and looks its entities up in the others.
+// Which set drives follows from the sets alone, so the order of iteration is a
+// function of the world's state.
 //
-//	driver    | a b c d | e f |         runs (driver, other, length):
-//	           \ \ \ \    \ \             (0, 2, 4) (4, 7, 2)
-//	other    | x y a b c d z e f |
+// What it finds is kept: for each row of the driver a bit that says whether its
+// entity is found, and the rows of the components:
 //
-// Runs are kept per block of 64 driver rows and found anew only for blocks that
-// may have changed. Which set drives follows from the sets alone, so iteration
-// order is a function of the world's state.
+//	driver    | a b c d e f |
+//	found       1 1 0 1 1 1
+//	other       2 3 . 9 0 1        rows of a, b, d, e, f there
+//
+// Whoever comes to a set, leaves it or moves in it is noted by the set (see
+// [set.note]); before the next walk those are looked up again, and no others. So a
+// walk costs the same wherever rows lie, and whatever changed few of them.
 //
 // Sets that are optional are looked up too, but find nothing and exclude
-// nothing: an entity that is not in one has no row there, missing. A run has a
-// row for each of its entities, or for none.
+// nothing: an entity that is not in one has no row there, missing.
 type join struct {
 	w        *World
 	sets     []*set // Components first, in the order of the query, then With.
@@ -32,6 +34,7 @@ type join struct {
 
 	without    []*set
 	any        [][]*set // Of each of these, one is enough.
+	asked      []*set   // All of those, and sets.
 	predicates []predicate
 
 	// What follows from the sets; see settle.
@@ -39,50 +42,38 @@ type join struct {
 	newest  uint64 // The newest version of the sets.
 	driver  int
 	alone   bool // Every row of the driver is found.
-	byWord  bool // Masks are walked.
-	masks   []*Mask
-	unmasks []*Mask // Of without.
 
-	cached [][]joinBlock // By driver, of its rows;
-	words  []joinBlock   // of entity indices.
-	saved  uint64        // The world's count of changes when all that is written was saved.
+	found []findings // By driver.
+	saved uint64     // The world's count of changes when all that is written was saved.
+	kept  []uint64   // Of a walk with predicates; nil while there is one.
 
-	// A run that no block has as it is. It is read before a loop's body runs, so
-	// loops over one query may be nested.
-	one [maxSets + 1]uint32
+	// A run, or a part of a word, that is nowhere as it is. They are read before a
+	// loop's body runs, so loops over one query may be nested.
+	one  [maxColumns + 2]uint32 // The rows of the columns and of the driver, and how many there are.
+	part [1]uint64
 }
 
 const (
-	maxSets = 16   // Components and With together.
-	maxRun  = 4096 // Rows given out at once; as many as are saved in one copy.
+	maxSets    = 16   // Components and With together.
+	maxColumns = 8    // Components.
+	maxRun     = 4096 // Rows given out at once; as many as are saved in one copy.
+	maxWords   = 16   // Of 64 rows each, given out at once if they lie here and there.
 
-	scattered = 16 // Runs of a block from which on their rows are fetched beforehand.
+	far = 50_000 // Rows of a column from which on they are fetched beforehand,
+	few = 16     // and how many at once are worth it.
 
 	missing = track.NoRow // In place of a row in an optional set.
 	unknown = ^uint64(0)
 )
-
-// A joinBlock holds the runs of one block of driver rows, or of one word of
-// entity indices.
-type joinBlock struct {
-	stamp  uint64   // The world's count of changes when this was known to be right; 0: never.
-	word   uint64   // The entity indices looked for.
-	rows   int32    // Rows in the block, and how many entities of it
-	missed int32    // are in no run.
-	runs   []uint32 // Per run: its first row in each set, and its length.
-
-	// The last run together with the blocks that continue it.
-	reach   uint32 // Rows in it.
-	reached uint64 // The world's count of changes when that was so; 0: not known.
-}
 
 // A joinedColumn is a set whose components a join hands out.
 type joinedColumn struct {
 	name   string
 	set    *set
 	column interface {
-		TouchRuns(runs []uint32, at, stride int)
-		FetchRuns(runs []uint32, at, stride int) byte
+		TouchRange(lo, hi int)
+		TouchRows(words []uint64, rows []uint32, base int)
+		FetchRows(rows []uint32) byte
 	}
 	write    bool
 	optional bool
@@ -111,11 +102,12 @@ func (j *join) include(s *set) {
 	j.unsettle()
 }
 
-// here returns s, which must be of the join's world.
+// here returns s, which must be of the join's world, and will ask it.
 func (j *join) here(s *set) *set {
 	if s.w != j.w {
 		panic("ecs: a query joins storages of different worlds; register them in one")
 	}
+	j.asked = append(j.asked, s)
 	return s
 }
 
@@ -124,7 +116,10 @@ func (j *join) isOptional(i int) bool { return j.optional>>i&1 != 0 }
 // unsettle forgets what was found of other sets than the present ones.
 func (j *join) unsettle() {
 	j.settled, j.newest, j.saved = unknown, unknown, unknown
-	j.cached, j.words = make([][]joinBlock, len(j.sets)), nil
+	j.found = make([]findings, len(j.sets))
+	for i, s := range j.sets {
+		j.found[i] = findings{driver: i, set: s}
+	}
 }
 
 // settle decides how the sets, as they are now, are walked.
@@ -132,6 +127,9 @@ func (j *join) settle() {
 	if newest := j.version(); newest != j.newest {
 		j.choose()
 		j.newest = newest
+		if !j.alone {
+			j.catchUp(&j.found[j.driver])
+		}
 	}
 	j.settled = j.w.changes
 }
@@ -139,16 +137,8 @@ func (j *join) settle() {
 // version returns the newest version of the sets, which moves whenever one of
 // them changes.
 func (j *join) version() (newest uint64) {
-	for _, s := range j.sets {
+	for _, s := range j.asked {
 		newest = max(newest, s.version)
-	}
-	for _, s := range j.without {
-		newest = max(newest, s.version)
-	}
-	for _, sets := range j.any {
-		for _, s := range sets {
-			newest = max(newest, s.version)
-		}
 	}
 	return newest
 }
@@ -156,9 +146,7 @@ func (j *join) version() (newest uint64) {
 func (j *join) choose() {
 	j.driver = j.smallest()
 	d := j.sets[j.driver]
-	masked := d.mask != nil && j.gatherMasks()
-	j.byWord = d.mask != nil && d.byIndex || masked && j.prefersMasks(d.rows.N)
-	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0
+	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0 && !d.byIndex
 }
 
 // smallest returns the set with the fewest rows; the first of equals.
@@ -186,8 +174,10 @@ func (s *set) gaps() int { return s.rows.Extra }
 func (j *join) count() (n int) {
 	var c cursor
 	c.begin(j, nil)
-	for run := c.next(); run != nil; run = c.next() {
-		n += int(run[c.stride-1])
+	for c.next() {
+		for _, word := range c.words {
+			n += bits.OnesCount64(word) * c.n
+		}
 	}
 	return n
 }
@@ -196,7 +186,8 @@ func (j *join) count() (n int) {
 // until the join is used again.
 func (j *join) find(e Entity) []uint32 {
 	j.mustRequire()
-	if !j.probe(-1, 0, e, &j.one) {
+	var rows [maxSets]uint32
+	if !j.probe(-1, 0, e, &rows) {
 		return nil
 	}
 	for _, p := range j.predicates {
@@ -204,17 +195,16 @@ func (j *join) find(e Entity) []uint32 {
 			return nil
 		}
 	}
-	j.one[len(j.sets)] = 1
-	return j.one[:len(j.sets)+1]
+	return j.one[:copy(j.one[:], rows[:len(j.columns)])]
 }
 
 // get is find, and saves what is written.
 func (j *join) get(e Entity) []uint32 {
-	run := j.find(e)
-	if run != nil {
-		j.mark(run, j.columns)
+	rows := j.find(e)
+	if rows != nil {
+		j.markRows(rows)
 	}
-	return run
+	return rows
 }
 
 // first returns the first entity and its rows, which are nil if there is none,
@@ -222,46 +212,52 @@ func (j *join) get(e Entity) []uint32 {
 func (j *join) first() (e Entity, rows []uint32) {
 	var c cursor
 	c.begin(j, nil)
-	run := c.next()
+	c.step = 1
+	run := c.nextRun()
 	if run == nil {
 		return 0, nil
 	}
-	e = c.entities(1)[0]
-	rows = j.one[:copy(j.one[:], run)]
-	rows[c.stride-1] = 1
-	j.mark(rows, j.columns)
+	c.leave()
+	e, rows = c.entitiesOf(run)[0], run[:len(j.columns)]
+	j.markRows(rows)
 	return e, rows
 }
 
-// mark saves what is written of runs.
-func (j *join) mark(runs []uint32, columns []joinedColumn) {
+// markRows saves what is written of one entity.
+func (j *join) markRows(rows []uint32) {
+	s := span{n: 1}
+	s.words = j.part[:]
+	j.part[0] = 1
+	for k := range rows {
+		s.rows[k] = rows[k : k+1]
+	}
+	j.mark(&s, j.columns)
+}
+
+// mark saves what is written of a span.
+func (j *join) mark(s *span, columns []joinedColumn) {
 	if debug && j.writes && columns != nil {
 		j.w.mustBeStepped()
 	}
-	stride := len(j.sets) + 1
-	for at, m := range columns {
-		if m.write && (!m.optional || anyPresent(runs, at, stride)) {
-			if m.set.rows.Span != m.set.w.clock.Span {
-				m.set.rows.Open()
-			}
-			m.column.TouchRuns(runs, at, stride)
+	for k, m := range columns {
+		if !m.write || m.optional && !s.hasAny(k) {
+			continue
+		}
+		if m.set.rows.Span != m.set.w.clock.Span {
+			m.set.rows.Open()
+		}
+		if s.n > 1 {
+			row := s.base[k] + int(s.rows[k][0])
+			m.column.TouchRange(row, row+s.n)
+		} else {
+			m.column.TouchRows(s.words, s.rows[k], s.base[k])
 		}
 	}
-}
-
-// anyPresent reports whether one of runs has rows in the optional set at.
-func anyPresent(runs []uint32, at, stride int) bool {
-	for ; len(runs) > 0; runs = runs[stride:] {
-		if runs[at] != missing {
-			return true
-		}
-	}
-	return false
 }
 
 // probe looks e, which is row of the driver, up in all sets. There may be no
 // driver: -1.
-func (j *join) probe(driver, row int, e Entity, at *[maxSets + 1]uint32) bool {
+func (j *join) probe(driver, row int, e Entity, at *[maxSets]uint32) bool {
 	for i, s := range j.sets {
 		r := row
 		if i != driver {
@@ -275,322 +271,386 @@ func (j *join) probe(driver, row int, e Entity, at *[maxSets + 1]uint32) bool {
 	return j.passes(e)
 }
 
-// refresh returns block b of the driver after finding out whether its runs still
-// stand.
-func (j *join) refresh(c *cursor, b int) *joinBlock {
-	blocks := j.cached[c.driver]
-	if b >= len(blocks) {
-		blocks = append(blocks, make([]joinBlock, b+1-len(blocks))...)
-		j.cached[c.driver] = blocks
-	}
-	block := &blocks[b]
-	if block.stamp < c.newest || block.stamp == 0 {
-		if !j.stands(block, c.set, b) {
-			j.build(block, c.driver, b)
-		}
-		block.stamp = j.w.changes
-	}
-	return block
+// Findings are what a join found with one driver. Positions are rows of the driver
+// or, by index, entity indices.
+type findings struct {
+	driver int
+	set    *set
+	chunks []chunk
+	epoch  uint64   // The chunks found in it are right; 0: none.
+	seen   []uint64 // Of each set that is asked: how many of its notes are heeded.
 }
 
-// stands reports whether the runs of a block are still right: the driver's rows
-// are the same, and the runs stay where they are.
-func (j *join) stands(block *joinBlock, driver *set, b int) bool {
-	return block.stamp != 0 && int(block.rows) == min(64, driver.rows.N-b<<6) &&
-		driver.order[b] <= block.stamp && j.stays(block, driver)
+const (
+	chunkBits = 12
+	chunkRows = 1 << chunkBits
+)
+
+// A chunk is what was found at 4096 positions:
+//
+//	words   | 1 1 1 1 1 1 1 1 | 0 1 1 0 0 0 0 1 |      found, a bit a position
+//	rows    | 4 5 6 7 8 9 ... | . 3 90 .  ..    |      in each column's set
+//	whole         1                   0                all found, and rows side by side
+//
+// If everything is found side by side, as in most worlds it is, all that is kept are
+// the first rows.
+type chunk struct {
+	epoch uint64
+	n     int                // Positions that were looked at, the first ones. Behind them nothing is found.
+	run   bool               // All of them are found, and lie side by side in the set of each column,
+	at    [maxColumns]uint32 // from these rows on.
+
+	words []uint64
+	whole uint64 // Bit w: words[w].
+	rows  [maxColumns][]uint32
+	order []uint32 // By index: rows of the driver.
 }
 
-// stays reports whether the same entities would be found where they were: every
-// one looked for was, and nothing moved there. The driver, if any, did not move.
-func (j *join) stays(block *joinBlock, driver *set) bool {
-	if block.missed > 0 || !j.passesStand(block.stamp) {
-		return false
+// identity is the rows of positions that are rows.
+var identity = func() (rows [chunkRows]uint32) {
+	for i := range rows {
+		rows[i] = uint32(i)
 	}
-	stride := len(j.sets) + 1
-	for runs := block.runs; len(runs) > 0; runs = runs[stride:] {
-		for i, s := range j.sets {
-			if s == driver || s.version <= block.stamp {
-				continue
-			}
-			if runs[i] == missing || !s.still(int(runs[i]), int(runs[stride-1]), block.stamp) {
-				return false
-			}
+	return rows
+}()
+
+// absent is the rows where nobody has an optional component.
+var absent = func() (rows [chunkRows]uint32) {
+	for i := range rows {
+		rows[i] = missing
+	}
+	return rows
+}()
+
+// catchUp makes f right again. Who was noted is looked up; all are, if the sets have
+// forgotten some notes.
+func (j *join) catchUp(f *findings) {
+	if f.seen == nil {
+		f.seen = make([]uint64, len(j.asked))
+	}
+	known := f.epoch > 0
+	for i, s := range j.asked {
+		known = known && s.notes-f.seen[i] <= uint64(len(s.ring))
+	}
+	if !known {
+		f.epoch++
+	}
+	for i, s := range j.asked {
+		for ; known && f.seen[i] != s.notes; f.seen[i]++ {
+			j.refind(f, s.noted(f.seen[i]))
 		}
 	}
-	return true
+	for _, s := range j.asked {
+		s.watch()
+	}
+	for i, s := range j.asked {
+		f.seen[i] = s.notes
+	}
 }
 
-// passesStand reports whether passes says the same as at stamp, for all
-// entities.
-func (j *join) passesStand(stamp uint64) bool {
-	for _, s := range j.without {
-		if s.version > stamp {
-			return false
+// refind finds out again whether e is in the join, and where. If it is not in the
+// driver, who has its row there was noted too, or that row is behind the last one.
+func (j *join) refind(f *findings, e Entity) {
+	d, driver := f.set, f.driver
+	p := int(e.Index())
+	switch {
+	case d.byIndex:
+		e, _ = j.w.entities.at(e.Index())
+		driver = -1
+	case d.kind == Indexed:
+		if p >= d.rows.N {
+			return
+		}
+		e = d.dense.Live[p]
+	default:
+		if p = d.row(e); p < 0 {
+			return
 		}
 	}
-	for _, sets := range j.any {
-		for _, s := range sets {
-			if s.version > stamp {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// still reports whether rows [lo, lo+n) hold the same entities as at stamp.
-func (s *set) still(lo, n int, stamp uint64) bool {
-	if lo+n > s.rows.N {
-		return false
-	}
-	for b := lo >> 6; b <= (lo+n-1)>>6; b++ {
-		if s.order[b] > stamp {
-			return false
-		}
-	}
-	return true
-}
-
-// build finds the runs of block b anew.
-func (j *join) build(block *joinBlock, driver, b int) {
-	d := j.sets[driver]
-	lo, hi := b<<6, min(b<<6+64, d.rows.N)
-	block.clear()
-	block.rows = int32(hi - lo)
-	var at [maxSets + 1]uint32
-	for row := lo; row < hi; {
-		n := 1
-		switch e := d.dense.Live[row]; {
-		case e == Vacant:
-		case j.probe(driver, row, e, &at):
-			n = j.aligned(driver, d.dense.Live[row:hi], &at)
-			j.extendRuns(block, &at, n)
-		default:
-			block.missed++
-		}
-		row += n
-	}
-	j.watch(block)
-	d.watch(hi)
-}
-
-func (b *joinBlock) clear() { *b = joinBlock{runs: b.runs[:0]} }
-
-// aligned returns how many of entities, consecutive ones of the driver, the first
-// of which is found at, lie in consecutive rows of every other set too. That is
-// most of them, and to compare costs less than to look each one up.
-func (j *join) aligned(driver int, entities []Entity, at *[maxSets + 1]uint32) int {
-	if len(j.without)+len(j.any) > 0 {
-		return 1
-	}
-	if j.sets[driver].gaps() > 0 {
-		if k := slices.Index(entities, Vacant); k > 0 {
-			entities = entities[:k]
-		}
-	}
-	for i, s := range j.sets {
-		if i == driver {
-			continue
-		}
-		if at[i] == missing {
-			return 1
-		}
-		n := 1
-		for rows := s.dense.Live[at[i]:s.rows.N]; n < len(entities) && n < len(rows) && entities[n] == rows[n]; {
-			n++
-		}
-		entities = entities[:n]
-	}
-	return len(entities)
-}
-
-// extendRuns adds n rows from at on to the runs of block.
-func (j *join) extendRuns(block *joinBlock, at *[maxSets + 1]uint32, n int) {
-	stride := len(j.sets) + 1
-	if k := len(block.runs); k > 0 && j.follows(at[:stride-1], block.runs[k-stride:]) {
-		block.runs[k-1] += uint32(n)
+	b := p >> chunkBits
+	if b >= len(f.chunks) || f.chunks[b].epoch != f.epoch {
 		return
 	}
-	at[stride-1] = uint32(n)
-	block.runs = append(block.runs, at[:stride]...)
+	var at [maxSets]uint32
+	found := e != 0 && e != Vacant && j.probe(driver, p, e, &at)
+	j.put(f, &f.chunks[b], p, found, &at)
 }
 
-// watch makes the sets keep the order of the rows of block.
-func (j *join) watch(block *joinBlock) {
-	stride := len(j.sets) + 1
-	for runs := block.runs; len(runs) > 0; runs = runs[stride:] {
-		for i, s := range j.sets {
-			if runs[i] != missing {
-				s.watch(int(runs[i] + runs[stride-1]))
-			}
+// put notes in its chunk whether the entity at position p is found, and its rows.
+func (j *join) put(f *findings, c *chunk, p int, found bool, at *[maxSets]uint32) {
+	i := p & (chunkRows - 1)
+	if c.run {
+		switch {
+		case found && i <= c.n && j.continues(c, i, at):
+			c.n = max(c.n, i+1)
+			return
+		case !found && i >= c.n:
+			return
+		}
+		j.split(f, c)
+	}
+	j.lengthen(f, c, i+1)
+	w, bit := i>>6, uint64(1)<<(i&63)
+	if !found {
+		c.words[w] &^= bit
+		c.whole &^= 1 << w
+		return
+	}
+	c.words[w] |= bit
+	for k := range j.columns {
+		if c.rows[k] != nil {
+			c.rows[k][i] = at[k]
 		}
 	}
+	if c.order != nil {
+		c.order[i] = at[f.driver]
+	}
+	j.settleWord(c, w)
 }
 
-// follows reports whether the rows at are those behind run.
-func (j *join) follows(at, run []uint32) bool {
-	n := run[len(at)]
-	for i, row := range at {
-		if row == missing || run[i] == missing { // Of an optional set.
-			if row != run[i] {
-				return false
-			}
-		} else if row != run[i]+n {
+// continues reports whether at are the rows that position i has if c is a run.
+func (j *join) continues(c *chunk, i int, at *[maxSets]uint32) bool {
+	for k := range j.columns {
+		if at[k] != c.at[k]+uint32(i) {
 			return false
 		}
 	}
 	return true
 }
 
-// A join whose sets have masks can walk the words that all of them share instead
-// of the rows of one set. Its order is then that of the entity indices.
-//
-//	mask of A      | 1 0 0 1 1 0 0 0 | 0 0 0 0 0 0 0 0 | 0 1 0 0 0 0 0 1 |
-//	mask of B      | 0 1 0 1 1 0 0 0 | 1 0 0 0 0 0 0 0 | 0 1 0 0 0 0 0 0 |
-//	both           |       3 4       |     (skipped)   |   17            |
-//
-// Whether it does is decided by what the sets hold, not by what is remembered of
-// them, as the order must be a function of the world's state. Rows are worth
-// walking if most of them are found, or are few: words are if they are no more
-// than the driver's rows and only one in sparseShare of these is found.
-const sparseShare = 4
-
-// gatherMasks lists the masks there are, and reports whether every set that
-// entities must be in has one.
-func (j *join) gatherMasks() bool {
-	all := true
-	j.masks, j.unmasks = j.masks[:0], j.unmasks[:0]
-	for i, s := range j.sets {
-		if j.isOptional(i) {
-			continue
-		}
-		if s.mask != nil {
-			j.masks = append(j.masks, s.mask)
-		} else {
-			all = false
+// split makes a run a chunk of words.
+func (j *join) split(f *findings, c *chunk) {
+	n := c.n
+	c.run, c.n = false, 0
+	j.lengthen(f, c, n)
+	for i := range c.words {
+		c.words[i] = firstBits(n - i<<6)
+	}
+	c.whole = 1<<(n>>6) - 1
+	for k := range j.columns {
+		if rows := c.rows[k]; rows != nil {
+			for i := range rows[:n] {
+				rows[i] = c.at[k] + uint32(i)
+			}
 		}
 	}
-	for _, s := range j.without {
-		if s.mask != nil {
-			j.unmasks = append(j.unmasks, s.mask)
-		}
-	}
-	return all
 }
 
-// prefersMasks reports whether the join walks masks, given that all of its sets
-// have one and rows is the number of the driver's.
-func (j *join) prefersMasks(rows int) bool {
-	words := (j.w.entities.rows.Total + 63) / 64
-	if words*(len(j.masks)+len(j.unmasks)) > rows {
+// firstBits returns a word of which the first n bits are set; all, if n is more.
+func firstBits(n int) uint64 {
+	switch {
+	case n <= 0:
+		return 0
+	case n >= 64:
+		return ^uint64(0)
+	}
+	return 1<<n - 1
+}
+
+// lengthen makes room in c for n positions.
+func (j *join) lengthen(f *findings, c *chunk, n int) {
+	if n <= c.n {
+		return
+	}
+	c.n = n
+	n = (n + 63) &^ 63
+	c.words = longer(c.words, n>>6)
+	for k := range j.columns {
+		if f.set.byIndex || k != f.driver {
+			c.rows[k] = longer(c.rows[k], n)
+		}
+	}
+	if f.set.byIndex {
+		c.order = longer(c.order, n)
+	}
+}
+
+// longer returns s with at least n elements; new ones are 0.
+func longer[T any](s []T, n int) []T {
+	if n <= len(s) {
+		return s
+	}
+	return append(s, make([]T, n-len(s))...)
+}
+
+// settleWord finds out whether word w, of which all may be found, is whole.
+func (j *join) settleWord(c *chunk, w int) {
+	c.whole &^= 1 << w
+	if c.words[w] != ^uint64(0) {
+		return
+	}
+	for k := range j.columns {
+		if c.rows[k] != nil && !sideBySide(c.rows[k][w<<6:][:64]) {
+			return
+		}
+	}
+	if c.order != nil && !sideBySide(c.order[w<<6:][:64]) {
+		return
+	}
+	c.whole |= 1 << w
+}
+
+// sideBySide reports whether rows are consecutive, or all missing.
+func sideBySide(rows []uint32) bool {
+	first, step := rows[0], uint32(1)
+	if first == missing {
+		step = 0
+	}
+	if last := len(rows) - 1; rows[last] != first+uint32(last)*step { // Nearly always, if they are not.
 		return false
 	}
-	found := 0
-	for b := j.nextWord(0); b >= 0; b = j.nextWord(b + 1) {
-		if found += bits.OnesCount64(j.word(b)); found > rows/sparseShare {
+	for i, r := range rows {
+		if r != first+uint32(i)*step {
 			return false
 		}
 	}
 	return true
 }
 
-// word returns the indices of word b that all masks share.
-func (j *join) word(b int) uint64 {
-	word := ^uint64(0)
-	for _, m := range j.masks {
-		word &= m.word(b)
+// chunk returns chunk b of f, which is right but for chunks that were not found yet.
+func (j *join) chunk(f *findings, b int) *chunk {
+	if b >= len(f.chunks) {
+		f.chunks = append(f.chunks, make([]chunk, b+1-len(f.chunks))...)
 	}
-	for _, m := range j.unmasks {
-		word &^= m.word(b)
-	}
-	return word
-}
-
-// nextWord returns the first word from b on that may have bits in all masks, or
-// -1.
-func (j *join) nextWord(b int) int {
-	for agreed := 0; agreed < len(j.masks); {
-		agreed = 0
-		for _, m := range j.masks {
-			next := m.nextWord(b)
-			if next < 0 {
-				return -1
-			}
-			if next == b {
-				agreed++
-			}
-			b = next
-		}
-	}
-	return b
-}
-
-// nextRuns returns the runs of the next word that has any. The cursor's row is an
-// entity index here.
-func (c *cursor) nextRuns() []uint32 {
-	for b := c.j.nextWord(c.row >> 6); b >= 0; b = c.j.nextWord(c.row >> 6) {
-		c.row = max(c.row, b<<6)
-		word := c.j.word(b) &^ (1<<(uint(c.row)&63) - 1)
-		var runs []uint32
-		if b == c.slow {
-			runs = c.findIndex(b, word)
+	c := &f.chunks[b]
+	if c.epoch != f.epoch {
+		if f.set.byIndex {
+			j.buildByIndex(f, c, b)
 		} else {
-			c.row = (b + 1) << 6
-			runs = c.findWord(b, word)
+			j.build(f, c, b)
 		}
-		if len(runs) > 0 {
-			return runs
-		}
+		c.epoch = f.epoch
 	}
-	return nil
+	return c
 }
 
-// findIndex returns the row of the first entity of word, what is left of word b,
-// if it is in the join.
-func (c *cursor) findIndex(b int, word uint64) []uint32 {
-	if word == 0 {
-		c.row = (b + 1) << 6
-		return nil
-	}
-	i := b<<6 + bits.TrailingZeros64(word)
-	c.row = i + 1
-	if !c.j.probe(-1, 0, c.j.w.entities.of(i), &c.j.one) {
-		return nil
-	}
-	c.j.one[c.stride-1] = 1
-	return c.j.one[:c.stride]
+// empty makes c one in which nothing was looked at.
+func (c *chunk) empty() {
+	c.n, c.run, c.whole = 0, false, 0
+	clear(c.words)
 }
 
-// findWord returns the runs of word b as they are now.
-func (c *cursor) findWord(b int, word uint64) []uint32 {
-	j := c.j
-	if word == 0 {
-		return nil
+// build finds the entities of chunk b of the driver's rows.
+func (j *join) build(f *findings, c *chunk, b int) {
+	d := f.set
+	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
+	c.empty()
+	if j.buildRun(f, c, entities) {
+		return
 	}
-	if b >= len(j.words) {
-		j.words = append(j.words, make([]joinBlock, b+1-len(j.words))...)
+	j.lengthen(f, c, len(entities))
+	for w := range c.words[:(len(entities)+63)>>6] {
+		j.buildWord(f, c, w, entities[w<<6:min(w<<6+64, len(entities))])
 	}
-	block := &j.words[b]
-	if block.stamp < c.newest || block.stamp == 0 {
-		if block.stamp == 0 || block.word != word || !j.stays(block, nil) {
-			j.buildWord(block, b, word)
-		}
-		block.stamp = j.w.changes
-	}
-	return block.runs
 }
 
-// buildWord finds the runs of word b anew.
-func (j *join) buildWord(block *joinBlock, b int, word uint64) {
-	block.clear()
-	block.word = word
-	var at [maxSets + 1]uint32
-	for ; word != 0; word &= word - 1 {
-		if e := j.w.entities.of(b<<6 + bits.TrailingZeros64(word)); j.probe(-1, 0, e, &at) {
-			j.extendRuns(block, &at, 1)
-		} else {
-			block.missed++
+// buildRun makes c a run if entities, those of its rows, lie side by side everywhere.
+func (j *join) buildRun(f *findings, c *chunk, entities []Entity) bool {
+	if len(j.without)+len(j.any) > 0 || f.set.gaps() > 0 || len(entities) == 0 {
+		return false
+	}
+	for k, s := range j.sets {
+		row := s.row(entities[0])
+		if row < 0 || s.aligned(row, entities) < len(entities) {
+			return false
+		}
+		if k < len(j.columns) {
+			c.at[k] = uint32(row)
 		}
 	}
-	j.watch(block)
+	c.n, c.run = len(entities), true
+	return true
+}
+
+// buildWord finds entities, those at the positions of word w.
+func (j *join) buildWord(f *findings, c *chunk, w int, entities []Entity) {
+	word := firstBits(len(entities))
+	if f.set.gaps() > 0 {
+		for i, e := range entities {
+			if e == Vacant {
+				word &^= 1 << i
+			}
+		}
+	}
+	var scratch [64]uint32
+	for k, s := range j.sets {
+		if k == f.driver {
+			continue
+		}
+		rows := scratch[:]
+		if k < len(j.columns) {
+			rows = c.rows[k][w<<6:][:64]
+		}
+		found := s.lookUp(entities, word, rows)
+		if !j.isOptional(k) {
+			if word &= found; word == 0 {
+				break
+			}
+			continue
+		}
+		for rest := word &^ found; rest != 0; rest &= rest - 1 {
+			rows[bits.TrailingZeros64(rest)] = missing
+		}
+	}
+	if len(j.without)+len(j.any) > 0 {
+		for rest := word; rest != 0; rest &= rest - 1 {
+			if i := bits.TrailingZeros64(rest); !j.passes(entities[i]) {
+				word &^= 1 << i
+			}
+		}
+	}
+	c.words[w] = word
+	j.settleWord(c, w)
+}
+
+// lookUp finds the rows of those of entities, at most 64, whose bit in word is set. It
+// returns which of them are members.
+func (s *set) lookUp(entities []Entity, word uint64, rows []uint32) (members uint64) {
+	pages, dense := s.sparse.Pages, s.dense.Live[:s.rows.N]
+	rows = rows[:64]
+	if len(entities) > 64 {
+		return 0 // Never; said for the compiler.
+	}
+	if row := s.row(entities[0]); row >= 0 && word == ^uint64(0) && s.aligned(row, entities) == 64 {
+		for i := range rows {
+			rows[i] = uint32(row + i)
+		}
+		return word
+	}
+	if word == firstBits(len(entities)) { // One after the other, without a count of zeros between.
+		for i, e := range entities {
+			if p := int(uint32(e) >> pageBits); p < len(pages) && pages[p] != nil {
+				if r := pages[p].Rows[e&pageMask]; int(r) < len(dense) && dense[r] == e {
+					rows[i] = r
+					members |= 1 << i
+				}
+			}
+		}
+		return members
+	}
+	for rest := word; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros64(rest) & 63
+		e := entities[i]
+		if p := int(uint32(e) >> pageBits); p < len(pages) && pages[p] != nil {
+			if r := pages[p].Rows[e&pageMask]; int(r) < len(dense) && dense[r] == e {
+				rows[i] = r
+				members |= 1 << i
+			}
+		}
+	}
+	return members
+}
+
+// buildByIndex finds the entities of chunk b of the indices in the driver's mask.
+func (j *join) buildByIndex(f *findings, c *chunk, b int) {
+	c.empty()
+	var at [maxSets]uint32
+	for w := range chunkRows / 64 {
+		for word := f.set.mask.word(b<<6 + w); word != 0; word &= word - 1 {
+			p := b<<chunkBits + w<<6 + bits.TrailingZeros64(word)
+			if j.probe(-1, 0, j.w.entities.of(p), &at) {
+				j.put(f, c, p, true, &at)
+			}
+		}
+	}
 }

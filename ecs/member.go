@@ -81,7 +81,7 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	}
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
-	s.bump(n)
+	s.bump(e)
 	s.rows.N = n + 1
 	return true
 }
@@ -211,7 +211,7 @@ func (s *Storage[T]) append(e Entity, v T) {
 	} else {
 		s.grow(e, v)
 	}
-	s.bump(n)
+	s.bump(e)
 	s.rows.N = n + 1
 }
 

@@ -34,7 +34,7 @@ type StorageMemory struct {
 	Dense  int64  // Row to entity.
 	Data   int64  // Row to component.
 	Mask   int64  // Of a Masked or Ordered storage.
-	Stamps int64  // By row: when it was saved; by 64 rows: when their order changed, for queries.
+	Stamps int64  // By row: when it was saved; of some rows: who moved last, for queries.
 	Undo   int64  // Saved rows: the storage's part of [History.Bytes].
 	Spare  int64  // Recycled memory that waits for rows to save.
 }
@@ -145,7 +145,7 @@ func (r *registry) memory() (m StorageMemory) {
 
 // memory returns what s holds, and the size of s itself.
 func (s *Storage[T]) memory() (m StorageMemory, header uintptr) {
-	m, header = StorageMemory{Name: s.name, Stamps: room(s.order)}, unsafe.Sizeof(*s)
+	m, header = StorageMemory{Name: s.name, Stamps: room(s.ring)}, unsafe.Sizeof(*s)
 	switch s.set.kind {
 	case Indexed: // Its sparse array is the world's.
 	case Hashed:
@@ -215,7 +215,8 @@ func (w *World) Shrink() {
 			s.mask.rows.Shrink()
 			s.mask.pages = track.Fitting(s.mask.pages)
 		}
-		s.order = track.Fitting(s.order)
+		s.ring = nil
+		s.forget()
 		w.storages[i].tracked().Shrink()
 		w.storages[i].(interface{ shrunkTo() }).shrunkTo()
 		if s.rows.Untouched() && !s.special {

@@ -68,7 +68,7 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 	w.batch = make([]Entity, 0, 10)
 	w.clock.Seen.Add(track.Run{N: 16 * 64}, func(uint32, uint32) {}) // 16 words.
 	w.change.values, w.change.entities = make([]raw.Range, 0, 10), make([]raw.Range, 0, 10)
-	a.order = make([]uint64, 0, 10)
+	a.ring = make([]Entity, 0, 10)
 	for _, t := range []*track.Tracker{&a.rows, &w.entities.rows} { // 10 marks for each of the columns.
 		t.Protect(track.Lengths{N: 10 * 64})
 		t.Open()

@@ -19,8 +19,7 @@ type parallel[R any] struct {
 	work func()  // The method of that name of shift.
 
 	driver *set
-	at     int // Which row of a run is the driver's.
-	stride int
+	stride int // Numbers of a run: its rows in the columns, that of the driver, and how many.
 	runs   []uint32
 	parts  []int // Where parts begin in runs; the last one is the end.
 
@@ -63,12 +62,12 @@ func (p *parallel[R]) end() {
 func (p *parallel[R]) gather(j *join) {
 	var c cursor
 	c.begin(j, j.columns)
-	p.driver, p.at, p.stride = c.set, c.driver, c.stride
+	p.driver, p.stride = c.set, len(j.columns)+2
 	p.runs, p.parts = p.runs[:0], append(p.parts[:0], 0)
 	rows := 0
-	for run := c.next(); run != nil; run = c.next() {
-		for lo, n := 0, int(run[c.stride-1]); lo < n; {
-			hi := min(n, lo+partRows-int(run[c.driver]+uint32(lo))%partRows)
+	for run := c.nextRun(); run != nil; run = c.nextRun() {
+		for lo, n := 0, int(run[p.stride-1]); lo < n; {
+			hi := min(n, lo+partRows-int(run[p.stride-2]+uint32(lo))%partRows)
 			p.runs = append(p.runs, run...)
 			p.narrow(lo, hi)
 			if rows += hi - lo; rows >= partRows {
@@ -126,7 +125,7 @@ func (p *parallel[R]) take() int { return int(p.taken.Add(1)) - 1 }
 
 func (p *parallel[R]) visit(runs []uint32) {
 	for ; len(runs) > 0; runs = runs[p.stride:] {
-		entities := p.driver.dense.Live[runs[p.at]:][:runs[p.stride-1]]
+		entities := p.driver.dense.Live[runs[p.stride-2]:][:runs[p.stride-1]]
 		p.body(p.run(entities, runs))
 	}
 }

@@ -1,5 +1,7 @@
 package ecs
 
+import "unsafe"
+
 //go:generate go run ../internal/querygen
 
 // Access says how a query uses a component: [Write], [Read], or either of them
@@ -32,6 +34,11 @@ func Optional[T any](a Access[T]) Access[T] {
 	return a
 }
 
+// beside returns the row n rows behind p, which there is.
+func beside[T any](p *T, n int) *T {
+	return (*T)(unsafe.Add(unsafe.Pointer(p), uintptr(n)*unsafe.Sizeof(*p)))
+}
+
 func (a Access[T]) joined() joinedColumn {
 	return joinedColumn{a.s.name, &a.s.set, &a.s.data, a.write, a.optional}
 }
@@ -44,12 +51,12 @@ func (a Access[T]) at(row uint32) *T {
 	return &a.s.data.Live[row]
 }
 
-// rows returns the components of n rows, nil if they are missing.
-func (a Access[T]) rows(row, n uint32) []T {
+// rowsFrom returns n rows of live, nil if they are missing.
+func rowsFrom[T any](live []T, row uint32, n int) []T {
 	if row == missing {
 		return nil
 	}
-	return a.s.data.Live[row:][:n]
+	return live[row:][:n]
 }
 
 // An AnyQuery is a query of any number of components: [Query1], [Query2] and so
@@ -77,8 +84,8 @@ func (w *World) DestroyFound(q AnyQuery) int {
 func (j *join) appendEntities(dst []Entity) []Entity {
 	var c cursor
 	c.begin(j, nil)
-	for run := c.next(); run != nil; run = c.next() {
-		dst = append(dst, c.entities(run[c.stride-1])...)
+	for run := c.nextRun(); run != nil; run = c.nextRun() {
+		dst = append(dst, c.entitiesOf(run)...)
 	}
 	return dst
 }
@@ -154,41 +161,4 @@ func (j *join) keeps(e Entity) bool {
 		}
 	}
 	return true
-}
-
-// keep returns the next run that the predicates keep: a part of one of those
-// that the storages have.
-func (c *cursor) keep() []uint32 {
-	for {
-		if len(c.uncut) == 0 {
-			if c.uncut = c.advance(); len(c.uncut) == 0 {
-				return nil
-			}
-		}
-		if run := c.cut(); run != nil {
-			return run
-		}
-	}
-}
-
-// cut returns the next rows of the first run that the predicates keep, if there
-// are any, and moves behind them.
-func (c *cursor) cut() []uint32 {
-	run := c.uncut[:c.stride]
-	entities := c.set.dense.Live[run[c.driver]:][:run[c.stride-1]]
-	lo := c.skip
-	for lo < len(entities) && !c.j.keeps(entities[lo]) {
-		lo++
-	}
-	hi := lo
-	for hi < len(entities) && c.j.keeps(entities[hi]) {
-		hi++
-	}
-	if c.skip = hi + 1; c.skip >= len(entities) {
-		c.uncut, c.skip = c.uncut[c.stride:], 0
-	}
-	if lo == hi {
-		return nil
-	}
-	return c.part(run, lo, hi)
 }

@@ -13,10 +13,8 @@ import "iter"
 // # Order
 //
 // The storage with the fewest rows drives, the first of equals; its dense order
-// is the order of iteration. Storages in the query whose order is that of the
-// entity indices, and queries of storages that all have masks and few entities in
-// common, are walked by ascending index instead. Either way the order follows
-// from what the world holds.
+// is the order of iteration; that of an [Ordered] storage is by ascending index.
+// Either way the order follows from what the world holds.
 //
 // # Changing the world while iterating with All
 //
@@ -105,18 +103,22 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 		var cur cursor
 		cur.beginAll(&q.join)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.Live[run[0]:][:len(entities)]
-			changes := w.changes
-			for i, entity := range entities {
-				if !yield(entity, &a[i]) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					if !yield(entity, beside(a, r)) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -130,23 +132,29 @@ func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			n := run[len(run)-1]
-			entities := cur.entities(n)
-			a := q.a.rows(run[0], n)
-			changes := w.changes
-			for i, entity := range entities {
-				var row *A
-				if i < len(a) {
-					row = &a[i]
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				var a *A
+				if row := cur.rows[0][i]; row != missing {
+					a = &q.a.s.data.Live[cur.base[0]+int(row)]
 				}
-				if !yield(entity, row) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					var row *A
+					if a != nil {
+						row = beside(a, r)
+					}
+					if !yield(entity, row) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -165,12 +173,22 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	return func(yield func(Run1[A]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
-		for run := cur.next(); run != nil; run = cur.next() {
-			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
-				cur.leave()
-				return
+		w := q.join.w
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				n, changes := cur.length(i), w.changes
+				if !yield(Run1[A]{
+					cur.set.dense.Live[cur.at:][:n],
+					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+				}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.goOn(i + n)
+				}
 			}
-			cur.mustBeWhole()
 		}
 	}
 }
@@ -191,8 +209,7 @@ func (q *Query1[A]) ParallelRuns(workers int, body func(Run1[A])) {
 }
 
 func (q *Query1[A]) run(entities []Entity, rows []uint32) Run1[A] {
-	n := uint32(len(entities))
-	return Run1[A]{entities, q.a.rows(rows[0], n)}
+	return Run1[A]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities))}
 }
 
 // A Query2 iterates over the entities that have two components. See [Query1]
@@ -275,19 +292,23 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 		var cur cursor
 		cur.beginAll(&q.join)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.Live[run[0]:][:len(entities)]
-			b := q.b.s.data.Live[run[1]:][:len(entities)]
-			changes := w.changes
-			for i, entity := range entities {
-				if !yield(entity, Row2[A, B]{&a[i], &b[i]}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
+				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					if !yield(entity, Row2[A, B]{beside(a, r), beside(b, r)}) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -301,27 +322,36 @@ func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			n := run[len(run)-1]
-			entities := cur.entities(n)
-			a := q.a.rows(run[0], n)
-			b := q.b.rows(run[1], n)
-			changes := w.changes
-			for i, entity := range entities {
-				var row Row2[A, B]
-				if i < len(a) {
-					row.A = &a[i]
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				var a *A
+				if row := cur.rows[0][i]; row != missing {
+					a = &q.a.s.data.Live[cur.base[0]+int(row)]
 				}
-				if i < len(b) {
-					row.B = &b[i]
+				var b *B
+				if row := cur.rows[1][i]; row != missing {
+					b = &q.b.s.data.Live[cur.base[1]+int(row)]
 				}
-				if !yield(entity, row) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					var row Row2[A, B]
+					if a != nil {
+						row.A = beside(a, r)
+					}
+					if b != nil {
+						row.B = beside(b, r)
+					}
+					if !yield(entity, row) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -342,12 +372,23 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	return func(yield func(Run2[A, B]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
-		for run := cur.next(); run != nil; run = cur.next() {
-			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
-				cur.leave()
-				return
+		w := q.join.w
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				n, changes := cur.length(i), w.changes
+				if !yield(Run2[A, B]{
+					cur.set.dense.Live[cur.at:][:n],
+					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+				}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.goOn(i + n)
+				}
 			}
-			cur.mustBeWhole()
 		}
 	}
 }
@@ -368,8 +409,7 @@ func (q *Query2[A, B]) ParallelRuns(workers int, body func(Run2[A, B])) {
 }
 
 func (q *Query2[A, B]) run(entities []Entity, rows []uint32) Run2[A, B] {
-	n := uint32(len(entities))
-	return Run2[A, B]{entities, q.a.rows(rows[0], n), q.b.rows(rows[1], n)}
+	return Run2[A, B]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities))}
 }
 
 // A Query3 iterates over the entities that have three components. See [Query1]
@@ -454,20 +494,24 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 		var cur cursor
 		cur.beginAll(&q.join)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.Live[run[0]:][:len(entities)]
-			b := q.b.s.data.Live[run[1]:][:len(entities)]
-			c := q.c.s.data.Live[run[2]:][:len(entities)]
-			changes := w.changes
-			for i, entity := range entities {
-				if !yield(entity, Row3[A, B, C]{&a[i], &b[i], &c[i]}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
+				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
+				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					if !yield(entity, Row3[A, B, C]{beside(a, r), beside(b, r), beside(c, r)}) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -481,31 +525,43 @@ func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			n := run[len(run)-1]
-			entities := cur.entities(n)
-			a := q.a.rows(run[0], n)
-			b := q.b.rows(run[1], n)
-			c := q.c.rows(run[2], n)
-			changes := w.changes
-			for i, entity := range entities {
-				var row Row3[A, B, C]
-				if i < len(a) {
-					row.A = &a[i]
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				var a *A
+				if row := cur.rows[0][i]; row != missing {
+					a = &q.a.s.data.Live[cur.base[0]+int(row)]
 				}
-				if i < len(b) {
-					row.B = &b[i]
+				var b *B
+				if row := cur.rows[1][i]; row != missing {
+					b = &q.b.s.data.Live[cur.base[1]+int(row)]
 				}
-				if i < len(c) {
-					row.C = &c[i]
+				var c *C
+				if row := cur.rows[2][i]; row != missing {
+					c = &q.c.s.data.Live[cur.base[2]+int(row)]
 				}
-				if !yield(entity, row) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					var row Row3[A, B, C]
+					if a != nil {
+						row.A = beside(a, r)
+					}
+					if b != nil {
+						row.B = beside(b, r)
+					}
+					if c != nil {
+						row.C = beside(c, r)
+					}
+					if !yield(entity, row) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -527,12 +583,24 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	return func(yield func(Run3[A, B, C]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
-		for run := cur.next(); run != nil; run = cur.next() {
-			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
-				cur.leave()
-				return
+		w := q.join.w
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				n, changes := cur.length(i), w.changes
+				if !yield(Run3[A, B, C]{
+					cur.set.dense.Live[cur.at:][:n],
+					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+				}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.goOn(i + n)
+				}
 			}
-			cur.mustBeWhole()
 		}
 	}
 }
@@ -553,8 +621,7 @@ func (q *Query3[A, B, C]) ParallelRuns(workers int, body func(Run3[A, B, C])) {
 }
 
 func (q *Query3[A, B, C]) run(entities []Entity, rows []uint32) Run3[A, B, C] {
-	n := uint32(len(entities))
-	return Run3[A, B, C]{entities, q.a.rows(rows[0], n), q.b.rows(rows[1], n), q.c.rows(rows[2], n)}
+	return Run3[A, B, C]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities))}
 }
 
 // A Query4 iterates over the entities that have four components. See [Query1]
@@ -641,21 +708,25 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 		var cur cursor
 		cur.beginAll(&q.join)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.Live[run[0]:][:len(entities)]
-			b := q.b.s.data.Live[run[1]:][:len(entities)]
-			c := q.c.s.data.Live[run[2]:][:len(entities)]
-			d := q.d.s.data.Live[run[3]:][:len(entities)]
-			changes := w.changes
-			for i, entity := range entities {
-				if !yield(entity, Row4[A, B, C, D]{&a[i], &b[i], &c[i], &d[i]}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
+				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
+				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
+				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					if !yield(entity, Row4[A, B, C, D]{beside(a, r), beside(b, r), beside(c, r), beside(d, r)}) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -669,35 +740,50 @@ func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			n := run[len(run)-1]
-			entities := cur.entities(n)
-			a := q.a.rows(run[0], n)
-			b := q.b.rows(run[1], n)
-			c := q.c.rows(run[2], n)
-			d := q.d.rows(run[3], n)
-			changes := w.changes
-			for i, entity := range entities {
-				var row Row4[A, B, C, D]
-				if i < len(a) {
-					row.A = &a[i]
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				var a *A
+				if row := cur.rows[0][i]; row != missing {
+					a = &q.a.s.data.Live[cur.base[0]+int(row)]
 				}
-				if i < len(b) {
-					row.B = &b[i]
+				var b *B
+				if row := cur.rows[1][i]; row != missing {
+					b = &q.b.s.data.Live[cur.base[1]+int(row)]
 				}
-				if i < len(c) {
-					row.C = &c[i]
+				var c *C
+				if row := cur.rows[2][i]; row != missing {
+					c = &q.c.s.data.Live[cur.base[2]+int(row)]
 				}
-				if i < len(d) {
-					row.D = &d[i]
+				var d *D
+				if row := cur.rows[3][i]; row != missing {
+					d = &q.d.s.data.Live[cur.base[3]+int(row)]
 				}
-				if !yield(entity, row) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					var row Row4[A, B, C, D]
+					if a != nil {
+						row.A = beside(a, r)
+					}
+					if b != nil {
+						row.B = beside(b, r)
+					}
+					if c != nil {
+						row.C = beside(c, r)
+					}
+					if d != nil {
+						row.D = beside(d, r)
+					}
+					if !yield(entity, row) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -720,12 +806,25 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	return func(yield func(Run4[A, B, C, D]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
-		for run := cur.next(); run != nil; run = cur.next() {
-			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
-				cur.leave()
-				return
+		w := q.join.w
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				n, changes := cur.length(i), w.changes
+				if !yield(Run4[A, B, C, D]{
+					cur.set.dense.Live[cur.at:][:n],
+					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+				}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.goOn(i + n)
+				}
 			}
-			cur.mustBeWhole()
 		}
 	}
 }
@@ -746,8 +845,7 @@ func (q *Query4[A, B, C, D]) ParallelRuns(workers int, body func(Run4[A, B, C, D
 }
 
 func (q *Query4[A, B, C, D]) run(entities []Entity, rows []uint32) Run4[A, B, C, D] {
-	n := uint32(len(entities))
-	return Run4[A, B, C, D]{entities, q.a.rows(rows[0], n), q.b.rows(rows[1], n), q.c.rows(rows[2], n), q.d.rows(rows[3], n)}
+	return Run4[A, B, C, D]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities))}
 }
 
 // A Query5 iterates over the entities that have five components. See [Query1]
@@ -838,22 +936,26 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 		var cur cursor
 		cur.beginAll(&q.join)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.Live[run[0]:][:len(entities)]
-			b := q.b.s.data.Live[run[1]:][:len(entities)]
-			c := q.c.s.data.Live[run[2]:][:len(entities)]
-			d := q.d.s.data.Live[run[3]:][:len(entities)]
-			e := q.e.s.data.Live[run[4]:][:len(entities)]
-			changes := w.changes
-			for i, entity := range entities {
-				if !yield(entity, Row5[A, B, C, D, E]{&a[i], &b[i], &c[i], &d[i], &e[i]}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
+				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
+				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
+				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
+				e := &q.e.s.data.Live[cur.base[4]+int(cur.rows[4][i])]
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					if !yield(entity, Row5[A, B, C, D, E]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r)}) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -867,39 +969,57 @@ func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D,
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			n := run[len(run)-1]
-			entities := cur.entities(n)
-			a := q.a.rows(run[0], n)
-			b := q.b.rows(run[1], n)
-			c := q.c.rows(run[2], n)
-			d := q.d.rows(run[3], n)
-			e := q.e.rows(run[4], n)
-			changes := w.changes
-			for i, entity := range entities {
-				var row Row5[A, B, C, D, E]
-				if i < len(a) {
-					row.A = &a[i]
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				var a *A
+				if row := cur.rows[0][i]; row != missing {
+					a = &q.a.s.data.Live[cur.base[0]+int(row)]
 				}
-				if i < len(b) {
-					row.B = &b[i]
+				var b *B
+				if row := cur.rows[1][i]; row != missing {
+					b = &q.b.s.data.Live[cur.base[1]+int(row)]
 				}
-				if i < len(c) {
-					row.C = &c[i]
+				var c *C
+				if row := cur.rows[2][i]; row != missing {
+					c = &q.c.s.data.Live[cur.base[2]+int(row)]
 				}
-				if i < len(d) {
-					row.D = &d[i]
+				var d *D
+				if row := cur.rows[3][i]; row != missing {
+					d = &q.d.s.data.Live[cur.base[3]+int(row)]
 				}
-				if i < len(e) {
-					row.E = &e[i]
+				var e *E
+				if row := cur.rows[4][i]; row != missing {
+					e = &q.e.s.data.Live[cur.base[4]+int(row)]
 				}
-				if !yield(entity, row) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					var row Row5[A, B, C, D, E]
+					if a != nil {
+						row.A = beside(a, r)
+					}
+					if b != nil {
+						row.B = beside(b, r)
+					}
+					if c != nil {
+						row.C = beside(c, r)
+					}
+					if d != nil {
+						row.D = beside(d, r)
+					}
+					if e != nil {
+						row.E = beside(e, r)
+					}
+					if !yield(entity, row) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -923,12 +1043,26 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	return func(yield func(Run5[A, B, C, D, E]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
-		for run := cur.next(); run != nil; run = cur.next() {
-			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
-				cur.leave()
-				return
+		w := q.join.w
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				n, changes := cur.length(i), w.changes
+				if !yield(Run5[A, B, C, D, E]{
+					cur.set.dense.Live[cur.at:][:n],
+					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+					rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
+				}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.goOn(i + n)
+				}
 			}
-			cur.mustBeWhole()
 		}
 	}
 }
@@ -949,8 +1083,7 @@ func (q *Query5[A, B, C, D, E]) ParallelRuns(workers int, body func(Run5[A, B, C
 }
 
 func (q *Query5[A, B, C, D, E]) run(entities []Entity, rows []uint32) Run5[A, B, C, D, E] {
-	n := uint32(len(entities))
-	return Run5[A, B, C, D, E]{entities, q.a.rows(rows[0], n), q.b.rows(rows[1], n), q.c.rows(rows[2], n), q.d.rows(rows[3], n), q.e.rows(rows[4], n)}
+	return Run5[A, B, C, D, E]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, rows[4], len(entities))}
 }
 
 // A Query6 iterates over the entities that have six components. See [Query1]
@@ -1043,23 +1176,27 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 		var cur cursor
 		cur.beginAll(&q.join)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.Live[run[0]:][:len(entities)]
-			b := q.b.s.data.Live[run[1]:][:len(entities)]
-			c := q.c.s.data.Live[run[2]:][:len(entities)]
-			d := q.d.s.data.Live[run[3]:][:len(entities)]
-			e := q.e.s.data.Live[run[4]:][:len(entities)]
-			f := q.f.s.data.Live[run[5]:][:len(entities)]
-			changes := w.changes
-			for i, entity := range entities {
-				if !yield(entity, Row6[A, B, C, D, E, F]{&a[i], &b[i], &c[i], &d[i], &e[i], &f[i]}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
+				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
+				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
+				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
+				e := &q.e.s.data.Live[cur.base[4]+int(cur.rows[4][i])]
+				f := &q.f.s.data.Live[cur.base[5]+int(cur.rows[5][i])]
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					if !yield(entity, Row6[A, B, C, D, E, F]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r)}) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -1073,43 +1210,64 @@ func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C,
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			n := run[len(run)-1]
-			entities := cur.entities(n)
-			a := q.a.rows(run[0], n)
-			b := q.b.rows(run[1], n)
-			c := q.c.rows(run[2], n)
-			d := q.d.rows(run[3], n)
-			e := q.e.rows(run[4], n)
-			f := q.f.rows(run[5], n)
-			changes := w.changes
-			for i, entity := range entities {
-				var row Row6[A, B, C, D, E, F]
-				if i < len(a) {
-					row.A = &a[i]
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				var a *A
+				if row := cur.rows[0][i]; row != missing {
+					a = &q.a.s.data.Live[cur.base[0]+int(row)]
 				}
-				if i < len(b) {
-					row.B = &b[i]
+				var b *B
+				if row := cur.rows[1][i]; row != missing {
+					b = &q.b.s.data.Live[cur.base[1]+int(row)]
 				}
-				if i < len(c) {
-					row.C = &c[i]
+				var c *C
+				if row := cur.rows[2][i]; row != missing {
+					c = &q.c.s.data.Live[cur.base[2]+int(row)]
 				}
-				if i < len(d) {
-					row.D = &d[i]
+				var d *D
+				if row := cur.rows[3][i]; row != missing {
+					d = &q.d.s.data.Live[cur.base[3]+int(row)]
 				}
-				if i < len(e) {
-					row.E = &e[i]
+				var e *E
+				if row := cur.rows[4][i]; row != missing {
+					e = &q.e.s.data.Live[cur.base[4]+int(row)]
 				}
-				if i < len(f) {
-					row.F = &f[i]
+				var f *F
+				if row := cur.rows[5][i]; row != missing {
+					f = &q.f.s.data.Live[cur.base[5]+int(row)]
 				}
-				if !yield(entity, row) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					var row Row6[A, B, C, D, E, F]
+					if a != nil {
+						row.A = beside(a, r)
+					}
+					if b != nil {
+						row.B = beside(b, r)
+					}
+					if c != nil {
+						row.C = beside(c, r)
+					}
+					if d != nil {
+						row.D = beside(d, r)
+					}
+					if e != nil {
+						row.E = beside(e, r)
+					}
+					if f != nil {
+						row.F = beside(f, r)
+					}
+					if !yield(entity, row) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -1134,12 +1292,27 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	return func(yield func(Run6[A, B, C, D, E, F]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
-		for run := cur.next(); run != nil; run = cur.next() {
-			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
-				cur.leave()
-				return
+		w := q.join.w
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				n, changes := cur.length(i), w.changes
+				if !yield(Run6[A, B, C, D, E, F]{
+					cur.set.dense.Live[cur.at:][:n],
+					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+					rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
+					rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
+				}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.goOn(i + n)
+				}
 			}
-			cur.mustBeWhole()
 		}
 	}
 }
@@ -1160,8 +1333,7 @@ func (q *Query6[A, B, C, D, E, F]) ParallelRuns(workers int, body func(Run6[A, B
 }
 
 func (q *Query6[A, B, C, D, E, F]) run(entities []Entity, rows []uint32) Run6[A, B, C, D, E, F] {
-	n := uint32(len(entities))
-	return Run6[A, B, C, D, E, F]{entities, q.a.rows(rows[0], n), q.b.rows(rows[1], n), q.c.rows(rows[2], n), q.d.rows(rows[3], n), q.e.rows(rows[4], n), q.f.rows(rows[5], n)}
+	return Run6[A, B, C, D, E, F]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, rows[5], len(entities))}
 }
 
 // A Query7 iterates over the entities that have seven components. See [Query1]
@@ -1256,24 +1428,28 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 		var cur cursor
 		cur.beginAll(&q.join)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.Live[run[0]:][:len(entities)]
-			b := q.b.s.data.Live[run[1]:][:len(entities)]
-			c := q.c.s.data.Live[run[2]:][:len(entities)]
-			d := q.d.s.data.Live[run[3]:][:len(entities)]
-			e := q.e.s.data.Live[run[4]:][:len(entities)]
-			f := q.f.s.data.Live[run[5]:][:len(entities)]
-			g := q.g.s.data.Live[run[6]:][:len(entities)]
-			changes := w.changes
-			for i, entity := range entities {
-				if !yield(entity, Row7[A, B, C, D, E, F, G]{&a[i], &b[i], &c[i], &d[i], &e[i], &f[i], &g[i]}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
+				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
+				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
+				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
+				e := &q.e.s.data.Live[cur.base[4]+int(cur.rows[4][i])]
+				f := &q.f.s.data.Live[cur.base[5]+int(cur.rows[5][i])]
+				g := &q.g.s.data.Live[cur.base[6]+int(cur.rows[6][i])]
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					if !yield(entity, Row7[A, B, C, D, E, F, G]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r), beside(g, r)}) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -1287,47 +1463,71 @@ func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B,
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			n := run[len(run)-1]
-			entities := cur.entities(n)
-			a := q.a.rows(run[0], n)
-			b := q.b.rows(run[1], n)
-			c := q.c.rows(run[2], n)
-			d := q.d.rows(run[3], n)
-			e := q.e.rows(run[4], n)
-			f := q.f.rows(run[5], n)
-			g := q.g.rows(run[6], n)
-			changes := w.changes
-			for i, entity := range entities {
-				var row Row7[A, B, C, D, E, F, G]
-				if i < len(a) {
-					row.A = &a[i]
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				var a *A
+				if row := cur.rows[0][i]; row != missing {
+					a = &q.a.s.data.Live[cur.base[0]+int(row)]
 				}
-				if i < len(b) {
-					row.B = &b[i]
+				var b *B
+				if row := cur.rows[1][i]; row != missing {
+					b = &q.b.s.data.Live[cur.base[1]+int(row)]
 				}
-				if i < len(c) {
-					row.C = &c[i]
+				var c *C
+				if row := cur.rows[2][i]; row != missing {
+					c = &q.c.s.data.Live[cur.base[2]+int(row)]
 				}
-				if i < len(d) {
-					row.D = &d[i]
+				var d *D
+				if row := cur.rows[3][i]; row != missing {
+					d = &q.d.s.data.Live[cur.base[3]+int(row)]
 				}
-				if i < len(e) {
-					row.E = &e[i]
+				var e *E
+				if row := cur.rows[4][i]; row != missing {
+					e = &q.e.s.data.Live[cur.base[4]+int(row)]
 				}
-				if i < len(f) {
-					row.F = &f[i]
+				var f *F
+				if row := cur.rows[5][i]; row != missing {
+					f = &q.f.s.data.Live[cur.base[5]+int(row)]
 				}
-				if i < len(g) {
-					row.G = &g[i]
+				var g *G
+				if row := cur.rows[6][i]; row != missing {
+					g = &q.g.s.data.Live[cur.base[6]+int(row)]
 				}
-				if !yield(entity, row) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					var row Row7[A, B, C, D, E, F, G]
+					if a != nil {
+						row.A = beside(a, r)
+					}
+					if b != nil {
+						row.B = beside(b, r)
+					}
+					if c != nil {
+						row.C = beside(c, r)
+					}
+					if d != nil {
+						row.D = beside(d, r)
+					}
+					if e != nil {
+						row.E = beside(e, r)
+					}
+					if f != nil {
+						row.F = beside(f, r)
+					}
+					if g != nil {
+						row.G = beside(g, r)
+					}
+					if !yield(entity, row) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -1353,12 +1553,28 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 	return func(yield func(Run7[A, B, C, D, E, F, G]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
-		for run := cur.next(); run != nil; run = cur.next() {
-			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
-				cur.leave()
-				return
+		w := q.join.w
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				n, changes := cur.length(i), w.changes
+				if !yield(Run7[A, B, C, D, E, F, G]{
+					cur.set.dense.Live[cur.at:][:n],
+					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+					rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
+					rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
+					rowsFrom(q.g.s.data.Live[cur.base[6]:], cur.rows[6][i], n),
+				}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.goOn(i + n)
+				}
 			}
-			cur.mustBeWhole()
 		}
 	}
 }
@@ -1379,8 +1595,7 @@ func (q *Query7[A, B, C, D, E, F, G]) ParallelRuns(workers int, body func(Run7[A
 }
 
 func (q *Query7[A, B, C, D, E, F, G]) run(entities []Entity, rows []uint32) Run7[A, B, C, D, E, F, G] {
-	n := uint32(len(entities))
-	return Run7[A, B, C, D, E, F, G]{entities, q.a.rows(rows[0], n), q.b.rows(rows[1], n), q.c.rows(rows[2], n), q.d.rows(rows[3], n), q.e.rows(rows[4], n), q.f.rows(rows[5], n), q.g.rows(rows[6], n)}
+	return Run7[A, B, C, D, E, F, G]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, rows[5], len(entities)), rowsFrom(q.g.s.data.Live, rows[6], len(entities))}
 }
 
 // A Query8 iterates over the entities that have eight components. See [Query1]
@@ -1477,25 +1692,29 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 		var cur cursor
 		cur.beginAll(&q.join)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			entities := cur.entities(run[len(run)-1])
-			a := q.a.s.data.Live[run[0]:][:len(entities)]
-			b := q.b.s.data.Live[run[1]:][:len(entities)]
-			c := q.c.s.data.Live[run[2]:][:len(entities)]
-			d := q.d.s.data.Live[run[3]:][:len(entities)]
-			e := q.e.s.data.Live[run[4]:][:len(entities)]
-			f := q.f.s.data.Live[run[5]:][:len(entities)]
-			g := q.g.s.data.Live[run[6]:][:len(entities)]
-			h := q.h.s.data.Live[run[7]:][:len(entities)]
-			changes := w.changes
-			for i, entity := range entities {
-				if !yield(entity, Row8[A, B, C, D, E, F, G, H]{&a[i], &b[i], &c[i], &d[i], &e[i], &f[i], &g[i], &h[i]}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
+				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
+				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
+				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
+				e := &q.e.s.data.Live[cur.base[4]+int(cur.rows[4][i])]
+				f := &q.f.s.data.Live[cur.base[5]+int(cur.rows[5][i])]
+				g := &q.g.s.data.Live[cur.base[6]+int(cur.rows[6][i])]
+				h := &q.h.s.data.Live[cur.base[7]+int(cur.rows[7][i])]
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					if !yield(entity, Row8[A, B, C, D, E, F, G, H]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r), beside(g, r), beside(h, r)}) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -1509,51 +1728,78 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A,
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
 		w := q.join.w
-		for run := cur.next(); run != nil; run = cur.next() {
-			n := run[len(run)-1]
-			entities := cur.entities(n)
-			a := q.a.rows(run[0], n)
-			b := q.b.rows(run[1], n)
-			c := q.c.rows(run[2], n)
-			d := q.d.rows(run[3], n)
-			e := q.e.rows(run[4], n)
-			f := q.f.rows(run[5], n)
-			g := q.g.rows(run[6], n)
-			h := q.h.rows(run[7], n)
-			changes := w.changes
-			for i, entity := range entities {
-				var row Row8[A, B, C, D, E, F, G, H]
-				if i < len(a) {
-					row.A = &a[i]
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				first := &cur.set.dense.Live[cur.at]
+				var a *A
+				if row := cur.rows[0][i]; row != missing {
+					a = &q.a.s.data.Live[cur.base[0]+int(row)]
 				}
-				if i < len(b) {
-					row.B = &b[i]
+				var b *B
+				if row := cur.rows[1][i]; row != missing {
+					b = &q.b.s.data.Live[cur.base[1]+int(row)]
 				}
-				if i < len(c) {
-					row.C = &c[i]
+				var c *C
+				if row := cur.rows[2][i]; row != missing {
+					c = &q.c.s.data.Live[cur.base[2]+int(row)]
 				}
-				if i < len(d) {
-					row.D = &d[i]
+				var d *D
+				if row := cur.rows[3][i]; row != missing {
+					d = &q.d.s.data.Live[cur.base[3]+int(row)]
 				}
-				if i < len(e) {
-					row.E = &e[i]
+				var e *E
+				if row := cur.rows[4][i]; row != missing {
+					e = &q.e.s.data.Live[cur.base[4]+int(row)]
 				}
-				if i < len(f) {
-					row.F = &f[i]
+				var f *F
+				if row := cur.rows[5][i]; row != missing {
+					f = &q.f.s.data.Live[cur.base[5]+int(row)]
 				}
-				if i < len(g) {
-					row.G = &g[i]
+				var g *G
+				if row := cur.rows[6][i]; row != missing {
+					g = &q.g.s.data.Live[cur.base[6]+int(row)]
 				}
-				if i < len(h) {
-					row.H = &h[i]
+				var h *H
+				if row := cur.rows[7][i]; row != missing {
+					h = &q.h.s.data.Live[cur.base[7]+int(row)]
 				}
-				if !yield(entity, row) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.resume(i, entity)
-					break
+				n, changes := cur.n, w.changes
+				for r := range n {
+					entity := *beside(first, r)
+					var row Row8[A, B, C, D, E, F, G, H]
+					if a != nil {
+						row.A = beside(a, r)
+					}
+					if b != nil {
+						row.B = beside(b, r)
+					}
+					if c != nil {
+						row.C = beside(c, r)
+					}
+					if d != nil {
+						row.D = beside(d, r)
+					}
+					if e != nil {
+						row.E = beside(e, r)
+					}
+					if f != nil {
+						row.F = beside(f, r)
+					}
+					if g != nil {
+						row.G = beside(g, r)
+					}
+					if h != nil {
+						row.H = beside(h, r)
+					}
+					if !yield(entity, row) {
+						cur.leave()
+						return
+					}
+					if w.changes != changes {
+						cur.resume(r, entity)
+						break
+					}
 				}
 			}
 		}
@@ -1580,12 +1826,29 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 	return func(yield func(Run8[A, B, C, D, E, F, G, H]) bool) {
 		var cur cursor
 		cur.begin(&q.join, q.join.columns)
-		for run := cur.next(); run != nil; run = cur.next() {
-			if !yield(q.run(cur.entities(run[len(run)-1]), run)) {
-				cur.leave()
-				return
+		w := q.join.w
+		for cur.next() {
+			for cur.more() {
+				i := cur.take()
+				n, changes := cur.length(i), w.changes
+				if !yield(Run8[A, B, C, D, E, F, G, H]{
+					cur.set.dense.Live[cur.at:][:n],
+					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+					rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
+					rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
+					rowsFrom(q.g.s.data.Live[cur.base[6]:], cur.rows[6][i], n),
+					rowsFrom(q.h.s.data.Live[cur.base[7]:], cur.rows[7][i], n),
+				}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.goOn(i + n)
+				}
 			}
-			cur.mustBeWhole()
 		}
 	}
 }
@@ -1606,6 +1869,5 @@ func (q *Query8[A, B, C, D, E, F, G, H]) ParallelRuns(workers int, body func(Run
 }
 
 func (q *Query8[A, B, C, D, E, F, G, H]) run(entities []Entity, rows []uint32) Run8[A, B, C, D, E, F, G, H] {
-	n := uint32(len(entities))
-	return Run8[A, B, C, D, E, F, G, H]{entities, q.a.rows(rows[0], n), q.b.rows(rows[1], n), q.c.rows(rows[2], n), q.d.rows(rows[3], n), q.e.rows(rows[4], n), q.f.rows(rows[5], n), q.g.rows(rows[6], n), q.h.rows(rows[7], n)}
+	return Run8[A, B, C, D, E, F, G, H]{entities, rowsFrom(q.a.s.data.Live, rows[0], len(entities)), rowsFrom(q.b.s.data.Live, rows[1], len(entities)), rowsFrom(q.c.s.data.Live, rows[2], len(entities)), rowsFrom(q.d.s.data.Live, rows[3], len(entities)), rowsFrom(q.e.s.data.Live, rows[4], len(entities)), rowsFrom(q.f.s.data.Live, rows[5], len(entities)), rowsFrom(q.g.s.data.Live, rows[6], len(entities)), rowsFrom(q.h.s.data.Live, rows[7], len(entities))}
 }

@@ -1,6 +1,10 @@
 package ecs
 
-import "github.com/stet-ecs/stet/ecs/internal/track"
+import (
+	"math/bits"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
+)
 
 const (
 	pageBits = track.PageBits
@@ -33,10 +37,10 @@ type set struct {
 	group    *Group // The only one that it is in, or nil.
 	hooks    *setHooks
 
-	// For queries that cache how this set lies beside others.
+	// For queries, which keep what they found.
 	version uint64   // The world's count of structural changes at the last one here.
-	order   []uint64 // Per block of 64 rows: the same for the order of its rows,
-	watched int      // kept for rows below watched.
+	ring    []Entity // The newest notes, if somebody heeds them; see note.
+	notes   uint64   // How many there were since.
 
 	// For iteration: the world's count of structural changes when a member was
 	// lost last and when before that, which one it was last, and the same count
@@ -53,9 +57,10 @@ func (s *set) init(w *World, kind Kind, exempt bool) {
 	s.w = w
 	s.rows.Init(&w.clock, exempt, &s.dense.Log)
 	s.dense.Init(&w.clock, false)
+	s.dense.Log.Moving = func(m track.Run) { s.noteRows(int(m.Row), int(m.Row+m.N)) }
 	s.dense.Log.Moved = func(m track.Run) {
 		s.moved = true
-		s.reorder(int(m.Row), int(m.Row+m.N))
+		s.noteRows(int(m.Row), int(m.Row+m.N))
 	}
 	s.kind = kind
 	if s.special = kind == Indexed || kind == Hashed; !s.special {
@@ -78,7 +83,7 @@ func (s *set) fill(entities []Entity, pages []*track.Page) {
 		s.point()
 	}
 	s.w.paged++
-	s.reorder(0, s.rows.N)
+	s.forget()
 	s.w.changes++
 	s.version = s.w.changes
 	if s.mask != nil {
@@ -104,13 +109,53 @@ func (s *set) point() {
 	}
 }
 
-// bump notes that row holds another entity than before.
-func (s *set) bump(row int) {
+// A note is an entity that came to a set, left it or moved in it. Queries look it up
+// again before they next walk. The newest notes are kept in a ring as long as a query
+// heeds them; who comes too late finds everything anew.
+
+// note notes e, who came, left or moved.
+func (s *set) note(e Entity) {
+	if last := len(s.ring) - 1; last >= 0 {
+		s.ring[s.notes&uint64(last)] = e
+		s.notes++
+	}
+}
+
+// noted returns the entity of note i, which the ring has.
+func (s *set) noted(i uint64) Entity { return s.ring[i&uint64(len(s.ring)-1)] }
+
+// noteRows notes the entities of rows [lo, hi), whether or not they are below n.
+func (s *set) noteRows(lo, hi int) {
+	if hi = min(hi, len(s.dense.Live)); hi-lo > len(s.ring) {
+		s.forget()
+		return
+	}
+	for row := lo; row < hi; row++ {
+		s.note(s.dense.Live[row])
+	}
+}
+
+// forget lets go of all notes: too much changed for them.
+func (s *set) forget() { s.notes += uint64(len(s.ring)) + 1 }
+
+// minRing is the least number of notes that are kept.
+const minRing = 64
+
+// watch makes the set keep its notes from now on: of an eighth of its rows, as more
+// of them are not worth being looked up one by one.
+func (s *set) watch() {
+	if s.rows.N>>3 <= len(s.ring) && s.ring != nil {
+		return
+	}
+	s.ring = make([]Entity, max(minRing, 1<<bits.Len(uint(s.rows.N>>3))))
+	s.forget()
+}
+
+// bump notes that e came to the set, or moved in it.
+func (s *set) bump(e Entity) {
 	s.w.changes++
 	s.version = s.w.changes
-	if row < s.watched {
-		s.order[row>>6] = s.version
-	}
+	s.note(e)
 }
 
 // shrunk notes that e is no longer a member, and that row, if it is below n,
@@ -118,19 +163,15 @@ func (s *set) bump(row int) {
 func (s *set) shrunk(e Entity, row int) {
 	s.w.changes++
 	s.version = s.w.changes
-	if row < s.rows.N && row < s.watched {
-		s.order[row>>6] = s.version
+	if len(s.ring) > 0 {
+		s.note(e)
+		if row < s.rows.N {
+			s.note(s.dense.Live[row])
+		}
 	}
 	s.lostAt, s.lostBefore, s.removed = s.w.changes, s.lostAt, e
 	if debug {
 		s.w.spoil()
-	}
-}
-
-// reorder notes that rows [lo, hi) may hold other entities than before.
-func (s *set) reorder(lo, hi int) {
-	for row := lo; row < min(hi, s.watched); row = row | 63 + 1 {
-		s.order[row>>6] = s.w.changes + 1
 	}
 }
 
@@ -140,6 +181,7 @@ func (s *set) rewound(before track.Lengths) {
 	if !s.moved && s.rows.Lengths == before {
 		return
 	}
+	s.noteRows(min(before.N, s.rows.N), max(before.N, s.rows.N))
 	s.moved = false
 	if s.kind == Hashed {
 		s.placeAll()
@@ -149,23 +191,13 @@ func (s *set) rewound(before track.Lengths) {
 	s.rewoundAt = s.w.changes
 }
 
-// watch makes the set keep the order of rows below n.
-func (s *set) watch(n int) {
-	if n <= s.watched {
-		return
-	}
-	for len(s.order) < (n+63)/64 {
-		s.order = append(s.order, s.w.changes)
-	}
-	s.watched = len(s.order) * 64
-}
-
 // clear removes all members.
 func (s *set) clear() {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
 	}
 	s.rows.N, s.rows.Extra = 0, 0
+	s.forget()
 	if s.mask != nil {
 		s.mask.Clear()
 	}
@@ -212,7 +244,7 @@ func (s *Storage[T]) setIndexed(e Entity, v T) {
 	}
 	s.dense.Live[r], s.data.Live[r] = e, v
 	s.rows.Extra--
-	s.bump(r)
+	s.bump(e)
 }
 
 // stretch makes s at least n rows long. New rows are gaps.

@@ -112,8 +112,8 @@ func (s *Storage[T]) swapRows(i, j int) {
 	e, v := s.dense.Live[i], s.data.Live[i]
 	s.place(i, s.dense.Live[j], s.data.Live[j])
 	s.place(j, e, v)
-	s.bump(i)
-	s.bump(j)
+	s.bump(s.dense.Live[i])
+	s.bump(e)
 	if debug {
 		s.w.spoil()
 	}
@@ -144,7 +144,7 @@ func (s *Storage[T]) permute(lo int, from []uint32) {
 		end := staying(from, lo, k)
 		s.data.TouchRange(lo+k, lo+end)
 		s.dense.TouchRange(lo+k, lo+end)
-		s.reorder(lo+k, lo+end)
+		s.noteRows(lo+k, lo+end)
 		k = moving(from, lo, end)
 	}
 	for k := range from {

@@ -96,9 +96,9 @@ func (q query) At() string {
 	return q.rowOf(func(c component) string { return fmt.Sprintf("q.%s.at(rows[%d])", c.Field, c.Index) })
 }
 
-// Pointers returns row i of the slices of a run.
+// Pointers returns the row r rows behind the first ones.
 func (q query) Pointers() string {
-	return q.rowOf(func(c component) string { return "&" + c.Field + "[i]" })
+	return q.rowOf(func(c component) string { return "beside(" + c.Field + ", r)" })
 }
 
 func (q query) rowOf(f func(component) string) string {

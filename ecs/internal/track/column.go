@@ -1,6 +1,7 @@
 package track
 
 import (
+	"math/bits"
 	"sync"
 	"unsafe"
 )
@@ -125,26 +126,45 @@ func (c *Column[T]) TouchRange(lo, hi int) {
 	}
 }
 
-// TouchRuns is Touch for the rows of runs: numbers in groups of stride, of which
-// the one at at is the first row and the last one the number of rows.
-func (c *Column[T]) TouchRuns(runs []uint32, at, stride int) {
-	for ; len(runs) >= stride; runs = runs[stride:] {
-		row, n := int(runs[at]), int(runs[stride-1])
-		switch {
-		case n > 1:
-			c.TouchRange(row, row+n)
-		case c.Unsaved(row):
-			c.Save(row)
+// TouchRows is Touch for the rows whose bits in words are set: row base+rows[i] for bit i,
+// none where rows has NoRow.
+func (c *Column[T]) TouchRows(words []uint64, rows []uint32, base int) {
+	if c.Log.prot == 0 {
+		return
+	}
+	for w, word := range words {
+		if word == ^uint64(0) {
+			for _, r := range rows[w<<6:][:64] {
+				if row := base + int(r); r != NoRow && c.Unsaved(row) {
+					c.Save(row)
+				}
+			}
+			continue
+		}
+		for ; word != 0; word &= word - 1 {
+			r := rows[w<<6|bits.TrailingZeros64(word)]
+			if r == NoRow {
+				continue
+			}
+			if row := base + int(r); c.Unsaved(row) {
+				c.Save(row)
+			}
 		}
 	}
 }
 
-// FetchRuns reads a byte of the first row of each run. The processor does that
-// side by side, where a loop's body, which does more, would wait for row after
-// row of a long column.
-func (c *Column[T]) FetchRuns(runs []uint32, at, stride int) (sum byte) {
-	for ; len(runs) >= stride && !c.empty(); runs = runs[stride:] {
-		sum += *(*byte)(unsafe.Pointer(&c.Live[runs[at]]))
+// FetchRows reads a byte of each of rows, as far as there are such rows. It goes through
+// them one after the other: where the processor counts zeros to find the next one, it
+// can wait for the one before (BSF keeps what its target held if there is nothing to
+// count).
+func (c *Column[T]) FetchRows(rows []uint32) (sum byte) {
+	if c.empty() {
+		return 0
+	}
+	for _, r := range rows {
+		if int(r) < len(c.Live) {
+			sum += *(*byte)(unsafe.Pointer(&c.Live[r]))
+		}
 	}
 	return sum
 }

@@ -78,7 +78,8 @@ type undoStack struct {
 	size    uintptr                                // Of a row.
 	put     func(row int, p unsafe.Pointer, n int) // Makes the n live rows from row on those at p. Not in rows, as restores call it for every run.
 	clock   *Clock
-	Moved   func(Run) // Told which rows were put back, undone and redone; may be nil.
+	Moving  func(Run) // Told which rows are about to be put back, undone and redone; may be nil.
+	Moved   func(Run) // Told which were; may be nil.
 	split   uint32    // A run never extends over a row number that has none of these bits.
 	wipes   bool      // Rows hold pointers: recycled chunks are zeroed.
 	Follows bool      // Rows follow from others: a bare frame notes none.
@@ -226,10 +227,9 @@ func (u *undoStack) extend(c *chunk, row, n int) {
 // putBack restores every row saved in logs[k:] to its oldest value there and
 // forgets those logs.
 func (u *undoStack) putBack(k int) {
+	u.tell(u.Moving, u.logs[k:]...)
 	u.oldest(k, u.put)
-	for _, l := range u.logs[k:] {
-		u.tell(l)
-	}
+	u.tell(u.Moved, u.logs[k:]...)
 	u.cut(k)
 }
 
@@ -255,6 +255,7 @@ func (u *undoStack) redo() {
 // exchange swaps the saved values of l with the rows they came from: newest
 // first to undo, oldest first to redo. It is its own inverse.
 func (u *undoStack) exchange(l *undoLog, undo bool) {
+	u.tell(u.Moving, l)
 	for i := range l.chunks {
 		if undo {
 			i = len(l.chunks) - 1 - i
@@ -276,13 +277,15 @@ func (u *undoStack) exchange(l *undoLog, undo bool) {
 			}
 		}
 	}
-	u.tell(l)
+	u.tell(u.Moved, l)
 }
 
-// tell says which rows were written from l.
-func (u *undoStack) tell(l *undoLog) {
-	if u.Moved != nil {
-		l.eachRun(u.Moved)
+// tell tells f, if there is one, which rows are in logs.
+func (u *undoStack) tell(f func(Run), logs ...*undoLog) {
+	for _, l := range logs {
+		if f != nil {
+			l.eachRun(f)
+		}
 	}
 }
 

@@ -1,0 +1,171 @@
+package ecs_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// The worlds of this file are those in which rows do not lie side by side. The limit
+// is the loop that a user writes by hand: over the entities of the smallest storage,
+// looking each up in the others.
+
+type mass struct{ X, Y float64 }
+
+// A scatter is a world of three components, each with rows in an order of its own.
+type scatter struct {
+	w *ecs.World
+	a *ecs.Storage[position]
+	b *ecs.Storage[velocity]
+	c *ecs.Storage[mass]
+
+	both []ecs.Entity // Those that have all three.
+	next int
+}
+
+// newScatter returns a world in which n entities have each component, and share of
+// them all three.
+func newScatter(n int, share float64) *scatter {
+	s := &scatter{w: ecs.NewWorld(ecs.Options{})}
+	s.a = ecs.MustRegister[position](s.w)
+	s.b = ecs.MustRegister[velocity](s.w)
+	s.c = ecs.MustRegister[mass](s.w)
+	common := int(float64(n) * share)
+	s.both = s.w.CreateN(nil, common)
+	all := make([][]ecs.Entity, 3)
+	for k := range all {
+		all[k] = append(append(all[k], s.both...), s.w.CreateN(nil, n-common)...)
+	}
+	for _, i := range permutation(n, 1) {
+		s.a.Set(all[0][i], position{X: 1, Y: 1})
+	}
+	for _, i := range permutation(n, 2) {
+		s.b.Set(all[1][i], velocity{X: 1, Y: 1})
+	}
+	for _, i := range permutation(n, 3) {
+		s.c.Set(all[2][i], mass{X: 1, Y: 1})
+	}
+	return s
+}
+
+func (s *scatter) query() *ecs.Query3[position, velocity, mass] {
+	return ecs.NewQuery3(ecs.Write(s.a), ecs.Read(s.b), ecs.Read(s.c))
+}
+
+// change takes a component from an entity that has all, and gives it back.
+func (s *scatter) change() {
+	s.next = (s.next + 7919) % len(s.both)
+	e := s.both[s.next]
+	v, _ := s.b.Get(e)
+	s.b.Remove(e)
+	s.b.Set(e, v)
+}
+
+// churn replaces share of the entities, so many times.
+func (s *scatter) churn(times int, share float64) {
+	for range times {
+		for range int(float64(len(s.both)) * share) {
+			s.next = (s.next + 7919) % len(s.both)
+			s.w.Destroy(s.both[s.next])
+			e := s.w.Create()
+			s.a.Set(e, position{X: 1, Y: 1})
+			s.b.Set(e, velocity{X: 1, Y: 1})
+			s.c.Set(e, mass{X: 1, Y: 1})
+			s.both[s.next] = e
+		}
+	}
+}
+
+//go:noinline
+func scatterAll(q *ecs.Query3[position, velocity, mass]) {
+	for _, row := range q.All() {
+		row.A.X += row.B.X
+		row.A.Y += row.C.Y
+	}
+}
+
+//go:noinline
+func scatterRuns(q *ecs.Query3[position, velocity, mass]) {
+	for run := range q.Runs() {
+		b, c := run.B[:len(run.A)], run.C[:len(run.A)]
+		for i := range run.A {
+			run.A[i].X += b[i].X
+			run.A[i].Y += c[i].Y
+		}
+	}
+}
+
+//go:noinline
+func scatterByHand(s *scatter) {
+	for _, e := range s.a.Entities() {
+		b, ok := s.b.Get(e)
+		if !ok {
+			continue
+		}
+		if c, ok := s.c.Get(e); ok {
+			a := s.a.Mut(e)
+			a.X += b.X
+			a.Y += c.Y
+		}
+	}
+}
+
+// scattered compares both forms of a query with the loop by hand, and does change
+// before each.
+func scattered(b *testing.B, s *scatter, all, runs float64, change func()) {
+	q, n := s.query(), len(s.both)
+	times := max(1, 200_000/s.a.Len())
+	limit := repeated(times, func() {
+		change()
+		scatterByHand(s)
+	})
+	b.Run("all", func(b *testing.B) {
+		compare(b, n*times, all, repeated(times, func() {
+			change()
+			scatterAll(q)
+		}), limit)
+	})
+	b.Run("runs", func(b *testing.B) {
+		compare(b, n*times, runs, repeated(times, func() {
+			change()
+			scatterRuns(q)
+		}), limit)
+	})
+}
+
+var scatterSizes = []int{10_000, 100_000, 256_000}
+
+func scatterName(n int) string { return fmt.Sprintf("%dk", n/1000) }
+
+func BenchmarkBudgetScatter(b *testing.B) {
+	for _, n := range scatterSizes {
+		for _, percent := range []int{100, 50, 10, 1} {
+			s := newScatter(n, float64(percent)/100)
+			name := fmt.Sprintf("%s/%d%%/", scatterName(n), percent)
+			b.Run(name+"unchanged", func(b *testing.B) { scattered(b, s, 0.5, 1.3, func() {}) })
+			b.Run(name+"changed", func(b *testing.B) { scattered(b, s, 1.1, 1.3, s.change) })
+		}
+	}
+}
+
+func BenchmarkBudgetScatterChurn(b *testing.B) {
+	s := newScatter(100_000, 1)
+	s.churn(200, 0.01)
+	b.Run("unchanged", func(b *testing.B) { scattered(b, s, 0.5, 1.3, func() {}) })
+	b.Run("tick", func(b *testing.B) { scattered(b, s, 1.1, 1.3, func() { s.churn(1, 0.01) }) })
+}
+
+// The very first walk of a query.
+func BenchmarkBudgetScatterFirst(b *testing.B) {
+	for _, n := range scatterSizes {
+		for percent, budget := range map[int]float64{100: 1.1, 10: 1.5, 1: 1.5} {
+			s := newScatter(n, float64(percent)/100)
+			b.Run(fmt.Sprintf("%s/%d%%", scatterName(n), percent), func(b *testing.B) {
+				times := max(1, 200_000/n)
+				ours := repeated(times, func() { scatterAll(s.query()) })
+				compare(b, len(s.both)*times, budget, ours, repeated(times, func() { scatterByHand(s) }))
+			})
+		}
+	}
+}
