@@ -194,10 +194,7 @@ func (s *Storage[T]) extend(entities []Entity) []T {
 	lo, hi := s.rows.N, s.rows.N+len(entities)
 	s.data.TouchRange(lo, hi)
 	s.dense.TouchRange(lo, hi)
-	if more := hi - len(s.dense.Live); more > 0 {
-		s.dense.Live = append(s.dense.Live, make([]Entity, more)...)
-		s.data.Live = append(s.data.Live, make([]T, more)...)
-	}
+	s.grow(hi)
 	copy(s.dense.Live[lo:hi], entities)
 	s.noteRows(lo, hi)
 	s.w.changes++
@@ -320,10 +317,7 @@ func (r *registry) recycle(n int) {
 // retired ones.
 func (r *registry) extend(n int) {
 	lo, hi := r.rows.Total, r.rows.Total+n
-	if more := hi - len(r.dense.Live); more > 0 {
-		r.dense.Live = append(r.dense.Live, make([]Entity, more)...)
-		r.sparse = append(r.sparse, make([]uint32, more)...)
-	}
+	r.grow(hi)
 	dense, sparse := r.dense.Live[lo:hi], r.sparse[lo:hi]
 	for k := range dense {
 		dense[k], sparse[k] = NewEntity(uint32(lo+k), 1), uint32(lo+k)

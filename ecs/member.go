@@ -203,14 +203,12 @@ func (s *Storage[T]) append(e Entity, v T) {
 	}
 	n := s.rows.N
 	p.Rows[e&pageMask] = uint32(n)
-	if n < len(s.dense.Live) {
-		if s.dense.Unsaved(n) {
-			s.saveRow(n)
-		}
-		s.dense.Live[n], s.data.Live[n] = e, v
-	} else {
-		s.grow(e, v)
+	if n == len(s.dense.Live) {
+		s.grow(n + 1)
+	} else if s.dense.Unsaved(n) {
+		s.saveRow(n)
 	}
+	s.dense.Live[n], s.data.Live[n] = e, v
 	s.bump(e)
 	s.rows.N = n + 1
 }
@@ -234,12 +232,6 @@ func (s *set) newPage(e Entity) *track.Page {
 		return s.pageFor(e)
 	}
 	return s.page(e.Index())
-}
-
-//go:noinline
-func (s *Storage[T]) grow(e Entity, v T) {
-	s.dense.Live = append(s.dense.Live, e)
-	s.data.Live = append(s.data.Live, v)
 }
 
 // Remove takes the component away from e and reports whether e had one. The last

@@ -68,18 +68,34 @@ func (r *registry) createIndex() Entity {
 		panic(fmt.Sprintf("ecs: %d entity indices are in use; destroy entities before creating more", maxIndices))
 	}
 	e := NewEntity(uint32(r.rows.Total), 1)
-	if r.rows.Total < len(r.dense.Live) { // No frame protects row total: a restore that lowered total ended those that did.
-		r.dense.Live[r.rows.Total] = e
-	} else {
-		r.dense.Live = append(r.dense.Live, e)
-		r.sparse = append(r.sparse, 0)
-	}
+	r.grow(r.rows.Total + 1)
+	r.dense.Live[r.rows.Total] = e // No frame protects row total: a restore that lowered total ended those that did.
 	r.sparse[r.rows.Total] = uint32(r.rows.Total)
 	r.rows.Total++
 	r.swap(r.rows.N, r.rows.Total-1)
 	r.rows.N++
 	r.rows.Extra++
 	return e
+}
+
+// grow makes room for at least so many entities.
+//
+//go:noinline
+func (r *registry) grow(rows int) {
+	if rows > len(r.dense.Live) {
+		r.reserve(max(rows, 2*len(r.dense.Live), leastRows))
+	}
+}
+
+// reserve makes room for so many entities, and marks for them.
+func (r *registry) reserve(rows int) {
+	if rows > len(r.dense.Live) {
+		r.dense.Reserve(rows)
+		r.rows.Reserve(rows)
+		sparse := make([]uint32, len(r.dense.Live))
+		copy(sparse, r.sparse)
+		r.sparse = sparse
+	}
 }
 
 func (r *registry) swap(a, b int) {

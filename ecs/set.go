@@ -261,18 +261,10 @@ func (s *Storage[T]) stretch(n int) {
 		s.data.TouchRange(from, kept)
 		s.dense.TouchRange(from, kept)
 	}
-	s.dense.Live = lengthened(s.dense.Live, n)
-	s.data.Live = lengthened(s.data.Live, n)
+	s.grow(n)
 	fill(s.dense.Live[from:n], Vacant)
 	s.fillGaps(s.data.Live[from:n])
 	s.rows.N, s.rows.Extra = n, s.rows.Extra+n-from
-}
-
-func lengthened[T any](rows []T, n int) []T {
-	if n <= len(rows) {
-		return rows
-	}
-	return append(rows, make([]T, n-len(rows))...)
 }
 
 func fill[T any](rows []T, v T) {

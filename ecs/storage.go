@@ -17,7 +17,7 @@ import (
 //
 //	one entity      Get, Has, Set, Mut, Remove
 //	all rows        All, Entities, Values, MutValues, Len, Clear
-//	many entities   SetAll, SetEach, RemoveAll; Later
+//	many entities   SetAll, SetEach, RemoveAll, Reserve; Later
 //	order           SortFunc, SortEntities, SortLike
 //	what changed    Since, SinceCommit; in queries Added, Changed, Removed
 //	be told         OnAdd, OnRemove, OnChange
@@ -240,6 +240,32 @@ func (s *Storage[T]) RemoveAll(entities []Entity) (n int) {
 	return n
 }
 
+// Reserve makes room for n components, those of now included, and for entities with the
+// first n indices to have them: until there are more, to add one neither allocates nor
+// moves the others. It costs O(n) if there was less room. The mask of a Masked or Ordered
+// storage and the sparse array of a [Hashed] one still grow as entities come.
+//
+// It changes nothing that can be asked of s but [World.MemoryUsage]. Pointers and slices
+// that were given out before are no longer valid. [World.Shrink] gives room back that is
+// not used.
+func (s *Storage[T]) Reserve(n int) {
+	n = min(n, maxIndices)
+	if n > len(s.dense.Live) {
+		s.reserve(n)
+		s.w.changes++ // Loops look for their rows anew.
+		s.version = s.w.changes
+		if debug {
+			s.w.spoil()
+		}
+	}
+	if s.special { // Its sparse array follows the indices that come.
+		return
+	}
+	for first := 0; first < n; first += pageMask + 1 {
+		s.page(uint32(first))
+	}
+}
+
 // SortFunc puts the rows into ascending order, as cmp compares components. Rows
 // that compare equal keep their order. cmp must not change the world.
 //
@@ -402,6 +428,27 @@ func (s *Storage[T]) sparseSet() *set { return &s.set }
 
 func (s *Storage[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Range, bool) {
 	return written(&s.data.Log, ranges, k, limit)
+}
+
+// leastRows is how many rows there is room for when there is for any.
+const leastRows = 8
+
+// grow makes room for at least so many rows. What there is doubles: append, which adds a
+// quarter, copies twice as many rows on the way.
+//
+//go:noinline
+func (s *Storage[T]) grow(rows int) {
+	if rows > len(s.dense.Live) {
+		s.reserve(max(rows, 2*len(s.dense.Live), leastRows))
+	}
+}
+
+// reserve makes room for so many rows, and marks for them: not to have these would make
+// the first change under a checkpoint slow, some time later.
+func (s *Storage[T]) reserve(rows int) {
+	s.dense.Reserve(rows)
+	s.data.Reserve(rows)
+	s.rows.Reserve(rows)
 }
 
 // vacate notes that rows below top, past the present ones, may hold pointers.

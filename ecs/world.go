@@ -188,6 +188,13 @@ func (w *World) CreateN(dst []Entity, n int) []Entity {
 	return dst
 }
 
+// Reserve makes room for n entities, those of now included: until there are more, to
+// create one allocates nothing. It costs O(n) if there was less room.
+//
+// It changes nothing that can be asked of w but [World.MemoryUsage]. [World.Shrink] gives
+// room back that is not used.
+func (w *World) Reserve(n int) { w.entities.reserve(min(n, maxIndices)) }
+
 // DestroyAll destroys entities, from the last to the first, and returns how many
 // of them were alive. The slice may be one that w or a storage gave out.
 func (w *World) DestroyAll(entities []Entity) int {

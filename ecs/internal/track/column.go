@@ -228,9 +228,7 @@ func (l *Log) saveRows(lo, hi int) {
 // span.
 func (l *Log) open(span uint64, prot int) {
 	l.span, l.prot = span, l.pick(prot)
-	for need := (l.prot + 63) / 64; len(l.marks) < need; {
-		l.marks = append(l.marks, make([]mark, need-len(l.marks))...)
-	}
+	l.reserve(l.prot)
 }
 
 // What follows makes a column the [rowsOf] of its logs.
@@ -256,12 +254,6 @@ func swapRows[T any](a, b []T) {
 	for i := range a {
 		a[i], b[i] = b[i], a[i]
 	}
-}
-
-// Oldest calls f with the oldest values that the logs from k on hold of rows, once for
-// each row: those that they had when log k was opened.
-func (c *Column[T]) Oldest(k int, f func(row int, values []T)) {
-	c.Log.oldest(k, func(row int, p unsafe.Pointer, n int) { f(row, rowsAt[T](p, n)) })
 }
 
 // Saved calls f for what the logs from k on, which may be none, hold, oldest first:

@@ -51,6 +51,7 @@ type Tracked interface {
 	dropForward()
 	reach() int
 	shrink(rows int)
+	reserve(rows int)
 	check(records, forward int) (bytes int64, err error)
 	savedIn(i int) int
 	logBytes(i int) int64
