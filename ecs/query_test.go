@@ -294,3 +294,50 @@ func TestQueriesAreRightAcrossBlocks(t *testing.T) {
 	s := setting{kinds: queryKinds[:4], filler: 62, entities: 4, members: 4, history: 1}
 	exploreQueries(t, s, *depth-1, adds(0, 4), removes(0, 4), removes(1, 4), adds(1, 4), removes(3, 1), checkpoints(1), ticks()[:4])
 }
+
+// An entity can leave a storage by a restore that overwrites its row and changes no
+// length: a query that found it must be told.
+func TestQueriesForgetWhoARestoreOverwrote(t *testing.T) {
+	w, a, b, entities := members(3, Options{History: 4})
+	checkAtEnd(t, w)
+	x := w.Create()
+	a.Set(x, plain{})
+	for range 3 { // So that a drives.
+		b.Set(w.Create(), padded{})
+	}
+	w.Commit()
+	q := NewQuery2(Read(a), Read(b))
+	take := func() {
+		b.Remove(entities[0]) // The last one takes its row,
+		b.Set(x, padded{})    // and x the last row.
+	}
+	asked := func(when string, want ...Entity) {
+		t.Helper()
+		got := q.AppendEntities(nil)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s the query finds %v, want %v", when, got, want)
+		}
+	}
+	with, without := []Entity{entities[1], entities[2], x}, entities
+	asked("at first", without...)
+	cp := w.Checkpoint()
+	take()
+	asked("after a change", with...)
+	w.Restore(cp)
+	asked("after a restore", without...)
+	w.Release(cp)
+	take()
+	w.Commit()
+	asked("after a tick", with...)
+	for range 2 {
+		if err := w.History().Seek(1); err != nil {
+			t.Fatal(err)
+		}
+		asked("after going back", without...)
+		if err := w.History().Seek(2); err != nil {
+			t.Fatal(err)
+		}
+		asked("after going on", with...)
+	}
+}
