@@ -142,11 +142,8 @@ func (c *cursor) take() int {
 func (c *cursor) advance() bool {
 	for limit := c.limit(); c.row < limit; {
 		if c.alone {
-			n := min(c.step, limit-c.row)
-			c.start = c.row
 			c.j.one[0] = uint32(c.row)
-			c.setRun(c.row, n)
-			c.row += n
+			c.setRun(c.row, min(c.step, limit-c.row))
 			return true
 		}
 		if c.set.byIndex {
@@ -168,9 +165,7 @@ func (c *cursor) advance() bool {
 			for k := range c.j.columns {
 				c.j.one[k] = chunk.at[k] + uint32(lo)
 			}
-			c.start = c.row
 			c.setRun(c.row, hi-lo)
-			c.row = base + hi
 			return true
 		}
 		if c.advanceIn(chunk, base, lo, hi) {
@@ -196,9 +191,7 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 		if chunk.order != nil {
 			first = int(chunk.order[lo])
 		}
-		c.start = c.row
 		c.setRun(first, n)
-		c.row += n
 		return true
 	}
 	last := min((hi-1)>>6, w+maxWords-1)
@@ -225,11 +218,11 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 		}
 	}
 	if chunk.order != nil {
-		c.setOrder(chunk.order[w<<6:], 0)
+		c.order, c.from = chunk.order[w<<6:], 0
 	} else {
-		c.setOrder(identity[:], base+w<<6)
+		c.order, c.from = identity[:], base+w<<6
 	}
-	c.word, c.rest = 0, words[0]
+	c.word, c.rest = -1, 0
 	for _, word := range words {
 		if word != 0 {
 			return true
@@ -268,7 +261,7 @@ func followsRow(before, row uint32) bool {
 }
 
 // setRun makes the span the run of n rows whose first ones are in the join's one for
-// the columns, and first for the driver.
+// the columns, and first for the driver, and moves behind it.
 func (c *cursor) setRun(first, n int) {
 	one := &c.j.one
 	for k, m := range c.j.columns {
@@ -278,10 +271,12 @@ func (c *cursor) setRun(first, n int) {
 		}
 	}
 	one[maxColumns] = uint32(first)
-	c.setOrder(one[maxColumns:maxColumns+1], 0)
+	c.order, c.from = one[maxColumns:maxColumns+1], 0
 	c.j.part[0] = 1
 	c.words, c.n = c.j.part[:], n
-	c.word, c.rest = 0, 1
+	c.word, c.rest = -1, 0
+	c.start = c.row
+	c.row += n
 }
 
 // keep takes the positions out of the span that the predicates do not keep, and
@@ -305,7 +300,6 @@ func (c *cursor) keep() bool {
 			left |= word
 		}
 		c.words = c.kept[:len(c.words)]
-		c.rest = c.words[0]
 		return left != 0
 	}
 	first := c.rowAt(0)
@@ -333,15 +327,9 @@ func (c *cursor) keep() bool {
 			c.rows[k], c.base[k] = identity[:], int(row)
 		}
 	}
-	c.setOrder(identity[:], first)
+	c.order, c.from = identity[:], first
 	c.words, c.n = words, 1
-	c.rest = words[0]
 	return left != 0
-}
-
-// setOrder makes the driver's rows those in order, less from.
-func (c *cursor) setOrder(order []uint32, from int) {
-	c.order, c.from = order, from
 }
 
 // rowAt returns the driver's row at position i of the span.
@@ -350,10 +338,11 @@ func (c *cursor) rowAt(i int) int { return c.from + int(c.order[i]) }
 // nextRun returns the next run, or nil after the last: its rows in the columns, the one
 // in the driver, and how many there are.
 func (c *cursor) nextRun() []uint32 {
-	if !c.more() && !c.next() {
-		return nil
+	for !c.more() {
+		if !c.next() {
+			return nil
+		}
 	}
-	c.more()
 	i, m := c.take(), len(c.j.columns)
 	run := c.j.one[:m+2]
 	first, n := c.at, c.length(i)
@@ -493,9 +482,9 @@ func (h *hand) saveAgain() bool {
 }
 
 // resume goes on after the world changed while e was visited, the r-th row from the
-// position taken last on. Rows appended are visited; if e was removed, the row that moved into its
-// place is; anything else would skip rows or visit them twice, so it panics. By index,
-// the entities behind e are visited.
+// position taken last on. Rows appended are visited; if e was removed, the row that
+// moved into its place is; anything else would skip rows or visit them twice, so it
+// panics. By index, the entities behind e are visited.
 func (c *cursor) resume(r int, e Entity) {
 	c.mustGoOn(e)
 	row := c.follow(c.at+r, e)

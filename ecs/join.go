@@ -351,6 +351,9 @@ func (j *join) catchUp(f *findings) {
 // refind finds out again whether e is in the join, and where. If it is not in the
 // driver, who has its row there was noted too, or that row is behind the last one.
 func (j *join) refind(f *findings, e Entity) {
+	if e == Vacant {
+		return
+	}
 	d, driver := f.set, f.driver
 	p := int(e.Index())
 	switch {

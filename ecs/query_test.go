@@ -341,3 +341,25 @@ func TestQueriesForgetWhoARestoreOverwrote(t *testing.T) {
 		asked("after going on", with...)
 	}
 }
+
+// A ring that grows keeps nothing of before: whoever had not heeded all of it finds
+// everything anew.
+func TestQueriesThatMissedNotesFindThoseOfALargerRing(t *testing.T) {
+	w, a, b, _ := members(500, Options{})
+	checkAtEnd(t, w)
+	late, other := NewQuery2(Read(a), Read(b)), NewQuery2(Read(a), Read(b))
+	late.Count()
+	kept := len(a.ring)
+	for range 100 { // More than are kept, fewer than are kept then.
+		e := w.Create()
+		a.Set(e, plain{})
+		b.Set(e, padded{})
+	}
+	other.Count()
+	if now := len(a.ring); kept >= 100 || now <= 100 {
+		t.Fatalf("%d notes are kept, then %d; the test wants fewer than 100, then more", kept, now)
+	}
+	if n := late.Count(); n != 600 {
+		t.Errorf("Count() = %d, want 600", n)
+	}
+}
