@@ -57,11 +57,11 @@ func (s *Spans) Read(l *Log, k int) {
 	logs := l.logs[min(k, len(l.logs)):]
 	if len(logs) == 1 && !logs[0].repeats {
 		for _, c := range logs[0].chunks {
-			p := c.rows.p
+			at := 0
 			s.all = slices.Grow(s.all, len(c.runs))
 			for _, r := range c.runs {
-				s.all = append(s.all, Span{r.Row, r.N, p})
-				p = unsafe.Add(p, uintptr(r.N)*l.size)
+				s.all = append(s.all, Span{r.Row, r.N, c.rows.at(at, l.size)})
+				at += int(r.N)
 			}
 		}
 	} else {
