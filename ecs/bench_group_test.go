@@ -116,3 +116,27 @@ func BenchmarkGroupSort(b *testing.B) {
 		}
 	})
 }
+
+// What it costs to put rows side by side, for each entity: once all of them lie here and
+// there, after a tick in which 1 % were replaced, and if nothing changed.
+func BenchmarkGroupAlign(b *testing.B) {
+	const n = 100_000
+	align := func(b *testing.B, prepare func(s *scatter)) {
+		s := newScatter(n, 1)
+		for b.Loop() {
+			b.StopTimer()
+			prepare(s)
+			b.StartTimer()
+			s.w.Align(s.a, s.b, s.c)
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/entity")
+	}
+	b.Run("scattered", func(b *testing.B) {
+		align(b, func(s *scatter) {
+			s.b.SortEntities(func(x, y ecs.Entity) int { return cmp.Compare(x*0x9e3779b97f4a7c15, y*0x9e3779b97f4a7c15) })
+			s.c.SortEntities(func(x, y ecs.Entity) int { return cmp.Compare(x*0xd1342543de82ef95, y*0xd1342543de82ef95) })
+		})
+	})
+	b.Run("tick", func(b *testing.B) { align(b, func(s *scatter) { s.churn(1, 0.01) }) })
+	b.Run("aligned", func(b *testing.B) { align(b, func(*scatter) {}) })
+}

@@ -2,6 +2,7 @@ package ecs_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -154,6 +155,33 @@ func BenchmarkBudgetScatterChurn(b *testing.B) {
 	s.churn(200, 0.01)
 	b.Run("unchanged", func(b *testing.B) { scattered(b, s, 0.5, 1.3, func() {}) })
 	b.Run("tick", func(b *testing.B) { scattered(b, s, 1.1, 1.3, func() { s.churn(1, 0.01) }) })
+}
+
+//go:noinline
+func alignedByHand(a []position, b []velocity, c []mass) {
+	b, c = b[:len(a)], c[:len(a)]
+	for i := range a {
+		a[i].X += b[i].X
+		a[i].Y += c[i].Y
+	}
+}
+
+// After the churn one call puts rows side by side. The limit is the loop over slices that
+// lie so.
+func BenchmarkBudgetScatterAlign(b *testing.B) {
+	const n, times = 100_000, 2
+	s := newScatter(n, 1)
+	s.churn(200, 0.01)
+	s.w.Align(s.a, s.b, s.c)
+	q := s.query()
+	x, y, z := slices.Clone(s.a.Values()), slices.Clone(s.b.Values()), slices.Clone(s.c.Values())
+	limit := repeated(times, func() { alignedByHand(x, y, z) })
+	b.Run("all", func(b *testing.B) {
+		compare(b, n*times, 1.3, repeated(times, func() { scatterAll(q) }), limit)
+	})
+	b.Run("runs", func(b *testing.B) {
+		compare(b, n*times, 1.3, repeated(times, func() { scatterRuns(q) }), limit)
+	})
 }
 
 // The very first walk of a query.

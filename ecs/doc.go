@@ -39,6 +39,7 @@
 //	several goroutines            ParallelRuns
 //	hand what is found to a batch AppendEntities; World.DestroyFound
 //	keep rows side by side        World.NewGroup
+//	put them so once              World.Align
 //	order rows                    Storage.SortFunc, Storage.SortEntities, Storage.SortLike
 //	sets of entity indices        Storage.Mask, World.AliveBits, World.NewMask; Bits, Mask
 //

@@ -21,7 +21,8 @@ import (
 //
 // Make the groups of a program with [World.NewGroup], once its components are
 // registered: like these they are a part of the program and not of what is saved.
-// A restore puts members back as it does everything else.
+// A restore puts members back as it does everything else. What does not pay that price
+// with each change is [World.Align], which the program calls now and then.
 //
 // # Pointers
 //
@@ -44,14 +45,13 @@ type Group struct {
 	rows     track.Tracker // Rows [0, N) of each storage are members; Extra is 1 if there are no others.
 	storages []AnyStorage
 	sets     []*set // Those of storages.
+	at       []int  // Scratch of take: the row in each.
 
 	// For iteration: who came and went last, and how many ever.
 	entries, exits uint64
 	entered, left  Entity
 	resets         uint64 // How often n may have fallen in another way.
 }
-
-const maxGroup = 4 // Storages of a group.
 
 // group makes a group of storages that are fit.
 func (w *World) group(storages []AnyStorage) *Group {
@@ -65,8 +65,8 @@ func (w *World) group(storages []AnyStorage) *Group {
 }
 
 func (w *World) checkGroup(storages []AnyStorage) error {
-	if n := len(storages); n < 2 || n > maxGroup {
-		return fmt.Errorf("of %d storages; give it 2 to %d", n, maxGroup)
+	if n := len(storages); n < 2 {
+		return fmt.Errorf("of %d storages; give it two or more", n)
 	}
 	for i, s := range storages {
 		switch {
@@ -92,7 +92,7 @@ func (w *World) checkGroup(storages []AnyStorage) error {
 }
 
 func (w *World) newGroup(storages []AnyStorage) *Group {
-	g := &Group{w: w, storages: slices.Clone(storages)}
+	g := &Group{w: w, storages: slices.Clone(storages), at: make([]int, len(storages))}
 	g.rows.Init(&g.w.clock, false)
 	g.rows.Rewound = func(track.Lengths) { g.resets++ }
 	for _, s := range storages {
@@ -166,15 +166,14 @@ func (g *Group) smallest() *set {
 
 // take makes e, which is not packed, the last packed row, if it is a member.
 func (g *Group) take(e Entity) bool {
-	var rows [maxGroup]int
 	for i, s := range g.sets {
-		if rows[i] = s.row(e); rows[i] < 0 {
+		if g.at[i] = s.row(e); g.at[i] < 0 {
 			return false
 		}
 	}
 	g.ready()
 	for i, s := range g.storages {
-		s.swapRows(rows[i], g.rows.N)
+		s.swapRows(g.at[i], g.rows.N)
 	}
 	g.rows.N++
 	return true

@@ -247,6 +247,78 @@ func (w *naiveWorld) sort(i int, compare func(s *naiveStore, a, b int) int) bool
 	return true
 }
 
+func (p *pair) align(stores ...int) bool {
+	var storages []AnyStorage
+	for _, i := range stores {
+		if p.kinds[i].indexed {
+			return false
+		}
+		storages = append(storages, p.faces[i].any())
+	}
+	p.w.Align(storages...)
+	return p.n.align(stores)
+}
+
+// align puts what all stores have in front of each, and reports whether a row moved.
+func (w *naiveWorld) align(stores []int) (moved bool) {
+	var common []Entity
+	for _, e := range w.stores[stores[0]].entities {
+		if w.member(&naiveGroup{stores: stores}, e) {
+			common = append(common, e)
+		}
+	}
+	for _, i := range stores {
+		s := &w.stores[i]
+		packed, others := 0, []int(nil)
+		if g := w.groupOf(i); g != nil {
+			packed, others = g.n, g.stores
+		}
+		members := forward(s.entities[:packed], common)
+		rest := forward(s.entities[packed:], common)
+		if !slices.IsSorted(members) {
+			for _, k := range others {
+				w.wrote(k)
+				w.stores[k].reorder(members)
+			}
+			moved = true
+		}
+		if !slices.IsSorted(rest) {
+			w.wrote(i)
+			order := ascending(packed)
+			for _, k := range rest {
+				order = append(order, packed+k)
+			}
+			s.reorder(order)
+			moved = true
+		}
+	}
+	return moved
+}
+
+// forward returns the order of entities that has those of common in front.
+func forward(entities, common []Entity) (order []int) {
+	for _, e := range common {
+		if k := slices.Index(entities, e); k >= 0 {
+			order = append(order, k)
+		}
+	}
+	front := len(order)
+	var driven []int // From the front.
+	for k := range front {
+		if !slices.Contains(order, k) {
+			driven = append(driven, k)
+		}
+	}
+	for k := front; k < len(entities); k++ {
+		if slices.Contains(order[:front], k) {
+			order, driven = append(order, driven[0]), driven[1:]
+		} else {
+			order = append(order, k)
+		}
+	}
+	return order
+}
+
 func ascending(n int) (rows []int) {
 	for i := range n {
 		rows = append(rows, i)
@@ -268,6 +340,10 @@ func grouping(stores ...int) operation {
 }
 
 var packing = operation{"pack", (*pair).pack}
+
+func aligns(stores ...int) []operation {
+	return []operation{{fmt.Sprint("align ", stores), func(p *pair) bool { return p.align(stores...) }}}
+}
 
 func sorts(stores ...int) (list []operation) {
 	for k, i := range stores {

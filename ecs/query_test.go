@@ -34,7 +34,13 @@ const (
 	storePadded
 	storeWord
 	storeLabel
-	storeList // Only in programs.
+	storeList // Only in programs, like those below.
+	storeExtra
+	storeIndexed
+	storeGap
+	storeHashed
+	storeOrdered
+	storeMarked
 )
 
 // questions makes queries of every arity. They are kept by the pair, as programs

@@ -91,6 +91,76 @@ func likeAlready(from []uint32, s, other *set) bool {
 	return true
 }
 
+// mustAlign panics if rows of storages cannot be aligned.
+func (w *World) mustAlign(storages []AnyStorage) {
+	for _, s := range storages {
+		mustBeThere("Align", s)
+		switch set := s.sparseSet(); {
+		case set == nil || set.w != w:
+			panic("ecs: Align with " + s.Name() + ", which is no component of this world; give it storages of it")
+		case set.kind == Indexed:
+			panic("ecs: Align with " + s.Name() + ", which is Indexed, and its rows cannot move; leave it out, or register it as another kind")
+		}
+	}
+}
+
+// align puts the entities that all storages have side by side, and in front.
+func (w *World) align(storages []AnyStorage) {
+	if len(storages) < 2 {
+		return
+	}
+	common := w.batch[:0]
+	for _, e := range storages[0].sparseSet().members() {
+		if inAll(e, storages[1:]) {
+			common = append(common, e)
+		}
+	}
+	w.batch = common
+	for _, as := range storages {
+		s := as.sparseSet()
+		s.arrange(as, func(from []uint32) { s.bringForward(from, common) })
+	}
+}
+
+func inAll(e Entity, storages []AnyStorage) bool {
+	for _, s := range storages {
+		if !s.sparseSet().Has(e) {
+			return false
+		}
+	}
+	return true
+}
+
+// bringForward puts the rows of entities, as far as they are among from, in front and in
+// their order. Rows that were there take the places that are left empty, in theirs. from is ascending rows of s without a gap.
+func (s *set) bringForward(from []uint32, entities []Entity) {
+	if len(from) == 0 {
+		return
+	}
+	lo, n := int(from[0]), 0
+	comes := slices.Grow(s.w.used[:0], len(from))[:len(from)] // By place, 1 if what lies there comes to the front.
+	clear(comes)
+	for _, e := range entities {
+		if r := s.row(e) - lo; r >= 0 && r < len(from) {
+			from[n] = uint32(lo + r)
+			comes[r] = 1
+			n++
+		}
+	}
+	next := 0 // In front, the next one that does not.
+	for k := n; k < len(from); k++ {
+		if comes[k] == 0 {
+			continue
+		}
+		for comes[next] == 1 {
+			next++
+		}
+		from[k] = uint32(lo + next)
+		next++
+	}
+	s.w.used = comes
+}
+
 // Groups and sorting move rows and leave the members what they are. Every row
 // that moves is saved and noted like any other write, so a restore, a journal or
 // a cached query needs no rule for them.

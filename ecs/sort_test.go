@@ -33,6 +33,118 @@ func TestQueriesAreRightAfterEveryOrderOfSorting(t *testing.T) {
 	exploreQueries(t, s, *depth-1, sorts(0, 1)[:3], sorts(2)[1:2], removes(0, 2)[1:], removes(3, 2)[1:], checkpoints(1)[:2])
 }
 
+func TestEveryOrderOfAligningUnderCheckpoints(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind, listKind, hashedKind}, entities: 4, members: 2}
+	explore(t, s, operations(aligns(0, 1), aligns(1, 2, 0), adds(0, 4)[2:], adds(1, 4)[3:], adds(2, 4)[2:], removes(0, 1), removes(1, 2)[1:], removes(2, 1), checkpoints(2)), *depth)
+}
+
+func TestEveryOrderOfAligningAndTicks(t *testing.T) {
+	t.Parallel()
+	for _, history := range []int{0, 3} {
+		s := setting{kinds: []kind{listKind, extraKind, orderedKind, labelKind}, entities: 4, members: 3, history: history, record: true}
+		explore(t, s, operations(aligns(0, 1, 2), aligns(3, 2), sorts(2)[1:2], adds(0, 4)[3:], adds(2, 4)[3:], removes(0, 1), removes(1, 2)[1:], destroys(1), ticks()[:5]), *depth)
+	}
+}
+
+func TestEveryOrderOfAligningInGroups(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{listKind, plainKind, wordKind, labelKind, paddedKind}, groups: [][]int{{1, 0}, {2, 3}}, entities: 4, members: 3, history: 2, record: true}
+	explore(t, s, operations(aligns(0, 4), aligns(4, 2, 1), aligns(3, 0), adds(0, 4)[3:], adds(2, 4)[3:], removes(0, 2), removes(2, 2)[1:], removes(4, 1), ticks()[:3], checkpoints(1)[:2]), *depth)
+}
+
+func TestQueriesAreRightAfterEveryOrderOfAligning(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: queryKinds, filler: 62, entities: 4, members: 4, history: 1}
+	exploreQueries(t, s, *depth-1, aligns(0, 1, 2), aligns(3, 1), removes(0, 2)[1:], removes(1, 3)[2:], removes(3, 2)[1:], adds(1, 4)[3:], checkpoints(1)[:2])
+}
+
+// A world that has churned lies side by side again, and the order is that of the first storage.
+func TestAlignedStoragesLieSideBySide(t *testing.T) {
+	w, a, b, entities := members(1000, Options{})
+	checkAtEnd(t, w)
+	c := MustRegister[word](w)
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, i := range r.Perm(1000)[:700] {
+		c.Set(entities[i], word{})
+	}
+	for _, i := range r.Perm(1000)[:400] {
+		a.Remove(entities[i])
+		a.Set(entities[i], plain{X: int32(i)})
+	}
+	for _, i := range r.Perm(1000)[:100] {
+		b.Remove(entities[i])
+	}
+	q := NewQuery3(Read(a), Read(b), Read(c))
+	want := slices.DeleteFunc(slices.Clone(b.Entities()), func(e Entity) bool { return !q.Has(e) })
+	before := w.Checkpoint()
+	lay := slices.Clone(a.Entities())
+	w.Align(b, a, c)
+	runs, found := 0, []Entity(nil)
+	for run := range q.Runs() {
+		found = append(found, run.Entities...)
+		runs++
+	}
+	if runs > 2 || !slices.Equal(found, want) || len(want) < 500 { // The last 64 rows are looked at one by one.
+		t.Errorf("%d runs of %v, want one or two of %v", runs, found, want)
+	}
+	changes := w.changes
+	if w.Align(b, a, c); w.changes != changes {
+		t.Error("aligning what is aligned is a change")
+	}
+	if w.Restore(before); !slices.Equal(a.Entities(), lay) {
+		t.Error("a restore does not put the order back")
+	}
+}
+
+// What lies in front and is not common goes where a common one came from: no other row moves.
+func TestAligningMovesFewRows(t *testing.T) {
+	w, a, b, entities := members(100, Options{})
+	checkAtEnd(t, w)
+	b.Remove(entities[99])
+	b.Remove(entities[98])
+	a.Remove(entities[97]) // The last of a is in row 97, and 98 behind it.
+	w.Checkpoint()
+	w.Align(b, a)
+	if rows := saved(a); rows != [3]int{} || saved(b) != [3]int{} {
+		t.Errorf("%v and %v rows are saved of storages that differ behind their common rows only", rows, saved(b))
+	}
+	b.Set(entities[98], padded{})
+	b.Set(entities[99], padded{})
+	w.Checkpoint()
+	w.Align(a, b)
+	if rows := saved(b); rows != [3]int{2, 2, 2} || saved(a) != [3]int{} {
+		t.Errorf("%v and %v rows are saved of an exchange in the second storage", rows, saved(a))
+	}
+}
+
+func TestAligningNeedsStoragesThatMove(t *testing.T) {
+	w, a, b, entities := members(3, Options{})
+	_, _, far, _ := members(3, Options{})
+	checkAtEnd(t, w)
+	fixed := MustRegister(w, Component[indexed]{Kind: Indexed})
+	r := MustRegisterResource(w, label{})
+	b.Remove(entities[0])
+	before := slices.Clone(a.Entities())
+	mustPanic(t, "Align with label", func() { w.Align(b, a, r) })
+	mustPanic(t, "Align with padded", func() { w.Align(b, a, far) })
+	mustPanic(t, "Align with a nil storage", func() { w.Align(b, a, nil) })
+	mustPanic(t, "indexed, which is Indexed", func() { w.Align(b, a, fixed) })
+	if !slices.Equal(a.Entities(), before) {
+		t.Error("what was refused moved rows")
+	}
+	mustPanic(t, "rows of it were sorted", func() {
+		for range NewQuery1(Read(a)).All() {
+			w.Align(b, a)
+		}
+	})
+	if slices.Equal(a.Entities(), before) {
+		t.Error("the last of these moves no row")
+	}
+	w.Align()
+	w.Align(a)
+}
+
 func TestSortedStoragesAreOneRun(t *testing.T) {
 	w, a, b, entities := members(1000, Options{})
 	checkAtEnd(t, w)

@@ -306,9 +306,10 @@ func (w *World) AliveBits() Bits { return Bits{&w.entities} }
 // removes those that are destroyed.
 func (w *World) NewMask() *Mask { return newMask(w, false) }
 
-// NewGroup makes a group of 2 to 4 storages of w. Entities that have all of the
+// NewGroup makes a group of two or more storages of w. Entities that have all of the
 // components are packed, in the order of the storage with the fewest rows, the
-// first of equals: a change of the world like any other.
+// first of equals: a change of the world like any other. A group that is as large as its
+// query is what makes that one run: of three storages for a query over three components.
 //
 // A storage belongs to one group at most, and must not be NoRewind or [Indexed]: an
 // error says what does not fit.
@@ -326,6 +327,37 @@ func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
 // MustNewGroup is [World.NewGroup] for programs whose storages are known to be fit:
 // it panics on an error.
 func (w *World) MustNewGroup(storages ...AnyStorage) *Group { return must(w.NewGroup(storages...)) }
+
+// Align puts the entities that are in all of storages in front of each of them, in the
+// order that they have in the first:
+//
+//	positions     | x | a | b | y | c |         | a | b | c | y | x |
+//	velocities    | c | w | b | a |        →    | a | b | c | w |
+//
+// A query over these components, or some of them and others, then finds its rows side by
+// side and walks them at the speed of slices, as in a [Group], but nothing is kept: what
+// comes and goes afterwards scatters rows again, and costs what it always does.
+// Call it where time can be spared, and each time the world has churned: behind a loading
+// screen, or once a second.
+//
+// It costs O(rows of all storages), some look-ups for each, and a write for each row that
+// moves; rows in their place are not written, so to align what is aligned changes nothing.
+// Name first the storage with the order that is to stay; fewest rows move if all of its
+// entities are in the others. Rows of other entities that were in front go where one came
+// from. A storage may be in several calls; the last one decides.
+//
+// Order is state, as with [Storage.SortFunc]: a restore puts it back, a journal records it,
+// and peers that are to stay equal make the same call in the same tick. A loop that
+// iterates over one of the storages panics if rows of it move. In a storage of a group, its members stay in
+// front: they are aligned among themselves, and the others behind them, so a query over
+// storages of several groups still finds some runs. An [Ordered] storage
+// keeps its order of iteration, and one that is NoRewind does not follow when the others
+// are put back. It panics if one of storages is [Indexed], as its rows cannot move, a
+// resource, or of another world; then nothing has moved.
+func (w *World) Align(storages ...AnyStorage) {
+	w.mustAlign(storages)
+	w.align(storages)
+}
 
 // EntityAt returns the entity alive that has the index, and whether there is one.
 func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }

@@ -25,7 +25,7 @@ func TestGroupedAndSortedWorldsComeBackAtEveryRecord(t *testing.T) {
 		s := storetest.NewSessionOf(rt, fmt.Sprintf("%s/%d", root, runs), history, storetest.NewGroupedWorld)
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			s.Step(rt)
-			if n := rapid.Uint32Range(0, 15).Draw(rt, "sort"); n < 4 {
+			if n := rapid.Uint32Range(0, 15).Draw(rt, "sort"); n < 5 {
 				s.World.Sort(n)
 				s.Twin.Sort(n)
 			}

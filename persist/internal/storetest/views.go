@@ -133,7 +133,7 @@ func (w *World) Groups() (saved, partly *ecs.Group) {
 
 // Sort puts one of the storages in order.
 func (w *World) Sort(n uint32) {
-	switch n % 4 {
+	switch n % 5 {
 	case 0:
 		w.Position.SortFunc(func(a, b Position) int { return cmp.Compare(a.X, b.X) })
 	case 1:
@@ -142,6 +142,8 @@ func (w *World) Sort(n uint32) {
 		w.Frozen.SortLike(w.Position)
 	case 3:
 		w.Heat.SortLike(w.Body)
+	case 4:
+		w.Align(w.Sprite, w.Body, w.Heat, w.Position)
 	}
 }
 
