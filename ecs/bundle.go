@@ -1,5 +1,32 @@
 package ecs
 
+import "github.com/stet-ecs/stet/ecs/internal/track"
+
+// Create of a bundle has the usual case of put written out for each component: a call for
+// each would cost as much as what it does. What follows are its parts, which are inlined.
+
+// freePage returns the page of e's entry if that can be written with nothing to be saved,
+// or nil.
+func (s *set) freePage(e Entity) *track.Page {
+	if p := s.sparse.Page(e.Index()); p != nil && s.sparse.Free(p.Rows[e&pageMask]) {
+		return p
+	}
+	return nil
+}
+
+// appends reports whether the row behind the last one can be written with nothing to be
+// saved or told, and no room to be made. span is the clock's.
+func (s *set) appends(span uint64) bool {
+	return s.rows.Span == span && !s.slow && s.rows.N < len(s.dense.Live) && s.dense.Free(s.rows.N)
+}
+
+// came makes the row behind the last one that of a member, e, which is written.
+func (s *set) came(e Entity, change uint64) {
+	s.version = change
+	s.note(e)
+	s.rows.N++
+}
+
 // put is Set for an entity that was just created and that nobody was told of.
 // change is the world's count of structural changes, which a bundle raises once
 // for all of its storages.
@@ -12,9 +39,7 @@ func (s *Storage[T]) put(e Entity, v T, change uint64) {
 	}
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
-	s.version = change
-	s.note(e)
-	s.rows.N = n + 1
+	s.came(e, change)
 }
 
 // putAll is SetAll for entities that were just created.

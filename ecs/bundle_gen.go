@@ -24,8 +24,15 @@ func (bundle *Bundle1[A]) Create(a A) Entity {
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
 	return entity
 }
 
@@ -75,9 +82,23 @@ func (bundle *Bundle2[A, B]) Create(a A, b B) Entity {
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
 	return entity
 }
 
@@ -134,10 +155,31 @@ func (bundle *Bundle3[A, B, C]) Create(a A, b B, c C) Entity {
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
 	return entity
 }
 
@@ -198,11 +240,39 @@ func (bundle *Bundle4[A, B, C, D]) Create(a A, b B, c C, d D) Entity {
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
-	bundle.d.put(entity, d, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
+	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, d
+		s.came(entity, change)
+	} else {
+		s.put(entity, d, change)
+	}
 	return entity
 }
 
@@ -267,12 +337,47 @@ func (bundle *Bundle5[A, B, C, D, E]) Create(a A, b B, c C, d D, e E) Entity {
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
-	bundle.d.put(entity, d, change)
-	bundle.e.put(entity, e, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
+	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, d
+		s.came(entity, change)
+	} else {
+		s.put(entity, d, change)
+	}
+	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, e
+		s.came(entity, change)
+	} else {
+		s.put(entity, e, change)
+	}
 	return entity
 }
 
@@ -341,13 +446,55 @@ func (bundle *Bundle6[A, B, C, D, E, F]) Create(a A, b B, c C, d D, e E, f F) En
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
-	bundle.d.put(entity, d, change)
-	bundle.e.put(entity, e, change)
-	bundle.f.put(entity, f, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
+	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, d
+		s.came(entity, change)
+	} else {
+		s.put(entity, d, change)
+	}
+	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, e
+		s.came(entity, change)
+	} else {
+		s.put(entity, e, change)
+	}
+	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, f
+		s.came(entity, change)
+	} else {
+		s.put(entity, f, change)
+	}
 	return entity
 }
 
@@ -420,14 +567,63 @@ func (bundle *Bundle7[A, B, C, D, E, F, G]) Create(a A, b B, c C, d D, e E, f F,
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
-	bundle.d.put(entity, d, change)
-	bundle.e.put(entity, e, change)
-	bundle.f.put(entity, f, change)
-	bundle.g.put(entity, g, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
+	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, d
+		s.came(entity, change)
+	} else {
+		s.put(entity, d, change)
+	}
+	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, e
+		s.came(entity, change)
+	} else {
+		s.put(entity, e, change)
+	}
+	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, f
+		s.came(entity, change)
+	} else {
+		s.put(entity, f, change)
+	}
+	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, g
+		s.came(entity, change)
+	} else {
+		s.put(entity, g, change)
+	}
 	return entity
 }
 
@@ -504,15 +700,71 @@ func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Create(a A, b B, c C, d D, e E, f
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
-	bundle.d.put(entity, d, change)
-	bundle.e.put(entity, e, change)
-	bundle.f.put(entity, f, change)
-	bundle.g.put(entity, g, change)
-	bundle.h.put(entity, h, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
+	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, d
+		s.came(entity, change)
+	} else {
+		s.put(entity, d, change)
+	}
+	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, e
+		s.came(entity, change)
+	} else {
+		s.put(entity, e, change)
+	}
+	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, f
+		s.came(entity, change)
+	} else {
+		s.put(entity, f, change)
+	}
+	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, g
+		s.came(entity, change)
+	} else {
+		s.put(entity, g, change)
+	}
+	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, h
+		s.came(entity, change)
+	} else {
+		s.put(entity, h, change)
+	}
 	return entity
 }
 
@@ -593,16 +845,79 @@ func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Create(a A, b B, c C, d D, e E
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
-	bundle.d.put(entity, d, change)
-	bundle.e.put(entity, e, change)
-	bundle.f.put(entity, f, change)
-	bundle.g.put(entity, g, change)
-	bundle.h.put(entity, h, change)
-	bundle.i.put(entity, i, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
+	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, d
+		s.came(entity, change)
+	} else {
+		s.put(entity, d, change)
+	}
+	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, e
+		s.came(entity, change)
+	} else {
+		s.put(entity, e, change)
+	}
+	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, f
+		s.came(entity, change)
+	} else {
+		s.put(entity, f, change)
+	}
+	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, g
+		s.came(entity, change)
+	} else {
+		s.put(entity, g, change)
+	}
+	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, h
+		s.came(entity, change)
+	} else {
+		s.put(entity, h, change)
+	}
+	if s, page := bundle.i, bundle.i.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, i
+		s.came(entity, change)
+	} else {
+		s.put(entity, i, change)
+	}
 	return entity
 }
 
@@ -687,17 +1002,87 @@ func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Create(a A, b B, c C, d D,
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
-	bundle.d.put(entity, d, change)
-	bundle.e.put(entity, e, change)
-	bundle.f.put(entity, f, change)
-	bundle.g.put(entity, g, change)
-	bundle.h.put(entity, h, change)
-	bundle.i.put(entity, i, change)
-	bundle.j.put(entity, j, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
+	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, d
+		s.came(entity, change)
+	} else {
+		s.put(entity, d, change)
+	}
+	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, e
+		s.came(entity, change)
+	} else {
+		s.put(entity, e, change)
+	}
+	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, f
+		s.came(entity, change)
+	} else {
+		s.put(entity, f, change)
+	}
+	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, g
+		s.came(entity, change)
+	} else {
+		s.put(entity, g, change)
+	}
+	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, h
+		s.came(entity, change)
+	} else {
+		s.put(entity, h, change)
+	}
+	if s, page := bundle.i, bundle.i.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, i
+		s.came(entity, change)
+	} else {
+		s.put(entity, i, change)
+	}
+	if s, page := bundle.j, bundle.j.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, j
+		s.came(entity, change)
+	} else {
+		s.put(entity, j, change)
+	}
 	return entity
 }
 
@@ -786,18 +1171,95 @@ func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Create(a A, b B, c C, d
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
-	bundle.d.put(entity, d, change)
-	bundle.e.put(entity, e, change)
-	bundle.f.put(entity, f, change)
-	bundle.g.put(entity, g, change)
-	bundle.h.put(entity, h, change)
-	bundle.i.put(entity, i, change)
-	bundle.j.put(entity, j, change)
-	bundle.k.put(entity, k, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
+	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, d
+		s.came(entity, change)
+	} else {
+		s.put(entity, d, change)
+	}
+	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, e
+		s.came(entity, change)
+	} else {
+		s.put(entity, e, change)
+	}
+	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, f
+		s.came(entity, change)
+	} else {
+		s.put(entity, f, change)
+	}
+	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, g
+		s.came(entity, change)
+	} else {
+		s.put(entity, g, change)
+	}
+	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, h
+		s.came(entity, change)
+	} else {
+		s.put(entity, h, change)
+	}
+	if s, page := bundle.i, bundle.i.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, i
+		s.came(entity, change)
+	} else {
+		s.put(entity, i, change)
+	}
+	if s, page := bundle.j, bundle.j.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, j
+		s.came(entity, change)
+	} else {
+		s.put(entity, j, change)
+	}
+	if s, page := bundle.k, bundle.k.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, k
+		s.came(entity, change)
+	} else {
+		s.put(entity, k, change)
+	}
 	return entity
 }
 
@@ -890,19 +1352,103 @@ func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Create(a A, b B, c C
 		return entity
 	}
 	w.changes++
-	change := w.changes
-	bundle.a.put(entity, a, change)
-	bundle.b.put(entity, b, change)
-	bundle.c.put(entity, c, change)
-	bundle.d.put(entity, d, change)
-	bundle.e.put(entity, e, change)
-	bundle.f.put(entity, f, change)
-	bundle.g.put(entity, g, change)
-	bundle.h.put(entity, h, change)
-	bundle.i.put(entity, i, change)
-	bundle.j.put(entity, j, change)
-	bundle.k.put(entity, k, change)
-	bundle.l.put(entity, l, change)
+	change, span := w.changes, w.clock.Span
+	if s, page := bundle.a, bundle.a.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, a
+		s.came(entity, change)
+	} else {
+		s.put(entity, a, change)
+	}
+	if s, page := bundle.b, bundle.b.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, b
+		s.came(entity, change)
+	} else {
+		s.put(entity, b, change)
+	}
+	if s, page := bundle.c, bundle.c.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, c
+		s.came(entity, change)
+	} else {
+		s.put(entity, c, change)
+	}
+	if s, page := bundle.d, bundle.d.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, d
+		s.came(entity, change)
+	} else {
+		s.put(entity, d, change)
+	}
+	if s, page := bundle.e, bundle.e.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, e
+		s.came(entity, change)
+	} else {
+		s.put(entity, e, change)
+	}
+	if s, page := bundle.f, bundle.f.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, f
+		s.came(entity, change)
+	} else {
+		s.put(entity, f, change)
+	}
+	if s, page := bundle.g, bundle.g.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, g
+		s.came(entity, change)
+	} else {
+		s.put(entity, g, change)
+	}
+	if s, page := bundle.h, bundle.h.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, h
+		s.came(entity, change)
+	} else {
+		s.put(entity, h, change)
+	}
+	if s, page := bundle.i, bundle.i.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, i
+		s.came(entity, change)
+	} else {
+		s.put(entity, i, change)
+	}
+	if s, page := bundle.j, bundle.j.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, j
+		s.came(entity, change)
+	} else {
+		s.put(entity, j, change)
+	}
+	if s, page := bundle.k, bundle.k.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, k
+		s.came(entity, change)
+	} else {
+		s.put(entity, k, change)
+	}
+	if s, page := bundle.l, bundle.l.freePage(entity); page != nil && s.appends(span) {
+		n := s.rows.N
+		page.Rows[entity&pageMask] = uint32(n)
+		s.dense.Live[n], s.data.Live[n] = entity, l
+		s.came(entity, change)
+	} else {
+		s.put(entity, l, change)
+	}
 	return entity
 }
 

@@ -29,7 +29,8 @@ type Clock struct {
 
 	Seen RowSet // Scratch.
 
-	bytes atomic.Int64 // Held by the logs of all columns.
+	bytes   atomic.Int64 // Held by the logs of all columns.
+	columns int          // How many there are.
 }
 
 // Bytes returns what the logs of all columns hold.

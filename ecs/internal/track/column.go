@@ -39,9 +39,10 @@ type Column[T any] struct {
 //
 // Marks decide only whether to save. What a frame wrote is in its log.
 type Log struct {
-	marks []mark
-	span  uint64
-	prot  int
+	marks  []mark
+	span   uint64
+	prot   int
+	number int // Of the column, among those of its clock.
 	undoStack
 	watched
 }
@@ -49,6 +50,7 @@ type Log struct {
 // Init readies c, which is empty. If rows hold pointers, memory in which they were
 // saved is zeroed before it is used again.
 func (c *Column[T]) Init(clock *Clock, pointers bool) {
+	c.Log.number, clock.columns = clock.columns, clock.columns+1
 	var zero T
 	put := func(row int, p unsafe.Pointer, n int) {
 		if n == 1 { // Scattered rows: a call of copy costs more than the row.
@@ -74,6 +76,10 @@ func (c *Column[T]) Unsaved(i int) bool {
 	m := &c.Log.marks[i>>6]
 	return m.span != c.Log.span || m.rows>>(uint(i)&63)&1 == 0
 }
+
+// Free reports whether row i is one that no frame needs: less than Unsaved asks, and
+// sooner.
+func (c *Column[T]) Free(i int) bool { return i >= c.Log.prot }
 
 // Touch must be called before row i is written. Where it is called often, its
 // body is written out.

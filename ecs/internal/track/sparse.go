@@ -88,6 +88,10 @@ func (s *Sparse) Unsaved(p *Page, i uint32) bool {
 	return m.span != s.span || m.rows>>(i&63)&1 == 0
 }
 
+// Free reports whether row is one that no frame needs, so that who finds it in an entry
+// can write that. Less than Unsaved asks, and sooner.
+func (s *Sparse) Free(row uint32) bool { return row >= s.prot }
+
 // Save saves the entry of index i, in page p, which is not saved yet.
 //
 //go:noinline
