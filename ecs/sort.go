@@ -1,8 +1,8 @@
 package ecs
 
 import (
-	"cmp"
 	"slices"
+	"sync"
 )
 
 // arrange moves the rows of s, which is as. plan is given rows in their order, and
@@ -43,17 +43,76 @@ func appendRows(dst []uint32, n int) []uint32 {
 	return dst
 }
 
-// sortRows sorts from, which is ascending, by compare and then by row.
-func sortRows(from []uint32, compare func(a, b uint32) int) {
-	if slices.IsSortedFunc(from, compare) {
+// maxRanked is the size of the largest values that are moved along while rows are sorted;
+// of larger ones it is pointers.
+const maxRanked = 32
+
+// A ranked is a row while it is sorted: what it is compared by lies beside its number, as
+// to look each up again costs more than to move it along.
+type ranked[V any] struct {
+	by  V
+	row uint32
+}
+
+// A ranking is memory in which rows are sorted. It waits in a pool for the next sort.
+type ranking[V any] struct{ rows, half []ranked[V] }
+
+// sorted reports whether rows from, which are ascending without a gap, are in order.
+func sorted[V any](from []uint32, values []V, compare func(a, b V) int) bool {
+	return len(from) == 0 || slices.IsSortedFunc(values[from[0]:][:len(from)], compare)
+}
+
+// sortRows sorts from, which is ascending, by what at returns for each row and then by row.
+func sortRows[V any](pool *sync.Pool, from []uint32, at func(row uint32) V, compare func(a, b V) int) {
+	k, _ := pool.Get().(*ranking[V])
+	if k == nil {
+		k = new(ranking[V])
+	}
+	k.rows = slices.Grow(k.rows[:0], len(from))
+	for _, r := range from {
+		k.rows = append(k.rows, ranked[V]{at(r), r})
+	}
+	k.half = slices.Grow(k.half[:0], len(from)/2)[:len(from)/2]
+	mergeSort(k.rows, k.half, compare)
+	for i := range k.rows {
+		from[i] = k.rows[i].row
+	}
+	pool.Put(k)
+}
+
+// mergeSort sorts rows; equal ones keep their order. half is scratch of half their length.
+// It compares less often than slices.SortFunc does, and needs no comparison of rows for
+// those that are equal.
+func mergeSort[V any](rows, half []ranked[V], compare func(a, b V) int) {
+	if len(rows) <= 12 {
+		for i := 1; i < len(rows); i++ {
+			x, k := rows[i], i
+			for ; k > 0 && compare(x.by, rows[k-1].by) < 0; k-- {
+				rows[k] = rows[k-1]
+			}
+			rows[k] = x
+		}
 		return
 	}
-	slices.SortFunc(from, func(a, b uint32) int {
-		if c := compare(a, b); c != 0 {
-			return c
+	n := len(rows) / 2
+	mergeSort(rows[:n], half, compare)
+	mergeSort(rows[n:], half, compare)
+	if compare(rows[n].by, rows[n-1].by) >= 0 {
+		return
+	}
+	left := half[:copy(half, rows[:n])]
+	k, i, j := 0, 0, n // The next to be filled, the next of left, and of those behind n.
+	for i < len(left) && j < len(rows) {
+		if compare(rows[j].by, left[i].by) < 0 {
+			rows[k] = rows[j]
+			j++
+		} else {
+			rows[k] = left[i]
+			i++
 		}
-		return cmp.Compare(a, b)
-	})
+		k++
+	}
+	copy(rows[k:], left[i:])
 }
 
 // sortLike puts from, which is ascending rows of s without a gap, into the order

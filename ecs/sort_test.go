@@ -192,6 +192,49 @@ func TestOnlyRowsThatMoveAreSaved(t *testing.T) {
 	}
 }
 
+// Equal rows keep their order, whether components are small enough to be moved along while
+// they are sorted or not.
+func TestSortingIsStable(t *testing.T) {
+	type small struct{ Key, N int }
+	type large struct {
+		small
+		More [4]int
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for n := range 150 {
+		w := NewWorld(Options{})
+		a, b := MustRegister[small](w), MustRegister[large](w)
+		keys := 1 + r.IntN(20)
+		for i := range n {
+			e, v := w.Create(), small{r.IntN(keys), i}
+			a.Set(e, v)
+			b.Set(e, large{small: v, More: [4]int{3: i}})
+		}
+		want := slices.Clone(a.Values())
+		slices.SortStableFunc(want, func(x, y small) int { return cmp.Compare(x.Key, y.Key) })
+
+		a.SortFunc(func(x, y small) int { return cmp.Compare(x.Key, y.Key) })
+		if !slices.Equal(a.Values(), want) {
+			t.Fatalf("%d small rows of %d keys are sorted to %v, want %v", n, keys, a.Values(), want)
+		}
+		b.SortFunc(func(x, y large) int { return cmp.Compare(x.Key, y.Key) })
+		for i, v := range b.Values() {
+			if v.small != want[i] || v.More[3] != v.N {
+				t.Fatalf("%d large rows of %d keys: row %d is %v, want %v", n, keys, i, v, want[i])
+			}
+		}
+		if b.SortLike(a); !slices.Equal(b.Entities(), a.Entities()) {
+			t.Fatalf("%d rows: the order of entities differs", n)
+		}
+		byEntity := slices.Clone(a.Entities())
+		slices.SortStableFunc(byEntity, func(x, y Entity) int { return cmp.Compare(x.Index()%7, y.Index()%7) })
+		a.SortEntities(func(x, y Entity) int { return cmp.Compare(x.Index()%7, y.Index()%7) })
+		if !slices.Equal(a.Entities(), byEntity) {
+			t.Fatalf("%d rows are sorted by entity to %v, want %v", n, a.Entities(), byEntity)
+		}
+	}
+}
+
 func TestSortingNeedsAStorageOfTheWorld(t *testing.T) {
 	w, a, _, _ := members(3, Options{})
 	_, _, far, _ := members(3, Options{})

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"reflect"
 	"slices"
+	"sync"
+	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -32,7 +34,8 @@ type Storage[T any] struct {
 	face rowFace[T]
 	raw  rawStorage
 
-	top int // With pointers: rows at or past it are zero.
+	top     int       // With pointers: rows at or past it are zero.
+	sorting sync.Pool // Rankings by components.
 }
 
 // A spec is what is known of a component or resource, whatever its type.
@@ -281,7 +284,13 @@ func (s *Storage[T]) Reserve(n int) {
 func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 	rows := s.data.Live
 	s.arrange(s, func(from []uint32) {
-		sortRows(from, func(a, b uint32) int { return cmp(rows[a], rows[b]) })
+		switch {
+		case sorted(from, rows, cmp):
+		case unsafe.Sizeof(*new(T)) > maxRanked:
+			sortRows(&s.sorting, from, func(row uint32) *T { return &rows[row] }, func(a, b *T) int { return cmp(*a, *b) })
+		default:
+			sortRows(&s.sorting, from, func(row uint32) T { return rows[row] }, cmp)
+		}
 	})
 }
 
@@ -290,7 +299,9 @@ func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	rows := s.dense.Live
 	s.arrange(s, func(from []uint32) {
-		sortRows(from, func(a, b uint32) int { return cmp(rows[a], rows[b]) })
+		if !sorted(from, rows, cmp) {
+			sortRows(&s.w.sorting, from, func(row uint32) Entity { return rows[row] }, cmp)
+		}
 	})
 }
 
