@@ -96,6 +96,19 @@ func (p *pair) removeAll(i int, entities []Entity) bool {
 	return sameCount("RemoveAll", from, p.faces[i].removeAll(entities), want)
 }
 
+func (p *pair) increaseEach(i int, entities []Entity) bool {
+	want, by := 0, 1
+	if p.kinds[i].tag {
+		by = 0
+	}
+	for _, e := range entities {
+		if p.n.increase(i, e, by) {
+			want++
+		}
+	}
+	return sameCount("MutEach", entities, p.faces[i].increaseEach(entities), want)
+}
+
 // some returns handles in an order that arg chooses: in order, backwards,
 // strewn, with repetitions and handles that never were.
 func (p *pair) some(arg int) []Entity {
@@ -125,6 +138,8 @@ var batchSteps = []func(r *runner, arg int){
 	func(r *runner, arg int) { r.setAll(arg%len(r.faces), r.some(arg/3)) },
 	func(r *runner, arg int) { r.setEach(arg%len(r.faces), r.some(arg)) },
 	func(r *runner, arg int) { r.setEach(arg%len(r.faces), r.faces[arg/2%len(r.faces)].any().Entities()) },
+	func(r *runner, arg int) { r.increaseEach(arg%len(r.faces), r.some(arg)) },
+	func(r *runner, arg int) { r.increaseEach(arg%len(r.faces), slices.Clone(r.w.Entities())) },
 	func(r *runner, arg int) { r.removeAll(arg%len(r.faces), r.some(arg)) },
 	func(r *runner, arg int) { r.removeAll(arg%len(r.faces), r.faces[arg/2%len(r.faces)].any().Entities()) },
 	func(r *runner, arg int) { r.destroyAll(r.some(arg)) },
@@ -270,7 +285,7 @@ func (w *twins) pick() []Entity {
 func (w *twins) step(v int) {
 	picked := w.pick()
 	a, b := w.worlds[0], w.worlds[1]
-	switch w.random.IntN(5) {
+	switch w.random.IntN(7) {
 	case 0:
 		n := w.random.IntN(4000)
 		w.handles = a.CreateN(w.handles, n)
@@ -294,6 +309,50 @@ func (w *twins) step(v int) {
 			w.lists[1].Set(e, list{[]int{v, i}})
 		}
 		w.lists[0].SetEach(picked, values)
+	case 5:
+		for i, p := range w.plains[0].MutEach(picked) {
+			p.Y += int32(i + v)
+		}
+		for i, e := range picked {
+			if p := w.plains[1].Mut(e); p != nil {
+				p.Y += int32(i + v)
+			}
+		}
+	case 6: // The world changes meanwhile, and frames begin.
+		var held []Checkpoint
+		meet := func(s *Storage[plain], i int, e Entity) {
+			switch other := picked[i*7%len(picked)]; (i + v) % 150 {
+			case 1:
+				s.Remove(other)
+			case 2:
+				s.Set(other, plain{int32(i), 1})
+			case 3:
+				s.w.Destroy(e)
+			case 4:
+				held = append(held, s.w.Checkpoint())
+			}
+		}
+		back := func(w *World) {
+			for i, cp := range slices.Backward(held) {
+				if i%2 == v%2 {
+					w.Restore(cp)
+				}
+				w.Release(cp)
+			}
+			held = nil
+		}
+		for i, p := range w.plains[0].MutEach(picked) {
+			p.Y += int32(i + v)
+			meet(w.plains[0], i, picked[i])
+		}
+		back(a)
+		for i, e := range picked {
+			if p := w.plains[1].Mut(e); p != nil {
+				p.Y += int32(i + v)
+				meet(w.plains[1], i, e)
+			}
+		}
+		back(b)
 	case 4:
 		w.plains[0].RemoveAll(picked)
 		w.lists[0].RemoveAll(picked)

@@ -46,7 +46,7 @@
 // Many at once, now or later:
 //
 //	create with components        NewBundle1 … NewBundle12: Create, CreateN, Set, Remove
-//	create, give, take, destroy   World.CreateN, Storage.SetAll, Storage.SetEach, Storage.RemoveAll, World.DestroyAll
+//	create, give, take, destroy   World.CreateN, Storage.SetAll, Storage.SetEach, Storage.MutEach, Storage.RemoveAll, World.DestroyAll
 //	change the world after a loop Commands; Storage.Later, World.Apply
 //	copy entities                 World.CloneEntity, World.Copy
 //	who refers to an entity       World.References

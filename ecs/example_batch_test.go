@@ -61,3 +61,19 @@ func ExampleWorld_DestroyAll() {
 	fmt.Println(world.DestroyAll(wave), world.CreateN(wave[:0], 3))
 	// Output: 3 [0v2 1v2 2v2]
 }
+
+// What an explosion hits is somewhere among all that there is.
+func ExampleStorage_MutEach() {
+	world := ecs.NewWorld(ecs.Options{})
+	positions := ecs.MustRegister[Position](world)
+	all := world.CreateN(nil, 4)
+	positions.SetAll(all[1:], Position{})
+
+	hit, push := []ecs.Entity{all[3], all[0], all[1]}, []float64{7, 8, 9}
+	for i, p := range positions.MutEach(hit) {
+		p.X += push[i]
+	}
+	fmt.Println(positions.Values())
+	// Output:
+	// [{9 0} {0 0} {7 0}]
+}

@@ -1,6 +1,10 @@
 package ecs
 
-import "github.com/stet-ecs/stet/ecs/internal/track"
+import (
+	"iter"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
+)
 
 // Membership is one test. An entity e is a member of a sparse set iff
 //
@@ -157,6 +161,67 @@ func (s *Storage[T]) Mut(e Entity) *T {
 		s.data.Save(r)
 	}
 	return &s.data.Live[r]
+}
+
+// MutEach iterates over pointers through which the components of entities can be written,
+// beside the positions of these in the slice. Entities that have none are left out; one
+// that is there twice is visited twice.
+//
+//	for i, p := range positions.MutEach(hit) {
+//		p.X += push[i]
+//	}
+//
+// It is a loop of [Storage.Mut] that looks up and saves 64 rows at a time, before the first
+// of them is visited: where rows lie scattered, what they wait for overlaps. So if the loop
+// ends early up to 63 rows more count as written. The world may change meanwhile: whoever
+// is behind in the slice is looked up again. A pointer is valid as long as that of Mut.
+func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
+	return func(yield func(int, *T) bool) {
+		var f found
+		for first := 0; first < len(entities); first += f.next {
+			s.find(entities[first:], &f)
+			changes := s.w.changes
+			for k := 0; k < f.n; k++ {
+				if !yield(first+int(f.at[k]), &s.data.Live[f.rows[k]]) {
+					return
+				}
+				if s.w.changes != changes || s.rows.Span != s.w.clock.Span {
+					f.next = int(f.at[k]) + 1
+					break
+				}
+			}
+		}
+	}
+}
+
+// A found is what a storage has of some entities.
+type found struct {
+	next int        // How many entities were looked at.
+	n    int        // How many of them are members.
+	at   [64]uint8  // Which ones.
+	rows [64]uint32 // Where they lie.
+}
+
+// find finds the rows of the first of entities, at most 64, which may then be written.
+//
+//go:noinline
+func (s *Storage[T]) find(entities []Entity, f *found) {
+	if debug {
+		s.w.mustBeStepped()
+	}
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
+	}
+	f.next, f.n = min(64, len(entities)), 0
+	for i, e := range entities[:f.next] {
+		f.at[f.n&63] = uint8(i)
+		if r := s.row(e); r >= 0 {
+			f.rows[f.n&63] = uint32(r)
+			f.n++
+		}
+	}
+	rows := f.rows
+	s.data.TouchEach(&rows, f.n)
 }
 
 // setSlow is Set for all cases.

@@ -52,6 +52,8 @@ type face struct {
 	setAll    func([]Entity, int) int // See batch_test.go.
 	setEach   func([]Entity, []int) int
 	removeAll func([]Entity) int
+
+	increaseEach func([]Entity) int // In place, through MutEach.
 }
 
 // A kind makes a component of one Go type.
@@ -107,6 +109,13 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 				return s.SetEach(entities, values)
 			},
 			removeAll: s.RemoveAll,
+			increaseEach: func(entities []Entity) (n int) {
+				for _, p := range s.MutEach(entities) {
+					increase(p)
+					n++
+				}
+				return n
+			},
 		}
 	}
 	k := kind{exempt: spec.noRewind, tag: spec.tag, indexed: spec.kind == Indexed}

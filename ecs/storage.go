@@ -19,7 +19,7 @@ import (
 //
 //	one entity      Get, Has, Set, Mut, Remove
 //	all rows        All, Entities, Values, MutValues, Len, Clear
-//	many entities   SetAll, SetEach, RemoveAll, Reserve; Later
+//	many entities   SetAll, SetEach, MutEach, RemoveAll, Reserve; Later
 //	order           SortFunc, SortEntities, SortLike
 //	what changed    Since, SinceCommit; in queries Added, Changed, Removed
 //	be told         OnAdd, OnRemove, OnChange

@@ -138,25 +138,80 @@ func (c *Column[T]) TouchRows(words []uint64, rows []uint32, base int) {
 	if c.Log.prot == 0 {
 		return
 	}
+	var some [64]uint32
 	for w, word := range words {
-		if word == ^uint64(0) {
-			for _, r := range rows[w<<6:][:64] {
-				if row := base + int(r); r != NoRow && c.Unsaved(row) {
-					c.Save(row)
-				}
+		n := 0
+		if of := rows[w<<6:]; word == ^uint64(0) {
+			for _, r := range of[:64] {
+				some[n&63] = r + uint32(base)
+				n += notNone(r)
 			}
+		} else {
+			for ; word != 0; word &= word - 1 {
+				r := of[bits.TrailingZeros64(word)]
+				some[n&63] = r + uint32(base)
+				n += notNone(r)
+			}
+		}
+		c.touchEach(&some, n)
+	}
+}
+
+// notNone returns 1 for a row, 0 for NoRow.
+func notNone(r uint32) int {
+	if r == NoRow {
+		return 0
+	}
+	return 1
+}
+
+// TouchEach is Touch for the first n of rows, which may repeat. It looks at the marks of
+// all before it copies one: so the misses of the rows overlap, where a loop of Touch has
+// one behind the other. It writes over rows.
+func (c *Column[T]) TouchEach(rows *[64]uint32, n int) {
+	if c.Log.prot > 0 {
+		c.touchEach(rows, n)
+	}
+}
+
+func (c *Column[T]) touchEach(rows *[64]uint32, n int) {
+	if c.clones() {
+		for _, r := range rows[:n] { // One by one, as Clone may panic.
+			c.Touch(int(r))
+		}
+		return
+	}
+	for fresh := rows[:c.Log.markEach(rows, n)]; len(fresh) > 0; {
+		p, n := c.Log.saveEach(fresh)
+		if p != nil {
+			kept := rowsAt[T](p, n)
+			for i, r := range fresh[:n] {
+				kept[i] = c.Live[r]
+			}
+		}
+		fresh = fresh[n:]
+	}
+}
+
+// markEach marks the first n of rows, and leaves in front those that were not: it returns
+// how many.
+func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
+	for _, r := range rows[:n] {
+		if int(r) >= l.prot {
 			continue
 		}
-		for ; word != 0; word &= word - 1 {
-			r := rows[w<<6|bits.TrailingZeros64(word)]
-			if r == NoRow {
-				continue
-			}
-			if row := base + int(r); c.Unsaved(row) {
-				c.Save(row)
-			}
+		m := &l.marks[r>>6]
+		if m.span != l.span {
+			*m = mark{span: l.span}
 		}
+		rows[fresh&63] = r
+		fresh += int(^m.rows >> (r & 63) & 1)
+		m.rows |= 1 << (r & 63)
 	}
+	for _, r := range rows[:fresh] {
+		l.beforeSave(int(r), int(r)+1)
+	}
+	return fresh
 }
 
 // FetchRows reads a byte of each of rows, as far as there are such rows. It goes through

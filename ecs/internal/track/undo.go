@@ -1,6 +1,9 @@
 package track
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // A rowsOf is what logs leave to who knows the type of the rows. They themselves keep
 // memory for so many rows of a size: so they are compiled once, and not for each type of
@@ -162,6 +165,28 @@ func (u *undoStack) saveOne(row int) unsafe.Pointer {
 		return nil
 	}
 	return c.rows.next(u.size)
+}
+
+// saveEach appends as many of rows, each a run of its own, as the last chunk of the open
+// log has room for. It returns how many, and where to write them, nil if that is nowhere.
+func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
+	l := u.top
+	c := u.tail(l)
+	n := len(rows)
+	var p unsafe.Pointer
+	if !l.bare {
+		n = min(n, c.rows.room-c.rows.n)
+		p = c.rows.at(c.rows.n, u.size)
+		c.rows.n += n
+	}
+	l.size += n
+	before, runs := u.bytes(c), len(c.runs)
+	c.runs = slices.Grow(c.runs, n)[:runs+n]
+	for i, r := range rows[:n] {
+		c.runs[runs+i] = Run{r, 1}
+	}
+	u.clock.bytes.Add(u.bytes(c) - before)
+	return p, n
 }
 
 // tail returns the last chunk of l with room for at least one row.

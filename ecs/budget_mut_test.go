@@ -1,0 +1,95 @@
+package ecs_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A limitUndo is a sparse set with generations that keeps, in a frame, what its rows were
+// before they were first written, as one writes it by hand.
+type limitUndo struct {
+	sparse []uint32
+	dense  []limitEntity
+	values []position
+	saved  []uint64 // A bit for each row.
+	rows   []uint32
+	undo   []position
+}
+
+//go:noinline
+func (s *limitUndo) mutAll(entities []limitEntity) {
+	for _, e := range entities {
+		r := s.sparse[e.index]
+		if s.dense[r] != e {
+			continue
+		}
+		if m := &s.saved[r>>6]; *m>>(r&63)&1 == 0 {
+			*m |= 1 << (r & 63)
+			s.rows = append(s.rows, r)
+			s.undo = append(s.undo, s.values[r])
+		}
+		s.values[r].X++
+	}
+}
+
+// back puts back what was saved.
+func (s *limitUndo) back() {
+	for i, r := range s.rows {
+		s.values[r] = s.undo[i]
+	}
+	clear(s.saved)
+	s.rows, s.undo = s.rows[:0], s.undo[:0]
+}
+
+// A tenth of all rows is written once in a frame, scattered: one after the other and 64 at
+// a time, against an undo log behind a look-up.
+func BenchmarkBudgetMut(b *testing.B) {
+	for _, n := range []int{100_000, 1_000_000} {
+		p := moving(n)
+		limit := &limitUndo{sparse: make([]uint32, n), saved: make([]uint64, n/64+1)}
+		handles := make([]limitEntity, n)
+		for row, e := range p.positions.Entities() {
+			handles[e.Index()] = limitEntity{e.Index(), e.Generation()}
+			limit.sparse[e.Index()] = uint32(row)
+			limit.dense = append(limit.dense, handles[e.Index()])
+			limit.values = append(limit.values, p.positions.Values()[row])
+		}
+		entities, some := make([]ecs.Entity, n/10), make([]limitEntity, n/10)
+		for i, k := range rand.New(rand.NewPCG(4, 4)).Perm(n)[:n/10] {
+			entities[i] = p.positions.Entities()[k]
+			some[i] = handles[entities[i].Index()]
+		}
+		cp := p.w.Checkpoint()
+		ours := func(work func(*ecs.Storage[position], []ecs.Entity)) side {
+			return side{prepare: func() { p.w.Restore(cp) }, work: func() { work(p.positions, entities) }}
+		}
+		byHand := side{prepare: limit.back, work: func() { limit.mutAll(some) }}
+		b.Run(sizeName(n)+"/one", func(b *testing.B) { compare(b, n/10, 2.5, ours(mutAll), byHand) })
+		b.Run(sizeName(n)+"/each", func(b *testing.B) {
+			budget := 1.5
+			if n < 1_000_000 {
+				budget = 1.9
+			}
+			compare(b, n/10, budget, ours(mutEach), byHand)
+		})
+		p.w.Release(cp)
+	}
+}
+
+//go:noinline
+func mutAll(s *ecs.Storage[position], entities []ecs.Entity) {
+	for _, e := range entities {
+		if p := s.Mut(e); p != nil {
+			p.X++
+		}
+	}
+}
+
+//go:noinline
+func mutEach(s *ecs.Storage[position], entities []ecs.Entity) {
+	for _, p := range s.MutEach(entities) {
+		p.X++
+	}
+}
