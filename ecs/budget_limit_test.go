@@ -1,7 +1,8 @@
 package ecs_test
 
 // The limit for structural changes and lookups: sparse sets as one writes them
-// by hand, without checkpoints, without generations in the rows.
+// by hand, without checkpoints, without generations in the rows. Who is given a component
+// or loses one is asked whether it is alive.
 
 type position struct{ X, Y float64 }
 type velocity struct{ X, Y float64 }
@@ -76,6 +77,26 @@ func (w *limitWorld) create() limitEntity {
 
 func (w *limitWorld) alive(e limitEntity) bool {
 	return int(e.index) < len(w.generations) && w.generations[e.index] == e.generation
+}
+
+func (w *limitWorld) setPosition(e limitEntity, v position) bool {
+	if !w.alive(e) {
+		return false
+	}
+	w.positions.set(e.index, v)
+	return true
+}
+
+func (w *limitWorld) setVelocity(e limitEntity, v velocity) bool {
+	if !w.alive(e) {
+		return false
+	}
+	w.velocities.set(e.index, v)
+	return true
+}
+
+func (w *limitWorld) removeVelocity(e limitEntity) bool {
+	return w.alive(e) && w.velocities.remove(e.index)
 }
 
 func (w *limitWorld) destroy(e limitEntity) bool {

@@ -18,7 +18,7 @@ import (
 //	Storage.Set    goes on with the page that it found, to write what is not there
 //	set.claim      goes on with the page of the entity before, for a batch
 //	set.lookUp     for 64 entities of a join, of which it keeps the rows
-//	candidate.has  of a page that is known already, whether e is a member
+//	World.discard  with pages that are known already, to take the rows of e away
 //	registry.row   with sparse in one slice: whether e is alive
 //	registry.at    without the generation: which entity is alive at an index
 //
@@ -76,13 +76,16 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	r, n := int(p.Rows[e&pageMask]), s.rows.N
 	if r < n && s.dense.Live[r] == e {
 		if s.data.Unsaved(r) {
-			return s.setSlow(e, v)
+			return s.overwrite(r, v)
 		}
 		s.data.Live[r] = v
 		return true
 	}
-	if n >= len(s.dense.Live) || s.sparse.Unsaved(p, e.Index()) || s.dense.Unsaved(n) || !s.w.entities.alive(e) {
+	if n >= len(s.dense.Live) || !s.w.entities.alive(e) {
 		return s.setSlow(e, v)
+	}
+	if s.sparse.Unsaved(p, e.Index()) || s.dense.Unsaved(n) {
+		return s.append(e, v)
 	}
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
@@ -224,6 +227,15 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 	s.data.TouchEach(&rows, f.n)
 }
 
+// overwrite is Set for row r, which is not saved yet.
+//
+//go:noinline
+func (s *Storage[T]) overwrite(r int, v T) bool {
+	s.data.Save(r)
+	s.data.Live[r] = v
+	return true
+}
+
 // setSlow is Set for all cases.
 //
 //go:noinline
@@ -258,8 +270,9 @@ func (s *Storage[T]) add(e Entity, v T) {
 	}
 }
 
-// append gives e the row behind the last one.
-func (s *Storage[T]) append(e Entity, v T) {
+// append gives e the row behind the last one. It returns true, as Set does that ends with
+// it.
+func (s *Storage[T]) append(e Entity, v T) bool {
 	p := s.sparse.Page(e.Index())
 	if p == nil || s.special {
 		p = s.newPage(e)
@@ -277,6 +290,7 @@ func (s *Storage[T]) append(e Entity, v T) {
 	s.dense.Live[n], s.data.Live[n] = e, v
 	s.bump(e)
 	s.rows.N = n + 1
+	return true
 }
 
 // saveRow saves row r of dense and data. Every write to dense goes with one to
@@ -337,8 +351,9 @@ func (s *Storage[T]) discard(e Entity, r int) {
 		s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
 		p.Rows[moved&pageMask] = uint32(r)
 	}
-	s.rows.N = last
-	s.shrunk(e, r)
+	if s.rows.N = last; s.lost(e) {
+		s.tellLost(e, r)
+	}
 }
 
 // discardSlow is discard for all cases.

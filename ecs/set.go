@@ -161,15 +161,27 @@ func (s *set) bump(e Entity) {
 // shrunk notes that e is no longer a member, and that row, if it is below n,
 // holds another entity than before.
 func (s *set) shrunk(e Entity, row int) {
+	if s.lost(e) {
+		s.tellLost(e, row)
+	}
+}
+
+// lost counts that e is no longer a member, and reports whether tellLost is to follow. It
+// is inlined where shrunk would be a call too many.
+func (s *set) lost(e Entity) bool {
 	s.w.changes++
 	s.version = s.w.changes
-	if len(s.ring) > 0 {
-		s.note(e)
-		if row < s.rows.N {
-			s.note(s.dense.Live[row])
-		}
+	s.lostAt, s.lostBefore, s.removed = s.version, s.lostAt, e
+	return debug || s.ring != nil
+}
+
+// tellLost notes e, who left row, and who is there now.
+//
+//go:noinline
+func (s *set) tellLost(e Entity, row int) {
+	if s.note(e); row < s.rows.N {
+		s.note(s.dense.Live[row])
 	}
-	s.lostAt, s.lostBefore, s.removed = s.w.changes, s.lostAt, e
 	if debug {
 		s.w.spoil()
 	}
@@ -422,12 +434,39 @@ type candidate struct {
 	*set
 	page    *track.Page
 	storage AnyStorage
+	values  track.RawRows
 }
 
-// has reports whether e, whose index is of the page, is a member.
-func (c *candidate) has(e Entity) bool {
-	r := int(c.page.Rows[e&pageMask])
-	return r < c.rows.N && c.dense.Live[r] == e
+// discard takes away the rows of e. What is usual, as [Storage.discard] has it, is done
+// here for all storages, without a call for each.
+func (w *World) discard(e Entity) {
+	all, span, entry := w.candidatesFor(e), w.clock.Span, e&pageMask
+	for i := range all {
+		c := &all[i]
+		s := c.set
+		row, last := int(c.page.Rows[entry]), s.rows.N-1
+		if row > last || s.dense.Live[row] != e {
+			continue
+		}
+		if s.rows.Span != span || s.heavy {
+			c.storage.discard(e, row)
+			continue
+		}
+		if row != last {
+			moved := s.dense.Live[last]
+			p := s.sparse.Pages[moved.Index()>>pageBits]
+			if s.dense.Unsaved(row) || s.sparse.Unsaved(p, moved.Index()) {
+				c.storage.discard(e, row)
+				continue
+			}
+			s.dense.Live[row] = moved
+			c.values.Move(row, last)
+			p.Rows[moved&pageMask] = uint32(row)
+		}
+		if s.rows.N = last; s.lost(e) {
+			s.tellLost(e, row)
+		}
+	}
 }
 
 // pageCandidates are the candidates of one page, in the order of registration, as long as
@@ -458,7 +497,8 @@ func (w *World) findCandidates(p int) []candidate {
 	known.at, known.all = w.paged, known.all[:0]
 	for i, s := range w.sets {
 		if p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-			known.all = append(known.all, candidate{s, s.sparse.Pages[p], w.storages[i]})
+			values := w.storages[i].(interface{ rawRows() track.RawRows }).rawRows()
+			known.all = append(known.all, candidate{s, s.sparse.Pages[p], w.storages[i], values})
 		}
 	}
 	return known.all

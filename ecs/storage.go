@@ -437,6 +437,8 @@ func (s *Storage[T]) tracked() *track.Tracker { return &s.rows }
 
 func (s *Storage[T]) sparseSet() *set { return &s.set }
 
+func (s *Storage[T]) rawRows() track.RawRows { return s.data.Raw() }
+
 func (s *Storage[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Range, bool) {
 	return written(&s.data.Log, ranges, k, limit)
 }

@@ -165,12 +165,7 @@ func (w *World) Destroy(e Entity) bool {
 	if w.ops != nil {
 		w.note(raw.OpDestroy, nil, e)
 	}
-	all := w.candidatesFor(e)
-	for i := range all {
-		if c := &all[i]; c.has(e) {
-			c.storage.discard(e, int(c.page.Rows[e&pageMask]))
-		}
-	}
+	w.discard(e)
 	return true
 }
 

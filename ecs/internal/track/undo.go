@@ -76,6 +76,7 @@ type undoStack struct {
 	logs    []*undoLog // Oldest first; the last one is open.
 	forward []*undoLog // Undone by seek; the next one to redo is last.
 	top     *undoLog   // The open log, or nil.
+	tip     *chunk     // The last chunk of top, if rows were saved in it since pick, or nil.
 
 	rows    rowsOf
 	size    uintptr                                // Of a row.
@@ -109,7 +110,7 @@ func (u *undoStack) push(bare bool) {
 // prot rows are to be saved: none where they follow from others and nothing will be
 // put back.
 func (u *undoStack) pick(prot int) int {
-	u.top = nil
+	u.top, u.tip = nil, nil
 	if k := len(u.logs); k > 0 {
 		u.top = u.logs[k-1]
 	}
@@ -144,9 +145,8 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n int) {
 func (u *undoStack) saveOne(row int) unsafe.Pointer {
 	l := u.top
 	l.size++
-	if k := len(l.chunks) - 1; k >= 0 && !l.bare { // The fast path calls nothing.
-		c := l.chunks[k]
-		if m := len(c.runs) - 1; !c.rows.full() && m >= 0 {
+	if c := u.tip; c != nil && !c.rows.full() { // The fast path calls nothing.
+		if m := len(c.runs) - 1; m >= 0 {
 			last := &c.runs[m]
 			if last.Row+last.N == uint32(row) && uint32(row)&u.split != 0 {
 				last.N++
@@ -159,11 +159,19 @@ func (u *undoStack) saveOne(row int) unsafe.Pointer {
 			}
 		}
 	}
+	return u.saveSlow(l, row)
+}
+
+// saveSlow is saveOne for all cases.
+//
+//go:noinline
+func (u *undoStack) saveSlow(l *undoLog, row int) unsafe.Pointer {
 	c := u.tail(l)
 	u.extend(c, row, 1)
 	if l.bare {
 		return nil
 	}
+	u.tip = c
 	return c.rows.next(u.size)
 }
 
