@@ -13,9 +13,9 @@ func (c *Column[T]) Reserve(rows int) {
 }
 
 const (
-	ownPages = 32 << 10 // From so many bytes on, memory begins at a page.
-	leadStep = 7 * 64   // By seven lines of the cache each column begins further behind,
-	leadEnd  = 64 * 64  // up to the next page.
+	leadFrom = 128 << 10 // Of so many bytes and more: another page is little then.
+	leadStep = 7 * 64    // By seven lines of the cache each column begins further behind,
+	leadEnd  = 64 * 64   // up to the next page.
 )
 
 // lead returns how many rows to leave free before the first of so many. Where all columns
@@ -24,7 +24,7 @@ const (
 func (c *Column[T]) lead(rows int) int {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
-	if rows*size < ownPages {
+	if rows*size < leadFrom {
 		return 0
 	}
 	return c.Log.number * leadStep % leadEnd / size
