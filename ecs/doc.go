@@ -80,6 +80,24 @@
 // memory and the order of rows, and nothing else: methods and promises are the
 // same. docs/STORAGES.md has figures.
 //
+// # Loops
+//
+// A loop over All of a query is compiled into the function that it stands in: its body
+// is called for no row. In a function of some 700 statements or more the compiler
+// leaves calls in it, one for each run of rows: none that matters where rows lie side by
+// side, two a row where they lie here and there. A body of some hundred statements or
+// more becomes a function, called for each row. So put a loop into a function of its own,
+//
+//	func move(q *ecs.Query2[Position, Velocity]) {
+//		for _, row := range q.All() {
+//			row.A.X += row.B.X
+//		}
+//	}
+//
+// and what is long in its body into another. A loop over Runs gets slices, and does not
+// depend on any of that; inside of it, cut all of them to one length, and the compiler
+// checks no index (for c := run.B[:len(run.A)] and i in range of run.A).
+//
 // # Frames
 //
 // A checkpoint and the end of a tick are boundaries in one line of frames. While

@@ -110,6 +110,11 @@ func (w *World) MemoryUsage() Memory {
 		Shared:   room(w.identityPages) + pageMemory(w.identityPages),
 		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.hands) + w.change.memory(),
 	}
+	for _, s := range w.sets {
+		if s.sorting != nil {
+			m.Scratch += s.sorting.room()
+		}
+	}
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
 			of, header := s.(interface {
@@ -215,7 +220,7 @@ func (w *World) Shrink() {
 			s.mask.rows.Shrink()
 			s.mask.pages = track.Fitting(s.mask.pages)
 		}
-		s.ring = nil
+		s.ring, s.sorting = nil, nil
 		s.forget()
 		w.storages[i].tracked().Shrink()
 		w.storages[i].(interface{ shrunkTo() }).shrunkTo()

@@ -50,7 +50,8 @@ type set struct {
 	rewoundAt          uint64
 	moved              bool // Being put back: entities moved.
 
-	byIndex bool // A query that this set drives walks its mask.
+	byIndex bool    // A query that this set drives walks its mask.
+	sorting scratch // In which it was last sorted.
 }
 
 func (s *set) init(w *World, kind Kind, exempt bool) {

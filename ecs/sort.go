@@ -2,7 +2,6 @@ package ecs
 
 import (
 	"slices"
-	"sync"
 )
 
 // arrange moves the rows of s, which is as. plan is given rows in their order, and
@@ -54,20 +53,27 @@ type ranked[V any] struct {
 	row uint32
 }
 
-// A ranking is memory in which rows are sorted. It waits in a pool for the next sort.
+// A ranking is memory in which rows are sorted. It waits for the next sort.
 type ranking[V any] struct{ rows, half []ranked[V] }
+
+// A scratch is a ranking by values of some type.
+type scratch interface{ room() int64 }
+
+func (k *ranking[V]) room() int64 { return room(k.rows) + room(k.half) }
 
 // sorted reports whether rows from, which are ascending without a gap, are in order.
 func sorted[V any](from []uint32, values []V, compare func(a, b V) int) bool {
 	return len(from) == 0 || slices.IsSortedFunc(values[from[0]:][:len(from)], compare)
 }
 
-// sortRows sorts from, which is ascending, by what at returns for each row and then by row.
-func sortRows[V any](pool *sync.Pool, from []uint32, at func(row uint32) V, compare func(a, b V) int) {
-	k, _ := pool.Get().(*ranking[V])
+// sortRows sorts from, which is ascending rows of s, by what at returns for each and then
+// by row.
+func sortRows[V any](s *set, from []uint32, at func(row uint32) V, compare func(a, b V) int) {
+	k, _ := s.sorting.(*ranking[V])
 	if k == nil {
 		k = new(ranking[V])
 	}
+	s.sorting = nil // A comparison that sorts, too, must not get it.
 	k.rows = slices.Grow(k.rows[:0], len(from))
 	for _, r := range from {
 		k.rows = append(k.rows, ranked[V]{at(r), r})
@@ -77,7 +83,9 @@ func sortRows[V any](pool *sync.Pool, from []uint32, at func(row uint32) V, comp
 	for i := range k.rows {
 		from[i] = k.rows[i].row
 	}
-	pool.Put(k)
+	clear(k.rows) // What values lead to is the collector's.
+	clear(k.half)
+	s.sorting = k
 }
 
 // mergeSort sorts rows; equal ones keep their order. half is scratch of half their length.

@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"reflect"
 	"slices"
-	"sync"
 	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
@@ -34,8 +33,7 @@ type Storage[T any] struct {
 	face rowFace[T]
 	raw  rawStorage
 
-	top     int       // With pointers: rows at or past it are zero.
-	sorting sync.Pool // Rankings by components.
+	top int // With pointers: rows at or past it are zero.
 }
 
 // A spec is what is known of a component or resource, whatever its type.
@@ -287,9 +285,9 @@ func (s *Storage[T]) SortFunc(cmp func(a, b T) int) {
 		switch {
 		case sorted(from, rows, cmp):
 		case unsafe.Sizeof(*new(T)) > maxRanked:
-			sortRows(&s.sorting, from, func(row uint32) *T { return &rows[row] }, func(a, b *T) int { return cmp(*a, *b) })
+			sortRows(&s.set, from, func(row uint32) *T { return &rows[row] }, func(a, b *T) int { return cmp(*a, *b) })
 		default:
-			sortRows(&s.sorting, from, func(row uint32) T { return rows[row] }, cmp)
+			sortRows(&s.set, from, func(row uint32) T { return rows[row] }, cmp)
 		}
 	})
 }
@@ -300,7 +298,7 @@ func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 	rows := s.dense.Live
 	s.arrange(s, func(from []uint32) {
 		if !sorted(from, rows, cmp) {
-			sortRows(&s.w.sorting, from, func(row uint32) Entity { return rows[row] }, cmp)
+			sortRows(&s.set, from, func(row uint32) Entity { return rows[row] }, cmp)
 		}
 	})
 }

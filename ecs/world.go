@@ -2,7 +2,6 @@ package ecs
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -80,9 +79,8 @@ type World struct {
 
 	hands []inHand // Of the loops under way, the innermost last.
 
-	from, used []uint32  // Scratch of sorting.
-	sorting    sync.Pool // Rankings by entities.
-	batch      []Entity  // Scratch of batches.
+	from, used []uint32 // Scratch of sorting.
+	batch      []Entity // And that of batches.
 }
 
 // NewWorld returns an empty world at tick 0.
