@@ -102,6 +102,8 @@ func (cp Checkpoint) Bytes() (n int64) {
 	return n
 }
 
+func (k *ranking[V]) room() int64 { return room(k.rows) + room(k.half) }
+
 // MemoryUsage returns what w holds. It costs O(storages, sparse pages, chunks of
 // saved rows), whatever is in them.
 func (w *World) MemoryUsage() Memory {

@@ -59,8 +59,6 @@ type ranking[V any] struct{ rows, half []ranked[V] }
 // A scratch is a ranking by values of some type.
 type scratch interface{ room() int64 }
 
-func (k *ranking[V]) room() int64 { return room(k.rows) + room(k.half) }
-
 // sorted reports whether rows from, which are ascending without a gap, are in order.
 func sorted[V any](from []uint32, values []V, compare func(a, b V) int) bool {
 	return len(from) == 0 || slices.IsSortedFunc(values[from[0]:][:len(from)], compare)
