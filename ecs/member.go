@@ -188,7 +188,7 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 				if !yield(first+int(f.at[k]), &s.data.Live[f.rows[k]]) {
 					return
 				}
-				if s.w.changes != changes || s.rows.Span != s.w.clock.Span {
+				if s.w.changes != changes { // Also where a frame began or ended.
 					f.next = int(f.at[k]) + 1
 					break
 				}
