@@ -147,6 +147,31 @@ func TestBundlesStopWhereAHookDestroysTheEntity(t *testing.T) {
 	}
 }
 
+// The row behind the last one can be free where the entry of the index is not: its entity
+// was destroyed in the frame, and another one took its row.
+func TestBundlesSaveTheEntriesOfIndicesThatComeAgain(t *testing.T) {
+	w := NewWorld(Options{})
+	as, bs := MustRegister[plain](w), MustRegister[padded](w)
+	two := NewBundle2(as, bs)
+	e, other := two.Create(plain{X: 1}, padded{B: 1}), w.Create()
+	as.Reserve(8)
+	bs.Reserve(8)
+	cp := w.Checkpoint()
+	w.Destroy(e)
+	as.Set(other, plain{X: 2})
+	bs.Set(other, padded{B: 2})
+	if again := two.Create(plain{X: 3}, padded{B: 3}); again.Index() != e.Index() {
+		t.Fatalf("created %v, want the index of %v", again, e)
+	}
+	w.Restore(cp)
+	if a, ok := as.Get(e); !ok || a.X != 1 {
+		t.Errorf("after the restore plain is %v, %v", a, ok)
+	}
+	if b, ok := bs.Get(e); !ok || b.B != 1 {
+		t.Errorf("after the restore padded is %v, %v", b, ok)
+	}
+}
+
 func TestBundlesThatMakeNoSensePanic(t *testing.T) {
 	v, w := newBundled(), newBundled()
 	mustPanic(t, "different worlds", func() { NewBundle2(v.plain, w.padded) })
