@@ -102,6 +102,7 @@ func (cp Checkpoint) Bytes() (n int64) {
 	return n
 }
 
+// room returns what k takes.
 func (k *ranking[V]) room() int64 { return room(k.rows) + room(k.half) }
 
 // MemoryUsage returns what w holds. It costs O(storages, sparse pages, chunks of

@@ -1,8 +1,6 @@
 package ecs
 
-import (
-	"slices"
-)
+import "slices"
 
 // arrange moves the rows of s, which is as. plan is given rows in their order, and
 // puts them into the one that they shall have: the members of a group, and the
