@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"iter"
+	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 )
@@ -22,6 +23,9 @@ import (
 //	registry.row   with sparse in one slice: whether e is alive
 //	registry.at    without the generation: which entity is alive at an index
 //
+// Rows below n exist in dense and data: the first two, which the compiler inlines
+// wherever a program looks something up, read them without a check of bounds.
+//
 // Below them is what makes members, and unmakes them.
 
 // row returns the row of e, or -1.
@@ -30,8 +34,9 @@ func (s *set) row(e Entity) int {
 		mustBeCurrent(e)
 	}
 	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
-			return r
+		r := uintptr(s.sparse.Pages[p].Rows[e&pageMask])
+		if int(r) < s.rows.N && *(*Entity)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.dense.Live)), r*unsafe.Sizeof(e))) == e {
+			return int(r)
 		}
 	}
 	return -1
@@ -53,8 +58,9 @@ func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 		mustBeCurrent(e)
 	}
 	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-		if r := int(s.sparse.Pages[p].Rows[e&pageMask]); r < s.rows.N && s.dense.Live[r] == e {
-			return s.data.Live[r], true
+		r := uintptr(s.sparse.Pages[p].Rows[e&pageMask])
+		if int(r) < s.rows.N && *(*Entity)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.dense.Live)), r*unsafe.Sizeof(e))) == e {
+			return *(*T)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.data.Live)), r*unsafe.Sizeof(v))), true
 		}
 	}
 	return v, false
