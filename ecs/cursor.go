@@ -3,6 +3,7 @@ package ecs
 import (
 	"math/bits"
 	"slices"
+	"unsafe"
 )
 
 // A span is what a cursor hands out at once: some positions of the driver that are
@@ -48,7 +49,7 @@ type cursor struct {
 
 	word int    // The word of the span whose positions are taken,
 	rest uint64 // and what is left of it.
-	at   int    // The driver's row at the position taken last.
+	at   int    // The driver's row at the position taken last, less from.
 
 	kept    []uint64 // With predicates: which positions of the span they keep.
 	hand    int      // Where the world notes what this loop has in hand; 0: nowhere.
@@ -57,6 +58,10 @@ type cursor struct {
 	newest  uint64   // The newest version of the sets,
 	since   uint64   // and the world's count of changes, when the sets were looked at,
 	changes uint64   // and when what is written was saved.
+
+	// The rows that those of the span are counted from.
+	entities *Entity
+	first    [maxColumns]unsafe.Pointer
 
 	group groupCursor
 }
@@ -77,7 +82,10 @@ func (c *cursor) begin(j *join, columns []joinedColumn) {
 }
 
 // beginAll is begin for a loop that hands out rows without asking whether they
-// are missing.
+// are missing. It is not inlined, as that takes from what All may have: the compiler
+// inlines bodies up to a bound, and that of eight components is just below it.
+//
+//go:noinline
 func (c *cursor) beginAll(j *join) {
 	if j.optional != 0 {
 		panic("ecs: All of a query with an Optional component; use AllOptional, whose rows have nil where it is missing, or Runs")
@@ -134,9 +142,12 @@ func (c *cursor) fetch() {
 func (c *cursor) take() int {
 	i := c.word<<6 | bits.TrailingZeros64(c.rest)
 	c.rest &= c.rest - 1
-	c.at = c.rowAt(i)
+	c.at = int(c.order[i])
 	return i
 }
+
+// taken returns the driver's row at the position taken last.
+func (c *cursor) taken() int { return c.from + c.at }
 
 // advance makes c's span the next one, without the predicates.
 func (c *cursor) advance() bool {
@@ -345,7 +356,7 @@ func (c *cursor) nextRun() []uint32 {
 	}
 	i, m := c.take(), len(c.j.columns)
 	run := c.j.one[:m+2]
-	first, n := c.at, c.length(i)
+	first, n := c.taken(), c.length(i)
 	for k := range m {
 		if run[k] = c.rows[k][i]; run[k] != missing {
 			run[k] += uint32(c.base[k])
@@ -405,9 +416,18 @@ func (c *cursor) end() {
 	}
 }
 
-// ready saves what is written of the span.
+// ready saves what is written of the span, and finds where its rows lie. Loops read them
+// without asking whether they exist: the join knows that they do, as long as the world does
+// not change.
 func (c *cursor) ready() {
 	c.changes = c.j.w.changes
+	if debug {
+		c.mustExist()
+	}
+	c.entities = beside(unsafe.SliceData(c.set.dense.Live), c.from)
+	for k, m := range c.columns {
+		c.first[k] = m.rows.At(c.base[k])
+	}
 	if !c.saved || c.changes != c.began {
 		c.j.mark(&c.span, c.columns)
 	}
@@ -424,6 +444,21 @@ type hand struct {
 
 	one  [maxColumns + 2]uint32 // Room for what the join needs again.
 	part [1]uint64
+}
+
+// mustExist panics if a row of the span does not exist.
+func (c *cursor) mustExist() {
+	for w, word := range c.words {
+		for ; word != 0; word &= word - 1 {
+			i := w<<6 | bits.TrailingZeros64(word)
+			_ = c.set.dense.Live[:c.set.rows.N][c.rowAt(i):][:c.n]
+			for k, m := range c.columns {
+				if row := c.rows[k][i]; row != missing {
+					_ = m.set.dense.Live[:m.set.rows.N][c.base[k]+int(row):][:c.n]
+				}
+			}
+		}
+	}
 }
 
 // hold notes the span as what the loop has in hand.
@@ -487,7 +522,7 @@ func (h *hand) saveAgain() bool {
 // panics. By index, the entities behind e are visited.
 func (c *cursor) resume(r int, e Entity) {
 	c.mustGoOn(e)
-	row := c.follow(c.at+r, e)
+	row := c.follow(c.taken()+r, e)
 	c.newest, c.since, c.step = c.j.version(), c.j.w.changes, 1
 	c.rest, c.word = 0, len(c.words)
 	if c.alone = c.alone && c.set.gaps() == 0; !c.alone {

@@ -75,6 +75,7 @@ type joinedColumn struct {
 		TouchRows(words []uint64, rows []uint32, base int)
 		FetchRows(rows []uint32) byte
 	}
+	rows     track.RawRows
 	write    bool
 	optional bool
 }

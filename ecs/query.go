@@ -40,7 +40,7 @@ func beside[T any](p *T, n int) *T {
 }
 
 func (a Access[T]) joined() joinedColumn {
-	return joinedColumn{a.s.name, &a.s.set, &a.s.data, a.write, a.optional}
+	return joinedColumn{a.s.name, &a.s.set, &a.s.data, a.s.data.Raw(), a.write, a.optional}
 }
 
 // at returns the component in row, nil if it is missing.

@@ -106,8 +106,8 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
-				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
+				first := beside(cur.entities, cur.at)
+				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
 				n, changes := cur.n, w.changes
 				for r := range n {
 					entity := *beside(first, r)
@@ -135,10 +135,10 @@ func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
+				first := beside(cur.entities, cur.at)
 				var a *A
 				if row := cur.rows[0][i]; row != missing {
-					a = &q.a.s.data.Live[cur.base[0]+int(row)]
+					a = beside((*A)(cur.first[0]), int(row))
 				}
 				n, changes := cur.n, w.changes
 				for r := range n {
@@ -179,7 +179,7 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 				i := cur.take()
 				n, changes := cur.length(i), w.changes
 				if !yield(Run1[A]{
-					cur.set.dense.Live[cur.at:][:n],
+					cur.set.dense.Live[cur.taken():][:n],
 					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
 				}) {
 					cur.leave()
@@ -295,9 +295,9 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
-				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
-				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
+				first := beside(cur.entities, cur.at)
+				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
 				n, changes := cur.n, w.changes
 				for r := range n {
 					entity := *beside(first, r)
@@ -325,14 +325,14 @@ func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
+				first := beside(cur.entities, cur.at)
 				var a *A
 				if row := cur.rows[0][i]; row != missing {
-					a = &q.a.s.data.Live[cur.base[0]+int(row)]
+					a = beside((*A)(cur.first[0]), int(row))
 				}
 				var b *B
 				if row := cur.rows[1][i]; row != missing {
-					b = &q.b.s.data.Live[cur.base[1]+int(row)]
+					b = beside((*B)(cur.first[1]), int(row))
 				}
 				n, changes := cur.n, w.changes
 				for r := range n {
@@ -378,7 +378,7 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 				i := cur.take()
 				n, changes := cur.length(i), w.changes
 				if !yield(Run2[A, B]{
-					cur.set.dense.Live[cur.at:][:n],
+					cur.set.dense.Live[cur.taken():][:n],
 					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
 					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
 				}) {
@@ -497,10 +497,10 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
-				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
-				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
-				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
+				first := beside(cur.entities, cur.at)
+				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
 				n, changes := cur.n, w.changes
 				for r := range n {
 					entity := *beside(first, r)
@@ -528,18 +528,18 @@ func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
+				first := beside(cur.entities, cur.at)
 				var a *A
 				if row := cur.rows[0][i]; row != missing {
-					a = &q.a.s.data.Live[cur.base[0]+int(row)]
+					a = beside((*A)(cur.first[0]), int(row))
 				}
 				var b *B
 				if row := cur.rows[1][i]; row != missing {
-					b = &q.b.s.data.Live[cur.base[1]+int(row)]
+					b = beside((*B)(cur.first[1]), int(row))
 				}
 				var c *C
 				if row := cur.rows[2][i]; row != missing {
-					c = &q.c.s.data.Live[cur.base[2]+int(row)]
+					c = beside((*C)(cur.first[2]), int(row))
 				}
 				n, changes := cur.n, w.changes
 				for r := range n {
@@ -589,7 +589,7 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 				i := cur.take()
 				n, changes := cur.length(i), w.changes
 				if !yield(Run3[A, B, C]{
-					cur.set.dense.Live[cur.at:][:n],
+					cur.set.dense.Live[cur.taken():][:n],
 					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
 					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
 					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
@@ -711,11 +711,11 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
-				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
-				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
-				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
-				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
+				first := beside(cur.entities, cur.at)
+				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
 				n, changes := cur.n, w.changes
 				for r := range n {
 					entity := *beside(first, r)
@@ -743,22 +743,22 @@ func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
+				first := beside(cur.entities, cur.at)
 				var a *A
 				if row := cur.rows[0][i]; row != missing {
-					a = &q.a.s.data.Live[cur.base[0]+int(row)]
+					a = beside((*A)(cur.first[0]), int(row))
 				}
 				var b *B
 				if row := cur.rows[1][i]; row != missing {
-					b = &q.b.s.data.Live[cur.base[1]+int(row)]
+					b = beside((*B)(cur.first[1]), int(row))
 				}
 				var c *C
 				if row := cur.rows[2][i]; row != missing {
-					c = &q.c.s.data.Live[cur.base[2]+int(row)]
+					c = beside((*C)(cur.first[2]), int(row))
 				}
 				var d *D
 				if row := cur.rows[3][i]; row != missing {
-					d = &q.d.s.data.Live[cur.base[3]+int(row)]
+					d = beside((*D)(cur.first[3]), int(row))
 				}
 				n, changes := cur.n, w.changes
 				for r := range n {
@@ -812,7 +812,7 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 				i := cur.take()
 				n, changes := cur.length(i), w.changes
 				if !yield(Run4[A, B, C, D]{
-					cur.set.dense.Live[cur.at:][:n],
+					cur.set.dense.Live[cur.taken():][:n],
 					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
 					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
 					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
@@ -939,12 +939,12 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
-				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
-				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
-				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
-				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
-				e := &q.e.s.data.Live[cur.base[4]+int(cur.rows[4][i])]
+				first := beside(cur.entities, cur.at)
+				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+				e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
 				n, changes := cur.n, w.changes
 				for r := range n {
 					entity := *beside(first, r)
@@ -972,26 +972,26 @@ func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D,
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
+				first := beside(cur.entities, cur.at)
 				var a *A
 				if row := cur.rows[0][i]; row != missing {
-					a = &q.a.s.data.Live[cur.base[0]+int(row)]
+					a = beside((*A)(cur.first[0]), int(row))
 				}
 				var b *B
 				if row := cur.rows[1][i]; row != missing {
-					b = &q.b.s.data.Live[cur.base[1]+int(row)]
+					b = beside((*B)(cur.first[1]), int(row))
 				}
 				var c *C
 				if row := cur.rows[2][i]; row != missing {
-					c = &q.c.s.data.Live[cur.base[2]+int(row)]
+					c = beside((*C)(cur.first[2]), int(row))
 				}
 				var d *D
 				if row := cur.rows[3][i]; row != missing {
-					d = &q.d.s.data.Live[cur.base[3]+int(row)]
+					d = beside((*D)(cur.first[3]), int(row))
 				}
 				var e *E
 				if row := cur.rows[4][i]; row != missing {
-					e = &q.e.s.data.Live[cur.base[4]+int(row)]
+					e = beside((*E)(cur.first[4]), int(row))
 				}
 				n, changes := cur.n, w.changes
 				for r := range n {
@@ -1049,7 +1049,7 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 				i := cur.take()
 				n, changes := cur.length(i), w.changes
 				if !yield(Run5[A, B, C, D, E]{
-					cur.set.dense.Live[cur.at:][:n],
+					cur.set.dense.Live[cur.taken():][:n],
 					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
 					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
 					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
@@ -1179,13 +1179,13 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
-				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
-				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
-				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
-				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
-				e := &q.e.s.data.Live[cur.base[4]+int(cur.rows[4][i])]
-				f := &q.f.s.data.Live[cur.base[5]+int(cur.rows[5][i])]
+				first := beside(cur.entities, cur.at)
+				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+				e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
+				f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
 				n, changes := cur.n, w.changes
 				for r := range n {
 					entity := *beside(first, r)
@@ -1213,30 +1213,30 @@ func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C,
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
+				first := beside(cur.entities, cur.at)
 				var a *A
 				if row := cur.rows[0][i]; row != missing {
-					a = &q.a.s.data.Live[cur.base[0]+int(row)]
+					a = beside((*A)(cur.first[0]), int(row))
 				}
 				var b *B
 				if row := cur.rows[1][i]; row != missing {
-					b = &q.b.s.data.Live[cur.base[1]+int(row)]
+					b = beside((*B)(cur.first[1]), int(row))
 				}
 				var c *C
 				if row := cur.rows[2][i]; row != missing {
-					c = &q.c.s.data.Live[cur.base[2]+int(row)]
+					c = beside((*C)(cur.first[2]), int(row))
 				}
 				var d *D
 				if row := cur.rows[3][i]; row != missing {
-					d = &q.d.s.data.Live[cur.base[3]+int(row)]
+					d = beside((*D)(cur.first[3]), int(row))
 				}
 				var e *E
 				if row := cur.rows[4][i]; row != missing {
-					e = &q.e.s.data.Live[cur.base[4]+int(row)]
+					e = beside((*E)(cur.first[4]), int(row))
 				}
 				var f *F
 				if row := cur.rows[5][i]; row != missing {
-					f = &q.f.s.data.Live[cur.base[5]+int(row)]
+					f = beside((*F)(cur.first[5]), int(row))
 				}
 				n, changes := cur.n, w.changes
 				for r := range n {
@@ -1298,7 +1298,7 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 				i := cur.take()
 				n, changes := cur.length(i), w.changes
 				if !yield(Run6[A, B, C, D, E, F]{
-					cur.set.dense.Live[cur.at:][:n],
+					cur.set.dense.Live[cur.taken():][:n],
 					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
 					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
 					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
@@ -1431,14 +1431,14 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
-				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
-				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
-				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
-				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
-				e := &q.e.s.data.Live[cur.base[4]+int(cur.rows[4][i])]
-				f := &q.f.s.data.Live[cur.base[5]+int(cur.rows[5][i])]
-				g := &q.g.s.data.Live[cur.base[6]+int(cur.rows[6][i])]
+				first := beside(cur.entities, cur.at)
+				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+				e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
+				f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
+				g := beside((*G)(cur.first[6]), int(cur.rows[6][i]))
 				n, changes := cur.n, w.changes
 				for r := range n {
 					entity := *beside(first, r)
@@ -1466,34 +1466,34 @@ func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B,
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
+				first := beside(cur.entities, cur.at)
 				var a *A
 				if row := cur.rows[0][i]; row != missing {
-					a = &q.a.s.data.Live[cur.base[0]+int(row)]
+					a = beside((*A)(cur.first[0]), int(row))
 				}
 				var b *B
 				if row := cur.rows[1][i]; row != missing {
-					b = &q.b.s.data.Live[cur.base[1]+int(row)]
+					b = beside((*B)(cur.first[1]), int(row))
 				}
 				var c *C
 				if row := cur.rows[2][i]; row != missing {
-					c = &q.c.s.data.Live[cur.base[2]+int(row)]
+					c = beside((*C)(cur.first[2]), int(row))
 				}
 				var d *D
 				if row := cur.rows[3][i]; row != missing {
-					d = &q.d.s.data.Live[cur.base[3]+int(row)]
+					d = beside((*D)(cur.first[3]), int(row))
 				}
 				var e *E
 				if row := cur.rows[4][i]; row != missing {
-					e = &q.e.s.data.Live[cur.base[4]+int(row)]
+					e = beside((*E)(cur.first[4]), int(row))
 				}
 				var f *F
 				if row := cur.rows[5][i]; row != missing {
-					f = &q.f.s.data.Live[cur.base[5]+int(row)]
+					f = beside((*F)(cur.first[5]), int(row))
 				}
 				var g *G
 				if row := cur.rows[6][i]; row != missing {
-					g = &q.g.s.data.Live[cur.base[6]+int(row)]
+					g = beside((*G)(cur.first[6]), int(row))
 				}
 				n, changes := cur.n, w.changes
 				for r := range n {
@@ -1559,7 +1559,7 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 				i := cur.take()
 				n, changes := cur.length(i), w.changes
 				if !yield(Run7[A, B, C, D, E, F, G]{
-					cur.set.dense.Live[cur.at:][:n],
+					cur.set.dense.Live[cur.taken():][:n],
 					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
 					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
 					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
@@ -1695,15 +1695,15 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
-				a := &q.a.s.data.Live[cur.base[0]+int(cur.rows[0][i])]
-				b := &q.b.s.data.Live[cur.base[1]+int(cur.rows[1][i])]
-				c := &q.c.s.data.Live[cur.base[2]+int(cur.rows[2][i])]
-				d := &q.d.s.data.Live[cur.base[3]+int(cur.rows[3][i])]
-				e := &q.e.s.data.Live[cur.base[4]+int(cur.rows[4][i])]
-				f := &q.f.s.data.Live[cur.base[5]+int(cur.rows[5][i])]
-				g := &q.g.s.data.Live[cur.base[6]+int(cur.rows[6][i])]
-				h := &q.h.s.data.Live[cur.base[7]+int(cur.rows[7][i])]
+				first := beside(cur.entities, cur.at)
+				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+				e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
+				f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
+				g := beside((*G)(cur.first[6]), int(cur.rows[6][i]))
+				h := beside((*H)(cur.first[7]), int(cur.rows[7][i]))
 				n, changes := cur.n, w.changes
 				for r := range n {
 					entity := *beside(first, r)
@@ -1731,38 +1731,38 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A,
 		for cur.next() {
 			for cur.more() {
 				i := cur.take()
-				first := &cur.set.dense.Live[cur.at]
+				first := beside(cur.entities, cur.at)
 				var a *A
 				if row := cur.rows[0][i]; row != missing {
-					a = &q.a.s.data.Live[cur.base[0]+int(row)]
+					a = beside((*A)(cur.first[0]), int(row))
 				}
 				var b *B
 				if row := cur.rows[1][i]; row != missing {
-					b = &q.b.s.data.Live[cur.base[1]+int(row)]
+					b = beside((*B)(cur.first[1]), int(row))
 				}
 				var c *C
 				if row := cur.rows[2][i]; row != missing {
-					c = &q.c.s.data.Live[cur.base[2]+int(row)]
+					c = beside((*C)(cur.first[2]), int(row))
 				}
 				var d *D
 				if row := cur.rows[3][i]; row != missing {
-					d = &q.d.s.data.Live[cur.base[3]+int(row)]
+					d = beside((*D)(cur.first[3]), int(row))
 				}
 				var e *E
 				if row := cur.rows[4][i]; row != missing {
-					e = &q.e.s.data.Live[cur.base[4]+int(row)]
+					e = beside((*E)(cur.first[4]), int(row))
 				}
 				var f *F
 				if row := cur.rows[5][i]; row != missing {
-					f = &q.f.s.data.Live[cur.base[5]+int(row)]
+					f = beside((*F)(cur.first[5]), int(row))
 				}
 				var g *G
 				if row := cur.rows[6][i]; row != missing {
-					g = &q.g.s.data.Live[cur.base[6]+int(row)]
+					g = beside((*G)(cur.first[6]), int(row))
 				}
 				var h *H
 				if row := cur.rows[7][i]; row != missing {
-					h = &q.h.s.data.Live[cur.base[7]+int(row)]
+					h = beside((*H)(cur.first[7]), int(row))
 				}
 				n, changes := cur.n, w.changes
 				for r := range n {
@@ -1832,7 +1832,7 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 				i := cur.take()
 				n, changes := cur.length(i), w.changes
 				if !yield(Run8[A, B, C, D, E, F, G, H]{
-					cur.set.dense.Live[cur.at:][:n],
+					cur.set.dense.Live[cur.taken():][:n],
 					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
 					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
 					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),

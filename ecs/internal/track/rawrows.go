@@ -2,8 +2,7 @@ package track
 
 import "unsafe"
 
-// RawRows are the live rows of a column as memory, for who does not know their type. They
-// must not hold pointers.
+// RawRows are the live rows of a column as memory, for who does not know their type.
 type RawRows struct {
 	live *unsafe.Pointer // The first word of the slice: where its rows lie.
 	size uintptr
@@ -14,10 +13,13 @@ func (c *Column[T]) Raw() RawRows {
 	return RawRows{(*unsafe.Pointer)(unsafe.Pointer(&c.Live)), c.Log.size}
 }
 
-// Move makes row dst what row src is. It asks neither whether there are such rows nor
-// whether dst is saved.
+// At returns where row lies, which need not exist.
+func (r *RawRows) At(row int) unsafe.Pointer { return unsafe.Add(*r.live, uintptr(row)*r.size) }
+
+// Move makes row dst what row src is, which holds no pointers. It asks neither whether there
+// are such rows nor whether dst is saved.
 func (r *RawRows) Move(dst, src int) {
-	to, from := unsafe.Add(*r.live, uintptr(dst)*r.size), unsafe.Add(*r.live, uintptr(src)*r.size)
+	to, from := r.At(dst), r.At(src)
 	if r.size == 16 { // Sooner than by a call.
 		*(*[16]byte)(to) = *(*[16]byte)(from)
 		return
