@@ -283,20 +283,33 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 	if p == nil || s.special {
 		p = s.newPage(e)
 	}
-	if s.sparse.Unsaved(p, e.Index()) {
-		s.sparse.Save(p, e.Index())
-	}
 	n := s.rows.N
-	p.Rows[e&pageMask] = uint32(n)
 	if n == len(s.dense.Live) {
 		s.grow(n + 1)
-	} else if s.dense.Unsaved(n) {
-		s.saveRow(n)
 	}
+	if s.heavy {
+		s.saveMember(p, e, n)
+	} else {
+		track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, e.Index(), n)
+	}
+	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
 	s.bump(e)
 	s.rows.N = n + 1
 	return true
+}
+
+// saveMember is [track.SaveMember] where rows are not plain: what e overwrites by coming to
+// row r is saved.
+//
+//go:noinline
+func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
+	if s.dense.Unsaved(r) {
+		s.saveRow(r)
+	}
+	if s.sparse.Unsaved(p, e.Index()) {
+		s.sparse.Save(p, e.Index())
+	}
 }
 
 // saveRow saves row r of dense and data. Every write to dense goes with one to
@@ -375,22 +388,22 @@ func (s *Storage[T]) discardSlow(e Entity, r int) {
 	}
 	last := s.rows.N - 1
 	if r != last {
-		if s.dense.Unsaved(r) {
-			s.saveRow(r)
-		}
 		moved, v := s.dense.Live[last], s.data.Live[last]
+		p := s.sparse.Page(moved.Index())
+		if s.heavy {
+			s.saveMember(p, moved, r)
+		} else {
+			track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, moved.Index(), r)
+		}
 		if s.data.Clone != nil && last < s.rows.Prot {
 			v = s.data.Clone(v)
 		}
 		s.dense.Live[r], s.data.Live[r] = moved, v
-		p := s.sparse.Page(moved.Index())
-		if s.sparse.Unsaved(p, moved.Index()) {
-			s.sparse.Save(p, moved.Index())
-		}
 		p.Rows[moved&pageMask] = uint32(r)
 	}
-	s.rows.N = last
-	s.shrunk(e, r)
+	if s.rows.N = last; s.lost(e) {
+		s.tellLost(e, r)
+	}
 	if s.mask != nil {
 		s.mask.Remove(e.Index())
 	}

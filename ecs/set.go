@@ -457,8 +457,7 @@ func (w *World) discard(e Entity) {
 			moved := s.dense.Live[last]
 			p := s.sparse.Pages[moved.Index()>>pageBits]
 			if s.dense.Unsaved(row) || s.sparse.Unsaved(p, moved.Index()) {
-				c.storage.discard(e, row)
-				continue
+				track.SaveMember(&s.dense.Log, c.values.Log, &s.sparse, p, moved.Index(), row)
 			}
 			s.dense.Live[row] = moved
 			c.values.Move(row, last)

@@ -42,7 +42,8 @@ type Log struct {
 	marks  []mark
 	span   uint64
 	prot   int
-	number int // Of the column, among those of its clock.
+	live   *unsafe.Pointer // The first word of the slice: where its rows lie.
+	number int             // Of the column, among those of its clock.
 	undoStack
 	watched
 }
@@ -51,6 +52,7 @@ type Log struct {
 // saved is zeroed before it is used again.
 func (c *Column[T]) Init(clock *Clock, pointers bool) {
 	c.Log.number, clock.columns = clock.columns, clock.columns+1
+	c.Log.live = (*unsafe.Pointer)(unsafe.Pointer(&c.Live))
 	var zero T
 	put := func(row int, p unsafe.Pointer, n int) {
 		if n == 1 { // Scattered rows: a call of copy costs more than the row.
@@ -97,11 +99,16 @@ func (c *Column[T]) Save(i int) {
 	if c.clones() {
 		v := c.Clone(c.Live[i]) // Marked behind it, as it may panic.
 		c.Log.mark(i)
-		*(*T)(c.Log.saveOne(i)) = v
+		*(*T)(c.Log.placeSlow(i)) = v
 		return
 	}
 	c.Log.mark(i)
-	if kept := c.Log.saveOne(i); kept != nil {
+	if tip := c.Log.tip; tip.takes(uint32(i), c.Log.split) {
+		c.Log.top.size++
+		*(*T)(tip.rows.next(c.Log.size)) = c.Live[i]
+		return
+	}
+	if kept := c.Log.placeSlow(i); kept != nil {
 		*(*T)(kept) = c.Live[i]
 	}
 }
@@ -110,13 +117,23 @@ func (c *Column[T]) Save(i int) {
 func (c *Column[T]) clones() bool { return c.Clone != nil && !c.Log.top.bare }
 
 // mark marks row i as saved.
-func (l *Log) mark(i int) {
-	m := &l.marks[i>>6]
-	if m.span != l.span {
-		*m = mark{span: l.span}
+func (l *Log) mark(i int) { l.marks[i>>6].add(i, l.span) }
+
+// fresh marks row i as saved, and reports whether it was not.
+func (l *Log) fresh(i int) bool { return l.marks[i>>6].add(i, l.span) }
+
+// add adds row i, and reports whether it was not in m.
+func (m *mark) add(i int, span uint64) bool {
+	if m.span != span {
+		*m = mark{span: span}
 	}
-	m.rows |= 1 << (uint(i) & 63)
+	was := m.rows
+	m.rows = was | 1<<(uint(i)&63)
+	return m.rows != was
 }
+
+// row returns where row i lies.
+func (l *Log) row(i int) unsafe.Pointer { return unsafe.Add(*l.live, uintptr(i)*l.size) }
 
 // TouchRange must be called before rows [lo, hi) are written.
 func (c *Column[T]) TouchRange(lo, hi int) {

@@ -6,11 +6,12 @@ import "unsafe"
 type RawRows struct {
 	live *unsafe.Pointer // The first word of the slice: where its rows lie.
 	size uintptr
+	Log  *Log // Of the column.
 }
 
 // Raw returns the live rows of c, also those that it will have.
 func (c *Column[T]) Raw() RawRows {
-	return RawRows{(*unsafe.Pointer)(unsafe.Pointer(&c.Live)), c.Log.size}
+	return RawRows{c.Log.live, c.Log.size, &c.Log}
 }
 
 // At returns where row lies, which need not exist.
@@ -19,10 +20,14 @@ func (r *RawRows) At(row int) unsafe.Pointer { return unsafe.Add(*r.live, uintpt
 // Move makes row dst what row src is, which holds no pointers. It asks neither whether there
 // are such rows nor whether dst is saved.
 func (r *RawRows) Move(dst, src int) {
-	to, from := r.At(dst), r.At(src)
-	if r.size == 16 { // Sooner than by a call.
+	copyRow(r.At(dst), r.At(src), r.size)
+}
+
+// copyRow copies a row of so many bytes, without pointers.
+func copyRow(to, from unsafe.Pointer, size uintptr) {
+	if size == 16 { // Sooner than by a call.
 		*(*[16]byte)(to) = *(*[16]byte)(from)
 		return
 	}
-	copy(unsafe.Slice((*byte)(to), r.size), unsafe.Slice((*byte)(from), r.size))
+	copy(unsafe.Slice((*byte)(to), size), unsafe.Slice((*byte)(from), size))
 }

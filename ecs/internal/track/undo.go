@@ -59,6 +59,9 @@ type chunk struct {
 	rows slab
 }
 
+// full is a chunk without room.
+var full = new(chunk)
+
 // An undoLog holds what one frame saved, oldest first. A row can be in it more
 // than once after two frames were merged; the oldest value is the one that
 // counts.
@@ -76,7 +79,7 @@ type undoStack struct {
 	logs    []*undoLog // Oldest first; the last one is open.
 	forward []*undoLog // Undone by seek; the next one to redo is last.
 	top     *undoLog   // The open log, or nil.
-	tip     *chunk     // The last chunk of top, if rows were saved in it since pick, or nil.
+	tip     *chunk     // The last chunk of top, if rows were saved in it since pick, or full.
 
 	rows    rowsOf
 	size    uintptr                                // Of a row.
@@ -110,7 +113,7 @@ func (u *undoStack) push(bare bool) {
 // prot rows are to be saved: none where they follow from others and nothing will be
 // put back.
 func (u *undoStack) pick(prot int) int {
-	u.top, u.tip = nil, nil
+	u.top, u.tip = nil, full
 	if k := len(u.logs); k > 0 {
 		u.top = u.logs[k-1]
 	}
@@ -140,32 +143,31 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n int) {
 	}
 }
 
-// saveOne is save for a single row, the common case of scattered writes. It returns
-// where to write the row, nil if that is nowhere.
-func (u *undoStack) saveOne(row int) unsafe.Pointer {
-	l := u.top
-	l.size++
-	if c := u.tip; c != nil && !c.rows.full() { // The fast path calls nothing.
-		if m := len(c.runs) - 1; m >= 0 {
-			last := &c.runs[m]
-			if last.Row+last.N == uint32(row) && uint32(row)&u.split != 0 {
-				last.N++
-				return c.rows.next(u.size)
-			}
-			if m++; m < cap(c.runs) {
-				c.runs = c.runs[:m+1]
-				c.runs[m] = Run{uint32(row), 1}
-				return c.rows.next(u.size)
-			}
-		}
+// takes adds row to the runs of c, unless it has no room for a row or a run more.
+func (c *chunk) takes(row, split uint32) bool {
+	if c.rows.full() {
+		return false
 	}
-	return u.saveSlow(l, row)
+	k := len(c.runs)
+	if last := &c.runs[k-1]; last.Row+last.N == row && row&split != 0 {
+		last.N++
+		return true
+	}
+	if k == cap(c.runs) {
+		return false
+	}
+	c.runs = c.runs[:k+1]
+	c.runs[k] = Run{row, 1}
+	return true
 }
 
-// saveSlow is saveOne for all cases.
+// placeSlow appends a row to the open log whatever room there is. It returns where to write
+// the row, nil if that is nowhere.
 //
 //go:noinline
-func (u *undoStack) saveSlow(l *undoLog, row int) unsafe.Pointer {
+func (u *undoStack) placeSlow(row int) unsafe.Pointer {
+	l := u.top
+	l.size++
 	c := u.tail(l)
 	u.extend(c, row, 1)
 	if l.bare {
@@ -173,6 +175,15 @@ func (u *undoStack) saveSlow(l *undoLog, row int) unsafe.Pointer {
 	}
 	u.tip = c
 	return c.rows.next(u.size)
+}
+
+// saveSlow is placeSlow for a plain row, which lies at p.
+//
+//go:noinline
+func (u *undoStack) saveSlow(row int, p unsafe.Pointer) {
+	if to := u.placeSlow(row); to != nil {
+		copyRow(to, p, u.size)
+	}
 }
 
 // saveEach appends as many of rows, each a run of its own, as the last chunk of the open
