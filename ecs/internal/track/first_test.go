@@ -1,0 +1,123 @@
+package track
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// A roll is a sparse set with plain values, all of whose first writes go through SaveMember.
+type roll[T comparable] struct {
+	rows   Tracker
+	dense  Column[uint64]
+	data   Column[T]
+	sparse Sparse
+}
+
+func (a *roll[T]) init(c *Clock) {
+	a.dense.Init(c, false)
+	a.data.Init(c, false)
+	a.sparse.Init(c)
+	a.rows.Init(c, false, &a.dense.Log, &a.sparse)
+	a.rows.Add(&a.data.Log)
+}
+
+func (a *roll[T]) put(key uint32, row int, v T) {
+	p := a.sparse.Grow(key)
+	SaveMember(&a.dense.Log, &a.data.Log, &a.sparse, p, key, row)
+	p.Rows[key&PageMask] = uint32(row)
+	a.dense.Live[row], a.data.Live[row] = uint64(key), v
+}
+
+func (a *roll[T]) ready() {
+	if a.rows.Span != a.rows.clock.Span {
+		a.rows.Open()
+	}
+}
+
+func (a *roll[T]) add(key uint32, v T) {
+	a.ready()
+	n := a.rows.N
+	if n == len(a.dense.Live) {
+		rows := max(64, 2*n)
+		a.dense.Reserve(rows)
+		a.data.Reserve(rows)
+		a.rows.Reserve(rows)
+	}
+	a.put(key, n, v)
+	a.rows.N++
+}
+
+func (a *roll[T]) remove(row int) {
+	a.ready()
+	if last := a.rows.N - 1; row < last {
+		a.put(uint32(a.dense.Live[last]), row, a.data.Live[last])
+	}
+	a.rows.N--
+}
+
+// Every frame gets back what it was, whatever was added and removed behind it: rows that fill
+// chunks of the logs, entries in several pages, and few of both.
+func TestMembersComeBack(t *testing.T) {
+	testMembersComeBack(t, func(i int) uint64 { return uint64(i) })
+	testMembersComeBack(t, func(i int) [2]uint64 { return [2]uint64{uint64(i), ^uint64(i)} })
+	testMembersComeBack(t, func(i int) [3]uint32 { return [3]uint32{uint32(i), ^uint32(i), 7} })
+	testMembersComeBack(t, func(i int) struct{} { return struct{}{} })
+}
+
+func testMembersComeBack[T comparable](t *testing.T, value func(i int) T) {
+	type state struct {
+		keys   []uint64
+		values []T
+	}
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var clock Clock
+		var a roll[T]
+		clock.Span, clock.End = 1, func() {}
+		a.init(&clock)
+		var frames []*Frame
+		var states []state
+		renew := func() {
+			clock.Span++
+			clock.Frame = frames[len(frames)-1]
+		}
+		for step := range 40 {
+			frames = append(frames, &Frame{ID: uint64(step + 1)})
+			states = append(states, state{slices.Clone(a.dense.Live[:a.rows.N]), slices.Clone(a.data.Live[:a.rows.N])})
+			renew()
+			for i := range 1 << rng.IntN(12) {
+				if rng.IntN(2) == 0 && a.rows.N > 0 {
+					a.remove(rng.IntN(a.rows.N))
+				} else {
+					a.add(uint32(step<<11|i), value(rng.Int())) // A new key each time.
+				}
+				if rng.IntN(500) == 0 {
+					a.ready()
+					a.rows.N = 0
+				}
+			}
+			if rng.IntN(4) > 0 {
+				continue
+			}
+			k := rng.IntN(len(frames))
+			for _, f := range frames[k:] {
+				for _, touched := range f.Touched {
+					touched.PutBack(frames[k].ID)
+				}
+			}
+			frames[k].Touched = nil
+			want := states[k]
+			frames, states = frames[:k+1], states[:k+1]
+			renew()
+			if !slices.Equal(a.dense.Live[:a.rows.N], want.keys) || !slices.Equal(a.data.Live[:a.rows.N], want.values) {
+				t.Fatalf("seed %d, step %d: frame %d is not what it was", seed, step, k)
+			}
+			for row, key := range a.dense.Live[:a.rows.N] {
+				if got := a.sparse.Page(uint32(key)).Rows[key&PageMask]; got != uint32(row) {
+					t.Fatalf("seed %d, step %d: key %d is at row %d, want %d", seed, step, key, got, row)
+				}
+			}
+		}
+	}
+}
