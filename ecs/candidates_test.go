@@ -29,7 +29,7 @@ func TestDestroyAsksThoseThatCanHaveTheEntity(t *testing.T) {
 	w.storages[7].(*Storage[int32]).Set(e, 1)
 	w.storages[3].(*Storage[int32]).Set(w.entities.of(0), 1)
 	if h := w.candidatesFor(e); assert.Len(t, h, 1) {
-		assert.Equal(t, "c7", h[0].storage.Name())
+		assert.Equal(t, "c7", h[0].storage.(AnyStorage).Name())
 	}
 	w.storages[2].(*Storage[int32]).Set(e, 1)
 	w.Destroy(e)

@@ -287,11 +287,7 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 	if n == len(s.dense.Live) {
 		s.grow(n + 1)
 	}
-	if s.heavy {
-		s.saveMember(p, e, n)
-	} else {
-		track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, e.Index(), n)
-	}
+	s.saveMember(p, e, n)
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
 	s.bump(e)
@@ -299,11 +295,12 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 	return true
 }
 
-// saveMember is [track.SaveMember] where rows are not plain: what e overwrites by coming to
-// row r is saved.
-//
-//go:noinline
+// saveMember saves what e overwrites by coming to row r, with its entry in p.
 func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
+	if !s.heavy {
+		track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, e.Index(), r)
+		return
+	}
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)
 	}
@@ -390,11 +387,7 @@ func (s *Storage[T]) discardSlow(e Entity, r int) {
 	if r != last {
 		moved, v := s.dense.Live[last], s.data.Live[last]
 		p := s.sparse.Page(moved.Index())
-		if s.heavy {
-			s.saveMember(p, moved, r)
-		} else {
-			track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, moved.Index(), r)
-		}
+		s.saveMember(p, moved, r)
 		if s.data.Clone != nil && last < s.rows.Prot {
 			v = s.data.Clone(v)
 		}

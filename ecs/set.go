@@ -434,8 +434,15 @@ func (s *set) placeAll() {
 type candidate struct {
 	*set
 	page    *track.Page
-	storage AnyStorage
+	storage componentRows
 	values  track.RawRows
+}
+
+// componentRows is what only the storages of components have.
+type componentRows interface {
+	rawRows() track.RawRows
+	discard(e Entity, row int)
+	saveMember(p *track.Page, e Entity, row int)
 }
 
 // discard takes away the rows of e. What is usual, as [Storage.discard] has it, is done
@@ -457,7 +464,7 @@ func (w *World) discard(e Entity) {
 			moved := s.dense.Live[last]
 			p := s.sparse.Pages[moved.Index()>>pageBits]
 			if s.dense.Unsaved(row) || s.sparse.Unsaved(p, moved.Index()) {
-				track.SaveMember(&s.dense.Log, c.values.Log, &s.sparse, p, moved.Index(), row)
+				c.storage.saveMember(p, moved, row)
 			}
 			s.dense.Live[row] = moved
 			c.values.Move(row, last)
@@ -497,8 +504,8 @@ func (w *World) findCandidates(p int) []candidate {
 	known.at, known.all = w.paged, known.all[:0]
 	for i, s := range w.sets {
 		if p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-			values := w.storages[i].(interface{ rawRows() track.RawRows }).rawRows()
-			known.all = append(known.all, candidate{s, s.sparse.Pages[p], w.storages[i], values})
+			rows := w.storages[i].(componentRows)
+			known.all = append(known.all, candidate{s, s.sparse.Pages[p], rows, rows.rawRows()})
 		}
 	}
 	return known.all

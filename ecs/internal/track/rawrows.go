@@ -6,12 +6,11 @@ import "unsafe"
 type RawRows struct {
 	live *unsafe.Pointer // The first word of the slice: where its rows lie.
 	size uintptr
-	Log  *Log // Of the column.
 }
 
 // Raw returns the live rows of c, also those that it will have.
 func (c *Column[T]) Raw() RawRows {
-	return RawRows{c.Log.live, c.Log.size, &c.Log}
+	return RawRows{c.Log.live, c.Log.size}
 }
 
 // At returns where row lies, which need not exist.
