@@ -787,7 +787,8 @@ class Snapshot(PageFile):
         manifest = whole(self.content((0, 0)))
         need(manifest[0] in (1, 2, 3), f'{name}: manifest of format {manifest[0]}, written by a newer program')
         for feature, required in manifest[14] if manifest[0] == 3 else []:
-            need(not required, f'{name}: it needs the feature {feature}')
+            need(not required or feature == 'repeats', f'{name}: it needs the feature {feature}')
+        self.repeats = manifest[0] == 3 and ['repeats', True] in manifest[14]
         (_, self.world, self.number, self.identity, self.tick, schema, self.stated, self.alive, self.free, self.total,
          self.sizes, self.files) = manifest[:12]
         self.components, self.others = components(schema), {}
@@ -795,16 +796,26 @@ class Snapshot(PageFile):
     def content(self, key):
         self.need(key in self.pages, 0, f'page {key} is missing')
         kind, crc, content = whole(self.pages[key])
-        if kind == 1:
-            number = content
-            if number not in self.others:
-                name = f'{number:08}.snap'
-                self.others[number] = other = PageFile(os.path.join(os.path.dirname(self.path), name), f'snapshots/{name}')
-                self.need([number, other.crc] in self.files, 0, f'{name} is not the file that it refers to')
-            kind, there, content = whole(self.others[number].pages[key])
+        if kind != 0:
+            column, page = key
+            number, other = (content, column) if kind == 1 else content
+            self.need(kind == 1 or self.repeats and self.may_repeat(column, other), 0, f'page {key} cannot repeat one of column {other}')
+            kind, there, content = whole(self.file(number, kind).pages.get((other, page), b'\x93\x01\x00\x00'))
             self.need(kind == 0 and there == crc, 0, f'page {key} is not the one that it refers to')
         self.need(crc32c(content) == crc, 0, f'page {key} is damaged')
         return content
+
+    def may_repeat(self, column, other):
+        return other == 1 < column and column % 4 == 1 or 8 <= other < column and other % 4 == column % 4 < 2
+
+    def file(self, number, kind):
+        if kind == 2 and number in (0, self.number):
+            return self
+        if number not in self.others:
+            name = f'{number:08}.snap'
+            self.others[number] = other = PageFile(os.path.join(os.path.dirname(self.path), name), f'snapshots/{name}')
+            self.need([number, other.crc] in self.files, 0, f'{name} is not the file that it refers to')
+        return self.others[number]
 
     def column(self, column, n, in_page):
         return (self.content((column, page)) for page in range((n + in_page - 1) // in_page))

@@ -35,7 +35,7 @@ type SnapshotResult struct {
 	Tick    uint64
 	Name    string // Of the file, relative to the store's directory.
 	Written int    // Pages written,
-	Shared  int    // and pages that other files hold already.
+	Shared  int    // and pages that other files hold already. Those that repeat one of the pages written are neither.
 	Bytes   int64  // Size of the file.
 	Err     error
 

@@ -30,14 +30,17 @@ func spaceStore(t *testing.T) string {
 	store, err := persist.Open(ctx, dir, w, persist.Options{SnapshotBytes: -1})
 	require.NoError(t, err)
 	var entities []ecs.Entity
-	for i := range 20_000 {
-		e := w.Create()
-		positions.Set(e, position{float64(i), 1})
-		if i%3 == 0 {
+	for range 20_000 {
+		entities = append(entities, w.Create())
+	}
+	for i, e := range entities { // Every component has an order of its own.
+		positions.Set(entities[i^1], position{float64(i), 1})
+		switch i % 3 {
+		case 0:
 			names.Set(e, "n")
+		case 1:
 			tags.Set(e, struct{}{})
 		}
-		entities = append(entities, e)
 	}
 	commit := func() { require.NoError(t, store.Commit()) }
 	snapshot := func() {
@@ -118,6 +121,36 @@ func TestTheSpaceOfASnapshotIsThatOfItsArrays(t *testing.T) {
 	assert.InDelta(t, 3*4096*16, inFirst, 100)
 	assert.Greater(t, sharing.Shared, inFirst)
 	assert.Less(t, sharing.Shared, full.Size)
+}
+
+// Components in the order of the registry, or of each other, have no pages of their own.
+func TestTheSpaceOfAnOrderIsTakenOnce(t *testing.T) {
+	const n = 20_000
+	w := ecs.NewWorld(ecs.Options{})
+	a, b, c := ecs.MustRegister(w, ecs.Component[int64]{Name: "A"}), ecs.MustRegister(w, ecs.Component[int32]{Name: "B"}), ecs.MustRegister(w, ecs.Component[int16]{Name: "C"})
+	for i := range n {
+		e := w.Create()
+		a.Set(e, int64(i))
+		if i%2 == 0 {
+			b.Set(e, int32(i))
+			c.Set(e, int16(i))
+		}
+	}
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(context.Background(), file, w))
+	s, err := view(t, file).Space(context.Background())
+	require.NoError(t, err)
+	save := s.Snapshots[0]
+	assert.InDelta(t, 8*n, save.Entities, 100)
+	ofA, ofB, ofC := save.Components[0], save.Components[1], save.Components[2]
+	assert.Zero(t, ofA.Dense, "the order of the registry")
+	assert.InDelta(t, 2*n, ofA.Sparse, 100)
+	assert.InDelta(t, 8*n/2, ofB.Dense, 100)
+	assert.Positive(t, ofB.Sparse)
+	assert.Zero(t, ofC.Dense+ofC.Sparse, "the order of B")
+	assert.InDelta(t, 8*n+4*n/2+2*n/2, ofA.Data+ofB.Data+ofC.Data, 200)
+	assert.InDelta(t, 13*15, save.References, 13*5) // Pages: 5 of A, 3 and 5 of C.
+	assert.Zero(t, save.Shared)
 }
 
 func TestTheBytesOfATickAddUpToItsPayload(t *testing.T) {

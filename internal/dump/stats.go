@@ -48,7 +48,7 @@ type spaceDoc struct {
 	Manifest   int64           `json:"manifest"`
 	Entities   int64           `json:"entities"` // Which are alive, in what order.
 	Components []arrayBytesDoc `json:"components"`
-	References int64           `json:"references"` // To pages in other files.
+	References int64           `json:"references"` // To pages in other files, and to equal ones in this.
 	Tree       int64           `json:"tree"`       // Keys, and what is left empty between them.
 	Free       int64           `json:"free"`       // Nothing refers to it.
 	Checksums  int64           `json:"checksums"`

@@ -131,6 +131,18 @@ func (f *File) places(want func(Key) bool) ([]place, error) {
 	return places, err
 }
 
+// CountSmall returns how many pages have values of at most limit bytes, as far as the tree
+// can be read. It reads the nodes without a look at their checksums, and no values.
+func (f *File) CountSmall(limit int64) (n int64) {
+	_ = f.walk(f.bucket, f.raw, func(_ Key, _, size int64) error {
+		if size <= limit {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
 // within returns the sorted places that begin in [start, end).
 func within(places []place, start, end int64) []place {
 	at := func(off int64) int {

@@ -243,14 +243,14 @@ func (a *pagedArray) shared(page int) (bool, error) {
 	if err != nil || a.held[first][page] != nil {
 		return false, err
 	}
-	if ref.File == n.Number {
+	if ref.File == n.Number && ref.Column == 0 {
 		return true, nil
 	}
 	other, err := a.own(second, page)
 	if err != nil || a.held[second][page] != nil {
 		return false, err
 	}
-	return ref.File != 0 && ref == other, nil
+	return ref.Elsewhere() && ref == other, nil
 }
 
 // own holds a page of one state if its file has it, else it returns where it lies.

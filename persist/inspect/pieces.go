@@ -38,7 +38,13 @@ type pieces struct {
 	crcs  map[pagefile.Key]uint32
 	twice map[pagefile.Key]bool
 
-	references map[uint32]map[pagefile.Key]uint32 // By file, with checksums.
+	references map[uint32]map[pagefile.Key][]lostPage // By file, and by where in it.
+}
+
+// A lostPage is a page that lies elsewhere, and its checksum.
+type lostPage struct {
+	key pagefile.Key
+	crc uint32
 }
 
 // knownRows says of each row whether it is known.
@@ -93,7 +99,7 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := holds(v, name, m); err != nil {
+	if err := holds(ctx, v, name, m); err != nil {
 		return nil, err
 	}
 	p, err := newPieces(ctx, m)
@@ -104,11 +110,16 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 		return nil, err
 	}
 	for _, number := range slices.Sorted(maps.Keys(p.references)) {
-		wanted := p.references[number]
-		err := pagefile.Salvage(ctx, v.Files, catalog.SnapshotName(number), func(k pagefile.Key, value []byte) {
+		wanted, file := p.references[number], name
+		if number != m.Number {
+			file = catalog.SnapshotName(number)
+		}
+		err := pagefile.Salvage(ctx, v.Files, file, func(k pagefile.Key, value []byte) {
 			content, ref, err := format.DecodePage(value)
-			if crc, ok := wanted[k]; ok && err == nil && content != nil && ref.CRC == crc {
-				p.take(k, content, crc)
+			for _, lost := range wanted[k] {
+				if err == nil && content != nil && ref.CRC == lost.crc {
+					p.take(lost.key, content, lost.crc)
+				}
 			}
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +139,7 @@ const pieceFactor = 16
 
 // holds returns an error if m claims more rows than the file, and those it refers to,
 // can have held.
-func holds(v *catalog.Catalog, name string, m *format.Manifest) error {
+func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manifest) error {
 	room := int64(64 << 10)
 	sizes := []string{name}
 	for _, f := range m.Files {
@@ -140,6 +151,13 @@ func holds(v *catalog.Catalog, name string, m *format.Manifest) error {
 			room += pieceFactor * size
 			f.Close()
 		}
+	}
+	if m.Repeats {
+		_ = pagefile.Salvage(ctx, v.Files, name, func(_ pagefile.Key, value []byte) {
+			if len(value) <= format.MaxReference {
+				room += pieceFactor * format.MaxRepeated
+			}
+		})
 	}
 	need := 10 * int64(m.Total)
 	for n, c := range m.Schema.Components {
@@ -158,7 +176,7 @@ func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
 	f, err := snap.NewFilling(ctx, m, math.MaxInt64, false)
 	p := &pieces{
 		Filling: f, manifest: m, im: f.Image, registry: make(knownRows, m.Total), sparse: map[pagefile.Key][]byte{},
-		crcs: map[pagefile.Key]uint32{}, twice: map[pagefile.Key]bool{}, references: map[uint32]map[pagefile.Key]uint32{},
+		crcs: map[pagefile.Key]uint32{}, twice: map[pagefile.Key]bool{}, references: map[uint32]map[pagefile.Key][]lostPage{},
 	}
 	p.im.Index = make([]uint32, m.Total)
 	for _, c := range p.im.Components {
@@ -178,13 +196,18 @@ func (p *pieces) visit(k pagefile.Key, value []byte) {
 	content, ref, err := format.DecodePage(value)
 	switch {
 	case err != nil:
-	case ref.File == 0:
+	case !ref.Elsewhere():
 		p.take(k, content, ref.CRC)
+	case ref.Column != 0 && !format.MayRepeat(k.Column, ref.Column):
 	default:
-		if p.references[ref.File] == nil {
-			p.references[ref.File] = map[pagefile.Key]uint32{}
+		if ref.File == 0 {
+			ref.File = p.manifest.Number
 		}
-		p.references[ref.File][k] = ref.CRC
+		if p.references[ref.File] == nil {
+			p.references[ref.File] = map[pagefile.Key][]lostPage{}
+		}
+		there := ref.Of(k)
+		p.references[ref.File][there] = append(p.references[ref.File][there], lostPage{k, ref.CRC})
 	}
 }
 

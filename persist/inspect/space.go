@@ -24,7 +24,7 @@ type SnapshotSpace struct {
 	Manifest   int64
 	Entities   int64            // Which are alive, and in what order.
 	Components []ComponentSpace // By number.
-	References int64            // What says in which other file a page lies.
+	References int64            // What says where a page lies that is not written again.
 	Tree       int64            // Keys, and what is left empty between them.
 	Free       int64            // Left by the writing; nothing refers to it.
 	Checksums  int64
@@ -61,9 +61,6 @@ type sharedPage struct {
 
 type pageSizes map[sharedPage]int64
 
-// maxReference is the size of the longest reference: what is longer is a page.
-const maxReference = 1 + 1 + 5 + 5
-
 // snapshotSpace returns the space of a snapshot and the pages that it shares. It
 // notes the sizes of those that it holds.
 func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (SnapshotSpace, []sharedPage, error) {
@@ -79,14 +76,16 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 	var shared []sharedPage
 	usage, err := r.File.Usage(func(k pagefile.Key, size int64) error {
 		var ref format.PageRef
-		if size <= maxReference {
+		if size <= format.MaxReference {
 			if _, ref, err = snap.ReadPage(r.File, r.Name, k); err != nil {
 				return err
 			}
 		}
-		if ref.File != 0 {
+		if ref.Elsewhere() {
 			s.References += size
-			shared = append(shared, sharedPage{ref.File, k})
+			if ref.File != 0 {
+				shared = append(shared, sharedPage{ref.File, ref.Of(k)})
+			}
 			return nil
 		}
 		sizes[sharedPage{info.Number, k}] = size

@@ -55,6 +55,8 @@ func FuzzManifest(f *testing.F) {
 	f.Add(m.Encode())
 	m.Files = []format.FileRef{{Number: 1, CRC: 2}, {Number: 3, CRC: 4}}
 	f.Add(m.Encode())
+	m.Repeats = true
+	f.Add(m.Encode())
 	f.Fuzz(func(t *testing.T, src []byte) {
 		storetest.BoundedTightly(t, len(src), func() {
 			m, err := format.DecodeManifest(src)
@@ -76,13 +78,26 @@ func FuzzPage(f *testing.F) {
 	e := format.NewEncoder()
 	format.AppendReference(e, format.PageRef{File: 3, CRC: 4})
 	f.Add(e.Buf)
+	for _, ref := range []format.PageRef{{Column: 1, CRC: 4}, {File: 3, Column: 1<<32 - 1, CRC: 1<<32 - 1}} {
+		e := format.NewEncoder()
+		format.AppendReference(e, ref)
+		f.Add(e.Buf)
+	}
 	f.Fuzz(func(t *testing.T, value []byte) {
 		storetest.BoundedTightly(t, len(value), func() {
 			content, ref, err := format.DecodePage(value)
 			if err != nil {
 				return
 			}
-			require.Equal(t, content == nil, ref.File != 0)
+			require.Equal(t, content == nil, ref.Elsewhere())
+			if ref.Elsewhere() {
+				e := format.NewEncoder()
+				format.AppendReference(e, ref)
+				require.LessOrEqual(t, len(e.Buf), format.MaxReference)
+				_, again, err := format.DecodePage(e.Buf)
+				require.NoError(t, err)
+				require.Equal(t, ref, again)
+			}
 			require.LessOrEqual(t, len(content), len(value))
 		})
 	})

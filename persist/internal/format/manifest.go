@@ -40,12 +40,24 @@ type Manifest struct {
 	Time time.Time // When its tick was committed; zero: not known.
 	Name string    // What the program calls it; "": nothing.
 
-	Features []Feature // None is defined yet: those of a later version that need not be known.
+	Repeats  bool      // Pages repeat other columns'. It is a feature that must be known.
+	Features []Feature // Those of a later version that need not be known.
+}
+
+// featureRepeats is the name of what Manifest.Repeats says.
+const featureRepeats = "repeats"
+
+// features returns all features that m names.
+func (m *Manifest) features() []Feature {
+	if m.Repeats {
+		return append([]Feature{{featureRepeats, true}}, m.Features...)
+	}
+	return m.Features
 }
 
 // format returns the oldest format that can hold m.
 func (m *Manifest) format() uint64 {
-	if len(m.Features) > 0 {
+	if m.Repeats || len(m.Features) > 0 {
 		return featureManifest
 	}
 	if m.Time.IsZero() && m.Name == "" {
@@ -106,8 +118,9 @@ func (m *Manifest) Encode() []byte {
 		e.str(m.Name)
 	}
 	if format == featureManifest {
-		e.array(len(m.Features))
-		for _, f := range m.Features {
+		features := m.features()
+		e.array(len(features))
+		for _, f := range features {
 			e.array(2)
 			e.str(f.Name)
 			e.bool(f.Required)
@@ -170,7 +183,11 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	if format == featureManifest {
 		for range d.arrayLen() {
 			d.array(2)
-			m.Features = append(m.Features, Feature{d.str(), d.bool()})
+			if f := (Feature{d.str(), d.bool()}); f == (Feature{featureRepeats, true}) {
+				m.Repeats = true
+			} else {
+				m.Features = append(m.Features, f)
+			}
 		}
 	}
 	err := d.end()

@@ -41,6 +41,12 @@ func TestFeaturesOfAManifestAreKnownByName(t *testing.T) {
 	_, err = DecodeManifest(m.Encode())
 	require.ErrorIs(t, err, ErrNewer)
 	require.ErrorContains(t, err, `"tides\n"`)
+
+	m = &Manifest{Schema: NewSchema(), Repeats: true, Features: []Feature{{Name: "waves"}}}
+	got, err = DecodeManifest(m.Encode())
+	require.NoError(t, err)
+	require.True(t, got.Repeats)
+	require.Equal(t, m.Features, got.Features, "what must be known is not among those that need not")
 }
 
 func TestNotesOfATickAreBounded(t *testing.T) {

@@ -32,6 +32,11 @@ const (
 	varyingRows   = 1024
 	pageDirect    = 0
 	pageReference = 1
+	pageRepeat    = 2
+
+	// minRepeated is how long a page is at least that another one repeats: the saves of
+	// small worlds can be read by programs that do not know repeats.
+	minRepeated = 1 << 10
 )
 
 // DataPageRows returns how many rows of this width make a page: a power of two,
@@ -51,12 +56,54 @@ func DataPageRows(width int) int {
 // castagnoli is the polynomial of all checksums.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A PageRef says where a page lies that did not change: the file that holds it,
-// and its checksum. It never names another reference.
+// A PageRef says where the content of a page lies: in a file that held it before, or in
+// another column whose page of the same number has the same content. It never names
+// another reference.
+//
+//	dense of A, page 7 | content of page 7      |
+//	dense of B, page 7 | Column: dense of A     |   both storages have one order
 type PageRef struct {
-	File uint32
-	CRC  uint32
+	File   uint32 // 0: the file that has the reference.
+	CRC    uint32 // Of the content.
+	Column uint32 // 0: that of the page itself.
 }
+
+// Elsewhere reports whether r says that the content of a page is not in its value.
+func (r PageRef) Elsewhere() bool { return r.File != 0 || r.Column != 0 }
+
+// Of returns the key under which the content of the page k lies.
+func (r PageRef) Of(k pagefile.Key) pagefile.Key {
+	if r.Column != 0 {
+		k.Column = r.Column
+	}
+	return k
+}
+
+// Repeatable reports whether a page that is so long, of such an array, may repeat
+// another one of the same kind: data does not, as rows of entities follow each other in
+// one order in several storages, and values do not.
+func Repeatable(kind, size int) bool { return kind != DataArray && size >= minRepeated }
+
+// MayRepeat reports whether a page of column may repeat one of another: an earlier one
+// that holds the same kind of array.
+func MayRepeat(column, other uint32) bool {
+	if column < FirstColumn || other >= column {
+		return false
+	}
+	if other == RegistryColumn {
+		return column%4 == DenseArray
+	}
+	return other >= FirstColumn && other%4 == column%4 && column%4 != DataArray
+}
+
+const (
+	// MaxRepeated is how many bytes of entities a page stands for, at most, that repeats
+	// another.
+	MaxRepeated = 8 * PageRows
+
+	// MaxReference is the size of the longest reference: what is longer is a page.
+	MaxReference = 1 + 1 + 5 + 1 + 5 + 5
+)
 
 // PageHead makes e hold the beginning of the value of a page that holds content,
 // [0, crc, content], as far as the content.
@@ -70,28 +117,44 @@ func PageHead(e *Encoder, content []byte) (crc uint32) {
 	return crc
 }
 
-// AppendReference appends the value of a page that another file holds:
-// [1, crc, file].
+// AppendReference appends the value of a page that another file holds, [1, crc, file], or
+// of one that repeats another column's, [2, crc, [file, column]].
 func AppendReference(e *Encoder, r PageRef) {
 	e.array(3)
-	e.Uint(pageReference)
+	if r.Column == 0 {
+		e.Uint(pageReference)
+		e.Uint(uint64(r.CRC))
+		e.Uint(uint64(r.File))
+		return
+	}
+	e.Uint(pageRepeat)
 	e.Uint(uint64(r.CRC))
+	e.array(2)
 	e.Uint(uint64(r.File))
+	e.Uint(uint64(r.Column))
 }
 
 // DecodePage reads the value of a page: its content, or where that is.
 func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 	d := decoder{src: value}
 	d.array(3)
-	kind := d.count("page kind", pageReference)
+	kind := d.count("page kind", pageRepeat)
 	ref.CRC = d.uint32("page checksum")
-	if kind == pageReference {
-		ref.File = d.uint32("file number")
-		if ref.File == 0 {
+	switch kind {
+	case pageDirect:
+		if content = d.bin(); d.err == nil && crc32.Checksum(content, castagnoli) != ref.CRC {
+			d.fail("page checksum does not match")
+		}
+	case pageReference:
+		if ref.File = d.uint32("file number"); d.err == nil && ref.File == 0 {
 			d.fail("reference to file 0")
 		}
-	} else if content = d.bin(); d.err == nil && crc32.Checksum(content, castagnoli) != ref.CRC {
-		d.fail("page checksum does not match")
+	case pageRepeat:
+		d.array(2)
+		ref.File = d.uint32("file number")
+		if ref.Column = d.uint32("column"); d.err == nil && ref.Column < RegistryColumn {
+			d.fail("reference to column %d", ref.Column)
+		}
 	}
 	return content, ref, d.end()
 }

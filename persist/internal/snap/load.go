@@ -31,7 +31,7 @@ type loading struct {
 
 	mu         sync.Mutex // Guards what follows, and what is in parts.
 	table      PageTable
-	references map[pagefile.Key]format.PageRef // Pages that other files have.
+	references map[uint32]map[pagefile.Key][]reference // Pages that lie elsewhere: by file, and by where in it.
 	progress   *progress.Meter
 	sparse     []sparsePage
 }
@@ -52,13 +52,20 @@ type sparsePage struct {
 	content []byte
 }
 
+// A reference is a page that lies elsewhere.
+type reference struct {
+	*part
+	key pagefile.Key
+	ref format.PageRef
+}
+
 // Load checks the whole file and returns the state it holds. It notes in table,
 // if that is not nil, where the pages lie. A bare image has only what a world is
 // filled with: it cannot be asked for single rows or replay ticks.
 func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.Image, error) {
 	m := r.Manifest
 	bare = bare && m.AllRewind()
-	l := &loading{Reader: r, table: table, parts: map[uint32]*part{}, references: map[pagefile.Key]format.PageRef{}}
+	l := &loading{Reader: r, table: table, parts: map[uint32]*part{}, references: map[uint32]map[pagefile.Key][]reference{}}
 	l.progress = progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
 	for a := range m.Arrays() {
 		l.parts[a.Key(0).Column] = &part{Array: a}
@@ -99,18 +106,30 @@ func (l *loading) visit(k pagefile.Key, value []byte) error {
 		return nil // The manifest, or of no use.
 	}
 	content, ref, err := decodePage(l.Name, k, value)
+	if err == nil {
+		err = l.settle(k, &ref)
+	}
 	switch {
 	case err != nil:
 		l.fail(p, k, err)
-	case ref.File != 0:
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.references[k] = ref
+	case ref.Elsewhere():
+		l.refer(reference{p, k, ref})
 	default:
 		ref.File = l.Number()
-		l.take(p, k, content, ref)
+		l.take(p, k, p.kept(content), ref)
 	}
 	return nil
+}
+
+// refer notes a page that lies elsewhere.
+func (l *loading) refer(r reference) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.references[r.ref.File] == nil {
+		l.references[r.ref.File] = map[pagefile.Key][]reference{}
+	}
+	there := r.ref.Of(r.key)
+	l.references[r.ref.File][there] = append(l.references[r.ref.File][there], r)
 }
 
 // part returns the array that the page k is of, or nil.
@@ -139,7 +158,15 @@ func (l *loading) fail(p *part, k pagefile.Key, err error) {
 	}
 }
 
-// take takes the content of a page.
+// kept returns a content that may be taken: that of a sparse page is looked at later.
+func (p *part) kept(content []byte) []byte {
+	if p.Kind == format.SparseArray {
+		return slices.Clone(content)
+	}
+	return content
+}
+
+// take takes the content of a page, which is kept.
 func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageRef) {
 	var err error
 	if p.Kind != format.SparseArray {
@@ -152,9 +179,9 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	var t tablePage
 	if l.table != nil {
 		t = tablePage{xxh3.Hash128(content), uint32(len(content)), ref}
-	}
-	if p.Kind == format.SparseArray {
-		content = slices.Clone(content)
+		if ref.Column != 0 {
+			t.Size = 0
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,40 +194,51 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	}
 }
 
-// resolve takes the pages that other files have. What is not met there is asked for by
+// resolve takes the pages that lie elsewhere. What is not met there is asked for by
 // itself, which tells why.
 func (l *loading) resolve(ctx context.Context) error {
-	for number, f := range l.others {
-		if f.err != nil {
-			continue
+	for number, wanted := range l.references {
+		if f, _, err := l.holder(number); err == nil {
+			l.resolveIn(ctx, f, wanted)
 		}
-		wanted := func(k pagefile.Key) bool {
-			ref, ok := l.references[k]
-			return ok && ref.File == number
-		}
-		_ = f.ReadSome(ctx, wanted, func(k pagefile.Key, value []byte) error {
-			content, held, err := format.DecodePage(value)
-			if ref := l.references[k]; err == nil && content != nil && held.CRC == ref.CRC {
-				l.take(l.part(k), k, content, ref)
-			}
-			return nil
-		})
 	}
-	for k := range l.references {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		p := l.part(k)
-		if p.met.has(int(k.Page)) {
-			continue
-		}
-		if content, ref, err := l.find(k); err != nil {
-			l.fail(p, k, err)
-		} else {
-			l.take(p, k, content, ref)
+	for _, wanted := range l.references {
+		for _, refs := range wanted {
+			for _, r := range refs {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if !r.met.has(int(r.key.Page)) {
+					l.resolveOne(r)
+				}
+			}
 		}
 	}
 	return nil
+}
+
+// resolveIn takes the pages that f has.
+func (l *loading) resolveIn(ctx context.Context, f *pagefile.File, wanted map[pagefile.Key][]reference) {
+	want := func(k pagefile.Key) bool { return wanted[k] != nil }
+	_ = f.ReadSome(ctx, want, func(k pagefile.Key, value []byte) error {
+		content, held, err := format.DecodePage(value)
+		refs := wanted[k]
+		content = refs[0].kept(content)
+		for _, r := range refs {
+			if err == nil && content != nil && held.CRC == r.ref.CRC {
+				l.take(r.part, r.key, content, r.ref)
+			}
+		}
+		return nil
+	})
+}
+
+func (l *loading) resolveOne(r reference) {
+	if content, ref, err := l.find(r.key); err != nil {
+		l.fail(r.part, r.key, err)
+	} else {
+		l.take(r.part, r.key, content, ref)
+	}
 }
 
 // compare compares sparse arrays with the ones that follow from dense.

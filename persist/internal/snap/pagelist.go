@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/internal/parallel"
@@ -21,19 +23,47 @@ import (
 type pageList struct {
 	Manifest format.Manifest
 	pages    []page
+	first    map[pageContent]int // Of the pages that others may repeat: the first of that content.
 }
 
 // A page is one of a file that is being made: its content, or what appends it, if only
-// then; neither: it lies where tablePage says.
+// then, or a page that it repeats; none of these: it lies where tablePage says.
 type page struct {
 	key     pagefile.Key
 	content []byte
 	append  func(dst []byte) []byte // Nothing: there is no such page.
+	repeats *int                    // The index of the page that has its content.
+	absent  bool                    // Nothing was appended.
 	tablePage
 }
 
+// A pageContent is what pages have in common of which one repeats the other.
+type pageContent struct {
+	page   uint32
+	sparse bool
+	sum    xxh3.Uint128
+}
+
 // shared reports whether another file has p.
-func (p *page) shared() bool { return p.content == nil && p.append == nil }
+func (p *page) shared() bool { return p.content == nil && p.append == nil && p.repeats == nil }
+
+// add adds a page of an array of that kind, whose content has size bytes. It is not
+// written if a page before has the same content: the sum says so.
+func (l *pageList) add(kind, size int, p page) {
+	if format.Repeatable(kind, size) {
+		c := pageContent{p.key.Page, kind == format.SparseArray, p.sum}
+		if l.first == nil {
+			l.first = map[pageContent]int{}
+		}
+		if at, ok := l.first[c]; !ok {
+			l.first[c] = len(l.pages)
+		} else if !p.shared() {
+			p = page{key: p.key, repeats: &at, tablePage: tablePage{sum: p.sum}}
+		}
+	}
+	l.Manifest.Repeats = l.Manifest.Repeats || p.repeats != nil || p.Column != 0
+	l.pages = append(l.pages, p)
+}
 
 // batchPages is how many pages are encoded before they are handed to the writer.
 const batchPages = 32
@@ -83,6 +113,9 @@ func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Me
 	for batch := range batches {
 		for i, encoded := range batch {
 			p.Add(int64(pages[i].Size))
+			if pages[i].repeats != nil {
+				l.refer(&pages[i], encoded.head)
+			}
 			if head := encoded.head.Buf; len(head) > 0 {
 				if err := out.Put(pages[i].key, head, encoded.content); err != nil {
 					return err
@@ -93,6 +126,21 @@ func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Me
 		pages = pages[len(batch):]
 	}
 	return ctx.Err()
+}
+
+// refer makes e the value of p, which repeats a page before: that is encoded.
+func (l *pageList) refer(p *page, e *format.Encoder) {
+	has := &l.pages[*p.repeats]
+	if p.absent = has.absent; p.absent {
+		return
+	}
+	p.PageRef = has.PageRef
+	p.Column = has.key.Column // It repeats nothing itself, or others would repeat the same.
+	ref := p.PageRef
+	if ref.File == l.Manifest.Number {
+		ref.File = 0
+	}
+	format.AppendReference(e, ref)
 }
 
 // encode encodes all pages, batch by batch, until ctx ends.
@@ -120,6 +168,8 @@ func (p *page) encode(number uint32) *encodedPage {
 	e := encodedPages.Get().(*encodedPage)
 	e.head.Buf, e.content = e.head.Buf[:0], p.content
 	switch {
+	case p.repeats != nil:
+		return e
 	case p.shared():
 		format.AppendReference(e.head, p.PageRef)
 		return e
@@ -127,7 +177,7 @@ func (p *page) encode(number uint32) *encodedPage {
 		e.buf = p.append(e.buf[:0])
 		e.content, p.append = e.buf, nil // With the sparse array that it may hold.
 	}
-	if len(e.content) > 0 {
+	if p.absent = len(e.content) == 0; !p.absent {
 		p.PageRef = format.PageRef{File: number, CRC: format.PageHead(e.head, e.content)}
 	}
 	return e

@@ -113,10 +113,10 @@ func (r *Reader) Page(a format.Array, page int) ([]byte, error) {
 	return content, fits(&a, page, content)
 }
 
-// Own is [Reader.Page] for what the file has itself; of another page it returns where
-// it lies.
+// Own is [Reader.Page] for what the file has itself under that key; of another page it
+// returns where it lies.
 func (r *Reader) Own(a format.Array, page int) ([]byte, format.PageRef, error) {
-	content, ref, err := ReadPage(r.File, r.Name, a.Key(page))
+	content, ref, err := r.own(a.Key(page))
 	if err == nil && content != nil {
 		err = fits(&a, page, content)
 	}
@@ -155,21 +155,59 @@ func (r *Reader) Entities(a format.Array, n int, f func(row int, e ecs.Entity) b
 
 // find returns the content of a page and where it lies.
 func (r *Reader) find(k pagefile.Key) ([]byte, format.PageRef, error) {
-	content, ref, err := ReadPage(r.File, r.Name, k)
-	if err != nil || content != nil || ref.File == 0 {
+	content, ref, err := r.own(k)
+	if err != nil || content != nil || !ref.Elsewhere() {
 		ref.File = r.Number()
 		return content, ref, err
 	}
-	f, err := r.other(ref.File)
+	f, name, err := r.holder(ref.File)
 	if err != nil {
 		return nil, ref, err
 	}
-	name := r.nameOf(ref.File)
-	content, held, err := ReadPage(f, name, k)
-	if err == nil && (content == nil || held.CRC != ref.CRC) {
+	there := ref.Of(k)
+	content, held, err := ReadPage(f, name, there)
+	switch {
+	case err != nil || content != nil && held.CRC == ref.CRC:
+	case there == k:
 		err = corrupt(name, "page %v is not the one that %s refers to", k, r.Name)
+	default:
+		err = corrupt(name, "page %v is not the one that page %v of %s repeats", there, k, r.Name)
 	}
 	return content, ref, err
+}
+
+// own returns the content of a page if the file has it under that key, else where it
+// lies, or neither.
+func (r *Reader) own(k pagefile.Key) ([]byte, format.PageRef, error) {
+	content, ref, err := ReadPage(r.File, r.Name, k)
+	if err == nil {
+		err = r.settle(k, &ref)
+	}
+	return content, ref, err
+}
+
+// settle gives a reference of the page k the number of the file, if it means that one. It
+// returns an error if there cannot be such a reference.
+func (r *Reader) settle(k pagefile.Key, ref *format.PageRef) error {
+	if ref.Column == 0 {
+		return nil
+	}
+	if !format.MayRepeat(k.Column, ref.Column) || !r.Manifest.Repeats {
+		return corrupt(r.Name, "page %v cannot repeat one of column %d", k, ref.Column)
+	}
+	if ref.File == 0 {
+		ref.File = r.Number()
+	}
+	return nil
+}
+
+// holder returns the file of that number, which a reference names, and its name.
+func (r *Reader) holder(number uint32) (f *pagefile.File, name string, err error) {
+	if number == r.Number() {
+		return r.File, r.Name, nil
+	}
+	f, err = r.other(number)
+	return f, r.nameOf(number), err
 }
 
 // Number returns the number of the file.
@@ -209,6 +247,9 @@ func (r *Reader) other(number uint32) (*pagefile.File, error) {
 }
 
 func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
+	if r.Manifest == nil {
+		return nil, corrupt(r.Name, "its manifest is a reference")
+	}
 	for _, ref := range r.Manifest.Files {
 		if ref.Number != number {
 			continue
@@ -230,7 +271,8 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 	return nil, corrupt(r.Name, "it refers to file %d, which its manifest does not list", number)
 }
 
-// room returns how many bytes the files have that hold the state.
+// room returns how many bytes the files have that hold the state, with those that are
+// there once and stand for more.
 func (r *Reader) room() int64 {
 	files := map[*pagefile.File]bool{r.File: true}
 	for _, ref := range r.Manifest.Files {
@@ -241,6 +283,9 @@ func (r *Reader) room() int64 {
 	room := int64(0)
 	for f := range files {
 		room += f.Info().Size
+	}
+	if r.Manifest.Repeats {
+		room += format.MaxRepeated * r.File.CountSmall(format.MaxReference)
 	}
 	return room
 }

@@ -3,13 +3,17 @@ package snap
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/pagefile"
+	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
@@ -75,11 +79,13 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 		m.Components = append(m.Components, format.ComponentSize{Rows: rows.n, PageRows: format.DataPageRows(m.Schema.Components[n].Layout.Width())})
 	}
 	s := &Saving{pageList{Manifest: m}}
+	orders := ordersOf(registry, stored)
 	for a := range m.Arrays() {
 		rows := savedRows{entities: registry}
 		if a.Component >= 0 {
 			rows = stored[a.Component]
 		}
+		o := orders[a.Component+1]
 		appendRows := rows.append
 		switch a.Kind {
 		case format.SparseArray:
@@ -94,13 +100,63 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 		for number := range a.Pages() {
 			lo, hi := a.Span(number)
 			p := page{key: a.Key(number), append: func(dst []byte) []byte { return appendRows(dst, lo, hi) }}
-			if a.Kind != format.SparseArray {
+			size := 0
+			switch a.Kind {
+			case format.SparseArray:
+				p.sum, size = o.sum, 8*rows.n // As its entities: who has the same ones repeats both.
+			case format.DenseArray:
+				p.sum, size = o.pages[number], 8*(hi-lo)
+				p.Size = uint32(size)
+			case format.DataArray:
 				p.Size = uint32(max(a.Width, 1) * (hi - lo)) // About.
 			}
-			s.pages = append(s.pages, p)
+			s.add(a.Kind, size, p)
 		}
 	}
 	return s
+}
+
+// An order is that of the entities of a component, or of the registry: components that
+// have the same one have the same dense and sparse arrays.
+type order struct {
+	entities []ecs.Entity
+	pages    []xxh3.Uint128 // The sums of the pages of the dense array,
+	sum      xxh3.Uint128   // and of all of them.
+}
+
+// ordersOf returns the order of the registry, and behind it those of the components.
+func ordersOf(registry []ecs.Entity, stored []savedRows) []order {
+	orders := make([]order, 1+len(stored))
+	var parts []func()
+	for i := range orders {
+		o := &orders[i]
+		if o.entities = registry; i > 0 {
+			o.entities = stored[i-1].entities
+		}
+		for page := range slices.Chunk(o.entities, format.PageRows) {
+			at := len(o.pages)
+			o.pages = append(o.pages, xxh3.Uint128{})
+			parts = append(parts, func() { o.pages[at] = sumEntities(page) })
+		}
+	}
+	_ = parallel.Do(context.Background(), len(parts), func(i int) error { parts[i](); return nil })
+	for i := range orders {
+		o := &orders[i]
+		var all []byte
+		for _, sum := range o.pages {
+			bytes := sum.Bytes()
+			all = append(all, bytes[:]...)
+		}
+		o.sum = xxh3.Hash128(all)
+	}
+	return orders
+}
+
+func sumEntities(entities []ecs.Entity) xxh3.Uint128 {
+	e := encodedPages.Get().(*encodedPage)
+	defer encodedPages.Put(e)
+	e.buf = digest.AppendEntities(e.buf[:0], entities)
+	return xxh3.Hash128(e.buf)
 }
 
 // Create writes a file of that name.

@@ -27,7 +27,7 @@ type PageTable map[pagefile.Key]tablePage
 
 type tablePage struct {
 	sum  xxh3.Uint128 // Of the content. Pages of equal sum are taken as equal.
-	Size uint32       // Bytes of the content.
+	Size uint32       // Bytes of the content; 0: another page of the snapshot has them.
 	format.PageRef
 }
 
@@ -47,7 +47,7 @@ type Snapshot struct {
 	before   PageSums  // Of the same.
 
 	Sums  PageSums
-	Bytes int64 // Of the pages to be written.
+	Bytes int64 // Of the pages that no other file has.
 }
 
 // A SnapshotBase is what a snapshot shares pages with: the snapshot before, and
@@ -207,15 +207,15 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 		var err error
 		switch {
 		case a.Kind == format.DenseArray:
-			err = sn.add(k, group.whole, group.bytes[:group.entities])
+			err = sn.addCopied(a, k, group.whole, group.bytes[:group.entities])
 		case a.Kind == format.DataArray:
-			err = sn.add(k, group.whole, group.page(lo%format.PageRows/a.PageRows))
+			err = sn.addCopied(a, k, group.whole, group.page(lo%format.PageRows/a.PageRows))
 		case c.sparse.has(number):
 			if content, found := format.AppendSparsePage(make([]byte, 0, 2*format.PageRows), sparse[lo:hi]); found {
-				sn.addPage(k, content)
+				sn.addPage(a, k, content)
 			}
 		default:
-			sn.share(k)
+			sn.share(a, k)
 		}
 		if err != nil {
 			return err
@@ -224,33 +224,33 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 	return nil
 }
 
-// add adds a page: its content if it was copied, else as it was before.
-func (sn *Snapshot) add(k pagefile.Key, copied bool, content []byte) error {
+// addCopied adds a page of a: its content if it was copied, else as it was before.
+func (sn *Snapshot) addCopied(a *format.Array, k pagefile.Key, copied bool, content []byte) error {
 	if copied {
-		sn.addPage(k, content)
-	} else if !sn.share(k) {
+		sn.addPage(a, k, content)
+	} else if !sn.share(a, k) {
 		return fmt.Errorf("persist: page %v is neither copied nor in the snapshot before", k)
 	}
 	return nil
 }
 
 // share adds a page of the snapshot before, and reports whether that has it.
-func (sn *Snapshot) share(k pagefile.Key) bool {
+func (sn *Snapshot) share(a *format.Array, k pagefile.Key) bool {
 	was, ok := sn.previous[k]
 	if ok {
-		sn.pages = append(sn.pages, page{key: k, tablePage: was})
+		sn.add(a.Kind, int(was.Size), page{key: k, tablePage: was})
 	}
 	return ok
 }
 
 // addPage adds a page: a reference if it is as it was in the previous snapshot.
-func (sn *Snapshot) addPage(k pagefile.Key, content []byte) {
+func (sn *Snapshot) addPage(a *format.Array, k pagefile.Key, content []byte) {
 	sum := xxh3.Hash128(content)
 	if was, ok := sn.previous[k]; ok && was.sum == sum {
-		sn.share(k)
+		sn.share(a, k)
 		return
 	}
-	sn.pages = append(sn.pages, page{key: k, content: content, tablePage: tablePage{sum: sum, Size: uint32(len(content))}})
+	sn.add(a.Kind, len(content), page{key: k, content: content, tablePage: tablePage{sum: sum, Size: uint32(len(content))}})
 	sn.Bytes += int64(len(content))
 }
 
@@ -265,14 +265,18 @@ func (c *rowCopy) entities() []ecs.Entity {
 	return entities
 }
 
-// Shared returns how many pages other files have, and how many are to be written.
+// Shared returns how many pages other files have, and how many are to be written. Those
+// that repeat one to be written are neither.
 func (sn *Snapshot) Shared() (shared, written int) {
 	for i := range sn.pages {
-		if sn.pages[i].shared() {
+		switch p := &sn.pages[i]; {
+		case p.shared(), p.repeats != nil && sn.pages[*p.repeats].shared():
 			shared++
+		case p.repeats == nil:
+			written++
 		}
 	}
-	return shared, len(sn.pages) - shared
+	return shared, written
 }
 
 // References returns the files that the pages refer to.
