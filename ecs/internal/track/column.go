@@ -54,12 +54,17 @@ func (c *Column[T]) Init(clock *Clock, pointers bool) {
 	c.Log.number, clock.columns = clock.columns, clock.columns+1
 	c.Log.live = (*unsafe.Pointer)(unsafe.Pointer(&c.Live))
 	var zero T
-	put := func(row int, p unsafe.Pointer, n int) {
-		if n == 1 { // Scattered rows: a call of copy costs more than the row.
-			c.Live[row] = *(*T)(p)
-			return
+	put := func(runs []Run, p unsafe.Pointer) {
+		at := uintptr(0)
+		for _, r := range runs {
+			from := unsafe.Add(p, at*unsafe.Sizeof(zero))
+			if r.N == 1 { // Scattered rows: a call of copy costs more than the row.
+				c.Live[r.Row] = *(*T)(from)
+			} else {
+				copy(c.Live[r.Row:], rowsAt[T](from, int(r.N)))
+			}
+			at += uintptr(r.N)
 		}
-		copy(c.Live[row:], rowsAt[T](p, n))
 	}
 	c.Log.undoStack = undoStack{rows: c, size: unsafe.Sizeof(zero), put: put, clock: clock, split: ^uint32(0), wipes: pointers}
 }

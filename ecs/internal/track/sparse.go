@@ -52,7 +52,13 @@ type Sparse struct {
 
 // Init readies s, which is empty.
 func (s *Sparse) Init(clock *Clock) {
-	put := func(i int, p unsafe.Pointer, n int) { copy(entries{s}.of(i, n), rowsAt[uint32](p, n)) }
+	put := func(runs []Run, p unsafe.Pointer) {
+		at := uintptr(0)
+		for _, r := range runs {
+			copy(entries{s}.of(int(r.Row), int(r.N)), rowsAt[uint32](unsafe.Add(p, at*unsafe.Sizeof(NoRow)), int(r.N)))
+			at += uintptr(r.N)
+		}
+	}
 	s.undoStack = undoStack{rows: entries{s}, size: unsafe.Sizeof(NoRow), put: put, clock: clock, split: PageMask, Follows: true}
 }
 

@@ -82,8 +82,8 @@ type undoStack struct {
 	tip     *chunk     // The last chunk of top, if rows were saved in it since pick, or full.
 
 	rows    rowsOf
-	size    uintptr                                // Of a row.
-	put     func(row int, p unsafe.Pointer, n int) // Makes the n live rows from row on those at p. Not in rows, as restores call it for every run.
+	size    uintptr                            // Of a row.
+	put     func(runs []Run, p unsafe.Pointer) // Makes the live rows of runs those that lie at p, behind each other.
 	clock   *Clock
 	Moving  func(Run) // Told which rows are about to be put back, undone and redone; may be nil.
 	Moved   func(Run) // Told which were; may be nil.
@@ -272,7 +272,17 @@ func (u *undoStack) extend(c *chunk, row, n int) {
 // forgets those logs.
 func (u *undoStack) putBack(k int) {
 	u.tell(u.Moving, u.logs[k:]...)
-	u.oldest(k, u.put)
+	if logs := u.logs[k:]; len(logs) == 1 && !logs[0].repeats {
+		for _, c := range logs[0].chunks {
+			u.put(c.runs, c.rows.p)
+		}
+	} else {
+		one := make([]Run, 1)
+		u.oldest(k, func(row int, p unsafe.Pointer, n int) {
+			one[0] = Run{uint32(row), uint32(n)}
+			u.put(one, p)
+		})
+	}
 	u.tell(u.Moved, u.logs[k:]...)
 	u.cut(k)
 }
