@@ -436,16 +436,6 @@ func (c *cursor) ready() {
 	}
 }
 
-// A hand is what a loop that writes has in hand: the span that was saved last.
-type hand struct {
-	span
-	j      *join
-	newest uint64 // The newest version of the sets. If they have another, rows moved.
-
-	one  [maxColumns + 2]uint32 // Room for what the join needs again.
-	part [1]uint64
-}
-
 // mustExist panics if a row of the span does not exist.
 func (c *cursor) mustExist() {
 	for w, word := range c.words {
@@ -459,6 +449,16 @@ func (c *cursor) mustExist() {
 			}
 		}
 	}
+}
+
+// A hand is what a loop that writes has in hand: the span that was saved last.
+type hand struct {
+	span
+	j      *join
+	newest uint64 // The newest version of the sets. If they have another, rows moved.
+
+	one  [maxColumns + 2]uint32 // Room for what the join needs again.
+	part [1]uint64
 }
 
 // hold notes the span as what the loop has in hand.

@@ -121,11 +121,8 @@ func (c *Column[T]) Save(i int) {
 // clones reports whether what is saved now are clones of rows.
 func (c *Column[T]) clones() bool { return c.Clone != nil && !c.Log.top.bare }
 
-// mark marks row i as saved.
-func (l *Log) mark(i int) { l.marks[i>>6].add(i, l.span) }
-
-// fresh marks row i as saved, and reports whether it was not.
-func (l *Log) fresh(i int) bool { return l.marks[i>>6].add(i, l.span) }
+// mark marks row i as saved, and reports whether it was not.
+func (l *Log) mark(i int) bool { return l.marks[i>>6].add(i, l.span) }
 
 // add adds row i, and reports whether it was not in m.
 func (m *mark) add(i int, span uint64) bool {

@@ -12,8 +12,8 @@ import "unsafe"
 //
 //go:noinline
 func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
-	if i < dense.prot && dense.fresh(i) {
-		if i < data.prot && data.fresh(i) {
+	if i < dense.prot && dense.mark(i) {
+		if i < data.prot && data.mark(i) {
 			data.beforeSave(i, i+1)
 			if c := data.tip; c.takes(uint32(i), data.split) {
 				data.top.size++
@@ -30,7 +30,7 @@ func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
 			dense.saveSlow(i, dense.row(i))
 		}
 	}
-	if row := p.Rows[e&PageMask]; row < s.prot && p.fresh(e, s.span) {
+	if row := p.Rows[e&PageMask]; row < s.prot && p.mark(e, s.span) {
 		if c := s.tip; c.takes(e, PageMask) {
 			s.top.size++
 			*(*uint32)(c.rows.next(4)) = row

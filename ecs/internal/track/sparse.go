@@ -102,7 +102,7 @@ func (s *Sparse) Free(row uint32) bool { return row >= s.prot }
 //
 //go:noinline
 func (s *Sparse) Save(p *Page, i uint32) {
-	p.fresh(i, s.span)
+	p.mark(i, s.span)
 	if c := s.tip; c.takes(i, PageMask) {
 		s.top.size++
 		*(*uint32)(c.rows.next(4)) = p.Rows[i&PageMask]
@@ -111,8 +111,8 @@ func (s *Sparse) Save(p *Page, i uint32) {
 	s.saveSlow(int(i), unsafe.Pointer(&p.Rows[i&PageMask]))
 }
 
-// fresh marks the entry of index i as saved, and reports whether it was not.
-func (p *Page) fresh(i uint32, span uint64) bool { return p.marks[i&PageMask>>6].add(int(i), span) }
+// mark marks the entry of index i as saved, and reports whether it was not.
+func (p *Page) mark(i uint32, span uint64) bool { return p.marks[i&PageMask>>6].add(int(i), span) }
 
 // open makes the newest log, if there is one, the one that is written under
 // span.
