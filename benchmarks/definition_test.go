@@ -64,10 +64,17 @@ func TestRenewalHoldsTheNewestCheckpointOnly(t *testing.T) {
 
 func TestInverseTimesMatrixIsIdentity(t *testing.T) {
 	m := matrix{2, -1, 0, 3, 4, 1, 5, -2, 0, 7, 1, 1, 3, 3, -6, 2}
-	inv := m.inverse()
+	inv, ok := m.inverse()
+	assert.True(t, ok)
 	left, right := m.times(&inv), inv.times(&m)
 	assert.True(t, left.near(identity()), "%v", left)
 	assert.True(t, right.near(identity()), "%v", right)
+}
+
+func TestMatrixOfDependentRowsHasNoInverse(t *testing.T) {
+	m := matrix{1, 2, 3, 4, 2, 4, 6, 8, 0, 7, 1, 1, 3, 3, -6, 2}
+	_, ok := m.inverse()
+	assert.False(t, ok)
 }
 
 func TestTurnAroundTheFirstAxisTurnsTheSecond(t *testing.T) {

@@ -19,36 +19,55 @@ func turned(angle float64) matrix {
 	return m
 }
 
-// inverse returns the inverse of m, which must have one, from the determinants
-// of the 2 by 2 blocks of its upper two and lower two rows.
-func (m *matrix) inverse() (inv matrix) {
-	a := [6]float32{
-		m[0]*m[5] - m[1]*m[4], m[0]*m[9] - m[1]*m[8], m[0]*m[13] - m[1]*m[12],
-		m[4]*m[9] - m[5]*m[8], m[4]*m[13] - m[5]*m[12], m[8]*m[13] - m[9]*m[12],
-	}
-	c := [6]float32{
-		m[2]*m[7] - m[3]*m[6], m[2]*m[11] - m[3]*m[10], m[2]*m[15] - m[3]*m[14],
-		m[6]*m[11] - m[7]*m[10], m[6]*m[15] - m[7]*m[14], m[10]*m[15] - m[11]*m[14],
-	}
-	f := 1 / (a[0]*c[5] - a[1]*c[4] + a[2]*c[3] + a[3]*c[2] - a[4]*c[1] + a[5]*c[0])
+// A row of a matrix.
+type row struct{ X, Y, Z, W float32 }
 
-	inv[0] = f * (m[5]*c[5] - m[9]*c[4] + m[13]*c[3])
-	inv[1] = f * (m[9]*c[2] - m[1]*c[5] - m[13]*c[1])
-	inv[2] = f * (m[1]*c[4] - m[5]*c[2] + m[13]*c[0])
-	inv[3] = f * (m[5]*c[1] - m[1]*c[3] - m[9]*c[0])
-	inv[4] = f * (m[8]*c[4] - m[4]*c[5] - m[12]*c[3])
-	inv[5] = f * (m[0]*c[5] - m[8]*c[2] + m[12]*c[1])
-	inv[6] = f * (m[4]*c[2] - m[0]*c[4] - m[12]*c[0])
-	inv[7] = f * (m[0]*c[3] - m[4]*c[1] + m[8]*c[0])
-	inv[8] = f * (m[7]*a[5] - m[11]*a[4] + m[15]*a[3])
-	inv[9] = f * (m[11]*a[2] - m[3]*a[5] - m[15]*a[1])
-	inv[10] = f * (m[3]*a[4] - m[7]*a[2] + m[15]*a[0])
-	inv[11] = f * (m[7]*a[1] - m[3]*a[3] - m[11]*a[0])
-	inv[12] = f * (m[10]*a[4] - m[6]*a[5] - m[14]*a[3])
-	inv[13] = f * (m[2]*a[5] - m[10]*a[2] + m[14]*a[1])
-	inv[14] = f * (m[6]*a[2] - m[2]*a[4] - m[14]*a[0])
-	inv[15] = f * (m[2]*a[3] - m[6]*a[1] + m[10]*a[0])
-	return inv
+func (m *matrix) row(i int) row { return row{m[i], m[4+i], m[8+i], m[12+i]} }
+
+// A row without one of its four.
+func (r row) yzw() vector { return vector{r.Y, r.Z, r.W} }
+func (r row) xzw() vector { return vector{r.X, r.Z, r.W} }
+func (r row) xyw() vector { return vector{r.X, r.Y, r.W} }
+func (r row) xyz() vector { return vector{r.X, r.Y, r.Z} }
+
+// det3 returns the determinant of the 3 by 3 matrix of these rows.
+func det3(a, b, c vector) float32 {
+	return a.X*(b.Y*c.Z-c.Y*b.Z) - b.X*(a.Y*c.Z-c.Y*a.Z) + c.X*(a.Y*b.Z-b.Y*a.Z)
+}
+
+// inverse returns the inverse of m, if it has one. It is what the suite's cgmath does where
+// it was not built for vector instructions: the determinant of m, and then the sixteen
+// cofactors, from the determinants of what is left of m without a row and a column, each
+// times its inverse. Compilers find the products that those share.
+func (m *matrix) inverse() (inv matrix, ok bool) {
+	x, y, z, w := m.row(0), m.row(1), m.row(2), m.row(3)
+	det := x.X*det3(y.yzw(), z.yzw(), w.yzw()) - x.Y*det3(y.xzw(), z.xzw(), w.xzw()) +
+		x.Z*det3(y.xyw(), z.xyw(), w.xyw()) - x.W*det3(y.xyz(), z.xyz(), w.xyz())
+	if det == 0 {
+		return inv, false
+	}
+	f := 1 / det
+	return matrix{
+		f * det3(y.yzw(), z.yzw(), w.yzw()),
+		-f * det3(y.xzw(), z.xzw(), w.xzw()),
+		f * det3(y.xyw(), z.xyw(), w.xyw()),
+		-f * det3(y.xyz(), z.xyz(), w.xyz()),
+
+		-f * det3(x.yzw(), z.yzw(), w.yzw()),
+		f * det3(x.xzw(), z.xzw(), w.xzw()),
+		-f * det3(x.xyw(), z.xyw(), w.xyw()),
+		f * det3(x.xyz(), z.xyz(), w.xyz()),
+
+		f * det3(x.yzw(), y.yzw(), w.yzw()),
+		-f * det3(x.xzw(), y.xzw(), w.xzw()),
+		f * det3(x.xyw(), y.xyw(), w.xyw()),
+		-f * det3(x.xyz(), y.xyz(), w.xyz()),
+
+		-f * det3(x.yzw(), y.yzw(), z.yzw()),
+		f * det3(x.xzw(), y.xzw(), z.xzw()),
+		-f * det3(x.xyw(), y.xyw(), z.xyw()),
+		f * det3(x.xyz(), y.xyz(), z.xyz()),
+	}, true
 }
 
 // turn returns m times v, without the translation.
