@@ -18,6 +18,19 @@ type limitUndo struct {
 	undo   []position
 }
 
+// newLimitUndo returns the positions of p, which has n of them, and the handles by index.
+func newLimitUndo(p *pair, n int) (s *limitUndo, handles []limitEntity) {
+	s = &limitUndo{sparse: make([]uint32, n), saved: make([]uint64, n/64+1)}
+	handles = make([]limitEntity, n)
+	for row, e := range p.positions.Entities() {
+		handles[e.Index()] = limitEntity{e.Index(), e.Generation()}
+		s.sparse[e.Index()] = uint32(row)
+		s.dense = append(s.dense, handles[e.Index()])
+		s.values = append(s.values, p.positions.Values()[row])
+	}
+	return s, handles
+}
+
 //go:noinline
 func (s *limitUndo) mutAll(entities []limitEntity) {
 	for _, e := range entities {
@@ -39,7 +52,13 @@ func (s *limitUndo) back() {
 	for i, r := range s.rows {
 		s.values[r] = s.undo[i]
 	}
-	clear(s.saved)
+	if len(s.rows) < len(s.saved)/8 {
+		for _, r := range s.rows {
+			s.saved[r>>6] = 0
+		}
+	} else {
+		clear(s.saved)
+	}
 	s.rows, s.undo = s.rows[:0], s.undo[:0]
 }
 
@@ -48,14 +67,7 @@ func (s *limitUndo) back() {
 func BenchmarkBudgetMut(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		p := moving(n)
-		limit := &limitUndo{sparse: make([]uint32, n), saved: make([]uint64, n/64+1)}
-		handles := make([]limitEntity, n)
-		for row, e := range p.positions.Entities() {
-			handles[e.Index()] = limitEntity{e.Index(), e.Generation()}
-			limit.sparse[e.Index()] = uint32(row)
-			limit.dense = append(limit.dense, handles[e.Index()])
-			limit.values = append(limit.values, p.positions.Values()[row])
-		}
+		limit, handles := newLimitUndo(p, n)
 		entities, some := make([]ecs.Entity, n/10), make([]limitEntity, n/10)
 		for i, k := range rand.New(rand.NewPCG(4, 4)).Perm(n)[:n/10] {
 			entities[i] = p.positions.Entities()[k]
