@@ -33,10 +33,12 @@ func (s *span) hasAny(k int) bool {
 	return false
 }
 
-// A cursor walks what a join finds, span by span.
+// A cursor walks what a join finds, span by span. The join keeps it for later walks, as
+// to make one takes longer than to walk a few rows.
 type cursor struct {
 	span
 	j       *join
+	idle    *cursor // While it is kept: the next one.
 	columns []joinedColumn
 	set     *set // The driver,
 	driver  int  // and which it is.
@@ -52,7 +54,7 @@ type cursor struct {
 	at   int    // The driver's row at the position taken last, less from.
 
 	kept    []uint64 // With predicates: which positions of the span they keep.
-	hand    int      // Where the world notes what this loop has in hand; 0: nowhere.
+	hand    int      // Which of the world's hands this loop is, from 1; 0: none.
 	saved   bool     // What is written was saved by a walk before.
 	began   uint64   // The world's count of changes when the walk began.
 	newest  uint64   // The newest version of the sets,
@@ -64,33 +66,44 @@ type cursor struct {
 	first    [maxColumns]unsafe.Pointer
 
 	group groupCursor
+
+	// A run, or a part of a word, that is nowhere as it is.
+	one  [maxColumns + 2]uint32 // The rows of the columns and of the driver, and how many there are.
+	part [1]uint64
 }
 
-// begin readies c to hand out columns, those of the first sets.
-func (c *cursor) begin(j *join, columns []joinedColumn) {
+// walk returns a cursor that hands out columns, those of the first sets.
+func (j *join) walk(columns []joinedColumn) *cursor {
 	if j.settled != j.w.changes {
 		j.settle()
 	}
-	c.j, c.columns = j, columns
+	c := j.idle
+	if c == nil {
+		c = &cursor{j: j}
+	}
+	j.idle = c.idle
+	c.columns = columns
 	c.driver, c.set, c.found, c.alone = j.driver, j.sets[j.driver], &j.found[j.driver], j.alone
 	c.newest, c.since, c.step = j.newest, j.w.changes, maxRun
 	c.began, c.saved = c.since, j.saved == c.since
+	c.row, c.words, c.rest = 0, nil, 0
 	c.noteGroup()
 	for _, p := range j.predicates {
 		p.begin()
 	}
+	return c
 }
 
-// beginAll is begin for a loop that hands out rows without asking whether they
+// walkAll is walk for a loop that hands out rows without asking whether they
 // are missing. It is not inlined, as that takes from what All may have: the compiler
 // inlines bodies up to a bound, and that of eight components is just below it.
 //
 //go:noinline
-func (c *cursor) beginAll(j *join) {
+func (j *join) walkAll() *cursor {
 	if j.optional != 0 {
 		panic("ecs: All of a query with an Optional component; use AllOptional, whose rows have nil where it is missing, or Runs")
 	}
-	c.begin(j, j.columns)
+	return j.walk(j.columns)
 }
 
 // next makes c's span the next one that has any positions, and reports whether there
@@ -109,19 +122,23 @@ func (c *cursor) next() bool {
 	return false
 }
 
-// more reports whether positions of the span are left.
+// more reports whether there is another position. If there is none, the walk is over.
 func (c *cursor) more() bool { return c.rest != 0 || c.nextWord() }
 
-// nextWord goes on with the next word of the span that has any positions, and reports
-// whether there is one.
+// nextWord goes on with the next word that has any positions, of this span or one behind
+// it, and reports whether there is one.
 func (c *cursor) nextWord() bool {
-	for c.word++; c.word < len(c.words); c.word++ {
-		if c.rest = c.words[c.word]; c.rest != 0 {
-			c.fetch()
-			return true
+	for {
+		for c.word++; c.word < len(c.words); c.word++ {
+			if c.rest = c.words[c.word]; c.rest != 0 {
+				c.fetch()
+				return true
+			}
+		}
+		if !c.next() {
+			return false
 		}
 	}
-	return false
 }
 
 // fetch reads of the rows of the word, if the columns are so long that they are in no
@@ -131,8 +148,8 @@ func (c *cursor) fetch() {
 	if c.n > 1 || bits.OnesCount64(c.rest) < few {
 		return
 	}
-	for k, m := range c.j.columns {
-		if k != c.driver && m.set.rows.N > far && !m.optional {
+	for k := range c.j.columns {
+		if m := &c.j.columns[k]; k != c.driver && m.set.rows.N > far && !m.optional {
 			m.column.FetchRows(c.rows[k][c.word<<6:][:64])
 		}
 	}
@@ -153,7 +170,7 @@ func (c *cursor) taken() int { return c.from + c.at }
 func (c *cursor) advance() bool {
 	for limit := c.limit(); c.row < limit; {
 		if c.alone {
-			c.j.one[0] = uint32(c.row)
+			c.one[0] = uint32(c.row)
 			c.setRun(c.row, min(c.step, limit-c.row))
 			return true
 		}
@@ -174,7 +191,7 @@ func (c *cursor) advance() bool {
 		}
 		if chunk.run {
 			for k := range c.j.columns {
-				c.j.one[k] = chunk.at[k] + uint32(lo)
+				c.one[k] = chunk.at[k] + uint32(lo)
 			}
 			c.setRun(c.row, hi-lo)
 			return true
@@ -193,9 +210,9 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	if n := chunk.wholeFrom(c.j, lo, hi); n > 0 {
 		for k := range c.j.columns {
 			if rows := chunk.rows[k]; rows != nil {
-				c.j.one[k] = rows[lo]
+				c.one[k] = rows[lo]
 			} else {
-				c.j.one[k] = uint32(c.row)
+				c.one[k] = uint32(c.row)
 			}
 		}
 		first := c.row
@@ -217,8 +234,8 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 	hi = min(hi, last<<6+64)
 	c.start, c.row = base+w<<6, base+hi
 	if lo&63 != 0 || hi < last<<6+64 && words[0]>>(hi&63) != 0 && last == w {
-		c.j.part[0] = words[0] &^ firstBits(lo&63) & firstBits(hi-w<<6)
-		words, c.row = c.j.part[:], base+min(hi, w<<6+64)
+		c.part[0] = words[0] &^ firstBits(lo&63) & firstBits(hi-w<<6)
+		words, c.row = c.part[:], base+min(hi, w<<6+64)
 	}
 	c.words, c.n = words, 1
 	for k := range c.j.columns {
@@ -271,20 +288,19 @@ func followsRow(before, row uint32) bool {
 	return row == before+1 && before != missing || row == missing && before == missing
 }
 
-// setRun makes the span the run of n rows whose first ones are in the join's one for
-// the columns, and first for the driver, and moves behind it.
+// setRun makes the span the run of n rows whose first ones are in one for the columns, and first for the driver, and moves behind it.
 func (c *cursor) setRun(first, n int) {
-	one := &c.j.one
-	for k, m := range c.j.columns {
+	one := &c.one
+	for k := range c.j.columns {
 		c.rows[k], c.base[k] = one[k:k+1], 0
 		if one[k] != missing {
-			_ = m.set.dense.Live[one[k]:][:n] // They are there: loops do not ask again.
+			_ = c.j.columns[k].set.dense.Live[one[k]:][:n] // They are there: loops do not ask again.
 		}
 	}
 	one[maxColumns] = uint32(first)
 	c.order, c.from = one[maxColumns:maxColumns+1], 0
-	c.j.part[0] = 1
-	c.words, c.n = c.j.part[:], n
+	c.part[0] = 1
+	c.words, c.n = c.part[:], n
 	c.word, c.rest = -1, 0
 	c.start = c.row
 	c.row += n
@@ -294,9 +310,7 @@ func (c *cursor) setRun(first, n int) {
 // reports whether any are left.
 func (c *cursor) keep() bool {
 	if c.kept == nil {
-		if c.kept, c.j.kept = c.j.kept, nil; c.kept == nil {
-			c.kept = make([]uint64, chunkRows/64)
-		}
+		c.kept = make([]uint64, chunkRows/64)
 	}
 	if c.n == 1 {
 		left := uint64(0)
@@ -349,13 +363,11 @@ func (c *cursor) rowAt(i int) int { return c.from + int(c.order[i]) }
 // nextRun returns the next run, or nil after the last: its rows in the columns, the one
 // in the driver, and how many there are.
 func (c *cursor) nextRun() []uint32 {
-	for !c.more() {
-		if !c.next() {
-			return nil
-		}
+	if !c.more() {
+		return nil
 	}
 	i, m := c.take(), len(c.j.columns)
-	run := c.j.one[:m+2]
+	run := c.one[:m+2]
 	first, n := c.taken(), c.length(i)
 	for k := range m {
 		if run[k] = c.rows[k][i]; run[k] != missing {
@@ -425,8 +437,8 @@ func (c *cursor) ready() {
 		c.mustExist()
 	}
 	c.entities = beside(unsafe.SliceData(c.set.dense.Live), c.from)
-	for k, m := range c.columns {
-		c.first[k] = m.rows.At(c.base[k])
+	for k := range c.columns {
+		c.first[k] = c.columns[k].rows.At(c.base[k])
 	}
 	if !c.saved || c.changes != c.began {
 		c.j.mark(&c.span, c.columns)
@@ -451,19 +463,12 @@ func (c *cursor) mustExist() {
 	}
 }
 
-// A hand is what a loop that writes has in hand: the span that was saved last.
-type hand struct {
-	span
-	j      *join
-	newest uint64 // The newest version of the sets. If they have another, rows moved.
-
-	one  [maxColumns + 2]uint32 // Room for what the join needs again.
-	part [1]uint64
-}
-
-// hold notes the span as what the loop has in hand.
+// hold notes in the world that c has its span in hand.
 func (c *cursor) hold() {
 	w := c.j.w
+	if c.hand > 0 && c.hand <= len(w.hands) && w.hands[c.hand-1] == c {
+		return
+	}
 	if len(w.hands) == maxHands {
 		w.dropHands(0)
 	}
@@ -471,49 +476,28 @@ func (c *cursor) hold() {
 		c.hand = len(w.hands) + 1
 	}
 	for len(w.hands) < c.hand {
-		w.hands = takeUp(w.hands)
+		w.hands = append(w.hands, nil)
 	}
-	h := w.hands[c.hand-1].(*hand)
-	h.j, h.newest, h.span = c.j, c.newest, c.span
-	if &c.words[0] == &c.j.part[0] {
-		h.part = c.j.part
-		h.words = h.part[:]
-	}
-	if &c.order[0] == &c.j.one[maxColumns] {
-		h.one = c.j.one
-		for k := range c.columns {
-			h.rows[k] = h.one[k : k+1]
-		}
-	}
+	w.hands[c.hand-1] = c
 }
 
-// takeUp returns hands with one more, which may be one of before.
-func takeUp(hands []inHand) []inHand {
-	n := len(hands)
-	if n == cap(hands) || hands[:n+1][n] == nil {
-		return append(hands, new(hand))
+// saveAgain saves anew what is written of the span that c has in hand. It reports
+// whether it still has: no more, if the sets have another version, as rows moved.
+func (c *cursor) saveAgain() bool {
+	if c.j.version() != c.newest {
+		return false
 	}
-	hands[:n+1][n].(*hand).j = nil
-	return hands[:n+1]
+	c.j.mark(&c.span, c.j.columns)
+	return true
 }
 
 // leave comes when the loop is over.
 func (c *cursor) leave() {
 	if c.hand > 0 {
 		c.j.w.dropHands(c.hand - 1)
+		c.hand = 0
 	}
-	if c.kept != nil {
-		c.j.kept, c.kept = c.kept, nil
-	}
-}
-
-func (h *hand) saveAgain() bool {
-	if h.j == nil || h.j.version() != h.newest {
-		h.j = nil
-		return false
-	}
-	h.j.mark(&h.span, h.j.columns)
-	return true
+	c.idle, c.j.idle = c.j.idle, c
 }
 
 // resume goes on after the world changed while e was visited, the r-th row from the
@@ -558,6 +542,7 @@ func (c *cursor) mustGoOn(e Entity) {
 func (c *cursor) noteGroup() {
 	g := c.set.group
 	if g == nil {
+		c.group.all = false
 		return
 	}
 	c.group, c.group.all = g.cursor(), true

@@ -45,12 +45,10 @@ type join struct {
 
 	found []findings // By driver.
 	saved uint64     // The world's count of changes when all that is written was saved.
-	kept  []uint64   // Of a walk with predicates; nil while there is one.
+	idle  *cursor    // Those of walks that are over; one more for each loop nested over the query.
 
-	// A run, or a part of a word, that is nowhere as it is. They are read before a
-	// loop's body runs, so loops over one query may be nested.
-	one  [maxColumns + 2]uint32 // The rows of the columns and of the driver, and how many there are.
-	part [1]uint64
+	at   [maxColumns]uint32 // The rows that find returned last,
+	part [1]uint64          // and that there is one.
 }
 
 const (
@@ -173,8 +171,7 @@ func (s *set) gaps() int { return s.rows.Extra }
 
 // count returns the number of entities in the join.
 func (j *join) count() (n int) {
-	var c cursor
-	c.begin(j, nil)
+	c := j.walk(nil)
 	for c.next() {
 		for _, word := range c.words {
 			n += bits.OnesCount64(word) * c.n
@@ -196,7 +193,7 @@ func (j *join) find(e Entity) []uint32 {
 			return nil
 		}
 	}
-	return j.one[:copy(j.one[:], rows[:len(j.columns)])]
+	return j.at[:copy(j.at[:], rows[:len(j.columns)])]
 }
 
 // get is find, and saves what is written.
@@ -211,8 +208,7 @@ func (j *join) get(e Entity) []uint32 {
 // first returns the first entity and its rows, which are nil if there is none,
 // and saves what is written.
 func (j *join) first() (e Entity, rows []uint32) {
-	var c cursor
-	c.begin(j, nil)
+	c := j.walk(nil)
 	c.step = 1
 	run := c.nextRun()
 	if run == nil {

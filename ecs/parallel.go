@@ -60,8 +60,7 @@ func (p *parallel[R]) end() {
 
 // gather finds the runs and cuts them into parts.
 func (p *parallel[R]) gather(j *join) {
-	var c cursor
-	c.begin(j, j.columns)
+	c := j.walk(j.columns)
 	p.driver, p.stride = c.set, len(j.columns)+2
 	p.runs, p.parts = p.runs[:0], append(p.parts[:0], 0)
 	rows := 0

@@ -82,8 +82,7 @@ func (w *World) DestroyFound(q AnyQuery) int {
 
 // appendEntities appends the entities of the join to dst.
 func (j *join) appendEntities(dst []Entity) []Entity {
-	var c cursor
-	c.begin(j, nil)
+	c := j.walk(nil)
 	for run := c.nextRun(); run != nil; run = c.nextRun() {
 		dst = append(dst, c.entitiesOf(run)...)
 	}

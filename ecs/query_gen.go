@@ -100,25 +100,22 @@ func (q *Query1[A]) at(rows []uint32) *A { return q.a.at(rows[0]) }
 // is [Optional].
 func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
-		var cur cursor
-		cur.beginAll(&q.join)
+		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					if !yield(entity, beside(a, r)) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				if !yield(entity, beside(a, r)) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -129,32 +126,29 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 // that an entity does not have are nil. It costs about a nanosecond a row more.
 func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				var a *A
-				if row := cur.rows[0][i]; row != missing {
-					a = beside((*A)(cur.first[0]), int(row))
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			var a *A
+			if row := cur.rows[0][i]; row != missing {
+				a = beside((*A)(cur.first[0]), int(row))
+			}
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				var row *A
+				if a != nil {
+					row = beside(a, r)
 				}
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					var row *A
-					if a != nil {
-						row = beside(a, r)
-					}
-					if !yield(entity, row) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+				if !yield(entity, row) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -171,23 +165,20 @@ type Run1[A any] struct {
 // structure of the query's storages must not change during the loop, which panics.
 func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	return func(yield func(Run1[A]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				n, changes := cur.length(i), w.changes
-				if !yield(Run1[A]{
-					cur.set.dense.Live[cur.taken():][:n],
-					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-				}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.goOn(i + n)
-				}
+		for cur.more() {
+			i := cur.take()
+			n, changes := cur.length(i), w.changes
+			if !yield(Run1[A]{
+				cur.set.dense.Live[cur.taken():][:n],
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+			}) {
+				cur.leave()
+				return
+			}
+			if w.changes != changes {
+				cur.goOn(i + n)
 			}
 		}
 	}
@@ -289,26 +280,23 @@ type Row2[A, B any] struct {
 // is [Optional].
 func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
-		var cur cursor
-		cur.beginAll(&q.join)
+		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					if !yield(entity, Row2[A, B]{beside(a, r), beside(b, r)}) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				if !yield(entity, Row2[A, B]{beside(a, r), beside(b, r)}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -319,39 +307,36 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 // that an entity does not have are nil. It costs about a nanosecond a row more.
 func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				var a *A
-				if row := cur.rows[0][i]; row != missing {
-					a = beside((*A)(cur.first[0]), int(row))
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			var a *A
+			if row := cur.rows[0][i]; row != missing {
+				a = beside((*A)(cur.first[0]), int(row))
+			}
+			var b *B
+			if row := cur.rows[1][i]; row != missing {
+				b = beside((*B)(cur.first[1]), int(row))
+			}
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				var row Row2[A, B]
+				if a != nil {
+					row.A = beside(a, r)
 				}
-				var b *B
-				if row := cur.rows[1][i]; row != missing {
-					b = beside((*B)(cur.first[1]), int(row))
+				if b != nil {
+					row.B = beside(b, r)
 				}
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					var row Row2[A, B]
-					if a != nil {
-						row.A = beside(a, r)
-					}
-					if b != nil {
-						row.B = beside(b, r)
-					}
-					if !yield(entity, row) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+				if !yield(entity, row) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -370,24 +355,21 @@ type Run2[A, B any] struct {
 // structure of the query's storages must not change during the loop, which panics.
 func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	return func(yield func(Run2[A, B]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				n, changes := cur.length(i), w.changes
-				if !yield(Run2[A, B]{
-					cur.set.dense.Live[cur.taken():][:n],
-					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-				}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.goOn(i + n)
-				}
+		for cur.more() {
+			i := cur.take()
+			n, changes := cur.length(i), w.changes
+			if !yield(Run2[A, B]{
+				cur.set.dense.Live[cur.taken():][:n],
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+			}) {
+				cur.leave()
+				return
+			}
+			if w.changes != changes {
+				cur.goOn(i + n)
 			}
 		}
 	}
@@ -491,27 +473,24 @@ type Row3[A, B, C any] struct {
 // is [Optional].
 func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
-		var cur cursor
-		cur.beginAll(&q.join)
+		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					if !yield(entity, Row3[A, B, C]{beside(a, r), beside(b, r), beside(c, r)}) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				if !yield(entity, Row3[A, B, C]{beside(a, r), beside(b, r), beside(c, r)}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -522,46 +501,43 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 // that an entity does not have are nil. It costs about a nanosecond a row more.
 func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				var a *A
-				if row := cur.rows[0][i]; row != missing {
-					a = beside((*A)(cur.first[0]), int(row))
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			var a *A
+			if row := cur.rows[0][i]; row != missing {
+				a = beside((*A)(cur.first[0]), int(row))
+			}
+			var b *B
+			if row := cur.rows[1][i]; row != missing {
+				b = beside((*B)(cur.first[1]), int(row))
+			}
+			var c *C
+			if row := cur.rows[2][i]; row != missing {
+				c = beside((*C)(cur.first[2]), int(row))
+			}
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				var row Row3[A, B, C]
+				if a != nil {
+					row.A = beside(a, r)
 				}
-				var b *B
-				if row := cur.rows[1][i]; row != missing {
-					b = beside((*B)(cur.first[1]), int(row))
+				if b != nil {
+					row.B = beside(b, r)
 				}
-				var c *C
-				if row := cur.rows[2][i]; row != missing {
-					c = beside((*C)(cur.first[2]), int(row))
+				if c != nil {
+					row.C = beside(c, r)
 				}
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					var row Row3[A, B, C]
-					if a != nil {
-						row.A = beside(a, r)
-					}
-					if b != nil {
-						row.B = beside(b, r)
-					}
-					if c != nil {
-						row.C = beside(c, r)
-					}
-					if !yield(entity, row) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+				if !yield(entity, row) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -581,25 +557,22 @@ type Run3[A, B, C any] struct {
 // structure of the query's storages must not change during the loop, which panics.
 func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	return func(yield func(Run3[A, B, C]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				n, changes := cur.length(i), w.changes
-				if !yield(Run3[A, B, C]{
-					cur.set.dense.Live[cur.taken():][:n],
-					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-				}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.goOn(i + n)
-				}
+		for cur.more() {
+			i := cur.take()
+			n, changes := cur.length(i), w.changes
+			if !yield(Run3[A, B, C]{
+				cur.set.dense.Live[cur.taken():][:n],
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+			}) {
+				cur.leave()
+				return
+			}
+			if w.changes != changes {
+				cur.goOn(i + n)
 			}
 		}
 	}
@@ -705,28 +678,25 @@ type Row4[A, B, C, D any] struct {
 // is [Optional].
 func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
-		var cur cursor
-		cur.beginAll(&q.join)
+		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					if !yield(entity, Row4[A, B, C, D]{beside(a, r), beside(b, r), beside(c, r), beside(d, r)}) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				if !yield(entity, Row4[A, B, C, D]{beside(a, r), beside(b, r), beside(c, r), beside(d, r)}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -737,53 +707,50 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 // that an entity does not have are nil. It costs about a nanosecond a row more.
 func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				var a *A
-				if row := cur.rows[0][i]; row != missing {
-					a = beside((*A)(cur.first[0]), int(row))
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			var a *A
+			if row := cur.rows[0][i]; row != missing {
+				a = beside((*A)(cur.first[0]), int(row))
+			}
+			var b *B
+			if row := cur.rows[1][i]; row != missing {
+				b = beside((*B)(cur.first[1]), int(row))
+			}
+			var c *C
+			if row := cur.rows[2][i]; row != missing {
+				c = beside((*C)(cur.first[2]), int(row))
+			}
+			var d *D
+			if row := cur.rows[3][i]; row != missing {
+				d = beside((*D)(cur.first[3]), int(row))
+			}
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				var row Row4[A, B, C, D]
+				if a != nil {
+					row.A = beside(a, r)
 				}
-				var b *B
-				if row := cur.rows[1][i]; row != missing {
-					b = beside((*B)(cur.first[1]), int(row))
+				if b != nil {
+					row.B = beside(b, r)
 				}
-				var c *C
-				if row := cur.rows[2][i]; row != missing {
-					c = beside((*C)(cur.first[2]), int(row))
+				if c != nil {
+					row.C = beside(c, r)
 				}
-				var d *D
-				if row := cur.rows[3][i]; row != missing {
-					d = beside((*D)(cur.first[3]), int(row))
+				if d != nil {
+					row.D = beside(d, r)
 				}
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					var row Row4[A, B, C, D]
-					if a != nil {
-						row.A = beside(a, r)
-					}
-					if b != nil {
-						row.B = beside(b, r)
-					}
-					if c != nil {
-						row.C = beside(c, r)
-					}
-					if d != nil {
-						row.D = beside(d, r)
-					}
-					if !yield(entity, row) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+				if !yield(entity, row) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -804,26 +771,23 @@ type Run4[A, B, C, D any] struct {
 // structure of the query's storages must not change during the loop, which panics.
 func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	return func(yield func(Run4[A, B, C, D]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				n, changes := cur.length(i), w.changes
-				if !yield(Run4[A, B, C, D]{
-					cur.set.dense.Live[cur.taken():][:n],
-					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
-				}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.goOn(i + n)
-				}
+		for cur.more() {
+			i := cur.take()
+			n, changes := cur.length(i), w.changes
+			if !yield(Run4[A, B, C, D]{
+				cur.set.dense.Live[cur.taken():][:n],
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+			}) {
+				cur.leave()
+				return
+			}
+			if w.changes != changes {
+				cur.goOn(i + n)
 			}
 		}
 	}
@@ -933,29 +897,26 @@ type Row5[A, B, C, D, E any] struct {
 // is [Optional].
 func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
-		var cur cursor
-		cur.beginAll(&q.join)
+		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
-				e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					if !yield(entity, Row5[A, B, C, D, E]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r)}) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+			e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				if !yield(entity, Row5[A, B, C, D, E]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r)}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -966,60 +927,57 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 // that an entity does not have are nil. It costs about a nanosecond a row more.
 func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				var a *A
-				if row := cur.rows[0][i]; row != missing {
-					a = beside((*A)(cur.first[0]), int(row))
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			var a *A
+			if row := cur.rows[0][i]; row != missing {
+				a = beside((*A)(cur.first[0]), int(row))
+			}
+			var b *B
+			if row := cur.rows[1][i]; row != missing {
+				b = beside((*B)(cur.first[1]), int(row))
+			}
+			var c *C
+			if row := cur.rows[2][i]; row != missing {
+				c = beside((*C)(cur.first[2]), int(row))
+			}
+			var d *D
+			if row := cur.rows[3][i]; row != missing {
+				d = beside((*D)(cur.first[3]), int(row))
+			}
+			var e *E
+			if row := cur.rows[4][i]; row != missing {
+				e = beside((*E)(cur.first[4]), int(row))
+			}
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				var row Row5[A, B, C, D, E]
+				if a != nil {
+					row.A = beside(a, r)
 				}
-				var b *B
-				if row := cur.rows[1][i]; row != missing {
-					b = beside((*B)(cur.first[1]), int(row))
+				if b != nil {
+					row.B = beside(b, r)
 				}
-				var c *C
-				if row := cur.rows[2][i]; row != missing {
-					c = beside((*C)(cur.first[2]), int(row))
+				if c != nil {
+					row.C = beside(c, r)
 				}
-				var d *D
-				if row := cur.rows[3][i]; row != missing {
-					d = beside((*D)(cur.first[3]), int(row))
+				if d != nil {
+					row.D = beside(d, r)
 				}
-				var e *E
-				if row := cur.rows[4][i]; row != missing {
-					e = beside((*E)(cur.first[4]), int(row))
+				if e != nil {
+					row.E = beside(e, r)
 				}
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					var row Row5[A, B, C, D, E]
-					if a != nil {
-						row.A = beside(a, r)
-					}
-					if b != nil {
-						row.B = beside(b, r)
-					}
-					if c != nil {
-						row.C = beside(c, r)
-					}
-					if d != nil {
-						row.D = beside(d, r)
-					}
-					if e != nil {
-						row.E = beside(e, r)
-					}
-					if !yield(entity, row) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+				if !yield(entity, row) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -1041,27 +999,24 @@ type Run5[A, B, C, D, E any] struct {
 // structure of the query's storages must not change during the loop, which panics.
 func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	return func(yield func(Run5[A, B, C, D, E]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				n, changes := cur.length(i), w.changes
-				if !yield(Run5[A, B, C, D, E]{
-					cur.set.dense.Live[cur.taken():][:n],
-					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
-					rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
-				}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.goOn(i + n)
-				}
+		for cur.more() {
+			i := cur.take()
+			n, changes := cur.length(i), w.changes
+			if !yield(Run5[A, B, C, D, E]{
+				cur.set.dense.Live[cur.taken():][:n],
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+				rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
+			}) {
+				cur.leave()
+				return
+			}
+			if w.changes != changes {
+				cur.goOn(i + n)
 			}
 		}
 	}
@@ -1173,30 +1128,27 @@ type Row6[A, B, C, D, E, F any] struct {
 // is [Optional].
 func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F]] {
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
-		var cur cursor
-		cur.beginAll(&q.join)
+		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
-				e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
-				f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					if !yield(entity, Row6[A, B, C, D, E, F]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r)}) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+			e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
+			f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				if !yield(entity, Row6[A, B, C, D, E, F]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r)}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -1207,67 +1159,64 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 // that an entity does not have are nil. It costs about a nanosecond a row more.
 func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C, D, E, F]] {
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				var a *A
-				if row := cur.rows[0][i]; row != missing {
-					a = beside((*A)(cur.first[0]), int(row))
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			var a *A
+			if row := cur.rows[0][i]; row != missing {
+				a = beside((*A)(cur.first[0]), int(row))
+			}
+			var b *B
+			if row := cur.rows[1][i]; row != missing {
+				b = beside((*B)(cur.first[1]), int(row))
+			}
+			var c *C
+			if row := cur.rows[2][i]; row != missing {
+				c = beside((*C)(cur.first[2]), int(row))
+			}
+			var d *D
+			if row := cur.rows[3][i]; row != missing {
+				d = beside((*D)(cur.first[3]), int(row))
+			}
+			var e *E
+			if row := cur.rows[4][i]; row != missing {
+				e = beside((*E)(cur.first[4]), int(row))
+			}
+			var f *F
+			if row := cur.rows[5][i]; row != missing {
+				f = beside((*F)(cur.first[5]), int(row))
+			}
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				var row Row6[A, B, C, D, E, F]
+				if a != nil {
+					row.A = beside(a, r)
 				}
-				var b *B
-				if row := cur.rows[1][i]; row != missing {
-					b = beside((*B)(cur.first[1]), int(row))
+				if b != nil {
+					row.B = beside(b, r)
 				}
-				var c *C
-				if row := cur.rows[2][i]; row != missing {
-					c = beside((*C)(cur.first[2]), int(row))
+				if c != nil {
+					row.C = beside(c, r)
 				}
-				var d *D
-				if row := cur.rows[3][i]; row != missing {
-					d = beside((*D)(cur.first[3]), int(row))
+				if d != nil {
+					row.D = beside(d, r)
 				}
-				var e *E
-				if row := cur.rows[4][i]; row != missing {
-					e = beside((*E)(cur.first[4]), int(row))
+				if e != nil {
+					row.E = beside(e, r)
 				}
-				var f *F
-				if row := cur.rows[5][i]; row != missing {
-					f = beside((*F)(cur.first[5]), int(row))
+				if f != nil {
+					row.F = beside(f, r)
 				}
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					var row Row6[A, B, C, D, E, F]
-					if a != nil {
-						row.A = beside(a, r)
-					}
-					if b != nil {
-						row.B = beside(b, r)
-					}
-					if c != nil {
-						row.C = beside(c, r)
-					}
-					if d != nil {
-						row.D = beside(d, r)
-					}
-					if e != nil {
-						row.E = beside(e, r)
-					}
-					if f != nil {
-						row.F = beside(f, r)
-					}
-					if !yield(entity, row) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+				if !yield(entity, row) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -1290,28 +1239,25 @@ type Run6[A, B, C, D, E, F any] struct {
 // structure of the query's storages must not change during the loop, which panics.
 func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	return func(yield func(Run6[A, B, C, D, E, F]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				n, changes := cur.length(i), w.changes
-				if !yield(Run6[A, B, C, D, E, F]{
-					cur.set.dense.Live[cur.taken():][:n],
-					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
-					rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
-					rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
-				}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.goOn(i + n)
-				}
+		for cur.more() {
+			i := cur.take()
+			n, changes := cur.length(i), w.changes
+			if !yield(Run6[A, B, C, D, E, F]{
+				cur.set.dense.Live[cur.taken():][:n],
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+				rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
+				rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
+			}) {
+				cur.leave()
+				return
+			}
+			if w.changes != changes {
+				cur.goOn(i + n)
 			}
 		}
 	}
@@ -1425,31 +1371,28 @@ type Row7[A, B, C, D, E, F, G any] struct {
 // is [Optional].
 func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E, F, G]] {
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
-		var cur cursor
-		cur.beginAll(&q.join)
+		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
-				e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
-				f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
-				g := beside((*G)(cur.first[6]), int(cur.rows[6][i]))
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					if !yield(entity, Row7[A, B, C, D, E, F, G]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r), beside(g, r)}) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+			e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
+			f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
+			g := beside((*G)(cur.first[6]), int(cur.rows[6][i]))
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				if !yield(entity, Row7[A, B, C, D, E, F, G]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r), beside(g, r)}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -1460,74 +1403,71 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 // that an entity does not have are nil. It costs about a nanosecond a row more.
 func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B, C, D, E, F, G]] {
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				var a *A
-				if row := cur.rows[0][i]; row != missing {
-					a = beside((*A)(cur.first[0]), int(row))
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			var a *A
+			if row := cur.rows[0][i]; row != missing {
+				a = beside((*A)(cur.first[0]), int(row))
+			}
+			var b *B
+			if row := cur.rows[1][i]; row != missing {
+				b = beside((*B)(cur.first[1]), int(row))
+			}
+			var c *C
+			if row := cur.rows[2][i]; row != missing {
+				c = beside((*C)(cur.first[2]), int(row))
+			}
+			var d *D
+			if row := cur.rows[3][i]; row != missing {
+				d = beside((*D)(cur.first[3]), int(row))
+			}
+			var e *E
+			if row := cur.rows[4][i]; row != missing {
+				e = beside((*E)(cur.first[4]), int(row))
+			}
+			var f *F
+			if row := cur.rows[5][i]; row != missing {
+				f = beside((*F)(cur.first[5]), int(row))
+			}
+			var g *G
+			if row := cur.rows[6][i]; row != missing {
+				g = beside((*G)(cur.first[6]), int(row))
+			}
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				var row Row7[A, B, C, D, E, F, G]
+				if a != nil {
+					row.A = beside(a, r)
 				}
-				var b *B
-				if row := cur.rows[1][i]; row != missing {
-					b = beside((*B)(cur.first[1]), int(row))
+				if b != nil {
+					row.B = beside(b, r)
 				}
-				var c *C
-				if row := cur.rows[2][i]; row != missing {
-					c = beside((*C)(cur.first[2]), int(row))
+				if c != nil {
+					row.C = beside(c, r)
 				}
-				var d *D
-				if row := cur.rows[3][i]; row != missing {
-					d = beside((*D)(cur.first[3]), int(row))
+				if d != nil {
+					row.D = beside(d, r)
 				}
-				var e *E
-				if row := cur.rows[4][i]; row != missing {
-					e = beside((*E)(cur.first[4]), int(row))
+				if e != nil {
+					row.E = beside(e, r)
 				}
-				var f *F
-				if row := cur.rows[5][i]; row != missing {
-					f = beside((*F)(cur.first[5]), int(row))
+				if f != nil {
+					row.F = beside(f, r)
 				}
-				var g *G
-				if row := cur.rows[6][i]; row != missing {
-					g = beside((*G)(cur.first[6]), int(row))
+				if g != nil {
+					row.G = beside(g, r)
 				}
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					var row Row7[A, B, C, D, E, F, G]
-					if a != nil {
-						row.A = beside(a, r)
-					}
-					if b != nil {
-						row.B = beside(b, r)
-					}
-					if c != nil {
-						row.C = beside(c, r)
-					}
-					if d != nil {
-						row.D = beside(d, r)
-					}
-					if e != nil {
-						row.E = beside(e, r)
-					}
-					if f != nil {
-						row.F = beside(f, r)
-					}
-					if g != nil {
-						row.G = beside(g, r)
-					}
-					if !yield(entity, row) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+				if !yield(entity, row) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -1551,29 +1491,26 @@ type Run7[A, B, C, D, E, F, G any] struct {
 // structure of the query's storages must not change during the loop, which panics.
 func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]] {
 	return func(yield func(Run7[A, B, C, D, E, F, G]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				n, changes := cur.length(i), w.changes
-				if !yield(Run7[A, B, C, D, E, F, G]{
-					cur.set.dense.Live[cur.taken():][:n],
-					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
-					rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
-					rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
-					rowsFrom(q.g.s.data.Live[cur.base[6]:], cur.rows[6][i], n),
-				}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.goOn(i + n)
-				}
+		for cur.more() {
+			i := cur.take()
+			n, changes := cur.length(i), w.changes
+			if !yield(Run7[A, B, C, D, E, F, G]{
+				cur.set.dense.Live[cur.taken():][:n],
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+				rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
+				rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
+				rowsFrom(q.g.s.data.Live[cur.base[6]:], cur.rows[6][i], n),
+			}) {
+				cur.leave()
+				return
+			}
+			if w.changes != changes {
+				cur.goOn(i + n)
 			}
 		}
 	}
@@ -1689,32 +1626,29 @@ type Row8[A, B, C, D, E, F, G, H any] struct {
 // is [Optional].
 func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
-		var cur cursor
-		cur.beginAll(&q.join)
+		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-				b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-				c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-				d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
-				e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
-				f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
-				g := beside((*G)(cur.first[6]), int(cur.rows[6][i]))
-				h := beside((*H)(cur.first[7]), int(cur.rows[7][i]))
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					if !yield(entity, Row8[A, B, C, D, E, F, G, H]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r), beside(g, r), beside(h, r)}) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+			e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
+			f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
+			g := beside((*G)(cur.first[6]), int(cur.rows[6][i]))
+			h := beside((*H)(cur.first[7]), int(cur.rows[7][i]))
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				if !yield(entity, Row8[A, B, C, D, E, F, G, H]{beside(a, r), beside(b, r), beside(c, r), beside(d, r), beside(e, r), beside(f, r), beside(g, r), beside(h, r)}) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -1725,81 +1659,78 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 // that an entity does not have are nil. It costs about a nanosecond a row more.
 func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				first := beside(cur.entities, cur.at)
-				var a *A
-				if row := cur.rows[0][i]; row != missing {
-					a = beside((*A)(cur.first[0]), int(row))
+		for cur.more() {
+			i := cur.take()
+			first := beside(cur.entities, cur.at)
+			var a *A
+			if row := cur.rows[0][i]; row != missing {
+				a = beside((*A)(cur.first[0]), int(row))
+			}
+			var b *B
+			if row := cur.rows[1][i]; row != missing {
+				b = beside((*B)(cur.first[1]), int(row))
+			}
+			var c *C
+			if row := cur.rows[2][i]; row != missing {
+				c = beside((*C)(cur.first[2]), int(row))
+			}
+			var d *D
+			if row := cur.rows[3][i]; row != missing {
+				d = beside((*D)(cur.first[3]), int(row))
+			}
+			var e *E
+			if row := cur.rows[4][i]; row != missing {
+				e = beside((*E)(cur.first[4]), int(row))
+			}
+			var f *F
+			if row := cur.rows[5][i]; row != missing {
+				f = beside((*F)(cur.first[5]), int(row))
+			}
+			var g *G
+			if row := cur.rows[6][i]; row != missing {
+				g = beside((*G)(cur.first[6]), int(row))
+			}
+			var h *H
+			if row := cur.rows[7][i]; row != missing {
+				h = beside((*H)(cur.first[7]), int(row))
+			}
+			n, changes := cur.n, w.changes
+			for r := range n {
+				entity := *beside(first, r)
+				var row Row8[A, B, C, D, E, F, G, H]
+				if a != nil {
+					row.A = beside(a, r)
 				}
-				var b *B
-				if row := cur.rows[1][i]; row != missing {
-					b = beside((*B)(cur.first[1]), int(row))
+				if b != nil {
+					row.B = beside(b, r)
 				}
-				var c *C
-				if row := cur.rows[2][i]; row != missing {
-					c = beside((*C)(cur.first[2]), int(row))
+				if c != nil {
+					row.C = beside(c, r)
 				}
-				var d *D
-				if row := cur.rows[3][i]; row != missing {
-					d = beside((*D)(cur.first[3]), int(row))
+				if d != nil {
+					row.D = beside(d, r)
 				}
-				var e *E
-				if row := cur.rows[4][i]; row != missing {
-					e = beside((*E)(cur.first[4]), int(row))
+				if e != nil {
+					row.E = beside(e, r)
 				}
-				var f *F
-				if row := cur.rows[5][i]; row != missing {
-					f = beside((*F)(cur.first[5]), int(row))
+				if f != nil {
+					row.F = beside(f, r)
 				}
-				var g *G
-				if row := cur.rows[6][i]; row != missing {
-					g = beside((*G)(cur.first[6]), int(row))
+				if g != nil {
+					row.G = beside(g, r)
 				}
-				var h *H
-				if row := cur.rows[7][i]; row != missing {
-					h = beside((*H)(cur.first[7]), int(row))
+				if h != nil {
+					row.H = beside(h, r)
 				}
-				n, changes := cur.n, w.changes
-				for r := range n {
-					entity := *beside(first, r)
-					var row Row8[A, B, C, D, E, F, G, H]
-					if a != nil {
-						row.A = beside(a, r)
-					}
-					if b != nil {
-						row.B = beside(b, r)
-					}
-					if c != nil {
-						row.C = beside(c, r)
-					}
-					if d != nil {
-						row.D = beside(d, r)
-					}
-					if e != nil {
-						row.E = beside(e, r)
-					}
-					if f != nil {
-						row.F = beside(f, r)
-					}
-					if g != nil {
-						row.G = beside(g, r)
-					}
-					if h != nil {
-						row.H = beside(h, r)
-					}
-					if !yield(entity, row) {
-						cur.leave()
-						return
-					}
-					if w.changes != changes {
-						cur.resume(r, entity)
-						break
-					}
+				if !yield(entity, row) {
+					cur.leave()
+					return
+				}
+				if w.changes != changes {
+					cur.resume(r, entity)
+					break
 				}
 			}
 		}
@@ -1824,30 +1755,27 @@ type Run8[A, B, C, D, E, F, G, H any] struct {
 // structure of the query's storages must not change during the loop, which panics.
 func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, G, H]] {
 	return func(yield func(Run8[A, B, C, D, E, F, G, H]) bool) {
-		var cur cursor
-		cur.begin(&q.join, q.join.columns)
+		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.next() {
-			for cur.more() {
-				i := cur.take()
-				n, changes := cur.length(i), w.changes
-				if !yield(Run8[A, B, C, D, E, F, G, H]{
-					cur.set.dense.Live[cur.taken():][:n],
-					rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-					rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-					rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-					rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
-					rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
-					rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
-					rowsFrom(q.g.s.data.Live[cur.base[6]:], cur.rows[6][i], n),
-					rowsFrom(q.h.s.data.Live[cur.base[7]:], cur.rows[7][i], n),
-				}) {
-					cur.leave()
-					return
-				}
-				if w.changes != changes {
-					cur.goOn(i + n)
-				}
+		for cur.more() {
+			i := cur.take()
+			n, changes := cur.length(i), w.changes
+			if !yield(Run8[A, B, C, D, E, F, G, H]{
+				cur.set.dense.Live[cur.taken():][:n],
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+				rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
+				rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
+				rowsFrom(q.g.s.data.Live[cur.base[6]:], cur.rows[6][i], n),
+				rowsFrom(q.h.s.data.Live[cur.base[7]:], cur.rows[7][i], n),
+			}) {
+				cur.leave()
+				return
+			}
+			if w.changes != changes {
+				cur.goOn(i + n)
 			}
 		}
 	}
