@@ -44,6 +44,7 @@ type cursor struct {
 	driver  int  // and which it is.
 	found   *findings
 	alone   bool // Every row of the driver is found.
+	whole   bool // The walk ended, and one run, which the span still is, was all that it found.
 
 	start int // The first position of the span,
 	row   int // and the first one behind it.
@@ -82,12 +83,20 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 		c = &cursor{j: j}
 	}
 	j.idle = c.idle
-	c.columns = columns
+	if c.whole && c.began == j.w.changes && c.found == &j.found[j.driver] && len(c.columns) == len(columns) {
+		c.saved = j.saved == c.began
+		c.word, c.rest = 0, 1
+		c.ready()
+		return c
+	}
+	c.columns, c.whole = columns, false
 	c.driver, c.set, c.found, c.alone = j.driver, j.sets[j.driver], &j.found[j.driver], j.alone
 	c.newest, c.since, c.step = j.newest, j.w.changes, maxRun
 	c.began, c.saved = c.since, j.saved == c.since
-	c.row, c.words, c.rest = 0, nil, 0
-	c.noteGroup()
+	c.row, c.words, c.rest, c.n = 0, nil, 0, 0
+	if c.group.all = false; c.set.group != nil {
+		c.noteGroup()
+	}
 	for _, p := range j.predicates {
 		p.begin()
 	}
@@ -423,9 +432,13 @@ func (c *cursor) entitiesOf(run []uint32) []Entity {
 // it did, its count of changes will never be what it was.
 func (c *cursor) end() {
 	c.leave()
-	if c.columns != nil && len(c.j.predicates) == 0 {
+	if len(c.j.predicates) > 0 {
+		return
+	}
+	if c.columns != nil {
 		c.j.saved = c.began
 	}
+	c.whole = c.start == 0 && c.row == c.n && c.n > 1
 }
 
 // ready saves what is written of the span, and finds where its rows lie. Loops read them
@@ -473,7 +486,9 @@ func (c *cursor) hold() {
 		w.dropHands(0)
 	}
 	if c.hand == 0 {
-		c.hand = len(w.hands) + 1
+		w.hands = append(w.hands, c)
+		c.hand = len(w.hands)
+		return
 	}
 	for len(w.hands) < c.hand {
 		w.hands = append(w.hands, nil)
@@ -542,7 +557,6 @@ func (c *cursor) mustGoOn(e Entity) {
 func (c *cursor) noteGroup() {
 	g := c.set.group
 	if g == nil {
-		c.group.all = false
 		return
 	}
 	c.group, c.group.all = g.cursor(), true

@@ -172,10 +172,9 @@ func (s *set) gaps() int { return s.rows.Extra }
 // count returns the number of entities in the join.
 func (j *join) count() (n int) {
 	c := j.walk(nil)
-	for c.next() {
-		for _, word := range c.words {
-			n += bits.OnesCount64(word) * c.n
-		}
+	for c.more() {
+		n += bits.OnesCount64(c.rest) * c.n
+		c.rest = 0
 	}
 	return n
 }

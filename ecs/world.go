@@ -77,7 +77,7 @@ type World struct {
 	hooks         worldHooks
 	guards        guards //nolint:unused // Of a debug build.
 
-	hands []*cursor // Of the loops under way, the innermost last.
+	hands []inHand // Of the loops under way, the innermost last.
 
 	from, used []uint32 // Scratch of sorting.
 	batch      []Entity // And that of batches.
@@ -357,18 +357,24 @@ func (w *World) Align(storages ...AnyStorage) {
 // EntityAt returns the entity alive that has the index, and whether there is one.
 func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }
 
-const maxHands = 256 // More were left by panics.
-
-// saveHands saves anew what loops that write have handed out and not taken back, after
-// a boundary: it made their marks stale, and their bodies may still write.
+// inHand is what a loop that writes has handed out and not taken back. A boundary makes
+// its marks stale while the loop's body may still write, so whoever sets one saves it
+// anew.
 //
 // Loops lie in each other, and so those of a world are a stack. One that ends takes
 // along those that panics have left above its own. What nobody takes along costs a save
 // at each boundary, until its rows move.
+type inHand interface {
+	saveAgain() bool // False: it moved.
+}
+
+const maxHands = 256 // More were left by panics.
+
+// saveHands saves anew what loops have in hand, after a boundary.
 func (w *World) saveHands() {
 	n := 0
-	for i, c := range w.hands {
-		if c != nil && c.saveAgain() {
+	for i, h := range w.hands {
+		if h != nil && h.saveAgain() {
 			n = i + 1
 		} else {
 			w.hands[i] = nil
@@ -379,8 +385,9 @@ func (w *World) saveHands() {
 
 // dropHands forgets all hands but the first n.
 func (w *World) dropHands(n int) {
-	if n < len(w.hands) {
-		clear(w.hands[n:])
-		w.hands = w.hands[:n]
+	for len(w.hands) > n {
+		last := len(w.hands) - 1
+		w.hands[last] = nil
+		w.hands = w.hands[:last]
 	}
 }
