@@ -439,25 +439,30 @@ func (im *Image) Link(ctx context.Context) error {
 }
 
 // CheckSparse compares a page of the sparse array with what follows from dense. It
-// returns how many entries the page has.
+// returns how many entries the page has. All are decoded before the first is looked up: the
+// decoder's branches keep look-ups that miss the cache from running side by side.
 func (c *Component) CheckSparse(page int, content []byte) (entries int, err error) {
+	var buf [format.PageRows]sparseRun
+	runs := buf[:0]
 	err = format.DecodeSparsePage(content, func(i int, row uint32, n int) error {
-		entries += n
-		have := c.Entities[min(int(row), len(c.Entities)):min(int(row)+n, len(c.Entities))]
-		first := uint32(page*format.PageRows + i)
-		for k, e := range have {
-			if e.Index() != first+uint32(k) {
-				have = have[:k]
-				break
-			}
-		}
-		if len(have) < n {
-			return fmt.Errorf("sparse entry %d names row %d of another entity", int(first)+len(have), int(row)+len(have))
-		}
+		runs = append(runs, sparseRun{uint32(page*format.PageRows + i), row, uint32(n)})
 		return nil
 	})
+	for _, r := range runs {
+		have := c.Entities[min(int(r.row), len(c.Entities)):min(int(r.row)+int(r.n), len(c.Entities))]
+		k := uint32(0)
+		for k < uint32(len(have)) && have[k].Index() == r.first+k {
+			k++
+		}
+		if entries += int(k); k < r.n {
+			return entries, fmt.Errorf("sparse entry %d names row %d of another entity", r.first+k, int(r.row)+int(k))
+		}
+	}
 	return entries, err
 }
+
+// A sparseRun is n entries of a sparse array, from first on: their rows follow each other.
+type sparseRun struct{ first, row, n uint32 }
 
 // Clone returns a copy of im that ticks may be replayed on. Of what it shares with im
 // nothing ever changes.

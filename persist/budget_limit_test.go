@@ -1,0 +1,119 @@
+package persist_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"unsafe"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// The limit for snapshots, saves and loads: a world of one component on its way to a file
+// and back, as one writes it by hand for that world alone. It knows the types, so nothing is
+// described; the file is of no use to anybody else, shares nothing with other files, and what
+// is damaged is found and not named.
+
+// limitPage is how many bytes are summed together.
+const limitPage = 64 << 10
+
+// A limitFile holds the entities and then the values of a world, in the order of their
+// rows, and a sum of each page behind all. Sparse arrays follow from it.
+type limitFile struct {
+	name string
+	buf  []byte // What is copied, used again.
+}
+
+// bytesOf returns the memory of rows.
+func bytesOf[T any](rows []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)*int(unsafe.Sizeof(rows[0])))
+}
+
+// save writes what s holds.
+func (l *limitFile) save(b *testing.B, s *ecs.Storage[point]) {
+	l.publish(b, bytesOf(s.Entities()), bytesOf(s.Values()))
+}
+
+// snapshot copies what s holds, so that its world can go on, and writes the copy.
+func (l *limitFile) snapshot(b *testing.B, s *ecs.Storage[point]) {
+	l.buf = append(append(l.buf[:0], bytesOf(s.Entities())...), bytesOf(s.Values())...)
+	l.publish(b, l.buf)
+}
+
+// publish writes the parts and their sums to a file that takes its name, durably, once it is
+// complete.
+func (l *limitFile) publish(b *testing.B, parts ...[]byte) {
+	unnamed := l.name + ".part"
+	f, err := os.Create(unnamed)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var sums []byte
+	for _, part := range parts {
+		for len(part) > 0 {
+			page := part[:min(limitPage, len(part))]
+			sums = binary.LittleEndian.AppendUint64(sums, xxh3.Hash(page))
+			part = part[len(page):]
+		}
+	}
+	for _, part := range append(parts, sums) {
+		if _, err = f.Write(part); err != nil {
+			b.Fatal(err)
+		}
+	}
+	dir, openErr := os.Open(filepath.Dir(l.name))
+	if err := errors.Join(f.Sync(), f.Close(), os.Rename(unnamed, l.name), openErr, dir.Sync(), dir.Close()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// A limitWorld is what is loaded: a sparse set and the generations of entities.
+type limitWorld struct {
+	generations []uint32
+	sparse      []uint32
+	entities    []ecs.Entity
+	values      []point
+}
+
+// load reads a world of n entities, with indices below n: pages go where they stay, and are
+// summed while they are in the cache.
+func (l *limitFile) load(b *testing.B, n int) *limitWorld {
+	w := &limitWorld{
+		generations: make([]uint32, n),
+		sparse:      make([]uint32, n),
+		entities:    make([]ecs.Entity, n),
+		values:      make([]point, n),
+	}
+	f, err := os.Open(l.name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	var sums []byte
+	for _, part := range [][]byte{bytesOf(w.entities), bytesOf(w.values)} {
+		for len(part) > 0 {
+			page := part[:min(limitPage, len(part))]
+			if _, err := io.ReadFull(f, page); err != nil {
+				b.Fatal(err)
+			}
+			sums = binary.LittleEndian.AppendUint64(sums, xxh3.Hash(page))
+			part = part[len(page):]
+		}
+	}
+	if stored, err := io.ReadAll(f); err != nil || !bytes.Equal(stored, sums) {
+		b.Fatal("the sums differ", err)
+	}
+	for row, e := range w.entities {
+		if e.Index() >= uint32(n) || e.Generation() == 0 || w.generations[e.Index()] != 0 {
+			b.Fatal("an entity cannot be there")
+		}
+		w.generations[e.Index()], w.sparse[e.Index()] = e.Generation(), uint32(row)
+	}
+	return w
+}
