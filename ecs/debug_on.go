@@ -36,7 +36,13 @@ type guard struct {
 	ends    []int  // Where those of each row end.
 	n       int
 	scratch []byte
+
+	pointed    uint32 // This row may be written, as an index looks at it again;
+	pointedAll bool   // all may.
 }
+
+// mayBeWritten reports whether row may be written without a mark.
+func (g *guard) mayBeWritten(row int) bool { return g.pointedAll || row == int(g.pointed) }
 
 // guards are what a world of a debug build keeps beside.
 type guards struct {
@@ -63,11 +69,13 @@ type guardedRows struct {
 // marked.
 func (w *World) verify() {
 	w.verifyLoans()
-	w.eachGuarded(func(c guardedRows) {
-		if row := c.stray(w.clock.Span); row >= 0 {
-			w.panicOfStray(c.what(row))
-		}
-	})
+	w.eachGuarded(w.verifyRows)
+}
+
+func (w *World) verifyRows(c guardedRows) {
+	if row := c.stray(w.clock.Span); row >= 0 {
+		w.panicOfStray(c.what(row))
+	}
 }
 
 func (w *World) panicOfStray(what string) {
@@ -88,7 +96,7 @@ func (c *guardedRows) stray(span uint64) int {
 		var a, b []byte
 		a, was = c.next(was)
 		b, is = c.next(is)
-		if string(a) != string(b) && !c.log.WrittenIn(row, span) {
+		if string(a) != string(b) && !c.mayBeWritten(row) && !(c.tracker.Span == span && c.log.Written(row)) {
 			return row
 		}
 	}
@@ -103,7 +111,7 @@ func (w *World) saved(c guardedRows, lo, hi int) {
 			from = c.ends[row-1]
 		}
 		c.scratch = c.append(c.scratch[:0], row, row+1)
-		if string(c.scratch) != string(c.rows[from:c.ends[row]]) {
+		if string(c.scratch) != string(c.rows[from:c.ends[row]]) && !c.mayBeWritten(row) {
 			panic(fmt.Sprintf("ecs: %s was written in the tick after %d before the world could save it; "+
 				"what Get, Read, All, Values and Set share with it are its own slices, maps and pointers: "+
 				"write what Mut and Write hand out, or a copy with slices, maps and pointers of its own, and Set that", c.what(row), w.tick))
@@ -127,17 +135,39 @@ func checkedClone[T any](clone func(T) T, name string) func(T) T {
 
 // remember notes what the protected rows are at the beginning of a span.
 func (w *World) remember() {
+	w.eachGuarded(w.rememberRows)
+}
+
+func (w *World) rememberRows(c guardedRows) {
+	g := c.guard
+	g.n, g.pointed, g.pointedAll = c.tracker.Protected(), track.NoRow, false
+	g.rows = c.append(g.rows[:0], 0, g.n)
+	g.ends = g.ends[:0]
+	for rest := g.rows; len(rest) > 0; {
+		_, rest = c.next(rest)
+		g.ends = append(g.ends, len(g.rows)-len(rest))
+	}
+	if len(g.ends) < g.n { // Rows without bytes.
+		g.n = 0
+	}
+}
+
+// verifyOf is verify for the rows of t alone.
+func (w *World) verifyOf(t *track.Tracker) { w.guardedOf(t, w.verifyRows) }
+
+// rememberOf is remember for the rows of t alone, after a look-up. The row that was pointed
+// to last may still be written, or all may.
+func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {
+	w.guardedOf(t, func(c guardedRows) {
+		w.rememberRows(c)
+		c.guard.pointed, c.guard.pointedAll = pointed, all
+	})
+}
+
+func (w *World) guardedOf(t *track.Tracker, do func(guardedRows)) {
 	w.eachGuarded(func(c guardedRows) {
-		g := c.guard
-		g.n = c.tracker.Protected()
-		g.rows = c.append(g.rows[:0], 0, g.n)
-		g.ends = g.ends[:0]
-		for rest := g.rows; len(rest) > 0; {
-			_, rest = c.next(rest)
-			g.ends = append(g.ends, len(g.rows)-len(rest))
-		}
-		if len(g.ends) < g.n { // Rows without bytes.
-			g.n = 0
+		if c.tracker == t {
+			do(c)
 		}
 	})
 }

@@ -228,6 +228,11 @@ func (j *join) markRows(rows []uint32) {
 		s.rows[k] = rows[k : k+1]
 	}
 	j.mark(&s, j.columns)
+	for k, m := range j.columns {
+		if m.write && rows[k] != missing {
+			m.set.pointed = rows[k]
+		}
+	}
 }
 
 // mark saves what is written of a span.

@@ -175,6 +175,7 @@ func (s *Storage[T]) prepare(st *storageState, owned, regap bool) (put func(), e
 // pages is the sparse array that follows from entities, if s has one of its own. No
 // frame may be held.
 func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page) {
+	s.rows.Anew()
 	s.rows.Open()
 	s.fill(entities, pages)
 	s.data.Live = values

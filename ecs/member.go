@@ -169,6 +169,7 @@ func (s *Storage[T]) Mut(e Entity) *T {
 	if s.data.Unsaved(r) {
 		s.data.Save(r)
 	}
+	s.pointed = uint32(r)
 	return &s.data.Live[r]
 }
 
@@ -191,6 +192,7 @@ func (s *Storage[T]) MutEach(entities []Entity) iter.Seq2[int, *T] {
 			s.find(entities[first:], &f)
 			changes := s.w.changes
 			for k := 0; k < f.n; k++ {
+				s.pointed = f.rows[k]
 				if !yield(first+int(f.at[k]), &s.data.Live[f.rows[k]]) {
 					return
 				}

@@ -37,6 +37,8 @@ type StorageMemory struct {
 	Stamps int64  // By row: when it was saved; of some rows: who moved last, for queries.
 	Undo   int64  // Saved rows: the storage's part of [History.Bytes].
 	Spare  int64  // Recycled memory that waits for rows to save.
+
+	Indexes int64 // Each [Index] of the storage: rows, lists and, about, the map of keys.
 }
 
 // Total returns the sum of all parts.
@@ -50,7 +52,7 @@ func (m *Memory) Total() int64 {
 
 // Total returns the sum of all parts.
 func (m *StorageMemory) Total() int64 {
-	return m.Sparse + m.Dense + m.Data + m.Mask + m.Stamps + m.Undo + m.Spare
+	return m.Sparse + m.Dense + m.Data + m.Mask + m.Stamps + m.Undo + m.Spare + m.Indexes
 }
 
 // Checkpoints iterates over the checkpoints that are held, oldest first. A program that
@@ -154,6 +156,9 @@ func (r *registry) memory() (m StorageMemory) {
 // memory returns what s holds, and the size of s itself.
 func (s *Storage[T]) memory() (m StorageMemory, header uintptr) {
 	m, header = StorageMemory{Name: s.name, Stamps: room(s.ring)}, unsafe.Sizeof(*s)
+	for _, x := range s.indexes {
+		m.Indexes += x.bytes()
+	}
 	switch s.set.kind {
 	case Indexed: // Its sparse array is the world's.
 	case Hashed:

@@ -48,6 +48,7 @@ type face struct {
 	values   func() []int
 	in       func(*World) face
 	changes  changeFace
+	index    func() indexFace // See index_test.go.
 
 	setAll    func([]Entity, int) int // See batch_test.go.
 	setEach   func([]Entity, []int) int
@@ -99,6 +100,7 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 			},
 			in:      func(w *World) face { return faceOf(s.In(w)) },
 			changes: newChangeFace(s, to),
+			index:   func() indexFace { return newIndexFace(NewIndex(s, func(v T) int { return to(v) % 3 })) },
 
 			setAll: func(entities []Entity, v int) int { return s.SetAll(entities, from(v)) },
 			setEach: func(entities []Entity, ints []int) int {
@@ -220,7 +222,8 @@ type pair struct {
 	kinds []kind
 	res   []*Resource[list]
 
-	handles []Entity // Every handle ever seen.
+	indexes []indexFace // By store; made by the first look.
+	handles []Entity    // Every handle ever seen.
 	cps     []Checkpoint
 	last    int // The value set last.
 	rec     *recorderModel

@@ -18,6 +18,7 @@ type parallel[R any] struct {
 	body func(R) // nil while none is under way.
 	work func()  // The method of that name of shift.
 
+	w      *World
 	driver *set
 	stride int // Numbers of a run: its rows in the columns, that of the driver, and how many.
 	runs   []uint32
@@ -38,9 +39,11 @@ func (p *parallel[R]) do(j *join, workers int, body func(R)) {
 	if p.body != nil {
 		panic("ecs: ParallelRuns inside of its own loop; use one query for each")
 	}
-	p.body = body
+	p.body, p.w = body, j.w
 	defer p.end()
+	j.w.look()
 	p.gather(j)
+	j.w.parallel = true
 	changes, entities := j.w.changes, j.w.entities.border()
 	p.start(workers)
 	p.group.Wait()
@@ -55,6 +58,7 @@ func (p *parallel[R]) do(j *join, workers int, body func(R)) {
 // end also comes after a Goexit in the caller's share of the work.
 func (p *parallel[R]) end() {
 	p.group.Wait()
+	p.w.parallel = false
 	p.body, p.driver, p.reason = nil, nil, nil
 }
 

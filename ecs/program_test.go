@@ -53,6 +53,8 @@ var steps = []func(r *runner, arg int){
 	func(r *runner, arg int) { r.fork(arg) },
 	func(r *runner, arg int) { r.attach(arg) },
 	func(r *runner, _ int) { r.checkChanges() },
+	func(r *runner, arg int) { r.look(arg % len(r.faces)) },
+	func(r *runner, _ int) { r.lookAll() },
 }
 
 // structural is how many of the steps change structure and values only.
@@ -98,6 +100,7 @@ func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err
 	}
 	r.digest = true
 	r.check()
+	r.lookAll()
 	for i := range r.questions {
 		r.ask(&r.questions[i])
 	}
@@ -156,6 +159,8 @@ func (r *runner) fork(arg int) {
 		step := r.steps[int(rest[0])%structural]
 		step(loaded, int(rest[1]))
 		step(cloned, int(rest[1]))
+		loaded.look(int(rest[1]) % len(loaded.faces))
+		cloned.look(int(rest[1]) % len(cloned.faces))
 		if got, want := loaded.w.Digest(), cloned.w.Digest(); got != want {
 			failf("the digest after Load and some steps is %v, after Clone %v", got, want)
 		}
@@ -184,6 +189,7 @@ func loadedRunner(r *runner, known []kind, stores []int) *runner {
 	groups := r.groupsAmong(stores)
 	l := &runner{pair: newPair(setting{kinds: known, groups: groups, resources: len(r.res), entities: 3, members: 2, history: 1})}
 	l.w.entities.maxGeneration = r.w.entities.maxGeneration
+	l.lookAll()
 	if err := l.w.Raw().Load(stateOf(r.w)); err != nil {
 		failf("Load: %v", err)
 	}
@@ -199,6 +205,11 @@ func clonedRunner(r *runner, stores []int) *runner {
 	}
 	for _, res := range r.res {
 		c.res = append(c.res, res.In(w))
+	}
+	if r.indexes != nil {
+		for _, i := range stores {
+			c.indexes = append(c.indexes, r.indexes[i].in(w))
+		}
 	}
 	c.twin(r, len(stores), r.groupsAmong(stores))
 	return c

@@ -50,12 +50,20 @@ type set struct {
 	rewoundAt          uint64
 	moved              bool // Being put back: entities moved.
 
+	// For indexes: who they are, and what a program has pointers to, so that it may write
+	// it at any time.
+	indexes    []follower
+	pointed    uint32 // The row to which it was given one last; track.NoRow: none.
+	pointedAll bool   // It has them to all rows, if this is still
+	pointedIn  uint64 // the world's span and
+	pointedAt  uint64 // the version of the set.
+
 	byIndex bool    // A query that this set drives walks its mask.
 	sorting scratch // In which it was last sorted.
 }
 
 func (s *set) init(w *World, kind Kind, exempt bool) {
-	s.w = w
+	s.w, s.pointed = w, track.NoRow
 	s.rows.Init(&w.clock, exempt, &s.dense.Log)
 	s.dense.Init(&w.clock, false)
 	s.dense.Log.Moving = func(m track.Run) { s.noteRows(int(m.Row), int(m.Row+m.N)) }
@@ -108,6 +116,27 @@ func (s *set) point() {
 		}
 		s.sparse.Pages = s.w.identity((s.rows.N + pageMask) >> pageBits)
 	}
+}
+
+// A follower is an index: it follows what is written to a set.
+type follower interface {
+	look()
+	bytes() int64
+}
+
+// look makes all indexes right.
+func (w *World) look() {
+	for _, s := range w.sets {
+		for _, x := range s.indexes {
+			x.look()
+		}
+	}
+}
+
+// pointToAll notes that all rows can be written, as long as nobody comes or goes and no
+// boundary is set.
+func (s *set) pointToAll() {
+	s.pointedAll, s.pointedIn, s.pointedAt = true, s.w.clock.Span, s.version
 }
 
 // A note is an entity that came to a set, left it or moved in it. Queries look it up

@@ -127,6 +127,7 @@ func (s *Storage[T]) MutValues() []T {
 		s.rows.Open()
 	}
 	s.data.TouchRange(0, s.rows.N)
+	s.pointToAll()
 	return s.Values()
 }
 

@@ -77,7 +77,8 @@ type World struct {
 	hooks         worldHooks
 	guards        guards //nolint:unused // Of a debug build.
 
-	hands []inHand // Of the loops under way, the innermost last.
+	hands    []inHand // Of the loops under way, the innermost last.
+	parallel bool     // A loop with several goroutines is: nothing may be written but what it hands out.
 
 	from, used []uint32 // Scratch of sorting.
 	batch      []Entity // And that of batches.

@@ -6,8 +6,9 @@ import (
 	"unsafe"
 )
 
-// A mark says which rows of a block of 64 the open span has already saved. A
-// mark of another span says nothing, so a new span needs no clearing.
+// A mark says which rows of a block of 64 are saved since the tracker was opened, which
+// gave it its span: a serial number. A mark of another one says nothing, so nothing needs
+// clearing when a tracker is opened anew.
 type mark struct{ span, rows uint64 }
 
 // A Column is a flat slice of rows that can be put back: while a frame is open,
@@ -46,6 +47,14 @@ type Log struct {
 	number int             // Of the column, among those of its clock.
 	undoStack
 	watched
+}
+
+// beforeSave comes before rows [lo, hi) are saved, once in a span.
+func (l *Log) beforeSave(lo, hi int) {
+	l.saving(lo, hi)
+	if len(l.notes) > 0 {
+		l.note(lo, hi)
+	}
 }
 
 // Init readies c, which is empty. If rows hold pointers, memory in which they were
@@ -107,7 +116,9 @@ func (c *Column[T]) Save(i int) {
 		*(*T)(c.Log.placeSlow(i)) = v
 		return
 	}
-	c.Log.mark(i)
+	if c.Log.mark(i); c.Log.top == nil { // Only noted.
+		return
+	}
 	if tip := c.Log.tip; tip.takes(uint32(i), c.Log.split) {
 		c.Log.top.size++
 		*(*T)(tip.rows.next(c.Log.size)) = c.Live[i]
@@ -119,7 +130,7 @@ func (c *Column[T]) Save(i int) {
 }
 
 // clones reports whether what is saved now are clones of rows.
-func (c *Column[T]) clones() bool { return c.Clone != nil && !c.Log.top.bare }
+func (c *Column[T]) clones() bool { return c.Clone != nil && c.Log.top != nil && !c.Log.top.bare }
 
 // mark marks row i as saved, and reports whether it was not.
 func (l *Log) mark(i int) bool { return l.marks[i>>6].add(i, l.span) }
@@ -304,10 +315,9 @@ func (l *Log) saveRows(lo, hi int) {
 	}
 }
 
-// open makes the newest log, if there is one, the one that is written under
-// span.
-func (l *Log) open(span uint64, prot int) {
-	l.span, l.prot = span, l.pick(prot)
+// open makes the newest log, if there is one, the one that is written under these marks.
+func (l *Log) open(marks uint64, prot int) {
+	l.span, l.prot = marks, l.pick(prot)
 	l.reserve(l.prot)
 }
 

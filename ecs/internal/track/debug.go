@@ -16,22 +16,22 @@ func (t *Tracker) Protected() int {
 }
 
 // watched is what a debug build does before rows are saved.
-type watched struct{ saving func(lo, hi int) }
+type watched struct{ watch func(lo, hi int) }
 
 // Watch makes l call f before rows [lo, hi) are saved.
-func (l *Log) Watch(f func(lo, hi int)) { l.saving = f }
+func (l *Log) Watch(f func(lo, hi int)) { l.watch = f }
 
-func (w *watched) beforeSave(lo, hi int) {
-	if w.saving != nil {
-		w.saving(lo, hi)
+func (w *watched) saving(lo, hi int) {
+	if w.watch != nil {
+		w.watch(lo, hi)
 	}
 }
 
-// WrittenIn reports whether row was saved in span.
-func (l *Log) WrittenIn(row int, span uint64) bool {
+// Written reports whether row was saved since the tracker was opened last.
+func (l *Log) Written(row int) bool {
 	if row>>6 >= len(l.marks) {
 		return false
 	}
 	m := l.marks[row>>6]
-	return m.span == span && m.rows>>(uint(row)&63)&1 == 1
+	return m.span == l.span && m.rows>>(uint(row)&63)&1 == 1
 }

@@ -4,4 +4,4 @@ package track
 
 type watched struct{} // Of a debug build.
 
-func (*watched) beforeSave(lo, hi int) {}
+func (*watched) saving(lo, hi int) {}

@@ -114,10 +114,9 @@ func (s *Sparse) Save(p *Page, i uint32) {
 // mark marks the entry of index i as saved, and reports whether it was not.
 func (p *Page) mark(i uint32, span uint64) bool { return p.marks[i&PageMask>>6].add(int(i), span) }
 
-// open makes the newest log, if there is one, the one that is written under
-// span.
-func (s *Sparse) open(span uint64, prot int) {
-	s.span, s.prot = span, uint32(s.pick(prot))
+// open makes the newest log, if there is one, the one that is written under these marks.
+func (s *Sparse) open(marks uint64, prot int) {
+	s.span, s.prot = marks, uint32(s.pick(prot))
 }
 
 // entries are the rows of a sparse array: its entries. A run of them lies in one page.

@@ -40,7 +40,7 @@ func (r *record) height() int {
 type Tracked interface {
 	push(bare bool)
 	again()
-	open(span uint64, prot int)
+	open(marks uint64, prot int)
 	putBack(k int)
 	undo()
 	redo()
@@ -70,10 +70,12 @@ type Tracked interface {
 // Init makes one.
 type Tracker struct {
 	clock *Clock
-	Span  uint64 // The clock's span when Open was last called.
+	Span  uint64 // The clock's span when Open was last called; with stale, another one.
+	marks uint64 // The number of that call: whose marks count.
 	Lengths
 	Prot    int      // Rows below it are saved before they are written. Settled by Open.
 	floor   int      // The least that it is, for readers of the past.
+	notes   []*Notes // Of those who want to know what was written.
 	recs    []record // Oldest first.
 	removed int      // How many records are removed.
 	forward []record // Undone; the next one to redo is last.
@@ -100,7 +102,8 @@ func (t *Tracker) Add(c Tracked) { t.columns = append(t.columns, c) }
 //go:noinline
 func (t *Tracker) Open() {
 	c := t.clock
-	t.Span, t.Changed = c.Span, true
+	c.opened++
+	t.Span, t.marks, t.Changed = c.Span, c.opened, true
 	if !t.Exempt {
 		if c.Undone {
 			c.End()
@@ -109,15 +112,24 @@ func (t *Tracker) Open() {
 			t.join(c.Frame)
 		}
 	}
-	t.Prot = max(t.floor, t.topProt())
+	t.Prot = max(t.least(), t.topProt())
 	t.openColumns()
 	t.settled()
 }
 
 func (t *Tracker) openColumns() {
 	for _, c := range t.columns {
-		c.open(t.Span, t.Prot)
+		c.open(t.marks, t.Prot)
 	}
+}
+
+// least returns the least that Prot is, whatever the frames need.
+func (t *Tracker) least() int {
+	rows := t.floor
+	for _, n := range t.notes {
+		rows = max(rows, n.seen)
+	}
+	return rows
 }
 
 // join opens a record for frame f unless there is one.
@@ -150,6 +162,24 @@ func (t *Tracker) Protect(l Lengths) { t.floor = max(t.floor, l.height()) }
 // Unprotect ends what Protect began.
 func (t *Tracker) Unprotect() { t.floor = 0 }
 
+// Follow returns notes for a new reader, to which all rows are new. It is told by logs, the
+// columns of t without which no row is written.
+func (t *Tracker) Follow(logs ...*Log) *Notes {
+	n := &Notes{t: t, all: true}
+	t.notes = append(t.notes, n)
+	for _, l := range logs {
+		l.notes = append(l.notes, n)
+	}
+	return n
+}
+
+// Anew says that all rows of t were replaced, whatever is noted.
+func (t *Tracker) Anew() {
+	for _, n := range t.notes {
+		n.anew()
+	}
+}
+
 // Lengthen makes N n, as if it had been in every frame kept, so that all of them
 // put back new rows too.
 func (t *Tracker) Lengthen(n int) {
@@ -170,7 +200,7 @@ func (t *Tracker) settled() {
 // lowered follows records that are removed. The clock begins a new span behind
 // that, so the columns are told by Open before the next write.
 func (t *Tracker) lowered() {
-	t.Prot = max(t.floor, t.topProt())
+	t.Prot = max(t.least(), t.topProt())
 	t.settled()
 }
 

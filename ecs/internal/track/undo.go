@@ -90,6 +90,7 @@ type undoStack struct {
 	split   uint32    // A run never extends over a row number that has none of these bits.
 	wipes   bool      // Rows hold pointers: recycled chunks are zeroed.
 	Follows bool      // Rows follow from others: a bare frame notes none.
+	notes   []*Notes  // Told which rows are saved and put back.
 
 	spares []*chunk   // Recycled chunks with room for values,
 	bare   []*chunk   // those without,
@@ -109,15 +110,15 @@ func (u *undoStack) push(bare bool) {
 	u.top = l
 }
 
-// pick makes the newest log, if there is one, the open one. It returns how many of
-// prot rows are to be saved: none where they follow from others and nothing will be
-// put back.
+// pick makes the newest log, if there is one, the open one: without it rows are noted for
+// readers, and saved nowhere. It returns how many of prot rows are to be saved: none where
+// they follow from others and nothing will be put back.
 func (u *undoStack) pick(prot int) int {
 	u.top, u.tip = nil, full
 	if k := len(u.logs); k > 0 {
 		u.top = u.logs[k-1]
 	}
-	if u.Follows && u.top != nil && u.top.bare {
+	if u.Follows && (u.top == nil || u.top.bare) {
 		return 0
 	}
 	return prot
@@ -129,6 +130,9 @@ func (u *undoStack) save(row, n int) { u.keep(row, u.rows.from(row), n) }
 // keep appends n rows, which lie at p, to the open log, as those that start at row.
 func (u *undoStack) keep(row int, p unsafe.Pointer, n int) {
 	l := u.top
+	if l == nil {
+		return
+	}
 	l.size += n
 	for at := 0; at < n; {
 		c := u.tail(l)
@@ -167,6 +171,9 @@ func (c *chunk) takes(row, split uint32) bool {
 //go:noinline
 func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	l := u.top
+	if l == nil {
+		return nil
+	}
 	l.size++
 	c := u.tail(l)
 	u.extend(c, row, 1)
@@ -189,9 +196,11 @@ func (u *undoStack) saveSlow(row int, p unsafe.Pointer) {
 // saveEach appends as many of rows, each a run of its own, as the last chunk of the open
 // log has room for. It returns how many, and where to write them, nil if that is nowhere.
 func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
-	l := u.top
+	l, n := u.top, len(rows)
+	if l == nil {
+		return nil, n
+	}
 	c := u.tail(l)
-	n := len(rows)
 	var p unsafe.Pointer
 	if !l.bare {
 		n = min(n, c.rows.room-c.rows.n)
@@ -283,7 +292,7 @@ func (u *undoStack) putBack(k int) {
 			u.put(one, p)
 		})
 	}
-	u.tell(u.Moved, u.logs[k:]...)
+	u.moved(u.logs[k:]...)
 	u.cut(k)
 }
 
@@ -331,7 +340,7 @@ func (u *undoStack) exchange(l *undoLog, undo bool) {
 			}
 		}
 	}
-	u.tell(u.Moved, l)
+	u.moved(l)
 }
 
 // tell tells f, if there is one, which rows are in logs.
@@ -340,6 +349,14 @@ func (u *undoStack) tell(f func(Run), logs ...*undoLog) {
 		if f != nil {
 			l.eachRun(f)
 		}
+	}
+}
+
+// moved tells whoever wants to know which rows, those in logs, were put back.
+func (u *undoStack) moved(logs ...*undoLog) {
+	u.tell(u.Moved, logs...)
+	if len(u.notes) > 0 {
+		u.tell(func(r Run) { u.note(int(r.Row), int(r.Row+r.N)) }, logs...)
 	}
 }
 

@@ -1,0 +1,156 @@
+package ecs_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// Movers in cells of a grid, found by cell: some sixteen in each.
+
+type cell struct{ X, Y int32 }
+
+func cellOf(p position) cell { return cell{int32(p.X) >> 4, int32(p.Y) >> 4} }
+
+type grid struct {
+	w        *ecs.World
+	s, plain *ecs.Storage[position] // The one with the index, and one without.
+	x        *ecs.Index[position, cell]
+	entities []ecs.Entity
+	cells    []cell
+	order    []int // Of entities, at random.
+	found    int
+
+	lists byHandIndex
+}
+
+// A byHandIndex is what one writes instead: a map of lists, and where in them each entity
+// is.
+type byHandIndex struct {
+	lists map[cell][]ecs.Entity
+	at    []cell   // By entity index.
+	place []uint32 // By entity index.
+}
+
+func (x *byHandIndex) add(e ecs.Entity, c cell) {
+	l := x.lists[c]
+	x.at[e.Index()], x.place[e.Index()] = c, uint32(len(l))
+	x.lists[c] = append(l, e)
+}
+
+func (x *byHandIndex) move(e ecs.Entity, to cell) {
+	from := x.at[e.Index()]
+	if from == to {
+		return
+	}
+	l, k := x.lists[from], x.place[e.Index()]
+	last := l[len(l)-1]
+	l[k], x.place[last.Index()] = last, k
+	x.lists[from] = l[:len(l)-1]
+	x.add(e, to)
+}
+
+func newGrid(n int) *grid {
+	g := &grid{w: ecs.NewWorld(ecs.Options{}), order: permutation(n, 1)}
+	g.s = ecs.MustRegister(g.w, ecs.Component[position]{Name: "indexed"})
+	g.plain = ecs.MustRegister(g.w, ecs.Component[position]{Name: "plain"})
+	g.lists = byHandIndex{make(map[cell][]ecs.Entity), make([]cell, n), make([]uint32, n)}
+	g.entities = g.w.CreateN(nil, n)
+	rng := rand.New(rand.NewPCG(1, 1))
+	side := 1
+	for side*side*16 < n*256 {
+		side *= 2
+	}
+	seen := make(map[cell]bool)
+	for _, e := range g.entities {
+		p := position{X: float64(rng.IntN(side / 4)), Y: float64(rng.IntN(side / 4))}
+		g.s.Set(e, p)
+		g.plain.Set(e, p)
+		c := cellOf(p)
+		g.lists.add(e, c)
+		if !seen[c] {
+			g.cells, seen[c] = append(g.cells, c), true
+		}
+	}
+	g.x = ecs.NewIndex(g.s, cellOf)
+	g.x.Len(cell{})
+	return g
+}
+
+//go:noinline
+func (g *grid) lookUp() {
+	for _, c := range g.cells {
+		g.found += g.x.Len(c)
+	}
+}
+
+//go:noinline
+func (g *grid) lookUpByHand() {
+	for _, c := range g.cells {
+		g.found += len(g.lists.lists[c])
+	}
+}
+
+//go:noinline
+func (g *grid) walk() {
+	for _, c := range g.cells {
+		for e := range g.x.Of(c) {
+			g.found += int(e.Index())
+		}
+	}
+}
+
+// step moves everybody within the cell.
+//
+//go:noinline
+func (g *grid) step(s *ecs.Storage[position]) {
+	for _, k := range g.order {
+		e := g.entities[k]
+		p, _ := s.Get(e)
+		p.X = float64(int32(p.X) ^ 1)
+		s.Set(e, p)
+	}
+}
+
+// leap moves everybody to the next cell, and looks up.
+//
+//go:noinline
+func (g *grid) leap() {
+	for _, k := range g.order {
+		e := g.entities[k]
+		p, _ := g.s.Get(e)
+		p.X = float64(int32(p.X) ^ 16)
+		g.s.Set(e, p)
+	}
+	g.found += g.x.Len(cell{})
+}
+
+//go:noinline
+func (g *grid) leapByHand() {
+	for _, k := range g.order {
+		e := g.entities[k]
+		p, _ := g.plain.Get(e)
+		p.X = float64(int32(p.X) ^ 16)
+		g.plain.Set(e, p)
+		g.lists.move(e, cellOf(p))
+	}
+}
+
+func BenchmarkBudgetIndex(b *testing.B) {
+	for _, n := range []int{16_000, 256_000} {
+		g := newGrid(n)
+		b.Run("look-up/"+sizeName(n), func(b *testing.B) {
+			compare(b, len(g.cells), 2, side{work: g.lookUp}, side{work: g.lookUpByHand})
+		})
+		b.Run("walk/"+sizeName(n), func(b *testing.B) {
+			compareMore(b, n, 3, side{work: g.walk}, side{work: g.lookUp})
+		})
+		b.Run("stay/"+sizeName(n), func(b *testing.B) {
+			compareMore(b, n, 15, side{work: func() { g.step(g.s); g.found += g.x.Len(cell{}) }}, side{work: func() { g.step(g.plain) }})
+		})
+		b.Run("leave/"+sizeName(n), func(b *testing.B) {
+			compare(b, n, 2, side{work: g.leap}, side{work: g.leapByHand})
+		})
+	}
+}

@@ -1,0 +1,350 @@
+package ecs
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs/internal/roster"
+	"github.com/stet-ecs/stet/ecs/internal/track"
+)
+
+// An Index finds the entities whose component has a key: those in a cell of a grid, of a
+// team, with a name.
+//
+//	byCell := ecs.NewIndex(positions, func(p Position) Cell { return Cell{int(p.X) / 16, int(p.Y) / 16} })
+//	for e := range byCell.Of(Cell{3, 4}) { … }
+//
+// It is right at every look-up, whatever wrote the components: Set, pointers, batches,
+// sorts, Clear, a restore, a load. No write tells it; a look-up reads which rows were
+// written since the last one, and looks at those again. So it costs O(rows written since),
+// nothing where nothing was written, and a world whose storages have no index nothing at
+// all. It is not saved, as it follows from the state; after Load or Open it is right like
+// any other time.
+//
+// A look-up may come anywhere: in a loop over a query, in a hook, between Mut and the write
+// through its pointer. Rows handed out and perhaps not written yet are looked at again by
+// each look-up: the run that a loop is in, the row of the last Mut, all after MutValues.
+// But it ends the validity of other pointers into the storage that were given out before;
+// a debug build (-tags stetdebug) finds who writes through one. In [Query1.ParallelRuns]
+// look-ups find what was there when the loop began.
+//
+// A key that differs from itself (NaN) finds nothing. [NewIndex] makes one.
+type Index[T any, K comparable] struct {
+	s      *Storage[T]
+	key    func(T) K
+	origin *byte // The same for an index and its twins of other worlds.
+	notes  *track.Notes
+
+	rows  []entry        // As they were when last looked at.
+	lists roster.Keys[K] // By key: which of all, for those that are not empty.
+	all   []entities[K]
+	spare []uint32 // Which of all are in no use.
+
+	late    uint32   // The row that was pointed to at the last look, and may have been written since,
+	lateAll bool     // or all were.
+	version uint64   // Rises when a list changes.
+	moved   []uint32 // Scratch: rows that have another entity or key.
+}
+
+// An entry is what an index knows of a row: its entity, and which list has it.
+type entry struct {
+	e    Entity
+	list uint32
+}
+
+const (
+	unlisted = ^uint32(0)   // No list: of a gap, and of keys that differ from themselves.
+	left     = unlisted - 1 // None yet: the row is among those to enter a list.
+)
+
+// entities are those that have a key.
+type entities[K comparable] struct {
+	key K
+	roster.List[Entity]
+}
+
+// NewIndex returns an index of s by key. It must return the same for equal components, look
+// at nothing else and change nothing. Each index costs O(rows) at its first look-up and 16
+// bytes a row, so a program makes it once and keeps it, as it does queries. The storages of a
+// clone have none: see [Index.In].
+func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
+	if key == nil {
+		panic("ecs: NewIndex without a key; give it a function from the component to what it is found by")
+	}
+	return newIndex(there(s), key, new(byte))
+}
+
+func newIndex[T any, K comparable](s *Storage[T], key func(T) K, origin *byte) *Index[T, K] {
+	x := &Index[T, K]{s: s, key: key, origin: origin, lists: roster.NewKeys[K](), late: track.NoRow}
+	x.notes = s.rows.Follow(&s.dense.Log, &s.data.Log)
+	s.indexes = append(s.indexes, x)
+	return x
+}
+
+// In returns the index of the same storage in another world, such as a clone, which is made
+// if there is none yet. It returns nil if that world has no such storage.
+func (x *Index[T, K]) In(w *World) *Index[T, K] {
+	s := x.s.In(w)
+	if s == nil {
+		return nil
+	}
+	for _, other := range s.indexes {
+		if other, ok := other.(*Index[T, K]); ok && other.origin == x.origin {
+			return other
+		}
+	}
+	return newIndex(s, x.key, x.origin)
+}
+
+// Of iterates over the entities that have the key, in the order of their indices. The
+// world may change meanwhile: who does not have the key any more when the loop comes there
+// is not visited, and who came to have it behind the entity being visited is.
+func (x *Index[T, K]) Of(key K) iter.Seq[Entity] {
+	return func(yield func(Entity) bool) {
+		l := x.find(key)
+		if l == nil {
+			return
+		}
+		version := x.version
+		for i, at := 0, 0; i < l.Chunks(); i, at = i+1, 0 {
+			for chunk := l.Chunk(i); at < len(chunk); at++ {
+				e := chunk[at]
+				if !yield(e) {
+					return
+				}
+				if x.behind() {
+					x.catchUp()
+				}
+				if x.version == version {
+					continue
+				}
+				if version = x.version; e.Index() == ^uint32(0) {
+					return
+				}
+				if l = x.find(key); l == nil {
+					return
+				}
+				if i, at = l.Seek(e.Index() + 1); i == l.Chunks() {
+					return
+				}
+				chunk, at = l.Chunk(i), at-1
+			}
+		}
+	}
+}
+
+// Len returns how many entities have the key. It costs a look-up.
+func (x *Index[T, K]) Len(key K) int {
+	if l := x.find(key); l != nil {
+		return l.Len()
+	}
+	return 0
+}
+
+// First returns the entity with the lowest index that has the key, and whether any has.
+func (x *Index[T, K]) First(key K) (Entity, bool) {
+	if l := x.find(key); l != nil {
+		return l.Chunk(0)[0], true
+	}
+	return 0, false
+}
+
+// Keys iterates over the keys that entities have, in the order of the first entity of each,
+// as they are when the loop begins. It costs O(keys · log keys).
+func (x *Index[T, K]) Keys() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		x.look()
+		type found struct {
+			first Entity
+			key   K
+		}
+		all := make([]found, 0, x.lists.Len())
+		x.lists.Numbers(func(i uint32) { all = append(all, found{x.all[i].Chunk(0)[0], x.all[i].key}) })
+		slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.first.Index(), b.first.Index()) })
+		for _, f := range all {
+			if !yield(f.key) {
+				return
+			}
+		}
+	}
+}
+
+// find returns the entities that have the key; nil: none has.
+func (x *Index[T, K]) find(key K) *roster.List[Entity] {
+	x.look()
+	if i, ok := x.lists.Get(key); ok {
+		return &x.all[i].List
+	}
+	return nil
+}
+
+func (x *Index[T, K]) look() {
+	if x.behind() {
+		x.catchUp()
+	}
+}
+
+// behind reports whether a row may differ from what x knows of it.
+func (x *Index[T, K]) behind() bool {
+	return x.notes.Any() || x.s.pointed != track.NoRow || x.s.pointedAll || x.lateAll
+}
+
+// catchUp makes x know what is there.
+func (x *Index[T, K]) catchUp() {
+	s, w := x.s, x.s.w
+	if w.parallel {
+		return
+	}
+	if s.pointedAll {
+		s.pointedAll = s.pointedIn == w.clock.Span && s.pointedAt == s.version
+	}
+	noted := x.notes.Any()
+	if noted && debug {
+		w.verifyOf(&s.rows)
+	}
+	x.follow()
+	if x.late, x.lateAll = s.pointed, s.pointedAll; !noted {
+		return
+	}
+	x.notes.Looked()
+	w.changes++ // What loops are about to hand out is noted anew.
+	if debug {
+		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
+	}
+	w.saveHands()
+}
+
+// follow makes x know rows again that may have been written.
+func (x *Index[T, K]) follow() {
+	n := x.s.rows.N
+	if n == 0 || x.notes.All() {
+		x.empty()
+	}
+	x.moved = x.moved[:0]
+	if x.s.pointedAll || x.lateAll {
+		x.leaveAll(0, n)
+	} else {
+		for i := range x.notes.Len() {
+			x.leave(x.notes.Word(i))
+		}
+		x.leaveAll(int(x.late), int(x.late)+1)
+		x.leaveAll(int(x.s.pointed), int(x.s.pointed)+1)
+	}
+	if n < len(x.rows) {
+		x.leaveAll(n, len(x.rows))
+		x.rows = x.rows[:n]
+	}
+	for _, row := range x.moved {
+		if int(row) < n {
+			x.enter(int(row))
+		}
+	}
+	x.rows = slices.Grow(x.rows, n-len(x.rows))
+	for row := len(x.rows); row < n; row++ {
+		x.rows = append(x.rows, entry{})
+		x.enter(row)
+	}
+	if cap(x.moved) > 4096 && cap(x.moved) > n {
+		x.moved = nil
+	}
+}
+
+// leaveAll is leave for rows [lo, hi).
+func (x *Index[T, K]) leaveAll(lo, hi int) {
+	for hi = min(hi, len(x.rows)); lo < hi; lo = lo&^63 + 64 {
+		x.leave(lo&^63, ^uint64(0)<<(lo&63)&firstBits(hi-lo&^63))
+	}
+}
+
+// leave takes those of the rows from first on whose bits are set, as far as x knows them,
+// out of their lists that have another entity or key now.
+func (x *Index[T, K]) leave(first int, written uint64) {
+	s := x.s
+	known := x.rows[min(first, len(x.rows)):min(first+64, len(x.rows))]
+	dense, data := s.dense.Live[:s.rows.N], s.data.Live[:s.rows.N]
+	for written &= firstBits(len(known)); written != 0; written &= written - 1 {
+		i := bits.TrailingZeros64(written)
+		was, row := known[i&63], first+i
+		if was.list == left || row < len(dense) && dense[row] == was.e && (was.e == Vacant || was.list != unlisted && x.all[was.list].key == x.key(data[row])) {
+			continue
+		}
+		x.moved = append(x.moved, uint32(row))
+		known[i&63].list = left
+		if was.list != unlisted {
+			x.remove(was)
+		}
+	}
+}
+
+// remove takes an entity out of its list.
+func (x *Index[T, K]) remove(was entry) {
+	l := &x.all[was.list]
+	l.Remove(was.e)
+	x.version++
+	if l.Len() == 0 {
+		x.lists.Delete(l.key)
+		var none K
+		l.key = none // Which may hold memory.
+		x.spare = append(x.spare, was.list)
+	}
+}
+
+// enter puts the entity of row, which is in no list, into that of its key.
+func (x *Index[T, K]) enter(row int) {
+	e := x.s.dense.Live[row]
+	x.rows[row] = entry{e, unlisted}
+	if e == Vacant {
+		return
+	}
+	key := x.key(x.s.data.Live[row])
+	if key != key { //nolint:staticcheck // Some do.
+		return
+	}
+	i, ok := x.lists.Get(key)
+	if !ok {
+		i = x.newList(key)
+	}
+	x.all[i].Insert(e)
+	x.rows[row].list = i
+	x.version++
+}
+
+func (x *Index[T, K]) newList(key K) (i uint32) {
+	if k := len(x.spare); k > 0 {
+		i, x.spare = x.spare[k-1], x.spare[:k-1]
+	} else {
+		i = uint32(len(x.all))
+		x.all = append(x.all, entities[K]{})
+	}
+	x.all[i].key = key
+	x.lists.Set(key, i)
+	return i
+}
+
+// empty makes x one that knows no row.
+func (x *Index[T, K]) empty() {
+	if x.lists.Len() > 0 {
+		x.lists.Clear()
+		clear(x.all)
+		x.version++
+	}
+	x.rows, x.all, x.spare = x.rows[:0], x.all[:0], x.spare[:0]
+}
+
+// bytes returns how much memory x takes, but for what keys lead to.
+func (x *Index[T, K]) bytes() (n int64) {
+	n = x.notes.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.all) + room(x.spare) + room(x.moved)
+	for i := range x.all {
+		n += x.all[i].Bytes()
+	}
+	return n
+}
+
+// String says what x holds.
+func (x *Index[T, K]) String() string {
+	x.look()
+	return fmt.Sprintf("index of %s: %d keys, %d rows", x.s.name, x.lists.Len(), len(x.rows))
+}

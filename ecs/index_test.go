@@ -1,0 +1,384 @@
+package ecs
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/internal/deep"
+)
+
+// An indexFace lets the models look something up in an index by ints.
+type indexFace struct {
+	of    func(key int) []Entity
+	len   func(key int) int
+	first func(key int) (Entity, bool)
+	keys  func() []int
+	in    func(*World) indexFace
+}
+
+func newIndexFace[T any](x *Index[T, int]) indexFace {
+	return indexFace{
+		of:    func(key int) []Entity { return slices.Collect(x.Of(key)) },
+		len:   x.Len,
+		first: x.First,
+		keys:  func() []int { return slices.Collect(x.Keys()) },
+		in:    func(w *World) indexFace { return newIndexFace(x.In(w)) },
+	}
+}
+
+// byIndex sorts entities by their indices.
+func byIndex(a, b Entity) int { return int(a.Index()) - int(b.Index()) }
+
+// check compares x with what entities and keys say, which lie beside each other. Gaps say
+// nothing.
+func (x indexFace) check(entities []Entity, keys []int) error {
+	want := make(map[int][]Entity)
+	for i, e := range entities {
+		if e != Vacant {
+			want[keys[i]] = append(want[keys[i]], e)
+		}
+	}
+	for key, list := range want {
+		slices.SortFunc(list, byIndex)
+		if got := x.of(key); !slices.Equal(got, list) {
+			return fmt.Errorf("Of(%d) = %v, want %v", key, got, list)
+		}
+		if got := x.len(key); got != len(list) {
+			return fmt.Errorf("Len(%d) = %d, want %d", key, got, len(list))
+		}
+		if e, ok := x.first(key); !ok || e != list[0] {
+			return fmt.Errorf("First(%d) = %v, %v, want %v", key, e, ok, list[0])
+		}
+	}
+	sorted := slices.SortedFunc(maps.Keys(want), func(a, b int) int { return byIndex(want[a][0], want[b][0]) })
+	if got := x.keys(); !slices.Equal(got, sorted) {
+		return fmt.Errorf("Keys() = %v, want %v", got, sorted)
+	}
+	const none = 1000
+	if _, ok := x.first(none); ok || x.len(none) != 0 || x.of(none) != nil {
+		return fmt.Errorf("something is found by a key that nobody has")
+	}
+	return nil
+}
+
+// look compares the index of store i with the naive world. The first one makes indexes of
+// all stores.
+func (p *pair) look(i int) bool {
+	if p.indexes == nil {
+		for _, f := range p.faces {
+			p.indexes = append(p.indexes, f.index())
+		}
+	}
+	s := &p.n.stores[i]
+	var keys []int
+	for _, v := range s.values {
+		keys = append(keys, v%3)
+	}
+	if p.kinds[i].tag {
+		clear(keys)
+	}
+	if err := p.indexes[i].check(s.entities, keys); err != nil {
+		failf("the index of store %d: %v", i, err)
+	}
+	return true
+}
+
+func (p *pair) lookAll() {
+	for i := range p.faces {
+		p.look(i)
+	}
+}
+
+var (
+	look     = operation{"look", func(p *pair) bool { return p.look(0) }}
+	lookLast = func(p *pair) bool { return p.look(0) }
+)
+
+// exploreLooks is explore with an index that is looked at between the operations, or not.
+func exploreLooks(t *testing.T, s setting, all []operation, n int) {
+	t.Helper()
+	x := explorer{t: t, setting: s, operations: append(all, look), last: lookLast}
+	x.extend(n)
+	if x.tried < 100 {
+		t.Errorf("only %d sequences were tried", x.tried)
+	}
+}
+
+func TestEveryOrderOfChangesAndLooks(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]kind{
+		"plain": plainKind, "list": listKind, "tag": labelKind, "indexed": indexedKind, "gaps": gapKind, "hashed": hashedKind, "ordered": orderedKind,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := setting{kinds: []kind{k}, entities: 3, members: 3}
+			exploreLooks(t, s, operations(adds(0, 3), removes(0, 3), writes(0, 3), clearStore(0), checkpoints(2)), *depth+1)
+		})
+	}
+}
+
+func TestEveryOrderOfTicksAndLooks(t *testing.T) {
+	t.Parallel()
+	for _, s := range []setting{{}, {history: 2}, {record: true}, {history: 3, record: true}} {
+		s.kinds, s.entities, s.members = []kind{plainKind}, 2, 2
+		exploreLooks(t, s, operations(removes(0, 2), writes(0, 2), sets(0, 2), destroys(2), ticks(), checkpoints(1)), *depth+1)
+	}
+}
+
+func TestEveryOrderOfLooksAtWhatDoesNotRewind(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{extraKind}, entities: 2, members: 2, history: 2}
+	exploreLooks(t, s, operations(create, destroys(3), adds(0, 3), writes(0, 2), removes(0, 1), ticks(), checkpoints(1)), *depth+1)
+}
+
+// A lookout is a world with components that are written in all ways, and an index that is
+// compared with all values whenever anything was.
+type lookout struct {
+	t      *testing.T
+	rng    *rand.Rand
+	w      *World
+	s      *Storage[plain]
+	other  *Storage[list]
+	x      *Index[plain, int]
+	face   indexFace
+	query  *Query2[plain, list]
+	looks  int
+	trying bool // In Try, which must not be left by going back.
+}
+
+func newLookout(t *testing.T, seed uint64, options Options) *lookout {
+	l := &lookout{t: t, rng: rand.New(rand.NewPCG(seed, 1)), w: NewWorld(options)}
+	l.s = MustRegister[plain](l.w)
+	l.other = MustRegister(l.w, Component[list]{Clone: cloneList})
+	for range 200 {
+		e := l.w.Create()
+		if l.rng.IntN(4) > 0 {
+			l.s.Set(e, plain{X: l.number()})
+		}
+		if l.rng.IntN(4) > 0 {
+			l.other.Set(e, list{[]int{1}})
+		}
+	}
+	if l.rng.IntN(2) == 0 {
+		l.s.SortFunc(func(a, b plain) int { return int(a.X - b.X) }) // So that a query finds them scattered.
+	}
+	l.query = NewQuery2(Write(l.s), Write(l.other))
+	l.x = NewIndex(l.s, func(p plain) int { return int(p.X) })
+	l.face = newIndexFace(l.x)
+	return l
+}
+
+func (l *lookout) number() int32 { return int32(l.rng.IntN(12)) }
+
+func (l *lookout) entity() Entity {
+	all := l.w.Entities()
+	if len(all) == 0 {
+		return l.w.Create()
+	}
+	return all[l.rng.IntN(len(all))]
+}
+
+// sometimes compares the index with the storage, one time of n.
+func (l *lookout) sometimes(n int) {
+	if l.rng.IntN(n) > 0 {
+		return
+	}
+	l.looks++
+	var keys []int
+	for _, p := range l.s.Values() {
+		keys = append(keys, int(p.X))
+	}
+	require.NoError(l.t, l.face.check(l.s.Entities(), keys))
+}
+
+// write writes through p, perhaps between two looks.
+func (l *lookout) write(p *plain) {
+	l.sometimes(3)
+	p.X = l.number()
+	l.sometimes(3)
+	if l.rng.IntN(4) == 0 {
+		p.X = l.number()
+		l.sometimes(3)
+	}
+}
+
+// do does something that may look and write, within loops depth deep.
+func (l *lookout) do(depth int) {
+	switch l.rng.IntN(14) {
+	case 0:
+		l.s.Set(l.entity(), plain{X: l.number()})
+	case 1:
+		if p := l.s.Mut(l.entity()); p != nil {
+			l.write(p)
+		}
+	case 2:
+		if depth > 0 { // MutValues would not stay valid in a loop.
+			return
+		}
+		values := l.s.MutValues()
+		for range l.rng.IntN(5) {
+			if len(values) > 0 {
+				l.write(&values[l.rng.IntN(len(values))])
+			}
+		}
+	case 3:
+		if e, row, ok := l.query.First(); ok {
+			l.write(row.A)
+			if row, ok := l.query.Get(e); ok {
+				l.write(row.A)
+			}
+		}
+	case 4:
+		if row, ok := l.query.Get(l.entity()); ok {
+			l.write(row.A)
+		}
+	case 5:
+		var some []Entity
+		for range l.rng.IntN(100) {
+			some = append(some, l.entity())
+		}
+		for _, p := range l.s.MutEach(some) {
+			if l.rng.IntN(8) == 0 {
+				l.write(p)
+			}
+		}
+	case 6:
+		if depth > 2 {
+			return
+		}
+		n := l.rng.IntN(300)
+		for _, row := range l.query.All() {
+			if l.rng.IntN(10) == 0 {
+				l.write(row.A)
+			}
+			if l.rng.IntN(100) == 0 {
+				l.still(depth + 1)
+				l.write(row.A)
+			}
+			if n--; n < 0 {
+				break
+			}
+		}
+	case 7:
+		if depth > 2 {
+			return
+		}
+		for run := range l.query.Runs() {
+			for range l.rng.IntN(4) {
+				l.write(&run.A[l.rng.IntN(len(run.A))])
+			}
+			if l.rng.IntN(30) == 0 {
+				l.still(depth + 1)
+				l.write(&run.A[0])
+			}
+		}
+	default:
+		l.change(depth)
+	}
+}
+
+// still does something that changes no structure.
+func (l *lookout) still(depth int) {
+	if p := l.s.Mut(l.entity()); p != nil {
+		l.write(p)
+	}
+	if depth <= 2 {
+		for _, row := range l.query.All() {
+			if l.rng.IntN(20) == 0 {
+				l.write(row.A)
+			}
+		}
+	}
+}
+
+// change changes the structure, which no loop is in.
+func (l *lookout) change(depth int) {
+	if depth > 0 {
+		return
+	}
+	switch l.rng.IntN(9) {
+	case 0:
+		l.s.Remove(l.entity())
+	case 1:
+		l.w.Destroy(l.entity())
+		l.w.Create()
+	case 2:
+		e := l.w.Create()
+		l.s.Set(e, plain{X: l.number()})
+		l.other.Set(e, list{[]int{1}})
+	case 3:
+		l.w.Commit()
+	case 4:
+		if l.trying {
+			return
+		}
+		l.trying = true
+		defer func() { l.trying = false }()
+		_ = l.w.Try(func() error {
+			l.do(0)
+			l.sometimes(2)
+			l.do(0)
+			if l.rng.IntN(2) == 0 {
+				return assert.AnError
+			}
+			return nil
+		})
+	case 5:
+		if l.rng.IntN(20) == 0 {
+			l.s.Clear()
+		}
+		l.s.SetAll(l.w.Entities()[:min(l.rng.IntN(30), len(l.w.Entities()))], plain{X: l.number()})
+	case 6:
+		l.s.SortFunc(func(a, b plain) int { return int(a.Y - b.Y + (a.X%3 - b.X%3)) })
+	case 7:
+		if l.w.Tick() > 0 && !l.trying {
+			_ = l.w.History().Seek(l.w.Tick() - uint64(l.rng.IntN(2))) // Perhaps it is not held.
+		}
+	case 8:
+		l.w.Shrink()
+	}
+}
+
+func TestLooksAnywhere(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(deep.Or(24, 120)) {
+		options := Options{History: int(seed % 4)}
+		l := newLookout(t, seed, options)
+		for range 150 {
+			l.do(0)
+			l.sometimes(4)
+		}
+		require.NotZero(t, l.looks)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func TestLooksInParallelRunsFindWhatWasThere(t *testing.T) {
+	l := newLookout(t, 1, Options{History: 2})
+	l.w.Commit()
+	before := slices.Collect(l.x.Of(3))
+	for range 3 {
+		l.query.ParallelRuns(4, func(run Run2[plain, list]) {
+			for i := range run.A {
+				assert.Equal(t, before, slices.Collect(l.x.Of(3)))
+				run.A[i].X = 3
+			}
+		})
+		n := 0
+		for _, v := range l.s.All() {
+			if v.X == 3 {
+				n++
+			}
+		}
+		before = slices.Collect(l.x.Of(3))
+		assert.Len(t, before, n)
+		assert.Greater(t, n, 100)
+	}
+}
