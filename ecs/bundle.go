@@ -44,7 +44,7 @@ func (s *Storage[T]) put(e Entity, v T, change uint64) {
 
 // putAll is SetAll for entities that were just created.
 func (s *Storage[T]) putAll(entities []Entity, v T) {
-	if s.special || s.mask != nil || s.w.watched {
+	if s.special || s.mask != nil || s.w.hooked {
 		s.SetAll(entities, v)
 		return
 	}

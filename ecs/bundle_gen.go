@@ -19,7 +19,7 @@ func NewBundle1[A any](a *Storage[A]) *Bundle1[A] {
 func (bundle *Bundle1[A]) Create(a A) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a)
 		return entity
 	}
@@ -77,7 +77,7 @@ func NewBundle2[A, B any](a *Storage[A], b *Storage[B]) *Bundle2[A, B] {
 func (bundle *Bundle2[A, B]) Create(a A, b B) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b)
 		return entity
 	}
@@ -150,7 +150,7 @@ func NewBundle3[A, B, C any](a *Storage[A], b *Storage[B], c *Storage[C]) *Bundl
 func (bundle *Bundle3[A, B, C]) Create(a A, b B, c C) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c)
 		return entity
 	}
@@ -235,7 +235,7 @@ func NewBundle4[A, B, C, D any](a *Storage[A], b *Storage[B], c *Storage[C], d *
 func (bundle *Bundle4[A, B, C, D]) Create(a A, b B, c C, d D) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c, d)
 		return entity
 	}
@@ -332,7 +332,7 @@ func NewBundle5[A, B, C, D, E any](a *Storage[A], b *Storage[B], c *Storage[C], 
 func (bundle *Bundle5[A, B, C, D, E]) Create(a A, b B, c C, d D, e E) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c, d, e)
 		return entity
 	}
@@ -441,7 +441,7 @@ func NewBundle6[A, B, C, D, E, F any](a *Storage[A], b *Storage[B], c *Storage[C
 func (bundle *Bundle6[A, B, C, D, E, F]) Create(a A, b B, c C, d D, e E, f F) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c, d, e, f)
 		return entity
 	}
@@ -562,7 +562,7 @@ func NewBundle7[A, B, C, D, E, F, G any](a *Storage[A], b *Storage[B], c *Storag
 func (bundle *Bundle7[A, B, C, D, E, F, G]) Create(a A, b B, c C, d D, e E, f F, g G) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c, d, e, f, g)
 		return entity
 	}
@@ -695,7 +695,7 @@ func NewBundle8[A, B, C, D, E, F, G, H any](a *Storage[A], b *Storage[B], c *Sto
 func (bundle *Bundle8[A, B, C, D, E, F, G, H]) Create(a A, b B, c C, d D, e E, f F, g G, h H) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c, d, e, f, g, h)
 		return entity
 	}
@@ -840,7 +840,7 @@ func NewBundle9[A, B, C, D, E, F, G, H, I any](a *Storage[A], b *Storage[B], c *
 func (bundle *Bundle9[A, B, C, D, E, F, G, H, I]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c, d, e, f, g, h, i)
 		return entity
 	}
@@ -997,7 +997,7 @@ func NewBundle10[A, B, C, D, E, F, G, H, I, J any](a *Storage[A], b *Storage[B],
 func (bundle *Bundle10[A, B, C, D, E, F, G, H, I, J]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c, d, e, f, g, h, i, j)
 		return entity
 	}
@@ -1166,7 +1166,7 @@ func NewBundle11[A, B, C, D, E, F, G, H, I, J, K any](a *Storage[A], b *Storage[
 func (bundle *Bundle11[A, B, C, D, E, F, G, H, I, J, K]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c, d, e, f, g, h, i, j, k)
 		return entity
 	}
@@ -1347,7 +1347,7 @@ func NewBundle12[A, B, C, D, E, F, G, H, I, J, K, L any](a *Storage[A], b *Stora
 func (bundle *Bundle12[A, B, C, D, E, F, G, H, I, J, K, L]) Create(a A, b B, c C, d D, e E, f F, g G, h H, i I, j J, k K, l L) Entity {
 	w := bundle.a.w
 	entity := w.Create()
-	if w.watched { // A hook may do anything with it.
+	if w.hooked { // A hook may do anything with it.
 		bundle.Set(entity, a, b, c, d, e, f, g, h, i, j, k, l)
 		return entity
 	}

@@ -40,6 +40,8 @@
 //	hand what is found to a batch AppendEntities; World.DestroyFound
 //	keep rows side by side        World.NewGroup
 //	put them so once              World.Align
+//	find by a key                 NewIndex; Index.Of, Index.First, Index.Len, Index.Keys
+//	children, targets, trees      NewRelation with RelationOptions; Relation.Of, Target, Set, Descendants, Ancestors, To
 //	order rows                    Storage.SortFunc, Storage.SortEntities, Storage.SortLike
 //	sets of entity indices        Storage.Mask, World.AliveBits, World.NewMask; Bits, Mask
 //

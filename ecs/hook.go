@@ -166,11 +166,18 @@ func (s *set) removeEach(as AnyStorage) {
 func (w *World) destroyEach() bool {
 	for _, s := range w.sets {
 		if s.rows.N > 0 && s.removesOneByOne() {
-			w.hooks.each(w.Entities(), func(e Entity) { w.Destroy(e) })
+			w.hooks.each(w.Entities(), func(e Entity) { w.destroyReleased(e) })
 			return true
 		}
 	}
 	return false
+}
+
+// destroyReleased is Destroy for an entity whose sources were seen to.
+func (w *World) destroyReleased(e Entity) {
+	w.released = true
+	w.Destroy(e)
+	w.released = false // Also if nothing asked.
 }
 
 // each calls f for a copy of entities, from the last to the first.
@@ -193,10 +200,11 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity)) {
 
 // settleObserved says for every set whether somebody is to be told of changes.
 func (w *World) settleObserved() {
-	w.watched = false
+	w.hooked = false
 	for _, s := range w.sets {
-		w.watched = s.settleObserved() || w.watched
+		w.hooked = s.settleObserved() || w.hooked
 	}
+	w.watched = w.hooked || w.bonds != nil
 }
 
 // settleObserved does that for s, and returns whether a group or hooks are told.
@@ -261,9 +269,14 @@ func (s *set) emptying(as AnyStorage) (done bool) {
 	return false
 }
 
-// leaving tells that e is about to be destroyed, and reports whether it is
-// alive.
+// leaving tells that e is about to be destroyed, and reports whether it is alive and may
+// be.
 func (w *World) leaving(e Entity) bool {
+	if released := w.released; w.bonds != nil {
+		if w.released = false; !released && !w.bonds.sever(e) {
+			return false
+		}
+	}
 	if !w.tellDying(e) || !w.entities.alive(e) {
 		return false
 	}

@@ -154,7 +154,8 @@ func (r *registry) at(i uint32) (Entity, bool) {
 // if e has none. The row counts as written.
 //
 // The pointer is valid until the next Set or Remove in this storage, Destroy,
-// Checkpoint, Commit, Restore, Release or Seek.
+// Checkpoint, Commit, Restore, Release or Seek; if the storage has an [Index], also until a
+// look-up in it, unless it is the pointer given out last.
 func (s *Storage[T]) Mut(e Entity) *T {
 	r := s.row(e)
 	if r < 0 {

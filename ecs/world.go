@@ -47,7 +47,10 @@ type World struct {
 	names      map[string]AnyStorage
 	former     map[string]AnyStorage // By former name.
 	converted  []raw.Conversion      // By the last Load.
-	watched    bool                  // A storage has a group or hooks.
+	hooked     bool                  // A storage has a group or hooks.
+	watched    bool                  // So it has, or there are relations: to destroy is more than to remove rows.
+	bonds      severing              // The relations; nil: none.
+	released   bool                  // What is destroyed next is, as far as relations go.
 	exempt     []exemptStorage       // NoRewind components.
 	groups     []*Group
 
@@ -147,7 +150,7 @@ func (w *World) Len() int { return w.entities.rows.N }
 func (w *World) Entities() []Entity { return w.loan(&w.entities.rows, &w.entities.dense) }
 
 // Destroy ends the life of e and removes its components. It reports whether e
-// was alive.
+// was alive, and no [Relation] refused it.
 func (w *World) Destroy(e Entity) bool {
 	if w.watched && !w.leaving(e) {
 		return false
@@ -202,7 +205,7 @@ func (w *World) DestroyAll(entities []Entity) int {
 // cost is that of [Storage.Clear] for each storage; it does not depend on the
 // number of entities.
 func (w *World) Clear() {
-	if w.watched && w.destroyEach() {
+	if w.hooked && w.destroyEach() {
 		return
 	}
 	if debug {
@@ -357,6 +360,11 @@ func (w *World) Align(storages ...AnyStorage) {
 
 // EntityAt returns the entity alive that has the index, and whether there is one.
 func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(index) }
+
+// severing is the relations of a world, which are asked before an entity is destroyed.
+type severing interface {
+	sever(e Entity) bool // Does with its sources what is to be done; false: e must live.
+}
 
 // inHand is what a loop that writes has handed out and not taken back. A boundary makes
 // its marks stale while the loop's body may still write, so whoever sets one saves it

@@ -1,0 +1,414 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// A Relation finds the entities whose component refers to an entity: the children of a
+// parent, what lies in a chest, who is aimed at. The one that holds the component is the
+// source, the one referred to the target.
+//
+//	type ChildOf struct{ Parent ecs.Entity }
+//	childOf := ecs.MustRegister[ChildOf](w)
+//	children := ecs.NewRelation(childOf, func(c ChildOf) ecs.Entity { return c.Parent }, ecs.RelationOptions{Tree: true})
+//
+//	childOf.Set(wheel, ChildOf{car})
+//	for e := range children.Of(car) { … }
+//	w.Destroy(car) // And all below it.
+//
+// It is an [Index] whose key is the target: right whatever wrote the components, whether
+// the source changes its target by Set, by a pointer or by a restore, and nothing of it
+// saved. Sources are visited in the order of their indices. Its zero target is nobody: who
+// has it is in no relation to anyone, and [Relation.Of] finds it by the zero Entity.
+//
+// What becomes of the sources when their target is destroyed, [RelationOptions] say. That
+// holds for [World.Destroy] and all batches. [World.Clear] asks nobody, as it ends all, and
+// neither does what puts a world back.
+type Relation[T any] struct {
+	sources *Index[T, Entity]
+	options RelationOptions
+	bonds   *bonds
+}
+
+// RelationOptions say how a [Relation] behaves. The zero RelationOptions destroy sources
+// with their target.
+type RelationOptions struct {
+	Policy Policy
+
+	// Tree says that no entity may be below itself: [Relation.Set] refuses that. Other ways
+	// to write the component do not ask; what walks up and down ends in any case.
+	Tree bool
+}
+
+// A Policy says what becomes of sources whose target is destroyed.
+type Policy uint8
+
+const (
+	// Cascade destroys them too, and theirs, from the farthest to the nearest. Call Destroy
+	// behind a loop, or of [Commands], if they may be among those that the loop visits.
+	Cascade Policy = iota
+
+	// Detach takes the component away from them.
+	Detach
+
+	// Refuse keeps the target alive as long as it has any: Destroy does nothing and
+	// returns false. Sources that would be destroyed with it do not count.
+	Refuse
+)
+
+// ErrCycle says that an entity would be below itself.
+var ErrCycle = errors.New("a cycle")
+
+// NewRelation returns the relation that a component of s stands for: target returns whom a
+// component refers to. A program makes it once, as it does indexes; see [NewIndex] for cost.
+func NewRelation[T any](s *Storage[T], target func(T) Entity, options RelationOptions) *Relation[T] {
+	if target == nil {
+		panic("ecs: NewRelation without a target; give it a function from the component to the entity that it refers to")
+	}
+	return newRelation(NewIndex(s, target), options)
+}
+
+func newRelation[T any](x *Index[T, Entity], options RelationOptions) *Relation[T] {
+	b := bondsOf(x.s.w)
+	r := &Relation[T]{x, options, b}
+	b.all = append(b.all, r)
+	return r
+}
+
+// In returns the relation of the same storage in another world, such as a clone, which is
+// made if there is none yet. It returns nil if that world has no such storage.
+func (r *Relation[T]) In(w *World) *Relation[T] {
+	for _, other := range bondsOf(w).all {
+		if other, ok := other.(*Relation[T]); ok && other.sources.origin == r.sources.origin {
+			return other
+		}
+	}
+	x := r.sources.In(w)
+	if x == nil {
+		return nil
+	}
+	return newRelation(x, r.options)
+}
+
+// Of iterates over the sources of target, as [Index.Of] does.
+func (r *Relation[T]) Of(target Entity) iter.Seq[Entity] { return r.sources.Of(target) }
+
+// Len returns how many sources target has.
+func (r *Relation[T]) Len(target Entity) int { return r.sources.Len(target) }
+
+// First returns the source of target with the lowest index, and whether there is one.
+func (r *Relation[T]) First(target Entity) (Entity, bool) { return r.sources.First(target) }
+
+// Target returns whom e refers to, and whether it has the component and refers to somebody.
+func (r *Relation[T]) Target(e Entity) (Entity, bool) {
+	v, ok := r.sources.s.Get(e)
+	if !ok {
+		return 0, false
+	}
+	target := r.sources.key(v)
+	return target, target != 0
+}
+
+// Set is [Storage.Set] for e, which must be alive, with a component whose target must be
+// alive or nobody. Where there is to be a tree, an error that wraps [ErrCycle] says that e
+// is the target or above it. After an error nothing has changed.
+func (r *Relation[T]) Set(e Entity, v T) error {
+	w, target := r.sources.s.w, r.sources.key(v)
+	switch {
+	case !w.Alive(e):
+		return fmt.Errorf("ecs: %s of %v: the entity is not alive", r.sources.s.name, e)
+	case target != 0 && !w.Alive(target):
+		return fmt.Errorf("ecs: %s of %v: its target %v is not alive", r.sources.s.name, e, target)
+	case r.options.Tree && target == e:
+		return fmt.Errorf("ecs: %s of %v: %w, as it is its own target", r.sources.s.name, e, ErrCycle)
+	case r.options.Tree && r.above(target, e):
+		return fmt.Errorf("ecs: %s of %v: %w, as its target %v is below it", r.sources.s.name, e, ErrCycle, target)
+	}
+	r.sources.s.Set(e, v)
+	return nil
+}
+
+// above reports whether e is above below.
+func (r *Relation[T]) above(below, e Entity) bool {
+	for a := range r.Ancestors(below) {
+		if a == e {
+			return true
+		}
+	}
+	return false
+}
+
+// To returns a filter of queries that keeps the sources of target:
+//
+//	NewQuery1(Write(positions)).With(children.To(car))
+//
+// A query with it looks at the target of each entity that it finds otherwise; where a target
+// has few sources of many, a loop over [Relation.Of] with [Query1.Get] is quicker.
+func (r *Relation[T]) To(target Entity) Filter { return &towards[T]{r, target} }
+
+// towards keeps the sources of a target.
+type towards[T any] struct {
+	r      *Relation[T]
+	target Entity
+}
+
+func (f *towards[T]) narrow(q narrowed) {
+	q.include(&f.r.sources.s.set)
+	q.filter(f)
+}
+
+func (f *towards[T]) begin() {}
+
+func (f *towards[T]) keeps(e Entity) bool {
+	v, _ := f.r.sources.s.Get(e)
+	return f.r.sources.key(v) == f.target
+}
+
+// Ancestors iterates over the target of e, the target's target and so on, up to one that
+// refers to nobody. Where they form a cycle it ends, after it was at each once or twice.
+func (r *Relation[T]) Ancestors(e Entity) iter.Seq[Entity] {
+	return func(yield func(Entity) bool) {
+		from, steps, most := e, 0, 1 // Whoever comes by from again is in a cycle (Brent).
+		for at, ok := r.Target(e); ok && yield(at) && at != from && at != e; at, ok = r.Target(at) {
+			if steps++; steps == most {
+				from, steps, most = at, 0, 2*most
+			}
+		}
+	}
+}
+
+// Root returns the last of the ancestors of e: e itself, if it has none.
+func (r *Relation[T]) Root(e Entity) Entity {
+	for a := range r.Ancestors(e) {
+		e = a
+	}
+	return e
+}
+
+// Descendants iterates over the sources of e and theirs, each before its own, as they are
+// when the loop begins: depth first, sources of one target in the order of their indices.
+// Nobody is visited twice, and e is not.
+func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
+	return func(yield func(Entity) bool) {
+		for _, e := range r.descendants(e)[1:] {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// descendants returns e and those below it, depth first.
+func (r *Relation[T]) descendants(e Entity) (found []Entity) {
+	seen := r.bonds.takeMarks()
+	defer r.bonds.dropMarks(seen)
+	seen.add(e)
+	for open := []Entity{e}; len(open) > 0; {
+		e, open = open[len(open)-1], open[:len(open)-1]
+		found = append(found, e)
+		first := len(open)
+		for source := range r.Of(e) {
+			if seen.add(source) {
+				open = append(open, source)
+			}
+		}
+		slices.Reverse(open[first:])
+	}
+	return found
+}
+
+// Levels iterates over what [Relation.Descendants] does, breadth first: all sources of e,
+// which are at depth 1, then theirs.
+func (r *Relation[T]) Levels(e Entity) iter.Seq2[int, Entity] {
+	return func(yield func(int, Entity) bool) {
+		found, depths := r.levels(e)
+		for i := 1; i < len(found); i++ {
+			if !yield(depths[i], found[i]) {
+				return
+			}
+		}
+	}
+}
+
+// levels returns e and those below it, breadth first.
+func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
+	seen := r.bonds.takeMarks()
+	defer r.bonds.dropMarks(seen)
+	seen.add(e)
+	found, depths = append(found, e), append(depths, 0)
+	for i := 0; i < len(found); i++ {
+		for source := range r.Of(found[i]) {
+			if seen.add(source) {
+				found, depths = append(found, source), append(depths, depths[i]+1)
+			}
+		}
+	}
+	return found, depths
+}
+
+// Marks are a set of entities of which no two have the same index. They are scratch
+// space: empty between two uses.
+type marks struct {
+	words []uint64 // By index.
+	added []Entity
+}
+
+func (m *marks) has(e Entity) bool {
+	i := int(e.Index() >> 6)
+	return i < len(m.words) && m.words[i]>>(e.Index()&63)&1 != 0
+}
+
+// add adds e, and reports whether it was not there.
+func (m *marks) add(e Entity) bool {
+	if m.has(e) {
+		return false
+	}
+	if i := int(e.Index() >> 6); i >= len(m.words) {
+		m.words = append(m.words, make([]uint64, max(i+1-len(m.words), len(m.words)))...)
+	}
+	m.words[e.Index()>>6] |= 1 << (e.Index() & 63)
+	m.added = append(m.added, e)
+	return true
+}
+
+func (m *marks) remove(e Entity) { m.words[e.Index()>>6] &^= 1 << (e.Index() & 63) }
+
+// takeMarks returns empty marks, which dropMarks must get back.
+func (b *bonds) takeMarks() (m *marks) {
+	if k := len(b.spare); k > 0 {
+		m, b.spare = b.spare[k-1], b.spare[:k-1]
+		return m
+	}
+	return new(marks)
+}
+
+func (b *bonds) dropMarks(m *marks) {
+	for _, e := range m.added {
+		m.words[e.Index()>>6] = 0
+	}
+	m.added = m.added[:0]
+	b.spare = append(b.spare, m)
+}
+
+// A relative is a relation of any type.
+type relative interface {
+	policy() Policy
+	count(target Entity) int
+	each(target Entity, f func(source Entity))
+	detach(source Entity)
+}
+
+func (r *Relation[T]) policy() Policy          { return r.options.Policy }
+func (r *Relation[T]) count(target Entity) int { return r.Len(target) }
+func (r *Relation[T]) detach(source Entity)    { r.sources.s.Remove(source) }
+
+func (r *Relation[T]) each(target Entity, f func(Entity)) {
+	for source := range r.Of(target) {
+		f(source)
+	}
+}
+
+// Bonds are all relations of a world.
+type bonds struct {
+	w     *World
+	all   []relative
+	spare []*marks
+}
+
+// bondsOf returns those of w, which has some from now on.
+func bondsOf(w *World) *bonds {
+	if w.bonds == nil {
+		w.bonds = &bonds{w: w}
+		w.settleObserved()
+	}
+	return w.bonds.(*bonds)
+}
+
+// sever does with the sources of e, which is about to be destroyed, what their policies
+// say. It reports whether e may be destroyed.
+func (b *bonds) sever(e Entity) bool {
+	if !b.w.entities.alive(e) || !b.hasSources(e) {
+		return true
+	}
+	seen := b.takeMarks()
+	defer b.dropMarks(seen)
+	doomed := b.doomed([]Entity{e}, seen)
+	for _, d := range doomed {
+		for _, r := range b.all {
+			if r.policy() == Refuse && holds(r, d, seen) {
+				return false
+			}
+		}
+	}
+	for n := 0; n < len(doomed); doomed = b.doomed(doomed, seen) { // Again if hooks made more of them.
+		b.end(doomed, n, seen)
+		n = len(doomed)
+	}
+	return true
+}
+
+func (b *bonds) hasSources(e Entity) bool {
+	for _, r := range b.all {
+		if r.count(e) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// doomed returns entities and, behind them, who is destroyed with them: everybody behind
+// the target. All of them are in seen.
+func (b *bonds) doomed(entities []Entity, seen *marks) []Entity {
+	if len(entities) == 1 {
+		seen.add(entities[0])
+	}
+	for i := 0; i < len(entities); i++ {
+		for _, r := range b.all {
+			if r.policy() == Cascade {
+				r.each(entities[i], func(source Entity) {
+					if seen.add(source) {
+						entities = append(entities, source)
+					}
+				})
+			}
+		}
+	}
+	return entities
+}
+
+// holds reports whether target has a source by r that is not doomed.
+func holds(r relative, target Entity, doomed *marks) (held bool) {
+	r.each(target, func(source Entity) { held = held || !doomed.has(source) })
+	return held
+}
+
+// end detaches those that are not doomed from those that are, and destroys these from the
+// last one to the n-th, but for the first of all.
+func (b *bonds) end(doomed []Entity, n int, seen *marks) {
+	var free []Entity
+	for _, r := range b.all {
+		if r.policy() == Cascade {
+			continue
+		}
+		free = free[:0]
+		for _, d := range doomed {
+			r.each(d, func(source Entity) {
+				if !seen.has(source) {
+					free = append(free, source)
+				}
+			})
+		}
+		for _, e := range free {
+			r.detach(e)
+		}
+	}
+	for i := len(doomed) - 1; i >= max(1, n); i-- {
+		b.w.destroyReleased(doomed[i])
+		if !b.w.entities.alive(doomed[i]) { // A hook may have given its index to another one.
+			seen.remove(doomed[i])
+		}
+	}
+}

@@ -1,0 +1,311 @@
+package ecs
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/internal/deep"
+)
+
+type (
+	childOf struct{ Parent Entity }
+	aimsAt  struct{ Who Entity }
+	guardOf struct{ What Entity }
+)
+
+// A clan is a world with a relation of each policy, and maps that say what there is to
+// be.
+type clan struct {
+	t        *testing.T
+	rng      *rand.Rand
+	w        *World
+	children *Relation[childOf]
+	aims     *Relation[aimsAt]
+	keepers  *Relation[guardOf]
+
+	naiveClan
+	back map[uint64]naiveClan // By tick.
+}
+
+type naiveClan struct {
+	alive               []Entity // In no order.
+	parent, aim, guards map[Entity]Entity
+}
+
+func (n naiveClan) clone() naiveClan {
+	return naiveClan{slices.Clone(n.alive), maps.Clone(n.parent), maps.Clone(n.aim), maps.Clone(n.guards)}
+}
+
+func newClan(t *testing.T, seed uint64, history int) *clan {
+	f := &clan{t: t, rng: rand.New(rand.NewPCG(seed, 7)), w: NewWorld(Options{History: history}), back: map[uint64]naiveClan{}}
+	f.children = NewRelation(MustRegister[childOf](f.w), func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})
+	f.aims = NewRelation(MustRegister[aimsAt](f.w), func(c aimsAt) Entity { return c.Who }, RelationOptions{Policy: Detach})
+	f.keepers = NewRelation(MustRegister[guardOf](f.w), func(c guardOf) Entity { return c.What }, RelationOptions{Policy: Refuse})
+	f.naiveClan = naiveClan{parent: map[Entity]Entity{}, aim: map[Entity]Entity{}, guards: map[Entity]Entity{}}
+	f.back[0] = f.naiveClan.clone()
+	return f
+}
+
+func (f *clan) someone() Entity {
+	if len(f.alive) == 0 || f.rng.IntN(12) == 0 {
+		e := f.w.Create()
+		f.alive = append(f.alive, e)
+		return e
+	}
+	return f.alive[f.rng.IntN(len(f.alive))]
+}
+
+func sourcesOf(of map[Entity]Entity, target Entity) (sources []Entity) {
+	for source, t := range of {
+		if t == target {
+			sources = append(sources, source)
+		}
+	}
+	slices.SortFunc(sources, byIndex)
+	return sources
+}
+
+// below returns who is below e, depth first.
+func (n *naiveClan) below(e Entity) (all []Entity) {
+	for _, child := range sourcesOf(n.parent, e) {
+		all = append(append(all, child), n.below(child)...)
+	}
+	return all
+}
+
+// destroy does what Destroy must, and reports whether e was destroyed.
+func (n *naiveClan) destroy(e Entity) bool {
+	if !slices.Contains(n.alive, e) {
+		return false
+	}
+	doomed := append(n.below(e), e)
+	for source, target := range n.guards {
+		if slices.Contains(doomed, target) && !slices.Contains(doomed, source) {
+			return false
+		}
+	}
+	maps.DeleteFunc(n.aim, func(_, target Entity) bool { return slices.Contains(doomed, target) })
+	for _, d := range doomed {
+		delete(n.parent, d)
+		delete(n.aim, d)
+		delete(n.guards, d)
+	}
+	n.alive = slices.DeleteFunc(n.alive, func(e Entity) bool { return slices.Contains(doomed, e) })
+	return true
+}
+
+func (f *clan) step() {
+	a, b := f.someone(), f.someone()
+	switch f.rng.IntN(16) {
+	case 0, 1, 2, 3:
+		err := f.children.Set(a, childOf{b})
+		if a == b || slices.Contains(f.below(a), b) {
+			require.ErrorIs(f.t, err, ErrCycle)
+			return
+		}
+		require.NoError(f.t, err)
+		f.parent[a] = b
+	case 4:
+		if p := f.children.sources.s.Mut(a); p != nil && a != b && !slices.Contains(f.below(a), b) {
+			p.Parent = b
+			f.parent[a] = b
+		}
+	case 5, 6:
+		require.NoError(f.t, f.aims.Set(a, aimsAt{b}))
+		f.aim[a] = b
+	case 7:
+		f.keepers.sources.s.Set(a, guardOf{b})
+		f.guards[a] = b
+	case 8:
+		f.keepers.sources.s.Remove(a)
+		delete(f.guards, a)
+	case 9:
+		f.children.sources.s.Remove(a)
+		delete(f.parent, a)
+	case 10, 11:
+		require.Equal(f.t, f.destroy(a), f.w.Destroy(a))
+	case 12:
+		some := []Entity{a, b, f.someone(), a}
+		n := 0
+		for _, e := range slices.Backward(some) {
+			before := len(f.alive)
+			if f.destroy(e) {
+				n++
+			}
+			_ = before
+		}
+		require.Equal(f.t, n, f.w.DestroyAll(some))
+	case 13:
+		f.w.Commit()
+		f.back[f.w.Tick()] = f.naiveClan.clone()
+	case 14:
+		tick := f.w.Tick() - min(f.w.Tick(), uint64(f.rng.IntN(3)))
+		if f.w.History().Seek(tick) == nil {
+			f.naiveClan = f.back[tick].clone()
+		}
+	case 15:
+		if f.rng.IntN(20) == 0 {
+			f.w.Clear()
+			f.naiveClan = naiveClan{nil, map[Entity]Entity{}, map[Entity]Entity{}, map[Entity]Entity{}}
+		}
+	}
+}
+
+func (f *clan) check() {
+	t := f.t
+	require.ElementsMatch(t, f.alive, f.w.Entities())
+	for _, e := range append(slices.Clone(f.alive), 0) {
+		require.Equal(t, sourcesOf(f.parent, e), slices.Collect(f.children.Of(e)))
+		require.Equal(t, sourcesOf(f.aim, e), slices.Collect(f.aims.Of(e)))
+		require.Equal(t, len(sourcesOf(f.guards, e)), f.keepers.Len(e))
+		aiming := NewQuery1(Read(f.children.sources.s)).With(f.aims.To(e)).AppendEntities(nil)
+		require.ElementsMatch(t, slices.DeleteFunc(sourcesOf(f.aim, e), func(s Entity) bool { return f.parent[s] == 0 }), aiming)
+		target, ok := f.children.Target(e)
+		require.Equal(t, f.parent[e], target)
+		require.Equal(t, target != 0, ok)
+		below := f.below(e)
+		require.Equal(t, below, slices.Collect(f.children.Descendants(e)))
+		var levels []Entity
+		depth := 1
+		for d, e := range f.children.Levels(e) {
+			require.GreaterOrEqual(t, d, depth)
+			depth = d
+			levels = append(levels, e)
+		}
+		require.ElementsMatch(t, below, levels)
+		var above []Entity
+		for at := f.parent[e]; at != 0; at = f.parent[at] {
+			above = append(above, at)
+		}
+		require.Equal(t, above, slices.Collect(f.children.Ancestors(e)))
+		root := e
+		if len(above) > 0 {
+			root = above[len(above)-1]
+		}
+		require.Equal(t, root, f.children.Root(e))
+	}
+}
+
+func TestRelationsAreWhatMapsSay(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(deep.Or(20, 200)) {
+		f := newClan(t, seed, int(seed%4))
+		for i := range 300 {
+			if f.step(); f.rng.IntN(4) == 0 || i == 299 {
+				f.check()
+			}
+		}
+		if c := f.w.Clone(); seed%3 == 0 {
+			f.w, f.children, f.aims, f.keepers = c, f.children.In(c), f.aims.In(c), f.keepers.In(c)
+			f.back = map[uint64]naiveClan{c.Tick(): f.naiveClan.clone()}
+			for range 50 {
+				f.step()
+				f.check()
+			}
+		}
+	}
+}
+
+func TestACascadeOfAChainAndOfACrowd(t *testing.T) {
+	t.Parallel()
+	for name, parent := range map[string]func(all []Entity, i int) Entity{
+		"chain": func(all []Entity, i int) Entity { return all[i-1] },
+		"crowd": func(all []Entity, _ int) Entity { return all[0] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(Options{History: 1})
+			s := MustRegister[childOf](w)
+			r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})
+			all := w.CreateN(nil, 100_000)
+			for i := 1; i < len(all); i++ {
+				s.Set(all[i], childOf{parent(all, i)})
+			}
+			w.Commit()
+			require.Equal(t, all[0], r.Root(all[len(all)-1]))
+			require.Equal(t, all[1:], slices.Collect(r.Descendants(all[0])))
+			require.True(t, w.Destroy(all[0]))
+			require.Empty(t, w.Entities())
+			require.Zero(t, r.Len(all[0]))
+			require.NoError(t, w.History().Rewind(0))
+			require.Len(t, w.Entities(), len(all))
+			require.Equal(t, all[1:], slices.Collect(r.Descendants(all[0])))
+		})
+	}
+}
+
+// Whoever hooks attach to what is being destroyed goes with it.
+func TestHooksMayAttachToWhatIsDestroyed(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[childOf](w)
+	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{})
+	parent, child := w.Create(), w.Create()
+	s.Set(child, childOf{parent})
+	more := 3
+	s.OnRemove(func(e Entity, c childOf) {
+		if more--; more > 0 {
+			s.Set(w.Create(), childOf{parent})
+			s.Set(w.Create(), childOf{e})
+		}
+	})
+	require.True(t, w.Destroy(parent))
+	require.Empty(t, w.Entities())
+	require.Zero(t, r.Len(parent))
+}
+
+func TestWalksAlongCyclesEnd(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[childOf](w)
+	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})
+	all := w.CreateN(nil, 40)
+	for i, e := range all { // A cycle of the last 30, and a way to it.
+		next := i + 1
+		if next == len(all) {
+			next = 10
+		}
+		s.Set(e, childOf{all[next]})
+	}
+	for i, e := range all {
+		ancestors := slices.Collect(r.Ancestors(e))
+		assert.LessOrEqual(t, len(ancestors), 2*len(all))
+		for k := range all[10:] {
+			if i < 10 || k+10 != i {
+				assert.Contains(t, ancestors, all[10+k])
+			}
+		}
+	}
+	assert.Len(t, slices.Collect(r.Descendants(all[20])), len(all)-1)
+	require.True(t, w.Destroy(all[20]))
+	assert.Empty(t, w.Entities())
+}
+
+func TestSetOfARelationSaysWhatItRefuses(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[childOf](w)
+	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{Tree: true})
+	a, b, dead := w.Create(), w.Create(), w.Create()
+	w.Destroy(dead)
+	require.NoError(t, r.Set(b, childOf{a}))
+	for _, c := range []struct {
+		source, target Entity
+		says           string
+	}{
+		{dead, a, "ecs: childOf of 2v1: the entity is not alive"},
+		{a, dead, "ecs: childOf of 0v1: its target 2v1 is not alive"},
+		{a, a, "ecs: childOf of 0v1: a cycle, as it is its own target"},
+		{a, b, "ecs: childOf of 0v1: a cycle, as its target 1v1 is below it"},
+	} {
+		err := r.Set(c.source, childOf{c.target})
+		assert.EqualError(t, err, c.says)
+		assert.Equal(t, errors.Is(err, ErrCycle), c.target != dead && c.source != dead)
+	}
+	assert.Equal(t, 1, s.Len())
+	require.NoError(t, r.Set(b, childOf{}))
+	_, ok := r.Target(b)
+	assert.False(t, ok)
+}
