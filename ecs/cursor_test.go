@@ -63,3 +63,48 @@ func TestACheckpointBetweenRunsSavesTheRestAgain(t *testing.T) {
 		assert.Equal(t, float64(i), v.X)
 	}
 }
+
+// A walk that found one run is begun again where it lies only if nothing can have changed
+// what it finds.
+func TestAWalkIsNotBegunAgainWhereItFoundLess(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{History: 1})
+	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
+	all := w.CreateN(nil, 200)
+	for _, e := range all {
+		a.Set(e, position{1, 1})
+		b.Set(e, velocity{1, 1})
+	}
+	w.Commit()
+
+	t.Run("a filter keeps others", func(t *testing.T) {
+		q := ecs.NewQuery1(ecs.Read(a)).With(a.Changed())
+		for _, e := range all {
+			a.Set(e, position{2, 2})
+		}
+		assert.Equal(t, all, q.AppendEntities(nil))
+		for _, e := range all[:100] {
+			a.Set(e, position{1, 1})
+		}
+		assert.Equal(t, all[100:], q.AppendEntities(nil))
+	})
+
+	t.Run("a walk was broken off", func(t *testing.T) {
+		q := ecs.NewQuery2(ecs.Read(a), ecs.Read(b))
+		found := func() (n int) {
+			for run := range q.Runs() {
+				n += len(run.A)
+			}
+			return n
+		}
+		assert.Equal(t, len(all), found())
+		b.Remove(all[100])
+		n := 0
+		for range q.Runs() {
+			if n++; n == 2 {
+				break
+			}
+		}
+		assert.Equal(t, 2, n)
+		assert.Equal(t, len(all)-1, found())
+	})
+}
