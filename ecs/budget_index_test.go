@@ -154,3 +154,46 @@ func BenchmarkBudgetIndex(b *testing.B) {
 		})
 	}
 }
+
+type below struct{ Parent ecs.Entity }
+
+// A nest is a parent with n children, and the same world with nothing that looks after
+// them.
+type nest struct {
+	w      *ecs.World
+	s      *ecs.Storage[below]
+	all    []ecs.Entity
+	parent ecs.Entity
+	cp     ecs.Checkpoint
+}
+
+func newNest(n int, related bool) *nest {
+	k := &nest{w: ecs.NewWorld(ecs.Options{})}
+	k.s = ecs.MustRegister[below](k.w)
+	if related {
+		r := ecs.NewRelation(k.s, func(b below) ecs.Entity { return b.Parent }, ecs.RelationOptions{Tree: true})
+		r.Len(0)
+	}
+	k.parent = k.w.Create()
+	k.all = k.w.CreateN(nil, n)
+	k.s.SetAll(k.all, below{k.parent})
+	k.cp = k.w.Checkpoint()
+	return k
+}
+
+// A target is destroyed, and its sources with it, compared with a loop that destroys as many
+// entities in a world without the relation.
+func BenchmarkBudgetCascade(b *testing.B) {
+	for _, n := range []int{16_000, 256_000} {
+		related, plain := newNest(n, true), newNest(n, false)
+		b.Run(sizeName(n), func(b *testing.B) {
+			compare(b, n, 3,
+				side{func() { related.w.Restore(related.cp) }, func() { related.w.Destroy(related.parent) }},
+				side{func() { plain.w.Restore(plain.cp) }, func() {
+					for i := len(plain.all) - 1; i >= 0; i-- {
+						plain.w.Destroy(plain.all[i])
+					}
+				}})
+		})
+	}
+}

@@ -277,7 +277,7 @@ func (w *World) leaving(e Entity) bool {
 			return false
 		}
 	}
-	if !w.tellDying(e) || !w.entities.alive(e) {
+	if w.hooked && !w.tellDying(e) || !w.entities.alive(e) {
 		return false
 	}
 	for _, g := range w.groups {

@@ -343,8 +343,14 @@ func (b *bonds) sever(e Entity) bool {
 			}
 		}
 	}
+	if !b.w.hooked { // Nobody is told, so nobody does anything meanwhile.
+		b.detach(doomed, seen)
+		b.w.destroyAll(doomed[1:])
+		return true
+	}
 	for n := 0; n < len(doomed); doomed = b.doomed(doomed, seen) { // Again if hooks made more of them.
-		b.end(doomed, n, seen)
+		b.detach(doomed, seen)
+		b.destroy(doomed[max(1, n):], seen)
 		n = len(doomed)
 	}
 	return true
@@ -365,14 +371,15 @@ func (b *bonds) doomed(entities []Entity, seen *marks) []Entity {
 	if len(entities) == 1 {
 		seen.add(entities[0])
 	}
+	add := func(source Entity) {
+		if seen.add(source) {
+			entities = append(entities, source)
+		}
+	}
 	for i := 0; i < len(entities); i++ {
 		for _, r := range b.all {
 			if r.policy() == Cascade {
-				r.each(entities[i], func(source Entity) {
-					if seen.add(source) {
-						entities = append(entities, source)
-					}
-				})
+				r.each(entities[i], add)
 			}
 		}
 	}
@@ -385,30 +392,34 @@ func holds(r relative, target Entity, doomed *marks) (held bool) {
 	return held
 }
 
-// end detaches those that are not doomed from those that are, and destroys these from the
-// last one to the n-th, but for the first of all.
-func (b *bonds) end(doomed []Entity, n int, seen *marks) {
+// detach frees those that are not doomed from those that are.
+func (b *bonds) detach(doomed []Entity, seen *marks) {
 	var free []Entity
 	for _, r := range b.all {
 		if r.policy() == Cascade {
 			continue
 		}
 		free = free[:0]
+		add := func(source Entity) {
+			if !seen.has(source) {
+				free = append(free, source)
+			}
+		}
 		for _, d := range doomed {
-			r.each(d, func(source Entity) {
-				if !seen.has(source) {
-					free = append(free, source)
-				}
-			})
+			r.each(d, add)
 		}
 		for _, e := range free {
 			r.detach(e)
 		}
 	}
-	for i := len(doomed) - 1; i >= max(1, n); i-- {
-		b.w.destroyReleased(doomed[i])
-		if !b.w.entities.alive(doomed[i]) { // A hook may have given its index to another one.
-			seen.remove(doomed[i])
+}
+
+// destroy destroys entities, from the last to the first.
+func (b *bonds) destroy(entities []Entity, seen *marks) {
+	for _, e := range slices.Backward(entities) {
+		b.w.destroyReleased(e)
+		if !b.w.entities.alive(e) { // A hook may have given its index to another one.
+			seen.remove(e)
 		}
 	}
 }
