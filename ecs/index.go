@@ -189,7 +189,7 @@ func (x *Index[T, K]) look() {
 
 // behind reports whether a row may differ from what x knows of it.
 func (x *Index[T, K]) behind() bool {
-	return x.notes.Any() || x.s.pointed != track.NoRow || x.s.pointedAll || x.lateAll
+	return x.notes.Any() || x.late != track.NoRow || x.lateAll
 }
 
 // catchUp makes x know what is there.
@@ -224,14 +224,13 @@ func (x *Index[T, K]) follow() {
 		x.empty()
 	}
 	x.moved = x.moved[:0]
-	if x.s.pointedAll || x.lateAll {
+	if x.lateAll {
 		x.leaveAll(0, n)
 	} else {
 		for i := range x.notes.Len() {
 			x.leave(x.notes.Word(i))
 		}
 		x.leaveAll(int(x.late), int(x.late)+1)
-		x.leaveAll(int(x.s.pointed), int(x.s.pointed)+1)
 	}
 	if n < len(x.rows) {
 		x.leaveAll(n, len(x.rows))
