@@ -299,7 +299,7 @@ func (x *Index[T, K]) enter(row int) {
 		return
 	}
 	key := x.key(x.s.data.Live[row])
-	if key != key { //nolint:staticcheck // Some do.
+	if key != key { // Some do.
 		return
 	}
 	i, ok := x.lists.Get(key)

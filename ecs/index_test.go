@@ -360,6 +360,40 @@ func TestLooksAnywhere(t *testing.T) {
 	}
 }
 
+// A loop over Of visits who has the key when it comes there.
+func TestALoopOverAKeyFollowsTheWorld(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[plain](w)
+	all := w.CreateN(nil, 600) // In several chunks.
+	s.SetAll(all, plain{X: 1})
+	s.SetAll(all[590:], plain{X: 2})
+	x := NewIndex(s, func(p plain) int32 { return p.X })
+	var visited []Entity
+	for e := range x.Of(1) {
+		visited = append(visited, e)
+		switch e {
+		case all[3]:
+			s.Set(all[2], plain{X: 2}) // Visited already,
+			s.Set(all[4], plain{X: 2}) // and not yet.
+			w.Destroy(all[6])
+		case all[5]:
+			s.Mut(all[595]).X = 1
+			s.Mut(e).X = 3
+		case all[8]:
+			for _, e := range all[300:580] {
+				s.Remove(e)
+			}
+		}
+	}
+	want := slices.Concat(all[:4], all[5:6], all[7:300], all[580:590], all[595:596])
+	assert.Equal(t, want, visited)
+	for e := range x.Of(1) {
+		s.Set(e, plain{X: 4})
+	}
+	assert.Zero(t, x.Len(1))
+	assert.Equal(t, len(want)-2, x.Len(4), "all but all[2] and all[5]")
+}
+
 func TestLooksInParallelRunsFindWhatWasThere(t *testing.T) {
 	l := newLookout(t, 1, Options{History: 2})
 	l.w.Commit()
