@@ -64,6 +64,7 @@ var ErrCycle = errors.New("a cycle")
 
 // NewRelation returns the relation that a component of s stands for: target returns whom a
 // component refers to. A program makes it once, as it does indexes; see [NewIndex] for cost.
+// A clone has none, so nothing there goes with its target, until [Relation.In] makes one.
 func NewRelation[T any](s *Storage[T], target func(T) Entity, options RelationOptions) *Relation[T] {
 	if target == nil {
 		panic("ecs: NewRelation without a target; give it a function from the component to the entity that it refers to")
