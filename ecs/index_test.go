@@ -360,6 +360,17 @@ func TestLooksAnywhere(t *testing.T) {
 	}
 }
 
+// What was written before ParallelRuns is found in it, and what it hands out after it.
+func TestLooksInParallelRunsAfterAChange(t *testing.T) {
+	l := newLookout(t, 3, Options{})
+	l.x.Len(0)
+	for want := range 3 {
+		e := l.s.Entities()[want]
+		l.s.Set(e, plain{X: 99}) // Nothing looks before the loop.
+		l.query.ParallelRuns(2, func(run Run2[plain, list]) { assert.Equal(t, want+1, l.x.Len(99)) })
+	}
+}
+
 // A loop over Of visits who has the key when it comes there.
 func TestALoopOverAKeyFollowsTheWorld(t *testing.T) {
 	w := NewWorld(Options{})

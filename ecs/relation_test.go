@@ -258,6 +258,41 @@ func TestHooksMayAttachToWhatIsDestroyed(t *testing.T) {
 	require.Zero(t, r.Len(parent))
 }
 
+// Hooks of what goes along are called, and policies hold for what they destroy.
+func TestACascadeCallsHooksThatDestroyMore(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[childOf](w)
+	NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{})
+	all := w.CreateN(nil, 5)
+	s.Set(all[1], childOf{all[0]})
+	s.Set(all[3], childOf{all[2]})
+	s.Set(all[4], childOf{all[3]})
+	var told []Entity
+	s.OnRemove(func(e Entity, _ childOf) {
+		if told = append(told, e); e == all[1] {
+			w.Destroy(all[2])
+		}
+	})
+	require.True(t, w.Destroy(all[0]))
+	require.Equal(t, []Entity{all[1], all[4], all[3]}, told)
+	require.Empty(t, w.Entities())
+}
+
+func TestNobodyIsLeftAttachedToTheDead(t *testing.T) {
+	w := NewWorld(Options{})
+	aims, children := MustRegister[aimsAt](w), MustRegister[childOf](w)
+	r := NewRelation(aims, func(a aimsAt) Entity { return a.Who }, RelationOptions{Policy: Detach})
+	NewRelation(children, func(c childOf) Entity { return c.Parent }, RelationOptions{})
+	all := w.CreateN(nil, 4)
+	children.Set(all[1], childOf{all[0]})
+	aims.Set(all[2], aimsAt{all[1]}) // At one that goes along,
+	aims.Set(all[3], aimsAt{all[0]}) // and at the one that is destroyed.
+	require.True(t, w.Destroy(all[0]))
+	require.Zero(t, aims.Len())
+	require.Zero(t, r.Len(all[0])+r.Len(all[1]))
+	require.ElementsMatch(t, all[2:], w.Entities())
+}
+
 func TestWalksAlongCyclesEnd(t *testing.T) {
 	w := NewWorld(Options{})
 	s := MustRegister[childOf](w)
