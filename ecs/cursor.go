@@ -297,7 +297,8 @@ func followsRow(before, row uint32) bool {
 	return row == before+1 && before != missing || row == missing && before == missing
 }
 
-// setRun makes the span the run of n rows whose first ones are in one for the columns, and first for the driver, and moves behind it.
+// setRun makes the span the run of n rows whose first ones are those in c.one, for the
+// columns, and first, for the driver. It moves behind it.
 func (c *cursor) setRun(first, n int) {
 	one := &c.one
 	for k := range c.j.columns {

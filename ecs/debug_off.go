@@ -12,10 +12,10 @@ type guards struct{} //nolint:unused // Of a debug build.
 
 func checkedClone[T any](clone func(T) T, _ string) func(T) T { return clone }
 
-func (w *World) verify()                                               {}
-func (w *World) remember()                                             {}
-func (w *World) verifyOf(*track.Tracker)                               {}
-func (w *World) rememberOf(t *track.Tracker, pointed uint32, all bool) {}
+func (w *World) verify()                                 {}
+func (w *World) remember()                               {}
+func (w *World) verifyOf(*track.Tracker)                 {}
+func (w *World) rememberOf(*track.Tracker, uint32, bool) {}
 
 func (w *World) loan(t *track.Tracker, c *track.Column[Entity]) []Entity { return c.Live[:t.N:t.N] }
 func (w *World) spoil()                                                  {}

@@ -2,7 +2,6 @@ package ecs
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"math/bits"
 	"slices"
@@ -36,7 +35,7 @@ type Index[T any, K comparable] struct {
 	s      *Storage[T]
 	key    func(T) K
 	origin *byte // The same for an index and its twins of other worlds.
-	notes  *track.Notes
+	news   *track.News
 
 	rows  []entry        // As they were when last looked at.
 	lists roster.Keys[K] // By key: which of all, for those that are not empty.
@@ -79,7 +78,7 @@ func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 
 func newIndex[T any, K comparable](s *Storage[T], key func(T) K, origin *byte) *Index[T, K] {
 	x := &Index[T, K]{s: s, key: key, origin: origin, lists: roster.NewKeys[K](), late: track.NoRow}
-	x.notes = s.rows.Follow(&s.dense.Log, &s.data.Log)
+	x.news = s.rows.Follow(&s.dense.Log, &s.data.Log)
 	s.indexes = append(s.indexes, x)
 	return x
 }
@@ -189,7 +188,7 @@ func (x *Index[T, K]) look() {
 
 // behind reports whether a row may differ from what x knows of it.
 func (x *Index[T, K]) behind() bool {
-	return x.notes.Any() || x.late != track.NoRow || x.lateAll
+	return x.news.Any() || x.late != track.NoRow || x.lateAll
 }
 
 // catchUp makes x know what is there.
@@ -201,16 +200,16 @@ func (x *Index[T, K]) catchUp() {
 	if s.pointedAll {
 		s.pointedAll = s.pointedIn == w.clock.Span && s.pointedAt == s.version
 	}
-	noted := x.notes.Any()
-	if noted && debug {
+	written := x.news.Any()
+	if written && debug {
 		w.verifyOf(&s.rows)
 	}
 	x.follow()
-	if x.late, x.lateAll = s.pointed, s.pointedAll; !noted {
+	if x.late, x.lateAll = s.pointed, s.pointedAll; !written {
 		return
 	}
-	x.notes.Looked()
-	w.changes++ // What loops are about to hand out is noted anew.
+	x.news.Looked()
+	w.changes++ // What loops are about to hand out is reported anew.
 	if debug {
 		w.rememberOf(&s.rows, s.pointed, s.pointedAll)
 	}
@@ -220,15 +219,15 @@ func (x *Index[T, K]) catchUp() {
 // follow makes x know rows again that may have been written.
 func (x *Index[T, K]) follow() {
 	n := x.s.rows.N
-	if n == 0 || x.notes.All() {
+	if n == 0 || x.news.All() {
 		x.empty()
 	}
 	x.moved = x.moved[:0]
 	if x.lateAll {
 		x.leaveAll(0, n)
 	} else {
-		for i := range x.notes.Len() {
-			x.leave(x.notes.Word(i))
+		for i := range x.news.Len() {
+			x.leave(x.news.Word(i))
 		}
 		x.leaveAll(int(x.late), int(x.late)+1)
 	}
@@ -335,15 +334,9 @@ func (x *Index[T, K]) empty() {
 
 // bytes returns how much memory x takes, but for what keys lead to.
 func (x *Index[T, K]) bytes() (n int64) {
-	n = x.notes.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.all) + room(x.spare) + room(x.moved)
+	n = x.news.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.all) + room(x.spare) + room(x.moved)
 	for i := range x.all {
 		n += x.all[i].Bytes()
 	}
 	return n
-}
-
-// String says what x holds.
-func (x *Index[T, K]) String() string {
-	x.look()
-	return fmt.Sprintf("index of %s: %d keys, %d rows", x.s.name, x.lists.Len(), len(x.rows))
 }

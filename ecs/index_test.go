@@ -3,6 +3,7 @@ package ecs
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -369,6 +370,42 @@ func TestLooksInParallelRunsAfterAChange(t *testing.T) {
 		l.s.Set(e, plain{X: 99}) // Nothing looks before the loop.
 		l.query.ParallelRuns(2, func(run Run2[plain, list]) { assert.Equal(t, want+1, l.x.Len(99)) })
 	}
+}
+
+// A loop in the body of another one does not end what holds for that.
+func TestLooksInNestedParallelRuns(t *testing.T) {
+	l := newLookout(t, 4, Options{})
+	inner := NewQuery1(Read(l.other))
+	before := slices.Collect(l.x.Of(3))
+	n := 0
+	l.query.ParallelRuns(1, func(run Run2[plain, list]) {
+		inner.ParallelRuns(1, func(Run1[list]) { n++ })
+		for i := range run.A {
+			run.A[i].X = 3
+		}
+		assert.Equal(t, before, slices.Collect(l.x.Of(3)))
+	})
+	assert.NotZero(t, n)
+	assert.Greater(t, l.x.Len(3), 100)
+}
+
+func TestAKeyThatDiffersFromItselfFindsNothing(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[plain](w)
+	x := NewIndex(s, func(p plain) float64 {
+		if p.X == 0 {
+			return math.NaN()
+		}
+		return float64(p.X)
+	})
+	e := w.Create()
+	for i := range int32(6) {
+		s.Set(e, plain{X: i % 2})
+		assert.Equal(t, int(i%2), x.Len(1))
+		assert.Zero(t, x.Len(math.NaN()))
+		assert.Len(t, slices.Collect(x.Keys()), int(i%2))
+	}
+	assert.Len(t, x.all, 1, "lists are used again")
 }
 
 // A loop over Of visits who has the key when it comes there.

@@ -18,7 +18,7 @@ type parallel[R any] struct {
 	body func(R) // nil while none is under way.
 	work func()  // The method of that name of shift.
 
-	w      *World
+	w      *World // If it is in no other such loop.
 	driver *set
 	stride int // Numbers of a run: its rows in the columns, that of the driver, and how many.
 	runs   []uint32
@@ -39,11 +39,15 @@ func (p *parallel[R]) do(j *join, workers int, body func(R)) {
 	if p.body != nil {
 		panic("ecs: ParallelRuns inside of its own loop; use one query for each")
 	}
-	p.body, p.w = body, j.w
+	p.body = body
 	defer p.end()
-	j.w.look()
-	p.gather(j)
-	j.w.parallel = true
+	if !j.w.parallel { // This loop is in no other.
+		j.w.look()
+		p.gather(j)
+		p.w, j.w.parallel = j.w, true
+	} else {
+		p.gather(j)
+	}
 	changes, entities := j.w.changes, j.w.entities.border()
 	p.start(workers)
 	p.group.Wait()
@@ -58,7 +62,9 @@ func (p *parallel[R]) do(j *join, workers int, body func(R)) {
 // end also comes after a Goexit in the caller's share of the work.
 func (p *parallel[R]) end() {
 	p.group.Wait()
-	p.w.parallel = false
+	if p.w != nil {
+		p.w.parallel, p.w = false, nil
+	}
 	p.body, p.driver, p.reason = nil, nil, nil
 }
 

@@ -82,14 +82,14 @@ func newRelation[T any](x *Index[T, Entity], options RelationOptions) *Relation[
 // In returns the relation of the same storage in another world, such as a clone, which is
 // made if there is none yet. It returns nil if that world has no such storage.
 func (r *Relation[T]) In(w *World) *Relation[T] {
-	for _, other := range bondsOf(w).all {
-		if other, ok := other.(*Relation[T]); ok && other.sources.origin == r.sources.origin {
-			return other
-		}
-	}
 	x := r.sources.In(w)
 	if x == nil {
 		return nil
+	}
+	for _, other := range bondsOf(w).all {
+		if other, ok := other.(*Relation[T]); ok && other.sources == x {
+			return other
+		}
 	}
 	return newRelation(x, r.options)
 }
@@ -204,8 +204,8 @@ func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 
 // descendants returns e and those below it, depth first.
 func (r *Relation[T]) descendants(e Entity) (found []Entity) {
-	seen := r.bonds.takeMarks()
-	defer r.bonds.dropMarks(seen)
+	seen := r.bonds.takeVisited()
+	defer r.bonds.dropVisited(seen)
 	seen.add(e)
 	for open := []Entity{e}; len(open) > 0; {
 		e, open = open[len(open)-1], open[:len(open)-1]
@@ -236,8 +236,8 @@ func (r *Relation[T]) Levels(e Entity) iter.Seq2[int, Entity] {
 
 // levels returns e and those below it, breadth first.
 func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
-	seen := r.bonds.takeMarks()
-	defer r.bonds.dropMarks(seen)
+	seen := r.bonds.takeVisited()
+	defer r.bonds.dropVisited(seen)
 	seen.add(e)
 	found, depths = append(found, e), append(depths, 0)
 	for i := 0; i < len(found); i++ {
@@ -250,20 +250,20 @@ func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
 	return found, depths
 }
 
-// Marks are a set of entities of which no two have the same index. They are scratch
+// Visited is a set of entities of which no two have the same index. It is scratch
 // space: empty between two uses.
-type marks struct {
+type visited struct {
 	words []uint64 // By index.
 	added []Entity
 }
 
-func (m *marks) has(e Entity) bool {
+func (m *visited) has(e Entity) bool {
 	i := int(e.Index() >> 6)
 	return i < len(m.words) && m.words[i]>>(e.Index()&63)&1 != 0
 }
 
 // add adds e, and reports whether it was not there.
-func (m *marks) add(e Entity) bool {
+func (m *visited) add(e Entity) bool {
 	if m.has(e) {
 		return false
 	}
@@ -275,18 +275,21 @@ func (m *marks) add(e Entity) bool {
 	return true
 }
 
-func (m *marks) remove(e Entity) { m.words[e.Index()>>6] &^= 1 << (e.Index() & 63) }
+func (m *visited) remove(e Entity) { m.words[e.Index()>>6] &^= 1 << (e.Index() & 63) }
 
-// takeMarks returns empty marks, which dropMarks must get back.
-func (b *bonds) takeMarks() (m *marks) {
-	if k := len(b.spare); k > 0 {
+// takeVisited returns an empty set, which dropVisited must get back.
+func (b *bonds) takeVisited() (m *visited) {
+	if k := len(b.spare); k > 0 && !b.w.parallel { // In goroutines each has its own.
 		m, b.spare = b.spare[k-1], b.spare[:k-1]
 		return m
 	}
-	return new(marks)
+	return new(visited)
 }
 
-func (b *bonds) dropMarks(m *marks) {
+func (b *bonds) dropVisited(m *visited) {
+	if b.w.parallel {
+		return
+	}
 	for _, e := range m.added {
 		m.words[e.Index()>>6] = 0
 	}
@@ -296,15 +299,14 @@ func (b *bonds) dropMarks(m *marks) {
 
 // A relative is a relation of any type.
 type relative interface {
+	Len(target Entity) int
 	policy() Policy
-	count(target Entity) int
 	each(target Entity, f func(source Entity))
 	detach(source Entity)
 }
 
-func (r *Relation[T]) policy() Policy          { return r.options.Policy }
-func (r *Relation[T]) count(target Entity) int { return r.Len(target) }
-func (r *Relation[T]) detach(source Entity)    { r.sources.s.Remove(source) }
+func (r *Relation[T]) policy() Policy       { return r.options.Policy }
+func (r *Relation[T]) detach(source Entity) { r.sources.s.Remove(source) }
 
 func (r *Relation[T]) each(target Entity, f func(Entity)) {
 	for source := range r.Of(target) {
@@ -316,7 +318,7 @@ func (r *Relation[T]) each(target Entity, f func(Entity)) {
 type bonds struct {
 	w     *World
 	all   []relative
-	spare []*marks
+	spare []*visited
 }
 
 // bondsOf returns those of w, which has some from now on.
@@ -334,8 +336,9 @@ func (b *bonds) sever(e Entity) bool {
 	if !b.w.entities.alive(e) || !b.hasSources(e) {
 		return true
 	}
-	seen := b.takeMarks()
-	defer b.dropMarks(seen)
+	seen := b.takeVisited()
+	defer b.dropVisited(seen)
+	seen.add(e)
 	doomed := b.doomed([]Entity{e}, seen)
 	for _, d := range doomed {
 		for _, r := range b.all {
@@ -359,7 +362,7 @@ func (b *bonds) sever(e Entity) bool {
 
 func (b *bonds) hasSources(e Entity) bool {
 	for _, r := range b.all {
-		if r.count(e) > 0 {
+		if r.Len(e) > 0 {
 			return true
 		}
 	}
@@ -367,11 +370,8 @@ func (b *bonds) hasSources(e Entity) bool {
 }
 
 // doomed returns entities and, behind them, who is destroyed with them: everybody behind
-// the target. All of them are in seen.
-func (b *bonds) doomed(entities []Entity, seen *marks) []Entity {
-	if len(entities) == 1 {
-		seen.add(entities[0])
-	}
+// the target. Those who are added are added to seen.
+func (b *bonds) doomed(entities []Entity, seen *visited) []Entity {
 	add := func(source Entity) {
 		if seen.add(source) {
 			entities = append(entities, source)
@@ -388,13 +388,13 @@ func (b *bonds) doomed(entities []Entity, seen *marks) []Entity {
 }
 
 // holds reports whether target has a source by r that is not doomed.
-func holds(r relative, target Entity, doomed *marks) (held bool) {
+func holds(r relative, target Entity, doomed *visited) (held bool) {
 	r.each(target, func(source Entity) { held = held || !doomed.has(source) })
 	return held
 }
 
 // detach frees those that are not doomed from those that are.
-func (b *bonds) detach(doomed []Entity, seen *marks) {
+func (b *bonds) detach(doomed []Entity, seen *visited) {
 	var free []Entity
 	for _, r := range b.all {
 		if r.policy() == Cascade {
@@ -416,7 +416,7 @@ func (b *bonds) detach(doomed []Entity, seen *marks) {
 }
 
 // destroy destroys entities, from the last to the first.
-func (b *bonds) destroy(entities []Entity, seen *marks) {
+func (b *bonds) destroy(entities []Entity, seen *visited) {
 	for _, e := range slices.Backward(entities) {
 		b.w.destroyReleased(e)
 		if !b.w.entities.alive(e) { // A hook may have given its index to another one.

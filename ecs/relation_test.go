@@ -134,11 +134,9 @@ func (f *clan) step() {
 		some := []Entity{a, b, f.someone(), a}
 		n := 0
 		for _, e := range slices.Backward(some) {
-			before := len(f.alive)
 			if f.destroy(e) {
 				n++
 			}
-			_ = before
 		}
 		require.Equal(f.t, n, f.w.DestroyAll(some))
 	case 13:
@@ -291,6 +289,36 @@ func TestNobodyIsLeftAttachedToTheDead(t *testing.T) {
 	require.Zero(t, aims.Len())
 	require.Zero(t, r.Len(all[0])+r.Len(all[1]))
 	require.ElementsMatch(t, all[2:], w.Entities())
+}
+
+func TestWalksAlongRelationsInParallelRuns(t *testing.T) {
+	w := NewWorld(Options{})
+	s := MustRegister[childOf](w)
+	r := NewRelation(s, func(c childOf) Entity { return c.Parent }, RelationOptions{})
+	all := w.CreateN(nil, 5000)
+	for i, e := range all[1:] {
+		s.Set(e, childOf{all[i/2]})
+	}
+	below := slices.Collect(r.Descendants(all[0])) // What this took to walk could be used again.
+	NewQuery1(Read(s)).ParallelRuns(4, func(run Run1[childOf]) {
+		assert.Equal(t, below, slices.Collect(r.Descendants(all[0])))
+		n := 0
+		for range r.Levels(all[1]) {
+			n++
+		}
+		assert.NotZero(t, n)
+	})
+}
+
+func TestARelationOfAWorldWithoutTheStorage(t *testing.T) {
+	w, other := NewWorld(Options{}), NewWorld(Options{})
+	r := NewRelation(MustRegister[childOf](w), func(c childOf) Entity { return c.Parent }, RelationOptions{})
+	assert.Nil(t, r.In(other))
+	assert.False(t, other.watched)
+	assert.Same(t, r, r.In(w))
+	c := w.Clone()
+	assert.Same(t, r.In(c), r.In(c))
+	assert.NotSame(t, r, r.In(c))
 }
 
 func TestWalksAlongCyclesEnd(t *testing.T) {

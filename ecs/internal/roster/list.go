@@ -1,7 +1,10 @@
 // Package roster keeps entities in the order of their indices.
 package roster
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // A List holds entities in ascending order of their indices, the low 32 bits, no two of
 // which are the same:
@@ -54,30 +57,15 @@ func (l *List[E]) Seek(index uint32) (chunk, at int) {
 
 // chunkOf returns the first chunk whose last entity has that index or a greater one.
 func (l *List[E]) chunkOf(index uint32) int {
-	lo, hi := 0, len(l.chunks)
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if c := l.chunks[mid]; uint32(c[len(c)-1]) < index {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return sort.Search(len(l.chunks), func(i int) bool {
+		c := l.chunks[i]
+		return uint32(c[len(c)-1]) >= index
+	})
 }
 
 // place returns where in chunk the first entity is whose index is at least that.
 func place[E ~uint64](chunk []E, index uint32) int {
-	lo, hi := 0, len(chunk)
-	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if uint32(chunk[mid]) < index {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	return sort.Search(len(chunk), func(i int) bool { return uint32(chunk[i]) >= index })
 }
 
 // Insert adds e, whose index no other has.

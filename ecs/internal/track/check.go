@@ -9,12 +9,12 @@ import (
 // Check returns what is inconsistent inside t, its columns and their logs, and how
 // many bytes the logs hold. It is for tests: frameOf returns the frame of an id that
 // names t, or nil; undone is how many undone frames name t. No reader of the past
-// must hold rows that no frame does, unless read or somebody keeps notes.
+// must hold rows that no frame does, unless read or there are readers.
 func (t *Tracker) Check(frameOf func(id uint64) *Frame, undone int, read bool) (bytes int64, err error) {
 	if err := t.checkRecords(frameOf); err != nil {
 		return 0, err
 	}
-	if prot := t.topProt(); t.Prot < prot || t.Prot > prot && !read && len(t.notes) == 0 {
+	if prot := t.topProt(); t.Prot < prot || t.Prot > prot && !read && len(t.readers) == 0 {
 		return 0, fmt.Errorf("protected to %d, want %d", t.Prot, prot)
 	}
 	if undone != len(t.forward) {

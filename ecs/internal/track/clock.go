@@ -8,7 +8,7 @@
 //	Column    rows, with a log of saved rows for each record
 //	Sparse    a column in pages, allocated on first use
 //	Past      a column as it was at a boundary, for a reader that takes its time
-//	Notes     which rows were written since a reader looked last, frame or no frame
+//	News      which rows were written since a reader looked last, frame or no frame
 //
 // Whoever wants to know what was written reads the logs through [Tracker.Since],
 // [Column.Saved] and [Column.Oldest].

@@ -52,8 +52,8 @@ type Log struct {
 // beforeSave comes before rows [lo, hi) are saved, once in a span.
 func (l *Log) beforeSave(lo, hi int) {
 	l.saving(lo, hi)
-	if len(l.notes) > 0 {
-		l.note(lo, hi)
+	if len(l.readers) > 0 {
+		l.report(lo, hi)
 	}
 }
 
@@ -116,7 +116,7 @@ func (c *Column[T]) Save(i int) {
 		*(*T)(c.Log.placeSlow(i)) = v
 		return
 	}
-	if c.Log.mark(i); c.Log.top == nil { // Only noted.
+	if c.Log.mark(i); c.Log.top == nil { // Only reported.
 		return
 	}
 	if tip := c.Log.tip; tip.takes(uint32(i), c.Log.split) {

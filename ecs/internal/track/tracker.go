@@ -75,7 +75,7 @@ type Tracker struct {
 	Lengths
 	Prot    int      // Rows below it are saved before they are written. Settled by Open.
 	floor   int      // The least that it is, for readers of the past.
-	notes   []*Notes // Of those who want to know what was written.
+	readers []*News  // Of those who want to know what was written.
 	recs    []record // Oldest first.
 	removed int      // How many records are removed.
 	forward []record // Undone; the next one to redo is last.
@@ -126,7 +126,7 @@ func (t *Tracker) openColumns() {
 // least returns the least that Prot is, whatever the frames need.
 func (t *Tracker) least() int {
 	rows := t.floor
-	for _, n := range t.notes {
+	for _, n := range t.readers {
 		rows = max(rows, n.seen)
 	}
 	return rows
@@ -162,20 +162,20 @@ func (t *Tracker) Protect(l Lengths) { t.floor = max(t.floor, l.height()) }
 // Unprotect ends what Protect began.
 func (t *Tracker) Unprotect() { t.floor = 0 }
 
-// Follow returns notes for a new reader, to which all rows are new. It is told by logs, the
-// columns of t without which no row is written.
-func (t *Tracker) Follow(logs ...*Log) *Notes {
-	n := &Notes{t: t, all: true}
-	t.notes = append(t.notes, n)
+// Follow returns the news for another reader, to whom all rows are new. It is told by logs,
+// the columns of t without which no row is written.
+func (t *Tracker) Follow(logs ...*Log) *News {
+	n := &News{t: t, all: true}
+	t.readers = append(t.readers, n)
 	for _, l := range logs {
-		l.notes = append(l.notes, n)
+		l.readers = append(l.readers, n)
 	}
 	return n
 }
 
-// Anew says that all rows of t were replaced, whatever is noted.
+// Anew says that all rows of t were replaced, whatever was reported.
 func (t *Tracker) Anew() {
-	for _, n := range t.notes {
+	for _, n := range t.readers {
 		n.anew()
 	}
 }

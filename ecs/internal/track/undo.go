@@ -90,7 +90,7 @@ type undoStack struct {
 	split   uint32    // A run never extends over a row number that has none of these bits.
 	wipes   bool      // Rows hold pointers: recycled chunks are zeroed.
 	Follows bool      // Rows follow from others: a bare frame notes none.
-	notes   []*Notes  // Told which rows are saved and put back.
+	readers []*News   // Told which rows are saved and put back.
 
 	spares []*chunk   // Recycled chunks with room for values,
 	bare   []*chunk   // those without,
@@ -110,8 +110,8 @@ func (u *undoStack) push(bare bool) {
 	u.top = l
 }
 
-// pick makes the newest log, if there is one, the open one: without it rows are noted for
-// readers, and saved nowhere. It returns how many of prot rows are to be saved: none where
+// pick makes the newest log, if there is one, the open one: without it rows are reported
+// to readers, and saved nowhere. It returns how many of prot rows are to be saved: none where
 // they follow from others and nothing will be put back.
 func (u *undoStack) pick(prot int) int {
 	u.top, u.tip = nil, full
@@ -355,8 +355,8 @@ func (u *undoStack) tell(f func(Run), logs ...*undoLog) {
 // moved tells whoever wants to know which rows, those in logs, were put back.
 func (u *undoStack) moved(logs ...*undoLog) {
 	u.tell(u.Moved, logs...)
-	if len(u.notes) > 0 {
-		u.tell(func(r Run) { u.note(int(r.Row), int(r.Row+r.N)) }, logs...)
+	if len(u.readers) > 0 {
+		u.tell(func(r Run) { u.report(int(r.Row), int(r.Row+r.N)) }, logs...)
 	}
 }
 

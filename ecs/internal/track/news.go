@@ -1,18 +1,18 @@
 package track
 
-// Notes are which rows of a tracker were written since a reader looked last, whether or
+// News are which rows of a tracker were written since a reader looked last, whether or
 // not a frame is open:
 //
 //	words     | 0 0 0 0 | 0 1 1 0 | 0 0 0 0 | 1 0 0 0 |     a bit for each row below seen
 //	touched     1 3                                          the words that are not 0
-//	seen      how many rows there were; those behind them are noted nowhere
+//	seen      how many rows there were; those behind them are reported nowhere
 //
 // So rows [seen, N) are new to the reader and rows [N, seen) are gone, and what was
 // written below both has a bit. [Tracker.Follow] makes them.
 //
-// What is noted is what is saved or put back, so no write is told of twice, and who keeps
-// notes pays for the first write of a row after each look.
-type Notes struct {
+// What is reported is what is saved or put back, so no write is told of twice, and a reader
+// pays for the first write of a row after each look.
+type News struct {
 	t       *Tracker
 	words   []uint64
 	touched []uint32
@@ -21,25 +21,25 @@ type Notes struct {
 }
 
 // Any reports whether a row may have been written, came or went.
-func (n *Notes) Any() bool { return len(n.touched) > 0 || n.seen != n.t.N || n.all }
+func (n *News) Any() bool { return len(n.touched) > 0 || n.seen != n.t.N || n.all }
 
-// All reports whether all rows were replaced. Then none is noted, and none counts as seen.
-func (n *Notes) All() bool { return n.all }
+// All reports whether all rows were replaced. Then none has a bit, and none counts as seen.
+func (n *News) All() bool { return n.all }
 
 // Len returns how many words of 64 rows, of which one or more were written, there are.
-func (n *Notes) Len() int { return len(n.touched) }
+func (n *News) Len() int { return len(n.touched) }
 
 // Word returns the i-th of them: its first row, and a bit for each row that was written.
 // Words come in the order in which they were first written, no two are of the same rows,
 // and rows of them may be gone.
-func (n *Notes) Word(i int) (row int, written uint64) {
+func (n *News) Word(i int) (row int, written uint64) {
 	w := n.touched[i]
 	return int(w) << 6, n.words[w]
 }
 
-// Looked forgets what was noted: rows are noted again when they are written next. Pointers
+// Looked forgets what was reported: rows are reported again when they are written next. Pointers
 // to rows that were given out before are no longer valid.
-func (n *Notes) Looked() {
+func (n *News) Looked() {
 	n.forget()
 	n.all, n.seen = false, n.t.N
 	if need := (n.seen + 63) / 64; need > len(n.words) {
@@ -51,7 +51,7 @@ func (n *Notes) Looked() {
 // stale makes a span that no clock has, so that the next change opens its tracker.
 const stale = 1 << 63
 
-func (n *Notes) forget() {
+func (n *News) forget() {
 	for _, w := range n.touched {
 		n.words[w] = 0
 	}
@@ -59,23 +59,23 @@ func (n *Notes) forget() {
 }
 
 // anew says that all rows were replaced.
-func (n *Notes) anew() {
+func (n *News) anew() {
 	n.forget()
 	n.all, n.seen = true, 0
 }
 
-// note notes rows [lo, hi) for all readers. It is a call, so that who asks whether there are
+// report tells all readers of rows [lo, hi). It is a call, so that who asks whether there are
 // any is none.
 //
 //go:noinline
-func (u *undoStack) note(lo, hi int) {
-	for _, n := range u.notes {
+func (u *undoStack) report(lo, hi int) {
+	for _, n := range u.readers {
 		n.add(uint32(lo), uint32(min(hi, n.seen)))
 	}
 }
 
 // add adds rows [lo, hi), if there are any.
-func (n *Notes) add(lo, hi uint32) {
+func (n *News) add(lo, hi uint32) {
 	for lo < hi {
 		w, end := lo>>6, min(lo|63+1, hi)
 		if n.words[w] == 0 {
@@ -87,4 +87,4 @@ func (n *Notes) add(lo, hi uint32) {
 }
 
 // Bytes returns how much memory n takes.
-func (n *Notes) Bytes() int64 { return room(n.words) + room(n.touched) }
+func (n *News) Bytes() int64 { return room(n.words) + room(n.touched) }
