@@ -105,11 +105,23 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 // OnAdd makes s call f when an entity gets the component: at the end of Set, with
 // the value set.
 //
-// # What hooks may do
+// # The order of hooks
 //
 // The hooks of an event are called in the order in which they were added; one
-// that is added meanwhile is called from the next event on. A hook may change
-// anything, this storage included:
+// that is added meanwhile is called from the next event on. Of an entity with
+// components that comes to be and ends, they are told in this order:
+//
+//	World.OnCreate    it was created
+//	OnAdd             it got a component, in the order of the calls; of a bundle that of its types
+//	OnSet             it was given a component that it had
+//	World.OnDestroy   it is about to be destroyed, behind those that a [Relation] destroys with it
+//	OnRemove          it is about to lose each component, in the order of registration
+//
+// Commands and batches tell at each change that they make. OnChange comes in Commit.
+//
+// # What hooks may do
+//
+// A hook may change anything, this storage included:
 //
 //   - OnAdd may remove the component again or destroy the entity. The hooks that
 //     follow are not called then; Set reports true all the same.
@@ -143,6 +155,16 @@ func (s *Storage[T]) OnAdd(f func(e Entity, v T)) {
 func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 	h := s.hooked()
 	h.remove = append(h.remove, func(e Entity, row int) { f(e, s.data.Live[row]) })
+}
+
+// OnSet makes s call f when an entity that has the component is given another: at the end
+// of Set, of a batch, a bundle or a command, once for each, whether or not the values
+// differ. old is what it had, to be read only. What writes through pointers is not told:
+// that is [Storage.OnChange]. See [Storage.OnAdd] for what f may do; Set within OnSet of the
+// same storage calls the hooks within one another.
+func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
+	s.hooked()
+	s.onSet = append(s.onSet, f)
 }
 
 // OnChange makes s call f in Commit, once for every entity that had the component

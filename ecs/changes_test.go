@@ -23,7 +23,7 @@ type changeFace struct {
 	since       func(tick uint64) (naiveDelta, error)
 	sinceCommit func() (naiveDelta, error)
 	filters     func() [3]*ChangeFilter
-	hook        func(added, removed func(Entity, int), changed func(Entity, int, int))
+	hook        func(added, removed func(Entity, int), set, changed func(Entity, int, int))
 }
 
 // newChangeFace returns the face of s. It uses one Delta again and again.
@@ -63,9 +63,10 @@ func newChangeFace[T any](s *Storage[T], to func(T) int) changeFace {
 			return read(d.SinceCommit())
 		},
 		filters: func() [3]*ChangeFilter { return [3]*ChangeFilter{s.Added(), s.Changed(), s.Removed()} },
-		hook: func(added, removed func(Entity, int), changed func(Entity, int, int)) {
+		hook: func(added, removed func(Entity, int), set, changed func(Entity, int, int)) {
 			s.OnAdd(func(e Entity, v T) { added(e, to(v)) })
 			s.OnRemove(func(e Entity, v T) { removed(e, to(v)) })
+			s.OnSet(func(e Entity, before, now T) { set(e, to(before), to(now)) })
 			if !s.rows.Exempt {
 				s.OnChange(func(e Entity, before, now T) { changed(e, to(before), to(now)) })
 			}

@@ -57,7 +57,8 @@
 //
 //	since a tick                  Storage.Since, Storage.SinceCommit, Resource.Since, World.Since
 //	in queries                    Storage.Added, Storage.Changed, Storage.Removed
-//	be told                       Storage.OnAdd, Storage.OnRemove, Storage.OnChange, World.OnRestore
+//	be told                       Storage.OnAdd, Storage.OnSet, Storage.OnRemove, Storage.OnChange
+//	                              World.OnCreate, World.OnDestroy, World.OnRestore
 //
 // Back, forth and elsewhere:
 //

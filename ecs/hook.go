@@ -19,6 +19,8 @@ type setHooks struct {
 
 // worldHooks are the hooks of a world, and what it keeps for them.
 type worldHooks struct {
+	create    []func(e Entity)
+	destroy   []func(e Entity)
 	change    []func() // Each tells one OnChange hook.
 	changing  bool     // They are being told.
 	keepsTick bool     // The values at the last commit are kept, whatever the options.
@@ -115,8 +117,18 @@ func (h *setHooks) gone(e Entity) {
 	h.going = slices.Delete(h.going, k, k+1)
 }
 
-// tellDying calls the OnRemove hooks for all components of e, those that hooks
-// give it meanwhile included. It reports whether e is to be destroyed: not if it
+// tellCreated calls the OnCreate hooks for e, as long as it is alive.
+func (w *World) tellCreated(e Entity) {
+	for _, f := range w.hooks.create {
+		if !w.entities.alive(e) {
+			return
+		}
+		f(e)
+	}
+}
+
+// tellDying calls the OnDestroy hooks for e and the OnRemove hooks for all of its
+// components, those that hooks give it meanwhile included. It reports whether e is to be destroyed: not if it
 // is being destroyed already.
 func (w *World) tellDying(e Entity) bool {
 	h := &w.hooks
@@ -125,6 +137,12 @@ func (w *World) tellDying(e Entity) bool {
 	}
 	h.dying = append(h.dying, e)
 	defer h.dead(len(h.told))
+	for _, f := range h.destroy {
+		if !w.entities.alive(e) {
+			break
+		}
+		f(e)
+	}
 	for more := true; more; {
 		more = false
 		for _, s := range w.sets {
@@ -164,13 +182,14 @@ func (s *set) removeEach(as AnyStorage) {
 // destroyEach destroys the entities of w one by one if a hook is to be called. It
 // reports whether it did.
 func (w *World) destroyEach() bool {
+	told := len(w.hooks.destroy) > 0 && w.Len() > 0
 	for _, s := range w.sets {
-		if s.rows.N > 0 && s.removesOneByOne() {
-			w.hooks.each(w.Entities(), func(e Entity) { w.destroyReleased(e) })
-			return true
-		}
+		told = told || s.rows.N > 0 && s.removesOneByOne()
 	}
-	return false
+	if told {
+		w.hooks.each(w.Entities(), func(e Entity) { w.destroyReleased(e) })
+	}
+	return told
 }
 
 // destroyReleased is Destroy for an entity whose sources were seen to.
@@ -198,9 +217,10 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity)) {
 // and stays so where one of them panics. Hooks may change the world: they are
 // called last for a member that came, and first for one that goes.
 
-// settleObserved says for every set whether somebody is to be told of changes.
+// settleObserved says for the world and every set whether somebody is to be told of changes.
 func (w *World) settleObserved() {
-	w.hooked = false
+	w.heeded = w.recorder != nil || len(w.hooks.create) > 0
+	w.hooked = len(w.hooks.create)+len(w.hooks.destroy) > 0
 	for _, s := range w.sets {
 		w.hooked = s.settleObserved() || w.hooked
 	}

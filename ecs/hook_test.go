@@ -11,8 +11,41 @@ import (
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
-// A hookLog is what the hooks of a pair's storages were told.
-type hookLog struct{ stores []naiveDelta }
+// A hookLog is what the hooks of a pair were told.
+type hookLog struct {
+	stores         []naiveDelta
+	replaced       []naiveSet
+	created, ended []Entity
+	faces          []face
+}
+
+// A naiveSet is a Set of a component that was there.
+type naiveSet struct {
+	store int
+	naiveEdit
+}
+
+// listen makes w tell log who is created and destroyed.
+func (log *hookLog) listen(w *World) {
+	w.OnCreate(func(e Entity) {
+		for _, f := range log.faces {
+			if f.has(e) || !w.Alive(e) {
+				failf("OnCreate was told of %v, which is dead or has %s", e, f.name)
+			}
+		}
+		log.created = append(log.created, e)
+	})
+	w.OnDestroy(func(e Entity) {
+		for i, f := range log.faces {
+			for _, gone := range log.stores[i].removed {
+				if gone.e == e || !w.Alive(e) {
+					failf("OnDestroy was told of %v, which is dead or has lost %s", e, f.name)
+				}
+			}
+		}
+		log.ended = append(log.ended, e)
+	})
+}
 
 // hookedKinds returns kinds whose storages tell log. The hooks look whether what
 // they are told is so.
@@ -22,6 +55,11 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 	for i, k := range kinds {
 		hooked[i].add = func(w *World) face {
 			f := k.add(w)
+			if i == 0 {
+				log.faces = log.faces[:0]
+				log.listen(w)
+			}
+			log.faces = append(log.faces, f)
 			mustHave := func(e Entity, v int) {
 				if got, ok := f.get(e); !ok || got != v || !w.Alive(e) {
 					failf("%s: a hook was told of %v and %d; Get() = %d, %v", f.name, e, v, got, ok)
@@ -31,6 +69,10 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 			f.changes.hook(
 				func(e Entity, v int) { mustHave(e, v); store.added = append(store.added, naiveEdit{e, 0, v}) },
 				func(e Entity, v int) { mustHave(e, v); store.removed = append(store.removed, naiveEdit{e, v, 0}) },
+				func(e Entity, old, now int) {
+					mustHave(e, now)
+					log.replaced = append(log.replaced, naiveSet{i, naiveEdit{e, old, now}})
+				},
 				func(e Entity, old, now int) {
 					mustHave(e, now)
 					store.changed = append(store.changed, naiveEdit{e, old, now})
@@ -45,6 +87,7 @@ func hookedKinds(kinds []kind, log *hookLog) []kind {
 // components come or they go.
 func (log *hookLog) expect(p *pair, quiet bool, do func() bool) bool {
 	clear(log.stores)
+	log.replaced, log.created, log.ended, p.n.replaced = nil, nil, nil, nil
 	before := p.n.naiveState.clone()
 	boundary := p.n.newestBoundary()
 	tick := p.n.tick
@@ -70,7 +113,21 @@ func (log *hookLog) expect(p *pair, quiet bool, do func() bool) bool {
 			failf("%s: hooks were told %v, want %v", p.faces[i].name, got, want)
 		}
 	}
+	created, ended := among(p.n.alive, before.alive), among(before.alive, p.n.alive)
+	if quiet {
+		created, ended = nil, nil
+	}
+	slices.Sort(ended)
+	slices.Sort(log.ended)
+	if !reflect.DeepEqual(log.replaced, p.n.replaced) || !slices.Equal(log.created, created) || !slices.Equal(log.ended, ended) {
+		failf("hooks were told of sets %v, created %v, destroyed %v; want %v, %v, %v", log.replaced, log.created, log.ended, p.n.replaced, created, ended)
+	}
 	return done
+}
+
+// among returns those of entities that are not in others.
+func among(entities, others []Entity) []Entity {
+	return slices.DeleteFunc(slices.Clone(entities), func(e Entity) bool { return slices.Contains(others, e) })
 }
 
 func byEntity(a, b naiveEdit) int { return cmp.Compare(a.e, b.e) }
@@ -177,6 +234,64 @@ func TestHooksAreToldOfEveryWayToComeAndGo(t *testing.T) {
 	w.expect(t, "+b 0v1 5", "-a 2v1 3", "-b 0v1 5")
 	if w.Len()+w.a.Len()+w.b.Len() > 0 || w.Alive(g) {
 		t.Error("something is left")
+	}
+}
+
+func TestHooksAreToldOfEveryWayToSetAndToLive(t *testing.T) {
+	w := newHookWorld(t, Options{History: 1})
+	e := w.entity(1)
+	w.OnCreate(func(e Entity) { w.told = append(w.told, fmt.Sprint("+ ", e, " ", w.a.Has(e))) })
+	w.OnDestroy(func(e Entity) { w.told = append(w.told, fmt.Sprint("- ", e, " ", w.a.Has(e))) })
+	w.listen()
+	w.a.OnSet(func(e Entity, old, now plain) { w.told = append(w.told, fmt.Sprint("=a ", e, " ", old.X, " ", now.X)) })
+	w.b.OnSet(func(e Entity, old, now plain) { w.told = append(w.told, fmt.Sprint("=b ", e, " ", old.X, " ", now.X)) })
+
+	w.a.Set(e, plain{1, 0})
+	w.expect(t, "=a 0v1 1 1")
+	w.a.Mut(e).X = 2
+	row, _ := NewQuery1(Write(w.a)).Get(e)
+	row.X = 3
+	for _, p := range w.a.MutEach([]Entity{e}) {
+		p.X = 4
+	}
+	w.a.MutValues()[0].X = 5
+	w.expect(t)
+	w.a.SetAll([]Entity{e, e, 77}, plain{6, 0})
+	w.a.SetEach([]Entity{e}, []plain{{7, 0}})
+	w.expect(t, "=a 0v1 5 6", "=a 0v1 6 6", "=a 0v1 6 7")
+	NewBundle2(w.a, w.b).Set(e, plain{8, 0}, plain{9, 0})
+	w.expect(t, "=a 0v1 7 8", "=b 0v1 -1 9")
+	var c Commands
+	w.a.Later(&c).Set(e, plain{9, 0})
+	c.Create()
+	w.Apply(&c)
+	w.expect(t, "=a 0v1 8 9", "+ 1v1 false")
+	many := w.CreateN(nil, 2)
+	w.expect(t, "+ 2v1 false", "+ 3v1 false")
+	NewBundle1(w.a).Create(plain{1, 0})
+	NewBundle1(w.b).CreateN(nil, 2, plain{2, 0})
+	w.expect(t, "+ 4v1 false", "+a 4v1 1", "+ 5v1 false", "+ 6v1 false", "+b 5v1 2", "+b 6v1 2")
+	w.CloneEntity(e)
+	w.expect(t, "+ 7v1 false", "+a 7v1 9", "+b 7v1 9")
+	if _, err := w.Copy(w.World, []Entity{e, many[0]}, CopyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t, "+ 8v1 false", "+ 9v1 false", "+a 8v1 9", "+b 8v1 9")
+	w.DestroyAll(many)
+	w.Destroy(e)
+	w.expect(t, "- 3v1 false", "- 2v1 false", "- 0v1 true", "-a 0v1 9", "-b 0v1 9")
+	w.Commit()
+	w.Clear()
+	if w.expect(t, "- 6v1 false", "-b 6v1 2", "- 5v1 false", "-b 5v1 2", "- 4v1 true", "-a 4v1 1", "- 9v1 false",
+		"- 8v1 true", "-a 8v1 9", "-b 8v1 9", "- 1v1 false", "- 7v1 true", "-a 7v1 9", "-b 7v1 9"); w.Len() != 0 {
+		t.Errorf("%d entities after Clear", w.Len())
+	}
+	if err := w.History().Rewind(0); err != nil {
+		t.Fatal(err)
+	}
+	w.expect(t)
+	if w.Clone().Create(); len(w.told) > 0 {
+		t.Errorf("a clone told %q", w.told)
 	}
 }
 

@@ -254,7 +254,11 @@ func (s *Storage[T]) setSlow(e Entity, v T) bool {
 			s.rows.Open()
 		}
 		s.data.Touch(r)
+		old := s.data.Live[r]
 		s.data.Live[r] = v
+		for _, f := range s.onSet {
+			f(e, old, v)
+		}
 		return true
 	}
 	if !s.w.entities.alive(e) {

@@ -83,6 +83,8 @@ type naiveWorld struct {
 	kept     bool        // The newest tick is kept without a history.
 	over     func() bool // Reports whether the world under test is over its budget.
 
+	replaced []naiveSet // What Set was called for of who had the component already.
+
 	maxGeneration  uint32
 	exempt         []bool // By store: NoRewind.
 	exemptResource []bool
@@ -161,6 +163,7 @@ func (w *naiveWorld) set(i int, e Entity, v int) bool {
 	w.wrote(i)
 	s := &w.stores[i]
 	if k := s.find(e); k >= 0 {
+		w.replaced = append(w.replaced, naiveSet{i, naiveEdit{e, s.values[k], v}})
 		s.values[k] = v
 		return true
 	}

@@ -21,7 +21,7 @@ import (
 //	many entities   SetAll, SetEach, MutEach, RemoveAll, Reserve; Later
 //	order           SortFunc, SortEntities, SortLike
 //	what changed    Since, SinceCommit; in queries Added, Changed, Removed
-//	be told         OnAdd, OnRemove, OnChange
+//	be told         OnAdd, OnSet, OnRemove, OnChange
 //	what it is      Name, Kind, Mask; In another world; Raw
 //
 // A type of size 0 is a tag: membership is all there is, and rows take no
@@ -33,7 +33,8 @@ type Storage[T any] struct {
 	face rowFace[T]
 	raw  rawStorage
 
-	top int // With pointers: rows at or past it are zero.
+	onSet []func(e Entity, old, now T)
+	top   int // With pointers: rows at or past it are zero.
 }
 
 // A spec is what is known of a component or resource, whatever its type.

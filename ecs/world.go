@@ -47,7 +47,8 @@ type World struct {
 	names      map[string]AnyStorage
 	former     map[string]AnyStorage // By former name.
 	converted  []raw.Conversion      // By the last Load.
-	hooked     bool                  // A storage has a group or hooks.
+	heeded     bool                  // A recorder or hooks are to be told who is created.
+	hooked     bool                  // There are hooks, or a storage has a group.
 	watched    bool                  // So it has, or there are relations: to destroy is more than to remove rows.
 	bonds      severing              // The relations; nil: none.
 	released   bool                  // What is destroyed next is, as far as relations go.
@@ -106,7 +107,7 @@ func (w *World) Create() Entity {
 	}
 	r := &w.entities // As in Storage.Set, the usual case calls nothing.
 	n := r.rows.N
-	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.ops != nil || r.dense.Unsaved(n) || r.dense.Live[n].Generation() == r.maxGeneration {
+	if r.rows.Span != w.clock.Span || n >= r.rows.Extra || w.heeded || r.dense.Unsaved(n) || r.dense.Live[n].Generation() == r.maxGeneration {
 		return w.createSlow()
 	}
 	e := r.dense.Live[n] + 1<<32
@@ -122,6 +123,7 @@ func (w *World) createSlow() Entity {
 	if w.ops != nil {
 		w.note(raw.OpCreate, nil, e)
 	}
+	w.tellCreated(e)
 	return e
 }
 
@@ -184,6 +186,11 @@ func (w *World) CreateN(dst []Entity, n int) []Entity {
 	from := len(dst)
 	dst = w.entities.createN(dst, n)
 	w.noteAll(raw.OpCreate, nil, dst[from:])
+	if len(w.hooks.create) > 0 {
+		for _, e := range dst[from:] {
+			w.tellCreated(e)
+		}
+	}
 	return dst
 }
 
@@ -241,6 +248,22 @@ func (w *World) Tick() uint64 { return w.tick }
 // Raw returns the world as code sees it that keeps it without knowing its types:
 // package persist, or another way to store it.
 func (w *World) Raw() raw.World { return rawWorld{w} }
+
+// OnCreate makes w call f when an entity was created, one by one or in a batch: before it
+// gets any component, of a batch after all are there. See [Storage.OnAdd] for what f may do
+// and what calls no hooks; a hook that destroys the entity ends the telling.
+func (w *World) OnCreate(f func(e Entity)) {
+	w.hooks.create = append(w.hooks.create, f)
+	w.settleObserved()
+}
+
+// OnDestroy makes w call f before an entity is destroyed, while it has all of its
+// components: in Destroy, in batches, and in World.Clear, which then destroys the entities
+// one by one. See [Storage.OnAdd] for what f may do.
+func (w *World) OnDestroy(f func(e Entity)) {
+	w.hooks.destroy = append(w.hooks.destroy, f)
+	w.settleObserved()
+}
 
 // OnRestore makes w call f after everything that puts other content in place of
 // what w holds, once the world is whole again: Restore, a Try that fails, Rewind,
