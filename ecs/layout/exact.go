@@ -22,13 +22,48 @@ import (
 // Anything else is a [*DataError] that names the field. It allocates a small
 // multiple of len(src).
 func (t *Type) AppendRow(dst, src []byte) ([]byte, error) {
+	r := t.exactReader(src)
+	return r.row(t, dst, src, nil)
+}
+
+// AppendPatched appends row, changed as src says: that is JSON as [Type.AppendRow] reads
+// it, but members may be missing, also of structs in structs. Those are as in row, or
+// zero if row is nil. Arrays, slices, maps and pointers in src replace what was there as a
+// whole, so what is missing in them is zero.
+//
+// Errors are those of AppendRow, and of a row that is none.
+func (t *Type) AppendPatched(dst, row, src []byte) ([]byte, error) {
+	if row != nil {
+		if err := t.Check(row, 1); err != nil {
+			return dst, err
+		}
+	}
+	r := t.exactReader(src)
+	r.patch = true
+	return r.row(t, dst, src, row)
+}
+
+// An exactReader makes rows of JSON.
+type exactReader struct {
+	d     *json.Decoder
+	form  conversion // Says whether rows are packed.
+	patch bool       // Fields may be missing.
+}
+
+func (t *Type) exactReader(src []byte) *exactReader {
+	r := exactReader{d: json.NewDecoder(bytes.NewReader(src)), form: conversion{toPacked: t.Width() != varies}}
+	r.d.UseNumber()
+	return &r
+}
+
+// row appends the row of t that src says, which r reads. Of fields that are missing it has
+// what before has.
+func (r *exactReader) row(t *Type, dst, src, before []byte) ([]byte, error) {
 	start := len(dst)
 	if !utf8.Valid(src) {
 		return dst, bad("JSON is not UTF-8").of(t)
 	}
-	r := exactReader{d: json.NewDecoder(bytes.NewReader(src)), form: conversion{toPacked: t.Width() != varies}}
-	r.d.UseNumber()
-	dst, err := r.value(t, dst)
+	dst, err := r.value(t, dst, before)
 	if err != nil {
 		return dst[:start], err.of(t)
 	}
@@ -36,12 +71,6 @@ func (t *Type) AppendRow(dst, src []byte) ([]byte, error) {
 		return dst[:start], bad("more than one JSON value").of(t)
 	}
 	return dst, nil
-}
-
-// An exactReader makes rows of JSON.
-type exactReader struct {
-	d    *json.Decoder
-	form conversion // Says whether rows are packed.
 }
 
 // next reads a token.
@@ -56,11 +85,14 @@ func (r *exactReader) next() (json.Token, *DataError) {
 	return token, nil
 }
 
-// value appends a value of type t.
-func (r *exactReader) value(t *Type, dst []byte) ([]byte, *DataError) {
+// value appends a value of type t, in place of the one before; nil: a zero one.
+func (r *exactReader) value(t *Type, dst, before []byte) ([]byte, *DataError) {
 	token, err := r.next()
 	if err != nil {
 		return dst, err
+	}
+	if t.Kind == Struct {
+		return r.fields(t, dst, before, token)
 	}
 	return r.rest(t, dst, token)
 }
@@ -80,7 +112,7 @@ func (r *exactReader) rest(t *Type, dst []byte, token json.Token) ([]byte, *Data
 		content, err := decodeBase64(token)
 		return append(appendLength(dst, &binForm, len(content)), content...), err
 	case k == Struct:
-		return r.fields(t, dst, token)
+		return r.fields(t, dst, nil, token)
 	case k == Map:
 		return r.entries(t, dst, token)
 	case k == Array || k == Slice || k == Pointer:
@@ -108,10 +140,7 @@ func wants(what string, token json.Token) *DataError {
 			found = "the end"
 		}
 	}
-	if len(found) > 60 {
-		found = found[:60] + "…"
-	}
-	return bad("want " + what + ", found " + strings.ToValidUTF8(found, ""))
+	return bad("want " + what + ", found " + shortened(found))
 }
 
 // parseScalar returns the bits of a bool, integer, float or entity.
@@ -142,7 +171,28 @@ func parseScalar(k Kind, token json.Token) (uint64, *DataError) {
 			return bits, nil
 		}
 	}
+	if isNumber(k, string(number)) {
+		return 0, bad(fmt.Sprintf("%s does not fit into %v", shortened(string(number)), k))
+	}
 	return 0, wants(k.String(), token)
+}
+
+// isNumber reports whether s is what integers or floats of kind k look like, whatever
+// their size.
+func isNumber(k Kind, s string) bool {
+	if k == Float32 || k == Float64 {
+		return s != ""
+	}
+	digits := strings.TrimPrefix(s, "-")
+	return (k.signed() || k.unsigned()) && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
+// shortened returns the beginning of a text for an error.
+func shortened(s string) string {
+	if len(s) > 60 {
+		s = strings.ToValidUTF8(s[:60], "") + "…"
+	}
+	return s
 }
 
 // parseEntity reads index, "v", generation.
@@ -240,11 +290,12 @@ func decodeBase64(token json.Token) ([]byte, *DataError) {
 	return content, nil
 }
 
-// fields appends a struct.
-func (r *exactReader) fields(t *Type, dst []byte, token json.Token) ([]byte, *DataError) {
+// fields appends a struct, in place of the one before; nil: a zero one.
+func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]byte, *DataError) {
 	if token != json.Delim('{') {
 		return dst, wants("an object", token)
 	}
+	old := r.split(t, before)
 	values := make([][]byte, len(t.Fields))
 	for r.d.More() {
 		token, err := r.next()
@@ -259,7 +310,7 @@ func (r *exactReader) fields(t *Type, dst []byte, token json.Token) ([]byte, *Da
 		case values[i] != nil:
 			return dst, bad("it is there twice").in("." + name)
 		}
-		if values[i], err = r.value(t.Fields[i].Type, []byte{}); err != nil {
+		if values[i], err = r.value(t.Fields[i].Type, []byte{}, old[i]); err != nil {
 			return dst, err.in("." + name)
 		}
 	}
@@ -270,15 +321,48 @@ func (r *exactReader) fields(t *Type, dst []byte, token json.Token) ([]byte, *Da
 		dst = appendLength(dst, &mapForm, len(t.Fields))
 	}
 	for i, f := range t.Fields {
-		if values[i] == nil {
-			return dst, bad("it is missing").in("." + f.Name)
-		}
 		if !r.form.toPacked {
 			dst = appendString(dst, f.Name)
 		}
-		dst = append(dst, values[i]...)
+		switch {
+		case values[i] != nil:
+			dst = append(dst, values[i]...)
+		case !r.patch:
+			return dst, bad("it is missing").in("." + f.Name)
+		case old[i] != nil:
+			dst = append(dst, old[i]...)
+		case r.form.toPacked:
+			dst = f.Type.AppendZero(dst)
+		default:
+			dst = f.Type.appendZero(dst)
+		}
 	}
 	return dst, nil
+}
+
+// split returns the fields of the struct in row, which is valid; nil ones if row is nil.
+func (r *exactReader) split(t *Type, row []byte) [][]byte {
+	parts := make([][]byte, len(t.Fields))
+	if row == nil {
+		return parts
+	}
+	in := reader{src: row}
+	if !r.form.toPacked {
+		_ = in.exactly(&mapForm, len(t.Fields))
+	}
+	for i, f := range t.Fields {
+		n := 0
+		if r.form.toPacked {
+			n = f.Type.Width()
+		} else {
+			_, _ = in.bytes(&strForm)
+			field := reader{src: in.src}
+			_ = field.value(f.Type, nil)
+			n = len(in.src) - len(field.src)
+		}
+		parts[i], in.src = in.src[:n:n], in.src[n:]
+	}
+	return parts
 }
 
 // elements appends an array, slice or pointer.
@@ -291,7 +375,7 @@ func (r *exactReader) elements(t *Type, dst []byte, token json.Token) ([]byte, *
 	n := 0
 	for ; r.d.More() && n != want; n++ {
 		var err *DataError
-		if body, err = r.value(t.Elem, body); err != nil {
+		if body, err = r.value(t.Elem, body, nil); err != nil {
 			return dst, err.in(index(n))
 		}
 	}
@@ -318,7 +402,7 @@ func (r *exactReader) entries(t *Type, dst []byte, token json.Token) ([]byte, *D
 			return dst, err.in(keyPart(len(entries)))
 		}
 		e.value = len(body)
-		body, err = r.value(t.Elem, body)
+		body, err = r.value(t.Elem, body, nil)
 		if err == nil && token == json.Delim('[') {
 			err = r.close(']')
 		}
@@ -341,7 +425,7 @@ func (r *exactReader) key(t *Type, dst []byte, paired bool) ([]byte, *DataError)
 		if err != nil || token != json.Delim('[') {
 			return dst, orElse(err, wants("[key, value]", token))
 		}
-		return r.value(t.Key, dst)
+		return r.value(t.Key, dst, nil)
 	}
 	token, err := r.next()
 	if err != nil {

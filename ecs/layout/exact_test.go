@@ -89,11 +89,11 @@ func TestBadExactJSONIsRefusedByTheFieldsName(t *testing.T) {
 	for _, test := range []struct{ old, replacement, want string }{
 		{`"B":true`, `"B":1`, "row.B: want bool, found 1"},
 		{`"B":true`, `"B":null`, "row.B: want bool, found null"},
-		{`"I":1`, `"I":128`, "row.I: want int8, found 128"},
+		{`"I":1`, `"I":128`, "row.I: 128 does not fit into int8"},
 		{`"I":1`, `"I":1.0`, "row.I: want int8, found 1.0"},
 		{`"I":1`, `"I":"1"`, `row.I: want int8, found "1"`},
-		{`"U":2`, `"U":-2`, "row.U: want uint16, found -2"},
-		{`"F":3`, `"F":1e39`, "row.F: want float32, found 1e39"},
+		{`"U":2`, `"U":-2`, "row.U: -2 does not fit into uint16"},
+		{`"F":3`, `"F":1e39`, "row.F: 1e39 does not fit into float32"},
 		{`"F":3`, `"F":"3"`, `row.F: want float32, found "3"`},
 		{`"F":3`, `"F":"NaN:7f800000"`, `row.F: want float32, found "NaN:7f800000"`},
 		{`"F":3`, `"F":"NaN:7fc1"`, `row.F: want float32`},
@@ -182,4 +182,84 @@ func FuzzAppendRow(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, string(row), string(again))
 	})
+}
+
+func TestPatchesChangeWhatTheyName(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for _, typ := range sampleTypes() {
+		c, err := NewCodec(typ)
+		require.NoError(t, err)
+		described := c.Type()
+		row, other := c.encodeRows(rowsOf(r, typ, 1)), c.encodeRows(rowsOf(r, typ, 1))
+		v, err := described.Value(row)
+		require.NoError(t, err)
+		got, err := described.AppendPatched([]byte("x"), other, v.AppendExact(nil))
+		require.NoError(t, err)
+		require.Equal(t, "x"+string(row), string(got), "%v: all of it", typ)
+		if described.Kind != Struct {
+			continue
+		}
+		got, err = described.AppendPatched(nil, row, []byte("{}"))
+		require.NoError(t, err)
+		require.Equal(t, string(row), string(got), "%v: nothing", typ)
+		got, err = described.AppendPatched(nil, nil, []byte("{}"))
+		require.NoError(t, err)
+		require.Equal(t, string(described.AppendZero(nil)), string(got), "%v: nothing of nothing", typ)
+		o, err := described.Value(other)
+		require.NoError(t, err)
+		for i, f := range described.Fields {
+			src := append(o.Index(i).AppendExact([]byte(`{"`+f.Name+`":`)), '}')
+			got, err := described.AppendPatched(nil, row, src)
+			require.NoError(t, err)
+			p, err := described.Value(got)
+			require.NoError(t, err)
+			for j := range described.Fields {
+				want := v
+				if i == j {
+					want = o
+				}
+				require.True(t, want.Index(j).Equal(p.Index(j)), "%v: field %d after a patch of field %d", typ, j, i)
+			}
+		}
+	}
+}
+
+func TestPatchesGoIntoStructsAndReplaceTheRest(t *testing.T) {
+	type at struct{ X, Y int8 }
+	type fixed struct {
+		At   at
+		Path [2]at
+	}
+	type varying struct {
+		Name string
+		At   at
+		Path []at
+		Next *at
+		By   map[string]at
+	}
+	f, err := NewCodec(reflect.TypeFor[fixed]())
+	require.NoError(t, err)
+	got, err := f.Type().AppendPatched(nil, Append(f, nil, []fixed{{at{1, 2}, [2]at{{3, 4}, {5, 6}}}}), []byte(`{"Path":[{"Y":7},{}],"At":{"Y":9}}`))
+	require.NoError(t, err)
+	require.Equal(t, Append(f, nil, []fixed{{at{1, 9}, [2]at{{0, 7}, {}}}}), got)
+
+	c, err := NewCodec(reflect.TypeFor[varying]())
+	require.NoError(t, err)
+	row := Append(c, nil, []varying{{"a", at{1, 2}, []at{{3, 4}}, &at{5, 6}, map[string]at{"k": {7, 8}}}})
+	got, err = c.Type().AppendPatched(nil, row, []byte(`{"At":{"X":9},"Path":[{"X":1},{"Y":2}],"Next":[{"X":3}],"By":{"l":{}}}`))
+	require.NoError(t, err)
+	require.Equal(t, Append(c, nil, []varying{{"a", at{9, 2}, []at{{1, 0}, {0, 2}}, &at{3, 0}, map[string]at{"l": {}}}}), got)
+
+	for src, want := range map[string]string{
+		`{"At":{"X":300}}`: "varying.At.X: 300 does not fit into int8",
+		`{"At":{"Z":3}}`:   `varying.At: no field "Z"`,
+		`{"At":null}`:      "varying.At: want an object, found null",
+		`{} {}`:            "varying: more than one JSON value",
+	} {
+		got, err := c.Type().AppendPatched([]byte("x"), row, []byte(src))
+		require.EqualError(t, err, "layout: invalid data: "+want)
+		require.Equal(t, "x", string(got))
+	}
+	_, err = c.Type().AppendPatched(nil, row[:len(row)-1], []byte(`{}`))
+	require.ErrorIs(t, err, ErrInvalid)
 }
