@@ -29,6 +29,7 @@
 //	entities with some components NewQuery1 … NewQuery8 with Read and Write; All, Runs, Count
 //	a value of which there is one RegisterResource; Resource.Get, Resource.Read, Resource.Mut, Resource.Set
 //	random numbers                RegisterRand, MustRegisterRand; Rand
+//	by name, without the type     World.Storage; AnyStorage: GetAny, SetAny, GetJSON, SetJSON
 //	end a tick                    World.Commit
 //
 // Queries:

@@ -86,3 +86,49 @@ func (f *rowFace[T]) appendDefault(dst []byte) []byte {
 	}
 	return f.codec.append(dst, []T{*f.gap})
 }
+
+// copy returns a row that shares nothing with v.
+func (f *rowFace[T]) copy(v T) T {
+	if f.data.Clone != nil {
+		return f.data.Clone(v)
+	}
+	return v
+}
+
+// ofAny returns a copy of the row that v is.
+func (f *rowFace[T]) ofAny(s *spec, v any) (row T, err error) {
+	if s.unknown {
+		return row, errNoType
+	}
+	if row, err = asType[T](v); err == nil {
+		row = f.copy(row)
+	}
+	return row, err
+}
+
+// json returns a row as JSON, unless values of T have none.
+func (f *rowFace[T]) json(s *spec, row int) ([]byte, bool) {
+	if s.layout == nil {
+		return nil, false
+	}
+	v, err := s.layout.Value(f.appendRows(nil, row, row+1))
+	return v.AppendExact(nil), err == nil
+}
+
+// ofJSON returns a copy of a row as src changes it; -1: of a zero one.
+func (f *rowFace[T]) ofJSON(s *spec, row int, src []byte) (v T, err error) {
+	if s.layout == nil {
+		return v, noJSON[T]()
+	}
+	var before []byte
+	if row >= 0 {
+		before = f.appendRows([]byte{}, row, row+1)
+	}
+	patched, err := s.layout.AppendPatched(nil, before, src)
+	if err != nil {
+		return v, err
+	}
+	rows := make([]T, 1)
+	err = f.codec.decode(patched, rows)
+	return rows[0], err
+}

@@ -100,6 +100,54 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 	return true
 }
 
+// GetAny is [Storage.Get] of a copy that shares nothing with the world. It finds none of a
+// component that the program has not registered; GetJSON does.
+func (s *Storage[T]) GetAny(e Entity) (v any, ok bool) {
+	row := s.row(e)
+	if row < 0 || s.unknown {
+		return nil, false
+	}
+	return s.face.copy(s.data.Live[row]), true
+}
+
+// SetAny is [Storage.Set] of a copy of v, which is a T or a pointer to one. After an error,
+// which says what is wrong, nothing has changed.
+func (s *Storage[T]) SetAny(e Entity, v any) error {
+	row, err := s.face.ofAny(&s.spec, v)
+	return s.setChecked(e, row, err)
+}
+
+// GetJSON returns the component of e as the JSON of [layout.Value.AppendExact], which is
+// what exports have. It finds none if values of T cannot be encoded: NoPersist components
+// may be such, and SetJSON says why.
+func (s *Storage[T]) GetJSON(e Entity) (src []byte, ok bool) {
+	row := s.row(e)
+	if row < 0 {
+		return nil, false
+	}
+	return s.face.json(&s.spec, row)
+}
+
+// SetJSON is [Storage.Set] of what [Storage.GetJSON] returned. Fields that src does not
+// name stay as they are, or are zero if e has no component; those of nested structs too,
+// but arrays, slices, maps and pointers are replaced as a whole. After an error, which
+// names the field, nothing has changed.
+func (s *Storage[T]) SetJSON(e Entity, src []byte) error {
+	row, err := s.face.ofJSON(&s.spec, s.row(e), src)
+	return s.setChecked(e, row, err)
+}
+
+// setChecked gives e the component v, which was made with err.
+func (s *Storage[T]) setChecked(e Entity, v T, err error) error {
+	switch {
+	case !s.w.entities.alive(e):
+		err = errNotAlive
+	case err == nil:
+		s.Set(e, v)
+	}
+	return valueFault(s.name, s.layout, e, false, err)
+}
+
 // claim is pointBehind for the first entities, as far as they are alive and not
 // members, and no two are the same. It returns how many.
 func (s *set) claim(entities []Entity) int {

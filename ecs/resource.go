@@ -59,6 +59,38 @@ func (r *Resource[T]) Mut() *T {
 // Set replaces the value, and takes over the slices, maps and pointers in v.
 func (r *Resource[T]) Set(v T) { *r.Mut() = v }
 
+// GetAny is [Resource.Get] of a copy that shares nothing with the world. The entity does
+// not matter. It finds none if the program has not registered the resource; GetJSON does.
+func (r *Resource[T]) GetAny(Entity) (v any, ok bool) {
+	if r.unknown {
+		return nil, false
+	}
+	return r.face.copy(r.data.Live[0]), true
+}
+
+// SetAny is [Storage.SetAny] of the value; the entity does not matter.
+func (r *Resource[T]) SetAny(_ Entity, v any) error {
+	value, err := r.face.ofAny(&r.spec, v)
+	return r.setChecked(value, err)
+}
+
+// GetJSON is [Storage.GetJSON] of the value; the entity does not matter.
+func (r *Resource[T]) GetJSON(Entity) (src []byte, ok bool) { return r.face.json(&r.spec, 0) }
+
+// SetJSON is [Storage.SetJSON] of the value; the entity does not matter.
+func (r *Resource[T]) SetJSON(_ Entity, src []byte) error {
+	value, err := r.face.ofJSON(&r.spec, 0, src)
+	return r.setChecked(value, err)
+}
+
+// setChecked replaces the value by v, which was made with err.
+func (r *Resource[T]) setChecked(v T, err error) error {
+	if err == nil {
+		r.Set(v)
+	}
+	return valueFault(r.name, r.layout, 0, true, err)
+}
+
 // Len returns 1: a resource is a storage of one row.
 func (r *Resource[T]) Len() int { return 1 }
 

@@ -22,6 +22,7 @@ import (
 //	order           SortFunc, SortEntities, SortLike
 //	what changed    Since, SinceCommit; in queries Added, Changed, Removed
 //	be told         OnAdd, OnSet, OnRemove, OnChange
+//	by name         GetAny, SetAny, GetJSON, SetJSON; World.Storage
 //	what it is      Name, Kind, Mask; In another world; Raw
 //
 // A type of size 0 is a tag: membership is all there is, and rows take no
@@ -362,6 +363,21 @@ type AnyStorage interface {
 	// [Vacant] in the gaps of an [Indexed] storage; nil for a resource. The slice is
 	// valid until the next change of the storage and must not be written.
 	Entities() []Entity
+
+	// GetAny returns a copy of the component of e that shares nothing with the world, and
+	// whether e has one. A resource has its value whatever e is, here and below.
+	GetAny(e Entity) (v any, ok bool)
+
+	// SetAny gives e the component v, which is of its type or a pointer to that, and is
+	// copied. After an error nothing has changed.
+	SetAny(e Entity, v any) error
+
+	// GetJSON returns the component of e as JSON, and whether e has one that can be encoded.
+	GetJSON(e Entity) (src []byte, ok bool)
+
+	// SetJSON changes the fields of the component of e that src names; others stay, or
+	// are zero if e has none. After an error, which names the field, nothing has changed.
+	SetJSON(e Entity, src []byte) error
 
 	// Raw returns it as code sees it that does not know its type.
 	Raw() raw.Storage

@@ -316,6 +316,13 @@ func (w *World) tellRestored() {
 	}
 }
 
+// Storage returns the storage or resource of that name, also one that was loaded and is not
+// registered, for code that does not know its type.
+func (w *World) Storage(name string) (s AnyStorage, ok bool) {
+	s, ok = w.names[name]
+	return s, ok
+}
+
 // AliveBits returns the indices of the entities alive. Every 64 of them cost as
 // many look-ups, where a [Mask] costs one: combine it rather than iterate it.
 func (w *World) AliveBits() Bits { return Bits{&w.entities} }

@@ -1,0 +1,78 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// Components by name at run time, for editors, consoles and live views, which do not know
+// the types: a storage is found by World.Storage, and what of it needs no type is here.
+
+var (
+	errNotAlive = errors.New("the entity is not alive")
+	errNoType   = errors.New("the program has not registered it, so there is no type for its values; use SetJSON")
+)
+
+// A valueError says which value could not be written by name, and why.
+type valueError struct {
+	text string
+	err  error
+}
+
+func (e *valueError) Error() string { return "ecs: " + e.text }
+func (e *valueError) Unwrap() error { return e.err }
+
+// valueFault returns err as that of component name, with values of type t, of e; a
+// resource has no entity. It names the field if err says one.
+func valueFault(name string, t *layout.Type, e Entity, resource bool, err error) error {
+	if err == nil {
+		return nil
+	}
+	what, why := name, err.Error()
+	if fault, ok := errors.AsType[*layout.DataError](err); ok {
+		what, why = what+fieldPath(t, fault.Path), fault.Reason
+	}
+	if !resource {
+		what += " of " + e.String()
+	}
+	return &valueError{what + ": " + why, err}
+}
+
+// fieldPath returns a path into t, which begins with the name of t, as it follows that of
+// a component.
+func fieldPath(t *layout.Type, path string) string {
+	path = strings.TrimPrefix(path, t.Name)
+	if path != "" && path[0] != '.' && path[0] != '[' {
+		path = "." + path
+	}
+	return path
+}
+
+// noJSON returns why values of type T have no JSON.
+func noJSON[T any]() error {
+	_, err := layout.Of(reflect.TypeFor[T]())
+	if fault, ok := errors.AsType[*layout.TypeError](err); ok {
+		return fmt.Errorf("it has no JSON: %s: %s", fault.Path, fault.Reason)
+	}
+	return fmt.Errorf("it has no JSON: %w", err)
+}
+
+// asType returns v, which is a T or a pointer to one.
+func asType[T any](v any) (x T, err error) {
+	switch v := v.(type) {
+	case T:
+		return v, nil
+	case *T:
+		if v != nil {
+			return *v, nil
+		}
+		return x, fmt.Errorf("a nil pointer, where %v is wanted", reflect.TypeFor[T]())
+	case nil:
+		return x, fmt.Errorf("nil, where %v is wanted", reflect.TypeFor[T]())
+	}
+	return x, fmt.Errorf("a value of type %T, where %v is wanted", v, reflect.TypeFor[T]())
+}
