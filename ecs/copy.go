@@ -30,16 +30,8 @@ func (w *World) CloneEntity(e Entity) (Entity, bool) {
 
 func (s *Storage[T]) duplicate(from, to Entity) {
 	if r := s.row(from); r >= 0 {
-		s.Set(to, s.copyOf(r))
+		s.Set(to, s.face.copy(s.data.Live[r]))
 	}
-}
-
-// copyOf returns a copy of the value in row r that shares nothing with it.
-func (s *Storage[T]) copyOf(r int) T {
-	if s.data.Clone != nil {
-		return s.data.Clone(s.data.Live[r])
-	}
-	return s.data.Live[r]
 }
 
 // A copiedStorage is what copies and searches for references ask of a storage,
@@ -187,7 +179,7 @@ func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err err
 	var values []T
 	for i, e := range c.entities {
 		if r := s.row(e); r >= 0 {
-			entities, values = append(entities, c.copies[i]), append(values, s.copyOf(r))
+			entities, values = append(entities, c.copies[i]), append(values, s.face.copy(s.data.Live[r]))
 		}
 	}
 	if t, same := target.(*Storage[T]); same && !s.unknown {
