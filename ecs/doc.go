@@ -28,6 +28,7 @@
 //	all of a component            Storage.All, Storage.Entities, Storage.Values, Storage.MutValues, Storage.Clear
 //	entities with some components NewQuery1 … NewQuery8 with Read and Write; All, Runs, Count
 //	a value of which there is one RegisterResource; Resource.Get, Resource.Read, Resource.Mut, Resource.Set
+//	what happened in a tick       RegisterEvent, MustRegisterEvent; Events.Send, Events.All, Events.Last, Events.Reader
 //	random numbers                RegisterRand, MustRegisterRand; Rand
 //	by name, without the type     World.Storage; AnyStorage: GetAny, SetAny, GetJSON, SetJSON
 //	end a tick                    World.Commit

@@ -25,6 +25,7 @@ func (w *World) Commit() {
 		w.hooks.tellChanges()
 	}
 	w.pack()
+	w.endTick()
 	w.verify()
 	w.dropForward()
 	if len(w.pins) > 0 {

@@ -10,6 +10,23 @@ type naiveState struct {
 	stores               []naiveStore
 	resources            []int
 	groups               []naiveGroup
+	events               naiveEvents
+}
+
+// naiveEvents are the events of a world and how many of them its reader has read.
+type naiveEvents struct {
+	sent, read int
+	last, now  []int
+}
+
+// held returns the events that are there.
+func (e *naiveEvents) held() []int { return slices.Concat(e.last, e.now) }
+
+// unread returns those that the reader has not read, and how many it cannot read any more.
+func (e *naiveEvents) unread() (_ []int, missed int) {
+	held := e.held()
+	first := e.sent - len(held)
+	return held[max(e.read-first, 0):], max(first-e.read, 0)
 }
 
 type naiveStore struct {
@@ -61,6 +78,7 @@ func (s *naiveState) clone() *naiveState {
 	}
 	c.resources = slices.Clone(s.resources)
 	c.groups = slices.Clone(s.groups)
+	c.events.last, c.events.now = slices.Clone(s.events.last), slices.Clone(s.events.now)
 	return &c
 }
 
@@ -267,6 +285,7 @@ func (w *naiveWorld) release(k int) {
 
 func (w *naiveWorld) commit() {
 	w.pack()
+	w.events.last, w.events.now = w.events.now, nil
 	w.forward = nil
 	w.tick++
 	if w.history > 0 || w.recorded || w.kept {

@@ -202,6 +202,7 @@ type setting struct {
 	kinds         []kind
 	groups        [][]int // Stores.
 	resources     int     // The last of two or more is NoRewind.
+	events        bool
 	history       int
 	historyBytes  int64
 	historyDense  int
@@ -221,6 +222,9 @@ type pair struct {
 	faces []face
 	kinds []kind
 	res   []*Resource[list]
+
+	events *Events[list] // nil: none.
+	reader *EventReader[list]
 
 	indexes []indexFace // By store; made by the first look.
 	handles []Entity    // Every handle ever seen.
@@ -268,6 +272,9 @@ func newPairOn(s setting, pages []*track.Page) *pair {
 		p.res = append(p.res, r)
 		p.n.resources = append(p.n.resources, 0)
 		p.n.exemptResource = append(p.n.exemptResource, exempt)
+	}
+	if s.events {
+		p.listen()
 	}
 	for _, stores := range s.groups {
 		p.group(stores...)
@@ -538,6 +545,9 @@ func (p *pair) check() {
 			failf("resource %d = %d, want %d", i, got, want)
 		}
 	}
+	if p.events != nil {
+		p.checkEvents()
+	}
 	p.checkGroups()
 	p.checkHistory()
 	if p.digest {
@@ -629,6 +639,12 @@ func (p *pair) checkDigest() {
 		r := newResource(w, resourceSpec(p.n.exemptResource[i]), list{[]int{v}})
 		r.name = p.res[i].name
 		w.resources = append(w.resources, r)
+	}
+	if q := p.events; q != nil {
+		twin := &pair{w: w}
+		twin.listen()
+		twin.events.queue.Set(q.queue.Get())
+		twin.reader.next.Set(uint64(p.n.events.read))
 	}
 	if got, want := p.w.Digest(), w.Digest(); got != want {
 		failf("Digest() = %v, that of an equal world %v:\n%+v\n%+v", got, want, p.w.Digests(nil), w.Digests(nil))

@@ -168,7 +168,7 @@ func (p program) runPins(step int) (err error) {
 	defer catch(&err)
 	shape := int(p[0])
 	r := pinRunner{runner: runner{steps: steps, pair: newPair(setting{
-		kinds: programKinds, resources: 3, history: shape % 4, record: shape>>2&1 == 1,
+		kinds: programKinds, resources: 3, events: true, history: shape % 4, record: shape>>2&1 == 1,
 		keepTick: shape>>3&1 == 1, maxGeneration: 3, entities: 8, members: 5,
 	})}}
 	for p = p[1:]; len(p) >= 2; p = p[2:] {

@@ -37,6 +37,8 @@ var steps = []func(r *runner, arg int){
 	func(r *runner, arg int) { r.setResource(arg % len(r.res)) },
 	func(r *runner, arg int) { r.increaseResource(arg % len(r.res)) },
 	func(r *runner, arg int) { r.clearSometimes(arg) },
+	func(r *runner, arg int) { r.send(arg % 4) },
+	func(r *runner, arg int) { r.read(arg % 5) },
 	func(r *runner, _ int) { r.checkpoint() },
 	func(r *runner, arg int) { r.restore(arg % 3) },
 	func(r *runner, arg int) { r.restore(arg % 3) },
@@ -58,7 +60,7 @@ var steps = []func(r *runner, arg int){
 }
 
 // structural is how many of the steps change structure and values only.
-const structural = 13
+const structural = 15
 
 type runner struct {
 	*pair
@@ -81,6 +83,7 @@ func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err
 		kinds:         programKinds,
 		groups:        groups,
 		resources:     3,
+		events:        true,
 		history:       shape % 5,
 		historyBytes:  int64(shape >> 3 & 1 * 20_000),
 		historyDense:  shape >> 6 & 1 * (1 + shape>>7),
@@ -187,7 +190,7 @@ func stateOf(w *World) *raw.State {
 
 func loadedRunner(r *runner, known []kind, stores []int) *runner {
 	groups := r.groupsAmong(stores)
-	l := &runner{pair: newPair(setting{kinds: known, groups: groups, resources: len(r.res), entities: 3, members: 2, history: 1})}
+	l := &runner{pair: newPair(setting{kinds: known, groups: groups, resources: len(r.res), events: r.events != nil, entities: 3, members: 2, history: 1})}
 	l.w.entities.maxGeneration = r.w.entities.maxGeneration
 	l.lookAll()
 	if err := l.w.Raw().Load(stateOf(r.w)); err != nil {
@@ -205,6 +208,9 @@ func clonedRunner(r *runner, stores []int) *runner {
 	}
 	for _, res := range r.res {
 		c.res = append(c.res, res.In(w))
+	}
+	if r.events != nil {
+		c.events, c.reader = r.events.In(w), r.reader.In(w)
 	}
 	if r.indexes != nil {
 		for _, i := range stores {

@@ -167,6 +167,12 @@ func (w *World) adopt(s AnyStorage) {
 	set := s.sparseSet()
 	if set == nil {
 		w.resources = append(w.resources, s)
+		if r, ok := s.(interface {
+			ticks() bool
+			endTick()
+		}); ok && r.ticks() {
+			w.ticking = append(w.ticking, r)
+		}
 		return
 	}
 	w.storages, w.sets = append(w.storages, s), append(w.sets, set)

@@ -117,6 +117,32 @@ func (r *Resource[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Ran
 	return written(&r.data.Log, ranges, k, limit)
 }
 
+// A ticking value changes when a tick ends, as part of the tick: that of [Events].
+type ticking interface {
+	idle() bool        // There is nothing to change.
+	endTick(keep bool) // False: what it holds ends with the tick.
+}
+
+// ticks reports whether the value is ticking.
+func (r *Resource[T]) ticks() bool {
+	_, ok := any(&r.data.Live[0]).(ticking)
+	return ok
+}
+
+// endTick tells the value, which is ticking, that a tick ends.
+func (r *Resource[T]) endTick() {
+	if !any(&r.data.Live[0]).(ticking).idle() {
+		any(r.Mut()).(ticking).endTick(!r.noPersist)
+	}
+}
+
+// endTick tells all ticking values that a tick ends.
+func (w *World) endTick() {
+	for _, r := range w.ticking {
+		r.endTick()
+	}
+}
+
 func (r *Resource[T]) narrow(narrowed) { panic(resourceFilter(r)) }
 
 func resourceFilter(r AnyStorage) string {

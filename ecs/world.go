@@ -45,14 +45,15 @@ type World struct {
 	paged      uint64           // Counts what makes a page of candidates out of date; only rises.
 	resources  []AnyStorage
 	names      map[string]AnyStorage
-	former     map[string]AnyStorage // By former name.
-	converted  []raw.Conversion      // By the last Load.
-	heeded     bool                  // A recorder or hooks are to be told who is created.
-	hooked     bool                  // There are hooks, or a storage has a group.
-	watched    bool                  // So it has, or there are relations: to destroy is more than to remove rows.
-	bonds      severing              // The relations; nil: none.
-	released   bool                  // What is destroyed next is, as far as relations go.
-	exempt     []exemptStorage       // NoRewind components.
+	former     map[string]AnyStorage    // By former name.
+	converted  []raw.Conversion         // By the last Load.
+	heeded     bool                     // A recorder or hooks are to be told who is created.
+	hooked     bool                     // There are hooks, or a storage has a group.
+	watched    bool                     // So it has, or there are relations: to destroy is more than to remove rows.
+	bonds      severing                 // The relations; nil: none.
+	released   bool                     // What is destroyed next is, as far as relations go.
+	exempt     []exemptStorage          // NoRewind components.
+	ticking    []interface{ endTick() } // The resources with values that change when a tick ends.
 	groups     []*Group
 
 	// Frames, oldest first; the last one is open. None is held by a world without

@@ -1,0 +1,171 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// listen gives the world of p events and a reader.
+func (p *pair) listen() {
+	p.events = MustRegisterEvent(p.w, Component[list]{Name: "events", Clone: cloneList})
+	reader, err := p.events.Reader("reader")
+	if err != nil {
+		failf("Reader: %v", err)
+	}
+	p.reader = reader
+}
+
+// send sends n events.
+func (p *pair) send(n int) {
+	for range n {
+		p.last++
+		p.events.Send(list{[]int{p.last}})
+		p.n.forward = nil
+		p.n.events.sent++
+		p.n.events.now = append(p.n.events.now, p.last)
+	}
+}
+
+// read reads at most n events.
+func (p *pair) read(n int) {
+	unread, missed := p.n.events.unread()
+	want := unread[:min(n, len(unread))]
+	got := []int{}
+	if n > 0 {
+		for v := range p.reader.All() {
+			if got = append(got, v.Items[0]); len(got) == n {
+				break
+			}
+		}
+	}
+	if len(want) > 0 {
+		p.n.forward = nil
+		p.n.events.read += missed + len(want)
+	}
+	if !slices.Equal(got, want) {
+		failf("the reader reads %v, want %v", got, want)
+	}
+}
+
+func (p *pair) checkEvents() {
+	items := func(all func(func(list) bool)) (got []int) {
+		for v := range all {
+			got = append(got, v.Items[0])
+		}
+		return got
+	}
+	e := &p.n.events
+	unread, missed := e.unread()
+	if got := items(p.events.All()); !slices.Equal(got, e.held()) || p.events.Len() != len(got) {
+		failf("events %v, Len() = %d, want %v", got, p.events.Len(), e.held())
+	}
+	if got := items(p.events.Last()); !slices.Equal(got, e.last) {
+		failf("events of the last tick %v, want %v", got, e.last)
+	}
+	if p.reader.Len() != len(unread) || p.reader.Missed() != uint64(missed) {
+		failf("the reader has %d events before it and missed %d, want %d and %d", p.reader.Len(), p.reader.Missed(), len(unread), missed)
+	}
+}
+
+func TestEventsLastToTheEndOfTheNextTick(t *testing.T) {
+	for _, noPersist := range []bool{false, true} {
+		w := NewWorld(Options{History: 4})
+		hits := MustRegisterEvent(w, Component[plain]{NoPersist: noPersist})
+		expect := func(when string, want ...int32) {
+			t.Helper()
+			var got []int32
+			for v := range hits.All() {
+				got = append(got, v.X)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("NoPersist %v, %s: %v, want %v", noPersist, when, got, want)
+			}
+		}
+		hits.Send(plain{1, 0})
+		hits.Send(plain{2, 0})
+		expect("in their tick", 1, 2)
+		if w.Commit(); noPersist {
+			expect("in the next tick")
+			continue
+		}
+		expect("in the next tick", 1, 2)
+		hits.Send(plain{3, 0})
+		expect("beside later ones", 1, 2, 3)
+		w.Commit()
+		expect("in the tick after", 3)
+		w.Commit()
+		expect("after all of them")
+		if err := w.History().Seek(1); err != nil {
+			t.Fatal(err)
+		}
+		expect("back at tick 1", 1, 2)
+	}
+}
+
+// What is sent in a loop is visited by the next one, and a loop survives whatever the body
+// does.
+func TestALoopOverEventsVisitsWhatWasThere(t *testing.T) {
+	w := NewWorld(Options{History: 2})
+	hits := MustRegisterEvent[plain](w)
+	for x := range int32(3) {
+		hits.Send(plain{x, 0})
+	}
+	var got []string
+	note := func(v plain) { got = append(got, fmt.Sprint(v.X)) }
+	for v := range hits.All() {
+		note(v)
+		hits.Send(plain{v.X + 10, 0})
+	}
+	for v := range hits.All() { // Those of the tick before are gone when it ends the second time.
+		if note(v); v.X == 1 || v.X == 2 {
+			w.Commit()
+		}
+	}
+	if want := []string{"0", "1", "2", "0", "1", "2"}; !slices.Equal(got, want) {
+		t.Errorf("visited %v, want %v", got, want)
+	}
+}
+
+func TestWhatDoesNotFitIsNoEvent(t *testing.T) {
+	w := NewWorld(Options{})
+	hits := MustRegisterEvent[plain](w)
+	var fault *RegisterError
+	if _, err := RegisterEvent[plain](w); !errors.As(err, &fault) {
+		t.Errorf("the same events twice: %v", err)
+	}
+	if _, err := RegisterEvent[chan int](w); !errors.As(err, &fault) {
+		t.Errorf("events of a channel: %v", err)
+	}
+	if _, err := hits.Reader("sounds"); err != nil {
+		t.Error(err)
+	}
+	if _, err := hits.Reader("sounds"); !errors.As(err, &fault) {
+		t.Errorf("the same reader twice: %v", err)
+	}
+	if other := NewWorld(Options{}); hits.In(other) != nil {
+		t.Error("In found events where none are")
+	}
+}
+
+func TestEventsAllocateNothing(t *testing.T) {
+	if debug {
+		t.Skip("a debug build allocates")
+	}
+	w := NewWorld(Options{})
+	hits := MustRegisterEvent[plain](w)
+	tick := func() {
+		for x := range int32(100) {
+			hits.Send(plain{x, 0})
+		}
+		for range hits.All() {
+		}
+		w.Commit()
+	}
+	tick()
+	tick()
+	if got := testing.AllocsPerRun(20, tick); got > 0 {
+		t.Errorf("%v allocations a tick, want none", got)
+	}
+}
