@@ -123,8 +123,8 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 //
 // A hook may change anything, this storage included:
 //
-//   - OnAdd may remove the component again or destroy the entity. The hooks that
-//     follow are not called then; Set reports true all the same.
+//   - OnAdd and OnSet may remove the component again or destroy the entity. The hooks
+//     that follow are not called then; Set reports true all the same.
 //   - OnRemove finds the entity alive, with all its components, this one included.
 //     It may write this one, which is in vain; removing it again, or destroying
 //     the entity that is being destroyed, does nothing.

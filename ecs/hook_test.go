@@ -295,6 +295,25 @@ func TestHooksAreToldOfEveryWayToSetAndToLive(t *testing.T) {
 	}
 }
 
+func TestOnSetEndsWhereAHookTakesTheComponentAway(t *testing.T) {
+	for _, take := range []func(w *hookWorld, e Entity){
+		func(w *hookWorld, e Entity) { w.a.Remove(e) },
+		func(w *hookWorld, e Entity) { w.Destroy(e) },
+	} {
+		w := newHookWorld(t, Options{History: 1})
+		e := w.entity(1)
+		w.a.OnSet(func(e Entity, _, now plain) {
+			w.tell("first", e, now)
+			take(w, e)
+		})
+		w.a.OnSet(func(e Entity, _, now plain) { w.tell("second", e, now) })
+		if !w.a.Set(e, plain{2, 0}) {
+			t.Error("Set found the entity dead")
+		}
+		w.expect(t, "first 0v1 2")
+	}
+}
+
 func TestTryTellsWhatItDidAndNotWhatItTookBack(t *testing.T) {
 	w := newHookWorld(t, Options{})
 	w.listen()

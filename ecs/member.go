@@ -305,6 +305,9 @@ func (s *Storage[T]) setSlow(e Entity, v T) bool {
 		old := s.data.Live[r]
 		s.data.Live[r] = v
 		for _, f := range s.onSet {
+			if s.row(e) < 0 { // A hook took it away.
+				break
+			}
 			f(e, old, v)
 		}
 		return true

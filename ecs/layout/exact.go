@@ -351,10 +351,8 @@ func (r *exactReader) split(t *Type, row []byte) [][]byte {
 		_ = in.exactly(&mapForm, len(t.Fields))
 	}
 	for i, f := range t.Fields {
-		n := 0
-		if r.form.toPacked {
-			n = f.Type.Width()
-		} else {
+		n := f.Type.Width()
+		if !r.form.toPacked {
 			_, _ = in.bytes(&strForm)
 			field := reader{src: in.src}
 			_ = field.value(f.Type, nil)
