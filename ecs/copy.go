@@ -340,8 +340,9 @@ func (r *Resource[T]) cloneInto(w *World) {
 	w.adopt(c)
 }
 
+// cloneAll returns copies of rows that share nothing with them, never nil.
 func cloneAll[T any](rows []T, clone func(T) T) []T {
-	c := append([]T(nil), rows...)
+	c := append(make([]T, 0, len(rows)), rows...)
 	if clone != nil {
 		for i := range c {
 			c[i] = clone(c[i])

@@ -16,7 +16,7 @@ import (
 // An event is there from Send to the end of the next tick: the second [World.Commit] lets it
 // go. So a system that runs each tick misses none, wherever it stands in the order of
 // systems. One that is to see each event once asks for [Events.Last], a tick later, or reads
-// with a [EventReader].
+// with an [EventReader].
 //
 // Events are state, a resource that bears their name: put back by a restore, journaled,
 // saved, in the digest, there after Open and in a clone. Those of a NoPersist type end with
@@ -35,6 +35,21 @@ type eventQueue[T any] struct {
 
 // held returns how many there are.
 func (q *eventQueue[T]) held() int { return len(q.Last) + len(q.Now) }
+
+// first returns the number of the oldest one: they are numbered as they are sent, from 0.
+func (q *eventQueue[T]) first() uint64 { return q.Sent - uint64(q.held()) }
+
+// at returns event n, if it is there.
+func (q *eventQueue[T]) at(n uint64) (v T, ok bool) {
+	k, last := n-q.first(), uint64(len(q.Last)) // k wraps to a large number if it is gone.
+	switch {
+	case k < last:
+		return q.Last[k], true
+	case k-last < uint64(len(q.Now)):
+		return q.Now[k-last], true
+	}
+	return v, false
+}
 
 // idle reports whether there are none.
 func (q *eventQueue[T]) idle() bool { return q.held() == 0 }
@@ -61,7 +76,7 @@ func RegisterEvent[T any](w *World, c ...Component[T]) (*Events[T], error) {
 	}
 	if clone := said.Clone; clone != nil {
 		queue.Clone = func(q eventQueue[T]) eventQueue[T] {
-			return eventQueue[T]{q.Sent, clonedEvents(q.Last, clone), clonedEvents(q.Now, clone)}
+			return eventQueue[T]{q.Sent, cloneAll(q.Last, clone), cloneAll(q.Now, clone)}
 		}
 	}
 	r, err := RegisterResource(w, eventQueue[T]{Last: []T{}, Now: []T{}}, queue)
@@ -69,14 +84,6 @@ func RegisterEvent[T any](w *World, c ...Component[T]) (*Events[T], error) {
 		return nil, err
 	}
 	return &Events[T]{r}, nil
-}
-
-func clonedEvents[T any](events []T, clone func(T) T) []T {
-	c := make([]T, len(events))
-	for i, v := range events {
-		c[i] = clone(v)
-	}
-	return c
 }
 
 // MustRegisterEvent is [RegisterEvent], panicking on an error.
@@ -105,7 +112,11 @@ func (e *Events[T]) Send(v T) {
 func (e *Events[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		q := e.queue.Read()
-		e.walk(q.Sent-uint64(q.held()), q.Sent, yield)
+		for _, v := range e.numbered(q.first(), q.Sent) {
+			if !yield(v) {
+				return
+			}
+		}
 	}
 }
 
@@ -114,28 +125,24 @@ func (e *Events[T]) All() iter.Seq[T] {
 func (e *Events[T]) Last() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		q := e.queue.Read()
-		first := q.Sent - uint64(q.held())
-		e.walk(first, first+uint64(len(q.Last)), yield)
+		for _, v := range e.numbered(q.first(), q.Sent-uint64(len(q.Now))) {
+			if !yield(v) {
+				return
+			}
+		}
 	}
 }
 
 // Len returns how many events All visits.
 func (e *Events[T]) Len() int { return e.queue.Read().held() }
 
-// walk visits the events with numbers [from, to), as far as they are there. The body may
-// send more, end the tick, and put the world back.
-func (e *Events[T]) walk(from, to uint64, yield func(T) bool) {
-	q := e.queue.Read()
-	for ; from < to; from++ {
-		first := q.Sent - uint64(q.held())
-		switch k := int64(from - first); {
-		case k < 0 || k >= int64(q.held()):
-		case k < int64(len(q.Last)):
-			if !yield(q.Last[k]) {
-				return
-			}
-		default:
-			if !yield(q.Now[k-int64(len(q.Last))]) {
+// numbered iterates over the events with numbers [from, to), as far as they are there. The
+// body may send more, end the tick, and put the world back.
+func (e *Events[T]) numbered(from, to uint64) iter.Seq2[uint64, T] {
+	return func(yield func(uint64, T) bool) {
+		q := e.queue.Read()
+		for n := from; n < to; n++ {
+			if v, ok := q.at(n); ok && !yield(n, v) {
 				return
 			}
 		}
@@ -153,10 +160,12 @@ type EventReader[T any] struct {
 // resource named as the events and name, such as "Hit.sounds", journaled and saved if these
 // are. An error is a [*RegisterError]: a name that is taken.
 func (e *Events[T]) Reader(name string) (*EventReader[T], error) {
-	q := e.queue.Read()
-	next, err := RegisterResource(e.queue.w, q.Sent-uint64(q.held()), Component[uint64]{
-		Name: e.queue.name + "." + name, NoRewind: e.queue.noRewind, NoPersist: e.queue.noPersist,
-	})
+	q := e.queue
+	said := Component[uint64]{Name: q.name + "." + name, NoRewind: q.noRewind, NoPersist: q.noPersist}
+	for _, former := range q.past().former {
+		said.FormerNames = append(said.FormerNames, former+"."+name)
+	}
+	next, err := RegisterResource(q.w, q.Read().first(), said)
 	if err != nil {
 		return nil, err
 	}
@@ -177,12 +186,11 @@ func (r *EventReader[T]) In(w *World) *EventReader[T] {
 func (r *EventReader[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		q := r.events.queue.Read()
-		from := max(r.next.Get(), q.Sent-uint64(q.held()))
-		r.events.walk(from, q.Sent, func(v T) bool {
-			from++
-			r.next.Set(from)
-			return yield(v)
-		})
+		for n, v := range r.events.numbered(max(r.next.Get(), q.first()), q.Sent) {
+			if r.next.Set(n + 1); !yield(v) {
+				return
+			}
+		}
 	}
 }
 
@@ -196,6 +204,5 @@ func (r *EventReader[T]) Len() int {
 // no longer count as missed once it has read others.
 func (r *EventReader[T]) Missed() uint64 {
 	q := r.events.queue.Read()
-	first := q.Sent - uint64(q.held())
-	return first - min(first, r.next.Get())
+	return q.first() - min(q.first(), r.next.Get())
 }

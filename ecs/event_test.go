@@ -128,6 +128,39 @@ func TestALoopOverEventsVisitsWhatWasThere(t *testing.T) {
 	}
 }
 
+// A reader goes on behind what was gone before it came there.
+func TestAReaderReadsOnceWhateverTheLoopDoes(t *testing.T) {
+	w := NewWorld(Options{})
+	hits := MustRegisterEvent[plain](w)
+	reader, err := hits.Reader("reader")
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(from, to int32) {
+		for x := from; x < to; x++ {
+			hits.Send(plain{x, 0})
+		}
+	}
+	send(0, 3)
+	w.Commit()
+	send(3, 5)
+	var got []int32
+	for v := range reader.All() {
+		if got = append(got, v.X); v.X == 0 {
+			w.Commit() // Lets 1 and 2 go.
+			send(5, 6)
+		}
+	}
+	if want := []int32{0, 3, 4}; !slices.Equal(got, want) || reader.Len() != 1 || reader.Missed() != 0 {
+		t.Errorf("read %v, then %d before it and %d missed; want %v, 1, 0", got, reader.Len(), reader.Missed(), want)
+	}
+	for v := range reader.All() {
+		if v.X != 5 {
+			t.Errorf("read %d again", v.X)
+		}
+	}
+}
+
 func TestWhatDoesNotFitIsNoEvent(t *testing.T) {
 	w := NewWorld(Options{})
 	hits := MustRegisterEvent[plain](w)

@@ -128,8 +128,8 @@ func (w *World) tellCreated(e Entity) {
 }
 
 // tellDying calls the OnDestroy hooks for e and the OnRemove hooks for all of its
-// components, those that hooks give it meanwhile included. It reports whether e is to be destroyed: not if it
-// is being destroyed already.
+// components, those that hooks give it meanwhile included. It reports whether e is to be
+// destroyed: not if it is being destroyed already.
 func (w *World) tellDying(e Entity) bool {
 	h := &w.hooks
 	if slices.Contains(h.dying, e) {

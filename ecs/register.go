@@ -168,9 +168,9 @@ func (w *World) adopt(s AnyStorage) {
 	if set == nil {
 		w.resources = append(w.resources, s)
 		if r, ok := s.(interface {
-			ticks() bool
+			isTicking() bool
 			endTick()
-		}); ok && r.ticks() {
+		}); ok && r.isTicking() {
 			w.ticking = append(w.ticking, r)
 		}
 		return

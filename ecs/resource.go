@@ -123,8 +123,8 @@ type ticking interface {
 	endTick(keep bool) // False: what it holds ends with the tick.
 }
 
-// ticks reports whether the value is ticking.
-func (r *Resource[T]) ticks() bool {
+// isTicking reports whether the value is.
+func (r *Resource[T]) isTicking() bool {
 	_, ok := any(&r.data.Live[0]).(ticking)
 	return ok
 }

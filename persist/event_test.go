@@ -77,6 +77,17 @@ func TestEventsOutliveTheProgram(t *testing.T) {
 		require.Zero(t, again.hits.Len())
 	}
 
+	// Under another name they are found by the former one, with what readers have read.
+	renamed := ecs.NewWorld(ecs.Options{})
+	blows := ecs.MustRegisterEvent(renamed, ecs.Component[hit]{Name: "blow", FormerNames: []string{"hit"}})
+	heard, err := blows.Reader("sounds")
+	require.NoError(t, err)
+	require.NoError(t, persist.Load(ctx, save, renamed))
+	require.Equal(t, []hit{{2}, {3}}, slices.Collect(blows.All()))
+	require.Equal(t, 2, heard.Len())
+	renamed.Commit()
+	require.Equal(t, uint64(2), heard.Missed())
+
 	im := storetest.ImageAt(t, storetest.OpenedReadOnly(t, dir), 2)
 	k := slices.IndexFunc(im.Components, func(c *inspect.Component) bool { return c.Name == "hit" })
 	require.True(t, im.Components[k].Resource)
