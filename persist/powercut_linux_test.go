@@ -137,7 +137,7 @@ func (p *powerCut) shutdowns() {
 // renew makes the disk a new one, now and then.
 func (p *powerCut) renew(i int) {
 	if i%cutsPerStore == 0 {
-		p.image, p.past = filepath.Join(p.t.TempDir(), "image"), promises{}
+		p.image, p.past = filepath.Join(p.t.TempDir(), "image"), noPromises()
 		newExt4(p.t, p.image, diskSize)
 	}
 }
