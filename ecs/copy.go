@@ -61,11 +61,15 @@ type CopyOptions struct {
 
 	// Keep says which components are copied. Default nil: all.
 	Keep func(AnyStorage) bool
+
+	// Times is how many copies are made of all entities, each with references among its
+	// own. Default 0: one.
+	Times int
 }
 
 // Copy copies entities of src, which may be w itself, with their components into
 // w. It returns the copies in the order of entities; one that is named twice is
-// copied once.
+// copied once. Behind them come those of the second time, and so on.
 //
 // Components are matched by name. They must have the same Go type in both worlds,
 // or the same layout. Copies share nothing with the originals, and are
@@ -74,27 +78,41 @@ type CopyOptions struct {
 // follow CopyOptions. Resources are not copied, nor are references from outside
 // moved.
 //
+// So a template is an entity with all below it, in a world of its own, where no query of
+// the program finds it. It is a world like any other: saved, loaded, changed.
+//
+//	carts, err := world.Copy(templates, children.Subtree(cart), ecs.CopyOptions{Times: 100})
+//	for i := 0; i < len(carts); i += len(carts) / 100 {
+//		positions.Set(carts[i], Position{X: float64(i)})
+//	}
+//
 // An error names the entity or component; w is then as it was. Errors are: an entity that is not alive in src; a component that w does not
 // have; a type in which not all references can be found, as an interface, a func
 // or a recursive type hides them.
 func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
-	c := copying{from: src, to: w, options: o, position: make(map[Entity]int, len(entities))}
-	if err := c.choose(entities); err != nil {
-		return nil, fmt.Errorf("ecs: cannot copy: %w", err)
-	}
-	apply, err := c.stage()
+	c, err := newCopying(w, src, entities, o)
 	if err != nil {
 		return nil, fmt.Errorf("ecs: cannot copy: %w", err)
 	}
-	w.CreateN(nil, len(c.entities))
-	for _, f := range apply {
-		f()
+	return c.finish(entities), nil
+}
+
+// Move is [World.Copy] followed by the end of the originals, which may be in no w but src.
+// What relations of src do to others when their targets are destroyed, they do; if one of
+// them keeps an entity alive, for the sake of a source that does not move, that is an error
+// and nothing has changed in either world.
+func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
+	if src == w {
+		return nil, errors.New("ecs: cannot move: both worlds are the same")
 	}
-	copies := make([]Entity, len(entities))
-	for i, e := range entities {
-		copies[i] = c.copies[c.position[e]]
+	c, err := newCopying(w, src, entities, o)
+	if err == nil && !src.destroyTogether(c.entities) {
+		err = errors.New("a relation keeps one of the entities alive, as it is the target of one that does not move")
 	}
-	return copies, nil
+	if err != nil {
+		return nil, fmt.Errorf("ecs: cannot move: %w", err)
+	}
+	return c.finish(entities), nil
 }
 
 // A copying makes everything ready before the target is changed: it knows which
@@ -102,28 +120,51 @@ func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 type copying struct {
 	from, to *World
 	options  CopyOptions
+	times    int
 	entities []Entity       // No two the same.
-	copies   []Entity       // What they become, at the same positions.
+	copies   []Entity       // What they become, at the same positions; behind that the second time.
+	round    []Entity       // The copies of the time whose references are being renamed.
 	position map[Entity]int // Of an entity among them.
 	refused  Entity         // The smallest reference to the outside that is an error.
+	apply    []func()       // Each gives one component to the copies.
 }
 
-func (c *copying) choose(entities []Entity) error {
+// newCopying copies what the target is to get.
+func newCopying(to, from *World, entities []Entity, o CopyOptions) (*copying, error) {
+	c := &copying{from: from, to: to, options: o, times: max(o.Times, 1), position: make(map[Entity]int, len(entities))}
+	if o.Times < 0 {
+		return nil, fmt.Errorf("CopyOptions.Times is %d", o.Times)
+	}
 	for _, e := range entities {
-		if !c.from.Alive(e) {
-			return fmt.Errorf("entity %v is not alive", e)
+		if !from.Alive(e) {
+			return nil, fmt.Errorf("entity %v is not alive", e)
 		}
 		if _, there := c.position[e]; !there {
 			c.position[e] = len(c.entities)
 			c.entities = append(c.entities, e)
 		}
 	}
-	c.copies = c.to.entities.ahead(len(c.entities))
-	return nil
+	c.copies = to.entities.ahead(c.times * len(c.entities))
+	return c, c.stage()
 }
 
-// stage copies the components and returns what gives them to the copies.
-func (c *copying) stage() (apply []func(), err error) {
+// finish gives the target its copies, and returns those of entities.
+func (c *copying) finish(entities []Entity) []Entity {
+	c.to.CreateN(nil, len(c.copies))
+	for _, f := range c.apply {
+		f()
+	}
+	copies := make([]Entity, 0, c.times*len(entities))
+	for round := range slices.Chunk(c.copies, max(len(c.entities), 1)) {
+		for _, e := range entities {
+			copies = append(copies, round[c.position[e]])
+		}
+	}
+	return copies
+}
+
+// stage copies the components.
+func (c *copying) stage() error {
 	var missing []string
 	for _, s := range c.from.storages {
 		if c.options.Keep != nil && !c.options.Keep(s) || !c.touches(s.sparseSet()) {
@@ -136,14 +177,14 @@ func (c *copying) stage() (apply []func(), err error) {
 		}
 		f, err := s.(copiedStorage).stage(c, target)
 		if err != nil {
-			return nil, fmt.Errorf("component %s: %w", naming.Shown(s.Name()), err)
+			return fmt.Errorf("component %s: %w", naming.Shown(s.Name()), err)
 		}
-		apply = append(apply, f)
+		c.apply = append(c.apply, f)
 	}
 	if len(missing) > 0 && !c.options.SkipMissing {
-		return nil, fmt.Errorf("the target does not have %s; register it there, or skip what is missing", strings.Join(missing, ", "))
+		return fmt.Errorf("the target does not have %s; register it there, or skip what is missing", strings.Join(missing, ", "))
 	}
-	return apply, nil
+	return nil
 }
 
 // touches reports whether one of the entities is a member of s.
@@ -159,7 +200,7 @@ func (c *copying) touches(s *set) bool {
 // name returns what a reference to e becomes.
 func (c *copying) name(e Entity) Entity {
 	if i, copied := c.position[e]; copied {
-		return c.copies[i]
+		return c.round[i]
 	}
 	switch {
 	case c.options.RefuseOutside:
@@ -177,9 +218,9 @@ func (c *copying) name(e Entity) Entity {
 func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err error) {
 	var entities []Entity
 	var values []T
-	for i, e := range c.entities {
-		if r := s.row(e); r >= 0 {
-			entities, values = append(entities, c.copies[i]), append(values, s.face.copy(s.data.Live[r]))
+	for i, copied := range c.copies {
+		if r := s.row(c.entities[i%len(c.entities)]); r >= 0 {
+			entities, values = append(entities, copied), append(values, s.face.copy(s.data.Live[r]))
 		}
 	}
 	if t, same := target.(*Storage[T]); same && !s.unknown {
@@ -225,6 +266,7 @@ func (s *Storage[T]) stageValues(c *copying, entities []Entity, values []T) (app
 		return nil, errors.New(refs.unseen)
 	}
 	for i := range values {
+		c.round = c.copies[i/(len(values)/c.times)*len(c.entities):]
 		refs.rename(unsafe.Pointer(&values[i]), &n)
 	}
 	switch {

@@ -180,7 +180,8 @@ func TestCopiesReferToCopies(t *testing.T) {
 		for range random.IntN(12) {
 			picked = append(picked, from.w.Entities()[random.IntN(from.w.Len())])
 		}
-		o := CopyOptions{KeepOutside: seed%2 == 1}
+		o := CopyOptions{KeepOutside: seed%2 == 1, Times: int(seed % 4)}
+		times := max(1, o.Times)
 		originals := newFamily(Options{}) // from may be to.
 		*originals = *from
 		originals.w = from.w.Clone()
@@ -189,22 +190,29 @@ func TestCopiesReferToCopies(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		become := map[Entity]Entity{0: 0}
-		for i, e := range picked {
-			become[e] = copies[i]
-		}
-		if len(copies) != len(picked) || len(slices.Collect(maps.Values(become))) != len(become) {
+		if len(copies) != times*len(picked) {
 			t.Fatalf("seed %d: Copy(%v) = %v", seed, picked, copies)
 		}
-		name := func(e Entity) Entity {
-			if c, ok := become[e]; ok || !o.KeepOutside {
-				return c
+		all := map[Entity]bool{}
+		for k := range times {
+			become, round := map[Entity]Entity{0: 0}, copies[k*len(picked):]
+			for i, e := range picked {
+				become[e] = round[i]
+				all[round[i]] = true
 			}
-			return e
-		}
-		for i, e := range picked {
-			if d := to.differs(from, e, copies[i], name); d != "" {
-				t.Fatalf("seed %d: the copy %v of %v has %s", seed, copies[i], e, d)
+			if len(slices.Collect(maps.Values(become))) != len(become) || len(all) != (k+1)*(len(become)-1) {
+				t.Fatalf("seed %d: Copy(%v) = %v", seed, picked, copies)
+			}
+			name := func(e Entity) Entity {
+				if c, ok := become[e]; ok || !o.KeepOutside {
+					return c
+				}
+				return e
+			}
+			for i, e := range picked {
+				if d := to.differs(from, e, round[i], name); d != "" {
+					t.Fatalf("seed %d: the copy %v of %v has %s", seed, round[i], e, d)
+				}
 			}
 		}
 		if got := fmt.Sprint(from.kins.Values()[:length], from.links.Values()[:originals.links.Len()]); to != from && got != source {
@@ -321,6 +329,7 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 		{e[7], CopyOptions{KeepOutside: true}, "two keys of a map become the same"},
 		{e[8], CopyOptions{}, "entity 8v1 is not alive"},
 		{0, CopyOptions{SkipMissing: true}, "is not alive"},
+		{e[0], CopyOptions{Times: -1}, "CopyOptions.Times is -1"},
 	} {
 		copies, err := to.w.Copy(from.w, []Entity{test.entity}, test.options)
 		if err == nil || !strings.HasPrefix(err.Error(), "ecs: cannot copy: ") || !strings.Contains(err.Error(), test.want) || copies != nil {
@@ -426,6 +435,33 @@ func TestReferencesNamesWhoRefersToAnEntity(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+func TestAMoveThatFailsChangesNeitherWorld(t *testing.T) {
+	from, to := newFamily(Options{}), newFamily(Options{})
+	e := from.w.CreateN(nil, 2)
+	from.links.Set(e[0], e[1])
+	before, there := from.w.Digest(), to.w.Digest()
+	for _, test := range []struct {
+		to   *World
+		o    CopyOptions
+		want string
+	}{
+		{to.w, CopyOptions{RefuseOutside: true}, "ecs: cannot move: component link: it refers to 1v1, which is not copied"},
+		{from.w, CopyOptions{}, "ecs: cannot move: both worlds are the same"},
+	} {
+		moved, err := test.to.Move(from.w, e[:1], test.o)
+		if err == nil || err.Error() != test.want || moved != nil {
+			t.Errorf("Move = %v, %v, want %q", moved, err, test.want)
+		}
+		if from.w.Digest() != before || to.w.Digest() != there {
+			t.Fatal("Move failed and changed something")
+		}
+	}
+	moved, err := to.w.Move(from.w, e, CopyOptions{RefuseOutside: true})
+	if l, _ := to.links.Get(moved[0]); err != nil || l != moved[1] || from.w.Len() != 0 || to.w.Len() != 2 {
+		t.Errorf("Move = %v, %v; the link is to %v", moved, err, l)
 	}
 }
 

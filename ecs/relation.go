@@ -202,6 +202,10 @@ func (r *Relation[T]) Descendants(e Entity) iter.Seq[Entity] {
 	}
 }
 
+// Subtree returns e and its descendants, e first: what [World.Copy] is given to copy all of
+// it, or [World.DestroyAll] to destroy it whatever the policy.
+func (r *Relation[T]) Subtree(e Entity) []Entity { return r.descendants(e) }
+
 // descendants returns e and those below it, depth first.
 func (r *Relation[T]) descendants(e Entity) (found []Entity) {
 	seen := r.bonds.takeVisited()
@@ -333,13 +337,22 @@ func bondsOf(w *World) *bonds {
 // sever does with the sources of e, which is about to be destroyed, what their policies
 // say. It reports whether e may be destroyed.
 func (b *bonds) sever(e Entity) bool {
-	if !b.w.entities.alive(e) || !b.hasSources(e) {
-		return true
-	}
+	return !b.w.entities.alive(e) || !b.hasSources(e) || b.end([]Entity{e}, 1)
+}
+
+// destroyTogether destroys entities, which are alive and no two the same, with those who go
+// along. It reports whether it did: not if one is held by a source that stays.
+func (b *bonds) destroyTogether(entities []Entity) bool { return b.end(slices.Clone(entities), 0) }
+
+// end does with the sources of doomed what their policies say, and destroys those of doomed
+// from that position on. It reports whether it did: not if one must stay alive.
+func (b *bonds) end(doomed []Entity, from int) bool {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
-	seen.add(e)
-	doomed := b.doomed([]Entity{e}, seen)
+	for _, e := range doomed {
+		seen.add(e)
+	}
+	doomed = b.doomed(doomed, seen)
 	for _, d := range doomed {
 		for _, r := range b.all {
 			if r.policy() == Refuse && holds(r, d, seen) {
@@ -349,12 +362,12 @@ func (b *bonds) sever(e Entity) bool {
 	}
 	if !b.w.hooked { // Nobody is told, so nobody does anything meanwhile.
 		b.detach(doomed, seen)
-		b.w.destroyAll(doomed[1:])
+		b.w.destroyAll(doomed[from:])
 		return true
 	}
 	for n := 0; n < len(doomed); doomed = b.doomed(doomed, seen) { // Again if hooks made more of them.
 		b.detach(doomed, seen)
-		b.destroy(doomed[max(1, n):], seen)
+		b.destroy(doomed[max(from, n):], seen)
 		n = len(doomed)
 	}
 	return true

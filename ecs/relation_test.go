@@ -102,7 +102,7 @@ func (n *naiveClan) destroy(e Entity) bool {
 
 func (f *clan) step() {
 	a, b := f.someone(), f.someone()
-	switch f.rng.IntN(16) {
+	switch f.rng.IntN(18) {
 	case 0, 1, 2, 3:
 		err := f.children.Set(a, childOf{b})
 		if a == b || slices.Contains(f.below(a), b) {
@@ -152,6 +152,85 @@ func (f *clan) step() {
 			f.w.Clear()
 			f.naiveClan = naiveClan{nil, map[Entity]Entity{}, map[Entity]Entity{}, map[Entity]Entity{}}
 		}
+	case 16:
+		if len(f.alive) < 40 {
+			f.copySubtree(a)
+		}
+	case 17:
+		f.move([]Entity{a, b, f.someone(), a}[:f.rng.IntN(5)])
+	}
+}
+
+// copySubtree copies e and all below it twice.
+func (f *clan) copySubtree(e Entity) {
+	tree := f.children.Subtree(e)
+	require.Equal(f.t, append([]Entity{e}, f.below(e)...), tree)
+	copies, err := f.w.Copy(f.w, tree, CopyOptions{Times: 2, KeepOutside: true})
+	require.NoError(f.t, err)
+	require.Len(f.t, copies, 2*len(tree))
+	for round := range slices.Chunk(copies, len(tree)) {
+		f.alive = append(f.alive, round...)
+		for _, of := range []map[Entity]Entity{f.parent, f.aim, f.guards} {
+			for i, e := range tree {
+				if target, ok := of[e]; ok {
+					if k := slices.Index(tree, target); k >= 0 {
+						target = round[k]
+					}
+					of[round[i]] = target
+				}
+			}
+		}
+	}
+}
+
+// move moves entities to another world, which must have them as they were, but for
+// references to others; or does nothing, if a source that stays keeps one of them here.
+func (f *clan) move(entities []Entity) {
+	there := newClan(f.t, 1, 0)
+	there.w.CreateN(nil, 3)
+	doomed := slices.Clone(entities)
+	for _, e := range entities {
+		doomed = append(doomed, f.below(e)...)
+	}
+	refused := false
+	for source, target := range f.guards {
+		refused = refused || slices.Contains(doomed, target) && !slices.Contains(doomed, source)
+	}
+	before, digest := f.naiveClan.clone(), f.w.Digest()
+	moved, err := there.w.Move(f.w, entities, CopyOptions{})
+	if refused {
+		require.ErrorContains(f.t, err, "a relation keeps one of the entities alive")
+		require.Equal(f.t, 3, there.w.Len())
+		require.Equal(f.t, digest, f.w.Digest())
+		return
+	}
+	require.NoError(f.t, err)
+	become := func(e Entity) Entity {
+		if k := slices.Index(entities, e); k >= 0 {
+			return moved[k]
+		}
+		return 0
+	}
+	for i, e := range entities {
+		for of, r := range map[*map[Entity]Entity]func(Entity) (Entity, bool){
+			&before.parent: there.children.Target, &before.aim: there.aims.Target, &before.guards: there.keepers.Target,
+		} {
+			target, ok := r(moved[i])
+			require.Equal(f.t, become((*of)[e]), target)
+			require.Equal(f.t, target != 0, ok)
+		}
+	}
+	require.Equal(f.t, 3+len(slices.Compact(slices.Sorted(slices.Values(entities)))), there.w.Len())
+	for _, e := range doomed { // Sources first, as nobody is held by one who goes too.
+		for source, target := range f.guards {
+			if target == e {
+				delete(f.guards, source)
+			}
+		}
+	}
+	for _, e := range doomed {
+		f.destroy(e)
+		require.False(f.t, f.w.Alive(e))
 	}
 }
 

@@ -394,7 +394,18 @@ func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(ind
 
 // severing is the relations of a world, which are asked before an entity is destroyed.
 type severing interface {
-	sever(e Entity) bool // Does with its sources what is to be done; false: e must live.
+	sever(e Entity) bool                    // Does with its sources what is to be done; false: e must live.
+	destroyTogether(entities []Entity) bool // False: one must live, so none was destroyed.
+}
+
+// destroyTogether destroys entities, which are alive and no two the same: none if a
+// relation keeps one alive for the sake of others. It reports whether it did.
+func (w *World) destroyTogether(entities []Entity) bool {
+	if w.bonds != nil {
+		return w.bonds.destroyTogether(entities)
+	}
+	w.DestroyAll(entities)
+	return true
 }
 
 // inHand is what a loop that writes has handed out and not taken back. A boundary makes
