@@ -88,6 +88,7 @@ func FuzzMovedTicks(f *testing.F) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, im.Digest(), storetest.Persistent(w.World))
+			readTrees(t, v, v.Head(), true)
 			require.NoError(t, store.Journal().Close(storetest.Background, store.Head()))
 		})
 	})

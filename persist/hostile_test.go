@@ -187,10 +187,28 @@ func loaded(t testing.TB, file string) error {
 			if err == nil {
 				require.Empty(t, r.Problems)
 			}
+			readTrees(t, v, 0, err == nil)
 			v.Close()
 		}
 	})
 	return err
+}
+
+// readTrees reads all trees of the state after record seq, which may be hostile or good.
+func readTrees(t testing.TB, v *inspect.View, seq uint64, good bool) {
+	t.Helper()
+	state, err := v.Peek(storetest.Background, ecs.NewEntity(0, 1), seq)
+	for n := 0; err == nil && n < len(state.Components); n++ {
+		c := &state.Components[n]
+		for _, field := range c.EntityFields() {
+			if _, _, err := v.Tree(storetest.Background, 0, c.Name, field, seq); good && !c.Resource {
+				require.NoError(t, err)
+			}
+		}
+	}
+	if good {
+		require.NoError(t, err)
+	}
 }
 
 func TestSavesThatLieAreRefused(t *testing.T) {

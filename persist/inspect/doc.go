@@ -14,6 +14,7 @@
 //	what a tick did                   View.Commits, View.Changes
 //	one entity, without the state     View.Peek, View.Trace, View.TraceBack
 //	who is alive, who refers to one   View.Roster, View.Referrers
+//	what hangs on one                 View.Tree
 //	two states, two histories         View.Diff, View.DiffTo; View.Part
 //	follow a store in use             View.InUse, View.Refresh
 //	check all of it                   View.Verify, View.VerifyChecksums

@@ -92,6 +92,37 @@ func (v *View) Referrers(ctx context.Context, e ecs.Entity, seq uint64, limit in
 	return list.first, list.total, nil
 }
 
+// Tree returns who is above e in the state after record seq, e itself and who is below, by the
+// field of that component, one of [EntityComponent.EntityFields]; if e is 0, all roots with who
+// is below them. A root is named, or has the component, and names nobody alive. Each node comes
+// before its sources, and these in the order of their indices. If there is no such field, the
+// error wraps [persist.ErrNotFound].
+//
+// A source has one target, so a way up leads to a root or into a cycle: then the first of nodes
+// names one that is alive, behind it or e, and the way down to e ends there. Below a root there
+// is no cycle; who is in one or below one is rootless, which is told if e is 0.
+//
+// It reads the rows of the component and of the entities alive, page by page, and the ticks
+// behind the nearest snapshot. It keeps what is proportional to the rows of the component,
+// and however deep a tree is, it does not recurse.
+func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, seq uint64) (nodes []TreeNode, rootless []ecs.Entity, err error) {
+	var r *relation
+	err = v.cat.Persevere(ctx, func() error {
+		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) (err error) {
+			r, err = relationFrom(ctx, v.cat, s, component, field, seq)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if e == 0 {
+		nodes, rootless = r.all()
+		return nodes, rootless, nil
+	}
+	return r.of(e), nil, nil
+}
+
 // Roster returns, of the entities alive after record seq in the order of their
 // indices, n behind the first skip.
 //

@@ -2,6 +2,9 @@ package inspect
 
 import (
 	"context"
+	"slices"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
@@ -72,3 +75,25 @@ func (d *Followed) Entity() ecs.Entity           { return d.f.entity }
 
 // Row returns the row of component number n, and the value there.
 func (d *Followed) Row(n int) (row int, value []byte) { return d.f.has(n), d.f.rows[n].value }
+
+// A Column is one that is read tick by tick.
+type Column struct {
+	c *column
+	l living
+}
+
+// ColumnOf returns a column as im has it.
+func ColumnOf(t require.TestingT, im *Image, s *format.Schema, component, field string) *Column {
+	c, err := newColumn(s, component, field)
+	require.NoError(t, err)
+	rows := im.Find(component)
+	c.owners, c.targets = slices.Clone(rows.Entities), make([]ecs.Entity, rows.Len())
+	_, err = c.set(rows.AppendRows(nil, 0, rows.Len()), 0, rows.Len())
+	require.NoError(t, err)
+	return &Column{c, living{alive: im.Alive, total: len(im.Registry), given: map[int]ecs.Entity{}}}
+}
+
+func (c *Column) Apply(t *format.Tick, id journal.ID) error { return c.c.apply(t, id, &c.l) }
+
+// Rows returns whose the rows are, and whom they name.
+func (c *Column) Rows() (owners, targets []ecs.Entity) { return c.c.owners, c.c.targets }

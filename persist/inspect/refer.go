@@ -96,15 +96,9 @@ type search struct {
 // searches returns one for each component that can hold entities in the last state
 // of path.
 func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journal.Entry) ([]*search, error) {
-	s := m.Schema
-	if len(path) > 0 {
-		last, err := v.SchemaAfter(path[len(path)-1], m.ID, func() *format.Schema { return m.Schema })
-		if err != nil {
-			return nil, v.JournalError(err)
-		}
-		if len(last.Components) > len(s.Components) {
-			s = last
-		}
+	s, err := lastSchema(v, m, path)
+	if err != nil {
+		return nil, err
 	}
 	var list []*search
 	for n := range s.Components {
@@ -128,6 +122,21 @@ func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journ
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// lastSchema returns the schema of the state that path leads to from the snapshot of m.
+func lastSchema(v *catalog.Catalog, m *format.Manifest, path []journal.Entry) (*format.Schema, error) {
+	if len(path) == 0 {
+		return m.Schema, nil
+	}
+	last, err := v.SchemaAfter(path[len(path)-1], m.ID, func() *format.Schema { return m.Schema })
+	if err != nil {
+		return nil, v.JournalError(err)
+	}
+	if len(last.Components) > len(m.Schema.Components) {
+		return last, nil
+	}
+	return m.Schema, nil
 }
 
 // holdsEntities reports whether values of type t can.
@@ -174,7 +183,7 @@ func (c *search) patch(p *format.StoragePatch) error {
 	src := p.Values
 	for _, r := range p.ValueRanges {
 		for row := r.First; row < r.First+r.N; row++ {
-			value, rest, err := c.next(src)
+			value, rest, err := nextRow(c.Layout, c.width, src)
 			if err != nil {
 				return fmt.Errorf("row %d: %w", row, err)
 			}
@@ -191,15 +200,15 @@ func (c *search) patch(p *format.StoragePatch) error {
 	return nil
 }
 
-// next cuts a row off src.
-func (c *search) next(src []byte) (row, rest []byte, err error) {
+// nextRow cuts a row of type t, which has that width, off src.
+func nextRow(t *layout.Type, width int, src []byte) (row, rest []byte, err error) {
 	switch {
-	case c.width < 0:
-		return c.Layout.Next(src)
-	case c.width > len(src):
+	case width < 0:
+		return t.Next(src)
+	case width > len(src):
 		return nil, nil, format.ErrShort
 	}
-	return src[:c.width], src[c.width:], nil
+	return src[:width], src[width:], nil
 }
 
 // find returns where in a row the entity is.
@@ -317,7 +326,7 @@ func searchPage(r *snap.Reader, c *search, page int) (hits []hit, err error) {
 		return nil, err
 	}
 	for ; len(content) > 0 && row < c.rows; row++ {
-		value, rest, err := c.next(content)
+		value, rest, err := nextRow(c.Layout, c.width, content)
 		if err != nil {
 			return nil, fmt.Errorf("row %d: %w", row, err)
 		}
