@@ -41,6 +41,7 @@ type completer func(*completion) error
 // begins with anything.
 var flagCompleters = map[string]completer{
 	"at":        (*completion).points,
+	"by":        (*completion).hanging,
 	"at2":       (*completion).points,
 	"keep":      (*completion).points,
 	"component": commas(components(true)),

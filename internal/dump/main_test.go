@@ -36,6 +36,7 @@ func TestScript(t *testing.T) {
 			"marked":    markedCommand,
 			"kept":      keptCommand,
 			"save":      saveCommand,
+			"forest":    forestCommand,
 			"diverged":  divergedCommand,
 			"exit":      exitCommand,
 			"clone":     cloneCommand,

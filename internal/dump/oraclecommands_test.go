@@ -43,8 +43,12 @@ var oracles = map[string]func(x *trial){
 		x.states("show", url, "--resources")
 		x.writers("show", url, "0v1")
 	},
-	"stats":  statsOracle,
-	"tail":   func(x *trial) { x.ticks("ticks", "tail", url, "-n", "6") },
+	"stats": statsOracle,
+	"tail":  func(x *trial) { x.ticks("ticks", "tail", url, "-n", "6") },
+	"tree": func(x *trial) {
+		x.states("tree", url, "--by", "Target.Of")
+		x.states("tree", url, "0v1", "--by", "Target")
+	},
 	"verify": verifyOracle,
 }
 

@@ -18,7 +18,7 @@ import (
 var commands = []*command{
 	&arraysCommand, &bisectCommand, &blameCommand, &compactCommand, &diffCommand, &exportCommand, &historyCommand,
 	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &queryCommand, &recoverCommand, &schemaCommand,
-	&showCommand, &statsCommand, &tailCommand, &verifyCommand,
+	&showCommand, &statsCommand, &tailCommand, &treeCommand, &verifyCommand,
 }
 
 // Main is the whole of a program: it runs the command that os.Args has, and returns

@@ -1,0 +1,312 @@
+package dump
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/near"
+	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// treeDoc is what tree --json prints. The nodes are flat, each before its sources: what is
+// below one are those behind it whose depth is greater, up to the first whose is not.
+type treeDoc struct {
+	stateDoc
+	By        string       `json:"by"`                  // The field that names the target: ChildOf.Parent.
+	Ancestors []string     `json:"ancestors,omitempty"` // Of ENTITY, from the root to its target.
+	Cycle     bool         `json:"cycle,omitempty"`     // There is no root: the first of them names one behind it, or ENTITY.
+	Total     int          `json:"total"`               // Nodes that --depth leaves.
+	Nodes     []branchDoc  `json:"nodes"`               // As many as --limit allows.
+	Rootless  *rootlessDoc `json:"rootless,omitempty"`  // Missing if there are none, and with ENTITY.
+}
+
+// A branchDoc is an entity in a tree.
+type branchDoc struct {
+	Depth      int    `json:"depth"`
+	Entity     string `json:"entity"`
+	Target     string `json:"target,omitempty"`      // Whom it names; missing: nobody.
+	TargetDead bool   `json:"target_dead,omitempty"` // That one is not alive: the entity is a root.
+	Sources    int    `json:"sources"`               // Who name it,
+	Below      int    `json:"below"`                 // and all that are below it.
+	Again      bool   `json:"again,omitempty"`       // It is ENTITY once more: a cycle, which is not followed further.
+}
+
+// A rootlessDoc says who is below no root.
+type rootlessDoc struct {
+	Entities int    `json:"entities"` // That are in a cycle, or below one.
+	First    string `json:"first"`    // By index.
+}
+
+var treeCommand = command{
+	use: "tree STORE [ENTITY]",
+	doc: `Draw what hangs on an entity, or on all roots
+
+Draw the entities below one, by a component that holds an entity: those whose
+component names it, those that name these, and so on, in the order of their
+indices. Before it stand those above, from the root on. Without ENTITY, all are drawn
+that have others below them or have the component, and name nobody who is alive.
+
+What is stored does not say which component is meant: --by names it, and the field
+if several of its fields hold an entity, as in ChildOf.Parent. It can be left out if
+one component alone has one such field. Fields in slices, maps and behind pointers
+do not count.
+
+Where a cycle comes back to ENTITY, it ends. Without ENTITY, entities that are in a
+cycle, or below one, are below no root: they are counted at the end.`,
+	example: `  ecsdump tree D --by ChildOf
+  ecsdump tree D 12v3 --by ChildOf.Parent --depth 2 --at @latest~10
+  ecsdump tree D 12v3 --limit 0 --ndjson`,
+	complete: []completer{(*completion).entities},
+	run: func(f flags) action {
+		var d drawer
+		f.StringVar(&d.by, "by", "", "COMPONENT or COMPONENT.FIELD that names who is above")
+		f.number(&d.depth, "depth", "", 0, "draw at most this many levels below; 0: all")
+		f.point(&d.at)
+		f.limit(&d.limit, 1000, "entities")
+		return reading(func(s *source) error { return d.run(s) })
+	},
+}
+
+// A drawer says what to draw.
+type drawer struct {
+	by, at string
+	depth  uint
+	limit  limit
+}
+
+// run draws the tree. No state is loaded for it: it is read from the rows of one component.
+func (d *drawer) run(s *source) error {
+	seq, err := s.Resolve(d.at)
+	if err != nil {
+		return err
+	}
+	root := ecs.Entity(0)      // All.
+	ask := ecs.NewEntity(0, 1) // Any entity, there or not, knows the components.
+	if len(s.args) > 1 {
+		if root, err = s.entity(s.args[1], seq); err != nil {
+			return err
+		}
+		ask = root
+	}
+	p, err := s.peek(ask, seq)
+	if err != nil {
+		return err
+	}
+	if root != 0 && !p.Alive {
+		return s.notAlive(p)
+	}
+	by, err := s.hanging(d.by, p.Components)
+	if err != nil {
+		return err
+	}
+	nodes, rootless, err := s.Tree(s.ctx, root, by.component, by.field, seq)
+	if err != nil {
+		return err
+	}
+	if d.by == "" {
+		s.note("drawn by %s", by)
+	}
+	doc := &treeDoc{stateDoc: stateDoc{p.Tick, p.Seq}, By: by.String(), Nodes: []branchDoc{}}
+	if len(rootless) > 0 {
+		doc.Rootless = &rootlessDoc{len(rootless), rootless[0].String()}
+	}
+	return d.draw(s, nodes, doc)
+}
+
+// draw prints nodes, and what doc says beside them.
+func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
+	doc.Cycle = len(nodes) > 0 && nodes[0].Target != 0 && !nodes[0].TargetDead
+	for ; len(nodes) > 0 && nodes[0].Depth < 0; nodes = nodes[1:] {
+		doc.Ancestors = append(doc.Ancestors, nodes[0].Entity.String())
+	}
+	if d.depth > 0 {
+		nodes = slices.DeleteFunc(nodes, func(n inspect.TreeNode) bool { return uint64(n.Depth) > uint64(d.depth) })
+	}
+	doc.Total = len(nodes)
+	shown, more := d.limit.of(len(nodes))
+	if s.json {
+		return stream(s.app, doc, each(shown, func(i int) (branchDoc, error) { return branchOf(&nodes[i]), nil }))
+	}
+	doc.above(s.app)
+	var rails rails
+	for i := range nodes[:shown] {
+		n := &nodes[i]
+		cut := d.depth > 0 && uint64(n.Depth) == uint64(d.depth)
+		s.Line("%s", rails.before(n)+branchOf(n).label(cut))
+		if err := s.Broken(); err != nil {
+			return err
+		}
+	}
+	s.more(more, len(nodes), "entity", "entities")
+	if len(nodes) == 0 && doc.Rootless == nil {
+		s.Line("no entity has %s at %s", doc.By, doc.place())
+	}
+	doc.Rootless.print(s)
+	return nil
+}
+
+// branchOf describes n.
+func branchOf(n *inspect.TreeNode) branchDoc {
+	doc := branchDoc{Depth: n.Depth, Entity: n.Entity.String(), TargetDead: n.TargetDead, Sources: n.Sources, Below: n.Below, Again: n.Again}
+	if n.Target != 0 {
+		doc.Target = n.Target.String()
+	}
+	return doc
+}
+
+// label returns d for people; cut: what is below it is not drawn.
+func (d branchDoc) label(cut bool) string {
+	text := d.Entity
+	switch {
+	case d.Again:
+		text += " again: a cycle"
+	case d.TargetDead:
+		text += fmt.Sprintf("  (its target %s is not alive)", d.Target)
+	}
+	if cut && d.Below > 0 {
+		text += fmt.Sprintf("  (+%d below)", d.Below)
+	}
+	return text
+}
+
+// Of many ancestors, as many are printed of those next to the root and to the entity.
+const (
+	farAncestors  = 2
+	nearAncestors = 10
+)
+
+// above prints who is above the entity.
+func (d *treeDoc) above(a *app) {
+	shown := d.Ancestors
+	if left := len(shown) - farAncestors - nearAncestors; left > 1 {
+		shown = slices.Concat(shown[:farAncestors], []string{fmt.Sprintf("… %d more …", left)}, shown[farAncestors+left:])
+	}
+	text := strings.Join(shown, " > ")
+	switch {
+	case d.Cycle && text == "":
+		a.Line("below itself: a cycle")
+	case d.Cycle:
+		a.Line("below %s: a cycle, there is no root", text)
+	case text != "":
+		a.Line("below %s", text)
+	}
+}
+
+// print tells that entities are below no root, if there are any.
+func (d *rootlessDoc) print(s *source) {
+	if d != nil {
+		s.Line("%s in a cycle or below one, and below no root; the first is %s", term.Count(d.Entities, "entity is", "entities are"), d.First)
+	}
+}
+
+// rails draw the lines that lead to entities, as one of a tree is drawn behind the other.
+type rails []string // By level: what is drawn for those below.
+
+// wrapped is how many levels stand beside each other. Deeper ones begin at the margin again,
+// behind how deep that is: a chain of entities would need the square of its length otherwise.
+const wrapped = 32
+
+// before returns what stands before n.
+func (r *rails) before(n *inspect.TreeNode) string {
+	if n.Depth == 0 {
+		*r = (*r)[:0]
+		return ""
+	}
+	rail, branch := "│   ", "├── "
+	if n.Last {
+		rail, branch = "    ", "└── "
+	}
+	*r = append((*r)[:n.Depth-1], rail)
+	from := (n.Depth - 1) / wrapped * wrapped
+	text := strings.Join((*r)[from:n.Depth-1], "") + branch
+	if from > 0 {
+		text = fmt.Sprintf("[%d] %s", from, text)
+	}
+	return text
+}
+
+// An entityField is a field of a component that holds one entity in each value.
+type entityField struct {
+	component, field string
+	only             bool // The component has no other.
+}
+
+// String returns the field with its component.
+func (f entityField) String() string { return f.component + dotted(f.field) }
+
+// short returns what somebody would write for f.
+func (f entityField) short() string {
+	if f.only {
+		return f.component
+	}
+	return f.String()
+}
+
+// hangingOn returns what trees can hang on.
+func hangingOn(components []inspect.EntityComponent) (fields []entityField) {
+	for i := range components {
+		c := &components[i]
+		if c.Resource {
+			continue
+		}
+		paths := c.EntityFields()
+		for _, path := range paths {
+			fields = append(fields, entityField{c.Name, path, len(paths) == 1})
+		}
+	}
+	return fields
+}
+
+// hanging returns what text, which --by says, names; without a text, the only field that a
+// component has, if there is one such component.
+func (s *source) hanging(text string, components []inspect.EntityComponent) (found entityField, err error) {
+	all := hangingOn(components)
+	words := listed(all, entityField.short)
+	fits := slices.DeleteFunc(slices.Clone(all), func(f entityField) bool {
+		return text == "" && !f.only || text != "" && text != f.short() && text != f.String()
+	})
+	switch {
+	case len(all) == 0:
+		return found, s.missing(try("schema", s.path), "no component has a field that is an entity")
+	case len(fits) == 1:
+		return fits[0], nil
+	case len(fits) > 1 && text != "": // A dot may be part of a name: the longest is meant.
+		return slices.MaxFunc(fits, func(a, b entityField) int { return len(a.component) - len(b.component) }), nil
+	case text == "":
+		return found, fail(exitUsage, try("tree", append(slices.Clone(s.args), "--by", words[0])...), "which component is meant? Give --by %s", alternatives(words))
+	}
+	return found, s.notHanging(text, components, all, words)
+}
+
+// notHanging says why text names none of all, which are written as words.
+func (s *source) notHanging(text string, components []inspect.EntityComponent, all []entityField, words []string) error {
+	for _, c := range components {
+		if c.Name != text {
+			continue
+		}
+		if c.Resource {
+			return s.isResource(text)
+		}
+		own := slices.DeleteFunc(slices.Clone(all), func(f entityField) bool { return f.component != text })
+		if len(own) > 0 {
+			return fail(exitUsage, try("schema", s.path), "--by: %s has several fields that are entities: give %s", text, alternatives(listed(own, entityField.short)))
+		}
+		return s.missing(try("schema", s.path), "%s has no field that is an entity; there is %s", text, alternatives(words))
+	}
+	return s.missing(try("schema", s.path), "no component %q that names an entity%s", text, near.Hint(text, words))
+}
+
+// hanging offers what trees can hang on.
+func (c *completion) hanging() error {
+	state, err := c.peek(ecs.NewEntity(0, 1))
+	if err != nil {
+		return err
+	}
+	for _, f := range hangingOn(state.Components) {
+		c.offer(f.short(), "names an entity")
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package dump
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// Components that name entities.
+type (
+	ChildOf struct{ Parent ecs.Entity }
+	Spring  struct {
+		A, B  ecs.Entity
+		Force int32
+	}
+	Band struct{ Members [2]ecs.Entity } // Nothing hangs on one of several.
+)
+
+// forestCommand is "forest DIR FILE": a closed store of entities that name each other, and a
+// save of its last state.
+func forestCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: forest DIR FILE")
+	}
+	ts.Check(buildForest(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
+	rememberCommand(ts, false, args[:1])
+	rememberCommand(ts, false, args[1:])
+}
+
+// buildForest makes a store of two ticks, with a snapshot behind the first. After it:
+//
+//	0v1 ┬ 1v1 ┬ 3v1 ─ 5v1    6v1 (nobody)    7v1 ⇄ 8v1 ─ 9v1    10v1 ⟲    11v1 ─ 12v1
+//	    └ 2v1 └ 4v1
+//
+// The second destroys 11v1 and puts 4v1 below 2v1. 13v1 has and is nothing.
+func buildForest(dir, save string) error {
+	ctx := context.Background()
+	w := ecs.NewWorld(ecs.Options{})
+	children, springs := ecs.MustRegister[ChildOf](w), ecs.MustRegister[Spring](w)
+	owners := ecs.MustRegister(w, ecs.Component[ecs.Entity]{Name: "Owner"})
+	bands := ecs.MustRegister[Band](w)
+	ecs.MustRegisterResource(w, ecs.Entity(0), ecs.Component[ecs.Entity]{Name: "chosen"})
+	store, err := persist.Open(ctx, dir, w, persist.Options{Now: clock(), SnapshotBytes: -1})
+	if err != nil {
+		return err
+	}
+	for range 14 {
+		w.Create()
+	}
+	e := func(i int) ecs.Entity { return ecs.NewEntity(uint32(i), 1) }
+	for source, target := range map[int]int{1: 0, 2: 0, 3: 1, 4: 1, 5: 3, 7: 8, 8: 7, 9: 8, 10: 10, 12: 11} {
+		children.Set(e(source), ChildOf{e(target)})
+	}
+	children.Set(e(6), ChildOf{})
+	springs.Set(e(3), Spring{e(1), e(2), 7})
+	owners.Set(e(5), e(0))
+	bands.Set(e(0), Band{[2]ecs.Entity{e(1), e(2)}})
+	err = store.Commit()
+	if err == nil {
+		_, err = store.Snapshot(ctx)
+	}
+	w.Destroy(e(11))
+	children.Set(e(4), ChildOf{e(2)})
+	return errors.Join(err, store.Commit(), persist.Save(ctx, save, w), store.Close(ctx))
+}
+
+// askFor runs a command and returns what it prints.
+func askFor(t testing.TB, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(context.Background(), func() {}, nil, args, &out, &errs)
+	require.Equal(t, exitOK, code, errs.String())
+	return out.String()
+}
+
+// saveOf makes a save of n entities, of which number i names number target(i), if it is above 0.
+func saveOf(t testing.TB, n int, target func(i int) int) (file string) {
+	t.Helper()
+	w := ecs.NewWorld(ecs.Options{})
+	children := ecs.MustRegister[ChildOf](w)
+	for range n {
+		w.Create()
+	}
+	for i := range n {
+		if at := target(i); at >= 0 {
+			children.Set(ecs.NewEntity(uint32(i), 1), ChildOf{ecs.NewEntity(uint32(at), 1)})
+		}
+	}
+	w.Commit()
+	file = filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(context.Background(), file, w))
+	return file
+}
+
+// nodesIn returns the nodes of a document.
+func nodesIn(t testing.TB, text string) []branchDoc {
+	t.Helper()
+	var doc treeDoc
+	require.NoError(t, json.Unmarshal([]byte(text), &doc))
+	return doc.Nodes
+}
+
+// readDrawn reads a line of a tree: how deep the entity is, whether it is drawn as the last of its
+// target, and on which levels a line passes it, of those that are drawn.
+func readDrawn(t testing.TB, line string) (entity string, depth int, last bool, passing map[int]bool) {
+	t.Helper()
+	if strings.HasPrefix(line, "[") {
+		_, err := fmt.Sscanf(line, "[%d] ", &depth)
+		require.NoError(t, err, line)
+		_, line, _ = strings.Cut(line, "] ")
+	}
+	passing = map[int]bool{}
+	for {
+		at := min(len(line), len(string([]rune(line)[:min(4, len([]rune(line)))])))
+		switch line[:at] {
+		case "│   ", "    ":
+			depth++
+			passing[depth] = line[:at] == "│   "
+		case "├── ", "└── ":
+			return line[at:], depth + 1, line[:at] == "└── ", passing
+		default:
+			return line, depth, true, passing
+		}
+		line = line[at:]
+	}
+}
+
+func TestATreeIsDrawnAsItsNodesAre(t *testing.T) {
+	deepest := 0
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 64))
+		near := 1 + rng.IntN(8) // The less, the deeper.
+		file := saveOf(t, 300, func(i int) int { return i - 1 - rng.IntN(min(max(i, 1), near)) })
+		nodes := nodesIn(t, askFor(t, "tree", file, "--json"))
+		lines := strings.Split(strings.TrimSuffix(askFor(t, "tree", file), "\n"), "\n")
+		require.Len(t, nodes, 300)
+		require.Len(t, lines, len(nodes))
+		for i, n := range nodes {
+			entity, depth, last, passing := readDrawn(t, lines[i])
+			require.Equal(t, n.Entity, entity, "seed %d: %s", seed, lines[i])
+			require.Equal(t, n.Depth, depth, "seed %d: %s", seed, lines[i])
+			require.Equal(t, n.Depth == 0 || !goesOn(nodes[i+1:], n.Depth), last, "seed %d: %s", seed, lines[i])
+			for level, passes := range passing {
+				require.Equal(t, goesOn(nodes[i+1:], level), passes, "seed %d, level %d: %s", seed, level, lines[i])
+			}
+			require.Less(t, len([]rune(lines[i])), 5*wrapped)
+			deepest = max(deepest, depth)
+		}
+	}
+	require.Greater(t, deepest, 2*wrapped)
+}
+
+// goesOn reports whether among nodes, before any that is less deep, one has that depth.
+func goesOn(nodes []branchDoc, depth int) bool {
+	for _, n := range nodes {
+		if n.Depth <= depth {
+			return n.Depth == depth
+		}
+	}
+	return false
+}
+
+func TestAChainAndACrowdOfAHundredThousandAreDrawn(t *testing.T) {
+	const n = 100_000
+	chain := saveOf(t, n, func(i int) int { return i - 1 })
+	text := askFor(t, "tree", chain, "--limit", "0")
+	require.Equal(t, n, strings.Count(text, "\n"))
+	require.Less(t, len(text), 200*n)
+	require.Contains(t, text, "\n[99968] ")
+	text = askFor(t, "tree", chain, "99999v1")
+	require.Equal(t, "below 0v1 > 1v1 > … 99987 more … > 99989v1 > 99990v1 > 99991v1 > 99992v1 > 99993v1 > 99994v1 > 99995v1 > 99996v1 > 99997v1 > 99998v1\n99999v1\n", text)
+	require.Equal(t, "0v1\n└── 1v1  (+99998 below)\n", askFor(t, "tree", chain, "0v1", "--depth", "1"))
+
+	text = askFor(t, "tree", chain, "13v1", "--limit", "1")
+	require.Equal(t, "below 0v1 > 1v1 > 2v1 > 3v1 > 4v1 > 5v1 > 6v1 > 7v1 > 8v1 > 9v1 > 10v1 > 11v1 > 12v1\n13v1\n99986 more of 99987 entities; --limit 0 prints all\n", text)
+
+	crowd := saveOf(t, n, func(i int) int { return min(0, i-1) })
+	require.Equal(t, n, strings.Count(askFor(t, "tree", crowd, "--limit", "0"), "\n"))
+	text = askFor(t, "tree", crowd, "0v1")
+	require.Equal(t, 1001, strings.Count(text, "\n"))
+	require.True(t, strings.HasSuffix(text, "├── 999v1\n99000 more of 100000 entities; --limit 0 prints all\n"), text[len(text)-100:])
+	require.Len(t, nodesIn(t, askFor(t, "tree", crowd, "--limit", "0", "--json")), n)
+}
+
+func TestWhereAllAreInACycleNobodyIsLeftOut(t *testing.T) {
+	cycle := saveOf(t, 3, func(i int) int { return (i + 1) % 3 })
+	require.Equal(t, "3 entities are in a cycle or below one, and below no root; the first is 0v1\n", askFor(t, "tree", cycle))
+	require.Equal(t, "below 2v1 > 1v1: a cycle, there is no root\n0v1\n└── 2v1  (+1 below)\n", askFor(t, "tree", cycle, "0v1", "--depth", "1"))
+	require.Empty(t, nodesIn(t, askFor(t, "tree", cycle, "--json")))
+}
