@@ -112,6 +112,7 @@ func (s *Storage[T]) Removed() *ChangeFilter {
 // components that comes to be and ends, they are told in this order:
 //
 //	World.OnCreate    it was created
+//	RequiredBy        it got a component, and gets those that go with it
 //	OnAdd             it got a component, in the order of the calls; of a bundle that of its types
 //	OnSet             it was given a component that it had
 //	World.OnDestroy   it is about to be destroyed, behind those that a [Relation] destroys with it
@@ -165,6 +166,34 @@ func (s *Storage[T]) OnRemove(f func(e Entity, v T)) {
 func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
 	s.hooked()
 	s.onSet = append(s.onSet, f)
+}
+
+// RequiredBy makes whoever gets a component of other get one of s too, with a copy of v,
+// unless it has one: at the end of Set, of a batch, a bundle, a command or a copy, before
+// the OnAdd hooks of other are called. The default goes through the hooks of s, and may
+// require others in turn.
+//
+//	velocities.RequiredBy(positions, Velocity{})
+//	positions.Set(e, Position{1, 2}) // And e has a Velocity.
+//
+// It says what comes along, not what stays: to remove the component later is as ever. It
+// is a hook: see [Storage.OnAdd] for what calls none.
+// A bundle that has both gives them in its order, so name what is required first, and
+// OnAdd is told of the bundle's value rather than of v. It panics if other is s, a resource
+// or in another world.
+func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
+	mustBeThere("RequiredBy", other)
+	o := other.sparseSet()
+	if o == nil || o.w != s.w || o == &s.set {
+		panic("ecs: RequiredBy with " + other.Name() + ", which is not another component of this world; give it another storage of it")
+	}
+	v = s.face.copy(v)
+	h := o.hooked()
+	h.require = append(h.require, func(e Entity) {
+		if s.row(e) < 0 {
+			s.Set(e, s.face.copy(v))
+		}
+	})
 }
 
 // OnChange makes s call f in Commit, once for every entity that had the component

@@ -10,6 +10,7 @@ import (
 // A setHooks holds what the program wants to be told of the members of a set that
 // come and go.
 type setHooks struct {
+	require     []func(e Entity) // Each gives another component to who came, ahead of add.
 	add, remove []func(e Entity, row int)
 
 	// Members whose hooks are being told that they go. Until that is done they
@@ -79,8 +80,15 @@ func (s *set) hooked() *setHooks {
 	return s.hooks
 }
 
-// tellAdded calls the OnAdd hooks for e, as long as it is a member.
+// tellAdded gives e the components that this one requires, and calls the OnAdd hooks, as
+// long as it is a member.
 func (s *set) tellAdded(e Entity) {
+	for _, f := range s.hooks.require {
+		if s.row(e) < 0 {
+			return
+		}
+		f(e)
+	}
 	for _, f := range s.hooks.add {
 		row := s.row(e)
 		if row < 0 {

@@ -21,7 +21,7 @@ import (
 //	many entities   SetAll, SetEach, MutEach, RemoveAll, Reserve; Later
 //	order           SortFunc, SortEntities, SortLike
 //	what changed    Since, SinceCommit; in queries Added, Changed, Removed
-//	be told         OnAdd, OnSet, OnRemove, OnChange
+//	be told         OnAdd, OnSet, OnRemove, OnChange; RequiredBy
 //	by name         GetAny, SetAny, GetJSON, SetJSON; World.Storage
 //	what it is      Name, Kind, Mask; In another world; Raw
 //
