@@ -212,7 +212,6 @@ const wrapped = 32
 // before returns what stands before n.
 func (r *rails) before(n *inspect.TreeNode) string {
 	if n.Depth == 0 {
-		*r = (*r)[:0]
 		return ""
 	}
 	rail, branch := "│   ", "├── "

@@ -51,7 +51,7 @@ func buildForest(dir, save string) error {
 	children, springs := ecs.MustRegister[ChildOf](w), ecs.MustRegister[Spring](w)
 	owners := ecs.MustRegister(w, ecs.Component[ecs.Entity]{Name: "Owner"})
 	bands := ecs.MustRegister[Band](w)
-	ecs.MustRegisterResource(w, ecs.Entity(0), ecs.Component[ecs.Entity]{Name: "chosen"})
+	ecs.MustRegisterResource(w, ecs.NewEntity(11, 1), ecs.Component[ecs.Entity]{Name: "chosen"})
 	store, err := persist.Open(ctx, dir, w, persist.Options{Now: clock(), SnapshotBytes: -1})
 	if err != nil {
 		return err
@@ -192,6 +192,27 @@ func TestAChainAndACrowdOfAHundredThousandAreDrawn(t *testing.T) {
 	require.Equal(t, 1001, strings.Count(text, "\n"))
 	require.True(t, strings.HasSuffix(text, "├── 999v1\n99000 more of 100000 entities; --limit 0 prints all\n"), text[len(text)-100:])
 	require.Len(t, nodesIn(t, askFor(t, "tree", crowd, "--limit", "0", "--json")), n)
+}
+
+// A component of one such field is told from those of several, and the longer of two names meant.
+func TestWhichFieldATreeGoesBy(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	springs, children := ecs.MustRegister[Spring](w), ecs.MustRegister[ChildOf](w)
+	a, b, c := w.Create(), w.Create(), w.Create()
+	springs.Set(c, Spring{A: a, B: b})
+	children.Set(b, ChildOf{a})
+	w.Commit()
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(context.Background(), file, w))
+	require.Equal(t, "0v1\n└── 1v1\n", askFor(t, "tree", file))
+	require.Equal(t, "0v1\n└── 2v1\n", askFor(t, "tree", file, "--by", "Spring.A"))
+
+	named := ecs.MustRegister(w, ecs.Component[ecs.Entity]{Name: "Spring.A"})
+	named.Set(a, c)
+	w.Commit()
+	file = filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(context.Background(), file, w))
+	require.Equal(t, "2v1\n└── 0v1\n", askFor(t, "tree", file, "--by", "Spring.A"))
 }
 
 func TestWhereAllAreInACycleNobodyIsLeftOut(t *testing.T) {

@@ -13,7 +13,7 @@
 //	the state after a record          View.At; View.Walk and View.Cursor for many
 //	what a tick did                   View.Commits, View.Changes
 //	one entity, without the state     View.Peek, View.Trace, View.TraceBack
-//	who is alive, who refers to one   View.Roster, View.Referrers
+//	who is alive, who refers to one   View.Roster, View.Living, View.Referrers
 //	what hangs on one                 View.Tree
 //	two states, two histories         View.Diff, View.DiffTo; View.Part
 //	follow a store in use             View.InUse, View.Refresh

@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // Peek returns what the state after record seq has of e, alive or not.
@@ -121,6 +123,31 @@ func (v *View) Tree(ctx context.Context, e ecs.Entity, component, field string, 
 		return nodes, rootless, nil
 	}
 	return r.of(e), nil, nil
+}
+
+// Living returns of each of entities whether it is alive after record seq. It reads the rows of the entities
+// alive, 8 bytes each, page by page, and the ticks behind the nearest snapshot; of the values
+// nothing, so that damage there does not matter.
+func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (alive map[ecs.Entity]bool, err error) {
+	err = v.cat.Persevere(ctx, func() error {
+		return firstReadable(ctx, v.cat, leadingBases(v.cat, seq), seq, func(s SnapshotInfo) error {
+			alive = make(map[ecs.Entity]bool, len(entities))
+			for _, e := range entities {
+				alive[e] = false
+			}
+			return livingFrom(ctx, v.cat, s, seq, func(_ *snap.Reader, path []journal.Entry, l *living) error {
+				if err := l.follow(ctx, v.cat, path); err != nil {
+					return err
+				}
+				return l.each(ctx, func(e ecs.Entity) {
+					if _, asked := alive[e]; asked {
+						alive[e] = true
+					}
+				})
+			})
+		})
+	})
+	return alive, err
 }
 
 // Roster returns, of the entities alive after record seq in the order of their

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -79,7 +80,7 @@ func (d *Followed) Row(n int) (row int, value []byte) { return d.f.has(n), d.f.r
 // A Column is one that is read tick by tick.
 type Column struct {
 	c *column
-	l living
+	l *living
 }
 
 // ColumnOf returns a column as im has it.
@@ -90,10 +91,12 @@ func ColumnOf(t require.TestingT, im *Image, s *format.Schema, component, field 
 	c.owners, c.targets = slices.Clone(rows.Entities), make([]ecs.Entity, rows.Len())
 	_, err = c.set(rows.AppendRows(nil, 0, rows.Len()), 0, rows.Len())
 	require.NoError(t, err)
-	return &Column{c, living{alive: im.Alive, total: len(im.Registry), given: map[int]ecs.Entity{}}}
+	return &Column{c, &living{alive: im.Alive, total: len(im.Registry), given: map[int]ecs.Entity{}}}
 }
 
-func (c *Column) Apply(t *format.Tick, id journal.ID) error { return c.c.apply(t, id, &c.l) }
+func (c *Column) Apply(t *format.Tick, id journal.ID) error {
+	return cmp.Or(c.l.apply(t, id), c.c.apply(t))
+}
 
 // Rows returns whose the rows are, and whom they name.
 func (c *Column) Rows() (owners, targets []ecs.Entity) { return c.c.owners, c.c.targets }

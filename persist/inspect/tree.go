@@ -13,7 +13,6 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
-	"github.com/stet-ecs/stet/persist/internal/progress"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
@@ -54,39 +53,26 @@ func eachEntityField(t *layout.Type, path string, steps []int, f func(path strin
 }
 
 // relationFrom reads who names whom from a snapshot and the ticks behind it.
-func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, component, field string, seq uint64) (*relation, error) {
-	if s.Err != nil {
-		return nil, s.Err
-	}
-	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	path, err := v.Log.Path(s.ID.Seq, seq)
-	if err != nil {
-		return nil, v.JournalError(err)
-	}
-	schema, err := lastSchema(v, r.Manifest, path)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newColumn(schema, component, field)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.read(ctx, r); err != nil {
-		return nil, cmp.Or(ctx.Err(), r.Damage(fmt.Errorf("component %s: %w", naming.Shown(component), err)))
-	}
-	l := living{reader: r, alive: r.Manifest.Alive, total: r.Manifest.Total, given: map[int]ecs.Entity{}}
-	if err := c.follow(ctx, v, r.Manifest, path, &l); err != nil {
-		return nil, err
-	}
-	of, err := newRelation(ctx, c, &l)
-	if err != nil {
-		return nil, cmp.Or(ctx.Err(), r.Damage(fmt.Errorf("entities: %w", err)))
-	}
-	return of, nil
+func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, component, field string, seq uint64) (of *relation, err error) {
+	err = livingFrom(ctx, v, s, seq, func(r *snap.Reader, path []journal.Entry, l *living) error {
+		schema, err := lastSchema(v, r.Manifest, path)
+		if err != nil {
+			return err
+		}
+		c, err := newColumn(schema, component, field)
+		if err != nil {
+			return err
+		}
+		if err := c.read(ctx, r); err != nil {
+			return cmp.Or(ctx.Err(), r.Damage(fmt.Errorf("component %s: %w", naming.Shown(component), err)))
+		}
+		if err := l.follow(ctx, v, path, c.apply); err != nil {
+			return err
+		}
+		of, err = newRelation(ctx, c, l)
+		return err
+	})
+	return of, err
 }
 
 // A column has, by row of a component, whose row it is and whom a field of it names.
@@ -163,32 +149,8 @@ func (c *column) set(src []byte, lo, hi int) (rest []byte, err error) {
 	return src, nil
 }
 
-// follow goes on by the ticks of path, from the snapshot of m, as l does.
-func (c *column) follow(ctx context.Context, v *catalog.Catalog, m *format.Manifest, path []journal.Entry, l *living) error {
-	id, schema := m.ID, m.Schema
-	return progress.Each(ctx, progress.PhaseReplay, path, func(_ context.Context, e journal.Entry) error {
-		t, s, err := v.TickAfter(e, id, func() *format.Schema { return schema })
-		if err != nil {
-			return err
-		}
-		if err = c.apply(t, id, l); err != nil {
-			return v.EntryError(e, fmt.Errorf("tick %d: %w", t.Tick, err))
-		}
-		id, schema = e.ID, s
-		return nil
-	})
-}
-
-// apply makes c and l what they are after t, which must continue the state id.
-func (c *column) apply(t *format.Tick, id journal.ID, l *living) error {
-	if t.Parent != id {
-		return fmt.Errorf("it continues state %v, not %v", t.Parent, id)
-	}
-	if t.Registry != nil {
-		if err := l.patch(t.Registry); err != nil {
-			return fmt.Errorf("entities: %w", err)
-		}
-	}
+// apply goes on by what t did to the component.
+func (c *column) apply(t *format.Tick) error {
 	for i := range t.Storages {
 		if t.Storages[i].Number != c.number {
 			continue
@@ -217,41 +179,6 @@ func (c *column) patch(p *format.StoragePatch) (err error) {
 		return image.ErrRanges
 	}
 	return nil
-}
-
-// A living tells who is alive: the first rows of the registry, of which ticks gave some and
-// the others are as the snapshot has them.
-type living struct {
-	reader       *snap.Reader
-	alive, total int
-	given        map[int]ecs.Entity
-}
-
-// patch goes on by what a tick did to the registry.
-func (l *living) patch(p *format.RegistryPatch) error {
-	if err := image.CheckRegistry(p, l.total); err != nil {
-		return err
-	}
-	l.alive, l.total = p.Alive, p.Total
-	eachRow(p.Ranges, p.Rows, func(row int, e ecs.Entity) { l.given[row] = e })
-	return nil
-}
-
-// each calls f with all that are alive.
-func (l *living) each(ctx context.Context, f func(e ecs.Entity)) error {
-	for row, e := range l.given {
-		if row < l.alive {
-			f(e)
-		}
-	}
-	registry := l.reader.Manifest.Registry()
-	err := l.reader.Entities(registry, min(l.alive, registry.Rows), func(row int, e ecs.Entity) bool {
-		if _, given := l.given[row]; !given {
-			f(e)
-		}
-		return row%format.PageRows > 0 || ctx.Err() == nil
-	})
-	return cmp.Or(ctx.Err(), err)
 }
 
 // A relation has who names whom. Its members are those who do and whom they name, by index;

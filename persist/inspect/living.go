@@ -1,0 +1,97 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+	"github.com/stet-ecs/stet/persist/internal/progress"
+	"github.com/stet-ecs/stet/persist/internal/snap"
+)
+
+// A living tells who is alive: the first rows of the registry, of which ticks gave some and
+// the others are as the snapshot has them.
+type living struct {
+	reader       *snap.Reader
+	alive, total int
+	given        map[int]ecs.Entity
+}
+
+// livingFrom calls read with a snapshot, the ticks behind it and who is alive in it.
+func livingFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry, l *living) error) error {
+	if s.Err != nil {
+		return s.Err
+	}
+	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	path, err := v.Log.Path(s.ID.Seq, seq)
+	if err != nil {
+		return v.JournalError(err)
+	}
+	return read(r, path, &living{reader: r, alive: r.Manifest.Alive, total: r.Manifest.Total, given: map[int]ecs.Entity{}})
+}
+
+// follow goes on by the ticks of path, from the snapshot on, with all that also takes them.
+func (l *living) follow(ctx context.Context, v *catalog.Catalog, path []journal.Entry, also ...func(*format.Tick) error) error {
+	id, schema := l.reader.Manifest.ID, l.reader.Manifest.Schema
+	return progress.Each(ctx, progress.PhaseReplay, path, func(_ context.Context, e journal.Entry) error {
+		t, s, err := v.TickAfter(e, id, func() *format.Schema { return schema })
+		if err != nil {
+			return err
+		}
+		err = l.apply(t, id)
+		for i := 0; err == nil && i < len(also); i++ {
+			err = also[i](t)
+		}
+		if err != nil {
+			return v.EntryError(e, fmt.Errorf("tick %d: %w", t.Tick, err))
+		}
+		id, schema = e.ID, s
+		return nil
+	})
+}
+
+// apply goes on by what t, which must continue the state id, did to the registry.
+func (l *living) apply(t *format.Tick, id journal.ID) error {
+	if t.Parent != id {
+		return fmt.Errorf("it continues state %v, not %v", t.Parent, id)
+	}
+	p := t.Registry
+	if p == nil {
+		return nil
+	}
+	if err := image.CheckRegistry(p, l.total); err != nil {
+		return fmt.Errorf("entities: %w", err)
+	}
+	l.alive, l.total = p.Alive, p.Total
+	eachRow(p.Ranges, p.Rows, func(row int, e ecs.Entity) { l.given[row] = e })
+	return nil
+}
+
+// each calls f with all that are alive.
+func (l *living) each(ctx context.Context, f func(e ecs.Entity)) error {
+	for row, e := range l.given {
+		if row < l.alive {
+			f(e)
+		}
+	}
+	registry := l.reader.Manifest.Registry()
+	err := l.reader.Entities(registry, min(l.alive, registry.Rows), func(row int, e ecs.Entity) bool {
+		if _, given := l.given[row]; !given {
+			f(e)
+		}
+		return row%format.PageRows > 0 || ctx.Err() == nil
+	})
+	if err != nil {
+		err = l.reader.Damage(fmt.Errorf("entities: %w", err))
+	}
+	return cmp.Or(ctx.Err(), err)
+}
