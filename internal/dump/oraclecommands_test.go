@@ -42,6 +42,7 @@ var oracles = map[string]func(x *trial){
 		x.states("show", url, "0v1", "--brief")
 		x.states("show", url, "--resources")
 		x.writers("show", url, "0v1")
+		x.writers("show", url, "6v2") // It names another.
 	},
 	"stats": statsOracle,
 	"tail":  func(x *trial) { x.ticks("ticks", "tail", url, "-n", "6") },

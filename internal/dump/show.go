@@ -2,6 +2,7 @@ package dump
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ type resourcesDoc struct {
 // A resourceDoc is a resource with its value.
 type resourceDoc struct {
 	Name  string       `json:"name"`
-	Value layout.Value `json:"value"` // null: it was registered but not saved yet.
+	Value layout.Value `json:"value"`          // null: it was registered but not saved yet.
+	Dead  []string     `json:"dead,omitempty"` // Fields that hold an entity that is not alive.
 }
 
 // showDoc is what show --json prints of an entity.
@@ -38,6 +40,7 @@ type showDoc struct {
 // A shownDoc is a component of the entity.
 type shownDoc struct {
 	valueDoc
+	Dead    []string   `json:"dead,omitempty"`    // Fields that hold an entity that is not alive; missing with --brief.
 	Changed *writerDoc `json:"changed,omitempty"` // Who gave it its value; missing with --brief and in a save.
 	Written *writerDoc `json:"written,omitempty"` // Who wrote it last, perhaps the value that it had.
 }
@@ -67,7 +70,8 @@ Only the pages of the entity are read, and the ticks behind the nearest snapshot
 For the last writers, up to 64 MiB of older ticks are read as well; what they do not
 tell was written "at or before" the oldest of them: ecsdump blame looks at all, and
 field by field. For those who refer to it, the values of components that can hold
-entities are read. With --brief neither is done, and nothing more is read.`,
+entities are read. An entity in a field of its own is looked up, to say if it is not
+alive. With --brief none of this is done, and nothing more is read.`,
 	example: `  ecsdump show D 12v3
   ecsdump show D 12v3 --at @latest~10 --brief
   ecsdump show D --resources`,
@@ -76,7 +80,7 @@ entities are read. With --brief neither is done, and nothing more is read.`,
 		var e shower
 		var resources bool
 		f.BoolVar(&resources, "resources", false, "show the resources instead of an entity")
-		f.BoolVar(&e.brief, "brief", false, "neither who wrote it last nor who refers to it")
+		f.BoolVar(&e.brief, "brief", false, "neither who wrote it last nor who refers to it, nor who in it is not alive")
 		f.point(&e.at)
 		f.limit(&e.limit, 10, "that refer to it")
 		return func(c *call) error {
@@ -113,6 +117,7 @@ func (s *source) showResources(at string) error {
 			if r.Value, err = c.Value(0); err != nil {
 				return err
 			}
+			r.Dead = deadIn(r.Value, im.IsAlive)
 		}
 		doc.Resources = append(doc.Resources, r)
 	}
@@ -127,7 +132,7 @@ func (d *resourcesDoc) print(a *app) {
 	}
 	g := a.Grid("RESOURCE", "FIELD", "VALUE")
 	for _, r := range d.Resources {
-		fieldRows(g, []any{r.Name}, r.Value)
+		fieldRows(g, []any{r.Name}, r.Value, r.Dead)
 	}
 	g.Flush()
 }
@@ -165,6 +170,9 @@ func (o *shower) run(s *source) error {
 	}
 	doc := &showDoc{stateDoc: stateDoc{b.last.Tick, b.last.Seq}, Row: b.last.Row, Entity: e.String(), Components: b.shown(s), living: b.last.Living}
 	if !o.brief {
+		if err := doc.lookUp(s, seq); err != nil {
+			return err
+		}
 		if doc.Referrers, err = o.referrers(s, e, seq); err != nil {
 			return err
 		}
@@ -235,14 +243,58 @@ func (d *showDoc) components(a *app) {
 		if c.Changed != nil {
 			behind = []any{c.Changed, c.Written.unless(c.Changed)}
 		}
-		fieldRows(g, []any{c.Name, c.Row}, c.Value, behind...)
+		fieldRows(g, []any{c.Name, c.Row}, c.Value, c.Dead, behind...)
 	}
 	g.Flush()
 }
 
-// fieldRows adds a row for each field of v; the cells before and behind it are told once.
-func fieldRows(g *term.Grid, before []any, v layout.Value, behind ...any) {
+// lookUp notes which of the entities in fields are not alive after record seq.
+func (d *showDoc) lookUp(s *source, seq uint64) error {
+	var named []ecs.Entity
+	for _, c := range d.Components {
+		for _, e := range entitiesIn(c.Value) {
+			named = append(named, e)
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	alive, err := s.Living(s.ctx, named, seq)
+	for i := range d.Components {
+		c := &d.Components[i]
+		c.Dead = deadIn(c.Value, func(e ecs.Entity) bool { return alive[e] })
+	}
+	return err
+}
+
+// entitiesIn iterates over the fields of v that hold an entity. The zero entity is nobody.
+func entitiesIn(v layout.Value) iter.Seq2[string, ecs.Entity] {
+	return func(yield func(field string, e ecs.Entity) bool) {
+		for field, leaf := range leaves("", v) {
+			if leaf.Kind() == layout.Entity && leaf.Uint() != 0 && !yield(field, ecs.Entity(leaf.Uint())) {
+				return
+			}
+		}
+	}
+}
+
+// deadIn returns the fields of v that hold an entity that is not alive.
+func deadIn(v layout.Value, alive func(ecs.Entity) bool) (dead []string) {
+	for field, e := range entitiesIn(v) {
+		if !alive(e) {
+			dead = append(dead, field)
+		}
+	}
+	return dead
+}
+
+// fieldRows adds a row for each field of v, of which some hold a dead entity; the cells before
+// and behind it are told once.
+func fieldRows(g *term.Grid, before []any, v layout.Value, dead []string, behind ...any) {
 	for field, text := range fields("", v) {
+		if slices.Contains(dead, field) {
+			text += " (not alive)"
+		}
 		g.Row(slices.Concat(before, []any{field, text}, behind)...)
 		before, behind = slices.Repeat([]any{""}, len(before)), nil
 	}
