@@ -260,11 +260,14 @@ func (d *showDoc) lookUp(s *source, seq uint64) error {
 		return nil
 	}
 	alive, err := s.Living(s.ctx, named, seq)
+	if err != nil {
+		return err
+	}
 	for i := range d.Components {
 		c := &d.Components[i]
 		c.Dead = deadIn(c.Value, func(e ecs.Entity) bool { return alive[e] })
 	}
-	return err
+	return nil
 }
 
 // entitiesIn iterates over the fields of v that hold an entity. The zero entity is nobody.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -213,6 +214,56 @@ func TestWhichFieldATreeGoesBy(t *testing.T) {
 	file = filepath.Join(t.TempDir(), "save")
 	require.NoError(t, persist.Save(context.Background(), file, w))
 	require.Equal(t, "2v1\n└── 0v1\n", askFor(t, "tree", file, "--by", "Spring.A"))
+}
+
+func TestShowSaysWhichOfSeveralFieldsIsDead(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	springs := ecs.MustRegister[Spring](w)
+	a, b, c := w.Create(), w.Create(), w.Create()
+	springs.Set(c, Spring{A: a, B: b})
+	w.Destroy(b)
+	w.Commit()
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(context.Background(), file, w))
+	text := askFor(t, "show", file, "2v1")
+	require.Regexp(t, `(?m) A +0v1$`, text)
+	require.Regexp(t, `(?m) B +1v1 \(not alive\)$`, text)
+}
+
+// What is damaged may be what says who is alive: nobody is called dead for it.
+func TestShowOfADamagedSaveCallsNobodyDead(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	children := ecs.MustRegister[ChildOf](w)
+	for range 20_000 {
+		w.Create()
+	}
+	for i := 19_999; i > 0; i-- { // In another order than the entities, whose pages it would share.
+		children.Set(ecs.NewEntity(uint32(i), 1), ChildOf{ecs.NewEntity(uint32(i-1), 1)})
+	}
+	children.Set(ecs.NewEntity(4, 1), ChildOf{ecs.NewEntity(19_999, 1)}) // Which is told by the last page.
+	w.Commit()
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(context.Background(), file, w))
+	want := askFor(t, "show", file, "4v1")
+	require.NotContains(t, want, "not alive")
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	damaged := 0
+	for at := 100; at < len(whole); at += 1900 {
+		whole[at] ^= 4
+		require.NoError(t, os.WriteFile(file, whole, 0o600))
+		whole[at] ^= 4
+		var out, errs bytes.Buffer
+		switch code := run(context.Background(), func() {}, nil, []string{"show", file, "4v1"}, &out, &errs); code {
+		case exitOK:
+			require.Equal(t, want, out.String(), "byte %d", at)
+		default:
+			require.Equal(t, exitCorrupt, code, "byte %d: %s", at, errs.String())
+			require.Empty(t, out.String(), "byte %d", at)
+			damaged++
+		}
+	}
+	require.Greater(t, damaged, 5)
 }
 
 func TestWhereAllAreInACycleNobodyIsLeftOut(t *testing.T) {
