@@ -96,6 +96,59 @@ func (p *pair) removeAll(i int, entities []Entity) bool {
 	return sameCount("RemoveAll", from, p.faces[i].removeAll(entities), want)
 }
 
+// drain takes entities from store i, as many as most, and gives it others meanwhile.
+func (p *pair) drain(i, most, others int) bool {
+	at, visits := -1, 0
+	p.faces[i].drain(func(e Entity, v int) bool {
+		s := &p.n.stores[i]
+		row := len(s.entities) - 1
+		if s.indexed { // Goes down to the first row, and begins anew.
+			below := func(lo, hi int) int {
+				for row := hi - 1; row >= lo; row-- {
+					if s.entities[row] != Vacant {
+						return row
+					}
+				}
+				return -1
+			}
+			if row = below(0, min(len(s.entities), max(at, 0))); row < 0 {
+				row = below(0, len(s.entities))
+			}
+			at = row
+		}
+		if row < 0 || s.entities[row] != e || s.values[row] != v || p.faces[i].has(e) {
+			failf("Drain visits %v with %d, want row %d of %v with %v", e, v, row, s.entities, s.values)
+		}
+		p.n.remove(i, e)
+		if visits++; visits <= others {
+			p.set(i, p.handle((visits*5+most)%(len(p.handles)+1)))
+		}
+		return visits < most
+	})
+	if left := p.n.stores[i].members(); visits < most && left > 0 {
+		failf("Drain leaves %d", left)
+	}
+	return visits > 0
+}
+
+// keepOnly leaves e the components of the stores whose bits are set, and those of storages
+// that the naive world does not know.
+func (p *pair) keepOnly(e Entity, bits int) bool {
+	keep := slices.Clone(p.w.storages)
+	for _, f := range p.faces {
+		keep = slices.DeleteFunc(keep, func(s AnyStorage) bool { return s == f.any() })
+	}
+	want := 0
+	for i, f := range p.faces {
+		if bits>>i&1 != 0 {
+			keep = append(keep, f.any())
+		} else if p.n.remove(i, e) {
+			want++
+		}
+	}
+	return sameCount("KeepOnly", []Entity{e}, p.w.KeepOnly(e, keep...), want)
+}
+
 func (p *pair) increaseEach(i int, entities []Entity) bool {
 	want, by := 0, 1
 	if p.kinds[i].tag {

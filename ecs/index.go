@@ -2,6 +2,8 @@ package ecs
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"iter"
 	"math/bits"
 	"slices"
@@ -31,6 +33,10 @@ import (
 // look-ups find what was there when the loop began.
 //
 // A key that differs from itself (NaN) finds nothing. [NewIndex] makes one.
+//
+// Where a key is to be that of one entity at most, as a name, write the components by
+// [Index.Set], which refuses one that another entity has, or [Index.Replace], which takes it
+// from that. Other ways to write do not ask.
 type Index[T any, K comparable] struct {
 	s      *Storage[T]
 	key    func(T) K
@@ -169,6 +175,38 @@ func (x *Index[T, K]) Keys() iter.Seq[K] {
 			}
 		}
 	}
+}
+
+// ErrTaken says that another entity has the key.
+var ErrTaken = errors.New("the key is taken")
+
+// Set is [Storage.Set] for e, which must be alive, with a component whose key no other
+// entity has: that is an error that wraps [ErrTaken]. After an error nothing has changed.
+func (x *Index[T, K]) Set(e Entity, v T) error {
+	if !x.s.w.Alive(e) {
+		return fmt.Errorf("ecs: %s of %v: the entity is not alive", x.s.name, e)
+	}
+	for other := range x.Of(x.key(v)) {
+		if other != e {
+			return fmt.Errorf("ecs: %s of %v: %w: %v has it", x.s.name, e, ErrTaken, other)
+		}
+	}
+	x.s.Set(e, v)
+	return nil
+}
+
+// Replace is [Storage.Set] for e, which then is the only entity with the key of v: others
+// that have it lose the component. It reports whether e is alive; if not, nothing changes.
+func (x *Index[T, K]) Replace(e Entity, v T) bool {
+	if !x.s.w.Alive(e) {
+		return false
+	}
+	for other := range x.Of(x.key(v)) {
+		if other != e {
+			x.s.Remove(other)
+		}
+	}
+	return x.s.Set(e, v)
 }
 
 // find returns the entities that have the key; nil: none has.

@@ -46,6 +46,13 @@ func (s *set) row(e Entity) int {
 // zero.
 func (s *set) Has(e Entity) bool { return s.row(e) >= 0 }
 
+// Row returns where the component of e lies in [Storage.Entities] and [Storage.Values], and
+// whether e has one. It holds until the next change of the storage.
+func (s *set) Row(e Entity) (row int, ok bool) {
+	row = s.row(e)
+	return max(row, 0), row >= 0
+}
+
 // Get returns the component of e, and whether e has one.
 //
 // Slices, maps and pointers in it are those of the world, to be read only and until the

@@ -53,6 +53,8 @@ type face struct {
 	setAll    func([]Entity, int) int // See batch_test.go.
 	setEach   func([]Entity, []int) int
 	removeAll func([]Entity) int
+	drain     func(visit func(e Entity, v int) bool)
+	row       func(Entity) (int, bool)
 
 	increaseEach func([]Entity) int // In place, through MutEach.
 }
@@ -111,6 +113,14 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 				return s.SetEach(entities, values)
 			},
 			removeAll: s.RemoveAll,
+			row:       s.Row,
+			drain: func(visit func(e Entity, v int) bool) {
+				for e, v := range s.Drain() {
+					if !visit(e, to(v)) {
+						return
+					}
+				}
+			},
 			increaseEach: func(entities []Entity) (n int) {
 				for _, p := range s.MutEach(entities) {
 					increase(p)
@@ -594,6 +604,9 @@ func (p *pair) checkStore(i int) {
 		}
 		if got, ok := f.get(e); got != v || ok != (k >= 0) {
 			failf("%s: Get(%v) = %d, %v, want %d, %v", f.name, e, got, ok, v, k >= 0)
+		}
+		if row, ok := f.row(e); row != max(k, 0) || ok != (k >= 0) {
+			failf("%s: Row(%v) = %d, %v, want %d", f.name, e, row, ok, k)
 		}
 		if got := f.has(e); got != (k >= 0) {
 			failf("%s: Has(%v) = %v, want %v", f.name, e, got, k >= 0)

@@ -39,6 +39,8 @@ var steps = []func(r *runner, arg int){
 	func(r *runner, arg int) { r.clearSometimes(arg) },
 	func(r *runner, arg int) { r.send(arg % 4) },
 	func(r *runner, arg int) { r.read(arg % 5) },
+	func(r *runner, arg int) { r.drain(arg%len(r.faces), 1+arg%7, arg%4) },
+	func(r *runner, arg int) { r.keepOnly(r.pick(arg), arg*37) },
 	func(r *runner, _ int) { r.checkpoint() },
 	func(r *runner, arg int) { r.restore(arg % 3) },
 	func(r *runner, arg int) { r.restore(arg % 3) },
@@ -60,7 +62,7 @@ var steps = []func(r *runner, arg int){
 }
 
 // structural is how many of the steps change structure and values only.
-const structural = 15
+const structural = 17
 
 type runner struct {
 	*pair

@@ -16,8 +16,8 @@ import (
 // A Storage holds the components of type T: a sparse set with one row for each
 // entity that has one. [Register] makes it.
 //
-//	one entity      Get, Has, Set, Mut, Remove
-//	all rows        All, Entities, Values, MutValues, Len, Clear
+//	one entity      Get, Has, Set, Mut, Remove; Row
+//	all rows        All, Entities, Values, MutValues, Len, Drain, Clear
 //	many entities   SetAll, SetEach, MutEach, RemoveAll, Reserve; Later
 //	order           SortFunc, SortEntities, SortLike
 //	what changed    Since, SinceCommit; in queries Added, Changed, Removed
@@ -202,6 +202,34 @@ func (s *Storage[T]) Clear() {
 		return
 	}
 	s.discardAll()
+}
+
+// Drain iterates over the entities and copies of their components, from the last row to the
+// first, and takes each away before it is visited, until none is left: those that come
+// meanwhile are visited too. So a storage is a queue of work, which is journaled and put back
+// like all else. A loop that ends early leaves the others.
+func (s *Storage[T]) Drain() iter.Seq2[Entity, T] {
+	return func(yield func(Entity, T) bool) {
+		for visited := true; visited; {
+			visited = false
+			for row := s.rows.N - 1; row >= 0; row = min(row, s.rows.N) - 1 {
+				e := s.dense.Live[row]
+				if e == Vacant {
+					continue
+				}
+				v := s.face.copy(s.data.Live[row])
+				if s.Remove(e); s.row(e) >= 0 { // That it goes is being told already.
+					continue
+				}
+				if visited = true; !yield(e, v) {
+					return
+				}
+				if s.set.kind != Indexed {
+					row = s.rows.N
+				}
+			}
+		}
+	}
 }
 
 // SetAll gives each of entities a copy of v, which stays the caller's, and returns how many of them are alive. It leaves the storage as a loop

@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -207,6 +208,24 @@ func (w *World) Reserve(n int) { w.entities.reserve(min(n, maxIndices)) }
 func (w *World) DestroyAll(entities []Entity) int {
 	// A copy, as the rows that entities may be a view of move.
 	return w.destroyBatch(append(w.batch[:0], entities...))
+}
+
+// KeepOnly takes all components away from e but those of keep, in the order of
+// registration, and returns how many these were: with no keep it strips e of all.
+func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
+	for _, s := range keep {
+		mustBeThere("KeepOnly", s)
+		if set := s.sparseSet(); set == nil || set.w != w {
+			panic("ecs: KeepOnly with " + s.Name() + ", which is no component of this world; give it a storage of it")
+		}
+	}
+	for i, s := range w.storages {
+		if w.sets[i].row(e) >= 0 && !slices.Contains(keep, s) {
+			s.(copiedStorage).Remove(e)
+			n++
+		}
+	}
+	return n
 }
 
 // Clear destroys all entities and removes all components. Resources stay. Its
