@@ -42,7 +42,7 @@
 //	hand what is found to a batch AppendEntities; World.DestroyFound
 //	keep rows side by side        World.NewGroup
 //	put them so once              World.Align
-//	find by a key                 NewIndex; Index.Of, Index.First, Index.Len, Index.Keys
+//	find by a key                 NewIndex; Index.Of, Index.First, Index.Len, Index.Keys; of one entity each: Index.Set, Index.Replace
 //	children, targets, trees      NewRelation with RelationOptions; Relation.Of, Target, Set, Descendants, Ancestors, To
 //	order rows                    Storage.SortFunc, Storage.SortEntities, Storage.SortLike
 //	sets of entity indices        Storage.Mask, World.AliveBits, World.NewMask; Bits, Mask
@@ -52,8 +52,11 @@
 //	create with components        NewBundle1 … NewBundle12: Create, CreateN, Set, Remove
 //	create, give, take, destroy   World.CreateN, Storage.SetAll, Storage.SetEach, Storage.MutEach, Storage.RemoveAll, World.DestroyAll
 //	change the world after a loop Commands; Storage.Later, World.Apply
-//	copy entities                 World.CloneEntity, World.Copy
+//	copy entities                 World.CloneEntity, World.Copy, World.Move; templates: Relation.Subtree
 //	who refers to an entity       World.References
+//	a queue of work               Storage.Drain
+//	a component brings others     Storage.RequiredBy
+//	all but some components go    World.KeepOnly
 //
 // What changed:
 //
