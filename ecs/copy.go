@@ -34,10 +34,9 @@ func (s *Storage[T]) duplicate(from, to Entity) {
 	}
 }
 
-// A copiedStorage is what copies, searches for references and World.KeepOnly ask of a
-// storage, whatever its type.
+// A copiedStorage is what copies and searches for references ask of a storage,
+// whatever its type.
 type copiedStorage interface {
-	Remove(e Entity) bool
 	duplicate(from, to Entity)
 	stage(c *copying, target AnyStorage) (apply func(), err error)
 	stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error)

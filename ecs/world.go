@@ -219,11 +219,18 @@ func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 			panic("ecs: KeepOnly with " + s.Name() + ", which is no component of this world; give it a storage of it")
 		}
 	}
+	if debug {
+		w.mustBeStepped()
+	}
 	for i, s := range w.storages {
-		if w.sets[i].row(e) >= 0 && !slices.Contains(keep, s) {
-			s.(copiedStorage).Remove(e)
-			n++
+		row := w.sets[i].row(e)
+		if row < 0 || slices.Contains(keep, s) {
+			continue
 		}
+		if row = w.sets[i].leaving(s, e, row); row >= 0 {
+			s.discard(e, row)
+		}
+		n++
 	}
 	return n
 }
