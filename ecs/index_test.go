@@ -94,6 +94,7 @@ func (p *pair) lookAll() {
 	for i := range p.faces {
 		p.look(i)
 	}
+	p.checkRelations()
 }
 
 var (

@@ -104,6 +104,7 @@ type naiveWorld struct {
 	replaced []naiveSet // What Set was called for of who had the component already.
 
 	maxGeneration  uint32
+	relations      []naiveRelation
 	exempt         []bool // By store: NoRewind.
 	exemptResource []bool
 }
@@ -139,10 +140,16 @@ func (w *naiveWorld) create() Entity {
 }
 
 func (w *naiveWorld) destroy(e Entity) bool {
-	k := slices.Index(w.alive, e)
-	if k < 0 {
+	if !slices.Contains(w.alive, e) || !w.sever(e) {
 		return false
 	}
+	w.end(e)
+	return true
+}
+
+// end is destroy of an entity that is alive and whose sources were seen to.
+func (w *naiveWorld) end(e Entity) {
+	k := slices.Index(w.alive, e)
 	w.forward = nil
 	last := len(w.alive) - 1
 	w.alive[k] = w.alive[last]
@@ -154,7 +161,6 @@ func (w *naiveWorld) destroy(e Entity) bool {
 	for i := range w.stores {
 		w.stores[i].remove(e)
 	}
-	return true
 }
 
 func (w *naiveWorld) clearAll() {

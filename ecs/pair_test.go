@@ -55,6 +55,7 @@ type face struct {
 	removeAll func([]Entity) int
 	drain     func(visit func(e Entity, v int) bool)
 	row       func(Entity) (int, bool)
+	relation  func(Policy) relationFace
 
 	increaseEach func([]Entity) int // In place, through MutEach.
 }
@@ -114,6 +115,9 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 			},
 			removeAll: s.RemoveAll,
 			row:       s.Row,
+			relation: func(policy Policy) relationFace {
+				return newRelationFace(NewRelation(s, func(v T) Entity { return targetOf(to(v)) }, RelationOptions{Policy: policy}))
+			},
 			drain: func(visit func(e Entity, v int) bool) {
 				for e, v := range s.Drain() {
 					if !visit(e, to(v)) {
@@ -213,6 +217,7 @@ type setting struct {
 	groups        [][]int // Stores.
 	resources     int     // The last of two or more is NoRewind.
 	events        bool
+	relations     bool
 	history       int
 	historyBytes  int64
 	historyDense  int
@@ -237,6 +242,8 @@ type pair struct {
 	reader *EventReader[list]
 
 	indexes []indexFace // By store; made by the first look.
+
+	relations []relationFace // Those that the naive world has.
 	handles []Entity    // Every handle ever seen.
 	cps     []Checkpoint
 	last    int // The value set last.
@@ -288,6 +295,9 @@ func newPairOn(s setting, pages []*track.Page) *pair {
 	}
 	for _, stores := range s.groups {
 		p.group(stores...)
+	}
+	if s.relations {
+		p.relate()
 	}
 	p.populate(s.filler, s.filler)
 	p.handles = nil

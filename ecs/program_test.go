@@ -86,6 +86,7 @@ func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err
 		groups:        groups,
 		resources:     3,
 		events:        true,
+		relations:     shape%3 == 0,
 		history:       shape % 5,
 		historyBytes:  int64(shape >> 3 & 1 * 20_000),
 		historyDense:  shape >> 6 & 1 * (1 + shape>>7),
@@ -192,7 +193,7 @@ func stateOf(w *World) *raw.State {
 
 func loadedRunner(r *runner, known []kind, stores []int) *runner {
 	groups := r.groupsAmong(stores)
-	l := &runner{pair: newPair(setting{kinds: known, groups: groups, resources: len(r.res), events: r.events != nil, entities: 3, members: 2, history: 1})}
+	l := &runner{pair: newPair(setting{kinds: known, groups: groups, resources: len(r.res), events: r.events != nil, relations: len(r.relations) > 0, entities: 3, members: 2, history: 1})}
 	l.w.entities.maxGeneration = r.w.entities.maxGeneration
 	l.lookAll()
 	if err := l.w.Raw().Load(stateOf(r.w)); err != nil {
@@ -217,6 +218,13 @@ func clonedRunner(r *runner, stores []int) *runner {
 	if r.indexes != nil {
 		for _, i := range stores {
 			c.indexes = append(c.indexes, r.indexes[i].in(w))
+		}
+	}
+	for i, f := range c.faces {
+		for k, rel := range r.n.relations {
+			if r.faces[rel.store].name == f.name {
+				c.relations, c.n.relations = append(c.relations, r.relations[k].in(w)), append(c.n.relations, naiveRelation{i, rel.policy})
+			}
 		}
 	}
 	c.twin(r, len(stores), r.groupsAmong(stores))

@@ -1,0 +1,97 @@
+package ecs
+
+import "slices"
+
+// A naiveRelation is a relation over the values of a store, each of which refers to an
+// entity: see targetOf.
+type naiveRelation struct {
+	store  int
+	policy Policy
+}
+
+// targetOf returns the entity that a value refers to: one of the first, which may be dead,
+// or not there yet.
+func targetOf(v int) Entity { return NewEntity(uint32(v/10%11), uint32(1+v/110%2)) }
+
+// relationPolicies are those of stores that refer to entities, by name.
+var relationPolicies = map[string]Policy{"plain": Cascade, "word": Detach, "hashed": Refuse, "list": Cascade, "ordered": Detach, "extra": Cascade}
+
+// A relationFace lets the models ask a relation whatever its type.
+type relationFace struct {
+	of func(target Entity) []Entity
+	in func(*World) relationFace
+}
+
+func newRelationFace[T any](r *Relation[T]) relationFace {
+	return relationFace{
+		of: func(target Entity) []Entity { return slices.Collect(r.Of(target)) },
+		in: func(w *World) relationFace { return newRelationFace(r.In(w)) },
+	}
+}
+
+// relate makes relations of stores.
+func (p *pair) relate() {
+	for i, f := range p.faces {
+		if policy, ok := relationPolicies[f.name]; ok {
+			p.relations, p.n.relations = append(p.relations, f.relation(policy)), append(p.n.relations, naiveRelation{i, policy})
+		}
+	}
+}
+
+func (p *pair) checkRelations() {
+	for k, r := range p.n.relations {
+		for _, target := range p.asked() {
+			if got, want := p.relations[k].of(target), p.n.sources(r, target); !slices.Equal(got, want) {
+				failf("the sources of %v in %s are %v, want %v", target, p.faces[r.store].name, got, want)
+			}
+		}
+	}
+}
+
+// sources returns who refers to target, in the order of indices.
+func (w *naiveWorld) sources(r naiveRelation, target Entity) (sources []Entity) {
+	s := &w.stores[r.store]
+	for row, e := range s.entities {
+		if e != Vacant && targetOf(s.values[row]) == target {
+			sources = append(sources, e)
+		}
+	}
+	slices.SortFunc(sources, byIndex)
+	return sources
+}
+
+// sever does with the sources of e what the policies say, and reports whether e may be
+// destroyed.
+func (w *naiveWorld) sever(e Entity) bool {
+	doomed := []Entity{e}
+	for i := 0; i < len(doomed); i++ {
+		for _, r := range w.relations {
+			for _, source := range w.sources(r, doomed[i]) {
+				if r.policy == Cascade && !slices.Contains(doomed, source) {
+					doomed = append(doomed, source)
+				}
+			}
+		}
+	}
+	var free []func()
+	for _, r := range w.relations {
+		for _, d := range doomed {
+			for _, source := range w.sources(r, d) {
+				if slices.Contains(doomed, source) {
+					continue
+				}
+				if r.policy == Refuse {
+					return false
+				}
+				free = append(free, func() { w.remove(r.store, source) })
+			}
+		}
+	}
+	for _, f := range free {
+		f()
+	}
+	for _, d := range slices.Backward(doomed[1:]) {
+		w.end(d)
+	}
+	return true
+}
