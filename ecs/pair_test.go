@@ -244,11 +244,11 @@ type pair struct {
 	indexes []indexFace // By store; made by the first look.
 
 	relations []relationFace // Those that the naive world has.
-	handles []Entity    // Every handle ever seen.
-	cps     []Checkpoint
-	last    int // The value set last.
-	rec     *recorderModel
-	digest  bool // Compare digests with a world built anew.
+	handles   []Entity       // Every handle ever seen.
+	cps       []Checkpoint
+	last      int // The value set last.
+	rec       *recorderModel
+	digest    bool // Compare digests with a world built anew.
 }
 
 // failure is what a pair panics with.
