@@ -368,12 +368,18 @@ func (w *World) NewMask() *Mask { return newMask(w, false) }
 // query is what makes that one run: of three storages for a query over three components.
 //
 // A storage belongs to one group at most, and must not be NoRewind or [Indexed]: an
-// error says what does not fit.
+// error says what does not fit. The group that w has of the same storages in the same order,
+// as a clone has, is returned.
 //
 // After a rewind to before NewGroup, or a Load of what was saved without the
 // group, members may lie scattered. Those that come from then on are packed; the
 // others are by the next Commit, or by [Group.Pack].
 func (w *World) NewGroup(storages ...AnyStorage) (*Group, error) {
+	for _, g := range w.groups {
+		if slices.Equal(g.storages, storages) {
+			return g, nil
+		}
+	}
 	if err := w.checkGroup(storages); err != nil {
 		return nil, fmt.Errorf("ecs: bad group: %w", err)
 	}

@@ -1,0 +1,343 @@
+package ecs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/stet-ecs/stet/internal/naming"
+)
+
+// Bind fills a struct with the handles of a program, in one call:
+//
+//	type Game struct {
+//		Positions *ecs.Storage[Position]
+//		Heights   *ecs.Storage[Height] `ecs:"height,indexed"`
+//		Score     *ecs.Resource[Score]
+//		Hits      *ecs.Events[Hit]
+//		Physics   Physics // A struct of handles of its own, bound before this one.
+//
+//		movers   *ecs.Query2[Position, Velocity]
+//		children *ecs.Relation[ChildOf]
+//	}
+//
+//	func (g *Game) Build(w *ecs.World) error {
+//		g.movers = ecs.NewQuery2(ecs.Write(g.Positions), ecs.Read(g.Physics.Velocities))
+//		…
+//	}
+//
+//	var game Game
+//	err := ecs.Bind(w, &game)
+//
+// A field that is a nil Storage, Resource, Events or Rand gets what the world has of that
+// type: the one of the name in its tag; without that the only one, or of several that which
+// bears the name of the type. If there is none it is registered, as the tag says: a name, and
+// behind commas a [Kind], masked, norewind, nopersist. A resource begins with its zero value.
+// What takes more to register, as a Rand its seeds and a component its migrations, is
+// registered before, and found. A tag that what is found contradicts is an error, and so are
+// two fields that get the same. A field that is not nil stays, and must be of w.
+//
+// Then Build is called, if the struct has that method, to make what is made of these: queries,
+// indexes, relations, groups, bundles, also in fields that are not exported. A field that is a
+// nil pointer to a type of this package afterwards is an error. The tag "-" leaves one alone. That
+// of an embedded struct is called as Go has it: not where the struct around has one of its own.
+//
+// Bind finds in a clone, and in a world that was loaded, what it would register in a new one. So a
+// twin is an empty struct of the same type, bound to the clone: with relations and hooks of
+// its own, which a clone has not.
+//
+// An error names the field. What it says of fields, tags and names it says before anything is
+// registered; after one of registering or of Build some are.
+func Bind(w *World, game any) error {
+	v := reflect.ValueOf(game)
+	if w == nil || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("ecs: Bind of a %T; give it a world and a pointer to a struct of handles", game)
+	}
+	b := binding{w: w, taken: map[AnyStorage]string{}, names: map[string]string{}}
+	if err := b.run(v.Elem()); err != nil {
+		return fmt.Errorf("ecs: bind %w", err)
+	}
+	return nil
+}
+
+// A handle is a pointer that Bind can fill. Its methods are called of nil ones of the type.
+type handle interface {
+	of(s AnyStorage) any // A handle of s; nil: s is of another type.
+	is(s AnyStorage) bool
+	usualName() string
+	register(w *World, t bindTag) (any, error)
+}
+
+// A binding is one call of Bind.
+type binding struct {
+	w        *World
+	taken    map[AnyStorage]string // Which field has it,
+	names    map[string]string     // and which is to register that name.
+	register []func() error
+	build    []func() error
+	handles  []boundField
+}
+
+// A boundField is one that must not be nil in the end.
+type boundField struct {
+	path string
+	v    reflect.Value
+}
+
+// run does one thing after the other: look at all fields, register, build, look for nil.
+func (b *binding) run(v reflect.Value) error {
+	if err := b.fields(cmp.Or(v.Type().Name(), "struct"), v, false); err != nil {
+		return err
+	}
+	for _, f := range slices.Concat(b.register, b.build) {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	for _, f := range b.handles {
+		if f.v.IsNil() {
+			return fmt.Errorf("%s: it is nil; make it in Build, or leave it out by the tag `ecs:\"-\"`", f.path)
+		}
+	}
+	return nil
+}
+
+// fields looks at the fields of v, those of structs inside first. built says that the method
+// Build of v is, as an embedded one, that of the struct around it.
+func (b *binding) fields(path string, v reflect.Value, built bool) error {
+	before, method := len(b.handles), v.Addr().MethodByName("Build")
+	for i := range v.NumField() {
+		f, at := v.Type().Field(i), path+"."+v.Type().Field(i).Name
+		tag, tagged := f.Tag.Lookup("ecs")
+		isHandle := f.Type.Kind() == reflect.Pointer && f.Type.Elem().PkgPath() == reflect.TypeFor[World]().PkgPath()
+		var err error
+		switch h, fills := reflect.Zero(f.Type).Interface().(handle); {
+		case tag == "-":
+		case f.Type.Kind() == reflect.Struct && !tagged:
+			err = b.fields(at, v.Field(i), f.Anonymous && method.IsValid())
+		case fills && v.Field(i).CanSet():
+			b.handles = append(b.handles, boundField{at, v.Field(i)})
+			err = b.field(at, v.Field(i), h, tag)
+		case tagged:
+			err = fmt.Errorf("a tag is for an exported field that is a Storage, Resource, Events or Rand")
+		case isHandle:
+			b.handles = append(b.handles, boundField{at, v.Field(i)})
+		}
+		if err != nil {
+			return inField(at, err)
+		}
+	}
+	if method.IsValid() && !built && len(b.handles) > before && v.CanInterface() {
+		build, ok := v.Addr().Interface().(interface{ Build(*World) error })
+		if !ok {
+			return fmt.Errorf("%s: its method Build is a %v; Bind calls a func(*ecs.World) error", path, method.Type())
+		}
+		b.build = append(b.build, func() error { return inField(path, build.Build(b.w)) })
+	}
+	return nil
+}
+
+// inField returns err with the field before it, unless one is there.
+func inField(path string, err error) error {
+	if err == nil || strings.HasPrefix(err.Error(), path+".") || strings.HasPrefix(err.Error(), path+":") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// field finds what the field at path is to hold, or notes that it is to be registered.
+func (b *binding) field(path string, v reflect.Value, h handle, tag string) error {
+	t, err := parseBindTag(tag)
+	if err != nil {
+		return err
+	}
+	s, err := b.find(v, h, t)
+	if err != nil {
+		return err
+	}
+	if s == nil {
+		t.name = cmp.Or(t.name, h.usualName())
+		if other, taken := b.names[t.name]; taken {
+			return fmt.Errorf("%s is to register %s too; give one of them another name", other, naming.Shown(t.name))
+		}
+		if t.name != "" {
+			b.names[t.name] = path
+		}
+		b.register = append(b.register, func() error {
+			made, err := h.register(b.w, t)
+			if err == nil {
+				v.Set(reflect.ValueOf(made))
+			}
+			return inField(path, err)
+		})
+		return nil
+	}
+	if other, taken := b.taken[s]; taken {
+		return fmt.Errorf("%s is %s too", other, naming.Shown(s.Name()))
+	}
+	if b.taken[s] = path; v.IsNil() {
+		v.Set(reflect.ValueOf(h.of(s)))
+	}
+	return t.check(s)
+}
+
+// find returns what there is for a field, or nil.
+func (b *binding) find(v reflect.Value, h handle, t bindTag) (AnyStorage, error) {
+	if !v.IsNil() {
+		for _, s := range b.w.Storages() {
+			if v.Interface().(handle).is(s) {
+				return s, nil
+			}
+		}
+		return nil, errors.New("it is of another world; bind an empty struct")
+	}
+	if s, there := b.w.names[t.name]; there {
+		if h.of(s) == nil {
+			return nil, fmt.Errorf("%s, which the world has, is of another type", naming.Shown(t.name))
+		}
+		return s, nil
+	}
+	var found []AnyStorage
+	var names []string
+	for _, s := range b.w.Storages() {
+		if h.of(s) != nil {
+			found, names = append(found, s), append(names, naming.Shown(s.Name()))
+		}
+	}
+	switch k := slices.IndexFunc(found, func(s AnyStorage) bool { return s.Name() == h.usualName() }); {
+	case len(found) == 0 || t.name != "":
+		return nil, nil
+	case len(found) == 1:
+		return found[0], nil
+	case k >= 0:
+		return found[k], nil
+	}
+	return nil, fmt.Errorf("the world has %s of this type; name one in the tag", strings.Join(names, ", "))
+}
+
+// A bindTag is what the tag of a field says.
+type bindTag struct {
+	name                        string
+	kind                        Kind
+	kinded                      bool // It names one.
+	masked, noRewind, noPersist bool
+}
+
+func parseBindTag(tag string) (t bindTag, err error) {
+	name, words, _ := strings.Cut(tag, ",")
+	t.name = strings.TrimSpace(name)
+	for word := range strings.SplitSeq(words, ",") {
+		switch word = strings.TrimSpace(word); word {
+		case "":
+		case "masked":
+			t.masked = true
+		case "norewind":
+			t.noRewind = true
+		case "nopersist":
+			t.noPersist = true
+		default:
+			for t.kind = Sparse; t.kind.String() != word; t.kind++ {
+				if t.kind == Ordered {
+					return t, fmt.Errorf("its tag has %q; there are sparse, tag, indexed, hashed, ordered, masked, norewind, nopersist", word)
+				}
+			}
+			t.kinded = true
+		}
+	}
+	return t, nil
+}
+
+// check returns what of t does not hold for s.
+func (t bindTag) check(s AnyStorage) error {
+	about := s.about()
+	for _, wrong := range []struct {
+		is   bool
+		what string
+	}{
+		{t.kinded && s.Kind() != t.kind, t.kind.String()}, {t.masked && !about.masked, "masked"},
+		{t.noRewind && !about.noRewind, "norewind"}, {t.noPersist && !about.noPersist, "nopersist"},
+	} {
+		if wrong.is {
+			return fmt.Errorf("its tag says %s, but %s was registered otherwise", wrong.what, naming.Shown(s.Name()))
+		}
+	}
+	return nil
+}
+
+// ofResource returns an error if t says what only a storage can be.
+func (t bindTag) ofResource() error {
+	if t.kinded || t.masked {
+		return errors.New("its tag says what only a storage can be")
+	}
+	return nil
+}
+
+func (*Storage[T]) of(s AnyStorage) any {
+	if as, ok := s.(*Storage[T]); ok {
+		return as
+	}
+	return nil
+}
+
+func (s *Storage[T]) is(other AnyStorage) bool { return other == AnyStorage(s) }
+
+func (*Storage[T]) usualName() string { return defaultName(reflect.TypeFor[T]()) }
+
+func (*Storage[T]) register(w *World, t bindTag) (any, error) {
+	return Register(w, Component[T]{Name: t.name, Kind: t.kind, Masked: t.masked, NoRewind: t.noRewind, NoPersist: t.noPersist})
+}
+
+func (*Resource[T]) of(s AnyStorage) any {
+	if as, ok := s.(*Resource[T]); ok {
+		return as
+	}
+	return nil
+}
+
+func (r *Resource[T]) is(other AnyStorage) bool { return other == AnyStorage(r) }
+
+func (*Resource[T]) usualName() string { return defaultName(reflect.TypeFor[T]()) }
+
+func (*Resource[T]) register(w *World, t bindTag) (any, error) {
+	if err := t.ofResource(); err != nil {
+		return nil, err
+	}
+	var zero T
+	return RegisterResource(w, zero, Component[T]{Name: t.name, NoRewind: t.noRewind, NoPersist: t.noPersist})
+}
+
+func (*Events[T]) of(s AnyStorage) any {
+	if queue, ok := s.(*Resource[eventQueue[T]]); ok {
+		return &Events[T]{queue}
+	}
+	return nil
+}
+
+func (e *Events[T]) is(other AnyStorage) bool { return other == AnyStorage(e.queue) }
+
+func (*Events[T]) usualName() string { return defaultName(reflect.TypeFor[T]()) }
+
+func (*Events[T]) register(w *World, t bindTag) (any, error) {
+	if err := t.ofResource(); err != nil {
+		return nil, err
+	}
+	return RegisterEvent(w, Component[T]{Name: t.name, NoRewind: t.noRewind, NoPersist: t.noPersist})
+}
+
+func (*Rand) of(s AnyStorage) any {
+	if state, ok := s.(*Resource[randState]); ok {
+		return &Rand{state}
+	}
+	return nil
+}
+
+func (r *Rand) is(other AnyStorage) bool { return other == AnyStorage(r.state) }
+
+func (*Rand) usualName() string { return "Rand" }
+
+func (*Rand) register(*World, bindTag) (any, error) {
+	return nil, errors.New("the world has no such Rand; RegisterRand makes it, with its seeds")
+}
