@@ -41,9 +41,10 @@ import (
 // two fields that get the same. A field that is not nil stays, and must be of w.
 //
 // Then Build is called, if the struct has that method, to make what is made of these: queries,
-// indexes, relations, groups, bundles, also in fields that are not exported. A field that is a
-// nil pointer to a type of this package afterwards is an error. The tag "-" leaves one alone. That
-// of an embedded struct is called as Go has it: not where the struct around has one of its own.
+// indexes, relations, groups, bundles, also in fields that are not exported. The Build of an
+// embedded struct is called as Go has it: not where the struct around it has one of its own. A
+// field that is a nil pointer to a type of this package afterwards is an error; the tag "-"
+// leaves one alone.
 //
 // Bind finds in a clone, and in a world that was loaded, what it would register in a new one. So a
 // twin is an empty struct of the same type, bound to the clone: with relations and hooks of
@@ -275,12 +276,15 @@ func (t bindTag) ofResource() error {
 	return nil
 }
 
-func (*Storage[T]) of(s AnyStorage) any {
-	if as, ok := s.(*Storage[T]); ok {
+// handleOf returns s if it is an S, or nil.
+func handleOf[S AnyStorage](s AnyStorage) any {
+	if as, ok := s.(S); ok {
 		return as
 	}
 	return nil
 }
+
+func (*Storage[T]) of(s AnyStorage) any { return handleOf[*Storage[T]](s) }
 
 func (s *Storage[T]) is(other AnyStorage) bool { return other == AnyStorage(s) }
 
@@ -290,12 +294,7 @@ func (*Storage[T]) register(w *World, t bindTag) (any, error) {
 	return Register(w, Component[T]{Name: t.name, Kind: t.kind, Masked: t.masked, NoRewind: t.noRewind, NoPersist: t.noPersist})
 }
 
-func (*Resource[T]) of(s AnyStorage) any {
-	if as, ok := s.(*Resource[T]); ok {
-		return as
-	}
-	return nil
-}
+func (*Resource[T]) of(s AnyStorage) any { return handleOf[*Resource[T]](s) }
 
 func (r *Resource[T]) is(other AnyStorage) bool { return other == AnyStorage(r) }
 

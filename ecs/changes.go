@@ -182,10 +182,9 @@ func (s *Storage[T]) OnSet(f func(e Entity, old, now T)) {
 // OnAdd is told of the bundle's value rather than of v. It panics if other is s, a resource
 // or in another world.
 func (s *Storage[T]) RequiredBy(other AnyStorage, v T) {
-	mustBeThere("RequiredBy", other)
-	o := other.sparseSet()
-	if o == nil || o.w != s.w || o == &s.set {
-		panic("ecs: RequiredBy with " + other.Name() + ", which is not another component of this world; give it another storage of it")
+	o := s.w.mustBeComponent("RequiredBy", other)
+	if o == &s.set {
+		panic("ecs: RequiredBy of " + s.name + " with itself; give it the storage of another component")
 	}
 	v = s.face.copy(v)
 	h := o.hooked()

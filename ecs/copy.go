@@ -100,20 +100,27 @@ func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, er
 // Move is [World.Copy] followed by the end of the originals, which may be in no w but src.
 // What relations of src do to others when their targets are destroyed, they do; if one of
 // them keeps an entity alive, for the sake of a source that does not move, that is an error
-// and nothing has changed in either world.
+// and nothing has changed in either world; but if only a hook of w attached that source, the
+// copies are returned beside the error, and the originals stay.
 func (w *World) Move(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
 	if src == w {
 		return nil, errors.New("ecs: cannot move: both worlds are the same")
 	}
 	c, err := newCopying(w, src, entities, o)
-	if err == nil && !src.destroyTogether(c.entities) {
-		err = errors.New("a relation keeps one of the entities alive, as it is the target of one that does not move")
+	if err == nil && !src.mayEnd(c.entities) {
+		err = errHeld
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ecs: cannot move: %w", err)
 	}
-	return c.finish(entities), nil
+	copies := c.finish(entities) // First: hooks of src may create entities in w.
+	if !src.destroyTogether(c.entities) {
+		return copies, fmt.Errorf("ecs: moved, and the originals stay: since hooks were called, %w", errHeld)
+	}
+	return copies, nil
 }
+
+var errHeld = errors.New("a relation keeps one of the entities alive, as it is the target of one that does not move")
 
 // A copying makes everything ready before the target is changed: it knows which
 // entities the target will create.

@@ -465,6 +465,29 @@ func TestAMoveThatFailsChangesNeitherWorld(t *testing.T) {
 	}
 }
 
+// Hooks of either world may change the other while entities move.
+func TestHooksMeetEntitiesThatMove(t *testing.T) {
+	from, to := newFamily(Options{}), newFamily(Options{})
+	held := NewRelation(from.links, func(e Entity) Entity { return e }, RelationOptions{Policy: Refuse})
+	e := from.w.CreateN(nil, 3)
+	from.links.Set(e[0], e[1])
+	var made []Entity
+	from.w.OnDestroy(func(Entity) { made = append(made, to.w.Create()) })
+	moved, err := to.w.Move(from.w, e[:2], CopyOptions{})
+	if l, _ := to.links.Get(moved[0]); err != nil || l != moved[1] || from.w.Len() != 1 || to.w.Len() != 4 ||
+		len(made) != 2 || slices.ContainsFunc(moved, func(e Entity) bool { return slices.Contains(made, e) }) {
+		t.Errorf("Move = %v, %v; the link is to %v, and a hook made %v", moved, err, l, made)
+	}
+	to.w.OnCreate(func(Entity) { from.links.Set(from.w.Create(), e[2]) })
+	moved, err = to.w.Move(from.w, e[2:], CopyOptions{})
+	if want := "ecs: moved, and the originals stay: since hooks were called, " + errHeld.Error(); err == nil || err.Error() != want {
+		t.Errorf("Move = %v, want %q", err, want)
+	}
+	if len(moved) != 1 || !to.w.Alive(moved[0]) || !from.w.Alive(e[2]) || held.Len(e[2]) != 1 {
+		t.Errorf("Move = %v; the original has %d sources", moved, held.Len(e[2]))
+	}
+}
+
 func TestCloneEntityCopiesEveryComponent(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 3))
 	f := newFamily(Options{})

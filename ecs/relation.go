@@ -340,25 +340,43 @@ func (b *bonds) sever(e Entity) bool {
 	return !b.w.entities.alive(e) || !b.hasSources(e) || b.end([]Entity{e}, 1)
 }
 
-// destroyTogether destroys entities, which are alive and no two the same, with those who go
-// along. It reports whether it did: not if one is held by a source that stays.
+// destroyTogether destroys entities, no two of which are the same, with those who go along. It
+// reports whether it did: not if one is held by a source that stays.
 func (b *bonds) destroyTogether(entities []Entity) bool { return b.end(slices.Clone(entities), 0) }
+
+// mayEnd reports whether destroyTogether would destroy entities.
+func (b *bonds) mayEnd(entities []Entity) bool {
+	seen := b.takeVisited()
+	defer b.dropVisited(seen)
+	_, free := b.gather(slices.Clone(entities), seen)
+	return free
+}
+
+// gather returns entities and who is destroyed with them, all of whom it adds to seen, and
+// reports whether none of them must stay alive.
+func (b *bonds) gather(entities []Entity, seen *visited) (doomed []Entity, free bool) {
+	for _, e := range entities {
+		seen.add(e)
+	}
+	doomed = b.doomed(entities, seen)
+	for _, d := range doomed {
+		for _, r := range b.all {
+			if r.policy() == Refuse && holds(r, d, seen) {
+				return doomed, false
+			}
+		}
+	}
+	return doomed, true
+}
 
 // end does with the sources of doomed what their policies say, and destroys those of doomed
 // from that position on. It reports whether it did: not if one must stay alive.
 func (b *bonds) end(doomed []Entity, from int) bool {
 	seen := b.takeVisited()
 	defer b.dropVisited(seen)
-	for _, e := range doomed {
-		seen.add(e)
-	}
-	doomed = b.doomed(doomed, seen)
-	for _, d := range doomed {
-		for _, r := range b.all {
-			if r.policy() == Refuse && holds(r, d, seen) {
-				return false
-			}
-		}
+	doomed, free := b.gather(doomed, seen)
+	if !free {
+		return false
 	}
 	if !b.w.hooked { // Nobody is told, so nobody does anything meanwhile.
 		b.detach(doomed, seen)

@@ -191,12 +191,12 @@ func (n *naiveCrew) copied(e, twin Entity) {
 func TestRequiredByRefusesWhatIsNoOtherComponent(t *testing.T) {
 	w, other := NewWorld(Options{}), NewWorld(Options{})
 	s := MustRegister[plain](w)
-	for name, as := range map[string]AnyStorage{
-		"plain": s, "word": MustRegister[word](other), "list": MustRegisterResource(w, list{}),
-	} {
-		assert.PanicsWithValue(t, "ecs: RequiredBy with "+name+", which is not another component of this world; give it another storage of it",
+	for name, as := range map[string]AnyStorage{"word": MustRegister[word](other), "list": MustRegisterResource(w, list{})} {
+		assert.PanicsWithValue(t, "ecs: RequiredBy with "+name+", which is no component of this world; give it another storage of it",
 			func() { s.RequiredBy(as, plain{}) })
 	}
+	assert.PanicsWithValue(t, "ecs: RequiredBy of plain with itself; give it the storage of another component",
+		func() { s.RequiredBy(s, plain{}) })
 	mustPanic(t, "a nil storage", func() { s.RequiredBy((*Storage[word])(nil), plain{}) })
 }
 

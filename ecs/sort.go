@@ -157,11 +157,7 @@ func likeAlready(from []uint32, s, other *set) bool {
 // mustAlign panics if rows of storages cannot be aligned.
 func (w *World) mustAlign(storages []AnyStorage) {
 	for _, s := range storages {
-		mustBeThere("Align", s)
-		switch set := s.sparseSet(); {
-		case set == nil || set.w != w:
-			panic("ecs: Align with " + s.Name() + ", which is no component of this world; give it storages of it")
-		case set.kind == Indexed:
+		if w.mustBeComponent("Align", s).kind == Indexed {
 			panic("ecs: Align with " + s.Name() + ", which is Indexed, and its rows cannot move; leave it out, or register it as another kind")
 		}
 	}

@@ -344,11 +344,7 @@ func (s *Storage[T]) SortEntities(cmp func(a, b Entity) int) {
 // those of [Storage.SortFunc]. It panics if other is a resource or in another
 // world.
 func (s *Storage[T]) SortLike(other AnyStorage) {
-	mustBeThere("SortLike", other)
-	o := other.sparseSet()
-	if o == nil || o.w != s.w {
-		panic("ecs: SortLike with " + other.Name() + ", which is no component of this world; give it another storage of it")
-	}
+	o := s.w.mustBeComponent("SortLike", other)
 	s.arrange(s, func(from []uint32) { sortLike(from, &s.set, o) })
 }
 
@@ -441,6 +437,17 @@ func mustBeThere(what string, s Filter) {
 	if isNil(s) {
 		panic("ecs: " + what + " with a nil storage; " + howToGet)
 	}
+}
+
+// mustBeComponent returns the set of s. It panics if s is nil, a resource or in another world.
+// what says where it was given.
+func (w *World) mustBeComponent(what string, s AnyStorage) *set {
+	mustBeThere(what, s)
+	set := s.sparseSet()
+	if set == nil || set.w != w {
+		panic("ecs: " + what + " with " + s.Name() + ", which is no component of this world; give it another storage of it")
+	}
+	return set
 }
 
 // isNil reports whether s is nil, or a nil pointer of some type.

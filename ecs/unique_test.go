@@ -148,7 +148,7 @@ func TestKeepOnlyRefusesWhatIsNoComponent(t *testing.T) {
 	e := w.Create()
 	s.Set(e, plain{})
 	for name, as := range map[string]AnyStorage{"word": MustRegister[word](other), "list": MustRegisterResource(w, list{})} {
-		assert.PanicsWithValue(t, "ecs: KeepOnly with "+name+", which is no component of this world; give it a storage of it",
+		assert.PanicsWithValue(t, "ecs: KeepOnly with "+name+", which is no component of this world; give it another storage of it",
 			func() { w.KeepOnly(e, as) })
 	}
 	assert.True(t, s.Has(e))

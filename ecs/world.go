@@ -214,10 +214,7 @@ func (w *World) DestroyAll(entities []Entity) int {
 // registration, and returns how many these were: with no keep it strips e of all.
 func (w *World) KeepOnly(e Entity, keep ...AnyStorage) (n int) {
 	for _, s := range keep {
-		mustBeThere("KeepOnly", s)
-		if set := s.sparseSet(); set == nil || set.w != w {
-			panic("ecs: KeepOnly with " + s.Name() + ", which is no component of this world; give it a storage of it")
-		}
+		w.mustBeComponent("KeepOnly", s)
 	}
 	if debug {
 		w.mustBeStepped()
@@ -427,11 +424,16 @@ func (w *World) EntityAt(index uint32) (Entity, bool) { return w.entities.at(ind
 // severing is the relations of a world, which are asked before an entity is destroyed.
 type severing interface {
 	sever(e Entity) bool                    // Does with its sources what is to be done; false: e must live.
+	mayEnd(entities []Entity) bool          // Whether they may be destroyed together.
 	destroyTogether(entities []Entity) bool // False: one must live, so none was destroyed.
 }
 
-// destroyTogether destroys entities, which are alive and no two the same: none if a
-// relation keeps one alive for the sake of others. It reports whether it did.
+// mayEnd reports whether entities, no two the same, may be destroyed together: not if a
+// relation keeps one alive for the sake of others.
+func (w *World) mayEnd(entities []Entity) bool { return w.bonds == nil || w.bonds.mayEnd(entities) }
+
+// destroyTogether destroys entities, no two the same, if they may be, and reports whether it
+// did.
 func (w *World) destroyTogether(entities []Entity) bool {
 	if w.bonds != nil {
 		return w.bonds.destroyTogether(entities)

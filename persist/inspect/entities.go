@@ -135,7 +135,7 @@ func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (a
 			for _, e := range entities {
 				alive[e] = false
 			}
-			return livingFrom(ctx, v.cat, s, seq, func(_ *snap.Reader, path []journal.Entry, l *living) error {
+			return livingFrom(v.cat, s, seq, func(_ *snap.Reader, path []journal.Entry, l *living) error {
 				if err := l.follow(ctx, v.cat, path); err != nil {
 					return err
 				}

@@ -23,7 +23,14 @@ type living struct {
 }
 
 // livingFrom calls read with a snapshot, the ticks behind it and who is alive in it.
-func livingFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry, l *living) error) error {
+func livingFrom(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry, l *living) error) error {
+	return openAt(v, s, seq, func(r *snap.Reader, path []journal.Entry) error {
+		return read(r, path, &living{reader: r, alive: r.Manifest.Alive, total: r.Manifest.Total, given: map[int]ecs.Entity{}})
+	})
+}
+
+// openAt calls read with a snapshot and the ticks behind it, up to record seq.
+func openAt(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry) error) error {
 	if s.Err != nil {
 		return s.Err
 	}
@@ -36,7 +43,7 @@ func livingFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, seq uin
 	if err != nil {
 		return v.JournalError(err)
 	}
-	return read(r, path, &living{reader: r, alive: r.Manifest.Alive, total: r.Manifest.Total, given: map[int]ecs.Entity{}})
+	return read(r, path)
 }
 
 // follow goes on by the ticks of path, from the snapshot on, with all that also takes them.

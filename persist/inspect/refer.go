@@ -30,41 +30,31 @@ type Referrer struct {
 
 // referrersFrom fills list from a snapshot and the ticks behind it.
 func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list *referrers, seq uint64) error {
-	if s.Err != nil {
-		return s.Err
-	}
-	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	path, err := v.Log.Path(s.ID.Seq, seq)
-	if err != nil {
-		return v.JournalError(err)
-	}
-	searches, err := searches(v, r.Manifest, list.entity, path)
-	if err != nil {
-		return err
-	}
-	for _, e := range path {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := searchTick(v, r.Manifest, searches, e); err != nil {
-			return err
-		}
-	}
-	for _, c := range searches {
-		if !c.Rewinds && !c.Resource && !v.IsSave() {
-			err = searchWhole(ctx, v, c, list, seq)
-		} else {
-			err = searchFile(ctx, r, c, list)
-		}
+	return openAt(v, s, seq, func(r *snap.Reader, path []journal.Entry) error {
+		searches, err := searches(v, r.Manifest, list.entity, path)
 		if err != nil {
-			return r.Damage(fmt.Errorf("component %s: %w", naming.Shown(c.Name), err))
+			return err
 		}
-	}
-	return nil
+		for _, e := range path {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := searchTick(v, r.Manifest, searches, e); err != nil {
+				return err
+			}
+		}
+		for _, c := range searches {
+			if !c.Rewinds && !c.Resource && !v.IsSave() {
+				err = searchWhole(ctx, v, c, list, seq)
+			} else {
+				err = searchFile(ctx, r, c, list)
+			}
+			if err != nil {
+				return r.Damage(fmt.Errorf("component %s: %w", naming.Shown(c.Name), err))
+			}
+		}
+		return nil
+	})
 }
 
 // referrers collects what Referrers returns.

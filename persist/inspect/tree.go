@@ -54,7 +54,7 @@ func eachEntityField(t *layout.Type, path string, steps []int, f func(path strin
 
 // relationFrom reads who names whom from a snapshot and the ticks behind it.
 func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, component, field string, seq uint64) (of *relation, err error) {
-	err = livingFrom(ctx, v, s, seq, func(r *snap.Reader, path []journal.Entry, l *living) error {
+	err = livingFrom(v, s, seq, func(r *snap.Reader, path []journal.Entry, l *living) error {
 		schema, err := lastSchema(v, r.Manifest, path)
 		if err != nil {
 			return err
@@ -225,13 +225,16 @@ func newRelation(ctx context.Context, c *column, l *living) (*relation, error) {
 			r.members[i].alive = true
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
 	for row, e := range c.owners {
 		if i, ok := r.number[e]; ok && r.members[i].alive {
 			r.members[i].source, r.members[i].names = true, c.targets[row]
 		}
 	}
 	r.link()
-	return r, err
+	return r, nil
 }
 
 // link leads from each member to its target and its sources.
