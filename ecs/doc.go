@@ -24,7 +24,7 @@
 //	make a world                  NewWorld with Options
 //	name the components           Register, MustRegister; Component
 //	all handles in one call       Bind
-//	create and destroy            World.Create, World.Destroy, World.Alive, World.Clear
+//	create and destroy            World.Create, World.CreateAt, World.Destroy, World.Alive, World.Clear
 //	one entity's component        Storage.Set, Storage.Get, Storage.Mut, Storage.Has, Storage.Remove
 //	all of a component            Storage.All, Storage.Entities, Storage.Values, Storage.MutValues, Storage.Clear
 //	entities with some components NewQuery1 … NewQuery8 with Read and Write; All, Runs, Count

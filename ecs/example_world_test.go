@@ -22,6 +22,17 @@ func ExampleWorld_Destroy() {
 }
 
 // Get copies, Mut points into the storage, Set adds or replaces.
+func ExampleWorld_CreateAt() {
+	w := ecs.NewWorld(ecs.Options{})
+	chest := w.Create()
+	w.Destroy(chest)
+	fmt.Println(w.CreateAt(chest), w.Alive(chest)) // An editor's undo: what held the chest holds it again.
+	fmt.Println(w.CreateAt(chest))
+	// Output:
+	// <nil> true
+	// ecs: CreateAt(0v1): the index is taken: 0v1 is alive
+}
+
 func ExampleStorage() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

@@ -2,7 +2,6 @@ package ecs
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"math/bits"
@@ -177,9 +176,6 @@ func (x *Index[T, K]) Keys() iter.Seq[K] {
 	}
 }
 
-// ErrTaken says that another entity has the key.
-var ErrTaken = errors.New("the key is taken")
-
 // Set is [Storage.Set] for e, which must be alive, with a component whose key no other
 // entity has: that is an error that wraps [ErrTaken]. After an error nothing has changed.
 func (x *Index[T, K]) Set(e Entity, v T) error {
@@ -188,7 +184,7 @@ func (x *Index[T, K]) Set(e Entity, v T) error {
 	}
 	for other := range x.Of(x.key(v)) {
 		if other != e {
-			return fmt.Errorf("ecs: %s of %v: %w: %v has it", x.s.name, e, ErrTaken, other)
+			return fmt.Errorf("ecs: %s of %v: the key is %w: %v has it", x.s.name, e, ErrTaken, other)
 		}
 	}
 	x.s.Set(e, v)

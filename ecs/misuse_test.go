@@ -312,3 +312,43 @@ func TestCheckpointsHeldAreListed(t *testing.T) {
 		t.Error("the zero Checkpoint has a name")
 	}
 }
+
+func TestCreateAtSaysWhyNot(t *testing.T) {
+	w := NewWorld(Options{})
+	a, b := w.Create(), w.Create()
+	w.Destroy(b)
+	b = w.Create()
+	w.Destroy(b)
+	var told []Entity
+	w.OnCreate(func(e Entity) { told = append(told, e) })
+	for e, want := range map[Entity]string{
+		0:                       "ecs: CreateAt(0v0): generations begin with 1",
+		NewEntity(7, 0):         "ecs: CreateAt(7v0): generations begin with 1",
+		NewEntity(1<<32-1, 1):   fmt.Sprintf("ecs: CreateAt(4294967295v1): a world has at most %d entity indices", maxIndices),
+		a:                       "ecs: CreateAt(0v1): the index is taken: 0v1 is alive",
+		NewEntity(a.Index(), 9): "ecs: CreateAt(0v9): the index is taken: 0v1 is alive",
+		NewEntity(b.Index(), 1): "ecs: CreateAt(1v1): the name is taken: the index was given out since, last as 1v2",
+	} {
+		err := w.CreateAt(e)
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if errors.Is(err, ErrTaken) != strings.Contains(want, "taken") {
+			t.Errorf("%v is ErrTaken: %t", err, errors.Is(err, ErrTaken))
+		}
+	}
+	if w.Len() != 1 || len(told) != 0 {
+		t.Errorf("after errors %d are alive, and hooks were told of %v", w.Len(), told)
+	}
+	for _, e := range []Entity{b, NewEntity(4, 3)} {
+		if err := w.CreateAt(e); err != nil || !w.Alive(e) {
+			t.Error(err)
+		}
+	}
+	if !slices.Equal(told, []Entity{b, NewEntity(4, 3)}) {
+		t.Errorf("hooks were told of %v", told)
+	}
+	if e := w.Create(); e != NewEntity(3, 2) {
+		t.Errorf("an index that was passed over gives %v, want 3v2", e)
+	}
+}

@@ -150,6 +150,16 @@ func destroys(handles int) []operation {
 	return on("destroy", handles, (*pair).destroy)
 }
 
+// createsAt creates handles again, and entities of the first indices in two generations.
+func createsAt(handles, indices int) []operation {
+	list := on("create at", handles, (*pair).createAt)
+	for i := range 2 * indices {
+		e := NewEntity(uint32(i/2), uint32(1+i%2))
+		list = append(list, operation{fmt.Sprint("create at ", e), func(p *pair) bool { return p.createAt(e) }})
+	}
+	return list
+}
+
 func checkpoints(n int) []operation {
 	list := []operation{{"checkpoint", (*pair).checkpoint}}
 	for i := range n {
@@ -231,6 +241,16 @@ func TestEveryOrderOfLivesWhereGenerationsRunOut(t *testing.T) {
 	explore(t, s, operations(create, destroys(6), clearAll, checkpoints(2)), *depth+2)
 	s.maxGeneration, s.entities = 1, 2
 	explore(t, s, operations(create, destroys(6), clearAll, checkpoints(2)), *depth+2)
+}
+
+func TestEveryOrderOfLivesAtGivenIndices(t *testing.T) {
+	t.Parallel()
+	s := setting{maxGeneration: 2}
+	explore(t, s, operations(create, destroys(3), clearAll, createsAt(0, 4), checkpoints(1)), *depth+1)
+	s.entities, s.history, s.record = 2, 2, true
+	explore(t, s, operations(create, destroys(2), createsAt(3, 0), createsAt(0, 4)[4:], ticks()), *depth+1)
+	s = setting{entities: 2, maxGeneration: 1} // Every entity is spent when it ends.
+	explore(t, s, operations(create, destroys(3), createsAt(2, 0)), *depth+2)
 }
 
 func TestEveryOrderOfTicks(t *testing.T) {

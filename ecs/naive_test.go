@@ -139,6 +139,37 @@ func (w *naiveWorld) create() Entity {
 	return e
 }
 
+// createAt makes e alive, if it can be.
+func (w *naiveWorld) createAt(e Entity) bool {
+	at := func(list []Entity) int {
+		return slices.IndexFunc(list, func(other Entity) bool { return other.Index() == e.Index() })
+	}
+	if e.Generation() == 0 || at(w.alive) >= 0 {
+		return false
+	}
+	for _, list := range [][]Entity{w.free, w.retired} {
+		if k := at(list); k >= 0 && list[k].Generation() > e.Generation() {
+			return false
+		}
+	}
+	w.forward = nil
+	for total := len(w.alive) + len(w.free) + len(w.retired); total <= int(e.Index()); total++ {
+		w.free = append(w.free, NewEntity(uint32(total), 1))
+		if len(w.retired) > 0 {
+			w.retired = append(w.retired[1:], w.retired[0])
+		}
+	}
+	if k := at(w.retired); k >= 0 {
+		w.free = append(w.free, w.retired[k])
+		w.retired[k] = w.retired[0]
+		w.retired = w.retired[1:]
+	}
+	w.free[at(w.free)] = w.free[0]
+	w.free = w.free[1:]
+	w.alive = append(w.alive, e)
+	return true
+}
+
 func (w *naiveWorld) destroy(e Entity) bool {
 	if !slices.Contains(w.alive, e) || !w.sever(e) {
 		return false

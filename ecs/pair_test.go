@@ -371,6 +371,17 @@ func (p *pair) create() bool {
 	return true
 }
 
+func (p *pair) createAt(e Entity) bool {
+	if e.Generation() > p.n.maxGeneration { // Of a world under test, less than there can be.
+		return false
+	}
+	err := p.w.CreateAt(e)
+	if same("CreateAt", e, err == nil, p.n.createAt(e)) && !slices.Contains(p.handles, e) {
+		p.handles = append(p.handles, e)
+	}
+	return err == nil
+}
+
 func (p *pair) destroy(e Entity) bool {
 	return same("Destroy", e, p.w.Destroy(e), p.n.destroy(e))
 }

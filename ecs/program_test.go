@@ -41,6 +41,7 @@ var steps = []func(r *runner, arg int){
 	func(r *runner, arg int) { r.read(arg % 5) },
 	func(r *runner, arg int) { r.drain(arg%len(r.faces), 1+arg%7, arg%4) },
 	func(r *runner, arg int) { r.keepOnly(r.pick(arg), arg*37) },
+	func(r *runner, arg int) { r.createNear(arg) },
 	func(r *runner, _ int) { r.checkpoint() },
 	func(r *runner, arg int) { r.restore(arg % 3) },
 	func(r *runner, arg int) { r.restore(arg % 3) },
@@ -62,7 +63,7 @@ var steps = []func(r *runner, arg int){
 }
 
 // structural is how many of the steps change structure and values only.
-const structural = 17
+const structural = 18
 
 type runner struct {
 	*pair
@@ -115,6 +116,17 @@ func (p program) runWith(steps []func(r *runner, arg int), groups ...[]int) (err
 
 // pick returns one of the handles, most of which are alive.
 func (r *runner) pick(arg int) Entity { return r.handle(arg * 7 % (len(r.handles) + 1)) }
+
+// createNear creates one of the handles again, or an entity of an index near the end under
+// one of the first generations.
+func (r *runner) createNear(arg int) {
+	if arg%2 == 0 {
+		r.createAt(r.pick(arg / 2))
+		return
+	}
+	indices := len(r.n.alive) + len(r.n.free) + len(r.n.retired)
+	r.createAt(NewEntity(uint32(max(0, indices-4+arg/2%8)), uint32(arg/16%4)))
+}
 
 // clearSometimes clears the world for few arguments: most programs should have
 // something to work on.

@@ -61,21 +61,60 @@ func (r *registry) create() Entity {
 	return r.createIndex()
 }
 
-// createIndex returns the first entity of a new index. It takes row n; what lay
-// there, a retired entity, moves to the end.
+// createIndex returns the first entity of a new index.
 func (r *registry) createIndex() Entity {
 	if r.rows.Total == maxIndices {
 		panic(fmt.Sprintf("ecs: %d entity indices are in use; destroy entities before creating more", maxIndices))
 	}
-	e := NewEntity(uint32(r.rows.Total), 1)
+	r.addIndex()
+	e := r.dense.Live[r.rows.N]
+	r.rows.N++
+	return e
+}
+
+// addIndex makes a new index the last free one, as if it had been used once. What lay in
+// that row, a retired entity, moves to the end.
+func (r *registry) addIndex() {
 	r.grow(r.rows.Total + 1)
-	r.dense.Live[r.rows.Total] = e // No frame protects row total: a restore that lowered total ended those that did.
+	r.dense.Live[r.rows.Total] = NewEntity(uint32(r.rows.Total), 1) // No frame protects row total: a restore that lowered total ended those that did.
 	r.sparse[r.rows.Total] = uint32(r.rows.Total)
 	r.rows.Total++
-	r.swap(r.rows.N, r.rows.Total-1)
-	r.rows.N++
+	r.swap(r.rows.Extra, r.rows.Total-1)
 	r.rows.Extra++
-	return e
+}
+
+// createAt makes e alive, which must not be a name from before the last one of its index.
+func (r *registry) createAt(e Entity) error {
+	i := int(e.Index())
+	switch {
+	case e.Generation() == 0:
+		return fmt.Errorf("ecs: CreateAt(%v): generations begin with 1", e)
+	case uint64(e.Index()) >= maxIndices:
+		return fmt.Errorf("ecs: CreateAt(%v): a world has at most %d entity indices", e, maxIndices)
+	case i >= r.rows.Total:
+	case int(r.sparse[i]) < r.rows.N:
+		return fmt.Errorf("ecs: CreateAt(%v): the index is %w: %v is alive", e, ErrTaken, r.of(i))
+	case r.of(i).Generation() > e.Generation():
+		return fmt.Errorf("ecs: CreateAt(%v): the name is %w: the index was given out since, last as %v", e, ErrTaken, r.of(i))
+	}
+	if r.rows.Span != r.w.clock.Span {
+		r.rows.Open()
+	}
+	r.grow(i + 1)
+	for r.rows.Total <= i {
+		r.addIndex()
+	}
+	if row := int(r.sparse[i]); row >= r.rows.Extra { // It was spent; it is free while it becomes alive.
+		r.swap(row, r.rows.Extra)
+		r.rows.Extra++
+	}
+	r.swap(int(r.sparse[i]), r.rows.N)
+	if r.dense.Unsaved(r.rows.N) {
+		r.dense.Save(r.rows.N)
+	}
+	r.dense.Live[r.rows.N] = e
+	r.rows.N++
+	return nil
 }
 
 // grow makes room for at least so many entities.

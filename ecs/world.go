@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -127,6 +128,31 @@ func (w *World) createSlow() Entity {
 	}
 	w.tellCreated(e)
 	return e
+}
+
+// ErrTaken says that another entity has the key that [Index.Set] was given, or the index
+// that [World.CreateAt] was.
+var ErrTaken = errors.New("taken")
+
+// CreateAt creates e itself, without components: an entity that another world named, that
+// an editor brings back, that a server gives out. Its index must be free, and its generation
+// at least that of the last entity there, which lives again if it is the same; else the error
+// wraps [ErrTaken] and nothing has changed.
+//
+// Indices below that were never given out become free, as if they had been used once: an
+// index of a million makes room for as many entities.
+func (w *World) CreateAt(e Entity) error {
+	if debug {
+		w.mustBeStepped()
+	}
+	if err := w.entities.createAt(e); err != nil {
+		return err
+	}
+	if w.ops != nil {
+		w.note(raw.OpCreate, nil, e)
+	}
+	w.tellCreated(e)
+	return nil
 }
 
 // Alive reports whether e was created by w and not destroyed since. Any e may be

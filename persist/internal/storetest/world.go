@@ -260,7 +260,7 @@ func newBag(a Action) Bag {
 }
 
 func (w *World) create(a Action) {
-	e := w.Create()
+	e := w.newEntity(a)
 	if a.B&1 != 0 {
 		w.Position.Set(e, Position{1, float32(a.C)})
 	}
@@ -273,6 +273,15 @@ func (w *World) create(a Action) {
 	if a.B&12 == 8 {
 		w.Heat.Set(e, Heat{int32(a.C)})
 	}
+}
+
+// newEntity creates an entity; one in sixteen is at an index of its own choice, where that
+// is free.
+func (w *World) newEntity(a Action) ecs.Entity {
+	if e := ecs.NewEntity(a.C>>4%64, 1+a.B>>8%4); a.C%16 == 0 && w.CreateAt(e) == nil {
+		return e
+	}
+	return w.Create()
 }
 
 func (w *World) clear(a Action) {
