@@ -58,6 +58,7 @@ var allowed = map[string][]string{
 	"internal/term":       {"github.com/mattn/go-runewidth", "golang.org/x/sys"},
 	"examples/life":       {"ecs", "journal", "persist"},
 	"examples/queens":     {"ecs"},
+	"examples/roguelike":  {"ecs"},
 	"examples/rollback":   {"ecs", "ecs/raw", "persist"},
 	"internal/benchtable": {"github.com/jedib0t/go-pretty"},
 	"internal/querygen":   {},

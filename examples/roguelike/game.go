@@ -1,0 +1,308 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// The size of the dungeon, and how many entities it has at most before nothing is lost in
+// it any more.
+const (
+	width, height = 16, 6
+	crowd         = 24
+)
+
+// Components. A thing is on the floor, where it has a Position, or Inside somebody: the
+// hero, a thief, a bag.
+type (
+	Position struct{ X, Y int8 }
+	Look     struct {
+		Glyph rune
+		Name  string
+	}
+	Inside struct{ Holder ecs.Entity }
+	Bag    struct{} // Things can be put into it.
+	Thief  struct{}
+	Fire   struct{}
+)
+
+// Hero is the resource that says who is played.
+type Hero struct{ Entity ecs.Entity }
+
+// An Event is something that happened in a turn.
+type Event struct{ What, Name string }
+
+// A game is a dungeon. All that it knows is in its world, so a turn that is undone never
+// was: who holds what, what the dice show next and what the log says go back with it.
+type game struct {
+	Position *ecs.Storage[Position]
+	Look     *ecs.Storage[Look]
+	Inside   *ecs.Storage[Inside]
+	Bag      *ecs.Storage[Bag]
+	Thief    *ecs.Storage[Thief]
+	Fire     *ecs.Storage[Fire]
+	Hero     *ecs.Resource[Hero]
+	Events   *ecs.Events[Event]
+	Dice     *ecs.Rand
+
+	world    *ecs.World
+	at       *ecs.Index[Position, Position]
+	contents *ecs.Relation[Inside]
+}
+
+// Build makes what is made of the storages: who stands where, and who holds what. What
+// holds things takes them along when it ends.
+func (g *game) Build(w *ecs.World) error {
+	g.world = w
+	g.at = ecs.NewIndex(g.Position, func(p Position) Position { return p })
+	g.contents = ecs.NewRelation(g.Inside, func(i Inside) ecs.Entity { return i.Holder }, ecs.RelationOptions{Policy: ecs.Cascade, Tree: true})
+	return nil
+}
+
+// newGame returns a dungeon of which so many turns can be undone.
+func newGame(seed uint64, turns int) (*game, error) {
+	w := ecs.NewWorld(ecs.Options{History: turns})
+	ecs.MustRegisterRand(w, seed, 0)
+	g := new(game)
+	if err := ecs.Bind(w, g); err != nil {
+		return nil, err
+	}
+	g.Hero.Set(Hero{g.place(Position{2, 2}, Look{'@', "you"})})
+	for x := range int8(5) {
+		g.Fire.Set(g.place(Position{width/2 + x, height / 2}, Look{'^', "fire"}), Fire{})
+	}
+	for range crowd / 2 {
+		g.lose()
+	}
+	w.Commit() // Tick 1: no turn yet.
+	return g, nil
+}
+
+// place creates an entity on the floor.
+func (g *game) place(p Position, l Look) ecs.Entity {
+	e := g.world.Create()
+	g.Position.Set(e, p)
+	g.Look.Set(e, l)
+	return e
+}
+
+// lose puts a new thing somewhere.
+func (g *game) lose() {
+	p := Position{int8(g.Dice.IntN(width)), int8(g.Dice.IntN(height))}
+	looks := []Look{{'(', "bag"}, {'!', "potion"}, {'=', "ring"}, {'/', "wand"}}
+	l := looks[g.Dice.IntN(len(looks))]
+	if e := g.place(p, l); l.Glyph == '(' {
+		g.Bag.Set(e, Bag{})
+	}
+}
+
+// Commands are the keys that take a turn.
+const commands = "hjklgptd."
+
+// turn carries out a command of the hero, lets the dungeon answer, and ends with a commit.
+func (g *game) turn(command byte) {
+	hero := g.Hero.Get().Entity
+	switch command {
+	case 'h':
+		g.walk(hero, -1, 0)
+	case 'j':
+		g.walk(hero, 0, 1)
+	case 'k':
+		g.walk(hero, 0, -1)
+	case 'l':
+		g.walk(hero, 1, 0)
+	case 'g':
+		g.grab(hero)
+	case 'p':
+		g.pack(hero)
+	case 't':
+		g.takeOut(hero)
+	case 'd':
+		g.drop(hero)
+	}
+	g.prowl(hero)
+	if g.Look.Len() < crowd && g.Dice.IntN(20) == 0 {
+		g.lose()
+	}
+	g.world.Commit()
+}
+
+// turns returns how many turns were taken.
+func (g *game) turns() int { return int(g.world.Tick()) - 1 }
+
+// undo takes back the last n turns.
+func (g *game) undo(n int) error {
+	if n > g.turns() {
+		return fmt.Errorf("%d turns cannot be undone: %d were taken", n, g.turns())
+	}
+	return g.world.History().Rewind(n)
+}
+
+func (g *game) tell(what string, e ecs.Entity) {
+	l, _ := g.Look.Get(e)
+	g.Events.Send(Event{what, l.Name})
+}
+
+// walk moves the hero by a step, through a thief that stands there.
+func (g *game) walk(hero ecs.Entity, dx, dy int8) {
+	p := g.step(hero, dx, dy)
+	for e := range g.at.Of(p) {
+		if g.Thief.Has(e) {
+			g.slay(e, p)
+			break
+		}
+	}
+	g.Position.Set(hero, p)
+}
+
+// step returns where a step from e leads: walls are as far as it goes.
+func (g *game) step(e ecs.Entity, dx, dy int8) Position {
+	p, _ := g.Position.Get(e)
+	return Position{max(0, min(p.X+dx, width-1)), max(0, min(p.Y+dy, height-1))}
+}
+
+// slay ends a thief. What it stole falls down first, else it would end with it.
+func (g *game) slay(thief ecs.Entity, p Position) {
+	g.tell("slain", thief)
+	for _, e := range slices.Collect(g.contents.Of(thief)) {
+		g.lay(e, p)
+	}
+	g.world.Destroy(thief)
+}
+
+// lay puts what somebody holds on the floor. In a fire it burns, with all that is in it.
+func (g *game) lay(e ecs.Entity, p Position) {
+	for other := range g.at.Of(p) {
+		if g.Fire.Has(other) {
+			for lost := range g.contents.Descendants(e) {
+				g.tell("burnt", lost)
+			}
+			g.tell("burnt", e)
+			g.world.Destroy(e)
+			return
+		}
+	}
+	g.tell("dropped", e)
+	g.Inside.Remove(e)
+	g.Position.Set(e, p)
+}
+
+// grab takes all things that lie where the hero stands.
+func (g *game) grab(hero ecs.Entity) {
+	p, _ := g.Position.Get(hero)
+	for _, e := range slices.Collect(g.at.Of(p)) {
+		if e != hero && !g.Fire.Has(e) && !g.Thief.Has(e) {
+			g.tell("grabbed", e)
+			g.Position.Remove(e)
+			g.Inside.Set(e, Inside{hero})
+		}
+	}
+}
+
+// bagOf returns the first bag that somebody holds.
+func (g *game) bagOf(e ecs.Entity) (bag ecs.Entity, ok bool) {
+	for bag := range g.contents.Of(e) {
+		if g.Bag.Has(bag) {
+			return bag, true
+		}
+	}
+	return 0, false
+}
+
+// pack puts the first loose thing into the first bag.
+func (g *game) pack(hero ecs.Entity) {
+	bag, ok := g.bagOf(hero)
+	for e := range g.contents.Of(hero) {
+		if ok && !g.Bag.Has(e) {
+			g.tell("packed", e)
+			g.Inside.Set(e, Inside{bag})
+			return
+		}
+	}
+}
+
+// takeOut takes the first thing out of the first bag.
+func (g *game) takeOut(hero ecs.Entity) {
+	bag, ok := g.bagOf(hero)
+	if e, full := g.contents.First(bag); ok && full {
+		g.tell("taken out", e)
+		g.Inside.Set(e, Inside{hero})
+	}
+}
+
+// drop lays down the first thing that the hero holds.
+func (g *game) drop(hero ecs.Entity) {
+	if e, ok := g.contents.First(hero); ok {
+		p, _ := g.Position.Get(hero)
+		g.lay(e, p)
+	}
+}
+
+// prowl lets thieves take their turn: who has nothing comes nearer and steals, who has
+// something runs about.
+func (g *game) prowl(hero ecs.Entity) {
+	if g.Thief.Len() == 0 && g.Dice.IntN(20) == 0 {
+		g.Thief.Set(g.place(Position{width - 1, height - 1}, Look{'T', "thief"}), Thief{})
+	}
+	at, _ := g.Position.Get(hero)
+	for e := range g.Thief.All() {
+		p, _ := g.Position.Get(e)
+		dx, dy := sign(at.X-p.X), sign(at.Y-p.Y)
+		if g.contents.Len(e) > 0 {
+			dx, dy = int8(g.Dice.IntN(3)-1), int8(g.Dice.IntN(3)-1)
+		}
+		if to := g.step(e, dx, dy); to != at {
+			g.Position.Set(e, to)
+		} else if g.contents.Len(e) == 0 {
+			g.steal(hero, e)
+		}
+	}
+}
+
+// steal takes one of the things that the hero has, also out of a bag: it has a holder
+// already and gets another, which is one write.
+func (g *game) steal(hero, thief ecs.Entity) {
+	things := slices.Collect(g.contents.Descendants(hero))
+	if len(things) == 0 {
+		return
+	}
+	e := things[g.Dice.IntN(len(things))]
+	g.tell("stolen", e)
+	g.Inside.Set(e, Inside{thief})
+}
+
+func sign(d int8) int8 { return max(-1, min(d, 1)) }
+
+// String draws the dungeon, below it what the hero has and what happened last.
+func (g *game) String() string {
+	cells := slices.Repeat([]rune{'.'}, width*height)
+	for _, e := range g.Position.Entities() {
+		p, _ := g.Position.Get(e)
+		l, _ := g.Look.Get(e)
+		if i := int(p.Y)*width + int(p.X); cells[i] != '@' {
+			cells[i] = l.Glyph
+		}
+	}
+	var b strings.Builder
+	for row := range slices.Chunk(cells, width) {
+		fmt.Fprintln(&b, string(row))
+	}
+	fmt.Fprintf(&b, "turn %d\n", g.turns())
+	g.list(&b, g.Hero.Get().Entity, "  ")
+	for event := range g.Events.Last() {
+		fmt.Fprintf(&b, "%s: %s\n", event.Name, event.What)
+	}
+	return b.String()
+}
+
+// list writes what somebody holds, a line each, and what that holds further in.
+func (g *game) list(b *strings.Builder, holder ecs.Entity, indent string) {
+	for e := range g.contents.Of(holder) {
+		l, _ := g.Look.Get(e)
+		fmt.Fprintf(b, "%s%c %s\n", indent, l.Glyph, l.Name)
+		g.list(b, e, indent+"  ")
+	}
+}

@@ -1,0 +1,125 @@
+// Roguelike is a dungeon with a bag, a fire and a thief, in which every turn can be
+// undone. It is about what entities hold: relations, an index of places, events.
+//
+//	hero ──▶ bag ──▶ ring        grab, pack, take out
+//	  │       ╰──▶ potion        the fire takes a bag with all that is in it
+//	  ╰──▶ wand ◀── thief        and the thief takes what it finds, in a bag too
+//
+// Usage:
+//
+//	roguelike [-seed N] [-play N]
+//
+// It reads keys from its input, a line at a time, and draws the dungeon after each line:
+// h j k l walk, g grabs what lies here, p puts a thing into a bag, t takes one out, d drops
+// one, . waits, u undoes a turn, q quits. With -play it takes so many turns by itself, undoes
+// all of them and says whether the dungeon is what it was. It exits with 0, or with 1 if
+// something failed and 2 if it was called wrongly.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+)
+
+// maxTurns is how many turns can be undone.
+const maxTurns = 1_000_000
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// run is main without the process around it.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	flags := flag.NewFlagSet("roguelike", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	seed := flags.Uint64("seed", 1, "throw the dice of `N`")
+	turns := flags.Int("play", 0, fmt.Sprintf("take `N` turns, at most %d, and undo them", maxTurns))
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+	if flags.NArg() > 0 || *turns < 0 || *turns > maxTurns {
+		fmt.Fprintf(stderr, "roguelike: wants -play from 0 to %d, and no arguments\n", maxTurns)
+		return 2
+	}
+	g, err := newGame(*seed, maxTurns)
+	out := bufio.NewWriter(stdout) // Keeps the first error for Flush.
+	switch {
+	case err != nil:
+	case *turns > 0:
+		err = g.playItself(out, *seed, *turns)
+	default:
+		err = g.play(stdin, out)
+	}
+	if err = errors.Join(err, out.Flush()); err != nil {
+		fmt.Fprintln(stderr, "roguelike:", err)
+		return 1
+	}
+	return 0
+}
+
+// play takes turns as the keys say that it reads.
+func (g *game) play(in io.Reader, out *bufio.Writer) error {
+	fmt.Fprintln(out, g)
+	lines := bufio.NewScanner(in)
+	for out.Flush() == nil && lines.Scan() {
+		for _, key := range []byte(lines.Text()) {
+			switch {
+			case key == 'q':
+				return nil
+			case key == 'u':
+				if err := g.undo(1); err != nil {
+					fmt.Fprintln(out, err)
+				}
+			case strings.IndexByte(commands, key) >= 0:
+				g.turn(key)
+			default:
+				fmt.Fprintf(out, "no such key: %q; there are %su and q\n", key, commands)
+			}
+		}
+		fmt.Fprintln(out, g)
+	}
+	return lines.Err()
+}
+
+// player returns what gives the keys of a player without a plan, drawn from seed: walks of
+// some steps, and much grabbing.
+func player(seed uint64) func() byte {
+	draw := rand.New(rand.NewPCG(seed, 1))
+	direction, steps := byte('l'), 0
+	return func() byte {
+		switch key := "gggggggpptd."[draw.IntN(12)]; {
+		case draw.IntN(3) == 0:
+			return key
+		case steps == 0:
+			direction, steps = "hjkl"[draw.IntN(4)], 1+draw.IntN(width/2)
+		}
+		steps--
+		return direction
+	}
+}
+
+// playItself takes n turns by itself, and undoes them one by one.
+func (g *game) playItself(out io.Writer, seed uint64, n int) error {
+	key := player(seed)
+	before, start := g.world.Digest(), g.String()
+	for range n {
+		g.turn(key())
+	}
+	fmt.Fprintln(out, g)
+	for range n {
+		if err := g.undo(1); err != nil {
+			return err
+		}
+	}
+	if g.world.Digest() != before || g.String() != start {
+		return fmt.Errorf("after undoing %d turns the dungeon is not what it was", n)
+	}
+	fmt.Fprintf(out, "undone, all %d turns: the dungeon is what it was.\n\n%v", n, g)
+	return nil
+}
