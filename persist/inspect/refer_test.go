@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -51,6 +52,38 @@ func TestReferrersAreThoseOfTheWholeState(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 100)
+}
+
+// A patience is a context that ends when it was asked so often.
+type patience struct {
+	context.Context
+	left int
+}
+
+func (p *patience) Err() error {
+	if p.left--; p.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Who is interrupted hears of that, and not of damage that nobody has seen.
+func TestReferrersAreInterruptedAtAnyMoment(t *testing.T) {
+	v := storetest.WildView(t, 10)
+	e := storetest.Lives(t, v)[0]
+	interrupted := 0
+	for _, seq := range storetest.SeqsOf(v) {
+		for asked := 0; ; asked++ {
+			_, _, err := v.Referrers(&patience{storetest.Background, asked}, e, seq, 10)
+			if err == nil {
+				break
+			}
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, persist.ErrCorrupt)
+			interrupted++
+		}
+	}
+	require.Greater(t, interrupted, 50)
 }
 
 // Components of every layout that can hold an entity.

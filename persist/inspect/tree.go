@@ -64,7 +64,7 @@ func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, compo
 			return err
 		}
 		if err := c.read(ctx, r); err != nil {
-			return cmp.Or(ctx.Err(), r.Damage(fmt.Errorf("component %s: %w", naming.Shown(component), err)))
+			return r.Damage(fmt.Errorf("component %s: %w", naming.Shown(component), err))
 		}
 		if err := l.follow(ctx, v, path, c.apply); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package snap
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,8 +82,11 @@ func corrupt(name, reason string, args ...any) error {
 	return &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf(reason, args...), Err: format.ErrCorrupt}
 }
 
-// Damage makes err, if it has no place yet, damage of the file.
+// Damage makes err, if it has no place yet, damage of the file. That a context ended is none.
 func (r *Reader) Damage(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	var placed *format.DamageError
 	if errors.As(err, &placed) || errors.Is(err, format.ErrNewer) || errors.Is(err, format.ErrTooLarge) || errors.Is(err, format.ErrForeign) {
 		return err
