@@ -14,8 +14,8 @@ import (
 // so a stale Entity is never mistaken for a live one, as long as the world goes on. A
 // world that goes back gives out the same entities again, since it is then what it
 // was: those inside of its components went back with it, but one that was kept outside,
-// or in a NoRewind component, may name another one's life. [World.Restores] tells. The
-// zero Entity is never alive.
+// or in a NoRewind component, may name another one's life. [World.Restores] tells.
+// [World.CreateAt] brings an entity back on purpose. The zero Entity is never alive.
 type Entity uint64
 
 // NewEntity returns the entity of the given index and generation. Whether it is
@@ -40,7 +40,7 @@ func ParseEntity(s string) (Entity, error) {
 func (e Entity) Index() uint32 { return uint32(e) }
 
 // Generation returns how many times the index of e had been given out when e
-// was created, counting e itself.
+// was created, counting e itself, if [World.CreateAt] has not passed over some.
 func (e Entity) Generation() uint32 { return uint32(e >> 32) }
 
 // String returns e as index, "v", generation: "12v3".

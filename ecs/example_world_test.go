@@ -21,7 +21,6 @@ func ExampleWorld_Destroy() {
 	// [1v1 0v2]
 }
 
-// Get copies, Mut points into the storage, Set adds or replaces.
 func ExampleWorld_CreateAt() {
 	w := ecs.NewWorld(ecs.Options{})
 	chest := w.Create()
@@ -33,6 +32,7 @@ func ExampleWorld_CreateAt() {
 	// ecs: CreateAt(0v1): the index is taken: 0v1 is alive
 }
 
+// Get copies, Mut points into the storage, Set adds or replaces.
 func ExampleStorage() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)

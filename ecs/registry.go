@@ -17,7 +17,7 @@ import (
 // with its generation raised. So the free list is the tail of the dense array,
 // and putting it back, order of reuse included, is the business of a column. An
 // entity whose generation cannot be raised is swapped behind m instead and never
-// used again.
+// used again, unless createAt asks for that very one.
 //
 // Dense is a permutation of all indices, so sparse needs no saving: what a
 // restore writes to dense, below total, is pointed to again.
@@ -100,7 +100,6 @@ func (r *registry) createAt(e Entity) error {
 	if r.rows.Span != r.w.clock.Span {
 		r.rows.Open()
 	}
-	r.grow(i + 1)
 	for r.rows.Total <= i {
 		r.addIndex()
 	}

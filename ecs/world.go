@@ -130,14 +130,15 @@ func (w *World) createSlow() Entity {
 	return e
 }
 
-// ErrTaken says that another entity has the key that [Index.Set] was given, or the index
-// that [World.CreateAt] was.
+// ErrTaken says that another entity has the key that [Index.Set] was given, or has or had
+// the index that [World.CreateAt] was.
 var ErrTaken = errors.New("taken")
 
 // CreateAt creates e itself, without components: an entity that another world named, that
 // an editor brings back, that a server gives out. Its index must be free, and its generation
 // at least that of the last entity there, which lives again if it is the same; else the error
-// wraps [ErrTaken] and nothing has changed.
+// wraps [ErrTaken]. An entity that no world can have, of generation 0 or of the last index that
+// 32 bits can name, is an error too. After an error nothing has changed.
 //
 // Indices below that were never given out become free, as if they had been used once: an
 // index of a million makes room for as many entities.
