@@ -136,5 +136,5 @@ func TestKeys(t *testing.T) {
 	assert.Contains(t, out.String(), "undone, all 300 turns: the dungeon is what it was.\n")
 	assert.Equal(t, 2, run([]string{"-play", "-1"}, nil, &out, &errs))
 	assert.Equal(t, 2, run([]string{"more"}, nil, &out, &errs))
-	assert.Equal(t, "roguelike: wants -play from 0 to 1000000, and no arguments\nroguelike: wants -play from 0 to 1000000, and no arguments\n", errs.String())
+	assert.Equal(t, "roguelike: wants -play from 0 to 100000, and no arguments\nroguelike: wants -play from 0 to 100000, and no arguments\n", errs.String())
 }

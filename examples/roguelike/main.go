@@ -28,7 +28,7 @@ import (
 )
 
 // maxTurns is how many turns can be undone.
-const maxTurns = 1_000_000
+const maxTurns = 100_000
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
