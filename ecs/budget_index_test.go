@@ -1,6 +1,7 @@
 package ecs_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -59,7 +60,7 @@ func newGrid(n int) *grid {
 	g.entities = g.w.CreateN(nil, n)
 	rng := rand.New(rand.NewPCG(1, 1))
 	side := 1
-	for side*side*16 < n*256 {
+	for side*side < n*256 {
 		side *= 2
 	}
 	seen := make(map[cell]bool)
@@ -144,6 +145,56 @@ func BenchmarkBudgetIndex(b *testing.B) {
 		})
 		b.Run("leave/"+sizeName(n), func(b *testing.B) {
 			compare(b, n, 2, side{work: func() { g.moveAndLook(16) }}, side{work: g.leapByHand})
+		})
+	}
+}
+
+// Entities found by name: each by one of its own.
+type named struct{ Name string }
+
+type people struct {
+	x      *ecs.Index[named, string]
+	byName map[string][]ecs.Entity
+	names  []string // At random.
+	found  int
+}
+
+func newPeople(n int) *people {
+	p := &people{byName: make(map[string][]ecs.Entity)}
+	w := ecs.NewWorld(ecs.Options{})
+	s := ecs.MustRegister[named](w)
+	for _, k := range permutation(n, 1) {
+		p.names = append(p.names, fmt.Sprintf("somebody %d", k))
+	}
+	for _, k := range permutation(n, 2) {
+		e := w.Create()
+		s.Set(e, named{p.names[k]})
+		p.byName[p.names[k]] = []ecs.Entity{e}
+	}
+	p.x = ecs.NewIndex(s, func(c named) string { return c.Name })
+	p.x.Len("")
+	return p
+}
+
+//go:noinline
+func (p *people) lookUp() {
+	for _, name := range p.names {
+		p.found += p.x.Len(name)
+	}
+}
+
+//go:noinline
+func (p *people) lookUpByHand() {
+	for _, name := range p.names {
+		p.found += len(p.byName[name])
+	}
+}
+
+func BenchmarkBudgetIndexOfNames(b *testing.B) {
+	for _, n := range []int{1_000, 16_000, 256_000} {
+		p := newPeople(n)
+		b.Run(sizeName(n), func(b *testing.B) {
+			compare(b, n, 2, side{work: p.lookUp}, side{work: p.lookUpByHand})
 		})
 	}
 }

@@ -42,10 +42,8 @@ type Index[T any, K comparable] struct {
 	origin *byte // The same for an index and its twins of other worlds.
 	news   *track.News
 
-	rows  []entry        // As they were when last looked at.
-	lists roster.Keys[K] // By key: which of all, for those that are not empty.
-	all   []entities[K]
-	spare []uint32 // Which of all are in no use.
+	rows  []entry // As they were when last looked at.
+	lists roster.Lists[K, Entity]
 
 	late    uint32   // The row that was pointed to at the last look, and may have been written since,
 	lateAll bool     // or all were.
@@ -53,7 +51,7 @@ type Index[T any, K comparable] struct {
 	moved   []uint32 // Scratch: rows that have another entity or key.
 }
 
-// An entry is what an index knows of a row: its entity, and which list has it.
+// An entry is what an index knows of a row: its entity, and the number of its list.
 type entry struct {
 	e    Entity
 	list uint32
@@ -63,12 +61,6 @@ const (
 	unlisted = ^uint32(0)   // No list: of a gap, and of keys that differ from themselves.
 	left     = unlisted - 1 // None yet: the row is among those to enter a list.
 )
-
-// entities are those that have a key.
-type entities[K comparable] struct {
-	key K
-	roster.List[Entity]
-}
 
 // NewIndex returns an index of s by key. It must return the same for equal components, look
 // at nothing else and change nothing. Each index costs O(rows) at its first look-up and 16
@@ -82,7 +74,7 @@ func NewIndex[T any, K comparable](s *Storage[T], key func(T) K) *Index[T, K] {
 }
 
 func newIndex[T any, K comparable](s *Storage[T], key func(T) K, origin *byte) *Index[T, K] {
-	x := &Index[T, K]{s: s, key: key, origin: origin, lists: roster.NewKeys[K](), late: track.NoRow}
+	x := &Index[T, K]{s: s, key: key, origin: origin, late: track.NoRow}
 	x.news = s.rows.Follow(&s.dense.Log, &s.data.Log)
 	s.indexes = append(s.indexes, x)
 	return x
@@ -166,7 +158,7 @@ func (x *Index[T, K]) Keys() iter.Seq[K] {
 			key   K
 		}
 		all := make([]found, 0, x.lists.Len())
-		x.lists.Numbers(func(i uint32) { all = append(all, found{x.all[i].Chunk(0)[0], x.all[i].key}) })
+		x.lists.Each(func(key K, l *roster.List[Entity]) { all = append(all, found{l.Chunk(0)[0], key}) })
 		slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.first.Index(), b.first.Index()) })
 		for _, f := range all {
 			if !yield(f.key) {
@@ -208,10 +200,7 @@ func (x *Index[T, K]) Replace(e Entity, v T) bool {
 // find returns the entities that have the key; nil: none has.
 func (x *Index[T, K]) find(key K) *roster.List[Entity] {
 	x.look()
-	if i, ok := x.lists.Get(key); ok {
-		return &x.all[i].List
-	}
-	return nil
+	return x.lists.Of(key)
 }
 
 func (x *Index[T, K]) look() {
@@ -300,27 +289,15 @@ func (x *Index[T, K]) leave(first int, written uint64) {
 	for written &= firstBits(len(known)); written != 0; written &= written - 1 {
 		i := bits.TrailingZeros64(written)
 		was, row := known[i&63], first+i
-		if was.list == left || row < len(dense) && dense[row] == was.e && (was.e == Vacant || was.list != unlisted && x.all[was.list].key == x.key(data[row])) {
+		if was.list == left || row < len(dense) && dense[row] == was.e && (was.e == Vacant || was.list != unlisted && x.lists.Is(was.list, x.key(data[row]))) {
 			continue
 		}
 		x.moved = append(x.moved, uint32(row))
 		known[i&63].list = left
 		if was.list != unlisted {
-			x.remove(was)
+			x.lists.Remove(was.list, was.e)
+			x.version++
 		}
-	}
-}
-
-// remove takes an entity out of its list.
-func (x *Index[T, K]) remove(was entry) {
-	l := &x.all[was.list]
-	l.Remove(was.e)
-	x.version++
-	if l.Len() == 0 {
-		x.lists.Delete(l.key)
-		var none K
-		l.key = none // Which may hold memory.
-		x.spare = append(x.spare, was.list)
 	}
 }
 
@@ -335,42 +312,20 @@ func (x *Index[T, K]) enter(row int) {
 	if key != key { // Some do.
 		return
 	}
-	i, ok := x.lists.Get(key)
-	if !ok {
-		i = x.newList(key)
-	}
-	x.all[i].Insert(e)
-	x.rows[row].list = i
+	x.rows[row].list = x.lists.Insert(key, e)
 	x.version++
-}
-
-func (x *Index[T, K]) newList(key K) (i uint32) {
-	if k := len(x.spare); k > 0 {
-		i, x.spare = x.spare[k-1], x.spare[:k-1]
-	} else {
-		i = uint32(len(x.all))
-		x.all = append(x.all, entities[K]{})
-	}
-	x.all[i].key = key
-	x.lists.Set(key, i)
-	return i
 }
 
 // empty makes x one that knows no row.
 func (x *Index[T, K]) empty() {
 	if x.lists.Len() > 0 {
 		x.lists.Clear()
-		clear(x.all)
 		x.version++
 	}
-	x.rows, x.all, x.spare = x.rows[:0], x.all[:0], x.spare[:0]
+	x.rows = x.rows[:0]
 }
 
 // bytes returns how much memory x takes, but for what keys lead to.
-func (x *Index[T, K]) bytes() (n int64) {
-	n = x.news.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.all) + room(x.spare) + room(x.moved)
-	for i := range x.all {
-		n += x.all[i].Bytes()
-	}
-	return n
+func (x *Index[T, K]) bytes() int64 {
+	return x.news.Bytes() + x.lists.Bytes() + room(x.rows) + room(x.moved)
 }
