@@ -121,11 +121,14 @@ func (g *grid) moveAndLook(bit int32) {
 }
 
 //go:noinline
-func (g *grid) leapByHand() {
+func (g *grid) leapByHand() { g.moveByHand(16) }
+
+//go:noinline
+func (g *grid) moveByHand(bit int32) {
 	for _, k := range g.order {
 		e := g.entities[k]
 		p, _ := g.plain.Get(e)
-		p.X = float64(int32(p.X) ^ 16)
+		p.X = float64(int32(p.X) ^ bit)
 		g.plain.Set(e, p)
 		g.lists.move(e, cellOf(p))
 	}
@@ -142,6 +145,9 @@ func BenchmarkBudgetIndex(b *testing.B) {
 		})
 		b.Run("stay/"+sizeName(n), func(b *testing.B) {
 			compareMore(b, n, 15, side{work: func() { g.moveAndLook(1) }}, side{work: func() { g.move(g.plain, 1) }})
+		})
+		b.Run("stay-by-hand/"+sizeName(n), func(b *testing.B) {
+			compare(b, n, 2, side{work: func() { g.moveAndLook(1) }}, side{work: func() { g.moveByHand(1) }})
 		})
 		b.Run("leave/"+sizeName(n), func(b *testing.B) {
 			compare(b, n, 2, side{work: func() { g.moveAndLook(16) }}, side{work: g.leapByHand})

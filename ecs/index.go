@@ -249,6 +249,7 @@ func (x *Index[T, K]) follow() {
 	if x.lateAll {
 		x.leaveAll(0, n)
 	} else {
+		x.news.Order()
 		for i := range x.news.Len() {
 			x.leave(x.news.Word(i))
 		}

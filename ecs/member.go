@@ -295,7 +295,9 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 //
 //go:noinline
 func (s *Storage[T]) overwrite(r int, v T) bool {
-	s.data.Save(r)
+	if !s.data.Log.Note(r) {
+		s.data.Save(r)
+	}
 	s.data.Live[r] = v
 	return true
 }

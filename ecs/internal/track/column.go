@@ -109,6 +109,9 @@ func (c *Column[T]) Touch(i int) {
 //
 //go:noinline
 func (c *Column[T]) Save(i int) {
+	if c.Log.Note(i) {
+		return
+	}
 	c.Log.beforeSave(i, i+1)
 	if c.clones() {
 		v := c.Clone(c.Live[i]) // Marked behind it, as it may panic.
@@ -116,9 +119,7 @@ func (c *Column[T]) Save(i int) {
 		*(*T)(c.Log.placeSlow(i)) = v
 		return
 	}
-	if c.Log.mark(i); c.Log.top == nil { // Only reported.
-		return
-	}
+	c.Log.mark(i)
 	if tip := c.Log.tip; tip.takes(uint32(i), c.Log.split) {
 		c.Log.top.size++
 		*(*T)(tip.rows.next(c.Log.size)) = c.Live[i]
@@ -127,6 +128,21 @@ func (c *Column[T]) Save(i int) {
 	if kept := c.Log.placeSlow(i); kept != nil {
 		*(*T)(kept) = c.Live[i]
 	}
+}
+
+// Note does what Save does where no frame is open: it reports row i. It reports whether that is so.
+//
+//go:noinline
+func (l *Log) Note(i int) bool {
+	if l.top != nil {
+		return false
+	}
+	l.saving(i, i+1)
+	l.mark(i)
+	for _, n := range l.readers {
+		n.addRow(uint32(i))
+	}
+	return true
 }
 
 // clones reports whether what is saved now are clones of rows.

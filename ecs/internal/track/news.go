@@ -37,6 +37,20 @@ func (n *News) Word(i int) (row int, written uint64) {
 	return int(w) << 6, n.words[w]
 }
 
+// Order makes words come in the order of their rows, if that costs O(how many there are):
+// rows are then read as memory lies.
+func (n *News) Order() {
+	if len(n.touched) < len(n.words)/16 {
+		return
+	}
+	n.touched = n.touched[:0]
+	for i, w := range n.words {
+		if w != 0 {
+			n.touched = append(n.touched, uint32(i))
+		}
+	}
+}
+
 // Looked forgets what was reported: rows are reported again when they are written next. Pointers
 // to rows that were given out before are no longer valid.
 func (n *News) Looked() {
@@ -83,6 +97,17 @@ func (n *News) add(lo, hi uint32) {
 		}
 		n.words[w] |= blockMask(lo, end)
 		lo = end
+	}
+}
+
+// addRow is add for a row by itself.
+func (n *News) addRow(row uint32) {
+	if int(row) < n.seen {
+		w := &n.words[row>>6]
+		if *w == 0 {
+			n.touched = append(n.touched, row>>6)
+		}
+		*w |= 1 << (row & 63)
 	}
 }
 
