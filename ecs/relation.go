@@ -215,11 +215,7 @@ func (r *Relation[T]) descendants(e Entity) (found []Entity) {
 		e, open = open[len(open)-1], open[:len(open)-1]
 		found = append(found, e)
 		first := len(open)
-		for source := range r.Of(e) {
-			if seen.add(source) {
-				open = append(open, source)
-			}
-		}
+		open = r.appendNew(open, e, seen)
 		slices.Reverse(open[first:])
 	}
 	return found
@@ -306,6 +302,7 @@ type relative interface {
 	Len(target Entity) int
 	policy() Policy
 	each(target Entity, f func(source Entity))
+	appendNew(to []Entity, target Entity, seen *visited) []Entity
 	detach(source Entity)
 }
 
@@ -316,6 +313,23 @@ func (r *Relation[T]) each(target Entity, f func(Entity)) {
 	for source := range r.Of(target) {
 		f(source)
 	}
+}
+
+// appendNew appends those of target's sources that are not in seen, and adds them to it.
+func (r *Relation[T]) appendNew(to []Entity, target Entity, seen *visited) []Entity {
+	l := r.sources.find(target)
+	if l == nil {
+		return to
+	}
+	to = slices.Grow(to, l.Len())
+	for i := range l.Chunks() {
+		for _, source := range l.Chunk(i) {
+			if seen.add(source) {
+				to = append(to, source)
+			}
+		}
+	}
+	return to
 }
 
 // Bonds are all relations of a world.
@@ -403,15 +417,10 @@ func (b *bonds) hasSources(e Entity) bool {
 // doomed returns entities and, behind them, who is destroyed with them: everybody behind
 // the target. Those who are added are added to seen.
 func (b *bonds) doomed(entities []Entity, seen *visited) []Entity {
-	add := func(source Entity) {
-		if seen.add(source) {
-			entities = append(entities, source)
-		}
-	}
 	for i := 0; i < len(entities); i++ {
 		for _, r := range b.all {
 			if r.policy() == Cascade {
-				r.each(entities[i], add)
+				entities = r.appendNew(entities, entities[i], seen)
 			}
 		}
 	}
