@@ -84,7 +84,7 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 	}
 	j.idle = c.idle
 	if c.whole && c.began == j.w.changes && c.found == &j.found[j.driver] && len(c.columns) == len(columns) {
-		c.saved = j.saved == c.began
+		c.saved = true // By that walk.
 		c.word, c.rest = 0, 1
 		c.ready()
 		return c
@@ -193,6 +193,13 @@ func (c *cursor) advance() bool {
 		b := c.row >> chunkBits
 		base, end := b<<chunkBits, min((b+1)<<chunkBits, limit)
 		chunk := c.j.chunk(c.found, b)
+		if chunk.list {
+			if c.advanceList(chunk, base, min(end-base, chunk.n)) {
+				return true
+			}
+			c.row = end
+			continue
+		}
 		lo, hi := c.row-base, min(end-base, chunk.n, c.row-base+c.step)
 		if lo >= hi {
 			c.row = end
@@ -266,6 +273,34 @@ func (c *cursor) advanceIn(chunk *chunk, base, lo, hi int) bool {
 		}
 	}
 	return false
+}
+
+// advanceList makes the span one of positions in front of hi in the list chunk, the first
+// position of which is base, and moves behind it. It reports whether there are any.
+func (c *cursor) advanceList(chunk *chunk, base, hi int) bool {
+	lo := chunk.before(c.row - base)
+	n := min(chunk.before(hi)-lo, c.step)
+	if n <= 0 {
+		return false
+	}
+	if c.words = c.part[:]; n < 64 {
+		c.part[0] = firstBits(n)
+	} else {
+		c.words = full[:min(n>>6, maxWords)]
+		n = len(c.words) << 6
+	}
+	c.n = 1
+	c.order, c.from = chunk.order[lo:], base
+	for k := range c.j.columns {
+		if rows := chunk.rows[k]; rows != nil {
+			c.rows[k], c.base[k] = rows[lo:], 0
+		} else {
+			c.rows[k], c.base[k] = c.order, base
+		}
+	}
+	c.word, c.rest = -1, 0
+	c.start, c.row = c.row, c.rowAt(n-1)+1
+	return true
 }
 
 // wholeFrom returns how many positions from lo on, up to hi, are whole words whose rows
@@ -544,7 +579,10 @@ func (c *cursor) goOn(i int) {
 	if c.j.version() != c.newest {
 		panic("ecs: the world's structure changed in a loop over Runs; collect the changes and make them after the loop, or use All")
 	}
-	c.row, c.rest, c.word = c.start+i, 0, len(c.words)
+	c.rest, c.word = 0, len(c.words)
+	if c.row = c.start + i; c.n == 1 && !c.set.byIndex {
+		c.row = c.rowAt(i-1) + 1
+	}
 }
 
 // mustGoOn panics if the sets lost another entity than e, or more.

@@ -282,47 +282,6 @@ type findings struct {
 	seen   []uint64 // Of each set that is asked: how many of its notes are heeded.
 }
 
-const (
-	chunkBits = 12
-	chunkRows = 1 << chunkBits
-)
-
-// A chunk is what was found at 4096 positions:
-//
-//	words   | 1 1 1 1 1 1 1 1 | 0 1 1 0 0 0 0 1 |      found, a bit a position
-//	rows    | 4 5 6 7 8 9 ... | . 3 90 .  ..    |      in each column's set
-//	whole         1                   0                all found, and rows side by side
-//
-// If everything is found side by side, as in most worlds it is, all that is kept are
-// the first rows.
-type chunk struct {
-	epoch uint64
-	n     int                // Positions that were looked at, the first ones. Behind them nothing is found.
-	run   bool               // All of them are found, and lie side by side in the set of each column,
-	at    [maxColumns]uint32 // from these rows on.
-
-	words []uint64
-	whole uint64 // Bit w: words[w].
-	rows  [maxColumns][]uint32
-	order []uint32 // By index: rows of the driver.
-}
-
-// identity is the rows of positions that are rows.
-var identity = func() (rows [chunkRows]uint32) {
-	for i := range rows {
-		rows[i] = uint32(i)
-	}
-	return rows
-}()
-
-// absent is the rows where nobody has an optional component.
-var absent = func() (rows [chunkRows]uint32) {
-	for i := range rows {
-		rows[i] = missing
-	}
-	return rows
-}()
-
 // catchUp makes f right again. Who was noted is looked up; all are, if the sets have
 // forgotten some notes.
 func (j *join) catchUp(f *findings) {
@@ -383,6 +342,12 @@ func (j *join) refind(f *findings, e Entity) {
 // put notes in its chunk whether the entity at position p is found, and its rows.
 func (j *join) put(f *findings, c *chunk, p int, found bool, at *[maxSets]uint32) {
 	i := p & (chunkRows - 1)
+	if c.list {
+		if !found && !c.lists(i) {
+			return
+		}
+		j.spread(f, c)
+	}
 	if c.run {
 		switch {
 		case found && i <= c.n && j.continues(c, i, at):
@@ -440,15 +405,19 @@ func (j *join) split(f *findings, c *chunk) {
 	}
 }
 
-// firstBits returns a word of which the first n bits are set; all, if n is more.
-func firstBits(n int) uint64 {
-	switch {
-	case n <= 0:
-		return 0
-	case n >= 64:
-		return ^uint64(0)
+// spread makes a list a chunk of words.
+func (j *join) spread(f *findings, c *chunk) {
+	s := *c
+	c.empty()
+	j.lengthen(f, c, s.n)
+	for n, i := range s.order[:s.many] {
+		c.words[i>>6] |= 1 << (i & 63)
+		for k, rows := range s.rows {
+			if rows != nil {
+				c.rows[k][i] = rows[n]
+			}
+		}
 	}
-	return 1<<n - 1
 }
 
 // lengthen makes room in c for n positions.
@@ -469,14 +438,6 @@ func (j *join) lengthen(f *findings, c *chunk, n int) {
 	}
 }
 
-// longer returns s with at least n elements; new ones are 0.
-func longer[T any](s []T, n int) []T {
-	if n <= len(s) {
-		return s
-	}
-	return append(s, make([]T, n-len(s))...)
-}
-
 // settleWord finds out whether word w, of which all may be found, is whole.
 func (j *join) settleWord(c *chunk, w int) {
 	c.whole &^= 1 << w
@@ -492,23 +453,6 @@ func (j *join) settleWord(c *chunk, w int) {
 		return
 	}
 	c.whole |= 1 << w
-}
-
-// sideBySide reports whether rows are consecutive, or all missing.
-func sideBySide(rows []uint32) bool {
-	first, step := rows[0], uint32(1)
-	if first == missing {
-		step = 0
-	}
-	if last := len(rows) - 1; rows[last] != first+uint32(last)*step { // Nearly always, if they are not.
-		return false
-	}
-	for i, r := range rows {
-		if r != first+uint32(i)*step {
-			return false
-		}
-	}
-	return true
 }
 
 // chunk returns chunk b of f, which is right but for chunks that were not found yet.
@@ -528,12 +472,6 @@ func (j *join) chunk(f *findings, b int) *chunk {
 	return c
 }
 
-// empty makes c one in which nothing was looked at.
-func (c *chunk) empty() {
-	c.n, c.run, c.whole = 0, false, 0
-	clear(c.words)
-}
-
 // build finds the entities of chunk b of the driver's rows.
 func (j *join) build(f *findings, c *chunk, b int) {
 	d := f.set
@@ -542,7 +480,33 @@ func (j *join) build(f *findings, c *chunk, b int) {
 	if j.buildRun(f, c, entities) {
 		return
 	}
-	j.lengthen(f, c, len(entities))
+	if c.words != nil || c.epoch > 0 || b > 0 && !f.chunks[b-1].list {
+		j.lengthen(f, c, len(entities))
+		j.buildWords(f, c, entities)
+		return
+	}
+	s := j.scratch(f, len(entities))
+	j.buildWords(f, &s, entities)
+	c.copy(&s)
+}
+
+// scratch returns room for n positions, of which a new chunk can keep what it needs: to
+// find little takes less time than to clear memory for all.
+func (j *join) scratch(f *findings, n int) (c chunk) {
+	s, room := &j.w.finding, (n+63)&^63
+	s.words = longer(s.words, room>>6)
+	c.n, c.words = n, s.words[:room>>6]
+	for k := range j.columns {
+		if k != f.driver {
+			s.rows[k] = longer(s.rows[k], room)
+			c.rows[k] = s.rows[k][:room]
+		}
+	}
+	return c
+}
+
+// buildWords finds entities, those at the positions of c.
+func (j *join) buildWords(f *findings, c *chunk, entities []Entity) {
 	for w := range c.words[:(len(entities)+63)>>6] {
 		j.buildWord(f, c, w, entities[w<<6:min(w<<6+64, len(entities))])
 	}

@@ -113,7 +113,10 @@ func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
 		Shared:   room(w.identityPages) + pageMemory(w.identityPages),
-		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.hands) + w.change.memory(),
+		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.hands) + room(w.finding.words) + w.change.memory(),
+	}
+	for _, rows := range w.finding.rows {
+		m.Scratch += room(rows)
 	}
 	for _, s := range w.sets {
 		if s.sorting != nil {

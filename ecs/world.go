@@ -88,7 +88,8 @@ type World struct {
 	parallel bool     // A loop with several goroutines is: nothing may be written but what it hands out.
 
 	from, used []uint32 // Scratch of sorting.
-	batch      []Entity // And that of batches.
+	batch      []Entity // And that of batches,
+	finding    chunk    // and of joins.
 }
 
 // NewWorld returns an empty world at tick 0.

@@ -1,0 +1,156 @@
+package ecs
+
+import (
+	"math/bits"
+	"slices"
+)
+
+const (
+	chunkBits = 12
+	chunkRows = 1 << chunkBits
+
+	thin = 8 // A list is of one position in so many, or fewer.
+)
+
+// A chunk is what was found at 4096 positions:
+//
+//	words   | 1 1 1 1 1 1 1 1 | 0 1 1 0 0 0 0 1 |      found, a bit a position
+//	rows    | 4 5 6 7 8 9 ... | . 3 90 .  ..    |      in each column's set
+//	whole         1                   0                all found, and rows side by side
+//
+// If everything is found side by side, as in most worlds it is, all that is kept are
+// the first rows. If little is found, the first time that it is looked for, all that is
+// kept is a list of it, until something of it changes:
+//
+//	order   | 1 2 7 |                                  positions
+//	rows    | 3 90 . |                                 and their rows
+type chunk struct {
+	epoch uint64
+	n     int                // Positions that were looked at, the first ones. Behind them nothing is found.
+	run   bool               // All of them are found, and lie side by side in the set of each column,
+	at    [maxColumns]uint32 // from these rows on.
+
+	words []uint64
+	whole uint64 // Bit w: words[w].
+	rows  [maxColumns][]uint32
+	order []uint32 // By index: rows of the driver. Of a list: its positions.
+
+	list bool
+	many int // Positions in the list.
+}
+
+// empty makes c one in which nothing was looked at.
+func (c *chunk) empty() {
+	if c.list {
+		*c = chunk{epoch: c.epoch}
+	}
+	c.n, c.run, c.whole = 0, false, 0
+	clear(c.words)
+}
+
+// copy makes c, which is new, what s is: a list, if little is found in it.
+func (c *chunk) copy(s *chunk) {
+	c.n = s.n
+	many := 0
+	for _, word := range s.words {
+		many += bits.OnesCount64(word)
+	}
+	if many > s.n/thin || s.whole != 0 {
+		c.whole, c.words = s.whole, slices.Clone(s.words)
+		for k, rows := range s.rows {
+			c.rows[k] = slices.Clone(rows)
+		}
+		return
+	}
+	c.list, c.many = true, many
+	c.order = make([]uint32, many, (many+63)&^63+64) // Loops take 64 of them at once.
+	n := 0
+	for w, word := range s.words {
+		for ; word != 0; word &= word - 1 {
+			c.order[n] = uint32(w<<6 | bits.TrailingZeros64(word))
+			n++
+		}
+	}
+	for k, rows := range s.rows {
+		if rows == nil {
+			continue
+		}
+		c.rows[k] = make([]uint32, cap(c.order))
+		for n, i := range c.order {
+			c.rows[k][n] = rows[i]
+		}
+	}
+	c.order = c.order[:cap(c.order)]
+}
+
+// before returns how many positions of the list c lie before i.
+func (c *chunk) before(i int) int {
+	n, _ := slices.BinarySearch(c.order[:c.many], uint32(i))
+	return n
+}
+
+// lists reports whether i is in the list c.
+func (c *chunk) lists(i int) bool {
+	_, found := slices.BinarySearch(c.order[:c.many], uint32(i))
+	return found
+}
+
+// firstBits returns a word of which the first n bits are set; all, if n is more.
+func firstBits(n int) uint64 {
+	switch {
+	case n <= 0:
+		return 0
+	case n >= 64:
+		return ^uint64(0)
+	}
+	return 1<<n - 1
+}
+
+// longer returns s with at least n elements; new ones are 0.
+func longer[T any](s []T, n int) []T {
+	if n <= len(s) {
+		return s
+	}
+	return append(s, make([]T, n-len(s))...)
+}
+
+// sideBySide reports whether rows are consecutive, or all missing.
+func sideBySide(rows []uint32) bool {
+	first, step := rows[0], uint32(1)
+	if first == missing {
+		step = 0
+	}
+	if last := len(rows) - 1; rows[last] != first+uint32(last)*step { // Nearly always, if they are not.
+		return false
+	}
+	for i, r := range rows {
+		if r != first+uint32(i)*step {
+			return false
+		}
+	}
+	return true
+}
+
+// identity is the rows of positions that are rows.
+var identity = func() (rows [chunkRows]uint32) {
+	for i := range rows {
+		rows[i] = uint32(i)
+	}
+	return rows
+}()
+
+// absent is the rows where nobody has an optional component.
+var absent = func() (rows [chunkRows]uint32) {
+	for i := range rows {
+		rows[i] = missing
+	}
+	return rows
+}()
+
+// full is the words of a list.
+var full = func() (words [maxWords]uint64) {
+	for i := range words {
+		words[i] = ^uint64(0)
+	}
+	return words
+}()
