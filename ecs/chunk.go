@@ -3,11 +3,17 @@ package ecs
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/stet-ecs/stet/ecs/internal/track"
 )
 
 const (
 	chunkBits = 12
 	chunkRows = 1 << chunkBits
+
+	maxColumns = 8           // Components.
+	maxWords   = 16          // Of 64 rows each, given out at once if they lie here and there.
+	missing    = track.NoRow // In place of a row in an optional set.
 
 	thin = 8 // A list is of one position in so many, or fewer.
 )

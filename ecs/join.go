@@ -52,15 +52,12 @@ type join struct {
 }
 
 const (
-	maxSets    = 16   // Components and With together.
-	maxColumns = 8    // Components.
-	maxRun     = 4096 // Rows given out at once; as many as are saved in one copy.
-	maxWords   = 16   // Of 64 rows each, given out at once if they lie here and there.
+	maxSets = 16   // Components and With together.
+	maxRun  = 4096 // Rows given out at once; as many as are saved in one copy.
 
 	far = 50_000 // Rows of a column from which on they are fetched beforehand,
 	few = 16     // and how many at once are worth it.
 
-	missing = track.NoRow // In place of a row in an optional set.
 	unknown = ^uint64(0)
 )
 
