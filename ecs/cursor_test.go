@@ -108,3 +108,28 @@ func TestAWalkIsNotBegunAgainWhereItFoundLess(t *testing.T) {
 		assert.Equal(t, len(all)-1, found())
 	})
 }
+
+// A walk that found a single run is begun again where it lies, but not once another one,
+// of another driver with as many rows, found nothing.
+func TestAWalkThatFindsNothingIsNotTheOneBefore(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	a, b := ecs.MustRegister[position](w), ecs.MustRegister[velocity](w)
+	q := ecs.NewQuery2(ecs.Read(a), ecs.Read(b))
+	both := w.CreateN(nil, 64)
+	a.SetAll(both, position{X: 1})
+	b.SetAll(both, velocity{})
+	assert.Equal(t, 64, q.Count())
+	b.RemoveAll(both)
+	b.SetAll(w.CreateN(nil, 64), velocity{})
+	a.Set(w.Create(), position{X: 2}) // So b drives.
+	for range 3 {
+		n := 0
+		for range q.Runs() {
+			n++
+		}
+		for range q.All() {
+			n++
+		}
+		assert.Zero(t, n+q.Count())
+	}
+}
