@@ -469,7 +469,8 @@ func (j *join) chunk(f *findings, b int) *chunk {
 	return c
 }
 
-// build finds the entities of chunk b of the driver's rows.
+// build finds the entities of chunk b of the driver's rows. A new one may become a list, if
+// the one before it is.
 func (j *join) build(f *findings, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
@@ -477,7 +478,7 @@ func (j *join) build(f *findings, c *chunk, b int) {
 	if j.buildRun(f, c, entities) {
 		return
 	}
-	if c.words != nil || c.epoch > 0 || b > 0 && !f.chunks[b-1].list {
+	if c.words != nil || c.epoch > 0 || b > 0 && !f.chunks[b-1].list || j.w.parallel { // Goroutines share no scratch.
 		j.lengthen(f, c, len(entities))
 		j.buildWords(f, c, entities)
 		return

@@ -1,0 +1,162 @@
+package ecs_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stretchr/testify/require"
+)
+
+// A thin world has a query that finds a twentieth of some thousands, which lie in an order
+// of their own in the storage that drives.
+type thin struct {
+	w   *ecs.World
+	a   *ecs.Storage[position] // Drives.
+	b   *ecs.Storage[velocity]
+	q   *ecs.Query2[position, velocity]
+	rng *rand.Rand
+}
+
+func newThin(n int, seed uint64) *thin {
+	t := &thin{w: ecs.NewWorld(ecs.Options{}), rng: rand.New(rand.NewPCG(seed, uint64(n)))}
+	t.a, t.b = ecs.MustRegister[position](t.w), ecs.MustRegister[velocity](t.w)
+	all := t.w.CreateN(nil, 3*n)
+	t.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for i, e := range all {
+		if i < n {
+			t.a.Set(e, position{X: float64(e.Index())})
+		}
+		if i >= n || t.rng.IntN(20) == 0 {
+			t.b.Set(e, velocity{X: float64(e.Index())})
+		}
+	}
+	t.ask()
+	return t
+}
+
+// ask makes the query anew, so that its next walk is the first.
+func (t *thin) ask() { t.q = ecs.NewQuery2(ecs.Write(t.a), ecs.Read(t.b)) }
+
+// want returns what there is to find.
+func (t *thin) want() (found []ecs.Entity) {
+	for _, e := range t.a.Entities() {
+		if t.b.Has(e) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// found returns what there is, each with its own components, in one of several ways. In some the world changes meanwhile,
+// by nothing that takes rows from where they lie.
+func (t *thin) found() (found []ecs.Entity, own bool) {
+	own = true
+	visit := func(e ecs.Entity, p *position, v *velocity) {
+		found = append(found, e)
+		own = own && p.X == float64(e.Index()) && v.X == p.X
+	}
+	switch t.rng.IntN(4) {
+	case 0:
+		for e, row := range t.q.All() {
+			visit(e, row.A, row.B)
+		}
+	case 1:
+		for e, row := range t.q.All() {
+			if visit(e, row.A, row.B); len(found)%7 == 0 {
+				t.w.Checkpoint()
+			}
+			row.A.Y++
+		}
+	case 2:
+		for run := range t.q.Runs() {
+			for i, e := range run.Entities {
+				visit(e, &run.A[i], &run.B[i])
+			}
+		}
+	default:
+		for run := range t.q.Runs() {
+			for i, e := range run.Entities {
+				visit(e, &run.A[i], &run.B[i])
+			}
+			if len(found)%5 == 0 {
+				t.w.Checkpoint()
+			}
+			for i := range run.A {
+				run.A[i].Y++
+			}
+		}
+	}
+	return found, own
+}
+
+// change changes who is found, or where.
+func (t *thin) change() {
+	all := t.a.Entities()
+	switch e := all[t.rng.IntN(len(all))]; t.rng.IntN(6) {
+	case 0:
+		t.a.Remove(all[len(all)-1]) // Nobody moves.
+	case 1:
+		t.w.Destroy(e)
+	case 2:
+		t.b.Remove(e)
+	case 3:
+		t.b.Set(e, velocity{X: float64(e.Index())})
+	case 4:
+		if want := t.want(); len(want) > 0 {
+			t.b.Remove(want[t.rng.IntN(len(want))])
+		}
+	default:
+		e = t.w.Create()
+		t.a.Set(e, position{X: float64(e.Index())})
+		t.b.Set(e, velocity{X: float64(e.Index())})
+	}
+}
+
+func TestAQueryThatFindsLittleFindsAllOfIt(t *testing.T) {
+	t.Parallel()
+	for n, seeds := range map[int]uint64{100: 8, 1_300: 8, 9_000: 8, 30_000: 1} { // So many that rows are fetched beforehand.
+		for seed := range seeds {
+			world := newThin(n, seed)
+			for range 30 {
+				want := world.want()
+				require.Equal(t, len(want), world.q.Count(), "%d rows, seed %d", n, seed)
+				found, own := world.found()
+				require.Equal(t, want, found, "%d rows, seed %d", n, seed)
+				require.True(t, own, "%d rows, seed %d", n, seed)
+				if first, _, ok := world.q.First(); ok {
+					require.Equal(t, want[0], first)
+				}
+				for range world.rng.IntN(3) {
+					world.change()
+				}
+				if world.rng.IntN(3) == 0 {
+					world.ask()
+				}
+			}
+			require.True(t, slices.Equal(world.want(), world.q.AppendEntities(nil)))
+		}
+	}
+}
+
+// In a loop with several goroutines each may have a query of its own.
+func TestGoroutinesFindLittleByQueriesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	world := newThin(9_000, 1)
+	want := world.q.Count()
+	parts := ecs.NewQuery1(ecs.Read(world.a))
+	var own []*ecs.Query2[position, velocity]
+	for range 100 {
+		own = append(own, ecs.NewQuery2(ecs.Read(world.a), ecs.Read(world.b)))
+	}
+	var next, wrong atomic.Int64
+	parts.ParallelRuns(4, func(ecs.Run1[position]) {
+		if own[next.Add(1)-1].Count() != want {
+			wrong.Add(1)
+		}
+	})
+	require.Greater(t, next.Load(), int64(1))
+	require.Zero(t, wrong.Load())
+}
