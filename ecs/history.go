@@ -655,6 +655,22 @@ func (h History) Ticks() iter.Seq[uint64] {
 	}
 }
 
+// Nearest returns the tick nearest to tick, the earlier of two, of those that can be gone to,
+// and whether there is any: not if [Options.History] is 0. A thinned history holds few of long
+// ago, so it is for sliders and "about a minute back". It costs O(ticks held).
+func (h History) Nearest(tick uint64) (nearest uint64, ok bool) {
+	for t := range h.Ticks() {
+		if t >= tick {
+			if !ok || t-tick < tick-nearest {
+				nearest = t
+			}
+			return nearest, true
+		}
+		nearest, ok = t, true
+	}
+	return nearest, ok
+}
+
 // around returns the nearest ticks before and after tick that can be gone to, and
 // whether there is one on each side.
 func (h History) around(tick uint64) (before, after uint64, ok bool) {

@@ -1,13 +1,17 @@
 package ecs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // ages is a crowd of n entities; tick i writes some of them and commits.
@@ -281,4 +285,35 @@ func TestEveryOrderOfTicksThinned(t *testing.T) {
 			explore(t, s.setting, operations(several, back, oldest, removes(0, 1), writes(0, 1), ticks(), checkpoints(2)), *depth+s.deeper)
 		})
 	}
+}
+
+// The nearest tick is compared with a look at all that are held, on both branches.
+func TestTheNearestTickHeld(t *testing.T) {
+	t.Parallel()
+	_, ok := NewWorld(Options{}).History().Nearest(0)
+	assert.False(t, ok, "nothing is held")
+	a := newAges(t, 20, Options{History: 12, HistoryDense: 3})
+	h := a.w.History()
+	check := func() {
+		t.Helper()
+		held := slices.Collect(h.Ticks())
+		for tick := range uint64(320) {
+			want := slices.MinFunc(held, func(x, y uint64) int {
+				return cmp.Compare(max(x, tick)-min(x, tick), max(y, tick)-min(y, tick))
+			})
+			got, ok := h.Nearest(tick)
+			require.True(t, ok)
+			require.Equal(t, want, got, "nearest to %d of %v", tick, held)
+			require.NoError(t, h.Seek(got)) // Those behind it can be gone forward to.
+		}
+		far, ok := h.Nearest(math.MaxUint64)
+		assert.True(t, ok)
+		assert.Equal(t, h.Newest(), far)
+	}
+	for range 300 {
+		a.tick()
+	}
+	check()
+	require.NoError(t, h.Seek(h.Oldest()))
+	check()
 }
