@@ -69,7 +69,7 @@
 // Back, forth and elsewhere:
 //
 //	take a move back              World.Checkpoint, World.Restore, World.Release, World.Try
-//	go to other ticks             Options.History; World.History: Rewind, Seek, Ticks, Nearest
+//	go to other ticks             Options.History; World.History: Rewind, Seek, Ticks, Nearest, TickBytes
 //	reach far back within bounds  Options.HistoryDense
 //	make ticks of named systems   Stepper
 //	check that ticks come out the same when made again  Stepper.SyncTest; Divergence

@@ -244,7 +244,7 @@ func (w *World) undoTick() {
 		t.Undo()
 	}
 	undone := frame{at: open.at, seq: open.seq}
-	undone.Touched = slices.Clone(f.Touched)
+	undone.ID, undone.Touched = f.ID, slices.Clone(f.Touched)
 	w.forward = append(w.forward, undone)
 	w.cutFrames(k)
 	w.tick = f.at

@@ -97,9 +97,36 @@ func (cp Checkpoint) Tick() uint64 {
 // a tick that is held: a part of [History.Bytes]. It costs O(storages written since).
 func (cp Checkpoint) Bytes() (n int64) {
 	if f := cp.frame(); f != nil {
-		for _, t := range f.Touched {
-			n += t.SavedIn(f.ID)
+		n = f.saved()
+	}
+	return n
+}
+
+// TickBytes returns how many bytes are held for what was written between the end of tick and
+// that of the next tick held: what it costs to have tick to go to, a part of
+// [History.Bytes]. It is 0 for a tick that is not held. It costs O(ticks held, storages
+// written).
+func (h History) TickBytes(tick uint64) (n int64) {
+	w := h.w
+	if k := w.lastBoundary(tick); k >= 0 && w.frames[k].held() {
+		n = w.frames[k].saved()
+		for k = w.younger(k); k < len(w.frames) && !w.frames[k].tick; k = w.younger(k) {
+			n += w.frames[k].saved()
 		}
+	}
+	for i, begin := len(w.forward)-1, w.tick; i >= 0; i-- {
+		if begin == tick {
+			n += w.forward[i].saved()
+		}
+		begin = w.forward[i].at
+	}
+	return n
+}
+
+// saved returns how many bytes were saved in f.
+func (f *frame) saved() (n int64) {
+	for _, t := range f.Touched {
+		n += t.SavedIn(f.ID)
 	}
 	return n
 }

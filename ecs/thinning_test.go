@@ -317,3 +317,37 @@ func TestTheNearestTickHeld(t *testing.T) {
 	require.NoError(t, h.Seek(h.Oldest()))
 	check()
 }
+
+// What ticks hold is in all what the history does, on both branches.
+func TestWhatTicksHoldIsWhatTheHistoryHolds(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Options{{History: 12}, {History: 12, HistoryDense: 3}} {
+		a := newAges(t, 40, o)
+		h := a.w.History()
+		same := func() {
+			t.Helper()
+			sum, ticks := int64(0), 0
+			for tick := range h.Ticks() {
+				n := h.TickBytes(tick)
+				if sum += n; n > 0 {
+					ticks++
+				}
+			}
+			assert.Equal(t, h.Bytes(), sum)
+			assert.GreaterOrEqual(t, ticks, 12)
+		}
+		for i := range 200 {
+			if a.tick(); i == 195 {
+				a.w.Checkpoint() // Its bytes are the tick's in which it is.
+			}
+		}
+		same()
+		held := slices.Collect(h.Ticks())
+		for _, i := range []int{7, 2, 9, 0, 12} {
+			require.NoError(t, h.Seek(held[i]))
+			same()
+		}
+		a.tick() // Which ends the branch.
+		assert.Zero(t, h.TickBytes(held[0]+1_000_000), "not held")
+	}
+}

@@ -12,7 +12,9 @@ import (
 // Options configure a World. The zero Options are useful: no history.
 type Options struct {
 	// History is how many committed ticks can be gone back to. Default 0: none,
-	// and no cost.
+	// and no cost. A tick holds the rows that the next one wrote over, as they were: where
+	// 4,800 positions of 16 bytes change in each of 60 ticks a second, 109 kB a tick,
+	// 392 MB for a minute. [History.TickBytes] says how much it is.
 	History int
 
 	// HistoryBytes bounds what the history may hold, in bytes of saved rows; the

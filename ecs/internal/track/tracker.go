@@ -54,7 +54,7 @@ type Tracked interface {
 	reserve(rows int)
 	check(records, forward int) (bytes int64, err error)
 	savedIn(i int) int
-	logBytes(i int) int64
+	logBytes(i int, undone bool) int64
 	SavedRows() int
 	bareLog(i int) bool
 }
@@ -214,12 +214,17 @@ func (t *Tracker) Since(id uint64) (k int, before Lengths, ok bool) {
 	return k, t.recs[k].Lengths, true
 }
 
-// SavedIn returns how many bytes the logs of frame id hold.
+// SavedIn returns how many bytes the logs of frame id hold, which may be undone.
 func (t *Tracker) SavedIn(id uint64) (bytes int64) {
-	if k := t.find(id); k < len(t.recs) && t.recs[k].frame == id {
-		for _, c := range t.columns {
-			bytes += c.logBytes(k)
+	k := t.find(id)
+	undone := k == len(t.recs) || t.recs[k].frame != id
+	if undone {
+		if k = slices.IndexFunc(t.forward, func(r record) bool { return r.frame == id }); k < 0 {
+			return 0
 		}
+	}
+	for _, c := range t.columns {
+		bytes += c.logBytes(k, undone)
 	}
 	return bytes
 }

@@ -575,9 +575,13 @@ func (u *undoStack) oldest(k int, f func(row int, p unsafe.Pointer, n int)) {
 	}
 }
 
-// logBytes returns what logs[i] holds.
-func (u *undoStack) logBytes(i int) (n int64) {
-	for _, c := range u.logs[i].chunks {
+// logBytes returns what logs[i] holds, or forward[i].
+func (u *undoStack) logBytes(i int, undone bool) (n int64) {
+	l := u.logs
+	if undone {
+		l = u.forward
+	}
+	for _, c := range l[i].chunks {
 		n += u.bytes(c)
 	}
 	return n
