@@ -15,6 +15,7 @@
 //	save to a file, load it          Save, Load
 //	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs
 //	name a tick, keep its inputs     Store.Mark, Store.Input
+//	from another goroutine           Store.Do, between ticks; Store.Backup
 //	say how much stays on the disk   Options.Retain, Report.Kept, Metrics.Kept
 //	go back to an older tick         Options.At, or ecs.History in memory
 //	copy a store while it runs       Store.Backup

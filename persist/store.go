@@ -80,7 +80,7 @@ const defaultQueueBytes = 64 << 20
 // A Store keeps a world in a directory: every tick in a journal, and now and then
 // a snapshot of it all.
 //
-// Its methods belong to the goroutine of the world.
+// Its methods belong to the goroutine of the world, but for [Store.Do] and [Store.Backup].
 type Store struct {
 	world   *ecs.World
 	options Options
@@ -103,6 +103,7 @@ type Store struct {
 	mu      sync.Mutex
 	pending []pendingTick // Not known to be durable, by seq.
 
+	errands errands
 	snapshotter
 	tally   tally
 	parting Metrics // Before Close.
@@ -131,6 +132,9 @@ func (s *Store) Commit() error {
 	if s.options.RefuseWhenFull && s.journal.Backlog() >= s.options.QueueBytes {
 		return ErrBacklog
 	}
+	if s.errands.run(s.world); s.closed {
+		return ErrClosed
+	}
 	s.world.Commit()
 	if err := s.Err(); err != nil {
 		return err
@@ -138,6 +142,21 @@ func (s *Store) Commit() error {
 	s.collectAndBegin()
 	return nil
 }
+
+// Do calls f in the goroutine of the world: the next [Store.Commit] that ends a tick calls
+// it before, so that f finds the world whole, and what f changes belongs to that tick. It
+// waits until f has returned. It may be called by any goroutine but that of the world, which
+// would wait for itself: for consoles, servers, live views.
+//
+//	err := store.Do(ctx, func(w *ecs.World) { n = units.Len() })
+//
+// Functions are called in the order in which they came, each once; those that come while
+// some are called wait for the tick after. The world's own Commit calls none.
+//
+// If ctx ends before f is called, f never is, and Do returns the error of ctx. Errors:
+// [ErrClosed] if the store is closed first; another one if f panicked, which the goroutine of
+// the world does then.
+func (s *Store) Do(ctx context.Context, f func(w *ecs.World)) error { return s.errands.do(ctx, f) }
 
 // Err returns why the journal failed, or nil.
 func (s *Store) Err() error {
@@ -251,6 +270,7 @@ func (s *Store) Close(ctx context.Context) error {
 			return err
 		}
 		s.parting = s.Metrics()
+		s.errands.close()
 		s.closed, s.closing = true, make(chan error, 1)
 		go func(done chan<- error) { done <- s.seal(head) }(s.closing)
 	}
@@ -285,7 +305,7 @@ func (s *Store) seal(head uint64) error {
 // Backup returns, and was closed. If the journal has failed, the copy holds what
 // was durable before.
 //
-// Unlike the other methods, it may be called by any goroutine: it holds up no
+// Like [Store.Do], it may be called by any goroutine: it holds up no
 // tick, but competes for the disk. It reads all of the store and the copy. If ctx
 // ends or something fails, the directory is left empty; what a crash leaves behind
 // is refused by [Open]. A store with damage is not copied: [ErrCorrupt] says

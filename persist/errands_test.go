@@ -1,0 +1,188 @@
+package persist_test
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+type total struct{ N int64 }
+
+// A counted is a store whose world has a number.
+type counted struct {
+	*persist.Store
+	n *ecs.Resource[total]
+}
+
+func newCounted(t *testing.T, dir string, options persist.Options) counted {
+	w := ecs.NewWorld(ecs.Options{})
+	n := ecs.MustRegisterResource(w, total{})
+	s, err := persist.Open(t.Context(), dir, w, options)
+	require.NoError(t, err)
+	return counted{s, n}
+}
+
+func (c counted) add(w *ecs.World) { c.n.In(w).Mut().N++ }
+
+// later calls Do in another goroutine, and returns what it returns. It comes back when the
+// function waits.
+func (c counted) later(ctx context.Context, f func(*ecs.World)) chan error {
+	before, done := persist.Waiting(c.Store), make(chan error, 1)
+	go func() { done <- c.Do(ctx, f) }()
+	for persist.Waiting(c.Store) == before {
+		runtime.Gosched()
+	}
+	return done
+}
+
+// Many goroutines do their errands while the world ticks, some of which lose patience. Each
+// function that Do says was called was, once, between ticks; all of it is in the journal.
+func TestOtherGoroutinesDoTheirErrandsBetweenTicks(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	s := newCounted(t, dir, persist.Options{})
+	var calls, said, given atomic.Int64
+	var inside atomic.Bool
+	var wg sync.WaitGroup
+	for k := range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if (i+k)%5 == 0 {
+					ctx, cancel = context.WithTimeout(t.Context(), time.Duration(i)*time.Microsecond)
+				}
+				switch err := s.Do(ctx, func(w *ecs.World) {
+					assert.False(t, inside.Swap(true), "two at once, or in a tick")
+					calls.Add(1)
+					s.add(w)
+					inside.Store(false)
+				}); err {
+				case nil:
+					said.Add(1)
+				default:
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					given.Add(1)
+				}
+				cancel()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for ticking := true; ticking; {
+		select {
+		case <-done:
+			ticking = false
+		default:
+		}
+		assert.False(t, inside.Swap(true), "the tick")
+		runtime.Gosched()
+		inside.Store(false)
+		require.NoError(t, s.Commit())
+	}
+	assert.Equal(t, int64(1600), said.Load()+given.Load())
+	assert.Equal(t, calls.Load(), said.Load())
+	assert.Equal(t, calls.Load(), s.n.Get().N)
+	storetest.CloseStore(t, s.Store)
+	again := newCounted(t, dir, persist.Options{})
+	assert.Equal(t, calls.Load(), again.n.Get().N, "what they changed belongs to the ticks")
+	storetest.CloseStore(t, again.Store)
+}
+
+func TestErrandsAreDoneInOrder(t *testing.T) {
+	t.Parallel()
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	defer storetest.CloseStore(t, s.Store)
+	var order []int
+	var done []chan error
+	var late chan error
+	done = append(done, s.later(t.Context(), func(*ecs.World) {
+		order = append(order, 0)
+		late = s.later(t.Context(), func(*ecs.World) { order = append(order, 9) })
+	}))
+	for i := range 3 {
+		done = append(done, s.later(t.Context(), func(*ecs.World) { order = append(order, i+1) }))
+	}
+	require.NoError(t, s.Commit())
+	for _, d := range done {
+		require.NoError(t, <-d)
+	}
+	assert.Equal(t, []int{0, 1, 2, 3}, order)
+	require.NoError(t, s.Commit())
+	require.NoError(t, <-late)
+	assert.Equal(t, []int{0, 1, 2, 3, 9}, order, "one that came meanwhile waits for the tick after")
+}
+
+func TestAnErrandThatIsGivenUpIsNotDone(t *testing.T) {
+	t.Parallel()
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	defer storetest.CloseStore(t, s.Store)
+	ctx, cancel := context.WithCancel(t.Context())
+	given, other := s.later(ctx, func(*ecs.World) { t.Error("called") }), s.later(t.Context(), s.add)
+	cancel()
+	assert.ErrorIs(t, <-given, context.Canceled)
+	require.NoError(t, s.Commit())
+	require.NoError(t, <-other)
+
+	// One that is being called is waited for, whatever becomes of its ctx.
+	ctx, cancel = context.WithCancel(t.Context())
+	called := s.later(ctx, func(w *ecs.World) {
+		cancel()
+		time.Sleep(10 * time.Millisecond)
+		s.add(w)
+	})
+	require.NoError(t, s.Commit())
+	require.NoError(t, <-called)
+	assert.Equal(t, int64(2), s.n.Get().N)
+}
+
+func TestAnErrandThatPanics(t *testing.T) {
+	t.Parallel()
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	defer storetest.CloseStore(t, s.Store)
+	bad, good := s.later(t.Context(), func(*ecs.World) { panic("bad") }), s.later(t.Context(), s.add)
+	assert.PanicsWithValue(t, "bad", func() { _ = s.Commit() })
+	assert.ErrorContains(t, <-bad, "did not return")
+	require.NoError(t, s.Commit(), "others are called by the next")
+	require.NoError(t, <-good)
+}
+
+func TestErrandsEndWithTheStore(t *testing.T) {
+	t.Parallel()
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	waits := s.later(t.Context(), func(*ecs.World) { t.Error("called") })
+	storetest.CloseStore(t, s.Store)
+	assert.ErrorIs(t, <-waits, persist.ErrClosed)
+	assert.ErrorIs(t, s.Do(t.Context(), s.add), persist.ErrClosed)
+
+	s = newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	closes := s.later(t.Context(), func(*ecs.World) { storetest.CloseStore(t, s.Store) })
+	assert.ErrorIs(t, s.Commit(), persist.ErrClosed)
+	assert.NoError(t, <-closes)
+}
+
+// A Commit that is refused calls nobody.
+func TestErrandsWaitForACommitThatEndsATick(t *testing.T) {
+	t.Parallel()
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	defer storetest.CloseStore(t, s.Store)
+	waits := s.later(t.Context(), s.add)
+	persist.Refusing(s.Store, true)
+	require.ErrorIs(t, s.Commit(), persist.ErrBacklog)
+	assert.Zero(t, s.n.Get().N)
+	persist.Refusing(s.Store, false)
+	require.NoError(t, s.Commit())
+	require.NoError(t, <-waits)
+	assert.Equal(t, int64(1), s.n.Get().N)
+}
