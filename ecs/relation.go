@@ -241,10 +241,9 @@ func (r *Relation[T]) levels(e Entity) (found []Entity, depths []int) {
 	seen.add(e)
 	found, depths = append(found, e), append(depths, 0)
 	for i := 0; i < len(found); i++ {
-		for source := range r.Of(found[i]) {
-			if seen.add(source) {
-				found, depths = append(found, source), append(depths, depths[i]+1)
-			}
+		found = r.appendNew(found, found[i], seen)
+		for len(depths) < len(found) {
+			depths = append(depths, depths[i]+1)
 		}
 	}
 	return found, depths

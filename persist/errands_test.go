@@ -25,10 +25,10 @@ type counted struct {
 	n *ecs.Resource[total]
 }
 
-func newCounted(t *testing.T, dir string, options persist.Options) counted {
+func newCounted(t *testing.T, dir string) counted {
 	w := ecs.NewWorld(ecs.Options{})
 	n := ecs.MustRegisterResource(w, total{})
-	s, err := persist.Open(t.Context(), dir, w, options)
+	s, err := persist.Open(t.Context(), dir, w, persist.Options{})
 	require.NoError(t, err)
 	return counted{s, n}
 }
@@ -51,17 +51,18 @@ func (c counted) later(ctx context.Context, f func(*ecs.World)) chan error {
 func TestOtherGoroutinesDoTheirErrandsBetweenTicks(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
-	s := newCounted(t, dir, persist.Options{})
+	s := newCounted(t, dir)
 	var calls, said, given atomic.Int64
 	var inside atomic.Bool
 	var wg sync.WaitGroup
 	for k := range 8 {
 		wg.Go(func() {
 			for i := range 200 {
-				ctx, cancel := context.WithCancel(t.Context())
+				patience := time.Hour
 				if (i+k)%5 == 0 {
-					ctx, cancel = context.WithTimeout(t.Context(), time.Duration(i)*time.Microsecond)
+					patience = time.Duration(i) * time.Microsecond
 				}
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				switch err := s.Do(ctx, func(w *ecs.World) {
 					assert.False(t, inside.Swap(true), "two at once, or in a tick")
 					calls.Add(1)
@@ -95,14 +96,14 @@ func TestOtherGoroutinesDoTheirErrandsBetweenTicks(t *testing.T) {
 	assert.Equal(t, calls.Load(), said.Load())
 	assert.Equal(t, calls.Load(), s.n.Get().N)
 	storetest.CloseStore(t, s.Store)
-	again := newCounted(t, dir, persist.Options{})
+	again := newCounted(t, dir)
 	assert.Equal(t, calls.Load(), again.n.Get().N, "what they changed belongs to the ticks")
 	storetest.CloseStore(t, again.Store)
 }
 
 func TestErrandsAreDoneInOrder(t *testing.T) {
 	t.Parallel()
-	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)
 	var order []int
 	var done []chan error
@@ -126,7 +127,7 @@ func TestErrandsAreDoneInOrder(t *testing.T) {
 
 func TestAnErrandThatIsGivenUpIsNotDone(t *testing.T) {
 	t.Parallel()
-	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)
 	ctx, cancel := context.WithCancel(t.Context())
 	given, other := s.later(ctx, func(*ecs.World) { t.Error("called") }), s.later(t.Context(), s.add)
@@ -149,7 +150,7 @@ func TestAnErrandThatIsGivenUpIsNotDone(t *testing.T) {
 
 func TestAnErrandThatPanics(t *testing.T) {
 	t.Parallel()
-	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)
 	bad, good := s.later(t.Context(), func(*ecs.World) { panic("bad") }), s.later(t.Context(), s.add)
 	assert.PanicsWithValue(t, "bad", func() { _ = s.Commit() })
@@ -160,13 +161,13 @@ func TestAnErrandThatPanics(t *testing.T) {
 
 func TestErrandsEndWithTheStore(t *testing.T) {
 	t.Parallel()
-	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	waits := s.later(t.Context(), func(*ecs.World) { t.Error("called") })
 	storetest.CloseStore(t, s.Store)
 	assert.ErrorIs(t, <-waits, persist.ErrClosed)
 	assert.ErrorIs(t, s.Do(t.Context(), s.add), persist.ErrClosed)
 
-	s = newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	s = newCounted(t, filepath.Join(t.TempDir(), "store"))
 	closes := s.later(t.Context(), func(*ecs.World) { storetest.CloseStore(t, s.Store) })
 	assert.ErrorIs(t, s.Commit(), persist.ErrClosed)
 	assert.NoError(t, <-closes)
@@ -175,7 +176,7 @@ func TestErrandsEndWithTheStore(t *testing.T) {
 // A Commit that is refused calls nobody.
 func TestErrandsWaitForACommitThatEndsATick(t *testing.T) {
 	t.Parallel()
-	s := newCounted(t, filepath.Join(t.TempDir(), "store"), persist.Options{})
+	s := newCounted(t, filepath.Join(t.TempDir(), "store"))
 	defer storetest.CloseStore(t, s.Store)
 	waits := s.later(t.Context(), s.add)
 	persist.Refusing(s.Store, true)

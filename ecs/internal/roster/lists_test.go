@@ -52,29 +52,22 @@ func TestWhichKeysAreWords(t *testing.T) {
 // Every byte of a key is part of its word.
 func TestWordsDiffer(t *testing.T) {
 	t.Parallel()
-	eight, three := make(map[uint64][8]uint8), make(map[uint64][3]uint8)
-	for i := range 8 {
+	differ(t, 8, func(i int, v uint8) (key [8]uint8) { key[i] = v; return key })
+	differ(t, 3, func(i int, v uint8) (key [3]uint8) { key[i] = v; return key })
+}
+
+func differ[K comparable](t *testing.T, bytes int, with func(i int, v uint8) K) {
+	keys := make(map[uint64]K)
+	for i := range bytes {
 		for v := range 256 {
-			key := [8]uint8{}
-			key[i] = uint8(v)
-			if was, ok := eight[word(key)]; ok {
+			key := with(i, uint8(v))
+			if was, ok := keys[word(key)]; ok {
 				assert.Equal(t, was, key)
 			}
-			eight[word(key)] = key
+			keys[word(key)] = key
 		}
 	}
-	for i := range 3 {
-		for v := range 256 {
-			key := [3]uint8{}
-			key[i] = uint8(v)
-			if was, ok := three[word(key)]; ok {
-				assert.Equal(t, was, key)
-			}
-			three[word(key)] = key
-		}
-	}
-	assert.Len(t, eight, 8*255+1)
-	assert.Len(t, three, 3*255+1)
+	assert.Len(t, keys, bytes*255+1)
 }
 
 // Lists are compared with a map of slices.
