@@ -110,7 +110,10 @@ func (d dir) publishInSteps(from, to string) error {
 			return err
 		}
 		return d.root.Remove(from)
-	case runtime.GOOS == "windows": // It replaces no directory.
+	case runtime.GOOS == "windows", runtime.GOARCH == "wasm": // They replace no directory.
+		if _, err := d.root.Lstat(to); err == nil {
+			return &fs.PathError{Op: "publish", Path: to, Err: fs.ErrExist}
+		}
 		return d.root.Rename(from, to)
 	}
 	if err := d.root.Mkdir(to, dirMode); err != nil {
@@ -196,4 +199,16 @@ func named(root *os.Root, name string, info fs.FileInfo) (bool, error) {
 		return false, nil
 	}
 	return err == nil && os.SameFile(info, there), err
+}
+
+func (l *dirLock) Sign(text string) error {
+	f, err := l.root.OpenFile(l.name, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
 }

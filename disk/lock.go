@@ -1,3 +1,5 @@
+//go:build !wasm
+
 package disk
 
 import (
@@ -79,18 +81,6 @@ func (l *dirLock) Held() (bool, error) {
 		return false, err
 	}
 	return named(l.root, l.name, info)
-}
-
-func (l *dirLock) Sign(text string) error {
-	f, err := l.root.OpenFile(l.name, os.O_WRONLY|os.O_TRUNC, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
 }
 
 func (l *dirLock) Close() error { return l.flock.Close() }

@@ -1,0 +1,99 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+)
+
+// A dirLock is a lock among those who lock in this program: neither a browser nor WASI
+// has locks that keep other programs out.
+type dirLock struct {
+	root *os.Root
+	name string
+	file *os.File // Stays open, so that no other file is taken for it.
+	info fs.FileInfo
+}
+
+var (
+	locksMu sync.Mutex
+	locks   []*dirLock // Those that are taken.
+)
+
+// holder returns the lock that was taken on the file that info describes, or nil. locksMu
+// is held.
+func holder(info fs.FileInfo) *dirLock {
+	i := slices.IndexFunc(locks, func(l *dirLock) bool { return os.SameFile(l.info, info) })
+	if i < 0 {
+		return nil
+	}
+	return locks[i]
+}
+
+func (d dir) Lock(name string) (Lock, error) {
+	if info, err := d.root.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, irregular(name, info)
+	}
+	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	l := &dirLock{root: d.root, name: name, file: f}
+	if l.info, err = f.Stat(); err == nil && !l.take() {
+		err = fmt.Errorf("%s: %w", name, ErrLocked)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// take reports whether l is the only lock on its file now.
+func (l *dirLock) take() bool {
+	locksMu.Lock()
+	defer locksMu.Unlock()
+	if holder(l.info) != nil {
+		return false
+	}
+	locks = append(locks, l)
+	return true
+}
+
+func (d dir) Locked(name string) (bool, error) {
+	info, err := d.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.Mode().IsRegular():
+		return false, irregular(name, info)
+	}
+	locksMu.Lock()
+	defer locksMu.Unlock()
+	return holder(info) != nil, nil
+}
+
+func (l *dirLock) Held() (bool, error) {
+	locksMu.Lock()
+	taken := slices.Contains(locks, l)
+	locksMu.Unlock()
+	if !taken {
+		return false, nil
+	}
+	return named(l.root, l.name, l.info)
+}
+
+func (l *dirLock) Close() error {
+	locksMu.Lock()
+	defer locksMu.Unlock()
+	if i := slices.Index(locks, l); i >= 0 {
+		locks = slices.Delete(locks, i, i+1)
+		return l.file.Close()
+	}
+	return nil
+}
