@@ -1,5 +1,6 @@
 # What CI runs, in its order; `make` alone checks and tests, `make help` lists the rest.
 
+WAZERO   := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME  ?= 10s
 KILLS     ?= 200
@@ -11,13 +12,13 @@ FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
 RACE      ?= ./ecs ./journal ./disk/... ./internal/parallel ./persist/...
-PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64
+PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/wasm wasip1/wasm
 
 # having NAME is the directories of packages with a test whose name begins so.
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test lint knots deep race debug narrow ports main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test lint knots deep race debug narrow wasm ports main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -52,6 +53,19 @@ debug: ## the build that finds stray writes
 
 narrow: ## the tests of what knows no store, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal
+
+# What a browser's host or WASI has not is left out: other processes.
+WASM = -short ./disk ./journal
+SAVES = -short -run 'Stream|EveryMachine|RandomWorldsAreSaved|^Example' ./ecs ./persist
+
+wasm: ## tests under WASI, by wazero built from source, and under node if there is one: a save has the same bytes there
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WAZERO); \
+	export GOARCH=wasm; wasi="$$dir/wazero run -mount /:/ -env-inherit"; \
+	for tests in "$(WASM)" "$(SAVES)"; do eval "GOOS=wasip1 go test -exec '$$wasi' $$tests"; done; \
+	if command -v node >/dev/null; then \
+		node="$$(go env GOROOT)/lib/wasm/go_js_wasm_exec"; \
+		for tests in "-skip AllocatesNothing $(WASM)" "$(SAVES)"; do eval "GOOS=js go test -exec $$node $$tests"; done; \
+	fi
 
 ports: ## builds for other systems and processors; the tests check their types
 	@set -e; for port in $(PORTS); do echo "go build $$port"; GOOS=$${port%/*} GOARCH=$${port#*/} go build ./...; done

@@ -13,6 +13,7 @@
 //	or in another file system        OpenFS, SaveFS, LoadFS
 //	know what is durable             Store.Sync, Options.Sync, Options.OnDurable
 //	save to a file, load it          Save, Load
+//	as bytes, from any reader        SaveTo, LoadFrom
 //	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs
 //	name a tick, keep its inputs     Store.Mark, Store.Input
 //	from another goroutine           Store.Do, between ticks; Store.Backup

@@ -1,6 +1,7 @@
 package persist_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -71,6 +72,23 @@ func ExampleSave() {
 	}
 	again, _ := newGame()
 	if err := persist.Load(ctx, file, again); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(again.Len(), again.Digest() == w.Digest())
+	// Output: 1 true
+}
+
+// A save is bytes as well: for a browser, a database, a connection.
+func ExampleSaveTo() {
+	ctx := context.Background()
+	w, turn := newGame()
+	turn()
+	var slot bytes.Buffer
+	if err := persist.SaveTo(ctx, &slot, w); err != nil {
+		fmt.Println(err)
+	}
+	again, _ := newGame()
+	if err := persist.LoadFrom(ctx, &slot, again); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(again.Len(), again.Digest() == w.Digest())

@@ -2,6 +2,8 @@ package persist
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/stet-ecs/stet/disk"
@@ -32,6 +34,31 @@ func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error
 	_, err := snap.Saved(w).Create(ctx, files, file)
 	return err
 }
+
+// SaveTo writes w to out: the bytes that [Save] writes to a file. All of them are made, and
+// read back, in memory before the first is written, so out gets a whole save or a part of
+// one. [LoadFrom] reads it; as a file, so does [Load].
+func SaveTo(ctx context.Context, out io.Writer, w *ecs.World) error {
+	files := disk.Memory()
+	if err := SaveFS(ctx, files, stream, w); err != nil {
+		return err
+	}
+	f, err := files.Open(stream)
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err == nil {
+		_, err = io.Copy(out, io.NewSectionReader(f, 0, size))
+	}
+	if err != nil {
+		return fmt.Errorf("persist: save of tick %d: %w", w.Tick(), err)
+	}
+	return f.Close()
+}
+
+// stream is what the file in memory is called, in errors too.
+const stream = "stream"
 
 // Load replaces all that w holds by what Save wrote to a file. Register all
 // components before; stored ones that are not registered are kept, and saved
@@ -65,4 +92,23 @@ func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error
 		return err
 	}
 	return im.Fill(w, r.Name)
+}
+
+// LoadFrom replaces all that w holds by the save that in has up to its end, as [Load] does
+// with a file. The save is in memory until LoadFrom returns; offsets in errors count from
+// where it begins, in a file called "stream". in may give any number of bytes: bound what
+// comes from strangers with [io.LimitReader].
+func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
+	files := disk.Memory()
+	f, err := files.Create(stream)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(io.NewOffsetWriter(f, 0), in); err != nil {
+		return fmt.Errorf("persist: load: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return LoadFS(ctx, files, stream, w)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/diff"
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // Update says that tests write what they want anew instead of comparing.
@@ -45,18 +44,4 @@ func differs(t testing.TB, file, got string) string {
 		t.Fatalf("%v; %s", err, hint)
 	}
 	return string(diff.Diff("want", want, "got", []byte(got)))
-}
-
-// Scripts runs the scripts that p says. What they compare is written anew with
-// -update.
-func Scripts(t *testing.T, p testscript.Params) {
-	t.Helper()
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(hint)
-		}
-	})
-	p.UpdateScripts = *Update
-	p.RequireExplicitExec, p.RequireUniqueNames = true, true
-	testscript.Run(t, p)
 }
