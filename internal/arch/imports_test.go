@@ -19,6 +19,7 @@ var allowed = map[string][]string{
 	"ecs/internal/roster": {},
 	"ecs/raw":             {"ecs/layout", "internal/naming"},
 	"ecs":                 {"ecs/internal/roster", "ecs/internal/track", "ecs/layout", "ecs/raw", "internal/digest", "internal/naming"},
+	"ecs/rollback":        {"ecs", "ecs/raw"},
 	"disk":                {"golang.org/x/sys", "github.com/gofrs/flock"},
 	"internal/near":       {},
 	"internal/naming":     {},

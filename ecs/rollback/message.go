@@ -1,0 +1,139 @@
+package rollback
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A Message is what one peer says to another.
+type Message[In comparable] struct {
+	Tick    uint64     // The sender's,
+	Ahead   int        // and how far it is ahead of the receiver as it sees it.
+	Has     []uint64   // By player: up to which tick the sender has the inputs.
+	Runs    []Run[In]  // What the receiver is not known to have.
+	Checked uint64     // A confirmed tick; 0: none,
+	Digest  ecs.Digest // and its digest.
+}
+
+// A Run is inputs of a player, of the ticks From, From+1, ...
+type Run[In comparable] struct {
+	Player int
+	From   uint64
+	Values []In
+}
+
+// Report fills m, whose slices are used again, with the next message to a peer.
+func (s *Session[In]) Report(to int, m *Message[In]) error {
+	if to < 0 || to >= len(s.peers) || to == s.o.Peer {
+		return fmt.Errorf("rollback: report to peer %d: not another one", to)
+	}
+	other := &s.peers[to]
+	m.Tick, m.Ahead, m.Has = s.tick, other.ahead, m.Has[:0]
+	runs := m.Runs[:cap(m.Runs)]
+	n := 0
+	for i := range s.players {
+		p := &s.players[i]
+		m.Has = append(m.Has, p.known())
+		owner := s.o.Players[i]
+		if owner == to || owner != s.o.Peer && other.plays && !s.peers[owner].gone {
+			continue
+		}
+		from := max(other.has[i]+1, p.first)
+		if from > p.known() {
+			continue
+		}
+		if n == len(runs) {
+			runs = append(runs, Run[In]{})
+		}
+		values := p.values[from-p.first:]
+		runs[n] = Run[In]{i, from, append(runs[n].Values[:0], values[:min(len(values), maxRun)]...)}
+		n++
+	}
+	m.Runs = runs[:n]
+	k := uint64(s.o.CheckEvery)
+	m.Checked, m.Digest = 0, 0
+	if c := s.digests[s.Confirmed()/k%heldDigests]; c.tick > 0 && c.tick <= s.Confirmed() {
+		m.Checked, m.Digest = c.tick, c.digest
+	}
+	return nil
+}
+
+// Receive takes a message of a peer, and keeps nothing of m. An error wraps [ErrMessage].
+// What it says is in the world after [Session.Advance] or [Session.Settle].
+func (s *Session[In]) Receive(from int, m *Message[In]) error {
+	if from < 0 || from >= len(s.peers) || from == s.o.Peer {
+		return fmt.Errorf("%w: from peer %d: not another one", ErrMessage, from)
+	}
+	other := &s.peers[from]
+	if other.gone {
+		return nil
+	}
+	if err := s.check(m); err != nil {
+		return fmt.Errorf("%w of peer %d: %w", ErrMessage, from, err)
+	}
+	for _, r := range m.Runs {
+		s.take(from, r)
+	}
+	for p, has := range m.Has {
+		other.has[p] = max(other.has[p], min(has, s.players[p].known()))
+	}
+	if m.Tick > other.tick {
+		other.tick, other.ahead, other.theirs = m.Tick, int(int64(s.tick-m.Tick)), m.Ahead
+	}
+	if other.pending.tick == 0 && m.Checked > other.agreed {
+		other.pending = checked{m.Checked, m.Digest}
+	}
+	return nil
+}
+
+// check reports what in m cannot be.
+func (s *Session[In]) check(m *Message[In]) error {
+	if len(m.Has) != len(s.players) || len(m.Runs) > len(s.players) {
+		return fmt.Errorf("%d ticks and %d runs for %d players", len(m.Has), len(m.Runs), len(s.players))
+	}
+	if k := uint64(s.o.CheckEvery); m.Checked%k != 0 || m.Checked > m.Tick {
+		return fmt.Errorf("a digest of tick %d at tick %d; there is one every %d", m.Checked, m.Tick, k)
+	}
+	if m.Tick > s.tick+1<<20 || m.Ahead > 1<<20 || m.Ahead < -1<<20 {
+		return fmt.Errorf("tick %d, %d ahead, where it is tick %d here", m.Tick, m.Ahead, s.tick)
+	}
+	for p, has := range m.Has {
+		if s.o.Players[p] == s.o.Peer && has > s.players[p].known() {
+			return fmt.Errorf("has tick %d of player %d, who is at %d", has, p, s.players[p].known())
+		}
+	}
+	for _, r := range m.Runs {
+		if r.Player < 0 || r.Player >= len(s.players) || s.o.Players[r.Player] == s.o.Peer {
+			return fmt.Errorf("inputs of player %d", r.Player)
+		}
+		p := &s.players[r.Player]
+		if r.From <= s.start || r.From > p.known()+1 || len(r.Values) > maxRun {
+			return fmt.Errorf("%d inputs of player %d from tick %d, where %d is known", len(r.Values), r.Player, r.From, p.known())
+		}
+		for i, v := range r.Values {
+			if t := r.From + uint64(i); t >= p.first && t <= p.known() && p.values[t-p.first] != v {
+				return fmt.Errorf("another input of player %d in tick %d than before", r.Player, t)
+			}
+		}
+	}
+	return nil
+}
+
+// take adds what is new in r, if from may say it.
+func (s *Session[In]) take(from int, r Run[In]) {
+	owner, p := s.o.Players[r.Player], &s.players[r.Player]
+	if owner != from && s.local > 0 && !s.peers[owner].gone {
+		return
+	}
+	for i, v := range r.Values {
+		t := r.From + uint64(i)
+		if t != p.known()+1 {
+			continue
+		}
+		if p.gone > 0 && t >= p.gone || t > s.tick+maxRun {
+			return
+		}
+		p.values, p.last = append(p.values, v), v
+	}
+}

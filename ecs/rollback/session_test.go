@@ -1,0 +1,152 @@
+package rollback_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/rollback"
+)
+
+type total struct{ N, Last int64 }
+
+// newSide returns a session of a peer in a game of a number for each player.
+func newSide(t *testing.T, o rollback.Options[int], bug bool) (*ecs.World, *rollback.Session[int], *ecs.Stepper[rollback.Inputs[int]]) {
+	w := ecs.NewWorld(ecs.Options{History: 16})
+	totals := ecs.MustRegister[total](w)
+	for range o.Players {
+		totals.Set(w.Create(), total{})
+	}
+	w.Commit()
+	calls := int64(0)
+	stepper := new(ecs.Stepper[rollback.Inputs[int]])
+	stepper.Add("add", func(w *ecs.World, in rollback.Inputs[int]) {
+		calls++
+		for i, e := range totals.Entities() {
+			v := totals.Mut(e)
+			v.N = v.N*31 + int64(in[i].Value)
+			if bug {
+				v.Last = calls
+			}
+		}
+	})
+	s, err := rollback.New(w, stepper, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, s, stepper
+}
+
+type flight struct {
+	at, from, to int
+	m            rollback.Message[int]
+}
+
+func clone(m rollback.Message[int]) rollback.Message[int] {
+	m.Has = append([]uint64(nil), m.Has...)
+	m.Runs = append([]rollback.Run[int](nil), m.Runs...)
+	for i := range m.Runs {
+		m.Runs[i].Values = append([]int(nil), m.Runs[i].Values...)
+	}
+	return m
+}
+
+// play plays a game of peers, the last of them a spectator, over a network that loses,
+// delays, reorders and doubles, and returns the digests of the first 300 ticks of each.
+func play(t *testing.T, seed uint64, peers int, bug bool) error {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	const end = 300
+	var players []int
+	for i := range peers - 1 {
+		players = append(players, i)
+	}
+	players = append(players, 0) // Two at the first peer.
+	worlds, sessions := make([]*ecs.World, peers), make([]*rollback.Session[int], peers)
+	truth := make([][]int, len(players))
+	for i := range peers {
+		worlds[i], sessions[i], _ = newSide(t, rollback.Options[int]{Peers: peers, Peer: i, Players: players, Delay: i}, bug)
+	}
+	for p, owner := range players {
+		truth[p] = make([]int, owner) // The delay.
+	}
+	var flying []flight
+	for now := 0; now < 20000; now++ {
+		done := true
+		for i, s := range sessions {
+			for _, f := range flying {
+				if f.at == now && f.to == i {
+					if err := s.Receive(f.from, &f.m); err != nil {
+						t.Fatalf("seed %d: %v", seed, err)
+					}
+				}
+			}
+			err := s.Settle()
+			if err == nil && worlds[i].Tick() < end {
+				var in []int
+				for _, owner := range players {
+					if owner == i {
+						in = append(in, rng.IntN(3))
+					}
+				}
+				if err = s.Advance(in...); err == nil {
+					n := 0
+					for p, owner := range players {
+						if owner == i {
+							truth[p] = append(truth[p], in[n])
+							n++
+						}
+					}
+				}
+			}
+			if err != nil && !errors.Is(err, rollback.ErrAhead) {
+				return err
+			}
+			done = done && s.Confirmed() == end
+			for to := range sessions {
+				if to == i {
+					continue
+				}
+				var m rollback.Message[int]
+				if err := s.Report(to, &m); err != nil {
+					t.Fatal(err)
+				}
+				for range rng.IntN(3) {
+					flying = append(flying, flight{now + 1 + rng.IntN(8), i, to, clone(m)})
+				}
+			}
+		}
+		if done {
+			break
+		}
+	}
+	plain, _, stepper := newSide(t, rollback.Options[int]{Peers: peers, Players: players}, false)
+	for i := range end - 1 {
+		in := make(rollback.Inputs[int], len(players))
+		for p := range in {
+			in[p].Value = truth[p][i]
+		}
+		stepper.Step(plain, in)
+	}
+	for i, w := range worlds {
+		if sessions[i].Confirmed() != end || w.Digest() != plain.Digest() {
+			t.Errorf("seed %d: peer %d of %d: tick %d, confirmed %d, digest %v, want %v", seed, i, peers, w.Tick(), sessions[i].Confirmed(), w.Digest(), plain.Digest())
+		}
+	}
+	return nil
+}
+
+func TestPeersComeOutWhereTheTrueInputsDo(t *testing.T) {
+	for seed := range uint64(6) {
+		if err := play(t, seed, 3+int(seed%3), false); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+func TestWhatIsOutsideOfTheWorldIsFound(t *testing.T) {
+	var desync *rollback.DesyncError
+	if err := play(t, 1, 3, true); !errors.As(err, &desync) || desync.Tick == 0 {
+		t.Errorf("play() = %v, want a DesyncError", err)
+	}
+}
