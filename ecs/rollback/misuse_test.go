@@ -1,0 +1,147 @@
+package rollback_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/ecs/rollback"
+)
+
+var two = rollback.Options[int]{Peers: 2, Players: []int{0, 1}}
+
+func TestABadMessageIsRefusedAndChangesNothing(t *testing.T) {
+	w, s, _ := newSide(t, two, false)
+	run := func(r ...rollback.Run[int]) rollback.Message[int] {
+		return rollback.Message[int]{Has: []uint64{1, 1}, Runs: r}
+	}
+	good := run(rollback.Run[int]{Player: 1, From: 2, Values: []int{7, 8}})
+	if err := s.Receive(1, &good); err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range []rollback.Message[int]{
+		{},
+		{Has: []uint64{9, 1}},
+		{Has: []uint64{1, 1}, Checked: 7, Tick: 9},
+		{Has: []uint64{1, 1}, Checked: 40, Tick: 9},
+		{Has: []uint64{1, 1}, Tick: 1 << 60},
+		run(rollback.Run[int]{Player: 0, From: 2, Values: []int{1}}),
+		run(rollback.Run[int]{Player: 2, From: 2}),
+		run(rollback.Run[int]{Player: -1, From: 2}),
+		run(rollback.Run[int]{Player: 1, From: 5, Values: []int{1}}),
+		run(rollback.Run[int]{Player: 1, From: 1, Values: []int{1}}),
+		run(rollback.Run[int]{Player: 1, From: 4, Values: []int{1}}, rollback.Run[int]{Player: 1, From: 3, Values: []int{9}}),
+		run(rollback.Run[int]{Player: 1, From: 4, Values: make([]int, 1000)}),
+	} {
+		if err := s.Receive(1, &m); !errors.Is(err, rollback.ErrMessage) {
+			t.Errorf("message %d: Receive() = %v, want %v", i, err, rollback.ErrMessage)
+		}
+		if s.Known(1) != 3 || w.Tick() != 1 {
+			t.Errorf("message %d: tick %d is known, want 3", i, s.Known(1))
+		}
+	}
+	for _, from := range []int{-1, 0, 2} {
+		if err := s.Receive(from, &good); !errors.Is(err, rollback.ErrMessage) {
+			t.Errorf("Receive(%d) = %v, want %v", from, err, rollback.ErrMessage)
+		}
+	}
+}
+
+func TestAPeerWaitsAtTheEndOfItsWindowUntilTheOtherIsDropped(t *testing.T) {
+	w, s, _ := newSide(t, two, false)
+	for range 8 {
+		if err := s.Advance(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Advance(1); !errors.Is(err, rollback.ErrAhead) || w.Tick() != 9 || s.Confirmed() != 1 {
+		t.Fatalf("Advance() = %v at tick %d, confirmed %d", err, w.Tick(), s.Confirmed())
+	}
+	if err := s.Drop(1, 1); err == nil {
+		t.Error("Drop takes back an input that is known")
+	}
+	if err := s.Drop(1, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Advance(1); err != nil || s.Confirmed() != 9 || s.Remade() != 8 {
+		t.Errorf("Advance() = %v, confirmed %d, made again %d; want 9 and 8: all know now that the player is gone", err, s.Confirmed(), s.Remade())
+	}
+}
+
+// A peer that left is known further at one than at the other, which gets the rest from it.
+func TestWhatOneLacksOfAPeerThatLeftTheOtherSends(t *testing.T) {
+	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
+	_, a, _ := newSide(t, o, false)
+	o.Peer = 1
+	_, b, _ := newSide(t, o, false)
+	last := rollback.Message[int]{Has: []uint64{1, 1, 4}, Runs: []rollback.Run[int]{{Player: 2, From: 2, Values: []int{5, 6, 7}}}}
+	if err := a.Receive(2, &last); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*rollback.Session[int]{a, b} {
+		if err := s.Drop(2, 5); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var m rollback.Message[int]
+	if err := a.Report(1, &m); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Receive(0, &m); err != nil || b.Known(2) != 4 {
+		t.Errorf("Receive() = %v, known to tick %d, want 4", err, b.Known(2))
+	}
+}
+
+func TestMisuseIsTold(t *testing.T) {
+	w, s, stepper := newSide(t, two, false)
+	if err := s.Advance(); err == nil {
+		t.Error("Advance without an input for the local player: no error")
+	}
+	w.Create()
+	if err := s.Advance(1); err == nil || !strings.Contains(err.Error(), "was written") {
+		t.Errorf("Advance of a world that was written: %v", err)
+	}
+	if _, err := rollback.New(w, stepper, two); !errors.Is(err, raw.ErrDirty) {
+		t.Errorf("New() = %v, want %v", err, raw.ErrDirty)
+	}
+	short := ecs.NewWorld(ecs.Options{History: 2})
+	s, err := rollback.New(short, new(ecs.Stepper[rollback.Inputs[int]]), two)
+	for range 4 {
+		if err == nil {
+			err = s.Advance(1)
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "Options.History") {
+		t.Errorf("a history of 2 for a window of 8: %v", err)
+	}
+}
+
+// Ticks, messages and rollbacks allocate nothing once there is room.
+func TestTicksAllocateNothing(t *testing.T) {
+	_, a, _ := newSide(t, two, false)
+	o := two
+	o.Peer = 1
+	_, b, _ := newSide(t, o, false)
+	var m, n rollback.Message[int]
+	i := 0
+	turn := func() {
+		i++
+		err := errors.Join(a.Advance(i/3), b.Advance(i/5))
+		if i%4 == 0 {
+			err = errors.Join(err, a.Report(1, &m), b.Report(0, &n), b.Receive(0, &m), a.Receive(1, &n))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1000 {
+		turn()
+	}
+	if got := testing.AllocsPerRun(1000, turn); got > 2 { // errors.Join makes no error of none.
+		t.Errorf("a turn allocates %v times", got)
+	} else {
+		t.Logf("%v allocations, %d ticks made again", got, a.Remade())
+	}
+}
