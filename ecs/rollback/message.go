@@ -51,9 +51,8 @@ func (s *Session[In]) Report(to int, m *Message[In]) error {
 		n++
 	}
 	m.Runs = runs[:n]
-	k := uint64(s.o.CheckEvery)
 	m.Checked, m.Digest = 0, 0
-	if c := s.digests[s.Confirmed()/k%heldDigests]; c.tick > 0 && c.tick <= s.Confirmed() {
+	if c := s.checked(s.Confirmed()); c.tick > 0 && c.tick <= s.Confirmed() {
 		m.Checked, m.Digest = c.tick, c.digest
 	}
 	return nil
@@ -92,7 +91,7 @@ func (s *Session[In]) check(m *Message[In]) error {
 	if len(m.Has) != len(s.players) || len(m.Runs) > len(s.players) {
 		return fmt.Errorf("%d ticks and %d runs for %d players", len(m.Has), len(m.Runs), len(s.players))
 	}
-	if k := uint64(s.o.CheckEvery); m.Checked%k != 0 || m.Checked > m.Tick {
+	if k := uint64(s.o.CheckEvery); m.Checked > 0 && (m.Checked < s.start || (m.Checked-s.start)%k != 0) || m.Checked > m.Tick {
 		return fmt.Errorf("a digest of tick %d at tick %d; there is one every %d", m.Checked, m.Tick, k)
 	}
 	if m.Tick > s.tick+1<<20 || m.Ahead > 1<<20 || m.Ahead < -1<<20 {

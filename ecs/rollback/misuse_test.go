@@ -25,7 +25,7 @@ func TestABadMessageIsRefusedAndChangesNothing(t *testing.T) {
 		{},
 		{Has: []uint64{9, 1}},
 		{Has: []uint64{1, 1}, Checked: 7, Tick: 9},
-		{Has: []uint64{1, 1}, Checked: 40, Tick: 9},
+		{Has: []uint64{1, 1}, Checked: 41, Tick: 9},
 		{Has: []uint64{1, 1}, Tick: 1 << 60},
 		run(rollback.Run[int]{Player: 0, From: 2, Values: []int{1}}),
 		run(rollback.Run[int]{Player: 2, From: 2}),

@@ -27,7 +27,11 @@ type DesyncError struct {
 }
 
 func (e *DesyncError) Error() string {
-	return fmt.Sprintf("rollback: peer %d has digest %v of tick %d, here it is %v; tick %d was the same", e.Peer, e.Theirs, e.Tick, e.Ours, e.Agreed)
+	before := "none before was compared"
+	if e.Agreed > 0 {
+		before = fmt.Sprintf("tick %d was the same", e.Agreed)
+	}
+	return fmt.Sprintf("rollback: peer %d has digest %v of tick %d, here it is %v; %s", e.Peer, e.Theirs, e.Tick, e.Ours, before)
 }
 
 // Unwrap returns [ErrDesync].
@@ -52,7 +56,7 @@ type Options[In comparable] struct {
 	Delay      int                          // Ticks until local input takes effect.
 	Default    In                           // Input before the first, and of players who have left.
 	Predict    func(player int, last In) In // Guesses from the last input known; default: the same.
-	CheckEvery int                          // Ticks from one digest to the next; default 20.
+	CheckEvery int                          // Ticks from one digest to the next, from the first on; default 20.
 	Commit     func() error                 // Ends a tick; default [ecs.World.Commit].
 }
 
@@ -168,6 +172,9 @@ func (s *Session[In]) Confirmed() uint64 { return min(s.right, s.known()) }
 
 // Remade returns how many ticks have been made again.
 func (s *Session[In]) Remade() uint64 { return s.again }
+
+// Agreed returns the last tick that a peer is known to have the same world of; 0: none.
+func (s *Session[In]) Agreed(peer int) uint64 { return s.peers[peer].agreed }
 
 // Known returns up to which tick the inputs of a peer's players are known.
 func (s *Session[In]) Known(peer int) uint64 {
@@ -329,10 +336,15 @@ func (s *Session[In]) step() error {
 		return fmt.Errorf("rollback: tick %d: %w", t, err)
 	}
 	s.tick = t
-	if k := uint64(s.o.CheckEvery); t%k == 0 {
-		s.digests[t/k%heldDigests] = checked{t, s.w.Digest()}
+	if (t-s.start)%uint64(s.o.CheckEvery) == 0 {
+		*s.checked(t) = checked{t, s.w.Digest()}
 	}
 	return nil
+}
+
+// checked returns where the digest lies of the last tick up to t that has one.
+func (s *Session[In]) checked(t uint64) *checked {
+	return &s.digests[(t-s.start)/uint64(s.o.CheckEvery)%heldDigests]
 }
 
 // compare compares what others said of ticks that are confirmed here.
@@ -344,7 +356,7 @@ func (s *Session[In]) compare() error {
 			continue
 		}
 		p.pending = checked{}
-		switch ours := s.digests[c.tick/uint64(s.o.CheckEvery)%heldDigests]; {
+		switch ours := s.checked(c.tick); {
 		case ours.tick != c.tick: // Too long ago.
 		case ours.digest != c.digest:
 			return s.fail(&DesyncError{Peer: i, Tick: c.tick, Agreed: p.agreed, Ours: ours.digest, Theirs: c.digest})

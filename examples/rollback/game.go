@@ -1,6 +1,9 @@
 package main
 
-import "github.com/stet-ecs/stet/ecs"
+import (
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/rollback"
+)
 
 // The plane is a torus of size by size units.
 const size = 1 << 12
@@ -15,7 +18,7 @@ const (
 )
 
 // Buttons are what the two players press in a tick.
-type Buttons [2]byte
+type Buttons = rollback.Inputs[byte]
 
 type (
 	// Position is where something is, and Velocity what is added to that in a tick.
@@ -90,7 +93,7 @@ func newGame(history int, seed uint64, bug bool) *game {
 // steer turns buttons into velocity.
 func (g *game) steer(_ *ecs.World, pressed Buttons) {
 	for i, e := range g.ships.Entities() {
-		buttons := pressed[g.ships.Values()[i].Player]
+		buttons := pressed[g.ships.Values()[i].Player].Value
 		v := g.velocities.Mut(e)
 		v.X = drag(v.X) + push(buttons, pressRight) - push(buttons, pressLeft)
 		v.Y = drag(v.Y) + push(buttons, pressDown) - push(buttons, pressUp)
@@ -113,7 +116,7 @@ func (g *game) fire(w *ecs.World, pressed Buttons) {
 		if ship.Cooldown > 0 {
 			ship.Cooldown--
 		}
-		if pressed[g.ships.Values()[i].Player]&pressFire == 0 || ship.Cooldown > 0 {
+		if pressed[g.ships.Values()[i].Player].Value&pressFire == 0 || ship.Cooldown > 0 {
 			continue
 		}
 		ship.Cooldown = 5

@@ -44,7 +44,11 @@ func run(args []string, stdout, stderr io.Writer) (code int) {
 	if err != nil {
 		return 2
 	}
-	if err := newMatch(c).run(context.Background(), stdout); err != nil {
+	m, err := newMatch(c)
+	if err == nil {
+		err = m.run(context.Background(), stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(stderr, "rollback:", err)
 		return 1
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/ecs/rollback"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -22,13 +23,17 @@ type match struct {
 	now   int
 }
 
-func newMatch(c config) *match {
+func newMatch(c config) (*match, error) {
 	m := &match{config: c}
 	for i := range m.peers {
-		m.peers[i] = newPeer(i, c.seed, c.bug)
+		p, err := newPeer(i, c.seed, c.bug)
+		if err != nil {
+			return nil, err
+		}
+		m.peers[i] = p
 		m.links[i] = newLink(c.seed, uint64(20+i), c.loss, c.delay)
 	}
-	return m
+	return m, nil
 }
 
 // errDesync reports that the peers have different worlds.
@@ -54,7 +59,7 @@ func (m *match) play() (tick int, err error) {
 // over reports whether both peers know all of the match.
 func (m *match) over() bool {
 	for _, p := range m.peers {
-		if p.final() < m.ticks || p.right < m.ticks {
+		if p.session.Confirmed() < p.start+uint64(m.ticks) {
 			return false
 		}
 	}
@@ -65,38 +70,39 @@ func (m *match) over() bool {
 // disagrees.
 func (m *match) turn(i int) (tick int, err error) {
 	p := m.peers[i]
-	var arrived []message
 	m.links[1-i].deliver(m.now, func(msg message) {
-		p.receive(msg)
-		arrived = append(arrived, msg)
+		err = errors.Join(err, p.session.Receive(1-i, &msg))
 	})
-	if err := p.rollBack(); err != nil {
+	if err == nil {
+		err = p.settle()
+	}
+	if err == nil && p.tick() < m.ticks {
+		err = p.advance()
+	}
+	var differ *rollback.DesyncError
+	if errors.As(err, &differ) {
+		return int(differ.Tick - p.start), errDesync
+	}
+	if err != nil {
 		return 0, err
 	}
-	for _, msg := range arrived { // What has arrived is in the world only now.
-		if !p.agrees(msg) {
-			return msg.checked, errDesync
-		}
-	}
-	if p.tick() < m.ticks {
-		p.advance()
-	}
-	m.links[i].send(m.now, p.report())
-	return 0, nil
+	msg, err := p.report()
+	m.links[i].send(m.now, msg)
+	return 0, err
 }
 
 // goToFirst makes both peers go back to the first tick, up to the one given, that
 // they have different states of, and returns it and the first component that
 // differs.
 func (m *match) goToFirst(tick int) (first int, component string, err error) {
-	first = max(m.peers[0].agreed, m.peers[1].agreed) + 1
+	first = max(m.peers[0].agreed(), m.peers[1].agreed()) + 1
 	for _, p := range m.peers {
 		first = max(first, int(p.world.History().Oldest()-p.start))
 	}
 	for ; first <= tick; first++ {
 		var digests [2]ecs.Digests
 		for i, p := range m.peers {
-			if err := p.seek(first); err != nil {
+			if err := p.world.History().Seek(p.start + uint64(first)); err != nil {
 				return 0, "", err
 			}
 			digests[i] = p.world.Digests(raw.Storage.Persistent)
@@ -147,7 +153,7 @@ func (m *match) run(ctx context.Context, w io.Writer) error {
 	found, err := m.play()
 	for i, p := range m.peers {
 		say("peer %d: rolled back %d times, made %d ticks again, %d at most at once; waited %d times; %d messages lost",
-			i+1, p.rollbacks, p.again, p.longest, p.waited, m.links[i].lost)
+			i+1, p.rollbacks, p.session.Remade(), p.longest, p.waited, m.links[i].lost)
 	}
 	switch {
 	case err == nil:

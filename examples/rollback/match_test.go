@@ -11,10 +11,19 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+func start(t *testing.T, c config) *match {
+	t.Helper()
+	m, err := newMatch(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // over plays a match to its end.
 func over(t *testing.T, c config) *match {
 	t.Helper()
-	m := newMatch(c)
+	m := start(t, c)
 	if tick, err := m.play(); err != nil {
 		t.Fatalf("%+v: at tick %d: %v", c, tick, err)
 	}
@@ -35,7 +44,7 @@ func TestPeersComeOutWhereAGameWithoutALinkDoes(t *testing.T) {
 		m := over(t, c)
 		plain := newGame(0, c.seed, false)
 		for i := range c.ticks {
-			plain.stepper.Step(plain.world, Buttons{m.peers[0].ours[i], m.peers[1].ours[i]})
+			plain.stepper.Step(plain.world, Buttons{{Value: m.peers[0].ours[i]}, {Value: m.peers[1].ours[i]}})
 		}
 		for i, p := range m.peers {
 			if got, want := p.world.Digest(), plain.world.Digest(); got != want {
@@ -58,7 +67,7 @@ func TestPeersComeOutWhereAGameWithoutALinkDoes(t *testing.T) {
 // differ in one field.
 func TestABugIsCaughtInTheFirstTickThatDiffers(t *testing.T) {
 	for seed := range uint64(10) {
-		m := newMatch(config{ticks: 10_000, loss: 15, delay: 6, seed: seed, bug: true, dir: t.TempDir()})
+		m := start(t, config{ticks: 10_000, loss: 15, delay: 6, seed: seed, bug: true, dir: t.TempDir()})
 		found, err := m.play()
 		if !errors.Is(err, errDesync) {
 			t.Fatalf("seed %d: play() = %v, want %v", seed, err, errDesync)
@@ -75,7 +84,7 @@ func TestABugIsCaughtInTheFirstTickThatDiffers(t *testing.T) {
 			t.Errorf("seed %d: tick %d differs in %v", seed, first, got)
 		}
 		for _, p := range m.peers {
-			if err := p.seek(first - 1); err != nil {
+			if err := p.world.History().Seek(p.start + uint64(first-1)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -119,16 +128,16 @@ func fields(t *testing.T, files []string) (names []string) {
 func TestALinkLosesDelaysAndReorders(t *testing.T) {
 	l := newLink(1, 2, 30, 5)
 	const sent = 1000
-	var got []int
+	var got []uint64
 	for now := range sent + 10 {
 		l.deliver(now, func(m message) {
-			if late := now - m.from; late < 1 || late > 5 {
-				t.Errorf("message %d took %d ticks", m.from, late)
+			if late := now - int(m.Tick); late < 1 || late > 5 {
+				t.Errorf("message %d took %d ticks", m.Tick, late)
 			}
-			got = append(got, m.from)
+			got = append(got, m.Tick)
 		})
 		if now < sent {
-			l.send(now, message{from: now})
+			l.send(now, message{Tick: uint64(now)})
 		}
 	}
 	if len(got)+l.lost != sent || l.lost < sent/5 || l.lost > sent*2/5 {

@@ -60,7 +60,7 @@ var allowed = map[string][]string{
 	"examples/life":       {"ecs", "journal", "persist"},
 	"examples/queens":     {"ecs"},
 	"examples/roguelike":  {"ecs"},
-	"examples/rollback":   {"ecs", "ecs/raw", "persist"},
+	"examples/rollback":   {"ecs", "ecs/rollback", "ecs/raw", "persist"},
 	"internal/benchtable": {"github.com/jedib0t/go-pretty"},
 	"internal/querygen":   {},
 	"benchmarks":          {},

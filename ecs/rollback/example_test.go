@@ -1,0 +1,63 @@
+package rollback_test
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/rollback"
+)
+
+// Steps that a player walks in a tick.
+type steps int
+
+type place struct{ X int }
+
+// newWalk returns one side of a game of two walkers.
+func newWalk(peer int) (*ecs.Storage[place], *rollback.Session[steps]) {
+	w := ecs.NewWorld(ecs.Options{History: 8})
+	places := ecs.MustRegister[place](w)
+	for range 2 {
+		places.Set(w.Create(), place{})
+	}
+	w.Commit()
+	stepper := new(ecs.Stepper[rollback.Inputs[steps]])
+	stepper.Add("walk", func(_ *ecs.World, in rollback.Inputs[steps]) {
+		for player, e := range places.Entities() {
+			places.Mut(e).X += int(in[player].Value)
+		}
+	})
+	s, err := rollback.New(w, stepper, rollback.Options[steps]{Peers: 2, Peer: peer, Players: []int{0, 1}})
+	if err != nil {
+		panic(err)
+	}
+	return places, s
+}
+
+// A side goes on without the other, and makes its ticks again once it knows better.
+func ExampleSession() {
+	places, here := newWalk(0)
+	_, there := newWalk(1)
+	var m rollback.Message[steps]
+	for tick := range 3 {
+		if err := here.Advance(1); err != nil {
+			fmt.Println(err)
+		}
+		if err := there.Advance(steps(10 * tick)); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println("guessed:", places.Values())
+	if err := there.Report(0, &m); err != nil { // Sent as the program likes.
+		fmt.Println(err)
+	}
+	if err := here.Receive(1, &m); err != nil {
+		fmt.Println(err)
+	}
+	if err := here.Settle(); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println("known:  ", places.Values(), "made again:", here.Remade())
+	// Output:
+	// guessed: [{3} {0}]
+	// known:   [{3} {30}] made again: 2
+}
