@@ -1,0 +1,105 @@
+package rollback_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stet-ecs/stet/ecs/rollback"
+)
+
+// say carries a message from one session to another.
+func say(t *testing.T, from, to *rollback.Session[int], a, b int) {
+	t.Helper()
+	var m rollback.Message[int]
+	if err := errors.Join(from.Report(b, &m), to.Receive(a, &m)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func advance(t *testing.T, s *rollback.Session[int], n, in int) {
+	t.Helper()
+	for range n {
+		if err := s.Advance(in); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAPeerKnowsHowFarItIsAhead(t *testing.T) {
+	_, a, _ := newSide(t, two, false)
+	o := two
+	o.Peer = 1
+	_, b, _ := newSide(t, o, false)
+	if a.Ahead() != 0 {
+		t.Errorf("before anything is known: %d ahead", a.Ahead())
+	}
+	advance(t, a, 6, 1)
+	say(t, b, a, 1, 0)
+	say(t, a, b, 0, 1)
+	say(t, b, a, 1, 0) // Now each knows what the other sees.
+	advance(t, b, 2, 1)
+	say(t, b, a, 1, 0)
+	say(t, a, b, 0, 1)
+	if a.Ahead() <= 0 || b.Ahead() >= 0 || a.Ahead() > 6 || b.Ahead() < -6 {
+		t.Errorf("a, at tick 7, is %d ahead; b, at tick 3, %d", a.Ahead(), b.Ahead())
+	}
+}
+
+func TestGuessesAreThoseOfTheProgram(t *testing.T) {
+	guessed := map[int]int{}
+	o := two
+	o.Predict = func(player, last int) int {
+		guessed[player]++
+		return last + 4
+	}
+	w, s, _ := newSide(t, o, false)
+	advance(t, s, 3, 1)
+	was := w.Digest()
+	sure := rollback.Message[int]{Has: []uint64{1, 1}, Runs: []rollback.Run[int]{{Player: 1, From: 2, Values: []int{4, 4, 4}}}}
+	if err := errors.Join(s.Receive(1, &sure), s.Settle()); err != nil {
+		t.Fatal(err)
+	}
+	if s.Remade() != 0 || w.Digest() != was || guessed[1] == 0 || guessed[0] != 0 {
+		t.Errorf("%d ticks made again after right guesses, %v guesses by player", s.Remade(), guessed)
+	}
+}
+
+// What a third peer says of a player counts once that has left, up to the tick that all
+// were told.
+func TestOthersSpeakOnlyForPlayersWhoLeft(t *testing.T) {
+	o := rollback.Options[int]{Peers: 3, Players: []int{0, 1, 2}}
+	_, s, _ := newSide(t, o, false)
+	said := rollback.Message[int]{Has: []uint64{1, 1, 1}, Runs: []rollback.Run[int]{{Player: 2, From: 2, Values: []int{5, 6, 7}}}}
+	if err := s.Receive(1, &said); err != nil || s.Known(2) != 1 {
+		t.Errorf("Receive() = %v, known to tick %d of a player that is there, want 1", err, s.Known(2))
+	}
+	if err := errors.Join(s.Drop(2, 4), s.Receive(1, &said)); err != nil || s.Known(2) != 3 {
+		t.Errorf("Receive() = %v, known to tick %d of a player that left at 4, want 3", err, s.Known(2))
+	}
+}
+
+func TestATickThatCannotBeEndedEndsTheSession(t *testing.T) {
+	full := errors.New("full")
+	o := two
+	o.Commit = func() error { return full }
+	_, s, _ := newSide(t, o, false)
+	for range 2 {
+		if err := s.Advance(1); !errors.Is(err, full) {
+			t.Errorf("Advance() = %v, want %v", err, full)
+		}
+	}
+}
+
+// A peer that sends inputs of ticks far ahead does not fill the memory.
+func TestInputsFarAheadAreLeftForLater(t *testing.T) {
+	w, s, _ := newSide(t, two, false)
+	for from := uint64(2); from < 4000; from += 256 {
+		m := rollback.Message[int]{Has: []uint64{1, 1}, Runs: []rollback.Run[int]{{Player: 1, From: min(from, s.Known(1)+1), Values: make([]int, 256)}}}
+		if err := s.Receive(1, &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if known := s.Known(1); known != w.Tick()+256 {
+		t.Errorf("known to tick %d at tick %d", known, w.Tick())
+	}
+}
