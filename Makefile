@@ -54,17 +54,16 @@ debug: ## the build that finds stray writes
 narrow: ## the tests of what knows no store, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal
 
-# What a browser's host or WASI has not is left out: other processes.
-WASM = -short ./disk ./journal
+# What takes long there, or starts other processes, is left out.
 SAVES = -short -run 'Stream|EveryMachine|RandomWorldsAreSaved|^Example' ./ecs ./persist
 
 wasm: ## tests under WASI, by wazero built from source, and under node if there is one: a save has the same bytes there
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WAZERO); \
 	export GOARCH=wasm; wasi="$$dir/wazero run -mount /:/ -env-inherit"; \
-	for tests in "$(WASM)" "$(SAVES)"; do eval "GOOS=wasip1 go test -exec '$$wasi' $$tests"; done; \
+	for tests in "-short ./disk" "$(SAVES)"; do eval "GOOS=wasip1 go test -exec '$$wasi' $$tests"; done; \
 	if command -v node >/dev/null; then \
 		node="$$(go env GOROOT)/lib/wasm/go_js_wasm_exec"; \
-		for tests in "-skip AllocatesNothing $(WASM)" "$(SAVES)"; do eval "GOOS=js go test -exec $$node $$tests"; done; \
+		for tests in "-short -skip AllocatesNothing ./disk ./journal" "$(SAVES)"; do eval "GOOS=js go test -exec $$node $$tests"; done; \
 	fi
 
 ports: ## builds for other systems and processors; the tests check their types
