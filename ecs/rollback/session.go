@@ -200,13 +200,13 @@ func (s *Session[In]) known() uint64 {
 
 // Ahead returns how many ticks this peer should let others catch up; below 0, it is behind.
 func (s *Session[In]) Ahead() int {
-	ahead, any := math.MinInt, false
+	ahead, known := math.MinInt, false
 	for i := range s.peers {
 		if p := &s.peers[i]; i != s.o.Peer && p.plays && !p.gone && p.tick > 0 {
-			ahead, any = max(ahead, (p.ahead-p.theirs)/2), true
+			ahead, known = max(ahead, (p.ahead-p.theirs)/2), true
 		}
 	}
-	if !any {
+	if !known {
 		return 0
 	}
 	return ahead
