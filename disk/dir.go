@@ -12,7 +12,8 @@ import (
 type dir struct{ root *os.Root }
 
 // Dir returns the tree that root stands for. Names cannot lead out of it, neither
-// by ".." nor by symbolic links. New files have mode 0600, new directories 0700.
+// by ".." nor by symbolic links. New files have mode 0600, new directories 0700. Under
+// WebAssembly locks keep out only others in the same program.
 // Close closes root.
 func Dir(root *os.Root) FS { return dir{root} }
 

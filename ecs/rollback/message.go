@@ -52,7 +52,7 @@ func (s *Session[In]) Report(to int, m *Message[In]) error {
 	}
 	m.Runs = runs[:n]
 	m.Checked, m.Digest = 0, 0
-	if c := s.checked(s.Confirmed()); c.tick > 0 && c.tick <= s.Confirmed() {
+	if c := s.digestAt(s.Confirmed()); c.tick > 0 && c.tick <= s.Confirmed() {
 		m.Checked, m.Digest = c.tick, c.digest
 	}
 	return nil

@@ -105,18 +105,19 @@ func (p *player[In]) sure() uint64 {
 
 // A peer is what another one said.
 type peer struct {
-	has     []uint64
-	tick    uint64
-	ahead   int // As we see us,
-	theirs  int // and as they see themselves.
-	gone    bool
-	plays   bool
-	pending checked
+	has     []uint64 // By player: up to which tick it has the inputs.
+	tick    uint64   // Of its newest message.
+	ahead   int      // As we see us,
+	theirs  int      // and as they see themselves.
+	gone    bool     // It was dropped.
+	plays   bool     // It has players.
+	pending checked  // To be compared once the tick is confirmed here.
 	agreed  uint64
 }
 
+// A checked is the digest of a tick.
 type checked struct {
-	tick   uint64
+	tick   uint64 // 0: none.
 	digest ecs.Digest
 }
 
@@ -176,7 +177,8 @@ func (s *Session[In]) Remade() uint64 { return s.again }
 // Agreed returns the last tick that a peer is known to have the same world of; 0: none.
 func (s *Session[In]) Agreed(peer int) uint64 { return s.peers[peer].agreed }
 
-// Known returns up to which tick the inputs of a peer's players are known.
+// Known returns up to which tick the inputs of a peer's players are known; a spectator
+// has none, and the largest there is.
 func (s *Session[In]) Known(peer int) uint64 {
 	known := uint64(math.MaxUint64)
 	for p, owner := range s.o.Players {
@@ -337,13 +339,13 @@ func (s *Session[In]) step() error {
 	}
 	s.tick = t
 	if (t-s.start)%uint64(s.o.CheckEvery) == 0 {
-		*s.checked(t) = checked{t, s.w.Digest()}
+		*s.digestAt(t) = checked{t, s.w.Digest()}
 	}
 	return nil
 }
 
-// checked returns where the digest lies of the last tick up to t that has one.
-func (s *Session[In]) checked(t uint64) *checked {
+// digestAt returns where the digest lies of the last tick up to t that has one.
+func (s *Session[In]) digestAt(t uint64) *checked {
 	return &s.digests[(t-s.start)/uint64(s.o.CheckEvery)%heldDigests]
 }
 
@@ -356,7 +358,7 @@ func (s *Session[In]) compare() error {
 			continue
 		}
 		p.pending = checked{}
-		switch ours := s.checked(c.tick); {
+		switch ours := s.digestAt(c.tick); {
 		case ours.tick != c.tick: // Too long ago.
 		case ours.digest != c.digest:
 			return s.fail(&DesyncError{Peer: i, Tick: c.tick, Agreed: p.agreed, Ours: ours.digest, Theirs: c.digest})
