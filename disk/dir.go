@@ -202,6 +202,19 @@ func named(root *os.Root, name string, info fs.FileInfo) (bool, error) {
 	return err == nil && os.SameFile(info, there), err
 }
 
+func (d dir) Locked(name string) (bool, error) {
+	info, err := d.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.Mode().IsRegular():
+		return false, irregular(name, info)
+	}
+	return d.locked(name, info)
+}
+
 func (l *dirLock) Sign(text string) error {
 	f, err := l.root.OpenFile(l.name, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {

@@ -56,16 +56,8 @@ func (d dir) tryLock(name string) (Lock, error) {
 	return l, nil
 }
 
-func (d dir) Locked(name string) (bool, error) {
-	info, err := d.root.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !info.Mode().IsRegular():
-		return false, irregular(name, info)
-	}
+// locked reports whether somebody has the lock on the file called name.
+func (d dir) locked(name string, _ fs.FileInfo) (bool, error) {
 	l := flock.New(filepath.Join(d.root.Name(), name), flock.SetFlag(os.O_RDONLY))
 	defer l.Close()
 	ok, err := l.TryRLock()

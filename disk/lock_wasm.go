@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -63,16 +62,8 @@ func (l *dirLock) take() bool {
 	return true
 }
 
-func (d dir) Locked(name string) (bool, error) {
-	info, err := d.root.Lstat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !info.Mode().IsRegular():
-		return false, irregular(name, info)
-	}
+// locked reports whether somebody has the lock on the file that info describes.
+func (d dir) locked(_ string, info fs.FileInfo) (bool, error) {
 	locksMu.Lock()
 	defer locksMu.Unlock()
 	return holder(info) != nil, nil
