@@ -28,7 +28,7 @@ func (s *storageState) entities() []Entity { return raw.As[Entity](s.Entities) }
 // stored components is planned, then their rows are checked and decoded, then they
 // take their places. What fails fails before anything is changed.
 func (w rawWorld) Load(state *raw.State) error {
-	if w.recorder != nil {
+	if w.recorder != nil && w.recorder != state.Recorder {
 		return raw.ErrAttached
 	}
 	if w.anyCheckpoint() {
@@ -48,19 +48,28 @@ func (w rawWorld) Load(state *raw.State) error {
 	w.verify()
 	w.begun()
 	w.forgetFrames()
+	w.ops = nil // There is no tick that what follows belongs to.
+	kept := func(s AnyStorage) bool { return state.KeepNoRewind && s.about().noRewind }
 	for _, s := range w.storages {
-		s.discardAll()
+		if !kept(s) {
+			s.discardAll()
+		}
 	}
 	w.entities.take(ownedEntities(state.Registry, state.Owned), rows, track.Lengths{N: state.Alive, Extra: state.Free, Total: len(state.Registry)})
 	for _, p := range plans {
 		if p.unknown {
 			w.adoptUnknown(p.target)
+		} else if kept(p.target) {
+			continue
 		}
 		p.put()
 	}
+	for _, s := range w.exempt {
+		s.dropDead()
+	}
 	w.regroup()
 	w.tick, w.converted = state.Tick, w.conversions(plans)
-	w.restart(0)
+	w.restart(state.Seq)
 	w.tellRestored()
 	return nil
 }

@@ -45,7 +45,7 @@ var (
 	ErrNewer = errors.New("ecs: stored by a newer program")
 
 	// ErrAttached reports a Load into a world with a recorder, which would not be
-	// told: detach it before.
+	// told: detach it before. A store loads with Store.Load.
 	ErrAttached = errors.New("ecs: a recorder is attached")
 
 	// ErrCheckpointHeld reports an operation that is not possible while checkpoints
@@ -93,7 +93,8 @@ type World interface {
 	// one with neither history nor recorder. It costs O(storages).
 	Pin() (Pin, error)
 
-	// Load replaces all that the world holds by state. Storages that state does not
+	// Load replaces all that the world holds by state, as far as [State] does not say
+	// otherwise. Storages that state does not
 	// name are emptied, resources keep their values. Components that the program did
 	// not register are kept as they are, and saved again. The history starts anew. When
 	// all is in place it calls the functions of ecs.World.OnRestore.

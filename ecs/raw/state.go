@@ -19,6 +19,15 @@ type State struct {
 	// made them has no more use for them, whether Load succeeds or not.
 	Owned bool
 
+	// Recorder is the one that the world has: it asks for the state itself, and calls it Seq.
+	// The next tick that it is told has Seq as its Parent.
+	Recorder Recorder
+	Seq      uint64
+
+	// KeepNoRewind leaves what is registered with NoRewind as it is, for a world that goes to
+	// another state of its own: only the rows of entities that are not alive there go.
+	KeepNoRewind bool
+
 	// Lossy makes Load leave out what the program's types have no place for, where it
 	// would be refused with [ErrDropped]. It is for whoever only shows a state, as what
 	// is saved of the world then lacks it for good.
