@@ -93,6 +93,16 @@ func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion)
 	return conversions
 }
 
+// converting returns those of conversions that convert something.
+func converting(conversions []raw.Conversion) (some []raw.Conversion) {
+	for _, c := range conversions {
+		if c.Name != "" && c.Stored != "" {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
 // convert continues a store whose state was converted: before the first commit
 // there is a full snapshot under the new schema.
 func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State) error {

@@ -98,10 +98,9 @@ func (r *Report) types(conversions []raw.Conversion) {
 			r.Unknown = append(r.Unknown, c.Stored)
 		case c.Stored == "":
 			r.Unstored = append(r.Unstored, c.Name)
-		default:
-			r.Converted = append(r.Converted, c)
 		}
 	}
+	r.Converted = converting(conversions)
 }
 
 // listed returns names for a sentence.
@@ -201,6 +200,7 @@ func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
+	s.first = s.journal.Next()
 	return s, nil
 }
 
@@ -287,7 +287,6 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	if err != nil {
 		return err
 	}
-	s.head = im.ID.Seq
 	stored := im.Stored()
 	conversions, err := image.Conversions(stored, s.world)
 	if err != nil {
@@ -295,7 +294,6 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	}
 	s.report.types(rewindChanges(stored, s.world, conversions))
 	s.schema = evolved(stored, s.world, s.report.Converted)
-	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 	s.report.Skipped = append(f.Skipped, c.Problems()...)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
 		if err := removeTemps(s.files); err != nil {
@@ -305,6 +303,32 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	if err := im.Fill(s.world, f.Snapshot.Name); err != nil {
 		return err
 	}
+	s.continueAt(c, im, f)
+	sizes := make([]segmentSize, len(c.Log.Segments))
+	for i, segment := range c.Log.Segments {
+		sizes[i] = segmentSize{segment.First, segment.Size}
+	}
+	s.bind(sizes)
+	s.report.Tick, s.report.Snapshot, s.report.Replayed = im.Tick, f.Snapshot.Name, f.Replayed
+	s.report.Clean, s.report.Disowned = c.Log.Clean, len(c.Log.Disowned)
+	if c.Log.Torn != nil {
+		s.report.Torn = catalog.JournalDamage(c.Log.Torn)
+	}
+	return nil
+}
+
+// continueAt makes the next tick continue im, the state that the world was filled with, under
+// the schema of the store.
+func (s *Store) continueAt(c *catalog.Catalog, im *image.Image, f *catalog.Found) {
+	s.head, s.older = im.ID.Seq, im.ID.Seq != c.Head()
+	s.adoptFiles(c, f)
+	s.record(im.ID, time.Time{})
+	if e, ok := c.Log.Find(s.head); ok {
+		if t, _, err := c.Read(e); err == nil {
+			s.committedAt = t.Time
+		}
+	}
+	stored := im.Stored()
 	for _, st := range s.world.Raw().Storages() {
 		given := uint64(neverGiven)
 		if n, ok := image.NumberOf(stored, st); ok && im.Components[n].N > 0 {
@@ -315,24 +339,15 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 			s.schema.Number(st)
 		}
 	}
-	s.adoptFiles(c, f)
-	sizes := make([]segmentSize, len(c.Log.Segments))
-	for i, segment := range c.Log.Segments {
-		sizes[i] = segmentSize{segment.First, segment.Size}
-	}
-	s.bind(sizes)
-	s.ids[s.head] = im.ID
-	if e, ok := c.Log.Find(s.head); ok {
-		if t, _, err := c.Read(e); err == nil {
-			s.committedAt = t.Time
-		}
-	}
-	s.report.Tick, s.report.Snapshot, s.report.Replayed = im.Tick, f.Snapshot.Name, f.Replayed
-	s.report.Clean, s.report.Disowned = c.Log.Clean, len(c.Log.Disowned)
-	if c.Log.Torn != nil {
-		s.report.Torn = catalog.JournalDamage(c.Log.Torn)
-	}
-	return nil
+}
+
+// record makes id, which was committed at that time, the only tick that the next one can
+// continue, and notes nothing of what the next one has to give.
+func (s *Store) record(id journal.ID, at time.Time) {
+	clear(s.ids)
+	s.ids[id.Seq], s.committedAt = id, at
+	s.notes.Reset()
+	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
 }
 
 // adoptFiles makes the next snapshot share the pages of the one found, as far as they are

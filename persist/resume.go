@@ -3,10 +3,12 @@ package persist
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -28,7 +30,11 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err := c.Scan(ctx); err != nil {
 		return err
 	}
-	durable, found, err := c.Continued(ctx, "")
+	at := "" // What is newest and durable, if it continues what the world went to.
+	if c.Head() < s.first {
+		at = fmt.Sprint("seq:", s.head)
+	}
+	durable, found, err := c.Continued(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -48,12 +54,11 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 
 // goOnFrom journals the present state behind the newest durable one.
 func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image.Image, found *catalog.Found, full bool) error {
-	seq, tick := s.journal.Next(), s.world.Tick()
 	now, err := s.now()
 	if err != nil {
 		return err
 	}
-	if err := s.world.Raw().Attach(s, seq); err != nil {
+	if err := s.world.Raw().Attach(s, s.journal.Next()); err != nil {
 		return err
 	}
 	s.head = durable.ID.Seq
@@ -62,37 +67,58 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image
 	if full {
 		s.pruneNow()
 	}
-	payload := s.encodeAll(durable, now)
-	if err := s.announce(); err != nil {
-		return err
-	}
 	s.mu.Lock()
 	s.pending = nil // What failed will not be durable.
 	s.mu.Unlock()
-	s.await(seq, tick)
-	id, err := s.journal.Append(durable.ID.Seq, tick, 0, payload)
+	err = s.journalAll(durable.ID, func(st raw.Storage) int {
+		if number := s.schema.Number(st); number < len(durable.Components) {
+			return durable.Components[number].N
+		}
+		return 0
+	}, now)
 	if err == nil {
 		err = s.journal.Sync(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	clear(s.ids)
-	s.ids[seq], s.committedAt, s.head, s.since = id, now, seq, seq
-	s.notes.Reset()
-	s.encoder = newTickRecorder(s.schema, &s.notes, &s.dirty)
+	s.head = s.world.Raw().Seq()
+	s.beginAtOnce()
+	return nil
+}
+
+// journalAll journals the present state, which the world knows by the number of the next
+// record, as one tick behind parent. before returns how many rows a storage has there.
+func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now time.Time) error {
+	seq, tick := s.world.Raw().Seq(), s.world.Tick()
+	payload := s.encodeAll(parent, before, now)
+	if err := s.announce(); err != nil {
+		return err
+	}
+	s.await(seq, tick)
+	id, err := s.journal.Append(parent.Seq, tick, 0, payload)
+	if err != nil {
+		return err
+	}
+	s.since, s.dirty.All = seq, true
+	s.record(id, now)
 	for _, st := range s.world.Raw().Storages() {
 		s.encoder.whole.add(st, seq)
-	}
-	if s.begin("", s.journal.Sync) == nil { // Should it fail, the next tick tries again.
-		s.hand()
 	}
 	return nil
 }
 
+// beginAtOnce begins a snapshot, and copies all of it. Should that fail, the next tick tries
+// again.
+func (s *Store) beginAtOnce() {
+	if s.begin("", s.journal.Sync) == nil {
+		s.hand()
+	}
+}
+
 // encodeAll returns the payload of a tick that gives the whole state, whatever its
 // parent is: its operations clear the world and make it again.
-func (s *Store) encodeAll(parent *image.Image, now time.Time) []byte {
+func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now time.Time) []byte {
 	rows, alive, free := s.world.Raw().Registry()
 	entities := raw.As[ecs.Entity](rows)
 	registry := raw.EntityChange{Changed: true, Alive: alive, Free: free, Total: len(rows)}
@@ -100,7 +126,7 @@ func (s *Store) encodeAll(parent *image.Image, now time.Time) []byte {
 		registry.Rows = []raw.Range{{N: len(rows)}}
 	}
 	t := format.NewTickEncoder()
-	t.Begin(s.journal.Buffer(), false, parent.ID, s.world.Tick(), now)
+	t.Begin(s.journal.Buffer(), false, parent, s.world.Tick(), now)
 	t.Registry(registry, entities)
 	var storages []raw.Storage
 	for _, st := range s.world.Raw().Storages() {
@@ -114,10 +140,7 @@ func (s *Store) encodeAll(parent *image.Image, now time.Time) []byte {
 		t.Ops.Add(raw.OpCreate, format.NoComponent, e)
 	}
 	for _, st := range storages {
-		number, before := s.schema.Number(st), 0
-		if number < len(parent.Components) {
-			before = parent.Components[number].N
-		}
+		number := s.schema.Number(st)
 		if !st.IsResource() {
 			for _, e := range raw.As[ecs.Entity](st.Entities()) {
 				if e != ecs.Vacant {
@@ -126,7 +149,7 @@ func (s *Store) encodeAll(parent *image.Image, now time.Time) []byte {
 			}
 		}
 		all := wholeStorage{Storage: st}
-		t.Storage(number, all.change(before))
+		t.Storage(number, all.change(before(st)))
 	}
 	return t.End(&format.Notes{})
 }

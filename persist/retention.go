@@ -451,10 +451,17 @@ func (p *pruning) prune(files disk.FS, j *journal.Journal, l *catalog.Lock) (rem
 	return removed, err
 }
 
+// mayPrune reports whether what Retain lets go may be removed now. Damage is not made worse.
+// Where Open or Goto went to an older state and nothing continues it yet, a crash leads to the
+// newest one: what leads there is not known to be needed, and stays.
+func (s *Store) mayPrune() bool {
+	return !s.damaged && !s.asFound && (!s.older || s.first > 0 && s.journal.Next() > s.first)
+}
+
 // pruneNow removes what Retain lets go of a store that was just opened, without waiting for
 // the next snapshot.
 func (s *Store) pruneNow() {
-	if s.damaged || s.asFound {
+	if !s.mayPrune() {
 		return
 	}
 	from := past{s.list, s.head, s.head, sizesOf(s.journal)}

@@ -79,19 +79,26 @@ func Load(ctx context.Context, file string, w *ecs.World) error {
 
 // LoadFS replaces all that w holds by what is saved in a file of files, as [Load] does.
 func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error {
-	r, err := snap.Open(files, file, catalog.SnapshotName)
+	im, name, err := readSave(ctx, files, file, w)
 	if err != nil {
 		return err
+	}
+	return im.Fill(w, name)
+}
+
+// readSave reads what is saved in a file, whose name in errors it returns. The types of w
+// fit it.
+func readSave(ctx context.Context, files disk.FS, file string, w *ecs.World) (im *image.Image, name string, err error) {
+	r, err := snap.Open(files, file, catalog.SnapshotName)
+	if err != nil {
+		return nil, "", err
 	}
 	defer r.Close()
 	if _, err := image.Conversions(r.Manifest.Schema, w); err != nil {
-		return err
+		return nil, "", err
 	}
-	im, err := r.Load(ctx, nil, true)
-	if err != nil {
-		return err
-	}
-	return im.Fill(w, r.Name)
+	im, err = r.Load(ctx, nil, true)
+	return im, r.Name, err
 }
 
 // LoadFrom replaces all that w holds by the save that in has up to its end, as [Load] does
@@ -99,16 +106,22 @@ func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) error
 // where it begins, in a file called "stream". in may give any number of bytes: bound what
 // comes from strangers with [io.LimitReader].
 func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) error {
-	files := disk.Memory()
-	f, err := files.Create(stream)
+	files, err := received(in)
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.NewOffsetWriter(f, 0), in); err != nil {
-		return fmt.Errorf("persist: load: %w", err)
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
 	return LoadFS(ctx, files, stream, w)
+}
+
+// received returns files of which stream is what in has.
+func received(in io.Reader) (disk.FS, error) {
+	files := disk.Memory()
+	f, err := files.Create(stream)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(io.NewOffsetWriter(f, 0), in); err != nil {
+		return nil, fmt.Errorf("persist: load: %w", err)
+	}
+	return files, f.Close()
 }

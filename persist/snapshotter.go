@@ -305,13 +305,14 @@ func (s *Store) copySome(budget int) {
 	s.running = make(chan finished, 1)
 	s.handed = c
 	list, oldest, named := slices.Clone(s.list), s.world.Raw().OldestSeq(), maps.Clone(s.named)
+	prune := s.mayPrune()
 	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
 		f := c.finish(files, named)
 		if f.Err == nil {
 			written := c.stored(true)
 			written.Size, written.CRC = f.Bytes, f.crc
 			list, p := append(list, written), pruning{}
-			if !s.damaged && !s.asFound {
+			if prune {
 				// Should the world go back to before c meanwhile, what leads to the oldest
 				// tick of its history is there.
 				from := past{list, written.ID.Seq, oldest, sizesOf(s.journal)}

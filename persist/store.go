@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -91,7 +93,9 @@ type Store struct {
 	closing chan error // What a Close that nobody waited for will return, or nil.
 
 	id        [16]byte // Of the world.
-	head      uint64   // The record that Open recovered.
+	head      uint64   // The record of the state that Open or Goto went to,
+	first     uint64   // and the first that can have been written since.
+	older     bool     // It was not the newest.
 	schema    *format.Schema
 	announced int // Components that the journal's preambles describe.
 	journal   *journal.Journal
@@ -215,7 +219,7 @@ func (s *Store) Sync(ctx context.Context) error {
 //
 // What was durable stays and nothing that failed is tried again: Resume reads the
 // store as Open does, begins a new segment under a higher epoch, and journals the whole
-// present state as one tick behind the newest durable one. It is durable when Resume
+// present state as one tick behind the newest durable one that it comes from. It is durable when Resume
 // returns nil, and a snapshot of it is begun. The ticks between are in no journal. The
 // history of the world starts anew.
 //
@@ -245,6 +249,59 @@ func (s *Store) Resume(ctx context.Context) error {
 		err = s.resume(ctx, true)
 	}
 	return err
+}
+
+// Goto makes the world the state at a point in time, written as inspect.View.Resolve takes
+// it: "1200", "@latest~10", "mark:boss", "tip:1". The next tick continues it, and the ticks
+// that were after it stay in the journal, on a branch of their own:
+//
+//	tick 7 ── tick 8 ── tick 9
+//	    `── tick 8 ── …             Goto(ctx, "7"), Commit
+//
+// Entities, handles, queries, groups, indexes and hooks of the world stay, and
+// [ecs.World.OnRestore] tells. What is registered with NoRewind keeps its values. The history
+// of the world starts anew; [ecs.History.Seek] is for the ticks that it holds. A state of
+// older types is converted, as by [Open].
+//
+// Until the next tick is durable, or the store is closed, a crash leads to the newest state
+// of the journal again, which is what @latest names until then.
+//
+// Errors: [ErrUncommitted], [raw.ErrCheckpointHeld], [ErrPoint], [ErrNotFound] with what
+// there is instead, [ErrSchema], [ErrCorrupt]; and that of ctx. The world is then as it was.
+// One that wraps [Store.Err] says that the world is there, but the journal failed.
+//
+// Cost: as Open. What was committed becomes durable before.
+func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ctx, point) }
+
+// Load makes the world what [Save] wrote to a file: the quick load of a game whose store
+// goes on. It becomes the next tick of the journal, which gives the whole state, behind the
+// present one, and a full snapshot of it is begun. So a crash leads to the state before or
+// to the one loaded, and the way back over both is in the journal:
+//
+//	tick 900 ── all of tick 500 ── tick 501 ── …       Load of a save of tick 500
+//
+// What is registered with NoRewind gets the values of the file too. Otherwise all is as for
+// [Store.Goto], errors also; [ErrForeign] and [ErrNewer] are those of the file.
+//
+// Cost: as the function Load, and about as many bytes of journal as the save has, and of
+// snapshot. It is durable as a tick is: see [Store.Sync].
+func (s *Store) Load(ctx context.Context, file string) error {
+	files, err := disk.Open(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	return s.load(ctx, files, filepath.Base(file))
+}
+
+// LoadFrom is Load of the save that in has up to its end, as [SaveTo] writes it; see
+// [LoadFrom].
+func (s *Store) LoadFrom(ctx context.Context, in io.Reader) error {
+	files, err := received(in)
+	if err != nil {
+		return err
+	}
+	return s.load(ctx, files, stream)
 }
 
 // Close makes everything that was committed durable, seals the journal at the

@@ -81,6 +81,16 @@ func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent 
 	return c
 }
 
+// stayed notes that the world went to a state of another time, and what does not rewind
+// stayed as it was.
+func (l wholeList) stayed() {
+	for i := range l {
+		if !l[i].Rewinds() {
+			l[i].seq = neverGiven
+		}
+	}
+}
+
 // rest iterates over what record seq must give though it did not change.
 func (l wholeList) rest(seq, parent uint64) iter.Seq[raw.StorageChange] {
 	return func(yield func(raw.StorageChange) bool) {

@@ -375,9 +375,12 @@ func SumRows(n int, appendPage func(dst []byte, lo, hi int) []byte) uint64 {
 var sumBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Fill makes im, which was read from file and what follows it, the state of w.
-func (im *Image) Fill(w *ecs.World, file string) error {
-	err := w.Raw().Load(im.State())
-	if errors.Is(err, raw.ErrState) { // The types fit; see schema.fits.
+func (im *Image) Fill(w *ecs.World, file string) error { return Put(w, im.State(), file) }
+
+// Put makes state, which was read from file and what follows it, that of w. Its types fit.
+func Put(w *ecs.World, state *raw.State, file string) error {
+	err := w.Raw().Load(state)
+	if errors.Is(err, raw.ErrState) {
 		return &format.DamageError{File: file, Offset: -1, Length: 0, Reason: err.Error(), Err: format.ErrCorrupt}
 	}
 	return err

@@ -1,0 +1,155 @@
+package persist
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/image"
+)
+
+// A store goes elsewhere in two ways. Goto continues a state that the journal leads to
+// already, and writes nothing but the ticks that follow:
+//
+//	tick ── tick 7 ── tick ── tick 9
+//	           `── tick 8 ── …            Goto tick 7
+//
+// Load brings a state from outside. The journal gets it as one tick, which makes the whole
+// state anew whatever it continues:
+//
+//	tick ── tick 7 ── all of tick 3 ── tick 4 ── …
+
+// goTo is [Store.Goto].
+func (s *Store) goTo(ctx context.Context, point string) error {
+	if err := s.leave(ctx); err != nil {
+		return err
+	}
+	if err := s.journal.Sync(ctx); err != nil {
+		return err
+	}
+	c := catalog.New(s.files)
+	defer func() { _ = c.Log.Close() }()
+	if err := c.Scan(ctx); err != nil {
+		return err
+	}
+	im, found, err := c.Continued(ctx, point)
+	if err != nil {
+		return err
+	}
+	stored := im.Stored()
+	conversions, err := image.Conversions(stored, s.world)
+	if err != nil {
+		return err
+	}
+	conversions = converting(rewindChanges(stored, s.world, conversions))
+	state := im.State()
+	state.Recorder, state.Seq, state.KeepNoRewind = s, im.ID.Seq, true
+	if err := image.Put(s.world, state, found.Snapshot.Name); err != nil {
+		return err
+	}
+	s.damaged = s.damaged || len(found.Skipped)+len(c.Problems()) > 0
+	continued := conversions == nil && stored.Differs(s.schema) == nil
+	if !continued || len(stored.Components) > len(s.schema.Components) {
+		s.schema = evolved(stored, s.world, conversions)
+	}
+	s.continueAt(c, im, found)
+	s.first = s.journal.Next()
+	s.encoder.whole.stayed()
+	if continued {
+		return nil
+	}
+	return s.restart(ctx, conversions != nil)
+}
+
+// restart begins a segment of the journal, whose schema does not continue the one before. A
+// state that was converted to it gets a snapshot, as when a store is opened. The world is
+// there already: what fails now fails the journal.
+func (s *Store) restart(ctx context.Context, converted bool) error {
+	roll := func(ctx context.Context) error {
+		s.announced = len(s.schema.Components)
+		return s.journal.Roll(ctx)
+	}
+	s.table, s.sums = nil, nil // Pages of the other schema are not to be shared.
+	ctx = context.WithoutCancel(ctx)
+	if converted {
+		_, s.failed = s.snapshot(ctx, "", roll)
+	} else {
+		s.failed = roll(ctx)
+	}
+	return s.Err()
+}
+
+// load is [Store.Load] of a file of files.
+func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
+	if err := s.leave(ctx); err != nil {
+		return err
+	}
+	im, name, err := readSave(ctx, files, file, s.world)
+	if err != nil {
+		return err
+	}
+	if err := s.fits(im); err != nil {
+		return err
+	}
+	now, err := s.now()
+	if err != nil {
+		return err
+	}
+	before := make(map[string]int) // Rows of what is there.
+	for _, st := range s.world.Raw().Storages() {
+		before[st.Name()] = st.Rows()
+	}
+	parent := s.ids[s.world.Raw().Seq()]
+	state := im.State()
+	state.Recorder, state.Seq = s, s.journal.Next()
+	if err := image.Put(s.world, state, name); err != nil {
+		return err
+	}
+	if parent.Seq+1 < state.Seq {
+		s.branched(parent.Seq, state.Seq-1)
+	}
+	err = s.journalAll(parent, func(st raw.Storage) int { return before[st.Name()] }, now)
+	if s.failed = err; err == nil {
+		s.beginAtOnce()
+	}
+	return s.Err()
+}
+
+// leave ends what is under way at the present state, which the world is about to leave.
+func (s *Store) leave(ctx context.Context) error {
+	switch err := s.Err(); {
+	case s.closed:
+		return ErrClosed
+	case err != nil:
+		return err
+	case s.world.Raw().Dirty():
+		return ErrUncommitted
+	}
+	if err := s.lock.Check(); err != nil {
+		return err
+	}
+	s.hand()
+	_, err := s.written(ctx)
+	return err
+}
+
+// fits returns an error if im has a component that the program did not register, and that is
+// another one in the store.
+func (s *Store) fits(im *image.Image) error {
+	registered := make(map[string]bool)
+	for _, st := range s.world.Raw().Storages() {
+		registered[st.Name()] = !st.Unknown()
+	}
+	for _, c := range im.Components {
+		n, stored := s.schema.Numbers[c.Name]
+		if stored && !registered[c.Name] && !c.Entry.Same(&s.schema.Components[n]) {
+			return fmt.Errorf("%w: %s is not registered, and is %v in the save, %v in the store", format.ErrSchema,
+				naming.Shown(c.Name), c.Layout, s.schema.Components[n].Layout)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,496 @@
+package persist_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/deep"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// A traveller goes all over the states of a store, and knows what each record was.
+type traveller struct {
+	t     require.TestingT
+	rng   *rand.Rand
+	mem   *disktest.Mem
+	w     *storetest.World
+	s     *persist.Store
+	at    uint64 // The record that the world is at,
+	last  uint64 // and the one that a crash leads to, when all is durable.
+	saves []save
+	known map[uint64]ecs.Digest
+	ticks map[uint64]uint64
+}
+
+// A save is a world as bytes.
+type save struct {
+	bytes  []byte
+	digest ecs.Digest
+	values string
+	tick   uint64
+}
+
+func (r *traveller) open(at string) {
+	r.w = storetest.New(r.rng.IntN(3) * 4)
+	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: []int64{-1, 3000}[r.rng.IntN(2)], SnapshotPace: 500, At: at}
+	s, err := persist.OpenFS(storetest.Background, r.mem, r.w.World, options)
+	require.NoError(r.t, err)
+	require.Empty(r.t, s.Report().Skipped)
+	r.s, r.at = s, r.w.Raw().Seq()
+	r.last = r.at
+}
+
+// note notes what the record is that the world is at now. It is a new one.
+func (r *traveller) note() {
+	r.at = r.w.Raw().Seq()
+	r.last = r.at
+	require.NotContains(r.t, r.known, r.at)
+	r.known[r.at], r.ticks[r.at] = storetest.Persistent(r.w.World), r.w.Tick()
+}
+
+// check compares the world with what the record is that it is at.
+func (r *traveller) check(what string) {
+	require.Equal(r.t, r.at, r.w.Raw().Seq(), what)
+	require.Equal(r.t, r.known[r.at], storetest.Persistent(r.w.World), "%s record %d", what, r.at)
+	require.Equal(r.t, r.ticks[r.at], r.w.Tick(), what)
+}
+
+// exempt shows what does not rewind of entities that are alive.
+func exempt(w *storetest.World) string {
+	return fmt.Sprint(w.Heat.Entities(), w.Heat.Values(), w.Mood.Entities(), w.Mood.Values(), w.Clock.Get())
+}
+
+// step does one thing that a program could do.
+func (r *traveller) step() {
+	switch k := r.rng.IntN(16); {
+	case k < 6:
+		change(r.w, r.rng)
+		require.NoError(r.t, r.s.Commit())
+		r.note()
+	case k < 9:
+		seqs := make([]uint64, 0, len(r.known))
+		for seq := range uint64(len(r.known)) { // All from 0 on.
+			seqs = append(seqs, seq)
+		}
+		r.at = seqs[r.rng.IntN(len(seqs))]
+		clock := r.w.Clock.Get()
+		require.NoError(r.t, r.s.Goto(storetest.Background, fmt.Sprint("seq:", r.at)))
+		r.check("goto")
+		require.Equal(r.t, clock, r.w.Clock.Get())
+		for _, e := range r.w.Heat.Entities() {
+			require.True(r.t, r.w.Alive(e))
+		}
+	case k < 10:
+		var b bytes.Buffer
+		require.NoError(r.t, persist.SaveTo(storetest.Background, &b, r.w.World))
+		r.saves = append(r.saves, save{b.Bytes(), storetest.Persistent(r.w.World), exempt(r.w), r.w.Tick()})
+	case k < 12:
+		if len(r.saves) == 0 {
+			return
+		}
+		s := r.saves[r.rng.IntN(len(r.saves))]
+		require.NoError(r.t, r.s.LoadFrom(storetest.Background, bytes.NewReader(s.bytes)))
+		require.Equal(r.t, s.digest, storetest.Persistent(r.w.World))
+		require.Equal(r.t, s.values, exempt(r.w))
+		require.Equal(r.t, s.tick, r.w.Tick())
+		r.note()
+	case k < 13:
+		if r.w.History().Rewind(1+r.rng.IntN(3)) == nil {
+			r.at = r.w.Raw().Seq()
+			r.check("rewind")
+		}
+	case k < 14:
+		_, err := r.s.Snapshot(storetest.Background)
+		require.NoError(r.t, err)
+	case k < 15:
+		at := r.at
+		require.NoError(r.t, r.s.Close(storetest.Background))
+		r.open("")
+		require.Equal(r.t, at, r.at)
+		r.check("close")
+	default: // A crash leads to the newest that was durable.
+		require.NoError(r.t, r.s.Sync(storetest.Background))
+		r.s.Settle()
+		last := r.last
+		r.mem = r.mem.Crash()
+		require.NoError(r.t, r.s.Close(storetest.Background))
+		r.open("")
+		require.Equal(r.t, last, r.at)
+		r.check("crash")
+	}
+}
+
+// A program goes to any state that its store has, loads saves, goes on from there, rewinds,
+// closes and crashes; each state is the one that was committed.
+func TestAProgramGoesAnywhereWithAnOpenStore(t *testing.T) {
+	for seed := range uint64(deep.Or(8, 40)) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := &traveller{t: t, rng: rand.New(rand.NewPCG(seed, 0x60)), mem: disktest.New(), known: map[uint64]ecs.Digest{}, ticks: map[uint64]uint64{}}
+			r.open("")
+			r.note()
+			for range deep.Or(100, 250) {
+				r.step()
+			}
+			r.finish()
+		})
+	}
+}
+
+// finish closes the store and goes to all records once more.
+func (r *traveller) finish() {
+	require.NoError(r.t, r.s.Close(storetest.Background))
+	require.NoError(r.t, simVerify(r.mem, r.w))
+	r.open("")
+	for seq := range r.known {
+		r.at = seq
+		require.NoError(r.t, r.s.Goto(storetest.Background, fmt.Sprint("seq:", seq)))
+		r.check("in the end")
+	}
+	require.NoError(r.t, r.s.Close(storetest.Background))
+}
+
+// What a program keeps of its world goes along: entities, hooks, indexes, groups, queries.
+func TestWhatAProgramHoldsOfItsWorldGoesElsewhereWithIt(t *testing.T) {
+	type hp int
+	type armor int
+	w := ecs.NewWorld(ecs.Options{History: 4})
+	hps, armors := ecs.MustRegister[hp](w), ecs.MustRegister[armor](w)
+	heat := ecs.MustRegister(w, ecs.Component[storetest.Heat]{NoRewind: true})
+	packed, err := w.NewGroup(hps, armors)
+	require.NoError(t, err)
+	byHP := ecs.NewIndex(hps, func(v hp) hp { return v })
+	armed := ecs.NewQuery2(ecs.Read(hps), ecs.Read(armors))
+	restored, destroyed := 0, 0
+	w.OnRestore(func() { restored++ })
+	w.OnDestroy(func(ecs.Entity) { destroyed++ })
+	mem := disktest.New()
+	s, err := persist.OpenFS(storetest.Background, mem, w, persist.Options{})
+	require.NoError(t, err)
+	a, b := w.Create(), w.Create()
+	hps.Set(a, 1)
+	hps.Set(b, 2)
+	armors.Set(b, 20)
+	heat.Set(a, storetest.Heat{Degrees: 5})
+	require.NoError(t, s.Commit()) // Tick 1.
+	var saved bytes.Buffer
+	require.NoError(t, persist.SaveTo(storetest.Background, &saved, w))
+	hps.Set(a, 3)
+	armors.Set(a, 30)
+	w.Destroy(b)
+	c := w.Create()
+	heat.Set(a, storetest.Heat{Degrees: 6})
+	heat.Set(c, storetest.Heat{Degrees: 7})
+	require.NoError(t, s.Commit()) // Tick 2.
+	destroyed = 0
+
+	check := func(heats ...storetest.Heat) {
+		t.Helper()
+		require.EqualValues(t, 1, w.Tick())
+		require.True(t, w.Alive(a) && w.Alive(b))
+		require.False(t, w.Alive(c))
+		require.Equal(t, []ecs.Entity{b}, slices.Collect(byHP.Of(2)))
+		require.Empty(t, slices.Collect(byHP.Of(3)))
+		require.Equal(t, 1, packed.Len())
+		n := 0
+		for e := range armed.All() {
+			require.Equal(t, b, e)
+			n++
+		}
+		require.Equal(t, 1, n)
+		require.Equal(t, heats, slices.Clone(heat.Values()))
+		require.Zero(t, destroyed)
+	}
+	require.NoError(t, s.Goto(storetest.Background, "1"))
+	require.Equal(t, 1, restored)
+	check(storetest.Heat{Degrees: 6})
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.Goto(storetest.Background, "tip:1"))
+	require.True(t, w.Alive(c))
+	require.Equal(t, []ecs.Entity{a}, slices.Collect(byHP.Of(3)))
+	require.NoError(t, s.LoadFrom(storetest.Background, &saved))
+	require.Equal(t, 3, restored)
+	check(storetest.Heat{Degrees: 5})
+	hps.Set(a, 9)
+	require.NoError(t, s.Commit())
+	require.NoError(t, w.History().Rewind(1))
+	check(storetest.Heat{Degrees: 5})
+	require.NoError(t, s.Close(storetest.Background))
+}
+
+// What is refused leaves world and store as they were.
+func TestAStoreGoesNowhereIfItCannot(t *testing.T) {
+	dir := t.TempDir()
+	file, other, torn := filepath.Join(dir, "save"), filepath.Join(dir, "other"), filepath.Join(dir, "torn")
+	w := storetest.New(4)
+	s := storetest.Open(t, filepath.Join(dir, "store"), w, persist.Options{})
+	w.Fill(20)
+	require.NoError(t, s.Commit())
+	require.NoError(t, persist.Save(storetest.Background, file, w.World))
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	b[len(b)/2] ^= 1
+	require.NoError(t, os.WriteFile(torn, b, 0o600))
+	stranger := ecs.NewWorld(ecs.Options{})
+	ecs.MustRegister(stranger, ecs.Component[string]{Name: "position"})
+	require.NoError(t, persist.Save(storetest.Background, other, stranger))
+
+	refused := func(want error, f func(ctx context.Context) error) {
+		t.Helper()
+		before, seq := w.Digest(), w.Raw().Seq()
+		require.ErrorIs(t, f(storetest.Background), want)
+		require.Equal(t, before, w.Digest())
+		require.Equal(t, seq, w.Raw().Seq())
+		require.NoError(t, s.Err())
+	}
+	gone := func(point string) func(context.Context) error {
+		return func(ctx context.Context) error { return s.Goto(ctx, point) }
+	}
+	load := func(file string) func(context.Context) error {
+		return func(ctx context.Context) error { return s.Load(ctx, file) }
+	}
+	refused(persist.ErrPoint, gone("nowhere"))
+	refused(persist.ErrNotFound, gone("7"))
+	refused(persist.ErrNotFound, gone("mark:none"))
+	refused(os.ErrNotExist, load(filepath.Join(dir, "none")))
+	refused(persist.ErrCorrupt, load(torn))
+	refused(persist.ErrSchema, load(other))
+	ended, cancel := context.WithCancel(storetest.Background)
+	cancel()
+	refused(context.Canceled, func(context.Context) error { return s.Goto(ended, "0") })
+	refused(context.Canceled, func(context.Context) error { return s.Load(ended, file) })
+	c := w.Checkpoint()
+	refused(raw.ErrCheckpointHeld, gone("0"))
+	refused(raw.ErrCheckpointHeld, load(file))
+	w.Release(c)
+	w.Create()
+	refused(persist.ErrUncommitted, gone("0"))
+	refused(persist.ErrUncommitted, load(file))
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.Goto(storetest.Background, "1"))
+	require.NoError(t, s.Load(storetest.Background, file))
+	s.Fail(syscall.EIO)
+	require.ErrorIs(t, s.Goto(storetest.Background, "0"), syscall.EIO)
+	require.ErrorIs(t, s.Load(storetest.Background, file), syscall.EIO)
+	require.NoError(t, s.Resume(storetest.Background))
+	storetest.CloseStore(t, s)
+	require.ErrorIs(t, s.Goto(storetest.Background, "0"), persist.ErrClosed)
+	require.ErrorIs(t, s.Load(storetest.Background, file), persist.ErrClosed)
+	storetest.Verified(t, filepath.Join(dir, "store"))
+}
+
+// A component that nobody registered is kept as it is, so it must be the same in the save
+// and in the store.
+func TestASaveWithAnotherUnregisteredComponentIsRefused(t *testing.T) {
+	type mine struct{ A int }
+	type theirs struct{ B string }
+	mem := disktest.New()
+	with := func(register func(w *ecs.World)) *ecs.World {
+		w := ecs.NewWorld(ecs.Options{})
+		register(w)
+		return w
+	}
+	w := with(func(w *ecs.World) { ecs.MustRegister(w, ecs.Component[mine]{Name: "extra"}).Set(w.Create(), mine{1}) })
+	s, err := persist.OpenFS(storetest.Background, mem, w, persist.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.Close(storetest.Background))
+	var same, another bytes.Buffer
+	require.NoError(t, persist.SaveTo(storetest.Background, &same, w))
+	require.NoError(t, persist.SaveTo(storetest.Background, &another, with(func(w *ecs.World) {
+		ecs.MustRegister(w, ecs.Component[theirs]{Name: "extra", Clone: func(v theirs) theirs { return v }}).Set(w.Create(), theirs{"b"})
+	})))
+
+	plain := ecs.NewWorld(ecs.Options{})
+	s, err = persist.OpenFS(storetest.Background, mem, plain, persist.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"extra"}, s.Report().Unknown)
+	require.ErrorContains(t, s.LoadFrom(storetest.Background, &another), "extra is not registered")
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.LoadFrom(storetest.Background, &same))
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.Close(storetest.Background))
+	v, err := inspect.OpenFS(storetest.Background, mem, ".")
+	require.NoError(t, err)
+	defer v.Close()
+	report, err := v.Verify(storetest.Background)
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+}
+
+// A store goes to states of older types, which are converted, and back.
+func TestAStoreGoesToBeforeItsConversionAndBack(t *testing.T) {
+	dir, eras, second, mark := twiceConverted(t)
+	for _, point := range []uint64{mark, mark - 1} {
+		t.Run(fmt.Sprint("record ", point-mark), func(t *testing.T) {
+			dir := storetest.CopyDir(t, dir)
+			w, s := openNewest(t, dir, persist.Options{})
+			head := w.Raw().Seq()
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", point)))
+			if point == mark {
+				w.check(t, second)
+			}
+			there := w.Digest()
+			require.NoError(t, s.Sync(storetest.Background))
+			crashed := storetest.CopyDir(t, dir) // Before the first tick: the newest state again.
+			w.change(t, s)
+			changed, at := w.Digest(), w.Raw().Seq()
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", head)))
+			require.Equal(t, eras[2].digests[head], w.Digest())
+			w.change(t, s)
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", at)))
+			require.Equal(t, changed, w.Digest())
+			w.change(t, s)
+			require.NoError(t, w.History().Rewind(1))
+			require.Equal(t, changed, w.Digest())
+			w.change(t, s)
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", point)))
+			require.Equal(t, there, w.Digest())
+			require.NoError(t, s.Goto(storetest.Background, "@latest"))
+			want := w.Digest()
+			storetest.CloseStore(t, s)
+			storetest.Verified(t, dir)
+			w, s = openNewest(t, dir, persist.Options{})
+			require.Empty(t, s.Report().Converted)
+			require.Equal(t, want, w.Digest())
+			storetest.CloseStore(t, s)
+
+			require.NoError(t, os.Remove(filepath.Join(crashed, "LOCK")))
+			w, s = openNewest(t, crashed, persist.Options{})
+			require.Equal(t, eras[2].digests[head], w.Digest())
+			storetest.CloseStore(t, s)
+			storetest.Verified(t, crashed)
+		})
+	}
+}
+
+// Two branches may give one number to different components.
+func TestAStoreGoesToABranchWithOtherComponents(t *testing.T) {
+	mem := disktest.New()
+	w := ecs.NewWorld(ecs.Options{})
+	p, _ := known(w)
+	s, err := persist.OpenFS(storetest.Background, mem, w, persist.Options{})
+	require.NoError(t, err)
+	e := w.Create()
+	p.Set(e, storetest.Position{X: 1, Y: 1})
+	require.NoError(t, s.Commit()) // Record 1.
+	late := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})
+	late.Set(e, storetest.Bag{Name: "late"})
+	require.NoError(t, s.Commit()) // Record 2.
+	require.NoError(t, s.Close(storetest.Background))
+	states := map[uint64]ecs.Digest{2: w.Digest()}
+
+	w = ecs.NewWorld(ecs.Options{})
+	known(w)
+	rank := ecs.MustRegister[storetest.Rank](w)
+	s, err = persist.OpenFS(storetest.Background, mem, w, persist.Options{At: "seq:1"})
+	require.NoError(t, err)
+	commit := func(place uint8) {
+		rank.Set(e, storetest.Rank{Place: place})
+		require.NoError(t, s.Commit())
+		states[w.Raw().Seq()] = w.Digest()
+	}
+	commit(3) // Record 3, behind record 1.
+	for i := range 3 {
+		for _, seq := range slices.Sorted(maps.Keys(states)) {
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", seq)))
+			require.Equal(t, states[seq], w.Digest(), "record %d", seq)
+			if i == 1 && seq < 5 {
+				commit(uint8(10 * seq))
+			}
+			if i == 2 {
+				s.Fail(syscall.EIO)
+				require.NoError(t, s.Resume(storetest.Background))
+				states[w.Raw().Seq()] = w.Digest()
+			}
+		}
+	}
+	require.NoError(t, s.Close(storetest.Background))
+	v, err := inspect.OpenFS(storetest.Background, mem, ".")
+	require.NoError(t, err)
+	defer v.Close()
+	for seq, want := range states {
+		im, err := v.At(storetest.Background, seq)
+		require.NoError(t, err)
+		require.Equal(t, want, im.Digest(), "record %d", seq)
+	}
+}
+
+// While nothing continues the state that a store went to, a crash leads to the newest one of
+// the journal, whatever was removed meanwhile.
+func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
+	for _, reopen := range []bool{false, true} {
+		mem := disktest.New()
+		w := storetest.New(0)
+		options := persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}
+		segments := persist.Segmented(options, 1000)
+		s, err := persist.OpenFS(storetest.Background, mem, w.World, segments)
+		require.NoError(t, err)
+		rng := rand.New(rand.NewPCG(1, 0x61))
+		commit := func(n int) {
+			for range n {
+				change(w, rng)
+				require.NoError(t, s.Commit())
+			}
+		}
+		snapshot := func() {
+			w.Fill(200) // So that files share little.
+			require.NoError(t, s.Commit())
+			s.ForgetPages()
+			_, err := s.Snapshot(storetest.Background)
+			require.NoError(t, err)
+		}
+		commit(2)
+		fork := w.Raw().Seq()
+		commit(20)
+		tip := w.Raw().Seq()
+		require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", fork)))
+		commit(20)
+		newest, digest := w.Raw().Seq(), storetest.Persistent(w.World)
+		require.NoError(t, s.Sync(storetest.Background))
+
+		at := fmt.Sprint("seq:", tip)
+		if reopen {
+			require.NoError(t, s.Close(storetest.Background))
+			w = storetest.New(0)
+			segments.At = at
+			s, err = persist.OpenFS(storetest.Background, mem, w.World, segments)
+			require.NoError(t, err)
+		} else {
+			require.NoError(t, s.Goto(storetest.Background, at))
+		}
+		for range 3 {
+			s.ForgetPages()
+			_, err := s.Snapshot(storetest.Background)
+			require.NoError(t, err)
+		}
+		again := storetest.New(0)
+		crashed, err := persist.OpenFS(storetest.Background, mem.Crash(), again.World, persist.Options{})
+		require.NoError(t, err)
+		require.Equal(t, newest, again.Raw().Seq())
+		require.Equal(t, digest, storetest.Persistent(again.World))
+		require.NoError(t, crashed.Close(storetest.Background))
+
+		for range 3 { // Now it goes.
+			snapshot()
+		}
+		require.ErrorIs(t, s.Goto(storetest.Background, fmt.Sprint("seq:", newest)), persist.ErrNotFound)
+		require.NoError(t, s.Close(storetest.Background))
+		require.NoError(t, simVerify(mem, w))
+	}
+}
