@@ -113,10 +113,12 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 		s.branched(parent.Seq, state.Seq-1)
 	}
 	err = s.journalAll(parent, func(st raw.Storage) int { return before[st.Name()] }, now)
-	if s.failed = err; err == nil {
-		s.beginAtOnce()
+	if s.failed = err; err != nil {
+		_ = s.world.Raw().Attach(s, parent.Seq) // No record has the world's state.
+		return s.Err()
 	}
-	return s.Err()
+	s.beginAtOnce()
+	return nil
 }
 
 // leave ends what is under way at the present state, which the world is about to leave.

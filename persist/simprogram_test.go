@@ -25,6 +25,8 @@ type simProgram struct {
 //	note n       notes n marks and inputs of the next tick
 //	sync         makes all durable
 //	rewind n     goes back n ticks
+//	goto n       goes to n records before the newest, with a store that stays open
+//	load n s     loads a save of the world after n random actions of seed s
 //	snapshot     takes one and waits for it
 //	sleep n      lets n nanoseconds pass, one for each call of a snapshot in the background
 //	close        closes and opens again
@@ -56,7 +58,7 @@ func newSimProgram(seed uint64, n int) simProgram {
 }
 
 func newSimStep(rng *rand.Rand) simStep {
-	switch k := rng.IntN(20); k {
+	switch k := rng.IntN(23); k {
 	case 0, 1:
 		return simStep{name: "sync"}
 	case 2, 3:
@@ -73,6 +75,10 @@ func newSimStep(rng *rand.Rand) simStep {
 		return simStep{name: "kill"}
 	case 11:
 		return simStep{name: "note", n: 1 + rng.IntN(3)}
+	case 20, 21:
+		return simStep{name: "goto", n: rng.IntN(6)}
+	case 22:
+		return simStep{name: "load", n: 1 + rng.IntN(12), seed: uint64(rng.Uint32())}
 	default:
 		return simStep{name: "tick", n: 1 + rng.IntN(12), seed: uint64(rng.Uint32())}
 	}
@@ -86,7 +92,7 @@ func (p simProgram) String() string {
 		if s.n > 0 {
 			fmt.Fprintf(&b, " %d", s.n)
 		}
-		if s.name == "tick" {
+		if s.name == "tick" || s.name == "load" {
 			fmt.Fprintf(&b, " %d", s.seed)
 		}
 	}

@@ -1,6 +1,7 @@
 package persist_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -173,6 +174,10 @@ func (r *simRun) step(s simStep) (more bool, err error) {
 		}
 	case "rewind":
 		_ = r.world.History().Rewind(s.n)
+	case "goto":
+		return true, r.goTo(s.n)
+	case "load":
+		return true, r.load(s)
 	case "snapshot":
 		return true, r.snapshot()
 	case "sleep":
@@ -309,6 +314,55 @@ func (r *simRun) tick(s simStep) error {
 		return fmt.Errorf("Commit returned %w after %w", err, r.failed)
 	}
 	r.failed = err
+	return r.plain(err)
+}
+
+// goTo goes n records back from the newest, and finds the state of some commit there.
+func (r *simRun) goTo(n int) error {
+	r.world.ReleaseAll()
+	before, seq := r.world.Digest(), r.world.Raw().Seq()
+	err := r.store.Goto(storetest.Background, fmt.Sprint("@latest~", n))
+	if err == nil {
+		r.noting = simNotes{}
+		r.acknowledge(len(r.commits) - 1)
+	} else if r.reference = nil; r.world.Raw().Seq() == seq && r.world.Digest() != before {
+		return fmt.Errorf("Goto failed and changed the world: %w", err)
+	}
+	state := simCommitOf(r.world.World).state
+	if !slices.ContainsFunc(r.commits, func(c simCommit) bool { return c.state == state }) {
+		return fmt.Errorf("Goto led to the state of no commit: %v", err)
+	}
+	if errors.Is(err, persist.ErrNotFound) {
+		return nil
+	}
+	return r.plain(err)
+}
+
+// load loads a save of a world like this one, which is the next commit then.
+func (r *simRun) load(s simStep) error {
+	r.world.ReleaseAll()
+	saved := r.world.Independent()
+	saved.Do(storetest.RandomActions(rand.New(rand.NewPCG(s.seed, 1)), s.n)...)
+	saved.Seed.Set(storetest.Seed(1000 + len(r.commits)))
+	var b bytes.Buffer
+	if err := persist.SaveTo(storetest.Background, &b, saved.World); err != nil {
+		return err
+	}
+	tick, state := r.world.Tick(), r.world.Digest()
+	err := r.store.LoadFrom(storetest.Background, &b)
+	loaded := r.world.Tick() != tick || r.world.Digest() != state
+	if err == nil || loaded {
+		r.noting = simNotes{}
+		r.mu.Lock()
+		r.commits = append(r.commits, simCommitOf(r.world.World))
+		r.mu.Unlock()
+	}
+	if err != nil {
+		r.reference = nil
+		if loaded {
+			r.failed = err
+		}
+	}
 	return r.plain(err)
 }
 
