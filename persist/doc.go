@@ -18,7 +18,8 @@
 //	name a tick, keep its inputs     Store.Mark, Store.Input
 //	from another goroutine           Store.Do, between ticks; Store.Backup
 //	say how much stays on the disk   Options.Retain, Report.Kept, Metrics.Kept
-//	go back to an older tick         Options.At, or ecs.History in memory
+//	go back to an older tick         Store.Goto, Options.At, or ecs.History in memory
+//	load a save into an open store   Store.Load, Store.LoadFrom
 //	copy a store while it runs       Store.Backup
 //	see how it fares                 Store.Metrics, WithProgress
 //	save two worlds that differ      SaveDivergence

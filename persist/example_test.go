@@ -182,3 +182,59 @@ func ExampleOpenReadOnly() {
 	_ = store.Close(ctx)
 	// Output: 1 0v1 {Points:1}
 }
+
+// A game goes back to a tick that it marked, and loads a slot, while its store stays open.
+func ExampleStore_Goto() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	slot := filepath.Join(temp, "slot1.save")
+	w, turn := newGame()
+	store, err := persist.Open(ctx, filepath.Join(temp, "game"), w, persist.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	play := func(turns int) {
+		for range turns {
+			turn()
+			if err := store.Commit(); err != nil {
+				fmt.Println(err)
+			}
+		}
+		fmt.Println("tick", w.Tick(), "with", w.Len())
+	}
+	play(2)
+	if err := store.Mark("boss"); err != nil { // The tick that the next Commit ends.
+		fmt.Println(err)
+	}
+	play(1)
+	if err := persist.Save(ctx, slot, w); err != nil {
+		fmt.Println(err)
+	}
+	play(20) // More than the history holds.
+	if err := store.Goto(ctx, "mark:boss"); err != nil {
+		fmt.Println(err)
+	}
+	play(4)
+	if err := store.Load(ctx, slot); err != nil {
+		fmt.Println(err)
+	}
+	play(1)
+	if err := store.Goto(ctx, "@latest~2"); err != nil { // Before the slot was loaded.
+		fmt.Println(err)
+	}
+	fmt.Println("tick", w.Tick(), "with", w.Len())
+	fmt.Println(store.Goto(ctx, "mark:end"))
+	if err := store.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// tick 2 with 2
+	// tick 3 with 3
+	// tick 23 with 23
+	// tick 7 with 7
+	// tick 4 with 4
+	// tick 7 with 7
+	// persist: not found: mark "end"; there are ["boss"]
+}

@@ -494,3 +494,43 @@ func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
 		require.NoError(t, simVerify(mem, w))
 	}
 }
+
+// A snapshot with a name can be gone to when the ticks around it are gone, and the store goes
+// on from there.
+func TestAStoreGoesToANamedSnapshotWhoseTicksArePruned(t *testing.T) {
+	mem := disktest.New()
+	w := storetest.New(0)
+	options := persist.Segmented(persist.Options{SnapshotBytes: -1, Retain: persist.Retention{Last: 1}}, 1000)
+	s, err := persist.OpenFS(storetest.Background, mem, w.World, options)
+	require.NoError(t, err)
+	w.Fill(50)
+	require.NoError(t, s.Commit())
+	named, seq := storetest.Persistent(w.World), w.Raw().Seq()
+	_, err = s.SnapshotAs(storetest.Background, "quick 1")
+	require.NoError(t, err)
+	play := func() {
+		for range 4 {
+			w.Fill(200)
+			require.NoError(t, s.Commit())
+			s.ForgetPages()
+			_, err := s.Snapshot(storetest.Background)
+			require.NoError(t, err)
+		}
+	}
+	play()
+	newest := storetest.Persistent(w.World)
+	require.ErrorIs(t, s.Goto(storetest.Background, fmt.Sprint("seq:", seq+1)), persist.ErrNotFound)
+	require.NoError(t, s.Goto(storetest.Background, "snap:quick 1"))
+	require.Equal(t, named, storetest.Persistent(w.World))
+	crashed := storetest.New(0)
+	again, err := persist.OpenFS(storetest.Background, mem.Crash(), crashed.World, persist.Options{})
+	require.NoError(t, err)
+	require.Equal(t, newest, storetest.Persistent(crashed.World))
+	require.NoError(t, again.Close(storetest.Background))
+	play()
+	require.NoError(t, s.Goto(storetest.Background, "snap:quick 1"))
+	require.Equal(t, named, storetest.Persistent(w.World))
+	play()
+	require.NoError(t, s.Close(storetest.Background))
+	require.NoError(t, simVerify(mem, w))
+}
