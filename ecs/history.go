@@ -35,7 +35,12 @@ func (w *World) Commit() {
 	if w.recorder != nil {
 		seq = w.record()
 	}
-	w.tick++
+	w.bound(w.tick+1, seq)
+}
+
+// bound makes the present state the end of that tick, whose record has the number seq.
+func (w *World) bound(tick, seq uint64) {
+	w.tick = tick
 	if w.keepsTicks() {
 		bare := w.bareTicks() && !w.anyCheckpoint()
 		f := frame{tick: true, seq: seq, hidden: bare && len(w.pins) > 0}

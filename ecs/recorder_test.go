@@ -17,6 +17,7 @@ type recorderModel struct {
 	exempt map[string]recordedStore
 	want   *naiveState // What the next tick must look like.
 	named  []raw.StorageChange
+	told   *toldWorld
 }
 
 type recordedState struct {
@@ -40,6 +41,7 @@ func newRecorderModel(w *World) *recorderModel {
 		r.storesOf(&s, as)[as.Name()] = storeOf(as)
 	}
 	r.states = []recordedState{s}
+	r.told = newToldWorld(w)
 	return r
 }
 
@@ -88,6 +90,7 @@ func (r *recorderModel) Record(c *raw.Change) uint64 {
 	r.patchStores(&s, c)
 	r.compare(&s)
 	r.replay(parent, &s, c)
+	r.told.apply(r, c)
 	r.states = append(r.states, s)
 	return r.latest()
 }

@@ -64,3 +64,21 @@ type StorageChange struct {
 	Entities []Range // Rows whose entity may differ, ascending.
 	Values   []Range // Rows whose value may differ, ascending.
 }
+
+// A Patch is a recorded tick: what a [Change] told, with the rows that it named.
+type Patch struct {
+	Tick     uint64       // The number of the tick.
+	Seq      uint64       // What its recorder called the state at its end.
+	Entities EntityChange // What changed in the registry; Before is not asked for.
+	Registry []uint64     // The rows that Entities.Rows names.
+	Storages []StoragePatch
+	More     bool // Another patch follows at once: the functions of ecs.World.OnRestore wait for the last.
+}
+
+// A StoragePatch is what a recorded tick changed in a storage or resource.
+type StoragePatch struct {
+	StorageChange
+	After   int      // Rows at the end of the tick.
+	Members []uint64 // The rows that StorageChange.Entities names.
+	Rows    []byte   // Those that Values names, in the format of package layout.
+}

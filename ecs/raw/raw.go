@@ -112,6 +112,17 @@ type World interface {
 	// with as many goroutines as the program has processors.
 	Load(state *State) error
 
+	// Apply makes the world what it was at the end of a recorded tick that continues its
+	// present state. It is the end of a tick then, which the history holds, and no recorder
+	// is told. It costs O(rows that the tick wrote), and O(rows) of the groups of storages
+	// that it wrote to. Hooks of components are not called, those of ecs.World.OnRestore are.
+	//
+	// An error wraps [ErrState] if p is not such a tick; [ErrDirty] if anything was written
+	// since the last one, [ErrCheckpointHeld] while checkpoints are held. The world is then
+	// as it was. p is not used after Apply has returned. Whether entities of components are
+	// alive is not looked at: what applies ticks knows where they come from.
+	Apply(p *Patch) error
+
 	// Converted returns what the last Load converted, what it kept that is not
 	// registered, and what is registered and was not stored: nothing if what was stored is
 	// what the program registered, with the same layouts and names.

@@ -1,0 +1,266 @@
+package ecs
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
+)
+
+// Apply makes w what it was at the end of a recorded tick that continues its present state, in
+// O(rows that the tick wrote): rows are saved, written and pointed to as a program's writes
+// are, so that going back, indexes and changes know of them.
+func (w rawWorld) Apply(p *raw.Patch) error {
+	switch {
+	case w.anyCheckpoint():
+		return raw.ErrCheckpointHeld
+	case w.Dirty():
+		return raw.ErrDirty
+	}
+	puts, err := w.readPatch(p)
+	if err != nil {
+		return fmt.Errorf("%w: tick %d: %w", raw.ErrState, p.Tick, err)
+	}
+	w.verify()
+	w.dropForward()
+	w.ops = nil // They were recorded before.
+	if p.Entities.Changed {
+		w.entities.patch(p)
+	}
+	for _, put := range puts {
+		put()
+	}
+	for _, g := range w.groups {
+		if g.touched() {
+			g.ready()
+			g.measure()
+		}
+	}
+	if len(w.pins) > 0 {
+		w.absorb(max(0, w.newestBoundary()))
+	}
+	w.bound(p.Tick, p.Seq)
+	if !p.More {
+		w.tellRestored()
+	}
+	return nil
+}
+
+// patched is a storage or a resource.
+type patched interface {
+	// patch checks and decodes p, in a world with that many entity indices, and returns
+	// what puts it in place.
+	patch(p *raw.StoragePatch, total int) (put func(), err error)
+}
+
+// readPatch checks p, and returns what puts it in place.
+func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
+	r, e := &w.entities, &p.Entities
+	total := r.rows.Total
+	if e.Changed {
+		if total = e.Total; e.Alive < 0 || e.Alive > e.Free || e.Free > total {
+			return nil, fmt.Errorf("entities: %d alive, %d with free ones, %d in all", e.Alive, e.Free, total)
+		}
+		if err := checkRanges(e.Rows, len(p.Registry), r.rows.Total, total); err != nil {
+			return nil, fmt.Errorf("entities: %w", err)
+		}
+		if err := checkIndices(p.Registry, total); err != nil {
+			return nil, fmt.Errorf("entities: %w", err)
+		}
+	}
+	for i := range p.Storages {
+		s := &p.Storages[i]
+		target := w.names[s.Storage.Name()]
+		if target == nil || target.Raw() != s.Storage {
+			return nil, fmt.Errorf("component %s: not of this world", naming.Shown(s.Storage.Name()))
+		}
+		put, err := target.(patched).patch(s, total)
+		if err != nil {
+			return nil, fmt.Errorf("component %s: %w", naming.Shown(s.Storage.Name()), err)
+		}
+		puts = append(puts, put)
+	}
+	return puts, nil
+}
+
+// checkRanges returns an error unless ranges are ascending and disjoint, name given rows of
+// after, and all of them from before on.
+func checkRanges(ranges []raw.Range, given, before, after int) error {
+	at, grown := 0, 0
+	for _, r := range ranges {
+		if r.N <= 0 || r.First < at || r.First+r.N > after || r.First+r.N < 0 {
+			return fmt.Errorf("rows %d to %d of %d, behind row %d", r.First, r.First+r.N, after, at)
+		}
+		at, given = r.First+r.N, given-r.N
+		grown += max(0, at-max(r.First, before))
+	}
+	if given != 0 || grown < after-before {
+		return fmt.Errorf("%d rows grow to %d, but %d are given", before, after, grown)
+	}
+	return nil
+}
+
+// checkIndices returns an error unless the entities have indices below total.
+func checkIndices(entities []uint64, total int) error {
+	for _, e := range raw.As[Entity](entities) {
+		if e != Vacant && (int(e.Index()) >= total || e.Generation() == 0) {
+			return fmt.Errorf("%v is out of range; there are %d indices", e, total)
+		}
+	}
+	return nil
+}
+
+// patch gives r the rows and lengths of p.
+func (r *registry) patch(p *raw.Patch) {
+	if r.rows.Span != r.w.clock.Span {
+		r.rows.Open()
+	}
+	r.grow(p.Entities.Total)
+	from := raw.As[Entity](p.Registry)
+	for _, rows := range p.Entities.Rows {
+		lo, hi := rows.First, rows.First+rows.N
+		r.dense.TouchRange(lo, hi)
+		from = from[copy(r.dense.Live[lo:hi], from):]
+		r.point(lo, hi)
+	}
+	r.rows.N, r.rows.Extra, r.rows.Total = p.Entities.Alive, p.Entities.Free, p.Entities.Total
+	r.w.changes++
+}
+
+func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err error) {
+	if p.After < 0 || !s.noRewind && p.Before != s.rows.N {
+		return nil, fmt.Errorf("continues %d rows, has %d", p.Before, s.rows.N)
+	}
+	if err := checkRanges(p.Entities, len(p.Members), s.rows.N, p.After); err != nil {
+		return nil, fmt.Errorf("entities: %w", err)
+	}
+	if err := checkIndices(p.Members, total); err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, r := range p.Values {
+		n += r.N
+	}
+	if err := checkRanges(p.Values, n, s.rows.N, p.After); err != nil && s.layout.Width() != 0 {
+		return nil, fmt.Errorf("values: %w", err)
+	}
+	values := make([]T, n)
+	if err := s.face.codec.decode(p.Rows, values); err != nil {
+		return nil, err
+	}
+	if s.set.kind == Indexed {
+		members := raw.As[Entity](p.Members)
+		for _, r := range p.Entities {
+			for row := r.First; row < r.First+r.N; row++ {
+				if e := members[0]; e != Vacant && int(e.Index()) != row {
+					return nil, fmt.Errorf("row %d belongs to %v, which has another index", row, e)
+				}
+				members = members[1:]
+			}
+		}
+	}
+	return func() { s.putRows(p, values) }, nil
+}
+
+// putRows puts a patch, whose values are decoded, in place.
+func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
+	before := s.rows.Lengths
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
+	}
+	s.moved = len(p.Entities) > 0
+	for _, r := range p.Entities {
+		s.leaveRows(r.First, min(r.First+r.N, before.N))
+	}
+	s.leaveRows(p.After, before.N)
+	s.grow(p.After)
+	members := raw.As[Entity](p.Members)
+	for _, r := range p.Entities {
+		lo, hi := r.First, r.First+r.N
+		s.data.TouchRange(lo, hi) // First, as a Clone may panic: that dense is saved says that both are.
+		s.dense.TouchRange(lo, hi)
+		members = members[copy(s.dense.Live[lo:hi], members):]
+	}
+	for _, r := range p.Values {
+		lo, hi := r.First, r.First+r.N
+		s.data.TouchRange(lo, hi)
+		values = values[copy(s.data.Live[lo:hi], values):]
+	}
+	s.rows.N = p.After
+	for _, r := range p.Entities {
+		s.enterRows(r.First, r.First+r.N)
+	}
+	if s.set.kind == Indexed {
+		if pages := (p.After + pageMask) >> pageBits; pages > len(s.sparse.Pages) {
+			s.sparse.Pages = s.w.identity(pages)
+			s.w.paged++
+		}
+	}
+	s.vacate(before.N)
+	s.set.rewound(before)
+}
+
+// leaveRows notes that rows [lo, hi) will be of other entities, or of none.
+func (s *set) leaveRows(lo, hi int) {
+	if lo >= hi {
+		return
+	}
+	s.noteRows(lo, hi)
+	for _, e := range s.dense.Live[lo:hi] {
+		if e == Vacant {
+			s.rows.Extra--
+		} else if s.mask != nil {
+			s.mask.Remove(e.Index())
+		}
+	}
+}
+
+// enterRows makes the entities in rows [lo, hi) members.
+func (s *set) enterRows(lo, hi int) {
+	s.noteRows(lo, hi)
+	for row, e := range s.dense.Live[lo:hi] {
+		if e == Vacant {
+			s.rows.Extra++
+			continue
+		}
+		if s.mask != nil {
+			s.mask.Add(e.Index())
+		}
+		if s.special {
+			continue // It follows from dense.
+		}
+		i := e.Index()
+		page := s.page(i)
+		if s.sparse.Unsaved(page, i) {
+			s.sparse.Save(page, i)
+		}
+		page.Rows[i&pageMask] = uint32(lo + row)
+	}
+}
+
+// touched reports whether the open frame has writes to a storage of g.
+func (g *Group) touched() bool {
+	for _, s := range g.sets {
+		if s.rows.Span == g.w.clock.Span {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Resource[T]) patch(p *raw.StoragePatch, _ int) (put func(), err error) {
+	if p.After != 1 || len(p.Members) > 0 {
+		return nil, fmt.Errorf("a resource with %d rows and %d entities", p.After, len(p.Members))
+	}
+	values := make([]T, 1)
+	if err := r.face.codec.decode(p.Rows, values); err != nil {
+		return nil, err
+	}
+	return func() {
+		if r.rows.Span != r.w.clock.Span {
+			r.rows.Open()
+		}
+		r.data.Touch(0)
+		r.data.Live[0] = values[0]
+	}, nil
+}

@@ -1,0 +1,136 @@
+package ecs
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs/raw"
+)
+
+// A toldWorld is a world that learns what another does by its recorder alone: it applies the
+// patches of ticks, and goes back where the other did.
+type toldWorld struct {
+	*World
+	rng  *rand.Rand
+	lost map[string]bool // What does not rewind, and lost those who were not alive where the world went.
+}
+
+func newToldWorld(w *World) *toldWorld {
+	c := w.Clone()
+	c.options = Options{History: 1 << 20}
+	c.restart(0)
+	return &toldWorld{c, rand.New(rand.NewPCG(1, 0x70)), map[string]bool{}}
+}
+
+// apply applies c, which r records, and compares the world with the other one.
+func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
+	if t.Raw().Seq() != c.Parent { // The other one need not have been there: it may have gone to a checkpoint behind.
+		t.loseExempt()
+	}
+	p := &raw.Patch{Tick: c.Tick, Seq: uint64(len(r.states)), Entities: c.Entities}
+	rows, _, _ := r.w.Raw().Registry()
+	p.Registry = named(rows, c.Entities.Rows)
+	for _, s := range r.named {
+		own, ok := t.names[s.Storage.Name()]
+		if !ok { // It was registered since.
+			*t = *newToldWorld(r.w)
+			t.restart(p.Seq)
+			return
+		}
+		patch := raw.StoragePatch{StorageChange: s, After: s.Storage.Rows(), Rows: s.Storage.AppendRanges(nil, s.Values)}
+		if entities := s.Storage.Entities(); entities != nil {
+			patch.Members = named(entities, s.Entities)
+		}
+		patch.Storage = own.Raw()
+		delete(t.lost, s.Storage.Name())
+		p.Storages = append(p.Storages, patch)
+	}
+	must := func(what string, err error) {
+		if err != nil {
+			failf("a world that is told: %s: %v", what, err)
+		}
+	}
+	if !t.known(r, c.Parent) {
+		*t = *newToldWorld(r.w)
+		t.restart(p.Seq)
+		return
+	}
+	must("seek", t.History().Seek(r.states[c.Parent].tick))
+	t.mustBe(r, c.Parent)
+	must("apply", t.Raw().Apply(p))
+	must("check", t.check())
+	if t.tick != c.Tick || t.Raw().Seq() != p.Seq || t.Raw().Dirty() {
+		failf("a world that is told is at tick %d, record %d, want %d, %d", t.tick, t.Raw().Seq(), c.Tick, p.Seq)
+	}
+	now, alive, free := t.Raw().Registry()
+	if _, a, f := r.w.Raw().Registry(); !slices.Equal(now, rows) || alive != a || free != f {
+		failf("a world that is told has entities %v, want %v", now, rows)
+	}
+	for _, s := range r.w.Raw().Storages() {
+		if own, ok := t.names[s.Name()]; ok && !t.lost[s.Name()] {
+			mustHoldTheSame(own.Raw(), storeOf(s))
+		}
+	}
+	for i, g := range r.w.groups {
+		if i < len(t.groups) && t.groups[i].rows.Lengths != g.rows.Lengths {
+			failf("a world that is told has a group of %+v, want %+v", t.groups[i].rows.Lengths, g.rows.Lengths)
+		}
+	}
+	if back := t.History().Oldest(); t.rng.IntN(4) == 0 && back < t.tick { // And forth again.
+		must("seek", t.History().Seek(back+t.rng.Uint64N(t.tick-back)))
+		must("check", t.check())
+		if t.Raw().Seq() < uint64(len(r.states)) {
+			t.mustBe(r, t.Raw().Seq())
+		}
+		must("seek", t.History().Seek(c.Tick))
+		t.loseExempt()
+		must("check", t.check())
+	}
+}
+
+// loseExempt notes that what does not rewind lost the rows of entities that were not alive
+// where t went.
+func (t *toldWorld) loseExempt() {
+	for _, s := range t.Raw().Storages() {
+		t.lost[s.Name()] = !s.Rewinds()
+	}
+}
+
+// known reports whether t can go to the state of a mark.
+func (t *toldWorld) known(r *recorderModel, mark uint64) bool {
+	for i := range t.frames {
+		if f := &t.frames[i]; f.tick && f.seq == mark && f.at == r.states[mark].tick {
+			return true
+		}
+	}
+	return false
+}
+
+// mustBe compares t with what was recorded under a mark, but for what does not rewind.
+func (t *toldWorld) mustBe(r *recorderModel, mark uint64) {
+	s := &r.states[mark]
+	if rows, alive, free := t.Raw().Registry(); !slices.Equal(raw.As[Entity](rows), s.rows) || alive != s.alive || free != s.free {
+		failf("a world that is told has entities %v at mark %d, want %v", rows, mark, s.rows)
+	}
+	for name, want := range s.stores {
+		if own, ok := t.names[name]; ok {
+			mustHoldTheSame(own.Raw(), want)
+		}
+	}
+}
+
+func mustHoldTheSame(s raw.Storage, want recordedStore) {
+	got := storeOf(s)
+	if !slices.Equal(got.entities, want.entities) || !slices.EqualFunc(got.rows, want.rows, bytes.Equal) {
+		failf("a world that is told has %s %v %v, want %v %v", s.Name(), got.entities, got.rows, want.entities, want.rows)
+	}
+}
+
+// named returns the rows that ranges name.
+func named(rows []uint64, ranges []raw.Range) (some []uint64) {
+	for _, r := range ranges {
+		some = append(some, rows[r.First:r.First+r.N]...)
+	}
+	return some
+}
