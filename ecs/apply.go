@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -61,7 +62,7 @@ func (w *World) readPatch(p *raw.Patch) (puts []func(), err error) {
 		if total = e.Total; e.Alive < 0 || e.Alive > e.Free || e.Free > total {
 			return nil, fmt.Errorf("entities: %d alive, %d with free ones, %d in all", e.Alive, e.Free, total)
 		}
-		if err := checkRanges(e.Rows, len(p.Registry), r.rows.Total, total); err != nil {
+		if err := checkRanges(e.Rows, len(p.Registry)/8, r.rows.Total, total); err != nil {
 			return nil, fmt.Errorf("entities: %w", err)
 		}
 		if err := checkIndices(p.Registry, total); err != nil {
@@ -101,13 +102,27 @@ func checkRanges(ranges []raw.Range, given, before, after int) error {
 }
 
 // checkIndices returns an error unless the entities have indices below total.
-func checkIndices(entities []uint64, total int) error {
-	for _, e := range raw.As[Entity](entities) {
-		if e != Vacant && (int(e.Index()) >= total || e.Generation() == 0) {
+func checkIndices(entities []byte, total int) error {
+	if len(entities)%8 != 0 {
+		return fmt.Errorf("%d bytes of entities", len(entities))
+	}
+	for ; len(entities) > 0; entities = entities[8:] {
+		if e := entityOf(entities); e != Vacant && (int(e.Index()) >= total || e.Generation() == 0) {
 			return fmt.Errorf("%v is out of range; there are %d indices", e, total)
 		}
 	}
 	return nil
+}
+
+// entityOf returns the first of entities, of 8 bytes each.
+func entityOf(entities []byte) Entity { return Entity(binary.LittleEndian.Uint64(entities)) }
+
+// copyEntities copies the first of entities to rows, and returns the rest.
+func copyEntities(rows []Entity, entities []byte) []byte {
+	for i := range rows {
+		rows[i] = entityOf(entities[8*i:])
+	}
+	return entities[8*len(rows):]
 }
 
 // patch gives r the rows and lengths of p.
@@ -116,11 +131,11 @@ func (r *registry) patch(p *raw.Patch) {
 		r.rows.Open()
 	}
 	r.grow(p.Entities.Total)
-	from := raw.As[Entity](p.Registry)
+	from := p.Registry
 	for _, rows := range p.Entities.Rows {
 		lo, hi := rows.First, rows.First+rows.N
 		r.dense.TouchRange(lo, hi)
-		from = from[copy(r.dense.Live[lo:hi], from):]
+		from = copyEntities(r.dense.Live[lo:hi], from)
 		r.point(lo, hi)
 	}
 	r.rows.N, r.rows.Extra, r.rows.Total = p.Entities.Alive, p.Entities.Free, p.Entities.Total
@@ -131,7 +146,7 @@ func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err erro
 	if p.After < 0 || !s.noRewind && p.Before != s.rows.N {
 		return nil, fmt.Errorf("continues %d rows, has %d", p.Before, s.rows.N)
 	}
-	if err := checkRanges(p.Entities, len(p.Members), s.rows.N, p.After); err != nil {
+	if err := checkRanges(p.Entities, len(p.Members)/8, s.rows.N, p.After); err != nil {
 		return nil, fmt.Errorf("entities: %w", err)
 	}
 	if err := checkIndices(p.Members, total); err != nil {
@@ -149,13 +164,13 @@ func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err erro
 		return nil, err
 	}
 	if s.set.kind == Indexed {
-		members := raw.As[Entity](p.Members)
+		members := p.Members
 		for _, r := range p.Entities {
 			for row := r.First; row < r.First+r.N; row++ {
-				if e := members[0]; e != Vacant && int(e.Index()) != row {
+				if e := entityOf(members); e != Vacant && int(e.Index()) != row {
 					return nil, fmt.Errorf("row %d belongs to %v, which has another index", row, e)
 				}
-				members = members[1:]
+				members = members[8:]
 			}
 		}
 	}
@@ -174,12 +189,12 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	}
 	s.leaveRows(p.After, before.N)
 	s.grow(p.After)
-	members := raw.As[Entity](p.Members)
+	members := p.Members
 	for _, r := range p.Entities {
 		lo, hi := r.First, r.First+r.N
 		s.data.TouchRange(lo, hi) // First, as a Clone may panic: that dense is saved says that both are.
 		s.dense.TouchRange(lo, hi)
-		members = members[copy(s.dense.Live[lo:hi], members):]
+		members = copyEntities(s.dense.Live[lo:hi], members)
 	}
 	for _, r := range p.Values {
 		lo, hi := r.First, r.First+r.N

@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 
@@ -128,9 +129,11 @@ func mustHoldTheSame(s raw.Storage, want recordedStore) {
 }
 
 // named returns the rows that ranges name.
-func named(rows []uint64, ranges []raw.Range) (some []uint64) {
+func named(rows []uint64, ranges []raw.Range) (some []byte) {
 	for _, r := range ranges {
-		some = append(some, rows[r.First:r.First+r.N]...)
+		for _, e := range rows[r.First : r.First+r.N] {
+			some = binary.LittleEndian.AppendUint64(some, e)
+		}
 	}
 	return some
 }

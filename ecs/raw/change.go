@@ -70,7 +70,7 @@ type Patch struct {
 	Tick     uint64       // The number of the tick.
 	Seq      uint64       // What its recorder called the state at its end.
 	Entities EntityChange // What changed in the registry; Before is not asked for.
-	Registry []uint64     // The rows that Entities.Rows names.
+	Registry []byte       // The rows that Entities.Rows names, of 8 bytes each, little-endian.
 	Storages []StoragePatch
 	More     bool // Another patch follows at once: the functions of ecs.World.OnRestore wait for the last.
 }
@@ -78,7 +78,7 @@ type Patch struct {
 // A StoragePatch is what a recorded tick changed in a storage or resource.
 type StoragePatch struct {
 	StorageChange
-	After   int      // Rows at the end of the tick.
-	Members []uint64 // The rows that StorageChange.Entities names.
-	Rows    []byte   // Those that Values names, in the format of package layout.
+	After   int    // Rows at the end of the tick.
+	Members []byte // The rows that StorageChange.Entities names, as Patch.Registry has them.
+	Rows    []byte // Those that Values names, in the format of package layout.
 }
