@@ -34,6 +34,7 @@ type traveller struct {
 	at    uint64 // The record that the world is at,
 	last  uint64 // and the one that a crash leads to, when all is durable.
 	saves []save
+	back  int // Ticks that a history reached back over after an opening.
 	known map[uint64]ecs.Digest
 	ticks map[uint64]uint64
 }
@@ -47,13 +48,34 @@ type save struct {
 }
 
 func (r *traveller) open(at string) {
+	plain := storetest.New(0)
+	p, err := persist.OpenFS(storetest.Background, r.mem.Clone(), plain.World, persist.Options{At: at})
+	require.NoError(r.t, err)
+	defer p.Close(storetest.Background)
+
 	r.w = storetest.New(r.rng.IntN(3) * 4)
-	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: []int64{-1, 3000}[r.rng.IntN(2)], SnapshotPace: 500, At: at}
+	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: []int64{-1, 3000}[r.rng.IntN(2)], SnapshotPace: 500, At: at, History: r.rng.IntN(8)}
 	s, err := persist.OpenFS(storetest.Background, r.mem, r.w.World, options)
 	require.NoError(r.t, err)
 	require.Empty(r.t, s.Report().Skipped)
 	r.s, r.at = s, r.w.Raw().Seq()
 	r.last = r.at
+	require.Equal(r.t, plain.Digest(), r.w.Digest())
+	require.Equal(r.t, exempt(plain), exempt(r.w))
+	require.Equal(r.t, plain.Tick(), r.w.Tick())
+	h := r.w.History()
+	if ticks := slices.Collect(h.Ticks()); len(r.known) > 0 && len(ticks) > 1 && r.rng.IntN(2) == 0 {
+		tick := r.w.Tick()
+		for _, back := range ticks {
+			require.NoError(r.t, h.Seek(back))
+			r.at = r.w.Raw().Seq()
+			r.check("reached back")
+			r.back++
+		}
+		require.NoError(r.t, h.Seek(tick))
+		r.at = r.last
+		r.check("and forth")
+	}
 }
 
 // note notes what the record is that the world is at now. It is a new one.
@@ -139,6 +161,7 @@ func (r *traveller) step() {
 // A program goes to any state that its store has, loads saves, goes on from there, rewinds,
 // closes and crashes; each state is the one that was committed.
 func TestAProgramGoesAnywhereWithAnOpenStore(t *testing.T) {
+	back := 0
 	for seed := range uint64(deep.Or(8, 40)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := &traveller{t: t, rng: rand.New(rand.NewPCG(seed, 0x60)), mem: disktest.New(), known: map[uint64]ecs.Digest{}, ticks: map[uint64]uint64{}}
@@ -148,8 +171,10 @@ func TestAProgramGoesAnywhereWithAnOpenStore(t *testing.T) {
 				r.step()
 			}
 			r.finish()
+			back += r.back
 		})
 	}
+	require.NotZero(t, back)
 }
 
 // finish closes the store and goes to all records once more.

@@ -226,11 +226,20 @@ func (s *Store) open(ctx context.Context) error {
 	if s.report.Converted != nil {
 		return s.convert(ctx, c.Log, before)
 	}
-	if err := s.openJournal(c.Log); err != nil {
-		_ = s.world.Raw().Load(before) // It fitted before.
-		return err
+	err = s.openJournal(c.Log)
+	if err == nil {
+		if err = s.world.Raw().Attach(s, s.head); err == nil && s.options.History > 0 {
+			err = s.reachBack(ctx, c)
+		}
+		if err != nil {
+			_ = s.world.Raw().Attach(nil, 0) // No checkpoint is held.
+			s.journal.Abandon()
+		}
 	}
-	return s.world.Raw().Attach(s, s.head)
+	if err != nil {
+		_ = s.world.Raw().Load(before) // It fitted before.
+	}
+	return err
 }
 
 // create makes the present world the base of a new store. The journal is begun

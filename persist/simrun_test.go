@@ -216,6 +216,7 @@ func (r *simRun) options() persist.Options {
 		Sync:          simPolicies[r.program.policy],
 		SnapshotBytes: r.program.snapshots,
 		SnapshotPace:  r.program.pace,
+		History:       r.program.history,
 		Now: func() time.Time {
 			r.now++
 			return time.Unix(1000, r.now)

@@ -69,6 +69,13 @@ type Options struct {
 	// Default: the newest state. Any other is [ErrNotFound] in a new store.
 	At string
 
+	// History is how many of the newest ticks on the disk Open gives back to the history of
+	// the world, so that it can go back over them as before it was closed: as many as it holds,
+	// see [ecs.Options]. It ends where components were converted, a resource was stored for
+	// the first time or a save was loaded. Each tick is read and applied, behind a state before them that
+	// is read as well. Default 0: the history begins with the state recovered.
+	History int
+
 	// Now is the clock of ticks. It may go backwards, but shows years from 1678 to 2261:
 	// another time fails the journal, see [Store.Err]. Default: time.Now.
 	Now func() time.Time
