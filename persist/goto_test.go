@@ -559,3 +559,101 @@ func TestAStoreGoesToANamedSnapshotWhoseTicksArePruned(t *testing.T) {
 	require.NoError(t, s.Close(storetest.Background))
 	require.NoError(t, simVerify(mem, w))
 }
+
+// A history reaches back as far as it can: to a conversion, over a component that
+// came later, to where a save was loaded or ticks cannot be read.
+func TestAHistoryReachesBackAsFarAsItCan(t *testing.T) {
+	oldest := func(w *ecs.World) uint64 { return w.Tick() - w.History().Oldest() }
+	t.Run("conversion", func(t *testing.T) {
+		dir, _, _, mark := twiceConverted(t)
+		w, s := openNewest(t, dir, persist.Options{History: 100})
+		require.Equal(t, w.Raw().Seq()-mark, oldest(w.World))
+		storetest.CloseStore(t, s)
+	})
+	open := func(t *testing.T, files *disktest.Mem, w *ecs.World) *persist.Store {
+		t.Helper()
+		s, err := persist.OpenFS(storetest.Background, files, w, persist.Options{History: 100, SnapshotBytes: -1})
+		require.NoError(t, err)
+		return s
+	}
+	t.Run("component", func(t *testing.T) {
+		mem := disktest.New()
+		w := ecs.NewWorld(ecs.Options{})
+		p, _ := known(w)
+		s := open(t, mem, w)
+		e := w.Create()
+		p.Set(e, storetest.Position{X: 1})
+		require.NoError(t, s.Commit())
+		late := ecs.MustRegister[storetest.Rank](w)
+		for i := range 3 {
+			late.Set(e, storetest.Rank{Place: uint8(i)})
+			require.NoError(t, s.Commit())
+		}
+		require.NoError(t, s.Close(storetest.Background))
+
+		for _, register := range []bool{false, true} {
+			w = ecs.NewWorld(ecs.Options{History: 10})
+			known(w)
+			if register {
+				ecs.MustRegister[storetest.Rank](w)
+			}
+			s = open(t, mem, w)
+			require.EqualValues(t, 4, oldest(w))
+			require.NoError(t, w.History().Rewind(3))
+			require.NoError(t, s.Commit()) // Before the component was there.
+			require.NoError(t, s.Goto(storetest.Background, "tip:1"))
+			require.NoError(t, s.Close(storetest.Background))
+		}
+	})
+	t.Run("save", func(t *testing.T) {
+		mem := disktest.New()
+		w := storetest.New(10)
+		s := open(t, mem, w.World)
+		tick := func(n int) {
+			for range n {
+				w.Fill(1)
+				require.NoError(t, s.Commit())
+			}
+		}
+		tick(5)
+		var b bytes.Buffer
+		require.NoError(t, persist.SaveTo(storetest.Background, &b, w.World))
+		tick(3)
+		require.NoError(t, s.LoadFrom(storetest.Background, &b))
+		tick(2)
+		require.NoError(t, s.Close(storetest.Background))
+		w = storetest.New(10)
+		s = open(t, mem, w.World)
+		require.EqualValues(t, 2, oldest(w.World))
+		require.NoError(t, s.Close(storetest.Background))
+	})
+	t.Run("damage", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "store")
+		w := storetest.New(10)
+		s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
+		for range 6 {
+			w.Fill(3)
+			require.NoError(t, s.Commit())
+		}
+		_, err := s.Snapshot(storetest.Background)
+		require.NoError(t, err)
+		digest := storetest.Persistent(w.World)
+		storetest.CloseStore(t, s)
+		tree := storetest.ReadTree(t, dir)
+		v := storetest.Verified(t, dir)
+		e, _ := v.Log().Find(3)
+		segment := v.Log().Segments[e.Segment].Name
+		require.NoError(t, v.Close())
+		tree["journal/"+segment] = storetest.Flip(tree["journal/"+segment], int(e.Offset)+100, 1)
+		dir = filepath.Join(t.TempDir(), "damaged")
+		storetest.WriteTree(t, dir, tree)
+		w = storetest.New(10)
+		s = storetest.Open(t, dir, w, persist.Options{History: 5, SnapshotBytes: -1})
+		require.NotEmpty(t, s.Report().Skipped)
+		require.Equal(t, digest, storetest.Persistent(w.World))
+		require.LessOrEqual(t, oldest(w.World), uint64(3))
+		w.Fill(1)
+		require.NoError(t, s.Commit())
+		storetest.CloseStore(t, s)
+	})
+}

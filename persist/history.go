@@ -130,19 +130,10 @@ func givesFirst(im *image.Image, schema *format.Schema, t *format.Tick) bool {
 	})
 }
 
-// continues reports whether the tick of e has the components that the head has, of the same
-// types: those that the program did not register must be there before.
+// continues reports whether the components that the tick of e knows are those of the head.
 func (s *Store) continues(c *catalog.Catalog, e journal.Entry) bool {
 	schema, err := c.SchemaAt(e)
-	if err != nil || schema.Differs(s.schema) != nil {
-		return false
-	}
-	for _, st := range s.world.Raw().Storages() {
-		if _, known := schema.Numbers[st.Name()]; st.Unknown() && !known {
-			return false
-		}
-	}
-	return true
+	return err == nil && schema.Differs(s.schema) == nil
 }
 
 // patch returns t as the world applies it, but for what does not rewind.
