@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
 )
@@ -159,7 +160,11 @@ func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err erro
 	if err := checkRanges(p.Values, n, s.rows.N, p.After); err != nil && s.layout.Width() != 0 {
 		return nil, fmt.Errorf("values: %w", err)
 	}
-	values := make([]T, n)
+	values := s.patched
+	if s.patched = nil; n > cap(values) {
+		values = make([]T, n)
+	}
+	values = values[:n]
 	if err := s.face.codec.decode(p.Rows, values); err != nil {
 		return nil, err
 	}
@@ -174,8 +179,17 @@ func (s *Storage[T]) patch(p *raw.StoragePatch, total int) (put func(), err erro
 			}
 		}
 	}
-	return func() { s.putRows(p, values) }, nil
+	return func() {
+		s.putRows(p, values)
+		if n <= maxPatched {
+			clear(values) // They may hold memory, which is that of the rows now.
+			s.patched = values
+		}
+	}, nil
 }
+
+// maxPatched is how many decoded rows of a patch a storage keeps room for.
+const maxPatched = 1 << 14
 
 // putRows puts a patch, whose values are decoded, in place.
 func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
@@ -190,16 +204,19 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	s.leaveRows(p.After, before.N)
 	s.grow(p.After)
 	members := p.Members
+	touchRanges(&s.data, p.Entities) // First, as a Clone may panic: that dense is saved says that both are.
+	touchRanges(&s.dense, p.Entities)
 	for _, r := range p.Entities {
-		lo, hi := r.First, r.First+r.N
-		s.data.TouchRange(lo, hi) // First, as a Clone may panic: that dense is saved says that both are.
-		s.dense.TouchRange(lo, hi)
-		members = copyEntities(s.dense.Live[lo:hi], members)
+		members = copyEntities(s.dense.Live[r.First:r.First+r.N], members)
 	}
+	touchRanges(&s.data, p.Values)
+	data := s.data.Live
 	for _, r := range p.Values {
-		lo, hi := r.First, r.First+r.N
-		s.data.TouchRange(lo, hi)
-		values = values[copy(s.data.Live[lo:hi], values):]
+		if r.N == 1 { // Scattered rows: a call of copy costs more than the row.
+			data[r.First], values = values[0], values[1:]
+		} else {
+			values = values[copy(data[r.First:r.First+r.N], values):]
+		}
 	}
 	s.rows.N = p.After
 	for _, r := range p.Entities {
@@ -213,6 +230,27 @@ func (s *Storage[T]) putRows(p *raw.StoragePatch, values []T) {
 	}
 	s.vacate(before.N)
 	s.set.rewound(before)
+}
+
+// touchRanges readies rows for being written: many short ranges together.
+func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
+	var some [64]uint32
+	n := 0
+	for _, r := range ranges {
+		if r.N > 8 {
+			c.TouchRange(r.First, r.First+r.N)
+			continue
+		}
+		for row := r.First; row < r.First+r.N; row++ {
+			if some[n] = uint32(row); n == len(some)-1 {
+				c.TouchEach(&some, len(some))
+				n = 0
+			} else {
+				n++
+			}
+		}
+	}
+	c.TouchEach(&some, n)
 }
 
 // leaveRows notes that rows [lo, hi) will be of other entities, or of none.

@@ -34,8 +34,9 @@ type Storage[T any] struct {
 	face rowFace[T]
 	raw  rawStorage
 
-	onSet []func(e Entity, old, now T)
-	top   int // With pointers: rows at or past it are zero.
+	onSet   []func(e Entity, old, now T)
+	top     int // With pointers: rows at or past it are zero.
+	patched []T // Room for the decoded rows of a patch, all zero.
 }
 
 // A spec is what is known of a component or resource, whatever its type.
