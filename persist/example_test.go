@@ -238,3 +238,34 @@ func ExampleStore_Goto() {
 	// tick 7 with 7
 	// persist: not found: mark "end"; there are ["boss"]
 }
+
+// A game undoes turns that it made before it was closed.
+func ExampleOptions_history() {
+	ctx := context.Background()
+	temp, remove := tempDir()
+	defer remove()
+	for range 2 {
+		w, turn := newGame() // With a history of 10 ticks.
+		store, err := persist.Open(ctx, filepath.Join(temp, "game"), w, persist.Options{History: 10})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("tick", w.Tick(), "with", w.Len(), "back to", w.History().Oldest())
+		if err := w.History().Rewind(min(3, int(w.Tick()))); err != nil {
+			fmt.Println(err)
+		}
+		for range 5 {
+			turn()
+			if err := store.Commit(); err != nil {
+				fmt.Println(err)
+			}
+		}
+		if err := store.Close(ctx); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// tick 0 with 0 back to 0
+	// tick 5 with 5 back to 0
+}

@@ -2,12 +2,11 @@ package persist
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
-	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
@@ -161,7 +160,9 @@ func (s *Store) exempt() (all []raw.StoragePatch) {
 		whole := wholeStorage{Storage: st}
 		p := raw.StoragePatch{StorageChange: whole.change(0), After: st.Rows()}
 		p.Rows = st.AppendRows(nil, 0, p.After)
-		p.Members = digest.AppendEntities(nil, raw.As[ecs.Entity](st.Entities()))
+		for _, e := range st.Entities() {
+			p.Members = binary.LittleEndian.AppendUint64(p.Members, e)
+		}
 		all = append(all, p)
 	}
 	return all

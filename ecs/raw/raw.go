@@ -7,6 +7,7 @@
 //	read what it holds    World.Storages, Storage, World.Registry
 //	read a past tick      World.Pin, Pin
 //	put a state in place  World.Load, World.Conversions, State
+//	apply recorded ticks  World.Apply, Patch
 //
 // An entity is the number that it is in package ecs, its index in the low half and
 // its generation in the high half; [As] turns slices of one into the other.
