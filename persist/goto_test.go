@@ -449,6 +449,9 @@ func TestAStoreGoesToABranchWithOtherComponents(t *testing.T) {
 	v, err := inspect.OpenFS(storetest.Background, mem, ".")
 	require.NoError(t, err)
 	defer v.Close()
+	report, err := v.Verify(storetest.Background)
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
 	for seq, want := range states {
 		im, err := v.At(storetest.Background, seq)
 		require.NoError(t, err)
@@ -656,4 +659,60 @@ func TestAHistoryReachesBackAsFarAsItCan(t *testing.T) {
 		require.NoError(t, s.Commit())
 		storetest.CloseStore(t, s)
 	})
+}
+
+// What does not rewind stays where the world goes, and the next tick has it: it is there when
+// the store is opened again. So is a tick behind the oldest that a history reaches back to.
+func TestWhatDoesNotRewindIsGivenBehindWhereAWorldWent(t *testing.T) {
+	mem := disktest.New()
+	var w *storetest.World
+	var s *persist.Store
+	open := func() {
+		w = storetest.New(10)
+		var err error
+		s, err = persist.OpenFS(storetest.Background, mem, w.World, persist.Options{History: 10, SnapshotBytes: -1})
+		require.NoError(t, err)
+	}
+	reopen := func() {
+		require.NoError(t, s.Close(storetest.Background))
+		require.NoError(t, simVerify(mem, w))
+		open()
+	}
+	open()
+	e := w.Create()
+	tick := func(heat int) {
+		if heat > 0 {
+			w.Heat.Set(e, storetest.Heat{Degrees: int32(heat)})
+			w.Clock.Set(storetest.Clock(heat))
+		}
+		w.Fill(1)
+		require.NoError(t, s.Commit())
+	}
+	check := func(heat int) {
+		t.Helper()
+		h, _ := w.Heat.Get(e)
+		require.EqualValues(t, heat, h.Degrees)
+		require.EqualValues(t, heat, w.Clock.Get())
+	}
+	for heat := range 4 {
+		tick(heat + 1)
+	}
+	require.NoError(t, s.Goto(storetest.Background, "1"))
+	check(4)
+	tick(0)
+	reopen()
+	check(4)
+	tick(7)
+	tick(8)
+	reopen()
+	require.NoError(t, w.History().Rewind(1))
+	check(8)
+	tick(0)
+	reopen()
+	check(8)
+	require.NoError(t, w.History().Seek(w.History().Oldest()))
+	w.Fill(2)
+	require.NoError(t, s.Commit())
+	reopen()
+	require.NoError(t, s.Close(storetest.Background))
 }
