@@ -670,7 +670,7 @@ func TestWhatDoesNotRewindIsGivenBehindWhereAWorldWent(t *testing.T) {
 	open := func() {
 		w = storetest.New(10)
 		var err error
-		s, err = persist.OpenFS(storetest.Background, mem, w.World, persist.Options{History: 10, SnapshotBytes: -1})
+		s, err = persist.OpenFS(storetest.Background, mem, w.World, persist.Options{History: 2, SnapshotBytes: -1})
 		require.NoError(t, err)
 	}
 	reopen := func() {
@@ -685,7 +685,7 @@ func TestWhatDoesNotRewindIsGivenBehindWhereAWorldWent(t *testing.T) {
 			w.Heat.Set(e, storetest.Heat{Degrees: int32(heat)})
 			w.Clock.Set(storetest.Clock(heat))
 		}
-		w.Fill(1)
+		w.Seed.Set(storetest.Seed(w.Raw().Seq() + 1))
 		require.NoError(t, s.Commit())
 	}
 	check := func(heat int) {
@@ -711,6 +711,7 @@ func TestWhatDoesNotRewindIsGivenBehindWhereAWorldWent(t *testing.T) {
 	reopen()
 	check(8)
 	require.NoError(t, w.History().Seek(w.History().Oldest()))
+	require.NotZero(t, w.Raw().Seq())
 	w.Fill(2)
 	require.NoError(t, s.Commit())
 	reopen()

@@ -91,15 +91,6 @@ func (l wholeList) stayed() {
 	}
 }
 
-// gaveExempt notes that record seq is the last that gave what does not rewind.
-func (l wholeList) gaveExempt(seq uint64) {
-	for i := range l {
-		if w := &l[i]; !w.Rewinds() && w.seq != neverGiven {
-			w.seq = seq
-		}
-	}
-}
-
 // rest iterates over what record seq must give though it did not change.
 func (l wholeList) rest(seq, parent uint64) iter.Seq[raw.StorageChange] {
 	return func(yield func(raw.StorageChange) bool) {
