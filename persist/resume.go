@@ -31,7 +31,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 		return err
 	}
 	at := "" // What is newest and durable, if it continues what the world went to.
-	if c.Head() < s.first {
+	if s.older && c.Head() < s.first {
 		at = fmt.Sprint("seq:", s.head)
 	}
 	durable, found, err := c.Continued(ctx, at)

@@ -282,7 +282,7 @@ func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ct
 
 // Load makes the world what [Save] wrote to a file: the quick load of a game whose store
 // goes on. It becomes the next tick of the journal, which gives the whole state, behind the
-// present one, and a full snapshot of it is begun. So a crash leads to the state before or
+// present one, and a snapshot of it is begun. So a crash leads to the state before or
 // to the one loaded, and the way back over both is in the journal:
 //
 //	tick 900 ── all of tick 500 ── tick 501 ── …       Load of a save of tick 500
