@@ -106,16 +106,19 @@ func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
 		if err != nil {
 			return nil, err
 		}
-		anew := t.Tick <= im.Tick || givesFirst(im, schema, t) // A save was loaded, or see there.
+		anew := t.Tick <= im.Tick || givesFirst(im, schema, t) // A save was loaded, or a resource came.
 		if err := c.Advance(im, e, t, schema); err != nil {
 			return nil, err
 		}
-		if anew {
+		if anew { // The way begins here.
 			w.base, w.ticks = im.Clone(), nil
 			w.base.DropDead()
 			continue
 		}
 		w.ticks = append(w.ticks, recordedTick{t, schema, e.ID})
+	}
+	if len(w.ticks) == 0 {
+		return nil, nil
 	}
 	return w, nil
 }
