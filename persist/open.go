@@ -113,8 +113,8 @@ func listed(names []string) string {
 }
 
 // Open makes dir keep w. In an empty or missing directory, w as it is becomes the
-// base, which is durable when Open returns. Otherwise w must be empty and is
-// filled with the newest state that can be recovered: the newest good snapshot
+// base, which is durable when Open returns. Otherwise w must be empty, as a new
+// world is or one after Clear, and is filled with the newest state that can be recovered: the newest good snapshot
 // among the ancestors of the journal's head, and the ticks after it. Register all
 // components before. [Options.At] asks for an older state.
 //
@@ -289,8 +289,8 @@ func (s *Store) firstSnapshot(ctx context.Context, log *journal.Log) (SnapshotRe
 
 // recover fills the world with the newest state of the store.
 func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
-	if rows, _, _ := s.world.Raw().Registry(); len(rows) > 0 {
-		return fmt.Errorf("%w: open with an empty world", ErrNotEmpty)
+	if n := s.world.Len(); n > 0 {
+		return fmt.Errorf("%w: it has %d; open with an empty world, or Clear it before", ErrNotEmpty, n)
 	}
 	im, f, err := c.Continued(ctx, s.options.At)
 	if err != nil {

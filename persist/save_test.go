@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/persist"
@@ -271,4 +273,33 @@ func TestAWorldThatWasLoadedBecomesTheBaseOfAStore(t *testing.T) {
 	storetest.CloseStore(t, s)
 	_, err := persist.Open(storetest.Background, dir, source.World, persist.Options{})
 	require.ErrorIs(t, err, persist.ErrNotEmpty)
+}
+
+// A world that was cleared can be filled by a store, and is as it was if that fails.
+func TestAStoreIsOpenedIntoAWorldThatWasCleared(t *testing.T) {
+	mem := disktest.New()
+	kept := storetest.New(0)
+	s, err := persist.OpenFS(storetest.Background, mem, kept.World, persist.Options{})
+	require.NoError(t, err)
+	kept.Fill(20)
+	require.NoError(t, s.Commit())
+	require.NoError(t, s.Close(storetest.Background))
+
+	opened := false
+	for n := 1; !opened; n++ {
+		w := storetest.New(3)
+		w.Fill(30)
+		w.Commit()
+		w.World.Clear()
+		before := w.Digest()
+		files := mem.Clone()
+		files.FailFrom(files.Calls()+n, syscall.EIO)
+		s, err := persist.OpenFS(storetest.Background, files, w.World, persist.Options{History: 2})
+		if opened = err == nil; opened {
+			require.Equal(t, storetest.Persistent(kept.World), storetest.Persistent(w.World))
+			_ = s.Close(storetest.Background) // Later calls fail.
+			continue
+		}
+		require.Equal(t, before, w.Digest(), "call %d", n)
+	}
 }

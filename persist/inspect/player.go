@@ -63,8 +63,8 @@ type Player struct {
 	storage  string // and where.
 }
 
-// OpenPlayer opens the store at path for reading and fills w, which has no entities
-// yet, with the state to begin with. Components that w does not have registered are
+// OpenPlayer opens the store at path for reading and fills w, which has no entities,
+// with the state to begin with. Components that w does not have registered are
 // kept as rows of bytes. What their types have no place for is left out, which
 // [raw.World.Converted] tells, as a player keeps nothing.
 //
@@ -73,8 +73,8 @@ type Player struct {
 // fit, and also if they would have to be converted though there is a Step: what was
 // recorded was made by other types then.
 func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOptions) (*Player, error) {
-	if rows, _, _ := w.Raw().Registry(); len(rows) > 0 {
-		return nil, fmt.Errorf("%w: play in an empty world", format.ErrNotEmpty)
+	if n := w.Len(); n > 0 {
+		return nil, fmt.Errorf("%w: it has %d; play in an empty world", format.ErrNotEmpty, n)
 	}
 	v, err := catalog.Open(ctx, path)
 	if err != nil {

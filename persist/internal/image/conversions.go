@@ -81,9 +81,10 @@ func had(c *format.Entry, st raw.Storage) bool {
 	})
 }
 
-// WithoutEntities returns the state of w, which has no entities.
+// WithoutEntities returns the state of w, in which no entity is alive.
 func WithoutEntities(w *ecs.World) *raw.State {
-	state := &raw.State{Tick: w.Tick()}
+	rows, alive, free := w.Raw().Registry()
+	state := &raw.State{Tick: w.Tick(), Registry: slices.Clone(rows), Alive: alive, Free: free}
 	for _, st := range w.Raw().Storages() {
 		if st.IsResource() && st.Layout() != nil {
 			e := format.EntryOf(st)
