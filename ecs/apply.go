@@ -242,11 +242,10 @@ func touchRanges[T any](c *track.Column[T], ranges []raw.Range) {
 			continue
 		}
 		for row := r.First; row < r.First+r.N; row++ {
-			if some[n] = uint32(row); n == len(some)-1 {
-				c.TouchEach(&some, len(some))
+			some[n] = uint32(row)
+			if n++; n == len(some) {
+				c.TouchEach(&some, n)
 				n = 0
-			} else {
-				n++
 			}
 		}
 	}

@@ -64,8 +64,10 @@ func (w rawWorld) Load(state *raw.State) error {
 		}
 		p.put()
 	}
-	for _, s := range w.exempt {
-		s.dropDead()
+	if state.KeepNoRewind {
+		for _, s := range w.exempt {
+			s.dropDead()
+		}
 	}
 	w.regroup()
 	w.tick, w.converted = state.Tick, w.conversions(plans)

@@ -70,6 +70,16 @@ func outlived(c *format.Entry) []format.Former {
 	return former[max(0, len(former)-format.MaxFormer):]
 }
 
+// conversionsOf returns what must be converted to make a state of a store with schema s one of
+// w, and what only one of the two has; see [image.Conversions].
+func conversionsOf(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
+	conversions, err := image.Conversions(s, w)
+	if err != nil {
+		return nil, err
+	}
+	return rewindChanges(s, w, conversions), nil
+}
+
 // rewindChanges appends to conversions those that package ecs does not see: what
 // is put back with the world.
 func rewindChanges(s *format.Schema, w *ecs.World, conversions []raw.Conversion) []raw.Conversion {

@@ -41,11 +41,11 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 		return err
 	}
 	stored := im.Stored()
-	conversions, err := image.Conversions(stored, s.world)
+	conversions, err := conversionsOf(stored, s.world)
 	if err != nil {
 		return err
 	}
-	conversions = converting(rewindChanges(stored, s.world, conversions))
+	conversions = converting(conversions)
 	state := im.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, im.ID.Seq, true
 	if err := image.Put(s.world, state, found.Snapshot.Name); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/disk/disktest"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -319,6 +320,18 @@ func TestAStoreGoesNowhereIfItCannot(t *testing.T) {
 	storetest.Verified(t, filepath.Join(dir, "store"))
 }
 
+// verifiedIn returns a view of the store in files, in which nothing is wrong.
+func verifiedIn(t *testing.T, files disk.FS) *inspect.View {
+	t.Helper()
+	v, err := inspect.OpenFS(storetest.Background, files, ".")
+	require.NoError(t, err)
+	t.Cleanup(func() { v.Close() })
+	report, err := v.Verify(storetest.Background)
+	require.NoError(t, err)
+	require.Empty(t, report.Problems)
+	return v
+}
+
 // A component that nobody registered is kept as it is, so it must be the same in the save
 // and in the store.
 func TestASaveWithAnotherUnregisteredComponentIsRefused(t *testing.T) {
@@ -350,12 +363,7 @@ func TestASaveWithAnotherUnregisteredComponentIsRefused(t *testing.T) {
 	require.NoError(t, s.LoadFrom(storetest.Background, &same))
 	require.NoError(t, s.Commit())
 	require.NoError(t, s.Close(storetest.Background))
-	v, err := inspect.OpenFS(storetest.Background, mem, ".")
-	require.NoError(t, err)
-	defer v.Close()
-	report, err := v.Verify(storetest.Background)
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	verifiedIn(t, mem)
 }
 
 // A store goes to states of older types, which are converted, and back.
@@ -446,12 +454,7 @@ func TestAStoreGoesToABranchWithOtherComponents(t *testing.T) {
 		}
 	}
 	require.NoError(t, s.Close(storetest.Background))
-	v, err := inspect.OpenFS(storetest.Background, mem, ".")
-	require.NoError(t, err)
-	defer v.Close()
-	report, err := v.Verify(storetest.Background)
-	require.NoError(t, err)
-	require.Empty(t, report.Problems)
+	v := verifiedIn(t, mem)
 	for seq, want := range states {
 		im, err := v.At(storetest.Background, seq)
 		require.NoError(t, err)

@@ -297,11 +297,11 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 		return err
 	}
 	stored := im.Stored()
-	conversions, err := image.Conversions(stored, s.world)
+	conversions, err := conversionsOf(stored, s.world)
 	if err != nil {
 		return err
 	}
-	s.report.types(rewindChanges(stored, s.world, conversions))
+	s.report.types(conversions)
 	s.schema = evolved(stored, s.world, s.report.Converted)
 	s.report.Skipped = append(f.Skipped, c.Problems()...)
 	if s.damaged = len(s.report.Skipped) > 0; !s.damaged {
@@ -331,7 +331,7 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 func (s *Store) continueAt(c *catalog.Catalog, im *image.Image, f *catalog.Found) {
 	s.head, s.older = im.ID.Seq, im.ID.Seq != c.Head()
 	s.adoptFiles(c, f)
-	s.record(im.ID, time.Time{})
+	s.forgetBefore(im.ID, time.Time{})
 	if e, ok := c.Log.Find(s.head); ok {
 		if t, _, err := c.Read(e); err == nil {
 			s.committedAt = t.Time
@@ -350,9 +350,9 @@ func (s *Store) continueAt(c *catalog.Catalog, im *image.Image, f *catalog.Found
 	}
 }
 
-// record makes id, which was committed at that time, the only tick that the next one can
-// continue, and notes nothing of what the next one has to give.
-func (s *Store) record(id journal.ID, at time.Time) {
+// forgetBefore makes id, which was committed at that time, the only tick that the next one can
+// continue, and forgets what that had to give.
+func (s *Store) forgetBefore(id journal.ID, at time.Time) {
 	clear(s.ids)
 	s.ids[id.Seq], s.committedAt = id, at
 	s.notes.Reset()

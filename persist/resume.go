@@ -101,7 +101,7 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 		return err
 	}
 	s.since, s.dirty.All = seq, true
-	s.record(id, now)
+	s.forgetBefore(id, now)
 	for _, st := range s.world.Raw().Storages() {
 		s.encoder.whole.add(st, seq)
 	}
