@@ -3,22 +3,41 @@ package ecs
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// Apply makes w what it was at the end of a recorded tick that continues its present state, in
-// O(rows that the tick wrote): rows are saved, written and pointed to as a program's writes
+// Apply makes w what it was at the end of recorded ticks that continue its present state, in
+// O(rows that they wrote): rows are saved, written and pointed to as a program's writes
 // are, so that going back, indexes and changes know of them.
-func (w rawWorld) Apply(p *raw.Patch) error {
+func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	switch {
 	case w.anyCheckpoint():
 		return raw.ErrCheckpointHeld
 	case w.Dirty():
 		return raw.ErrDirty
 	}
+	applied := false
+	for p, fault := range ticks {
+		if err = fault; err == nil {
+			err = w.apply(p)
+		}
+		if err != nil {
+			break
+		}
+		applied = true
+	}
+	if applied {
+		w.tellRestored()
+	}
+	return err
+}
+
+// apply is Apply of one tick.
+func (w *World) apply(p *raw.Patch) error {
 	puts, err := w.readPatch(p)
 	if err != nil {
 		return fmt.Errorf("%w: tick %d: %w", raw.ErrState, p.Tick, err)
@@ -42,9 +61,6 @@ func (w rawWorld) Apply(p *raw.Patch) error {
 		w.absorb(max(0, w.newestBoundary()))
 	}
 	w.bound(p.Tick, p.Seq)
-	if !p.More {
-		w.tellRestored()
-	}
 	return nil
 }
 

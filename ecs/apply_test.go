@@ -59,7 +59,7 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 	must("seek", t.History().Seek(r.states[c.Parent].tick))
 	t.mustBe(r, c.Parent)
-	must("apply", t.Raw().Apply(p))
+	must("apply", t.Raw().Apply(raw.Ticks(p)))
 	must("check", t.check())
 	if t.tick != c.Tick || t.Raw().Seq() != p.Seq || t.Raw().Dirty() {
 		failf("a world that is told is at tick %d, record %d, want %d, %d", t.tick, t.Raw().Seq(), c.Tick, p.Seq)

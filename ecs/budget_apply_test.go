@@ -52,7 +52,7 @@ func applied(b *testing.B, n, rows int) (ours, limit side) {
 	ours = side{work: func() {
 		for _, p := range patches {
 			p.Tick = w.Tick() + 1
-			if err := w.Raw().Apply(p); err != nil {
+			if err := w.Raw().Apply(raw.Ticks(p)); err != nil {
 				b.Fatal(err)
 			}
 		}

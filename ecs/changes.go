@@ -74,6 +74,10 @@ func (s *Storage[T]) Since(tick uint64) (*Delta[T], error) {
 	return d, d.Since(tick)
 }
 
+// At returns s as it was at the tick of past, of the same world. The first call for a past makes
+// it, others return the same, so a program may keep it or not.
+func (s *Storage[T]) At(past *Past) *PastStorage[T] { return pastOf(s, past) }
+
 // SinceCommit returns what changed since the last commit. See [Storage.Since].
 func (s *Storage[T]) SinceCommit() (*Delta[T], error) {
 	d := &Delta[T]{s: s}

@@ -94,7 +94,7 @@ func (c *Commands) Resolve(e Entity) Entity {
 }
 
 // follow returns what an entity inside a component becomes.
-func (c *Commands) follow(e Entity) Entity {
+func (c *Commands) follow(_ *place, e Entity) Entity {
 	if r := c.Resolve(e); r != 0 {
 		return r
 	}

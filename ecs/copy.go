@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -38,22 +39,30 @@ func (s *Storage[T]) duplicate(from, to Entity) {
 // whatever its type.
 type copiedStorage interface {
 	duplicate(from, to Entity)
-	stage(c *copying, target AnyStorage) (apply func(), err error)
-	stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error)
+	stagedStorage
 	referring(e Entity) (rows []int)
 }
 
-var _ copiedStorage = (*Storage[int])(nil)
+// A stagedStorage is what a [copying] asks of a storage or resource, whatever its type.
+type stagedStorage interface {
+	stage(c *copying, target AnyStorage) (apply func(), err error)
+	stageRows(c *copying, entities []Entity, rows []byte) (apply func(), err error)
+}
+
+var (
+	_ copiedStorage = (*Storage[int])(nil)
+	_ stagedStorage = (*Resource[int])(nil)
+)
 
 // CopyOptions configure [World.Copy].
 type CopyOptions struct {
-	// KeepOutside leaves references to entities that are not copied as they are: they
-	// mean something only if both worlds know the entity. Default: they become the
-	// zero entity; in a key of a map, the entry is left out.
-	KeepOutside bool
-
-	// RefuseOutside makes such references an error.
-	RefuseOutside bool
+	// Outside says what becomes of a reference to an entity that is not copied:
+	// Reference.Keep leaves it as it is, which means something only if both worlds know
+	// the entity, Reference.Refuse makes it an error, a function of the program may look
+	// for another one. It is asked once for each component, place in it and entity, in the
+	// order of storages, entities and fields, and must not change the worlds. Default nil:
+	// the reference becomes the zero entity; in the key of a map, the entry is left out.
+	Outside func(Reference) (Entity, error)
 
 	// SkipMissing leaves out components that the target has no storage for.
 	// Default: they are an error.
@@ -62,9 +71,40 @@ type CopyOptions struct {
 	// Keep says which components are copied. Default nil: all.
 	Keep func(AnyStorage) bool
 
+	// Resources names resources whose values are copied as well, over those that the
+	// target has; references inside follow, as those of components do. What src or the
+	// target does not have is an error. Default: none.
+	Resources []string
+
 	// Times is how many copies are made of all entities, each with references among its
 	// own. Default 0: one.
 	Times int
+}
+
+// A Reference is an [Entity] inside of a component or resource. [CopyOptions.Outside] is
+// asked what it becomes.
+type Reference struct {
+	From    Entity     // The entity that has the component; 0: it is a resource.
+	Storage AnyStorage // The component or resource.
+	Field   string     // Where in it: "Target", "Friends[]", "Debts[key]", "Heirs[value][]"; "" if it is an Entity itself.
+	To      Entity     // The entity that is referred to, which is not zero.
+}
+
+// Keep leaves the reference as it is.
+func (r Reference) Keep() (Entity, error) { return r.To, nil }
+
+// Refuse makes the reference an error.
+func (r Reference) Refuse() (Entity, error) { return 0, errNotCopied }
+
+var errNotCopied = errors.New("it is not copied")
+
+// in returns err as one of r.
+func (r Reference) in(err error) error {
+	where := r.Field
+	if r.From != 0 {
+		where = strings.TrimPrefix(fmt.Sprintf("%s of %v", r.Field, r.From), " of ")
+	}
+	return fmt.Errorf("%s refers to %v: %w", where, r.To, err)
 }
 
 // Copy copies entities of src, which may be w itself, with their components into
@@ -74,9 +114,8 @@ type CopyOptions struct {
 // Components are matched by name. They must have the same Go type in both worlds,
 // or the same layout. Copies share nothing with the originals, and are
 // appended in the order of entities. References among the entities, as
-// [World.References] finds them, name the copies afterwards; other references
-// follow CopyOptions. Resources are not copied, nor are references from outside
-// moved.
+// [World.References] finds them, name the copies afterwards, in resources the first ones;
+// other references follow CopyOptions. References from outside are not moved.
 //
 // So a template is an entity with all below it, in a world of its own, where no query of
 // the program finds it. It is a world like any other: saved, loaded, changed.
@@ -86,9 +125,10 @@ type CopyOptions struct {
 //		positions.Set(carts[i], Position{X: float64(i)})
 //	}
 //
-// An error names the entity or component; w is then as it was. Errors are: an entity that is not alive in src; a component that w does not
-// have; a type in which not all references can be found, as an interface, a func
-// or a recursive type hides them.
+// An error names the entity or component; w is then as it was. Errors are: an entity
+// that is not alive in src; a component that w does not have; a type in which not all
+// references can be found, as an interface, a func or a recursive type hides them; what
+// CopyOptions.Outside returns.
 func (w *World) Copy(src *World, entities []Entity, o CopyOptions) ([]Entity, error) {
 	c, err := newCopying(w, src, entities, o)
 	if err != nil {
@@ -130,10 +170,22 @@ type copying struct {
 	times    int
 	entities []Entity       // No two the same.
 	copies   []Entity       // What they become, at the same positions; behind that the second time.
-	round    []Entity       // The copies of the time whose references are being renamed.
 	position map[Entity]int // Of an entity among them.
-	refused  Entity         // The smallest reference to the outside that is an error.
 	apply    []func()       // Each gives one component to the copies.
+
+	// What is being staged, and of it the value whose references are being renamed.
+	source  AnyStorage
+	holders []Entity            // Those of entities that have the component; 0: it is a resource.
+	holder  Entity              // Who has the value,
+	round   []Entity            // and the copies of its time.
+	decided map[outsider]Entity // What Outside said.
+}
+
+// An outsider is a reference to an entity that is not copied, in the component of holder.
+type outsider struct {
+	holder Entity
+	*place
+	to Entity
 }
 
 // newCopying copies what the target is to get.
@@ -157,7 +209,9 @@ func newCopying(to, from *World, entities []Entity, o CopyOptions) (*copying, er
 
 // finish gives the target its copies, and returns those of entities.
 func (c *copying) finish(entities []Entity) []Entity {
-	c.to.CreateN(nil, len(c.copies))
+	if !slices.Equal(c.to.CreateN(nil, len(c.copies)), c.copies) {
+		panic("ecs: the world was changed while a copy was made ready; CopyOptions.Outside and Keep must not do that")
+	}
 	for _, f := range c.apply {
 		f()
 	}
@@ -182,16 +236,39 @@ func (c *copying) stage() error {
 			missing = append(missing, naming.Shown(s.Name()))
 			continue
 		}
-		f, err := s.(copiedStorage).stage(c, target)
-		if err != nil {
+		if err := c.add(s, target); err != nil {
 			return fmt.Errorf("component %s: %w", naming.Shown(s.Name()), err)
 		}
-		c.apply = append(c.apply, f)
 	}
 	if len(missing) > 0 && !c.options.SkipMissing {
 		return fmt.Errorf("the target does not have %s; register it there, or skip what is missing", strings.Join(missing, ", "))
 	}
+	for _, name := range c.options.Resources {
+		if err := c.addResource(name); err != nil {
+			return fmt.Errorf("resource %s: %w", naming.Shown(name), err)
+		}
+	}
 	return nil
+}
+
+// add copies a component or resource, which becomes target.
+func (c *copying) add(s, target AnyStorage) error {
+	c.source, c.holders = s, c.holders[:0]
+	f, err := s.(stagedStorage).stage(c, target)
+	c.apply = append(c.apply, f)
+	return err
+}
+
+func (c *copying) addResource(name string) error {
+	var both [2]AnyStorage
+	for i, w := range [2]*World{c.from, c.to} {
+		s := w.names[name]
+		if s == nil || s.sparseSet() != nil {
+			return fmt.Errorf("the %s has no such resource", [2]string{"source", "target"}[i])
+		}
+		both[i] = s
+	}
+	return c.add(both[0], both[1])
 }
 
 // touches reports whether one of the entities is a member of s.
@@ -205,20 +282,61 @@ func (c *copying) touches(s *set) bool {
 }
 
 // name returns what a reference to e becomes.
-func (c *copying) name(e Entity) Entity {
+func (c *copying) name(p *place, e Entity) Entity {
 	if i, copied := c.position[e]; copied {
 		return c.round[i]
 	}
-	switch {
-	case c.options.RefuseOutside:
-		if c.refused == 0 || e < c.refused {
-			c.refused = e
+	return c.decided[outsider{c.holder, p, e}]
+}
+
+// decide asks what references to entities that are not copied become. values are those of
+// holders.
+func decide[T any](c *copying, refs *references, values []T) error {
+	c.decided = map[outsider]Entity{}
+	var list []outsider
+	for i, holder := range c.holders {
+		list = list[:0]
+		refs.find(unsafe.Pointer(&values[i]), func(p *place, e Entity) bool {
+			if _, copied := c.position[e]; !copied && e != 0 {
+				list = append(list, outsider{holder, p, e})
+			}
+			return false
+		})
+		slices.SortFunc(list, func(a, b outsider) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.to, b.to)) })
+		for _, o := range slices.Compact(list) {
+			r := Reference{holder, c.source, o.path, o.to}
+			to, err := c.options.Outside(r)
+			if err != nil {
+				return r.in(err)
+			}
+			c.decided[o] = to
 		}
-		return e
-	case c.options.KeepOutside:
-		return e
 	}
-	return 0
+	return nil
+}
+
+// follow makes references in values follow: those of holders, once for each time.
+func follow[T any](c *copying, refs *references, values []T) error {
+	if refs.unseen != "" {
+		return errors.New(refs.unseen)
+	}
+	if len(refs.places) == 0 {
+		return nil
+	}
+	if c.options.Outside != nil {
+		if err := decide(c, refs, values); err != nil {
+			return err
+		}
+	}
+	n := renaming{name: c.name}
+	for i := range values {
+		c.holder, c.round = c.holders[i%len(c.holders)], c.copies[i/len(c.holders)*len(c.entities):]
+		refs.rename(unsafe.Pointer(&values[i]), &n)
+	}
+	if n.collided {
+		return errors.New("two keys of a map become the same, as a reference to the outside becomes one that is there already")
+	}
+	return nil
 }
 
 // stage copies the rows of the entities for target.
@@ -226,20 +344,33 @@ func (s *Storage[T]) stage(c *copying, target AnyStorage) (apply func(), err err
 	var entities []Entity
 	var values []T
 	for i, copied := range c.copies {
-		if r := s.row(c.entities[i%len(c.entities)]); r >= 0 {
-			entities, values = append(entities, copied), append(values, s.face.copy(s.data.Live[r]))
+		e := c.entities[i%len(c.entities)]
+		r := s.row(e)
+		if r < 0 {
+			continue
 		}
+		if i < len(c.entities) {
+			c.holders = append(c.holders, e)
+		}
+		entities, values = append(entities, copied), append(values, s.face.copy(s.data.Live[r]))
 	}
 	if t, same := target.(*Storage[T]); same && !s.unknown {
 		return t.stageValues(c, entities, values)
 	}
-	if s.layout == nil {
+	return stageOther(c, &s.face, target, entities, values)
+}
+
+// stageOther stages values for a target of another type.
+func stageOther[T any](c *copying, face *rowFace[T], target AnyStorage, entities []Entity, values []T) (apply func(), err error) {
+	about := c.source.about()
+	if about.layout == nil {
 		return nil, errors.New("its type is another one in the target, and cannot be encoded")
 	}
-	if err := fits(&storageState{Version: s.past().version, Layout: s.layout}, target); err != nil {
+	st := &storageState{Version: about.past().version, Layout: about.layout, Resource: c.source.sparseSet() == nil}
+	if err := fits(st, target); err != nil {
 		return nil, err
 	}
-	return target.(copiedStorage).stageRows(c, entities, s.face.codec.append(nil, values))
+	return target.(stagedStorage).stageRows(c, entities, face.codec.append(nil, values))
 }
 
 // fits returns why stored rows are not rows of target as they are.
@@ -268,21 +399,36 @@ func (s *Storage[T]) stageRows(c *copying, entities []Entity, rows []byte) (appl
 // stageValues makes references in values follow, and returns what gives them to
 // entities.
 func (s *Storage[T]) stageValues(c *copying, entities []Entity, values []T) (apply func(), err error) {
-	refs, n := s.references(), renaming{name: c.name}
-	if refs.unseen != "" {
-		return nil, errors.New(refs.unseen)
-	}
-	for i := range values {
-		c.round = c.copies[i/(len(values)/c.times)*len(c.entities):]
-		refs.rename(unsafe.Pointer(&values[i]), &n)
-	}
-	switch {
-	case c.refused != 0:
-		return nil, fmt.Errorf("it refers to %v, which is not copied", c.refused)
-	case n.collided:
-		return nil, errors.New("two keys of a map become the same, as a kept entity has the name of a copy")
+	if err := follow(c, s.references(), values); err != nil {
+		return nil, err
 	}
 	return func() { s.SetEach(entities, values) }, nil
+}
+
+// stage copies the value for target.
+func (r *Resource[T]) stage(c *copying, target AnyStorage) (apply func(), err error) {
+	c.holders = append(c.holders, 0)
+	values := []T{r.face.copy(r.data.Live[0])}
+	if t, same := target.(*Resource[T]); same && !r.unknown {
+		return t.stageValue(c, values)
+	}
+	return stageOther(c, &r.face, target, nil, values)
+}
+
+func (r *Resource[T]) stageRows(c *copying, _ []Entity, rows []byte) (apply func(), err error) {
+	values := make([]T, 1)
+	if err := r.face.codec.decode(rows, values); err != nil {
+		return nil, err
+	}
+	return r.stageValue(c, values)
+}
+
+// stageValue makes references in the value follow, and returns what puts it in place.
+func (r *Resource[T]) stageValue(c *copying, values []T) (apply func(), err error) {
+	if err := follow(c, referencesIn[T](&r.spec), values); err != nil {
+		return nil, err
+	}
+	return func() { r.Set(values[0]) }, nil
 }
 
 // ahead returns the entities that the next n calls of create will return.
@@ -344,9 +490,11 @@ func (s *Storage[T]) referring(e Entity) (rows []int) {
 	return rows
 }
 
-// references returns where components of s hold entities. Only the world's
+func (s *Storage[T]) references() *references { return referencesIn[T](&s.spec) }
+
+// referencesIn returns where values of s, which are of type T, hold entities. Only the world's
 // goroutine may ask.
-func (s *Storage[T]) references() *references {
+func referencesIn[T any](s *spec) *references {
 	if s.refs == nil {
 		s.refs = referencesOf(reflect.TypeFor[T]())
 		if s.unknown && holdsEntity(s.layout) {
@@ -378,15 +526,47 @@ func (w *World) Clone() *World {
 	return c
 }
 
+// Blank returns a world without entities, at the same tick, that has the storages and
+// resources of w for which keep, if it is not nil, returns true. Resources have the zero
+// value of their type, or the one of w if the program has not registered them; the options
+// are the zero ones. It is a world for a part of what w holds, for templates, for looking at what was saved.
+//
+// It costs O(storages).
+func (w *World) Blank(keep func(AnyStorage) bool) *World {
+	c := NewWorld(Options{})
+	for _, s := range w.Storages() {
+		if keep == nil || keep(s) {
+			s.blankInto(c)
+		}
+	}
+	c.tick = w.tick
+	return c
+}
+
+func (s *Storage[T]) blankInto(w *World) {
+	w.adopt(newStorage(w, typedSpec[T]{s.spec, s.face.codec, s.data.Clone, s.face.gap}))
+}
+
+func (r *Resource[T]) blankInto(w *World) {
+	if r.unknown { // Its zero value is no row.
+		r.cloneInto(w)
+		return
+	}
+	r.putInto(w, *new(T))
+}
+
+// putInto gives w the resource with a value.
+func (r *Resource[T]) putInto(w *World, value T) {
+	w.adopt(newResource(w, typedSpec[T]{r.spec, r.face.codec, r.data.Clone, nil}, value))
+}
+
 func (s *Storage[T]) cloneInto(w *World) {
-	c := newStorage(w, typedSpec[T]{s.spec, s.face.codec, s.data.Clone, s.face.gap})
-	w.adopt(c)
-	c.replace(slices.Clone(s.members()), cloneAll(s.Values(), s.data.Clone), nil)
+	s.blankInto(w)
+	s.In(w).replace(slices.Clone(s.members()), cloneAll(s.Values(), s.data.Clone), nil)
 }
 
 func (r *Resource[T]) cloneInto(w *World) {
-	c := newResource(w, typedSpec[T]{r.spec, r.face.codec, r.data.Clone, nil}, cloneAll(r.data.Live, r.data.Clone)[0])
-	w.adopt(c)
+	r.putInto(w, cloneAll(r.data.Live, r.data.Clone)[0])
 }
 
 // cloneAll returns copies of rows that share nothing with them, never nil.

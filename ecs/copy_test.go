@@ -180,7 +180,10 @@ func TestCopiesReferToCopies(t *testing.T) {
 		for range random.IntN(12) {
 			picked = append(picked, from.w.Entities()[random.IntN(from.w.Len())])
 		}
-		o := CopyOptions{KeepOutside: seed%2 == 1, Times: int(seed % 4)}
+		o := CopyOptions{Times: int(seed % 4)}
+		if seed%2 == 1 {
+			o.Outside = Reference.Keep
+		}
 		times := max(1, o.Times)
 		originals := newFamily(Options{}) // from may be to.
 		*originals = *from
@@ -204,7 +207,7 @@ func TestCopiesReferToCopies(t *testing.T) {
 				t.Fatalf("seed %d: Copy(%v) = %v", seed, picked, copies)
 			}
 			name := func(e Entity) Entity {
-				if c, ok := become[e]; ok || !o.KeepOutside {
+				if c, ok := become[e]; ok || o.Outside == nil {
 					return c
 				}
 				return e
@@ -309,7 +312,7 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 	to.w.Commit()
 	_ = to.w.History().Rewind(1)
 	before := to.w.Digest()
-	refuse := CopyOptions{RefuseOutside: true}
+	refuse := CopyOptions{Outside: Reference.Refuse}
 	for range 20 { // The order of a map must not show.
 		if _, err := to.w.Copy(from.w, e[:1], refuse); err == nil || !strings.Contains(err.Error(), "refers to 1v1") {
 			t.Fatalf("Copy(%v) = %v, want the smallest entity that is not copied", e[0], err)
@@ -320,13 +323,13 @@ func TestACopyThatFailsChangesNothing(t *testing.T) {
 		options CopyOptions
 		want    string
 	}{
-		{e[0], refuse, "component kin: it refers to 1v1, which is not copied"},
+		{e[0], refuse, "component kin: Debts[key] of 0v1 refers to 1v1: it is not copied"},
 		{e[1], CopyOptions{}, "component hidden: ecs.hidden.Any is of kind interface"},
 		{e[2], CopyOptions{}, "Children is of a recursive type"},
 		{e[4], CopyOptions{}, "does not have word, padded"},
 		{e[5], CopyOptions{}, "component other: "},
 		{e[6], CopyOptions{}, "component singleton: one of stored and registered is a resource"},
-		{e[7], CopyOptions{KeepOutside: true}, "two keys of a map become the same"},
+		{e[7], CopyOptions{Outside: Reference.Keep}, "two keys of a map become the same"},
 		{e[8], CopyOptions{}, "entity 8v1 is not alive"},
 		{0, CopyOptions{SkipMissing: true}, "is not alive"},
 		{e[0], CopyOptions{Times: -1}, "CopyOptions.Times is -1"},
@@ -448,7 +451,7 @@ func TestAMoveThatFailsChangesNeitherWorld(t *testing.T) {
 		o    CopyOptions
 		want string
 	}{
-		{to.w, CopyOptions{RefuseOutside: true}, "ecs: cannot move: component link: it refers to 1v1, which is not copied"},
+		{to.w, CopyOptions{Outside: Reference.Refuse}, "ecs: cannot move: component link: 0v1 refers to 1v1: it is not copied"},
 		{from.w, CopyOptions{}, "ecs: cannot move: both worlds are the same"},
 	} {
 		moved, err := test.to.Move(from.w, e[:1], test.o)
@@ -459,7 +462,7 @@ func TestAMoveThatFailsChangesNeitherWorld(t *testing.T) {
 			t.Fatal("Move failed and changed something")
 		}
 	}
-	moved, err := to.w.Move(from.w, e, CopyOptions{RefuseOutside: true})
+	moved, err := to.w.Move(from.w, e, CopyOptions{Outside: Reference.Refuse})
 	if l, _ := to.links.Get(moved[0]); err != nil || l != moved[1] || from.w.Len() != 0 || to.w.Len() != 2 {
 		t.Errorf("Move = %v, %v; the link is to %v", moved, err, l)
 	}
@@ -535,7 +538,7 @@ func TestKeysOfMapsAreLeftOutWhenTheyAreCleared(t *testing.T) {
 	type inner struct{ M map[Entity]int }
 	for range 20 {
 		v := map[*inner]int{{map[Entity]int{1: 1, 2: 2, 3: 3}}: 1, {map[Entity]int{1: 1}}: 2}
-		n := renaming{name: func(e Entity) Entity {
+		n := renaming{name: func(_ *place, e Entity) Entity {
 			if e == 1 {
 				return e
 			}

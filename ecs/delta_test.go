@@ -156,17 +156,19 @@ func deltasOfTicks[T comparable](t *testing.T, c Component[T], value func(n int)
 	}
 	names := slices.Sorted(maps.Keys(works))
 	var held []heldTick[T]
-	d := &Delta[T]{s: s}
+	d, looks := &Delta[T]{s: s}, newLooks(t, s)
 	w.Commit()
 	for round := range 120 {
 		held = append(held, s.heldTick())
 		held = held[max(0, len(held)-3):]
+		looks.keep(held)
 		for range 1 + random.IntN(3) {
 			name := names[random.IntN(len(names))]
 			if name == "cleared" && round%4 > 0 {
 				continue
 			}
 			works[name]()
+			looks.expect()
 		}
 		for _, then := range held {
 			if err := d.Since(then.tick); err != nil {
@@ -175,6 +177,9 @@ func deltasOfTicks[T comparable](t *testing.T, c Component[T], value func(n int)
 			expectDelta(t, s, d, then)
 		}
 		w.Commit()
+		if random.IntN(4) == 0 {
+			looks.expectFrom(random.IntN(4))
+		}
 	}
 }
 

@@ -54,6 +54,7 @@
 //	create, give, take, destroy   World.CreateN, Storage.SetAll, Storage.SetEach, Storage.MutEach, Storage.RemoveAll, World.DestroyAll
 //	change the world after a loop Commands; Storage.Later, World.Apply
 //	copy entities                 World.CloneEntity, World.Copy, World.Move; templates: Relation.Subtree
+//	to a file, out of it          package persist/part
 //	who refers to an entity       World.References
 //	a queue of work               Storage.Drain
 //	a component brings others     Storage.RequiredBy
@@ -70,10 +71,11 @@
 //
 //	take a move back              World.Checkpoint, World.Restore, World.Release, World.Try
 //	go to other ticks             Options.History; World.History: Rewind, Seek, Ticks, Nearest, TickBytes
+//	read one beside the present   History.At, Past; Storage.At, Resource.At
 //	reach far back within bounds  Options.HistoryDense
 //	make ticks of named systems   Stepper
 //	check that ticks come out the same when made again  Stepper.SyncTest; Divergence
-//	an independent copy           World.Clone; Storage.In, Resource.In, Group.In
+//	an independent copy           World.Clone, without entities World.Blank; Storage.In, Resource.In, Group.In
 //	tell whether worlds are equal World.Digest, World.Digests
 //	keep a world on disk          package persist
 //	store it in another way       World.Raw; package ecs/raw

@@ -34,6 +34,7 @@ type rawStorage struct {
 		appendRows(dst []byte, lo, hi int) []byte
 		appendRanges(dst []byte, ranges []raw.Range) []byte
 		appendDefault(dst []byte) []byte
+		eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte))
 	}
 }
 

@@ -23,7 +23,7 @@ func newHolder(seed uint64) *holder {
 		h.want = r.IntN(2)
 	}
 	h.pinRunner = pinRunner{runner: runner{pair: newPair(setting{
-		kinds:     []kind{plainKind, listKind, gapKind, hashedKind, orderedKind, extraKind},
+		kinds:     []kind{plainKind, largeKind, listKind, gapKind, hashedKind, orderedKind, extraKind},
 		resources: 2, history: []int{0, 1, 3, 30, 60}[r.IntN(5)], historyDense: r.IntN(2) * 5,
 		record: r.IntN(3) > 0, maxGeneration: 5, entities: 12, members: 8,
 	})}}

@@ -18,8 +18,9 @@ var ErrNotHeld = errors.New("ecs: tick not held")
 // Commit ends a tick. The tick becomes part of the history, if the world has
 // one, and is told to the recorder, if one is attached.
 //
-// It costs O(storages changed in the tick), without a recorder; pointers and
-// slices for writing that were given out before are no longer valid.
+// It costs O(storages changed in the tick), without a recorder, and with history a look at each
+// row above 256 bytes that was written, whose unchanged parts are not kept. Pointers and slices
+// for writing that were given out before are no longer valid.
 func (w *World) Commit() {
 	if len(w.hooks.change) > 0 {
 		w.hooks.tellChanges()
@@ -42,6 +43,9 @@ func (w *World) Commit() {
 func (w *World) bound(tick, seq uint64) {
 	w.tick = tick
 	if w.keepsTicks() {
+		for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
+			w.frames[i].Pare()
+		}
 		bare := w.bareTicks() && !w.anyCheckpoint()
 		f := frame{tick: true, seq: seq, hidden: bare && len(w.pins) > 0}
 		f.Bare = bare && len(w.pins) == 0
@@ -54,10 +58,9 @@ func (w *World) bound(tick, seq uint64) {
 // anyCheckpoint reports whether a checkpoint is held.
 func (w *World) anyCheckpoint() bool { return len(w.frames)-w.removed > w.ticks }
 
-// evict forgets ticks until the history is within its bounds: of those between
-// older ones, if the history is thinned, else the oldest. A boundary that a
-// checkpoint needs to say what its tick changed stays; younger ones are merged
-// instead.
+// evict forgets ticks until the history is within its bounds: of those between older ones, if
+// the history is thinned, else the oldest. A boundary that a checkpoint needs to say what its
+// tick changed stays; younger ones are merged instead.
 func (w *World) evict() {
 	for w.ticks > 1 && (w.ticks-1 > w.options.History || w.overBudget()) {
 		k := w.thinnable()
@@ -111,6 +114,7 @@ func (w *World) dropForward() {
 	if !w.clock.Undone {
 		return
 	}
+	w.turn++
 	w.clock.Undone = false
 	for i := range w.forward {
 		for _, t := range w.forward[i].Touched {
@@ -215,16 +219,16 @@ func (w *World) forwardTo(tick uint64) int {
 // lastBoundary returns the position of the newest frame that begins with the end
 // of tick at, or -1.
 func (w *World) lastBoundary(at uint64) int {
-	for i := len(w.frames) - 1; i >= 0; i-- {
-		if w.frames[i].tick && w.frames[i].at == at {
-			return i
+	k := -1
+	for i := w.firstFrame(at); i < len(w.frames) && w.frames[i].at == at; i++ {
+		if w.frames[i].tick {
+			k = i
 		}
 	}
-	return -1
+	return k
 }
 
-// discardOpen throws away what was written since the last commit, and the
-// checkpoints made since.
+// discardOpen throws away what was written since the last commit, and the checkpoints made since.
 func (w *World) discardOpen() {
 	for k := len(w.frames) - 1; k >= 0; k-- {
 		if w.frames[k].tick {
@@ -245,15 +249,18 @@ func (w *World) undoTick() {
 	}
 	open, f := w.frames[len(w.frames)-1], w.frames[k]
 	w.clock.Undone = true
-	for _, t := range f.Touched {
-		t.Undo()
-	}
-	undone := frame{at: open.at, seq: open.seq}
+	undone := frame{at: open.at, seq: open.seq, state: open.state}
 	undone.ID, undone.Touched = f.ID, slices.Clone(f.Touched)
+	if ahead := len(w.forward); ahead > 0 { // Ids fall along the branch; that of f is the largest if it was redone.
+		undone.ID = w.forward[ahead-1].ID - 1
+	}
+	for _, t := range f.Touched {
+		t.Undo(undone.ID)
+	}
 	w.forward = append(w.forward, undone)
 	w.cutFrames(k)
 	w.tick = f.at
-	w.push(frame{tick: true, seq: f.seq})
+	w.push(frame{tick: true, seq: f.seq, state: f.state})
 	w.leavePins(f.ID)
 }
 
@@ -271,7 +278,7 @@ func (w *World) redoTick() {
 	w.forward = w.forward[:last]
 	w.clock.Undone = last > 0
 	w.tick = redone.at
-	w.push(frame{tick: true, seq: redone.seq})
+	w.push(frame{tick: true, seq: redone.seq, state: redone.state})
 }
 
 // A frame is the span between two boundaries: a checkpoint or the end of a tick.
@@ -293,6 +300,7 @@ type frame struct {
 	hidden  bool   // The history does not have its beginning: values are kept for a pin only.
 	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
 	seq     uint64 // What the recorder returned for that tick.
+	state   uint64 // The id that its boundary had first: going back and forth renames it.
 	ops     []raw.Op
 }
 
@@ -304,7 +312,10 @@ func (w *World) push(f frame) {
 	w.frameID++
 	w.clock.Span++
 	w.changes++
-	f.ID, f.at = w.frameID, w.tick
+	w.turn++
+	if f.ID, f.at = w.frameID, w.tick; f.state == 0 {
+		f.state = f.ID
+	}
 	if k := len(w.frames); k < cap(w.frames) { // Reuse the slices of a frame that was dropped.
 		old := &w.frames[:k+1][k]
 		f.Touched, f.ops = old.Touched[:0], old.ops[:0]
@@ -400,8 +411,7 @@ func (w *World) removeFrame(k int) {
 	}
 }
 
-// squeeze takes the frames that are removed out of the list, and keeps their slices
-// for reuse.
+// squeeze takes the frames that are removed out of the list, and keeps their slices for reuse.
 func (w *World) squeeze() {
 	n := 0
 	for i := range w.frames {
@@ -418,6 +428,7 @@ func (w *World) squeeze() {
 func (w *World) renew() {
 	w.clock.Span++
 	w.changes++
+	w.turn++
 	w.point()
 	w.remember()
 }

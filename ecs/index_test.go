@@ -115,7 +115,7 @@ func exploreLooks(t *testing.T, s setting, all []operation, n int) {
 func TestEveryOrderOfChangesAndLooks(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{
-		"plain": plainKind, "list": listKind, "tag": labelKind, "indexed": indexedKind, "gaps": gapKind, "hashed": hashedKind, "ordered": orderedKind,
+		"plain": plainKind, "large": largeKind, "list": listKind, "tag": labelKind, "indexed": indexedKind, "gaps": gapKind, "hashed": hashedKind, "ordered": orderedKind,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := setting{kinds: []kind{k}, entities: 3, members: 3}

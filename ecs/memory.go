@@ -272,7 +272,7 @@ func (w *World) Shrink() {
 	w.squeeze()
 	w.frames, w.forward = track.Fitting(w.frames), track.Fitting(w.forward)
 	w.from, w.used, w.batch, w.change = nil, nil, nil, change{}
-	w.change.Of = w.storageChange
+	w.change.init(w)
 	w.clock.Seen.Shrink()
 	w.renew()
 }

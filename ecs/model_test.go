@@ -213,7 +213,7 @@ func operations(lists ...any) []operation {
 func TestEveryOrderOfChangesUnderThreeCheckpoints(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kind{
-		"plain": plainKind, "list": listKind, "tag": labelKind, "indexed": indexedKind, "gaps": gapKind, "hashed": hashedKind, "ordered": orderedKind,
+		"plain": plainKind, "large": largeKind, "list": listKind, "tag": labelKind, "indexed": indexedKind, "gaps": gapKind, "hashed": hashedKind, "ordered": orderedKind,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := setting{kinds: []kind{k}, entities: 3, members: 3}
@@ -256,10 +256,12 @@ func TestEveryOrderOfLivesAtGivenIndices(t *testing.T) {
 func TestEveryOrderOfTicks(t *testing.T) {
 	t.Parallel()
 	for _, history := range []int{1, 2, 3} {
-		t.Run(fmt.Sprint("history ", history), func(t *testing.T) {
-			s := setting{kinds: []kind{listKind}, entities: 2, members: 2, history: history, record: history == 2}
-			explore(t, s, operations(adds(0, 2), removes(0, 2), writes(0, 2), ticks(), checkpoints(2)), *depth+1)
-		})
+		for name, k := range map[string]kind{"list": listKind, "large": largeKind} {
+			t.Run(fmt.Sprint(name, ", history ", history), func(t *testing.T) {
+				s := setting{kinds: []kind{k}, entities: 2, members: 2, history: history, record: history == 2}
+				explore(t, s, operations(adds(0, 2), removes(0, 2), writes(0, 2), ticks(), checkpoints(2)), *depth+1)
+			})
+		}
 	}
 }
 
@@ -297,7 +299,7 @@ func TestEveryOrderOfTries(t *testing.T) {
 		p.increase(0, p.handle(1))
 	}
 	empty := func(*pair) {}
-	s := setting{kinds: []kind{listKind}, entities: 2, members: 2, history: 2, record: true}
+	s := setting{kinds: []kind{largeKind}, entities: 2, members: 2, history: 2, record: true}
 	explore(t, s, operations(tries(program), tries(empty), removes(0, 2), writes(0, 2), ticks(), checkpoints(1)), *depth)
 }
 

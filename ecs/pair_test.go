@@ -13,7 +13,11 @@ import (
 
 // Components of the models. padded has padding, so its memory is not its bytes.
 type (
-	plain  struct{ X, Y int32 }
+	plain struct{ X, Y int32 }
+	large struct { // More than 256 bytes: its logs keep pieces.
+		V     int
+		Cells [40]int
+	}
 	padded struct {
 		A int8
 		B int64
@@ -48,7 +52,8 @@ type face struct {
 	values   func() []int
 	in       func(*World) face
 	changes  changeFace
-	index    func() indexFace // See index_test.go.
+	index    func() indexFace     // See index_test.go.
+	at       func(*Past) pastFace // See past_test.go.
 
 	setAll    func([]Entity, int) int // See batch_test.go.
 	setEach   func([]Entity, []int) int
@@ -103,6 +108,7 @@ func newKind[T any](from func(int) T, to func(T) int, increase func(*T), c ...Co
 			},
 			in:      func(w *World) face { return faceOf(s.In(w)) },
 			changes: newChangeFace(s, to),
+			at:      func(p *Past) pastFace { return newPastFace(s.At(p), to) },
 			index:   func() indexFace { return newIndexFace(NewIndex(s, func(v T) int { return to(v) % 3 })) },
 
 			setAll: func(entities []Entity, v int) int { return s.SetAll(entities, from(v)) },
@@ -158,6 +164,23 @@ var (
 		func(v int) padded { return padded{int8(v), int64(v), v&1 == 0} },
 		func(p padded) int { return int(p.B) },
 		func(p *padded) { *p = padded{int8(p.B + 1), p.B + 1, !p.C} })
+	largeKind = newKind(
+		func(v int) large {
+			x := large{V: v}
+			x.Cells[uint(v)%40] = v
+			return x
+		},
+		func(x large) int {
+			if x.Cells[uint(x.V)%40] != x.V {
+				return -1
+			}
+			return x.V
+		},
+		func(x *large) {
+			x.Cells[uint(x.V)%40] = 0
+			x.V++
+			x.Cells[uint(x.V)%40] = x.V
+		})
 	wordKind = newKind(
 		func(v int) word { return word{strconv.Itoa(v)} },
 		func(w word) int { return wordInt(&w) },
@@ -242,6 +265,7 @@ type pair struct {
 	reader *EventReader[list]
 
 	indexes []indexFace // By store; made by the first look.
+	pasts   []heldPast
 
 	relations []relationFace // Those that the naive world has.
 	handles   []Entity       // Every handle ever seen.
@@ -581,6 +605,7 @@ func (p *pair) check() {
 	}
 	p.checkGroups()
 	p.checkHistory()
+	p.checkPasts()
 	if p.digest {
 		p.checkDigest()
 	}

@@ -19,7 +19,7 @@ import (
 type program []byte
 
 // programKinds puts the components of the queries first.
-var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexedKind, gapKind, hashedKind, orderedKind, markedKind, keptKind)
+var programKinds = append(slices.Clone(queryKinds), listKind, extraKind, indexedKind, gapKind, hashedKind, orderedKind, markedKind, keptKind, largeKind)
 
 // steps are what a program can do. Those in front come with changes of structure
 // only; forks use them too.
@@ -60,6 +60,9 @@ var steps = []func(r *runner, arg int){
 	func(r *runner, _ int) { r.checkChanges() },
 	func(r *runner, arg int) { r.look(arg % len(r.faces)) },
 	func(r *runner, _ int) { r.lookAll() },
+	func(r *runner, arg int) { r.aim(arg%2, r.n.tick+2-min(r.n.tick+2, uint64(arg/2%6))) },
+	func(r *runner, _ int) { r.readPasts() },
+	func(r *runner, arg int) { r.lookBackAt(arg) },
 }
 
 // structural is how many of the steps change structure and values only.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
+	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
 )
 
@@ -81,7 +82,11 @@ type change struct {
 	from             uint64      // The id of the first frame.
 	entities, values []raw.Range // Of the storage that was told last.
 	ops              []raw.Op    // Of several frames.
+	old              oldRows
 }
+
+// init readies c to tell of w.
+func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore }
 
 // record tells the recorder the tick that ends now.
 func (w *World) record() uint64 {
@@ -221,4 +226,55 @@ func (w *World) sortRanges(ranges []raw.Range) []raw.Range {
 	out := ranges[:0]
 	w.clock.Seen.Drain(func(lo, hi int) { out = appendRange(out, lo, hi) })
 	return out
+}
+
+// Large rows of fixed size are told with what they were, so that a recorder need not keep
+// all of one of which little changed. The logs of the tick say it: where they keep no values
+// otherwise, in a bare frame, those of such rows do.
+
+// oldRows reads what rows were.
+type oldRows struct {
+	spans     track.Spans
+	then, now []byte // Rows whose encoding is not their memory.
+}
+
+// keepsOld reports whether the old values of rows are kept in every frame.
+func (s *spec) keepsOld() bool {
+	return s.layout != nil && s.layout.Width() > raw.LargeRow && !s.noPersist
+}
+
+// eachBefore tells f the rows of told that the tick wrote and that were there before it.
+func (w *World) eachBefore(told raw.Storage, f func(row int, then, now []byte)) {
+	s := told.(*rawStorage)
+	t := s.tracked()
+	k, before, changed := t.Since(w.change.from)
+	if !changed || t.Exempt || !s.about().keepsOld() {
+		return
+	}
+	s.rows.eachBefore(&w.change.old, k, min(before.N, t.N), f)
+}
+
+// eachBefore tells f the rows below limit that the logs from k on hold, each once, ascending.
+func (f *rowFace[T]) eachBefore(o *oldRows, k, limit int, tell func(row int, then, now []byte)) {
+	o.spans.Read(&f.data.Log, k)
+	defer o.spans.Reset()
+	for i := range o.spans.Len() {
+		span := o.spans.At(i)
+		old := f.data.Old(span)
+		for j := range min(len(old), limit-int(span.Row)) {
+			row := int(span.Row) + j
+			tell(row, f.encoded(&o.then, old[j:j+1]), f.encoded(&o.now, f.data.Live[row:row+1]))
+		}
+	}
+}
+
+// encoded returns the encoding of rows, in scratch unless it is their memory.
+func (f *rowFace[T]) encoded(scratch *[]byte, rows []T) []byte {
+	if c, ok := f.codec.(typedRows[T]); ok {
+		if view, ok := layout.View(c.codec, rows); ok {
+			return view
+		}
+	}
+	*scratch = f.codec.append((*scratch)[:0], rows)
+	return *scratch
 }

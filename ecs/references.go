@@ -3,6 +3,7 @@ package ecs
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -35,17 +36,22 @@ type place struct {
 	typ    reflect.Type // Unless it is an entity.
 	elem   *references
 	key    *references // Map: of its keys.
+
+	number int    // Of an entity: places are numbered in the order in which the type has them,
+	path   string // and called as a Reference calls them.
 }
 
 var entityType = reflect.TypeFor[Entity]()
 
 func referencesOf(t reflect.Type) *references {
-	f := finder{open: map[reflect.Type]bool{}, again: map[reflect.Type]bool{}}
+	f := finder{root: t.String(), open: map[reflect.Type]bool{}, again: map[reflect.Type]bool{}}
 	return &references{places: f.find(nil, t, 0, t.String()), unseen: f.unseen}
 }
 
 // A finder finds the places of a type.
 type finder struct {
+	root   string
+	found  int                   // How many entities were.
 	open   map[reflect.Type]bool // Types being looked into,
 	again  map[reflect.Type]bool // and those of them that were met inside themselves.
 	unseen string
@@ -56,7 +62,8 @@ func (f *finder) find(places []place, t reflect.Type, offset uintptr, path strin
 	switch t.Kind() {
 	case reflect.Uint64:
 		if t == entityType {
-			return append(places, place{offset: offset})
+			f.found++
+			return append(places, place{offset: offset, number: f.found, path: strings.TrimPrefix(strings.TrimPrefix(path, f.root), ".")})
 		}
 	case reflect.Struct:
 		for field := range t.Fields() {
@@ -79,10 +86,15 @@ func (f *finder) inside(places []place, t reflect.Type, offset uintptr, path str
 	f.open[t] = true
 	defer delete(f.open, t)
 	p := place{offset: offset, kind: t.Kind(), typ: t, key: &references{}}
-	p.elem = &references{places: f.find(nil, t.Elem(), 0, path+"[]")}
-	if t.Kind() == reflect.Map {
+	elem := path
+	switch t.Kind() {
+	case reflect.Map:
 		p.key.places = f.find(nil, t.Key(), 0, path+"[key]")
+		elem += "[value]"
+	case reflect.Array, reflect.Slice:
+		elem += "[]"
 	}
+	p.elem = &references{places: f.find(nil, t.Elem(), 0, elem)}
 	if len(p.elem.places)+len(p.key.places) == 0 {
 		return places
 	}
@@ -100,31 +112,46 @@ func (p *place) at(base unsafe.Pointer) reflect.Value {
 // hold reports whether the value at base refers to e.
 func (r *references) hold(base unsafe.Pointer, e Entity) bool {
 	for i := range r.places {
-		if p := &r.places[i]; p.kind == 0 {
+		if p := &r.places[i]; p.kind == 0 { // The usual case calls nothing.
 			if *(*Entity)(unsafe.Add(base, p.offset)) == e {
 				return true
 			}
-		} else if p.hold(p.at(base), e) {
+		} else if p.find(p.at(base), func(_ *place, held Entity) bool { return held == e }) {
 			return true
 		}
 	}
 	return false
 }
 
-func (p *place) hold(v reflect.Value, e Entity) bool {
+// find reports whether is returns true for one of the entities in the value at base, each
+// with its place; zero ones are asked for too. Entries of maps come in any order.
+func (r *references) find(base unsafe.Pointer, is func(*place, Entity) bool) bool {
+	for i := range r.places {
+		if p := &r.places[i]; p.kind == 0 {
+			if is(p, *(*Entity)(unsafe.Add(base, p.offset))) {
+				return true
+			}
+		} else if p.find(p.at(base), is) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *place) find(v reflect.Value, is func(*place, Entity) bool) bool {
 	switch p.kind {
 	case reflect.Pointer:
-		return !v.IsNil() && p.elem.hold(v.UnsafePointer(), e)
+		return !v.IsNil() && p.elem.find(v.UnsafePointer(), is)
 	case reflect.Map:
-		for i := v.MapRange(); i.Next(); { // In any order: the answer is yes or no.
-			if p.key.hold(addressable(i.Key()), e) || p.elem.hold(addressable(i.Value()), e) {
+		for i := v.MapRange(); i.Next(); {
+			if p.key.find(addressable(i.Key()), is) || p.elem.find(addressable(i.Value()), is) {
 				return true
 			}
 		}
 		return false
 	}
 	for i := range v.Len() {
-		if p.elem.hold(v.Index(i).Addr().UnsafePointer(), e) {
+		if p.elem.find(v.Index(i).Addr().UnsafePointer(), is) {
 			return true
 		}
 	}
@@ -140,7 +167,7 @@ func addressable(v reflect.Value) unsafe.Pointer {
 
 // A renaming replaces entities inside values.
 type renaming struct {
-	name func(Entity) Entity // What an entity, which is not zero, becomes.
+	name func(*place, Entity) Entity // What an entity, which is not zero, becomes.
 
 	cleared  bool // An entity became zero.
 	collided bool // Two keys of a map became the same.
@@ -156,7 +183,7 @@ func (r *references) rename(base unsafe.Pointer, n *renaming) {
 			continue
 		}
 		if e := (*Entity)(unsafe.Add(base, p.offset)); *e != 0 {
-			*e = n.name(*e)
+			*e = n.name(p, *e)
 			n.cleared = n.cleared || *e == 0
 		}
 	}

@@ -165,7 +165,7 @@ func (f *clan) step() {
 func (f *clan) copySubtree(e Entity) {
 	tree := f.children.Subtree(e)
 	require.Equal(f.t, append([]Entity{e}, f.below(e)...), tree)
-	copies, err := f.w.Copy(f.w, tree, CopyOptions{Times: 2, KeepOutside: true})
+	copies, err := f.w.Copy(f.w, tree, CopyOptions{Times: 2, Outside: Reference.Keep})
 	require.NoError(f.t, err)
 	require.Len(f.t, copies, 2*len(tree))
 	for round := range slices.Chunk(copies, len(tree)) {

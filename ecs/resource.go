@@ -25,7 +25,7 @@ func newResource[T any](w *World, s typedSpec[T], value T) *Resource[T] {
 	r.raw = rawStorage{r, &r.face}
 	r.w = w
 	r.data.Init(&w.clock, s.pointers)
-	r.data.Clone = s.clone
+	r.data.Clone, r.data.Log.Keeps = s.clone, s.keepsOld()
 	r.data.Live = []T{value}
 	r.rows.Init(&w.clock, s.noRewind, &r.data.Log)
 	r.rows.N = 1

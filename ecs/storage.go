@@ -82,7 +82,7 @@ func newStorage[T any](w *World, s typedSpec[T]) *Storage[T] {
 	}
 	st.heavy = s.kind == Indexed || s.masked || s.pointers || s.clone != nil
 	st.data.Init(&w.clock, s.pointers)
-	st.data.Clone = s.clone
+	st.data.Clone, st.data.Log.Keeps = s.clone, s.keepsOld()
 	if s.pointers {
 		st.rows.Settle = st.settle
 		st.data.Log.Moved = func(r track.Run) { st.top = max(st.top, int(r.Row+r.N)) }
@@ -417,6 +417,7 @@ type AnyStorage interface {
 	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
 	prepare(s *storageState, owned, regap bool) (put func(), err error)
 	cloneInto(*World)
+	blankInto(*World)
 	pinPart() *pinPart
 }
 

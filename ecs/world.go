@@ -72,6 +72,7 @@ type World struct {
 	forward []frame // Undone by seek; the next one to redo is last.
 	frameID uint64  // Of the newest frame; ids only rise.
 	changes uint64  // Counts structural changes; only rises.
+	turn    uint64  // Counts what makes frames begin and end; only rises.
 	tick    uint64
 
 	thinning      thinning
@@ -97,7 +98,8 @@ type World struct {
 // NewWorld returns an empty world at tick 0.
 func NewWorld(options Options) *World {
 	w := &World{options: options, names: make(map[string]AnyStorage), former: make(map[string]AnyStorage)}
-	w.clock.Span, w.clock.End, w.change.Of = 1, w.dropForward, w.storageChange
+	w.clock.Span, w.clock.End = 1, w.dropForward
+	w.change.init(w)
 	w.entities.init(w)
 	w.begun()
 	if options.History > 0 {
@@ -365,6 +367,9 @@ func (w *World) tellRestored() {
 		w.spoil()
 	}
 	w.restores++
+	if f, ok := w.recorder.(raw.Follower); ok {
+		f.Restored(w.tick)
+	}
 	for _, f := range w.onRestore {
 		f()
 	}

@@ -25,8 +25,7 @@ type Journal struct {
 	opt   Options
 	epoch uint64
 
-	durable  atomic.Uint64 // Highest seq that an fsync covered.
-	counters counters
+	durable atomic.Uint64 // Highest seq that an fsync covered.
 
 	ledger *ledgerWriter // nil: the journal is of version 1.
 
@@ -48,6 +47,7 @@ type Journal struct {
 	next     uint64 // Seq of the next record.
 	size     int64  // At least the size the current segment will have.
 	segments []segmentRef
+	counted  Stats // What else is counted for them.
 
 	appended uint64 // Items ever queued.
 	synced   uint64 // Items that an fsync covered.
@@ -160,6 +160,7 @@ func (j *Journal) AppendSummed(parent, tick uint64, flags uint32, payload []byte
 	}
 	id := ID{Epoch: j.epoch, Seq: j.next, CRC: sum.crc}
 	j.next++
+	j.counted.Tick = tick
 	j.opened = false
 	j.push(item{
 		kind:    itemRecord,
@@ -431,12 +432,14 @@ func (j *Journal) Abandon() {
 	<-j.done
 }
 
-// reached notes that an fsync covered everything up to this item and seq.
-func (j *Journal) reached(items, seq uint64) {
+// reached notes that an fsync covered everything up to this item and seq, which is of
+// that tick.
+func (j *Journal) reached(items, seq, tick uint64) {
 	j.mu.Lock()
 	advanced := seq > j.durable.Load()
 	j.synced = items
 	j.durable.Store(max(seq, j.durable.Load()))
+	j.counted.DurableTick = tick
 	j.announce()
 	j.mu.Unlock()
 	if advanced && j.opt.OnDurable != nil {

@@ -9,7 +9,7 @@ import (
 
 // scanSegment scans segment i, judges what is bad in it, and takes over the
 // rest.
-func (l *Log) scanSegment(i int, window *scanWindow, resume func(*scanner)) error {
+func (l *Log) scanSegment(i int, window *scanWindow, known *Log) error {
 	s := &l.Segments[i]
 	last := i == len(l.Segments)-1
 	if s.Err != nil {
@@ -30,8 +30,8 @@ func (l *Log) scanSegment(i int, window *scanWindow, resume func(*scanner)) erro
 		}
 		defer f.Close()
 		sc = newScanner(f, s, min(limit, s.Size), window)
-		if resume != nil {
-			resume(sc)
+		if known != nil {
+			known.resume(l, s, sc)
 		}
 		if err := sc.run(); err != nil {
 			return err

@@ -79,7 +79,7 @@ func newJournal(fs disk.FS, log *Log, opt Options) *Journal {
 	for i := range log.Segments {
 		s := &log.Segments[i]
 		j.segments = append(j.segments, segmentRef{number: s.Number, first: s.First, size: s.Size})
-		j.counters.bytes.Add(s.Size)
+		j.counted.Bytes += s.Size
 	}
 	return j
 }
@@ -357,12 +357,11 @@ func (j *Journal) Prune(keep uint64) (removed []string, err error) {
 			return removed, fmt.Errorf("journal: prune %s: %w", name, err)
 		}
 		removed = append(removed, name)
-		j.counters.removed(size)
 		if err := j.fs.SyncDir("."); err != nil {
 			return removed, fmt.Errorf("journal: prune %s: sync directory: %w", name, err)
 		}
 		j.mu.Lock()
-		j.segments = j.segments[1:]
+		j.segments, j.counted.Bytes = j.segments[1:], j.counted.Bytes-size
 		j.mu.Unlock()
 	}
 }

@@ -9,26 +9,24 @@ import (
 // A newest is where reading the newest segment can go on when it has grown: what the
 // log was before the segment, and how far all in it is good.
 type newest struct {
-	entries, preambles int
-	last               uint64
-	lastID             ID
-	sound              sound
+	last   uint64
+	lastID ID
+	sound  sound
 }
 
 // A sound is a place in a segment before which nothing is bad and no payload is
-// unfinished, and what a scanner had found there. What comes behind says nothing
-// about it.
+// unfinished, and what a scanner had found there, but for records. What comes behind
+// says nothing about it. A log without problems has just the records before it.
 type sound struct {
-	offset, vouched    int64
-	due                uint64
-	records, preambles int
-	marks              []markAt
-	seals              []sealAt
+	offset, vouched int64
+	due             uint64
+	marks           []markAt
+	seals           []sealAt
 }
 
 // soundUpTo returns what s has found, all of it before offset.
 func (s *scanner) soundUpTo(offset int64) sound {
-	return sound{offset, s.vouched, s.due, len(s.records), len(s.preambles), s.marks, s.seals}
+	return sound{offset, s.vouched, s.due, s.marks, s.seals}
 }
 
 // Refresh brings l up to date with what was written, rolled and pruned since it was
@@ -41,8 +39,7 @@ func (s *scanner) soundUpTo(offset int64) sound {
 // the newest segment. It reads everything again if l has problems, or if the files
 // are not those that l was read from. An error leaves l as it was.
 //
-// Cost: besides reading, the records of the newest segment are copied, and if
-// segments were pruned, all are.
+// Cost: that of reading; if segments were pruned, all records are copied.
 func (l *Log) Refresh(ctx context.Context) (changed bool, err error) {
 	files, err := list(l.fs)
 	if err != nil {
@@ -117,7 +114,7 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 		return nil, err
 	}
 	window := newScanWindow(ctx, nil, nil)
-	if err := next.scanSegments(at, window, l.resume); err != nil {
+	if err := next.scanSegments(at, window, l); err != nil {
 		return nil, err
 	}
 	next.checkEnd()
@@ -127,15 +124,14 @@ func (l *Log) refreshed(ctx context.Context, pruned int, files listing) (*Log, e
 	return next, ctx.Err()
 }
 
-// before returns what l was before its newest segment, without pruned segments. The
-// newest has the highest epoch.
+// before returns what l was before its newest segment, which has the highest epoch, without
+// pruned segments, but with all records. To append to these does not change those of l.
 func (l *Log) before(pruned int) *Log {
-	n := l.newest
 	b := &Log{
-		fs: l.fs, ledger: l.ledger, Believed: max(0, l.Believed-pruned), Clean: true, Last: n.last, LastID: n.lastID,
+		fs: l.fs, ledger: l.ledger, Believed: max(0, l.Believed-pruned), Clean: true, Last: l.newest.last, LastID: l.newest.lastID,
 		Segments:  slices.Clone(l.Segments[pruned : len(l.Segments)-1]),
-		Entries:   withoutPruned(l.Entries[:n.entries], pruned),
-		Preambles: withoutPruned(l.Preambles[:n.preambles], pruned),
+		Entries:   withoutPruned(l.Entries, pruned),
+		Preambles: withoutPruned(l.Preambles, pruned),
 	}
 	for _, r := range l.Disowned {
 		if slices.ContainsFunc(b.Segments, func(s Segment) bool { return s.Name == r.File }) {
@@ -159,15 +155,16 @@ func withoutPruned(entries []Entry, pruned int) []Entry {
 	return entries
 }
 
-// resume makes s, which has read nothing yet, one that has read what l knows of the
-// newest segment. Without problems, all of that is in l.
-func (l *Log) resume(s *scanner) {
-	n, at := &l.newest, &l.newest.sound
-	s.start, s.vouched, s.due = at.offset, at.vouched, at.due
-	s.records = slices.Clip(l.Entries[n.entries:][:at.records])
-	s.preambles = slices.Clip(l.Preambles[n.preambles:][:at.preambles])
+// resume makes s, which has read nothing yet of the newest segment of l, go on where all of
+// that is known. next has its records already.
+func (l *Log) resume(next *Log, segment *Segment, s *scanner) {
+	at := &l.newest.sound
+	s.start, s.vouched, s.due, s.sound = at.offset, at.vouched, at.due, *at
 	s.marks, s.seals = slices.Clip(at.marks), slices.Clip(at.seals)
-	s.sound = *at
+	if segment.Records = l.Segments[len(l.Segments)-1].Records; segment.Records > 0 {
+		last := next.Entries[len(next.Entries)-1].ID
+		next.LastID, next.Head, next.Last = last, last.Seq, max(next.Last, last.Seq)
+	}
 }
 
 // become makes l what next is.

@@ -83,16 +83,16 @@ func scanOnce(ctx context.Context, fs disk.FS, newest int64, progress func(done,
 	return l, ctx.Err()
 }
 
-// scanSegments scans segment number first and those behind it. The scanner of the
-// first is resumed, unless resume is nil.
-func (l *Log) scanSegments(first int, w *scanWindow, resume func(*scanner)) error {
+// scanSegments scans segment number first and those behind it; the first from where known
+// ends to know it, unless that is nil.
+func (l *Log) scanSegments(first int, w *scanWindow, known *Log) error {
 	for i := first; i < len(l.Segments); i++ {
-		l.newest = newest{entries: len(l.Entries), preambles: len(l.Preambles), last: l.Last, lastID: l.LastID}
+		l.newest = newest{last: l.Last, lastID: l.LastID}
 		l.checkLink(i)
-		if err := l.scanSegment(i, w, resume); err != nil {
+		if err := l.scanSegment(i, w, known); err != nil {
 			return err
 		}
-		resume = nil
+		known = nil
 		w.passed(l.Segments[i].Size)
 	}
 	return nil

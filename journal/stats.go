@@ -2,7 +2,6 @@ package journal
 
 import (
 	"iter"
-	"sync/atomic"
 	"time"
 )
 
@@ -13,8 +12,11 @@ type Stats struct {
 	Ledger   int64 // Bytes of the ledger, which lists them.
 	Queued   int64 // Bytes that wait for the writer, headers included.
 
+	Next        uint64 // Seq that the next record will have.
+	Tick        uint64 // The tick of the one before; 0 if j has not appended it.
 	Durable     uint64 // Highest seq that an fsync covered.
 	DurableTick uint64 // The tick of that record; 0 if j has not appended it.
+	Err         error  // As of [Journal.Err].
 
 	Syncs     uint64        // Calls of fsync,
 	SyncLast  time.Duration // how long the last one took,
@@ -22,30 +24,16 @@ type Stats struct {
 	SyncTotal time.Duration // and all of them.
 }
 
-// counters are what the writer counts for [Stats].
-type counters struct {
-	bytes       atomic.Int64
-	durableTick atomic.Uint64
-	syncs       atomic.Uint64
-	last        atomic.Int64
-	longest     atomic.Int64
-	total       atomic.Int64
-}
-
 // Stats returns how j fares. It allocates nothing and waits for nothing but a
-// short lock. What it returns was true one after the other, not all at once.
+// short lock. What it returns was true at one moment.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
-	s := Stats{Segments: len(j.segments), Queued: j.queued, Durable: j.durable.Load()}
-	j.mu.Unlock()
-	c := &j.counters
-	s.Bytes, s.DurableTick, s.Syncs = c.bytes.Load(), c.durableTick.Load(), c.syncs.Load()
+	defer j.mu.Unlock()
+	s := j.counted
+	s.Segments, s.Queued, s.Next, s.Durable, s.Err = len(j.segments), j.queued, j.next, j.durable.Load(), j.err
 	if j.ledger != nil {
 		s.Ledger = j.ledger.size.Load()
 	}
-	s.SyncLast = time.Duration(c.last.Load())
-	s.SyncMax = time.Duration(c.longest.Load())
-	s.SyncTotal = time.Duration(c.total.Load())
 	return s
 }
 
@@ -55,9 +43,8 @@ func (j *Journal) Stats() Stats {
 func (j *Journal) Segments() iter.Seq2[uint64, int64] {
 	return func(yield func(uint64, int64) bool) {
 		j.mu.Lock()
-		segments := append([]segmentRef(nil), j.segments...)
+		segments, rest := append([]segmentRef(nil), j.segments...), j.counted.Bytes
 		j.mu.Unlock()
-		rest := j.counters.bytes.Load()
 		for i, s := range segments {
 			if i == len(segments)-1 {
 				s.size = max(0, rest)
@@ -72,18 +59,27 @@ func (j *Journal) Segments() iter.Seq2[uint64, int64] {
 
 // sync is fsync, counted.
 func (w *writer) sync() error {
-	c, start := &w.j.counters, time.Now()
+	start := time.Now()
 	err := w.file.Sync()
-	d := int64(time.Since(start))
-	c.syncs.Add(1)
-	c.last.Store(d)
-	c.longest.Store(max(d, c.longest.Load()))
-	c.total.Add(d)
+	w.j.countSync(time.Since(start))
 	return err
 }
 
-// removed counts a segment no more, whose size was asked for before.
-func (c *counters) removed(size int64) { c.bytes.Add(-size) }
+// countSync counts an fsync that took that long.
+func (j *Journal) countSync(d time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c := &j.counted
+	c.Syncs++
+	c.SyncLast, c.SyncMax, c.SyncTotal = d, max(d, c.SyncMax), c.SyncTotal+d
+}
+
+// countBytes counts bytes written.
+func (j *Journal) countBytes(n int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.counted.Bytes += n
+}
 
 // sizeOf returns the size of a file, 0 if it cannot be told.
 func (j *Journal) sizeOf(name string) int64 {

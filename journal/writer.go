@@ -219,7 +219,7 @@ func (w *writer) write(b []byte) error {
 		return err
 	}
 	w.written += int64(len(b))
-	w.j.counters.bytes.Add(int64(len(b)))
+	w.j.countBytes(int64(len(b)))
 	return nil
 }
 
@@ -245,8 +245,7 @@ func (w *writer) confirm() error {
 	}
 	w.dirty = false
 	w.timer.Stop()
-	w.j.counters.durableTick.Store(w.tick)
-	w.j.reached(w.items, w.seq)
+	w.j.reached(w.items, w.seq, w.tick)
 	return nil
 }
 

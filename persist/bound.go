@@ -6,10 +6,6 @@ import "fmt"
 type bounding struct {
 	bound   int64 // What it is to stay within; 0: it has no bound, or does not keep to it.
 	asFound bool  // It was above the default bound when it was opened: remove nothing.
-	keeping Keeping
-
-	marks []uint64 // Records with marks, oldest first,
-	tips  []uint64 // and the ends of branches that were left, as far as they are in the journal.
 }
 
 // bind decides what the store, whose journal is that, is to stay within.
@@ -32,7 +28,8 @@ func (s *Store) bind(journal []segmentSize) {
 	case len(will.files) > 0 || will.journal > 0:
 		k.Reason += "; the rest goes after the next snapshot"
 	}
-	s.keeping, s.report.Kept = k, k
+	s.keeps(k)
+	s.report.Kept = k
 }
 
 // What a store says that has what its bound lets, and between two snapshots maybe more.
@@ -42,9 +39,8 @@ const (
 	removeFailed = "files could not be removed, see Metrics.LastSnapshot; the next snapshot tries again"
 )
 
-// kept returns what the store keeps now, which has that many bytes.
-func (s *Store) kept(bytes int64) Keeping {
-	k := s.keeping
+// now returns what is kept of a store that has that many bytes by now.
+func (k Keeping) now(bytes int64) Keeping {
 	if bytes > k.Bound && k.Bound > 0 && k.Bytes <= k.Bound {
 		k.Reason = snapshotDue
 	}

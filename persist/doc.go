@@ -14,14 +14,17 @@
 //	know what is durable             Store.Sync, Options.Sync, Options.OnDurable
 //	save to a file, load it          Save, Load
 //	as bytes, from any reader        SaveTo, LoadFrom
+//	smaller                          SaveOptions
+//	save some entities, merge them   package part: Of, Part.Save, Load, Part.Merge
 //	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs
 //	name a tick, keep its inputs     Store.Mark, Store.Input
-//	from another goroutine           Store.Do, between ticks; Store.Backup
+//	from another goroutine           Store.Do, between ticks; Store.Backup, Store.Metrics
+//	keep a world at another's store  Follow, Follower.Advance; Follower.Open takes it over
 //	say how much stays on the disk   Options.Retain, Report.Kept, Metrics.Kept
 //	go back to an older tick         Store.Goto, Options.At, or ecs.History in memory
 //	load a save into an open store   Store.Load, Store.LoadFrom
 //	copy a store while it runs       Store.Backup
-//	see how it fares                 Store.Metrics, WithProgress
+//	see how it fares                 Store.Metrics, for expvar, slog, Prometheus; WithProgress
 //	save two worlds that differ      SaveDivergence
 //	look into it, check all of it    package inspect: OpenReadOnly, View.At, View.Verify
 //	play what was recorded again     package inspect: OpenPlayer

@@ -32,7 +32,7 @@ func (s *Store) Leave(gate chan error) { s.closed, s.closing = gate != nil, gate
 func (s *Store) Closing() bool { return s.closing != nil }
 
 // Fail makes s a store whose journal failed.
-func (s *Store) Fail(err error) { s.failed = err }
+func (s *Store) Fail(err error) { s.fail(err) }
 
 // ForgetPages makes the next snapshot a full one.
 func (s *Store) ForgetPages() { s.table, s.sums = nil, nil }
@@ -41,6 +41,7 @@ func (s *Store) ForgetPages() { s.table, s.sums = nil, nil }
 func (s *Store) Hurry(n int64) { s.options.SnapshotBytes = n }
 
 func (s *Store) Copying() bool          { return s.copying != nil }
+func (s *Store) Abandoned() bool        { return s.copying != nil && !s.copying.pin.Valid() }
 func (s *Store) Snapshotting() bool     { return s.snapshotting() }
 func (s *Store) Settle() SnapshotResult { return s.settle() }
 func (s *Store) Hand()                  { s.hand() }

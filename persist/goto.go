@@ -40,7 +40,8 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	if err != nil {
 		return err
 	}
-	stored := im.Stored()
+	held := stateOf(im)
+	stored := held.schema
 	conversions, err := conversionsOf(stored, s.world)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	if !continued || len(stored.Components) > len(s.schema.Components) {
 		s.schema = evolved(stored, s.world, conversions)
 	}
-	s.continueAt(c, im, found)
+	s.continueAt(c, held, found)
 	s.first = s.journal.Next()
 	s.encoder.whole.stayed()
 	if continued {
@@ -75,11 +76,13 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 	}
 	s.table, s.sums = nil, nil // Pages of the other schema are not to be shared.
 	ctx = context.WithoutCancel(ctx)
+	var err error
 	if converted {
-		_, s.failed = s.snapshot(ctx, "", roll)
+		_, err = s.snapshot(ctx, "", roll)
 	} else {
-		s.failed = roll(ctx)
+		err = roll(ctx)
 	}
+	s.fail(err)
 	return s.Err()
 }
 
@@ -113,7 +116,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 		s.branched(parent.Seq, state.Seq-1)
 	}
 	err = s.journalAll(parent, func(st raw.Storage) int { return before[st.Name()] }, now)
-	if s.failed = err; err != nil {
+	if s.fail(err); err != nil {
 		_ = s.world.Raw().Attach(s, parent.Seq) // No record has the world's state.
 		return s.Err()
 	}

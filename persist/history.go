@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -49,10 +50,6 @@ func (s *Store) reachBack(ctx context.Context, c *catalog.Catalog) error {
 	if way == nil {
 		return nil
 	}
-	storages := make(map[string]raw.Storage)
-	for _, st := range s.world.Raw().Storages() {
-		storages[st.Name()] = st
-	}
 	exempt := s.exempt() // As it is at the head: there is no other.
 	state := way.base.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, way.base.ID.Seq, true
@@ -60,17 +57,30 @@ func (s *Store) reachBack(ctx context.Context, c *catalog.Catalog) error {
 	if err := s.world.Raw().Load(state); err != nil {
 		return err
 	}
-	for i, t := range way.ticks {
-		p := t.patch(storages)
-		if p.More = i < len(way.ticks)-1; !p.More {
-			p.Storages = append(p.Storages, exempt...)
-		}
-		if err := s.world.Raw().Apply(p); err != nil {
-			return fmt.Errorf("%w: applying record %d: %w", ErrCorrupt, t.id.Seq, err)
-		}
-		s.ids[t.id.Seq] = t.id
+	if err := s.world.Raw().Apply(s.ticksOf(way, exempt)); err != nil {
+		return fmt.Errorf("%w: the history of the world: %w", ErrCorrupt, err)
 	}
 	return nil // What does not rewind was written, so the next tick gives it, whatever it continues.
+}
+
+// ticksOf returns the ticks of a way but for what does not rewind, which the last one gives.
+func (s *Store) ticksOf(way *way, exempt []raw.StoragePatch) iter.Seq2[*raw.Patch, error] {
+	typed := image.Typed{World: s.world.Raw()}
+	return func(yield func(*raw.Patch, error) bool) {
+		for i, t := range way.ticks {
+			p, err := typed.Patch(t.Tick, t.schema, t.id)
+			if err == nil {
+				p.Storages = slices.DeleteFunc(p.Storages, func(s raw.StoragePatch) bool { return !s.Storage.Rewinds() })
+				if i == len(way.ticks)-1 {
+					p.Storages = append(p.Storages, exempt...)
+				}
+			}
+			if !yield(p, err) {
+				return
+			}
+			s.ids[t.id.Seq] = t.id
+		}
+	}
 }
 
 // wayBack reads what leads to the head, at most as many ticks as were asked for; nil: there
@@ -135,22 +145,6 @@ func givesFirst(im *image.Image, schema *format.Schema, t *format.Tick) bool {
 func (s *Store) continues(c *catalog.Catalog, e journal.Entry) bool {
 	schema, err := c.SchemaAt(e)
 	return err == nil && schema.Differs(s.schema) == nil
-}
-
-// patch returns t as the world applies it, but for what does not rewind.
-func (t *recordedTick) patch(storages map[string]raw.Storage) *raw.Patch {
-	p := &raw.Patch{Tick: t.Tick.Tick, Seq: t.id.Seq}
-	if r := t.Registry; r != nil {
-		p.Entities = raw.EntityChange{Changed: true, Alive: r.Alive, Free: r.Free, Total: r.Total, Rows: r.Ranges}
-		p.Registry = r.Rows
-	}
-	for _, c := range t.Storages {
-		if st := storages[t.schema.Components[c.Number].Name]; st.Rewinds() {
-			change := raw.StorageChange{Storage: st, Before: c.Before, Entities: c.EntityRanges, Values: c.ValueRanges}
-			p.Storages = append(p.Storages, raw.StoragePatch{StorageChange: change, After: c.After, Members: c.Entities, Rows: c.Values})
-		}
-	}
-	return p
 }
 
 // exempt returns all of what does not rewind, as it is.

@@ -214,7 +214,7 @@ func readTrees(t testing.TB, v *inspect.View, seq uint64, good bool) {
 func TestSavesThatLieAreRefused(t *testing.T) {
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	require.NoError(t, wide.Validate())
-	const positions, bags, rulesNumber = 0, 2, 11
+	const positions, bags, rulesNumber = 0, 2, 13
 	base := storetest.HostileBase(t)
 	rows := slices.Repeat([]uint32{format.NoRow}, base.Len()+1)
 	for row, e := range base.Position.Entities() {
@@ -388,7 +388,7 @@ func TestATickOfALaterVersionIsRefusedAsNewer(t *testing.T) {
 	w.Fill(1)
 	require.NoError(t, s.Commit())
 	payload := storetest.Payload((&format.Tick{Parent: s.IDs()[1], Tick: 2}))
-	payload[1] = 3
+	payload[1] = 4
 	_, err := s.Journal().Append(1, 2, 0, payload)
 	require.NoError(t, err)
 	require.NoError(t, s.Journal().Sync(storetest.Background))

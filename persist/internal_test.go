@@ -9,11 +9,13 @@ import (
 
 func TestTheStallOfASnapshotIsCountedAnewForEach(t *testing.T) {
 	var m tally
-	m.begun(5)
+	m.begun()
+	m.stalled(5)
 	m.stalled(7)
 	m.stalled(6)
 	require.Equal(t, time.Duration(7), m.stall)
-	m.begun(2)
+	m.begun()
+	m.stalled(2)
 	require.Equal(t, time.Duration(2), m.stall)
 }
 

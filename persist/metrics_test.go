@@ -113,12 +113,3 @@ func TestMetricsDoNotCountWhatWasRemoved(t *testing.T) {
 	require.Contains(t, removed, catalog.SnapshotName(5))
 	require.Contains(t, removed, "journal/00000001.seg")
 }
-
-func TestMetricsAllocateNothing(t *testing.T) {
-	w := storetest.New(0)
-	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), w, persist.Options{})
-	var m persist.Metrics
-	require.Zero(t, testing.AllocsPerRun(100, func() { m = s.Metrics() }))
-	require.Equal(t, 1, m.JournalSegments)
-	storetest.CloseStore(t, s)
-}

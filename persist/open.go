@@ -22,7 +22,7 @@ import (
 type Report struct {
 	Fresh    bool   // The directory was empty; the world given is the base.
 	Tick     uint64 // Of the state recovered, or of the base.
-	Snapshot string // The file recovery began with.
+	Snapshot string // The file recovery began with; "": Follower.Open read none.
 	Replayed int    // Ticks replayed behind it.
 	Clean    bool   // The store had been closed; nothing can be missing.
 
@@ -61,7 +61,11 @@ func (r Report) String() string {
 		return fmt.Sprintf("new store, base at tick %d", r.Tick)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "recovered tick %d: %s and %d replayed ticks", r.Tick, r.Snapshot, r.Replayed)
+	if r.Snapshot == "" {
+		fmt.Fprintf(&b, "went on from tick %d, which the world followed", r.Tick)
+	} else {
+		fmt.Fprintf(&b, "recovered tick %d: %s and %d replayed ticks", r.Tick, r.Snapshot, r.Replayed)
+	}
 	if r.Clean {
 		b.WriteString("; it had been closed cleanly")
 	} else {
@@ -190,13 +194,7 @@ func openLocked(ctx context.Context, files disk.FS, w *ecs.World, options Option
 
 // openFiles opens the store that lies in files, which l keeps others out of.
 func openFiles(ctx context.Context, files disk.FS, l *catalog.Lock, w *ecs.World, options Options) (*Store, error) {
-	if options.Now == nil {
-		options.Now = time.Now
-	}
-	if options.QueueBytes <= 0 {
-		options.QueueBytes = defaultQueueBytes
-	}
-	s := &Store{world: w, options: options, files: files, lock: l, ids: make(map[uint64]journal.ID)}
+	s := &Store{world: w, options: options.resolved(), files: files, lock: l, ids: make(map[uint64]journal.ID)}
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
@@ -312,36 +310,62 @@ func (s *Store) recover(ctx context.Context, c *catalog.Catalog) error {
 	if err := im.Fill(s.world, f.Snapshot.Name); err != nil {
 		return err
 	}
-	s.continueAt(c, im, f)
+	s.continueAt(c, stateOf(im), f)
+	s.reportOf(c)
+	s.report.Snapshot, s.report.Replayed = f.Snapshot.Name, f.Replayed
+	return nil
+}
+
+// reportOf bounds what lies in the store and reports what was found. The world is at the state
+// that it goes on from.
+func (s *Store) reportOf(c *catalog.Catalog) {
 	sizes := make([]segmentSize, len(c.Log.Segments))
 	for i, segment := range c.Log.Segments {
 		sizes[i] = segmentSize{segment.First, segment.Size}
 	}
 	s.bind(sizes)
-	s.report.Tick, s.report.Snapshot, s.report.Replayed = im.Tick, f.Snapshot.Name, f.Replayed
+	s.report.Tick = s.world.Tick()
 	s.report.Clean, s.report.Disowned = c.Log.Clean, len(c.Log.Disowned)
 	if c.Log.Torn != nil {
 		s.report.Torn = catalog.JournalDamage(c.Log.Torn)
 	}
-	return nil
 }
 
-// continueAt makes the next tick continue im, the state that the world was filled with, under
-// the schema of the store.
-func (s *Store) continueAt(c *catalog.Catalog, im *image.Image, f *catalog.Found) {
-	s.head, s.older = im.ID.Seq, im.ID.Seq != c.Head()
+// A storedState is the state that the world is at, as the store has it.
+type storedState struct {
+	id     journal.ID
+	schema *format.Schema
+	given  map[int]uint64 // Which record gave a component, by number: none if it has no rows.
+}
+
+// stateOf returns im as a state that a world was filled with.
+func stateOf(im *image.Image) storedState {
+	state := storedState{im.ID, im.Stored(), make(map[int]uint64)}
+	for n, c := range im.Components {
+		if c.N > 0 {
+			state.given[n] = 0
+		}
+	}
+	return state
+}
+
+// continueAt makes the next tick continue the state that the world was filled with, under the
+// schema of the store.
+func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Found) {
+	s.head, s.older = state.id.Seq, state.id.Seq != c.Head()
 	s.adoptFiles(c, f)
-	s.forgetBefore(im.ID, time.Time{})
+	s.forgetBefore(state.id, time.Time{})
 	if e, ok := c.Log.Find(s.head); ok {
 		if t, _, err := c.Read(e); err == nil {
 			s.committedAt = t.Time
 		}
 	}
-	stored := im.Stored()
 	for _, st := range s.world.Raw().Storages() {
 		given := uint64(neverGiven)
-		if n, ok := image.NumberOf(stored, st); ok && im.Components[n].N > 0 {
-			given = 0
+		if n, ok := image.NumberOf(state.schema, st); ok {
+			if seq, has := state.given[n]; has {
+				given = seq
+			}
 		}
 		s.encoder.whole.add(st, given)
 		if st.Persistent() {
@@ -371,10 +395,11 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 	for _, p := range f.Table {
 		inTable[p.File] = true
 	}
-	s.tally.snapshotBytes, s.grown = 0, 0
+	bytes := int64(0)
+	s.grown = 0
 	s.named = make(map[uint32]namedFile)
 	for _, sn := range c.Snapshots {
-		s.tally.snapshotBytes += sn.Size
+		bytes += sn.Size
 		s.number = max(s.number, sn.Number)
 		s.fullSize = max(s.fullSize, sn.Size)
 		if inTable[sn.Number] && sn.Err == nil {
@@ -389,22 +414,23 @@ func (s *Store) adoptFiles(c *catalog.Catalog, f *catalog.Found) {
 			s.grown += int64(e.Length)
 		}
 	}
-	s.adoptNotes(c)
+	marks, tips := s.notesIn(c.Log)
+	s.adopted(bytes, marks, tips)
 }
 
-// adoptNotes lists the marks and the branches in the journal.
-func (s *Store) adoptNotes(c *catalog.Catalog) {
-	s.marks, s.tips = nil, nil
-	for _, e := range c.Log.Entries {
+// notesIn returns the records with marks and the ends of branches in a journal.
+func (s *Store) notesIn(log *journal.Log) (marks, tips []uint64) {
+	for _, e := range log.Entries {
 		if e.Flags&format.FlagMarks != 0 {
-			s.marks = append(s.marks, e.ID.Seq)
+			marks = append(marks, e.ID.Seq)
 		}
 	}
-	for _, e := range c.Log.Tips() {
+	for _, e := range log.Tips() {
 		if e.ID.Seq != s.head {
-			s.tips = append(s.tips, e.ID.Seq)
+			tips = append(tips, e.ID.Seq)
 		}
 	}
+	return marks, tips
 }
 
 // openJournal continues the journal, or begins it.
@@ -424,7 +450,7 @@ func (s *Store) openJournal(log *journal.Log) error {
 	}
 	j, err := journal.Open(disk.Sub(s.files, catalog.JournalDir), log, options)
 	if err == nil {
-		s.journal = j
+		s.opened(j, s.world.Tick())
 	}
 	return err
 }

@@ -335,3 +335,71 @@ func TestAPlayerReportsDamageAndPlaysWhatIsBehindIt(t *testing.T) {
 	again := openPlayer(t, dir, storetest.New(0).World, inspect.PlayerOptions{}) // The record is not there at all now.
 	require.Equal(t, [2]uint64{7, 10}, [2]uint64{again.First(), again.End()})
 }
+
+// A player that has come to the end goes on as the store grows, back to where the program went
+// back, and to the oldest state when what it had not played was removed. A typed world is at
+// the recorded states by ticks that are applied to it, one without types too.
+func TestAPlayerGoesOnAsTheStoreGrows(t *testing.T) {
+	removed, back := 0, 0
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 0x72))
+		dir := filepath.Join(t.TempDir(), "store")
+		w := storetest.New(10)
+		options := persist.Options{SnapshotBytes: 3000}
+		if seed%2 == 1 {
+			options.Retain = persist.Retention{Last: 1}
+		}
+		s := storetest.Open(t, dir, w, persist.Segmented(options, 4000))
+		digests := map[uint64]ecs.Digest{0: storetest.Persistent(w.World)}
+		typed := storetest.New(int(seed) % 3 * 5)
+		var players []played
+		for _, w := range []*ecs.World{typed.World, ecs.NewWorld(ecs.Options{})} {
+			players = append(players, openPlayer(t, dir, w, inspect.PlayerOptions{}))
+		}
+		for range 60 {
+			for range 1 + rng.IntN(4) {
+				if rng.IntN(10) == 0 {
+					_ = w.History().Rewind(rng.IntN(4))
+				}
+				change(w, rng)
+				require.NoError(t, s.Commit())
+				digests[w.Raw().Seq()] = storetest.Persistent(w.World)
+			}
+			require.NoError(t, s.Sync(storetest.Background))
+			for _, p := range players {
+				if rng.IntN(3) == 0 {
+					continue // It falls behind.
+				}
+				at, first := p.Recorded().ID.Seq, p.First()
+				more, err := p.Refresh(storetest.Background)
+				require.NoError(t, err)
+				require.True(t, more || at == w.Raw().Seq())
+				if p.First() != first {
+					removed++
+				}
+				if p.Recorded().ID.Seq < at {
+					back++
+				}
+				for n := rng.IntN(8); n > 0; n-- {
+					if err = p.Step(storetest.Background); err != nil {
+						break
+					}
+					require.Equal(t, digests[p.Recorded().ID.Seq], storetest.Persistent(p.world))
+				}
+				switch {
+				case errors.Is(err, persist.ErrNotFound) && options.Retain.Last > 0: // Removed while it stepped.
+					_, err := p.Refresh(storetest.Background)
+					require.NoError(t, err)
+				case err != nil:
+					require.Equal(t, io.EOF, err)
+					require.Equal(t, w.Raw().Seq(), p.Recorded().ID.Seq)
+				}
+				require.Equal(t, digests[p.Recorded().ID.Seq], storetest.Persistent(p.world))
+				require.Equal(t, p.Tick(), p.world.Tick())
+			}
+		}
+		storetest.CloseStore(t, s)
+	}
+	require.NotZero(t, removed)
+	require.NotZero(t, back)
+}

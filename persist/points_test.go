@@ -137,13 +137,17 @@ func TestTicksGoOnInANewSegment(t *testing.T) {
 	s, err := persist.Open(storetest.Background, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: -1})
 	require.NoError(t, err)
 	e := w.Create()
+	var blob [1 << 20]byte
 	for i := range 70 {
+		for k := range blob {
+			blob[k]++ // A tick that changed little would have little of it.
+		}
 		if i == 3 {
 			late := ecs.MustRegister(w, ecs.Component[storetest.Bag]{Clone: storetest.CloneBag})
 			late.Set(e, storetest.Bag{Name: "late"})
 		}
 		positions.Set(e, storetest.Position{X: float32(i), Y: 0})
-		blobs.Set(e, [1 << 20]byte{byte(i)})
+		blobs.Set(e, blob)
 		require.NoError(t, s.Commit())
 	}
 	storetest.CloseStore(t, s)

@@ -19,8 +19,25 @@ import (
 // only encoding finds what is new; in the journal the preamble comes first.
 func (s *Store) Record(c *raw.Change) uint64 {
 	defer s.notes.Reset()
-	if s.failed != nil {
+	seq, err := s.record(c)
+	if err != nil {
+		s.fail(err)
+		s.went(c.Tick)
 		return c.Parent
+	}
+	return seq
+}
+
+// Restored notes that the world went back, or forth. The world calls it.
+func (s *Store) Restored(tick uint64) { s.went(tick) }
+
+// record is Record, unless the journal has failed or does.
+func (s *Store) record(c *raw.Change) (uint64, error) {
+	switch {
+	case s.failed != nil:
+		return 0, s.failed
+	case s.journal == nil:
+		return 0, errFollowed
 	}
 	s.notes.About(c.Parent)
 	s.goOn()
@@ -31,26 +48,25 @@ func (s *Store) Record(c *raw.Change) uint64 {
 	}
 	now, err := s.now()
 	if err != nil {
-		s.failed = err
-		return c.Parent
+		return 0, err
 	}
 	payload := s.encoder.encode(s.journal.Buffer(), c, seq, s.ids[c.Parent], now)
-	if s.failed = s.announce(); s.failed != nil {
-		return c.Parent // Err tells.
+	if err := s.announce(); err != nil {
+		return 0, err
 	}
 	size := int64(len(payload))
 	s.await(seq, c.Tick)
 	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.Flags(), payload, s.encoder.Sum)
-	if s.failed = err; err != nil {
-		return c.Parent
+	if err != nil {
+		return 0, err
 	}
 	s.grown, s.lastTick = s.grown+size, size
 	if s.notes.Flags()&format.FlagMarks != 0 {
-		s.marks = append(s.marks, id.Seq)
+		s.marked(id.Seq)
 	}
 	s.remember(id)
 	s.committedAt = now
-	return id.Seq
+	return id.Seq, nil
 }
 
 // now returns the time of a tick.
@@ -94,9 +110,12 @@ func (s *Store) remember(id journal.ID) {
 type tickRecorder struct {
 	*format.TickEncoder
 	schema *format.Schema
-	whole  wholeList     // What a tick may have to give though it did not change.
-	notes  *format.Notes // Of the tick.
-	dirty  *snap.Dirty   // Told what changed.
+	whole  wholeList // What a tick may have to give though it did not change.
+	edits  edits     // Rows that the tick gives by what changed in them.
+
+	varying varyingRows
+	notes   *format.Notes // Of the tick.
+	dirty   *snap.Dirty   // Told what changed.
 }
 
 func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickRecorder {
@@ -105,7 +124,8 @@ func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickReco
 
 // encode appends the payload of c, which becomes record seq, to buf.
 func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent journal.ID, now time.Time) []byte {
-	t.Begin(buf, !t.notes.None(), parent, c.Tick, now)
+	t.findEdits(c, seq)
+	t.Begin(buf, !t.notes.None(), t.edits.any(), parent, c.Tick, now)
 	t.recordRegistry(c)
 	t.Storages(t.count(c))
 	for _, s := range c.Storages {
@@ -118,6 +138,38 @@ func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent jour
 	}
 	t.recordOps(c)
 	return t.End(t.notes)
+}
+
+// findEdits finds the rows of c, which becomes record seq, that are edited: large ones, whose
+// parent's value is known, and which keep their entity, so that who follows an entity needs no
+// other's value.
+func (t *tickRecorder) findEdits(c *raw.Change, seq uint64) {
+	t.edits.n = 0
+	t.varying.begin(seq, c.Parent)
+	for _, st := range c.Storages {
+		switch {
+		case !st.Persistent():
+			continue
+		case t.whole.gives(st, t.schema, c.Parent):
+			t.varying.forget(st)
+			continue
+		}
+		rows := t.edits.next(st)
+		switch width := st.Layout().Width(); {
+		case width > raw.LargeRow:
+			isGiven := among(c.Of(st).Entities)
+			c.Before(st, func(row int, then, now []byte) {
+				if !isGiven(row) {
+					rows.Add(row, then, now)
+				}
+			})
+		case width < 0 && t.varying.isLarge(st):
+			t.varying.find(c.Of(st), rows)
+		}
+		if len(rows.Ranges) > 0 {
+			t.edits.n++
+		}
+	}
 }
 
 // recordRegistry encodes what changed in the registry, or that nothing did.
@@ -133,7 +185,10 @@ func (t *tickRecorder) recordRegistry(c *raw.Change) {
 func (t *tickRecorder) recordStorage(c raw.StorageChange) {
 	number := t.schema.Number(c.Storage)
 	t.dirty.SetStorage(number, c)
-	t.Storage(number, c)
+	size := t.Storage(number, c, t.edits.of(c.Storage))
+	if c.Storage.Layout().Width() < 0 && c.Storage.Rewinds() && !t.varying.isLarge(c.Storage) {
+		t.varying.saw(c.Storage, format.CountRows(c.Values), size)
+	}
 }
 
 // recordOps encodes the operations of the tick, but for those of what is not saved.

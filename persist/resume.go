@@ -38,18 +38,16 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err != nil {
 		return err
 	}
-	why := cmp.Or(s.failed, s.journal.Err())
-	s.failed = nil
-	if err = s.openJournal(c.Log); err == nil {
-		err = s.goOnFrom(ctx, c, durable, found, full)
-		if err != nil {
-			s.journal.Abandon()
-		}
+	s.fail(cmp.Or(s.failed, s.journal.Err()))
+	if err := s.openJournal(c.Log); err != nil {
+		return err
 	}
-	if err != nil {
-		s.failed = why
+	if err := s.goOnFrom(ctx, c, durable, found, full); err != nil {
+		s.journal.Abandon()
+		return err
 	}
-	return err
+	s.fail(nil)
+	return nil
 }
 
 // goOnFrom journals the present state behind the newest durable one.
@@ -101,6 +99,7 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 		return err
 	}
 	s.since, s.dirty.All = seq, true
+	s.encoder.varying = varyingRows{}
 	s.forgetBefore(id, now)
 	for _, st := range s.world.Raw().Storages() {
 		s.encoder.whole.add(st, seq)
@@ -126,7 +125,7 @@ func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now t
 		registry.Rows = []raw.Range{{N: len(rows)}}
 	}
 	t := format.NewTickEncoder()
-	t.Begin(s.journal.Buffer(), false, parent, s.world.Tick(), now)
+	t.Begin(s.journal.Buffer(), false, false, parent, s.world.Tick(), now)
 	t.Registry(registry, entities)
 	var storages []raw.Storage
 	for _, st := range s.world.Raw().Storages() {
@@ -149,7 +148,7 @@ func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now t
 			}
 		}
 		all := wholeStorage{Storage: st}
-		t.Storage(number, all.change(before(st)))
+		t.Storage(number, all.change(before(st)), nil)
 	}
 	return t.End(&format.Notes{})
 }

@@ -474,34 +474,37 @@ func (s *Store) pruneNow() {
 	if err != nil {
 		p.keeping.Reason = removeFailed
 	}
-	s.pruned(removed, &p.keeping)
+	s.pruned(bytesAmong(s.list, removed), &p.keeping)
+	s.forget(removed, &p.keeping)
 }
 
-// pruned notes which files were removed, and what is kept since; nil: nothing was decided.
-func (s *Store) pruned(removed []string, k *Keeping) {
-	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool {
-		gone := slices.Contains(removed, catalog.SnapshotName(o.Number))
-		if gone {
-			s.tally.snapshotBytes -= o.Size
+// forget takes the files that were removed from what the store knows; k is what is kept
+// since, nil if nothing was decided.
+func (s *snapshotter) forget(removed []string, k *Keeping) {
+	s.list = slices.DeleteFunc(s.list, func(o storedSnapshot) bool { return o.among(removed) })
+	if k != nil {
+		s.bound = k.Bound
+	}
+}
+
+// among reports whether files have that of s.
+func (s *storedSnapshot) among(files []string) bool {
+	return slices.Contains(files, catalog.SnapshotName(s.Number))
+}
+
+// bytesAmong returns how many bytes those of list have that are among files.
+func bytesAmong(list []storedSnapshot, files []string) (bytes int64) {
+	for i := range list {
+		if list[i].among(files) {
+			bytes += list[i].Size
 		}
-		return gone
-	})
-	if k == nil {
-		return
 	}
-	s.keeping, s.bound = *k, k.Bound
-	for first := range s.journal.Segments() {
-		s.forget(&s.tally, first)
-		break
-	}
+	return bytes
 }
 
 // branched notes that the next record continues an older one than the last.
-func (s *snapshotter) branched(parent, last uint64) {
-	if n := len(s.tips); n == 0 || s.tips[n-1] != last {
-		s.tips = append(s.tips, last)
-	}
-	s.tips = slices.DeleteFunc(s.tips, func(seq uint64) bool { return seq == parent })
+func (s *Store) branched(parent, last uint64) {
+	s.parted(parent, last)
 	for i := range s.list {
 		switch seq := s.list[i].ID.Seq; {
 		case seq > parent:
@@ -519,18 +522,6 @@ func (s *snapshotter) branched(parent, last uint64) {
 			c.next = last + 1
 		}
 	}
-}
-
-// forget counts the marks and branches that went with the journal before record first.
-func (s *snapshotter) forget(t *tally, first uint64) {
-	gone := func(seqs []uint64) ([]uint64, int) {
-		n, _ := slices.BinarySearch(seqs, first)
-		return slices.Delete(seqs, 0, n), n
-	}
-	var marks, tips int
-	s.marks, marks = gone(s.marks)
-	s.tips, tips = gone(s.tips)
-	t.marks, t.branches = t.marks+marks, t.branches+tips
 }
 
 // storedSnapshots returns what a store whose newest state is that of record head knows of

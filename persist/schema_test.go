@@ -133,7 +133,7 @@ func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
 		positions, _ := known(little)
 		s, err := persist.Open(storetest.Background, dir, little, persist.Options{SnapshotBytes: -1})
 		require.NoError(t, err)
-		require.Equal(t, []string{"body", "bag", "chase", "heat", "armor", "trail", "mood", "crown", "rank", "rules", "seed", "clock"}, s.Report().Unknown)
+		require.Equal(t, []string{"body", "bag", "chase", "heat", "armor", "trail", "mood", "crown", "rank", "chunk", "scroll", "rules", "seed", "clock", "land"}, s.Report().Unknown)
 		do := func(w *ecs.World, positions *ecs.Storage[storetest.Position]) {
 			w.Destroy(w.Entities()[3])
 			w.Destroy(w.Entities()[0])

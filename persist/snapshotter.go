@@ -171,7 +171,7 @@ func (s *Store) goOn() {
 	if s.copying != nil {
 		start := time.Now()
 		s.copySome(s.pace())
-		s.tally.stalled(time.Since(start))
+		s.stalled(time.Since(start))
 	}
 }
 
@@ -189,7 +189,7 @@ func (s *Store) collectAndBegin() {
 	if s.options.SnapshotPace < 0 {
 		s.hand()
 	}
-	s.tally.begun(time.Since(start))
+	s.stalled(time.Since(start))
 }
 
 // snapshotDue reports whether the journal has grown enough since the last snapshot began.
@@ -255,6 +255,7 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
 	s.copying = &copying{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
 	s.grown, s.dirty, s.since = 0, snap.Dirty{}, s.world.Raw().Seq()
+	s.begun()
 	return nil
 }
 
@@ -309,9 +310,9 @@ func (s *Store) copySome(budget int) {
 	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
 		f := c.finish(files, named)
 		if f.Err == nil {
-			written := c.stored(true)
+			written, p := c.stored(true), pruning{}
 			written.Size, written.CRC = f.Bytes, f.crc
-			list, p := append(list, written), pruning{}
+			list = append(list, written)
 			if prune {
 				// Should the world go back to before c meanwhile, what leads to the oldest
 				// tick of its history is there.
@@ -330,6 +331,7 @@ func (s *Store) copySome(budget int) {
 				f.keeping.Reason = removeFailed
 			}
 		}
+		s.ended(f.SnapshotResult, bytesAmong(list, f.Removed), f.keeping)
 		if told != nil {
 			told(f.SnapshotResult)
 		}
@@ -360,7 +362,7 @@ func (s *Store) abandon() {
 	s.copying = nil
 	s.hurry++
 	s.undo(c, s.snapshotBytes()+1)
-	s.tally.ended(c.result(ErrAbandoned))
+	s.ended(c.result(ErrAbandoned), 0, nil)
 	if s.options.OnSnapshot != nil {
 		s.options.OnSnapshot(c.result(ErrAbandoned))
 	}
@@ -461,7 +463,6 @@ func (s *Store) snapshotting() bool { return s.copying != nil || s.running != ni
 // take takes over what a finished snapshot leaves behind.
 func (s *Store) take(f *finished) {
 	s.running, s.handed = nil, nil
-	s.tally.ended(f.SnapshotResult)
 	if f.Err != nil {
 		s.undo(f.copying, s.snapshotBytes()/2) // Try again, but not at once.
 		if f.alone {
@@ -482,5 +483,5 @@ func (s *Store) take(f *finished) {
 	written.Size, written.CRC, written.next = f.Bytes, f.crc, f.next
 	s.list = append(s.list, written)
 	s.buffers.Put(&f.StateCopy)
-	s.pruned(f.Removed, f.keeping)
+	s.forget(f.Removed, f.keeping)
 }

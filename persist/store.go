@@ -84,12 +84,24 @@ type Options struct {
 	leastBound  int64 // The default bound of small worlds. 0: 1 GiB; less in tests.
 }
 
+// resolved returns o with the defaults of what a store always needs.
+func (o Options) resolved() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.QueueBytes <= 0 {
+		o.QueueBytes = defaultQueueBytes
+	}
+	return o
+}
+
 const defaultQueueBytes = 64 << 20
 
 // A Store keeps a world in a directory: every tick in a journal, and now and then
 // a snapshot of it all.
 //
-// Its methods belong to the goroutine of the world, but for [Store.Do] and [Store.Backup].
+// Its methods belong to the goroutine of the world, but for [Store.Do], [Store.Backup] and
+// [Store.Metrics].
 type Store struct {
 	world   *ecs.World
 	options Options
@@ -105,8 +117,6 @@ type Store struct {
 	older     bool     // It was not the newest.
 	schema    *format.Schema
 	announced int // Components that the journal's preambles describe.
-	journal   *journal.Journal
-	failed    error // Why a tick could not be handed to it.
 	encoder   *tickRecorder
 	notes     format.Notes          // Of the tick under way.
 	ids       map[uint64]journal.ID // By seq, as far back as the history reaches.
@@ -116,8 +126,7 @@ type Store struct {
 
 	errands errands
 	snapshotter
-	tally   tally
-	parting Metrics // Before Close.
+	tally
 }
 
 type pendingTick struct{ seq, tick uint64 }
@@ -333,7 +342,6 @@ func (s *Store) Close(ctx context.Context) error {
 		if err := s.world.Raw().Attach(nil, 0); err != nil {
 			return err
 		}
-		s.parting = s.Metrics()
 		s.errands.close()
 		s.closed, s.closing = true, make(chan error, 1)
 		go func(done chan<- error) { done <- s.seal(head) }(s.closing)
@@ -375,48 +383,17 @@ func (s *Store) seal(head uint64) error {
 // is refused by [Open]. A store with damage is not copied: [ErrCorrupt] says
 // where. Its phases are [PhaseScan] and [PhaseCopy].
 func (s *Store) Backup(ctx context.Context, dir string) error {
-	switch err := s.journal.Sync(ctx); {
-	case errors.Is(s.journal.Err(), journal.ErrClosed):
+	j := s.current()
+	switch err := j.Sync(ctx); {
+	case errors.Is(j.Err(), journal.ErrClosed):
 		return ErrClosed
 	case err != nil && ctx.Err() != nil, errors.Is(err, ErrLost):
 		return err
 	}
-	return catalog.Backup(ctx, s.files, dir, s.journal.Durable)
+	return catalog.Backup(ctx, s.files, dir, j.Durable)
 }
 
-// Metrics returns how s fares. It allocates nothing and may be called every tick.
-// While a Close goes on that nobody waited for, it returns what was true before.
-func (s *Store) Metrics() Metrics {
-	if s.closing != nil {
-		return s.parting
-	}
-	j, t := s.journal.Stats(), &s.tally
-	m := Metrics{
-		Tick:            s.world.Tick(),
-		DurableTick:     s.report.Tick,
-		JournalSegments: j.Segments,
-		JournalBytes:    j.Bytes,
-		QueuedBytes:     j.Queued,
-		Syncs:           j.Syncs,
-		SyncLast:        j.SyncLast,
-		SyncMax:         j.SyncMax,
-		SyncTotal:       j.SyncTotal,
-		Snapshots:       t.snapshots,
-		SnapshotsFailed: t.failed,
-		Snapshotting:    s.snapshotting(),
-		LastSnapshot:    t.last,
-		SnapshotStall:   t.stall,
-		SnapshotBytes:   t.snapshotBytes,
-		DiskBytes:       j.Bytes + t.snapshotBytes,
-		Kept:            s.kept(j.Bytes + t.snapshotBytes),
-		PrunedMarks:     t.marks,
-		PrunedBranches:  t.branches,
-	}
-	if j.DurableTick > 0 {
-		m.DurableTick = j.DurableTick
-	}
-	if next := s.journal.Next(); next > j.Durable {
-		m.LagTicks = next - 1 - j.Durable
-	}
-	return m
-}
+// Metrics returns how s fares. It may be called by any goroutine, as often as it likes: it
+// allocates nothing, and neither waits for the disk nor holds up a tick. Whoever did something
+// to s finds it counted. After Close it returns what was true at the end.
+func (s *Store) Metrics() Metrics { return s.tally.metrics() }

@@ -6,15 +6,22 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/deep"
+	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
@@ -51,16 +58,54 @@ func TestAStreamHasTheBytesOfAFile(t *testing.T) {
 	}
 }
 
-// What is written where there are neither locks nor 64 bits, as in a browser, is what is
-// written here.
-func TestASaveHasTheSameBytesOnEveryMachine(t *testing.T) {
+// everyMachine is a world that is the same on every machine, and what its save has.
+func everyMachine(t testing.TB) (data []byte) {
+	t.Helper()
 	w := worldOf(5000)
 	w.Do(storetest.RandomActions(rand.New(rand.NewPCG(1, 2)), 2000)...)
 	w.ReleaseAll()
 	w.Commit()
-	require.Equal(t, "7e0716b9868cefb4", w.Digest().String())
-	sum := sha256.Sum256(streamed(t, w.World))
-	require.Equal(t, "21434b07bad5a10b24ea74483615688e186c9535f63b5db12206824a57c80461", hex.EncodeToString(sum[:]))
+	require.Equal(t, "9c758e3e08f8af29", w.Digest().String())
+	data = streamed(t, w.World)
+	sum := sha256.Sum256(data)
+	require.Equal(t, "86f39c2c0267cfbb6ba1cca4de9564a480195605e05a5b683d475bec7524992e", hex.EncodeToString(sum[:]))
+	return data
+}
+
+// What is written where there are neither locks nor 64 bits, as in a browser, is what is
+// written here.
+func TestASaveHasTheSameBytesOnEveryMachine(t *testing.T) { everyMachine(t) }
+
+// The command of bbolt checks saves and lists their pages. The first one has, byte for byte,
+// what is written under WebAssembly.
+func TestTheCommandOfBboltOpensASave(t *testing.T) {
+	deep.Processes(t)
+	dir := t.TempDir()
+	bbolt := filepath.Join(dir, "bbolt")
+	out, err := exec.Command("go", "build", "-o", bbolt, "go.etcd.io/bbolt/cmd/bbolt").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	for name, data := range map[string][]byte{
+		"one of every machine":   everyMachine(t),
+		"one of many pages":      streamed(t, worldOf(30_000).World),
+		"one that is compressed": compressedSave(t, worldOf(30_000).World),
+		"one of nothing":         streamed(t, ecs.NewWorld(ecs.Options{})),
+	} {
+		file := filepath.Join(dir, "save")
+		require.NoError(t, os.WriteFile(file, data, 0o600))
+		out, err := exec.Command(bbolt, "check", file).CombinedOutput()
+		require.NoError(t, err, "%s: %s", name, out)
+		out, err = exec.Command(bbolt, "keys", "--format", "hex", file, "pages").Output()
+		require.NoError(t, err, name)
+		var keys strings.Builder
+		require.NoError(t, openedSnapshot(t, file).File.Keys(func(k pagefile.Key, _ int64) error {
+			_, err := fmt.Fprintf(&keys, "%08x%08x\n", k.Column, k.Page)
+			return err
+		}))
+		require.Equal(t, keys.String(), string(out), name)
+		after, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(data, after), "%s: bbolt has changed it", name)
+	}
 }
 
 func TestAStreamThatIsNoSaveChangesNothing(t *testing.T) {
@@ -82,18 +127,108 @@ func TestAStreamThatIsNoSaveChangesNothing(t *testing.T) {
 		"flipped":   {flipped, nil, persist.ErrCorrupt},
 		"broken":    {data[:len(data)/2], failed, failed},
 	} {
-		in := bytes.NewReader(c.in)
-		err := persist.LoadFrom(storetest.Background, in, w.World)
-		if c.fail != nil {
-			err = persist.LoadFrom(storetest.Background, iotest.TimeoutReader(iotest.ErrReader(c.fail)), w.World)
+		for _, in := range []io.Reader{bytes.NewReader(c.in), iotest.OneByteReader(bytes.NewReader(c.in))} {
+			if c.fail != nil {
+				in = io.MultiReader(bytes.NewReader(c.in), iotest.ErrReader(c.fail))
+			}
+			require.ErrorIs(t, persist.LoadFrom(storetest.Background, in, w.World), c.want, name)
+			require.Equal(t, before, w.Digest(), name)
 		}
-		require.ErrorIs(t, err, c.want, name)
-		require.Equal(t, before, w.Digest(), name)
 	}
 	ended, cancel := context.WithCancel(storetest.Background)
 	cancel()
 	require.ErrorIs(t, persist.LoadFrom(ended, bytes.NewReader(data), w.World), context.Canceled)
 	require.Equal(t, before, w.Digest())
+}
+
+// A placedReader can be read at any place, and counts what is asked of it. Byte after byte it
+// cannot be read.
+type placedReader struct {
+	*bytes.Reader
+	asked atomic.Int64
+	most  atomic.Int64 // The longest piece.
+	fail  error
+}
+
+func (r *placedReader) Read([]byte) (int, error) { return 0, errors.New("it was read byte after byte") }
+
+func (r *placedReader) WriteTo(io.Writer) (int64, error) {
+	return 0, errors.New("it was copied")
+}
+
+func (r *placedReader) ReadAt(b []byte, offset int64) (int, error) {
+	r.asked.Add(1)
+	r.most.Store(max(r.most.Load(), int64(len(b))))
+	if r.fail != nil && r.asked.Load() > 3 {
+		return 0, r.fail
+	}
+	return r.Reader.ReadAt(b, offset)
+}
+
+func TestWhatCanBeReadAtAnyPlaceIsNotCopied(t *testing.T) {
+	w := worldOf(60_000)
+	for _, data := range [][]byte{streamed(t, w.World), compressedSave(t, w.World)} {
+		const before = 77
+		r := &placedReader{Reader: bytes.NewReader(append(make([]byte, before), data...))}
+		_, err := r.Seek(before, io.SeekStart)
+		require.NoError(t, err)
+		loaded := storetest.New(0)
+		require.NoError(t, persist.LoadFrom(storetest.Background, r, loaded.World))
+		require.Equal(t, w.Digest(), loaded.Digest())
+		require.Zero(t, r.Len(), "it stands at its end, as if it were read")
+		require.Greater(t, r.asked.Load(), int64(4))
+		require.LessOrEqual(t, r.most.Load(), int64(512<<10))
+	}
+}
+
+func TestAnOpenFileIsLoadedFromWhereItStands(t *testing.T) {
+	w := worldOf(300)
+	file := filepath.Join(t.TempDir(), "container")
+	data := streamed(t, w.World)
+	require.NoError(t, os.WriteFile(file, append([]byte("a header "), data...), 0o600))
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = io.CopyN(io.Discard, f, int64(len("a header ")))
+	require.NoError(t, err)
+	loaded, kept := storetest.New(0), storetest.New(0)
+	require.NoError(t, persist.LoadFrom(storetest.Background, f, loaded.World))
+	require.Equal(t, w.Digest(), loaded.Digest())
+
+	s := storetest.Open(t, filepath.Join(t.TempDir(), "store"), kept, persist.Options{})
+	require.NoError(t, s.LoadFrom(storetest.Background, io.NewSectionReader(f, int64(len("a header ")), int64(len(data)))))
+	require.Equal(t, w.Len(), kept.Len())
+	storetest.CloseStore(t, s)
+
+	require.ErrorIs(t, persist.LoadFrom(storetest.Background, f, loaded.World), persist.ErrCorrupt, "nothing is left")
+	require.Equal(t, w.Digest(), loaded.Digest())
+}
+
+func TestAReaderThatFailsInTheMiddleSaysSo(t *testing.T) {
+	dead := errors.New("the line is dead")
+	w := worldOf(3)
+	before := w.Digest()
+	r := &placedReader{Reader: bytes.NewReader(streamed(t, worldOf(9000).World)), fail: dead}
+	err := persist.LoadFrom(storetest.Background, r, w.World)
+	require.ErrorIs(t, err, dead)
+	require.Equal(t, before, w.Digest())
+}
+
+// What cannot be read at any place although it says so is copied.
+func TestAPipeIsCopied(t *testing.T) {
+	deep.Processes(t)
+	w := worldOf(300)
+	data := streamed(t, w.World)
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	go func() {
+		_, _ = out.Write(data)
+		out.Close()
+	}()
+	loaded := storetest.New(0)
+	require.NoError(t, persist.LoadFrom(storetest.Background, in, loaded.World))
+	require.Equal(t, w.Digest(), loaded.Digest())
 }
 
 // A writer that takes n bytes and then fails.

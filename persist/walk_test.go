@@ -97,6 +97,35 @@ func TestACursorShowsWhatLoadingDoesWhereverItComesFrom(t *testing.T) {
 	}
 }
 
+// A clone of a cursor goes its own way, and what it was cloned from stays where it is.
+func TestAClonedCursorGoesItsOwnWay(t *testing.T) {
+	for seed := range uint64(4) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		v := storetest.Verified(t, wandering(t, rng))
+		entries := v.Log().Entries
+		c, err := v.Cursor(storetest.Background, v.Head())
+		require.NoError(t, err)
+		for range 30 {
+			here, there := entries[rng.IntN(len(entries))].ID.Seq, entries[rng.IntN(len(entries))].ID.Seq
+			require.NoError(t, c.Seek(storetest.Background, here))
+			before := contents(c.Image())
+			d := c.Clone()
+			require.Equal(t, here, d.Seq())
+			require.Equal(t, before, contents(d.Image()))
+			require.NoError(t, d.Seek(storetest.Background, there))
+			want, err := v.At(storetest.Background, there)
+			require.NoError(t, err)
+			require.Equal(t, contents(want), contents(d.Image()), "seed %d, from record %d to %d", seed, here, there)
+			require.Equal(t, before, contents(c.Image()))
+			if rng.IntN(2) == 0 {
+				c = d
+			}
+		}
+		require.ErrorIs(t, c.Seek(storetest.Background, 1e6), persist.ErrNotFound)
+		require.Nil(t, c.Clone().Image(), "a clone of what is nowhere is nowhere")
+	}
+}
+
 func TestAWalkEndsWithTheErrorOfItsFunctionOrContext(t *testing.T) {
 	dir, _ := Branching(t)
 	v := storetest.Verified(t, dir)

@@ -81,6 +81,15 @@ func (l *wholeList) complete(c raw.StorageChange, s *format.Schema, seq, parent 
 	return c
 }
 
+// gives reports whether a tick that continues parent must give st whole.
+func (l wholeList) gives(st raw.Storage, s *format.Schema, parent uint64) bool {
+	if w := l.find(st); w != nil {
+		return !st.Rewinds() || w.owed(parent)
+	}
+	_, numbered := s.Numbers[st.Name()]
+	return !numbered || !st.Rewinds()
+}
+
 // stayed notes that the world went to a state of another time, and what does not rewind
 // stayed as it was.
 func (l wholeList) stayed() {

@@ -1,11 +1,22 @@
 package raw
 
+import "iter"
+
 // A Recorder is told every tick at its commit: the journal's side of a world.
 type Recorder interface {
 	// Record encodes what the tick changed; c is valid until it returns. seq is the
 	// number of the state at the end of the tick: the next tick on this branch has it
 	// as its Parent.
 	Record(c *Change) (seq uint64)
+}
+
+// A Follower is a [Recorder] that is told as well which tick the world is at after everything
+// but Commit that leads to one.
+type Follower interface {
+	Recorder
+
+	// Restored is called where the functions of ecs.World.OnRestore are, before them.
+	Restored(tick uint64)
 }
 
 // A Change is what a tick changed, compared with the end of the tick that it
@@ -22,7 +33,17 @@ type Change struct {
 	// call. A storage that does not rewind is given whole if it changed since it was
 	// given last, on whatever branch.
 	Of func(s Storage) StorageChange
+
+	// Before calls f for each row of s, one of Storages, that was there before the tick and that
+	// Of names: ascending, with its canonical encoding then and now, which are valid until f returns.
+	// It knows what rows were that rewind and whose size is fixed and more than [LargeRow]; of
+	// other storages it tells none.
+	Before func(s Storage, f func(row int, then, now []byte))
 }
+
+// LargeRow is how many bytes a row has at most of which [Change.Before] does not tell: what
+// changed of a larger one takes less than all of it.
+const LargeRow = 256
 
 // OpKind says what an operation did.
 type OpKind uint8
@@ -72,7 +93,17 @@ type Patch struct {
 	Entities EntityChange // What changed in the registry; Before is not asked for.
 	Registry []byte       // The rows that Entities.Rows names, of 8 bytes each, little-endian.
 	Storages []StoragePatch
-	More     bool // Another patch follows at once: the functions of ecs.World.OnRestore wait for the last.
+}
+
+// Ticks are patches for [World.Apply].
+func Ticks(patches ...*Patch) iter.Seq2[*Patch, error] {
+	return func(yield func(*Patch, error) bool) {
+		for _, p := range patches {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
 }
 
 // A StoragePatch is what a recorded tick changed in a storage or resource.

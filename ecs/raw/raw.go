@@ -3,7 +3,7 @@
 // keeps worlds without knowing their Go types, as package persist does;
 // [ecs.World.Raw] is the door.
 //
-//	follow a world        World.Attach, Recorder, Change
+//	follow a world        World.Attach, Recorder, Follower, Change
 //	read what it holds    World.Storages, Storage, World.Registry
 //	read a past tick      World.Pin, Pin
 //	put a state in place  World.Load, World.Conversions, State
@@ -17,6 +17,7 @@ package raw
 
 import (
 	"errors"
+	"iter"
 	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -113,16 +114,18 @@ type World interface {
 	// with as many goroutines as the program has processors.
 	Load(state *State) error
 
-	// Apply makes the world what it was at the end of a recorded tick that continues its
-	// present state. It is the end of a tick then, which the history holds, and no recorder
-	// is told. It costs O(rows that the tick wrote), and O(rows) of the groups of storages
-	// that it wrote to. Hooks of components are not called, those of ecs.World.OnRestore are.
+	// Apply makes the world what it was at the end of recorded ticks, of which the first
+	// continues its present state. Each is asked for when the one before is in place, and is the
+	// end of a tick then, which the history holds; no recorder is told. A tick costs O(rows that
+	// it wrote), and O(rows) of the groups of storages that it wrote to. Hooks of components
+	// are not called, those of ecs.World.OnRestore are, once, if there was any tick.
 	//
-	// An error wraps [ErrState] if p is not such a tick; [ErrDirty] if anything was written
-	// since the last one, [ErrCheckpointHeld] while checkpoints are held. The world is then
-	// as it was. p is not used after Apply has returned. Whether entities of components are
+	// An error wraps [ErrState] if something is not such a tick; [ErrDirty] if anything was written
+	// since the last one, [ErrCheckpointHeld] while checkpoints are held; or it is that which comes
+	// among the ticks. The world is then at the last tick before. A patch is not used any
+	// longer when the next one is asked for. Whether entities of components are
 	// alive is not looked at: what applies ticks knows where they come from.
-	Apply(p *Patch) error
+	Apply(ticks iter.Seq2[*Patch, error]) error
 
 	// Converted returns what the last Load converted, what it kept that is not
 	// registered, and what is registered and was not stored: nothing if what was stored is

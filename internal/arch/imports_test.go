@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"internal/parallel":   {},
 	"persist/internal/format": {
 		"ecs", "ecs/layout", "ecs/raw", "journal", "internal/digest", "internal/naming", "internal/pagefile", "github.com/vmihailenco/msgpack",
+		"github.com/klauspost/compress/zstd",
 	},
 	"persist/internal/progress": {},
 	"persist/internal/image": {
@@ -50,18 +51,22 @@ var allowed = map[string][]string{
 		"ecs", "ecs/layout", "ecs/raw", "journal", "disk", "internal/naming", "internal/pagefile", "internal/parallel", "internal/shell", "persist",
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
-	"cmd/ecsdump": {"internal/dump"},
+	"persist/inspect/web": {"ecs", "ecs/layout", "ecs/raw", "journal", "persist", "persist/inspect", "internal/query", "internal/shell"},
+	"persist/part":        {"disk", "ecs", "ecs/raw", "internal/naming", "persist"},
+	"cmd/ecsdump":         {"internal/dump"},
 	"internal/dump": {
-		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "persist", "persist/inspect", "internal/near", "internal/query", "internal/shell", "internal/term",
+		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "persist", "persist/inspect", "persist/inspect/web", "internal/near", "internal/query", "internal/shell", "internal/term",
 		"github.com/spf13/cobra", "github.com/spf13/pflag",
 	},
 	"internal/query":      {"ecs", "ecs/layout", "persist/inspect", "internal/near", "github.com/expr-lang/expr"},
 	"internal/term":       {"github.com/mattn/go-runewidth", "golang.org/x/sys"},
 	"examples/life":       {"ecs", "journal", "persist"},
+	"examples/metrics":    {"ecs", "persist"},
 	"examples/queens":     {"ecs"},
 	"examples/roguelike":  {"ecs"},
 	"examples/rollback":   {"ecs", "ecs/rollback", "ecs/raw", "persist"},
 	"internal/benchtable": {"github.com/jedib0t/go-pretty"},
+	"internal/benchdata":  {"ecs", "persist"},
 	"internal/querygen":   {},
 	"benchmarks":          {},
 }

@@ -102,7 +102,7 @@ func (u *undoStack) check(records, forward int) (bytes int64, err error) {
 			}
 		}
 	}
-	for _, spares := range [2][]*chunk{u.spares, u.bare} {
+	for _, spares := range append(slices.Clone(u.spares), u.bare) {
 		for _, c := range spares {
 			if c.rows.n != 0 || len(c.runs) != 0 {
 				return 0, fmt.Errorf("a spare chunk is in use")

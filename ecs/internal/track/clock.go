@@ -28,7 +28,9 @@ type Clock struct {
 	Undone bool
 	End    func()
 
-	Seen RowSet // Scratch.
+	Seen   RowSet // Scratch,
+	spans  []Span // and more of it.
+	chunks []*chunk
 
 	opened  uint64       // How often a tracker was opened.
 	bytes   atomic.Int64 // Held by the logs of all columns.

@@ -75,7 +75,13 @@ func (c *Column[T]) Init(clock *Clock, pointers bool) {
 			at += uintptr(r.N)
 		}
 	}
-	c.Log.undoStack = undoStack{rows: c, size: unsafe.Sizeof(zero), put: put, clock: clock, split: ^uint32(0), wipes: pointers}
+	pieces := piecesOf(unsafe.Sizeof(zero), unsafe.Alignof(zero), pointers)
+	size := unsafe.Sizeof(zero) / uintptr(pieces)
+	c.Log.undoStack = undoStack{rows: c, size: size, pieces: pieces, width: unsafe.Sizeof(zero), put: put, clock: clock, split: ^uint32(0), wipes: pointers}
+	if pieces > 1 {
+		rows := &pieceRows{c, c.Log.live, size}
+		c.Log.rows, c.Log.put = rows, rows.put
+	}
 }
 
 // Unsaved reports whether row i must be saved before it is written:
@@ -162,7 +168,7 @@ func (m *mark) add(i int, span uint64) bool {
 }
 
 // row returns where row i lies.
-func (l *Log) row(i int) unsafe.Pointer { return unsafe.Add(*l.live, uintptr(i)*l.size) }
+func (l *Log) row(i int) unsafe.Pointer { return unsafe.Add(*l.live, uintptr(i)*l.width) }
 
 // TouchRange must be called before rows [lo, hi) are written.
 func (c *Column[T]) TouchRange(lo, hi int) {
@@ -364,14 +370,28 @@ func swapRows[T any](a, b []T) {
 
 // Saved calls f for what the logs from k on, which may be none, hold, oldest first:
 // runs, and behind each other the values that their rows had; no values in a bare log.
-// The slices are valid until f returns.
+// Large rows come once, in their order. The slices are valid until f returns.
 func (c *Column[T]) Saved(k int, f func(runs []Run, values []T)) {
+	if c.Log.pieces > 1 {
+		var large Spans
+		large.Read(&c.Log, k)
+		for i := range large.Len() {
+			s := large.At(i)
+			f([]Run{{s.Row, s.N}}, c.Old(s))
+		}
+		return
+	}
 	c.Log.saved(k, func(runs []Run, rows slab) { f(runs, rowsAt[T](rows.p, rows.n)) })
 }
 
 // SavedRuns is [Column.Saved] without the values.
 func (l *Log) SavedRuns(k int, f func(runs []Run)) {
-	l.saved(k, func(runs []Run, _ slab) { f(runs) })
+	l.saved(k, func(runs []Run, _ slab) {
+		if l.pieces > 1 {
+			runs = l.wholeRuns(runs)
+		}
+		f(runs)
+	})
 }
 
 // Memory is what a column takes, in bytes, beside its rows.

@@ -62,6 +62,8 @@ func TestMembersComeBack(t *testing.T) {
 	testMembersComeBack(t, func(i int) uint64 { return uint64(i) })
 	testMembersComeBack(t, func(i int) [2]uint64 { return [2]uint64{uint64(i), ^uint64(i)} })
 	testMembersComeBack(t, func(i int) [3]uint32 { return [3]uint32{uint32(i), ^uint32(i), 7} })
+	testMembersComeBack(t, func(i int) [99]uint32 { return [99]uint32{uint32(i), 50: uint32(i & 1), 98: 1} })
+	testMembersComeBack(t, func(i int) [257]byte { return [257]byte{byte(i), 100: byte(i & 1), 256: 1} })
 	testMembersComeBack(t, func(i int) struct{} { return struct{}{} })
 }
 

@@ -91,8 +91,10 @@ func (h *holder) writeRanges() bool {
 			}
 			a.ready()
 			a.values.TouchRange(lo, hi)
-			for _, v := range a.values.Live[lo:hi] {
+			a.tiles.TouchRange(lo, hi)
+			for row, v := range a.values.Live[lo:hi] {
 				v[0]++
+				a.tiles.Live[lo+row] = tileOf(v)
 			}
 		}
 		return a.rows.N > 0

@@ -12,22 +12,36 @@ import (
 
 var depth = flag.Int("depth", deep.Or(5, 6), "operations in the sequences that the exhaustive model tries")
 
+// A tile is a large row, of five pieces. It follows from the value of its row: two pieces
+// change with it.
+type tile [40]uint64
+
+func tileOf(v []int) (t tile) {
+	t[uint(v[0])%40] = uint64(v[0])
+	t[39] |= uint64(v[0]) / 10
+	return t
+}
+
 // A table is the least that the package is made for: keys, values that share memory
-// when copied, and a sparse array that says where a key is. A world has many.
+// when copied, large rows that follow from them, and a sparse array that says where a key is.
+// A world has many.
 type table struct {
 	rows   Tracker
 	keys   Column[uint32]
 	values Column[[]int]
+	tiles  Column[tile]
 	sparse Sparse
 }
 
 func (a *table) init(c *Clock) {
 	a.keys.Init(c, false)
+	a.tiles.Init(c, false)
 	a.values.Init(c, true)
 	a.values.Clone = slices.Clone[[]int]
 	a.sparse.Init(c)
 	a.rows.Init(c, false, &a.keys.Log, &a.sparse)
 	a.rows.Add(&a.values.Log)
+	a.rows.Add(&a.tiles.Log)
 	a.rows.Settle = a.settle
 }
 
@@ -67,11 +81,14 @@ func (a *table) add(key uint32, v int) {
 	if n < len(a.keys.Live) {
 		a.keys.Touch(n)
 		a.values.TouchRange(n, n+1)
+		a.tiles.Touch(n)
 	} else {
 		a.keys.Live, a.values.Live = append(a.keys.Live, 0), append(a.values.Live, nil)
+		a.tiles.Live = append(a.tiles.Live, tile{})
 	}
 	a.point(key, n)
 	a.keys.Live[n], a.values.Live[n] = key, []int{v}
+	a.tiles.Live[n] = tileOf(a.values.Live[n])
 	a.rows.N++
 }
 
@@ -81,6 +98,8 @@ func (a *table) remove(row int) {
 	if row < last {
 		a.keys.Touch(row)
 		a.values.Touch(row)
+		a.tiles.TouchEach(&[64]uint32{uint32(row)}, 1)
+		a.tiles.Live[row] = a.tiles.Live[last]
 		a.keys.Live[row], a.values.Live[row] = a.keys.Live[last], slices.Clone(a.values.Live[last])
 		a.point(a.keys.Live[row], row)
 	}
@@ -91,13 +110,17 @@ func (a *table) write(row int) {
 	a.ready()
 	a.values.Touch(row)
 	a.values.Live[row][0]++ // In place: a log that shared it would change too.
+	a.tiles.Touch(row)
+	a.tiles.Live[row] = tileOf(a.values.Live[row])
 }
 
 func (a *table) writeAll() {
 	a.ready()
 	a.values.TouchRange(0, a.rows.N)
-	for _, v := range a.values.Live[:a.rows.N] {
+	a.tiles.TouchRange(0, a.rows.N)
+	for row, v := range a.values.Live[:a.rows.N] {
 		v[0] += 10
+		a.tiles.Live[row] = tileOf(v)
 	}
 }
 
@@ -110,16 +133,27 @@ func (a *table) clear() {
 type copied struct {
 	keys   []uint32
 	values [][]int
+	tiles  []tile
 }
 
 func (a *table) copied() (c copied) {
 	for row := range a.rows.N {
 		c.keys, c.values = append(c.keys, a.keys.Live[row]), append(c.values, slices.Clone(a.values.Live[row]))
 	}
+	c.tiles = slices.Clone(a.tiles.Live[:a.rows.N])
 	return c
 }
 
-func (c copied) String() string { return fmt.Sprint(c.keys, c.values) }
+// String shows c, and what tiles it has that do not follow from its values.
+func (c copied) String() string {
+	s := fmt.Sprint(c.keys, c.values)
+	for row, t := range c.tiles {
+		if t != tileOf(c.values[row]) {
+			s += fmt.Sprint(" tile ", row, " is ", t)
+		}
+	}
+	return s
+}
 
 // A line of frames does what the frames of a world do, with two tables.
 type line struct {
@@ -141,6 +175,7 @@ type past struct {
 	id     uint64
 	keys   *Past[uint32]
 	values *Past[[]int]
+	tiles  *Past[tile]
 	want   copied
 }
 
@@ -181,6 +216,7 @@ func (l *line) renew() {
 func (l *line) leave() {
 	l.past.keys.Release()
 	l.past.values.Release()
+	l.past.tiles.Release()
 	l.past = nil
 	l.tables[0].rows.Unprotect()
 }
@@ -193,6 +229,7 @@ func (l *line) absorb() {
 	if k, _, changed := l.tables[0].rows.Since(l.top().ID); changed {
 		l.past.keys.Absorb(k)
 		l.past.values.Absorb(k)
+		l.past.tiles.Absorb(k)
 	}
 }
 
@@ -210,7 +247,7 @@ func (l *line) restore(k int) bool {
 		return false
 	}
 	l.absorb()
-	if k < len(l.frames)-1 { // What was undone does not follow from there.
+	if k < len(l.frames)-1 || fmt.Sprint(l.states[k]) != fmt.Sprint(l.now) { // What was undone does not follow from there.
 		l.end()
 	}
 	f := l.frames[k]
@@ -254,10 +291,14 @@ func (l *line) undo() bool {
 	}
 	f := l.frames[k]
 	l.clock.Undone = true
-	for _, t := range f.Touched {
-		t.Undo()
+	undone := &Frame{ID: f.ID, Touched: f.Touched}
+	if n := len(l.forward); n > 0 {
+		undone.ID = l.forward[n-1].ID - 1
 	}
-	l.forward, l.undone = append(l.forward, &Frame{Touched: f.Touched}), append(l.undone, l.now)
+	for _, t := range f.Touched {
+		t.Undo(undone.ID)
+	}
+	l.forward, l.undone = append(l.forward, undone), append(l.undone, l.now)
 	l.now = l.states[k]
 	l.frames, l.states = l.frames[:k], l.states[:k]
 	l.id++
@@ -291,7 +332,7 @@ func (l *line) pin() bool {
 		return false
 	}
 	a := &l.tables[0]
-	l.past = &past{l.top().ID, NewPast(&a.keys), NewPast(&a.values), l.now[0]}
+	l.past = &past{l.top().ID, NewPast(&a.keys), NewPast(&a.values), NewPast(&a.tiles), l.now[0]}
 	l.read = true
 	a.rows.Protect(a.rows.Lengths)
 	l.clock.Span++ // Those that were opened know nothing of it.
@@ -321,6 +362,11 @@ func (l *line) check() error {
 		for k := range l.frames {
 			if err := l.checkSince(a, k, l.states[k][i]); err != nil {
 				return fmt.Errorf("table %d, frame %d: %w", i, k, err)
+			}
+		}
+		for k := range l.forward {
+			if err := checkThen(a, l.forward[k].ID, true, l.undone[k][i]); err != nil {
+				return fmt.Errorf("table %d, undone frame %d: %w", i, k, err)
 			}
 		}
 	}
@@ -355,7 +401,7 @@ func (l *line) checkSince(a *table, k int, want copied) error {
 		return nil
 	}
 	var was copied
-	was.keys, was.values = slices.Clone(a.keys.Live[:before.N]), slices.Clone(a.values.Live[:before.N])
+	was.keys, was.values, was.tiles = slices.Clone(a.keys.Live[:before.N]), slices.Clone(a.values.Live[:before.N]), slices.Clone(a.tiles.Live[:before.N])
 	var spans Spans
 	spans.Read(&a.keys.Log, from)
 	for i := range spans.Len() {
@@ -366,8 +412,31 @@ func (l *line) checkSince(a *table, k int, want copied) error {
 	for i := range spans.Len() {
 		copy(was.values[min(int(spans.At(i).Row), before.N):], a.values.Old(spans.At(i)))
 	}
+	spans.Reset()
+	spans.Read(&a.tiles.Log, from)
+	for i := range spans.Len() {
+		copy(was.tiles[min(int(spans.At(i).Row), before.N):], a.tiles.Old(spans.At(i)))
+	}
+	if err := checkThen(a, l.frames[k].ID, false, want); err != nil {
+		return err
+	}
 	if was.String() != want.String() {
 		return fmt.Errorf("it was %v by its logs, want %v", was, want)
+	}
+	return nil
+}
+
+// checkThen reads what a was at the beginning of frame id or, if that is undone, at its end.
+func checkThen(a *table, id uint64, ahead bool, want copied) error {
+	then := NewThen(&a.rows, &a.values.Log, &a.tiles.Log)
+	then.CatchUp(id, ahead)
+	if then.N != len(want.values) {
+		return fmt.Errorf("it had %d rows then, want %d", then.N, len(want.values))
+	}
+	for row, v := range want.values {
+		if got, tile := *RowThen(&a.values, &then.Columns[0], row), *RowThen(&a.tiles, &then.Columns[1], row); !slices.Equal(got, v) || tile != tileOf(v) {
+			return fmt.Errorf("row %d was %v %v then, want %v", row, got, tile, v)
+		}
 	}
 	return nil
 }
@@ -404,8 +473,10 @@ func (l *line) checkTrackers() error {
 		n := len(p.want.keys)
 		p.keys.Stage(0, n)
 		p.values.Stage(0, n)
+		p.tiles.Stage(0, n)
 		p.keys.Each(0, n, func(rows []uint32) { got.keys = append(got.keys, rows...) })
 		p.values.Each(0, n, func(rows [][]int) { got.values = append(got.values, rows...) })
+		p.tiles.Each(0, n, func(rows []tile) { got.tiles = append(got.tiles, rows...) })
 		if got.String() != p.want.String() {
 			return fmt.Errorf("the past is %v, want %v", got, p.want)
 		}

@@ -10,7 +10,7 @@ type RawRows struct {
 
 // Raw returns the live rows of c, also those that it will have.
 func (c *Column[T]) Raw() RawRows {
-	return RawRows{c.Log.live, c.Log.size}
+	return RawRows{c.Log.live, c.Log.width}
 }
 
 // At returns where row lies, which need not exist.

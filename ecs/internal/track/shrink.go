@@ -48,7 +48,7 @@ func (s *Sparse) fit(int) { s.Pages = Fitting(s.Pages) }
 func (u *undoStack) reach() (rows int) {
 	for _, list := range [2][]*undoLog{u.logs, u.forward} {
 		for _, l := range list {
-			l.eachRun(func(r Run) { rows = max(rows, int(r.Row+r.N)) })
+			u.tell(func(r Run) { rows = max(rows, int(r.Row+r.N)) }, l)
 		}
 	}
 	return rows

@@ -54,6 +54,10 @@ func (s *Spans) Add(row, n uint32) { s.all = append(s.all, Span{row, n, nil}) }
 // once: those that were live when log k was opened. The logs must not be bare, and s is
 // valid until they change.
 func (s *Spans) Read(l *Log, k int) {
+	if l.pieces > 1 {
+		s.readLarge(l, k)
+		return
+	}
 	logs := l.logs[min(k, len(l.logs)):]
 	if len(logs) == 1 && !logs[0].repeats {
 		for _, c := range logs[0].chunks {

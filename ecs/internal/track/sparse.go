@@ -59,7 +59,7 @@ func (s *Sparse) Init(clock *Clock) {
 			at += uintptr(r.N)
 		}
 	}
-	s.undoStack = undoStack{rows: entries{s}, size: unsafe.Sizeof(NoRow), put: put, clock: clock, split: PageMask, Follows: true}
+	s.undoStack = undoStack{rows: entries{s}, size: unsafe.Sizeof(NoRow), pieces: 1, width: unsafe.Sizeof(NoRow), put: put, clock: clock, split: PageMask, Follows: true}
 }
 
 // Page returns the page of index i, or nil.

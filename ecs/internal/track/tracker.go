@@ -39,6 +39,7 @@ func (r *record) height() int {
 // Tracked is what a tracker asks of a column: *[Log] and *[Sparse] have it.
 type Tracked interface {
 	push(bare bool)
+	pare()
 	again()
 	open(marks uint64, prot int)
 	putBack(k int)
@@ -145,6 +146,19 @@ func (t *Tracker) join(f *Frame) {
 	f.Touched = append(f.Touched, t)
 	for _, c := range t.columns {
 		c.push(f.Bare)
+	}
+}
+
+// Pare makes what changed in f keep of large rows only what differs, if it is kept. The frame
+// must be over, or be so before the next write.
+func (f *Frame) Pare() {
+	if f.Bare {
+		return
+	}
+	for _, t := range f.Touched {
+		for _, c := range t.columns {
+			c.pare()
+		}
 	}
 }
 
@@ -268,11 +282,13 @@ func (t *Tracker) rewound(before Lengths) {
 	t.lowered()
 }
 
-// Undo takes back the changes of the newest record and keeps them, to be redone.
-func (t *Tracker) Undo() {
+// Undo takes back the changes of the newest record and keeps them, to be redone, as those of
+// frame id: a smaller one than that of the frame undone before.
+func (t *Tracker) Undo(id uint64) {
 	k := len(t.recs) - 1
 	r := t.recs[k]
 	r.Lengths, t.Lengths = t.Lengths, r.Lengths
+	r.frame = id
 	for _, c := range t.columns {
 		c.undo()
 	}

@@ -46,9 +46,11 @@ func (s *slab) next(size uintptr) unsafe.Pointer {
 }
 
 const (
-	firstChunkRows = 32       // A log starts small: most frames of most storages write little.
-	chunkBytes     = 64 << 10 // A full chunk; large enough that a range is saved in few copies.
-	maxChunkRows   = 4096
+	firstChunkRows  = 32       // A log starts small: most frames of most storages write little.
+	firstChunkBytes = 256      // That of pieces: a frame may change a few of a large row.
+	chunkBytes      = 64 << 10 // A full chunk; large enough that a range is saved in few copies.
+	maxChunkRows    = 4096
+	fullRung        = 4 // Chunks of a log are four times as large, one behind the other, up to this one.
 )
 
 // A chunk holds runs and the saved values of their rows, in the order in which
@@ -57,6 +59,7 @@ const (
 type chunk struct {
 	runs []Run
 	rows slab
+	rung int // How large it is: see [undoStack.rung].
 }
 
 // full is a chunk without room.
@@ -69,6 +72,7 @@ type undoLog struct {
 	chunks  []*chunk
 	size    int  // Rows in all runs.
 	kept    int  // Size after the last compaction.
+	pared   int  // How many of chunks, the first ones, hold what differs only: see [undoStack.pare].
 	repeats bool // A row may be in it twice.
 	bare    bool // Runs without values: nothing will be restored from it.
 }
@@ -82,7 +86,7 @@ type undoStack struct {
 	tip     *chunk     // The last chunk of top, if rows were saved in it since pick, or full.
 
 	rows    rowsOf
-	size    uintptr                            // Of a row.
+	size    uintptr                            // Of a row or, if it is large, of a piece: what runs count.
 	put     func(runs []Run, p unsafe.Pointer) // Makes the live rows of runs those that lie at p, behind each other.
 	clock   *Clock
 	Moving  func(Run) // Told which rows are about to be put back, undone and redone; may be nil.
@@ -90,22 +94,27 @@ type undoStack struct {
 	split   uint32    // A run never extends over a row number that has none of these bits.
 	wipes   bool      // Rows hold pointers: recycled chunks are zeroed.
 	Follows bool      // Rows follow from others: a bare frame notes none.
+	Keeps   bool      // A bare frame saves values too: somebody asks what they were.
 	readers []*News   // Told which rows are saved and put back.
+	moves   uint64    // Rises when what logs hold is put back or moved, so that their memory is used for something else.
 
-	spares []*chunk   // Recycled chunks with room for values,
+	spares [][]*chunk // Recycled chunks with room for values, by rung,
 	bare   []*chunk   // those without,
 	blank  []*undoLog // and logs without chunks.
+	pieces int        // Of a row: 1, or more if it is large,
+	width  uintptr    // and the size of a row.
 }
 
-// push opens a new, empty log.
+// push opens a new, empty log. What the one before it belongs to is over.
 func (u *undoStack) push(bare bool) {
+	u.pare()
 	var l *undoLog
 	if k := len(u.blank); k > 0 {
 		l, u.blank = u.blank[k-1], u.blank[:k-1]
 	} else {
 		l = new(undoLog)
 	}
-	l.bare = bare
+	l.bare = bare && !u.Keeps
 	u.logs = append(u.logs, l)
 	u.top = l
 }
@@ -125,20 +134,26 @@ func (u *undoStack) pick(prot int) int {
 }
 
 // save appends n live rows, which start at row, to the open log.
-func (u *undoStack) save(row, n int) { u.keep(row, u.rows.from(row), n) }
+func (u *undoStack) save(row, n int) {
+	row, n = row*u.pieces, n*u.pieces
+	u.keep(row, u.rows.from(row), n, u.pieces)
+}
 
-// keep appends n rows, which lie at p, to the open log, as those that start at row.
-func (u *undoStack) keep(row int, p unsafe.Pointer, n int) {
+// keep appends n rows, which lie at p, to the open log, as those that start at row. Each
+// whole of them stay side by side.
+func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 	l := u.top
 	if l == nil {
 		return
 	}
 	l.size += n
 	for at := 0; at < n; {
-		c := u.tail(l)
+		c := u.tail(l, whole)
 		some := n - at
 		if !l.bare {
-			some = min(some, c.rows.room-c.rows.n)
+			if some = min(some, c.rows.room-c.rows.n); whole > 1 {
+				some -= some % whole
+			}
 			c.rows.n += some
 			u.rows.move(c.rows.at(c.rows.n-some, u.size), unsafe.Add(p, uintptr(at)*u.size), some)
 		}
@@ -170,18 +185,21 @@ func (c *chunk) takes(row, split uint32) bool {
 //
 //go:noinline
 func (u *undoStack) placeSlow(row int) unsafe.Pointer {
-	l := u.top
+	l, n := u.top, u.pieces
 	if l == nil {
 		return nil
 	}
-	l.size++
-	c := u.tail(l)
-	u.extend(c, row, 1)
+	l.size += n
+	c := u.tail(l, n)
+	u.extend(c, row*n, n)
 	if l.bare {
 		return nil
 	}
-	u.tip = c
-	return c.rows.next(u.size)
+	if n == 1 { // What is kept of large rows is for placeSlow alone.
+		u.tip = c
+	}
+	c.rows.n += n
+	return c.rows.at(c.rows.n-n, u.size)
 }
 
 // saveSlow is placeSlow for a plain row, which lies at p.
@@ -189,7 +207,7 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 //go:noinline
 func (u *undoStack) saveSlow(row int, p unsafe.Pointer) {
 	if to := u.placeSlow(row); to != nil {
-		copyRow(to, p, u.size)
+		copyRow(to, p, u.width)
 	}
 }
 
@@ -197,10 +215,13 @@ func (u *undoStack) saveSlow(row int, p unsafe.Pointer) {
 // log has room for. It returns how many, and where to write them, nil if that is nowhere.
 func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
 	l, n := u.top, len(rows)
-	if l == nil {
+	switch {
+	case l == nil:
 		return nil, n
+	case u.pieces > 1:
+		return u.placeSlow(int(rows[0])), 1
 	}
-	c := u.tail(l)
+	c := u.tail(l, 1)
 	var p unsafe.Pointer
 	if !l.bare {
 		n = min(n, c.rows.room-c.rows.n)
@@ -217,29 +238,31 @@ func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
 	return p, n
 }
 
-// tail returns the last chunk of l with room for at least one row.
-func (u *undoStack) tail(l *undoLog) *chunk {
+// tail returns the last chunk of l with room for so many rows at least.
+func (u *undoStack) tail(l *undoLog, rows int) *chunk {
 	k := len(l.chunks)
-	if k > 0 {
-		if c := l.chunks[k-1]; l.bare || !c.rows.full() {
+	if k > l.pared {
+		if c := l.chunks[k-1]; l.bare || c.rows.room-c.rows.n >= rows {
 			return c
 		}
 	}
-	return u.addChunk(l, k)
+	return u.addChunk(l, rows)
 }
 
-func (u *undoStack) addChunk(l *undoLog, k int) *chunk {
-	spares := &u.spares
-	if l.bare {
-		spares = &u.bare
+// addChunk adds a chunk to l, with room for so many rows at least.
+func (u *undoStack) addChunk(l *undoLog, rows int) *chunk {
+	rung, spares := 0, &u.bare
+	if !l.bare {
+		rung = u.rung(len(l.chunks)-l.pared, rows)
+		spares = u.sparesOf(rung)
 	}
 	var c *chunk
 	if s := len(*spares); s > 0 {
 		c, *spares = (*spares)[s-1], (*spares)[:s-1]
 	} else {
-		c = new(chunk)
+		c = &chunk{rung: rung}
 		if !l.bare {
-			n := u.chunkRows(k)
+			n := u.chunkRows(rung)
 			c.rows = slab{p: u.rows.alloc(n), room: n}
 		}
 	}
@@ -248,13 +271,39 @@ func (u *undoStack) addChunk(l *undoLog, k int) *chunk {
 	return c
 }
 
-// chunkRows returns how many rows the k-th chunk of a log holds.
-func (u *undoStack) chunkRows(k int) int {
-	full := max(firstChunkRows, min(maxChunkRows, chunkBytes/max(1, int(u.size))))
-	if k > 4 {
-		return full
+// sparesOf returns the recycled chunks of one size.
+func (u *undoStack) sparesOf(rung int) *[]*chunk {
+	for rung >= len(u.spares) {
+		u.spares = append(u.spares, nil)
 	}
-	return min(full, firstChunkRows<<(2*k))
+	return &u.spares[rung]
+}
+
+// rung returns how large the k-th chunk of a log is that has room for so many rows at least.
+func (u *undoStack) rung(k, rows int) int {
+	k = min(k, fullRung)
+	for u.chunkRows(k) < rows {
+		k++
+	}
+	for k > 0 && u.chunkRows(k-1) == u.chunkRows(k) { // Recycled, it serves for either.
+		k--
+	}
+	return k
+}
+
+// chunkRows returns how many rows a chunk of that size holds. That behind the full one is for
+// a large row that is more than that.
+func (u *undoStack) chunkRows(rung int) int {
+	first, full := firstChunkRows, max(1, min(maxChunkRows, chunkBytes/max(1, int(u.size))))
+	switch {
+	case rung > fullRung:
+		return max(full, u.pieces)
+	case rung == fullRung:
+		return full
+	case u.pieces > 1:
+		first = max(1, firstChunkBytes/int(u.size))
+	}
+	return min(full, first<<(2*rung))
 }
 
 // bytes returns what c takes.
@@ -280,6 +329,7 @@ func (u *undoStack) extend(c *chunk, row, n int) {
 // putBack restores every row saved in logs[k:] to its oldest value there and
 // forgets those logs.
 func (u *undoStack) putBack(k int) {
+	u.moves++
 	u.tell(u.Moving, u.logs[k:]...)
 	if logs := u.logs[k:]; len(logs) == 1 && !logs[0].repeats {
 		for _, c := range logs[0].chunks {
@@ -318,6 +368,7 @@ func (u *undoStack) redo() {
 // exchange swaps the saved values of l with the rows they came from: newest
 // first to undo, oldest first to redo. It is its own inverse.
 func (u *undoStack) exchange(l *undoLog, undo bool) {
+	u.moves++
 	u.tell(u.Moving, l)
 	for i := range l.chunks {
 		if undo {
@@ -347,7 +398,7 @@ func (u *undoStack) exchange(l *undoLog, undo bool) {
 func (u *undoStack) tell(f func(Run), logs ...*undoLog) {
 	for _, l := range logs {
 		if f != nil {
-			l.eachRun(f)
+			l.eachRun(func(r Run) { f(u.wholeRows(r)) })
 		}
 	}
 }
@@ -405,6 +456,7 @@ func (u *undoStack) squeeze(recs []record) {
 
 // merge makes logs[k] hold also what the older one does, which is empty then.
 func (u *undoStack) merge(at, k int) {
+	u.moves++
 	older, newer := u.logs[at], u.logs[k]
 	switch {
 	case older.size == 0 || newer.size == 0:
@@ -450,10 +502,13 @@ func (u *undoStack) tidy(l *undoLog) {
 func (u *undoStack) concat(older, newer *undoLog) {
 	k := len(older.chunks)
 	room := 0
-	if k > 0 {
+	if k > older.pared {
 		room = older.chunks[k-1].rows.room - older.chunks[k-1].rows.n
 	}
 	if !older.bare && newer.size > room {
+		if newer.pared > 0 {
+			older.pared = k + newer.pared
+		}
 		older.chunks = append(older.chunks, newer.chunks...)
 		older.size += newer.size
 		newer.chunks = newer.chunks[:0]
@@ -462,7 +517,7 @@ func (u *undoStack) concat(older, newer *undoLog) {
 	for _, c := range newer.chunks {
 		at := 0
 		for _, r := range c.runs {
-			tail := u.tail(older)
+			tail := u.tail(older, 1)
 			u.extend(tail, int(r.Row), int(r.N))
 			if !older.bare {
 				tail.rows.n += int(r.N)
@@ -476,8 +531,9 @@ func (u *undoStack) concat(older, newer *undoLog) {
 
 // compact keeps only the oldest record of each row of l.
 func (u *undoStack) compact(l *undoLog) {
+	u.moves++
 	chunks := l.chunks
-	l.chunks, l.size = nil, 0
+	l.chunks, l.size, l.pared = nil, 0, 0
 	u.saveUnseen(l, chunks)
 	l.eachRun(u.clock.Seen.remove)
 	for _, c := range chunks {
@@ -497,10 +553,10 @@ func (u *undoStack) saveUnseen(l *undoLog, chunks []*chunk) {
 			u.clock.Seen.Add(r, func(row, n uint32) {
 				if l.bare {
 					l.size += int(n)
-					u.extend(u.tail(l), int(row), int(n))
+					u.extend(u.tail(l, 1), int(row), int(n))
 					return
 				}
-				u.keep(int(row), c.rows.at(int(at+row-r.Row), u.size), int(n))
+				u.keep(int(row), c.rows.at(int(at+row-r.Row), u.size), int(n), 1)
 			})
 			at += r.N
 		}
@@ -528,7 +584,8 @@ func (u *undoStack) recycleChunk(c *chunk) {
 	}
 	c.rows.n, c.runs = 0, c.runs[:0]
 	if c.rows.room > 0 {
-		u.spares = append(u.spares, c)
+		list := u.sparesOf(c.rung)
+		*list = append(*list, c)
 	} else {
 		u.bare = append(u.bare, c)
 	}
@@ -596,7 +653,7 @@ func (u *undoStack) memory() (undo, spare int64) {
 			}
 		}
 	}
-	for _, list := range [2][]*chunk{u.spares, u.bare} {
+	for _, list := range append(slices.Clone(u.spares), u.bare) {
 		for _, c := range list {
 			spare += u.bytes(c)
 		}

@@ -73,6 +73,8 @@ type SnapshotInfo struct {
 	Label  string    // The name that the program gave it, or "".
 	Err    error     // Why it cannot be read, or nil.
 
+	Compressed bool // Pages may be compressed.
+
 	World  [16]byte
 	CRC    uint32
 	Refs   []format.FileRef
@@ -269,7 +271,7 @@ func (c *Catalog) inspect(name string, number uint32) SnapshotInfo {
 		info.Err = &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf("its manifest says number %d", m.Number), Err: format.ErrCorrupt}
 	}
 	info.Tick, info.ID, info.Digest, info.World = m.Tick, m.ID, m.Digest, m.World
-	info.Files, info.Refs, info.Time, info.Label = len(m.Files), m.Files, m.Time, m.Name
+	info.Files, info.Refs, info.Time, info.Label, info.Compressed = len(m.Files), m.Files, m.Time, m.Name, m.Compressed
 	info.Size, info.CRC, info.Schema = r.File.Info().Size, r.File.Info().CRC, m.Schema
 	return info
 }

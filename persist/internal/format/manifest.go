@@ -2,6 +2,8 @@ package format
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -40,24 +42,32 @@ type Manifest struct {
 	Time time.Time // When its tick was committed; zero: not known.
 	Name string    // What the program calls it; "": nothing.
 
-	Repeats  bool      // Pages repeat other columns'. It is a feature that must be known.
+	// Features that must be known.
+	Repeats    bool // Pages repeat other columns'.
+	Compressed bool // Pages may be compressed.
+
 	Features []Feature // Those of a later version that need not be known.
 }
 
-// featureRepeats is the name of what Manifest.Repeats says.
-const featureRepeats = "repeats"
+// known returns the features that must be known, by name.
+func (m *Manifest) known() map[string]*bool {
+	return map[string]*bool{"repeats": &m.Repeats, "zstd": &m.Compressed}
+}
 
 // features returns all features that m names.
-func (m *Manifest) features() []Feature {
-	if m.Repeats {
-		return append([]Feature{{featureRepeats, true}}, m.Features...)
+func (m *Manifest) features() (all []Feature) {
+	known := m.known()
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if *known[name] {
+			all = append(all, Feature{name, true})
+		}
 	}
-	return m.Features
+	return append(all, m.Features...)
 }
 
 // format returns the oldest format that can hold m.
 func (m *Manifest) format() uint64 {
-	if m.Repeats || len(m.Features) > 0 {
+	if m.Repeats || m.Compressed || len(m.Features) > 0 {
 		return featureManifest
 	}
 	if m.Time.IsZero() && m.Name == "" {
@@ -181,10 +191,11 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 		m.Name = d.str()
 	}
 	if format == featureManifest {
+		known := m.known()
 		for range d.arrayLen() {
 			d.array(2)
-			if f := (Feature{d.str(), d.bool()}); f == (Feature{featureRepeats, true}) {
-				m.Repeats = true
+			if f := (Feature{d.str(), d.bool()}); f.Required && known[f.Name] != nil {
+				*known[f.Name] = true
 			} else {
 				m.Features = append(m.Features, f)
 			}
@@ -206,6 +217,14 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
 	return m, nil
+}
+
+// Room returns how many bytes files of size bytes can stand for whose pages m lists.
+func (m *Manifest) Room(size int64) int64 {
+	if m.Compressed {
+		return mostShrunk * min(size, math.MaxInt64/mostShrunk)
+	}
+	return size
 }
 
 // AllRewind reports whether all components rewind.

@@ -12,7 +12,7 @@ import (
 
 func TestWhatComesAfterTheNewestFormatIsNewer(t *testing.T) {
 	tick := NewTickEncoder()
-	tick.Begin(nil, false, journal.ID{}, 1, time.Unix(0, 0))
+	tick.Begin(nil, false, false, journal.ID{}, 1, time.Unix(0, 0))
 	tick.Registry(raw.EntityChange{}, nil)
 	tick.Storages(0)
 	for name, c := range map[string]struct {
@@ -20,7 +20,7 @@ func TestWhatComesAfterTheNewestFormatIsNewer(t *testing.T) {
 		newest  byte
 		decode  func([]byte) error
 	}{
-		"tick":     {tick.End(new(Notes)), notedTick, func(b []byte) error { _, err := DecodeTick(b); return err }},
+		"tick":     {tick.End(new(Notes)), editedTick, func(b []byte) error { _, err := DecodeTick(b); return err }},
 		"schema":   {NewSchema().Encode(), evolvedSchema, func(b []byte) error { _, err := DecodeSchema(b); return err }},
 		"manifest": {(&Manifest{Schema: NewSchema()}).Encode(), featureManifest, func(b []byte) error { _, err := DecodeManifest(b); return err }},
 	} {

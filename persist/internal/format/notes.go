@@ -114,9 +114,7 @@ func (n *Notes) encode(e *Encoder) {
 	}
 }
 
-// notes reads the marks and inputs of a tick. Inputs share memory with the source. There
-// is at least one of either: a tick without has the other format, so that every tick has
-// one encoding.
+// notes reads the marks and inputs of a tick. Inputs share memory with the source.
 func (d *decoder) notes() (marks []string, inputs []Input) {
 	for range d.arrayLen() {
 		marks = append(marks, d.name("mark"))
@@ -134,9 +132,6 @@ func (d *decoder) notes() (marks []string, inputs []Input) {
 			return nil, nil
 		}
 		inputs = append(inputs, in)
-	}
-	if d.err == nil && len(marks)+len(inputs) == 0 {
-		d.fail("neither marks nor inputs")
 	}
 	return marks, inputs
 }

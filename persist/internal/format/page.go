@@ -26,17 +26,22 @@ func Column(component, array int) uint32 { return uint32(FirstColumn + 4*compone
 
 // How arrays are cut into pages.
 const (
-	PageRows      = digest.PageRows // Rows of a dense page, entries of a sparse one.
-	maxPageBytes  = 256 << 10
-	minPageRows   = 64
-	varyingRows   = 1024
-	pageDirect    = 0
-	pageReference = 1
-	pageRepeat    = 2
+	PageRows     = digest.PageRows // Rows of a dense page, entries of a sparse one.
+	maxPageBytes = 256 << 10
+	minPageRows  = 64
+	varyingRows  = 1024
 
 	// minRepeated is how long a page is at least that another one repeats: the saves of
 	// small worlds can be read by programs that do not know repeats.
 	minRepeated = 1 << 10
+)
+
+// The kinds of pages: what the value of one begins with.
+const (
+	pageDirect     = 0
+	pageReference  = 1
+	pageRepeat     = 2
+	pageCompressed = 3
 )
 
 // DataPageRows returns how many rows of this width make a page: a power of two,
@@ -66,6 +71,9 @@ type PageRef struct {
 	File   uint32 // 0: the file that has the reference.
 	CRC    uint32 // Of the content.
 	Column uint32 // 0: that of the page itself.
+
+	// Compressed says of a page that holds its content that it is compressed there.
+	Compressed bool
 }
 
 // Elsewhere reports whether r says that the content of a page is not in its value.
@@ -134,17 +142,18 @@ func AppendReference(e *Encoder, r PageRef) {
 	e.Uint(uint64(r.Column))
 }
 
-// DecodePage reads the value of a page: its content, or where that is.
+// DecodePage reads the value of a page: its content, or where that is. The content is a
+// part of value, unless it was compressed.
 func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 	d := decoder{src: value}
 	d.array(3)
-	kind := d.count("page kind", pageRepeat)
+	kind := d.count("page kind", pageCompressed)
 	ref.CRC = d.uint32("page checksum")
 	switch kind {
 	case pageDirect:
-		if content = d.bin(); d.err == nil && crc32.Checksum(content, castagnoli) != ref.CRC {
-			d.fail("page checksum does not match")
-		}
+		content = d.bin()
+	case pageCompressed:
+		content, ref.Compressed = d.compressed(), true
 	case pageReference:
 		if ref.File = d.uint32("file number"); d.err == nil && ref.File == 0 {
 			d.fail("reference to file 0")
@@ -155,6 +164,9 @@ func DecodePage(value []byte) (content []byte, ref PageRef, err error) {
 		if ref.Column = d.uint32("column"); d.err == nil && ref.Column < RegistryColumn {
 			d.fail("reference to column %d", ref.Column)
 		}
+	}
+	if d.err == nil && content != nil && crc32.Checksum(content, castagnoli) != ref.CRC {
+		d.fail("page checksum does not match")
 	}
 	return content, ref, d.end()
 }

@@ -17,6 +17,7 @@ import (
 const (
 	tickFormat = 1
 	notedTick  = 2 // It has marks or inputs.
+	editedTick = 3 // It gives rows by edits.
 )
 
 // A TickEncoder writes the payload of a journal record, part by part in their order:
@@ -24,16 +25,19 @@ const (
 // in the steady state it allocates nothing.
 //
 //	payload   [format, parent, tick, time, registry, storages, operations]; in place of
-//	          the operations of a noted tick: [operations, marks, inputs]
+//	          the operations of a noted or edited tick: [operations, marks, inputs]
 //	parent    [epoch, seq, crc]
 //	registry  nil, or [alive, free, total, ranges, rows]
-//	storage   [number, rows before, rows, entity ranges, entities, value ranges, values]
+//	storage   [number, rows before, rows, entity ranges, entities, value ranges, values]; in
+//	          an edited tick with two more: edit ranges, edits
 //
 // Ranges are a bin of varints: rows skipped since the last range, rows in it.
 type TickEncoder struct {
 	*Encoder
 	scratch []byte
 	piece   [1]raw.Range
+	given   []raw.Range // Rows given whole, beside edited ones.
+	form    uint64
 	Ops     opEncoder
 	Sum     journal.Sum // Of what is encoded and will stay as it is.
 }
@@ -41,17 +45,19 @@ type TickEncoder struct {
 // NewTickEncoder returns an encoder whose buffers are empty.
 func NewTickEncoder() *TickEncoder { return &TickEncoder{Encoder: NewEncoder()} }
 
-// Begin begins a payload behind what is in buf. noted says whether notes follow the
-// operations.
-func (t *TickEncoder) Begin(buf []byte, noted bool, parent journal.ID, tick uint64, now time.Time) {
+// Begin begins a payload behind what is in buf, in the oldest format that holds it: noted says
+// whether notes follow the operations, edited whether rows are given by edits.
+func (t *TickEncoder) Begin(buf []byte, noted, edited bool, parent journal.ID, tick uint64, now time.Time) {
 	t.Buf, t.Sum = buf, journal.Sum{}
 	t.Ops.begin()
 	t.array(7)
-	if noted {
-		t.Uint(notedTick)
-	} else {
-		t.Uint(tickFormat)
+	switch t.form = tickFormat; {
+	case edited:
+		t.form = editedTick
+	case noted:
+		t.form = notedTick
 	}
+	t.Uint(t.form)
 	encodeID(t.Encoder, parent)
 	t.Uint(tick)
 	t.int(now.UnixNano())
@@ -70,11 +76,11 @@ func CheckTime(t time.Time) error {
 // End writes the operations, which come last, and the notes of a noted tick. The
 // payload is valid until the next Begin.
 func (t *TickEncoder) End(n *Notes) []byte {
-	if !n.None() {
+	if t.form > tickFormat {
 		t.array(3)
 	}
 	t.bin(t.Ops.end())
-	if !n.None() {
+	if t.form > tickFormat {
 		n.encode(t.Encoder)
 	}
 	buf := t.Buf
@@ -113,16 +119,57 @@ func (t *TickEncoder) Registry(c raw.EntityChange, rows []ecs.Entity) {
 // Storages says how many storages follow.
 func (t *TickEncoder) Storages(n int) { t.array(n) }
 
-// Storage writes what changed in a storage or resource, which has that number.
-func (t *TickEncoder) Storage(number int, c raw.StorageChange) {
-	t.array(7)
+// Storage writes what changed in a storage or resource, which has that number, and returns how
+// many bytes the rows take that it gives whole. The edited ones are among those that changed;
+// nil: there are none.
+func (t *TickEncoder) Storage(number int, c raw.StorageChange, edited *EditedRows) (size int) {
+	t.array(7 + 2*isEdited(t.form))
 	t.Uint(uint64(number))
 	t.Uint(uint64(c.Before))
 	t.Uint(uint64(c.Storage.Rows()))
 	t.ranges(c.Entities)
 	t.entities(raw.As[ecs.Entity](c.Storage.Entities()), c.Entities)
-	t.ranges(c.Values)
-	t.values(c.Storage, c.Values)
+	values := c.Values
+	if edited != nil {
+		values = t.without(values, edited.Ranges)
+	}
+	t.ranges(values)
+	size = t.values(c.Storage, values)
+	if t.form < editedTick {
+		return size
+	}
+	if edited == nil {
+		edited = new(EditedRows)
+	}
+	t.ranges(edited.Ranges)
+	t.bin(edited.Edits)
+	return size
+}
+
+// isEdited returns 1 for the format in which storages have edits.
+func isEdited(form uint64) int {
+	if form == editedTick {
+		return 1
+	}
+	return 0
+}
+
+// without returns ranges without those of out, which lie in them.
+func (t *TickEncoder) without(ranges, out []raw.Range) []raw.Range {
+	t.given = t.given[:0]
+	for _, r := range ranges {
+		for len(out) > 0 && out[0].First < r.First+r.N {
+			if n := out[0].First - r.First; n > 0 {
+				t.given = append(t.given, raw.Range{First: r.First, N: n})
+			}
+			behind := out[0].First + out[0].N
+			r, out = raw.Range{First: behind, N: r.First + r.N - behind}, out[1:]
+		}
+		if r.N > 0 {
+			t.given = append(t.given, r)
+		}
+	}
+	return t.given
 }
 
 // ranges writes ranges of rows as a bin of varints.
@@ -145,18 +192,19 @@ func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
 	}
 }
 
-// values writes the values in ranges of rows. The bytes stand behind their length: rows of
+// values writes the values in ranges of rows, and returns how many bytes they take. These stand behind their length: rows of
 // fixed width are encoded where they belong, others first beside, to know it.
-func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) {
+func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) (size int) {
 	if width := s.Layout().Width(); width >= 0 {
 		n := width * CountRows(ranges)
 		t.binLen(n)
 		t.Buf = slices.Grow(t.Buf, n)
 		t.pieces(s, ranges, max(1, sumBytes/max(1, width)))
-		return
+		return n
 	}
 	t.scratch = s.AppendRanges(t.scratch[:0], ranges)
 	t.bin(t.scratch)
+	return len(t.scratch)
 }
 
 // sumBytes is how much is encoded before it is summed: what the cache holds.
@@ -238,6 +286,8 @@ type StoragePatch struct {
 	Entities      []byte      // Of 8 bytes each.
 	ValueRanges   []raw.Range // As EntityRanges.
 	Values        []byte      // In the format of package layout, end to end.
+	EditRanges    []raw.Range // Rows that were there, and keep their entity: apart from the ranges above.
+	Edits         []byte      // What their values are by what they were: see [AppendEdited].
 	Size          int         // Bytes of the payload.
 }
 
@@ -246,13 +296,14 @@ type StoragePatch struct {
 const maxRows = 1<<32 - 1
 
 // DecodeTick reads a payload. All that can be told from its bytes alone is checked:
-// formats, lengths, ranges, names. Whether it fits the state that it continues, its rows
+// formats, lengths, ranges, names, and that no older format holds as much: so every tick has
+// one encoding. Whether it fits the state that it continues, its rows
 // the layouts and its operations the rows is for whoever applies it: package image.
 func DecodeTick(payload []byte) (*Tick, error) {
 	d := decoder{src: payload}
 	d.array(7)
 	f := d.uint()
-	if d.err == nil && f != tickFormat && f != notedTick {
+	if d.err == nil && (f < tickFormat || f > editedTick) {
 		return nil, fmt.Errorf("%w: tick format %d", ErrNewer, f)
 	}
 	t := &Tick{Parent: d.id(), Tick: d.uint(), Time: time.Unix(0, d.int()).UTC()}
@@ -267,35 +318,69 @@ func DecodeTick(payload []byte) (*Tick, error) {
 		p.Ranges, p.Rows = d.ranges(p.Total), d.bin()
 		t.Registry, t.RegistrySize = &p, start-len(d.src)
 	}
+	edited := false
 	for range d.arrayLen() {
-		start := len(d.src)
-		d.array(7)
-		p := StoragePatch{
-			Number: d.count("component number", MaxComponents),
-			Before: d.count("rows before", maxRows),
-			After:  d.count("rows", maxRows),
-		}
-		p.EntityRanges, p.Entities = d.ranges(p.After), d.bin()
-		p.ValueRanges, p.Values = d.ranges(p.After), d.bin()
+		p := d.storage(f)
 		if d.err != nil {
 			break
 		}
-		p.Size = start - len(d.src)
+		edited = edited || len(p.EditRanges) > 0
 		t.Storages = append(t.Storages, p)
 	}
-	if f == notedTick {
+	if f == editedTick && !edited {
+		d.fail("no row is edited")
+	}
+	if f > tickFormat {
 		d.array(3)
 	}
 	start = len(d.src)
 	t.Ops = d.bin()
 	t.OpsSize = start - len(d.src)
-	if f == notedTick {
+	if f > tickFormat {
 		t.Marks, t.Inputs = d.notes()
+	}
+	if f == notedTick && len(t.Marks)+len(t.Inputs) == 0 {
+		d.fail("neither marks nor inputs")
 	}
 	if err := d.end(); err != nil {
 		return nil, fmt.Errorf("tick: %w", err)
 	}
 	return t, nil
+}
+
+// storage reads what a tick of that format says of a storage.
+func (d *decoder) storage(form uint64) (p StoragePatch) {
+	start := len(d.src)
+	d.array(7 + 2*isEdited(form))
+	p.Number = d.count("component number", MaxComponents)
+	p.Before = d.count("rows before", maxRows)
+	p.After = d.count("rows", maxRows)
+	p.EntityRanges, p.Entities = d.ranges(p.After), d.bin()
+	p.ValueRanges, p.Values = d.ranges(p.After), d.bin()
+	if form == editedTick {
+		p.EditRanges = d.ranges(min(p.Before, p.After))
+		p.Edits = d.edits(CountRows(p.EditRanges))
+		if overlap(p.EditRanges, p.EntityRanges) || overlap(p.EditRanges, p.ValueRanges) {
+			d.fail("a row is edited and given")
+		}
+	}
+	p.Size = start - len(d.src)
+	return p
+}
+
+// overlap reports whether a row is in both of two lists of ascending ranges.
+func overlap(a, b []raw.Range) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].First+a[0].N <= b[0].First:
+			a = a[1:]
+		case b[0].First+b[0].N <= a[0].First:
+			b = b[1:]
+		default:
+			return true
+		}
+	}
+	return false
 }
 
 // ranges reads ascending, disjoint ranges of rows below n.

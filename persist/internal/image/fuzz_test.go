@@ -15,6 +15,8 @@ func FuzzTick(f *testing.F) {
 	}
 	f.Add(storetest.Payload(new(format.Tick)))
 	f.Add(storetest.Payload((&format.Tick{Marks: []string{"boss", "level 2"}, Inputs: []format.Input{{Name: "left", Data: nil}, {Name: "fire", Data: []byte{1, 2}}}})))
+	const land = 16
+	f.Add(storetest.Payload(&format.Tick{Storages: []format.StoragePatch{{Number: land, Before: 1, After: 1, EditRanges: storetest.All(1), Edits: []byte{2, 5, 1, 1, 9, 100, 2, 2, 9, 9}}}}))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		storetest.BoundedTightly(t, len(payload), func() { _, _ = format.DecodeTick(payload) })
 		_ = replayed(t, payload)

@@ -47,7 +47,7 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 	numbers, alive, free := w.Raw().Registry()
 	rows := raw.As[ecs.Entity](numbers)
 	n, total := w.Position.Len(), len(rows)
-	const positions, bags, heats, rulesNumber = 0, 2, 5, 11
+	const positions, bags, heats, rulesNumber, landNumber = 0, 2, 5, 13, 16
 	e := rows[0]
 	registry := func(change func(*format.RegistryPatch)) *format.Tick {
 		p := &format.RegistryPatch{Alive: alive, Free: free, Total: total, Ranges: storetest.All(total), Rows: storetest.EntityBytes(rows...)}
@@ -64,6 +64,13 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 		}
 		return &format.Tick{Ops: b}
 	}
+	edits := func(number, before, after, row int, edits ...byte) format.StoragePatch {
+		return format.StoragePatch{Number: number, Before: before, After: after, EditRanges: []raw.Range{{First: row, N: 1}}, Edits: edits}
+	}
+	require.NoError(t, replayed(t, storetest.Payload(storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 1, 9))))) // No lie.
+	given, taken := edits(positions, n, n, 0, 1, 0, 1, 1, 9), edits(positions, n, n, 0, 1, 0, 1, 1, 9)
+	given.ValueRanges, given.Values = storetest.All(1), row
+	taken.EntityRanges, taken.Entities = storetest.All(1), storetest.EntityBytes(e)
 	for name, lie := range map[string]*format.Tick{
 		"more alive than there are":       registry(func(p *format.RegistryPatch) { p.Alive = total + 1 }),
 		"more free than there are":        registry(func(p *format.RegistryPatch) { p.Free = total + 1 }),
@@ -99,6 +106,17 @@ func TestTicksThatLieAreRefused(t *testing.T) {
 		"a resource of no row":                 storage(format.StoragePatch{Number: rulesNumber, Before: 1}),
 		"a resource of two rows":               storage(format.StoragePatch{Number: rulesNumber, Before: 1, After: 2}),
 		"a resource with an entity":            storage(format.StoragePatch{Number: rulesNumber, Before: 1, After: 1, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(e)}),
+		"edits past the rows":                  storage(edits(positions, n+1, n+1, n, 1, 0, 1, 1, 9)),
+		"edits of no row":                      storage(edits(landNumber, 1, 1, 0)),
+		"edits that are cut short":             storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 1)),
+		"edits of one byte too many":           storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 2, 8, 9)),
+		"edits past the end of a row":          storage(edits(landNumber, 1, 1, 0, 1, 200, 8, 1, 1, 9)),
+		"edits of what was not so":             storage(edits(landNumber, 1, 1, 0, 1, 5, 1, 1, 0)),
+		"edits that make a row no row":         storage(edits(1, w.Body.Len(), w.Body.Len(), 0, 1, 0, 1, 1, 2)),
+		"edits of what does not rewind":        storage(edits(heats, w.Heat.Len(), w.Heat.Len(), 0, 1, 0, 1, 1, 99)),
+		"a row that is edited and given":       storage(given),
+		"a row that is edited for another":     storage(taken),
+		"edits of a resource before it came":   storage(edits(landNumber, 0, 1, 0, 1, 5, 1, 1, 9)),
 		"rows more than operations say":        storage(format.StoragePatch{Before: n, After: n - 1}),
 		"what does not rewind, of the dead":    storage(format.StoragePatch{Number: heats, After: 1, EntityRanges: storetest.All(1), Entities: storetest.EntityBytes(rows[total-1]), ValueRanges: storetest.All(1), Values: []byte{1, 0, 0, 0}}),
 		"created without a row":                ops(raw.OpCreate, format.NoComponent, 1, 90, 1),

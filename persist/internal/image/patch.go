@@ -1,6 +1,7 @@
 package image
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -48,6 +49,9 @@ func CheckStorage(c *format.Entry, p *format.StoragePatch, n, width int) error {
 	}
 	if width > 0 && p.After-n > len(p.Values)/width {
 		return fmt.Errorf("%d rows grow to %d, but the values have %d bytes", n, p.After, len(p.Values))
+	}
+	if k := len(p.EditRanges) - 1; k >= 0 && (!c.Rewinds || p.EditRanges[k].First+p.EditRanges[k].N > n) {
+		return fmt.Errorf("edits of rows that the state of %d rows does not have", n)
 	}
 	return nil
 }
@@ -116,7 +120,21 @@ func (c *Component) apply(p *format.StoragePatch, indices int) error {
 		}
 		src = src[8*r.N:]
 	}
-	return c.setValues(p.ValueRanges, p.Values)
+	if err := c.setValues(p.ValueRanges, p.Values); err != nil {
+		return err
+	}
+	return c.editRows(p)
+}
+
+// editRows changes the rows of which p has edits.
+func (c *Component) editRows(p *format.StoragePatch) error {
+	return p.EachEdited(c.Layout, c.Row, func(row int, edited []byte) {
+		if c.Width >= 0 {
+			copy(c.Packed[row*c.Width:], edited)
+		} else {
+			c.Rows[row] = bytes.Clone(edited) // It never changes: other images share it.
+		}
+	})
 }
 
 // setValues overwrites the rows of ranges, which the component has, by those

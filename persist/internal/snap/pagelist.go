@@ -71,8 +71,9 @@ const batchPages = 32
 // An encodedPage is the value of a page. It is used again for others.
 type encodedPage struct {
 	head    *format.Encoder // Nothing: there is no such page.
-	content []byte
-	buf     []byte // What content is in, if it was appended.
+	content []byte          // Or what it became when it was compressed.
+	buf     []byte          // What content is in, if it was appended.
+	frame   []byte          // What it is in, if it was compressed.
 }
 
 var encodedPages = sync.Pool{New: func() any { return &encodedPage{head: format.NewEncoder()} }}
@@ -148,7 +149,7 @@ func (l *pageList) encode(ctx context.Context, batches chan<- []*encodedPage) {
 	for pages := l.pages; len(pages) > 0; {
 		batch := make([]*encodedPage, min(batchPages, len(pages)))
 		err := parallel.Do(ctx, len(batch), func(i int) error {
-			batch[i] = pages[i].encode(l.Manifest.Number)
+			batch[i] = pages[i].encode(&l.Manifest)
 			return nil
 		})
 		if err != nil {
@@ -163,8 +164,8 @@ func (l *pageList) encode(ctx context.Context, batches chan<- []*encodedPage) {
 	}
 }
 
-// encode returns the value of p, a page of the file of that number.
-func (p *page) encode(number uint32) *encodedPage {
+// encode returns the value of p, a page of the file that m describes.
+func (p *page) encode(m *format.Manifest) *encodedPage {
 	e := encodedPages.Get().(*encodedPage)
 	e.head.Buf, e.content = e.head.Buf[:0], p.content
 	switch {
@@ -178,7 +179,17 @@ func (p *page) encode(number uint32) *encodedPage {
 		e.content, p.append = e.buf, nil // With the sparse array that it may hold.
 	}
 	if p.absent = len(e.content) == 0; !p.absent {
-		p.PageRef = format.PageRef{File: number, CRC: format.PageHead(e.head, e.content)}
+		p.PageRef = format.PageRef{File: m.Number, CRC: e.begin(m.Compressed)}
 	}
 	return e
+}
+
+// begin makes the head of a page, and compresses its content if that is wanted and of
+// use. It returns the checksum of the content.
+func (e *encodedPage) begin(compress bool) (crc uint32) {
+	if !compress {
+		return format.PageHead(e.head, e.content)
+	}
+	e.content, crc = format.CompressedHead(e.head, &e.frame, e.content)
+	return crc
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
@@ -14,7 +15,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Reader reads a snapshot file and those it refers to.
+// A Reader reads a snapshot file and those it refers to. Pages may be read by several
+// goroutines at the same time.
 type Reader struct {
 	Name     string
 	File     *pagefile.File
@@ -22,6 +24,8 @@ type Reader struct {
 
 	files  disk.FS
 	nameOf func(number uint32) string
+
+	mu     sync.Mutex // Guards others.
 	others map[uint32]otherFile
 }
 
@@ -191,8 +195,11 @@ func (r *Reader) own(k pagefile.Key) ([]byte, format.PageRef, error) {
 }
 
 // settle gives a reference of the page k the number of the file, if it means that one. It
-// returns an error if there cannot be such a reference.
+// returns an error if there cannot be such a reference, or such a page.
 func (r *Reader) settle(k pagefile.Key, ref *format.PageRef) error {
+	if ref.Compressed && (r.Manifest == nil || !r.Manifest.Compressed) {
+		return corrupt(r.Name, "page %v cannot be compressed", k)
+	}
 	if ref.Column == 0 {
 		return nil
 	}
@@ -242,6 +249,8 @@ func decodePage(name string, k pagefile.Key, value []byte) ([]byte, format.PageR
 
 // other returns a file that r refers to, if it is the one meant.
 func (r *Reader) other(number uint32) (*pagefile.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	f, ok := r.others[number]
 	if !ok {
 		f.File, f.err = r.openOther(number)
@@ -278,20 +287,38 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 // room returns how many bytes the files have that hold the state, with those that are
 // there once and stand for more.
 func (r *Reader) room() int64 {
+	room := r.roomOnce()
+	if r.Manifest.Repeats {
+		room += format.MaxRepeated * r.File.CountSmall(format.MaxReference)
+	}
+	return room
+}
+
+// roomOnce is room for what no page repeats.
+func (r *Reader) roomOnce() int64 {
 	files := map[*pagefile.File]bool{r.File: true}
 	for _, ref := range r.Manifest.Files {
 		if f, err := r.other(ref.Number); err == nil {
 			files[f] = true
 		}
 	}
-	room := int64(0)
+	size := int64(0)
 	for f := range files {
-		room += f.Info().Size
+		size += f.Info().Size
 	}
-	if r.Manifest.Repeats {
-		room += format.MaxRepeated * r.File.CountSmall(format.MaxReference)
+	return r.Manifest.Room(size)
+}
+
+// CheckRegistry returns why the registry cannot be as large as the manifest claims: it does not
+// add up, or the files have no room for it.
+func (r *Reader) CheckRegistry() error {
+	if err := r.Manifest.CheckRegistry(); err != nil {
+		return err
 	}
-	return room
+	if a := r.Manifest.Registry(); int64(a.Rows) > r.roomOnce()/int64(a.Width) {
+		return fmt.Errorf("%d indices in files that have no room for them", a.Rows)
+	}
+	return nil
 }
 
 // Plausible reports whether the rows that the manifest claims fit into the files

@@ -70,7 +70,12 @@ func HostileBase(t testing.TB) *World {
 // Payload encodes t as it is, whatever it says.
 func Payload(t *format.Tick) []byte {
 	noted := len(t.Marks)+len(t.Inputs) > 0
-	payload := Pack(Array(7), 1+btoi(noted), Array(3), t.Parent.Epoch, t.Parent.Seq, uint64(t.Parent.CRC), t.Tick, 0)
+	edited := slices.ContainsFunc(t.Storages, func(p format.StoragePatch) bool { return p.EditRanges != nil })
+	form := 1 + btoi(noted)
+	if edited {
+		form = 3
+	}
+	payload := Pack(Array(7), form, Array(3), t.Parent.Epoch, t.Parent.Seq, uint64(t.Parent.CRC), t.Tick, 0)
 	if p := t.Registry; p == nil {
 		payload = append(payload, Pack(nil)...)
 	} else {
@@ -78,9 +83,12 @@ func Payload(t *format.Tick) []byte {
 	}
 	payload = append(payload, Pack(Array(len(t.Storages)))...)
 	for _, p := range t.Storages {
-		payload = append(payload, Pack(Array(7), p.Number, p.Before, p.After, rangeBytes(p.EntityRanges), p.Entities, rangeBytes(p.ValueRanges), p.Values)...)
+		payload = append(payload, Pack(Array(7+2*btoi(edited)), p.Number, p.Before, p.After, rangeBytes(p.EntityRanges), p.Entities, rangeBytes(p.ValueRanges), p.Values)...)
+		if edited {
+			payload = append(payload, Pack(rangeBytes(p.EditRanges), p.Edits)...)
+		}
 	}
-	if !noted {
+	if form == 1 {
 		return append(payload, Pack(t.Ops)...)
 	}
 	payload = append(payload, Pack(Array(3), t.Ops, Array(len(t.Marks)))...)
@@ -152,16 +160,17 @@ func Pack(values ...any) []byte {
 // out of proportion. What a world and a few views take comes on top.
 func Bounded(t testing.TB, size int, f func()) {
 	t.Helper()
-	boundedBy(t, uint64(64<<20+64*size), size, f)
+	BoundedBy(t, uint64(64<<20+64*size), size, f)
 }
 
 // BoundedTightly is bounded for what needs no world.
 func BoundedTightly(t testing.TB, size int, f func()) {
 	t.Helper()
-	boundedBy(t, uint64(256<<10+200*size), size, f)
+	BoundedBy(t, uint64(256<<10+200*size), size, f)
 }
 
-func boundedBy(t testing.TB, limit uint64, size int, f func()) {
+// BoundedBy fails if f, whose input has size bytes, allocates more than limit.
+func BoundedBy(t testing.TB, limit uint64, size int, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -213,6 +213,7 @@ func (w *World) clone() *World {
 		World: c, Position: w.Position.In(c), Body: w.Body.In(c), Bag: w.Bag.In(c), Frozen: w.Frozen.In(c),
 		Chase: w.Chase.In(c), Heat: w.Heat.In(c), Sprite: w.Sprite.In(c),
 		Armor: w.Armor.In(c), Trail: w.Trail.In(c), Mood: w.Mood.In(c), Crown: w.Crown.In(c), Rank: w.Rank.In(c),
+		Chunk: w.Chunk.In(c), Scroll: w.Scroll.In(c), Land: w.Land.In(c),
 		Rules: w.Rules.In(c), Seed: w.Seed.In(c), Clock: w.Clock.In(c),
 	}
 }

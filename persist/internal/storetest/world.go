@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -29,13 +30,16 @@ type (
 	Body     = body
 	Chase    = chase
 	Clock    = clock
+	Chunk    = chunk
 	Crown    = crown
 	Frozen   = frozen
 	Heat     = heat
+	Land     = land
 	Mood     = mood
 	Position = position
 	Rank     = rank
 	Rules    = rules
+	Scroll   = scroll
 	Seed     = seed
 	Sprite   = sprite
 	Trail    = trail
@@ -72,12 +76,27 @@ type (
 	crown struct{ Jewels [3]float32 } // Hashed.
 	rank  struct{ Place uint8 }       // Ordered.
 
+	chunk struct { // A large row, which Go pads.
+		Owner ecs.Entity
+		Tiles [60]struct {
+			Kind   uint8
+			Solid  bool
+			Height int16
+			Light  float64
+		}
+	}
+	scroll struct { // A row that can be large.
+		Lines  []string
+		Pixels []byte
+	}
+
 	rules struct {
 		Name  string
 		Limit uint16
 	}
 	seed  uint64
-	clock int64 // NoRewind.
+	clock int64       // NoRewind.
+	land  [1013]uint8 // Large.
 )
 
 // CloneBag copies a bag.
@@ -113,6 +132,9 @@ type World struct {
 	Mood     *ecs.Storage[Mood]
 	Crown    *ecs.Storage[Crown]
 	Rank     *ecs.Storage[Rank]
+	Chunk    *ecs.Storage[Chunk]
+	Scroll   *ecs.Storage[Scroll]
+	Land     *ecs.Resource[Land]
 	Rules    *ecs.Resource[Rules]
 	Seed     *ecs.Resource[Seed]
 	Clock    *ecs.Resource[Clock]
@@ -136,9 +158,12 @@ func New(history int) *World {
 		Mood:     ecs.MustRegister(w, ecs.Component[Mood]{Kind: ecs.Indexed, NoRewind: true}),
 		Crown:    ecs.MustRegister(w, ecs.Component[Crown]{Kind: ecs.Hashed, Masked: true}),
 		Rank:     ecs.MustRegister(w, ecs.Component[Rank]{Kind: ecs.Ordered}),
+		Chunk:    ecs.MustRegister[Chunk](w),
+		Scroll:   ecs.MustRegister[Scroll](w),
 		Rules:    ecs.MustRegisterResource(w, Rules{"none", 1}),
 		Seed:     ecs.MustRegisterResource(w, Seed(1)),
 		Clock:    ecs.MustRegisterResource(w, Clock(0), ecs.Component[Clock]{NoRewind: true}),
+		Land:     ecs.MustRegisterResource(w, Land{1012: 1}),
 	}
 }
 
@@ -149,7 +174,7 @@ type Action struct {
 	A, B, C uint32
 }
 
-const actions = 30
+const actions = 36
 
 // RandomActions returns n actions.
 func RandomActions(rng *rand.Rand, n int) []Action {
@@ -240,6 +265,12 @@ func (w *World) act(a Action) {
 		w.Trail.Remove(e)
 		w.Rank.Remove(e)
 		w.Mood.Remove(e)
+	case 30, 31, 34:
+		w.tile(owner(w.Chunk, e, a), a)
+	case 32, 35:
+		w.write(owner(w.Scroll, e, a), a)
+	case 33:
+		w.dig(a)
 	default:
 		w.checkpoints(a)
 	}
@@ -257,6 +288,57 @@ func newBag(a Action) Bag {
 		b.Counts = map[string]int32{"b": int32(a.C), "a": -1, Names[a.C%5]: 3}
 	}
 	return b
+}
+
+// owner returns e, or mostly an entity that has a component already.
+func owner[T any](s *ecs.Storage[T], e ecs.Entity, a Action) ecs.Entity {
+	if n := s.Len(); n > 2 || n > 0 && a.A&3 > 0 {
+		return s.Entities()[int(a.A>>3)%n]
+	}
+	return e
+}
+
+// tile writes a large row: little of it, all of it, or nothing that is new.
+func (w *World) tile(e ecs.Entity, a Action) {
+	c := w.Chunk.Mut(e)
+	if c == nil || a.B%8 == 7 {
+		w.Chunk.Set(e, Chunk{Owner: e})
+		return
+	}
+	if a.B%16 == 1 {
+		w.Chunk.Remove(w.pick(a.C))
+		return
+	}
+	for i := range [...]int{0, 1, 1, 2, 5, len(c.Tiles)}[a.B%6] {
+		tile := &c.Tiles[(i+int(a.C))%len(c.Tiles)]
+		tile.Kind, tile.Solid, tile.Height, tile.Light = uint8(a.B>>8), a.B&64 != 0, tile.Height+1, float64(a.B>>16)
+	}
+}
+
+// write writes a row that varies: it grows, shrinks, or changes somewhere.
+func (w *World) write(e ecs.Entity, a Action) {
+	s, ok := w.Scroll.Get(e)
+	switch {
+	case !ok || a.B%8 == 0:
+		s = Scroll{[]string{Names[a.C%5]}, bytes.Repeat([]byte{byte(a.C)}, int(a.B>>8%900))}
+	case a.B%8 < 3 && len(s.Pixels) > 0:
+		s.Pixels = slices.Clone(s.Pixels)
+		s.Pixels[int(a.C)%len(s.Pixels)]++
+	case a.B%8 < 5:
+		at := int(a.C) % (len(s.Pixels) + 1)
+		s.Pixels = slices.Insert(slices.Clone(s.Pixels), at, byte(a.C), 7)
+	default:
+		s.Lines = append(slices.Clone(s.Lines), Names[a.C%5])
+	}
+	w.Scroll.Set(e, s)
+}
+
+// dig writes the large resource.
+func (w *World) dig(a Action) {
+	land := w.Land.Mut()
+	for i := range [...]int{1, 1, 2, 40, len(land)}[a.B%5] {
+		land[(int(a.C)+i*int(1+a.B>>8%100))%len(land)] ^= byte(a.B >> 16)
+	}
 }
 
 func (w *World) create(a Action) {

@@ -1,0 +1,72 @@
+package ecs_test
+
+import (
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// A shot that took 7 ticks to arrive hits who stood there then, whatever they did since.
+func ExampleHistory_At() {
+	type Box struct{ X, Width float64 }
+	world := ecs.NewWorld(ecs.Options{History: 15})
+	boxes := ecs.MustRegister[Box](world)
+	runner, guard := world.Create(), world.Create()
+	boxes.Set(runner, Box{0, 1})
+	boxes.Set(guard, Box{30, 1})
+	for range 20 {
+		boxes.Mut(runner).X += 2
+		world.Commit()
+	}
+	world.Destroy(guard)
+
+	past, err := world.History().At(world.Tick() - 7) // Once; other shots aim it by past.At.
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for e, box := range boxes.At(past).All() {
+		if box.X <= 26.5 && 26.5 <= box.X+box.Width {
+			now, _ := boxes.Get(e)
+			fmt.Printf("hit %v at %v; it is at %v\n", e, box.X, now.X)
+		}
+	}
+	fmt.Println("the guard was alive:", past.Alive(guard), "and is:", world.Alive(guard))
+	// Output:
+	// hit 0v1 at 26; it is at 40
+	// the guard was alive: true and is: false
+}
+
+// A frame between two ticks draws everything a part of the way from where it was. What came in
+// the last tick is drawn where it is.
+func ExamplePastStorage_Beside() {
+	type Position struct{ X float64 }
+	world := ecs.NewWorld(ecs.Options{History: 1})
+	positions := ecs.MustRegister[Position](world)
+	drawn := ecs.NewQuery1(ecs.Read(positions))
+	positions.SetEach(world.CreateN(nil, 3), []Position{{0}, {10}, {20}})
+	world.Commit()
+	positions.Mut(world.Entities()[1]).X = 14
+	positions.Set(world.Create(), Position{50})
+	world.Commit()
+
+	past, err := world.History().At(world.Tick() - 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	was := positions.At(past)
+	for _, alpha := range []float64{0.25, 0.75} { // Frames before the next tick.
+		var frame []float64
+		for run := range drawn.Runs() {
+			then := was.Beside(run.Entities)
+			for i, now := range run.A {
+				frame = append(frame, then[i].X+(now.X-then[i].X)*alpha)
+			}
+		}
+		fmt.Println(frame)
+	}
+	// Output:
+	// [0 11 20 50]
+	// [0 13 20 50]
+}

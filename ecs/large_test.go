@@ -1,0 +1,121 @@
+package ecs
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+type (
+	canvas struct{ Cells [1 << 16]byte }
+	region struct{ Cells [1 << 12]byte }
+)
+
+// A history keeps of large rows what changed in them, and goes to every tick of it all the
+// same: forth, back, and where checkpoints and what they undo lie between.
+func TestAHistoryKeepsOfLargeRowsWhatChanged(t *testing.T) {
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 0x6c))
+		w := NewWorld(Options{History: 60})
+		land := MustRegisterResource(w, canvas{})
+		regions := MustRegister[region](w)
+		for range 20 {
+			regions.Set(w.Create(), region{})
+		}
+		w.Commit()
+		h := w.History()
+		type state struct {
+			land    canvas
+			regions []region
+		}
+		of := func() state { return state{*land.Read(), append([]region(nil), regions.Values()...)} }
+		states := map[uint64]state{0: {regions: make([]region, 20)}, w.Tick(): of()}
+		much := seed%2 == 1
+		write := func() {
+			land.Mut().Cells[rng.IntN(1<<16)]++
+			for i := rng.IntN(1 << 17); much && i < 1<<16; i++ {
+				land.Mut().Cells[i]++
+			}
+			for _, e := range w.Entities()[:10] {
+				regions.Mut(e).Cells[rng.IntN(1<<12)]++
+			}
+		}
+		past, err := h.At(w.Tick())
+		require.NoError(t, err)
+		look := func() {
+			if rng.IntN(5) == 0 || !past.Valid() {
+				require.NoError(t, past.At(h.Oldest()+rng.Uint64N(h.Newest()-h.Oldest()+1)))
+			}
+			want := states[past.Tick()]
+			if land.At(past) != want.land {
+				t.Fatalf("seed %d: at tick %d the past of tick %d is another", seed, w.Tick(), past.Tick())
+			}
+			for i, e := range w.Entities() {
+				if v, _ := regions.At(past).Get(e); v != want.regions[i] {
+					t.Fatalf("seed %d: at tick %d the past of tick %d has another row %d", seed, w.Tick(), past.Tick(), i)
+				}
+			}
+		}
+		for range 60 {
+			for did := 0; did != 3; { // The last is a write.
+				switch did = rng.IntN(4); did {
+				case 0:
+					_ = w.Try(func() error { write(); return errTooFar }) // Undone.
+				case 1:
+					_ = w.Try(func() error { write(); return nil })
+				default:
+					write()
+					look()
+				}
+			}
+			w.Commit()
+			states[w.Tick()] = of()
+		}
+		for tick := h.Oldest(); tick < h.Newest() && !much; tick++ { // Whole, the rows are 105 KB.
+			require.Less(t, h.TickBytes(tick), int64(64<<10), "seed %d, tick %d", seed, tick)
+			require.Greater(t, h.TickBytes(tick), int64(11*64), "seed %d, tick %d", seed, tick)
+		}
+		for range 100 {
+			look()
+			to := h.Oldest() + rng.Uint64N(h.Newest()-h.Oldest()+1)
+			require.NoError(t, h.Seek(to))
+			if got := of(); got.land != states[to].land || !slices.Equal(got.regions, states[to].regions) {
+				t.Fatalf("seed %d: tick %d is not what it was", seed, to)
+			}
+		}
+	}
+}
+
+// What a large row keeps when all of it changes is no more than it was.
+func TestALargeRowThatChangesWhollyIsKeptOnce(t *testing.T) {
+	w := NewWorld(Options{History: 4})
+	land := MustRegisterResource(w, canvas{})
+	w.Commit()
+	for tick := range byte(8) {
+		for i := range land.Mut().Cells {
+			land.Mut().Cells[i] = tick + 1
+		}
+		w.Commit()
+	}
+	require.Less(t, w.History().Bytes(), int64(4*(1<<16+1<<10)))
+	require.NoError(t, w.History().Rewind(3))
+	require.Equal(t, byte(5), land.Read().Cells[1<<16-1])
+}
+
+// A pointer to a large row from before a checkpoint was released may be written through as long
+// as its tick goes on.
+func TestAPointerToALargeRowIsGoodWhileItsFrameGoesOn(t *testing.T) {
+	w := NewWorld(Options{})
+	land := MustRegisterResource(w, canvas{})
+	first := w.Checkpoint()
+	second := w.Checkpoint()
+	p := land.Mut()
+	p.Cells[0]++
+	w.Release(second)
+	land.Mut().Cells[1]++
+	p.Cells[9999]++
+	w.Restore(first)
+	require.Equal(t, canvas{}, *land.Read())
+}

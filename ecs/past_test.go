@@ -1,0 +1,582 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A pastFace lets the models use a storage of a past as if its components were ints.
+type pastFace struct {
+	has    func(Entity) bool
+	get    func(Entity) (int, bool)
+	len    func() int
+	all    func(visit func(e Entity, v int) bool)
+	beside func([]Entity) []int
+}
+
+func newPastFace[T any](x *PastStorage[T], to func(T) int) pastFace {
+	return pastFace{
+		has: x.Has,
+		get: func(e Entity) (int, bool) { v, ok := x.Get(e); return to(v), ok },
+		len: x.Len,
+		all: func(visit func(e Entity, v int) bool) {
+			for e, v := range x.All() {
+				if !visit(e, to(v)) {
+					return
+				}
+			}
+		},
+		beside: func(entities []Entity) (ints []int) {
+			for _, v := range x.Beside(entities) {
+				ints = append(ints, to(v))
+			}
+			return ints
+		},
+	}
+}
+
+// A heldPast is a past that a pair keeps over its operations, and the state that it is at.
+type heldPast struct {
+	past  *Past
+	state *naiveState
+}
+
+// heldStates returns the states that can be gone to, in the order of their ticks.
+func (w *naiveWorld) heldStates() (states []*naiveState) {
+	for _, f := range w.frames {
+		if f.tick && !f.bare {
+			states = append(states, f.state)
+		}
+	}
+	for _, s := range slices.Backward(w.forward) {
+		states = append(states, s)
+	}
+	return states
+}
+
+// aim aims the i-th past at a tick, which may not be held.
+func (p *pair) aim(i int, tick uint64) bool {
+	k := slices.IndexFunc(p.n.heldStates(), func(s *naiveState) bool { return s.tick == tick })
+	if i >= len(p.pasts) {
+		past, err := p.w.History().At(tick)
+		p.expectHeld("History.At", tick, err, k >= 0)
+		if err == nil {
+			p.pasts = append(p.pasts, heldPast{past, p.n.heldStates()[k]})
+		}
+		return err == nil
+	}
+	h := &p.pasts[i]
+	err := h.past.At(tick)
+	p.expectHeld("Past.At", tick, err, k >= 0)
+	if err != nil || h.state == p.n.heldStates()[k] {
+		return false
+	}
+	h.state = p.n.heldStates()[k]
+	return true
+}
+
+func (p *pair) expectHeld(verb string, tick uint64, err error, held bool) {
+	if held != (err == nil) || err != nil && !errors.Is(err, ErrNotHeld) {
+		failf("%s(%d) = %v, held: %v", verb, tick, err, held)
+	}
+}
+
+// readPasts reads all pasts, so that they know what there is.
+func (p *pair) readPasts() bool {
+	p.checkPasts()
+	return len(p.pasts) > 0
+}
+
+// checkPasts compares all pasts with the states that they are at.
+func (p *pair) checkPasts() {
+	states := p.n.heldStates()
+	for _, h := range p.pasts {
+		held := slices.Contains(states, h.state)
+		if got := h.past.Valid(); got != held || h.past.Tick() != h.state.tick {
+			failf("a past at tick %d of %d: Valid() = %v, want %v", h.past.Tick(), h.state.tick, got, held)
+		}
+		if held {
+			p.checkPast(h.past, h.state)
+		}
+	}
+}
+
+// lookBack reads every tick that is held, by a past that is made for it.
+func (p *pair) lookBack() {
+	for i := range p.n.heldStates() {
+		p.lookBackAt(i)
+	}
+}
+
+// lookBackAt reads one of them, the i-th modulo their number.
+func (p *pair) lookBackAt(i int) {
+	if states := p.n.heldStates(); len(states) > 0 {
+		past, err := p.w.History().At(states[i%len(states)].tick)
+		if err != nil {
+			failf("History.At(%d): %v", states[i%len(states)].tick, err)
+		}
+		p.checkPast(past, states[i%len(states)])
+	}
+}
+
+func (p *pair) checkPast(past *Past, then *naiveState) {
+	var entities []Entity
+	for e := range past.Entities() {
+		entities = append(entities, e)
+	}
+	if !slices.Equal(entities, then.alive) || past.Len() != len(then.alive) {
+		failf("at tick %d: Entities() = %v, Len() = %d, want %v", then.tick, entities, past.Len(), then.alive)
+	}
+	for _, e := range p.asked() {
+		if got, want := past.Alive(e), slices.Contains(then.alive, e); got != want {
+			failf("at tick %d: Alive(%v) = %v, want %v", then.tick, e, got, want)
+		}
+	}
+	for i := range p.faces {
+		want := &then.stores[i]
+		if p.n.exempt[i] {
+			want = p.n.stores[i].those(then.alive)
+		}
+		p.checkPastStore(p.faces[i].name, p.faces[i].at(past), then.tick, want, &p.n.stores[i])
+	}
+	for i, r := range p.res {
+		want := then.resources[i]
+		if p.n.exemptResource[i] {
+			want = p.n.resources[i]
+		}
+		if got := r.At(past).Items[0]; got != want {
+			failf("at tick %d: resource %d = %d, want %d", then.tick, i, got, want)
+		}
+	}
+}
+
+// those returns the rows of s that belong to one of entities.
+func (s *naiveStore) those(entities []Entity) *naiveStore {
+	some := s.empty()
+	for row, e := range s.entities {
+		if slices.Contains(entities, e) {
+			some.entities, some.values = append(some.entities, e), append(some.values, s.values[row])
+		}
+	}
+	return &some
+}
+
+func (p *pair) checkPastStore(name string, f pastFace, tick uint64, want, now *naiveStore) {
+	var entities []Entity
+	var values []int
+	f.all(func(e Entity, v int) bool {
+		entities, values = append(entities, e), append(values, v)
+		return true
+	})
+	members, ints := withoutGaps(want.entities, want.values)
+	if !slices.Equal(entities, members) || !slices.Equal(values, ints) || f.len() != len(members) {
+		failf("%s at tick %d: All() is %v, %v, Len() = %d, want %v, %v", name, tick, entities, values, f.len(), members, ints)
+	}
+	value := func(s *naiveStore, e Entity) (int, bool) {
+		if k := s.find(e); k >= 0 {
+			return s.values[k], true
+		}
+		return 0, false
+	}
+	all := p.asked()
+	for _, e := range all {
+		v, has := value(want, e)
+		if got, ok := f.get(e); got != v || ok != has || f.has(e) != has {
+			failf("%s at tick %d: Get(%v) = %d, %v, Has = %v, want %d, %v", name, tick, e, got, ok, f.has(e), v, has)
+		}
+	}
+	for _, asked := range [][]Entity{all, now.entities, now.entities[len(now.entities)/2:]} {
+		got := f.beside(asked)
+		for i, e := range asked {
+			v, has := value(want, e)
+			if !has {
+				v, _ = value(now, e)
+			}
+			if e != Vacant && (len(got) != len(asked) || got[i] != v) {
+				failf("%s at tick %d: Beside(%v) = %v, want %d at %d", name, tick, asked, got, v, i)
+			}
+		}
+	}
+}
+
+// pastLooks are operations on a past that is kept over the others.
+func pastLooks() []operation {
+	list := []operation{{"look", (*pair).readPasts}}
+	for back := range 3 {
+		list = append(list, operation{fmt.Sprint("aim at tick -", back), func(p *pair) bool {
+			return p.n.tick >= uint64(back) && p.aim(0, p.n.tick-uint64(back))
+		}})
+	}
+	return append(list, operation{"aim at tick +1", func(p *pair) bool { return p.aim(0, p.n.tick+1) }})
+}
+
+// explorePasts explores with a past that is read before the operations, and all ticks are
+// read at the end of each sequence.
+func explorePasts(t *testing.T, s setting, all []operation, n int) {
+	t.Helper()
+	x := explorer{t: t, setting: s, operations: append(all, pastLooks()...), last: func(p *pair) bool {
+		p.lookBack()
+		return true
+	}}
+	x.extend(n)
+	t.Logf("%d sequences of up to %d operations", x.tried, n)
+	if x.tried < 100 {
+		t.Errorf("only %d sequences were tried", x.tried)
+	}
+}
+
+func TestEveryOrderOfTicksWithLooksAtThePast(t *testing.T) {
+	t.Parallel()
+	for name, k := range map[string]kind{"plain": plainKind, "large": largeKind, "list": listKind, "gaps": gapKind, "hashed": hashedKind, "tag": labelKind} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setting{kinds: []kind{k}, entities: 2, members: 2, history: 2}
+			explorePasts(t, s, operations(adds(0, 2), removes(0, 2), writes(0, 1), clearStore(0), ticks()[:3], ticks()[4:5]), *depth+1)
+		})
+	}
+}
+
+func TestEveryOrderOfLivesWithLooksAtThePast(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{plainKind}, entities: 2, members: 1, history: 2, maxGeneration: 2}
+	explorePasts(t, s, operations(create, destroys(3), clearAll, adds(0, 2), ticks()[:3], ticks()[4:5]), *depth+1)
+}
+
+func TestEveryOrderOfCheckpointsWithLooksAtThePast(t *testing.T) {
+	t.Parallel()
+	s := setting{kinds: []kind{listKind, extraKind}, resources: 2, entities: 2, members: 1, history: 2, record: true}
+	more := []operation{{"write resource 0", func(p *pair) bool { return p.increaseResource(0) }}}
+	explorePasts(t, s, operations(adds(0, 2), removes(0, 1), writes(0, 1), adds(1, 2), more, destroys(1), ticks()[:3], checkpoints(1)), *depth)
+}
+
+// Ticks that were undone, made again and undone again lie ahead as those that never were made
+// again, whatever was looked at between.
+func TestEveryOrderOfSeeksWithLooksAtThePast(t *testing.T) {
+	const ticks = 4
+	tried := 0
+	var try func(sequence []int, n int)
+	try = func(sequence []int, n int) {
+		for op := range 2 * ticks {
+			longer := append(slices.Clip(sequence), op)
+			w, a, _, entities := members(2, Options{History: ticks})
+			r := MustRegisterResource(w, large{})
+			first, _ := a.Get(entities[0])
+			start := first.X
+			var past *Past
+			for tick := range uint64(ticks) {
+				w.Commit()
+				if past == nil {
+					past, _ = w.History().At(w.Tick())
+				}
+				if tick < ticks-1 {
+					a.Mut(entities[tick%2]).X += 10
+					r.Mut().V++
+				}
+			}
+			for _, op := range longer {
+				tick := uint64(op%ticks) + 1
+				if op >= ticks {
+					require.NoError(t, w.History().Seek(tick))
+					continue
+				}
+				require.NoError(t, past.At(tick))
+				was, _ := a.At(past).Get(entities[0])
+				require.Equal(t, int(tick-1), r.At(past).V, "%v, tick %d", longer, tick)
+				require.Equal(t, start+int32(tick/2)*10, was.X, "%v, tick %d", longer, tick)
+			}
+			tried++
+			if n > 1 {
+				try(longer, n-1)
+			}
+		}
+	}
+	try(nil, 4)
+	t.Logf("%d sequences", tried)
+}
+
+func TestAPastThatIsNotHeldPanicsAndSaysHowToRepairThat(t *testing.T) {
+	w, a, _, entities := members(3, Options{History: 2})
+	r := MustRegisterResource(w, list{[]int{1}})
+	w.Commit()
+	past, err := w.History().At(w.Tick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := a.At(past)
+	for range 3 {
+		a.Mut(entities[0]).X++
+		w.Commit()
+	}
+	if past.Valid() {
+		t.Error("a past whose tick was given up is valid")
+	}
+	const gone = "no longer holds, or not as it was: the oldest that is held is"
+	for _, read := range []func(){
+		func() { past.Alive(entities[0]) }, func() { past.Len() }, func() { was.Get(entities[0]) }, func() { was.Len() }, func() { was.Beside(entities) }, func() { r.At(past) },
+		func() {
+			for range was.All() {
+				t.Error("a row of a past that is gone")
+			}
+		},
+	} {
+		mustPanic(t, gone, read)
+	}
+	if err := past.At(0); !errors.Is(err, ErrNotHeld) || !strings.Contains(err.Error(), "ecs: the past at tick 0:") {
+		t.Errorf("At(0) = %v", err)
+	}
+	if err := past.At(w.Tick()); err != nil || !past.Valid() || was.Len() != 3 {
+		t.Errorf("aimed at the present tick: %v, valid: %v, %d rows", err, past.Valid(), was.Len())
+	}
+	other := NewWorld(Options{History: 1})
+	mustPanic(t, "with a past of another world", func() { MustRegister[plain](other).At(past) })
+	mustPanic(t, "with a past of another world", func() { MustRegisterResource(other, list{}).At(past) })
+}
+
+// looks reads ticks of a storage by pasts that are kept, and by one that is aimed at each.
+type looks[T comparable] struct {
+	t     *testing.T
+	s     *Storage[T]
+	held  []heldTick[T]
+	kept  map[uint64]*Past
+	aimed *Past
+}
+
+func newLooks[T comparable](t *testing.T, s *Storage[T]) *looks[T] {
+	aimed, err := s.w.History().At(s.w.Tick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &looks[T]{t: t, s: s, kept: map[uint64]*Past{}, aimed: aimed}
+}
+
+func (l *looks[T]) keep(held []heldTick[T]) {
+	l.held = held
+	past, err := l.s.w.History().At(held[len(held)-1].tick)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.kept[past.Tick()] = past
+}
+
+func (l *looks[T]) expect() {
+	l.t.Helper()
+	for _, then := range l.held {
+		if err := l.aimed.At(then.tick); err != nil {
+			l.t.Fatal(err)
+		}
+		l.expectTick(l.s.At(l.aimed), then)
+		l.expectTick(l.s.At(l.kept[then.tick]), then)
+	}
+}
+
+// expectFrom reads them from back ticks ago, where some lie ahead.
+func (l *looks[T]) expectFrom(back int) {
+	l.t.Helper()
+	h, tick := l.s.w.History(), l.s.w.Tick()
+	if err := h.Rewind(back); err != nil {
+		l.t.Fatal(err)
+	}
+	l.expect()
+	if err := h.Seek(tick); err != nil {
+		l.t.Fatal(err)
+	}
+	l.expect()
+}
+
+func (l *looks[T]) expectTick(x *PastStorage[T], then heldTick[T]) {
+	l.t.Helper()
+	var entities []Entity
+	var values []T
+	for e, v := range x.All() {
+		entities, values = append(entities, e), append(values, v)
+	}
+	members, want := withoutGaps(then.entities, then.values)
+	if !slices.Equal(entities, members) || !slices.Equal(values, want) || x.Len() != len(members) {
+		l.t.Fatalf("%s at tick %d from %d: %d rows, want %d:\n%v\n%v\n%v\n%v", l.s.name, then.tick, l.s.w.Tick(), x.Len(), len(members), entities, members, values, want)
+	}
+	now := slices.Clone(l.s.members())
+	beside, was := slices.Clone(x.Beside(now)), rowsOf(then.entities)
+	for i, e := range now {
+		row, had := was[e]
+		if e == Vacant {
+			continue
+		}
+		v, ok := x.Get(e)
+		want := l.s.data.Live[i]
+		if had {
+			want = then.values[row]
+		}
+		if ok != had || ok && v != want || beside[i] != want {
+			l.t.Fatalf("%s at tick %d from %d: Get(%v) = %v, %v, Beside has %v, want %v, %v", l.s.name, then.tick, l.s.w.Tick(), e, v, ok, beside[i], want, had)
+		}
+	}
+	for _, e := range members {
+		if !x.Has(e) {
+			l.t.Fatalf("%s at tick %d from %d: Has(%v) is false", l.s.name, then.tick, l.s.w.Tick(), e)
+		}
+	}
+}
+
+func TestAPastAimedAnewForgetsWhoHadFallen(t *testing.T) {
+	w, a, _, entities := members(4, Options{History: 4})
+	w.Commit()
+	a.Remove(entities[0]) // The last one is in its row from now on,
+	w.Commit()
+	a.Clear() // and all fall.
+	past, err := w.History().At(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tick := range []uint64{1, 2, 1, 2} {
+		if err := past.At(tick); err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range entities {
+			if got, want := a.At(past).Has(e), i > 0 || tick == 1; got != want {
+				t.Errorf("at tick %d: Has(%v) = %v, want %v", tick, e, got, want)
+			}
+		}
+		a.Set(entities[3], plain{}) // Its entry names another row than it had.
+		a.Clear()
+	}
+}
+
+// What a log saved becomes the live row again, and is written in place.
+func TestAPastDoesNotShareRowsThatWerePutBack(t *testing.T) {
+	w := NewWorld(Options{History: 4})
+	s := MustRegister(w, Component[list]{Clone: cloneList})
+	e := w.Create()
+	s.Set(e, list{[]int{1}})
+	w.Commit()
+	past, err := w.History().At(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(when string) {
+		t.Helper()
+		if v, _ := s.At(past).Get(e); v.Items[0] != 1 {
+			t.Errorf("%s: %v, want 1", when, v)
+		}
+	}
+	for range 3 {
+		cp := w.Checkpoint()
+		s.Mut(e).Items[0]++
+		expect("written")
+		w.Restore(cp)
+		s.Mut(e).Items[0]++
+		expect("put back and written")
+		w.Release(cp)
+		w.Commit()
+		if err := w.History().Rewind(1); err != nil {
+			t.Fatal(err)
+		}
+		expect("rewound")
+		s.Mut(e).Items[0] += 5
+		expect("rewound and written")
+		w.Commit()
+	}
+}
+
+func TestComponentsOfLaterHadNobody(t *testing.T) {
+	w, _, _, entities := members(3, Options{History: 4})
+	w.Commit()
+	late := MustRegister[extra](w)
+	score := MustRegisterResource(w, word{"first"})
+	late.Set(entities[0], extra{1})
+	score.Set(word{"second"})
+	w.Commit()
+	past, err := w.History().At(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late.At(past).Len() != 0 || late.At(past).Has(entities[0]) || score.At(past).S != "first" {
+		t.Errorf("%d rows, %q", late.At(past).Len(), score.At(past).S)
+	}
+	if first, second := late.At(past), late.At(past); first != second {
+		t.Error("a second reader of the same storage")
+	}
+}
+
+func TestAPastIsReadWhileItsWorldChanges(t *testing.T) {
+	w, a, _, entities := members(200, Options{History: 2})
+	w.Commit()
+	past, err := w.History().At(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Collect(past.Entities())
+	var visited, alive []Entity
+	for e := range a.At(past).All() {
+		visited = append(visited, e)
+		w.Destroy(entities[len(visited)*7%200])
+		a.Set(w.Create(), plain{1, 1})
+	}
+	for e := range past.Entities() {
+		alive = append(alive, e)
+		w.Destroy(e)
+	}
+	if !slices.Equal(visited, want) || !slices.Equal(alive, want) {
+		t.Errorf("visited %v and %v, want %v", visited, alive, want)
+	}
+}
+
+func TestPastsInParallelLoops(t *testing.T) {
+	w, a, b, entities := members(5000, Options{History: 2})
+	w.Commit()
+	past, err := w.History().At(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := b.At(past)
+	b.Mut(entities[0]).B = 9
+	b.Remove(entities[10]) // The last one comes to its row.
+	before, _ := was.Get(entities[0])
+	NewQuery1(Write(a)).ParallelRuns(4, func(run Run1[plain]) {
+		for _, e := range run.Entities {
+			if v, ok := was.Get(e); !ok || e == entities[0] && v != before {
+				panic(fmt.Sprint(e, " had ", v, ok))
+			}
+		}
+	})
+	mustPanic(t, "a Past is read in ParallelRuns behind what was written", func() {
+		NewQuery1(Write(a)).ParallelRuns(2, func(run Run1[plain]) { a.At(past).Get(run.Entities[0]) })
+	})
+}
+
+func TestALookAtThePastAllocatesNothing(t *testing.T) {
+	if debug {
+		t.Skip("a debug build allocates")
+	}
+	w, a, _, entities := members(1000, Options{History: 4})
+	past, err := w.History().At(w.Tick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, i := 0, 0
+	look := func() {
+		a.Mut(entities[i*37%500]).X++
+		w.Destroy(entities[500+i*31%500])
+		w.Commit()
+		i++
+		if err := past.At(w.Tick() - min(w.Tick(), 3)); err != nil {
+			t.Fatal(err)
+		}
+		was := a.At(past)
+		for _, e := range entities[:50] {
+			v, _ := was.Get(e)
+			sum += int(v.X)
+		}
+		sum += len(was.Beside(a.members()))
+	}
+	for range 200 {
+		look()
+	}
+	if n := testing.AllocsPerRun(100, look); n > 0.5 {
+		t.Errorf("%v allocations", n)
+	}
+}

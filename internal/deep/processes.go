@@ -1,0 +1,15 @@
+package deep
+
+import (
+	"runtime"
+	"testing"
+)
+
+// Processes skips a test that starts other processes, or talks to them, where a system has
+// none: under WebAssembly.
+func Processes(t testing.TB) {
+	t.Helper()
+	if runtime.GOARCH == "wasm" {
+		t.Skip("there are no other processes under WebAssembly, and no pipes to them")
+	}
+}

@@ -1,0 +1,43 @@
+package persist
+
+import (
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// edits are the large rows of a tick of which it gives what changed in them. They are found
+// before anything is encoded, since a tick without any is of an older format.
+type edits struct {
+	found []storageEdits
+	n     int // How many of found are of this tick.
+}
+
+type storageEdits struct {
+	storage raw.Storage
+	format.EditedRows
+}
+
+// any reports whether the tick has edits.
+func (e *edits) any() bool { return e.n > 0 }
+
+// of returns the edited rows of st; nil: there are none.
+func (e *edits) of(st raw.Storage) *format.EditedRows {
+	for i := range e.found[:e.n] {
+		if e.found[i].storage == st {
+			return &e.found[i].EditedRows
+		}
+	}
+	return nil
+}
+
+// next returns room for the edits of another storage, which are of the tick once they are
+// counted.
+func (e *edits) next(st raw.Storage) *format.EditedRows {
+	if e.n == len(e.found) {
+		e.found = append(e.found, storageEdits{})
+	}
+	rows := &e.found[e.n]
+	rows.storage = st
+	rows.Begin()
+	return &rows.EditedRows
+}

@@ -1,0 +1,65 @@
+package persist_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A standby follows the store of a game, and takes it over when the game has ended: the
+// world goes on where it was, with the history that it followed.
+func ExampleFollower() {
+	ctx := context.Background()
+	dir, remove := tempDir()
+	defer remove()
+	game := ecs.NewWorld(ecs.Options{})
+	score := ecs.MustRegisterResource(game, 0, ecs.Component[int]{Name: "Score"})
+	store, err := persist.Open(ctx, dir, game, persist.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	standby := ecs.NewWorld(ecs.Options{History: 100})
+	seen := ecs.MustRegisterResource(standby, 0, ecs.Component[int]{Name: "Score"})
+	follower, err := persist.Follow(ctx, dir, standby)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 5 {
+		score.Set(score.Get() + 10)
+		if err := store.Commit(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	if err := store.Sync(ctx); err != nil {
+		fmt.Println(err)
+	}
+	changed, err := follower.Advance(ctx)
+	fmt.Println("tick", standby.Tick(), "score", seen.Get(), changed, err)
+
+	_, err = follower.Open(ctx, persist.Options{}) // Somebody has it.
+	fmt.Println("taken:", err == nil)
+	if err := store.Close(ctx); err != nil {
+		fmt.Println(err)
+	}
+	store, err = follower.Open(ctx, persist.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := standby.History().Rewind(2); err != nil { // What it followed.
+		fmt.Println(err)
+	}
+	seen.Set(seen.Get() + 1)
+	fmt.Println("committed:", store.Commit() == nil, "tick", standby.Tick(), "score", seen.Get())
+	fmt.Println("closed:", store.Close(ctx) == nil)
+	// Output:
+	// tick 5 score 50 true <nil>
+	// taken: false
+	// committed: true tick 4 score 31
+	// closed: true
+}

@@ -1,0 +1,192 @@
+package persist_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/deep"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// A crowd is who follows the store of a traveller: worlds with the types of its own, without
+// and with a history, one without types, and one with another type for positions.
+type crowd struct {
+	*traveller
+	members []*member
+	places  map[uint64]string // What positions were, by record.
+	taken   int               // How often a follower took the store over,
+	kept    int               // and had a history then that it went back over.
+	loose   bool              // Locks of the file system keep nobody out any more.
+	back    int               // How often one went back by itself before it went on.
+}
+
+type member struct {
+	*persist.Follower
+	world  *ecs.World
+	own    *storetest.World   // nil: it has other types.
+	places *ecs.Storage[wide] // nil: it has the same.
+	told   int                // Calls of OnRestore.
+}
+
+// A wide is a position of another type.
+type wide struct{ X, Y float64 }
+
+func (c *crowd) follow() {
+	for _, m := range c.members {
+		if err := m.Close(); err != nil {
+			require.ErrorIs(c.t, err, persist.ErrClosed)
+		}
+	}
+	c.members = nil
+	for k := range 4 {
+		m := new(member)
+		switch k {
+		case 0, 1:
+			m.own = storetest.New(k * 6)
+			m.world = m.own.World
+		case 2:
+			m.world = ecs.NewWorld(ecs.Options{History: 3})
+		default:
+			m.world = ecs.NewWorld(ecs.Options{})
+			m.places = ecs.MustRegister(m.world, ecs.Component[wide]{Name: "position"})
+		}
+		m.world.OnRestore(func() { m.told++ })
+		var err error
+		m.Follower, err = persist.FollowFS(storetest.Background, c.mem, m.world)
+		require.NoError(c.t, err)
+		c.members = append(c.members, m)
+		c.compare(m)
+	}
+}
+
+// seen shows the positions of a world.
+func seen[T storetest.Position | wide](s *ecs.Storage[T]) (text string) {
+	for e, v := range s.All() {
+		text += fmt.Sprintf("%v %.0f ", e, v)
+	}
+	return text
+}
+
+// compare compares a follower's world with what the record was that it is at.
+func (c *crowd) compare(m *member) {
+	seq := m.world.Raw().Seq()
+	require.Contains(c.t, c.known, seq)
+	require.Equal(c.t, c.ticks[seq], m.world.Tick())
+	if m.places != nil {
+		require.Equal(c.t, c.places[seq], seen(m.places), "record %d", seq)
+		return
+	}
+	require.Equal(c.t, c.known[seq], storetest.Persistent(m.world), "record %d", seq)
+}
+
+// advance brings a follower on. If all of the store is durable, that is to the newest record.
+func (c *crowd) advance(m *member, durable bool) {
+	before, told := m.world.Raw().Seq(), m.told
+	if ticks := slices.Collect(m.world.History().Ticks()); len(ticks) > 1 && c.rng.IntN(3) == 0 {
+		require.NoError(c.t, m.world.History().Seek(ticks[c.rng.IntN(len(ticks))]))
+		c.compare(m)
+		before, told = m.world.Raw().Seq(), m.told
+		c.back++
+	}
+	changed, err := m.Advance(storetest.Background)
+	require.NoError(c.t, err)
+	c.compare(m)
+	require.Equal(c.t, before != m.world.Raw().Seq(), changed)
+	require.Equal(c.t, changed, m.told > told)
+	if durable {
+		require.Equal(c.t, c.last, m.world.Raw().Seq())
+	}
+}
+
+// takeOver ends the owner and makes a follower the next one.
+func (c *crowd) takeOver() {
+	m := c.members[c.rng.IntN(2)]
+	if !c.loose {
+		_, err := m.Open(storetest.Background, persist.Options{})
+		require.ErrorIs(c.t, err, persist.ErrLocked)
+	}
+	if c.rng.IntN(2) == 0 {
+		c.last = c.at // Where it is closed, the next one goes on.
+		require.NoError(c.t, c.s.Close(storetest.Background))
+	} else {
+		require.NoError(c.t, c.s.Sync(storetest.Background))
+		c.s.Settle()
+		c.mem.Loosen("LOCK") // Its machine does not answer any more, though it lives.
+		c.loose = true
+		lost := c.s
+		defer func() { require.ErrorIs(c.t, lost.Close(storetest.Background), persist.ErrLost) }()
+	}
+	options := persist.Options{Sync: journal.SyncNever(), SnapshotBytes: []int64{-1, 3000}[c.rng.IntN(2)], SnapshotPace: 500}
+	plain := storetest.New(0)
+	p, err := persist.OpenFS(storetest.Background, c.mem.Clone(), plain.World, persist.Options{})
+	require.NoError(c.t, err)
+	defer p.Close(storetest.Background)
+	told := m.told
+	s, err := m.Open(storetest.Background, options)
+	require.NoError(c.t, err)
+	c.s = s
+	c.w, c.at = m.own, m.world.Raw().Seq()
+	require.Equal(c.t, c.last, c.at)
+	c.check("taking over")
+	require.LessOrEqual(c.t, m.told, told+3) // Back, on, and anew.
+	if m == c.members[0] {                   // The other one may have gone back, over what does not rewind.
+		require.Equal(c.t, exempt(plain), exempt(c.w))
+	}
+	if ticks := slices.Collect(c.w.History().Ticks()); len(ticks) > 1 {
+		c.kept++
+	}
+	c.taken++
+	c.follow()
+}
+
+// Followers are at states that there were, each time, whatever the owner does; once all is
+// durable at the newest one. One of them that takes the store over goes on from it.
+func TestFollowersSeeWhatTheOwnerCommitted(t *testing.T) {
+	taken, kept, back := 0, 0, 0
+	for seed := range uint64(deep.Or(6, 16)) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := &traveller{t: t, rng: rand.New(rand.NewPCG(seed, 0x71)), mem: disktest.New(), known: map[uint64]ecs.Digest{}, ticks: map[uint64]uint64{}}
+			c := &crowd{traveller: r, places: map[uint64]string{}}
+			r.open("")
+			r.note()
+			c.places[0] = seen(r.w.Position)
+			c.follow()
+			for range deep.Or(80, 150) {
+				mem := r.mem
+				r.step()
+				if _, ok := c.places[r.at]; !ok {
+					c.places[r.at] = seen(r.w.Position)
+				}
+				if r.mem != mem { // The machine of the owner is another one.
+					c.loose = false
+					c.follow()
+				}
+				durable := r.rng.IntN(3) == 0
+				if durable {
+					require.NoError(t, r.s.Sync(storetest.Background))
+				}
+				for _, m := range c.members {
+					if r.rng.IntN(2) == 0 {
+						c.advance(m, durable)
+					}
+				}
+				if r.rng.IntN(20) == 0 {
+					c.takeOver()
+				}
+			}
+			r.finish()
+			taken, kept, back = taken+c.taken, kept+c.kept, back+c.back
+		})
+	}
+	require.NotZero(t, taken)
+	require.NotZero(t, kept)
+	require.NotZero(t, back)
+}

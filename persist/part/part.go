@@ -1,0 +1,254 @@
+package part
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/naming"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A Part is some entities with their components, apart from any world that a program
+// runs. [Of] and [Load] make it. It can be saved and merged any number of times, and is not
+// safe for concurrent use.
+type Part struct {
+	world   *ecs.World // What is saved: see the package text.
+	origins *ecs.Storage[origin]
+	outside *ecs.Storage[outside]
+	stored  func(resource string) bool // Whether the part has the resource.
+}
+
+// An origin is what an entity of the part was called where it was taken from. It is no
+// ecs.Entity, as it refers to none of those in the file.
+type origin struct{ Index, Generation uint32 }
+
+func originOf(e ecs.Entity) origin { return origin{e.Index(), e.Generation()} }
+
+func (o origin) entity() ecs.Entity { return ecs.NewEntity(o.Index, o.Generation) }
+
+// An outside is what an entity stands for that is not in the part.
+type outside struct {
+	Index, Generation uint32
+	Alive             bool
+	Name              string
+}
+
+// The names of the two components, which no program can have for its own.
+const (
+	originName  = "part.origin"
+	outsideName = "part.outside"
+)
+
+func reserved(s ecs.AnyStorage) bool { return s.Name() == originName || s.Name() == outsideName }
+
+// Options configure [Of].
+type Options struct {
+	// Keep says which components are taken. Default nil: all that belong into saves.
+	Keep func(ecs.AnyStorage) bool
+
+	// Resources names resources that are taken along. Default: none.
+	Resources []string
+
+	// Name returns what an entity that is not taken, but referred to, is called, by a name
+	// that whoever merges the part can find another one by: see [Outside]. Default nil: "".
+	Name func(ecs.Entity) string
+}
+
+// Of takes entities of w, in their order, into a part: copies of their components but those
+// that are NoPersist, and which other entities these refer to. Nothing in w changes, and the part shares
+// nothing with it. An entity that is named twice is there once.
+//
+// It costs O(what is taken) and O(components that w has registered), whatever w holds.
+//
+// An error names the entity, component or resource: an entity that is not alive, a type
+// in which not all references can be found (see [ecs.World.Copy]), a resource that there is
+// not or that is not saved.
+func Of(w *ecs.World, entities []ecs.Entity, o Options) (*Part, error) {
+	for _, name := range o.Resources {
+		if s, ok := w.Storage(name); !ok || !s.Raw().IsResource() || !s.Raw().Persistent() {
+			return nil, fmt.Errorf("part: no resource %s that is saved", naming.Shown(name))
+		}
+	}
+	p, err := newPart(w, func(s ecs.AnyStorage) bool {
+		return !s.Raw().IsResource() || slices.Contains(o.Resources, s.Name())
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.stored = func(name string) bool { return slices.Contains(o.Resources, name) }
+	entities = distinct(entities)
+	others := outsiders{first: len(entities)}
+	_, err = p.world.Copy(w, entities, ecs.CopyOptions{
+		Keep: func(s ecs.AnyStorage) bool {
+			return s.Raw().Persistent() && !reserved(s) && (o.Keep == nil || o.Keep(s))
+		},
+		Resources: o.Resources,
+		Outside:   others.standIn,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("part: %w", err)
+	}
+	for i, e := range p.world.Entities() {
+		p.origins.Set(e, originOf(entities[i]))
+	}
+	for _, e := range others.list {
+		said := outside{Index: e.Index(), Generation: e.Generation(), Alive: w.Alive(e)}
+		if o.Name != nil {
+			said.Name = o.Name(e)
+		}
+		p.outside.Set(p.world.Create(), said)
+	}
+	return p, nil
+}
+
+// distinct returns entities without those that were there before.
+func distinct(entities []ecs.Entity) []ecs.Entity {
+	met := make(map[ecs.Entity]bool, len(entities))
+	return slices.DeleteFunc(slices.Clone(entities), func(e ecs.Entity) bool {
+		again := met[e]
+		met[e] = true
+		return again
+	})
+}
+
+// outsiders are the entities that a part refers to and that are not in it. Each gets one
+// that stands for it, behind those of the part.
+type outsiders struct {
+	first int // The index of the first.
+	list  []ecs.Entity
+	known map[ecs.Entity]ecs.Entity
+}
+
+// standIn returns the entity that stands for the one that r refers to.
+func (o *outsiders) standIn(r ecs.Reference) (ecs.Entity, error) {
+	e, ok := o.known[r.To]
+	if !ok {
+		if o.known == nil {
+			o.known = map[ecs.Entity]ecs.Entity{}
+		}
+		e = ecs.NewEntity(uint32(o.first+len(o.list)), 1) // As a world without entities gives them out.
+		o.known[r.To] = e
+		o.list = append(o.list, r.To)
+	}
+	return e, nil
+}
+
+// newPart returns a part without entities, of the types of w that keep keeps.
+func newPart(w *ecs.World, keep func(ecs.AnyStorage) bool) (*Part, error) {
+	for _, name := range [2]string{originName, outsideName} {
+		if s, ok := w.Storage(name); ok && !s.Raw().Unknown() {
+			return nil, fmt.Errorf("part: the world has a component %s, which is what parts call their own; give it another Component.Name", name)
+		}
+	}
+	p := &Part{world: w.Blank(func(s ecs.AnyStorage) bool { return !reserved(s) && keep(s) })}
+	var errs [2]error // Never renamed: a save that is no part has neither.
+	p.origins, errs[0] = ecs.Register(p.world, ecs.Component[origin]{Name: originName, FormerNames: []string{}})
+	p.outside, errs[1] = ecs.Register(p.world, ecs.Component[outside]{Name: outsideName, FormerNames: []string{}})
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("part: %w", err)
+	}
+	return p, nil
+}
+
+// World returns the world that holds the part: to look at what was received before it is
+// merged. What is changed there is changed in the part.
+func (p *Part) World() *ecs.World { return p.world }
+
+// members returns the entities of the part, as they are called in it.
+func (p *Part) members() []ecs.Entity {
+	return slices.DeleteFunc(slices.Clone(p.world.Entities()), p.outside.Has)
+}
+
+// origin returns what an entity of the part was called where it was taken from. In a
+// save that is no part, it is called so still.
+func (p *Part) origin(e ecs.Entity) ecs.Entity {
+	if o, ok := p.origins.Get(e); ok {
+		return o.entity()
+	}
+	return e
+}
+
+// Entities returns the entities of the part in their order, as they were called where they
+// were taken from.
+func (p *Part) Entities() []ecs.Entity {
+	list := p.members()
+	for i, e := range list {
+		list[i] = p.origin(e)
+	}
+	return list
+}
+
+// Save writes p to a file, as [persist.Save] does with a world.
+func (p *Part) Save(ctx context.Context, file string) error { return persist.Save(ctx, file, p.world) }
+
+// SaveFS writes p to a file of files, as [persist.SaveFS] does with a world.
+func (p *Part) SaveFS(ctx context.Context, files disk.FS, file string) error {
+	return persist.SaveFS(ctx, files, file, p.world)
+}
+
+// SaveTo writes p to out, as [persist.SaveTo] does with a world.
+func (p *Part) SaveTo(ctx context.Context, out io.Writer) error {
+	return persist.SaveTo(ctx, out, p.world)
+}
+
+// Load reads a part from a file, for worlds with the types of w, which is not changed. What
+// other types wrote is converted, by the rules of [persist.Load], and its errors are those
+// of that. Any save can be read: of one that is no part, all entities are.
+//
+// It costs O(what the file holds) and O(components that w has registered).
+func Load(ctx context.Context, file string, w *ecs.World) (*Part, error) {
+	return load(file, w, func(into *ecs.World) error { return persist.Load(ctx, file, into) })
+}
+
+// LoadFS reads a part from a file of files, as [Load] does.
+func LoadFS(ctx context.Context, files disk.FS, file string, w *ecs.World) (*Part, error) {
+	return load(file, w, func(into *ecs.World) error { return persist.LoadFS(ctx, files, file, into) })
+}
+
+// LoadFrom reads a part from in, up to its end, as [Load] does from a file. See
+// [persist.LoadFrom] for what comes from strangers.
+func LoadFrom(ctx context.Context, in io.Reader, w *ecs.World) (*Part, error) {
+	return load("stream", w, func(into *ecs.World) error { return persist.LoadFrom(ctx, in, into) })
+}
+
+// load returns the part that fill fills a world with.
+func load(file string, w *ecs.World, fill func(*ecs.World) error) (*Part, error) {
+	p, err := newPart(w, func(s ecs.AnyStorage) bool { return !s.Raw().Unknown() })
+	if err == nil {
+		err = fill(p.world)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if fault := p.fault(); fault != "" {
+		return nil, &persist.DamageError{File: file, Offset: -1, Reason: fault, Err: persist.ErrCorrupt}
+	}
+	missing := p.world.Raw().Converted()
+	p.stored = func(name string) bool {
+		s, ok := p.world.Storage(name)
+		return ok && s.Raw().IsResource() && !slices.ContainsFunc(missing, func(c raw.Conversion) bool { return c.Stored == "" && c.Name == name })
+	}
+	return p, nil
+}
+
+// fault returns what is wrong with a part that was read, or "": components of an entity that
+// is not in it would be lost.
+func (p *Part) fault() string {
+	for _, s := range p.world.Storages() {
+		if s.Name() == outsideName {
+			continue
+		}
+		for _, e := range s.Entities() {
+			if e != ecs.Vacant && p.outside.Has(e) {
+				return fmt.Sprintf("%v stands for an entity outside of the part, and has a component %s", e, naming.Shown(s.Name()))
+			}
+		}
+	}
+	return ""
+}
