@@ -41,6 +41,8 @@ type app struct {
 	bar       *term.Bar // nil: no progress is shown.
 	openers   map[string]Opener
 	opened    []disk.FS // By these.
+	stdin     io.Reader
+	piped     disk.FS // What was read of it; nil: nothing was.
 
 	json     bool // Also with ndjson.
 	ndjson   bool
@@ -53,8 +55,13 @@ type app struct {
 // name of a save, or "." for the store at their top. They are closed at the end.
 type Opener func(ctx context.Context, url string) (files disk.FS, name string, err error)
 
-// find calls the opener of a URL. Everything else is a path, for which there are no files.
+// find calls the opener of a URL, or reads standard input. Everything else is a path, for
+// which there are no files.
 func (a *app) find(ctx context.Context, path string) (files disk.FS, name string, err error) {
+	if path == standardInput {
+		files, err = a.input()
+		return files, path, err
+	}
 	scheme, _, _ := strings.Cut(path, "://")
 	open := a.openers[scheme]
 	if open == nil {
@@ -66,8 +73,8 @@ func (a *app) find(ctx context.Context, path string) (files disk.FS, name string
 	return files, name, err
 }
 
-// open opens what path names: a directory, a file, or a URL of a scheme that has an
-// opener.
+// open opens what path names: a directory, a file, a URL of a scheme that has an opener,
+// or standard input.
 func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	files, name, err := a.find(ctx, path)
 	if err != nil {

@@ -46,18 +46,18 @@ another generation, does not pass.`,
 		f.number(&w.from, "from", "", 0, "begin with this row, and sparse entry")
 		f.limit(&w.limit, 0, "rows, and sparse entries")
 		f.entity(&entity, "show how this entity is looked up")
-		return f.showing(func(s *source, im state) error {
+		return f.showing(func(s *source, st *inspect.State) error {
 			if err := cmp.Or(s.exclusive("entity", "from"), s.exclusive("entity", "limit")); err != nil {
 				return err
 			}
-			c, err := s.component(im, s.args[1])
+			c, err := s.component(outline(st), s.args[1])
 			if err != nil {
 				return err
 			}
 			if entity != "" {
-				return s.lookUp(im, c, entity)
+				return s.lookUp(st, c, entity)
 			}
-			return s.arrays(im, c, w)
+			return s.arrays(st, c, w)
 		})
 	},
 }
@@ -72,21 +72,80 @@ func (a *app) outside(first, end, n int, one, many string) {
 }
 
 // arrays prints a window of the arrays of c.
-func (s *source) arrays(im state, c *inspect.Component, w window) error {
-	sparse := c.Sparse()
-	if n := max(c.Len(), len(sparse)); w.from > 0 && uint64(w.from) >= uint64(n) {
+func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error {
+	if w.limit == 0 || w.limit > keptLimit { // It is printed row by row.
+		if err := st.NeedWhole(); err != nil {
+			return err
+		}
+	}
+	l := lying{State: st, c: c, window: w}
+	if err := l.read(); err != nil {
+		return err
+	}
+	if n := max(c.Len(), l.indices); w.from > 0 && uint64(w.from) >= uint64(n) {
 		return s.missing(try("arrays", s.path, c.Name), "%s has no row %d; there are %d", c.Name, w.from, c.Len())
 	}
 	if s.json {
-		return s.arraysJSON(im, c, sparse, w)
+		return s.arraysJSON(&l)
 	}
-	s.rowsOf(c, im.doc())
-	if err := s.denseAndData(c, w); err != nil || c.Resource {
+	s.rowsOf(c, outline(st).doc())
+	if err := s.denseAndData(&l); err != nil || c.Resource {
 		return err
 	}
 	s.Line("")
-	s.sparse(sparse, w)
+	s.sparse(&l)
 	return nil
+}
+
+// A lying is a window of the arrays of c. If not all of the state is in memory, its rows are read
+// before the first is printed.
+type lying struct {
+	*inspect.State
+	c *inspect.Component
+	window
+
+	indices int
+	sparse  []int
+	dense   []string
+	data    []layout.Value
+}
+
+// read reads what is needed before anything is printed.
+func (l *lying) read() (err error) {
+	if l.indices, err = l.Span(l.c); err != nil {
+		return err
+	}
+	first, end := l.of(l.indices)
+	if l.sparse, err = l.Sparse(l.c, first, end); err != nil || l.Whole() {
+		return err
+	}
+	first, end = l.of(l.c.Len())
+	for row := first; row < end; row++ {
+		holder, v, err := l.row(row)
+		if err != nil {
+			return err
+		}
+		l.dense, l.data = append(l.dense, holder), append(l.data, v)
+	}
+	return nil
+}
+
+// row returns who has a row and what is in it. "-" is a gap, and a resource is nobody's.
+func (l *lying) row(row int) (holder string, v layout.Value, err error) {
+	if first, _ := l.of(l.c.Len()); row-first < len(l.data) {
+		return l.dense[row-first], l.data[row-first], nil
+	}
+	if !l.c.Resource {
+		e, err := l.Holder(l.c, row)
+		if err != nil {
+			return "", v, err
+		}
+		if holder = "-"; e != ecs.Vacant {
+			holder = e.String()
+		}
+	}
+	v, err = l.Value(l.c, row)
+	return holder, v, err
 }
 
 // rowsOf begins what is printed of a component.
@@ -97,22 +156,21 @@ func (a *app) rowsOf(c *inspect.Component, at stateDoc) {
 
 // arraysJSON prints the window as one document: a row that is long, or varies, is a value
 // there, so that nothing is cut. It has three lists, so none of them can be streamed.
-func (a *app) arraysJSON(im state, c *inspect.Component, sparse []int, w window) error {
+func (a *app) arraysJSON(l *lying) error {
+	c := l.c
 	doc := arraysDoc{
-		stateDoc: im.doc(), Component: c.Name, Kind: kind(c), Rows: c.Len(), Indices: len(sparse),
-		From: int(w.from), Dense: []string{}, Data: []layout.Value{},
+		stateDoc: outline(l.State).doc(), Component: c.Name, Kind: kind(c), Rows: c.Len(), Indices: l.indices,
+		From: int(l.from), Sparse: l.sparse, Dense: []string{}, Data: []layout.Value{},
 	}
-	first, end := w.of(len(sparse))
-	doc.Sparse = append([]int{}, sparse[first:end]...)
-	first, end = w.of(c.Len())
+	first, end := l.of(c.Len())
 	for row := first; row < end; row++ {
-		v, err := c.Value(row)
+		holder, v, err := l.row(row)
 		if err != nil {
 			return err
 		}
 		doc.Data = append(doc.Data, v)
 		if !c.Resource {
-			doc.Dense = append(doc.Dense, entityAt(c, row))
+			doc.Dense = append(doc.Dense, holder)
 		}
 	}
 	return a.document(doc)
@@ -120,46 +178,35 @@ func (a *app) arraysJSON(im state, c *inspect.Component, sparse []int, w window)
 
 // denseAndData prints the window row by row: a component may have more rows than memory
 // has room for as text.
-func (a *app) denseAndData(c *inspect.Component, w window) error {
+func (a *app) denseAndData(l *lying) error {
 	g := a.Grid(">ROW", "DENSE", "DATA")
-	first, end := w.of(c.Len())
+	first, end := l.of(l.c.Len())
 	for row := first; row < end; row++ {
-		v, err := c.Value(row)
+		holder, v, err := l.row(row)
 		if err != nil {
 			return err
 		}
 		data := v.String()
-		if c.Layout.Width() == 0 {
+		if l.c.Layout.Width() == 0 {
 			data = ""
 		}
-		g.Row(row, entityAt(c, row), data)
+		g.Row(row, holder, data)
 	}
 	g.Flush()
-	a.outside(first, end, c.Len(), "row", "rows")
+	a.outside(first, end, l.c.Len(), "row", "rows")
 	return nil
-}
-
-// entityAt names the entity of a row of c: "-" is a gap, and a resource has none.
-func entityAt(c *inspect.Component, row int) string {
-	switch {
-	case c.Resource:
-		return ""
-	case c.Entities[row] == ecs.Vacant:
-		return "-"
-	}
-	return c.Entities[row].String()
 }
 
 // sparse prints the window of sparse. It is longer than dense where indices are free, or
 // belong to entities without the component.
-func (a *app) sparse(sparse []int, w window) {
+func (a *app) sparse(l *lying) {
 	g := a.Grid(">INDEX", ">SPARSE")
-	first, end := w.of(len(sparse))
-	for index := first; index < end; index++ {
-		g.Row(index, rowOrNone(sparse[index]))
+	first, end := l.of(l.indices)
+	for i, row := range l.sparse {
+		g.Row(first+i, rowOrNone(row))
 	}
 	g.Flush()
-	a.outside(first, end, len(sparse), "index", "indices")
+	a.outside(first, end, l.indices, "index", "indices")
 }
 
 // lookupDoc is what arrays --entity --json prints: the entity has the component if
@@ -181,28 +228,39 @@ type lookupDoc struct {
 
 // lookup looks for e as the two-sided test does, and notes what it meets. Sparse alone does
 // not tell whether e has the component: its entry may be of an entity that had the index before.
-func lookup(im state, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err error) {
-	sparse := c.Sparse()
+func lookup(st *inspect.State, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err error) {
+	indices, err := st.Span(c)
+	if err != nil {
+		return doc, err
+	}
 	doc = lookupDoc{
-		stateDoc: im.doc(), Component: c.Name, Entity: e.String(), Alive: im.IsAlive(e),
+		stateDoc: outline(st).doc(), Component: c.Name, Entity: e.String(), Alive: st.IsAlive(e),
 		Index: e.Index(), Row: -1, of: c,
 	}
-	if int(doc.Index) < len(sparse) {
-		doc.Row = sparse[doc.Index]
+	var holder ecs.Entity
+	if int(doc.Index) < indices {
+		sparse, err := st.Sparse(c, int(doc.Index), int(doc.Index)+1)
+		if err != nil {
+			return doc, err
+		}
+		doc.Row = sparse[0]
 	}
 	if doc.Row >= 0 {
-		doc.Dense = c.Entities[doc.Row].String()
+		if holder, err = st.Holder(c, doc.Row); err != nil {
+			return doc, err
+		}
+		doc.Dense = holder.String()
 	}
 	switch {
-	case int(doc.Index) >= len(sparse):
-		doc.Why = fmt.Sprintf("sparse ends before index %d, it has %s", doc.Index, term.Count(len(sparse), "entry", "entries"))
+	case int(doc.Index) >= indices:
+		doc.Why = fmt.Sprintf("sparse ends before index %d, it has %s", doc.Index, term.Count(indices, "entry", "entries"))
 	case doc.Row < 0:
 		doc.Why = fmt.Sprintf("sparse leads from index %d to no row", doc.Index)
-	case c.Entities[doc.Row] != e:
+	case holder != e:
 		doc.Why = fmt.Sprintf("row %d belongs to %s, which has the same index and another generation", doc.Row, doc.Dense)
 	default:
 		doc.Why = fmt.Sprintf("row %d, where sparse leads, belongs to it", doc.Row)
-		v, err := c.Value(doc.Row)
+		v, err := st.Value(c, doc.Row)
 		doc.Found, doc.Data = true, &v
 		return doc, err
 	}
@@ -211,15 +269,18 @@ func lookup(im state, c *inspect.Component, e ecs.Entity) (doc lookupDoc, err er
 
 // lookUp prints how the entity that text names is found among the rows of c, or why
 // it is not.
-func (s *source) lookUp(im state, c *inspect.Component, text string) error {
+func (s *source) lookUp(st *inspect.State, c *inspect.Component, text string) error {
 	if c.Resource {
 		return s.isResource(c.Name)
 	}
-	e, err := s.entity(text, im.seq)
+	e, err := s.entity(text, st.Seq)
+	if err == nil {
+		err = st.Count(s.ctx)
+	}
 	if err != nil {
 		return err
 	}
-	doc, err := lookup(im, c, e)
+	doc, err := lookup(st, c, e)
 	if err != nil {
 		return err
 	}

@@ -30,10 +30,12 @@ var compactCommand = command{
 
 Compact writes a new store, or for a save a new save, with the newest state as a full
 snapshot, or with that of --at. Of the ticks before it those behind --keep are kept, without
-rewound branches, and so are snapshots with names. STORE is only read.`,
+rewound branches, and so are snapshots with names. STORE is only read. A save that is
+compressed stays so; others are with --compress.`,
 	example: `  ecsdump compact D -o D.small
   ecsdump compact D -o D.week --keep 1000..
-  ecsdump compact D -o D.old --at snap:milestone --no-names`,
+  ecsdump compact D -o D.old --at snap:milestone --no-names
+  ecsdump compact slot1.save -o slot1.small --compress`,
 	run: func(f flags) action {
 		var out string
 		var o inspect.CompactOptions
@@ -41,6 +43,7 @@ rewound branches, and so are snapshots with names. STORE is only read.`,
 		f.output(&out, "directory or file to write; nothing may have that name")
 		f.StringVar(&o.Keep, "keep", "", "keep the ticks from this point on (A.. or A)")
 		f.BoolVar(&o.NoNames, "no-names", false, "leave out snapshots with names")
+		f.BoolVar(&o.Compress, "compress", false, "make a save smaller; snapshots of stores are not compressed")
 		f.point(&at)
 		return func(c *call) error {
 			if out == "" {
@@ -48,6 +51,9 @@ rewound branches, and so are snapshots with names. STORE is only read.`,
 			}
 			o.At, o.Keep = at, strings.TrimSuffix(o.Keep, "..")
 			return c.read(c.args[0], func(s *source) error {
+				if o.Compress && !s.IsSave() {
+					return c.misused("--compress is for saves, and %s is a store", s.path)
+				}
 				r, err := s.Compact(s.ctx, out, o)
 				if err != nil {
 					return err

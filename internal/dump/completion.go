@@ -109,7 +109,7 @@ func documented(root *cobra.Command) (commands []*cobra.Command) {
 func (a *app) completing(find completer) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) (offers []cobra.Completion, directive cobra.ShellCompDirective) {
 		directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-		if len(args) == 0 {
+		if len(args) == 0 || args[0] == standardInput { // Which is for the command to read.
 			return nil, directive
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -289,9 +290,12 @@ func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	out := csv.NewWriter(w)
 	_ = out.Write(append([]string{"entity"}, columnNames(nil, "", c.Layout)...)) // It keeps its first error.
 	for row := range c.Len() {
-		entity := entityAt(c, row)
-		if entity == "-" {
-			continue
+		entity := "" // Of a resource.
+		if !c.Resource {
+			if c.Entities[row] == ecs.Vacant {
+				continue
+			}
+			entity = c.Entities[row].String()
 		}
 		v, err := c.Value(row)
 		if err = cmp.Or(ctx.Err(), err); err != nil {

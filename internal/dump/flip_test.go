@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,6 +72,53 @@ func step(n int) int64 {
 		return 7
 	}
 	return 401
+}
+
+// A tree describes all that is under a path, by name.
+type tree map[string]string
+
+func treeOf(root string) (tree, error) {
+	t := tree{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content := ""
+		if info.Mode().IsRegular() {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			content = string(b)
+		}
+		t[path] = fmt.Sprint(info.Mode(), info.ModTime().UnixNano(), content)
+		return nil
+	})
+	return t, err
+}
+
+func (t tree) diff(u tree) string {
+	if maps.Equal(t, u) {
+		return ""
+	}
+	for path := range t {
+		if _, ok := u[path]; !ok {
+			return path + " is gone"
+		}
+	}
+	for path := range u {
+		if _, ok := t[path]; !ok {
+			return path + " is new"
+		}
+		if t[path] != u[path] {
+			return path + " differs"
+		}
+	}
+	return ""
 }
 
 func mustTree(t *testing.T, path string) tree {

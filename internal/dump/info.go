@@ -128,16 +128,19 @@ var infoCommand = command{
 }
 
 // world describes the world at a point in time.
-func (s *source) world(at string) (*worldDoc, error) {
-	im, err := s.state(at)
+func (s *source) world(at string) (w *worldDoc, err error) {
+	err = s.ask(at, func(st *inspect.State) error {
+		im := outline(st)
+		w = &worldDoc{
+			stateDoc: im.doc(), Alive: im.Alive, Free: im.Free - im.Alive, Retired: st.Indices() - im.Free,
+			Digest: st.Digest().String(), Components: listed(im.Components, func(c *inspect.Component) rowsDoc { return rowsDoc{c.Name, kind(c), c.Len()} }),
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	w := &worldDoc{
-		stateDoc: im.doc(), Alive: im.Alive, Free: im.Free - im.Alive, Retired: len(im.Registry) - im.Free,
-		Digest: im.Digest().String(), Components: listed(im.Components, func(c *inspect.Component) rowsDoc { return rowsDoc{c.Name, kind(c), c.Len()} }),
-	}
-	commits, err := s.Commits(im.seq, im.seq)
+	commits, err := s.Commits(w.Seq, w.Seq)
 	if len(commits) > 0 {
 		w.Time = &commits[0].Time
 	}

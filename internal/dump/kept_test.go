@@ -2,35 +2,15 @@ package dump
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
-	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/persist"
 )
 
 // keptStore is a store that was written once and stays as it is, so that what the
 // program prints of it changes only with the program.
 const keptStore = "testdata/store-1"
-
-// keptCommand is "kept": it goes to the directory that holds the kept store, store-1.
-// With -update it is written if it is not there; it is never written again.
-func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 0 {
-		ts.Fatalf("usage: kept")
-	}
-	store, err := filepath.Abs(keptStore)
-	ts.Check(err)
-	if _, err := os.Stat(store); *golden.Update && errors.Is(err, fs.ErrNotExist) {
-		ts.Check(buildKept(store))
-	}
-	ts.Check(ts.Chdir(filepath.Dir(store)))
-	rememberCommand(ts, false, []string{store})
-}
 
 // buildKept makes a closed store with all there can be in one:
 //

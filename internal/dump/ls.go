@@ -40,92 +40,75 @@ List the entities that are alive, with their components.
 		f.point(&at)
 		f.limit(&l.limit, 20, "entities")
 		return reading(func(s *source) error {
-			if done, err := s.lsQuickly(at, &l); done || err != nil {
-				return err
-			}
-			im, err := s.state(at)
-			if err != nil {
-				return err
-			}
-			chosen, err := l.choice(s, im, "--where")
-			if err != nil {
-				return err
-			}
-			p, err := chosen.part(s.json)
-			if err != nil {
-				return err
-			}
-			return s.ls(im.doc(), p, func(e ecs.Entity) ([]valueDoc, error) { return valuesOf(im, e) })
+			return s.ask(at, func(st *inspect.State) error {
+				chosen, err := l.choice(&sweeper{source: s, st: st}, "--where")
+				if err != nil {
+					return err
+				}
+				p, err := chosen.part(s.json)
+				if err != nil {
+					return err
+				}
+				return s.ls(st, p)
+			})
 		})
 	},
 }
 
-// quickLimit is how many entities are looked up one by one instead of loading all.
-const quickLimit = 1000
+// keptLimit is how many things are read before the first of them is printed; for more, the whole
+// state is loaded, so that nothing can fail behind what was printed.
+const keptLimit = 1 << 14
 
-// lsQuickly lists the first entities of a state in a snapshot without loading it. It
-// is done unless the state or the selection asks for more, or something is damaged: loading the
-// state says then what is.
-func (s *source) lsQuickly(at string, l *selection) (done bool, err error) {
-	if !l.everything() || l.limit == 0 || uint64(l.from)+uint64(l.limit) > quickLimit {
-		return false, nil
+// kept is each of what f makes of 0 to n-1, all of it made already if st is not whole.
+func kept[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], error) {
+	if st.Whole() {
+		return each(n, f), nil
 	}
-	seq, err := s.Resolve(at)
-	if err != nil {
-		return false, err
+	if n > keptLimit {
+		return nil, st.NeedWhole()
 	}
-	r, err := s.Roster(s.ctx, seq, int(l.from), int(l.limit))
-	if err != nil {
-		return false, s.ctx.Err()
-	}
-	p := part{entities: r.Entities, total: r.Alive, more: max(0, r.Alive-int(l.from)-len(r.Entities))}
-	return true, s.ls(stateDoc{r.Tick, seq}, p, func(e ecs.Entity) ([]valueDoc, error) {
-		state, err := s.peek(e, seq)
-		if err != nil {
+	made := make([]T, n)
+	for i := range made {
+		var err error
+		if made[i], err = f(i); err != nil {
 			return nil, err
 		}
-		return peekedValues(state), nil
-	})
+	}
+	return each(n, func(i int) (T, error) { return made[i], nil }), nil
 }
 
-// ls lists p, whose entities have these values.
-func (s *source) ls(at stateDoc, p part, values func(ecs.Entity) ([]valueDoc, error)) error {
-	entities := each(len(p.entities), func(i int) (entityDoc, error) {
-		values, err := values(p.entities[i])
+// ls lists p with their values.
+func (s *source) ls(st *inspect.State, p part) error {
+	entities, err := kept(st, len(p.entities), func(i int) (entityDoc, error) {
+		values, err := valuesOf(st, p.entities[i])
 		return entityDoc{p.entities[i].String(), values}, err
 	})
+	if err != nil {
+		return err
+	}
 	g := s.Grid("ENTITY", "COMPONENTS")
-	err := list(s.app, lsDoc{at, p.total, []entityDoc{}}, entities, g, func(e entityDoc) {
+	err = list(s.app, lsDoc{outline(st).doc(), p.total, []entityDoc{}}, entities, g, func(e entityDoc) {
 		g.Row(e.Entity, strings.Join(listed(e.Components, labelled), " "))
 	})
 	return s.rest(err, g, p, "entity", "entities")
 }
 
-// valuesOf returns the components of e.
-func valuesOf(im state, e ecs.Entity) ([]valueDoc, error) {
+// valuesOf returns the components of e, which is alive.
+func valuesOf(st *inspect.State, e ecs.Entity) ([]valueDoc, error) {
 	values := []valueDoc{}
-	for _, c := range im.Components {
-		row := c.Find(e)
+	for _, c := range st.Outline().Components {
+		row, err := st.Find(c, e)
+		if err != nil {
+			return nil, err
+		}
 		if row < 0 {
 			continue
 		}
-		v, err := c.Value(row)
+		v, err := st.Value(c, row)
 		if err != nil {
 			return nil, err
 		}
 		values = append(values, valueDoc{c.Name, kind(c), row, v})
 	}
 	return values, nil
-}
-
-// peekedValues returns the components of an entity.
-func peekedValues(state *inspect.EntityState) []valueDoc {
-	values := []valueDoc{}
-	for _, c := range state.Components {
-		if c.Resource || c.Row < 0 {
-			continue
-		}
-		values = append(values, valueDocOf(c))
-	}
-	return values
 }

@@ -1,10 +1,10 @@
+//go:build !wasm
+
 package dump
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,49 +178,37 @@ func unchangedCommand(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// A tree describes all that is under a path, by name.
-type tree map[string]string
-
-func treeOf(root string) (tree, error) {
-	t := tree{}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		content := ""
-		if info.Mode().IsRegular() {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			content = string(b)
-		}
-		t[path] = fmt.Sprint(info.Mode(), info.ModTime().UnixNano(), content)
-		return nil
-	})
-	return t, err
+// keptCommand is "kept": it goes to the directory that holds the kept store, store-1.
+// With -update it is written if it is not there; it is never written again.
+func keptCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 0 {
+		ts.Fatalf("usage: kept")
+	}
+	store, err := filepath.Abs(keptStore)
+	ts.Check(err)
+	if _, err := os.Stat(store); *golden.Update && errors.Is(err, fs.ErrNotExist) {
+		ts.Check(buildKept(store))
+	}
+	ts.Check(ts.Chdir(filepath.Dir(store)))
+	rememberCommand(ts, false, []string{store})
 }
 
-func (t tree) diff(u tree) string {
-	if maps.Equal(t, u) {
-		return ""
+// markedCommand is "marked DIR": a closed store with marks and inputs.
+func markedCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 1 {
+		ts.Fatalf("usage: marked DIR")
 	}
-	for path := range t {
-		if _, ok := u[path]; !ok {
-			return path + " is gone"
-		}
+	ts.Check(buildMarked(ts.MkAbs(args[0])))
+	rememberCommand(ts, false, args)
+}
+
+// forestCommand is "forest DIR FILE": a closed store of entities that name each other, and a
+// save of its last state.
+func forestCommand(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: forest DIR FILE")
 	}
-	for path := range u {
-		if _, ok := t[path]; !ok {
-			return path + " is new"
-		}
-		if t[path] != u[path] {
-			return path + " differs"
-		}
-	}
-	return ""
+	ts.Check(buildForest(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
+	rememberCommand(ts, false, args[:1])
+	rememberCommand(ts, false, args[1:])
 }

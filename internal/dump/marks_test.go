@@ -5,21 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
-
-// markedCommand is "marked DIR": a closed store with marks and inputs.
-func markedCommand(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 1 {
-		ts.Fatalf("usage: marked DIR")
-	}
-	ts.Check(buildMarked(ts.MkAbs(args[0])))
-	rememberCommand(ts, false, args)
-}
 
 // notesFor returns what makes steps of marks and of inputs for the next tick of store.
 func notesFor(store *persist.Store) (mark func(name string) func() error, input func(name, data string) func() error) {

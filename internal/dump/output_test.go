@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,8 +43,8 @@ func TestAFullDiskExitsWith5(t *testing.T) {
 }
 
 func TestAnUnreadableStoreExitsWith5(t *testing.T) {
-	if os.Getuid() == 0 {
-		// Root reads everything; a name that is too long fails for anyone.
+	if os.Getuid() == 0 || runtime.GOARCH == "wasm" {
+		// Root reads everything, and WASI knows no modes; a name that is too long fails for anyone.
 		code, _, stderr := ecsdump("info", strings.Repeat("x", 5000))
 		assert.Equal(t, exitSystem, code, stderr)
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // queryDoc is what query --json prints.
@@ -49,9 +50,9 @@ or totals over these entities.
 		q.flags(f)
 		q.totalFlags(f)
 		f.limit(&q.limit, 0, "rows")
-		return f.showing(func(s *source, im state) error {
+		return f.showing(func(s *source, st *inspect.State) error {
 			q.where = s.args[1:]
-			return s.query(im, &q)
+			return s.query(st, &q)
 		})
 	},
 }
@@ -68,23 +69,24 @@ type querier struct {
 // A field is a column that a query prints.
 type field struct {
 	name   string
-	expr   *query.Expr
+	expr   *sweptExpr
 	number bool // It has numbers, mostly.
 }
 
-// query prints q for im.
-func (s *source) query(im state, q *querier) error {
+// query prints q for st.
+func (s *source) query(st *inspect.State, q *querier) error {
 	if len(q.totals) > 0 || len(q.groupBy) > 0 {
-		return s.groups(im, q)
+		return s.groups(st, q)
 	}
-	c, err := q.choice(s, im, "query")
+	c, err := q.choice(&sweeper{source: s, st: st}, "query")
 	if err != nil {
 		return err
 	}
 	if len(q.selected) == 0 {
 		q.selected = []string{"entity"}
 	}
-	fields, err := s.fields(im, "--select", q.selected)
+	selected := &sweeper{source: s, st: st} // Of those chosen only.
+	fields, err := selected.fields("--select", q.selected)
 	if err != nil {
 		return err
 	}
@@ -93,9 +95,11 @@ func (s *source) query(im state, q *querier) error {
 		return err
 	}
 	exprs := exprsOf(fields)
-	return s.records(im, fields, p, "entity", "entities", each(len(p.entities), func(i int) ([]query.Answer, error) {
-		return answersOf(exprs, p.entities[i])
-	}))
+	rows, err := kept(st, len(p.entities), func(i int) ([]query.Answer, error) { return selected.looked(exprs, p.entities[i]) })
+	if err != nil {
+		return err
+	}
+	return s.records(outline(st), fields, p, "entity", "entities", rows)
 }
 
 // records prints the rows of a query: those of p, which are called one and many.
@@ -119,18 +123,18 @@ func (f field) heading() string {
 
 func namesOf(fields []field) []string { return listed(fields, func(f field) string { return f.name }) }
 
-func exprsOf(fields []field) []*query.Expr {
-	return listed(fields, func(f field) *query.Expr { return f.expr })
+func exprsOf(fields []field) []*sweptExpr {
+	return listed(fields, func(f field) *sweptExpr { return f.expr })
 }
 
 // fields compiles the columns that texts, the argument called what, name.
-func (s *source) fields(im state, what string, texts []string) (fields []field, err error) {
+func (w *sweeper) fields(what string, texts []string) (fields []field, err error) {
 	for _, text := range texts {
 		text, name := query.SplitName(text)
 		if text == "" {
 			return nil, fail(exitUsage, "", "%s: an empty column in %q", what, strings.Join(texts, ","))
 		}
-		x, err := s.compile(im, what, text, query.WantValue)
+		x, err := w.compile(what, text, query.WantValue)
 		if err != nil {
 			return nil, err
 		}
@@ -194,11 +198,12 @@ type group struct {
 // kept.
 type grouping struct {
 	by     []field // None: one group.
-	keys   []*query.Expr
+	keys   []*sweptExpr
 	totals []field
 	kinds  []string
 	groups []*group // In the order in which they were met.
 	byName map[string]*group
+	byKey  map[query.Answer]*group // The same for a single key that is plain, which takes no text.
 }
 
 // maxGroups bounds what a grouping keeps: all of it, since the last entity may still belong
@@ -206,7 +211,7 @@ type grouping struct {
 const maxGroups = 1 << 20
 
 // groups prints totals.
-func (s *source) groups(im state, q *querier) error {
+func (s *source) groups(st *inspect.State, q *querier) error {
 	switch {
 	case len(q.selected) > 0:
 		return fail(exitUsage, "", "--select prints entities; it does not go with totals")
@@ -215,29 +220,30 @@ func (s *source) groups(im state, q *querier) error {
 	case len(q.totals) == 0:
 		q.totals = []totalFlag{{"count", "true"}}
 	}
-	g, err := s.grouping(im, q)
+	w := &sweeper{source: s, st: st}
+	g, err := w.grouping(q)
 	if err != nil {
 		return err
 	}
-	c, err := q.choice(s, im, "query")
+	c, err := q.choice(w, "query")
 	if err != nil {
 		return err
 	}
-	if err := c.all(g.add); err != nil {
+	if err := c.group(g); err != nil {
 		return err
 	}
-	return g.print(s, im, q)
+	return g.print(s, outline(st), q)
 }
 
 // grouping compiles what q asks for.
-func (s *source) grouping(im state, q *querier) (g *grouping, err error) {
-	g = &grouping{byName: map[string]*group{}}
-	if g.by, err = s.fields(im, "--group-by", q.groupBy); err != nil {
+func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
+	g = &grouping{byName: map[string]*group{}, byKey: map[query.Answer]*group{}}
+	if g.by, err = w.fields("--group-by", q.groupBy); err != nil {
 		return nil, err
 	}
 	g.keys = exprsOf(g.by)
 	for _, t := range q.totals {
-		x, err := s.compile(im, "--"+t.kind, t.text, query.WantOf(t.kind))
+		x, err := w.compile("--"+t.kind, t.text, query.WantOf(t.kind))
 		if err != nil {
 			return nil, err
 		}
@@ -255,23 +261,47 @@ func (s *source) grouping(im state, q *querier) (g *grouping, err error) {
 // fields returns the columns: what groups have in common, then their totals.
 func (g *grouping) fields() []field { return slices.Concat(g.by, g.totals) }
 
-// add counts e.
-func (g *grouping) add(e ecs.Entity) error {
-	keys, err := answersOf(g.keys, e)
-	if err != nil {
-		return err
-	}
-	of, err := g.groupOf(keys)
-	if err != nil {
-		return err
-	}
-	for i, f := range g.totals {
-		v, err := f.expr.Of(e)
-		if err != nil {
+// A grouped is an entity with what its group and the totals of that are made of.
+type grouped struct {
+	e       ecs.Entity
+	answers []query.Answer // What it is grouped by, then what is totaled.
+}
+
+// group makes the groups of all that the filters leave.
+func (c *choice) group(g *grouping) error {
+	exprs := exprsOf(g.fields())
+	return sweep(c.sweeper, func(at sweptEntity, found *[]grouped) error {
+		ok, err := c.holds(at)
+		if !ok || err != nil {
 			return err
 		}
+		if *found == nil {
+			*found = make([]grouped, 0, len(at.Entities))
+		}
+		answers, err := answersAt(exprs, at)
+		if err == nil {
+			*found = append(*found, grouped{at.entity(), answers})
+		}
+		return err
+	}, func(found []grouped) error {
+		for _, f := range found {
+			if err := g.add(f.e, f.answers); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// add counts e, of which answers are the keys and then what is totaled.
+func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
+	of, err := g.groupOf(answers[:len(g.by)])
+	if err != nil {
+		return err
+	}
+	for i, v := range answers[len(g.by):] {
 		if err := of.totals[i].Add(v); err != nil {
-			return f.expr.Wrong(e, err)
+			return g.totals[i].expr.Wrong(e, err)
 		}
 	}
 	return nil
@@ -280,6 +310,20 @@ func (g *grouping) add(e ecs.Entity) error {
 // groupOf returns the group of those keys, a new one if none has them. Answers cannot be keys
 // of a map: among them are lists and values, and numbers of several types that are the same.
 func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
+	if len(keys) != 1 || !keys[0].Plain() {
+		return g.groupNamed(keys)
+	}
+	of, err := g.byKey[keys[0]], error(nil)
+	if of == nil {
+		if of, err = g.groupNamed(keys); err == nil {
+			g.byKey[keys[0]] = of
+		}
+	}
+	return of, err
+}
+
+// groupNamed finds the group of those keys by what they are as text.
+func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
 	name := fmt.Sprintf("%q", listed(keys, query.Answer.Key)) // Quoted: two keys are not one with a blank.
 	switch {
 	case g.byName[name] != nil:

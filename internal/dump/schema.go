@@ -46,7 +46,8 @@ var schemaCommand = command{
 	run: func(f flags) action {
 		var asGo bool
 		f.BoolVar(&asGo, "go", false, "print Go types that have these layouts")
-		show := f.showing(func(s *source, im state) error {
+		show := f.showing(func(s *source, st *inspect.State) error {
+			im := outline(st)
 			if asGo {
 				return s.goTypes(im)
 			}

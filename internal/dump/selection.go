@@ -1,13 +1,11 @@
 package dump
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // expressionHelp is what the help of a command says of expressions.
@@ -47,54 +45,48 @@ func (l *selection) flags(f flags) {
 	f.number(&l.from, "offset", "", 0, "leave out this many of the first")
 }
 
-// everything reports whether l leaves all entities, by index.
-func (l *selection) everything() bool {
-	return len(l.with) == 0 && len(l.without) == 0 && len(l.where) == 0 && len(l.sort) == 0 && !l.desc
-}
-
 // A choice is a selection for a state.
 type choice struct {
 	*selection
-	s             *source
-	im            state
-	with, without []*inspect.Component
-	where, sort   []*query.Expr // None: everything; by index.
+	*sweeper
+	with, without []int        // Components, by their numbers in the sweep.
+	where, sort   []*sweptExpr // None: everything; by index.
 }
 
 // choice finds the components that l names and compiles its expressions, of which
 // what is called whereName holds the condition.
-func (l *selection) choice(s *source, im state, whereName string) (c *choice, err error) {
-	c = &choice{selection: l, s: s, im: im}
+func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) {
+	c = &choice{selection: l, sweeper: w}
 	if l.desc && len(l.sort) == 0 {
 		return nil, fail(exitUsage, "", "--desc needs --sort EXPR")
 	}
-	if c.with, err = s.components(im, l.with, false); err != nil {
+	if c.with, err = c.present(l.with); err != nil {
 		return nil, err
 	}
-	if c.without, err = s.components(im, l.without, false); err != nil {
+	if c.without, err = c.present(l.without); err != nil {
 		return nil, err
 	}
-	if c.where, err = s.compileAll(im, whereName, l.where, query.WantCondition); err != nil {
+	if c.where, err = c.compileAll(whereName, l.where, query.WantCondition); err != nil {
 		return nil, err
 	}
-	c.sort, err = s.compileAll(im, "--sort", l.sort, query.WantValue)
+	c.sort, err = c.compileAll("--sort", l.sort, query.WantValue)
 	return c, err
 }
 
-// holds reports whether the filters leave e.
-func (c *choice) holds(e ecs.Entity) (bool, error) {
-	for _, comp := range c.with {
-		if comp.Find(e) < 0 {
+// holds reports whether the filters leave entity i of a span.
+func (c *choice) holds(at sweptEntity) (bool, error) {
+	for _, n := range c.with {
+		if !at.Has(n, at.i) {
 			return false, nil
 		}
 	}
-	for _, comp := range c.without {
-		if comp.Find(e) >= 0 {
+	for _, n := range c.without {
+		if at.Has(n, at.i) {
 			return false, nil
 		}
 	}
 	for _, x := range c.where {
-		if holds, err := x.Holds(e); err != nil || !holds {
+		if holds, err := x.holds(at); err != nil || !holds {
 			return false, err
 		}
 	}
@@ -124,6 +116,11 @@ func (c *choice) part(counted bool) (p part, err error) {
 		switch {
 		case c.limit > 0 && n >= end:
 			p.more++
+			if c.unfiltered() { // Then it is known how many there are.
+				p.total = c.st.Outline().Alive
+				p.more = p.total - int(end)
+				return errEnough
+			}
 			if p.open = !counted && len(c.where) > 0; p.open {
 				return errEnough
 			}
@@ -135,22 +132,28 @@ func (c *choice) part(counted bool) (p part, err error) {
 	return p, ended(err)
 }
 
+// unfiltered reports whether c leaves all entities, by index.
+func (c *choice) unfiltered() bool {
+	return len(c.with)+len(c.without)+len(c.where)+len(c.sort) == 0
+}
+
 // all walks over the entities that the filters leave, by index: as they lie, they are in
 // another order whenever one was destroyed.
 func (c *choice) all(visit func(ecs.Entity) error) error {
-	for i, e := range byIndex(c.im) {
-		ok, err := c.holds(e)
-		if i%1024 == 0 { // Often enough for whoever waits, seldom enough to cost nothing.
-			err = cmp.Or(err, c.s.ctx.Err())
-		}
+	return sweep(c.sweeper, func(at sweptEntity, found *[]ecs.Entity) error {
+		ok, err := c.holds(at)
 		if ok && err == nil {
-			err = visit(e)
+			*found = append(*found, at.entity())
 		}
-		if err != nil {
-			return err
+		return err
+	}, func(found []ecs.Entity) error {
+		for _, e := range found {
+			if err := visit(e); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // sorted is all in the order of --sort, and by index where that makes no difference.
@@ -160,10 +163,17 @@ func (c *choice) sorted(visit func(ecs.Entity) error) error {
 		keys []query.Answer
 	}
 	var all []keyed
-	err := c.all(func(e ecs.Entity) error {
-		keys, err := answersOf(c.sort, e)
-		all = append(all, keyed{e, keys})
+	err := sweep(c.sweeper, func(at sweptEntity, found *[]keyed) error {
+		ok, err := c.holds(at)
+		if !ok || err != nil {
+			return err
+		}
+		keys, err := answersAt(c.sort, at)
+		*found = append(*found, keyed{at.entity(), keys})
 		return err
+	}, func(found []keyed) error {
+		all = append(all, found...)
+		return nil
 	})
 	slices.SortStableFunc(all, func(a, b keyed) int { return slices.CompareFunc(a.keys, b.keys, c.order) })
 	for i := 0; i < len(all) && err == nil; i++ {
@@ -194,29 +204,6 @@ func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
 		s.more(p.more, p.total, one, many)
 	}
 	return nil
-}
-
-// answersOf evaluates all of exprs for e.
-func answersOf(exprs []*query.Expr, e ecs.Entity) (answers []query.Answer, err error) {
-	answers = make([]query.Answer, len(exprs))
-	for i, x := range exprs {
-		if answers[i], err = x.Of(e); err != nil {
-			return nil, err
-		}
-	}
-	return answers, nil
-}
-
-// compileAll compiles texts, all of the argument called what.
-func (s *source) compileAll(im state, what string, texts []string, w query.Want) (exprs []*query.Expr, err error) {
-	for _, text := range texts {
-		x, err := s.compile(im, what, text, w)
-		if err != nil {
-			return nil, err
-		}
-		exprs = append(exprs, x)
-	}
-	return exprs, nil
 }
 
 // compile compiles text, which the argument called what holds, for the components of

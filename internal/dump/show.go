@@ -103,25 +103,28 @@ alive. With --brief none of this is done, and nothing more is read.`,
 // showResources shows all of them: they are few. One that was registered and never saved
 // has no row.
 func (s *source) showResources(at string) error {
-	im, err := s.state(at)
-	if err != nil {
-		return err
-	}
-	doc := &resourcesDoc{im.doc(), []resourceDoc{}}
-	for _, c := range im.Components {
-		if !c.Resource {
-			continue
-		}
-		r := resourceDoc{Name: c.Name}
-		if c.Len() > 0 {
-			if r.Value, err = c.Value(0); err != nil {
-				return err
+	return s.ask(at, func(st *inspect.State) (err error) {
+		doc := &resourcesDoc{outline(st).doc(), []resourceDoc{}}
+		for _, c := range st.Outline().Components {
+			if !c.Resource {
+				continue
 			}
-			r.Dead = deadIn(r.Value, im.IsAlive)
+			r := resourceDoc{Name: c.Name}
+			if c.Len() > 0 {
+				if r.Value, err = st.Value(c, 0); err != nil {
+					return err
+				}
+				for range entitiesIn(r.Value) {
+					if err := st.Count(s.ctx); err != nil {
+						return err
+					}
+				}
+				r.Dead = deadIn(r.Value, st.IsAlive)
+			}
+			doc.Resources = append(doc.Resources, r)
 		}
-		doc.Resources = append(doc.Resources, r)
-	}
-	return s.tell(doc)
+		return s.tell(doc)
+	})
 }
 
 // print prints a row for each field of each resource.

@@ -52,6 +52,19 @@ func (s *source) state(at string) (state, error) {
 	return state{im, seq}, err
 }
 
+// ask calls do with the state at a point, of which only what do asks for is read. What do prints
+// comes last: it may be called again, see [inspect.View.Read].
+func (s *source) ask(at string, do func(st *inspect.State) error) error {
+	seq, err := s.Resolve(at)
+	if err != nil {
+		return err
+	}
+	return s.Read(s.ctx, seq, do)
+}
+
+// outline returns what is known of st without a row.
+func outline(st *inspect.State) state { return state{st.Outline(), st.Seq} }
+
 // tick returns the tick of record seq, or of the snapshot of its state; 0: of neither.
 func (s *source) tick(seq uint64) uint64 {
 	if e, ok := s.Log().Known(seq); ok {
@@ -77,15 +90,11 @@ func reading(f func(s *source) error) action {
 }
 
 // showing declares --at and returns an action that calls do with the state it names.
-func (f flags) showing(do func(s *source, im state) error) action {
+func (f flags) showing(do func(s *source, st *inspect.State) error) action {
 	var at string
 	f.point(&at)
 	return reading(func(s *source) error {
-		im, err := s.state(at)
-		if err != nil {
-			return err
-		}
-		return do(s, im)
+		return s.ask(at, func(st *inspect.State) error { return do(s, st) })
 	})
 }
 
@@ -208,11 +217,10 @@ func (s *source) mustHave(at string, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	im, err := s.state(at)
-	if err == nil {
-		_, err = s.components(im, names, true)
-	}
-	return err
+	return s.ask(at, func(st *inspect.State) error {
+		_, err := s.components(outline(st), names, true)
+		return err
+	})
 }
 
 // isResource is the failure of a command that takes a component and was given a resource.

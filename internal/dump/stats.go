@@ -116,16 +116,24 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 	if len(args) > 0 {
 		at = fmt.Sprintf("seq:%d", entries[len(entries)-1].ID.Seq)
 	}
-	im, err := s.state(at)
+	d := &statsDoc{Busiest: []commitDoc{}}
+	err = s.ask(at, func(st *inspect.State) (err error) {
+		d.stateDoc, d.Components = outline(st).doc(), []usageDoc{}
+		for _, c := range st.Outline().Components {
+			u := usageDoc{Name: c.Name, Kind: kind(c), Rows: c.Len()}
+			if u.RowBytes, err = st.RowBytes(c); err != nil {
+				return err
+			}
+			d.Components = append(d.Components, u)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	if len(args) == 0 {
-		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > im.seq })
+		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > d.Seq })
 	}
-	d := &statsDoc{stateDoc: im.doc(), Busiest: []commitDoc{}, Components: listed(im.Components, func(c *inspect.Component) usageDoc {
-		return usageDoc{Name: c.Name, Kind: kind(c), Rows: c.Len(), RowBytes: rowBytes(c)}
-	})}
 	known := s.rewoundFrom()
 	var unread error
 	for _, e := range entries {
@@ -142,17 +150,6 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 	d.Snapshots = listed(space.Snapshots, spaceDocOf)
 	d.Segments = listed(space.Segments, func(s inspect.SegmentSpace) segmentUseDoc { return segmentUseDoc(s) })
 	return d, unread
-}
-
-// rowBytes returns the size of the encoded rows of c.
-func rowBytes(c *inspect.Component) (n int64) {
-	if w := c.Layout.Width(); w >= 0 {
-		return int64(w) * int64(c.Len())
-	}
-	for row := range c.Len() {
-		n += int64(len(c.Row(row)))
-	}
-	return n
 }
 
 // tick counts record e. From record known on, it is known which were rewound. Each byte of the

@@ -25,8 +25,11 @@ A RANGE is A..B, A.., ..B, ".." or a single point. Both ends belong to it. Ticks
 mean those of all branches; other points mean the order in the journal, so that
 seq:88.. is everything that was written from record 88 on.
 
-Any state is reached from the nearest snapshot and the ticks behind it. ecsdump log
-lists ticks and records, ecsdump info snapshots.`},
+Any state is reached from the nearest snapshot and the ticks behind it. Of one that lies
+in a snapshot, info, schema, stats, show, arrays, ls and query read what they need: they
+do not tell of damage elsewhere, ecsdump verify does.
+
+ecsdump log lists ticks and records, ecsdump info snapshots.`},
 	{"output", "Output for people and for programs", `Results go to standard output, everything else to standard error. A file or a pipe
 gets them whole and plain. On a terminal
 

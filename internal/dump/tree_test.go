@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -28,17 +27,6 @@ type (
 	}
 	Band struct{ Members [2]ecs.Entity } // Nothing hangs on one of several.
 )
-
-// forestCommand is "forest DIR FILE": a closed store of entities that name each other, and a
-// save of its last state.
-func forestCommand(ts *testscript.TestScript, _ bool, args []string) {
-	if len(args) != 2 {
-		ts.Fatalf("usage: forest DIR FILE")
-	}
-	ts.Check(buildForest(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
-	rememberCommand(ts, false, args[:1])
-	rememberCommand(ts, false, args[1:])
-}
 
 // buildForest makes a store of two ticks, with a snapshot behind the first. After it:
 //

@@ -148,6 +148,7 @@ type Total struct {
 	kind  string // count, sum, min, max or avg.
 	n     int    // Answers that are not nothing; for count, those that hold.
 	whole big.Int
+	small int // To be added to whole.
 	float float64
 	exact bool // All numbers were whole.
 	best  Answer
@@ -185,7 +186,12 @@ func (t *Total) pick(a Answer, sign int) {
 func (t *Total) sum(v any) error {
 	switch v := v.(type) {
 	case int:
-		t.whole.Add(&t.whole, big.NewInt(int64(v)))
+		sum := t.small + v
+		if (sum < t.small) != (v < 0) { // It is beyond an int.
+			t.flush()
+			sum = v
+		}
+		t.small = sum
 	case uint64:
 		t.whole.Add(&t.whole, new(big.Int).SetUint64(v))
 	case float64:
@@ -197,9 +203,16 @@ func (t *Total) sum(v any) error {
 	return nil
 }
 
+// flush adds what was kept beside whole, for which one int is enough most of the time.
+func (t *Total) flush() {
+	t.whole.Add(&t.whole, big.NewInt(int64(t.small)))
+	t.small = 0
+}
+
 // Result returns the total: nothing for the least, the greatest and the mean of no
 // answers.
 func (t *Total) Result() Answer {
+	t.flush()
 	switch {
 	case t.kind == "count":
 		return Answer{t.n}

@@ -177,6 +177,33 @@ func (a Answer) Compare(b Answer) int {
 // from the text "1".
 func (a Answer) Key() string { return fmt.Sprint(a.rank(), a) }
 
+// Float returns a as a number: 1 and 0 for true and false. It is false for what is none.
+func (a Answer) Float() (float64, bool) {
+	if b, ok := a.v.(bool); ok {
+		if b {
+			return 1, true
+		}
+		return 0, true
+	}
+	if x, ok := exact(a.v); ok && x != nil {
+		f, _ := x.Float64()
+		return f, true
+	}
+	return math.NaN(), false
+}
+
+// Plain reports whether a is a number, a truth, text or nothing, of one of the types that most
+// are: two that are == have the same [Answer.Key].
+func (a Answer) Plain() bool {
+	switch v := a.v.(type) {
+	case nil, bool, int, string:
+		return true
+	case float64:
+		return v != 0 && !math.IsNaN(v) // 0 == -0.
+	}
+	return false
+}
+
 // Nothing reports whether there is no answer.
 func (a Answer) Nothing() bool { return a.v == nil }
 
@@ -215,6 +242,11 @@ func ordered(a, b any) (c int, ok bool) {
 	}
 	if a, ok := a.(int); ok {
 		if b, ok := b.(int); ok {
+			return cmp.Compare(a, b), true
+		}
+	}
+	if a, ok := a.(float64); ok {
+		if b, ok := b.(float64); ok && !math.IsNaN(a) && !math.IsNaN(b) {
 			return cmp.Compare(a, b), true
 		}
 	}

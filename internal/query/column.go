@@ -52,15 +52,23 @@ func newColumn(c *inspect.Component) *column {
 // and its value. A struct is valid until the next load, which writes over it.
 func (c *column) load(env map[string]any, e ecs.Entity) error {
 	row := c.row(e)
-	env[c.flag] = row >= 0
+	if row < 0 {
+		return c.loadRow(env, nil, false)
+	}
+	return c.loadRow(env, c.component.Row(row), true)
+}
+
+// loadRow is load for an entity whose row is known, if it has one.
+func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
+	env[c.flag] = has
 	if c.typ == nil {
 		return nil
 	}
 	env[c.key] = nil
-	if row < 0 {
+	if !has {
 		return nil
 	}
-	v, err := c.component.Value(row)
+	v, err := c.layout.Value(row)
 	if err != nil {
 		return err
 	}

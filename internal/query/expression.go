@@ -50,6 +50,7 @@ const (
 	WantNumber                // Of an entity.
 	WantCondition             // On an entity.
 	WantWorld                 // A condition on the whole world.
+	WantTotal                 // Of the whole world: anything.
 )
 
 // An Expr is a program over the components of an entity, or over a world.
@@ -72,6 +73,9 @@ type Expr struct {
 	vm         vm.VM
 	env        map[string]any
 	im         *inspect.Image
+	alive      func(ecs.Entity) bool // nil: the image knows.
+	direct     func(*reading) any    // What the program does, without it; nil: only the program does.
+	reading    reading
 }
 
 // Compile compiles text, which the argument called what holds, for the components of
@@ -161,6 +165,8 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 		return x.uncompiled()
 	}
 	x.program, x.env = program, map[string]any{}
+	x.directly(tree.Node)
+	x.reading.found = make([]foundRow, len(x.columns))
 	x.vm.MemoryBudget = memoryBudget
 	return nil
 }
@@ -173,7 +179,7 @@ const disabled = "now"
 func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 	wanted := "condition"
 	switch {
-	case n.IsUnknown(&config.NtCache), x.want == WantValue:
+	case n.IsUnknown(&config.NtCache), x.want == WantValue, x.want == WantTotal:
 		return nil
 	case x.want == WantNumber && n.IsNumber(), x.isCondition() && n.IsBool():
 		return nil
@@ -184,6 +190,10 @@ func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 }
 
 func (x *Expr) isCondition() bool { return x.want == WantCondition || x.want == WantWorld }
+
+// isWorldly reports whether x is of the whole world, so that it names no component but in
+// aggregates.
+func (x *Expr) isWorldly() bool { return x.want == WantWorld || x.want == WantTotal }
 
 // newConfig returns a configuration with the functions that expressions have.
 func newConfig() *conf.Config {
@@ -226,24 +236,32 @@ func (x *Expr) exists(text any) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%q is not an entity", text)
 	}
+	if x.alive != nil {
+		return x.alive(e), nil
+	}
 	return x.im.IsAlive(e), nil
 }
 
-// Of evaluates x for entity e, which is alive.
+// Of evaluates x for entity e, which is alive; or [ecs.Vacant], if x is of the whole world.
 func (x *Expr) Of(e ecs.Entity) (Answer, error) {
-	x.env["entity"], x.env["index"], x.env["generation"] = e.String(), int(e.Index()), int(e.Generation())
 	for _, col := range x.columns {
 		if err := col.load(x.env, e); err != nil {
 			return Answer{}, err
 		}
 	}
+	return x.run(e)
+}
+
+// run evaluates x for entity e, whose components are loaded.
+func (x *Expr) run(e ecs.Entity) (Answer, error) {
+	x.env["entity"], x.env["index"], x.env["generation"] = e.String(), int(e.Index()), int(e.Generation())
 	x.env["tick"], x.env["alive"] = int(x.im.Tick), x.im.Alive
 	v, err := x.vm.Run(x.program, x.env)
 	if err == nil {
 		return Answer{followed(v)}, nil
 	}
 	failed := x.failed(err)
-	if failed.Entity == "" && x.want != WantWorld {
+	if failed.Entity == "" && !x.isWorldly() {
 		failed.Entity = e.String()
 	}
 	return Answer{}, failed
@@ -256,6 +274,11 @@ func (x *Expr) Holds(e ecs.Entity) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return x.condition(a)
+}
+
+// condition returns a as the answer of a condition.
+func (x *Expr) condition(a Answer) (bool, error) {
 	switch v := a.v.(type) {
 	case bool:
 		return v, nil

@@ -336,3 +336,27 @@ func FuzzExpression(f *testing.F) {
 		}
 	})
 }
+
+func TestTotalsAreOfTheWholeWorld(t *testing.T) {
+	im := testImage(t)
+	total := func(text string) (Answer, error) {
+		x, err := Compile(im, "expr", text, WantTotal)
+		if err != nil {
+			return Answer{}, err
+		}
+		return x.Of(ecs.Vacant)
+	}
+	for text, want := range map[string]float64{"alive": 3, "count(Unit.HP > 0) * 2 + 1": 3, "any(has(Unit))": 1, "sum(Unit.HP)": 1, "seed": 1 << 64} {
+		a, err := total(text)
+		require.NoError(t, err, text)
+		x, ok := a.Float()
+		assert.True(t, ok, text)
+		assert.Equal(t, want, x, text)
+	}
+	_, err := total("Unit.HP")
+	assert.ErrorContains(t, err, "Unit is of one entity")
+	text, err := total(`"text"`)
+	require.NoError(t, err)
+	_, ok := text.Float()
+	assert.False(t, ok)
+}

@@ -69,7 +69,7 @@ func prepare(x *Expr) (string, *resolver) {
 			r.wide[string(marker)+t.Value[1:]] = n
 		}
 	}
-	if x.want == WantWorld {
+	if x.isWorldly() {
 		markAggregates(text, tokens)
 	}
 	return string(text), r
@@ -133,7 +133,7 @@ func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	}
 	worldly, isVariable := variables[n.Value]
 	switch {
-	case isVariable && !worldly && r.x.want == WantWorld:
+	case isVariable && !worldly && r.x.isWorldly():
 		r.fail(n, "%s is of one entity; this is a condition on the world", n.Value)
 	case isVariable:
 	case r.im.Find(n.Value) != nil:
@@ -169,7 +169,7 @@ func (r *resolver) component(p *ast.Node, n ast.Node, name string) {
 	case c == nil:
 		r.fail(n, "no component %q%s", name, near.Hint(name, r.names()))
 		return
-	case !c.Resource && r.x.want == WantWorld:
+	case !c.Resource && r.x.isWorldly():
 		r.fail(n, "%s is of one entity; a condition on the world asks any(…), all(…), none(…) or count(…) of them", name)
 		return
 	}
@@ -326,7 +326,7 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 	switch name := callee.Value; {
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)
-	case strings.HasPrefix(name, string(marker)) && r.x.want == WantWorld:
+	case strings.HasPrefix(name, string(marker)) && r.x.isWorldly():
 		r.aggregate(p, n, name)
 	case name == "exists":
 		callee.Value = existsName

@@ -11,14 +11,27 @@ import (
 )
 
 // Width returns how many columns of a terminal s takes. Most texts are ASCII, for which that is
-// known without looking at runes.
+// known without looking at runes; and nearly all others have only runes that never join others, so
+// that what they take adds up.
 func Width(s string) int {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
+	width := 0
+	for _, r := range s {
+		switch {
+		case r < utf8.RuneSelf:
+			width++
+		case alone(r):
+			width += runewidth.RuneWidth(r)
+		default:
 			return runewidth.StringWidth(s)
 		}
 	}
-	return len(s)
+	return width
+}
+
+// alone reports whether r makes one sign with no rune beside it that is ASCII or alone: letters of
+// Latin scripts, and the dashes, arrows and lines of tables.
+func alone(r rune) bool {
+	return 0xa0 <= r && r < 0x300 && r != 0xad || 0x2010 <= r && r < 0x2028 || 0x2190 <= r && r < 0x2200 || 0x2500 <= r && r < 0x25a0
 }
 
 // cutTo cuts s to a width, if it is not 0.

@@ -50,7 +50,8 @@ func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format
 		c.Inputs = append(c.Inputs, Input{Name: in.Name, Data: bytes.Clone(in.Data)})
 	}
 	for _, p := range t.Storages {
-		c.Rows = append(c.Rows, RowChange{p.Number, p.Before, p.After, format.CountRows(p.ValueRanges), p.EntityRanges, p.ValueRanges, p.Size})
+		written := p.Written()
+		c.Rows = append(c.Rows, RowChange{p.Number, p.Before, p.After, format.CountRows(written), p.EntityRanges, written, p.Size})
 	}
 	return c
 }

@@ -24,6 +24,10 @@ type CompactOptions struct {
 	// NoNames leaves out the snapshots that the program gave a name. Default: those on
 	// the way to At stay.
 	NoNames bool
+
+	// Compress compresses the copy of a save, as [persist.SaveOptions] say. One that is
+	// compressed stays so without. Snapshots of stores are not compressed. Default: as it is.
+	Compress bool
 }
 
 // A CompactReport says what [View.Compact] kept.
@@ -48,14 +52,14 @@ type compaction struct {
 	report   CompactReport
 }
 
-// save writes a save as Save would.
-func (c *compaction) save(ctx context.Context, out string) error {
+// save writes a save as Save would, compressed if that is wanted or the old one is.
+func (c *compaction) save(ctx context.Context, out string, compress bool) error {
 	im, err := c.At(ctx, c.to)
 	if err != nil {
 		return err
 	}
 	c.report.Tick, c.report.From = im.Tick, im.Tick
-	c.report.After, err = saveImage(ctx, im, out)
+	c.report.After, err = saveImage(ctx, im, out, compress || c.Snapshots[0].Compressed)
 	return err
 }
 

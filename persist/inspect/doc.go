@@ -10,7 +10,9 @@
 //	open a store or a save            OpenReadOnly, OpenFS
 //	what there is                     View.Snapshots, View.Log, View.Space, View.Damage
 //	a point in time to its record     View.Resolve, View.Marks, View.Tips
+//	a state in a world with types     View.Fill
 //	the state after a record          View.At; View.Walk and View.Cursor for many
+//	of it only what is asked for      View.Read, State.Outline, State.Row, State.Sweep
 //	what a tick did                   View.Commits, View.Changes
 //	one entity, without the state     View.Peek, View.Trace, View.TraceBack
 //	who is alive, who refers to one   View.Roster, View.Living, View.Referrers
@@ -22,6 +24,7 @@
 //	write less of it                  View.Compact, View.Backup
 //	out as text, and in again         Export, Import, SaveImage, SaveStore
 //	play it, or make it again         OpenPlayer, Player.Step, Player.Diverged
+//	play what is written meanwhile    Player.Refresh
 //	save both worlds where it differs Player.SaveBoth
 //
 // Errors are those of package persist, and what takes long heeds persist.WithProgress.

@@ -10,7 +10,9 @@ import (
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // What follows opens the inside to tests that see it from outside.
@@ -100,3 +102,25 @@ func (c *Column) Apply(t *format.Tick, id journal.ID) error {
 
 // Rows returns whose the rows are, and whom they name.
 func (c *Column) Rows() (owners, targets []ecs.Entity) { return c.c.owners, c.c.targets }
+
+// Held returns how many pages of component number n of a sweep are held.
+func (s *Span) Held(n int) int {
+	k := s.of[n].keptPages
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.pages)
+}
+
+// ReadAsStore calls f with the state in a save as if it were a snapshot of a store.
+func (v *View) ReadAsStore(ctx context.Context, f func(*State) error) error {
+	r, err := snap.Open(v.cat.Files, v.cat.Save, catalog.SnapshotName)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	s, err := newState(ctx, r, false)
+	if err != nil {
+		return err
+	}
+	return f(s)
+}

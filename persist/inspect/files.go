@@ -114,7 +114,7 @@ func (v *View) Compact(ctx context.Context, out string, options CompactOptions) 
 	c := compaction{Catalog: v.cat, from: from, to: to}
 	c.report.Before = storeSize(v.cat)
 	if v.cat.IsSave() {
-		err = c.save(ctx, out)
+		err = c.save(ctx, out, options.Compress)
 	} else {
 		err = c.store(ctx, out, !options.NoNames)
 	}

@@ -206,21 +206,22 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		return nil
 	}
 	i := placeAmong(p.ValueRanges, to.row)
+	edits := p.EditsOf(to.row)
+	var err error
 	switch {
 	case width == 0:
 		to.value = []byte{}
 	case i >= 0:
-		var err error
-		if to.value, err = cutRow(c.Layout, width, p.Values, i); err != nil {
-			return fmt.Errorf("row %d: %w", to.row, err)
-		}
+		to.value, err = cutRow(c.Layout, width, p.Values, i)
+	case edits != nil:
+		to.value, _, err = format.AppendEdited(nil, c.Layout, to.value, edits)
 	case to.row != was:
-		var err error
-		if to.value, err = f.valueAt(ctx, p.Number, to.row); err != nil {
-			return err
-		}
+		to.value, err = f.valueAt(ctx, p.Number, to.row)
 	}
-	if i >= 0 {
+	if err != nil {
+		return fmt.Errorf("row %d: %w", to.row, err)
+	}
+	if i >= 0 || edits != nil {
 		to.wrote = seq
 	}
 	return nil

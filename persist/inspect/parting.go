@@ -128,7 +128,8 @@ type namedPatch struct {
 func (p namedPatch) same(q namedPatch) bool {
 	return p.entry.Name == q.entry.Name && p.entry.Layout.Equal(q.entry.Layout) && p.Before == q.Before && p.After == q.After &&
 		slices.Equal(p.EntityRanges, q.EntityRanges) && bytes.Equal(p.Entities, q.Entities) &&
-		slices.Equal(p.ValueRanges, q.ValueRanges) && bytes.Equal(p.Values, q.Values)
+		slices.Equal(p.ValueRanges, q.ValueRanges) && bytes.Equal(p.Values, q.Values) &&
+		slices.Equal(p.EditRanges, q.EditRanges) && bytes.Equal(p.Edits, q.Edits)
 }
 
 // sameState compares the states after t.

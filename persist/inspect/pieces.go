@@ -148,7 +148,7 @@ func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manif
 	for _, name := range sizes {
 		if f, err := v.Files.Open(name); err == nil {
 			size, _ := f.Size()
-			room += pieceFactor * size
+			room += pieceFactor * m.Room(size)
 			f.Close()
 		}
 	}
@@ -266,7 +266,7 @@ func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal
 			err = p.adopt(r.schema)
 		}
 		if err == nil {
-			err = p.im.Patch(r.tick)
+			err = p.im.Patch(p.editable(r.tick))
 		}
 		if err != nil {
 			return i, err
@@ -285,6 +285,19 @@ func (p *pieces) adopt(s *format.Schema) error {
 		p.entities, p.values = append(p.entities, nil), append(p.values, nil)
 	}
 	return nil
+}
+
+// editable returns t without the edits of rows that are not known, and stay so.
+func (p *pieces) editable(t *format.Tick) *format.Tick {
+	known := *t
+	known.Storages = slices.Clone(t.Storages)
+	for i, s := range known.Storages {
+		if s.Number < len(p.values) && len(s.EditRanges) > 0 {
+			values := p.values[s.Number]
+			known.Storages[i] = s.EditingOnly(func(row int) bool { return row < len(values) && values[row] })
+		}
+	}
+	return &known
 }
 
 // patched notes what t gave.

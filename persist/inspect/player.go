@@ -26,13 +26,14 @@ import (
 type PlayerOptions struct {
 	// From and To are points in time, as [View.Resolve] takes them. The player goes
 	// from the one, which the other must come from, to the other. Default: from the
-	// oldest state that can be reached to the newest.
+	// oldest state that can be reached to the newest, which [Player.Refresh] looks for again.
 	From, To string
 
 	// Step makes a tick again: it changes w, which is at the tick before, as the
 	// program did when it was given these inputs, and leaves Commit to the player. The
-	// inputs are valid until it returns. Default: the world is made what the record
-	// says, at the cost of filling it.
+	// inputs are valid until it returns. Default: the recorded tick is applied, in O(rows that
+	// it wrote); if types must be converted the world is filled anew. A world with a history
+	// holds the ticks applied. Nobody else may change it.
 	Step func(w *ecs.World, tick uint64, inputs []Input) error
 }
 
@@ -49,10 +50,12 @@ type PlayerOptions struct {
 type Player struct {
 	view     *catalog.Catalog
 	world    *ecs.World
+	typed    image.Typed // The same.
 	step     func(*ecs.World, uint64, []Input) error
-	empty    *raw.State // What the world is filled from.
-	start    uint64     // The record that playing begins after,
-	path     []journal.Entry
+	empty    *raw.State     // What the world is filled from.
+	newest   bool           // Playing ends at the newest state.
+	start    uint64         // The record that playing begins after,
+	path     []playable     // those behind it,
 	played   int            // of which so many have been played.
 	recorded *Cursor        // The same tick as the world.
 	schema   *format.Schema // The last that the world was found to fit.
@@ -61,6 +64,17 @@ type Player struct {
 	diverged bool
 	tick     uint64 // The first tick that came out otherwise,
 	storage  string // and where.
+}
+
+// A playable is a record that can be played. Where it lies may change.
+type playable struct{ seq, tick uint64 }
+
+func playables(path []journal.Entry) []playable {
+	list := make([]playable, len(path))
+	for i, e := range path {
+		list[i] = playable{e.ID.Seq, e.Tick}
+	}
+	return list
 }
 
 // OpenPlayer opens the store at path for reading and fills w, which has no entities,
@@ -80,7 +94,7 @@ func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOp
 	if err != nil {
 		return nil, err
 	}
-	p := &Player{view: v, world: w, step: options.Step, empty: image.WithoutEntities(w)}
+	p := &Player{view: v, world: w, typed: image.Typed{World: w.Raw()}, step: options.Step, newest: options.To == "", empty: image.WithoutEntities(w)}
 	if err := p.open(ctx, options); err != nil {
 		v.Close()
 		return nil, err
@@ -102,13 +116,14 @@ func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 			return err
 		}
 	}
-	p.path, err = p.view.Path(p.start, end)
+	path, err := p.view.Path(p.start, end)
 	if errors.Is(err, journal.ErrNotAncestor) {
 		return fmt.Errorf("%w: no ticks lead from %s to %s", format.ErrNotFound, naming.Shown(options.From), naming.Shown(cmp.Or(options.To, "@latest")))
 	}
 	if err != nil {
 		return err
 	}
+	p.path = playables(path)
 	if p.recorded, err = newCursor(ctx, p.view, p.start); err != nil {
 		return err
 	}
@@ -131,9 +146,9 @@ func (p *Player) End() uint64 { return p.tickAt(len(p.path)) }
 func (p *Player) tickAt(n int) uint64 {
 	switch {
 	case n > 0:
-		return p.path[n-1].Tick
+		return p.path[n-1].tick
 	case len(p.path) > 0:
-		return p.path[0].Tick - 1
+		return p.path[0].tick - 1
 	}
 	return p.world.Tick()
 }
@@ -153,16 +168,20 @@ func (p *Player) Step(ctx context.Context) error {
 	if p.played == len(p.path) {
 		return io.EOF
 	}
-	if err := p.play(ctx, p.path[p.played]); err != nil {
+	if err := p.play(ctx, p.path[p.played].seq); err != nil {
 		return p.fail(err)
 	}
 	p.played++
 	return nil
 }
 
-// play plays the tick of record e.
-func (p *Player) play(ctx context.Context, e journal.Entry) error {
-	c, err := p.recorded.next(ctx, e)
+// play plays the tick of record seq.
+func (p *Player) play(ctx context.Context, seq uint64) error {
+	e, ok := p.view.Log.Known(seq)
+	if !ok {
+		return p.view.Unreachable(seq)
+	}
+	c, r, converted, err := p.recorded.next(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -170,7 +189,7 @@ func (p *Player) play(ctx context.Context, e journal.Entry) error {
 		return err
 	}
 	if p.step == nil {
-		return p.load()
+		return p.apply(r, converted)
 	}
 	if err := p.step(p.world, c.Tick, c.Inputs); err != nil {
 		return fmt.Errorf("persist: playing tick %d: %w", c.Tick, err)
@@ -189,17 +208,110 @@ func (p *Player) fail(err error) error {
 	return err
 }
 
+// apply makes the world what r says, which continues its state, unless that was converted
+// before, or the world is not where the player left it.
+func (p *Player) apply(r *record, converted bool) error {
+	w := p.world
+	if converted || w.Tick() != p.Tick() || r.tick.Tick <= w.Tick() || w.Raw().Dirty() {
+		return p.load()
+	}
+	patch, err := p.typed.Patch(r.tick, r.schema, r.ID)
+	switch {
+	case errors.Is(err, image.ErrUnlike):
+		return p.load()
+	case err == nil:
+		err = w.Raw().Apply(raw.Ticks(patch))
+	}
+	if err != nil && !errors.Is(err, raw.ErrCheckpointHeld) {
+		return p.view.EntryError(r.Entry, err)
+	}
+	return err
+}
+
 // next is Seek to the record that continues the state that c is at. It returns what
-// the record says.
-func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, err error) {
-	w := walk{Catalog: c.view, after: func(_ context.Context, im *Image, r *record) error {
+// the record says, and whether the state was converted before.
+func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *record, converted bool, err error) {
+	w := walk{Catalog: c.view, before: func(_ context.Context, was, im *Image, read *record) error {
+		r, converted = read, was != im
+		return nil
+	}, after: func(_ context.Context, im *Image, r *record) error {
 		c.shown, says = im.Settled(), describeTick(c.view, e, r.tick, r.schema)
 		return nil
 	}}
 	im := c.image
 	c.image, c.shown, c.seq = nil, nil, e.ID.Seq
 	c.image, err = w.step(progress.Quiet(ctx), im, e)
-	return says, err
+	return says, r, converted, err
+}
+
+// Refresh looks for what was committed since the store was opened or refreshed, and reports
+// whether there is more to play, so that a player that has come to the end goes on as the
+// store grows. It reads what is new; without anything new it reads some names of files.
+//
+// If the program went back and on from there, so does a player that has gone further: to the
+// last tick that both have. If [persist.Retention] removed what comes next, it goes to the oldest
+// state that there is; so does one whose last step failed for that. A player whose To was given
+// plays what it was given.
+func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
+	if !p.newest {
+		return false, nil
+	}
+	if changed, err := p.view.Refresh(ctx); err != nil || !changed && p.err == nil {
+		return false, err
+	}
+	head, last := p.view.Head(), p.seqAt(len(p.path))
+	path, err := p.view.Log.Path(last, head)
+	if err != nil || p.err != nil || p.played < len(p.path) && p.gone(p.path[p.played].seq) {
+		return true, p.turn(ctx, head)
+	}
+	p.path = append(p.path, playables(path)...)
+	return len(path) > 0, nil
+}
+
+// gone reports whether record seq was removed.
+func (p *Player) gone(seq uint64) bool {
+	_, ok := p.view.Log.Known(seq)
+	return !ok
+}
+
+// turn makes the way that is played that to record head.
+func (p *Player) turn(ctx context.Context, head uint64) error {
+	oldest, ok := p.view.OldestBase(head)
+	if !ok {
+		return p.fail(p.view.Unreachable(head))
+	}
+	start := max(p.start, oldest.ID.Seq)
+	path, err := p.view.Log.Path(start, head)
+	if err != nil {
+		start = oldest.ID.Seq
+		if path, err = p.view.Path(start, head); err != nil {
+			return p.fail(err)
+		}
+	}
+	places := map[uint64]int{start: 0}
+	for i, e := range path {
+		places[e.ID.Seq] = i + 1
+	}
+	for n := p.played; n >= 0; n-- {
+		if place, ok := places[p.seqAt(n)]; ok {
+			stays := n == p.played && p.err == nil
+			p.start, p.path, p.played = start, playables(path), place
+			if stays {
+				return nil
+			}
+			return p.seek(ctx, place)
+		}
+	}
+	p.start, p.path = start, playables(path)
+	return p.seek(ctx, 0)
+}
+
+// seqAt returns the record of the state after n records have been played.
+func (p *Player) seqAt(n int) uint64 {
+	if n > 0 {
+		return p.path[n-1].seq
+	}
+	return p.start
 }
 
 // Restart goes back to where playing began.
@@ -210,7 +322,7 @@ func (p *Player) Restart(ctx context.Context) error { return p.seek(ctx, 0) }
 // [Player.Diverged] starts anew. An error wraps [persist.ErrNotFound] if the tick is not
 // between First and End; the world is then as it was.
 func (p *Player) Seek(ctx context.Context, tick uint64) error {
-	n := slices.IndexFunc(p.path, func(e journal.Entry) bool { return e.Tick == tick })
+	n := slices.IndexFunc(p.path, func(e playable) bool { return e.tick == tick })
 	if n < 0 && tick != p.First() {
 		oldest, ok := p.view.OldestBase(p.start)
 		if err := p.view.Removed(fmt.Sprintf("tick %d was", tick)); err != nil && ok && tick < oldest.Tick {
@@ -223,10 +335,7 @@ func (p *Player) Seek(ctx context.Context, tick uint64) error {
 
 // seek goes to where n records have been played.
 func (p *Player) seek(ctx context.Context, n int) error {
-	seq := p.start
-	if n > 0 {
-		seq = p.path[n-1].ID.Seq
-	}
+	seq := p.seqAt(n)
 	p.diverged, p.tick, p.storage = false, 0, ""
 	err := p.recorded.Seek(ctx, seq)
 	if err == nil {
@@ -253,10 +362,11 @@ func (p *Player) fill() error {
 // load makes the world the recorded state.
 func (p *Player) load() error {
 	state := p.Recorded().State()
-	state.Owned, state.Lossy = false, true
+	state.Seq, state.Owned, state.Lossy = p.recorded.Seq(), false, true
 	if err := p.world.Raw().Load(state); err != nil {
 		return fmt.Errorf("persist: tick %d: %w", p.Recorded().Tick, err)
 	}
+	p.typed.Forget()
 	return nil
 }
 

@@ -203,7 +203,7 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 	s.report.Tick, s.report.Seq = im.Tick, im.ID.Seq
 	s.countLost(options.At == "")
 	if s.IsSave() {
-		_, err = saveImage(ctx, im, out)
+		_, err = saveImage(ctx, im, out, s.Snapshots[0].Compressed)
 		return err
 	}
 	return s.write(ctx, out)
@@ -484,7 +484,7 @@ func (s *salvage) writePieces(ctx context.Context, im *Image, out string) error 
 		return err
 	}
 	if s.IsSave() {
-		_, err := saveImage(ctx, im, out)
+		_, err := saveImage(ctx, im, out, s.Snapshots[0].Compressed)
 		return err
 	}
 	return SaveStore(ctx, im, out)

@@ -44,7 +44,7 @@ func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list
 			}
 		}
 		for _, c := range searches {
-			if !c.Rewinds && !c.Resource && !v.IsSave() {
+			if c.edited || !c.Rewinds && !c.Resource && !v.IsSave() {
 				err = searchWhole(ctx, v, c, list, seq)
 			} else {
 				err = searchFile(ctx, r, c, list)
@@ -81,6 +81,7 @@ type search struct {
 	written map[int]uint64     // By 64 rows: those that ticks wrote,
 	holding map[int][]string   // where in these the entity is, by row,
 	owners  map[int]ecs.Entity // and the entities that ticks gave to rows.
+	edited  bool               // Ticks edited rows: what is in them, only the whole state says.
 }
 
 // searches returns one for each component that can hold entities in the last state
@@ -164,6 +165,9 @@ func searchTick(v *catalog.Catalog, m *format.Manifest, searches []*search, e jo
 func (c *search) patch(p *format.StoragePatch) error {
 	if len(p.Entities) != 8*format.CountRows(p.EntityRanges) {
 		return image.ErrRanges
+	}
+	if c.edited = c.edited || len(p.EditRanges) > 0; c.edited {
+		return nil
 	}
 	c.rows = p.After
 	eachRow(p.EntityRanges, p.Entities, func(row int, e ecs.Entity) { c.owners[row] = e })
@@ -377,7 +381,7 @@ func searchWhole(ctx context.Context, v *catalog.Catalog, c *search, list *refer
 	}
 	rows := im.Components[c.number]
 	var hits []hit
-	for row := range rows.Entities {
+	for row := range rows.Len() {
 		fields, err := c.find(rows.Row(row))
 		if err != nil {
 			return err
@@ -386,5 +390,10 @@ func searchWhole(ctx context.Context, v *catalog.Catalog, c *search, list *refer
 			hits = append(hits, hit{row, fields})
 		}
 	}
-	return list.take(c, hits, func(row int) (ecs.Entity, error) { return rows.Entities[row], nil })
+	return list.take(c, hits, func(row int) (ecs.Entity, error) {
+		if c.Resource {
+			return 0, nil
+		}
+		return rows.Entities[row], nil
+	})
 }

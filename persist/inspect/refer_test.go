@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,14 +55,14 @@ func TestReferrersAreThoseOfTheWholeState(t *testing.T) {
 	require.Greater(t, found, 100)
 }
 
-// A patience is a context that ends when it was asked so often.
+// A patience is a context that ends when it was asked so often, from any goroutine.
 type patience struct {
 	context.Context
-	left int
+	left atomic.Int64
 }
 
 func (p *patience) Err() error {
-	if p.left--; p.left < 0 {
+	if p.left.Add(-1) < 0 {
 		return context.Canceled
 	}
 	return nil
@@ -74,7 +75,9 @@ func TestReferrersAreInterruptedAtAnyMoment(t *testing.T) {
 	interrupted := 0
 	for _, seq := range storetest.SeqsOf(v) {
 		for asked := 0; ; asked++ {
-			_, _, err := v.Referrers(&patience{storetest.Background, asked}, e, seq, 10)
+			ctx := &patience{Context: storetest.Background}
+			ctx.left.Store(int64(asked))
+			_, _, err := v.Referrers(ctx, e, seq, 10)
 			if err == nil {
 				break
 			}

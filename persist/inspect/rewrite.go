@@ -338,18 +338,19 @@ func SaveStore(ctx context.Context, im *Image, dir string) error {
 
 // SaveImage writes im to a file that does not exist yet, as [persist.Save] writes a world.
 func SaveImage(ctx context.Context, im *Image, file string) error {
-	_, err := saveImage(ctx, im, file)
+	_, err := saveImage(ctx, im, file, false)
 	return err
 }
 
-// saveImage is SaveImage that returns the size of the file.
-func saveImage(ctx context.Context, im *Image, file string) (size int64, err error) {
+// saveImage is SaveImage that compresses pages or not, and returns the size of the file.
+func saveImage(ctx context.Context, im *Image, file string, compress bool) (size int64, err error) {
 	if err := unused(file); err != nil {
 		return 0, err
 	}
 	err = inDirectory(filepath.Dir(filepath.Clean(file)), func(files disk.FS) error {
 		s := snap.SavedImage(im)
 		s.Manifest.ID = journal.ID{} // A save belongs to no journal.
+		s.Manifest.Compressed = compress
 		info, err := s.Create(ctx, files, filepath.Base(file))
 		size = info.Size
 		return err

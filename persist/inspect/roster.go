@@ -14,21 +14,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// ErrNoSnapshot reports a state that is in no snapshot, but behind one: it has to be
+// errNoSnapshot reports a state that is in no snapshot, but behind one: it has to be
 // replayed.
-var ErrNoSnapshot = errors.New("persist: no snapshot holds the state")
+var errNoSnapshot = errors.New("persist: no snapshot holds the state")
 
-// A Roster is the beginning of the list of the entities alive.
-type Roster struct {
-	Tick     uint64
-	Alive    int          // How many there are.
-	Entities []ecs.Entity // Those asked for, by index.
-}
-
-func roster(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, skip, n int) (*Roster, error) {
+// roster is [View.Roster] of the state in a snapshot.
+func roster(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, skip, n int) (tick uint64, alive int, entities []ecs.Entity, err error) {
 	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
 	if err != nil {
-		return nil, err
+		return 0, 0, nil, err
 	}
 	defer r.Close()
 	l := lowest{keep: skip + n}
@@ -37,13 +31,13 @@ func roster(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, skip, n int
 		return row%format.PageRows > 0 || ctx.Err() == nil
 	})
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return 0, 0, nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, r.Damage(fmt.Errorf("entities: %w", err))
+		return 0, 0, nil, r.Damage(fmt.Errorf("entities: %w", err))
 	}
 	l.cut()
-	return &Roster{r.Manifest.Tick, r.Manifest.Alive, l.entities[min(skip, len(l.entities)):]}, nil
+	return r.Manifest.Tick, r.Manifest.Alive, l.entities[min(skip, len(l.entities)):], nil
 }
 
 // A lowest keeps the entities of lowest index among those that it is given.

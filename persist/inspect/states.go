@@ -1,10 +1,14 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
+	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
+	"github.com/stet-ecs/stet/persist/internal/image"
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
@@ -14,6 +18,43 @@ import (
 // If the program that has the store open removed files since, At looks for other
 // ways to the state; if there is none any more, the error wraps [persist.ErrNotFound].
 func (v *View) At(ctx context.Context, seq uint64) (*Image, error) { return v.cat.At(ctx, seq) }
+
+// Read calls f with the state after record seq. If the state lies in a snapshot file, it is read
+// by pages, see [State]; damage to those that f does not ask for goes unnoticed. Otherwise, or if
+// a page cannot be read, or f returns what [State.NeedWhole] gave, f is called with the whole state, see [View.At]:
+// so it must be without effect until it has all that it asks for.
+func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error {
+	for _, s := range leadingBases(v.cat, seq) {
+		if s.Err == nil && s.ID.Seq == seq {
+			if done, err := readPages(ctx, v.cat, s, f); done || ctx.Err() != nil {
+				return cmp.Or(err, ctx.Err())
+			}
+			break
+		}
+	}
+	im, err := v.At(ctx, seq)
+	if err != nil {
+		return err
+	}
+	st := stateOf(im)
+	st.Seq = seq
+	return f(st)
+}
+
+// Fill replaces all that w holds by the state after record seq, see [View.At], in the types
+// of w: what others wrote is converted, and what is not registered is kept, by the rules
+// and with the errors of [persist.Load]. The world then goes its own way: to go on with the store is what
+// [persist.Store.Goto] does.
+func (v *View) Fill(ctx context.Context, seq uint64, w *ecs.World) error {
+	im, err := v.At(ctx, seq)
+	if err != nil {
+		return err
+	}
+	if _, err := image.Conversions(im.Stored(), w); err != nil {
+		return err
+	}
+	return im.Fill(w, fmt.Sprintf("state after record %d", seq))
+}
 
 // Path returns the records that lead from the state after record from, which must
 // be an ancestor of to, to that after record to, in this order.

@@ -48,7 +48,7 @@ func keepRows(im *Image, t *format.Tick) *keptTick {
 
 func keep(c *Component, p *format.StoragePatch) keptRows {
 	k := keptRows{n: c.N, entities: map[int]ecs.Entity{}, rows: map[int][]byte{}}
-	k.ranges = union(p.EntityRanges, p.ValueRanges, between(c.N, p.After))
+	k.ranges = union(p.EntityRanges, p.ValueRanges, p.EditRanges, between(c.N, p.After))
 	everyRowOf(k.ranges, c.N, func(row int) {
 		k.entities[row] = imageRows{c}.entity(row)
 		k.rows[row] = slices.Clone(c.Row(row))

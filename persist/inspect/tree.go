@@ -69,6 +69,11 @@ func relationFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, compo
 		if err := l.follow(ctx, v, path, c.apply); err != nil {
 			return err
 		}
+		if c.edited {
+			if err := c.readWhole(ctx, v, seq); err != nil {
+				return err
+			}
+		}
 		of, err = newRelation(ctx, c, l)
 		return err
 	})
@@ -83,6 +88,7 @@ type column struct {
 	width  int
 
 	owners, targets []ecs.Entity
+	edited          bool // Ticks edited rows: what is in them, only the whole state says.
 }
 
 func newColumn(s *format.Schema, component, field string) (*column, error) {
@@ -130,6 +136,18 @@ func (c *column) read(ctx context.Context, r *snap.Reader) error {
 	return nil
 }
 
+// readWhole reads the rows of the whole state after record seq.
+func (c *column) readWhole(ctx context.Context, v *catalog.Catalog, seq uint64) error {
+	im, err := v.At(ctx, seq)
+	if err != nil {
+		return err
+	}
+	rows := im.Components[c.number]
+	c.owners, c.targets = rows.Entities, make([]ecs.Entity, rows.Len())
+	_, err = c.set(rows.AppendRows(nil, 0, rows.Len()), 0, rows.Len())
+	return err
+}
+
 // set takes the targets of rows [lo, hi) from src, and returns the rest of it.
 func (c *column) set(src []byte, lo, hi int) (rest []byte, err error) {
 	for row := lo; row < hi; row++ {
@@ -164,6 +182,9 @@ func (c *column) apply(t *format.Tick) error {
 
 // patch goes on by what a tick did to the component, as an image does.
 func (c *column) patch(p *format.StoragePatch) (err error) {
+	if c.edited = c.edited || len(p.EditRanges) > 0; c.edited {
+		return nil
+	}
 	if err := image.CheckStorage(c.Entry, p, len(c.owners), c.width); err != nil {
 		return err
 	}

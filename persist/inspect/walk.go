@@ -127,6 +127,17 @@ func (c *Cursor) Image() *Image { return c.shown }
 // Seq returns the record of the state that c is at.
 func (c *Cursor) Seq() uint64 { return c.seq }
 
+// Clone returns another cursor at the same state, which goes its own way. It costs a copy of the
+// state.
+func (c *Cursor) Clone() *Cursor {
+	d := &Cursor{view: c.view, seq: c.seq}
+	if c.image != nil {
+		d.image = c.image.Clone()
+		d.shown = d.image.Settled()
+	}
+	return d
+}
+
 // Seek goes to the state after record seq: along the journal if there is less to
 // read than from the nearest snapshot. After an error c is nowhere, and the next
 // Seek begins anew.

@@ -1,0 +1,33 @@
+package dump
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStandardInputIsReadUpToALimit(t *testing.T) {
+	for n, ok := range map[int]bool{0: true, 10: true, 11: false, 5000: false} {
+		files, err := filesOf(strings.NewReader(strings.Repeat("x", n)), 10)
+		if !ok {
+			var f *failure
+			require.ErrorAs(t, err, &f)
+			require.Equal(t, exitUsage, f.code)
+			require.ErrorContains(t, err, "standard input has more than 10 B")
+			require.Equal(t, f, opening(standardInput, err), "it is told as it is")
+			continue
+		}
+		require.NoError(t, err)
+		f, err := files.Open(standardInput)
+		require.NoError(t, err)
+		size, err := f.Size()
+		require.NoError(t, err)
+		require.Equal(t, int64(n), size)
+	}
+	dead := errors.New("dead")
+	_, err := filesOf(iotest.ErrReader(dead), 10)
+	require.ErrorIs(t, err, dead)
+}

@@ -1,0 +1,281 @@
+package query
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+
+	"github.com/expr-lang/expr/ast"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// A reading is the evaluation of an expression without a program. Rows are found once.
+type reading struct {
+	entity ecs.Entity
+	find   Rows
+	found  []foundRow // By column.
+	err    error      // A row could not be found.
+}
+
+// A foundRow is what an entity has of a column.
+type foundRow struct {
+	asked, has bool
+	row        []byte
+}
+
+// row returns what the entity has of column n.
+func (r *reading) row(n int) *foundRow {
+	f := &r.found[n]
+	if !f.asked {
+		row, has, err := r.find(n)
+		*f = foundRow{true, has && err == nil, row}
+		if r.err == nil {
+			r.err = err
+		}
+	}
+	return f
+}
+
+// A direct is a part of an expression as functions, of which one is there: what it gives is of
+// that type. Nearly all expressions that are asked of millions of entities are made of few parts,
+// comparisons of scalar fields with numbers, joined; for these there are functions that read no more
+// of a row than the field, and need neither variables nor a machine. They give what the program does.
+type direct struct {
+	boolean func(*reading) bool
+	integer func(*reading) int
+	wide    func(*reading) uint64
+	float   func(*reading) float64
+}
+
+// directly makes x, whose tree is n as it is compiled, functions, if it is made of such parts.
+func (x *Expr) directly(n ast.Node) {
+	x.direct = nil
+	value, only := n, func(*reading) bool { return true }
+	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
+		if only = x.part(c.Cond).boolean; only == nil {
+			return
+		}
+		value = c.Exp1
+	}
+	p := x.part(value)
+	var give func(*reading) any
+	switch {
+	case p.boolean != nil:
+		give = func(r *reading) any { return p.boolean(r) }
+	case p.integer != nil:
+		give = func(r *reading) any { return p.integer(r) }
+	case p.wide != nil:
+		give = func(r *reading) any { return p.wide(r) }
+	case p.float != nil:
+		give = func(r *reading) any { return p.float(r) }
+	default:
+		return
+	}
+	x.direct = func(r *reading) any {
+		if !only(r) {
+			return nil
+		}
+		return give(r)
+	}
+}
+
+// part returns n as a function, or none.
+func (x *Expr) part(n ast.Node) direct {
+	switch n := n.(type) {
+	case *ast.BoolNode:
+		return direct{boolean: func(*reading) bool { return n.Value }}
+	case *ast.IntegerNode:
+		return direct{integer: func(*reading) int { return n.Value }}
+	case *ast.FloatNode:
+		return direct{float: func(*reading) float64 { return n.Value }}
+	case *ast.IdentifierNode:
+		return x.variable(n.Value)
+	case *ast.MemberNode:
+		if number, t, offset, ok := x.place(n); ok {
+			return field(number, t, offset)
+		}
+	case *ast.UnaryNode:
+		return unary(n.Operator, x.part(n.Node))
+	case *ast.BinaryNode:
+		return joined(n.Operator, x.part(n.Left), x.part(n.Right))
+	case *ast.CallNode:
+		return x.exactly(n)
+	}
+	return direct{}
+}
+
+// exactly returns a call of [compareCall] for integers, one of which is wide.
+func (x *Expr) exactly(n *ast.CallNode) direct {
+	callee, ok := n.Callee.(*ast.IdentifierNode)
+	if !ok || callee.Value != compareName {
+		return direct{}
+	}
+	operator, a, b := n.Arguments[0].(*ast.StringNode).Value, x.part(n.Arguments[1]), x.part(n.Arguments[2])
+	switch {
+	case a.wide != nil && b.wide != nil:
+		return direct{boolean: compared(operator, a.wide, b.wide)}
+	case a.wide != nil && b.integer != nil:
+		return direct{boolean: compared(operator, apart(a.wide, b.integer, 1), zero)}
+	case a.integer != nil && b.wide != nil:
+		return direct{boolean: compared(operator, apart(b.wide, a.integer, -1), zero)}
+	}
+	return direct{}
+}
+
+// apart returns how a compares with b, times sign.
+func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*reading) int {
+	return func(r *reading) int {
+		b := b(r)
+		if b < 0 {
+			return sign
+		}
+		return sign * cmp.Compare(a(r), uint64(b))
+	}
+}
+
+func zero(*reading) int { return 0 }
+
+// variable returns what an identifier of the program is: whether there is a component, or a scalar
+// that is one, or of the entity.
+func (x *Expr) variable(name string) direct {
+	for n, col := range x.columns {
+		switch {
+		case name == col.flag:
+			return direct{boolean: func(r *reading) bool { return r.row(n).has }}
+		case name == col.key && col.layout.Width() > 0:
+			return field(n, col.layout, 0)
+		}
+	}
+	switch name {
+	case "index":
+		return direct{integer: func(r *reading) int { return int(r.entity.Index()) }}
+	case "generation":
+		return direct{integer: func(r *reading) int { return int(r.entity.Generation()) }}
+	}
+	return direct{}
+}
+
+// place returns where n, a field of a component whose rows are of one size, lies in the row.
+func (x *Expr) place(n ast.Node) (column int, t *layout.Type, offset int, ok bool) {
+	switch n := n.(type) {
+	case *ast.IdentifierNode:
+		for i, col := range x.columns {
+			if n.Value == col.key {
+				return i, col.layout, 0, col.layout.Width() > 0
+			}
+		}
+	case *ast.MemberNode:
+		name, isName := n.Property.(*ast.StringNode)
+		column, t, offset, ok = x.place(n.Node)
+		if !ok || !isName || t.Kind != layout.Struct {
+			return 0, nil, 0, false
+		}
+		for _, f := range t.Fields {
+			if f.Name == name.Value {
+				return column, f.Type, offset, true
+			}
+			offset += f.Type.Width()
+		}
+	}
+	return 0, nil, 0, false
+}
+
+// field returns a scalar of type t as expressions know it, see [column]; none of another type.
+func field(column int, t *layout.Type, offset int) direct {
+	width := t.Width()
+	bits := func(r *reading) uint64 { return r.row(column).bits(offset, width) }
+	switch t.Kind {
+	case layout.Bool:
+		return direct{boolean: func(r *reading) bool { return bits(r) != 0 }}
+	case layout.Int8, layout.Int16, layout.Int32, layout.Int64:
+		unused := 64 - 8*width
+		return direct{integer: func(r *reading) int { return int(int64(bits(r)<<unused) >> unused) }}
+	case layout.Uint8, layout.Uint16, layout.Uint32:
+		return direct{integer: func(r *reading) int { return int(bits(r)) }}
+	case layout.Uint64:
+		return direct{wide: bits}
+	case layout.Float32:
+		return direct{float: func(r *reading) float64 { return asPrinted(float64(math.Float32frombits(uint32(bits(r))))) }}
+	case layout.Float64:
+		return direct{float: func(r *reading) float64 { return math.Float64frombits(bits(r)) }}
+	}
+	return direct{}
+}
+
+// bits returns a scalar of the row, which was checked, as package layout encodes it; 0 if there is
+// no row.
+func (f *foundRow) bits(offset, width int) uint64 {
+	if !f.has {
+		return 0
+	}
+	switch b := f.row[offset:]; width {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	default:
+		return binary.LittleEndian.Uint64(b)
+	}
+}
+
+// unary returns a part negated.
+func unary(operator string, p direct) direct {
+	switch {
+	case p.boolean != nil && (operator == "not" || operator == "!"):
+		return direct{boolean: func(r *reading) bool { return !p.boolean(r) }}
+	case p.integer != nil && operator == "-":
+		return direct{integer: func(r *reading) int { return -p.integer(r) }}
+	case p.float != nil && operator == "-":
+		return direct{float: func(r *reading) float64 { return -p.float(r) }}
+	}
+	return direct{}
+}
+
+// joined returns two parts joined by an operator.
+func joined(operator string, a, b direct) direct {
+	switch {
+	case a.boolean != nil && b.boolean != nil:
+		switch operator {
+		case "&&", "and":
+			return direct{boolean: func(r *reading) bool { return a.boolean(r) && b.boolean(r) }}
+		case "||", "or":
+			return direct{boolean: func(r *reading) bool { return a.boolean(r) || b.boolean(r) }}
+		}
+	case a.integer != nil && b.integer != nil:
+		return direct{boolean: compared(operator, a.integer, b.integer)}
+	case a.number() != nil && b.number() != nil:
+		return direct{boolean: compared(operator, a.number(), b.number())}
+	}
+	return direct{}
+}
+
+// number returns p as a float, if it is a number.
+func (p direct) number() func(*reading) float64 {
+	if p.integer != nil {
+		return func(r *reading) float64 { return float64(p.integer(r)) }
+	}
+	return p.float
+}
+
+// compared returns a comparison, or nil.
+func compared[T int | uint64 | float64](operator string, a, b func(*reading) T) func(*reading) bool {
+	switch operator {
+	case "==":
+		return func(r *reading) bool { return a(r) == b(r) }
+	case "!=":
+		return func(r *reading) bool { return a(r) != b(r) }
+	case "<":
+		return func(r *reading) bool { return a(r) < b(r) }
+	case "<=":
+		return func(r *reading) bool { return a(r) <= b(r) }
+	case ">":
+		return func(r *reading) bool { return a(r) > b(r) }
+	case ">=":
+		return func(r *reading) bool { return a(r) >= b(r) }
+	}
+	return nil
+}

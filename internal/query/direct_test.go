@@ -1,0 +1,97 @@
+package query
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// rowsIn finds what e has in an image.
+func rowsIn(x *Expr, e ecs.Entity) Rows {
+	of := x.Reads()
+	return func(n int) ([]byte, bool, error) {
+		row := of[n].Find(e)
+		if of[n].Resource {
+			row = of[n].Len() - 1
+		}
+		if row < 0 {
+			return nil, false, nil
+		}
+		return of[n].Row(row), true, nil
+	}
+}
+
+// sameOfRows requires that an expression gives the same for rows as for an image, and returns
+// whether it needs no program for that.
+func sameOfRows(t *testing.T, im *inspect.Image, text string, w Want) (direct bool) {
+	t.Helper()
+	x, err := Compile(im, "test", text, w)
+	if err != nil {
+		return false
+	}
+	for _, c := range []*Expr{x, x.Clone()} {
+		for _, e := range im.Registry[:im.Alive] {
+			want, failed := x.Of(e)
+			got, err := c.OfRows(e, rowsIn(x, e))
+			require.Equal(t, failed == nil, err == nil, "%s of %v: %v, %v", text, e, failed, err)
+			if err == nil {
+				require.IsType(t, want.v, got.v, "%s of %v", text, e)
+				require.Equal(t, want.Key(), got.Key(), "%s of %v", text, e)
+			}
+		}
+	}
+	return x.direct != nil
+}
+
+func TestAnExpressionWithoutAProgramGivesWhatItsProgramDoes(t *testing.T) {
+	im := testImage(t)
+	scalars := []string{
+		"Unit.HP", "Unit.Max", "Unit.Serial", "Unit.Speed", "Unit.Weight", "Unit.private", "Unit.ID", "seed", "index", "generation",
+		"8", "-7", "0.1", "2.5", "9007199254740993", "9007199254740992.0", "200",
+	}
+	conditions := []string{"Unit.Elite", "has(Unit)", `component("game.Dead")`, "true", "false", "not Unit.Elite", "Unit != nil"}
+	direct := map[string]bool{}
+	try := func(text string, w Want) { direct[text] = sameOfRows(t, im, text, w) }
+	for _, a := range scalars {
+		try(a, WantValue)
+		for _, b := range scalars {
+			for _, operator := range []string{"==", "!=", "<", "<=", ">", ">="} {
+				text := fmt.Sprintf("%s %s %s", a, operator, b)
+				try(text, WantCondition)
+				try("not ("+text+")", WantValue)
+			}
+		}
+	}
+	for _, a := range conditions {
+		for _, b := range append(conditions, "Unit.HP > 0", "Unit.Weight == Unit.Weight") {
+			for _, operator := range []string{"&&", "or", "==", "!="} {
+				try(fmt.Sprintf("%s %s %s", a, operator, b), WantCondition)
+				try(fmt.Sprintf("%s %s not (%s)", a, operator, b), WantValue)
+			}
+		}
+	}
+	for _, text := range []string{
+		"Unit", "Unit.ID", "Unit.ID > 5", "Unit.At[0]", "Unit.Owner", "entity", "seed", "seed > 3", "Late", "Unit.HP + 1 > 3", "Unit.HP ?? 0", "(Unit.HP ?? 0) > 3",
+		`component("game.Bag-2").Name`, `component("game.Bag-2").Items[0].N == 3`, "exists(Unit.Owner)", "Unit.Elite ? Unit.HP : 3", "alive > 2", "tick", "true",
+	} {
+		try(text, WantValue)
+		try(text, WantCondition)
+	}
+	for _, text := range []string{"Unit.HP", "Unit.HP < 8", "not (Unit.Weight < 2.5)", `has(Unit) && Unit.HP > 0`, "Unit.Speed == 0.1", "Unit.ID >= 8", "-7 < Unit.ID", "Unit.ID == seed", "index >= 200", "true"} {
+		require.True(t, direct[text], "%s needs a program", text)
+	}
+}
+
+func TestARowThatCannotBeFoundIsAnError(t *testing.T) {
+	im := testImage(t)
+	for _, text := range []string{"Unit.HP", "Unit.HP + 1", "not (Unit.HP > 3)"} {
+		x, err := Compile(im, "test", text, WantValue)
+		require.NoError(t, err)
+		_, err = x.OfRows(im.Registry[0], func(int) ([]byte, bool, error) { return nil, false, inspect.ErrDigest })
+		require.ErrorIs(t, err, inspect.ErrDigest)
+	}
+}

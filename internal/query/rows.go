@@ -1,0 +1,73 @@
+package query
+
+import (
+	"maps"
+	"reflect"
+
+	"github.com/expr-lang/expr/vm"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// Rows finds what an entity has of a component, encoded, and whether it has it. The number of
+// the component is its place in what [Expr.Reads] returned.
+type Rows func(n int) (row []byte, has bool, err error)
+
+// Reads returns the components and resources that x reads.
+func (x *Expr) Reads() (components []*inspect.Component) {
+	for _, col := range x.columns {
+		components = append(components, col.component)
+	}
+	return components
+}
+
+// Among tells x, and what is cloned of it, who is alive: the image that x was compiled for need
+// not know.
+func (x *Expr) Among(alive func(ecs.Entity) bool) { x.alive = alive }
+
+// Clone returns a copy of x, which may be used at the same time.
+func (x *Expr) Clone() *Expr {
+	c := *x
+	c.env, c.vm = maps.Clone(x.env), vm.VM{MemoryBudget: memoryBudget}
+	c.reading = reading{found: make([]foundRow, len(x.columns))}
+	c.columns = make([]*column, len(x.columns))
+	for i, col := range x.columns {
+		own := *col
+		if own.typ != nil {
+			own.value = reflect.New(col.value.Type().Elem())
+		}
+		c.columns[i] = &own
+	}
+	return &c
+}
+
+// OfRows is [Expr.Of] for an entity whose rows lie elsewhere than in the image.
+func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
+	if x.direct != nil {
+		r := &x.reading
+		r.entity, r.find, r.err = e, rows, nil
+		clear(r.found)
+		v := x.direct(r)
+		return Answer{v}, r.err
+	}
+	for n, col := range x.columns {
+		row, has, err := rows(n)
+		if err == nil {
+			err = col.loadRow(x.env, row, has)
+		}
+		if err != nil {
+			return Answer{}, err
+		}
+	}
+	return x.run(e)
+}
+
+// HoldsRows is [Expr.Holds] in the same way.
+func (x *Expr) HoldsRows(e ecs.Entity, rows Rows) (bool, error) {
+	a, err := x.OfRows(e, rows)
+	if err != nil {
+		return false, err
+	}
+	return x.condition(a)
+}

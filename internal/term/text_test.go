@@ -1,0 +1,36 @@
+package term
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheWidthOfATextIsThatOfItsGraphemes(t *testing.T) {
+	var runes []rune
+	for r := rune(' '); r < 0x2600; r++ {
+		if r < 0x7f || alone(r) {
+			runes = append(runes, r)
+		}
+	}
+	joining := []rune("\u0301\u200d\ufe0f🧔‍♂️🇩🇪각👩🏽\u00ad漢")
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := range 20000 {
+		var text []rune
+		for range rng.IntN(6) {
+			text = append(text, runes[rng.IntN(len(runes))])
+		}
+		if n%2 == 0 {
+			text = append(text, joining[rng.IntN(len(joining))], 'a')
+		}
+		require.Equal(t, runewidth.StringWidth(string(text)), Width(string(text)), "%q", string(text))
+	}
+	for _, r := range runes { // Each beside each would be too many.
+		for _, other := range []rune{'a', '→', '©', r} {
+			s := string([]rune{r, other, r})
+			require.Equal(t, runewidth.StringWidth(s), Width(s), "%q", s)
+		}
+	}
+}

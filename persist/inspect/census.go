@@ -1,0 +1,63 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/parallel"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// Count reads who is alive, if that is not known yet: 8 bytes an index, of which 4 are kept.
+// Then [State.IsAlive] may be asked.
+func (s *State) Count(ctx context.Context) error {
+	if s.Whole() || s.census != nil {
+		return nil
+	}
+	census, registry := make([]uint32, s.indices), s.reader.Manifest.Registry()
+	registry.Rows = min(registry.Rows, s.outline.Alive) // The first are alive.
+	err := parallel.Do(ctx, registry.Pages(), func(page int) error {
+		content, err := s.reader.Page(s.reader.Manifest.Registry(), page)
+		if err != nil {
+			return err
+		}
+		lo, hi := registry.Span(page)
+		for i := range hi - lo {
+			e := format.EntityAt(content, i)
+			if int64(e.Index()) >= int64(len(census)) || e.Generation() == 0 || !atomic.CompareAndSwapUint32(&census[e.Index()], 0, e.Generation()) {
+				return fmt.Errorf("row %d holds %v of %d", lo+i, e, s.indices)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return s.fault(fmt.Errorf("entities: %w", err))
+	}
+	s.census = census
+	return nil
+}
+
+// IsAlive reports whether e is alive, see [State.Count].
+func (s *State) IsAlive(e ecs.Entity) bool {
+	if s.Whole() {
+		return s.outline.IsAlive(e)
+	}
+	return int64(e.Index()) < int64(len(s.census)) && s.census[e.Index()] == e.Generation() && e.Generation() > 0
+}
+
+// living appends the entities alive with indices [lo, hi).
+func (s *State) living(dst []ecs.Entity, lo, hi int) []ecs.Entity {
+	im := s.outline
+	for i := lo; i < hi; i++ {
+		if !s.Whole() {
+			if g := s.census[i]; g > 0 {
+				dst = append(dst, ecs.NewEntity(uint32(i), g))
+			}
+		} else if row := int(im.Index[i]); row < im.Alive {
+			dst = append(dst, im.Registry[row])
+		}
+	}
+	return dst
+}

@@ -1,0 +1,250 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/parallel"
+	"github.com/stet-ecs/stet/persist/internal/format"
+)
+
+// A Span is a stretch of the entities alive, by index, and what they have of the components that
+// a [State.Sweep] is about.
+type Span struct {
+	Entities []ecs.Entity
+	of       []swept
+}
+
+// Sweep asks all entities alive, span by span in the order of their indices, and calls take with
+// what was found in each, in this order. It ends with the first error.
+//
+// Several goroutines ask, each by a function of its own that asker makes. It may read of the
+// entities what they have of these components, which are of the outline of s. A page is read
+// once, and let go when nearly all of its rows were passed, of which the rest is kept: if most rows
+// lie in the order of indices, only a few pages are held, and at worst the column.
+func (s *State) Sweep(ctx context.Context, components []*Component, asker func() func(*Span) (any, error), take func(any) error) error {
+	if err := s.Count(ctx); err != nil {
+		return err
+	}
+	kept := make([]*keptPages, len(components))
+	for i, c := range components {
+		kept[i] = &keptPages{stored: s.column(c), pages: map[int]*keptPage{}}
+	}
+	asks, spans := make([]func(*Span) (any, error), parallel.Workers()), make([]*Span, parallel.Workers())
+	for i := range asks {
+		asks[i], spans[i] = asker(), newSpan(kept)
+	}
+	work := func(worker, i int) (found any, err error) {
+		span := spans[worker]
+		if err = span.fill(s, i); err == nil {
+			found, err = asks[worker](span)
+		}
+		if err == nil {
+			span.pass(i)
+		}
+		return found, err
+	}
+	return parallel.InOrder(ctx, (s.indices+format.PageRows-1)/format.PageRows, work, take)
+}
+
+// newSpan returns one that is filled again and again.
+func newSpan(kept []*keptPages) *Span {
+	s := &Span{of: make([]swept, len(kept))}
+	for n, k := range kept {
+		s.of[n] = swept{keptPages: k, resource: k.Resource && k.N > 0}
+	}
+	return s
+}
+
+// fill makes s the entities with the indices of a page of sparse.
+func (s *Span) fill(st *State, page int) (err error) {
+	lo := page * format.PageRows
+	s.Entities = st.living(s.Entities[:0], lo, min(lo+format.PageRows, st.indices))
+	for n := range s.of {
+		of := &s.of[n]
+		if of.page = nil; of.Resource || of.settled {
+			continue
+		}
+		if of.rows, err = of.readSparse(page, of.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Has reports whether entity i of the span has component number n of those that are swept; a
+// resource all of them have.
+func (s *Span) Has(n, i int) bool { return s.of[n].find(s.Entities[i]) >= 0 }
+
+// Row returns what entity i of the span has of component number n of those that are swept,
+// encoded, and whether it has it. It is valid until ask returns.
+func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
+	of := &s.of[n]
+	r := of.find(s.Entities[i])
+	if r < 0 {
+		return nil, false, nil
+	}
+	if of.settled {
+		return of.Component.Row(r), true, nil
+	}
+	if of.Width == 0 {
+		return nil, true, nil
+	}
+	if of.page == nil || r < of.first || r >= of.end {
+		page := r / of.data.PageRows
+		if of.page, err = of.get(page); err != nil {
+			return nil, false, err
+		}
+		of.first, of.end = of.data.Span(page)
+	}
+	if row = of.page.row(r - of.first); row == nil {
+		return nil, false, of.fault(fmt.Errorf("row %d belongs to two entities", r))
+	}
+	return row, true, nil
+}
+
+// pass lets go of the pages whose rows were all in this page of sparse, or in others before.
+func (s *Span) pass(page int) {
+	for i := range s.of {
+		of := &s.of[i]
+		if of.settled || of.Resource || of.data.Rows == 0 {
+			continue
+		}
+		if of.Indexed { // Row and index are one, and gaps have no entry.
+			lo := page * format.PageRows
+			of.pass(lo, min(lo+format.PageRows, of.N))
+			continue
+		}
+		for lo := 0; lo < len(of.rows); { // Rows that follow each other are passed at once.
+			hi := lo + 1
+			for hi < len(of.rows) && of.rows[hi] == of.rows[hi-1]+1 && of.rows[lo] >= 0 {
+				hi++
+			}
+			if row := int(of.rows[lo]); row >= 0 {
+				of.pass(row, row+hi-lo)
+			}
+			lo = hi
+		}
+	}
+}
+
+// swept is a component of a span.
+type swept struct {
+	*keptPages
+	resource bool
+	rows     []int32 // Of the indices of the span; empty: none, or in memory.
+
+	page       *pageRows // Read last,
+	first, end int       // and its rows.
+}
+
+// find returns the row of an entity of the span, or -1.
+func (c *swept) find(e ecs.Entity) int {
+	switch {
+	case c.resource:
+		return 0
+	case c.settled && !c.Resource:
+		return c.Find(e)
+	case len(c.rows) == 0:
+		return -1
+	}
+	return int(c.rows[e.Index()%format.PageRows])
+}
+
+// keptPages are the pages of values of a column while it is swept.
+type keptPages struct {
+	*stored
+	mu    sync.Mutex
+	pages map[int]*keptPage // Those of which some row was asked for or passed, but not all were passed.
+}
+
+// A keptPage is a page until all of its rows were passed.
+type keptPage struct {
+	mu   sync.Mutex
+	rows *pageRows // nil: nobody asked for it.
+
+	// Guarded by that of keptPages.
+	n, left int
+	passed  []uint64 // Rows, as bits.
+}
+
+// fewRows is how many rows of a page are kept without the others: one of so many.
+const fewRows = 16
+
+// at returns a page, which is kept from now on.
+func (k *keptPages) at(page int) *keptPage {
+	p := k.pages[page]
+	if p == nil {
+		lo, hi := k.data.Span(page)
+		p = &keptPage{n: hi - lo, left: hi - lo, passed: make([]uint64, (hi-lo+63)/64)}
+		k.pages[page] = p
+	}
+	return p
+}
+
+// get returns the rows of a page. Those who ask for it while it is read wait.
+func (k *keptPages) get(page int) (*pageRows, error) {
+	k.mu.Lock()
+	p := k.at(page)
+	k.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rows == nil {
+		rows, err := k.stored.page(page)
+		if err != nil {
+			return nil, err
+		}
+		p.rows = &rows
+	}
+	return p.rows, nil
+}
+
+// pass counts rows [lo, hi) as passed.
+func (k *keptPages) pass(lo, hi int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for lo < hi {
+		page := lo / k.data.PageRows
+		end := min(hi, (page+1)*k.data.PageRows)
+		p := k.at(page)
+		before := p.left
+		mark(p.passed, lo-page*k.data.PageRows, end-page*k.data.PageRows)
+		p.left -= end - lo
+		lo = end
+		switch few := p.n / fewRows; {
+		case p.left <= 0:
+			delete(k.pages, page)
+		case before > few && p.left <= few:
+			p.shrink()
+		}
+	}
+}
+
+// mark sets bits [lo, hi).
+func mark(bits []uint64, lo, hi int) {
+	for lo < hi {
+		n := min(hi-lo, 64-lo%64)
+		bits[lo/64] |= math.MaxUint64 >> (64 - n) << (lo % 64)
+		lo += n
+	}
+}
+
+// shrink keeps only the rows that were not passed.
+func (p *keptPage) shrink() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rows == nil {
+		return
+	}
+	few := make(map[int][]byte, p.left)
+	for i := range p.n {
+		if p.passed[i/64]>>(i%64)&1 == 0 {
+			few[i] = bytes.Clone(p.rows.row(i))
+		}
+	}
+	p.rows = &pageRows{few: few}
+}
