@@ -18,7 +18,7 @@ import (
 var commands = []*command{
 	&arraysCommand, &bisectCommand, &blameCommand, &compactCommand, &diffCommand, &exportCommand, &historyCommand,
 	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &queryCommand, &recoverCommand, &schemaCommand,
-	&showCommand, &statsCommand, &tailCommand, &treeCommand, &verifyCommand,
+	&serveCommand, &showCommand, &statsCommand, &tailCommand, &treeCommand, &verifyCommand,
 }
 
 // Main is the whole of a program: it runs the command that os.Args has, and returns
@@ -35,6 +35,7 @@ func Main(openers map[string]Opener) int {
 func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer) (code int) {
 	a := &app{Out: term.NewOut(stdout, stop), stderr: stderr, openers: openers}
 	root := a.root()
+	a.stdin = root.InOrStdin()
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(a.Out)
 	root.SetErr(stderr)
@@ -77,7 +78,8 @@ func (a *app) root() *cobra.Command {
 		Short: "Print what a store or a save holds, without changing it",
 		Long: `Ecsdump prints what a store (a directory of persist.Open) or a save (a file of
 persist.Save) holds. It never changes what it reads. An ENTITY is INDEXvGENERATION, as
-in 12v3; the INDEX alone is the entity that is alive with it.
+in 12v3; the INDEX alone is the entity that is alive with it. In the place of STORE, a - is
+a save on standard input, of at most 1 GiB.
 
 ` + pointsText + `
 Exit status:

@@ -1,0 +1,122 @@
+package dump
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"os/exec"
+	"runtime"
+	"time"
+
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/inspect/web"
+)
+
+// serveDoc is what serve --json prints.
+type serveDoc struct {
+	URL string `json:"url"` // With the token in it.
+}
+
+var serveCommand = command{
+	use: "serve STORE",
+	doc: `Show a store or a save in a browser
+
+Serve a page that shows what lies in a store or a save: the time bar, entities, a
+map, one entity with its life, what a tick did, how two states differ, expressions
+over time, arrays, and damage. A store that a program has open is followed.
+
+The URL that is printed opens the page; it has a token in it, without which nothing
+is answered. The page is served to this machine alone. Nothing is ever written.
+It ends when it is interrupted.`,
+	example: `  ecsdump serve D
+  ecsdump serve slot1.save --open
+  ecsdump serve D --addr 127.0.0.1:7000`,
+	run: func(f flags) action {
+		var s server
+		f.StringVar(&s.addr, "addr", "127.0.0.1:0", "address to serve at; with port 0, whichever is free")
+		f.BoolVar(&s.anywhere, "anywhere", false, "allow an --addr that other machines reach: whoever reads the URL on its way sees all there is")
+		f.BoolVar(&s.browse, "open", false, "open the page in a browser")
+		return s.run
+	},
+}
+
+// A server says where and how to serve.
+type server struct {
+	addr             string
+	anywhere, browse bool
+}
+
+// run serves what the argument names until the call ends, which is no failure: that is how it ends.
+func (s *server) run(c *call) error {
+	host, err := s.host(c)
+	if err != nil {
+		return err
+	}
+	path := c.args[0]
+	first, err := c.open(c.ctx, path)
+	if err != nil {
+		return opening(path, err)
+	}
+	_ = first.Close() // It was only to be seen whether it opens.
+	h, err := web.New(c.ctx, func(ctx context.Context) (*inspect.View, error) { return c.open(ctx, path) }, web.Options{Name: path, Hosts: []string{host}})
+	if err != nil {
+		return opening(path, err)
+	}
+	defer h.Close()
+	listener, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		return system(err)
+	}
+	doc := &serveDoc{"http://" + listener.Addr().String() + h.Path()}
+	if err := c.Unpaged(); err != nil {
+		return err
+	}
+	if err := c.tell(doc); err != nil {
+		return err
+	}
+	if err := c.Flush(); err != nil {
+		return err
+	}
+	if s.browse {
+		browse(c, doc.URL)
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	stop := context.AfterFunc(c.ctx, func() { _ = server.Close() }) // Serve tells that it was closed.
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return system(err)
+	}
+	return nil
+}
+
+// host returns the name that addr has besides those of this machine, if it may be served at.
+func (s *server) host(c *call) (string, error) {
+	host, _, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		return "", c.misused("--addr takes HOST:PORT, as in 127.0.0.1:7000")
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "localhost" && (err != nil || !ip.IsLoopback()) && !s.anywhere {
+		return "", c.misused("--addr %s can be reached from other machines; --anywhere allows it", s.addr)
+	}
+	return host, nil
+}
+
+// print prints the URL.
+func (d *serveDoc) print(a *app) { a.Line("%s", d.URL) }
+
+// browse opens a URL as the system opens what people click.
+func browse(c *call, url string) {
+	name, args := "xdg-open", []string{url}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", url}
+	}
+	if err := exec.CommandContext(c.ctx, name, args...).Start(); err != nil {
+		c.note("no browser was opened: %v", err)
+	}
+}

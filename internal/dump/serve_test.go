@@ -1,0 +1,85 @@
+//go:build !wasm
+
+package dump
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// served starts serve with these arguments, and returns what it prints first and what ends
+// it, as an interrupt does: that returns the exit status.
+func served(t *testing.T, args ...string) (first string, end func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	in, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, cancel, nil, append([]string{"serve"}, args...), out, os.Stderr)
+		_ = out.Close()
+	}()
+	line, err := bufio.NewReader(in).ReadString('\n')
+	require.NoError(t, err)
+	go func() { _, _ = io.Copy(io.Discard, in) }()
+	return strings.TrimSpace(line), func() int {
+		cancel()
+		return <-code
+	}
+}
+
+func TestServeShowsAStoreAndASaveUntilItIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	store, save := filepath.Join(dir, "D"), filepath.Join(dir, "game.save")
+	require.NoError(t, buildStore(store))
+	require.NoError(t, buildSave(save))
+	for path, kind := range map[string]string{store: "store", save: "save"} {
+		before, err := treeOf(path)
+		require.NoError(t, err)
+		url, end := served(t, path)
+		jar, _ := cookiejar.New(nil)
+		client := &http.Client{Jar: jar}
+		page, err := client.Get(url)
+		require.NoError(t, err, url)
+		defer page.Body.Close()
+		text, err := io.ReadAll(page.Body)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusOK, page.StatusCode)
+		assert.Contains(t, string(text), "<!doctype html>")
+		base, _, _ := strings.Cut(url, "?")
+		answer, err := client.Get(base + "api/v1/info")
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		var info struct{ Name, Kind string }
+		require.NoError(t, json.NewDecoder(answer.Body).Decode(&info))
+		assert.Equal(t, path, info.Name)
+		assert.Equal(t, kind, info.Kind)
+		assert.Equal(t, exitOK, end())
+		_, err = client.Get(base) //nolint:bodyclose // There is none.
+		assert.Error(t, err, "it still serves")
+		after, err := treeOf(path)
+		require.NoError(t, err)
+		assert.Empty(t, before.diff(after))
+	}
+}
+
+func TestServePrintsItsAddressAsADocument(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "D")
+	require.NoError(t, buildStore(store))
+	line, end := served(t, store, "--ndjson")
+	var doc struct{ Format, URL string }
+	require.NoError(t, json.Unmarshal([]byte(line), &doc), line)
+	assert.Equal(t, "ecsdump.serve/1", doc.Format)
+	assert.Contains(t, doc.URL, "http://127.0.0.1:")
+	assert.Equal(t, exitOK, end())
+}

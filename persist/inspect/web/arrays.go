@@ -1,0 +1,82 @@
+package web
+
+import "github.com/stet-ecs/stet/ecs"
+
+// arraysDoc is a part of the arrays of a component, as they lie.
+type arraysDoc struct {
+	stateDoc
+	Component string    `json:"component"`
+	Kind      string    `json:"kind"`
+	Width     int       `json:"width"` // Bytes of a row; -1: rows vary.
+	Rows      int       `json:"rows"`
+	Gaps      int       `json:"gaps"`    // Rows of no entity.
+	Indices   int       `json:"indices"` // Length of the sparse array.
+	Row       int       `json:"row"`     // The first of dense and data.
+	Index     int       `json:"index"`   // The first of sparse.
+	Dense     []laidDoc `json:"dense"`
+	Sparse    []int     `json:"sparse"` // -1: no row.
+}
+
+// A laidDoc is a row: an entity and its value.
+type laidDoc struct {
+	Entity string `json:"entity"` // "": a gap, or a resource.
+	Value  string `json:"value"`
+}
+
+// arrays tells how a component lies at a record.
+func (h *shown) arrays(a *ask) (any, error) {
+	seq, err := a.record("seq")
+	if err != nil {
+		return nil, err
+	}
+	row, err := a.count("row", 0, 1<<31-1)
+	if err != nil {
+		return nil, err
+	}
+	index, err := a.count("index", 0, 1<<31-1)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := a.count("limit", 64, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	name := a.text("component")
+	return answer(a.ctx, h.near, func() (*arraysDoc, error) {
+		im, err := h.near.state(a.ctx, seq)
+		if err != nil {
+			return nil, err
+		}
+		c := im.Find(name)
+		if c == nil {
+			return nil, fail(codeNotFound, "no component %q", name)
+		}
+		doc := &arraysDoc{
+			stateDoc: stateDoc{im.Tick, seq}, Component: name, Kind: "component", Width: c.Width, Rows: c.Len(), Gaps: c.Gaps,
+			Row: row, Index: index, Dense: []laidDoc{}, Sparse: []int{},
+		}
+		switch {
+		case c.Resource:
+			doc.Kind = "resource"
+		case c.Width == 0:
+			doc.Kind = "tag"
+		}
+		for i := row; i < min(row+limit, c.Len()); i++ {
+			v, err := c.Value(i)
+			if err != nil {
+				return nil, err
+			}
+			laid := laidDoc{Value: cut(v.String(), maxText)}
+			if i < len(c.Entities) && c.Entities[i] != ecs.Vacant {
+				laid.Entity = c.Entities[i].String()
+			}
+			doc.Dense = append(doc.Dense, laid)
+		}
+		if !c.Resource {
+			sparse := c.Sparse()
+			doc.Indices = len(sparse)
+			doc.Sparse = append(doc.Sparse, sparse[min(index, len(sparse)):min(index+limit, len(sparse))]...)
+		}
+		return doc, nil
+	})
+}

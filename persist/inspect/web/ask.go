@@ -1,0 +1,86 @@
+package web
+
+import (
+	"context"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+)
+
+// An ask is a request with its parameters.
+type ask struct {
+	ctx    context.Context
+	values url.Values
+}
+
+// text returns a parameter; "" if it is not there.
+func (a *ask) text(name string) string { return a.values.Get(name) }
+
+// number returns a parameter that is a whole number of at most most; otherwise is what it is
+// without one.
+func (a *ask) number(name string, otherwise, most uint64) (uint64, error) {
+	text := a.text(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n > most {
+		return 0, fail(codeUsage, "%s takes a whole number from 0 to %d", name, most)
+	}
+	return n, nil
+}
+
+// count is number for what fits into an int.
+func (a *ask) count(name string, otherwise, most int) (int, error) {
+	n, err := a.number(name, uint64(otherwise), uint64(most))
+	return int(n), err
+}
+
+// record returns a parameter that is the seq of a record, which must be given.
+func (a *ask) record(name string) (uint64, error) {
+	if a.text(name) == "" {
+		return 0, fail(codeUsage, "%s is missing: the number of a record", name)
+	}
+	return a.number(name, 0, 1<<63)
+}
+
+// entity returns the parameter entity: 12v3.
+func (a *ask) entity() (ecs.Entity, error) {
+	e, err := ecs.ParseEntity(a.text("entity"))
+	if err != nil {
+		return 0, fail(codeUsage, "entity takes one entity, INDEXvGENERATION as in 12v3")
+	}
+	return e, nil
+}
+
+// entityThen returns the parameters seq and entity: an entity after a record.
+func (a *ask) entityThen() (seq uint64, e ecs.Entity, err error) {
+	if seq, err = a.record("seq"); err == nil {
+		e, err = a.entity()
+	}
+	return seq, e, err
+}
+
+// ticks returns the parameters from and to: a stretch of ticks, all if they are not given.
+func (a *ask) ticks() (from, to uint64, err error) {
+	if from, err = a.number("from", 0, math.MaxUint64); err == nil {
+		to, err = a.number("to", math.MaxUint64, math.MaxUint64)
+	}
+	return from, to, err
+}
+
+// flag reports whether a parameter is 1.
+func (a *ask) flag(name string) bool { return a.text(name) == "1" }
+
+// expressions returns those of a parameter, which may be given several times.
+func (a *ask) expressions(name string, most int) ([]string, error) {
+	texts := slices.DeleteFunc(slices.Clone(a.values[name]), func(s string) bool { return strings.TrimSpace(s) == "" })
+	if len(texts) > most {
+		return nil, fail(codeUsage, "at most %d of %s", most, name)
+	}
+	return texts, nil
+}

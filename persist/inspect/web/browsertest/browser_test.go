@@ -1,0 +1,218 @@
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/inspect/web"
+)
+
+// browsers are the names under which a browser that these tests can drive may be installed.
+var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"}
+
+// browser returns the context of a browser, which ends with the test.
+func browser(t testing.TB) context.Context {
+	t.Helper()
+	path := os.Getenv("STET_BROWSER")
+	for _, name := range browsers {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
+		t.Skip("the page is not tested: there is no Chromium; make browser installs one, STET_BROWSER names another")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 800))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// serve serves the store or save at path, and returns the address of its page.
+func serve(t testing.TB, path string) string {
+	t.Helper()
+	h, err := web.New(context.Background(), func(ctx context.Context) (*inspect.View, error) {
+		return inspect.OpenReadOnly(ctx, path)
+	}, web.Options{Name: filepath.Base(path)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+	})
+	return server.URL + h.Path()
+}
+
+// A page is open in a tab, and notes whatever its console says of errors.
+type page struct {
+	testing.TB
+	ctx    context.Context
+	mu     sync.Mutex
+	errors []string
+}
+
+// open opens url in a tab of that size.
+func open(t testing.TB, browser context.Context, url string, width, height int64, dark bool) *page {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	p := &page{TB: t, ctx: ctx}
+	if err := chromedp.Run(ctx); err != nil { // The tab lives as long as the context that it is opened with.
+		t.Fatal(err)
+	}
+	chromedp.ListenTarget(ctx, func(event any) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			p.errors = append(p.errors, e.ExceptionDetails.Error())
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+				p.errors = append(p.errors, fmt.Sprintf("console.%s %s", e.Type, e.Args[0].Value))
+			}
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.LevelError {
+				p.errors = append(p.errors, e.Entry.Text+" "+e.Entry.URL)
+			}
+		}
+	})
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	p.do(chromedp.EmulateViewport(width, height), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}), log.Enable(),
+		chromedp.Navigate(url))
+	p.until(`document.documentElement.dataset.ready === "1"`)
+	t.Cleanup(p.clean)
+	return p
+}
+
+// clean reports what the console said.
+func (p *page) clean() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.errors {
+		p.Errorf("the console says: %s", e)
+	}
+	p.errors = nil
+}
+
+// excuse takes back the errors that contain text: it was asked for what is wrong.
+func (p *page) excuse(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var kept []string
+	for _, e := range p.errors {
+		if !strings.Contains(e, text) {
+			kept = append(kept, e)
+		}
+	}
+	p.errors = kept
+}
+
+func (p *page) do(actions ...chromedp.Action) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, 15*time.Second) // An element that is not there is waited for.
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// eval returns what an expression gives.
+func eval[T any](p *page, script string) (v T) {
+	p.Helper()
+	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+	if err := chromedp.Run(p.ctx, chromedp.Evaluate(script, &v, wait)); err != nil {
+		p.Fatalf("%s: %v", script, err)
+	}
+	return v
+}
+
+// until waits for a condition.
+func (p *page) until(script string) {
+	p.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(15 * time.Millisecond) {
+		if eval[bool](p, "!!("+script+")") {
+			return
+		}
+	}
+	p.shot("failed")
+	p.Fatalf("it never was so: %s\n%s\n%v", script, p.text("body"), p.errors)
+}
+
+// text returns what people read in the first element that a selector finds.
+func (p *page) text(selector string) string {
+	p.Helper()
+	return eval[string](p, fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector))
+}
+
+// shows waits until people read some text there.
+func (p *page) shows(selector, text string) {
+	p.Helper()
+	p.until(fmt.Sprintf(`(document.querySelector(%q)?.innerText ?? "").includes(%q)`, selector, text))
+}
+
+func (p *page) click(selector string) {
+	p.Helper()
+	p.do(chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+}
+
+// key presses keys, as somebody at a keyboard.
+func (p *page) key(keys ...string) {
+	p.Helper()
+	for _, k := range keys {
+		if k < " " || k > "~" || len(k) > 1 {
+			p.do(chromedp.KeyEvent(k))
+			continue
+		}
+		// What a page does with a key comes before the character is written, and may prevent it.
+		p.do(input.DispatchKeyEvent(input.KeyDown).WithKey(k).WithText(k), input.DispatchKeyEvent(input.KeyUp).WithKey(k))
+	}
+}
+
+// write types into the field that has the focus.
+func (p *page) write(text string) {
+	p.Helper()
+	p.do(input.InsertText(text))
+}
+
+// tick returns the tick that is shown.
+func (p *page) tick() int { return eval[int](p, "stet.point.tick") }
+
+// shot takes a picture, if somebody wants to look at it: STET_SHOTS names a directory.
+func (p *page) shot(name string) {
+	p.Helper()
+	dir := os.Getenv("STET_SHOTS")
+	if dir == "" {
+		return
+	}
+	var png []byte
+	p.do(chromedp.Sleep(150*time.Millisecond), chromedp.CaptureScreenshot(&png))
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
+		p.Fatal(err)
+	}
+}

@@ -1,0 +1,392 @@
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// store returns a store that was played and closed.
+func store(t testing.TB, ticks int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "raid")
+	_, s := play(t, dir, ticks)
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// screens are their names, and a text that is on each.
+var screens = []struct{ name, where, text string }{
+	{"Entities", "#entities", "Position{"},
+	{"Map", "#screen .status", "points"},
+	{"Entity", "#screen", "Life"},
+	{"Tick", "#screen", "written"},
+	{"Plots", "#screen .plot", "alive"},
+	{"Arrays", "#screen", "Dense and data"},
+	{"Health", "#screen", "It opens."},
+}
+
+// Every screen is there at both widths, in light and in dark, by clicks and by keys: nothing is wider
+// than the window, and no text too faint to read.
+func TestEveryScreenIsThereByClicksAndByKeys(t *testing.T) {
+	b := browser(t)
+	url := serve(t, store(t, 800))
+	for _, size := range []struct {
+		width, height int64
+		dark          bool
+	}{{1280, 800, false}, {1280, 800, true}, {400, 800, false}, {400, 800, true}} {
+		t.Run(fmt.Sprintf("%d dark=%v", size.width, size.dark), func(t *testing.T) {
+			p := open(t, b, url, size.width, size.height, size.dark)
+			p.shows("#entities", "orc-")
+			p.click("#entities .row:nth-child(4) .name")
+			p.shows("#screen .tag", "alive")
+			for i, s := range screens {
+				p.click(fmt.Sprintf("#tabs a:nth-child(%d)", i+1))
+				p.shows(s.where, s.text)
+				p.fits()
+				p.shot(fmt.Sprintf("%d-%v-%s", size.width, size.dark, s.name))
+			}
+			for i, s := range screens {
+				p.key(string(rune('1' + i)))
+				p.shows(`#tabs a[aria-current="page"]`, s.name)
+				p.shows(s.where, s.text)
+			}
+			if got, want := eval[string](p, `getComputedStyle(document.body).backgroundColor`), "rgb(251, 251, 249)"; (got == want) == size.dark {
+				t.Errorf("the background is %s", got)
+			}
+			if low := eval[float64](p, contrast); low < 4.5 {
+				t.Errorf("the least contrast of a text is %.2f", low)
+			}
+		})
+	}
+}
+
+// contrast is the least contrast between the colors of texts and the paper, by WCAG.
+const contrast = `(() => {
+  const style = getComputedStyle(document.documentElement), lum = (name) => {
+    const n = parseInt(style.getPropertyValue("--" + name).trim().slice(1), 16);
+    const [r, g, b] = [n >> 16, n >> 8 & 255, n & 255].map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ratio = (a, b) => (Math.max(lum(a), lum(b)) + 0.05) / (Math.min(lum(a), lum(b)) + 0.05);
+  return Math.min(...["ink", "soft", "accent", "added", "removed", "changed", "danger", "mark"].flatMap((c) => [ratio(c, "paper"), ratio(c, "panel")]), ratio("accent", "accent-ink"));
+})()`
+
+// fits reports what is wider than the window.
+func (p *page) fits() {
+	p.Helper()
+	if wide := eval[string](p, `document.documentElement.scrollWidth > innerWidth || document.body.scrollHeight > innerHeight ? document.documentElement.scrollWidth + " × " + document.body.scrollHeight : ""`); wide != "" {
+		p.shot("wide")
+		p.Errorf("the page is larger than the window: %s", wide)
+	}
+	for _, id := range []string{"#bar", "#tabs", "#screen", "#point"} {
+		if !eval[bool](p, fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return r.width > 50 && r.height > 20 && r.left >= 0 && r.right <= innerWidth + 1 && r.bottom <= innerHeight + 1; })()`, id)) {
+			p.Errorf("%s is not in the window", id)
+		}
+	}
+}
+
+func TestTheKeyboardMovesThroughTime(t *testing.T) {
+	b := browser(t)
+	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
+	last := p.tick()
+	at := func(tick int) {
+		t.Helper()
+		p.until(fmt.Sprintf("stet.point.tick === %d", tick))
+	}
+	p.key(kb.ArrowLeft)
+	at(last - 1)
+	p.key(kb.ArrowRight)
+	at(last)
+	p.key(kb.Home)
+	at(0)
+	p.key(kb.ArrowLeft)
+	at(0)
+	p.key(kb.PageDown)
+	p.until("stet.point.tick > 10")
+	p.key(kb.End)
+	at(last)
+	p.key("g")
+	p.write("100")
+	p.key(kb.Enter)
+	at(100)
+	p.shows("#where", "tick 100")
+	p.key("g")
+	p.write("mark:the raid")
+	p.key(kb.Enter)
+	p.until("stet.point.tick > 100")
+	p.key("g")
+	p.write("99999")
+	p.key(kb.Enter)
+	p.shows("#trouble", "tick 99999;")
+	p.excuse("404")
+	p.key(kb.Home)
+	at(0)
+	p.until("document.querySelector('#trouble').hidden")
+	p.key(" ")
+	p.until("stet.point.tick > 5")
+	p.key(" ")
+	still := p.tick()
+	time.Sleep(200 * time.Millisecond)
+	if now := p.tick(); now > still+1 {
+		t.Errorf("it plays on, from %d to %d", still, now)
+	}
+	p.key("+", "+")
+	p.until("stet.bar.span() < 400")
+	p.key("0")
+	p.until("stet.bar.span() > 400")
+	p.key("?")
+	p.shows("#keys", "previous and next change")
+	p.key(kb.Escape)
+	p.until("!document.querySelector('#keys').open")
+}
+
+func TestAChosenEntityIsFollowedThroughItsChanges(t *testing.T) {
+	b := browser(t)
+	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
+	p.shows("#entities", "orc-")
+	p.key("/")
+	p.write(`Kind.Clan == "villager" && Health.Now < Health.Most`)
+	p.until(`document.querySelector("#screen .status").innerText.includes(" of ")`)
+	p.key(kb.Enter, kb.ArrowDown)
+	p.until(`document.activeElement.id === "entities" && document.querySelector('.row[aria-selected="true"] .name')?.innerText.includes("v")`)
+	chosen := p.text(`.row[aria-selected="true"] .name`)
+	p.key(kb.Enter)
+	p.shows("#screen .title .big", chosen)
+	p.shows("#screen", "Clan")
+	p.until("stet.changes.length > 0")
+	before := p.tick()
+	p.key("[")
+	p.until(fmt.Sprintf("stet.point.tick < %d", before))
+	changed := p.tick()
+	if !eval[bool](p, "stet.changes.includes(stet.point.tick)") {
+		t.Errorf("%s did not change at tick %d", chosen, changed)
+	}
+	p.key("]")
+	p.until(fmt.Sprintf("stet.point.tick > %d", changed))
+	p.until(`[...document.querySelectorAll(".fields .when button")].some((b) => b.innerText.startsWith("tick "))`)
+	p.click(".life .row button")
+	if !strings.Contains(eval[string](p, "location.search"), "entity="+chosen) {
+		t.Error("the address does not say which entity is shown")
+	}
+
+	// References are links, one to the other.
+	p.key("1", "/")
+	eval[bool](p, `(document.querySelector("#filter").value = "", true)`)
+	p.write(`has(Target) && exists(Target.Of)`)
+	p.shows(".list .row .cell:nth-child(2)", "Target{")
+	p.click(".list .row")
+	p.until(`[...document.querySelectorAll(".fields .value button")].length > 0`)
+	hunter, prey := p.text("#screen .big"), p.text(".fields .value button")
+	p.click(".fields .value button")
+	p.shows("#screen .title .big", prey)
+	p.shows(`section[aria-label="Referred to by"]`, hunter)
+}
+
+func TestAFilterIsCompletedAndItsErrorsStandInPlace(t *testing.T) {
+	b := browser(t)
+	p := open(t, b, serve(t, store(t, 400)), 1280, 800, false)
+	p.shows("#entities", "orc-")
+	p.key("/")
+	p.write("Hea")
+	p.shows(".offers", "Health.Now")
+	p.key(kb.ArrowDown, kb.ArrowDown, kb.Enter)
+	p.until(`document.querySelector("#filter").value === "Health.Now"`)
+	p.write(" << 3")
+	p.shows(".error", "^")
+	p.until(`document.querySelector("#filter").getAttribute("aria-invalid") === "true"`)
+	p.excuse("400")
+	eval[bool](p, `(document.querySelector("#filter").value = "", true)`)
+	p.write("Health.Now < 1000")
+	p.until(`!document.querySelector(".error") && document.querySelector("#screen .status").innerText.includes(" of ")`)
+	p.click("#columns")
+	p.write("Kind.Name as name, Health.Now as hp")
+	p.shows(".list .head", "hp")
+	p.click(`.list .head button:nth-child(3)`)
+	p.shows(".list .head", "hp ↑")
+	p.until(`(() => { const n = [...document.querySelectorAll(".row .cell:nth-child(3)")].slice(0, 9).map((c) => +c.innerText); return n.length > 5 && n.every((v, i) => !i || n[i - 1] <= v); })()`)
+	p.excuse("400")
+}
+
+func TestNamesAndValuesShowAsText(t *testing.T) {
+	b := browser(t)
+	p := open(t, b, serve(t, store(t, 60)), 1280, 800, false)
+	eval[bool](p, `(stet.show("entities", {where: "index == 3", columns: "Kind.Name"}), true)`)
+	p.shows("#entities", hostile)
+	p.click(".list .row")
+	p.shows("#screen", "<script>window.pwned=1</script>")
+	p.key("2")
+	eval[bool](p, `(stet.set({color: "Kind.Name", mapwhere: "index == 3"}), stet.show("map"), true)`)
+	p.shows(".map .key", hostile)
+	p.key("6")
+	eval[bool](p, `(stet.show("arrays", {component: "Kind"}), true)`)
+	p.shows("#screen", "<script>")
+	if eval[bool](p, `window.pwned === 1 || document.querySelectorAll("script").length !== 1 || document.querySelectorAll("img").length > 0`) {
+		t.Error("a name became a part of the page")
+	}
+}
+
+func TestTheBarIsScrubbedZoomedAndLeadsToBranches(t *testing.T) {
+	b := browser(t)
+	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
+	y := eval[float64](p, `document.querySelector("#bar").getBoundingClientRect().top`)
+	mouse := func(kind input.MouseType, x, y float64) chromedp.Action {
+		return input.DispatchMouseEvent(kind, x, y).WithButton(input.Left).WithButtons(1).WithClickCount(1)
+	}
+	p.do(mouse(input.MousePressed, 640, y+30))
+	for x := 640.0; x >= 200; x -= 20 {
+		p.do(mouse(input.MouseMoved, x, y+30))
+	}
+	p.do(mouse(input.MouseReleased, 200, y+30))
+	p.until("Math.abs(stet.point.tick - stet.bar.doc.last * 200 / 1280) < 4")
+	p.do(input.DispatchMouseEvent(input.MouseWheel, 300, y+30).WithDeltaX(0).WithDeltaY(-300))
+	p.until("stet.bar.doc.to - stet.bar.doc.from < stet.bar.doc.last")
+	p.key("0")
+	p.until("stet.bar.doc.to === stet.bar.doc.last")
+
+	x := eval[float64](p, `(() => { const b = stet.bar.doc.branches[0]; return stet.bar.xOf((b.from + b.to) / 2); })()`)
+	lane := eval[float64](p, `stet.bar.base() + 5 + stet.bar.doc.branches[0].lane * 5`)
+	p.do(mouse(input.MousePressed, x, y+lane), mouse(input.MouseReleased, x, y+lane))
+	p.shows("#where", "rewound")
+	p.click("#legend button")
+	p.until(`!document.querySelector("#where").innerText.includes("rewound") || stet.bar.doc.marks.some((m) => m.rewound)`)
+}
+
+func TestAPinnedPointIsComparedWithOthers(t *testing.T) {
+	b := browser(t)
+	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
+	p.key("4", "g")
+	p.write("200")
+	p.key(kb.Enter)
+	p.shows("#screen .big", "tick 200")
+	p.click(`details[data-component="Position"] summary`)
+	p.shows(`details[data-component="Position"] table`, "changed")
+	p.click("#pin")
+	p.shows("#where", "A is tick 200")
+	p.key("g")
+	p.write("300")
+	p.key(kb.Enter)
+	p.shows("#screen .big", "A 200 → B 300")
+	p.shows(`details[data-component="Position"] table`, "→")
+	p.do(chromedp.Reload())
+	p.until(`document.documentElement.dataset.ready === "1"`)
+	p.shows("#screen .big", "A 200 → B 300")
+	p.key("p")
+	p.shows("#screen .big", "tick 300")
+	p.click("#tabs a:nth-child(5)")
+	p.click("#first")
+	p.write("alive < 300")
+	p.key(kb.Enter)
+	p.shows("#screen", "tick")
+	p.click("#expr")
+	p.write("avg(Health.Now)")
+	p.key(kb.Enter)
+	p.until(`document.querySelectorAll(".plot canvas").length === 2 || stet.all("expr").includes("avg(Health.Now)")`)
+}
+
+func TestAnOpenStoreIsFollowed(t *testing.T) {
+	b := browser(t)
+	dir := filepath.Join(t.TempDir(), "raid")
+	g, s := play(t, dir, 200)
+	p := open(t, b, serve(t, dir), 1280, 800, false)
+	p.click("#follow")
+	p.until(`document.querySelector("#follow").getAttribute("aria-pressed") === "true"`)
+	for range 5 {
+		commit(t, g, s)
+		if err := s.Sync(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		p.until(fmt.Sprintf("stet.point.tick === %d", g.world.Tick()))
+	}
+	p.key(kb.ArrowLeft)
+	at := p.tick()
+	commit(t, g, s)
+	p.until(fmt.Sprintf("stet.news.tick === %d", g.world.Tick()))
+	if now := p.tick(); now > at {
+		t.Errorf("it went on to %d from %d, though nobody follows", now, at)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASaveAndADamagedStoreAreShown(t *testing.T) {
+	b := browser(t)
+	dir := store(t, 400)
+	g := newGame()
+	g.spawn("orc")
+	g.world.Commit()
+	file := filepath.Join(t.TempDir(), "slot.save")
+	if err := persist.Save(context.Background(), file, g.world); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, b, serve(t, file), 1280, 800, false)
+	p.shows("#entities", "orc-0")
+	p.key("7")
+	p.shows("#screen", "It opens.")
+
+	v, err := inspect.OpenReadOnly(context.Background(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := v.Log().Entries[len(v.Log().Entries)-3]
+	segment := filepath.Join(dir, "journal", v.Log().Segments[e.Segment].Name)
+	if err := v.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(segment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[e.Offset+int64(e.Length)] ^= 4
+	if err := os.WriteFile(segment, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, b, serve(t, dir), 1280, 800, false)
+	d.shows("#trouble", "damaged")
+	d.click("#legend .danger button")
+	d.shows("#screen", "It does not open.")
+	d.shows("#screen pre", "ecsdump recover raid -o raid.recovered")
+	d.click("#verify")
+	d.shows("#screen", "problem")
+}
+
+// Nothing piles up while somebody scrubs: neither in the page nor in what it keeps of answers.
+func TestMemoryIsSteadyOverScrubbing(t *testing.T) {
+	b := browser(t)
+	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
+	p.shows("#entities", "orc-")
+	used := func() float64 {
+		return eval[float64](p, `(window.gc?.(), performance.memory.usedJSHeapSize)`)
+	}
+	nodes := func() int { return eval[int](p, `document.querySelectorAll("*").length`) }
+	scrub := func(n int) {
+		for i := range n {
+			p.do(chromedp.Evaluate(fmt.Sprintf(`stet.goTo("%d")`, (i*37)%600), nil))
+			time.Sleep(4 * time.Millisecond)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	scrub(200)
+	before, had := used(), nodes()
+	scrub(600)
+	if after := used(); after > before+24<<20 {
+		t.Errorf("the page used %.1f MB, and %.1f after it was scrubbed", before/1e6, after/1e6)
+	}
+	if n := nodes(); n > had+200 {
+		t.Errorf("it had %d elements, and %d after it was scrubbed", had, n)
+	}
+}

@@ -1,0 +1,156 @@
+package web
+
+import (
+	"context"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+var (
+	budgetTicks    = flag.Int("budget.ticks", 50_000, "ticks of the store of BenchmarkBudgetPage")
+	budgetEntities = flag.Int("budget.entities", 2_000_000, "entities of the save of BenchmarkBudgetPageOfASave; 20,000,000 make 1 GB")
+)
+
+// An asked is a question with a budget: how long it may take. What next gives takes the place of
+// SEQ in it.
+type asked struct {
+	name, question string
+	limit          time.Duration
+	next           func(i int) int
+}
+
+// BenchmarkBudgetPage: what the page asks of a store of 50,000 ticks, in which 200 of 20,000 entities
+// change each tick.
+func BenchmarkBudgetPage(b *testing.B) {
+	dir := filepath.Join(b.TempDir(), "D")
+	long(b, dir, *budgetTicks)
+	begun := time.Now()
+	h := budgetHandler(b, dir)
+	opened := time.Since(begun)
+	last := *budgetTicks
+	far := func(i int) int { return 1 + (i*i*7919+last/2)%last }
+	nearby := func(i int) int { return last/2 + i%50 }
+	questions := []asked{
+		{"bar", "bar?width=1280", 500 * time.Millisecond, nil},
+		{"resolve", "resolve?at=SEQ", 30 * time.Millisecond, far},
+		{"scrub-near", "entities?seq=SEQ&limit=50", 30 * time.Millisecond, nearby},
+		{"scrub-back", "entities?seq=SEQ&limit=50", 30 * time.Millisecond, func(i int) int { return last/2 - i }},
+		{"scrub-anywhere", "entities?seq=SEQ&limit=50", 400 * time.Millisecond, far},
+		{"entity-near", "entity?seq=SEQ&entity=77v1", 50 * time.Millisecond, nearby},
+		{"entity-anywhere", "entity?seq=SEQ&entity=77v1", 50 * time.Millisecond, far},
+		{"filtered", "entities?seq=SEQ&limit=50&where=Health%3C50+%26%26+Position.X%3E10", 200 * time.Millisecond, nearby},
+		{"map", "map?seq=SEQ&x=Position.X&y=Position.Y&color=Health", 400 * time.Millisecond, nearby},
+		{"tick", "tick?seq=SEQ", 50 * time.Millisecond, far},
+		{"series-5000", "series?seq=SEQ&from=20000&to=24999&expr=alive&expr=score&samples=640", time.Second, func(int) int { return last }},
+		{"series-sum", "series?seq=SEQ&from=20000&to=24999&expr=sum(Health)&samples=100", time.Second, func(int) int { return last }},
+	}
+	b.Run("open", func(b *testing.B) { report(b, opened, 300*time.Millisecond) })
+	measure(b, h, questions)
+}
+
+// BenchmarkBudgetPageOfASave: the same of a save, the size of which is a flag.
+func BenchmarkBudgetPageOfASave(b *testing.B) {
+	w := ecs.NewWorld(ecs.Options{})
+	positions, healths := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w)
+	for i := range *budgetEntities {
+		e := w.Create()
+		positions.Set(e, Position{float64(i), 1})
+		healths.Set(e, Health(i%100))
+	}
+	file := filepath.Join(b.TempDir(), "save")
+	if err := persist.Save(context.Background(), file, w); err != nil {
+		b.Fatal(err)
+	}
+	runtime.GC() // Nobody needs the world any more.
+	h := budgetHandler(b, file)
+	measure(b, h, []asked{
+		{"bar", "bar?width=1280", 500 * time.Millisecond, nil},
+		{"first-rows", "entities?seq=0&limit=50", 300 * time.Millisecond, nil},
+		{"entity", "entity?seq=0&entity=77777v1", 50 * time.Millisecond, nil},
+		{"filtered", "entities?seq=0&limit=50&where=Health%3C3", 200 * time.Millisecond, nil},
+		{"filtered-rare", "entities?seq=0&limit=50&where=Health%3C3+%26%26+Position.X%3E1e5", 200 * time.Millisecond, nil},
+	})
+}
+
+// measure asks each question a few times, the first of which counts on its own.
+func measure(b *testing.B, h *Handler, questions []asked) {
+	for _, q := range questions {
+		b.Run(q.name, func(b *testing.B) {
+			var took []time.Duration
+			for i := range 12 {
+				question := q.question
+				if q.next != nil {
+					question = strings.ReplaceAll(question, "SEQ", strconv.Itoa(q.next(i)))
+				}
+				r := httptest.NewRequest(http.MethodGet, "http://localhost"+apiPath+question, nil)
+				r.AddCookie(&http.Cookie{Name: h.gate.cookie, Value: "secret"})
+				answer := httptest.NewRecorder()
+				begun := time.Now()
+				h.ServeHTTP(answer, r)
+				took = append(took, time.Since(begun))
+				if answer.Code != http.StatusOK {
+					b.Fatal(question, answer.Body)
+				}
+			}
+			first := took[0]
+			slices.Sort(took)
+			report(b, took[len(took)/2], q.limit)
+			b.ReportMetric(float64(first), "ns/first")
+		})
+	}
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	b.Logf("%d MB of memory are in use", m.HeapAlloc>>20)
+}
+
+func report(b *testing.B, took, limit time.Duration) {
+	b.ReportMetric(float64(took), "ns/more")
+	b.ReportMetric(float64(limit), "ns/budget")
+}
+
+func budgetHandler(b *testing.B, path string) *Handler {
+	b.Helper()
+	h, err := New(context.Background(), func(ctx context.Context) (*inspect.View, error) {
+		return inspect.OpenReadOnly(ctx, path)
+	}, Options{Token: "secret"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = h.Close() })
+	return h
+}
+
+// long makes a store of many ticks.
+func long(b *testing.B, dir string, ticks int) {
+	b.Helper()
+	const entities, written = 20_000, 200
+	s := begin(b, dir)
+	for i := range entities {
+		e := s.world.Create()
+		s.entities = append(s.entities, e)
+		s.positions.Set(e, Position{float64(i), 0})
+		s.healths.Set(e, Health(i%100))
+	}
+	for tick := range ticks {
+		for i := range written {
+			s.positions.Mut(s.entities[(tick*31+i*97)%len(s.entities)]).Y++
+		}
+		s.commit(b)
+	}
+	if err := s.store.Close(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}

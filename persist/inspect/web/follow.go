@@ -1,0 +1,138 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/stet-ecs/stet/internal/query"
+)
+
+// newsDoc says what a store has come to.
+type newsDoc struct {
+	stateDoc        // The newest state.
+	Records  int    `json:"records"`
+	Clean    bool   `json:"clean"` // The program that had it open has closed it.
+	Error    string `json:"error,omitempty"`
+}
+
+// A follower tells those who listen that there is something new: what, they ask then.
+type follower struct {
+	mu        sync.Mutex
+	last      newsDoc
+	listeners map[chan struct{}]bool
+}
+
+// begin notes what a desk has at first.
+func (f *follower) begin(d *desk) {
+	f.listeners = map[chan struct{}]bool{}
+	f.last = d.news()
+}
+
+func (d *desk) news() newsDoc {
+	log := d.view.Log()
+	return newsDoc{stateDoc{d.tickOf(d.view.Head()), d.view.Head()}, len(log.Entries), log.Clean, ""}
+}
+
+// subscribe returns what receives whenever there is something new. Whoever is slow receives once
+// for several.
+func (f *follower) subscribe() chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := make(chan struct{}, 1)
+	f.listeners[c] = true
+	return c
+}
+
+func (f *follower) leave(c chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.listeners, c)
+}
+
+// tell makes news known, if it is some.
+func (f *follower) tell(news newsDoc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if news == f.last {
+		return
+	}
+	f.last = news
+	for c := range f.listeners {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (f *follower) latest() newsDoc {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+// follow looks at a store again and again, until ctx ends.
+func (h *shown) follow(ctx context.Context, interval time.Duration) {
+	if h.near.view.IsSave() {
+		return
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		news, err := answer(ctx, h.near, func() (newsDoc, error) {
+			if _, err := h.near.refresh(ctx); err != nil {
+				return newsDoc{}, err
+			}
+			return h.near.news(), nil
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			news = h.following.latest()
+			news.Error = h.describe(err).Error.Message
+		}
+		h.following.tell(news)
+	}
+}
+
+// events sends what the store has come to, at first and whenever that changes, as server-sent
+// events.
+func (h *shown) events(w http.ResponseWriter, r *http.Request) {
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = out.SetWriteDeadline(time.Time{}) // It has no end. Not every writer has one to set.
+	listen := h.following.subscribe()
+	defer h.following.leave(listen)
+	beat := time.NewTicker(15 * time.Second) // So that who is gone is noticed.
+	defer beat.Stop()
+	for {
+		text, err := query.Marshal(h.following.latest())
+		if err == nil {
+			_, err = fmt.Fprintf(w, "data: %s\n\n", text)
+		}
+		if err == nil {
+			err = out.Flush()
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-h.ended:
+			return
+		case <-listen:
+		case <-beat.C:
+		}
+	}
+}

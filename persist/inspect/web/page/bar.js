@@ -1,0 +1,235 @@
+// The time bar: what ticks wrote, branches that were rewound, marks, snapshots and damage.
+import { fill, plain, latest, surface, color, h } from "./dom.js";
+import { ask } from "./api.js";
+
+const top = 15, axis = 15, laneHeight = 5;
+
+export class Bar {
+  constructor(app, canvas, legend) {
+    Object.assign(this, { app, canvas, legend, doc: null, range: null });
+    this.fetch = latest(async () => {
+      const params = { width: Math.min(4000, Math.max(50, canvas.clientWidth)) };
+      if (this.range) [params.from, params.to] = this.range.map((v) => Math.max(0, Math.round(v)));
+      try {
+        this.doc = await ask("bar", params);
+      } catch (err) {
+        return app.trouble(err);
+      }
+      this.tell();
+      this.draw();
+      if (this.doc.measure === "bytes" && this.doc.counted < 1) {
+        clearTimeout(this.again);
+        this.again = setTimeout(() => this.load(), 400);
+      }
+    });
+    new ResizeObserver(() => this.load()).observe(canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    canvas.addEventListener("pointerdown", (e) => {
+      canvas.setPointerCapture(e.pointerId);
+      app.stay();
+      this.press(e);
+    });
+    canvas.addEventListener("pointermove", (e) => {
+      if (canvas.hasPointerCapture(e.pointerId)) this.press(e);
+      else this.hover(e);
+    });
+    canvas.addEventListener("pointerleave", () => { canvas.title = ""; });
+    canvas.addEventListener("wheel", (e) => {
+      e.preventDefault();
+      const sideways = Math.abs(e.deltaX) > Math.abs(e.deltaY) || e.shiftKey;
+      if (sideways) this.pan((e.deltaX || e.deltaY) / canvas.clientWidth * this.span());
+      else this.zoom(e.deltaY > 0 ? 1.25 : 0.8, this.tickAt(e.offsetX));
+    }, { passive: false });
+  }
+
+  load() { return this.fetch(); }
+
+  // span returns how many ticks are shown.
+  span() { return this.doc ? this.doc.to - this.doc.from + 1 : 1; }
+
+  tickAt(x) { return this.doc.from + x / Math.max(1, this.canvas.clientWidth) * this.span(); }
+  xOf(tick) { return (tick - this.doc.from + 0.5) / this.span() * this.canvas.clientWidth; }
+
+  zoom(factor, around = this.app.point?.tick) {
+    if (!this.doc) return;
+    const { first, last } = this.doc, [from, to] = this.range ?? [this.doc.from, this.doc.to];
+    const width = Math.max(10, (to - from) * factor);
+    if (width >= last - first) return this.fit();
+    const part = Math.min(1, Math.max(0, (around - from) / Math.max(1, to - from)));
+    this.to(around - part * width, around + (1 - part) * width);
+  }
+
+  pan(by) {
+    const [from, to] = this.range ?? [this.doc.from, this.doc.to];
+    this.to(from + by, to + by);
+  }
+
+  // to shows these ticks, moved to where there are some.
+  to(from, to) {
+    const { first, last } = this.doc, width = to - from;
+    from = Math.max(first, Math.min(from, last - width));
+    this.range = [from, Math.min(last, from + width)];
+    this.load();
+  }
+
+  fit() {
+    this.range = null;
+    this.load();
+  }
+
+  // press goes to the tick under the pointer: on the branch there, else on the way to the newest.
+  press(e) {
+    if (!this.doc) return;
+    const tick = Math.max(this.doc.first, Math.min(this.doc.last, Math.floor(this.tickAt(e.offsetX))));
+    const b = this.branchAt(e.offsetY, tick);
+    if (b) this.app.goTo(`seq:${b.tip}~${b.to - tick}`);
+    else this.app.goTo(String(Math.min(tick, this.headTick())));
+  }
+
+  headTick() { return this.app.news?.tick ?? this.app.info?.newest?.tick ?? this.doc.last; }
+
+  branchAt(y, tick) {
+    const lanes = this.lanes();
+    if (!lanes || y < this.base()) return null;
+    const lane = Math.min(lanes - 1, Math.floor((y - this.base() - 2) / laneHeight));
+    return this.doc.branches.find((b) => b.lane === lane && b.from <= tick && tick <= b.to);
+  }
+
+  hover(e) {
+    if (!this.doc) return;
+    const tick = Math.floor(this.tickAt(e.offsetX)), near = (t) => Math.abs(this.xOf(t) - e.offsetX) < 5;
+    const texts = ["tick " + tick];
+    const b = this.branchAt(e.offsetY, tick);
+    if (b) texts.push(`rewound: ticks ${b.from} to ${b.to}`);
+    for (const m of this.doc.marks.filter((m) => near(m.tick)).slice(0, 5)) texts.push("mark " + m.name);
+    for (const s of this.doc.snapshots.filter((s) => !s.error && near(s.tick)).slice(0, 3)) texts.push("snapshot " + s.number + (s.label ? " " + s.label : ""));
+    for (const d of this.doc.damage.filter((d) => near(d.tick)).slice(0, 3)) texts.push(d.message);
+    this.canvas.title = texts.join("\n");
+  }
+
+  lanes() { return this.doc.branches.reduce((n, b) => Math.max(n, b.lane + 1), 0); }
+  base() { return this.canvas.clientHeight - axis - (this.lanes() ? this.lanes() * laneHeight + 3 : 0); }
+
+  draw() {
+    const doc = this.doc, point = this.app.point;
+    if (!doc) return;
+    if (point && this.range && (point.tick < doc.from || point.tick > doc.to)) {
+      const half = this.span() / 2;
+      if (!this.moving) this.to(point.tick - half, point.tick + half);
+      this.moving = true;
+    } else this.moving = false;
+    const [c, width, height] = surface(this.canvas), base = this.base();
+    c.font = "11px system-ui, sans-serif";
+    this.bars(c, width, base);
+    this.branches(c);
+    this.scale(c, width, height);
+    this.signs(c, width, base);
+    if (this.app.pin) this.cursor(c, this.app.pin.tick, height, color("mark"), "A");
+    if (point) this.cursor(c, point.tick, height, color("accent"), this.app.pin ? "B" : "");
+    this.canvas.setAttribute("aria-valuemin", doc.first);
+    this.canvas.setAttribute("aria-valuemax", doc.last);
+  }
+
+  bars(c, width, base) {
+    const { sums, peaks, per } = this.doc, n = sums.length, step = width * per / this.span(), room = base - top;
+    const high = this.high(peaks), most = Math.max(1, per);
+    const y = (v) => Math.max(v > 0 ? 1 : 0, Math.min(1, Math.sqrt(v / high)) * room);
+    const gap = step > 4 ? 1 : 0;
+    for (const [values, name] of [[peaks, "bar"], [sums.map((s) => s / most), "bar-peak"]]) {
+      c.fillStyle = color(name);
+      for (let i = 0; i < n; i++) {
+        const tall = y(values[i]);
+        if (tall) c.fillRect(i * step, base - tall, Math.max(1, step - gap), tall);
+      }
+    }
+    c.fillStyle = color("line");
+    c.fillRect(0, base, width, 1);
+  }
+
+  // high returns what fills the bar. A few ticks that wrote far more than all others, as the first
+  // often does, do not make the others small.
+  high(peaks) {
+    const sorted = peaks.filter((v) => v > 0).sort((a, b) => a - b);
+    return Math.max(1, Math.min(sorted.at(-1) ?? 1, 1.3 * (sorted[Math.floor(0.98 * (sorted.length - 1))] ?? 1)));
+  }
+
+  branches(c) {
+    c.fillStyle = color("lane");
+    for (const b of this.doc.branches) {
+      const x = this.xOf(b.from - 0.5), end = this.xOf(b.to + 0.5);
+      c.fillRect(x, this.base() + 3 + b.lane * laneHeight, Math.max(2, end - x), laneHeight - 2);
+    }
+  }
+
+  scale(c, width, height) {
+    const wanted = this.span() / Math.max(2, width / 90), power = 10 ** Math.floor(Math.log10(Math.max(1, wanted)));
+    const step = Math.max(1, power * [1, 2, 5, 10].find((k) => k * power >= wanted));
+    c.fillStyle = color("soft");
+    c.textAlign = "center";
+    for (let t = Math.ceil(this.doc.from / step) * step; t <= this.doc.to; t += step) {
+      const x = this.xOf(t), text = t.toLocaleString("en"), half = c.measureText(text).width / 2;
+      if (x - half > 2 && x + half < width - 2) c.fillText(text, x, height - 4);
+      c.fillRect(x, height - axis, 1, 3);
+    }
+  }
+
+  signs(c, width, base) {
+    c.fillStyle = color("changed");
+    for (const t of this.app.changes) c.fillRect(this.xOf(t), base + 1, 1.5, 4);
+    c.fillStyle = color("soft");
+    for (const s of this.doc.snapshots) {
+      if (s.error) continue;
+      c.beginPath();
+      c.arc(this.xOf(s.tick), base, 2.5, 0, 7);
+      c.fill();
+    }
+    c.textAlign = "left";
+    let free = 0;
+    for (const m of [...this.doc.marks].sort((a, b) => a.tick - b.tick)) {
+      const x = this.xOf(m.tick);
+      if (x < 0 || x > width) continue;
+      c.fillStyle = color("mark");
+      c.globalAlpha = m.rewound ? 0.5 : 1;
+      c.fillRect(x, 3, 1, base - 3);
+      c.beginPath();
+      c.moveTo(x, 3), c.lineTo(x + 6, 6), c.lineTo(x, 9);
+      c.fill();
+      const name = m.name.length > 18 ? m.name.slice(0, 17) + "…" : m.name, w = c.measureText(name).width;
+      if (x + 8 > free && x + 8 + w < width) {
+        c.fillText(name, x + 8, 11);
+        free = x + 14 + w;
+      }
+      c.globalAlpha = 1;
+    }
+    c.fillStyle = color("danger");
+    for (const d of this.doc.damage) c.fillRect(this.xOf(d.tick) - 1, top - 4, 3, base - top + 4);
+  }
+
+  cursor(c, tick, height, paint, text) {
+    const x = this.xOf(tick);
+    c.fillStyle = paint;
+    c.fillRect(x - 0.75, 0, 1.5, height - axis);
+    c.beginPath();
+    c.moveTo(x - 5, height - axis + 5), c.lineTo(x, height - axis - 1), c.lineTo(x + 5, height - axis + 5);
+    c.fill();
+    c.textAlign = "left";
+    if (text) c.fillText(text, x + 3, 24);
+  }
+
+  // tell says below the bar what it shows, and lists what can be gone to with the keyboard.
+  tell() {
+    const d = this.doc, parts = [];
+    parts.push(`ticks ${d.from.toLocaleString("en")} to ${d.to.toLocaleString("en")}`);
+    const what = d.measure === "rows" ? "rows written" : "bytes written";
+    parts.push(d.per > 1 ? `${what}: most and mean of ${d.per.toLocaleString("en")} ticks` : what + " by each tick");
+    if (d.measure === "bytes" && d.counted < 1) parts.push(`counting rows: ${Math.floor(d.counted * 100)} %`);
+    const spans = parts.map((p) => h("span", {}, p));
+    const seen = [...d.marks].slice(-4);
+    if (seen.length) spans.push(h("span", {}, "marks: ", seen.map((m, i) => [i ? ", " : "", plain(m.name, () => { this.app.stay(); this.app.goTo("seq:" + m.seq); }, "tick " + m.tick)])));
+    const tips = d.branches.slice(0, 3);
+    if (tips.length) spans.push(h("span", {}, "rewound: ", tips.map((b, i) => [i ? ", " : "", plain(`${b.from}–${b.to}`, () => { this.app.stay(); this.app.goTo("seq:" + b.tip); }, "the end of this branch")]), d.branches.length > 3 ? ` and ${d.branches.length - 3} more` : ""));
+    if (d.damage.length) spans.push(h("span", { class: "danger" }, plain(d.damage.length + " damaged", () => this.app.show("health"))));
+    fill(this.legend, spans);
+    fill(document.getElementById("points"), ["@first", "@latest", ...d.marks.slice(-50).map((m) => "mark:" + m.name), ...d.snapshots.slice(-20).map((s) => "snap:" + s.number)].map((value) => h("option", { value })));
+  }
+}

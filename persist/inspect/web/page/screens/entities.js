@@ -1,0 +1,174 @@
+// The entities that are alive, those of a condition, with columns: only the rows that are seen are
+// there, and only they are asked for.
+import { app } from "../app.js";
+import { h, fill, latest, errorBox, count } from "../dom.js";
+import { ask } from "../api.js";
+import { complete } from "../complete.js";
+
+const rowHeight = 26, page = 50, most = 800_000; // Rows that a browser can scroll over.
+
+let root, list, body, head, status, where, columns, trouble;
+let pages, query, total, done, names, sorts, chosen = 0, counting;
+
+const params = () => ({ where: app.get("where"), columns: app.get("columns"), sort: app.get("sort"), desc: app.get("desc") });
+
+// load asks for the rows that are seen and not there.
+const load = latest(async () => {
+  if (!list?.isConnected || !app.point) return;
+  const first = Math.floor(list.scrollTop / rowHeight / page), last = Math.floor((list.scrollTop + list.clientHeight) / rowHeight / page);
+  const key = JSON.stringify([app.point.seq, params()]), fresh = key !== query;
+  for (let p = first; p <= last; p++) {
+    if (!fresh && pages.has(p)) continue;
+    try {
+      const doc = await ask("entities", { seq: app.point.seq, ...params(), offset: p * page, limit: page });
+      if (key !== JSON.stringify([app.point.seq, params()])) return; // Somebody went on: that call follows.
+      if (key !== query) [pages, query] = [new Map(), key];
+      pages.set(p, doc.rows);
+      take(doc);
+    } catch (err) {
+      failed(err);
+      return;
+    }
+  }
+  fill(trouble);
+  draw();
+});
+
+function failed(err) {
+  if (err.name === "AbortError") return;
+  for (const [name, input] of [["where", where], ["columns", columns]]) input.setAttribute("aria-invalid", err.which === name);
+  fill(trouble, errorBox(err, err.which ? app.get(err.which) : ""));
+}
+
+// take notes how many there are. If they are not all counted, it asks for more of that.
+function take(doc) {
+  total = doc.found;
+  done = doc.done;
+  names = doc.columns;
+  sorts = doc.sorts;
+  where.setAttribute("aria-invalid", false);
+  columns.setAttribute("aria-invalid", false);
+  const filtered = app.get("where") !== "";
+  status.textContent = filtered ? `${doc.found.toLocaleString("en")}${doc.done ? "" : "+"} of ${count(doc.alive, "entity", "entities")}` : count(doc.alive, "entity", "entities");
+  if (!doc.done) status.textContent += `, ${Math.floor(100 * doc.asked / Math.max(1, doc.alive))} % asked`;
+  clearTimeout(counting);
+  if (!doc.done) {
+    const of = query;
+    counting = setTimeout(async () => {
+      if (of !== query || !list?.isConnected || app.playing) return;
+      try {
+        const more = await ask("entities", { seq: doc.seq, ...params(), limit: 0 });
+        if (of !== query) return;
+        take(more);
+        if (more.done && app.get("sort")) [pages, query] = [new Map(), ""];
+        load();
+      } catch (err) {
+        failed(err);
+      }
+    }, 20);
+  }
+}
+
+// shape returns how wide columns are, by what lies in them, and which have numbers.
+function shape() {
+  if (!names.length) return ["90px minmax(max-content, 1fr)", []];
+  const rows = [...pages.values()].flat(), number = /^(-|-?[\d.]+(e[+-]?\d+)?|NaN|[+-]Inf)$/;
+  const columns = names.map((name, k) => rows.reduce((n, r) => Math.max(n, r.cells[k].length), name.length + 2));
+  return ["90px " + columns.map((n) => Math.round(7.7 * Math.min(28, Math.max(6, n))) + "px").join(" "), names.map((_, k) => rows.length > 0 && rows.every((r) => number.test(r.cells[k])))];
+}
+
+// draw puts the rows that are seen into the list.
+function draw() {
+  if (!pages) return;
+  const n = Math.min(total, most);
+  body.style.height = n * rowHeight + "px";
+  const labels = names.length ? ["entity", ...names] : ["entity", "components"];
+  const [widths, numeric] = shape();
+  head.style.gridTemplateColumns = widths;
+  fill(head, labels.map((label, i) => {
+    const by = i ? sorts[i - 1] : "index", sorted = i ? app.get("sort") === by : app.get("sort") === "index" || !app.get("sort");
+    return names.length || i === 0
+      ? h("button", { type: "button", role: "columnheader", class: numeric[i - 1] && "number", title: "Sort", "aria-sort": sorted ? (app.get("desc") ? "descending" : "ascending") : "none", onclick: () => sort(by) }, label + (sorted && app.get("sort") ? (app.get("desc") ? " ↓" : " ↑") : ""))
+      : h("span", { role: "columnheader", class: "soft" }, label);
+  }));
+  const first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - 4), last = Math.min(n, first + Math.ceil(list.clientHeight / rowHeight) + 8);
+  const rows = [];
+  for (let i = first; i < last; i++) {
+    const row = pages.get(Math.floor(i / page))?.[i % page];
+    const e = h("div", { class: "row", role: "row", id: "row" + i, "aria-rowindex": i + 1, "aria-selected": i === chosen, onclick: () => { choose(i); open(); } });
+    e.style.top = i * rowHeight + "px";
+    e.style.gridTemplateColumns = widths;
+    const cells = names.length ? row?.cells ?? [] : [row?.cells.join("  ") ?? "…"];
+    e.append(h("span", { class: "cell name", role: "cell" }, row?.entity ?? "…"), ...cells.map((text, k) =>
+      h("span", { class: numeric[k] ? "cell number" : "cell", role: "cell", title: text.length > 24 ? text : null }, text)));
+    rows.push(e);
+  }
+  if (done && total === 0) rows.push(h("p", { class: "empty" }, app.get("where") ? "No entity is like that at this point in time." : "No entity is alive at this point in time."));
+  fill(body, rows);
+  if (rows.length) list.setAttribute("aria-activedescendant", "row" + chosen);
+}
+
+function sort(label) {
+  const again = app.get("sort") === label;
+  app.set({ sort: again && app.get("desc") ? "" : label, desc: again && !app.get("desc") ? "1" : "" });
+  list.scrollTop = 0;
+  load();
+}
+
+function choose(i) {
+  chosen = Math.max(0, Math.min(total - 1, i));
+  const y = chosen * rowHeight;
+  if (y < list.scrollTop) list.scrollTop = y;
+  else if (y + 2 * rowHeight > list.scrollTop + list.clientHeight) list.scrollTop = y + 2 * rowHeight - list.clientHeight;
+  load();
+  draw();
+}
+
+function open() {
+  const row = pages?.get(Math.floor(chosen / page))?.[chosen % page];
+  if (row) app.openEntity(row.entity);
+}
+
+let typed;
+function change(name, input) {
+  clearTimeout(typed);
+  typed = setTimeout(() => {
+    app.set({ [name]: input.value.trim() });
+    list.scrollTop = chosen = 0;
+    load();
+  }, 200);
+}
+
+export default {
+  id: "entities", title: "Entities", full: true,
+
+  mount(screen) {
+    root = screen;
+    [pages, query, total, done, names, sorts] = [null, "", 0, true, [], []];
+    where = h("input", { id: "filter", value: app.get("where"), placeholder: "Position.X > 3 && Health < 10", oninput: () => change("where", where) });
+    columns = h("input", { id: "columns", value: app.get("columns"), placeholder: "Position.X, Health as hp", oninput: () => change("columns", columns) });
+    status = h("span", { class: "status", "aria-live": "polite" });
+    trouble = h("div");
+    head = h("div", { class: "head", role: "row" });
+    body = h("div", { role: "rowgroup" });
+    list = h("div", { class: "list", role: "table", tabindex: 0, id: "entities", "aria-label": "Entities", onscroll: () => { draw(); load(); } }, head, body);
+    list.addEventListener("keydown", (e) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+      if (step) choose(chosen + step);
+      else if (e.key === "Enter" && e.target === list) open();
+      else return;
+      e.preventDefault();
+    });
+    screen.append(h("div", { class: "tools" }, h("label", { class: "wide" }, "Where", where), h("label", { class: "wide" }, "Columns", columns), status, trouble), list);
+    for (const input of [where, columns]) {
+      complete(input, app.names);
+      input.addEventListener("keydown", (e) => { if (e.key === "Enter") list.focus(); });
+    }
+  },
+  update(why) {
+    if (why === "screen") [where.value, columns.value] = [app.get("where"), app.get("columns")];
+    return load();
+  },
+  unmount() { clearTimeout(counting); },
+  focus() { where.select(); where.focus(); },
+};

@@ -1,0 +1,151 @@
+// One entity: its fields, when each changed, its life, and who refers to it.
+import { app } from "../app.js";
+import { h, fill, latest, errorBox, plain, spark, count } from "../dom.js";
+import { ask } from "../api.js";
+
+let input, title, fields, life, referrers, resources, shown, known = null;
+
+const load = latest(async () => {
+  if (!title?.isConnected || !app.point) return;
+  const e = app.get("entity"), seq = app.point.seq;
+  if (!e) {
+    fill(title, h("p", { class: "soft" }, "No entity is chosen. Choose one in the list or on the map, or type one: 12v3."));
+    fill(fields), fill(life), fill(referrers);
+    return showResources(seq);
+  }
+  input.value = e;
+  let now, then;
+  try {
+    [now, then] = await Promise.all([
+      ask("entity", { seq, entity: e }),
+      app.pin && app.pin.seq !== seq ? ask("entity", { seq: app.pin.seq, entity: e }) : null,
+    ]);
+  } catch (err) {
+    fill(title, errorBox(err));
+    fill(fields), fill(life), fill(referrers);
+    return;
+  }
+  if (!title.isConnected || e !== app.get("entity")) return;
+  if (known?.entity !== e) known = null;
+  shown = { now, then };
+  draw();
+  rest(e, seq);
+  showResources(seq);
+});
+
+// rest asks for what takes longer, when nobody goes on.
+const rest = latest(async (e, seq) => {
+  await new Promise((done) => setTimeout(done, 60));
+  if (!title?.isConnected || e !== app.get("entity") || seq !== app.point.seq) return;
+  try {
+    known = await ask("history", { seq, entity: e, limit: 1000 });
+    if (!title.isConnected || e !== app.get("entity") || seq !== app.point.seq) return;
+    app.changes = known.events.map((v) => v.tick);
+    app.bar.draw();
+    draw();
+    showLife();
+    const doc = await ask("referrers", { seq, entity: e });
+    if (title.isConnected && seq === app.point.seq) showReferrers(doc);
+  } catch (err) {
+    if (err.name !== "AbortError") fill(life, errorBox(err));
+  }
+});
+
+const go = (at, text) => plain(text ?? "tick " + at.tick, () => { app.stay(); app.goTo("seq:" + at.seq); }, "Go there");
+
+function draw() {
+  const { now, then } = shown;
+  fill(title, h("span", { class: "big" }, now.entity),
+    now.alive ? h("span", { class: "tag" }, "alive") : h("span", { class: "tag danger" }, "not alive"),
+    h("span", { class: "soft" }, now.alive ? `row ${now.row} of ${now.living.toLocaleString("en")}` : gone(now)),
+    !now.alive && death());
+  const parts = now.components.map((c) => {
+    const old = then?.components.find((o) => o.name === c.name);
+    return h("section", { "aria-label": c.name }, h("h2", {}, c.name, h("span", { class: "soft" }, "row " + c.row), then && !old && h("span", { class: "added" }, "not in A")),
+      h("div", { class: "fields" }, rows(c.name, c.value, old?.value, 0)));
+  });
+  for (const o of then?.components ?? []) {
+    if (!now.components.some((c) => c.name === o.name)) parts.push(h("section", {}, h("h2", {}, o.name, h("span", { class: "removed" }, "only in A")), h("div", { class: "fields" }, rows(o.name, o.value, null, 0))));
+  }
+  if (!parts.length) parts.push(h("p", { class: "soft" }, now.alive ? "It has no components." : ""));
+  fill(fields, parts);
+}
+
+const gone = (now) => now.row < 0 ? "its index was never in use" : now.holder !== now.entity ? `its index has ${now.holder}` : "its index is free";
+
+function death() {
+  const end = known?.events.find((v) => v.event === "destroyed");
+  return end && h("span", {}, "destroyed at ", go(end), end.before && [" · ", go(end.before, "its last state")]);
+}
+
+// rows shows a value and what is in it, a row each.
+function rows(component, node, old, depth) {
+  const field = node.path ? component + (node.path.startsWith("[") ? "" : ".") + node.path : component;
+  const name = h("span", { class: "name" }, depth ? node.name : node.parts ? "" : "value");
+  name.style.paddingLeft = Math.max(0, depth - 1) * 14 + "px";
+  if (node.parts) {
+    const inner = node.parts.flatMap((p) => rows(component, p, old?.parts?.find((o) => o.name === p.name), depth + 1));
+    if (node.more) inner.push(h("span"), h("span", { class: "soft" }, `and ${node.more} more`), h("span"), h("span"));
+    return depth ? [name, h("span", { class: "soft" }, node.kind), h("span"), h("span"), ...inner] : inner;
+  }
+  const value = node.entity ? plain(node.text, () => app.openEntity(node.entity), "Open this entity") : node.text ?? "";
+  const differs = old !== undefined && old !== null && old.text !== node.text;
+  const course = known?.courses.find((c) => c.field === field);
+  const last = known?.events.find((v) => v.component === component && (v.event !== "set" || !v.fields?.length || v.fields.some((f) => f.path === "" || f.path === node.path || node.path.startsWith(f.path) || f.path.startsWith(node.path))));
+  return [name,
+    h("span", { class: "value" }, differs && [h("span", { class: "removed" }, old.text ?? ""), " → "], differs ? h("span", { class: "added" }, value) : value),
+    h("span", { class: "when" }, last ? go(last) : ""),
+    h("span", { class: "spark" }, course ? spark(course, known.since.tick, app.point.tick) : "")];
+}
+
+function showLife() {
+  const value = (v) => {
+    if (v.event === "set" && v.fields) return v.fields.slice(0, 6).map((f, i) => [i > 0 && h("br"), v.component + (f.path && !f.path.startsWith("[") ? "." : "") + f.path + ": ", h("span", { class: "removed mono" }, f.old), " → ", h("span", { class: "added mono" }, f.new)]);
+    return [v.component ? v.component + " " : "", h("span", { class: "mono soft" }, (v.new ?? v.old ?? "").slice(0, 120))];
+  };
+  const kinds = { created: "added", added: "added", destroyed: "removed", removed: "removed", set: "changed", converted: "changed" };
+  fill(life, h("h2", {}, "Life", h("span", { class: "soft" }, known.all ? "" : `since tick ${known.since.tick}`)),
+    h("div", { class: "life" }, known.events.slice(0, 200).map((v) => h("div", { class: "row" }, go(v), h("span", { class: kinds[v.event] ?? "soft" }, v.event), h("span", {}, value(v))))),
+    (known.more || known.events.length > 200) && h("p", { class: "soft" }, "earlier events are left out"),
+    !known.events.length && h("p", { class: "soft" }, "Nothing is known of it."));
+}
+
+function showReferrers(doc) {
+  fill(referrers, h("h2", {}, "Referred to by", h("span", { class: "soft" }, count(doc.total, "value", "values"))),
+    doc.referrers.map((r) => h("div", {}, r.entity ? plain(r.entity, () => app.openEntity(r.entity)) : "", " ", h("span", { class: "mono" }, r.component + (r.fields[0] ? "." + r.fields.join(", ") : "")))),
+    doc.total > doc.referrers.length && h("p", { class: "soft" }, `and ${doc.total - doc.referrers.length} more`));
+}
+
+const showResources = latest(async (seq) => {
+  if (!resources?.open) return;
+  try {
+    const doc = await ask("resources", { seq });
+    fill(resources.lastElementChild, doc.resources.map((r) => h("section", {}, h("h2", {}, r.name), h("div", { class: "fields" }, rows(r.name, r.value, null, 0)))));
+  } catch (err) {
+    fill(resources.lastElementChild, errorBox(err));
+  }
+});
+
+export default {
+  id: "entity", title: "Entity",
+
+  mount(screen) {
+    input = h("input", { id: "entity", size: 10, spellcheck: "false", placeholder: "12v3", "aria-label": "Entity" });
+    title = h("div", { class: "title" });
+    fields = h("div");
+    life = h("section", { "aria-label": "Life" });
+    referrers = h("section", { "aria-label": "Referred to by" });
+    resources = h("details", { ontoggle: () => app.point && showResources(app.point.seq) }, h("summary", {}, "Resources of the world"), h("div"));
+    const form = h("form", { class: "title", onsubmit: (e) => { e.preventDefault(); app.openEntity(input.value.trim()); load(); } },
+      h("label", { for: "entity", class: "soft" }, "Entity"), input,
+      h("button", { type: "button", title: "Previous change ([)", onclick: () => document.dispatchEvent(new KeyboardEvent("keydown", { key: "[" })) }, "[ previous change"),
+      h("button", { type: "button", title: "Next change (])", onclick: () => document.dispatchEvent(new KeyboardEvent("keydown", { key: "]" })) }, "next change ]"));
+    screen.append(form, title, h("div", { class: "columns" }, h("div", {}, fields, resources), h("div", {}, referrers, life)));
+  },
+  update(why) {
+    if (why === "screen") fill(referrers);
+    return load();
+  },
+  unmount() { shown = known = null; },
+  focus() { input.select(); input.focus(); },
+};

@@ -1,0 +1,133 @@
+// Up to eight expressions over the ticks that the bar shows.
+import { app } from "../app.js";
+import { h, fill, latest, errorBox, surface, color } from "../dom.js";
+import { ask } from "../api.js";
+import { complete } from "../complete.js";
+
+const most = 8;
+let box, input, form, first, answer, doc, range, ofEntity;
+
+const guess = () => ["alive"];
+const exprs = () => app.all("expr").length ? app.all("expr") : guess();
+
+const load = latest(async (again) => {
+  if (!box?.isConnected || !app.point || !app.bar.doc) return;
+  const { from, to } = app.bar.doc, end = app.point.rewound ? app.point.seq : (app.news ?? app.info.newest ?? app.point).seq;
+  const entity = ofEntity.checked ? app.get("entity") : "";
+  const key = JSON.stringify([from, to, end, exprs(), entity]);
+  if (key === range && !again) return draw();
+  box.parentElement.classList.add("busy");
+  try {
+    const got = await ask("series", { seq: end, from, to, expr: exprs(), entity, samples: Math.min(1000, Math.max(100, Math.round(box.clientWidth / 2))) });
+    doc = got;
+    range = key;
+  } catch (err) {
+    if (err.name !== "AbortError") fill(box, errorBox(err));
+    return;
+  } finally {
+    box.parentElement?.classList.remove("busy");
+  }
+  build();
+  draw();
+});
+
+let canvases = [];
+function build() {
+  canvases = [];
+  fill(box, doc.series.map((s, i) => {
+    const canvas = h("canvas", { role: "img", "aria-label": s.text + " over time" });
+    canvases.push(canvas);
+    canvas.addEventListener("click", (e) => {
+      const at = nearest(e.offsetX / app.bar.canvas.clientWidth);
+      if (at >= 0) app.stay(), app.goTo("seq:" + doc.seqs[at]);
+    });
+    return h("div", { class: "plot" },
+      h("div", { class: "caption" }, h("code", {}, s.text), h("span", { class: "soft", "data-now": i }), h("button", { class: "plain", type: "button", "aria-label": "Remove " + s.text, onclick: () => change(exprs().filter((t) => t !== s.text)) }, "remove")),
+      s.error ? errorBox(s.error, s.text) : canvas);
+  }));
+}
+
+const xOf = (tick) => app.bar.xOf(tick); // The plots stand on the axis of the bar.
+
+function nearest(part) {
+  const tick = app.bar.doc.from + part * app.bar.span();
+  let best = -1;
+  doc.ticks.forEach((t, i) => { if (best < 0 || Math.abs(t - tick) < Math.abs(doc.ticks[best] - tick)) best = i; });
+  return best;
+}
+
+function draw() {
+  if (!doc) return;
+  doc.series.forEach((s, i) => {
+    const canvas = canvases[i];
+    if (!canvas?.isConnected) return;
+    const [c, width, height] = surface(canvas), numbers = s.values.filter((v) => v !== null);
+    const low = numbers.reduce((a, b) => Math.min(a, b), Infinity), high = numbers.reduce((a, b) => Math.max(a, b), -Infinity), span = high - low || 1;
+    const y = (v) => height - 8 - (height - 24) * (v - low) / span;
+    c.fillStyle = color("accent");
+    c.fillRect(xOf(app.point.tick) - 0.5, 0, 1, height);
+    c.strokeStyle = color("accent");
+    c.lineWidth = 1.4;
+    c.beginPath();
+    let down = false;
+    doc.ticks.forEach((t, k) => {
+      if (s.values[k] === null) return void (down = false);
+      down ? c.lineTo(xOf(t), y(s.values[k])) : c.moveTo(xOf(t), y(s.values[k]));
+      down = true;
+    });
+    c.stroke();
+    c.fillStyle = color("soft");
+    c.font = "11px system-ui, sans-serif";
+    if (numbers.length) {
+      c.fillText(String(+high.toPrecision(6)), 5, 12);
+      c.fillText(String(+low.toPrecision(6)), 5, height - 3);
+    } else c.fillText("no number at any of these ticks", 5, 14);
+    const now = box.querySelector(`[data-now="${i}"]`), at = nearest((app.point.tick - app.bar.doc.from + 0.5) / app.bar.span());
+    if (now) now.textContent = at >= 0 && s.values[at] !== null ? `${+s.values[at].toPrecision(8)} at tick ${doc.ticks[at]}` : "";
+  });
+}
+
+function change(list) {
+  app.set({ expr: list });
+  load(true);
+}
+
+async function find(e) {
+  e.preventDefault();
+  fill(answer, h("span", { class: "soft" }, "looking …"));
+  try {
+    const end = (app.news ?? app.info.newest ?? app.point).seq;
+    const got = await ask("first", { seq: app.point.rewound ? app.point.seq : end, from: app.bar.doc.from, expr: first.value });
+    fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => { app.stay(); app.goTo("seq:" + got.found.seq); } }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `at none of ${got.asked} ticks`));
+    if (got.found) app.stay(), app.goTo("seq:" + got.found.seq);
+  } catch (err) {
+    fill(answer, errorBox(err, first.value));
+  }
+}
+
+export default {
+  id: "plots", title: "Plots", full: true,
+  mount(screen) {
+    doc = null;
+    range = "";
+    input = h("input", { id: "expr", placeholder: "count(Health < 10), max(Age), alive", "aria-label": "Expression" });
+    first = h("input", { id: "first", placeholder: "any(Health <= 0)", "aria-label": "Condition" });
+    answer = h("span", { "aria-live": "polite" });
+    ofEntity = h("input", { type: "checkbox", id: "of-entity", checked: false, onchange: () => load(true) });
+    form = h("form", { class: "tools", onsubmit: (e) => {
+      e.preventDefault();
+      const text = input.value.trim();
+      if (text && !exprs().includes(text)) change([...(app.all("expr").length ? exprs() : []), text].slice(-most));
+      input.value = "";
+    } }, h("label", { class: "wide" }, "Add", input), h("button", {}, "Plot"), h("label", { title: "Expressions are about the chosen entity instead of the world" }, ofEntity, "of the chosen entity"));
+    const search = h("form", { class: "tools", onsubmit: find }, h("label", { class: "wide" }, "First tick at which", first), h("button", {}, "Find"), answer);
+    box = h("div", { class: "plots" });
+    screen.append(form, search, h("div", { class: "list" }, box));
+    complete(input, () => ["count(", "sum(", "min(", "max(", "avg(", "any(", "all(", ...app.names()]);
+    complete(first, () => ["count(", "sum(", "min(", "max(", "avg(", "any(", "all(", "none(", ...app.names()]);
+    new ResizeObserver(() => draw()).observe(box);
+  },
+  update: (why) => load(why === "screen"),
+  redraw: () => load(),
+  focus() { input.focus(); },
+};

@@ -1,0 +1,570 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// The components of the store that is asked.
+type (
+	Position struct{ X, Y float64 }
+	Label    struct{ Text string }
+	Target   struct{ Of ecs.Entity }
+	Health   int32
+	Frozen   struct{}
+)
+
+// A sample is a world that is kept in a store.
+type sample struct {
+	world     *ecs.World
+	store     *persist.Store
+	positions *ecs.Storage[Position]
+	labels    *ecs.Storage[Label]
+	targets   *ecs.Storage[Target]
+	healths   *ecs.Storage[Health]
+	frozen    *ecs.Storage[Frozen]
+	score     *ecs.Resource[int64]
+	entities  []ecs.Entity
+}
+
+// hostile is a name that does something wherever it is taken for HTML or JavaScript.
+const hostile = "<script>alert(1)</script>\u2028'\"`</style>"
+
+// begin opens a store with a world of ten entities: the first is named by the second, and has a
+// hostile name.
+func begin(t testing.TB, dir string) *sample {
+	t.Helper()
+	w := ecs.NewWorld(ecs.Options{History: 50})
+	s := &sample{
+		world: w, positions: ecs.MustRegister[Position](w), labels: ecs.MustRegister[Label](w), targets: ecs.MustRegister[Target](w),
+		healths: ecs.MustRegister[Health](w), frozen: ecs.MustRegister[Frozen](w),
+		score: ecs.MustRegisterResource(w, 0, ecs.Component[int64]{Name: "score"}),
+	}
+	now := time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
+	clock := func() time.Time { now = now.Add(time.Second); return now }
+	var err error
+	s.store, err = persist.Open(context.Background(), dir, w, persist.Options{Now: clock})
+	require.NoError(t, err)
+	for i := range 10 {
+		e := w.Create()
+		s.entities = append(s.entities, e)
+		s.positions.Set(e, Position{float64(i), float64(10 - i)})
+		s.healths.Set(e, Health(100-i))
+	}
+	s.labels.Set(s.entities[0], Label{hostile})
+	s.targets.Set(s.entities[1], Target{s.entities[0]})
+	return s
+}
+
+func (s *sample) commit(t testing.TB) {
+	t.Helper()
+	s.score.Set(s.score.Get() + 1)
+	require.NoError(t, s.store.Commit())
+}
+
+// build makes a store of 20 ticks, of which 3 were rewound:
+//
+//	tick   1 … 5  the health of 0v1 falls by 10 each
+//	       6      mark "boss"; 9v1 is destroyed; an input
+//	       7…10   nothing but the score; 8…10 are rewound, then done again
+//	       11…17  the position of 1v1 changes
+func build(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "D")
+	s := begin(t, dir)
+	for range 5 {
+		*s.healths.Mut(s.entities[0]) -= 10
+		s.commit(t)
+	}
+	require.NoError(t, s.store.Mark("boss"))
+	require.NoError(t, s.store.Input("order", []byte("attack\n")))
+	s.world.Destroy(s.entities[9])
+	s.commit(t)
+	for range 4 {
+		s.commit(t)
+	}
+	require.NoError(t, s.world.History().Rewind(3))
+	_, err := s.store.SnapshotAs(context.Background(), "camp")
+	require.NoError(t, err)
+	for range 3 {
+		s.commit(t)
+	}
+	for range 7 {
+		s.positions.Mut(s.entities[1]).X++
+		s.commit(t)
+	}
+	require.NoError(t, s.store.Close(context.Background()))
+	return dir
+}
+
+// A client asks a handler as a browser does that was given its URL.
+type client struct {
+	testing.TB
+	h *Handler
+	*httptest.Server
+	http *http.Client
+}
+
+func serve(t testing.TB, path string) *client {
+	t.Helper()
+	h, err := New(context.Background(), func(ctx context.Context) (*inspect.View, error) {
+		return inspect.OpenReadOnly(ctx, path)
+	}, Options{Name: "my store", Token: "secret", Interval: 20 * time.Millisecond})
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	c := &client{t, h, server, server.Client()}
+	c.http.Timeout = 20 * time.Second // Some answers do not end.
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		assert.NoError(t, h.Close())
+		server.Close()
+	})
+	return c
+}
+
+// request returns a request that the handler admits.
+func (c *client) request(path string) *http.Request {
+	c.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, c.URL+path, nil)
+	require.NoError(c, err)
+	r.AddCookie(&http.Cookie{Name: c.h.gate.cookie, Value: "secret"})
+	return r
+}
+
+func (c *client) send(r *http.Request) (status int, body string, head http.Header) {
+	c.Helper()
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	a, err := c.http.Do(r)
+	require.NoError(c, err)
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	require.NoError(c, err)
+	return a.StatusCode, string(text), a.Header
+}
+
+// ask returns the answer to a question, which must be one: "entity?seq=3&entity=0v1".
+func (c *client) ask(question string) map[string]any {
+	c.Helper()
+	status, body, _ := c.send(c.request(apiPath + question))
+	require.Equal(c, http.StatusOK, status, "%s: %s", question, body)
+	var doc map[string]any
+	require.NoError(c, json.Unmarshal([]byte(body), &doc), body)
+	return doc
+}
+
+// refused returns what is wrong with a question.
+func (c *client) refused(question string) (status int, e errorBody) {
+	c.Helper()
+	status, body, _ := c.send(c.request(apiPath + question))
+	require.NotEqual(c, http.StatusOK, status, "%s: %s", question, body)
+	var doc errorDoc
+	require.NoError(c, json.Unmarshal([]byte(body), &doc), body)
+	return status, doc.Error
+}
+
+// at returns a part of a document: at(doc, "rows", 0, "entity").
+func at(doc any, path ...any) any {
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			doc = doc.(map[string]any)[p]
+		case int:
+			doc = doc.([]any)[p]
+		}
+	}
+	return doc
+}
+
+func q(text string) string { return url.QueryEscape(text) }
+
+func TestPointsAreResolvedToRecordsAndSteppedFrom(t *testing.T) {
+	c := serve(t, build(t))
+	newest := c.ask("resolve?at=@latest")
+	assert.EqualValues(t, 17, newest["tick"])
+	assert.EqualValues(t, 20, newest["seq"])
+	assert.Equal(t, true, newest["head"])
+	assert.Nil(t, newest["next"])
+	assert.EqualValues(t, 19, at(newest, "parent", "seq"))
+	assert.EqualValues(t, 14, c.ask("resolve?at=@latest&step=-3")["tick"])
+	assert.EqualValues(t, 6, c.ask("resolve?at=mark:boss")["tick"])
+	assert.EqualValues(t, 8, c.ask("resolve?at=mark:boss&step=2")["tick"])
+	assert.EqualValues(t, 11, c.ask("resolve?at=mark:boss&step=2")["seq"], "the way leads around what was rewound")
+	rewound := c.ask("resolve?at=seq:8")
+	assert.Equal(t, true, rewound["rewound"])
+	assert.EqualValues(t, 9, at(rewound, "next", "seq"), "on a branch, the way goes on along it")
+	assert.EqualValues(t, 17, c.ask("resolve?at=@first&step=1000000")["tick"])
+	assert.EqualValues(t, 0, c.ask("resolve?at=@latest&step=-1000000")["tick"])
+
+	status, e := c.refused("resolve?at=900")
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Equal(t, "not_found", e.Kind)
+	assert.Equal(t, "ecsdump log 'my store'", e.Try)
+	status, e = c.refused("resolve?at=" + q("@nonsense"))
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Equal(t, codeUsage, e.Code)
+}
+
+func TestTheBarTellsRowsBranchesMarksAndSnapshots(t *testing.T) {
+	c := serve(t, build(t))
+	var bar map[string]any
+	require.Eventually(t, func() bool {
+		bar = c.ask("bar?width=100")
+		return bar["measure"] == "rows"
+	}, 5*time.Second, 5*time.Millisecond)
+	assert.EqualValues(t, 0, bar["first"])
+	assert.EqualValues(t, 17, bar["last"])
+	peaks := at(bar, "peaks").([]any)
+	require.Len(t, peaks, 18, "a bucket for each tick")
+	assert.EqualValues(t, 2, peaks[2], "a health and the score")
+	assert.EqualValues(t, 1, peaks[8], "the score")
+	require.Len(t, bar["branches"], 1)
+	assert.EqualValues(t, map[string]any{"lane": 0., "from": 8., "to": 10., "tip": 10., "fork": 7.}, at(bar, "branches", 0))
+	assert.EqualValues(t, "boss", at(bar, "marks", 0, "name"))
+	assert.EqualValues(t, 6, at(bar, "marks", 0, "tick"))
+	assert.EqualValues(t, "camp", at(bar, "snapshots", 1, "label"))
+
+	part := c.ask("bar?width=2&from=2&to=5")
+	assert.Equal(t, []any{4., 4.}, part["sums"])
+	assert.Equal(t, []any{2., 2.}, part["peaks"])
+	assert.EqualValues(t, 2, part["per"])
+}
+
+func TestEntitiesAreFilteredSortedAndCounted(t *testing.T) {
+	c := serve(t, build(t))
+	all := c.ask("entities?seq=20")
+	assert.EqualValues(t, 9, all["found"])
+	assert.Equal(t, true, all["done"])
+	assert.Equal(t, "0v1", at(all, "rows", 0, "entity"))
+	assert.Contains(t, at(all, "rows", 0, "cells"), "Health=50")
+
+	found := c.ask("entities?seq=20&where=" + q("Health > 95") + "&columns=" + q("Health as hp, entity") + "&sort=Health&limit=2")
+	assert.EqualValues(t, []any{"hp", "entity"}, found["columns"])
+	assert.EqualValues(t, 4, found["found"])
+	assert.Equal(t, []any{map[string]any{"entity": "4v1", "cells": []any{"96", "4v1"}}, map[string]any{"entity": "3v1", "cells": []any{"97", "3v1"}}}, found["rows"])
+	last := c.ask("entities?seq=20&where=" + q("Health > 95") + "&sort=Health&desc=1&offset=3&limit=2")
+	assert.Equal(t, "4v1", at(last, "rows", 0, "entity"))
+	assert.Len(t, last["rows"], 1)
+	assert.EqualValues(t, 1, c.ask("entities?seq=20&with=Target")["found"])
+	assert.EqualValues(t, 10, c.ask("entities?seq=3")["found"], "at another point")
+
+	status, e := c.refused("entities?seq=20&where=" + q("Health > 3 && Healt < 9"))
+	assert.Equal(t, http.StatusBadRequest, status)
+	assert.Equal(t, "where", e.Which)
+	assert.Equal(t, 14, *e.At)
+	assert.Contains(t, e.Message, "did you mean Health?")
+	_, e = c.refused("entities")
+	assert.Contains(t, e.Message, "seq is missing")
+	_, e = c.refused("entities?seq=20&limit=501")
+	assert.Equal(t, "limit takes a whole number from 0 to 500", e.Message)
+	_, e = c.refused("entities?seq=21")
+	assert.Equal(t, "not_found", e.Kind)
+}
+
+func TestAnEntityHasFieldsALifeAndReferrers(t *testing.T) {
+	c := serve(t, build(t))
+	e := c.ask("entity?seq=20&entity=1v1")
+	assert.Equal(t, true, e["alive"])
+	assert.Equal(t, "Position", at(e, "components", 0, "name"))
+	assert.EqualValues(t, map[string]any{"name": "X", "path": "X", "kind": "float64", "text": "8"}, at(e, "components", 0, "value", "parts", 0))
+	assert.Equal(t, "0v1", at(e, "components", 1, "value", "parts", 0, "entity"), "a reference is told as one")
+
+	life := c.ask("history?seq=20&entity=0v1&limit=3")
+	assert.Equal(t, "set", at(life, "events", 0, "event"))
+	assert.EqualValues(t, 5, at(life, "events", 0, "tick"))
+	assert.Equal(t, map[string]any{"path": "", "old": "60", "new": "50"}, at(life, "events", 0, "fields", 0))
+	assert.Equal(t, true, life["more"])
+	assert.EqualValues(t, 3, at(life, "since", "tick"), "what comes before was not told")
+	whole := c.ask("history?seq=20&entity=0v1")
+	assert.Equal(t, true, whole["all"])
+	assert.Equal(t, "Health", at(whole, "courses", 0, "field"))
+	assert.Equal(t, []any{90., 80., 70., 60., 50.}, at(whole, "courses", 0, "values"))
+
+	dead := c.ask("entity?seq=20&entity=9v1")
+	assert.Equal(t, false, dead["alive"])
+	end := c.ask("history?seq=20&entity=9v1")
+	assert.Equal(t, "destroyed", at(end, "events", 0, "event"))
+	last := at(end, "events", 0, "before", "seq").(float64)
+	assert.EqualValues(t, 5, last, "its last state is the one before")
+
+	assert.EqualValues(t, 4, at(c.ask("change?seq=5&entity=0v1&to=previous"), "found", "tick"))
+	assert.EqualValues(t, 2, at(c.ask("change?seq=1&entity=0v1&to=next"), "found", "tick"))
+	assert.EqualValues(t, 14, at(c.ask("change?seq=6&entity=1v1&to=next"), "found", "seq"), "the first is at tick 11, behind the branch")
+	assert.Nil(t, c.ask("change?seq=20&entity=1v1&to=next")["found"])
+
+	who := c.ask("referrers?seq=20&entity=0v1")
+	assert.EqualValues(t, 1, who["total"])
+	assert.Equal(t, map[string]any{"entity": "1v1", "component": "Target", "fields": []any{"Of"}}, at(who, "referrers", 0))
+	assert.Equal(t, "score", at(c.ask("resources?seq=20"), "resources", 0, "name"))
+	_, wrong := c.refused("entity?seq=20&entity=nobody")
+	assert.Equal(t, "usage", wrong.Kind)
+}
+
+func TestATickAndADifferenceAreToldByComponent(t *testing.T) {
+	c := serve(t, build(t))
+	tick := c.ask("tick?seq=6")
+	assert.EqualValues(t, 1, tick["destroyed"])
+	assert.Equal(t, []any{"boss"}, tick["marks"])
+	assert.Equal(t, map[string]any{"name": "order", "text": `"attack\n"`, "size": 7.}, at(tick, "inputs", 0))
+	assert.Equal(t, []any{"-9v1"}, tick["entities"])
+	assert.Equal(t, "2026-03-04T05:06:06Z", tick["time"])
+
+	one := c.ask("diff?from=2&to=3&component=Health")
+	assert.EqualValues(t, 1, one["total"])
+	assert.Equal(t, map[string]any{
+		"entity": "0v1", "component": "Health", "change": "changed", "old": "80", "new": "70",
+		"fields": []any{map[string]any{"path": "", "old": "80", "new": "70"}},
+	}, at(one, "rows", 0))
+	far := c.ask("diff?from=2&to=20")
+	assert.EqualValues(t, 1, far["destroyed"])
+	assert.Empty(t, far["rows"], "rows are asked for by component")
+	all := c.ask("diff?from=2&to=20&component=*&limit=2")
+	assert.EqualValues(t, 6, all["total"], "the score, a health, a position; 9v1 and its two components")
+	assert.Len(t, all["rows"], 2)
+	assert.Equal(t, true, c.ask("diff?from=7&to=7")["same"])
+	status, _ := c.refused("tick?seq=0")
+	assert.Equal(t, http.StatusNotFound, status)
+}
+
+func TestSeriesAreOfTheWorldOrOfAnEntity(t *testing.T) {
+	c := serve(t, build(t))
+	world := c.ask("series?seq=20&expr=alive&expr=" + q("sum(Health)") + "&expr=nonsense&samples=2000")
+	assert.Len(t, world["ticks"], 17)
+	assert.Equal(t, 10., at(world, "series", 0, "values", 0))
+	assert.Equal(t, 9., at(world, "series", 0, "values", 16))
+	assert.Equal(t, 955.-10, at(world, "series", 1, "values", 0))
+	assert.Equal(t, "usage", at(world, "series", 2, "error", "kind"), "one that is wrong does not keep the others from being told")
+	part := c.ask("series?seq=20&from=4&to=8&expr=score&samples=3")
+	assert.Equal(t, []any{4., 6., 8.}, part["ticks"])
+	assert.Equal(t, []any{4., 6., 8.}, at(part, "series", 0, "values"))
+	branch := c.ask("series?seq=10&from=7&expr=score")
+	assert.Equal(t, []any{7., 8., 9., 10.}, branch["seqs"], "the way to a branch leads over it")
+	one := c.ask("series?seq=20&entity=9v1&expr=Health")
+	assert.Equal(t, 91., at(one, "series", 0, "values", 0))
+	assert.Nil(t, at(one, "series", 0, "values", 16), "it is dead by then")
+
+	first := c.ask("first?seq=20&expr=" + q("any(Position.X > 12)"))
+	assert.Nil(t, first["found"])
+	first = c.ask("first?seq=20&expr=" + q("alive < 10"))
+	assert.EqualValues(t, 6, at(first, "found", "tick"))
+	_, e := c.refused("series?seq=20" + strings.Repeat("&expr=alive", 9))
+	assert.Equal(t, "at most 8 of expr", e.Message)
+}
+
+func TestTheMapHasNumbersAndClasses(t *testing.T) {
+	c := serve(t, build(t))
+	m := c.ask("map?seq=20&x=Position.X&y=Position.Y&color=Health")
+	assert.Equal(t, "0v1", at(m, "entities", 0))
+	assert.Equal(t, 8., at(m, "x", 1))
+	assert.Equal(t, 50., at(m, "colors", 0))
+	m = c.ask("map?seq=20&x=Position.X&y=Position.Y&color=Label.Text&where=" + q("Position.X < 1") + "&limit=1")
+	assert.Equal(t, []any{hostile}, m["classes"])
+	assert.Equal(t, false, m["more"])
+	assert.Equal(t, true, c.ask("map?seq=20&x=index&y=generation&limit=3")["more"])
+	_, e := c.refused("map?seq=20&x=Position.X&y=Label.Text")
+	assert.Equal(t, "y", e.Which)
+}
+
+func TestArraysAreToldAsTheyLie(t *testing.T) {
+	c := serve(t, build(t))
+	a := c.ask("arrays?seq=20&component=Position&row=1&index=8&limit=2")
+	assert.EqualValues(t, 9, a["rows"])
+	assert.Equal(t, map[string]any{"entity": "1v1", "value": "{X:8 Y:9}"}, at(a, "dense", 0))
+	assert.Equal(t, []any{8.}, a["sparse"])
+	assert.Equal(t, "resource", c.ask("arrays?seq=20&component=score")["kind"])
+	status, e := c.refused("arrays?seq=20&component=Nothing")
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Contains(t, e.Message, "Nothing")
+}
+
+func TestHealthNamesTheDamageAndWhatHelps(t *testing.T) {
+	dir := build(t)
+	c := serve(t, dir)
+	assert.Equal(t, true, c.ask("health")["opens"])
+	assert.Equal(t, true, c.ask("verify")["ok"])
+
+	v, err := inspect.OpenReadOnly(context.Background(), dir)
+	require.NoError(t, err)
+	last := v.Log().Entries[18]
+	segment := filepath.Join(dir, "journal", v.Log().Segments[last.Segment].Name)
+	require.NoError(t, v.Close())
+	content, err := os.ReadFile(segment)
+	require.NoError(t, err)
+	content[last.Offset+int64(last.Length)] ^= 4
+	require.NoError(t, os.WriteFile(segment, content, 0o600))
+	d := serve(t, dir)
+	health := d.ask("health")
+	assert.Equal(t, false, health["opens"])
+	assert.Contains(t, health["helps"], "ecsdump recover 'my store' -o 'my store.recovered'")
+	assert.NotEmpty(t, health["damage"])
+	assert.NotEmpty(t, d.ask("info")["damaged"])
+	assert.NotEmpty(t, d.ask("bar")["damage"])
+	assert.Equal(t, false, d.ask("verify")["ok"])
+}
+
+func TestASaveIsShownWithoutAHistory(t *testing.T) {
+	w := ecs.NewWorld(ecs.Options{})
+	healths := ecs.MustRegister[Health](w)
+	healths.Set(w.Create(), 7)
+	file := filepath.Join(t.TempDir(), "slot.save")
+	require.NoError(t, persist.Save(context.Background(), file, w))
+	c := serve(t, file)
+	info := c.ask("info")
+	assert.Equal(t, "save", info["kind"])
+	seq := "seq=" + strconv.Itoa(int(at(info, "newest", "seq").(float64)))
+	assert.EqualValues(t, 1, c.ask("entities?" + seq)["found"])
+	assert.Equal(t, "7", at(c.ask("entity?entity=0v1&"+seq), "components", 0, "value", "text"))
+	assert.Len(t, c.ask("bar")["sums"], 1)
+	assert.Equal(t, true, c.ask("health")["opens"])
+	assert.Empty(t, c.ask("series?expr=alive&" + seq)["ticks"])
+	assert.Equal(t, true, c.ask("history?entity=0v1&" + seq)["all"])
+}
+
+func TestAStoreThatGrowsIsFollowed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "D")
+	s := begin(t, dir)
+	s.commit(t)
+	require.NoError(t, s.store.Sync(context.Background()))
+	c := serve(t, dir)
+	r := c.request(apiPath + "events")
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	answer, err := c.http.Do(r.WithContext(ctx))
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	assert.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
+	lines := bufio.NewScanner(answer.Body)
+	next := func() (news newsDoc) {
+		for lines.Scan() {
+			if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				require.NoError(t, json.Unmarshal([]byte(text), &news))
+				return news
+			}
+		}
+		t.Fatal("the events ended")
+		return news
+	}
+	assert.EqualValues(t, 1, next().Seq)
+	for tick := uint64(2); tick < 5; tick++ {
+		s.commit(t)
+		require.NoError(t, s.store.Sync(context.Background()))
+		news := next()
+		for news.Tick < tick {
+			news = next()
+		}
+		assert.EqualValues(t, tick, c.ask("resolve?at=@latest")["tick"])
+		assert.EqualValues(t, tick, at(c.ask("series?expr=score&seq="+strconv.Itoa(int(tick))), "series", 0, "values", int(tick)-1), "whoever answers what takes long knows it too")
+	}
+	require.NoError(t, s.store.Close(context.Background()))
+	for !next().Clean {
+	}
+}
+
+func TestWhoeverGoesAwayLeavesTheQueue(t *testing.T) {
+	c := serve(t, build(t))
+	c.h.far.turn <- struct{}{} // Somebody asks something long.
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := c.http.Do(c.request(apiPath + "series?seq=20&expr=alive").WithContext(ctx)) //nolint:bodyclose // There is none.
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+	c.ask("entity?seq=20&entity=0v1") // Others are not held up.
+	<-c.h.far.turn
+	assert.Len(t, c.ask("series?seq=20&expr=alive")["ticks"], 17)
+}
+
+func TestBranchesThatHaveTicksInCommonLieInLanes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "D")
+	s := begin(t, dir)
+	ticks := func(n, rewind int) {
+		for range n {
+			s.commit(t)
+		}
+		require.NoError(t, s.world.History().Rewind(rewind))
+	}
+	ticks(6, 3) // Records 1…6: ticks 1…6.
+	ticks(2, 1) // 7, 8: ticks 4 and 5, beside 4 and 5.
+	ticks(1, 2) // 9: another tick 5, which continues 7.
+	ticks(4, 0) // 10…13: ticks 4…7, to the newest.
+	require.NoError(t, s.store.Close(context.Background()))
+	c := serve(t, dir)
+	lanes := map[float64]map[string]any{}
+	for _, b := range c.ask("bar")["branches"].([]any) {
+		lanes[at(b, "tip").(float64)] = b.(map[string]any)
+	}
+	assert.Equal(t, map[float64]map[string]any{
+		6: {"lane": 0., "from": 4., "to": 6., "tip": 6., "fork": 3.},
+		8: {"lane": 1., "from": 4., "to": 5., "tip": 8., "fork": 3.},
+		9: {"lane": 2., "from": 5., "to": 5., "tip": 9., "fork": 7.},
+	}, lanes)
+	assert.EqualValues(t, 10, at(c.ask("resolve?at=seq:3"), "next", "seq"))
+	assert.EqualValues(t, 8, at(c.ask("resolve?at=seq:7"), "next", "seq"))
+}
+
+func TestARowThatOnlyMovedIsNoDifferenceToList(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "D")
+	s := begin(t, dir)
+	s.commit(t)
+	s.world.Destroy(s.entities[2]) // The last row takes its place.
+	s.commit(t)
+	require.NoError(t, s.store.Close(context.Background()))
+	d := serve(t, dir).ask("diff?from=1&to=2&component=Position")
+	assert.EqualValues(t, 1, d["total"])
+	assert.Equal(t, "removed", at(d, "rows", 0, "change"))
+	assert.EqualValues(t, 1, at(d, "components", 0, "moved"))
+}
+
+// Whichever way one goes through time, a state is the one that it is.
+func TestStepsBackLeadToTheSameStates(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "D")
+	s := begin(t, dir)
+	var want []ecs.Digest
+	for range 300 {
+		s.positions.Mut(s.entities[len(want)%10]).X += 3
+		s.commit(t)
+		want = append(want, s.world.Digest())
+	}
+	require.NoError(t, s.store.Close(context.Background()))
+	c := serve(t, dir)
+	rng := rand.New(rand.NewPCG(1, 2))
+	at, loads := 299, 0
+	for range 500 {
+		switch rng.IntN(8) {
+		case 0:
+			at = rng.IntN(300)
+		case 1:
+			at = min(299, at+rng.IntN(9))
+		default:
+			at = max(0, at-1-rng.IntN(3))
+		}
+		anchor := c.h.near.anchor
+		require.NoError(t, c.h.near.with(context.Background(), func() error {
+			im, err := c.h.near.state(context.Background(), uint64(at+1))
+			require.NoError(t, err)
+			require.Equal(t, want[at], im.Digest(), "tick %d", at+1)
+			return nil
+		}))
+		if c.h.near.anchor != anchor {
+			loads++
+		}
+	}
+	assert.Positive(t, loads)
+	assert.Less(t, loads, 150, "most steps go from where the last began")
+}
