@@ -18,7 +18,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test lint knots deep race debug narrow wasm ports main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test lint knots deep race debug browser narrow wasm ports inspect-data main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -42,7 +42,7 @@ knots: ## the files of every package that need each other, and where to untie th
 	@go test ./internal/arch -run HouseLimits -knots -count 1 -v
 
 deep: ## the tests with all that they can try
-	STET_DEEP=1 go test ./...
+	STET_DEEP=1 go test -timeout 20m ./...
 
 race: ## the tests of what programs import, under the race detector
 	go test -race -short $(RACE)
@@ -51,19 +51,26 @@ debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs
 	go test -tags stetdebug ./ecs
 
+browser: ## the page of ecsdump serve, used in a browser: Chromium, which is installed if there is none
+	@for name in "$$STET_BROWSER" chromium chromium-browser google-chrome; do command -v "$$name" >/dev/null && exit; done; \
+	if command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq chromium; \
+	else echo 'install Chromium, or have STET_BROWSER name a program like it' >&2; exit 1; fi
+	cd persist/inspect/web/browsertest && go vet ./... && go test -count 1 -timeout 5m ./...
+
 narrow: ## the tests of what knows no store, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal
 
 # What takes long there, or starts other processes, is left out.
-SAVES = -short -run 'Stream|EveryMachine|RandomWorldsAreSaved|^Example' ./ecs ./persist
+SAVES = -short -run 'Stream|EveryMachine|RandomWorldsAreSaved|Compress|AnyPlace|AnOpenFile|^Example' ./ecs ./persist
+READS = -short -skip 'TreesAreThose|AChainAndACrowd|ATreeOfASave|ReferrersAreThose|EveryFlippedBitOfAClosed|ListingADamaged|OnDamagedStores|ADrawingTells|TheLastChange' ./persist/inspect ./internal/dump
 
 wasm: ## tests under WASI, by wazero built from source, and under node if there is one: a save has the same bytes there
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; GOBIN=$$dir go install $(WAZERO); \
 	export GOARCH=wasm; wasi="$$dir/wazero run -mount /:/ -env-inherit"; \
-	for tests in "-short ./disk" "$(SAVES)"; do eval "GOOS=wasip1 go test -exec '$$wasi' $$tests"; done; \
+	for tests in "-short ./disk" "$(SAVES)" "$(READS)"; do eval "GOOS=wasip1 go test -exec '$$wasi' $$tests"; done; \
 	if command -v node >/dev/null; then \
 		node="$$(go env GOROOT)/lib/wasm/go_js_wasm_exec"; \
-		for tests in "-short -skip AllocatesNothing ./disk ./journal" "$(SAVES)"; do eval "GOOS=js go test -exec $$node $$tests"; done; \
+		for tests in "-short -skip AllocatesNothing ./disk ./journal" "$(SAVES)" "$(READS)"; do eval "GOOS=js go test -exec $$node $$tests"; done; \
 	fi
 
 ports: ## builds for other systems and processors; the tests check their types
@@ -106,6 +113,10 @@ bench: ## every budget beside what was measured
 
 suites: ## the published suites, as the tables of docs/BENCHMARKS.md
 	@go test -run '^$$' -bench 'Go|Rust' -benchtime $(SUITETIME) -timeout 60m ./benchmarks | go run ./internal/benchtable -grid
+
+inspect-data: ## what the figures of ecsdump are measured on, in DIR: a save of 1 GB and two stores; 2 GB of memory
+	@test -n "$(DIR)" || { echo 'make inspect-data DIR=…'; exit 2; }
+	go run ./internal/benchdata $(DIR)
 
 cells: ## what persistence adds to a tick of ten million cells; a minute, 2 GB of memory, some GB of disk
 	@go test -run '^$$' -bench '^BenchmarkCells' -benchtime 1x -timeout 30m ./benchmarks | go run ./internal/benchtable -grid

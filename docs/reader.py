@@ -3,8 +3,9 @@
 
     reader.py PATH...      a line of JSON for each: the newest state, every row, and what is damaged
 
-It needs Python 3.8 and nothing else. It reads files whole and is not fast: it is there to be read,
-and to find out, in the tests, whether FORMAT.md says all that one must know.
+It needs Python 3.8 and nothing else, but for saves that are compressed: those need Python 3.14, or
+the module zstandard. It reads files whole and is not fast: it is there to be read, and to find out,
+in the tests, whether FORMAT.md says all that one must know.
 """
 import base64, json, math, os, re, struct, sys
 
@@ -309,12 +310,18 @@ class Component:
         def unnamed(t): return [t[0]] + [unnamed(x) if isinstance(x, list) else x for x in t[2:]]
         return self.name, self.version, self.resource, self.rewinds, self.indexed, self.gap, unnamed(self.layout)
 
-    def apply(self, before, after, entity_ranges, entity_bytes, value_ranges, value_bytes):
+    def apply(self, before, after, entity_ranges, entity_bytes, value_ranges, value_bytes, edit_ranges=b'', edit_bytes=b''):
         need(not self.rewinds or before == len(self.rows) or self.resource and not self.rows, f'{self.name} has {len(self.rows)} rows, not {before}')
         self.rows = resized(self.rows, after, b'')
         self.entities = [] if self.resource else resized(self.entities, after, 0)
         put(self.entities, entity_ranges, entities(entity_bytes))
         put(self.rows, value_ranges, rows_of(self.layout, value_bytes, sum(n for _, n in ranges(value_ranges))))
+        edits = Varints(edit_bytes)
+        for first, n in ranges(edit_ranges):
+            need(first + n <= min(before, after), f'edits of rows of {self.name} that were not there')
+            for row in range(first, first + n):
+                self.rows[row], = rows_of(self.layout, edited(self.rows[row], edits), 1)
+        need(not edits.left(), 'edits and their ranges differ in length')
 
     def drop(self, alive):
         """Removes the rows of entities that are not alive, as a world does that is put back."""
@@ -344,6 +351,19 @@ def ranges(b):
         row += skip + n
 
 
+def edited(row, edits):
+    """A row, changed by the next edits."""
+    parts, at = [], 0
+    for i in range(edits.next()):
+        skipped, removed, given = edits.next(), edits.next(), edits.next()
+        given, kept, at = edits.bytes(given), row[at:at + skipped], at + skipped + removed
+        need(len(kept) == skipped and at <= len(row) and (i == 0 or skipped >= 8), 'edits that do not fit the row')
+        was = row[at - removed:at]
+        need(was[:1] != given[:1] and was[-1:] != given[-1:], 'an edit that begins or ends with what was there')
+        parts += [kept, given]
+    return b''.join(parts) + row[at:]
+
+
 def put(rows, where, values):
     """Overwrites the rows of some ranges."""
     values = iter(values)
@@ -364,7 +384,7 @@ class State:
 
     def apply(self, payload, identity):
         form, parent, tick, _, registry, storages, _ = whole(payload)
-        need(form in (1, 2), f'tick of format {form}, written by a newer program')
+        need(form in (1, 2, 3), f'tick of format {form}, written by a newer program')
         need(parent == self.identity, f'tick {tick} continues the state {parent}, not {self.identity}')
         if registry is not None:
             self.alive, self.free, total, where, values = registry
@@ -640,7 +660,7 @@ class Varints:
     def left(self): return self.data[self.at:]
 
     def bytes(self, n):
-        need(self.at + n <= len(self.data), 'an entry of the ledger is too short')
+        need(self.at + n <= len(self.data), 'bytes that end too early')
         self.at += n
         return self.data[self.at - n:self.at]
 
@@ -780,15 +800,56 @@ class PageFile:
             self.pages[key] = self.data[element + pos + ksize:element + pos + ksize + vsize]
 
 
+def zstd_decompressor():
+    """What decompresses one frame, and has what is behind it as unused_data; None: nothing is there that can."""
+    try:
+        from compression import zstd
+        return zstd.ZstdDecompressor()
+    except ImportError:
+        pass
+    try:
+        import zstandard
+        return zstandard.ZstdDecompressor().decompressobj()
+    except ImportError:
+        return None
+
+
+def decompressed(size, total, frame):
+    """The content of a compressed page."""
+    need(crc32c(frame) == total, 'a compressed page is damaged')
+    need(0 < size <= 256 * len(frame), f'{size} bytes in {len(frame)} compressed ones')
+    decompressor = zstd_decompressor()
+    need(decompressor, 'it is compressed, which takes Python 3.14 or the module zstandard (pip install zstandard)')
+    need(frame[:4] == b'\x28\xb5\x2f\xfd' and frame[4] & 0b00000111 == 0 and content_size(frame) == size, 'not a frame of that size')
+    try:
+        content = decompressor.decompress(frame)
+    except Exception as error: # Each module has its own.
+        raise Damage(f'a frame that cannot be decompressed: {error}')
+    behind = decompressor.unused_data
+    need(len(content) == size, f'{len(content)} bytes in a frame of {size}')
+    need(not any(behind) and len(behind) == max(0, (size + 255) // 256 - (len(frame) - len(behind))), 'bytes behind the frame')
+    return content
+
+
+def content_size(frame):
+    """How long the content is, as the header of a frame without a dictionary says."""
+    single, length = frame[4] >> 5 & 1, frame[4] >> 6
+    at = 6 - single
+    if length == 0:
+        return frame[at] if single else None
+    return int.from_bytes(frame[at:at + (1 << length)], 'little') + (256 if length == 1 else 0)
+
+
 class Snapshot(PageFile):
     def __init__(self, path, name):
         super().__init__(path, name)
-        self.path = path
+        self.path, self.repeats, self.compressed = path, False, False
         manifest = whole(self.content((0, 0)))
         need(manifest[0] in (1, 2, 3), f'{name}: manifest of format {manifest[0]}, written by a newer program')
-        for feature, required in manifest[14] if manifest[0] == 3 else []:
-            need(not required or feature == 'repeats', f'{name}: it needs the feature {feature}')
-        self.repeats = manifest[0] == 3 and ['repeats', True] in manifest[14]
+        features = manifest[14] if manifest[0] == 3 else []
+        for feature, required in features:
+            need(not required or feature in ('repeats', 'zstd'), f'{name}: it needs the feature {feature}')
+        self.repeats, self.compressed = (([feature, True] in features) for feature in ('repeats', 'zstd'))
         (_, self.world, self.number, self.identity, self.tick, schema, self.stated, self.alive, self.free, self.total,
          self.sizes, self.files) = manifest[:12]
         self.components, self.others = components(schema), {}
@@ -796,12 +857,16 @@ class Snapshot(PageFile):
     def content(self, key):
         self.need(key in self.pages, 0, f'page {key} is missing')
         kind, crc, content = whole(self.pages[key])
-        if kind != 0:
+        self.need(kind in (0, 1, 2, 3), 0, f'page {key} is of the kind {kind}')
+        if kind in (1, 2):
             column, page = key
             number, other = (content, column) if kind == 1 else content
             self.need(kind == 1 or self.repeats and self.may_repeat(column, other), 0, f'page {key} cannot repeat one of column {other}')
             kind, there, content = whole(self.file(number, kind).pages.get((other, page), b'\x93\x01\x00\x00'))
-            self.need(kind == 0 and there == crc, 0, f'page {key} is not the one that it refers to')
+            self.need(kind in (0, 3) and there == crc, 0, f'page {key} is not the one that it refers to')
+        if kind == 3:
+            self.need(self.compressed, 0, f'page {key} cannot be compressed')
+            content = decompressed(*content)
         self.need(crc32c(content) == crc, 0, f'page {key} is damaged')
         return content
 
