@@ -4,6 +4,7 @@
 //	[Dir], [Open]   a directory of the operating system
 //	[Memory]        a tree in memory, gone with the program
 //	[Sub]           a directory of another tree
+//	[DamageError]   which bytes of which file cannot be used
 //
 // Package disktest has a tree that fails and crashes on request, to test what is
 // written through an [FS].

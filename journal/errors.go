@@ -2,17 +2,18 @@ package journal
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 var (
 	// ErrForeign reports bytes that are not a journal of this world: another
 	// kind of file, or a segment of another world.
-	ErrForeign = errors.New("journal: not ours")
+	ErrForeign = disk.ErrForeign
 
 	// ErrNewer reports a segment written by a later version of this package,
 	// or one that uses a feature this version does not know.
-	ErrNewer = errors.New("journal: newer than this program")
+	ErrNewer = disk.ErrNewer
 
 	// ErrTorn reports unfinished bytes at the end of the journal. Nothing that
 	// was acknowledged is missing.
@@ -20,7 +21,7 @@ var (
 
 	// ErrCorrupt reports bytes that were durable once and can no longer be
 	// read.
-	ErrCorrupt = errors.New("journal: corrupt")
+	ErrCorrupt = disk.ErrCorrupt
 
 	// ErrClosed reports the use of a closed [Journal].
 	ErrClosed = errors.New("journal: closed")
@@ -40,18 +41,6 @@ var (
 	ErrNotAncestor = errors.New("journal: not an ancestor")
 )
 
-// A DamageError says which bytes of which file could not be used, and why. It
-// unwraps to [ErrTorn], [ErrCorrupt], [ErrForeign] or [ErrNewer].
-type DamageError struct {
-	File   string // Name in the journal's directory.
-	Offset int64  // First byte in question.
-	Length int64  // Bytes in question; 0 if what is missing has no length.
-	Reason string // What was wrong, in lower case.
-	Err    error  // One of the sentinels above.
-}
-
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("%v: %s: %d bytes at offset %d: %s", e.Err, e.File, e.Length, e.Offset, e.Reason)
-}
-
-func (e *DamageError) Unwrap() error { return e.Err }
+// A DamageError says which bytes of which file of the journal could not be used, and
+// why. It unwraps to [ErrTorn], [ErrCorrupt], [ErrForeign] or [ErrNewer].
+type DamageError = disk.DamageError

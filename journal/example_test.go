@@ -77,7 +77,7 @@ func ExampleScan_damage() {
 		fmt.Println("record", e.ID.Seq)
 	}
 	// Output:
-	// journal: corrupt: 00000001.seg: 64 bytes at offset 320: payload checksum does not match
+	// corrupt: 00000001.seg: 64 bytes at offset 320: payload checksum does not match
 	// record 1
 	// record 3
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
-	"github.com/stet-ecs/stet/persist/internal/snap"
 	"github.com/stet-ecs/stet/persist/internal/storetest"
 )
 
@@ -163,7 +162,7 @@ func (c *campaign) reported(name string) (ranges []*persist.DamageError) {
 		_, err := pagefile.Check(storetest.Background, c.files, name)
 		for _, e := range storetest.Flat(err) {
 			var d *persist.DamageError
-			if errors.As(snap.FileError(name, e), &d) {
+			if errors.As(e, &d) {
 				ranges = append(ranges, d)
 			}
 		}
@@ -174,7 +173,7 @@ func (c *campaign) reported(name string) (ranges []*persist.DamageError) {
 	defer log.Close()
 	for _, p := range log.Problems {
 		var d *persist.DamageError
-		if errors.As(catalog.JournalDamage(p), &d) && d.File == name {
+		if errors.As(p.In(catalog.JournalDir), &d) && d.File == name {
 			ranges = append(ranges, d)
 		}
 	}

@@ -327,7 +327,7 @@ func (s *Store) reportOf(c *catalog.Catalog) {
 	s.report.Tick = s.world.Tick()
 	s.report.Clean, s.report.Disowned = c.Log.Clean, len(c.Log.Disowned)
 	if c.Log.Torn != nil {
-		s.report.Torn = catalog.JournalDamage(c.Log.Torn)
+		s.report.Torn = c.Log.Torn.In(catalog.JournalDir)
 	}
 }
 

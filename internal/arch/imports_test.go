@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"internal/pagefile":   {"disk"},
 	"internal/parallel":   {},
 	"persist/internal/format": {
-		"ecs", "ecs/layout", "ecs/raw", "journal", "internal/digest", "internal/naming", "internal/pagefile", "github.com/vmihailenco/msgpack",
+		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "internal/digest", "internal/naming", "internal/pagefile", "github.com/vmihailenco/msgpack",
 		"github.com/klauspost/compress/zstd",
 	},
 	"persist/internal/progress": {},

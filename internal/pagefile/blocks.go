@@ -112,7 +112,7 @@ func (b *blocks) check(i int64, data []byte) error {
 		return nil
 	}
 	start, size := b.bounds(i)
-	return &DamageError{b.name, start, size, "checksum differs", ErrCorrupt}
+	return corrupt(b.name, start, size, "checksum differs")
 }
 
 // raw fills buf without comparing checksums.
@@ -128,7 +128,7 @@ func readFull(r io.ReaderAt, name string, buf []byte, off int64) error {
 		return nil
 	}
 	if errors.Is(err, io.EOF) {
-		return &DamageError{name, off, int64(len(buf)), fmt.Sprintf("the file ends after %d of them", n), ErrCorrupt}
+		return corrupt(name, off, int64(len(buf)), fmt.Sprintf("the file ends after %d of them", n))
 	}
-	return &DamageError{name, off, int64(len(buf)), "cannot be read", fmt.Errorf("pagefile: %w", err)}
+	return &DamageError{File: name, Offset: off, Length: int64(len(buf)), Reason: "cannot be read", Err: err}
 }

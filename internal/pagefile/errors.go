@@ -2,19 +2,20 @@ package pagefile
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 var (
 	// ErrForeign reports a file that is not a page file.
-	ErrForeign = errors.New("pagefile: not a page file")
+	ErrForeign = disk.ErrForeign
 
 	// ErrNewer reports a page file of a later format, or one that uses a
 	// feature this version does not know. Nothing is known to be wrong with it.
-	ErrNewer = errors.New("pagefile: written by a newer version")
+	ErrNewer = disk.ErrNewer
 
 	// ErrCorrupt reports bytes that are not what was written.
-	ErrCorrupt = errors.New("pagefile: corrupt")
+	ErrCorrupt = disk.ErrCorrupt
 
 	// ErrOrder reports a key that is not above the one put before it.
 	ErrOrder = errors.New("pagefile: keys do not ascend")
@@ -24,17 +25,11 @@ var (
 )
 
 // A DamageError says which bytes of a file cannot be used. The range is as
-// narrow as the checksums allow: a block, a page, or the trailer.
-type DamageError struct {
-	File   string // Name of the file, as given to [Open].
-	Offset int64  // First byte of the range.
-	Length int64  // Size of the range in bytes.
-	Reason string // What is wrong, in lower case.
-	Err    error  // ErrCorrupt, or the error that reading the range gave.
-}
+// narrow as the checksums allow: a block, a page, or the trailer. It unwraps to
+// ErrCorrupt, or to the error that reading the range gave.
+type DamageError = disk.DamageError
 
-func (e *DamageError) Error() string {
-	return fmt.Sprintf("%v: %s at offset %d, %d bytes: %s", e.Err, e.File, e.Offset, e.Length, e.Reason)
+// corrupt returns damage of bytes that are not what was written.
+func corrupt(file string, offset, length int64, reason string) *DamageError {
+	return &DamageError{File: file, Offset: offset, Length: length, Reason: reason, Err: ErrCorrupt}
 }
-
-func (e *DamageError) Unwrap() error { return e.Err }

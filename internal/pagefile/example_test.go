@@ -55,6 +55,6 @@ func Example() {
 	// Output:
 	// 10 pages in 16 blocks, <nil>
 	// true <nil>
-	// false pagefile: corrupt: world at offset 589824, 65536 bytes: checksum differs
+	// false corrupt: world: 65536 bytes at offset 589824: checksum differs
 	// true
 }

@@ -108,7 +108,7 @@ func (f *File) limit() int64 { return f.length / pageSize }
 
 // malformed reports bytes whose checksum may fit and whose meaning does not.
 func (f *File) malformed(offset, length int64, reason string) error {
-	return &DamageError{f.name, offset, length, reason, ErrCorrupt}
+	return corrupt(f.name, offset, length, reason)
 }
 
 // Info describes the file. It reads nothing.

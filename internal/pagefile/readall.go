@@ -175,7 +175,7 @@ func (w *window) stripe(ctx context.Context, start, end int64, places []place, v
 		}
 		page := w.buf[p.off-w.start:][:p.size:p.size]
 		if decodeKey(page) != p.key { // Read twice, and compared with its checksum here.
-			return &DamageError{w.name, p.off, keySize, "it changed while it was read", ErrCorrupt}
+			return corrupt(w.name, p.off, keySize, "it changed while it was read")
 		}
 		if err := visit(p.key, page[keySize:]); err != nil {
 			return err

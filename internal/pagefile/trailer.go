@@ -101,7 +101,7 @@ func readTrailer(r io.ReaderAt, name string, size int64) (*trailer, error) {
 		return nil, err
 	}
 	if crc32.Checksum(table, castagnoli) != t.tableCRC {
-		return nil, &DamageError{name, t.length, int64(len(table)), "checksum of the block table differs", ErrCorrupt}
+		return nil, corrupt(name, t.length, int64(len(table)), "checksum of the block table differs")
 	}
 	t.table = make([]uint32, len(table)/tableEntry)
 	for i := range t.table {
@@ -114,7 +114,7 @@ func readTrailer(r io.ReaderAt, name string, size int64) (*trailer, error) {
 // trailer it returns has no table yet.
 func decodeFooter(footer []byte, name string, size int64) (*trailer, error) {
 	damaged := func(reason string, args ...any) error {
-		return &DamageError{name, size - footerSize, footerSize, fmt.Sprintf(reason, args...), ErrCorrupt}
+		return corrupt(name, size-footerSize, footerSize, fmt.Sprintf(reason, args...))
 	}
 	if crc32.Checksum(footer[:60], castagnoli) != binary.LittleEndian.Uint32(footer[60:]) {
 		return nil, damaged("checksum of the footer differs")
@@ -167,9 +167,9 @@ func noTrailer(r io.ReaderAt, name string, size int64) error {
 		return err
 	}
 	if !bytes.HasPrefix(boltPrefix, start) {
-		return fmt.Errorf("%w: %s", ErrForeign, name)
+		return &DamageError{File: name, Offset: -1, Reason: "not a page file", Err: ErrForeign}
 	}
 	length := min(size, footerSize)
-	return &DamageError{name, size - length, length,
-		"no footer at the end: cut short, damaged, or a bbolt file of another program", ErrCorrupt}
+	return corrupt(name, size-length, length,
+		"no footer at the end: cut short, damaged, or a bbolt file of another program")
 }

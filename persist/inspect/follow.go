@@ -85,9 +85,9 @@ func (f *follower) state() (*EntityState, error) {
 
 // each calls do with the records that lead on to record seq.
 func (f *follower) each(ctx context.Context, seq uint64, do func(context.Context, journal.Entry) error) error {
-	path, err := f.view.Log.Path(f.id.Seq, seq)
+	path, err := f.view.Path(f.id.Seq, seq)
 	if err != nil {
-		return f.view.JournalError(err)
+		return err
 	}
 	return progress.Each(ctx, progress.PhaseReplay, path, do)
 }

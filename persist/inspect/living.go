@@ -39,9 +39,9 @@ func openAt(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Re
 		return err
 	}
 	defer r.Close()
-	path, err := v.Log.Path(s.ID.Seq, seq)
+	path, err := v.Path(s.ID.Seq, seq)
 	if err != nil {
-		return v.JournalError(err)
+		return err
 	}
 	return read(r, path)
 }

@@ -122,7 +122,7 @@ func lastSchema(v *catalog.Catalog, m *format.Manifest, path []journal.Entry) (*
 	}
 	last, err := v.SchemaAfter(path[len(path)-1], m.ID, func() *format.Schema { return m.Schema })
 	if err != nil {
-		return nil, v.JournalError(err)
+		return nil, err
 	}
 	if len(last.Components) > len(m.Schema.Components) {
 		return last, nil

@@ -93,7 +93,7 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 		return nil
 	})
 	if err != nil {
-		return s, nil, snap.FileError(info.Name, err)
+		return s, nil, err
 	}
 	s.Tree += usage.Tree
 	s.Free, s.Checksums = usage.Free, usage.Checksums

@@ -15,7 +15,6 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
-	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // A VerifyReport is what [View.Verify] found.
@@ -58,7 +57,7 @@ func noteEnds(v *catalog.Catalog, r *VerifyReport) {
 	if t := v.Log.Torn; t != nil && v.InUse {
 		r.note("%s/%s: %d bytes at offset %d are being written", catalog.JournalDir, t.File, t.Length, t.Offset)
 	} else if t != nil {
-		r.note("the journal was not closed: %v", catalog.JournalDamage(t))
+		r.note("the journal was not closed: %v", t.In(catalog.JournalDir))
 	}
 	for _, d := range v.Log.Disowned {
 		r.note("%s/%s: %d bytes at offset %d were left behind by an unclean end", catalog.JournalDir, d.File, d.Length, d.Offset)
@@ -75,7 +74,7 @@ func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r
 	errs := make([]error, len(entries))
 	for i, e := range entries {
 		if _, err := v.SchemaAt(e); err != nil {
-			errs[i] = v.JournalError(err)
+			errs[i] = err
 		}
 	}
 	var mu sync.Mutex
@@ -112,7 +111,7 @@ func verifyRecord(v *catalog.Catalog, e journal.Entry, payload []byte, err error
 	}
 	s, err := v.SchemaAt(e)
 	if err != nil {
-		return v.JournalError(err)
+		return err
 	}
 	return v.Described(e, t, s)
 }
@@ -185,7 +184,7 @@ func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *Veri
 func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) {
 	before := len(r.Problems)
 	for _, e := range errs {
-		r.Problems = append(r.Problems, snap.FileError(s.Name, e))
+		r.Problems = append(r.Problems, e)
 	}
 	if err := v.Misfit(s); err != nil {
 		r.Problems = append(r.Problems, err)

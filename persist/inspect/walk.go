@@ -90,7 +90,7 @@ func (w *walk) between(ctx context.Context, from, to uint64) error {
 func (w *walk) read(e journal.Entry, im *Image) (*record, error) {
 	s, err := w.SchemaAfter(e, im.ID, im.Stored)
 	if err != nil {
-		return nil, w.JournalError(err)
+		return nil, err
 	}
 	t, payload, err := w.Catalog.Read(e)
 	if err == nil {

@@ -164,11 +164,7 @@ func (d *desk) damage(h *shown) []damagedDoc {
 		}
 		doc := damagedDoc{Message: h.describe(p).Error.Message}
 		var at *persist.DamageError
-		var in *journal.DamageError
-		switch {
-		case errors.As(p, &in):
-			doc.Tick = tickBefore(log, in.File, in.Offset)
-		case errors.As(p, &at):
+		if errors.As(p, &at) {
 			doc.Tick = tickBefore(log, at.File, at.Offset)
 		}
 		docs = append(docs, doc)
@@ -176,9 +172,9 @@ func (d *desk) damage(h *shown) []damagedDoc {
 	return docs
 }
 
-// tickBefore returns the tick of the last record before a place in a segment; 0: of none.
+// tickBefore returns the tick of the last record before a place in a file of the store; 0: of none.
 func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
-	segment := slices.IndexFunc(log.Segments, func(s journal.Segment) bool { return s.Name == file || "journal/"+s.Name == file })
+	segment := slices.IndexFunc(log.Segments, func(s journal.Segment) bool { return "journal/"+s.Name == file })
 	if segment < 0 {
 		return 0
 	}

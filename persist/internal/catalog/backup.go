@@ -15,7 +15,6 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
-	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
 // Backup copies the store in from, with its ticks up to the record that durable
@@ -160,7 +159,7 @@ func (c *copier) copyJournal(ctx context.Context) (*journal.Log, error) {
 		return nil, c.JournalError(err)
 	}
 	if log.Torn != nil {
-		return nil, JournalDamage(log.Torn)
+		return nil, log.Torn.In(JournalDir)
 	}
 	return log, nil
 }
@@ -204,7 +203,7 @@ func (c *copier) copySnapshot(ctx context.Context, s SnapshotInfo) error {
 	if err == nil && (info.CRC != s.CRC || info.Size != s.Size) {
 		err = fmt.Errorf("%w: the copy is not what it was", format.ErrCorrupt)
 	}
-	return snap.FileError(s.Name, err)
+	return err
 }
 
 // copyBytes copies a file of that size and syncs the copy.

@@ -343,26 +343,11 @@ func (c *Catalog) JournalError(err error) error {
 	var damage *journal.DamageError
 	switch {
 	case errors.As(err, &damage):
-		return JournalDamage(damage)
+		return damage.In(JournalDir)
 	case errors.Is(err, journal.ErrNotFound):
 		return fmt.Errorf("%w: %w", format.ErrNotFound, err)
 	}
 	return Pruned(err)
-}
-
-// JournalDamage says of damage to the journal what a [format.DamageError] says: the file by
-// its name in the store, and the sentinel of this package.
-func JournalDamage(d *journal.DamageError) error {
-	err := format.ErrCorrupt
-	switch {
-	case errors.Is(d, journal.ErrForeign):
-		err = format.ErrForeign
-	case errors.Is(d, journal.ErrNewer):
-		err = format.ErrNewer
-	case errors.Is(d, journal.ErrTorn):
-		err = journal.ErrTorn
-	}
-	return &format.DamageError{File: JournalDir + "/" + d.File, Offset: d.Offset, Length: d.Length, Reason: d.Reason, Err: err}
 }
 
 // MaxListings is how often a reader looks again because files that it was about

@@ -314,9 +314,9 @@ func (c *Catalog) LoadSnapshot(ctx context.Context, s SnapshotInfo, bare bool) (
 
 // replay brings im forward to record seq.
 func (c *Catalog) replay(ctx context.Context, im *image.Image, seq uint64) (n int, err error) {
-	path, err := c.Log.Path(im.ID.Seq, seq)
+	path, err := c.Path(im.ID.Seq, seq)
 	if err != nil {
-		return 0, c.JournalError(err)
+		return 0, err
 	}
 	err = progress.Each(ctx, progress.PhaseReplay, path, func(_ context.Context, e journal.Entry) error { return c.Step(im, e) })
 	return len(path), err
@@ -400,7 +400,7 @@ func (c *Catalog) SnapshotUnder(id journal.ID, s *format.Schema) (SnapshotInfo, 
 // Problems returns the damage to the journal, and the snapshots that it says are missing.
 func (c *Catalog) Problems() (errs []error) {
 	for _, p := range c.Log.Problems {
-		errs = append(errs, JournalDamage(p))
+		errs = append(errs, p.In(JournalDir))
 	}
 	return append(errs, c.missed()...)
 }
@@ -469,7 +469,7 @@ func (c *Catalog) Unfinished() bool {
 func (c *Catalog) Usable() error {
 	for _, p := range c.Log.Problems {
 		if errors.Is(p, journal.ErrForeign) || errors.Is(p, journal.ErrNewer) {
-			return JournalDamage(p)
+			return p.In(JournalDir)
 		}
 	}
 	for _, s := range c.Snapshots {
@@ -486,13 +486,13 @@ func (c *Catalog) Usable() error {
 // head was chosen after it.
 func (c *Catalog) Missing(base SnapshotInfo) error {
 	if d := c.Log.Unsure; d != nil {
-		return fmt.Errorf("persist: newer ticks that were durable may be missing; Options.At goes on without them: %w", JournalDamage(d))
+		return fmt.Errorf("persist: newer ticks that were durable may be missing; Options.At goes on without them: %w", d.In(JournalDir))
 	}
 	for _, p := range c.Log.Problems {
 		next := slices.IndexFunc(c.Log.Segments, func(s journal.Segment) bool { return s.Name > p.File })
 		covered := next >= 0 && c.Log.Segments[next].First > 0 && c.Log.Segments[next].First <= base.ID.Seq+1
 		if !covered && !c.headBehind(p) {
-			return fmt.Errorf("persist: ticks that were durable cannot be read; Options.At goes on without them: %w", JournalDamage(p))
+			return fmt.Errorf("persist: ticks that were durable cannot be read; Options.At goes on without them: %w", p.In(JournalDir))
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ func (c *Catalog) TickAfter(e journal.Entry, id journal.ID, stored func() *forma
 // tick reads the payload of e, of which s is the schema unless err says why it has none.
 func (c *Catalog) tick(e journal.Entry, s *format.Schema, err error) (*format.Tick, *format.Schema, error) {
 	if err != nil {
-		return nil, nil, c.JournalError(err)
+		return nil, nil, err
 	}
 	t, _, err := c.Read(e)
 	if err == nil {
@@ -57,7 +57,7 @@ func (c *Catalog) Described(e journal.Entry, t *format.Tick, s *format.Schema) e
 	}
 	err := format.EachOp(t.Ops, func(op format.Op) { highest = max(highest, op.Component) })
 	if err == nil && highest >= len(s.Components) {
-		return JournalDamage(hidden)
+		return hidden.In(JournalDir)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 	p, ok := c.Log.PreambleAt(e)
 	if !ok {
 		if hidden := c.Log.Hidden(e); hidden != nil {
-			return nil, hidden
+			return nil, hidden.In(JournalDir)
 		}
 		return nil, c.EntryError(e, errors.New("no schema comes before it"))
 	}
@@ -100,7 +100,7 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 	}
 	encoded, err := c.Log.Payload(p, nil)
 	if err != nil {
-		return nil, err
+		return nil, c.JournalError(err)
 	}
 	s, err := format.DecodeSchema(encoded)
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.I
 		return nil, err
 	}
 	if err := r.File.ReadAll(ctx, l.visit); err != nil {
-		return nil, FileError(r.Name, err)
+		return nil, err
 	}
 	if err := l.resolve(ctx); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ type otherFile struct {
 func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, error) {
 	f, err := pagefile.Open(files, name)
 	if err != nil {
-		return nil, FileError(name, err)
+		return nil, err
 	}
 	r := &Reader{Name: name, File: f, files: files, nameOf: nameOf, others: map[uint32]otherFile{}}
 	content, _, err := r.find(format.Key(format.ManifestColumn, 0))
@@ -65,20 +65,6 @@ func (r *Reader) Close() {
 			f.Close()
 		}
 	}
-}
-
-// FileError makes an error of package pagefile one that names the file.
-func FileError(name string, err error) error {
-	var damage *pagefile.DamageError
-	switch {
-	case errors.As(err, &damage) && errors.Is(err, pagefile.ErrCorrupt):
-		return &format.DamageError{File: name, Offset: damage.Offset, Length: damage.Length, Reason: damage.Reason, Err: format.ErrCorrupt}
-	case errors.Is(err, pagefile.ErrForeign):
-		return fmt.Errorf("%w: %w", format.ErrForeign, err)
-	case errors.Is(err, pagefile.ErrNewer):
-		return fmt.Errorf("%w: %w", format.ErrNewer, err)
-	}
-	return err
 }
 
 // corrupt returns damage somewhere in a file.
@@ -234,7 +220,7 @@ func (r *Reader) Number() uint32 {
 func ReadPage(f *pagefile.File, name string, k pagefile.Key) ([]byte, format.PageRef, error) {
 	value, ok, err := f.Get(k)
 	if err != nil || !ok {
-		return nil, format.PageRef{}, FileError(name, err)
+		return nil, format.PageRef{}, err
 	}
 	return decodePage(name, k, value)
 }
@@ -273,7 +259,7 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 			err = corrupt(name, "missing")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s refers to %s: %w", r.Name, name, FileError(name, err))
+			return nil, fmt.Errorf("%s refers to %s: %w", r.Name, name, err)
 		}
 		if f.Info().CRC != ref.CRC {
 			f.Close()
