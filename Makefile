@@ -8,6 +8,7 @@ SIMS      ?= 20
 CHECKS    ?= 1000
 CUTS      ?= 100
 MINUTES   ?= 10
+SCRUB     ?= 5s
 FLIPS     ?= 100000
 SEED      ?= 1
 SUITETIME ?= 0.2s
@@ -51,11 +52,11 @@ debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs
 	go test -tags stetdebug ./ecs
 
-browser: ## the page of ecsdump serve, used in a browser: Chromium, which is installed if there is none
+browser: ## the page of ecsdump serve, used in a browser; SCRUB=10m for the test of memory. Installs Chromium if there is none
 	@for name in "$$STET_BROWSER" chromium chromium-browser google-chrome; do command -v "$$name" >/dev/null && exit; done; \
 	if command -v apt-get >/dev/null; then apt-get update -qq && apt-get install -y -qq chromium; \
 	else echo 'install Chromium, or have STET_BROWSER name a program like it' >&2; exit 1; fi
-	cd persist/inspect/web/browsertest && go vet ./... && go test -count 1 -timeout 5m ./...
+	cd persist/inspect/web/browsertest && go vet ./... && go test -count 1 -timeout 30m ./... -scrub $(SCRUB)
 
 narrow: ## the tests of what knows no store, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal

@@ -42,8 +42,9 @@ func (h *shown) arrays(a *ask) (any, error) {
 		return nil, err
 	}
 	name := a.text("component")
-	return answer(a.ctx, h.near, func() (*arraysDoc, error) {
-		im, err := h.near.state(a.ctx, seq)
+	d := a.desk(h)
+	return answer(a.ctx, d, func() (*arraysDoc, error) {
+		im, err := d.state(a.ctx, seq)
 		if err != nil {
 			return nil, err
 		}

@@ -57,6 +57,23 @@ func (a *ask) entity() (ecs.Entity, error) {
 	return e, nil
 }
 
+// entities returns the parameters named entity, which may be given several times.
+func (a *ask) entities(most int) ([]ecs.Entity, error) {
+	texts := a.values["entity"]
+	if len(texts) > most {
+		return nil, fail(codeUsage, "at most %d of entity", most)
+	}
+	all := make([]ecs.Entity, len(texts))
+	for i, text := range texts {
+		e, err := ecs.ParseEntity(text)
+		if err != nil {
+			return nil, fail(codeUsage, "entity takes entities, INDEXvGENERATION as in 12v3")
+		}
+		all[i] = e
+	}
+	return all, nil
+}
+
 // entityThen returns the parameters seq and entity: an entity after a record.
 func (a *ask) entityThen() (seq uint64, e ecs.Entity, err error) {
 	if seq, err = a.record("seq"); err == nil {
@@ -71,6 +88,16 @@ func (a *ask) ticks() (from, to uint64, err error) {
 		to, err = a.number("to", math.MaxUint64, math.MaxUint64)
 	}
 	return from, to, err
+}
+
+// desk returns who answers: the near desk, or the far one where beside is 1. A state that is shown
+// beside another is held there, so that whoever goes through time does not go back to it at each
+// step.
+func (a *ask) desk(h *shown) *desk {
+	if a.flag("beside") {
+		return h.far
+	}
+	return h.near
 }
 
 // flag reports whether a parameter is 1.

@@ -34,6 +34,7 @@ type barDoc struct {
 	Per       uint64       `json:"per"`      // Ticks in a bucket; the last one may have fewer.
 	Sums      []uint64     `json:"sums"`     // Of all ticks of a bucket,
 	Peaks     []uint64     `json:"peaks"`    // and of the one that has most.
+	Inputs    []uint64     `json:"inputs"`   // What the program was told in a bucket: how many. Empty: in none, by what is counted.
 	Branches  []branchDoc  `json:"branches"` // That were rewound.
 	Marks     []markDoc    `json:"marks"`
 	Snapshots []snapDoc    `json:"snapshots"`
@@ -88,8 +89,7 @@ func (h *shown) timeBar(a *ask) (any, error) {
 		if doc.To < doc.From {
 			doc.From, doc.To = doc.First, doc.Last
 		}
-		rows := h.bar.measure(d.view.Log(), doc)
-		doc.fill(d.line.within(doc.From, doc.To), max(width, 1), rows)
+		doc.fill(d.line.within(doc.From, doc.To), max(width, 1), h.bar.measure(d.view.Log(), doc))
 		doc.Branches = d.branches()
 		doc.Marks, err = h.bar.marks(a.ctx, d)
 		return doc, err
@@ -116,16 +116,22 @@ func (d *desk) ends() (first, last uint64) {
 }
 
 // fill sums up entries into at most as many buckets as there are pixels, each of as many ticks.
-func (b *barDoc) fill(entries []journal.Entry, width int, rows func(e journal.Entry) uint64) {
+func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal.Entry) (written, inputs uint64)) {
 	ticks := b.To - b.From + 1
 	b.Per = max(1, (ticks-1)/uint64(width)+1)
 	n := (ticks-1)/b.Per + 1
-	b.Sums, b.Peaks = make([]uint64, n), make([]uint64, n)
+	b.Sums, b.Peaks, b.Inputs = make([]uint64, n), make([]uint64, n), make([]uint64, n)
+	told := false
 	for _, e := range entries {
 		i := (e.Tick - b.From) / b.Per
-		x := rows(e)
-		b.Sums[i] += x
-		b.Peaks[i] = max(b.Peaks[i], x)
+		written, inputs := measure(e)
+		b.Sums[i] += written
+		b.Peaks[i] = max(b.Peaks[i], written)
+		b.Inputs[i] += inputs
+		told = told || inputs > 0
+	}
+	if !told {
+		b.Inputs = b.Inputs[:0]
 	}
 }
 
@@ -187,19 +193,22 @@ func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 	return log.Entries[i-1].Tick
 }
 
-// A counter knows how many rows each tick wrote. The journal only says how long a record is, so
-// ticks are read for it, one after the other, while nobody asks for anything else. What is
-// counted stays in memory: 4 bytes a tick.
+// A counter knows how many rows each tick wrote, and how many inputs it had. The journal only says
+// how long a record is, so ticks are read for it, one after the other, while nobody asks for
+// anything else. What is counted stays in memory: 8 bytes a tick.
 type counter struct {
 	mu    sync.Mutex
-	epoch uint64   // Of the desk, when the first was counted.
-	begin uint64   // The seq of the first.
-	rows  []uint32 // By seq. What is counted never changes; more is added.
+	epoch uint64    // Of the desk, when the first was counted.
+	begin uint64    // The seq of the first.
+	ticks []counted // By seq. What is counted never changes; more is added.
 
 	known  []markDoc
 	asked  time.Time
 	marked int // Records that there were when marks were asked for.
 }
+
+// A counted is what a tick is counted for.
+type counted struct{ written, inputs uint32 }
 
 // maxCounted bounds how many ticks are counted. Of a longer journal the bar tells bytes.
 const maxCounted = 4 << 20
@@ -208,22 +217,26 @@ const maxCounted = 4 << 20
 const fewest = 64
 
 // measure returns what a bar tells of a tick.
-func (c *counter) measure(log *journal.Log, doc *barDoc) func(journal.Entry) uint64 {
+func (c *counter) measure(log *journal.Log, doc *barDoc) func(journal.Entry) (written, inputs uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	begin, rows, total := c.begin, c.rows, len(log.Entries)
-	done := indexOf(log.Entries, begin+uint64(len(rows)))
+	begin, ticks, total := c.begin, c.ticks, len(log.Entries)
+	done := indexOf(log.Entries, begin+uint64(len(ticks)))
 	doc.Counted = float64(done) / float64(max(total, 1))
+	of := func(e journal.Entry) (written, inputs uint64) {
+		if i := e.ID.Seq - begin; i < uint64(len(ticks)) {
+			return uint64(ticks[i].written), uint64(ticks[i].inputs)
+		}
+		return 0, 0
+	}
 	if total-done > fewest || total == 0 {
-		return func(e journal.Entry) uint64 { return uint64(e.Length) }
+		return func(e journal.Entry) (written, inputs uint64) {
+			_, inputs = of(e)
+			return uint64(e.Length), inputs
+		}
 	}
 	doc.Measure = "rows"
-	return func(e journal.Entry) uint64 {
-		if i := e.ID.Seq - begin; i < uint64(len(rows)) {
-			return uint64(rows[i])
-		}
-		return 0
-	}
+	return of
 }
 
 // indexOf returns how many of entries come before record seq.
@@ -265,10 +278,10 @@ func (c *counter) countSome(d *desk) (more bool) {
 		return false
 	}
 	c.mu.Lock()
-	if epoch := d.epoch(); c.rows == nil || c.epoch != epoch { // Seqs may have been given again.
-		c.epoch, c.begin, c.rows = epoch, entries[0].ID.Seq, []uint32{}
+	if epoch := d.epoch(); c.ticks == nil || c.epoch != epoch { // Seqs may have been given again.
+		c.epoch, c.begin, c.ticks = epoch, entries[0].ID.Seq, []counted{}
 	}
-	upto := c.begin + uint64(len(c.rows))
+	upto := c.begin + uint64(len(c.ticks))
 	c.mu.Unlock()
 
 	todo, size := entries[indexOf(entries, upto):], 0
@@ -282,12 +295,12 @@ func (c *counter) countSome(d *desk) (more bool) {
 		return false
 	}
 	last := todo[len(todo)-1].ID.Seq
-	rows := make([]uint32, last+1-upto)
+	ticks := make([]counted, last+1-upto)
 	for first := todo[0].ID.Seq; first <= last; { // What cannot be read wrote nothing that is known.
 		commits, err := d.view.Commits(first, last)
 		for i := range commits {
 			first = commits[i].Seq + 1
-			rows[commits[i].Seq-upto] = uint32(min(uint64(written(&commits[i])), math.MaxUint32))
+			ticks[commits[i].Seq-upto] = counted{narrowed(written(&commits[i])), narrowed(len(commits[i].Inputs))}
 		}
 		if err == nil {
 			break
@@ -296,7 +309,7 @@ func (c *counter) countSome(d *desk) (more bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rows = append(c.rows, rows...)
+	c.ticks = append(c.ticks, ticks...)
 	return true
 }
 
@@ -307,6 +320,8 @@ func written(c *inspect.Commit) (n int) {
 	}
 	return n
 }
+
+func narrowed(n int) uint32 { return uint32(min(uint64(n), math.MaxUint32)) }
 
 // marks returns the names in the journal. All of them are read again when there are new records,
 // but not for every one of a program that commits many.

@@ -77,6 +77,9 @@ func answer[D any](ctx context.Context, d *desk, f func() (D, error)) (doc D, er
 
 // state returns the state after record seq. It is valid while it is the caller's turn.
 func (d *desk) state(ctx context.Context, seq uint64) (im *inspect.Image, err error) {
+	if err := d.reach(ctx, seq); err != nil {
+		return nil, err
+	}
 	if d.cursor == nil {
 		if d.cursor, err = d.view.Cursor(ctx, seq); err != nil {
 			d.cursor = nil

@@ -71,12 +71,36 @@ func (h *shown) entities(a *ask) (any, error) {
 			return nil, fail(codeUsage, "at most %d columns", maxColumns)
 		}
 	}
-	return answer(a.ctx, h.near, func() (*entitiesDoc, error) {
-		if doc := h.near.quickly(a.ctx, s, offset, limit); doc != nil {
+	named, err := a.entities(maxRows)
+	if err != nil {
+		return nil, err
+	}
+	d := a.desk(h)
+	return answer(a.ctx, d, func() (*entitiesDoc, error) {
+		if len(named) > 0 {
+			return d.pick(a.ctx, s, named)
+		}
+		if doc := d.quickly(a.ctx, s, offset, limit); doc != nil {
 			return doc, nil
 		}
-		return h.near.list(a.ctx, s, offset, limit)
+		return d.list(a.ctx, s, offset, limit)
 	})
+}
+
+// pick lists those of some entities that are alive, whatever the condition.
+func (d *desk) pick(ctx context.Context, s selecting, named []ecs.Entity) (*entitiesDoc, error) {
+	im, err := d.state(ctx, s.seq)
+	if err != nil {
+		return nil, err
+	}
+	columns, names, sorts, err := columnsOf(im, s.columns)
+	if err != nil {
+		return nil, err
+	}
+	named = slices.DeleteFunc(named, func(e ecs.Entity) bool { return !im.IsAlive(e) })
+	doc := &entitiesDoc{stateDoc{im.Tick, s.seq}, names, sorts, 0, []rowDoc{}, len(named), true, len(named), im.Alive}
+	doc.Rows, err = rowsOf(im, named, columns)
+	return doc, err
 }
 
 // A roster is the first entities of a state, and how many there are.
@@ -144,14 +168,21 @@ func (d *desk) list(ctx context.Context, s selecting, offset, limit int) (*entit
 	if s.sort != "" && !chosen.done {
 		return doc, nil // The first is known when all are.
 	}
-	for _, e := range chosen.found[min(offset, len(chosen.found)):min(offset+limit, len(chosen.found))] {
+	doc.Rows, err = rowsOf(im, chosen.found[min(offset, len(chosen.found)):min(offset+limit, len(chosen.found))], columns)
+	return doc, err
+}
+
+// rowsOf returns what columns give for entities.
+func rowsOf(im *inspect.Image, entities []ecs.Entity, columns []*query.Expr) ([]rowDoc, error) {
+	rows := []rowDoc{}
+	for _, e := range entities {
 		cells, err := cellsOf(im, e, columns)
 		if err != nil {
 			return nil, err
 		}
-		doc.Rows = append(doc.Rows, rowDoc{e.String(), cells})
+		rows = append(rows, rowDoc{e.String(), cells})
 	}
-	return doc, nil
+	return rows, nil
 }
 
 // enoughOf returns how many must be found to show so many; 0: whoever asks wants them counted.

@@ -20,6 +20,7 @@ func FuzzAPI(f *testing.F) {
 		"resources?seq=20", "tick?seq=6", "diff?from=2&to=20&component=*&offset=3", "diff?from=20&to=3&component=(entities)", "series?seq=20&expr=alive&expr=sum(Health)&samples=3",
 		"series?seq=10&entity=0v1&expr=Health&from=3&to=2", "first?seq=20&expr=alive%3C10", "arrays?seq=20&component=Position&row=3&index=99&limit=500", "health", "nothing", "tick?seq=-1",
 		"tick?seq=18446744073709551615", "entities?seq=20&where=len(1..1e6)%3E3", "entities?seq=20&where=%00%ff", "bar?from=18446744073709551615&to=0&width=0", "resolve?at=seq:1~1~1~1",
+		"entities?seq=2&beside=1&columns=Health&entity=9v1&entity=0v7", "arrays?seq=3&beside=1&component=Label", "map?seq=2&x=index&y=Health&beside=1",
 	} {
 		f.Add(seed)
 	}

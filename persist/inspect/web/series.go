@@ -232,8 +232,9 @@ func (h *shown) points(a *ask) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer(a.ctx, h.near, func() (*mapDoc, error) {
-		im, err := h.near.state(a.ctx, seq)
+	d := a.desk(h)
+	return answer(a.ctx, d, func() (*mapDoc, error) {
+		im, err := d.state(a.ctx, seq)
 		if err != nil {
 			return nil, err
 		}

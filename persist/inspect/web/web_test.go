@@ -241,11 +241,38 @@ func TestTheBarTellsRowsBranchesMarksAndSnapshots(t *testing.T) {
 	assert.EqualValues(t, "boss", at(bar, "marks", 0, "name"))
 	assert.EqualValues(t, 6, at(bar, "marks", 0, "tick"))
 	assert.EqualValues(t, "camp", at(bar, "snapshots", 1, "label"))
+	inputs := make([]any, 18)
+	for i := range inputs {
+		inputs[i] = 0.
+	}
+	inputs[6] = 1.
+	assert.Equal(t, inputs, bar["inputs"])
 
 	part := c.ask("bar?width=2&from=2&to=5")
 	assert.Equal(t, []any{4., 4.}, part["sums"])
 	assert.Equal(t, []any{2., 2.}, part["peaks"])
 	assert.EqualValues(t, 2, part["per"])
+	assert.Equal(t, []any{}, part["inputs"], "there are none")
+}
+
+// What is shown beside another state is asked of the far desk, and leaves the near one where it is.
+func TestAStateIsAskedBesideTheOneThatIsShown(t *testing.T) {
+	c := serve(t, build(t))
+	assert.Len(t, c.ask("entities?seq=20&with=Health")["rows"], 9)
+	then := c.ask("entities?seq=2&beside=1&columns=Health,entity&entity=9v1&entity=0v1&entity=0v7&entity=77v1")
+	assert.Equal(t, []any{
+		map[string]any{"entity": "9v1", "cells": []any{"91", "9v1"}}, map[string]any{"entity": "0v1", "cells": []any{"80", "0v1"}},
+	}, then["rows"], "in the order asked for, without those that are not alive")
+	assert.EqualValues(t, 2, then["tick"])
+	assert.Equal(t, 1., at(c.ask("map?seq=2&beside=1&x=Position.X&y=Position.Y"), "x", 1))
+	assert.Equal(t, "{X:1 Y:9}", at(c.ask("arrays?seq=2&beside=1&component=Position&row=1"), "dense", 0, "value"))
+	assert.EqualValues(t, 20, c.h.near.cursor.Seq())
+	assert.EqualValues(t, 2, c.h.far.cursor.Seq())
+
+	_, e := c.refused("entities?seq=2&entity=0v1&entity=x")
+	assert.Contains(t, e.Message, "12v3")
+	_, e = c.refused("entities?seq=2" + strings.Repeat("&entity=0v1", 501))
+	assert.Equal(t, "at most 500 of entity", e.Message)
 }
 
 func TestEntitiesAreFilteredSortedAndCounted(t *testing.T) {

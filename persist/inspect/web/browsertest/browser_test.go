@@ -28,6 +28,12 @@ var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google
 // browser returns the context of a browser, which ends with the test.
 func browser(t testing.TB) context.Context {
 	t.Helper()
+	return browserFor(t, 3*time.Minute)
+}
+
+// browserFor is browser for a test that takes so long at most.
+func browserFor(t testing.TB, limit time.Duration) context.Context {
+	t.Helper()
 	path := os.Getenv("STET_BROWSER")
 	for _, name := range browsers {
 		if found, err := exec.LookPath(name); err == nil && path == "" {
@@ -41,7 +47,7 @@ func browser(t testing.TB) context.Context {
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 800))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel = context.WithTimeout(ctx, limit)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -2,13 +2,16 @@ package browsertest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/heapprofiler"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -284,6 +287,26 @@ func TestAPinnedPointIsComparedWithOthers(t *testing.T) {
 	p.do(chromedp.Reload())
 	p.until(`document.documentElement.dataset.ready === "1"`)
 	p.shows("#screen .big", "A 200 → B 300")
+
+	// All other screens show how the same two points differ.
+	eval[bool](p, `(stet.show("entities", {where: "Target.Seen == 250", columns: "Health.Now as hp, Target.Seen"}), true)`)
+	p.until(`document.querySelectorAll("#entities .row .removed").length > 0`)
+	p.shot("beside-entities")
+	eval[bool](p, `(stet.show("entities", {where: "", columns: ""}), true)`)
+	p.until(`[...document.querySelectorAll("#entities .row .changed")].some((e) => e.title.startsWith("in A Position{"))`)
+	p.shot("beside-components")
+	p.key("2")
+	p.until(`/since A [1-9]\d* moved, \d+ came, \d+ went/.test(document.querySelector("#screen .status").innerText)`)
+	p.shot("beside-map")
+	p.key("5")
+	p.until(`/\d+ at tick 200 → \d+ at tick 300 \([+−]?\d+\)/.test(document.querySelector("[data-now]")?.innerText)`)
+	p.shot("beside-plots")
+	p.key("6")
+	eval[bool](p, `(stet.show("arrays", {component: "Position"}), true)`)
+	p.until(`document.querySelectorAll("#screen td.value .removed").length > 5`)
+	p.shot("beside-arrays")
+	p.key("4")
+	p.shows("#screen .big", "A 200 → B 300")
 	p.key("p")
 	p.shows("#screen .big", "tick 300")
 	p.click("#tabs a:nth-child(5)")
@@ -364,29 +387,44 @@ func TestASaveAndADamagedStoreAreShown(t *testing.T) {
 	d.shows("#screen", "problem")
 }
 
-// Nothing piles up while somebody scrubs: neither in the page nor in what it keeps of answers.
+var scrubbing = flag.Duration("scrub", 5*time.Second, "how long to scrub for the test of memory")
+
+// Nothing piles up while somebody scrubs: neither in the page, nor in what it keeps of answers, nor in
+// the server.
 func TestMemoryIsSteadyOverScrubbing(t *testing.T) {
-	b := browser(t)
+	b := browserFor(t, 3*time.Minute+*scrubbing)
 	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
 	p.shows("#entities", "orc-")
-	used := func() float64 {
-		return eval[float64](p, `(window.gc?.(), performance.memory.usedJSHeapSize)`)
+	type use struct {
+		page, server float64 // MB.
+		nodes        float64
 	}
-	nodes := func() int { return eval[int](p, `document.querySelectorAll("*").length`) }
-	scrub := func(n int) {
-		for i := range n {
-			p.do(chromedp.Evaluate(fmt.Sprintf(`stet.goTo("%d")`, (i*37)%600), nil))
+	used := func() use {
+		p.do(heapprofiler.CollectGarbage())
+		goruntime.GC()
+		var m goruntime.MemStats
+		goruntime.ReadMemStats(&m)
+		return use{eval[float64](p, `performance.memory.usedJSHeapSize`) / 1e6, float64(m.HeapAlloc) / 1e6, eval[float64](p, `document.querySelectorAll("*").length`)}
+	}
+	moves := 0
+	scrub := func(long time.Duration) {
+		for end := time.Now().Add(long); time.Now().Before(end); moves++ {
+			if moves%50 == 0 {
+				p.do(chromedp.Evaluate(fmt.Sprintf(`stet.show(%q)`, []string{"entities", "map", "tick", "arrays"}[moves/50%4]), nil))
+			}
+			p.do(chromedp.Evaluate(fmt.Sprintf(`stet.goTo("%d")`, (moves*37)%600), nil))
 			time.Sleep(4 * time.Millisecond)
 		}
 		time.Sleep(200 * time.Millisecond)
+		eval[bool](p, `(stet.show("entities"), true)`)
+		p.shows("#entities", "orc-")
 	}
-	scrub(200)
-	before, had := used(), nodes()
-	scrub(600)
-	if after := used(); after > before+24<<20 {
-		t.Errorf("the page used %.1f MB, and %.1f after it was scrubbed", before/1e6, after/1e6)
-	}
-	if n := nodes(); n > had+200 {
-		t.Errorf("it had %d elements, and %d after it was scrubbed", had, n)
+	scrub(max(2*time.Second, *scrubbing/20))
+	before := used()
+	scrub(*scrubbing)
+	after := used()
+	t.Logf("%d moves in all; before %.1f, after %v of them %.1f MB of the page, server, and elements", moves, before, *scrubbing, after)
+	if after.page > before.page+16 || after.server > before.server+16 || after.nodes > before.nodes+200 {
+		t.Errorf("something piles up: %.1f, then %.1f", before, after)
 	}
 }

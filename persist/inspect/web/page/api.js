@@ -26,6 +26,21 @@ export async function ask(name, params = {}, signal) {
   return doc;
 }
 
+const kept = new Map(); // By question: what was asked last beside what is shown.
+
+// beside asks what lies at A, for it to be compared with what is shown. The last answer to each
+// question is kept: A stays where it is while time goes on.
+export async function beside(name, params) {
+  const key = JSON.stringify(params);
+  if (kept.get(name)?.key !== key) kept.set(name, { key, doc: ask(name, { ...params, beside: 1 }) });
+  try {
+    return await kept.get(name).doc;
+  } catch (err) {
+    kept.delete(name);
+    throw err;
+  }
+}
+
 // listen calls f with what the store has come to, now and whenever it changes.
 export function listen(f) {
   const source = new EventSource("api/v1/events");

@@ -68,6 +68,9 @@ export const app = {
     return names;
   },
 
+  // beside returns the point that what is shown is compared with: A, unless that is shown.
+  beside: () => app.pin && app.pin.seq !== app.point?.seq ? app.pin : null,
+
   trouble(err) {
     if (err?.name === "AbortError") return;
     $("trouble").hidden = !err;
@@ -282,7 +285,12 @@ window.addEventListener("popstate", () => {
 // restore shows what the URL says.
 async function restore() {
   app.pin = null;
-  if (pinned()) ask("resolve", { at: app.get("a") }).then((p) => { app.pin = p; where(); app.bar.draw(); }, app.trouble);
+  if (pinned()) ask("resolve", { at: app.get("a") }).then((p) => {
+    app.pin = p;
+    where();
+    app.bar.draw();
+    if (app.point) current?.update("pin");
+  }, app.trouble);
   render();
   await travel(app.get("at") || "@latest");
 }

@@ -1,5 +1,5 @@
-// The time bar: what ticks wrote, branches that were rewound, marks, snapshots and damage.
-import { fill, plain, latest, surface, color, h } from "./dom.js";
+// The time bar: what ticks wrote, what the program was told, branches that were rewound, marks, snapshots and damage.
+import { fill, plain, latest, surface, color, count, h } from "./dom.js";
 import { ask } from "./api.js";
 
 const top = 15, axis = 15, laneHeight = 5;
@@ -99,6 +99,8 @@ export class Bar {
     if (!this.doc) return;
     const tick = Math.floor(this.tickAt(e.offsetX)), near = (t) => Math.abs(this.xOf(t) - e.offsetX) < 5;
     const texts = ["tick " + tick];
+    const told = this.doc.inputs[Math.floor((tick - this.doc.from) / this.doc.per)];
+    if (told) texts.push(count(told, "input", "inputs") + (this.doc.per > 1 ? ` in ${this.doc.per} ticks` : ""));
     const b = this.branchAt(e.offsetY, tick);
     if (b) texts.push(`rewound: ticks ${b.from} to ${b.to}`);
     for (const m of this.doc.marks.filter((m) => near(m.tick)).slice(0, 5)) texts.push("mark " + m.name);
@@ -121,6 +123,7 @@ export class Bar {
     const [c, width, height] = surface(this.canvas), base = this.base();
     c.font = "11px system-ui, sans-serif";
     this.bars(c, width, base);
+    this.inputs(c, width);
     this.branches(c);
     this.scale(c, width, height);
     this.signs(c, width, base);
@@ -144,6 +147,13 @@ export class Bar {
     }
     c.fillStyle = color("line");
     c.fillRect(0, base, width, 1);
+  }
+
+  // inputs draws above the bar where the program was told something.
+  inputs(c, width) {
+    const step = width * this.doc.per / this.span();
+    c.fillStyle = color("input");
+    this.doc.inputs.forEach((n, i) => { if (n) c.fillRect(i * step, top - 4, Math.max(1.5, step > 4 ? step - 1 : step), 3); });
   }
 
   // high returns what fills the bar. A few ticks that wrote far more than all others, as the first
@@ -223,6 +233,8 @@ export class Bar {
     const what = d.measure === "rows" ? "rows written" : "bytes written";
     parts.push(d.per > 1 ? `${what}: most and mean of ${d.per.toLocaleString("en")} ticks` : what + " by each tick");
     if (d.measure === "bytes" && d.counted < 1) parts.push(`counting rows: ${Math.floor(d.counted * 100)} %`);
+    const told = d.inputs.reduce((n, v) => n + v, 0);
+    if (told) parts.push(count(told, "input", "inputs"));
     const spans = parts.map((p) => h("span", {}, p));
     const seen = [...d.marks].slice(-4);
     if (seen.length) spans.push(h("span", {}, "marks: ", seen.map((m, i) => [i ? ", " : "", plain(m.name, () => { this.app.stay(); this.app.goTo("seq:" + m.seq); }, "tick " + m.tick)])));

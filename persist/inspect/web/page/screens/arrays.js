@@ -1,7 +1,7 @@
 // A component as it lies: dense and data row by row, sparse index by index.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, count, plain } from "../dom.js";
-import { ask } from "../api.js";
+import { ask, beside } from "../api.js";
 
 const page = 100;
 let select, status, dense, sparse, head;
@@ -14,9 +14,10 @@ const load = latest(async () => {
   const component = names.includes(app.get("component")) ? app.get("component") : names[0];
   if (!component) return fill(dense, h("p", { class: "soft" }, "There are no components."));
   select.value = component;
-  let doc;
+  let doc, then;
   try {
-    doc = await ask("arrays", { seq: app.point.seq, component, row, index, limit: page });
+    const a = app.beside(), asked = { component, row, index, limit: page };
+    [doc, then] = await Promise.all([ask("arrays", { seq: app.point.seq, ...asked }), a ? beside("arrays", { seq: a.seq, ...asked }).catch(missing) : null]);
   } catch (err) {
     if (err.name !== "AbortError") fill(dense, errorBox(err));
     return;
@@ -25,10 +26,29 @@ const load = latest(async () => {
   status.textContent = `${doc.kind} · ${count(doc.rows, "row", "rows")}` + (doc.gaps ? `, ${doc.gaps} of them gaps` : "") + (doc.width < 0 ? " of varying size" : doc.width ? ` of ${count(doc.width, "byte", "bytes")}` : "");
   fill(dense, h("h2", {}, "Dense and data", h("span", { class: "soft" }, "row by row")), pager(doc.row, doc.rows, (n) => { row = n; load(); }),
     h("table", {}, h("thead", {}, h("tr", {}, h("th", { class: "number" }, "row"), h("th", {}, "entity"), h("th", {}, "value"))),
-      h("tbody", {}, doc.dense.map((d, i) => h("tr", {}, h("td", { class: "number soft" }, String(doc.row + i)), h("td", { class: "mono" }, d.entity ? plain(d.entity, () => app.openEntity(d.entity)) : h("span", { class: "soft" }, doc.kind === "resource" ? "" : "gap")), h("td", { class: "value" }, d.value))))));
+      h("tbody", {}, doc.dense.map((d, i) => h("tr", {}, h("td", { class: "number soft" }, String(doc.row + i)), h("td", { class: "mono" }, d.entity ? plain(d.entity, () => app.openEntity(d.entity)) : h("span", { class: "soft" }, doc.kind === "resource" ? "" : "gap")), h("td", { class: "value" }, then ? versus(d, then.dense[i]) : d.value))))));
   fill(sparse, doc.kind !== "resource" && [h("h2", {}, "Sparse", h("span", { class: "soft" }, "entity index → row")), pager(doc.index, doc.indices, (n) => { index = n; load(); }),
-    h("div", { class: "sparse" }, doc.sparse.map((r, i) => h("div", { class: r < 0 ? "none" : "" }, h("i", {}, String(doc.index + i)), r < 0 ? "—" : String(r))))]);
+    h("div", { class: "sparse" }, doc.sparse.map((r, i) => {
+      const old = then ? then.sparse[i] ?? -1 : r;
+      return h("div", { class: r < 0 ? "none" : "", title: old === r ? null : "in A " + cell(old) }, h("i", {}, String(doc.index + i)), old === r ? cell(r) : h("span", { class: "changed" }, cell(r)));
+    }))]);
 });
+
+const cell = (row) => row < 0 ? "—" : String(row);
+
+// missing is what lies at A of a component that was not there yet.
+function missing(err) {
+  if (err.kind !== "not_found") throw err;
+  return { dense: [], sparse: [] };
+}
+
+// versus returns what is shown of a row that may differ from that at A.
+function versus(now, old) {
+  if (!old) return h("span", { class: "added", title: "A has no such row" }, now.value);
+  const other = old.entity !== now.entity && [h("span", { class: "soft" }, (old.entity || "gap") + " "), " "];
+  if (!other && old.value === now.value) return now.value;
+  return [other, h("span", { class: "removed" }, old.value), " → ", h("span", { class: "added" }, now.value)];
+}
 
 function pager(from, total, to) {
   if (total <= page && from === 0) return null;

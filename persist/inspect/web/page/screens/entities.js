@@ -9,6 +9,7 @@ const rowHeight = 26, page = 50, most = 800_000; // Rows that a browser can scro
 
 let root, list, body, head, status, where, columns, trouble;
 let pages, query, total, done, names, sorts, chosen = 0, counting;
+let olds = new Map(), oldsOf = ""; // The cells at A by entity; null: not alive there.
 
 const params = () => ({ where: app.get("where"), columns: app.get("columns"), sort: app.get("sort"), desc: app.get("desc") });
 
@@ -32,7 +33,48 @@ const load = latest(async () => {
   }
   fill(trouble);
   draw();
+  recall(first, last);
 });
+
+// recall asks what the entities of some pages were at A, unless it is known.
+const recall = latest(async (first, last) => {
+  const a = app.beside();
+  if (!a || !list?.isConnected) return;
+  const columns = app.get("columns"), key = JSON.stringify([a.seq, columns]);
+  if (key !== oldsOf || olds.size > 20_000) [olds, oldsOf] = [new Map(), key];
+  for (let p = first; p <= last; p++) {
+    const missing = (pages.get(p) ?? []).map((r) => r.entity).filter((e) => !olds.has(e));
+    if (!missing.length) continue;
+    try {
+      const doc = await ask("entities", { seq: a.seq, columns, entity: missing, beside: 1 });
+      if (key !== oldsOf) return;
+      for (const e of missing) olds.set(e, null);
+      for (const r of doc.rows) olds.set(r.entity, r.cells);
+    } catch (err) {
+      return failed(err);
+    }
+  }
+  draw();
+});
+
+// versus returns what is shown of a cell: how it differs from A, if it does.
+function versus(text, old) {
+  if (old === undefined || old === text) return [text];
+  return [h("span", { class: "removed" }, old), " → ", h("span", { class: "added" }, text)];
+}
+
+// joined returns the components of an entity on a line; those that differ from A tell how in their titles.
+function joined(cells, old) {
+  if (!old) return [cells.join("  ")];
+  const name = (text) => text.match(/^[^{=]*/)[0], was = new Map(old.map((text) => [name(text), text]));
+  const parts = cells.flatMap((text) => {
+    const before = was.get(name(text));
+    was.delete(name(text));
+    if (before === text) return [text, "  "];
+    return [h("span", { class: before === undefined ? "added" : "changed", title: before === undefined ? "not in A" : "in A " + before }, text), "  "];
+  });
+  return [...parts, [...was].flatMap(([name, text]) => [h("span", { class: "removed", title: "only in A: " + text }, name), "  "])];
+}
 
 function failed(err) {
   if (err.name === "AbortError") return;
@@ -73,7 +115,11 @@ function take(doc) {
 function shape() {
   if (!names.length) return ["90px minmax(max-content, 1fr)", []];
   const rows = [...pages.values()].flat(), number = /^(-|-?[\d.]+(e[+-]?\d+)?|NaN|[+-]Inf)$/;
-  const columns = names.map((name, k) => rows.reduce((n, r) => Math.max(n, r.cells[k].length), name.length + 2));
+  const wide = (r, k) => {
+    const old = app.beside() ? olds.get(r.entity)?.[k] : undefined;
+    return r.cells[k].length + (old === undefined || old === r.cells[k] ? 0 : old.length + 3);
+  };
+  const columns = names.map((name, k) => rows.reduce((n, r) => Math.max(n, wide(r, k)), name.length + 2));
   return ["90px " + columns.map((n) => Math.round(7.7 * Math.min(28, Math.max(6, n))) + "px").join(" "), names.map((_, k) => rows.length > 0 && rows.every((r) => number.test(r.cells[k])))];
 }
 
@@ -98,9 +144,10 @@ function draw() {
     const e = h("div", { class: "row", role: "row", id: "row" + i, "aria-rowindex": i + 1, "aria-selected": i === chosen, onclick: () => { choose(i); open(); } });
     e.style.top = i * rowHeight + "px";
     e.style.gridTemplateColumns = widths;
-    const cells = names.length ? row?.cells ?? [] : [row?.cells.join("  ") ?? "…"];
-    e.append(h("span", { class: "cell name", role: "cell" }, row?.entity ?? "…"), ...cells.map((text, k) =>
-      h("span", { class: numeric[k] ? "cell number" : "cell", role: "cell", title: text.length > 24 ? text : null }, text)));
+    const old = app.beside() && row ? olds.get(row.entity) : undefined;
+    const cells = !row ? names.map(() => "") : names.length ? row.cells.map((text, k) => versus(text, old?.[k])) : [joined(row.cells, old)];
+    e.append(h("span", { class: old === null ? "cell name added" : "cell name", role: "cell", title: old === null ? "not in A" : null }, row?.entity ?? "…"), ...cells.map((parts, k) =>
+      h("span", { class: numeric[k] ? "cell number" : "cell", role: "cell", title: names.length && row?.cells[k].length > 24 ? row.cells[k] : null }, parts)));
     rows.push(e);
   }
   if (done && total === 0) rows.push(h("p", { class: "empty" }, app.get("where") ? "No entity is like that at this point in time." : "No entity is alive at this point in time."));

@@ -18,7 +18,7 @@ const load = latest(async () => {
   try {
     [now, then] = await Promise.all([
       ask("entity", { seq, entity: e }),
-      app.pin && app.pin.seq !== seq ? ask("entity", { seq: app.pin.seq, entity: e }) : null,
+      app.beside() ? ask("entity", { seq: app.pin.seq, entity: e }) : null,
     ]);
   } catch (err) {
     fill(title, errorBox(err));

@@ -1,10 +1,10 @@
 // Entities as points by two numbers of each, colored by a third.
 import { app } from "../app.js";
 import { h, fill, latest, errorBox, surface, color, count } from "../dom.js";
-import { ask } from "../api.js";
+import { ask, beside } from "../api.js";
 import { complete } from "../complete.js";
 
-let canvas, tip, key, inputs, status, trouble, doc, box, view, drag, drawn;
+let canvas, tip, key, inputs, status, trouble, doc, then, box, view, drag, drawn; // then: the map at A.
 let touched = false; // Somebody chose what part is seen.
 
 const scheme = ["#4f8fc0", "#d98c3f", "#5aa469", "#c45b62", "#8c72b8", "#a88a5c", "#c77fb0", "#7f8c8d", "#b5b23f", "#3fb0b5"];
@@ -42,9 +42,11 @@ const load = latest(async () => {
   const asked = params();
   for (const name of ["x", "y", "color"]) inputs[name].placeholder = asked[name] || hint();
   try {
-    const got = await ask("map", { seq: app.point.seq, ...asked });
+    const a = app.beside();
+    const [now, old] = await Promise.all([ask("map", { seq: app.point.seq, ...asked }), a ? beside("map", { seq: a.seq, ...asked, color: "" }) : null]);
     if (!canvas?.isConnected) return;
-    doc = got;
+    doc = now;
+    then = old && new Map(old.entities.map((e, i) => [e, [old.x[i], old.y[i]]]));
     fill(trouble);
     for (const input of Object.values(inputs)) input.setAttribute("aria-invalid", false);
   } catch (err) {
@@ -55,14 +57,44 @@ const load = latest(async () => {
   }
   const of = JSON.stringify([asked.x, asked.y]);
   if (of !== box?.of) [box, view] = [{ of, left: Infinity, right: -Infinity, low: Infinity, high: -Infinity }, null], touched = false;
-  for (let i = 0; i < doc.x.length; i++) { // It only grows, so that nothing jumps while time goes on.
-    box.left = Math.min(box.left, doc.x[i]), box.right = Math.max(box.right, doc.x[i]);
-    box.low = Math.min(box.low, doc.y[i]), box.high = Math.max(box.high, doc.y[i]);
-  }
+  const hold = (x, y) => { // It only grows, so that nothing jumps while time goes on.
+    box.left = Math.min(box.left, x), box.right = Math.max(box.right, x);
+    box.low = Math.min(box.low, y), box.high = Math.max(box.high, y);
+  };
+  doc.x.forEach((x, i) => hold(x, doc.y[i]));
+  then?.forEach(([x, y]) => hold(x, y));
   if (!touched) view = null;
-  status.textContent = count(doc.x.length, "point", "points") + (doc.more ? ", others left out" : "");
+  status.textContent = count(doc.x.length, "point", "points") + (doc.more ? ", others left out" : "") + (then ? since() : "");
   draw();
 });
+
+// since says how the points differ from those at A.
+function since() {
+  let moved = 0, added = 0;
+  doc.entities.forEach((e, i) => {
+    const old = then.get(e);
+    if (!old) added++;
+    else if (old[0] !== doc.x[i] || old[1] !== doc.y[i]) moved++;
+  });
+  return `; since A ${moved.toLocaleString("en")} moved, ${added.toLocaleString("en")} came, ${(then.size - (doc.x.length - added)).toLocaleString("en")} went`;
+}
+
+// trails draws where the points come from, and what was there at A only.
+function trails(c, px, py, half) {
+  const here = new Set(doc.entities);
+  c.lineWidth = 1;
+  c.strokeStyle = color("soft");
+  c.globalAlpha = 0.6;
+  c.beginPath();
+  doc.entities.forEach((e, i) => {
+    const old = then.get(e);
+    if (old && (old[0] !== doc.x[i] || old[1] !== doc.y[i])) c.moveTo(px(old[0]), py(old[1])), c.lineTo(px(doc.x[i]), py(doc.y[i]));
+  });
+  c.stroke();
+  c.globalAlpha = 1;
+  c.strokeStyle = color("removed");
+  for (const [e, [x, y]] of then) if (!here.has(e)) c.strokeRect(px(x) - half, py(y) - half, 2 * half, 2 * half);
+}
 
 // project returns how places become pixels.
 function project(width, height) {
@@ -87,6 +119,7 @@ function draw() {
   };
   grid(c, width, height);
   const size = Math.max(2, Math.min(view.scale * 0.86, 14)), half = size / 2, chosen = app.get("entity");
+  if (then) trails(c, px, py, half);
   drawn = [];
   const plain = doc.colors ? null : color("accent");
   for (let i = 0; i < doc.x.length; i++) {

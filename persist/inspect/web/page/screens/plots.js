@@ -66,6 +66,10 @@ function draw() {
     const y = (v) => height - 8 - (height - 24) * (v - low) / span;
     c.fillStyle = color("accent");
     c.fillRect(xOf(app.point.tick) - 0.5, 0, 1, height);
+    if (app.pin) {
+      c.fillStyle = color("mark");
+      c.fillRect(xOf(app.pin.tick) - 0.5, 0, 1, height);
+    }
     c.strokeStyle = color("accent");
     c.lineWidth = 1.4;
     c.beginPath();
@@ -82,10 +86,18 @@ function draw() {
       c.fillText(String(+high.toPrecision(6)), 5, 12);
       c.fillText(String(+low.toPrecision(6)), 5, height - 3);
     } else c.fillText("no number at any of these ticks", 5, 14);
-    const now = box.querySelector(`[data-now="${i}"]`), at = nearest((app.point.tick - app.bar.doc.from + 0.5) / app.bar.span());
-    if (now) now.textContent = at >= 0 && s.values[at] !== null ? `${+s.values[at].toPrecision(8)} at tick ${doc.ticks[at]}` : "";
+    const now = box.querySelector(`[data-now="${i}"]`), told = [app.beside(), app.point].filter(Boolean).map((p) => sample(s, p.tick));
+    if (now) now.textContent = told.some((t) => t === null) ? told.at(-1)?.text ?? "" : told.map((t) => t.text).join(" → ") + (told.length > 1 ? ` (${signed(told[1].value - told[0].value)})` : "");
   });
 }
+
+// sample returns the value nearest to a tick; null: there is none.
+function sample(s, tick) {
+  const at = nearest((tick - app.bar.doc.from + 0.5) / app.bar.span());
+  return at >= 0 && s.values[at] !== null ? { value: s.values[at], text: `${+s.values[at].toPrecision(8)} at tick ${doc.ticks[at]}` } : null;
+}
+
+const signed = (v) => (v > 0 ? "+" : "") + String(+v.toPrecision(8)).replace("-", "−");
 
 function change(list) {
   app.set({ expr: list });

@@ -8,7 +8,7 @@ let box, open;
 const load = latest(async () => {
   if (!box?.isConnected || !app.point) return;
   try {
-    if (app.pin && app.pin.seq !== app.point.seq) await compare(app.pin, app.point);
+    if (app.beside()) await compare(app.pin, app.point);
     else await single(app.point);
   } catch (err) {
     if (err.name !== "AbortError") fill(box, errorBox(err));
