@@ -10,7 +10,8 @@
 // The two sides exchange digests of their worlds. With -bug the game keeps
 // something outside of its world, where going back does not reach: the sides
 // disagree soon, and the command says from which tick on, and saves both worlds in
-// DIR, or a new temporary directory, for ecsdump diff.
+// DIR, or a new temporary directory, for ecsdump diff. In DIR all ticks of both are kept
+// too, in stores.
 //
 // Nothing depends on the time: the same flags give the same output. It exits with
 // 0, or with 1 if the sides disagree or it failed, and 2 if it was called wrongly.
@@ -65,7 +66,7 @@ func parseFlags(args []string, stderr io.Writer) (c config, err error) {
 	flags.IntVar(&c.delay, "delay", 6, "let messages take up to so many `TICKS`, at most 1000")
 	flags.Uint64Var(&c.seed, "seed", 1, "draw buttons, rocks and losses from `N`")
 	flags.BoolVar(&c.bug, "bug", false, "keep something outside of the world")
-	flags.StringVar(&c.dir, "dir", "", "save worlds that differ in `DIR`")
+	flags.StringVar(&c.dir, "dir", "", "keep all ticks of both worlds in `DIR`, and save those that differ")
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}

@@ -18,9 +18,10 @@ import (
 // time: the same config gives the same match.
 type match struct {
 	config
-	peers [2]*peer
-	links [2]*link // What the peer of this number sends over.
-	now   int
+	peers  [2]*peer
+	links  [2]*link         // What the peer of this number sends over.
+	stores []*persist.Store // Of the worlds of the peers, if they are kept.
+	now    int
 }
 
 func newMatch(c config) (*match, error) {
@@ -34,6 +35,34 @@ func newMatch(c config) (*match, error) {
 		m.links[i] = newLink(c.seed, uint64(20+i), c.loss, c.delay)
 	}
 	return m, nil
+}
+
+// keep has the ticks of both worlds written to stores in the directory of the match.
+func (m *match) keep(ctx context.Context) error {
+	for i, p := range m.peers {
+		dir := m.store(i)
+		if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+			return fmt.Errorf("%s is of another match: name another -dir", dir)
+		}
+		s, err := persist.Open(ctx, dir, p.world, persist.Options{})
+		if err != nil {
+			return errors.Join(err, m.close(ctx))
+		}
+		m.stores = append(m.stores, s)
+	}
+	return nil
+}
+
+// store returns the directory of a peer's store.
+func (m *match) store(peer int) string { return filepath.Join(m.dir, fmt.Sprintf("peer%d", peer+1)) }
+
+// close closes the stores.
+func (m *match) close(ctx context.Context) (err error) {
+	for _, s := range m.stores {
+		err = errors.Join(err, s.Close(ctx))
+	}
+	m.stores = nil
+	return err
 }
 
 // errDesync reports that the peers have different worlds.
@@ -146,10 +175,18 @@ func (m *match) save(ctx context.Context, tick uint64) (command string, err erro
 	return command, nil
 }
 
-// run plays the match and tells w how it went.
-func (m *match) run(ctx context.Context, w io.Writer) error {
+// run plays the match and tells w how it went. Stores end with what the worlds are then: where the
+// peers disagree, with the first tick that differs.
+func (m *match) run(ctx context.Context, w io.Writer) (err error) {
 	say := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	say("%d ticks over a link that loses %d%% and takes up to %d ticks, seed %d", m.ticks, m.loss, m.delay, m.seed)
+	kept := m.dir != ""
+	if kept {
+		if err := m.keep(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, m.close(ctx)) }()
+	}
 	found, err := m.play()
 	for i, p := range m.peers {
 		say("peer %d: rolled back %d times, made %d ticks again, %d at most at once; waited %d times; %d messages lost",
@@ -174,5 +211,8 @@ func (m *match) run(ctx context.Context, w io.Writer) error {
 	}
 	say("the digests of tick %d differ; the first tick that does is %d, in %s", first+uint64(found-tick), first, component)
 	say("both worlds are saved; see what differs:\n  %s", command)
+	if kept {
+		say("all their ticks are in stores; see how it came:\n  ecsdump serve %s\n  ecsdump serve %s", m.store(0), m.store(1))
+	}
 	return fmt.Errorf("%w from tick %d on", errDesync, first)
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
@@ -318,6 +319,40 @@ func TestAPinnedPointIsComparedWithOthers(t *testing.T) {
 	p.write("avg(Health.Now)")
 	p.key(kb.Enter)
 	p.until(`document.querySelectorAll(".plot canvas").length === 2 || stet.all("expr").includes("avg(Health.Now)")`)
+}
+
+// The walk through docs/INSPECTOR.md leads where it says, from the page alone.
+func TestAWrongValueIsFoundFromThePageAlone(t *testing.T) {
+	b := browser(t)
+	dir := filepath.Join(t.TempDir(), "worlds")
+	out, err := exec.Command("go", "run", "github.com/stet-ecs/stet/examples/rollback", "-bug", "-dir", dir).CombinedOutput()
+	if !strings.Contains(string(out), "the first tick that does is 27, in Bullet") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p := open(t, b, serve(t, filepath.Join(dir, "peer2")), 1280, 800, false)
+	p.shows("#where", "tick 27 · record 43")
+	p.key("4")
+	p.shows("#screen .big", "tick 27")
+	p.click(`details[data-component="Bullet"] summary`)
+	p.until(`[...document.querySelectorAll('details[data-component="Bullet"] tr')].some((r) => r.innerText.includes("7v1") && r.innerText.includes("added") && r.innerText.includes("Power:3"))`)
+	p.shot("wrong-tick")
+	p.do(chromedp.Click(`//details[@data-component="Bullet"]//button[text()="7v1"]`, chromedp.BySearch))
+	p.shows("#screen .title .big", "7v1")
+	p.do(chromedp.Click(`//section[@aria-label="Bullet"]//button[text()="0v1"]`, chromedp.BySearch))
+	p.shows("#screen .title .big", "0v1")
+	p.until(`/Shots\s+2/.test(document.querySelector('section[aria-label="Ship"]').innerText)`)
+	p.shot("wrong-ship")
+
+	at := eval[[2]float64](p, `(() => {
+		const b = stet.bar.doc.branches.find((b) => b.from <= 7 && 7 <= b.to), r = stet.bar.canvas.getBoundingClientRect();
+		return [r.left + stet.bar.xOf(7), r.top + stet.bar.base() + 5 + b.lane * 5];
+	})()`)
+	p.do(chromedp.MouseClickXY(at[0], at[1]))
+	p.shows("#where", "rewound")
+	p.key("4")
+	p.shows("#screen .big", "tick 7")
+	p.shows(`details[data-component="Bullet"] table`, "Owner:0v1")
+	p.shot("wrong-guess")
 }
 
 func TestAnOpenStoreIsFollowed(t *testing.T) {
