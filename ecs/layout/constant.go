@@ -14,7 +14,8 @@ import (
 //	Colour{Red Green Blue}    0 is Red, 1 is Green, 2 is Blue
 //	Month{_ January February} 0 has no name
 //
-// That is part of the name that the description holds, for people as all of it.
+// That is part of the name that the description holds, for people as all of it. A
+// time.Duration is described by that name, with its package, which no other type has.
 
 // namedNumbers is how many numbers, from 0 on, String is asked about.
 const namedNumbers = 64
@@ -102,3 +103,9 @@ func moved(from, to []string) string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// duration is the name of the one type that is described with its package: of another
+// Duration nobody knows what it counts.
+const duration = "time.Duration"
+
+func (t *Type) isDuration() bool { return t.Kind == Int64 && t.Name == duration }

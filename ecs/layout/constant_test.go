@@ -11,15 +11,16 @@ import (
 )
 
 type (
-	suit    uint8 // As stringer prints them.
-	sorted  uint8
-	wideOne int64
-	flag    uint16
-	partial int8
-	vague   int16
-	endless uint32
-	silent  uint8
-	pointed uint8
+	suit     uint8 // As stringer prints them.
+	sorted   uint8
+	wideOne  int64
+	flag     uint16
+	partial  int8
+	vague    int16
+	endless  uint32
+	silent   uint8
+	pointed  uint8
+	Duration int64 // In ticks: it is not that of package time.
 )
 
 func numbered[T ~uint8 | ~int8 | ~int16 | ~uint16 | ~int64](i T, names ...string) string {
@@ -51,7 +52,8 @@ func TestIntegersAreDescribedWithTheirConstants(t *testing.T) {
 		{endless(0), "endless"},
 		{silent(0), "silent"},
 		{pointed(0), "pointed"},
-		{time.Duration(0), "Duration"},
+		{time.Duration(0), "time.Duration"},
+		{Duration(0), "Duration"},
 		{time.Monday, "Weekday{Sunday Monday Tuesday Wednesday Thursday Friday Saturday}"},
 		{id(0), "id"},
 		{uint8(0), ""},
@@ -117,4 +119,42 @@ func typeOf(t *testing.T, v any) *Type {
 	typ, err := Of(reflect.TypeOf(v))
 	require.NoError(t, err)
 	return typ
+}
+
+// Names are for people: JSON has the numbers, from which rows are made again.
+func TestNumbersAreShownByTheirNames(t *testing.T) {
+	type record struct {
+		Suit, Beyond suit
+		Flag         flag
+		Wait         time.Duration
+		Ticks        Duration
+		By           map[suit]*wideOne
+	}
+	clubs := wideOne(1)
+	v := value(t, record{2, 9, 4, 1500 * time.Millisecond, 1500, map[suit]*wideOne{3: &clubs}})
+	require.Equal(t, "{Suit:Hearts Beyond:9 Flag:C Wait:1.5s Ticks:1500 By:map[Spades:&Clubs]}", v.String())
+	text, err := v.MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, `{"Suit":2,"Beyond":9,"Flag":4,"Wait":1500000000,"Ticks":1500,"By":{"3":1}}`, string(text))
+	require.Equal(t, `{"Suit":2,"Beyond":9,"Flag":4,"Wait":1500000000,"Ticks":1500,"By":{"3":[1]}}`, string(v.AppendExact(nil)))
+
+	for _, tt := range []struct {
+		value any
+		name  string
+		want  int64
+		ok    bool
+	}{
+		{suit(0), "Spades", 3, true}, {suit(0), "Stars", -1, false}, {suit(0), "", -1, false}, {wideOne(0), "", -1, false},
+		{time.Duration(0), "-1.5s", -1500 * 1e6, true}, {time.Duration(0), "1", 0, false}, {Duration(0), "1s", -1, false},
+	} {
+		typ := typeOf(t, tt.value)
+		n, ok := typ.NumberOf(tt.name)
+		require.Equal(t, tt.ok, ok, tt.name)
+		if ok {
+			require.Equal(t, tt.want, n)
+			require.Equal(t, tt.name, typ.NameOf(n))
+		}
+	}
+	require.Equal(t, "", typeOf(t, suit(0)).NameOf(-1))
+	require.Equal(t, "", typeOf(t, suit(0)).NameOf(4))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 )
 
 // Of describes a Go type. The error is a [*TypeError] naming the first field
@@ -205,8 +206,11 @@ var goKinds = map[reflect.Kind]Kind{
 // typeName returns the name of t without packages, also in its type arguments,
 // or "" if t has none of its own, like int.
 func typeName(t reflect.Type) string {
-	if t.PkgPath() == "" {
+	switch {
+	case t.PkgPath() == "":
 		return ""
+	case t == reflect.TypeFor[time.Duration]():
+		return duration
 	}
 	var b strings.Builder
 	word := 0 // Start of the word being read.

@@ -35,7 +35,7 @@ func TestOfDescribes(t *testing.T) {
 		{value: complex64(0), text: "complex64", width: 8},
 		{value: complex128(0), text: "complex128", width: 16},
 		{value: hp(0), name: "hp", text: "int32", width: 4},
-		{value: time.Second, name: "Duration", text: "int64", width: 8},
+		{value: time.Second, name: "time.Duration", text: "int64", width: 8},
 		{value: id(0), name: "id", text: "entity", width: 8},
 		{value: [3]id{}, text: "[3]entity", width: 24},
 		{value: nothing{}, name: "nothing", text: "struct{}", width: 0},

@@ -13,11 +13,13 @@ import (
 // String returns v for people, on one line.
 //
 //	{Alive:true HP:-3 At:[1 2.5] Owner:12v3 Name:"orc" Items:nil Image:0x0102…(+94 bytes)}
+//
+// An integer that has a name shows as that, see [Type.NameOf].
 func (v Value) String() string { return string(v.appendText(nil)) }
 
 // MarshalJSON returns v as JSON: structs as objects in declared order, integers
 // with all their digits, floats with as many as tell them apart. What JSON has no
-// notation for becomes
+// notation for becomes what follows; constants stay numbers.
 //
 //	NaN, infinities   "NaN", "+Inf", "-Inf"
 //	complex           [real, imaginary]
@@ -60,6 +62,11 @@ func (v Value) appendText(dst []byte) []byte {
 		return v.items[0].appendText(append(dst, '&'))
 	case Complex64, Complex128:
 		return v.appendComplex(dst)
+	}
+	if v.typ.Named() {
+		if name := v.typ.NameOf(int64(v.bits)); name != "" {
+			return append(dst, name...)
+		}
 	}
 	return v.appendScalar(dst)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -99,6 +100,31 @@ func (t *Type) fullName() string {
 	}
 	return t.Name + "{" + strings.Join(names, " ") + "}"
 }
+
+// NameOf returns what people call the number n of t, an integer: one of its constants, or
+// a duration with its unit; "" if it is but a number.
+func (t *Type) NameOf(n int64) string {
+	switch {
+	case n >= 0 && n < int64(len(t.Constants)):
+		return t.Constants[n]
+	case t.isDuration():
+		return time.Duration(n).String()
+	}
+	return ""
+}
+
+// NumberOf returns the number of t that people call name, and whether there is one.
+func (t *Type) NumberOf(name string) (n int64, ok bool) {
+	if t.isDuration() {
+		d, err := time.ParseDuration(name)
+		return int64(d), err == nil
+	}
+	n = int64(slices.Index(t.Constants, name))
+	return n, name != "" && n >= 0
+}
+
+// Named reports whether numbers of t have names, see [Type.NameOf].
+func (t *Type) Named() bool { return len(t.Constants) > 0 || t.isDuration() }
 
 // String returns the description in Go's notation, with the names of types left
 // out: "struct{X float64; Y float64}".

@@ -335,8 +335,8 @@ func columnNames(names []string, path string, t *layout.Type) []string {
 	return append(names, path)
 }
 
-// cells appends the columns of v. Strings are as they are, nil is empty, and what
-// has parts but no columns for them is JSON.
+// cells appends the columns of v. Strings are as they are, nil is empty, constants and durations
+// are numbers, and what has parts but no columns for them is JSON.
 func cells(row []string, v layout.Value) []string {
 	switch k := v.Kind(); {
 	case flat(v.Type()):
@@ -348,7 +348,7 @@ func cells(row []string, v layout.Value) []string {
 		return append(row, "")
 	case k == layout.String:
 		return append(row, v.Text())
-	case k < layout.Complex64 || k == layout.Entity:
+	case !v.Type().Named() && (k < layout.Complex64 || k == layout.Entity):
 		return append(row, v.String())
 	}
 	return append(row, string(v.AppendExact(nil)))

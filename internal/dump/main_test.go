@@ -37,6 +37,7 @@ func TestScript(t *testing.T) {
 			"kept":      keptCommand,
 			"save":      saveCommand,
 			"forest":    forestCommand,
+			"jobs":      jobsCommand,
 			"diverged":  divergedCommand,
 			"exit":      exitCommand,
 			"clone":     cloneCommand,

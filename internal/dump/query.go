@@ -70,7 +70,8 @@ type querier struct {
 type field struct {
 	name   string
 	expr   *sweptExpr
-	number bool // It has numbers, mostly.
+	number bool   // It has numbers, mostly.
+	total  string // What it is the total of expr, or "".
 }
 
 // query prints q for st.
@@ -108,7 +109,11 @@ func (s *source) records(im state, fields []field, p part, one, many string, row
 	records := mapped(rows, func(answers []query.Answer) (recordDoc, error) { return recordDoc{names, answers}, nil })
 	g := s.Grid(listed(fields, field.heading)...)
 	err := list(s.app, queryDoc{im.doc(), p.total, names, []recordDoc{}}, records, g, func(r recordDoc) {
-		g.Row(listed(r.answers, func(v query.Answer) any { return v })...)
+		row := make([]any, len(fields))
+		for i, f := range fields {
+			row[i] = f.expr.Text(f.total, r.answers[i])
+		}
+		g.Row(row...)
 	})
 	return s.rest(err, g, p, one, many)
 }
@@ -138,7 +143,7 @@ func (w *sweeper) fields(what string, texts []string) (fields []field, err error
 		if err != nil {
 			return nil, err
 		}
-		fields = append(fields, field{name, x, x.Number})
+		fields = append(fields, field{name: name, expr: x, number: x.Number})
 	}
 	return fields, distinct(what, fields)
 }
@@ -250,7 +255,7 @@ func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
 		if slices.Contains(namesOf(g.totals), t.name()) {
 			return nil, fail(exitUsage, "", "%s is asked for twice", t.name())
 		}
-		g.totals, g.kinds = append(g.totals, field{t.name(), x, true}), append(g.kinds, t.kind)
+		g.totals, g.kinds = append(g.totals, field{t.name(), x, true, t.kind}), append(g.kinds, t.kind)
 	}
 	if len(g.by) == 0 {
 		_, err = g.groupOf(nil) // It is there even if no entity is.

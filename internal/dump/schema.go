@@ -30,6 +30,15 @@ type componentDoc struct {
 	Rewinds bool       `json:"rewinds"` // It is put back when the world is.
 	Layout  string     `json:"layout"`  // In Go's notation.
 	Fields  []fieldDoc `json:"fields"`  // Of a struct; else empty.
+
+	Constants []constantsDoc `json:"constants,omitempty"` // Of the numbers in it that have names.
+}
+
+// A constantsDoc says what the numbers of a field are called.
+type constantsDoc struct {
+	Field string   `json:"field"` // As expressions name it, with [] for elements; "": all of it.
+	Type  string   `json:"type"`  // Its name.
+	Names []string `json:"names"` // Of 0, 1 and so on; "": that one has none.
 }
 
 // A fieldDoc describes a field of a struct.
@@ -66,8 +75,25 @@ var schemaCommand = command{
 func schemaDocOf(im state) *schemaDoc {
 	field := func(f layout.Field) fieldDoc { return fieldDoc{f.Name, f.Type.String()} }
 	return &schemaDoc{im.doc(), listed(im.Components, func(c *inspect.Component) componentDoc {
-		return componentDoc{c.Name, kind(c), c.Layout.Width(), c.Len(), c.Rewinds, c.Layout.String(), listed(c.Layout.Fields, field)}
+		return componentDoc{c.Name, kind(c), c.Layout.Width(), c.Len(), c.Rewinds, c.Layout.String(), listed(c.Layout.Fields, field), constantsIn(nil, "", c.Layout)}
 	})}
+}
+
+// constantsIn appends the constants of t, which is at path.
+func constantsIn(docs []constantsDoc, path string, t *layout.Type) []constantsDoc {
+	if t == nil {
+		return docs
+	}
+	if len(t.Constants) > 0 {
+		docs = append(docs, constantsDoc{path, t.Name, t.Constants})
+	}
+	for _, f := range t.Fields {
+		docs = constantsIn(docs, joined(".", path, f.Name), f.Type)
+	}
+	if t.Kind != layout.Pointer {
+		path += "[]"
+	}
+	return constantsIn(constantsIn(docs, path, t.Key), path, t.Elem)
 }
 
 // print prints a table. The layout comes last, as it may be long.
@@ -79,6 +105,30 @@ func (d *schemaDoc) print(a *app) {
 		}
 		return []any{c.Name, c.Kind, c.Rows, width, c.Layout}
 	}, "COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
+	d.printConstants(a)
+}
+
+// printConstants prints what numbers are called, if any are.
+func (d *schemaDoc) printConstants(a *app) {
+	var all []constantsDoc
+	for _, c := range d.Components {
+		for _, of := range c.Constants {
+			all = append(all, constantsDoc{c.Name + dotted(of.Field), of.Type, of.Names})
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	a.Line("")
+	term.Table(a.Out, all, func(c constantsDoc) []any {
+		var names []string
+		for n, name := range c.Names {
+			if name != "" {
+				names = append(names, fmt.Sprintf("%d %s", n, name))
+			}
+		}
+		return []any{c.Field, c.Type, strings.Join(names, ", ")}
+	}, "FIELD", "TYPE", "CONSTANTS")
 }
 
 // goTypes prints the components of im as Go types that have their layouts: a program

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stet-ecs/stet/ecs/layout"
 )
 
 // An Answer is what an expression gives for an entity, for people and as JSON.
@@ -26,22 +28,51 @@ func (a Answer) String() string {
 	if a.v == nil {
 		return "-"
 	}
-	return goText(reflect.ValueOf(a.v))
+	return goText(reflect.ValueOf(a.v), unnamed)
 }
 
+// Text is [Answer.String] for an answer of x, or if total is the name of one, for that of answers
+// of x. If x is a field, its constants and durations have names; what is added up is none of
+// the constants.
+func (x *Expr) Text(total string, a Answer) string {
+	t := x.layout
+	for t.Kind == layout.Pointer {
+		t = t.Elem
+	}
+	switch v := a.v.(type) {
+	case nil, string:
+		return a.String()
+	case float64:
+		if total == "avg" && t.Named() && len(t.Constants) == 0 {
+			a.v = int(math.Round(v))
+		}
+	}
+	if total == "count" || total == "distinct" || len(t.Constants) > 0 && (total == "sum" || total == "avg") {
+		t = unnamed
+	}
+	return goText(reflect.ValueOf(a.v), t)
+}
+
+// unnamed is the type of what is not a field.
+var unnamed = &layout.Type{}
+
 // goText returns v as package layout writes it. That package writes values of a layout; what an
-// expression gives may be put together from several, or be a list that it made.
-func goText(v reflect.Value) string {
+// expression gives may be put together from several, or be a list that it made: it has none.
+func goText(v reflect.Value, t *layout.Type) string {
 	if v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
-		return "&" + goText(v.Elem())
+		return "&" + goText(v.Elem(), elem(t))
 	}
 	v = concrete(v)
 	switch v.Kind() {
 	case reflect.Invalid:
 		return "nil"
+	case reflect.Int:
+		return named(v, t, v.Int())
+	case reflect.Uint64:
+		return named(v, t, int64(v.Uint()))
 	case reflect.String:
 		return strconv.Quote(v.String())
 	case reflect.Float64:
@@ -50,7 +81,7 @@ func goText(v reflect.Value) string {
 		if n, ok := v.Interface().(big.Int); ok {
 			return n.String()
 		}
-		return parts("{", v.NumField(), " ", "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i)) })
+		return parts("{", v.NumField(), " ", "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i), fieldType(t, i)) })
 	case reflect.Slice:
 		if v.IsNil() {
 			return "nil"
@@ -58,12 +89,31 @@ func goText(v reflect.Value) string {
 		if b, ok := v.Interface().([]byte); ok {
 			return fmt.Sprintf("0x%x", b)
 		}
-		return parts("[", v.Len(), " ", "]", func(i int) string { return goText(v.Index(i)) })
+		return parts("[", v.Len(), " ", "]", func(i int) string { return goText(v.Index(i), elem(t)) })
 	case reflect.Map:
 		keys := sortedKeys(v)
-		return parts("map[", len(keys), " ", "]", func(i int) string { return goText(keys[i]) + ":" + goText(v.MapIndex(keys[i])) })
+		return parts("map[", len(keys), " ", "]", func(i int) string { return goText(keys[i], key(t)) + ":" + goText(v.MapIndex(keys[i]), elem(t)) })
 	}
 	return fmt.Sprint(v.Interface())
+}
+
+// named returns the number n of t, which is v.
+func named(v reflect.Value, t *layout.Type, n int64) string {
+	if name := t.NameOf(n); name != "" {
+		return name
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+func elem(t *layout.Type) *layout.Type { return cmp.Or(t.Elem, unnamed) }
+
+func key(t *layout.Type) *layout.Type { return cmp.Or(t.Key, unnamed) }
+
+func fieldType(t *layout.Type, i int) *layout.Type {
+	if i < len(t.Fields) {
+		return t.Fields[i].Type
+	}
+	return unnamed
 }
 
 // parts returns n parts with brackets around and sep between.

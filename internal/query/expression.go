@@ -8,6 +8,7 @@
 //
 //	prepare    hides from the parser what it would refuse       names.go
 //	resolver   finds components and fields by their layouts     names.go
+//	           and the numbers that have names                  numbers.go
 //	           and makes any(…) and the like loops              aggregate.go
 //	guarder    makes a condition on what is not there false     guard.go
 //	exactly    compares integers of 64 bits and floats exactly  exact.go
@@ -17,6 +18,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 
@@ -32,6 +34,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -67,6 +70,7 @@ type Expr struct {
 
 	Number bool // All that it gives are numbers or nothing.
 
+	layout     *layout.Type // Of the field that it is, or unnamed.
 	columns    []*column
 	aggregates []*aggregate
 	program    *vm.Program
@@ -146,6 +150,7 @@ func (x *Expr) build() (err error) {
 // finish compiles a tree whose names are resolved.
 func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error {
 	x.columns, x.aggregates = r.columns, r.aggregates
+	x.layout = cmp.Or(r.layoutOf(tree.Node), unnamed)
 	x.declare(config)
 	if _, err := checker.Check(tree, config); err != nil {
 		return x.failed(err)

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -44,7 +46,22 @@ type (
 		Size *float64
 	}
 	dead struct{}
+	task struct {
+		State state
+		Next  *state
+		Past  [2]state
+		Wait  time.Duration
+	}
+	state uint8
 )
+
+// String implements [fmt.Stringer].
+func (s state) String() string {
+	if int(s) < 3 {
+		return []string{"Idle", "Running", "Done"}[s]
+	}
+	return "state " + strconv.Itoa(int(s))
+}
 
 // testImage returns the state of a save with three entities:
 //
@@ -59,6 +76,7 @@ func testImage(t testing.TB) *inspect.Image {
 	tags := ecs.MustRegister(w, ecs.Component[dead]{Name: "game.Dead"})
 	ecs.MustRegister(w, ecs.Component[float64]{Name: "entity"})
 	ecs.MustRegister(w, ecs.Component[float64]{Name: "Late"})
+	tasks := ecs.MustRegister(w, ecs.Component[task]{Name: "Task", Clone: func(t task) task { return t }})
 	ecs.MustRegisterResource(w, uint64(math.MaxUint64), ecs.Component[uint64]{Name: "seed"})
 	e := [3]ecs.Entity{w.Create(), w.Create(), w.Create()}
 	units.Set(e[0], unit{
@@ -73,6 +91,9 @@ func testImage(t testing.TB) *inspect.Image {
 	})
 	bags.Set(e[2], bag{Name: "empty"})
 	tags.Set(e[1], dead{})
+	running := state(1)
+	tasks.Set(e[0], task{State: 2, Next: &running, Past: [2]state{0, 1}, Wait: 1500 * time.Millisecond})
+	tasks.Set(e[2], task{State: 7, Wait: -time.Hour})
 	file := filepath.Join(t.TempDir(), "test.save")
 	require.NoError(t, persist.Save(context.Background(), file, w))
 	v, err := inspect.OpenReadOnly(context.Background(), file)
@@ -111,6 +132,19 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 		`sum(component("game.Bag-2").Items, .N)`:        `7 null 0`,
 		`filter(component("game.Bag-2").Items, .N > 3)`: `[{"N":4,"Size":1.5}] null []`,
 		`len(component("game.Bag-2").Name)`:             `5 null 5`,
+
+		// Numbers that have names.
+		`Task.State`:                     `2 null 7`,
+		`Task.State == "Done"`:           `true false false`,
+		`"Done" != Task.State`:           `false false true`,
+		`Task.State in ["Done", "Idle"]`: `true false false`,
+		`Task.State >= "Running"`:        `true false true`,
+		`Task.Next == "Running"`:         `true false false`,
+		`Task.Past[1] == "Running"`:      `true false false`,
+		`Task.Wait > "1.4s"`:             `true false false`,
+		`"-1h0m0s" == Task.Wait`:         `false false true`,
+		`Task.Wait - duration("1s")`:     `500000000 null -3601000000000`,
+		`Task.Wait / duration("1s")`:     `1.5 null -3600`,
 
 		// Variables, resources, names that others have.
 		`[entity, index, generation, alive]`: `["0v1",0,1,3] ["1v1",1,1,3] ["2v1",2,1,3]`,
@@ -231,6 +265,11 @@ func TestABadExpressionIsAnErrorWithItsPlace(t *testing.T) {
 		{`sum(Unit.Elite) > 3`, WantWorld, 0, `it is no number: it gives a bool`},
 		{`count(Unit.HP > 3)`, WantWorld, 0, `it is no condition: it gives an int`},
 		{`any() > 3`, WantWorld, 0, `any takes a condition on entities`},
+		{`Task.State == "Runing"`, WantCondition, 14, `no state is called "Runing"; did you mean Running?`},
+		{`Task.State in ["Done", "x"]`, WantCondition, 23, `no state is called "x"`},
+		{`Task.Wait > "1"`, WantCondition, 12, `"1" is no duration; write it with a unit, as in 1.5s or 20ms`},
+		{`duration("x") > 1`, WantCondition, 9, `"x" is no duration`},
+		{`duration(entity) > 1`, WantCondition, 0, `duration takes a text in quotes`},
 		{strings.Repeat("(", 20_000), WantValue, -1, `too long for an expression`},
 		{strings.Repeat("1+", 6_000) + "1", WantValue, -1, `exceeds maximum allowed nodes`},
 	} {
@@ -308,7 +347,7 @@ func FuzzExpression(f *testing.F) {
 		`Unit.HP > 3 && has(game.Dead)`, `component("game.Bag-2").Next?.N ?? 1`, `any(Unit.ID + 1 > 18446744073709551615)`,
 		`let a = Unit.At; map(a, # * 2)[1] in 1..3`, `sum(Unit.HP) / count(true) > avg(Unit.Weight)`, `{"a": Unit, b: [nil]}.a.HP`,
 		`component("game.Bag-2").Count[entity] | abs()`, `exists(Unit.Owner) ? -Unit.ID : Unit`, "Unit.HP matches \"[\"", `reduce(1..9, #acc + #, 0)`,
-		`component("game.Bag-2").Raw[0] == Unit.Max`, `toJSON(Unit)`, `groupBy([1,2], # % 2)`, `#`, "\x00ǅny(", `1; 2`,
+		`component("game.Bag-2").Raw[0] == Unit.Max`, `toJSON(Unit)`, `groupBy([1,2], # % 2)`, `#`, `Task.State in ["Done"] || Task.Wait > "1s"`, `Task`, "\x00ǅny(", `1; 2`,
 	} {
 		f.Add(seed)
 	}
@@ -332,6 +371,8 @@ func FuzzExpression(f *testing.F) {
 				require.NoError(t, err, "%v", a)
 				require.True(t, json.Valid(b))
 				require.Zero(t, a.Compare(a))
+				require.NotEqual(t, "", x.Text("", Answer{1}))
+				_ = x.Text("", a)
 			}
 		}
 	})

@@ -109,7 +109,13 @@ func (r *resolver) node(p *ast.Node) {
 	case *ast.BinaryNode:
 		r.node(&n.Left)
 		r.node(&n.Right)
+		r.numbers(n)
 		r.presence(p, n)
+	case *ast.BuiltinNode:
+		for _, child := range children(n) {
+			r.node(child)
+		}
+		r.duration(p, n)
 	case *ast.VariableDeclaratorNode:
 		r.node(&n.Value)
 		r.locals = append(r.locals, n.Name)

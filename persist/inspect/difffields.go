@@ -105,6 +105,7 @@ func (f *fieldDiffs) entries(path string, a, b layout.Value) {
 	}
 }
 
+// keyText tells whether two scalars or texts are the same, whatever their types call them.
 func keyText(key layout.Value) string { return string(key.AppendExact(nil)) }
 
 func entryPath(path string, key layout.Value) string { return path + "[" + key.String() + "]" }
@@ -118,7 +119,7 @@ func sameNumber(a, b layout.Value) bool {
 	case isFloat || other || !isInteger(a) || !isInteger(b):
 		return false
 	}
-	return a.String() == b.String()
+	return keyText(a) == keyText(b)
 }
 
 func isFloat(v layout.Value) bool { return v.Kind() == layout.Float32 || v.Kind() == layout.Float64 }

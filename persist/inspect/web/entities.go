@@ -215,7 +215,7 @@ func cellsOf(im *inspect.Image, e ecs.Entity, columns []*query.Expr) ([]string, 
 		if err != nil {
 			return nil, err
 		}
-		cells = append(cells, cut(v.String(), 256))
+		cells = append(cells, cut(x.Text("", v), 256))
 	}
 	if len(columns) > 0 {
 		return cells, nil
