@@ -63,7 +63,8 @@ Find the first tick at which a condition holds, on the way to --at or from A to
 B. It asks few of them, by halves: once the condition holds it is taken to stay
 true. --scan asks every tick in turn and needs no such promise; neither do --last,
 which finds the last tick at which the condition changed, to true or to false, and
---flips, which lists all that there are.
+--flips, which lists all that there are. In turn, only those entities are asked again
+that a tick changed, so that many ticks take little more than reading them.
 
 A condition that holds at the first state as well as at the last did not begin
 between them, and that is an error: worlds begin empty, so what says that something
@@ -121,8 +122,9 @@ ECSDUMP_SEQ name the state. It exits with 0: the condition does not hold (good),
 //	--last   the last ones (newestOf)    the last that is other than the one before it
 //	--flips  all, in turn (list)         all that are
 //
-// The words are those of git bisect. To be asked, a state is loaded: the judge sees nothing but
-// the state, so it can be a program that knows nothing of stores.
+// The words are those of git bisect. To be asked, a state is loaded: a judge needs nothing but the
+// state, so it can be a program that knows nothing of stores. A condition that is asked in turn is
+// kept up to date by what each tick changed.
 type bisector struct {
 	*source
 	at                     string
@@ -144,8 +146,9 @@ type bisector struct {
 	doc    *bisectDoc
 }
 
-// A judge says of a state whether it is bad.
-type judge func(im state) (verdict string, err error)
+// A judge says of a state whether it is bad. c is the tick that led to it, if the state before it
+// was the last that was judged, or nil.
+type judge func(im state, c *inspect.Commit) (verdict string, err error)
 
 // Verdicts: whether the condition holds.
 const (
@@ -314,8 +317,8 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 		b.entity = e.String()
 	}
 	x, err := b.compile(im, "bisect", b.text, want)
-	b.judge = func(im state) (string, error) {
-		if err := x.Bind(im.Image); err != nil {
+	b.judge = func(im state, c *inspect.Commit) (string, error) {
+		if err := x.Follow(im.Image, c); err != nil {
 			return skip, fmt.Errorf("at %v the components were others: %w", im, err)
 		}
 		if b.entity != "" && !im.IsAlive(e) {
@@ -330,10 +333,10 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 	return func() {}, err
 }
 
-// ask asks the judge about im, state i of the way.
-func (b *bisector) ask(i int, im *inspect.Image) (probeDoc, error) {
+// ask asks the judge about im, state i of the way, to which c led.
+func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, error) {
 	now := state{im, b.states[i]}
-	v, err := b.judge(now)
+	v, err := b.judge(now, c)
 	b.count++
 	return probeDoc{now.doc(), v, i}, err
 }
@@ -376,7 +379,7 @@ func (b *bisector) probe(i int) (p probeDoc, err error) {
 			return p, err
 		}
 	}
-	p, err = b.ask(i, b.cursor.Image())
+	p, err = b.ask(i, b.cursor.Image(), nil)
 	b.asked[i] = p
 	b.doc.Probes = append(b.doc.Probes, p)
 	return p, err
@@ -434,8 +437,8 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
 	i := first
-	ask := func(im *inspect.Image) error {
-		p, err := b.ask(i, im)
+	ask := func(im *inspect.Image, c *inspect.Commit) error {
+		p, err := b.ask(i, im, c)
 		if i++; err != nil || p.Verdict == skip {
 			return err
 		}
@@ -464,7 +467,7 @@ func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 
 // together asks state i of the way and those behind it up to last that can be gone to from it, by
 // what is known.
-func (b *bisector) together(i, last int, ask func(im *inspect.Image) error) error {
+func (b *bisector) together(i, last int, ask func(im *inspect.Image, c *inspect.Commit) error) error {
 	if err := b.cursor.Seek(b.ctx, b.states[i]); err != nil {
 		return err
 	}
@@ -475,10 +478,10 @@ func (b *bisector) together(i, last int, ask func(im *inspect.Image) error) erro
 		}
 		end++
 	}
-	if err := ask(b.cursor.Image()); err != nil {
+	if err := ask(b.cursor.Image(), nil); err != nil {
 		return err
 	}
-	return b.Walk(b.ctx, b.states[i], b.states[end], func(im *inspect.Image, _ *inspect.Commit) error { return ask(im) })
+	return b.Walk(b.ctx, b.states[i], b.states[end], ask)
 }
 
 // first finds the first change to bad.
@@ -613,7 +616,7 @@ const (
 // is for the result.
 func (b *bisector) runner() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
-	b.judge = func(im state) (string, error) {
+	b.judge = func(im state, _ *inspect.Commit) (string, error) {
 		file := filepath.Join(dir, fmt.Sprintf("%d.save", im.seq))
 		if err := b.save(im, file); err != nil {
 			return skip, err

@@ -50,7 +50,7 @@ func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
 				verdicts[i] = skip
 			}
 		}
-		b.judge = func(im state) (string, error) { return verdicts[im.Tick], nil }
+		b.judge = func(im state, _ *inspect.Commit) (string, error) { return verdicts[im.Tick], nil }
 		var want *flipDoc
 		require.NoError(t, b.changes(0, ticks, func(at flipDoc) error {
 			want = &at

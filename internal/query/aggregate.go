@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"reflect"
 	"strings"
@@ -73,6 +74,7 @@ func argument(tokens []lexer.Token, i int) (end int, single bool) {
 type aggregate struct {
 	kind string
 	of   *Expr // Of an entity.
+	kept *kept // What it is put together from, if it is followed from tick to tick.
 }
 
 // aggregateName returns what the compiled program calls aggregate i: no expression can
@@ -89,7 +91,7 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 		r.fail(n, "%s takes a condition on entities", kind)
 		return
 	}
-	a := &aggregate{kind, &Expr{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
+	a := &aggregate{kind: kind, of: &Expr{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
 	inner := &resolver{im: r.im, x: a.of, wide: r.wide}
 	tree := &parser.Tree{Node: n.Arguments[0], Source: file.NewSource(r.x.text)}
 	if inner.node(&tree.Node); inner.err != nil {
@@ -109,8 +111,14 @@ func (a *aggregate) signature() reflect.Type {
 	return reflect.FuncOf(nil, []reflect.Type{aggregateKinds[a.kind].of}, false)
 }
 
-// run asks the entities that are alive, as they lie.
+// run returns what the entities that are alive give: as it was kept, or by asking all of them, as
+// they lie.
 func (a *aggregate) run(entities []ecs.Entity) (any, error) {
+	if a.kept != nil {
+		if v, ok := a.kept.result(a); ok {
+			return v.v, nil
+		}
+	}
 	switch a.kind {
 	case "any", "none":
 		found, err := a.find(entities, true)
@@ -145,47 +153,65 @@ func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 
 // A Total gathers what an expression gives for many entities.
 type Total struct {
-	kind  string // count, sum, min, max or avg.
-	n     int    // Answers that are not nothing; for count, those that hold.
-	whole big.Int
-	small int // To be added to whole.
-	float float64
-	exact bool // All numbers were whole.
-	best  Answer
+	kind   string // count, sum, min, max or avg.
+	n      int    // Answers that are not nothing; for count, those that hold.
+	whole  big.Int
+	small  int // To be added to whole.
+	float  *floatSum
+	floats int // In it.
+	best   Answer
 }
 
 // NewTotal returns a total of nothing: count, sum, min, max or avg.
-func NewTotal(kind string) *Total { return &Total{kind: kind, exact: true} }
+func NewTotal(kind string) *Total { return &Total{kind: kind} }
 
-// Add counts a. Nothing is left out.
+// Add counts a. Nothing is left out, and so is what gives an error.
 func (t *Total) Add(a Answer) error {
 	if a.v == nil || a.v == false && t.kind == "count" {
 		return nil
 	}
-	t.n++
 	switch t.kind {
 	case "min":
 		t.pick(a, -1)
 	case "max":
 		t.pick(a, 1)
 	case "sum", "avg":
-		return t.sum(a.v)
+		if err := t.sum(a.v, 1); err != nil {
+			return err
+		}
 	}
+	t.n++
 	return nil
+}
+
+// Remove takes out an answer that was added: of a count, a sum or a mean.
+func (t *Total) Remove(a Answer) error {
+	if a.v == nil || a.v == false && t.kind == "count" {
+		return nil
+	}
+	if t.n--; t.kind == "count" {
+		return nil
+	}
+	return t.sum(a.v, -1)
 }
 
 // pick keeps a if it is the first, or compares with the best so far as sign says.
 func (t *Total) pick(a Answer, sign int) {
-	if t.n == 1 || a.Compare(t.best) == sign {
+	if t.n == 0 || a.Compare(t.best) == sign {
 		t.best = a
 	}
 }
 
-// sum adds v. Integers are added without bounds and floats apart from them, so that no order
-// of entities changes an exact sum.
-func (t *Total) sum(v any) error {
+// sum adds v as often as times says, which is 1 or -1. Integers are added without bounds and
+// floats apart from them with all their digits, so that no order of entities changes a sum.
+func (t *Total) sum(v any, times int) error {
 	switch v := v.(type) {
 	case int:
+		if v == math.MinInt { // Its negative is no int.
+			t.large(big.NewInt(int64(v)), times)
+			return nil
+		}
+		v *= times
 		sum := t.small + v
 		if (sum < t.small) != (v < 0) { // It is beyond an int.
 			t.flush()
@@ -193,14 +219,22 @@ func (t *Total) sum(v any) error {
 		}
 		t.small = sum
 	case uint64:
-		t.whole.Add(&t.whole, new(big.Int).SetUint64(v))
+		t.large(new(big.Int).SetUint64(v), times)
 	case float64:
-		t.float += v
-		t.exact = false
+		if t.float == nil {
+			t.float = new(floatSum)
+		}
+		t.float.add(v, times)
+		t.floats += times
 	default:
 		return fmt.Errorf("%v is no number", Answer{v})
 	}
 	return nil
+}
+
+// large adds n, which it may change.
+func (t *Total) large(n *big.Int, times int) {
+	t.whole.Add(&t.whole, n.Mul(n, big.NewInt(int64(times))))
 }
 
 // flush adds what was kept beside whole, for which one int is enough most of the time.
@@ -222,18 +256,21 @@ func (t *Total) Result() Answer {
 		return Answer{nil}
 	case t.kind == "avg":
 		return Answer{t.near() / float64(t.n)}
-	case !t.exact:
+	case t.floats > 0:
 		return Answer{t.near()}
 	case t.whole.IsInt64():
 		return Answer{int(t.whole.Int64())}
 	case t.whole.IsUint64():
 		return Answer{t.whole.Uint64()}
 	}
-	return Answer{t.whole}
+	return Answer{*new(big.Int).Set(&t.whole)}
 }
 
 // near returns the sum as a float.
 func (t *Total) near() float64 {
 	whole, _ := new(big.Float).SetInt(&t.whole).Float64()
-	return whole + t.float
+	if t.floats == 0 {
+		return whole
+	}
+	return whole + t.float.near()
 }

@@ -31,28 +31,6 @@ func (a Answer) String() string {
 	return goText(reflect.ValueOf(a.v), unnamed)
 }
 
-// Text is [Answer.String] for an answer of x, or if total is the name of one, for that of answers
-// of x. If x is a field, its constants and durations have names; what is added up is none of
-// the constants.
-func (x *Expr) Text(total string, a Answer) string {
-	t := x.layout
-	for t.Kind == layout.Pointer {
-		t = t.Elem
-	}
-	switch v := a.v.(type) {
-	case nil, string:
-		return a.String()
-	case float64:
-		if total == "avg" && t.Named() && len(t.Constants) == 0 {
-			a.v = int(math.Round(v))
-		}
-	}
-	if total == "count" || total == "distinct" || len(t.Constants) > 0 && (total == "sum" || total == "avg") {
-		t = unnamed
-	}
-	return goText(reflect.ValueOf(a.v), t)
-}
-
 // unnamed is the type of what is not a field.
 var unnamed = &layout.Type{}
 
@@ -257,6 +235,8 @@ func (a Answer) Plain() bool {
 // Nothing reports whether there is no answer.
 func (a Answer) Nothing() bool { return a.v == nil }
 
+const nanRank = 5
+
 // rank returns where answers of the kind of a come among others: an order for all of them, since
 // an expression may give numbers for some entities and text for others.
 func (a Answer) rank() int {
@@ -270,7 +250,7 @@ func (a Answer) rank() int {
 		return 0
 	case float64:
 		if math.IsNaN(v) {
-			return 5
+			return nanRank
 		}
 		return 2
 	case int, uint8, uint64, big.Int:

@@ -13,6 +13,8 @@
 //	guarder    makes a condition on what is not there false     guard.go
 //	exactly    compares integers of 64 bits and floats exactly  exact.go
 //
+// Along ticks, what all entities gave is kept and changed by the rows that a tick changed: follow.go.
+//
 // A [column] loads what a component has into the variables of the program; what this gives is an
 // [Answer].
 package query
@@ -20,6 +22,7 @@ package query
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/expr-lang/expr/ast"
@@ -80,6 +83,8 @@ type Expr struct {
 	alive      func(ecs.Entity) bool // nil: the image knows.
 	direct     func(*reading) any    // What the program does, without it; nil: only the program does.
 	reading    reading
+	needs      dependence
+	asking     func(ecs.Entity) // Called with whom it asks whether they are alive; may be nil.
 }
 
 // Compile compiles text, which the argument called what holds, for the components of
@@ -98,7 +103,7 @@ func (x *Expr) Bind(im *inspect.Image) error {
 	if x.program != nil && x.fits(im) {
 		return nil
 	}
-	x.im = im
+	x.im, x.program = im, nil // If it does not compile, neither do the next states of these layouts.
 	return x.build()
 }
 
@@ -171,6 +176,7 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 	}
 	x.program, x.env = program, map[string]any{}
 	x.directly(tree.Node)
+	x.needs = x.dependenceOf(tree.Node)
 	x.reading.found = make([]foundRow, len(x.columns))
 	x.vm.MemoryBudget = memoryBudget
 	return nil
@@ -241,6 +247,9 @@ func (x *Expr) exists(text any) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%q is not an entity", text)
 	}
+	if x.asking != nil {
+		x.asking(e)
+	}
 	if x.alive != nil {
 		return x.alive(e), nil
 	}
@@ -291,4 +300,26 @@ func (x *Expr) condition(a Answer) (bool, error) {
 		return false, nil
 	}
 	return false, x.failed(&file.Error{Message: fmt.Sprintf("it is no condition: it gives %v", a)})
+}
+
+// Text is [Answer.String] for an answer of x, or if total is the name of one, for that of answers
+// of x. If x is a field, its constants and durations have names; what is added up is none of
+// the constants.
+func (x *Expr) Text(total string, a Answer) string {
+	t := x.layout
+	for t.Kind == layout.Pointer {
+		t = t.Elem
+	}
+	switch v := a.v.(type) {
+	case nil, string:
+		return a.String()
+	case float64:
+		if total == "avg" && t.Named() && len(t.Constants) == 0 {
+			a.v = int(math.Round(v))
+		}
+	}
+	if total == "count" || total == "distinct" || len(t.Constants) > 0 && (total == "sum" || total == "avg") {
+		t = unnamed
+	}
+	return goText(reflect.ValueOf(a.v), t)
 }

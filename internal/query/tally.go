@@ -1,0 +1,204 @@
+package query
+
+import (
+	"container/heap"
+	"math"
+
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// A tally is what the answers of all entities come to, of which each can be taken out again.
+//
+//	any, none, all    how many are true and false
+//	count, sum, avg   a total
+//	min, max          a heap
+type tally struct {
+	kind   string
+	truths [2]int // How many answers are false, and true.
+	total  *Total
+	best   extreme
+}
+
+func newTally(kind string) tally {
+	t := tally{kind: kind, total: NewTotal(kind)}
+	if t.best.sign = 1; kind == "min" {
+		t.best.sign = -1
+	}
+	return t
+}
+
+// add adds what the entity with an index gave. After an error it is as if it was not called.
+func (t *tally) add(a Answer, index uint32) error {
+	switch t.kind {
+	case "any", "none", "all":
+		t.truths[truth(a)]++
+	case "min", "max":
+		t.best.add(a, index)
+	default:
+		return t.total.Add(a)
+	}
+	return nil
+}
+
+// take takes out an answer that was added; nothing leaves t as it is.
+func (t *tally) take(a Answer) {
+	switch {
+	case a.v == nil:
+	case t.kind == "any" || t.kind == "none" || t.kind == "all":
+		t.truths[truth(a)]--
+	case t.kind == "min" || t.kind == "max":
+		t.best.take(a)
+	default:
+		_ = t.total.Remove(a) // It was added.
+	}
+}
+
+// result returns what the answers come to, which k keeps of im.
+func (t *tally) result(k *kept, im *inspect.Image) Answer {
+	switch t.kind {
+	case "any":
+		return Answer{t.truths[1] > 0}
+	case "none":
+		return Answer{t.truths[1] == 0}
+	case "all":
+		return Answer{t.truths[0] == 0}
+	case "min", "max":
+		if best, ok := t.best.of(k.answers); ok {
+			return best
+		}
+		again := NewTotal(t.kind)
+		for _, e := range im.Registry[:im.Alive] {
+			_ = again.Add(k.answers[e.Index()]) // Of these, none is wrong.
+		}
+		return again.Result()
+	}
+	return t.total.Result()
+}
+
+// truth returns 1 for an answer that is true.
+func truth(a Answer) int {
+	if a.v == true {
+		return 1
+	}
+	return 0
+}
+
+// An extreme is the least or the greatest of answers. It is a heap, in which those that were taken
+// out stay until they come up: what the entity gives now is something else.
+type extreme struct {
+	sign  int // 1: the greatest; -1: the least.
+	heap  []ranked
+	kinds [otherAnswer + 1]int // How many answers are of a kind.
+	zeros int                  // How many are -0.
+}
+
+// A ranked is an answer in the heap, and whose it was.
+type ranked struct {
+	Answer
+	index uint32
+}
+
+// add adds what the entity with an index gave.
+func (x *extreme) add(a Answer, index uint32) {
+	if x.count(a, 1) {
+		heap.Push(x, ranked{a, index})
+	}
+}
+
+// take takes out an answer.
+func (x *extreme) take(a Answer) { x.count(a, -1) }
+
+// count counts a, and reports whether it is one that a heap takes.
+func (x *extreme) count(a Answer, n int) bool {
+	kind := kindOf(a)
+	x.kinds[kind] += n
+	if f, ok := a.v.(float64); ok && f == 0 && math.Signbit(f) {
+		x.zeros += n
+	}
+	return isRanked(kind)
+}
+
+// isRanked reports whether answers of a kind are in the heap.
+func isRanked(kind int) bool { return kind != noAnswer && kind != otherAnswer }
+
+// of returns the extreme of answers, which are what was added and not taken out. It is false where
+// several are equal that are not the same, so that the order of entities says which one it is: an
+// integer and a float, 0 and -0, lists.
+func (x *extreme) of(answers []Answer) (Answer, bool) {
+	kinds, n := 0, 0
+	for _, of := range x.kinds[noAnswer+1:] {
+		if n += of; of > 0 {
+			kinds++
+		}
+	}
+	if len(x.heap) > 2*n+64 {
+		x.rebuild(answers)
+	}
+	switch {
+	case kinds == 0:
+		return Answer{}, true
+	case kinds > 1 || x.kinds[otherAnswer] > 0:
+		return Answer{}, false
+	}
+	for !same(answers[x.heap[0].index], x.heap[0].Answer) {
+		heap.Pop(x)
+	}
+	best := x.heap[0].Answer
+	return best, best.v != 0.0 || x.zeros == 0
+}
+
+// rebuild leaves out what was taken out.
+func (x *extreme) rebuild(answers []Answer) {
+	x.heap = x.heap[:0]
+	for index, a := range answers {
+		if isRanked(kindOf(a)) {
+			x.heap = append(x.heap, ranked{a, uint32(index)})
+		}
+	}
+	heap.Init(x)
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (x *extreme) Len() int           { return len(x.heap) }
+func (x *extreme) Less(i, j int) bool { return x.heap[i].Compare(x.heap[j].Answer) == x.sign }
+func (x *extreme) Swap(i, j int)      { x.heap[i], x.heap[j] = x.heap[j], x.heap[i] }
+func (x *extreme) Push(a any)         { x.heap = append(x.heap, a.(ranked)) }
+func (x *extreme) Pop() any {
+	last := x.heap[len(x.heap)-1]
+	x.heap = x.heap[:len(x.heap)-1]
+	return last
+}
+
+// Kinds of answers, as far as it matters whether two can be equal that are not the same.
+const (
+	noAnswer = iota
+	intAnswer
+	wideAnswer
+	floatAnswer
+	textAnswer
+	truthAnswer
+	otherAnswer
+)
+
+func kindOf(a Answer) int {
+	switch a.v.(type) {
+	case nil:
+		return noAnswer
+	case int:
+		return intAnswer
+	case uint64:
+		return wideAnswer
+	case float64:
+		return floatAnswer
+	case string:
+		return textAnswer
+	case bool:
+		return truthAnswer
+	}
+	return otherAnswer
+}
+
+// same reports whether two answers that a heap takes are the same.
+func same(a, b Answer) bool {
+	return kindOf(a) == kindOf(b) && (a == b || a.rank() == nanRank && b.rank() == nanRank)
+}
