@@ -56,7 +56,7 @@ var allowed = map[string][]string{
 	"cmd/ecsdump":         {"internal/dump"},
 	"internal/dump": {
 		"disk", "ecs", "ecs/layout", "ecs/raw", "journal", "persist", "persist/inspect", "persist/inspect/web", "internal/near", "internal/query", "internal/shell", "internal/term",
-		"github.com/spf13/cobra", "github.com/spf13/pflag",
+		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/modelcontextprotocol/go-sdk",
 	},
 	"internal/query":      {"ecs", "ecs/layout", "ecs/raw", "persist/inspect", "internal/near", "github.com/expr-lang/expr"},
 	"internal/term":       {"github.com/mattn/go-runewidth", "golang.org/x/sys"},

@@ -41,6 +41,7 @@ type app struct {
 	bar       *term.Bar // nil: no progress is shown.
 	openers   map[string]Opener
 	opened    []disk.FS // By these.
+	lend      lending   // nil: whatever is read is opened for it, and closed again.
 	stdin     io.Reader
 	piped     disk.FS // What was read of it; nil: nothing was.
 
@@ -86,6 +87,18 @@ func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 	return inspect.OpenFS(ctx, files, name)
 }
 
+// A lending gives out a view of what path names, which goes to nobody else until it is given back.
+type lending func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
+
+// view returns what path names, and what lets go of it.
+func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
+	if a.lend != nil {
+		return a.lend(ctx, path)
+	}
+	v, err = a.open(ctx, path)
+	return v, func() { _ = v.Close() }, err // It was only read.
+}
+
 // A command is a row of the table. It is all there is to say of it: help, man pages,
 // completion and docs/ECSDUMP.md print what is here.
 type command struct {
@@ -117,13 +130,17 @@ func (c *command) name() string {
 }
 
 // arguments returns between how many arguments c takes, by what use says: those that begin
-// with a bracket may be left out. If there are several ways to call it, it counts itself.
+// with a bracket may be left out, and behind … there can be more. If there are several ways to
+// call it, it counts itself.
 func (c *command) arguments() (least, most int) {
+	const many = 1 << 10
 	if strings.Contains(c.use, " | "+c.name()) {
-		return 0, 1 << 10
+		return 0, many
 	}
 	for _, word := range strings.Fields(c.use)[1:] {
 		switch {
+		case word == "…":
+			return least, many
 		case word[0] == '-':
 			return least, least + most
 		case word[0] == '[':

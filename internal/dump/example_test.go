@@ -11,7 +11,7 @@ import (
 )
 
 func TestEveryCommandHasExamplesThatAreCalledRightly(t *testing.T) {
-	for _, cmd := range documented(new(app).root()) {
+	for _, cmd := range documented(new(app).root(commands)) {
 		require.True(t, cmd.HasExample(), "%s has no example", cmd.CommandPath())
 		own := false
 		for line := range strings.Lines(cmd.Example) {
@@ -52,7 +52,7 @@ func TestExamplesWithMistakesAreFound(t *testing.T) {
 // called parses the arguments of a call without running it, and returns which command
 // it is of.
 func called(args []string) (path string, err error) {
-	root := new(app).root()
+	root := new(app).root(commands)
 	cmd, rest, err := root.Find(args)
 	if err != nil {
 		return "", err

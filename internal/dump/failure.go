@@ -177,14 +177,20 @@ func (a *app) report(f *failure) {
 		fmt.Fprintln(a.stderr, text)
 		return
 	}
-	for _, line := range strings.Split(f.Error(), "\n") {
+	for _, line := range f.lines() {
 		fmt.Fprintf(a.stderr, "ecsdump: %s\n", term.Clean(line))
 	}
+}
+
+// lines returns what f tells: what went wrong, then what to try.
+func (f *failure) lines() []string {
+	lines := strings.Split(f.Error(), "\n")
 	for line := range strings.SplitSeq(f.next, "\n") {
 		if line != "" {
-			fmt.Fprintf(a.stderr, "ecsdump: try: %s\n", term.Clean(line))
+			lines = append(lines, "try: "+line)
 		}
 	}
+	return lines
 }
 
 // try returns a command line of this program.

@@ -8,7 +8,7 @@ import (
 )
 
 func TestEveryCommandAndTopicHasAPageThatOthersReferTo(t *testing.T) {
-	root := new(app).root()
+	root := new(app).root(commands)
 	pages := pagesOf(root)
 	texts := map[string]string{}
 	for _, p := range pages {
@@ -30,7 +30,7 @@ func TestEveryCommandAndTopicHasAPageThatOthersReferTo(t *testing.T) {
 }
 
 func TestTheSameProgramWritesTheSamePages(t *testing.T) {
-	assert.Equal(t, pagesOf(new(app).root()), pagesOf(new(app).root()))
+	assert.Equal(t, pagesOf(new(app).root(commands)), pagesOf(new(app).root(commands)))
 }
 
 func TestTextOfPagesMeansItself(t *testing.T) {

@@ -543,7 +543,7 @@ func TestCommandsOnWhatIsNoStore(t *testing.T) {
 		switch c.name() {
 		case "compact", "recover":
 			args, reads = []string{"-o", filepath.Join(dir, "out")}, true
-		case "serve": // It would go on with a store that there is.
+		case "serve", "mcp": // It would go on with a store that there is.
 			args, reads = nil, true
 		case "import", "man": // They read no store.
 		default:

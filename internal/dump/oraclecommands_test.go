@@ -38,6 +38,7 @@ var oracles = map[string]func(x *trial){
 	},
 	"recover": recoverOracle,
 	"schema":  func(x *trial) { x.states("schema", url) },
+	"mcp":     func(*trial) {}, // It asks the commands that are judged here.
 	"serve":   func(*trial) {}, // It ends when it is told to; what it answers is judged in package web.
 	"show": func(x *trial) {
 		x.states("show", url, "0v1", "--brief")

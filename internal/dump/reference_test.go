@@ -253,7 +253,7 @@ func topicsReference() string {
 
 func commandsReference() string {
 	var b strings.Builder
-	root := new(app).root()
+	root := new(app).root(commands)
 	b.WriteString("\n## Commands\n")
 	for _, c := range documented(root) {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", c.Name(), preformatted(helpOf(c)))

@@ -101,11 +101,11 @@ func (f flags) showing(do func(s *source, st *inspect.State) error) action {
 // read calls f with the store or save at path. Damage that opening it found is
 // an error after all has been printed.
 func (c *call) read(path string, f func(*source) error) error {
-	v, err := c.open(c.ctx, path)
+	v, back, err := c.view(c.ctx, path)
 	if err != nil {
 		return opening(path, err)
 	}
-	defer v.Close()
+	defer back()
 	s := &source{c, v, path}
 	damage := s.damage() // Now: f may look further, and what it finds is its own to tell.
 	if err := f(s); err != nil {

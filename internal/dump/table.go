@@ -17,7 +17,7 @@ import (
 // commands is the table of all commands.
 var commands = []*command{
 	&arraysCommand, &bisectCommand, &blameCommand, &compactCommand, &diffCommand, &exportCommand, &historyCommand,
-	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &queryCommand, &recoverCommand, &schemaCommand,
+	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &mcpCommand, &queryCommand, &recoverCommand, &schemaCommand,
 	&serveCommand, &showCommand, &statsCommand, &tailCommand, &treeCommand, &verifyCommand,
 }
 
@@ -33,12 +33,23 @@ func Main(openers map[string]Opener) int {
 // run runs the command that args has, until ctx ends, which stop does: also when nobody
 // reads what is printed, so that a walk through a large store does not go on for nothing.
 func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer) (code int) {
-	a := &app{Out: term.NewOut(stdout, stop), stderr: stderr, openers: openers}
-	root := a.root()
-	a.stdin = root.InOrStdin()
+	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers}
+	f := a.execute(ctx, commands, args)
+	if f == nil {
+		return exitOK
+	}
+	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson") // The flags may be what is wrong.
+	a.report(f)
+	return f.code
+}
+
+// execute runs the one of commands that args has, prints what is left to print, and returns how it
+// failed, or nil.
+func (a *app) execute(ctx context.Context, commands []*command, args []string) (f *failure) {
+	root := a.root(commands)
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(a.Out)
-	root.SetErr(stderr)
+	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	a.bar.End()
 	for _, files := range a.opened {
@@ -47,19 +58,13 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 	if e := a.Close(); e != nil {
 		err = &failure{code: exitSystem, err: e}
 	}
-	// The only errors that are no failures are those of package cobra, before a command ran.
-	var f *failure
 	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, syscall.EPIPE):
-		return exitOK // The reader has seen enough, as head does.
-	case !errors.As(err, &f):
+	case err == nil || errors.Is(err, syscall.EPIPE): // The reader has seen enough, as head does.
+		return nil
+	case !errors.As(err, &f): // It is one of package cobra, and no command ran.
 		f = unnamed(cmd, err)
 	}
-	a.json = a.json || slices.Contains(args, "--json") || slices.Contains(args, "--ndjson") // The flags may be what is wrong.
-	a.report(f)
-	return f.code
+	return f
 }
 
 // interruptible returns a context that ends at the first interrupt, so that nothing
@@ -70,8 +75,8 @@ func interruptible() (context.Context, func()) {
 	return ctx, stop
 }
 
-// root returns the command line.
-func (a *app) root() *cobra.Command {
+// root returns the command line that has commands.
+func (a *app) root(commands []*command) *cobra.Command {
 	which := false // --version.
 	root := &cobra.Command{
 		Use:   "ecsdump COMMAND STORE",

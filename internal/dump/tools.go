@@ -1,0 +1,292 @@
+package dump
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stet-ecs/stet/internal/near"
+)
+
+// A tool is a command as an agent calls it. What it takes and what it answers is what the command
+// says of itself: its arguments and flags, and the types of its documents.
+type tool struct {
+	command *command
+	takes   []argument
+	hides   []string // Flags that are not for agents.
+	limit   uint     // --limit, if it is not given; 0: as the command has it.
+	anew    bool     // The store is opened for each question.
+	on      string   // How to ask for what an answer leaves out.
+	docs    []any
+}
+
+// An argument is what a tool takes as the command takes it without a flag, behind STORE.
+type argument struct{ name, kind, usage string }
+
+// What a tool takes to name one of several stores.
+const (
+	storeMember  = "store"
+	secondMember = "store2" // For diff.
+)
+
+// maxLimit is how much of a list an agent can ask for at once.
+const maxLimit = 1000
+
+var rangeArgument = argument{"range", "string", "A..B, as in 100..200, A.. or ..B; each is a point in time"}
+
+// tools are those there are.
+var tools = []tool{
+	{command: &infoCommand, anew: true, on: "ask schema for components, log for ticks", docs: []any{infoDoc{}}},
+	{command: &schemaCommand, hides: []string{"go"}, on: "ask show for an entity", docs: []any{schemaDoc{}}},
+	{
+		command: &queryCommand, limit: 50, docs: []any{queryDoc{}},
+		takes: []argument{{"where", "string", "the condition, as in Health < 10 && has(Frozen); without it all entities"}},
+		on:    "ask again with a higher offset, for fewer columns, or with a condition that leaves fewer",
+	},
+	{
+		command: &showCommand, docs: []any{showDoc{}, resourcesDoc{}},
+		takes: []argument{{"entity", "string", "the entity, as in 12v3; or the index of one that is alive"}},
+		on:    "ask query for a field of this entity, with where set to entity == \"12v3\"",
+	},
+	{
+		command: &historyCommand, limit: 100, docs: []any{historyDoc{}},
+		takes: []argument{{"entity", "string", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X"}, rangeArgument},
+		on:    "ask again with a range that ends before the first of these events, or for one component or field",
+	},
+	{
+		command: &blameCommand, docs: []any{blameDoc{}},
+		takes: []argument{{"entity", "string", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X"}},
+		on:    "ask for one component or field",
+	},
+	{
+		command: &bisectCommand, hides: []string{"run"}, docs: []any{bisectDoc{}, flipsDoc{}},
+		takes: []argument{{"condition", "string", "on the whole world, as in count(Health <= 0) > 3; with entity on that, as in Health < 10"}, rangeArgument},
+		on:    "ask again with a shorter range",
+	},
+	{
+		command: &diffCommand, docs: []any{diffDoc{}, firstDoc{}},
+		takes: []argument{
+			{"from", "string", "point in time A of one store; without it what the newest tick changed is shown"},
+			{"to", "string", "point in time B of one store; without it the newest state"},
+		},
+		on: "ask again for one component or entity, or with stat to count only",
+	},
+	{
+		command: &logCommand, hides: []string{"graph"}, limit: 50, docs: []any{logDoc{}},
+		takes: []argument{rangeArgument},
+		on:    "ask again with a range that ends before the first of these records, or with a filter",
+	},
+}
+
+// title returns the first line of what is to be said of c.
+func (c *command) title() string {
+	title, _, _ := strings.Cut(c.doc, "\n")
+	return title
+}
+
+// description is the help of the command, but for what is said of flags that are hidden.
+func (t *tool) description() string {
+	paragraphs := slices.DeleteFunc(strings.Split(t.command.doc, "\n\n"), func(p string) bool {
+		return slices.ContainsFunc(t.hides, func(flag string) bool { return strings.Contains(p, "--"+flag) })
+	})
+	return strings.Join(append(paragraphs, "Where left_out says that something was left out: "+t.on+"."), "\n\n")
+}
+
+// flags returns the flags that t takes, by the names of its members: there - is _.
+func (t *tool) flags() map[string]*pflag.Flag {
+	cmd := &cobra.Command{}
+	t.command.run(flags{cmd.Flags(), cmd})
+	byName := map[string]*pflag.Flag{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(t.hides, f.Name) {
+			byName[strings.ReplaceAll(f.Name, "-", "_")] = f
+		}
+	})
+	return byName
+}
+
+// isList reports whether a flag can be given several times.
+func isList(f *pflag.Flag) bool {
+	return slices.Contains([]string{"stringSlice", "exprs", "expr", "entities", "words", "func"}, f.Value.Type())
+}
+
+// input returns the schema of what t takes, of these stores.
+func (t *tool) input(stores []string) map[string]any {
+	properties := map[string]any{}
+	for _, a := range t.takes {
+		properties[a.name] = map[string]any{"type": a.kind, "description": a.usage}
+	}
+	for name, f := range t.flags() {
+		properties[name] = t.flagSchema(f)
+	}
+	if len(stores) > 1 {
+		properties[storeMember] = map[string]any{"type": "string", "enum": stores, "default": stores[0], "description": "which of them to ask"}
+		if t.command == &diffCommand {
+			properties[secondMember] = map[string]any{"type": "string", "enum": stores, "description": "compare with this one; then at and at2 are the points in time, not from and to"}
+		}
+	}
+	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+// flagSchema returns the schema of what a flag takes.
+func (t *tool) flagSchema(f *pflag.Flag) map[string]any {
+	one := map[string]any{"type": "string"}
+	if v, ok := f.Value.(*value); ok && len(v.words) > 0 {
+		one["enum"] = v.words
+	}
+	switch f.Value.Type() {
+	case "bool", "boolfunc":
+		one["type"] = "boolean"
+	case "uint":
+		one["type"], one["minimum"] = "integer", 0
+	}
+	if f.DefValue != "" && one["type"] == "string" {
+		one["default"] = f.DefValue
+	}
+	if f.Name == "limit" {
+		one["minimum"], one["maximum"], one["default"] = 1, maxLimit, json.RawMessage(f.DefValue)
+		if t.limit > 0 {
+			one["default"] = t.limit
+		}
+	}
+	if isList(f) {
+		one = map[string]any{"type": "array", "items": one}
+	}
+	one["description"] = strings.TrimSuffix(f.Usage, "; 0: all")
+	return one
+}
+
+// output returns the schema of what t answers.
+func (t *tool) output() map[string]any {
+	if len(t.docs) == 1 {
+		return documentSchema(t.docs[0])
+	}
+	return map[string]any{"type": "object", "anyOf": listed(t.docs, documentSchema)}
+}
+
+// arguments returns the command line of a call of t, of which given has the members. Flags get their
+// values behind =, and all else stands behind --, so that no text is taken for a flag.
+func (t *tool) arguments(given []byte, stores []string) (args []string, err error) {
+	var members map[string]json.RawMessage
+	if len(bytes.TrimSpace(given)) > 0 {
+		if err := json.Unmarshal(given, &members); err != nil {
+			return nil, errors.New("the arguments are no object")
+		}
+	}
+	texts := map[string][]string{}
+	for name, value := range members {
+		if texts[name], err = textsOf(name, value); err != nil {
+			return nil, err
+		}
+	}
+	known, flags := t.input(stores)["properties"].(map[string]any), t.flags()
+	args = []string{t.command.name(), "--json"}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		f := flags[name]
+		switch {
+		case known[name] == nil:
+			return nil, fmt.Errorf("%s takes no %s%s", t.command.name(), name, near.Hint(name, slices.Collect(maps.Keys(known))))
+		case f == nil && len(texts[name]) > 1 || f != nil && len(texts[name]) > 1 && !isList(f):
+			return nil, fmt.Errorf("%s takes one value, not a list", name)
+		case f == nil:
+			continue
+		}
+		for _, text := range texts[name] {
+			if f.Name == "limit" {
+				if n, err := strconv.ParseUint(text, 10, 64); err == nil && (n == 0 || n > maxLimit) {
+					return nil, fmt.Errorf("limit is 1 to %d; %s", maxLimit, t.on)
+				}
+			}
+			if f.Value.Type() == "stringSlice" {
+				text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
+			}
+			args = append(args, "--"+f.Name+"="+text)
+		}
+	}
+	if t.limit > 0 && texts["limit"] == nil {
+		args = append(args, fmt.Sprintf("--limit=%d", t.limit))
+	}
+	behind, err := t.behind(texts, stores)
+	return append(append(args, "--"), behind...), err
+}
+
+// behind returns the arguments that are no flags: the store, then what else t takes.
+func (t *tool) behind(texts map[string][]string, stores []string) (args []string, err error) {
+	args = []string{stores[0]}
+	if store := texts[storeMember]; len(store) > 0 {
+		args = store
+	}
+	if second := texts[secondMember]; len(second) > 0 {
+		args = append(args, second...)
+	}
+	missing := ""
+	for _, a := range t.takes {
+		switch text := texts[a.name]; {
+		case len(text) == 0:
+			missing = a.name
+		case missing != "":
+			return nil, fmt.Errorf("%s is given without %s", a.name, missing)
+		case len(texts[secondMember]) > 0:
+			return nil, fmt.Errorf("%s is for one store; with %s give at and at2", a.name, secondMember)
+		default:
+			args = append(args, text...)
+		}
+	}
+	return args, nil
+}
+
+// textsOf returns a member as a command line has it: none for null, several for a list.
+func textsOf(name string, member json.RawMessage) (texts []string, err error) {
+	d := json.NewDecoder(bytes.NewReader(member))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	list, isList := v.([]any)
+	if !isList {
+		list = []any{v}
+	}
+	for _, v := range list {
+		switch v := v.(type) {
+		case string:
+			texts = append(texts, v)
+		case json.Number, bool:
+			texts = append(texts, fmt.Sprint(v))
+		case nil:
+		default:
+			return nil, fmt.Errorf("%s takes a text, a number, true, false or a list of these", name)
+		}
+	}
+	return texts, nil
+}
+
+// A rawDocument is JSON that was printed.
+type rawDocument = json.RawMessage
+
+// errTooLarge is told of a document that nobody could read.
+var errTooLarge = errors.New("the answer is too large to be given")
+
+// maxPrinted is how many bytes a command may print before what is too long is cut.
+const maxPrinted = 64 << 20
+
+// bounded keeps what is written to it, if it is not too much.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxPrinted {
+		return 0, errTooLarge
+	}
+	return b.Buffer.Write(p)
+}
+
+var _ io.Writer = (*bounded)(nil)
