@@ -13,7 +13,6 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
-	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -126,7 +125,6 @@ ECSDUMP_SEQ name the state. It exits with 0: the condition does not hold (good),
 // state, so it can be a program that knows nothing of stores. A condition that is asked in turn is
 // kept up to date by what each tick changed.
 type bisector struct {
-	*source
 	at                     string
 	text                   string // The condition.
 	span                   string // A..B, or "".
@@ -134,13 +132,10 @@ type bisector struct {
 	scan, last, flips, run bool
 	command                []string
 
-	states way
-	cursor *inspect.Cursor
+	*route
 	judge  judge
 	count  int              // States asked.
-	asked  map[int]probeDoc // Of the way, by halves; and those that nobody can ask.
-	unread error            // Why not: the first damage.
-	stored map[uint64]bool  // States with snapshots.
+	asked  map[int]probeDoc // Of the way, by halves.
 	oldest probeDoc         // The first and the last that were judged, in turn.
 	newest probeDoc
 	doc    *bisectDoc
@@ -156,9 +151,6 @@ const (
 	bad  = "true"
 	skip = "skip" // Nobody knows.
 )
-
-// A way is the states to look at, oldest first, by their records.
-type way []uint64
 
 // arguments takes the command line apart.
 func (b *bisector) arguments(c *call) error {
@@ -183,20 +175,16 @@ func (b *bisector) arguments(c *call) error {
 
 // bisect finds the state, or all of them, and prints it.
 func (b *bisector) bisect(s *source) (err error) {
-	b.source, b.asked, b.stored = s, map[int]probeDoc{}, s.stored()
-	if b.states, err = s.way(b.span, b.at); err != nil {
+	b.asked = map[int]probeDoc{}
+	if b.route, err = s.route(b.span, b.at); err != nil {
 		return err
 	}
 	last := len(b.states) - 1
-	if b.cursor, err = s.Cursor(s.ctx, b.states[last]); err != nil {
-		return err
-	}
-	end, err := b.appoint(state{b.cursor.Image(), b.states[last]})
+	end, err := b.appoint(b.route.end())
 	if err != nil {
 		return err
 	}
 	defer end()
-	b.passOver()
 	b.doc = &bisectDoc{States: len(b.states), Scan: b.scan, Last: b.last, Probes: []probeDoc{}, by: b}
 	find := b.halved
 	switch {
@@ -217,89 +205,6 @@ func (b *bisector) bisect(s *source) (err error) {
 	b.doc.stateDoc, b.doc.Holds, b.doc.Before, b.doc.Asked = at.stateDoc, at.Holds, at.Before, b.count
 	return cmp.Or(s.tell(b.doc), b.unread)
 }
-
-// passOver skips the states that are known to be out of reach: those that records lead to which
-// are lost, up to the next that has a snapshot.
-func (b *bisector) passOver() {
-	for i := 1; i < len(b.states); i++ {
-		if _, ok := b.Log().Find(b.states[i]); !ok && !b.stored[b.states[i]] {
-			b.pass(i)
-		}
-	}
-}
-
-// pass skips state i and those behind it that are reached by the same record, and returns the
-// next.
-func (b *bisector) pass(i int) (next int) {
-	for next = i; next == i || next < len(b.states) && !b.stored[b.states[next]]; next++ {
-		b.asked[next] = probeDoc{stateDoc{Seq: b.states[next]}, skip, next}
-	}
-	return next
-}
-
-// way returns the states of a range, or those on the way to at.
-func (s *source) way(text string, at string) (way, error) {
-	first, last, isRange := strings.Cut(text, "..")
-	if text == "" {
-		last = at
-	} else if !isRange {
-		return nil, fail(exitUsage, "", "%q is no range; write A..B, A.. or ..B", text)
-	}
-	from, to, err := s.resolved(first, last)
-	if err != nil {
-		return nil, err
-	}
-	if first == "" {
-		from = s.oldest(to)
-	}
-	_, err = s.Path(from, to)
-	if errors.Is(err, journal.ErrNotAncestor) {
-		return nil, s.missing(try("log", s.path), "record %d does not lead to record %d", from, to)
-	}
-	if err != nil && !damaged(err) {
-		return nil, err
-	}
-	states := way{to}
-	for e := range s.Log().Ancestors(to) { // Also over records that are lost.
-		if states[len(states)-1] == from {
-			break
-		}
-		states = append(states, e.Parent)
-	}
-	slices.Reverse(states)
-	return states, nil
-}
-
-// stored returns the states that there are snapshots of, by their records.
-func (s *source) stored() map[uint64]bool {
-	stored := map[uint64]bool{}
-	for _, sn := range s.View.Snapshots() {
-		if sn.Err == nil {
-			stored[sn.ID.Seq] = true
-		}
-	}
-	return stored
-}
-
-// oldest returns the oldest state that leads to record seq and that a snapshot
-// leads to. Ticks before it may still be in the journal, but no state they could be applied to.
-func (s *source) oldest(seq uint64) uint64 {
-	stored := s.stored()
-	oldest, last := seq, journal.Entry{Parent: seq}
-	for e := range s.Log().Ancestors(seq) {
-		if stored[e.ID.Seq] {
-			oldest = e.ID.Seq
-		}
-		last = e
-	}
-	if stored[last.Parent] {
-		oldest = last.Parent
-	}
-	return oldest
-}
-
-// String says how many states w has.
-func (w way) String() string { return term.Count(len(w), "state", "states") }
 
 // appoint sets the judge that the command line asks for: a condition, compiled for im, the
 // last state, or a command. Calling end removes the judge's files. The last state is the one
@@ -372,9 +277,8 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 func (b *bisector) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
 		if err := b.cursor.Seek(b.ctx, b.states[i]); damaged(err) {
-			b.unread = cmp.Or(b.unread, err)
-			b.pass(i)
-			return b.asked[i], nil
+			b.pass(i, err)
+			return probeDoc{stateDoc{Seq: b.states[i]}, skip, i}, nil
 		} else if err != nil {
 			return p, err
 		}
@@ -385,8 +289,8 @@ func (b *bisector) probe(i int) (p probeDoc, err error) {
 	return p, err
 }
 
-// skipped reports whether state i of the way was asked in vain.
-func (b *bisector) skipped(i int) bool { return b.asked[i].Verdict == skip }
+// skipped reports whether state i of the way was asked in vain, or cannot be.
+func (b *bisector) skipped(i int) bool { return b.lost[i] || b.asked[i].Verdict == skip }
 
 // narrow finds the first bad state behind lo, up to hi.
 //
@@ -436,10 +340,9 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 // judged before them is bad, or the other way round. It asks all of them in turn.
 func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
-	i := first
-	ask := func(im *inspect.Image, c *inspect.Commit) error {
+	return b.each(first, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
 		p, err := b.ask(i, im, c)
-		if i++; err != nil || p.Verdict == skip {
+		if err != nil || p.Verdict == skip {
 			return err
 		}
 		was := b.newest
@@ -449,39 +352,7 @@ func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 			return visit(flipDoc{p.stateDoc, p.Verdict == bad, was.stateDoc})
 		}
 		return nil
-	}
-	for i <= last {
-		if b.skipped(i) {
-			i++
-			continue
-		}
-		if err := b.together(i, last, ask); damaged(err) {
-			b.unread = cmp.Or(b.unread, err)
-			i = b.pass(i)
-		} else if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// together asks state i of the way and those behind it up to last that can be gone to from it, by
-// what is known.
-func (b *bisector) together(i, last int, ask func(im *inspect.Image, c *inspect.Commit) error) error {
-	if err := b.cursor.Seek(b.ctx, b.states[i]); err != nil {
-		return err
-	}
-	end := i
-	for end < last && !b.skipped(end+1) {
-		if _, ok := b.Log().Find(b.states[end+1]); !ok {
-			break
-		}
-		end++
-	}
-	if err := ask(b.cursor.Image(), nil); err != nil {
-		return err
-	}
-	return b.Walk(b.ctx, b.states[i], b.states[end], ask)
+	})
 }
 
 // first finds the first change to bad.

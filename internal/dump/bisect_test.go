@@ -30,13 +30,10 @@ func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
 	v, err := inspect.OpenReadOnly(ctx, dir)
 	require.NoError(t, err)
 	defer v.Close()
-	s := &source{&call{ctx: ctx}, v, dir}
-	b := &bisector{source: s}
-	b.states, err = s.way("", "@latest")
+	b := new(bisector)
+	b.route, err = (&source{&call{ctx: ctx}, v, dir}).route("", "@latest")
 	require.NoError(t, err)
 	require.Len(t, b.states, ticks+1)
-	b.cursor, err = s.Cursor(ctx, b.states[ticks])
-	require.NoError(t, err)
 
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 60 {

@@ -32,6 +32,7 @@ var oracles = map[string]func(x *trial){
 	"log":     logOracle,
 	"ls":      func(x *trial) { x.states("ls", url, "--limit", "0") },
 	"man":     func(*trial) {}, // It reads no store.
+	"plot":    plotOracle,
 	"query": func(x *trial) {
 		x.states("query", url, "Position.X > 3", "--select", "entity, Position.X, score")
 		x.states("query", url, "--count", "--sum", "Position.X")
@@ -384,6 +385,28 @@ func bisectOracle(x *trial) {
 			}
 		case !within(was, doc) || reached && doc["seq"] != was["seq"]:
 			x.wrong(a, args, "it was record %v", was["seq"])
+		}
+	}
+}
+
+// plotOracle asks for values over time. What is told of a state is what was so, and all that can be
+// reached from the states told is.
+func plotOracle(x *trial) {
+	args := []string{"plot", url, "score", "sum(Health)", "count(exists(Target.Of))"}
+	a := x.try(args...)
+	was := map[uint64]string{}
+	for _, p := range items(x.object(x.whole.ask(append(args, "--json")...)), "points") {
+		was[seqOf(p)] = fmt.Sprint(p)
+	}
+	told := map[uint64]bool{}
+	for _, p := range items(x.object(a, args...), "points") {
+		if told[seqOf(p)] = true; was[seqOf(p)] != fmt.Sprint(p) {
+			x.wrong(a, args, "it was %s", was[seqOf(p)])
+		}
+	}
+	for e := range x.whole.log.Ancestors(x.whole.head) {
+		if told[e.Parent] && !told[e.ID.Seq] && x.readable(e.ID.Seq) {
+			x.wrong(a, args, "record %d is left out", e.ID.Seq)
 		}
 	}
 }

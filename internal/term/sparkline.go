@@ -51,13 +51,12 @@ func (s *Series) Sparkline(first, last uint64, cells int) string {
 		cells = int(span)
 	}
 	low, high := s.Bounds()
-	value, next := math.NaN(), 0
+	value, rest := math.NaN(), s.points
 	var b strings.Builder
 	for cell := range cells {
 		end := first + uint64(float64(span)*float64(cell+1)/float64(cells)) - 1
-		for next < len(s.points) && s.points[next].tick <= end {
-			value = s.points[next].value
-			next++
+		for len(rest) > 0 && rest[0].tick <= end {
+			value, rest = rest[0].value, rest[1:]
 		}
 		b.WriteRune(spark(value, low, high))
 	}
@@ -73,6 +72,11 @@ func spark(value, low, high float64) rune {
 	case low == high:
 		return levels[len(levels)/2]
 	}
+	return levels[level(value, low, high, len(levels))]
+}
+
+// level returns which of n levels between low and high, which is above it, a value is on.
+func level(value, low, high float64, n int) int {
 	part := (value/2 - low/2) / (high/2 - low/2) // Halves, as high-low may be too much for a float.
-	return levels[min(int(part*float64(len(levels))), len(levels)-1)]
+	return min(int(part*float64(n)), n-1)
 }

@@ -1,0 +1,281 @@
+package dump
+
+import (
+	"cmp"
+	"math"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/query"
+	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// plotDoc is what plot --json prints.
+type plotDoc struct {
+	Entity      string         `json:"entity,omitempty"` // The expressions are of it.
+	States      int            `json:"states"`           // In the range.
+	Expressions []string       `json:"expressions"`
+	Points      []plotPointDoc `json:"points"` // In the order of the ticks. States that damage hides are left out.
+}
+
+// A plotPointDoc is what the expressions give at a state.
+type plotPointDoc struct {
+	stateDoc
+	Values recordDoc `json:"values"`          // By the text of the expression. null: nothing, or an error.
+	Error  string    `json:"error,omitempty"` // The first.
+}
+
+var plotCommand = command{
+	use: "plot STORE EXPR … [A..B]",
+	doc: `Draw what expressions give over the ticks
+
+Draw what expressions give over the ticks on the way to the newest state, or to that
+of --at, or from point A to B: a chart for each, and a table of its ends and extremes.
+
+  ecsdump plot D alive                           how many entities there are
+  ecsdump plot D 'sum(Health)' 'max(Position.X)'
+  ecsdump plot D 'avg(Health.Current)' 100..200  from tick 100 to 200
+  ecsdump plot D Score.Points ..tip:1            on the way to a branch that was rewound
+  ecsdump plot D Position.X --entity 12v3        of one entity, while it is alive
+
+The expressions are on the whole world, as those of bisect: any, all, none and count
+take a condition on entities, and sum, min, max and avg an expression; resources stand by
+themselves. Truths are drawn as 1 and 0. Where an expression gives nothing or no number,
+where damage hides the state, and before a component was there, nothing is drawn.
+
+Every tick is asked, but only those entities that it changed: many ticks take little more
+than reading them. --every makes the table and the document shorter, not the reading.
+
+` + expressionHelp,
+	example: `  ecsdump plot D 'count(Health < 10)'
+  ecsdump plot D 'sum(Gold)' 'max(Gold)' mark:start.. --json --every 10`,
+	complete: []completer{nil, (*completion).ranges},
+	run: func(f flags) action {
+		p := new(plotter)
+		f.entity(&p.entity, "the expressions are of this entity")
+		f.number(&p.every, "every", "", 1, "ask every so many ticks, and the last one")
+		f.point(&p.at)
+		return func(c *call) error {
+			if err := p.arguments(c); err != nil {
+				return err
+			}
+			return c.read(c.args[0], p.plot)
+		}
+	},
+}
+
+// A plotter follows expressions along a way.
+type plotter struct {
+	*route
+	at     string
+	entity string
+	every  uint
+	texts  []string
+	span   string // A..B, or "".
+
+	of          ecs.Entity // Vacant: the world.
+	exprs       []*query.Expr
+	lines       []plotLine
+	asked       int    // States,
+	first, last uint64 // and the ticks of the first and the last of them.
+}
+
+// A plotLine is what is told to people of an expression.
+type plotLine struct {
+	term.Series
+	begin, end query.Answer
+	low, high  extreme
+	failed     int   // States at which it had an error,
+	failure    error // and the first of these.
+	failedAt   stateDoc
+}
+
+// An extreme is a number that no other one of a line is below, or above, and the first tick that has it.
+type extreme struct {
+	x      float64
+	answer query.Answer
+	tick   uint64
+}
+
+// arguments takes the command line apart: the last argument is a range if it can be one.
+func (p *plotter) arguments(c *call) error {
+	if len(c.args) > 1 {
+		p.texts = c.args[1:]
+	}
+	if n := len(p.texts) - 1; n >= 0 && isRange(p.texts[n]) {
+		p.texts, p.span = p.texts[:n], p.texts[n]
+	}
+	switch {
+	case len(p.texts) == 0:
+		return c.misused("usage: ecsdump %s", c.flags.cmd.Use)
+	case p.span != "" && c.flags.Changed("at"):
+		return c.misused("give either --at or a range")
+	case p.every == 0:
+		return c.misused("--every takes 1 or more")
+	}
+	return nil
+}
+
+// isRange reports whether text is written like a range, not like an expression.
+func isRange(text string) bool {
+	first, last, ok := strings.Cut(text, "..")
+	return ok && (first == "" || isPoint(first)) && (last == "" || isPoint(last))
+}
+
+// plot goes the way, and prints what the expressions give: as they are asked, or when all is known.
+func (p *plotter) plot(s *source) (err error) {
+	if s.IsSave() {
+		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to plot")
+	}
+	if p.route, err = s.route(p.span, p.at); err != nil {
+		return err
+	}
+	if err := p.compile(); err != nil {
+		return err
+	}
+	doc := &plotDoc{States: len(p.states), Expressions: p.texts, Points: []plotPointDoc{}}
+	if p.of != ecs.Vacant {
+		doc.Entity = p.of.String()
+	}
+	if s.json {
+		err = stream(s.app, doc, p.points)
+	} else if err = p.points(p.note); err == nil {
+		p.print()
+	}
+	return cmp.Or(err, p.failures(), p.unread)
+}
+
+// compile compiles the expressions for the last state, which most likely has all components that
+// they name.
+func (p *plotter) compile() (err error) {
+	want, end := query.WantTotal, p.route.end()
+	if p.of = ecs.Vacant; p.entity != "" {
+		want = query.WantValue
+		if p.of, err = p.source.entity(p.entity, end.seq); err != nil {
+			return err
+		}
+	}
+	for _, text := range p.texts {
+		x, err := p.source.compile(end, "plot", text, want)
+		if err != nil {
+			return err
+		}
+		p.exprs, p.lines = append(p.exprs, x), append(p.lines, plotLine{Series: term.Series{Field: text}, low: extreme{x: math.Inf(1)}, high: extreme{x: math.Inf(-1)}})
+	}
+	return nil
+}
+
+// points walks over what the expressions give at the states that are asked.
+func (p *plotter) points(visit func(plotPointDoc) error) error {
+	last, seen := len(p.states)-1, stateDoc{}
+	before := -1
+	return p.each(0, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
+		at := plotPointDoc{stateDoc{im.Tick, p.states[i]}, recordDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
+		if i > before+1 && before >= 0 {
+			p.hide(seen.Tick + 1)
+		}
+		before, seen = i, at.stateDoc
+		asked := uint64(last-i)%uint64(p.every) == 0
+		for n, x := range p.exprs {
+			err := x.Follow(im, c)
+			if err == nil && asked && (p.of == ecs.Vacant || im.IsAlive(p.of)) {
+				at.Values.answers[n], err = x.Of(p.of)
+			}
+			if err != nil && asked {
+				p.lines[n].fail(&at, err)
+			}
+		}
+		if !asked {
+			return nil
+		}
+		p.asked++
+		return visit(at)
+	})
+}
+
+// fail notes why there is no value.
+func (l *plotLine) fail(at *plotPointDoc, err error) {
+	if l.failed++; l.failed == 1 {
+		l.failure, l.failedAt = err, at.stateDoc
+	}
+	at.Error = cmp.Or(at.Error, err.Error())
+}
+
+// hide notes that damage hides the states from a tick on.
+func (p *plotter) hide(tick uint64) {
+	for n := range p.lines {
+		p.lines[n].Set(tick, math.NaN())
+	}
+}
+
+// note adds the values of a state to the lines.
+func (p *plotter) note(at plotPointDoc) error {
+	if p.asked == 1 {
+		p.first = at.Tick
+	}
+	p.last = at.Tick
+	for n, v := range at.Values.answers {
+		l := &p.lines[n]
+		x, ok := v.Float()
+		if !ok || math.IsInf(x, 0) {
+			x = math.NaN()
+		}
+		l.Set(at.Tick, x)
+		if l.end = v; p.asked == 1 {
+			l.begin = v
+		}
+		if x < l.low.x {
+			l.low = extreme{x, v, at.Tick}
+		}
+		if x > l.high.x {
+			l.high = extreme{x, v, at.Tick}
+		}
+	}
+	return nil
+}
+
+// chartWidth is how wide charts are where nobody says how wide lines may be.
+const chartWidth = 80
+
+// print prints a chart for each expression, and a table with their values in numbers.
+func (p *plotter) print() {
+	width, rows := p.Width, map[bool]int{true: 10, false: 5}[len(p.lines) == 1]
+	if width == 0 {
+		width = chartWidth
+	}
+	for i := range p.lines {
+		l := &p.lines[i]
+		p.StyledLine(term.Heading, "%s", l.Field)
+		if l.low.x > l.high.x {
+			p.Line("no number at any of %v", term.Count(p.asked, "state", "states"))
+		} else {
+			for _, line := range l.Chart(p.first, p.last, width, rows) {
+				p.Line("%s", line)
+			}
+		}
+		p.Line("")
+	}
+	g := p.Grid("EXPRESSION", ">FIRST", ">LAST", ">LOW", ">AT TICK", ">HIGH", ">AT TICK")
+	for i := range p.lines {
+		l := &p.lines[i]
+		extremes := []any{"-", "", "-", ""}
+		if l.low.x <= l.high.x {
+			extremes = []any{l.low.answer, l.low.tick, l.high.answer, l.high.tick}
+		}
+		g.Row(append([]any{l.Field, l.begin, l.end}, extremes...)...)
+	}
+	g.Flush()
+}
+
+// failures tells of the expressions that had errors. One that had nothing else is an error.
+func (p *plotter) failures() error {
+	for i := range p.lines {
+		if l := &p.lines[i]; l.failed > 0 && l.failed == p.asked {
+			return fail(exitProblem, "", "%s: %w", p.path, l.failure)
+		} else if l.failed > 0 {
+			p.app.note("%s: at %s, the first of them %s: %v", p.path, term.Count(l.failed, "state", "states"), l.failedAt.place(), l.failure)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package dump
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stet-ecs/stet/internal/term"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// A way is states that lead to each other, oldest first, by their records.
+type way []uint64
+
+// String says how many states w has.
+func (w way) String() string { return term.Count(len(w), "state", "states") }
+
+// way returns the states of a range, or those on the way to at.
+func (s *source) way(text string, at string) (way, error) {
+	first, last, isRange := strings.Cut(text, "..")
+	if text == "" {
+		last = at
+	} else if !isRange {
+		return nil, fail(exitUsage, "", "%q is no range; write A..B, A.. or ..B", text)
+	}
+	from, to, err := s.resolved(first, last)
+	if err != nil {
+		return nil, err
+	}
+	if first == "" {
+		from = s.oldest(to)
+	}
+	_, err = s.Path(from, to)
+	if errors.Is(err, journal.ErrNotAncestor) {
+		return nil, s.missing(try("log", s.path), "record %d does not lead to record %d", from, to)
+	}
+	if err != nil && !damaged(err) {
+		return nil, err
+	}
+	states := way{to}
+	for e := range s.Log().Ancestors(to) { // Also over records that are lost.
+		if states[len(states)-1] == from {
+			break
+		}
+		states = append(states, e.Parent)
+	}
+	slices.Reverse(states)
+	return states, nil
+}
+
+// stored returns the states that there are snapshots of, by their records.
+func (s *source) stored() map[uint64]bool {
+	stored := map[uint64]bool{}
+	for _, sn := range s.View.Snapshots() {
+		if sn.Err == nil {
+			stored[sn.ID.Seq] = true
+		}
+	}
+	return stored
+}
+
+// oldest returns the oldest state that leads to record seq and that a snapshot
+// leads to. Ticks before it may still be in the journal, but no state they could be applied to.
+func (s *source) oldest(seq uint64) uint64 {
+	stored := s.stored()
+	oldest, last := seq, journal.Entry{Parent: seq}
+	for e := range s.Log().Ancestors(seq) {
+		if stored[e.ID.Seq] {
+			oldest = e.ID.Seq
+		}
+		last = e
+	}
+	if stored[last.Parent] {
+		oldest = last.Parent
+	}
+	return oldest
+}
+
+// A route is a way that is gone state by state, over damage: what that hides is left out.
+type route struct {
+	*source
+	states way
+	cursor *inspect.Cursor
+	stored map[uint64]bool // States with snapshots.
+	lost   map[int]bool    // Of the way: those that are known to be out of reach.
+	unread error           // Why: the first damage that was met.
+}
+
+// route returns the way of a range, or that to at, and stands at its end. Lost are the states that
+// records lead to which are, up to the next that has a snapshot.
+func (s *source) route(text, at string) (r *route, err error) {
+	r = &route{source: s, stored: s.stored(), lost: map[int]bool{}}
+	if r.states, err = s.way(text, at); err != nil {
+		return nil, err
+	}
+	if r.cursor, err = s.Cursor(s.ctx, r.states[len(r.states)-1]); err != nil {
+		return nil, err
+	}
+	for i := 1; i < len(r.states); i++ {
+		if _, ok := r.Log().Find(r.states[i]); !ok && !r.stored[r.states[i]] {
+			r.pass(i, nil)
+		}
+	}
+	return r, nil
+}
+
+// end returns the last state. It is valid until r is gone.
+func (r *route) end() state { return state{r.cursor.Image(), r.cursor.Seq()} }
+
+// pass leaves out state i, for what is damaged, and those behind it that are reached by the same
+// record, and returns the next.
+func (r *route) pass(i int, damage error) (next int) {
+	r.unread = cmp.Or(r.unread, damage)
+	for next = i; next == i || next < len(r.states) && !r.stored[r.states[next]]; next++ {
+		r.lost[next] = true
+	}
+	return next
+}
+
+// each calls visit with the states first to last of the way that can be reached, and the tick that
+// led to each, which is nil where it was not come to from the state before.
+func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *inspect.Commit) error) error {
+	i := first
+	next := func(im *inspect.Image, c *inspect.Commit) error {
+		i++
+		return visit(i-1, im, c)
+	}
+	for i <= last {
+		if r.lost[i] {
+			i++
+			continue
+		}
+		if err := r.together(i, last, next); damaged(err) {
+			i = r.pass(i, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// together visits state i of the way and those behind it up to last that can be gone to from it, by
+// what is known.
+func (r *route) together(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
+	if err := r.cursor.Seek(r.ctx, r.states[i]); err != nil {
+		return err
+	}
+	end := i
+	for end < last && !r.lost[end+1] {
+		if _, ok := r.Log().Find(r.states[end+1]); !ok {
+			break
+		}
+		end++
+	}
+	if err := visit(r.cursor.Image(), nil); err != nil {
+		return err
+	}
+	return r.Walk(r.ctx, r.states[i], r.states[end], visit)
+}

@@ -1,0 +1,88 @@
+package term
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Dots of a character of Braille, which is 2 wide and 4 high.
+const (
+	dotColumns = 2
+	dotRows    = 4
+)
+
+// dotBits are the dots of such a character from the top, by column.
+var dotBits = [dotColumns][dotRows]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
+
+// Chart draws s from tick first to last on lines of a width, of which so many rows are for the
+// values. A column of dots reaches from the lowest to the highest value that s had at its ticks, so
+// that no peak is lost where there are more ticks than columns; it is empty where s had none.
+//
+//	40 |    ⡏⠉⠉⠉
+//	   |⣀⣀⣀⣀⡇
+//	 0 |
+//	   1         5
+func (s *Series) Chart(first, last uint64, width, rows int) []string {
+	low, high := s.Bounds()
+	labels := make([]string, rows)
+	switch {
+	case low > high:
+	case low == high:
+		labels[rows/2] = chartLabel(low)
+	default:
+		labels[0], labels[rows-1] = chartLabel(high), chartLabel(low)
+	}
+	margin := 0
+	for _, label := range labels {
+		margin = max(margin, len(label))
+	}
+	cells := max(1, width-margin-2)
+	lines := make([]string, 0, rows+1)
+	for row, dots := range s.dots(first, last, cells, rows) {
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("%*s |%s", margin, labels[row], string(dots)), " "))
+	}
+	begin, end := fmt.Sprint(first), fmt.Sprint(last)
+	gap := cells - len(begin) - len(end)
+	if gap < 1 || begin == end {
+		end, gap = "", 0
+	}
+	return append(lines, strings.TrimRight(strings.Repeat(" ", margin+2)+begin+strings.Repeat(" ", gap)+end, " "))
+}
+
+func chartLabel(x float64) string { return fmt.Sprintf("%.6g", x) }
+
+// dots draws s in rows of cells.
+func (s *Series) dots(first, last uint64, cells, rows int) [][]rune {
+	drawn := make([][]rune, rows)
+	for i := range drawn {
+		drawn[i] = []rune(strings.Repeat(" ", cells))
+	}
+	low, high := s.Bounds()
+	levels := rows * dotRows
+	at := func(value float64) int { // From the top.
+		if low == high {
+			return levels/2 + dotRows/2 - 1
+		}
+		return levels - 1 - level(value, low, high, levels)
+	}
+	value, rest := math.NaN(), s.points
+	for x := range cells * dotColumns {
+		// What it had before its first tick belongs to a column, so that steps are joined.
+		top, bottom := levels, -1
+		note := func() {
+			if !math.IsNaN(value) {
+				top, bottom = min(top, at(value)), max(bottom, at(value))
+			}
+		}
+		share := math.Ceil(float64(last-first+1) * float64(x+1) / float64(cells*dotColumns)) // Of the ticks: those that began.
+		for note(); len(rest) > 0 && rest[0].tick < first+uint64(share); note() {
+			value, rest = rest[0].value, rest[1:]
+		}
+		for y := top; y <= bottom; y++ {
+			cell := &drawn[y/dotRows][x/dotColumns]
+			*cell = max(*cell, 0x2800) | dotBits[x%dotColumns][y%dotRows]
+		}
+	}
+	return drawn
+}
