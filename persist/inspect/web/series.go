@@ -15,7 +15,7 @@ import (
 // Limits of series.
 const (
 	maxExpressions = 8
-	maxSamples     = 2000
+	maxSamples     = 5000 // Ticks of a series; of more, so many are asked.
 	maxPoints      = 200_000
 	maxClasses     = 64
 )
@@ -35,8 +35,8 @@ type lineDoc struct {
 }
 
 // series evaluates expressions over the ticks from one to another on the way to a record: of the
-// whole world, or of one entity. Of many ticks so many are asked as there are samples; all of
-// them are applied.
+// whole world, or of one entity. Of many ticks so many are asked as there are samples; the expressions
+// follow all of them.
 func (h *shown) series(a *ask) (any, error) {
 	seq, err := a.record("seq")
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *shown) series(a *ask) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	samples, err := a.count("samples", 300, maxSamples)
+	samples, err := a.count("samples", maxSamples, maxSamples)
 	if err != nil {
 		return nil, err
 	}
@@ -115,28 +115,34 @@ func (s *sampler) along(ctx context.Context, v *inspect.View, way []journal.Entr
 	stride := max(1, (len(way)+samples-1)/samples)
 	n, last := 0, len(way)-1
 	return v.Walk(ctx, way[0].Parent, way[last].ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
-		if n++; (last-(n-1))%stride != 0 {
-			return nil
+		n++
+		asked := (last-(n-1))%stride == 0
+		if asked {
+			s.doc.Ticks, s.doc.Seqs = append(s.doc.Ticks, c.Tick), append(s.doc.Seqs, c.Seq)
 		}
-		s.doc.Ticks, s.doc.Seqs = append(s.doc.Ticks, c.Tick), append(s.doc.Seqs, c.Seq)
 		for i := range s.exprs {
-			s.doc.Series[i].Values = append(s.doc.Series[i].Values, s.value(im, i))
+			if err := s.follow(im, c, i); asked {
+				s.doc.Series[i].Values = append(s.doc.Series[i].Values, s.value(im, i, err))
+			}
 		}
 		return ctx.Err()
 	})
 }
 
-// value returns what expression i gives for im.
-func (s *sampler) value(im *inspect.Image, i int) *float64 {
+// follow brings expression i to im, to which c led.
+func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error) {
+	if s.exprs[i] != nil {
+		return s.exprs[i].Follow(im, c)
+	}
+	s.exprs[i], err = query.Compile(im, "expr", s.doc.Series[i].Text, s.want)
+	return err
+}
+
+// value returns what expression i gives for im, if there was no error yet.
+func (s *sampler) value(im *inspect.Image, i int, err error) *float64 {
 	line := &s.doc.Series[i]
 	if s.entity != ecs.Vacant && !im.IsAlive(s.entity) {
 		return nil
-	}
-	var err error
-	if s.exprs[i] == nil {
-		s.exprs[i], err = query.Compile(im, "expr", line.Text, s.want)
-	} else {
-		err = s.exprs[i].Bind(im)
 	}
 	var v query.Answer
 	if err == nil {
@@ -167,7 +173,7 @@ type firstDoc struct {
 }
 
 // first finds the first tick on the way to a record at which a condition on the world holds. All
-// of them are asked, in turn.
+// of them are asked, in turn, by a condition that follows them.
 func (h *shown) first(a *ask) (any, error) {
 	seq, err := a.record("seq")
 	if err != nil {
@@ -191,7 +197,7 @@ func (h *shown) first(a *ask) (any, error) {
 			if x == nil {
 				x, err = query.Compile(im, "expr", text, query.WantWorld)
 			} else {
-				err = x.Bind(im)
+				err = x.Follow(im, c)
 			}
 			if err != nil {
 				return err

@@ -18,7 +18,7 @@ const load = latest(async (again) => {
   if (key === range && !again) return draw();
   box.parentElement.classList.add("busy");
   try {
-    const got = await ask("series", { seq: end, from, to, expr: exprs(), entity, samples: Math.min(1000, Math.max(100, Math.round(box.clientWidth / 2))) });
+    const got = await ask("series", { seq: end, from, to, expr: exprs(), entity });
     doc = got;
     range = key;
   } catch (err) {
