@@ -76,8 +76,8 @@ The condition is on the whole world,
   ecsdump bisect D 'not exists("12v3")' --last
   ecsdump bisect D 'score > 100 and alive < 50'
 
-where any, all, none and count take a condition on entities, and sum, min, max and
-avg an expression; or, with --entity, on one entity, false while it is not alive:
+where any, all, none and count take a condition on entities, and sum, min, max, avg,
+distinct and p0 to p100, the percentiles, an expression; or, with --entity, on one entity, false while it is not alive:
 
   ecsdump bisect D 'Health < 10' --entity 12v3
 

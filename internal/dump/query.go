@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -15,9 +16,10 @@ import (
 // queryDoc is what query --json prints.
 type queryDoc struct {
 	stateDoc
-	Total   int         `json:"total"`   // Rows there are: entities that the filters leave, or groups.
-	Columns []string    `json:"columns"` // In order.
-	Rows    []recordDoc `json:"rows"`    // As many as --limit allows.
+	Total   int         `json:"total"`          // Rows there are: entities that the filters leave, or groups.
+	Columns []string    `json:"columns"`        // In order.
+	Near    []string    `json:"near,omitempty"` // Percentiles and counts of distinct values that may be a little off.
+	Rows    []recordDoc `json:"rows"`           // As many as --limit allows.
 }
 
 // A recordDoc is a row of a query: an object with a member for each column, in their
@@ -39,11 +41,16 @@ var queryCommand = command{
 	doc: `Print expressions for the entities of which EXPR is true
 
 Print a table of expressions, with a row for each entity of which EXPR is true,
-or totals over these entities.
+or totals over these entities. With totals, --sort takes names of their columns.
+
+A percentile, as in p95(Health), is the least value that is not below 95 percent of all.
+It is exact up to 262,144 different values in all groups, and distinct(EXPR) up to 65,536
+in each; of more they are near, within half a percent or about one, and that is said.
 
 ` + expressionHelp,
 	example: `  ecsdump query D 'Health < 10' --select 'entity, Position.X, Health * 2 as twice'
-  ecsdump query D --count --avg Health --group-by 'has(Frozen)'`,
+  ecsdump query D --count --avg Health --group-by 'has(Frozen)'
+  ecsdump query D --group-by Team --total 'p95(Health), distinct(Target.Of)' --sort 'p95(Health)' --desc`,
 	run: func(f flags) action {
 		var q querier
 		f.expressions(&q.selected, "select", `columns, each perhaps "… as NAME" (default entity)`)
@@ -72,6 +79,7 @@ type field struct {
 	expr   *sweptExpr
 	number bool   // It has numbers, mostly.
 	total  string // What it is the total of expr, or "".
+	near   bool   // It may be a little off.
 }
 
 // query prints q for st.
@@ -108,7 +116,14 @@ func (s *source) records(im state, fields []field, p part, one, many string, row
 	names := namesOf(fields)
 	records := mapped(rows, func(answers []query.Answer) (recordDoc, error) { return recordDoc{names, answers}, nil })
 	g := s.Grid(listed(fields, field.heading)...)
-	err := list(s.app, queryDoc{im.doc(), p.total, names, []recordDoc{}}, records, g, func(r recordDoc) {
+	var about []string
+	for _, f := range fields {
+		if f.near {
+			about = append(about, f.name)
+			s.note("%s is near: there are more different values than are kept", f.name)
+		}
+	}
+	err := list(s.app, queryDoc{im.doc(), p.total, names, about, []recordDoc{}}, records, g, func(r recordDoc) {
 		row := make([]any, len(fields))
 		for i, f := range fields {
 			row[i] = f.expr.Text(f.total, r.answers[i])
@@ -159,15 +174,32 @@ func distinct(what string, fields []field) error {
 	return nil
 }
 
-// A totalFlag is one of --count, --sum EXPR, --min EXPR, --max EXPR and --avg EXPR.
-type totalFlag struct{ kind, text string }
+// A totalFlag is one of --count, --sum EXPR, --min EXPR, --max EXPR and --avg EXPR, or of the totals
+// of --total.
+type totalFlag struct{ flag, kind, text, as string }
 
 // name returns what the column of t is called, as people would write it in an expression.
 func (t totalFlag) name() string {
-	if t.kind == "count" {
+	switch {
+	case t.as != "":
+		return t.as
+	case t.kind == "count" && t.text == "true":
 		return "count"
 	}
 	return t.kind + "(" + t.text + ")"
+}
+
+// totalOf reads "KIND(EXPR)", perhaps with "as NAME" behind it.
+func totalOf(text string) (totalFlag, error) {
+	total, name := query.SplitName(text)
+	kind, expr, ok := query.SplitTotal(total)
+	switch {
+	case !ok || expr == "" && kind != "count":
+		return totalFlag{}, errTakes
+	case name == total:
+		name = ""
+	}
+	return totalFlag{"total", kind, cmp.Or(expr, "true"), name}, nil
 }
 
 // totalFlags declares the flags that ask for totals.
@@ -175,7 +207,7 @@ func (q *querier) totalFlags(f flags) {
 	f.BoolFunc("count", "count the entities", func(text string) error {
 		count, err := strconv.ParseBool(text)
 		if count {
-			q.totals = append(q.totals, totalFlag{"count", "true"})
+			q.totals = append(q.totals, totalFlag{flag: "count", kind: "count", text: "true"})
 		}
 		return err
 	})
@@ -186,10 +218,20 @@ func (q *querier) totalFlags(f flags) {
 		{"avg", "the mean of this expression"},
 	} {
 		f.Func(t.kind, t.help+"; nothing does not count", func(text string) error {
-			q.totals = append(q.totals, totalFlag{t.kind, text})
+			q.totals = append(q.totals, totalFlag{flag: t.kind, kind: t.kind, text: text})
 			return nil
 		})
 	}
+	f.Var(&value{kind: "totals", takes: "sum, min, max, avg, count, distinct or p0 to p100 of an expression, as in 'p95(Health), distinct(Team) as teams'", set: func(text string) error {
+		for _, part := range query.Split(text) {
+			t, err := totalOf(part)
+			if err != nil {
+				return err
+			}
+			q.totals = append(q.totals, t)
+		}
+		return nil
+	}}, "total", "these totals: sum, min, max, avg, count, distinct(EXPR), and percentiles, as in p95(EXPR)")
 	f.expressions(&q.groupBy, "group-by", "a row of totals for each value of this expression, or of these together")
 }
 
@@ -206,7 +248,9 @@ type grouping struct {
 	keys   []*sweptExpr
 	totals []field
 	kinds  []string
-	groups []*group // In the order in which they were met.
+	nought func() []*query.Total // Of no entity.
+	sort   []int                 // Columns, by which groups are ordered before their keys.
+	groups []*group              // In the order in which they were met.
 	byName map[string]*group
 	byKey  map[query.Answer]*group // The same for a single key that is plain, which takes no text.
 }
@@ -220,17 +264,17 @@ func (s *source) groups(st *inspect.State, q *querier) error {
 	switch {
 	case len(q.selected) > 0:
 		return fail(exitUsage, "", "--select prints entities; it does not go with totals")
-	case len(q.sort) > 0 || q.desc:
-		return fail(exitUsage, "", "--sort orders entities; groups are in the order of --group-by")
 	case len(q.totals) == 0:
-		q.totals = []totalFlag{{"count", "true"}}
+		q.totals = []totalFlag{{kind: "count", text: "true"}}
 	}
 	w := &sweeper{source: s, st: st}
 	g, err := w.grouping(q)
 	if err != nil {
 		return err
 	}
-	c, err := q.choice(w, "query")
+	filters := q.selection
+	filters.sort, filters.desc = nil, filters.desc && len(q.sort) == 0 // They are of the groups.
+	c, err := filters.choice(w, "query")
 	if err != nil {
 		return err
 	}
@@ -248,19 +292,36 @@ func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
 	}
 	g.keys = exprsOf(g.by)
 	for _, t := range q.totals {
-		x, err := w.compile("--"+t.kind, t.text, query.WantOf(t.kind))
+		x, err := w.compile("--"+t.flag, t.text, query.WantOf(t.kind))
 		if err != nil {
 			return nil, err
 		}
 		if slices.Contains(namesOf(g.totals), t.name()) {
 			return nil, fail(exitUsage, "", "%s is asked for twice", t.name())
 		}
-		g.totals, g.kinds = append(g.totals, field{t.name(), x, true, t.kind}), append(g.kinds, t.kind)
+		g.totals, g.kinds = append(g.totals, field{name: t.name(), expr: x, number: true, total: t.kind}), append(g.kinds, t.kind)
+	}
+	g.nought = query.NewTotals(g.kinds...)
+	if g.sort, err = sortOf(q.sort, namesOf(g.fields())); err != nil {
+		return nil, err
 	}
 	if len(g.by) == 0 {
 		_, err = g.groupOf(nil) // It is there even if no entity is.
 	}
 	return g, cmp.Or(err, distinct("--group-by", g.fields()))
+}
+
+// sortOf returns which of the columns --sort names.
+func sortOf(sort, columns []string) (numbers []int, err error) {
+	for _, text := range sort {
+		n := slices.Index(columns, strings.TrimSpace(text))
+		if n < 0 {
+			return nil, fail(exitUsage, "", "--sort: groups are sorted by their columns, which are %s: %q is none%s",
+				strings.Join(columns, ", "), text, near.Hint(text, columns))
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, nil
 }
 
 // fields returns the columns: what groups have in common, then their totals.
@@ -336,18 +397,30 @@ func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
 	case len(g.groups) == maxGroups:
 		return nil, fail(exitUsage, "", "--group-by makes more than %d groups", maxGroups)
 	}
-	n := &group{keys, listed(g.kinds, query.NewTotal)}
+	n := &group{keys, g.nought()}
 	g.groups, g.byName[name] = append(g.groups, n), n
 	return n, nil
 }
 
-// print prints the groups that --offset and --limit leave.
+// print prints the groups that --offset and --limit leave, in the order of --sort and then of
+// their keys.
 func (g *grouping) print(s *source, im state, q *querier) error {
-	slices.SortStableFunc(g.groups, func(a, b *group) int { return slices.CompareFunc(a.keys, b.keys, query.Answer.Compare) })
-	total := len(g.groups)
-	first, end := q.of(total)
-	return s.records(im, g.fields(), part{total: total, more: total - end}, "group", "groups", each(end-first, func(i int) ([]query.Answer, error) {
-		n := g.groups[first+i]
-		return slices.Concat(n.keys, listed(n.totals, (*query.Total).Result)), nil
+	rows := listed(g.groups, func(n *group) []query.Answer {
+		return slices.Concat(n.keys, listed(n.totals, (*query.Total).Result))
+	})
+	slices.SortFunc(rows, func(a, b []query.Answer) int {
+		for _, column := range g.sort {
+			if c := q.order(a[column], b[column]); c != 0 {
+				return c
+			}
+		}
+		return slices.CompareFunc(a[:len(g.by)], b[:len(g.by)], query.Answer.Compare)
+	})
+	for i := range g.totals {
+		g.totals[i].near = slices.ContainsFunc(g.groups, func(n *group) bool { return n.totals[i].Near() })
+	}
+	first, end := q.of(len(rows))
+	return s.records(im, g.fields(), part{total: len(rows), more: len(rows) - end}, "group", "groups", each(end-first, func(i int) ([]query.Answer, error) {
+		return rows[first+i], nil
 	}))
 }

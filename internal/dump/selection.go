@@ -185,9 +185,9 @@ func (c *choice) sorted(visit func(ecs.Entity) error) error {
 }
 
 // order compares two keys as --desc says. Nothing comes last either way.
-func (c *choice) order(a, b query.Answer) int {
+func (l *selection) order(a, b query.Answer) int {
 	n := a.Compare(b)
-	if c.desc && !a.Nothing() && !b.Nothing() {
+	if l.desc && !a.Nothing() && !b.Nothing() {
 		return -n
 	}
 	return n

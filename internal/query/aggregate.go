@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -32,17 +33,46 @@ var aggregateKinds = map[string]aggregateKind{
 	"min":   {WantValue, reflect.TypeFor[any]()},
 	"max":   {WantValue, reflect.TypeFor[any]()},
 	"avg":   {WantNumber, reflect.TypeFor[any]()},
+
+	"distinct": {WantValue, reflect.TypeFor[int]()},
+}
+
+// aggregateOf returns the aggregate of that name: p0 to p100 are percentiles.
+func aggregateOf(name string) (k aggregateKind, ok bool) {
+	if _, ok := percent(name); ok {
+		return aggregateKind{WantNumber, reflect.TypeFor[any]()}, true
+	}
+	k, ok = aggregateKinds[name]
+	return k, ok
+}
+
+// percent returns 95 for p95.
+func percent(name string) (p int, ok bool) {
+	digits, ok := strings.CutPrefix(name, "p")
+	p, err := strconv.Atoi(digits)
+	return p, ok && err == nil && p <= 100 && digits == strconv.Itoa(p)
+}
+
+// SplitTotal splits "KIND(EXPR)", as sum(Health) and p95(Health) are. It is false for what is no total.
+func SplitTotal(text string) (kind, expr string, ok bool) {
+	kind, expr, _ = strings.Cut(strings.TrimSpace(text), "(")
+	k, ok := aggregateOf(kind)
+	expr, closed := strings.CutSuffix(expr, ")")
+	return kind, strings.TrimSpace(expr), ok && closed && k.of != reflect.TypeFor[bool]()
 }
 
 // WantOf returns what the argument of an aggregate must be.
-func WantOf(kind string) Want { return aggregateKinds[kind].want }
+func WantOf(kind string) Want {
+	k, _ := aggregateOf(kind)
+	return k.want
+}
 
 // markAggregates marks the aggregates in the text of tokens: those with one
 // argument, which are inside no other. With two, package expr has functions of the same
 // names for slices, and its parser refuses them with one.
 func markAggregates(text []rune, tokens []lexer.Token) {
 	for i := 0; i < len(tokens); i++ {
-		_, known := aggregateKinds[tokens[i].Value]
+		_, known := aggregateOf(tokens[i].Value)
 		if !known || tokens[i].Kind != lexer.Identifier || i+1 == len(tokens) || !tokens[i+1].Is(lexer.Bracket, "(") {
 			continue
 		}
@@ -86,7 +116,7 @@ func aggregateName(i int) string { return "\x04" + string(rune('a'+i%26)) + stri
 // all entities.
 func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 	kind := unmarked(name)
-	k, ok := aggregateKinds[kind]
+	k, ok := aggregateOf(kind)
 	if !ok || len(n.Arguments) != 1 {
 		r.fail(n, "%s takes a condition on entities", kind)
 		return
@@ -108,7 +138,8 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 // signature returns the type of a as a function without arguments: what it asks is compiled
 // already.
 func (a *aggregate) signature() reflect.Type {
-	return reflect.FuncOf(nil, []reflect.Type{aggregateKinds[a.kind].of}, false)
+	k, _ := aggregateOf(a.kind)
+	return reflect.FuncOf(nil, []reflect.Type{k.of}, false)
 }
 
 // run returns what the entities that are alive give: as it was kept, or by asking all of them, as
@@ -127,7 +158,7 @@ func (a *aggregate) run(entities []ecs.Entity) (any, error) {
 		found, err := a.find(entities, false)
 		return !found, err
 	}
-	t := NewTotal(a.kind)
+	t := NewTotals(a.kind)()[0]
 	for _, e := range entities {
 		v, err := a.of.Of(e)
 		if err != nil {
@@ -153,29 +184,61 @@ func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 
 // A Total gathers what an expression gives for many entities.
 type Total struct {
-	kind   string // count, sum, min, max or avg.
+	kind   string // Of an aggregate that gives no truth.
 	n      int    // Answers that are not nothing; for count, those that hold.
 	whole  big.Int
 	small  int // To be added to whole.
 	float  *floatSum
 	floats int // In it.
 	best   Answer
+
+	spread  *spread // Of a percentile.
+	percent int
+	variety *variety // Of distinct.
 }
 
-// NewTotal returns a total of nothing: count, sum, min, max or avg.
-func NewTotal(kind string) *Total { return &Total{kind: kind} }
+// NewTotal returns a total of nothing: count, sum, min, max, avg, distinct, p0 to p100.
+func NewTotal(kind string) *Total { return NewTotals(kind)()[0] }
+
+// NewTotals returns a function that makes totals of nothing, one of each of kinds. All
+// that it makes share the memory of percentiles.
+func NewTotals(kinds ...string) func() []*Total {
+	precisions := make([]precision, len(kinds))
+	for i := range precisions {
+		precisions[i].bits = wholeBits
+	}
+	return func() []*Total {
+		totals := make([]*Total, len(kinds))
+		for i, kind := range kinds {
+			t := &Total{kind: kind}
+			if p, ok := percent(kind); ok {
+				t.spread, t.percent = precisions[i].spread(), p
+			} else if kind == "distinct" {
+				t.variety = newVariety()
+			}
+			totals[i] = t
+		}
+		return totals
+	}
+}
 
 // Add counts a. Nothing is left out, and so is what gives an error.
 func (t *Total) Add(a Answer) error {
 	if a.v == nil || a.v == false && t.kind == "count" {
 		return nil
 	}
-	switch t.kind {
-	case "min":
+	switch {
+	case t.spread != nil:
+		if err := t.spread.add(a.v); err != nil {
+			return err
+		}
+	case t.variety != nil:
+		t.variety.add(a)
+	case t.kind == "min":
 		t.pick(a, -1)
-	case "max":
+	case t.kind == "max":
 		t.pick(a, 1)
-	case "sum", "avg":
+	case t.kind == "sum", t.kind == "avg":
 		if err := t.sum(a.v, 1); err != nil {
 			return err
 		}
@@ -193,6 +256,23 @@ func (t *Total) Remove(a Answer) error {
 		return nil
 	}
 	return t.sum(a.v, -1)
+}
+
+// gathers reports whether t keeps what was added, so that nothing can be taken out of it.
+func (t *Total) gathers() bool { return t.spread != nil || t.variety != nil }
+
+// refuses returns the error of adding a, which gathers.
+func (t *Total) refuses(a Answer) error {
+	if t.variety != nil || a.v == nil {
+		return nil
+	}
+	return numeric(a.v)
+}
+
+// Near reports whether the result is near the total rather than the total itself: more values were
+// added than are kept.
+func (t *Total) Near() bool {
+	return t.spread != nil && t.spread.bits < wholeBits || t.variety != nil && t.variety.below < math.MaxUint64
 }
 
 // pick keeps a if it is the first, or compares with the best so far as sign says.
@@ -250,6 +330,10 @@ func (t *Total) Result() Answer {
 	switch {
 	case t.kind == "count":
 		return Answer{t.n}
+	case t.spread != nil:
+		return t.spread.percentile(t.percent)
+	case t.variety != nil:
+		return Answer{t.variety.count()}
 	case t.kind == "min" || t.kind == "max":
 		return t.best
 	case t.kind == "avg" && t.n == 0:

@@ -264,6 +264,9 @@ func TestABadExpressionIsAnErrorWithItsPlace(t *testing.T) {
 		{`any(Unit.HP) and alive > 3`, WantWorld, 0, `it is no condition: it gives an int`},
 		{`sum(Unit.Elite) > 3`, WantWorld, 0, `it is no number: it gives a bool`},
 		{`count(Unit.HP > 3)`, WantWorld, 0, `it is no condition: it gives an int`},
+		{`p50(Unit.Elite) > 3`, WantWorld, 0, `it is no number: it gives a bool`},
+		{`p101(Unit.HP) > 3`, WantWorld, 0, `no function "p101"`},
+		{`p50() > 3`, WantWorld, 0, `p50 takes a condition on entities`},
 		{`any() > 3`, WantWorld, 0, `any takes a condition on entities`},
 		{`Task.State == "Runing"`, WantCondition, 14, `no state is called "Runing"; did you mean Running?`},
 		{`Task.State in ["Done", "x"]`, WantCondition, 23, `no state is called "x"`},
@@ -387,7 +390,8 @@ func TestTotalsAreOfTheWholeWorld(t *testing.T) {
 		}
 		return x.Of(ecs.Vacant)
 	}
-	for text, want := range map[string]float64{"alive": 3, "count(Unit.HP > 0) * 2 + 1": 3, "any(has(Unit))": 1, "sum(Unit.HP)": 1, "seed": 1 << 64} {
+	for text, want := range map[string]float64{"alive": 3, "count(Unit.HP > 0) * 2 + 1": 3, "any(has(Unit))": 1, "sum(Unit.HP)": 1, "seed": 1 << 64,
+		"p50(Unit.HP)": -7, "p100(Unit.HP) - p0(Unit.HP)": 15, "distinct(Unit.HP)": 2, "distinct(index % 2)": 2} {
 		a, err := total(text)
 		require.NoError(t, err, text)
 		x, ok := a.Float()

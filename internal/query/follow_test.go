@@ -180,11 +180,11 @@ func followedStore(t *testing.T, rng *rand.Rand) *inspect.View {
 func randomExpression(rng *rand.Rand) string {
 	one := func(of ...string) string { return of[rng.IntN(len(of))] }
 	aggregate := func() string {
-		switch kind := one("any", "all", "none", "count", "sum", "avg", "min", "max"); kind {
-		case "sum", "avg":
+		switch kind := one("any", "all", "none", "count", "sum", "avg", "min", "max", "p50", "distinct"); kind {
+		case "sum", "avg", "p50":
 			return kind + "(" + one("Part.I", "Part.F", "Part.W", "Part.Small", "Part.F * 2", "Part.I ?? 1.5", "Part.I % Part.J", "Part.W - 1",
 				"len(Name)", "Melt", "Score + Part.I", "generation", "tick + Part.I", "Tile", "has(Tag) ? Part.I : Part.F") + ")"
-		case "min", "max":
+		case "min", "max", "distinct":
 			return kind + "(" + one("Part.I", "Part.F", "Part.W", "Part.Small", "Name", "entity", "Part", "has(Tag)", "Melt", "Part.Of", "Part.I > 2 ? Part.I : Part.F",
 				"Part.I ?? Name", "Part.I % Part.J", "-Part.F") + ")"
 		default:

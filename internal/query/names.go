@@ -82,6 +82,9 @@ func unmarked(name string) string {
 			return a
 		}
 	}
+	if a := "p" + strings.TrimPrefix(name, string(marker)); len(a) <= len("p100") {
+		return a
+	}
 	return "number"
 }
 

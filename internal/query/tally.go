@@ -35,6 +35,9 @@ func (t *tally) add(a Answer, index uint32) error {
 	case "min", "max":
 		t.best.add(a, index)
 	default:
+		if t.total.gathers() {
+			return t.total.refuses(a)
+		}
 		return t.total.Add(a)
 	}
 	return nil
@@ -48,6 +51,7 @@ func (t *tally) take(a Answer) {
 		t.truths[truth(a)]--
 	case t.kind == "min" || t.kind == "max":
 		t.best.take(a)
+	case t.total.gathers():
 	default:
 		_ = t.total.Remove(a) // It was added.
 	}
@@ -66,13 +70,21 @@ func (t *tally) result(k *kept, im *inspect.Image) Answer {
 		if best, ok := t.best.of(k.answers); ok {
 			return best
 		}
-		again := NewTotal(t.kind)
-		for _, e := range im.Registry[:im.Alive] {
-			_ = again.Add(k.answers[e.Index()]) // Of these, none is wrong.
-		}
-		return again.Result()
+		return t.again(k, im)
+	}
+	if t.total.gathers() {
+		return t.again(k, im)
 	}
 	return t.total.Result()
+}
+
+// again adds up all answers that k keeps, of which none is wrong.
+func (t *tally) again(k *kept, im *inspect.Image) Answer {
+	again := NewTotal(t.kind)
+	for _, e := range im.Registry[:im.Alive] {
+		_ = again.Add(k.answers[e.Index()])
+	}
+	return again.Result()
 }
 
 // truth returns 1 for an answer that is true.

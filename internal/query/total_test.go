@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,97 @@ func TestAnExtremeForgetsWhatWasTakenOut(t *testing.T) {
 			require.LessOrEqual(t, len(k.tally.best.heap), 2*20+64)
 		}
 	}
+}
+
+// percentileOf is the naive percentile: the values in order.
+func percentileOf(values []Answer, p int) Answer {
+	slices.SortFunc(values, Answer.Compare)
+	if len(values) == 0 {
+		return Answer{nil}
+	}
+	return values[max(1, int(math.Ceil(float64(len(values))*float64(p)/100)))-1]
+}
+
+func TestPercentilesAreExactUpToSoManyValues(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for range 300 {
+		var values []Answer
+		p := rng.IntN(101)
+		total := NewTotal("p" + strconv.Itoa(p))
+		for range rng.IntN(50) {
+			v := Answer{[]any{rng.IntN(20) - 10, rng.Float64()*20 - 10, uint64(1<<63) + rng.Uint64N(3), math.NaN(), math.Inf(1), math.MinInt}[rng.IntN(6)]}
+			values = append(values, v)
+			require.NoError(t, total.Add(v))
+			require.NoError(t, total.Add(Answer{nil}))
+		}
+		require.Equal(t, percentileOf(values, p).String(), total.Result().String(), "p%d of %v", p, values)
+		require.False(t, total.Near())
+	}
+	require.Error(t, NewTotal("p5").Add(Answer{"text"}))
+}
+
+// Of more values than are kept, percentiles are near, however the values come and whichever group
+// they are of.
+func TestPercentilesOfMoreValuesAreNear(t *testing.T) {
+	const n = 3 * mostValues
+	rng := rand.New(rand.NewPCG(3, 3))
+	values := make([]Answer, n)
+	for i := range values {
+		values[i] = Answer{rng.ExpFloat64() - 0.5}
+		if i%2 == 0 {
+			values[i] = Answer{rng.IntN(1 << 40)}
+		}
+	}
+	results := func(order []int) (text string, all []*Total) {
+		groups := NewTotals("p0", "p50", "p90")
+		all = append(groups(), groups()...)
+		for _, i := range order {
+			for _, t := range all[3*(i%2):][:3] {
+				_ = t.Add(values[i])
+			}
+		}
+		for _, t := range all {
+			text += t.Result().String() + " "
+		}
+		return text, all
+	}
+	inOrder := make([]int, n)
+	for i := range inOrder {
+		inOrder[i] = i
+	}
+	text, all := results(inOrder)
+	again, _ := results(rng.Perm(n))
+	require.Equal(t, text, again, "another order gives another result")
+	for g := range 2 {
+		var own []Answer
+		for i := g; i < n; i += 2 {
+			own = append(own, values[i])
+		}
+		for k, p := range []int{0, 50, 90} {
+			total := all[3*g+k]
+			require.True(t, total.Near())
+			got, _ := total.Result().Float()
+			want, _ := percentileOf(own, p).Float()
+			require.InEpsilon(t, want, got, 1e-3)
+		}
+	}
+	require.LessOrEqual(t, all[0].spread.kept, mostValues)
+}
+
+func TestDifferentAnswersAreCounted(t *testing.T) {
+	total := NewTotal("distinct")
+	for _, v := range []any{1, 1.0, "1", true, nil, "a", 1, uint64(1), []int{1}, []int{1}, 2} {
+		require.NoError(t, total.Add(Answer{v}))
+	}
+	require.Equal(t, Answer{6}, total.Result())
+	for i := range 10 * mostKept {
+		require.NoError(t, total.Add(Answer{i}))
+		if i == mostKept/2 {
+			require.Equal(t, Answer{i + 5}, total.Result())
+		}
+	}
+	require.InEpsilon(t, 10*mostKept, total.Result().v.(int), 0.02)
+	require.LessOrEqual(t, len(total.variety.hashes), mostKept)
 }
 
 func TestPlainAnswersThatAreEqualHaveTheSameKey(t *testing.T) {

@@ -1,0 +1,182 @@
+package query
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// A spread has the values that a percentile is chosen from, with how often each was met.
+//
+// Spreads of one column share an amount of memory. While their values fit in it, percentiles are
+// exact. If they do not, all values of the column are rounded toward zero to fewer significant
+// bits, so that many become one: as few as it takes, whatever order they came in.
+type spread struct {
+	*precision
+	n      map[any]int // Of int, uint64 and float64, none of which is NaN.
+	nans   int         // Behind all others.
+	values int
+}
+
+// A precision is what spreads of one column share.
+type precision struct {
+	bits int // Significant ones that values keep.
+	kept int // Values in all of the spreads.
+	all  []*spread
+}
+
+const (
+	wholeBits  = 64
+	fewestBits = 8       // Half a percent.
+	mostValues = 1 << 18 // That a precision keeps, unless it has the fewest bits.
+)
+
+// spread returns a spread of p, in which nothing is yet.
+func (p *precision) spread() *spread {
+	s := &spread{precision: p, n: map[any]int{}}
+	p.all = append(p.all, s)
+	return s
+}
+
+// add adds v, a number.
+func (s *spread) add(v any) error {
+	if err := numeric(v); err != nil {
+		return err
+	}
+	s.values++
+	if f, ok := v.(float64); ok && math.IsNaN(f) {
+		s.nans++
+		return nil
+	}
+	s.put(v, 1)
+	for s.kept > mostValues && s.bits > fewestBits {
+		s.bits = min(s.bits-2, 32)
+		for _, other := range s.all {
+			other.round()
+		}
+	}
+	return nil
+}
+
+// numeric returns an error if v is no number.
+func numeric(v any) error {
+	switch v.(type) {
+	case int, uint64, float64:
+		return nil
+	}
+	return fmt.Errorf("%v is no number", Answer{v})
+}
+
+// put adds n times v.
+func (s *spread) put(v any, n int) {
+	before := len(s.n)
+	s.n[rounded(v, s.bits)] += n
+	s.kept += len(s.n) - before
+}
+
+// round rounds what s has.
+func (s *spread) round() {
+	old := s.n
+	s.kept -= len(old)
+	s.n = map[any]int{}
+	for v, n := range old {
+		s.put(v, n)
+	}
+}
+
+// rounded returns a number with its first significant bits.
+func rounded(v any, significant int) any {
+	if significant == wholeBits {
+		return v
+	}
+	switch v := v.(type) {
+	case int:
+		size := uint64(v)
+		if v < 0 {
+			size = -size
+		}
+		if size = cut(size, significant); v < 0 {
+			size = -size
+		}
+		return int(size)
+	case uint64:
+		return cut(v, significant)
+	case float64:
+		const mantissa = 52
+		drop := max(mantissa+1-significant, 0)
+		return math.Float64frombits(math.Float64bits(v) >> drop << drop)
+	}
+	return v
+}
+
+// cut returns n with its first significant bits.
+func cut(n uint64, significant int) uint64 {
+	drop := max(bits.Len64(n)-significant, 0)
+	return n >> drop << drop
+}
+
+// percentile returns the least value that is not below p percent of all: one of them, or what it
+// was rounded to; nothing of no values.
+func (s *spread) percentile(p int) Answer {
+	values := make([]Answer, 0, len(s.n))
+	for v := range s.n {
+		values = append(values, Answer{v})
+	}
+	slices.SortFunc(values, Answer.Compare)
+	rank := max(1, int(math.Ceil(float64(s.values)*float64(p)/100)))
+	for _, v := range values {
+		if rank -= s.n[v.v]; rank <= 0 {
+			return v
+		}
+	}
+	if s.nans > 0 {
+		return Answer{math.NaN()}
+	}
+	return Answer{nil}
+}
+
+// A variety counts different answers: exactly up to mostKept of them. Of more it keeps those whose
+// hashes are least, from which it is known how densely all hashes lie.
+type variety struct {
+	below  uint64 // What is kept has a hash that is at most this.
+	hashes map[uint64]bool
+}
+
+// mostKept is how many hashes a variety keeps; the more, the nearer it is: one part in 256.
+const mostKept = 1 << 16
+
+func newVariety() *variety { return &variety{math.MaxUint64, map[uint64]bool{}} }
+
+// add counts a, if it is another one than all before.
+func (s *variety) add(a Answer) {
+	h := hash(a.Key())
+	if h > s.below {
+		return
+	}
+	s.hashes[h] = true
+	for len(s.hashes) > mostKept {
+		s.below /= 2
+		for h := range s.hashes {
+			if h > s.below {
+				delete(s.hashes, h)
+			}
+		}
+	}
+}
+
+// hash returns FNV-1a of text, its bits mixed as MurmurHash3 ends: their order is what counts.
+func hash(text string) uint64 {
+	h := uint64(14695981039346656037)
+	for _, b := range []byte(text) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// count returns how many there are, about.
+func (s *variety) count() int {
+	return int(float64(len(s.hashes)) * (math.MaxUint64 / float64(s.below)))
+}
