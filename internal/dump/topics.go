@@ -11,6 +11,8 @@ const pointsText = `A POINT names a state. The flag --at shows it instead of the
   1200           tick 1200 on the way to the newest state
   @-5s           the newest tick that is at least 5 seconds older than it
   @+5s           the first tick that is at least 5 seconds newer than @first
+  @02:47:10      the newest tick that was committed by then: the last such time, UTC
+  @2026-11-24T02:47:10Z    the same with its day; RFC 3339
   seq:88         record 88 of the journal, on whatever branch
   snap:3         the state in snapshot file 3; snap:NAME: in the one of that name
   mark:NAME      the newest tick that the program gave that name

@@ -98,6 +98,9 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 //	@first           the oldest state the head comes from that can be shown
 //	@-5s             the newest tick at least 5 seconds older than the head
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
+//	@2026-11-24T02:47:10Z
+//	                 the newest tick on the way to the head that was committed by then
+//	@02:47:10        the same for a time of day, UTC: that before the head, or of the head
 //	1200             tick 1200 on the way to the head
 //	seq:88           record 88, on whatever branch
 //	snap:3           the state in snapshot file 3

@@ -23,6 +23,9 @@ import (
 //	@first           the oldest state the head comes from that can be shown
 //	@-5s             the newest tick at least 5 seconds older than the head
 //	@+5s             the first tick at least 5 seconds newer than the oldest one
+//	@2026-11-24T02:47:10Z
+//	                 the newest tick on the way to the head that was committed by then
+//	@02:47:10        the same for a time of day, UTC: that before the head, or of the head
 //	1200             tick 1200 on the way to the head
 //	seq:88           record 88, on whatever branch
 //	snap:3           the state in snapshot file 3
@@ -72,6 +75,8 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 		return c.first(), nil
 	case strings.HasPrefix(point, "@-"), strings.HasPrefix(point, "@+"):
 		return c.agePoint(point)
+	case strings.HasPrefix(point, "@"):
+		return c.timePoint(point)
 	case name == "seq":
 		if n := number(rest); err == nil {
 			return c.record(n)
@@ -94,7 +99,7 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 
 // badPoint says how a point is written.
 func badPoint(point string) error {
-	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, seq:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
+	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, @02:47:10, @2006-01-02T15:04:05Z, seq:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
 }
 
 // first returns the oldest state that the head comes from and that can be shown: some
@@ -174,29 +179,88 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 	return 0, fmt.Errorf("%w: no tick on the way to the head is %v newer than the oldest", format.ErrNotFound, age)
 }
 
-// before returns the newest ancestor of the head that is older than it by age. The clock
-// of a store may go backwards: it is the nearest one that counts.
+// before returns the newest ancestor of the head that is older than it by age.
 func (c *Catalog) before(age time.Duration) (uint64, error) {
-	var head time.Time
+	seq, _, err := c.by(func(head time.Time) time.Time { return head.Add(-age) })
+	if errors.Is(err, errTooEarly) {
+		if err := c.Removed(fmt.Sprintf("what is %v older than the head was", age)); err != nil {
+			return 0, err
+		}
+		return 0, fmt.Errorf("%w: the head has no ancestor that is %v older", format.ErrNotFound, age)
+	}
+	return seq, err
+}
+
+// timePoint returns the record of a point that is a time of a clock.
+func (c *Catalog) timePoint(point string) (uint64, error) {
+	then, ok := clock(point[1:])
+	if !ok {
+		return 0, badPoint(point)
+	}
+	var at string
+	seq, oldest, err := c.by(func(head time.Time) time.Time {
+		t := then(head)
+		at = t.UTC().Format(time.RFC3339Nano)
+		return t
+	})
+	if errors.Is(err, errTooEarly) {
+		switch removed := c.Removed(fmt.Sprintf("what was there at %s was", at)); {
+		case removed != nil:
+			return 0, removed
+		case oldest.IsZero():
+			return 0, fmt.Errorf("%w: %s: there is no tick that says when it was committed", format.ErrNotFound, point)
+		}
+		return 0, fmt.Errorf("%w: %s is before the first tick, which was committed at %s", format.ErrNotFound, at, oldest.UTC().Format(time.RFC3339Nano))
+	}
+	return seq, err
+}
+
+// clock reads a time, or a time of a day, of which it is the last before the head or that of the
+// head. Without a zone it is UTC, as times are printed.
+func clock(text string) (then func(head time.Time) time.Time, ok bool) {
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+		if t, err := time.Parse(form, text); err == nil {
+			return func(time.Time) time.Time { return t }, true
+		}
+	}
+	for _, form := range []string{time.TimeOnly, "15:04"} {
+		if t, err := time.Parse(form, text); err == nil {
+			return func(head time.Time) time.Time {
+				year, month, day := head.UTC().Date()
+				if t = t.AddDate(year-t.Year(), int(month-t.Month()), day-t.Day()); t.After(head) {
+					return t.AddDate(0, 0, -1)
+				}
+				return t
+			}, true
+		}
+	}
+	return nil, false
+}
+
+// errTooEarly is told of a time before all ticks.
+var errTooEarly = errors.New("no tick is as old")
+
+// by returns the newest record on the way to the head that was committed at then or before, which
+// is told the time of the head; beside [errTooEarly] the time of the oldest record. The clock of
+// a store may go backwards: it is the nearest one to the head that counts.
+func (c *Catalog) by(then func(head time.Time) time.Time) (seq uint64, oldest time.Time, err error) {
+	var limit time.Time
 	for e := range c.Log.Ancestors(c.Head()) {
 		if e.Lost() {
 			continue
 		}
 		t, _, err := c.Read(e)
 		if err != nil {
-			return 0, err
+			return 0, oldest, err
 		}
-		if head.IsZero() {
-			head = t.Time
+		if oldest.IsZero() {
+			limit = then(t.Time)
 		}
-		if head.Sub(t.Time) >= age {
-			return e.ID.Seq, nil
+		if oldest = t.Time; !oldest.After(limit) {
+			return e.ID.Seq, oldest, nil
 		}
 	}
-	if err := c.Removed(fmt.Sprintf("what is %v older than the head was", age)); err != nil {
-		return 0, err
-	}
-	return 0, fmt.Errorf("%w: the head has no ancestor that is %v older", format.ErrNotFound, age)
+	return 0, oldest, errTooEarly
 }
 
 // record returns seq if there is a state of that number. The oldest state has a snapshot
