@@ -41,6 +41,7 @@ type app struct {
 	bar       *term.Bar // nil: no progress is shown.
 	openers   map[string]Opener
 	opened    []disk.FS // By these.
+	formats   []Format  // That export writes beside its own.
 	lend      lending   // nil: whatever is read is opened for it, and closed again.
 	stdin     io.Reader
 	piped     disk.FS // What was read of it; nil: nothing was.

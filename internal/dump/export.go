@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
@@ -32,7 +33,7 @@ type tickDifferentDoc struct {
 
 var exportCommand = command{
 	use: "export STORE [A..B]",
-	doc: `Write a state, or what ticks changed, as JSON, NDJSON or CSV
+	doc: `Write a state, or what ticks changed, as JSON, NDJSON, CSV or tables
 
 Write everything that a state holds as JSON, or as NDJSON (a JSON value a line).
 Nothing is lost: ecsdump import makes a save of it that has the same digest.
@@ -42,17 +43,27 @@ one component to standard output with --component. It has a column for each fiel
 
 With a range A..B, what each tick on the way from A to B changed is written instead,
 a line for each entity or component (in CSV for each field) with old and new values.
-That cannot be imported.`,
+That cannot be imported.
+
+Parquet is for pandas, DuckDB and the like: a file for each component in the new
+directory that -o names. SQLite is one new file with a table for each component. A row
+has the tick, the index and generation of the entity, and a column for each field; with
+a range A..B there are the rows of all states on the way from A to B, or with --every
+of every Nth. These are written by ecsdump-tables, a program of its own with the same
+commands: in the sources of Stet, go -C cmd/ecsdump-tables install .`,
 	example: `  ecsdump export D > all.json
   ecsdump export D --at 100 --format ndjson -o tick100.ndjson
   ecsdump export D --format csv --component Position
-  ecsdump export D 100..200 --format ndjson --component Health`,
+  ecsdump export D 100..200 --format ndjson --component Health
+  ecsdump-tables export D --format parquet -o tables
+  ecsdump-tables export D 100..200 --every 10 --format sqlite -o game.db`,
 	complete: []completer{(*completion).ranges},
 	run: func(f flags) action {
 		var x exporter
-		oneOf(f.FlagSet, &x.format, "format", "format", "json, ndjson or csv", "json", "ndjson", "csv")
-		f.output(&x.out, "a new file to write to, or for csv a new directory; standard output without it")
-		f.StringSliceVar(&x.components, "component", nil, "for csv and ranges: only these components and resources")
+		oneOf(f.FlagSet, &x.format, "format", "format", "json, ndjson, csv, parquet or sqlite", "json", "ndjson", "csv", "parquet", "sqlite")
+		f.output(&x.out, "a new file to write to, or for csv and parquet a new directory; standard output without it")
+		f.StringSliceVar(&x.components, "component", nil, "not for a state as json or ndjson: only these components and resources")
+		f.number(&x.every, "every", "", 1, "for parquet and sqlite: only the rows of every so many states of the range")
 		f.point(&x.at)
 		return func(c *call) error {
 			if err := x.check(c); err != nil {
@@ -69,10 +80,12 @@ That cannot be imported.`,
 //	a state     csv            a table for each component
 //	a range     json, ndjson   a document, like those of diff --json
 //	a range     csv            one table, a line for each field
+//	either      parquet, …     a table for each component, of one state or of several
 type exporter struct {
 	format     string
 	out        string
 	components []string
+	every      uint
 	at         string
 }
 
@@ -85,7 +98,12 @@ func (x *exporter) check(c *call) error {
 		x.format = "ndjson"
 	}
 	isRange := len(c.args) == 2
+	if x.inTables() {
+		return cmp.Or(x.checkTables(c), c.atOrRange(1))
+	}
 	switch {
+	case c.flags.Changed("every"):
+		return c.misused("--every is for parquet and sqlite")
 	case !isRange && x.format != "csv" && len(x.components) > 0:
 		return c.misused("an export that can be imported has all components; --component is for csv and ranges")
 	case !isRange && x.format == "csv" && x.out == "" && len(x.components) != 1:
@@ -96,6 +114,9 @@ func (x *exporter) check(c *call) error {
 
 // run exports a state, or with a range what its ticks changed.
 func (x *exporter) run(s *source) error {
+	if x.inTables() {
+		return x.tables(s)
+	}
 	s.Raw()
 	if len(s.args) > 1 {
 		return x.to(s.app, func() error { return x.changes(s, s.args[1]) })
@@ -161,16 +182,16 @@ func (x *exporter) directory(ctx context.Context, components []*inspect.Componen
 		return system(err)
 	}
 	for _, c := range components {
-		err := newFile(x.out+"/"+fileName(c.Name)+".csv", func(w io.Writer) error { return exportCSV(ctx, w, c) })
+		err := newFile(x.out+"/"+FileName(c.Name)+".csv", func(w io.Writer) error { return exportCSV(ctx, w, c) })
 		if err != nil {
-			return err
+			return cmp.Or(err, os.RemoveAll(x.out))
 		}
 	}
 	return nil
 }
 
-// fileName returns name with bytes that have a meaning in paths written %2F.
-func fileName(name string) string {
+// FileName returns name with bytes that have a meaning in paths written %2F.
+func FileName(name string) string {
 	var b []byte
 	for i := range len(name) {
 		c := name[i]
@@ -288,7 +309,9 @@ const flattest = 16
 // field, structs and short arrays taken apart.
 func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	out := csv.NewWriter(w)
-	_ = out.Write(append([]string{"entity"}, columnNames(nil, "", c.Layout)...)) // It keeps its first error.
+	line := []string{"entity"}
+	columnsOf("", c.Layout, func(name string, _ *layout.Type) { line = append(line, name) })
+	_ = out.Write(line) // It keeps its first error.
 	for row := range c.Len() {
 		entity := "" // Of a resource.
 		if !c.Resource {
@@ -301,7 +324,9 @@ func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return err
 		}
-		_ = out.Write(cells([]string{entity}, v))
+		line = append(line[:0], entity)
+		cellsOf(v, func(v layout.Value) { line = append(line, cellText(v)) })
+		_ = out.Write(line)
 	}
 	out.Flush()
 	return out.Error()
@@ -312,44 +337,43 @@ func flat(t *layout.Type) bool {
 	return t.Kind == layout.Struct || t.Kind == layout.Array && t.Len <= flattest
 }
 
-// columnNames appends the names of the columns of t: X, Info.Range, Slots[1].
-func columnNames(names []string, path string, t *layout.Type) []string {
+// columnsOf calls visit with the columns of t: their names, X, Info.Range, Slots[1], and types.
+func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Type)) {
 	switch {
 	case t.Kind == layout.Struct:
 		for _, f := range t.Fields {
-			name := f.Name
-			if path != "" {
-				name = path + "." + name
-			}
-			names = columnNames(names, name, f.Type)
+			columnsOf(strings.TrimPrefix(path+"."+f.Name, "."), f.Type, visit)
 		}
-		return names
 	case flat(t):
 		for i := range t.Len {
-			names = columnNames(names, path+"["+strconv.Itoa(i)+"]", t.Elem)
+			columnsOf(path+"["+strconv.Itoa(i)+"]", t.Elem, visit)
 		}
-		return names
-	case path == "":
-		path = "value"
+	default:
+		visit(cmp.Or(path, "value"), t)
 	}
-	return append(names, path)
 }
 
-// cells appends the columns of v. Strings are as they are, nil is empty, constants and durations
-// are numbers, and what has parts but no columns for them is JSON.
-func cells(row []string, v layout.Value) []string {
-	switch k := v.Kind(); {
-	case flat(v.Type()):
-		for i := range v.Len() {
-			row = cells(row, v.Index(i))
-		}
-		return row
-	case v.IsNil():
-		return append(row, "")
-	case k == layout.String:
-		return append(row, v.Text())
-	case !v.Type().Named() && (k < layout.Complex64 || k == layout.Entity):
-		return append(row, v.String())
+// cellsOf calls visit with what v has in each of the columns of its type.
+func cellsOf(v layout.Value, visit func(layout.Value)) {
+	if !flat(v.Type()) {
+		visit(v)
+		return
 	}
-	return append(row, string(v.AppendExact(nil)))
+	for i := range v.Len() {
+		cellsOf(v.Index(i), visit)
+	}
+}
+
+// cellText returns v for a cell of CSV. Strings are as they are, nil is empty, constants and durations
+// are numbers, and what has parts but no columns for them is JSON.
+func cellText(v layout.Value) string {
+	switch k := v.Kind(); {
+	case v.IsNil():
+		return ""
+	case k == layout.String:
+		return v.Text()
+	case !v.Type().Named() && (k < layout.Complex64 || k == layout.Entity):
+		return v.String()
+	}
+	return string(v.AppendExact(nil))
 }

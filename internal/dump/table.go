@@ -23,17 +23,18 @@ var commands = []*command{
 
 // Main is the whole of a program: it runs the command that os.Args has, and returns
 // what to exit with. Besides directories and files it reads what the openers open, which
-// are by the scheme of URLs: that of "nats" opens nats://host/world.
-func Main(openers map[string]Opener) int {
+// are by the scheme of URLs: that of "nats" opens nats://host/world. Export writes formats
+// beside its own.
+func Main(openers map[string]Opener, formats ...Format) int {
 	ctx, stop := interruptible()
 	defer stop()
-	return run(ctx, stop, openers, os.Args[1:], os.Stdout, os.Stderr)
+	return run(ctx, stop, openers, os.Args[1:], os.Stdout, os.Stderr, formats...)
 }
 
 // run runs the command that args has, until ctx ends, which stop does: also when nobody
 // reads what is printed, so that a walk through a large store does not go on for nothing.
-func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer) (code int) {
-	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers}
+func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer, formats ...Format) (code int) {
+	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers, formats: formats}
 	f := a.execute(ctx, commands, args)
 	if f == nil {
 		return exitOK

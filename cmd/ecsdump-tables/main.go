@@ -1,0 +1,19 @@
+// Ecsdump-tables is ecsdump whose export writes tables for other programs, too:
+//
+//	ecsdump-tables export STORE --format parquet -o DIR     pandas, DuckDB, polars, Spark
+//	ecsdump-tables export STORE --format sqlite -o FILE     sqlite3, Datasette, DuckDB
+//
+// It is a module of its own, since the libraries for these formats are as large as all of ecsdump.
+package main
+
+import (
+	"os"
+
+	"github.com/stet-ecs/stet/internal/dump"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	return dump.Main(nil, dump.Format{Name: "parquet", Create: createParquet}, dump.Format{Name: "sqlite", Create: createSQLite})
+}

@@ -1,0 +1,362 @@
+package dump
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// tickColumn, indexColumn and generationColumn come first in tables; those of resources have only
+// the first.
+const (
+	tickColumn       = "tick"
+	indexColumn      = "index"
+	generationColumn = "generation"
+)
+
+// tableColumns returns the columns of the table of c.
+func tableColumns(c *inspect.Component) []Column {
+	columns := []Column{{Name: tickColumn, Kind: layout.Uint64}}
+	if !c.Resource {
+		columns = append(columns, Column{Name: indexColumn, Kind: layout.Uint32}, Column{Name: generationColumn, Kind: layout.Uint32})
+	}
+	taken := map[string]bool{}
+	for _, column := range columns {
+		taken[column.Name] = true
+	}
+	add := func(name string, kind layout.Kind, nullable bool, of facet) {
+		for taken[strings.ToLower(name)] {
+			name += "_"
+		}
+		taken[strings.ToLower(name)] = true
+		columns = append(columns, Column{name, kind, nullable, of})
+	}
+	columnsOf("", c.Layout, func(name string, t *layout.Type) {
+		pointer := t.Kind == layout.Pointer
+		if pointer { // What it points to, or null.
+			t = t.Elem
+		}
+		switch {
+		case t.Kind == layout.Entity && !pointer:
+			add(name+"."+indexColumn, layout.Uint32, true, facetIndex)
+			add(name+"."+generationColumn, layout.Uint32, true, facetGeneration)
+		case len(t.Constants) > 0:
+			add(name, layout.String, pointer, facetName)
+		case t.Kind < layout.Complex64 || t.Kind == layout.String:
+			add(name, t.Kind, pointer, facetWhole)
+		default:
+			add(name, layout.String, true, facetJSON)
+		}
+	})
+	return columns
+}
+
+// newRows returns room for rows of a table.
+func newRows(columns []Column) *Rows { return &Rows{Columns: make([]Cells, len(columns))} }
+
+// clear makes r empty.
+func (r *Rows) clear() {
+	r.N = 0
+	for i := range r.Columns {
+		c := &r.Columns[i]
+		c.Bits, c.Texts, c.Null = c.Bits[:0], c.Texts[:0], c.Null[:0]
+	}
+}
+
+// add adds a row of the table of c, encoded, which e has.
+func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.Entity, row []byte) error {
+	v, err := c.Layout.Value(row)
+	if err != nil {
+		return err
+	}
+	r.N++
+	r.Columns[0].Bits = append(r.Columns[0].Bits, tick)
+	i := 1
+	if !c.Resource {
+		r.Columns[1].Bits = append(r.Columns[1].Bits, uint64(e.Index()))
+		r.Columns[2].Bits = append(r.Columns[2].Bits, uint64(e.Generation()))
+		i = 3
+	}
+	cellsOf(v, func(v layout.Value) {
+		r.Columns[i].add(v, columns[i])
+		if i++; columns[i-1].facet == facetIndex {
+			r.Columns[i].add(v, columns[i])
+			i++
+		}
+	})
+	return nil
+}
+
+// add adds what of v stands in a column.
+func (c *Cells) add(v layout.Value, column Column) {
+	if column.Nullable {
+		c.Null = append(c.Null, v.IsNil() || column.facet >= facetIndex && v.Uint() == 0)
+	}
+	if v.Kind() == layout.Pointer && column.facet != facetJSON {
+		var to layout.Value // Nothing, if there is none.
+		if !v.IsNil() {
+			to = v.Index(0)
+		}
+		v = to
+	}
+	switch k := column.Kind; {
+	case column.facet == facetIndex:
+		c.Bits = append(c.Bits, uint64(ecs.Entity(v.Uint()).Index()))
+	case column.facet == facetGeneration:
+		c.Bits = append(c.Bits, uint64(ecs.Entity(v.Uint()).Generation()))
+	case column.facet == facetName:
+		c.Texts = append(c.Texts, v.String())
+	case column.facet == facetJSON:
+		c.Texts = append(c.Texts, string(v.AppendExact(nil)))
+	case k == layout.String:
+		c.Texts = append(c.Texts, strings.ToValidUTF8(v.Text(), "\uFFFD"))
+	case k == layout.Bool:
+		bit := uint64(0)
+		if v.Bool() {
+			bit = 1
+		}
+		c.Bits = append(c.Bits, bit)
+	case k == layout.Float32 || k == layout.Float64:
+		c.Bits = append(c.Bits, math.Float64bits(v.Float()))
+	case k >= layout.Int8 && k <= layout.Int64:
+		c.Bits = append(c.Bits, uint64(v.Int()))
+	default:
+		c.Bits = append(c.Bits, v.Uint())
+	}
+}
+
+// inTables reports whether x writes tables for other programs.
+func (x *exporter) inTables() bool { return x.format == "parquet" || x.format == "sqlite" }
+
+// checkTables makes sense of the flags for tables.
+func (x *exporter) checkTables(c *call) error {
+	switch {
+	case x.find(c.app) == nil:
+		return fail(exitUsage, "go -C cmd/ecsdump-tables install . # in the sources of Stet", "this program does not write %s, which takes large libraries; ecsdump-tables does, and all else that ecsdump does", x.format)
+	case x.out == "":
+		return c.misused("say with -o where to write the tables")
+	case x.every == 0:
+		return c.misused("--every takes 1 or more")
+	case c.flags.Changed("every") && len(c.args) < 2:
+		return c.misused("--every is for a range")
+	}
+	return nil
+}
+
+// find returns the format of x, or nil.
+func (x *exporter) find(a *app) *Format {
+	for i := range a.formats {
+		if a.formats[i].Name == x.format {
+			return &a.formats[i]
+		}
+	}
+	return nil
+}
+
+// tables writes tables of a state, or of those of a range. Of a state, columns are read one after
+// the other and are never held whole; the states of a range are one that goes from tick to tick.
+func (x *exporter) tables(s *source) (err error) {
+	if len(s.args) < 2 {
+		return s.ask(x.at, func(st *inspect.State) error { // Perhaps twice.
+			return x.writing(s, outline(st), func(w *tableWriter) error { return w.state(st) })
+		})
+	}
+	states, err := s.way(s.args[1], "")
+	if err != nil {
+		return err
+	}
+	cursor, err := s.Cursor(s.ctx, states[0])
+	if err != nil {
+		return err
+	}
+	return x.writing(s, state{cursor.Image(), states[0]}, func(w *tableWriter) error {
+		for i := 0; i < len(states); i += int(min(x.every, uint(len(states)))) {
+			if err := cursor.Seek(s.ctx, states[i]); err != nil {
+				return err
+			}
+			if err := w.image(state{cursor.Image(), states[i]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writing makes the output, which write fills; there is none if that fails. The components that the flags
+// name must be in im.
+func (x *exporter) writing(s *source, im state, write func(*tableWriter) error) error {
+	if _, err := s.components(im, x.components, true); err != nil {
+		return err
+	}
+	to, err := x.find(s.app).Create(x.out)
+	if errors.Is(err, fs.ErrExist) {
+		return occupied(x.out)
+	}
+	if err != nil {
+		return system(err)
+	}
+	w := &tableWriter{exporter: x, source: s, to: to, begun: map[string]*begunTable{}}
+	err = write(w)
+	err = cmp.Or(err, system(to.Close()))
+	if err != nil {
+		err = cmp.Or(err, os.RemoveAll(x.out))
+	}
+	return err
+}
+
+// A tableWriter writes the tables of states.
+type tableWriter struct {
+	*exporter
+	*source
+	to    Tables
+	begun map[string]*begunTable // By component.
+}
+
+// A begunTable is a table with its columns, and room for rows.
+type begunTable struct {
+	Table
+	columns []Column
+	layout  *layout.Type
+	rows    *Rows
+}
+
+// table returns the table of c, which is begun if it is not there; nil: it is not asked for.
+func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error) {
+	if len(w.exporter.components) > 0 && !slices.Contains(w.exporter.components, c.Name) {
+		return nil, nil
+	}
+	t := w.begun[c.Name]
+	switch {
+	case t == nil:
+		t = &begunTable{columns: tableColumns(c), layout: c.Layout}
+		t.rows = newRows(t.columns)
+		var err error
+		if t.Table, err = w.to.Begin(c.Name, t.columns); err != nil {
+			return nil, system(err)
+		}
+		w.begun[c.Name] = t
+	case !t.layout.Equal(c.Layout):
+		return nil, fail(exitUsage, try("log", w.path), "%s has other fields from %v on, where the store was converted: export what lies before, or from there on", c.Name, im)
+	}
+	return t, nil
+}
+
+// write writes rows and lets go of them.
+func (t *begunTable) write(rows *Rows) error {
+	if rows.N == 0 {
+		return nil
+	}
+	err := system(t.Write(rows))
+	rows.clear()
+	return err
+}
+
+// tableRows is how many rows are written at once.
+const tableRows = 4096
+
+// image adds the rows of a state that lies in memory.
+func (w *tableWriter) image(im state) error {
+	for _, c := range im.Components {
+		t, err := w.table(im, c)
+		if t == nil || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		for row := range c.Len() {
+			e := ecs.Vacant
+			if !c.Resource {
+				if e = c.Entities[row]; e == ecs.Vacant || !im.IsAlive(e) {
+					continue
+				}
+			}
+			if err := t.rows.add(t.columns, im.Tick, c, e, c.Row(row)); err != nil {
+				return err
+			}
+			if t.rows.N == tableRows {
+				if err := cmp.Or(w.ctx.Err(), t.write(t.rows)); err != nil {
+					return err
+				}
+			}
+		}
+		if err := t.write(t.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// state adds the rows of a state, of which a column is read after the other.
+func (w *tableWriter) state(st *inspect.State) error {
+	im := outline(st)
+	done, total := int64(0), int64(0)
+	for _, c := range im.Components {
+		total += int64(c.Len())
+	}
+	for _, c := range im.Components {
+		t, err := w.table(im, c)
+		switch {
+		case err != nil:
+			return err
+		case t == nil:
+		case c.Resource:
+			err = t.resource(st, im, c)
+		default:
+			err = t.sweep(w.ctx, st, im, c, func(n int) {
+				if done += int64(n); w.bar != nil {
+					w.bar.Show("writing tables", done, total)
+				}
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resource adds the row of a resource, unless it was registered and not saved yet.
+func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component) error {
+	if c.Len() == 0 {
+		return nil
+	}
+	row, err := st.Row(c, 0)
+	if err == nil {
+		err = t.rows.add(t.columns, im.Tick, c, ecs.Vacant, row)
+	}
+	return cmp.Or(err, t.write(t.rows))
+}
+
+// sweep adds the rows of a component, in the order of the indices of their entities.
+func (t *begunTable) sweep(ctx context.Context, st *inspect.State, im state, c *inspect.Component, wrote func(n int)) error {
+	return st.Sweep(ctx, []*inspect.Component{c}, func() func(*inspect.Span) (any, error) {
+		return func(of *inspect.Span) (any, error) {
+			rows := newRows(t.columns)
+			for i, e := range of.Entities {
+				row, has, err := of.Row(0, i)
+				if has && err == nil {
+					err = rows.add(t.columns, im.Tick, c, e, row)
+				}
+				if err != nil {
+					return nil, fmt.Errorf("%s of %v: %w", c.Name, e, err)
+				}
+			}
+			return rows, nil
+		}
+	}, func(found any) error {
+		rows := found.(*Rows)
+		wrote(rows.N)
+		return t.write(rows)
+	})
+}
