@@ -72,13 +72,17 @@ func (o *hearsay) requireState(im *inspect.Image, e ecs.Entity) {
 	o.t.Helper()
 	require.Equal(o.t, im.IsAlive(e), o.alive)
 	for n, c := range im.Components {
-		if c.Resource || !c.Rewinds { // At has that from the nearest snapshot, whatever ticks say.
+		if !c.Rewinds { // At has that from the nearest snapshot, whatever ticks say.
 			continue
 		}
 		row, ok := o.rows[n]
-		require.Equal(o.t, c.Find(e) >= 0, ok, c.Name)
+		at := c.Find(e)
+		if c.Resource && e == ecs.Vacant {
+			at = c.Len() - 1
+		}
+		require.Equal(o.t, at >= 0, ok, c.Name)
 		if ok {
-			require.Equal(o.t, c.Find(e), row, c.Name)
+			require.Equal(o.t, at, row, c.Name)
 			require.Equal(o.t, storetest.ValueOf(o.t, c, row).String(), o.value[n])
 		}
 	}

@@ -15,11 +15,11 @@ import (
 // blameDoc is what blame --json prints.
 type blameDoc struct {
 	stateDoc
-	Entity     string      `json:"entity"`
-	Components []blamedDoc `json:"components"`
+	Entity     string      `json:"entity,omitempty"` // Missing: it is of a resource.
+	Components []blamedDoc `json:"components"`       // Or the resource.
 }
 
-// A blamedDoc is a component of the entity.
+// A blamedDoc is a component of the entity, or the resource.
 type blamedDoc struct {
 	Name    string           `json:"name"`
 	Written *writerDoc       `json:"written,omitempty"` // Who wrote it last, perhaps the value that it had.
@@ -36,17 +36,18 @@ type blamedFieldDoc struct {
 }
 
 var blameCommand = command{
-	use: "blame STORE ENTITY[.Component[.field]]",
-	doc: `Tell which tick gave every field of an entity its value
+	use: "blame STORE ENTITY[.Component[.field]]|RESOURCE[.field]",
+	doc: `Tell which tick gave every field of an entity or a resource its value
 
-Tell of every field of an entity which tick gave it the value it has. If another
+Tell of every field of an entity or a resource which tick gave it the value it has. If another
 tick wrote the component last, without changing the field, it is told as well.
 
 A value that no tick in the journal wrote was written "at or before" the oldest state
 that the store still has. The journal is read from its end, no further than it takes:
 a value that never changed takes all of it.`,
 	example: `  ecsdump blame D 12v3
-  ecsdump blame D 12v3.Position.X --at mark:boss`,
+  ecsdump blame D 12v3.Position.X --at mark:boss
+  ecsdump blame D Weather`,
 	complete: []completer{(*completion).subjects},
 	run: func(f flags) action {
 		var at string
@@ -68,18 +69,26 @@ func (s *source) blame(at string, text string) error {
 	if err != nil {
 		return err
 	}
-	if !last.Alive {
+	if !sub.isResource() && !last.Alive {
 		return s.notAlive(last)
 	}
 	b := &blamer{number: sub.number}
 	if err := b.look(s, sub.entity, seq); err != nil {
 		return err
 	}
-	doc := &blameDoc{stateDoc{last.Tick, last.Seq}, sub.entity.String(), b.docs(sub)}
-	if len(doc.Components) == 0 && sub.number != allComponents {
+	doc := &blameDoc{stateDoc{last.Tick, last.Seq}, sub.holder(), b.docs(sub)}
+	switch none := len(doc.Components) == 0; {
+	case none && sub.isResource():
+		return s.noValue(sub, last)
+	case none && sub.number != allComponents:
 		return s.missing(try("history", s.path, sub.String()), "%v has no %s%s at %s", sub.entity, sub.component, sub.field, doc.place())
 	}
 	return s.tell(doc)
+}
+
+// noValue says that a resource, or a field of it, has no value.
+func (s *source) noValue(sub subject, at *inspect.EntityState) error {
+	return s.missing(try("schema", s.path), "%s has no value at %s", sub, stateDoc{at.Tick, at.Seq}.place())
 }
 
 // docs returns what is known of what sub names.
@@ -104,12 +113,16 @@ func (sub subject) covers(path string) bool {
 // print prints a row for each field. A component is named once, and who wrote it only if
 // that is another tick than the one that changed the field.
 func (d *blameDoc) print(a *app) {
-	a.Line("%s: alive at %s", d.Entity, d.place())
+	name := "RESOURCE"
+	if d.Entity != "" {
+		name = "COMPONENT"
+		a.Line("%s: alive at %s", d.Entity, d.place())
+	}
 	if len(d.Components) == 0 {
 		a.Line("it has no components")
 		return
 	}
-	g := a.Grid("COMPONENT", "FIELD", "VALUE", "CHANGED", "WRITTEN")
+	g := a.Grid(name, "FIELD", "VALUE", "CHANGED", "WRITTEN")
 	for _, c := range d.Components {
 		name := c.Name
 		for _, f := range c.Fields {

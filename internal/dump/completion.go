@@ -263,27 +263,55 @@ func (c *completion) entities() error {
 	return nil
 }
 
-// subjects offers entities, behind the dot their components, and fields of these.
+// holders offers entities and resources.
+func (c *completion) holders() error {
+	if err := c.resources(); err != nil {
+		return err
+	}
+	return c.entities()
+}
+
+// subjects offers entities, behind the dot their components, and fields of these; and resources, with
+// their fields.
 func (c *completion) subjects() error {
 	text, _, narrowed := strings.Cut(c.typed, ".")
 	if !narrowed {
-		return c.entities()
+		return c.holders()
 	}
 	e, err := ecs.ParseEntity(text)
 	if err != nil {
-		return err
+		return c.resources()
 	}
 	state, err := c.peek(e)
 	if err != nil {
 		return err
 	}
 	for _, component := range state.Components {
-		if name := text + "." + component.Name; component.Row >= 0 && !component.Resource {
-			c.offer(name, component.Layout.String())
-			c.fields(name, component.Layout)
+		if component.Row >= 0 {
+			c.named(text+"."+component.Name, component)
 		}
 	}
 	return nil
+}
+
+// resources offers resources, and their fields.
+func (c *completion) resources() error {
+	state, err := c.peek(ecs.Vacant)
+	if err != nil {
+		return err
+	}
+	for _, component := range state.Components {
+		if component.Resource {
+			c.named(component.Name, component)
+		}
+	}
+	return nil
+}
+
+// named offers a component or resource by what it is called here, and its fields.
+func (c *completion) named(name string, of inspect.EntityComponent) {
+	c.offer(name, of.Layout.String())
+	c.fields(name, of.Layout)
 }
 
 // fields offers the fields of what is typed already, level by level.

@@ -9,6 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -19,7 +20,7 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	if err != nil {
 		e, err := ecs.ParseEntity(text)
 		if err != nil {
-			return 0, fail(exitUsage, try("ls", s.path), "%q is not an entity; write INDEXvGENERATION, as in 12v3, or the index of one that is alive", text)
+			return 0, fail(exitUsage, try("ls", s.path), "%q is not an entity; write %s", text, entityForms)
 		}
 		return e, nil
 	}
@@ -35,6 +36,18 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	}
 	p.Entity = p.Holder
 	return 0, s.notAlive(p)
+}
+
+// entityForms is what an ENTITY can be.
+const entityForms = "INDEXvGENERATION, as in 12v3, or the index of one that is alive"
+
+// isEntity reports whether text is written like an ENTITY.
+func isEntity(text string) bool {
+	_, err := ecs.ParseEntity(text)
+	if err != nil {
+		_, err = strconv.ParseUint(text, 10, 32)
+	}
+	return err == nil
 }
 
 // notAlive says what is known of an entity that is not alive in p.
@@ -102,14 +115,21 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 }
 
 // A subject is what somebody asks about an entity: ENTITY[.Component[.field]], as
-// in 12v3.Position.X, 12v3.Bag.Items[0] or 12v3.Bag.Counts["gold"].
+// in 12v3.Position.X, 12v3.Bag.Items[0] or 12v3.Bag.Counts["gold"]; or about a resource:
+// Resource[.field].
 type subject struct {
-	entity    ecs.Entity
+	entity    ecs.Entity // Vacant: it is about a resource, which is the component.
 	component string     // "": all of them.
 	number    int        // Of the component.
 	field     string     // As it is written behind the component.
 	steps     []pathStep // To the field; none: the whole component.
 }
+
+// isResource reports whether sub is about a resource.
+func (sub subject) isResource() bool { return sub.entity == ecs.Vacant }
+
+// holder names the entity that sub is about; "": it is about a resource.
+func (sub subject) holder() string { return holder(sub.entity, sub.isResource()) }
 
 // A pathStep leads into a value: to a field, or to an element or entry.
 type pathStep struct {
@@ -120,47 +140,32 @@ type pathStep struct {
 // allComponents is the number in a subject that names no component.
 const allComponents = -1
 
-// subject reads text, and what the state that record seq leads to has of the entity: the
-// newest state of interest.
-func (s *source) subject(text string, seq uint64) (subject, *inspect.EntityState, error) {
+// subject reads text, and what the state that record seq leads to has of the entity, or of the
+// resources: the newest state of interest.
+func (s *source) subject(text string, seq uint64) (sub subject, state *inspect.EntityState, err error) {
 	first, rest, narrowed := strings.Cut(text, ".")
-	e, err := s.entity(first, seq)
-	if err != nil {
-		return subject{}, nil, err
+	sub = subject{entity: ecs.Vacant, number: allComponents}
+	if isEntity(first) {
+		if sub.entity, err = s.entity(first, seq); err != nil {
+			return sub, nil, err
+		}
+	} else {
+		rest, narrowed = text, true
 	}
-	state, err := s.peek(e, seq)
-	if err != nil {
-		return subject{}, nil, err
-	}
-	sub := subject{entity: e, number: allComponents}
-	if narrowed {
+	if state, err = s.peek(sub.entity, seq); err == nil && narrowed {
 		err = sub.narrow(s, rest, state.Components)
 	}
 	return sub, state, err
 }
 
-// narrow reads Component[.field]. Names of components may have dots and brackets in them, so the
-// longest that the text begins with is meant, and what follows it is the field.
+// narrow reads Component[.field], or that of a resource.
 func (sub *subject) narrow(s *source, text string, components []inspect.EntityComponent) error {
-	var known []string
-	var c inspect.EntityComponent
-	for n, candidate := range components {
-		name := candidate.Name
-		if !candidate.Resource {
-			known = append(known, name)
-		}
-		rest, ok := strings.CutPrefix(text, name)
-		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') && len(name) > len(sub.component) {
-			c, sub.component, sub.number, sub.field = candidate, name, n, rest
-		}
+	n, field := longest(text, components, sub.isResource())
+	if n < 0 {
+		return sub.unknown(s, text, components)
 	}
-	switch {
-	case sub.component == "":
-		name, _, _ := strings.Cut(text, ".")
-		return s.noComponent(name, known)
-	case c.Resource:
-		return s.isResource(c.Name)
-	}
+	c := components[n]
+	sub.component, sub.number, sub.field = c.Name, n, field
 	var err error
 	if sub.steps, err = parseSteps(sub.field); err != nil {
 		return fail(exitUsage, try("schema", s.path), "%s%s: %w", sub.component, sub.field, err)
@@ -171,9 +176,50 @@ func (sub *subject) narrow(s *source, text string, components []inspect.EntityCo
 	return nil
 }
 
+// longest returns which of the components, or of the resources, text begins with, and the field that
+// follows it. Names may have dots and brackets in them, so the longest is meant; -1: there is none.
+func longest(text string, components []inspect.EntityComponent, resource bool) (number int, field string) {
+	number = -1
+	for n, c := range components {
+		rest, ok := strings.CutPrefix(text, c.Name)
+		if ok && c.Resource == resource && (rest == "" || rest[0] == '.' || rest[0] == '[') && (number < 0 || len(rest) < len(field)) {
+			number, field = n, rest
+		}
+	}
+	return number, field
+}
+
+// unknown is the failure of a text that begins with no name of what it is about.
+func (sub *subject) unknown(s *source, text string, components []inspect.EntityComponent) error {
+	var known []string
+	for _, c := range components {
+		if c.Resource == sub.isResource() {
+			known = append(known, c.Name)
+		}
+	}
+	name, _, _ := strings.Cut(text, ".")
+	other, field := longest(text, components, !sub.isResource())
+	switch {
+	case sub.isResource() && strings.ContainsAny(text[:min(1, len(text))], "0123456789"):
+		_, err := s.entity(name, 0) // It says what is wrong with it.
+		return err
+	case other >= 0 && sub.isResource():
+		name = components[other].Name
+		return s.missing(try("ls", s.path, "--with", name), "%s is a component: say of which entity, as in 12v3.%s", name, name+field)
+	case other >= 0:
+		return s.isResource(components[other].Name)
+	case sub.isResource():
+		return s.missing(try("show", s.path, "--resources"), "%q is no resource%s, and no entity: that is %s", name, near.Hint(name, known), entityForms)
+	}
+	return s.noComponent(name, known)
+}
+
 // String returns sub as it is written.
 func (sub subject) String() string {
-	if sub.component == "" {
+	switch {
+	case sub.isResource():
+		return sub.component + sub.field
+	case sub.component == "":
 		return sub.entity.String()
 	}
 	return sub.entity.String() + "." + sub.component + sub.field

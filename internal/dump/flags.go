@@ -110,11 +110,7 @@ func (f flags) someOf(to *[]string, name, usage string, words []string) {
 // first without a word, so it is refused.
 func (f flags) entity(to *string, usage string) {
 	f.Var(&value{kind: "entity", takes: "one entity, INDEXvGENERATION as in 12v3, or the index of one that is alive", set: func(text string) error {
-		_, err := ecs.ParseEntity(text)
-		if err != nil {
-			_, err = strconv.ParseUint(text, 10, 32)
-		}
-		if err != nil || *to != "" {
+		if !isEntity(text) || *to != "" {
 			return errTakes
 		}
 		*to = text

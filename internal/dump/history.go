@@ -13,8 +13,8 @@ import (
 
 // historyDoc is what history --json prints.
 type historyDoc struct {
-	Entity    string     `json:"entity"`
-	Component string     `json:"component,omitempty"` // The only one of interest.
+	Entity    string     `json:"entity,omitempty"`    // Missing: it is of a resource.
+	Component string     `json:"component,omitempty"` // The only one of interest, or the resource.
 	Field     string     `json:"field,omitempty"`     // Of it, as it was asked for.
 	To        stateDoc   `json:"to"`                  // The last state looked at.
 	Earlier   int        `json:"earlier"`             // Events that --limit left out.
@@ -39,16 +39,17 @@ type eventDoc struct {
 }
 
 var historyCommand = command{
-	use: "history STORE ENTITY[.Component[.field]] [A..B]",
-	doc: `Tell what happened to an entity, a component of it or a field
+	use: "history STORE ENTITY[.Component[.field]]|RESOURCE[.field] [A..B]",
+	doc: `Tell what happened to an entity, a component of it, a resource or a field
 
-Tell what happened to an entity, also to one that is dead by now: tick by tick on
-the way to the newest state, or to that of --at, or from point A to B.
+Tell what happened to an entity, also to one that is dead by now, or to a resource: tick by tick
+on the way to the newest state, or to that of --at, or from point A to B.
 
   ecsdump history D 12v3                    its life
   ecsdump history D 12v3.Position           a component
   ecsdump history D 12v3.Position.X         a field
   ecsdump history D '12v3.Bag.Items[0]'     an element; for maps '12v3.Bag.Counts["gold"]'
+  ecsdump history D Weather.Wind            a field of a resource
   ecsdump history D 12v3.Position 100..200  from tick 100 to 200
 
 Of values that are numbers and changed, a line of blocks shows the course.
@@ -106,7 +107,7 @@ func (h *historian) run(s *source) error {
 			return err
 		}
 	}
-	doc := historyDoc{h.entity.String(), h.component, strings.TrimPrefix(h.field, "."), stateDoc{last.Tick, last.Seq}, earlier, nil}
+	doc := historyDoc{h.holder(), h.component, strings.TrimPrefix(h.field, "."), stateDoc{last.Tick, last.Seq}, earlier, nil}
 	if s.json {
 		err = stream(s.app, doc, mapped(events, h.eventDoc))
 	} else {
@@ -205,8 +206,11 @@ func (h *historian) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 	return doc, nil
 }
 
-// nothing is the failure of a history without events: it says why the entity has none.
+// nothing is the failure of a history without events: it says why the entity or resource has none.
 func (h *historian) nothing(s *source, last *inspect.EntityState) error {
+	if h.isResource() {
+		return s.noValue(h.subject, last)
+	}
 	if last.Row >= 0 && h.entity.Generation() > 0 && h.entity.Generation() < last.Holder.Generation() && h.from == 0 {
 		return s.missing(try("history", s.path, last.Holder.String()), "%v is not alive in any state that the store still has; its index went to %v", h.entity, last.Holder)
 	}

@@ -20,9 +20,12 @@ import (
 
 // oracles has for each command what asks it, and judges what it says. Every command has one.
 var oracles = map[string]func(x *trial){
-	"arrays":  func(x *trial) { x.states("arrays", url, "Health") },
-	"bisect":  bisectOracle,
-	"blame":   func(x *trial) { x.writers("blame", url, "0v1") },
+	"arrays": func(x *trial) { x.states("arrays", url, "Health") },
+	"bisect": bisectOracle,
+	"blame": func(x *trial) {
+		x.writers("blame", url, "0v1")
+		x.writers("blame", url, "score")
+	},
 	"compact": compactOracle,
 	"diff":    diffOracle,
 	"export":  exportOracle,
@@ -44,7 +47,9 @@ var oracles = map[string]func(x *trial){
 	"show": func(x *trial) {
 		x.states("show", url, "0v1", "--brief")
 		x.states("show", url, "--resources")
+		x.states("show", url, "score", "--brief")
 		x.writers("show", url, "0v1")
+		x.writers("show", url, "score")
 		x.writers("show", url, "6v2") // It names another.
 	},
 	"stats": statsOracle,

@@ -13,7 +13,7 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// resourcesDoc is what show --resources --json prints.
+// resourcesDoc is what show --resources --json prints, and show --json of a resource.
 type resourcesDoc struct {
 	stateDoc
 	Resources []resourceDoc `json:"resources"`
@@ -23,7 +23,11 @@ type resourcesDoc struct {
 type resourceDoc struct {
 	Name  string       `json:"name"`
 	Value layout.Value `json:"value"`          // null: it was registered but not saved yet.
-	Dead  []string     `json:"dead,omitempty"` // Fields that hold an entity that is not alive.
+	Dead  []string     `json:"dead,omitempty"` // Fields that hold an entity that is not alive; missing with --brief.
+
+	// Of one that was asked for by its name; missing with --brief and in a save.
+	Changed *writerDoc `json:"changed,omitempty"` // Who gave it its value.
+	Written *writerDoc `json:"written,omitempty"` // Who wrote it last, perhaps the value that it had.
 }
 
 // showDoc is what show --json prints of an entity.
@@ -60,11 +64,11 @@ type referrerDoc struct {
 }
 
 var showCommand = command{
-	use: "show STORE [ENTITY]",
+	use: "show STORE [ENTITY|RESOURCE]",
 	doc: `Show one entity with all fields, or the resources
 
 Show one entity with all fields: which tick wrote each component last, and who
-refers to it.
+refers to it; or a resource, in the same way.
 
 Only the pages of the entity are read, and the ticks behind the nearest snapshot.
 For the last writers, up to 64 MiB of older ticks are read as well; what they do not
@@ -74,8 +78,9 @@ entities are read. An entity in a field of its own is looked up, to say if it is
 alive. With --brief none of this is done, and nothing more is read.`,
 	example: `  ecsdump show D 12v3
   ecsdump show D 12v3 --at @latest~10 --brief
+  ecsdump show D Weather
   ecsdump show D --resources`,
-	complete: []completer{(*completion).entities},
+	complete: []completer{(*completion).holders},
 	run: func(f flags) action {
 		var e shower
 		var resources bool
@@ -85,7 +90,7 @@ alive. With --brief none of this is done, and nothing more is read.`,
 		f.limit(&e.limit, 10, "that refer to it")
 		return func(c *call) error {
 			if resources != (len(c.args) == 1) {
-				return c.misused("give either an entity or --resources")
+				return c.misused("give either an entity, the name of a resource or --resources")
 			}
 			if err := cmp.Or(c.exclusive("resources", "brief"), c.exclusive("resources", "limit")); err != nil {
 				return err
@@ -134,8 +139,15 @@ func (d *resourcesDoc) print(a *app) {
 		return
 	}
 	g := a.Grid("RESOURCE", "FIELD", "VALUE")
+	if d.Resources[0].Changed != nil {
+		g = a.Grid("RESOURCE", "FIELD", "VALUE", "CHANGED", "WRITTEN")
+	}
 	for _, r := range d.Resources {
-		fieldRows(g, []any{r.Name}, r.Value, r.Dead)
+		var behind []any
+		if r.Changed != nil {
+			behind = []any{r.Changed, r.Written.unless(r.Changed)}
+		}
+		fieldRows(g, []any{r.Name}, r.Value, r.Dead, behind...)
 	}
 	g.Flush()
 }
@@ -160,11 +172,14 @@ func (o *shower) run(s *source) error {
 	if err != nil {
 		return err
 	}
+	if !isEntity(s.args[1]) {
+		return o.resource(s, seq)
+	}
 	e, err := s.entity(s.args[1], seq)
 	if err != nil {
 		return err
 	}
-	b, err := o.look(s, e, seq)
+	b, err := o.look(s, e, allComponents, seq)
 	if err != nil {
 		return err
 	}
@@ -183,9 +198,36 @@ func (o *shower) run(s *source) error {
 	return s.tell(doc)
 }
 
-// look returns what is known of the entity.
-func (o *shower) look(s *source, e ecs.Entity, seq uint64) (b *blamer, err error) {
-	b = &blamer{number: allComponents, bytes: showBytes}
+// resource shows a resource.
+func (o *shower) resource(s *source, seq uint64) error {
+	sub, last, err := s.subject(s.args[1], seq)
+	if err != nil {
+		return err
+	}
+	if !sub.isResource() || sub.field != "" {
+		return fail(exitUsage, try("blame", s.path, sub.String()), "show takes a whole entity or resource, as %s", cmp.Or(sub.holder(), sub.component))
+	}
+	b, err := o.look(s, ecs.Vacant, sub.number, seq)
+	if err != nil {
+		return err
+	}
+	r := resourceDoc{Name: sub.component, Value: last.Components[sub.number].Value}
+	if blamed := b.components[sub.number]; blamed != nil && !s.IsSave() {
+		r.Changed, r.Written = blamed.changed(), blamed.Written
+	}
+	if !o.brief {
+		alive, err := s.living(seq, r.Value)
+		if err != nil {
+			return err
+		}
+		r.Dead = deadIn(r.Value, alive)
+	}
+	return s.tell(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}})
+}
+
+// look returns what is known of an entity, or of a resource.
+func (o *shower) look(s *source, e ecs.Entity, number int, seq uint64) (b *blamer, err error) {
+	b = &blamer{number: number, bytes: showBytes}
 	if o.brief {
 		b.last, err = s.peek(e, seq)
 		return b, err
@@ -253,24 +295,30 @@ func (d *showDoc) components(a *app) {
 
 // lookUp notes which of the entities in fields are not alive after record seq.
 func (d *showDoc) lookUp(s *source, seq uint64) error {
-	var named []ecs.Entity
-	for _, c := range d.Components {
-		for _, e := range entitiesIn(c.Value) {
-			named = append(named, e)
-		}
-	}
-	if len(named) == 0 {
-		return nil
-	}
-	alive, err := s.Living(s.ctx, named, seq)
+	alive, err := s.living(seq, listed(d.Components, func(c shownDoc) layout.Value { return c.Value })...)
 	if err != nil {
 		return err
 	}
 	for i := range d.Components {
-		c := &d.Components[i]
-		c.Dead = deadIn(c.Value, func(e ecs.Entity) bool { return alive[e] })
+		d.Components[i].Dead = deadIn(d.Components[i].Value, alive)
 	}
 	return nil
+}
+
+// living returns who is alive after record seq of those that values hold. If they hold none, nothing is
+// read.
+func (s *source) living(seq uint64, values ...layout.Value) (alive func(ecs.Entity) bool, err error) {
+	var named []ecs.Entity
+	for _, v := range values {
+		for _, e := range entitiesIn(v) {
+			named = append(named, e)
+		}
+	}
+	var known map[ecs.Entity]bool
+	if len(named) > 0 {
+		known, err = s.Living(s.ctx, named, seq)
+	}
+	return func(e ecs.Entity) bool { return known[e] }, err
 }
 
 // entitiesIn iterates over the fields of v that hold an entity. The zero entity is nobody.

@@ -225,7 +225,7 @@ func (s *source) mustHave(at string, names []string) error {
 
 // isResource is the failure of a command that takes a component and was given a resource.
 func (s *source) isResource(name string) error {
-	return s.missing(try("show", s.path, "--resources"), "%s is a resource, no entity has it", name)
+	return s.missing(try("show", s.path, name), "%s is a resource, no entity has it", name)
 }
 
 // kind returns what c is: component, tag or resource.

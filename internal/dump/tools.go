@@ -54,17 +54,17 @@ var tools = []tool{
 	},
 	{
 		command: &showCommand, docs: []any{showDoc{}, resourcesDoc{}},
-		takes: []argument{{"entity", "string", "the entity, as in 12v3; or the index of one that is alive"}},
+		takes: []argument{{"entity", "string", "the entity, as in 12v3; or the index of one that is alive; or the name of a resource"}},
 		on:    "ask query for a field of this entity, with where set to entity == \"12v3\"",
 	},
 	{
 		command: &historyCommand, limit: 100, docs: []any{historyDoc{}},
-		takes: []argument{{"entity", "string", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X"}, rangeArgument},
+		takes: []argument{{"entity", "string", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}, rangeArgument},
 		on:    "ask again with a range that ends before the first of these events, or for one component or field",
 	},
 	{
 		command: &blameCommand, docs: []any{blameDoc{}},
-		takes: []argument{{"entity", "string", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X"}},
+		takes: []argument{{"entity", "string", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}},
 		on:    "ask for one component or field",
 	},
 	{

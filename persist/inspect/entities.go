@@ -10,7 +10,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
-// Peek returns what the state after record seq has of e, alive or not.
+// Peek returns what the state after record seq has of e, alive or not. [ecs.Vacant] stands for the
+// world, which has the resources, here and in [View.Trace] and [View.TraceBack].
 //
 // Unlike [View.At] it does not load the state. Of the nearest snapshot it reads
 // the pages on the way to e, which takes a few hundred KiB of memory however

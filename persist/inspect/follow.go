@@ -23,6 +23,8 @@ import (
 //	tick      | registry patch      | patch of each component
 //	          |   row of the index? |   entity ranges: its row   value ranges: its value
 //	follower  | row, holder         | row, value
+//
+// That of [ecs.Vacant], which is no entity, has what the world itself has: the resources.
 type follower struct {
 	view   *catalog.Catalog
 	entity ecs.Entity
@@ -48,6 +50,9 @@ type followedRow struct {
 	wrote uint64 // Seq of the last tick followed that gave the row.
 }
 
+// isWorld reports whether f follows the resources.
+func (f *follower) isWorld() bool { return f.entity == ecs.Vacant }
+
 // isAlive reports whether the entity is alive.
 func (f *follower) isAlive() bool { return f.row >= 0 && f.row < f.alive && f.holder == f.entity }
 
@@ -55,7 +60,7 @@ func (f *follower) isAlive() bool { return f.row >= 0 && f.row < f.alive && f.ho
 // What does not rewind can have rows of entities that are not alive; they do not
 // count.
 func (f *follower) has(n int) int {
-	if n >= len(f.rows) || !f.isAlive() {
+	if n >= len(f.rows) || !f.isAlive() && !f.isWorld() {
 		return -1
 	}
 	return f.rows[n].row
@@ -196,11 +201,15 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		return err
 	}
 	to.n = p.After
-	if c.Resource {
+	if c.Resource != f.isWorld() {
 		return nil
 	}
 	was := to.row
-	to.place(p, f.entity)
+	if c.Resource {
+		to.row = 0
+	} else {
+		to.place(p, f.entity)
+	}
 	if to.row < 0 {
 		to.value = nil
 		return nil

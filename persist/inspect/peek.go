@@ -33,7 +33,7 @@ type EntityComponent struct {
 	Name     string
 	Layout   *layout.Type
 	Resource bool
-	Row      int          // Where the entity has its value; -1: it does not have the component.
+	Row      int          // Where the entity has its value; -1: it does not have the component. Of a resource that has one: 0.
 	Value    layout.Value // The zero Value if it does not.
 }
 
@@ -109,10 +109,14 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 	}
 	for n := range f.rows {
 		f.rows[n] = followedRow{n: m.Components[n].Rows, row: -1}
-		if m.Schema.Components[n].Resource {
-			continue
+		var err error
+		switch resource := m.Schema.Components[n].Resource; {
+		case resource && f.isWorld():
+			err = peekResource(r, n, &f.rows[n])
+		case !resource && !f.isWorld():
+			err = peekComponent(r, n, e, &f.rows[n])
 		}
-		if err := peekComponent(r, n, e, &f.rows[n]); err != nil {
+		if err != nil {
 			return nil, r.InComponent(n, err)
 		}
 	}
@@ -192,6 +196,15 @@ func outward(start, n int) iter.Seq[int] {
 			}
 		}
 	}
+}
+
+// peekResource sets row and value of resource number n, if it was saved.
+func peekResource(r *snap.Reader, n int, to *followedRow) (err error) {
+	if to.n > 0 {
+		to.row = 0
+		to.value, err = peekValue(r, n, 0)
+	}
+	return err
 }
 
 // peekComponent sets row and value of e in component number n, if it has it. The

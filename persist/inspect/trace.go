@@ -327,7 +327,7 @@ func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) er
 	if is && !was || t.ops.created && !is && !was {
 		t.event(before, TraceCreated, format.NoComponent)
 	}
-	if is {
+	if is || t.isWorld() {
 		for n := range t.rows {
 			t.component(before, n)
 		}

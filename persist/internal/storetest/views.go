@@ -68,8 +68,8 @@ func SeqsOf(v *inspect.View) []uint64 {
 	return seqs
 }
 
-// Lives returns all entities that are alive in any state of v, and some that never
-// were.
+// Lives returns all entities that are alive in any state of v, some that never were, and the one
+// that stands for the world.
 func Lives(t testing.TB, v *inspect.View) []ecs.Entity {
 	t.Helper()
 	list := []ecs.Entity{0, ecs.NewEntity(0, 1000), ecs.NewEntity(1000, 1), ecs.Vacant}
@@ -104,6 +104,9 @@ func PeekedAt(t testing.TB, im *inspect.Image, e ecs.Entity) *inspect.EntityStat
 		p := inspect.EntityComponent{Name: c.Name, Layout: c.Layout, Resource: c.Resource, Row: -1}
 		if row := slices.Index(c.Entities, e); row >= 0 && e != ecs.Vacant {
 			p.Row, p.Value = row, ValueOf(t, c, row)
+		}
+		if c.Resource && e == ecs.Vacant && c.Len() > 0 {
+			p.Row, p.Value = 0, ValueOf(t, c, 0)
 		}
 		s.Components = append(s.Components, p)
 	}
