@@ -543,6 +543,8 @@ func TestCommandsOnWhatIsNoStore(t *testing.T) {
 		switch c.name() {
 		case "compact", "recover":
 			args, reads = []string{"-o", filepath.Join(dir, "out")}, true
+		case "edit":
+			args, reads = []string{"Health = 5", "--dry-run"}, true
 		case "serve", "mcp": // It would go on with a store that there is.
 			args, reads = nil, true
 		case "import", "man": // They read no store.

@@ -28,6 +28,7 @@ var oracles = map[string]func(x *trial){
 	},
 	"compact": compactOracle,
 	"diff":    diffOracle,
+	"edit":    func(x *trial) { x.states("edit", url, "Health = 5", "score = 1", "--dry-run") },
 	"export":  exportOracle,
 	"history": historyOracle,
 	"import":  importOracle,

@@ -232,6 +232,12 @@ func (a Answer) Plain() bool {
 	return false
 }
 
+// Text returns a if it is text.
+func (a Answer) Text() (text string, ok bool) {
+	text, ok = a.v.(string)
+	return text, ok
+}
+
 // Nothing reports whether there is no answer.
 func (a Answer) Nothing() bool { return a.v == nil }
 

@@ -355,6 +355,10 @@ func FuzzExpression(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		if target, expr, ok := SplitAssignment(text); ok {
+			require.Contains(t, text, target)
+			require.Contains(t, text, expr)
+		}
 		for _, w := range []Want{WantValue, WantNumber, WantCondition, WantWorld} {
 			x, err := Compile(im, "fuzz", text, w)
 			if err != nil {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/file"
@@ -52,4 +53,15 @@ func SplitName(text string) (expr, name string) {
 		return strings.TrimSpace(string([]rune(text)[:tokens[n].From])), tokens[n+1].Value
 	}
 	return text, text
+}
+
+// SplitAssignment splits "TARGET = EXPR" at the first =, which is part of no other operator.
+func SplitAssignment(text string) (target, expr string, ok bool) {
+	tokens, err := lexer.Lex(file.NewSource(text))
+	i := slices.IndexFunc(tokens, func(t lexer.Token) bool { return t.Is(lexer.Operator, "=") })
+	if err != nil || i < 1 {
+		return "", "", false
+	}
+	runes := []rune(text)
+	return strings.TrimSpace(string(runes[:tokens[i].From])), strings.TrimSpace(string(runes[tokens[i].To:])), true
 }
