@@ -209,7 +209,7 @@ func (sub *subject) unknown(s *source, text string, components []inspect.EntityC
 	case other >= 0:
 		return s.isResource(components[other].Name)
 	case sub.isResource():
-		return s.missing(try("show", s.path, "--resources"), "%q is no resource%s, and no entity: that is %s", name, near.Hint(name, known), entityForms)
+		return s.missing(try("show", s.path, "--resources"), "%q is no entity (%s) and no resource%s", name, entityForms, near.Hint(name, known))
 	}
 	return s.noComponent(name, known)
 }

@@ -247,26 +247,21 @@ func (t *Total) Add(a Answer) error {
 	return nil
 }
 
-// Remove takes out an answer that was added: of a count, a sum or a mean.
-func (t *Total) Remove(a Answer) error {
-	if a.v == nil || a.v == false && t.kind == "count" {
-		return nil
+// Remove takes out an answer that was added, of all but the least and the greatest. It is without
+// effect once the total is near.
+func (t *Total) Remove(a Answer) {
+	if a.v == nil || a.v == false && t.kind == "count" || t.Near() {
+		return
 	}
-	if t.n--; t.kind == "count" {
-		return nil
+	t.n--
+	switch {
+	case t.spread != nil:
+		t.spread.take(a.v)
+	case t.variety != nil:
+		t.variety.take(a)
+	case t.kind != "count":
+		_ = t.sum(a.v, -1) // It was added.
 	}
-	return t.sum(a.v, -1)
-}
-
-// gathers reports whether t keeps what was added, so that nothing can be taken out of it.
-func (t *Total) gathers() bool { return t.spread != nil || t.variety != nil }
-
-// refuses returns the error of adding a, which gathers.
-func (t *Total) refuses(a Answer) error {
-	if t.variety != nil || a.v == nil {
-		return nil
-	}
-	return numeric(a.v)
 }
 
 // Near reports whether the result is near the total rather than the total itself: more values were

@@ -241,8 +241,6 @@ func (a Answer) Text() (text string, ok bool) {
 // Nothing reports whether there is no answer.
 func (a Answer) Nothing() bool { return a.v == nil }
 
-const nanRank = 5
-
 // rank returns where answers of the kind of a come among others: an order for all of them, since
 // an expression may give numbers for some entities and text for others.
 func (a Answer) rank() int {
@@ -256,7 +254,7 @@ func (a Answer) rank() int {
 		return 0
 	case float64:
 		if math.IsNaN(v) {
-			return nanRank
+			return 5
 		}
 		return 2
 	case int, uint8, uint64, big.Int:
@@ -315,4 +313,33 @@ func exact(v any) (*big.Float, bool) {
 		return new(big.Float).SetFloat64(v), true
 	}
 	return nil, false
+}
+
+// Kinds of answers, as far as it matters whether two can be equal that are not the same.
+const (
+	noAnswer = iota
+	intAnswer
+	wideAnswer
+	floatAnswer
+	textAnswer
+	truthAnswer
+	otherAnswer
+)
+
+func kindOf(a Answer) int {
+	switch a.v.(type) {
+	case nil:
+		return noAnswer
+	case int:
+		return intAnswer
+	case uint64:
+		return wideAnswer
+	case float64:
+		return floatAnswer
+	case string:
+		return textAnswer
+	case bool:
+		return truthAnswer
+	}
+	return otherAnswer
 }

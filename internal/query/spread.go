@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
@@ -57,6 +58,19 @@ func (s *spread) add(v any) error {
 		}
 	}
 	return nil
+}
+
+// take takes out v, which was added. Nothing may have been rounded.
+func (s *spread) take(v any) {
+	s.values--
+	if f, ok := v.(float64); ok && math.IsNaN(f) {
+		s.nans--
+		return
+	}
+	if s.n[v]--; s.n[v] == 0 {
+		delete(s.n, v)
+		s.kept--
+	}
 }
 
 // numeric returns an error if v is no number.
@@ -123,7 +137,7 @@ func (s *spread) percentile(p int) Answer {
 	for v := range s.n {
 		values = append(values, Answer{v})
 	}
-	slices.SortFunc(values, Answer.Compare)
+	slices.SortFunc(values, func(a, b Answer) int { return cmp.Or(a.Compare(b), cmp.Compare(kindOf(a), kindOf(b))) })
 	rank := max(1, int(math.Ceil(float64(s.values)*float64(p)/100)))
 	for _, v := range values {
 		if rank -= s.n[v.v]; rank <= 0 {
@@ -139,14 +153,14 @@ func (s *spread) percentile(p int) Answer {
 // A variety counts different answers: exactly up to mostKept of them. Of more it keeps those whose
 // hashes are least, from which it is known how densely all hashes lie.
 type variety struct {
-	below  uint64 // What is kept has a hash that is at most this.
-	hashes map[uint64]bool
+	below  uint64         // What is kept has a hash that is at most this.
+	hashes map[uint64]int // And how many answers have it.
 }
 
 // mostKept is how many hashes a variety keeps; the more, the nearer it is: one part in 256.
 const mostKept = 1 << 16
 
-func newVariety() *variety { return &variety{math.MaxUint64, map[uint64]bool{}} }
+func newVariety() *variety { return &variety{math.MaxUint64, map[uint64]int{}} }
 
 // add counts a, if it is another one than all before.
 func (s *variety) add(a Answer) {
@@ -154,7 +168,7 @@ func (s *variety) add(a Answer) {
 	if h > s.below {
 		return
 	}
-	s.hashes[h] = true
+	s.hashes[h]++
 	for len(s.hashes) > mostKept {
 		s.below /= 2
 		for h := range s.hashes {
@@ -162,6 +176,14 @@ func (s *variety) add(a Answer) {
 				delete(s.hashes, h)
 			}
 		}
+	}
+}
+
+// take takes out a, which was added. All hashes must have been kept.
+func (s *variety) take(a Answer) {
+	h := hash(a.Key())
+	if s.hashes[h]--; s.hashes[h] == 0 {
+		delete(s.hashes, h)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 // A tally is what the answers of all entities come to, of which each can be taken out again.
 //
 //	any, none, all    how many are true and false
-//	count, sum, avg   a total
 //	min, max          a heap
+//	others            a total
 type tally struct {
 	kind   string
 	truths [2]int // How many answers are false, and true.
@@ -35,9 +35,6 @@ func (t *tally) add(a Answer, index uint32) error {
 	case "min", "max":
 		t.best.add(a, index)
 	default:
-		if t.total.gathers() {
-			return t.total.refuses(a)
-		}
 		return t.total.Add(a)
 	}
 	return nil
@@ -51,9 +48,8 @@ func (t *tally) take(a Answer) {
 		t.truths[truth(a)]--
 	case t.kind == "min" || t.kind == "max":
 		t.best.take(a)
-	case t.total.gathers():
 	default:
-		_ = t.total.Remove(a) // It was added.
+		t.total.Remove(a)
 	}
 }
 
@@ -72,10 +68,14 @@ func (t *tally) result(k *kept, im *inspect.Image) Answer {
 		}
 		return t.again(k, im)
 	}
-	if t.total.gathers() {
+	if t.total.Near() { // It forgot what it would have to take out.
 		return t.again(k, im)
 	}
-	return t.total.Result()
+	best := t.total.Result()
+	if t.total.spread != nil && best.v == 0.0 {
+		return t.again(k, im) // 0 and -0 are one value, which is shown as the first of them.
+	}
+	return best
 }
 
 // again adds up all answers that k keeps, of which none is wrong.
@@ -181,36 +181,12 @@ func (x *extreme) Pop() any {
 	return last
 }
 
-// Kinds of answers, as far as it matters whether two can be equal that are not the same.
-const (
-	noAnswer = iota
-	intAnswer
-	wideAnswer
-	floatAnswer
-	textAnswer
-	truthAnswer
-	otherAnswer
-)
-
-func kindOf(a Answer) int {
-	switch a.v.(type) {
-	case nil:
-		return noAnswer
-	case int:
-		return intAnswer
-	case uint64:
-		return wideAnswer
-	case float64:
-		return floatAnswer
-	case string:
-		return textAnswer
-	case bool:
-		return truthAnswer
-	}
-	return otherAnswer
-}
-
-// same reports whether two answers that a heap takes are the same.
+// same reports whether two answers that a heap takes are the same; 0 and -0 are not.
 func same(a, b Answer) bool {
-	return kindOf(a) == kindOf(b) && (a == b || a.rank() == nanRank && b.rank() == nanRank)
+	x, ok := a.v.(float64)
+	y, too := b.v.(float64)
+	if ok && too {
+		return math.Float64bits(x) == math.Float64bits(y) || math.IsNaN(x) && math.IsNaN(y)
+	}
+	return kindOf(a) == kindOf(b) && a == b
 }
