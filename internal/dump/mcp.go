@@ -24,8 +24,9 @@ var mcpCommand = command{
 
 Serve a store or a save to an agent, by the Model Context Protocol on standard input
 and output: a client starts this command and asks it. Its tools are commands: info,
-schema, query, show, history, blame, bisect, diff and log, with their flags; what they
-answer is what these print with --json, and what goes wrong is told in the same words.
+schema, query, show, history, blame, bisect, plot, diff and log, with their flags; what
+they answer is what these print with --json, and what goes wrong is told in the same
+words.
 
 An answer is short: what a limit leaves out is said, and how to ask on. Only what the
 arguments name can be read, and nothing is ever written or run. A store that a program
@@ -120,8 +121,8 @@ tick) or a save (one state) of an entity component system holds: ` + strings.Joi
 The members of its input are the arguments and flags of the command; where its description writes
 --flag, give the member of that name. Begin with info and schema, which say what there is; query
 finds entities, show and history tell of one; where something is wrong, bisect finds the first tick
-at which a condition holds, blame which tick wrote a value, log what a tick did, diff how two states
-differ. Answers are short: total, earlier and left_out say what was left out.
+at which a condition holds, plot how a number went, blame which tick wrote a value, log what a tick
+did, diff how two states differ. Answers are short: total, earlier and left_out say what was left out.
 
 ` + pointsText
 }

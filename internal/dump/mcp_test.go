@@ -132,6 +132,9 @@ func TestAnAgentIsToldWhatTheCommandsPrint(t *testing.T) {
 		{"blame", members{"entity": "0v1"}, []string{"0v1"}},
 		{"bisect", members{"condition": "alive > 1"}, []string{"alive > 1"}},
 		{"bisect", members{"condition": "alive > 1", "flips": true}, []string{"alive > 1", "--flips"}},
+		{"plot", members{"expressions": []string{"alive", "sum(Health)"}, "range": "1..", "every": 2}, []string{"alive", "sum(Health)", "1..", "--every", "2"}},
+		{"plot", members{"expressions": "Health", "entity": "0v1"}, []string{"Health", "--entity", "0v1"}},
+		{"plot", nil, nil},
 		{"diff", nil, nil},
 		{"diff", members{"from": 1, "to": 3, "component": []string{"Position"}}, []string{"1", "3", "--component", "Position"}},
 		{"log", members{"verbose": true}, []string{"--verbose"}},
@@ -217,7 +220,7 @@ func TestEveryToolOnlyReadsAndSaysWhatItTakes(t *testing.T) {
 			assert.NotEmpty(t, s.(map[string]any)["description"], "%s %s", tool.Name, name)
 		}
 	}
-	assert.ElementsMatch(t, []string{"bisect", "blame", "diff", "history", "info", "log", "query", "schema", "show"}, names)
+	assert.ElementsMatch(t, []string{"bisect", "blame", "diff", "history", "info", "log", "plot", "query", "schema", "show"}, names)
 }
 
 func TestAnAgentAsksTwoSaves(t *testing.T) {

@@ -30,7 +30,10 @@ type tool struct {
 }
 
 // An argument is what a tool takes as the command takes it without a flag, behind STORE.
-type argument struct{ name, kind, usage string }
+type argument struct{ name, usage string }
+
+// A list of arguments has a name that ends in s.
+func (a argument) isList() bool { return strings.HasSuffix(a.name, "s") }
 
 // What a tool takes to name one of several stores.
 const (
@@ -41,7 +44,7 @@ const (
 // maxLimit is how much of a list an agent can ask for at once.
 const maxLimit = 1000
 
-var rangeArgument = argument{"range", "string", "A..B, as in 100..200, A.. or ..B; each is a point in time"}
+var rangeArgument = argument{"range", "A..B, as in 100..200, A.. or ..B; each is a point in time"}
 
 // tools are those there are.
 var tools = []tool{
@@ -49,34 +52,39 @@ var tools = []tool{
 	{command: &schemaCommand, hides: []string{"go"}, on: "ask show for an entity", docs: []any{schemaDoc{}}},
 	{
 		command: &queryCommand, limit: 50, docs: []any{queryDoc{}},
-		takes: []argument{{"where", "string", "the condition, as in Health < 10 && has(Frozen); without it all entities"}},
+		takes: []argument{{"where", "the condition, as in Health < 10 && has(Frozen); without it all entities"}},
 		on:    "ask again with a higher offset, for fewer columns, or with a condition that leaves fewer",
 	},
 	{
 		command: &showCommand, docs: []any{showDoc{}, resourcesDoc{}},
-		takes: []argument{{"entity", "string", "the entity, as in 12v3; or the index of one that is alive; or the name of a resource"}},
+		takes: []argument{{"entity", "the entity, as in 12v3; or the index of one that is alive; or the name of a resource"}},
 		on:    "ask query for a field of this entity, with where set to entity == \"12v3\"",
 	},
 	{
 		command: &historyCommand, limit: 100, docs: []any{historyDoc{}},
-		takes: []argument{{"entity", "string", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}, rangeArgument},
+		takes: []argument{{"entity", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}, rangeArgument},
 		on:    "ask again with a range that ends before the first of these events, or for one component or field",
 	},
 	{
 		command: &blameCommand, docs: []any{blameDoc{}},
-		takes: []argument{{"entity", "string", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}},
+		takes: []argument{{"entity", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}},
 		on:    "ask for one component or field",
 	},
 	{
 		command: &bisectCommand, hides: []string{"run"}, docs: []any{bisectDoc{}, flipsDoc{}},
-		takes: []argument{{"condition", "string", "on the whole world, as in count(Health <= 0) > 3; with entity on that, as in Health < 10"}, rangeArgument},
+		takes: []argument{{"condition", "on the whole world, as in count(Health <= 0) > 3; with entity on that, as in Health < 10"}, rangeArgument},
 		on:    "ask again with a shorter range",
+	},
+	{
+		command: &plotCommand, docs: []any{plotDoc{}},
+		takes: []argument{{"expressions", "on the whole world, as in count(Health < 10) or alive; with entity on that, as in Position.X"}, rangeArgument},
+		on:    "ask again with a shorter range, or with every",
 	},
 	{
 		command: &diffCommand, docs: []any{diffDoc{}, firstDoc{}},
 		takes: []argument{
-			{"from", "string", "point in time A of one store; without it what the newest tick changed is shown"},
-			{"to", "string", "point in time B of one store; without it the newest state"},
+			{"from", "point in time A of one store; without it what the newest tick changed is shown"},
+			{"to", "point in time B of one store; without it the newest state"},
 		},
 		on: "ask again for one component or entity, or with stat to count only",
 	},
@@ -123,7 +131,10 @@ func isList(f *pflag.Flag) bool {
 func (t *tool) input(stores []string) map[string]any {
 	properties := map[string]any{}
 	for _, a := range t.takes {
-		properties[a.name] = map[string]any{"type": a.kind, "description": a.usage}
+		properties[a.name] = map[string]any{"type": "string", "description": a.usage}
+		if a.isList() {
+			properties[a.name] = map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "minItems": 1, "description": a.usage}
+		}
 	}
 	for name, f := range t.flags() {
 		properties[name] = t.flagSchema(f)
@@ -189,13 +200,19 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 		}
 	}
 	known, flags := t.input(stores)["properties"].(map[string]any), t.flags()
+	lists := func(name string) bool {
+		if f := flags[name]; f != nil {
+			return isList(f)
+		}
+		return slices.ContainsFunc(t.takes, func(a argument) bool { return a.name == name && a.isList() })
+	}
 	args = []string{t.command.name(), "--json"}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		f := flags[name]
 		switch {
 		case known[name] == nil:
 			return nil, fmt.Errorf("%s takes no %s%s", t.command.name(), name, near.Hint(name, slices.Collect(maps.Keys(known))))
-		case f == nil && len(texts[name]) > 1 || f != nil && len(texts[name]) > 1 && !isList(f):
+		case len(texts[name]) > 1 && !lists(name):
 			return nil, fmt.Errorf("%s takes one value, not a list", name)
 		case f == nil:
 			continue
