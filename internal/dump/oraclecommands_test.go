@@ -36,7 +36,12 @@ var oracles = map[string]func(x *trial){
 	"log":     logOracle,
 	"ls":      func(x *trial) { x.states("ls", url, "--limit", "0") },
 	"man":     func(*trial) {}, // It reads no store.
-	"plot":    plotOracle,
+	"panel": func(x *trial) {
+		x.course("rows", func(row object) any { return row["entity"] }, "panel", url, "Health", "score", "--limit", "0")
+	},
+	"plot": func(x *trial) {
+		x.course("points", func(object) any { return nil }, "plot", url, "score", "sum(Health)", "count(exists(Target.Of))")
+	},
 	"query": func(x *trial) {
 		x.states("query", url, "Position.X > 3", "--select", "entity, Position.X, score")
 		x.states("query", url, "--count", "--sum", "Position.X")
@@ -395,19 +400,19 @@ func bisectOracle(x *trial) {
 	}
 }
 
-// plotOracle asks for values over time. What is told of a state is what was so, and all that can be
+// course asks for values over time, by state and what of says. What is told of a state is what was so, and all that can be
 // reached from the states told is.
-func plotOracle(x *trial) {
-	args := []string{"plot", url, "score", "sum(Health)", "count(exists(Target.Of))"}
+func (x *trial) course(list string, of func(object) any, args ...string) {
 	a := x.try(args...)
-	was := map[uint64]string{}
-	for _, p := range items(x.object(x.whole.ask(append(args, "--json")...)), "points") {
-		was[seqOf(p)] = fmt.Sprint(p)
+	name := func(p object) string { return fmt.Sprint(seqOf(p), of(p)) }
+	was := map[string]string{}
+	for _, p := range items(x.object(x.whole.ask(append(args, "--json")...)), list) {
+		was[name(p)] = fmt.Sprint(p)
 	}
 	told := map[uint64]bool{}
-	for _, p := range items(x.object(a, args...), "points") {
-		if told[seqOf(p)] = true; was[seqOf(p)] != fmt.Sprint(p) {
-			x.wrong(a, args, "it was %s", was[seqOf(p)])
+	for _, p := range items(x.object(a, args...), list) {
+		if told[seqOf(p)] = true; was[name(p)] != fmt.Sprint(p) {
+			x.wrong(a, args, "it was %s", was[name(p)])
 		}
 	}
 	for e := range x.whole.log.Ancestors(x.whole.head) {

@@ -98,23 +98,28 @@ type extreme struct {
 	tick   uint64
 }
 
-// arguments takes the command line apart: the last argument is a range if it can be one.
-func (p *plotter) arguments(c *call) error {
-	if len(c.args) > 1 {
-		p.texts = c.args[1:]
+// arguments reads the command line.
+func (p *plotter) arguments(c *call) (err error) {
+	if p.texts, p.span, err = c.overTime(); err == nil && p.every == 0 {
+		err = c.misused("--every takes 1 or more")
 	}
-	if n := len(p.texts) - 1; n >= 0 && isRange(p.texts[n]) {
-		p.texts, p.span = p.texts[:n], p.texts[n]
+	return err
+}
+
+// overTime takes the command line apart: expressions, of which the last argument is none if it
+// can be a range.
+func (c *call) overTime() (exprs []string, span string, err error) {
+	exprs = c.args[1:]
+	if n := len(exprs) - 1; n >= 0 && isRange(exprs[n]) {
+		exprs, span = exprs[:n], exprs[n]
 	}
 	switch {
-	case len(p.texts) == 0:
-		return c.misused("usage: ecsdump %s", c.flags.cmd.Use)
-	case p.span != "" && c.flags.Changed("at"):
-		return c.misused("give either --at or a range")
-	case p.every == 0:
-		return c.misused("--every takes 1 or more")
+	case len(exprs) == 0:
+		err = c.misused("usage: ecsdump %s", c.flags.cmd.Use)
+	case span != "" && c.flags.Changed("at"):
+		err = c.misused("give either --at or a range")
 	}
-	return nil
+	return exprs, span, err
 }
 
 // isRange reports whether text is written like a range, not like an expression.

@@ -17,7 +17,7 @@ import (
 // commands is the table of all commands.
 var commands = []*command{
 	&arraysCommand, &bisectCommand, &blameCommand, &compactCommand, &diffCommand, &editCommand, &exportCommand, &historyCommand,
-	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &mcpCommand, &plotCommand, &queryCommand, &recoverCommand, &schemaCommand,
+	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &mcpCommand, &panelCommand, &plotCommand, &queryCommand, &recoverCommand, &schemaCommand,
 	&serveCommand, &showCommand, &statsCommand, &tailCommand, &treeCommand, &verifyCommand,
 }
 

@@ -1,0 +1,221 @@
+package dump
+
+import (
+	"cmp"
+	"encoding/csv"
+	"strconv"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/query"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// panelDoc is what panel --json prints.
+type panelDoc struct {
+	States  int           `json:"states"`  // In the range.
+	Columns []string      `json:"columns"` // Of the values, in order.
+	Rows    []panelRowDoc `json:"rows"`    // By tick, then by index of the entity. States that damage hides are left out.
+}
+
+// A panelRowDoc is what the columns give for an entity at a state.
+type panelRowDoc struct {
+	stateDoc
+	Entity string    `json:"entity"`
+	Values recordDoc `json:"values"`
+}
+
+var panelCommand = command{
+	use: "panel STORE EXPR … [A..B]",
+	doc: `Print a table of ticks, entities and what expressions give
+
+Print a table with a row for each entity at each tick on the way to the newest state, or
+to that of --at, or from point A to B, and a column for each expression: what statistics
+programs call a panel, or long form. --every thins the ticks out; the last one is always
+there. Expressions are on entities, as in ls and query; "… as NAME" names a column.
+
+--format csv writes a table for other programs, with numbers for constants and durations;
+--ndjson a line of JSON for each row.
+
+` + expressionHelp,
+	example: `  ecsdump panel D Health.Current 100..200 --every 10 --where 'Team == 1'
+  ecsdump panel D 'Position.X as x' 'Position.Y as y' --format csv --limit 0 > paths.csv`,
+	complete: []completer{nil, (*completion).ranges},
+	run: func(f flags) action {
+		p := new(panel)
+		f.condition(&p.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
+		f.number(&p.every, "every", "", 1, "look at every so many ticks, and the last one")
+		f.limit(&p.limit, 100, "rows")
+		oneOf(f.FlagSet, &p.format, "format", "format", "table or csv", "table", "csv")
+		f.point(&p.at)
+		return func(c *call) (err error) {
+			if p.texts, p.span, err = c.overTime(); err != nil {
+				return err
+			}
+			switch {
+			case p.every == 0:
+				return c.misused("--every takes 1 or more")
+			case c.json && p.format == "csv":
+				return c.misused("give either --format csv or --json")
+			}
+			return c.read(c.args[0], p.print)
+		}
+	},
+}
+
+// A panel is expressions on entities, over the states of a way.
+type panel struct {
+	*route
+	at     string
+	every  uint
+	limit  limit
+	format string
+	texts  []string
+	span   string // A..B, or "".
+	where  []string
+
+	conditions []*query.Expr
+	columns    []*query.Expr
+	names      []string
+	more       bool // There are rows behind those that --limit allows.
+}
+
+// print prints the rows as they are read.
+func (p *panel) print(s *source) (err error) {
+	if s.IsSave() {
+		return s.noJournal(try("query", s.path, "--select", "entity"), "it has one state; query prints it")
+	}
+	if p.route, err = s.route(p.span, p.at); err != nil {
+		return err
+	}
+	if err := p.compile(); err != nil {
+		return err
+	}
+	if p.format == "csv" {
+		err = p.csv()
+	} else {
+		g := s.Grid(append([]string{">TICK", "ENTITY"}, p.headings()...)...)
+		err = list(s.app, panelDoc{len(p.states), p.names, []panelRowDoc{}}, p.rows, g, func(r panelRowDoc) {
+			row := []any{r.Tick, r.Entity}
+			for i, x := range p.columns {
+				row = append(row, x.Text("", r.Values.answers[i]))
+			}
+			g.Row(row...)
+		})
+		if err == nil && !s.json {
+			g.Flush()
+		}
+	}
+	if err == nil && p.more {
+		s.note("there is more; --limit 0 prints all")
+	}
+	return cmp.Or(err, p.unread)
+}
+
+// compile compiles what is asked for the last state, which most likely has all components that it
+// names.
+func (p *panel) compile() error {
+	end := p.route.end()
+	for _, text := range p.where {
+		x, err := p.source.compile(end, "--where", text, query.WantCondition)
+		if err != nil {
+			return err
+		}
+		p.conditions = append(p.conditions, x)
+	}
+	var fields []field
+	for _, text := range p.texts {
+		text, name := query.SplitName(text)
+		x, err := p.source.compile(end, "panel", text, query.WantValue)
+		if err != nil {
+			return err
+		}
+		p.columns, p.names, fields = append(p.columns, x), append(p.names, name), append(fields, field{name: name})
+	}
+	return distinct("panel", fields)
+}
+
+// headings returns the names of columns as a grid takes them.
+func (p *panel) headings() (headings []string) {
+	for i, x := range p.columns {
+		headings = append(headings, field{name: p.names[i], number: x.Number}.heading())
+	}
+	return headings
+}
+
+// rows walks over the rows of the states that are looked at.
+func (p *panel) rows(visit func(panelRowDoc) error) error {
+	last, n := len(p.states)-1, 0
+	return ended(p.each(0, last, func(i int, im *inspect.Image, _ *inspect.Commit) error {
+		if uint64(last-i)%uint64(p.every) != 0 {
+			return nil
+		}
+		if err := p.bind(im); err != nil {
+			return err
+		}
+		for _, e := range byIndex(state{im, p.states[i]}) {
+			ok, err := holdAll(p.conditions, e)
+			if err == nil && !ok {
+				continue
+			}
+			row := panelRowDoc{stateDoc{im.Tick, p.states[i]}, e.String(), recordDoc{p.names, nil}}
+			if err == nil {
+				row.Values.answers, err = p.answers(e)
+			}
+			if err != nil {
+				return err
+			}
+			if p.more = p.limit > 0 && n == int(p.limit); p.more {
+				return errEnough
+			}
+			if n++; n%1024 == 0 && p.ctx.Err() != nil {
+				return p.ctx.Err()
+			}
+			if err := visit(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// bind makes all expressions read im.
+func (p *panel) bind(im *inspect.Image) error {
+	for _, of := range [][]*query.Expr{p.conditions, p.columns} {
+		for _, x := range of {
+			if err := x.Bind(im); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (p *panel) answers(e ecs.Entity) (answers []query.Answer, err error) {
+	answers = make([]query.Answer, len(p.columns))
+	for i, x := range p.columns {
+		if answers[i], err = x.Of(e); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// csv writes the rows as a table for programs: nothing is empty, and constants are numbers.
+func (p *panel) csv() error {
+	out := csv.NewWriter(p.Out)
+	_ = out.Write(append([]string{"tick", "entity"}, p.names...)) // It keeps its first error.
+	err := p.rows(func(r panelRowDoc) error {
+		row := []string{strconv.FormatUint(r.Tick, 10), r.Entity}
+		for _, v := range r.Values.answers {
+			text := ""
+			if !v.Nothing() {
+				text = v.String()
+			}
+			row = append(row, text)
+		}
+		_ = out.Write(row)
+		return p.Broken()
+	})
+	out.Flush()
+	return cmp.Or(err, out.Error())
+}
