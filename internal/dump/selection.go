@@ -16,6 +16,7 @@ write not (Health > 3), or (Health ?? 0) > 3, to take in entities without Health
 
   entity, index, generation    of the entity; an entity is text: Target.Of == "12v3"
   exists(Target.Of)            it is alive
+  Target.Of.Health < 0         of the entity in a field; nothing if it is dead or has none
   State == "Idle"              a number that has this name; JSON and CSV have numbers
   Wait > "1.5s"                a time.Duration; duration("1.5s") is nanoseconds
   component("a-b"), score      a component of any name; a resource

@@ -64,6 +64,11 @@ func (w *sweeper) compile(what, text string, want query.Want) (*sweptExpr, error
 	if err != nil {
 		return nil, err
 	}
+	if x.Refers() {
+		if err := w.st.NeedWhole(); err != nil {
+			return nil, err
+		}
+	}
 	x.Among(w.st.IsAlive)
 	s := &sweptExpr{Expr: x}
 	for _, c := range x.Reads() {

@@ -9,6 +9,7 @@
 //	prepare    hides from the parser what it would refuse       names.go
 //	resolver   finds components and fields by their layouts     names.go
 //	           and the numbers that have names                  numbers.go
+//	           and components of other entities                 refer.go
 //	           and makes any(…) and the like loops              aggregate.go
 //	guarder    makes a condition on what is not there false     guard.go
 //	exactly    compares integers of 64 bits and floats exactly  exact.go
@@ -24,6 +25,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/builtin"
@@ -75,6 +77,7 @@ type Expr struct {
 
 	layout     *layout.Type // Of the field that it is, or unnamed.
 	columns    []*column
+	referred   []*column // Read of other entities.
 	aggregates []*aggregate
 	program    *vm.Program
 	vm         vm.VM
@@ -112,7 +115,7 @@ func (x *Expr) Bind(im *inspect.Image) error {
 // has it.
 func (x *Expr) fits(im *inspect.Image) bool {
 	x.im = im
-	for _, col := range x.columns {
+	for _, col := range slices.Concat(x.columns, x.referred) {
 		c := im.Find(col.name)
 		if c != nil && (c.Layout != col.layout && !c.Layout.Equal(col.layout) || c.Resource != col.resource) {
 			return false
@@ -154,7 +157,7 @@ func (x *Expr) build() (err error) {
 
 // finish compiles a tree whose names are resolved.
 func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error {
-	x.columns, x.aggregates = r.columns, r.aggregates
+	x.columns, x.referred, x.aggregates = r.columns, r.referred, r.aggregates
 	x.layout = cmp.Or(r.layoutOf(tree.Node), unnamed)
 	x.declare(config)
 	if _, err := checker.Check(tree, config); err != nil {
@@ -231,6 +234,9 @@ func (x *Expr) declare(config *conf.Config) {
 	x.function(config, existsName, func(args ...any) (any, error) { return x.exists(args[0]) }, reflect.TypeFor[func(string) bool]())
 	x.function(config, compareName, compareCall, reflect.TypeFor[func(string, any, any) bool]())
 	x.function(config, narrowName, narrowCall, reflect.TypeFor[func(any) int]())
+	for i, col := range x.referred {
+		x.function(config, referName(i), func(args ...any) (any, error) { return x.referredOf(col, args[0]) }, col.signature())
+	}
 	for i, a := range x.aggregates {
 		x.function(config, aggregateName(i), func(...any) (any, error) { return a.run(x.im.Registry[:x.im.Alive]) }, a.signature())
 	}

@@ -104,6 +104,9 @@ func testImage(t testing.TB) *inspect.Image {
 	return im
 }
 
+// ownerJSON is the unit of 0v1.
+const ownerJSON = `{"HP":-7,"Max":200,"ID":9223372036854775809,"Serial":9007199254740993,"Speed":0.1,"Weight":"NaN","At":[3,4],"Elite":true,"Owner":"0v0","private":5}`
+
 // TestAnExpressionGivesForEachEntity lists what expressions give for the three
 // entities, as JSON; ! is an error when it runs.
 func TestAnExpressionGivesForEachEntity(t *testing.T) {
@@ -145,6 +148,26 @@ func TestAnExpressionGivesForEachEntity(t *testing.T) {
 		`"-1h0m0s" == Task.Wait`:         `false false true`,
 		`Task.Wait - duration("1s")`:     `500000000 null -3601000000000`,
 		`Task.Wait / duration("1s")`:     `1.5 null -3600`,
+
+		// Components of other entities: 1v1 has 0v1 as its owner, 0v1 nobody.
+		`Unit.Owner.Unit.HP`:                       `null -7 null`,
+		`Unit.Owner.Unit.HP < 0`:                   `false true false`,
+		`not (Unit.Owner.Unit.HP < 0)`:             `true false true`,
+		`Unit.Owner.Unit.HP + 1`:                   `null -6 null`,
+		`(Unit.Owner.Unit.HP ?? 5) + 1`:            `6 -6 6`,
+		`Unit.Owner.Unit.ID > 9223372036854775807`: `false true false`,
+		`Unit.Owner.Unit`:                          `null ` + ownerJSON + ` null`,
+		`Unit.Owner.Unit == nil`:                   `true false false`,
+		`Unit.Owner.Unit != nil`:                   `false true false`,
+		`Unit.Owner.Unit.Owner.Unit.HP`:            `null null null`,
+		`Unit.Owner.Late > 1`:                      `false false false`,
+		`Unit.Owner.Late`:                          `null null null`,
+		`Unit.Owner.Task.State == "Done"`:          `false true false`,
+		`Unit.Owner.Task.Next == "Running"`:        `false true false`,
+		`Unit.Owner.Unit.HP < Unit.HP`:             `false true false`,
+		`Unit.Owner.Unit.HP < 0 or index == 2`:     `false true true`,
+		`Unit.Owner.Unit.At[1]`:                    `null 4 null`,
+		`exists(Unit.Owner.Unit.Owner)`:            `null false null`,
 
 		// Variables, resources, names that others have.
 		`[entity, index, generation, alive]`: `["0v1",0,1,3] ["1v1",1,1,3] ["2v1",2,1,3]`,
@@ -273,6 +296,9 @@ func TestABadExpressionIsAnErrorWithItsPlace(t *testing.T) {
 		{`Task.Wait > "1"`, WantCondition, 12, `"1" is no duration; write it with a unit, as in 1.5s or 20ms`},
 		{`duration("x") > 1`, WantCondition, 9, `"x" is no duration`},
 		{`duration(entity) > 1`, WantCondition, 0, `duration takes a text in quotes`},
+		{`Unit.Owner.Unti.HP > 3`, WantCondition, 11, `no component "Unti": it is behind an entity; did you mean Unit?`},
+		{`Unit.Owner.seed > 3`, WantCondition, 11, `seed is a resource, no entity has it`},
+		{`Unit.Owner.Unit.HPP > 3`, WantCondition, 16, `no field "HPP"; did you mean HP?`},
 		{strings.Repeat("(", 20_000), WantValue, -1, `too long for an expression`},
 		{strings.Repeat("1+", 6_000) + "1", WantValue, -1, `exceeds maximum allowed nodes`},
 	} {
@@ -293,6 +319,9 @@ func TestAConditionOnTheWorldAsksTheEntitiesAlive(t *testing.T) {
 	im := testImage(t)
 	for text, want := range map[string]bool{
 		`any(Unit.HP < 0)`:                          true,
+		`any(Unit.Owner.Unit.HP < 0)`:               true,
+		`any(Unit.Owner.Unit.HP > 0)`:               false,
+		`count(Unit.Owner.Unit != nil) == 1`:        true,
 		`any(Unit.HP < -7)`:                         false,
 		`all(has(Unit))`:                            false,
 		`all(not game.Dead or Unit.HP == 8)`:        true,

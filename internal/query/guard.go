@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/expr-lang/expr/ast"
@@ -66,6 +67,10 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 		return nil, nil
 	case *ast.IdentifierNode:
 		return n, g.identifier(n)
+	case *ast.CallNode:
+		if g.calls[n] != nil {
+			return n, g.referred(n)
+		}
 	case *ast.BinaryNode:
 		return g.binary(n)
 	case *ast.UnaryNode:
@@ -106,6 +111,14 @@ func (g guarder) ends(n ast.Node, needs []need) []need {
 	return united(needs, []need{{n.String(), there, true}})
 }
 
+// notNil returns n, or no node if n is nil in the expression.
+func notNil(n ast.Node) ast.Node {
+	if isNil(n) {
+		return nil
+	}
+	return n
+}
+
 func isNil(n ast.Node) bool {
 	_, ok := n.(*ast.NilNode)
 	return ok
@@ -129,6 +142,8 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	}
 	if !isNil(left) && !isNil(right) {
 		needs = g.ends(right, g.ends(left, needs))
+	} else if call, ok := cmp.Or(notNil(left), right).(*ast.CallNode); ok { // Whether there is one is asked.
+		needs = slices.DeleteFunc(needs, func(n need) bool { return n.name == call.String() })
 	}
 	return and(n, needs), nil
 }

@@ -44,6 +44,8 @@ type resolver struct {
 	x          *Expr
 	locals     []string // Names that let declares.
 	columns    []*column
+	referred   []*column
+	calls      map[*ast.CallNode]*column // That read one of these.
 	aggregates []*aggregate
 	wide       map[string]uint64 // Marked numbers beyond 2^63.
 	err        error             // The first.
@@ -226,9 +228,14 @@ func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 	if _, isName := n.Property.(*ast.StringNode); !isName {
 		r.node(&n.Property)
 	}
-	if r.err == nil {
-		r.field(n)
+	if r.err != nil {
+		return
 	}
+	if name, isName := n.Property.(*ast.StringNode); isName && isEntity(r.layoutOf(n.Node)) {
+		r.refer(p, n, name.Value)
+		return
+	}
+	r.field(n)
 }
 
 // dotted returns a chain of names as text: "a.b" may be field b of component a, or a component
@@ -297,6 +304,10 @@ func (r *resolver) layoutOf(n ast.Node) *layout.Type {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
 		if col := r.columnOf(n); col != nil && col.typ != nil {
+			return col.layout
+		}
+	case *ast.CallNode:
+		if col := r.calls[n]; col != nil && col.typ != nil {
 			return col.layout
 		}
 	case *ast.ChainNode:
