@@ -30,6 +30,12 @@ type column struct {
 	component *inspect.Component // In the image being read; nil: it does not have it.
 }
 
+// Before the name of a component, so that no expression can contain it.
+const (
+	valueMark = "\x01" // Its value.
+	flagMark  = "\x02" // Whether the entity has it.
+)
+
 // newColumn makes room for one value of c, which every load writes over: an expression reads
 // millions of rows.
 func newColumn(c *inspect.Component) *column {

@@ -21,8 +21,6 @@ import (
 
 // Names that no expression can contain, so that components may be called anything.
 const (
-	valueMark   = "\x01" // Before the name of a component: its value.
-	flagMark    = "\x02" // Whether the entity has it.
 	existsName  = "\x03exists"
 	compareName = "\x03compare"
 	narrowName  = "\x03narrow"

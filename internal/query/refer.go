@@ -21,16 +21,6 @@ import (
 // a tag is false. Whatever the entity at hand is, any other one may be asked, so that all of the state
 // must lie in memory: see [Expr.Refers].
 
-// Refers reports whether x reads of other entities than the one that it is evaluated for, or may.
-func (x *Expr) Refers() bool {
-	for _, a := range x.aggregates {
-		if a.of.Refers() {
-			return true
-		}
-	}
-	return len(x.referred) > 0
-}
-
 // referName returns what the compiled program calls the function that reads referred component i.
 func referName(i int) string { return "\x05" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
 

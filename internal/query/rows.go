@@ -22,6 +22,16 @@ func (x *Expr) Reads() (components []*inspect.Component) {
 	return components
 }
 
+// Refers reports whether x reads of other entities than the one that it is evaluated for, or may.
+func (x *Expr) Refers() bool {
+	for _, a := range x.aggregates {
+		if a.of.Refers() {
+			return true
+		}
+	}
+	return len(x.referred) > 0
+}
+
 // Among tells x, and what is cloned of it, who is alive: the image that x was compiled for need
 // not know.
 func (x *Expr) Among(alive func(ecs.Entity) bool) { x.alive = alive }
