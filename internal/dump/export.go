@@ -50,20 +50,27 @@ directory that -o names. SQLite is one new file with a table for each component.
 has the tick, the index and generation of the entity, and a column for each field; with
 a range A..B there are the rows of all states on the way from A to B, or with --every
 of every Nth. These are written by ecsdump-tables, a program of its own with the same
-commands: in the sources of Stet, go -C cmd/ecsdump-tables install .`,
+commands: in the sources of Stet, go -C cmd/ecsdump-tables install .
+
+Perfetto is a trace that ui.perfetto.dev draws: a counter for each expression of
+--select, on the whole world as in plot, or else for how many entities there are and how
+many have each component; over the ticks of the range, or all on the way to --at. A tick
+is a millisecond of the trace.`,
 	example: `  ecsdump export D > all.json
   ecsdump export D --at 100 --format ndjson -o tick100.ndjson
   ecsdump export D --format csv --component Position
   ecsdump export D 100..200 --format ndjson --component Health
+  ecsdump export D --format perfetto --select 'alive, sum(Health) as health' -o game.json
   ecsdump-tables export D --format parquet -o tables
   ecsdump-tables export D 100..200 --every 10 --format sqlite -o game.db`,
 	complete: []completer{(*completion).ranges},
 	run: func(f flags) action {
 		var x exporter
-		oneOf(f.FlagSet, &x.format, "format", "format", "json, ndjson, csv, parquet or sqlite", "json", "ndjson", "csv", "parquet", "sqlite")
+		oneOf(f.FlagSet, &x.format, "format", "format", "json, ndjson, csv, parquet, sqlite or perfetto", "json", "ndjson", "csv", "parquet", "sqlite", "perfetto")
 		f.output(&x.out, "a new file to write to, or for csv and parquet a new directory; standard output without it")
 		f.StringSliceVar(&x.components, "component", nil, "not for a state as json or ndjson: only these components and resources")
-		f.number(&x.every, "every", "", 1, "for parquet and sqlite: only the rows of every so many states of the range")
+		f.number(&x.every, "every", "", 1, "for parquet, sqlite and perfetto: only every so many states of the range")
+		f.expressions(&x.selected, "select", `for perfetto: the counters, each perhaps "… as NAME"`)
 		f.point(&x.at)
 		return func(c *call) error {
 			if err := x.check(c); err != nil {
@@ -81,11 +88,13 @@ commands: in the sources of Stet, go -C cmd/ecsdump-tables install .`,
 //	a range     json, ndjson   a document, like those of diff --json
 //	a range     csv            one table, a line for each field
 //	either      parquet, …     a table for each component, of one state or of several
+//	a range     perfetto       counters, as plot has them
 type exporter struct {
 	format     string
 	out        string
 	components []string
 	every      uint
+	selected   []string
 	at         string
 }
 
@@ -98,12 +107,15 @@ func (x *exporter) check(c *call) error {
 		x.format = "ndjson"
 	}
 	isRange := len(c.args) == 2
-	if x.inTables() {
-		return cmp.Or(x.checkTables(c), c.atOrRange(1))
-	}
 	switch {
+	case x.format != "perfetto" && len(x.selected) > 0:
+		return c.misused("--select is for perfetto")
+	case x.inTables():
+		return cmp.Or(x.checkTables(c), c.atOrRange(1))
+	case x.format == "perfetto":
+		return cmp.Or(x.checkTrace(c), c.atOrRange(1))
 	case c.flags.Changed("every"):
-		return c.misused("--every is for parquet and sqlite")
+		return c.misused("--every is for parquet, sqlite and perfetto")
 	case !isRange && x.format != "csv" && len(x.components) > 0:
 		return c.misused("an export that can be imported has all components; --component is for csv and ranges")
 	case !isRange && x.format == "csv" && x.out == "" && len(x.components) != 1:
@@ -118,6 +130,9 @@ func (x *exporter) run(s *source) error {
 		return x.tables(s)
 	}
 	s.Raw()
+	if x.format == "perfetto" {
+		return x.to(s.app, func() error { return x.trace(s) })
+	}
 	if len(s.args) > 1 {
 		return x.to(s.app, func() error { return x.changes(s, s.args[1]) })
 	}
