@@ -87,7 +87,8 @@ main-job: ## the README's first command
 kills: ## SIGKILL at random moments: nothing durable may be lost
 	go test ./examples/life ./persist -run Kill -kills $(KILLS) -count 1 -timeout 30m
 
-simulate: ## a disk that fails or crashes at every call, and processes that take a store from each other: SIMS programs from SEED on
+simulate: ## a disk that fails or crashes at every call, and processes that take a store from each other: SIMS programs from SEED on; 150 times as many of machines with a log
+	go test ./persist/replica -run Simulated -sim.runs $$((150 * $(SIMS))) -sim.seed $(SEED) -count 1 -timeout 60m -v
 	go test ./persist -run 'ASimulatedStore|TakeAStore' -sim.runs $(SIMS) -sim.seed $(SEED) -count 1 -timeout 60m -v
 
 programs: ## random programs against worlds that never leave memory; journals cut at every byte

@@ -625,3 +625,20 @@ func TestSummedPayloadsAreThoseOfAppend(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLeastEpochIsGiven(t *testing.T) {
+	mem := disktest.New()
+	for _, c := range []struct{ least, want uint64 }{{0, 1}, {7 << 16, 7 << 16}, {3, 7<<16 + 1}, {0, 7<<16 + 2}} {
+		j := open(t, mem, journal.Options{Epoch: c.least})
+		id := add(t, j, j.Next()-1, 9)
+		if id.Epoch != c.want || j.Epoch() != c.want {
+			t.Errorf("epoch %d, and %d of the journal; at least %d was asked for, want %d", id.Epoch, j.Epoch(), c.least, c.want)
+		}
+		closeJournal(t, j, id.Seq)
+		log := scan(t, mem)
+		if log.Epoch != c.want || len(log.Problems) > 0 {
+			t.Errorf("it is read as epoch %d, want %d; %v", log.Epoch, c.want, log.Problems)
+		}
+		log.Close()
+	}
+}

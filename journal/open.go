@@ -69,7 +69,7 @@ func newJournal(fs disk.FS, log *Log, opt Options) *Journal {
 	j := &Journal{
 		fs:    fs,
 		opt:   opt,
-		epoch: log.Epoch + 1,
+		epoch: log.nextEpoch(opt),
 		wake:  make(chan struct{}, 1),
 		done:  make(chan struct{}),
 		next:  log.next(opt),
@@ -229,6 +229,9 @@ func (l *Log) next(opt Options) uint64 {
 	return l.Last + 1
 }
 
+// nextEpoch returns the epoch of the records that come.
+func (l *Log) nextEpoch(opt Options) uint64 { return max(l.Epoch+1, opt.Epoch) }
+
 // head returns the seq whose state the next record finds.
 func (l *Log) head(opt Options) uint64 {
 	if len(l.Segments) == 0 {
@@ -242,7 +245,7 @@ func (l *Log) successor(opt Options) segmentHeader {
 	h := segmentHeader{
 		version: segmentVersion,
 		world:   opt.World,
-		epoch:   l.Epoch + 1,
+		epoch:   l.nextEpoch(opt),
 		number:  l.gone + 1,
 		first:   l.next(opt),
 		last:    l.LastID,

@@ -84,6 +84,11 @@ type Options struct {
 	// FirstSeq is the seq of the first record of an empty directory. 0: 1.
 	FirstSeq uint64
 
+	// Epoch is the least epoch of the records that are appended: whoever decides elsewhere
+	// who may write, gives each of them one of their own. 0: one more than the highest
+	// there is, which it never falls below.
+	Epoch uint64
+
 	// Preamble returns the payload of the first record of every segment, at
 	// most MaxPayload bytes; the journal copies it. It is called by Open, and
 	// by Append and Roll in their caller's goroutine. nil: no preamble.

@@ -10,7 +10,7 @@ import (
 // other records, so a seq alone does not name a state; epoch and checksum make
 // the difference. The zero ID is the state before the first record.
 type ID struct {
-	Epoch uint64 // Raised by every opening for writing, from 1.
+	Epoch uint64 // Raised by every opening for writing, from 1; see [Options.Epoch].
 	Seq   uint64 // Position in the journal, from 1.
 	CRC   uint32 // CRC-32C of the payload.
 }

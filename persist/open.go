@@ -442,6 +442,7 @@ func (s *Store) openJournal(log *journal.Log) error {
 		QueueSize:   s.options.QueueBytes,
 		SegmentSize: s.segmentBytes(),
 		FirstSeq:    s.head + 1,
+		Epoch:       s.options.Epoch,
 		Preamble:    func() []byte { return s.schema.Encode() },
 	}
 	options.Guard = s.lock.Check

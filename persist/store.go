@@ -76,6 +76,11 @@ type Options struct {
 	// is read as well. Default 0: the history begins with the state recovered.
 	History int
 
+	// Epoch is the least epoch of the ticks that are committed, which a tick is told by from
+	// another one of its number: whoever decides elsewhere who may write, gives each of them one
+	// that nobody had, as package replica does. Default: one more than the highest there is.
+	Epoch uint64
+
 	// Now is the clock of ticks. It may go backwards, but shows years from 1678 to 2261:
 	// another time fails the journal, see [Store.Err]. Default: time.Now.
 	Now func() time.Time

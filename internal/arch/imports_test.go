@@ -52,6 +52,7 @@ var allowed = map[string][]string{
 		"persist/internal/catalog", "persist/internal/format", "persist/internal/image", "persist/internal/progress", "persist/internal/snap",
 	},
 	"persist/inspect/web": {"ecs", "ecs/layout", "ecs/raw", "journal", "persist", "persist/inspect", "internal/query", "internal/shell"},
+	"persist/replica":     {"disk", "ecs", "journal", "persist"},
 	"persist/part":        {"disk", "ecs", "ecs/raw", "internal/naming", "persist"},
 	"cmd/ecsdump":         {"internal/dump"},
 	"internal/dump": {
@@ -72,7 +73,7 @@ var allowed = map[string][]string{
 }
 
 // helpers are packages that only tests import.
-var helpers = []string{"disk/disktest", "internal/deep", "persist/internal/storetest", "internal/golden", "internal/arch"}
+var helpers = []string{"disk/disktest", "internal/deep", "persist/internal/storetest", "internal/golden", "internal/arch", "persist/replica/replicatest"}
 
 func TestImportsOnlyPointDown(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()

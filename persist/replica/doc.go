@@ -1,0 +1,38 @@
+// Package replica keeps a store on several machines: what its owner confirms lies in a log
+// that the machines share, and whoever comes next has it. There is one owner at a time, and
+// any number of followers.
+//
+//	owner      Commit ─▶ journal ─fsync─▶ Log ─▶ acknowledged: confirmed
+//	                                       │
+//	follower                               └─▶ the same files, byte for byte
+//
+//	keep a copy up to date                 Follow, Follower.Files
+//	show it                                inspect, persist.FollowFS, on Follower.Files
+//	become the owner                       Follower.Claim, then Owner.Open, or Open of a persist.Follower
+//	hand over                              Owner.Offer, Options.OnOffer
+//	keep the log short                     Owner.Rebase
+//
+// # The log
+//
+// A [Log] takes an entry behind a position, or not at all. That one promise is all that keeps
+// two owners apart: a claim is an entry, and once it is accepted, every append of the owner
+// before is refused, since the position that it counts on is taken. Safety needs no clock, no
+// lease and no lock service; whoever looks for a dead owner may guess, and guess wrong.
+//
+// The owner's store lies in [Owner.Files], a file system that hands to the log what is written
+// below journal/ and what is published below snapshots/. A sync of the journal writes locally,
+// appends, and returns when the log has it. So what [persist.Store.Sync] waits for and
+// [persist.Options.OnDurable] tells is confirmed by the log, and an owner that another took the
+// log from gets [persist.ErrLost]. Ticks go on meanwhile, as far as [persist.Options.QueueBytes]
+// goes. A snapshot is finished when the log has it.
+//
+// # What lies in a directory
+//
+//	store/       a store, as package persist has them
+//	state        up to which entry of the log it is what the log says
+//	aside/N/     what was written here and never was confirmed
+//
+// What an owner wrote and the log does not have, is no part of the world: somebody else may have
+// gone on without. It is set aside when the machine follows again, and never cut off, appended
+// or shown.
+package replica

@@ -1,0 +1,481 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// Options say how a log is followed. The zero Options are useful.
+type Options struct {
+	// Name is what this machine is called in the log, for people and for [Owner.Offer].
+	// Default: "".
+	Name string
+
+	// OnOffer is called when the owner offers the store to this machine, which may claim it
+	// then. It must not block. nil: nothing is called.
+	OnOffer func()
+
+	// OnShorter is called when the log is found to have forgotten what it acknowledged, and what was
+	// missing was appended again. It must not block. nil: nothing is called.
+	OnShorter func(*ShorterError)
+
+	// Forget follows a log that has forgotten what is known here ([ErrLogShorter]), and that others
+	// may have gone on with: what it does not have is set aside.
+	Forget bool
+}
+
+// A Follower keeps a copy of a store at what the log has of it. Its methods may be called from
+// several goroutines.
+type Follower struct {
+	log     Log
+	files   disk.FS
+	lock    disk.Lock
+	options Options
+	gate    *gate
+
+	turn turn               // Held by who begins or ends something.
+	stop context.CancelFunc // Of the goroutine that follows.
+	done chan struct{}      // Closed when it has ended.
+
+	mu     sync.Mutex // Guards what follows, which the goroutine changes or, when it has ended, who has the turn.
+	at     link
+	term   uint64
+	tree   *tree  // nil: the log has no store yet, or not all of it came.
+	next   *tree  // It comes just now.
+	owned  bool   // Something may lie here that the log does not have.
+	origin bool   // A store lies here, and the log has none yet.
+	since  int    // Bytes applied since the state was written.
+	aside  *aside // Where what is not in the log goes.
+	grown  chan struct{}
+	err    error
+	closed bool
+}
+
+const (
+	storeDir = "store"
+	nextDir  = "next"
+	lockFile = "LOCK"
+
+	// stateEvery is after how many bytes of entries the state is written: as much is read again
+	// after a crash.
+	stateEvery = 16 << 20
+)
+
+// Follow brings the store in files to where the log is, and keeps it there until Close, or until
+// it is claimed. In files, which are this machine's alone, nothing else may lie; a store in the
+// directory store/ may be there before, if the log is empty: whoever claims then brings it in.
+//
+// What an owner wrote here and the log does not have is set aside before, see [Follower.Aside]. A machine
+// that is too far behind, as the log was trimmed, gets all files anew. Errors: [persist.ErrForeign] if
+// files hold a store that is not this log's; [persist.ErrLocked]; [ErrLogShorter]; those of the log.
+func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Follower, error) {
+	lock, err := files.Lock(lockFile)
+	if errors.Is(err, disk.ErrLocked) {
+		return nil, fmt.Errorf("%w: another process has this copy", persist.ErrLocked)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &Follower{log: log, files: files, lock: lock, options: options, turn: newTurn(), grown: make(chan struct{})}
+	f.aside = &aside{top: files}
+	f.gate = newGate(disk.Sub(files, storeDir))
+	if err := f.begin(ctx); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	f.follow()
+	return f, nil
+}
+
+// Files are those of the store: to be read as long as the store is followed, and the owner's to be
+// written. Before the log has a store, there is nothing in them.
+func (f *Follower) Files() disk.FS { return f.gate }
+
+// Position returns up to which entry the files have the log.
+func (f *Follower) Position() Position {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at.Position
+}
+
+// Ready reports whether the files have a store.
+func (f *Follower) Ready() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tree != nil
+}
+
+// Aside returns the directory in which lies what was written on this machine and never confirmed,
+// and how many bytes of files those are; "" if nothing was found when it began to follow.
+func (f *Follower) Aside() (dir string, bytes int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.aside.dir, f.aside.bytes
+}
+
+// Err returns why the log is not followed any more; nil: it is.
+func (f *Follower) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// Wait waits until the files have the log up to a position.
+func (f *Follower) Wait(ctx context.Context, p Position) error {
+	for {
+		f.mu.Lock()
+		at, err, grown := f.at.Position, f.err, f.grown
+		f.mu.Unlock()
+		switch {
+		case at >= p:
+			return nil
+		case err != nil:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-grown:
+		}
+	}
+}
+
+// Close stops following. The files are the beginning of the log that they are.
+func (f *Follower) Close() error {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	if f.closed {
+		return persist.ErrClosed
+	}
+	f.halt()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	f.fail(persist.ErrClosed)
+	return errors.Join(f.save(), f.lock.Close())
+}
+
+// fail notes why the log is not followed any more, and tells those who wait.
+func (f *Follower) fail(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+	f.tell()
+}
+
+// tell makes those who wait look again.
+func (f *Follower) tell() {
+	close(f.grown)
+	f.grown = make(chan struct{})
+}
+
+// halt ends the goroutine that follows.
+func (f *Follower) halt() {
+	f.stop()
+	<-f.done
+}
+
+// follow begins to follow in a goroutine.
+func (f *Follower) follow() {
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop, f.done = stop, make(chan struct{})
+	done := f.done
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			err := f.read(ctx, nil)
+			f.mu.Lock()
+			lasting := errors.Is(err, errGap) || errors.Is(err, errEntry) || errors.Is(err, ErrLogShorter)
+			if lasting {
+				f.fail(err)
+			}
+			f.mu.Unlock()
+			if lasting {
+				return
+			}
+			pause(ctx, 20*time.Millisecond)
+		}
+	}()
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// errReached ends reading where it was to end.
+var errReached = errors.New("reached")
+
+// read applies entries as they come. If upto is given, it ends with errReached there.
+func (f *Follower) read(ctx context.Context, upto *Position) error {
+	if upto != nil && f.at.Position >= *upto {
+		return errReached
+	}
+	for e, err := range f.log.Entries(ctx, f.at.Position) {
+		if err != nil {
+			return err
+		}
+		if err := f.take(e); err != nil {
+			return err
+		}
+		if upto != nil && e.Position >= *upto {
+			return errReached
+		}
+	}
+	return ctx.Err()
+}
+
+// take applies an entry.
+func (f *Follower) take(e Entry) error {
+	h, ops, err := decodeEntry(e.Data)
+	if err != nil {
+		return fmt.Errorf("%w: at %d", err, e.Position)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tree != nil || f.next != nil {
+		switch {
+		case h.before.Position == f.at.Position && h.before.ID == f.at.ID:
+		case h.before.Position <= f.at.Position:
+			return &ShorterError{Known: f.at.Position, Last: h.before.Position}
+		default:
+			f.tree, f.next = nil, nil // What is between was trimmed.
+		}
+	}
+	for i := range ops {
+		if err := f.apply(&ops[i]); err != nil {
+			return err
+		}
+	}
+	f.at = link{e.Position, h.id}
+	if f.since += len(e.Data); f.since >= stateEvery {
+		if err := f.save(); err != nil {
+			return err
+		}
+	}
+	f.tell()
+	return nil
+}
+
+// apply does what an operation says, to the store, or to the one that comes.
+func (f *Follower) apply(o *op) error {
+	switch o.kind {
+	case opClaim:
+		f.term = max(f.term, o.number)
+		f.next = nil // Nobody goes on sending it,
+		if f.tree != nil {
+			return f.tree.drop() // nor these.
+		}
+		return nil
+	case opOffer:
+		if o.name == f.options.Name && f.options.OnOffer != nil {
+			f.options.OnOffer()
+		}
+		return nil
+	}
+	if f.tree != nil {
+		return f.tree.apply(o)
+	}
+	switch {
+	case o.kind == opBegin:
+		f.term = max(f.term, o.number)
+		f.next = newTree(f.files, nextDir, f.aside)
+		if err := f.clear(nextDir); err != nil {
+			return err
+		}
+		return f.next.make()
+	case f.next == nil:
+		return nil // It belongs to what was trimmed.
+	case o.kind == opComplete:
+		return f.complete()
+	case o.kind == opWrite:
+		if _, known := f.next.sizes[o.name]; !known {
+			return nil // What is sent of the file later has it.
+		}
+	}
+	return f.next.apply(o)
+}
+
+// clear removes a directory that has what a store has.
+func (f *Follower) clear(dir string) error {
+	for _, sub := range []string{dir + "/" + journalDir, dir + "/" + snapshotDir, dir} {
+		entries, err := f.files.ReadDir(sub)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := f.files.Remove(sub + "/" + e.Name()); err != nil {
+				return err
+			}
+		}
+		if err := f.files.SyncDir(sub); err != nil {
+			return err
+		}
+		if err := f.files.Remove(sub); err != nil {
+			return err
+		}
+	}
+	return f.files.SyncDir(".")
+}
+
+// complete makes what came the store. What was there before is set aside if the log may not have all
+// of it.
+func (f *Follower) complete() error {
+	t := f.next
+	if err := t.sync(); err != nil {
+		return err
+	}
+	if f.owned {
+		old := newTree(f.files, storeDir, f.aside)
+		for _, dir := range []string{journalDir, snapshotDir} {
+			entries, err := f.files.ReadDir(old.path(dir))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			for _, e := range entries {
+				if err := f.aside.move(old, dir+"/"+e.Name()); err != nil {
+					return err
+				}
+			}
+		}
+		f.owned = false
+	}
+	if err := f.clear(storeDir); err != nil {
+		return err
+	}
+	if err := f.files.Publish(nextDir, storeDir); err != nil {
+		return err
+	}
+	t.dir = storeDir
+	f.tree, f.next, f.origin = t, nil, false
+	for _, dir := range []string{".", storeDir} {
+		if err := f.files.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return f.save()
+}
+
+// save writes what is known, once it is durable.
+func (f *Follower) save() error {
+	s := &state{At: f.at, Term: f.term, Owner: f.owned, First: f.origin}
+	if f.tree != nil {
+		if err := f.tree.sync(); err != nil {
+			return err
+		}
+		s.Files, s.Parts = maps.Clone(f.tree.sizes), maps.Clone(f.tree.parts)
+	}
+	f.since = 0
+	return s.write(f.files)
+}
+
+// begin brings the files to where the log is now.
+func (f *Follower) begin(ctx context.Context) error {
+	s, err := readState(f.files)
+	damaged := errors.Is(err, errState)
+	if err != nil && !damaged {
+		return err
+	}
+	first, last, err := f.log.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	lies, err := f.lies()
+	switch {
+	case err != nil:
+		return err
+	case s == nil && lies && last > 0 && !damaged:
+		return fmt.Errorf("%w: %s holds a store that is not of this log", persist.ErrForeign, storeDir)
+	case s == nil:
+		f.owned, f.origin = lies && damaged, lies && last == 0
+	case last < s.At.Position && !f.options.Forget:
+		return &ShorterError{Known: s.At.Position, Last: last}
+	case last < s.At.Position:
+		f.owned = true
+	default:
+		err = f.remember(ctx, s, first)
+	}
+	if err == nil {
+		err = f.reach(ctx, last)
+	}
+	if errors.Is(err, errGap) { // The files are not what they were.
+		f.tree, f.next, f.at, f.owned = nil, nil, link{}, true
+		err = f.reach(ctx, last)
+	}
+	if err != nil {
+		return err
+	}
+	return f.save()
+}
+
+// lies reports whether there is something of a store.
+func (f *Follower) lies() (bool, error) {
+	for _, dir := range []string{journalDir, snapshotDir} {
+		entries, err := f.files.ReadDir(storeDir + "/" + dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if len(entries) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// remember goes on from what is remembered, unless the log was trimmed behind it.
+func (f *Follower) remember(ctx context.Context, s *state, first Position) error {
+	f.term, f.owned, f.origin = s.Term, s.Owner, s.First
+	if s.Files == nil || first > s.At.Position+1 {
+		return nil // All is asked for anew.
+	}
+	if s.At.Position > 0 && first <= s.At.Position { // It must be the entry that is known.
+		for e, err := range f.log.Entries(ctx, s.At.Position-1) {
+			if err != nil {
+				return err
+			}
+			h, _, err := decodeEntry(e.Data)
+			switch {
+			case err != nil:
+				return err
+			case e.Position == s.At.Position && h.id == s.At.ID:
+			case f.options.Forget:
+				f.owned = true
+				return nil
+			default:
+				return &ShorterError{Known: s.At.Position, Last: h.before.Position}
+			}
+			break
+		}
+	}
+	f.at, f.tree = s.At, newTree(f.files, storeDir, f.aside)
+	maps.Copy(f.tree.sizes, s.Files)
+	maps.Copy(f.tree.parts, s.Parts)
+	return nil
+}
+
+// reach applies the entries up to last, and sets aside what the log does not have.
+func (f *Follower) reach(ctx context.Context, last Position) error {
+	if err := f.read(ctx, &last); !errors.Is(err, errReached) {
+		return err
+	}
+	if f.tree == nil {
+		return nil
+	}
+	if err := f.tree.tidy(); err != nil {
+		return err
+	}
+	f.owned = false
+	return nil
+}

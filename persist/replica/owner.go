@@ -1,0 +1,271 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// ErrUnfinished reports a log that has the beginning of a store, and whoever sent it did not come to
+// the end: the store lies there, and only that machine can claim it.
+var ErrUnfinished = errors.New("replica: the store was not sent whole; claim it where it lies")
+
+// An Owner has a store that the log has: it may write, until somebody else claims it.
+type Owner struct {
+	f      *Follower
+	sender *sender
+	cancel context.CancelCauseFunc
+	term   uint64
+}
+
+// termEpochs is how many epochs of a journal belong to one term.
+const termEpochs = 1 << 16
+
+// Claim makes this machine the owner: it appends a claim where the files of f have the log. From then
+// on whoever was the owner cannot confirm another tick. [ErrTaken] if the log has more by
+// now, which may be another's claim: f goes on following, and the claim can be tried again.
+// [ErrLogShorter] if it has less. Other errors are those of the log: it is not known then
+// whether the store is claimed, by a machine that follows on and may claim again.
+//
+// The first claim of an empty log brings in the store that lies in the directory store/, or
+// an empty one. It returns when all of it was sent.
+//
+// f is the owner's from then on.
+func (f *Follower) Claim(ctx context.Context) (*Owner, error) {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	if f.closed {
+		return nil, persist.ErrClosed
+	}
+	f.halt()
+	o, err := f.claim(ctx)
+	if err != nil {
+		f.follow()
+		return nil, err
+	}
+	return o, nil
+}
+
+func (f *Follower) claim(ctx context.Context) (*Owner, error) {
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case f.tree == nil && f.at.Position > 0 && !f.origin:
+		return nil, ErrUnfinished
+	}
+	term, err := f.nextTerm(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := newSender(ctx, f.log, f.at, f.options.OnShorter)
+	err = s.append([]op{{kind: opClaim, name: f.options.Name, number: term}})
+	var short *ShorterError
+	switch {
+	case errors.As(err, &short):
+		return nil, short
+	case errors.Is(err, persist.ErrLost):
+		return nil, fmt.Errorf("%w: %w", ErrTaken, err)
+	case err != nil:
+		return nil, err
+	}
+	o := &Owner{f: f, sender: s, term: term}
+	first, t := f.tree == nil, f.tree
+	if first {
+		if t, err = f.present(); err != nil {
+			return nil, err
+		}
+	}
+	for name, size := range t.sizes {
+		s.sizes[name], s.sent[name] = size, size
+	}
+	f.mu.Lock()
+	f.at, f.term, f.owned, f.next, f.origin = s.at, term, true, nil, first
+	if err = t.drop(); err == nil {
+		err = t.sync()
+	}
+	if err == nil {
+		err = f.save()
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if first {
+		if _, err := s.all(f.gate.FS, term); err != nil {
+			return nil, err
+		}
+		if err := o.remember(); err != nil {
+			return nil, err
+		}
+	}
+	s.ctx, o.cancel = context.WithCancelCause(context.Background())
+	f.gate.sender.Store(s)
+	return o, nil
+}
+
+// nextTerm returns the term of a claim: behind those of all claims, and of the epochs that the
+// journal had before it came into the log.
+func (f *Follower) nextTerm(ctx context.Context) (uint64, error) {
+	term := f.term + 1
+	if f.tree != nil {
+		return term, nil
+	}
+	log, err := journal.Scan(ctx, disk.Sub(f.gate.FS, journalDir), 0, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return term, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return max(term, log.Epoch/termEpochs+1), log.Close()
+}
+
+// present returns the store that lies here, all of it.
+func (f *Follower) present() (*tree, error) {
+	t := newTree(f.files, storeDir, f.aside)
+	if err := t.make(); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{journalDir, snapshotDir} {
+		entries, err := f.files.ReadDir(t.path(dir))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			name := dir + "/" + e.Name()
+			if !replicated(name) {
+				continue
+			}
+			file, err := f.files.OpenWrite(t.path(name))
+			if err != nil {
+				return nil, err
+			}
+			if err := t.hold(name, file); err != nil {
+				return nil, err
+			}
+			if t.sizes[name], err = file.Size(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return t, nil
+}
+
+// Term returns the number of the claim: each has a higher one.
+func (o *Owner) Term() uint64 { return o.term }
+
+// Epoch returns the least epoch of the ticks that the owner commits, see [persist.Options.Epoch].
+func (o *Owner) Epoch() uint64 { return o.term * termEpochs }
+
+// Position returns the position of the last entry that the owner appended.
+func (o *Owner) Position() Position {
+	o.sender.order.Lock()
+	defer o.sender.order.Unlock()
+	return o.sender.at.Position
+}
+
+// Err returns why nothing is confirmed any more: an error wrapping [persist.ErrLost], if somebody
+// else claimed the store. Nil: nothing is known of that.
+func (o *Owner) Err() error { return o.sender.lost() }
+
+// Files are those of the store, see [Follower.Files].
+func (o *Owner) Files() disk.FS { return o.f.gate }
+
+// Open makes the store keep w, see [persist.OpenFS]. A [persist.Follower] of the same files can be
+// made the owner's instead, with [Owner.Epoch] in its options: it reads nothing again.
+func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options) (*persist.Store, error) {
+	options.Epoch = max(options.Epoch, o.Epoch())
+	return persist.OpenFS(ctx, o.f.gate, w, options)
+}
+
+// Rebase sends all files of the store once more, and trims the log before them: who begins to follow
+// reads no more than the store has, and what came since. Ticks are confirmed meanwhile.
+// Call it when much more than that was appended.
+func (o *Owner) Rebase(ctx context.Context) error {
+	o.f.turn.Lock()
+	defer o.f.turn.Unlock()
+	if o.f.closed {
+		return persist.ErrClosed
+	}
+	begin, err := o.sender.all(o.f.gate.FS, o.term)
+	if err == nil {
+		err = o.sender.flush()
+	}
+	if err != nil {
+		return err
+	}
+	if err := o.remember(); err != nil {
+		return err
+	}
+	return o.f.log.Trim(ctx, begin)
+}
+
+// remember writes what the log has. With a file that is only half there, it is left at what it was:
+// the log is read from there on.
+func (o *Owner) remember() error {
+	o.sender.order.Lock()
+	defer o.sender.order.Unlock()
+	if len(o.sender.coming) > 0 {
+		return nil
+	}
+	f := o.f
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := newTree(f.files, storeDir, f.aside)
+	for name, size := range o.sender.sent {
+		t.sizes[name] = size
+		file, err := f.files.OpenWrite(t.path(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // The log will learn of it.
+		}
+		if err == nil {
+			err = errors.Join(file.Sync(), file.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	f.at, f.tree, f.origin = o.sender.at, t, false
+	return f.save()
+}
+
+// Offer tells a machine that follows, by its name, that it may claim the store: its [Options.OnOffer] is called. Close
+// the store before, so that the journal is sealed.
+func (o *Owner) Offer(ctx context.Context, to string) error {
+	if strings.TrimSpace(to) == "" || len(to) > maxName {
+		return fmt.Errorf("replica: a machine has a name of 1 to %d bytes", maxName)
+	}
+	if err := o.sender.flush(); err != nil {
+		return err
+	}
+	o.sender.order.Lock()
+	defer o.sender.order.Unlock()
+	return o.sender.append([]op{{kind: opOffer, name: to}})
+}
+
+// Close ends the ownership: a Sync that waits for the log ends with an error, and nothing is confirmed
+// any more. Close the store before; [Follow] the log again to see how it goes on.
+func (o *Owner) Close() error {
+	f := o.f
+	_ = o.sender.fail(persist.ErrClosed)
+	o.cancel(errors.New("the owner has closed"))
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	if f.closed {
+		return persist.ErrClosed
+	}
+	f.closed = true
+	f.gate.sender.Store(nil)
+	err := o.remember()
+	f.mu.Lock()
+	f.fail(persist.ErrClosed)
+	f.mu.Unlock()
+	return errors.Join(err, f.lock.Close())
+}

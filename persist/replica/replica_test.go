@@ -1,0 +1,350 @@
+package replica_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+	"github.com/stet-ecs/stet/persist/replica"
+	"github.com/stet-ecs/stet/persist/replica/replicatest"
+)
+
+var background = context.Background()
+
+type score int64
+
+// A game is a world with one number.
+type game struct {
+	*ecs.World
+	score *ecs.Resource[score]
+}
+
+func newGame() *game {
+	w := ecs.NewWorld(ecs.Options{History: 10})
+	return &game{w, ecs.MustRegisterResource(w, score(0), ecs.Component[score]{Name: "score"})}
+}
+
+// play makes a tick.
+func (g *game) play(t testing.TB, s *persist.Store) {
+	t.Helper()
+	g.score.Set(g.score.Get() + 1)
+	require.NoError(t, s.Commit())
+}
+
+func follow(t testing.TB, log replica.Log, files disk.FS, o replica.Options) *replica.Follower {
+	t.Helper()
+	f, err := replica.Follow(background, log, files, o)
+	require.NoError(t, err)
+	return f
+}
+
+// own claims the log, and opens a game of the owner's.
+func own(t testing.TB, f *replica.Follower) (*game, *replica.Owner, *persist.Store) {
+	t.Helper()
+	o, err := f.Claim(background)
+	require.NoError(t, err)
+	g := newGame()
+	s, err := o.Open(background, g.World, persist.Options{Sync: journal.SyncAlways()})
+	require.NoError(t, err)
+	return g, o, s
+}
+
+func TestAMemoryIsALog(t *testing.T) {
+	replicatest.Run(t, func(*testing.T) replica.Log { return &replica.Memory{} })
+}
+
+func TestTheNextOwnerHasWhatWasConfirmed(t *testing.T) {
+	log := &replica.Memory{}
+	a, b := follow(t, log, disktest.New(), replica.Options{Name: "a"}), follow(t, log, disk.Memory(), replica.Options{Name: "b"})
+	g, first, store := own(t, a)
+	for range 5 {
+		g.play(t, store)
+	}
+	require.NoError(t, store.Sync(background))
+
+	// The machine is gone, as far as anybody knows.
+	require.NoError(t, b.Wait(background, first.Position()))
+	h, second, next := own(t, b)
+	assert.EqualValues(t, 5, h.Tick())
+	assert.EqualValues(t, 5, h.score.Get())
+	assert.Greater(t, second.Term(), first.Term())
+	assert.GreaterOrEqual(t, second.Epoch(), uint64(1<<16))
+	h.play(t, next)
+	require.NoError(t, next.Sync(background))
+
+	// It was not, and goes on. It is told, and what it wrote is set aside.
+	_ = store.Commit()
+	assert.ErrorIs(t, store.Sync(background), persist.ErrLost)
+	assert.ErrorIs(t, first.Err(), persist.ErrLost)
+	assert.ErrorIs(t, store.Close(background), persist.ErrLost)
+	require.NoError(t, first.Close())
+	assert.ErrorIs(t, first.Close(), persist.ErrClosed)
+	require.NoError(t, next.Close(background))
+	require.NoError(t, second.Close())
+}
+
+func TestWhatWasNotConfirmedIsSetAside(t *testing.T) {
+	log := &replicatest.Log{}
+	link, mem := log.Link(1), disktest.New()
+	g, o, store := own(t, follow(t, link, mem, replica.Options{}))
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	link.Cut(true)
+	g.play(t, store)
+	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, store.Sync(ctx), context.DeadlineExceeded, "it waits for the log")
+	ended := make(chan error, 1)
+	go func() { ended <- store.Sync(background) }()
+	require.NoError(t, o.Close(), "which closing ends")
+	require.ErrorIs(t, <-ended, persist.ErrClosed)
+	require.Error(t, store.Close(background))
+
+	written := mem.Bytes("store/journal/00000001.seg")
+	link.Cut(false)
+	f := follow(t, link, mem, replica.Options{})
+	defer f.Close()
+	dir, bytes := f.Aside()
+	assert.Equal(t, "aside/1", dir)
+	assert.EqualValues(t, len(written)-len(mem.Bytes("store/journal/00000001.seg")), bytes)
+	assert.Positive(t, bytes)
+	assert.Equal(t, written, mem.Bytes("aside/1/journal/00000001.seg"))
+	shown := newGame()
+	p, err := persist.FollowFS(background, f.Files(), shown.World)
+	require.NoError(t, err)
+	defer p.Close()
+	assert.EqualValues(t, 1, shown.Tick())
+}
+
+func TestAWarmStandbyTakesOverWithoutReadingAgain(t *testing.T) {
+	log := &replica.Memory{}
+	offered := make(chan struct{})
+	b := follow(t, log, disk.Memory(), replica.Options{Name: "b", OnOffer: func() { close(offered) }})
+	g, o, store := own(t, follow(t, log, disk.Memory(), replica.Options{Name: "a"}))
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	require.NoError(t, b.Wait(background, o.Position()))
+	h := newGame()
+	standby, err := persist.FollowFS(background, b.Files(), h.World)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, h.score.Get())
+	_, err = standby.Open(background, persist.Options{})
+	require.Error(t, err, "nobody writes who has not claimed")
+
+	g.play(t, store)
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Offer(background, "b"))
+	require.NoError(t, o.Close())
+	<-offered
+	taken, err := b.Claim(background)
+	require.NoError(t, err)
+	next, err := standby.Open(background, persist.Options{Epoch: taken.Epoch()})
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, h.score.Get())
+	assert.EqualValues(t, 2, h.World.History().Oldest()+1, "its history stays: %d", h.World.History().Oldest())
+	h.play(t, next)
+	require.NoError(t, next.Sync(background))
+	require.NoError(t, next.Close(background))
+	require.NoError(t, taken.Close())
+}
+
+func TestAStoreThatIsThereComesIntoTheLog(t *testing.T) {
+	mem := disktest.New()
+	require.NoError(t, mem.Mkdir("store"))
+	g := newGame()
+	var epoch uint64
+	for range 3 { // As many epochs.
+		s, err := persist.OpenFS(background, disk.Sub(mem, "store"), g.World, persist.Options{})
+		require.NoError(t, err)
+		g.play(t, s)
+		require.NoError(t, s.Close(background))
+		g = newGame()
+		epoch++
+	}
+	log := &replica.Memory{}
+	h, o, s := own(t, follow(t, log, mem, replica.Options{}))
+	assert.EqualValues(t, 3, h.score.Get())
+	assert.Greater(t, o.Epoch(), epoch)
+	h.play(t, s)
+	require.NoError(t, s.Close(background))
+
+	other := disk.Memory()
+	f := follow(t, log, other, replica.Options{})
+	v, err := inspect.OpenFS(background, f.Files(), ".")
+	require.NoError(t, err)
+	assert.Len(t, v.Log().Entries, 4)
+	require.NoError(t, v.Close())
+	require.NoError(t, f.Close())
+	require.NoError(t, o.Close())
+
+	// A store that is not of the log is refused, and stays.
+	strange := disk.Memory()
+	require.NoError(t, strange.Mkdir("store"))
+	k := newGame()
+	s, err = persist.OpenFS(background, disk.Sub(strange, "store"), k.World, persist.Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close(background))
+	_, err = replica.Follow(background, log, strange, replica.Options{})
+	assert.ErrorIs(t, err, persist.ErrForeign)
+}
+
+func TestALogThatForgotIsNotGoneOnWith(t *testing.T) {
+	log, mem := &replica.Memory{}, disktest.New()
+	var reports []*replica.ShorterError
+	g, o, store := own(t, follow(t, log, mem, replica.Options{OnShorter: func(e *replica.ShorterError) { reports = append(reports, e) }}))
+	other := disktest.New()
+	f := follow(t, log, other, replica.Options{})
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	known := o.Position()
+	require.NoError(t, f.Wait(background, known))
+	require.NoError(t, f.Close())
+
+	// The owner mends what it forgot.
+	log.Forget(2)
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	require.Len(t, reports, 1)
+	assert.Equal(t, replica.ShorterError{Known: known, Last: known - 2}, *reports[0])
+	assert.ErrorContains(t, reports[0], "forgot what it acknowledged")
+	f = follow(t, log, other, replica.Options{})
+	require.NoError(t, f.Close())
+
+	// Without an owner, whoever knows more does not follow, nor claim.
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+	f = follow(t, log, other, replica.Options{})
+	known = f.Position()
+	log.Forget(1)
+	_, err := f.Claim(background)
+	assert.ErrorIs(t, err, replica.ErrLogShorter)
+	require.NoError(t, f.Close())
+	_, err = replica.Follow(background, log, other, replica.Options{})
+	var short *replica.ShorterError
+	require.ErrorAs(t, err, &short)
+	assert.Equal(t, replica.ShorterError{Known: known, Last: known - 1}, *short)
+
+	// Another one goes on where the log ends now: it is noticed, whatever the length.
+	late := follow(t, log, disktest.New(), replica.Options{})
+	h, p, next := own(t, late)
+	h.play(t, next)
+	require.NoError(t, next.Close(background))
+	require.NoError(t, p.Close())
+	_, err = replica.Follow(background, log, other, replica.Options{})
+	require.ErrorIs(t, err, replica.ErrLogShorter)
+	f = follow(t, log, other, replica.Options{Forget: true})
+	defer f.Close()
+	assert.NoError(t, f.Wait(background, known))
+	dir, _ := f.Aside()
+	assert.NotEmpty(t, dir, "what the log has no more is set aside")
+}
+
+func TestATrimmedLogIsFollowedFromItsBeginning(t *testing.T) {
+	log := &replica.Memory{}
+	behind, mem := disktest.New(), disktest.New()
+	require.NoError(t, follow(t, log, behind, replica.Options{}).Close())
+	g, o, store := own(t, follow(t, log, mem, replica.Options{}))
+	live := disktest.New()
+	f := follow(t, log, live, replica.Options{})
+	for range 30 {
+		g.play(t, store)
+		require.NoError(t, store.Sync(background))
+	}
+	require.NoError(t, f.Wait(background, o.Position()))
+	require.NoError(t, o.Rebase(background))
+	first, _, err := log.Bounds(background)
+	require.NoError(t, err)
+	assert.Greater(t, first, replica.Position(20))
+	g.play(t, store)
+	require.NoError(t, store.Close(background))
+	for _, files := range []*disktest.Mem{behind, disktest.New(), live} {
+		g := f
+		if files != live {
+			g = follow(t, log, files, replica.Options{})
+		}
+		require.NoError(t, g.Wait(background, o.Position()))
+		assert.NoError(t, same(mem, files))
+		require.NoError(t, g.Close())
+	}
+	require.NoError(t, o.Close())
+}
+
+// One machine that has begun to bring in its store does not leave it to another one.
+func TestAStoreThatWasNotSentWholeIsClaimedWhereItLies(t *testing.T) {
+	log := &replicatest.Log{}
+	mem := disktest.New()
+	require.NoError(t, mem.Mkdir("store"))
+	g := newGame()
+	s, err := persist.OpenFS(background, disk.Sub(mem, "store"), g.World, persist.Options{})
+	require.NoError(t, err)
+	g.play(t, s)
+	require.NoError(t, s.Close(background))
+
+	link := log.Link(3)
+	f := follow(t, link, mem, replica.Options{})
+	ctx, cancel := context.WithTimeout(background, 30*time.Millisecond)
+	defer cancel()
+	link.CutAfter(3)
+	_, err = f.Claim(ctx)
+	require.Error(t, err)
+	require.NoError(t, f.Close())
+	other := follow(t, log, disk.Memory(), replica.Options{})
+	assert.False(t, other.Ready())
+	_, err = other.Claim(background)
+	require.ErrorIs(t, err, replica.ErrUnfinished)
+
+	link.Cut(false)
+	h, o, s := own(t, follow(t, link, mem, replica.Options{}))
+	assert.EqualValues(t, 1, h.score.Get())
+	require.NoError(t, s.Close(background))
+	require.NoError(t, o.Close())
+	require.NoError(t, other.Wait(background, o.Position()))
+	assert.True(t, other.Ready())
+	require.NoError(t, other.Close())
+}
+
+func TestADirectoryIsOneMachines(t *testing.T) {
+	dir := t.TempDir()
+	files, err := disk.Open(dir)
+	require.NoError(t, err)
+	defer files.Close()
+	log := &replica.Memory{}
+	f := follow(t, log, files, replica.Options{})
+	_, err = replica.Follow(background, log, files, replica.Options{})
+	require.ErrorIs(t, err, persist.ErrLocked)
+	g, o, s := own(t, f)
+	g.play(t, s)
+	require.NoError(t, s.Close(background))
+	assert.Error(t, o.Offer(background, " "))
+	assert.Error(t, o.Offer(background, strings.Repeat("x", 256)))
+	require.NoError(t, o.Close())
+	v, err := inspect.OpenReadOnly(background, filepath.Join(dir, "store"))
+	require.NoError(t, err)
+	assert.Len(t, v.Log().Entries, 1)
+	require.NoError(t, v.Close())
+}
+
+func TestAnEntryThatIsNoneIsRefused(t *testing.T) {
+	log := &replica.Memory{}
+	_, err := log.Append(background, 0, []byte("hello"))
+	require.NoError(t, err)
+	_, err = replica.Follow(background, log, disk.Memory(), replica.Options{})
+	assert.ErrorContains(t, err, "none that was written here: at 1")
+	_, err = log.Append(background, 1, make([]byte, replica.MaxEntry+1))
+	assert.ErrorContains(t, err, "more than 524288")
+	_, err = log.Append(background, math.MaxUint64, nil)
+	assert.True(t, errors.Is(err, replica.ErrTaken))
+}

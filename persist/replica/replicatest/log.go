@@ -1,0 +1,169 @@
+// Package replicatest has a [replica.Log] that fails on request, to test what stands on one, and
+// tests for engines.
+package replicatest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+// A Log is a log in memory that several machines reach, each by a [Link] of its own.
+type Log struct {
+	replica.Memory
+
+	mu   sync.Mutex
+	late []func() // Appends that nobody waits for any more, and that may yet come to be.
+}
+
+// Faults say how likely it is that a link fails: from 0 to 1, at each call.
+type Faults struct {
+	Refused float64 // Nothing was done.
+	Lost    float64 // The entry was appended, or was not, since somebody was faster; its sender is not told.
+	Late    float64 // It is appended later, if it still can be; its sender is not told.
+}
+
+// Link returns a way to the log for one machine, whose faults are drawn from a seed.
+func (l *Log) Link(seed uint64) *Link {
+	return &Link{log: l, rng: rand.New(rand.NewPCG(seed, 17)), cut: make(chan struct{})}
+}
+
+// Settle does what is late.
+func (l *Log) Settle() {
+	l.mu.Lock()
+	late := l.late
+	l.late = nil
+	l.mu.Unlock()
+	for _, f := range late {
+		f()
+	}
+}
+
+// A Link is how a machine reaches the log.
+type Link struct {
+	log *Log
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	faults Faults
+	cut    chan struct{} // Closed while the link is cut.
+	isCut  bool
+	left   int // Appends until it is cut; 0: it is not going to be.
+}
+
+// Fail makes the link fail so from now on.
+func (l *Link) Fail(f Faults) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.faults = f
+}
+
+// Cut cuts the link, or mends it.
+func (l *Link) Cut(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case cut && !l.isCut:
+		close(l.cut)
+	case !cut && l.isCut:
+		l.cut = make(chan struct{})
+	}
+	l.isCut = cut
+}
+
+// CutAfter cuts the link after so many appends.
+func (l *Link) CutAfter(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = n
+}
+
+// count counts an append.
+func (l *Link) count() {
+	l.mu.Lock()
+	l.left--
+	now := l.left == 0
+	l.mu.Unlock()
+	if now {
+		l.Cut(true)
+	}
+}
+
+// state returns whether the link is cut, what is closed when it is, and a number that is drawn.
+func (l *Link) state() (isCut bool, cut <-chan struct{}, draw float64, f Faults) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isCut, l.cut, l.rng.Float64(), l.faults
+}
+
+var errCut = fmt.Errorf("the link is cut: %w", replica.ErrUnknown)
+
+// Append is a part of [replica.Log].
+func (l *Link) Append(ctx context.Context, after replica.Position, entry []byte) (replica.Position, error) {
+	isCut, _, draw, f := l.state()
+	defer l.count()
+	switch {
+	case isCut, draw < f.Refused:
+		return 0, errCut
+	case draw < f.Refused+f.Lost:
+		_, _ = l.log.Append(ctx, after, entry)
+		return 0, errCut
+	case draw < f.Refused+f.Lost+f.Late:
+		entry = append([]byte(nil), entry...)
+		l.log.mu.Lock()
+		defer l.log.mu.Unlock()
+		l.log.late = append(l.log.late, func() { _, _ = l.log.Append(context.Background(), after, entry) })
+		return 0, errCut
+	}
+	return l.log.Append(ctx, after, entry)
+}
+
+// Entries is a part of [replica.Log].
+func (l *Link) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
+	return func(yield func(replica.Entry, error) bool) {
+		isCut, cut, _, _ := l.state()
+		if isCut {
+			yield(replica.Entry{}, errCut)
+			return
+		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		ended := make(chan struct{})
+		defer close(ended)
+		go func() {
+			select {
+			case <-cut:
+				cancel(errCut)
+			case <-ended:
+			}
+		}()
+		for e, err := range l.log.Entries(ctx, after) {
+			if err != nil {
+				err = context.Cause(ctx)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Bounds is a part of [replica.Log].
+func (l *Link) Bounds(ctx context.Context) (first, last replica.Position, err error) {
+	if isCut, _, draw, f := l.state(); isCut || draw < f.Refused {
+		return 0, 0, errCut
+	}
+	return l.log.Bounds(ctx)
+}
+
+// Trim is a part of [replica.Log].
+func (l *Link) Trim(ctx context.Context, before replica.Position) error {
+	if isCut, _, draw, f := l.state(); isCut || draw < f.Refused {
+		return errCut
+	}
+	return l.log.Trim(ctx, before)
+}

@@ -1,0 +1,171 @@
+package replicatest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+// Run tests that logs keep the promises of a [replica.Log]. Each that empty returns must be empty, and
+// another one.
+func Run(t *testing.T, empty func(*testing.T) replica.Log) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	t.Run("an entry goes behind a position or nowhere", func(t *testing.T) {
+		log := empty(t)
+		bounds(t, ctx, log, 0, 0)
+		first := add(t, ctx, log, 0, "a")
+		second := add(t, ctx, log, first, "b")
+		if second <= first || first == 0 {
+			t.Fatalf("positions %d, then %d", first, second)
+		}
+		for _, after := range []replica.Position{0, first, second + 1} {
+			if _, err := log.Append(ctx, after, []byte("c")); !errors.Is(err, replica.ErrTaken) {
+				t.Errorf("behind %d of %d: %v, want ErrTaken", after, second, err)
+			}
+		}
+		bounds(t, ctx, log, first, second)
+	})
+	t.Run("entries are read in order, those that come included", func(t *testing.T) {
+		log := empty(t)
+		var at replica.Position
+		for i := range 3 {
+			at = add(t, ctx, log, at, fmt.Sprint(i))
+		}
+		go func() {
+			after := at
+			for i := 3; i < 6; i++ {
+				time.Sleep(2 * time.Millisecond)
+				after, _ = log.Append(ctx, after, []byte(fmt.Sprint(i)))
+			}
+		}()
+		n, last := 0, replica.Position(0)
+		for e, err := range log.Entries(ctx, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(e.Data) != fmt.Sprint(n) || e.Position <= last {
+				t.Fatalf("entry %d at %d is %q", n, e.Position, e.Data)
+			}
+			last = e.Position
+			if n++; n == 6 {
+				break
+			}
+		}
+		short, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		defer cancel()
+		for _, err := range log.Entries(short, last) {
+			if err == nil {
+				t.Error("there is one more")
+			}
+		}
+	})
+	t.Run("long entries and empty ones", func(t *testing.T) {
+		log := empty(t)
+		long := bytes.Repeat([]byte("0123456789abcdef"), replica.MaxEntry/16)
+		at := add(t, ctx, log, 0, "")
+		at = add(t, ctx, log, at, string(long))
+		if at, err := log.Append(ctx, at, append(long, 0)); err == nil {
+			t.Errorf("an entry of more than MaxEntry bytes is taken, at %d", at)
+		}
+		read := 0
+		for e, err := range log.Entries(ctx, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if read++; read == 2 {
+				if !bytes.Equal(e.Data, long) {
+					t.Error("a long entry is another one")
+				}
+				break
+			}
+		}
+	})
+	t.Run("a log is trimmed", func(t *testing.T) {
+		log := empty(t)
+		var all []replica.Position
+		var at replica.Position
+		for i := range 5 {
+			at = add(t, ctx, log, at, fmt.Sprint(i))
+			all = append(all, at)
+		}
+		if err := log.Trim(ctx, all[3]); err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool {
+			first, last, err := log.Bounds(ctx)
+			return err == nil && first == all[3] && last == at
+		})
+		for e, err := range log.Entries(ctx, all[0]) {
+			if err != nil || e.Position != all[3] {
+				t.Errorf("the first is at %d, want %d; %v", e.Position, all[3], err)
+			}
+			break
+		}
+		if err := log.Trim(ctx, at+1); err != nil {
+			t.Fatal(err)
+		}
+		until(t, func() bool {
+			first, last, err := log.Bounds(ctx)
+			return err == nil && first == 0 && last == at
+		})
+		add(t, ctx, log, at, "behind what was trimmed")
+	})
+	t.Run("of many at the same time, one is first", func(t *testing.T) {
+		log := empty(t)
+		var at replica.Position
+		for round := range 5 {
+			var won atomic.Uint64
+			var wins atomic.Int32
+			var all sync.WaitGroup
+			for i := range 32 {
+				all.Go(func() {
+					if p, err := log.Append(ctx, at, []byte(fmt.Sprint(i))); err == nil {
+						wins.Add(1)
+						won.Store(uint64(p))
+					} else if !errors.Is(err, replica.ErrTaken) {
+						t.Errorf("round %d: %v", round, err)
+					}
+				})
+			}
+			all.Wait()
+			if wins.Load() != 1 {
+				t.Fatalf("round %d: %d were first", round, wins.Load())
+			}
+			at = replica.Position(won.Load())
+		}
+	})
+}
+
+func add(t *testing.T, ctx context.Context, log replica.Log, after replica.Position, text string) replica.Position {
+	t.Helper()
+	at, err := log.Append(ctx, after, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func bounds(t *testing.T, ctx context.Context, log replica.Log, first, last replica.Position) {
+	t.Helper()
+	if f, l, err := log.Bounds(ctx); f != first || l != last || err != nil {
+		t.Errorf("bounds %d to %d, %v; want %d to %d", f, l, err, first, last)
+	}
+}
+
+func until(t *testing.T, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Error("it never came to be")
+}

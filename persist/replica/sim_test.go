@@ -1,0 +1,578 @@
+package replica_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+	"github.com/stet-ecs/stet/persist/replica"
+	"github.com/stet-ecs/stet/persist/replica/replicatest"
+)
+
+var (
+	simSeed = flag.Uint64("sim.seed", 1, "seed of the first simulated program")
+	simRuns = flag.Int("sim.runs", 0, "simulated programs; 0: a few")
+)
+
+// Machines that follow a log, claim, write, lose their links, crash and come again keep the promises
+// of the package, whatever the log does within its own.
+func TestSimulatedMachines(t *testing.T) {
+	runs := *simRuns
+	if runs == 0 {
+		runs = 40
+	}
+	var sum simCounts
+	var mu sync.Mutex
+	var all crowd // Most of the time, each waits.
+	for i := range runs {
+		all.Go(func() {
+			seed := *simSeed + uint64(i)
+			s := newSim(seed)
+			err := s.run(40)
+			mu.Lock()
+			defer mu.Unlock()
+			sum.add(s.simCounts)
+			if err != nil {
+				t.Errorf("-sim.seed %d -sim.runs 1: %v\n%s", seed, err, strings.Join(s.told, "\n"))
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d programs from seed %d: %+v", runs, *simSeed, sum)
+	for what, n := range map[string]int{"claims": sum.Claims, "confirmed": sum.Confirmed, "fenced": sum.Fenced, "aside": sum.Aside, "rebuilt": sum.Rebased, "forgotten": sum.Forgotten} {
+		if n == 0 {
+			t.Errorf("nothing was tried: no %s", what)
+		}
+	}
+}
+
+// An crowd runs some functions at a time.
+type crowd struct {
+	sync.WaitGroup
+	once  sync.Once
+	slots chan struct{}
+}
+
+func (g *crowd) Go(f func()) {
+	g.once.Do(func() { g.slots = make(chan struct{}, 24) })
+	g.slots <- struct{}{}
+	g.WaitGroup.Go(func() {
+		f()
+		<-g.slots
+	})
+}
+
+// simCounts say what happened.
+type simCounts struct {
+	Claims, Taken, Commits, Confirmed, Fenced, Crashes, Aside, Rebased, Forgotten, Compared int
+}
+
+func (c *simCounts) add(d simCounts) {
+	c.Claims += d.Claims
+	c.Taken += d.Taken
+	c.Commits += d.Commits
+	c.Confirmed += d.Confirmed
+	c.Fenced += d.Fenced
+	c.Crashes += d.Crashes
+	c.Aside += d.Aside
+	c.Rebased += d.Rebased
+	c.Forgotten += d.Forgotten
+	c.Compared += d.Compared
+}
+
+// A sim is a few machines with a log.
+type sim struct {
+	simCounts
+	rng    *rand.Rand
+	log    *replicatest.Log
+	nodes  []*simNode
+	ticks  int
+	told   []string
+	parent map[ecs.Digest]ecs.Digest // Of the state of each commit: what it was made from.
+	states []ecs.Digest              // That were confirmed, in this order: each comes from those before.
+	named  map[string]bool           // Files that the log ever had,
+	seen   replica.Position          // up to this entry.
+
+	patience time.Duration // How long to wait for a log that may not answer.
+}
+
+// A simNode is a machine: down, following, or the owner with a store.
+type simNode struct {
+	n        int
+	mem      *disktest.Mem
+	link     *replicatest.Link
+	follower *replica.Follower
+	owner    *replica.Owner
+	store    *persist.Store
+	world    *storetest.World
+	shorter  int
+	wrote    bool // Since it followed last.
+}
+
+func newSim(seed uint64) *sim {
+	s := &sim{rng: rand.New(rand.NewPCG(seed, 5)), log: &replicatest.Log{}, parent: map[ecs.Digest]ecs.Digest{}, named: map[string]bool{}, patience: 100 * time.Millisecond}
+	for n := range 3 {
+		s.nodes = append(s.nodes, &simNode{n: n, mem: disktest.New(), link: s.log.Link(seed<<8 + uint64(n))})
+	}
+	return s
+}
+
+func (s *sim) say(format string, args ...any) { s.told = append(s.told, fmt.Sprintf(format, args...)) }
+
+// patiently is a context that ends when probably nothing happens any more.
+func (s *sim) patiently() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), s.patience)
+}
+
+func (s *sim) run(steps int) error {
+	defer func() {
+		for _, n := range s.nodes {
+			n.halt()
+		}
+	}()
+	for range steps {
+		if err := s.step(s.nodes[s.rng.IntN(len(s.nodes))]); err != nil {
+			return err
+		}
+		if s.rng.IntN(3) == 0 {
+			s.log.Settle()
+		}
+		s.see()
+	}
+	return s.end()
+}
+
+// see notes the names that are new in the log.
+func (s *sim) see() {
+	first, last, _ := s.log.Bounds(context.Background())
+	if first == 0 || s.seen >= last {
+		return
+	}
+	for e := range s.log.Entries(context.Background(), s.seen) {
+		for _, name := range replica.Named(e.Data) {
+			s.named[name] = true
+		}
+		if s.seen = e.Position; e.Position == last {
+			return
+		}
+	}
+}
+
+// step lets a machine do something.
+func (s *sim) step(n *simNode) error {
+	switch k := s.rng.IntN(20); {
+	case k == 0:
+		cut := s.rng.IntN(2) == 0
+		s.say("machine %d: cut %v", n.n, cut)
+		n.link.Cut(cut)
+	case k == 1:
+		f := replicatest.Faults{Refused: s.rng.Float64() / 3, Lost: s.rng.Float64() / 3, Late: s.rng.Float64() / 3}
+		if s.rng.IntN(2) == 0 {
+			f = replicatest.Faults{}
+		}
+		s.say("machine %d: %+v", n.n, f)
+		n.link.Fail(f)
+	case k < 4 && (n.follower != nil || n.owner != nil):
+		return s.crash(n)
+	case n.owner != nil:
+		return s.own(n)
+	case n.follower != nil:
+		return s.follow(n)
+	default:
+		return s.begin(n)
+	}
+	return nil
+}
+
+// halt ends what a machine does, in good order or not.
+func (n *simNode) halt() {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if n.store != nil {
+		n.world.ReleaseAll()
+		_ = n.store.Close(ctx)
+	}
+	if n.owner != nil {
+		_ = n.owner.Close()
+		if n.store != nil {
+			_ = n.store.Close(context.Background()) // What it waited for has ended.
+		}
+	}
+	if n.follower != nil {
+		_ = n.follower.Close()
+	}
+	n.follower, n.owner, n.store, n.world = nil, nil, nil, nil
+}
+
+// crash ends a machine: its process only, or all of it, with what was not synced; or in good order.
+func (s *sim) crash(n *simNode) error {
+	s.Crashes++
+	var mem *disktest.Mem
+	kind := s.rng.IntN(4)
+	switch kind {
+	case 0:
+		mem = n.mem.Clone()
+	case 1:
+		mem = n.mem.Crash()
+	case 2:
+		mem = n.mem.CrashSeed(s.rng.Uint64())
+	}
+	n.halt()
+	if mem != nil {
+		n.mem = mem
+	}
+	s.say("machine %d ends, %d", n.n, kind)
+	return nil
+}
+
+// begin lets a machine follow. What it wrote is set aside if the log does not have it, and nothing of
+// that is lost.
+func (s *sim) begin(n *simNode) error {
+	had := map[string][]byte{}
+	for _, name := range n.mem.Files() {
+		if file, ok := strings.CutPrefix(name, "store/"); ok && file != "LOCK" && file != "BALLAST" && !strings.HasSuffix(name, ".tmp") {
+			had[file] = n.mem.Bytes(name)
+		}
+	}
+	ctx, cancel := s.patiently()
+	defer cancel()
+	f, err := replica.Follow(ctx, n.link, n.mem, replica.Options{Name: fmt.Sprint(n.n), OnShorter: func(*replica.ShorterError) { n.shorter++ }})
+	s.say("machine %d follows: %v", n.n, err)
+	if errors.Is(err, replica.ErrUnknown) || errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n.follower = f
+	if dir, _ := f.Aside(); dir != "" {
+		s.Aside++
+	}
+	if !f.Ready() {
+		return nil
+	}
+	if !n.wrote {
+		return nil // A crash may have left anything of what the log has anyway.
+	}
+	n.wrote = false
+	for name, content := range had {
+		now := n.mem.Bytes("store/" + name)
+		kept := bytes.HasPrefix(now, content)
+		for _, other := range n.mem.Files() {
+			if strings.HasPrefix(other, "aside/") && strings.HasSuffix(other, "/"+name) && bytes.Equal(n.mem.Bytes(other), content) {
+				kept = true
+			}
+		}
+		if !kept && (now != nil || !s.named[name]) {
+			return fmt.Errorf("machine %d: what was written to %s is neither in the store nor set aside: %d bytes, now %d", n.n, name, len(content), len(now))
+		}
+	}
+	return nil
+}
+
+// follow lets a machine look, or claim.
+func (s *sim) follow(n *simNode) error {
+	if err := n.follower.Err(); err != nil {
+		return fmt.Errorf("machine %d does not follow: %w", n.n, err)
+	}
+	if s.rng.IntN(3) > 0 {
+		return s.compare(n)
+	}
+	ctx, cancel := s.patiently()
+	defer cancel()
+	o, err := n.follower.Claim(ctx)
+	s.say("machine %d claims: %v", n.n, err)
+	switch {
+	case errors.Is(err, replica.ErrTaken), errors.Is(err, replica.ErrUnfinished):
+		s.Taken++
+		return nil
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, replica.ErrUnknown), errors.Is(err, persist.ErrClosed):
+		return nil
+	case err != nil:
+		return err
+	}
+	s.Claims++
+	n.owner, n.follower, n.wrote = o, nil, true
+	return s.open(n)
+}
+
+// open opens the store of an owner. All that was confirmed is in it.
+func (s *sim) open(n *simNode) error {
+	options := persist.Options{SnapshotBytes: []int64{-1, 500}[s.rng.IntN(2)]}
+	w := storetest.New(0)
+	if found, _ := n.owner.Files().ReadDir("snapshots"); len(found) == 0 {
+		w.Fill(3)
+	}
+	ctx, cancel := s.patiently()
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = n.owner.Close() }) // Opening waits for the log.
+	store, err := n.owner.Open(ctx, w.World, options)
+	stop()
+	s.say("machine %d opens term %d: %v", n.n, n.owner.Term(), err)
+	if err != nil {
+		if errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign) || errors.Is(err, persist.ErrNotFound) {
+			return fmt.Errorf("machine %d opens: %w", n.n, err)
+		}
+		n.halt()
+		return nil
+	}
+	n.store, n.world = store, w
+	state := stateOf(w.World)
+	if skipped := store.Report().Skipped; len(skipped) > 0 {
+		return fmt.Errorf("machine %d: it looks like damage: %w", n.n, errors.Join(skipped...))
+	}
+	if err := s.comes(state); err != nil {
+		return fmt.Errorf("machine %d opened: %w", n.n, err)
+	}
+	s.states = append(s.states, state)
+	return nil
+}
+
+// own lets an owner do something.
+func (s *sim) own(n *simNode) error {
+	if n.store == nil {
+		n.halt()
+		return nil
+	}
+	if err := n.owner.Err(); err != nil {
+		s.Fenced++
+		s.say("machine %d: %v", n.n, err)
+		n.halt()
+		return nil
+	}
+	switch k := s.rng.IntN(10); {
+	case k < 6:
+		s.commit(n)
+	case k == 6:
+		return s.snapshot(n)
+	case k == 7:
+		ctx, cancel := s.patiently()
+		defer cancel()
+		stop := context.AfterFunc(ctx, func() { _ = n.owner.Close() })
+		err := n.owner.Rebase(ctx)
+		stop()
+		s.say("machine %d sends all: %v", n.n, err)
+		if err == nil {
+			s.Rebased++
+		}
+	case k == 8:
+		return s.forget(n)
+	}
+	return s.sync(n)
+}
+
+func (s *sim) commit(n *simNode) {
+	for range 1 + s.rng.IntN(3) {
+		before := stateOf(n.world.World)
+		n.world.Do(storetest.RandomActions(s.rng, 1+s.rng.IntN(6))...)
+		s.ticks++
+		n.world.Seed.Set(storetest.Seed(s.ticks))
+		_ = n.store.Commit()
+		s.parent[stateOf(n.world.World)] = before
+		s.Commits++
+	}
+}
+
+func (s *sim) snapshot(n *simNode) error {
+	ctx, cancel := s.patiently()
+	defer cancel()
+	_, err := n.store.Snapshot(ctx)
+	s.say("machine %d: snapshot: %v", n.n, err)
+	return nil
+}
+
+// sync asks for confirmation. If it comes, the state is no other's.
+func (s *sim) sync(n *simNode) error {
+	ctx, cancel := s.patiently()
+	defer cancel()
+	err := n.store.Sync(ctx)
+	s.say("machine %d: sync: %v", n.n, err)
+	if err != nil {
+		return nil
+	}
+	state := stateOf(n.world.World)
+	if slices.Contains(s.states, state) {
+		return nil // It was before; nothing new was asked for.
+	}
+	if err := s.comes(state); err != nil {
+		return fmt.Errorf("machine %d was confirmed: %w", n.n, err)
+	}
+	s.states = append(s.states, state)
+	s.Confirmed++
+	return nil
+}
+
+// forget makes the log break its word, while the owner is there to mend it.
+func (s *sim) forget(n *simNode) error {
+	s.log.Settle()
+	if err := s.sync(n); err != nil || n.owner.Err() != nil || s.sound(n) != nil {
+		return err
+	}
+	before, shorter := n.owner.Position(), n.shorter
+	if _, last, _ := s.log.Bounds(context.Background()); last != before {
+		return nil // Somebody claimed it.
+	}
+	s.log.Forget(1 + s.rng.IntN(2))
+	n.link.Cut(false)
+	n.link.Fail(replicatest.Faults{})
+	s.commit(n)
+	if err := s.sync(n); err != nil {
+		return err
+	}
+	s.say("machine %d: the log forgot: %v", n.n, n.owner.Err())
+	if slices.Contains(s.states, stateOf(n.world.World)) && n.shorter == shorter {
+		return fmt.Errorf("machine %d was not told that the log had forgotten", n.n)
+	}
+	s.Forgotten++
+	return nil
+}
+
+// sound reports why an owner may not be able to append just now.
+func (s *sim) sound(n *simNode) error {
+	ctx, cancel := s.patiently()
+	defer cancel()
+	_, _, err := n.link.Bounds(ctx)
+	return err
+}
+
+// comes returns an error unless state comes from all that was confirmed.
+func (s *sim) comes(state ecs.Digest) error {
+	if len(s.states) == 0 {
+		return nil
+	}
+	for at, ok := state, true; ok; at, ok = s.parent[at] {
+		if at == s.states[len(s.states)-1] {
+			return nil
+		}
+	}
+	return fmt.Errorf("confirmed state %d is not on the way to this one", len(s.states))
+}
+
+// compare compares the files of a machine that follows with those of one that begins now, and what
+// they show.
+func (s *sim) compare(n *simNode) error {
+	mem := disktest.New()
+	f, err := replica.Follow(context.Background(), s.log, mem, replica.Options{})
+	if err != nil {
+		return fmt.Errorf("another one: %w", err)
+	}
+	defer f.Close()
+	ctx, cancel := s.patiently()
+	defer cancel()
+	_ = n.follower.Wait(ctx, f.Position())
+	if f.Position() != n.follower.Position() || !f.Ready() || !n.follower.Ready() {
+		return nil
+	}
+	s.Compared++
+	err = same(mem, n.mem)
+	for range 20 { // Another machine may write just now.
+		if err == nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+		err = same(mem, n.mem)
+	}
+	if err != nil {
+		return fmt.Errorf("machine %d and another one at entry %d: %w", n.n, f.Position(), err)
+	}
+	w := storetest.New(0)
+	shown, err := persist.FollowFS(context.Background(), n.follower.Files(), w.World)
+	if errors.Is(err, persist.ErrNotFound) || errors.Is(err, persist.ErrForeign) && len(s.states) == 0 {
+		return nil // It has no state yet.
+	}
+	if err != nil {
+		return fmt.Errorf("machine %d shows nothing: %w", n.n, err)
+	}
+	defer shown.Close()
+	if _, known := s.parent[stateOf(w.World)]; known {
+		return s.comes(stateOf(w.World))
+	}
+	return nil
+}
+
+// same returns how the stores of two machines differ.
+func same(a, b *disktest.Mem) error {
+	has := func(m *disktest.Mem) map[string]bool {
+		names := map[string]bool{}
+		for _, name := range m.Files() {
+			if file, ok := strings.CutPrefix(name, "store/"); ok && !strings.HasSuffix(name, ".tmp") && file != "LOCK" && file != "BALLAST" {
+				names[name] = true
+			}
+		}
+		return names
+	}
+	left, right := has(a), has(b)
+	for name := range left {
+		if !right[name] {
+			return fmt.Errorf("%s is missing", name)
+		}
+		if !bytes.Equal(a.Bytes(name), b.Bytes(name)) {
+			return fmt.Errorf("%s differs: %d and %d bytes", name, len(a.Bytes(name)), len(b.Bytes(name)))
+		}
+	}
+	for name := range right {
+		if !left[name] {
+			return fmt.Errorf("%s is there beside", name)
+		}
+	}
+	return nil
+}
+
+// end mends all and lets one machine claim what there is. All that was confirmed is there.
+func (s *sim) end() error {
+	for _, n := range s.nodes {
+		n.halt()
+		n.link.Cut(false)
+		n.link.Fail(replicatest.Faults{})
+	}
+	s.log.Settle()
+	s.patience = time.Minute
+	for _, i := range s.rng.Perm(len(s.nodes)) {
+		n := s.nodes[i]
+		if err := s.begin(n); err != nil {
+			return err
+		}
+		o, err := n.follower.Claim(context.Background())
+		if errors.Is(err, replica.ErrUnfinished) {
+			n.halt()
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		n.owner, n.follower = o, nil
+		if err := s.open(n); err != nil {
+			return err
+		}
+		if n.store == nil {
+			return errors.New("it could not be opened in the end")
+		}
+		s.commit(n)
+		if err := s.sync(n); err != nil {
+			return err
+		}
+		if s.states[len(s.states)-1] != stateOf(n.world.World) {
+			return errors.New("it was not confirmed in the end")
+		}
+		n.halt()
+	}
+	return nil
+}
+
+// stateOf tells the state of a world that outlives it from all others.
+func stateOf(w *ecs.World) ecs.Digest {
+	return w.Digests(func(st raw.Storage) bool { return st.Persistent() && st.Rewinds() }).World
+}

@@ -1,0 +1,111 @@
+package replica
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+// A state is what a machine remembers of a log: up to which entry its files are what the log says.
+// Its file is a line with a checksum, and JSON.
+type state struct {
+	At    link             `json:"at"`
+	Term  uint64           `json:"term"`  // Of the last claim.
+	Owner bool             `json:"owner"` // Something may lie here that the log does not have,
+	First bool             `json:"first"` // and it was this machine that began to send a store.
+	Files map[string]int64 `json:"files"` // Sizes of those with a name. nil: the log had none yet,
+	Parts map[string]int64 `json:"parts"` // and of the others.
+}
+
+const (
+	stateFile = "state"
+	maxState  = 64 << 20
+)
+
+// errState says that the file of a state is damaged. What lies there is as if nothing was known.
+var errState = errors.New("replica: the file state is damaged")
+
+func (s *state) encode() []byte {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // It has numbers and names.
+	}
+	return fmt.Appendf(nil, "stet-replica-1 %08x\n%s\n", crc32.Checksum(text, castagnoli), text)
+}
+
+func decodeState(b []byte) (*state, error) {
+	var sum uint32
+	const line = len("stet-replica-1 00000000\n")
+	if len(b) <= line || b[len(b)-1] != '\n' {
+		return nil, errState
+	}
+	if _, err := fmt.Sscanf(string(b[:line]), "stet-replica-1 %08x\n", &sum); err != nil {
+		return nil, errState
+	}
+	text := b[line : len(b)-1]
+	s := &state{}
+	if sum != crc32.Checksum(text, castagnoli) || json.Unmarshal(text, s) != nil {
+		return nil, errState
+	}
+	for _, files := range []map[string]int64{s.Files, s.Parts} {
+		for name, size := range files {
+			if !replicated(name) || size < 0 {
+				return nil, errState
+			}
+		}
+	}
+	return s, nil
+}
+
+// readState returns what is remembered; nil: nothing.
+func readState(files disk.FS) (*state, error) {
+	f, err := files.Open(stateFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > maxState {
+		return nil, errState
+	}
+	b := make([]byte, size)
+	if n, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+		return nil, err
+	} else if n < len(b) {
+		return nil, errState
+	}
+	return decodeState(b)
+}
+
+// write makes s what is remembered. What it says of files must be durable before.
+func (s *state) write(files disk.FS) error {
+	temp := stateFile + tempSuffix
+	if err := files.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := files.Create(temp)
+	if err != nil {
+		return err
+	}
+	if _, err = f.WriteAt(s.encode(), 0); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := files.Rename(temp, stateFile); err != nil {
+		return err
+	}
+	return files.SyncDir(".")
+}

@@ -1,0 +1,488 @@
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/stet-ecs/stet/disk"
+)
+
+// A tree is the files of a store as the log says that they are, and brings those that lie on this
+// machine there.
+type tree struct {
+	top   disk.FS
+	dir   string           // Of the store, below top.
+	sizes map[string]int64 // Of the files, by the log.
+	parts map[string]int64 // What came of files that have no name yet.
+	gone  map[string]bool  // Files that are not here: an operation that comes removes them, as it did before.
+	open  map[string]disk.File
+	aside *aside
+}
+
+// maxOpen is how many files a tree holds open for writing.
+const maxOpen = 8
+
+// errGap says that an operation needs what did not come before.
+var errGap = errors.New("replica: the log has an operation on a file that it does not have")
+
+func newTree(top disk.FS, dir string, a *aside) *tree {
+	return &tree{top, dir, map[string]int64{}, map[string]int64{}, map[string]bool{}, map[string]disk.File{}, a}
+}
+
+func (t *tree) path(name string) string { return path.Join(t.dir, name) }
+
+// make makes the directories of the store.
+func (t *tree) make() error {
+	for _, dir := range []string{t.dir, t.path(journalDir), t.path(snapshotDir)} {
+		if err := t.top.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if err := t.top.SyncDir(t.dir); err != nil {
+		return err
+	}
+	return t.top.SyncDir(".")
+}
+
+// apply does what an operation says. What it wrote is durable after sync.
+func (t *tree) apply(o *op) error {
+	switch o.kind {
+	case opPart:
+		return t.part(o)
+	case opWhole:
+		return t.whole(o)
+	case opWrite:
+		return t.write(o)
+	case opRemove:
+		if err := t.dropPart(o.name); err != nil {
+			return err
+		}
+		return t.remove(o.name)
+	}
+	return nil
+}
+
+// drop removes what came of files that have no name yet: nobody sends the rest.
+func (t *tree) drop() error {
+	for name := range t.parts {
+		if err := t.dropPart(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tree) dropPart(name string) error {
+	if _, coming := t.parts[name]; !coming {
+		return nil
+	}
+	delete(t.parts, name)
+	return t.remove(name + tempSuffix)
+}
+
+// part adds to a file that has no name yet.
+func (t *tree) part(o *op) error {
+	if _, named := t.sizes[o.name]; named {
+		return nil // It is sent once more, for others.
+	}
+	temp := o.name + tempSuffix
+	if o.number == 0 {
+		if err := t.remove(temp); err != nil {
+			return err
+		}
+		f, err := t.top.Create(t.path(temp))
+		if err != nil {
+			return err
+		}
+		t.hold(temp, f)
+		t.parts[o.name] = 0
+	}
+	if int64(o.number) > t.parts[o.name] {
+		return fmt.Errorf("%w: %s begins at %d", errGap, o.name, o.number)
+	}
+	if err := t.writeAt(temp, o.data, int64(o.number)); err != nil {
+		return err
+	}
+	t.parts[o.name] = max(t.parts[o.name], int64(o.number)+int64(len(o.data)))
+	return nil
+}
+
+// whole gives a file its name. One of that name that was written here stays, if it begins with what
+// was sent.
+func (t *tree) whole(o *op) error {
+	if _, named := t.sizes[o.name]; named {
+		return nil
+	}
+	temp, size := o.name+tempSuffix, int64(o.number)
+	if o.number == 0 {
+		if err := t.part(&op{kind: opPart, name: o.name}); err != nil {
+			return err
+		}
+	}
+	if n, ok := t.parts[o.name]; !ok || n != size {
+		return fmt.Errorf("%w: %s has %d bytes of %d", errGap, o.name, n, size)
+	}
+	if err := t.syncFile(temp); err != nil {
+		return err
+	}
+	same, err := t.sameBeginning(o.name, temp, size)
+	if err != nil {
+		return err
+	}
+	if same {
+		err = t.remove(temp)
+	} else {
+		if err = t.aside.move(t, o.name); err == nil {
+			err = t.top.Publish(t.path(temp), t.path(o.name))
+		}
+	}
+	if err == nil {
+		err = t.top.SyncDir(t.path(path.Dir(o.name)))
+	}
+	if err == nil {
+		t.sizes[o.name] = size
+		delete(t.parts, o.name)
+	}
+	return err
+}
+
+// sameBeginning reports whether there is a file that begins with what lies in temp.
+func (t *tree) sameBeginning(name, temp string, size int64) (bool, error) {
+	old, err := t.top.Open(t.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer old.Close()
+	now, err := t.top.Open(t.path(temp))
+	if errors.Is(err, fs.ErrNotExist) { // It has its name already, which was not noted.
+		if has, err := old.Size(); err != nil || has >= size {
+			return true, err
+		}
+		return false, fmt.Errorf("%w: %s is not there", errGap, temp)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer now.Close()
+	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
+	for at := int64(0); at < size; at += int64(len(a)) {
+		n := min(int64(len(a)), size-at)
+		if _, err := now.ReadAt(b[:n], at); err != nil && err != io.EOF {
+			return false, err
+		}
+		if m, err := old.ReadAt(a[:n], at); err != nil && err != io.EOF {
+			return false, err
+		} else if int64(m) < n || !bytes.Equal(a[:n], b[:n]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// write writes into a file. What was written there and is something else is set aside before.
+func (t *tree) write(o *op) error {
+	size, ok := t.sizes[o.name]
+	if at := int64(o.number); !ok || at > size {
+		return fmt.Errorf("%w: %s, at %d of %d", errGap, o.name, at, size)
+	}
+	f, err := t.writable(o.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.gone[o.name] = true
+	}
+	if t.gone[o.name] {
+		t.sizes[o.name] = max(size, int64(o.number)+int64(len(o.data)))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	old := make([]byte, len(o.data))
+	n, err := f.ReadAt(old, int64(o.number))
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if !bytes.Equal(old[:n], o.data[:n]) {
+		if err := t.aside.copy(t, o.name); err != nil {
+			return err
+		}
+	}
+	if n < len(old) || !bytes.Equal(old, o.data) {
+		if err := t.writeAt(o.name, o.data, int64(o.number)); err != nil {
+			return err
+		}
+	}
+	t.sizes[o.name] = max(size, int64(o.number)+int64(len(o.data)))
+	return nil
+}
+
+func (t *tree) remove(name string) error {
+	if f := t.open[name]; f != nil {
+		delete(t.open, name)
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	delete(t.sizes, name)
+	delete(t.gone, name)
+	if err := t.top.Remove(t.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (t *tree) writeAt(name string, data []byte, at int64) error {
+	f, err := t.writable(name)
+	if err == nil {
+		_, err = f.WriteAt(data, at)
+	}
+	return err
+}
+
+// writable returns a file, opened for writing.
+func (t *tree) writable(name string) (disk.File, error) {
+	if f := t.open[name]; f != nil {
+		return f, nil
+	}
+	f, err := t.top.OpenWrite(t.path(name))
+	if err == nil {
+		err = t.hold(name, f)
+	}
+	return f, err
+}
+
+// hold keeps a file open, and closes another one if there are many.
+func (t *tree) hold(name string, f disk.File) error {
+	for other := range t.open {
+		if len(t.open) < maxOpen {
+			break
+		}
+		if err := t.syncFile(other); err != nil {
+			return err
+		}
+	}
+	t.open[name] = f
+	return nil
+}
+
+// syncFile makes a file durable, and closes it.
+func (t *tree) syncFile(name string) error {
+	f := t.open[name]
+	if f == nil {
+		return nil
+	}
+	delete(t.open, name)
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// sync makes all that was applied durable.
+func (t *tree) sync() error {
+	for name := range t.open {
+		if err := t.syncFile(name); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{journalDir, snapshotDir} {
+		if err := t.top.SyncDir(t.path(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tidy sets aside what lies here and the log does not have: files, and the ends of files. It fails
+// if something is missing.
+func (t *tree) tidy() error {
+	missing := len(t.sizes)
+	for _, dir := range []string{journalDir, snapshotDir} {
+		entries, err := t.top.ReadDir(t.path(dir))
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			name := dir + "/" + e.Name()
+			size, known := t.sizes[name]
+			_, part := t.parts[strings.TrimSuffix(name, tempSuffix)]
+			switch {
+			case known:
+				missing--
+				err = t.cut(name, size)
+			case strings.HasSuffix(name, tempSuffix) && part:
+			case strings.HasSuffix(name, tempSuffix):
+				err = t.remove(name)
+			default:
+				err = t.aside.move(t, name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if missing > 0 {
+		return fmt.Errorf("%w: %d files of the log are missing", errGap, missing)
+	}
+	return nil
+}
+
+// cut makes a file end where the log says. What lies behind is set aside with it.
+func (t *tree) cut(name string, size int64) error {
+	if err := t.syncFile(name); err != nil {
+		return err
+	}
+	f, err := t.top.Open(t.path(name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	has, err := f.Size()
+	switch {
+	case err != nil:
+		return err
+	case has < size:
+		return fmt.Errorf("%w: %s has %d bytes, and had %d", errGap, name, has, size)
+	case has == size:
+		return nil
+	}
+	if err := t.aside.copy(t, name); err != nil {
+		return err
+	}
+	if err := copyFile(t.top, t.path(name+tempSuffix), f, size); err != nil {
+		return err
+	}
+	if err := t.top.Rename(t.path(name+tempSuffix), t.path(name)); err != nil {
+		return err
+	}
+	return t.top.SyncDir(t.path(path.Dir(name)))
+}
+
+// copyFile makes a file that has the first bytes of another one, durably.
+func copyFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
+	if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := to.Create(name)
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 256<<10)
+	for at := int64(0); at < size && err == nil; at += int64(len(buf)) {
+		n := min(int64(len(buf)), size-at)
+		if _, err = from.ReadAt(buf[:n], at); err == nil || err == io.EOF {
+			_, err = f.WriteAt(buf[:n], at)
+		}
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// An aside is where what was written here and never confirmed goes: a directory that is made when
+// there is something.
+type aside struct {
+	top   disk.FS
+	dir   string // "": nothing was set aside yet.
+	files map[string]bool
+	bytes int64
+}
+
+const asideDir = "aside"
+
+// place returns where a file goes that is set aside, and makes the directories.
+func (a *aside) place(name string) (string, error) {
+	dirs := []string{asideDir}
+	if a.dir == "" {
+		if err := a.top.Mkdir(asideDir); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+		for n := 1; ; n++ {
+			a.dir = fmt.Sprintf("%s/%d", asideDir, n)
+			if err := a.top.Mkdir(a.dir); err == nil {
+				break
+			} else if !errors.Is(err, fs.ErrExist) {
+				a.dir = ""
+				return "", err
+			}
+		}
+	}
+	dirs = append(dirs, a.dir)
+	if dir := path.Dir(name); dir != "." {
+		dir = path.Join(a.dir, dir)
+		if err := a.top.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+		dirs = append(dirs, dir)
+	}
+	for _, dir := range dirs {
+		if err := a.top.SyncDir(dir); err != nil {
+			return "", err
+		}
+	}
+	return path.Join(a.dir, name), a.top.SyncDir(".")
+}
+
+// move sets a file of a tree aside, if there is one.
+func (a *aside) move(t *tree, name string) error {
+	f, err := t.top.Open(t.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	to, err := a.place(name)
+	if err != nil {
+		return err
+	}
+	if err := t.top.Publish(t.path(name), to); err != nil {
+		return err
+	}
+	a.note(name, size)
+	return errors.Join(t.top.SyncDir(path.Dir(to)), t.top.SyncDir(t.path(path.Dir(name))))
+}
+
+// copy sets a copy of a file aside, unless there is one.
+func (a *aside) copy(t *tree, name string) error {
+	if a.files[name] {
+		return nil
+	}
+	f, err := t.top.Open(t.path(name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	to, err := a.place(name)
+	if err == nil {
+		err = copyFile(a.top, to, f, size)
+	}
+	if err == nil {
+		err = a.top.SyncDir(path.Dir(to))
+	}
+	if err == nil {
+		a.note(name, size-min(size, t.sizes[name]))
+	}
+	return err
+}
+
+func (a *aside) note(name string, bytes int64) {
+	if a.files == nil {
+		a.files = map[string]bool{}
+	}
+	a.files[name] = true
+	a.bytes += bytes
+}
