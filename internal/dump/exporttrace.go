@@ -30,16 +30,18 @@ func (x *exporter) trace(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to draw over time")
 	}
-	p, names := &plotter{every: x.every, at: x.at}, []string(nil)
+	p := &plotter{every: x.every, at: x.at}
 	if len(s.args) > 1 {
 		p.span, p.at = s.args[1], ""
 	}
 	if p.route, err = s.route(p.span, p.at); err != nil {
 		return err
 	}
-	if p.texts, names, err = x.counters(p.route.end()); err != nil {
+	texts, names, err := x.counters(p.route.end())
+	if err != nil {
 		return err
 	}
+	p.texts = texts
 	if err := p.compile(); err != nil {
 		return err
 	}

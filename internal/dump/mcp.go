@@ -108,7 +108,7 @@ func (s *agentServer) server() *mcp.Server {
 			Name: t.command.name(), Description: t.description(), InputSchema: t.input(s.args), OutputSchema: t.output(),
 			Annotations: &mcp.ToolAnnotations{Title: t.command.title(), ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
 		}, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return s.answer(t, telling(ctx, r), r.Params.Arguments), nil
+			return s.answer(telling(ctx, r), t, r.Params.Arguments), nil
 		})
 	}
 	return server
@@ -151,7 +151,7 @@ func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 
 // answer runs the command of t. What went wrong is the text of the answer, behind the document if there
 // is one: of a damaged store what could be read is told.
-func (s *agentServer) answer(t *tool, ctx context.Context, arguments []byte) *mcp.CallToolResult {
+func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mcp.CallToolResult {
 	result := &mcp.CallToolResult{Content: []mcp.Content{}}
 	doc, err := s.ask(t, ctx, arguments)
 	if len(doc) > 0 {

@@ -291,7 +291,7 @@ func TestABadExpressionIsAnErrorWithItsPlace(t *testing.T) {
 		{`p101(Unit.HP) > 3`, WantWorld, 0, `no function "p101"`},
 		{`p50() > 3`, WantWorld, 0, `p50 takes a condition on entities`},
 		{`any() > 3`, WantWorld, 0, `any takes a condition on entities`},
-		{`Task.State == "Runing"`, WantCondition, 14, `no state is called "Runing"; did you mean Running?`},
+		{`Task.State == "Runnin"`, WantCondition, 14, `no state is called "Runnin"; did you mean Running?`},
 		{`Task.State in ["Done", "x"]`, WantCondition, 23, `no state is called "x"`},
 		{`Task.Wait > "1"`, WantCondition, 12, `"1" is no duration; write it with a unit, as in 1.5s or 20ms`},
 		{`duration("x") > 1`, WantCondition, 9, `"x" is no duration`},

@@ -183,9 +183,7 @@ func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *Veri
 // report adds what is wrong with a snapshot.
 func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) {
 	before := len(r.Problems)
-	for _, e := range errs {
-		r.Problems = append(r.Problems, e)
-	}
+	r.Problems = append(r.Problems, errs...)
 	if err := v.Misfit(s); err != nil {
 		r.Problems = append(r.Problems, err)
 	}
