@@ -171,7 +171,7 @@ func writes(name string, at int64, b []byte) (ops []op) {
 
 // readUpTo reads what is there of b's length.
 func readUpTo(f io.ReaderAt, b []byte, at int64) (n int, err error) {
-	if n, err = f.ReadAt(b, at); err == io.EOF {
+	if n, err = f.ReadAt(b, at); errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return n, err

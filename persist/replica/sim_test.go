@@ -318,7 +318,8 @@ func (s *sim) open(n *simNode) error {
 	}
 	ctx, cancel := s.patiently()
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = n.owner.Close() }) // Opening waits for the log.
+	o := n.owner
+	stop := context.AfterFunc(ctx, func() { _ = o.Close() }) // Opening waits for the log.
 	store, err := n.owner.Open(ctx, w.World, options)
 	stop()
 	s.say("machine %d opens term %d: %v", n.n, n.owner.Term(), err)
@@ -361,7 +362,8 @@ func (s *sim) own(n *simNode) error {
 	case k == 7:
 		ctx, cancel := s.patiently()
 		defer cancel()
-		stop := context.AfterFunc(ctx, func() { _ = n.owner.Close() })
+		o := n.owner
+		stop := context.AfterFunc(ctx, func() { _ = o.Close() })
 		err := n.owner.Rebase(ctx)
 		stop()
 		s.say("machine %d sends all: %v", n.n, err)

@@ -80,7 +80,7 @@ func readState(files disk.FS) (*state, error) {
 		return nil, errState
 	}
 	b := make([]byte, size)
-	if n, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+	if n, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	} else if n < len(b) {
 		return nil, errState

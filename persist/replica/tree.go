@@ -99,7 +99,9 @@ func (t *tree) part(o *op) error {
 		if err != nil {
 			return err
 		}
-		t.hold(temp, f)
+		if err := t.hold(temp, f); err != nil {
+			return err
+		}
 		t.parts[o.name] = 0
 	}
 	if int64(o.number) > t.parts[o.name] {
@@ -175,10 +177,10 @@ func (t *tree) sameBeginning(name, temp string, size int64) (bool, error) {
 	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
 	for at := int64(0); at < size; at += int64(len(a)) {
 		n := min(int64(len(a)), size-at)
-		if _, err := now.ReadAt(b[:n], at); err != nil && err != io.EOF {
+		if _, err := now.ReadAt(b[:n], at); err != nil && !errors.Is(err, io.EOF) {
 			return false, err
 		}
-		if m, err := old.ReadAt(a[:n], at); err != nil && err != io.EOF {
+		if m, err := old.ReadAt(a[:n], at); err != nil && !errors.Is(err, io.EOF) {
 			return false, err
 		} else if int64(m) < n || !bytes.Equal(a[:n], b[:n]) {
 			return false, nil
@@ -206,7 +208,7 @@ func (t *tree) write(o *op) error {
 	}
 	old := make([]byte, len(o.data))
 	n, err := f.ReadAt(old, int64(o.number))
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if !bytes.Equal(old[:n], o.data[:n]) {
@@ -374,7 +376,7 @@ func copyFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
 	buf := make([]byte, 256<<10)
 	for at := int64(0); at < size && err == nil; at += int64(len(buf)) {
 		n := min(int64(len(buf)), size-at)
-		if _, err = from.ReadAt(buf[:n], at); err == nil || err == io.EOF {
+		if _, err = from.ReadAt(buf[:n], at); err == nil || errors.Is(err, io.EOF) {
 			_, err = f.WriteAt(buf[:n], at)
 		}
 	}

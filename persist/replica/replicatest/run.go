@@ -20,9 +20,9 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 	defer cancel()
 	t.Run("an entry goes behind a position or nowhere", func(t *testing.T) {
 		log := empty(t)
-		bounds(t, ctx, log, 0, 0)
-		first := add(t, ctx, log, 0, "a")
-		second := add(t, ctx, log, first, "b")
+		bounds(ctx, t, log, 0, 0)
+		first := add(ctx, t, log, 0, "a")
+		second := add(ctx, t, log, first, "b")
 		if second <= first || first == 0 {
 			t.Fatalf("positions %d, then %d", first, second)
 		}
@@ -31,13 +31,13 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 				t.Errorf("behind %d of %d: %v, want ErrTaken", after, second, err)
 			}
 		}
-		bounds(t, ctx, log, first, second)
+		bounds(ctx, t, log, first, second)
 	})
 	t.Run("entries are read in order, those that come included", func(t *testing.T) {
 		log := empty(t)
 		var at replica.Position
 		for i := range 3 {
-			at = add(t, ctx, log, at, fmt.Sprint(i))
+			at = add(ctx, t, log, at, fmt.Sprint(i))
 		}
 		go func() {
 			after := at
@@ -70,8 +70,8 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 	t.Run("long entries and empty ones", func(t *testing.T) {
 		log := empty(t)
 		long := bytes.Repeat([]byte("0123456789abcdef"), replica.MaxEntry/16)
-		at := add(t, ctx, log, 0, "")
-		at = add(t, ctx, log, at, string(long))
+		at := add(ctx, t, log, 0, "")
+		at = add(ctx, t, log, at, string(long))
 		if at, err := log.Append(ctx, at, append(long, 0)); err == nil {
 			t.Errorf("an entry of more than MaxEntry bytes is taken, at %d", at)
 		}
@@ -93,7 +93,7 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 		var all []replica.Position
 		var at replica.Position
 		for i := range 5 {
-			at = add(t, ctx, log, at, fmt.Sprint(i))
+			at = add(ctx, t, log, at, fmt.Sprint(i))
 			all = append(all, at)
 		}
 		if err := log.Trim(ctx, all[3]); err != nil {
@@ -116,7 +116,7 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 			first, last, err := log.Bounds(ctx)
 			return err == nil && first == 0 && last == at
 		})
-		add(t, ctx, log, at, "behind what was trimmed")
+		add(ctx, t, log, at, "behind what was trimmed")
 	})
 	t.Run("of many at the same time, one is first", func(t *testing.T) {
 		log := empty(t)
@@ -144,7 +144,7 @@ func Run(t *testing.T, empty func(*testing.T) replica.Log) {
 	})
 }
 
-func add(t *testing.T, ctx context.Context, log replica.Log, after replica.Position, text string) replica.Position {
+func add(ctx context.Context, t *testing.T, log replica.Log, after replica.Position, text string) replica.Position {
 	t.Helper()
 	at, err := log.Append(ctx, after, []byte(text))
 	if err != nil {
@@ -153,7 +153,7 @@ func add(t *testing.T, ctx context.Context, log replica.Log, after replica.Posit
 	return at
 }
 
-func bounds(t *testing.T, ctx context.Context, log replica.Log, first, last replica.Position) {
+func bounds(ctx context.Context, t *testing.T, log replica.Log, first, last replica.Position) {
 	t.Helper()
 	if f, l, err := log.Bounds(ctx); f != first || l != last || err != nil {
 		t.Errorf("bounds %d to %d, %v; want %d to %d", f, l, err, first, last)
