@@ -153,7 +153,7 @@ func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 // is one: of a damaged store what could be read is told.
 func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mcp.CallToolResult {
 	result := &mcp.CallToolResult{Content: []mcp.Content{}}
-	doc, err := s.ask(t, ctx, arguments)
+	doc, err := s.ask(ctx, t, arguments)
 	if len(doc) > 0 {
 		result.StructuredContent = doc
 		result.Content = append(result.Content, &mcp.TextContent{Text: string(doc)})
@@ -166,7 +166,7 @@ func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mc
 }
 
 // ask runs the command of t, and returns its document, cut to what an agent can read.
-func (s *agentServer) ask(t *tool, ctx context.Context, arguments []byte) (doc rawDocument, f *failure) {
+func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc rawDocument, f *failure) {
 	args, err := t.arguments(arguments, s.args)
 	if err != nil {
 		return nil, fail(exitUsage, "", "%w", err)
