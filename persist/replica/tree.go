@@ -177,10 +177,10 @@ func (t *tree) sameBeginning(name, temp string, size int64) (bool, error) {
 	a, b := make([]byte, 64<<10), make([]byte, 64<<10)
 	for at := int64(0); at < size; at += int64(len(a)) {
 		n := min(int64(len(a)), size-at)
-		if _, err := now.ReadAt(b[:n], at); err != nil && !errors.Is(err, io.EOF) {
+		if _, err := readUpTo(now, b[:n], at); err != nil {
 			return false, err
 		}
-		if m, err := old.ReadAt(a[:n], at); err != nil && !errors.Is(err, io.EOF) {
+		if m, err := readUpTo(old, a[:n], at); err != nil {
 			return false, err
 		} else if int64(m) < n || !bytes.Equal(a[:n], b[:n]) {
 			return false, nil
@@ -207,8 +207,8 @@ func (t *tree) write(o *op) error {
 		return err
 	}
 	old := make([]byte, len(o.data))
-	n, err := f.ReadAt(old, int64(o.number))
-	if err != nil && !errors.Is(err, io.EOF) {
+	n, err := readUpTo(f, old, int64(o.number))
+	if err != nil {
 		return err
 	}
 	if !bytes.Equal(old[:n], o.data[:n]) {
