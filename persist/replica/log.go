@@ -42,7 +42,8 @@ type Log interface {
 	// first is 0; last is that of the last there was.
 	Bounds(ctx context.Context) (first, last Position, err error)
 
-	// Trim lets go of the entries before a position. It may be done later.
+	// Trim lets go of the entries before a position, but for the last one, which may stay. It may be
+	// done later.
 	Trim(ctx context.Context, before Position) error
 }
 
