@@ -19,7 +19,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test lint knots deep race debug browser tables narrow wasm ports inspect-data main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test lint knots deep race debug browser tables nats narrow wasm ports inspect-data main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -61,6 +61,9 @@ browser: ## the page of ecsdump serve, used in a browser; SCRUB=10m for the test
 tables: ## export --format parquet and sqlite, as pandas, DuckDB and sqlite3 read them: in a new environment of Python, with packages of PyPI
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; python3 -m venv $$dir; $$dir/bin/pip install -q pandas pyarrow duckdb; \
 	cd cmd/ecsdump-tables; go vet ./...; STET_PYTHON=$$dir/bin/python go test -count 1 ./...
+
+nats: ## the log of a replicated store on NATS, with servers in the process
+	cd persist/replica/natslog && go vet ./... && go test -count 1 -timeout 10m ./...
 
 narrow: ## the tests of what knows no store, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal

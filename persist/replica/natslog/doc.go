@@ -1,0 +1,43 @@
+// Package natslog keeps the log of a replicated store on NATS JetStream: it is a [replica.Log] that
+// three servers hold, and that outlives one of them.
+//
+//	js, err := jetstream.New(nc)                                            // nc: servers, login and TLS are the caller's
+//	err = natslog.Create(ctx, js, "WORLDS", natslog.Options{})              // once
+//	log, err := natslog.Open(ctx, js, "WORLDS", "europe", natslog.Options{})
+//	f, err := replica.Follow(ctx, log, files, replica.Options{})
+//
+// A world is a subject of a stream, and an entry is a message of it; a position is the sequence of
+// the message in the stream. So a stream has one world or thousands, and positions have gaps where
+// entries of other worlds lie.
+//
+// An entry is appended on condition that the last message of the subject is the one expected, and
+// under an ID of its own. If no answer comes it is sent again: the server knows the ID and
+// answers with the sequence that it gave the first time, or, when it has forgotten the ID, refuses it
+// as the subject has ended elsewhere since, and what lies there tells whose it is.
+//
+// # What the servers must be set to
+//
+//	nats-server 2.15 or newer, three of them in a cluster
+//	jetstream { sync_interval: always }     otherwise a message is acknowledged up to two minutes before it is on disk
+//	nats stream add WORLDS --subjects 'WORLDS.>' --storage file --replicas 3 --retention limits
+//
+// with no limit of age, number or size that lets go of messages. [Open] refuses a stream that is not
+// so. How servers sync is told to the system account only: [CheckServers] asks them.
+//
+// # What a login needs
+//
+// To follow WORLDS.europe, a login publishes requests and reads the answers below _INBOX:
+//
+//	$JS.API.STREAM.INFO.WORLDS
+//	$JS.API.STREAM.MSG.GET.WORLDS
+//	$JS.API.CONSUMER.CREATE.WORLDS.*.WORLDS.europe
+//	$JS.API.CONSUMER.MSG.NEXT.WORLDS.*
+//
+// To own it, WORLDS.europe and $JS.API.STREAM.PURGE.WORLDS too. The second request above reads any
+// world of the stream, and a purge removes any: worlds that must not see each other have streams of
+// their own. A request that is not permitted is not answered, so it ends as one to servers that are down;
+// the connection's error handler is told why.
+//
+// Connect with nats.MaxReconnects(-1), as a connection that has given up is not made again, and with a
+// short nats.ReconnectWait: by default two seconds pass before another server is tried.
+package natslog

@@ -1,0 +1,248 @@
+package natslog
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+// A Log is the log of one world. Its methods may be called from several goroutines. Each returns within
+// 10 seconds if no server answers, but for Entries, which waits.
+type Log struct {
+	js      jetstream.JetStream
+	stream  string
+	subject string
+}
+
+// Open returns the log of a world, which need not have entries yet, once it has looked at how its
+// stream is set. Errors: [ErrSettings], if the stream does not keep what it acknowledges;
+// [jetstream.ErrStreamNotFound]; a world whose name is not made of letters, digits, - and _.
+func Open(ctx context.Context, js jetstream.JetStream, stream, world string, o Options) (*Log, error) {
+	if !plain(world) {
+		return nil, fmt.Errorf("natslog: a world has a name of letters, digits, - and _, not %q", world)
+	}
+	l := &Log{js, stream, stream + "." + world}
+	return l, l.check(ctx, o)
+}
+
+// Append is a part of [replica.Log]. It costs a message of the size of the entry, and a sync of most
+// of the servers.
+func (l *Log) Append(ctx context.Context, after replica.Position, entry []byte) (at replica.Position, err error) {
+	if len(entry) > replica.MaxEntry {
+		return 0, fmt.Errorf("natslog: an entry of %d bytes, more than %d", len(entry), replica.MaxEntry)
+	}
+	id := rand.Text()
+	m := &nats.Msg{Subject: l.subject, Data: entry, Header: nats.Header{
+		jetstream.MsgIDHeader:               {id},
+		jetstream.ExpectedStreamHeader:      {l.stream},
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(uint64(after), 10)},
+	}}
+	doubt := false
+	err = patiently(ctx, func(ctx context.Context) error {
+		ack, err := l.js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+		switch {
+		case err == nil: // Also if it says that it had the message already.
+			at = replica.Position(ack.Sequence)
+			return nil
+		case hasCode(err, jetstream.JSErrCodeStreamWrongLastSequence):
+			if doubt {
+				at, err = l.mine(ctx, after, id)
+				return err
+			}
+			return fmt.Errorf("%w: %s does not end at %d", replica.ErrTaken, l.subject, after)
+		case !refused(err):
+			doubt = true
+		}
+		return err
+	})
+	if err != nil && doubt && !errors.Is(err, replica.ErrTaken) {
+		err = fmt.Errorf("%w: %w", replica.ErrUnknown, err)
+	}
+	return at, err
+}
+
+// mine returns where the entry lies that was sent under an ID, if it is the first behind a position.
+func (l *Log) mine(ctx context.Context, after replica.Position, id string) (replica.Position, error) {
+	m, err := l.get(ctx, request{Seq: uint64(after) + 1, NextFor: l.subject})
+	switch {
+	case err != nil:
+		return 0, err
+	case m == nil || header(m, jetstream.MsgIDHeader) != id:
+		return 0, fmt.Errorf("%w: %s does not end at %d", replica.ErrTaken, l.subject, after)
+	}
+	return replica.Position(m.Seq), nil
+}
+
+// A message is one that lies in a stream, as servers send it to who asks for one.
+type message struct {
+	Seq    uint64 `json:"seq"`
+	Header []byte `json:"hdrs"`
+}
+
+// header returns what a message has under a key.
+func header(m *message, key string) string {
+	h, err := nats.DecodeHeadersMsg(m.Header)
+	if err != nil {
+		return ""
+	}
+	return h.Get(key)
+}
+
+// A request asks for a message: the last of a subject, or its first from a sequence on.
+type request struct {
+	Seq     uint64 `json:"seq,omitempty"`
+	NextFor string `json:"next_by_subj,omitempty"`
+	LastFor string `json:"last_by_subj,omitempty"`
+}
+
+// get asks the leader of the stream for a message; nil if there is none. Other servers, which answer
+// "direct" requests, may not have the last ones yet.
+func (l *Log) get(ctx context.Context, r request) (*message, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := l.js.Conn().RequestWithContext(ctx, l.api("STREAM.MSG.GET."+l.stream), b)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message *message            `json:"message"`
+	}
+	if err := json.Unmarshal(reply.Data, &answer); err != nil {
+		return nil, fmt.Errorf("natslog: the answer of a server: %w", err)
+	}
+	if answer.Error != nil {
+		if answer.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound {
+			return nil, nil
+		}
+		return nil, answer.Error
+	}
+	return answer.Message, nil
+}
+
+// api returns the subject of a request to JetStream.
+func (l *Log) api(name string) string {
+	switch o := l.js.Options(); {
+	case o.Domain != "":
+		return "$JS." + o.Domain + ".API." + name
+	case o.APIPrefix != "":
+		return strings.TrimSuffix(o.APIPrefix, ".") + "." + name
+	}
+	return jetstream.DefaultAPIPrefix + name
+}
+
+// Bounds is a part of [replica.Log]. It costs two requests to the leader of the stream, which sends
+// two entries.
+func (l *Log) Bounds(ctx context.Context) (first, last replica.Position, err error) {
+	err = patiently(ctx, func(ctx context.Context) error {
+		m, err := l.get(ctx, request{LastFor: l.subject})
+		if err != nil || m == nil {
+			return err
+		}
+		last = replica.Position(m.Seq)
+		if m, err = l.get(ctx, request{Seq: 1, NextFor: l.subject}); err != nil || m == nil {
+			return err
+		}
+		first = replica.Position(m.Seq)
+		return nil
+	})
+	return first, last, err
+}
+
+// Trim is a part of [replica.Log]. The last entry stays, whatever the position: where a log ends is known
+// by what lies there.
+func (l *Log) Trim(ctx context.Context, before replica.Position) error {
+	_, last, err := l.Bounds(ctx)
+	if before = min(before, last); err != nil || before <= 1 {
+		return err
+	}
+	return patiently(ctx, func(ctx context.Context) error {
+		s, err := l.js.Stream(ctx, l.stream)
+		if err != nil {
+			return err
+		}
+		return s.Purge(ctx, jetstream.WithPurgeSubject(l.subject), jetstream.WithPurgeSequence(uint64(before)))
+	})
+}
+
+// Entries is a part of [replica.Log]. While no server answers, it waits, and goes on where it was when one
+// does. Other errors than that of ctx are a stream that is gone, a connection that is closed, and what
+// servers refuse. They hold 2 MiB or so of entries that were asked for and not yielded yet.
+func (l *Log) Entries(ctx context.Context, after replica.Position) iter.Seq2[replica.Entry, error] {
+	return func(yield func(replica.Entry, error) bool) {
+		for wait := shortest; ; wait = min(2*wait, longest) {
+			from := after
+			err := l.read(ctx, &after, yield)
+			switch {
+			case errors.Is(err, errEnough):
+				return
+			case ctx.Err() != nil:
+				yield(replica.Entry{}, ctx.Err())
+				return
+			case !passing(err):
+				yield(replica.Entry{}, err)
+				return
+			}
+			if after > from {
+				wait = shortest
+			}
+			pause(ctx, wait)
+		}
+	}
+}
+
+var (
+	errEnough = errors.New("natslog: nobody reads on")
+	errMissed = fmt.Errorf("natslog: a message was not delivered: %w", nats.ErrTimeout)
+)
+
+// read yields entries until something goes wrong, and moves after along.
+func (l *Log) read(ctx context.Context, after *replica.Position, yield func(replica.Entry, error) bool) error {
+	once, done := context.WithTimeout(ctx, answer)
+	defer done()
+	c, err := l.js.CreateConsumer(once, l.stream, jetstream.ConsumerConfig{
+		FilterSubject: l.subject, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(*after) + 1,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
+		InactiveThreshold: 10 * time.Second, // Nobody has to remove it, nor may.
+	})
+	if err != nil {
+		return err
+	}
+	messages, err := c.Messages(jetstream.PullMaxBytes(ahead), jetstream.PullHeartbeat(silence/2))
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	for number := uint64(1); ; number++ {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if meta.Sequence.Consumer != number {
+			return errMissed
+		}
+		if at := replica.Position(meta.Sequence.Stream); at > *after {
+			*after = at
+			if !yield(replica.Entry{Position: at, Data: m.Data()}, nil) {
+				return errEnough
+			}
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package natslog_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/persist/replica"
+	"github.com/stet-ecs/stet/persist/replica/natslog"
+	"github.com/stet-ecs/stet/persist/replica/replicatest"
+)
+
+func TestAWorldOfAStreamIsALog(t *testing.T) {
+	for _, servers := range []int{1, 3} {
+		t.Run(fmt.Sprint(servers), func(t *testing.T) {
+			js := newCluster(t, servers, nil).create("WORLDS", servers)
+			var n atomic.Int32
+			replicatest.Run(t, func(t *testing.T) replica.Log {
+				log, err := natslog.Open(background, js, "WORLDS", fmt.Sprintf("w%d", n.Add(1)), natslog.Options{Replicas: servers})
+				require.NoError(t, err)
+				return log
+			})
+		})
+	}
+}
+
+func add(t testing.TB, log replica.Log, after replica.Position, text string) replica.Position {
+	t.Helper()
+	at, err := log.Append(background, after, []byte(text))
+	require.NoError(t, err)
+	return at
+}
+
+// texts reads entries up to a position.
+func texts(t testing.TB, log replica.Log, after, upto replica.Position) (all []string) {
+	t.Helper()
+	ctx, done := context.WithTimeout(background, 30*time.Second)
+	defer done()
+	for e, err := range log.Entries(ctx, after) {
+		require.NoError(t, err)
+		if all = append(all, string(e.Data)); e.Position >= upto {
+			break
+		}
+	}
+	return all
+}
+
+func TestALostAnswerIsAskedForAgain(t *testing.T) {
+	for _, servers := range []int{1, 3} { // One server finds out that the subject has ended elsewhere, three know the ID.
+		t.Run(fmt.Sprint(servers), func(t *testing.T) {
+			c := newCluster(t, servers, nil)
+			direct, err := natslog.Open(background, c.create("WORLDS", servers), "WORLDS", "one", natslog.Options{Replicas: servers})
+			require.NoError(t, err)
+			p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", c.options[0].Port))
+			nc, err := nats.Connect("nats://"+p.Addr().String(), nats.UserInfo("owner", "x"), nats.MaxReconnects(-1),
+				nats.ReconnectWait(20*time.Millisecond), nats.ReconnectJitter(0, 0), nats.IgnoreDiscoveredServers())
+			require.NoError(t, err)
+			defer nc.Close()
+			log, err := natslog.Open(background, c.js(nc), "WORLDS", "one", natslog.Options{Replicas: servers})
+			require.NoError(t, err)
+			at := add(t, log, 0, "a")
+
+			p.silence()
+			got, errs := make(chan replica.Position, 1), make(chan error, 1)
+			go func() {
+				next, err := log.Append(background, at, []byte("b"))
+				got <- next
+				errs <- err
+			}()
+			c.until(func() bool { _, last, err := direct.Bounds(background); return err == nil && last > at }, "it does not come")
+			p.cut()
+			_, last, err := direct.Bounds(background)
+			require.NoError(t, err)
+			require.Equal(t, last, <-got)
+			require.NoError(t, <-errs)
+
+			// Nor is another's taken for ours.
+			p.silence()
+			go func() {
+				next, err := log.Append(background, at, []byte("c"))
+				got <- next
+				errs <- err
+			}()
+			time.Sleep(50 * time.Millisecond) // However it comes out: it is taken.
+			p.cut()
+			assert.Zero(t, <-got)
+			require.ErrorIs(t, <-errs, replica.ErrTaken)
+
+			// Whoever does not wait does not know.
+			p.silence()
+			ctx, done := context.WithTimeout(background, 300*time.Millisecond)
+			defer done()
+			_, err = log.Append(ctx, last, []byte("d"))
+			require.ErrorIs(t, err, replica.ErrUnknown)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.Equal(t, []string{"a", "b", "d"}, texts(t, direct, 0, last+1))
+		})
+	}
+}
+
+func TestALogOutlivesItsServers(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	log, reader := open(t, c.create("WORLDS", 3), "WORLDS", "one"), open(t, c.js(c.connect("owner")), "WORLDS", "one")
+	read := make(chan []string, 1)
+	ctx, done := context.WithTimeout(background, time.Minute)
+	defer done()
+	go func() {
+		var all []string
+		for e, err := range reader.Entries(ctx, 0) {
+			if all = append(all, string(e.Data)); err != nil || string(e.Data) == "the end" {
+				break
+			}
+		}
+		read <- all
+	}()
+	var want []string
+	var at replica.Position
+	write := func(text string) {
+		want = append(want, text)
+		at = add(t, log, at, text)
+	}
+	for round := range 3 {
+		for i := range 20 {
+			write(fmt.Sprintf("%d with all: %d", round, i))
+		}
+		down := c.leader("WORLDS")
+		c.stop(down)
+		for i := range 20 {
+			write(fmt.Sprintf("%d without %d: %d", round, down, i))
+		}
+		c.start(down)
+	}
+	write("the end")
+	assert.Equal(t, want, <-read)
+	assert.Equal(t, want, texts(t, reader, 0, at))
+}
+
+func TestWorldsOfAStreamDoNotSeeEachOther(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	js := c.create("WORLDS", 3)
+	const worlds, entries = 10, 5
+	var logs []*natslog.Log
+	var at [worlds][]replica.Position
+	for w := range worlds {
+		logs = append(logs, open(t, js, "WORLDS", fmt.Sprintf("w%d", w)))
+		at[w] = []replica.Position{0}
+	}
+	for i := range entries {
+		for w, log := range logs {
+			at[w] = append(at[w], add(t, log, at[w][i], fmt.Sprintf("%d of %d", i, w)))
+		}
+	}
+	require.NoError(t, logs[0].Trim(background, at[0][4]))
+	for w, log := range logs {
+		first, last, err := log.Bounds(background)
+		require.NoError(t, err)
+		begin := 1
+		if w == 0 {
+			begin = 4
+		}
+		assert.Equal(t, [2]replica.Position{at[w][begin], at[w][entries]}, [2]replica.Position{first, last}, "world %d", w)
+		for i, text := range texts(t, log, 0, last) {
+			assert.Equal(t, fmt.Sprintf("%d of %d", begin-1+i, w), text)
+		}
+	}
+
+	// What is trimmed whole keeps its end.
+	last := at[3][entries]
+	require.NoError(t, logs[3].Trim(background, last+100))
+	first, end, err := logs[3].Bounds(background)
+	require.NoError(t, err)
+	assert.Equal(t, [2]replica.Position{last, last}, [2]replica.Position{first, end})
+	_, err = logs[3].Append(background, 0, nil)
+	assert.ErrorIs(t, err, replica.ErrTaken)
+	add(t, logs[3], last, "behind it")
+}
+
+func TestAPurgeByHandIsALogThatForgot(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	js := c.create("WORLDS", 1)
+	log, err := natslog.Open(background, js, "WORLDS", "one", natslog.Options{Replicas: 1})
+	require.NoError(t, err)
+	at := add(t, log, 0, "a")
+	s, err := js.Stream(background, "WORLDS")
+	require.NoError(t, err)
+	require.NoError(t, s.Purge(background))
+	_, err = log.Append(background, at, []byte("b"))
+	assert.ErrorIs(t, err, replica.ErrTaken)
+	first, last, err := log.Bounds(background)
+	require.NoError(t, err)
+	assert.Zero(t, first)
+	assert.Zero(t, last)
+}
+
+func TestEntriesEndWithAnErrorThatLasts(t *testing.T) {
+	c := newCluster(t, 1, nil)
+	js := c.create("WORLDS", 1)
+	log, err := natslog.Open(background, js, "WORLDS", "one", natslog.Options{Replicas: 1})
+	require.NoError(t, err)
+	last := add(t, log, 0, "a")
+	ends := func(log replica.Log, after replica.Position, end func()) (err error) {
+		ctx, done := context.WithTimeout(background, 20*time.Second)
+		defer done()
+		time.AfterFunc(50*time.Millisecond, end)
+		for _, err = range log.Entries(ctx, after) {
+			require.Error(t, err, "there is one more")
+		}
+		return err
+	}
+	nc := c.connect("owner")
+	other, err := natslog.Open(background, c.js(nc), "WORLDS", "one", natslog.Options{Replicas: 1})
+	require.NoError(t, err)
+	assert.ErrorIs(t, ends(other, last, nc.Close), jetstream.ErrConnectionClosed)
+	assert.ErrorIs(t, ends(log, last, func() { _ = js.DeleteStream(background, "WORLDS") }), jetstream.ErrStreamNotFound)
+	_, err = natslog.Open(background, js, "WORLDS", "one", natslog.Options{})
+	assert.ErrorIs(t, err, jetstream.ErrStreamNotFound)
+}

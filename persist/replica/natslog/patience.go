@@ -1,0 +1,81 @@
+package natslog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+const (
+	patience = 10 * time.Second // For servers to answer at all: an election of theirs takes some seconds.
+	answer   = 2 * time.Second  // For one to answer a request.
+	shortest = 10 * time.Millisecond
+	longest  = 250 * time.Millisecond // Between two tries.
+	silence  = time.Second            // After which who reads asks another server.
+	ahead    = 2 << 20                // Bytes of entries that are read ahead.
+)
+
+// patiently tries what a server may not answer just now, until it is done, or cannot be, or
+// patience is at an end.
+func patiently(ctx context.Context, try func(context.Context) error) error {
+	long, done := context.WithTimeout(ctx, patience)
+	defer done()
+	for wait := shortest; ; wait = min(2*wait, longest) {
+		once, answered := context.WithTimeout(long, answer)
+		err := try(once)
+		answered()
+		switch {
+		case err == nil || !passing(err) || ctx.Err() != nil:
+			return err
+		case long.Err() != nil:
+			return fmt.Errorf("natslog: no server did it in %v: %w", patience, err)
+		}
+		pause(long, wait)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// What servers answer when the fate of another message decides.
+const (
+	codeSameID   = 10158 // One of the same ID is under way.
+	codeUnderWay = jetstream.JSErrCodeStreamWrongLastSequenceConstant
+)
+
+// refused reports whether a server has said that it did nothing, or none has heard.
+func refused(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode != codeSameID || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+		errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed)
+}
+
+// passing reports whether what went wrong may be over at the next try.
+func passing(err error) bool {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.Code == 503 || api.ErrorCode == codeSameID || api.ErrorCode == codeUnderWay
+	}
+	for _, lasting := range []error{replica.ErrTaken, nats.ErrMaxPayload, nats.ErrConnectionClosed, nats.ErrBadSubject, jetstream.ErrConnectionClosed} {
+		if errors.Is(err, lasting) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasCode reports whether an error is what a server answered under a number.
+func hasCode(err error, code jetstream.ErrorCode) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == code
+}

@@ -1,0 +1,195 @@
+package natslog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+// ErrSettings reports a stream, or servers, that may lose what they acknowledge as they are set. Its text
+// says all that is wrong, and how to set it.
+var ErrSettings = errors.New("natslog: the engine is not set to keep what it acknowledges")
+
+// Options say what is asked of a stream. The zero Options are useful.
+type Options struct {
+	// Replicas is how many servers keep each entry: at least so many. More than half of
+	// them must be there for ticks to be confirmed. Default: 3.
+	Replicas int
+}
+
+func (o Options) replicas() int {
+	if o.Replicas == 0 {
+		return 3
+	}
+	return o.Replicas
+}
+
+// version is that of the oldest server which is known to keep the promises of a log.
+const version = "2.15.0"
+
+// Create makes a stream for worlds, with the subjects NAME.>, or finds that it is there and set so. Errors:
+// [jetstream.ErrStreamNameAlreadyInUse], if it is there and set otherwise; those of servers.
+func Create(ctx context.Context, js jetstream.JetStream, stream string, o Options) error {
+	return patiently(ctx, func(ctx context.Context) error {
+		_, err := js.CreateStream(ctx, jetstream.StreamConfig{
+			Name: stream, Subjects: []string{stream + ".>"}, Storage: jetstream.FileStorage, Retention: jetstream.LimitsPolicy,
+			Discard: jetstream.DiscardNew, Replicas: o.replicas(), Duplicates: 4 * patience,
+		})
+		return err
+	})
+}
+
+// check refuses a stream that is not set as it must be.
+func (l *Log) check(ctx context.Context, o Options) error {
+	var c jetstream.StreamConfig
+	err := patiently(ctx, func(ctx context.Context) error {
+		s, err := l.js.Stream(ctx, l.stream)
+		if err == nil {
+			c = s.CachedInfo().Config
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("natslog: stream %s: %w", l.stream, err)
+	}
+	wrong := faults(&c, o.replicas(), l.stream+".>")
+	if v := l.js.Conn().ConnectedServerVersion(); older(v) {
+		wrong = append(wrong, fmt.Sprintf("a server is of version %s: run %s or newer", v, version))
+	}
+	if n := l.js.Conn().MaxPayload(); n < replica.MaxEntry+headers {
+		wrong = append(wrong, fmt.Sprintf("a server takes messages of at most %d bytes: set max_payload: 1MB", n))
+	}
+	return settings("stream "+l.stream, wrong)
+}
+
+// settings returns what is wrong as an error.
+func settings(what string, wrong []string) error {
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %s", ErrSettings, what, strings.Join(wrong, "; "))
+}
+
+// faults returns what is wrong with a stream.
+func faults(c *jetstream.StreamConfig, replicas int, subjects string) (wrong []string) {
+	for _, fault := range []struct {
+		is   bool
+		text string
+	}{
+		{len(c.Subjects) != 1 || c.Subjects[0] != subjects, fmt.Sprintf("its subjects are %q: set --subjects '%s'", c.Subjects, subjects)},
+		{c.SubjectTransform != nil, "it transforms subjects: remove the transform"},
+		{c.Mirror != nil || len(c.Sources) > 0, "it has what other streams have: use one without --mirror and --source"},
+		{c.Storage != jetstream.FileStorage, "it is in memory: set --storage file"},
+		{c.PersistMode == jetstream.AsyncPersistMode, "it acknowledges before it writes: set the persist mode default"},
+		{c.NoAck, "it does not acknowledge: do not set --no-ack"},
+		{c.Retention != jetstream.LimitsPolicy, "it removes what was read: set --retention limits"},
+		{c.Replicas < replicas, fmt.Sprintf("%d servers keep it: set --replicas %d", c.Replicas, replicas)},
+		{c.MaxAge > 0, fmt.Sprintf("it removes messages after %v: set --max-age -1", c.MaxAge)},
+		{c.Discard != jetstream.DiscardNew && (c.MaxMsgs > 0 || c.MaxBytes > 0), "it removes the oldest messages above a limit: set --discard new"},
+		{c.MaxMsgsPerSubject > 0 && !(c.Discard == jetstream.DiscardNew && c.DiscardNewPerSubject),
+			"it removes the oldest messages of a subject: set --max-msgs-per-subject -1"},
+		{c.MaxMsgSize > 0 && c.MaxMsgSize < replica.MaxEntry+headers,
+			fmt.Sprintf("messages have at most %d bytes: set --max-msg-size %d, or -1", c.MaxMsgSize, replica.MaxEntry+headers)},
+	} {
+		if fault.is {
+			wrong = append(wrong, fault.text)
+		}
+	}
+	return wrong
+}
+
+// headers is more than the headers of a message have.
+const headers = 1 << 10
+
+// older reports whether a server is of a version that is too old, or says none.
+func older(v string) bool {
+	v, _, _ = strings.Cut(v, "-")
+	was, want := strings.Split(v, "."), strings.Split(version, ".")
+	for i := range want {
+		if i >= len(was) {
+			return true
+		}
+		a, err := strconv.Atoi(was[i])
+		b, _ := strconv.Atoi(want[i])
+		if err != nil || a != b {
+			return err != nil || a < b
+		}
+	}
+	return false
+}
+
+// plain reports whether a name can be a part of a subject.
+func plain(name string) bool {
+	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// CheckServers asks all servers, by a connection of the system account, which is the only one that is
+// told: whether each syncs a message before it acknowledges it, and its version. Errors: [ErrSettings]; that of ctx, if
+// none answers. A server that is down is not noticed. It waits half a second for the last one.
+func CheckServers(ctx context.Context, system *nats.Conn) error {
+	inbox := system.NewInbox()
+	answers, err := system.SubscribeSync(inbox)
+	if err != nil {
+		return err
+	}
+	defer answers.Unsubscribe()
+	if err := system.PublishRequest("$SYS.REQ.SERVER.PING.JSZ", inbox, nil); err != nil {
+		return err
+	}
+	var wrong []string
+	for n := 0; ; n++ {
+		next, done := ctx, context.CancelFunc(func() {})
+		if n > 0 {
+			next, done = context.WithTimeout(ctx, 500*time.Millisecond)
+		}
+		m, err := answers.NextMsgWithContext(next)
+		done()
+		switch {
+		case err != nil && n > 0 && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+			return settings("servers", wrong)
+		case err != nil:
+			return fmt.Errorf("natslog: servers do not say how they sync; is it the system account: %w", err)
+		}
+		fault, err := serverFault(m.Data)
+		if err != nil {
+			return err
+		}
+		wrong = append(wrong, fault...)
+	}
+}
+
+// serverFault returns what is wrong with a server, by what it says of itself.
+func serverFault(b []byte) (wrong []string, err error) {
+	var said struct {
+		Server struct {
+			Name    string `json:"name"`
+			Version string `json:"ver"`
+		} `json:"server"`
+		Data struct {
+			Disabled bool `json:"disabled"`
+			Config   struct {
+				Interval time.Duration `json:"sync_interval"`
+				Always   bool          `json:"sync_always"`
+			} `json:"config"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(b, &said); err != nil {
+		return nil, fmt.Errorf("natslog: the answer of a server: %w", err)
+	}
+	if s := said.Server; older(s.Version) {
+		wrong = append(wrong, fmt.Sprintf("%s is of version %s: run %s or newer", s.Name, s.Version, version))
+	}
+	if d := said.Data; !d.Disabled && !d.Config.Always {
+		wrong = append(wrong, fmt.Sprintf("%s syncs every %v: set jetstream { sync_interval: always }", said.Server.Name, d.Config.Interval))
+	}
+	return wrong, nil
+}

@@ -1,0 +1,123 @@
+package natslog_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/replica"
+)
+
+type score int64
+
+// A game is a world with one number.
+type game struct {
+	*ecs.World
+	score *ecs.Resource[score]
+}
+
+func newGame() *game {
+	w := ecs.NewWorld(ecs.Options{})
+	return &game{w, ecs.MustRegisterResource(w, score(0), ecs.Component[score]{Name: "score"})}
+}
+
+// play makes ticks that are confirmed.
+func (g *game) play(t testing.TB, s *persist.Store, ticks int) {
+	t.Helper()
+	for range ticks {
+		g.score.Set(g.score.Get() + 1)
+		require.NoError(t, s.Commit())
+		require.NoError(t, s.Sync(background))
+	}
+}
+
+func follow(t testing.TB, log replica.Log, o replica.Options) *replica.Follower {
+	t.Helper()
+	f, err := replica.Follow(background, log, disk.Memory(), o)
+	require.NoError(t, err)
+	return f
+}
+
+func own(t testing.TB, f *replica.Follower) (*game, *replica.Owner, *persist.Store) {
+	t.Helper()
+	o, err := f.Claim(background)
+	require.NoError(t, err)
+	g := newGame()
+	s, err := o.Open(background, g.World, persist.Options{Sync: journal.SyncAlways()})
+	require.NoError(t, err)
+	return g, o, s
+}
+
+func TestAStoreGoesFromMachineToMachine(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	js := c.create("WORLDS", 3)
+	a := follow(t, open(t, js, "WORLDS", "one"), replica.Options{Name: "a"})
+	b := follow(t, open(t, c.js(c.connect("owner")), "WORLDS", "one"), replica.Options{Name: "b"})
+	reader := follow(t, open(t, c.js(c.connect("follower")), "WORLDS", "one"), replica.Options{Name: "reader"})
+	g, first, store := own(t, a)
+	g.play(t, store, 5)
+	down := c.leader("WORLDS")
+	c.stop(down)
+	g.play(t, store, 5)
+	c.start(down)
+	_, err := store.Snapshot(background)
+	require.NoError(t, err)
+	require.NoError(t, first.Rebase(background))
+	g.play(t, store, 5)
+
+	ctx, done := context.WithTimeout(background, 30*time.Second)
+	defer done()
+	require.NoError(t, b.Wait(ctx, first.Position()))
+	h, second, next := own(t, b)
+	assert.EqualValues(t, 15, h.score.Get())
+	h.play(t, next, 1)
+	require.NoError(t, store.Commit())
+	require.ErrorIs(t, store.Sync(background), persist.ErrLost)
+
+	require.NoError(t, reader.Wait(ctx, second.Position()))
+	shown := newGame()
+	p, err := persist.FollowFS(background, reader.Files(), shown.World)
+	require.NoError(t, err)
+	assert.EqualValues(t, 16, shown.score.Get())
+	require.NoError(t, p.Close())
+
+	late := follow(t, open(t, js, "WORLDS", "one"), replica.Options{})
+	assert.Equal(t, second.Position(), late.Position())
+	require.NoError(t, late.Close())
+	require.NoError(t, next.Close(background))
+	assert.Error(t, store.Close(background))
+	for _, end := range []interface{ Close() error }{first, second, reader} {
+		require.NoError(t, end.Close())
+	}
+}
+
+func TestALoginThatMayOnlyReadFollows(t *testing.T) {
+	c := newCluster(t, 3, nil)
+	owner := open(t, c.create("WORLDS", 3), "WORLDS", "one")
+	at := add(t, owner, 0, "a")
+	log := open(t, c.js(c.connect("follower")), "WORLDS", "one")
+	assert.Equal(t, []string{"a"}, texts(t, log, 0, at))
+	ctx, done := context.WithTimeout(background, 300*time.Millisecond)
+	defer done()
+	_, err := log.Append(ctx, at, []byte("b"))
+	require.ErrorIs(t, err, replica.ErrUnknown)
+	require.Error(t, log.Trim(ctx, at+1))
+	other := open(t, c.js(c.connect("owner")), "WORLDS", "two")
+	add(t, other, 0, "of another world")
+	hidden := open(t, c.js(c.connect("follower")), "WORLDS", "two")
+	short, done := context.WithTimeout(background, 300*time.Millisecond)
+	defer done()
+	for e, err := range hidden.Entries(short, 0) {
+		require.Error(t, err, "%q", e.Data)
+	}
+	first, last, err := owner.Bounds(background)
+	require.NoError(t, err)
+	assert.Equal(t, [2]replica.Position{at, at}, [2]replica.Position{first, last})
+}
