@@ -449,7 +449,9 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 			switch {
 			case err != nil:
 				return err
-			case e.Position == s.At.Position && h.id == s.At.ID:
+			case e.Position == s.At.Position && h.id == s.At.ID, h.before == s.At:
+			case h.before.Position > s.At.Position:
+				return nil // It was trimmed since its bounds were asked for.
 			case f.options.Forget:
 				f.owned = true
 				return nil

@@ -282,6 +282,43 @@ func TestATrimmedLogIsFollowedFromItsBeginning(t *testing.T) {
 	require.NoError(t, o.Close())
 }
 
+// A trimming log is trimmed when somebody has asked for its bounds.
+type trimming struct {
+	replica.Log
+	trim func()
+}
+
+func (l *trimming) Bounds(ctx context.Context) (first, last replica.Position, err error) {
+	first, last, err = l.Log.Bounds(ctx)
+	l.trim()
+	return first, last, err
+}
+
+func TestALogThatIsTrimmedJustNowIsFollowed(t *testing.T) {
+	log := &replica.Memory{}
+	behind, mem := disktest.New(), disktest.New()
+	g, o, store := own(t, follow(t, log, mem, replica.Options{}))
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	require.NoError(t, follow(t, log, behind, replica.Options{}).Close())
+	for _, rebase := range []func(){
+		func() { require.NoError(t, o.Rebase(background)) },
+		func() { require.NoError(t, log.Trim(background, o.Position())) }, // The one behind what is known stays.
+	} {
+		g.play(t, store)
+		require.NoError(t, store.Sync(background))
+		f := follow(t, &trimming{log, rebase}, behind, replica.Options{})
+		require.NoError(t, f.Wait(background, o.Position()))
+		require.NoError(t, f.Close())
+	}
+	require.NoError(t, store.Close(background))
+	f := follow(t, log, behind, replica.Options{})
+	require.NoError(t, f.Wait(background, o.Position()))
+	assert.NoError(t, same(mem, behind))
+	require.NoError(t, f.Close())
+	require.NoError(t, o.Close())
+}
+
 // One machine that has begun to bring in its store does not leave it to another one.
 func TestAStoreThatWasNotSentWholeIsClaimedWhereItLies(t *testing.T) {
 	log := &replicatest.Log{}
