@@ -1,5 +1,8 @@
 # What CI runs, in its order; `make` alone checks and tests, `make help` lists the rest.
 
+# Every module has the versions that its own go.mod names: go.work raises them to the highest of all.
+export GOWORK := off
+
 WAZERO   := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME  ?= 10s
@@ -19,7 +22,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test lint knots deep race debug browser tables nats narrow wasm ports inspect-data main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots deep race debug browser tables nats narrow wasm ports inspect-data main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -35,6 +38,9 @@ check: ## formatting and vet
 
 test: ## the README's test command
 	go test ./...
+
+work: ## the tests of all modules, with the versions of go.work
+	GOWORK= go test -timeout 30m work
 
 lint: ## golangci-lint, built from source at its pinned version
 	go run $(GOLANGCI) run ./...

@@ -76,7 +76,7 @@ var allowed = map[string][]string{
 var helpers = []string{"disk/disktest", "internal/deep", "persist/internal/storetest", "internal/golden", "internal/arch", "persist/replica/replicatest"}
 
 func TestImportsOnlyPointDown(t *testing.T) {
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...").Output()
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "../../...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

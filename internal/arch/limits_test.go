@@ -108,7 +108,7 @@ func (r *room) summary() string {
 // rooms returns the packages of the module, by path. Their imports are read from
 // what the go command built.
 func rooms(t *testing.T) (all []*room) {
-	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export", module+"...").Output()
+	out, err := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,GoFiles,Export", "../../...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,25 @@ func TestNestedModulesImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
+// TestTheWorkspaceHasEveryModule holds go.work to the modules that are there, so that go test work runs
+// the tests of all.
+func TestTheWorkspaceHasEveryModule(t *testing.T) {
+	text, err := os.ReadFile("../../go.work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "use (")
+	list, _, _ = strings.Cut(list, ")")
+	want := []string{"."}
+	for dir := range nested {
+		want = append(want, "./"+dir)
+	}
+	slices.Sort(want)
+	if got := strings.Fields(list); !slices.Equal(got, want) {
+		t.Errorf("go.work uses %q, want %q", got, want)
+	}
+}
+
 func TestNestedImportsAreFound(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	got := nestedImports(t, fstest.MapFS{
