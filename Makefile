@@ -10,6 +10,8 @@ KILLS     ?= 200
 SIMS      ?= 20
 CHECKS    ?= 1000
 CUTS      ?= 100
+FAULTS    ?= 120
+PARTITIONS ?= 8
 MINUTES   ?= 10
 SCRUB     ?= 5s
 FLIPS     ?= 100000
@@ -22,7 +24,7 @@ PORTS     ?= linux/386 linux/arm windows/amd64 darwin/arm64 freebsd/amd64 js/was
 having = $$(go list -f '{{$$d := .Dir}}{{range .TestGoFiles}}{{$$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$$d}}/{{.}} {{end}}' ./... \
 	| xargs grep -l '^func $(1)' | xargs -n 1 dirname | sort -u)
 
-.PHONY: all help quick check test work lint knots deep race debug browser tables nats narrow wasm ports inspect-data main-job kills simulate programs powercut damage soak fuzz bench suites cells
+.PHONY: all help quick check test work lint knots deep race debug browser tables nats failover narrow wasm ports inspect-data main-job kills simulate programs powercut damage soak fuzz bench suites cells
 
 all: check test
 
@@ -70,6 +72,9 @@ tables: ## export --format parquet and sqlite, as pandas, DuckDB and sqlite3 rea
 
 nats: ## the log of a replicated store on NATS, with servers in the process
 	cd persist/replica/natslog && go vet ./... && go test -count 1 -timeout 10m ./...
+
+failover: ## owners of a world on NATS are killed, stopped and parted from the others, FAULTS and PARTITIONS times: no confirmed tick may be lost; parts as root
+	cd persist/replica/natslog && go test -run '^TestFailover$$' -faults $(FAULTS) -partitions $(PARTITIONS) -faultseed $(SEED) -count 1 -timeout 60m -v
 
 narrow: ## the tests of what knows no store, where an int has 32 bits
 	GOARCH=386 go test -short ./ecs/... ./journal
