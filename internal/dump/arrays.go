@@ -179,7 +179,7 @@ func (a *app) arraysJSON(l *lying) error {
 // denseAndData prints the window row by row: a component may have more rows than memory
 // has room for as text.
 func (a *app) denseAndData(l *lying) error {
-	g := a.Grid(">ROW", "DENSE", "DATA")
+	g := a.Grid(">ROW", "DENSE", "<DATA")
 	first, end := l.of(l.c.Len())
 	for row := first; row < end; row++ {
 		holder, v, err := l.row(row)
@@ -290,7 +290,7 @@ func (s *source) lookUp(st *inspect.State, c *inspect.Component, text string) er
 // print prints the entries that the look-up met, as it meets them, and what it concludes.
 func (doc *lookupDoc) print(a *app) {
 	a.rowsOf(doc.of, doc.stateDoc)
-	g := a.Grid("ENTRY", "HOLDS")
+	g := a.Grid("ELEMENT", "~VALUE")
 	g.Row(fmt.Sprintf("sparse[%d]", doc.Index), rowOrNone(doc.Row))
 	if doc.Row >= 0 {
 		g.Row(fmt.Sprintf("dense[%d]", doc.Row), doc.Dense)

@@ -122,7 +122,7 @@ func (d *blameDoc) print(a *app) {
 		a.Line("it has no components")
 		return
 	}
-	g := a.Grid(name, "FIELD", "VALUE", "CHANGED", "WRITTEN")
+	g := a.Grid(name, "FIELD", "~VALUE", "CHANGED", "WRITTEN")
 	for _, c := range d.Components {
 		name := c.Name
 		for _, f := range c.Fields {

@@ -17,8 +17,8 @@ import (
 
 // A commitDoc is a record of the journal: a tick that was committed.
 type commitDoc struct {
-	Seq        uint64         `json:"seq"`
 	Tick       uint64         `json:"tick"`
+	Seq        uint64         `json:"seq"`
 	Parent     uint64         `json:"parent"` // Seq of the record that it continues; 0: of none.
 	Time       time.Time      `json:"time"`   // By the clock of the writer.
 	Bytes      int            `json:"bytes"`
@@ -147,6 +147,14 @@ func (d commitDoc) note() term.Styled {
 	return term.Styled{}
 }
 
+// parent returns the record that d continues, if that is not the one before it.
+func (d commitDoc) parent() string {
+	if d.Parent+1 == d.Seq {
+		return ""
+	}
+	return strconv.FormatUint(d.Parent, 10)
+}
+
 // changes returns what d counts on one line: "created 2; Position +2 wrote 3".
 func (d commitDoc) changes() string {
 	parts := listed(d.Marks, func(name string) string { return "mark:" + name })
@@ -162,14 +170,11 @@ func counted(format string, n int) string {
 	return fmt.Sprintf(format, n)
 }
 
-// String returns what c counts: "Position +2 -1 cleared 1× wrote 3". Rows are told where they do
-// not follow from that: a destroyed entity loses its components without an operation for each.
+// String returns what c counts: "Position +2 -1 cleared 1× wrote 3". All rows that went are counted, also
+// those of destroyed entities, which lose their components without an operation for each.
 func (c changeDoc) String() string {
-	s := joined(" ", c.Name, counted("+%d", c.Added), counted("-%d", c.Removed), counted("cleared %d×", c.Cleared), counted("wrote %d", c.Written))
-	if c.RowsAfter != c.RowsBefore+c.Added-c.Removed {
-		s += fmt.Sprintf(" (%d → %d rows)", c.RowsBefore, c.RowsAfter)
-	}
-	return s
+	went := c.RowsBefore + c.Added - c.RowsAfter
+	return joined(" ", c.Name, counted("+%d", c.Added), counted("-%d", went), counted("cleared %d×", c.Cleared), counted("wrote %d", c.Written))
 }
 
 // String returns o on one line: "add Position 12v3".

@@ -422,10 +422,10 @@ func (d *differ) print(a *app, doc *diffDoc, shown []difference) error {
 	}
 	g = a.Grid("COMPONENT", ">ADDED", ">REMOVED", ">CHANGED", ">MOVED")
 	if e := doc.Entities; e.Created+e.Destroyed+e.Moved > 0 {
-		g.Row("(entities)", e.Created, e.Destroyed, "", e.Moved)
+		g.Row("(entities)", some(e.Created), some(e.Destroyed), "", some(e.Moved))
 	}
 	for _, c := range doc.Components {
-		g.Row(c.Name, c.Added, c.Removed, c.Changed, c.Moved)
+		g.Row(c.Name, some(c.Added), some(c.Removed), some(c.Changed), some(c.Moved))
 	}
 	if n := doc.Entities.Free; n > 0 {
 		g.Text("%s without an entity: in generation, or when it is reused", term.Count(n, "index differs", "indices differ"))

@@ -304,7 +304,7 @@ func (a *assignment) patch(v query.Answer) []byte {
 
 func (d *editDoc) print(a *app) {
 	a.Line("%s, %s chosen", d.place(), term.Count(d.Entities, "entity", "entities"))
-	term.Table(a.Out, d.Edits, func(e editedDoc) []any { return []any{e.Target, e.Changed, e.Same, e.Lacking} },
+	term.Table(a.Out, d.Edits, func(e editedDoc) []any { return []any{e.Target, some(e.Changed), some(e.Same), some(e.Lacking)} },
 		"TARGET", ">CHANGED", ">SAME", ">LACKING")
 	if d.Output == "" {
 		a.Line("nothing is written: --dry-run")

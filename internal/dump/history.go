@@ -112,7 +112,7 @@ func (h *historian) run(s *source) error {
 		err = stream(s.app, doc, mapped(events, h.eventDoc))
 	} else {
 		s.earlier(earlier, "event", "events")
-		g := s.Grid(">TICK", ">RECORD", "TIME", "EVENT", "WHAT", "VALUE")
+		g := s.Grid(">TICK", ">RECORD", "TIME", "EVENT", "FIELD", "~VALUE")
 		_, err = rows(s.app, events, g, func(e *inspect.TraceEvent) { h.event(g, e) })
 	}
 	switch {
@@ -235,7 +235,7 @@ var eventTexts = map[inspect.TraceKind]term.Styled{
 func (h *historian) event(g *term.Grid, e *inspect.TraceEvent) {
 	place := []any{e.Tick, e.Seq, timeText(e.Time), eventTexts[e.Kind]}
 	if e.Number < 0 {
-		g.Row(append(place, h.entity)...)
+		g.Row(place...)
 		return
 	}
 	what := e.Component + h.field
@@ -336,7 +336,7 @@ func (c *courses) print(a *app, last uint64) {
 			if drawn++; drawn == 1 {
 				a.Line("")
 			}
-			g.Row(s.Field, low, high, s.Sparkline(c.first, last, courseCells))
+			g.Row(s.Field, term.Number(low), term.Number(high), s.Sparkline(c.first, last, courseCells))
 		}
 	}
 	if drawn > 0 {

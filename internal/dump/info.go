@@ -252,7 +252,7 @@ func lockOf(holder string, inUse bool) *lockDoc {
 
 // print prints the summary, then a table of each of the lists that are not empty.
 func (doc *infoDoc) print(a *app) {
-	g := a.Grid()
+	g := a.Grid("", "~")
 	g.Row(doc.Kind, doc.Path)
 	if doc.worldDoc != nil {
 		doc.worldDoc.print(g)
@@ -307,17 +307,13 @@ func (doc *infoDoc) journal(g *term.Grid) {
 	}
 }
 
-// snapshots prints the snapshot files. A file that shares pages cannot be removed alone,
+// snapshots prints the snapshot files. A file that shares pages with others cannot be removed alone,
 // so that is said.
 func (a *app) snapshots(snapshots []snapshotDoc) {
 	a.Line("")
 	term.Table(a.Out, snapshots, func(s snapshotDoc) []any {
-		pages := "its own"
-		if s.Shares > 0 {
-			pages = "shares those of " + term.Count(s.Shares, "file", "files")
-		}
-		return []any{s.Number, s.Tick, s.Seq, shown(s.Time), term.Size(s.Bytes), cmp.Or(s.Error, pages), s.File, s.Label}
-	}, ">SNAPSHOT", ">TICK", ">RECORD", "TIME", ">SIZE", "PAGES", "FILE", "NAME")
+		return []any{s.Number, s.Label, s.Tick, s.Seq, shown(s.Time), term.Size(s.Bytes), some(s.Shares), s.Error}
+	}, ">SNAPSHOT", "NAME", ">TICK", ">RECORD", "TIME", ">SIZE", ">SHARES", "~NOTE")
 }
 
 // closed returns the row "closed" of a table: whether the last program ended in order.
@@ -359,5 +355,5 @@ func shown(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return t.Format(time.RFC3339)
+	return timeText(*t)
 }

@@ -3,8 +3,8 @@ package dump
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -25,7 +25,9 @@ var logCommand = command{
 	use: "log STORE [A..B]",
 	doc: `List what every tick changed
 
-List what every tick changed, oldest first.
+List what every tick changed, oldest first. PARENT is told where it is not the record
+before. Of a component, +2 rows came, -1 went (also with their entities), and so many
+were written: those that came, were set or moved.
 
 With filters, only ticks are listed in which one thing happened that all of them
 name: --entity 12v3 --op add,set lists the ticks that gave 12v3 a component or
@@ -143,18 +145,16 @@ func (l *logger) nothing() error {
 // table begins the table. Lines between its rows must not make columns jump, so they
 // are made wide enough for all of entries.
 func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
-	headers, first := []string{"", ">RECORD", ">TICK", ">PARENT", "TIME", ">BYTES", "NOTE", "CHANGES"}, 1
-	if !l.graph {
-		headers, first = headers[1:], 0
+	g := l.Grid("", ">TICK", ">RECORD", ">PARENT", "TIME", ">BYTES", "NOTE", "~CHANGES")
+	known, way := l.rewoundFrom(), map[uint64]bool{}
+	for e := range l.Log().Ancestors(l.Head()) {
+		way[e.ID.Seq] = true
 	}
-	g := l.Grid(headers...)
-	g.Widen(first+5, rewound)
 	for _, e := range entries {
-		if l.graph {
-			g.Widen(0, lines[e.ID.Seq].row)
-		}
-		for i, n := range []uint64{e.ID.Seq, e.Tick, e.Parent, 0, uint64(e.Length)} {
-			g.Widen(first+i, strconv.FormatUint(n, 10))
+		g.Widen(0, lines[e.ID.Seq].row)
+		d := commitDoc{Seq: e.ID.Seq, Parent: e.Parent, Head: e.ID.Seq == l.Head(), Rewound: e.ID.Seq >= known && !way[e.ID.Seq]}
+		for i, cell := range []any{e.Tick, e.ID.Seq, d.parent(), "", e.Length, d.note()} {
+			g.Widen(1+i, fmt.Sprint(cell))
 		}
 	}
 	return g
@@ -162,14 +162,11 @@ func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 
 // row adds what is to be seen of d.
 func (l *logger) row(g *term.Grid, d *commitDoc, lines branches) {
-	cells := []any{d.Seq, d.Tick, d.Parent, timeText(d.Time), d.Bytes, d.note(), d.changes()}
-	under := "        "
+	under, b := "        ", lines[d.Seq]
 	if l.graph {
-		b := lines[d.Seq]
 		if b.apart && !l.reverse {
 			g.Text("%s", b.fork)
 		}
-		cells = append([]any{b.row}, cells...)
 		if l.reverse {
 			under = b.before + under
 		} else {
@@ -179,7 +176,7 @@ func (l *logger) row(g *term.Grid, d *commitDoc, lines branches) {
 			defer g.Text("%s", strings.ReplaceAll(b.fork, "\\", "/"))
 		}
 	}
-	g.Row(cells...)
+	g.Row(b.row, d.Tick, d.Seq, d.parent(), timeText(d.Time), d.Bytes, d.note(), d.changes())
 	for _, said := range append(listed(d.Operations, operationDoc.String), listed(d.Inputs, inputDoc.String)...) {
 		g.Text("%s%s", under, said)
 	}

@@ -86,7 +86,7 @@ func (s *source) ls(st *inspect.State, p part) error {
 	if err != nil {
 		return err
 	}
-	g := s.Grid("ENTITY", "COMPONENTS")
+	g := s.Grid("ENTITY", "<COMPONENTS")
 	err = list(s.app, lsDoc{outline(st).doc(), p.total, []entityDoc{}}, entities, g, func(e entityDoc) {
 		g.Row(e.Entity, strings.Join(listed(e.Components, labelled), " "))
 	})

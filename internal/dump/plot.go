@@ -261,16 +261,24 @@ func (p *plotter) print() {
 		}
 		p.Line("")
 	}
-	g := p.Grid("EXPRESSION", ">FIRST", ">LAST", ">LOW", ">AT TICK", ">HIGH", ">AT TICK")
+	g := p.Grid("~EXPRESSION", ">FIRST", ">LAST", ">LOW", ">TICK", ">HIGH", ">TICK")
 	for i := range p.lines {
 		l := &p.lines[i]
 		extremes := []any{"-", "", "-", ""}
 		if l.low.x <= l.high.x {
-			extremes = []any{l.low.answer, l.low.tick, l.high.answer, l.high.tick}
+			extremes = []any{short(l.low.answer), l.low.tick, short(l.high.answer), l.high.tick}
 		}
-		g.Row(append([]any{l.Field, l.begin, l.end}, extremes...)...)
+		g.Row(append([]any{l.Field, short(l.begin), short(l.end)}, extremes...)...)
 	}
 	g.Flush()
+}
+
+// short returns v for people, who have a column of such width as charts label their axes.
+func short(v query.Answer) string {
+	if x, ok := v.Float(); ok && strings.Contains(v.String(), ".") {
+		return term.Number(x)
+	}
+	return v.String()
 }
 
 // failures tells of the expressions that had errors. One that had nothing else is an error.

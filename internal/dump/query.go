@@ -138,7 +138,7 @@ func (f field) heading() string {
 	if f.number {
 		return ">" + f.name
 	}
-	return f.name
+	return "<" + f.name
 }
 
 func namesOf(fields []field) []string { return listed(fields, func(f field) string { return f.name }) }

@@ -104,7 +104,7 @@ func (d *schemaDoc) print(a *app) {
 			width = "vary"
 		}
 		return []any{c.Name, c.Kind, c.Rows, width, c.Layout}
-	}, "COMPONENT", "KIND", ">ROWS", ">BYTES", "LAYOUT")
+	}, "COMPONENT", "KIND", ">ROWS", ">BYTES", "~LAYOUT")
 	d.printConstants(a)
 }
 
@@ -128,7 +128,7 @@ func (d *schemaDoc) printConstants(a *app) {
 			}
 		}
 		return []any{c.Field, c.Type, strings.Join(names, ", ")}
-	}, "FIELD", "TYPE", "CONSTANTS")
+	}, "FIELD", "TYPE", "~CONSTANTS")
 }
 
 // goTypes prints the components of im as Go types that have their layouts: a program

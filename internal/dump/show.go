@@ -138,9 +138,9 @@ func (d *resourcesDoc) print(a *app) {
 		a.Line("there are no resources at %s", d.place())
 		return
 	}
-	g := a.Grid("RESOURCE", "FIELD", "VALUE")
+	g := a.Grid("RESOURCE", "FIELD", "~VALUE")
 	if d.Resources[0].Changed != nil {
-		g = a.Grid("RESOURCE", "FIELD", "VALUE", "CHANGED", "WRITTEN")
+		g = a.Grid("RESOURCE", "FIELD", "~VALUE", "CHANGED", "WRITTEN")
 	}
 	for _, r := range d.Resources {
 		var behind []any
@@ -279,9 +279,9 @@ func (d *showDoc) print(a *app) {
 
 // components prints the table of components.
 func (d *showDoc) components(a *app) {
-	g := a.Grid("COMPONENT", ">ROW", "FIELD", "VALUE")
+	g := a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE")
 	if d.Components[0].Changed != nil {
-		g = a.Grid("COMPONENT", ">ROW", "FIELD", "VALUE", "CHANGED", "WRITTEN")
+		g = a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE", "CHANGED", "WRITTEN")
 	}
 	for _, c := range d.Components {
 		var behind []any

@@ -29,14 +29,14 @@ type statsDoc struct {
 // A usageDoc says what a component or resource takes.
 type usageDoc struct {
 	Name     string `json:"name"`
-	Kind     string `json:"kind"`      // component, tag or resource.
-	Rows     int    `json:"rows"`      // At the end of the range.
-	RowBytes int64  `json:"row_bytes"` // Of these rows, encoded.
-	Added    int    `json:"added"`     // In the range.
+	Kind     string `json:"kind"`        // component, tag or resource.
+	Rows     int    `json:"rows"`        // At the end of the range.
+	RowBytes int64  `json:"state_bytes"` // Of these rows, encoded.
+	Added    int    `json:"added"`       // In the range.
 	Removed  int    `json:"removed"`
-	Written  int    `json:"written"` // Rows that were added, set or moved.
-	Bytes    int64  `json:"bytes"`   // Of payloads.
-	Ticks    int    `json:"ticks"`   // That changed it.
+	Written  int    `json:"written"`       // Rows that were added, set or moved.
+	Bytes    int64  `json:"journal_bytes"` // Of payloads.
+	Ticks    int    `json:"ticks"`         // That changed it.
 }
 
 // A spaceDoc says what the bytes of a snapshot file are for: all but shared add up
@@ -82,8 +82,8 @@ var statsCommand = command{
 Show what takes the bytes: which components, in the state and in what the ticks of
 a range changed; which ticks; and what the bytes of the files are for.
 
-Columns of bytes add up: those of components, entities, operations and the rest to
-what the ticks take in the journal; those of a file to its size.`,
+STATE and JOURNAL are bytes. Columns of bytes add up: those of components, entities,
+operations and the rest to what the ticks take in the journal; those of a file to its size.`,
 	example: `  ecsdump stats D
   ecsdump stats D 100..200 --limit 20`,
 	complete: []completer{(*completion).ranges},
@@ -225,7 +225,7 @@ func (d *statsDoc) print(a *app) {
 		a.Line("")
 		term.Table(a.Out, d.Busiest, func(c commitDoc) []any {
 			return []any{c.Tick, c.Seq, c.Bytes, c.note(), c.changes()}
-		}, ">TICK", ">RECORD", ">BYTES", "NOTE", "CHANGES")
+		}, ">TICK", ">RECORD", ">BYTES", "NOTE", "~CHANGES")
 	}
 	d.snapshots(a)
 	if len(d.Segments) > 0 {
@@ -235,7 +235,7 @@ func (d *statsDoc) print(a *app) {
 			if s.Prunable {
 				note = "prunable"
 			}
-			return []any{s.Name, s.Size, s.Records, s.Payloads, s.Rewound, s.Overhead, note}
+			return []any{s.Name, s.Size, s.Records, some(s.Payloads), some(s.Rewound), s.Overhead, note}
 		}, "FILE", ">BYTES", ">RECORDS", ">PAYLOADS", ">REWOUND", ">OVERHEAD", "NOTE")
 	}
 }
@@ -244,19 +244,29 @@ func (d *statsDoc) print(a *app) {
 func (d *statsDoc) components(a *app) {
 	a.Line("%s; %s of %s", d.place(), term.Count(d.Ticks, "record", "records"), term.Size(d.Bytes))
 	a.Line("")
-	g := a.Grid("COMPONENT", ">ROWS", ">ROW BYTES", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL BYTES", ">SHARE")
+	g := a.Grid("COMPONENT", ">ROWS", ">STATE", ">TICKS", ">ADDED", ">REMOVED", ">WRITTEN", ">JOURNAL", ">SHARE")
 	for _, u := range d.Components {
-		g.Row(u.Name, u.Rows, u.RowBytes, u.Ticks, u.Added, u.Removed, u.Written, u.Bytes, share(u.Bytes, d.Bytes))
+		g.Row(u.Name, u.Rows, u.RowBytes, some(u.Ticks), some(u.Added), some(u.Removed), some(u.Written), some(u.Bytes), share(u.Bytes, d.Bytes))
 	}
-	g.Row("(entities)", "", "", "", d.Created, d.Destroyed, "", d.EntityBytes, share(d.EntityBytes, d.Bytes))
-	g.Row("(operations)", "", "", "", "", "", "", d.OperationBytes, share(d.OperationBytes, d.Bytes))
-	g.Row("(other)", "", "", "", "", "", "", d.OtherBytes, share(d.OtherBytes, d.Bytes))
+	if d.Bytes > 0 {
+		g.Row("(entities)", "", "", "", some(d.Created), some(d.Destroyed), "", some(d.EntityBytes), share(d.EntityBytes, d.Bytes))
+		g.Row("(operations)", "", "", "", "", "", "", some(d.OperationBytes), share(d.OperationBytes, d.Bytes))
+		g.Row("(other)", "", "", "", "", "", "", some(d.OtherBytes), share(d.OtherBytes, d.Bytes))
+	}
 	g.Flush()
+}
+
+// some returns n, or "" for nothing: a column of nothing is left out.
+func some[N int | int64](n N) any {
+	if n == 0 {
+		return ""
+	}
+	return n
 }
 
 // share returns part of whole in percent.
 func share(part, whole int64) string {
-	if whole == 0 {
+	if part == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole))
@@ -278,10 +288,10 @@ func (d *statsDoc) snapshots(a *app) {
 			sum.Sparse, sum.Dense, sum.Data = sum.Sparse+c.Sparse, sum.Dense+c.Dense, sum.Data+c.Data
 			all += c.Sparse + c.Dense + c.Data
 		}
-		return []any{s.File, s.Bytes, all, s.Entities, s.Manifest, s.References, s.Tree, s.Free, s.Checksums, s.Shared, s.Error}
-	}, "FILE", ">BYTES", ">COMPONENTS", ">ENTITIES", ">MANIFEST", ">REFERENCES", ">TREE", ">FREE", ">CHECKSUMS", ">SHARED", "NOTE")
+		return []any{s.File, s.Bytes, some(all), some(s.Entities), some(s.Manifest), some(s.References), some(s.Tree), some(s.Free), some(s.Checksums), some(s.Shared), s.Error}
+	}, "FILE", ">BYTES", ">COMPONENTS", ">ENTITIES", ">MANIFEST", ">REFERENCES", ">TREE", ">FREE", ">CHECKSUMS", ">SHARED", "~NOTE")
 	a.Line("")
 	term.Table(a.Out, sums, func(c arrayBytesDoc) []any {
-		return []any{c.Name, c.Sparse, c.Dense, c.Data, c.Sparse + c.Dense + c.Data}
-	}, "IN SNAPSHOTS", ">SPARSE", ">DENSE", ">DATA", ">BYTES")
+		return []any{c.Name, some(c.Sparse), some(c.Dense), some(c.Data), some(c.Sparse + c.Dense + c.Data)}
+	}, "COMPONENT", ">SPARSE", ">DENSE", ">DATA", ">BYTES")
 }

@@ -75,7 +75,7 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	for range 3 {
 		commit(s.move)
 	}
-	lines.has(t, 1, `"seq":4,"tick":4,"parent":3`)
+	lines.has(t, 1, `"tick":4,"seq":4,"parent":3`)
 	require.NoError(t, s.world.History().Rewind(2))
 	commit(s.move)
 	people.has(t, 1, "rewound 2 records, to record 2, tick 2\n")
@@ -99,7 +99,7 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	people.has(t, 3, "closed by the program\n")
 	assert.Equal(t, exitOK, endPeople())
 	assert.Equal(t, exitOK, endLines())
-	assert.Equal(t, 6, strings.Count(lines.String(), `{"seq":`), lines.String())
+	assert.Equal(t, 6, strings.Count(lines.String(), `{"tick":`), lines.String())
 	assert.Equal(t, 1, strings.Count(lines.String(), "undone"), lines.String())
 	assert.NotContains(t, lines.String(), "closed")
 }

@@ -49,7 +49,7 @@ func TestOnATerminal(t *testing.T) {
 	}
 	code, seen := onTerminal(t, 30, 24, "ls", dir, "--limit", "1")
 	assert.Equal(t, exitOK, code)
-	assert.Equal(t, "\x1b[1mENTITY\x1b[0m  \x1b[1mCOMPONENTS\x1b[0m\n0v1     Position{X:200 Y:0.5}…\n6 more of 7 entities; --limit 0 prints all\n", seen)
+	assert.Equal(t, "\x1b[1mENTITY\x1b[0m  \x1b[1mCOMPONENTS\x1b[0m\n0v1     Position{X:200 Y:0.5}…\n6 more of 7 entities;\n  --limit 0 prints all\n", seen)
 
 	_, seen = onTerminal(t, 200, 5, "ls", dir)
 	assert.Contains(t, seen, "PAGED", "it does not fit")

@@ -35,7 +35,8 @@ ecsdump log lists ticks and records, ecsdump info snapshots.`},
 	{"output", "Output for people and for programs", `Results go to standard output, everything else to standard error. A file or a pipe
 gets them whole and plain. On a terminal
 
-  - lines are cut to its width, or to COLUMNS if that is set;
+  - lines are no wider than it is, or than COLUMNS says if that is set: long values
+    are folded, long rows of long lists cut, and columns that have no room come below;
   - there are colours, unless NO_COLOR is set; --color always or never decides
     otherwise;
   - what does not fit goes through the pager that ECSDUMP_PAGER or PAGER names, else

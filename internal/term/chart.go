@@ -29,9 +29,9 @@ func (s *Series) Chart(first, last uint64, width, rows int) []string {
 	switch {
 	case low > high:
 	case low == high:
-		labels[rows/2] = chartLabel(low)
+		labels[rows/2] = Number(low)
 	default:
-		labels[0], labels[rows-1] = chartLabel(high), chartLabel(low)
+		labels[0], labels[rows-1] = Number(high), Number(low)
 	}
 	margin := 0
 	for _, label := range labels {
@@ -50,7 +50,13 @@ func (s *Series) Chart(first, last uint64, width, rows int) []string {
 	return append(lines, strings.TrimRight(strings.Repeat(" ", margin+2)+begin+strings.Repeat(" ", gap)+end, " "))
 }
 
-func chartLabel(x float64) string { return fmt.Sprintf("%.6g", x) }
+// Number returns a number for people: a whole one as it is, six digits of others.
+func Number(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.6g", x)
+}
 
 // dots draws s in rows of cells.
 func (s *Series) dots(first, last uint64, cells, rows int) [][]rune {

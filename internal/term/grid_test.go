@@ -25,10 +25,93 @@ func TestGridKeepsItsColumnsBeyondOneBlock(t *testing.T) {
 	require.Len(t, lines, rows+1)
 	assert.Equal(t, "     N  NAME", lines[0])
 	for i, line := range lines[1:] {
-		last := min((i+1)/gridRows*gridRows+gridRows-2, rows-1) // In its block; the header is a row.
+		last := min(i/gridRows*gridRows+gridRows-1, rows-1) // In its block.
 		width := len(fmt.Sprint(1000 * last))
 		require.Equal(t, fmt.Sprintf("%*d  row %d", width, 1000*i, i), line)
 	}
+}
+
+// printed returns what a table prints where lines may have so many cells.
+func printed(t *testing.T, width int, print func(o *Out)) string {
+	t.Helper()
+	var out bytes.Buffer
+	o := NewOut(&out, nil)
+	o.Width = width
+	print(o)
+	require.NoError(t, o.Close())
+	return out.String()
+}
+
+func TestAColumnInWhichNothingStandsIsLeftOut(t *testing.T) {
+	table := func(o *Out) {
+		g := o.Grid(">TICK", "NOTE", "CHANGES")
+		g.Row(1, "", "created 1")
+		g.Row(20, "", "created 2")
+		g.Text("    and more")
+		g.Row(3, "head", "created 3")
+		g.Row(4, "", "")
+		g.Flush()
+	}
+	assert.Equal(t, `TICK  CHANGES
+   1  created 1
+  20  created 2
+    and more
+TICK  NOTE  CHANGES
+   3  head  created 3
+   4
+`, printed(t, 0, table))
+	assert.Equal(t, "TICK  NOTE\n", printed(t, 0, func(o *Out) { o.Grid(">TICK", "~NOTE").Flush() }), "no rows")
+}
+
+func TestWhatIsWideGivesWay(t *testing.T) {
+	table := func(kind string) func(o *Out) {
+		return func(o *Out) {
+			g := o.Grid("FIELD", kind+"VALUE", "CHANGED")
+			g.Row("Name", "a name of several words", "tick 3")
+			g.Row("Key", "0123456789abcdef", "tick 14")
+			g.Row("Age", 7, "")
+			g.Flush()
+		}
+	}
+	assert.Equal(t, `FIELD  VALUE           CHANGED
+Name   a name of sev…  tick 3
+Key    0123456789abc…  tick 14
+Age    7
+`, printed(t, 30, table("<")))
+	assert.Equal(t, `FIELD  VALUE                    CHANGED
+Name   a name of several words  tick 3
+Key    0123456789abcdef         tick 14
+Age    7
+`, printed(t, 0, table("~")), "lines may be as long as they are")
+	assert.Equal(t, `FIELD  VALUE           CHANGED
+Name   a name of       tick 3
+       several words
+Key    0123456789abcd  tick 14
+       ef
+Age    7
+`, printed(t, 30, table("~")))
+}
+
+func TestNoColumnIsOutOfSight(t *testing.T) {
+	table := func(o *Out) {
+		Table(o, []int{1, 22}, func(n int) []any { return []any{n, 1000 * n, 1000000 * n, "a word"} }, ">N", ">THOUSANDS", ">MILLIONS", "NOTE")
+	}
+	assert.Equal(t, ` N  THOUSANDS  MILLIONS  NOTE
+ 1       1000   1000000  a word
+22      22000  22000000  a word
+`, printed(t, 31, table))
+	assert.Equal(t, ` N  THOUSANDS  MILLIONS
+ 1       1000   1000000
+22      22000  22000000
+
+ N  NOTE
+ 1  a word
+22  a word
+`, printed(t, 30, table))
+	assert.Equal(t, "  a line of\n    words\n| text that\n|   hangs\n", printed(t, 13, func(o *Out) {
+		o.Line("  a line of words")
+		o.Grid().Text("| text that hangs")
+	}))
 }
 
 func TestCleanTakesTheTricksOutOfText(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 // that prints returns one: [Out.Close] does.
 type Out struct {
 	*bufio.Writer      // To the screen.
-	Width         int  // Columns that lines of tables are cut to; 0: they are not.
+	Width         int  // Cells that a line may have; 0: any.
 	Colour        bool // Styles are shown.
 
 	screen *screen
@@ -109,7 +109,9 @@ func (o *Out) Print(text ...string) {
 // Line prints a line of text.
 func (o *Out) Line(format string, args ...any) { o.StyledLine(Plain, format, args...) }
 
-// StyledLine prints a line of text in a style.
+// StyledLine prints a line of text in a style. One that is too long is folded between words.
 func (o *Out) StyledLine(s Style, format string, args ...any) {
-	o.Print(s.render(Clean(fmt.Sprintf(format, args...)), o.Colour), "\n")
+	for _, line := range foldLine(Clean(fmt.Sprintf(format, args...)), o.Width, false) {
+		o.Print(s.render(line, o.Colour), "\n")
+	}
 }

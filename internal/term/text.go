@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,6 +41,47 @@ func cutTo(width int, s string) string {
 		return s
 	}
 	return runewidth.Truncate(s, width, "…")
+}
+
+// fold breaks s into lines of a width, at spaces. A word that is wider is broken as well if hard
+// is set, else it stands on a line of its own.
+func fold(s string, width int, hard bool) (lines []string) {
+	line := ""
+	for i, word := range strings.Split(s, " ") {
+		if i > 0 && Width(line)+1+Width(word) <= width {
+			line += " " + word
+			continue
+		}
+		if i > 0 {
+			lines = append(lines, line)
+		}
+		for hard && Width(word) > width {
+			head := cmp.Or(runewidth.Truncate(word, width, ""), word[:1])
+			lines, word = append(lines, head), word[len(head):]
+		}
+		line = word
+	}
+	return append(lines, line)
+}
+
+// foldLine folds a line of text, if width is not 0. What follows is indented further than the line is, or
+// hangs on the lines that lead past it.
+func foldLine(s string, width int, hard bool) []string {
+	text := strings.TrimLeft(s, " |")
+	before := s[:len(s)-len(text)]
+	hang := before + "  "
+	if width == 0 || Width(s) <= width || width <= 2*len(hang) {
+		return []string{s}
+	}
+	lines := fold(text, width-len(hang), hard)
+	for i := range lines {
+		if i == 0 {
+			lines[i] = before + lines[i]
+		} else {
+			lines[i] = hang + lines[i]
+		}
+	}
+	return lines
 }
 
 // Clean replaces what could play tricks on a terminal. Names come from files
