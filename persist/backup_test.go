@@ -139,7 +139,7 @@ func TestABackupBeginsAgainIfFilesAreRemoved(t *testing.T) {
 
 func TestABackupKeepsTheHeadOfAClosedStore(t *testing.T) {
 	dir, digests := Branching(t)
-	s := storetest.Open(t, dir, storetest.New(0), persist.Options{At: "seq:4"})
+	s := storetest.Open(t, dir, storetest.New(0), persist.Options{At: "record:4"})
 	storetest.CloseStore(t, s)
 	to := filepath.Join(t.TempDir(), "backup")
 	require.NoError(t, storetest.Verified(t, dir).Backup(storetest.Background, to))

@@ -166,7 +166,7 @@ func (r *boundRun) somewhere() string {
 		way = append(way, r.states[way[len(way)-1]].parent)
 	}
 	require.Equal(r.t, first, way[len(way)-1])
-	return fmt.Sprintf("seq:%d", way[r.rng.IntN(len(way))])
+	return fmt.Sprintf("record:%d", way[r.rng.IntN(len(way))])
 }
 
 // look compares the store with what was written.
@@ -317,7 +317,7 @@ func (r *boundRun) lookAtClaims(v *inspect.View, kept persist.Keeping) {
 		if there[gone] {
 			continue
 		}
-		seq, err := v.Resolve(fmt.Sprintf("seq:%d", gone))
+		seq, err := v.Resolve(fmt.Sprintf("record:%d", gone))
 		if err == nil {
 			_, err = v.At(storetest.Background, seq)
 		}
@@ -514,7 +514,7 @@ func TestAPointThatWasPrunedIsSaidToBe(t *testing.T) {
 	storetest.CloseStore(t, s)
 	v := view(t, dir)
 	for point, what := range map[string]string{
-		"3": "tick 3 was", "seq:3": "record 3 was", "seq:0": "record 0 was", "snap:1": "snapshot 1 was",
+		"3": "tick 3 was", "record:3": "record 3 was", "record:0": "record 0 was", "snap:1": "snapshot 1 was",
 		"@latest~7": "the tick 7 before @latest was", "@-5h": "what is 5h0m0s older than the head was",
 	} {
 		_, err := v.Resolve(point)

@@ -82,7 +82,7 @@ func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, digest, im.Digest(), seq)
 	}
-	s = storetest.Open(t, dir, storetest.New(0), persist.Options{At: "seq:9"}) // and gone back to.
+	s = storetest.Open(t, dir, storetest.New(0), persist.Options{At: "record:9"}) // and gone back to.
 	require.Equal(t, digests[9], storetest.Persistent(s.World()))
 	storetest.CloseStore(t, s)
 	head, digest = headOf(t, dir)
@@ -110,7 +110,7 @@ func TestClosingAtAnOlderTickSealsTheJournalThere(t *testing.T) {
 func TestAPointThatIsNotThereLeavesEverythingAsItWas(t *testing.T) {
 	dir, _ := Branching(t)
 	before := storetest.ReadTree(t, dir)
-	for point, want := range map[string]error{"99": persist.ErrNotFound, "seq:11": persist.ErrNotFound, "noon": persist.ErrPoint, "snap:9": persist.ErrNotFound} {
+	for point, want := range map[string]error{"99": persist.ErrNotFound, "record:11": persist.ErrNotFound, "noon": persist.ErrPoint, "snap:9": persist.ErrNotFound} {
 		w := storetest.New(0)
 		digest := w.Digest()
 		_, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: point})
@@ -232,7 +232,7 @@ func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 			at = ""
 			if seqs := slices.Sorted(maps.Keys(bySeq)); rng.IntN(3) > 0 {
 				head = seqs[rng.IntN(len(seqs))]
-				at = fmt.Sprint("seq:", head)
+				at = fmt.Sprint("record:", head)
 			}
 		}
 	}
@@ -252,7 +252,7 @@ func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
 	require.ErrorIs(t, err, persist.ErrCorrupt)
 
 	w := storetest.New(0)
-	s := storetest.Open(t, dir, w, persist.Options{At: "seq:8"})
+	s := storetest.Open(t, dir, w, persist.Options{At: "record:8"})
 	require.Equal(t, digests[8], storetest.Persistent(w.World))
 	require.Len(t, s.Report().Skipped, 1)
 	require.ErrorIs(t, s.Report().Skipped[0], persist.ErrCorrupt)
@@ -260,7 +260,7 @@ func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
 	_, err = persist.Open(storetest.Background, crashed, storetest.New(0).World, persist.Options{})
 	require.ErrorIs(t, err, persist.ErrCorrupt) // Nothing was decided yet.
 	elsewhere := storetest.New(0)
-	storetest.CloseStore(t, storetest.Open(t, crashed, elsewhere, persist.Options{At: "seq:8"})) // Though it was not closed.
+	storetest.CloseStore(t, storetest.Open(t, crashed, elsewhere, persist.Options{At: "record:8"})) // Though it was not closed.
 	require.Equal(t, digests[8], storetest.Persistent(elsewhere.World))
 	w.Fill(1)
 	require.NoError(t, s.Commit())

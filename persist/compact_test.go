@@ -96,7 +96,7 @@ func TestACompactedStoreCanKeepTheWayFromAnyTick(t *testing.T) {
 			}
 		}
 	}
-	_, err := v.Compact(storetest.Background, filepath.Join(t.TempDir(), "x"), inspect.CompactOptions{Keep: "seq:4"}) // It was rewound.
+	_, err := v.Compact(storetest.Background, filepath.Join(t.TempDir(), "x"), inspect.CompactOptions{Keep: "record:4"}) // It was rewound.
 	require.ErrorIs(t, err, persist.ErrNotFound)
 	require.ErrorContains(t, err, "not on the way")
 }
@@ -107,7 +107,7 @@ func TestAnyTickCanBeWhatACompactedStoreLeadsTo(t *testing.T) {
 	for seq := range v.Head() + 1 {
 		at := "@first"
 		if seq > 0 {
-			at = "seq:" + string(rune('0'+seq))
+			at = "record:" + string(rune('0'+seq))
 		}
 		out, r := compacted(t, s.Dir, inspect.CompactOptions{At: at, Keep: "@first"})
 		kept := storetest.Verified(t, out)

@@ -181,11 +181,11 @@ func TestAStoreIsConvertedAgain(t *testing.T) {
 
 func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
 	dir, eras, second, mark := twiceConverted(t)
-	for name, point := range map[string]string{"the state that was converted": fmt.Sprint("seq:", mark), "one before": fmt.Sprint("seq:", mark-1)} {
+	for name, point := range map[string]string{"the state that was converted": fmt.Sprint("record:", mark), "one before": fmt.Sprint("record:", mark-1)} {
 		t.Run(name, func(t *testing.T) {
 			dir := storetest.CopyDir(t, dir)
 			w, s := openNewest(t, dir, persist.Options{At: point})
-			if point == fmt.Sprint("seq:", mark) {
+			if point == fmt.Sprint("record:", mark) {
 				w.check(t, second)
 			} else {
 				require.NotEmpty(t, s.Report().Converted)
@@ -213,7 +213,7 @@ func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
 
 	// With the types of then, nothing has to be converted.
 	w := newNewerWorld()
-	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: fmt.Sprint("seq:", mark-1), SnapshotBytes: -1})
+	s, err := persist.Open(storetest.Background, dir, w.World, persist.Options{At: fmt.Sprint("record:", mark-1), SnapshotBytes: -1})
 	require.NoError(t, err)
 	require.Empty(t, s.Report().Converted)
 	require.Equal(t, eras[1].digests[mark-1], w.Digest())

@@ -113,7 +113,7 @@ func (r *traveller) step() {
 		}
 		r.at = seqs[r.rng.IntN(len(seqs))]
 		clock := r.w.Clock.Get()
-		require.NoError(r.t, r.s.Goto(storetest.Background, fmt.Sprint("seq:", r.at)))
+		require.NoError(r.t, r.s.Goto(storetest.Background, fmt.Sprint("record:", r.at)))
 		r.check("goto")
 		require.Equal(r.t, clock, r.w.Clock.Get())
 		for _, e := range r.w.Heat.Entities() {
@@ -185,7 +185,7 @@ func (r *traveller) finish() {
 	r.open("")
 	for seq := range r.known {
 		r.at = seq
-		require.NoError(r.t, r.s.Goto(storetest.Background, fmt.Sprint("seq:", seq)))
+		require.NoError(r.t, r.s.Goto(storetest.Background, fmt.Sprint("record:", seq)))
 		r.check("in the end")
 	}
 	require.NoError(r.t, r.s.Close(storetest.Background))
@@ -374,7 +374,7 @@ func TestAStoreGoesToBeforeItsConversionAndBack(t *testing.T) {
 			dir := storetest.CopyDir(t, dir)
 			w, s := openNewest(t, dir, persist.Options{})
 			head := w.Raw().Seq()
-			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", point)))
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("record:", point)))
 			if point == mark {
 				w.check(t, second)
 			}
@@ -383,16 +383,16 @@ func TestAStoreGoesToBeforeItsConversionAndBack(t *testing.T) {
 			crashed := storetest.CopyDir(t, dir) // Before the first tick: the newest state again.
 			w.change(t, s)
 			changed, at := w.Digest(), w.Raw().Seq()
-			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", head)))
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("record:", head)))
 			require.Equal(t, eras[2].digests[head], w.Digest())
 			w.change(t, s)
-			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", at)))
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("record:", at)))
 			require.Equal(t, changed, w.Digest())
 			w.change(t, s)
 			require.NoError(t, w.History().Rewind(1))
 			require.Equal(t, changed, w.Digest())
 			w.change(t, s)
-			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", point)))
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("record:", point)))
 			require.Equal(t, there, w.Digest())
 			require.NoError(t, s.Goto(storetest.Background, "@latest"))
 			want := w.Digest()
@@ -431,7 +431,7 @@ func TestAStoreGoesToABranchWithOtherComponents(t *testing.T) {
 	w = ecs.NewWorld(ecs.Options{})
 	known(w)
 	rank := ecs.MustRegister[storetest.Rank](w)
-	s, err = persist.OpenFS(storetest.Background, mem, w, persist.Options{At: "seq:1"})
+	s, err = persist.OpenFS(storetest.Background, mem, w, persist.Options{At: "record:1"})
 	require.NoError(t, err)
 	commit := func(place uint8) {
 		rank.Set(e, storetest.Rank{Place: place})
@@ -441,7 +441,7 @@ func TestAStoreGoesToABranchWithOtherComponents(t *testing.T) {
 	commit(3) // Record 3, behind record 1.
 	for i := range 3 {
 		for _, seq := range slices.Sorted(maps.Keys(states)) {
-			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", seq)))
+			require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("record:", seq)))
 			require.Equal(t, states[seq], w.Digest(), "record %d", seq)
 			if i == 1 && seq < 5 {
 				commit(uint8(10 * seq))
@@ -490,12 +490,12 @@ func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
 		fork := w.Raw().Seq()
 		commit(20)
 		tip := w.Raw().Seq()
-		require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("seq:", fork)))
+		require.NoError(t, s.Goto(storetest.Background, fmt.Sprint("record:", fork)))
 		commit(20)
 		newest, digest := w.Raw().Seq(), storetest.Persistent(w.World)
 		require.NoError(t, s.Sync(storetest.Background))
 
-		at := fmt.Sprint("seq:", tip)
+		at := fmt.Sprint("record:", tip)
 		if reopen {
 			require.NoError(t, s.Close(storetest.Background))
 			w = storetest.New(0)
@@ -520,7 +520,7 @@ func TestWhatACrashLeadsToStaysUntilTheStoreGoesOn(t *testing.T) {
 		for range 3 { // Now it goes.
 			snapshot()
 		}
-		require.ErrorIs(t, s.Goto(storetest.Background, fmt.Sprint("seq:", newest)), persist.ErrNotFound)
+		require.ErrorIs(t, s.Goto(storetest.Background, fmt.Sprint("record:", newest)), persist.ErrNotFound)
 		require.NoError(t, s.Close(storetest.Background))
 		require.NoError(t, simVerify(mem, w))
 	}
@@ -550,7 +550,7 @@ func TestAStoreGoesToANamedSnapshotWhoseTicksArePruned(t *testing.T) {
 	}
 	play()
 	newest := storetest.Persistent(w.World)
-	require.ErrorIs(t, s.Goto(storetest.Background, fmt.Sprint("seq:", seq+1)), persist.ErrNotFound)
+	require.ErrorIs(t, s.Goto(storetest.Background, fmt.Sprint("record:", seq+1)), persist.ErrNotFound)
 	require.NoError(t, s.Goto(storetest.Background, "snap:quick 1"))
 	require.Equal(t, named, storetest.Persistent(w.World))
 	crashed := storetest.New(0)

@@ -238,7 +238,7 @@ func TestMarksAndTipsArePointsInTime(t *testing.T) {
 		"mark:a~1": 6, "mark:a~0": 1, "mark:a~1~1": 2, "mark:b~1": 7, "mark:b~2": 6, "mark:c~2": 2, "mark:x~3": 2,
 		"mark:a~1~2": 1,
 		"tip:1":      5, "tip:2": 8, "tip:3": 10, "tip:1~4": 1,
-		"@latest~1": 9, "@latest~1~1": 7, "seq:5~1": 4, "3~1": 2, "snap:1~0": 0, "@first~0": 0, "@-2s~1": 6,
+		"@latest~1": 9, "@latest~1~1": 7, "record:5~1": 4, "3~1": 2, "snap:1~0": 0, "@first~0": 0, "@-2s~1": 6,
 		"@+0s": 1, "@+1s": 2, "@+2s": 6, "@+5s": 6, "@+6s": 7, "@+9s": 10,
 	} {
 		got, err := v.Resolve(point)

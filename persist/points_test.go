@@ -33,7 +33,7 @@ func TestPointsInTime(t *testing.T) {
 	v := storetest.Verified(t, dir)
 	for point, want := range map[string]uint64{
 		"": 8, "@latest": 8, "@latest~0": 8, "@latest~1": 7, "@latest~2": 3, "@latest~5": 0, "@first": 0,
-		"5": 8, "4": 7, "3": 3, "0": 0, "seq:5": 5, "seq:8": 8, "seq:0": 0, "snap:1": 0, "snap:2": 6,
+		"5": 8, "4": 7, "3": 3, "0": 0, "record:5": 5, "record:8": 8, "record:0": 0, "snap:1": 0, "snap:2": 6,
 		"@-0s": 8, "@-1s": 7, "@-2s": 3, "@-5s": 3, "@-6s": 2,
 		"@1970-01-12T13:46:48Z": 8, "@1970-01-12T14:46:48+01:00": 8, "@1970-01-12T13:46:47.999Z": 7, "@1970-01-12T13:46:46Z": 3, "@1970-01-12T13:46:43": 3,
 		"@1970-01-12T13:46:41Z": 1, "@1970-01-12T13:46:47Z~1": 3, "@2262-01-01": 8, "@13:46:48": 8, "@13:46:47": 7, "@13:46:41": 1,
@@ -44,11 +44,11 @@ func TestPointsInTime(t *testing.T) {
 		_, err = v.At(storetest.Background, got)
 		require.NoError(t, err, "%q", point)
 	}
-	for _, point := range []string{"6", "seq:9", "snap:3", "@latest~6", "@-1h", "@13:47", "@13:47:00", "@1970-01-12", "@1970-01-12T13:46:40.5Z", "18446744073709551615"} {
+	for _, point := range []string{"6", "record:9", "snap:3", "@latest~6", "@-1h", "@13:47", "@13:47:00", "@1970-01-12", "@1970-01-12T13:46:40.5Z", "18446744073709551615"} {
 		_, err := v.Resolve(point)
 		require.ErrorIs(t, err, persist.ErrNotFound, "%q", point)
 	}
-	for _, point := range []string{"yesterday", "-1", "seq:", "seq:x", "snap:-1", "@latest~", "@latest~-1", "@-", "@-5", "@--5s", "1.5", "@", "@25:00", "@2026-13-01", "@2026-11-24T02:47:10+", "@now"} {
+	for _, point := range []string{"yesterday", "-1", "record:", "seq:x", "snap:-1", "@latest~", "@latest~-1", "@-", "@-5", "@--5s", "1.5", "@", "@25:00", "@2026-13-01", "@2026-11-24T02:47:10+", "@now"} {
 		_, err := v.Resolve(point)
 		require.ErrorIs(t, err, persist.ErrPoint, "%q", point)
 	}

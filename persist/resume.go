@@ -32,7 +32,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	}
 	at := "" // What is newest and durable, if it continues what the world went to.
 	if s.older && c.Head() < s.first {
-		at = fmt.Sprint("seq:", s.head)
+		at = fmt.Sprint("record:", s.head)
 	}
 	durable, found, err := c.Continued(ctx, at)
 	if err != nil {

@@ -83,7 +83,7 @@ distinct and p0 to p100, the percentiles, an expression; or, with --entity, on o
 
 With --run a command decides, of a state that is written as a save, whose name takes
 the place of {} in the arguments and is in ECSDUMP_SAVE; ECSDUMP_TICK and
-ECSDUMP_SEQ name the state. It exits with 0: the condition does not hold (good),
+ECSDUMP_RECORD name the state. It exits with 0: the condition does not hold (good),
 1 to 127: it holds (bad), but 125: this state cannot be judged.
 
   ecsdump bisect D --run -- ./check.sh {}
@@ -468,9 +468,9 @@ func (d *bisectDoc) print(a *app) {
 
 // next returns the command that shows what happened in the tick that was found.
 func (b *bisector) next() string {
-	seq := fmt.Sprintf("seq:%d", b.doc.Seq)
+	seq := fmt.Sprintf("record:%d", b.doc.Seq)
 	if b.entity != "" {
-		return try("history", b.path, b.entity, fmt.Sprintf("seq:%d..%s", b.doc.Before.Seq, seq))
+		return try("history", b.path, b.entity, fmt.Sprintf("record:%d..%s", b.doc.Before.Seq, seq))
 	}
 	return try("log", b.path, seq, "-p")
 }
@@ -496,7 +496,7 @@ func (b *bisector) runner() (end func(), err error) {
 		args := listed(b.command, func(arg string) string { return strings.ReplaceAll(arg, "{}", file) })
 		cmd := exec.CommandContext(b.ctx, args[0], args[1:]...)
 		cmd.Env = append(os.Environ(),
-			"ECSDUMP_SAVE="+file, fmt.Sprintf("ECSDUMP_TICK=%d", im.Tick), fmt.Sprintf("ECSDUMP_SEQ=%d", im.seq))
+			"ECSDUMP_SAVE="+file, fmt.Sprintf("ECSDUMP_TICK=%d", im.Tick), fmt.Sprintf("ECSDUMP_RECORD=%d", im.seq))
 		cmd.Stdout, cmd.Stderr = b.stderr, b.stderr
 		return b.verdict(im, cmd.Run())
 	}

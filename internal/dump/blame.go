@@ -137,7 +137,7 @@ func (d *blameDoc) print(a *app) {
 // oldest one that was looked at, and it was written then or before.
 type writerDoc struct {
 	Tick  uint64     `json:"tick"`
-	Seq   uint64     `json:"seq"`
+	Seq   uint64     `json:"record"`
 	Time  *time.Time `json:"time,omitempty"`
 	Exact bool       `json:"exact"`
 }

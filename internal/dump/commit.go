@@ -15,10 +15,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A commitDoc is a record of the journal: a tick that was committed.
-type commitDoc struct {
+// A recordDoc is a record of the journal: a tick that was committed.
+type recordDoc struct {
 	Tick       uint64         `json:"tick"`
-	Seq        uint64         `json:"seq"`
+	Seq        uint64         `json:"record"`
 	Parent     uint64         `json:"parent"` // Seq of the record that it continues; 0: of none.
 	Time       time.Time      `json:"time"`   // By the clock of the writer.
 	Bytes      int            `json:"bytes"`
@@ -65,7 +65,7 @@ type rowDoc struct {
 
 // commit reads record seq: what it says, its operations, and how it is described. From
 // record known on, it is known which were rewound. It is nil if there is no such record.
-func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op, doc commitDoc, err error) {
+func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op, doc recordDoc, err error) {
 	commits, err := s.Commits(seq, seq)
 	if err != nil || len(commits) == 0 {
 		return nil, nil, doc, err
@@ -74,15 +74,15 @@ func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op,
 	if ops, err = c.Ops(); err != nil {
 		return nil, nil, doc, err
 	}
-	doc = commitDocOf(c, ops)
+	doc = recordDocOf(c, ops)
 	doc.Head, doc.Rewound = seq == s.Head(), !c.OnHead && seq >= known
 	return c, ops, doc, nil
 }
 
-// commitDocOf describes c, without its operations and its place in the tree. A component can
+// recordDocOf describes c, without its operations and its place in the tree. A component can
 // have rows that were written without any operation, and operations without rows: both count.
-func commitDocOf(c *inspect.Commit, ops []inspect.Op) commitDoc {
-	doc := commitDoc{
+func recordDocOf(c *inspect.Commit, ops []inspect.Op) recordDoc {
+	doc := recordDoc{
 		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,
 		Components: []changeDoc{}, Marks: c.Marks,
 	}
@@ -104,7 +104,7 @@ func commitDocOf(c *inspect.Commit, ops []inspect.Op) commitDoc {
 }
 
 // count counts op, which concerns the component of change if it concerns one.
-func (d *commitDoc) count(op inspect.Op, change *changeDoc) {
+func (d *recordDoc) count(op inspect.Op, change *changeDoc) {
 	switch {
 	case op.Kind == raw.OpCreate:
 		d.Created++
@@ -137,7 +137,7 @@ func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
 const rewound = "rewound"
 
 // note says where d is in the tree, if that is worth a word.
-func (d commitDoc) note() term.Styled {
+func (d recordDoc) note() term.Styled {
 	switch {
 	case d.Head:
 		return term.Current.Of("head")
@@ -148,7 +148,7 @@ func (d commitDoc) note() term.Styled {
 }
 
 // parent returns the record that d continues, if that is not the one before it.
-func (d commitDoc) parent() string {
+func (d recordDoc) parent() string {
 	if d.Parent+1 == d.Seq {
 		return ""
 	}
@@ -156,7 +156,7 @@ func (d commitDoc) parent() string {
 }
 
 // changes returns what d counts on one line: "created 2; Position +2 wrote 3".
-func (d commitDoc) changes() string {
+func (d recordDoc) changes() string {
 	parts := listed(d.Marks, func(name string) string { return "mark:" + name })
 	parts = append(parts, counted("cleared the world %d×", d.Cleared), counted("created %d", d.Created), counted("destroyed %d", d.Destroyed))
 	return joined("; ", append(parts, listed(d.Components, changeDoc.String)...)...)

@@ -9,12 +9,12 @@ import (
 
 // compactDoc is what compact --json prints.
 type compactDoc struct {
-	Out   string   `json:"out"`   // What was written.
-	Tick  uint64   `json:"tick"`  // Of the state it leads to.
-	Seq   uint64   `json:"seq"`   // Of its record there.
-	From  uint64   `json:"from"`  // The oldest tick from which on it has the history.
-	Ticks int      `json:"ticks"` // How many it has behind that one.
-	Names []string `json:"names"` // Its snapshots with names.
+	Out   string   `json:"out"`    // What was written.
+	Tick  uint64   `json:"tick"`   // Of the state it leads to.
+	Seq   uint64   `json:"record"` // Of its record there.
+	From  uint64   `json:"from"`   // The oldest tick from which on it has the history.
+	Ticks int      `json:"ticks"`  // How many it has behind that one.
+	Names []string `json:"names"`  // Its snapshots with names.
 
 	DroppedTicks   int      `json:"dropped_ticks"`   // Those it lacks,
 	DroppedRewound int      `json:"dropped_rewound"` // of rewound branches among them.

@@ -199,10 +199,10 @@ func (c *completion) points() error {
 // may have millions. A number alone means a tick on the way to the newest state.
 func (c *completion) newest() {
 	switch {
-	case strings.HasPrefix(c.typed, "seq:"):
+	case strings.HasPrefix(c.typed, "record:"):
 		for _, e := range slices.Backward(c.Log().Entries) {
 			if len(c.offers) < maxOffers {
-				c.offer(fmt.Sprintf("seq:%d", e.ID.Seq), fmt.Sprintf("tick %d", e.Tick))
+				c.offer(fmt.Sprintf("record:%d", e.ID.Seq), fmt.Sprintf("tick %d", e.Tick))
 			}
 		}
 	case c.typed != "" && unicode.IsDigit(rune(c.typed[0])):

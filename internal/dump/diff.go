@@ -79,8 +79,8 @@ type firstDoc struct {
 // A commonTickDoc is a tick that both histories have.
 type commonTickDoc struct {
 	Tick uint64 `json:"tick"`
-	Old  uint64 `json:"old_seq"`
-	New  uint64 `json:"new_seq"`
+	Old  uint64 `json:"old_record"`
+	New  uint64 `json:"new_record"`
 }
 
 var diffCommand = command{

@@ -73,7 +73,7 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 		}
 		if d != nil {
 			text = fmt.Sprintf("was destroyed in tick %d (record %d)", d.Tick, d.Seq)
-			next = try("show", s.path, e.String(), "--at", fmt.Sprintf("seq:%d", d.Parent)) + "\n" + try("history", s.path, e.String())
+			next = try("show", s.path, e.String(), "--at", fmt.Sprintf("record:%d", d.Parent)) + "\n" + try("history", s.path, e.String())
 		}
 	}
 	return s.missing(next, "%v %s; at %s, index %d %s", e, text, at, e.Index(), now)

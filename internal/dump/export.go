@@ -20,14 +20,14 @@ import (
 // changesDoc is what export --format json or ndjson prints of a range: it needs no --json.
 type changesDoc struct {
 	From    stateDoc           `json:"from"`
-	To      uint64             `json:"to_seq"`
+	To      uint64             `json:"to_record"`
 	Changes []tickDifferentDoc `json:"changes"` // In the order of the ticks.
 }
 
 // A tickDifferentDoc is a difference that a tick made.
 type tickDifferentDoc struct {
 	Tick uint64 `json:"tick"`
-	Seq  uint64 `json:"seq"`
+	Seq  uint64 `json:"record"`
 	differenceDoc
 }
 
@@ -237,9 +237,9 @@ func (x *exporter) changes(s *source, text string) error {
 	if _, err := s.Path(from, to); damaged(err) {
 		return err
 	} else if err != nil {
-		return s.missing(try("diff", s.path, fmt.Sprintf("seq:%d", from), fmt.Sprintf("seq:%d", to)), "record %d is not on the way to record %d: %w", from, to, err)
+		return s.missing(try("diff", s.path, fmt.Sprintf("record:%d", from), fmt.Sprintf("record:%d", to)), "record %d is not on the way to record %d: %w", from, to, err)
 	}
-	if err := s.mustHave(fmt.Sprintf("seq:%d", to), x.components); err != nil {
+	if err := s.mustHave(fmt.Sprintf("record:%d", to), x.components); err != nil {
 		return err
 	}
 	changes := x.differences(s, from, to)
@@ -280,7 +280,7 @@ func (x *exporter) differences(s *source, from, to uint64) walk[tickDifference] 
 // changesCSV writes a line for each field that changed.
 func changesCSV(a *app, changes walk[tickDifference]) error {
 	out := csv.NewWriter(a.Out)
-	_ = out.Write([]string{"tick", "seq", "entity", "component", "change", "field", "old", "new"}) // It keeps its first error.
+	_ = out.Write([]string{"tick", "record", "entity", "component", "change", "field", "old", "new"}) // It keeps its first error.
 	err := changes(func(x tickDifference) error {
 		fields, err := x.fields()
 		entity, component := x.names()

@@ -40,7 +40,7 @@ func (v *value) Type() string          { return v.kind }
 var errTakes = fmt.Errorf("not what the flag takes")
 
 // pointForms is what help texts say of points besides marks.
-const pointForms = "a tick, @latest~N, @first, @-5s, @02:47:10, seq:N"
+const pointForms = "a tick, @latest~N, @first, @-5s, @02:47:10, record:N"
 
 // point declares the flag --at.
 func (f flags) point(at *string) {

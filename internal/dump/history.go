@@ -24,7 +24,7 @@ type historyDoc struct {
 // An eventDoc is something that happened to the entity.
 type eventDoc struct {
 	Tick  uint64     `json:"tick"`
-	Seq   uint64     `json:"seq"`
+	Seq   uint64     `json:"record"`
 	Time  *time.Time `json:"time,omitempty"` // By the clock of the writer; missing: not known.
 	Event string     `json:"event"`          // As inspect.TraceKind writes it.
 

@@ -55,7 +55,7 @@ type snapshotDoc struct {
 	Label  string     `json:"label,omitempty"` // What the program called it.
 	File   string     `json:"file"`            // Relative to STORE.
 	Tick   uint64     `json:"tick"`
-	Seq    uint64     `json:"seq"`
+	Seq    uint64     `json:"record"`
 	Time   *time.Time `json:"time,omitempty"` // Of the commit of its tick.
 	Digest string     `json:"digest"`
 	Bytes  int64      `json:"bytes"`
@@ -81,7 +81,7 @@ type journalDoc struct {
 type segmentDoc struct {
 	File     string `json:"file"` // Relative to STORE.
 	Epoch    uint64 `json:"epoch"`
-	FirstSeq uint64 `json:"first_seq"`
+	FirstSeq uint64 `json:"first_record"`
 	Records  int    `json:"records"`
 	Bytes    int64  `json:"bytes"`
 }
@@ -96,7 +96,7 @@ type lockDoc struct {
 type markDoc struct {
 	Name string    `json:"name"` // mark:NAME is the point in time.
 	Tick uint64    `json:"tick"`
-	Seq  uint64    `json:"seq"`
+	Seq  uint64    `json:"record"`
 	Time time.Time `json:"time"`
 	Head bool      `json:"head"` // The newest state comes from this tick, or is it.
 }

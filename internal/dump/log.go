@@ -18,7 +18,7 @@ import (
 // logDoc is what log --json prints.
 type logDoc struct {
 	Earlier int         `json:"earlier"` // Records in the range that --limit left out.
-	Commits []commitDoc `json:"commits"` // In the order of the journal.
+	Commits []recordDoc `json:"records"` // In the order of the journal.
 }
 
 var logCommand = command{
@@ -103,7 +103,7 @@ func (l *logger) print(entries []journal.Entry, earlier int) error {
 		lines = branchesOf(entries, l.Log())
 	}
 	g := l.table(entries, lines)
-	n, err := rows(l.app, l.ticks(entries), g, func(d *commitDoc) { l.row(g, d, lines) })
+	n, err := rows(l.app, l.ticks(entries), g, func(d *recordDoc) { l.row(g, d, lines) })
 	if n == 0 && err == nil {
 		err = l.nothing()
 	}
@@ -118,7 +118,7 @@ func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int
 		_, earlier = l.limit.of(len(entries))
 		return entries[earlier:], earlier, nil
 	}
-	err = l.backward(entries, func(d *commitDoc) error {
+	err = l.backward(entries, func(d *recordDoc) error {
 		e, _ := l.Log().Find(d.Seq)
 		if left = append(left, e); len(left) < int(l.limit) || l.limit == 0 {
 			return nil
@@ -152,7 +152,7 @@ func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 	}
 	for _, e := range entries {
 		g.Widen(0, lines[e.ID.Seq].row)
-		d := commitDoc{Seq: e.ID.Seq, Parent: e.Parent, Head: e.ID.Seq == l.Head(), Rewound: e.ID.Seq >= known && !way[e.ID.Seq]}
+		d := recordDoc{Seq: e.ID.Seq, Parent: e.Parent, Head: e.ID.Seq == l.Head(), Rewound: e.ID.Seq >= known && !way[e.ID.Seq]}
 		for i, cell := range []any{e.Tick, e.ID.Seq, d.parent(), "", e.Length, d.note()} {
 			g.Widen(1+i, fmt.Sprint(cell))
 		}
@@ -161,7 +161,7 @@ func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 }
 
 // row adds what is to be seen of d.
-func (l *logger) row(g *term.Grid, d *commitDoc, lines branches) {
+func (l *logger) row(g *term.Grid, d *recordDoc, lines branches) {
 	under, b := "        ", lines[d.Seq]
 	if l.graph {
 		if b.apart && !l.reverse {
@@ -226,7 +226,7 @@ func chosen(names []string, name string) bool {
 
 // mayMatch reports whether a tick can be one that f lets through, by what can be known
 // of it without the state that it changed.
-func (f *logFilter) mayMatch(d *commitDoc) bool {
+func (f *logFilter) mayMatch(d *recordDoc) bool {
 	if len(f.components) == 0 || d.Cleared > 0 || d.Destroyed > 0 {
 		return true
 	}
@@ -236,7 +236,7 @@ func (f *logFilter) mayMatch(d *commitDoc) bool {
 // matches reports whether f lets a tick through, whose values are needed if byValue
 // says so. All parts must be true of one operation or one value: a tick that sets Position of
 // one entity and adds Health to another does not set Health of either.
-func (f *logFilter) matches(d *commitDoc, ops []operationDoc, values []rowDoc) bool {
+func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) bool {
 	if !f.any() {
 		return true
 	}
@@ -253,8 +253,8 @@ func (f *logFilter) shows(v rowDoc) bool { return f.component(v.Component) && f.
 
 // ticks walks over the ticks of entries that the filter lets through, in the order in which
 // they are listed.
-func (l *logger) ticks(entries []journal.Entry) walk[*commitDoc] {
-	return func(visit func(*commitDoc) error) error {
+func (l *logger) ticks(entries []journal.Entry) walk[*recordDoc] {
+	return func(visit func(*recordDoc) error) error {
 		if l.reverse {
 			return l.backward(entries, visit)
 		}
@@ -268,10 +268,10 @@ func (l *logger) ticks(entries []journal.Entry) walk[*commitDoc] {
 const backwardBlock = 64
 
 // backward is forward from the last to the first.
-func (l *logger) backward(entries []journal.Entry, visit func(*commitDoc) error) (unread error) {
+func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	for last := len(entries); last > 0; last -= backwardBlock {
-		var block []*commitDoc
-		err := l.forward(entries[max(0, last-backwardBlock):last], func(d *commitDoc) error {
+		var block []*recordDoc
+		err := l.forward(entries[max(0, last-backwardBlock):last], func(d *recordDoc) error {
 			block = append(block, d)
 			return nil
 		})
@@ -290,7 +290,7 @@ func (l *logger) backward(entries []journal.Entry, visit func(*commitDoc) error)
 
 // forward walks over the ticks of entries that the filter lets through. Those that are damaged,
 // or of which damage hides what is asked for, are left out, and the first error told at the end.
-func (l *logger) forward(entries []journal.Entry, visit func(*commitDoc) error) (unread error) {
+func (l *logger) forward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	r := logReader{logger: l, known: l.rewoundFrom()}
 	for _, e := range entries {
 		d, err := r.read(e)
@@ -318,7 +318,7 @@ type logReader struct {
 }
 
 // read returns the tick of e, or nil if the filter leaves it out.
-func (r *logReader) read(e journal.Entry) (*commitDoc, error) {
+func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -351,7 +351,7 @@ func (r *logReader) read(e journal.Entry) (*commitDoc, error) {
 // A tick has the rows that it wrote, not what was there before, and drops rows without saying
 // whose they were. So the old rows are copied from the state before it, then the cursor goes
 // on, and what the same entities have then is compared.
-func (r *logReader) values(c *inspect.Commit, d *commitDoc) (docs []rowDoc, err error) {
+func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err error) {
 	if err := r.seek(c.Parent); err != nil {
 		return nil, err
 	}
@@ -389,7 +389,7 @@ func (r *logReader) seek(seq uint64) (err error) {
 }
 
 // goneBy returns what took the component of that name from e.
-func (d *commitDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string {
+func (d *recordDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string {
 	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
 	switch {
 	case d.Cleared > 0:

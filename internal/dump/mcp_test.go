@@ -483,7 +483,7 @@ func TestTheTranscript(t *testing.T) {
 	asked("From which tick on do the two sides differ, and in what?", "diff", members{"store2": "peer2", "first": true}, `"path":"Power","old":1,"new":3`)
 	asked("In the power of one bullet, which ship 0v1 shot. How many has that shot, on the side where it is strong?", "history", members{"store": "peer2", "entity": "0v1.Ship.Shots"}, `"new":2`)
 	asked("Two, so it is no third one. Which shots were there on that side, those that were taken back as well?", "log",
-		members{"store": "peer2", "component": []string{"Bullet"}, "op": []string{"add"}, "range": "..27"}, `"tick":7,"seq":11,"parent":10,`)
+		members{"store": "peer2", "component": []string{"Bullet"}, "op": []string{"add"}, "range": "..27"}, `"tick":7,"record":11,"parent":10,`)
 	old, err := os.ReadFile(filepath.Join(sources, page))
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(old), begin)

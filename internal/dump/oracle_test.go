@@ -268,7 +268,7 @@ func (w *whole) look() {
 }
 
 // at returns the point that names the state after a record.
-func at(seq uint64) string { return fmt.Sprintf("seq:%d", seq) }
+func at(seq uint64) string { return fmt.Sprintf("record:%d", seq) }
 
 // A damage is what was done to a store, and what that costs.
 type damage struct {

@@ -59,7 +59,7 @@ var oracles = map[string]func(x *trial){
 		x.writers("show", url, "6v2") // It names another.
 	},
 	"stats": statsOracle,
-	"tail":  func(x *trial) { x.ticks("ticks", "tail", url, "-n", "6") },
+	"tail":  func(x *trial) { x.ticks("records", "tail", url, "-n", "6") },
 	"tree": func(x *trial) {
 		x.states("tree", url, "--by", "Target.Of")
 		x.states("tree", url, "0v1", "--by", "Target")
@@ -223,7 +223,7 @@ func without(doc object, names ...string) object {
 
 // seqOf returns the record that doc names.
 func seqOf(doc object) uint64 {
-	seq, _ := doc["seq"].(float64)
+	seq, _ := doc["record"].(float64)
 	return uint64(seq)
 }
 
@@ -291,7 +291,7 @@ func (x *trial) ticks(member string, args ...string) {
 	a := x.try(args...)
 	was := map[uint64]object{}
 	truth := items(x.object(x.whole.ask(append(slices.Clone(args), "--json")...)), member)
-	for _, d := range items(x.object(x.whole.ask("log", url, "--json")), "commits") {
+	for _, d := range items(x.object(x.whole.ask("log", url, "--json")), "records") {
 		was[seqOf(d)] = d
 	}
 	listed := map[uint64]bool{}
@@ -318,13 +318,13 @@ func (x *trial) ticks(member string, args ...string) {
 }
 
 func logOracle(x *trial) {
-	x.ticks("commits", "log", url)
-	x.ticks("commits", "log", url, "--limit", "4")
-	x.ticks("commits", "log", url, "--reverse")
-	x.ticks("commits", "log", url, "--graph")
+	x.ticks("records", "log", url)
+	x.ticks("records", "log", url, "--limit", "4")
+	x.ticks("records", "log", url, "--reverse")
+	x.ticks("records", "log", url, "--graph")
 	for _, seq := range x.points {
 		if seq > 0 {
-			x.ticks("commits", "log", url, at(seq))
+			x.ticks("records", "log", url, at(seq))
 		}
 	}
 }
@@ -394,8 +394,8 @@ func bisectOracle(x *trial) {
 					x.wrong(a, args, "it was %v", was)
 				}
 			}
-		case !within(was, doc) || reached && doc["seq"] != was["seq"]:
-			x.wrong(a, args, "it was record %v", was["seq"])
+		case !within(was, doc) || reached && doc["record"] != was["record"]:
+			x.wrong(a, args, "it was record %v", was["record"])
 		}
 	}
 }
@@ -479,7 +479,7 @@ func statsOracle(x *trial) {
 				ticks++
 			}
 		}
-		if n := int(doc["ticks"].(float64)); n < ticks || n > int(was["ticks"].(float64)) {
+		if n := int(doc["records"].(float64)); n < ticks || n > int(was["records"].(float64)) {
 			x.wrong(a, args, "%d ticks can be read", ticks)
 		}
 		for i, c := range items(doc, "components") {
@@ -519,7 +519,7 @@ func (x *trial) info(args ...string) {
 		return
 	}
 	state := slices.DeleteFunc(slices.Collect(maps.Keys(doc)), func(name string) bool {
-		return !slices.Contains([]string{"tick", "seq", "time", "alive", "free", "retired", "digest", "components"}, name)
+		return !slices.Contains([]string{"tick", "record", "time", "alive", "free", "retired", "digest", "components"}, name)
 	})
 	if len(state) > 0 {
 		was := x.object(x.whole.ask("info", url, "--at", at(seqOf(doc)), "--json"))
@@ -547,9 +547,9 @@ func (x *trial) info(args ...string) {
 	x.opens(a, args, doc)
 }
 
-// asked returns the record that "--at seq:N" in args names.
+// asked returns the record that "--at record:N" in args names.
 func (x *trial) asked(args []string) (seq uint64) {
-	_, _ = fmt.Sscanf(args[len(args)-1], "seq:%d", &seq)
+	_, _ = fmt.Sscanf(args[len(args)-1], "record:%d", &seq)
 	return seq
 }
 

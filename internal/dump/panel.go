@@ -20,8 +20,8 @@ type panelDoc struct {
 // A panelRowDoc is what the columns give for an entity at a state.
 type panelRowDoc struct {
 	stateDoc
-	Entity string    `json:"entity"`
-	Values recordDoc `json:"values"`
+	Entity string   `json:"entity"`
+	Values cellsDoc `json:"values"`
 }
 
 var panelCommand = command{
@@ -157,7 +157,7 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 			if err == nil && !ok {
 				continue
 			}
-			row := panelRowDoc{stateDoc{im.Tick, p.states[i]}, e.String(), recordDoc{p.names, nil}}
+			row := panelRowDoc{stateDoc{im.Tick, p.states[i]}, e.String(), cellsDoc{p.names, nil}}
 			if err == nil {
 				row.Values.answers, err = p.answers(e)
 			}

@@ -22,8 +22,8 @@ type plotDoc struct {
 // A plotPointDoc is what the expressions give at a state.
 type plotPointDoc struct {
 	stateDoc
-	Values recordDoc `json:"values"`          // By the text of the expression. null: nothing, or an error.
-	Error  string    `json:"error,omitempty"` // The first.
+	Values cellsDoc `json:"values"`          // By the text of the expression. null: nothing, or an error.
+	Error  string   `json:"error,omitempty"` // The first.
 }
 
 var plotCommand = command{
@@ -176,7 +176,7 @@ func (p *plotter) points(visit func(plotPointDoc) error) error {
 	last, seen := len(p.states)-1, stateDoc{}
 	before := -1
 	return p.each(0, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
-		at := plotPointDoc{stateDoc{im.Tick, p.states[i]}, recordDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
+		at := plotPointDoc{stateDoc{im.Tick, p.states[i]}, cellsDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
 		if i > before+1 && before >= 0 {
 			p.hide(seen.Tick + 1)
 		}

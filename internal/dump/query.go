@@ -16,23 +16,23 @@ import (
 // queryDoc is what query --json prints.
 type queryDoc struct {
 	stateDoc
-	Total   int         `json:"total"`          // Rows there are: entities that the filters leave, or groups.
-	Columns []string    `json:"columns"`        // In order.
-	Near    []string    `json:"near,omitempty"` // Percentiles and counts of distinct values that may be a little off.
-	Rows    []recordDoc `json:"rows"`           // As many as --limit allows.
+	Total   int        `json:"total"`          // Rows there are: entities that the filters leave, or groups.
+	Columns []string   `json:"columns"`        // In order.
+	Near    []string   `json:"near,omitempty"` // Percentiles and counts of distinct values that may be a little off.
+	Rows    []cellsDoc `json:"rows"`           // As many as --limit allows.
 }
 
-// A recordDoc is a row of a query: an object with a member for each column, in their
+// A cellsDoc is a row of a query: an object with a member for each column, in their
 // order. The member has the name that columns says, which is the text of the expression
 // or what stands behind "as" in it. It is a number, a boolean, a string (entities too)
 // or, of a component or a list, a value; what is nothing is null.
-type recordDoc struct {
+type cellsDoc struct {
 	columns []string
 	answers []query.Answer
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (r recordDoc) MarshalJSON() ([]byte, error) {
+func (r cellsDoc) MarshalJSON() ([]byte, error) {
 	return query.Record(r.columns, r.answers), nil
 }
 
@@ -114,7 +114,7 @@ func (s *source) query(st *inspect.State, q *querier) error {
 // records prints the rows of a query: those of p, which are called one and many.
 func (s *source) records(im state, fields []field, p part, one, many string, rows walk[[]query.Answer]) error {
 	names := namesOf(fields)
-	records := mapped(rows, func(answers []query.Answer) (recordDoc, error) { return recordDoc{names, answers}, nil })
+	records := mapped(rows, func(answers []query.Answer) (cellsDoc, error) { return cellsDoc{names, answers}, nil })
 	g := s.Grid(listed(fields, field.heading)...)
 	var about []string
 	for _, f := range fields {
@@ -123,7 +123,7 @@ func (s *source) records(im state, fields []field, p part, one, many string, row
 			s.note("%s is near: there are more different values than are kept", f.name)
 		}
 	}
-	err := list(s.app, queryDoc{im.doc(), p.total, names, about, []recordDoc{}}, records, g, func(r recordDoc) {
+	err := list(s.app, queryDoc{im.doc(), p.total, names, about, []cellsDoc{}}, records, g, func(r cellsDoc) {
 		row := make([]any, len(fields))
 		for i, f := range fields {
 			row[i] = f.expr.Text(f.total, r.answers[i])

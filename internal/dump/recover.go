@@ -14,7 +14,7 @@ type recoverDoc struct {
 	Complete bool   `json:"complete"`       // Nothing of the state wanted is lost.
 	Out      string `json:"out,omitempty"`  // What was written; absent: nothing could be saved.
 	Tick     uint64 `json:"tick"`           // Of the state saved.
-	Seq      uint64 `json:"seq"`            // Of its record in STORE.
+	Seq      uint64 `json:"record"`         // Of its record in STORE.
 	Wanted   uint64 `json:"wanted"`         // The record of the state wanted.
 	Lost     int    `json:"lost"`           // Records between the two that cannot be saved, at most,
 	LostFrom uint64 `json:"lost_from"`      // from this one on.
@@ -49,7 +49,7 @@ type missingDoc struct {
 // A tipDoc is the end of a branch.
 type tipDoc struct {
 	Tick uint64 `json:"tick"`
-	Seq  uint64 `json:"seq"`
+	Seq  uint64 `json:"record"`
 }
 
 var recoverCommand = command{
@@ -66,7 +66,7 @@ the good pages of a damaged snapshot and the ticks behind it; what is lost is mi
 
 Exit status: 0 nothing is lost, 1 something is, 3 STORE is none, 4 nothing could be saved.`,
 	example: `  ecsdump recover D -o D.recovered
-  ecsdump recover D -o D.branch --at seq:5
+  ecsdump recover D -o D.branch --at record:5
   ecsdump recover slot1.save -o slot1.pieces --partial`,
 	run: func(f flags) action {
 		var o recovery
@@ -190,6 +190,6 @@ func (d *recoverDoc) lost(a *app) {
 		a.Line("lost: perhaps newer ticks, in %s", d.More)
 	}
 	for _, t := range d.Tips {
-		a.Line("branch: record %d is at tick %d; --at seq:%d saves that instead", t.Seq, t.Tick, t.Seq)
+		a.Line("branch: record %d is at tick %d; --at record:%d saves that instead", t.Seq, t.Tick, t.Seq)
 	}
 }

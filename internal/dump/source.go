@@ -25,7 +25,7 @@ type source struct {
 // A stateDoc names the state that a document shows.
 type stateDoc struct {
 	Tick uint64 `json:"tick"`
-	Seq  uint64 `json:"seq"` // Of the record that leads to it; 0: none does.
+	Seq  uint64 `json:"record"` // Of the record that leads to it; 0: none does.
 }
 
 // place returns where d is in time, for people.

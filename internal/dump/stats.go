@@ -13,7 +13,7 @@ import (
 // statsDoc is what stats --json prints.
 type statsDoc struct {
 	stateDoc                       // At the end of the range.
-	Ticks          int             `json:"ticks"`           // Records in the range.
+	Ticks          int             `json:"records"`         // In the range.
 	Bytes          int64           `json:"bytes"`           // Of their payloads: the bytes below add up to it.
 	EntityBytes    int64           `json:"entity_bytes"`    // That say which entities are alive.
 	OperationBytes int64           `json:"operation_bytes"` // That list the operations.
@@ -21,7 +21,7 @@ type statsDoc struct {
 	Created        int             `json:"created"`         // Entities.
 	Destroyed      int             `json:"destroyed"`
 	Components     []usageDoc      `json:"components"`
-	Busiest        []commitDoc     `json:"busiest"` // The ticks of the most bytes, as log prints them.
+	Busiest        []recordDoc     `json:"busiest"` // The ticks of the most bytes, as log prints them.
 	Snapshots      []spaceDoc      `json:"snapshots"`
 	Segments       []segmentUseDoc `json:"segments"`
 }
@@ -114,9 +114,9 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		return nil, err
 	}
 	if len(args) > 0 {
-		at = fmt.Sprintf("seq:%d", entries[len(entries)-1].ID.Seq)
+		at = fmt.Sprintf("record:%d", entries[len(entries)-1].ID.Seq)
 	}
-	d := &statsDoc{Busiest: []commitDoc{}}
+	d := &statsDoc{Busiest: []recordDoc{}}
 	err = s.ask(at, func(st *inspect.State) (err error) {
 		d.stateDoc, d.Components = outline(st).doc(), []usageDoc{}
 		for _, c := range st.Outline().Components {
@@ -198,8 +198,8 @@ func (d *statsDoc) usage(name string) *usageDoc {
 
 // busy keeps doc if it is one of the busiest ticks; of equal ones the older. The list stays as
 // short as the limit, so a journal of millions of ticks needs no memory for it.
-func (d *statsDoc) busy(doc commitDoc, l limit) {
-	i, _ := slices.BinarySearchFunc(d.Busiest, doc, func(a, b commitDoc) int {
+func (d *statsDoc) busy(doc recordDoc, l limit) {
+	i, _ := slices.BinarySearchFunc(d.Busiest, doc, func(a, b recordDoc) int {
 		if a.Bytes == b.Bytes {
 			return -1
 		}
@@ -223,7 +223,7 @@ func (d *statsDoc) print(a *app) {
 	d.components(a)
 	if len(d.Busiest) > 0 {
 		a.Line("")
-		term.Table(a.Out, d.Busiest, func(c commitDoc) []any {
+		term.Table(a.Out, d.Busiest, func(c recordDoc) []any {
 			return []any{c.Tick, c.Seq, c.Bytes, c.note(), c.changes()}
 		}, ">TICK", ">RECORD", ">BYTES", "NOTE", "~CHANGES")
 	}

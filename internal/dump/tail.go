@@ -13,12 +13,12 @@ import (
 // tailDoc is what tail --json prints.
 type tailDoc struct {
 	Earlier int           `json:"earlier"` // Records before the first.
-	Ticks   []tailTickDoc `json:"ticks"`   // With --follow: until it is interrupted.
+	Ticks   []tailTickDoc `json:"records"` // With --follow: until it is interrupted.
 }
 
 // A tailTickDoc is a tick as it was when it was read.
 type tailTickDoc struct {
-	commitDoc
+	recordDoc
 	Undone int `json:"undone,omitempty"` // With --follow: how many of the records before it were rewound for it.
 }
 
@@ -109,7 +109,7 @@ func (t *tailer) run(s *source) error {
 	}
 	t.grid = t.table(entries, nil)
 	ticks := func(visit func(*tailTickDoc) error) error { return t.follows(entries, visit) }
-	err = list(s.app, tailDoc{Earlier: earlier}, ticks, t.grid, func(d *tailTickDoc) { t.row(t.grid, &d.commitDoc, nil) })
+	err = list(s.app, tailDoc{Earlier: earlier}, ticks, t.grid, func(d *tailTickDoc) { t.row(t.grid, &d.recordDoc, nil) })
 	if t.interrupted(s.call, err) {
 		err = nil
 	}
@@ -143,7 +143,7 @@ func (t *tailer) say(text string) {
 // follows visits the ticks of entries, and with --follow those that come then, until the call
 // ends.
 func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error) error {
-	err := t.forward(entries, func(d *commitDoc) error { return visit(&tailTickDoc{*d, 0}) })
+	err := t.forward(entries, func(d *recordDoc) error { return visit(&tailTickDoc{*d, 0}) })
 	if err != nil && !t.removed(err) {
 		return err
 	}

@@ -75,7 +75,7 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	for range 3 {
 		commit(s.move)
 	}
-	lines.has(t, 1, `"tick":4,"seq":4,"parent":3`)
+	lines.has(t, 1, `"tick":4,"record":4,"parent":3`)
 	require.NoError(t, s.world.History().Rewind(2))
 	commit(s.move)
 	people.has(t, 1, "rewound 2 records, to record 2, tick 2\n")
@@ -89,7 +89,7 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	_, err := store.Snapshot(ctx) // Prunes.
 	require.NoError(t, err)
 	commit(s.move)
-	lines.has(t, 1, `"seq":7,`)
+	lines.has(t, 1, `"record":7,`)
 	people.has(t, 6, "Position wrote 2; score wrote 1\n")
 	require.NoError(t, store.Close(ctx))
 	people.has(t, 2, "closed by the program\n")
@@ -109,7 +109,7 @@ func TestTailPrintsAWholeDocumentWhenItIsInterrupted(t *testing.T) {
 	require.NoError(t, buildStore(dir))
 	var out watched
 	end := tailing(t, &out, dir, "--json", "-n", "1")
-	out.has(t, 1, `"seq": 8`)
+	out.has(t, 1, `"record": 8`)
 	assert.Equal(t, exitOK, end())
 	assert.True(t, strings.HasSuffix(out.String(), "}\n  ]\n}\n"), out.String())
 }

@@ -13,7 +13,7 @@ const pointsText = `A POINT names a state. The flag --at shows it instead of the
   @+5s           the first tick that is at least 5 seconds newer than @first
   @02:47:10      the newest tick that was committed by then: the last such time, UTC
   @2026-11-24T02:47:10Z    the same with its day; RFC 3339
-  seq:88         record 88 of the journal, on whatever branch
+  record:88      record 88 of the journal, on whatever branch
   snap:3         the state in snapshot file 3; snap:NAME: in the one of that name
   mark:NAME      the newest tick that the program gave that name
   tip:1          the end of the oldest branch; info says how many there are
@@ -25,7 +25,7 @@ var topics = []topic{
 	{"points", "Points and ranges in time", pointsText + `
 A RANGE is A..B, A.., ..B, ".." or a single point. Both ends belong to it. Ticks in it
 mean those of all branches; other points mean the order in the journal, so that
-seq:88.. is everything that was written from record 88 on.
+record:88.. is everything that was written from record 88 on.
 
 Any state is reached from the nearest snapshot and the ticks behind it. Of one that lies
 in a snapshot, info, schema, stats, show, arrays, ls and query read what they need: they

@@ -233,7 +233,7 @@ func forestView(t *testing.T, seed uint64) *inspect.View {
 	for round := range 2 {
 		w, at, all := newForest(round > 0), "", []ecs.Entity{}
 		if round > 0 {
-			at = "seq:4"
+			at = "record:4"
 		}
 		s := storetest.Open(t, dir, &storetest.World{World: w.World}, persist.Options{At: at, Sync: journal.SyncNever(), SnapshotBytes: -1})
 		all = append(all, w.Entities()...)

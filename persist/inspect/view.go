@@ -102,7 +102,7 @@ func (v *View) Marks(ctx context.Context) ([]Mark, error) { return v.cat.Marks(c
 //	                 the newest tick on the way to the head that was committed by then
 //	@02:47:10        the same for a time of day, UTC: that before the head, or of the head
 //	1200             tick 1200 on the way to the head
-//	seq:88           record 88, on whatever branch
+//	record:88        record 88, on whatever branch
 //	snap:3           the state in snapshot file 3
 //	snap:NAME        the state in the snapshot that the program gave this name
 //	mark:NAME        the newest tick that the program gave this name: of those on the way

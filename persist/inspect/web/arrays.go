@@ -25,7 +25,7 @@ type laidDoc struct {
 
 // arrays tells how a component lies at a record.
 func (h *shown) arrays(a *ask) (any, error) {
-	seq, err := a.record("seq")
+	seq, err := a.record("record")
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (a *ask) entities(most int) ([]ecs.Entity, error) {
 
 // entityThen returns the parameters seq and entity: an entity after a record.
 func (a *ask) entityThen() (seq uint64, e ecs.Entity, err error) {
-	if seq, err = a.record("seq"); err == nil {
+	if seq, err = a.record("record"); err == nil {
 		e, err = a.entity()
 	}
 	return seq, e, err

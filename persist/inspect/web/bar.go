@@ -53,7 +53,7 @@ type branchDoc struct {
 type markDoc struct {
 	Name    string `json:"name"`
 	Tick    uint64 `json:"tick"`
-	Seq     uint64 `json:"seq"`
+	Seq     uint64 `json:"record"`
 	Rewound bool   `json:"rewound"`
 }
 

@@ -45,16 +45,16 @@ func BenchmarkBudgetPage(b *testing.B) {
 	questions := []asked{
 		{"bar", "bar?width=1280", 500 * time.Millisecond, nil},
 		{"resolve", "resolve?at=SEQ", 30 * time.Millisecond, far},
-		{"scrub-near", "entities?seq=SEQ&limit=50", 30 * time.Millisecond, nearby},
-		{"scrub-back", "entities?seq=SEQ&limit=50", 30 * time.Millisecond, func(i int) int { return last/2 - i }},
-		{"scrub-anywhere", "entities?seq=SEQ&limit=50", 400 * time.Millisecond, far},
-		{"entity-near", "entity?seq=SEQ&entity=77v1", 50 * time.Millisecond, nearby},
-		{"entity-anywhere", "entity?seq=SEQ&entity=77v1", 50 * time.Millisecond, far},
-		{"filtered", "entities?seq=SEQ&limit=50&where=Health%3C50+%26%26+Position.X%3E10", 200 * time.Millisecond, nearby},
-		{"map", "map?seq=SEQ&x=Position.X&y=Position.Y&color=Health", 400 * time.Millisecond, nearby},
-		{"tick", "tick?seq=SEQ", 50 * time.Millisecond, far},
-		{"series-5000", "series?seq=SEQ&from=20000&to=24999&expr=alive&expr=score", time.Second, func(int) int { return last }},
-		{"series-sum", "series?seq=SEQ&from=20000&to=24999&expr=sum(Health)&expr=max(Position.Y)", time.Second, func(int) int { return last }},
+		{"scrub-near", "entities?record=SEQ&limit=50", 30 * time.Millisecond, nearby},
+		{"scrub-back", "entities?record=SEQ&limit=50", 30 * time.Millisecond, func(i int) int { return last/2 - i }},
+		{"scrub-anywhere", "entities?record=SEQ&limit=50", 400 * time.Millisecond, far},
+		{"entity-near", "entity?record=SEQ&entity=77v1", 50 * time.Millisecond, nearby},
+		{"entity-anywhere", "entity?record=SEQ&entity=77v1", 50 * time.Millisecond, far},
+		{"filtered", "entities?record=SEQ&limit=50&where=Health%3C50+%26%26+Position.X%3E10", 200 * time.Millisecond, nearby},
+		{"map", "map?record=SEQ&x=Position.X&y=Position.Y&color=Health", 400 * time.Millisecond, nearby},
+		{"tick", "tick?record=SEQ", 50 * time.Millisecond, far},
+		{"series-5000", "series?record=SEQ&from=20000&to=24999&expr=alive&expr=score", time.Second, func(int) int { return last }},
+		{"series-sum", "series?record=SEQ&from=20000&to=24999&expr=sum(Health)&expr=max(Position.Y)", time.Second, func(int) int { return last }},
 	}
 	b.Run("open", func(b *testing.B) { report(b, opened, 300*time.Millisecond) })
 	measure(b, h, questions)
@@ -77,10 +77,10 @@ func BenchmarkBudgetPageOfASave(b *testing.B) {
 	h := budgetHandler(b, file)
 	measure(b, h, []asked{
 		{"bar", "bar?width=1280", 500 * time.Millisecond, nil},
-		{"first-rows", "entities?seq=0&limit=50", 300 * time.Millisecond, nil},
-		{"entity", "entity?seq=0&entity=77777v1", 50 * time.Millisecond, nil},
-		{"filtered", "entities?seq=0&limit=50&where=Health%3C3", 200 * time.Millisecond, nil},
-		{"filtered-rare", "entities?seq=0&limit=50&where=Health%3C3+%26%26+Position.X%3E1e5", 200 * time.Millisecond, nil},
+		{"first-rows", "entities?record=0&limit=50", 300 * time.Millisecond, nil},
+		{"entity", "entity?record=0&entity=77777v1", 50 * time.Millisecond, nil},
+		{"filtered", "entities?record=0&limit=50&where=Health%3C3", 200 * time.Millisecond, nil},
+		{"filtered-rare", "entities?record=0&limit=50&where=Health%3C3+%26%26+Position.X%3E1e5", 200 * time.Millisecond, nil},
 	})
 }
 

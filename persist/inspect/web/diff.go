@@ -54,7 +54,7 @@ const (
 
 // tick tells what a record says.
 func (h *shown) tick(a *ask) (any, error) {
-	seq, err := a.record("seq")
+	seq, err := a.record("record")
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ const patience = 150 * time.Millisecond
 
 // entities lists some of the entities at a record.
 func (h *shown) entities(a *ask) (any, error) {
-	seq, err := a.record("seq")
+	seq, err := a.record("record")
 	if err != nil {
 		return nil, err
 	}

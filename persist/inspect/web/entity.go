@@ -56,7 +56,7 @@ func (h *shown) entity(a *ask) (any, error) {
 
 // resources tells what the resources hold at a record.
 func (h *shown) resources(a *ask) (any, error) {
-	seq, err := a.record("seq")
+	seq, err := a.record("record")
 	if err != nil {
 		return nil, err
 	}

@@ -14,13 +14,13 @@ import (
 // What goes wrong is told in words.
 func FuzzAPI(f *testing.F) {
 	for _, seed := range []string{
-		"info", "resolve?at=@latest~3&step=-2", "bar?from=2&to=9&width=4096", "schema?seq=3", "entities?seq=20&where=Health%3E3&sort=Health&desc=1&columns=Health,entity",
-		"entities?seq=7&with=Target&offset=2147483647&limit=500", "map?seq=20&x=Position.X&y=Position.Y&color=Label.Text&where=true", "entity?seq=20&entity=0v1",
-		"history?seq=20&entity=9v1&limit=2", "change?seq=6&entity=1v1&to=next", "change?seq=6&entity=1v1&to=previous", "referrers?seq=20&entity=0v1",
-		"resources?seq=20", "tick?seq=6", "diff?from=2&to=20&component=*&offset=3", "diff?from=20&to=3&component=(entities)", "series?seq=20&expr=alive&expr=sum(Health)&samples=3",
-		"series?seq=10&entity=0v1&expr=Health&from=3&to=2", "first?seq=20&expr=alive%3C10", "arrays?seq=20&component=Position&row=3&index=99&limit=500", "health", "nothing", "tick?seq=-1",
-		"tick?seq=18446744073709551615", "entities?seq=20&where=len(1..1e6)%3E3", "entities?seq=20&where=%00%ff", "bar?from=18446744073709551615&to=0&width=0", "resolve?at=seq:1~1~1~1",
-		"entities?seq=2&beside=1&columns=Health&entity=9v1&entity=0v7", "arrays?seq=3&beside=1&component=Label", "map?seq=2&x=index&y=Health&beside=1",
+		"info", "resolve?at=@latest~3&step=-2", "bar?from=2&to=9&width=4096", "schema?record=3", "entities?record=20&where=Health%3E3&sort=Health&desc=1&columns=Health,entity",
+		"entities?record=7&with=Target&offset=2147483647&limit=500", "map?record=20&x=Position.X&y=Position.Y&color=Label.Text&where=true", "entity?record=20&entity=0v1",
+		"history?record=20&entity=9v1&limit=2", "change?record=6&entity=1v1&to=next", "change?record=6&entity=1v1&to=previous", "referrers?record=20&entity=0v1",
+		"resources?record=20", "tick?record=6", "diff?from=2&to=20&component=*&offset=3", "diff?from=20&to=3&component=(entities)", "series?record=20&expr=alive&expr=sum(Health)&samples=3",
+		"series?record=10&entity=0v1&expr=Health&from=3&to=2", "first?record=20&expr=alive%3C10", "arrays?record=20&component=Position&row=3&index=99&limit=500", "health", "nothing", "tick?record=-1",
+		"tick?record=18446744073709551615", "entities?record=20&where=len(1..1e6)%3E3", "entities?record=20&where=%00%ff", "bar?from=18446744073709551615&to=0&width=0", "resolve?at=record:1~1~1~1",
+		"entities?record=2&beside=1&columns=Health&entity=9v1&entity=0v7", "arrays?record=3&beside=1&component=Label", "map?record=2&x=index&y=Health&beside=1",
 	} {
 		f.Add(seed)
 	}

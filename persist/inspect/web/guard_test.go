@@ -106,7 +106,7 @@ func TestOnlyReadingIsAnswered(t *testing.T) {
 
 func TestEveryAnswerHasAPolicyWithoutInlineCode(t *testing.T) {
 	c := serve(t, build(t))
-	for _, path := range []string{"/", "/app.js", "/nothing", apiPath + "info", apiPath + "nothing", apiPath + "tick?seq=x", "/?token=wrong"} {
+	for _, path := range []string{"/", "/app.js", "/nothing", apiPath + "info", apiPath + "nothing", apiPath + "tick?record=x", "/?token=wrong"} {
 		_, _, head := c.send(c.request(path))
 		policy := head.Get("Content-Security-Policy")
 		assert.Contains(t, policy, "default-src 'none'", path)
@@ -137,19 +137,19 @@ func TestThePageIsSmallAndMakesNoHTMLOfTexts(t *testing.T) {
 
 func TestAnswersAboutRecordsAreKeptByBrowsers(t *testing.T) {
 	c := serve(t, build(t))
-	_, _, head := c.send(c.request(apiPath + "entity?seq=20&entity=0v1"))
+	_, _, head := c.send(c.request(apiPath + "entity?record=20&entity=0v1"))
 	tag := head.Get("ETag")
 	require.NotEmpty(t, tag)
 	assert.Equal(t, "private, no-cache", head.Get("Cache-Control"))
-	r := c.request(apiPath + "entity?seq=20&entity=0v1")
+	r := c.request(apiPath + "entity?record=20&entity=0v1")
 	r.Header.Set("If-None-Match", tag)
 	status, body, _ := c.send(r)
 	assert.Equal(t, http.StatusNotModified, status)
 	assert.Empty(t, body)
 	d := serve(t, build(t))
-	_, _, other := d.send(d.request(apiPath + "entity?seq=20&entity=0v1"))
+	_, _, other := d.send(d.request(apiPath + "entity?record=20&entity=0v1"))
 	assert.NotEqual(t, tag, other.Get("ETag"), "another server shows another store")
-	for _, changes := range []string{"info", "bar", "resolve?at=@latest", "health", "entity?seq=99&entity=0v1"} {
+	for _, changes := range []string{"info", "bar", "resolve?at=@latest", "health", "entity?record=99&entity=0v1"} {
 		_, _, head := c.send(c.request(apiPath + changes))
 		assert.Equal(t, "no-store", head.Get("Cache-Control"), changes)
 		assert.Empty(t, head.Get("ETag"), changes)

@@ -15,7 +15,7 @@ import (
 // A stateDoc names a state.
 type stateDoc struct {
 	Tick uint64 `json:"tick"`
-	Seq  uint64 `json:"seq"` // Of the record that leads to it; 0: none does.
+	Seq  uint64 `json:"record"` // Of the record that leads to it; 0: none does.
 }
 
 // infoDoc says what is shown.
@@ -305,7 +305,7 @@ type fieldDoc struct {
 // schema describes the components at a record. It is asked of an entity, as nothing is loaded for
 // one.
 func (h *shown) schema(a *ask) (any, error) {
-	seq, err := a.record("seq")
+	seq, err := a.record("record")
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ const (
 // seriesDoc is what expressions give over a stretch of time.
 type seriesDoc struct {
 	Ticks  []uint64  `json:"ticks"`
-	Seqs   []uint64  `json:"seqs"`
+	Seqs   []uint64  `json:"records"`
 	Series []lineDoc `json:"series"`
 }
 
@@ -38,7 +38,7 @@ type lineDoc struct {
 // whole world, or of one entity. Of many ticks so many are asked as there are samples; the expressions
 // follow all of them.
 func (h *shown) series(a *ask) (any, error) {
-	seq, err := a.record("seq")
+	seq, err := a.record("record")
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ type firstDoc struct {
 // first finds the first tick on the way to a record at which a condition on the world holds. All
 // of them are asked, in turn, by a condition that follows them.
 func (h *shown) first(a *ask) (any, error) {
-	seq, err := a.record("seq")
+	seq, err := a.record("record")
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ type mapDoc struct {
 
 // points tells where entities are.
 func (h *shown) points(a *ask) (any, error) {
-	seq, err := a.record("seq")
+	seq, err := a.record("record")
 	if err != nil {
 		return nil, err
 	}

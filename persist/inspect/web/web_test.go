@@ -161,7 +161,7 @@ func (c *client) send(r *http.Request) (status int, body string, head http.Heade
 	return a.StatusCode, string(text), a.Header
 }
 
-// ask returns the answer to a question, which must be one: "entity?seq=3&entity=0v1".
+// ask returns the answer to a question, which must be one: "entity?record=3&entity=0v1".
 func (c *client) ask(question string) map[string]any {
 	c.Helper()
 	status, body, _ := c.send(c.request(apiPath + question))
@@ -200,17 +200,17 @@ func TestPointsAreResolvedToRecordsAndSteppedFrom(t *testing.T) {
 	c := serve(t, build(t))
 	newest := c.ask("resolve?at=@latest")
 	assert.EqualValues(t, 17, newest["tick"])
-	assert.EqualValues(t, 20, newest["seq"])
+	assert.EqualValues(t, 20, newest["record"])
 	assert.Equal(t, true, newest["head"])
 	assert.Nil(t, newest["next"])
-	assert.EqualValues(t, 19, at(newest, "parent", "seq"))
+	assert.EqualValues(t, 19, at(newest, "parent", "record"))
 	assert.EqualValues(t, 14, c.ask("resolve?at=@latest&step=-3")["tick"])
 	assert.EqualValues(t, 6, c.ask("resolve?at=mark:boss")["tick"])
 	assert.EqualValues(t, 8, c.ask("resolve?at=mark:boss&step=2")["tick"])
-	assert.EqualValues(t, 11, c.ask("resolve?at=mark:boss&step=2")["seq"], "the way leads around what was rewound")
-	rewound := c.ask("resolve?at=seq:8")
+	assert.EqualValues(t, 11, c.ask("resolve?at=mark:boss&step=2")["record"], "the way leads around what was rewound")
+	rewound := c.ask("resolve?at=record:8")
 	assert.Equal(t, true, rewound["rewound"])
-	assert.EqualValues(t, 9, at(rewound, "next", "seq"), "on a branch, the way goes on along it")
+	assert.EqualValues(t, 9, at(rewound, "next", "record"), "on a branch, the way goes on along it")
 	assert.EqualValues(t, 17, c.ask("resolve?at=@first&step=1000000")["tick"])
 	assert.EqualValues(t, 0, c.ask("resolve?at=@latest&step=-1000000")["tick"])
 
@@ -258,96 +258,96 @@ func TestTheBarTellsRowsBranchesMarksAndSnapshots(t *testing.T) {
 // What is shown beside another state is asked of the far desk, and leaves the near one where it is.
 func TestAStateIsAskedBesideTheOneThatIsShown(t *testing.T) {
 	c := serve(t, build(t))
-	assert.Len(t, c.ask("entities?seq=20&with=Health")["rows"], 9)
-	then := c.ask("entities?seq=2&beside=1&columns=Health,entity&entity=9v1&entity=0v1&entity=0v7&entity=77v1")
+	assert.Len(t, c.ask("entities?record=20&with=Health")["rows"], 9)
+	then := c.ask("entities?record=2&beside=1&columns=Health,entity&entity=9v1&entity=0v1&entity=0v7&entity=77v1")
 	assert.Equal(t, []any{
 		map[string]any{"entity": "9v1", "cells": []any{"91", "9v1"}}, map[string]any{"entity": "0v1", "cells": []any{"80", "0v1"}},
 	}, then["rows"], "in the order asked for, without those that are not alive")
 	assert.EqualValues(t, 2, then["tick"])
-	assert.Equal(t, 1., at(c.ask("map?seq=2&beside=1&x=Position.X&y=Position.Y"), "x", 1))
-	assert.Equal(t, "{X:1 Y:9}", at(c.ask("arrays?seq=2&beside=1&component=Position&row=1"), "dense", 0, "value"))
+	assert.Equal(t, 1., at(c.ask("map?record=2&beside=1&x=Position.X&y=Position.Y"), "x", 1))
+	assert.Equal(t, "{X:1 Y:9}", at(c.ask("arrays?record=2&beside=1&component=Position&row=1"), "dense", 0, "value"))
 	assert.EqualValues(t, 20, c.h.near.cursor.Seq())
 	assert.EqualValues(t, 2, c.h.far.cursor.Seq())
 
-	_, e := c.refused("entities?seq=2&entity=0v1&entity=x")
+	_, e := c.refused("entities?record=2&entity=0v1&entity=x")
 	assert.Contains(t, e.Message, "12v3")
-	_, e = c.refused("entities?seq=2" + strings.Repeat("&entity=0v1", 501))
+	_, e = c.refused("entities?record=2" + strings.Repeat("&entity=0v1", 501))
 	assert.Equal(t, "at most 500 of entity", e.Message)
 }
 
 func TestEntitiesAreFilteredSortedAndCounted(t *testing.T) {
 	c := serve(t, build(t))
-	all := c.ask("entities?seq=20")
+	all := c.ask("entities?record=20")
 	assert.EqualValues(t, 9, all["found"])
 	assert.Equal(t, true, all["done"])
 	assert.Equal(t, "0v1", at(all, "rows", 0, "entity"))
 	assert.Contains(t, at(all, "rows", 0, "cells"), "Health=50")
 
-	found := c.ask("entities?seq=20&where=" + q("Health > 95") + "&columns=" + q("Health as hp, entity") + "&sort=Health&limit=2")
+	found := c.ask("entities?record=20&where=" + q("Health > 95") + "&columns=" + q("Health as hp, entity") + "&sort=Health&limit=2")
 	assert.EqualValues(t, []any{"hp", "entity"}, found["columns"])
 	assert.EqualValues(t, 4, found["found"])
 	assert.Equal(t, []any{map[string]any{"entity": "4v1", "cells": []any{"96", "4v1"}}, map[string]any{"entity": "3v1", "cells": []any{"97", "3v1"}}}, found["rows"])
-	last := c.ask("entities?seq=20&where=" + q("Health > 95") + "&sort=Health&desc=1&offset=3&limit=2")
+	last := c.ask("entities?record=20&where=" + q("Health > 95") + "&sort=Health&desc=1&offset=3&limit=2")
 	assert.Equal(t, "4v1", at(last, "rows", 0, "entity"))
 	assert.Len(t, last["rows"], 1)
-	assert.EqualValues(t, 1, c.ask("entities?seq=20&with=Target")["found"])
-	assert.EqualValues(t, 10, c.ask("entities?seq=3")["found"], "at another point")
+	assert.EqualValues(t, 1, c.ask("entities?record=20&with=Target")["found"])
+	assert.EqualValues(t, 10, c.ask("entities?record=3")["found"], "at another point")
 
-	status, e := c.refused("entities?seq=20&where=" + q("Health > 3 && Healt < 9"))
+	status, e := c.refused("entities?record=20&where=" + q("Health > 3 && Healt < 9"))
 	assert.Equal(t, http.StatusBadRequest, status)
 	assert.Equal(t, "where", e.Which)
 	assert.Equal(t, 14, *e.At)
 	assert.Contains(t, e.Message, "did you mean Health?")
 	_, e = c.refused("entities")
-	assert.Contains(t, e.Message, "seq is missing")
-	_, e = c.refused("entities?seq=20&limit=501")
+	assert.Contains(t, e.Message, "record is missing")
+	_, e = c.refused("entities?record=20&limit=501")
 	assert.Equal(t, "limit takes a whole number from 0 to 500", e.Message)
-	_, e = c.refused("entities?seq=21")
+	_, e = c.refused("entities?record=21")
 	assert.Equal(t, "not_found", e.Kind)
 }
 
 func TestAnEntityHasFieldsALifeAndReferrers(t *testing.T) {
 	c := serve(t, build(t))
-	e := c.ask("entity?seq=20&entity=1v1")
+	e := c.ask("entity?record=20&entity=1v1")
 	assert.Equal(t, true, e["alive"])
 	assert.Equal(t, "Position", at(e, "components", 0, "name"))
 	assert.EqualValues(t, map[string]any{"name": "X", "path": "X", "kind": "float64", "text": "8"}, at(e, "components", 0, "value", "parts", 0))
 	assert.Equal(t, "0v1", at(e, "components", 1, "value", "parts", 0, "entity"), "a reference is told as one")
 
-	life := c.ask("history?seq=20&entity=0v1&limit=3")
+	life := c.ask("history?record=20&entity=0v1&limit=3")
 	assert.Equal(t, "set", at(life, "events", 0, "event"))
 	assert.EqualValues(t, 5, at(life, "events", 0, "tick"))
 	assert.Equal(t, map[string]any{"path": "", "old": "60", "new": "50"}, at(life, "events", 0, "fields", 0))
 	assert.Equal(t, true, life["more"])
 	assert.EqualValues(t, 3, at(life, "since", "tick"), "what comes before was not told")
-	whole := c.ask("history?seq=20&entity=0v1")
+	whole := c.ask("history?record=20&entity=0v1")
 	assert.Equal(t, true, whole["all"])
 	assert.Equal(t, "Health", at(whole, "courses", 0, "field"))
 	assert.Equal(t, []any{90., 80., 70., 60., 50.}, at(whole, "courses", 0, "values"))
 
-	dead := c.ask("entity?seq=20&entity=9v1")
+	dead := c.ask("entity?record=20&entity=9v1")
 	assert.Equal(t, false, dead["alive"])
-	end := c.ask("history?seq=20&entity=9v1")
+	end := c.ask("history?record=20&entity=9v1")
 	assert.Equal(t, "destroyed", at(end, "events", 0, "event"))
-	last := at(end, "events", 0, "before", "seq").(float64)
+	last := at(end, "events", 0, "before", "record").(float64)
 	assert.EqualValues(t, 5, last, "its last state is the one before")
 
-	assert.EqualValues(t, 4, at(c.ask("change?seq=5&entity=0v1&to=previous"), "found", "tick"))
-	assert.EqualValues(t, 2, at(c.ask("change?seq=1&entity=0v1&to=next"), "found", "tick"))
-	assert.EqualValues(t, 14, at(c.ask("change?seq=6&entity=1v1&to=next"), "found", "seq"), "the first is at tick 11, behind the branch")
-	assert.Nil(t, c.ask("change?seq=20&entity=1v1&to=next")["found"])
+	assert.EqualValues(t, 4, at(c.ask("change?record=5&entity=0v1&to=previous"), "found", "tick"))
+	assert.EqualValues(t, 2, at(c.ask("change?record=1&entity=0v1&to=next"), "found", "tick"))
+	assert.EqualValues(t, 14, at(c.ask("change?record=6&entity=1v1&to=next"), "found", "record"), "the first is at tick 11, behind the branch")
+	assert.Nil(t, c.ask("change?record=20&entity=1v1&to=next")["found"])
 
-	who := c.ask("referrers?seq=20&entity=0v1")
+	who := c.ask("referrers?record=20&entity=0v1")
 	assert.EqualValues(t, 1, who["total"])
 	assert.Equal(t, map[string]any{"entity": "1v1", "component": "Target", "fields": []any{"Of"}}, at(who, "referrers", 0))
-	assert.Equal(t, "score", at(c.ask("resources?seq=20"), "resources", 0, "name"))
-	_, wrong := c.refused("entity?seq=20&entity=nobody")
+	assert.Equal(t, "score", at(c.ask("resources?record=20"), "resources", 0, "name"))
+	_, wrong := c.refused("entity?record=20&entity=nobody")
 	assert.Equal(t, "usage", wrong.Kind)
 }
 
 func TestATickAndADifferenceAreToldByComponent(t *testing.T) {
 	c := serve(t, build(t))
-	tick := c.ask("tick?seq=6")
+	tick := c.ask("tick?record=6")
 	assert.EqualValues(t, 1, tick["destroyed"])
 	assert.Equal(t, []any{"boss"}, tick["marks"])
 	assert.Equal(t, map[string]any{"name": "order", "text": `"attack\n"`, "size": 7.}, at(tick, "inputs", 0))
@@ -367,57 +367,57 @@ func TestATickAndADifferenceAreToldByComponent(t *testing.T) {
 	assert.EqualValues(t, 6, all["total"], "the score, a health, a position; 9v1 and its two components")
 	assert.Len(t, all["rows"], 2)
 	assert.Equal(t, true, c.ask("diff?from=7&to=7")["same"])
-	status, _ := c.refused("tick?seq=0")
+	status, _ := c.refused("tick?record=0")
 	assert.Equal(t, http.StatusNotFound, status)
 }
 
 func TestSeriesAreOfTheWorldOrOfAnEntity(t *testing.T) {
 	c := serve(t, build(t))
-	world := c.ask("series?seq=20&expr=alive&expr=" + q("sum(Health)") + "&expr=nonsense&samples=2000")
+	world := c.ask("series?record=20&expr=alive&expr=" + q("sum(Health)") + "&expr=nonsense&samples=2000")
 	assert.Len(t, world["ticks"], 17)
 	assert.Equal(t, 10., at(world, "series", 0, "values", 0))
 	assert.Equal(t, 9., at(world, "series", 0, "values", 16))
 	assert.Equal(t, 955.-10, at(world, "series", 1, "values", 0))
 	assert.Equal(t, "usage", at(world, "series", 2, "error", "kind"), "one that is wrong does not keep the others from being told")
-	part := c.ask("series?seq=20&from=4&to=8&expr=score&samples=3")
+	part := c.ask("series?record=20&from=4&to=8&expr=score&samples=3")
 	assert.Equal(t, []any{4., 6., 8.}, part["ticks"])
 	assert.Equal(t, []any{4., 6., 8.}, at(part, "series", 0, "values"))
-	branch := c.ask("series?seq=10&from=7&expr=score")
-	assert.Equal(t, []any{7., 8., 9., 10.}, branch["seqs"], "the way to a branch leads over it")
-	one := c.ask("series?seq=20&entity=9v1&expr=Health")
+	branch := c.ask("series?record=10&from=7&expr=score")
+	assert.Equal(t, []any{7., 8., 9., 10.}, branch["records"], "the way to a branch leads over it")
+	one := c.ask("series?record=20&entity=9v1&expr=Health")
 	assert.Equal(t, 91., at(one, "series", 0, "values", 0))
 	assert.Nil(t, at(one, "series", 0, "values", 16), "it is dead by then")
 
-	first := c.ask("first?seq=20&expr=" + q("any(Position.X > 12)"))
+	first := c.ask("first?record=20&expr=" + q("any(Position.X > 12)"))
 	assert.Nil(t, first["found"])
-	first = c.ask("first?seq=20&expr=" + q("alive < 10"))
+	first = c.ask("first?record=20&expr=" + q("alive < 10"))
 	assert.EqualValues(t, 6, at(first, "found", "tick"))
-	_, e := c.refused("series?seq=20" + strings.Repeat("&expr=alive", 9))
+	_, e := c.refused("series?record=20" + strings.Repeat("&expr=alive", 9))
 	assert.Equal(t, "at most 8 of expr", e.Message)
 }
 
 func TestTheMapHasNumbersAndClasses(t *testing.T) {
 	c := serve(t, build(t))
-	m := c.ask("map?seq=20&x=Position.X&y=Position.Y&color=Health")
+	m := c.ask("map?record=20&x=Position.X&y=Position.Y&color=Health")
 	assert.Equal(t, "0v1", at(m, "entities", 0))
 	assert.Equal(t, 8., at(m, "x", 1))
 	assert.Equal(t, 50., at(m, "colors", 0))
-	m = c.ask("map?seq=20&x=Position.X&y=Position.Y&color=Label.Text&where=" + q("Position.X < 1") + "&limit=1")
+	m = c.ask("map?record=20&x=Position.X&y=Position.Y&color=Label.Text&where=" + q("Position.X < 1") + "&limit=1")
 	assert.Equal(t, []any{hostile}, m["classes"])
 	assert.Equal(t, false, m["more"])
-	assert.Equal(t, true, c.ask("map?seq=20&x=index&y=generation&limit=3")["more"])
-	_, e := c.refused("map?seq=20&x=Position.X&y=Label.Text")
+	assert.Equal(t, true, c.ask("map?record=20&x=index&y=generation&limit=3")["more"])
+	_, e := c.refused("map?record=20&x=Position.X&y=Label.Text")
 	assert.Equal(t, "y", e.Which)
 }
 
 func TestArraysAreToldAsTheyLie(t *testing.T) {
 	c := serve(t, build(t))
-	a := c.ask("arrays?seq=20&component=Position&row=1&index=8&limit=2")
+	a := c.ask("arrays?record=20&component=Position&row=1&index=8&limit=2")
 	assert.EqualValues(t, 9, a["rows"])
 	assert.Equal(t, map[string]any{"entity": "1v1", "value": "{X:8 Y:9}"}, at(a, "dense", 0))
 	assert.Equal(t, []any{8.}, a["sparse"])
-	assert.Equal(t, "resource", c.ask("arrays?seq=20&component=score")["kind"])
-	status, e := c.refused("arrays?seq=20&component=Nothing")
+	assert.Equal(t, "resource", c.ask("arrays?record=20&component=score")["kind"])
+	status, e := c.refused("arrays?record=20&component=Nothing")
 	assert.Equal(t, http.StatusNotFound, status)
 	assert.Contains(t, e.Message, "Nothing")
 }
@@ -456,7 +456,7 @@ func TestASaveIsShownWithoutAHistory(t *testing.T) {
 	c := serve(t, file)
 	info := c.ask("info")
 	assert.Equal(t, "save", info["kind"])
-	seq := "seq=" + strconv.Itoa(int(at(info, "newest", "seq").(float64)))
+	seq := "record=" + strconv.Itoa(int(at(info, "newest", "record").(float64)))
 	assert.EqualValues(t, 1, c.ask("entities?" + seq)["found"])
 	assert.Equal(t, "7", at(c.ask("entity?entity=0v1&"+seq), "components", 0, "value", "text"))
 	assert.Len(t, c.ask("bar")["sums"], 1)
@@ -498,7 +498,7 @@ func TestAStoreThatGrowsIsFollowed(t *testing.T) {
 			news = next()
 		}
 		assert.EqualValues(t, tick, c.ask("resolve?at=@latest")["tick"])
-		assert.EqualValues(t, tick, at(c.ask("series?expr=score&seq="+strconv.Itoa(int(tick))), "series", 0, "values", int(tick)-1), "whoever answers what takes long knows it too")
+		assert.EqualValues(t, tick, at(c.ask("series?expr=score&record="+strconv.Itoa(int(tick))), "series", 0, "values", int(tick)-1), "whoever answers what takes long knows it too")
 	}
 	require.NoError(t, s.store.Close(context.Background()))
 	for !next().Clean {
@@ -510,11 +510,11 @@ func TestWhoeverGoesAwayLeavesTheQueue(t *testing.T) {
 	c.h.far.turn <- struct{}{} // Somebody asks something long.
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, err := c.http.Do(c.request(apiPath + "series?seq=20&expr=alive").WithContext(ctx)) //nolint:bodyclose // There is none.
+	_, err := c.http.Do(c.request(apiPath + "series?record=20&expr=alive").WithContext(ctx)) //nolint:bodyclose // There is none.
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	c.ask("entity?seq=20&entity=0v1") // Others are not held up.
+	c.ask("entity?record=20&entity=0v1") // Others are not held up.
 	<-c.h.far.turn
-	assert.Len(t, c.ask("series?seq=20&expr=alive")["ticks"], 17)
+	assert.Len(t, c.ask("series?record=20&expr=alive")["ticks"], 17)
 }
 
 func TestBranchesThatHaveTicksInCommonLieInLanes(t *testing.T) {
@@ -541,8 +541,8 @@ func TestBranchesThatHaveTicksInCommonLieInLanes(t *testing.T) {
 		8: {"lane": 1., "from": 4., "to": 5., "tip": 8., "fork": 3.},
 		9: {"lane": 2., "from": 5., "to": 5., "tip": 9., "fork": 7.},
 	}, lanes)
-	assert.EqualValues(t, 10, at(c.ask("resolve?at=seq:3"), "next", "seq"))
-	assert.EqualValues(t, 8, at(c.ask("resolve?at=seq:7"), "next", "seq"))
+	assert.EqualValues(t, 10, at(c.ask("resolve?at=record:3"), "next", "record"))
+	assert.EqualValues(t, 8, at(c.ask("resolve?at=record:7"), "next", "record"))
 }
 
 func TestARowThatOnlyMovedIsNoDifferenceToList(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 //	                 the newest tick on the way to the head that was committed by then
 //	@02:47:10        the same for a time of day, UTC: that before the head, or of the head
 //	1200             tick 1200 on the way to the head
-//	seq:88           record 88, on whatever branch
+//	record:88        record 88, on whatever branch
 //	snap:3           the state in snapshot file 3
 //	snap:NAME        the state in the snapshot that the program gave this name
 //	mark:NAME        the newest tick that the program gave this name: of those on the way
@@ -77,7 +77,7 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 		return c.agePoint(point)
 	case strings.HasPrefix(point, "@"):
 		return c.timePoint(point)
-	case name == "seq":
+	case name == "record":
 		if n := number(rest); err == nil {
 			return c.record(n)
 		}
@@ -99,7 +99,7 @@ func (c *Catalog) resolve(point string) (seq uint64, err error) {
 
 // badPoint says how a point is written.
 func badPoint(point string) error {
-	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, @02:47:10, @2006-01-02T15:04:05Z, seq:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
+	return fmt.Errorf("%w: %q; write a tick, @latest, @first, @-5s, @+5s, @02:47:10, @2006-01-02T15:04:05Z, record:N, snap:N, snap:NAME, mark:NAME, tip:N, or one of these with ~N behind it", format.ErrPoint, point)
 }
 
 // first returns the oldest state that the head comes from and that can be shown: some

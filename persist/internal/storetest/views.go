@@ -27,7 +27,7 @@ func WildView(t testing.TB, seed uint64) *inspect.View {
 		w := NewGroupedWorld(8)
 		at := ""
 		if round > 0 {
-			at = fmt.Sprint("seq:", 3+rng.IntN(3))
+			at = fmt.Sprint("record:", 3+rng.IntN(3))
 		}
 		s := Open(t, dir, w, persist.Options{At: at, Sync: journal.SyncNever(), SnapshotBytes: 4000})
 		for n := range 14 {

@@ -40,7 +40,7 @@ func BenchmarkBudgetBrowser(b *testing.B) {
 			const took = [];
 			for (let i = 0; i < 30; i++) {
 				const begun = performance.now();
-				await stet.goTo("seq:" + stet.point.seq, -1);
+				await stet.goTo("record:" + stet.point.record, -1);
 				took.push(performance.now() - begun);
 			}
 			return took.sort((a, b) => a - b)[15];

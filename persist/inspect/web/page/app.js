@@ -16,7 +16,7 @@ const $ = (id) => document.getElementById(id);
 // app is what screens know of the page.
 export const app = {
   params: new URLSearchParams(location.search), // The state: at, view, a, follow, and those of screens.
-  point: null, // The state shown: tick, seq, time, head, rewound, parent, next.
+  point: null, // The state shown: tick, record, time, head, rewound, parent, next.
   info: null,
   schema: null, // Of the point.
   bar: null,
@@ -69,7 +69,7 @@ export const app = {
   },
 
   // beside returns the point that what is shown is compared with: A, unless that is shown.
-  beside: () => app.pin && app.pin.seq !== app.point?.seq ? app.pin : null,
+  beside: () => app.pin && app.pin.record !== app.point?.record ? app.pin : null,
 
   trouble(err) {
     if (err?.name === "AbortError") return;
@@ -97,13 +97,13 @@ const travel = latest(async (at, step) => {
 
 // arrive makes a point the one that is shown.
 async function arrive(point) {
-  const moved = point.seq !== app.point?.seq;
+  const moved = point.record !== app.point?.record;
   app.point = point;
-  app.set({ at: app.get("follow") ? "" : "seq:" + point.seq });
+  app.set({ at: app.get("follow") ? "" : "record:" + point.record });
   where();
   app.bar.draw();
   if (!moved) return;
-  if (!app.schema) app.schema = await ask("schema", { seq: point.seq });
+  if (!app.schema) app.schema = await ask("schema", { record: point.record });
   await current?.update("time");
 }
 
@@ -111,7 +111,7 @@ async function arrive(point) {
 function where() {
   const p = app.point;
   if (!p) return;
-  const parts = [h("b", {}, "tick " + p.tick.toLocaleString("en")), ` · record ${p.seq}`];
+  const parts = [h("b", {}, "tick " + p.tick.toLocaleString("en")), ` · record ${p.record}`];
   if (p.time) parts.push(" · " + p.time.replace("T", " ").replace(/(\.\d{3})\d*Z$/, "$1Z"));
   if (p.head) parts.push(" · newest");
   if (p.rewound) parts.push(" · ", h("span", { class: "changed" }, "rewound"));
@@ -119,7 +119,7 @@ function where() {
   fill($("where"), parts);
   if (document.activeElement !== $("point")) $("point").value = String(p.tick);
   $("bar").setAttribute("aria-valuenow", p.tick);
-  $("bar").setAttribute("aria-valuetext", `tick ${p.tick}, record ${p.seq}`);
+  $("bar").setAttribute("aria-valuetext", `tick ${p.tick}, record ${p.record}`);
   document.title = `${p.tick} · ${app.info?.name ?? "Stet"}`;
   buttons();
 }
@@ -136,7 +136,7 @@ function buttons() {
 const pinned = () => app.get("a") !== "";
 
 async function pin(on) {
-  app.set({ a: on ? "seq:" + app.point.seq : "" }, true);
+  app.set({ a: on ? "record:" + app.point.record : "" }, true);
   app.pin = on ? app.point : null;
   where();
   app.bar.draw();
@@ -170,7 +170,7 @@ function playing(on) {
   $("play").setAttribute("aria-label", on ? "Stop" : "Play");
   if (on) {
     app.set({ follow: "" });
-    timer = setInterval(() => app.point?.next ? travel("seq:" + app.point.seq, 1) : playing(false), 60);
+    timer = setInterval(() => app.point?.next ? travel("record:" + app.point.record, 1) : playing(false), 60);
   }
 }
 
@@ -183,7 +183,7 @@ function follow(on) {
 
 const step = (n) => {
   app.stay();
-  if (app.point) travel("seq:" + app.point.seq, n);
+  if (app.point) travel("record:" + app.point.record, n);
 };
 
 // change goes to the next or the previous change of the chosen entity.
@@ -192,8 +192,8 @@ async function change(to) {
   if (!e) return app.trouble(new Error("no entity is chosen: choose one in the list"));
   app.stay();
   try {
-    const doc = await ask("change", { entity: e, seq: app.point.seq, to });
-    if (doc.found) await travel("seq:" + doc.found.seq);
+    const doc = await ask("change", { entity: e, record: app.point.record, to });
+    if (doc.found) await travel("record:" + doc.found.record);
     else app.trouble(new Error(`${e} has no ${to === "next" ? "later" : "earlier"} change${doc.all ? "" : " in what was read"}`));
   } catch (err) {
     app.trouble(err);
@@ -302,7 +302,7 @@ const grown = latest(async (news) => {
   if (news.error) app.trouble(new Error(news.error));
   if (first) return;
   if (app.get("follow") === "1") travel("@latest");
-  else if (app.point) travel("seq:" + app.point.seq); // There may be a next one now.
+  else if (app.point) travel("record:" + app.point.record); // There may be a next one now.
   await app.bar.load();
   if (current?.timeless) current.update("news");
   await new Promise((done) => setTimeout(done, 150));

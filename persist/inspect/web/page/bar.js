@@ -82,7 +82,7 @@ export class Bar {
     if (!this.doc) return;
     const tick = Math.max(this.doc.first, Math.min(this.doc.last, Math.floor(this.tickAt(e.offsetX))));
     const b = this.branchAt(e.offsetY, tick);
-    if (b) this.app.goTo(`seq:${b.tip}~${b.to - tick}`);
+    if (b) this.app.goTo(`record:${b.tip}~${b.to - tick}`);
     else this.app.goTo(String(Math.min(tick, this.headTick())));
   }
 
@@ -237,9 +237,9 @@ export class Bar {
     if (told) parts.push(count(told, "input", "inputs"));
     const spans = parts.map((p) => h("span", {}, p));
     const seen = [...d.marks].slice(-4);
-    if (seen.length) spans.push(h("span", {}, "marks: ", seen.map((m, i) => [i ? ", " : "", plain(m.name, () => { this.app.stay(); this.app.goTo("seq:" + m.seq); }, "tick " + m.tick)])));
+    if (seen.length) spans.push(h("span", {}, "marks: ", seen.map((m, i) => [i ? ", " : "", plain(m.name, () => { this.app.stay(); this.app.goTo("record:" + m.record); }, "tick " + m.tick)])));
     const tips = d.branches.slice(0, 3);
-    if (tips.length) spans.push(h("span", {}, "rewound: ", tips.map((b, i) => [i ? ", " : "", plain(`${b.from}–${b.to}`, () => { this.app.stay(); this.app.goTo("seq:" + b.tip); }, "the end of this branch")]), d.branches.length > 3 ? ` and ${d.branches.length - 3} more` : ""));
+    if (tips.length) spans.push(h("span", {}, "rewound: ", tips.map((b, i) => [i ? ", " : "", plain(`${b.from}–${b.to}`, () => { this.app.stay(); this.app.goTo("record:" + b.tip); }, "the end of this branch")]), d.branches.length > 3 ? ` and ${d.branches.length - 3} more` : ""));
     if (d.damage.length) spans.push(h("span", { class: "danger" }, plain(d.damage.length + " damaged", () => this.app.show("health"))));
     fill(this.legend, spans);
     fill(document.getElementById("points"), ["@first", "@latest", ...d.marks.slice(-50).map((m) => "mark:" + m.name), ...d.snapshots.slice(-20).map((s) => "snap:" + s.number)].map((value) => h("option", { value })));

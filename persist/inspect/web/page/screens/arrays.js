@@ -17,7 +17,7 @@ const load = latest(async () => {
   let doc, then;
   try {
     const a = app.beside(), asked = { component, row, index, limit: page };
-    [doc, then] = await Promise.all([ask("arrays", { seq: app.point.seq, ...asked }), a ? beside("arrays", { seq: a.seq, ...asked }).catch(missing) : null]);
+    [doc, then] = await Promise.all([ask("arrays", { record: app.point.record, ...asked }), a ? beside("arrays", { record: a.record, ...asked }).catch(missing) : null]);
   } catch (err) {
     if (err.name !== "AbortError") fill(dense, errorBox(err));
     return;

@@ -17,12 +17,12 @@ const params = () => ({ where: app.get("where"), columns: app.get("columns"), so
 const load = latest(async () => {
   if (!list?.isConnected || !app.point) return;
   const first = Math.floor(list.scrollTop / rowHeight / page), last = Math.floor((list.scrollTop + list.clientHeight) / rowHeight / page);
-  const key = JSON.stringify([app.point.seq, params()]), fresh = key !== query;
+  const key = JSON.stringify([app.point.record, params()]), fresh = key !== query;
   for (let p = first; p <= last; p++) {
     if (!fresh && pages.has(p)) continue;
     try {
-      const doc = await ask("entities", { seq: app.point.seq, ...params(), offset: p * page, limit: page });
-      if (key !== JSON.stringify([app.point.seq, params()])) return; // Somebody went on: that call follows.
+      const doc = await ask("entities", { record: app.point.record, ...params(), offset: p * page, limit: page });
+      if (key !== JSON.stringify([app.point.record, params()])) return; // Somebody went on: that call follows.
       if (key !== query) [pages, query] = [new Map(), key];
       pages.set(p, doc.rows);
       take(doc);
@@ -40,13 +40,13 @@ const load = latest(async () => {
 const recall = latest(async (first, last) => {
   const a = app.beside();
   if (!a || !list?.isConnected) return;
-  const columns = app.get("columns"), key = JSON.stringify([a.seq, columns]);
+  const columns = app.get("columns"), key = JSON.stringify([a.record, columns]);
   if (key !== oldsOf || olds.size > 20_000) [olds, oldsOf] = [new Map(), key];
   for (let p = first; p <= last; p++) {
     const missing = (pages.get(p) ?? []).map((r) => r.entity).filter((e) => !olds.has(e));
     if (!missing.length) continue;
     try {
-      const doc = await ask("entities", { seq: a.seq, columns, entity: missing, beside: 1 });
+      const doc = await ask("entities", { record: a.record, columns, entity: missing, beside: 1 });
       if (key !== oldsOf) return;
       for (const e of missing) olds.set(e, null);
       for (const r of doc.rows) olds.set(r.entity, r.cells);
@@ -99,7 +99,7 @@ function take(doc) {
     counting = setTimeout(async () => {
       if (of !== query || !list?.isConnected || app.playing) return;
       try {
-        const more = await ask("entities", { seq: doc.seq, ...params(), limit: 0 });
+        const more = await ask("entities", { record: doc.record, ...params(), limit: 0 });
         if (of !== query) return;
         take(more);
         if (more.done && app.get("sort")) [pages, query] = [new Map(), ""];

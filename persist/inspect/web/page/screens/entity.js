@@ -7,18 +7,18 @@ let input, title, fields, life, referrers, resources, shown, known = null;
 
 const load = latest(async () => {
   if (!title?.isConnected || !app.point) return;
-  const e = app.get("entity"), seq = app.point.seq;
+  const e = app.get("entity"), record = app.point.record;
   if (!e) {
     fill(title, h("p", { class: "soft" }, "No entity is chosen. Choose one in the list or on the map, or type one: 12v3."));
     fill(fields), fill(life), fill(referrers);
-    return showResources(seq);
+    return showResources(record);
   }
   input.value = e;
   let now, then;
   try {
     [now, then] = await Promise.all([
-      ask("entity", { seq, entity: e }),
-      app.beside() ? ask("entity", { seq: app.pin.seq, entity: e }) : null,
+      ask("entity", { record, entity: e }),
+      app.beside() ? ask("entity", { record: app.pin.record, entity: e }) : null,
     ]);
   } catch (err) {
     fill(title, errorBox(err));
@@ -29,29 +29,29 @@ const load = latest(async () => {
   if (known?.entity !== e) known = null;
   shown = { now, then };
   draw();
-  rest(e, seq);
-  showResources(seq);
+  rest(e, record);
+  showResources(record);
 });
 
 // rest asks for what takes longer, when nobody goes on.
-const rest = latest(async (e, seq) => {
+const rest = latest(async (e, record) => {
   await new Promise((done) => setTimeout(done, 60));
-  if (!title?.isConnected || e !== app.get("entity") || seq !== app.point.seq) return;
+  if (!title?.isConnected || e !== app.get("entity") || record !== app.point.record) return;
   try {
-    known = await ask("history", { seq, entity: e, limit: 1000 });
-    if (!title.isConnected || e !== app.get("entity") || seq !== app.point.seq) return;
+    known = await ask("history", { record, entity: e, limit: 1000 });
+    if (!title.isConnected || e !== app.get("entity") || record !== app.point.record) return;
     app.changes = known.events.map((v) => v.tick);
     app.bar.draw();
     draw();
     showLife();
-    const doc = await ask("referrers", { seq, entity: e });
-    if (title.isConnected && seq === app.point.seq) showReferrers(doc);
+    const doc = await ask("referrers", { record, entity: e });
+    if (title.isConnected && record === app.point.record) showReferrers(doc);
   } catch (err) {
     if (err.name !== "AbortError") fill(life, errorBox(err));
   }
 });
 
-const go = (at, text) => plain(text ?? "tick " + at.tick, () => { app.stay(); app.goTo("seq:" + at.seq); }, "Go there");
+const go = (at, text) => plain(text ?? "tick " + at.tick, () => { app.stay(); app.goTo("record:" + at.record); }, "Go there");
 
 function draw() {
   const { now, then } = shown;
@@ -116,10 +116,10 @@ function showReferrers(doc) {
     doc.total > doc.referrers.length && h("p", { class: "soft" }, `and ${doc.total - doc.referrers.length} more`));
 }
 
-const showResources = latest(async (seq) => {
+const showResources = latest(async (record) => {
   if (!resources?.open) return;
   try {
-    const doc = await ask("resources", { seq });
+    const doc = await ask("resources", { record });
     fill(resources.lastElementChild, doc.resources.map((r) => h("section", {}, h("h2", {}, r.name), h("div", { class: "fields" }, rows(r.name, r.value, null, 0)))));
   } catch (err) {
     fill(resources.lastElementChild, errorBox(err));
@@ -135,7 +135,7 @@ export default {
     fields = h("div");
     life = h("section", { "aria-label": "Life" });
     referrers = h("section", { "aria-label": "Referred to by" });
-    resources = h("details", { ontoggle: () => app.point && showResources(app.point.seq) }, h("summary", {}, "Resources of the world"), h("div"));
+    resources = h("details", { ontoggle: () => app.point && showResources(app.point.record) }, h("summary", {}, "Resources of the world"), h("div"));
     const form = h("form", { class: "title", onsubmit: (e) => { e.preventDefault(); app.openEntity(input.value.trim()); load(); } },
       h("label", { for: "entity", class: "soft" }, "Entity"), input,
       h("button", { type: "button", title: "Previous change ([)", onclick: () => document.dispatchEvent(new KeyboardEvent("keydown", { key: "[" })) }, "[ previous change"),

@@ -24,7 +24,7 @@ const load = latest(async () => {
     h("section", {}, h("h2", {}, "Snapshots", h("span", { class: "soft" }, String(doc.snapshots.length))),
       h("table", {}, h("thead", {}, h("tr", {}, ["number", "tick", "record", "size", ""].map((t, i) => h("th", { class: i < 4 ? "number" : "" }, t)))),
         h("tbody", {}, doc.snapshots.slice(-200).map((s) => h("tr", {}, h("td", { class: "number" }, String(s.number)),
-          s.error ? h("td", { class: "danger", colspan: 3 }, s.error) : [h("td", { class: "number" }, plain(String(s.tick), () => { app.stay(); app.goTo("seq:" + s.seq); }, "Go there")), h("td", { class: "number" }, String(s.seq)), h("td", { class: "number" }, size(s.size))],
+          s.error ? h("td", { class: "danger", colspan: 3 }, s.error) : [h("td", { class: "number" }, plain(String(s.tick), () => { app.stay(); app.goTo("record:" + s.record); }, "Go there")), h("td", { class: "number" }, String(s.record)), h("td", { class: "number" }, size(s.size))],
           h("td", {}, s.label ?? "")))))));
 });
 

@@ -43,7 +43,7 @@ const load = latest(async () => {
   for (const name of ["x", "y", "color"]) inputs[name].placeholder = asked[name] || hint();
   try {
     const a = app.beside();
-    const [now, old] = await Promise.all([ask("map", { seq: app.point.seq, ...asked }), a ? beside("map", { seq: a.seq, ...asked, color: "" }) : null]);
+    const [now, old] = await Promise.all([ask("map", { record: app.point.record, ...asked }), a ? beside("map", { record: a.record, ...asked, color: "" }) : null]);
     if (!canvas?.isConnected) return;
     doc = now;
     then = old && new Map(old.entities.map((e, i) => [e, [old.x[i], old.y[i]]]));

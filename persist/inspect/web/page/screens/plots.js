@@ -12,13 +12,13 @@ const exprs = () => app.all("expr").length ? app.all("expr") : guess();
 
 const load = latest(async (again) => {
   if (!box?.isConnected || !app.point || !app.bar.doc) return;
-  const { from, to } = app.bar.doc, end = app.point.rewound ? app.point.seq : (app.news ?? app.info.newest ?? app.point).seq;
+  const { from, to } = app.bar.doc, end = app.point.rewound ? app.point.record : (app.news ?? app.info.newest ?? app.point).record;
   const entity = ofEntity.checked ? app.get("entity") : "";
   const key = JSON.stringify([from, to, end, exprs(), entity]);
   if (key === range && !again) return draw();
   box.parentElement.classList.add("busy");
   try {
-    const got = await ask("series", { seq: end, from, to, expr: exprs(), entity });
+    const got = await ask("series", { record: end, from, to, expr: exprs(), entity });
     doc = got;
     range = key;
   } catch (err) {
@@ -39,7 +39,7 @@ function build() {
     canvases.push(canvas);
     canvas.addEventListener("click", (e) => {
       const at = nearest(e.offsetX / app.bar.canvas.clientWidth);
-      if (at >= 0) app.stay(), app.goTo("seq:" + doc.seqs[at]);
+      if (at >= 0) app.stay(), app.goTo("record:" + doc.records[at]);
     });
     return h("div", { class: "plot" },
       h("div", { class: "caption" }, h("code", {}, s.text), h("span", { class: "soft", "data-now": i }), h("button", { class: "plain", type: "button", "aria-label": "Remove " + s.text, onclick: () => change(exprs().filter((t) => t !== s.text)) }, "remove")),
@@ -108,10 +108,10 @@ async function find(e) {
   e.preventDefault();
   fill(answer, h("span", { class: "soft" }, "looking …"));
   try {
-    const end = (app.news ?? app.info.newest ?? app.point).seq;
-    const got = await ask("first", { seq: app.point.rewound ? app.point.seq : end, from: app.bar.doc.from, expr: first.value });
-    fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => { app.stay(); app.goTo("seq:" + got.found.seq); } }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `at none of ${got.asked} ticks`));
-    if (got.found) app.stay(), app.goTo("seq:" + got.found.seq);
+    const end = (app.news ?? app.info.newest ?? app.point).record;
+    const got = await ask("first", { record: app.point.rewound ? app.point.record : end, from: app.bar.doc.from, expr: first.value });
+    fill(answer, got.found ? h("button", { class: "plain", type: "button", onclick: () => { app.stay(); app.goTo("record:" + got.found.record); } }, "first at tick " + got.found.tick) : h("span", { class: "soft" }, `at none of ${got.asked} ticks`));
+    if (got.found) app.stay(), app.goTo("record:" + got.found.record);
   } catch (err) {
     fill(answer, errorBox(err, first.value));
   }

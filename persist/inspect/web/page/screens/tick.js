@@ -19,29 +19,29 @@ const signs = (c) => [c.added ? [h("span", { class: "added" }, "+" + c.added), "
 
 async function single(point) {
   if (!point.parent) return fill(box, h("p", { class: "empty" }, "This is the oldest state: what led to it is not in the journal."));
-  const doc = await ask("tick", { seq: point.seq });
-  if (doc.seq !== app.point.seq) return;
+  const doc = await ask("tick", { record: point.record });
+  if (doc.record !== app.point.record) return;
   fill(box,
     h("div", { class: "title" }, h("span", { class: "big" }, "tick " + doc.tick), doc.rewound && h("span", { class: "tag" }, "rewound"),
       doc.marks.map((m) => h("span", { class: "tag" }, m)),
       h("span", { class: "soft" }, `${size(doc.bytes)} · ${count(doc.created, "entity", "entities")} created, ${doc.destroyed.toLocaleString("en")} destroyed` + (doc.cleared ? ` · the world was cleared` : ""))),
     doc.inputs.length > 0 && h("section", {}, h("h2", {}, "Inputs"), h("table", {}, doc.inputs.map((i) => h("tr", {}, h("td", {}, i.name), h("td", { class: "value" }, i.text), h("td", { class: "number soft" }, size(i.size)))))),
     h("section", {}, h("h2", {}, "Changed", h("span", { class: "soft" }, "open a component to see its rows")),
-      doc.created + doc.destroyed > 0 && part("(entities)", [h("span", { class: "added" }, doc.created ? "+" + doc.created : ""), " ", h("span", { class: "removed" }, doc.destroyed ? "−" + doc.destroyed : "")], doc.parent, doc.seq),
-      doc.components.map((c) => part(c.name, [signs(c), c.cleared ? "cleared " : "", h("span", { class: "changed" }, c.written.toLocaleString("en") + " written"), h("span", { class: "soft" }, ` · ${c.before.toLocaleString("en")} → ${c.after.toLocaleString("en")} rows · ${size(c.bytes)}`)], doc.parent, doc.seq)),
+      doc.created + doc.destroyed > 0 && part("(entities)", [h("span", { class: "added" }, doc.created ? "+" + doc.created : ""), " ", h("span", { class: "removed" }, doc.destroyed ? "−" + doc.destroyed : "")], doc.parent, doc.record),
+      doc.components.map((c) => part(c.name, [signs(c), c.cleared ? "cleared " : "", h("span", { class: "changed" }, c.written.toLocaleString("en") + " written"), h("span", { class: "soft" }, ` · ${c.before.toLocaleString("en")} → ${c.after.toLocaleString("en")} rows · ${size(c.bytes)}`)], doc.parent, doc.record)),
       !doc.components.length && !doc.created && !doc.destroyed && h("p", { class: "soft" }, "Nothing.")));
 }
 
 async function compare(a, b) {
-  const doc = await ask("diff", { from: a.seq, to: b.seq });
-  if (b.seq !== app.point.seq) return;
+  const doc = await ask("diff", { from: a.record, to: b.record });
+  if (b.record !== app.point.record) return;
   fill(box,
     h("div", { class: "title" }, h("span", { class: "big" }, `A ${a.tick} → B ${b.tick}`),
       h("span", { class: "soft" }, doc.same ? "the states hold the same" : `${count(doc.created, "entity", "entities")} only in B, ${doc.destroyed.toLocaleString("en")} only in A`)),
     doc.schema.length > 0 && h("section", {}, h("h2", {}, "Types"), doc.schema.map((s) => h("p", { class: "mono" }, `${s.component} ${s.field}: ${s.old || "—"} → ${s.new || "—"}`))),
     h("section", {}, h("h2", {}, "Differs"),
-      doc.created + doc.destroyed > 0 && part("(entities)", signs({ added: doc.created, removed: doc.destroyed }), a.seq, b.seq),
-      doc.components.map((c) => part(c.name, [signs(c), c.changed ? h("span", { class: "changed" }, c.changed.toLocaleString("en") + " changed") : "", c.moved ? h("span", { class: "soft" }, ` ${c.moved} moved`) : ""], a.seq, b.seq))));
+      doc.created + doc.destroyed > 0 && part("(entities)", signs({ added: doc.created, removed: doc.destroyed }), a.record, b.record),
+      doc.components.map((c) => part(c.name, [signs(c), c.changed ? h("span", { class: "changed" }, c.changed.toLocaleString("en") + " changed") : "", c.moved ? h("span", { class: "soft" }, ` ${c.moved} moved`) : ""], a.record, b.record))));
 }
 
 // part is a component whose rows are asked for when it is opened.
