@@ -48,7 +48,7 @@ func TestPointsInTime(t *testing.T) {
 		_, err := v.Resolve(point)
 		require.ErrorIs(t, err, persist.ErrNotFound, "%q", point)
 	}
-	for _, point := range []string{"yesterday", "-1", "record:", "seq:x", "snap:-1", "@latest~", "@latest~-1", "@-", "@-5", "@--5s", "1.5", "@", "@25:00", "@2026-13-01", "@2026-11-24T02:47:10+", "@now"} {
+	for _, point := range []string{"yesterday", "-1", "record:", "record:x", "snap:-1", "@latest~", "@latest~-1", "@-", "@-5", "@--5s", "1.5", "@", "@25:00", "@2026-13-01", "@2026-11-24T02:47:10+", "@now"} {
 		_, err := v.Resolve(point)
 		require.ErrorIs(t, err, persist.ErrPoint, "%q", point)
 	}

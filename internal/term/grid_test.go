@@ -32,12 +32,12 @@ func TestGridKeepsItsColumnsBeyondOneBlock(t *testing.T) {
 }
 
 // printed returns what a table prints where lines may have so many cells.
-func printed(t *testing.T, width int, print func(o *Out)) string {
+func printed(t *testing.T, width int, draw func(o *Out)) string {
 	t.Helper()
 	var out bytes.Buffer
 	o := NewOut(&out, nil)
 	o.Width = width
-	print(o)
+	draw(o)
 	require.NoError(t, o.Close())
 	return out.String()
 }
