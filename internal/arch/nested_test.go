@@ -18,7 +18,7 @@ import (
 var nested = map[string][]string{
 	"persist/inspect/web/browsertest": {}, // Tests only.
 	"cmd/ecsdump-tables":              {"ecs/layout", "internal/dump"},
-	"persist/replica/natslog":         {"persist/replica"},
+	"persist/replica/natslog":         {"persist/replica", "disk", "internal/dump"},
 }
 
 func TestNestedModulesImportOnlyWhatTheyMay(t *testing.T) {

@@ -66,7 +66,11 @@ func (a *app) find(ctx context.Context, path string) (files disk.FS, name string
 	}
 	scheme, _, _ := strings.Cut(path, "://")
 	open := a.openers[scheme]
-	if open == nil {
+	switch {
+	case open == nil && strings.HasPrefix(path, "nats://"):
+		return nil, path, fail(exitUsage, "go -C persist/replica/natslog install ./ecsdump-nats # in the sources of Stet",
+			"this program does not read logs on NATS; ecsdump-nats does, and all else that ecsdump does")
+	case open == nil:
 		return nil, path, nil
 	}
 	if files, name, err = open(ctx, path); err == nil {

@@ -12,6 +12,13 @@ import (
 	"github.com/stet-ecs/stet/disk"
 )
 
+func TestALogOnNATSIsReadByAnotherProgram(t *testing.T) {
+	var out bytes.Buffer
+	code := run(context.Background(), func() {}, nil, []string{"ls", "nats://localhost/WORLDS/one"}, &out, &out)
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, out.String(), "go -C persist/replica/natslog install ./ecsdump-nats")
+}
+
 func TestAnOpenerOpensURLsOfItsScheme(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, buildStore(dir))

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/replica"
+	"github.com/stet-ecs/stet/persist/replica/natslog"
+)
+
+const asProgram = "ECSDUMP_NATS_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// dumped runs the program.
+func dumped(args ...string) (string, error) {
+	ctx, done := context.WithTimeout(context.Background(), time.Minute)
+	defer done()
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func TestAStoreIsReadOutOfItsLog(t *testing.T) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
+		Username: "me", Password: "secret"})
+	require.NoError(t, err)
+	s.Start()
+	defer s.Shutdown()
+	require.True(t, s.ReadyForConnections(20*time.Second))
+	url := fmt.Sprintf("nats://me:secret@%s", s.Addr())
+
+	ctx := context.Background()
+	nc, err := nats.Connect(url)
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	require.NoError(t, natslog.Create(ctx, js, "WORLDS", natslog.Options{Replicas: 1}))
+	log, err := natslog.Open(ctx, js, "WORLDS", "one", natslog.Options{Replicas: 1})
+	require.NoError(t, err)
+	out, err := dumped("info", url+"/WORLDS/one")
+	require.Error(t, err)
+	assert.Contains(t, out, "no store of world one")
+
+	f, err := replica.Follow(ctx, log, disk.Memory(), replica.Options{})
+	require.NoError(t, err)
+	o, err := f.Claim(ctx)
+	require.NoError(t, err)
+	w := ecs.NewWorld(ecs.Options{})
+	gold := ecs.MustRegister(w, ecs.Component[int64]{Name: "gold"})
+	store, err := o.Open(ctx, w, persist.Options{})
+	require.NoError(t, err)
+	gold.Set(w.Create(), 1234567)
+	require.NoError(t, store.Commit())
+	require.NoError(t, store.Close(ctx))
+	require.NoError(t, o.Close())
+
+	out, err = dumped("show", url+"/WORLDS/one", "0v1")
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, out, "1234567")
+	for _, wrong := range []string{"", "/WORLDS", "/WORLDS/one/more"} {
+		out, err = dumped("info", url+wrong)
+		require.Error(t, err)
+		assert.Contains(t, out, "does not name a world")
+	}
+}
