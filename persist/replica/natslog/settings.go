@@ -141,7 +141,7 @@ func CheckServers(ctx context.Context, system *nats.Conn) error {
 	if err != nil {
 		return err
 	}
-	defer answers.Unsubscribe()
+	defer func() { _ = answers.Unsubscribe() }()
 	if err := system.PublishRequest("$SYS.REQ.SERVER.PING.JSZ", inbox, nil); err != nil {
 		return err
 	}
