@@ -165,7 +165,15 @@ func (a *app) cobra(c *command) *cobra.Command {
 	cmd := &cobra.Command{Use: c.use, Short: short, Long: long, Example: c.example, ValidArgsFunction: a.completeArguments(c)}
 	f := flags{cmd.Flags(), cmd}
 	run := c.run(f)
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return run(&call{a, cmd.Context(), args, f}) }
+	cmd.RunE = func(_ *cobra.Command, args []string) (err error) {
+		if a.json {
+			err = f.unlimited()
+		}
+		if err != nil {
+			return err
+		}
+		return run(&call{a, cmd.Context(), args, f})
+	}
 	least, most := c.arguments()
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {

@@ -37,17 +37,17 @@ With --entity, show how one is looked up: it has the component if sparse[index] 
 a row, and dense[row] is the entity itself. One that had the index before it, in
 another generation, does not pass.`,
 	example: `  ecsdump arrays D Position
-  ecsdump arrays D Position --at 1200 --from 4000 --limit 20
+  ecsdump arrays D Position --at 1200 --offset 4000 --limit 20
   ecsdump arrays D Position --entity 12v3`,
 	complete: []completer{components(true)},
 	run: func(f flags) action {
 		var w window
 		var entity string
-		f.number(&w.from, "from", "", 0, "begin with this row, and sparse entry")
-		f.limit(&w.limit, 0, "rows, and sparse entries")
+		f.number(&w.from, "offset", "", 0, "leave out this many of the first")
+		f.limit(&w.limit, "rows, and elements of sparse")
 		f.entity(&entity, "show how this entity is looked up")
 		return f.showing(func(s *source, st *inspect.State) error {
-			if err := cmp.Or(s.exclusive("entity", "from"), s.exclusive("entity", "limit")); err != nil {
+			if err := cmp.Or(s.exclusive("entity", "offset"), s.exclusive("entity", "limit")); err != nil {
 				return err
 			}
 			c, err := s.component(outline(st), s.args[1])

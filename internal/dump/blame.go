@@ -72,7 +72,7 @@ func (s *source) blame(at string, text string) error {
 	if !sub.isResource() && !last.Alive {
 		return s.notAlive(last)
 	}
-	b := &blamer{number: sub.number}
+	b := &blamer{only: sub.numbers()}
 	if err := b.look(s, sub.entity, seq); err != nil {
 		return err
 	}
@@ -163,8 +163,8 @@ func (w *writerDoc) unless(other *writerDoc) string {
 // found for all of them. What most often changes is found soonest, and what never changed only
 // by reading all; show ends earlier, after so many bytes.
 type blamer struct {
-	number int   // Of the only component of interest, or allComponents.
-	bytes  int64 // How many bytes of ticks to read, but for those that must be; 0: any.
+	only  []int // The components of interest, by number; none: all.
+	bytes int64 // How many bytes of ticks to read, but for those that must be; 0: any.
 
 	last       *inspect.EntityState
 	components map[int]*blamedDoc // By number: those that it has.
@@ -210,11 +210,14 @@ func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	return err
 }
 
+// wants reports whether component n is of interest.
+func (b *blamer) wants(n int) bool { return len(b.only) == 0 || slices.Contains(b.only, n) }
+
 // begin notes what is to be explained.
 func (b *blamer) begin(last *inspect.EntityState) {
 	b.last, b.components = last, map[int]*blamedDoc{}
 	for n, c := range last.Components {
-		if c.Row < 0 || b.number != allComponents && b.number != n {
+		if c.Row < 0 || !b.wants(n) {
 			continue
 		}
 		d := &blamedDoc{Name: c.Name, Written: new(writerDoc)}

@@ -1,149 +1,193 @@
 package dump
 
 import (
+	"fmt"
+	"math"
 	"slices"
-	"strings"
+	"time"
 
+	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// branches are the lines that --graph draws beside records, by seq. A record has one
-// parent, so that branches only ever fork:
-//
-//	3  *
-//	   |\
-//	4  | *
-//	6  * |    which continues 3 as well
-type branches map[uint64]branchLines
-
-// branchLines are those of one record.
-type branchLines struct {
-	apart  bool   // A line comes before it.
-	fork   string // That line: with the fork where its branch begins, unless it begins a tree.
-	row    string // Beside it.
-	before string // Of the branches that lead to it and pass it.
-	after  string // Of the branches that leave it and pass it.
+// branchesDoc is what branches --json prints.
+type branchesDoc struct {
+	Total    int         `json:"total"`
+	Branches []branchDoc `json:"branches"` // By their ends; the newest as many as --limit allows.
 }
 
-// branchesOf draws entries, which are in the order of the journal. A record whose
-// parent is not among them hangs on the nearest ancestor that is.
-func branchesOf(entries []journal.Entry, log *journal.Log) branches {
-	d := &brancher{parents: parentsAmong(entries, log), children: map[uint64]int{}}
-	for _, parent := range d.parents {
-		d.children[parent]++
-	}
-	lines := branches{}
-	for i, e := range entries {
-		lines[e.ID.Seq] = d.draw(e.ID.Seq, d.parents[i])
-	}
-	return lines
+// A branchDoc is a branch of the journal, from the first record that no newer branch has to its end.
+type branchDoc struct {
+	Branch      string     `json:"branch"` // The point in time that is its end: tip:1; @latest if a record of another branch continues it.
+	Tick        uint64     `json:"tick"`   // Of its end.
+	Seq         uint64     `json:"record"`
+	Time        *time.Time `json:"time,omitempty"` // By the clock of the writer; missing: it cannot be read.
+	Parent      uint64     `json:"parent"`         // The record that its first one continues; 0: none.
+	FirstTick   uint64     `json:"first_tick"`
+	FirstRecord uint64     `json:"first_record"`
+	Begun       *time.Time `json:"begun,omitempty"` // When that was committed.
+	Records     int        `json:"records"`
+	Head        bool       `json:"head"`    // It ends with the newest state.
+	Rewound     bool       `json:"rewound"` // The newest state does not come from it.
 }
 
-// parentsAmong returns the nearest ancestor among entries of each of them, or 0.
-func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
-	// Of records that were passed on the way, and entries themselves. Each is passed once, however
-	// many of entries come from it.
-	nearest := map[uint64]uint64{}
-	for _, e := range entries {
-		nearest[e.ID.Seq] = e.ID.Seq
+var branchesCommand = command{
+	use: "branches STORE",
+	doc: `List the branches of the journal: where each begins and ends
+
+List the branches of the journal, by their ends: where each begins, which record that
+continues, and which one leads to the newest state. The others were rewound. A record
+that leads to several ends belongs to the way to the newest state, else to the newest branch.
+
+BRANCH is the point in time that is the end: ecsdump ls D --at tip:1 shows the state
+there, tip:1~5 is 5 ticks before it, and record:88 any record of any branch. PARENT is
+the record behind which the branch begins, FIRST its first tick.`,
+	example: `  ecsdump branches D
+  ecsdump log D --graph
+  ecsdump diff D tip:1 @latest`,
+	run: func(f flags) action {
+		var l limit
+		f.limit(&l, "branches, the newest")
+		return reading(func(s *source) error {
+			if s.IsSave() {
+				return s.noJournal(try("info", s.path), "there are no branches")
+			}
+			branches := s.branches()
+			doc := &branchesDoc{Total: len(branches.docs)}
+			_, earlier := l.of(len(branches.docs))
+			doc.Branches = branches.docs[earlier:]
+			for i := range doc.Branches {
+				b := &doc.Branches[i]
+				if err := s.ctx.Err(); err != nil {
+					return err
+				}
+				b.Begun, b.Time = s.time(b.FirstRecord), s.time(b.Seq)
+			}
+			return s.tell(doc)
+		})
+	},
+}
+
+// print prints a row for each branch.
+func (d *branchesDoc) print(a *app) {
+	if d.Total == 0 {
+		a.Line("the journal has no records")
+		return
 	}
-	parents := make([]uint64, len(entries))
-	for i, e := range entries {
-		var passed []uint64
-		at := e.Parent
-		for {
-			if known, ok := nearest[at]; ok {
-				parents[i] = known
+	a.earlier(d.Total-len(d.Branches), "branch", "branches")
+	term.Table(a.Out, d.Branches, func(b branchDoc) []any {
+		note := recordDoc{Head: b.Head, Rewound: b.Rewound}.note()
+		return []any{b.Branch, b.Tick, b.Seq, some(int64(b.Parent)), shown(b.Time), b.FirstTick, b.Records, note}
+	}, "BRANCH", ">TICK", ">RECORD", ">PARENT", "TIME", ">FIRST", ">RECORDS", "NOTE")
+}
+
+// time returns when record seq was committed; nil: that cannot be read.
+func (s *source) time(seq uint64) *time.Time {
+	commits, err := s.Commits(seq, seq)
+	if err != nil || len(commits) == 0 {
+		return nil
+	}
+	return &commits[0].Time
+}
+
+// A lineage is the branches of a journal, and to which of them a record belongs.
+type lineage struct {
+	docs []branchDoc
+	of   map[uint64]string // By record, what branchDoc calls the branch.
+}
+
+// branches parts the records of the journal into branches.
+func (s *source) branches() lineage {
+	log, known := s.Log(), s.rewoundFrom()
+	l := lineage{of: map[uint64]string{}}
+	ends := slices.Clone(s.Tips())
+	numbers := map[uint64]string{}
+	for i, e := range ends {
+		numbers[e.ID.Seq] = fmt.Sprintf("tip:%d", i+1)
+	}
+	slices.Reverse(ends) // The newest take what they share with older ones.
+	if head, ok := log.Find(log.Head); ok {
+		ends = append([]journal.Entry{head}, slices.DeleteFunc(ends, func(e journal.Entry) bool { return e.ID.Seq == head.ID.Seq })...)
+	}
+	for _, end := range ends {
+		d := branchDoc{Branch: numbers[end.ID.Seq], Tick: end.Tick, Seq: end.ID.Seq, Head: end.ID.Seq == log.Head}
+		d.Rewound = !d.Head && end.ID.Seq >= known
+		if d.Branch == "" {
+			d.Branch = "@latest"
+		}
+		for e := range log.Ancestors(end.ID.Seq) {
+			if l.of[e.ID.Seq] != "" {
 				break
 			}
-			passed = append(passed, at)
-			parent, ok := log.Find(at)
-			if !ok {
-				break
+			l.of[e.ID.Seq] = d.Branch
+			if d.Parent = e.Parent; !e.Lost() {
+				d.FirstTick, d.FirstRecord = e.Tick, e.ID.Seq
+				d.Records++
 			}
-			at = parent.Parent
 		}
-		for _, seq := range passed {
-			nearest[seq] = parents[i]
-		}
+		l.docs = append(l.docs, d)
 	}
-	return parents
+	slices.SortFunc(l.docs, func(a, b branchDoc) int {
+		return int(min(max(int64(a.Seq)-int64(b.Seq), math.MinInt32), math.MaxInt32))
+	})
+	return l
 }
 
-// A brancher draws records one by one. A record takes over the column of its parent only
-// if no other child comes later, so a column belongs to one branch from its fork to its end,
-// and is free for another after that.
-type brancher struct {
-	parents  []uint64
-	children map[uint64]int // Not drawn yet.
-	columns  []uint64       // The last record in each; 0: the column is free.
+// marksDoc is what marks --json prints.
+type marksDoc struct {
+	Total int       `json:"total"`
+	Marks []markDoc `json:"marks"` // Oldest first; the newest as many as --limit allows.
 }
 
-// draw draws record seq. It gets the column of its parent if it is the last child, so
-// that the newest branch is the leftmost.
-func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
-	column := slices.Index(d.columns, parent)
-	switch {
-	case parent == 0:
-		lines.apart, lines.fork = len(d.columns) > 0, d.state(-1, "")
-		column = d.free(0)
-	case d.children[parent] > 1:
-		from := column
-		column = d.free(from + 1)
-		lines.apart, lines.fork = true, d.fork(from, column)
-	}
-	if d.children[parent]--; parent != 0 {
-		d.columns[column] = parent
-		lines.before = d.state(column, "|")
-	} else {
-		lines.before = d.state(-1, "")
-	}
-	d.columns[column] = seq
-	lines.row = d.state(column, "*")
-	if d.children[seq] == 0 {
-		d.columns[column] = 0
-	}
-	lines.after = d.state(-1, "")
-	return lines
+// A markDoc is a name that the program gave a tick.
+type markDoc struct {
+	Name    string    `json:"name"` // mark:NAME is the point in time.
+	Tick    uint64    `json:"tick"`
+	Seq     uint64    `json:"record"`
+	Time    time.Time `json:"time"`
+	Branch  string    `json:"branch"`  // As branches calls it.
+	Rewound bool      `json:"rewound"` // The newest state does not come from this tick.
 }
 
-// free returns the first free column from least on.
-func (d *brancher) free(least int) int {
-	for i := least; i < len(d.columns); i++ {
-		if d.columns[i] == 0 {
-			return i
-		}
-	}
-	d.columns = append(d.columns, 0)
-	return len(d.columns) - 1
+var marksCommand = command{
+	use: "marks STORE",
+	doc: `List the marks: the names that the program gave ticks
+
+List the marks: the names that the program gave ticks, with the branch that each tick is
+on, oldest first. mark:NAME is the newest tick of that name as a point in time, of those on
+the way to the newest state if there are any; record:N is any of them.`,
+	example: `  ecsdump marks D
+  ecsdump diff D mark:start mark:boss`,
+	run: func(f flags) action {
+		var l limit
+		f.limit(&l, "marks, the newest")
+		return reading(func(s *source) error {
+			if s.IsSave() {
+				return s.noJournal(try("info", s.path), "there are no marks")
+			}
+			marks, unread := s.Marks(s.ctx)
+			_, earlier := l.of(len(marks))
+			branches, known := s.branches(), s.rewoundFrom()
+			doc := &marksDoc{len(marks), listed(marks[earlier:], func(m inspect.Mark) markDoc {
+				return markDoc{m.Name, m.Tick, m.Seq, m.Time, branches.of[m.Seq], !m.OnHead && m.Seq >= known}
+			})}
+			if err := s.tell(doc); err != nil {
+				return err
+			}
+			return unread
+		})
+	},
 }
 
-// state draws the columns, one of them as mark.
-func (d *brancher) state(column int, mark string) string {
-	var b strings.Builder
-	for i, seq := range d.columns {
-		switch {
-		case i == column:
-			b.WriteString(mark)
-		case seq != 0:
-			b.WriteByte('|')
-		default:
-			b.WriteByte(' ')
-		}
-		b.WriteByte(' ')
+// print prints a row for each mark.
+func (d *marksDoc) print(a *app) {
+	if d.Total == 0 {
+		a.Line("no tick has a mark")
+		return
 	}
-	return strings.TrimRight(b.String(), " ")
-}
-
-// fork draws the way from a column to a free one on its right.
-func (d *brancher) fork(from, to int) string {
-	passing := d.state(-1, "")
-	line := []byte(passing + strings.Repeat(" ", 2*to))[:2*to]
-	for i := 2*from + 1; i < len(line)-1; i++ {
-		if line[i] == ' ' {
-			line[i] = '_'
-		}
-	}
-	line[len(line)-1] = '\\'
-	return string(line) + passing[min(len(line), len(passing)):]
+	a.earlier(d.Total-len(d.Marks), "mark", "marks")
+	term.Table(a.Out, d.Marks, func(m markDoc) []any {
+		return []any{m.Name, m.Tick, m.Seq, shown(&m.Time), m.Branch, recordDoc{Rewound: m.Rewound}.note()}
+	}, "MARK", ">TICK", ">RECORD", "TIME", "BRANCH", "NOTE")
 }

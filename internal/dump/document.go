@@ -100,6 +100,9 @@ func (a *app) more(n, total int, one, many string) {
 	}
 }
 
+// moreUnknown says that a limit left out things behind those that were printed, nobody knows how many.
+func (a *app) moreUnknown(many string) { a.Line("more %s; --limit 0 prints all", many) }
+
 // earlier prints how many things a limit left out before those that will be printed.
 func (a *app) earlier(n int, one, many string) {
 	if n > 0 {

@@ -131,6 +131,14 @@ func (sub subject) isResource() bool { return sub.entity == ecs.Vacant }
 // holder names the entity that sub is about; "": it is about a resource.
 func (sub subject) holder() string { return holder(sub.entity, sub.isResource()) }
 
+// numbers returns the components that sub is about; none: all.
+func (sub subject) numbers() []int {
+	if sub.number == allComponents {
+		return nil
+	}
+	return []int{sub.number}
+}
+
 // A pathStep leads into a value: to a field, or to an element or entry.
 type pathStep struct {
 	name string // Of the field, or what is between the brackets.

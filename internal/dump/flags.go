@@ -165,9 +165,23 @@ func (f flags) texts(to *[]string, name, kind, usage string, parts func(text str
 // A limit is how much of a list to print; 0: all.
 type limit uint
 
+// shownLimit is the limit of every list that people are shown. Programs, which have --json, --ndjson or CSV
+// printed, get all: what is left out would be missed without a word.
+const shownLimit = 20
+
 // limit declares the flag --limit.
-func (f flags) limit(l *limit, n uint, what string) {
-	f.number((*uint)(l), "limit", "", n, "print at most this many "+what+"; 0: all")
+func (f flags) limit(l *limit, what string) {
+	f.number((*uint)(l), limitFlag, "n", shownLimit, "print at most this many "+what+"; 0: all, as for programs")
+}
+
+const limitFlag = "limit"
+
+// unlimited takes the limit away that is for people, unless somebody has asked for it.
+func (f flags) unlimited() error {
+	if l := f.Lookup(limitFlag); l != nil && !l.Changed {
+		return l.Value.Set("0")
+	}
+	return nil
 }
 
 // of returns how many of n things to print, and how many not.

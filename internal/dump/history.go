@@ -66,7 +66,7 @@ without replaying them, so a long journal takes as long as reading it.`,
 		var h historian
 		f.BoolVar(&h.all, "all", false, "also when a value was written that was there before, or moved to another row")
 		f.point(&h.at)
-		f.limit(&h.limit, 0, "events, the newest")
+		f.limit(&h.limit, "events, the newest")
 		return func(c *call) error {
 			if err := c.atOrRange(2); err != nil {
 				return err

@@ -21,7 +21,7 @@ type infoDoc struct {
 	Kind      string        `json:"kind"` // store or save.
 	*worldDoc               // At the point in time asked for.
 	Snapshots []snapshotDoc `json:"snapshots"`
-	Marks     []markDoc     `json:"marks,omitempty"`   // Oldest first.
+	Marks     int           `json:"marks"`             // How many there are; the command marks lists them.
 	Journal   *journalDoc   `json:"journal,omitempty"` // None for a save.
 	Lock      *lockDoc      `json:"lock,omitempty"`    // None if it was closed cleanly.
 	Damage    []string      `json:"damage"`            // That shows without verify.
@@ -29,6 +29,8 @@ type infoDoc struct {
 	Refused   string        `json:"refused,omitempty"` // Why it cannot.
 	Helps     string        `json:"helps,omitempty"`   // The command that helps then.
 	Bytes     int64         `json:"bytes"`             // Of snapshots and journal, or of the save.
+
+	newest inspect.Mark // If there are any.
 }
 
 // A worldDoc describes a world at a point in time.
@@ -92,15 +94,6 @@ type lockDoc struct {
 	Running string `json:"running"` // yes: it has it open. no, or unknown: it is on another host.
 }
 
-// A markDoc is a name that the program gave a tick.
-type markDoc struct {
-	Name string    `json:"name"` // mark:NAME is the point in time.
-	Tick uint64    `json:"tick"`
-	Seq  uint64    `json:"record"`
-	Time time.Time `json:"time"`
-	Head bool      `json:"head"` // The newest state comes from this tick, or is it.
-}
-
 var infoCommand = command{
 	use: "info STORE",
 	doc: `Summarize what there is: state, components, snapshots, journal`,
@@ -121,7 +114,9 @@ var infoCommand = command{
 				return err
 			}
 			marks, unread := s.Marks(s.ctx)
-			doc.Marks = listed(marks, func(m inspect.Mark) markDoc { return markDoc{m.Name, m.Tick, m.Seq, m.Time, m.OnHead} })
+			if doc.Marks = len(marks); doc.Marks > 0 {
+				doc.newest = marks[doc.Marks-1]
+			}
 			return errors.Join(err, unread, s.tell(doc))
 		})
 	},
@@ -278,9 +273,6 @@ func (doc *infoDoc) print(a *app) {
 	if doc.Kind == "store" && len(doc.Snapshots) > 0 {
 		a.snapshots(doc.Snapshots)
 	}
-	if len(doc.Marks) > 0 {
-		a.marks(doc.Marks)
-	}
 }
 
 // print adds what there is to say of a state.
@@ -299,6 +291,9 @@ func (w *worldDoc) print(g *term.Grid) {
 func (doc *infoDoc) journal(g *term.Grid) {
 	g.Row("journal", doc.Journal)
 	g.Row("closed", closed(doc))
+	if doc.Marks > 0 {
+		g.Row("marks", fmt.Sprintf("%d; the newest is mark:%s, tick %d", doc.Marks, doc.newest.Name, doc.newest.Tick))
+	}
 	if doc.Journal.Torn != "" {
 		g.Row("unfinished", doc.Journal.Torn)
 	}
@@ -329,25 +324,6 @@ func closed(doc *infoDoc) string {
 		return "no"
 	}
 	return "cleanly"
-}
-
-// shownMarks is how many marks people are shown: the newest.
-const shownMarks = 20
-
-// marks prints the newest marks for people.
-func (a *app) marks(marks []markDoc) {
-	a.Line("")
-	if earlier := len(marks) - shownMarks; earlier > 0 {
-		a.Line("%s before these; --json lists all", term.Count(earlier, "mark", "marks"))
-		marks = marks[earlier:]
-	}
-	term.Table(a.Out, marks, func(m markDoc) []any {
-		note := ""
-		if !m.Head {
-			note = rewound
-		}
-		return []any{m.Name, m.Tick, m.Seq, shown(&m.Time), note}
-	}, "MARK", ">TICK", ">RECORD", "TIME", "NOTE")
 }
 
 // shown returns a time for people, or "" if it is not known.

@@ -40,7 +40,7 @@ another value, with --component Position only this one.`,
 	complete: []completer{(*completion).ranges},
 	run: func(f flags) action {
 		var l logger
-		f.limit(&l.limit, 0, "records, the newest")
+		f.limit(&l.limit, "records, the newest")
 		l.flags(f)
 		f.BoolVar(&l.graph, "graph", false, "draw the branches")
 		f.BoolVar(&l.reverse, "reverse", false, "newest first")

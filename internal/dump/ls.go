@@ -38,7 +38,7 @@ List the entities that are alive, with their components.
 		l.flags(f)
 		f.condition(&l.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
 		f.point(&at)
-		f.limit(&l.limit, 20, "entities")
+		f.limit(&l.limit, "entities")
 		return reading(func(s *source) error {
 			return s.ask(at, func(st *inspect.State) error {
 				chosen, err := l.choice(&sweeper{source: s, st: st}, "--where")

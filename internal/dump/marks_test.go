@@ -3,11 +3,7 @@ package dump
 import (
 	"context"
 	"strings"
-	"testing"
 
-	"github.com/stretchr/testify/assert"
-
-	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 )
 
@@ -48,18 +44,4 @@ func buildMarked(dir string) error {
 		}
 	}
 	return nil
-}
-
-func TestPeopleAreShownTheNewestMarks(t *testing.T) {
-	var out strings.Builder
-	a := &app{Out: term.NewOut(&out, nil)}
-	marks := make([]markDoc, shownMarks+2)
-	for i := range marks {
-		marks[i].Name = string(rune('a' + i))
-	}
-	a.marks(marks)
-	assert.NoError(t, a.Close())
-	assert.Contains(t, out.String(), "2 marks before these; --json lists all")
-	assert.NotContains(t, out.String(), "\nb ")
-	assert.Contains(t, out.String(), "\nc ")
 }

@@ -24,7 +24,7 @@ var mcpCommand = command{
 
 Serve a store or a save to an agent, by the Model Context Protocol on standard input
 and output: a client starts this command and asks it. Its tools are commands: info,
-schema, query, show, history, blame, bisect, plot, diff and log, with their flags; what
+schema, query, show, history, blame, bisect, plot, diff, branches, marks, panel and log, with their flags; what
 they answer is what these print with --json, and what goes wrong is told in the same
 words.
 

@@ -220,7 +220,7 @@ func TestEveryToolOnlyReadsAndSaysWhatItTakes(t *testing.T) {
 			assert.NotEmpty(t, s.(map[string]any)["description"], "%s %s", tool.Name, name)
 		}
 	}
-	assert.ElementsMatch(t, []string{"bisect", "blame", "diff", "history", "info", "log", "plot", "query", "schema", "show"}, names)
+	assert.ElementsMatch(t, []string{"bisect", "blame", "branches", "diff", "history", "info", "log", "marks", "panel", "plot", "query", "schema", "show"}, names)
 }
 
 func TestAnAgentAsksTwoSaves(t *testing.T) {

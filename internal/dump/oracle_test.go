@@ -464,6 +464,7 @@ func oracleRand(t *testing.T) *rand.Rand {
 
 // simpleCalls has for each command that only reads what it is called with.
 var simpleCalls = map[string][]string{
+	"branches": nil, "marks": nil,
 	"arrays": {"Health"}, "bisect": {"score > 20"}, "blame": {"0v1"}, "diff": {"@latest"}, "export": nil, "history": {"0v1"},
 	"info": nil, "log": nil, "ls": nil, "panel": {"Health"}, "plot": {"score"}, "query": {"Position.X > 3"}, "schema": nil, "show": {"0v1"}, "stats": nil, "tail": nil, "tree": nil, "verify": nil,
 }

@@ -38,13 +38,13 @@ there. Expressions are on entities, as in ls and query; "… as NAME" names a co
 
 ` + expressionHelp,
 	example: `  ecsdump panel D Health.Current 100..200 --every 10 --where 'Team == 1'
-  ecsdump panel D 'Position.X as x' 'Position.Y as y' --format csv --limit 0 > paths.csv`,
+  ecsdump panel D 'Position.X as x' 'Position.Y as y' --format csv > paths.csv`,
 	complete: []completer{nil, (*completion).ranges},
 	run: func(f flags) action {
 		p := new(panel)
 		f.condition(&p.where, "where", "only entities for which this expression is true (and the others, if it is given again)")
 		f.number(&p.every, "every", "", 1, "look at every so many ticks, and the last one")
-		f.limit(&p.limit, 100, "rows")
+		f.limit(&p.limit, "rows")
 		oneOf(f.FlagSet, &p.format, "format", "format", "table or csv", "table", "csv")
 		f.point(&p.at)
 		return func(c *call) (err error) {
@@ -56,6 +56,12 @@ there. Expressions are on entities, as in ls and query; "… as NAME" names a co
 				return c.misused("--every takes 1 or more")
 			case c.json && p.format == "csv":
 				return c.misused("give either --format csv or --json")
+			}
+			if p.format == "csv" {
+				err = c.flags.unlimited()
+			}
+			if err != nil {
+				return err
 			}
 			return c.read(c.args[0], p.print)
 		}
@@ -105,8 +111,12 @@ func (p *panel) print(s *source) (err error) {
 			g.Flush()
 		}
 	}
-	if err == nil && p.more {
-		s.note("there is more; --limit 0 prints all")
+	switch {
+	case err != nil || !p.more:
+	case s.json || p.format == "csv":
+		s.note("more rows; --limit 0 prints all")
+	default:
+		s.moreUnknown("rows")
 	}
 	return cmp.Or(err, p.unread)
 }

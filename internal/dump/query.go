@@ -56,7 +56,7 @@ in each; of more they are near, within half a percent or about one, and that is 
 		f.expressions(&q.selected, "select", `columns, each perhaps "… as NAME" (default entity)`)
 		q.flags(f)
 		q.totalFlags(f)
-		f.limit(&q.limit, 0, "rows")
+		f.limit(&q.limit, "rows")
 		return f.showing(func(s *source, st *inspect.State) error {
 			q.where = s.args[1:]
 			return s.query(st, &q)

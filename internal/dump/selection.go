@@ -202,7 +202,7 @@ func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
 	}
 	g.Flush() // The headings, if there is nothing else.
 	if p.open {
-		s.Line("and more; --limit 0 prints all")
+		s.moreUnknown(many)
 	} else {
 		s.more(p.more, p.total, one, many)
 	}

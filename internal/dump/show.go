@@ -75,9 +75,10 @@ For the last writers, up to 64 MiB of older ticks are read as well; what they do
 tell was written "at or before" the oldest of them: ecsdump blame looks at all, and
 field by field. For those who refer to it, the values of components that can hold
 entities are read. An entity in a field of its own is looked up, to say if it is not
-alive. With --brief none of this is done, and nothing more is read.`,
+alive. With --component this is of these components alone. With --brief none of this is done, and nothing more is read.`,
 	example: `  ecsdump show D 12v3
   ecsdump show D 12v3 --at @latest~10 --brief
+  ecsdump show D 12v3 --component Position,Health
   ecsdump show D Weather
   ecsdump show D --resources`,
 	complete: []completer{(*completion).holders},
@@ -86,13 +87,14 @@ alive. With --brief none of this is done, and nothing more is read.`,
 		var resources bool
 		f.BoolVar(&resources, "resources", false, "show the resources instead of an entity")
 		f.BoolVar(&e.brief, "brief", false, "neither who wrote it last nor who refers to it, nor who in it is not alive")
+		f.StringSliceVar(&e.components, "component", nil, "only these components (a comma between, or the flag again)")
 		f.point(&e.at)
-		f.limit(&e.limit, 10, "that refer to it")
+		f.limit(&e.limit, "that refer to it")
 		return func(c *call) error {
 			if resources != (len(c.args) == 1) {
 				return c.misused("give either an entity, the name of a resource or --resources")
 			}
-			if err := cmp.Or(c.exclusive("resources", "brief"), c.exclusive("resources", "limit")); err != nil {
+			if err := cmp.Or(c.exclusive("resources", "brief"), c.exclusive("resources", "component")); err != nil {
 				return err
 			}
 			return c.read(c.args[0], func(s *source) error {
@@ -163,6 +165,8 @@ type shower struct {
 	at    string
 	brief bool
 	limit limit // Of those that refer to it.
+
+	components []string // None: all.
 }
 
 // run shows the entity. One that is not alive is an error that says what became of it. No state
@@ -179,12 +183,19 @@ func (o *shower) run(s *source) error {
 	if err != nil {
 		return err
 	}
-	b, err := o.look(s, e, allComponents, seq)
+	only, err := o.only(s, e, seq)
+	if err != nil {
+		return err
+	}
+	b, err := o.look(s, e, only, seq)
 	if err != nil {
 		return err
 	}
 	if !b.last.Alive {
 		return s.notAlive(b.last)
+	}
+	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
+		return s.missing(try("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), stateDoc{b.last.Tick, b.last.Seq}.place())
 	}
 	doc := &showDoc{stateDoc: stateDoc{b.last.Tick, b.last.Seq}, Row: b.last.Row, Entity: e.String(), Components: b.shown(s), living: b.last.Living}
 	if !o.brief {
@@ -204,10 +215,13 @@ func (o *shower) resource(s *source, seq uint64) error {
 	if err != nil {
 		return err
 	}
+	if len(o.components) > 0 {
+		return fail(exitUsage, "", "--component is of an entity; %s is no entity", s.args[1])
+	}
 	if !sub.isResource() || sub.field != "" {
 		return fail(exitUsage, try("blame", s.path, sub.String()), "show takes a whole entity or resource, as %s", cmp.Or(sub.holder(), sub.component))
 	}
-	b, err := o.look(s, ecs.Vacant, sub.number, seq)
+	b, err := o.look(s, ecs.Vacant, sub.numbers(), seq)
 	if err != nil {
 		return err
 	}
@@ -225,9 +239,32 @@ func (o *shower) resource(s *source, seq uint64) error {
 	return s.tell(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}})
 }
 
+// only returns the numbers of the components that --component names.
+func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err error) {
+	if len(o.components) == 0 {
+		return nil, nil
+	}
+	state, err := s.peek(e, seq)
+	if err != nil {
+		return nil, err
+	}
+	names := listed(state.Components, func(c inspect.EntityComponent) string { return c.Name })
+	for _, name := range o.components {
+		n := slices.Index(names, name)
+		switch {
+		case n < 0:
+			return nil, s.noComponent(name, names)
+		case state.Components[n].Resource:
+			return nil, s.isResource(name)
+		}
+		only = append(only, n)
+	}
+	return only, nil
+}
+
 // look returns what is known of an entity, or of a resource.
-func (o *shower) look(s *source, e ecs.Entity, number int, seq uint64) (b *blamer, err error) {
-	b = &blamer{number: number, bytes: showBytes}
+func (o *shower) look(s *source, e ecs.Entity, only []int, seq uint64) (b *blamer, err error) {
+	b = &blamer{only: only, bytes: showBytes}
 	if o.brief {
 		b.last, err = s.peek(e, seq)
 		return b, err
@@ -252,7 +289,7 @@ func (o *shower) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc, 
 func (b *blamer) shown(s *source) []shownDoc {
 	docs := []shownDoc{}
 	for n, c := range b.last.Components {
-		if c.Row < 0 {
+		if c.Row < 0 || !b.wants(n) {
 			continue
 		}
 		d := shownDoc{valueDoc: valueDocOf(c)}
@@ -364,9 +401,7 @@ func (d *referrersDoc) print(a *app) {
 	for _, r := range d.Entities {
 		a.Line("  %s", strings.Join(listed(r.Fields, r.place), " "))
 	}
-	if more := d.Total - len(d.Entities); more > 0 {
-		a.Line("  %d more; --limit 0 prints all", more)
-	}
+	a.more(d.Total-len(d.Entities), d.Total, "value", "values")
 }
 
 // place returns where a field is: 12v3.Target.Of, or score for a resource.

@@ -89,9 +89,9 @@ operations and the rest to what the ticks take in the journal; those of a file t
 	complete: []completer{(*completion).ranges},
 	run: func(f flags) action {
 		var at string
-		busiest := limit(5)
+		var busiest limit
 		f.point(&at)
-		f.limit(&busiest, 5, "of the busiest ticks")
+		f.limit(&busiest, "of the busiest ticks")
 		return func(c *call) error {
 			if err := c.atOrRange(1); err != nil {
 				return err
@@ -226,6 +226,7 @@ func (d *statsDoc) print(a *app) {
 		term.Table(a.Out, d.Busiest, func(c recordDoc) []any {
 			return []any{c.Tick, c.Seq, c.Bytes, c.note(), c.changes()}
 		}, ">TICK", ">RECORD", ">BYTES", "NOTE", "~CHANGES")
+		a.more(d.Ticks-len(d.Busiest), d.Ticks, "record", "records")
 	}
 	d.snapshots(a)
 	if len(d.Segments) > 0 {

@@ -16,8 +16,8 @@ import (
 
 // commands is the table of all commands.
 var commands = []*command{
-	&arraysCommand, &bisectCommand, &blameCommand, &compactCommand, &diffCommand, &editCommand, &exportCommand, &historyCommand,
-	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &mcpCommand, &panelCommand, &plotCommand, &queryCommand, &recoverCommand, &schemaCommand,
+	&arraysCommand, &bisectCommand, &blameCommand, &branchesCommand, &compactCommand, &diffCommand, &editCommand, &exportCommand, &historyCommand,
+	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &marksCommand, &mcpCommand, &panelCommand, &plotCommand, &queryCommand, &recoverCommand, &schemaCommand,
 	&serveCommand, &showCommand, &statsCommand, &tailCommand, &treeCommand, &verifyCommand,
 }
 

@@ -34,12 +34,13 @@ that opens the store. Rewinds are told. Ticks that were removed before tail read
 them are left out.`,
 	example: `  ecsdump tail D -n 3
   ecsdump tail D --follow
-  ecsdump tail D -f -n 0 --component Health -p
+  ecsdump tail D -f --new --component Health -p
   ecsdump tail D -f --ndjson`,
 	run: func(f flags) action {
-		t := tailer{logger: logger{limit: 10}}
+		t := new(tailer)
 		t.flags(f)
-		f.number(&t.many, "lines", "n", 10, "print so many of the newest ticks")
+		f.limit(&t.limit, "records, the newest")
+		f.BoolVar(&t.only, "new", false, "with --follow: only new ticks")
 		f.BoolVarP(&t.follow, "follow", "f", false, "print new ticks as they are committed")
 		f.interval(&t.interval, 200*time.Millisecond, "with --follow: how long to wait before looking again")
 		return func(c *call) error {
@@ -61,7 +62,7 @@ them are left out.`,
 //	clean                       it closed the store
 type tailer struct {
 	logger
-	many     uint
+	only     bool // None of those that are there.
 	follow   bool
 	interval time.Duration
 
@@ -104,7 +105,7 @@ func (t *tailer) run(s *source) error {
 	case len(log.Entries) == 0:
 		s.Line("the journal has no records")
 		return nil
-	case len(entries) == 0 && t.many > 0:
+	case len(entries) == 0:
 		return t.nothing()
 	}
 	t.grid = t.table(entries, nil)
@@ -126,10 +127,9 @@ func (t *tailer) run(s *source) error {
 // before them.
 func (t *tailer) newest() (entries []journal.Entry, earlier int, err error) {
 	all := t.Log().Entries
-	if t.many == 0 {
+	if t.only {
 		return nil, len(all), nil
 	}
-	t.limit = limit(t.many)
 	return t.cut(all)
 }
 

@@ -68,7 +68,7 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	}
 	commit(s.begin)
 	var people, lines watched
-	endPeople, endLines := tailing(t, &people, dir), tailing(t, &lines, dir, "--ndjson", "-n", "0")
+	endPeople, endLines := tailing(t, &people, dir), tailing(t, &lines, dir, "--ndjson", "--new")
 	people.has(t, 1, "created 8")
 	lines.has(t, 1, `"earlier":1`)
 

@@ -23,7 +23,6 @@ type tool struct {
 	command *command
 	takes   []argument
 	hides   []string // Flags that are not for agents.
-	limit   uint     // --limit, if it is not given; 0: as the command has it.
 	anew    bool     // The store is opened for each question.
 	on      string   // How to ask for what an answer leaves out.
 	docs    []any
@@ -41,8 +40,11 @@ const (
 	secondMember = "store2" // For diff.
 )
 
-// maxLimit is how much of a list an agent can ask for at once.
-const maxLimit = 1000
+// Of a list, an agent gets agentLimit without --limit, and cannot ask for more than maxLimit at once.
+const (
+	agentLimit = 50
+	maxLimit   = 1000
+)
 
 var rangeArgument = argument{"range", "A..B, as in 100..200, A.. or ..B; each is a point in time"}
 
@@ -51,7 +53,7 @@ var tools = []tool{
 	{command: &infoCommand, anew: true, on: "ask schema for components, log for ticks", docs: []any{infoDoc{}}},
 	{command: &schemaCommand, hides: []string{"go"}, on: "ask show for an entity", docs: []any{schemaDoc{}}},
 	{
-		command: &queryCommand, limit: 50, docs: []any{queryDoc{}},
+		command: &queryCommand, docs: []any{queryDoc{}},
 		takes: []argument{{"where", "the condition, as in Health < 10 && has(Frozen); without it all entities"}},
 		on:    "ask again with a higher offset, for fewer columns, or with a condition that leaves fewer",
 	},
@@ -61,7 +63,7 @@ var tools = []tool{
 		on:    "ask query for a field of this entity, with where set to entity == \"12v3\"",
 	},
 	{
-		command: &historyCommand, limit: 100, docs: []any{historyDoc{}},
+		command: &historyCommand, docs: []any{historyDoc{}},
 		takes: []argument{{"entity", "an entity, a component of it or a field: 12v3, 12v3.Position, 12v3.Position.X; or a resource or a field of it: Weather.Wind"}, rangeArgument},
 		on:    "ask again with a range that ends before the first of these events, or for one component or field",
 	},
@@ -88,8 +90,15 @@ var tools = []tool{
 		},
 		on: "ask again for one component or entity, or with stat to count only",
 	},
+	{command: &branchesCommand, on: "ask again with a higher limit", docs: []any{branchesDoc{}}},
+	{command: &marksCommand, on: "ask again with a higher limit", docs: []any{marksDoc{}}},
 	{
-		command: &logCommand, hides: []string{"graph"}, limit: 50, docs: []any{logDoc{}},
+		command: &panelCommand, hides: []string{"format"}, docs: []any{panelDoc{}},
+		takes: []argument{{"expressions", "on an entity, as in Health < 10 or Position.X as x"}, rangeArgument},
+		on:    "ask again with a shorter range, with every, or with a condition that leaves fewer",
+	},
+	{
+		command: &logCommand, hides: []string{"graph"}, docs: []any{logDoc{}},
 		takes: []argument{rangeArgument},
 		on:    "ask again with a range that ends before the first of these records, or with a filter",
 	},
@@ -163,16 +172,13 @@ func (t *tool) flagSchema(f *pflag.Flag) map[string]any {
 	if f.DefValue != "" && one["type"] == "string" {
 		one["default"] = f.DefValue
 	}
-	if f.Name == "limit" {
-		one["minimum"], one["maximum"], one["default"] = 1, maxLimit, json.RawMessage(f.DefValue)
-		if t.limit > 0 {
-			one["default"] = t.limit
-		}
+	if f.Name == limitFlag {
+		one["minimum"], one["maximum"], one["default"] = 1, maxLimit, agentLimit
 	}
 	if isList(f) {
 		one = map[string]any{"type": "array", "items": one}
 	}
-	one["description"] = strings.TrimSuffix(f.Usage, "; 0: all")
+	one["description"] = strings.TrimSuffix(f.Usage, "; 0: all, as for programs")
 	return one
 }
 
@@ -218,7 +224,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 			continue
 		}
 		for _, text := range texts[name] {
-			if f.Name == "limit" {
+			if f.Name == limitFlag {
 				if n, err := strconv.ParseUint(text, 10, 64); err == nil && (n == 0 || n > maxLimit) {
 					return nil, fmt.Errorf("limit is 1 to %d; %s", maxLimit, t.on)
 				}
@@ -229,8 +235,8 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 			args = append(args, "--"+f.Name+"="+text)
 		}
 	}
-	if t.limit > 0 && texts["limit"] == nil {
-		args = append(args, fmt.Sprintf("--limit=%d", t.limit))
+	if flags[limitFlag] != nil && texts[limitFlag] == nil {
+		args = append(args, fmt.Sprintf("--%s=%d", limitFlag, agentLimit))
 	}
 	behind, err := t.behind(texts, stores)
 	return append(append(args, "--"), behind...), err

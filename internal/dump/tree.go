@@ -19,12 +19,12 @@ type treeDoc struct {
 	Ancestors []string     `json:"ancestors,omitempty"` // Of ENTITY, from the root to its target.
 	Cycle     bool         `json:"cycle,omitempty"`     // There is no root: the first of them names one behind it, or ENTITY.
 	Total     int          `json:"total"`               // Nodes that --depth leaves.
-	Nodes     []branchDoc  `json:"nodes"`               // As many as --limit allows.
+	Nodes     []nodeDoc    `json:"nodes"`               // As many as --limit allows.
 	Rootless  *rootlessDoc `json:"rootless,omitempty"`  // Missing if there are none, and with ENTITY.
 }
 
-// A branchDoc is an entity in a tree.
-type branchDoc struct {
+// A nodeDoc is an entity in a tree.
+type nodeDoc struct {
 	Depth      int    `json:"depth"`
 	Entity     string `json:"entity"`
 	Target     string `json:"target,omitempty"`      // Whom it names; missing: nobody.
@@ -65,7 +65,7 @@ cycle, or below one, are below no root: they are counted at the end.`,
 		f.StringVar(&d.by, "by", "", "COMPONENT or COMPONENT.FIELD that names who is above")
 		f.number(&d.depth, "depth", "", 0, "draw at most this many levels below; 0: all")
 		f.point(&d.at)
-		f.limit(&d.limit, 1000, "entities")
+		f.limit(&d.limit, "entities")
 		return reading(func(s *source) error { return d.run(s) })
 	},
 }
@@ -109,7 +109,7 @@ func (d *drawer) run(s *source) error {
 	if d.by == "" {
 		s.note("drawn by %s", by)
 	}
-	doc := &treeDoc{stateDoc: stateDoc{p.Tick, p.Seq}, By: by.String(), Nodes: []branchDoc{}}
+	doc := &treeDoc{stateDoc: stateDoc{p.Tick, p.Seq}, By: by.String(), Nodes: []nodeDoc{}}
 	if len(rootless) > 0 {
 		doc.Rootless = &rootlessDoc{len(rootless), rootless[0].String()}
 	}
@@ -128,14 +128,14 @@ func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
 	doc.Total = len(nodes)
 	shown, more := d.limit.of(len(nodes))
 	if s.json {
-		return stream(s.app, doc, each(shown, func(i int) (branchDoc, error) { return branchOf(&nodes[i]), nil }))
+		return stream(s.app, doc, each(shown, func(i int) (nodeDoc, error) { return nodeOf(&nodes[i]), nil }))
 	}
 	doc.above(s.app)
 	var rails rails
 	for i := range nodes[:shown] {
 		n := &nodes[i]
 		cut := d.depth > 0 && uint64(n.Depth) == uint64(d.depth)
-		s.Line("%s", rails.before(n)+branchOf(n).label(cut))
+		s.Line("%s", rails.before(n)+nodeOf(n).label(cut))
 		if err := s.Broken(); err != nil {
 			return err
 		}
@@ -148,9 +148,9 @@ func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
 	return nil
 }
 
-// branchOf describes n.
-func branchOf(n *inspect.TreeNode) branchDoc {
-	doc := branchDoc{Depth: n.Depth, Entity: n.Entity.String(), TargetDead: n.TargetDead, Sources: n.Sources, Below: n.Below, Again: n.Again}
+// nodeOf describes n.
+func nodeOf(n *inspect.TreeNode) nodeDoc {
+	doc := nodeDoc{Depth: n.Depth, Entity: n.Entity.String(), TargetDead: n.TargetDead, Sources: n.Sources, Below: n.Below, Again: n.Again}
 	if n.Target != 0 {
 		doc.Target = n.Target.String()
 	}
@@ -158,7 +158,7 @@ func branchOf(n *inspect.TreeNode) branchDoc {
 }
 
 // label returns d for people; cut: what is below it is not drawn.
-func (d branchDoc) label(cut bool) string {
+func (d nodeDoc) label(cut bool) string {
 	text := d.Entity
 	switch {
 	case d.Again:
