@@ -39,6 +39,11 @@ type SnapshotResult struct {
 	Bytes   int64  // Size of the file.
 	Err     error
 
+	// Files are those that it takes to read the snapshot, relative to the store's directory: its
+	// own, first, and those it shares pages with, which stay as long as it does. Brought elsewhere
+	// under these names, the first is a save: for [Load], package inspect, ecsdump.
+	Files []string
+
 	// Removed are the files that nobody needs any longer and that are gone, and
 	// RemoveErr why no more are. See [Retention].
 	Removed   []string
@@ -121,13 +126,52 @@ func (s *Store) Snapshot(ctx context.Context) (SnapshotResult, error) { return s
 // A name has at most 255 bytes, all of which can be seen, and is not a number; an
 // error wraps [ErrName] if it is another one, or if a snapshot has it already.
 func (s *Store) SnapshotAs(ctx context.Context, name string) (SnapshotResult, error) {
-	if err := format.CheckLabel(name); err != nil {
-		return SnapshotResult{}, err
-	}
-	if err := s.free(name); err != nil {
+	if err := s.nameable(name); err != nil {
 		return SnapshotResult{}, err
 	}
 	return s.snapshotNow(ctx, name)
+}
+
+// BeginSnapshot begins a snapshot of the last commit, of that name or of none if it is "", and
+// waits for nothing: as one that [Options.SnapshotBytes] begins, it is copied by the commits
+// that follow, at [Options.SnapshotPace], and written beside them. [Options.OnSnapshot] and
+// [Store.Metrics] tell how it ended, and [SnapshotResult.Files] what there is to copy then: to an object
+// store, say. While another one is under way, it begins none and reports false.
+//
+// Errors are those of [Store.SnapshotAs]. Cost: O(storages).
+func (s *Store) BeginSnapshot(name string) (begun bool, err error) {
+	if name != "" {
+		if err := s.nameable(name); err != nil {
+			return false, err
+		}
+	}
+	if err := s.snapshotable(); err != nil {
+		return false, err
+	}
+	if s.collect(); s.snapshotting() {
+		return false, nil
+	}
+	err = s.beginAtPace(name)
+	return err == nil, err
+}
+
+// nameable returns an error unless a snapshot can have that name.
+func (s *Store) nameable(name string) error {
+	if err := format.CheckLabel(name); err != nil {
+		return err
+	}
+	return s.free(name)
+}
+
+// snapshotable returns an error unless a snapshot of the last commit can be taken.
+func (s *Store) snapshotable() error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.world.Raw().Dirty():
+		return ErrUncommitted
+	}
+	return s.Err()
 }
 
 // snapshotNow finishes the snapshot under way, if any, and takes another one of the last
@@ -136,13 +180,7 @@ func (s *Store) snapshotNow(ctx context.Context, name string) (SnapshotResult, e
 	if err := ctx.Err(); err != nil {
 		return SnapshotResult{}, err
 	}
-	if s.closed {
-		return SnapshotResult{}, ErrClosed
-	}
-	if s.world.Raw().Dirty() {
-		return SnapshotResult{}, ErrUncommitted
-	}
-	if err := s.Err(); err != nil {
+	if err := s.snapshotable(); err != nil {
 		return SnapshotResult{}, err
 	}
 	s.hand()
@@ -179,17 +217,22 @@ func (s *Store) goOn() {
 // one if it is time. It does a little after each tick.
 func (s *Store) collectAndBegin() {
 	s.collect()
-	if s.snapshotting() || !s.snapshotDue() {
-		return
+	if !s.snapshotting() && s.snapshotDue() {
+		_ = s.beginAtPace("") // If there was nothing to begin at, the next tick tries again.
 	}
+}
+
+// beginAtPace begins a snapshot that the commits copy which follow.
+func (s *Store) beginAtPace(name string) error {
 	start := time.Now()
-	if err := s.begin("", s.journal.Sync); err != nil {
-		return // There was nothing to begin at; the next tick tries again.
+	if err := s.begin(name, s.journal.Sync); err != nil {
+		return err
 	}
 	if s.options.SnapshotPace < 0 {
 		s.hand()
 	}
 	s.stalled(time.Since(start))
+	return nil
 }
 
 // snapshotDue reports whether the journal has grown enough since the last snapshot began.
@@ -403,6 +446,12 @@ func (c *copying) finish(files disk.FS, named map[uint32]namedFile) finished {
 	}
 	info, table, err := c.Write(files, f.Name, func() error { return c.done(context.Background()) })
 	f.Bytes, f.crc, f.table, f.Err = info.Size, info.CRC, table, err
+	if err == nil {
+		f.Files = []string{f.Name}
+		for _, r := range c.Manifest.Files {
+			f.Files = append(f.Files, catalog.SnapshotName(r.Number))
+		}
+	}
 	return f
 }
 

@@ -1,0 +1,68 @@
+package persist_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/disk/disktest"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/internal/storetest"
+)
+
+// What BeginSnapshot begins is finished by the commits that follow, and the files that it names
+// are all that it takes to read the state, wherever they are brought.
+func TestASnapshotThatIsBegunNamesTheFilesItNeeds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 1))
+	mem, w := disktest.New(), storetest.HostileBase(t)
+	var ended []persist.SnapshotResult
+	s, err := persist.OpenFS(storetest.Background, mem, w.World, persist.Options{SnapshotBytes: -1, SnapshotPace: 1, OnSnapshot: func(r persist.SnapshotResult) { ended = append(ended, r) }})
+	require.NoError(t, err)
+	defer s.Close(storetest.Background)
+	ended = ended[:0]
+	commit := func() {
+		w.Do(storetest.RandomActions(rng, 3)...)
+		require.NoError(t, s.Commit())
+	}
+	shared := 0
+	for _, name := range []string{"", "first", "second"} {
+		commit()
+		want, tick := storetest.Persistent(w.World), w.World.Tick()
+		for _, begins := range []bool{true, false} {
+			begun, err := s.BeginSnapshot(name)
+			require.NoError(t, err)
+			require.Equal(t, begins, begun, "one at a time")
+		}
+		require.Len(t, ended, 0, "it waits for nothing")
+		for s.Snapshotting() { // Nothing that goes back, which would give it up.
+			w.Seed.Set(storetest.Seed(rng.Uint32()))
+			require.NoError(t, s.Commit())
+		}
+		require.Len(t, ended, 1)
+		r := ended[0]
+		require.NoError(t, r.Err)
+		require.Equal(t, tick, r.Tick)
+		require.Equal(t, r.Name, r.Files[0])
+		ended = ended[:0]
+		elsewhere := disktest.New()
+		require.NoError(t, elsewhere.Mkdir("snapshots"))
+		for _, file := range r.Files {
+			copied, err := elsewhere.Create(file)
+			require.NoError(t, err)
+			_, err = copied.WriteAt(mem.Bytes(file), 0)
+			require.NoError(t, err)
+			require.NoError(t, copied.Close())
+		}
+		into := storetest.New(0)
+		require.NoError(t, persist.LoadFS(storetest.Background, elsewhere, r.Name, into.World))
+		require.Equal(t, want, storetest.Persistent(into.World))
+		shared += len(r.Files) - 1
+	}
+	require.Positive(t, shared, "none shared pages with another one")
+	_, err = s.BeginSnapshot("first")
+	require.ErrorIs(t, err, persist.ErrName, "one is called so")
+	w.Seed.Set(w.Seed.Get() + 1)
+	_, err = s.BeginSnapshot("")
+	require.ErrorIs(t, err, persist.ErrUncommitted)
+}
