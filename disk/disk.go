@@ -88,7 +88,9 @@ type FS interface {
 // another name since it was created: whoever writes it knows which.
 //
 // A File may have a method WriteBack(offset, size int64), which begins to bring
-// bytes to the device and does not wait, so that a later Sync has less to do.
+// bytes to the device and does not wait, so that a later Sync has less to do; and one
+// SyncLocal(local func()) error, if more is asked of Sync than that the bytes survive a crash of
+// this machine, as of files that other machines have as well: see [SyncLocal].
 type File interface {
 	io.ReaderAt
 	io.WriterAt
@@ -99,6 +101,15 @@ type File interface {
 	// Named reports whether name stands for this file. It does no longer once the
 	// file was removed, or another one was given the name.
 	Named(name string) (bool, error)
+}
+
+// SyncLocal is f.Sync, but calls local as soon as the bytes survive a crash of this machine, if
+// that is before they are all that Sync promises.
+func SyncLocal(f File, local func()) error {
+	if f, ok := f.(interface{ SyncLocal(local func()) error }); ok {
+		return f.SyncLocal(local)
+	}
+	return f.Sync()
 }
 
 // A Lock is a lock that was taken.

@@ -47,6 +47,8 @@ type subFile struct {
 
 func (f subFile) Named(name string) (bool, error) { return f.File.Named(f.sub.path(name)) }
 
+func (f subFile) SyncLocal(local func()) error { return SyncLocal(f.File, local) }
+
 func (f subFile) WriteBack(offset, size int64) {
 	if f, ok := f.File.(interface{ WriteBack(offset, size int64) }); ok {
 		f.WriteBack(offset, size)

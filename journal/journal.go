@@ -435,6 +435,7 @@ func (j *Journal) Abandon() {
 // reached notes that an fsync covered everything up to this item and seq, which is of
 // that tick.
 func (j *Journal) reached(items, seq, tick uint64) {
+	j.local(seq, tick)
 	j.mu.Lock()
 	advanced := seq > j.durable.Load()
 	j.synced = items
@@ -444,6 +445,17 @@ func (j *Journal) reached(items, seq, tick uint64) {
 	j.mu.Unlock()
 	if advanced && j.opt.OnDurable != nil {
 		j.opt.OnDurable(seq)
+	}
+}
+
+// local notes that a crash of this machine leaves everything up to seq, which is of that tick.
+func (j *Journal) local(seq, tick uint64) {
+	j.mu.Lock()
+	advanced := seq > j.counted.Local
+	j.counted.Local, j.counted.LocalTick = max(seq, j.counted.Local), tick
+	j.mu.Unlock()
+	if advanced && j.opt.OnLocal != nil {
+		j.opt.OnLocal(seq)
 	}
 }
 

@@ -642,3 +642,61 @@ func TestTheLeastEpochIsGiven(t *testing.T) {
 		log.Close()
 	}
 }
+
+// A sharedFS has files that are durable when more than this machine has them.
+type sharedFS struct {
+	disk.FS
+	ours func() // Called in Sync when this machine has the bytes.
+}
+
+type sharedFile struct {
+	disk.File
+	ours func()
+}
+
+func (f sharedFS) Create(name string) (disk.File, error) {
+	file, err := f.FS.Create(name)
+	return sharedFile{file, f.ours}, err
+}
+
+func (f sharedFile) SyncLocal(local func()) error {
+	err := f.Sync()
+	if err == nil {
+		local()
+		f.ours()
+	}
+	return err
+}
+
+// What this machine has is told before what is durable, by all names that a file goes by.
+func TestWhatIsLocalIsToldFirst(t *testing.T) {
+	var told []string
+	var j *journal.Journal
+	note := func(what string) func(uint64) {
+		return func(seq uint64) {
+			s := j.Stats()
+			told = append(told, fmt.Sprintf("%s %d: local %d, tick %d; durable %d", what, seq, s.Local, s.LocalTick, s.Durable))
+		}
+	}
+	fs := disk.Sub(sharedFS{disktest.New(), func() { told = append(told, "others") }}, ".")
+	j = open(t, fs, journal.Options{Sync: journal.SyncNever(), OnLocal: note("local"), OnDurable: note("durable")})
+	told = nil // The header of the segment.
+	add(t, j, 0, 10)
+	if err := j.Sync(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	tick := j.Stats().DurableTick
+	want := []string{
+		fmt.Sprintf("local 1: local 1, tick %d; durable 0", tick), "others",
+		fmt.Sprintf("durable 1: local 1, tick %d; durable 1", tick),
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
+	closeJournal(t, j, 1)
+	again := open(t, fs, journal.Options{})
+	if s := again.Stats(); s.Local != 1 {
+		t.Errorf("opened again, %d is local", s.Local)
+	}
+	closeJournal(t, again, 1)
+}

@@ -76,6 +76,7 @@ func newJournal(fs disk.FS, log *Log, opt Options) *Journal {
 	}
 	j.space.L = &j.mu
 	j.durable.Store(j.next - 1)
+	j.counted.Local = j.next - 1
 	for i := range log.Segments {
 		s := &log.Segments[i]
 		j.segments = append(j.segments, segmentRef{number: s.Number, first: s.First, size: s.Size})

@@ -99,6 +99,11 @@ type Options struct {
 	// nil: nothing is called.
 	OnDurable func(seq uint64)
 
+	// OnLocal is called as OnDurable is, and before it, once a crash of this machine leaves
+	// seq: where a file's Sync promises more than that, see [disk.SyncLocal]. What is durable is
+	// local too.
+	OnLocal func(seq uint64)
+
 	// Guard is asked whether the directory is still the caller's: by the writer
 	// goroutine after every fsync, before anybody is told that something is durable, and
 	// before a segment gets its name, also by Open; and by Prune before each removal. An

@@ -3,6 +3,8 @@ package journal
 import (
 	"iter"
 	"time"
+
+	"github.com/stet-ecs/stet/disk"
 )
 
 // Stats say how a journal fares. Times are those of this opening.
@@ -16,6 +18,8 @@ type Stats struct {
 	Tick        uint64 // The tick of the one before; 0 if j has not appended it.
 	Durable     uint64 // Highest seq that an fsync covered.
 	DurableTick uint64 // The tick of that record; 0 if j has not appended it.
+	Local       uint64 // Highest seq that a crash of this machine leaves: Durable, or a later one,
+	LocalTick   uint64 // and its tick.
 	Err         error  // As of [Journal.Err].
 
 	Syncs     uint64        // Calls of fsync,
@@ -60,7 +64,7 @@ func (j *Journal) Segments() iter.Seq2[uint64, int64] {
 // sync is fsync, counted.
 func (w *writer) sync() error {
 	start := time.Now()
-	err := w.file.Sync()
+	err := disk.SyncLocal(w.file, func() { w.j.local(w.seq, w.tick) })
 	w.j.countSync(time.Since(start))
 	return err
 }

@@ -11,12 +11,12 @@
 //
 //	keep a world in a directory      Open, Store.Commit, Store.Close
 //	or in another file system        OpenFS, SaveFS, LoadFS
-//	know what is durable             Store.Sync, Options.Sync, Options.OnDurable
+//	know what is durable             Store.Sync, Options.Sync, Options.OnDurable, Options.OnLocal
 //	save to a file, load it          Save, Load
 //	as bytes, from any reader        SaveTo, LoadFrom
 //	smaller                          SaveOptions
 //	save some entities, merge them   package part: Of, Part.Save, Load, Part.Merge
-//	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs
+//	take a snapshot, name it         Store.Snapshot, Store.SnapshotAs, Store.BeginSnapshot
 //	name a tick, keep its inputs     Store.Mark, Store.Input
 //	from another goroutine           Store.Do, between ticks; Store.Backup, Store.Metrics
 //	keep a world at another's store  Follow, Follower.Advance; Follower.Open takes it over

@@ -18,6 +18,7 @@ func (m Metrics) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.Uint64("tick", m.Tick),
 		slog.Uint64("durable_tick", m.DurableTick),
+		slog.Uint64("local_tick", m.LocalTick),
 		slog.Uint64("lag_ticks", m.LagTicks),
 		textOf("error", m.Err),
 		slog.Int("journal_segments", m.JournalSegments),
@@ -48,6 +49,7 @@ func (r SnapshotResult) LogValue() slog.Value {
 		slog.Int("written_pages", r.Written),
 		slog.Int("shared_pages", r.Shared),
 		slog.Int64("bytes", r.Bytes),
+		slog.Any("files", append([]string{}, r.Files...)),
 		textOf("error", r.Err),
 		slog.Any("removed", append([]string{}, r.Removed...)),
 		textOf("remove_error", r.RemoveErr),

@@ -15,6 +15,7 @@ import (
 type Metrics struct {
 	Tick        uint64 // That the world is at: of the last commit, or gone to since.
 	DurableTick uint64 // Of the newest commit that survives any crash.
+	LocalTick   uint64 // Of the newest that a crash of this machine leaves: see [Options.OnLocal].
 	LagTicks    uint64 // Records that are not durable yet.
 	Err         error  // Why the journal failed, see [Store.Err]; nil: it has not.
 
@@ -75,6 +76,7 @@ func (t *tally) metrics() Metrics {
 	m := Metrics{
 		Tick:            j.Tick,
 		DurableTick:     t.durableTick(&j),
+		LocalTick:       t.localTick(&j),
 		LagTicks:        j.Next - 1 - j.Durable,
 		Err:             t.failed,
 		JournalSegments: j.Segments,
@@ -110,6 +112,14 @@ func (t *tally) durableTick(j *journal.Stats) uint64 {
 		return t.durable
 	}
 	return j.DurableTick
+}
+
+// localTick is durableTick for what a crash of this machine leaves.
+func (t *tally) localTick(j *journal.Stats) uint64 {
+	if j.Local < t.opening {
+		return t.durable
+	}
+	return j.LocalTick
 }
 
 // opened notes that j is the journal from now on, and that the world is at that tick, which the

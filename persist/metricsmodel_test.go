@@ -235,6 +235,7 @@ func (f *fare) look(what string) {
 	m := f.s.Metrics()
 	require.Equal(f.t, f.w.Tick(), m.Tick, what)
 	require.Equal(f.t, f.durable, m.DurableTick, what)
+	require.Equal(f.t, f.durable, m.LocalTick, what)
 	require.Equal(f.t, f.snapshots, m.Snapshots, what)
 	require.Equal(f.t, f.failed, m.SnapshotsFailed, what)
 	require.Equal(f.t, f.copying, m.Snapshotting, what)

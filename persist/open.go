@@ -446,8 +446,8 @@ func (s *Store) openJournal(log *journal.Log) error {
 		Preamble:    func() []byte { return s.schema.Encode() },
 	}
 	options.Guard = s.lock.Check
-	if s.options.OnDurable != nil {
-		options.OnDurable = s.durable
+	if s.options.OnDurable != nil || s.options.OnLocal != nil {
+		options.OnLocal, options.OnDurable = s.kept, s.durable
 	}
 	j, err := journal.Open(disk.Sub(s.files, catalog.JournalDir), log, options)
 	if err == nil {

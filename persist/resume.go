@@ -66,7 +66,7 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image
 		s.pruneNow()
 	}
 	s.mu.Lock()
-	s.pending = nil // What failed will not be durable.
+	s.pending, s.local = nil, 0 // What failed will not be durable.
 	s.mu.Unlock()
 	err = s.journalAll(durable.ID, func(st raw.Storage) int {
 		if number := s.schema.Number(st); number < len(durable.Components) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,11 @@ type Options struct {
 	// OnDurable is called when a tick has become durable, in the order of commits,
 	// by the journal's goroutine. It must not block. nil: nothing is called.
 	OnDurable func(tick uint64)
+
+	// OnLocal is called as OnDurable is, and before it, when a crash of this machine leaves the
+	// tick: earlier where durable means more, as with package replica, which waits for what other
+	// machines have.
+	OnLocal func(tick uint64)
 
 	// SnapshotPace is how many bytes of the world a Commit copies at most, or not
 	// much more, while a snapshot is under way. It is raised if a snapshot takes long
@@ -128,6 +134,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	pending []pendingTick // Not known to be durable, by seq.
+	local   int           // How many of them OnLocal was told.
 
 	errands errands
 	snapshotter
@@ -197,7 +204,7 @@ func (s *Store) Err() error {
 
 // await notes a tick that OnDurable is to be told.
 func (s *Store) await(seq, tick uint64) {
-	if s.options.OnDurable == nil {
+	if s.options.OnDurable == nil && s.options.OnLocal == nil {
 		return
 	}
 	s.mu.Lock()
@@ -205,18 +212,39 @@ func (s *Store) await(seq, tick uint64) {
 	s.mu.Unlock()
 }
 
-// durable tells OnDurable the ticks up to seq. The journal calls it.
+// kept tells OnLocal the ticks up to seq. The journal calls it.
+func (s *Store) kept(seq uint64) {
+	s.mu.Lock()
+	from := s.local
+	s.local = max(from, s.waiting(seq))
+	ticks := slices.Clone(s.pending[from:s.local])
+	s.mu.Unlock()
+	tell(s.options.OnLocal, ticks)
+}
+
+// durable tells OnDurable the ticks up to seq. The journal calls it, after kept.
 func (s *Store) durable(seq uint64) {
 	s.mu.Lock()
-	n := 0
+	n := s.waiting(seq)
+	ticks := slices.Clone(s.pending[:n])
+	s.pending, s.local = slices.Delete(s.pending, 0, n), max(0, s.local-n)
+	s.mu.Unlock()
+	tell(s.options.OnDurable, ticks)
+}
+
+// waiting returns how many of those pending are up to seq.
+func (s *Store) waiting(seq uint64) (n int) {
 	for n < len(s.pending) && s.pending[n].seq <= seq {
 		n++
 	}
-	ticks := append([]pendingTick(nil), s.pending[:n]...)
-	s.pending = append(s.pending[:0], s.pending[n:]...)
-	s.mu.Unlock()
+	return n
+}
+
+func tell(f func(tick uint64), ticks []pendingTick) {
 	for _, p := range ticks {
-		s.options.OnDurable(p.tick)
+		if f != nil {
+			f(p.tick)
+		}
 	}
 }
 

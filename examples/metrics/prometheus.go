@@ -41,6 +41,7 @@ const (
 var families = []family{
 	{"stet_tick", gauge, "Tick that the world is at.", func(m *persist.Metrics) float64 { return float64(m.Tick) }},
 	{"stet_durable_tick", gauge, "Newest tick that survives any crash.", func(m *persist.Metrics) float64 { return float64(m.DurableTick) }},
+	{"stet_local_tick", gauge, "Newest tick that a crash of this machine leaves.", func(m *persist.Metrics) float64 { return float64(m.LocalTick) }},
 	{"stet_lag_ticks", gauge, "Ticks that are not durable yet.", func(m *persist.Metrics) float64 { return float64(m.LagTicks) }},
 	{"stet_failed", gauge, "1 if the journal has failed: nothing later is saved.", func(m *persist.Metrics) float64 { return one(m.Err != nil) }},
 	{"stet_journal_segments", gauge, "Files of the journal.", func(m *persist.Metrics) float64 { return float64(m.JournalSegments) }},

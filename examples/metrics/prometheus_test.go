@@ -162,7 +162,7 @@ func TestEachFamilyShowsItsFigure(t *testing.T) {
 		Syncs: 7, SyncLast: 8 * time.Second, SyncMax: 9 * time.Second, SyncTotal: 10 * time.Second,
 		Snapshots: 11, SnapshotsFailed: 12, LastSnapshot: persist.SnapshotResult{Tick: 13, Bytes: 14},
 		SnapshotStall: 15 * time.Second, SnapshotBytes: 16, DiskBytes: 17,
-		Kept: persist.Keeping{Bound: 18, Tick: 19}, PrunedMarks: 20, PrunedBranches: 21,
+		Kept: persist.Keeping{Bound: 18, Tick: 19}, PrunedMarks: 20, PrunedBranches: 21, LocalTick: 22,
 	}
 	want := map[string]float64{
 		"stet_tick": 1, "stet_durable_tick": 2, "stet_lag_ticks": 3, "stet_journal_segments": 4, "stet_journal_bytes": 5,
@@ -170,7 +170,7 @@ func TestEachFamilyShowsItsFigure(t *testing.T) {
 		"stet_sync_seconds_total": 10, "stet_snapshots_total": 11, "stet_snapshots_failed_total": 12,
 		"stet_last_snapshot_tick": 13, "stet_last_snapshot_bytes": 14, "stet_snapshot_stall_seconds": 15,
 		"stet_snapshot_bytes": 16, "stet_disk_bytes": 17, "stet_bound_bytes": 18, "stet_kept_tick": 19,
-		"stet_pruned_marks_total": 20, "stet_pruned_branches_total": 21, "stet_failed": 0, "stet_snapshotting": 0,
+		"stet_pruned_marks_total": 20, "stet_pruned_branches_total": 21, "stet_local_tick": 22, "stet_failed": 0, "stet_snapshotting": 0,
 	}
 	all, err := parse(string(exposition([]string{"world"}, []persist.Metrics{m})))
 	require.NoError(t, err)

@@ -141,12 +141,16 @@ func (f *sentFile) Close() error {
 }
 
 // Sync is a part of [disk.File]: of the journal, it returns when the log has what was written.
-func (f *sentFile) Sync() error {
+func (f *sentFile) Sync() error { return f.SyncLocal(func() {}) }
+
+// SyncLocal is described with [disk.SyncLocal].
+func (f *sentFile) SyncLocal(local func()) error {
 	name, err := f.current()
 	if err == nil {
 		err = f.File.Sync()
 	}
 	if err == nil && replicated(name) {
+		local()
 		err = f.sender.flush()
 	}
 	return err

@@ -188,7 +188,13 @@ func (o *Owner) Open(ctx context.Context, w *ecs.World, options persist.Options)
 // Rebase sends all files of the store once more, and trims the log before them: who begins to follow
 // reads no more than the store has, and what came since. Ticks are confirmed meanwhile.
 // Call it when much more than that was appended.
+//
+// If ctx ends before, so does Rebase, with its error, and what it began goes on.
 func (o *Owner) Rebase(ctx context.Context) error {
+	return within(ctx, func() error { return o.rebase(ctx) })
+}
+
+func (o *Owner) rebase(ctx context.Context) error {
 	o.f.turn.Lock()
 	defer o.f.turn.Unlock()
 	if o.f.closed {
@@ -237,17 +243,33 @@ func (o *Owner) remember() error {
 }
 
 // Offer tells a machine that follows, by its name, that it may claim the store: its [Options.OnOffer] is called. Close
-// the store before, so that the journal is sealed.
+// the store before, so that the journal is sealed. If ctx ends before the log has the offer, so does
+// Offer, with its error, and the machine may be told yet.
 func (o *Owner) Offer(ctx context.Context, to string) error {
 	if strings.TrimSpace(to) == "" || len(to) > maxName {
 		return fmt.Errorf("replica: a machine has a name of 1 to %d bytes", maxName)
 	}
-	if err := o.sender.flush(); err != nil {
+	return within(ctx, func() error {
+		o.sender.order.Lock()
+		defer o.sender.order.Unlock()
+		if err := o.sender.flushLocked(); err != nil {
+			return err
+		}
+		return o.sender.append([]op{{kind: opOffer, name: to}})
+	})
+}
+
+// within returns what f does or, if that is earlier, the error of ctx when it ends; f goes on then:
+// what an owner sends is sent in its order, and is not taken back.
+func within(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
 		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	o.sender.order.Lock()
-	defer o.sender.order.Unlock()
-	return o.sender.append([]op{{kind: opOffer, name: to}})
 }
 
 // Close ends the ownership: a Sync that waits for the log ends with an error, and nothing is confirmed

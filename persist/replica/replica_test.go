@@ -129,6 +129,42 @@ func TestWhatWasNotConfirmedIsSetAside(t *testing.T) {
 	assert.EqualValues(t, 1, shown.Tick())
 }
 
+// A tick that lies on the owner's machine, and in no log, is told from one that is confirmed.
+func TestWhatIsHereIsToldFromWhatIsConfirmed(t *testing.T) {
+	log := &replicatest.Log{}
+	link := log.Link(1)
+	o, err := follow(t, link, disktest.New(), replica.Options{}).Claim(background)
+	require.NoError(t, err)
+	here, confirmed := make(chan uint64, 10), make(chan uint64, 10)
+	options := persist.Options{Sync: journal.SyncAlways(), OnLocal: func(tick uint64) { here <- tick }, OnDurable: func(tick uint64) { confirmed <- tick }}
+	g := newGame()
+	store, err := o.Open(background, g.World, options)
+	require.NoError(t, err)
+	g.play(t, store)
+	require.NoError(t, store.Sync(background))
+	require.EqualValues(t, 1, <-here)
+	require.EqualValues(t, 1, <-confirmed)
+	link.Cut(true)
+	g.play(t, store)
+	require.EqualValues(t, 2, <-here)
+	m := store.Metrics()
+	assert.EqualValues(t, 2, m.LocalTick)
+	assert.EqualValues(t, 1, m.DurableTick)
+	assert.EqualValues(t, 1, m.LagTicks)
+	assert.Empty(t, confirmed)
+	short, cancel := context.WithTimeout(background, 10*time.Millisecond)
+	defer cancel()
+	assert.ErrorIs(t, o.Offer(short, "b"), context.DeadlineExceeded, "the log does not answer")
+	assert.ErrorIs(t, o.Rebase(short), context.DeadlineExceeded)
+	link.Cut(false)
+	require.NoError(t, store.Sync(background))
+	require.EqualValues(t, 2, <-confirmed)
+	assert.EqualValues(t, 2, store.Metrics().DurableTick)
+	assert.Empty(t, here)
+	require.NoError(t, store.Close(background))
+	require.NoError(t, o.Close())
+}
+
 func TestAWarmStandbyTakesOverWithoutReadingAgain(t *testing.T) {
 	log := &replica.Memory{}
 	offered := make(chan struct{})
