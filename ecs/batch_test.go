@@ -755,3 +755,24 @@ func TestEntitiesAreKnownAheadWhereGenerationsRunOut(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is written of entities without the component: what was undone can be done again.
+func TestMutEachOfNoMembersWritesNothing(t *testing.T) {
+	w, a, b, entities := members(3, Options{History: 4})
+	w.Commit()
+	a.Mut(entities[0]).X = 7
+	b.Remove(entities[1])
+	w.Commit()
+	b.Remove(entities[2])
+	w.Commit()
+	if err := w.History().Rewind(1); err != nil {
+		t.Fatal(err)
+	}
+	for range b.MutEach([]Entity{entities[1], 0, NewEntity(900, 1)}) {
+		t.Error("it has none")
+	}
+	if err := w.History().Seek(3); err != nil || b.Len() != 1 || w.Raw().Dirty() {
+		t.Errorf("forward again: %v, %d members", err, b.Len())
+	}
+	checkAtEnd(t, w)
+}

@@ -273,12 +273,6 @@ type found struct {
 //
 //go:noinline
 func (s *Storage[T]) find(entities []Entity, f *found) {
-	if debug {
-		s.w.mustBeStepped()
-	}
-	if s.rows.Span != s.w.clock.Span {
-		s.rows.Open()
-	}
 	f.next, f.n = min(64, len(entities)), 0
 	for i, e := range entities[:f.next] {
 		f.at[f.n&63] = uint8(i)
@@ -286,6 +280,15 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 			f.rows[f.n&63] = uint32(r)
 			f.n++
 		}
+	}
+	if f.n == 0 {
+		return // Nothing will be written.
+	}
+	if debug {
+		s.w.mustBeStepped()
+	}
+	if s.rows.Span != s.w.clock.Span {
+		s.rows.Open()
 	}
 	rows := f.rows
 	s.data.TouchEach(&rows, f.n)
