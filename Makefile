@@ -54,7 +54,7 @@ deep: ## the tests with all that they can try
 	STET_DEEP=1 go test -timeout 20m ./...
 
 race: ## the tests of what programs import, under the race detector
-	go test -race -short $(RACE)
+	go test -race -short -timeout 20m $(RACE)
 
 debug: ## the build that finds stray writes
 	go vet -tags stetdebug ./ecs

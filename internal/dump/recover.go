@@ -28,7 +28,7 @@ type recoverDoc struct {
 	DroppedTicks int      `json:"dropped_ticks"` // Readable ones that it lacks.
 	Names        []string `json:"names"`         // Its snapshots with names.
 	DroppedNames []string `json:"dropped_names"` // Those it lacks.
-	Tips         []tipDoc `json:"tips"`          // Branches that reach further: --at seq:SEQ saves them.
+	Tips         []tipDoc `json:"tips"`          // Branches that reach further: --at record:RECORD saves them.
 
 	Pieces   bool         `json:"pieces"`   // --partial would reach further.
 	Partial  bool         `json:"partial"`  // OUT is put together from pieces: a state that STORE never was in.
