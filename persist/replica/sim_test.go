@@ -400,6 +400,10 @@ func (s *sim) snapshot(n *simNode) error {
 func (s *sim) sync(n *simNode) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
+	return s.syncUntil(ctx, n)
+}
+
+func (s *sim) syncUntil(ctx context.Context, n *simNode) error {
 	err := n.store.Sync(ctx)
 	s.say("machine %d: sync: %v", n.n, err)
 	if err != nil {
@@ -431,7 +435,9 @@ func (s *sim) forget(n *simNode) error {
 	n.link.Cut(false)
 	n.link.Fail(replicatest.Faults{})
 	s.commit(n)
-	if err := s.sync(n); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // Nothing is in the way, and others may count on what is gone.
+	defer cancel()
+	if err := s.syncUntil(ctx, n); err != nil {
 		return err
 	}
 	s.say("machine %d: the log forgot: %v", n.n, n.owner.Err())
