@@ -75,8 +75,8 @@ func (t *tally) metrics() Metrics {
 	j := t.journal.Stats()
 	m := Metrics{
 		Tick:            j.Tick,
-		DurableTick:     t.durableTick(&j),
-		LocalTick:       t.localTick(&j),
+		DurableTick:     t.tickOf(j.Durable, j.DurableTick),
+		LocalTick:       t.tickOf(j.Local, j.LocalTick),
 		LagTicks:        j.Next - 1 - j.Durable,
 		Err:             t.failed,
 		JournalSegments: j.Segments,
@@ -106,20 +106,12 @@ func (t *tally) metrics() Metrics {
 	return m
 }
 
-// durableTick returns the tick of the newest durable record, if the journal fares like that.
-func (t *tally) durableTick(j *journal.Stats) uint64 {
-	if j.Durable < t.opening {
+// tickOf returns the tick of a record, of which the journal knows the tick if it was appended since.
+func (t *tally) tickOf(seq, tick uint64) uint64 {
+	if seq < t.opening {
 		return t.durable
 	}
-	return j.DurableTick
-}
-
-// localTick is durableTick for what a crash of this machine leaves.
-func (t *tally) localTick(j *journal.Stats) uint64 {
-	if j.Local < t.opening {
-		return t.durable
-	}
-	return j.LocalTick
+	return tick
 }
 
 // opened notes that j is the journal from now on, and that the world is at that tick, which the
@@ -131,7 +123,7 @@ func (t *tally) opened(j *journal.Journal, tick uint64) {
 		t.durable = tick
 	} else {
 		old, b := t.journal.Stats(), &t.before
-		t.durable = t.durableTick(&old)
+		t.durable = t.tickOf(old.Durable, old.DurableTick)
 		b.Syncs, b.SyncTotal = b.Syncs+old.Syncs, b.SyncTotal+old.SyncTotal
 		b.SyncLast, b.SyncMax = cmp.Or(old.SyncLast, b.SyncLast), max(b.SyncMax, old.SyncMax)
 	}

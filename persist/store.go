@@ -202,7 +202,7 @@ func (s *Store) Err() error {
 	return nil
 }
 
-// await notes a tick that OnDurable is to be told.
+// await notes a tick that OnLocal and OnDurable are to be told.
 func (s *Store) await(seq, tick uint64) {
 	if s.options.OnDurable == nil && s.options.OnLocal == nil {
 		return

@@ -1,8 +1,8 @@
 package dump
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -128,9 +128,7 @@ func (s *source) branches() lineage {
 		}
 		l.docs = append(l.docs, d)
 	}
-	slices.SortFunc(l.docs, func(a, b branchDoc) int {
-		return int(min(max(int64(a.Seq)-int64(b.Seq), math.MinInt32), math.MaxInt32))
-	})
+	slices.SortFunc(l.docs, func(a, b branchDoc) int { return cmp.Compare(a.Seq, b.Seq) })
 	return l
 }
 
