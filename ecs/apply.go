@@ -15,6 +15,8 @@ import (
 // are, so that going back, indexes and changes know of them.
 func (w rawWorld) Apply(ticks iter.Seq2[*raw.Patch, error]) (err error) {
 	switch {
+	case len(w.recorders) > 1:
+		return raw.ErrAttached
 	case w.anyCheckpoint():
 		return raw.ErrCheckpointHeld
 	case w.Dirty():
@@ -60,7 +62,7 @@ func (w *World) apply(p *raw.Patch) error {
 	if len(w.pins) > 0 {
 		w.absorb(max(0, w.newestBoundary()))
 	}
-	w.bound(p.Tick, p.Seq)
+	w.bound(p.Tick, seqs{first: p.Seq})
 	return nil
 }
 

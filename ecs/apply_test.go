@@ -20,7 +20,7 @@ type toldWorld struct {
 func newToldWorld(w *World) *toldWorld {
 	c := w.Clone()
 	c.options = Options{History: 1 << 20}
-	c.restart(0)
+	c.restart(seqs{})
 	return &toldWorld{c, rand.New(rand.NewPCG(1, 0x70)), map[string]bool{}}
 }
 
@@ -36,7 +36,7 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 		own, ok := t.names[s.Storage.Name()]
 		if !ok { // It was registered since.
 			*t = *newToldWorld(r.w)
-			t.restart(p.Seq)
+			t.restart(seqs{first: p.Seq})
 			return
 		}
 		patch := raw.StoragePatch{StorageChange: s, After: s.Storage.Rows(), Rows: s.Storage.AppendRanges(nil, s.Values)}
@@ -54,7 +54,7 @@ func (t *toldWorld) apply(r *recorderModel, c *raw.Change) {
 	}
 	if !t.known(r, c.Parent) {
 		*t = *newToldWorld(r.w)
-		t.restart(p.Seq)
+		t.restart(seqs{first: p.Seq})
 		return
 	}
 	must("seek", t.History().Seek(r.states[c.Parent].tick))
@@ -101,7 +101,7 @@ func (t *toldWorld) loseExempt() {
 // known reports whether t can go to the state of a mark.
 func (t *toldWorld) known(r *recorderModel, mark uint64) bool {
 	for i := range t.frames {
-		if f := &t.frames[i]; f.tick && f.seq == mark && f.at == r.states[mark].tick {
+		if f := &t.frames[i]; f.tick && f.seq.first == mark && f.at == r.states[mark].tick {
 			return true
 		}
 	}

@@ -107,7 +107,7 @@ func (w *World) checkFrames() error {
 			}
 		}
 	}
-	if k := len(w.frames); w.recorder != nil && (k == 0 || w.ops != &w.frames[k-1].ops) {
+	if k := len(w.frames); len(w.recorders) > 0 && (k == 0 || w.ops != &w.frames[k-1].ops) {
 		return fmt.Errorf("operations do not go to the open frame")
 	}
 	return nil

@@ -522,7 +522,7 @@ func (w *World) Clone() *World {
 	}
 	w.cloneGroups(c)
 	c.tick = w.tick
-	c.restart(0)
+	c.restart(seqs{})
 	return c
 }
 

@@ -17,7 +17,7 @@ func TestADebugBuildReportsStrayWritesAtEveryBoundary(t *testing.T) {
 		"Rewind":     func(w *World, _ Checkpoint) { _ = w.History().Rewind(0) },
 		"Attach": func(w *World, cp Checkpoint) {
 			w.frames[len(w.frames)-1].tick, w.ticks = true, w.ticks+1 // No checkpoint.
-			_ = w.Raw().Attach(nil, 0)
+			_ = w.Raw().Attach(recorderFunc(nil), 0)
 		},
 		"Load": func(w *World, cp Checkpoint) {
 			w.frames[len(w.frames)-1].tick, w.ticks = true, w.ticks+1

@@ -16,7 +16,7 @@ import (
 var ErrNotHeld = errors.New("ecs: tick not held")
 
 // Commit ends a tick. The tick becomes part of the history, if the world has
-// one, and is told to the recorder, if one is attached.
+// one, and is told to the recorders, if some are attached.
 //
 // It costs O(storages changed in the tick), without a recorder, and with history a look at each
 // row above 256 bytes that was written, whose unchanged parts are not kept. Pointers and slices
@@ -32,22 +32,22 @@ func (w *World) Commit() {
 	if len(w.pins) > 0 {
 		w.absorb(max(0, w.newestBoundary()))
 	}
-	var seq uint64
-	if w.recorder != nil {
-		seq = w.record()
+	var n seqs
+	if len(w.recorders) > 0 {
+		n = w.record()
 	}
-	w.bound(w.tick+1, seq)
+	w.bound(w.tick+1, n)
 }
 
-// bound makes the present state the end of that tick, whose record has the number seq.
-func (w *World) bound(tick, seq uint64) {
+// bound makes the present state the end of that tick, whose records have the numbers n.
+func (w *World) bound(tick uint64, n seqs) {
 	w.tick = tick
 	if w.keepsTicks() {
 		for i := max(0, w.newestBoundary()); i < len(w.frames); i++ {
 			w.frames[i].Pare()
 		}
 		bare := w.bareTicks() && !w.anyCheckpoint()
-		f := frame{tick: true, seq: seq, hidden: bare && len(w.pins) > 0}
+		f := frame{tick: true, seq: n, hidden: bare && len(w.pins) > 0}
 		f.Bare = bare && len(w.pins) == 0
 		w.push(f)
 		w.evict()
@@ -299,7 +299,7 @@ type frame struct {
 	name    string // Of a checkpoint that the program gave one.
 	hidden  bool   // The history does not have its beginning: values are kept for a pin only.
 	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
-	seq     uint64 // What the recorder returned for that tick.
+	seq     seqs   // Of that tick.
 	state   uint64 // The id that its boundary had first: going back and forth renames it.
 	ops     []raw.Op
 }
@@ -333,8 +333,8 @@ func (w *World) push(f frame) {
 }
 
 // pushTick opens the first frame of a history that begins at the present state.
-func (w *World) pushTick(seq uint64) {
-	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: seq})
+func (w *World) pushTick(n seqs) {
+	w.push(frame{Frame: track.Frame{Bare: w.bareTicks()}, tick: true, seq: n})
 }
 
 // point makes changes and operations go to the open frame.
@@ -345,7 +345,7 @@ func (w *World) point() {
 		return
 	}
 	w.clock.Frame = &w.frames[k].Frame
-	if w.recorder != nil {
+	if len(w.recorders) > 0 {
 		w.ops = &w.frames[k].ops
 	}
 }

@@ -65,7 +65,7 @@ func (w *World) mustKeepTick(t *track.Tracker, verb, name string) {
 
 // keepsTicks reports whether the end of a tick is a boundary.
 func (w *World) keepsTicks() bool {
-	return w.options.History > 0 || w.recorder != nil || w.hooks.keepsTick
+	return w.options.History > 0 || len(w.recorders) > 0 || w.hooks.keepsTick
 }
 
 // bareTicks reports whether such a boundary is only told to the recorder.
@@ -227,7 +227,7 @@ func (h *worldHooks) each(entities []Entity, f func(e Entity)) {
 
 // settleObserved says for the world and every set whether somebody is to be told of changes.
 func (w *World) settleObserved() {
-	w.heeded = w.recorder != nil || len(w.hooks.create) > 0
+	w.heeded = len(w.recorders) > 0 || len(w.hooks.create) > 0
 	w.hooked = len(w.hooks.create)+len(w.hooks.destroy) > 0
 	for _, s := range w.sets {
 		w.hooked = s.settleObserved() || w.hooked
@@ -238,7 +238,7 @@ func (w *World) settleObserved() {
 // settleObserved does that for s, and returns whether a group or hooks are told.
 func (s *set) settleObserved() (told bool) {
 	told = s.group != nil || s.hooks != nil
-	s.observed = told || s.mask != nil || s.w.recorder != nil
+	s.observed = told || s.mask != nil || len(s.w.recorders) > 0
 	s.slow = s.observed || s.special
 	return told
 }

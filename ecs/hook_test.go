@@ -701,8 +701,13 @@ func TestOnChangeSurvivesNewRecorders(t *testing.T) {
 	w.a.OnChange(func(e Entity, _, now plain) { w.tell("~", e, now) })
 	e := w.entity(0)
 	w.Commit()
-	for i, r := range []raw.Recorder{&markRecorder{}, nil, &markRecorder{}} {
-		if err := w.Raw().Attach(r, 0); err != nil {
+	first := &markRecorder{}
+	for i, change := range []func() error{
+		func() error { return w.Raw().Attach(first, 0) },
+		func() error { return w.Raw().Detach(first) },
+		func() error { return w.Raw().Attach(&markRecorder{}, 0) },
+	} {
+		if err := change(); err != nil {
 			t.Fatal(err)
 		}
 		w.a.Mut(e).X = int32(i + 1)

@@ -28,7 +28,7 @@ func (s *storageState) entities() []Entity { return raw.As[Entity](s.Entities) }
 // stored components is planned, then their rows are checked and decoded, then they
 // take their places. What fails fails before anything is changed.
 func (w rawWorld) Load(state *raw.State) error {
-	if w.recorder != nil && w.recorder != state.Recorder {
+	if k := len(w.recorders); k > 1 || k == 1 && w.recorders[0] != state.Recorder {
 		return raw.ErrAttached
 	}
 	if w.anyCheckpoint() {
@@ -71,16 +71,18 @@ func (w rawWorld) Load(state *raw.State) error {
 	}
 	w.regroup()
 	w.tick, w.converted = state.Tick, w.conversions(plans)
-	w.restart(state.Seq)
+	w.restart(seqs{first: state.Seq})
 	w.tellRestored()
 	return nil
 }
 
 // restart begins the history anew at the present state.
-func (w *World) restart(seq uint64) {
+func (w *World) restart(n seqs) {
 	w.forgetFrames()
+	w.ops = nil
+	w.settleObserved()
 	if w.keepsTicks() {
-		w.pushTick(seq)
+		w.pushTick(n)
 	}
 }
 

@@ -124,8 +124,11 @@ func TestLoadIsRefusedWhileACheckpointIsHeld(t *testing.T) {
 	if err := w.Raw().Load(state); err != raw.ErrCheckpointHeld {
 		t.Errorf("Load = %v, want ErrCheckpointHeld", err)
 	}
-	if err := w.Raw().Attach(nil, 0); err != raw.ErrCheckpointHeld {
+	if err := w.Raw().Attach(recorderFunc(nil), 0); err != raw.ErrCheckpointHeld {
 		t.Errorf("Attach = %v, want ErrCheckpointHeld", err)
+	}
+	if err := w.Raw().Detach(nil); err != raw.ErrCheckpointHeld {
+		t.Errorf("Detach = %v, want ErrCheckpointHeld", err)
 	}
 	w.Release(cp)
 	if err := w.Raw().Load(state); err != nil {
@@ -219,8 +222,9 @@ func TestWhatFollowsTheWorldIsToldOfALoad(t *testing.T) {
 	if err := w.Raw().Load(state); err != nil || told != 1 {
 		t.Errorf("told %d times of a load, want 1, error %v", told, err)
 	}
-	if err := w.Raw().Attach(nil, 0); err != nil || told != 1 {
-		t.Errorf("told %d times, as of a change, when a recorder was detached; error %v", told, err)
+	r := recorderFunc(nil)
+	if err := errors.Join(w.Raw().Attach(r, 0), w.Raw().Detach(r)); err != nil || told != 1 {
+		t.Errorf("told %d times, as of a change, when a recorder came and went; error %v", told, err)
 	}
 }
 

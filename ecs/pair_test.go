@@ -271,7 +271,7 @@ type pair struct {
 	handles   []Entity       // Every handle ever seen.
 	cps       []Checkpoint
 	last      int // The value set last.
-	rec       *recorderModel
+	rec, also *recorderModel
 	digest    bool // Compare digests with a world built anew.
 }
 
@@ -326,7 +326,11 @@ func newPairOn(s setting, pages []*track.Page) *pair {
 	p.populate(s.filler, s.filler)
 	p.handles = nil
 	p.populate(s.entities, s.members)
-	p.restart(s.record)
+	recorders := 0
+	if s.record {
+		recorders = 1
+	}
+	p.restart(recorders)
 	return p
 }
 
@@ -360,17 +364,25 @@ func resourceSpec(exempt bool) typedSpec[list] {
 	return resourceSpecs[0]
 }
 
-// restart begins the histories anew, with a recorder or without.
-func (p *pair) restart(record bool) {
-	p.n.recorded = record
-	p.rec = nil
-	var r raw.Recorder
-	if record {
-		p.rec = newRecorderModel(p.w)
-		r = p.rec
+// restart begins the histories anew, with that many recorders, two at most.
+func (p *pair) restart(recorders int) {
+	must := func(err error) {
+		if err != nil {
+			failf("recorders: %v", err)
+		}
 	}
-	if err := p.w.Raw().Attach(r, p.rec.latest()); err != nil {
-		failf("Attach: %v", err)
+	for _, r := range slices.Clone(p.w.recorders) {
+		must(p.w.Raw().Detach(r))
+	}
+	p.w.restart(seqs{})
+	p.n.recorded, p.rec, p.also = recorders > 0, nil, nil
+	if recorders > 0 {
+		p.rec = newRecorderModel(p.w)
+		must(p.w.Raw().Attach(p.rec, 0))
+	}
+	if recorders > 1 {
+		p.also = newRecorderModel(p.w)
+		must(p.w.Raw().Attach(elsewhere{p.also}, elsewhereFrom))
 	}
 	p.n.start()
 }
@@ -551,6 +563,7 @@ func (p *pair) try(f func(), end outcome) bool {
 
 func (p *pair) commit() bool {
 	p.rec.expect(p.n.naiveState)
+	p.also.expect(p.n.naiveState)
 	p.w.Commit()
 	p.n.evictAsIn(p.w)
 	p.n.commit()

@@ -156,7 +156,7 @@ func (r *pinRunner) step(what, arg int) {
 	case arg%4 == 0:
 		if r.checkpointAt(0) < 0 {
 			r.wentBack(0, never)
-			r.restart(arg%8 == 0)
+			r.restart(int(arg) / 4 % 3)
 		}
 	}
 }

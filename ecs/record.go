@@ -13,19 +13,92 @@ func (w *World) note(kind raw.OpKind, s raw.Storage, e Entity) {
 	*w.ops = append(*w.ops, raw.Op{Kind: kind, Entity: uint64(e), Storage: s})
 }
 
-// Attach makes r the recorder of w, whose present state has the number seq.
+// Attach makes r a recorder of w, whose present state has the number seq.
 func (w rawWorld) Attach(r raw.Recorder, seq uint64) error {
-	if w.anyCheckpoint() {
+	k, n := w.recorderAt(r), w.numbers()
+	switch {
+	case w.anyCheckpoint():
 		return raw.ErrCheckpointHeld
+	case len(w.recorders) > 0 && (k < 0 || len(w.recorders) > 1) && w.Dirty():
+		return raw.ErrDirty // The others would not be told.
 	}
 	w.verify()
-	w.forgetFrames()
-	w.recorder, w.ops = r, nil
-	w.settleObserved()
-	if w.keepsTicks() {
-		w.pushTick(seq)
+	if k < 0 {
+		k = len(w.recorders)
+		w.recorders = append(w.recorders, r)
+	}
+	w.restart(n.with(k, seq))
+	return nil
+}
+
+// Detach ends what Attach began.
+func (w rawWorld) Detach(r raw.Recorder) error {
+	k := w.recorderAt(r)
+	switch {
+	case w.anyCheckpoint():
+		return raw.ErrCheckpointHeld
+	case k < 0:
+		return nil
+	}
+	w.verify()
+	if w.recorders = slices.Delete(w.recorders, k, k+1); len(w.recorders) == 0 {
+		w.restart(seqs{})
+		return nil
+	}
+	for _, frames := range [2][]frame{w.frames, w.forward} {
+		for i := range frames {
+			frames[i].seq = frames[i].seq.without(k)
+		}
 	}
 	return nil
+}
+
+// recorderAt returns the place of r among the recorders, or -1.
+func (w *World) recorderAt(r raw.Recorder) int { return slices.Index(w.recorders, r) }
+
+// A seqs is what the recorders, in their order, returned for a tick. It does not change.
+type seqs struct {
+	first  uint64
+	others []uint64
+}
+
+// of returns the number of the recorder at k; -1 is none.
+func (n seqs) of(k int) uint64 {
+	switch {
+	case k == 0:
+		return n.first
+	case k > 0 && k <= len(n.others):
+		return n.others[k-1]
+	}
+	return 0
+}
+
+// with returns n and the number of the recorder at k, which n may have already.
+func (n seqs) with(k int, seq uint64) seqs {
+	if k == 0 {
+		n.first = seq
+		return n
+	}
+	n.others = slices.Clone(n.others)
+	if k <= len(n.others) {
+		n.others[k-1] = seq
+	} else {
+		n.others = append(n.others, seq)
+	}
+	return n
+}
+
+// without returns n but for the number of the recorder at k.
+func (n seqs) without(k int) seqs {
+	switch {
+	case k > len(n.others): // It is no tick's.
+		return n
+	case k == 0 && len(n.others) == 0:
+		return seqs{}
+	case k == 0:
+		return seqs{n.others[0], n.others[1:]}
+	}
+	return seqs{n.first, slices.Delete(slices.Clone(n.others), k-1, k)}
 }
 
 // forgetFrames gives up all frames and the forward branch.
@@ -48,22 +121,26 @@ func (w rawWorld) Dirty() bool {
 	return false
 }
 
-// OldestSeq returns the recorder's number of the oldest tick boundary.
-func (w rawWorld) OldestSeq() uint64 {
+// Held returns the numbers that r gave the oldest tick boundary and the newest one.
+func (w rawWorld) Held(r raw.Recorder) (oldest, newest uint64) {
+	k := w.recorderAt(r)
 	for i := range w.frames {
 		if w.frames[i].tick {
-			return w.frames[i].seq
+			return w.frames[i].seq.of(k), w.numbers().of(k)
 		}
 	}
-	return 0
+	return 0, 0
 }
 
-// Seq returns the recorder's number of the newest one.
-func (w rawWorld) Seq() uint64 {
+// Seq returns the first recorder's number of the newest one.
+func (w rawWorld) Seq() uint64 { return w.numbers().first }
+
+// numbers returns those of the newest tick boundary.
+func (w *World) numbers() (n seqs) {
 	if k := w.newestBoundary(); k >= 0 {
-		return w.frames[k].seq
+		n = w.frames[k].seq
 	}
-	return 0
+	return n
 }
 
 func (w *World) newestBoundary() int {
@@ -88,10 +165,10 @@ type change struct {
 // init readies c to tell of w.
 func (c *change) init(w *World) { c.Of, c.Before = w.storageChange, w.eachBefore }
 
-// record tells the recorder the tick that ends now.
-func (w *World) record() uint64 {
+// record tells the recorders the tick that ends now.
+func (w *World) record() (n seqs) {
 	frames, c := w.frames[w.newestBoundary():], &w.change
-	c.World, c.Tick, c.Parent, c.from = w.Raw(), w.tick+1, frames[0].seq, frames[0].ID
+	c.World, c.Tick, c.from = w.Raw(), w.tick+1, frames[0].ID
 	c.Entities, c.Storages, c.Ops = w.registryChange(c.Entities.Rows[:0]), c.Storages[:0], frames[0].ops
 	for _, list := range [2][]AnyStorage{w.storages, w.resources} {
 		for _, s := range list {
@@ -109,10 +186,13 @@ func (w *World) record() uint64 {
 	}
 	w.recording = true
 	defer func() { w.recording = false }()
-	seq := w.recorder.Record(&c.Change)
+	for k, r := range w.recorders {
+		c.Parent = frames[0].seq.of(k)
+		n = n.with(k, r.Record(&c.Change))
+	}
 	last := &w.frames[len(w.frames)-1] // A restore to a checkpoint needs the operations before it, and never these.
 	last.ops = last.ops[:0]
-	return seq
+	return n
 }
 
 // registryChange returns what changed in the registry, and gives ranges its memory.

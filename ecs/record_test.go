@@ -1,6 +1,8 @@
 package ecs
 
 import (
+	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -25,8 +27,9 @@ func TestMarksNameTheTicksThatAreHeld(t *testing.T) {
 	commit := func(parent, oldest uint64) {
 		t.Helper()
 		w.Commit()
-		if got := marks[len(marks)-1]; got != parent || w.Raw().Seq() != next || w.Raw().OldestSeq() != oldest {
-			t.Errorf("parent %d, mark %d, oldest %d, want %d, %d, %d", got, w.Raw().Seq(), w.Raw().OldestSeq(), parent, next, oldest)
+		first, newest := w.Raw().Held(r)
+		if got := marks[len(marks)-1]; got != parent || newest != next || w.Raw().Seq() != next || first != oldest {
+			t.Errorf("parent %d, mark %d and %d, oldest %d, want %d, %d, %d", got, newest, w.Raw().Seq(), first, parent, next, oldest)
 		}
 	}
 	commit(100, 100)
@@ -47,14 +50,18 @@ func TestMarksNameTheTicksThatAreHeld(t *testing.T) {
 	commit(105, 104)
 	w.Restore(cp)
 	commit(104, 104)
-	if plainWorld := NewWorld(Options{}); plainWorld.Raw().Seq() != 0 || plainWorld.Raw().OldestSeq() != 0 {
+	plainWorld := NewWorld(Options{})
+	if oldest, newest := plainWorld.Raw().Held(r); plainWorld.Raw().Seq()+oldest+newest != 0 {
 		t.Error("a world without ticks has marks")
 	}
 }
 
-type recorderFunc func(c *raw.Change) uint64
+// recorderFunc returns a recorder that calls f.
+func recorderFunc(f func(c *raw.Change) uint64) raw.Recorder { return &calledRecorder{f} }
 
-func (f recorderFunc) Record(c *raw.Change) uint64 { return f(c) }
+type calledRecorder struct{ f func(c *raw.Change) uint64 }
+
+func (r *calledRecorder) Record(c *raw.Change) uint64 { return r.f(c) }
 
 func TestDirtyTellsWhetherSomethingIsToBeCommitted(t *testing.T) {
 	w, a, _, entities := members(3, Options{History: 1})
@@ -96,11 +103,12 @@ func TestStoragesComeInTheOrderOfRegistration(t *testing.T) {
 func TestDetachingEndsTheRecord(t *testing.T) {
 	w := NewWorld(Options{})
 	n := 0
-	if err := w.Raw().Attach(recorderFunc(func(*raw.Change) uint64 { n++; return 0 }), 0); err != nil {
+	r := recorderFunc(func(*raw.Change) uint64 { n++; return 0 })
+	if err := w.Raw().Attach(r, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.Commit()
-	if err := w.Raw().Attach(nil, 0); err != nil {
+	if err := w.Raw().Detach(r); err != nil {
 		t.Fatal(err)
 	}
 	w.Create()
@@ -186,5 +194,85 @@ func longRecordedTick(t *testing.T, bare bool) {
 	}()
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// Each of several recorders knows ticks by its own numbers: on every branch, and whoever comes
+// and goes.
+func TestRecordersHaveTheirOwnNumbers(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 91))
+		w := NewWorld(Options{History: 1 + rng.IntN(6)})
+		state, last := 0, 0 // The state that the world is at, and the newest.
+		type told struct {
+			raw.Recorder
+			numbers map[int]uint64 // By state.
+		}
+		var all []*told
+		stateAt := map[uint64]int{} // By tick, of the way to the present one and from it.
+		attach := func() {
+			r := &told{numbers: map[int]uint64{}}
+			r.Recorder = recorderFunc(func(c *raw.Change) uint64 {
+				if want, ok := r.numbers[state]; !ok || c.Parent != want {
+					t.Fatalf("seed %d: parent %d, want %d", seed, c.Parent, want)
+				}
+				n := rng.Uint64()
+				r.numbers[last+1] = n
+				return n
+			})
+			n := rng.Uint64()
+			if err := w.Raw().Attach(r, n); err != nil {
+				t.Fatal(err)
+			}
+			r.numbers[state] = n
+			all = append(all, r)
+			stateAt = map[uint64]int{w.Tick(): state} // The history began anew.
+		}
+		for range 60 {
+			switch k := rng.IntN(10); {
+			case k < 5:
+				w.Create()
+				if len(all) > 0 {
+					if err := w.Raw().Attach(&told{}, 1); !errors.Is(err, raw.ErrDirty) {
+						t.Fatalf("seed %d: attached amid a tick: %v", seed, err)
+					}
+				}
+				w.Commit()
+				last++
+				state = last
+				stateAt[w.Tick()] = state
+			case k < 7:
+				oldest := w.History().Oldest()
+				tick := oldest + rng.Uint64N(w.History().Newest()-oldest+1)
+				if err := w.History().Seek(tick); err != nil {
+					t.Fatal(err)
+				}
+				state = stateAt[tick]
+			case k < 8 && len(all) < 4:
+				attach()
+			case k < 9 && len(all) > 0:
+				i := rng.IntN(len(all))
+				if err := w.Raw().Detach(all[i]); err != nil {
+					t.Fatal(err)
+				}
+				if all = slices.Delete(all, i, i+1); len(all) == 0 {
+					stateAt = map[uint64]int{w.Tick(): state}
+				}
+			}
+			for _, r := range all {
+				oldest, newest := w.Raw().Held(r)
+				if newest != r.numbers[state] || oldest != r.numbers[stateAt[w.History().Oldest()]] {
+					t.Fatalf("seed %d: Held() = %d, %d, want %d, %d", seed, oldest, newest, r.numbers[stateAt[w.History().Oldest()]], r.numbers[state])
+				}
+			}
+			if len(all) > 0 && w.Raw().Seq() != all[0].numbers[state] {
+				t.Fatalf("seed %d: Seq() is not that of the first recorder", seed)
+			}
+			if err := w.Raw().Load(stateOf(w)); len(all) > 0 && !errors.Is(err, raw.ErrAttached) {
+				t.Fatalf("seed %d: loaded: %v", seed, err)
+			} else if len(all) == 0 {
+				stateAt = map[uint64]int{w.Tick(): state}
+			}
+		}
 	}
 }

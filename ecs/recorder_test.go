@@ -20,6 +20,17 @@ type recorderModel struct {
 	told   *toldWorld
 }
 
+// elsewhere is a model that has other numbers for the same ticks.
+type elsewhere struct{ *recorderModel }
+
+const elsewhereFrom = 1000
+
+func (r elsewhere) Record(c *raw.Change) uint64 {
+	own := *c
+	own.Parent -= elsewhereFrom
+	return r.recorderModel.Record(&own) + elsewhereFrom
+}
+
 type recordedState struct {
 	tick        uint64
 	rows        []Entity

@@ -76,7 +76,7 @@ type World struct {
 	tick    uint64
 
 	thinning      thinning
-	recorder      raw.Recorder
+	recorders     []raw.Recorder
 	recording     bool // The recorder is told a tick: the pins have what it saved.
 	change        change
 	ops           *[]raw.Op // The open frame's operations, while there is a recorder.
@@ -367,8 +367,10 @@ func (w *World) tellRestored() {
 		w.spoil()
 	}
 	w.restores++
-	if f, ok := w.recorder.(raw.Follower); ok {
-		f.Restored(w.tick)
+	for _, r := range w.recorders {
+		if f, ok := r.(raw.Follower); ok {
+			f.Restored(w.tick)
+		}
 	}
 	for _, f := range w.onRestore {
 		f()

@@ -73,7 +73,7 @@ func (s *Store) crowded() bool {
 	if s.journal == nil {
 		return false
 	}
-	r, p := s.options.Retain, past{list: s.list, newest: s.world.Raw().Seq(), journal: sizesOf(s.journal)}
+	r, p := s.options.Retain, past{list: s.list, newest: s.seq(), journal: sizesOf(s.journal)}
 	bases := p.bases()
 	if len(bases) == 0 {
 		return false

@@ -232,7 +232,7 @@ func (r *boundRun) lookAtMusts(v *inspect.View) {
 	r.t.Helper()
 	for seq := r.world.Raw().Seq(); ; seq = r.states[seq].parent {
 		r.at(v, seq, r.states[seq].digest)
-		if seq <= r.world.Raw().OldestSeq() {
+		if oldest, _ := r.world.Raw().Held(r.store); seq <= oldest {
 			break
 		}
 	}

@@ -124,8 +124,8 @@ func (s *Store) convert(ctx context.Context, log *journal.Log, before *raw.State
 	if err == nil {
 		return nil
 	}
-	_ = s.world.Raw().Attach(nil, 0) // No checkpoint is held.
-	_ = s.world.Raw().Load(before)   // It fitted before.
+	_ = s.world.Raw().Detach(s)    // No checkpoint is held.
+	_ = s.world.Raw().Load(before) // It fitted before.
 	if s.journal != nil {
 		s.journal.Abandon()
 	}

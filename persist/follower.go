@@ -91,7 +91,7 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 	}
 	if err = f.world().Attach(f.store, 0); err == nil {
 		if err = f.load(ctx, cat.Head()); err != nil {
-			_ = f.world().Attach(nil, 0) // No checkpoint is held.
+			_ = f.world().Detach(f.store) // No checkpoint is held.
 		}
 	}
 	if err != nil {
@@ -239,7 +239,7 @@ func (s *Store) takeOver(state storedState, c *catalog.Catalog, f *catalog.Found
 // reread opens the store by reading it.
 func (f *Follower) reread(ctx context.Context, l *catalog.Lock, options Options) (*Store, error) {
 	w := f.store.world
-	err := f.world().Attach(nil, 0)
+	err := f.world().Detach(f.store)
 	if err == nil {
 		err = f.world().Load(f.empty)
 	}
@@ -259,7 +259,7 @@ func (f *Follower) Close() error {
 	if f.done {
 		return ErrClosed
 	}
-	if err := f.world().Attach(nil, 0); err != nil {
+	if err := f.world().Detach(f.store); err != nil {
 		return err
 	}
 	f.done = true
@@ -273,7 +273,7 @@ func (f *Follower) at() journal.ID {
 	if f.image != nil {
 		return f.image.ID
 	}
-	return f.store.ids[f.world().Seq()]
+	return f.store.ids[f.store.seq()]
 }
 
 // apply applies the ticks that lead to record head.
@@ -326,7 +326,7 @@ func (f *Follower) ticks(ctx context.Context, path []journal.Entry) iter.Seq2[*r
 // back goes to the newest state that the world holds on the way to record head, and reports
 // whether there is one.
 func (f *Follower) back(head uint64) bool {
-	w, oldest := f.store.world, f.world().OldestSeq()
+	w, oldest := f.store.world, f.store.oldestSeq()
 	for e := range f.cat.Log.Ancestors(head) {
 		if e.ID.Seq < oldest {
 			break

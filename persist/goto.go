@@ -106,7 +106,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	for _, st := range s.world.Raw().Storages() {
 		before[st.Name()] = st.Rows()
 	}
-	parent := s.ids[s.world.Raw().Seq()]
+	parent := s.ids[s.seq()]
 	state := im.State()
 	state.Recorder, state.Seq = s, s.journal.Next()
 	if err := image.Put(s.world, state, name); err != nil {

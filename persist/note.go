@@ -50,6 +50,6 @@ func (s *Store) noting() (*format.Notes, error) {
 	if err := s.Err(); err != nil {
 		return nil, err
 	}
-	s.notes.About(s.world.Raw().Seq())
+	s.notes.About(s.seq())
 	return &s.notes, nil
 }

@@ -230,7 +230,7 @@ func (s *Store) open(ctx context.Context) error {
 			err = s.reachBack(ctx, c)
 		}
 		if err != nil {
-			_ = s.world.Raw().Attach(nil, 0) // No checkpoint is held.
+			_ = s.world.Raw().Detach(s) // No checkpoint is held.
 			s.journal.Abandon()
 		}
 	}
@@ -265,7 +265,7 @@ func (s *Store) create(ctx context.Context, log *journal.Log) error {
 		s.bind(sizesOf(s.journal))
 	}
 	if err != nil {
-		_ = s.world.Raw().Attach(nil, 0) // No checkpoint is held.
+		_ = s.world.Raw().Detach(s) // No checkpoint is held.
 		if s.journal != nil {
 			s.journal.Abandon() // A seal would say that this is a store.
 		}

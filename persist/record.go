@@ -96,7 +96,7 @@ func (s *Store) announce() error {
 func (s *Store) remember(id journal.ID) {
 	s.ids[id.Seq] = id
 	if len(s.ids)%1024 == 0 {
-		oldest := s.world.Raw().OldestSeq()
+		oldest := s.oldestSeq()
 		for seq := range s.ids {
 			if seq < oldest {
 				delete(s.ids, seq)

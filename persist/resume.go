@@ -80,7 +80,7 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image
 	if err != nil {
 		return err
 	}
-	s.head = s.world.Raw().Seq()
+	s.head = s.seq()
 	s.beginAtOnce()
 	return nil
 }
@@ -88,7 +88,7 @@ func (s *Store) goOnFrom(ctx context.Context, c *catalog.Catalog, durable *image
 // journalAll journals the present state, which the world knows by the number of the next
 // record, as one tick behind parent. before returns how many rows a storage has there.
 func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now time.Time) error {
-	seq, tick := s.world.Raw().Seq(), s.world.Tick()
+	seq, tick := s.seq(), s.world.Tick()
 	payload := s.encodeAll(parent, before, now)
 	if err := s.announce(); err != nil {
 		return err

@@ -288,16 +288,16 @@ func (s *Store) begin(name string, beforePublish func(context.Context) error) er
 		return err
 	}
 	base := snap.SnapshotBase{Table: s.table, Sums: s.sums, Dirty: s.dirty}
-	base.Dirty.All = base.Dirty.All || s.world.Raw().Seq() < s.since
+	base.Dirty.All = base.Dirty.All || s.seq() < s.since
 	if s.chainDone() {
 		base.Table, base.Sums = nil, nil
 	}
 	sn := snap.NewSnapshot(s.world, pin, s.schema, base, s.committed, &s.buffers)
 	s.number++
-	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.world.Raw().Seq()]
+	sn.Manifest.World, sn.Manifest.Number, sn.Manifest.ID = s.id, s.number, s.ids[s.seq()]
 	sn.Manifest.Time, sn.Manifest.Name = s.committedAt, name
 	s.copying = &copying{Snapshot: sn, pin: pin, base: base, since: s.since, done: beforePublish}
-	s.grown, s.dirty, s.since = 0, snap.Dirty{}, s.world.Raw().Seq()
+	s.grown, s.dirty, s.since = 0, snap.Dirty{}, s.seq()
 	s.begun()
 	return nil
 }
@@ -329,7 +329,7 @@ func (s *snapshotter) chain() (n int) {
 // resource or component registered since does not.
 func (s *Store) committed(st raw.Storage) bool {
 	_, numbered := s.schema.Numbers[st.Name()]
-	return st.Persistent() && numbered && s.encoder.whole.has(st, s.world.Raw().Seq())
+	return st.Persistent() && numbered && s.encoder.whole.has(st, s.seq())
 }
 
 // copySome copies about that many bytes, and hands the snapshot over if that was
@@ -348,7 +348,7 @@ func (s *Store) copySome(budget int) {
 	s.copying = nil
 	s.running = make(chan finished, 1)
 	s.handed = c
-	list, oldest, named := slices.Clone(s.list), s.world.Raw().OldestSeq(), maps.Clone(s.named)
+	list, oldest, named := slices.Clone(s.list), s.oldestSeq(), maps.Clone(s.named)
 	prune := s.mayPrune()
 	go func(files disk.FS, done chan<- finished, told func(SnapshotResult)) {
 		f := c.finish(files, named)

@@ -143,6 +143,18 @@ type Store struct {
 
 type pendingTick struct{ seq, tick uint64 }
 
+// seq returns the record of the present tick, as far as the world knows.
+func (s *Store) seq() uint64 {
+	_, newest := s.world.Raw().Held(s)
+	return newest
+}
+
+// oldestSeq returns the record of the oldest tick that the next one may continue.
+func (s *Store) oldestSeq() uint64 {
+	oldest, _ := s.world.Raw().Held(s)
+	return oldest
+}
+
 // Report returns what Open found.
 func (s *Store) Report() Report { return s.report }
 
@@ -371,8 +383,8 @@ func (s *Store) Close(ctx context.Context) error {
 	}
 	if !s.closed {
 		s.hand() // While there is a history to copy from.
-		head := s.world.Raw().Seq()
-		if err := s.world.Raw().Attach(nil, 0); err != nil {
+		head := s.seq()
+		if err := s.world.Raw().Detach(s); err != nil {
 			return err
 		}
 		s.errands.close()

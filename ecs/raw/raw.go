@@ -46,8 +46,8 @@ var (
 	// stored.
 	ErrNewer = errors.New("ecs: stored by a newer program")
 
-	// ErrAttached reports a Load into a world with a recorder, which would not be
-	// told: detach it before. A store loads with Store.Load.
+	// ErrAttached reports a Load or Apply with a recorder that would not be told: detach it
+	// before. A store loads with Store.Load.
 	ErrAttached = errors.New("ecs: a recorder is attached")
 
 	// ErrCheckpointHeld reports an operation that is not possible while checkpoints
@@ -78,17 +78,24 @@ type World interface {
 	// Attach. It is for worlds with a recorder or a history; others do not know.
 	Dirty() bool
 
-	// Attach makes r the recorder of the world; nil detaches. seq is the number of
-	// the present state. The history starts anew: older ticks are unknown to the
-	// recorder.
+	// Attach makes r a recorder of the world, beside those that it has, or renumbers: seq is
+	// what r calls the present state. The history starts anew: older ticks are unknown to r.
+	// Recorders, which can be compared, are told in the order in which they came. An error wraps
+	// [ErrDirty] if another one is to be told first of what was written since the last commit;
+	// [ErrCheckpointHeld].
 	Attach(r Recorder, seq uint64) error
 
-	// Seq returns the number that the recorder gave the present tick.
+	// Detach ends what Attach began. If it was the only recorder, the history starts anew.
+	// While checkpoints are held it returns [ErrCheckpointHeld].
+	Detach(r Recorder) error
+
+	// Seq returns the number of the present tick: what the first recorder gave it or, without
+	// recorders, what came with it.
 	Seq() uint64
 
-	// OldestSeq returns the number of the oldest tick boundary that a later tick
-	// may name as its parent.
-	OldestSeq() uint64
+	// Held returns the numbers that r gave the oldest tick boundary which a later tick may
+	// name as its parent, and the present tick.
+	Held(r Recorder) (oldest, newest uint64)
 
 	// Pin pins the present state, which must be the end of a tick: an error wraps
 	// [ErrDirty] if anything was written since, or if the world keeps no ticks, as

@@ -53,7 +53,7 @@ func TestSolveLeavesTheBoardAsItWas(t *testing.T) {
 		if got := b.world.Digest(); got != want {
 			t.Errorf("digest after solve = %v, want %v", got, want)
 		}
-		if err := b.world.Raw().Attach(nil, 0); err != nil {
+		if err := b.world.Raw().Detach(nil); err != nil {
 			t.Errorf("after solve: %v", err)
 		}
 	}
