@@ -156,7 +156,7 @@ func (r *pinRunner) step(what, arg int) {
 	case arg%4 == 0:
 		if r.checkpointAt(0) < 0 {
 			r.wentBack(0, never)
-			r.restart(int(arg) / 4 % 3)
+			r.restart(arg / 4 % 3)
 		}
 	}
 }

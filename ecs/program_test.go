@@ -153,7 +153,7 @@ func (r *runner) tryStep(arg int) {
 
 func (r *runner) attach(arg int) {
 	if r.checkpointAt(0) < 0 {
-		r.restart(int(arg) % 3)
+		r.restart(arg % 3)
 	}
 }
 
