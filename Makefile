@@ -128,8 +128,10 @@ fuzz: ## every fuzz target for FUZZTIME; each package is built once
 		done; cd - >/dev/null; \
 	done
 
+BUDGETS = -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m
+
 bench: ## every budget beside what was measured
-	@go test -run '^$$' -bench '^BenchmarkBudget' -benchtime 1x -timeout 30m $(call having,BenchmarkBudget) | go run ./internal/benchtable
+	@{ go test $(BUDGETS) $(call having,BenchmarkBudget); cd persist/replica/natslog && go test $(BUDGETS) .; } | go run ./internal/benchtable
 
 suites: ## the published suites, as the tables of docs/BENCHMARKS.md
 	@go test -run '^$$' -bench 'Go|Rust' -benchtime $(SUITETIME) -timeout 60m ./benchmarks | go run ./internal/benchtable -grid

@@ -183,15 +183,12 @@ func (f *Follower) Open(ctx context.Context, options Options) (*Store, error) {
 	return s, nil
 }
 
-// own opens the store, which l keeps others out of.
+// own opens the store, which l keeps others out of. What was read of the journal is not read again.
 func (f *Follower) own(ctx context.Context, l *catalog.Lock, options Options) (*Store, error) {
-	cat := catalog.New(f.store.files)
-	if err := cat.Scan(ctx); err != nil {
-		_ = cat.Log.Close()
+	cat := f.cat
+	if _, err := cat.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	_ = f.cat.Log.Close()
-	f.cat = cat
 	if options.At == "" && f.image == nil && len(cat.Faults()) == 0 {
 		if _, err := f.advance(ctx); err != nil {
 			return nil, err

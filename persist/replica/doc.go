@@ -9,7 +9,7 @@
 //	keep a copy up to date                 Follow, Follower.Files
 //	show it                                inspect, persist.FollowFS, on Follower.Files
 //	become the owner                       Follower.Claim, then Owner.Open, or Open of a persist.Follower
-//	hand over                              Owner.Offer, Options.OnOffer
+//	hand over                              Owner.Offer, Follower.Offered
 //	keep the log short                     Owner.Rebase
 //
 // # The log

@@ -16,12 +16,8 @@ import (
 // Options say how a log is followed. The zero Options are useful.
 type Options struct {
 	// Name is what this machine is called in the log, for people and for [Owner.Offer].
-	// Default: "".
+	// Default: "", to which nothing can be offered.
 	Name string
-
-	// OnOffer is called when the owner offers the store to this machine, which may claim it
-	// then. It must not block. nil: nothing is called.
-	OnOffer func()
 
 	// OnShorter is called when the log is found to have forgotten what it acknowledged, and what was
 	// missing was appended again. It must not block. nil: nothing is called.
@@ -54,6 +50,7 @@ type Follower struct {
 	origin bool   // A store lies here, and the log has none yet.
 	since  int    // Bytes applied since the state was written.
 	aside  *aside // Where what is not in the log goes.
+	offer  offer
 	grown  chan struct{}
 	err    error
 	closed bool
@@ -86,6 +83,7 @@ func Follow(ctx context.Context, log Log, files disk.FS, options Options) (*Foll
 	}
 	f := &Follower{log: log, files: files, lock: lock, options: options, turn: newTurn(), grown: make(chan struct{})}
 	f.aside = &aside{top: files}
+	f.offer.set(false)
 	f.gate = newGate(disk.Sub(files, storeDir))
 	if err := f.begin(ctx); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -103,6 +101,32 @@ func (f *Follower) Position() Position {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.at.Position
+}
+
+// Offered returns what is closed once the owner has offered the store to this machine, see [Owner.Offer]:
+// Claim then. A claim of whoever ends an offer, so ask for another channel after each. An offer outlives
+// this process.
+func (f *Follower) Offered() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.offer.made
+}
+
+// An offer is whether the store is offered to this machine.
+type offer struct {
+	stands bool
+	made   chan struct{} // Closed if it is.
+}
+
+// set notes whether there is an offer.
+func (o *offer) set(stands bool) {
+	switch {
+	case stands && !o.stands:
+		close(o.made)
+	case !stands && o.stands, o.made == nil:
+		o.made = make(chan struct{})
+	}
+	o.stands = stands
 }
 
 // Ready reports whether the files have a store.
@@ -271,15 +295,14 @@ func (f *Follower) apply(o *op) error {
 	switch o.kind {
 	case opClaim:
 		f.term = max(f.term, o.number)
+		f.offer.set(false)
 		f.next = nil // Nobody goes on sending it,
 		if f.tree != nil {
 			return f.tree.drop() // nor these.
 		}
 		return nil
 	case opOffer:
-		if o.name == f.options.Name && f.options.OnOffer != nil {
-			f.options.OnOffer()
-		}
+		f.offer.set(o.name == f.options.Name)
 		return nil
 	}
 	if f.tree != nil {
@@ -370,7 +393,7 @@ func (f *Follower) complete() error {
 
 // save writes what is known, once it is durable.
 func (f *Follower) save() error {
-	s := &state{At: f.at, Term: f.term, Owner: f.owned, First: f.origin}
+	s := &state{At: f.at, Term: f.term, Owner: f.owned, First: f.origin, Offer: f.offer.stands}
 	if f.tree != nil {
 		if err := f.tree.sync(); err != nil {
 			return err
@@ -461,6 +484,7 @@ func (f *Follower) remember(ctx context.Context, s *state, first Position) error
 			break
 		}
 	}
+	f.offer.set(s.Offer)
 	f.at, f.tree = s.At, newTree(f.files, storeDir, f.aside)
 	maps.Copy(f.tree.sizes, s.Files)
 	maps.Copy(f.tree.parts, s.Parts)

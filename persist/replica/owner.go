@@ -87,6 +87,7 @@ func (f *Follower) claim(ctx context.Context) (*Owner, error) {
 	}
 	f.mu.Lock()
 	f.at, f.term, f.owned, f.next, f.origin = s.at, term, true, nil, first
+	f.offer.set(false)
 	if err = t.drop(); err == nil {
 		err = t.sync()
 	}
@@ -242,8 +243,9 @@ func (o *Owner) remember() error {
 	return f.save()
 }
 
-// Offer tells a machine that follows, by its name, that it may claim the store: its [Options.OnOffer] is called. Close
-// the store before, so that the journal is sealed. If ctx ends before the log has the offer, so does
+// Offer tells a machine that follows, by its name, that it may claim the store: see [Follower.Offered]. Close
+// the store before, so that the journal is sealed. A machine that is down learns of it when it follows
+// again; if it never does, any other may claim, and so may this one. If ctx ends before the log has the offer, so does
 // Offer, with its error, and the machine may be told yet.
 func (o *Owner) Offer(ctx context.Context, to string) error {
 	if strings.TrimSpace(to) == "" || len(to) > maxName {

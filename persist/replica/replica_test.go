@@ -167,8 +167,7 @@ func TestWhatIsHereIsToldFromWhatIsConfirmed(t *testing.T) {
 
 func TestAWarmStandbyTakesOverWithoutReadingAgain(t *testing.T) {
 	log := &replica.Memory{}
-	offered := make(chan struct{})
-	b := follow(t, log, disk.Memory(), replica.Options{Name: "b", OnOffer: func() { close(offered) }})
+	b := follow(t, log, disk.Memory(), replica.Options{Name: "b"})
 	g, o, store := own(t, follow(t, log, disk.Memory(), replica.Options{Name: "a"}))
 	g.play(t, store)
 	require.NoError(t, store.Sync(background))
@@ -184,7 +183,7 @@ func TestAWarmStandbyTakesOverWithoutReadingAgain(t *testing.T) {
 	require.NoError(t, store.Close(background))
 	require.NoError(t, o.Offer(background, "b"))
 	require.NoError(t, o.Close())
-	<-offered
+	<-b.Offered()
 	taken, err := b.Claim(background)
 	require.NoError(t, err)
 	next, err := standby.Open(background, persist.Options{Epoch: taken.Epoch()})

@@ -52,7 +52,7 @@ func TestSimulatedMachines(t *testing.T) {
 	}
 	all.Wait()
 	t.Logf("%d programs from seed %d: %+v", runs, *simSeed, sum)
-	for what, n := range map[string]int{"claims": sum.Claims, "confirmed": sum.Confirmed, "fenced": sum.Fenced, "aside": sum.Aside, "rebuilt": sum.Rebased, "forgotten": sum.Forgotten} {
+	for what, n := range map[string]int{"claims": sum.Claims, "confirmed": sum.Confirmed, "fenced": sum.Fenced, "aside": sum.Aside, "rebuilt": sum.Rebased, "forgotten": sum.Forgotten, "handed over": sum.Handed} {
 		if n == 0 {
 			t.Errorf("nothing was tried: no %s", what)
 		}
@@ -77,7 +77,7 @@ func (g *crowd) Go(f func()) {
 
 // simCounts say what happened.
 type simCounts struct {
-	Claims, Taken, Commits, Confirmed, Fenced, Crashes, Aside, Rebased, Forgotten, Compared int
+	Claims, Taken, Commits, Confirmed, Fenced, Crashes, Aside, Rebased, Forgotten, Handed, Compared int
 }
 
 func (c *simCounts) add(d simCounts) {
@@ -90,6 +90,7 @@ func (c *simCounts) add(d simCounts) {
 	c.Aside += d.Aside
 	c.Rebased += d.Rebased
 	c.Forgotten += d.Forgotten
+	c.Handed += d.Handed
 	c.Compared += d.Compared
 }
 
@@ -291,36 +292,94 @@ func (s *sim) follow(n *simNode) error {
 	if s.rng.IntN(3) > 0 {
 		return s.compare(n)
 	}
-	ctx, cancel := s.patiently()
-	defer cancel()
-	o, err := n.follower.Claim(ctx)
-	s.say("machine %d claims: %v", n.n, err)
-	switch {
-	case errors.Is(err, replica.ErrTaken), errors.Is(err, replica.ErrUnfinished):
-		s.Taken++
-		return nil
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, replica.ErrUnknown), errors.Is(err, persist.ErrClosed):
-		return nil
-	case err != nil:
-		return err
+	if err := s.claim(n); err != nil {
+		return s.refused(err)
 	}
-	s.Claims++
-	n.owner, n.follower, n.wrote = o, nil, true
-	return s.open(n)
+	return s.opened(n)
 }
 
-// open opens the store of an owner. All that was confirmed is in it.
-func (s *sim) open(n *simNode) error {
+// opened opens the store of an owner in a new world.
+func (s *sim) opened(n *simNode) error {
 	options := persist.Options{SnapshotBytes: []int64{-1, 500}[s.rng.IntN(2)]}
 	w := storetest.New(0)
 	if found, _ := n.owner.Files().ReadDir("snapshots"); len(found) == 0 {
 		w.Fill(3)
 	}
+	return s.open(n, w, func(ctx context.Context) (*persist.Store, error) { return n.owner.Open(ctx, w.World, options) })
+}
+
+// claim makes a machine that follows the owner.
+func (s *sim) claim(n *simNode) error {
+	ctx, cancel := s.patiently()
+	defer cancel()
+	o, err := n.follower.Claim(ctx)
+	s.say("machine %d claims: %v", n.n, err)
+	if err != nil {
+		return err
+	}
+	s.Claims++
+	n.owner, n.follower, n.wrote = o, nil, true
+	return nil
+}
+
+// refused returns err unless a claim may end so.
+func (s *sim) refused(err error) error {
+	switch {
+	case errors.Is(err, replica.ErrTaken), errors.Is(err, replica.ErrUnfinished):
+		s.Taken++
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, replica.ErrUnknown), errors.Is(err, persist.ErrClosed):
+	default:
+		return err
+	}
+	return nil
+}
+
+// handOver closes the store of an owner and offers it to another machine, which has followed it in a world and goes
+// on with that. It may fail anywhere.
+func (s *sim) handOver(n *simNode) error {
+	to := s.nodes[(n.n+1+s.rng.IntN(2))%len(s.nodes)]
+	if to.follower == nil || !to.follower.Ready() {
+		return nil
+	}
+	w := storetest.New(0)
+	shown, err := persist.FollowFS(context.Background(), to.follower.Files(), w.World)
+	if err != nil {
+		return nil // There is no state yet.
+	}
+	ctx, cancel := s.patiently()
+	defer cancel()
+	n.world.ReleaseAll()
+	if err = n.store.Close(ctx); err == nil {
+		err = n.owner.Offer(ctx, fmt.Sprint(to.n))
+	}
+	s.say("machine %d offers to %d: %v", n.n, to.n, err)
+	n.halt()
+	if err != nil {
+		return shown.Close()
+	}
+	select {
+	case <-to.follower.Offered():
+	case <-ctx.Done():
+	}
+	if err := s.claim(to); err != nil {
+		return errors.Join(s.refused(err), shown.Close())
+	}
+	err = s.open(to, w, func(ctx context.Context) (*persist.Store, error) {
+		return shown.Open(ctx, persist.Options{Epoch: to.owner.Epoch()})
+	})
+	if to.store != nil {
+		s.Handed++
+	}
+	return err
+}
+
+// open opens the store of an owner as f does, in w. All that was confirmed is in it.
+func (s *sim) open(n *simNode, w *storetest.World, f func(context.Context) (*persist.Store, error)) error {
 	ctx, cancel := s.patiently()
 	defer cancel()
 	o := n.owner
 	stop := context.AfterFunc(ctx, func() { _ = o.Close() }) // Opening waits for the log.
-	store, err := n.owner.Open(ctx, w.World, options)
+	store, err := f(ctx)
 	stop()
 	s.say("machine %d opens term %d: %v", n.n, n.owner.Term(), err)
 	if err != nil {
@@ -372,6 +431,8 @@ func (s *sim) own(n *simNode) error {
 		}
 	case k == 8:
 		return s.forget(n)
+	case k == 9:
+		return s.handOver(n)
 	}
 	return s.sync(n)
 }
@@ -553,7 +614,7 @@ func (s *sim) end() error {
 		if err := s.begin(n); err != nil {
 			return err
 		}
-		o, err := n.follower.Claim(context.Background())
+		err := s.claim(n)
 		if errors.Is(err, replica.ErrUnfinished) {
 			n.halt()
 			continue
@@ -561,8 +622,7 @@ func (s *sim) end() error {
 		if err != nil {
 			return err
 		}
-		n.owner, n.follower = o, nil
-		if err := s.open(n); err != nil {
+		if err := s.opened(n); err != nil {
 			return err
 		}
 		if n.store == nil {

@@ -18,6 +18,7 @@ type state struct {
 	Term  uint64           `json:"term"`  // Of the last claim.
 	Owner bool             `json:"owner"` // Something may lie here that the log does not have,
 	First bool             `json:"first"` // and it was this machine that began to send a store.
+	Offer bool             `json:"offer"` // The store is offered to this machine.
 	Files map[string]int64 `json:"files"` // Sizes of those with a name. nil: the log had none yet,
 	Parts map[string]int64 `json:"parts"` // and of the others.
 }
