@@ -248,9 +248,9 @@ func (t *Total) Add(a Answer) error {
 }
 
 // Remove takes out an answer that was added, of all but the least and the greatest. It is without
-// effect once the total is near.
+// effect once the total forgot some.
 func (t *Total) Remove(a Answer) {
-	if a.v == nil || a.v == false && t.kind == "count" || t.Near() {
+	if a.v == nil || a.v == false && t.kind == "count" || t.forgot() {
 		return
 	}
 	t.n--
@@ -267,7 +267,12 @@ func (t *Total) Remove(a Answer) {
 // Near reports whether the result is near the total rather than the total itself: more values were
 // added than are kept.
 func (t *Total) Near() bool {
-	return t.spread != nil && t.spread.bits < wholeBits || t.variety != nil && t.variety.below < math.MaxUint64
+	return t.spread != nil && t.spread.bits < wholeBits || t.variety != nil && t.variety.zeros > 0
+}
+
+// forgot reports whether answers were added that cannot be taken out.
+func (t *Total) forgot() bool {
+	return t.Near() && !(t.variety != nil && t.variety.all)
 }
 
 // pick keeps a if it is the first, or compares with the best so far as sign says.

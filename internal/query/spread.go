@@ -1,11 +1,10 @@
 package query
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // A spread has the values that a percentile is chosen from, with how often each was met.
@@ -15,9 +14,10 @@ import (
 // bits, so that many become one: as few as it takes, whatever order they came in.
 type spread struct {
 	*precision
-	n      map[any]int // Of int, uint64 and float64, none of which is NaN.
+	n      map[any]int // Of int, uint64 and float64, none of which is NaN or -0, which counts as 0.
 	nans   int         // Behind all others.
 	values int
+	order  *ranks // Of n, from the first percentile on; nil: not known.
 }
 
 // A precision is what spreads of one column share.
@@ -67,10 +67,7 @@ func (s *spread) take(v any) {
 		s.nans--
 		return
 	}
-	if s.n[v]--; s.n[v] == 0 {
-		delete(s.n, v)
-		s.kept--
-	}
+	s.put(v, -1)
 }
 
 // numeric returns an error if v is no number.
@@ -82,18 +79,26 @@ func numeric(v any) error {
 	return fmt.Errorf("%v is no number", Answer{v})
 }
 
-// put adds n times v.
+// put adds n times v, or takes it out if n is -1.
 func (s *spread) put(v any, n int) {
+	if v = rounded(v, s.bits); v == 0.0 {
+		v = 0.0 // One of 0 and -0.
+	}
 	before := len(s.n)
-	s.n[rounded(v, s.bits)] += n
+	if s.n[v] += n; s.n[v] == 0 {
+		delete(s.n, v)
+	}
 	s.kept += len(s.n) - before
+	if s.order != nil {
+		s.order.add(v, n)
+	}
 }
 
 // round rounds what s has.
 func (s *spread) round() {
 	old := s.n
 	s.kept -= len(old)
-	s.n = map[any]int{}
+	s.n, s.order = map[any]int{}, nil
 	for v, n := range old {
 		s.put(v, n)
 	}
@@ -133,48 +138,55 @@ func cut(n uint64, significant int) uint64 {
 // percentile returns the least value that is not below p percent of all: one of them, or what it
 // was rounded to; nothing of no values.
 func (s *spread) percentile(p int) Answer {
-	values := make([]Answer, 0, len(s.n))
-	for v := range s.n {
-		values = append(values, Answer{v})
+	if s.order == nil {
+		s.order = ranksOf(s.n)
 	}
-	slices.SortFunc(values, func(a, b Answer) int { return cmp.Or(a.Compare(b), cmp.Compare(kindOf(a), kindOf(b))) })
-	rank := max(1, int(math.Ceil(float64(s.values)*float64(p)/100)))
-	for _, v := range values {
-		if rank -= s.n[v.v]; rank <= 0 {
-			return v
-		}
+	place := max(1, int(math.Ceil(float64(s.values)*float64(p)/100)))
+	if v := s.order.at(place); v != nil || s.nans == 0 {
+		return Answer{v}
 	}
-	if s.nans > 0 {
-		return Answer{math.NaN()}
-	}
-	return Answer{nil}
+	return Answer{math.NaN()}
 }
 
-// A variety counts different answers: exactly up to mostKept of them. Of more it keeps those whose
-// hashes are least, from which it is known how densely all hashes lie.
+// A variety counts different answers: exactly up to mostKept of them. Of more it counts those whose
+// hashes are least, from which it is known how densely all hashes lie:
+//
+//	hash    000… 001… 01…. 1…..    how many begin with three zeros, two, one, none
+//	zeros     3    2    1    0     the fewest so that at most mostKept begin with as many, or more
+//
+// Only those are kept, but if any may be taken out again.
 type variety struct {
-	below  uint64         // What is kept has a hash that is at most this.
 	hashes map[uint64]int // And how many answers have it.
+	zeros  int
+	with   [65]int // Hashes by how many zeros they begin with.
+	least  int     // Hashes of at least that many.
+	all    bool    // Every one is kept.
 }
 
-// mostKept is how many hashes a variety keeps; the more, the nearer it is: one part in 256.
+// mostKept is how many hashes a variety counts; the more, the nearer it is: one part in 256.
 const mostKept = 1 << 16
 
-func newVariety() *variety { return &variety{math.MaxUint64, map[uint64]int{}} }
+func newVariety() *variety { return &variety{hashes: map[uint64]int{}} }
 
 // add counts a, if it is another one than all before.
 func (s *variety) add(a Answer) {
 	h := hash(a.Key())
-	if h > s.below {
+	zeros := bits.LeadingZeros64(h)
+	if zeros < s.zeros && !s.all {
 		return
 	}
-	s.hashes[h]++
-	for len(s.hashes) > mostKept {
-		s.below /= 2
-		for h := range s.hashes {
-			if h > s.below {
-				delete(s.hashes, h)
-			}
+	if s.hashes[h]++; s.hashes[h] > 1 {
+		return
+	}
+	s.with[zeros]++
+	if zeros >= s.zeros {
+		s.least++
+	}
+	for before := s.zeros; s.least > mostKept; {
+		s.least -= s.with[s.zeros]
+		if s.zeros++; s.least <= mostKept && !s.all {
+			maps.DeleteFunc(s.hashes, func(h uint64, _ int) bool { return bits.LeadingZeros64(h) < s.zeros })
+			clear(s.with[before:s.zeros])
 		}
 	}
 }
@@ -182,8 +194,18 @@ func (s *variety) add(a Answer) {
 // take takes out a, which was added. All hashes must have been kept.
 func (s *variety) take(a Answer) {
 	h := hash(a.Key())
-	if s.hashes[h]--; s.hashes[h] == 0 {
-		delete(s.hashes, h)
+	if s.hashes[h]--; s.hashes[h] > 0 {
+		return
+	}
+	delete(s.hashes, h)
+	zeros := bits.LeadingZeros64(h)
+	s.with[zeros]--
+	if zeros >= s.zeros {
+		s.least--
+	}
+	for s.zeros > 0 && s.least+s.with[s.zeros-1] <= mostKept {
+		s.zeros--
+		s.least += s.with[s.zeros]
 	}
 }
 
@@ -200,5 +222,5 @@ func hash(text string) uint64 {
 
 // count returns how many there are, about.
 func (s *variety) count() int {
-	return int(float64(len(s.hashes)) * (math.MaxUint64 / float64(s.below)))
+	return int(float64(s.least) * (math.MaxUint64 / float64(uint64(math.MaxUint64)>>s.zeros)))
 }

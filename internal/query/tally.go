@@ -21,6 +21,9 @@ type tally struct {
 
 func newTally(kind string) tally {
 	t := tally{kind: kind, total: NewTotal(kind)}
+	if t.total.variety != nil {
+		t.total.variety.all = true
+	}
 	if t.best.sign = 1; kind == "min" {
 		t.best.sign = -1
 	}
@@ -68,14 +71,10 @@ func (t *tally) result(k *kept, im *inspect.Image) Answer {
 		}
 		return t.again(k, im)
 	}
-	if t.total.Near() { // It forgot what it would have to take out.
+	if t.total.forgot() {
 		return t.again(k, im)
 	}
-	best := t.total.Result()
-	if t.total.spread != nil && best.v == 0.0 {
-		return t.again(k, im) // 0 and -0 are one value, which is shown as the first of them.
-	}
-	return best
+	return t.total.Result()
 }
 
 // again adds up all answers that k keeps, of which none is wrong.

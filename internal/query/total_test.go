@@ -136,6 +136,76 @@ func TestPercentilesAreExactUpToSoManyValues(t *testing.T) {
 	require.Error(t, NewTotal("p5").Add(Answer{"text"}))
 }
 
+// TestPercentilesFollowWhatIsAddedAndTakenOut compares the percentiles of numbers that come and go
+// with those of the same numbers in order.
+func TestPercentilesFollowWhatIsAddedAndTakenOut(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for _, kinds := range []int{1, 7} { // One kind alone, or all of them.
+		total := NewTotal("p0")
+		var values []Answer
+		for i := range 12_000 {
+			grows := i%6000 < 4000
+			if len(values) > 0 && rng.IntN(10) < 4 != grows && rng.IntN(4) > 0 {
+				k := rng.IntN(len(values))
+				total.Remove(values[k])
+				values[k] = values[len(values)-1]
+				values = values[:len(values)-1]
+			} else {
+				v := Answer{[]any{rng.NormFloat64(), rng.IntN(900) - 450, float64(rng.IntN(3)), uint64(1<<63) + rng.Uint64N(3), math.NaN(), math.Inf(1), math.Copysign(0, -1)}[rng.IntN(kinds)]}
+				values = append(values, v)
+				require.NoError(t, total.Add(v))
+			}
+			if i%50 > 0 {
+				continue
+			}
+			total.percent = rng.IntN(101)
+			want := percentileOf(slices.Clone(values), total.percent)
+			if want.v == 0.0 {
+				want.v = 0.0 // Nobody tells it from -0.
+			}
+			require.Equal(t, want.String(), total.Result().String(), "seed %d, p%d after %d", seed, total.percent, i)
+			n := 0
+			for k, of := range total.spread.order.runs {
+				require.True(t, len(of.values) > 0 && len(of.values) <= longestRun && len(of.values) == len(of.times), "seed %d: run %d", seed, k)
+				n += of.n
+			}
+			require.Equal(t, total.spread.values-total.spread.nans, n, "seed %d", seed)
+		}
+	}
+}
+
+// TestDifferentAnswersAreCountedAsTheyComeAndGo compares a count of which answers are taken out with
+// one of those that are left, about where it begins to be near.
+func TestDifferentAnswersAreCountedAsTheyComeAndGo(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	followed := newTally("distinct")
+	values := map[int]int{}
+	for _, most := range []int{mostKept * 5, mostKept / 2, mostKept * 3 / 2, mostKept * 9 / 8, 0} {
+		for len(values) < most {
+			v := rng.IntN(1 << 20)
+			values[v]++
+			require.NoError(t, followed.add(Answer{v}, 0))
+		}
+		for v := range values {
+			if len(values) <= most {
+				break
+			}
+			for range values[v] {
+				followed.take(Answer{v})
+			}
+			delete(values, v)
+		}
+		fresh := NewTotal("distinct")
+		for v := range values {
+			require.NoError(t, fresh.Add(Answer{v}))
+		}
+		require.Equal(t, fresh.Result(), followed.result(nil, nil), "seed %d, %d values", seed, most)
+		require.LessOrEqual(t, len(fresh.variety.hashes), mostKept)
+	}
+}
+
 // Of more values than are kept, percentiles are near, however the values come and whichever group
 // they are of.
 func TestPercentilesOfMoreValuesAreNear(t *testing.T) {
