@@ -63,6 +63,7 @@ func TestABoundIsKeptAndNothingElseIsLost(t *testing.T) {
 	const bytes = 160 << 10
 	for i, retain := range retentions(bytes) {
 		t.Run(fmt.Sprintf("%+v", retain), func(t *testing.T) {
+			t.Parallel()
 			for seed := range deep.Or[uint64](2, 20) {
 				r := &boundRun{t: t, rng: rand.New(rand.NewPCG(seed, uint64(i))), dir: filepath.Join(t.TempDir(), "store"),
 					now: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC), states: map[uint64]boundState{}, named: map[string]ecs.Digest{}}

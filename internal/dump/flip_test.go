@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stet-ecs/stet/internal/deep"
 )
 
 var every = flag.Int64("every", 0, "flip a bit in every byte of this number; 0: in enough of them")
@@ -67,9 +69,9 @@ func step(n int) int64 {
 	case *every > 0:
 		return *every
 	case n < 1024:
-		return 1
+		return deep.Or[int64](3, 1)
 	case n < 16<<10:
-		return 7
+		return deep.Or[int64](21, 7)
 	}
 	return 401
 }

@@ -435,7 +435,7 @@ func TestCommandsOnDamagedStores(t *testing.T) {
 		w := newWhole(t, closed)
 		all := w.damages()
 		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		n := deep.Or(12, len(all))
+		n := deep.Or(8, len(all))
 		for _, d := range all[:n] {
 			t.Run(fmt.Sprintf("closed %t, %s", closed, strings.ReplaceAll(d.name, "/", " ")), func(t *testing.T) {
 				x := &trial{t: t, whole: w, damage: d}

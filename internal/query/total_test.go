@@ -209,7 +209,7 @@ func TestDifferentAnswersAreCountedAsTheyComeAndGo(t *testing.T) {
 // Of more values than are kept, percentiles are near, however the values come and whichever group
 // they are of.
 func TestPercentilesOfMoreValuesAreNear(t *testing.T) {
-	const n = 3 * mostValues
+	const n = 2*mostValues + mostValues/8
 	rng := rand.New(rand.NewPCG(3, 3))
 	values := make([]Answer, n)
 	for i := range values {
