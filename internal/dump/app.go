@@ -16,8 +16,10 @@ package dump
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +42,7 @@ type app struct {
 	stderr    io.Writer
 	bar       *term.Bar // nil: no progress is shown.
 	openers   map[string]Opener
+	secrets   secrets   // Of the URLs that it was called with.
 	opened    []disk.FS // By these.
 	formats   []Format  // That export writes beside its own.
 	lend      lending   // nil: whatever is read is opened for it, and closed again.
@@ -54,7 +57,8 @@ type app struct {
 }
 
 // An Opener returns the files that a URL leads to, and what is to be read in them: the
-// name of a save, or "." for the store at their top. They are closed at the end.
+// name of a save, or "." for the store at their top. They are closed at the end. The URL has the
+// name and password that were given in it, which an error must not show.
 type Opener func(ctx context.Context, url string) (files disk.FS, name string, err error)
 
 // find calls the opener of a URL, or reads standard input. Everything else is a path, for
@@ -73,8 +77,12 @@ func (a *app) find(ctx context.Context, path string) (files disk.FS, name string
 	case open == nil:
 		return nil, path, nil
 	}
-	if files, name, err = open(ctx, path); err == nil {
+	files, name, err = open(ctx, a.secrets.whole(path))
+	switch {
+	case err == nil:
 		a.opened = append(a.opened, files)
+	case errors.Is(err, syscall.EPIPE): // Of the engine: standard output is still read.
+		err = errors.New(err.Error())
 	}
 	return files, name, err
 }

@@ -3,7 +3,9 @@ package dump
 import (
 	"bytes"
 	"context"
+	"errors"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,5 +63,39 @@ func TestHowACommandIsCalledSaysHowManyArgumentsItTakes(t *testing.T) {
 	} {
 		least, most := (&command{use: use}).arguments()
 		assert.Equal(t, want, [2]int{least, most}, use)
+	}
+}
+
+func TestAnEngineThatHangsUpIsNoReaderWhoHasSeenEnough(t *testing.T) {
+	openers := map[string]Opener{"mem": func(context.Context, string) (disk.FS, string, error) { return nil, "", syscall.EPIPE }}
+	var out bytes.Buffer
+	assert.NotEqual(t, exitOK, run(context.Background(), func() {}, openers, []string{"info", "mem://world"}, &out, &out))
+	assert.Contains(t, out.String(), "mem://world: broken pipe")
+}
+
+func TestASecretInAURLIsNotPrinted(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, buildStore(dir))
+	const secret = "me:se@cr:et"
+	given := ""
+	openers := map[string]Opener{"mem": func(_ context.Context, url string) (disk.FS, string, error) {
+		if given = url; url != "mem://"+secret+"@host/world" {
+			return nil, "", errors.New("no such world")
+		}
+		files, err := disk.Open(dir)
+		return files, ".", err
+	}}
+	var all bytes.Buffer
+	for _, args := range [][]string{
+		{"info"}, {"info", "--json"}, {"verify"}, {"log"}, {"show", "-5"}, {"show", "9999v1"}, {"ls", "--with", "Nothing"}, {"diff", "@oldest"}, {"nothing"}, {"ls", "--nothing"},
+	} {
+		for _, path := range []string{"mem://" + secret + "@host/world", "mem://" + secret + "@host/none", "nats://" + secret + "@host/W/one"} {
+			run(context.Background(), func() {}, openers, append([]string{args[0], path}, args[1:]...), &all, &all)
+		}
+	}
+	assert.Equal(t, "mem://"+secret+"@host/none", given, "the opener needs it")
+	assert.Contains(t, all.String(), "mem://host/world")
+	for _, part := range []string{"se@cr", "cr:et", "me:se"} {
+		assert.NotContains(t, all.String(), part)
 	}
 }

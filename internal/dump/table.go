@@ -34,7 +34,8 @@ func Main(openers map[string]Opener, formats ...Format) int {
 // run runs the command that args has, until ctx ends, which stop does: also when nobody
 // reads what is printed, so that a walk through a large store does not go on for nothing.
 func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer, formats ...Format) (code int) {
-	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers, formats: formats}
+	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers, secrets: secrets{}, formats: formats}
+	args = a.secrets.take(args)
 	f := a.execute(ctx, commands, args)
 	if f == nil {
 		return exitOK

@@ -3,8 +3,15 @@
 //	ecsdump-nats info nats://localhost:4222/WORLDS/europe
 //	ecsdump-nats serve nats://localhost:4222/WORLDS/europe     and shows what comes
 //
-// The path is the stream and the world. What the log has of the store is read into memory. Name and password
-// may be in the URL, which is printed; NATS_CREDS names a file with credentials. A login that may follow suffices.
+// The path is the stream and the world. What the log has of the store is read into memory. A login that may
+// follow suffices. Name and password may be in the URL, and are not printed; a URL that begins with tls:// asks for
+// TLS. All else is told by the environment, in the variables of the command nats:
+//
+//	NATS_CREDS     a file with credentials
+//	NATS_NKEY      a file with the seed of an NKey
+//	NATS_USER      a name, with NATS_PASSWORD; alone it is a token
+//	NATS_CA        a file with certificates that servers are known by
+//	NATS_CERT      a file with a certificate for servers, with NATS_KEY
 package main
 
 import (
@@ -22,6 +29,7 @@ import (
 	"github.com/stet-ecs/stet/internal/dump"
 	"github.com/stet-ecs/stet/persist/replica"
 	"github.com/stet-ecs/stet/persist/replica/natslog"
+	"github.com/stet-ecs/stet/persist/replica/natslog/internal/login"
 )
 
 func main() { os.Exit(run()) }
@@ -34,11 +42,7 @@ func open(ctx context.Context, text string) (files disk.FS, name string, err err
 	if err != nil {
 		return nil, "", err
 	}
-	var options []nats.Option
-	if file := os.Getenv("NATS_CREDS"); file != "" {
-		options = append(options, nats.UserCredentials(file))
-	}
-	nc, err := nats.Connect(servers, append(options, nats.MaxReconnects(-1))...)
+	nc, err := login.Connect(servers)
 	if err != nil {
 		return nil, "", err
 	}
@@ -73,7 +77,7 @@ func follow(ctx context.Context, nc *nats.Conn, stream, world string) (*replica.
 func split(text string) (servers, stream, world string, err error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		return "", "", "", err
+		return "", "", "", login.Plain(err)
 	}
 	stream, world, _ = strings.Cut(strings.Trim(u.Path, "/"), "/")
 	if u.Host == "" || stream == "" || world == "" || strings.Contains(world, "/") {

@@ -1,0 +1,75 @@
+// Package login connects the programs of this module to servers.
+package login
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Connect connects to one of some servers, whose URLs are joined by commas. A URL may have a name and a
+// password, and ask for TLS by its scheme, tls; all else is told by the environment, in the variables
+// that the command nats knows. The connection goes on for ever. No error has a secret in it.
+func Connect(servers string, more ...nats.Option) (*nats.Conn, error) {
+	for _, server := range strings.Split(servers, ",") {
+		if _, err := url.Parse(strings.TrimSpace(server)); err != nil {
+			return nil, fmt.Errorf("a URL of a server: %w", Plain(err))
+		}
+	}
+	options, err := fromEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.ReconnectJitter(0, 0),
+		nats.Timeout(2*time.Second), nats.PingInterval(500*time.Millisecond))
+	nc, err := nats.Connect(servers, append(options, more...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", Plain(err))
+	}
+	return nc, nil
+}
+
+// Plain returns an error about a URL without the URL.
+func Plain(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// fromEnvironment returns what the variables say.
+func fromEnvironment() (options []nats.Option, err error) {
+	get := os.Getenv
+	if file := get("NATS_CREDS"); file != "" {
+		options = append(options, nats.UserCredentials(file))
+	}
+	if file := get("NATS_NKEY"); file != "" {
+		key, err := nats.NkeyOptionFromSeed(file)
+		if err != nil {
+			return nil, fmt.Errorf("NATS_NKEY: %s: %w", file, err)
+		}
+		options = append(options, key)
+	}
+	switch user, password := get("NATS_USER"), get("NATS_PASSWORD"); {
+	case user != "" && password != "":
+		options = append(options, nats.UserInfo(user, password))
+	case user != "":
+		options = append(options, nats.Token(user))
+	}
+	if file := get("NATS_CA"); file != "" {
+		options = append(options, nats.RootCAs(file))
+	}
+	switch cert, key := get("NATS_CERT"), get("NATS_KEY"); {
+	case cert != "" && key != "":
+		options = append(options, nats.ClientCert(cert, key))
+	case cert != "" || key != "":
+		return nil, errors.New("NATS_CERT and NATS_KEY name a certificate and its key: set both")
+	}
+	return options, nil
+}
