@@ -1,0 +1,177 @@
+// Spectators has a world that outlives its owner, and is watched meanwhile: an owner, a standby and three spectators, of
+// which one is the page of ecsdump serve. Each is a process of its own; the owner is killed, and the standby goes on.
+//
+//	spectators                                        all of it, with three NATS servers in this process
+//	spectators -servers nats://a:4222,nats://b:4222   all of it, on servers that run
+//	spectators -kills 0                               nobody is killed but by you, until it is interrupted
+//
+// Or one process in each terminal, on servers that run:
+//
+//	spectators -servers URLS -play NAME -dir DIR      a machine that owns the world, or stands by
+//	spectators -servers URLS -watch NAME [-page]      one that shows it
+//
+// All listen on the loopback only. Logins and TLS are those of ecsdump-nats: see there for the variables. It exits with
+// 0, with 1 if a tick was lost or something failed, and with 2 if it was called wrongly.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/stet-ecs/stet/disk"
+	"github.com/stet-ecs/stet/persist/replica/natslog"
+	"github.com/stet-ecs/stet/persist/replica/natslog/internal/login"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// settings are what the flags say.
+type settings struct {
+	servers, dir, stream, world string
+	replicas, kills             int
+	every                       time.Duration
+	play, watch                 string
+	page                        bool
+}
+
+// run is main without the process around it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int) {
+	var s settings
+	flags := flag.NewFlagSet("spectators", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&s.servers, "servers", "", "use the NATS servers at `URLS`, joined by commas, instead of three in this process")
+	flags.StringVar(&s.stream, "stream", "SPECTATORS", "keep worlds in the stream `NAME`")
+	flags.StringVar(&s.world, "world", "balls", "call the world `NAME`")
+	flags.IntVar(&s.replicas, "replicas", 3, "ask that `N` servers keep the stream")
+	flags.StringVar(&s.dir, "dir", "", "keep files in `DIR`, instead of one that is removed at the end")
+	flags.IntVar(&s.kills, "kills", 3, "kill the owner `N` times")
+	flags.DurationVar(&s.every, "every", 4*time.Second, "kill it `TIME` after the one before")
+	flags.StringVar(&s.play, "play", "", "be the machine `NAME` only, which owns the world or stands by")
+	flags.StringVar(&s.watch, "watch", "", "be the spectator `NAME` only")
+	flags.BoolVar(&s.page, "page", false, "with -watch: serve the page")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		return 2
+	}
+	alone := s.play != "" || s.watch != ""
+	if flags.NArg() > 0 || s.kills < 0 || s.every <= 0 || alone && s.servers == "" {
+		fmt.Fprintln(stderr, "spectators: wants no arguments, -kills from 0 on, and -servers with -play and -watch")
+		return 2
+	}
+	err := inDirectory(&s, func() error {
+		if alone {
+			return one(ctx, s, stdout)
+		}
+		return all(ctx, s, stdout)
+	})
+	if err != nil {
+		fmt.Fprintln(stderr, "spectators:", err)
+		return 1
+	}
+	return 0
+}
+
+// inDirectory calls f with a directory in the settings.
+func inDirectory(s *settings, f func() error) error {
+	if s.dir != "" {
+		return errors.Join(os.MkdirAll(s.dir, 0o755), f())
+	}
+	dir, err := os.MkdirTemp("", "stet-spectators-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	s.dir = dir
+	return f()
+}
+
+// one is one machine or spectator, until ctx ends.
+func one(ctx context.Context, s settings, stdout io.Writer) error {
+	t := &teller{to: stdout, brief: os.Getenv(asChild) == ""}
+	if !t.brief {
+		go func() {
+			_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+			os.Exit(1) // Whoever started it is gone.
+		}()
+	}
+	nc, err := login.Connect(s.servers)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	if s.play != "" {
+		if err := natslog.Create(ctx, js, s.stream, natslog.Options{Replicas: s.replicas}); err != nil {
+			return err
+		}
+	}
+	log, err := natslog.Open(ctx, js, s.stream, s.world, natslog.Options{Replicas: s.replicas})
+	if err != nil {
+		return err
+	}
+	files, err := disk.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	m := &machine{name: s.play + s.watch, log: log, files: files, tell: t, page: s.page}
+	if s.play != "" {
+		return m.play(ctx)
+	}
+	return m.watch(ctx)
+}
+
+// A teller says what happens, line by line: to whoever started the process all of it, to people what comes often only
+// each second.
+type teller struct {
+	to    io.Writer
+	brief bool
+
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+func (t *teller) say(words ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fmt.Fprintln(t.to, words...)
+}
+
+// often says something that comes often.
+func (t *teller) often(words ...any) {
+	if t.brief {
+		t.mu.Lock()
+		if t.last == nil {
+			t.last = map[string]time.Time{}
+		}
+		word := fmt.Sprint(words[0])
+		now := time.Now()
+		skip := word == "made" || now.Sub(t.last[word]) < time.Second
+		if !skip {
+			t.last[word] = now
+		}
+		t.mu.Unlock()
+		if skip {
+			return
+		}
+	}
+	t.say(words...)
+}
