@@ -340,7 +340,7 @@ func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component)
 
 // sweep adds the rows of a component, in the order of the indices of their entities.
 func (t *begunTable) sweep(ctx context.Context, st *inspect.State, im state, c *inspect.Component, wrote func(n int)) error {
-	return st.Sweep(ctx, []*inspect.Component{c}, func() func(*inspect.Span) (any, error) {
+	return st.Sweep(ctx, 0, []*inspect.Component{c}, func() func(*inspect.Span) (any, error) {
 		return func(of *inspect.Span) (any, error) {
 			rows := newRows(t.columns)
 			for i, e := range of.Entities {

@@ -119,9 +119,8 @@ func (c *choice) part(counted bool) (p part, err error) {
 		switch {
 		case c.limit > 0 && n >= end:
 			p.more++
-			if c.unfiltered() { // Then it is known how many there are.
-				p.total = c.st.Outline().Alive
-				p.more = p.total - int(end)
+			if total, known := c.known(); known {
+				p.total, p.more = total, total-int(end)
 				return errEnough
 			}
 			if p.open = !counted && len(c.where) > 0; p.open {
@@ -135,9 +134,17 @@ func (c *choice) part(counted bool) (p part, err error) {
 	return p, ended(err)
 }
 
-// unfiltered reports whether c leaves all entities, by index.
-func (c *choice) unfiltered() bool {
-	return len(c.with)+len(c.without)+len(c.where)+len(c.sort) == 0
+// known returns how many entities the filters leave, if that takes asking none: by index, all, or
+// those with one component, each of whose rows is somebody's.
+func (c *choice) known() (total int, known bool) {
+	if len(c.without)+len(c.where)+len(c.sort) > 0 || len(c.with) > 1 {
+		return 0, false
+	}
+	if len(c.with) == 0 {
+		return c.st.Outline().Alive, true
+	}
+	of := c.sweeper.components[c.with[0]]
+	return of.Len(), of.Rewinds && !of.Indexed && !of.Resource
 }
 
 // all walks over the entities that the filters leave, by index: as they lie, they are in

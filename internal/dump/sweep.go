@@ -142,7 +142,7 @@ func sweep[T any](w *sweeper, ask func(at sweptEntity, found *T) error, take fun
 		err   error
 	}
 	askers := 0
-	return w.st.Sweep(w.ctx, w.components, func() func(*inspect.Span) (any, error) {
+	return w.st.Sweep(w.ctx, 0, w.components, func() func(*inspect.Span) (any, error) {
 		asker := askers
 		askers++
 		for _, x := range w.exprs {

@@ -37,7 +37,7 @@ func BenchmarkBudgetSweep(b *testing.B) {
 	v := storetest.ViewOf(b, filepath.Join(dir, "w.save"))
 	swept := func() (sum float64) {
 		require.NoError(b, v.Read(b.Context(), 0, func(s *inspect.State) error {
-			return s.Sweep(b.Context(), s.Outline().Components, func() func(*inspect.Span) (any, error) {
+			return s.Sweep(b.Context(), 0, s.Outline().Components, func() func(*inspect.Span) (any, error) {
 				return func(span *inspect.Span) (any, error) {
 					sum := 0.0
 					for i := range span.Entities {

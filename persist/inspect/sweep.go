@@ -16,17 +16,19 @@ import (
 // a [State.Sweep] is about.
 type Span struct {
 	Entities []ecs.Entity
+	Next     int // The first index behind it.
 	of       []swept
 }
 
-// Sweep asks all entities alive, span by span in the order of their indices, and calls take with
-// what was found in each, in this order. It ends with the first error.
+// Sweep asks all entities alive whose index is at least from, where a span begins: 0, or the Next of
+// one. It goes span by span in the order of their indices, and calls take with what was found in
+// each, in this order. It ends with the first error.
 //
 // Several goroutines ask, each by a function of its own that asker makes. It may read of the
 // entities what they have of these components, which are of the outline of s. A page is read
 // once, and let go when nearly all of its rows were passed, of which the rest is kept: if most rows
 // lie in the order of indices, only a few pages are held, and at worst the column.
-func (s *State) Sweep(ctx context.Context, components []*Component, asker func() func(*Span) (any, error), take func(any) error) error {
+func (s *State) Sweep(ctx context.Context, from int, components []*Component, asker func() func(*Span) (any, error), take func(any) error) error {
 	if err := s.Count(ctx); err != nil {
 		return err
 	}
@@ -38,8 +40,10 @@ func (s *State) Sweep(ctx context.Context, components []*Component, asker func()
 	for i := range asks {
 		asks[i], spans[i] = asker(), newSpan(kept)
 	}
+	first := (from + format.PageRows - 1) / format.PageRows // It may be the end, which is no multiple.
 	work := func(worker, i int) (found any, err error) {
 		span := spans[worker]
+		i += first
 		if err = span.fill(s, i); err == nil {
 			found, err = asks[worker](span)
 		}
@@ -48,7 +52,7 @@ func (s *State) Sweep(ctx context.Context, components []*Component, asker func()
 		}
 		return found, err
 	}
-	return parallel.InOrder(ctx, (s.indices+format.PageRows-1)/format.PageRows, work, take)
+	return parallel.InOrder(ctx, max(0, (s.indices+format.PageRows-1)/format.PageRows-first), work, take)
 }
 
 // newSpan returns one that is filled again and again.
@@ -63,7 +67,8 @@ func newSpan(kept []*keptPages) *Span {
 // fill makes s the entities with the indices of a page of sparse.
 func (s *Span) fill(st *State, page int) (err error) {
 	lo := page * format.PageRows
-	s.Entities = st.living(s.Entities[:0], lo, min(lo+format.PageRows, st.indices))
+	s.Next = min(lo+format.PageRows, st.indices)
+	s.Entities = st.living(s.Entities[:0], lo, s.Next)
 	for n := range s.of {
 		of := &s.of[n]
 		if of.page = nil; of.Resource || of.settled {

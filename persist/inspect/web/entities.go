@@ -15,7 +15,7 @@ import (
 const (
 	maxRows    = 500
 	maxColumns = 24
-	quickRows  = 1000 // Of a state in a snapshot that are looked up one by one.
+	quickRows  = 1000 // Of a state in a snapshot whose entities are kept, as everybody begins there.
 )
 
 // entitiesDoc is a part of the entities that a condition leaves.
@@ -80,8 +80,8 @@ func (h *shown) entities(a *ask) (any, error) {
 		if len(named) > 0 {
 			return d.pick(a.ctx, s, named)
 		}
-		if doc := d.quickly(a.ctx, s, offset, limit); doc != nil {
-			return doc, nil
+		if doc, done, err := d.byPages(a.ctx, s, offset, limit); done {
+			return doc, err
 		}
 		return d.list(a.ctx, s, offset, limit)
 	})
@@ -103,44 +103,10 @@ func (d *desk) pick(ctx context.Context, s selecting, named []ecs.Entity) (*enti
 	return doc, err
 }
 
-// A roster is the first entities of a state, and how many there are.
+// A roster is the first entities of a state.
 type roster struct {
-	of       stateDoc
 	seq      uint64
-	alive    int
 	entities []ecs.Entity
-}
-
-// quickly lists the first entities of a state in a snapshot without loading it. It is nil where
-// more is asked for, or something is damaged.
-func (d *desk) quickly(ctx context.Context, s selecting, offset, limit int) *entitiesDoc {
-	loaded := d.cursor != nil && d.cursor.Seq() == s.seq && d.cursor.Image() != nil
-	if loaded || s.where+s.with+s.sort != "" || len(s.columns) > 0 || offset+limit > quickRows {
-		return nil
-	}
-	if d.roster == nil || d.roster.seq != s.seq {
-		tick, alive, entities, err := d.view.Roster(ctx, s.seq, 0, quickRows)
-		if err != nil {
-			return nil
-		}
-		d.roster = &roster{stateDoc{tick, s.seq}, s.seq, alive, entities}
-	}
-	r := d.roster
-	doc := &entitiesDoc{r.of, []string{}, []string{}, offset, []rowDoc{}, r.alive, true, r.alive, r.alive}
-	for _, e := range r.entities[min(offset, len(r.entities)):min(offset+limit, len(r.entities))] {
-		state, err := d.view.Peek(ctx, e, s.seq)
-		if err != nil {
-			return nil
-		}
-		row := rowDoc{e.String(), []string{}}
-		for _, c := range state.Components {
-			if !c.Resource && c.Row >= 0 {
-				row.Cells = append(row.Cells, labelled(c.Name, c.Value))
-			}
-		}
-		doc.Rows = append(doc.Rows, row)
-	}
-	return doc
 }
 
 // list lists them from the state.
@@ -149,7 +115,7 @@ func (d *desk) list(ctx context.Context, s selecting, offset, limit int) (*entit
 	if err != nil {
 		return nil, err
 	}
-	if d.chosen == nil || !d.chosen.same(s) {
+	if d.chosen == nil || !d.chosen.same(s) || d.chosen.paged {
 		if d.chosen, err = selectionOf(im, s); err != nil {
 			d.chosen = nil
 			return nil, err
@@ -245,6 +211,7 @@ type selection struct {
 	selecting
 	where, order *query.Expr // nil: all; by index.
 	having       *inspect.Component
+	paged        bool // It is of a state that is read by pages, and not loaded.
 
 	next  int // The first index that was not asked.
 	asked int // Entities.
@@ -288,9 +255,7 @@ func (c *selection) look(ctx context.Context, im *inspect.Image, enough int) err
 	begun := time.Now()
 	for n := 0; c.next < len(im.Index); n++ {
 		if n%256 == 255 {
-			took := time.Since(begun)
-			shown := enough > 0 && c.order == nil && len(c.found) >= enough
-			if err := ctx.Err(); err != nil || took > patience || shown && took > patience/8 {
+			if err := ctx.Err(); err != nil || c.isEnough(begun, enough) {
 				return err
 			}
 		}
@@ -307,6 +272,13 @@ func (c *selection) look(ctx context.Context, im *inspect.Image, enough int) err
 	c.done = true
 	c.arrange()
 	return nil
+}
+
+// isEnough reports whether a look that begun then has taken long enough.
+func (c *selection) isEnough(begun time.Time, enough int) bool {
+	took := time.Since(begun)
+	shown := enough > 0 && c.order == nil && len(c.found) >= enough
+	return took > patience || shown && took > patience/8
 }
 
 // bind makes the expressions read im.

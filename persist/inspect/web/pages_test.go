@@ -1,0 +1,87 @@
+package web
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// TestAListByPagesIsThatOfTheWholeState asks a save for entities by pages and from the state, which
+// is loaded for that.
+func TestAListByPagesIsThatOfTheWholeState(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := ecs.NewWorld(ecs.Options{})
+	positions, healths := ecs.MustRegister[Position](w), ecs.MustRegister[Health](w)
+	var entities []ecs.Entity
+	for i := range 20_000 {
+		e := w.Create()
+		entities = append(entities, e)
+		if i%3 > 0 {
+			positions.Set(e, Position{float64(rng.IntN(100)), float64(i)})
+		}
+		if rng.IntN(2) > 0 {
+			healths.Set(e, Health(rng.IntN(100)))
+		}
+	}
+	for range 3000 {
+		if e := entities[rng.IntN(len(entities))]; w.Alive(e) {
+			w.Destroy(e)
+		}
+	}
+	for range 1500 { // Some indices have another generation.
+		healths.Set(w.Create(), Health(rng.IntN(100)))
+	}
+	file := filepath.Join(t.TempDir(), "save")
+	require.NoError(t, persist.Save(t.Context(), file, w))
+	view, err := inspect.OpenReadOnly(t.Context(), file)
+	require.NoError(t, err)
+	defer view.Close()
+
+	paged, whole := newDesk(view), newDesk(view)
+	_, err = whole.state(t.Context(), 0)
+	require.NoError(t, err)
+	one := func(of ...string) string { return of[rng.IntN(len(of))] }
+	for range 60 {
+		s := selecting{
+			where: one("", "Health < 50", "Position.X > 90 && Health > 5", "not has(Health)", "generation > 1", "Health < -1"),
+			with:  one("", "", "Health", "Position"), sort: one("", "", "Health", "Position.X"), desc: rng.IntN(2) == 0,
+		}
+		if rng.IntN(2) == 0 {
+			s.columns = []string{"Position.Y", `exists("77v1")`, "Health"}
+		}
+		offset, limit := rng.IntN(3)*rng.IntN(9000), 1+rng.IntN(50)
+		name := fmt.Sprintf("seed %d: %+v, from %d", seed, s, offset)
+		var got, want *entitiesDoc
+		for got == nil || !got.Done {
+			asked := limit
+			if got != nil {
+				asked = 0 // Have them counted.
+			}
+			doc, done, err := paged.byPages(t.Context(), s, offset, asked)
+			require.NoError(t, err, name)
+			require.True(t, done, name)
+			if got = doc; doc.Done && asked == 0 {
+				got, _, err = paged.byPages(t.Context(), s, offset, limit)
+				require.NoError(t, err, name)
+			}
+		}
+		for want == nil || !want.Done {
+			want, err = whole.list(t.Context(), s, offset, limit)
+			require.NoError(t, err, name)
+		}
+		require.Equal(t, want, got, name)
+	}
+	require.Nil(t, paged.cursor, "the state was loaded")
+	_, _, err = paged.byPages(t.Context(), selecting{where: "Health <"}, 0, 5)
+	require.Error(t, err)
+	_, done, _ := whole.byPages(t.Context(), selecting{}, 0, 5)
+	require.False(t, done, "the state that is loaded was not asked")
+}
