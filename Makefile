@@ -41,11 +41,15 @@ check: ## formatting and vet
 test: ## the README's test command
 	go test ./...
 
-work: ## the tests of all modules, with the versions of go.work
-	GOWORK= go test -timeout 30m work
+work: ## the short tests of all modules, with the versions of go.work
+	GOWORK= go test -short -timeout 30m work
 
-lint: ## golangci-lint, built from source at its pinned version
-	go run $(GOLANGCI) run ./...
+# The modules that lie below this one.
+NESTED = cmd/ecsdump-tables persist/inspect/web/browsertest persist/replica/natslog
+
+lint: ## golangci-lint, built from source at its pinned version, for every module
+	@set -e; for module in . $(NESTED); do echo "golangci-lint in $$module"; \
+		(cd $$module && go run $(GOLANGCI) run -c $(CURDIR)/.golangci.yml ./...); done
 
 knots: ## the files of every package that need each other, and where to untie them
 	@go test ./internal/arch -run HouseLimits -knots -count 1 -v

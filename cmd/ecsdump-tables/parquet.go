@@ -42,7 +42,7 @@ func (d *parquetDir) Begin(name string, columns []dump.Column) (dump.Table, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &parquetFile{file: f, columns: columns, out: parquet.NewWriter(f, parquet.NewSchema(name, schemaOf(columns)), parquet.Compression(&parquet.Zstd))}
+	p := &parquetFile{file: f, columns: columns, out: parquet.NewGenericWriter[any](f, parquet.NewSchema(name, schemaOf(columns)), parquet.Compression(&parquet.Zstd))}
 	d.files = append(d.files, p)
 	return p, nil
 }
@@ -57,7 +57,7 @@ func (d *parquetDir) Close() (err error) {
 // A parquetFile is a table.
 type parquetFile struct {
 	file    *os.File
-	out     *parquet.Writer
+	out     *parquet.GenericWriter[any]
 	columns []dump.Column
 	rows    []parquet.Row // Used again and again.
 	grouped int
