@@ -119,6 +119,7 @@ Exit status:
 		root.AddCommand(&cobra.Command{Use: t.name, Short: t.title, Long: t.title + "\n\n" + t.text})
 	}
 	knownHelp(root)
+	a.fittingHelp(root)
 	knownShells(root)
 	a.completeFlags(root)
 	return root

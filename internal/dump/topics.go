@@ -35,14 +35,15 @@ ecsdump log lists ticks and records, ecsdump info snapshots.`},
 	{"output", "Output for people and for programs", `Results go to standard output, everything else to standard error. A file or a pipe
 gets them whole and plain. On a terminal
 
-  - lines are no wider than it is, or than COLUMNS says if that is set: long values
-    are folded, long rows of long lists cut, and columns that have no room come below;
+  - lines are no wider than it is, or than COLUMNS says if that is set: long
+    values are folded, long rows of long lists cut, and columns that have no room
+    come below; outside tables a name that is longer stays whole, to be copied;
   - there are colours, unless NO_COLOR is set; --color always or never decides
     otherwise;
-  - what does not fit goes through the pager that ECSDUMP_PAGER or PAGER names, else
-    less; --no-pager prints it at once;
-  - what takes longer than a second shows how far it is; --progress always or never
-    decides otherwise.
+  - what does not fit goes through the pager that ECSDUMP_PAGER or PAGER names,
+    else less; --no-pager prints it at once;
+  - what takes longer than a second shows how far it is; --progress always or
+    never decides otherwise.
 
 With --json, standard output is one JSON document, and an error one line of JSON on
 standard error. The first member of each is its format, as in "ecsdump.ls/1". The

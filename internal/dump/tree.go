@@ -131,7 +131,7 @@ func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
 		return stream(s.app, doc, each(shown, func(i int) (nodeDoc, error) { return nodeOf(&nodes[i]), nil }))
 	}
 	doc.above(s.app)
-	var rails rails
+	rails := rails{levels: railLevels(s.Width)}
 	for i := range nodes[:shown] {
 		n := &nodes[i]
 		cut := d.depth > 0 && uint64(n.Depth) == uint64(d.depth)
@@ -203,11 +203,26 @@ func (d *rootlessDoc) print(s *source) {
 }
 
 // rails draw the lines that lead to entities, as one of a tree is drawn behind the other.
-type rails []string // By level: what is drawn for those below.
+type rails struct {
+	below  []string // By level: what is drawn for those below.
+	levels int      // That stand beside each other. Deeper ones begin at the margin again, behind how deep that is.
+}
 
-// wrapped is how many levels stand beside each other. Deeper ones begin at the margin again,
-// behind how deep that is: a chain of entities would need the square of its length otherwise.
-const wrapped = 32
+// Levels that stand beside each other: mostLevels at most, since a chain of entities would need the
+// square of its length otherwise, and as many as leave room for the entity with its notes.
+const (
+	mostLevels = 32
+	noteCells  = 40
+	railCells  = 4
+)
+
+// railLevels returns how many levels stand beside each other in lines of that many cells; 0: any.
+func railLevels(width int) int {
+	if width == 0 {
+		return mostLevels
+	}
+	return min(max((width-noteCells)/railCells, 4), mostLevels)
+}
 
 // before returns what stands before n.
 func (r *rails) before(n *inspect.TreeNode) string {
@@ -218,9 +233,9 @@ func (r *rails) before(n *inspect.TreeNode) string {
 	if n.Last {
 		rail, branch = "    ", "└── "
 	}
-	*r = append((*r)[:n.Depth-1], rail)
-	from := (n.Depth - 1) / wrapped * wrapped
-	text := strings.Join((*r)[from:n.Depth-1], "") + branch
+	r.below = append(r.below[:n.Depth-1], rail)
+	from := (n.Depth - 1) / r.levels * r.levels
+	text := strings.Join(r.below[from:n.Depth-1], "") + branch
 	if from > 0 {
 		text = fmt.Sprintf("[%d] %s", from, text)
 	}

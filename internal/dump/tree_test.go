@@ -144,11 +144,11 @@ func TestATreeIsDrawnAsItsNodesAre(t *testing.T) {
 			for level, passes := range passing {
 				require.Equal(t, goesOn(nodes[i+1:], level), passes, "seed %d, level %d: %s", seed, level, lines[i])
 			}
-			require.Less(t, len([]rune(lines[i])), 5*wrapped)
+			require.Less(t, len([]rune(lines[i])), 5*mostLevels)
 			deepest = max(deepest, depth)
 		}
 	}
-	require.Greater(t, deepest, 2*wrapped)
+	require.Greater(t, deepest, 2*mostLevels)
 }
 
 // goesOn reports whether among nodes, before any that is less deep, one has that depth.

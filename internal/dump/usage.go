@@ -118,6 +118,18 @@ func knownHelp(root *cobra.Command) {
 	}
 }
 
+// fittingHelp makes help fit into the lines that results have.
+func (a *app) fittingHelp(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		var text strings.Builder
+		cmd.SetOut(&text)
+		help(cmd, args)
+		cmd.SetOut(a.Out)
+		a.Text(text.String())
+	})
+}
+
 // knownShells makes completion for a shell that there is not an error, which package cobra
 // answers with the help of completion.
 func knownShells(root *cobra.Command) {

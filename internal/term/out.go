@@ -115,3 +115,16 @@ func (o *Out) StyledLine(s Style, format string, args ...any) {
 		o.Print(s.render(line, o.Colour), "\n")
 	}
 }
+
+// Text prints text of paragraphs, lists and tables, as help is. Of a line that is too long, what
+// hangs over goes below; its paragraph is filled anew, if it is one.
+func (o *Out) Text(text string) {
+	for block := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n\n") {
+		for _, line := range filled(strings.Split(block, "\n"), o.Width) {
+			for _, part := range foldEntry(line, o.Width) {
+				o.Print(part, "\n")
+			}
+		}
+		o.Print("\n")
+	}
+}

@@ -84,6 +84,43 @@ func foldLine(s string, width int, hard bool) []string {
 	return lines
 }
 
+// filled returns the lines of a block of text: as one line those of a paragraph that has lines
+// which are too long. What is indented, or leads to such a line, is no paragraph.
+func filled(lines []string, width int) []string {
+	long := false
+	for i, line := range lines {
+		if strings.HasPrefix(line, " ") && i > 0 {
+			return append(filled(lines[:i], width), lines[i:]...)
+		}
+		long = long || Width(line) > width
+	}
+	if !long || strings.HasPrefix(lines[0], " ") {
+		return lines
+	}
+	return []string{strings.Join(lines, " ")}
+}
+
+// foldEntry folds a line, if width is not 0. If it has two columns, as the flags in a help have, what
+// follows stands below the second.
+func foldEntry(s string, width int) (lines []string) {
+	text := strings.TrimLeft(s, " ")
+	hang := len(s) - len(text)
+	if gap := strings.Index(text, "  "); hang > 0 && gap > 0 {
+		if at := hang + gap + strings.IndexFunc(text[gap:], func(r rune) bool { return r != ' ' }); at <= width/2 {
+			hang = at
+		}
+	}
+	if width == 0 || Width(s) <= width || hang >= width {
+		return []string{s}
+	}
+	before := s[:hang]
+	for _, line := range fold(s[hang:], width-hang, false) {
+		lines = append(lines, strings.TrimRight(before+line, " "))
+		before = strings.Repeat(" ", hang)
+	}
+	return lines
+}
+
 // Clean replaces what could play tricks on a terminal. Names come from files
 // that anybody may have written.
 func Clean(s string) string {

@@ -1,10 +1,12 @@
 package term
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/mattn/go-runewidth"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -33,4 +35,13 @@ func TestTheWidthOfATextIsThatOfItsGraphemes(t *testing.T) {
 			require.Equal(t, runewidth.StringWidth(s), Width(s), "%q", s)
 		}
 	}
+}
+
+func TestTextIsFilledAndFoldedBelowItsColumns(t *testing.T) {
+	var b bytes.Buffer
+	o := NewOut(&b, nil)
+	o.Width = 20
+	o.Text("A paragraph of lines\nthat are too long for it.\n\nShort\nlines.\n\nFlags:\n  -n, --limit uint   many words here\n  -a  of them many more\n")
+	require.NoError(t, o.Close())
+	assert.Equal(t, "A paragraph of lines\nthat are too long\nfor it.\n\nShort\nlines.\n\nFlags:\n  -n, --limit uint\n  many words here\n  -a  of them many\n      more\n\n", b.String())
 }
