@@ -269,6 +269,7 @@ func (s *sim) begin(n *simNode) error {
 		return nil // A crash may have left anything of what the log has anyway.
 	}
 	n.wrote = false
+	s.see() // What was late may have named a file, and whoever came then have removed it.
 	for name, content := range had {
 		now := n.mem.Bytes("store/" + name)
 		kept := bytes.HasPrefix(now, content)
