@@ -19,7 +19,7 @@ import (
 type recordDoc struct {
 	Tick       uint64         `json:"tick"`
 	Seq        uint64         `json:"record"`
-	Parent     uint64         `json:"parent"` // Seq of the record that it continues; 0: of none.
+	Parent     uint64         `json:"parent"` // The record that it continues; 0: none.
 	Time       time.Time      `json:"time"`   // By the clock of the writer.
 	Bytes      int            `json:"bytes"`
 	Head       bool           `json:"head"`    // It leads to the newest state.
