@@ -137,47 +137,51 @@ var namesWhole = []string{
 	"show", // Fields whose entity is not alive: the key of a map is part of the name.
 }
 
-// TestNoLineOfAnyCommandIsWiderThanATerminal runs all commands as on a terminal of 80 columns. A
-// command that is new needs a row in the table.
-func TestNoLineOfAnyCommandIsWiderThanATerminal(t *testing.T) {
-	const columns = 80
-	dir := t.TempDir()
-	t.Chdir(dir)
+// eachCall calls f with what each command prints on these stores, and with its help, the topics' and
+// the program's. A command that is new needs a row in the table.
+func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
+	t.Chdir(t.TempDir())
 	require.NoError(t, buildSprawl("D"))
 	require.NoError(t, os.CopyFS("E", os.DirFS("D")))
 	require.NoError(t, buildSave("S"))
-	t.Setenv("COLUMNS", fmt.Sprint(columns))
-	check := func(args []string) {
+	require.NoError(t, os.Mkdir("out", 0o700))
+	try := func(args ...string) {
 		code, stdout, stderr := ecsdump(args...)
-		if !assert.Contains(t, []int{exitOK, exitProblem}, code, "%q: %s", args, stderr) {
-			return
+		if assert.Contains(t, []int{exitOK, exitProblem}, code, "%q: %s", args, stderr) {
+			f(args, stdout, stderr)
 		}
+	}
+	for _, c := range commands {
+		calls, ok := sprawling[c.name()]
+		require.True(t, ok, "how is %s called?", c.name())
+		try(c.name(), "--help")
+		for i, call := range calls {
+			args := append([]string{c.name()}, call...)
+			for k := range args {
+				if args[k] == "O" {
+					args[k] = filepath.Join("out", fmt.Sprint(c.name(), i))
+				}
+			}
+			try(args...)
+		}
+	}
+	for _, topic := range topics {
+		try("help", topic.name)
+	}
+	try("--help")
+	try("--version")
+}
+
+// All is printed as on a terminal of 80 columns.
+func TestNoLineOfAnyCommandIsWiderThanATerminal(t *testing.T) {
+	const columns = 80
+	t.Setenv("COLUMNS", fmt.Sprint(columns))
+	eachCall(t, func(args []string, stdout, _ string) {
 		for line := range strings.SplitSeq(stdout, "\n") {
 			if slices.Contains(namesWhole, args[0]) && strings.HasPrefix(line, "  ") && len(strings.Fields(line)) == 1 {
 				continue
 			}
 			assert.LessOrEqual(t, term.Width(line), columns, "%q: %s", args, line)
 		}
-	}
-	for _, c := range commands {
-		name, _, _ := strings.Cut(c.use, " ")
-		calls, ok := sprawling[name]
-		require.True(t, ok, "how is %s called?", name)
-		check([]string{name, "--help"})
-		for i, call := range calls {
-			args := append([]string{name}, call...)
-			for k := range args {
-				if args[k] == "O" {
-					args[k] = filepath.Join("out", fmt.Sprint(name, i))
-				}
-			}
-			require.NoError(t, os.MkdirAll("out", 0o700))
-			check(args)
-		}
-	}
-	for _, topic := range topics {
-		check([]string{"help", topic.name})
-	}
-	check([]string{"--help"})
-	check([]string{"--version"})
+	})
 }
