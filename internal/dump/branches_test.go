@@ -1,0 +1,141 @@
+package dump
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/deep"
+	"github.com/stet-ecs/stet/persist"
+)
+
+// A wander is what a program did that committed, rewound and gave names: its records, from 1 on.
+type wander struct {
+	records []wanderRecord
+	marks   []markDoc // In the order of their records.
+}
+
+type wanderRecord struct{ parent, tick uint64 }
+
+// buildWander makes a store by random steps. It ends with a commit, whose record is the head.
+func buildWander(t *testing.T, dir string, rng *rand.Rand) *wander {
+	ctx := context.Background()
+	w := ecs.NewWorld(ecs.Options{History: 30})
+	numbers := ecs.MustRegister(w, ecs.Component[int64]{Name: "number"})
+	store, err := persist.Open(ctx, dir, w, persist.Options{Now: clock(), SnapshotBytes: -1})
+	require.NoError(t, err)
+	x := &wander{}
+	at := []uint64{0} // By tick, the record on the way to the present.
+	for range 2 + rng.IntN(40) {
+		if back := 1 + rng.IntN(5); rng.IntN(4) == 0 && back < len(at) {
+			require.NoError(t, w.History().Rewind(back))
+			at = at[:len(at)-back]
+		}
+		record, tick := uint64(len(x.records)+1), uint64(len(at))
+		var names []string
+		for rng.IntN(3) == 0 {
+			name := fmt.Sprint("mark", rng.IntN(6))
+			if !slices.Contains(names, name) {
+				require.NoError(t, store.Mark(name))
+				names = append(names, name)
+				x.marks = append(x.marks, markDoc{Name: name, Tick: tick, Seq: record})
+			}
+		}
+		numbers.Set(w.Create(), int64(record))
+		require.NoError(t, store.Commit())
+		x.records = append(x.records, wanderRecord{at[len(at)-1], tick})
+		at = append(at, record)
+	}
+	require.NoError(t, store.Close(ctx))
+	return x
+}
+
+// end returns which end the branch of a record has: the head, if that comes from it, else the newest
+// end that does.
+func (x *wander) end(record uint64) uint64 {
+	head := uint64(len(x.records))
+	for end := head; end >= record; end-- {
+		if slices.ContainsFunc(x.records, func(r wanderRecord) bool { return r.parent == end }) {
+			continue // Another one continues it.
+		}
+		for at := end; at > 0; at = x.records[at-1].parent {
+			if at == record {
+				return end
+			}
+		}
+	}
+	panic("no end")
+}
+
+// branches returns what is to be said of the branches, by their ends.
+func (x *wander) branches() map[uint64]branchDoc {
+	all, head := map[uint64]branchDoc{}, uint64(len(x.records))
+	for i, r := range x.records {
+		end := x.end(uint64(i) + 1)
+		b, known := all[end]
+		if !known {
+			b = branchDoc{Tick: x.records[end-1].tick, Seq: end, Parent: r.parent, FirstTick: r.tick, FirstRecord: uint64(i) + 1, Head: end == head, Rewound: end != head}
+		}
+		b.Records++
+		all[end] = b
+	}
+	return all
+}
+
+// Branches and marks are what a model of the program says, and each branch is named by a point that is
+// its end.
+func TestBranchesAndMarksAreThoseOfTheProgram(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	many := 0
+	for round := range uint64(deep.Or(20, 200)) {
+		rng := rand.New(rand.NewPCG(seed, round))
+		dir := t.TempDir()
+		x := buildWander(t, dir, rng)
+		var branches branchesDoc
+		readDoc(t, &branches, "branches", dir)
+		want := x.branches()
+		require.Equal(t, len(want), branches.Total)
+		require.Len(t, branches.Branches, len(want))
+		require.True(t, slices.IsSortedFunc(branches.Branches, func(a, b branchDoc) int { return int(a.Seq) - int(b.Seq) }))
+		names := map[uint64]string{}
+		for _, b := range branches.Branches {
+			names[b.Seq] = b.Branch
+			var at struct{ Record uint64 }
+			readDoc(t, &at, "ls", dir, "--at", b.Branch)
+			require.Equal(t, b.Seq, at.Record, "round %d: %s", round, b.Branch)
+			require.NotNil(t, b.Time)
+			require.NotNil(t, b.Begun)
+			b.Branch, b.Time, b.Begun = "", nil, nil
+			require.Equal(t, want[b.Seq], b, "round %d", round)
+		}
+		if len(want) > 3 {
+			many++
+		}
+		var marks marksDoc
+		readDoc(t, &marks, "marks", dir)
+		require.Equal(t, len(x.marks), marks.Total)
+		require.Len(t, marks.Marks, len(x.marks))
+		for i, m := range marks.Marks {
+			want := x.marks[i]
+			end := x.end(want.Seq)
+			want.Branch, want.Rewound, want.Time = names[end], end != uint64(len(x.records)), m.Time
+			require.Equal(t, want, m, "round %d", round)
+		}
+	}
+	require.NotZero(t, many, "no program left its way often")
+}
+
+// readDoc reads the document that a command prints.
+func readDoc(t *testing.T, doc any, args ...string) {
+	t.Helper()
+	code, stdout, stderr := ecsdump(append(args, "--json")...)
+	require.Equal(t, exitOK, code, stderr)
+	require.NoError(t, json.Unmarshal([]byte(stdout), doc))
+}
