@@ -163,11 +163,11 @@ func (c *scene) add(name string) error {
 	n := &child{name: name, args: []string{"-watch", name}}
 	switch name {
 	case "a", "b":
-		n.args = []string{"-play", name, "-dir", filepath.Join(c.dir, name)}
+		n.args = []string{"-play", name}
 	case "page":
 		n.args = append(n.args, "-page")
 	}
-	n.args = append(n.args, "-stream", c.stream, "-world", c.world, "-replicas", fmt.Sprint(c.replicas), "-servers", c.servers)
+	n.args = append(n.args, "-dir", filepath.Join(c.dir, name), "-stream", c.stream, "-world", c.world, "-replicas", fmt.Sprint(c.replicas), "-servers", c.servers)
 	c.children = append(c.children, n)
 	return c.run(n)
 }

@@ -24,10 +24,15 @@ func TestMain(m *testing.M) {
 func TestTheWorldOutlivesItsOwner(t *testing.T) {
 	ctx, done := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer done()
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
 	var out bytes.Buffer
-	code := run(ctx, []string{"-kills", "2", "-every", "700ms", "-dir", t.TempDir()}, &out, &out)
+	code := run(ctx, []string{"-kills", "2", "-every", "700ms"}, &out, &out)
 	t.Logf("%s", &out)
 	require.Zero(t, code)
+	left, err := os.ReadDir(temp)
+	require.NoError(t, err)
+	assert.Empty(t, left, "no process leaves a directory")
 	text := out.String()
 	assert.Equal(t, 2, strings.Count(text, "kill -9 of "))
 	assert.Equal(t, 2, strings.Count(text, "a tick is confirmed again"))
