@@ -41,6 +41,26 @@ func sealed(b []byte) []byte {
 	return resum(entry)
 }
 
+// An entry of which one bit is another one, or whose end is missing, is none.
+func TestADamagedEntryIsRefused(t *testing.T) {
+	whole := encodeEntry(header{entryID{1, 2}, link{3, entryID{4, 5}}}, []op{{opPart, "snapshots/00000001.snap", 0, []byte("xyz")}, {opClaim, "a", 7, nil}})
+	for bit := range 8 * len(whole) {
+		b := bytes.Clone(whole)
+		b[bit/8] ^= 1 << (bit % 8)
+		if _, _, err := decodeEntry(b); err == nil {
+			t.Errorf("bit %d", bit)
+		}
+	}
+	for n := range whole {
+		if _, _, err := decodeEntry(whole[:n]); err == nil {
+			t.Errorf("%d bytes", n)
+		}
+	}
+	if _, _, err := decodeEntry(whole); err != nil {
+		t.Error(err)
+	}
+}
+
 // FuzzState decodes bytes as the file of a state.
 func FuzzState(f *testing.F) {
 	f.Add((&state{At: link{1, entryID{2, 3}}, Term: 4, Owner: true, Files: map[string]int64{"journal/1.seg": 5}}).encode())
