@@ -420,3 +420,20 @@ func TestAnEntryThatIsNoneIsRefused(t *testing.T) {
 	_, err = log.Append(background, math.MaxUint64, nil)
 	assert.True(t, errors.Is(err, replica.ErrTaken))
 }
+
+// The terms of a log that an old store comes into are behind the epochs that its journal had: they are
+// what tells its ticks from those of another owner.
+func TestTheFirstTermIsBehindTheEpochsOfTheStore(t *testing.T) {
+	mem := disktest.New()
+	require.NoError(t, mem.Mkdir("store"))
+	g := newGame()
+	s, err := persist.OpenFS(background, disk.Sub(mem, "store"), g.World, persist.Options{Epoch: 7<<16 + 3})
+	require.NoError(t, err)
+	g.play(t, s)
+	require.NoError(t, s.Close(background))
+	o, err := follow(t, &replica.Memory{}, mem, replica.Options{}).Claim(background)
+	require.NoError(t, err)
+	require.EqualValues(t, 8, o.Term())
+	require.Greater(t, o.Epoch(), uint64(7<<16+3))
+	require.NoError(t, o.Close())
+}
