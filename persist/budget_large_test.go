@@ -57,6 +57,7 @@ func BenchmarkBudgetLargeRows(b *testing.B) {
 			if err := w.Raw().Attach(r, w.Tick()); err != nil {
 				b.Fatal(err)
 			}
+			defer func() { _ = w.Raw().Detach(r) }() // Else the next one is told beside it.
 			src, dst := filled(c.size), filled(c.size)
 			var sum uint32
 			ours, limit := shortest(20*budgetRounds, func() time.Duration {
