@@ -43,7 +43,7 @@ type Log interface {
 	Bounds(ctx context.Context) (first, last Position, err error)
 
 	// Trim lets go of the entries before a position, but for the last one, which may stay. It may be
-	// done later.
+	// done later, and Entries may yield them a while longer than Bounds tells of them.
 	Trim(ctx context.Context, before Position) error
 }
 

@@ -3,6 +3,7 @@ package natslog_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -166,9 +167,12 @@ func TestWorldsOfAStreamDoNotSeeEachOther(t *testing.T) {
 			begin = 4
 		}
 		assert.Equal(t, [2]replica.Position{at[w][begin], at[w][entries]}, [2]replica.Position{first, last}, "world %d", w)
-		for i, text := range texts(t, log, 0, last) {
-			assert.Equal(t, fmt.Sprintf("%d of %d", begin-1+i, w), text)
+		var want []string
+		for i := begin - 1; i < entries; i++ {
+			want = append(want, fmt.Sprintf("%d of %d", i, w))
 		}
+		// The server that is read from may lag behind the one that trimmed.
+		c.until(func() bool { return slices.Equal(want, texts(t, log, 0, last)) }, "what is read is not what is kept")
 	}
 
 	// What is trimmed whole keeps its end.
