@@ -6,7 +6,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -28,7 +30,9 @@ map, one entity with its life, what a tick did, how two states differ, expressio
 over time, arrays, and damage. A store that a program has open is followed.
 
 The URL that is printed opens the page; it has a token in it, without which nothing
-is answered. The page is served to this machine alone. Nothing is ever written.
+is answered. The page is served to this machine alone. Nothing is ever written to
+the store. How many rows each tick of a long one wrote, which takes a while to count,
+is kept for the next time in the user's cache directory, unless --no-cache.
 It ends when it is interrupted.`,
 	example: `  ecsdump serve D
   ecsdump serve slot1.save --open
@@ -38,14 +42,15 @@ It ends when it is interrupted.`,
 		f.StringVar(&s.addr, "addr", "127.0.0.1:0", "address to serve at; with port 0, whichever is free")
 		f.BoolVar(&s.anywhere, "anywhere", false, "allow an --addr that other machines reach: whoever reads the URL on its way sees all there is")
 		f.BoolVar(&s.browse, "open", false, "open the page in a browser")
+		f.BoolVar(&s.forget, "no-cache", false, "keep nothing in the cache directory, and use nothing from there")
 		return s.run
 	},
 }
 
 // A server says where and how to serve.
 type server struct {
-	addr             string
-	anywhere, browse bool
+	addr                     string
+	anywhere, browse, forget bool
 }
 
 // run serves what the argument names until the call ends, which is no failure: that is how it ends.
@@ -60,7 +65,7 @@ func (s *server) run(c *call) error {
 		return opening(path, err)
 	}
 	_ = first.Close() // It was only to be seen whether it opens.
-	h, err := web.New(c.ctx, func(ctx context.Context) (*inspect.View, error) { return c.open(ctx, path) }, web.Options{Name: path, Hosts: []string{host}})
+	h, err := web.New(c.ctx, func(ctx context.Context) (*inspect.View, error) { return c.open(ctx, path) }, web.Options{Name: path, Hosts: []string{host}, Cache: s.cache()})
 	if err != nil {
 		return opening(path, err)
 	}
@@ -102,6 +107,15 @@ func (s *server) host(c *call) (string, error) {
 		return "", c.misused("--addr %s can be reached from other machines; --anywhere allows it", s.addr)
 	}
 	return host, nil
+}
+
+// cache returns where the page keeps what it counted; "": nowhere.
+func (s *server) cache() string {
+	dir, err := os.UserCacheDir()
+	if s.forget || err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "stet", "rows")
 }
 
 // print prints the URL.

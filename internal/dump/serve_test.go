@@ -13,15 +13,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/journal"
+	"github.com/stet-ecs/stet/persist"
 )
 
 // served starts serve with these arguments, and returns what it prints first and what ends
 // it, as an interrupt does: that returns the exit status.
 func served(t *testing.T, args ...string) (first string, end func() int) {
 	t.Helper()
+	for _, name := range []string{"XDG_CACHE_HOME", "HOME", "LocalAppData"} { // By system.
+		t.Setenv(name, filepath.Join(filepath.Dir(args[0]), "cache"))
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	in, out := io.Pipe()
 	code := make(chan int, 1)
@@ -82,4 +90,40 @@ func TestServePrintsItsAddressAsADocument(t *testing.T) {
 	assert.Equal(t, "ecsdump.serve/1", doc.Format)
 	assert.Contains(t, doc.URL, "http://127.0.0.1:")
 	assert.Equal(t, exitOK, end())
+}
+
+func TestServeKeepsWhatItCountsUnlessItIsNotTo(t *testing.T) {
+	dir := t.TempDir()
+	store, cache := filepath.Join(dir, "D"), filepath.Join(dir, "cache")
+	w := ecs.NewWorld(ecs.Options{})
+	s, err := persist.Open(t.Context(), store, w, persist.Options{Sync: journal.SyncNever()})
+	require.NoError(t, err)
+	for range 1100 {
+		w.Create()
+		require.NoError(t, s.Commit())
+	}
+	require.NoError(t, s.Close(t.Context()))
+	before, err := treeOf(store)
+	require.NoError(t, err)
+	for _, args := range [][]string{{store, "--no-cache"}, {store}} {
+		_, end := served(t, args...)
+		files := func() []string {
+			user, err := os.UserCacheDir()
+			assert.NoError(t, err)
+			assert.True(t, strings.HasPrefix(user, cache), user)
+			list, err := filepath.Glob(filepath.Join(user, "stet", "rows", "*"))
+			assert.NoError(t, err)
+			return list
+		}
+		if len(args) == 1 {
+			assert.Eventually(t, func() bool { return len(files()) == 1 }, time.Minute, 5*time.Millisecond)
+		} else {
+			time.Sleep(100 * time.Millisecond)
+		}
+		assert.Equal(t, exitOK, end())
+		assert.Len(t, files(), 2-len(args), args)
+	}
+	after, err := treeOf(store)
+	require.NoError(t, err)
+	assert.Empty(t, before.diff(after))
 }

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
-	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // Limits of a bar.
@@ -192,136 +190,6 @@ func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 	}
 	return log.Entries[i-1].Tick
 }
-
-// A counter knows how many rows each tick wrote, and how many inputs it had. The journal only says
-// how long a record is, so ticks are read for it, one after the other, while nobody asks for
-// anything else. What is counted stays in memory: 8 bytes a tick.
-type counter struct {
-	mu    sync.Mutex
-	epoch uint64    // Of the desk, when the first was counted.
-	begin uint64    // The seq of the first.
-	ticks []counted // By seq. What is counted never changes; more is added.
-
-	known  []markDoc
-	asked  time.Time
-	marked int // Records that there were when marks were asked for.
-}
-
-// A counted is what a tick is counted for.
-type counted struct{ written, inputs uint32 }
-
-// maxCounted bounds how many ticks are counted. Of a longer journal the bar tells bytes.
-const maxCounted = 4 << 20
-
-// fewest is how many uncounted ticks make a bar of rows none: a store that grows always has some.
-const fewest = 64
-
-// measure returns what a bar tells of a tick.
-func (c *counter) measure(log *journal.Log, doc *barDoc) func(journal.Entry) (written, inputs uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	begin, ticks, total := c.begin, c.ticks, len(log.Entries)
-	done := indexOf(log.Entries, begin+uint64(len(ticks)))
-	doc.Counted = float64(done) / float64(max(total, 1))
-	of := func(e journal.Entry) (written, inputs uint64) {
-		if i := e.ID.Seq - begin; i < uint64(len(ticks)) {
-			return uint64(ticks[i].written), uint64(ticks[i].inputs)
-		}
-		return 0, 0
-	}
-	if total-done > fewest || total == 0 {
-		return func(e journal.Entry) (written, inputs uint64) {
-			_, inputs = of(e)
-			return uint64(e.Length), inputs
-		}
-	}
-	doc.Measure = "rows"
-	return of
-}
-
-// indexOf returns how many of entries come before record seq.
-func indexOf(entries []journal.Entry, seq uint64) int {
-	i, _ := slices.BinarySearchFunc(entries, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
-	return i
-}
-
-// count counts the rows of ticks until ctx ends: those that there are, and those that come.
-func (h *shown) count(ctx context.Context) {
-	news := h.following.subscribe()
-	defer h.following.leave(news)
-	for {
-		more := false
-		_ = h.far.with(ctx, func() error {
-			more = h.bar.countSome(h.far)
-			return nil
-		})
-		if more {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-news:
-			_ = h.far.with(ctx, func() error { // What it does not find is found the next time.
-				_, err := h.far.refresh(ctx)
-				return err
-			})
-		}
-	}
-}
-
-// countSome counts a few ticks, and reports whether there are more.
-func (c *counter) countSome(d *desk) (more bool) {
-	const some, bytes = 256, 1 << 20
-	entries := d.view.Log().Entries
-	if len(entries) == 0 || len(entries) > maxCounted {
-		return false
-	}
-	c.mu.Lock()
-	if epoch := d.epoch(); c.ticks == nil || c.epoch != epoch { // Seqs may have been given again.
-		c.epoch, c.begin, c.ticks = epoch, entries[0].ID.Seq, []counted{}
-	}
-	upto := c.begin + uint64(len(c.ticks))
-	c.mu.Unlock()
-
-	todo, size := entries[indexOf(entries, upto):], 0
-	for i, e := range todo {
-		if size += int(e.Length); i > 0 && (i == some || size > bytes) {
-			todo = todo[:i]
-			break
-		}
-	}
-	if len(todo) == 0 {
-		return false
-	}
-	last := todo[len(todo)-1].ID.Seq
-	ticks := make([]counted, last+1-upto)
-	for first := todo[0].ID.Seq; first <= last; { // What cannot be read wrote nothing that is known.
-		commits, err := d.view.Commits(first, last)
-		for i := range commits {
-			first = commits[i].Seq + 1
-			ticks[commits[i].Seq-upto] = counted{narrowed(written(&commits[i])), narrowed(len(commits[i].Inputs))}
-		}
-		if err == nil {
-			break
-		}
-		first++
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ticks = append(c.ticks, ticks...)
-	return true
-}
-
-// written returns how many rows a tick wrote.
-func written(c *inspect.Commit) (n int) {
-	for _, r := range c.Rows {
-		n += r.Written
-	}
-	return n
-}
-
-func narrowed(n int) uint32 { return uint32(min(uint64(n), math.MaxUint32)) }
 
 // marks returns the names in the journal. All of them are read again when there are new records,
 // but not for every one of a program that commits many.

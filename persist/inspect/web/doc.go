@@ -8,6 +8,7 @@
 //	parameters, and what went wrong      ask.go, failure.go
 //	who waits for whom                   desk.go
 //	points in time, and the time bar     points.go, bar.go
+//	how many rows ticks wrote            counter.go, keptcounts.go
 //	who is alive, and one of them        entities.go, entity.go
 //	what a tick did, A → B               diff.go
 //	over many ticks                      series.go
@@ -16,7 +17,7 @@
 //
 // A point in time is resolved to a record first; all else is asked of a record. What a record
 // leads to never changes, so a browser keeps the answers and only asks whether they still hold.
-// Long answers end when whoever asked goes away. Nothing is ever written.
+// Long answers end when whoever asked goes away. Nothing is ever written to the store.
 //
 // Answers come from two desks, each with a view of its own: one for what somebody waits for
 // while they move through time, which holds one state; and one for what takes long, so that

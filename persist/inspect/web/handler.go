@@ -33,6 +33,11 @@ type Options struct {
 
 	// Interval is how often to look at a store for what was written. Default: 100 ms.
 	Interval time.Duration
+
+	// Cache is a directory for what takes long to find out, so that it is known at the next
+	// start: how many rows each tick wrote. It can be removed at any time, and never holds
+	// more than 256 MiB. Default: none, and nothing is written.
+	Cache string
 }
 
 // A Handler shows a store or a save. It may be asked by many at the same time.
@@ -65,6 +70,8 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 		speaker: speaker{options.Name}, open: open, near: newDesk(near), far: newDesk(far), started: randomText(), ended: ctx.Done(),
 	}
 	h.following.begin(h.near)
+	h.bar.kept = keptCounts(options.Cache)
+	h.bar.recall(h.near)
 	h.background.Go(func() { h.follow(ctx, options.Interval) })
 	h.background.Go(func() { h.count(ctx) })
 	return h, nil

@@ -130,14 +130,20 @@ func serve(t testing.TB, path string) *client {
 		return inspect.OpenReadOnly(ctx, path)
 	}, Options{Name: "my store", Token: "secret", Interval: 20 * time.Millisecond})
 	require.NoError(t, err)
+	c := served(t, h)
+	t.Cleanup(func() {
+		c.CloseClientConnections()
+		assert.NoError(t, h.Close())
+		c.Close()
+	})
+	return c
+}
+
+// served returns a client of h.
+func served(t testing.TB, h *Handler) *client {
 	server := httptest.NewServer(h)
 	c := &client{t, h, server, server.Client()}
 	c.http.Timeout = 20 * time.Second // Some answers do not end.
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		assert.NoError(t, h.Close())
-		server.Close()
-	})
 	return c
 }
 

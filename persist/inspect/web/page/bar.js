@@ -19,7 +19,7 @@ export class Bar {
       this.draw();
       if (this.doc.measure === "bytes" && this.doc.counted < 1) {
         clearTimeout(this.again);
-        this.again = setTimeout(() => this.load(), 400);
+        this.again = setTimeout(() => this.load(), 150);
       }
     });
     new ResizeObserver(() => this.load()).observe(canvas);

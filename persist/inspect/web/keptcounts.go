@@ -1,0 +1,125 @@
+package web
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A keptCounts is a directory of files of counts, one for each world; "": none. Nothing depends on
+// what is in it: what is missing, damaged, of another version or of another store that has the same
+// name is counted again.
+//
+//	magic 7 bytes, version 1 byte │ world 16 │ seq of the first tick 8 │ sum, rows, inputs of a tick 4 + 4 + 4 … │ CRC-32C 4
+type keptCounts string
+
+const (
+	countsMagic   = "STETROW\x01"
+	countsHead    = len(countsMagic) + 16 + 8
+	countedSize   = 12
+	countsSuffix  = ".rows"
+	maxCountsFile = countsHead + countedSize*maxCounted + 4
+	maxCountsDir  = 256 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// append appends the encoding of c to b.
+func (c *counts) append(b []byte) []byte {
+	le, start := binary.LittleEndian, len(b)
+	b = slices.Grow(b, countsHead+countedSize*len(c.ticks)+4)
+	b = le.AppendUint64(append(append(b, countsMagic...), c.world[:]...), c.begin)
+	for _, t := range c.ticks {
+		b = le.AppendUint32(le.AppendUint32(le.AppendUint32(b, t.sum), t.written), t.inputs)
+	}
+	return le.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+}
+
+// decodeCounts returns what b encodes; ok is false if that is nothing.
+func decodeCounts(b []byte) (c counts, ok bool) {
+	le, n := binary.LittleEndian, len(b)-countsHead-4
+	if n < 0 || n%countedSize != 0 || n/countedSize > maxCounted || string(b[:len(countsMagic)]) != countsMagic ||
+		crc32.Checksum(b[:len(b)-4], castagnoli) != le.Uint32(b[len(b)-4:]) {
+		return counts{}, false
+	}
+	c = counts{[16]byte(b[len(countsMagic):]), le.Uint64(b[countsHead-8:]), make([]counted, n/countedSize)}
+	for i := range c.ticks {
+		t := b[countsHead+countedSize*i:]
+		c.ticks[i] = counted{le.Uint32(t), le.Uint32(t[4:]), le.Uint32(t[8:])}
+	}
+	return c, true
+}
+
+func (k keptCounts) file(world [16]byte) string {
+	return filepath.Join(string(k), hex.EncodeToString(world[:])+countsSuffix)
+}
+
+// read returns what is kept of a world.
+func (k keptCounts) read(world [16]byte) counts {
+	if k == "" || world == [16]byte{} {
+		return counts{}
+	}
+	name := k.file(world)
+	if at, err := os.Stat(name); err != nil || at.Size() > int64(maxCountsFile) {
+		return counts{}
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return counts{}
+	}
+	c, ok := decodeCounts(b)
+	if !ok || c.world != world {
+		return counts{}
+	}
+	now := time.Now()
+	_ = os.Chtimes(name, now, now) // What is used last goes last.
+	return c
+}
+
+// write keeps c, if it can.
+func (k keptCounts) write(c *counts) {
+	if k == "" || c.world == [16]byte{} || os.MkdirAll(string(k), 0o700) != nil {
+		return
+	}
+	f, err := os.CreateTemp(string(k), "*"+countsSuffix)
+	if err != nil {
+		return
+	}
+	_, err = f.Write(c.append(nil))
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), k.file(c.world))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	k.prune(maxCountsDir)
+}
+
+// prune removes the files that nobody used for longest, until there are at most so many bytes.
+func (k keptCounts) prune(most int64) {
+	entries, err := os.ReadDir(string(k))
+	if err != nil {
+		return
+	}
+	var files []fs.FileInfo
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), countsSuffix) {
+			files = append(files, info)
+		}
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, f := range files {
+		if most -= f.Size(); most < 0 {
+			_ = os.Remove(filepath.Join(string(k), f.Name()))
+		}
+	}
+}
