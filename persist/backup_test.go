@@ -33,6 +33,7 @@ func opened(t testing.TB, dir string) *storetest.World {
 }
 
 func TestABackupOfARunningStoreIsAStore(t *testing.T) {
+	t.Parallel()
 	for i := range uint64(3) {
 		rng := rand.New(rand.NewPCG(i, 5))
 		dir := filepath.Join(t.TempDir(), "store")
@@ -69,6 +70,7 @@ func TestABackupOfARunningStoreIsAStore(t *testing.T) {
 // A backup is made beside the ticks: whatever is committed meanwhile, it holds a
 // tick, and all that were committed before it began.
 func TestABackupBesideTheTicksHoldsOneOfThem(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(3)
 	s := storetest.Open(t, dir, w, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
@@ -226,6 +228,7 @@ func flipAt(name string, offset int) error {
 }
 
 func TestTheEndOfTheContextLeavesNoHalfBackup(t *testing.T) {
+	t.Parallel()
 	dir, _ := Branching(t)
 	v := storetest.Verified(t, dir)
 	for _, phase := range []persist.Phase{persist.PhaseScan, persist.PhaseCopy} {
@@ -322,6 +325,7 @@ func (f stoppingFile) WriteAt(b []byte, offset int64) (int, error) {
 
 // Wherever a backup stops, what it leaves behind is refused or whole.
 func TestAnUnfinishedBackupIsNotTakenForAStore(t *testing.T) {
+	t.Parallel()
 	dir, digests := Branching(t)
 	from, err := disk.Open(dir)
 	require.NoError(t, err)

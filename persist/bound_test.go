@@ -364,6 +364,7 @@ func (r *boundRun) tips(v *inspect.View) (n int) {
 
 // A store that was kept whole is not pruned by a program that says nothing, which is told.
 func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	run := func(retain persist.Retention) (persist.Report, persist.Metrics, int) {
 		w := storetest.New(0)
@@ -412,6 +413,7 @@ func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 
 // Whoever limits the past does not wait long for a copy: the ticks meanwhile are a part of it.
 func TestACopyKeepsUpWithTicksWhereThePastIsLimited(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		retain  persist.Retention
 		commits int // That a copy of 4 MiB takes while each tick journals 4 MiB.
@@ -452,6 +454,7 @@ func TestACopyKeepsUpWithTicksWhereThePastIsLimited(t *testing.T) {
 
 // The snapshot that a conversion makes removes nothing of such a store either.
 func TestAConvertedStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
+	t.Parallel()
 	type small struct{ X, Y int32 }
 	type large struct{ X, Y int64 }
 	dir := filepath.Join(t.TempDir(), "store")

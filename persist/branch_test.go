@@ -202,6 +202,7 @@ func TestABranchHasTheComponentsOfItsPoint(t *testing.T) {
 // Random programs commit, rewind, go to any record, close and crash; the naive
 // twin is a list of digests by record.
 func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
+	t.Parallel()
 	for i := range uint64(6) {
 		rng := rand.New(rand.NewPCG(i, 17))
 		dir := filepath.Join(t.TempDir(), "store")

@@ -324,6 +324,7 @@ func earlier(t testing.TB, dir string) (digests []ecs.Digest) {
 }
 
 func TestEveryBitOfASmallStoreIsGuarded(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	c := newCampaign(t, s.Tree, s.Digest, earlier(t, s.Dir)...)
 	for _, name := range c.names {
@@ -381,6 +382,7 @@ func TestEveryFileThatIsALinkIsReported(t *testing.T) {
 // What was not acknowledged may be lost to damage, but not be taken for another
 // state; what was, and has a mark behind it, may not be lost in silence.
 func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
+	t.Parallel()
 	r := newRun(t, 5)
 	for range 3 {
 		r.tick()

@@ -73,6 +73,7 @@ func TestACompactedStoreHoldsTheNewestStateAlone(t *testing.T) {
 }
 
 func TestACompactedStoreCanKeepTheWayFromAnyTick(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	v := storetest.OpenedReadOnly(t, s.Dir)
 	for _, keep := range []string{"@first", "1", "2", "3", "4"} {

@@ -200,6 +200,7 @@ func smallSave(t testing.TB) (pages map[pagefile.Key][]byte, m *format.Manifest,
 
 // Whoever computes checksums anew can say what he likes of a compressed page.
 func TestCompressedPagesThatLieAreRefused(t *testing.T) {
+	t.Parallel()
 	_, _, _, content, crc := smallSave(t)
 	size := uint64(len(content))
 	frame := frameOf(t, content)

@@ -112,6 +112,7 @@ func (r *run) check(digest ecs.Digest) (commit int) {
 }
 
 func TestCopiesOfARunningStoreHoldWhatWasSynced(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(4) {
 		r := newRun(t, seed)
 		for range 4 {
@@ -127,6 +128,7 @@ func TestCopiesOfARunningStoreHoldWhatWasSynced(t *testing.T) {
 }
 
 func TestCrashAfterCrash(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(6) {
 		r := newRun(t, seed)
 		for range 5 {
@@ -145,6 +147,7 @@ func TestCrashAfterCrash(t *testing.T) {
 }
 
 func TestAJournalCutAnywhereLeadsToACommitNotOlderThanTheLastSync(t *testing.T) {
+	t.Parallel()
 	r := newRun(t, 1)
 	r.tick()
 	r.sync()

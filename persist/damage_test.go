@@ -102,6 +102,7 @@ func TestDamageToTheLastTickIsNoReasonToGoBackToTheOneBefore(t *testing.T) {
 }
 
 func TestEveryFlippedBitOfASaveIsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")
 	w := storetest.New(0)
@@ -134,6 +135,7 @@ func TestEveryFlippedBitOfASaveIsRefused(t *testing.T) {
 }
 
 func TestMissingFilesAreNamed(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	d := s.Damaged(t)
 	for _, c := range []struct {
@@ -222,6 +224,7 @@ func TestFilesOfAnotherStoreAreRefused(t *testing.T) {
 }
 
 func TestASaveOrAMisnamedSnapshotIsNoSnapshot(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	d := s.Damaged(t)
 	file := filepath.Join(t.TempDir(), "save")

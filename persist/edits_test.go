@@ -213,6 +213,7 @@ func TestWhatIsWrittenThroughASliceThatWasGotIsJournaled(t *testing.T) {
 }
 
 func TestEditsContinueTheStateThatTheyNameWhereverTheWorldWent(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0xed))
@@ -306,6 +307,7 @@ func (w *mapWorld) change(rng *rand.Rand) {
 // The ticks of wild views, which what follows an entity, a column or a reference is tested
 // with, have edits of all sorts.
 func TestWildViewsHaveEdits(t *testing.T) {
+	t.Parallel()
 	edited := map[string]int{}
 	for seed := range uint64(4) {
 		v := storetest.WildView(t, seed)
@@ -358,6 +360,7 @@ func TestALargeRowIsFollowedThroughItsEdits(t *testing.T) {
 
 // Where the page of a large row is lost, so is what edits say of it, until a tick gives it.
 func TestEditsOfARowThatIsLostLeaveItLost(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newMapWorld(0)
 	rng := rand.New(rand.NewPCG(5, 5))

@@ -150,6 +150,7 @@ func (c *crowd) takeOver() {
 // Followers are at states that there were, each time, whatever the owner does; once all is
 // durable at the newest one. One of them that takes the store over goes on from it.
 func TestFollowersSeeWhatTheOwnerCommitted(t *testing.T) {
+	t.Parallel()
 	taken, kept, back := 0, 0, 0
 	for seed := range uint64(deep.Or(6, 16)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -27,6 +27,7 @@ func TestAFileSystemWithoutSpaceKeepsWhatWasDurable(t *testing.T) {
 // TestAStoreThatFilledItsDiskCanBeOpenedAndPruned fills a file system of 40 MiB by a store
 // that keeps all, to the last byte.
 func TestAStoreThatFilledItsDiskCanBeOpenedAndPruned(t *testing.T) {
+	t.Parallel()
 	withMounts(t, pruneFullFileSystem)
 }
 

@@ -162,6 +162,7 @@ func (r *traveller) step() {
 // A program goes to any state that its store has, loads saves, goes on from there, rewinds,
 // closes and crashes; each state is the one that was committed.
 func TestAProgramGoesAnywhereWithAnOpenStore(t *testing.T) {
+	t.Parallel()
 	back := 0
 	for seed := range uint64(deep.Or(8, 40)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

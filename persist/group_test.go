@@ -17,6 +17,7 @@ import (
 
 // The journal records where rows lie, so recovery knows nothing of groups.
 func TestGroupedAndSortedWorldsComeBackAtEveryRecord(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {

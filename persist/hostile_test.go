@@ -212,6 +212,7 @@ func readTrees(t testing.TB, v *inspect.View, seq uint64, good bool) {
 }
 
 func TestSavesThatLieAreRefused(t *testing.T) {
+	t.Parallel()
 	wide := &layout.Type{Kind: layout.Array, Len: 1 << 30, Elem: &layout.Type{Kind: layout.Uint8}}
 	require.NoError(t, wide.Validate())
 	const positions, bags, rulesNumber = 0, 2, 13

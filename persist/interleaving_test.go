@@ -100,6 +100,7 @@ func (r *interleaving) check() (published, shared, abandoned int) {
 }
 
 func TestASnapshotCopiedOverTicksIsTheStateItBeganAt(t *testing.T) {
+	t.Parallel()
 	published, shared, abandoned := 0, 0, 0
 	for seed := range uint64(8) {
 		r := newInterleaving(t, seed, int(seed)*3, 4*int(seed%3), 1)
@@ -117,6 +118,7 @@ func TestASnapshotCopiedOverTicksIsTheStateItBeganAt(t *testing.T) {
 // Pages of 4096 rows: many of them, so that a snapshot copies parts of a column
 // and shares others.
 func TestSnapshotsOfManyPagesShareThoseThatDidNotChange(t *testing.T) {
+	t.Parallel()
 	r := newInterleaving(t, 3, 12_000, 6, 300_000)
 	for range 60 {
 		r.step()
@@ -127,6 +129,7 @@ func TestSnapshotsOfManyPagesShareThoseThatDidNotChange(t *testing.T) {
 }
 
 func TestASnapshotOfAWorldThatKeepsGoingBackIsFinishedAllTheSame(t *testing.T) {
+	t.Parallel()
 	r := newInterleaving(t, 1, 12_000, 8, 100)
 	before := r.store.Newest()
 	for range 40 {
@@ -206,6 +209,7 @@ func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
 
 // What changed while a snapshot was written that then failed is part of the next one.
 func TestWhatChangedBesideAFailingSnapshotIsInTheNext(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(w *storetest.World){
 		"values":    func(w *storetest.World) { w.Position.Mut(w.Entities()[5000]).X = 7 },
 		"removed":   func(w *storetest.World) { w.Position.Remove(w.Entities()[5000]) },

@@ -28,6 +28,7 @@ var storageKinds = []ecs.Kind{ecs.Sparse, ecs.Indexed, ecs.Hashed, ecs.Ordered}
 // Where rows lie is a part of what a tick says of them, so a store is converted
 // for a kind that places them otherwise, and gone on with as it is by the others.
 func TestAStoreIsGoneOnWithByEveryKind(t *testing.T) {
+	t.Parallel()
 	for _, from := range storageKinds {
 		dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 		w, _ := kindWorld(from, 100)

@@ -72,6 +72,7 @@ func requireSeen(t *testing.T, text string) {
 }
 
 func TestErrorsShowNamesInQuotes(t *testing.T) {
+	t.Parallel()
 	for _, name := range oddNames {
 		shown := func(err error) {
 			t.Helper()
@@ -109,6 +110,7 @@ func TestErrorsShowNamesInQuotes(t *testing.T) {
 }
 
 func TestATickOutsideWhatTimesCanSayIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, year := range []int{1, 1600, 2263, 3000, 100000} {
 		now := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 		dir := filepath.Join(t.TempDir(), "store")

@@ -91,6 +91,7 @@ func spoil(t testing.TB, file string, at, n int64) {
 }
 
 func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
+	t.Parallel()
 	w := manyPages(t)
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole")
@@ -134,6 +135,7 @@ func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
 }
 
 func TestTicksBehindASpoiledSnapshotGiveTheirRowsBack(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := manyPages(t)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
@@ -183,6 +185,7 @@ func TestTicksBehindASpoiledSnapshotGiveTheirRowsBack(t *testing.T) {
 }
 
 func TestWithOneFlippedBitASaveIsRecoveredOrItsPiecesAre(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "save")
 	w := storetest.New(0)

@@ -61,6 +61,7 @@ func requireParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.Vi
 }
 
 func TestBranchesPartWhereTheirDigestsDo(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -94,6 +95,7 @@ func recorded(t *testing.T, n int, w *storetest.World, o persist.Options, simula
 }
 
 func TestTwoStoresPartAtTheFirstTickThatDiffers(t *testing.T) {
+	t.Parallel()
 	record := func(wrong int, o persist.Options) *inspect.View {
 		w := storetest.New(0)
 		return recorded(t, 12, w, o, func(tick int) {

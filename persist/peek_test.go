@@ -16,6 +16,7 @@ import (
 )
 
 func TestAnEntityPeekedAtIsWhatTheWholeStateHasOfIt(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(2) {
 		v := storetest.WildView(t, seed)
 		require.GreaterOrEqual(t, len(v.Snapshots()), 3)

@@ -88,6 +88,7 @@ func (r recording) requireAt(t testing.TB, p played, tick uint64) {
 // The recorded ticks, and the same simulation run again, lead through the states
 // that there were, with application types and without, from wherever they start.
 func TestAPlayerGoesThroughTheTicksThatWereRecorded(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(4) {
 		r := newRecording(t, seed, 60)
 		before := storetest.ReadTree(t, r.dir)
@@ -340,6 +341,7 @@ func TestAPlayerReportsDamageAndPlaysWhatIsBehindIt(t *testing.T) {
 // back, and to the oldest state when what it had not played was removed. A typed world is at
 // the recorded states by ticks that are applied to it, one without types too.
 func TestAPlayerGoesOnAsTheStoreGrows(t *testing.T) {
+	t.Parallel()
 	removed, back := 0, 0
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 0x72))

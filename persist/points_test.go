@@ -110,6 +110,7 @@ func TestOperationsAreThoseThatWereCalled(t *testing.T) {
 }
 
 func TestIdentitiesAreKeptAsFarBackAsTheHistoryReaches(t *testing.T) {
+	t.Parallel()
 	for _, history := range []int{2, 1500} {
 		dir := filepath.Join(t.TempDir(), "store")
 		w := storetest.New(history)
@@ -134,6 +135,7 @@ func TestIdentitiesAreKeptAsFarBackAsTheHistoryReaches(t *testing.T) {
 // A segment of the journal ends at 64 MiB; the next one begins with the schema
 // as it is then.
 func TestTicksGoOnInANewSegment(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := ecs.NewWorld(ecs.Options{})
 	positions, _ := known(w)

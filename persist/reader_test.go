@@ -229,6 +229,7 @@ func TestAnotherReaderAgreesOnKeptStores(t *testing.T) {
 }
 
 func TestAnotherReaderAgreesOnRandomStores(t *testing.T) {
+	t.Parallel()
 	var paths []string
 	for seed := range uint64(6) {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -242,6 +243,7 @@ func TestAnotherReaderAgreesOnRandomStores(t *testing.T) {
 
 // Many rows: several pages of each sort, some of them in other files, and branches.
 func TestAnotherReaderAgreesOnManyPages(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := newVariedWorld(0)
 	s := storetest.Open(t, dir, w.World, persist.Options{SnapshotBytes: -1, Sync: journal.SyncNever()})
@@ -260,6 +262,7 @@ func TestAnotherReaderAgreesOnManyPages(t *testing.T) {
 
 // What a crash leaves is read as Stet reads it: torn at the same place.
 func TestAnotherReaderAgreesOnWhatIsTorn(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(8)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1, Sync: journal.SyncAlways()})
@@ -319,6 +322,7 @@ func TestAnotherReaderAgreesOnWhatIsTorn(t *testing.T) {
 // A snapshot can have what does not rewind of an entity that is dead at the head: it was
 // taken when the entity was alive again.
 func TestAnotherReaderDropsWhatDeadEntitiesHave(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(4)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
@@ -341,6 +345,7 @@ func TestAnotherReaderDropsWhatDeadEntitiesHave(t *testing.T) {
 }
 
 func TestAnotherReaderTellsDamage(t *testing.T) {
+	t.Parallel()
 	d := storetest.NewSample(t).Damaged(t)
 	rng := rand.New(rand.NewPCG(5, 5))
 	var names, paths []string

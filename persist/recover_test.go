@@ -55,6 +55,7 @@ func (r *recovery) run(options inspect.RecoverOptions) (string, inspect.RecoverR
 }
 
 func TestWithOneFlippedBitAStoreIsRecoveredAsItWasAtOneOfItsTicks(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	r := newRecovery(t, s)
 	seed := rand.Uint64()

@@ -141,6 +141,7 @@ func requireMoved(t *testing.T, d *inspect.Diff, older, newer *inspect.Image) {
 // Whatever happens to orders between snapshots, they and saves say what the world was, in
 // memory and one page after the other.
 func TestOrdersAreKeptOnceAndRead(t *testing.T) {
+	t.Parallel()
 	repeats := 0
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -244,6 +245,7 @@ func sumOf(t testing.TB, value []byte) uint32 {
 }
 
 func TestRepeatsThatLieAreRefused(t *testing.T) {
+	t.Parallel()
 	dense := func(n, page int) pagefile.Key { return format.Key(format.Column(n, format.DenseArray), page) }
 	sparse := func(n, page int) pagefile.Key { return format.Key(format.Column(n, format.SparseArray), page) }
 	registry := format.Key(format.RegistryColumn, 0)
@@ -385,6 +387,7 @@ const (
 
 // A save as the first version that knew repeats wrote it. It is never written anew.
 func TestWhatTheFirstVersionWithRepeatsWroteCanBeRead(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat(keptRepeats); *golden.Update && os.IsNotExist(err) {
 		w := newOrdered(300)
 		w.b.SortFunc(func(x, y second) int { return cmp.Compare(x, y) })

@@ -42,6 +42,7 @@ func change(w *storetest.World, rng *rand.Rand) {
 }
 
 func TestAStoreThatFailedGoesOnAsTheWorldIs(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0xf1))
@@ -98,6 +99,7 @@ func TestAStoreThatFailedGoesOnAsTheWorldIs(t *testing.T) {
 // A Resume that fails at any call leaves the store failed, and what was durable as it
 // was. The next one succeeds.
 func TestAResumeThatFailsCanBeTriedAgain(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 0xf2))
 	calls := 1 // Of a Resume, when it is known.
 	for n := 0; n <= calls; n++ {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestRandomProgramsComeBackAtEveryRecord(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {

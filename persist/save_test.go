@@ -30,6 +30,7 @@ func saved(t testing.TB, w *ecs.World) []byte {
 }
 
 func TestRandomWorldsAreSavedAndGoOnAsIfTheyHadNot(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "save")
 	rapid.Check(t, func(t *rapid.T) {
 		w := storetest.New(rapid.SampledFrom(storetest.Histories).Draw(t, "history"))

@@ -111,6 +111,7 @@ func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testin
 }
 
 func TestASnapshotThatWouldReferToTooManyFilesIsWrittenInFull(t *testing.T) {
+	t.Parallel()
 	const pages = snap.MaxFiles + 4
 	dir, w, s := bigStore(t, pages)
 	var full []int
@@ -198,6 +199,7 @@ func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
 }
 
 func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		bytes   int64
 		minimum int // Snapshots besides the base.

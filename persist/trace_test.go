@@ -117,6 +117,7 @@ func traced(t testing.TB, v *inspect.View, kinds map[inspect.TraceKind]int) {
 }
 
 func TestATraceTellsAllThatHappensToAnEntity(t *testing.T) {
+	t.Parallel()
 	kinds := map[inspect.TraceKind]int{}
 	for seed := range uint64(2) {
 		traced(t, storetest.WildView(t, seed), kinds)
@@ -129,6 +130,7 @@ func TestATraceTellsAllThatHappensToAnEntity(t *testing.T) {
 }
 
 func TestATraceBackHasTheSameEventsAsATrace(t *testing.T) {
+	t.Parallel()
 	v := storetest.WildView(t, 5)
 	most := 0
 	for _, e := range storetest.Lives(t, v) {

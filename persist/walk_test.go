@@ -52,6 +52,7 @@ func contents(im *inspect.Image) string {
 }
 
 func TestWalkingShowsEveryStateAsLoadingItDoes(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(8) {
 		v := storetest.Verified(t, wandering(t, rand.New(rand.NewPCG(seed, 1))))
 		for _, to := range v.Log().Entries {
@@ -77,6 +78,7 @@ func TestWalkingShowsEveryStateAsLoadingItDoes(t *testing.T) {
 }
 
 func TestACursorShowsWhatLoadingDoesWhereverItComesFrom(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		v := storetest.Verified(t, wandering(t, rng))
@@ -99,6 +101,7 @@ func TestACursorShowsWhatLoadingDoesWhereverItComesFrom(t *testing.T) {
 
 // A clone of a cursor goes its own way, and what it was cloned from stays where it is.
 func TestAClonedCursorGoesItsOwnWay(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		v := storetest.Verified(t, wandering(t, rng))
