@@ -16,6 +16,8 @@ func (s *State) Count(ctx context.Context) error {
 	if s.Whole() || s.census != nil {
 		return nil
 	}
+	// Goroutines fill it page by page of the registry, which is in no order of indices: that
+	// two rows of a damaged one name the same index is seen by whoever comes second.
 	census, registry := make([]uint32, s.indices), s.reader.Manifest.Registry()
 	registry.Rows = min(registry.Rows, s.outline.Alive) // The first are alive.
 	err := parallel.Do(ctx, registry.Pages(), func(page int) error {

@@ -27,6 +27,10 @@ import (
 //	kept               | both   | both   |
 //
 // Older is 0, newer is 1.
+//
+// Nothing is told before all pages were read: a page that cannot be read, or states that do
+// not lie so, make DiffTo begin anew with the two states in memory. So every error here only
+// means "not in this way".
 type pageDiff struct {
 	*Diff
 	files [2]*snap.Reader
@@ -107,7 +111,9 @@ func (p *pageDiff) registry() error {
 	if err != nil {
 		return err
 	}
-	for _, ends := range [2][2]int{{m.Alive, n.Alive}, {m.Free, n.Free}} { // Rows between them have another meaning.
+	// Rows of the registry are alive, free or retired by where they are. Where an end moved,
+	// rows between have another meaning, even in pages that are the same byte by byte.
+	for _, ends := range [2][2]int{{m.Alive, n.Alive}, {m.Free, n.Free}} {
 		for row := min(ends[0], ends[1]); row < max(ends[0], ends[1]); row++ {
 			differ[row/format.PageRows] = true
 		}
@@ -147,7 +153,7 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 	if older != nil && newer != nil && (c.Resource != d.Resource || !c.Layout.Equal(d.Layout) || c.data.PageRows != d.data.PageRows) {
 		return errNoPages
 	}
-	if format.PageRows%unit != 0 {
+	if format.PageRows%unit != 0 { // A page of entities must be a number of pages of values.
 		return errNoPages
 	}
 	rows := &pagedRows{width: known.Layout.Width(), layout: known.Layout, unit: unit}
@@ -174,8 +180,8 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 type pagedArray struct {
 	files  [2]*snap.Reader
 	arrays [2]format.Array
-	same   []bool // By page.
-	held   [2]map[int][]byte
+	same   []bool            // By page.
+	held   [2]map[int][]byte // Pages that were read and are needed: those that differ, and those that differ beside them.
 }
 
 func (p *pageDiff) array(older, newer format.Array) *pagedArray {
@@ -228,7 +234,9 @@ func (a *pagedArray) compare(page int) (bool, error) {
 }
 
 // shared reports whether the file with the higher number refers to what the other
-// one has: files refer to older ones.
+// one has: files refer to older ones. Or both refer to the same page of a third. What own
+// reads on the way stays held, so that no page is read twice. A save has no number, and files
+// of other worlds may have the same numbers: nothing is said of these.
 func (a *pagedArray) shared(page int) (bool, error) {
 	first, second := 1, 0
 	if a.files[0].Number() > a.files[1].Number() {
@@ -276,7 +284,8 @@ func (a *pagedArray) hold(side, page int) error {
 	return nil
 }
 
-// load keeps a page of both states, even if it is the same.
+// load keeps a page of both states, even if it is the same: it was let go, or never read, and
+// is read once for both.
 func (a *pagedArray) load(page int) error {
 	if err := a.hold(0, page); err != nil {
 		return err

@@ -25,6 +25,9 @@ import (
 //	follower  | row, holder         | row, value
 //
 // That of [ecs.Vacant], which is no entity, has what the world itself has: the resources.
+//
+// A tick costs reading it, and memory is that of one entity. Values are never written again,
+// so a copy of a follower is cheap: step returns one of the state before.
 type follower struct {
 	view   *catalog.Catalog
 	entity ecs.Entity
@@ -173,6 +176,8 @@ func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 		f.row, f.holder = -1, 0
 	}
 	index := f.entity.Index()
+	// The rows of the registry are a permutation of the indices. If another index takes the
+	// row of this one, this one gets another row in the same patch, before it or behind it.
 	eachRow(p.Ranges, p.Rows, func(row int, e ecs.Entity) {
 		switch {
 		case e.Index() == index:
@@ -222,7 +227,7 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = []byte{}
 	case i >= 0:
 		to.value, err = cutRow(c.Layout, width, p.Values, i)
-	case edits != nil:
+	case edits != nil: // An edited row keeps its entity, so these are edits of the value here.
 		to.value, _, err = format.AppendEdited(nil, c.Layout, to.value, edits)
 	case to.row != was:
 		to.value, err = f.valueAt(ctx, p.Number, to.row)
@@ -236,7 +241,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 	return nil
 }
 
-// place sets the row of e to the one it has after p.
+// place sets the row of e to the one it has after p. A row that is given to another entity is
+// lost to e, unless the same patch gives e one as well: whichever comes first.
 func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	if r.row >= p.After {
 		r.row = -1

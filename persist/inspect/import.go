@@ -84,6 +84,11 @@ func (l *lineReader) at(offset int64) int {
 
 // An importer reads an export. The lists come in order: those behind depend on
 // those before.
+//
+// An export is one document with three lists, or lines: a head and then an item each. Both
+// are read by one decoder, item by item, so that neither has to be in memory as text. What is
+// built is checked twice: each item where it is read, so that an error has a line; and at the end
+// the whole, by making a world of it and comparing digests.
 type importer struct {
 	d      *json.Decoder
 	head   exportHead
@@ -196,7 +201,7 @@ func (x *importer) checkHead() error {
 }
 
 // items reads the items of a list of the document or, if it has no name, those of all
-// lists to the end.
+// lists to the end. What an item has tells to which list it belongs.
 func (x *importer) items(ctx context.Context, name string) error {
 	for name == "" || x.d.More() {
 		var item importItem
@@ -218,7 +223,9 @@ func (x *importer) items(ctx context.Context, name string) error {
 	return nil
 }
 
-// enter begins a list, if it is not that of the item before.
+// enter begins a list, if it is not that of the item before. Lists may be empty: whatever was
+// left out is entered by the way. Before the first row each entity must have its index, and
+// before the first entity all components are known, since an image is made for a schema.
 func (x *importer) enter(name string) error {
 	stage := slices.Index(stages, name)
 	if stage < x.stage {

@@ -15,7 +15,8 @@ import (
 )
 
 // A living tells who is alive: the first rows of the registry, of which ticks gave some and
-// the others are as the snapshot has them.
+// the others are as the snapshot has them. Memory is that of the rows given, not of all: the
+// pages of the snapshot are read when each is called, and then those given are left out.
 type living struct {
 	reader       *snap.Reader
 	alive, total int
@@ -83,7 +84,7 @@ func (l *living) apply(t *format.Tick, id journal.ID) error {
 	return nil
 }
 
-// each calls f with all that are alive.
+// each calls f with all that are alive, in no order.
 func (l *living) each(ctx context.Context, f func(e ecs.Entity)) error {
 	for row, e := range l.given {
 		if row < l.alive {

@@ -11,6 +11,13 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// A state of pieces becomes one that a world can be in. Three arrays say the same in part, and
+// what one has lost another may have: sparse leads from an index to a row, dense from a row to
+// an entity, the registry from a row to an entity that is alive. First rows get their entities
+// back (pointBack), then the registry those that only components know (mendRegistry), and what
+// is still unknown then is dropped (mendComponent). Nothing is guessed: a row without an entity,
+// or one whose value is lost, goes.
+
 // A Missing says what a state that was put together from pieces lacks of a
 // component or resource.
 type Missing struct {
@@ -104,7 +111,7 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 			alive, found = append(alive, found[0]), found[1:]
 		case !p.registry[row] && row < im.Alive:
 			lost++
-		case !p.registry[row]:
+		case !p.registry[row]: // Free or retired: its index is retired below, unless somebody has it.
 		case row < im.Alive:
 			alive = append(alive, e)
 		case row < im.Free:
@@ -143,6 +150,7 @@ func (p *pieces) foundEntities() (found []ecs.Entity) {
 			}
 		}
 	}
+	// No good state has two generations of an index; of this one the newest is kept.
 	slices.SortFunc(found, func(a, b ecs.Entity) int {
 		return cmp.Or(cmp.Compare(a.Index(), b.Index()), cmp.Compare(b.Generation(), a.Generation()))
 	})

@@ -14,6 +14,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
+// What a state has of one entity is read without loading the state. In the snapshot that
+// takes a page or two of each component, and some of the registry:
+//
+//	sparse[index]  ──▶ row        a page of sparse, which may say nothing
+//	dense[row]     == e?          the index may have belonged to another life
+//	data[row]      ──▶ value
+//	registry       ──▶ alive?     searched: nothing says where an index lies in it
+//
+// The ticks behind the snapshot are then followed, see follower.
+
 // An EntityState is what a state of the world has of one entity.
 type EntityState struct {
 	Entity    ecs.Entity
@@ -60,7 +70,8 @@ func leadingBases(v *catalog.Catalog, seq uint64) []SnapshotInfo {
 	return slices.DeleteFunc(v.Bases(seq), func(s SnapshotInfo) bool { return s.Err == nil && !v.Leads(s, seq) })
 }
 
-// firstReadable calls read with each of bases, which lead to record seq, until it succeeds.
+// firstReadable calls read with each of bases, which lead to record seq, until it succeeds:
+// the same state may be reached from an older snapshot, at the price of more ticks.
 // Its error says what is wrong with all of them.
 func firstReadable(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, seq uint64, read func(SnapshotInfo) error) error {
 	var skipped []error
@@ -126,6 +137,8 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 	if !inStore {
 		return f, nil
 	}
+	// Where a state is loaded, rows of dead entities are dropped and those behind come up.
+	// So shall the row that is told here. Rows of an indexed component stay: they become gaps.
 	for n, c := range m.Schema.Components {
 		if row := f.has(n); row > 0 && !c.Rewinds && !c.Indexed {
 			dead, err := deadBefore(r, n, row)
@@ -273,7 +286,8 @@ func peekValue(r *snap.Reader, n, row int) ([]byte, error) {
 	return value, nil
 }
 
-// cutRow returns a copy of row i of src, which holds rows end to end, checked.
+// cutRow returns a copy of row i of src, which holds rows end to end, checked. Where rows
+// vary in size, those before it have to be passed one by one.
 func cutRow(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
 	if width >= 0 {
 		if (i+1)*width > len(src) {
@@ -295,7 +309,8 @@ func cutRow(t *layout.Type, width int, src []byte, i int) ([]byte, error) {
 }
 
 // deadBefore returns how many rows of component number n before a row belong to
-// entities that are not alive. It reads all that are.
+// entities that are not alive. It reads all that are: O(alive log row) time, 8 bytes for
+// each row before.
 func deadBefore(r *snap.Reader, n, row int) (dead int, err error) {
 	var before []ecs.Entity
 	err = r.Entities(r.Manifest.Array(n, format.DenseArray), row, func(_ int, e ecs.Entity) bool {

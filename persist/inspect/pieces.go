@@ -25,6 +25,10 @@ import (
 //
 //	dense   | known ... | ?  ?  ? | known |     by pages, and later
 //	data    | known | ?  ? | known ...    |     by what ticks give
+//
+// Pages are found by looking for them in the bytes of the files, not by the tree of keys, which
+// may be what is damaged. So whatever looks like a page and has a good checksum is taken for one,
+// and where two disagree, neither is believed.
 type pieces struct {
 	*snap.Filling
 	manifest *format.Manifest
@@ -93,7 +97,9 @@ func salvagedManifest(ctx context.Context, v *catalog.Catalog, name string) (*fo
 	return found, err
 }
 
-// gather looks for the pages of a snapshot in its file and those it refers to.
+// gather looks for the pages of a snapshot in its file and those it refers to. A file that is
+// gone, or a page that is not found, only leaves rows unknown. In other files a page counts if
+// it has the checksum that the reference names: the key alone may since lead to another content.
 func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, error) {
 	m, err := salvagedManifest(ctx, v, name)
 	if err != nil {
@@ -134,7 +140,8 @@ func gather(ctx context.Context, v *catalog.Catalog, name string) (*pieces, erro
 }
 
 // pieceFactor is how many times as many rows as fit into the files a damaged
-// snapshot may claim: they may have been cut short.
+// snapshot may claim: they may have been cut short. Without a bound, a manifest that lies would
+// make us take any amount of memory.
 const pieceFactor = 16
 
 // holds returns an error if m claims more rows than the file, and those it refers to,
@@ -181,7 +188,7 @@ func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
 	p.im.Index = make([]uint32, m.Total)
 	for _, c := range p.im.Components {
 		for i := range c.Entities {
-			c.Entities[i] = ecs.Vacant
+			c.Entities[i] = ecs.Vacant // Nobody's, until something says whose.
 		}
 		values := make(knownRows, c.N)
 		if c.Width == 0 {
@@ -242,7 +249,8 @@ func (p *pieces) place(k pagefile.Key, content []byte) {
 
 // whole returns the state if it can be had as it was: what is missing follows from the
 // rest, and it has the digest that was recorded. Else it returns nil, and p is of no
-// use any more.
+// use any more. The digest is the proof: of how the state was put together, nothing else is
+// asked.
 func (p *pieces) whole() *Image {
 	p.mended()
 	if p.im.Link(context.Background()) != nil || p.im.Digest() != p.manifest.Digest {
@@ -287,7 +295,8 @@ func (p *pieces) adopt(s *format.Schema) error {
 	return nil
 }
 
-// editable returns t without the edits of rows that are not known, and stay so.
+// editable returns t without the edits of rows that are not known, and stay so: an edit names
+// the bytes that it takes away, and a row that does not have them is an error.
 func (p *pieces) editable(t *format.Tick) *format.Tick {
 	known := *t
 	known.Storages = slices.Clone(t.Storages)
@@ -300,7 +309,8 @@ func (p *pieces) editable(t *format.Tick) *format.Tick {
 	return &known
 }
 
-// patched notes what t gave.
+// patched notes what t gave. Rows in an array that grew are unknown until they are given; in
+// a tick that is good, they all are.
 func (p *pieces) patched(t *format.Tick) {
 	if r := t.Registry; r != nil {
 		p.registry = p.registry.patched(r.Total, r.Ranges)

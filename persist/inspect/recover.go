@@ -15,6 +15,17 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
+// Recovery of a damaged store looks for the newest good state on the way to the one that
+// is wanted, and only then for how much of the history can be written with it:
+//
+//	wanted ──attempt──▶ a tick does not fit ──▶ the record before it is the next target
+//	                    no snapshot is good ──▶ the next older record that one leads to
+//	                    reached             ──▶ write, from the oldest good base to it
+//
+// What was found to be damaged is remembered (bad, failed), so that no attempt trusts it
+// again, and each attempt has an older target or fewer snapshots: so they end. Files are
+// opened as they are, without the lock of the store.
+
 // RecoverOptions say what [Recover] is to save.
 type RecoverOptions struct {
 	// At is the state wanted, as [View.Resolve] takes it. Default: the newest.
@@ -101,6 +112,8 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	}
 	defer v.Close()
 	s := &salvage{Catalog: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
+	// A snapshot that somebody copied here from the store of another world may have the
+	// number and the seq that ours has.
 	for _, sn := range v.Snapshots {
 		if sn.Err == nil && (v.IsSave() || len(v.Log.Segments) == 0 || sn.World == v.Log.World) {
 			s.ours = append(s.ours, sn)
@@ -138,7 +151,8 @@ func openDamaged(ctx context.Context, files disk.FS, name string) (*catalog.Cata
 	return v, []error{err}, ctx.Err()
 }
 
-// mend reads the manifest of a snapshot that cannot be opened, wherever it is.
+// mend reads the manifest of a snapshot that cannot be opened, wherever it is in the file.
+// A format newer than ours is not damage: what its manifest means is not known.
 func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 	if s.Err == nil || errors.Is(s.Err, format.ErrNewer) {
 		return
@@ -151,7 +165,9 @@ func mend(ctx context.Context, v *catalog.Catalog, s *SnapshotInfo) {
 	s.Files, s.Refs, s.World, s.Schema = len(m.Files), m.Files, m.World, m.Schema
 }
 
-// load is LoadSnapshot of files that may be damaged where it does not matter.
+// load is LoadSnapshot of files that may be damaged where it does not matter: the tree of
+// keys, arrays that follow from others. What is put together from pages found one by one
+// counts only if it has the digest that was recorded, see pieces.whole.
 func (s *salvage) load(ctx context.Context, sn SnapshotInfo) (*Image, error) {
 	im, _, err := s.LoadSnapshot(ctx, sn, false)
 	if err == nil || ctx.Err() != nil {
@@ -227,7 +243,7 @@ func (s *salvage) newest() uint64 {
 	if _, readable := s.Log.Find(s.Log.Last); !s.Log.Clean && !readable {
 		newest = max(newest, s.Log.Last)
 	}
-	for _, sn := range s.ours { // The end of the journal may be gone.
+	for _, sn := range s.ours { // The end of the journal may be gone: a snapshot is published behind its record.
 		if sn.ID.Seq > s.Log.Last {
 			newest = max(newest, sn.ID.Seq)
 		}
@@ -275,7 +291,7 @@ func (s *salvage) attempt(ctx context.Context, target uint64) (im *Image, next u
 		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
-		if err != nil {
+		if err != nil { // The n before it fitted. Whichever snapshot leads here, this one does not.
 			s.bad[path[n].ID.Seq] = true
 			s.note(err)
 			return nil, path[n].Parent, nil
@@ -343,7 +359,9 @@ func (s *salvage) beyondEnd() error {
 	return err
 }
 
-// write writes the store, with the longest history that leads to the state reached.
+// write writes the store, with the longest history that leads to the state reached: from
+// the oldest base. Where ticks between two bases are damaged, a later one is tried. Each
+// try makes the directory anew. An error that is not damage (a full disk) ends it.
 func (s *salvage) write(ctx context.Context, out string) error {
 	bases := s.whole(s.reached)
 	for _, base := range slices.Backward(bases) {
@@ -392,9 +410,13 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 	if err != nil {
 		return err
 	}
+	// The state was reached from the nearest snapshot before, now from an older one. That
+	// both ways agree proves the ticks between them.
 	if d := last.Settled().Digest(); d != s.digest {
 		return fmt.Errorf("%w: replay from record %d gives digest %v, not %v", format.ErrCorrupt, base, d, s.digest)
 	}
+	// Snapshots with names of rewound branches come last: only now is it known which of
+	// their records were written, and what these are called here.
 	way := s.Ancestors(s.reached)
 	aside := func(sn SnapshotInfo) (journal.ID, bool) {
 		e, readable := s.Log.Find(sn.ID.Seq)

@@ -19,6 +19,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
+// Who refers to an entity is found without building the state: the pages of a snapshot
+// are searched for the bytes that the entity is encoded as, and only rows that have these
+// are decoded. Ticks behind the snapshot come first. What they wrote is searched as they
+// are read, and hides the same rows of the file, which are older.
+//
+//	ticks      rows written    written, holding, owners
+//	snapshot   all other rows  page by page, see searchFile
+//
+// Two sorts of components need the whole state all the same: see referrersFrom.
+
 // A Referrer is a value that holds an entity.
 type Referrer struct {
 	Entity    ecs.Entity // Whose value it is; of no meaning for a resource.
@@ -44,6 +54,9 @@ func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list
 			}
 		}
 		for _, c := range searches {
+			// What an edited row holds depends on what it held before. And a component that
+			// does not rewind may have rows of dead entities in the file of a store: At
+			// drops them, and moves others into their places.
 			if c.edited || !c.Rewinds && !c.Resource && !v.IsSave() {
 				err = searchWhole(ctx, v, c, list, seq)
 			} else {
@@ -85,7 +98,9 @@ type search struct {
 }
 
 // searches returns one for each component that can hold entities in the last state
-// of path.
+// of path. No conversion lies on the way, so numbers of components were only added: the
+// last schema names those of the snapshot as well, and one that the snapshot lacks has
+// no pages.
 func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journal.Entry) ([]*search, error) {
 	s, err := lastSchema(v, m, path)
 	if err != nil {
@@ -104,6 +119,8 @@ func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journ
 		if n < len(m.Components) {
 			c.rows, c.dense, c.data = m.Components[n].Rows, m.Array(n, format.DenseArray), m.Array(n, format.DataArray)
 		}
+		// Values of a fixed width hold an entity as 8 bytes; others are MessagePack, in which
+		// a number has one encoding. These bytes may be there by chance: find decodes.
 		c.needle = binary.LittleEndian.AppendUint64(nil, uint64(e))
 		if c.width < 0 {
 			enc := format.NewEncoder()
@@ -167,7 +184,7 @@ func (c *search) patch(p *format.StoragePatch) error {
 		return image.ErrRanges
 	}
 	if c.edited = c.edited || len(p.EditRanges) > 0; c.edited {
-		return nil
+		return nil // All that is noted here is not used: searchWhole looks.
 	}
 	c.rows = p.After
 	eachRow(p.EntityRanges, p.Entities, func(row int, e ecs.Entity) { c.owners[row] = e })
@@ -183,7 +200,7 @@ func (c *search) patch(p *format.StoragePatch) error {
 			}
 			src = rest
 			c.written[row>>6] |= 1 << (row & 63)
-			delete(c.holding, row)
+			delete(c.holding, row) // An earlier tick may have found it there.
 			if fields, err := c.find(value); err != nil {
 				return fmt.Errorf("row %d: %w", row, err)
 			} else if len(fields) > 0 {
@@ -285,7 +302,8 @@ func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers)
 	return list.take(c, ticks, owners.owner)
 }
 
-// take adds rows of c, but for gaps.
+// take adds rows of c, but for gaps: the row of a gap may still have the bytes of who was
+// there. It counts all of them, and keeps as many as were asked for.
 func (l *referrers) take(c *search, hits []hit, owner func(row int) (ecs.Entity, error)) error {
 	for _, h := range hits {
 		e, err := owner(h.row)
@@ -302,7 +320,8 @@ func (l *referrers) take(c *search, hits []hit, owner func(row int) (ecs.Entity,
 	return nil
 }
 
-// hits returns what was found in ticks, by row.
+// hits returns what was found in ticks, by row. Rows behind the end were removed by a
+// later tick; if they had come back since, that tick would have written them.
 func (c *search) hits() (hits []hit) {
 	for _, row := range slices.Sorted(maps.Keys(c.holding)) {
 		if row < c.rows {
@@ -312,7 +331,8 @@ func (c *search) hits() (hits []hit) {
 	return hits
 }
 
-// searchPage returns what is found in the rows of a page that no tick wrote.
+// searchPage returns what is found in the rows of a page that no tick wrote. Most pages
+// do not have the bytes at all, and are not cut into rows.
 func searchPage(r *snap.Reader, c *search, page int) (hits []hit, err error) {
 	row, _ := c.data.Span(page)
 	content, err := r.Page(c.data, page)
@@ -348,7 +368,8 @@ type ownerFinder struct {
 	content []byte
 }
 
-// owner returns the entity of a row, 0 for a resource.
+// owner returns the entity of a row, 0 for a resource: the one that a tick gave it last,
+// else that of the snapshot. A row that neither knows is damage.
 func (o *ownerFinder) owner(row int) (ecs.Entity, error) {
 	if o.c.Resource {
 		return 0, nil

@@ -28,6 +28,9 @@ import (
 // Up to the base the states keep their identities, so that the new store is like
 // one whose older journal was pruned. The ticks behind it are records of a later
 // epoch: what they continue has another name than before, and so have they.
+//
+// Payloads are not decoded and encoded again: a tick is copied as it lies, but for the name
+// of what it continues (see append). So a rewrite cannot lose what it does not understand.
 type rewrite struct {
 	walk    // Along the records of the other store.
 	files   disk.FS
@@ -55,7 +58,8 @@ func newRewrite(from *catalog.Catalog, snapshots []SnapshotInfo, load loader) *r
 
 // store makes a directory that fill fills, and gives it its name once all of it is
 // durable. Until then it is called like it with .tmp behind. If anything fails, there
-// is neither.
+// is neither. What fill writes is synced by those who write it (snapshots when they are
+// published, the journal when it is closed); the name itself by the directory above it.
 func (r *rewrite) store(dir string, fill func() error) (err error) {
 	if err := unused(dir); err != nil {
 		return err
@@ -85,6 +89,7 @@ func (r *rewrite) store(dir string, fill func() error) (err error) {
 	if err != nil {
 		return err
 	}
+	// Writing took long. Rename puts a directory in the place of an empty one without a word.
 	if err := unused(dir); err != nil {
 		return err
 	}
@@ -142,6 +147,9 @@ func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
 	if err := r.settle(ctx, im, true); err != nil {
 		return err
 	}
+	// The journal takes an epoch above that of its log, so no record here has the name of
+	// one there. Nothing needs to be durable before Close: without its name the directory
+	// is nobody's store.
 	log := &journal.Log{Epoch: max(r.Log.Epoch, im.ID.Epoch), LastID: im.ID}
 	r.journal, err = journal.Open(disk.Sub(r.files, catalog.JournalDir), log, journal.Options{
 		World: r.Log.World, Sync: journal.SyncNever(), FirstSeq: im.ID.Seq + 1,
@@ -177,6 +185,8 @@ func (r *rewrite) to(ctx context.Context, im *Image, seq uint64) (*Image, error)
 	if err != nil {
 		return nil, err
 	}
+	// Records lie in the order of their seqs, and a branch that was rewound has seqs between
+	// those of the way: its records are written when the way passes them.
 	r.before = func(ctx context.Context, was, im *Image, rec *record) error {
 		if err := r.aside(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
 			return err
@@ -203,7 +213,7 @@ func (r *rewrite) aside(ctx context.Context, first, last uint64) error {
 	}
 	for _, e := range recordsBetween(r.Log, first, last) {
 		if _, ok := r.ids[e.Parent]; !ok || r.bad[e.ID.Seq] {
-			continue
+			continue // So whatever continues it is left out as well: it has no name here.
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -236,7 +246,9 @@ func (r *rewrite) settle(ctx context.Context, im *Image, must bool) error {
 	return nil
 }
 
-// announce sees to it that s is the schema of the next record.
+// announce sees to it that s is the schema of the next record. Schemas are compared as
+// pointers first: the catalog decodes each preamble once. Components that were only added
+// take a preamble in the same segment; a type that changed takes a segment of its own.
 func (r *rewrite) announce(ctx context.Context, s *format.Schema) error {
 	if s == r.schema {
 		return nil
@@ -253,7 +265,8 @@ func (r *rewrite) announce(ctx context.Context, s *format.Schema) error {
 	return r.journal.Roll(ctx) // Within a segment numbers are only added.
 }
 
-// end closes the journal at the state that was there after record seq.
+// end closes the journal at the state that was there after record seq. Before that it notes
+// in the journal which snapshots there are, so that one that goes missing later is missed.
 func (r *rewrite) end(ctx context.Context, seq uint64) error {
 	promise, err := catalog.PromiseAll(ctx, r.files)
 	if err == nil {
@@ -262,6 +275,7 @@ func (r *rewrite) end(ctx context.Context, seq uint64) error {
 	if err != nil {
 		return err
 	}
+	// A journal that was not closed reads as one after a crash, so the end of ctx waits.
 	if err := r.journal.Close(context.WithoutCancel(ctx), r.ids[seq].Seq); err != nil {
 		return err
 	}

@@ -40,7 +40,9 @@ func roster(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, skip, n int
 	return r.Manifest.Tick, r.Manifest.Alive, l.entities[min(skip, len(l.entities)):], nil
 }
 
-// A lowest keeps the entities of lowest index among those that it is given.
+// A lowest keeps the entities of lowest index among those that it is given: O(keep) memory,
+// however many come. It gathers twice as many as it keeps before it sorts them, so that each
+// entity given costs O(log keep) on average; one that is above all that are kept costs nothing.
 type lowest struct {
 	keep     int
 	entities []ecs.Entity // At most twice keep.

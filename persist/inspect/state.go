@@ -36,7 +36,7 @@ type State struct {
 	columns []stored // By number.
 	reader  *snap.Reader
 	census  []uint32    // By index, the generation of who is alive; 0: nobody. See [State.Count].
-	failed  atomic.Bool // A page could not be read.
+	failed  atomic.Bool // A page could not be read: whatever f made of it, Read begins anew with the whole state.
 }
 
 // readPages calls f with what lies in a snapshot. It is not done if that needs the whole state.
@@ -55,7 +55,8 @@ func readPages(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, f func(*
 	return !st.failed.Load() && !errors.Is(err, errWhole), err
 }
 
-// stateOf returns im as a state that lies in memory.
+// stateOf returns im as a state that lies in memory. Its columns are settled: they ask the
+// image, and never a page.
 func stateOf(im *Image) *State {
 	s := &State{outline: im, indices: len(im.Registry)}
 	for _, c := range im.Components {

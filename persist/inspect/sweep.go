@@ -12,6 +12,17 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// A sweep goes over all entities in the order of their indices and reads each page of their
+// values once, by several goroutines:
+//
+//	sparse page i ──▶ Span i: entities [4096 i, 4096 (i+1))
+//	                   │ get: pages of data with their rows, read by whoever needs one first
+//	                   └ pass: counts these rows off; a page without rows left is let go
+//
+// Rows of one page may belong to spans that are far apart, and spans end in any order. So a page
+// lives until all of its rows were passed, whoever did that. Each row is passed exactly once,
+// since each has one index.
+
 // A Span is a stretch of the entities alive, by index, and what they have of the components that
 // a [State.Sweep] is about.
 type Span struct {
@@ -36,6 +47,8 @@ func (s *State) Sweep(ctx context.Context, from int, components []*Component, as
 	for i, c := range components {
 		kept[i] = &keptPages{stored: s.column(c), pages: map[int]*keptPage{}}
 	}
+	// Worker w has asks[w] and spans[w] to itself, for one span after the other; only the kept
+	// pages are shared, under their locks.
 	asks, spans := make([]func(*Span) (any, error), parallel.Workers()), make([]*Span, parallel.Workers())
 	for i := range asks {
 		asks[i], spans[i] = asker(), newSpan(kept)
@@ -106,6 +119,8 @@ func (s *Span) Row(n, i int) (row []byte, has bool, err error) {
 		}
 		of.first, of.end = of.data.Span(page)
 	}
+	// A page may have been shrunk to rows that nobody passed. One that is missing was passed by
+	// another span, so two sparse entries name it: the file lies.
 	if row = of.page.row(r - of.first); row == nil {
 		return nil, false, of.fault(fmt.Errorf("row %d belongs to two entities", r))
 	}
@@ -168,6 +183,9 @@ type keptPages struct {
 }
 
 // A keptPage is a page until all of its rows were passed.
+//
+// It has a lock of its own so that reading it, which takes long, keeps only those waiting who
+// want this page. Where both locks are held, that of keptPages was taken first.
 type keptPage struct {
 	mu   sync.Mutex
 	rows *pageRows // nil: nobody asked for it.
@@ -221,7 +239,7 @@ func (k *keptPages) pass(lo, hi int) {
 		p.left -= end - lo
 		lo = end
 		switch few := p.n / fewRows; {
-		case p.left <= 0:
+		case p.left <= 0: // Whoever still reads rows of it has the slice.
 			delete(k.pages, page)
 		case before > few && p.left <= few:
 			p.shrink()
@@ -238,7 +256,8 @@ func mark(bits []uint64, lo, hi int) {
 	}
 }
 
-// shrink keeps only the rows that were not passed.
+// shrink keeps only the rows that were not passed: one straggler shall not hold a whole page.
+// They are copied, so that the page itself can be collected. It happens once for a page.
 func (p *keptPage) shrink() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

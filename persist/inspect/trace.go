@@ -17,6 +17,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// The life of an entity is told from the states before and after each tick, which a follower
+// has, and from the operations of the tick, which tell what leaves no trace in either: a
+// component that was removed and added again, an entity that was created and destroyed within
+// the tick. TraceBack asks for the newest events first, so it traces stretches between two
+// snapshots, the last one first.
+
 // A TraceKind says what happened to an entity or to a component of it.
 type TraceKind uint8
 
@@ -139,7 +145,8 @@ func traceStretch(ctx context.Context, f *follower, seq uint64) (s *Stretch, err
 	return s, err
 }
 
-// A trace is a follower that tells what happens.
+// A trace is a follower that tells what happens. The first error of found ends the telling:
+// it is kept in err, so that those who tell need not look after each event.
 type trace struct {
 	*follower
 	found func(*TraceEvent) error
@@ -188,7 +195,7 @@ func oldestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq u
 }
 
 // parts tells what the first state has, and goes on to record to: at damage with the next
-// snapshot, as with a first state.
+// snapshot, as with a first state. It returns the first damage, once all the rest is told.
 //
 //	snapshot ── 1 ── 2 ── 3 ── lost ── 5 ── snapshot ── 7 ── to
 //	           └─────────┘                             └───────┘
@@ -262,7 +269,7 @@ func (t *trace) across(ctx context.Context, e journal.Entry) error {
 	}
 	before := t.follower
 	t.follower = f
-	for n := range t.rows {
+	for n := range t.rows { // A conversion keeps the numbers of components.
 		if n < len(before.rows) && !before.schema.Components[n].Same(&f.schema.Components[n]) && f.has(n) >= 0 {
 			t.event(before, TraceConverted, n)
 		}
@@ -359,7 +366,7 @@ func (t *trace) component(before *follower, n int) {
 		t.event(before, TraceSet, n)
 	case was != is:
 		t.event(before, TraceMoved, n)
-	case t.rows[n].wrote == t.id.Seq && t.schema.Components[n].Rewinds:
+	case t.rows[n].wrote == t.id.Seq && t.schema.Components[n].Rewinds: // A tick gives all rows of what does not rewind.
 		t.event(before, TraceWritten, n)
 	}
 }

@@ -16,6 +16,12 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
+// A tree is what one field of a component, as ChildOf.Parent, makes of the entities. It is read
+// without building the state: of each row only whose it is and whom the field names, 16 bytes
+// (column); from the registry who is alive (living); and both go on by the ticks behind the
+// snapshot. Only then are sources linked to targets (relation). Cycles are possible, since a
+// field is only a field: a walk ends where it comes to somebody whom it met.
+
 // A TreeNode is an entity in the tree that [View.Tree] returns. Who has the component is a
 // source, whom the field names its target, which is above it; the zero entity is nobody.
 type TreeNode struct {
@@ -136,7 +142,8 @@ func (c *column) read(ctx context.Context, r *snap.Reader) error {
 	return nil
 }
 
-// readWhole reads the rows of the whole state after record seq.
+// readWhole reads the rows of the whole state after record seq: an edit is of bytes, and
+// bytes of rows are not kept here.
 func (c *column) readWhole(ctx context.Context, v *catalog.Catalog, seq uint64) error {
 	im, err := v.At(ctx, seq)
 	if err != nil {
@@ -227,6 +234,8 @@ const nobody = -1
 // of others.
 func newRelation(ctx context.Context, c *column, l *living) (*relation, error) {
 	r := &relation{number: map[ecs.Entity]int{}}
+	// Members are numbered in the order of entities: what is told must not depend on the order
+	// of a map. Whoever is named is a member as well, dead or alive.
 	for row, e := range c.owners { // That of a gap is not alive.
 		r.number[e] = 0
 		r.number[c.targets[row]] = 0
@@ -258,7 +267,9 @@ func newRelation(ctx context.Context, c *column, l *living) (*relation, error) {
 	return r, nil
 }
 
-// link leads from each member to its target and its sources.
+// link leads from each member to its target and its sources. It sorts by counting: first
+// becomes how many name each target, then where the sources of each begin; next is where the
+// following source of each goes. So sources of one target are in the order of members.
 func (r *relation) link() {
 	r.target, r.first = make([]int, len(r.members)), make([]int, len(r.members)+1)
 	for i, m := range r.members {

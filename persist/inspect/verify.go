@@ -17,6 +17,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/progress"
 )
 
+// Verify looks at everything once: at each snapshot, then at each record of the journal by
+// itself, and then, if all of these are good, at whether replaying the records leads to the
+// states that snapshots have (see verifyreplay.go). A program may run meanwhile and prune:
+// a file that is gone when its damage is looked at was never damaged, and becomes a note.
+
 // A VerifyReport is what [View.Verify] found.
 type VerifyReport struct {
 	Snapshots int     // Files checked.
@@ -28,8 +33,9 @@ type VerifyReport struct {
 	Notes     []string
 }
 
-// verifyFiles calls check for all snapshot files, that of the oldest state last, and
-// reports what is known of the journal.
+// verifyFiles calls check for all snapshot files, that of the oldest state last, since
+// its image is where replay begins and need not be read twice. It reports what is known of
+// the journal.
 func verifyFiles(ctx context.Context, v *catalog.Catalog, p *progress.Meter, check func(context.Context, SnapshotInfo, *VerifyReport) error) (r VerifyReport, err error) {
 	r.Bytes = size(v)
 	done := int64(0)
@@ -72,6 +78,8 @@ func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r
 	entries := v.Log.Entries
 	r.Records = len(entries)
 	errs := make([]error, len(entries))
+	// The catalog keeps the schemas that it decoded in a map without a lock: this fills
+	// it, so that goroutines only read. Of a record without a schema no more is asked.
 	for i, e := range entries {
 		if _, err := v.SchemaAt(e); err != nil {
 			errs[i] = err
@@ -79,7 +87,7 @@ func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r
 	}
 	var mu sync.Mutex
 	err := parallel.Do(ctx, (len(entries)+recordsAtOnce-1)/recordsAtOnce, func(part int) error {
-		at := part * recordsAtOnce
+		at := part * recordsAtOnce // Each goroutine writes to its own part of errs, so problems are in the order of records.
 		some := entries[at:min(at+recordsAtOnce, len(entries))]
 		v.Log.Payloads(some, func(e journal.Entry, payload []byte, err error) {
 			if errs[at] == nil {
@@ -97,7 +105,8 @@ func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r
 }
 
 // verifyRecord returns what is wrong with a record, whose payload could not be read
-// if err is not nil.
+// if err is not nil. Checksums are the journal's; this is whether what they guard is a
+// tick, and one of the components that the schema describes.
 func verifyRecord(v *catalog.Catalog, e journal.Entry, payload []byte, err error) error {
 	if err != nil {
 		return v.JournalError(err)
@@ -117,7 +126,7 @@ func verifyRecord(v *catalog.Catalog, e journal.Entry, payload []byte, err error
 }
 
 // addProblems reports errs, those of records by their positions. Segments that were
-// removed meanwhile are noted.
+// removed meanwhile are noted, once each.
 func addProblems(v *catalog.Catalog, r *VerifyReport, errs []error) {
 	removed := -1 // Segment.
 	for i, err := range errs {

@@ -21,12 +21,12 @@ import (
 //	                           └─── 8    others with copies
 //
 // So there are at most as many copies at a time as the number of records has binary
-// digits.
+// digits: whoever goes on with a copy has at most half of the records left.
 type replayCheck struct {
 	*catalog.Catalog
-	children map[uint64][]journal.Entry
-	size     map[uint64]int // Records behind a record, itself among them.
-	reached  map[uint64]bool
+	children map[uint64][]journal.Entry    // By the record that they continue.
+	size     map[uint64]int                // Records behind a record, itself among them.
+	reached  map[uint64]bool               // Records that replay came to, the snapshots' among them.
 	way      map[uint64]bool               // To the head.
 	states   map[journal.ID][]SnapshotInfo // One that was converted has two.
 	progress *progress.Meter
@@ -40,6 +40,8 @@ type replayCheck struct {
 // there are and begins again; that those that are left do not lead to the head of v, which
 // may be older than all of them by then, is no damage. base is the oldest state.
 func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *VerifyReport) error {
+	// Only a round in which no file was missing says anything: problems count if the
+	// directory is as it was when the round began.
 	for try := range catalog.MaxListings {
 		c := newReplayCheck(ctx, v)
 		c.base, base = base, nil
@@ -79,7 +81,7 @@ func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 	for _, s := range v.Snapshots {
 		c.states[s.ID] = append(c.states[s.ID], s)
 	}
-	for _, e := range slices.Backward(v.Log.Entries) {
+	for _, e := range slices.Backward(v.Log.Entries) { // What continues a record lies behind it, and was counted.
 		c.size[e.ID.Seq]++
 		c.size[e.Parent] += c.size[e.ID.Seq]
 		c.children[e.Parent] = append(c.children[e.Parent], e)
@@ -111,7 +113,8 @@ func (c *replayCheck) run(ctx context.Context) error {
 	return nil
 }
 
-// load returns what s holds.
+// load returns what s holds. The image that Verify has already is taken once, since
+// replay changes it; of a converted state there are two snapshots, so the schema counts.
 func (c *replayCheck) load(ctx context.Context, s SnapshotInfo) (*Image, error) {
 	im := c.base
 	c.base = nil
@@ -190,7 +193,7 @@ func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Im
 	}
 	if err := c.compare(im, e); err != nil {
 		c.problem(err)
-		return nil, nil // Snapshots behind it are begun at anew.
+		return nil, nil // What follows is not looked at from here; snapshots behind it are begun at anew.
 	}
 	return im, nil
 }
@@ -209,7 +212,9 @@ func (c *replayCheck) compare(im *Image, e journal.Entry) error {
 	return nil
 }
 
-// tip looks at the state that a branch ends with.
+// tip looks at the state that a branch ends with. Whether a state hangs together is asked
+// there only, since that looks at all of it; after a tick only digests are compared, where a
+// snapshot has one.
 func (c *replayCheck) tip(ctx context.Context, im *Image) error {
 	err := im.Settled().Unsound(ctx)
 	if ctx.Err() != nil {

@@ -22,6 +22,9 @@ type record struct {
 //	state ──converted?──▶ before ──tick──▶ after ──converted?──▶ before ──tick──▶ …
 //
 // Where a program converted the store, the next tick continues the converted state.
+//
+// The image that a walk is given is changed in place: a step costs what its tick wrote, not
+// what the world holds. Who wants to keep a state on the way clones it.
 type walk struct {
 	*catalog.Catalog
 
@@ -99,7 +102,8 @@ func (w *walk) read(e journal.Entry, im *Image) (*record, error) {
 	return &record{e, payload, t, s}, err
 }
 
-// base is At for a state that ticks may follow.
+// base is At for a state that ticks may follow: it keeps rows of dead entities that do not
+// rewind, which later ticks count on. At itself drops them.
 func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err error) {
 	err = v.Persevere(ctx, func() error {
 		im, _, err = v.Reach(ctx, seq, false)
@@ -108,7 +112,8 @@ func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err e
 	return im, err
 }
 
-// A Cursor holds one state of a store and goes to others.
+// A Cursor holds one state of a store and goes to others. It goes forward only: ticks hold
+// what rows became, not what they were. To go back is to load a snapshot and replay.
 type Cursor struct {
 	view  *catalog.Catalog
 	image *Image // Which ticks may follow; nil: going failed.
@@ -146,7 +151,7 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 	if im != nil && from == seq {
 		return nil
 	}
-	c.image, c.shown, c.seq = nil, nil, seq
+	c.image, c.shown, c.seq = nil, nil, seq // Replay changes im in place: if it fails half way, that is no state.
 	if path := shortcut(c.view, im, from, seq); path != nil {
 		c.image, _, err = (&walk{Catalog: c.view}).along(ctx, im, path)
 	} else {
@@ -159,7 +164,8 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 }
 
 // shortcut returns the records that lead from im, the state after record from, to
-// that after record to, or nil if there are none or a snapshot is nearer.
+// that after record to, or nil if there are none or a snapshot is nearer. Nearer is what
+// has fewer bytes to read; only the first readable snapshot, the nearest, is asked.
 func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
 	if im == nil {
 		return nil
