@@ -2,6 +2,10 @@ package web
 
 import "github.com/stet-ecs/stet/ecs"
 
+// The arrays of a component as they lie in memory, for whoever wonders about rows and gaps: sparse
+// leads from an index to a row, dense from a row back to its entity. A part of each is told; the
+// two have starts of their own, since they are scrolled by themselves.
+
 // arraysDoc is a part of the arrays of a component, as they lie.
 type arraysDoc struct {
 	stateDoc

@@ -12,6 +12,11 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
+// The bar is one document for a stretch of time at the width of a screen: its size does not
+// depend on how many ticks there are. Records are few bytes each and in memory, so summing them up
+// is quick; what is not known without reading payloads (rows, inputs, marks) a counter has ready,
+// or the bar does without it.
+
 // Limits of a bar.
 const (
 	maxBuckets = 4096
@@ -84,7 +89,7 @@ func (h *shown) timeBar(a *ask) (any, error) {
 		doc := &barDoc{Measure: "bytes", Branches: []branchDoc{}, Marks: []markDoc{}, Snapshots: d.snapshots(h), Damage: d.damage(h)}
 		doc.First, doc.Last = d.ends()
 		doc.From, doc.To = max(from, doc.First), min(to, doc.Last)
-		if doc.To < doc.From {
+		if doc.To < doc.From { // A stretch that lies outside, as of a store that was pruned: all of it.
 			doc.From, doc.To = doc.First, doc.Last
 		}
 		doc.fill(d.line.within(doc.From, doc.To), max(width, 1), h.bar.measure(d.view.Log(), doc))
@@ -114,6 +119,7 @@ func (d *desk) ends() (first, last uint64) {
 }
 
 // fill sums up entries into at most as many buckets as there are pixels, each of as many ticks.
+// A peak is kept beside the sum: one large tick among a thousand must not be lost on the screen.
 func (b *barDoc) fill(entries []journal.Entry, width int, measure func(e journal.Entry) (written, inputs uint64)) {
 	ticks := b.To - b.From + 1
 	b.Per = max(1, (ticks-1)/uint64(width)+1)
@@ -192,7 +198,8 @@ func tickBefore(log *journal.Log, file string, offset int64) (tick uint64) {
 }
 
 // marks returns the names in the journal. All of them are read again when there are new records,
-// but not for every one of a program that commits many.
+// but not for every one of a program that commits many: at most every two seconds. It is called at
+// the near desk, whose turn the lock of c is taken within.
 func (c *counter) marks(ctx context.Context, d *desk) ([]markDoc, error) {
 	const often = 2 * time.Second
 	c.mu.Lock()

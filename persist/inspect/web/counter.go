@@ -16,6 +16,10 @@ import (
 // how long a record is, so ticks are read for it, one after the other, while nobody asks for
 // anything else. What is counted stays in memory, and in a file for the next time if there is a
 // place for it: 12 bytes a tick.
+//
+// It counts at the far desk, a few ticks at each turn, so that nobody waits for long. The near
+// desk reads the counts for a bar; the lock is only held to take or put them, not while ticks are
+// read.
 type counter struct {
 	kept keptCounts
 

@@ -13,8 +13,13 @@ import (
 // closed.
 type Opener func(ctx context.Context) (*inspect.View, error)
 
+// Requests come at the same time, but a view and a cursor are for one at a time. So requests
+// queue at desks. That costs nothing where it matters: people ask one thing after the other,
+// and the page gives up what it no longer wants, which leaves the queue.
+
 // A shown is a store or save that is asked: near is the desk for what somebody waits for while
-// they move through time, far the one for what takes long.
+// they move through time, far the one for what takes long. The fields that other goroutines use
+// have locks of their own (bar, following); a desk's are used by whoever has its turn.
 type shown struct {
 	speaker
 	open      Opener
@@ -29,12 +34,12 @@ type shown struct {
 // A desk answers one after the other, from a view and the one state that it holds. Whoever
 // waits for their turn and goes away leaves the queue.
 type desk struct {
-	turn   chan struct{}
+	turn   chan struct{} // Holds one value while somebody has the turn: a lock that can be waited for with a context.
 	view   *inspect.View
 	cursor *inspect.Cursor // nil: at no state yet.
 	anchor *inspect.Cursor // A little before it, for whoever steps back; nil: nobody did.
 	line   line
-	chosen *selection // Of the state last asked for entities.
+	chosen *selection // Of the state last asked for entities: who scrolls asks for the same ones again.
 
 	roster *roster // Of a state that was not loaded: all rows of the registry are read for it.
 
@@ -58,7 +63,7 @@ func (d *desk) with(ctx context.Context, f func() error) error {
 	if d.view == nil {
 		return errClosed
 	}
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil { // Where both can be done, select takes either.
 		return err
 	}
 	return f()
@@ -139,7 +144,9 @@ func sizeOf(im *inspect.Image) (n int) {
 	return n
 }
 
-// refresh looks for what was written, and reports whether anything was.
+// refresh looks for what was written, and reports whether anything was. A state that is held
+// stays right while the store only grows. Under another epoch it may not: a crash loses records
+// that were not durable, which were shown here, and the next program gives their seqs to others.
 func (d *desk) refresh(ctx context.Context) (changed bool, err error) {
 	epoch := d.view.Log().Epoch
 	if changed, err = d.view.Refresh(ctx); err != nil || !changed {
@@ -156,7 +163,8 @@ func (d *desk) refresh(ctx context.Context) (changed bool, err error) {
 // epoch tells what is kept in caches from what a seq means now.
 func (d *desk) epoch() uint64 { return d.refreshed.Load() }
 
-// close lets go of the files when nobody reads them any more.
+// close lets go of the files when nobody reads them any more. Whoever has the turn then finds no
+// view: see with.
 func (d *desk) close() error {
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()

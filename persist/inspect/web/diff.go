@@ -11,6 +11,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Two questions about change. What a tick did is in its record, and told without a state. How two
+// states differ is compared: by what the tick between them wrote, if one is the parent of the
+// other, else row by row. The counts are always all of them; rows are listed for one component, a
+// part at a time, since a page that shows a million differences shows nothing.
+
 // tickDoc is what the journal says of a tick, without a state.
 type tickDoc struct {
 	stateDoc
@@ -204,6 +209,7 @@ func (h *shown) diff(a *ask) (any, error) {
 			doc, err = diffDocOf(d, component, offset, limit)
 			return err
 		}
+		// Changes leaves doc valid, though not what it is made from: texts are made at once.
 		if e, ok := v.Log().Find(to); ok && e.Parent == from && from != to {
 			err = v.Changes(a.ctx, from, to, describe)
 		} else {

@@ -11,6 +11,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Entities are listed in the order of their indices, or sorted. To know how many a condition
+// leaves, all have to be asked, which takes long in a large world. So a request asks for some
+// time only (patience) and tells how far it came; the selection stays at the desk, and the next
+// request for the same goes on from there. A state that lies in a snapshot is not loaded for
+// that, see pages.go.
+
 // Limits of lists.
 const (
 	maxRows    = 500
@@ -220,7 +226,8 @@ type selection struct {
 	done  bool
 }
 
-// same reports whether s is about the same entities.
+// same reports whether s is about the same entities. Columns may differ: they are computed for
+// what is shown only.
 func (c *selection) same(s selecting) bool {
 	return c.seq == s.seq && c.selecting.where == s.where && c.with == s.with && c.sort == s.sort && c.desc == s.desc
 }
@@ -262,7 +269,7 @@ func (c *selection) look(ctx context.Context, im *inspect.Image, enough int) err
 		row := int(im.Index[c.next])
 		c.next++
 		if row >= im.Alive || int(im.Registry[row].Index()) != c.next-1 {
-			continue
+			continue // Free or retired: rows behind those alive.
 		}
 		c.asked++
 		if err := c.ask(im.Registry[row]); err != nil {
@@ -281,7 +288,8 @@ func (c *selection) isEnough(begun time.Time, enough int) bool {
 	return took > patience || shown && took > patience/8
 }
 
-// bind makes the expressions read im.
+// bind makes the expressions read im: the state of c, but in an image that may have been
+// loaded again since.
 func (c *selection) bind(im *inspect.Image) error {
 	for _, x := range []*query.Expr{c.where, c.order} {
 		if x != nil {

@@ -11,6 +11,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// All about one entity: what it has, its life, who refers to it. What it has at a record is
+// answered by the near desk, as it is asked at each step through time; its life by the far one,
+// as ticks are read for it. A life is told from the newest event back, because that is what
+// is asked for, and ends where there are enough events or bytes.
+
 // entityDoc is what a state has of an entity, alive or not.
 type entityDoc struct {
 	stateDoc
@@ -146,7 +151,7 @@ func (h *shown) history(a *ask) (any, error) {
 		t := teller{courses{doc}, h.far, limit, nil}
 		read, enough := int64(0), false
 		err := h.far.view.TraceBack(a.ctx, e, seq, func(s *inspect.Stretch) bool {
-			if s.Last.Seq != seq {
+			if s.Last.Seq != seq { // The newest stretch is read whatever it costs.
 				read += s.Bytes
 			}
 			doc.Since = stateDoc{s.First.Tick, s.First.Seq}
@@ -170,7 +175,8 @@ type teller struct {
 	begun []inspect.TraceEvent // What the oldest stretch began with: it is told if it is the last.
 }
 
-// stretch tells the events of s, and reports whether there is room for more.
+// stretch tells the events of s, and reports whether there is room for more. What was there
+// when it began is no event if an older stretch follows, which tells how it came.
 func (t *teller) stretch(s *inspect.Stretch) bool {
 	t.begun = nil
 	for i := range slices.Backward(s.Events) {
@@ -292,7 +298,8 @@ func (s *courseDoc) add(tick uint64, x *float64) {
 	s.Ticks, s.Values = append(s.Ticks, tick), append(s.Values, x)
 }
 
-// of reports whether s is of that component.
+// of reports whether s is of that component: a field of it, or an element. Another component may
+// have a name that begins with its own.
 func (s *courseDoc) of(component string) bool {
 	return s.Field == component || len(s.Field) > len(component) && s.Field[:len(component)] == component &&
 		(s.Field[len(component)] == '.' || s.Field[len(component)] == '[')

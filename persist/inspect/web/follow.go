@@ -18,6 +18,10 @@ type newsDoc struct {
 	Error    string `json:"error,omitempty"`
 }
 
+// A store that a program writes is looked at again and again; nobody tells us of it. One goroutine
+// does that for all browsers. What it sends them is small, and only the newest: a page that was
+// slow asks for what it shows now, and never works off a queue.
+
 // A follower tells those who listen that there is something new: what, they ask then.
 type follower struct {
 	mu        sync.Mutex

@@ -7,6 +7,9 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
+// How a store fares is told at two prices: health from what opening found, and from whether the
+// newest state can be reached; verify by reading everything, for which it has a view of its own.
+
 // healthDoc says how a store fares.
 type healthDoc struct {
 	Opens   bool         `json:"opens"`             // persist.Open would go on from its newest state, or persist.Load would load it.
@@ -57,6 +60,8 @@ func (h *shown) health(a *ask) (any, error) {
 		if refusal == nil && d.view.IsSave() && len(doc.Damage) > 0 {
 			refusal = d.view.Damage()[0]
 		}
+		// While a program has the store, it does not open for another, and need not: files
+		// may come and go while it is asked.
 		if refusal != nil && !doc.InUse {
 			doc.Opens, doc.Refused = false, h.describe(refusal).Error.Message
 			doc.Helps = append(doc.Helps, h.command("recover", "-o", h.name+".recovered"))

@@ -11,6 +11,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// The list of entities without loading the state: a newcomer opens a store of gigabytes and sees
+// its first entities at once. The same questions are asked as in entities.go, of the pages of a
+// snapshot. Whatever cannot be told from them gives up (errLoad), and the list is made from the
+// state as a whole.
+
 // errLoad is given where the state has to be loaded.
 var errLoad = errors.New("web: the whole state is needed")
 
@@ -165,6 +170,8 @@ func (c *selection) lookByPages(ctx context.Context, st *inspect.State, enough i
 		numbers[x] = len(components)
 		components = append(components, x.Reads()...)
 	}
+	// Spans are asked by several goroutines, each with expressions of its own: an expression
+	// keeps what it read last. What they found is taken in the order of indices, by this one.
 	begun := time.Now()
 	err := st.Sweep(ctx, c.next, components, func() func(*inspect.Span) (any, error) {
 		var span *inspect.Span
@@ -213,7 +220,7 @@ func (c *selection) lookByPages(ctx context.Context, st *inspect.State, enough i
 		return nil
 	})
 	if errors.Is(err, errFound) && c.next < st.Indices() {
-		return nil
+		return nil // Enough for now; c.next is where the next request begins.
 	}
 	if err != nil && !errors.Is(err, errFound) {
 		return err

@@ -12,6 +12,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Points in time become records here: "resolve" is the one question that takes a point as people
+// write it, all others take a seq. A line keeps how the records hang together, so that a step to
+// the next tick, or whether a record was rewound, does not walk a journal of millions.
+
 // A stateDoc names a state.
 type stateDoc struct {
 	Tick uint64 `json:"tick"`
@@ -117,7 +121,8 @@ func (h *shown) resolve(a *ask) (any, error) {
 	})
 }
 
-// before returns the state before record seq.
+// before returns the state before record seq. It is one only if something leads to it: a record
+// that is there, or a snapshot, where the journal before that was pruned.
 func (d *desk) before(seq uint64) (uint64, bool) {
 	e, ok := d.view.Log().Known(seq)
 	if !ok {
@@ -157,9 +162,9 @@ func known(t time.Time) *time.Time {
 // A line says how the records of a journal hang together: those that lead to the newest state,
 // and the branches beside them, which were rewound.
 type line struct {
-	path     []journal.Entry // By seq, and so by tick.
+	path     []journal.Entry // By seq, and so by tick: a record that continues another has a higher one of both.
 	branches []branch
-	entries  int
+	entries  int // Of the log that was learned: if more came than those of the path, there is a new branch.
 }
 
 // A branch is a chain of records that the newest state does not come from.
@@ -197,9 +202,11 @@ func (l *line) learn(log *journal.Log) {
 	l.branches = branchesOf(log, l.path)
 }
 
-// branchesOf returns the branches beside path.
+// branchesOf returns the branches beside path. It goes over the records once, in the order of
+// their seqs: one that continues the end of a chain makes it longer, any other begins a chain.
+// Lanes are given like rooms, by when a branch begins: the first one whose last branch has ended.
 func branchesOf(log *journal.Log, path []journal.Entry) (all []branch) {
-	chains, i := map[uint64]int{}, 0
+	chains, i := map[uint64]int{}, 0 // Chains by the record that each ends with; the place in path.
 	for _, e := range log.Entries {
 		for i < len(path) && path[i].ID.Seq < e.ID.Seq {
 			i++
@@ -237,7 +244,8 @@ func (l *line) find(seq uint64) (i int, ok bool) {
 	return slices.BinarySearchFunc(l.path, seq, func(e journal.Entry, seq uint64) int { return cmp.Compare(e.ID.Seq, seq) })
 }
 
-// leadsOn reports whether the newest state comes from record seq, or may.
+// leadsOn reports whether the newest state comes from record seq, or may: of what lies before
+// the oldest record of the path, nothing says that it was rewound.
 func (l *line) leadsOn(seq uint64) bool {
 	_, ok := l.find(seq)
 	return ok || len(l.path) == 0 || seq <= l.path[0].Parent || seq < l.path[0].ID.Seq

@@ -12,6 +12,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Expressions are evaluated over many states, or over the many entities of one. Over states they
+// are compiled once, and then told of each tick what it wrote ([query.Expr.Follow]), so that a sum
+// over a million entities costs a tick what changed. That needs every tick of the way, also where
+// few are shown. What takes long is bounded: by counts here, by a deadline of each question.
+
 // Limits of series.
 const (
 	maxExpressions = 8
@@ -112,6 +117,7 @@ type sampler struct {
 // along goes the way, and asks as many of its states as there are samples, the last one among
 // them.
 func (s *sampler) along(ctx context.Context, v *inspect.View, way []journal.Entry, samples int) error {
+	// Counted from the end, so that the last state is asked whatever the stride.
 	stride := max(1, (len(way)+samples-1)/samples)
 	n, last := 0, len(way)-1
 	return v.Walk(ctx, way[0].Parent, way[last].ID.Seq, func(im *inspect.Image, c *inspect.Commit) error {
@@ -138,7 +144,8 @@ func (s *sampler) follow(im *inspect.Image, c *inspect.Commit, i int) (err error
 	return err
 }
 
-// value returns what expression i gives for im, if there was no error yet.
+// value returns what expression i gives for im; err is that of following it to im. A line keeps
+// the error of its newest state only.
 func (s *sampler) value(im *inspect.Image, i int, err error) *float64 {
 	line := &s.doc.Series[i]
 	if s.entity != ecs.Vacant && !im.IsAlive(s.entity) {
@@ -306,7 +313,8 @@ func pointsOf(a *ask, im *inspect.Image, seq uint64, limit int) (doc *mapDoc, er
 }
 
 // candidates returns the entities that an expression can have a number for: those of the
-// component that it begins with, or all.
+// component that it begins with, or all. Names of components have dots in them, so the
+// longest that is one is looked for.
 func candidates(im *inspect.Image, text string) []ecs.Entity {
 	name := strings.TrimSpace(text)
 	if i := strings.LastIndexByte(name, '.'); i > 0 {

@@ -10,6 +10,9 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
+// Values for people. Any of them may be huge, or deep: a slice of a million, a text of megabytes,
+// a list of pointers. So everything here has a bound, and says what it left out.
+
 // Limits of what is shown of a value.
 const (
 	maxText   = 2048 // Bytes of the text of one field.
