@@ -17,6 +17,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Bisect looks for where in time something changed: by halves, which loads a few states, or in
+// turn, which reads every tick but asks only about what it changed. What it finds is reported
+// with the state before, and with what it took for granted: who reads the document must be able
+// to tell a fact from a promise of the user.
+
 // bisectDoc is what bisect --json prints.
 type bisectDoc struct {
 	stateDoc            // The first state for which the condition holds; with --last the newest at which it changed.
@@ -186,7 +191,7 @@ func (b *bisector) bisect(s *source) (err error) {
 	}
 	defer end()
 	b.doc = &bisectDoc{States: len(b.states), Scan: b.scan, Last: b.last, Probes: []probeDoc{}, by: b}
-	find := b.halved
+	find := b.halved // Each of these finds one state; a list is printed while it is found.
 	switch {
 	case b.flips:
 		return cmp.Or(b.list(last), b.unread)
@@ -197,7 +202,7 @@ func (b *bisector) bisect(s *source) (err error) {
 	}
 	at, err := find(last)
 	switch {
-	case err != nil && b.unread != nil:
+	case err != nil && b.unread != nil: // What damage hides may be just what was looked for.
 		return notFoundIn(classify(b.path, b.unread), classify(b.path, err))
 	case err != nil:
 		return err
@@ -389,7 +394,7 @@ func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 			return at, err
 		case first == 0:
 			return at, b.missing("", "%s", b.unchanged())
-		case b.oldest.Verdict != skip:
+		case b.oldest.Verdict != skip: // Else all of the block was skipped: the next one begins where it did, and is longer.
 			last = b.oldest.i
 			b.count-- // It is asked again.
 		}

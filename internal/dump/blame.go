@@ -12,6 +12,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Blame goes back through the life of an entity and ends where it knows who wrote every field.
+// The journal says that a tick wrote a row, not which fields of it: that follows from the values
+// before and after. So "written" and "changed" may be two ticks.
+
 // blameDoc is what blame --json prints.
 type blameDoc struct {
 	stateDoc
@@ -195,7 +199,7 @@ func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
 		if b.last == nil {
-			b.begin(stretch.Last)
+			b.begin(stretch.Last) // The newest stretch has to be read to know the entity at all.
 		} else {
 			read += stretch.Bytes
 		}
@@ -300,7 +304,8 @@ func (d *blamedDoc) changed() *writerDoc {
 	return newest
 }
 
-// related reports whether one of two paths leads to the other, or beyond.
+// related reports whether one of two paths leads to the other, or beyond: Bag and Bag.Items[0]
+// are, Bag and Bagpipe are not.
 func related(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

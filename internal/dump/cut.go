@@ -11,6 +11,11 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
+// An agent reads an answer as a whole, and pays for each word: what a terminal would scroll is cut
+// for it. The document stays valid, and of the same shape; what was left out is counted and said,
+// with how to ask for it. The document is copied token by token, since order and numbers would not
+// survive a map.
+
 // leftOutMember is the member of a document that says what was left out of it.
 const leftOutMember = "left_out"
 

@@ -18,6 +18,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Edit makes a new state in three steps: compile all, compute all rows as they are to be, then set
+// them. Nothing is changed before the last expression was evaluated, so that assignments do not see
+// each other, and nothing is written if one of them fails. A row that several assignments change
+// is edited once more as it is to be by then.
+
 // editDoc is what edit --json prints.
 type editDoc struct {
 	stateDoc
@@ -96,7 +101,7 @@ func (e *editor) edit(s *source) error {
 	if err != nil {
 		return err
 	}
-	im := state{was.Settled().Clone(), was.seq}
+	im := state{was.Settled().Clone(), was.seq} // A state that is read may be shared; this one is ours to change.
 	var where []*query.Expr
 	for _, text := range e.where {
 		x, err := s.compile(im, "--where", text, query.WantCondition)
@@ -157,6 +162,7 @@ func (s *source) assignment(im state, text string) (*assignment, error) {
 	if !ok {
 		return nil, fail(exitUsage, "", "%q is no assignment; write 'Component.Field = EXPR'", text)
 	}
+	// Both names of components and paths have dots: the longest name that there is is meant.
 	name, path := target, ""
 	for im.Find(name) == nil {
 		i := strings.LastIndexByte(name, '.')
@@ -243,6 +249,7 @@ func appendEdits(rows []rowEdit, e ecs.Entity, assignments []*assignment) ([]row
 			a.Lacking++
 			continue
 		}
+		// Rows of e are behind first. If none is of this component, i is first - 1.
 		i := first + slices.IndexFunc(rows[first:], func(r rowEdit) bool { return r.component == a.component })
 		before := a.component.Row(row)
 		if i >= first {
@@ -282,7 +289,10 @@ func (a *assignment) wrong(e ecs.Entity, v query.Answer, err error) error {
 	return fail(exitUsage, "", "%s: %w%s", place, err, hint)
 }
 
-// patch returns v as JSON for the component: with the fields around it.
+// patch returns v as JSON for the component: with the fields around it. Layouts read JSON, which
+// checks v against the type, so there is one place that knows what a type can hold. What JSON
+// cannot say has forms of its own: names of constants become numbers, bytes that are no UTF-8
+// base64, and what a pointer leads to a list of one.
 func (a *assignment) patch(v query.Answer) []byte {
 	patch, _ := json.Marshal(v) // An answer always marshals.
 	if text, ok := v.Text(); ok {

@@ -13,6 +13,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// How arguments name an entity, a component of it, or a field; and what is said of one that is not
+// alive. That is asked often, of what somebody found in a log: so an error tells when it died and
+// the command that shows its last state.
+
 // entity reads an ENTITY of the command line. An index alone is the entity that is alive with
 // it in the state that record seq leads to, and people are told which that is.
 func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
@@ -61,10 +65,10 @@ func (s *source) notAlive(p *inspect.EntityState) error {
 	switch {
 	case p.Row < p.Living:
 		now, next = fmt.Sprintf("is alive as %v", last), try("show", s.path, last.String())
-	case p.Row >= p.Free:
+	case p.Row >= p.Free: // Rows are alive, then free, then retired.
 		now = "is retired: its generations are spent"
 	}
-	text := "does not exist yet"
+	text := "does not exist yet" // Generations of an index only grow.
 	if e.Generation() <= last.Generation() {
 		text = "is not alive any more"
 		d, err := s.deathOf(p.Seq, e)

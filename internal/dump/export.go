@@ -161,7 +161,7 @@ func (x *exporter) to(a *app, f func() error) error {
 	if x.out == "" {
 		return f()
 	}
-	return newFile(x.out, func(w io.Writer) error {
+	return newFile(x.out, func(w io.Writer) error { // What is buffered for standard output stays in its own writer.
 		stdout := a.Writer
 		a.Writer = bufio.NewWriter(w)
 		defer func() { a.Writer = stdout }()
@@ -169,7 +169,8 @@ func (x *exporter) to(a *app, f func() error) error {
 	})
 }
 
-// newFile makes a file that f writes; there is none if that fails.
+// newFile makes a file that f writes; there is none if that fails. Nothing is written over, ever: a
+// name that is taken is an error, and so only what was made here is removed.
 func newFile(path string, f func(w io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {

@@ -16,6 +16,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Tables for other programs: a component becomes a table of flat columns, which a format writes in
+// batches, column by column. A column is a field, or a facet of one: an entity has two (index and
+// generation), a constant its name, and what has no type in a table (slices, maps) is JSON. Formats
+// lie in another module, as their libraries are large: see format.go.
+
 // tickColumn, indexColumn and generationColumn come first in tables; those of resources have only
 // the first.
 const (
@@ -35,7 +40,7 @@ func tableColumns(c *inspect.Component) []Column {
 		taken[column.Name] = true
 	}
 	add := func(name string, kind layout.Kind, nullable bool, of facet) {
-		for taken[strings.ToLower(name)] {
+		for taken[strings.ToLower(name)] { // SQL does not tell X from x.
 			name += "_"
 		}
 		taken[strings.ToLower(name)] = true
@@ -99,7 +104,7 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 
 // add adds what of v stands in a column.
 func (c *Cells) add(v layout.Value, column Column) {
-	if column.Nullable {
+	if column.Nullable { // A null has a place in Bits or Texts all the same: rows must not shift.
 		c.Null = append(c.Null, v.IsNil() || column.facet >= facetIndex && v.Uint() == 0)
 	}
 	if v.Kind() == layout.Pointer && column.facet != facetJSON {
@@ -278,7 +283,7 @@ func (w *tableWriter) image(im state) error {
 			e := ecs.Vacant
 			if !c.Resource {
 				if e = c.Entities[row]; e == ecs.Vacant || !im.IsAlive(e) {
-					continue
+					continue // A gap; or what does not rewind, of somebody who is dead.
 				}
 			}
 			if err := t.rows.add(t.columns, im.Tick, c, e, c.Row(row)); err != nil {

@@ -11,6 +11,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// A history is the events of one entity, told as they are read. package inspect finds them; here
+// is which of them are of interest, and how a field of a component has a history of its own: it
+// is that of the component with the values narrowed to the field, without what left it the same.
+
 // historyDoc is what history --json prints.
 type historyDoc struct {
 	Entity    string     `json:"entity,omitempty"`    // Missing: it is of a resource.
@@ -179,7 +183,7 @@ func (h *historian) wants(e *inspect.TraceEvent) bool {
 	return h.all || e.Kind != inspect.TraceWritten && e.Kind != inspect.TraceMoved
 }
 
-// newest returns the last n events, and how many there are before them.
+// newest returns the last n events, and how many there are before them. It reads all, and keeps n.
 func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.TraceEvent], earlier int, err error) {
 	var kept []*inspect.TraceEvent
 	err = events(func(e *inspect.TraceEvent) error {
@@ -304,6 +308,7 @@ func (c *courses) note(e *inspect.TraceEvent) {
 		return
 	}
 	name := e.Component + c.field
+	// NaN ends a course until there is a number again.
 	for _, s := range c.list {
 		if e.Kind == inspect.TraceDestroyed || e.New.Kind() == 0 && strings.HasPrefix(s.Field, name) {
 			s.Set(e.Tick, math.NaN())

@@ -137,7 +137,7 @@ func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	const often = 250 * time.Millisecond
 	var last time.Time
 	var told sync.Mutex
-	return persist.WithProgress(ctx, func(p persist.Progress) {
+	return persist.WithProgress(ctx, func(p persist.Progress) { // Called by several goroutines, and often.
 		told.Lock()
 		defer told.Unlock()
 		if now := time.Now(); now.Sub(last) >= often {
@@ -177,6 +177,8 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 	case <-ctx.Done():
 		return nil, classify(t.command.name(), ctx.Err())
 	}
+	// The command prints to memory, reads nothing, and shows no progress of its own: whatever it
+	// tells is in the document, and in f.
 	printed := new(bounded)
 	a := &app{Out: term.NewOut(printed, nil), stdin: strings.NewReader(""), stderr: io.Discard, lend: s.lender.lend}
 	if t.anew {
@@ -200,7 +202,9 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 }
 
 // A lender keeps the views of stores between questions. One is brought up to date when it is lent
-// again.
+// again. A view is for one question at a time, so there are as many of a store as questions are
+// answered at once. It is lent only for what the command line named: an agent must not read other
+// files by writing their paths.
 type lender struct {
 	open   func(ctx context.Context, path string) (*inspect.View, error)
 	stores []string // That may be opened.

@@ -10,6 +10,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// A panel is a table over ticks and entities at once. Its rows are printed as they are computed:
+// neither the states nor the table lie in memory.
+
 // panelDoc is what panel --json prints.
 type panelDoc struct {
 	States  int           `json:"states"`  // In the range.

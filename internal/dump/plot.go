@@ -11,6 +11,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Plot follows expressions over a way. An expression must be told of every tick, or it would not
+// know what changed; --every only says at which of them its value is kept. Damage makes a gap in
+// the lines, not an end of them: a chart that stops at the first bad record shows nothing.
+
 // plotDoc is what plot --json prints.
 type plotDoc struct {
 	Entity      string         `json:"entity,omitempty"` // The expressions are of it.
@@ -177,7 +181,7 @@ func (p *plotter) points(visit func(plotPointDoc) error) error {
 	before := -1
 	return p.each(0, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
 		at := plotPointDoc{stateDoc{im.Tick, p.states[i]}, cellsDoc{p.texts, make([]query.Answer, len(p.texts))}, ""}
-		if i > before+1 && before >= 0 {
+		if i > before+1 && before >= 0 { // States between were left out: no line is drawn over them.
 			p.hide(seen.Tick + 1)
 		}
 		before, seen = i, at.stateDoc
@@ -230,7 +234,7 @@ func (p *plotter) note(at plotPointDoc) error {
 		if l.end = v; p.asked == 1 {
 			l.begin = v
 		}
-		if x < l.low.x {
+		if x < l.low.x { // Never of NaN.
 			l.low = extreme{x, v, at.Tick}
 		}
 		if x > l.high.x {

@@ -242,7 +242,8 @@ type group struct {
 }
 
 // A grouping makes groups: each entity is added to that of its keys, which counts it, and is not
-// kept.
+// kept. Entities are evaluated by several goroutines, span by span, and added by one, in the order
+// of their indices: totals of floating point do not depend on how fast anybody was.
 type grouping struct {
 	by     []field // None: one group.
 	keys   []*sweptExpr
@@ -272,7 +273,7 @@ func (s *source) groups(st *inspect.State, q *querier) error {
 	if err != nil {
 		return err
 	}
-	filters := q.selection
+	filters := q.selection                                             // Of the entities: its conditions, without an order.
 	filters.sort, filters.desc = nil, filters.desc && len(q.sort) == 0 // They are of the groups.
 	c, err := filters.choice(w, "query")
 	if err != nil {

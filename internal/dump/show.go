@@ -13,6 +13,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Show tells what one entity has, and what people ask next: who wrote it, who refers to it, who in
+// it is dead. These cost more than what it has, each in another way, so each has a bound or reads
+// only what can hold the answer.
+
 // resourcesDoc is what show --resources --json prints, and show --json of a resource.
 type resourcesDoc struct {
 	stateDoc
@@ -121,7 +125,7 @@ func (s *source) showResources(at string) error {
 				if r.Value, err = st.Value(c, 0); err != nil {
 					return err
 				}
-				for range entitiesIn(r.Value) {
+				for range entitiesIn(r.Value) { // If there is one, who is alive is read: once, by the first.
 					if err := st.Count(s.ctx); err != nil {
 						return err
 					}

@@ -185,7 +185,8 @@ func (d *statsDoc) tick(s *source, e journal.Entry, known uint64, busiest limit)
 	return nil
 }
 
-// usage returns what is counted of a component, which may be on another branch only.
+// usage returns what is counted of a component, which may be on another branch only: then the
+// state that is printed does not have it, and its kind is not known.
 func (d *statsDoc) usage(name string) *usageDoc {
 	for i := range d.Components {
 		if d.Components[i].Name == name {

@@ -6,6 +6,11 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Commands that ask all entities compile first, which tells the components that are read, and
+// sweep then: so a state of gigabytes takes the pages of a few columns. An expression that reads of
+// other entities than its own cannot be swept; it is compiled again for the whole state (see
+// [inspect.State.NeedWhole]).
+
 // A sweeper asks the entities alive for what expressions give, span by span and several at the
 // same time, and reads of the state only the components that are asked for.
 type sweeper struct {
@@ -143,7 +148,7 @@ func sweep[T any](w *sweeper, ask func(at sweptEntity, found *T) error, take fun
 	}
 	askers := 0
 	return w.st.Sweep(w.ctx, 0, w.components, func() func(*inspect.Span) (any, error) {
-		asker := askers
+		asker := askers // Askers are made one after the other, and used at the same time.
 		askers++
 		for _, x := range w.exprs {
 			x.copy()

@@ -17,6 +17,10 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
+// What an agent may ask is described by what there is already: the table of commands, their flags,
+// and the types of their documents. Only what a description for people cannot say stands here: the
+// names of arguments, what to hide, and how to ask on when an answer was cut.
+
 // A tool is a command as an agent calls it. What it takes and what it answers is what the command
 // says of itself: its arguments and flags, and the types of its documents.
 type tool struct {
@@ -229,7 +233,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 					return nil, fmt.Errorf("limit is 1 to %d; %s", maxLimit, t.on)
 				}
 			}
-			if f.Value.Type() == "stringSlice" {
+			if f.Value.Type() == "stringSlice" { // It reads CSV: a comma in a name would make two of it.
 				text = `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 			}
 			args = append(args, "--"+f.Name+"="+text)

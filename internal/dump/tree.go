@@ -224,7 +224,8 @@ func railLevels(width int) int {
 	return min(max((width-noteCells)/railCells, 4), mostLevels)
 }
 
-// before returns what stands before n.
+// before returns what stands before n. Nodes come each before its sources, so what is drawn for
+// the levels above n was noted when these were drawn; what was deeper is over, and is cut.
 func (r *rails) before(n *inspect.TreeNode) string {
 	if n.Depth == 0 {
 		return ""

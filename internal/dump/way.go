@@ -11,6 +11,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// What commands over time have in common: which states they go to (way), and how they go over
+// damage (route). A record that cannot be read hides its own state and all behind it, up to the
+// next that has a snapshot: from there it goes on, and the damage is the error at the end.
+
 // A way is states that lead to each other, oldest first, by their records.
 type way []uint64
 
@@ -142,7 +146,7 @@ func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *in
 }
 
 // together visits state i of the way and those behind it up to last that can be gone to from it, by
-// what is known.
+// what is known. The first is loaded, and led to by no tick; the others follow from it by one each.
 func (r *route) together(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
 	if err := r.cursor.Seek(r.ctx, r.states[i]); err != nil {
 		return err

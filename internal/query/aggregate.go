@@ -16,6 +16,12 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
+// Aggregates make one answer of those of all entities: sum(Health), any(Position.X > 10). The
+// argument is an expression of its own, about one entity, and what is around it one about the
+// world. A Total gathers the answers, for aggregates and for commands. A sum does not depend on the
+// order in which they come: it is exact until it is told. Most answers can be taken out again, by
+// which an aggregate follows a world from tick to tick (follow.go).
+
 // An aggregateKind is a function of a condition on the world that asks all entities.
 type aggregateKind struct {
 	want Want
@@ -324,7 +330,8 @@ func (t *Total) flush() {
 }
 
 // Result returns the total: nothing for the least, the greatest and the mean of no
-// answers.
+// answers. A sum is of the smallest type that holds it exactly: int, uint64, then any size; with a
+// float among its parts, it is one.
 func (t *Total) Result() Answer {
 	t.flush()
 	switch {

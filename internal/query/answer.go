@@ -15,6 +15,10 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
+// Answers are of the Go types that columns have (see column), or whatever package expr makes of
+// these. How they print and compare must not depend on which: the number 1 is the same as int, uint64
+// and float64, and numbers compare exactly, which no conversion to float64 would do beyond 2^53.
+
 // An Answer is what an expression gives for an entity, for people and as JSON.
 // Nothing is "-" and null; everything else is as package layout writes it, but text
 // is not quoted if it stands alone.
@@ -274,7 +278,7 @@ func ordered(a, b any) (c int, ok bool) {
 		b, ok := b.(string)
 		return cmp.Compare(a, b), ok
 	}
-	if a, ok := a.(int); ok {
+	if a, ok := a.(int); ok { // Nearly all; big numbers are for those of two types.
 		if b, ok := b.(int); ok {
 			return cmp.Compare(a, b), true
 		}

@@ -37,7 +37,8 @@ const (
 )
 
 // newColumn makes room for one value of c, which every load writes over: an expression reads
-// millions of rows.
+// millions of rows. So a value that is kept longer than the evaluation has to be copied first, and a
+// column is used by one goroutine at a time ([Expr.Clone]).
 func newColumn(c *inspect.Component) *column {
 	col := &column{
 		name: c.Name, key: valueMark + c.Name, flag: flagMark + c.Name, layout: c.Layout, resource: c.Resource,

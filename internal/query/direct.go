@@ -11,6 +11,11 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
+// A query over a million entities evaluates one expression a million times. The virtual machine
+// of package expr finds variables in a map and hands numbers around as interfaces. Expressions of a
+// simple form are made closures instead, which read the field from the bytes of the row. Whatever has no such form, even in one part, is left to
+// the machine as a whole; and what both can evaluate must give the same, to the last bit.
+
 // A reading is the evaluation of an expression without a program. Rows are found once.
 type reading struct {
 	entity ecs.Entity
@@ -49,7 +54,9 @@ type direct struct {
 	float   func(*reading) float64
 }
 
-// directly makes x, whose tree is n as it is compiled, functions, if it is made of such parts.
+// directly makes x, whose tree is n as it is compiled, functions, if it is made of such parts. A
+// conditional without an else is what guard.go puts around an expression that needs components: the
+// answer is nothing for whoever lacks them.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
 	value, only := n, func(*reading) bool { return true }
@@ -157,7 +164,8 @@ func (x *Expr) variable(name string) direct {
 	return direct{}
 }
 
-// place returns where n, a field of a component whose rows are of one size, lies in the row.
+// place returns where n, a field of a component whose rows are of one size, lies in the row. Fields
+// are encoded one behind the other without padding, so an offset is the sum of widths.
 func (x *Expr) place(n ast.Node) (column int, t *layout.Type, offset int, ok bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -190,7 +198,7 @@ func field(column int, t *layout.Type, offset int) direct {
 	case layout.Bool:
 		return direct{boolean: func(r *reading) bool { return bits(r) != 0 }}
 	case layout.Int8, layout.Int16, layout.Int32, layout.Int64:
-		unused := 64 - 8*width
+		unused := 64 - 8*width // Shifted out to the left and back, the sign comes along.
 		return direct{integer: func(r *reading) int { return int(int64(bits(r)<<unused) >> unused) }}
 	case layout.Uint8, layout.Uint16, layout.Uint32:
 		return direct{integer: func(r *reading) int { return int(bits(r)) }}

@@ -77,6 +77,10 @@ func (x *Expr) Follow(im *inspect.Image, c *inspect.Commit) error {
 }
 
 // kept is what the entities of a state gave, of which an aggregate is put together.
+//
+// For the entities alive in state seq, answers has what each gave, tally has all of these added, and
+// failing has those that gave an error and are in neither. To ask one again is to take its answer
+// out, and to add the new one.
 type kept struct {
 	im      *inspect.Image // nil: of no state.
 	seq     uint64
@@ -133,7 +137,7 @@ func (k *kept) grow(indices int) {
 }
 
 // follow brings k up to the state that a is bound to now, to which c led; or k is of no state
-// any more.
+// any more: then the next result begins anew. k.im is nil while k is between two states.
 func (k *kept) follow(a *aggregate, c *inspect.Commit) {
 	if k.im == nil {
 		return

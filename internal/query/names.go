@@ -19,6 +19,12 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Names are resolved in the tree, between the parser and the checker of package expr. That package
+// knows variables, fields and functions; here a component may have a dot in its name, or the name of
+// a function, and is asked for by has(…) and component("…"). So each name that is one of ours is
+// replaced by one that nobody can type, and the program reads that. The tree is walked from above: a
+// chain of members may be a name as a whole, and let hides names for what is below it only.
+
 // Names that no expression can contain, so that components may be called anything.
 const (
 	existsName  = "\x03exists"
@@ -119,7 +125,7 @@ func (r *resolver) node(p *ast.Node) {
 			r.node(child)
 		}
 		r.duration(p, n)
-	case *ast.VariableDeclaratorNode:
+	case *ast.VariableDeclaratorNode: // let NAME = Value; Expr, in which NAME hides a component.
 		r.node(&n.Value)
 		r.locals = append(r.locals, n.Name)
 		r.node(&n.Expr)
@@ -341,7 +347,7 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 		r.fail(n, "fields cannot be called")
 		return
 	}
-	switch name := callee.Value; {
+	switch name := callee.Value; { // Builtins of package expr are nodes of another type.
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)
 	case strings.HasPrefix(name, string(marker)) && r.x.isWorldly():

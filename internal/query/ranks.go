@@ -11,7 +11,8 @@ import (
 //	runs    [1 2 4] [5 8] [9 11 12]    each ordered, none empty, all before the next
 //	n          5      2       7        numbers of a run, counting each as often as it is there
 //
-// Adding and taking out cost a search and a move within a run, finding a place O(runs).
+// Adding and taking out cost a search and a move within a run, finding a place O(runs). Runs
+// are short, so that moving half of one is cheap, and long enough that there are few.
 type ranks struct {
 	runs []run
 }

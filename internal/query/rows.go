@@ -10,6 +10,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// An expression can be evaluated without an image: whoever reads a state by pages hands in the rows.
+// Then the expression may be cloned, so that several goroutines evaluate it at once.
+
 // Rows finds what an entity has of a component, encoded, and whether it has it. The number of
 // the component is its place in what [Expr.Reads] returned.
 type Rows func(n int) (row []byte, has bool, err error)
@@ -22,7 +25,8 @@ func (x *Expr) Reads() (components []*inspect.Component) {
 	return components
 }
 
-// Refers reports whether x reads of other entities than the one that it is evaluated for, or may.
+// Refers reports whether x reads of other entities than the one that it is evaluated for, or may:
+// then it needs an image.
 func (x *Expr) Refers() bool {
 	for _, a := range x.aggregates {
 		if a.of.Refers() {
@@ -36,7 +40,9 @@ func (x *Expr) Refers() bool {
 // not know.
 func (x *Expr) Among(alive func(ecs.Entity) bool) { x.alive = alive }
 
-// Clone returns a copy of x, which may be used at the same time.
+// Clone returns a copy of x, which may be used at the same time. What evaluation writes is made anew:
+// variables, the machine, room for values. The program and the functions are shared; nothing writes
+// to them.
 func (x *Expr) Clone() *Expr {
 	c := *x
 	c.env, c.vm = maps.Clone(x.env), vm.VM{MemoryBudget: memoryBudget}
@@ -57,7 +63,7 @@ func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	if x.direct != nil {
 		r := &x.reading
 		r.entity, r.find, r.err = e, rows, nil
-		clear(r.found)
+		clear(r.found) // Rows of the entity before.
 		v := x.direct(r)
 		return Answer{v}, r.err
 	}
