@@ -2,6 +2,11 @@ package persist
 
 import "fmt"
 
+// A store that nobody configured does not fill the disk: it has a bound, in bytes of all its files,
+// and after each snapshot removes the oldest that it can do without. But it removes nothing unasked
+// from a store that somebody else let grow, or that is damaged: then it says so, and how to ask. What
+// can be removed is planned in retention.go; here is what the bound makes of segments and snapshots.
+
 // A bounding is what a store knows of its own bound.
 type bounding struct {
 	bound   int64 // What it is to stay within; 0: it has no bound, or does not keep to it.
@@ -14,7 +19,7 @@ func (s *Store) bind(journal []segmentSize) {
 	bytes := s.tally.snapshotBytes + bytesOf(journal)
 	s.bound = s.options.bound(p.largest())
 	s.asFound = r.unset() && bytes > s.bound
-	will := r.plan(p, s.bound)
+	will := r.plan(p, s.bound) // What the next snapshot removes; today everything is kept.
 	r.KeepAll = true
 	k := r.plan(p, s.bound).keeping // Nothing has been removed yet.
 	k.Bytes, k.Reason = bytes, will.keeping.Reason

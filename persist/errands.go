@@ -11,7 +11,12 @@ import (
 
 var errNoReturn = errors.New("persist: the function given to Do did not return: it panicked, or ended the goroutine of the world")
 
-// errands are the functions that wait for the end of the tick, oldest first.
+// Other goroutines must not touch a world. What they want done they leave here, and the goroutine
+// of the world does it between two ticks, where the state is committed. An errand is called once or
+// not at all: whoever takes it out of the list, to call it or to give it up, is the only one.
+
+// errands are the functions that wait for the end of the tick, oldest first. The lock is not held
+// while one is called, so that it may leave another.
 type errands struct {
 	mu      sync.Mutex
 	waiting []*errand
@@ -20,7 +25,7 @@ type errands struct {
 
 type errand struct {
 	f    func(*ecs.World)
-	done chan error // Has room for what became of it.
+	done chan error // Has room for what became of it: the goroutine of the world never waits for who asked.
 }
 
 // do makes f wait, and waits until it was called.
@@ -79,7 +84,7 @@ func (s *errands) count() int {
 	return len(s.waiting)
 }
 
-// run calls those that wait now.
+// run calls those that wait now, and not those that they leave: a tick shall end.
 func (s *errands) run(w *ecs.World) {
 	for range s.count() {
 		if d := s.next(); d != nil {
@@ -89,7 +94,7 @@ func (s *errands) run(w *ecs.World) {
 }
 
 func (d *errand) run(w *ecs.World) {
-	err := errNoReturn
+	err := errNoReturn // It stays so if f panics, or calls runtime.Goexit.
 	defer func() { d.done <- err }()
 	d.f(w)
 	err = nil

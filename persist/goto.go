@@ -28,6 +28,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 	if err := s.leave(ctx); err != nil {
 		return err
 	}
+	// The catalog reads files below: what was committed must be in them.
 	if err := s.journal.Sync(ctx); err != nil {
 		return err
 	}
@@ -47,6 +48,7 @@ func (s *Store) goTo(ctx context.Context, point string) error {
 		return err
 	}
 	conversions = converting(conversions)
+	// Put is the first that changes anything; whatever fails before leaves store and world as they were.
 	state := im.State()
 	state.Recorder, state.Seq, state.KeepNoRewind = s, im.ID.Seq, true
 	if err := image.Put(s.world, state, found.Snapshot.Name); err != nil {
@@ -74,8 +76,8 @@ func (s *Store) restart(ctx context.Context, converted bool) error {
 		s.announced = len(s.schema.Components)
 		return s.journal.Roll(ctx)
 	}
-	s.table, s.sums = nil, nil // Pages of the other schema are not to be shared.
-	ctx = context.WithoutCancel(ctx)
+	s.table, s.sums = nil, nil       // Pages of the other schema are not to be shared.
+	ctx = context.WithoutCancel(ctx) // Half of this would leave a world that no record leads to.
 	var err error
 	if converted {
 		_, err = s.snapshot(ctx, "", roll)
@@ -102,7 +104,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 	if err != nil {
 		return err
 	}
-	before := make(map[string]int) // Rows of what is there.
+	before := make(map[string]int) // Rows of what is there, which the tick says that it replaces.
 	for _, st := range s.world.Raw().Storages() {
 		before[st.Name()] = st.Rows()
 	}

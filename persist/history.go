@@ -78,7 +78,7 @@ func (s *Store) ticksOf(way *way, exempt []raw.StoragePatch) iter.Seq2[*raw.Patc
 			if !yield(p, err) {
 				return
 			}
-			s.ids[t.id.Seq] = t.id
+			s.ids[t.id.Seq] = t.id // It was applied: the world can go back to it.
 		}
 	}
 }
@@ -105,6 +105,8 @@ func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Two images: im goes on along the ticks and shows that all of them fit; start stays, and is
+	// as a world would be there, without what does not rewind of the dead.
 	start := im.Clone()
 	start.DropDead()
 	w := &way{base: start}

@@ -43,7 +43,8 @@ type Metrics struct {
 
 // A tally is what [Store.Metrics] tells, but for what the journal counts itself. Whoever does
 // something writes it down here when it is done: the goroutine of the world, or that of the
-// snapshot under way. Its lock is held for no longer than that takes.
+// snapshot under way. Its lock is held for no longer than that takes, and no other is taken within
+// it but that of the journal.
 type tally struct {
 	counting sync.Mutex
 
@@ -206,7 +207,7 @@ func (t *tally) pruned(removed int64, k *Keeping) {
 }
 
 // lost counts bytes of snapshots that were removed, and the marks and branches that went with
-// the journal. The lock is held.
+// the journal: those before the first record of its first segment. The lock is held.
 func (t *tally) lost(removed int64, k *Keeping) {
 	t.snapshotBytes -= removed
 	if k == nil {

@@ -209,6 +209,8 @@ func (s *Store) open(ctx context.Context) error {
 	defer func() { _ = c.Log.Close() }()
 	err := c.Scan(ctx)
 	switch {
+	// Nothing of a store is there, or only what a creation left that did not come to its end: no
+	// name of a snapshot.
 	case errors.Is(err, ErrForeign) && len(c.Log.Segments) == 0 || err == nil && c.Unfinished():
 		if s.options.At != "" {
 			return fmt.Errorf("%w: a new store has no state %q", ErrNotFound, s.options.At)

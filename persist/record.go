@@ -41,7 +41,7 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	}
 	s.notes.About(c.Parent)
 	s.goOn()
-	seq := s.journal.Next()
+	seq := s.journal.Next()                         // Only this goroutine appends, so the record will have it.
 	s.dirty.All = s.dirty.All || c.Parent < s.since // Went back to before what dirty is relative to.
 	if c.Parent+1 < seq {
 		s.branched(c.Parent, seq-1)
@@ -54,8 +54,8 @@ func (s *Store) record(c *raw.Change) (uint64, error) {
 	if err := s.announce(); err != nil {
 		return 0, err
 	}
-	size := int64(len(payload))
-	s.await(seq, c.Tick)
+	size := int64(len(payload)) // The buffer is the journal's; from Append on it is not ours to read.
+	s.await(seq, c.Tick)        // Before: the journal's goroutine may tell of it at once.
 	id, err := s.journal.AppendSummed(c.Parent, c.Tick, s.notes.Flags(), payload, s.encoder.Sum)
 	if err != nil {
 		return 0, err
@@ -122,7 +122,8 @@ func newTickRecorder(s *format.Schema, n *format.Notes, d *snap.Dirty) *tickReco
 	return &tickRecorder{TickEncoder: format.NewTickEncoder(), schema: s, notes: n, dirty: d}
 }
 
-// encode appends the payload of c, which becomes record seq, to buf.
+// encode appends the payload of c, which becomes record seq, to buf. Edits are found first: a
+// tick that has none is written in an older format, and the format comes first.
 func (t *tickRecorder) encode(buf []byte, c *raw.Change, seq uint64, parent journal.ID, now time.Time) []byte {
 	t.findEdits(c, seq)
 	t.Begin(buf, !t.notes.None(), t.edits.any(), parent, c.Tick, now)

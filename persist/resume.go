@@ -14,6 +14,17 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
+// A journal that failed is never written to again: nobody knows what of it is on the disk. A store
+// goes on in a new one, of a higher epoch, whose first record has the whole present state. It
+// continues the newest state that is durable, whatever that is; the ticks between, which failed,
+// are in no record, though what they led to is in this one:
+//
+//	record ── record ── (failed …)              the old journal
+//	             └── all of the present ── …    the new one
+//
+// Until that record is durable the store stays failed, so that a resume that fails half way can be
+// tried again.
+
 // resume makes a store whose journal has failed go on in a new one. On a full disk it removes
 // what Retain lets go.
 func (s *Store) resume(ctx context.Context, full bool) error {
@@ -25,6 +36,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	}
 	s.journal.Abandon()
 
+	// The files say what is durable, not what this process remembers of them.
 	c := catalog.New(s.files)
 	defer func() { _ = c.Log.Close() }()
 	if err := c.Scan(ctx); err != nil {
@@ -38,7 +50,7 @@ func (s *Store) resume(ctx context.Context, full bool) error {
 	if err != nil {
 		return err
 	}
-	s.fail(cmp.Or(s.failed, s.journal.Err()))
+	s.fail(cmp.Or(s.failed, s.journal.Err())) // Kept by us: the journal that has it goes now.
 	if err := s.openJournal(c.Log); err != nil {
 		return err
 	}
@@ -93,11 +105,13 @@ func (s *Store) journalAll(parent journal.ID, before func(raw.Storage) int, now 
 	if err := s.announce(); err != nil {
 		return err
 	}
-	s.await(seq, tick)
+	s.await(seq, tick) // Before: the journal's goroutine may tell of it at once.
 	id, err := s.journal.Append(parent.Seq, tick, 0, payload)
 	if err != nil {
 		return err
 	}
+	// All pages may differ from those of the last snapshot, what the encoder remembers of rows
+	// is of the state before, and the next tick can continue no older one.
 	s.since, s.dirty.All = seq, true
 	s.encoder.varying = varyingRows{}
 	s.forgetBefore(id, now)
@@ -134,6 +148,7 @@ func (s *Store) encodeAll(parent journal.ID, before func(raw.Storage) int, now t
 		}
 	}
 	t.Storages(len(storages))
+	// Operations tell the life of entities: all of them end, and those alive begin again.
 	t.Ops.Add(raw.OpClear, format.NoComponent, 0)
 	for _, e := range entities[:alive] {
 		t.Ops.Add(raw.OpCreate, format.NoComponent, e)

@@ -39,7 +39,8 @@ type RowChange struct {
 	Bytes int // Of the tick's payload that say all this.
 }
 
-// describeTick returns what the payload of record e says.
+// describeTick returns what the payload of record e says. What it keeps of the payload is copied:
+// t is valid only while its buffer is.
 func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format.Schema) *Commit {
 	c := &Commit{
 		Seq: e.ID.Seq, Parent: e.Parent, ID: e.ID, Tick: t.Tick, Time: t.Time, Bytes: int(e.Length),

@@ -45,7 +45,9 @@ type CompactReport struct {
 	Before, After int64 // Bytes of the files.
 }
 
-// A compaction is a call of Compact.
+// A compaction is a call of Compact: a rewrite of the way from one state to another, without
+// branches. Its base is the state to keep ticks from; older snapshots with names come before it.
+// Unlike a recovery it refuses what is damaged, rather than to leave it out.
 type compaction struct {
 	*catalog.Catalog
 	from, to uint64

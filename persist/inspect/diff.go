@@ -190,7 +190,7 @@ func (r imageRows) entity(row int) ecs.Entity {
 }
 
 // differing returns the rows that are not the same in a and b at the same place, in
-// pieces that may hold others.
+// pieces that may hold others. Pages are compared as bytes, which takes no look at rows, and most pages of two states near each other are the same.
 func differing(a, b *Component) []raw.Range {
 	if a == nil || b == nil || a.Resource || b.Resource || a.Width != b.Width || a.Width < 0 {
 		return between(0, max(columnOf(a).len(), columnOf(b).len()))
@@ -272,6 +272,7 @@ func (c *ComponentDiff) compare(ranges []raw.Range) error {
 		}
 	}
 	byEntity := func(a, b placedRow) int { return compareEntities(a.entity, b.entity) }
+	// Who is left has another row in the other state, or none: the two lists are joined by entity.
 	slices.SortFunc(older, byEntity)
 	slices.SortFunc(newer, byEntity)
 	for o, n := range matched(older, newer, byEntity) {

@@ -43,7 +43,9 @@ func diffFields(from *layout.Type, older []byte, to *layout.Type, newer []byte) 
 // fieldDiffs collects differences.
 type fieldDiffs []FieldDiff
 
-// values compares a and b, which are at path.
+// values compares a and b, which are at path. Their types may differ: an integer of
+// another size is the same if it has the same value, and so is a float, so that widening a field
+// changes no row.
 func (f *fieldDiffs) values(path string, a, b layout.Value) {
 	switch {
 	case a.Kind() != b.Kind():
@@ -60,6 +62,7 @@ func (f *fieldDiffs) values(path string, a, b layout.Value) {
 		f.entries(path, a, b)
 	case a.Kind() == layout.Pointer:
 		f.values(path, a.Index(0), b.Index(0))
+	// Slices of different lengths differ as a whole: which element was inserted, nobody knows.
 	case (a.Kind() == layout.Array || a.Kind() == layout.Slice) && a.Len() == b.Len():
 		for i := range a.Len() {
 			f.values(path+"["+strconv.Itoa(i)+"]", a.Index(i), b.Index(i))

@@ -24,7 +24,8 @@ func (d *RegistryDiff) same() bool {
 }
 
 // diffRegistries compares two registries in ranges of their rows: outside of them they
-// are known to say the same.
+// are known to say the same. So an index that has a row in ranges in one state has none outside
+// of them in the other, and what became of it is found by sorting what the ranges hold.
 func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState
 	everyRowOf(ranges, max(a.total, b.total), func(row int) {
@@ -55,7 +56,7 @@ func (d *RegistryDiff) add(o, n indexState) {
 		return
 	case !wasAlive && !isAlive:
 		d.Free++
-	}
+	} // The index may have gone from one entity to another: that is both of these.
 	if wasAlive {
 		d.Destroyed = append(d.Destroyed, o.entity)
 	}

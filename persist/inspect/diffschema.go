@@ -82,7 +82,8 @@ func gapText(c *format.Entry) string {
 	return "default " + v.String()
 }
 
-// diffTypes appends how two types at path differ: fields by their names.
+// diffTypes appends how two types at path differ: fields by their names, struct in struct. What
+// is no struct in both is told as a whole.
 func diffTypes(diffs []SchemaDiff, component, path string, a, b *layout.Type) []SchemaDiff {
 	switch {
 	case a.Equal(b):

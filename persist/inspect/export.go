@@ -12,6 +12,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// An export is a state as text that people can read, change and diff. It has all that a state has,
+// and in the same order: gaps, free indices, default values. So what comes back in by Import has the
+// same digest, and Import checks that it has.
+
 // exportFormat is what an export says that it is.
 const exportFormat = "ecsdump.export/1"
 
@@ -113,7 +117,8 @@ func exportComponentOf(c *Component) (*importItem, error) {
 	return d, err
 }
 
-// An exporter writes an export. The first error of w stays in its buffer.
+// An exporter writes an export. The first error of w stays in its buffer, and end returns it. Items
+// are written one by one: memory does not grow with the state.
 type exporter struct {
 	w     *bufio.Writer
 	lines bool

@@ -209,7 +209,8 @@ func (p *Player) fail(err error) error {
 }
 
 // apply makes the world what r says, which continues its state, unless that was converted
-// before, or the world is not where the player left it.
+// before, or the world is not where the player left it. Then it is filled anew with the recorded
+// state, which is the same in O(rows).
 func (p *Player) apply(r *record, converted bool) error {
 	w := p.world
 	if converted || w.Tick() != p.Tick() || r.tick.Tick <= w.Tick() || w.Raw().Dirty() {
@@ -239,7 +240,7 @@ func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *re
 		return nil
 	}}
 	im := c.image
-	c.image, c.shown, c.seq = nil, nil, e.ID.Seq
+	c.image, c.shown, c.seq = nil, nil, e.ID.Seq // The step changes im in place: after an error c is nowhere.
 	c.image, err = w.step(progress.Quiet(ctx), im, e)
 	return says, r, converted, err
 }
@@ -274,13 +275,14 @@ func (p *Player) gone(seq uint64) bool {
 	return !ok
 }
 
-// turn makes the way that is played that to record head.
+// turn makes the way that is played that to record head. It looks back from where it is for the last
+// record that both ways have; if that is where it is, the world stays as it is.
 func (p *Player) turn(ctx context.Context, head uint64) error {
 	oldest, ok := p.view.OldestBase(head)
 	if !ok {
 		return p.fail(p.view.Unreachable(head))
 	}
-	start := max(p.start, oldest.ID.Seq)
+	start := max(p.start, oldest.ID.Seq) // What was pruned cannot be played from any more.
 	path, err := p.view.Log.Path(start, head)
 	if err != nil {
 		start = oldest.ID.Seq
@@ -348,7 +350,8 @@ func (p *Player) seek(ctx context.Context, n int) error {
 	return nil
 }
 
-// fill makes the world the recorded state, whatever it was before.
+// fill makes the world the recorded state, whatever it was before. It is emptied first: loading
+// leaves resources alone that the state does not have.
 func (p *Player) fill() error {
 	if err := p.fits(); err != nil {
 		return err

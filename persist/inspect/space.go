@@ -8,6 +8,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
+// Where the bytes go is told file by file, so that sums are the sizes of files: every byte is
+// counted once, by what it is for, and what nobody knows belongs to the tree. A page that several
+// snapshots have is counted for the file that it lies in; Shared says how much a snapshot has that
+// lies elsewhere.
+
 // A Space says what the bytes of the files of a store or save are for.
 type Space struct {
 	Snapshots []SnapshotSpace // As [View.Snapshots] lists them.
@@ -76,7 +81,7 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 	var shared []sharedPage
 	usage, err := r.File.Usage(func(k pagefile.Key, size int64) error {
 		var ref format.PageRef
-		if size <= format.MaxReference {
+		if size <= format.MaxReference { // A longer value is a page; only short ones are read.
 			if _, ref, err = snap.ReadPage(r.File, r.Name, k); err != nil {
 				return err
 			}
@@ -141,7 +146,7 @@ func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 		}
 	}
 	base := newestBase(v, onHead)
-	for i := range max(0, len(spaces)-1) {
+	for i := range max(0, len(spaces)-1) { // Never the last one, which is written to.
 		next := v.Log.Segments[i+1].First
 		spaces[i].Prunable = next != 0 && next <= base+1
 	}

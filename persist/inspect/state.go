@@ -255,7 +255,7 @@ type stored struct {
 
 	// The pages read last.
 	rows       []int32 // Of one of sparse; empty: no index of it has a row.
-	rowsPage   int     // And one more; 0: none was read.
+	rowsPage   int     // And one more; 0: none was read. So are the two below.
 	entities   []byte
 	entityPage int
 	values     pageRows
@@ -325,7 +325,8 @@ func (c *stored) sparsePage(page int) ([]int32, error) {
 	return c.rows, nil
 }
 
-// readSparse is sparsePage without keeping the page. It may use the memory of rows.
+// readSparse is sparsePage without keeping the page. It may use the memory of rows. Spans of a sweep
+// call it at the same time, each with rows of its own.
 func (c *stored) readSparse(page int, rows []int32) ([]int32, error) {
 	if c.N == 0 || page >= c.sparse.Pages() {
 		return rows[:0], nil
@@ -350,7 +351,7 @@ func (c *stored) readSparse(page int, rows []int32) ([]int32, error) {
 	return rows, c.fault(err)
 }
 
-// page reads a page of values.
+// page reads a page of values, and checks all of its rows: whoever reads one of them later need not.
 func (c *stored) page(page int) (p pageRows, err error) {
 	content, err := c.state.reader.Page(c.data, page)
 	if err != nil {

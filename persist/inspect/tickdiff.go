@@ -8,6 +8,15 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// What a tick changed is found without comparing two states. Before it is applied, the rows that it
+// is about to overwrite are copied, and afterwards compared with what is there:
+//
+//	tick says      rows given, rows edited, rows removed or added at the end
+//	keepRows       copies these rows of the image, which the tick then changes in place
+//	diff           compares them; all other rows are the same at the same place
+//
+// So it costs what the tick wrote. A row may be written and stay the same, so comparing is needed.
+
 // A keptTick is what a tick is about to overwrite.
 type keptTick struct {
 	tick     uint64
@@ -34,6 +43,8 @@ func keepRows(im *Image, t *format.Tick) *keptTick {
 	k := &keptTick{tick: im.Tick, schema: im.Stored(), registry: registry(im), columns: make([]keptRows, len(im.Components))}
 	if p := t.Registry; p != nil {
 		before := map[int]ecs.Entity{}
+		// Rows between an old and a new end of those alive, or free, change what they mean without
+		// being written.
 		k.ranges = union(p.Ranges, between(im.Alive, p.Alive), between(im.Free, p.Free), between(len(im.Registry), p.Total))
 		everyRowOf(k.ranges, len(im.Registry), func(row int) { before[row] = im.Registry[row] })
 		k.registry.entity = func(row int) ecs.Entity { return before[row] }
@@ -59,7 +70,7 @@ func keep(c *Component, p *format.StoragePatch) keptRows {
 // diff compares im, on which the tick was replayed, with what was there before.
 func (k *keptTick) diff(im *Image) (*Diff, error) {
 	d := &Diff{OldTick: k.tick, NewTick: im.Tick}
-	if len(im.Components) > len(k.columns) {
+	if len(im.Components) > len(k.columns) { // A tick only adds components.
 		d.Schema = diffSchemas(k.schema, im.Stored())
 	}
 	d.Registry = diffRegistries(k.registry, registry(im), k.ranges)
