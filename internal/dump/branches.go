@@ -97,7 +97,9 @@ type lineage struct {
 	of   map[uint64]string // By record, what branchDoc calls the branch.
 }
 
-// branches parts the records of the journal into branches.
+// branches parts the records of the journal into branches. Ends are taken in the order of who may
+// claim: the way to the newest state first, then from the newest end to the oldest. Each goes back
+// until it meets a record that somebody has, so every record is passed once and has one branch.
 func (s *source) branches() lineage {
 	log, known := s.Log(), s.rewoundFrom()
 	l := lineage{of: map[uint64]string{}}

@@ -12,6 +12,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Diff compares two states, of one store or of two. Counts are of all that differs, whatever a limit
+// shows. The exit status says whether they differ, as that of diff(1) does; so a difference is a
+// failure that is not reported.
+
 // diffDoc is what diff --json prints.
 type diffDoc struct {
 	*firstDoc                    // With --first; nothing else if no tick differs.
@@ -151,7 +155,7 @@ func (d *differ) run(c *call) error {
 	if ends.store == "" && d.at+d.at2 != "" {
 		return c.misused("--at and --at2 are for two stores; of one, give the points themselves")
 	}
-	return c.read(c.args[0], func(s *source) error {
+	return c.read(c.args[0], func(s *source) error { // A second store is open while the first is.
 		if ends.store == "" {
 			return d.compare(&diffSide{source: s, at: ends.a}, &diffSide{source: s, at: ends.b})
 		}
@@ -215,7 +219,7 @@ func (d *differ) describe(a *app, doc *diffDoc, shown []difference) error {
 
 // onlyComponents takes out of diff what is not about these components: entities too.
 func onlyComponents(diff *inspect.Diff, names []string) {
-	diff.Registry = inspect.RegistryDiff{}
+	diff.Registry = inspect.RegistryDiff{} // Who was created is about no component.
 	diff.Components = slices.DeleteFunc(diff.Components, func(c *inspect.ComponentDiff) bool { return !slices.Contains(names, c.Name) })
 	diff.Schema = slices.DeleteFunc(diff.Schema, func(c inspect.SchemaDiff) bool { return !slices.Contains(names, c.Component) })
 }

@@ -15,6 +15,10 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
+// What goes wrong ends in one place, as a failure: an exit status, what went wrong, and the next
+// command to try. Errors of package inspect become failures by what they wrap, not by their texts. Those
+// who read exit statuses are programs: a status means the same for every command.
+
 // pageSize is what the size of every save is a multiple of.
 const pageSize = 4 << 10
 

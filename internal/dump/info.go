@@ -14,6 +14,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Info is the first thing that somebody asks of a file that does not open. So each part of it is told
+// even if another cannot be: files from their names and heads, the journal from its ledger, then the
+// state, whose damage is the exit status.
+
 // infoDoc is what info --json prints. If the state cannot be read, its members
 // (those of [worldDoc]) are missing and the exit status says why.
 type infoDoc struct {
@@ -107,7 +111,7 @@ var infoCommand = command{
 			doc := s.info()
 			w, err := s.world(at)
 			if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
-				return err
+				return err // As for a point in time that is not there: nothing is wrong with the files.
 			}
 			doc.worldDoc = w
 			if err := s.opens(doc); err != nil {
@@ -202,7 +206,7 @@ func (s *source) journal() *journalDoc {
 			j.Rewound++
 		}
 	}
-	for e := range log.Ancestors(log.Head) {
+	for e := range log.Ancestors(log.Head) { // Rewound has all by now; these are not.
 		if !e.Lost() {
 			j.Rewound--
 		}

@@ -110,7 +110,8 @@ func (l *logger) print(entries []journal.Entry, earlier int) error {
 	return err
 }
 
-// cut applies the limit: before the records that it leaves come so many earlier ones.
+// cut applies the limit: before the records that it leaves come so many earlier ones. The newest are
+// wanted, so with a filter it reads backward, until there are enough.
 // With a filter, only records that it lets through count and are left. What comes
 // beside an error can be listed all the same.
 func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {

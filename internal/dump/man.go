@@ -14,6 +14,9 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
+// Man pages are written from the commands themselves: what help says is in them word by word, and
+// nothing has to be kept in step.
+
 // manDoc is what man --json prints.
 type manDoc struct {
 	Output string   `json:"output"`

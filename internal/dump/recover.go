@@ -9,6 +9,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Recover writes what is good; what it found on the way is the report, which is printed also if
+// nothing could be saved. Who calls it has lost something and decides by the report what to do next,
+// so the document tells numbers of records, and what other calls would save.
+
 // recoverDoc is what recover --json prints.
 type recoverDoc struct {
 	Complete bool   `json:"complete"`       // Nothing of the state wanted is lost.

@@ -132,7 +132,9 @@ func (d *schemaDoc) printConstants(a *app) {
 }
 
 // goTypes prints the components of im as Go types that have their layouts: a program
-// that registers them under the stored names can load what was read.
+// that registers them under the stored names can load what was read. Names of components and fields
+// may be anything, in any script; those that Go does not take become ones that it takes, and differ
+// from all others.
 func (a *app) goTypes(im state) error {
 	var b bytes.Buffer
 	b.WriteString("// Package types has the component types of a store, as ecsdump read them.\npackage types\n")

@@ -237,7 +237,8 @@ func (t *tailer) fresh() []journal.Entry {
 func (t *tailer) removed(err error) bool { return t.follow && errors.Is(err, persist.ErrNotFound) }
 
 // undone returns how many records led to the head that do not lead to record seq, as
-// far as the journal goes back.
+// far as the journal goes back. It follows both ways back, always from the later record, until
+// they meet.
 func (t *tailer) undone(seq uint64) (n int) {
 	for old := t.head; old != seq; {
 		later := max(old, seq)

@@ -10,6 +10,9 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Verify prints a report whatever it finds: also of what cannot be opened. Whether the bytes are good
+// is package inspect's to say; here problems get their kinds, and the exit status the worst of them.
+
 // verifyDoc is what verify --json prints.
 type verifyDoc struct {
 	OK        bool         `json:"ok"`

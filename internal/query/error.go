@@ -11,6 +11,10 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
+// Errors of package expr are about a text that nobody wrote: names were marked, components replaced.
+// Here they become errors about the text as it was written, with the place in it. Places stay right
+// since marks take as many characters as what they stand for.
+
 // An Error says what is wrong with an expression, or with what it gives.
 type Error struct {
 	Entity  string // It was evaluated for, or "".

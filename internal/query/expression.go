@@ -135,7 +135,7 @@ func (x *Expr) fits(im *inspect.Image) bool {
 // types that the checker noted, and leave nodes without any, so it comes again behind each.
 // Whatever the text is, build does not panic.
 func (x *Expr) build() (err error) {
-	defer func() {
+	defer func() { // Texts come from anybody; package expr panics on some.
 		if r := recover(); r != nil {
 			err = x.uncompiled()
 		}
@@ -167,6 +167,9 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 		return x.failed(err)
 	}
 	x.Number = tree.Node.Nature().IsNumber()
+	// First guarded, then made exact: what guard adds has comparisons with nil, which exactly
+	// leaves alone, and what exactly makes of a comparison is a call, which guard would not take for a
+	// condition.
 	for _, pass := range []func(*ast.Node){guarder{r}.guard, exactly} {
 		pass(&tree.Node)
 		if _, err := checker.Check(tree, config); err != nil {

@@ -41,7 +41,7 @@ func (s *floatSum) add(f float64, n int) {
 	case exponent == 0x7ff:
 		s.down += n
 		return
-	case exponent > 0:
+	case exponent > 0: // A normal float has a bit more than it stores; one without, the exponent of the least.
 		mantissa |= 1 << 52
 		exponent--
 	}

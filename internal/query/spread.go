@@ -51,6 +51,8 @@ func (s *spread) add(v any) error {
 		return nil
 	}
 	s.put(v, 1)
+	// All spreads of the column are rounded, not only this one: groups of one table are to be near
+	// by the same measure.
 	for s.kept > mostValues && s.bits > fewestBits {
 		s.bits = min(s.bits-2, 32)
 		for _, other := range s.all {
@@ -182,6 +184,7 @@ func (s *variety) add(a Answer) {
 	if zeros >= s.zeros {
 		s.least++
 	}
+	// A hash begins with one more zero half as often, so each step halves what is kept, about.
 	for before := s.zeros; s.least > mostKept; {
 		s.least -= s.with[s.zeros]
 		if s.zeros++; s.least <= mostKept && !s.all {

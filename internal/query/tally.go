@@ -142,7 +142,7 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 			kinds++
 		}
 	}
-	if len(x.heap) > 2*n+64 {
+	if len(x.heap) > 2*n+64 { // Mostly of what was taken out: O(1) for each that was added since.
 		x.rebuild(answers)
 	}
 	switch {
@@ -151,6 +151,8 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 	case kinds > 1 || x.kinds[otherAnswer] > 0:
 		return Answer{}, false
 	}
+	// What is on top may have been taken out since: then its entity gives something else by now. If
+	// it gives the same again, it was added twice, and either copy is right.
 	for !same(answers[x.heap[0].index], x.heap[0].Answer) {
 		heap.Pop(x)
 	}

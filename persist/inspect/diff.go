@@ -190,7 +190,8 @@ func (r imageRows) entity(row int) ecs.Entity {
 }
 
 // differing returns the rows that are not the same in a and b at the same place, in
-// pieces that may hold others. Pages are compared as bytes, which takes no look at rows, and most pages of two states near each other are the same.
+// pieces that may hold others. Pages are compared as bytes, which takes no look at rows, and
+// most pages of two states near each other are the same.
 func differing(a, b *Component) []raw.Range {
 	if a == nil || b == nil || a.Resource || b.Resource || a.Width != b.Width || a.Width < 0 {
 		return between(0, max(columnOf(a).len(), columnOf(b).len()))
