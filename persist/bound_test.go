@@ -413,7 +413,6 @@ func TestAStoreAboveTheDefaultBoundIsLeftAsItIs(t *testing.T) {
 
 // Whoever limits the past does not wait long for a copy: the ticks meanwhile are a part of it.
 func TestACopyKeepsUpWithTicksWhereThePastIsLimited(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		retain  persist.Retention
 		commits int // That a copy of 4 MiB takes while each tick journals 4 MiB.

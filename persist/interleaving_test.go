@@ -129,7 +129,6 @@ func TestSnapshotsOfManyPagesShareThoseThatDidNotChange(t *testing.T) {
 }
 
 func TestASnapshotOfAWorldThatKeepsGoingBackIsFinishedAllTheSame(t *testing.T) {
-	t.Parallel()
 	r := newInterleaving(t, 1, 12_000, 8, 100)
 	before := r.store.Newest()
 	for range 40 {
@@ -209,7 +208,6 @@ func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
 
 // What changed while a snapshot was written that then failed is part of the next one.
 func TestWhatChangedBesideAFailingSnapshotIsInTheNext(t *testing.T) {
-	t.Parallel()
 	for name, change := range map[string]func(w *storetest.World){
 		"values":    func(w *storetest.World) { w.Position.Mut(w.Entities()[5000]).X = 7 },
 		"removed":   func(w *storetest.World) { w.Position.Remove(w.Entities()[5000]) },

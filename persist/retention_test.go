@@ -24,7 +24,6 @@ import (
 
 // Whatever is removed, what stays can be read and recovered from.
 func TestARunWithRetentionKeepsWhatItPromises(t *testing.T) {
-	t.Parallel()
 	var removed atomic.Int64
 	for seed := range uint64(3) {
 		dir := filepath.Join(t.TempDir(), "store")
@@ -176,7 +175,6 @@ func TestOpeningRemovesSnapshotsThatWereNeverFinished(t *testing.T) {
 
 // A page that never changes must not hold all files for ever.
 func TestAWorldThatHardlyChangesIsPrunedAsWell(t *testing.T) {
-	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	w.Fill(50)

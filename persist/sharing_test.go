@@ -199,7 +199,6 @@ func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
 }
 
 func TestASnapshotBeginsWhenTheJournalHasGrown(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		bytes   int64
 		minimum int // Snapshots besides the base.
