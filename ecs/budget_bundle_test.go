@@ -108,6 +108,15 @@ func (s *partSet) put(e limitEntity, v part) {
 	s.n = n + 1
 }
 
+func (s *partSet) get(e limitEntity) *part {
+	if int(e.index) < len(s.sparse) {
+		if r := int(s.sparse[e.index]); r < s.n && s.dense[r] == e {
+			return &s.values[r]
+		}
+	}
+	return nil
+}
+
 func (w *tenSets) create(v part) limitEntity {
 	e := w.next()
 	s := &w.sets
