@@ -69,12 +69,8 @@ func (w *sweeper) compile(what, text string, want query.Want) (*sweptExpr, error
 	if err != nil {
 		return nil, err
 	}
-	if x.Refers() {
-		if err := w.st.NeedWhole(); err != nil {
-			return nil, err
-		}
-	}
 	x.Among(w.st.IsAlive)
+	x.Looking(func(c *inspect.Component) query.Lookup { return w.st.Lookup(c) })
 	s := &sweptExpr{Expr: x}
 	for _, c := range x.Reads() {
 		s.reads = append(s.reads, w.number(c))

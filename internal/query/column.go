@@ -28,7 +28,11 @@ type column struct {
 	typ       reflect.Type // Nil for a tag.
 	value     reflect.Value
 	component *inspect.Component // In the image being read; nil: it does not have it.
+	lookup    Lookup             // Of another entity's rows; nil: component has them.
 }
+
+// A Lookup returns what an entity that is alive has of a component, encoded, and whether it has it.
+type Lookup func(e ecs.Entity) (row []byte, has bool, err error)
 
 // Before the name of a component, so that no expression can contain it.
 const (

@@ -21,7 +21,26 @@ type reading struct {
 	entity ecs.Entity
 	find   Rows
 	found  []foundRow // By column.
+	others []otherRow // By referred column.
 	err    error      // A row could not be found.
+}
+
+// newReading returns one for x.
+func (x *Expr) newReading() reading {
+	return reading{found: make([]foundRow, len(x.columns)), others: make([]otherRow, len(x.referred))}
+}
+
+// begin makes r ready for entity e.
+func (r *reading) begin(e ecs.Entity, rows Rows) {
+	r.entity, r.find, r.err = e, rows, nil
+	clear(r.found) // Rows of the entity before.
+	clear(r.others)
+}
+
+// An otherRow is what the entity that was asked for last has of a referred column.
+type otherRow struct {
+	entity ecs.Entity
+	foundRow
 }
 
 // A foundRow is what an entity has of a column.
@@ -41,6 +60,19 @@ func (r *reading) row(n int) *foundRow {
 		}
 	}
 	return f
+}
+
+// other returns what entity e has of referred column n of x.
+func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
+	o := &r.others[n]
+	if !o.asked || o.entity != e {
+		row, has, err := x.other(x.referred[n], e)
+		*o = otherRow{e, foundRow{true, has && err == nil, row}}
+		if r.err == nil {
+			r.err = err
+		}
+	}
+	return &o.foundRow
 }
 
 // A direct is a part of an expression as functions, of which one is there: what it gives is of
@@ -100,14 +132,23 @@ func (x *Expr) part(n ast.Node) direct {
 	case *ast.IdentifierNode:
 		return x.variable(n.Value)
 	case *ast.MemberNode:
-		if number, t, offset, ok := x.place(n); ok {
-			return field(number, t, offset)
+		if of, t, offset, ok := x.place(n); ok {
+			return field(of, t, offset)
 		}
 	case *ast.UnaryNode:
 		return unary(n.Operator, x.part(n.Node))
 	case *ast.BinaryNode:
+		if of, _, ok := x.referring(n.Left); ok && isNil(n.Right) && n.Operator == "!=" {
+			return direct{boolean: func(r *reading) bool { return of(r).has }}
+		}
 		return joined(n.Operator, x.part(n.Left), x.part(n.Right))
 	case *ast.CallNode:
+		if of, col, ok := x.referring(n); ok && col.typ == nil {
+			return direct{boolean: func(r *reading) bool { return of(r).has }}
+		}
+		if p := x.existing(n); p.boolean != nil {
+			return p
+		}
 		return x.exactly(n)
 	}
 	return direct{}
@@ -144,6 +185,49 @@ func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*readin
 
 func zero(*reading) int { return 0 }
 
+// existing returns a call of [Expr.exists] for an entity in a field.
+func (x *Expr) existing(n *ast.CallNode) direct {
+	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != existsName {
+		return direct{}
+	}
+	of, t, offset, ok := x.place(n.Arguments[0])
+	if !ok || !isEntity(t) {
+		return direct{}
+	}
+	return direct{boolean: func(r *reading) bool {
+		from := of(r)
+		return from.has && x.isThere(ecs.Entity(from.bits(offset, t.Width())))
+	}}
+}
+
+// noRow is what is read where there is no entity.
+var noRow foundRow
+
+// referring returns what is read of the entity in a field, if n is that: a call, see refer.go.
+func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
+	call, ok := n.(*ast.CallNode)
+	if !ok {
+		return nil, nil, false
+	}
+	for i, col := range x.referred {
+		if callee, ok := call.Callee.(*ast.IdentifierNode); !ok || callee.Value != referName(i) {
+			continue
+		}
+		of, t, offset, ok := x.place(call.Arguments[0])
+		if !ok || !isEntity(t) {
+			break
+		}
+		return func(r *reading) *foundRow {
+			from := of(r)
+			if !from.has {
+				return &noRow
+			}
+			return r.other(x, i, ecs.Entity(from.bits(offset, t.Width())))
+		}, col, true
+	}
+	return nil, nil, false
+}
+
 // variable returns what an identifier of the program is: whether there is a component, or a scalar
 // that is one, or of the entity.
 func (x *Expr) variable(name string) direct {
@@ -152,7 +236,7 @@ func (x *Expr) variable(name string) direct {
 		case name == col.flag:
 			return direct{boolean: func(r *reading) bool { return r.row(n).has }}
 		case name == col.key && col.layout.Width() > 0:
-			return field(n, col.layout, 0)
+			return field(ownRow(n), col.layout, 0)
 		}
 	}
 	switch name {
@@ -164,36 +248,56 @@ func (x *Expr) variable(name string) direct {
 	return direct{}
 }
 
-// place returns where n, a field of a component whose rows are of one size, lies in the row. Fields
+// A rowOf returns a row: of the entity, or of one that it refers to.
+type rowOf func(*reading) *foundRow
+
+func ownRow(n int) rowOf { return func(r *reading) *foundRow { return r.row(n) } }
+
+// place returns where n, a field of a component whose rows are of one size, lies in which row. Fields
 // are encoded one behind the other without padding, so an offset is the sum of widths.
-func (x *Expr) place(n ast.Node) (column int, t *layout.Type, offset int, ok bool) {
+func (x *Expr) place(n ast.Node) (of rowOf, t *layout.Type, offset int, ok bool) {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
 		for i, col := range x.columns {
 			if n.Value == col.key {
-				return i, col.layout, 0, col.layout.Width() > 0
+				return ownRow(i), col.layout, 0, col.layout.Width() > 0
 			}
 		}
-	case *ast.MemberNode:
-		name, isName := n.Property.(*ast.StringNode)
-		column, t, offset, ok = x.place(n.Node)
-		if !ok || !isName || t.Kind != layout.Struct {
-			return 0, nil, 0, false
+	case *ast.CallNode:
+		if of, col, ok := x.referring(n); ok {
+			return of, col.layout, 0, col.layout.Width() > 0
 		}
+	case *ast.MemberNode:
+		if of, t, offset, ok = x.place(n.Node); ok {
+			t, within, ok := placeIn(t, n.Property)
+			return of, t, offset + within, ok
+		}
+	}
+	return nil, nil, 0, false
+}
+
+// placeIn returns where the field of a struct, or the element of an array, lies in a value of type t.
+func placeIn(t *layout.Type, property ast.Node) (in *layout.Type, offset int, ok bool) {
+	switch p := property.(type) {
+	case *ast.StringNode:
 		for _, f := range t.Fields {
-			if f.Name == name.Value {
-				return column, f.Type, offset, true
+			if f.Name == p.Value {
+				return f.Type, offset, t.Kind == layout.Struct
 			}
 			offset += f.Type.Width()
 		}
+	case *ast.IntegerNode:
+		if t.Kind == layout.Array && p.Value >= 0 && p.Value < t.Len {
+			return t.Elem, p.Value * t.Elem.Width(), true
+		}
 	}
-	return 0, nil, 0, false
+	return nil, 0, false
 }
 
 // field returns a scalar of type t as expressions know it, see [column]; none of another type.
-func field(column int, t *layout.Type, offset int) direct {
+func field(of rowOf, t *layout.Type, offset int) direct {
 	width := t.Width()
-	bits := func(r *reading) uint64 { return r.row(column).bits(offset, width) }
+	bits := func(r *reading) uint64 { return of(r).bits(offset, width) }
 	switch t.Kind {
 	case layout.Bool:
 		return direct{boolean: func(r *reading) bool { return bits(r) != 0 }}

@@ -50,10 +50,10 @@ func sameOfRows(t *testing.T, im *inspect.Image, text string, w Want) (direct bo
 func TestAnExpressionWithoutAProgramGivesWhatItsProgramDoes(t *testing.T) {
 	im := testImage(t)
 	scalars := []string{
-		"Unit.HP", "Unit.Max", "Unit.Serial", "Unit.Speed", "Unit.Weight", "Unit.private", "Unit.ID", "seed", "index", "generation",
+		"Unit.HP", "Unit.Max", "Unit.Serial", "Unit.Speed", "Unit.Weight", "Unit.private", "Unit.ID", "Unit.At[1]", "Unit.Owner.Unit.HP", "seed", "index", "generation",
 		"8", "-7", "0.1", "2.5", "9007199254740993", "9007199254740992.0", "200",
 	}
-	conditions := []string{"Unit.Elite", "has(Unit)", `component("game.Dead")`, "true", "false", "not Unit.Elite", "Unit != nil"}
+	conditions := []string{"Unit.Elite", "has(Unit)", `component("game.Dead")`, "true", "false", "not Unit.Elite", "Unit != nil", "exists(Unit.Owner)", `Unit.Owner["game.Dead"]`}
 	direct := map[string]bool{}
 	try := func(text string, w Want) { direct[text] = sameOfRows(t, im, text, w) }
 	for _, a := range scalars {
@@ -75,14 +75,55 @@ func TestAnExpressionWithoutAProgramGivesWhatItsProgramDoes(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"Unit", "Unit.ID", "Unit.ID > 5", "Unit.At[0]", "Unit.Owner", "entity", "seed", "seed > 3", "Late", "Unit.HP + 1 > 3", "Unit.HP ?? 0", "(Unit.HP ?? 0) > 3",
+		"Unit", "Unit.ID", "Unit.ID > 5", "Unit.At[0]", "Unit.At[2]", "Unit.At[-1]", "Unit.At[-1] > 3", "Unit.Owner", "Unit.Owner.Unit", "Unit.Owner.Unit.Owner", "Unit.Owner.Unit == nil", "Unit.Owner.Unit.Owner.Unit.HP < 8", "Unit.Owner.Unit.At[1] + 1",
+		`Unit.Owner["game.Bag-2"].Items[0].N`, "Unit.Owner.Late", "Unit.Owner.Late > 3", `exists("1v1")`, `"0v1".Unit`, "entity", "seed", "seed > 3", "Late", "Unit.HP + 1 > 3", "Unit.HP ?? 0", "(Unit.HP ?? 0) > 3",
 		`component("game.Bag-2").Name`, `component("game.Bag-2").Items[0].N == 3`, "exists(Unit.Owner)", "Unit.Elite ? Unit.HP : 3", "alive > 2", "tick", "true",
 	} {
 		try(text, WantValue)
 		try(text, WantCondition)
 	}
-	for _, text := range []string{"Unit.HP", "Unit.HP < 8", "not (Unit.Weight < 2.5)", `has(Unit) && Unit.HP > 0`, "Unit.Speed == 0.1", "Unit.ID >= 8", "-7 < Unit.ID", "Unit.ID == seed", "index >= 200", "true"} {
+	for _, text := range []string{"Unit.HP", "Unit.HP < 8", "not (Unit.Weight < 2.5)", `has(Unit) && Unit.HP > 0`, "Unit.Speed == 0.1", "Unit.ID >= 8", "-7 < Unit.ID", "Unit.ID == seed", "index >= 200", "true",
+		"Unit.At[1] > 8", "Unit.Owner.Unit.HP", "Unit.Owner.Unit.HP < 8", "exists(Unit.Owner)", `Unit.Owner["game.Dead"] && Unit.Elite`, "Unit.Owner.Unit.Owner.Unit.HP < 8"} {
 		require.True(t, direct[text], "%s needs a program", text)
+	}
+}
+
+// Looking up what other entities have is the same, whether that lies in the image or elsewhere; only
+// those that are alive are looked up.
+func TestWhatOtherEntitiesHaveCanBeLookedUp(t *testing.T) {
+	im := testImage(t)
+	for _, text := range []string{"Unit.Owner.Unit.HP", `Unit.Owner["game.Dead"]`, `Unit.Owner["game.Bag-2"].Name`, "Unit.Owner.Unit.Owner.Unit.HP ?? 3"} {
+		x, err := Compile(im, "test", text, WantValue)
+		require.NoError(t, err)
+		asked := 0
+		x.Looking(func(c *inspect.Component) Lookup {
+			return func(e ecs.Entity) ([]byte, bool, error) {
+				asked++
+				require.True(t, im.IsAlive(e))
+				if c.Find(e) < 0 {
+					return nil, false, nil
+				}
+				return c.Row(c.Find(e)), true, nil
+			}
+		})
+		plain, err := Compile(im, "test", text, WantValue)
+		require.NoError(t, err)
+		for _, e := range im.Registry[:im.Alive] {
+			want, err := plain.Of(e)
+			require.NoError(t, err)
+			for _, c := range []*Expr{x, x.Clone()} {
+				got, err := c.OfRows(e, rowsIn(x, e))
+				require.NoError(t, err)
+				require.Equal(t, want, got, "%s of %v", text, e)
+			}
+		}
+		require.Positive(t, asked, text)
+
+		x.Looking(func(*inspect.Component) Lookup {
+			return func(ecs.Entity) ([]byte, bool, error) { return nil, false, inspect.ErrDigest }
+		})
+		_, err = x.OfRows(im.Registry[1], rowsIn(x, im.Registry[1]))
+		require.ErrorContains(t, err, inspect.ErrDigest.Error(), text)
 	}
 }
 

@@ -183,7 +183,7 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 	x.program, x.env = program, map[string]any{}
 	x.directly(tree.Node)
 	x.needs = x.dependenceOf(tree.Node)
-	x.reading.found = make([]foundRow, len(x.columns))
+	x.reading = x.newReading()
 	x.vm.MemoryBudget = memoryBudget
 	return nil
 }
@@ -256,13 +256,23 @@ func (x *Expr) exists(text any) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%q is not an entity", text)
 	}
+	return x.isThere(e), nil
+}
+
+// isThere reports whether e is alive, as an expression asks.
+func (x *Expr) isThere(e ecs.Entity) bool {
 	if x.asking != nil {
 		x.asking(e)
 	}
+	return x.isAlive(e)
+}
+
+// isAlive reports whether e is alive.
+func (x *Expr) isAlive(e ecs.Entity) bool {
 	if x.alive != nil {
-		return x.alive(e), nil
+		return x.alive(e)
 	}
-	return x.im.IsAlive(e), nil
+	return x.im.IsAlive(e)
 }
 
 // Of evaluates x for entity e, which is alive; or [ecs.Vacant], if x is of the whole world.

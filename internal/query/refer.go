@@ -18,8 +18,8 @@ import (
 //
 // becomes a call with the entity, whose result has the type of the component. Of an entity that is
 // not alive, or lacks the component, it is nothing, as is a component that the entity at hand lacks;
-// a tag is false. Whatever the entity at hand is, any other one may be asked, so that all of the state
-// must lie in memory: see [Expr.Refers].
+// a tag is false. Whatever the entity at hand is, any other one may be asked: where all of the state
+// does not lie in memory, they are looked up, see [Expr.Looking].
 
 // referName returns what the compiled program calls the function that reads referred component i.
 func referName(i int) string { return "\x05" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
@@ -48,23 +48,39 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 // isEntity reports whether t is an entity, or a pointer to one.
 func isEntity(t *layout.Type) bool { return t != nil && t.Kind == layout.Entity }
 
-// referred returns what the entity that text is has of col.
+// other returns what e, alive or not, has of col, and whether it has it.
+func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error) {
+	switch {
+	case !x.isAlive(e):
+		return nil, false, nil
+	case col.lookup != nil:
+		return col.lookup(e)
+	case col.component == nil:
+		return nil, false, nil
+	}
+	n := col.component.Find(e)
+	if n < 0 {
+		return nil, false, nil
+	}
+	return col.component.Row(n), true, nil
+}
+
+// referredOf returns what the entity that text is has of col.
 func (x *Expr) referredOf(col *column, text any) (any, error) {
 	e, err := ecs.ParseEntity(text.(string))
 	if err != nil {
 		return nil, fmt.Errorf("%q is not an entity", text)
 	}
-	row := -1
-	if x.im.IsAlive(e) && col.component != nil {
-		row = col.component.Find(e)
-	}
-	if col.typ == nil {
-		return row >= 0, nil
-	}
-	if row < 0 {
+	row, has, err := x.other(col, e)
+	switch {
+	case err != nil:
+		return nil, err
+	case col.typ == nil:
+		return has, nil
+	case !has:
 		return reflect.Zero(col.result()).Interface(), nil
 	}
-	v, err := col.layout.Value(col.component.Row(row))
+	v, err := col.layout.Value(row)
 	if err != nil {
 		return nil, err
 	}

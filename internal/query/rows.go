@@ -26,7 +26,7 @@ func (x *Expr) Reads() (components []*inspect.Component) {
 }
 
 // Refers reports whether x reads of other entities than the one that it is evaluated for, or may:
-// then it needs an image.
+// where its image has no rows, it needs [Expr.Looking].
 func (x *Expr) Refers() bool {
 	for _, a := range x.aggregates {
 		if a.of.Refers() {
@@ -40,13 +40,22 @@ func (x *Expr) Refers() bool {
 // not know.
 func (x *Expr) Among(alive func(ecs.Entity) bool) { x.alive = alive }
 
+// Looking tells x, and what is cloned of it, how to look up what other entities have of a
+// component: the image that x was compiled for need not have the rows. What is looked up may be used
+// by all of them at the same time.
+func (x *Expr) Looking(up func(*inspect.Component) Lookup) {
+	for _, col := range x.referred {
+		col.lookup = up(col.component)
+	}
+}
+
 // Clone returns a copy of x, which may be used at the same time. What evaluation writes is made anew:
 // variables, the machine, room for values. The program and the functions are shared; nothing writes
 // to them.
 func (x *Expr) Clone() *Expr {
 	c := *x
 	c.env, c.vm = maps.Clone(x.env), vm.VM{MemoryBudget: memoryBudget}
-	c.reading = reading{found: make([]foundRow, len(x.columns))}
+	c.reading = x.newReading()
 	c.columns = make([]*column, len(x.columns))
 	for i, col := range x.columns {
 		own := *col
@@ -62,8 +71,7 @@ func (x *Expr) Clone() *Expr {
 func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	if x.direct != nil {
 		r := &x.reading
-		r.entity, r.find, r.err = e, rows, nil
-		clear(r.found) // Rows of the entity before.
+		r.begin(e, rows)
 		v := x.direct(r)
 		return Answer{v}, r.err
 	}

@@ -22,11 +22,12 @@ var errWhole = errors.New("persist: the whole state is needed")
 //
 //	sizes, layouts, digest   Outline, Digest, Indices: from the manifest, without any page
 //	single rows              Sparse, Holder, Row, Find: a page of an array, of which the last one read is kept
+//	rows here and there      Lookup: the pages of a column that were read, all of which are kept
 //	entities, and by index   IsAlive, [State.Sweep]: the registry; of columns the pages of one stretch of
 //	what they have           indices after the other, each read once and let go behind its last row
 //
 // Or else all of it lies in memory. The methods are those of either; they may not be called at
-// the same time, but for IsAlive.
+// the same time, but for IsAlive and what Lookup returns.
 type State struct {
 	Seq uint64 // Of the record that leads to it.
 

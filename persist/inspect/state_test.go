@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -88,6 +89,25 @@ func sameRows(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspect.
 		require.NoError(t, err)
 		require.Equal(t, c.Find(e), row, "%s of %v", c.Name, e)
 	}
+	sameLookup(t, im, c, s, of)
+}
+
+// sameLookup requires that looking up entities in any order, several at a time, finds what they have in im.
+func sameLookup(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspect.State, of *inspect.Component) {
+	t.Helper()
+	lookup := s.Lookup(of)
+	require.NoError(t, parallel.Do(t.Context(), 2*im.Alive, func(i int) error {
+		e := im.Registry[i%im.Alive]
+		row, has, err := lookup(e)
+		want := ""
+		if r := c.Find(e); r >= 0 {
+			want = string(c.Row(r))
+		}
+		if err == nil && (has != (c.Find(e) >= 0) || string(row) != want) {
+			err = fmt.Errorf("%v has %x, %v of %s, want %x", e, row, has, c.Name, want)
+		}
+		return err
+	}))
 }
 
 // sameSweep requires that a sweep meets all entities alive by index, with what they have in im.
@@ -196,6 +216,7 @@ func TestManyPages(t *testing.T) {
 			sameSweep(t, im, s)
 			for n, c := range im.Components {
 				of, span := s.Outline().Components[n], len(c.Sparse())
+				sameLookup(t, im, c, s, of)
 				sparse, err := s.Sparse(of, 0, span)
 				require.NoError(t, err)
 				require.Equal(t, c.Sparse(), sparse)
@@ -345,8 +366,13 @@ func TestSizesAndSingleRowsOfALargeSaveTakeLittleMemory(t *testing.T) {
 					return err
 				}
 			}
-			_, err := s.Span(c)
-			return err
+			if _, err := s.Span(c); err != nil {
+				return err
+			}
+			if _, has, err := s.Lookup(c)(w.Entities()[30_000]); err != nil || !has {
+				return fmt.Errorf("looked up: %v, %w", has, err)
+			}
+			return nil
 		})
 		require.NoError(t, err)
 		require.False(t, whole)
