@@ -46,4 +46,9 @@ func TestLsTellsHowManyHaveAComponent(t *testing.T) {
 		require.Equal(t, whole, doc.Total, filter)
 		require.Contains(t, askFor(t, append([]string{"ls", file, "--limit", "1", "--offset", "5"}, filter...)...), fmt.Sprintf("%d more of %d entities", whole-6, whole))
 	}
+	whole := strings.Split(askFor(t, "query", file, "--limit", "0"), "\n")[1:]
+	for _, offset := range []int{0, 3510, 3511, 4096, 7000, len(whole) - 2} {
+		some := strings.Split(askFor(t, "query", file, "--limit", "1", "--offset", fmt.Sprint(offset)), "\n")
+		require.Equal(t, whole[offset], some[1], "offset %d", offset)
+	}
 }

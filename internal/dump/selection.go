@@ -109,8 +109,13 @@ type part struct {
 // is open then, and nobody knows how many more there are.
 func (c *choice) part(counted bool) (p part, err error) {
 	entities := c.all
-	if len(c.sort) > 0 {
+	switch {
+	case len(c.sort) > 0:
 		entities, counted = c.sorted, true // All are asked before the first is known.
+	case c.isAll():
+		if c.begin, p.total, err = c.st.Skip(c.ctx, int(min(c.from, uint(c.st.Outline().Alive)))); err != nil {
+			return part{}, err
+		}
 	}
 	end := uint64(c.from) + uint64(c.limit) // With 64 bits there is no sum too large on machines that have 32.
 	err = entities(func(e ecs.Entity) error {
@@ -133,6 +138,9 @@ func (c *choice) part(counted bool) (p part, err error) {
 	})
 	return p, ended(err)
 }
+
+// isAll reports whether the filters leave all, by index.
+func (c *choice) isAll() bool { return len(c.with)+len(c.without)+len(c.where)+len(c.sort) == 0 }
 
 // known returns how many entities the filters leave, if that takes asking none: by index, all, or
 // those with one component, each of whose rows is somebody's.

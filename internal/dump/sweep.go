@@ -18,6 +18,7 @@ type sweeper struct {
 	st         *inspect.State
 	components []*inspect.Component // That are read, each once.
 	exprs      []*sweptExpr
+	begin      int // Index.
 }
 
 // A sweptEntity is an entity that a sweep has come to: which of a span, and who asks it.
@@ -143,7 +144,7 @@ func sweep[T any](w *sweeper, ask func(at sweptEntity, found *T) error, take fun
 		err   error
 	}
 	askers := 0
-	return w.st.Sweep(w.ctx, 0, w.components, func() func(*inspect.Span) (any, error) {
+	return w.st.Sweep(w.ctx, w.begin, w.components, func() func(*inspect.Span) (any, error) {
 		asker := askers // Askers are made one after the other, and used at the same time.
 		askers++
 		for _, x := range w.exprs {

@@ -3,6 +3,7 @@ package pagefile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/stet-ecs/stet/disk"
@@ -133,7 +134,10 @@ var nodeBuffers = sync.Pool{New: func() any {
 // file of 1 GB with values of 64 KiB) and the value, in whole blocks.
 //
 // A [*DamageError] names the first bytes on the way that are damaged.
-func (f *File) Get(k Key) (value []byte, ok bool, err error) {
+func (f *File) Get(k Key) (value []byte, ok bool, err error) { return f.GetInto(nil, k) }
+
+// GetInto is [File.Get] that may use the memory of dst for the value.
+func (f *File) GetInto(dst []byte, k Key) (value []byte, ok bool, err error) {
 	if f.bucket.root == 0 {
 		return f.getInline(k)
 	}
@@ -148,7 +152,7 @@ func (f *File) Get(k Key) (value []byte, ok bool, err error) {
 			return nil, false, err
 		}
 		if n.isLeaf() {
-			return f.getLeaf(n, id, k)
+			return f.getLeaf(n, id, k, dst)
 		}
 		i := n.search(k)
 		if i < 0 {
@@ -186,7 +190,7 @@ func (n node) search(k Key) int {
 
 // getLeaf looks for k in the leaf id. It reads no more keys than it needs: in a
 // leaf of large values each lies in a block of its own.
-func (f *File) getLeaf(n node, id uint64, k Key) ([]byte, bool, error) {
+func (f *File) getLeaf(n node, id uint64, k Key, dst []byte) ([]byte, bool, error) {
 	base := int64(id) * pageSize
 	for i := range n.count() {
 		e := n.entry(i)
@@ -196,7 +200,7 @@ func (f *File) getLeaf(n node, id uint64, k Key) ([]byte, bool, error) {
 		}
 		switch key.Compare(k) {
 		case 0:
-			value := make([]byte, e.size)
+			value := slices.Grow(dst[:0], int(e.size))[:e.size]
 			if err := f.readAt(value, base+e.valueAt()); err != nil {
 				return nil, false, err
 			}

@@ -3,6 +3,7 @@ package pagefile
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // Scan calls visit for every page in ascending order until it returns an
@@ -196,12 +197,21 @@ type Usage struct {
 	Checksums int64 // The trailer.
 }
 
-// Usage calls visit like [File.Keys] and returns what the bytes of f are for.
-func (f *File) Usage(visit func(k Key, size int64) error) (Usage, error) {
+// Usage calls visit like [File.Keys] and returns what the bytes of f are for. Values of at
+// most small bytes come along; they are valid until visit returns.
+func (f *File) Usage(small int64, visit func(k Key, size int64, value []byte) error) (Usage, error) {
 	u := Usage{Checksums: f.size - f.length}
-	w := f.newWalk(f.readAt, func(k Key, _, size int64) error {
+	var buf []byte
+	w := f.newWalk(f.readAt, func(k Key, off, size int64) error {
 		u.Values += size
-		return visit(k, size)
+		if size > small {
+			return visit(k, size, nil)
+		}
+		buf = slices.Grow(buf[:0], int(size))[:size]
+		if err := f.readAt(buf, off); err != nil {
+			return err
+		}
+		return visit(k, size, buf)
 	})
 	if err := w.all(f.bucket); err != nil {
 		return Usage{}, err

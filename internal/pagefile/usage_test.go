@@ -1,6 +1,7 @@
 package pagefile_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stet-ecs/stet/disk"
@@ -17,7 +18,17 @@ func TestTheUsageOfAFileAddsUpToItsSize(t *testing.T) {
 				t.Fatal(err)
 			}
 			keys := 0
-			u, err := f.Usage(func(pagefile.Key, int64) error { keys++; return nil })
+			u, err := f.Usage(10, func(k pagefile.Key, size int64, value []byte) error {
+				want, _, err := f.Get(k)
+				if size > 10 {
+					want = nil
+				}
+				if !bytes.Equal(value, want) || size != int64(len(value)) && size <= 10 {
+					t.Errorf("Usage gives page %v of %d bytes as %x, want %x", k, size, value, want)
+				}
+				keys++
+				return err
+			})
 			f.Close()
 			if err != nil || keys != n {
 				t.Fatalf("Usage of %d pages of %d bytes visits %d, %v", n, size, keys, err)
@@ -40,7 +51,7 @@ func TestTheUsageOfADamagedFileIsAnError(t *testing.T) {
 	f, err := pagefile.Open(disk.Dir(root), "f")
 	if err == nil {
 		defer f.Close()
-		_, err = f.Usage(func(pagefile.Key, int64) error { return nil })
+		_, err = f.Usage(0, func(pagefile.Key, int64, []byte) error { return nil })
 	}
 	if !known(err) || err == nil {
 		t.Errorf("Usage = %v", err)

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -19,9 +20,12 @@ func (s *State) Count(ctx context.Context) error {
 	// Goroutines fill it page by page of the registry, which is in no order of indices: that
 	// two rows of a damaged one name the same index is seen by whoever comes second.
 	census, registry := make([]uint32, s.indices), s.reader.Manifest.Registry()
-	registry.Rows = min(registry.Rows, s.outline.Alive) // The first are alive.
+	registry.Rows = min(registry.Rows, s.outline.Alive)                                                 // The first are alive.
+	buffers := sync.Pool{New: func() any { return new([8*format.PageRows + format.MaxReference]byte) }} // No page is kept.
 	err := parallel.Do(ctx, registry.Pages(), func(page int) error {
-		content, err := s.reader.Page(s.reader.Manifest.Registry(), page)
+		buf := buffers.Get().(*[8*format.PageRows + format.MaxReference]byte)
+		defer buffers.Put(buf)
+		content, err := s.reader.PageInto(buf[:], s.reader.Manifest.Registry(), page)
 		if err != nil {
 			return err
 		}
@@ -62,4 +66,32 @@ func (s *State) living(dst []ecs.Entity, lo, hi int) []ecs.Entity {
 		}
 	}
 	return dst
+}
+
+// Skip returns where a [State.Sweep] may begin that leaves out the first n entities alive, by index, and
+// how many of them it passes by then: all but some of one span.
+func (s *State) Skip(ctx context.Context, n int) (from, skipped int, err error) {
+	if err := s.Count(ctx); err != nil {
+		return 0, 0, err
+	}
+	for from < s.indices {
+		next := min(from+format.PageRows, s.indices)
+		living := s.countLiving(from, next)
+		if skipped+living > n {
+			break
+		}
+		from, skipped = next, skipped+living
+	}
+	return from, skipped, nil
+}
+
+// countLiving counts the entities alive with indices [lo, hi).
+func (s *State) countLiving(lo, hi int) (n int) {
+	im := s.outline
+	for i := lo; i < hi; i++ {
+		if !s.Whole() && s.census[i] > 0 || s.Whole() && int(im.Index[i]) < im.Alive {
+			n++
+		}
+	}
+	return n
 }

@@ -79,10 +79,10 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 		s.Components = append(s.Components, ComponentSpace{Name: c.Name})
 	}
 	var shared []sharedPage
-	usage, err := r.File.Usage(func(k pagefile.Key, size int64) error {
+	usage, err := r.File.Usage(format.MaxReference, func(k pagefile.Key, size int64, value []byte) (err error) {
 		var ref format.PageRef
-		if size <= format.MaxReference { // A longer value is a page; only short ones are read.
-			if _, ref, err = snap.ReadPage(r.File, r.Name, k); err != nil {
+		if size <= format.MaxReference { // A longer value is a page.
+			if _, ref, err = snap.DecodePage(r.Name, k, value); err != nil {
 				return err
 			}
 		}

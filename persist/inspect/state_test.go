@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -110,6 +111,25 @@ func sameLookup(t *testing.T, im *inspect.Image, c *inspect.Component, s *inspec
 	}))
 }
 
+// sameSkip requires that a sweep that skips n entities meets all from the next on, and few before.
+func sameSkip(t *testing.T, im *inspect.Image, s *inspect.State, n int) {
+	t.Helper()
+	all := slices.Clone(im.Registry[:im.Alive])
+	slices.SortFunc(all, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })
+	from, skipped, err := s.Skip(t.Context(), n)
+	require.NoError(t, err)
+	var met []ecs.Entity
+	require.NoError(t, s.Sweep(t.Context(), from, nil, func() func(*inspect.Span) (any, error) {
+		return func(span *inspect.Span) (any, error) { return slices.Clone(span.Entities), nil }
+	}, func(found any) error {
+		met = append(met, found.([]ecs.Entity)...)
+		return nil
+	}))
+	require.LessOrEqual(t, skipped, n)
+	require.Less(t, min(n, len(all))-skipped, format.PageRows)
+	require.True(t, slices.Equal(all[skipped:], met), "from %d, %d skipped of %d", from, skipped, n)
+}
+
 // sameSweep requires that a sweep meets all entities alive by index, with what they have in im.
 func sameSweep(t *testing.T, im *inspect.Image, s *inspect.State) {
 	t.Helper()
@@ -214,6 +234,9 @@ func TestManyPages(t *testing.T) {
 		im := storetest.ImageAt(t, v, 0)
 		whole, err := read(t, v, 0, func(s *inspect.State) error {
 			sameSweep(t, im, s)
+			for _, n := range []int{0, 1, 3000, format.PageRows, 2 * format.PageRows, im.Alive - 1, im.Alive, im.Alive + 1} {
+				sameSkip(t, im, s, n)
+			}
 			for n, c := range im.Components {
 				of, span := s.Outline().Components[n], len(c.Sparse())
 				sameLookup(t, im, c, s, of)

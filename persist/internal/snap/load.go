@@ -105,7 +105,7 @@ func (l *loading) visit(k pagefile.Key, value []byte) error {
 	if p == nil {
 		return nil // The manifest, or of no use.
 	}
-	content, ref, err := decodePage(l.Name, k, value)
+	content, ref, err := DecodePage(l.Name, k, value)
 	if err == nil {
 		err = l.settle(k, &ref)
 	}
@@ -234,7 +234,7 @@ func (l *loading) resolveIn(ctx context.Context, f *pagefile.File, wanted map[pa
 }
 
 func (l *loading) resolveOne(r reference) {
-	if content, ref, err := l.find(r.key); err != nil {
+	if content, ref, err := l.find(r.key, nil); err != nil {
 		l.fail(r.part, r.key, err)
 	} else {
 		l.take(r.part, r.key, content, ref)

@@ -43,7 +43,7 @@ func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, erro
 		return nil, err
 	}
 	r := &Reader{Name: name, File: f, files: files, nameOf: nameOf, others: map[uint32]otherFile{}}
-	content, _, err := r.find(format.Key(format.ManifestColumn, 0))
+	content, _, err := r.find(format.Key(format.ManifestColumn, 0), nil)
 	if err == nil && content == nil {
 		err = fmt.Errorf("%w: no manifest", format.ErrForeign)
 	}
@@ -95,9 +95,12 @@ func (r *Reader) InComponent(n int, err error) error {
 
 // Page returns the content of a page of a, as long as its rows are; nil: a page
 // without entries of a sparse array.
-func (r *Reader) Page(a format.Array, page int) ([]byte, error) {
+func (r *Reader) Page(a format.Array, page int) ([]byte, error) { return r.PageInto(nil, a, page) }
+
+// PageInto is [Reader.Page] that may use the memory of buf.
+func (r *Reader) PageInto(buf []byte, a format.Array, page int) ([]byte, error) {
 	k := a.Key(page)
-	content, _, err := r.find(k)
+	content, _, err := r.find(k, buf)
 	switch {
 	case err != nil:
 		return nil, err
@@ -110,7 +113,7 @@ func (r *Reader) Page(a format.Array, page int) ([]byte, error) {
 // Own is [Reader.Page] for what the file has itself under that key; of another page it
 // returns where it lies.
 func (r *Reader) Own(a format.Array, page int) ([]byte, format.PageRef, error) {
-	content, ref, err := r.own(a.Key(page))
+	content, ref, err := r.own(a.Key(page), nil)
 	if err == nil && content != nil {
 		err = fits(&a, page, content)
 	}
@@ -147,9 +150,9 @@ func (r *Reader) Entities(a format.Array, n int, f func(row int, e ecs.Entity) b
 	return nil
 }
 
-// find returns the content of a page and where it lies.
-func (r *Reader) find(k pagefile.Key) ([]byte, format.PageRef, error) {
-	content, ref, err := r.own(k)
+// find returns the content of a page and where it lies. It may use the memory of buf.
+func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
+	content, ref, err := r.own(k, buf)
 	if err != nil || content != nil || !ref.Elsewhere() {
 		ref.File = r.Number()
 		return content, ref, err
@@ -159,7 +162,7 @@ func (r *Reader) find(k pagefile.Key) ([]byte, format.PageRef, error) {
 		return nil, ref, err
 	}
 	there := ref.Of(k)
-	content, held, err := ReadPage(f, name, there)
+	content, held, err := readPage(f, name, there, buf)
 	switch {
 	case err != nil || content != nil && held.CRC == ref.CRC:
 	case there == k:
@@ -171,9 +174,9 @@ func (r *Reader) find(k pagefile.Key) ([]byte, format.PageRef, error) {
 }
 
 // own returns the content of a page if the file has it under that key, else where it
-// lies, or neither.
-func (r *Reader) own(k pagefile.Key) ([]byte, format.PageRef, error) {
-	content, ref, err := ReadPage(r.File, r.Name, k)
+// lies, or neither. It may use the memory of buf.
+func (r *Reader) own(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
+	content, ref, err := readPage(r.File, r.Name, k, buf)
 	if err == nil {
 		err = r.settle(k, &ref)
 	}
@@ -218,14 +221,19 @@ func (r *Reader) Number() uint32 {
 // ReadPage returns the content of a page of f, or the reference it holds, or
 // neither.
 func ReadPage(f *pagefile.File, name string, k pagefile.Key) ([]byte, format.PageRef, error) {
-	value, ok, err := f.Get(k)
+	return readPage(f, name, k, nil)
+}
+
+func readPage(f *pagefile.File, name string, k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
+	value, ok, err := f.GetInto(buf, k)
 	if err != nil || !ok {
 		return nil, format.PageRef{}, err
 	}
-	return decodePage(name, k, value)
+	return DecodePage(name, k, value)
 }
 
-func decodePage(name string, k pagefile.Key, value []byte) ([]byte, format.PageRef, error) {
+// DecodePage is [ReadPage] of a page whose value was read.
+func DecodePage(name string, k pagefile.Key, value []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := format.DecodePage(value)
 	if err != nil {
 		return nil, ref, corrupt(name, "page %v: %v", k, err)
