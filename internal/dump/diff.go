@@ -195,7 +195,7 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 	doc, shown := d.document(diff)
 	doc.firstDoc, doc.Old, doc.New = first, s.doc, t.doc
 	if s.json {
-		err = d.describe(s.app, doc, shown)
+		err = stream(s.app, doc, each(len(shown), func(i int) (differenceDoc, error) { return shown[i].doc() }))
 	} else {
 		err = d.print(s.app, doc, shown)
 	}
@@ -203,18 +203,6 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 		err = &failure{code: exitProblem, err: errDiffer}
 	}
 	return err
-}
-
-// describe prints doc, with the differences shown, as JSON.
-func (d *differ) describe(a *app, doc *diffDoc, shown []difference) error {
-	for _, x := range shown {
-		e, err := x.doc()
-		if err != nil {
-			return err
-		}
-		doc.Differences = append(doc.Differences, e)
-	}
-	return a.document(doc)
 }
 
 // onlyComponents takes out of diff what is not about these components: entities too.

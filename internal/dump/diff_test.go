@@ -1,8 +1,14 @@
 package dump
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/persist"
@@ -32,4 +38,40 @@ func buildDiverged(dir string, wrong bool) error {
 		err = store.Commit()
 	}
 	return errors.Join(err, store.Close(ctx))
+}
+
+// A firstWriter notes how much was allocated before the first of what is written.
+type firstWriter struct {
+	bytes.Buffer
+	before runtime.MemStats
+}
+
+func (w *firstWriter) Write(p []byte) (int, error) {
+	if w.Len() == 0 {
+		runtime.ReadMemStats(&w.before)
+	}
+	return w.Buffer.Write(p)
+}
+
+func TestDifferencesArePrintedAsTheyAreDescribed(t *testing.T) {
+	const n = 5000
+	file := func(name string, health Health) string {
+		w := ecs.NewWorld(ecs.Options{})
+		of := ecs.MustRegister[Health](w)
+		for range n {
+			of.Set(w.Create(), health)
+		}
+		file := filepath.Join(t.TempDir(), name)
+		require.NoError(t, persist.Save(t.Context(), file, w))
+		return file
+	}
+	for _, format := range []string{"--json", "--ndjson"} {
+		var out firstWriter
+		var after runtime.MemStats
+		args := []string{"diff", file("old", 1), file("new", 2), format, "--limit", "0"}
+		require.Equal(t, exitProblem, run(t.Context(), func() {}, nil, args, &out, new(bytes.Buffer)))
+		runtime.ReadMemStats(&after)
+		require.Equal(t, n, bytes.Count(out.Bytes(), []byte(`"changed"`))-bytes.Count(out.Bytes(), []byte(`"changed":`)))
+		require.Greater(t, after.Mallocs-out.before.Mallocs, uint64(5*n), "%s: all are described before the first is printed", format)
+	}
 }
