@@ -29,25 +29,13 @@ type laidDoc struct {
 
 // arrays tells how a component lies at a record.
 func (h *shown) arrays(a *ask) (any, error) {
-	seq, err := a.record("record")
-	if err != nil {
-		return nil, err
-	}
-	row, err := a.count("row", 0, 1<<31-1)
-	if err != nil {
-		return nil, err
-	}
-	index, err := a.count("index", 0, 1<<31-1)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := a.count("limit", 64, maxRows)
-	if err != nil {
-		return nil, err
-	}
+	seq := a.record("record")
+	row := a.count("row", 0, 1<<31-1)
+	index := a.count("index", 0, 1<<31-1)
+	limit := a.count("limit", 64, maxRows)
 	name := a.text("component")
 	d := a.desk(h)
-	return answer(a.ctx, d, func() (*arraysDoc, error) {
+	return answer(a, d, func() (*arraysDoc, error) {
 		im, err := d.state(a.ctx, seq)
 		if err != nil {
 			return nil, err

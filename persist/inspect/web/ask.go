@@ -11,10 +11,19 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 )
 
-// An ask is a request with its parameters.
+// An ask is a request with its parameters. The first that is wrong is kept: whoever answers
+// looks once, when all are read.
 type ask struct {
 	ctx    context.Context
 	values url.Values
+	err    error
+}
+
+// wrong keeps what is wrong with a parameter, unless another one was before.
+func (a *ask) wrong(format string, args ...any) {
+	if a.err == nil {
+		a.err = fail(codeUsage, format, args...)
+	}
 }
 
 // text returns a parameter; "" if it is not there.
@@ -22,72 +31,60 @@ func (a *ask) text(name string) string { return a.values.Get(name) }
 
 // number returns a parameter that is a whole number of at most most; otherwise is what it is
 // without one.
-func (a *ask) number(name string, otherwise, most uint64) (uint64, error) {
+func (a *ask) number(name string, otherwise, most uint64) uint64 {
 	text := a.text(name)
 	if text == "" {
-		return otherwise, nil
+		return otherwise
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n > most {
-		return 0, fail(codeUsage, "%s takes a whole number from 0 to %d", name, most)
+		a.wrong("%s takes a whole number from 0 to %d", name, most)
 	}
-	return n, nil
+	return n
 }
 
 // count is number for what fits into an int.
-func (a *ask) count(name string, otherwise, most int) (int, error) {
-	n, err := a.number(name, uint64(otherwise), uint64(most))
-	return int(n), err
+func (a *ask) count(name string, otherwise, most int) int {
+	return int(a.number(name, uint64(otherwise), uint64(most)))
 }
 
 // record returns a parameter that is the seq of a record, which must be given.
-func (a *ask) record(name string) (uint64, error) {
+func (a *ask) record(name string) uint64 {
 	if a.text(name) == "" {
-		return 0, fail(codeUsage, "%s is missing: the number of a record", name)
+		a.wrong("%s is missing: the number of a record", name)
 	}
 	return a.number(name, 0, 1<<63)
 }
 
 // entity returns the parameter entity: 12v3.
-func (a *ask) entity() (ecs.Entity, error) {
+func (a *ask) entity() ecs.Entity {
 	e, err := ecs.ParseEntity(a.text("entity"))
 	if err != nil {
-		return 0, fail(codeUsage, "entity takes one entity, INDEXvGENERATION as in 12v3")
+		a.wrong("entity takes one entity, INDEXvGENERATION as in 12v3")
 	}
-	return e, nil
+	return e
 }
 
 // entities returns the parameters named entity, which may be given several times.
-func (a *ask) entities(most int) ([]ecs.Entity, error) {
+func (a *ask) entities(most int) (all []ecs.Entity) {
 	texts := a.values["entity"]
 	if len(texts) > most {
-		return nil, fail(codeUsage, "at most %d of entity", most)
+		a.wrong("at most %d of entity", most)
+		return nil
 	}
-	all := make([]ecs.Entity, len(texts))
-	for i, text := range texts {
+	for _, text := range texts {
 		e, err := ecs.ParseEntity(text)
 		if err != nil {
-			return nil, fail(codeUsage, "entity takes entities, INDEXvGENERATION as in 12v3")
+			a.wrong("entity takes entities, INDEXvGENERATION as in 12v3")
 		}
-		all[i] = e
+		all = append(all, e)
 	}
-	return all, nil
-}
-
-// entityThen returns the parameters seq and entity: an entity after a record.
-func (a *ask) entityThen() (seq uint64, e ecs.Entity, err error) {
-	if seq, err = a.record("record"); err == nil {
-		e, err = a.entity()
-	}
-	return seq, e, err
+	return all
 }
 
 // ticks returns the parameters from and to: a stretch of ticks, all if they are not given.
-func (a *ask) ticks() (from, to uint64, err error) {
-	if from, err = a.number("from", 0, math.MaxUint64); err == nil {
-		to, err = a.number("to", math.MaxUint64, math.MaxUint64)
-	}
-	return from, to, err
+func (a *ask) ticks() (from, to uint64) {
+	return a.number("from", 0, math.MaxUint64), a.number("to", math.MaxUint64, math.MaxUint64)
 }
 
 // desk returns who answers: the near desk, or the far one where beside is 1. A state that is shown
@@ -104,10 +101,10 @@ func (a *ask) desk(h *shown) *desk {
 func (a *ask) flag(name string) bool { return a.text(name) == "1" }
 
 // expressions returns those of a parameter, which may be given several times.
-func (a *ask) expressions(name string, most int) ([]string, error) {
+func (a *ask) expressions(name string, most int) []string {
 	texts := slices.DeleteFunc(slices.Clone(a.values[name]), func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(texts) > most {
-		return nil, fail(codeUsage, "at most %d of %s", most, name)
+		a.wrong("at most %d of %s", most, name)
 	}
-	return texts, nil
+	return texts
 }

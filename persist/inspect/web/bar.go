@@ -76,17 +76,11 @@ type damagedDoc struct {
 
 // timeBar tells what a stretch of time holds.
 func (h *shown) timeBar(a *ask) (any, error) {
-	from, to, err := a.ticks()
-	if err != nil {
-		return nil, err
-	}
-	width, err := a.count("width", 1000, maxBuckets)
-	if err != nil {
-		return nil, err
-	}
-	return answer(a.ctx, h.near, func() (*barDoc, error) {
+	from, to := a.ticks()
+	width := a.count("width", 1000, maxBuckets)
+	return answer(a, h.near, func() (doc *barDoc, err error) {
 		d := h.near
-		doc := &barDoc{Measure: "bytes", Branches: []branchDoc{}, Marks: []markDoc{}, Snapshots: d.snapshots(h), Damage: d.damage(h)}
+		doc = &barDoc{Measure: "bytes", Branches: []branchDoc{}, Marks: []markDoc{}, Snapshots: d.snapshots(h), Damage: d.damage(h)}
 		doc.First, doc.Last = d.ends()
 		doc.From, doc.To = max(from, doc.First), min(to, doc.Last)
 		if doc.To < doc.From { // A stretch that lies outside, as of a store that was pruned: all of it.

@@ -71,9 +71,12 @@ func (d *desk) with(ctx context.Context, f func() error) error {
 
 var errClosed = errors.New("the server is closing")
 
-// answer is with for what gives a document.
-func answer[D any](ctx context.Context, d *desk, f func() (D, error)) (doc D, err error) {
-	err = d.with(ctx, func() error {
+// answer is with for what gives a document, if all that was asked is right.
+func answer[D any](a *ask, d *desk, f func() (D, error)) (doc D, err error) {
+	if a.err != nil {
+		return doc, a.err
+	}
+	err = d.with(a.ctx, func() error {
 		doc, err = f()
 		return err
 	})

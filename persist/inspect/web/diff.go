@@ -59,11 +59,8 @@ const (
 
 // tick tells what a record says.
 func (h *shown) tick(a *ask) (any, error) {
-	seq, err := a.record("record")
-	if err != nil {
-		return nil, err
-	}
-	return answer(a.ctx, h.near, func() (*tickDoc, error) {
+	seq := a.record("record")
+	return answer(a, h.near, func() (*tickDoc, error) {
 		commits, err := h.near.view.Commits(seq, seq)
 		if err != nil {
 			return nil, err
@@ -183,24 +180,12 @@ const (
 // diff tells how the states after two records differ. If one is that before the other, as much is
 // read as the tick wrote.
 func (h *shown) diff(a *ask) (any, error) {
-	from, err := a.record("from")
-	if err != nil {
-		return nil, err
-	}
-	to, err := a.record("to")
-	if err != nil {
-		return nil, err
-	}
-	offset, err := a.count("offset", 0, 1<<31-1)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := a.count("limit", 100, maxRows)
-	if err != nil {
-		return nil, err
-	}
+	from := a.record("from")
+	to := a.record("to")
+	offset := a.count("offset", 0, 1<<31-1)
+	limit := a.count("limit", 100, maxRows)
 	component := a.text("component")
-	return answer(a.ctx, h.far, func() (doc *diffDoc, err error) {
+	return answer(a, h.far, func() (doc *diffDoc, err error) {
 		v := h.far.view
 		if err := h.far.reach(a.ctx, max(from, to)); err != nil {
 			return nil, err

@@ -59,30 +59,18 @@ const patience = 150 * time.Millisecond
 
 // entities lists some of the entities at a record.
 func (h *shown) entities(a *ask) (any, error) {
-	seq, err := a.record("record")
-	if err != nil {
-		return nil, err
-	}
-	offset, err := a.count("offset", 0, 1<<31-1)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := a.count("limit", 50, maxRows)
-	if err != nil {
-		return nil, err
-	}
+	seq := a.record("record")
+	offset := a.count("offset", 0, 1<<31-1)
+	limit := a.count("limit", 50, maxRows)
 	s := selecting{seq, strings.TrimSpace(a.text("where")), a.text("with"), strings.TrimSpace(a.text("sort")), a.flag("desc"), nil}
 	if text := strings.TrimSpace(a.text("columns")); text != "" {
 		if s.columns = query.Split(text); len(s.columns) > maxColumns {
-			return nil, fail(codeUsage, "at most %d columns", maxColumns)
+			a.wrong("at most %d columns", maxColumns)
 		}
 	}
-	named, err := a.entities(maxRows)
-	if err != nil {
-		return nil, err
-	}
+	named := a.entities(maxRows)
 	d := a.desk(h)
-	return answer(a.ctx, d, func() (*entitiesDoc, error) {
+	return answer(a, d, func() (*entitiesDoc, error) {
 		if len(named) > 0 {
 			return d.pick(a.ctx, s, named)
 		}

@@ -36,11 +36,8 @@ type heldDoc struct {
 
 // entity tells what a state has of an entity. Nothing is loaded for it.
 func (h *shown) entity(a *ask) (any, error) {
-	seq, e, err := a.entityThen()
-	if err != nil {
-		return nil, err
-	}
-	return answer(a.ctx, h.near, func() (*entityDoc, error) {
+	seq, e := a.record("record"), a.entity()
+	return answer(a, h.near, func() (*entityDoc, error) {
 		s, err := h.near.view.Peek(a.ctx, e, seq)
 		if err != nil {
 			return nil, err
@@ -61,11 +58,8 @@ func (h *shown) entity(a *ask) (any, error) {
 
 // resources tells what the resources hold at a record.
 func (h *shown) resources(a *ask) (any, error) {
-	seq, err := a.record("record")
-	if err != nil {
-		return nil, err
-	}
-	return answer(a.ctx, h.near, func() (any, error) {
+	seq := a.record("record")
+	return answer(a, h.near, func() (any, error) {
 		im, err := h.near.state(a.ctx, seq)
 		if err != nil {
 			return nil, err
@@ -135,15 +129,9 @@ type courseDoc struct {
 
 // history tells the life of an entity, as far back as a few MiB of ticks tell it.
 func (h *shown) history(a *ask) (any, error) {
-	seq, e, err := a.entityThen()
-	if err != nil {
-		return nil, err
-	}
-	limit, err := a.count("limit", 200, maxEvents)
-	if err != nil {
-		return nil, err
-	}
-	return answer(a.ctx, h.far, func() (*historyDoc, error) {
+	seq, e := a.record("record"), a.entity()
+	limit := a.count("limit", 200, maxEvents)
+	return answer(a, h.far, func() (*historyDoc, error) {
 		if err := h.far.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
@@ -324,20 +312,17 @@ var errFound = errors.New("found")
 
 // change finds the last change of an entity before a record, or the first one after it.
 func (h *shown) change(a *ask) (any, error) {
-	seq, e, err := a.entityThen()
-	if err != nil {
-		return nil, err
+	seq, e := a.record("record"), a.entity()
+	dir := a.text("to")
+	if dir != "next" && dir != "previous" {
+		a.wrong("to takes next or previous")
 	}
-	switch dir := a.text("to"); dir {
-	case "next", "previous":
-		return answer(a.ctx, h.near, func() (changedDoc, error) {
-			if dir == "next" {
-				return h.near.nextChange(a.ctx, e, seq)
-			}
-			return h.near.changeBefore(a.ctx, e, seq)
-		})
-	}
-	return nil, fail(codeUsage, "to takes next or previous")
+	return answer(a, h.near, func() (changedDoc, error) {
+		if dir == "next" {
+			return h.near.nextChange(a.ctx, e, seq)
+		}
+		return h.near.changeBefore(a.ctx, e, seq)
+	})
 }
 
 func (d *desk) nextChange(ctx context.Context, e ecs.Entity, seq uint64) (doc changedDoc, err error) {
@@ -391,11 +376,8 @@ type referrerDoc struct {
 
 // referrers tells who holds an entity in a field.
 func (h *shown) referrers(a *ask) (any, error) {
-	seq, e, err := a.entityThen()
-	if err != nil {
-		return nil, err
-	}
-	return answer(a.ctx, h.far, func() (*referrersDoc, error) {
+	seq, e := a.record("record"), a.entity()
+	return answer(a, h.far, func() (*referrersDoc, error) {
 		if err := h.far.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}

@@ -91,11 +91,11 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 			return
 		case <-ticker.C:
 		}
-		news, err := answer(ctx, h.near, func() (newsDoc, error) {
-			if _, err := h.near.refresh(ctx); err != nil {
-				return newsDoc{}, err
-			}
-			return h.near.news(), nil
+		var news newsDoc
+		err := h.near.with(ctx, func() error {
+			_, err := h.near.refresh(ctx)
+			news = h.near.news()
+			return err
 		})
 		if ctx.Err() != nil {
 			return

@@ -196,7 +196,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, name string) {
 		h.fail(w, fail(codeUsage, "the question cannot be read: %v", err))
 		return
 	}
-	doc, err := q.answer(h.shown, &ask{ctx, values})
+	doc, err := q.answer(h.shown, &ask{ctx: ctx, values: values})
 	if err == nil {
 		var text []byte
 		if text, err = query.Marshal(doc); err == nil {

@@ -36,7 +36,7 @@ type problemDoc struct {
 
 // health tells whether the store opens, and what helps if not.
 func (h *shown) health(a *ask) (any, error) {
-	return answer(a.ctx, h.far, func() (*healthDoc, error) {
+	return answer(a, h.far, func() (*healthDoc, error) {
 		d := h.far
 		if _, err := d.refresh(a.ctx); err != nil && !d.view.IsSave() {
 			return nil, err

@@ -35,7 +35,7 @@ type infoDoc struct {
 }
 
 func (h *shown) info(a *ask) (any, error) {
-	return answer(a.ctx, h.near, func() (infoDoc, error) {
+	return answer(a, h.near, func() (infoDoc, error) {
 		v := h.near.view
 		doc := infoDoc{
 			Name: h.name, Kind: "store", Records: len(v.Log().Entries), Session: h.started[:8],
@@ -93,11 +93,11 @@ func (h *shown) resolve(a *ask) (any, error) {
 	if text := a.text("step"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < -maxStep || n > maxStep {
-			return nil, fail(codeUsage, "step takes a whole number from -%d to %d", maxStep, maxStep)
+			a.wrong("step takes a whole number from -%d to %d", maxStep, maxStep)
 		}
 		step = n
 	}
-	return answer(a.ctx, h.near, func() (doc pointDoc, err error) {
+	return answer(a, h.near, func() (doc pointDoc, err error) {
 		d := h.near
 		seq, err := d.view.Resolve(a.text("at"))
 		if err != nil {
@@ -313,11 +313,8 @@ type fieldDoc struct {
 // schema describes the components at a record. It is asked of an entity, as nothing is loaded for
 // one.
 func (h *shown) schema(a *ask) (any, error) {
-	seq, err := a.record("record")
-	if err != nil {
-		return nil, err
-	}
-	return answer(a.ctx, h.near, func() (any, error) {
+	seq := a.record("record")
+	return answer(a, h.near, func() (any, error) {
 		s, err := h.near.view.Peek(a.ctx, ecs.Entity(0), seq)
 		if err != nil {
 			return nil, err

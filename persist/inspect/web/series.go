@@ -43,34 +43,20 @@ type lineDoc struct {
 // whole world, or of one entity. Of many ticks so many are asked as there are samples; the expressions
 // follow all of them.
 func (h *shown) series(a *ask) (any, error) {
-	seq, err := a.record("record")
-	if err != nil {
-		return nil, err
-	}
-	texts, err := a.expressions("expr", maxExpressions)
-	if err != nil {
-		return nil, err
-	}
-	from, to, err := a.ticks()
-	if err != nil {
-		return nil, err
-	}
-	samples, err := a.count("samples", maxSamples, maxSamples)
-	if err != nil {
-		return nil, err
-	}
+	seq := a.record("record")
+	texts := a.expressions("expr", maxExpressions)
+	from, to := a.ticks()
+	samples := a.count("samples", maxSamples, maxSamples)
 	s := sampler{doc: &seriesDoc{[]uint64{}, []uint64{}, []lineDoc{}}, h: h, want: query.WantTotal, entity: ecs.Vacant}
 	if a.text("entity") != "" {
-		if s.entity, err = a.entity(); err != nil {
-			return nil, err
-		}
+		s.entity = a.entity()
 		s.want = query.WantNumber
 	}
 	for _, text := range texts {
 		s.doc.Series = append(s.doc.Series, lineDoc{Text: text, Values: []*float64{}})
 		s.exprs = append(s.exprs, nil)
 	}
-	return answer(a.ctx, h.far, func() (*seriesDoc, error) {
+	return answer(a, h.far, func() (*seriesDoc, error) {
 		if err := h.far.reach(a.ctx, seq); err != nil {
 			return nil, err
 		}
@@ -182,16 +168,10 @@ type firstDoc struct {
 // first finds the first tick on the way to a record at which a condition on the world holds. All
 // of them are asked, in turn, by a condition that follows them.
 func (h *shown) first(a *ask) (any, error) {
-	seq, err := a.record("record")
-	if err != nil {
-		return nil, err
-	}
-	from, err := a.number("from", 0, math.MaxUint64)
-	if err != nil {
-		return nil, err
-	}
+	seq := a.record("record")
+	from := a.number("from", 0, math.MaxUint64)
 	text := strings.TrimSpace(a.text("expr"))
-	return answer(a.ctx, h.far, func() (doc firstDoc, err error) {
+	return answer(a, h.far, func() (doc firstDoc, err error) {
 		if err := h.far.reach(a.ctx, seq); err != nil {
 			return doc, err
 		}
@@ -237,16 +217,10 @@ type mapDoc struct {
 
 // points tells where entities are.
 func (h *shown) points(a *ask) (any, error) {
-	seq, err := a.record("record")
-	if err != nil {
-		return nil, err
-	}
-	limit, err := a.count("limit", 50_000, maxPoints)
-	if err != nil {
-		return nil, err
-	}
+	seq := a.record("record")
+	limit := a.count("limit", 50_000, maxPoints)
 	d := a.desk(h)
-	return answer(a.ctx, d, func() (*mapDoc, error) {
+	return answer(a, d, func() (*mapDoc, error) {
 		im, err := d.state(a.ctx, seq)
 		if err != nil {
 			return nil, err
