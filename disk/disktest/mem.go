@@ -19,7 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
+	"testing/fstest"
 
 	"github.com/stet-ecs/stet/disk"
 )
@@ -340,13 +340,18 @@ func (m *Mem) ReadDir(dir string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "list", Path: dir, Err: err}
 	}
-	var entries []fs.DirEntry
-	for _, name := range slices.Sorted(maps.Keys(m.names)) {
-		if f := m.names[name]; path.Dir(name) == dir {
-			entries = append(entries, fs.FileInfoToDirEntry(entry{path.Base(name), int64(len(f.cache)), f.dir}))
+	entries := fstest.MapFS{}
+	for name, f := range m.names {
+		if path.Dir(name) != dir {
+			continue
 		}
+		mode := fs.FileMode(0o600)
+		if f.dir {
+			mode = fs.ModeDir | 0o700
+		}
+		entries[path.Base(name)] = &fstest.MapFile{Data: f.cache, Mode: mode}
 	}
-	return entries, nil
+	return entries.ReadDir(".")
 }
 
 // in returns the text of a call to a directory.
@@ -378,26 +383,6 @@ func (m *Mem) SyncDir(dir string) error {
 
 // Close is a part of [disk.FS]. It does nothing and does not count.
 func (m *Mem) Close() error { return nil }
-
-// An entry is what a directory says of a name.
-type entry struct {
-	name string
-	size int64
-	dir  bool
-}
-
-func (e entry) Name() string       { return e.name }
-func (e entry) Size() int64        { return e.size }
-func (e entry) IsDir() bool        { return e.dir }
-func (e entry) ModTime() time.Time { return time.Time{} }
-func (e entry) Sys() any           { return nil }
-
-func (e entry) Mode() fs.FileMode {
-	if e.dir {
-		return fs.ModeDir | 0o700
-	}
-	return 0o600
-}
 
 // A file is an open file of a Mem.
 type file struct {
