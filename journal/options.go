@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -130,14 +131,9 @@ func (opt Options) resolve() Options {
 	if opt.QueueSize <= 0 {
 		opt.QueueSize = defaultQueueSize
 	}
-	if opt.FirstSeq == 0 {
-		opt.FirstSeq = 1
-	}
+	opt.FirstSeq, opt.partSize = cmp.Or(opt.FirstSeq, 1), cmp.Or(opt.partSize, MaxPayload)
 	if opt.Guard == nil {
 		opt.Guard = func() error { return nil }
-	}
-	if opt.partSize == 0 {
-		opt.partSize = MaxPayload
 	}
 	return opt
 }

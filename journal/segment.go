@@ -118,14 +118,7 @@ func (h *segmentHeader) check(number uint64) (reason string, kind error) {
 	return "", nil
 }
 
-func allZero(b []byte) bool {
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
-}
+func allZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 // segmentName returns the file name of a segment: "00000012.seg".
 func segmentName(number uint64) string { return fmt.Sprintf("%08d%s", number, segmentSuffix) }

@@ -1,6 +1,9 @@
 package layout
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+)
 
 // ErrConversion reports two layouts between which no conversion by name leads.
 var ErrConversion = errors.New("layout: rows cannot be converted")
@@ -57,7 +60,7 @@ func NewConversion(stored, current *Type) (*Conversion, error) {
 	c := &Conversion{from: stored, to: current, fromWidth: stored.Width(), toWidth: current.Width()}
 	c.same = stored.Equal(current)
 	var m matcher
-	pair, err := m.match(stored, current, either(current.Name, stored.Name))
+	pair, err := m.match(stored, current, cmp.Or(current.Name, stored.Name))
 	if err != nil {
 		return nil, err
 	}

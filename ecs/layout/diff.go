@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -13,11 +14,7 @@ func Diff(stored, current *Type) string {
 	if text == "" {
 		return ""
 	}
-	name := current.Name
-	if name == "" {
-		name = stored.Name
-	}
-	if path = join(name, path); path == "" {
+	if path = join(cmp.Or(current.Name, stored.Name), path); path == "" {
 		return text
 	}
 	return path + ": " + text

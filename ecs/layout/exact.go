@@ -2,6 +2,7 @@ package layout
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -260,7 +261,7 @@ func (r *exactReader) text(token json.Token) (string, *DataError) {
 		return "", wants("string", token)
 	}
 	if name, err := r.next(); err != nil || name != "base64" {
-		return "", orElse(err, wants(`"base64"`, name))
+		return "", cmp.Or(err, wants(`"base64"`, name))
 	}
 	token, err := r.next()
 	if err != nil {
@@ -271,14 +272,6 @@ func (r *exactReader) text(token json.Token) (string, *DataError) {
 		return "", err
 	}
 	return string(content), r.close('}')
-}
-
-// orElse returns err, or otherwise if there is none.
-func orElse(err, otherwise *DataError) *DataError {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 func decodeBase64(token json.Token) ([]byte, *DataError) {
@@ -331,10 +324,8 @@ func (r *exactReader) fields(t *Type, dst, before []byte, token json.Token) ([]b
 			return dst, bad("it is missing").in("." + f.Name)
 		case old[i] != nil:
 			dst = append(dst, old[i]...)
-		case r.form.toPacked:
-			dst = f.Type.AppendZero(dst)
 		default:
-			dst = f.Type.appendZero(dst)
+			dst = r.form.zero(dst, f.Type)
 		}
 	}
 	return dst, nil
@@ -421,7 +412,7 @@ func (r *exactReader) key(t *Type, dst []byte, paired bool) ([]byte, *DataError)
 	if paired {
 		token, err := r.next()
 		if err != nil || token != json.Delim('[') {
-			return dst, orElse(err, wants("[key, value]", token))
+			return dst, cmp.Or(err, wants("[key, value]", token))
 		}
 		return r.value(t.Key, dst, nil)
 	}

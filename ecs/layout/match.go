@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -174,7 +175,7 @@ func (m *matcher) leftOver(pair *match, path string) *ConversionError {
 
 // renamed returns how g is written if its stored name is one more than its former ones.
 func renamed(g Field, former []string, stored string) string {
-	name := either(g.Type.Name, brief(g.Type))
+	name := cmp.Or(g.Type.Name, brief(g.Type))
 	if name == Bytes.String() {
 		name = "[]byte"
 	}
@@ -195,9 +196,7 @@ func refuse(path string, from, to *Type) *ConversionError {
 // widens reports whether every value of kind from is one of kind to.
 func widens(from, to Kind) bool {
 	switch {
-	case from.signed() && to.signed(), from.unsigned() && to.unsigned():
-		return from.bits() < to.bits()
-	case from.unsigned() && to.signed():
+	case from.signed() && to.signed(), from.unsigned() && (to.unsigned() || to.signed()):
 		return from.bits() < to.bits()
 	case from.signed() || from.unsigned(): // A float is exact up to 24 or 53 bits.
 		return to == Float32 && from.bits() <= 16 || to == Float64 && from.bits() <= 32

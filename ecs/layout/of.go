@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -33,7 +34,7 @@ func describe(t reflect.Type) (*Type, *TypeError) {
 		return nil, err
 	}
 	if fault := typ.validate(); fault != nil {
-		return nil, &TypeError{Type: t, Path: either(fault.Path, t.String()), Reason: fault.Reason}
+		return nil, &TypeError{Type: t, Path: cmp.Or(fault.Path, t.String()), Reason: fault.Reason}
 	}
 	if len(typ.Append(nil)) > maxDescription {
 		return nil, d.fault(rootPath(t), fmt.Sprintf("description is larger than %d bytes", maxDescription))
@@ -42,15 +43,7 @@ func describe(t reflect.Type) (*Type, *TypeError) {
 }
 
 // rootPath returns how paths into t begin.
-func rootPath(t reflect.Type) string { return either(typeName(t), t.String()) }
-
-// either returns a, or b if a is empty.
-func either(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a
-}
+func rootPath(t reflect.Type) string { return cmp.Or(typeName(t), t.String()) }
 
 // A describer describes one Go type.
 type describer struct {
@@ -137,7 +130,7 @@ func (d *describer) refusal(t reflect.Type, depth int) string {
 	case kindOf(t) == 0:
 		return kindNames[t.Kind()] + " values cannot be stored"
 	}
-	return either(refusedTypes[t.PkgPath()+"."+t.Name()], refusedPackages[t.PkgPath()])
+	return cmp.Or(refusedTypes[t.PkgPath()+"."+t.Name()], refusedPackages[t.PkgPath()])
 }
 
 // kindNames names the kinds of Go types that cannot be stored.

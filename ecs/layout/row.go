@@ -415,16 +415,6 @@ func (t *Type) AppendZero(dst []byte) []byte {
 
 func (t *Type) appendZero(dst []byte) []byte {
 	switch t.Kind {
-	case Bool:
-		return appendBool(dst, false)
-	case Float32:
-		return appendFloat32(dst, 0)
-	case Float64:
-		return appendFloat64(dst, 0)
-	case Complex64:
-		return appendFloat32(appendFloat32(appendLength(dst, &arrayForm, 2), 0), 0)
-	case Complex128:
-		return appendFloat64(appendFloat64(appendLength(dst, &arrayForm, 2), 0), 0)
 	case String:
 		return appendString(dst, "")
 	case Bytes, Slice, Map, Pointer:
@@ -442,5 +432,5 @@ func (t *Type) appendZero(dst []byte) []byte {
 		}
 		return dst
 	}
-	return append(dst, 0) // Integers and entities.
+	return appendScalar(dst, t.Kind, 0, 0)
 }

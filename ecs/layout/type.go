@@ -383,13 +383,6 @@ func validFieldName(name string) bool {
 
 // validTypeName reports whether name can be shown on a terminal.
 func validTypeName(name string) bool {
-	if len(name) > maxNameSize || !utf8.ValidString(name) {
-		return false
-	}
-	for _, r := range name {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
+	unprintable := func(r rune) bool { return !unicode.IsPrint(r) }
+	return len(name) <= maxNameSize && utf8.ValidString(name) && !strings.ContainsFunc(name, unprintable)
 }

@@ -1,10 +1,6 @@
 package layout
 
-import (
-	"bytes"
-	"reflect"
-	"slices"
-)
+import "reflect"
 
 // A coder encodes and decodes the values of one Go type as msgpack. The coder of
 // a type calls those of the types inside it, so that a row is coded without
@@ -376,15 +372,7 @@ func encodeEntries(dst []byte, m reflect.Value, key, elem coder) []byte {
 		e.end = len(dst) - start
 		entries = append(entries, e)
 	}
-	unsorted := slices.Clone(dst[start:])
-	slices.SortFunc(entries, func(a, b entry) int {
-		return bytes.Compare(unsorted[a.key:a.value], unsorted[b.key:b.value])
-	})
-	dst = dst[:start]
-	for _, e := range entries {
-		dst = append(dst, unsorted[e.key:e.end]...)
-	}
-	return dst
+	return sortEntries(dst, start, entries)
 }
 
 // newKeyAndValue returns a key and a value of maps of type t that can be set.

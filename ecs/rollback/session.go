@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -123,12 +124,7 @@ type checked struct {
 
 // New returns a session that goes on from the tick of w, which must be committed.
 func New[In comparable](w *ecs.World, stepper *ecs.Stepper[Inputs[In]], o Options[In]) (*Session[In], error) {
-	if o.Window == 0 {
-		o.Window = 8
-	}
-	if o.CheckEvery == 0 {
-		o.CheckEvery = 20
-	}
+	o.Window, o.CheckEvery = cmp.Or(o.Window, 8), cmp.Or(o.CheckEvery, 20)
 	if o.Commit == nil {
 		o.Commit = func() error { w.Commit(); return nil }
 	}

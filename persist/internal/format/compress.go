@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"errors"
 	"hash/crc32"
 	"sync"
@@ -164,11 +165,4 @@ func frameEnd(frame []byte, at int) (end int, ok bool) {
 	return 0, false
 }
 
-func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
+func allZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
