@@ -380,17 +380,8 @@ func (r *pagedRows) check(side, unit int) error {
 		return r.layout.Check(content, n)
 	}
 	rows := make([][]byte, n)
-	for i := range rows {
-		var err error
-		if rows[i], content, err = r.layout.Next(content); err != nil {
-			return err
-		}
-	}
-	if len(content) > 0 {
-		return image.ErrRanges
-	}
 	r.cut[side][unit] = rows
-	return nil
+	return image.CutRows(r.layout, rows, content)
 }
 
 // A pagedSide is pagedRows in one state.

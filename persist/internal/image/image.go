@@ -216,6 +216,19 @@ func (c *Component) SetRows(first, n int, src []byte) (rest []byte, err error) {
 	return src, nil
 }
 
+// CutRows cuts a page of rows that vary, of type t, apart.
+func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
+	for i := range rows {
+		if rows[i], content, err = t.Next(content); err != nil {
+			return err
+		}
+	}
+	if len(content) > 0 {
+		return ErrRanges
+	}
+	return nil
+}
+
 // SetEntities makes the entities of rows from first on those encoded in src,
 // whose indices must be below indices. Rows that they had before are not looked at: while
 // a patch is put in place an entity may have two, and the operations tell afterwards

@@ -121,25 +121,12 @@ func placeRows(c *image.Component, lo, hi int, content []byte) error {
 		copy(c.Packed[lo*c.Width:], content)
 		return c.Layout.Check(content, hi-lo)
 	case c.Pages == nil:
-		return cutRows(c, c.Rows[lo:hi], slices.Clone(content)) // The rows share it.
+		return image.CutRows(c.Layout, c.Rows[lo:hi], slices.Clone(content)) // The rows share it.
 	case c.Layout.Check(content, hi-lo) == nil:
 		c.Pages[lo/c.PageRows] = slices.Clone(content)
 		return nil
 	}
-	return cutRows(c, make([][]byte, hi-lo), content)
-}
-
-// cutRows cuts a page of rows that vary apart.
-func cutRows(c *image.Component, rows [][]byte, content []byte) (err error) {
-	for i := range rows {
-		if rows[i], content, err = c.Layout.Next(content); err != nil {
-			return err
-		}
-	}
-	if len(content) > 0 {
-		return image.ErrRanges
-	}
-	return nil
+	return image.CutRows(c.Layout, make([][]byte, hi-lo), content)
 }
 
 // CountGaps counts the gaps of indexed components, whose entities are in place.
