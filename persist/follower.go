@@ -115,13 +115,8 @@ func follow(ctx context.Context, files disk.FS, w *ecs.World) (*Follower, error)
 // have; [raw.ErrCheckpointHeld], [ErrClosed], and that of ctx. The world is then at a
 // tick of the store, as far as Advance came, and another Advance goes on from there.
 func (f *Follower) Advance(ctx context.Context) (changed bool, err error) {
-	switch {
-	case f.done:
-		return false, ErrClosed
-	case f.store.failed != nil:
-		return false, f.store.failed
-	case f.world().Dirty():
-		return false, ErrUncommitted
+	if err := f.usable(); err != nil {
+		return false, err
 	}
 	if _, err := f.cat.Refresh(ctx); err != nil {
 		return false, err
@@ -161,13 +156,8 @@ func (f *Follower) advance(ctx context.Context) (changed bool, err error) {
 // Errors are those of the function Open, [ErrLocked] among them, and of [Follower.Advance]. The
 // follower goes on then.
 func (f *Follower) Open(ctx context.Context, options Options) (*Store, error) {
-	switch {
-	case f.done:
-		return nil, ErrClosed
-	case f.store.failed != nil:
-		return nil, f.store.failed
-	case f.world().Dirty():
-		return nil, ErrUncommitted
+	if err := f.usable(); err != nil {
+		return nil, err
 	}
 	l, err := catalog.Acquire(f.store.files)
 	if err != nil {
@@ -181,6 +171,19 @@ func (f *Follower) Open(ctx context.Context, options Options) (*Store, error) {
 	f.done = true
 	_ = f.cat.Log.Close()
 	return s, nil
+}
+
+// usable returns an error unless the follower can go on.
+func (f *Follower) usable() error {
+	switch {
+	case f.done:
+		return ErrClosed
+	case f.store.failed != nil:
+		return f.store.failed
+	case f.world().Dirty():
+		return ErrUncommitted
+	}
+	return nil
 }
 
 // own opens the store, which l keeps others out of. What was read of the journal is not read again.

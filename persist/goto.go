@@ -128,9 +128,7 @@ func (s *Store) load(ctx context.Context, files disk.FS, file string) error {
 
 // leave ends what is under way at the present state, which the world is about to leave.
 func (s *Store) leave(ctx context.Context) error {
-	switch err := s.Err(); {
-	case s.closed:
-		return ErrClosed
+	switch err := s.usable(); {
 	case err != nil:
 		return err
 	case s.world.Raw().Dirty():

@@ -44,10 +44,7 @@ func (s *Store) Input(name string, data []byte) error {
 
 // noting returns the notes of the tick under way.
 func (s *Store) noting() (*format.Notes, error) {
-	if s.closed {
-		return nil, ErrClosed
-	}
-	if err := s.Err(); err != nil {
+	if err := s.usable(); err != nil {
 		return nil, err
 	}
 	s.notes.About(s.seq())

@@ -43,12 +43,17 @@ func the(said []SaveOptions) (o SaveOptions) {
 // 50 MB of encoded rows. They are encoded by as many goroutines as the program has
 // processors, while others are written and synced.
 func Save(ctx context.Context, file string, w *ecs.World, o ...SaveOptions) error {
+	return inDirectoryOf(file, func(files disk.FS, name string) error { return SaveFS(ctx, files, name, w, o...) })
+}
+
+// inDirectoryOf calls f with the files beside one, and its name among them.
+func inDirectoryOf(file string, f func(files disk.FS, name string) error) error {
 	files, err := disk.Open(filepath.Dir(file))
 	if err != nil {
 		return err
 	}
 	defer files.Close()
-	return SaveFS(ctx, files, filepath.Base(file), w, o...)
+	return f(files, filepath.Base(file))
 }
 
 // SaveFS writes w to a file of files, as [Save] does.
@@ -68,12 +73,7 @@ func SaveFS(ctx context.Context, files disk.FS, file string, w *ecs.World, o ...
 // Errors: [ErrSchema] naming the field that does not fit, with [raw.ErrDropped] if its
 // values would be lost, [ErrForeign], [ErrNewer], [ErrCorrupt] with the offset. w is then as it was.
 func Load(ctx context.Context, file string, w *ecs.World) error {
-	files, err := disk.Open(filepath.Dir(file))
-	if err != nil {
-		return err
-	}
-	defer files.Close()
-	return LoadFS(ctx, files, filepath.Base(file), w)
+	return inDirectoryOf(file, func(files disk.FS, name string) error { return LoadFS(ctx, files, name, w) })
 }
 
 // LoadFS replaces all that w holds by what is saved in a file of files, as [Load] does.

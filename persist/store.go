@@ -1,11 +1,11 @@
 package persist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -214,6 +214,14 @@ func (s *Store) Err() error {
 	return nil
 }
 
+// usable returns an error unless ticks can be committed.
+func (s *Store) usable() error {
+	if s.closed {
+		return ErrClosed
+	}
+	return s.Err()
+}
+
 // await notes a tick that OnLocal and OnDurable are to be told.
 func (s *Store) await(seq, tick uint64) {
 	if s.options.OnDurable == nil && s.options.OnLocal == nil {
@@ -263,10 +271,7 @@ func tell(f func(tick uint64), ticks []pendingTick) {
 // Sync waits until all ticks committed so far are durable: they survive any
 // crash.
 func (s *Store) Sync(ctx context.Context) error {
-	if s.closed {
-		return ErrClosed
-	}
-	if err := s.Err(); err != nil {
+	if err := s.usable(); err != nil {
 		return err
 	}
 	return s.journal.Sync(ctx)
@@ -347,12 +352,7 @@ func (s *Store) Goto(ctx context.Context, point string) error { return s.goTo(ct
 // Cost: as the function Load, and about as many bytes of journal as the save has, and of
 // snapshot. It is durable as a tick is: see [Store.Sync].
 func (s *Store) Load(ctx context.Context, file string) error {
-	files, err := disk.Open(filepath.Dir(file))
-	if err != nil {
-		return err
-	}
-	defer files.Close()
-	return s.load(ctx, files, filepath.Base(file))
+	return inDirectoryOf(file, func(files disk.FS, name string) error { return s.load(ctx, files, name) })
 }
 
 // LoadFrom is Load of the save that in has up to its end, as [SaveTo] writes it; see
@@ -403,17 +403,8 @@ func (s *Store) Close(ctx context.Context) error {
 // seal closes everything once what is under way is finished.
 func (s *Store) seal(head uint64) error {
 	s.settle()
-	err := s.journal.Close(context.Background(), head)
-	if e := s.failed; err == nil {
-		err = e
-	}
-	if e := s.lock.Release(err == nil); err == nil {
-		err = e
-	}
-	if e := s.files.Close(); err == nil {
-		err = e
-	}
-	return err
+	err := cmp.Or(s.journal.Close(context.Background(), head), s.failed)
+	return cmp.Or(err, s.lock.Release(err == nil), s.files.Close())
 }
 
 // Backup copies the store, which goes on, to a directory that is missing or

@@ -11,6 +11,7 @@ package term
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -85,11 +86,7 @@ func (o *Out) Unpaged() error { return o.screen.unpaged() }
 
 // Close prints what is left, waits for the pager and returns the first error.
 func (o *Out) Close() error {
-	err := o.Flush()
-	if e := o.screen.Close(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(o.Flush(), o.screen.Close())
 }
 
 // Broken returns why nothing more can be printed, or nil. To write nothing is how a writer of

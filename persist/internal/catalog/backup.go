@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,10 +194,7 @@ func (c *copier) copySnapshot(ctx context.Context, s SnapshotInfo) error {
 		return err
 	}
 	err = c.copyBytes(ctx, to, from, s.Size)
-	if e := to.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err = cmp.Or(err, to.Close()); err != nil {
 		return err
 	}
 	info, err := pagefile.Check(ctx, c.to, s.Name)

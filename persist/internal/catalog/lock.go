@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -154,8 +155,5 @@ func (l *Lock) Release(clean bool) error {
 			err = l.Sign("")
 		}
 	}
-	if e := l.Close(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(err, l.Close())
 }
