@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -91,18 +92,8 @@ func readState(files disk.FS) (*state, error) {
 
 // write makes s what is remembered. What it says of files must be durable before.
 func (s *state) write(files disk.FS) error {
-	temp := stateFile + tempSuffix
-	if err := files.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	f, err := files.Create(temp)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt(s.encode(), 0); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	temp, text := stateFile+tempSuffix, s.encode()
+	if err := writeFile(files, temp, bytes.NewReader(text), int64(len(text))); err != nil {
 		return err
 	}
 	if err := files.Rename(temp, stateFile); err != nil {

@@ -355,7 +355,7 @@ func (t *tree) cut(name string, size int64) error {
 	if err := t.aside.copy(t, name); err != nil {
 		return err
 	}
-	if err := copyFile(t.top, t.path(name+tempSuffix), f, size); err != nil {
+	if err := writeFile(t.top, t.path(name+tempSuffix), f, size); err != nil {
 		return err
 	}
 	if err := t.top.Rename(t.path(name+tempSuffix), t.path(name)); err != nil {
@@ -364,8 +364,8 @@ func (t *tree) cut(name string, size int64) error {
 	return t.top.SyncDir(t.path(path.Dir(name)))
 }
 
-// copyFile makes a file that has the first bytes of another one, durably.
-func copyFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
+// writeFile makes a file that has the first bytes of another one, durably.
+func writeFile(to disk.FS, name string, from io.ReaderAt, size int64) error {
 	if err := to.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -470,7 +470,7 @@ func (a *aside) copy(t *tree, name string) error {
 	}
 	to, err := a.place(name)
 	if err == nil {
-		err = copyFile(a.top, to, f, size)
+		err = writeFile(a.top, to, f, size)
 	}
 	if err == nil {
 		err = a.top.SyncDir(path.Dir(to))

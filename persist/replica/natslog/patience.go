@@ -62,8 +62,7 @@ func refused(err error) bool {
 
 // passing reports whether what went wrong may be over at the next try.
 func passing(err error) bool {
-	var api *jetstream.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code == 503 || api.ErrorCode == codeSameID || api.ErrorCode == codeUnderWay
 	}
 	for _, lasting := range []error{replica.ErrTaken, nats.ErrMaxPayload, nats.ErrConnectionClosed, nats.ErrBadSubject, jetstream.ErrConnectionClosed} {

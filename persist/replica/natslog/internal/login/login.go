@@ -36,8 +36,7 @@ func Connect(servers string, more ...nats.Option) (*nats.Conn, error) {
 
 // Plain returns an error about a URL without the URL.
 func Plain(err error) error {
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*url.Error](err); ok {
 		return at.Err
 	}
 	return err
