@@ -161,8 +161,7 @@ func (c *campaign) reported(name string) (ranges []*persist.DamageError) {
 	if path.Dir(name) == catalog.SnapshotDir {
 		_, err := pagefile.Check(storetest.Background, c.files, name)
 		for _, e := range storetest.Flat(err) {
-			var d *persist.DamageError
-			if errors.As(e, &d) {
+			if d, ok := errors.AsType[*persist.DamageError](e); ok {
 				ranges = append(ranges, d)
 			}
 		}

@@ -18,7 +18,7 @@ import (
 func compacted(t testing.TB, path string, options inspect.CompactOptions) (string, inspect.CompactReport) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "compacted")
-	r, err := storetest.OpenedReadOnly(t, path).Compact(storetest.Background, out, options)
+	r, err := storetest.ViewOf(t, path).Compact(storetest.Background, out, options)
 	require.NoError(t, err)
 	return out, r
 }
@@ -43,7 +43,7 @@ func digests(t testing.TB, v *inspect.View, from, to uint64) (list []ecs.Digest)
 
 func TestACompactedStoreHoldsTheNewestStateAlone(t *testing.T) {
 	s := storetest.NewSample(t)
-	before := storetest.OpenedReadOnly(t, s.Dir)
+	before := storetest.ViewOf(t, s.Dir)
 	out, r := compacted(t, s.Dir, inspect.CompactOptions{})
 	require.Equal(t, s.Tree, storetest.ReadTree(t, s.Dir))
 	require.Equal(t, uint64(4), r.Tick)
@@ -75,7 +75,7 @@ func TestACompactedStoreHoldsTheNewestStateAlone(t *testing.T) {
 func TestACompactedStoreCanKeepTheWayFromAnyTick(t *testing.T) {
 	t.Parallel()
 	s := storetest.NewSample(t)
-	v := storetest.OpenedReadOnly(t, s.Dir)
+	v := storetest.ViewOf(t, s.Dir)
 	for _, keep := range []string{"@first", "1", "2", "3", "4"} {
 		out, r := compacted(t, s.Dir, inspect.CompactOptions{Keep: keep})
 		from, err := v.Resolve(keep)
@@ -104,7 +104,7 @@ func TestACompactedStoreCanKeepTheWayFromAnyTick(t *testing.T) {
 
 func TestAnyTickCanBeWhatACompactedStoreLeadsTo(t *testing.T) {
 	s := storetest.NewSample(t)
-	v := storetest.OpenedReadOnly(t, s.Dir)
+	v := storetest.ViewOf(t, s.Dir)
 	for seq := range v.Head() + 1 {
 		at := "@first"
 		if seq > 0 {
@@ -194,12 +194,12 @@ func TestAConvertedStoreIsCompactedWithWhatItWas(t *testing.T) {
 
 func TestACompactedSaveIsTheSameSave(t *testing.T) {
 	for _, save := range []string{keptSave, olderSave} {
-		v := storetest.OpenedReadOnly(t, save)
+		v := storetest.ViewOf(t, save)
 		out := filepath.Join(t.TempDir(), "compacted")
 		r, err := v.Compact(storetest.Background, out, inspect.CompactOptions{})
 		require.NoError(t, err)
 		require.Equal(t, v.Snapshots()[0].Tick, r.Tick)
-		copied := storetest.OpenedReadOnly(t, out)
+		copied := storetest.ViewOf(t, out)
 		report, err := copied.Verify(storetest.Background)
 		require.NoError(t, err)
 		require.Empty(t, report.Problems)
@@ -210,7 +210,7 @@ func TestACompactedSaveIsTheSameSave(t *testing.T) {
 
 func TestCompactTakesNoNameThatIsThere(t *testing.T) {
 	s := storetest.NewSample(t)
-	v := storetest.OpenedReadOnly(t, s.Dir)
+	v := storetest.ViewOf(t, s.Dir)
 	out := t.TempDir()
 	_, err := v.Compact(storetest.Background, out, inspect.CompactOptions{})
 	require.ErrorIs(t, err, fs.ErrExist)

@@ -88,7 +88,7 @@ func TestEventsOutliveTheProgram(t *testing.T) {
 	renamed.Commit()
 	require.Equal(t, uint64(2), heard.Missed())
 
-	im := storetest.ImageAt(t, storetest.OpenedReadOnly(t, dir), 2)
+	im := storetest.ImageAt(t, storetest.ViewOf(t, dir), 2)
 	k := slices.IndexFunc(im.Components, func(c *inspect.Component) bool { return c.Name == "hit" })
 	require.True(t, im.Components[k].Resource)
 	require.Equal(t, `{Sent:3 Last:[{Damage:2} {Damage:3}] Now:[]}`, storetest.ValueOf(t, im.Components[k], 0).String())

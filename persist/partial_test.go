@@ -96,7 +96,7 @@ func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
 	dir := t.TempDir()
 	whole := filepath.Join(dir, "whole")
 	require.NoError(t, persist.Save(storetest.Background, whole, w.World))
-	v := storetest.OpenedReadOnly(t, whole)
+	v := storetest.ViewOf(t, whole)
 	want, err := v.At(storetest.Background, 0)
 	require.NoError(t, err)
 	data, err := os.ReadFile(whole)
@@ -114,7 +114,7 @@ func TestWhatIsLeftOfASpoiledSaveIsAsItWas(t *testing.T) {
 			none++
 			continue
 		}
-		saved := storetest.OpenedReadOnly(t, out)
+		saved := storetest.ViewOf(t, out)
 		got, err := saved.At(storetest.Background, 0)
 		require.NoError(t, err)
 		report, err := saved.Verify(storetest.Background)
@@ -193,7 +193,7 @@ func TestWithOneFlippedBitASaveIsRecoveredOrItsPiecesAre(t *testing.T) {
 	require.NoError(t, persist.Save(storetest.Background, file, w.World))
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
-	want, err := storetest.OpenedReadOnly(t, file).At(storetest.Background, 0)
+	want, err := storetest.ViewOf(t, file).At(storetest.Background, 0)
 	require.NoError(t, err)
 	step := 1
 	if *storetest.Stride > 1 {
@@ -210,7 +210,7 @@ func TestWithOneFlippedBitASaveIsRecoveredOrItsPiecesAre(t *testing.T) {
 			none++
 			continue
 		}
-		got, err := storetest.OpenedReadOnly(t, out).At(storetest.Background, 0)
+		got, err := storetest.ViewOf(t, out).At(storetest.Background, 0)
 		require.NoError(t, err)
 		if r.Partial {
 			requireMissing(t, want, got, r)

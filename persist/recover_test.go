@@ -23,7 +23,7 @@ type recovery struct {
 
 func newRecovery(t testing.TB, s *storetest.Sample) *recovery {
 	r := &recovery{Damaged: s.Damaged(t), digests: map[uint64]ecs.Digest{}}
-	v := storetest.OpenedReadOnly(t, s.Dir)
+	v := storetest.ViewOf(t, s.Dir)
 	for seq := range v.Log().Last + 1 {
 		im, err := v.At(storetest.Background, seq)
 		require.NoError(t, err)

@@ -368,7 +368,7 @@ func TestADamagedFileWithRepeatsIsRecovered(t *testing.T) {
 			report, err := inspect.Recover(storetest.Background, damaged, out, inspect.RecoverOptions{Partial: !c.whole})
 			require.NoError(t, err)
 			require.Equal(t, c.whole, report.Complete())
-			v := storetest.OpenedReadOnly(t, out)
+			v := storetest.ViewOf(t, out)
 			im, err := v.At(storetest.Background, v.Head())
 			require.NoError(t, err)
 			if c.whole {

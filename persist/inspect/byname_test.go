@@ -16,7 +16,7 @@ import (
 // requireExported requires that a world gives by name what an export of dir has, text for
 // text, and returns how many rows that are.
 func requireExported(t *testing.T, w *ecs.World, dir string) (rows int) {
-	v := storetest.OpenedReadOnly(t, dir)
+	v := storetest.ViewOf(t, dir)
 	im, err := v.At(storetest.Background, v.Head())
 	require.NoError(t, err)
 	for line := range strings.Lines(exported(t, im, true)) {

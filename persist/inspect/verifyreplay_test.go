@@ -33,7 +33,7 @@ func forked(t testing.TB) *inspect.View {
 		tick()
 	}
 	storetest.CloseStore(t, s)
-	return storetest.OpenedReadOnly(t, dir)
+	return storetest.ViewOf(t, dir)
 }
 
 func TestReplayIsComparedOnEveryBranch(t *testing.T) {
@@ -82,13 +82,13 @@ func TestChecksumsAloneTellOfFlippedBits(t *testing.T) {
 	for _, name := range []string{"snapshots/00000001.snap", "snapshots/00000003.snap", "journal/00000001.seg"} {
 		data := s.Tree[name]
 		d.With(name, storetest.Flip(data, len(data)/2, 3), func() {
-			r, err := storetest.OpenedReadOnly(t, d.Dir).VerifyChecksums(storetest.Background)
+			r, err := storetest.ViewOf(t, d.Dir).VerifyChecksums(storetest.Background)
 			require.NoError(t, err)
 			require.NotEmpty(t, r.Problems)
 			require.ErrorContains(t, r.Problems[0], name)
 		})
 	}
-	r, err := storetest.OpenedReadOnly(t, d.Dir).VerifyChecksums(storetest.Background)
+	r, err := storetest.ViewOf(t, d.Dir).VerifyChecksums(storetest.Background)
 	require.NoError(t, err)
 	require.Empty(t, r.Problems)
 	require.Equal(t, 3, r.Snapshots)

@@ -271,7 +271,7 @@ func TestPartsAreSavesAndSavesAreParts(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "two.part")
 	require.NoError(t, of(t, w.World.World, part.Options{}, list[2], list[0]).Save(ctx, file))
-	v := storetest.OpenedReadOnly(t, file)
+	v := storetest.ViewOf(t, file)
 	im := storetest.ImageAt(t, v, 0)
 	require.Equal(t, 2, im.Find("part.origin").Len())
 	require.Equal(t, 2, im.Find("part.outside").Len(), "the entity in the middle, and who is outside")

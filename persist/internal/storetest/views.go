@@ -149,12 +149,3 @@ func (w *World) Sort(n uint32) {
 		w.Align(w.Sprite, w.Body, w.Heat, w.Position)
 	}
 }
-
-// OpenedReadOnly is OpenReadOnly of something that the test expects to be there.
-func OpenedReadOnly(t testing.TB, path string) *inspect.View {
-	t.Helper()
-	v, err := inspect.OpenReadOnly(Background, path)
-	require.NoError(t, err)
-	t.Cleanup(func() { v.Close() })
-	return v
-}

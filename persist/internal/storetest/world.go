@@ -476,9 +476,7 @@ func CloseStore(t testing.TB, s *persist.Store) {
 // Verified opens dir for reading and checks all of it.
 func Verified(t testing.TB, dir string) *inspect.View {
 	t.Helper()
-	v, err := inspect.OpenReadOnly(Background, dir)
-	require.NoError(t, err)
-	t.Cleanup(func() { v.Close() })
+	v := ViewOf(t, dir)
 	r, err := v.Verify(Background)
 	require.NoError(t, err)
 	require.Empty(t, r.Problems)
