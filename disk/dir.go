@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -167,11 +168,7 @@ func (f osFile) Close() error { return nameless(f.File.Close()) }
 
 // nameless returns err without the name that the file was created or opened under.
 func nameless(err error) error {
-	if err == nil {
-		return nil
-	}
-	var named *fs.PathError
-	if errors.As(err, &named) {
+	if named, ok := errors.AsType[*fs.PathError](err); ok {
 		return named.Err
 	}
 	return err
@@ -221,8 +218,5 @@ func (l *dirLock) Sign(text string) error {
 		return err
 	}
 	_, err = f.WriteString(text)
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(err, f.Close())
 }

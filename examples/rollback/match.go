@@ -108,8 +108,7 @@ func (m *match) turn(i int) (tick int, err error) {
 	if err == nil && p.tick() < m.ticks {
 		err = p.advance()
 	}
-	var differ *rollback.DesyncError
-	if errors.As(err, &differ) {
+	if differ, ok := errors.AsType[*rollback.DesyncError](err); ok {
 		return int(differ.Tick - p.start), errDesync
 	}
 	if err != nil {

@@ -122,8 +122,7 @@ func problemDocOf(err error) problemDoc {
 	case errors.Is(err, persist.ErrNotFound):
 		doc.Kind = "missing"
 	}
-	var damage *persist.DamageError
-	if errors.As(err, &damage) {
+	if damage, ok := errors.AsType[*persist.DamageError](err); ok {
 		doc.File = damage.File
 		if damage.Offset >= 0 {
 			doc.Offset, doc.Length = &damage.Offset, &damage.Length

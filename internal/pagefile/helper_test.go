@@ -121,8 +121,7 @@ func damages(err error) []*pagefile.DamageError {
 		}
 		return all
 	}
-	var damage *pagefile.DamageError
-	if errors.As(err, &damage) {
+	if damage, ok := errors.AsType[*pagefile.DamageError](err); ok {
 		return []*pagefile.DamageError{damage}
 	}
 	return nil

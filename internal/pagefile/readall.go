@@ -102,8 +102,7 @@ func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, [
 func (f *File) damagedBlocks(start, end int64) (damaged []*DamageError) {
 	buf := make([]byte, blockSize)
 	for ; start < end; start += blockSize {
-		var damage *DamageError
-		if errors.As(f.readWhole(buf[:min(blockSize, end-start)], start), &damage) {
+		if damage, ok := errors.AsType[*DamageError](f.readWhole(buf[:min(blockSize, end-start)], start)); ok {
 			damaged = append(damaged, damage)
 		}
 	}

@@ -68,8 +68,7 @@ func (e *Error) Excerpt() (line []rune, before int) {
 
 // failed makes an error of package expr one that tells where in x it is.
 func (x *Expr) failed(err error) *Error {
-	var ours *Error
-	if errors.As(err, &ours) {
+	if ours, ok := errors.AsType[*Error](err); ok {
 		return ours
 	}
 	var e *file.Error

@@ -352,8 +352,7 @@ func (s *salvage) beyondEnd() error {
 		}
 	}
 	err := s.Missing(SnapshotInfo{ID: journal.ID{Seq: s.reached}})
-	var damage *format.DamageError
-	if errors.As(err, &damage) {
+	if damage, ok := errors.AsType[*format.DamageError](err); ok {
 		return damage
 	}
 	return err

@@ -167,8 +167,7 @@ func (d *desk) damage(h *shown) []damagedDoc {
 			break
 		}
 		doc := damagedDoc{Message: h.describe(p).Error.Message}
-		var at *persist.DamageError
-		if errors.As(p, &at) {
+		if at, ok := errors.AsType[*persist.DamageError](p); ok {
 			doc.Tick = tickBefore(log, at.File, at.Offset)
 		}
 		docs = append(docs, doc)

@@ -77,12 +77,9 @@ func (r *Reader) Damage(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	var placed *format.DamageError
-	if errors.As(err, &placed) || errors.Is(err, format.ErrNewer) || errors.Is(err, format.ErrTooLarge) || errors.Is(err, format.ErrForeign) {
-		return err
-	}
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	_, placed := errors.AsType[*format.DamageError](err)
+	_, named := errors.AsType[*fs.PathError](err)
+	if placed || named || errors.Is(err, format.ErrNewer) || errors.Is(err, format.ErrTooLarge) || errors.Is(err, format.ErrForeign) {
 		return err
 	}
 	return corrupt(r.Name, "%s", err.Error())
