@@ -66,7 +66,7 @@ var allowed = map[string][]string{
 	"examples/queens":     {"ecs"},
 	"examples/roguelike":  {"ecs"},
 	"examples/rollback":   {"ecs", "ecs/rollback", "ecs/raw", "persist"},
-	"internal/benchtable": {"github.com/jedib0t/go-pretty"},
+	"internal/benchtable": {"internal/term"},
 	"internal/benchdata":  {"ecs", "persist"},
 	"internal/querygen":   {},
 	"benchmarks":          {},

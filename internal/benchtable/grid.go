@@ -3,9 +3,6 @@ package main
 import (
 	"slices"
 	"strings"
-
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 // A grid is the results of one unit: a row for every name without its last
@@ -70,21 +67,16 @@ func renderGrids(results []result) string {
 }
 
 func (g *grid) render() string {
-	t := table.NewWriter()
-	t.Style().Format.Header = text.FormatDefault
-	header, columns := table.Row{g.unit}, []table.ColumnConfig(nil)
-	for i, column := range g.columns {
-		header = append(header, column)
-		columns = append(columns, table.ColumnConfig{Number: i + 2, Align: text.AlignRight})
+	line := func(first string, others []string) string {
+		return "| " + strings.Join(append([]string{first}, others...), " | ") + " |"
 	}
-	t.SetColumnConfigs(columns)
-	t.AppendHeader(header)
+	lines := []string{line(g.unit, g.columns), "| --- |" + strings.Repeat(" ---:|", len(g.columns))}
 	for _, name := range g.rows {
-		row := table.Row{name}
+		var cells []string
 		for _, column := range g.columns {
-			row = append(row, g.cell(name, column))
+			cells = append(cells, g.cell(name, column))
 		}
-		t.AppendRow(row)
+		lines = append(lines, line(name, cells))
 	}
-	return t.RenderMarkdown()
+	return strings.Join(lines, "\n")
 }

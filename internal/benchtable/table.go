@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/stet-ecs/stet/internal/term"
 )
 
 // run reads the output of go test -bench from r and writes what show makes of the
@@ -36,17 +35,14 @@ func run(r io.Reader, w io.Writer, show func([]result) string) error {
 
 // render returns the table: a row for every budget, one for every result without.
 func render(results []result) string {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault
-	t.Style().Format.Footer = text.FormatDefault
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight}, {Number: 3, Align: text.AlignRight}})
-	t.AppendHeader(table.Row{"benchmark", "measured", "budget", "verdict", "also"})
+	var b strings.Builder
+	out := term.NewOut(&b, nil)
+	g := out.Grid("benchmark", ">measured", ">budget", "verdict", "also")
 	within, budgets := 0, 0
 	for _, r := range results {
 		verdicts, others := r.judge()
 		if len(verdicts) == 0 {
-			t.AppendRow(table.Row{r.name, "", "", "", list(others)})
+			g.Row(r.name, "", "", "", list(others))
 		}
 		for _, v := range verdicts {
 			word := "over"
@@ -55,11 +51,13 @@ func render(results []result) string {
 				within++
 			}
 			budgets++
-			t.AppendRow(table.Row{r.name, v.measured, number(v.budget.value), word, list(others)})
+			g.Row(r.name, v.measured, number(v.budget.value), word, list(others))
 		}
 	}
-	t.AppendFooter(table.Row{fmt.Sprintf("%d of %d within budget", within, budgets)})
-	return t.Render()
+	g.Flush()
+	out.Line("%d of %d within budget", within, budgets)
+	_ = out.Close() // Nothing keeps a builder from taking it.
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func list(metrics []metric) string {
