@@ -134,26 +134,20 @@ func (f *Follower) present() (*tree, error) {
 	if err := t.make(); err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{journalDir, snapshotDir} {
-		entries, err := f.files.ReadDir(t.path(dir))
+	names, err := t.names()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if !replicated(name) {
+			continue
+		}
+		file, err := t.writable(name)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			name := dir + "/" + e.Name()
-			if !replicated(name) {
-				continue
-			}
-			file, err := f.files.OpenWrite(t.path(name))
-			if err != nil {
-				return nil, err
-			}
-			if err := t.hold(name, file); err != nil {
-				return nil, err
-			}
-			if t.sizes[name], err = file.Size(); err != nil {
-				return nil, err
-			}
+		if t.sizes[name], err = file.Size(); err != nil {
+			return nil, err
 		}
 	}
 	return t, nil

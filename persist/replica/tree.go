@@ -299,32 +299,43 @@ func (t *tree) sync() error {
 	return nil
 }
 
+// names returns the names of the files that lie here.
+func (t *tree) names() (names []string, err error) {
+	for _, dir := range []string{journalDir, snapshotDir} {
+		entries, err := t.top.ReadDir(t.path(dir))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			names = append(names, dir+"/"+e.Name())
+		}
+	}
+	return names, nil
+}
+
 // tidy sets aside what lies here and the log does not have: files, and the ends of files. It fails
 // if something is missing.
 func (t *tree) tidy() error {
 	missing := len(t.sizes)
-	for _, dir := range []string{journalDir, snapshotDir} {
-		entries, err := t.top.ReadDir(t.path(dir))
+	names, err := t.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		size, known := t.sizes[name]
+		_, part := t.parts[strings.TrimSuffix(name, tempSuffix)]
+		switch {
+		case known:
+			missing--
+			err = t.cut(name, size)
+		case strings.HasSuffix(name, tempSuffix) && part:
+		case strings.HasSuffix(name, tempSuffix):
+			err = t.remove(name)
+		default:
+			err = t.aside.move(t, name)
+		}
 		if err != nil {
 			return err
-		}
-		for _, e := range entries {
-			name := dir + "/" + e.Name()
-			size, known := t.sizes[name]
-			_, part := t.parts[strings.TrimSuffix(name, tempSuffix)]
-			switch {
-			case known:
-				missing--
-				err = t.cut(name, size)
-			case strings.HasSuffix(name, tempSuffix) && part:
-			case strings.HasSuffix(name, tempSuffix):
-				err = t.remove(name)
-			default:
-				err = t.aside.move(t, name)
-			}
-			if err != nil {
-				return err
-			}
 		}
 	}
 	if missing > 0 {
