@@ -51,7 +51,7 @@ func (c conversion) compile(pair *match) converter {
 // nilOr returns the converter of values that may be nil and are full otherwise.
 func nilOr(full converter) converter {
 	return func(r *reader, dst []byte) ([]byte, *DataError) {
-		if r.is(codeNil) {
+		if r.isNil() {
 			return append(dst, codeNil), nil
 		}
 		return full(r, dst)

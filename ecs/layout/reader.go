@@ -47,9 +47,9 @@ func (r *reader) code() (byte, *DataError) {
 	return r.src[0], nil
 }
 
-// is reads the next byte if it is code, and reports whether it was.
-func (r *reader) is(code byte) bool {
-	if len(r.src) == 0 || r.src[0] != code {
+// isNil reads a nil if there is one, and reports whether there was.
+func (r *reader) isNil() bool {
+	if len(r.src) == 0 || r.src[0] != codeNil {
 		return false
 	}
 	r.src = r.src[1:]

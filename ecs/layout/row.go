@@ -303,7 +303,7 @@ func (r *reader) complex(k Kind) (re, im uint64, err *DataError) {
 func (r *reader) text(t *Type, v *Value) *DataError {
 	form := &strForm
 	if t.Kind == Bytes {
-		if r.is(codeNil) {
+		if r.isNil() {
 			v.setNil()
 			return nil
 		}
@@ -352,7 +352,7 @@ func (r *reader) elements(t *Type, v *Value, n int) *DataError {
 
 // slice reads a slice.
 func (r *reader) slice(t *Type, v *Value) *DataError {
-	if r.is(codeNil) {
+	if r.isNil() {
 		v.setNil()
 		return nil
 	}
@@ -365,7 +365,7 @@ func (r *reader) slice(t *Type, v *Value) *DataError {
 
 // mapping reads a map: keys and values by turns.
 func (r *reader) mapping(t *Type, v *Value) *DataError {
-	if r.is(codeNil) {
+	if r.isNil() {
 		v.setNil()
 		return nil
 	}
@@ -394,7 +394,7 @@ func (r *reader) mapping(t *Type, v *Value) *DataError {
 
 // pointer reads nil or an array of one.
 func (r *reader) pointer(t *Type, v *Value) *DataError {
-	if r.is(codeNil) {
+	if r.isNil() {
 		v.setNil()
 		return nil
 	}

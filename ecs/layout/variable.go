@@ -28,9 +28,9 @@ func compile(t reflect.Type) coder {
 	case Float64:
 		return float64Coder
 	case Complex64:
-		return pairCoder(float32Coder, 4)
+		return repeat(float32Coder, 2, 4)
 	case Complex128:
-		return pairCoder(float64Coder, 8)
+		return repeat(float64Coder, 2, 8)
 	case String:
 		return stringCoder
 	case Bytes:
@@ -38,7 +38,7 @@ func compile(t reflect.Type) coder {
 	case Struct:
 		return structCoder(t)
 	case Array:
-		return arrayCoder(t)
+		return repeat(compile(t.Elem()), t.Len(), int(t.Elem().Size()))
 	case Slice:
 		return sliceCoder(t)
 	case Map:
@@ -138,9 +138,6 @@ var float64Coder = coder{
 	least: 9,
 }
 
-// pairCoder returns the coder of complex numbers made of two floats of that size.
-func pairCoder(half coder, size int) coder { return repeat(half, 2, size) }
-
 var stringCoder = coder{
 	encode: func(dst []byte, p ptr) []byte { return appendString(dst, load[string](p)) },
 	decode: func(r *reader, p ptr) *DataError {
@@ -162,7 +159,7 @@ func bytesCoder(t reflect.Type) coder {
 			return append(appendLength(dst, &binForm, len(content)), content...)
 		},
 		decode: func(r *reader, p ptr) *DataError {
-			if r.is(codeNil) {
+			if r.isNil() {
 				valueAt(t, p).SetZero()
 				return nil
 			}
@@ -226,11 +223,6 @@ func decodeFields(r *reader, p ptr, fields []fieldCoder) *DataError {
 	return nil
 }
 
-// arrayCoder returns the coder of the array t.
-func arrayCoder(t reflect.Type) coder {
-	return repeat(compile(t.Elem()), t.Len(), int(t.Elem().Size()))
-}
-
 // repeat returns the coder of n values, each size bytes behind the one before.
 func repeat(elem coder, n, size int) coder {
 	return coder{
@@ -280,7 +272,7 @@ func sliceCoder(t reflect.Type) coder {
 			return encodeElements(appendLength(dst, &arrayForm, n), elem, elems, n, size)
 		},
 		decode: func(r *reader, p ptr) *DataError {
-			if r.is(codeNil) {
+			if r.isNil() {
 				valueAt(t, p).SetZero()
 				return nil
 			}
@@ -308,7 +300,7 @@ func pointerCoder(t reflect.Type) coder {
 			return elem.encode(appendLength(dst, &arrayForm, 1), target)
 		},
 		decode: func(r *reader, p ptr) *DataError {
-			if r.is(codeNil) {
+			if r.isNil() {
 				valueAt(t, p).SetZero()
 				return nil
 			}
@@ -338,7 +330,7 @@ func mapCoder(t reflect.Type) coder {
 			return encodeEntries(appendLength(dst, &mapForm, m.Len()), m, key, elem)
 		},
 		decode: func(r *reader, p ptr) *DataError {
-			if r.is(codeNil) {
+			if r.isNil() {
 				valueAt(t, p).SetZero()
 				return nil
 			}
