@@ -122,10 +122,7 @@ func (h *shown) count(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-news:
-			_ = h.far.with(ctx, func() error { // What it does not find is found the next time.
-				_, err := h.far.refresh(ctx)
-				return err
-			})
+			_ = h.far.with(ctx, func() error { return h.far.refresh(ctx) }) // What it does not find is found the next time.
 		}
 	}
 }

@@ -147,20 +147,20 @@ func sizeOf(im *inspect.Image) (n int) {
 	return n
 }
 
-// refresh looks for what was written, and reports whether anything was. A state that is held
+// refresh looks for what was written. A state that is held
 // stays right while the store only grows. Under another epoch it may not: a crash loses records
 // that were not durable, which were shown here, and the next program gives their seqs to others.
-func (d *desk) refresh(ctx context.Context) (changed bool, err error) {
+func (d *desk) refresh(ctx context.Context) error {
 	epoch := d.view.Log().Epoch
-	if changed, err = d.view.Refresh(ctx); err != nil || !changed {
-		return false, err
+	if changed, err := d.view.Refresh(ctx); err != nil || !changed {
+		return err
 	}
 	if d.view.Log().Epoch != epoch { // Another program: what was lost gives its seqs to others.
 		d.refreshed.Add(1)
 		d.cursor, d.anchor, d.chosen, d.roster = nil, nil, nil, nil
 	}
 	d.line.learn(d.view.Log())
-	return true, nil
+	return nil
 }
 
 // epoch tells what is kept in caches from what a seq means now.

@@ -298,8 +298,7 @@ func (d *desk) reach(ctx context.Context, seq uint64) error {
 	if _, ok := d.view.Log().Known(seq); ok || d.view.IsSave() {
 		return nil
 	}
-	_, err := d.refresh(ctx)
-	return err
+	return d.refresh(ctx)
 }
 
 // changedDoc is the place in time at which an entity was changed.

@@ -93,7 +93,7 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 		}
 		var news newsDoc
 		err := h.near.with(ctx, func() error {
-			_, err := h.near.refresh(ctx)
+			err := h.near.refresh(ctx)
 			news = h.near.news()
 			return err
 		})

@@ -38,7 +38,7 @@ type problemDoc struct {
 func (h *shown) health(a *ask) (any, error) {
 	return answer(a, h.far, func() (*healthDoc, error) {
 		d := h.far
-		if _, err := d.refresh(a.ctx); err != nil && !d.view.IsSave() {
+		if err := d.refresh(a.ctx); err != nil && !d.view.IsSave() {
 			return nil, err
 		}
 		log := d.view.Log()
