@@ -150,6 +150,7 @@ func TestAHandoverIsCutAnywhere(t *testing.T) {
 		}
 		done()
 		whole := err == nil
+		link.Cut(true)           // If so many appends did not come in that time.
 		crashed := files.Crash() // And never is heard of again, until all is over.
 		taken, err := b.Claim(background)
 		for errors.Is(err, replica.ErrTaken) { // It has not heard of all yet.
@@ -164,6 +165,7 @@ func TestAHandoverIsCutAnywhere(t *testing.T) {
 		}
 		h.play(t, next)
 		require.NoError(t, next.Sync(background))
+		link.CutAfter(0)
 		link.Cut(false)
 		assert.ErrorIs(t, o.Offer(background, "a"), persist.ErrLost, "the old owner is none")
 		require.NoError(t, o.Close())
