@@ -37,17 +37,20 @@ type desk struct {
 	turn   chan struct{} // Holds one value while somebody has the turn: a lock that can be waited for with a context.
 	view   *inspect.View
 	cursor *inspect.Cursor // nil: at no state yet.
-	anchor *inspect.Cursor // A little before it, for whoever steps back; nil: nobody did.
+	size   int             // About so many bytes a state takes; 0: none was seen.
 	line   line
 	chosen *selection // Of the state last asked for entities: who scrolls asks for the same ones again.
+
+	anchors anchors
+	room    int // Bytes that they may take.
 
 	roster *roster // Of a state that was not loaded: all rows of the registry are read for it.
 
 	refreshed atomic.Uint64 // How often the store was seen to be another one than it was.
 }
 
-func newDesk(v *inspect.View) *desk {
-	d := &desk{turn: make(chan struct{}, 1), view: v}
+func newDesk(v *inspect.View, room int) *desk {
+	d := &desk{turn: make(chan struct{}, 1), view: v, room: room}
 	d.line.learn(v.Log())
 	return d
 }
@@ -88,63 +91,10 @@ func (d *desk) state(ctx context.Context, seq uint64) (im *inspect.Image, err er
 	if err := d.reach(ctx, seq); err != nil {
 		return nil, err
 	}
-	if d.cursor == nil {
-		if d.cursor, err = d.view.Cursor(ctx, seq); err != nil {
-			d.cursor = nil
-			return nil, err
-		}
-		return d.cursor.Image(), nil
-	}
-	if err := d.stepBack(ctx, seq); err != nil {
-		return nil, err
-	}
-	if err = d.cursor.Seek(ctx, seq); err != nil {
+	if err := d.seek(ctx, seq); err != nil {
 		return nil, err
 	}
 	return d.cursor.Image(), nil
-}
-
-const (
-	stride  = 64       // Ticks between an anchor and who steps back from where it was left.
-	maxHeld = 64 << 20 // Bytes of a state that is held twice.
-)
-
-// stepBack takes the cursor behind record seq, if that is a few ticks before where it is. A
-// journal only leads forward, from the nearest snapshot on: whoever steps back would go that way
-// for each tick. So the way is gone once up to some ticks before, and what is there is
-// kept:
-//
-//	snapshot ─────────────▶ anchor ──copy──▶ seq ◀── cursor
-func (d *desk) stepBack(ctx context.Context, seq uint64) error {
-	to, ok := d.line.find(seq)
-	from, known := d.line.find(d.cursor.Seq())
-	if !ok || !known || to >= from || from-to > 4*stride || d.cursor.Image() == nil || sizeOf(d.cursor.Image()) > maxHeld {
-		return nil
-	}
-	if d.anchor != nil {
-		if at, ok := d.line.find(d.anchor.Seq()); ok && d.anchor.Image() != nil && at <= to && to-at <= 4*stride {
-			d.cursor = d.anchor.Clone()
-			return nil
-		}
-		d.anchor = nil
-	}
-	if err := d.cursor.Seek(ctx, d.line.path[max(0, to-stride)].ID.Seq); err != nil {
-		return err
-	}
-	d.anchor = d.cursor.Clone()
-	return nil
-}
-
-// sizeOf returns about how many bytes a state takes.
-func sizeOf(im *inspect.Image) (n int) {
-	n = 12 * len(im.Registry)
-	for _, c := range im.Components {
-		n += c.Len()*(8+max(c.Width, 0)) + 4*len(c.Pointers)
-		for _, row := range c.Rows {
-			n += 24 + len(row)
-		}
-	}
-	return n
 }
 
 // refresh looks for what was written. A state that is held
@@ -157,9 +107,10 @@ func (d *desk) refresh(ctx context.Context) error {
 	}
 	if d.view.Log().Epoch != epoch { // Another program: what was lost gives its seqs to others.
 		d.refreshed.Add(1)
-		d.cursor, d.anchor, d.chosen, d.roster = nil, nil, nil, nil
+		d.cursor, d.anchors, d.chosen, d.roster = nil, anchors{}, nil, nil
 	}
 	d.line.learn(d.view.Log())
+	d.anchors.only(&d.line)
 	return nil
 }
 
@@ -175,6 +126,6 @@ func (d *desk) close() error {
 	if v == nil {
 		return nil
 	}
-	d.view, d.cursor, d.anchor, d.chosen = nil, nil, nil, nil
+	d.view, d.cursor, d.anchors, d.chosen = nil, nil, anchors{}, nil
 	return v.Close()
 }

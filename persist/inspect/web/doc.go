@@ -7,6 +7,7 @@
 //	who may ask, and what                handler.go, guard.go
 //	parameters, and what went wrong      ask.go, failure.go
 //	who waits for whom                   desk.go
+//	from one state to another            anchors.go
 //	points in time, and the time bar     points.go, bar.go
 //	how many rows ticks wrote            counter.go, keptcounts.go
 //	who is alive, and one of them        entities.go, entity.go

@@ -34,11 +34,11 @@ type heldDoc struct {
 	Value nodeDoc `json:"value"`
 }
 
-// entity tells what a state has of an entity. Nothing is loaded for it.
+// entity tells what a state has of an entity.
 func (h *shown) entity(a *ask) (any, error) {
 	seq, e := a.record("record"), a.entity()
 	return answer(a, h.near, func() (*entityDoc, error) {
-		s, err := h.near.view.Peek(a.ctx, e, seq)
+		s, err := h.near.peek(a.ctx, e, seq)
 		if err != nil {
 			return nil, err
 		}
@@ -54,6 +54,38 @@ func (h *shown) entity(a *ask) (any, error) {
 		}
 		return doc, nil
 	})
+}
+
+// peek returns what the state after record seq has of e: from the state itself where that is reached
+// soon, else nothing is loaded for it.
+func (d *desk) peek(ctx context.Context, e ecs.Entity, seq uint64) (*inspect.EntityState, error) {
+	if err := d.reach(ctx, seq); err != nil {
+		return nil, err
+	}
+	if !d.isQuick(seq) {
+		return d.view.Peek(ctx, e, seq)
+	}
+	im, err := d.state(ctx, seq)
+	if err != nil {
+		return nil, err
+	}
+	s := &inspect.EntityState{
+		Entity: e, Seq: seq, Tick: im.Tick, Alive: im.IsAlive(e), Row: -1, Living: im.Alive, Free: im.Free, Indices: len(im.Registry),
+	}
+	if index := int(e.Index()); index < len(im.Index) {
+		s.Row = int(im.Index[index])
+		s.Holder = im.Registry[s.Row]
+	}
+	for _, c := range im.Components {
+		held := inspect.EntityComponent{Name: c.Name, Layout: c.Layout, Resource: c.Resource, Row: rowOf(c, e)}
+		if held.Row >= 0 {
+			if held.Value, err = c.Value(held.Row); err != nil {
+				return nil, err
+			}
+		}
+		s.Components = append(s.Components, held)
+	}
+	return s, nil
 }
 
 // resources tells what the resources hold at a record.

@@ -67,7 +67,7 @@ func New(ctx context.Context, open Opener, options Options) (*Handler, error) {
 	h := &Handler{token: options.Token, gate: newGuard(options)}
 	ctx, h.stop = context.WithCancel(ctx)
 	h.shown = &shown{
-		speaker: speaker{options.Name}, open: open, near: newDesk(near), far: newDesk(far), started: randomText(), ended: ctx.Done(),
+		speaker: speaker{options.Name}, open: open, near: newDesk(near, nearRoom), far: newDesk(far, farRoom), started: randomText(), ended: ctx.Done(),
 	}
 	h.following.begin(h.near)
 	h.bar.kept = keptCounts(options.Cache)

@@ -45,7 +45,7 @@ func TestAListByPagesIsThatOfTheWholeState(t *testing.T) {
 	require.NoError(t, err)
 	defer view.Close()
 
-	paged, whole := newDesk(view), newDesk(view)
+	paged, whole := newDesk(view, nearRoom), newDesk(view, nearRoom)
 	_, err = whole.state(t.Context(), 0)
 	require.NoError(t, err)
 	one := func(of ...string) string { return of[rng.IntN(len(of))] }

@@ -1,0 +1,107 @@
+package web
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// wander makes a store of some hundred ticks, with branches that were rewound, and returns the digest of each
+// state by its record.
+func wander(t *testing.T) (dir string, want map[uint64]ecs.Digest) {
+	t.Helper()
+	dir, want = filepath.Join(t.TempDir(), "D"), map[uint64]ecs.Digest{}
+	s := begin(t, dir)
+	for n := range 700 {
+		switch {
+		case n%97 == 50:
+			require.NoError(t, s.world.History().Rewind(n%11+1))
+		case n%13 == 3:
+			e := s.world.Create()
+			s.entities = append(s.entities, e)
+			s.positions.Set(e, Position{float64(n), 1})
+			s.targets.Set(e, Target{s.entities[n%10]})
+		case n%31 == 7:
+			s.world.Destroy(s.entities[n%len(s.entities)])
+		case n == 350:
+			_, err := s.store.SnapshotAs(context.Background(), "half")
+			require.NoError(t, err)
+		}
+		if e := s.entities[n%10]; s.world.Alive(e) {
+			s.positions.Set(e, Position{float64(n), 2})
+		}
+		s.commit(t)
+		want[uint64(len(want)+1)] = s.world.Digest()
+	}
+	require.NoError(t, s.store.Close(context.Background()))
+	return dir, want
+}
+
+// Whatever there is room for, a state is the one that it is, and so is an entity in it.
+func TestStatesAreReachedByAnchorsOfAnyRoom(t *testing.T) {
+	dir, want := wander(t)
+	ctx := context.Background()
+	for seed, room := range []int{0, 1 << 10, 6 << 10, 40 << 10, 64 << 20} {
+		view, err := inspect.OpenReadOnly(ctx, dir)
+		require.NoError(t, err)
+		d := newDesk(view, room)
+		rng, seq, most := rand.New(rand.NewPCG(uint64(seed), 3)), uint64(1), 0
+		for range 150 {
+			switch rng.IntN(6) {
+			case 0:
+				seq = 1 + rng.Uint64N(uint64(len(want)))
+			case 1:
+				seq = min(uint64(len(want)), seq+rng.Uint64N(5))
+			default:
+				seq = max(1, seq-min(seq, rng.Uint64N(4)))
+			}
+			e := ecs.NewEntity(rng.Uint32N(70), 1+rng.Uint32N(2))
+			asked, err := d.peek(ctx, e, seq)
+			require.NoError(t, err)
+			read, err := view.Peek(ctx, e, seq)
+			require.NoError(t, err)
+			require.Equal(t, read, asked, "seed %d: %v after record %d", seed, e, seq)
+			im, err := d.state(ctx, seq)
+			require.NoError(t, err)
+			require.Equal(t, want[seq], im.Digest(), "seed %d: record %d", seed, seq)
+			size := 0
+			for i, a := range d.anchors.held {
+				size += a.size
+				require.Equal(t, want[a.Seq()], a.Image().Digest(), "seed %d: the anchor at record %d", seed, a.Seq())
+				require.True(t, i == 0 || d.anchors.held[i-1].Seq() < a.Seq())
+			}
+			require.Equal(t, size, d.anchors.size)
+			require.LessOrEqual(t, size, room, "seed %d", seed)
+			most = max(most, len(d.anchors.held))
+		}
+		assert.Equal(t, room >= 6<<10, most > 0, "%d anchors in %d bytes", most, room)
+		assert.Equal(t, room >= 40<<10, most > 6, "%d anchors in %d bytes", most, room)
+		require.NoError(t, d.close())
+	}
+}
+
+// A heavy state is left alone by who asks for one entity far from it.
+func TestAnEntityThatIsFarFromALargeStateIsReadAlone(t *testing.T) {
+	dir, _ := wander(t)
+	ctx := context.Background()
+	view, err := inspect.OpenReadOnly(ctx, dir)
+	require.NoError(t, err)
+	d := newDesk(view, nearRoom)
+	_, err = d.state(ctx, 20)
+	require.NoError(t, err)
+	d.size = 100 << 20
+	_, err = d.peek(ctx, ecs.NewEntity(0, 1), 690)
+	require.NoError(t, err)
+	assert.EqualValues(t, 20, d.cursor.Seq())
+	_, err = d.peek(ctx, ecs.NewEntity(0, 1), 25)
+	require.NoError(t, err)
+	assert.EqualValues(t, 25, d.cursor.Seq(), "near it, ticks are gone")
+	require.NoError(t, d.close())
+}
