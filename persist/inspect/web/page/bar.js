@@ -193,26 +193,30 @@ export class Bar {
       c.arc(this.xOf(s.tick), base, 2.5, 0, 7);
       c.fill();
     }
-    c.textAlign = "left";
-    let free = 0;
-    for (const m of [...this.doc.marks].sort((a, b) => a.tick - b.tick)) {
-      const x = this.xOf(m.tick);
-      if (x < 0 || x > width) continue;
-      c.fillStyle = color("mark");
-      c.globalAlpha = m.rewound ? 0.5 : 1;
-      c.fillRect(x, 3, 1, base - 3);
-      c.beginPath();
-      c.moveTo(x, 3), c.lineTo(x + 6, 6), c.lineTo(x, 9);
-      c.fill();
-      const name = m.name.length > 18 ? m.name.slice(0, 17) + "…" : m.name, w = c.measureText(name).width;
-      if (x + 8 > free && x + 8 + w < width) {
-        c.fillText(name, x + 8, 11);
-        free = x + 14 + w;
-      }
-      c.globalAlpha = 1;
-    }
+    this.marks(c, width, base);
     c.fillStyle = color("danger");
     for (const d of this.doc.damage) c.fillRect(this.xOf(d.tick) - 1, top - 4, 3, base - top + 4);
+  }
+
+  // marks draws a flag for each mark, and its name beside it as far as there is room: up to the next
+  // flag, or else back to what the last one left.
+  marks(c, width, base) {
+    const seen = this.doc.marks.map((m) => ({ ...m, x: this.xOf(m.tick) })).filter((m) => m.x >= 0 && m.x <= width).sort((a, b) => a.x - b.x);
+    let free = 0;
+    seen.forEach((m, i) => {
+      c.fillStyle = color("mark");
+      c.globalAlpha = m.rewound ? 0.5 : 1;
+      c.fillRect(m.x, 3, 1, base - 3);
+      c.beginPath();
+      c.moveTo(m.x, 3), c.lineTo(m.x + 6, 6), c.lineTo(m.x, 9);
+      c.fill();
+      const end = seen[i + 1]?.x ?? width, on = end - m.x - 12, before = m.x - free - 8;
+      const name = cut(c, m.name, Math.max(on, before)), w = c.measureText(name).width;
+      c.textAlign = "left";
+      if (name) c.fillText(name, w <= on ? m.x + 8 : m.x - 4 - w, 10);
+      free = m.x + 8 + (name && w <= on ? w : 0);
+      c.globalAlpha = 1;
+    });
   }
 
   cursor(c, tick, height, paint, text) {
@@ -244,4 +248,15 @@ export class Bar {
     fill(this.legend, spans);
     fill(document.getElementById("points"), ["@first", "@latest", ...d.marks.slice(-50).map((m) => "mark:" + m.name), ...d.snapshots.slice(-20).map((s) => "snap:" + s.number)].map((value) => h("option", { value })));
   }
+}
+
+// cut returns as much of a name as has room, with dots for the rest; "": too little.
+function cut(c, name, room) {
+  const fits = (text) => c.measureText(text).width <= room;
+  let text = name.length > 18 ? name.slice(0, 17) + "…" : name;
+  for (let n = text.length - 1; !fits(text); n--) {
+    if (n < 3) return "";
+    text = name.slice(0, n) + "…";
+  }
+  return text;
 }
