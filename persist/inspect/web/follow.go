@@ -56,12 +56,12 @@ func (f *follower) leave(c chan struct{}) {
 	delete(f.listeners, c)
 }
 
-// tell makes news known, if it is some.
-func (f *follower) tell(news newsDoc) {
+// tell makes news known, if it is some, which it reports.
+func (f *follower) tell(news newsDoc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if news == f.last {
-		return
+		return false
 	}
 	f.last = news
 	for c := range f.listeners {
@@ -70,6 +70,7 @@ func (f *follower) tell(news newsDoc) {
 		default:
 		}
 	}
+	return true
 }
 
 func (f *follower) latest() newsDoc {
@@ -83,13 +84,19 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 	if h.near.view.IsSave() {
 		return
 	}
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
+	const awake = 5 * time.Second // What has just grown is looked at more often.
+	timer, grew := time.NewTimer(interval), time.Now()
+	defer timer.Stop()
 	for {
+		wait := interval
+		if time.Since(grew) < awake {
+			wait /= 4
+		}
+		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
 		var news newsDoc
 		err := h.near.with(ctx, func() error {
@@ -104,7 +111,9 @@ func (h *shown) follow(ctx context.Context, interval time.Duration) {
 			news = h.following.latest()
 			news.Error = h.describe(err).Error.Message
 		}
-		h.following.tell(news)
+		if h.following.tell(news) {
+			grew = time.Now()
+		}
 	}
 }
 

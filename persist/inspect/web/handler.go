@@ -31,7 +31,8 @@ type Options struct {
 	// this machine. Default: none, so that a name that somebody else made lead here is refused.
 	Hosts []string
 
-	// Interval is how often to look at a store for what was written. Default: 100 ms.
+	// Interval is how often to look at a store for what was written; four times as often while it
+	// grows. Default: 100 ms.
 	Interval time.Duration
 
 	// Cache is a directory for what takes long to find out, so that it is known at the next

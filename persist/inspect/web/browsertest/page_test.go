@@ -355,6 +355,72 @@ func TestAWrongValueIsFoundFromThePageAlone(t *testing.T) {
 	p.shot("wrong-guess")
 }
 
+// However many marks there are, and however narrow the bar is: no name lies over another one, or a
+// flag, or outside.
+func TestNamesOfMarksDoNotLieOverEachOther(t *testing.T) {
+	b := browser(t)
+	url := serve(t, store(t, 800))
+	for _, width := range []int64{400, 1280} {
+		p := open(t, b, url, width, 800, false)
+		bad := eval[string](p, `(() => {
+			const texts = [], draw = CanvasRenderingContext2D.prototype.fillText;
+			let seed = 7, drawn = 0;
+			const random = (n) => (seed = seed * 48271 % 2147483647) % n;
+			for (let round = 0; round < 60; round++) {
+				const last = stet.bar.doc.last;
+				stet.bar.doc.marks = Array.from({ length: 1 + random(14) }, (_, i) => ({ tick: random(last + 1), name: "the mark number " + i + "x".repeat(random(12)), record: 1, rewound: i % 5 === 0 }));
+				texts.length = 0;
+				CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+					if (y === 10) texts.push([x, x + this.measureText(text).width, text]);
+					draw.call(this, text, x, y);
+				};
+				stet.bar.draw();
+				CanvasRenderingContext2D.prototype.fillText = draw;
+				drawn += texts.length;
+				const flags = stet.bar.doc.marks.map((m) => [stet.bar.xOf(m.tick), stet.bar.xOf(m.tick) + 6, "a flag"]);
+				for (const [i, a] of texts.entries()) {
+					if (a[0] < 0 || a[1] > stet.bar.canvas.clientWidth) return round + ": " + a + " lies outside";
+					for (const o of [...texts.slice(i + 1), ...flags]) if (a[0] < o[1] && o[0] < a[1]) return round + ": " + a + " lies over " + o;
+				}
+			}
+			return drawn > 60 ? "" : "only " + drawn + " names are drawn";
+		})()`)
+		if bad != "" {
+			t.Errorf("%d pixels: %s", width, bad)
+		}
+		p.shot(fmt.Sprintf("marks-%d", width))
+	}
+}
+
+// Whoever steps on and on finds the next state there: it was asked for before.
+func TestTheNextStepIsAskedBeforeItIsTaken(t *testing.T) {
+	b := browser(t)
+	p := open(t, b, serve(t, store(t, 800)), 1280, 800, false)
+	p.until(`document.querySelector(".list .row .name")?.innerText.includes("v")`)
+	asked := func(record uint64) string {
+		return fmt.Sprintf(`performance.getEntriesByType("resource").filter((e) => e.name.includes("entities?record=%d&")).length`, record)
+	}
+	p.key(kb.Home)
+	p.until("stet.point.parent === null")
+	for range 4 {
+		at := eval[uint64](p, "stet.point.record")
+		p.key(kb.ArrowRight)
+		p.until(fmt.Sprintf("stet.point.record > %d && stet.point.next", at))
+	}
+	next := eval[uint64](p, "stet.point.next.record")
+	p.until(asked(next) + " === 1")
+	p.key(kb.ArrowRight)
+	p.until(fmt.Sprintf("stet.point.record === %d", next))
+	then := eval[uint64](p, "stet.point.next.record")
+	p.until(asked(then) + " === 1")
+	if n := eval[int](p, asked(next)); n != 1 {
+		t.Errorf("the entities after record %d were asked for %d times", next, n)
+	}
+	if n := eval[int](p, asked(then+1)); n != 0 {
+		t.Errorf("the entities after record %d were asked for, two steps ahead", then+1)
+	}
+}
+
 func TestAnOpenStoreIsFollowed(t *testing.T) {
 	b := browser(t)
 	dir := filepath.Join(t.TempDir(), "raid")

@@ -9,14 +9,25 @@ export class Trouble extends Error {
 
 // ask returns the document that answers a question, or throws Trouble.
 export async function ask(name, params = {}, signal) {
+  if (repeated.includes(name) && !params.beside && params.limit !== 0) recent.set(name, params);
+  const question = questionOf(name, params), early = ahead.get(question);
+  ahead.delete(question);
+  return early ? await early : await send(question, signal);
+}
+
+function questionOf(name, params) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(params)) {
     if (Array.isArray(value)) value.forEach((v) => query.append(key, v));
     else if (value !== undefined && value !== null && value !== "") query.set(key, value);
   }
+  return name + "?" + query;
+}
+
+async function send(question, signal) {
   let answer;
   try {
-    answer = await fetch("api/v1/" + name + "?" + query, { signal });
+    answer = await fetch("api/v1/" + question, { signal });
   } catch (err) {
     if (err.name === "AbortError") throw err;
     throw new Trouble({ kind: "gone", message: "the server does not answer: it may have ended" });
@@ -25,6 +36,29 @@ export async function ask(name, params = {}, signal) {
   if (doc.error) throw new Trouble(doc.error);
   return doc;
 }
+
+const repeated = ["entities", "entity", "map", "tick", "arrays"]; // What is asked again at each point.
+const recent = new Map(); // By name: what was asked last.
+const ahead = new Map(); // Answers by question, before somebody waits for them.
+
+// early asks a question that will be asked soon. The answer is for whoever asks first.
+export function early(name, params) {
+  const question = questionOf(name, params);
+  if (ahead.has(question)) return ahead.get(question);
+  if (ahead.size >= 8) ahead.clear();
+  const answer = send(question);
+  answer.catch(() => ahead.delete(question)); // Whoever waits for it is told why.
+  ahead.set(question, answer);
+  return answer;
+}
+
+// foresee asks about one record what was asked about another.
+export function foresee(record, from) {
+  for (const [name, params] of recent) if (params.record === from) early(name, { ...params, record });
+}
+
+// forget lets go of what was asked early: the store has grown, and the newest point is another one.
+export const forget = () => ahead.clear();
 
 const kept = new Map(); // By question: what was asked last beside what is shown.
 

@@ -1,6 +1,6 @@
 // The page: where it is in time, which screen it shows, and the keys. The URL is its state.
 import { h, fill, latest } from "./dom.js";
-import { ask, listen } from "./api.js";
+import { ask, early, foresee, forget, listen } from "./api.js";
 import { Bar } from "./bar.js";
 import entities from "./screens/entities.js";
 import map from "./screens/map.js";
@@ -80,13 +80,27 @@ export const app = {
 window.stet = app; // For whoever looks at it from outside, as tests do.
 
 let current = null; // The screen that is mounted.
+let last = 0; // The step that was the last move; 0: it was another one.
+
+// foreseeStep asks for what comes next: whoever goes the same way again finds it there.
+function foreseeStep(point, step) {
+  const to = step > 0 ? point.next : point.parent;
+  if (!to) return;
+  early("resolve", { at: "record:" + point.record, step });
+  foresee(to.record, point.record);
+}
 
 const travel = latest(async (at, step) => {
   try {
+    const from = app.point, single = Math.abs(step) === 1 && at === "record:" + from?.record, same = single && step === last;
+    const to = single && (step > 0 ? from.next : from.parent);
+    if (to) foresee(to.record, from.record); // Both are answered at the same time.
     const point = await ask("resolve", { at, step: step || undefined });
     await arrive(point);
+    last = single ? step : 0;
     $("point").setAttribute("aria-invalid", "false");
     app.trouble(null);
+    if (same) foreseeStep(point, step);
   } catch (err) {
     if (!app.point) $("screen").replaceChildren(h("p", { class: "empty" }, "No state can be shown here. The Health screen says more."));
     app.trouble(err);
@@ -295,14 +309,21 @@ async function restore() {
   await travel(app.get("at") || "@latest");
 }
 
-// grown shows what is new in a store that grows, a few times a second.
+// grown shows what is new in a store that grows, some times a second.
 const grown = latest(async (news) => {
   const first = !app.news;
   app.news = news;
   if (news.error) app.trouble(new Error(news.error));
   if (first) return;
-  if (app.get("follow") === "1") travel("@latest");
-  else if (app.point) travel("record:" + app.point.record); // There may be a next one now.
+  forget();
+  grow();
+  if (app.get("follow") === "1") await travel("@latest");
+  else if (app.point) await travel("record:" + app.point.record); // There may be a next one now.
+  await new Promise((done) => setTimeout(done, 30));
+});
+
+// grow shows it beside the state: less often, and nobody waits for it.
+const grow = latest(async () => {
   await app.bar.load();
   if (current?.timeless) current.update("news");
   await new Promise((done) => setTimeout(done, 150));
