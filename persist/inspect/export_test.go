@@ -118,7 +118,7 @@ func (v *View) ReadAsStore(ctx context.Context, f func(*State) error) error {
 		return err
 	}
 	defer r.Close()
-	s, err := newState(ctx, r, false)
+	s, err := newState(ctx, v, r, false)
 	if err != nil {
 		return err
 	}

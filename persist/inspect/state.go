@@ -36,18 +36,19 @@ type State struct {
 	indices int
 	columns []stored // By number.
 	reader  *snap.Reader
-	census  []uint32    // By index, the generation of who is alive; 0: nobody. See [State.Count].
+	view    *View       // That is read.
+	census  *census     // Who is alive; nil: nobody was counted.
 	failed  atomic.Bool // A page could not be read: whatever f made of it, Read begins anew with the whole state.
 }
 
 // readPages calls f with what lies in a snapshot. It is not done if that needs the whole state.
-func readPages(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, f func(*State) error) (done bool, err error) {
-	r, err := snap.Open(v.Files, s.Name, catalog.SnapshotName)
+func (v *View) readPages(ctx context.Context, s SnapshotInfo, f func(*State) error) (done bool, err error) {
+	r, err := snap.Open(v.cat.Files, s.Name, catalog.SnapshotName)
 	if err != nil {
 		return false, err
 	}
 	defer r.Close()
-	st, err := newState(ctx, r, v.IsSave())
+	st, err := newState(ctx, v, r, v.IsSave())
 	if err != nil {
 		return false, err
 	}
@@ -68,12 +69,12 @@ func stateOf(im *Image) *State {
 
 // newState returns the state that r has. Of a store it may have rows of entities that are dead,
 // of components that do not rewind: those are read at once, and dropped.
-func newState(ctx context.Context, r *snap.Reader, save bool) (*State, error) {
+func newState(ctx context.Context, v *View, r *snap.Reader, save bool) (*State, error) {
 	m := r.Manifest
 	if err := r.CheckRegistry(); err != nil {
 		return nil, err
 	}
-	s := &State{outline: outlineOf(m), digest: m.Digest, indices: m.Total, reader: r, columns: make([]stored, len(m.Components))}
+	s := &State{outline: outlineOf(m), digest: m.Digest, indices: m.Total, view: v, reader: r, columns: make([]stored, len(m.Components))}
 	for n, c := range s.outline.Components {
 		s.columns[n] = stored{
 			Component: c, state: s, number: n,

@@ -26,7 +26,7 @@ func (v *View) At(ctx context.Context, seq uint64) (*Image, error) { return v.ca
 func (v *View) Read(ctx context.Context, seq uint64, f func(*State) error) error {
 	for _, s := range leadingBases(v.cat, seq) {
 		if s.Err == nil && s.ID.Seq == seq {
-			if done, err := readPages(ctx, v.cat, s, f); done || ctx.Err() != nil {
+			if done, err := v.readPages(ctx, s, f); done || ctx.Err() != nil {
 				return cmp.Or(err, ctx.Err())
 			}
 			break

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/journal"
@@ -11,7 +12,10 @@ import (
 // A View reads a store or a save without changing anything: no lock, no repair.
 // It shows the store as it was when it was opened, also while a program goes on
 // writing it; what that program removes meanwhile can no longer be shown.
-type View struct{ cat *catalog.Catalog }
+type View struct {
+	cat    *catalog.Catalog
+	census atomic.Pointer[census] // Of the state that was counted last, see [State.Count].
+}
 
 // OpenReadOnly opens the directory of a store, or a file that Save wrote, for
 // reading.
@@ -24,7 +28,7 @@ func OpenReadOnly(ctx context.Context, path string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &View{c}, nil
+	return &View{cat: c}, nil
 }
 
 // OpenFS is [OpenReadOnly] of the store at the top of files, for which name is ".", or
@@ -34,7 +38,7 @@ func OpenFS(ctx context.Context, files disk.FS, name string) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &View{c}, nil
+	return &View{cat: c}, nil
 }
 
 // Close lets go of the files.

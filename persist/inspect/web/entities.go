@@ -51,6 +51,7 @@ type selecting struct {
 	sort    string
 	desc    bool
 	columns []string
+	since   time.Time // When it was begun to look for them.
 }
 
 // patience is how long one request looks for entities. What it has found by then is shown; it
@@ -62,7 +63,7 @@ func (h *shown) entities(a *ask) (any, error) {
 	seq := a.record("record")
 	offset := a.count("offset", 0, 1<<31-1)
 	limit := a.count("limit", 50, maxRows)
-	s := selecting{seq, strings.TrimSpace(a.text("where")), a.text("with"), strings.TrimSpace(a.text("sort")), a.flag("desc"), nil}
+	s := selecting{seq, strings.TrimSpace(a.text("where")), a.text("with"), strings.TrimSpace(a.text("sort")), a.flag("desc"), nil, time.Time{}}
 	if text := strings.TrimSpace(a.text("columns")); text != "" {
 		if s.columns = query.Split(text); len(s.columns) > maxColumns {
 			a.wrong("at most %d columns", maxColumns)
@@ -71,6 +72,7 @@ func (h *shown) entities(a *ask) (any, error) {
 	named := a.entities(maxRows)
 	d := a.desk(h)
 	return answer(a, d, func() (*entitiesDoc, error) {
+		s.since = time.Now()
 		if len(named) > 0 {
 			return d.pick(a.ctx, s, named)
 		}
@@ -120,6 +122,7 @@ func (d *desk) list(ctx context.Context, s selecting, offset, limit int) (*entit
 		return nil, err
 	}
 	chosen := d.chosen
+	chosen.since = s.since
 	if err := chosen.look(ctx, im, enoughOf(offset, limit)); err != nil {
 		d.chosen = nil
 		return nil, err
@@ -247,10 +250,9 @@ func (c *selection) look(ctx context.Context, im *inspect.Image, enough int) err
 	if err := c.bind(im); err != nil {
 		return err
 	}
-	begun := time.Now()
 	for n := 0; c.next < len(im.Index); n++ {
 		if n%256 == 255 {
-			if err := ctx.Err(); err != nil || c.isEnough(begun, enough) {
+			if err := ctx.Err(); err != nil || c.isEnough(enough) {
 				return err
 			}
 		}
@@ -269,9 +271,9 @@ func (c *selection) look(ctx context.Context, im *inspect.Image, enough int) err
 	return nil
 }
 
-// isEnough reports whether a look that begun then has taken long enough.
-func (c *selection) isEnough(begun time.Time, enough int) bool {
-	took := time.Since(begun)
+// isEnough reports whether the look has taken long enough.
+func (c *selection) isEnough(enough int) bool {
+	took := time.Since(c.since)
 	shown := enough > 0 && c.order == nil && len(c.found) >= enough
 	return took > patience || shown && took > patience/8
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/internal/query"
@@ -129,6 +128,7 @@ func (d *desk) sweep(ctx context.Context, st *inspect.State, s selecting, enough
 		}
 		d.chosen.paged = true
 	}
+	d.chosen.since = s.since
 	if err := d.chosen.lookByPages(ctx, st, enough); err != nil {
 		d.chosen = nil
 		return err
@@ -172,7 +172,6 @@ func (c *selection) lookByPages(ctx context.Context, st *inspect.State, enough i
 	}
 	// Spans are asked by several goroutines, each with expressions of its own: an expression
 	// keeps what it read last. What they found is taken in the order of indices, by this one.
-	begun := time.Now()
 	err := st.Sweep(ctx, c.next, components, func() func(*inspect.Span) (any, error) {
 		var span *inspect.Span
 		var i int
@@ -214,7 +213,7 @@ func (c *selection) lookByPages(ctx context.Context, st *inspect.State, enough i
 		l := found.(*looked)
 		c.next, c.asked = l.next, c.asked+l.asked
 		c.found, c.keys = append(c.found, l.found...), append(c.keys, l.keys...)
-		if c.isEnough(begun, enough) {
+		if c.isEnough(enough) {
 			return errFound
 		}
 		return nil
