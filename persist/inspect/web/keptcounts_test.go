@@ -51,9 +51,8 @@ func TestWhatIsCountedIsKnownAtTheNextStart(t *testing.T) {
 		s.commit(t)
 	}
 	require.NoError(t, s.store.Close(context.Background()))
-	first, bar, recalled := countedBar(t, dir, "")
+	_, bar, recalled := countedBar(t, dir, "")
 	assert.Equal(t, "rows", bar["measure"])
-	assert.Less(t, first["counted"], 1.)
 	assert.Zero(t, recalled)
 
 	_, kept, recalled := countedBar(t, dir, cache)
