@@ -7,9 +7,9 @@ import (
 )
 
 // Commands that ask all entities compile first, which tells the components that are read, and
-// sweep then: so a state of gigabytes takes the pages of a few columns. An expression that reads of
-// other entities than its own cannot be swept; it is compiled again for the whole state (see
-// [inspect.State.NeedWhole]).
+// sweep then: so a state of gigabytes takes the pages of a few columns. What an expression reads of
+// other entities than its own is looked up, in the columns that it names (see
+// [inspect.State.Lookup]).
 
 // A sweeper asks the entities alive for what expressions give, span by span and several at the
 // same time, and reads of the state only the components that are asked for.

@@ -13,8 +13,9 @@ import (
 
 // A query over a million entities evaluates one expression a million times. The virtual machine
 // of package expr finds variables in a map and hands numbers around as interfaces. Expressions of a
-// simple form are made closures instead, which read the field from the bytes of the row. Whatever has no such form, even in one part, is left to
-// the machine as a whole; and what both can evaluate must give the same, to the last bit.
+// simple form are made closures instead, which read the field from the bytes of the row. Whatever
+// has no such form, even in one part, is left to the machine as a whole; and what both can evaluate
+// must give the same, to the last bit.
 
 // A reading is the evaluation of an expression without a program. Rows are found once.
 type reading struct {

@@ -162,8 +162,9 @@ func (c *counter) countSome(d *desk) (more bool) {
 		return false
 	}
 	c.mu.Lock()
-	const past = 1 << 16                                                                                           // Ticks that were pruned.
-	if epoch := d.epoch(); c.epoch != epoch || c.world != d.view.Log().World || entries[0].ID.Seq > c.begin+past { // Seqs may have been given again.
+	const past = 1 << 16 // Ticks that were pruned.
+	epoch, world := d.epoch(), d.view.Log().World
+	if c.epoch != epoch || c.world != world || entries[0].ID.Seq > c.begin+past { // Seqs may have been given again.
 		c.of(d.view.Log())
 		c.epoch, c.saved = epoch, min(c.saved, len(c.ticks))
 	}

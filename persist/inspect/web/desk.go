@@ -97,15 +97,15 @@ func (d *desk) state(ctx context.Context, seq uint64) (im *inspect.Image, err er
 	return d.cursor.Image(), nil
 }
 
-// refresh looks for what was written. A state that is held
-// stays right while the store only grows. Under another epoch it may not: a crash loses records
-// that were not durable, which were shown here, and the next program gives their seqs to others.
+// refresh looks for what was written. A state that is held stays right while the store only grows.
+// Under another epoch it may not: a crash loses records that were not durable, which were shown
+// here, and the next program gives their seqs to others.
 func (d *desk) refresh(ctx context.Context) error {
 	epoch := d.view.Log().Epoch
 	if changed, err := d.view.Refresh(ctx); err != nil || !changed {
 		return err
 	}
-	if d.view.Log().Epoch != epoch { // Another program: what was lost gives its seqs to others.
+	if d.view.Log().Epoch != epoch {
 		d.refreshed.Add(1)
 		d.cursor, d.anchors, d.chosen, d.roster = nil, anchors{}, nil, nil
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"hash/crc32"
@@ -92,10 +93,7 @@ func (k keptCounts) write(c *counts) {
 		return
 	}
 	_, err = f.Write(c.append(nil))
-	if closing := f.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
+	if err = cmp.Or(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), k.file(c.world))
 	}
 	if err != nil {
