@@ -3,6 +3,7 @@ package ecs
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -16,52 +17,17 @@ func addNth[K any](w *World, name string) *Storage[nth[K]] {
 // Every component of every arity comes from its own storage, rows of which lie
 // in another order each.
 func TestQueriesOfEveryArityHandOutEachComponent(t *testing.T) {
-	w := NewWorld(Options{})
-	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")
-	e, f, g, h := addNth[uint8](w, "e"), addNth[uint16](w, "f"), addNth[uint32](w, "g"), addNth[uint64](w, "h")
-	sets := []func(Entity, int32) bool{
-		setNth(a), setNth(b), setNth(c), setNth(d), setNth(e), setNth(f), setNth(g), setNth(h),
-	}
-	entities := make([]Entity, 150)
-	for i := range entities {
-		entities[i] = w.Create()
-	}
-	for k, set := range sets {
-		for i := range entities {
-			i = (i + 11*k) % len(entities)
-			if i%(20+k) != 0 {
-				set(entities[i], int32(1000*k+i))
-			}
-		}
-	}
-	queries := []any{
-		NewQuery1(Read(a)),
-		NewQuery2(Read(a), Read(b)),
-		NewQuery3(Read(a), Read(b), Read(c)),
-		NewQuery4(Read(a), Read(b), Read(c), Read(d)),
-		NewQuery5(Read(a), Read(b), Read(c), Read(d), Read(e)),
-		NewQuery6(Read(a), Read(b), Read(c), Read(d), Read(e), Read(f)),
-		NewQuery7(Read(a), Read(b), Read(c), Read(d), Read(e), Read(f), Read(g)),
-		NewQuery8(Read(a), Read(b), Read(c), Read(d), Read(e), Read(f), Read(g), Read(h)),
-	}
-	all := w.Storages()
+	queries, entities, all := everyArity(func(k, i, n int) (int, bool) {
+		i = (i + 11*k) % n
+		return i, i%(20+k) != 0
+	})
 	for i, q := range queries {
-		n := i + 1
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			for _, name := range []string{"All", "AllOptional", "Runs", "Get", "First", "ParallelRuns"} {
-				found := map[Entity]bool{}
-				visit := func(e Entity, values []int) {
-					found[e] = true
-					for k, v := range values {
-						if v != 1000*k+int(e.Index()) || len(values) != n {
-							t.Fatalf("%s: %v has %v", name, e, values)
-						}
-					}
-				}
-				visitAll(q, name, entities, visit)
+		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
+			for _, name := range visiting {
+				found := visitedBy(t, q, name, entities, i+1)
 				for _, e := range entities {
 					want := name != "First"
-					for _, s := range all[:n] {
+					for _, s := range all[:i+1] {
 						want = want && s.sparseSet().Has(e)
 					}
 					if want && !found[e] || found[e] && !want && name != "First" {
@@ -74,6 +40,86 @@ func TestQueriesOfEveryArityHandOutEachComponent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where rows lie side by side a query walks the run again that it found. Whatever walked
+// before, the next walk finds all, and heeds what Without says in between.
+func TestQueriesOfEveryArityWalkAgainWhatTheyFound(t *testing.T) {
+	queries, entities, all := everyArity(func(_, i, _ int) (int, bool) { return i, true })
+	for i, q := range queries {
+		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
+			walk := func(name string) {
+				want := len(entities)
+				if name == "First" {
+					want = 1
+				}
+				if found := visitedBy(t, q, name, entities, i+1); len(found) != want || !found[entities[0]] {
+					t.Errorf("%s finds %d, want %d", name, len(found), want)
+				}
+				if got := q.AppendEntities(nil); q.Count() != len(entities) || !slices.Equal(got, entities) {
+					t.Errorf("after %s: AppendEntities(nil) = %v, want %v", name, got, entities)
+				}
+			}
+			for _, first := range visiting {
+				for _, second := range visiting {
+					walk(first)
+					walk(second)
+				}
+			}
+			q.base().exclude(all[:1])
+			for _, name := range visiting {
+				if name != "First" && len(visitedBy(t, q, name, entities, i+1)) > 0 {
+					t.Errorf("%s finds some of no entities", name)
+				}
+			}
+		})
+	}
+}
+
+// everyArity returns a query of each arity over storages in which at says, for component k
+// and the i-th of n entities, which entity is the i-th to get it, and whether it does.
+func everyArity(at func(k, i, n int) (int, bool)) ([]AnyQuery, []Entity, []AnyStorage) {
+	w := NewWorld(Options{})
+	a, b, c, d := addNth[int8](w, "a"), addNth[int16](w, "b"), addNth[int32](w, "c"), addNth[int64](w, "d")
+	e, f, g, h := addNth[uint8](w, "e"), addNth[uint16](w, "f"), addNth[uint32](w, "g"), addNth[uint64](w, "h")
+	entities := w.CreateN(nil, 150)
+	for k, set := range []func(Entity, int32) bool{
+		setNth(a), setNth(b), setNth(c), setNth(d), setNth(e), setNth(f), setNth(g), setNth(h),
+	} {
+		for i := range entities {
+			if i, ok := at(k, i, len(entities)); ok {
+				set(entities[i], int32(1000*k+i))
+			}
+		}
+	}
+	return []AnyQuery{
+		NewQuery1(Read(a)),
+		NewQuery2(Read(a), Read(b)),
+		NewQuery3(Read(a), Read(b), Read(c)),
+		NewQuery4(Read(a), Read(b), Read(c), Read(d)),
+		NewQuery5(Read(a), Read(b), Read(c), Read(d), Read(e)),
+		NewQuery6(Read(a), Read(b), Read(c), Read(d), Read(e), Read(f)),
+		NewQuery7(Read(a), Read(b), Read(c), Read(d), Read(e), Read(f), Read(g)),
+		NewQuery8(Read(a), Read(b), Read(c), Read(d), Read(e), Read(f), Read(g), Read(h)),
+	}, entities, w.Storages()
+}
+
+// visiting are the methods that visitAll knows.
+var visiting = []string{"All", "AllOptional", "Runs", "Get", "First", "ParallelRuns"}
+
+// visitedBy returns the entities that a method of q, a query of n components, finds, each of
+// which must have its own components.
+func visitedBy(t *testing.T, q any, name string, entities []Entity, n int) map[Entity]bool {
+	found := map[Entity]bool{}
+	visitAll(q, name, entities, func(e Entity, values []int) {
+		found[e] = true
+		for k, v := range values {
+			if v != 1000*k+int(e.Index()) || len(values) != n {
+				t.Fatalf("%s: %v has %v", name, e, values)
+			}
+		}
+	})
+	return found
 }
 
 func setNth[K any](s *Storage[nth[K]]) func(Entity, int32) bool {
@@ -124,7 +170,8 @@ func visitAll(q any, name string, entities []Entity, visit func(Entity, []int)) 
 			}
 		}
 	case "First":
-		got := method.Call(nil)
-		row(got[0], got[1])
+		if got := method.Call(nil); got[2].Bool() {
+			row(got[0], got[1])
+		}
 	}
 }

@@ -142,7 +142,8 @@ func BenchmarkBudgetChange(b *testing.B) {
 	}
 }
 
-// Each row's first write in a frame, compared with later ones.
+// Each row's first write in a frame, compared with later ones; and how much more that is by
+// hand.
 func BenchmarkBudgetChangeFirst(b *testing.B) {
 	for _, c := range changes {
 		for _, n := range changeSizes {
@@ -159,7 +160,7 @@ func BenchmarkBudgetChangeFirst(b *testing.B) {
 					}
 					cp = p.w.Checkpoint()
 				}
-				compareMore(b, n, c.more, first, c.side(held, c.undo, c.work))
+				compareMore(b, n, c.more, first, c.side(held, c.undo, c.work), framedSides(c.name, n)...)
 			})
 		}
 	}

@@ -89,10 +89,11 @@ func scatterAll(q *ecs.Query3[position, velocity, mass]) {
 //go:noinline
 func scatterRuns(q *ecs.Query3[position, velocity, mass]) {
 	for run := range q.Runs() {
-		b, c := run.B[:len(run.A)], run.C[:len(run.A)]
-		for i := range run.A {
-			run.A[i].X += b[i].X
-			run.A[i].Y += c[i].Y
+		a := run.A
+		b, c := run.B[:len(a)], run.C[:len(a)]
+		for i := range a {
+			a[i].X += b[i].X
+			a[i].Y += c[i].Y
 		}
 	}
 }
@@ -195,5 +196,38 @@ func BenchmarkBudgetScatterFirst(b *testing.B) {
 				compare(b, len(s.both)*times, budget, ours, repeated(times, func() { scatterByHand(s) }))
 			})
 		}
+	}
+}
+
+//go:noinline
+func everyByHand(a *ecs.Storage[position], b *ecs.Storage[velocity]) {
+	for row, e := range b.Entities() {
+		if p := a.Mut(e); p != nil {
+			v := b.Values()[row]
+			p.X += v.X
+			p.Y += v.Y
+		}
+	}
+}
+
+// Every second entity, in the order of both storages, has the second component: its rows
+// lie in order but for the gaps between them.
+func BenchmarkBudgetScatterEvery2nd(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		p := moving(n)
+		for _, e := range p.entities {
+			p.velocities.Remove(e)
+		}
+		for i, e := range p.entities {
+			if i%2 == 0 {
+				p.velocities.Set(e, velocity{X: 1, Y: 1})
+			}
+		}
+		q := ecs.NewQuery2(ecs.Write(p.positions), ecs.Read(p.velocities))
+		times := max(1, 200_000/n)
+		limit := repeated(times, func() { everyByHand(p.positions, p.velocities) })
+		b.Run(scatterName(n)+"/all", func(b *testing.B) {
+			compare(b, n/2*times, 1.1, repeated(times, func() { stepAll(q) }), limit)
+		})
 	}
 }

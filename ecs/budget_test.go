@@ -22,6 +22,7 @@ import (
 //	x/budget  what it may be
 //	ns/more   for first writes in a frame: what they cost more than later ones
 //	ns/budget what ns/more may be, or ns/op where there is no ns/more
+//	ns/by-hand what ns/more is with an undo log by hand
 //	allocs    allocations of one repetition, once warm
 
 const (
@@ -119,13 +120,21 @@ func compare(b *testing.B, operations int, budget float64, ours, limit side) {
 }
 
 // compareMore reports by how much first is slower than later, per operation,
-// beside budget in nanoseconds.
-func compareMore(b *testing.B, operations int, budget float64, first, later side) {
-	var x, y time.Duration
-	quiet(b, func() { x, y = inTurns(first, later) })
+// beside budget in nanoseconds, and by how much the first of byHand is slower than the
+// second, if there are any.
+func compareMore(b *testing.B, operations int, budget float64, first, later side, byHand ...side) {
+	var x, y, handX, handY time.Duration
+	quiet(b, func() {
+		if x, y = inTurns(first, later); byHand != nil {
+			handX, handY = inTurns(byHand[0], byHand[1])
+		}
+	})
 	b.ReportMetric(perOp(x, operations), "ns/op")
 	b.ReportMetric(perOp(x-y, operations), "ns/more")
 	b.ReportMetric(budget, "ns/budget")
+	if byHand != nil {
+		b.ReportMetric(perOp(handX-handY, operations), "ns/by-hand")
+	}
 	b.ReportMetric(first.allocs(), "allocs")
 }
 

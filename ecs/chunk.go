@@ -54,39 +54,30 @@ func (c *chunk) empty() {
 	clear(c.words)
 }
 
-// copy makes c, which is new, what s is: a list, if little is found in it.
-func (c *chunk) copy(s *chunk) {
-	c.n = s.n
-	many := 0
-	for _, word := range s.words {
-		many += bits.OnesCount64(word)
+// A listing is what a list is made in, of which a new chunk keeps what it needs: to find
+// little takes less time than to clear memory for all.
+type listing struct {
+	word  chunk // Those found of 64 entities.
+	order [chunkRows / thin]uint32
+	rows  [maxColumns][]uint32
+}
+
+// add adds the n entities whose bits in word, which is the w-th, are set, behind as many as
+// there are.
+func (l *listing) add(many, n, w int, word uint64) {
+	order := l.order[many : many+n]
+	for i := range order {
+		order[i] = uint32(w<<6 | bits.TrailingZeros64(word|1<<63))
+		word &= word - 1
 	}
-	if many > s.n/thin || s.whole != 0 {
-		c.whole, c.words = s.whole, slices.Clone(s.words)
-		for k, rows := range s.rows {
-			c.rows[k] = slices.Clone(rows)
-		}
-		return
-	}
-	c.list, c.many = true, many
-	c.order = make([]uint32, many, (many+63)&^63+64) // Loops take 64 of them at once.
-	n := 0
-	for w, word := range s.words {
-		for ; word != 0; word &= word - 1 {
-			c.order[n] = uint32(w<<6 | bits.TrailingZeros64(word))
-			n++
-		}
-	}
-	for k, rows := range s.rows {
-		if rows == nil {
-			continue
-		}
-		c.rows[k] = make([]uint32, cap(c.order))
-		for n, i := range c.order {
-			c.rows[k][n] = rows[i]
+	for k, rows := range l.word.rows {
+		if rows != nil {
+			to, rows := l.rows[k][many:many+n], rows[:64]
+			for i, at := range order {
+				to[i] = rows[at&63]
+			}
 		}
 	}
-	c.order = c.order[:cap(c.order)]
 }
 
 // before returns how many positions of the list c lie before i.

@@ -13,12 +13,12 @@ import (
 //	rows    | 4 . 7 5 |     for each column, less its base
 //	order   | 0 1 2 3 |     for the driver, less from
 type span struct {
-	words []uint64
-	n     int // Rows side by side at each position: 1, or those of a run.
 	rows  [maxColumns][]uint32
 	base  [maxColumns]int
+	words []uint64
 	order []uint32
 	from  int
+	n     int // Rows side by side at each position: 1, or those of a run.
 }
 
 // hasAny reports whether one of s has rows in the optional column k.
@@ -34,47 +34,111 @@ func (s *span) hasAny(k int) bool {
 }
 
 // A cursor walks what a join finds, span by span. The join keeps it for later walks, as
-// to make one takes longer than to walk a few rows.
+// to make one takes longer than to walk a few rows. What a walk over a known run needs
+// lies side by side in front, so that it is in few lines of the cache.
 type cursor struct {
-	span
+	word int    // The word of the span whose positions are taken,
+	rest uint64 // what is left of it,
+	at   int    // and the driver's row at the position taken last, less from.
+
 	j       *join
 	idle    *cursor // While it is kept: the next one.
 	columns []joinedColumn
-	set     *set // The driver,
-	driver  int  // and which it is.
-	found   *findings
-	alone   bool // Every row of the driver is found.
-	whole   bool // The walk ended, and one run, which the span still is, was all that it found.
+	hand    int       // Which of the world's hands this loop is, from 1; 0: none.
+	began   uint64    // The world's count of changes when the walk began.
+	found   *findings // Of the driver.
+	holds   bool      // What it hands out is written.
+	whole   bool      // The walk ended, and one run, which the span still is, was all that it found.
+	again   bool      // The walk is over that run.
+
+	// Where rows and order have the positions of the word, and the rows lie that they are
+	// counted from.
+	place    *uint32
+	entities *Entity
+	lie      [maxColumns]struct {
+		row   *uint32
+		first unsafe.Pointer
+	}
+
+	// A run, or a part of a word, that is nowhere as it is.
+	part [1]uint64
+	last [1]uint32              // The driver's row.
+	one  [maxColumns]uint32     // The rows of the columns.
+	run  [maxColumns + 2]uint32 // What nextRun returns.
+
+	span
 
 	start int // The first position of the span,
 	row   int // and the first one behind it.
 	step  int // How many positions the next one may have.
 
-	word int    // The word of the span whose positions are taken,
-	rest uint64 // and what is left of it.
-	at   int    // The driver's row at the position taken last, less from.
+	set    *set // The driver,
+	driver int  // and which it is.
+	alone  bool // Every row of the driver is found.
+	saved  bool // What is written was saved by a walk before.
 
-	kept    []uint64 // With predicates: which positions of the span they keep.
-	hand    int      // Which of the world's hands this loop is, from 1; 0: none.
-	saved   bool     // What is written was saved by a walk before.
-	began   uint64   // The world's count of changes when the walk began.
-	newest  uint64   // The newest version of the sets,
-	since   uint64   // and the world's count of changes, when the sets were looked at,
-	changes uint64   // and when what is written was saved.
-
-	// The rows that those of the span are counted from.
-	entities *Entity
-	first    [maxColumns]unsafe.Pointer
+	newest  uint64 // The newest version of the sets,
+	since   uint64 // and the world's count of changes, when the sets were looked at,
+	changes uint64 // and when what is written was saved.
 
 	group groupCursor
-
-	// A run, or a part of a word, that is nowhere as it is.
-	one  [maxColumns + 2]uint32 // The rows of the columns and of the driver, and how many there are.
-	part [1]uint64
+	kept  []uint64 // With predicates: which positions of the span they keep.
 }
 
 // walk returns a cursor that hands out columns, those of the first sets.
 func (j *join) walk(columns []joinedColumn) *cursor {
+	if c := j.idle; c.repeats(columns) {
+		c.repeat()
+		return c
+	}
+	return j.walkAnew(columns)
+}
+
+// walkAll is walk for a loop that hands out rows without asking whether they
+// are missing.
+func (j *join) walkAll() *cursor {
+	if c := j.idle; j.optional == 0 && c.repeats(j.columns) {
+		c.repeat()
+		return c
+	}
+	if j.optional != 0 {
+		panic("ecs: All of a query with an Optional component; use AllOptional, whose rows have nil where it is missing, or Runs")
+	}
+	return j.walkAnew(j.columns)
+}
+
+// repeats reports whether a walk that hands out columns is over the run that c, which may
+// be nil, found.
+func (c *cursor) repeats(columns []joinedColumn) bool {
+	return c != nil && c.whole && c.began == c.j.w.changes && c.found == c.j.current && len(c.columns) == len(columns)
+}
+
+// repeat begins to walk that run again. It is saved, nothing else is to be looked for, and
+// while the world's count of changes is the same rows lie where they lay.
+func (c *cursor) repeat() {
+	c.j.idle = c.idle
+	c.word, c.rest = 0, 1
+	c.again = true
+	if debug {
+		c.mustLie()
+	}
+	if c.holds {
+		c.hold()
+	}
+}
+
+// mustLie panics if the rows of the span lie elsewhere than they did.
+func (c *cursor) mustLie() {
+	c.mustExist()
+	entities, lie := c.entities, c.lie
+	c.locate()
+	if c.entities != entities || c.lie != lie || c.changes != c.began {
+		panic("ecs: rows of a query moved, and the world did not count it; this is a defect of the package")
+	}
+}
+
+// walkAnew is walk where something has changed.
+func (j *join) walkAnew(columns []joinedColumn) *cursor {
 	if j.settled != j.w.changes {
 		j.settle()
 	}
@@ -83,14 +147,9 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 		c = &cursor{j: j}
 	}
 	j.idle = c.idle
-	if c.whole && c.began == j.w.changes && c.found == &j.found[j.driver] && len(c.columns) == len(columns) {
-		c.saved = true // By that walk.
-		c.word, c.rest = 0, 1
-		c.ready()
-		return c
-	}
-	c.columns, c.whole = columns, false
-	c.driver, c.set, c.found, c.alone = j.driver, j.sets[j.driver], &j.found[j.driver], j.alone
+	c.columns, c.holds = columns, j.writes && columns != nil
+	c.whole, c.again = false, false
+	c.driver, c.set, c.found, c.alone = j.driver, j.sets[j.driver], j.current, j.alone
 	c.newest, c.since, c.step = j.newest, j.w.changes, maxRun
 	c.began, c.saved = c.since, j.saved == c.since
 	c.row, c.words, c.rest, c.n = 0, nil, 0, 0
@@ -101,18 +160,6 @@ func (j *join) walk(columns []joinedColumn) *cursor {
 		p.begin()
 	}
 	return c
-}
-
-// walkAll is walk for a loop that hands out rows without asking whether they
-// are missing. It is not inlined, as that takes from what All may have: the compiler
-// inlines bodies up to a bound, and that of eight components is just below it.
-//
-//go:noinline
-func (j *join) walkAll() *cursor {
-	if j.optional != 0 {
-		panic("ecs: All of a query with an Optional component; use AllOptional, whose rows have nil where it is missing, or Runs")
-	}
-	return j.walk(j.columns)
 }
 
 // next makes c's span the next one that has any positions, and reports whether there
@@ -137,9 +184,17 @@ func (c *cursor) more() bool { return c.rest != 0 || c.nextWord() }
 // nextWord goes on with the next word that has any positions, of this span or one behind
 // it, and reports whether there is one.
 func (c *cursor) nextWord() bool {
+	if c.again {
+		c.leave()
+		return false
+	}
 	for {
 		for c.word++; c.word < len(c.words); c.word++ {
 			if c.rest = c.words[c.word]; c.rest != 0 {
+				c.place = &c.order[c.word<<6]
+				for k := range c.j.columns {
+					c.lie[k].row = &c.rows[k][c.word<<6]
+				}
 				c.fetch()
 				return true
 			}
@@ -164,11 +219,11 @@ func (c *cursor) fetch() {
 	}
 }
 
-// take takes the next position of the span, which there is.
+// take takes the next position of the word, which there is.
 func (c *cursor) take() int {
-	i := c.word<<6 | bits.TrailingZeros64(c.rest)
+	i := bits.TrailingZeros64(c.rest | 1<<63) // Never 0, which the compiler would ask for.
 	c.rest &= c.rest - 1
-	c.at = int(c.order[i])
+	c.at = int(*beside(c.place, i))
 	return i
 }
 
@@ -342,8 +397,8 @@ func (c *cursor) setRun(first, n int) {
 			_ = c.j.columns[k].set.dense.Live[one[k]:][:n] // They are there: loops do not ask again.
 		}
 	}
-	one[maxColumns] = uint32(first)
-	c.order, c.from = one[maxColumns:maxColumns+1], 0
+	c.last[0] = uint32(first)
+	c.order, c.from = c.last[:], 0
 	c.part[0] = 1
 	c.words, c.n = c.part[:], n
 	c.word, c.rest = -1, 0
@@ -412,10 +467,10 @@ func (c *cursor) nextRun() []uint32 {
 		return nil
 	}
 	i, m := c.take(), len(c.j.columns)
-	run := c.one[:m+2]
+	run := c.run[:m+2]
 	first, n := c.taken(), c.length(i)
 	for k := range m {
-		if run[k] = c.rows[k][i]; run[k] != missing {
+		if run[k] = *beside(c.lie[k].row, i); run[k] != missing {
 			run[k] += uint32(c.base[k])
 		}
 	}
@@ -423,7 +478,7 @@ func (c *cursor) nextRun() []uint32 {
 	return run
 }
 
-// length returns how many rows lie side by side from position i of the span on, which
+// length returns how many rows lie side by side from position i of the word on, which
 // was taken last, and takes their positions.
 func (c *cursor) length(i int) int {
 	if c.rest>>(i&63)>>1&1 == 0 {
@@ -443,9 +498,10 @@ func (c *cursor) stretch(i int) int {
 	}
 }
 
-// adjoins reports whether the rows at position i of the span are those behind the ones
+// adjoins reports whether the rows at position i of the word are those behind the ones
 // at the position before.
 func (c *cursor) adjoins(i int) bool {
+	i += c.word << 6
 	if c.order[i] != c.order[i-1]+1 {
 		return false
 	}
@@ -485,15 +541,20 @@ func (c *cursor) ready() {
 	if debug {
 		c.mustExist()
 	}
-	c.entities = beside(unsafe.SliceData(c.set.dense.Live), c.from)
-	for k := range c.columns {
-		c.first[k] = c.columns[k].rows.At(c.base[k])
-	}
+	c.locate()
 	if !c.saved || c.changes != c.began {
 		c.j.mark(&c.span, c.columns)
 	}
-	if c.j.writes && c.columns != nil {
+	if c.holds {
 		c.hold()
+	}
+}
+
+// locate finds where the rows lie that those of the span are counted from.
+func (c *cursor) locate() {
+	c.entities = beside(unsafe.SliceData(c.set.dense.Live), c.from)
+	for k := range c.columns {
+		c.lie[k].first = c.columns[k].rows.At(c.base[k])
 	}
 }
 
@@ -559,7 +620,7 @@ func (c *cursor) resume(r int, e Entity) {
 	c.mustGoOn(e)
 	row := c.follow(c.taken()+r, e)
 	c.newest, c.since, c.step = c.j.version(), c.j.w.changes, 1
-	c.rest, c.word = 0, len(c.words)
+	c.rest, c.word, c.again = 0, len(c.words), false
 	if c.alone = c.alone && c.set.gaps() == 0; !c.alone {
 		c.j.catchUp(c.found)
 	}
@@ -573,13 +634,14 @@ func (c *cursor) resume(r int, e Entity) {
 	}
 }
 
-// goOn goes on at position i of the span after the world changed in a loop over Runs. It
+// goOn goes on at position i of the word after the world changed in a loop over Runs. It
 // panics if the structure did, as no entity is visited that says how to go on.
 func (c *cursor) goOn(i int) {
 	if c.j.version() != c.newest {
 		panic("ecs: the world's structure changed in a loop over Runs; collect the changes and make them after the loop, or use All")
 	}
-	c.rest, c.word = 0, len(c.words)
+	i += c.word << 6
+	c.rest, c.word, c.again = 0, len(c.words), false
 	if c.row = c.start + i; c.n == 1 && !c.set.byIndex {
 		c.row = c.rowAt(i-1) + 1
 	}

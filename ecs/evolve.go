@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
@@ -286,6 +287,7 @@ type plan struct {
 	regap   bool            // Gaps get the default of target.
 	changes []layout.Change // What that does, for people; none: nothing is converted.
 	lost    loss            // What the program does not say may be.
+	pages   []*track.Page   // The sparse array of stored, if it is known to be right.
 	put     func()          // Puts the rows into target; see decode.
 }
 
@@ -416,7 +418,7 @@ func (p *plan) decode(owned bool) (err error) {
 			return err
 		}
 	}
-	p.put, err = p.target.prepare(&s, owned, p.regap)
+	p.put, err = p.target.prepare(&s, p.pages, owned, p.regap)
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 func ExampleWorld_MemoryUsage() {
 	world := ecs.NewWorld(ecs.Options{})
 	positions := ecs.MustRegister[Position](world)
-	entities := world.CreateN(nil, 1024)
+	entities := world.CreateN(nil, 256)
 	positions.SetAll(entities, Position{})
 	before := world.MemoryUsage().Storages[0]
 
@@ -18,8 +18,8 @@ func ExampleWorld_MemoryUsage() {
 	positions.SetAll(entities, Position{X: 1})
 	after := world.MemoryUsage().Storages[0]
 	fmt.Println(before.Name, before.Data, before.Dense, before.Undo)
-	fmt.Println(after.Data, after.Undo >= 1024*16)
+	fmt.Println(after.Data, after.Undo >= 256*16)
 	// Output:
-	// Position 16384 8192 0
-	// 16384 true
+	// Position 4096 2048 0
+	// 4096 true
 }

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
@@ -296,12 +295,20 @@ type frame struct {
 	track.Frame
 	removed bool
 	tick    bool   // It begins with the end of a committed tick; otherwise with a checkpoint.
-	name    string // Of a checkpoint that the program gave one.
 	hidden  bool   // The history does not have its beginning: values are kept for a pin only.
+	name    string // Of a checkpoint that the program gave one.
 	at      uint64 // The world's tick at its beginning; if it was undone, at its end.
 	seq     seqs   // Of that tick.
 	state   uint64 // The id that its boundary had first: going back and forth renames it.
 	ops     []raw.Op
+}
+
+// keepLists keeps the memory of the lists of f, which is gone.
+func (w *World) keepLists(f *frame) {
+	if cap(f.Touched)+cap(f.ops) > 0 {
+		w.lists = append(w.lists, frameLists{f.Touched[:0], f.ops[:0]})
+		f.Touched, f.ops = nil, nil
+	}
 }
 
 // held reports whether the world can be put back to the beginning of f.
@@ -316,9 +323,8 @@ func (w *World) push(f frame) {
 	if f.ID, f.at = w.frameID, w.tick; f.state == 0 {
 		f.state = f.ID
 	}
-	if k := len(w.frames); k < cap(w.frames) { // Reuse the slices of a frame that was dropped.
-		old := &w.frames[:k+1][k]
-		f.Touched, f.ops = old.Touched[:0], old.ops[:0]
+	if k := len(w.lists) - 1; k >= 0 {
+		f.Touched, f.ops, w.lists = w.lists[k].touched, w.lists[k].ops, w.lists[:k]
 	}
 	w.frames = append(w.frames, f)
 	if f.tick {
@@ -369,11 +375,12 @@ func (w *World) younger(k int) int {
 	return k
 }
 
-// cutFrames forgets frames[k:], whose logs are gone already, and keeps their
-// slices for reuse.
+// cutFrames forgets frames[k:], whose logs are gone already.
 func (w *World) cutFrames(k int) {
 	for i := len(w.frames) - 1; i >= k; i-- {
-		switch f := &w.frames[i]; {
+		f := &w.frames[i]
+		w.keepLists(f)
+		switch {
 		case f.removed:
 			w.removed--
 		case f.tick:
@@ -398,7 +405,8 @@ func (w *World) removeFrame(k int) {
 	} else if w.ticks--; w.isLoose(before, k) || w.isLoose(k, after) {
 		w.loose--
 	}
-	f.removed, f.tick, f.Touched, f.ops = true, false, f.Touched[:0], f.ops[:0]
+	w.keepLists(f)
+	f.removed, f.tick = true, false
 	w.removed++
 	if before < 0 {
 		w.oldest = after
@@ -411,16 +419,10 @@ func (w *World) removeFrame(k int) {
 	}
 }
 
-// squeeze takes the frames that are removed out of the list, and keeps their slices for reuse.
+// squeeze takes the frames that are removed out of the list.
 func (w *World) squeeze() {
-	n := 0
-	for i := range w.frames {
-		if !w.frames[i].removed {
-			w.frames[n], w.frames[i] = w.frames[i], w.frames[n]
-			n++
-		}
-	}
-	w.frames, w.oldest, w.removed = w.frames[:n], 0, 0
+	w.frames = slices.DeleteFunc(w.frames, func(f frame) bool { return f.removed })
+	w.oldest, w.removed = 0, 0
 }
 
 // renew starts a new span: the marks of all columns and the pointers given out
@@ -469,21 +471,14 @@ func (cp Checkpoint) Valid() bool { return cp.frame() != nil }
 // findCheckpoint returns the position of the frame that begins with checkpoint
 // id, or -1. Ids rise along the deque.
 func (w *World) findCheckpoint(id uint64) int {
-	lo, hi := 0, len(w.frames)
-	if hi > 0 && w.frames[hi-1].ID == id { // The newest one, nearly always.
-		lo = hi - 1
-	}
-	for lo < hi {
-		if mid := int(uint(lo+hi) / 2); w.frames[mid].ID < id {
-			lo = mid + 1
-		} else {
-			hi = mid
+	k := len(w.frames) - 1
+	if k < 0 || w.frames[k].ID != id { // The newest one, nearly always.
+		k = track.Search(w.oldest, len(w.frames), func(i int) bool { return w.frames[i].ID >= id })
+		if k == len(w.frames) || w.frames[k].ID != id || w.frames[k].removed {
+			return -1
 		}
 	}
-	if lo == len(w.frames) || w.frames[lo].ID != id || w.frames[lo].removed {
-		return -1
-	}
-	return lo
+	return k
 }
 
 func (w *World) mustFind(cp Checkpoint, verb string) int {
@@ -650,7 +645,7 @@ func (w *World) boundaryOfLevel(level int, from, limit uint64) int {
 // firstFrame returns the position of the first frame that begins at tick or later,
 // which may be removed.
 func (w *World) firstFrame(tick uint64) int {
-	return sort.Search(len(w.frames), func(i int) bool { return w.frames[i].at >= tick })
+	return track.Search(w.oldest, len(w.frames), func(i int) bool { return w.frames[i].at >= tick })
 }
 
 // Ticks iterates over the ticks that can be gone to, in ascending order: those

@@ -27,10 +27,12 @@ import (
 // nothing: an entity that is not in one has no row there, missing.
 type join struct {
 	w        *World
-	sets     []*set // Components first, in the order of the query, then With.
-	optional uint32 // Bit i: sets[i] is.
+	optional uint32    // Bit i: sets[i] is.
+	writes   bool      // One of columns is handed out for writing.
+	current  *findings // Those with the driver, once it is known.
+	idle     *cursor   // Those of walks that are over; one more for each loop nested over the query.
 	columns  []joinedColumn
-	writes   bool // One of columns is handed out for writing.
+	sets     []*set // Components first, in the order of the query, then With.
 
 	without    []*set
 	any        [][]*set // Of each of these, one is enough.
@@ -45,7 +47,6 @@ type join struct {
 
 	found []findings // By driver.
 	saved uint64     // The world's count of changes when all that is written was saved.
-	idle  *cursor    // Those of walks that are over; one more for each loop nested over the query.
 
 	at   [maxColumns]uint32 // The rows that find returned last,
 	part [1]uint64          // and that there is one.
@@ -76,7 +77,9 @@ type joinedColumn struct {
 }
 
 func newJoin(w *World, columns ...joinedColumn) join {
-	j := join{w: w, columns: columns}
+	n := len(columns)
+	sets := make([]*set, 2*n)
+	j := join{w: w, columns: columns, sets: sets[:0:n], asked: sets[n:n]}
 	for i, c := range columns {
 		if k := slices.Index(j.sets, c.set); k >= 0 && (c.write || columns[k].write) {
 			panic("ecs: a query writes " + c.name + " and names it twice, so that one pointer writes what the other has; name it once, with Write")
@@ -111,11 +114,8 @@ func (j *join) isOptional(i int) bool { return j.optional>>i&1 != 0 }
 
 // unsettle forgets what was found of other sets than the present ones.
 func (j *join) unsettle() {
-	j.settled, j.newest, j.saved = unknown, unknown, unknown
-	j.found = make([]findings, len(j.sets))
-	for i, s := range j.sets {
-		j.found[i] = findings{driver: i, set: s}
-	}
+	j.settled, j.newest, j.saved, j.current = unknown, unknown, unknown, nil
+	j.found = nil
 }
 
 // settle decides how the sets, as they are now, are walked.
@@ -124,7 +124,7 @@ func (j *join) settle() {
 		j.choose()
 		j.newest = newest
 		if !j.alone {
-			j.catchUp(&j.found[j.driver])
+			j.catchUp(j.current)
 		}
 	}
 	j.settled = j.w.changes
@@ -141,6 +141,11 @@ func (j *join) version() (newest uint64) {
 
 func (j *join) choose() {
 	j.driver = j.smallest()
+	if j.found == nil {
+		j.found = make([]findings, len(j.sets))
+	}
+	j.current = &j.found[j.driver]
+	j.current.driver, j.current.set = j.driver, j.sets[j.driver]
 	d := j.sets[j.driver]
 	j.alone = len(j.sets) == 1 && len(j.without)+len(j.any)+len(j.predicates) == 0 && d.gaps() == 0 && !d.byIndex
 }
@@ -424,6 +429,10 @@ func (j *join) lengthen(f *findings, c *chunk, n int) {
 	}
 	c.n = n
 	n = (n + 63) &^ 63
+	if c.words == nil {
+		j.lay(f, c, n)
+		return
+	}
 	c.words = longer(c.words, n>>6)
 	for k := range j.columns {
 		if f.set.byIndex || k != f.driver {
@@ -432,6 +441,24 @@ func (j *join) lengthen(f *findings, c *chunk, n int) {
 	}
 	if f.set.byIndex {
 		c.order = longer(c.order, n)
+	}
+}
+
+// lay makes room in c, which has none, for n positions, a multiple of 64.
+func (j *join) lay(f *findings, c *chunk, n int) {
+	c.words = make([]uint64, n>>6)
+	columns := j.looked(f)
+	if f.set.byIndex {
+		columns++
+	}
+	room := make([]uint32, columns*n)
+	for k := range j.columns {
+		if f.set.byIndex || k != f.driver {
+			c.rows[k], room = cut(room, n)
+		}
+	}
+	if f.set.byIndex {
+		c.order, _ = cut(room, n)
 	}
 }
 
@@ -455,7 +482,8 @@ func (j *join) settleWord(c *chunk, w int) {
 // chunk returns chunk b of f, which is right but for chunks that were not found yet.
 func (j *join) chunk(f *findings, b int) *chunk {
 	if b >= len(f.chunks) {
-		f.chunks = append(f.chunks, make([]chunk, b+1-len(f.chunks))...)
+		all := max(b+1, (f.set.rows.N+chunkRows-1)>>chunkBits)
+		f.chunks = append(slices.Grow(f.chunks, all-len(f.chunks)), make([]chunk, b+1-len(f.chunks))...)
 	}
 	c := &f.chunks[b]
 	if c.epoch != f.epoch {
@@ -475,33 +503,78 @@ func (j *join) build(f *findings, c *chunk, b int) {
 	d := f.set
 	entities := d.dense.Live[b<<chunkBits : min((b+1)<<chunkBits, d.rows.N)]
 	c.empty()
-	if j.buildRun(f, c, entities) {
+	if j.buildRun(f, c, b, entities) {
 		return
 	}
-	if c.words != nil || c.epoch > 0 || b > 0 && !f.chunks[b-1].list || j.w.parallel { // Goroutines share no scratch.
-		j.lengthen(f, c, len(entities))
-		j.buildWords(f, c, entities)
-		return
-	}
-	s := j.scratch(f, len(entities))
-	j.buildWords(f, &s, entities)
-	c.copy(&s)
-}
-
-// scratch returns room for n positions, of which a new chunk can keep what it needs: to
-// find little takes less time than to clear memory for all.
-func (j *join) scratch(f *findings, n int) (c chunk) {
-	s, room := &j.w.finding, (n+63)&^63
-	s.words = longer(s.words, room>>6)
-	c.n, c.words = n, s.words[:room>>6]
-	for k := range j.columns {
-		if k != f.driver {
-			s.rows[k] = longer(s.rows[k], room)
-			c.rows[k] = s.rows[k][:room]
+	if c.words == nil && c.epoch == 0 && (b == 0 || f.chunks[b-1].list) && !j.w.parallel { // Goroutines share no scratch.
+		if j.buildList(f, c, entities) {
+			return
 		}
 	}
-	return c
+	j.lengthen(f, c, len(entities))
+	j.buildWords(f, c, entities)
 }
+
+// buildList makes c a list of those of entities that are found, unless they are too many or
+// lie side by side.
+func (j *join) buildList(f *findings, c *chunk, entities []Entity) bool {
+	l := j.listing(f)
+	many, most := 0, len(entities)/thin
+	for w := 0; w<<6 < len(entities); w++ {
+		j.buildWord(f, &l.word, 0, entities[w<<6:min(w<<6+64, len(entities))])
+		word := l.word.words[0]
+		n := bits.OnesCount64(word)
+		if many+n > most || l.word.whole != 0 {
+			return false
+		}
+		if n > 0 {
+			l.add(many, n, w, word)
+			many += n
+		}
+	}
+	c.n, c.list, c.many = len(entities), true, many
+	n := (many+63)&^63 + 64 // Loops take 64 of them at once.
+	room := make([]uint32, (1+j.looked(f))*n)
+	c.order, room = cut(room, n)
+	copy(c.order, l.order[:many])
+	for k := range j.columns {
+		if l.word.rows[k] != nil {
+			c.rows[k], room = cut(room, n)
+			copy(c.rows[k], l.rows[k][:many])
+		}
+	}
+	return true
+}
+
+// listing returns room to make a list in.
+func (j *join) listing(f *findings) *listing {
+	l := j.w.finding
+	if l == nil {
+		l = &listing{word: chunk{words: make([]uint64, 1)}}
+		j.w.finding = l
+	}
+	l.word.rows = [maxColumns][]uint32{} // Another query's.
+	for k := range j.columns {
+		if k != f.driver {
+			l.rows[k] = longer(l.rows[k], len(l.order)+64)
+			l.word.rows[k] = l.rows[k][len(l.order):]
+		}
+	}
+	return l
+}
+
+// looked returns in how many columns the rows of f are looked up.
+func (j *join) looked(f *findings) (n int) {
+	for k := range j.columns {
+		if f.set.byIndex || k != f.driver {
+			n++
+		}
+	}
+	return n
+}
+
+// cut cuts the first n elements from room.
+func cut(room []uint32, n int) (first, rest []uint32) { return room[:n:n], room[n:] }
 
 // buildWords finds entities, those at the positions of c.
 func (j *join) buildWords(f *findings, c *chunk, entities []Entity) {
@@ -510,15 +583,18 @@ func (j *join) buildWords(f *findings, c *chunk, entities []Entity) {
 	}
 }
 
-// buildRun makes c a run if entities, those of its rows, lie side by side everywhere.
-func (j *join) buildRun(f *findings, c *chunk, entities []Entity) bool {
+// buildRun makes c, which is chunk b, a run if entities, those of its rows, lie side by side
+// everywhere.
+func (j *join) buildRun(f *findings, c *chunk, b int, entities []Entity) bool {
 	if len(j.without)+len(j.any) > 0 || f.set.gaps() > 0 || len(entities) == 0 {
 		return false
 	}
 	for k, s := range j.sets {
-		row := s.row(entities[0])
-		if row < 0 || s.aligned(row, entities) < len(entities) {
-			return false
+		row := b << chunkBits
+		if k != f.driver {
+			if row = s.row(entities[0]); row < 0 || s.aligned(row, entities) < len(entities) {
+				return false
+			}
 		}
 		if k < len(j.columns) {
 			c.at[k] = uint32(row)

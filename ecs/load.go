@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stet-ecs/stet/ecs/internal/sound"
 	"github.com/stet-ecs/stet/ecs/internal/track"
 	"github.com/stet-ecs/stet/ecs/raw"
 	"github.com/stet-ecs/stet/internal/naming"
@@ -158,8 +159,8 @@ func (w *World) forget(s AnyStorage) {
 
 // prepare decodes rows and returns what puts them into s, which is empty then. A
 // kind that places rows otherwise than the stored one did gets them in the order of
-// the stored rows; regap gives gaps the default of s.
-func (s *Storage[T]) prepare(st *storageState, owned, regap bool) (put func(), err error) {
+// the stored rows; regap gives gaps the default of s. pages is the sparse array; nil: it is made.
+func (s *Storage[T]) prepare(st *storageState, pages []*track.Page, owned, regap bool) (put func(), err error) {
 	values, err := decodeRows(s.face.codec, st, len(st.Entities), owned)
 	if err != nil {
 		return nil, err
@@ -177,8 +178,10 @@ func (s *Storage[T]) prepare(st *storageState, owned, regap bool) (put func(), e
 			}
 		}
 	}
-	var pages []*track.Page
-	if !s.special {
+	switch {
+	case s.special:
+		pages = nil
+	case pages == nil:
 		pages = sparsePages(entities)
 	}
 	return func() { s.replace(entities, values, pages) }, nil
@@ -191,10 +194,10 @@ func (s *Storage[T]) replace(entities []Entity, values []T, pages []*track.Page)
 	s.rows.Anew()
 	s.rows.Open()
 	s.fill(entities, pages)
-	s.data.Live = values
+	s.data.Take(values)
 }
 
-func (r *Resource[T]) prepare(st *storageState, owned, _ bool) (put func(), err error) {
+func (r *Resource[T]) prepare(st *storageState, _ []*track.Page, owned, _ bool) (put func(), err error) {
 	values, err := decodeRows(r.face.codec, st, 1, owned)
 	if err != nil {
 		return nil, err
@@ -209,7 +212,8 @@ func (r *Resource[T]) prepare(st *storageState, owned, _ bool) (put func(), err 
 // be held.
 func (r *registry) take(rows []Entity, sparse []uint32, l track.Lengths) {
 	r.rows.Open()
-	r.dense.Live, r.sparse, r.rows.Lengths = rows, sparse, l
+	r.dense.Take(rows)
+	r.sparse, r.rows.Lengths = sparse, l
 }
 
 // loadRows is how many rows are checked or decoded at once: enough that starting
@@ -245,22 +249,33 @@ func inParallel(n int, f func(i int) error) error {
 // loadParts returns how many times loadRows n rows are.
 func loadParts(n int) int { return (n + loadRows - 1) / loadRows }
 
-// decode checks the registry and the rows of plans, and readies them to be put in
-// place. It returns the row of each entity index.
+// decode checks the registry and the rows of plans, as far as they are not known to be right, and
+// readies them to be put in place. It returns the row of each entity index.
 func decode(state *raw.State, plans []*plan) (rows []uint32, err error) {
+	known := false
+	if state.Owned {
+		if rows, known = sound.RowsOf(state.Checked, state.Registry, state.Alive, state.Free); known {
+			soundPages(state, plans)
+		}
+	}
 	err = inParallel(1+len(plans), func(i int) (err error) {
 		if i == 0 {
-			rows, err = indexOf(state)
+			if !known {
+				rows, err = indexOf(state)
+			}
 			return err
 		}
 		p := plans[i-1]
-		if err = p.stored.checkEntities(len(state.Registry)); err == nil {
+		if p.pages == nil {
+			err = p.stored.checkEntities(len(state.Registry))
+		}
+		if err == nil {
 			err = p.decode(state.Owned)
 		}
 		return p.stored.fault(err)
 	})
 	if err == nil {
-		err = checkAlive(state, rows)
+		err = checkAlive(state, plans, rows)
 	}
 	return rows, err
 }
@@ -275,22 +290,22 @@ func ownedEntities(entities []uint64, owned bool) []Entity {
 
 // indexOf returns the row of each entity index, or what is wrong with the registry.
 func indexOf(state *raw.State) ([]uint32, error) {
-	total := len(state.Registry)
-	if state.Alive < 0 || state.Alive > state.Free || state.Free > total {
-		return nil, fmt.Errorf("entities: %d alive, %d with free ones, %d in all", state.Alive, state.Free, total)
+	r, err := sound.CheckRegistry(state.Registry, state.Alive, state.Free)
+	if err != nil {
+		return nil, err
 	}
-	rows := make([]uint32, total) // Plus 1, so that 0 is none.
-	for r, e := range raw.As[Entity](state.Registry) {
-		i := int(e.Index())
-		if uint(i) >= uint(total) || rows[i] != 0 || e.Generation() == 0 {
-			return nil, fmt.Errorf("entities: row %d holds %v, which is out of range or there twice", r, e)
-		}
-		rows[i] = uint32(r) + 1
-	}
-	for i := range rows {
-		rows[i]--
-	}
+	rows, _ := sound.RowsOf(r, state.Registry, state.Alive, state.Free)
 	return rows, nil
+}
+
+// soundPages gives plans the sparse arrays that came with their rows, if these are whole: then their
+// entities are alive, and each has one row.
+func soundPages(state *raw.State, plans []*plan) {
+	for _, p := range plans {
+		if s := p.stored; !s.Indexed {
+			p.pages, _ = sound.PagesOf(s.Checked, state.Checked, s.Entities)
+		}
+	}
 }
 
 // checkEntities returns what is wrong with the entities of s by themselves: their
@@ -319,16 +334,19 @@ func notAlive(row int, e Entity) error {
 	return fmt.Errorf("row %d belongs to %v, which is not alive", row, e)
 }
 
-// checkAlive returns an error unless all entities that have a component are alive.
-// rows is the row of each index.
-func checkAlive(state *raw.State, rows []uint32) error {
+// checkAlive returns an error unless all entities that have a component are alive, of those plans
+// of which that is not known. rows is the row of each index.
+func checkAlive(state *raw.State, plans []*plan, rows []uint32) error {
 	type part struct {
 		s      *storageState
 		lo, hi int
 	}
 	var parts []part
-	for i := range state.Storages {
-		s := (*storageState)(&state.Storages[i])
+	for _, p := range plans {
+		if p.pages != nil {
+			continue
+		}
+		s := p.stored
 		for lo := 0; lo < len(s.Entities); lo += loadRows {
 			parts = append(parts, part{s, lo, min(lo+loadRows, len(s.Entities))})
 		}

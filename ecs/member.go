@@ -19,12 +19,15 @@ import (
 //	Storage.Set    goes on with the page that it found, to write what is not there
 //	set.claim      goes on with the page of the entity before, for a batch
 //	set.lookUp     for 64 entities of a join, of which it keeps the rows
+//	Storage.find   for 64 entities that are to be written, of which it keeps those that are there
 //	World.discard  with pages that are known already, to take the rows of e away
 //	registry.row   with sparse in one slice: whether e is alive
 //	registry.at    without the generation: which entity is alive at an index
 //
 // Rows below n exist in dense and data: the first two, which the compiler inlines
-// wherever a program looks something up, read them without a check of bounds.
+// wherever a program looks something up, read them without a check of bounds. How many
+// look-ups wait for memory at the same time hangs on how many words each loads, those of
+// the set included: a loop over many entities loads these before it.
 //
 // Below them is what makes members, and unmakes them.
 
@@ -33,8 +36,8 @@ func (s *set) row(e Entity) int {
 	if debug {
 		mustBeCurrent(e)
 	}
-	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-		r := uintptr(s.sparse.Pages[p].Rows[e&pageMask])
+	if pages, p := s.sparse.Pages, int(uint32(e)>>pageBits); p < len(pages) && pages[p] != nil {
+		r := uintptr(pages[p].Rows[e&pageMask])
 		if int(r) < s.rows.N && *(*Entity)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.dense.Live)), r*unsafe.Sizeof(e))) == e {
 			return int(r)
 		}
@@ -64,8 +67,8 @@ func (s *Storage[T]) Get(e Entity) (v T, ok bool) {
 	if debug {
 		mustBeCurrent(e)
 	}
-	if p := int(uint32(e) >> pageBits); p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
-		r := uintptr(s.sparse.Pages[p].Rows[e&pageMask])
+	if pages, p := s.sparse.Pages, int(uint32(e)>>pageBits); p < len(pages) && pages[p] != nil {
+		r := uintptr(pages[p].Rows[e&pageMask])
 		if int(r) < s.rows.N && *(*Entity)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.dense.Live)), r*unsafe.Sizeof(e))) == e {
 			return *(*T)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.data.Live)), r*unsafe.Sizeof(v))), true
 		}
@@ -98,7 +101,7 @@ func (s *Storage[T]) Set(e Entity, v T) bool {
 		return s.setSlow(e, v)
 	}
 	if s.sparse.Unsaved(p, e.Index()) || s.dense.Unsaved(n) {
-		return s.append(e, v)
+		return s.appendFirst(e, v, p)
 	}
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
@@ -273,14 +276,21 @@ type found struct {
 //
 //go:noinline
 func (s *Storage[T]) find(entities []Entity, f *found) {
-	f.next, f.n = min(64, len(entities)), 0
+	f.next = min(64, len(entities))
+	pages, dense, n := s.sparse.Pages, s.dense.Live[:s.rows.N], 0
 	for i, e := range entities[:f.next] {
-		f.at[f.n&63] = uint8(i)
-		if r := s.row(e); r >= 0 {
-			f.rows[f.n&63] = uint32(r)
-			f.n++
+		if debug {
+			mustBeCurrent(e)
+		}
+		f.at[n&63] = uint8(i)
+		if p := int(uint32(e) >> pageBits); p < len(pages) && pages[p] != nil {
+			if r := pages[p].Rows[e&pageMask]; int(r) < len(dense) && dense[r] == e {
+				f.rows[n&63] = r
+				n++
+			}
 		}
 	}
+	f.n = n
 	if f.n == 0 {
 		return // Nothing will be written.
 	}
@@ -298,9 +308,7 @@ func (s *Storage[T]) find(entities []Entity, f *found) {
 //
 //go:noinline
 func (s *Storage[T]) overwrite(r int, v T) bool {
-	if !s.data.Log.Note(r) {
-		s.data.Save(r)
-	}
+	s.data.Save(r)
 	s.data.Live[r] = v
 	return true
 }
@@ -353,11 +361,23 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 	if p == nil || s.special {
 		p = s.newPage(e)
 	}
-	n := s.rows.N
-	if n == len(s.dense.Live) {
+	if n := s.rows.N; n == len(s.dense.Live) {
 		s.grow(n + 1)
 	}
-	s.saveMember(p, e, n)
+	return s.appendFirst(e, v, p)
+}
+
+// appendFirst gives e, whose entry is in p, the row behind the last one, for which there is
+// room.
+//
+//go:noinline
+func (s *Storage[T]) appendFirst(e Entity, v T, p *track.Page) bool {
+	n := s.rows.N
+	if s.heavy {
+		s.saveMember(p, e, n)
+	} else {
+		track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, e.Index(), n)
+	}
 	p.Rows[e&pageMask] = uint32(n)
 	s.dense.Live[n], s.data.Live[n] = e, v
 	s.bump(e)
@@ -365,12 +385,9 @@ func (s *Storage[T]) append(e Entity, v T) bool {
 	return true
 }
 
-// saveMember saves what e overwrites by coming to row r, with its entry in p.
+// saveMember saves what e overwrites by coming to row r, with its entry in p, where the
+// storage is heavy: [track.SaveMember] is for others.
 func (s *Storage[T]) saveMember(p *track.Page, e Entity, r int) {
-	if !s.heavy {
-		track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, p, e.Index(), r)
-		return
-	}
 	if s.dense.Unsaved(r) {
 		s.saveRow(r)
 	}
@@ -431,7 +448,7 @@ func (s *Storage[T]) discard(e Entity, r int) {
 		moved := s.dense.Live[last]
 		p := s.sparse.Pages[moved.Index()>>pageBits]
 		if s.dense.Unsaved(r) || s.sparse.Unsaved(p, moved.Index()) {
-			s.discardSlow(e, r)
+			s.discardFirst(e, r)
 			return
 		}
 		s.dense.Live[r], s.data.Live[r] = moved, s.data.Live[last]
@@ -442,12 +459,25 @@ func (s *Storage[T]) discard(e Entity, r int) {
 	}
 }
 
+// discardFirst is discard of a row that is not the last one, where not all is saved.
+//
+//go:noinline
+func (s *Storage[T]) discardFirst(e Entity, r int) {
+	moved := s.dense.Live[s.rows.N-1]
+	track.SaveMember(&s.dense.Log, &s.data.Log, &s.sparse, s.sparse.Page(moved.Index()), moved.Index(), r)
+	s.discard(e, r)
+}
+
 // discardSlow is discard for all cases.
 //
 //go:noinline
 func (s *Storage[T]) discardSlow(e Entity, r int) {
 	if s.rows.Span != s.w.clock.Span {
 		s.rows.Open()
+	}
+	if !s.heavy {
+		s.discard(e, r)
+		return
 	}
 	if s.set.kind == Indexed {
 		s.vacateRow(e, r)

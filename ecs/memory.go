@@ -134,16 +134,24 @@ func (f *frame) saved() (n int64) {
 // room returns what k takes.
 func (k *ranking[V]) room() int64 { return room(k.rows) + room(k.half) }
 
+// memory returns what l, which may be nil, takes.
+func (l *listing) memory() (n int64) {
+	if l == nil {
+		return 0
+	}
+	for _, rows := range l.rows {
+		n += room(rows)
+	}
+	return n + int64(unsafe.Sizeof(*l))
+}
+
 // MemoryUsage returns what w holds. It costs O(storages, sparse pages, chunks of
 // saved rows), whatever is in them.
 func (w *World) MemoryUsage() Memory {
 	m := Memory{
 		Registry: w.entities.memory(),
 		Shared:   room(w.identityPages) + pageMemory(w.identityPages),
-		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.hands) + room(w.finding.words) + w.change.memory(),
-	}
-	for _, rows := range w.finding.rows {
-		m.Scratch += room(rows)
+		Scratch:  w.clock.Seen.Bytes() + room(w.batch) + room(w.hands) + w.finding.memory() + w.change.memory(),
 	}
 	for _, s := range w.sets {
 		if s.sorting != nil {
@@ -160,10 +168,15 @@ func (w *World) MemoryUsage() Memory {
 	}
 	for _, list := range [2][]frame{w.frames, w.forward} {
 		m.Frames += room(list)
-		for _, f := range list[:cap(list)] { // Those behind the last one keep their slices.
+		for _, f := range list {
 			m.Frames += room(f.Touched)
 			m.Ops += room(f.ops)
 		}
+	}
+	m.Frames += room(w.lists)
+	for _, l := range w.lists {
+		m.Frames += room(l.touched)
+		m.Ops += room(l.ops)
 	}
 	for cp := range w.Checkpoints() {
 		m.Checkpoints += cp.Bytes()
@@ -215,7 +228,7 @@ func (r *Resource[T]) memory() (m StorageMemory, header uintptr) {
 
 // addColumn adds what c holds to m, its rows to live.
 func addColumn[T any](m *StorageMemory, c *track.Column[T], live *int64) {
-	*live += room(c.Live)
+	*live += c.Bytes()
 	m.add(c.Log.Memory())
 }
 
@@ -271,7 +284,7 @@ func (w *World) Shrink() {
 	}
 	w.squeeze()
 	w.frames, w.forward = track.Fitting(w.frames), track.Fitting(w.forward)
-	w.from, w.used, w.batch, w.change = nil, nil, nil, change{}
+	w.lists, w.from, w.used, w.batch, w.change = nil, nil, nil, nil, change{}
 	w.change.init(w)
 	w.clock.Seen.Shrink()
 	w.renew()

@@ -73,10 +73,11 @@ func TestMemoryUsageNamesThePartsOfAStorage(t *testing.T) {
 		t.Protect(track.Lengths{N: 10 * 64})
 		t.Open()
 	}
-	w.frames = []frame{{ops: make([]raw.Op, 0, 10), Frame: track.Frame{Touched: make([]*track.Tracker, 0, 10)}}}[:0]
+	w.frames = make([]frame, 0, 1)
+	w.lists = []frameLists{{touched: make([]*track.Tracker, 0, 10), ops: make([]raw.Op, 0, 10)}}
 	m = w.MemoryUsage()
 	if got, want := m.Total()-before, 40+80+160+160+room(w.change.values)+room(w.change.entities)+128+160+160+
-		room(w.frames)+room(w.frames[:1][0].ops)+room(w.frames[:1][0].Touched); got != want {
+		room(w.frames)+room(w.lists)+room(w.lists[0].ops)+room(w.lists[0].touched); got != want {
 		t.Errorf("Total() grew by %d, want %d", got, want)
 	}
 }

@@ -88,7 +88,7 @@ func (x *explorer) run() (applied bool, err error) {
 	return applied, nil
 }
 
-var freshPage = track.NewPage()
+var freshPage = track.NewPage(0)
 
 // pages returns the sparse pages of p, emptied, for the next pair: making them is
 // most of the work of a short sequence.

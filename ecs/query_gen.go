@@ -2,7 +2,10 @@
 
 package ecs
 
-import "iter"
+import (
+	"iter"
+	"unsafe"
+)
 
 // A Query1 iterates over the entities that have a component. Queries of several
 // components, up to eight, have the same methods and rules.
@@ -102,10 +105,10 @@ func (q *Query1[A]) All() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
 		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
+			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *beside(first, r)
@@ -128,12 +131,12 @@ func (q *Query1[A]) AllOptional() iter.Seq2[Entity, *A] {
 	return func(yield func(Entity, *A) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
 			var a *A
-			if row := cur.rows[0][i]; row != missing {
-				a = beside((*A)(cur.first[0]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
+				a = beside((*A)(cur.lie[0].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -170,12 +173,12 @@ func (q *Query1[A]) Runs() iter.Seq[Run1[A]] {
 	return func(yield func(Run1[A]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run1[A]{
 				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -285,11 +288,11 @@ func (q *Query2[A, B]) All() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
 		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
+			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *beside(first, r)
@@ -312,16 +315,16 @@ func (q *Query2[A, B]) AllOptional() iter.Seq2[Entity, Row2[A, B]] {
 	return func(yield func(Entity, Row2[A, B]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
 			var a *A
-			if row := cur.rows[0][i]; row != missing {
-				a = beside((*A)(cur.first[0]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
+				a = beside((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
-			if row := cur.rows[1][i]; row != missing {
-				b = beside((*B)(cur.first[1]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
+				b = beside((*B)(cur.lie[1].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -363,13 +366,13 @@ func (q *Query2[A, B]) Runs() iter.Seq[Run2[A, B]] {
 	return func(yield func(Run2[A, B]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run2[A, B]{
 				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -481,12 +484,12 @@ func (q *Query3[A, B, C]) All() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
 		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
+			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *beside(first, r)
@@ -509,20 +512,20 @@ func (q *Query3[A, B, C]) AllOptional() iter.Seq2[Entity, Row3[A, B, C]] {
 	return func(yield func(Entity, Row3[A, B, C]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
 			var a *A
-			if row := cur.rows[0][i]; row != missing {
-				a = beside((*A)(cur.first[0]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
+				a = beside((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
-			if row := cur.rows[1][i]; row != missing {
-				b = beside((*B)(cur.first[1]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
+				b = beside((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
-			if row := cur.rows[2][i]; row != missing {
-				c = beside((*C)(cur.first[2]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
+				c = beside((*C)(cur.lie[2].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -568,14 +571,14 @@ func (q *Query3[A, B, C]) Runs() iter.Seq[Run3[A, B, C]] {
 	return func(yield func(Run3[A, B, C]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run3[A, B, C]{
 				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -689,13 +692,13 @@ func (q *Query4[A, B, C, D]) All() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
 		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
+			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *beside(first, r)
@@ -718,24 +721,24 @@ func (q *Query4[A, B, C, D]) AllOptional() iter.Seq2[Entity, Row4[A, B, C, D]] {
 	return func(yield func(Entity, Row4[A, B, C, D]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
 			var a *A
-			if row := cur.rows[0][i]; row != missing {
-				a = beside((*A)(cur.first[0]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
+				a = beside((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
-			if row := cur.rows[1][i]; row != missing {
-				b = beside((*B)(cur.first[1]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
+				b = beside((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
-			if row := cur.rows[2][i]; row != missing {
-				c = beside((*C)(cur.first[2]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
+				c = beside((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
-			if row := cur.rows[3][i]; row != missing {
-				d = beside((*D)(cur.first[3]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
+				d = beside((*D)(cur.lie[3].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -785,15 +788,15 @@ func (q *Query4[A, B, C, D]) Runs() iter.Seq[Run4[A, B, C, D]] {
 	return func(yield func(Run4[A, B, C, D]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run4[A, B, C, D]{
 				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -911,14 +914,14 @@ func (q *Query5[A, B, C, D, E]) All() iter.Seq2[Entity, Row5[A, B, C, D, E]] {
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
 		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
-			e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
+			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			e := beside((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *beside(first, r)
@@ -941,28 +944,28 @@ func (q *Query5[A, B, C, D, E]) AllOptional() iter.Seq2[Entity, Row5[A, B, C, D,
 	return func(yield func(Entity, Row5[A, B, C, D, E]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
 			var a *A
-			if row := cur.rows[0][i]; row != missing {
-				a = beside((*A)(cur.first[0]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
+				a = beside((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
-			if row := cur.rows[1][i]; row != missing {
-				b = beside((*B)(cur.first[1]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
+				b = beside((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
-			if row := cur.rows[2][i]; row != missing {
-				c = beside((*C)(cur.first[2]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
+				c = beside((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
-			if row := cur.rows[3][i]; row != missing {
-				d = beside((*D)(cur.first[3]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
+				d = beside((*D)(cur.lie[3].first), int(row))
 			}
 			var e *E
-			if row := cur.rows[4][i]; row != missing {
-				e = beside((*E)(cur.first[4]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
+				e = beside((*E)(cur.lie[4].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -1016,16 +1019,16 @@ func (q *Query5[A, B, C, D, E]) Runs() iter.Seq[Run5[A, B, C, D, E]] {
 	return func(yield func(Run5[A, B, C, D, E]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run5[A, B, C, D, E]{
 				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
-				rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live[cur.base[4]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -1145,15 +1148,15 @@ func (q *Query6[A, B, C, D, E, F]) All() iter.Seq2[Entity, Row6[A, B, C, D, E, F
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
-			e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
-			f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
+			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			e := beside((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
+			f := beside((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *beside(first, r)
@@ -1176,32 +1179,32 @@ func (q *Query6[A, B, C, D, E, F]) AllOptional() iter.Seq2[Entity, Row6[A, B, C,
 	return func(yield func(Entity, Row6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
 			var a *A
-			if row := cur.rows[0][i]; row != missing {
-				a = beside((*A)(cur.first[0]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
+				a = beside((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
-			if row := cur.rows[1][i]; row != missing {
-				b = beside((*B)(cur.first[1]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
+				b = beside((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
-			if row := cur.rows[2][i]; row != missing {
-				c = beside((*C)(cur.first[2]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
+				c = beside((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
-			if row := cur.rows[3][i]; row != missing {
-				d = beside((*D)(cur.first[3]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
+				d = beside((*D)(cur.lie[3].first), int(row))
 			}
 			var e *E
-			if row := cur.rows[4][i]; row != missing {
-				e = beside((*E)(cur.first[4]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
+				e = beside((*E)(cur.lie[4].first), int(row))
 			}
 			var f *F
-			if row := cur.rows[5][i]; row != missing {
-				f = beside((*F)(cur.first[5]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)); row != missing {
+				f = beside((*F)(cur.lie[5].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -1259,17 +1262,17 @@ func (q *Query6[A, B, C, D, E, F]) Runs() iter.Seq[Run6[A, B, C, D, E, F]] {
 	return func(yield func(Run6[A, B, C, D, E, F]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run6[A, B, C, D, E, F]{
 				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
-				rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
-				rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live[cur.base[4]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
+				rowsFrom(q.f.s.data.Live[cur.base[5]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -1391,16 +1394,16 @@ func (q *Query7[A, B, C, D, E, F, G]) All() iter.Seq2[Entity, Row7[A, B, C, D, E
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
-			e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
-			f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
-			g := beside((*G)(cur.first[6]), int(cur.rows[6][i]))
+			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			e := beside((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
+			f := beside((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
+			g := beside((*G)(cur.lie[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *beside(first, r)
@@ -1423,36 +1426,36 @@ func (q *Query7[A, B, C, D, E, F, G]) AllOptional() iter.Seq2[Entity, Row7[A, B,
 	return func(yield func(Entity, Row7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
 			var a *A
-			if row := cur.rows[0][i]; row != missing {
-				a = beside((*A)(cur.first[0]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
+				a = beside((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
-			if row := cur.rows[1][i]; row != missing {
-				b = beside((*B)(cur.first[1]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
+				b = beside((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
-			if row := cur.rows[2][i]; row != missing {
-				c = beside((*C)(cur.first[2]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
+				c = beside((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
-			if row := cur.rows[3][i]; row != missing {
-				d = beside((*D)(cur.first[3]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
+				d = beside((*D)(cur.lie[3].first), int(row))
 			}
 			var e *E
-			if row := cur.rows[4][i]; row != missing {
-				e = beside((*E)(cur.first[4]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
+				e = beside((*E)(cur.lie[4].first), int(row))
 			}
 			var f *F
-			if row := cur.rows[5][i]; row != missing {
-				f = beside((*F)(cur.first[5]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)); row != missing {
+				f = beside((*F)(cur.lie[5].first), int(row))
 			}
 			var g *G
-			if row := cur.rows[6][i]; row != missing {
-				g = beside((*G)(cur.first[6]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)); row != missing {
+				g = beside((*G)(cur.lie[6].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -1514,18 +1517,18 @@ func (q *Query7[A, B, C, D, E, F, G]) Runs() iter.Seq[Run7[A, B, C, D, E, F, G]]
 	return func(yield func(Run7[A, B, C, D, E, F, G]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run7[A, B, C, D, E, F, G]{
 				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
-				rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
-				rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
-				rowsFrom(q.g.s.data.Live[cur.base[6]:], cur.rows[6][i], n),
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live[cur.base[4]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
+				rowsFrom(q.f.s.data.Live[cur.base[5]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
+				rowsFrom(q.g.s.data.Live[cur.base[6]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)), n),
 			}) {
 				cur.leave()
 				return
@@ -1649,17 +1652,17 @@ func (q *Query8[A, B, C, D, E, F, G, H]) All() iter.Seq2[Entity, Row8[A, B, C, D
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walkAll()
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
-			a := beside((*A)(cur.first[0]), int(cur.rows[0][i]))
-			b := beside((*B)(cur.first[1]), int(cur.rows[1][i]))
-			c := beside((*C)(cur.first[2]), int(cur.rows[2][i]))
-			d := beside((*D)(cur.first[3]), int(cur.rows[3][i]))
-			e := beside((*E)(cur.first[4]), int(cur.rows[4][i]))
-			f := beside((*F)(cur.first[5]), int(cur.rows[5][i]))
-			g := beside((*G)(cur.first[6]), int(cur.rows[6][i]))
-			h := beside((*H)(cur.first[7]), int(cur.rows[7][i]))
+			a := beside((*A)(cur.lie[0].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4))))
+			b := beside((*B)(cur.lie[1].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4))))
+			c := beside((*C)(cur.lie[2].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4))))
+			d := beside((*D)(cur.lie[3].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4))))
+			e := beside((*E)(cur.lie[4].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4))))
+			f := beside((*F)(cur.lie[5].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4))))
+			g := beside((*G)(cur.lie[6].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4))))
+			h := beside((*H)(cur.lie[7].first), int(*(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4))))
 			n, changes := cur.n, w.changes
 			for r := range n {
 				entity := *beside(first, r)
@@ -1682,40 +1685,40 @@ func (q *Query8[A, B, C, D, E, F, G, H]) AllOptional() iter.Seq2[Entity, Row8[A,
 	return func(yield func(Entity, Row8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			first := beside(cur.entities, cur.at)
 			var a *A
-			if row := cur.rows[0][i]; row != missing {
-				a = beside((*A)(cur.first[0]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)); row != missing {
+				a = beside((*A)(cur.lie[0].first), int(row))
 			}
 			var b *B
-			if row := cur.rows[1][i]; row != missing {
-				b = beside((*B)(cur.first[1]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)); row != missing {
+				b = beside((*B)(cur.lie[1].first), int(row))
 			}
 			var c *C
-			if row := cur.rows[2][i]; row != missing {
-				c = beside((*C)(cur.first[2]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)); row != missing {
+				c = beside((*C)(cur.lie[2].first), int(row))
 			}
 			var d *D
-			if row := cur.rows[3][i]; row != missing {
-				d = beside((*D)(cur.first[3]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)); row != missing {
+				d = beside((*D)(cur.lie[3].first), int(row))
 			}
 			var e *E
-			if row := cur.rows[4][i]; row != missing {
-				e = beside((*E)(cur.first[4]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)); row != missing {
+				e = beside((*E)(cur.lie[4].first), int(row))
 			}
 			var f *F
-			if row := cur.rows[5][i]; row != missing {
-				f = beside((*F)(cur.first[5]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)); row != missing {
+				f = beside((*F)(cur.lie[5].first), int(row))
 			}
 			var g *G
-			if row := cur.rows[6][i]; row != missing {
-				g = beside((*G)(cur.first[6]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)); row != missing {
+				g = beside((*G)(cur.lie[6].first), int(row))
 			}
 			var h *H
-			if row := cur.rows[7][i]; row != missing {
-				h = beside((*H)(cur.first[7]), int(row))
+			if row := *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4)); row != missing {
+				h = beside((*H)(cur.lie[7].first), int(row))
 			}
 			n, changes := cur.n, w.changes
 			for r := range n {
@@ -1781,19 +1784,19 @@ func (q *Query8[A, B, C, D, E, F, G, H]) Runs() iter.Seq[Run8[A, B, C, D, E, F, 
 	return func(yield func(Run8[A, B, C, D, E, F, G, H]) bool) {
 		cur := q.join.walk(q.join.columns)
 		w := q.join.w
-		for cur.more() {
+		for cur.rest != 0 || cur.nextWord() {
 			i := cur.take()
 			n, changes := cur.length(i), w.changes
 			if !yield(Run8[A, B, C, D, E, F, G, H]{
 				cur.set.dense.Live[cur.taken():][:n],
-				rowsFrom(q.a.s.data.Live[cur.base[0]:], cur.rows[0][i], n),
-				rowsFrom(q.b.s.data.Live[cur.base[1]:], cur.rows[1][i], n),
-				rowsFrom(q.c.s.data.Live[cur.base[2]:], cur.rows[2][i], n),
-				rowsFrom(q.d.s.data.Live[cur.base[3]:], cur.rows[3][i], n),
-				rowsFrom(q.e.s.data.Live[cur.base[4]:], cur.rows[4][i], n),
-				rowsFrom(q.f.s.data.Live[cur.base[5]:], cur.rows[5][i], n),
-				rowsFrom(q.g.s.data.Live[cur.base[6]:], cur.rows[6][i], n),
-				rowsFrom(q.h.s.data.Live[cur.base[7]:], cur.rows[7][i], n),
+				rowsFrom(q.a.s.data.Live[cur.base[0]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[0].row), i*4)), n),
+				rowsFrom(q.b.s.data.Live[cur.base[1]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[1].row), i*4)), n),
+				rowsFrom(q.c.s.data.Live[cur.base[2]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[2].row), i*4)), n),
+				rowsFrom(q.d.s.data.Live[cur.base[3]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[3].row), i*4)), n),
+				rowsFrom(q.e.s.data.Live[cur.base[4]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[4].row), i*4)), n),
+				rowsFrom(q.f.s.data.Live[cur.base[5]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[5].row), i*4)), n),
+				rowsFrom(q.g.s.data.Live[cur.base[6]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[6].row), i*4)), n),
+				rowsFrom(q.h.s.data.Live[cur.base[7]:], *(*uint32)(unsafe.Add(unsafe.Pointer(cur.lie[7].row), i*4)), n),
 			}) {
 				cur.leave()
 				return

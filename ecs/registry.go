@@ -140,12 +140,7 @@ func (r *registry) swap(a, b int) {
 	if a == b {
 		return
 	}
-	if r.dense.Unsaved(a) {
-		r.dense.Save(a)
-	}
-	if r.dense.Unsaved(b) {
-		r.dense.Save(b)
-	}
+	r.dense.Log.SaveBoth(a, b)
 	d := r.dense.Live
 	x, y := d[a], d[b]
 	d[a], d[b] = y, x

@@ -83,7 +83,7 @@ func (s *set) init(w *World, kind Kind, exempt bool) {
 // frame may be held.
 func (s *set) fill(entities []Entity, pages []*track.Page) {
 	if s.dense.Live = s.dense.Live[:0]; len(entities) > 0 {
-		s.dense.Live = entities
+		s.dense.Take(entities)
 	}
 	s.rows.N = len(entities)
 	if pages != nil {
@@ -447,7 +447,7 @@ next:
 		}
 		return s.shared[k]
 	}
-	page := track.NewPage()
+	page := track.NewPage(len(s.shared))
 	s.shared = append(s.shared, page)
 	return page
 }
@@ -465,13 +465,13 @@ type candidate struct {
 	page    *track.Page
 	storage componentRows
 	values  track.RawRows
+	data    *track.Log
 }
 
 // componentRows is what only the storages of components have.
 type componentRows interface {
-	rawRows() track.RawRows
+	rawRows() (track.RawRows, *track.Log)
 	discard(e Entity, row int)
-	saveMember(p *track.Page, e Entity, row int)
 }
 
 // discard takes away the rows of e. What is usual, as [Storage.discard] has it, is done
@@ -493,7 +493,7 @@ func (w *World) discard(e Entity) {
 			moved := s.dense.Live[last]
 			p := s.sparse.Pages[moved.Index()>>pageBits]
 			if s.dense.Unsaved(row) || s.sparse.Unsaved(p, moved.Index()) {
-				c.storage.saveMember(p, moved, row)
+				track.SaveMember(&s.dense.Log, c.data, &s.sparse, p, moved.Index(), row)
 			}
 			s.dense.Live[row] = moved
 			c.values.Move(row, last)
@@ -534,7 +534,8 @@ func (w *World) findCandidates(p int) []candidate {
 	for i, s := range w.sets {
 		if p < len(s.sparse.Pages) && s.sparse.Pages[p] != nil {
 			rows := w.storages[i].(componentRows)
-			known.all = append(known.all, candidate{s, s.sparse.Pages[p], rows, rows.rawRows()})
+			values, data := rows.rawRows()
+			known.all = append(known.all, candidate{s, s.sparse.Pages[p], rows, values, data})
 		}
 	}
 	return known.all

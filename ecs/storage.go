@@ -415,7 +415,7 @@ type AnyStorage interface {
 	swapRows(i, j int)
 	permute(lo int, from []uint32)
 	valuesWritten(ranges []raw.Range, k, limit int) (_ []raw.Range, sorted bool)
-	prepare(s *storageState, owned, regap bool) (put func(), err error)
+	prepare(s *storageState, pages []*track.Page, owned, regap bool) (put func(), err error)
 	cloneInto(*World)
 	blankInto(*World)
 	pinPart() *pinPart
@@ -490,7 +490,7 @@ func (s *Storage[T]) tracked() *track.Tracker { return &s.rows }
 
 func (s *Storage[T]) sparseSet() *set { return &s.set }
 
-func (s *Storage[T]) rawRows() track.RawRows { return s.data.Raw() }
+func (s *Storage[T]) rawRows() (track.RawRows, *track.Log) { return s.data.Raw(), &s.data.Log }
 
 func (s *Storage[T]) valuesWritten(ranges []raw.Range, k, limit int) ([]raw.Range, bool) {
 	return written(&s.data.Log, ranges, k, limit)

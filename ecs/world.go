@@ -35,6 +35,13 @@ type Options struct {
 	HistoryDense int
 }
 
+// frameLists is the memory of the lists of a frame that is gone. The next frame takes it,
+// while it is in a cache.
+type frameLists struct {
+	touched []*track.Tracker
+	ops     []raw.Op
+}
+
 // A World holds entities, their components and resources, and can put all of
 // that back to an earlier point. [NewWorld] makes one.
 //
@@ -68,11 +75,11 @@ type World struct {
 	loose   int // How many boundaries can be given up.
 	clock   track.Clock
 	pins    []*rawPin
-	ticks   int     // How many frames begin with the end of a tick.
-	forward []frame // Undone by seek; the next one to redo is last.
-	frameID uint64  // Of the newest frame; ids only rise.
-	changes uint64  // Counts structural changes; only rises.
-	turn    uint64  // Counts what makes frames begin and end; only rises.
+	ticks   int          // How many frames begin with the end of a tick.
+	forward []frame      // Undone by seek; the next one to redo is last.
+	lists   []frameLists // Of frames that are gone.
+	frameID uint64       // Of the newest frame; ids only rise.
+	turn    uint64       // Counts what makes frames begin and end; only rises.
 	tick    uint64
 
 	thinning      thinning
@@ -87,12 +94,13 @@ type World struct {
 	hooks         worldHooks
 	guards        guards //nolint:unused // Of a debug build.
 
+	changes  uint64   // Counts structural changes; only rises.
 	hands    []inHand // Of the loops under way, the innermost last.
 	parallel bool     // A loop with several goroutines is: nothing may be written but what it hands out.
 
 	from, used []uint32 // Scratch of sorting.
 	batch      []Entity // And that of batches,
-	finding    chunk    // and of joins.
+	finding    *listing // and of joins.
 }
 
 // NewWorld returns an empty world at tick 0.

@@ -3,6 +3,7 @@ package raw
 import (
 	"slices"
 
+	"github.com/stet-ecs/stet/ecs/internal/sound"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/internal/naming"
 )
@@ -19,6 +20,10 @@ type State struct {
 	// made them has no more use for them, whether Load succeeds or not.
 	Owned bool
 
+	// Checked is what [CheckRegistry] made of Registry, Alive and Free; nil: Load does that. It counts
+	// if the state is Owned.
+	Checked *Registry
+
 	// Recorder is the one that the world has: it asks for the state itself, and calls it Seq.
 	// The next tick that it is told has Seq as its Parent.
 	Recorder Recorder
@@ -34,6 +39,19 @@ type State struct {
 	Lossy bool
 }
 
+// A Registry is a registry of entities in which each index is once, as [CheckRegistry] found.
+type Registry = sound.Registry
+
+// A Sparse is the sparse array of a storage, which [Registry.Sparse] makes for its entities. Its pages
+// are compared with them as they are put in, so that Load need not.
+type Sparse = sound.Sparse
+
+// CheckRegistry returns what is wrong with a registry, as [World.Registry] returns it, or the row
+// of each index. It costs O(entities).
+func CheckRegistry(entities []uint64, alive, free int) (*Registry, error) {
+	return sound.CheckRegistry(entities, alive, free)
+}
+
 // A StorageState is a storage or resource of a [State].
 type StorageState struct {
 	Name     string
@@ -44,6 +62,7 @@ type StorageState struct {
 	Indexed  bool     // The row of an entity is its index; gaps are Vacant
 	Default  []byte   // and hold this row; nil: the zero value.
 	Entities []uint64 // In dense order.
+	Checked  *Sparse  // What was made of Entities and State.Checked; nil, or some are missing: Load makes it.
 	Rows     []byte   // The canonical bytes of the rows, as [Storage.AppendRows] writes them.
 
 	// Pages holds the bytes of PageRows rows each, the last one those of the rest;

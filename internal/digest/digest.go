@@ -62,15 +62,20 @@ var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // AppendEntities appends entities as they are summed and stored.
 func AppendEntities[E ~uint64](dst []byte, entities []E) []byte {
-	if littleEndian && len(entities) > 0 {
-		return append(dst, unsafe.Slice((*byte)(unsafe.Pointer(&entities[0])), 8*len(entities))...)
+	return append(dst, EntityBytes(entities)...)
+}
+
+// EntityBytes returns entities as they are summed and stored. Where they lie in memory like that, it
+// is the same memory, else a copy.
+func EntityBytes[E ~uint64](entities []E) []byte {
+	if littleEndian {
+		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(entities))), 8*len(entities))
 	}
-	n := len(dst)
-	dst = slices.Grow(dst, 8*len(entities))[:n+8*len(entities)]
+	bytes := make([]byte, 8*len(entities))
 	for i, e := range entities {
-		binary.LittleEndian.PutUint64(dst[n+8*i:], uint64(e))
+		binary.LittleEndian.PutUint64(bytes[8*i:], uint64(e))
 	}
-	return dst
+	return bytes
 }
 
 // Registry returns the sum of the registry of entities.

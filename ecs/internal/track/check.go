@@ -60,6 +60,9 @@ func (t *Tracker) checkRecords(frameOf func(id uint64) *Frame) error {
 			}
 		}
 	}
+	if t.oldest > 0 && !t.recs[t.oldest-1].removed || t.oldest < len(t.recs) && t.recs[t.oldest].removed {
+		return fmt.Errorf("record %d is not the first of %d that is not removed", t.oldest, len(t.recs))
+	}
 	if removed != t.removed || removed > 8+len(t.recs)/4+1 {
 		return fmt.Errorf("%d of %d records are removed, %d were counted", removed, len(t.recs), t.removed)
 	}
@@ -75,7 +78,7 @@ func (t *Tracker) SavedRows() (rows []int) {
 }
 
 // savedIn returns how many rows and chunks logs[i] holds.
-func (u *undoStack) savedIn(i int) int { return u.logs[i].size + len(u.logs[i].chunks) }
+func (u *undoStack) savedIn(i int) int { return u.logs[i].rows() + len(u.logs[i].chunks) }
 
 // bareLog reports whether logs[i], if there is one, has no values.
 func (u *undoStack) bareLog(i int) bool { return i < len(u.logs) && u.logs[i].bare }
@@ -83,7 +86,7 @@ func (u *undoStack) bareLog(i int) bool { return i < len(u.logs) && u.logs[i].ba
 // SavedRows returns how many rows the logs hold.
 func (u *undoStack) SavedRows() (n int) {
 	for _, l := range u.logs {
-		n += l.size
+		n += l.rows()
 	}
 	return n
 }
@@ -133,13 +136,13 @@ func (l *undoLog) check(split uint32) error {
 				seen[row] = true
 			}
 		}
-		if l.bare && c.rows.n != 0 || !l.bare && c.rows.n != n {
-			return fmt.Errorf("chunk %d has %d rows, its runs %d (bare: %v)", i, c.rows.n, n, l.bare)
+		if c.rows.n != n || l.bare != (c.rows.room == 0) || !l.bare && n > c.rows.room {
+			return fmt.Errorf("chunk %d has %d of %d rows, its runs %d (bare: %v)", i, c.rows.n, c.rows.room, n, l.bare)
 		}
 		size += n
 	}
-	if size != l.size {
-		return fmt.Errorf("size is %d, its runs have %d rows", l.size, size)
+	if size != l.rows() {
+		return fmt.Errorf("size is %d, its runs have %d rows", l.rows(), size)
 	}
 	return nil
 }

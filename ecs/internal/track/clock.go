@@ -34,7 +34,8 @@ type Clock struct {
 
 	opened  uint64       // How often a tracker was opened.
 	bytes   atomic.Int64 // Held by the logs of all columns.
-	columns int          // How many there are.
+	columns int          // How many there are,
+	sparse  int          // and sparse arrays.
 }
 
 // Bytes returns what the logs of all columns hold.

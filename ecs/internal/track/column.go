@@ -25,6 +25,7 @@ type Column[T any] struct {
 	Live  []T
 	Clone func(T) T // Set for rows that share memory when copied.
 	Log   Log
+	front int       // Rows of room in front of Live.
 	past  sync.Pool // Groups of pasts, for reuse.
 }
 
@@ -115,6 +116,20 @@ func (c *Column[T]) Touch(i int) {
 //
 //go:noinline
 func (c *Column[T]) Save(i int) {
+	tip := c.Log.tip
+	if c.Clone != nil || !tip.ready() {
+		c.saveSlow(i)
+		return
+	}
+	c.Log.mark(i)
+	tip.note(uint32(i), ^uint32(0))
+	*(*T)(tip.next(unsafe.Sizeof(c.Live[0]))) = c.Live[i]
+}
+
+// saveSlow is Save for all cases.
+//
+//go:noinline
+func (c *Column[T]) saveSlow(i int) {
 	if c.Log.Note(i) {
 		return
 	}
@@ -126,11 +141,6 @@ func (c *Column[T]) Save(i int) {
 		return
 	}
 	c.Log.mark(i)
-	if tip := c.Log.tip; tip.takes(uint32(i), c.Log.split) {
-		c.Log.top.size++
-		*(*T)(tip.rows.next(c.Log.size)) = c.Live[i]
-		return
-	}
 	if kept := c.Log.placeSlow(i); kept != nil {
 		*(*T)(kept) = c.Live[i]
 	}
@@ -154,17 +164,16 @@ func (l *Log) Note(i int) bool {
 // clones reports whether what is saved now are clones of rows.
 func (c *Column[T]) clones() bool { return c.Clone != nil && c.Log.top != nil && !c.Log.top.bare }
 
-// mark marks row i as saved, and reports whether it was not.
-func (l *Log) mark(i int) bool { return l.marks[i>>6].add(i, l.span) }
+// mark marks row i as saved.
+func (l *Log) mark(i int) { l.markOf(i).rows |= 1 << (uint(i) & 63) }
 
-// add adds row i, and reports whether it was not in m.
-func (m *mark) add(i int, span uint64) bool {
-	if m.span != span {
-		*m = mark{span: span}
+// markOf returns the mark of row i, which is below prot, for the open span.
+func (l *Log) markOf(i int) *mark {
+	m := (*mark)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(l.marks)), uintptr(i)>>6*unsafe.Sizeof(mark{})))
+	if m.span != l.span {
+		*m = mark{span: l.span}
 	}
-	was := m.rows
-	m.rows = was | 1<<(uint(i)&63)
-	return m.rows != was
+	return m
 }
 
 // row returns where row i lies.
@@ -236,9 +245,9 @@ func (c *Column[T]) touchEach(rows *[64]uint32, n int) {
 	for fresh := rows[:c.Log.markEach(rows, n)]; len(fresh) > 0; {
 		p, n := c.Log.saveEach(fresh)
 		if p != nil {
-			kept := rowsAt[T](p, n)
+			kept, live := rowsAt[T](p, n), c.Live
 			for i, r := range fresh[:n] {
-				kept[i] = c.Live[r]
+				kept[i] = live[r]
 			}
 		}
 		fresh = fresh[n:]
@@ -248,13 +257,14 @@ func (c *Column[T]) touchEach(rows *[64]uint32, n int) {
 // markEach marks the first n of rows, and leaves in front those that were not: it returns
 // how many.
 func (l *Log) markEach(rows *[64]uint32, n int) (fresh int) {
+	marks, span, prot := l.marks, l.span, l.prot
 	for _, r := range rows[:n] {
-		if int(r) >= l.prot {
+		if int(r) >= prot {
 			continue
 		}
-		m := &l.marks[r>>6]
-		if m.span != l.span {
-			*m = mark{span: l.span}
+		m := &marks[r>>6]
+		if m.span != span {
+			*m = mark{span: span}
 		}
 		rows[fresh&63] = r
 		fresh += int(^m.rows >> (r & 63) & 1)
@@ -381,7 +391,7 @@ func (c *Column[T]) Saved(k int, f func(runs []Run, values []T)) {
 		}
 		return
 	}
-	c.Log.saved(k, func(runs []Run, rows slab) { f(runs, rowsAt[T](rows.p, rows.n)) })
+	c.Log.saved(k, func(runs []Run, rows slab) { f(runs, rowsAt[T](rows.p, min(rows.n, rows.room))) })
 }
 
 // SavedRuns is [Column.Saved] without the values.

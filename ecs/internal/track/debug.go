@@ -18,6 +18,9 @@ func (t *Tracker) Protected() int {
 // watched is what a debug build does before rows are saved.
 type watched struct{ watch func(lo, hi int) }
 
+// watching says that whoever watches is told of all that is saved.
+const watching = true
+
 // Watch makes l call f before rows [lo, hi) are saved.
 func (l *Log) Watch(f func(lo, hi int)) { l.watch = f }
 

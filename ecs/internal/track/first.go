@@ -12,30 +12,65 @@ import "unsafe"
 //
 //go:noinline
 func SaveMember(dense, data *Log, s *Sparse, p *Page, e uint32, i int) {
-	if i < dense.prot && dense.mark(i) {
-		if i < data.prot && data.mark(i) {
-			data.beforeSave(i, i+1)
-			if c := data.tip; c.takes(uint32(i), data.split) {
-				data.top.size++
-				copyRow(c.rows.next(data.size), data.row(i), data.size)
+	if bit := uint64(1) << (uint(i) & 63); i < dense.prot {
+		if m := dense.markOf(i); m.rows&bit == 0 {
+			m.rows |= bit
+			if i < data.prot {
+				if m := data.markOf(i); m.rows&bit == 0 {
+					m.rows |= bit
+					if tip := data.tip; tip.ready() {
+						tip.note(uint32(i), ^uint32(0))
+						copyRow(tip.next(data.size), data.row(i), data.size)
+					} else {
+						data.saveRow(i)
+					}
+				}
+			}
+			if tip := dense.tip; tip.ready() {
+				tip.note(uint32(i), ^uint32(0))
+				*(*uint64)(tip.next(8)) = *(*uint64)(unsafe.Add(*dense.live, i*8))
 			} else {
-				data.saveSlow(i, data.row(i))
+				dense.saveRow(i)
 			}
 		}
-		dense.beforeSave(i, i+1)
-		if c := dense.tip; c.takes(uint32(i), dense.split) {
-			dense.top.size++
-			*(*uint64)(c.rows.next(8)) = *(*uint64)(unsafe.Add(*dense.live, i*8))
-		} else {
-			dense.saveSlow(i, dense.row(i))
+	}
+	if row := p.Rows[e&PageMask]; row < s.prot {
+		if m, bit := p.markOf(e, s.span), uint64(1)<<(e&63); m.rows&bit == 0 {
+			m.rows |= bit
+			if tip := s.tip; tip.ready() {
+				tip.note(e, PageMask)
+				*(*uint32)(tip.next(4)) = row
+			} else {
+				s.saveSlow(int(e), unsafe.Pointer(&p.Rows[e&PageMask]))
+			}
 		}
 	}
-	if row := p.Rows[e&PageMask]; row < s.prot && p.mark(e, s.span) {
-		if c := s.tip; c.takes(e, PageMask) {
-			s.top.size++
-			*(*uint32)(c.rows.next(4)) = row
-		} else {
-			s.saveSlow(int(e), unsafe.Pointer(&p.Rows[e&PageMask]))
+}
+
+// SaveBoth saves rows i and k of l, of 8 bytes, as far as they are not saved yet.
+//
+//go:noinline
+func (l *Log) SaveBoth(i, k int) {
+	for range 2 {
+		if i < l.prot {
+			if m, bit := l.markOf(i), uint64(1)<<(uint(i)&63); m.rows&bit == 0 {
+				m.rows |= bit
+				if tip := l.tip; tip.ready() {
+					tip.note(uint32(i), ^uint32(0))
+					*(*uint64)(tip.next(8)) = *(*uint64)(unsafe.Add(*l.live, i*8))
+				} else {
+					l.saveRow(i)
+				}
+			}
 		}
+		i = k
 	}
+}
+
+// saveRow saves row i, which is marked already, whatever there is to do.
+//
+//go:noinline
+func (l *Log) saveRow(i int) {
+	l.beforeSave(i, i+1)
+	l.saveSlow(i, l.row(i))
 }

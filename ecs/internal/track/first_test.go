@@ -123,3 +123,88 @@ func testMembersComeBack[T comparable](t *testing.T, value func(i int) T) {
 		}
 	}
 }
+
+// Rows that are exchanged two by two come back, whether they follow each other in the log or not.
+func TestBothRowsComeBack(t *testing.T) {
+	const rows = 500
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		clock := Clock{Span: 1}
+		var a Tracker
+		var c Column[uint64]
+		c.Init(&clock, false)
+		a.Init(&clock, false, &c.Log)
+		c.Reserve(rows)
+		for i := range c.Live {
+			c.Live[i] = uint64(i)
+		}
+		a.N = rows
+		for step := range 20 {
+			want := slices.Clone(c.Live)
+			clock.Span++
+			clock.Frame = &Frame{ID: uint64(step + 1)}
+			a.Open()
+			for i := range rng.IntN(rows) {
+				i, k := (i+step)%rows, rng.IntN(rows)
+				c.Log.SaveBoth(i, k)
+				c.Live[i], c.Live[k] = c.Live[k], c.Live[i]
+			}
+			if now := slices.Clone(c.Live); rng.IntN(2) == 0 {
+				a.PutBack(clock.Frame.ID)
+			} else {
+				a.Undo(clock.Frame.ID)
+				if !slices.Equal(c.Live, want) {
+					t.Fatalf("seed %d, step %d: the rows are not what they were", seed, step)
+				}
+				a.Redo(clock.Frame.ID)
+				want = now
+			}
+			if !slices.Equal(c.Live, want) {
+				t.Fatalf("seed %d, step %d: the rows are not what they were", seed, step)
+			}
+		}
+	}
+}
+
+// A reader is told of every row that is written, in a frame or in none, and of no other.
+func TestFirstWritesAreNews(t *testing.T) {
+	const rows = 300
+	clock := Clock{Span: 1}
+	var a roll[[2]uint64]
+	a.init(&clock)
+	for i := range uint32(rows) {
+		a.add(i, [2]uint64{})
+	}
+	news := a.rows.Follow(&a.dense.Log)
+	rng := rand.New(rand.NewPCG(1, 3))
+	for step := range 100 {
+		clock.Span++
+		if clock.Frame = nil; step%2 == 1 {
+			clock.Frame = &Frame{ID: uint64(step)}
+		}
+		news.Looked()
+		written := make([]bool, rows)
+		for range rng.IntN(rows) {
+			row := rng.IntN(rows)
+			a.ready()
+			if key := uint32(a.dense.Live[row]); rng.IntN(2) == 0 {
+				a.put(key, row, [2]uint64{1})
+			} else {
+				a.dense.Touch(row)
+			}
+			written[row] = true
+		}
+		told := make([]bool, rows)
+		for i := range news.Len() {
+			row, word := news.Word(i)
+			for k := range 64 {
+				if word>>k&1 == 1 {
+					told[row+k] = true
+				}
+			}
+		}
+		if !slices.Equal(told, written) {
+			t.Fatalf("step %d: the reader was told of %v, written were %v", step, told, written)
+		}
+	}
+}

@@ -99,12 +99,12 @@ func (u *undoStack) pare() {
 	}
 	l, top := u.logs[k], u.top
 	whole := append(u.clock.chunks[:0], l.chunks[l.pared:]...)
-	l.chunks, u.top = l.chunks[:l.pared], l
+	u.top = l
+	l.cut(l.pared)
 	for _, c := range whole {
-		l.size -= c.rows.n
 		spans, n := u.differing(c, l.repeats)
 		if 2*n > c.rows.n && !l.repeats { // Little would be won.
-			l.chunks, l.size = append(l.chunks, c), l.size+c.rows.n
+			l.add(c)
 			continue
 		}
 		for _, s := range spans {

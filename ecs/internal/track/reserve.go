@@ -5,20 +5,35 @@ import "unsafe"
 // Reserve makes Live at least so many rows long. Those that were not there are zero.
 func (c *Column[T]) Reserve(rows int) {
 	if rows > len(c.Live) {
-		lead := c.lead(rows)
-		live := make([]T, lead+rows)[lead:]
+		front := c.lead(rows)
+		live := make([]T, front+rows)[front:]
 		copy(live, c.Live)
-		c.Live = live
+		c.Live, c.front = live, front
 	}
 }
 
+// Take makes rows the live ones. It keeps them.
+func (c *Column[T]) Take(rows []T) { c.Live, c.front = rows, 0 }
+
+// Bytes returns what the live rows take, with the room in front and for more. Of more than 32 KiB
+// Go's allocator gives whole pages.
+func (c *Column[T]) Bytes() int64 {
+	const small, page = 32 << 10, 8 << 10
+	var zero T
+	bytes := int64(c.front+cap(c.Live)) * int64(unsafe.Sizeof(zero))
+	if bytes > small {
+		bytes = (bytes + page - 1) / page * page
+	}
+	return bytes
+}
+
 const (
-	leadFrom = 128 << 10 // Of so many bytes and more: another page is little then.
-	leadStep = 7 * 64    // By seven lines of the cache each column begins further behind,
-	leadEnd  = 64 * 64   // up to the next page.
+	leadFrom = 8 << 10 // Of so many bytes and more.
+	leadStep = 7 * 64  // By seven lines of the cache each column begins further behind,
+	leadEnd  = 64 * 64 // up to the next page or, as that must be little, an eighth of the rows.
 )
 
-// lead returns how many rows to leave free before the first of so many. Where all columns
+// lead returns how many rows to leave free in front of so many. Where all columns
 // began at a page, their rows of one number would lie in the same few lines of the cache:
 // too few for an entity with ten components.
 func (c *Column[T]) lead(rows int) int {
@@ -27,7 +42,7 @@ func (c *Column[T]) lead(rows int) int {
 	if rows*size < leadFrom {
 		return 0
 	}
-	return c.Log.number * leadStep % leadEnd / size
+	return c.Log.number * leadStep % min(leadEnd, rows*size/8) / size
 }
 
 // Reserve makes marks for so many rows of every column, as Open would when it is the first

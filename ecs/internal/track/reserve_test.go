@@ -32,3 +32,36 @@ func TestColumnsBeginInDifferentLines(t *testing.T) {
 	tag.Reserve(1 << 20)
 	require.Len(t, tag.Live, 1<<20)
 }
+
+// Fewer rows leave less room in front; where they begin is the allocator's matter too.
+func TestSmallColumnsAndPagesBeginInSeveralLines(t *testing.T) {
+	clock := new(Clock)
+	columns, pages := map[uintptr]bool{}, map[uintptr]bool{}
+	for k := range 16 {
+		c := new(Column[uint64])
+		c.Init(clock, false)
+		c.Reserve(1024)
+		columns[uintptr(unsafe.Pointer(&c.Live[0]))%4096/64] = true
+		s := new(Sparse)
+		s.Init(clock)
+		p := s.Grow(uint32(k))
+		require.Equal(t, NoRow, p.Rows[PageMask])
+		pages[uintptr(unsafe.Pointer(p))%4096/64] = true
+	}
+	require.Greater(t, len(columns), 8)
+	require.Greater(t, len(pages), 8)
+}
+
+func TestTheRoomInFrontOfRowsIsCounted(t *testing.T) {
+	clock := new(Clock)
+	for number := range 4 {
+		c := new(Column[uint64])
+		c.Init(clock, false)
+		c.Reserve(1024)
+		require.EqualValues(t, 8192+number*leadStep%1024, c.Bytes())
+		c.Reserve(4096)
+		require.EqualValues(t, 32768+min(number, 1)*8192, c.Bytes(), "a page of the allocator more")
+		c.Take(make([]uint64, 5, 10))
+		require.EqualValues(t, 80, c.Bytes())
+	}
+}

@@ -30,7 +30,9 @@ func (l *Log) shrink(rows int) {
 }
 
 func (c *Column[T]) fit(rows int) {
-	c.Live = Fitting(c.Live[:min(rows, len(c.Live))])
+	if live := c.Live[:min(rows, len(c.Live))]; len(live) < cap(live) {
+		c.Take(Fitting(live))
+	}
 	c.past = sync.Pool{}
 }
 

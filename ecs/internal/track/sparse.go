@@ -24,9 +24,19 @@ type Page struct {
 	marks [PageSize / 64]mark
 }
 
-// NewPage returns a page without rows.
-func NewPage() *Page {
-	page := new(Page)
+// The room in front of a page. Were there none, the pages of all arrays would begin alike,
+// and their entries of one index lie in the same few lines of the cache. It is less than what
+// the allocator rounds up.
+const (
+	pageLeadStep = 7 * 64
+	pageLeadEnd  = 16 * 64
+)
+
+// NewPage returns a page without rows, for the array with that number.
+func NewPage(number int) *Page {
+	lead := number * pageLeadStep % pageLeadEnd
+	memory := make([]uint64, (uintptr(lead)+unsafe.Sizeof(Page{}))/8)
+	page := (*Page)(unsafe.Pointer(&memory[lead/8]))
 	for i := range page.Rows {
 		page.Rows[i] = NoRow
 	}
@@ -47,11 +57,14 @@ type Sparse struct {
 	Pages []*Page
 	span  uint64
 	prot  uint32
+
+	number int // Of the array, among those of its clock.
 	undoStack
 }
 
 // Init readies s, which is empty.
 func (s *Sparse) Init(clock *Clock) {
+	s.number, clock.sparse = clock.sparse, clock.sparse+1
 	put := func(runs []Run, p unsafe.Pointer) {
 		at := uintptr(0)
 		for _, r := range runs {
@@ -79,7 +92,7 @@ func (s *Sparse) Grow(i uint32) *Page {
 		s.Pages = append(s.Pages, nil)
 	}
 	if s.Pages[p] == nil {
-		s.Pages[p] = NewPage()
+		s.Pages[p] = NewPage(s.number)
 	}
 	return s.Pages[p]
 }
@@ -102,17 +115,23 @@ func (s *Sparse) Free(row uint32) bool { return row >= s.prot }
 //
 //go:noinline
 func (s *Sparse) Save(p *Page, i uint32) {
-	p.mark(i, s.span)
-	if c := s.tip; c.takes(i, PageMask) {
-		s.top.size++
-		*(*uint32)(c.rows.next(4)) = p.Rows[i&PageMask]
+	p.markOf(i, s.span).rows |= 1 << (i & 63)
+	if tip := s.tip; tip.ready() {
+		tip.note(i, PageMask)
+		*(*uint32)(tip.next(4)) = p.Rows[i&PageMask]
 		return
 	}
 	s.saveSlow(int(i), unsafe.Pointer(&p.Rows[i&PageMask]))
 }
 
-// mark marks the entry of index i as saved, and reports whether it was not.
-func (p *Page) mark(i uint32, span uint64) bool { return p.marks[i&PageMask>>6].add(int(i), span) }
+// markOf returns the mark of the entry of index i for span.
+func (p *Page) markOf(i uint32, span uint64) *mark {
+	m := &p.marks[i&PageMask>>6]
+	if m.span != span {
+		*m = mark{span: span}
+	}
+	return m
+}
 
 // open makes the newest log, if there is one, the one that is written under these marks.
 func (s *Sparse) open(marks uint64, prot int) {

@@ -49,7 +49,7 @@ func (u *undoStack) open() int {
 	if u.top == nil {
 		return 0
 	}
-	return u.top.size
+	return u.top.rows()
 }
 
 // Aim makes h forget what it found, as another boundary is meant.

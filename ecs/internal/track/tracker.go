@@ -2,7 +2,6 @@ package track
 
 import (
 	"slices"
-	"sort"
 )
 
 // Lengths are what a frame saves of a tracker beside its rows.
@@ -48,7 +47,7 @@ type Tracked interface {
 	merge(older, k int)
 	discard(k int)
 	drop(k int)
-	squeeze(recs []record)
+	squeeze()
 	dropForward()
 	reach() int
 	shrink(rows int)
@@ -78,7 +77,8 @@ type Tracker struct {
 	floor   int      // The least that it is, for readers of the past.
 	readers []*News  // Of those who want to know what was written.
 	recs    []record // Oldest first.
-	removed int      // How many records are removed.
+	removed int      // How many records are removed,
+	oldest  int      // and how many of the first ones.
 	forward []record // Undone; the next one to redo is last.
 	columns []Tracked
 
@@ -248,9 +248,9 @@ func (t *Tracker) Untouched() bool { return len(t.recs)+len(t.forward) == 0 }
 
 func (t *Tracker) find(id uint64) int {
 	k := len(t.recs)
-	for n := 0; k > 0 && t.recs[k-1].frame >= id; n++ { // One of the newest, nearly always.
+	for n := 0; k > t.oldest && t.recs[k-1].frame >= id; n++ { // One of the newest, nearly always.
 		if k--; n == 8 {
-			k = sort.Search(k, func(i int) bool { return t.recs[i].frame >= id })
+			k = Search(t.oldest, k, func(i int) bool { return t.recs[i].frame >= id })
 			break
 		}
 	}
@@ -258,6 +258,33 @@ func (t *Tracker) find(id uint64) int {
 		k++
 	}
 	return k
+}
+
+// findBefore is find for an id below that of recs[k], of the frame before, mostly: the position
+// is k or that of the record before it.
+func (t *Tracker) findBefore(k int, id uint64) int {
+	for i := k - 1; i >= t.oldest; i-- {
+		if r := &t.recs[i]; !r.removed {
+			if r.frame >= id {
+				k = i
+			}
+			break
+		}
+	}
+	return k
+}
+
+// Search returns the first position from lo on at which f holds, hi if there is none: f holds
+// at none before that, and at all behind. It is sooner found if it is one of the first.
+func Search(lo, hi int, f func(int) bool) int {
+	for at := min(lo+8, (lo+hi)/2); lo < hi; at = int(uint(lo+hi) / 2) {
+		if f(at) {
+			hi = at
+		} else {
+			lo = at + 1
+		}
+	}
+	return lo
 }
 
 // PutBack undoes all changes since the start of frame id, for good.
@@ -326,12 +353,14 @@ func (t *Tracker) cut(k int) {
 			c.drop(k)
 		}
 	}
+	t.oldest = min(t.oldest, k)
 }
 
 // Release removes the boundary at the start of frame f: its record joins that of
 // older, the frame before, which then knows t.
 func (t *Tracker) Release(f, older *Frame) {
-	k, before := t.find(f.ID), t.find(older.ID)
+	k := t.find(f.ID)
+	before := t.findBefore(k, older.ID)
 	own := k < len(t.recs) && t.recs[k].frame == f.ID
 	if before == k { // The older one has no record of its own.
 		older.Touched = append(older.Touched, t)
@@ -371,7 +400,9 @@ func (t *Tracker) remove(k, last int) {
 		before = t.recs[k-1]
 	}
 	t.recs[k] = record{frame: before.frame, prot: before.prot, removed: true}
-	t.removed++
+	for t.removed++; t.oldest < len(t.recs) && t.recs[t.oldest].removed; {
+		t.oldest++
+	}
 	prot := before.prot
 	for i := k + 1; i < len(t.recs); i++ {
 		r := &t.recs[i]
@@ -393,10 +424,10 @@ func (t *Tracker) remove(k, last int) {
 // squeeze takes the records that are removed out of the list.
 func (t *Tracker) squeeze() {
 	for _, c := range t.columns {
-		c.squeeze(t.recs)
+		c.squeeze()
 	}
 	t.recs = slices.DeleteFunc(t.recs, func(r record) bool { return r.removed })
-	t.removed = 0
+	t.removed, t.oldest = 0, 0
 }
 
 // DropForward forgets what Undo kept.

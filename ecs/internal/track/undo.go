@@ -33,17 +33,8 @@ type slab struct {
 	room int
 }
 
-// full reports whether s has no room for another row.
-func (s *slab) full() bool { return s.n == s.room }
-
 // at returns row i of s, which is in use.
 func (s *slab) at(i int, size uintptr) unsafe.Pointer { return unsafe.Add(s.p, uintptr(i)*size) }
-
-// next takes another row into use, for which there is room.
-func (s *slab) next(size uintptr) unsafe.Pointer {
-	s.n++
-	return s.at(s.n-1, size)
-}
 
 const (
 	firstChunkRows  = 32       // A log starts small: most frames of most storages write little.
@@ -70,11 +61,41 @@ var full = new(chunk)
 // counts.
 type undoLog struct {
 	chunks  []*chunk
-	size    int  // Rows in all runs.
-	kept    int  // Size after the last compaction.
-	pared   int  // How many of chunks, the first ones, hold what differs only: see [undoStack.pare].
-	repeats bool // A row may be in it twice.
-	bare    bool // Runs without values: nothing will be restored from it.
+	first   [1]*chunk // The memory of chunks while there is one.
+	size    int       // Rows in all chunks but the last one.
+	kept    int       // Size after the last compaction.
+	pared   int       // How many of chunks, the first ones, hold what differs only: see [undoStack.pare].
+	repeats bool      // A row may be in it twice.
+	bare    bool      // Runs without values: nothing will be restored from it.
+}
+
+// gone stands for the logs of records that are removed. It is empty, and nobody writes it.
+var gone = new(undoLog)
+
+// rows returns how many rows are in the runs of l.
+func (l *undoLog) rows() int {
+	if k := len(l.chunks); k > 0 {
+		return l.size + l.chunks[k-1].rows.n
+	}
+	return 0
+}
+
+// add makes c the last chunk of l.
+func (l *undoLog) add(c *chunk) {
+	l.size = l.rows()
+	if l.chunks == nil {
+		l.chunks = l.first[:0]
+	}
+	l.chunks = append(l.chunks, c)
+}
+
+// cut takes chunks[k:] out of l.
+func (l *undoLog) cut(k int) {
+	l.size = l.rows()
+	for _, c := range l.chunks[max(k-1, 0):] {
+		l.size -= c.rows.n
+	}
+	l.chunks = l.chunks[:k]
 }
 
 // An undoStack holds the logs of one column: one for every frame in which the
@@ -83,7 +104,7 @@ type undoStack struct {
 	logs    []*undoLog // Oldest first; the last one is open.
 	forward []*undoLog // Undone by seek; the next one to redo is last.
 	top     *undoLog   // The open log, or nil.
-	tip     *chunk     // The last chunk of top, if rows were saved in it since pick, or full.
+	tip     *chunk     // The last chunk of top, if rows were saved in it since pick and that is all there is to do for one; or full.
 
 	rows    rowsOf
 	size    uintptr                            // Of a row or, if it is large, of a piece: what runs count.
@@ -146,7 +167,6 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 	if l == nil {
 		return
 	}
-	l.size += n
 	for at := 0; at < n; {
 		c := u.tail(l, whole)
 		some := n - at
@@ -154,30 +174,33 @@ func (u *undoStack) keep(row int, p unsafe.Pointer, n, whole int) {
 			if some = min(some, c.rows.room-c.rows.n); whole > 1 {
 				some -= some % whole
 			}
-			c.rows.n += some
-			u.rows.move(c.rows.at(c.rows.n-some, u.size), unsafe.Add(p, uintptr(at)*u.size), some)
+			u.rows.move(c.rows.at(c.rows.n, u.size), unsafe.Add(p, uintptr(at)*u.size), some)
 		}
 		u.extend(c, row+at, some)
 		at += some
 	}
 }
 
-// takes adds row to the runs of c, unless it has no room for a row or a run more.
-func (c *chunk) takes(row, split uint32) bool {
-	if c.rows.full() {
-		return false
-	}
+// ready reports whether c has room for another row, and for a run if it takes one.
+func (c *chunk) ready() bool { return c.rows.n < c.rows.room && len(c.runs) < cap(c.runs) }
+
+// note adds row to the runs of c, which is ready and has one.
+func (c *chunk) note(row, split uint32) {
 	k := len(c.runs)
-	if last := &c.runs[k-1]; last.Row+last.N == row && row&split != 0 {
-		last.N++
-		return true
+	last := (*[2]Run)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(c.runs)), uintptr(k-1)*unsafe.Sizeof(Run{})))
+	if last[0].Row+last[0].N == row && row&split != 0 {
+		last[0].N++
+		return
 	}
-	if k == cap(c.runs) {
-		return false
-	}
+	last[1] = Run{row, 1}
 	c.runs = c.runs[:k+1]
-	c.runs[k] = Run{row, 1}
-	return true
+}
+
+// next returns where to write the row that was noted.
+func (c *chunk) next(size uintptr) unsafe.Pointer {
+	n := c.rows.n
+	c.rows.n = n + 1
+	return c.rows.at(n, size)
 }
 
 // placeSlow appends a row to the open log whatever room there is. It returns where to write
@@ -189,16 +212,17 @@ func (u *undoStack) placeSlow(row int) unsafe.Pointer {
 	if l == nil {
 		return nil
 	}
-	l.size += n
 	c := u.tail(l, n)
 	u.extend(c, row*n, n)
 	if l.bare {
 		return nil
 	}
-	if n == 1 { // What is kept of large rows is for placeSlow alone.
+	if n == 1 && len(u.readers) == 0 && !watching { // What is kept of large rows is for placeSlow alone.
+		before := u.bytes(c)
+		c.runs = slices.Grow(c.runs, 1)
+		u.clock.bytes.Add(u.bytes(c) - before)
 		u.tip = c
 	}
-	c.rows.n += n
 	return c.rows.at(c.rows.n-n, u.size)
 }
 
@@ -226,9 +250,8 @@ func (u *undoStack) saveEach(rows []uint32) (unsafe.Pointer, int) {
 	if !l.bare {
 		n = min(n, c.rows.room-c.rows.n)
 		p = c.rows.at(c.rows.n, u.size)
-		c.rows.n += n
 	}
-	l.size += n
+	c.rows.n += n
 	before, runs := u.bytes(c), len(c.runs)
 	c.runs = slices.Grow(c.runs, n)[:runs+n]
 	for i, r := range rows[:n] {
@@ -267,7 +290,7 @@ func (u *undoStack) addChunk(l *undoLog, rows int) *chunk {
 		}
 	}
 	u.clock.bytes.Add(u.bytes(c))
-	l.chunks = append(l.chunks, c)
+	l.add(c)
 	return c
 }
 
@@ -311,6 +334,7 @@ func (u *undoStack) bytes(c *chunk) int64 { return int64(c.rows.room)*int64(u.si
 
 // extend adds rows [row, row+n) to the runs of c.
 func (u *undoStack) extend(c *chunk, row, n int) {
+	c.rows.n += n
 	if k := len(c.runs) - 1; k >= 0 {
 		if last := &c.runs[k]; last.Row+last.N == uint32(row) && uint32(row)&u.split != 0 {
 			last.N += uint32(n)
@@ -433,36 +457,28 @@ func (u *undoStack) dropForward() {
 	u.forward = u.forward[:0]
 }
 
-// discard forgets what logs[k] holds.
+// discard forgets logs[k], whose record is removed. Its memory is used for the next one, while
+// it is in a cache.
 func (u *undoStack) discard(k int) {
-	l := u.logs[k]
-	u.recycleChunks(l)
-	*l = undoLog{chunks: l.chunks[:0], bare: l.bare}
+	u.recycle(u.logs[k])
+	u.logs[k], u.top = gone, nil
+}
+
+// squeeze takes out the logs of records that are removed.
+func (u *undoStack) squeeze() {
+	u.logs = slices.DeleteFunc(u.logs, func(l *undoLog) bool { return l == gone })
 	u.top = nil
 }
 
-// squeeze takes out the logs, which are empty, of the records that are gone.
-func (u *undoStack) squeeze(recs []record) {
-	kept := u.logs[:0]
-	for i, l := range u.logs {
-		if recs[i].removed {
-			u.recycle(l)
-		} else {
-			kept = append(kept, l)
-		}
-	}
-	u.logs, u.top = kept, nil
-}
-
-// merge makes logs[k] hold also what the older one does, which is empty then.
+// merge makes logs[k] hold also what logs[at] does, which is older and gone then.
 func (u *undoStack) merge(at, k int) {
 	u.moves++
 	older, newer := u.logs[at], u.logs[k]
 	switch {
-	case older.size == 0 || newer.size == 0:
+	case older.rows() == 0 || newer.rows() == 0:
 		older.repeats = older.repeats || newer.repeats
 		u.concat(older, newer)
-	case older.size <= 4*newer.size && !older.repeats:
+	case older.rows() <= 4*newer.rows() && !older.repeats:
 		u.fold(older, newer)
 	default: // Looking at what older holds costs too much for so little.
 		older.repeats = true
@@ -470,7 +486,7 @@ func (u *undoStack) merge(at, k int) {
 		u.tidy(older)
 	}
 	u.discard(k)
-	u.logs[at], u.logs[k] = newer, older
+	u.logs[at], u.logs[k] = gone, older
 }
 
 // fold adds the rows of newer that older, in which no row repeats, does not hold:
@@ -479,7 +495,7 @@ func (u *undoStack) fold(older, newer *undoLog) {
 	older.eachRun(func(r Run) { u.clock.Seen.Add(r, func(uint32, uint32) {}) })
 	u.saveUnseen(older, newer.chunks)
 	older.eachRun(u.clock.Seen.remove)
-	older.kept = older.size
+	older.kept = older.rows()
 }
 
 // again readies the newest log for another span of its frame, which may save
@@ -487,12 +503,12 @@ func (u *undoStack) fold(older, newer *undoLog) {
 func (u *undoStack) again() {
 	l := u.logs[len(u.logs)-1]
 	u.tidy(l)
-	l.repeats = l.size > 0
+	l.repeats = l.rows() > 0
 }
 
 // tidy compacts l if it has doubled since it was compacted last.
 func (u *undoStack) tidy(l *undoLog) {
-	if l.repeats && l.size > 2*l.kept+1024 {
+	if l.repeats && l.rows() > 2*l.kept+1024 {
 		u.compact(l)
 	}
 }
@@ -505,12 +521,12 @@ func (u *undoStack) concat(older, newer *undoLog) {
 	if k > older.pared {
 		room = older.chunks[k-1].rows.room - older.chunks[k-1].rows.n
 	}
-	if !older.bare && newer.size > room {
+	if !older.bare && newer.rows() > room {
 		if newer.pared > 0 {
 			older.pared = k + newer.pared
 		}
+		older.size = older.rows() + newer.size
 		older.chunks = append(older.chunks, newer.chunks...)
-		older.size += newer.size
 		newer.chunks = newer.chunks[:0]
 		return
 	}
@@ -518,28 +534,26 @@ func (u *undoStack) concat(older, newer *undoLog) {
 		at := 0
 		for _, r := range c.runs {
 			tail := u.tail(older, 1)
-			u.extend(tail, int(r.Row), int(r.N))
 			if !older.bare {
-				tail.rows.n += int(r.N)
-				u.rows.move(tail.rows.at(tail.rows.n-int(r.N), u.size), c.rows.at(at, u.size), int(r.N))
+				u.rows.move(tail.rows.at(tail.rows.n, u.size), c.rows.at(at, u.size), int(r.N))
 				at += int(r.N)
 			}
+			u.extend(tail, int(r.Row), int(r.N))
 		}
 	}
-	older.size += newer.size
 }
 
 // compact keeps only the oldest record of each row of l.
 func (u *undoStack) compact(l *undoLog) {
 	u.moves++
-	chunks := l.chunks
+	chunks := slices.Clone(l.chunks)
 	l.chunks, l.size, l.pared = nil, 0, 0
 	u.saveUnseen(l, chunks)
 	l.eachRun(u.clock.Seen.remove)
 	for _, c := range chunks {
 		u.recycleChunk(c)
 	}
-	l.kept, l.repeats = l.size, false
+	l.kept, l.repeats = l.rows(), false
 }
 
 // saveUnseen appends to l those rows of chunks that are not in the scratch set, each
@@ -552,7 +566,6 @@ func (u *undoStack) saveUnseen(l *undoLog, chunks []*chunk) {
 		for _, r := range c.runs {
 			u.clock.Seen.Add(r, func(row, n uint32) {
 				if l.bare {
-					l.size += int(n)
 					u.extend(u.tail(l, 1), int(row), int(n))
 					return
 				}
@@ -565,21 +578,20 @@ func (u *undoStack) saveUnseen(l *undoLog, chunks []*chunk) {
 }
 
 func (u *undoStack) recycle(l *undoLog) {
-	u.recycleChunks(l)
-	*l = undoLog{chunks: l.chunks[:0]}
-	u.blank = append(u.blank, l)
-}
-
-func (u *undoStack) recycleChunks(l *undoLog) {
+	if l == gone {
+		return
+	}
 	for _, c := range l.chunks {
 		u.recycleChunk(c)
 	}
 	clear(l.chunks)
+	*l = undoLog{chunks: l.chunks[:0]}
+	u.blank = append(u.blank, l)
 }
 
 func (u *undoStack) recycleChunk(c *chunk) {
 	u.clock.bytes.Add(-u.bytes(c))
-	if u.wipes {
+	if u.wipes && c.rows.room > 0 {
 		u.rows.wipe(c.rows.p, c.rows.n)
 	}
 	c.rows.n, c.runs = 0, c.runs[:0]

@@ -1,0 +1,29 @@
+//go:build !race
+
+package ecs
+
+import "testing"
+
+// The first walk of a query allocates the query, what it knows, and once or twice for each
+// chunk. With the race detector, the compiler leaves more to the heap.
+func TestTheFirstWalkAllocatesLittle(t *testing.T) {
+	const chunks, known = 3, 7 // The query, its columns and sets, what it found by driver, which notes it heeded, a cursor, the chunks.
+	for _, test := range []struct {
+		name     string
+		every    int // Of so many entities one has both components.
+		perChunk float64
+	}{{"few", 20, 1}, {"half", 2, 2}} {
+		w, a, b, entities := members(chunks*chunkRows, Options{})
+		b.Clear()
+		for i, e := range w.CreateN(nil, len(entities)) {
+			if i%test.every == 0 {
+				e = entities[len(entities)-1-i]
+			}
+			b.Set(e, padded{})
+		}
+		got := testing.AllocsPerRun(5, func() { NewQuery2(Read(a), Read(b)).Count() })
+		if want := known + chunks*test.perChunk; got > want {
+			t.Errorf("%s: the first walk makes %v allocations, want at most %v", test.name, got, want)
+		}
+	}
+}
