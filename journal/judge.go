@@ -221,6 +221,7 @@ func (j *judge) take() {
 			l.Preambles = append(l.Preambles, p)
 		}
 	}
+	l.Entries = slices.Grow(l.Entries, len(j.scanner.records))
 	for _, e := range j.scanner.records {
 		if j.within(e, end) {
 			l.takeEntry(e, i)

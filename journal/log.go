@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -103,6 +104,14 @@ type Segment struct {
 	sealed  bool   // Ended by a clean close.
 	last    uint64 // Highest seq given out up to its end,
 	head    uint64 // and the head there.
+}
+
+// After reports whether s comes behind what lies in a file, as damage names it: by the numbers in the names,
+// which have more digits from 100,000,000 on. A ledger comes before the segment of its number.
+func (s *Segment) After(file string) bool {
+	digits, kind, _ := strings.Cut(file, ".")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return err == nil && (s.Number > n || s.Number == n && "."+kind != segmentSuffix)
 }
 
 // An Entry is a record without its payload, and where it lies.
@@ -237,7 +246,7 @@ func (l *Log) Known(seq uint64) (Entry, bool) {
 //
 // Cost: O(length of the path · log n).
 func (l *Log) Path(from, to uint64) ([]Entry, error) {
-	var path []Entry
+	path := make([]Entry, 0, min(max(to, from)-from, uint64(len(l.Entries)))) // As many as there are, unless some between are rewound.
 	for seq := to; seq != from; {
 		if seq < from {
 			return nil, fmt.Errorf("%w: record %d of record %d", ErrNotAncestor, from, to)
@@ -423,7 +432,7 @@ func (r *payloadReader) damage(offset int64, reason string) error {
 // own, so that several goroutines may read at the same time.
 func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err error)) {
 	var (
-		file disk.File
+		file aheadFile
 		err  error
 		buf  []byte
 	)
@@ -434,7 +443,8 @@ func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err erro
 				file.Close()
 			}
 			last = e.Segment
-			if file, err = l.fs.Open(l.Segments[last].Name); err != nil {
+			file.filled = 0
+			if file.File, err = l.fs.Open(l.Segments[last].Name); err != nil {
 				err = fmt.Errorf("journal: open %s: %w", l.Segments[last].Name, err)
 			}
 		}
@@ -442,7 +452,7 @@ func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err erro
 			f(e, nil, err)
 			continue
 		}
-		r := payloadReader{file: file, segment: &l.Segments[e.Segment], entry: e}
+		r := payloadReader{file: &file, segment: &l.Segments[e.Segment], entry: e}
 		payload, readErr := r.read(slices.Grow(buf[:0], int(e.Length)))
 		if readErr == nil {
 			buf = payload
@@ -452,4 +462,30 @@ func (l *Log) Payloads(entries []Entry, f func(e Entry, payload []byte, err erro
 	if last >= 0 && err == nil {
 		file.Close()
 	}
+}
+
+// An aheadFile reads more than it is asked for, as what lies behind is most often asked for next: a
+// header and its payload, and the next record.
+type aheadFile struct {
+	disk.File
+	window [16 << 10]byte
+	at     int64 // Where in the file the window is,
+	filled int   // and how much of it holds something.
+}
+
+// ReadAt reads as [io.ReaderAt] says.
+func (f *aheadFile) ReadAt(b []byte, offset int64) (n int, err error) {
+	if at := offset - f.at; at >= 0 && at+int64(len(b)) <= int64(f.filled) {
+		return copy(b, f.window[at:]), nil
+	}
+	if len(b) > len(f.window)/2 {
+		return f.File.ReadAt(b, offset)
+	}
+	f.at = offset
+	f.filled, err = f.File.ReadAt(f.window[:], offset)
+	n = copy(b, f.window[:f.filled])
+	if n == len(b) {
+		err = nil
+	}
+	return n, err
 }
