@@ -13,6 +13,10 @@ const slotCount = 32
 
 // blocks reads the part of a file before its trailer and compares the checksum
 // of every byte it hands out. It is safe for concurrent use.
+//
+//	block    |   i   |  i+1  |  i+2  |
+//	asked       └──────────────┘
+//	           part    whole   part        parts come through slots, which keep their blocks
 type blocks struct {
 	r      io.ReaderAt
 	name   string
@@ -47,7 +51,7 @@ func (b *blocks) readAt(buf []byte, off int64) error {
 		var n int64
 		var err error
 		if off == start && int64(len(buf)) >= size {
-			n = max(size, int64(len(buf))/blockSize*blockSize)
+			n = max(size, int64(len(buf))/blockSize*blockSize) // All whole ones; the last of a file is shorter.
 			err = b.readWhole(buf[:n], off)
 		} else {
 			n = min(int64(len(buf)), start+size-off)
@@ -77,7 +81,8 @@ func (b *blocks) readWhole(buf []byte, off int64) error {
 	return nil
 }
 
-// readPart copies from byte at of block i on.
+// readPart copies from byte at of block i on. Whoever wants another block of the same slot waits
+// while this one is read.
 func (b *blocks) readPart(buf []byte, i, at int64) error {
 	s := &b.slots[i%slotCount]
 	s.mu.Lock()
@@ -93,7 +98,7 @@ func (b *blocks) readPart(buf []byte, i, at int64) error {
 
 // load puts block i into s.
 func (b *blocks) load(s *slot, i int64) error {
-	s.loaded = false
+	s.loaded = false // What is in data is none until it was compared.
 	start, size := b.bounds(i)
 	if int64(cap(s.data)) < size {
 		s.data = make([]byte, size)
@@ -115,7 +120,8 @@ func (b *blocks) check(i int64, data []byte) error {
 	return corrupt(b.name, start, size, "checksum differs")
 }
 
-// raw fills buf without comparing checksums.
+// raw fills buf without comparing checksums: where all blocks are compared before or after, or where
+// a look at each leaf shall not cost reading the whole file.
 func (b *blocks) raw(buf []byte, off int64) error {
 	return readFull(b.r, b.name, buf, off)
 }

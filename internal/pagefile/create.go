@@ -45,6 +45,8 @@ func Create(dir disk.FS, name string, fill func(*Writer) error) (Info, error) {
 // for each block of 64 KiB.
 func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error) (Info, error) {
 	temp := name + TempSuffix
+	// The steps are: remove what a crash left, write, read back, sync, BeforePublish, rename, sync
+	// the directory. Up to the rename a failure leaves everything as it was.
 	if err := dir.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Info{}, fmt.Errorf("pagefile: removing a stale file: %w", err)
 	}
@@ -53,7 +55,7 @@ func CreateWith(dir disk.FS, name string, opts Options, fill func(*Writer) error
 		return Info{}, fmt.Errorf("pagefile: creating %s: %w", temp, err)
 	}
 	published := false
-	defer func() {
+	defer func() { // Also if fill or BeforePublish panics.
 		if !published {
 			dir.Remove(temp)
 		}
@@ -101,7 +103,7 @@ func complete(dir disk.FS, name string, f disk.File, fill func(*Writer) error) (
 	if info, err = Check(context.Background(), dir, name+TempSuffix); err != nil {
 		return Info{}, fmt.Errorf("reading back: %w", err)
 	}
-	if want := t.info(); info != want {
+	if want := t.info(); info != want { // Sound, but not the file that was written here.
 		return Info{}, fmt.Errorf("%w: %s is %+v, want %+v", ErrCorrupt, name, info, want)
 	}
 	if err := f.Sync(); err != nil {

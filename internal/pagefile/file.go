@@ -72,7 +72,8 @@ func inspect(file disk.File, name string) (*trailer, int64, error) {
 	return t, size, err
 }
 
-// newFile returns a File that does not know its bucket yet.
+// newFile returns a File that does not know its bucket yet: Check looks at all blocks first, of which one
+// that is damaged may hide it.
 func newFile(file disk.File, name string, t *trailer, size int64) *File {
 	return &File{
 		blocks:  blocks{r: file, name: name, length: t.length, table: t.table},
@@ -82,7 +83,11 @@ func newFile(file disk.File, name string, t *trailer, size int64) *File {
 	}
 }
 
-// findBucket reads bbolt's meta pages and the leaf that names the bucket.
+// findBucket reads bbolt's meta pages and the leaf that names the bucket: three pages.
+//
+//	pages 0, 1      page root          page bucket.root
+//	metas ──root──▶ leaf "pages" ────▶ topmost node of the tree
+//	                      └ or the only leaf itself, if it is small
 func (f *File) findBucket(read readFunc) (bucket, error) {
 	metas := make([]byte, 2*pageSize)
 	if err := read(metas, 0); err != nil {
@@ -145,7 +150,7 @@ func (f *File) GetInto(dst []byte, k Key) (value []byte, ok bool, err error) {
 	defer nodeBuffers.Put(buf)
 	n, id := node(*buf), f.bucket.root
 	for depth := 0; ; depth++ {
-		if depth == maxDepth {
+		if depth == maxDepth { // A branch of a hostile file may name itself.
 			return nil, false, f.malformed(int64(id)*pageSize, pageSize, "the tree is too deep")
 		}
 		if err := f.readNode(f.readAt, n, id); err != nil {
@@ -155,7 +160,7 @@ func (f *File) GetInto(dst []byte, k Key) (value []byte, ok bool, err error) {
 			return f.getLeaf(n, id, k, dst)
 		}
 		i := n.search(k)
-		if i < 0 {
+		if i < 0 { // It is below the first key that there is.
 			return nil, false, nil
 		}
 		id = n.child(i)
@@ -216,7 +221,8 @@ func (f *File) getLeaf(n node, id uint64, k Key, dst []byte) ([]byte, bool, erro
 // checksums.
 type readFunc func(buf []byte, off int64) error
 
-// readKey returns the key of an entry of the leaf at offset base.
+// readKey returns the key of an entry of the leaf at offset base. Behind a large value it lies beyond
+// the first page of the leaf, which is all that n has.
 func (f *File) readKey(read readFunc, n node, base int64, e entry) (Key, error) {
 	if e.valueAt() <= int64(len(n)) {
 		return decodeKey(n[e.keyAt:]), nil

@@ -126,6 +126,9 @@ func readAnything(t *testing.T, root *os.Root, size int) {
 		return
 	}
 	defer file.Close()
+	if u, err := file.Usage(64, func(pagefile.Key, int64, []byte) error { return nil }); err != nil && !known(err) || u.Values > int64(size) {
+		t.Errorf("Usage = %+v, %v", u, err)
+	}
 	for i := range uint32(40) {
 		if _, _, err := file.Get(pagefile.Key{Column: 1, Page: i * 16}); err != nil && !known(err) {
 			t.Errorf("Get = %v", err)

@@ -26,6 +26,12 @@ func (k Key) String() string { return fmt.Sprintf("%d/%d", k.Column, k.Page) }
 // number returns the key as one integer in the same order.
 func (k Key) number() uint64 { return uint64(k.Column)<<32 | uint64(k.Page) }
 
+// next returns the key behind k: there is none between them.
+func (k Key) next() Key {
+	n := k.number() + 1
+	return Key{Column: uint32(n >> 32), Page: uint32(n)}
+}
+
 // encode returns the key big-endian, so that bytes sort as keys do.
 func (k Key) encode() (b [keySize]byte) {
 	binary.BigEndian.PutUint64(b[:], k.number())

@@ -33,6 +33,7 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 			return 0, fmt.Sprintf("meta %d: %s", i, reason)
 		}
 	}
+	// All but their transactions, which tell them apart, and the sums over these.
 	meta0, meta1 := pages[headerSize:], pages[pageSize+headerSize:]
 	if !bytes.Equal(meta0[:48], meta1[:48]) {
 		return 0, "the two metas differ"
@@ -40,7 +41,8 @@ func checkMetas(pages []byte, limit int64) (root uint64, reason string) {
 	return binary.LittleEndian.Uint64(meta0[16:]), ""
 }
 
-// checkMeta checks one meta. Its fields, little-endian:
+// checkMeta checks the meta on page parity of a file of limit pages. pgid is the number of pages;
+// transaction txid is written to meta txid modulo 2. Its fields, little-endian:
 //
 //	0       4         8          12      16     24         32         40     48     56
 //	+-------+---------+----------+-------+------+----------+----------+------+------+----------+
@@ -85,7 +87,7 @@ func encodeMetas(pages []byte, root, limit uint64) {
 	}
 }
 
-// sumMeta returns the checksum of a meta.
+// sumMeta returns the checksum of a meta, which bbolt wants beside those of the trailer: FNV-1a.
 func sumMeta(m []byte) uint64 {
 	sum := fnv.New64a()
 	sum.Write(m[:metaChecked])
@@ -100,7 +102,13 @@ type bucket struct {
 	inlineAt int64  // Offset of inline in the file.
 }
 
-// decodeBucket reads the leaf that names the bucket, page id of limit.
+// decodeBucket reads the leaf that names the bucket, page id of limit. It has one entry, whose key is
+// the name and whose value this, little-endian:
+//
+//	0      8          16
+//	+------+----------+-- ... --+
+//	| root | sequence | leaf    |     the leaf only where root is 0
+//	+------+----------+-- ... --+
 func decodeBucket(n node, id uint64, limit int64) (b bucket, reason string) {
 	if n.id() != id || n.flags() != flagLeaf || n.count() != 1 || n.overflow() != 0 {
 		return b, fmt.Sprintf("page %d is not a leaf with one bucket", id)

@@ -48,7 +48,15 @@ func (n node) overflow() int64 { return int64(binary.LittleEndian.Uint32(n[12:])
 // pages returns how many pages of the file the node takes.
 func (n node) pages() int64 { return n.overflow() + 1 }
 
-// element returns the bytes of element i.
+// element returns the bytes of element i: where its data is, counted from the element on, and of what
+// size, little-endian.
+//
+//	0         4         8         12           16
+//	+---------+---------+---------+------------+
+//	| flags   | place   | keySize | value size |      of a leaf
+//	+---------+---------+---------+------------+
+//	| place   | keySize | child, a page id     |      of a branch
+//	+---------+---------+----------------------+
 func (n node) element(i int) []byte {
 	at := headerSize + i*elementSize
 	return n[at : at+elementSize]
@@ -82,7 +90,8 @@ func (n node) encodeChild(i, place int, id uint64) {
 // isLeaf reports whether n is a leaf; after a check it is a branch otherwise.
 func (n node) isLeaf() bool { return n.flags() == flagLeaf }
 
-// branchKey returns the smallest key below child i of a checked branch.
+// branchKey returns the smallest key below child i of a checked branch, whose keys lie side by side
+// behind the elements.
 func (n node) branchKey(i int) Key {
 	return decodeKey(n[headerSize+n.count()*elementSize+i*keySize:])
 }
@@ -180,6 +189,7 @@ func checkLeaf(n node) string {
 		}
 		end = entry.valueAt() + entry.size
 	}
+	// The last page has a byte of them: overflow says what they take, neither less nor more.
 	if last := (end - 1) / pageSize; last != n.overflow() {
 		return fmt.Sprintf("%d bytes of entries in %d pages", end, n.pages())
 	}

@@ -152,6 +152,7 @@ func TestSizesAtTheEdges(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			root := openRoot(t)
 			create(t, root, tt.pages)
 			checkContent(t, root, tt.pages)

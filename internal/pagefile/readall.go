@@ -19,6 +19,16 @@ const (
 	windowSize = 4 * blockSize
 )
 
+// A file is read whole in the order of its bytes, not in that of keys:
+//
+//	nodes ──walk, raw──▶ places, sorted by offset
+//	file  | stripe 0           | stripe 1           | …     one goroutine each
+//	      | window ▶           | window ▶                   goes on block by block, compares
+//	                                                        checksums, hands out what lies in it
+//
+// A place belongs to the stripe that it begins in. Nodes are read twice: at first without a look at
+// their checksums, to know the places, and then as parts of blocks.
+
 // ReadAll reads the whole file once, and calls visit with every page on the way, from
 // as many goroutines as the program has processors and in no particular order. A value
 // is valid until visit returns.
@@ -70,7 +80,7 @@ func (f *File) stripes(start func() func(start, end int64) error) error {
 func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, []byte) error) error {
 	var mu sync.Mutex
 	var damaged []*DamageError
-	var changed *DamageError // It is none of a block.
+	var changed *DamageError // It is none of a block: a key that was not there again.
 	err := f.stripes(func() func(start, end int64) error {
 		w := window{blocks: &f.blocks, all: true}
 		return func(start, end int64) error {
@@ -79,7 +89,7 @@ func (f *File) readBlocks(ctx context.Context, places []place, visit func(Key, [
 			if !errors.As(err, &damage) {
 				return err
 			}
-			found := f.damagedBlocks(start, end)
+			found := f.damagedBlocks(start, end) // The stripe ended at the first: look for the others.
 			mu.Lock()
 			defer mu.Unlock()
 			damaged, changed = append(damaged, found...), damage
@@ -166,7 +176,7 @@ func (w *window) end() int64 { return w.start + int64(len(w.buf)) }
 func (w *window) stripe(ctx context.Context, start, end int64, places []place, visit func(Key, []byte) error) error {
 	w.start, w.buf = start, w.buf[:0]
 	for _, p := range places {
-		if !w.all && p.off >= w.end() {
+		if !w.all && p.off >= w.end() { // Go on at its block: those between have nothing wanted.
 			w.start, w.buf = p.off/blockSize*blockSize, w.buf[:0]
 		}
 		if err := w.reach(ctx, p.off, p.off+p.size); err != nil {
@@ -192,7 +202,7 @@ func (w *window) reach(ctx context.Context, off, end int64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		drop := min(off, w.end()) - w.start
+		drop := min(off, w.end()) - w.start // What is kept is the beginning of a value, if any.
 		kept := copy(w.buf, w.buf[drop:])
 		w.start += drop
 		from := w.start + int64(kept)

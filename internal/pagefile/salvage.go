@@ -37,6 +37,7 @@ func Salvage(ctx context.Context, dir disk.FS, name string, visit func(k Key, va
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		// A leaf knows its page. Nothing else is asked of it: what it says of keys and values is tried.
 		if readFull(file, name, n, at) != nil || n.id() != uint64(at/pageSize) || n.flags() != flagLeaf {
 			continue
 		}
@@ -47,6 +48,7 @@ func Salvage(ctx context.Context, dir disk.FS, name string, visit func(k Key, va
 	return nil
 }
 
+// A salvage is a call of Salvage.
 type salvage struct {
 	r     io.ReaderAt
 	name  string
@@ -91,7 +93,7 @@ func (s *salvage) page(e entry, base int64) error {
 	if e.size > MaxValueSize || at+size > s.size {
 		return nil
 	}
-	if s.left -= size; s.left < 0 {
+	if s.left -= size; s.left < 0 { // Hostile leaves may all name the same gigabyte.
 		return corrupt(s.name, base, pageSize, "its pages lie over each other")
 	}
 	if int64(cap(s.buf)) < size {

@@ -35,6 +35,13 @@ type walk struct {
 	read  readFunc
 	visit visitFunc
 
+	// sparing leaves out what is not needed to know keys and sizes: the checksums of leaves
+	// behind the first one, and keys that follow from those around them.
+	sparing bool
+
+	held   node  // The beginning of the leaf that is gone through,
+	heldAt int64 // and where that is in the file.
+
 	seen      bitmap // Pages of the file that belong to a node.
 	pages     uint64 // Keys met so far.
 	last      Key    // The last of them.
@@ -59,7 +66,7 @@ func (w *walk) all(b bucket) error {
 	if b.root == 0 {
 		err = w.inline(b)
 	} else {
-		err = w.node(b.root, 1, nil)
+		err = w.node(b.root, 1, nil, nil)
 	}
 	if err != nil {
 		return err
@@ -73,40 +80,54 @@ func (w *walk) all(b bucket) error {
 }
 
 // node goes through the node id, whose first key the branch above says is
-// first, if there is one.
-func (w *walk) node(id uint64, depth int, first *Key) error {
+// first, if there is one, as next is that of the node behind it: the least key that is above all of
+// its own; nil for the last node of a level.
+func (w *walk) node(id uint64, depth int, first, next *Key) error {
 	if depth > maxDepth {
 		return w.malformed(id, "the tree is too deep")
 	}
 	buf := nodeBuffers.Get().(*[]byte)
 	defer nodeBuffers.Put(buf)
-	n := node(*buf)
-	if err := w.file.readNode(w.read, n, id); err != nil {
+	n, read := node(*buf), w.read
+	if w.sparing && depth == w.leafDepth { // All leaves are as deep as the first, else it is damage.
+		read = w.file.raw
+	}
+	if err := w.file.readNode(read, n, id); err != nil {
 		return err
 	}
 	if !w.seen.add(id, n.pages()) {
 		return w.malformed(id, fmt.Sprintf("page %d belongs to two nodes", id))
 	}
 	if n.isLeaf() {
-		return w.leaf(n, id, depth, first)
+		return w.leaf(n, id, depth, first, next)
 	}
-	return w.branch(n, id, depth, first)
+	return w.branch(n, id, depth, first, next)
 }
 
-func (w *walk) branch(n node, id uint64, depth int, first *Key) error {
-	for i := range n.count() {
-		k := n.branchKey(i)
-		if i == 0 && first != nil && k != *first {
-			return w.malformed(id, fmt.Sprintf("page %d begins with key %v, want %v", id, k, *first))
+// branch goes through the children of a branch.
+func (w *walk) branch(n node, id uint64, depth int, first, next *Key) error {
+	keys := make([]Key, n.count())
+	for i := range keys {
+		keys[i] = n.branchKey(i)
+	}
+	if first != nil && keys[0] != *first {
+		return w.malformed(id, fmt.Sprintf("page %d begins with key %v, want %v", id, keys[0], *first))
+	}
+	for i := range keys {
+		behind := next
+		if i+1 < len(keys) {
+			behind = &keys[i+1]
 		}
-		if err := w.node(n.child(i), depth+1, &k); err != nil {
+		if err := w.node(n.child(i), depth+1, &keys[i], behind); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *walk) leaf(n node, id uint64, depth int, first *Key) error {
+// leaf visits the pages of a leaf. With values that are large, each key costs reading a block: a sparing
+// walk reads none where there are as many keys as there are numbers from first to next.
+func (w *walk) leaf(n node, id uint64, depth int, first, next *Key) error {
 	if w.leafDepth == 0 {
 		w.leafDepth = depth
 	}
@@ -114,11 +135,16 @@ func (w *walk) leaf(n node, id uint64, depth int, first *Key) error {
 		return w.malformed(id, fmt.Sprintf("leaf page %d at depth %d, others at %d", id, depth, w.leafDepth))
 	}
 	base := int64(id) * pageSize
+	w.held, w.heldAt = n, base
+	follow := w.sparing && first != nil && next != nil && next.number()-first.number() == uint64(n.count())
 	for i := range n.count() {
 		e := n.entry(i)
-		k, err := w.file.readKey(w.read, n, base, e)
-		if err != nil {
-			return err
+		k := w.last.next()
+		if i == 0 || !follow {
+			var err error
+			if k, err = w.file.readKey(w.read, n, base, e); err != nil {
+				return err
+			}
 		}
 		if i == 0 && first != nil && k != *first {
 			return w.malformed(id, fmt.Sprintf("page %d begins with key %v, want %v", id, k, *first))
@@ -137,6 +163,7 @@ func (w *walk) leaf(n node, id uint64, depth int, first *Key) error {
 // again, so that one visit serves all.
 func (w *walk) inline(b bucket) error {
 	n, base := b.inline, b.inlineAt
+	w.held, w.heldAt = n, base
 	for i := range n.count() {
 		e := n.entry(i)
 		k := decodeKey(n[e.keyAt:])
@@ -199,24 +226,33 @@ type Usage struct {
 
 // Usage calls visit like [File.Keys] and returns what the bytes of f are for. Values of at
 // most small bytes come along; they are valid until visit returns.
+//
+// It reads a few bytes of each leaf and compares no checksums of them: that takes the time of the
+// whole file, and is what [File.Verify] is for. Sizes and keys must fit those beside them and in the
+// branches, whose checksums are compared.
 func (f *File) Usage(small int64, visit func(k Key, size int64, value []byte) error) (Usage, error) {
 	u := Usage{Checksums: f.size - f.length}
 	var buf []byte
-	w := f.newWalk(f.readAt, func(k Key, off, size int64) error {
+	w := f.newWalk(f.readAt, nil)
+	w.sparing = true
+	w.visit = func(k Key, off, size int64) error {
 		u.Values += size
 		if size > small {
 			return visit(k, size, nil)
 		}
+		if at := off - w.heldAt; at+size <= int64(len(w.held)) {
+			return visit(k, size, w.held[at:at+size])
+		}
 		buf = slices.Grow(buf[:0], int(size))[:size]
-		if err := f.readAt(buf, off); err != nil {
+		if err := f.raw(buf, off); err != nil {
 			return err
 		}
 		return visit(k, size, buf)
-	})
+	}
 	if err := w.all(f.bucket); err != nil {
 		return Usage{}, err
 	}
-	nodes := int64(minPages) + w.seen.count()
+	nodes := int64(minPages) + w.seen.count() // Values lie in the pages of leaves.
 	u.Tree = nodes*pageSize - u.Values
 	u.Free = f.length - nodes*pageSize
 	return u, nil

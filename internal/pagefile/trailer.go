@@ -78,8 +78,8 @@ func (t *trailer) encode() []byte {
 	return binary.LittleEndian.AppendUint32(buf, crc32.Checksum(buf[start:], castagnoli))
 }
 
-// readTrailer reads and checks the trailer of a file of size bytes. It
-// allocates no more than a 16,384th of the file.
+// readTrailer reads and checks the trailer of a file of size bytes, from its end: the footer says where
+// the table begins. It allocates no more than a 16,384th of the file.
 func readTrailer(r io.ReaderAt, name string, size int64) (*trailer, error) {
 	if size < footerSize {
 		return nil, noTrailer(r, name, size)
@@ -111,7 +111,8 @@ func readTrailer(r io.ReaderAt, name string, size int64) (*trailer, error) {
 }
 
 // decodeFooter checks a footer that has its magic against the file's size. The
-// trailer it returns has no table yet.
+// trailer it returns has no table yet. The checksum comes first, then the version, then what this
+// version says: a newer footer with a good checksum is not damaged, whatever else is in it.
 func decodeFooter(footer []byte, name string, size int64) (*trailer, error) {
 	damaged := func(reason string, args ...any) error {
 		return corrupt(name, size-footerSize, footerSize, fmt.Sprintf(reason, args...))

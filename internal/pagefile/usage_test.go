@@ -2,6 +2,7 @@ package pagefile_test
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stet-ecs/stet/disk"
@@ -55,5 +56,91 @@ func TestTheUsageOfADamagedFileIsAnError(t *testing.T) {
 	}
 	if !known(err) || err == nil {
 		t.Errorf("Usage = %v", err)
+	}
+}
+
+// TestUsageKnowsKeysItDoesNotRead: leaves of large values, of which it reads the first page, with
+// and without room between keys.
+func TestUsageKnowsKeysItDoesNotRead(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		var pages []page
+		var k pagefile.Key
+		for range random.IntN(600) {
+			switch random.IntN(8) {
+			case 0:
+				k = pagefile.Key{Column: k.Column + 1}
+			case 1:
+				k.Page += uint32(random.IntN(3))
+			}
+			k.Page++
+			pages = append(pages, page{k, make([]byte, random.IntN(6000))})
+		}
+		root := openRoot(t)
+		create(t, root, pages)
+		f, err := pagefile.Open(disk.Dir(root), "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := 0
+		_, err = f.Usage(10, func(k pagefile.Key, size int64, value []byte) error {
+			if want := pages[i]; k != want.key || size != int64(len(want.value)) || size <= 10 && len(value) != int(size) {
+				t.Fatalf("seed %d: Usage gives page %v of %d bytes, want %v of %d", seed, k, size, want.key, len(want.value))
+			}
+			i++
+			return nil
+		})
+		f.Close()
+		if err != nil || i != len(pages) {
+			t.Errorf("seed %d: Usage of %d pages gives %d, %v", seed, len(pages), i, err)
+		}
+	}
+}
+
+// TestUsageSeesThatATreeIsDamaged: each byte in turn of a branch and of the nodes of leaves. In a
+// leaf that it does not sum, the size of the last value is told once only.
+func TestUsageSeesThatATreeIsDamaged(t *testing.T) {
+	root := openRoot(t)
+	pages := numbered(40, 5000)
+	data := create(t, root, pages)
+	usage := func(data []byte) (got []page, err error) {
+		writeFile(t, root, "f", data)
+		f, err := pagefile.Open(disk.Dir(root), "f")
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		_, err = f.Usage(0, func(k pagefile.Key, size int64, _ []byte) error {
+			got = append(got, page{k, make([]byte, size)})
+			return nil
+		})
+		return got, err
+	}
+	unseen := 0
+	for at := 2 * pageSize; at < len(body(data)); at++ {
+		if at%pageSize >= 100 {
+			continue
+		}
+		damaged := bytes.Clone(data)
+		damaged[at] ^= 1
+		got, err := usage(damaged)
+		switch {
+		case err != nil && !known(err):
+			t.Errorf("byte %d: Usage = %v", at, err)
+		case err == nil && len(got) != len(pages):
+			t.Errorf("byte %d: Usage gives %d pages, want %d", at, len(got), len(pages))
+		case err == nil:
+			for i, p := range pages {
+				if got[i].key != p.key {
+					t.Errorf("byte %d: Usage gives page %v, want %v", at, got[i].key, p.key)
+				}
+				if len(got[i].value) != len(p.value) {
+					unseen++
+				}
+			}
+		}
+	}
+	if unseen > len(pages) {
+		t.Errorf("%d sizes are wrong and not seen", unseen)
 	}
 }

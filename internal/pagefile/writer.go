@@ -41,6 +41,14 @@ const (
 //
 // Block 0 is written last, so that what a crash cuts off does not begin like a page
 // file. The device works all the while, and blocks are summed on their way to it.
+//
+// What is not written yet lies in buf, as it will lie in the file from at on:
+//
+//	buf | whole nodes | room | key value key value …
+//	                  leaf   └ leafRoom behind it
+//
+// The leaf under way leaves room for its header and elements, since how many there are is known when it
+// ends; then its keys and values move to where they belong.
 type Writer struct {
 	file disk.File
 	name string // That the file gets.
@@ -92,7 +100,7 @@ func (w *Writer) put(k Key, value [][]byte) error {
 		return err
 	}
 	if !w.takes(size) {
-		w.endLeaf()
+		w.endLeaf() // And perhaps branches: all in buf is whole nodes.
 		if len(w.buf) >= chunkSize {
 			if err := w.write(len(w.buf) / blockSize * blockSize); err != nil {
 				return err
@@ -132,7 +140,8 @@ func (w *Writer) leafSize() int {
 
 // takes reports whether a value of size bytes belongs into the leaf under way. A leaf
 // has the values that fit into a page, or a few large ones, which share what the last
-// page leaves empty.
+// page leaves empty. The first value fits in any case, however large; one that would make a leaf of small
+// ones longer than a page begins another.
 func (w *Writer) takes(size int) bool {
 	if len(w.sizes) == 0 {
 		return true
@@ -142,6 +151,7 @@ func (w *Writer) takes(size int) bool {
 	return after <= pageSize || before > pageSize && after <= maxLeaf && len(w.sizes) < maxLarge
 }
 
+// beginLeaf begins a leaf at the end of buf.
 func (w *Writer) beginLeaf() {
 	w.leaf, w.sizes = len(w.buf), w.sizes[:0]
 	w.buf = append(w.buf, make([]byte, leafRoom)...)
@@ -159,7 +169,7 @@ func (w *Writer) endLeaf() {
 // encodeLeaf gives the leaf under way its header and elements.
 func (w *Writer) encodeLeaf(id uint64) {
 	place := headerSize + len(w.sizes)*elementSize // Of the next key in the leaf.
-	data := w.buf[w.leaf+leafRoom:]
+	data := w.buf[w.leaf+leafRoom:]                // It moves on, or back if there are fewer elements than maxLarge.
 	w.buf = slices.Grow(w.buf, max(0, place-leafRoom))[:w.leaf+place+len(data)]
 	copy(w.buf[w.leaf+place:], data)
 	n := node(w.buf[w.leaf:])
@@ -203,7 +213,7 @@ func (w *Writer) endBranch(level int) {
 // endTree completes all nodes and returns the page of the topmost.
 func (w *Writer) endTree() uint64 {
 	w.endLeaf()
-	for level := 0; ; level++ {
+	for level := 0; ; level++ { // Ending one may begin the level above.
 		if c := w.levels[level]; level == len(w.levels)-1 && len(c) == 1 {
 			return c[0].id
 		}
@@ -254,7 +264,7 @@ func (w *Writer) pad(start int) {
 // is, but for block 0.
 func (w *Writer) write(n int) error {
 	rest := w.buf[:n]
-	if w.at == 0 {
+	if w.at == 0 { // Its sum is known when the metas are in it, see finish.
 		w.first = slices.Clone(rest[:min(n, blockSize)])
 		rest = rest[len(w.first):]
 		w.at = int64(len(w.first))
@@ -264,6 +274,7 @@ func (w *Writer) write(n int) error {
 		if err := w.writeAt(rest, w.at); err != nil {
 			return err
 		}
+		// Sync at the end has less to wait for, see disk.File.
 		if f, ok := w.file.(interface{ WriteBack(offset, size int64) }); ok {
 			f.WriteBack(w.at, int64(len(rest)))
 		}
