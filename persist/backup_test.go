@@ -107,6 +107,7 @@ func TestABackupBesideTheTicksHoldsOneOfThem(t *testing.T) {
 }
 
 func TestABackupGoesOnByItself(t *testing.T) {
+	t.Parallel()
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	to := filepath.Join(t.TempDir(), "backup")
@@ -358,6 +359,7 @@ func TestAnUnfinishedBackupIsNotTakenForAStore(t *testing.T) {
 }
 
 func TestWhatIsWrittenIsForTheUserOnlyAndNoLinkLeadsOut(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("modes are those of other systems")
 	}

@@ -91,6 +91,7 @@ func TestAStoreOpenedAtAnOlderTickBranchesThere(t *testing.T) {
 }
 
 func TestClosingAtAnOlderTickSealsTheJournalThere(t *testing.T) {
+	t.Parallel()
 	for point, want := range map[string]uint64{"@latest~3": 7, "@first": 0, "snap:2": 7, "6": 6, "@latest": 10} {
 		dir, digests := Branching(t)
 		s := storetest.Open(t, dir, storetest.New(0), persist.Options{At: point})
@@ -130,6 +131,7 @@ func TestAPointThatIsNotThereLeavesEverythingAsItWas(t *testing.T) {
 }
 
 func TestSnapshotsOfABranchAreNotTakenForThoseOfAnother(t *testing.T) {
+	t.Parallel()
 	dir, digests := Branching(t)
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{At: "@latest~6", SnapshotBytes: -1})
@@ -241,6 +243,7 @@ func TestBranchesOfRandomProgramsLeadToTheStatesCommitted(t *testing.T) {
 
 // Where durable ticks cannot be read, an older state is a way to go on.
 func TestAnOlderTickIsAWayPastDamage(t *testing.T) {
+	t.Parallel()
 	dir, digests := Branching(t)
 	v := storetest.Verified(t, dir)
 	e, _ := v.Log().Find(9)
@@ -301,6 +304,7 @@ func TestDamageToRewoundTicksDoesNotKeepFromOpening(t *testing.T) {
 // A tick whose record is damaged, but whose state is in a snapshot, can be gone on
 // from: the next record says which state it continues.
 func TestAStoreGoesOnFromASnapshotOfADamagedRecord(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})

@@ -195,7 +195,7 @@ func BenchmarkBudgetLoad(b *testing.B) {
 			}
 			file, byHand := filepath.Join(dir, "world.save"), limitFile{name: filepath.Join(dir, "limit")}
 			mustSave(b, file, w)
-			byHand.save(b, s)
+			byHand.saveNamed(b, w, s)
 			ours, limit := shortest(budgetRounds, func() time.Duration {
 				to := ecs.NewWorld(ecs.Options{})
 				ecs.MustRegister[point](to)

@@ -350,6 +350,7 @@ func TestEveryBitOfASmallStoreIsGuarded(t *testing.T) {
 
 // Links are as damaged as files that are gone, wherever they lead to.
 func TestEveryFileThatIsALinkIsReported(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	for name, data := range s.Tree {
 		if data == "" || name == "LOCK" {
@@ -436,6 +437,7 @@ func TestEveryBitOfAnUncleanEndIsGuardedOrWasNeverAcknowledged(t *testing.T) {
 // A large store has files of many blocks, several segments and several worlds of
 // pages that are shared.
 func TestFlipsInALargeStoreAreReported(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	rng := rand.New(rand.NewPCG(1, 1))
 	w := storetest.New(4)

@@ -118,6 +118,7 @@ func TestAnyTickCanBeWhatACompactedStoreLeadsTo(t *testing.T) {
 }
 
 func TestSnapshotsWithNamesOutliveACompaction(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(9)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})
@@ -164,6 +165,7 @@ func TestSnapshotsWithNamesOutliveACompaction(t *testing.T) {
 }
 
 func TestAConvertedStoreIsCompactedWithWhatItWas(t *testing.T) {
+	t.Parallel()
 	dir := olderCopy(t)
 	w, s := openNewer(t, dir)
 	w.unit.Set(w.Entities()[0], newerUnit{Team: 77})

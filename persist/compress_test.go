@@ -52,6 +52,7 @@ func pagesOf(t testing.TB, files disk.FS, name string) map[pagefile.Key][]byte {
 
 // Compression changes how long pages are, and nothing that can be asked for.
 func TestACompressedSaveHasTheSamePages(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{0, 1, 60, 9000} {
 		w := worldOf(n)
 		files := disk.Memory()
@@ -85,6 +86,7 @@ func TestACompressedSaveHasTheSamePages(t *testing.T) {
 }
 
 func TestACompressedSaveIsLoadedAndSavedAgain(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(8) {
 		w := storetest.New(0)
 		w.Fill(int(seed) * 300)

@@ -292,6 +292,7 @@ func TestAnOpenThatCannotWriteLeavesTheWorldAsItWas(t *testing.T) {
 }
 
 func TestACreationCutShortIsFinishedByTheNextOpen(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	w.Fill(5)

@@ -179,6 +179,7 @@ func TestMissingFilesAreNamed(t *testing.T) {
 // A store of format 1 without its last segment looks like it did before the last opening,
 // unless a snapshot tells; and so does one of format 2 without its ledger.
 func TestALostLastSegmentIsNoticedIfASnapshotIsNewer(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	w := storetest.New(0)
 	store := storetest.Open(t, s.Dir, w, persist.Options{})
@@ -195,6 +196,7 @@ func TestALostLastSegmentIsNoticedIfASnapshotIsNewer(t *testing.T) {
 }
 
 func TestFilesOfAnotherStoreAreRefused(t *testing.T) {
+	t.Parallel()
 	s, other := storetest.NewSample(t), storetest.NewSample(t)
 	d := s.Damaged(t)
 	for _, name := range []string{"journal/00000001.seg", "journal/00000002.seg"} {
@@ -290,6 +292,7 @@ func TestForeignDirectoriesAndFilesAreLeftAlone(t *testing.T) {
 // Wherever a record is damaged, every state that a whole snapshot leads to without it is there
 // as it was, the newest of these on the way to the head is the one shown, and no state is wrong.
 func TestADamagedRecordHidesOnlyWhatNeedsIt(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	whole := storetest.Verified(t, s.Dir)
 	states := map[uint64]ecs.Digest{}

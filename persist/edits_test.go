@@ -412,6 +412,7 @@ const (
 )
 
 func TestWhatTheFirstVersionWithEditsWroteCanBeRead(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat(keptEdits); *golden.Update && os.IsNotExist(err) {
 		writeKeptEdits(t)
 	}

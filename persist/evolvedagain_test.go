@@ -145,6 +145,7 @@ func (w *newestWorld) renew() {
 }
 
 func TestAStoreIsConvertedAgain(t *testing.T) {
+	t.Parallel()
 	dir, eras, _, mark := twiceConverted(t)
 	v := storetest.Verified(t, dir)
 	for _, era := range eras {
@@ -180,6 +181,7 @@ func TestAStoreIsConvertedAgain(t *testing.T) {
 }
 
 func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
+	t.Parallel()
 	dir, eras, second, mark := twiceConverted(t)
 	for name, point := range map[string]string{"the state that was converted": fmt.Sprint("record:", mark), "one before": fmt.Sprint("record:", mark-1)} {
 		t.Run(name, func(t *testing.T) {
@@ -229,6 +231,7 @@ func TestAStoreIsGoneBackToBeforeItsConversion(t *testing.T) {
 }
 
 func TestAConvertedStoreIsPruned(t *testing.T) {
+	t.Parallel()
 	dir, eras, _, mark := twiceConverted(t)
 	w, s := openNewest(t, dir, persist.Options{Retain: persist.Retention{Last: 1}})
 	before := storetest.Snapshots(t, dir)

@@ -40,7 +40,16 @@ func (s *Store) ForgetPages() { s.table, s.sums = nil, nil }
 // Hurry makes a snapshot due behind every n bytes; negative: never.
 func (s *Store) Hurry(n int64) { s.options.SnapshotBytes = n }
 
-func (s *Store) Copying() bool          { return s.copying != nil }
+func (s *Store) Copying() bool { return s.copying != nil }
+
+// Copied returns the number of the snapshot that is being copied, or 0.
+func (s *Store) Copied() uint32 {
+	if s.copying == nil {
+		return 0
+	}
+	return s.copying.Manifest.Number
+}
+
 func (s *Store) Abandoned() bool        { return s.copying != nil && !s.copying.pin.Valid() }
 func (s *Store) Snapshotting() bool     { return s.snapshotting() }
 func (s *Store) Settle() SnapshotResult { return s.settle() }

@@ -344,16 +344,17 @@ func (f *Follower) read(ctx context.Context, e journal.Entry) (*format.Tick, *fo
 		return nil, nil, err
 	}
 	at := f.at()
-	t, schema, err := f.cat.TickAfter(e, at, func() *format.Schema { return f.state.schema })
+	r := f.cat.Record(e)
+	err := f.cat.Describe(r, at, func() *format.Schema { return f.state.schema })
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case t.Parent != at:
-		return nil, nil, f.cat.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", t.Tick, t.Parent, at))
-	case f.state.schema.Differs(schema) != nil:
+	case r.Says.Parent != at:
+		return nil, nil, f.cat.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.Says.Parent, at))
+	case f.state.schema.Differs(r.Schema) != nil:
 		return nil, nil, errAnew // Something was converted.
 	}
-	return t, schema, nil
+	return r.Says, r.Schema, nil
 }
 
 // note notes that t, which is record id under schema, follows.

@@ -21,6 +21,7 @@ import (
 // TestAFileSystemWithoutSpaceKeepsWhatWasDurable fills a file system of 400 KiB
 // in a process with mounts of its own.
 func TestAFileSystemWithoutSpaceKeepsWhatWasDurable(t *testing.T) {
+	t.Parallel()
 	withMounts(t, fillFileSystem)
 }
 

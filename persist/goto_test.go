@@ -262,6 +262,7 @@ func TestWhatAProgramHoldsOfItsWorldGoesElsewhereWithIt(t *testing.T) {
 
 // What is refused leaves world and store as they were.
 func TestAStoreGoesNowhereIfItCannot(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file, other, torn := filepath.Join(dir, "save"), filepath.Join(dir, "other"), filepath.Join(dir, "torn")
 	w := storetest.New(4)
@@ -369,6 +370,7 @@ func TestASaveWithAnotherUnregisteredComponentIsRefused(t *testing.T) {
 
 // A store goes to states of older types, which are converted, and back.
 func TestAStoreGoesToBeforeItsConversionAndBack(t *testing.T) {
+	t.Parallel()
 	dir, eras, second, mark := twiceConverted(t)
 	for _, point := range []uint64{mark, mark - 1} {
 		t.Run(fmt.Sprint("record ", point-mark), func(t *testing.T) {
@@ -570,6 +572,7 @@ func TestAStoreGoesToANamedSnapshotWhoseTicksArePruned(t *testing.T) {
 // A history reaches back as far as it can: to a conversion, over a component that
 // came later, to where a save was loaded or ticks cannot be read.
 func TestAHistoryReachesBackAsFarAsItCan(t *testing.T) {
+	t.Parallel()
 	oldest := func(w *ecs.World) uint64 { return w.Tick() - w.History().Oldest() }
 	t.Run("conversion", func(t *testing.T) {
 		dir, _, _, mark := twiceConverted(t)

@@ -2,7 +2,6 @@ package persist_test
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -18,12 +17,9 @@ import (
 // The journal records where rows lie, so recovery knows nothing of groups.
 func TestGroupedAndSortedWorldsComeBackAtEveryRecord(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
-	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		runs++
 		history := rapid.SampledFrom(storetest.Histories).Draw(rt, "history")
-		s := storetest.NewSessionOf(rt, fmt.Sprintf("%s/%d", root, runs), history, storetest.NewGroupedWorld)
+		s := storetest.NewSessionOf(rt, history, storetest.NewGroupedWorld)
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			s.Step(rt)
 			if n := rapid.Uint32Range(0, 15).Draw(rt, "sort"); n < 5 {

@@ -114,12 +114,13 @@ func (s *Store) wayBack(ctx context.Context, c *catalog.Catalog) (*way, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		t, schema, err := c.TickAfter(e, im.ID, im.Stored)
-		if err != nil {
+		r := c.Record(e)
+		if err := c.Describe(r, im.ID, im.Stored); err != nil {
 			return nil, err
 		}
+		t, schema := r.Says, r.Schema
 		anew := t.Tick <= im.Tick || givesFirst(im, schema, t) // A save was loaded, or a resource came.
-		if err := c.Advance(im, e, t, schema); err != nil {
+		if err := c.Advance(im, r); err != nil {
 			return nil, err
 		}
 		if anew { // The way begins here.

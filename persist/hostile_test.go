@@ -339,6 +339,7 @@ func TestARegistryThatIsNoPermutationIsRefusedByTheWorld(t *testing.T) {
 }
 
 func TestNewerFormatsAreRefusedAsNewer(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	d := s.Damaged(t)
 	newerFile := func(data string) string { // A page file of the next version.

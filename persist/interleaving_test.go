@@ -156,6 +156,7 @@ func TestClosingFinishesTheSnapshotUnderWay(t *testing.T) {
 }
 
 func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
+	t.Parallel()
 	r := newInterleaving(t, 5, 9000, 0, -1)
 	refused := errors.New("refused")
 	for range 6 {
@@ -190,6 +191,7 @@ func TestASnapshotThatFailsGivesBackWhatItWasToWrite(t *testing.T) {
 // Entities that a component has no longer are in no list of what changed: only the
 // operation tells.
 func TestSnapshotsAfterAClearShareNoPageOfWhatIsGone(t *testing.T) {
+	t.Parallel()
 	for _, empty := range []func(w *storetest.World){func(w *storetest.World) { w.Position.Clear() }, func(w *storetest.World) { w.Clear() }} {
 		dir, w, s := bigStore(t, 3)
 		first := w.Entities()[0]

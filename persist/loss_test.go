@@ -39,6 +39,7 @@ func lossStore(t *testing.T) (dir, file string) {
 // Open and Load refuse what would lose values with the same words, and leave store, save
 // and world as they are. A player shows it, and says what it leaves out.
 func TestOpenAndLoadRefuseALossAndAPlayerShowsIt(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		refused, agreed program
 		want            string
@@ -130,6 +131,7 @@ func (s lossSorted) String() string { return []string{"Hearts", "Clubs"}[s] }
 // Constants in another order are told once, of a store that is opened and of a save that
 // is loaded: what is stored are their numbers.
 func TestConstantsInAnotherOrderAreReported(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	file := filepath.Join(filepath.Dir(dir), "save")
 	const line = "card: lossDeck.Suit: stored numbers mean other constants: Clubs was 0, is 1, Hearts was 1, is 0\n"

@@ -45,6 +45,7 @@ func writeOdd(t *testing.T) (save, dir string) {
 }
 
 func TestNamesThatCannotBeGivenAnyMoreAreRead(t *testing.T) {
+	t.Parallel()
 	save, dir := writeOdd(t)
 	w := ecs.NewWorld(ecs.Options{})
 	require.NoError(t, persist.Load(storetest.Background, save, w))

@@ -358,7 +358,7 @@ func (s *Store) continueAt(c *catalog.Catalog, state storedState, f *catalog.Fou
 	s.adoptFiles(c, f)
 	s.forgetBefore(state.id, time.Time{})
 	if e, ok := c.Log.Find(s.head); ok {
-		if t, _, err := c.Read(e); err == nil {
+		if t, err := c.Read(e); err == nil {
 			s.committedAt = t.Time
 		}
 	}

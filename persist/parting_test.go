@@ -1,7 +1,6 @@
 package persist_test
 
 import (
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -62,18 +61,12 @@ func requireParting(t require.TestingT, v *inspect.View, a uint64, u *inspect.Vi
 
 func TestBranchesPartWhereTheirDigestsDo(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
-	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		runs++
-		s := storetest.NewSession(rt, fmt.Sprintf("%s/%d", root, runs), 8)
+		s := storetest.NewSession(rt, 8)
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			s.Step(rt)
 		}
-		s.World.ReleaseAll()
-		require.NoError(rt, s.Store.Close(storetest.Background))
-		v, err := inspect.OpenReadOnly(storetest.Background, s.Dir)
-		require.NoError(rt, err)
+		v := s.View()
 		defer v.Close()
 		seqs := slices.Sorted(maps.Keys(s.States))
 		requireParting(rt, v, rapid.SampledFrom(seqs).Draw(rt, "a"), v, rapid.SampledFrom(seqs).Draw(rt, "b"))
@@ -124,6 +117,7 @@ func TestTwoStoresPartAtTheFirstTickThatDiffers(t *testing.T) {
 }
 
 func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
+	t.Parallel()
 	record := func(order []string) *inspect.View {
 		w := ecs.NewWorld(ecs.Options{})
 		storages := map[string]*ecs.Storage[int64]{}
@@ -150,6 +144,7 @@ func TestHistoriesOfOtherTypesAreComparedByTheirStates(t *testing.T) {
 }
 
 func TestHistoriesWithoutACommonTickAreNotFound(t *testing.T) {
+	t.Parallel()
 	w := storetest.New(0)
 	v := recorded(t, 3, w, persist.Options{}, func(int) { w.Fill(1) })
 	u := storetest.New(0)

@@ -35,6 +35,7 @@ func TestAnEntityPeekedAtIsWhatTheWholeStateHasOfIt(t *testing.T) {
 // Whatever block of a save is damaged, Peek is right or says so; most blocks it does
 // not read.
 func TestDamageElsewhereDoesNotKeepFromPeeking(t *testing.T) {
+	t.Parallel()
 	const block = 64 << 10
 	file := filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})

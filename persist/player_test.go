@@ -128,6 +128,7 @@ func TestAPlayerGoesThroughTheTicksThatWereRecorded(t *testing.T) {
 }
 
 func TestAPlayerFindsTheTickThatComesOutOtherwise(t *testing.T) {
+	t.Parallel()
 	r := newRecording(t, 3, 30)
 	for storage, change := range map[string]func(*storetest.World){
 		"armor": func(w *storetest.World) { // The first by name of two.

@@ -93,6 +93,7 @@ func sumsOf(b []byte) string {
 }
 
 func TestAnotherReaderHasTheSameSums(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var input, want strings.Builder
 	for _, n := range []int{0, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 96, 97, 128, 129, 144, 239, 240, 241, 255, 256, 257, 1023, 1024, 1025, 1088, 2048, 2049, 10000} {
@@ -107,6 +108,7 @@ func TestAnotherReaderHasTheSameSums(t *testing.T) {
 }
 
 func TestAnotherReaderHasTheSameZeroValues(t *testing.T) {
+	t.Parallel()
 	var input, want strings.Builder
 	for _, v := range []any{
 		varied{}, plainRow{}, "", []byte(nil), [3]string{}, [20]*int{}, [70000]string{}, map[string]bool(nil), struct{}{}, [0]string{},
@@ -173,6 +175,7 @@ func readFormatText(t *testing.T) (text formatText) {
 
 // The bytes that the text shows are what it says.
 func TestTheExamplesOfTheFormatAreTrue(t *testing.T) {
+	t.Parallel()
 	text := readFormatText(t)
 	var sums strings.Builder
 	for line := range strings.Lines(text.sums) {
@@ -225,6 +228,7 @@ func TestTheExamplesOfTheFormatAreTrue(t *testing.T) {
 }
 
 func TestAnotherReaderAgreesOnKeptStores(t *testing.T) {
+	t.Parallel()
 	agree(t, keptStore, keptSave, "testdata/evolution-1/store", "testdata/evolution-1/save", "../internal/dump/testdata/store-1")
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/deep"
 	"github.com/stet-ecs/stet/internal/golden"
 	"github.com/stet-ecs/stet/internal/pagefile"
 	"github.com/stet-ecs/stet/persist"
@@ -143,7 +144,7 @@ func requireMoved(t *testing.T, d *inspect.Diff, older, newer *inspect.Image) {
 func TestOrdersAreKeptOnceAndRead(t *testing.T) {
 	t.Parallel()
 	repeats := 0
-	for seed := range uint64(6) {
+	for seed := range deep.Or[uint64](3, 6) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		dir := filepath.Join(t.TempDir(), "store")
 		w := newOrdered(2*format.PageRows + 700)

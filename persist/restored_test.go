@@ -60,6 +60,7 @@ func (o *outside) filled(t *testing.T, s *persist.Store, ticks int) {
 }
 
 func TestWhatLivesOutsideFollowsEverythingThatFillsAWorld(t *testing.T) {
+	t.Parallel()
 	file, dir := filepath.Join(t.TempDir(), "save"), filepath.Join(t.TempDir(), "store")
 	o := newOutside(5)
 	s := storetest.Open(t, dir, o.w, persist.Options{})
@@ -121,6 +122,7 @@ func TestWhatLivesOutsideFollowsAnOpenThatFails(t *testing.T) {
 }
 
 func TestWhatLivesOutsideFollowsAPlayer(t *testing.T) {
+	t.Parallel()
 	r := newRecording(t, 1, 30)
 	o := newOutside(0)
 	p := openPlayer(t, r.dir, o.w.World, inspect.PlayerOptions{})

@@ -128,6 +128,7 @@ func TestNamesOfSnapshots(t *testing.T) {
 }
 
 func TestADamagedStoreRemovesNothing(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := storetest.New(0)
 	s := storetest.Open(t, dir, w, persist.Options{SnapshotBytes: -1})

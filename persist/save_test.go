@@ -72,6 +72,7 @@ func TestRandomWorldsAreSavedAndGoOnAsIfTheyHadNot(t *testing.T) {
 }
 
 func TestWhatOtherSavesLoseComesBack(t *testing.T) {
+	t.Parallel()
 	type odd struct {
 		hidden  int32
 		F       float64
@@ -133,6 +134,7 @@ func TestSpentGenerationsAndStaleHandlesStayDead(t *testing.T) {
 }
 
 func TestEmptyAndLargeWorldsAreSaved(t *testing.T) {
+	t.Parallel()
 	empty := ecs.NewWorld(ecs.Options{})
 	require.Equal(t, saved(t, empty), saved(t, ecs.NewWorld(ecs.Options{})))
 	file := filepath.Join(t.TempDir(), "save")

@@ -143,6 +143,7 @@ func openedSnapshot(t testing.TB, file string) *snap.Reader {
 
 // A snapshot that shares pages with those before it is loaded as well.
 func TestSharedPagesAreLoaded(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "store")
 	w := bigWorld(t)
 	s := storetest.Open(t, dir, w, persist.Options{})

@@ -44,6 +44,7 @@ type (
 )
 
 func TestTypesThatDoNotFitAreRefusedByTheFieldsName(t *testing.T) {
+	t.Parallel()
 	dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 	w := ecs.NewWorld(ecs.Options{})
 	units := ecs.MustRegister[unit](w)
@@ -113,6 +114,7 @@ func known(w *ecs.World) (*ecs.Storage[storetest.Position], *ecs.Storage[storete
 }
 
 func TestWhatTheProgramDoesNotKnowIsKept(t *testing.T) {
+	t.Parallel()
 	dir, file := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "save")
 	w := storetest.New(0)
 	twin := storetest.New(0)

@@ -35,6 +35,7 @@ func bigStore(t testing.TB, pages int) (dir string, w *storetest.World, s *persi
 }
 
 func TestUnchangedPagesAreNotWrittenAgain(t *testing.T) {
+	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	base, err := os.Stat(filepath.Join(dir, "snapshots/00000001.snap"))
 	require.NoError(t, err)
@@ -69,6 +70,7 @@ func TestUnchangedPagesAreNotWrittenAgain(t *testing.T) {
 }
 
 func TestReferencesNameTheFileThatHoldsThePageAndNeverAnotherReference(t *testing.T) {
+	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	for i := range 5 {
 		w.Position.Mut(w.Entities()[i*4096]).Y++
@@ -132,6 +134,7 @@ func TestASnapshotThatWouldReferToTooManyFilesIsWrittenInFull(t *testing.T) {
 }
 
 func TestADamagedFileIsReportedForAllSnapshotsThatNeedIt(t *testing.T) {
+	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	for range 2 {
 		w.Position.Mut(w.Entities()[0]).Y++
@@ -162,6 +165,7 @@ func TestADamagedFileIsReportedForAllSnapshotsThatNeedIt(t *testing.T) {
 }
 
 func TestRecoveryFallsBackToAnOlderSnapshot(t *testing.T) {
+	t.Parallel()
 	dir, w, s := bigStore(t, 5)
 	for range 3 {
 		w.Position.Mut(w.Entities()[4096]).Y++
@@ -357,6 +361,7 @@ func TestATickThatTheJournalRefusesFailsTheStore(t *testing.T) {
 const twoPages = format.PageRows + 100
 
 func TestWhatIsClearedLeavesThePagesOfTheSparseArray(t *testing.T) {
+	t.Parallel()
 	for name, empty := range map[string]func(w *storetest.World){
 		"component": func(w *storetest.World) { w.Position.Clear() },
 		"world": func(w *storetest.World) {

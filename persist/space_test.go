@@ -74,6 +74,7 @@ func view(t *testing.T, path string) *inspect.View {
 }
 
 func TestTheSpaceOfEachFileAddsUpToItsSize(t *testing.T) {
+	t.Parallel()
 	dir := spaceStore(t)
 	s, err := view(t, dir).Space(context.Background())
 	require.NoError(t, err)
@@ -154,6 +155,7 @@ func TestTheSpaceOfAnOrderIsTakenOnce(t *testing.T) {
 }
 
 func TestTheBytesOfATickAddUpToItsPayload(t *testing.T) {
+	t.Parallel()
 	v := view(t, spaceStore(t))
 	s, err := v.Space(context.Background())
 	require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestSegmentsThatASnapshotStandsForArePrunable(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := ecs.NewWorld(ecs.Options{})
 	ages := ecs.MustRegister(w, ecs.Component[int64]{Name: "Age"})

@@ -42,6 +42,7 @@ func streamed(t testing.TB, w *ecs.World) []byte {
 }
 
 func TestAStreamHasTheBytesOfAFile(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{0, 1, 9000} {
 		w := worldOf(n)
 		data := streamed(t, w.World)
@@ -79,6 +80,7 @@ func TestASaveHasTheSameBytesOnEveryMachine(t *testing.T) { everyMachine(t) }
 // The command of bbolt checks saves and lists their pages. The first one has, byte for byte,
 // what is written under WebAssembly.
 func TestTheCommandOfBboltOpensASave(t *testing.T) {
+	t.Parallel()
 	deep.Processes(t)
 	dir := t.TempDir()
 	bbolt := filepath.Join(dir, "bbolt")
@@ -166,6 +168,7 @@ func (r *placedReader) ReadAt(b []byte, offset int64) (int, error) {
 }
 
 func TestWhatCanBeReadAtAnyPlaceIsNotCopied(t *testing.T) {
+	t.Parallel()
 	w := worldOf(60_000)
 	for _, data := range [][]byte{streamed(t, w.World), compressedSave(t, w.World)} {
 		const before = 77
@@ -182,6 +185,7 @@ func TestWhatCanBeReadAtAnyPlaceIsNotCopied(t *testing.T) {
 }
 
 func TestAnOpenFileIsLoadedFromWhereItStands(t *testing.T) {
+	t.Parallel()
 	w := worldOf(300)
 	file := filepath.Join(t.TempDir(), "container")
 	data := streamed(t, w.World)

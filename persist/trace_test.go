@@ -179,6 +179,7 @@ func rewinding(events []inspect.TraceEvent) (rest []inspect.TraceEvent) {
 }
 
 func TestATraceOfPartOfALifeBeginsWithWhatWasThere(t *testing.T) {
+	t.Parallel()
 	v := storetest.WildView(t, 7)
 	head := v.Head()
 	for _, e := range storetest.Lives(t, v) {
@@ -289,6 +290,7 @@ func TestWhatIsUndoneWithinATickIsTold(t *testing.T) {
 }
 
 func TestATraceTellsWhatDamageLeaves(t *testing.T) {
+	t.Parallel()
 	s := storetest.NewSample(t)
 	v := storetest.ViewOf(t, s.Dir)
 	entries := slices.Collect(v.Log().Ancestors(v.Head()))

@@ -17,6 +17,7 @@ import (
 // A world may be kept in two stores, of which the second is new: each has every tick since
 // then, on all branches, under its own numbers.
 func TestAWorldIsKeptInTwoStores(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 77))
 		w := storetest.New(8)

@@ -36,8 +36,8 @@ func Backup(ctx context.Context, from disk.FS, dir string, durable func() uint64
 	return nil
 }
 
-// CopyStore copies a store, from the beginning if files vanish that were to be
-// copied.
+// CopyStore copies a store to an empty directory, from the beginning if files vanish that were to
+// be copied: the program that has it open removes old ones.
 func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) error {
 	there, err := to.ReadDir(".")
 	if err != nil {
@@ -65,19 +65,22 @@ func CopyStore(ctx context.Context, from, to disk.FS, durable func() uint64) err
 //	journal.tmp/  snapshots/  journal.tmp sealed  journal.tmp named journal
 //
 // so that until the end there is no journal, without which nobody takes a
-// directory with snapshots for a store.
+// directory with snapshots for a store, see halfBackup.
+//
+// The copy is of what was there at one moment: records up to last, and snapshots of these. Snapshot
+// files are copied byte for byte, with the files they refer to, since these are snapshots as well.
 type copier struct {
 	*Catalog
 	to       disk.FS
 	last     uint64 // The newest record to be copied.
 	progress *progress.Meter
-	made     []string
+	made     []string // Directories, which are removed if the copy fails.
 }
 
 // run makes the copy. It believes nothing that it has written: journal and snapshots are
 // read back before the copy gets the name that makes it a store.
 func (c *copier) run(ctx context.Context) error {
-	c.InUse = true
+	c.InUse = true // Whether it is or not: what looks damaged is looked at twice.
 	if err := c.scanTwice(ctx); err != nil {
 		return err
 	}
@@ -102,10 +105,17 @@ func (c *copier) run(ctx context.Context) error {
 	return nil
 }
 
-// sound returns what keeps the store from being copied.
+// sound returns what keeps the store from being copied: any damage that is seen, or a head that no
+// snapshot leads to. One that did may have been removed, and the records behind it, after the snapshots were
+// listed and before the journal was.
 func (c *copier) sound() error {
 	errs := c.Faults()
 	if len(errs) == 0 && len(c.Bases(c.Head())) == 0 {
+		for _, s := range c.Snapshots {
+			if c.Gone(s.Name) {
+				return fmt.Errorf("%s: %w", s.Name, fs.ErrNotExist)
+			}
+		}
 		return fmt.Errorf("%w: no snapshot leads to the head, record %d", format.ErrNotFound, c.Head())
 	}
 	return errors.Join(errs...)
@@ -228,7 +238,8 @@ func (c *copier) copyBytes(ctx context.Context, to, from disk.File, size int64) 
 }
 
 // seal opens the journal of the copy and closes it, so that it says itself that
-// nothing is missing.
+// nothing is missing. Its note names the snapshots of the copy, as that of the store names those of
+// the store.
 func (c *copier) seal(ctx context.Context, log *journal.Log) error {
 	options := journal.Options{World: log.World}
 	if n := len(log.Preambles); n > 0 {
@@ -256,7 +267,7 @@ func (c *copier) seal(ctx context.Context, log *journal.Log) error {
 	return ctx.Err()
 }
 
-// publish makes the copy a store.
+// publish makes the copy a store, by one rename. The names in it must be durable before.
 func (c *copier) publish() error {
 	if err := c.to.SyncDir("."); err != nil {
 		return err
@@ -264,6 +275,6 @@ func (c *copier) publish() error {
 	if err := c.to.Rename(unfinishedBackup, JournalDir); err != nil {
 		return err
 	}
-	c.made = nil
+	c.made = nil // It is a store now, and not removed even if its name may not be durable.
 	return c.to.SyncDir(".")
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stet-ecs/stet/disk"
@@ -21,6 +22,16 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
+// A Catalog is made by a scan, which reads names, headers and manifests, and brought up to date
+// by Refresh and Relist:
+//
+//	scan    names of snapshots ─▶ their manifests ─▶ journal ─▶ do they fit each other?
+//	again   what vanished meanwhile; all of it once, if something in use looks damaged
+//	later   Refresh: snapshots, then the journal. Relist: snapshots only, of states that are known
+//
+// Damage is noted where it is found, in SnapshotInfo.Err and in the problems of the journal, so
+// that tools can show what is left. What must not be continued, Usable and Missing say.
+
 // Names inside a store's directory.
 const (
 	lockFile     = "LOCK"
@@ -30,7 +41,7 @@ const (
 	SnapshotType = ".snap"
 	segmentType  = ".seg"
 	ledgerType   = ".ledger"
-	TempType     = ".tmp"
+	TempType     = ".tmp" // Of files, and of the journal of a backup, that are not complete.
 )
 
 // SnapshotName returns the name of snapshot file number, below the top of a store.
@@ -49,12 +60,15 @@ type Catalog struct {
 
 	InUse     bool // A program had it open for writing.
 	Log       *journal.Log
-	Snapshots []SnapshotInfo // By number.
-	Schemas   map[JournalPreamble]*format.Schema
-	onHead    map[uint64]bool // Seqs of the head and its ancestors; nil: not asked for yet.
+	Snapshots []SnapshotInfo // By number. Also those that cannot be read: see SnapshotInfo.Err.
+
+	mu      sync.Mutex // Guards what follows, which whoever asks first finds out: several may ask at the same time.
+	schemas map[JournalPreamble]*format.Schema
+	onHead  map[uint64]bool // Seqs of the head and its ancestors; nil: not asked for yet.
 }
 
-// A JournalPreamble is the place of a schema in the journal.
+// A JournalPreamble is the place of a schema in the journal. Schemas are kept by it, since decoding
+// one again would give another pointer: see [Catalog.SchemaAt].
 type JournalPreamble struct {
 	Segment int
 	Offset  int64
@@ -75,10 +89,10 @@ type SnapshotInfo struct {
 
 	Compressed bool // Pages may be compressed.
 
-	World  [16]byte
-	CRC    uint32
-	Refs   []format.FileRef
-	Schema *format.Schema // nil: it cannot be read.
+	World  [16]byte         // Of the store it belongs to; zero: a save.
+	CRC    uint32           // Of the file, by which other files and the journal name it.
+	Refs   []format.FileRef // The other files.
+	Schema *format.Schema   // nil: it cannot be read.
 }
 
 // Open opens the directory of a store, or a save. Damage does not keep it from
@@ -128,10 +142,11 @@ func OpenFS(ctx context.Context, files disk.FS, name string) (c *Catalog, err er
 
 // New returns a catalog of files that knows nothing of them yet.
 func New(files disk.FS) *Catalog {
-	return &Catalog{Files: files, Log: new(journal.Log), Schemas: make(map[JournalPreamble]*format.Schema)}
+	return &Catalog{Files: files, Log: new(journal.Log), schemas: make(map[JournalPreamble]*format.Schema)}
 }
 
-// open reads the store.
+// open reads the store. Whether it is in use is asked before, as damage then is looked at twice, and
+// after, as a program that opened it meanwhile may have written what was read.
 func (c *Catalog) open(ctx context.Context) error {
 	c.InUse = Held(c.Files)
 	err := c.scanTwice(ctx)
@@ -200,11 +215,11 @@ func (c *Catalog) ReadJournal(ctx context.Context) error {
 	if c.Log.Believed == 0 {
 		return nil
 	}
-	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), 0, progress.Scan(ctx))
+	log, err := journal.Scan(ctx, disk.Sub(c.Files, JournalDir), 0, progress.Scan(ctx)) // 0: believe nothing.
 	if err == nil {
 		_ = c.Log.Close()
 		c.Log, c.onHead = log, nil
-		c.Schemas = make(map[JournalPreamble]*format.Schema) // Segments may have been pruned, and have other places.
+		c.schemas = make(map[JournalPreamble]*format.Schema) // Segments may have been pruned, and have other places.
 	}
 	return err
 }
@@ -226,7 +241,9 @@ func (c *Catalog) scanJournal(ctx context.Context) error {
 }
 
 // Misfit returns why the state in s cannot be one that the journal leads to, or
-// nil.
+// nil. Each of the two can be read, and they contradict each other: it is damage if the journal is
+// missing or ends too early, and a foreign file if it is of another store, or has another state
+// than the journal under the same seq, as after a part of the history was lost and written anew.
 func (c *Catalog) Misfit(s SnapshotInfo) error {
 	if s.Err != nil || c.IsSave() {
 		return nil
@@ -234,6 +251,7 @@ func (c *Catalog) Misfit(s SnapshotInfo) error {
 	if len(c.Log.Segments) == 0 {
 		return &format.DamageError{File: JournalDir, Offset: -1, Length: 0, Reason: "it is missing or empty, but " + s.Name + " is there", Err: format.ErrCorrupt}
 	}
+	// If the record cannot be read, or was pruned, there is nothing to compare the state with.
 	e, ok := c.Log.Find(s.ID.Seq)
 	switch {
 	case s.World != c.Log.World:
@@ -317,7 +335,8 @@ func (c *Catalog) LockHolder() string {
 }
 
 // Head returns the state that recovery leads to: the seq of its record, 0 for a
-// state that has none.
+// state that has none. Without any record it is that of the newest snapshot: a save has no journal,
+// and of a store whose journal is lost this is what can be shown.
 func (c *Catalog) Head() uint64 {
 	if c.Log.Head == 0 && c.Log.LastID.IsZero() && len(c.Snapshots) > 0 {
 		return c.Snapshots[len(c.Snapshots)-1].ID.Seq
@@ -370,7 +389,7 @@ func (c *Catalog) list(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil // A name that never can be opened is not one that vanished.
+	return nil // A name that never can be opened, as a link to nothing, is not one that vanished.
 }
 
 // Numbers returns the numbers of the snapshot files there are, ascending. Files of another
@@ -391,7 +410,8 @@ func (c *Catalog) Numbers() (numbers []uint32, err error) {
 	return numbers, nil
 }
 
-// manifests reads the manifests of snapshot files, but for those that c has read.
+// manifests reads the manifests of snapshot files, but for those that c has read: a file that
+// has its name is complete and does not change.
 func (c *Catalog) manifests(ctx context.Context, numbers []uint32) ([]SnapshotInfo, error) {
 	infos := make([]SnapshotInfo, 0, len(numbers))
 	for _, n := range numbers {
@@ -420,7 +440,7 @@ func (c *Catalog) Relist(ctx context.Context) (changed bool, err error) {
 	if c.IsSave() {
 		return false, nil
 	}
-	before := c.Snapshots
+	before := c.Snapshots // list makes a new slice.
 	if err := c.list(ctx); err != nil {
 		return false, err
 	}
@@ -435,7 +455,8 @@ func has(snapshots []SnapshotInfo, number uint32) bool {
 	return slices.ContainsFunc(snapshots, func(s SnapshotInfo) bool { return s.Number == number })
 }
 
-// Gone reports whether a file that was there when c was opened is no more.
+// Gone reports whether a file that was there when c was opened is no more. One that is there and
+// cannot be opened is not gone.
 func (c *Catalog) Gone(name string) bool {
 	f, err := c.Files.Open(name)
 	if err == nil {
@@ -490,7 +511,7 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 		return true, fmt.Errorf("%w: the journal was removed", format.ErrNotFound)
 	}
 	if changed {
-		c.Schemas = make(map[JournalPreamble]*format.Schema) // Segments may have other places.
+		c.schemas = make(map[JournalPreamble]*format.Schema) // Segments may have other places.
 		c.followHead(head, world == c.Log.World)
 	}
 	return changed, nil
@@ -498,7 +519,7 @@ func (c *Catalog) refresh(ctx context.Context) (changed bool, err error) {
 
 // followHead brings onHead up to date, which was that of record head, if this is the
 // world that it was. A head that comes from the old one adds the records between, which
-// are few; any other is asked for anew.
+// are few, so that who follows a store pays for its new records only; any other is asked for anew.
 func (c *Catalog) followHead(head uint64, same bool) {
 	path, err := c.Log.Path(head, c.Log.Head)
 	if c.onHead == nil || err != nil || !same {

@@ -48,8 +48,9 @@ func MakeDirs(files disk.FS) error {
 }
 
 // Ours returns an error if the directory, whose path dir is for people, holds
-// things, but nothing of a store. What an unfinished creation leaves behind does
-// not count.
+// things, but nothing of a store: nobody's files shall get a store among them. What an unfinished
+// creation leaves behind does not count, neither for a store nor for somebody else's things: it
+// may be created again over that.
 func Ours(files disk.FS, dir string) error {
 	top, err := files.ReadDir(".")
 	if err == nil {
@@ -96,7 +97,8 @@ func lookInto(files disk.FS, dir string) (known bool, foreign string, err error)
 	return false, foreign, nil
 }
 
-// halfBackup returns an error if a backup to files was not finished.
+// halfBackup returns an error if a backup to files was not finished. Whole snapshots may be there
+// already, so it would pass for a store that lost its journal.
 func halfBackup(files disk.FS) error {
 	if _, err := files.ReadDir(unfinishedBackup); err != nil {
 		return nil

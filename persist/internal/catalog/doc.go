@@ -6,6 +6,7 @@
 //	which snapshots lead to a record  Catalog.Bases, nearest first
 //	the state after a record          Catalog.Reach: the first of them that loads, and the
 //	                                  ticks behind it; Load and At for who only looks
+//	the ticks that lead to it         Catalog.Records, read ahead; RecordsAtOnce in no order
 //	may the store be continued        Catalog.Continued, and Catalog.Refusal for who only asks
 //	what the numbers in a tick mean   Catalog.SchemaAt, also behind damage
 //	who has it open                   Acquire, Held, Catalog.LockHolder

@@ -26,11 +26,13 @@ type Lock struct {
 	says   string // and what it says since.
 }
 
+// A lock file has two lines: who holds the lock, for people, and a random text, by which a holder
+// tells its own signature from that of another one who would write the same first line.
 const (
-	// maxHolder bounds what is believed of a lock file, and is more than Acquire writes:
+	// maxHolder is how many bytes of a lock file are read. Acquire writes no more.
 	maxHolder = 512
 
-	// a line for people, and one that is another each time.
+	// maxLine bounds the first line, so that the second one fits behind it.
 	maxLine = maxHolder - 32
 )
 
@@ -68,6 +70,7 @@ func (l *Lock) Check() error {
 	if err == nil {
 		says, err = readLock(l.files)
 	}
+	// An empty file that is not the one that was locked names nobody who could be told of.
 	switch missing := errors.Is(err, fs.ErrNotExist); {
 	case err != nil && !missing:
 		return fmt.Errorf("persist: look at %s: %w", lockFile, err)

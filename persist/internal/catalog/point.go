@@ -17,7 +17,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// Resolve returns the record that a point in time names. It may be
+// Resolve returns the record that a point in time names. What it goes through is the way to the
+// head, from its end: a tick, time or name that several branches have is that of the program's own
+// past. It reads payloads only where headers do not tell, for times and names.
+//
+// It may be
 //
 //	""  @latest      the head, or if it cannot be reached, what [Catalog.Newest] says
 //	@first           the oldest state the head comes from that can be shown
@@ -61,7 +65,7 @@ func cutBack(point string) (from string, n uint64, ok bool) {
 
 // resolve returns the record that a point without "~N" behind it names.
 func (c *Catalog) resolve(point string) (seq uint64, err error) {
-	number := func(s string) (n uint64) {
+	number := func(s string) (n uint64) { // It sets err, which the branches below it look at.
 		if n, err = strconv.ParseUint(s, 10, 64); err != nil {
 			err = badPoint(point)
 		}
@@ -156,7 +160,8 @@ func (c *Catalog) agePoint(point string) (uint64, error) {
 }
 
 // after returns the first tick on the way to the head that is newer than the oldest
-// by age. The way is known from its end, so it is gone along twice.
+// by age. The way is known from its end, so it is gone along twice. Ticks before what can be shown
+// do not count as the oldest, even if they can be read.
 func (c *Catalog) after(age time.Duration) (uint64, error) {
 	way := slices.Collect(c.Log.Ancestors(c.Head()))
 	var first time.Time
@@ -165,7 +170,7 @@ func (c *Catalog) after(age time.Duration) (uint64, error) {
 		if e.ID.Seq < oldest || e.Lost() {
 			continue
 		}
-		t, _, err := c.Read(e)
+		t, err := c.Read(e)
 		if err != nil {
 			return 0, err
 		}
@@ -225,7 +230,7 @@ func clock(text string) (then func(head time.Time) time.Time, ok bool) {
 	}
 	for _, form := range []string{time.TimeOnly, "15:04"} {
 		if t, err := time.Parse(form, text); err == nil {
-			return func(head time.Time) time.Time {
+			return func(head time.Time) time.Time { // t is of some day; it gets that of the head.
 				year, month, day := head.UTC().Date()
 				if t = t.AddDate(year-t.Year(), int(month-t.Month()), day-t.Day()); t.After(head) {
 					return t.AddDate(0, 0, -1)
@@ -249,11 +254,11 @@ func (c *Catalog) by(then func(head time.Time) time.Time) (seq uint64, oldest ti
 		if e.Lost() {
 			continue
 		}
-		t, _, err := c.Read(e)
+		t, err := c.Read(e)
 		if err != nil {
 			return 0, oldest, err
 		}
-		if oldest.IsZero() {
+		if oldest.IsZero() { // The first that can be read, which is the head unless that is lost.
 			limit = then(t.Time)
 		}
 		if oldest = t.Time; !oldest.After(limit) {
@@ -266,6 +271,7 @@ func (c *Catalog) by(then func(head time.Time) time.Time) (seq uint64, oldest ti
 // record returns seq if there is a state of that number. The oldest state has a snapshot
 // and maybe no record: it is the base, or its record was pruned.
 func (c *Catalog) record(seq uint64) (uint64, error) {
+	// The head is always a point, also where it is lost: asking for its state tells why.
 	if _, ok := c.Log.Find(seq); ok || seq == c.Head() {
 		return seq, nil
 	}
@@ -287,6 +293,7 @@ func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 	if err != nil && format.CheckLabel(name) != nil {
 		return 0, badPoint("snap:" + name)
 	}
+	// Each name is given once in a store; of a damaged one the newest file counts.
 	for _, s := range slices.Backward(c.Snapshots) {
 		if err == nil && uint64(s.Number) == number || err != nil && s.Label == name && name != "" {
 			return s.ID.Seq, s.Err
@@ -311,6 +318,7 @@ func (c *Catalog) snapshotPoint(name string) (uint64, error) {
 
 // tickPoint returns the record of a tick on the way to the head.
 func (c *Catalog) tickPoint(tick uint64) (uint64, error) {
+	// A tick that was made again, after the program went back, is on the way to the head once.
 	seq := c.Head()
 	low, high := uint64(math.MaxUint64), uint64(0)
 	for e := range c.Log.Ancestors(seq) {
@@ -354,7 +362,7 @@ func (c *Catalog) Marks(ctx context.Context) (marks []Mark, err error) {
 		if err := ctx.Err(); err != nil {
 			return marks, err
 		}
-		t, _, bad := c.Read(e)
+		t, bad := c.Read(e) // No schema: names need none, and it may be lost.
 		switch {
 		case errors.Is(bad, format.ErrNotFound):
 			continue
@@ -376,7 +384,7 @@ func (c *Catalog) hasMark(e journal.Entry, name string) (bool, error) {
 	if e.Flags&format.FlagMarks == 0 || e.Lost() {
 		return false, nil
 	}
-	t, _, err := c.Read(e)
+	t, err := c.Read(e)
 	return err == nil && slices.Contains(t.Marks, name), err
 }
 

@@ -37,6 +37,7 @@ func PromiseAll(ctx context.Context, files disk.FS) ([]byte, error) {
 // a program has the store open, it removes files that a promise read before still names;
 // so this is asked of a store only that nobody writes.
 func (c *Catalog) missed() (errs []error) {
+	// Another format is of a later version, which may promise what this one cannot judge.
 	note := c.Log.Note
 	if len(note) == 0 || note[0] != promiseFormat || c.InUse {
 		return nil

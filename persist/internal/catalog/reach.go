@@ -14,16 +14,30 @@ import (
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
-	"github.com/stet-ecs/stet/persist/internal/progress"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
+
+// A state is reached from a snapshot, and the records behind it:
+//
+//	Bases     snapshots on the way from the oldest record to seq, nearest first
+//	Reach     the first of them that loads whole, with the ticks of Path replayed on it
+//	Load, At  the same as a program would see it, for who does not go on from there
+//
+// Where something is damaged, three questions come before that:
+//
+//	Newest    of which record, as near to the head as can be, is there still the state?
+//	Usable    may the store be written at all?
+//	Missing   may it be continued from its head, or can ticks be lost that were durable?
+//
+// What was converted since has states of two schemas: a snapshot before it and one of the same state
+// after it, which no tick leads to. Leads, Across and SnapshotUnder choose between the two.
 
 // A Found says how a state was reached.
 type Found struct {
 	Snapshot SnapshotInfo
-	Replayed int
-	Skipped  []error // Why newer snapshots were not used.
-	Table    snap.PageTable
+	Replayed int            // Ticks.
+	Skipped  []error        // Why newer snapshots were not used.
+	Table    snap.PageTable // Of the snapshot, for the next one to share pages with.
 }
 
 // At returns the state after the record seq; 0 is the oldest state of the store.
@@ -40,7 +54,9 @@ func (c *Catalog) At(ctx context.Context, seq uint64) (im *image.Image, err erro
 }
 
 // Persevere calls f again if it fails and the files that there are have changed: what f
-// was reading may have been removed, and another snapshot may lead to the same state.
+// was reading may have been removed, and another snapshot may lead to the same state. A file
+// that vanished between two listings is a change that they do not show. After
+// [MaxListings] it gives up, as a program may remove files faster than f reads them.
 func (c *Catalog) Persevere(ctx context.Context, f func() error) error {
 	for try := 0; ; try++ {
 		err := f()
@@ -74,7 +90,7 @@ func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 	f := new(Found)
 	for _, s := range c.Bases(seq) {
 		if s.Err == nil && !c.Leads(s, seq) {
-			continue
+			continue // The same state is there a second time, under the schema of the ticks behind it.
 		}
 		im, table, err := c.LoadSnapshot(ctx, s, bare && s.ID.Seq == seq)
 		if err == nil {
@@ -86,7 +102,7 @@ func (c *Catalog) Reach(ctx context.Context, seq uint64, bare bool) (*image.Imag
 			return nil, f, errors.Join(append(f.Skipped, err)...)
 		}
 		if ctx.Err() != nil {
-			return nil, f, err
+			return nil, f, err // The snapshot is none the worse for it.
 		}
 		f.Skipped = append(f.Skipped, err)
 	}
@@ -143,6 +159,9 @@ func (c *Catalog) Unreachable(seq uint64) error {
 // StatesTo returns the states on the way to record seq that there are snapshots of, as far
 // back as the way is known. They go by their IDs, not by seqs alone, of which a damaged
 // journal may have given one twice.
+//
+// Where the record of a state cannot be read, its ID is taken from who else knows it: the payload
+// of the tick that continues it, the header of the segment behind it, or the snapshot itself.
 func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 	onPath, stored := map[journal.ID]bool{}, map[uint64]bool{}
 	for _, s := range c.Snapshots {
@@ -155,7 +174,7 @@ func (c *Catalog) StatesTo(seq uint64) map[journal.ID]bool {
 		}
 		if stored[e.Parent] {
 			if _, ok := c.Log.Find(e.Parent); !ok { // Damaged: who continued it knew its ID.
-				if t, _, err := c.Read(e); err == nil {
+				if t, err := c.Read(e); err == nil {
 					onPath[t.Parent] = true
 				}
 			}
@@ -188,10 +207,12 @@ func (c *Catalog) Newest() (seq uint64, err error) {
 	if c.IsSave() || len(c.Faults()) == 0 {
 		return head, nil
 	}
+	// From target backwards: newestOn looks as far as the way is known, and Before finds where to go
+	// on behind a hole. Either finds one or goes further back, so the loop ends.
 	whole, target := map[uint64]bool{}, head
 	var usable []SnapshotInfo
 	for _, s := range c.Snapshots {
-		beyond := c.beyond(s)
+		beyond := c.beyond(s) // The journal was cut short: this state is newer than all it has.
 		if s.Err != nil || !beyond && c.Misfit(s) != nil {
 			continue
 		}
@@ -217,11 +238,12 @@ func (c *Catalog) Newest() (seq uint64, err error) {
 	}
 }
 
-// Before returns the record to try when nothing leads to record target: the parent of the first
-// record on the way back from it that is lost. If that is not known, it is the last one before
-// it that can have been: the tick that the lost one had is known, and its parent has the tick
+// Before returns the record to try when nothing leads to record target, always an older one: the
+// parent of the first record on the way back from it that is lost. If that is not known, it is the
+// last one before it that can have been: the tick that the lost one had is known, and its parent has the tick
 // before, or an older one. States of snapshots count as well. It is none of bad.
 func (c *Catalog) Before(target uint64, snapshots []SnapshotInfo, bad map[uint64]bool) (seq uint64, ok bool) {
+	// hole is the first record of which nothing is known, ticks the tick of the one behind it.
 	hole, ticks := target, uint64(math.MaxUint64)
 	for e := range c.Log.Ancestors(target) {
 		if e.Lost() {
@@ -244,7 +266,13 @@ func (c *Catalog) Before(target uint64, snapshots []SnapshotInfo, bad map[uint64
 }
 
 // newestOn returns the newest record on the way to seq that one of the snapshots leads to,
-// or else the record that the way begins behind.
+// or else the record that the way begins behind. It goes from seq back to the first of whole,
+// and on the way, each record that cannot be replayed makes its parent the newest: what comes
+// behind a hole is not reached, whatever of it can be read.
+//
+//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5  ◀─ 6    newestOn(6) is 3; S is a whole snapshot of that state
+//	1S ◀─ 2 ◀─ 3 ◀─ 4 lost ◀─ 5S ◀─ 6    is 6
+//	1S ◀─ 2 ◀─ 3    (4)       5  ◀─ 6    is none, as nothing is known of 4; Before(6) is 3
 func (c *Catalog) newestOn(seq uint64, whole map[uint64]bool) (newest uint64, ok bool) {
 	stored, root := map[uint64]bool{}, seq
 	for id := range c.StatesTo(seq) {
@@ -318,26 +346,28 @@ func (c *Catalog) replay(ctx context.Context, im *image.Image, seq uint64) (n in
 	if err != nil {
 		return 0, err
 	}
-	err = progress.Each(ctx, progress.PhaseReplay, path, func(_ context.Context, e journal.Entry) error { return c.Step(im, e) })
+	err = c.Records(ctx, path, func(_ context.Context, r *Record) error { return c.step(im, r) })
 	return len(path), err
 }
 
 // Step applies the tick of record e to im.
-func (c *Catalog) Step(im *image.Image, e journal.Entry) error {
-	t, s, err := c.TickAfter(e, im.ID, im.Stored)
-	if err != nil {
+func (c *Catalog) Step(im *image.Image, e journal.Entry) error { return c.step(im, c.Record(e)) }
+
+// step applies the tick of r to im.
+func (c *Catalog) step(im *image.Image, r *Record) error {
+	if err := c.Describe(r, im.ID, im.Stored); err != nil {
 		return err
 	}
-	return c.Advance(im, e, t, s)
+	return c.Advance(im, r)
 }
 
-// Advance applies t, the tick of record e, to im.
-func (c *Catalog) Advance(im *image.Image, e journal.Entry, t *format.Tick, s *format.Schema) error {
-	if err := im.Adopt(s); err != nil {
-		return c.EntryError(e, err)
+// Advance applies the tick of r, which was described, to im.
+func (c *Catalog) Advance(im *image.Image, r *Record) error {
+	if err := im.Adopt(r.Schema); err != nil {
+		return c.EntryError(r.Entry, err)
 	}
-	if err := im.Apply(t, e.ID); err != nil {
-		return c.EntryError(e, err)
+	if err := im.Apply(r.Says, r.ID); err != nil {
+		return c.EntryError(r.Entry, err)
 	}
 	return nil
 }
@@ -420,7 +450,7 @@ func (c *Catalog) Continued(ctx context.Context, at string) (*image.Image, *Foun
 		}
 	}
 	im, f, err := c.Load(ctx, head, true)
-	if err != nil {
+	if err != nil { // Who is told that the state is lost is told of the damage as well, each once.
 		state := "the newest state"
 		if at != "" {
 			state = naming.Shown(at)
@@ -484,12 +514,18 @@ func (c *Catalog) Usable() error {
 // snapshot and the head may have been lost in. Damage is harmless if the next segment
 // begins no later than behind the snapshot, which then has all that was lost, or if the
 // head was chosen after it.
+//
+//	segment 7  | 80 | 81 | damage |   segment 8  | 90 | 91 | …
+//	snapshot of 89 or later: what was lost is no newer than that; of 88: 89 may be lost
+//
+// Of a store that is closed in good order, or whose head lies behind the damage, the program itself
+// said afterwards what is its newest state.
 func (c *Catalog) Missing(base SnapshotInfo) error {
 	if d := c.Log.Unsure; d != nil {
 		return fmt.Errorf("persist: newer ticks that were durable may be missing; Options.At goes on without them: %w", d.In(JournalDir))
 	}
 	for _, p := range c.Log.Problems {
-		next := slices.IndexFunc(c.Log.Segments, func(s journal.Segment) bool { return s.Name > p.File })
+		next := slices.IndexFunc(c.Log.Segments, func(s journal.Segment) bool { return s.After(p.File) })
 		covered := next >= 0 && c.Log.Segments[next].First > 0 && c.Log.Segments[next].First <= base.ID.Seq+1
 		if !covered && !c.headBehind(p) {
 			return fmt.Errorf("persist: ticks that were durable cannot be read; Options.At goes on without them: %w", p.In(JournalDir))
@@ -509,5 +545,5 @@ func (c *Catalog) headBehind(p *journal.DamageError) bool {
 		return false
 	}
 	s := &c.Log.Segments[e.Segment]
-	return s.Name > p.File || s.Name == p.File && e.Offset > p.Offset
+	return s.After(p.File) || s.Name == p.File && e.Offset > p.Offset
 }

@@ -1,47 +1,38 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/format"
+	"github.com/stet-ecs/stet/persist/internal/progress"
 )
+
+// A tick names components by numbers, and what these mean stands in a preamble before it in its
+// segment. Damage may hide preambles, so a tick is read in three steps:
+//
+//	Read          the payload, decoded and compared with its header
+//	SchemaAt      the newest preamble that can be read; SchemaAfter: or that of a state before
+//	Described     whether the tick names more than that, so that the damage hides what it means
+//
+// Describe does all three for a [Record], which goes on from a state.
 
 // Tick reads and decodes the payload of e, which is described by the schema in force at it.
 func (c *Catalog) Tick(e journal.Entry) (*format.Tick, *format.Schema, error) {
-	s, err := c.SchemaAt(e)
-	return c.tick(e, s, err)
-}
-
-// TickAfter is Tick of a record that the state of that ID leads to. The state's schema does
-// where no other can be read.
-func (c *Catalog) TickAfter(e journal.Entry, id journal.ID, stored func() *format.Schema) (*format.Tick, *format.Schema, error) {
-	s, err := c.SchemaAfter(e, id, stored)
-	return c.tick(e, s, err)
-}
-
-// tick reads the payload of e, of which s is the schema unless err says why it has none.
-func (c *Catalog) tick(e journal.Entry, s *format.Schema, err error) (*format.Tick, *format.Schema, error) {
-	if err != nil {
-		return nil, nil, err
-	}
-	t, _, err := c.Read(e)
-	if err == nil {
-		err = c.Described(e, t, s)
-	}
-	return t, s, err
+	r := c.Record(e)
+	err := c.DescribeAt(r)
+	return r.Says, r.Schema, err
 }
 
 // Read reads and decodes the payload of e. What its numbers of components mean, the schema
 // says; for all else of a tick none is needed.
-func (c *Catalog) Read(e journal.Entry) (t *format.Tick, payload []byte, err error) {
-	if payload, err = c.Log.Payload(e, nil); err != nil {
-		return nil, nil, c.JournalError(err)
-	}
-	t, err = c.Decode(e, payload)
-	return t, payload, err
+func (c *Catalog) Read(e journal.Entry) (*format.Tick, error) {
+	r := c.Record(e)
+	return r.Says, r.err
 }
 
 // Described returns the damage that hides what t, the tick of e, names beyond s, the schema
@@ -62,9 +53,9 @@ func (c *Catalog) Described(e journal.Entry, t *format.Tick, s *format.Schema) e
 	return nil
 }
 
-// Decode decodes the payload of e, and compares it with what the header says of it: both
+// decode decodes the payload of e, and compares it with what the header says of it: both
 // are under one sum, so a difference is an error of whoever wrote them.
-func (c *Catalog) Decode(e journal.Entry, payload []byte) (*format.Tick, error) {
+func (c *Catalog) decode(e journal.Entry, payload []byte) (*format.Tick, error) {
 	t, err := format.DecodeTick(payload)
 	if err == nil && (t.Tick != e.Tick || t.Parent.Seq != e.Parent) {
 		err = fmt.Errorf("tick %d with parent %d in the payload, %d and %d in the header", t.Tick, t.Parent.Seq, e.Tick, e.Parent)
@@ -94,8 +85,10 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 		}
 		return nil, c.EntryError(e, errors.New("no schema comes before it"))
 	}
+	c.mu.Lock() // Also while it is decoded: two who ask at the same time must get one pointer.
+	defer c.mu.Unlock()
 	at := JournalPreamble{p.Segment, p.Offset}
-	if s := c.Schemas[at]; s != nil {
+	if s := c.schemas[at]; s != nil {
 		return s, nil
 	}
 	encoded, err := c.Log.Payload(p, nil)
@@ -106,7 +99,7 @@ func (c *Catalog) SchemaAt(e journal.Entry) (*format.Schema, error) {
 	if err != nil {
 		return nil, c.EntryError(p, err)
 	}
-	c.Schemas[at] = s
+	c.schemas[at] = s
 	return s, nil
 }
 
@@ -118,6 +111,8 @@ func (c *Catalog) SchemaAfter(e journal.Entry, id journal.ID, stored func() *for
 	if err == nil {
 		return s, nil
 	}
+	// Within a segment one schema continues the other. So the state must be one that a record of the
+	// same segment led to, and neither the store nor anything in that schema was ever converted.
 	if last, ok := c.Log.Find(id.Seq); ok && last.ID == id && last.Segment == e.Segment && !c.converted() {
 		isConverted := func(c format.Entry) bool { return len(c.Former) > 0 }
 		if s := stored(); !slices.ContainsFunc(s.Components, isConverted) {
@@ -140,7 +135,9 @@ func (c *Catalog) Ancestors(seq uint64) map[uint64]bool {
 // IsOnHead reports whether record seq is on the way to the head, or what its oldest
 // record continues.
 func (c *Catalog) IsOnHead(seq uint64) bool {
-	if c.onHead == nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.onHead == nil { // O(records), once; followHead keeps it up to date.
 		c.onHead = c.Ancestors(c.Log.Head)
 	}
 	return c.onHead[seq]
@@ -154,4 +151,151 @@ func (c *Catalog) Path(from, to uint64) ([]journal.Entry, error) {
 		return nil, c.JournalError(err)
 	}
 	return path, nil
+}
+
+// A state goes forward by one record after the other, but to read and decode a record no state is
+// needed. So several goroutines read ahead of the one that goes forward:
+//
+//	path     | part   | part   | part   | …
+//	workers    read     read     read           bytes, sums, ticks
+//	caller     f f f f  f f f f  …              what the state makes of them
+
+// A Record is one of the journal that was read.
+type Record struct {
+	journal.Entry
+	Payload []byte
+	Says    *format.Tick
+	Schema  *format.Schema // In force at it, once it was described.
+	err     error          // Why the payload cannot be read, or says no tick.
+}
+
+// Record reads record e.
+func (c *Catalog) Record(e journal.Entry) *Record {
+	payload, err := c.Log.Payload(e, nil)
+	return c.decoded(e, payload, err)
+}
+
+// decoded returns record e with its payload, or with why that cannot be read.
+func (c *Catalog) decoded(e journal.Entry, payload []byte, err error) *Record {
+	r := &Record{Entry: e, Payload: payload, err: err}
+	if err != nil {
+		r.err = c.JournalError(err)
+	} else {
+		r.Says, r.err = c.decode(e, payload)
+	}
+	return r
+}
+
+// Describe finds the schema of r, which the state of that ID leads to, see [Catalog.SchemaAfter]. Its
+// error may be that r could not be read.
+func (c *Catalog) Describe(r *Record, id journal.ID, stored func() *format.Schema) error {
+	s, err := c.SchemaAfter(r.Entry, id, stored)
+	return c.describe(r, s, err)
+}
+
+// DescribeAt finds the schema in force at r, whatever state it leads on from.
+func (c *Catalog) DescribeAt(r *Record) error {
+	s, err := c.SchemaAt(r.Entry)
+	return c.describe(r, s, err)
+}
+
+// describe gives r its schema, unless err says why it has none.
+func (c *Catalog) describe(r *Record, s *format.Schema, err error) error {
+	if err != nil {
+		return err
+	}
+	if r.Schema = s; r.err != nil {
+		return r.err
+	}
+	return c.Described(r.Entry, r.Says, s)
+}
+
+// Limits of what a goroutine reads before it takes more.
+const (
+	partRecords = 64
+	partBytes   = 256 << 10
+)
+
+// Records reads the records of path, some of them ahead, and calls f with each in turn, which describes
+// it. They count as the phase [progress.PhaseReplay]; f has a context that has nobody to be told. It ends
+// with the first error of f, or with that of ctx.
+//
+// Ahead are a few parts for each processor. A record larger than a part is read when its turn comes, so
+// that no more than one of these is in memory.
+func (c *Catalog) Records(ctx context.Context, path []journal.Entry, f func(ctx context.Context, r *Record) error) error {
+	p, quiet := progress.Start(ctx, progress.PhaseReplay, int64(len(path))), progress.Quiet(ctx)
+	parts := partsOf(path)
+	read := func(_, i int) (records []*Record, _ error) {
+		part := parts[i]
+		if len(part) == 1 && part[0].Length > partBytes {
+			return []*Record{nil}, nil
+		}
+		return c.readPart(part), nil
+	}
+	at := 0
+	return parallel.InOrder(ctx, len(parts), read, func(records []*Record) error {
+		for _, r := range records {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if r == nil {
+				r = c.Record(path[at])
+			}
+			if err := f(quiet, r); err != nil {
+				return err
+			}
+			at++
+			p.Add(1)
+		}
+		return nil
+	})
+}
+
+// RecordsAtOnce reads entries and calls f with each and its position, from several goroutines and in
+// no order of the parts. It ends with the error of the first entry of which f returns one, or with that of
+// ctx.
+func (c *Catalog) RecordsAtOnce(ctx context.Context, entries []journal.Entry, f func(i int, r *Record) error) error {
+	parts := partsOf(entries)
+	first := make([]int, len(parts))
+	for i := range parts[min(1, len(parts)):] {
+		first[i+1] = first[i] + len(parts[i])
+	}
+	return parallel.Do(ctx, len(parts), func(part int) error {
+		for i, r := range c.readPart(parts[part]) {
+			if err := f(first[part]+i, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// partsOf cuts path into parts.
+func partsOf(path []journal.Entry) (parts [][]journal.Entry) {
+	first, size := 0, 0
+	for i, e := range path {
+		if i > first && (i-first == partRecords || size+int(e.Length) > partBytes) {
+			parts, first, size = append(parts, path[first:i]), i, 0
+		}
+		size += int(e.Length)
+	}
+	if first < len(path) {
+		parts = append(parts, path[first:])
+	}
+	return parts
+}
+
+// readPart reads records.
+func (c *Catalog) readPart(part []journal.Entry) []*Record {
+	size := 0
+	for _, e := range part {
+		size += int(e.Length)
+	}
+	records, buf := make([]*Record, 0, len(part)), make([]byte, 0, size)
+	c.Log.Payloads(part, func(e journal.Entry, payload []byte, err error) {
+		at := len(buf)
+		buf = append(buf, payload...)
+		records = append(records, c.decoded(e, buf[at:len(buf):len(buf)], err))
+	})
+	return records
 }

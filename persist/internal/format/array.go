@@ -9,7 +9,13 @@ import (
 )
 
 // An Array is one array of a state as it lies in snapshot files: rows, cut into pages.
-// Whoever writes pages or reads them goes by it.
+// Whoever writes pages or reads them goes by it: how long a page is, and whether there is one,
+// follows from the sizes in the manifest and is nowhere else.
+//
+//	kind          rows of                    page
+//	SparseArray   each index of an entity    4096 entries, as AppendSparsePage writes them
+//	DenseArray    each row: its entity       4096 of 8 bytes
+//	DataArray     each row: its value        as many as DataPageRows says when it is written
 type Array struct {
 	Component int // Its number; -1: the registry of entities.
 	Kind      int // SparseArray, DenseArray or DataArray.
@@ -56,6 +62,7 @@ func (m *Manifest) Arrays() iter.Seq[Array] {
 
 // ArrayOf returns the array that the page k is of, if it is of one.
 func (m *Manifest) ArrayOf(k pagefile.Key) (a Array, ok bool) {
+	// A key comes from a file: any two numbers. In 64 bits no difference overflows.
 	n, kind := (int64(k.Column)-FirstColumn)/4, (int64(k.Column)-FirstColumn)%4
 	switch {
 	case k.Column == RegistryColumn:

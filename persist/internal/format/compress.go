@@ -79,7 +79,8 @@ func CompressedHead(e *Encoder, buf *[]byte, content []byte) (rest []byte, crc u
 	return frame, crc
 }
 
-// compress appends content, compressed and padded, to dst, which is empty.
+// compress appends content, compressed and padded, to dst, which is empty. Only a page of next to nothing
+// but repeats is padded.
 func compress(dst, content []byte) []byte {
 	c := encoders.Get().(*zstd.Encoder)
 	defer encoders.Put(c)
@@ -145,7 +146,8 @@ func decompress(frame []byte, size int) ([]byte, error) {
 	return content, err
 }
 
-// frameEnd returns where a frame ends whose blocks begin at an offset. A block is three
+// frameEnd returns where a frame ends whose blocks begin at an offset. The decoder does not tell, and
+// would go on with another frame behind it. A block begins with three
 // bytes: whether it is the last one, two bits that say of which type it is, how long it is.
 func frameEnd(frame []byte, at int) (end int, ok bool) {
 	const repeatedByte = 1 // The type of a block of one byte, which stands for many.

@@ -19,6 +19,8 @@ import (
 //
 //	edits   number of them, then for each: skipped, removed, given, the bytes given
 //
+//	abc10def to abc7def   1   3 2 1 7
+//
 // All numbers are varints; skipped counts the bytes of the old row since what the last edit
 // removed. Each edit begins and ends where the rows differ, and at least editsApart bytes are
 // kept between two, so that one change has one text.
@@ -44,6 +46,7 @@ func (e *EditedRows) Add(row int, then, now []byte) {
 	if len(now) <= raw.LargeRow {
 		return
 	}
+	// The least size first: it refuses most of the rows that are given whole before they are copied.
 	e.edits = appendEdits(e.edits[:0], then, now)
 	if leastSize(e.edits) >= len(now) {
 		return
@@ -57,7 +60,8 @@ func (e *EditedRows) Add(row int, then, now []byte) {
 	e.Ranges = appendRange(e.Ranges, raw.Range{First: row, N: 1})
 }
 
-// leastSize returns how many bytes edits take at least.
+// leastSize returns how many bytes edits take at least: three numbers, of a byte or more each, and
+// what is given.
 func leastSize(edits []edit) (n int) {
 	for _, d := range edits {
 		n += 3 + d.end - d.at
@@ -87,12 +91,14 @@ func appendEdits(dst []edit, then, now []byte) []edit {
 	if len(then) == len(now) {
 		return appendSpans(dst, then, now)
 	}
+	// What both begin with does not count as an end: "aa" that becomes "aaa" has one of them only.
 	n := min(len(then), len(now))
 	first := differs(then[:n], now[:n], 0)
 	same := sameEnd(then[first:], now[first:])
 	from, at := len(then)-same, len(now)-same
 	n = min(from, at)
 	dst = appendSpans(dst, then[:n], now[:n])
+	// Up to n bytes lie side by side. Behind them one of the two has nothing left, the other its rest.
 	if k := len(dst) - 1; k >= 0 && n-dst[k].to < editsApart {
 		dst[k].to, dst[k].end = from, at
 		return dst
@@ -155,7 +161,10 @@ func spanEnd(a, b []byte, at int) (end, next int) {
 		if first := w + bits.TrailingZeros64(x)/8; first-end >= editsApart {
 			return end, first
 		}
-		if x>>32 != 0 { // Before a word of which both halves differ no span ends then.
+		// The upper half of this word differs, so at most three equal bytes end it. Words of which
+		// both halves differ begin with three at most. That is less than editsApart: between them no
+		// span ends, and rows of which most bytes changed are gone through without a closer look.
+		if x>>32 != 0 {
 			if n := dense(a[w+8:], b[w+8:]); n > 0 {
 				w += n
 				x = word(a, w) ^ word(b, w)
@@ -216,7 +225,8 @@ func AppendEdited(dst []byte, t *layout.Type, row, edits []byte) (edited, rest [
 	return dst, v.src, t.Check(dst[start:], 1)
 }
 
-// repeats reports whether an edit begins or ends with what was there before, which none does.
+// repeats reports whether an edit begins or ends with what was there before. None that was written
+// does: it would be shorter without, and a change have two texts.
 func repeats(was, given []byte) bool {
 	n, m := len(was), len(given)
 	return n > 0 && m > 0 && (was[0] == given[0] || was[n-1] == given[m-1])
@@ -281,7 +291,7 @@ func (p StoragePatch) EditingOnly(edits func(row int) bool) StoragePatch {
 }
 
 // Whole returns p with all rows that it edits given: they are of type t, and were what was
-// returns.
+// returns. Values of both kinds are brought into the order of their rows, for who takes rows only.
 func (p StoragePatch) Whole(t *layout.Type, was func(row int) []byte) (StoragePatch, error) {
 	if len(p.EditRanges) == 0 {
 		return p, nil
@@ -349,7 +359,7 @@ func (p *StoragePatch) Written() []raw.Range {
 	return all
 }
 
-// appendRange appends r, to the last range if it follows that.
+// appendRange appends r, which becomes a part of the last range if it follows that.
 func appendRange(ranges []raw.Range, r raw.Range) []raw.Range {
 	if k := len(ranges) - 1; k >= 0 && ranges[k].First+ranges[k].N == r.First {
 		ranges[k].N += r.N
@@ -362,7 +372,7 @@ func appendRange(ranges []raw.Range, r raw.Range) []raw.Range {
 func (d *decoder) edits(rows int) []byte {
 	edits := d.bin()
 	v := varints{src: edits}
-	for row := range rows {
+	for row := range rows { // A row takes a byte at least, so hostile counts end soon.
 		if d.err != nil {
 			return nil
 		}

@@ -137,9 +137,13 @@ func FuzzSparsePage(f *testing.F) {
 				return nil
 			})
 		})
+		var at [format.PageRows]uint32
+		atErr := format.DecodeSparseRows(src, &at)
+		require.Equal(t, err, atErr)
 		if err != nil {
 			return
 		}
+		require.Equal(t, rows, at[:])
 		page, _ := format.AppendSparsePage(nil, rows)
 		again := make([]uint32, 0, format.PageRows)
 		require.NoError(t, format.DecodeSparsePage(page, func(i int, row uint32, n int) error {

@@ -19,7 +19,8 @@ const (
 	featureManifest = 3 // Names what the file uses beyond that as well.
 )
 
-// A Feature is something that a file uses beyond what this program knows of the format.
+// A Feature is something that a file uses beyond the first two formats of a manifest. Those that
+// this program knows are fields of [Manifest].
 type Feature struct {
 	Name     string
 	Required bool // Who does not know it must not read on.
@@ -27,6 +28,12 @@ type Feature struct {
 
 // A Manifest is the first page of a snapshot file: what state it holds and how
 // its pages are cut.
+//
+//	[1, world, number, identity, tick, schema, digest, alive, free, total, components, files]
+//	[2, …, files, time, name]
+//	[3, …, files, time, name, features]
+//
+// Components are [rows, rows in a page], files [number, checksum], features [name, required].
 type Manifest struct {
 	World  [16]byte   // Zero in a save.
 	Number uint32     // Of the file; 0: a save.
@@ -49,7 +56,8 @@ type Manifest struct {
 	Features []Feature // Those of a later version that need not be known.
 }
 
-// known returns the features that must be known, by name.
+// known returns the features that must be known and that this program knows, by name: to be read and
+// to be set.
 func (m *Manifest) known() map[string]*bool {
 	return map[string]*bool{"repeats": &m.Repeats, "zstd": &m.Compressed}
 }
@@ -65,7 +73,7 @@ func (m *Manifest) features() (all []Feature) {
 	return append(all, m.Features...)
 }
 
-// format returns the oldest format that can hold m.
+// format returns the oldest format that can hold m, so that programs of before read all they can.
 func (m *Manifest) format() uint64 {
 	if m.Repeats || m.Compressed || len(m.Features) > 0 {
 		return featureManifest
@@ -201,6 +209,8 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 			}
 		}
 	}
+	// Who lacks a feature may misread the rest, so this comes before all other errors but one: that
+	// the bytes are no manifest.
 	err := d.end()
 	for _, f := range m.Features {
 		if err == nil && f.Required {
@@ -219,7 +229,8 @@ func DecodeManifest(src []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// Room returns how many bytes files of size bytes can stand for whose pages m lists.
+// Room returns how many bytes of state files of size bytes can hold at most, if m says truly whether
+// their pages are compressed. What a manifest claims beyond is not allocated.
 func (m *Manifest) Room(size int64) int64 {
 	if m.Compressed {
 		return mostShrunk * min(size, math.MaxInt64/mostShrunk)

@@ -9,6 +9,11 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
+// What the bytes of a store are made of: values of MessagePack, which an Encoder writes and a decoder
+// reads, and inside some of their bins varints, where there are many small numbers. Writing goes
+// through a library. Reading does not: it must bound each length before it allocates, and never
+// panic, whatever the bytes are.
+
 // An Encoder appends msgpack values to a buffer that is recycled.
 type Encoder struct {
 	Buf []byte
@@ -46,7 +51,7 @@ func (e *Encoder) Uint(v uint64) { _ = e.EncodeUint(v) }
 // int writes a number.
 func (e *Encoder) int(v int64) { _ = e.EncodeInt(v) }
 
-// nil writes nothing as a value.
+// nil writes the value that stands where there is nothing to say.
 func (e *Encoder) nil() { _ = e.EncodeNil() }
 
 // binLen begins a bin of n bytes, which the caller appends.
@@ -87,7 +92,8 @@ func (d *decoder) fail(format string, args ...any) {
 	d.src = nil
 }
 
-// take returns the next n bytes.
+// take returns the next n bytes, which share memory with the source. Lengths come here as they were
+// read: where an int has 32 bits, one can be negative.
 func (d *decoder) take(n int) []byte {
 	if n < 0 || n > len(d.src) {
 		d.fail("%w", ErrShort)
@@ -146,7 +152,7 @@ func (d *decoder) uint() uint64 {
 	switch c := d.byte(); {
 	case c < 0x80:
 		return uint64(c)
-	case c >= 0xcc && c <= 0xcf:
+	case c >= 0xcc && c <= 0xcf: // Of 1, 2, 4 or 8 bytes.
 		return d.bigEndian(1 << (c - 0xcc))
 	default:
 		d.fail("code %#02x, want an unsigned integer", c)
@@ -186,13 +192,13 @@ func (d *decoder) uint32(what string) uint32 {
 func (d *decoder) int() int64 {
 	if len(d.src) > 0 {
 		switch c := d.src[0]; {
-		case c >= 0xe0:
+		case c >= 0xe0: // -32 to -1, in the code itself.
 			d.byte()
 			return int64(int8(c))
 		case c >= 0xd0 && c <= 0xd3:
 			d.byte()
 			n := 1 << (c - 0xd0)
-			shift := 64 - 8*n
+			shift := 64 - 8*n // Up and down again, which repeats the sign.
 			return int64(d.bigEndian(n)<<shift) >> shift
 		}
 	}
@@ -230,7 +236,7 @@ func (d *decoder) bin() []byte {
 	}
 }
 
-// str writes a text.
+// str reads a text.
 func (d *decoder) str() string {
 	switch c := d.byte(); {
 	case c&0xe0 == 0xa0:
@@ -253,7 +259,7 @@ func (d *decoder) end() error {
 
 // A varints reads the variable-length numbers inside a bin: ranges, operations, sparse
 // pages, of which a tick or a page has many. It has no error but bad, after which it
-// reads zeros.
+// reads zeros: a caller looks at bad once it has read what belongs together.
 type varints struct {
 	src []byte
 	bad bool
@@ -262,28 +268,33 @@ type varints struct {
 // more reports whether there is another number to read.
 func (v *varints) more() bool { return len(v.src) > 0 && !v.bad }
 
-// count returns how many numbers are left.
+// count returns how many numbers are left. The last byte of each has its top bit clear, and no other
+// byte has.
 func (v *varints) count() (n int) {
 	for _, b := range v.src {
-		n += int(^b >> 7) // Their last bytes.
+		n += int(^b >> 7)
 	}
 	return n
 }
 
 // uint reads a number that is not negative.
 func (v *varints) uint() uint64 {
-	if len(v.src) > 0 && v.src[0] < 0x80 { // Most are small.
-		x := v.src[0]
-		v.src = v.src[1:]
-		return uint64(x)
-	}
-	x, n := binary.Uvarint(v.src)
-	if n <= 0 {
+	x, n := uvarint(v.src)
+	if n == 0 {
 		v.bad, v.src = true, nil
 		return 0
 	}
 	v.src = v.src[n:]
 	return x
+}
+
+// uvarint reads a number, and returns how many bytes it takes; 0: it is none.
+func uvarint(src []byte) (x uint64, n int) {
+	if len(src) > 0 && src[0] < 0x80 { // Most are small.
+		return uint64(src[0]), 1
+	}
+	x, n = binary.Uvarint(src)
+	return x, max(n, 0)
 }
 
 // int reads a number in zigzag form: 0, -1, 1, -2, … are 0, 1, 2, 3, …

@@ -19,8 +19,9 @@ func CheckLabel(name string) error {
 	return nil
 }
 
-// CheckName is [naming.Check] with [ErrName]. Marks and inputs are printed to terminals
-// and put into command lines as they are, so that they are asked when they are read as well.
+// CheckName returns an error wrapping [ErrName] unless name can be given, see [naming.Check]; what says
+// whose it is. It is asked when a name is given and when it is read: marks and inputs are printed to
+// terminals and put into command lines as they are, and a file may come from a stranger.
 func CheckName(what, name string) error {
 	if err := naming.Check(what, name); err != nil {
 		return fmt.Errorf("%w: %w", ErrName, err)

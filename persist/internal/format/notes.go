@@ -24,7 +24,8 @@ const (
 // one reads no others.
 const FlagMarks uint32 = 1 << 0
 
-// Notes are what a program says of the tick that its next commit ends.
+// Notes are what a program says of the tick that its next commit ends. They know which state that
+// tick continues: if the world goes to another one before, the next note or commit drops them.
 type Notes struct {
 	parent uint64 // The state that the tick continues.
 	marks  []string
@@ -83,7 +84,7 @@ func (n *Notes) Reset() {
 // grow counts a note of some bytes, and what its encoding adds at most. A note that is too
 // long is refused here, to whoever makes it, and not the tick when it is committed.
 func (n *Notes) grow(size int) error {
-	const overhead = 1 + 3 + 5
+	const overhead = 1 + 3 + 5 // The heads of an array, a name and bytes.
 	if size > maxNoted-overhead-n.size {
 		return fmt.Errorf("%w: marks and inputs of one tick: %d bytes after %d, at most %d", journal.ErrTooLong, size, n.size, maxNoted)
 	}
@@ -102,7 +103,7 @@ func (n *Notes) Flags() uint32 {
 	return 0
 }
 
-// encode appends the marks and the inputs.
+// encode appends the marks and the inputs: [name, …] and [[name, data], …].
 func (n *Notes) encode(e *Encoder) {
 	e.array(len(n.marks))
 	for _, name := range n.marks {

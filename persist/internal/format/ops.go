@@ -15,13 +15,17 @@ import (
 //	code        kind + 8·(component number + 1), or the kind alone if it has none
 //	entity      index - last index, generation - last generation, both zigzag
 //
+//	create 5, 6, 7     0 3   10 2   2 0   2 0      all of generation 1
+//	add 0 to 5         10 1   3 0
+//
 // Operations of one code that follow each other share it. A clear has no
-// entities.
+// entities, and a code of its own each time. Entities are told by how they differ from the one before,
+// of whatever code: those that were created together take two bytes each.
 type opEncoder struct {
-	buf, run []byte
+	buf, run []byte // All that is finished; the entities of the code that is not.
 	code     uint64
-	count    uint64
-	last     ecs.Entity
+	count    uint64     // Of operations in run.
+	last     ecs.Entity // Of all codes.
 }
 
 // begin forgets the operations of the tick before, but for their buffers.

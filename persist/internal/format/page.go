@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math/bits"
 
 	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/pagefile"
@@ -24,12 +25,13 @@ const (
 // Column returns the column of pages that an array of a component lies in.
 func Column(component, array int) uint32 { return uint32(FirstColumn + 4*component + array) }
 
-// How arrays are cut into pages.
+// How arrays are cut into pages. Readers take any number of rows from minPageRows to PageRows in a
+// page of data, as the manifest says it; the rest is what writers choose.
 const (
 	PageRows     = digest.PageRows // Rows of a dense page, entries of a sparse one.
-	maxPageBytes = 256 << 10
+	maxPageBytes = 256 << 10       // Of data, unless that makes less than minPageRows.
 	minPageRows  = 64
-	varyingRows  = 1024
+	varyingRows  = 1024 // In a page of rows that vary, whose size nobody knows before.
 
 	// minRepeated is how long a page is at least that another one repeats: the saves of
 	// small worlds can be read by programs that do not know repeats.
@@ -38,10 +40,10 @@ const (
 
 // The kinds of pages: what the value of one begins with.
 const (
-	pageDirect     = 0
-	pageReference  = 1
-	pageRepeat     = 2
-	pageCompressed = 3
+	pageDirect     = 0 // Its content.
+	pageReference  = 1 // A snapshot file that has it, under the same key.
+	pageRepeat     = 2 // A column that has it, in this file or another.
+	pageCompressed = 3 // Its content, compressed.
 )
 
 // DataPageRows returns how many rows of this width make a page: a power of two,
@@ -109,7 +111,8 @@ const (
 	// another.
 	MaxRepeated = 8 * PageRows
 
-	// MaxReference is the size of the longest reference: what is longer is a page.
+	// MaxReference is the size of the longest reference: what is longer is a page. It has the heads
+	// of two arrays, a kind, and three numbers of up to 5 bytes.
 	MaxReference = 1 + 1 + 5 + 1 + 5 + 5
 )
 
@@ -207,6 +210,7 @@ func consecutive(rows []uint32) (n int) {
 	return n
 }
 
+// zeros are the entries of a run as long as a page.
 var zeros [2 * PageRows]byte
 
 // NoRow is the entry of a sparse array that names no row.
@@ -215,26 +219,88 @@ const NoRow = ^uint32(0)
 // DecodeSparsePage calls entries for each run of entries of a page: those from i on
 // have rows from row on.
 func DecodeSparsePage(src []byte, entries func(i int, row uint32, n int) error) error {
-	v := varints{src: src}
-	next, last := 0, int64(-1)
-	for v.more() {
-		skip, step := v.uint(), v.int()
-		row := last + 1 + step
-		if v.bad || skip > PageRows || next+int(skip) >= PageRows || row != int64(uint32(row)) || uint32(row) == NoRow {
-			return fmt.Errorf("sparse page: bad entry after %d", next-1)
+	r := sparseRuns{src: src}
+	for len(r.src) > 0 {
+		i, row, n := r.next()
+		if n == 0 {
+			return r.err
 		}
-		next += int(skip)
-		n := 1 + zeroPairs(v.src, min(PageRows-next, int(int64(NoRow)-row))-1)
-		v.src = v.src[2*(n-1):]
-		if err := entries(next, uint32(row), n); err != nil {
+		if err := entries(i, row, n); err != nil {
 			return err
 		}
-		next, last = next+n, row+int64(n)-1
-	}
-	if v.bad {
-		return fmt.Errorf("sparse page: %w", ErrShort)
 	}
 	return nil
+}
+
+// DecodeSparseRows decodes a page into the row of each index, [NoRow] for those without.
+func DecodeSparseRows(src []byte, rows *[PageRows]uint32) error {
+	*rows = noRows
+	r := sparseRuns{src: src}
+	for r.single(rows); len(r.src) > 0; r.single(rows) {
+		i, row, n := r.next()
+		if n == 0 {
+			return r.err
+		}
+		run := rows[i : i+n]
+		for k := range run {
+			run[k] = row + uint32(k)
+		}
+	}
+	return nil
+}
+
+// noRows is a page without entries.
+var noRows = func() (rows [PageRows]uint32) {
+	for i := range rows {
+		rows[i] = NoRow
+	}
+	return rows
+}()
+
+// sparseRuns are the runs of entries of a page that is being decoded.
+type sparseRuns struct {
+	src []byte
+	end int   // Of the last run, as an index
+	row int64 // and as a row.
+	err error
+}
+
+// next decodes a run: n entries from i on have rows from row on. If n is 0, there is an error.
+func (r *sparseRuns) next() (i int, row uint32, n int) {
+	v := varints{src: r.src}
+	// The row is looked at in 64 bits, where neither a large step nor a negative one wraps.
+	skip, step := v.uint(), v.int()
+	to := r.row + step
+	if v.bad || skip > PageRows || r.end+int(skip) >= PageRows || to != int64(uint32(to)) || uint32(to) == NoRow {
+		r.err = fmt.Errorf("sparse page: bad entry after %d", r.end-1)
+		return 0, 0, 0
+	}
+	i = r.end + int(skip)
+	// A run ends with the page, and before the row that would be NoRow.
+	n = 1 + zeroPairs(v.src, min(PageRows-i, int(int64(NoRow)-to))-1)
+	r.src, r.end, r.row = v.src[2*(n-1):], i+n, to+int64(n)
+	return i, uint32(to), n
+}
+
+// single decodes runs of one entry as long as nothing is special about them: the first number has one
+// byte, the second one up to four, and they can be read together with what follows. Rows in an order of
+// their own have hardly any other.
+func (r *sparseRuns) single(rows *[PageRows]uint32) {
+	src, end, row := r.src, r.end, r.row
+	for len(src) >= 8 {
+		x := binary.LittleEndian.Uint64(src)
+		last := ^x & 0x80808080_00 // The second number ends with the first byte whose top bit is clear.
+		z := x & (last ^ (last - 1))
+		z = z>>8&0x7f | z>>9&0x3f80 | z>>10&0x1fc000 | z>>11&0xfe00000
+		size := bits.TrailingZeros64(last)>>3 + 1
+		i, to := end+int(x&0xff), row+(int64(z>>1)^-int64(z&1))
+		if last == 0 || x&0x80 != 0 || x>>(8*size)&0xffff == 0 || i >= PageRows || uint64(to) >= uint64(NoRow) {
+			break
+		}
+		rows[i] = uint32(to)
+		src, end, row = src[size:], i+1, to+1
+	}
+	r.src, r.end, r.row = src, end, row
 }
 
 // zeroPairs returns how many pairs of zeros src begins with, at most limit. Most

@@ -2,6 +2,7 @@ package format_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,4 +43,44 @@ func TestRunsOfSparseEntriesAreDecoded(t *testing.T) {
 	require.Error(t, format.DecodeSparsePage(append(zeros, 0, 0), func(int, uint32, int) error { return nil }))
 	stop := errors.New("stop")
 	require.ErrorIs(t, format.DecodeSparsePage(zeros, func(int, uint32, int) error { return stop }), stop)
+}
+
+// Steps of every length, entries left out and runs, cut off anywhere: the row of each index, and what is
+// wrong, are those that runs tell.
+func TestSparseRowsAreThoseOfTheRuns(t *testing.T) {
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 0x5a))
+		limit, row := uint32(1)<<random.IntN(32), uint32(0)
+		rows := make([]uint32, 1+random.IntN(format.PageRows))
+		for i := range rows {
+			switch random.IntN(8) {
+			case 0:
+				rows[i] = format.NoRow
+			case 1, 2:
+				row++
+				rows[i] = row
+			default:
+				row = random.Uint32N(limit)
+				rows[i] = row
+			}
+		}
+		page, _ := format.AppendSparsePage(nil, rows)
+		for range 40 {
+			var want, got [format.PageRows]uint32
+			for i := range want {
+				want[i] = format.NoRow
+			}
+			wantErr := format.DecodeSparsePage(page, func(i int, row uint32, n int) error {
+				for k := range n {
+					want[i+k] = row + uint32(k)
+				}
+				return nil
+			})
+			require.Equal(t, wantErr, format.DecodeSparseRows(page, &got), "seed %d, %d bytes", seed, len(page))
+			if wantErr == nil {
+				require.Equal(t, want, got, "seed %d, %d bytes", seed, len(page))
+			}
+			page = page[:random.IntN(len(page)+1)]
+		}
+	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/stet-ecs/stet/internal/naming"
 )
 
-// The formats of a schema, and what one may claim at most.
+// The formats of a schema, of which the oldest that can hold it is written, and what one may claim
+// at most.
 const (
 	denseSchema   = 1 // All components have dense rows,
 	indexedSchema = 2 // or some have rows at entity indices,
@@ -24,24 +25,31 @@ const (
 // A Schema numbers the components and resources of a store. Numbers are only
 // added: payloads and snapshots name components by them. It grows while a program
 // registers more; a preamble of the journal says when.
+//
+//	[format, components]    format 1: [name, layout, resource, rewinds], …
+//	                        2: [name, layout, resource, rewinds, indexed, default], …
+//	                        3: [name, layout, resource, rewinds, indexed, default, version, former], …
+//
+// The format is that of all components: one that needs a later one takes the others with it.
 type Schema struct {
-	Components []Entry
-	Numbers    map[string]int
+	Components []Entry        // By number.
+	Numbers    map[string]int // By name.
 }
 
-// A Entry describes a component or resource.
+// An Entry describes a component or resource.
 type Entry struct {
 	Name     string
 	Layout   *layout.Type
 	Resource bool
-	Rewinds  bool   // false: given whole in every tick that changed it.
+	Rewinds  bool   // false: given whole in every tick that changed it, and in no digest.
 	Indexed  bool   // The row of an entity is its index; gaps are ecs.Vacant
 	Default  []byte // and hold this row; empty: the zero value.
 	Version  uint32
 	Former   []Former // What the store had before it was converted, oldest first.
 }
 
-// A Former is what a component was in the same store before.
+// A Former is what a component was in the same store before. A program whose type is still that one is
+// recognized by it as older than the store, and refused as such: see Conversions in package image.
 type Former struct {
 	Name    string
 	Version uint32

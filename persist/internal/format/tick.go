@@ -31,14 +31,15 @@ const (
 //	storage   [number, rows before, rows, entity ranges, entities, value ranges, values]; in
 //	          an edited tick with two more: edit ranges, edits
 //
-// Ranges are a bin of varints: rows skipped since the last range, rows in it.
+// Ranges are a bin of varints: rows skipped since the last range, rows in it. Rows 2 to 4 and 9 are
+// 2 3 4 1.
 type TickEncoder struct {
 	*Encoder
-	scratch []byte
-	piece   [1]raw.Range
-	given   []raw.Range // Rows given whole, beside edited ones.
+	scratch []byte       // What stands behind its length, which is not known before.
+	piece   [1]raw.Range // A part of a large range.
+	given   []raw.Range  // Rows given whole, beside edited ones.
 	form    uint64
-	Ops     opEncoder
+	Ops     opEncoder   // Told of operations at any time between Begin and End.
 	Sum     journal.Sum // Of what is encoded and will stay as it is.
 }
 
@@ -46,7 +47,8 @@ type TickEncoder struct {
 func NewTickEncoder() *TickEncoder { return &TickEncoder{Encoder: NewEncoder()} }
 
 // Begin begins a payload behind what is in buf, in the oldest format that holds it: noted says
-// whether notes follow the operations, edited whether rows are given by edits.
+// whether notes follow the operations, edited whether rows are given by edits. Both must be known
+// now, since the format stands first.
 func (t *TickEncoder) Begin(buf []byte, noted, edited bool, parent journal.ID, tick uint64, now time.Time) {
 	t.Buf, t.Sum = buf, journal.Sum{}
 	t.Ops.begin()
@@ -74,7 +76,7 @@ func CheckTime(t time.Time) error {
 }
 
 // End writes the operations, which come last, and the notes of a noted tick. The
-// payload is valid until the next Begin.
+// payload is valid until the next Begin. It lies in what Begin was given, unless that was too small.
 func (t *TickEncoder) End(n *Notes) []byte {
 	if t.form > tickFormat {
 		t.array(3)
@@ -146,7 +148,8 @@ func (t *TickEncoder) Storage(number int, c raw.StorageChange, edited *EditedRow
 	return size
 }
 
-// isEdited returns 1 for the format in which storages have edits.
+// isEdited returns 1 for the format in which storages have edits, else 0: how often two more values
+// follow.
 func isEdited(form uint64) int {
 	if form == editedTick {
 		return 1
@@ -154,7 +157,8 @@ func isEdited(form uint64) int {
 	return 0
 }
 
-// without returns ranges without those of out, which lie in them.
+// without returns ranges without those of out, which lie in them. Both ascend, and so does what is
+// left. It is valid until the next call.
 func (t *TickEncoder) without(ranges, out []raw.Range) []raw.Range {
 	t.given = t.given[:0]
 	for _, r := range ranges {
@@ -192,8 +196,9 @@ func (t *TickEncoder) entities(rows []ecs.Entity, ranges []raw.Range) {
 	}
 }
 
-// values writes the values in ranges of rows, and returns how many bytes they take. These stand behind their length: rows of
-// fixed width are encoded where they belong, others first beside, to know it.
+// values writes the values in ranges of rows, and returns how many bytes they take. These stand
+// behind their length: rows of fixed width are encoded where they belong, others first beside, to
+// know it.
 func (t *TickEncoder) values(s raw.Storage, ranges []raw.Range) (size int) {
 	if width := s.Layout().Width(); width >= 0 {
 		n := width * CountRows(ranges)
@@ -253,11 +258,11 @@ type Tick struct {
 	Time     time.Time
 	Registry *RegistryPatch
 	Storages []StoragePatch
-	Ops      []byte
+	Ops      []byte // See [EachOp], which finds what is wrong with them.
 	Marks    []string
 	Inputs   []Input
 
-	RegistrySize, OpsSize int // Bytes of the payload.
+	RegistrySize, OpsSize int // Bytes of the payload, for those who tell what takes how much.
 }
 
 // A RegistryPatch is what a tick says of the registry of entities: its sizes after the
@@ -296,8 +301,8 @@ type StoragePatch struct {
 const maxRows = 1<<32 - 1
 
 // DecodeTick reads a payload. All that can be told from its bytes alone is checked:
-// formats, lengths, ranges, names, and that no older format holds as much: so every tick has
-// one encoding. Whether it fits the state that it continues, its rows
+// formats, lengths, ranges, names, and that no older format holds as much, so that every tick is in
+// one format. Whether it fits the state that it continues, its rows
 // the layouts and its operations the rows is for whoever applies it: package image.
 func DecodeTick(payload []byte) (*Tick, error) {
 	d := decoder{src: payload}
@@ -318,14 +323,15 @@ func DecodeTick(payload []byte) (*Tick, error) {
 		p.Ranges, p.Rows = d.ranges(p.Total), d.bin()
 		t.Registry, t.RegistrySize = &p, start-len(d.src)
 	}
-	edited := false
-	for range d.arrayLen() {
-		p := d.storage(f)
-		if d.err != nil {
+	edited, storages := false, d.arrayLen()
+	t.Storages = make([]StoragePatch, 0, min(storages, 64)) // As many as there usually are, whatever the payload claims.
+	for range storages {
+		t.Storages = append(t.Storages, StoragePatch{})
+		p := &t.Storages[len(t.Storages)-1]
+		if d.storage(p, f); d.err != nil {
 			break
 		}
 		edited = edited || len(p.EditRanges) > 0
-		t.Storages = append(t.Storages, p)
 	}
 	if f == editedTick && !edited {
 		d.fail("no row is edited")
@@ -348,8 +354,8 @@ func DecodeTick(payload []byte) (*Tick, error) {
 	return t, nil
 }
 
-// storage reads what a tick of that format says of a storage.
-func (d *decoder) storage(form uint64) (p StoragePatch) {
+// storage reads what a tick of that format says of a storage into p.
+func (d *decoder) storage(p *StoragePatch, form uint64) {
 	start := len(d.src)
 	d.array(7 + 2*isEdited(form))
 	p.Number = d.count("component number", MaxComponents)
@@ -358,14 +364,13 @@ func (d *decoder) storage(form uint64) (p StoragePatch) {
 	p.EntityRanges, p.Entities = d.ranges(p.After), d.bin()
 	p.ValueRanges, p.Values = d.ranges(p.After), d.bin()
 	if form == editedTick {
-		p.EditRanges = d.ranges(min(p.Before, p.After))
+		p.EditRanges = d.ranges(min(p.Before, p.After)) // Of rows that were there, and still are.
 		p.Edits = d.edits(CountRows(p.EditRanges))
 		if overlap(p.EditRanges, p.EntityRanges) || overlap(p.EditRanges, p.ValueRanges) {
 			d.fail("a row is edited and given")
 		}
 	}
 	p.Size = start - len(d.src)
-	return p
 }
 
 // overlap reports whether a row is in both of two lists of ascending ranges.
@@ -383,26 +388,29 @@ func overlap(a, b []raw.Range) bool {
 	return false
 }
 
-// ranges reads ascending, disjoint ranges of rows below n.
+// ranges reads ascending, disjoint ranges of rows below n: each is written as what it skips since the
+// one before, so that they cannot overlap. None is empty, though they may touch.
 func (d *decoder) ranges(n int) (ranges []raw.Range) {
 	v := varints{src: d.bin()}
 	ranges = make([]raw.Range, 0, v.count()/2)
-	next := 0
-	for v.more() {
-		skip, rows := v.uint(), v.uint()
-		if v.bad || skip > uint64(n-next) || rows > uint64(n-next)-skip || rows == 0 {
+	src, next := v.src, 0 // In variables of its own: a tick may have thousands.
+	for len(src) > 0 {
+		skip, n1 := uvarint(src)
+		rows, n2 := uvarint(src[n1:])
+		if n1 == 0 || n2 == 0 || skip > uint64(n-next) || rows > uint64(n-next)-skip || rows == 0 {
 			d.fail("range of %d rows, %d after row %d, of %d", rows, skip, next, n)
 			return nil
 		}
 		first := next + int(skip)
 		ranges = append(ranges, raw.Range{First: first, N: int(rows)})
-		next = first + int(rows)
+		next, src = first+int(rows), src[n1+n2:]
 	}
 	return ranges
 }
 
 // Reparented appends to buf the payload of a tick that continues another state: all but
-// the parent is copied, byte by byte, whatever it says.
+// the parent is copied, byte by byte, whatever it says. The parent stands near the beginning, so
+// nothing behind it is decoded.
 func Reparented(buf, payload []byte, parent journal.ID) ([]byte, error) {
 	d := decoder{src: payload}
 	values, format := d.arrayLen(), d.uint()

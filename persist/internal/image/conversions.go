@@ -11,6 +11,13 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// Whether a program can take a store over is decided storage by storage, by what is registered and
+// what is stored:
+//
+//	stored and registered      converted, unless the program's type is the older one
+//	stored only                values that would be lost
+//	registered only            new, unless it is what something stored was before (outgrown)
+
 // Conversions returns what must be converted to make a state with this schema one
 // of w, what of it is not registered, and what is registered and not stored. An error
 // names the first field in which the stored schema does not fit the types registered
@@ -53,7 +60,8 @@ func Conversions(s *format.Schema, w *ecs.World) ([]raw.Conversion, error) {
 	return conversions, nil
 }
 
-// NumberOf returns the number of what st is in s: by its name, or by a former one.
+// NumberOf returns the number of what st is in s: by its name, or by a former one that the program
+// gives it.
 func NumberOf(s *format.Schema, st raw.Storage) (n int, ok bool) {
 	name, ok := st.StoredAs(func(name string) bool { _, ok := s.Numbers[name]; return ok })
 	return s.Numbers[name], ok
@@ -81,7 +89,8 @@ func had(c *format.Entry, st raw.Storage) bool {
 	})
 }
 
-// WithoutEntities returns the state of w, in which no entity is alive.
+// WithoutEntities returns the state of w, in which no entity is alive: the registry, which knows the
+// generations of indices, and the resources.
 func WithoutEntities(w *ecs.World) *raw.State {
 	rows, alive, free := w.Raw().Registry()
 	state := &raw.State{Tick: w.Tick(), Registry: slices.Clone(rows), Alive: alive, Free: free}

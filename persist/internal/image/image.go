@@ -22,6 +22,20 @@ import (
 // An Image is the state of a world at the end of a tick, without Go types: rows
 // are bytes in the format of package layout. Recovery and tools replay ticks on
 // it.
+//
+//	snapshot ─▶ New, pages put in place ─▶ Link ─▶ Adopt, Apply … ─▶ DropDead ─▶ Fill or World
+//	                                               (for each tick)
+//
+// Between two ticks this holds, and every method that changes rows keeps it:
+//
+//	Entities       as many as N; none for a resource
+//	Packed, Rows   N rows, in the one that Width says; behind the length of either all is zero
+//	Rows[i]        is never written to, only replaced: clones share it
+//	Gaps           how many Entities of an indexed component are vacant
+//	Index          Index[Registry[r].Index()] == r
+//	Pointers       Pointers[Entities[r].Index()] == r, for who is not vacant; the rest is rubbish
+//
+// A bare image has neither Index nor Pointers.
 type Image struct {
 	Tick uint64
 	ID   journal.ID // Of the record that led here; zero for the base.
@@ -30,9 +44,11 @@ type Image struct {
 	Alive, Free int
 	Components  []*Component // By their number in the schema.
 
-	ops    opCheck
+	ops    opCheck        // Its memory only; it holds nothing from one tick to the next.
 	Index  []uint32       // Entity index to row of Registry.
 	Schema *format.Schema // The last one adopted.
+
+	Checked *raw.Registry // See Check.
 }
 
 // A Component is a storage or resource of an [Image]: what the schema says of it, and
@@ -52,6 +68,8 @@ type Component struct {
 	// PageRows of them, the last one the rest.
 	Pages    [][]byte
 	PageRows int
+
+	Checked *raw.Sparse // See Image.Check.
 }
 
 // New returns an image of no entities with the components of s.
@@ -78,7 +96,8 @@ func (im *Image) Find(name string) *Component {
 	return nil
 }
 
-// IsAlive reports whether e is alive.
+// IsAlive reports whether e is alive: its index has a row among the first, and its generation is
+// the one there.
 func (im *Image) IsAlive(e ecs.Entity) bool {
 	i := e.Index()
 	if int(i) >= len(im.Index) {
@@ -141,7 +160,8 @@ func (c *Component) indices() (n int) {
 	return n
 }
 
-// AppendRows appends rows [lo, hi), end to end. Pages are appended whole.
+// AppendRows appends rows [lo, hi), end to end. Pages are appended whole, so in a bare image both
+// ends must be those of pages.
 func (c *Component) AppendRows(dst []byte, lo, hi int) []byte {
 	if c.Pages != nil {
 		for _, page := range c.Pages[lo/c.PageRows : (hi+c.PageRows-1)/c.PageRows] {
@@ -158,7 +178,8 @@ func (c *Component) AppendRows(dst []byte, lo, hi int) []byte {
 	return dst
 }
 
-// Resize makes the component n rows long. New rows hold nothing yet.
+// Resize makes the component n rows long. New rows hold nothing yet: neither an entity, nor a value
+// that can be decoded, and they are no gaps either. Whoever asks for them gives them next.
 func (c *Component) Resize(n int) {
 	if !c.Resource {
 		for _, e := range c.Entities[min(n, len(c.Entities)):] {
@@ -186,7 +207,7 @@ func Resized[T any](s []T, n int) []T {
 		clear(s[n:])
 		return s[:n]
 	}
-	if n <= cap(s) { // Rows past the length are zero: they are cleared when it falls.
+	if n <= cap(s) { // What is past the length is zero: it is cleared when that falls.
 		return s[:n]
 	}
 	return append(s, make([]T, n-len(s))...)
@@ -236,7 +257,7 @@ func CutRows(t *layout.Type, rows [][]byte, content []byte) (err error) {
 func (c *Component) SetEntities(first int, src []byte, indices int) error {
 	for row := first; len(src) > 0; row, src = row+1, src[8:] {
 		e := ecs.Entity(binary.LittleEndian.Uint64(src))
-		c.CountGap(c.Entities[row], -1)
+		c.CountGap(c.Entities[row], -1) // Rows that are new hold none.
 		c.CountGap(e, 1)
 		c.Entities[row] = e
 		if c.Indexed && e == ecs.Vacant {
@@ -266,7 +287,10 @@ func (c *Component) point(index uint32, row int) {
 	c.Pointers[index] = uint32(row)
 }
 
-// Apply makes im the state after t. An error leaves im unusable.
+// Apply makes im the state after t, whose record has that ID. An error leaves im unusable.
+//
+// What the operations lead to is worked out before the rows change and compared afterwards, so that a
+// tick which contradicts itself is not taken. It costs what t has, and a little for each component.
 func (im *Image) Apply(t *format.Tick, id journal.ID) error {
 	if t.Parent != im.ID {
 		return fmt.Errorf("tick %d continues state %v, not %v", t.Tick, t.Parent, im.ID)
@@ -298,7 +322,7 @@ func (im *Image) DropDead() {
 // Keep removes the rows of c, which is no resource, that are not good: those of an
 // indexed component become gaps, of another one those behind come up.
 func (c *Component) Keep(good func(row int) bool) {
-	kept := 0
+	kept := 0 // Rows that are not indexed move up to here, in their order.
 	for row := range c.Entities {
 		switch ok := good(row); {
 		case c.Indexed && !ok:
@@ -345,13 +369,11 @@ func (im *Image) Digest() ecs.Digest { return im.Digests().World }
 // Digests returns what [ecs.World.Digests] would of the world that im is the image of.
 // Both sum the same bytes in the same pages, so they are equal if the states are.
 func (im *Image) Digests() (d ecs.Digests) {
-	registry := SumRows(len(im.Registry), func(dst []byte, lo, hi int) []byte {
-		return digest.AppendEntities(dst, im.Registry[lo:hi])
-	})
+	registry := SumRows(len(im.Registry), func(p *Page, lo, hi int) { p.Entities(im.Registry[lo:hi]) })
 	var parts []digest.Part
 	for _, c := range im.Components {
 		if c.N > 0 && c.Rewinds {
-			parts = append(parts, digest.Part{Name: c.Name, Sum: SumRows(c.N, c.appendPage)})
+			parts = append(parts, digest.Part{Name: c.Name, Sum: SumRows(c.N, c.sumPage)})
 		}
 	}
 	d.Registry = ecs.Digest(digest.RegistryOf(registry, im.Alive, im.Free))
@@ -362,35 +384,65 @@ func (im *Image) Digests() (d ecs.Digests) {
 	return d
 }
 
-// appendPage appends what is summed of rows [lo, hi).
-func (c *Component) appendPage(dst []byte, lo, hi int) []byte {
+// sumPage sums rows [lo, hi).
+func (c *Component) sumPage(p *Page, lo, hi int) {
 	if !c.Resource {
-		dst = digest.AppendEntities(dst, c.Entities[lo:hi])
+		p.Entities(c.Entities[lo:hi])
 	}
-	return c.AppendRows(dst, lo, hi)
+	switch {
+	case c.Pages != nil:
+		for _, rows := range c.Pages[lo/c.PageRows : (hi+c.PageRows-1)/c.PageRows] {
+			p.Bytes(rows)
+		}
+	case c.Width >= 0:
+		p.Bytes(c.Packed[lo*c.Width : hi*c.Width])
+	default:
+		p.Rows(lo, hi, c.AppendRows)
+	}
 }
 
-// SumRows returns the sum of n rows, that of the sums of their pages. appendPage is called
-// for several pages at the same time.
-func SumRows(n int, appendPage func(dst []byte, lo, hi int) []byte) uint64 {
+// A Page is a page that is summed, piece by piece where the pieces lie.
+type Page struct {
+	sum xxh3.Hasher
+	buf []byte
+}
+
+// Bytes adds rows as they are stored.
+func (p *Page) Bytes(rows []byte) { _, _ = p.sum.Write(rows) }
+
+// Entities adds rows of entities.
+func (p *Page) Entities(rows []ecs.Entity) { p.Bytes(digest.EntityBytes(rows)) }
+
+// Rows adds rows [lo, hi), which are appended first.
+func (p *Page) Rows(lo, hi int, appendRows func(dst []byte, lo, hi int) []byte) {
+	p.buf = appendRows(p.buf[:0], lo, hi)
+	p.Bytes(p.buf)
+}
+
+// SumRows returns the sum of n rows, that of the sums of their pages. page gives the rows [lo, hi) of one; it
+// is called for several pages at the same time.
+func SumRows(n int, page func(p *Page, lo, hi int)) uint64 {
 	sums := make([]uint64, (n+digest.PageRows-1)/digest.PageRows)
 	_ = parallel.Do(context.Background(), len(sums), func(i int) error {
-		buf := sumBuffers.Get().(*[]byte)
-		defer sumBuffers.Put(buf)
-		*buf = appendPage((*buf)[:0], i*digest.PageRows, min((i+1)*digest.PageRows, n))
-		sums[i] = xxh3.Hash(*buf)
+		p := summedPages.Get().(*Page)
+		defer summedPages.Put(p)
+		p.sum.Reset()
+		page(p, i*digest.PageRows, min((i+1)*digest.PageRows, n))
+		sums[i] = p.sum.Sum64()
 		return nil
 	})
 	return digest.Storage(n, sums)
 }
 
-// sumBuffers holds buffers for a page.
-var sumBuffers = sync.Pool{New: func() any { return new([]byte) }}
+// summedPages holds pages with their buffers.
+var summedPages = sync.Pool{New: func() any { return new(Page) }}
 
 // Fill makes im, which was read from file and what follows it, the state of w.
 func (im *Image) Fill(w *ecs.World, file string) error { return Put(w, im.State(), file) }
 
-// Put makes state, which was read from file and what follows it, that of w. Its types fit.
+// Put makes state, which was read from file and what follows it, that of w. Its types fit. What the
+// world refuses of it is damage: bytes and types were checked before, so the rows contradict each
+// other.
 func Put(w *ecs.World, state *raw.State, file string) error {
 	err := w.Raw().Load(state)
 	if errors.Is(err, raw.ErrState) {
@@ -400,9 +452,10 @@ func Put(w *ecs.World, state *raw.State, file string) error {
 }
 
 // State returns what [raw.World.Load] takes. It shares memory with im, which is of no
-// use after that.
+// use after that: the world may keep it and write into it. Rows that vary are copied, unless the image
+// is a bare one.
 func (im *Image) State() *raw.State {
-	s := &raw.State{Tick: im.Tick, Registry: raw.As[uint64](im.Registry), Alive: im.Alive, Free: im.Free, Owned: true}
+	s := &raw.State{Tick: im.Tick, Registry: raw.As[uint64](im.Registry), Alive: im.Alive, Free: im.Free, Checked: im.Checked, Owned: true}
 	for _, c := range im.Components {
 		if c.Resource && c.N == 0 {
 			continue // Registered, but never journaled or snapshotted.
@@ -412,7 +465,7 @@ func (im *Image) State() *raw.State {
 			rows = c.AppendRows(nil, 0, c.N)
 		}
 		st := c.Entry.State()
-		st.NoRewind, st.Entities, st.Rows, st.Pages, st.PageRows = !c.Rewinds, raw.As[uint64](c.Entities), rows, c.Pages, c.PageRows
+		st.NoRewind, st.Entities, st.Checked, st.Rows, st.Pages, st.PageRows = !c.Rewinds, raw.As[uint64](c.Entities), c.Checked, rows, c.Pages, c.PageRows
 		s.Storages = append(s.Storages, st)
 	}
 	return s
@@ -429,7 +482,7 @@ func (im *Image) Stored() *format.Schema {
 
 // Adopt adds to im the components that s has beyond those of im. The others must
 // be the same: numbers are only added. Every tick is preceded by it; nearly all have
-// the schema of the one before, which is known by its address.
+// the schema of the one before, which is known by its address, as whoever reads schemas keeps them.
 func (im *Image) Adopt(s *format.Schema) error {
 	if im.Schema == s {
 		return nil
@@ -442,7 +495,8 @@ func (im *Image) Adopt(s *format.Schema) error {
 	return nil
 }
 
-// Link makes what finds the rows of entities.
+// Link makes what finds the rows of entities, once all of them are in place: Index and Pointers. From
+// then on ticks keep both up to date. O(rows), by several goroutines.
 func (im *Image) Link(ctx context.Context) error {
 	return parallel.Do(ctx, 1+len(im.Components), func(i int) error {
 		if i == 0 {
@@ -454,17 +508,49 @@ func (im *Image) Link(ctx context.Context) error {
 	})
 }
 
+// Check readies a bare image for [Component.CheckSparse] to leave the world that it fills nothing to
+// check. It is not for components with few entities for the indices there are: a world may have no
+// pages for those. If the registry is not right, the world says why.
+func (im *Image) Check() {
+	var err error
+	if im.Checked, err = raw.CheckRegistry(raw.As[uint64](im.Registry), im.Alive, im.Free); err != nil {
+		return
+	}
+	for _, c := range im.Components {
+		if !c.Resource && !c.Indexed && len(c.Entities) >= len(im.Registry)/fewest {
+			c.Checked = im.Checked.Sparse(raw.As[uint64](c.Entities))
+		}
+	}
+}
+
+// fewest is how many indices there are for an entity of a component, at most, that is checked
+// for a world.
+const fewest = 16
+
 // CheckSparse compares a page of the sparse array with what follows from dense. It
-// returns how many entries the page has. All are decoded before the first is looked up: the
-// decoder's branches keep look-ups that miss the cache from running side by side.
+// returns how many entries the page has. A component that is checked for a world keeps the page.
 func (c *Component) CheckSparse(page int, content []byte) (entries int, err error) {
+	if c.Checked != nil {
+		var rows [format.PageRows]uint32
+		if format.DecodeSparseRows(content, &rows) == nil {
+			if n, ok := c.Checked.Put(page, &rows); ok {
+				return n, nil
+			}
+		}
+	}
+	return c.compareSparse(page, content)
+}
+
+// compareSparse is CheckSparse that says what is wrong. All entries are decoded before the first
+// is looked up: the decoder's branches keep look-ups that miss the cache from running side by side.
+func (c *Component) compareSparse(page int, content []byte) (entries int, err error) {
 	var buf [format.PageRows]sparseRun
 	runs := buf[:0]
 	err = format.DecodeSparsePage(content, func(i int, row uint32, n int) error {
 		runs = append(runs, sparseRun{uint32(page*format.PageRows + i), row, uint32(n)})
 		return nil
 	})
-	for _, r := range runs {
+	for _, r := range runs { // A row behind the last one has no entity, so it is not the one named.
 		have := c.Entities[min(int(r.row), len(c.Entities)):min(int(r.row)+int(r.n), len(c.Entities))]
 		k := uint32(0)
 		for k < uint32(len(have)) && have[k].Index() == r.first+k {
@@ -494,7 +580,8 @@ func (im *Image) Clone() *Image {
 }
 
 // Settled returns im as a program would see it: without what does not rewind of
-// entities that are dead. Ticks may follow im itself, which keeps that.
+// entities that are dead. Ticks may follow im itself, which keeps that, and not what is returned: it
+// shares with im all that it need not change.
 func (im *Image) Settled() *Image {
 	rewinds := func(c *Component) bool { return c.Rewinds || c.Resource }
 	if !slices.ContainsFunc(im.Components, func(c *Component) bool { return !rewinds(c) }) {
@@ -525,7 +612,7 @@ func (c *Component) clone() *Component {
 func (im *Image) World(options ecs.Options) (*ecs.World, error) {
 	w := ecs.NewWorld(options)
 	state := im.State()
-	state.Owned = false
+	state.Owned = false // The world copies what it keeps.
 	if err := w.Raw().Load(state); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,12 @@ import (
 // program or of this one, show where the two do not lead to the same sets of entities.
 // Their cost is that of the operations, not of the rows: of an entity that no operation
 // named, nothing is asked.
+//
+//	before the rows change   expect: the sets of the image, changed by one operation after the other
+//	after they did           compare: are there as many members? is each entity that was named a
+//	                         member, or none, as the operations say?
+//
+// It compares sets, not rows: which row an entity got, and with what value, only patches say.
 type opCheck struct {
 	alive   opSet
 	members []opSet // By component.
@@ -27,7 +33,7 @@ type opCheck struct {
 // expect works out, from im before the tick, what ops lead to.
 func (im *Image) expect(ops []byte) error {
 	c := &im.ops
-	if c.alive.before == nil {
+	if c.alive.before == nil { // The functions are kept: one each time would allocate.
 		c.alive.before = im.IsAlive
 	}
 	c.alive.begin(im.Alive)
@@ -92,7 +98,7 @@ type opSet struct {
 	n       int
 	cleared bool                  // Entities not in known are not in it,
 	before  func(ecs.Entity) bool // else they are as before the tick.
-	known   entityMap             // Whether those that operations named are in it.
+	known   entityMap             // Whether those that operations named are in it. Others did not change.
 }
 
 // begin makes s the set of n entities that before tells.
@@ -104,7 +110,7 @@ func (s *opSet) begin(n int) {
 // set puts e into s, or takes it out. n changes only if that is not as it was.
 func (s *opSet) set(e ecs.Entity, now bool) {
 	entry := s.known.find(e)
-	was := false
+	was := false // As after a clear: of those before it none is left.
 	switch {
 	case entry != nil:
 		was, entry.in = entry.in, now
@@ -157,7 +163,7 @@ type entityMap struct {
 
 type entityEntry struct {
 	entity ecs.Entity
-	slot   uint32
+	slot   uint32 // Where it is named, to be emptied by clear.
 	in     bool
 }
 
@@ -175,7 +181,7 @@ func (m *entityMap) slot(e ecs.Entity) uint32 {
 // find returns the entry of e, or nil. It is valid until the next add.
 func (m *entityMap) find(e ecs.Entity) *entityEntry {
 	if len(m.entries) == 0 {
-		return nil
+		return nil // There are no slots either: the first add makes some, and asks for none that was missed.
 	}
 	slots := m.slots
 	at := m.slot(e)
@@ -193,7 +199,7 @@ func (m *entityMap) add(e ecs.Entity, in bool) {
 	m.entries = append(m.entries, entityEntry{entity: e, in: in})
 	i := len(m.entries) - 1
 	if 2*i >= len(m.slots) {
-		m.grow()
+		m.grow() // It places all entries, the new one as well.
 		return
 	}
 	m.slots[m.missed] = uint32(i + 1)
@@ -211,6 +217,7 @@ func (m *entityMap) place(i int) {
 	m.entries[i].slot = at
 }
 
+// firstSlots is how many slots a map has that is not empty.
 const firstSlots = 1 << 6
 
 // grow doubles the slots that are in use. They begin few after every clear, so
@@ -218,7 +225,7 @@ const firstSlots = 1 << 6
 func (m *entityMap) grow() {
 	n := max(firstSlots, 2*len(m.slots))
 	m.shift = uint8(64 - bits.TrailingZeros(uint(n)))
-	if n > cap(m.slots) {
+	if n > cap(m.slots) { // Else the memory of a larger tick before is used again.
 		m.slots = make([]uint32, n)
 	} else {
 		clear(m.slots)

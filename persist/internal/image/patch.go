@@ -12,7 +12,7 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// ErrRanges says that a patch has more or fewer rows than its ranges name.
+// ErrRanges says that a patch, or a page, has more or fewer rows than what names them says.
 var ErrRanges = errors.New("ranges and rows differ in length")
 
 // CheckRegistry returns what is wrong with a patch of a registry of n rows, but for the
@@ -33,6 +33,10 @@ func CheckRegistry(p *format.RegistryPatch, n int) error {
 
 // CheckStorage returns what is wrong with a patch of c, which has n rows of that width,
 // but for what is in them.
+//
+// A patch says how many rows there were before. That binds only where the tick gives what changed. A
+// component that does not rewind is given whole, on whatever state. And a program has a resource from
+// the beginning, which the store gets when it is first written: n is 0 until then.
 func CheckStorage(c *format.Entry, p *format.StoragePatch, n, width int) error {
 	if c.Rewinds && p.Before != n && !(c.Resource && n == 0) {
 		return fmt.Errorf("continues %d rows, has %d", p.Before, n)
@@ -50,6 +54,7 @@ func CheckStorage(c *format.Entry, p *format.StoragePatch, n, width int) error {
 	if width > 0 && p.After-n > len(p.Values)/width {
 		return fmt.Errorf("%d rows grow to %d, but the values have %d bytes", n, p.After, len(p.Values))
 	}
+	// Rows that are edited must be there. Ranges ascend, so the last one tells.
 	if k := len(p.EditRanges) - 1; k >= 0 && (!c.Rewinds || p.EditRanges[k].First+p.EditRanges[k].N > n) {
 		return fmt.Errorf("edits of rows that the state of %d rows does not have", n)
 	}
@@ -77,6 +82,7 @@ func (im *Image) applyRegistry(p *format.RegistryPatch) error {
 	if err := CheckRegistry(p, len(im.Registry)); err != nil {
 		return err
 	}
+	// Whether every index is still there once is not asked for each tick: Unsound and the world do.
 	im.Registry = Resized(im.Registry, p.Total)
 	im.Index = Resized(im.Index, p.Total)
 	im.Alive, im.Free = p.Alive, p.Free
@@ -113,7 +119,7 @@ func (c *Component) apply(p *format.StoragePatch, indices int) error {
 		return err
 	}
 	c.Resize(p.After)
-	src := p.Entities
+	src := p.Entities // As long as the ranges say, see CheckStorage.
 	for _, r := range p.EntityRanges {
 		if err := c.SetEntities(r.First, src[:8*r.N], indices); err != nil {
 			return err
@@ -159,7 +165,8 @@ func (c *Component) setValues(ranges []raw.Range, src []byte) error {
 	return nil
 }
 
-// setPacked overwrites rows of fixed width by src, which is known to be good.
+// setPacked overwrites rows of fixed width by src, which is known to be good, and to have as many rows as
+// the ranges.
 func (c *Component) setPacked(ranges []raw.Range, src []byte) {
 	for _, r := range ranges {
 		n := copy(c.Packed[r.First*c.Width:(r.First+r.N)*c.Width], src)

@@ -17,6 +17,7 @@ import (
 type Typed struct {
 	World raw.World
 
+	// What follows is looked up once for a schema, as nearly all ticks have the same.
 	schema   *format.Schema // The last that Fits was asked for.
 	storages []raw.Storage  // By their number in it; nil: the world has another one.
 }
@@ -30,7 +31,8 @@ func (t *Typed) Fits(s *format.Schema) bool {
 	return !slices.Contains(t.storages, nil)
 }
 
-// Forget makes the next Fits look at all storages again: a load may have exchanged some.
+// Forget makes the next Fits look at all storages again: a load may have exchanged some, which the
+// address of the schema does not tell.
 func (t *Typed) Forget() { t.schema = nil }
 
 // find finds the storages of the components of s.
@@ -52,6 +54,9 @@ var ErrUnlike = errors.New("the world has other types")
 
 // Patch returns tick, which is record id and described by s, as the world, whose state it
 // continues, applies it. It shares memory with tick. [ErrUnlike] says that s does not fit.
+//
+// A raw.Patch gives rows whole. So those that tick edits are made here, of the rows that the world
+// has.
 func (t *Typed) Patch(tick *format.Tick, s *format.Schema, id journal.ID) (*raw.Patch, error) {
 	if !t.Fits(s) {
 		return nil, ErrUnlike

@@ -12,7 +12,8 @@ import (
 
 // Unsound returns what is wrong with a state as a program would see it, or nil: the
 // registry has every index once, and an entity that has a component is alive and has
-// one row of it. An error may also be that of ctx.
+// one row of it. An error may also be that of ctx. Ticks that were replayed can lead to such a state
+// though each of them fits the one before, if whoever wrote them was wrong. It costs O(rows).
 func (im *Image) Unsound(ctx context.Context) error {
 	return parallel.Do(ctx, 1+len(im.Components), func(i int) error {
 		if i == 0 {

@@ -32,7 +32,7 @@ func WithProgress(ctx context.Context, report func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// A Meter counts one phase. The nil Meter tells nobody.
+// A Meter counts one phase, for one goroutine at a time. The nil Meter tells nobody.
 type Meter struct {
 	Progress
 	report func(Progress)
@@ -42,7 +42,8 @@ type Meter struct {
 // Steps is how often a phase tells at most, about.
 const Steps = 200
 
-// Start begins a phase under ctx.
+// Start begins a phase under ctx, of which nothing is done yet, and tells so. It returns nil if
+// ctx has nobody to be told, so that who counts need not ask: see [Meter].
 func Start(ctx context.Context, phase Phase, total int64) *Meter {
 	report, ok := ctx.Value(progressKey{}).(func(Progress))
 	if !ok {
@@ -56,24 +57,9 @@ func Start(ctx context.Context, phase Phase, total int64) *Meter {
 // Quiet returns a context like ctx that has nobody to be told.
 func Quiet(ctx context.Context) context.Context { return context.WithValue(ctx, progressKey{}, nil) }
 
-// Each calls f with the items of list in turn, and counts them as a phase; f has a context
-// that has nobody to be told. It ends with the first error, or with that of ctx.
-func Each[T any](ctx context.Context, phase Phase, list []T, f func(ctx context.Context, item T) error) error {
-	p, quiet := Start(ctx, phase, int64(len(list))), Quiet(ctx)
-	for _, item := range list {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := f(quiet, item); err != nil {
-			return err
-		}
-		p.Add(1)
-	}
-	return nil
-}
-
 // Part returns a context under which what is done counts as n of p, whatever its
-// own phases. The caller ends it with UpTo.
+// own phases. Each of these goes from nothing to n, but p never goes back: it is as far as the
+// one that came furthest. The caller ends it with UpTo.
 func (p *Meter) Part(ctx context.Context, n int64) context.Context {
 	if p == nil {
 		return ctx
@@ -93,7 +79,8 @@ func (p *Meter) UpTo(done int64) {
 	}
 }
 
-// Add notes that n more are done.
+// Add notes that n more are done. It reports now and then only, when another [Steps]-th of the
+// whole is done and at the end, so that it may be called for each page or tick.
 func (p *Meter) Add(n int64) {
 	if p == nil {
 		return

@@ -11,6 +11,9 @@ import (
 
 // A past is the state that a snapshot copies: a [raw.Pin] of a tick, or the
 // present. A storage that is nil is the registry.
+//
+// Rows are read in the order Stage, then AppendEntities and AppendRows of parts of what is staged,
+// then Done: what is done is not asked for again.
 type past interface {
 	Registry() (alive, free, total int)
 	Len(st raw.Storage) int
@@ -20,11 +23,12 @@ type past interface {
 	Done(st raw.Storage, lo, hi int)
 }
 
-// A present reads the world as it is now.
+// A present reads the world as it is now. It serves what has no past: resources, and storages that
+// do not rewind.
 type present struct {
 	*ecs.World
 	staged   raw.Storage
-	entities []uint64
+	entities []uint64 // Of what is staged; nil: a resource.
 }
 
 // Registry returns the sizes of the registry.
@@ -64,7 +68,14 @@ func (p *present) Done(_ raw.Storage, _, _ int) {}
 //
 //	group    | entities | data page | data page | ... |    as digests sum it
 //
-// Groups that did not change since the snapshot before are not copied.
+// Groups that did not change since the snapshot before are not copied, and of some only the
+// entities are:
+//
+//	rows.has(g)   entities and data   dense page, data pages, sum of the group
+//	else dense    entities            nothing of the group, but part of what sparse pages are made of
+//	else          nothing             all as in the snapshot before
+//
+// A group is what a digest sums, so the sum of a group takes no second look at the world.
 type rowCopy struct {
 	number  int         // Of the component; -1: the registry.
 	storage raw.Storage // nil: the registry.
@@ -78,17 +89,19 @@ type rowCopy struct {
 	taken   bool // All is copied.
 }
 
+// A rowGroup is what was copied of 4096 rows side by side.
 type rowGroup struct {
-	bytes    []byte // nil: not copied.
+	bytes    []byte // nil: not copied. From a BufferList, and back to it by Put.
 	entities int    // How many of them are entities.
-	ends     []int  // Where the pages of data end.
+	ends     []int  // Where in bytes the pages of data end.
 	whole    bool   // Not only the entities were copied.
 }
 
 // wants reports whether something of group g is to be copied.
 func (c *rowCopy) wants(g int) bool { return !c.taken && (c.dense || c.rows.has(g)) }
 
-// cost returns about how many bytes a group takes.
+// cost returns about how many bytes a group takes, before it is copied. Rows that vary in
+// width are taken for 64 bytes; what they really had is subtracted from the budget afterwards.
 func (c *rowCopy) cost() int {
 	width := c.width
 	if width < 0 {
@@ -108,7 +121,8 @@ func (c *rowCopy) take(from past, first, last int, buffers *BufferList) (n int) 
 	return n
 }
 
-// skip tells from which groups will not be copied.
+// skip tells from which groups will not be copied, so that the world need not keep what they
+// were when it writes to them.
 func (c *rowCopy) skip(from past) {
 	for g := range c.groups {
 		if !c.wants(g) {
@@ -117,6 +131,8 @@ func (c *rowCopy) skip(from past) {
 	}
 }
 
+// takeGroup copies what is wanted of group g, whose rows are staged: the entities in any case, the
+// data page by page, so that rows which vary in width need not be cut apart again.
 func (c *rowCopy) takeGroup(from past, g int, buffers *BufferList) int {
 	lo, hi := g*format.PageRows, min((g+1)*format.PageRows, c.size.Rows)
 	group := &c.groups[g]
@@ -132,7 +148,7 @@ func (c *rowCopy) takeGroup(from past, g int, buffers *BufferList) int {
 	return len(buf)
 }
 
-// page returns the i-th page of data, or nothing if the rows were not copied.
+// page returns the i-th page of data, counted within the group, or nothing if the rows were not copied.
 func (g *rowGroup) page(i int) []byte {
 	if !g.whole {
 		return nil
@@ -144,7 +160,9 @@ func (g *rowGroup) page(i int) []byte {
 	return g.bytes[start:g.ends[i]]
 }
 
-// A StateCopy is a state on its way to a snapshot.
+// A StateCopy is a state on its way to a snapshot: what of it is to be copied, and how far that
+// has come. Steps go through the columns once, from the first group of the first one to the last
+// of the last one.
 type StateCopy struct {
 	columns []*rowCopy
 	buffers *BufferList
@@ -152,8 +170,9 @@ type StateCopy struct {
 	column, group int // What is to be copied next.
 }
 
-// Advance copies until about budget bytes are copied or all is, which it
-// reports.
+// Advance copies until about budget bytes are copied or all is, which it reports. However
+// small the budget, unless it is 0, a group is copied, so that a copy comes to an end. Groups
+// side by side are taken together, since each take has a price of its own: from stages them.
 func (s *StateCopy) Advance(from past, budget int) (done bool) {
 	for s.column < len(s.columns) {
 		c := s.columns[s.column]
@@ -180,15 +199,19 @@ func (s *StateCopy) Advance(from past, budget int) (done bool) {
 // Unlimited is a budget that copies all that is left.
 const Unlimited = math.MaxInt
 
-// A BufferList keeps buffers for reuse.
+// A BufferList keeps the buffers of one snapshot for the next. It belongs to the world's
+// goroutine: buffers come back by Put once the snapshot is written, not from who writes it.
 type BufferList struct {
 	free [][]byte
 	kept int // Their bytes.
 }
 
+// maxKeptBuffers is how many bytes a BufferList keeps between snapshots; the rest is left to the
+// garbage collector.
 const maxKeptBuffers = 64 << 20
 
-// get returns an empty buffer, with room for n bytes at first.
+// get returns an empty buffer, with room for n bytes at first. It takes the last that was
+// kept, and drops those that are too small: storages that grew would find them too small again.
 func (l *BufferList) get(n int) []byte {
 	for k := len(l.free) - 1; k >= 0; k-- {
 		b := l.free[k]
@@ -201,7 +224,8 @@ func (l *BufferList) get(n int) []byte {
 	return make([]byte, 0, n)
 }
 
-// Put takes back the buffers of c.
+// Put takes back the buffers of c, in which the pages of its snapshot lie: nothing may read these
+// any more.
 func (l *BufferList) Put(c *StateCopy) {
 	for _, column := range c.columns {
 		for _, g := range column.groups {

@@ -8,9 +8,11 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A pageSet is a set of page numbers.
+// A pageSet is a set of page numbers: number n is bit n%64 of word n/64. Words behind the
+// last are 0, so that nil is the empty set.
 type pageSet []uint64
 
+// add puts a page into s, which grows if it must.
 func (s *pageSet) add(page int) {
 	for page>>6 >= len(*s) {
 		*s = append(*s, 0)
@@ -27,26 +29,39 @@ func (s *pageSet) addRows(lo, hi int) {
 	}
 }
 
+// addRanges adds the pages of ranges of rows.
 func (s *pageSet) addRanges(ranges []raw.Range) {
 	for _, r := range ranges {
 		s.addRows(r.First, r.First+r.N)
 	}
 }
 
+// addAll makes s the union of both. It writes into the words of s, never into those of other.
 func (s *pageSet) addAll(other pageSet) {
 	for i, word := range other {
 		if word != 0 {
-			s.add(64*i + bits.Len64(word) - 1)
+			s.add(64*i + bits.Len64(word) - 1) // Which makes room for the word.
 			(*s)[i] |= word
 		}
 	}
 }
 
+// has reports whether page is in s.
 func (s pageSet) has(page int) bool { return page>>6 < len(s) && s[page>>6]>>(page&63)&1 == 1 }
 
 // Dirty says which pages may differ from those of a state, as ticks that were
 // journaled since tell. A page that is not in it is the same; one that is in it
 // may be. Pages of rows are counted in steps of 4096, whatever their size.
+//
+//	change of a tick          pages that may differ
+//	rows written, or resized  dense and data pages of these rows (rows), of the registry (registry)
+//	row gets an entity        sparse page of the entity's index (sparse)
+//	entity loses a component  sparse page of its index (sparse); destroyed: in any component (destroyed)
+//	component cleared         all of its sparse pages (cleared)
+//
+// A page of rows that is missed here is taken from the snapshot before, and so is its sum: the
+// digest of the file agrees with it, and no reader notices. So where in doubt, a page is in it. One
+// that turns out equal is shared all the same.
 type Dirty struct {
 	All        bool // Nothing is known of the pages.
 	registry   pageSet
@@ -54,6 +69,8 @@ type Dirty struct {
 	components []dirtyComponent
 }
 
+// A dirtyComponent says which pages of a component may differ: those of its rows, dense and data alike,
+// and those of its sparse array, which go by the indices of entities.
 type dirtyComponent struct {
 	rows    pageSet
 	sparse  pageSet
@@ -68,14 +85,17 @@ func (d *Dirty) component(n int) *dirtyComponent {
 	return &d.components[n]
 }
 
-// SetRegistry notes what a tick did to the registry.
+// SetRegistry notes what a tick did to the registry: it wrote rows, or there are more or
+// fewer than before.
 func (d *Dirty) SetRegistry(c raw.EntityChange) {
 	d.registry.addRanges(c.Rows)
 	d.registry.addRows(min(c.Before, c.Total), max(c.Before, c.Total))
 }
 
-// SetStorage notes what a tick did to the rows of component number n. Entities
-// that it has no longer are told by SetOp.
+// SetStorage notes what a tick did to the rows of component number n. A row that got another
+// entity changes two pages that have nothing to do with each other: that of the row, and that
+// of the sparse array which the entity's index is in. Entities that the component has no longer
+// are in no row: they are told by SetOp.
 func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	p := d.component(n)
 	now := c.Storage.Rows()
@@ -92,7 +112,9 @@ func (d *Dirty) SetStorage(n int, c raw.StorageChange) {
 	}
 }
 
-// SetOp notes an operation, of component number n if it concerns one.
+// SetOp notes an operation, of component number n if it concerns one. Operations of a tick come
+// behind its storages: clearing the world concerns the components that d has then. Any other has
+// no row that the tick took away, since SetStorage would have been told of these.
 func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	switch {
 	case kind == raw.OpRemove:
@@ -108,7 +130,8 @@ func (d *Dirty) SetOp(kind raw.OpKind, n int, e ecs.Entity) {
 	}
 }
 
-// Merge adds what other has.
+// Merge adds what other has: what a snapshot that failed was to write, and what changed
+// since, are what the next one writes.
 func (d *Dirty) Merge(other *Dirty) {
 	d.All = d.All || other.All
 	d.registry.addAll(other.registry)

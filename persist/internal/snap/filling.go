@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"unsafe"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/digest"
 	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
@@ -16,7 +19,8 @@ import (
 //	page   | registry | dense of component 0 | data of component 0 | ...
 //	Image  | Registry | Entities             | Packed, or Rows     | ...
 //
-// Sparse arrays follow from dense ones, and have no place.
+// Sparse arrays follow from dense ones, and have no place. What finds rows by their entity is not
+// made either: see [image.Image.Link].
 type Filling struct {
 	Image    *image.Image
 	manifest *format.Manifest
@@ -26,13 +30,17 @@ type Filling struct {
 // that many bytes at most: if m claims more, a page before those that have no room is
 // missing or short. bare is that of [Reader.Load].
 func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) (*Filling, error) {
+	alloc := func(n int) []byte { return make([]byte, n) }
+	if bare { // It is given out if no page is missing, so each byte is written then.
+		alloc = unzeroed
+	}
 	im := image.New(m.Schema)
 	im.Tick, im.ID, im.Alive, im.Free = m.Tick, m.ID, m.Alive, m.Free
-	var rooms []func()
+	var rooms []func() // Large arrays take long to be zeroed, so it is done side by side.
 	for a := range m.Arrays() {
 		n := fitting(&a, &room)
 		if a.Component < 0 {
-			rooms = append(rooms, func() { im.Registry = make([]ecs.Entity, n) })
+			rooms = append(rooms, func() { im.Registry = entitiesOf(alloc(8 * n)) })
 			continue
 		}
 		c := im.Components[a.Component]
@@ -40,10 +48,12 @@ func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) 
 		switch {
 		case n == 0:
 		case a.Kind == format.DenseArray:
-			rooms = append(rooms, func() { c.Entities = make([]ecs.Entity, n) })
+			rooms = append(rooms, func() { c.Entities = entitiesOf(alloc(8 * n)) })
 		case a.Width > 0:
-			rooms = append(rooms, func() { c.Packed = make([]byte, n*a.Width) })
+			rooms = append(rooms, func() { c.Packed = alloc(n * a.Width) })
 		case bare && format.PageRows%a.PageRows == 0:
+			// Pages stay as they are. Only where 4096 rows are whole pages: such groups are what the
+			// digest sums, and Pages can only be appended whole. A manifest may say another size.
 			c.Pages, c.PageRows = make([][]byte, (n+a.PageRows-1)/a.PageRows), a.PageRows
 		default:
 			rooms = append(rooms, func() { c.Rows = make([][]byte, n) })
@@ -53,8 +63,26 @@ func NewFilling(ctx context.Context, m *format.Manifest, room int64, bare bool) 
 	return &Filling{im, m}, err
 }
 
+// unzeroed returns n bytes that hold anything, and no room behind. To zero what is written next takes
+// half as long as to write it.
+func unzeroed(n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	var b strings.Builder // Of what the library has, only this allocates so.
+	b.Grow(n)
+	b.WriteByte(0)
+	return unsafe.Slice(unsafe.StringData(b.String()), n)
+}
+
+// entitiesOf returns the memory of entities.
+func entitiesOf(b []byte) []ecs.Entity {
+	return unsafe.Slice((*ecs.Entity)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+}
+
 // fitting returns how many rows of a fit into room, of which it takes what they need at
-// least. Rows that vary may be one page more: only its bytes tell that it is short.
+// least, so that a manifest that lies allocates no more than files of that size could hold.
+// Rows that vary may be one page more: only its bytes tell that it is short.
 func fitting(a *format.Array, room *int64) int {
 	if a.Kind == format.SparseArray {
 		return 0
@@ -86,6 +114,8 @@ func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	if a.Kind == format.DataArray {
 		err = placeRows(c, lo, hi, content)
 	} else if row, e := place(c.Entities, lo, content, total, c.Indexed); row >= 0 {
+		// Tools go on with the rest of a damaged state: none of these rows shall be taken for one of
+		// an entity that cannot be.
 		for i := lo; i < min(hi, len(c.Entities)); i++ {
 			c.Entities[i] = ecs.Vacant
 		}
@@ -97,22 +127,37 @@ func (f *Filling) Place(a format.Array, page int, content []byte) error {
 	return nil
 }
 
-// place puts a page of entities at rows from lo on. It returns the first row, or -1,
+// place puts a page of entities, 8 bytes each, at rows from lo on. It returns the first row, or -1,
 // that has no room or whose entity cannot be there: all have an index below total, and
 // indexed ones are vacant or have that of their row.
 func place(rows []ecs.Entity, lo int, content []byte, total int, indexed bool) (int, ecs.Entity) {
-	for row := lo; len(content) > 0; row, content = row+1, content[8:] {
-		e := format.EntityAt(content, 0)
-		i := int(e.Index())
-		if row >= len(rows) || (i >= total || indexed && i != row) && !(indexed && e == ecs.Vacant) {
-			return row, e
+	n := len(content) / 8
+	to := rows[min(lo, len(rows)):min(lo+n, len(rows))]
+	for k := range to {
+		e := format.EntityAt(content, k)
+		if i := int(e.Index()); (i >= total || indexed && i != lo+k) && !(indexed && e == ecs.Vacant) {
+			return lo + k, e
 		}
-		rows[row] = e
+		to[k] = e
+	}
+	if len(to) < n {
+		return lo + len(to), format.EntityAt(content, len(to))
 	}
 	return -1, 0
 }
 
-// placeRows puts a page of values at rows [lo, hi) of c.
+// placed returns the content of a page of entities that is in place. It may share memory with the image.
+func (f *Filling) placed(a format.Array, page int) []byte {
+	rows := f.Image.Registry
+	if a.Component >= 0 {
+		rows = f.Image.Components[a.Component].Entities
+	}
+	lo, hi := a.Span(page)
+	return digest.EntityBytes(rows[lo:hi])
+}
+
+// placeRows puts a page of values at rows [lo, hi) of c. All of it is checked here, so that whoever
+// has the image decodes rows without errors.
 func placeRows(c *image.Component, lo, hi int, content []byte) error {
 	switch {
 	case c.Width > 0 && hi*c.Width > len(c.Packed), c.Width < 0 && c.Pages == nil && hi > len(c.Rows):
@@ -129,7 +174,8 @@ func placeRows(c *image.Component, lo, hi int, content []byte) error {
 	return image.CutRows(c.Layout, make([][]byte, hi-lo), content)
 }
 
-// CountGaps counts the gaps of indexed components, whose entities are in place.
+// CountGaps counts the gaps of indexed components, whose entities are in place. It is done at the end, as
+// pages come from several goroutines and may be taken back.
 func (f *Filling) CountGaps() {
 	for _, c := range f.Image.Components {
 		if c.Gaps = 0; !c.Indexed {

@@ -3,6 +3,7 @@ package snap
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -22,11 +23,21 @@ import (
 //	          | page  | page  | ...        checksum compared, decoded
 //	image  | Registry | Entities, rows of component 0 | ... , then digest
 //
-// Pages come in any order. What is wrong with one is kept until all were met, so that
-// what is told is the first fault in the order of the arrays.
+// Pages come in any order, in these steps:
+//
+//	visit      pages of the file itself: put in place, or noted as references, or kept if sparse
+//	resolve    references: entities that are in place are copied, each other file is read once
+//	compare    sparse pages, now that all entities are in place; those of a bare image are made for its world
+//	first      whether a page was bad or never met
+//	Link       what finds rows, unless the image is bare
+//	Digest     the whole state against the manifest
+//
+// What is wrong with a page is kept until all were met, so that what is told is the first fault in
+// the order of the arrays, however the goroutines ran. A damaged block ends the load at once.
 type loading struct {
 	*Reader
 	*Filling
+	bare  bool
 	parts map[uint32]*part // By column.
 
 	mu         sync.Mutex // Guards what follows, and what is in parts.
@@ -34,15 +45,16 @@ type loading struct {
 	references map[uint32]map[pagefile.Key][]reference // Pages that lie elsewhere: by file, and by where in it.
 	progress   *progress.Meter
 	sparse     []sparsePage
+	sums       map[pagefile.Key]uint32 // The checksums of pages of entities that the file has itself and that are in place.
 }
 
 // A part is an array of which pages are met.
 type part struct {
 	format.Array
-	met     pageSet
-	faulty  int   // The first page that is not good:
-	fault   error // what is wrong with it.
-	entries int   // Of a sparse array.
+	met     pageSet // In place, kept, or known to be bad.
+	faulty  int     // The first page that is not good:
+	fault   error   // what is wrong with it.
+	entries int     // Of a sparse array.
 }
 
 // A sparsePage is a page of a sparse array, kept until all entities are in place.
@@ -64,12 +76,9 @@ type reference struct {
 // filled with: it cannot be asked for single rows or replay ticks.
 func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.Image, error) {
 	m := r.Manifest
-	bare = bare && m.AllRewind()
-	l := &loading{Reader: r, table: table, parts: map[uint32]*part{}, references: map[uint32]map[pagefile.Key][]reference{}}
+	bare = bare && m.AllRewind() // What does not rewind may have to go row by row: see Image.DropDead.
+	l := newLoading(r, table, bare)
 	l.progress = progress.Start(ctx, progress.PhaseLoad, r.File.Info().Size)
-	for a := range m.Arrays() {
-		l.parts[a.Key(0).Column] = &part{Array: a}
-	}
 	var err error
 	if l.Filling, err = NewFilling(ctx, m, r.room(), bare); err != nil {
 		return nil, err
@@ -96,6 +105,17 @@ func (r *Reader) Load(ctx context.Context, table PageTable, bare bool) (*image.I
 	}
 	l.progress.Finish()
 	return l.Image, ctx.Err()
+}
+
+func newLoading(r *Reader, table PageTable, bare bool) *loading {
+	l := &loading{
+		Reader: r, bare: bare, parts: map[uint32]*part{},
+		table: table, references: map[uint32]map[pagefile.Key][]reference{}, sums: map[pagefile.Key]uint32{},
+	}
+	for a := range r.Manifest.Arrays() {
+		l.parts[a.Key(0).Column] = &part{Array: a}
+	}
+	return l
 }
 
 // visit takes a page of the file itself.
@@ -140,6 +160,8 @@ func (l *loading) part(k pagefile.Key) *part {
 	return nil
 }
 
+// advance tells of n bytes more that were read. Pages of other files are not counted: what is there to be
+// read is taken for the size of this one.
 func (l *loading) advance(n int) {
 	if l.progress != nil {
 		l.mu.Lock()
@@ -158,7 +180,8 @@ func (l *loading) fail(p *part, k pagefile.Key, err error) {
 	}
 }
 
-// kept returns a content that may be taken: that of a sparse page is looked at later.
+// kept returns a content that may be taken. That of a sparse page is looked at after the bytes it
+// lies in are used for another page, so it is copied; others are put in place at once.
 func (p *part) kept(content []byte) []byte {
 	if p.Kind == format.SparseArray {
 		return slices.Clone(content)
@@ -166,7 +189,7 @@ func (p *part) kept(content []byte) []byte {
 	return content
 }
 
-// take takes the content of a page, which is kept.
+// take takes the content of a page, which is kept. ref says where the content lies, for the table.
 func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageRef) {
 	var err error
 	if p.Kind != format.SparseArray {
@@ -180,7 +203,7 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	if l.table != nil {
 		t = tablePage{xxh3.Hash128(content), uint32(len(content)), ref}
 		if ref.Column != 0 {
-			t.Size = 0
+			t.Size = 0 // It is counted where it lies.
 		}
 	}
 	l.mu.Lock()
@@ -192,13 +215,21 @@ func (l *loading) take(p *part, k pagefile.Key, content []byte, ref format.PageR
 	if p.Kind == format.SparseArray {
 		l.sparse = append(l.sparse, sparsePage{p, int(k.Page), content})
 	}
+	if p.Kind == format.DenseArray && l.Manifest.Repeats && ref.Column == 0 && ref.File == l.Number() {
+		l.sums[k] = ref.CRC
+	}
 }
 
-// resolve takes the pages that lie elsewhere. What is not met there is asked for by
-// itself, which tells why.
+// resolve takes the pages that lie elsewhere. Entities that the file has itself are in place already
+// and are copied from there. Each other file is gone through once, for all of its pages, and what
+// goes wrong there is not told yet: a page that was not met is then asked for by itself, which
+// tells why.
 func (l *loading) resolve(ctx context.Context) error {
+	if err := l.repeat(ctx, l.references[l.Number()]); err != nil {
+		return err
+	}
 	for number, wanted := range l.references {
-		if f, _, err := l.holder(number); err == nil {
+		if f, _, err := l.holder(number); err == nil && len(wanted) > 0 {
 			l.resolveIn(ctx, f, wanted)
 		}
 	}
@@ -217,12 +248,31 @@ func (l *loading) resolve(ctx context.Context) error {
 	return nil
 }
 
-// resolveIn takes the pages that f has.
+// repeat takes the pages of entities that the file has under another key, and forgets that they were
+// wanted.
+func (l *loading) repeat(ctx context.Context, wanted map[pagefile.Key][]reference) error {
+	var repeats []reference
+	maps.DeleteFunc(wanted, func(there pagefile.Key, refs []reference) bool {
+		crc, ok := l.sums[there]
+		if ok = ok && !slices.ContainsFunc(refs, func(r reference) bool { return r.ref.CRC != crc }); ok {
+			repeats = append(repeats, refs...)
+		}
+		return ok
+	})
+	return parallel.Do(ctx, len(repeats), func(i int) error {
+		r := repeats[i]
+		l.take(r.part, r.key, l.placed(l.parts[r.ref.Column].Array, int(r.key.Page)), r.ref)
+		return nil
+	})
+}
+
+// resolveIn takes the pages that f has, if they are those that were referred to: another
+// content under the key has another checksum than the reference, and stays unmet.
 func (l *loading) resolveIn(ctx context.Context, f *pagefile.File, wanted map[pagefile.Key][]reference) {
 	want := func(k pagefile.Key) bool { return wanted[k] != nil }
 	_ = f.ReadSome(ctx, want, func(k pagefile.Key, value []byte) error {
 		content, held, err := format.DecodePage(value)
-		refs := wanted[k]
+		refs := wanted[k] // All of them of one kind of array: a page repeats only its like.
 		content = refs[0].kept(content)
 		for _, r := range refs {
 			if err == nil && content != nil && held.CRC == r.ref.CRC {
@@ -233,6 +283,7 @@ func (l *loading) resolveIn(ctx context.Context, f *pagefile.File, wanted map[pa
 	})
 }
 
+// resolveOne takes one page that lies elsewhere, or notes why it cannot be had.
 func (l *loading) resolveOne(r reference) {
 	if content, ref, err := l.find(r.key, nil); err != nil {
 		l.fail(r.part, r.key, err)
@@ -241,9 +292,13 @@ func (l *loading) resolveOne(r reference) {
 	}
 }
 
-// compare compares sparse arrays with the ones that follow from dense.
+// compare compares sparse arrays with those that follow from the entities of the rows, so that a file
+// which contradicts itself is refused. A world keeps them; the image has no use for them.
 func (l *loading) compare(ctx context.Context) error {
 	l.CountGaps()
+	if l.bare {
+		l.Image.Check()
+	}
 	return parallel.Do(ctx, len(l.sparse), func(i int) error {
 		s := l.sparse[i]
 		k := s.Key(s.page)
@@ -258,7 +313,8 @@ func (l *loading) compare(ctx context.Context) error {
 	})
 }
 
-// first returns the first fault in the order in which arrays follow from each other.
+// first returns the first fault in the order in which arrays follow from each other: the registry,
+// then for each component its size, entities, sparse array and data.
 func (l *loading) first() error {
 	if err := l.Manifest.CheckRegistry(); err != nil {
 		return fmt.Errorf("entities: %w", err)
@@ -285,6 +341,7 @@ func (l *loading) firstOf(n int) error {
 			return err
 		}
 	}
+	// Each entry names the row of its entity, see compare. So as many entries as entities are all.
 	c := l.Image.Components[n]
 	if want := len(c.Entities) - c.Gaps; sparse.entries != want {
 		return fmt.Errorf("%d sparse entries for %d entities", sparse.entries, want)
@@ -292,7 +349,8 @@ func (l *loading) firstOf(n int) error {
 	return l.parts[format.Column(n, format.DataArray)].first()
 }
 
-// first returns what is wrong with the first page that is missing or not good.
+// first returns what is wrong with the first page that is missing or not good. A sparse page may
+// be missing: those without entries are left out, and firstOf counts the entries.
 func (p *part) first() error {
 	for page := range p.Pages() {
 		switch {

@@ -20,6 +20,9 @@ import (
 //	encoding   | batch 0 | batch 1 | batch 2 |
 //	writing              | batch 0 | batch 1 | batch 2 |
 //	syncing                        | ...              (package pagefile)
+//
+// Which page repeats which is decided by add, before any is encoded: the manifest, which says
+// whether any does, is the first page of the file. Where a page lies is known once it is encoded.
 type pageList struct {
 	Manifest format.Manifest
 	pages    []page
@@ -37,7 +40,9 @@ type page struct {
 	tablePage
 }
 
-// A pageContent is what pages have in common of which one repeats the other.
+// A pageContent is what pages have in common of which one repeats the other: a reference gives
+// another column but no other number, and the kind of array must be the same. The registry counts
+// as a dense array.
 type pageContent struct {
 	page   uint32
 	sparse bool
@@ -58,6 +63,7 @@ func (l *pageList) add(kind, size int, p page) {
 		if at, ok := l.first[c]; !ok {
 			l.first[c] = len(l.pages)
 		} else if !p.shared() {
+			// A shared page stays a reference: that costs no more, and its file has it anyway.
 			p = page{key: p.key, repeats: &at, tablePage: tablePage{sum: p.sum}}
 		}
 	}
@@ -76,6 +82,7 @@ type encodedPage struct {
 	frame   []byte          // What it is in, if it was compressed.
 }
 
+// encodedPages keeps encoded pages for the next ones: each has buffers as large as a page.
 var encodedPages = sync.Pool{New: func() any { return &encodedPage{head: format.NewEncoder()} }}
 
 // write writes the file, which has its name only once it is complete, durable and
@@ -93,7 +100,8 @@ func (l *pageList) write(ctx context.Context, files disk.FS, name string, o page
 	return info, err
 }
 
-// put puts all pages into a file.
+// put puts all pages into a file, in the order of their keys, while encode is a batch ahead. When it
+// fails, it ends encode and waits for it, which else would go on with pages of the caller.
 func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Meter) error {
 	e := format.NewEncoder()
 	manifest := l.Manifest.Encode()
@@ -129,17 +137,18 @@ func (l *pageList) put(ctx context.Context, out *pagefile.Writer, p *progress.Me
 	return ctx.Err()
 }
 
-// refer makes e the value of p, which repeats a page before: that is encoded.
+// refer makes e the value of p, which repeats a page before. That one is encoded already, as it has
+// a lower key, so where it lies is known.
 func (l *pageList) refer(p *page, e *format.Encoder) {
 	has := &l.pages[*p.repeats]
 	if p.absent = has.absent; p.absent {
-		return
+		return // A sparse page of no entries has none that repeats it.
 	}
 	p.PageRef = has.PageRef
 	p.Column = has.key.Column // It repeats nothing itself, or others would repeat the same.
 	ref := p.PageRef
 	if ref.File == l.Manifest.Number {
-		ref.File = 0
+		ref.File = 0 // In the file, the file itself is 0; in the table it has its number.
 	}
 	format.AppendReference(e, ref)
 }
@@ -164,7 +173,8 @@ func (l *pageList) encode(ctx context.Context, batches chan<- []*encodedPage) {
 	}
 }
 
-// encode returns the value of p, a page of the file that m describes.
+// encode returns the value of p, a page of the file that m describes. The value of one that repeats
+// another is left to refer, which needs that one encoded first.
 func (p *page) encode(m *format.Manifest) *encodedPage {
 	e := encodedPages.Get().(*encodedPage)
 	e.head.Buf, e.content = e.head.Buf[:0], p.content

@@ -17,6 +17,15 @@ import (
 
 // A Reader reads a snapshot file and those it refers to. Pages may be read by several
 // goroutines at the same time.
+//
+// A page is looked up in two places at most:
+//
+//	own    in the file, under its key: its content, a reference, or nothing
+//	find   a reference is followed to the file it names, to a page of content
+//
+// Another file is opened when it is first needed, by its number: the manifest lists it with the
+// checksum of that file, so that another one which has its name by now is not mistaken for it. The
+// reference has the checksum of the content, which must be the same there.
 type Reader struct {
 	Name     string
 	File     *pagefile.File
@@ -43,6 +52,8 @@ func Open(files disk.FS, name string, nameOf func(uint32) string) (*Reader, erro
 		return nil, err
 	}
 	r := &Reader{Name: name, File: f, files: files, nameOf: nameOf, others: map[uint32]otherFile{}}
+	// From here on, methods find no manifest in r: the number of the file is 0, and its page can
+	// neither be compressed nor lie elsewhere.
 	content, _, err := r.find(format.Key(format.ManifestColumn, 0), nil)
 	if err == nil && content == nil {
 		err = fmt.Errorf("%w: no manifest", format.ErrForeign)
@@ -72,7 +83,8 @@ func corrupt(name, reason string, args ...any) error {
 	return &format.DamageError{File: name, Offset: -1, Length: 0, Reason: fmt.Sprintf(reason, args...), Err: format.ErrCorrupt}
 }
 
-// Damage makes err, if it has no place yet, damage of the file. That a context ended is none.
+// Damage makes err, if it has no place yet, damage of the file. That a context ended is none, nor
+// that the file could not be read, is newer than this program, too large for it, or no snapshot.
 func (r *Reader) Damage(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -117,11 +129,14 @@ func (r *Reader) Own(a format.Array, page int) ([]byte, format.PageRef, error) {
 	return content, ref, err
 }
 
+// missing says that there is no page of that key.
 func missing(k pagefile.Key) error { return fmt.Errorf("page %v is missing", k) }
 
+// inPage says in which page err is.
 func inPage(k pagefile.Key, err error) error { return fmt.Errorf("page %v: %w", k, err) }
 
-// fits returns an error unless content is as long as the rows of a page of a.
+// fits returns an error unless content is as long as the rows of a page of a. Of rows that vary in
+// width only decoding tells.
 func fits(a *format.Array, page int, content []byte) error {
 	if lo, hi := a.Span(page); a.Width >= 0 && len(content) != (hi-lo)*a.Width {
 		return inPage(a.Key(page), image.ErrRanges)
@@ -147,7 +162,8 @@ func (r *Reader) Entities(a format.Array, n int, f func(row int, e ecs.Entity) b
 	return nil
 }
 
-// find returns the content of a page and where it lies. It may use the memory of buf.
+// find returns the content of a page and where it lies, which ref.File always names; nil: there is no
+// such page. It may use the memory of buf.
 func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
 	content, ref, err := r.own(k, buf)
 	if err != nil || content != nil || !ref.Elsewhere() {
@@ -160,7 +176,7 @@ func (r *Reader) find(k pagefile.Key, buf []byte) ([]byte, format.PageRef, error
 	}
 	there := ref.Of(k)
 	content, held, err := readPage(f, name, there, buf)
-	switch {
+	switch { // A reference there is as wrong as another content: each is followed once.
 	case err != nil || content != nil && held.CRC == ref.CRC:
 	case there == k:
 		err = corrupt(name, "page %v is not the one that %s refers to", k, r.Name)
@@ -189,6 +205,8 @@ func (r *Reader) settle(k pagefile.Key, ref *format.PageRef) error {
 	if ref.Column == 0 {
 		return nil
 	}
+	// The page of the manifest itself comes here before r has one. MayRepeat refuses its column, so
+	// it must be asked first.
 	if !format.MayRepeat(k.Column, ref.Column) || !r.Manifest.Repeats {
 		return corrupt(r.Name, "page %v cannot repeat one of column %d", k, ref.Column)
 	}
@@ -207,7 +225,7 @@ func (r *Reader) holder(number uint32) (f *pagefile.File, name string, err error
 	return f, r.nameOf(number), err
 }
 
-// Number returns the number of the file.
+// Number returns the number of the file; 0: a save, or the manifest is not read yet.
 func (r *Reader) Number() uint32 {
 	if r.Manifest == nil {
 		return 0
@@ -221,6 +239,7 @@ func ReadPage(f *pagefile.File, name string, k pagefile.Key) ([]byte, format.Pag
 	return readPage(f, name, k, nil)
 }
 
+// readPage is [ReadPage] that may use the memory of buf.
 func readPage(f *pagefile.File, name string, k pagefile.Key, buf []byte) ([]byte, format.PageRef, error) {
 	value, ok, err := f.GetInto(buf, k)
 	if err != nil || !ok {
@@ -250,6 +269,8 @@ func (r *Reader) other(number uint32) (*pagefile.File, error) {
 	return f.File, f.err
 }
 
+// openOther opens a file that the manifest lists, and compares the checksum it has there. Only what
+// it lists is opened: a page cannot make the program open any other.
 func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 	if r.Manifest == nil {
 		return nil, corrupt(r.Name, "its manifest is a reference")
@@ -275,8 +296,9 @@ func (r *Reader) openOther(number uint32) (*pagefile.File, error) {
 	return nil, corrupt(r.Name, "it refers to file %d, which its manifest does not list", number)
 }
 
-// room returns how many bytes the files have that hold the state, with those that are
-// there once and stand for more.
+// room returns how many bytes of state the files can hold at most, which bounds what is allocated for
+// the sizes that a manifest claims. A page that repeats another stands for more bytes than it has:
+// as any small page may be one, each is counted for the most that one can stand for.
 func (r *Reader) room() int64 {
 	room := r.roomOnce()
 	if r.Manifest.Repeats {
@@ -285,7 +307,8 @@ func (r *Reader) room() int64 {
 	return room
 }
 
-// roomOnce is room for what no page repeats.
+// roomOnce is room for what cannot repeat anything, as the registry. Files that cannot be opened
+// hold nothing.
 func (r *Reader) roomOnce() int64 {
 	files := map[*pagefile.File]bool{r.File: true}
 	for _, ref := range r.Manifest.Files {

@@ -18,8 +18,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/image"
 )
 
-// A Saving is a world or an image on its way to a file, in one go. Its pages are encoded
-// as they are written.
+// A Saving is a world or an image on its way to a file, in one go. It copies nothing: its pages are
+// functions that append rows of the world, which are called as the file is written. So it takes
+// the memory of a few batches of pages, and of the sparse arrays of components that are just
+// being encoded.
+//
+// A save refers to no other file. Of components whose entities are in the same order it has the
+// dense and sparse arrays once; which these are is known from sums of entities, which are made
+// first.
 type Saving struct{ pageList }
 
 // savedRows are the rows of the registry, a component or a resource.
@@ -33,7 +39,7 @@ type savedRows struct {
 func Saved(w *ecs.World) *Saving {
 	rows, alive, free := w.Raw().Registry()
 	schema := format.SchemaOf(w)
-	registry := image.SumRows(len(rows), func(dst []byte, lo, hi int) []byte { return digest.AppendEntities(dst, rows[lo:hi]) })
+	registry := image.SumRows(len(rows), func(p *image.Page, lo, hi int) { p.Entities(raw.As[ecs.Entity](rows[lo:hi])) })
 	stored := make([]savedRows, len(schema.Components))
 	var parts []digest.Part
 	for _, st := range w.Raw().Storages() {
@@ -63,12 +69,12 @@ func SavedImage(im *image.Image) *Saving {
 
 // sumStorage returns the sum of st.
 func sumStorage(st raw.Storage) uint64 {
-	entities := st.Entities()
-	return image.SumRows(st.Rows(), func(dst []byte, lo, hi int) []byte {
+	entities := raw.As[ecs.Entity](st.Entities())
+	return image.SumRows(st.Rows(), func(p *image.Page, lo, hi int) {
 		if entities != nil {
-			dst = digest.AppendEntities(dst, entities[lo:hi])
+			p.Entities(entities[lo:hi])
 		}
-		return st.AppendRows(dst, lo, hi)
+		p.Rows(lo, hi, st.AppendRows)
 	})
 }
 
@@ -99,6 +105,7 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 		}
 		for number := range a.Pages() {
 			lo, hi := a.Span(number)
+			// Size is what progress is told in, so it need not be exact.
 			p := page{key: a.Key(number), append: func(dst []byte) []byte { return appendRows(dst, lo, hi) }}
 			size := 0
 			switch a.Kind {
@@ -116,8 +123,9 @@ func newSaving(m format.Manifest, registry []ecs.Entity, stored []savedRows) *Sa
 	return s
 }
 
-// An order is that of the entities of a component, or of the registry: components that
-// have the same one have the same dense and sparse arrays.
+// An order is the order in which the entities of a component, or of the registry, lie in its rows.
+// Components that have the same one have the same dense and sparse arrays. Two may also have it in
+// common for some pages only: then they share these dense pages, but no sparse ones.
 type order struct {
 	entities []ecs.Entity
 	pages    []xxh3.Uint128 // The sums of the pages of the dense array,
@@ -152,6 +160,7 @@ func ordersOf(registry []ecs.Entity, stored []savedRows) []order {
 	return orders
 }
 
+// sumEntities returns the sum of a page of entities, which is that of its content.
 func sumEntities(entities []ecs.Entity) xxh3.Uint128 {
 	e := encodedPages.Get().(*encodedPage)
 	defer encodedPages.Put(e)

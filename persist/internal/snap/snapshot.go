@@ -15,19 +15,39 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// A snapshot of a store is made in three steps. Only the first one stands in the way of the program:
+//
+//	NewSnapshot, Advance   world's goroutine   copy the groups of rows that Dirty names
+//	Assemble               one beside it       sum groups, cut them into pages, look each page up
+//	Write                  one beside it       encode and write pages; the table for the next snapshot
+//
+// A page ends in one of three ways, none of which a reader of the state notices:
+//
+//	shared     the snapshot before has it: a reference to the file that holds its content
+//	repeats    an array before has the same page: a reference to that array's column
+//	written    its content
+//
+// What is not copied is taken from the snapshot before, its pages by the table and its digest by
+// the sums. So table, sums and Dirty must all be relative to the same snapshot.
+
 // MaxFiles is how many other files a snapshot may refer to; beyond, the next one
-// is written in full.
+// is written in full. A recovery opens each of them, and none can be removed before the snapshot.
 const MaxFiles = 8
 
-// MaxChain is how many snapshots are made between two full ones.
+// MaxChain is how many snapshots that share pages are made between two full ones. A full one
+// shares nothing, so the files before it can go.
 const MaxChain = 15
 
-// A PageTable says where the pages of a snapshot lie, and what was in them.
+// A PageTable says where the pages of a snapshot lie, and what was in them. It stays in memory
+// until the next snapshot, which looks each of its pages up: does some file have it already?
 type PageTable map[pagefile.Key]tablePage
 
+// A tablePage is what is known of a page that lies in a file.
 type tablePage struct {
-	sum  xxh3.Uint128 // Of the content. Pages of equal sum are taken as equal.
-	Size uint32       // Bytes of the content; 0: another page of the snapshot has them.
+	// sum is that of the content. Pages of equal sum are taken as equal without a look at their
+	// bytes, which are in a file: 128 bits make a collision by chance as good as impossible.
+	sum  xxh3.Uint128
+	Size uint32 // Bytes of the content; 0: another page of the snapshot has them.
 	format.PageRef
 }
 
@@ -35,6 +55,7 @@ type tablePage struct {
 // of component number n at n, and of the registry at registryNumber.
 type PageSums map[int][]uint64
 
+// registryNumber stands for the registry where components have their numbers.
 const registryNumber = -1
 
 // A Snapshot is a state on its way to a file. It is copied in the world's
@@ -46,8 +67,8 @@ type Snapshot struct {
 	previous PageTable // Of the snapshot before; nil: write all pages.
 	before   PageSums  // Of the same.
 
-	Sums  PageSums
-	Bytes int64 // Of the pages that no other file has.
+	Sums  PageSums // Of this one, once it is assembled: those before of the next one.
+	Bytes int64    // Of the pages that no other file has.
 }
 
 // A SnapshotBase is what a snapshot shares pages with: the snapshot before, and
@@ -61,6 +82,9 @@ type SnapshotBase struct {
 // NewSnapshot returns a snapshot of from, a state of w, of the storages for which
 // keep returns true. They must be in s. What does not rewind has no past and is
 // copied at once; the rest is to be copied by Advance.
+//
+// It tells from about all rows that are not copied, so from saves fewer old values while the
+// program goes on.
 func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, keep func(raw.Storage) bool, buffers *BufferList) *Snapshot {
 	alive, free, total := from.Registry()
 	sn := &Snapshot{previous: base.Table, before: base.Sums, Sums: PageSums{}}
@@ -77,6 +101,8 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 	}
 	sn.buffers = buffers
 	all := base.Dirty.All || base.Table == nil
+	// Columns are copied in this order: the registry, then components by number. The order of the
+	// pages in the file is that of Manifest.Arrays, whatever was copied first.
 	registry := &rowCopy{number: registryNumber, size: format.ComponentSize{Rows: total, PageRows: format.PageRows}, rows: base.Dirty.registry}
 	registry.init(all)
 	registry.skip(from)
@@ -99,7 +125,10 @@ func NewSnapshot(w *ecs.World, from past, s *format.Schema, base SnapshotBase, k
 func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage, d *Dirty, all bool) {
 	entry := &sn.Manifest.Schema.Components[n]
 	c := &rowCopy{number: n, storage: st, width: st.Layout().Width(), summed: st.Rewinds() && entry.Rewinds}
-	fixed := !st.IsResource() && st.Rewinds() // Else it may be another one than any tick says.
+	// Whether from, which is a tick, has this storage. Resources and what does not rewind can be
+	// written at any time, without a tick that says so: they are copied here and now, whole,
+	// whatever d says of them.
+	fixed := !st.IsResource() && st.Rewinds()
 	if fixed {
 		c.size.Rows = from.Len(st)
 	} else {
@@ -109,10 +138,13 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 	p := d.component(n)
 	c.rows = p.rows
 	if !st.IsResource() && c.size.Rows > 0 {
+		// Pages of a sparse array are made from the entities in the rows, wherever these lie: if
+		// one is to be written, the entities of all rows are copied, 8 bytes each. Entities that
+		// were destroyed may have been in any component, as the operation names none.
 		c.sparse = p.sparse
 		c.sparse.addAll(d.destroyed)
 		if all || p.cleared || !fixed {
-			c.sparse = nil
+			c.sparse = nil // Not the slice that d has, to which these pages would be added.
 			c.sparse.addRows(0, sn.Manifest.Total)
 		}
 		c.dense = len(c.sparse) > 0
@@ -127,7 +159,7 @@ func (sn *Snapshot) addComponent(w *ecs.World, from past, n int, st raw.Storage,
 	c.skip(from)
 }
 
-// init makes the groups of c, which are copied all or as c.rows says.
+// init makes the groups of c, all of which are copied, or those that c.rows names.
 func (c *rowCopy) init(all bool) {
 	c.groups = make([]rowGroup, (c.size.Rows+format.PageRows-1)/format.PageRows)
 	if all {
@@ -137,7 +169,7 @@ func (c *rowCopy) init(all bool) {
 }
 
 // Assemble makes pages of what was copied: references for those that are as they
-// were in the snapshot before.
+// were in the snapshot before. It needs neither the world nor what it was copied from.
 func (sn *Snapshot) Assemble() error {
 	if err := sn.sum(); err != nil {
 		return err
@@ -157,7 +189,9 @@ func (sn *Snapshot) Assemble() error {
 	return nil
 }
 
-// sum sums what was copied, and what is as it was before.
+// sum makes the digest of the whole state, from the sums of the groups that were copied
+// and, for the others, from those that the snapshot before was made with. So it costs what
+// was copied, not what there is.
 func (sn *Snapshot) sum() error {
 	var parts []digest.Part
 	var registry uint64
@@ -177,7 +211,8 @@ func (sn *Snapshot) sum() error {
 	return nil
 }
 
-// sumGroups returns the sums of the groups of c.
+// sumGroups returns the sums of the groups of c. The last one may have fewer rows than before: then it is
+// dirty, so its sum is never taken from there.
 func (sn *Snapshot) sumGroups(c *rowCopy) ([]uint64, error) {
 	before := sn.before[c.number]
 	sums := make([]uint64, len(c.groups))
@@ -194,7 +229,9 @@ func (sn *Snapshot) sumGroups(c *rowCopy) ([]uint64, error) {
 	return sums, nil
 }
 
-// addArray adds the pages of a, an array of c.
+// addArray adds the pages of a, an array of c. Dense and data pages are parts of what was copied of
+// a group, byte for byte. Sparse pages are made: c copies none, since the entities of all rows tell
+// what is in them.
 func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 	var sparse []uint32
 	if a.Kind == format.SparseArray && c.dense {
@@ -203,7 +240,9 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 	for number := range a.Pages() {
 		k := a.Key(number)
 		lo, hi := a.Span(number)
-		group := &c.groups[min(lo/format.PageRows, len(c.groups)-1)] // Which a sparse array has no use for.
+		// A sparse array has one entry for each index, so it may have more pages than the component
+		// has groups; it has no use for the group.
+		group := &c.groups[min(lo/format.PageRows, len(c.groups)-1)]
 		var err error
 		switch {
 		case a.Kind == format.DenseArray:
@@ -215,7 +254,7 @@ func (sn *Snapshot) addArray(a *format.Array, c *rowCopy) error {
 				sn.addPage(a, k, content)
 			}
 		default:
-			sn.share(a, k)
+			sn.share(a, k) // If that has none, there is none: a page without entries is left out.
 		}
 		if err != nil {
 			return err
@@ -234,7 +273,9 @@ func (sn *Snapshot) addCopied(a *format.Array, k pagefile.Key, copied bool, cont
 	return nil
 }
 
-// share adds a page of the snapshot before, and reports whether that has it.
+// share adds a page of the snapshot before, and reports whether that has it. The reference names
+// the file that holds the content, however many snapshots ago that was written: references never
+// form a chain.
 func (sn *Snapshot) share(a *format.Array, k pagefile.Key) bool {
 	was, ok := sn.previous[k]
 	if ok {
@@ -243,7 +284,8 @@ func (sn *Snapshot) share(a *format.Array, k pagefile.Key) bool {
 	return ok
 }
 
-// addPage adds a page: a reference if it is as it was in the previous snapshot.
+// addPage adds a page: a reference if it is as it was in the previous snapshot, which a page
+// that ticks wrote may well be: they wrote the values that it had, or went back.
 func (sn *Snapshot) addPage(a *format.Array, k pagefile.Key, content []byte) {
 	sum := xxh3.Hash128(content)
 	if was, ok := sn.previous[k]; ok && was.sum == sum {
@@ -279,7 +321,8 @@ func (sn *Snapshot) Shared() (shared, written int) {
 	return shared, written
 }
 
-// References returns the files that the pages refer to.
+// References returns the files that the pages refer to, each once, with their checksums from crcs,
+// which are by number. Pages that repeat a shared one lie in the file that this one names.
 func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) {
 	named := map[uint32]bool{}
 	for i := range sn.pages {
@@ -293,7 +336,7 @@ func (sn *Snapshot) References(crcs map[uint32]uint32) (files []format.FileRef) 
 
 // Write writes sn to a file, which has its name only once it is complete,
 // durable and verified, and beforePublish has returned nil. It returns the table
-// for the next snapshot.
+// for the next snapshot. Only once pages are written does each know in which file it is.
 func (sn *Snapshot) Write(files disk.FS, name string, beforePublish func() error) (pagefile.Info, PageTable, error) {
 	info, err := sn.write(context.Background(), files, name, pagefile.Options{BeforePublish: beforePublish, NoReplace: true})
 	if err != nil {

@@ -6,17 +6,18 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/stet-ecs/stet/disk"
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A Session runs one program on a world kept in a directory and on a twin that
-// never leaves memory, and remembers what every commit looked like.
+// A Session runs one program on a world kept in a store and on a twin that is never
+// stored, and remembers what every commit looked like.
 type Session struct {
 	t       rapid.TB
-	Dir     string
+	files   disk.FS
 	history int
 	build   func(history int) *World
 	World   *World
@@ -29,7 +30,7 @@ type Session struct {
 
 func (s *Session) open() {
 	s.World = s.build(s.history)
-	store, err := persist.Open(Background, s.Dir, s.World.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
+	store, err := persist.OpenFS(Background, s.files, s.World.World, persist.Options{Sync: journal.SyncNever(), SnapshotBytes: 4000})
 	require.NoError(s.t, err)
 	s.Store, s.opened = store, s.opened+1
 }
@@ -122,14 +123,20 @@ func (s *Session) reopen() {
 	require.Equal(s.t, head, s.World.Raw().Seq())
 }
 
+// View closes the store and opens it for reading.
+func (s *Session) View() *inspect.View {
+	s.World.ReleaseAll()
+	require.NoError(s.t, s.Store.Close(Background))
+	v, err := inspect.OpenFS(Background, s.files, ".")
+	require.NoError(s.t, err)
+	return v
+}
+
 // Finish closes the store and reads the state after every record, those on
 // abandoned branches too.
 func (s *Session) Finish() {
-	s.World.ReleaseAll()
 	head := s.World.Raw().Seq()
-	require.NoError(s.t, s.Store.Close(Background))
-	v, err := inspect.OpenReadOnly(Background, s.Dir)
-	require.NoError(s.t, err)
+	v := s.View()
 	defer v.Close()
 	r, err := v.Verify(Background)
 	require.NoError(s.t, err)
@@ -170,14 +177,13 @@ type committed struct {
 	heat   string // The rows of what does not rewind: the digest leaves them out.
 }
 
-// NewSession begins a session with a [World].
-func NewSession(t rapid.TB, dir string, history int) *Session {
-	return NewSessionOf(t, dir, history, New)
-}
+// NewSession begins a session with a [World], whose store lies in memory: random programs
+// open many, and ask nothing of a disk.
+func NewSession(t rapid.TB, history int) *Session { return NewSessionOf(t, history, New) }
 
 // NewSessionOf begins a session with the worlds that build makes.
-func NewSessionOf(t rapid.TB, dir string, history int, build func(history int) *World) *Session {
-	s := &Session{t: t, Dir: dir, history: history, build: build, States: map[uint64]committed{}}
+func NewSessionOf(t rapid.TB, history int, build func(history int) *World) *Session {
+	s := &Session{t: t, files: disk.Memory(), history: history, build: build, States: map[uint64]committed{}}
 	s.Twin = build(200)
 	s.open()
 	s.remember()
