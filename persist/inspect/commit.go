@@ -10,7 +10,8 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
-// A Commit is a tick in the journal.
+// A Commit is a tick in the journal. It says which rows the tick wrote, not what is in them: for that
+// there is [View.Changes].
 type Commit struct {
 	Seq, Parent uint64
 	ID          journal.ID
@@ -24,11 +25,12 @@ type Commit struct {
 
 	EntityBytes, OpBytes int // Of Bytes: those that say which entities are alive, and list the operations.
 
-	ops    []byte
-	schema *format.Schema
+	ops    []byte         // Encoded: most who ask for a tick do not ask for them, see Ops.
+	schema *format.Schema // In force at the tick.
 }
 
-// A RowChange says what a tick did to the rows of a component or resource.
+// A RowChange says what a tick did to the rows of a component or resource. Rows from After on are gone;
+// of a row that moved, its new place counts as written.
 type RowChange struct {
 	Component     int // Its number, as in an [Op].
 	Before, After int // How many rows there were.
@@ -50,8 +52,9 @@ func describeTick(v *catalog.Catalog, e journal.Entry, t *format.Tick, s *format
 	for _, in := range t.Inputs {
 		c.Inputs = append(c.Inputs, Input{Name: in.Name, Data: bytes.Clone(in.Data)})
 	}
+	c.Rows = make([]RowChange, 0, len(t.Storages))
 	for _, p := range t.Storages {
-		written := p.Written()
+		written := p.Written() // Rows given and rows edited.
 		c.Rows = append(c.Rows, RowChange{p.Number, p.Before, p.After, format.CountRows(written), p.EntityRanges, written, p.Size})
 	}
 	return c

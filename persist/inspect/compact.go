@@ -48,6 +48,12 @@ type CompactReport struct {
 // A compaction is a call of Compact: a rewrite of the way from one state to another, without
 // branches. Its base is the state to keep ticks from; older snapshots with names come before it.
 // Unlike a recovery it refuses what is damaged, rather than to leave it out.
+//
+//	there   1 ── 2 ── 3 "boss" ── 4 ── 5 ── 6 ── 7 ── 8        Keep 5, At 7
+//	                              └─── 9
+//	here              3 "boss"         5 ── 6 ── 7
+//
+// 3 and 5 are snapshots, and so is 7, where a program goes on. Without Keep the base is At itself.
 type compaction struct {
 	*catalog.Catalog
 	from, to uint64
@@ -95,7 +101,7 @@ func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 	if err != nil {
 		return fmt.Errorf("of the snapshots with names, which can be left out: %w", err)
 	}
-	im, err := base(ctx, c.Catalog, c.from)
+	im, err := base(ctx, c.Catalog, c.from) // Not At: ticks follow it.
 	if err != nil {
 		return err
 	}
@@ -112,13 +118,14 @@ func (c *compaction) fill(ctx context.Context, r *rewrite) error {
 }
 
 // leadsTo reports whether the state that id names is, as far as is known, on the way
-// to the one that the copy leads to.
+// to the one that the copy leads to. Of states before the oldest record that is left nobody knows: they
+// count as being on it.
 func (c *compaction) leadsTo(id journal.ID) bool {
 	_, err := c.Log.Path(id.Seq, c.to)
 	return err == nil || id.Seq < c.Oldest(c.to)
 }
 
-// dropped counts what is left out.
+// dropped counts what is left out: every record that is not on the way, and those on it up to the base.
 func (c *compaction) dropped() {
 	way := c.Ancestors(c.to)
 	for _, e := range c.Log.Entries {

@@ -13,6 +13,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// Two states are compared in three ways, which give the same Diff. Each finds ranges of rows outside
+// of which both are known to hold the same at the same place, and then compares these:
+//
+//	two images         pages that differ as bytes        diffImages here, differing
+//	snapshot files     pages that differ, or are shared  diffpages.go
+//	a tick             rows that it wrote                tickdiff.go
+//	                   └─▶ Diff.component, diffRegistries: rows joined by entity
+
 // A Diff says how two states differ: what is different in the new one. Its rows
 // share memory with what was read to find them.
 type Diff struct {
@@ -37,7 +45,7 @@ type ComponentDiff struct {
 	Old, New *layout.Type // nil: the component is not known there.
 	Rows     []RowDiff    // By index and generation of their entities.
 
-	older, newer diffRows
+	older, newer diffRows // Where the rows are that Rows names; others may not be there.
 }
 
 // A RowDiff is what became of the row of an entity.
@@ -94,6 +102,7 @@ func (c *ComponentDiff) Count() (added, removed, changed, moved int) {
 func diffImages(ctx context.Context, older, newer *Image) (*Diff, error) {
 	d := &Diff{OldTick: older.Tick, NewTick: newer.Tick}
 	d.Schema = diffSchemas(older.Stored(), newer.Stored())
+	// All rows of the registry are compared: they are in memory, 8 bytes each.
 	d.Registry = diffRegistries(registry(older), registry(newer), between(0, max(len(older.Registry), len(newer.Registry))))
 	for o, n := range pairs(older.Components, newer.Components, func(c *Component) string { return c.Name }) {
 		if err := ctx.Err(); err != nil {
@@ -193,7 +202,8 @@ func (r imageRows) entity(row int) ecs.Entity {
 // pieces that may hold others. Pages are compared as bytes, which takes no look at rows, and
 // most pages of two states near each other are the same.
 func differing(a, b *Component) []raw.Range {
-	if a == nil || b == nil || a.Resource || b.Resource || a.Width != b.Width || a.Width < 0 {
+	// Rows that vary in size are not packed, and the same bytes mean another value in another layout.
+	if a == nil || b == nil || a.Resource || b.Resource || a.Width < 0 || !a.Layout.Equal(b.Layout) {
 		return between(0, max(columnOf(a).len(), columnOf(b).len()))
 	}
 	common := min(a.N, b.N)
@@ -210,6 +220,7 @@ func differing(a, b *Component) []raw.Range {
 // component compares what two states have under one name. Outside of ranges they
 // are known to hold the same at the same place.
 func (d *Diff) component(older, newer diffColumn, ranges []raw.Range) error {
+	// A resource and a component of one name are two things: one is gone, the other new.
 	if older.layout != nil && newer.layout != nil && older.resource != newer.resource {
 		if err := d.component(older, absent, between(0, older.len())); err != nil {
 			return err
@@ -258,7 +269,7 @@ func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	for _, r := range ranges {
 		for row := r.First; row < r.First+r.N; row++ {
 			o, n := at(c.older, row), at(c.newer, row)
-			if o == n && o != ecs.Vacant {
+			if o == n && o != ecs.Vacant { // It stayed where it is. In most diffs most rows do.
 				if err := c.add(o, row, row, same); err != nil {
 					return err
 				}
@@ -285,7 +296,7 @@ func (c *ComponentDiff) compare(ranges []raw.Range) error {
 	return nil
 }
 
-// add adds the row of e, if it differs.
+// add adds the row of e, if it differs, in value or in place.
 func (c *ComponentDiff) add(e ecs.Entity, oldRow, newRow int, same func(a, b []byte) (bool, error)) error {
 	r := RowDiff{Entity: e, OldRow: oldRow, NewRow: newRow}
 	if !r.Added() && !r.Removed() {

@@ -7,6 +7,15 @@ import (
 	"github.com/stet-ecs/stet/ecs/layout"
 )
 
+// Two values are compared part by part, as far down as they are alike:
+//
+//	structs             the fields that both have, by name
+//	maps                the entries, by key
+//	arrays, slices      the elements, if there are as many; else as a whole
+//	pointers            what they lead to
+//	numbers             by value, integers of any size with each other, floats with floats
+//	all else, and nil   as a whole
+
 // A FieldDiff is a part of a row that differs. Path leads to it as in Go: "X",
 // "Info.Range", "Slots[1]", "Counts[\"gold\"]"; it is "" for all of the row. A
 // value is zero where the entry of a map is missing.
@@ -45,14 +54,14 @@ type fieldDiffs []FieldDiff
 
 // values compares a and b, which are at path. Their types may differ: an integer of
 // another size is the same if it has the same value, and so is a float, so that widening a field
-// changes no row.
+// changes no row. An integer and a float never are.
 func (f *fieldDiffs) values(path string, a, b layout.Value) {
 	switch {
 	case a.Kind() != b.Kind():
 		if !sameNumber(a, b) {
 			f.add(path, a, b)
 		}
-	case a.IsNil() || b.IsNil():
+	case a.IsNil() || b.IsNil(): // nil and empty are two values.
 		if a.IsNil() != b.IsNil() {
 			f.add(path, a, b)
 		}
@@ -80,7 +89,7 @@ func (f *fieldDiffs) fields(path string, a, b layout.Value) {
 		path += "."
 	}
 	for i, field := range a.Type().Fields {
-		if other, ok := b.Field(field.Name); ok {
+		if other, ok := b.Field(field.Name); ok { // A field that one lacks is a difference of types, not of rows.
 			f.values(path+field.Name, a.Index(i), other)
 		}
 	}
@@ -101,7 +110,7 @@ func (f *fieldDiffs) entries(path string, a, b layout.Value) {
 			f.add(entryPath(path, a.Key(i)), a.Index(i), layout.Value{})
 		}
 	}
-	for i := range b.Len() {
+	for i := range b.Len() { // Those left in at are in the new one only.
 		if _, ok := at[keyText(b.Key(i))]; ok {
 			f.add(entryPath(path, b.Key(i)), layout.Value{}, b.Index(i))
 		}

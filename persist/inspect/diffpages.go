@@ -40,7 +40,8 @@ type pageDiff struct {
 var errNoPages = errors.New("persist: not in snapshot files of the same kind")
 
 // diffPages is [View.DiffTo] for states that are in snapshot files; else it returns
-// errNoPages.
+// errNoPages. The files may be of two stores, or one of them a save; what they hold in memory is what
+// differs, in both.
 func diffPages(ctx context.Context, v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (*Diff, error) {
 	var p pageDiff
 	var err error
@@ -78,14 +79,16 @@ func snapshotOf(v *catalog.Catalog, seq uint64) (*snap.Reader, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNoPages
 	}
+	// Of what does not rewind, a state lacks rows that the file has: those of dead entities.
 	if err == nil && (!r.Manifest.AllRewind() || !r.Plausible()) {
-		r.Close() // The state is more than what the file holds, or the file is hostile.
+		r.Close() // The state is not what the file holds, or the file is hostile.
 		return nil, errNoPages
 	}
 	return r, err
 }
 
-// A storedColumn is a component in a snapshot file.
+// A storedColumn is a component in a snapshot file. The third array, sparse, follows from dense, and is
+// not compared.
 type storedColumn struct {
 	format.Entry
 	rows        int
@@ -95,6 +98,7 @@ type storedColumn struct {
 // none is an array that a state does not have.
 var none = format.Array{PageRows: 1}
 
+// columns returns the components of a snapshot, by number.
 func columns(m *format.Manifest) []*storedColumn {
 	list := make([]*storedColumn, len(m.Components))
 	for n := range list {
@@ -118,6 +122,7 @@ func (p *pageDiff) registry() error {
 			differ[row/format.PageRows] = true
 		}
 	}
+	// Of a page that differs both sides are needed, also where one was found to be the same.
 	var ranges []raw.Range
 	for page, d := range differ {
 		if !d {
@@ -135,7 +140,8 @@ func (p *pageDiff) registry() error {
 	return nil
 }
 
-// component compares a component; nil: the state does not have it.
+// component compares a component; nil: the state does not have it. Layouts must be equal: of others,
+// equal bytes would say nothing.
 func (p *pageDiff) component(older, newer *storedColumn) error {
 	sides := [2]*storedColumn{older, newer}
 	known := older
@@ -149,6 +155,7 @@ func (p *pageDiff) component(older, newer *storedColumn) error {
 	if newer != nil {
 		d = newer
 	}
+	// A unit is a page of values. A page of entities has the rows of one or more of them.
 	unit := known.data.PageRows
 	if older != nil && newer != nil && (c.Resource != d.Resource || !c.Layout.Equal(d.Layout) || c.data.PageRows != d.data.PageRows) {
 		return errNoPages
@@ -184,6 +191,7 @@ type pagedArray struct {
 	held   [2]map[int][]byte // Pages that were read and are needed: those that differ, and those that differ beside them.
 }
 
+// array returns an array of which nothing was read.
 func (p *pageDiff) array(older, newer format.Array) *pagedArray {
 	return &pagedArray{
 		files: p.files, arrays: [2]format.Array{older, newer},
@@ -197,7 +205,7 @@ func (a *pagedArray) count(side, page int) int {
 	return max(0, hi-lo)
 }
 
-// differing compares all pages. It returns which differ.
+// differing compares all pages. It returns which differ: those stay held, the others are let go.
 func (a *pagedArray) differing() ([]bool, error) {
 	differ := make([]bool, len(a.same))
 	for page := range differ {
@@ -213,7 +221,7 @@ func (a *pagedArray) differing() ([]bool, error) {
 // compare reports whether both states have the same page. It keeps pages that
 // differ.
 func (a *pagedArray) compare(page int) (bool, error) {
-	if a.count(0, page) != a.count(1, page) {
+	if a.count(0, page) != a.count(1, page) { // The last page of one of them.
 		return false, nil
 	}
 	shared, err := a.shared(page)
@@ -251,7 +259,7 @@ func (a *pagedArray) shared(page int) (bool, error) {
 	if err != nil || a.held[first][page] != nil {
 		return false, err
 	}
-	if ref.File == n.Number && ref.Column == 0 {
+	if ref.File == n.Number && ref.Column == 0 { // The page of this very key in the other file.
 		return true, nil
 	}
 	other, err := a.own(second, page)
@@ -318,7 +326,8 @@ type pagedRows struct {
 	cut [2]map[int][][]byte // Pages of rows that vary, by row.
 }
 
-// load reads what may differ, and returns the ranges of these rows.
+// load reads what may differ, and returns the ranges of these rows. A unit differs if its page of data
+// does, or the page of dense that has its entities.
 func (r *pagedRows) load() ([]raw.Range, error) {
 	r.cut = [2]map[int][][]byte{{}, {}}
 	var differ []bool // By pages of data.
@@ -333,7 +342,7 @@ func (r *pagedRows) load() ([]raw.Range, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.data == nil {
+		if r.data == nil { // Tags: only who has one can differ.
 			differ = make([]bool, (max(r.dense.arrays[0].Rows, r.dense.arrays[1].Rows)+r.unit-1)/r.unit)
 		}
 		for unit := range differ {
@@ -373,7 +382,8 @@ func (r *pagedRows) loadUnit(unit int) error {
 	return nil
 }
 
-// check checks the rows of a page, and cuts them apart if they vary.
+// check checks the rows of a page, and cuts them apart if they vary. Whoever reads one later reads
+// bytes that are a value of the layout.
 func (r *pagedRows) check(side, unit int) error {
 	content, n := r.data.held[side][unit], r.data.count(side, unit)
 	if r.width >= 0 {

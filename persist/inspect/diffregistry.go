@@ -29,7 +29,7 @@ func (d *RegistryDiff) same() bool {
 func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	var older, newer []indexState
 	everyRowOf(ranges, max(a.total, b.total), func(row int) {
-		o, n := a.state(row), b.state(row)
+		o, n := a.state(row), b.state(row) // The same row, perhaps of two indices.
 		if o != n && o.status != unusedIndex {
 			older = append(older, o)
 		}
@@ -47,7 +47,12 @@ func diffRegistries(a, b registryRows, ranges []raw.Range) (d RegistryDiff) {
 	return d
 }
 
-// add adds what became of an index.
+// add adds what became of an index:
+//
+//	alive, the same entity   at another row: moved
+//	alive, another entity    one destroyed, one created
+//	alive, then not          destroyed; the other way round created
+//	neither                  counted as free: its generation, its row, or whether it is retired
 func (d *RegistryDiff) add(o, n indexState) {
 	wasAlive, isAlive := o.status == aliveIndex, n.status == aliveIndex
 	switch {
@@ -65,18 +70,20 @@ func (d *RegistryDiff) add(o, n indexState) {
 	}
 }
 
-// registryRows is the registry of a state.
+// registryRows is the registry of a state: rows [0, alive) are those alive, [alive, free) the indices
+// to give out again, [free, total) those that are never given out again.
 type registryRows struct {
 	entity             func(row int) ecs.Entity
 	alive, free, total int
 }
 
+// registry returns that of im, whose rows are read when they are asked for.
 func registry(im *Image) registryRows {
 	rows := im.Registry
 	return registryRows{func(row int) ecs.Entity { return rows[row] }, im.Alive, im.Free, len(rows)}
 }
 
-// state returns what row says; nothing if it is past the end.
+// state returns what row says, which is of the index that it holds; nothing if it is past the end.
 func (r registryRows) state(row int) indexState {
 	if row >= r.total {
 		return indexState{}

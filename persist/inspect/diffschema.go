@@ -9,6 +9,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// Schemas are compared by names, as a program that opens a store compares its types with what is stored:
+// a component or field that has another name is one that is gone and one that is new. What is said is
+// text for people; nothing is decided by it but whether there is a difference.
+
 // A SchemaDiff is something that the schemas of two states say differently.
 type SchemaDiff struct {
 	Component string
@@ -29,6 +33,7 @@ func diffSchemas(a, b *format.Schema) (diffs []SchemaDiff) {
 	return diffs
 }
 
+// pointers returns pointers to the elements of list, as pairs takes them.
 func pointers[T any](list []T) []*T {
 	all := make([]*T, len(list))
 	for i := range list {
@@ -65,6 +70,7 @@ func traits(c *format.Entry) string {
 
 // diffEntries appends how two entries of one name differ.
 func diffEntries(diffs []SchemaDiff, a, b *format.Entry) []SchemaDiff {
+	// One difference apart from types is told: the traits if they differ, else what gaps hold.
 	if traits(a) != traits(b) {
 		diffs = append(diffs, SchemaDiff{Component: a.Name, Old: traits(a), New: traits(b)})
 	} else if string(a.Default) != string(b.Default) {

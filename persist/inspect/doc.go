@@ -15,7 +15,7 @@
 //	of it only what is asked for      View.Read, State.Outline, State.Row, State.Sweep
 //	what a tick did                   View.Commits, View.Changes
 //	one entity, without the state     View.Peek, View.Trace, View.TraceBack
-//	who is alive, who refers to one   View.Roster, View.Living, View.Referrers
+//	who is alive, who refers to one   View.Living, View.Referrers
 //	what hangs on one                 View.Tree
 //	two states, two histories         View.Diff, View.DiffTo; View.Part
 //	follow a store in use             View.InUse, View.Refresh

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/stet-ecs/stet/ecs"
@@ -149,19 +148,4 @@ func (v *View) Living(ctx context.Context, entities []ecs.Entity, seq uint64) (a
 		})
 	})
 	return alive, err
-}
-
-// Roster returns, of the entities alive after record seq in the order of their
-// indices, n behind the first skip; how many there are, and the tick of the state.
-//
-// The state must be in a snapshot, or it is an error; then [View.At] is
-// the way. Of the snapshot it reads the rows of the entities, 8 bytes each, page by
-// page, and keeps twice skip+n of them. Damage elsewhere goes unnoticed.
-func (v *View) Roster(ctx context.Context, seq uint64, skip, n int) (tick uint64, alive int, entities []ecs.Entity, err error) {
-	for _, s := range v.cat.Bases(seq) {
-		if s.Err == nil && s.ID.Seq == seq {
-			return roster(ctx, v.cat, s, skip, n)
-		}
-	}
-	return 0, 0, nil, fmt.Errorf("%w after record %d", errNoSnapshot, seq)
 }

@@ -102,6 +102,7 @@ func Export(ctx context.Context, im *Image, w io.Writer, lines bool) error {
 
 var statusNames = [...]string{aliveIndex: "alive", freeIndex: "free", retiredIndex: "retired"}
 
+// exportComponentOf describes c: all that its schema says, but its Go type and what it was before.
 func exportComponentOf(c *Component) (*importItem, error) {
 	d := &importItem{
 		Name: &c.Name, Kind: "component", Rewinds: &c.Rewinds, Indexed: c.Indexed, Version: c.Version, Layout: c.Layout.AppendJSON(nil),
@@ -118,7 +119,8 @@ func exportComponentOf(c *Component) (*importItem, error) {
 }
 
 // An exporter writes an export. The first error of w stays in its buffer, and end returns it. Items
-// are written one by one: memory does not grow with the state.
+// are written one by one: memory does not grow with the state. Of a document, what separates an item
+// from the one before is written with the item, as nobody knows which is the last.
 type exporter struct {
 	w     *bufio.Writer
 	lines bool
@@ -142,6 +144,7 @@ func (x *exporter) print(text ...string) {
 	}
 }
 
+// head writes the head. That of a document is the beginning of an object, which the lists go on with.
 func (x *exporter) head(h exportHead) {
 	text := x.marshal(h)
 	if x.lines {
@@ -159,6 +162,7 @@ func (x *exporter) list(name string) {
 	}
 }
 
+// item writes an element of the list that was begun last.
 func (x *exporter) item(i *importItem) {
 	text := x.marshal(i)
 	if x.lines {
@@ -185,7 +189,7 @@ func (x *exporter) rows(ctx context.Context, c *Component) error {
 		case c.Entities[row] != ecs.Vacant:
 			r.Entity = c.Entities[row].String()
 		default:
-			r.Gap = true
+			r.Gap = true // Its value counts for the digest, so it is told where it is another one.
 			if gap := implicitGap(c); gap != nil && string(c.Row(row)) == string(gap) {
 				r.Value = nil
 			}

@@ -63,7 +63,10 @@ func (v *View) VerifyChecksums(ctx context.Context) (VerifyReport, error) {
 // snapshots, not their pages, and no payloads.
 func (v *View) Space(ctx context.Context) (*Space, error) {
 	s := new(Space)
-	sizes := pageSizes{}
+	var sizes pageSizes
+	if len(v.cat.Snapshots) > 1 {
+		sizes = pageSizes{}
+	}
 	refs := make([][]sharedPage, len(v.cat.Snapshots))
 	for i, info := range v.cat.Snapshots {
 		if err := ctx.Err(); err != nil {

@@ -33,10 +33,10 @@ type follower struct {
 	entity ecs.Entity
 	whole  func(ctx context.Context, seq uint64) (*Image, error) // Loads a state.
 
-	id      journal.ID
+	id      journal.ID // Of the record that leads to the state, and its tick and time.
 	tick    uint64
 	time    time.Time
-	schema  *format.Schema
+	schema  *format.Schema // Of its components.
 	adopted *format.Schema // The last one that was compared with it.
 
 	row                int // Of the index in the registry; -1: it was never in use.
@@ -45,7 +45,8 @@ type follower struct {
 	rows               []followedRow // By component number.
 }
 
-// A followedRow is where a component has its value for the entity.
+// A followedRow is where a component has its value for the entity. n is known for all components, since
+// a patch says what it expects; the rest only where the entity has it.
 type followedRow struct {
 	n     int    // Rows of the component.
 	row   int    // Of the entity; -1: none.
@@ -91,42 +92,42 @@ func (f *follower) state() (*EntityState, error) {
 	return s, nil
 }
 
-// each calls do with the records that lead on to record seq.
-func (f *follower) each(ctx context.Context, seq uint64, do func(context.Context, journal.Entry) error) error {
+// each calls do with the records that lead on to record seq. Path refuses a record that f does not lead
+// to, so whoever follows need not ask.
+func (f *follower) each(ctx context.Context, seq uint64, do func(context.Context, *catalog.Record) error) error {
 	path, err := f.view.Path(f.id.Seq, seq)
 	if err != nil {
 		return err
 	}
-	return progress.Each(ctx, progress.PhaseReplay, path, do)
+	return f.view.Records(ctx, path, do)
 }
 
 // follow goes on to record seq.
 func (f *follower) follow(ctx context.Context, seq uint64) error {
-	return f.each(ctx, seq, func(ctx context.Context, e journal.Entry) error {
-		_, _, err := f.step(ctx, e)
+	return f.each(ctx, seq, func(ctx context.Context, r *catalog.Record) error {
+		_, err := f.step(ctx, r)
 		return err
 	})
 }
 
-// step goes on by record e, and returns what f was before, and the tick.
-func (f *follower) step(ctx context.Context, e journal.Entry) (before *follower, t *format.Tick, err error) {
-	t, s, err := f.view.TickAfter(e, f.id, func() *format.Schema { return f.schema })
-	if err != nil {
-		return nil, nil, err
+// step goes on by r, and returns what f was before.
+func (f *follower) step(ctx context.Context, r *catalog.Record) (before *follower, err error) {
+	if err := f.view.Describe(r, f.id, func() *format.Schema { return f.schema }); err != nil {
+		return nil, err
 	}
-	if err := f.adopt(s); err != nil {
-		return nil, nil, f.view.EntryError(e, err)
+	if err := f.adopt(r.Schema); err != nil {
+		return nil, f.view.EntryError(r.Entry, err)
 	}
-	was := *f
+	was := *f // With the new schema: components that it adds are in neither state before.
 	was.rows = slices.Clone(f.rows)
-	if err := f.apply(ctx, t, e.ID); err != nil {
-		return nil, nil, f.view.EntryError(e, fmt.Errorf("tick %d: %w", t.Tick, err))
+	if err := f.apply(ctx, r.Says, r.ID); err != nil {
+		return nil, f.view.EntryError(r.Entry, fmt.Errorf("tick %d: %w", r.Tick, err))
 	}
-	return &was, t, nil
+	return &was, nil
 }
 
 // adopt adds the components that s has beyond those of f. The others must be the
-// same.
+// same. A schema is compared once: most ticks have that of the tick before, the same pointer.
 func (f *follower) adopt(s *format.Schema) error {
 	if f.adopted == s {
 		return nil
@@ -167,6 +168,8 @@ func (f *follower) apply(ctx context.Context, t *format.Tick, id journal.ID) err
 	return nil
 }
 
+// applyRegistry follows the index of the entity to its row. Whether the entity is alive follows from
+// where that is and who holds it, see isAlive.
 func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 	if err := image.CheckRegistry(p, f.total); err != nil {
 		return err
@@ -189,7 +192,8 @@ func (f *follower) applyRegistry(p *format.RegistryPatch) error {
 	return nil
 }
 
-// eachRow calls f with the rows of ranges and the entities that src gives them.
+// eachRow calls f with the rows of ranges and the entities that src gives them: 8 bytes each. That src
+// is long enough was checked, with the patch.
 func eachRow(ranges []raw.Range, src []byte, f func(row int, e ecs.Entity)) {
 	for _, r := range ranges {
 		for row := r.First; row < r.First+r.N; row, src = row+1, src[8:] {
@@ -206,7 +210,7 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		return err
 	}
 	to.n = p.After
-	if c.Resource != f.isWorld() {
+	if c.Resource != f.isWorld() { // The world has the resources, an entity the others.
 		return nil
 	}
 	was := to.row
@@ -219,6 +223,8 @@ func (f *follower) applyStorage(ctx context.Context, p *format.StoragePatch, seq
 		to.value = nil
 		return nil
 	}
+	// The tick gives the row, or edits it, or neither: then it holds what it held, which is known if it
+	// is the row of before.
 	i := placeAmong(p.ValueRanges, to.row)
 	edits := p.EditsOf(to.row)
 	var err error
@@ -257,7 +263,7 @@ func (r *followedRow) place(p *format.StoragePatch, e ecs.Entity) {
 	})
 }
 
-// placeAmong returns at which place the rows of ranges have a row, or -1.
+// placeAmong returns at which place the rows of ranges, which ascend, have a row, or -1.
 func placeAmong(ranges []raw.Range, row int) (i int) {
 	for _, r := range ranges {
 		if row < r.First {

@@ -51,7 +51,8 @@ func Import(ctx context.Context, r io.Reader, edited bool) (*Image, error) {
 	return x.image, x.check(edited)
 }
 
-// A lineReader knows in which lines the bytes are that were read last.
+// A lineReader knows in which lines the bytes are that were read last: the decoder reads ahead, and
+// tells of an error at which byte it is.
 type lineReader struct {
 	r    io.Reader
 	read int64
@@ -89,18 +90,23 @@ func (l *lineReader) at(offset int64) int {
 // are read by one decoder, item by item, so that neither has to be in memory as text. What is
 // built is checked twice: each item where it is read, so that an error has a line; and at the end
 // the whole, by making a world of it and comparing digests.
+//
+//	stage   0 components ──▶ 1 entities ──▶ 2 rows
+//	enter     schema grows    image is made   every index has its row in the registry
 type importer struct {
 	d      *json.Decoder
 	head   exportHead
-	schema *format.Schema
-	image  *Image // From the first entity or row on.
-	stage  int    // Index in stages of the list that is being read.
-	listed bool   // The export is one document.
-	unread bool   // The value that is wrong was not read to its end.
+	schema *format.Schema // Grows by the components.
+	image  *Image         // From the first entity or row on.
+	stage  int            // Index in stages of the list that is being read.
+	listed bool           // The export is one document.
+	unread bool           // The value that is wrong was not read to its end.
 }
 
 var stages = []string{exportComponents, exportEntities, exportRows}
 
+// read reads all there is. Of lines, the first is the object that is read member by member; what is
+// left behind it is items.
 func (x *importer) read(ctx context.Context) error {
 	if err := x.delim('{', "a JSON object"); err != nil {
 		return err
@@ -128,10 +134,10 @@ func (x *importer) read(ctx context.Context) error {
 	if _, err := x.d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is more behind the end")
 	}
-	return x.enter(exportRows)
+	return x.enter(exportRows) // There may have been none: an empty world.
 }
 
-// decode reads a value.
+// decode reads a value, and notes whether its error is before it or in it.
 func (x *importer) decode(v any) error {
 	before := x.d.InputOffset()
 	err := x.d.Decode(v)
@@ -150,6 +156,7 @@ func syntax(err error) error {
 	return err
 }
 
+// delim reads a bracket, which what names in its error.
 func (x *importer) delim(want json.Delim, what string) error {
 	token, err := x.d.Token()
 	if err != nil {
@@ -161,7 +168,8 @@ func (x *importer) delim(want json.Delim, what string) error {
 	return nil
 }
 
-// member reads the value of a member of the document or of the first line.
+// member reads the value of a member of the document or of the first line: what the head says, in any
+// order, or a list item by item.
 func (x *importer) member(ctx context.Context, name json.Token) error {
 	text := fmt.Sprint(name)
 	scalars := map[string]any{"format": &x.head.Format, "tick": &x.head.Tick, "digest": &x.head.Digest}
@@ -190,11 +198,13 @@ func (x *importer) member(ctx context.Context, name json.Token) error {
 	return x.delim(']', "the end of the array")
 }
 
+// checkHead looks whether the head that was read so far names a format that is known: before any list,
+// since what items mean depends on it.
 func (x *importer) checkHead() error {
 	switch {
 	case x.head.Format == exportFormat:
 		return nil
-	case strings.HasPrefix(x.head.Format, exportFormat[:len(exportFormat)-1]):
+	case strings.HasPrefix(x.head.Format, exportFormat[:len(exportFormat)-1]): // Another number behind it.
 		return fmt.Errorf("%w: export of format %.60q", format.ErrNewer, x.head.Format)
 	}
 	return fmt.Errorf("it does not begin with the format %q", exportFormat)
@@ -244,6 +254,7 @@ func (x *importer) enter(name string) error {
 	return nil
 }
 
+// item adds an item of a list, and says in an error of which one it is.
 func (x *importer) item(ctx context.Context, list string, item *importItem) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -297,7 +308,8 @@ func (x *importer) component(item *importItem) error {
 	return nil
 }
 
-// entity adds a row to the registry.
+// entity adds a row to the registry. While only those alive have come, both ends are where the rows end;
+// those free move the second one on.
 func (x *importer) entity(item *importItem) error {
 	e, err := ecs.ParseEntity(item.Entity)
 	if err != nil {
@@ -320,7 +332,8 @@ func (x *importer) entity(item *importItem) error {
 	return nil
 }
 
-// indexRegistry notes which row an index has; each must have one.
+// indexRegistry notes which row an index has; each must have one. So n entities have the indices 0 to n-1:
+// an export that leaves one out is of no state.
 func indexRegistry(im *Image) error {
 	im.Index = make([]uint32, len(im.Registry))
 	seen := make([]bool, len(im.Registry))
@@ -335,7 +348,8 @@ func indexRegistry(im *Image) error {
 	return nil
 }
 
-// row adds a row to a component, or gives a resource its value.
+// row adds a row to a component, or gives a resource its value. Whether its entity is alive is not asked
+// here, but when a world is made of all.
 func (x *importer) row(item *importItem) error {
 	n, ok := x.schema.Numbers[item.Component]
 	if !ok {
@@ -362,7 +376,7 @@ func (x *importer) row(item *importItem) error {
 	if err != nil {
 		return err
 	}
-	row := c.N
+	row := c.N // Rows come in dense order, so it is the next.
 	c.Resize(row + 1)
 	if !c.Resource {
 		if err := c.SetEntities(row, binary.LittleEndian.AppendUint64(nil, uint64(e)), len(x.image.Registry)); err != nil {
@@ -385,7 +399,7 @@ func (x *importer) value(c *Component, item *importItem) ([]byte, error) {
 }
 
 // check looks at the state as a whole: can a world be in it, and is it the one that
-// was exported?
+// was exported? That rows are of entities alive, and of each once, is seen by the world.
 func (x *importer) check(edited bool) error {
 	x.image.Tick = x.head.Tick
 	if _, err := x.image.World(ecs.Options{}); err != nil {

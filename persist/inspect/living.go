@@ -10,7 +10,6 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/image"
-	"github.com/stet-ecs/stet/persist/internal/progress"
 	"github.com/stet-ecs/stet/persist/internal/snap"
 )
 
@@ -23,7 +22,8 @@ type living struct {
 	given        map[int]ecs.Entity
 }
 
-// livingFrom calls read with a snapshot, the ticks behind it and who is alive in it.
+// livingFrom calls read with a snapshot, the ticks behind it and who is alive in it; read follows the
+// ticks, perhaps with more than this in view.
 func livingFrom(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Reader, path []journal.Entry, l *living) error) error {
 	return openAt(v, s, seq, func(r *snap.Reader, path []journal.Entry) error {
 		return read(r, path, &living{reader: r, alive: r.Manifest.Alive, total: r.Manifest.Total, given: map[int]ecs.Entity{}})
@@ -47,22 +47,22 @@ func openAt(v *catalog.Catalog, s SnapshotInfo, seq uint64, read func(r *snap.Re
 	return read(r, path)
 }
 
-// follow goes on by the ticks of path, from the snapshot on, with all that also takes them.
+// follow goes on by the ticks of path, from the snapshot on, with all that also takes them: so that each
+// tick is read once, whoever wants to know of it.
 func (l *living) follow(ctx context.Context, v *catalog.Catalog, path []journal.Entry, also ...func(*format.Tick) error) error {
 	id, schema := l.reader.Manifest.ID, l.reader.Manifest.Schema
-	return progress.Each(ctx, progress.PhaseReplay, path, func(_ context.Context, e journal.Entry) error {
-		t, s, err := v.TickAfter(e, id, func() *format.Schema { return schema })
-		if err != nil {
+	return v.Records(ctx, path, func(_ context.Context, r *catalog.Record) error {
+		if err := v.Describe(r, id, func() *format.Schema { return schema }); err != nil {
 			return err
 		}
-		err = l.apply(t, id)
+		err := l.apply(r.Says, id)
 		for i := 0; err == nil && i < len(also); i++ {
-			err = also[i](t)
+			err = also[i](r.Says)
 		}
 		if err != nil {
-			return v.EntryError(e, fmt.Errorf("tick %d: %w", t.Tick, err))
+			return v.EntryError(r.Entry, fmt.Errorf("tick %d: %w", r.Tick, err))
 		}
-		id, schema = e.ID, s
+		id, schema = r.ID, r.Schema
 		return nil
 	})
 }
@@ -84,7 +84,8 @@ func (l *living) apply(t *format.Tick, id journal.ID) error {
 	return nil
 }
 
-// each calls f with all that are alive, in no order.
+// each calls f with all that are alive, in no order. Rows that ticks gave come from memory, whatever
+// the snapshot has there; rows behind the end are of indices that are free.
 func (l *living) each(ctx context.Context, f func(e ecs.Entity)) error {
 	for row, e := range l.given {
 		if row < l.alive {

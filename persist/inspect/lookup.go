@@ -7,6 +7,10 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// An entity is looked up in two steps, each of which reads a page the first time:
+//
+//	index ──page of sparse──▶ row ──page of values──▶ the row, encoded
+
 // Lookup returns a function that returns what an entity that is alive has of c, which is no
 // resource: encoded, and whether it has it. Several goroutines may call it.
 //
@@ -42,7 +46,7 @@ type lookup struct {
 // of returns what e has, and whether it has it.
 func (l *lookup) of(e ecs.Entity) (row []byte, has bool, err error) {
 	n, err := l.find(e.Index())
-	if err != nil || n < 0 || l.Width == 0 {
+	if err != nil || n < 0 || l.Width == 0 { // Of a tag: only whether it has it.
 		return nil, n >= 0 && err == nil, err
 	}
 	page := n / l.data.PageRows
@@ -58,7 +62,8 @@ func (l *lookup) of(e ecs.Entity) (row []byte, has bool, err error) {
 	return values.row(n % l.data.PageRows), true, nil
 }
 
-// find returns the row of an index, or -1.
+// find returns the row of an index, or -1. An entity that is alive is the one that the row belongs to:
+// no other one with its index is, so dense need not be read.
 func (l *lookup) find(index uint32) (row int, err error) {
 	page := int(index / format.PageRows)
 	if page >= len(l.sparse) {

@@ -59,12 +59,14 @@ func (p *pieces) pointBack() {
 		err := format.DecodeSparsePage(p.sparse[k], func(i int, row uint32, count int) error {
 			for j := range count {
 				entry[i+j] = true
+				// What dense says comes first. Of an indexed component row and index are one.
 				if index, r := first+i+j, int(row)+j; r < len(known) && !known[r] && index < len(rows) && (!c.Indexed || r == index) {
 					known[r] = p.pointTo(c, r, rows[index])
 				}
 			}
 			return nil
 		})
+		// A page of sparse names every index that has a row: what it does not name is a gap.
 		for i := 0; c.Indexed && err == nil && i < format.PageRows && first+i < len(known); i++ {
 			known[first+i] = known[first+i] || !entry[i]
 		}
@@ -77,7 +79,7 @@ func (p *pieces) pointTo(c *Component, r, row int) bool {
 	if row < 0 || row >= p.im.Alive {
 		return false
 	}
-	c.CountGap(c.Entities[r], -1)
+	c.CountGap(c.Entities[r], -1) // A row that is not known counts as a gap.
 	c.Entities[r] = p.im.Registry[row]
 	return true
 }
@@ -125,7 +127,7 @@ func (p *pieces) mendRegistry() (lost, unused int) {
 		used[e.Index()] = true
 	}
 	for index, used := range used {
-		if !used {
+		if !used { // The last generation there is: none comes after it.
 			retired = append(retired, ecs.NewEntity(uint32(index), math.MaxUint32))
 			unused++
 		}

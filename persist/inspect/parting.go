@@ -12,6 +12,14 @@ import (
 	"github.com/stet-ecs/stet/persist/internal/format"
 )
 
+// Two histories are walked side by side, by the ticks that both have:
+//
+//	old   1 ── 2 ── 3 ── 4 ── 5
+//	new        2 ── 3 ── 4 ── 5 ── 6        common: 2 to 5
+//
+// From one common tick to the next, either both took one step and the payloads say the same, which is
+// cheap to see (sameTick); or the states themselves are compared (sameState).
+
 // A Parting says where two histories part that were equal before.
 type Parting struct {
 	Compared int         // Ticks that both histories have.
@@ -47,7 +55,7 @@ func commonTicks(v *catalog.Catalog, a uint64, u *catalog.Catalog, b uint64) (co
 		if o == nil || n == nil {
 			continue
 		}
-		if v.Log.World == u.Log.World && o.ID == n.ID { // The same record: what came before is the same.
+		if v.Log.World == u.Log.World && o.ID == n.ID { // The same record: what came before is the same, and need not be compared.
 			common = common[:0]
 		}
 		common = append(common, pairedTick{CommonTick{o.Tick, o.ID.Seq, n.ID.Seq}, [2]journal.Entry{*o, *n}})
@@ -70,7 +78,7 @@ func way(v *catalog.Catalog, seq uint64) (way []journal.Entry) {
 		root = e.Parent
 	}
 	var oldest *SnapshotInfo
-	for _, s := range v.Bases(seq) { // Nearest first.
+	for _, s := range v.Bases(seq) { // Nearest first, so the last one that fits is the oldest.
 		if s.Err == nil && (s.ID.Seq >= root || len(way) == 0) {
 			oldest = &s
 		}
@@ -104,7 +112,7 @@ func (d *parting) sameTick(from, to *pairedTick) bool {
 			if p.Number >= len(s.Components) {
 				return false
 			}
-			if e := &s.Components[p.Number]; e.Rewinds {
+			if e := &s.Components[p.Number]; e.Rewinds { // Others are not compared.
 				patches[i] = append(patches[i], namedPatch{p, e})
 			}
 		}
@@ -112,6 +120,7 @@ func (d *parting) sameTick(from, to *pairedTick) bool {
 	return sameRegistry(registries[0], registries[1]) && slices.EqualFunc(patches[0], patches[1], namedPatch.same)
 }
 
+// sameRegistry reports whether both ticks did the same to the entities, or both nothing.
 func sameRegistry(a, b *format.RegistryPatch) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -125,6 +134,8 @@ type namedPatch struct {
 	entry *format.Entry
 }
 
+// same reports whether both say the same byte by byte. The same change can be written in other ways, as
+// edits or as a row; then the states are compared.
 func (p namedPatch) same(q namedPatch) bool {
 	return p.entry.Name == q.entry.Name && p.entry.Layout.Equal(q.entry.Layout) && p.Before == q.Before && p.After == q.After &&
 		slices.Equal(p.EntityRanges, q.EntityRanges) && bytes.Equal(p.Entities, q.Entities) &&
@@ -132,7 +143,8 @@ func (p namedPatch) same(q namedPatch) bool {
 		slices.Equal(p.EditRanges, q.EditRanges) && bytes.Equal(p.Edits, q.Edits)
 }
 
-// sameState compares the states after t.
+// sameState compares the states after t, by their digests. Each cursor goes on from where it was, at an
+// earlier common tick, or from a snapshot if that is nearer.
 func (d *parting) sameState(ctx context.Context, t *pairedTick) (bool, error) {
 	for i, c := range d.cursors {
 		if err := c.Seek(ctx, t.records[i].ID.Seq); err != nil {

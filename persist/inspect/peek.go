@@ -54,7 +54,8 @@ func nearestFollower(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq 
 	return f, err
 }
 
-// followFrom returns what the first readable of bases, which lead to record seq, has of e.
+// followFrom returns what the first readable of bases, which lead to record seq, has of e, and which
+// that is.
 func followFrom(ctx context.Context, v *catalog.Catalog, bases []SnapshotInfo, e ecs.Entity, seq uint64) (f *follower, from SnapshotInfo, err error) {
 	err = firstReadable(ctx, v, bases, seq, func(s SnapshotInfo) (err error) {
 		from = s
@@ -139,6 +140,7 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 	}
 	// Where a state is loaded, rows of dead entities are dropped and those behind come up.
 	// So shall the row that is told here. Rows of an indexed component stay: they become gaps.
+	// A tick that writes such a component gives all of its rows, so it says anew which is whose.
 	for n, c := range m.Schema.Components {
 		if row := f.has(n); row > 0 && !c.Rewinds && !c.Indexed {
 			dead, err := deadBefore(r, n, row)
@@ -157,7 +159,7 @@ func peek(ctx context.Context, r *snap.Reader, e ecs.Entity, inStore bool) (*fol
 // or at that of a component, whose rows move as those of the registry do.
 func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 	index, a := f.entity.Index(), r.Manifest.Registry()
-	if f.row = -1; int64(index) >= int64(a.Rows) {
+	if f.row = -1; int64(index) >= int64(a.Rows) { // It was never in use.
 		return nil
 	}
 	for page := range registryPages(f, a.Pages()) {
@@ -180,7 +182,8 @@ func peekRegistry(ctx context.Context, r *snap.Reader, f *follower) error {
 }
 
 // registryPages iterates over the pages of the registry, the likely ones first, and
-// perhaps again later.
+// perhaps again later: that of the row which equals the index, those of the rows that components have
+// for the entity, and then all, from the first one outward.
 func registryPages(f *follower, pages int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		start := int(f.entity.Index()) / format.PageRows
@@ -239,7 +242,7 @@ func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 	if holder.Index() != e.Index() || holder == ecs.Vacant {
 		return fmt.Errorf("sparse entry %d names row %d of another entity", e.Index(), row)
 	}
-	if holder != e {
+	if holder != e { // Of another life of the index.
 		return nil
 	}
 	to.row = row
@@ -248,7 +251,7 @@ func peekComponent(r *snap.Reader, n int, e ecs.Entity, to *followedRow) error {
 }
 
 // peekSparse returns the row that the sparse array of component number n has for
-// an index, or -1.
+// an index, or -1. A page that nothing is in is not stored.
 func peekSparse(r *snap.Reader, n int, index uint32) (row int, err error) {
 	sparse := r.Manifest.Array(n, format.SparseArray)
 	page := int(index) / sparse.PageRows
@@ -269,7 +272,7 @@ func peekSparse(r *snap.Reader, n int, index uint32) (row int, err error) {
 	return row, nil
 }
 
-// peekValue returns a row of component number n, which has it.
+// peekValue returns a row of component number n, which has it: a copy, as the page is let go.
 func peekValue(r *snap.Reader, n, row int) ([]byte, error) {
 	a := r.Manifest.Array(n, format.DataArray)
 	if a.Width == 0 {
@@ -321,7 +324,7 @@ func deadBefore(r *snap.Reader, n, row int) (dead int, err error) {
 		return 0, err
 	}
 	slices.Sort(before)
-	dead = row
+	dead = row // All, but for those that are found among the living.
 	err = r.Entities(r.Manifest.Registry(), r.Manifest.Alive, func(_ int, e ecs.Entity) bool {
 		if _, found := slices.BinarySearch(before, e); found {
 			dead--

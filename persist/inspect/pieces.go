@@ -54,6 +54,7 @@ type lostPage struct {
 // knownRows says of each row whether it is known.
 type knownRows []bool
 
+// set notes rows [lo, hi).
 func (k knownRows) set(lo, hi int, known bool) {
 	for i := lo; i < hi; i++ {
 		k[i] = known
@@ -166,6 +167,7 @@ func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manif
 			}
 		})
 	}
+	// In memory a row takes its value and about 10 bytes, for its entity and what is known of it.
 	need := 10 * int64(m.Total)
 	for n, c := range m.Schema.Components {
 		need += int64(m.Components[n].Rows) * int64(10+max(c.Layout.Width(), 0))
@@ -179,6 +181,8 @@ func holds(ctx context.Context, v *catalog.Catalog, name string, m *format.Manif
 	return nil
 }
 
+// newPieces returns pieces of which nothing is known but how many rows there are. Rows of no size are
+// known by that.
 func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
 	f, err := snap.NewFilling(ctx, m, math.MaxInt64, false)
 	p := &pieces{
@@ -199,6 +203,8 @@ func newPieces(ctx context.Context, m *format.Manifest) (*pieces, error) {
 	return p, err
 }
 
+// visit takes a page of the snapshot's own file, or notes where the one lies that it refers to. A
+// reference names a file, or 0 for its own, and the key and checksum of the page there.
 func (p *pieces) visit(k pagefile.Key, value []byte) {
 	content, ref, err := format.DecodePage(value)
 	switch {
@@ -235,7 +241,10 @@ func (p *pieces) place(k pagefile.Key, content []byte) {
 	switch {
 	case !ok:
 		return
-	case a.Kind == format.SparseArray:
+	case a.Kind == format.SparseArray && content == nil: // That all of its indices have no row is not known either.
+		delete(p.sparse, k)
+		return
+	case a.Kind == format.SparseArray: // Its entries wait until the other arrays are there, see pointBack.
 		p.sparse[k] = slices.Clone(content)
 		return
 	case a.Kind == format.DataArray:
@@ -266,25 +275,28 @@ func (p *pieces) forward(ctx context.Context, v *catalog.Catalog, path []journal
 		if err := ctx.Err(); err != nil {
 			return i, err
 		}
-		r, err := (&walk{Catalog: v}).read(e, p.im)
-		if err == nil && r.tick.Parent != p.im.ID {
-			err = v.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.tick.Parent, p.im.ID))
+		r := v.Record(e)
+		err := v.Describe(r, p.im.ID, p.im.Stored)
+		if err == nil && r.Says.Parent != p.im.ID {
+			err = v.EntryError(e, fmt.Errorf("tick %d continues state %v, not %v", e.Tick, r.Says.Parent, p.im.ID))
 		}
 		if err == nil {
-			err = p.adopt(r.schema)
+			err = p.adopt(r.Schema)
 		}
 		if err == nil {
-			err = p.im.Patch(p.editable(r.tick))
+			err = p.im.Patch(p.editable(r.Says))
 		}
 		if err != nil {
 			return i, err
 		}
-		p.patched(r.tick)
+		p.patched(r.Says)
 		p.im.Tick, p.im.ID = e.Tick, e.ID
 	}
 	return len(path), nil
 }
 
+// adopt adds the components that s has beyond those of the image. Nothing is missing of these: they
+// begin without rows.
 func (p *pieces) adopt(s *format.Schema) error {
 	if err := p.im.Adopt(s); err != nil {
 		return err

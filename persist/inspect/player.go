@@ -69,6 +69,8 @@ type Player struct {
 // A playable is a record that can be played. Where it lies may change.
 type playable struct{ seq, tick uint64 }
 
+// playables returns what a player keeps of a path: entries say where records lie, which a refresh may
+// change.
 func playables(path []journal.Entry) []playable {
 	list := make([]playable, len(path))
 	for i, e := range path {
@@ -102,6 +104,7 @@ func OpenPlayer(ctx context.Context, path string, w *ecs.World, options PlayerOp
 	return p, nil
 }
 
+// open finds the way to play and goes to its beginning.
 func (p *Player) open(ctx context.Context, options PlayerOptions) error {
 	end, err := p.view.Resolve(options.To)
 	if err != nil {
@@ -147,7 +150,7 @@ func (p *Player) tickAt(n int) uint64 {
 	switch {
 	case n > 0:
 		return p.path[n-1].tick
-	case len(p.path) > 0:
+	case len(p.path) > 0: // A tick is one more than the one that it continues.
 		return p.path[0].tick - 1
 	}
 	return p.world.Tick()
@@ -191,6 +194,7 @@ func (p *Player) play(ctx context.Context, seq uint64) error {
 	if p.step == nil {
 		return p.apply(r, converted)
 	}
+	// From here on the world is made again by the program; recorded is what it is compared with.
 	if err := p.step(p.world, c.Tick, c.Inputs); err != nil {
 		return fmt.Errorf("persist: playing tick %d: %w", c.Tick, err)
 	}
@@ -209,16 +213,16 @@ func (p *Player) fail(err error) error {
 }
 
 // apply makes the world what r says, which continues its state, unless that was converted
-// before, or the world is not where the player left it. Then it is filled anew with the recorded
-// state, which is the same in O(rows).
-func (p *Player) apply(r *record, converted bool) error {
+// before, or the world is not where the player left it: somebody committed in it, went back, or wrote to
+// it. Then it is filled anew with the recorded state, which is the same in O(rows).
+func (p *Player) apply(r *catalog.Record, converted bool) error {
 	w := p.world
-	if converted || w.Tick() != p.Tick() || r.tick.Tick <= w.Tick() || w.Raw().Dirty() {
+	if converted || w.Tick() != p.Tick() || r.Tick <= w.Tick() || w.Raw().Dirty() {
 		return p.load()
 	}
-	patch, err := p.typed.Patch(r.tick, r.schema, r.ID)
+	patch, err := p.typed.Patch(r.Says, r.Schema, r.ID)
 	switch {
-	case errors.Is(err, image.ErrUnlike):
+	case errors.Is(err, image.ErrUnlike): // Types of the world are not those stored: it takes a conversion.
 		return p.load()
 	case err == nil:
 		err = w.Raw().Apply(raw.Ticks(patch))
@@ -231,17 +235,17 @@ func (p *Player) apply(r *record, converted bool) error {
 
 // next is Seek to the record that continues the state that c is at. It returns what
 // the record says, and whether the state was converted before.
-func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *record, converted bool, err error) {
-	w := walk{Catalog: c.view, before: func(_ context.Context, was, im *Image, read *record) error {
+func (c *Cursor) next(ctx context.Context, e journal.Entry) (says *Commit, r *catalog.Record, converted bool, err error) {
+	w := walk{Catalog: c.view, before: func(_ context.Context, was, im *Image, read *catalog.Record) error {
 		r, converted = read, was != im
 		return nil
-	}, after: func(_ context.Context, im *Image, r *record) error {
-		c.shown, says = im.Settled(), describeTick(c.view, e, r.tick, r.schema)
+	}, after: func(_ context.Context, im *Image, r *catalog.Record) error {
+		c.shown, says = im.Settled(), describeTick(c.view, e, r.Says, r.Schema)
 		return nil
 	}}
 	im := c.image
 	c.image, c.shown, c.seq = nil, nil, e.ID.Seq // The step changes im in place: after an error c is nowhere.
-	c.image, err = w.step(progress.Quiet(ctx), im, e)
+	c.image, err = w.step(progress.Quiet(ctx), im, c.view.Record(e))
 	return says, r, converted, err
 }
 
@@ -261,6 +265,8 @@ func (p *Player) Refresh(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	head, last := p.view.Head(), p.seqAt(len(p.path))
+	// If the new head continues the end of the way, and the next to play is still there, the way only
+	// grows.
 	path, err := p.view.Log.Path(last, head)
 	if err != nil || p.err != nil || p.played < len(p.path) && p.gone(p.path[p.played].seq) {
 		return true, p.turn(ctx, head)
@@ -290,7 +296,7 @@ func (p *Player) turn(ctx context.Context, head uint64) error {
 			return p.fail(err)
 		}
 	}
-	places := map[uint64]int{start: 0}
+	places := map[uint64]int{start: 0} // How many records of the new way lead to each state on it.
 	for i, e := range path {
 		places[e.ID.Seq] = i + 1
 	}
@@ -392,7 +398,8 @@ func (p *Player) fits() error {
 	return nil
 }
 
-// compare compares the world with the recorded state of the same tick.
+// compare compares the world with the recorded state of the same tick. Once they differ, later ticks
+// follow from that, and say nothing.
 func (p *Player) compare(tick uint64) {
 	if p.diverged {
 		return

@@ -113,7 +113,7 @@ func Recover(ctx context.Context, path, out string, options RecoverOptions) (Rec
 	defer v.Close()
 	s := &salvage{Catalog: v, bad: map[uint64]bool{}, failed: map[uint32]bool{}}
 	// A snapshot that somebody copied here from the store of another world may have the
-	// number and the seq that ours has.
+	// number and the seq that ours has. Without a journal nothing says which world is ours.
 	for _, sn := range v.Snapshots {
 		if sn.Err == nil && (v.IsSave() || len(v.Log.Segments) == 0 || sn.World == v.Log.World) {
 			s.ours = append(s.ours, sn)
@@ -195,6 +195,8 @@ type salvage struct {
 	digest  ecs.Digest
 }
 
+// run looks for the nearest state, or for pieces that reach further if these are wanted, and writes what
+// was found. The report is filled on the way, so that it says what is damaged even if nothing is saved.
 func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (err error) {
 	if s.wanted, err = s.Resolve(options.At); err != nil {
 		return s.because(err)
@@ -212,7 +214,7 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 			return err
 		}
 	}
-	if err != nil {
+	if err != nil { // No whole state; and pieces were not wanted, or there are none.
 		return err
 	}
 	s.reached, s.digest = im.ID.Seq, im.Digest()
@@ -225,6 +227,7 @@ func (s *salvage) run(ctx context.Context, out string, options RecoverOptions) (
 	return s.write(ctx, out)
 }
 
+// note adds a problem to the report, once: several attempts meet the same damage.
 func (s *salvage) note(err error) {
 	if !slices.ContainsFunc(s.report.Problems, func(p error) bool { return p.Error() == err.Error() }) {
 		s.report.Problems = append(s.report.Problems, err)
@@ -258,7 +261,7 @@ func (s *salvage) nearest(ctx context.Context) (*Image, error) {
 		if err != nil || im != nil {
 			return im, err
 		}
-		if next == target {
+		if next == target { // No snapshot is left for it: an older one that has one.
 			var ok bool
 			if next, ok = s.Before(target, s.loadable(), s.bad); !ok {
 				return nil, s.because(fmt.Errorf("%w: no state can be reached as it was", format.ErrCorrupt))
@@ -323,6 +326,7 @@ func (s *salvage) whole(target uint64) (bases []SnapshotInfo) {
 // countLost says what lies between the state reached and the one wanted.
 func (s *salvage) countLost(newest bool) {
 	r := &s.report
+	// Seqs between are an upper bound: some may be of branches. A path says exactly.
 	r.Lost, r.LostFrom = int(s.wanted-s.reached), s.reached+1
 	if path, err := s.Log.Path(s.reached, s.wanted); err == nil && len(path) > 0 {
 		r.Lost, r.LostFrom = len(path), path[0].ID.Seq
@@ -378,6 +382,8 @@ func (s *salvage) write(ctx context.Context, out string) error {
 	return fmt.Errorf("%w: what was read before cannot be read again", format.ErrCorrupt)
 }
 
+// writeFrom writes a store whose base is the state of a snapshot. A snapshot with a name that cannot be
+// loaded is left out.
 func (s *salvage) writeFrom(ctx context.Context, out string, base SnapshotInfo) (*rewrite, error) {
 	im, err := s.load(ctx, base)
 	if err != nil {
@@ -432,7 +438,7 @@ func (s *salvage) fill(ctx context.Context, r *rewrite, im *Image) error {
 func (s *salvage) took(r *rewrite, base SnapshotInfo) {
 	s.report.From, s.report.Ticks = base.Tick, r.ticks
 	for seq := s.report.LostFrom; seq <= s.wanted && s.report.Lost > 0; seq++ {
-		if _, ok := r.ids[seq]; !ok {
+		if _, ok := r.ids[seq]; !ok { // From here on they are lost.
 			break
 		}
 		s.report.Lost--
@@ -459,7 +465,7 @@ func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted boo
 			}
 			continue
 		}
-		p, n, err := s.piecedTo(ctx, sn)
+		p, n, err := s.piecedTo(ctx, sn) // The newest snapshot first, so the first that has pieces is taken.
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
@@ -481,7 +487,7 @@ func (s *salvage) partial(ctx context.Context, im *Image, out string, wanted boo
 }
 
 // piecedTo returns the pieces of a snapshot, with the ticks behind it as far as they
-// go: how many, and what is wrong with the next.
+// go: how many. What is wrong with the next is noted; err is of the snapshot.
 func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n int, err error) {
 	path, _ := s.Log.Path(sn.ID.Seq, s.wanted) // None: the state of the snapshot is all there is.
 	for {
@@ -499,7 +505,7 @@ func (s *salvage) piecedTo(ctx context.Context, sn SnapshotInfo) (p *pieces, n i
 
 // writePieces writes a state that the store was never in.
 func (s *salvage) writePieces(ctx context.Context, im *Image, out string) error {
-	im.ID = journal.ID{}
+	im.ID = journal.ID{} // It continues nothing: the store is of a world of its own.
 	im.DropDead()
 	if err := im.Link(ctx); err != nil {
 		return err

@@ -45,13 +45,11 @@ func referrersFrom(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, list
 		if err != nil {
 			return err
 		}
-		for _, e := range path {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := searchTick(v, r.Manifest, searches, e); err != nil {
-				return err
-			}
+		err = v.Records(ctx, path, func(_ context.Context, rec *catalog.Record) error {
+			return searchTick(v, r.Manifest, searches, rec)
+		})
+		if err != nil {
+			return err
 		}
 		for _, c := range searches {
 			// What an edited row holds depends on what it held before. And a component that
@@ -79,7 +77,8 @@ type referrers struct {
 }
 
 // A search looks for an entity in the rows of one component. Rows that ticks wrote
-// hide those of the snapshot.
+// hide those of the snapshot. A row may be written and then removed, and a row of the file may be given to
+// another entity without a new value: so what a row holds and whose it is are kept apart.
 type search struct {
 	*format.Entry
 	number int
@@ -132,7 +131,8 @@ func searches(v *catalog.Catalog, m *format.Manifest, e ecs.Entity, path []journ
 	return list, nil
 }
 
-// lastSchema returns the schema of the state that path leads to from the snapshot of m.
+// lastSchema returns the schema of the state that path leads to from the snapshot of m: of the two known
+// the one with more components, as they are only added.
 func lastSchema(v *catalog.Catalog, m *format.Manifest, path []journal.Entry) (*format.Schema, error) {
 	if len(path) == 0 {
 		return m.Schema, nil
@@ -159,20 +159,19 @@ func holdsEntities(t *layout.Type) bool {
 		slices.ContainsFunc(t.Fields, func(f layout.Field) bool { return holdsEntities(f.Type) })
 }
 
-// searchTick goes on by the tick of record e, on the way from the snapshot of m.
-func searchTick(v *catalog.Catalog, m *format.Manifest, searches []*search, e journal.Entry) error {
-	t, _, err := v.TickAfter(e, m.ID, func() *format.Schema { return m.Schema })
-	if err != nil {
+// searchTick goes on by the tick of r, on the way from the snapshot of m.
+func searchTick(v *catalog.Catalog, m *format.Manifest, searches []*search, r *catalog.Record) error {
+	if err := v.Describe(r, m.ID, func() *format.Schema { return m.Schema }); err != nil {
 		return err
 	}
-	for i := range t.Storages {
-		p := &t.Storages[i]
+	for i := range r.Says.Storages {
+		p := &r.Says.Storages[i]
 		n := slices.IndexFunc(searches, func(c *search) bool { return c.number == p.Number })
 		if n < 0 {
 			continue
 		}
 		if err := searches[n].patch(p); err != nil {
-			return v.EntryError(e, fmt.Errorf("tick %d: component %s: %w", t.Tick, naming.Shown(searches[n].Name), err))
+			return v.EntryError(r.Entry, fmt.Errorf("tick %d: component %s: %w", r.Tick, naming.Shown(searches[n].Name), err))
 		}
 	}
 	return nil
@@ -192,6 +191,7 @@ func (c *search) patch(p *format.StoragePatch) error {
 		return format.ErrShort
 	}
 	src := p.Values
+	// A row counts as written whether it holds the entity or not: what the file has there is old.
 	for _, r := range p.ValueRanges {
 		for row := r.First; row < r.First+r.N; row++ {
 			value, rest, err := nextRow(c.Layout, c.width, src)
@@ -222,7 +222,8 @@ func nextRow(t *layout.Type, width int, src []byte) (row, rest []byte, err error
 	return src[:width], src[width:], nil
 }
 
-// find returns where in a row the entity is.
+// find returns where in a row the entity is; nothing: it is not there. Most rows are left out by their
+// bytes.
 func (c *search) find(row []byte) (fields []string, err error) {
 	if !bytes.Contains(row, c.needle) {
 		return nil, nil
@@ -235,7 +236,8 @@ func (c *search) find(row []byte) (fields []string, err error) {
 }
 
 // appendFieldsWith appends the paths of the entity fields in v that hold e; path is
-// that of v.
+// that of v. A pointer has the path of what it leads to, as in Go. That an entity is in the key of a map,
+// or in a part of one, is said of the entry.
 func appendFieldsWith(fields []string, path string, v layout.Value, e ecs.Entity) []string {
 	switch v.Kind() {
 	case layout.Entity:
@@ -275,7 +277,8 @@ type hit struct {
 	fields []string
 }
 
-// search adds to list what c finds in the snapshot, and what it found in ticks.
+// searchFile adds to list what c finds in the snapshot, and what it found in ticks, in the order of
+// rows: ticks may have rows behind the last page.
 func searchFile(ctx context.Context, r *snap.Reader, c *search, list *referrers) error {
 	owners := &ownerFinder{reader: r, c: c, page: -1}
 	ticks := c.hits()

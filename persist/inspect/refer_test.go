@@ -36,6 +36,7 @@ func referrersAt(t testing.TB, im *inspect.Image, e ecs.Entity) (list []inspect.
 }
 
 func TestReferrersAreThoseOfTheWholeState(t *testing.T) {
+	t.Parallel()
 	found := 0
 	for seed := range uint64(2) {
 		v := storetest.WildView(t, 10+seed)

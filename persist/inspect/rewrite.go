@@ -46,7 +46,7 @@ type rewrite struct {
 	bad      map[uint64]bool // not these records.
 }
 
-// A loader returns the state in a snapshot; nil: it cannot be had, and nobody minds.
+// A loader returns the state in a snapshot; nil without an error: it cannot be had, and is left out.
 type loader func(context.Context, SnapshotInfo) (*Image, error)
 
 // newRewrite returns a rewrite of what lies in from that keeps those of snapshots that
@@ -158,13 +158,14 @@ func (r *rewrite) begin(ctx context.Context, im *Image) (err error) {
 	return err
 }
 
-// append writes a record, which continues one that was written or the base.
-func (r *rewrite) append(ctx context.Context, rec *record) error {
-	if err := r.announce(ctx, rec.schema); err != nil {
+// append writes a record, which continues one that was written or the base. In the payload only the
+// parent is another: the ID that the record before has here.
+func (r *rewrite) append(ctx context.Context, rec *catalog.Record) error {
+	if err := r.announce(ctx, rec.Schema); err != nil {
 		return err
 	}
 	parent := r.ids[rec.Parent]
-	renamed, err := format.Reparented(r.journal.Buffer(), rec.payload, parent)
+	renamed, err := format.Reparented(r.journal.Buffer(), rec.Payload, parent)
 	if err != nil {
 		return r.EntryError(rec.Entry, err)
 	}
@@ -187,13 +188,13 @@ func (r *rewrite) to(ctx context.Context, im *Image, seq uint64) (*Image, error)
 	}
 	// Records lie in the order of their seqs, and a branch that was rewound has seqs between
 	// those of the way: its records are written when the way passes them.
-	r.before = func(ctx context.Context, was, im *Image, rec *record) error {
+	r.before = func(ctx context.Context, was, im *Image, rec *catalog.Record) error {
 		if err := r.aside(ctx, was.ID.Seq+1, rec.ID.Seq-1); err != nil || was == im {
 			return err
 		}
 		return r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), "")
 	}
-	r.after = func(ctx context.Context, im *Image, rec *record) error {
+	r.after = func(ctx context.Context, im *Image, rec *catalog.Record) error {
 		if err := r.append(ctx, rec); err != nil {
 			return err
 		}
@@ -218,7 +219,8 @@ func (r *rewrite) aside(ctx context.Context, first, last uint64) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if rec, err := r.read(e, new(Image)); err == nil {
+		rec, im := r.Record(e), new(Image)
+		if r.Describe(rec, im.ID, im.Stored) == nil {
 			if err := r.append(ctx, rec); err != nil {
 				return err
 			}
@@ -238,7 +240,7 @@ func (r *rewrite) settle(ctx context.Context, im *Image, must bool) error {
 	if must && len(labels) == 0 {
 		labels = []string{""}
 	}
-	for _, label := range labels {
+	for _, label := range labels { // One state may have several names: a file each.
 		if err := r.snapshot(ctx, im, r.ids[im.ID.Seq], r.committed(im.ID), label); err != nil {
 			return err
 		}
@@ -289,8 +291,8 @@ func (r *rewrite) committed(id journal.ID) time.Time {
 			return s.Time
 		}
 	}
-	if e, ok := r.Log.Find(id.Seq); ok && e.ID == id {
-		if t, _, err := r.Catalog.Read(e); err == nil {
+	if e, ok := r.Log.Find(id.Seq); ok && e.ID == id { // Else the seq is of another record.
+		if t, err := r.Catalog.Read(e); err == nil {
 			return t.Time
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // Where the bytes go is told file by file, so that sums are the sizes of files: every byte is
 // counted once, by what it is for, and what nobody knows belongs to the tree. A page that several
 // snapshots have is counted for the file that it lies in; Shared says how much a snapshot has that
-// lies elsewhere.
+// lies elsewhere. Sizes are read, not what they are the sizes of, nor the checksums over it.
 
 // A Space says what the bytes of the files of a store or save are for.
 type Space struct {
@@ -64,10 +64,13 @@ type sharedPage struct {
 	key  pagefile.Key
 }
 
+// pageSizes has how many bytes each page takes in the file that holds it, by number of the file; nil: no
+// other file can share it.
 type pageSizes map[sharedPage]int64
 
 // snapshotSpace returns the space of a snapshot and the pages that it shares. It
-// notes the sizes of those that it holds.
+// notes the sizes of those that it holds. How large the shared ones are, the files say that hold them: so
+// Shared is added up when all were looked at.
 func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (SnapshotSpace, []sharedPage, error) {
 	s := SnapshotSpace{Name: info.Name, Size: info.Size}
 	r, err := snap.Open(v.Files, info.Name, catalog.SnapshotName)
@@ -93,7 +96,9 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 			}
 			return nil
 		}
-		sizes[sharedPage{info.Number, k}] = size
+		if sizes != nil {
+			sizes[sharedPage{info.Number, k}] = size
+		}
 		*s.array(k) += size
 		return nil
 	})
@@ -105,7 +110,8 @@ func snapshotSpace(v *catalog.Catalog, info SnapshotInfo, sizes pageSizes) (Snap
 	return s, shared, nil
 }
 
-// array returns what counts the bytes of the page k.
+// array returns what counts the bytes of the page k. From FirstColumn on, a component has four columns:
+// one for each of its arrays, and one that is not used.
 func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	number, array := (int64(k.Column)-format.FirstColumn)/4, (int64(k.Column)-format.FirstColumn)%4
 	switch {
@@ -128,7 +134,8 @@ func (s *SnapshotSpace) array(k pagefile.Key) *int64 {
 	return &s.Tree
 }
 
-// segmentSpaces returns the space of the journal.
+// segmentSpaces returns the space of the journal. All of a segment counts as overhead at first, and each
+// payload is taken out of it: so what is added up is the size of the file, whatever lies between.
 func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 	spaces := make([]SegmentSpace, len(v.Log.Segments))
 	for i, s := range v.Log.Segments {
@@ -147,7 +154,7 @@ func segmentSpaces(v *catalog.Catalog) []SegmentSpace {
 	}
 	base := newestBase(v, onHead)
 	for i := range max(0, len(spaces)-1) { // Never the last one, which is written to.
-		next := v.Log.Segments[i+1].First
+		next := v.Log.Segments[i+1].First // One more than the last record of segment i, or above.
 		spaces[i].Prunable = next != 0 && next <= base+1
 	}
 	return spaces

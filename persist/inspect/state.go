@@ -41,7 +41,8 @@ type State struct {
 	failed  atomic.Bool // A page could not be read: whatever f made of it, Read begins anew with the whole state.
 }
 
-// readPages calls f with what lies in a snapshot. It is not done if that needs the whole state.
+// readPages calls f with what lies in a snapshot. It is not done if that needs the whole state, or a page
+// cannot be read: then err does not count, as there may be another way.
 func (v *View) readPages(ctx context.Context, s SnapshotInfo, f func(*State) error) (done bool, err error) {
 	r, err := snap.Open(v.cat.Files, s.Name, catalog.SnapshotName)
 	if err != nil {
@@ -54,6 +55,7 @@ func (v *View) readPages(ctx context.Context, s SnapshotInfo, f func(*State) err
 	}
 	st.Seq = s.ID.Seq
 	err = f(st)
+	// failed counts whatever f returned: it may have taken an error of a page for something else.
 	return !st.failed.Load() && !errors.Is(err, errWhole), err
 }
 
@@ -68,7 +70,8 @@ func stateOf(im *Image) *State {
 }
 
 // newState returns the state that r has. Of a store it may have rows of entities that are dead,
-// of components that do not rewind: those are read at once, and dropped.
+// of components that do not rewind: those are read at once, and dropped. All else is read when it is
+// asked for.
 func newState(ctx context.Context, v *View, r *snap.Reader, save bool) (*State, error) {
 	m := r.Manifest
 	if err := r.CheckRegistry(); err != nil {
@@ -153,7 +156,8 @@ func (s *State) Row(c *Component, row int) ([]byte, error) {
 	return s.column(c).row(row)
 }
 
-// Find returns the row of an entity that is alive in c; -1: it has none.
+// Find returns the row of an entity that is alive in c; -1: it has none. Of one that is not alive it may
+// return the row of who has its index.
 func (s *State) Find(c *Component, e ecs.Entity) (int, error) {
 	if c.Resource {
 		return -1, nil
@@ -224,7 +228,8 @@ func (s *State) Span(c *Component) (int, error) {
 	return 0, nil
 }
 
-// RowBytes returns the size of the rows of c, encoded.
+// RowBytes returns the size of the rows of c, encoded. Of rows of one size nothing is read; of others all
+// pages are, one after the other.
 func (s *State) RowBytes(c *Component) (n int64, err error) {
 	if w := c.Layout.Width(); w >= 0 {
 		return int64(w) * int64(c.Len()), nil
@@ -236,9 +241,9 @@ func (s *State) RowBytes(c *Component) (n int64, err error) {
 		}
 		return n, nil
 	}
+	var content []byte
 	for page := range col.data.Pages() {
-		content, err := s.reader.Page(col.data, page)
-		if err != nil {
+		if content, err = s.reader.PageInto(content, col.data, page); err != nil {
 			return 0, col.fault(err)
 		}
 		n += int64(len(content))
@@ -252,12 +257,12 @@ type stored struct {
 	state   *State
 	settled bool
 
-	number              int
+	number              int // Of the component. This and what follows is not used when settled.
 	sparse, dense, data format.Array
 
 	// The pages read last.
 	rows       []int32 // Of one of sparse; empty: no index of it has a row.
-	rowsPage   int     // And one more; 0: none was read. So are the two below.
+	rowsPage   int     // Its number plus one; 0: none was read. So are the two below.
 	entities   []byte
 	entityPage int
 	values     pageRows
@@ -272,7 +277,8 @@ func (c *stored) fault(err error) error {
 	return c.state.fault(c.state.reader.InComponent(c.number, err))
 }
 
-// fault notes that a page cannot be read.
+// fault notes that a page cannot be read. The state may be had in another way, from an older snapshot:
+// so whoever asked is asked to begin again, see [View.Read].
 func (s *State) fault(err error) error {
 	if err == nil {
 		return nil
@@ -364,7 +370,7 @@ func (c *stored) page(page int) (p pageRows, err error) {
 	if c.Width >= 0 {
 		return p, c.fault(c.Layout.Check(content, hi-lo))
 	}
-	p.ends = make([]uint32, 0, hi-lo)
+	p.ends = make([]uint32, 0, hi-lo) // A row is found by where it and the one before end.
 	for rest := content; len(p.ends) < hi-lo; {
 		if _, rest, err = c.Layout.Next(rest); err != nil {
 			return p, c.fault(err)
@@ -403,7 +409,8 @@ func (p *pageRows) row(i int) []byte {
 	return p.content[start:p.ends[i]:p.ends[i]]
 }
 
-// settle reads all rows of c into memory, and drops those of entities that are not alive.
+// settle reads all rows of c into memory, and drops those of entities that are not alive. Where rows are
+// dropped others move up, so no row is known before all are read.
 func (s *State) settle(ctx context.Context, c *stored) error {
 	if err := s.Count(ctx); err != nil {
 		return err
@@ -431,7 +438,7 @@ func (s *State) settle(ctx context.Context, c *stored) error {
 		}
 	}
 	c.settled = true
-	c.Keep(func(row int) bool {
+	c.Keep(func(row int) bool { // Gaps stay: they are rows of no entity, dead or alive.
 		e := c.Entities[row]
 		return c.Indexed && e == ecs.Vacant || s.IsAlive(e)
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/deep"
 	"github.com/stet-ecs/stet/internal/parallel"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -194,8 +195,9 @@ func sameSweep(t *testing.T, im *inspect.Image, s *inspect.State) {
 }
 
 func TestAStateReadByPagesIsTheWholeState(t *testing.T) {
+	t.Parallel()
 	paged := 0
-	for seed := range uint64(6) {
+	for seed := range deep.Or[uint64](3, 6) {
 		v := storetest.WildView(t, seed)
 		for _, seq := range storetest.SeqsOf(v) {
 			im := storetest.ImageAt(t, v, seq)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/journal"
@@ -70,8 +71,8 @@ func (v *View) Path(from, to uint64) ([]journal.Entry, error) { return v.cat.Pat
 // The cost is that of loading the nearest snapshot, and of reading the ticks. The
 // phase is [progress.PhaseReplay].
 func (v *View) Walk(ctx context.Context, from, to uint64, f func(im *Image, c *Commit) error) error {
-	w := walk{Catalog: v.cat, after: func(_ context.Context, im *Image, r *record) error {
-		return f(im.Settled(), describeTick(v.cat, r.Entry, r.tick, r.schema))
+	w := walk{Catalog: v.cat, after: func(_ context.Context, im *Image, r *catalog.Record) error {
+		return f(im.Settled(), describeTick(v.cat, r.Entry, r.Says, r.Schema))
 	}}
 	return w.between(ctx, from, to)
 }
@@ -86,18 +87,22 @@ func (v *View) Cursor(ctx context.Context, seq uint64) (*Cursor, error) {
 // returns the error beside those before.
 //
 // The operations of all of them stay in memory; a caller that wants many asks for
-// a few at a time. After the first call, which follows the head back, the cost is
-// that of reading the ticks returned.
+// a few hundred at a time, which several goroutines read. After the first call, which follows the
+// head back, the cost is that of reading the ticks returned.
 func (v *View) Commits(from, to uint64) ([]Commit, error) {
-	var commits []Commit
-	for _, e := range recordsBetween(v.cat.Log, from, to) {
-		t, s, err := v.cat.Tick(e)
-		if err != nil {
-			return commits, err
+	entries := recordsBetween(v.cat.Log, from, to)
+	commits := make([]Commit, len(entries))
+	err := v.cat.RecordsAtOnce(context.Background(), entries, func(i int, r *catalog.Record) error {
+		if err := v.cat.DescribeAt(r); err != nil {
+			return err
 		}
-		commits = append(commits, *describeTick(v.cat, e, t, s))
+		commits[i] = *describeTick(v.cat, r.Entry, r.Says, r.Schema)
+		return nil
+	})
+	if err != nil {
+		commits = commits[:slices.IndexFunc(commits, func(c Commit) bool { return c.Seq == 0 })]
 	}
-	return commits, nil
+	return commits, err
 }
 
 // Changes goes from the state after record from, which must be an ancestor of to,
@@ -113,14 +118,14 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 	var kept *keptTick
 	w := walk{
 		Catalog: v.cat,
-		before: func(_ context.Context, was, im *Image, r *record) error {
+		before: func(_ context.Context, was, im *Image, r *catalog.Record) error {
 			older, kept = was, nil
 			if was == im { // Else it was converted.
-				kept = keepRows(im, r.tick)
+				kept = keepRows(im, r.Says)
 			}
 			return nil
 		},
-		after: func(ctx context.Context, im *Image, r *record) (err error) {
+		after: func(ctx context.Context, im *Image, r *catalog.Record) (err error) {
 			var d *Diff
 			if kept != nil {
 				d, err = kept.diff(im)
@@ -130,7 +135,7 @@ func (v *View) Changes(ctx context.Context, from, to uint64, f func(d *Diff, c *
 			if err != nil {
 				return err
 			}
-			return f(d, describeTick(v.cat, r.Entry, r.tick, r.schema))
+			return f(d, describeTick(v.cat, r.Entry, r.Says, r.Schema))
 		},
 	}
 	return w.between(ctx, from, to)

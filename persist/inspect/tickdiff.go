@@ -46,6 +46,7 @@ func keepRows(im *Image, t *format.Tick) *keptTick {
 		// Rows between an old and a new end of those alive, or free, change what they mean without
 		// being written.
 		k.ranges = union(p.Ranges, between(im.Alive, p.Alive), between(im.Free, p.Free), between(len(im.Registry), p.Total))
+		// im is changed in place: what is read of it later is the state after the tick.
 		everyRowOf(k.ranges, len(im.Registry), func(row int) { before[row] = im.Registry[row] })
 		k.registry.entity = func(row int) ecs.Entity { return before[row] }
 	}
@@ -57,6 +58,7 @@ func keepRows(im *Image, t *format.Tick) *keptTick {
 	return k
 }
 
+// keep copies the rows of c that p overwrites or takes away.
 func keep(c *Component, p *format.StoragePatch) keptRows {
 	k := keptRows{n: c.N, entities: map[int]ecs.Entity{}, rows: map[int][]byte{}}
 	k.ranges = union(p.EntityRanges, p.ValueRanges, p.EditRanges, between(c.N, p.After))

@@ -85,14 +85,15 @@ type Stretch struct {
 }
 
 // stretch returns the stretch from the nearest snapshot before that of number older
-// to record seq, or nil if there is none, and where it begins.
+// to record seq, or nil if there is none, and where it begins. Two snapshots may have the same state, as
+// before and after a conversion, so their numbers tell which was there before.
 func stretch(ctx context.Context, v *catalog.Catalog, e ecs.Entity, seq uint64, older uint32) (s *Stretch, base SnapshotInfo, err error) {
 	bases := slices.DeleteFunc(stretchBases(v, seq), func(s SnapshotInfo) bool { return s.Number >= older })
 	f, base, err := followFrom(ctx, v, bases, e, seq)
 	switch {
 	case err == nil:
 		s, err = traceStretch(ctx, f, seq)
-	case older < math.MaxUint32 && ctx.Err() == nil:
+	case older < math.MaxUint32 && ctx.Err() == nil: // Not the first stretch, of which the error is told.
 		err = nil // The rest of its life cannot be seen.
 	}
 	return s, base, err
@@ -155,7 +156,9 @@ type trace struct {
 	err   error // The first of found; nothing is told after it.
 }
 
-// newTrace returns a trace that has come to record from.
+// newTrace returns a trace that has come to record from; 0: the oldest state that leads to record to.
+// That from leads to it is only denied where all records between are known: with some of them lost, the
+// trace tells what it can.
 func newTrace(ctx context.Context, v *catalog.Catalog, e ecs.Entity, from, to uint64) (*trace, error) {
 	t := new(trace)
 	err := v.Persevere(ctx, func() (err error) {
@@ -239,16 +242,16 @@ func (t *trace) reachable(to uint64) uint64 {
 
 // run goes on to record seq.
 func (t *trace) run(ctx context.Context, seq uint64) error {
-	return t.each(ctx, seq, func(ctx context.Context, e journal.Entry) error {
-		if err := t.across(ctx, e); err != nil {
+	return t.each(ctx, seq, func(ctx context.Context, r *catalog.Record) error {
+		if err := t.across(ctx, r.Entry); err != nil {
 			return err
 		}
-		before, tick, err := t.step(ctx, e)
+		before, err := t.step(ctx, r)
 		if err != nil {
 			return err
 		}
-		t.bytes += int64(e.Length)
-		return t.compare(before, tick, e)
+		t.bytes += int64(r.Length)
+		return t.compare(before, r.Says, r.Entry)
 	})
 }
 
@@ -291,7 +294,7 @@ func (t *trace) begin() error {
 	return t.err
 }
 
-// event tells of an event that led from before to t.
+// event tells of an event that led from before to t. What is gone has no new value, what came no old one.
 func (t *trace) event(before *follower, kind TraceKind, number int) {
 	if t.err != nil {
 		return
@@ -331,6 +334,7 @@ func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) er
 		return t.view.EntryError(e, err)
 	}
 	was, is := before.isAlive(), t.isAlive()
+	// Created and destroyed again within the tick, it is in neither state; the operations have it.
 	if is && !was || t.ops.created && !is && !was {
 		t.event(before, TraceCreated, format.NoComponent)
 	}
@@ -345,7 +349,14 @@ func (t *trace) compare(before *follower, tick *format.Tick, e journal.Entry) er
 	return t.err
 }
 
-// component tells what a tick did to component number n.
+// component tells what a tick did to component number n:
+//
+//	before   after   operations          event
+//	no       yes                         added
+//	yes      no                          removed
+//	no       no      added and removed   added, removed
+//	yes      yes     removed and added   removed, added
+//	yes      yes                         set, moved or written, by value, row and who wrote it
 func (t *trace) component(before *follower, n int) {
 	was, is := before.has(n), t.has(n)
 	ops := t.ops.components[n]
@@ -354,7 +365,7 @@ func (t *trace) component(before *follower, n int) {
 		t.event(before, TraceAdded, n)
 	case was >= 0 && is < 0:
 		t.event(before, TraceRemoved, n)
-	case was < 0:
+	case was < 0: // It lacks the component before and after.
 		if ops.added && ops.removed {
 			t.event(before, TraceAdded, n)
 			t.event(before, TraceRemoved, n)
@@ -377,6 +388,8 @@ type traceOps struct {
 	components []componentOps
 }
 
+// componentOps has whether a component was added to the entity, and removed from it, at any time of the
+// tick. A clear removes it from all.
 type componentOps struct{ added, removed bool }
 
 // read reads the operations of a tick on one of n components.
@@ -384,7 +397,7 @@ func (o *traceOps) read(ops []byte, e ecs.Entity, n int) error {
 	o.created = false
 	o.components = append(o.components[:0], make([]componentOps, n)...)
 	return format.EachOp(ops, func(op Op) {
-		ours := op.Entity == e && op.Kind != raw.OpClear
+		ours := op.Entity == e && op.Kind != raw.OpClear // A clear is of all, and names nobody.
 		inRange := op.Component >= 0 && op.Component < n
 		switch {
 		case op.Kind == raw.OpCreate:

@@ -97,6 +97,7 @@ type column struct {
 	edited          bool // Ticks edited rows: what is in them, only the whole state says.
 }
 
+// newColumn returns an empty column of a field, or an error if s has no such field.
 func newColumn(s *format.Schema, component, field string) (*column, error) {
 	n := slices.IndexFunc(s.Components, func(c format.Entry) bool { return c.Name == component && !c.Resource })
 	if n < 0 {
@@ -143,7 +144,7 @@ func (c *column) read(ctx context.Context, r *snap.Reader) error {
 }
 
 // readWhole reads the rows of the whole state after record seq: an edit is of bytes, and
-// bytes of rows are not kept here.
+// bytes of rows are not kept here. Owners are read again as well: the state has no rows of dead entities.
 func (c *column) readWhole(ctx context.Context, v *catalog.Catalog, seq uint64) error {
 	im, err := v.At(ctx, seq)
 	if err != nil {
@@ -187,7 +188,8 @@ func (c *column) apply(t *format.Tick) error {
 	return nil
 }
 
-// patch goes on by what a tick did to the component, as an image does.
+// patch goes on by what a tick did to the component, as an image does. After the first edit it only
+// waits for readWhole.
 func (c *column) patch(p *format.StoragePatch) (err error) {
 	if c.edited = c.edited || len(p.EditRanges) > 0; c.edited {
 		return nil
@@ -221,6 +223,7 @@ type relation struct {
 	number  map[ecs.Entity]int
 }
 
+// A member is an entity in a relation: one that has the component, or is named by one that has.
 type member struct {
 	ecs.Entity
 	names  ecs.Entity // 0: nobody.
@@ -231,7 +234,8 @@ type member struct {
 const nobody = -1
 
 // newRelation returns what c says of those who are alive: what does not rewind can have rows
-// of others.
+// of others. The zero entity, whom those name that name nobody, and ecs.Vacant, who has the gaps, become
+// members that are never alive.
 func newRelation(ctx context.Context, c *column, l *living) (*relation, error) {
 	r := &relation{number: map[ecs.Entity]int{}}
 	// Members are numbered in the order of entities: what is told must not depend on the order
@@ -279,7 +283,7 @@ func (r *relation) link() {
 			r.first[t+1]++
 		}
 	}
-	for i := range r.members {
+	for i := range r.members { // From how many to where each begins.
 		r.first[i+1] += r.first[i]
 	}
 	r.sources = make([]int, r.first[len(r.members)])
@@ -292,7 +296,7 @@ func (r *relation) link() {
 	}
 }
 
-// all returns the trees of all roots, and who is in none of them.
+// all returns the trees of all roots, and who is in none of them: sources in a cycle, or below one.
 func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	met := make([]bool, len(r.members))
 	for i, m := range r.members {
@@ -308,7 +312,8 @@ func (r *relation) all() (nodes []TreeNode, rootless []ecs.Entity) {
 	return nodes, rootless
 }
 
-// of returns who is above e, and its tree.
+// of returns who is above e, the highest first, and its tree. Their depths are below 0, so that e is at 0
+// whatever lies above.
 func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 	start, ok := r.number[e]
 	if !ok {
@@ -316,7 +321,7 @@ func (r *relation) of(e ecs.Entity) (nodes []TreeNode) {
 	}
 	met := make([]bool, len(r.members))
 	met[start] = true
-	for i := r.target[start]; i != nobody && !met[i]; i = r.target[i] {
+	for i := r.target[start]; i != nobody && !met[i]; i = r.target[i] { // Up, to a root or somebody met: a cycle.
 		met[i] = true
 		nodes = append(nodes, r.node(i, -1-len(nodes), false))
 	}
@@ -349,6 +354,8 @@ func (r *relation) walk(nodes []TreeNode, start int, met []bool) []TreeNode {
 		path = append(path, open{i, len(nodes), r.first[i], entities})
 		nodes = append(nodes, r.node(i, len(path)-1, last))
 	}
+	// path is the way from start to where the walk is, in place of recursion: trees may be as deep as
+	// there are entities.
 	for enter(start, true); len(path) > 0; {
 		top := &path[len(path)-1]
 		end := r.first[top.number+1]

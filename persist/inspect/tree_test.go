@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/deep"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -213,8 +214,9 @@ func (n *naiveTree) of(e ecs.Entity, all []ecs.Entity) (nodes []inspect.TreeNode
 }
 
 func TestTreesAreThoseOfTheWholeState(t *testing.T) {
+	t.Parallel()
 	seen := map[string]int{}
-	for seed := range uint64(4) {
+	for seed := range deep.Or[uint64](2, 4) {
 		v := forestView(t, seed)
 		for _, seq := range storetest.SeqsOf(v) {
 			compareTrees(t, v, seq, seed, seen)

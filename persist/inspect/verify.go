@@ -10,8 +10,6 @@ import (
 	"sync"
 
 	"github.com/stet-ecs/stet/internal/pagefile"
-	"github.com/stet-ecs/stet/internal/parallel"
-	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
 	"github.com/stet-ecs/stet/persist/internal/format"
 	"github.com/stet-ecs/stet/persist/internal/progress"
@@ -21,6 +19,10 @@ import (
 // itself, and then, if all of these are good, at whether replaying the records leads to the
 // states that snapshots have (see verifyreplay.go). A program may run meanwhile and prune:
 // a file that is gone when its damage is looked at was never damaged, and becomes a note.
+//
+//	verifyFiles     each snapshot: load it and look at the state; if that fails, all of its checksums
+//	verifyRecords   each payload: its sum, its format, its operations, and the schema
+//	verifyReplay    from the oldest state on: digests where snapshots have some, the whole at the tips
 
 // A VerifyReport is what [View.Verify] found.
 type VerifyReport struct {
@@ -70,59 +72,33 @@ func noteEnds(v *catalog.Catalog, r *VerifyReport) {
 	}
 }
 
-// recordsAtOnce is how many records one goroutine verifies before it takes others.
-const recordsAtOnce = 64
-
 // verifyRecords reads all ticks.
 func verifyRecords(ctx context.Context, v *catalog.Catalog, p *progress.Meter, r *VerifyReport) error {
 	entries := v.Log.Entries
 	r.Records = len(entries)
-	errs := make([]error, len(entries))
-	// The catalog keeps the schemas that it decoded in a map without a lock: this fills
-	// it, so that goroutines only read. Of a record without a schema no more is asked.
-	for i, e := range entries {
-		if _, err := v.SchemaAt(e); err != nil {
-			errs[i] = err
-		}
-	}
-	var mu sync.Mutex
-	err := parallel.Do(ctx, (len(entries)+recordsAtOnce-1)/recordsAtOnce, func(part int) error {
-		at := part * recordsAtOnce // Each goroutine writes to its own part of errs, so problems are in the order of records.
-		some := entries[at:min(at+recordsAtOnce, len(entries))]
-		v.Log.Payloads(some, func(e journal.Entry, payload []byte, err error) {
-			if errs[at] == nil {
-				errs[at] = verifyRecord(v, e, payload, err)
-			}
-			at++
-		})
+	errs := make([]error, len(entries)) // Problems are in the order of records.
+	var mu sync.Mutex                   // For p.
+	err := v.RecordsAtOnce(ctx, entries, func(i int, r *catalog.Record) error {
+		errs[i] = verifyRecord(v, r)
 		mu.Lock()
 		defer mu.Unlock()
-		p.Add(bytesOf(some))
+		p.Add(int64(r.Length))
 		return nil
 	})
 	addProblems(v, r, errs)
 	return err
 }
 
-// verifyRecord returns what is wrong with a record, whose payload could not be read
-// if err is not nil. Checksums are the journal's; this is whether what they guard is a
-// tick, and one of the components that the schema describes.
-func verifyRecord(v *catalog.Catalog, e journal.Entry, payload []byte, err error) error {
-	if err != nil {
-		return v.JournalError(err)
-	}
-	t, err := v.Decode(e, payload)
-	if err != nil {
+// verifyRecord returns what is wrong with a record. Checksums are the journal's; this is whether what they
+// guard is a tick, and one of the components that the schema describes.
+func verifyRecord(v *catalog.Catalog, r *catalog.Record) error {
+	if err := v.DescribeAt(r); err != nil { // Of a record without a schema no more is asked.
 		return err
 	}
-	if _, err := format.DecodeOps(t.Ops); err != nil {
-		return v.EntryError(e, err)
+	if _, err := format.DecodeOps(r.Says.Ops); err != nil {
+		return v.EntryError(r.Entry, err)
 	}
-	s, err := v.SchemaAt(e)
-	if err != nil {
-		return err
-	}
-	return v.Described(e, t, s)
+	return nil
 }
 
 // addProblems reports errs, those of records by their positions. Segments that were
@@ -170,6 +146,7 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *
 		report(v, s, r)
 		return im, nil
 	}
+	// What loading stumbled over may follow from damaged bytes, of which it names the first at most.
 	errs := []error{err}
 	if _, e := pagefile.Check(progress.Quiet(ctx), v.Files, s.Name); e != nil {
 		errs = flatten(e)
@@ -178,7 +155,7 @@ func verifySnapshot(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *
 	return nil, ctx.Err()
 }
 
-// verifyFile checks the checksums of one file.
+// verifyFile checks the checksums of one file. If they are good, what kept it from opening is told.
 func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *VerifyReport) error {
 	_, err := pagefile.Check(ctx, v.Files, s.Name)
 	errs := flatten(err)
@@ -189,7 +166,9 @@ func verifyFile(ctx context.Context, v *catalog.Catalog, s SnapshotInfo, r *Veri
 	return ctx.Err()
 }
 
-// report adds what is wrong with a snapshot.
+// report adds what is wrong with a snapshot: errs, and that it does not fit the journal. What is wrong
+// with a file that is gone by now is taken back; but one that was missing from the beginning stays
+// reported.
 func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) {
 	before := len(r.Problems)
 	r.Problems = append(r.Problems, errs...)
@@ -202,13 +181,13 @@ func report(v *catalog.Catalog, s SnapshotInfo, r *VerifyReport, errs ...error) 
 	}
 }
 
-// flatten returns the errors that errors.Join joined.
+// flatten returns the errors that errors.Join joined. One that wraps two others and says more than they do is one.
 func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
 	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
+	if errors.As(err, &joined) && errors.Join(joined.Unwrap()...).Error() == err.Error() {
 		return joined.Unwrap()
 	}
 	return []error{err}

@@ -72,6 +72,8 @@ func verifyReplay(ctx context.Context, v *catalog.Catalog, base *Image, r *Verif
 	return nil
 }
 
+// newReplayCheck returns a check of what v has now: which records continue which, and how many lie
+// behind each.
 func newReplayCheck(ctx context.Context, v *catalog.Catalog) *replayCheck {
 	c := &replayCheck{
 		Catalog: v, children: map[uint64][]journal.Entry{}, size: map[uint64]int{}, reached: map[uint64]bool{},
@@ -142,7 +144,7 @@ func (c *replayCheck) from(ctx context.Context, im *Image) (err error) {
 			return c.tip(ctx, im)
 		}
 		last := len(next) - 1
-		for _, e := range next[:last] {
+		for _, e := range next[:last] { // The small branches first, each on a copy.
 			side, err := c.step(ctx, im.Clone(), e)
 			if err == nil {
 				err = c.from(ctx, side)
@@ -177,7 +179,7 @@ func (c *replayCheck) step(ctx context.Context, im *Image, e journal.Entry) (*Im
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	im, err := (&walk{Catalog: c.Catalog}).step(ctx, im, e)
+	im, err := (&walk{Catalog: c.Catalog}).step(ctx, im, c.Record(e))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -2,20 +2,11 @@ package inspect
 
 import (
 	"context"
+	"slices"
 
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/internal/catalog"
-	"github.com/stet-ecs/stet/persist/internal/format"
-	"github.com/stet-ecs/stet/persist/internal/progress"
 )
-
-// A record is one of the journal that was read.
-type record struct {
-	journal.Entry
-	payload []byte
-	tick    *format.Tick
-	schema  *format.Schema // In force at it.
-}
 
 // A walk takes a state along records:
 //
@@ -30,18 +21,17 @@ type walk struct {
 
 	// Called with the state that a tick is about to be applied to, and that it was
 	// converted from or is itself; and with the state after the tick. Either may be nil.
-	before func(ctx context.Context, was, im *Image, r *record) error
-	after  func(ctx context.Context, im *Image, r *record) error
+	before func(ctx context.Context, was, im *Image, r *catalog.Record) error
+	after  func(ctx context.Context, im *Image, r *catalog.Record) error
 }
 
-// step returns the state after record e, which continues im. After an error im is of no use.
-func (w *walk) step(ctx context.Context, im *Image, e journal.Entry) (*Image, error) {
-	next, err := w.Across(ctx, im, e)
+// step returns the state after r, which continues im. After an error im is of no use.
+func (w *walk) step(ctx context.Context, im *Image, r *catalog.Record) (*Image, error) {
+	next, err := w.Across(ctx, im, r.Entry) // im itself, or what it was converted to before r.
 	if err != nil {
 		return nil, err
 	}
-	r, err := w.read(e, next)
-	if err != nil {
+	if err := w.Describe(r, next.ID, next.Stored); err != nil {
 		return nil, err
 	}
 	if w.before != nil {
@@ -49,7 +39,7 @@ func (w *walk) step(ctx context.Context, im *Image, e journal.Entry) (*Image, er
 			return nil, err
 		}
 	}
-	if err := w.Advance(next, e, r.tick, r.schema); err != nil {
+	if err := w.Advance(next, r); err != nil {
 		return nil, err
 	}
 	if w.after != nil {
@@ -63,8 +53,8 @@ func (w *walk) step(ctx context.Context, im *Image, e journal.Entry) (*Image, er
 // along returns the state after the last record of path, the first of which continues im,
 // and how many of them fitted.
 func (w *walk) along(ctx context.Context, im *Image, path []journal.Entry) (_ *Image, n int, err error) {
-	err = progress.Each(ctx, progress.PhaseReplay, path, func(ctx context.Context, e journal.Entry) error {
-		if im, err = w.step(ctx, im, e); err == nil {
+	err = w.Records(ctx, path, func(ctx context.Context, r *catalog.Record) error {
+		if im, err = w.step(ctx, im, r); err == nil {
 			n++
 		}
 		return err
@@ -89,19 +79,6 @@ func (w *walk) between(ctx context.Context, from, to uint64) error {
 	return err
 }
 
-// read reads record e, which leads on from im.
-func (w *walk) read(e journal.Entry, im *Image) (*record, error) {
-	s, err := w.SchemaAfter(e, im.ID, im.Stored)
-	if err != nil {
-		return nil, err
-	}
-	t, payload, err := w.Catalog.Read(e)
-	if err == nil {
-		err = w.Described(e, t, s)
-	}
-	return &record{e, payload, t, s}, err
-}
-
 // base is At for a state that ticks may follow: it keeps rows of dead entities that do not
 // rewind, which later ticks count on. At itself drops them.
 func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err error) {
@@ -116,11 +93,12 @@ func base(ctx context.Context, v *catalog.Catalog, seq uint64) (im *Image, err e
 // what rows became, not what they were. To go back is to load a snapshot and replay.
 type Cursor struct {
 	view  *catalog.Catalog
-	image *Image // Which ticks may follow; nil: going failed.
-	shown *Image // The same for others.
+	image *Image // Which ticks may follow: with rows of dead entities that do not rewind; nil: going failed.
+	shown *Image // The same for others, without them.
 	seq   uint64
 }
 
+// newCursor returns a cursor at the state after record seq. With an error it is nowhere.
 func newCursor(ctx context.Context, v *catalog.Catalog, seq uint64) (*Cursor, error) {
 	c := &Cursor{view: v}
 	return c, c.Seek(ctx, seq)
@@ -128,6 +106,13 @@ func newCursor(ctx context.Context, v *catalog.Catalog, seq uint64) (*Cursor, er
 
 // Image returns the state that c is at. It is valid until c goes elsewhere.
 func (c *Cursor) Image() *Image { return c.shown }
+
+// State returns the same as a [State], which lies in memory.
+func (c *Cursor) State() *State {
+	st := stateOf(c.shown)
+	st.Seq = c.seq
+	return st
+}
 
 // Seq returns the record of the state that c is at.
 func (c *Cursor) Seq() uint64 { return c.seq }
@@ -165,7 +150,8 @@ func (c *Cursor) Seek(ctx context.Context, seq uint64) (err error) {
 
 // shortcut returns the records that lead from im, the state after record from, to
 // that after record to, or nil if there are none or a snapshot is nearer. Nearer is what
-// has fewer bytes to read; only the first readable snapshot, the nearest, is asked.
+// has fewer bytes to read; only the first readable snapshot, the nearest, is asked. Which that is takes
+// a walk over all that leads to it, so it is only asked where there is one that could be nearer.
 func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
 	if im == nil {
 		return nil
@@ -174,12 +160,16 @@ func shortcut(v *catalog.Catalog, im *Image, from, to uint64) []journal.Entry {
 	if err != nil {
 		return nil
 	}
+	bytes := bytesOf(path)
+	if !slices.ContainsFunc(v.Snapshots, func(s SnapshotInfo) bool { return s.ID.Seq > from && s.ID.Seq <= to && s.Size < bytes }) {
+		return path
+	}
 	for _, s := range v.Bases(to) {
 		if s.Err != nil {
 			continue
 		}
 		fromSnapshot, err := v.Log.Path(s.ID.Seq, to)
-		if err == nil && s.Size+bytesOf(fromSnapshot) < bytesOf(path) {
+		if err == nil && s.Size+bytesOf(fromSnapshot) < bytes {
 			return nil
 		}
 		break
