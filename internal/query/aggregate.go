@@ -43,7 +43,7 @@ var aggregateKinds = map[string]aggregateKind{
 	"distinct": {WantValue, reflect.TypeFor[int]()},
 }
 
-// aggregateOf returns the aggregate of that name: p0 to p100 are percentiles.
+// aggregateOf returns the aggregate of that name: p0 to p100 are percentiles, of numbers.
 func aggregateOf(name string) (k aggregateKind, ok bool) {
 	if _, ok := percent(name); ok {
 		return aggregateKind{WantNumber, reflect.TypeFor[any]()}, true
@@ -59,8 +59,15 @@ func percent(name string) (p int, ok bool) {
 	return p, ok && err == nil && p <= 100 && digits == strconv.Itoa(p)
 }
 
-// SplitTotal splits "KIND(EXPR)", as sum(Health) and p95(Health) are. It is false for what is no total.
+// SplitTotal splits "KIND(EXPR)", as sum(Health) and p95(Health) are. It is false for what is no total,
+// as sum(Health) + sum(Armor) is not: its first bracket is closed before the end. Text that is no list of
+// words is left to the compiler.
 func SplitTotal(text string) (kind, expr string, ok bool) {
+	if tokens, err := lexer.Lex(file.NewSource(text)); err == nil && len(tokens) > 2 {
+		if end, _ := argument(tokens, 1); end != len(tokens)-2 { // Behind it is the end of the text.
+			return "", "", false
+		}
+	}
 	kind, expr, _ = strings.Cut(strings.TrimSpace(text), "(")
 	k, ok := aggregateOf(kind)
 	expr, closed := strings.CutSuffix(expr, ")")
@@ -76,13 +83,16 @@ func WantOf(kind string) Want {
 // markAggregates marks the aggregates in the text of tokens: those with one
 // argument, which are inside no other. With two, package expr has functions of the same
 // names for slices, and its parser refuses them with one.
+//
+//	any(Waves, #.N > count(has(Foe)))     two arguments: goes on inside, where count is marked
+//	any(count(Bag.Items, #.N > 1) > 2)    one: any is marked, and what is in its brackets skipped
 func markAggregates(text []rune, tokens []lexer.Token) {
 	for i := 0; i < len(tokens); i++ {
 		_, known := aggregateOf(tokens[i].Value)
 		if !known || tokens[i].Kind != lexer.Identifier || i+1 == len(tokens) || !tokens[i+1].Is(lexer.Bracket, "(") {
 			continue
 		}
-		if i > 0 && tokens[i-1].Is(lexer.Operator, ".", "?.", "|", "::") {
+		if i > 0 && tokens[i-1].Is(lexer.Operator, ".", "?.", "|", "::") { // A field, or piped an argument.
 			continue
 		}
 		end, single := argument(tokens, i+1)
@@ -94,7 +104,8 @@ func markAggregates(text []rune, tokens []lexer.Token) {
 }
 
 // argument returns the token that closes the bracket at i, and whether there is no
-// comma between at the top level.
+// comma between at the top level. Depth is that behind a token: 0 behind the closing one, 1 behind
+// a comma that is in no other brackets.
 func argument(tokens []lexer.Token, i int) (end int, single bool) {
 	single = true
 	for n, depth := range depths(tokens[i:]) {
@@ -127,6 +138,7 @@ func (r *resolver) aggregate(p *ast.Node, n *ast.CallNode, name string) {
 		r.fail(n, "%s takes a condition on entities", kind)
 		return
 	}
+	// It has the whole text for its own, so that errors in it point to places in that.
 	a := &aggregate{kind: kind, of: &Expr{text: r.x.text, what: r.x.what, want: k.want, im: r.im}}
 	inner := &resolver{im: r.im, x: a.of, wide: r.wide}
 	tree := &parser.Tree{Node: n.Arguments[0], Source: file.NewSource(r.x.text)}
@@ -149,7 +161,8 @@ func (a *aggregate) signature() reflect.Type {
 }
 
 // run returns what the entities that are alive give: as it was kept, or by asking all of them, as
-// they lie.
+// they lie: any and none up to the first for whom it holds, all up to the first for whom it does not. So
+// an error of somebody behind may not show; kept.result leaves it to this loop which one does.
 func (a *aggregate) run(entities []ecs.Entity) (any, error) {
 	if a.kept != nil {
 		if v, ok := a.kept.result(a); ok {
@@ -177,7 +190,7 @@ func (a *aggregate) run(entities []ecs.Entity) (any, error) {
 	return t.Result().v, nil
 }
 
-// find reports whether the condition is like that for any of entities.
+// find reports whether the condition is like that for any of entities: true, or false.
 func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	for _, e := range entities {
 		holds, err := a.of.Holds(e)
@@ -188,7 +201,14 @@ func (a *aggregate) find(entities []ecs.Entity, like bool) (bool, error) {
 	return false, nil
 }
 
-// A Total gathers what an expression gives for many entities.
+// A Total gathers what an expression gives for many entities. By its kind it uses some of its
+// members:
+//
+//	count               n
+//	sum, avg            whole + small + float, and n
+//	min, max            best, and n
+//	p0 to p100          spread, percent
+//	distinct            variety
 type Total struct {
 	kind   string // Of an aggregate that gives no truth.
 	n      int    // Answers that are not nothing; for count, those that hold.
@@ -299,7 +319,7 @@ func (t *Total) sum(v any, times int) error {
 		}
 		v *= times
 		sum := t.small + v
-		if (sum < t.small) != (v < 0) { // It is beyond an int.
+		if (sum < t.small) != (v < 0) { // It is beyond an int, and wrapped around.
 			t.flush()
 			sum = v
 		}
@@ -331,7 +351,7 @@ func (t *Total) flush() {
 
 // Result returns the total: nothing for the least, the greatest and the mean of no
 // answers. A sum is of the smallest type that holds it exactly: int, uint64, then any size; with a
-// float among its parts, it is one.
+// float among its parts, it is one. More may be added after it.
 func (t *Total) Result() Answer {
 	t.flush()
 	switch {
@@ -354,10 +374,10 @@ func (t *Total) Result() Answer {
 	case t.whole.IsUint64():
 		return Answer{t.whole.Uint64()}
 	}
-	return Answer{*new(big.Int).Set(&t.whole)}
+	return Answer{*new(big.Int).Set(&t.whole)} // A copy by value: t goes on, and pointers are followed.
 }
 
-// near returns the sum as a float.
+// near returns the sum as a float. Integers and floats are rounded once each, and then their sum.
 func (t *Total) near() float64 {
 	whole, _ := new(big.Float).SetInt(&t.whole).Float64()
 	if t.floats == 0 {

@@ -63,6 +63,7 @@ func goText(v reflect.Value, t *layout.Type) string {
 		if n, ok := v.Interface().(big.Int); ok {
 			return n.String()
 		}
+		// v may have been made by an expression, and t be unnamed: then fields have no types.
 		return parts("{", v.NumField(), " ", "}", func(i int) string { return fieldName(v, i) + ":" + goText(v.Field(i), fieldType(t, i)) })
 	case reflect.Slice:
 		if v.IsNil() {
@@ -79,7 +80,8 @@ func goText(v reflect.Value, t *layout.Type) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// named returns the number n of t, which is v.
+// named returns the number n of t, which is v: the name of a constant or a duration if it is one, as
+// "Running" or "1.5s", else its digits.
 func named(v reflect.Value, t *layout.Type, n int64) string {
 	if name := t.NameOf(n); name != "" {
 		return name
@@ -87,10 +89,13 @@ func named(v reflect.Value, t *layout.Type, n int64) string {
 	return fmt.Sprint(v.Interface())
 }
 
+// elem returns the type of what is in t: unnamed if t is, as of a list that an expression made.
 func elem(t *layout.Type) *layout.Type { return cmp.Or(t.Elem, unnamed) }
 
+// key returns the type of the keys of t.
 func key(t *layout.Type) *layout.Type { return cmp.Or(t.Key, unnamed) }
 
+// fieldType returns the type of field i of t.
 func fieldType(t *layout.Type, i int) *layout.Type {
 	if i < len(t.Fields) {
 		return t.Fields[i].Type
@@ -117,7 +122,7 @@ func followed(v any) any {
 	return r.Interface()
 }
 
-// concrete returns what interfaces and pointers around v hold.
+// concrete returns what interfaces and pointers around v hold; the zero Value for a nil one.
 func concrete(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
@@ -164,6 +169,7 @@ func jsonText(v reflect.Value) string {
 			})
 		}
 	}
+	// Scalars are left, and bytes and nil slices and maps: base64 and null.
 	b, err := Marshal(v.Interface())
 	if err != nil { // JSON has no notation for it, as for NaN.
 		b, _ = Marshal(fmt.Sprint(v.Interface()))
@@ -194,7 +200,7 @@ func Marshal(v any) ([]byte, error) {
 }
 
 // Compare orders answers: false, true, numbers, text, everything else as it prints,
-// NaN and at last nothing.
+// NaN and at last nothing. Equal numbers of two types compare as equal, though they are two answers.
 func (a Answer) Compare(b Answer) int {
 	if c := cmp.Compare(a.rank(), b.rank()); c != 0 {
 		return c
@@ -205,8 +211,8 @@ func (a Answer) Compare(b Answer) int {
 	return strings.Compare(a.String(), b.String())
 }
 
-// Key returns a text that answers have in common that are the same. The rank tells the number 1
-// from the text "1".
+// Key returns a text that answers have in common that are the same: one to group and count by. The
+// rank tells the number 1 from the text "1".
 func (a Answer) Key() string { return fmt.Sprint(a.rank(), a) }
 
 // Float returns a as a number: 1 and 0 for true and false. It is false for what is none.
@@ -247,6 +253,8 @@ func (a Answer) Nothing() bool { return a.v == nil }
 
 // rank returns where answers of the kind of a come among others: an order for all of them, since
 // an expression may give numbers for some entities and text for others.
+//
+//	0 false   1 true   2 numbers   3 text   4 structs, lists and maps   5 NaN   6 nothing
 func (a Answer) rank() int {
 	switch v := a.v.(type) {
 	case nil:
@@ -299,7 +307,8 @@ func ordered(a, b any) (c int, ok bool) {
 	return x.Cmp(y), true
 }
 
-// exact returns a number with all its digits; nil for NaN.
+// exact returns a number with all its digits; nil for NaN. A big.Float takes the precision of what
+// it is set to: 64 bits for integers, more for larger ones, 53 for a float.
 func exact(v any) (*big.Float, bool) {
 	switch v := v.(type) {
 	case int:
@@ -319,7 +328,8 @@ func exact(v any) (*big.Float, bool) {
 	return nil, false
 }
 
-// Kinds of answers, as far as it matters whether two can be equal that are not the same.
+// Kinds of answers, as far as it matters whether two can be equal that are not the same: the integer
+// 1 and the float 1 compare as equal, and a minimum must tell which of them it is.
 const (
 	noAnswer = iota
 	intAnswer
@@ -330,6 +340,7 @@ const (
 	otherAnswer
 )
 
+// kindOf returns the kind of a, by its Go type.
 func kindOf(a Answer) int {
 	switch a.v.(type) {
 	case nil:

@@ -20,13 +20,18 @@ import (
 //	entities                           string: "12v3"
 //	structs, pointers, maps            structs, pointers, maps; keys that are no scalars are text
 //	arrays, slices                     slices
+//	tags                               whether the entity has it
+//
+// From row to variable:
+//
+//	row, encoded ──layout.Value──▶ setGo into value ──▶ env[key]; and env[flag]: there is one
 type column struct {
 	name      string
 	key, flag string // What its value, and whether there is one, are called.
 	layout    *layout.Type
 	resource  bool
-	typ       reflect.Type // Nil for a tag.
-	value     reflect.Value
+	typ       reflect.Type       // What expressions read: of a struct a pointer to it; nil for a tag.
+	value     reflect.Value      // A pointer to the room that load decodes into.
 	component *inspect.Component // In the image being read; nil: it does not have it.
 	lookup    Lookup             // Of another entity's rows; nil: component has them.
 }
@@ -84,7 +89,7 @@ func (c *column) loadRow(env map[string]any, row []byte, has bool) error {
 		return err
 	}
 	setGo(c.value.Elem(), v)
-	if c.typ == c.value.Type() {
+	if c.typ == c.value.Type() { // A struct.
 		env[c.key] = c.value.Interface()
 	} else {
 		env[c.key] = c.value.Elem().Interface()
@@ -97,7 +102,7 @@ func (c *column) row(e ecs.Entity) int {
 	switch {
 	case c.component == nil:
 		return -1
-	case c.resource:
+	case c.resource: // It has one row, or none.
 		return c.component.Len() - 1
 	}
 	return c.component.Find(e)
@@ -132,8 +137,16 @@ func goType(t *layout.Type) reflect.Type {
 	return reflect.TypeFor[int]()
 }
 
+// behind returns what a pointer leads to, and any other type as it is.
+func behind(t *layout.Type) *layout.Type {
+	for t != nil && t.Kind == layout.Pointer {
+		t = t.Elem
+	}
+	return t
+}
+
 // goStruct returns a struct whose fields have the names of t in a tag: they need not
-// be exported, or even names in Go.
+// be exported, or even names in Go. Package expr finds fields by the one tag, its toJSON by the other.
 func goStruct(t *layout.Type) reflect.Type {
 	fields := make([]reflect.StructField, len(t.Fields))
 	for i, f := range t.Fields {
@@ -190,7 +203,8 @@ func setGo(dst reflect.Value, v layout.Value) {
 	}
 }
 
-// setGoParts is setGo for values that hold others.
+// setGoParts is setGo for values that hold others. Slices, maps and what pointers lead to are made
+// anew for each entity: an answer may keep one.
 func setGoParts(dst reflect.Value, v layout.Value) {
 	switch v.Kind() {
 	case layout.Struct:
@@ -226,7 +240,7 @@ func goMap(t reflect.Type, v layout.Value) reflect.Value {
 	m := reflect.MakeMapWithSize(t, v.Len())
 	for i := range v.Len() {
 		key, elem := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-		if goKey(v.Type().Key) != goType(v.Type().Key) {
+		if goKey(v.Type().Key) != goType(v.Type().Key) { // As it prints: {X:1 Y:2}.
 			key.SetString(v.Key(i).String())
 		} else {
 			setGo(key, v.Key(i))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -16,8 +17,14 @@ import (
 // simple form are made closures instead, which read the field from the bytes of the row. Whatever
 // has no such form, even in one part, is left to the machine as a whole; and what both can evaluate
 // must give the same, to the last bit.
+//
+//	Unit.HP < 10                                    as it is written
+//	has(Unit) && Unit.HP < 10                       guarded: this is the tree that is looked at
+//	joined("&&", row(Unit).has,                     as functions, made once
+//	       compared("<", int32 at offset 0 of row(Unit), 10))
 
-// A reading is the evaluation of an expression without a program. Rows are found once.
+// A reading is the evaluation of an expression without a program, of one entity after the other.
+// Rows are found when they are first read, and once for an entity: what short-circuits reads less.
 type reading struct {
 	entity ecs.Entity
 	find   Rows
@@ -31,7 +38,7 @@ func (x *Expr) newReading() reading {
 	return reading{found: make([]foundRow, len(x.columns)), others: make([]otherRow, len(x.referred))}
 }
 
-// begin makes r ready for entity e.
+// begin makes r ready for entity e, whose rows find finds.
 func (r *reading) begin(e ecs.Entity, rows Rows) {
 	r.entity, r.find, r.err = e, rows, nil
 	clear(r.found) // Rows of the entity before.
@@ -44,7 +51,8 @@ type otherRow struct {
 	foundRow
 }
 
-// A foundRow is what an entity has of a column.
+// A foundRow is what an entity has of a column. The row is that of whoever keeps the state: it is valid as
+// long as that says.
 type foundRow struct {
 	asked, has bool
 	row        []byte
@@ -63,7 +71,8 @@ func (r *reading) row(n int) *foundRow {
 	return f
 }
 
-// other returns what entity e has of referred column n of x.
+// other returns what entity e has of referred column n of x. A guard asks for it first, whether it is
+// there, and then the expression: the last answer is kept for that.
 func (r *reading) other(x *Expr, n int, e ecs.Entity) *foundRow {
 	o := &r.others[n]
 	if !o.asked || o.entity != e {
@@ -92,7 +101,7 @@ type direct struct {
 // answer is nothing for whoever lacks them.
 func (x *Expr) directly(n ast.Node) {
 	x.direct = nil
-	value, only := n, func(*reading) bool { return true }
+	value, only := n, func(*reading) bool { return true } // Whether there is an answer.
 	if c, ok := n.(*ast.ConditionalNode); ok && isNil(c.Exp2) {
 		if only = x.part(c.Cond).boolean; only == nil {
 			return
@@ -121,7 +130,8 @@ func (x *Expr) directly(n ast.Node) {
 	}
 }
 
-// part returns n as a function, or none.
+// part returns n as a function, or none. The cases are forms that the passes of package query leave:
+// names as columns call them, comparisons of what is wide as calls of [compareCall].
 func (x *Expr) part(n ast.Node) direct {
 	switch n := n.(type) {
 	case *ast.BoolNode:
@@ -139,12 +149,13 @@ func (x *Expr) part(n ast.Node) direct {
 	case *ast.UnaryNode:
 		return unary(n.Operator, x.part(n.Node))
 	case *ast.BinaryNode:
+		// A guard of a component of another entity, see guarder.referred.
 		if of, _, ok := x.referring(n.Left); ok && isNil(n.Right) && n.Operator == "!=" {
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
 		return joined(n.Operator, x.part(n.Left), x.part(n.Right))
 	case *ast.CallNode:
-		if of, col, ok := x.referring(n); ok && col.typ == nil {
+		if of, col, ok := x.referring(n); ok && col.typ == nil { // A tag: whether it has it.
 			return direct{boolean: func(r *reading) bool { return of(r).has }}
 		}
 		if p := x.existing(n); p.boolean != nil {
@@ -155,7 +166,8 @@ func (x *Expr) part(n ast.Node) direct {
 	return direct{}
 }
 
-// exactly returns a call of [compareCall] for integers, one of which is wide.
+// exactly returns a call of [compareCall] for integers, one of which is wide, or for an int and a
+// float. With a float beside what is wide, or nil, the machine compares.
 func (x *Expr) exactly(n *ast.CallNode) direct {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok || callee.Value != compareName {
@@ -169,11 +181,15 @@ func (x *Expr) exactly(n *ast.CallNode) direct {
 		return direct{boolean: compared(operator, apart(a.wide, b.integer, 1), zero)}
 	case a.integer != nil && b.wide != nil:
 		return direct{boolean: compared(operator, apart(b.wide, a.integer, -1), zero)}
+	case a.integer != nil && b.float != nil:
+		return direct{boolean: mixed(operator, a.integer, b.float, 1)}
+	case a.float != nil && b.integer != nil:
+		return direct{boolean: mixed(operator, b.integer, a.float, -1)}
 	}
 	return direct{}
 }
 
-// apart returns how a compares with b, times sign.
+// apart returns how a compares with b, times sign. What is less than 0 is below every uint64.
 func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*reading) int {
 	return func(r *reading) int {
 		b := b(r)
@@ -184,9 +200,37 @@ func apart(a func(*reading) uint64, b func(*reading) int, sign int) func(*readin
 	}
 }
 
+// zero is what apart is compared with.
 func zero(*reading) int { return 0 }
 
-// existing returns a call of [Expr.exists] for an entity in a field.
+// mixed returns a comparison of an int with a float, exactly; with sign -1 of the float with the int.
+func mixed(operator string, a func(*reading) int, b func(*reading) float64, sign int) func(*reading) bool {
+	when := outcomes[operator]
+	return func(r *reading) bool {
+		c := compareFloat(a(r), b(r))
+		if c != unordered {
+			c *= sign
+		}
+		return slices.Contains(when, c)
+	}
+}
+
+// compareFloat compares exactly, as [ordered] does.
+func compareFloat(a int, b float64) int {
+	switch {
+	case math.IsNaN(b):
+		return unordered
+	case b >= 1<<63:
+		return -1
+	case b < -1<<63:
+		return 1
+	}
+	whole := math.Trunc(b)
+	return cmp.Or(cmp.Compare(int64(a), int64(whole)), cmp.Compare(whole, b))
+}
+
+// existing returns a call of [Expr.exists] for an entity in a field. The guard before it has asked
+// whether there is a row; without one, it is false.
 func (x *Expr) existing(n *ast.CallNode) direct {
 	if callee, ok := n.Callee.(*ast.IdentifierNode); !ok || callee.Value != existsName {
 		return direct{}
@@ -214,6 +258,7 @@ func (x *Expr) referring(n ast.Node) (of rowOf, col *column, ok bool) {
 		if callee, ok := call.Callee.(*ast.IdentifierNode); !ok || callee.Value != referName(i) {
 			continue
 		}
+		// The entity may come from another call: Owner.Unit.Owner.Unit.HP is read row by row.
 		of, t, offset, ok := x.place(call.Arguments[0])
 		if !ok || !isEntity(t) {
 			break
@@ -252,6 +297,7 @@ func (x *Expr) variable(name string) direct {
 // A rowOf returns a row: of the entity, or of one that it refers to.
 type rowOf func(*reading) *foundRow
 
+// ownRow returns the row that the entity at hand has of column n.
 func ownRow(n int) rowOf { return func(r *reading) *foundRow { return r.row(n) } }
 
 // place returns where n, a field of a component whose rows are of one size, lies in which row. Fields
@@ -278,6 +324,7 @@ func (x *Expr) place(n ast.Node) (of rowOf, t *layout.Type, offset int, ok bool)
 }
 
 // placeIn returns where the field of a struct, or the element of an array, lies in a value of type t.
+// An index that is computed, negative or too large is left to the machine.
 func placeIn(t *layout.Type, property ast.Node) (in *layout.Type, offset int, ok bool) {
 	switch p := property.(type) {
 	case *ast.StringNode:
@@ -348,7 +395,9 @@ func unary(operator string, p direct) direct {
 	return direct{}
 }
 
-// joined returns two parts joined by an operator.
+// joined returns two parts joined by an operator. An int and a float beside each other compare as
+// floats: here one of them is a small constant. A uint64 never comes here (see exactly). There are no functions for
+// sums and the like.
 func joined(operator string, a, b direct) direct {
 	switch {
 	case a.boolean != nil && b.boolean != nil:

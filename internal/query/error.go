@@ -1,10 +1,10 @@
 package query
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"github.com/expr-lang/expr/file"
 
@@ -24,6 +24,7 @@ type Error struct {
 	At      int    // Runes of it before what is wrong; -1: it is not about a place.
 }
 
+// Error returns what is wrong, for whom and in which argument. Where in the text is for Excerpt.
 func (e *Error) Error() string {
 	text := e.What + ": " + e.Message
 	if e.Entity != "" {
@@ -81,15 +82,41 @@ func (x *Expr) failed(err error) *Error {
 var (
 	structType   = regexp.MustCompile(`\*?struct ?\{.*\}`)
 	markedName   = regexp.MustCompile(string(marker) + `\w+`)
-	internalName = regexp.MustCompile(`[` + valueMark + flagMark + `]`)
+	internalName = regexp.MustCompile(`[\x01-\x05]`) // Marks of values, flags, functions, aggregates and references.
 )
 
-// plainType returns a message of package expr without the Go types that stand for
+// reworded are messages of package expr, and how people are told them. What is in parentheses takes the
+// places of %s, the types of Go among it in words.
+var reworded = []struct {
+	message *regexp.Regexp
+	plain   string
+}{
+	{regexp.MustCompile(`unexpected token EOF`), "it ends too early"},
+	{regexp.MustCompile(`unexpected token Operator\("="\)`), "= is no comparison: write =="},
+	{regexp.MustCompile(`unexpected token \w+\("(.*)"\)`), "%s is not expected here"},
+	{regexp.MustCompile(`literal not terminated`), "the quote has no end"},
+	{regexp.MustCompile(`invalid operation: (\S+) \(mismatched types (.+) and (.+)\)`), "%s cannot stand between %s and %s"},
+	{regexp.MustCompile(`builtin (\w+) takes only array \(got (.+)\)`), "%s takes a list, not %s"},
+	{regexp.MustCompile(`invalid argument for (\w+) \(type (.+)\)`), "%s does not take %s"},
+	{regexp.MustCompile(`strconv.ParseInt: `), ""},
+}
+
+// inWords are types of Go, as messages of package expr name them.
+var inWords = map[string]string{"int": "a number", "float64": "a number", "string": "a text", "bool": "a condition", "struct": "a struct"}
+
+// plainType returns a message of package expr in plain words, without the Go types that stand for
 // structs, and without the marks on names.
 func plainType(message string) string {
-	message = strings.ReplaceAll(message, "unexpected token EOF", "it ends too early")
-	message = strings.ReplaceAll(message, "strconv.ParseInt: ", "")
 	message = structType.ReplaceAllString(message, "struct")
+	for _, r := range reworded {
+		message = r.message.ReplaceAllStringFunc(message, func(found string) string {
+			var parts []any
+			for _, part := range r.message.FindStringSubmatch(found)[1:] {
+				parts = append(parts, cmp.Or(inWords[part], part))
+			}
+			return fmt.Sprintf(r.plain, parts...)
+		})
+	}
 	message = markedName.ReplaceAllStringFunc(message, unmarked)
 	return internalName.ReplaceAllString(message, "")
 }

@@ -10,20 +10,28 @@ import (
 )
 
 // exactness replaces comparisons and arithmetic that package expr would do in int
-// where an operand is a uint64, which may be beyond it, and comparisons of what may
-// be nil.
+// where an operand is a uint64, which may be beyond it, comparisons of an int with a float,
+// which it would do in float, and comparisons of what may be nil:
+//
+//	ID > 3      compare(">", ID, 3)     exact, and false for nil
+//	HP < Max    compare("<", HP, Max)   exact, if one is an int and one a float
+//	ID + 1      narrow(ID) + 1          an error if ID is beyond an int
+//
+// What is an int or a float for certain is left as it is, and so is one beside a constant that no rounding
+// of the other can reach.
 type exactness struct{}
 
 // exactly applies exactness to the whole of an expression.
 func exactly(p *ast.Node) { ast.Walk(p, exactness{}) }
 
-// Visit implements ast.Visitor.
+// Visit implements ast.Visitor. It comes to the operands of a node before the node; those that it
+// replaced have no type until the next check, and so are delicate.
 func (exactness) Visit(p *ast.Node) {
 	switch n := (*p).(type) {
 	case *ast.BinaryNode:
 		switch n.Operator {
 		case "==", "!=", "<", ">", "<=", ">=": // As in outcomes.
-			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right)) {
+			if !isNil(n.Left) && !isNil(n.Right) && (isDelicate(n.Left) || isDelicate(n.Right) || isMixed(n.Left, n.Right)) {
 				*p = comparison(n)
 			}
 		case "+", "-", "*", "/", "%", "**", "^", "..":
@@ -36,17 +44,42 @@ func (exactness) Visit(p *ast.Node) {
 	}
 }
 
+// isMixed reports whether a and b are an int and a float, so that package expr would round the int
+// before it compares them, and that may matter: it does not beside a constant below 2^53.
+func isMixed(a, b ast.Node) bool {
+	if isSmall(a) || isSmall(b) {
+		return false
+	}
+	return isOf(a, reflect.Int) && isOf(b, reflect.Float64) || isOf(a, reflect.Float64) && isOf(b, reflect.Int)
+}
+
+// isSmall reports whether n is a constant that is a float without rounding, as all integers around it are.
+func isSmall(n ast.Node) bool {
+	const exact = 1 << 53
+	switch n := n.(type) {
+	case *ast.IntegerNode:
+		return -exact < int64(n.Value) && int64(n.Value) < exact
+	case *ast.FloatNode:
+		return -exact < n.Value && n.Value < exact
+	}
+	return false
+}
+
 // isWide reports whether n is a uint64, or a pointer to one.
-func isWide(n ast.Node) bool {
+func isWide(n ast.Node) bool { return isOf(n, reflect.Uint64) }
+
+// isOf reports whether n is of that kind, or a pointer to one.
+func isOf(n ast.Node, k reflect.Kind) bool {
 	t := n.Type()
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t != nil && t.Kind() == reflect.Uint64
+	return t != nil && t.Kind() == k
 }
 
 // isDelicate reports whether n may be a uint64 or nil, so that package expr would not
-// compare it as people expect.
+// compare it as people expect. What a chain with ?. or a conditional gives may be nil though its type
+// does not say so.
 func isDelicate(n ast.Node) bool {
 	if isWide(n) {
 		return true

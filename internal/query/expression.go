@@ -12,7 +12,7 @@
 //	           and components of other entities                 refer.go
 //	           and makes any(…) and the like loops              aggregate.go
 //	guarder    makes a condition on what is not there false     guard.go
-//	exactly    compares integers of 64 bits and floats exactly  exact.go
+//	exactly    compares exactly what may be a uint64, or nil    exact.go
 //
 // Along ticks, what all entities gave is kept and changed by the rows that a tick changed: follow.go.
 //
@@ -65,6 +65,13 @@ const (
 // It is compiled for the layouts of a state, so that a wrong name or type is found
 // before anything runs, and reads only the components that it names.
 //
+// It is evaluated in one of two ways, which give the same:
+//
+//	by the machine   columns ──load──▶ env ──▶ vm runs program     whatever the expression is
+//	directly         rows ──▶ direct, on the bytes of the row      simple ones, see direct.go
+//
+// Evaluation writes to env, vm, columns and reading, so it is for one goroutine at a time.
+//
 // A component that an entity lacks is nothing: a comparison with it is false, and
 // so is any other condition that reads it; a value that needs it is nil. Tags are
 // booleans.
@@ -76,13 +83,13 @@ type Expr struct {
 	Number bool // All that it gives are numbers or nothing.
 
 	layout     *layout.Type // Of the field that it is, or unnamed.
-	columns    []*column
-	referred   []*column // Read of other entities.
-	aggregates []*aggregate
-	program    *vm.Program
+	columns    []*column    // Read of the entity at hand, each component once.
+	referred   []*column    // Read of other entities, one for each place that reads one.
+	aggregates []*aggregate // Of an expression on the world, in the order of the text.
+	program    *vm.Program  // nil: not compiled, or it does not compile.
 	vm         vm.VM
-	env        map[string]any
-	im         *inspect.Image
+	env        map[string]any        // The variables of the program, set anew for each entity.
+	im         *inspect.Image        // Bound to.
 	alive      func(ecs.Entity) bool // nil: the image knows.
 	direct     func(*reading) any    // What the program does, without it; nil: only the program does.
 	reading    reading
@@ -117,6 +124,7 @@ func (x *Expr) fits(im *inspect.Image) bool {
 	x.im = im
 	for _, col := range slices.Concat(x.columns, x.referred) {
 		c := im.Find(col.name)
+		// Images of one schema share their layouts, so mostly the pointers are equal.
 		if c != nil && (c.Layout != col.layout && !c.Layout.Equal(col.layout) || c.Resource != col.resource) {
 			return false
 		}
@@ -158,6 +166,8 @@ func (x *Expr) build() (err error) {
 // finish compiles a tree whose names are resolved.
 func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error {
 	x.columns, x.referred, x.aggregates = r.columns, r.referred, r.aggregates
+	// What x gives is looked at before it is guarded: a guarded value is a conditional, which is no
+	// field any more and of no one type.
 	x.layout = cmp.Or(r.layoutOf(tree.Node), unnamed)
 	x.declare(config)
 	if _, err := checker.Check(tree, config); err != nil {
@@ -192,7 +202,8 @@ func (x *Expr) finish(tree *parser.Tree, r *resolver, config *conf.Config) error
 // give depends on the store, not on the clock of this machine.
 const disabled = "now"
 
-// fitting returns an error if n is not what is wanted of x.
+// fitting returns an error if n is not what is wanted of x. What the checker knows nothing of, as an
+// element of a mixed list, passes: condition and Total.Add look at the answers.
 func (x *Expr) fitting(n *nature.Nature, config *conf.Config) error {
 	wanted := "condition"
 	switch {
@@ -221,7 +232,8 @@ func newConfig() *conf.Config {
 	return c
 }
 
-// declare tells the checker the types of the names in x.
+// declare tells the checker the types of the names in x, and gives the program the functions that
+// it calls. These read x.im when they are called, so after a Bind they are of the new state.
 func (x *Expr) declare(config *conf.Config) {
 	env := types.Map{
 		"entity": types.String, "index": types.Int, "generation": types.Int,
@@ -250,8 +262,11 @@ func (x *Expr) function(config *conf.Config, name string, f func(...any) (any, e
 	config.Functions[name] = &builtin.Function{Name: name, Func: f, Types: []reflect.Type{t}}
 }
 
-// exists reports whether an entity, given as text, is alive.
+// exists reports whether an entity, given as text, is alive. A nil pointer leads to none.
 func (x *Expr) exists(text any) (bool, error) {
+	if text == nil {
+		return false, nil
+	}
 	e, err := ecs.ParseEntity(text.(string))
 	if err != nil {
 		return false, fmt.Errorf("%q is not an entity", text)
@@ -275,7 +290,8 @@ func (x *Expr) isAlive(e ecs.Entity) bool {
 	return x.im.IsAlive(e)
 }
 
-// Of evaluates x for entity e, which is alive; or [ecs.Vacant], if x is of the whole world.
+// Of evaluates x for entity e, which is alive; or [ecs.Vacant], if x is of the whole world. What it
+// loads and answers is of the image that x is bound to.
 func (x *Expr) Of(e ecs.Entity) (Answer, error) {
 	for _, col := range x.columns {
 		if err := col.load(x.env, e); err != nil {
@@ -294,7 +310,7 @@ func (x *Expr) run(e ecs.Entity) (Answer, error) {
 		return Answer{followed(v)}, nil
 	}
 	failed := x.failed(err)
-	if failed.Entity == "" && !x.isWorldly() {
+	if failed.Entity == "" && !x.isWorldly() { // An aggregate has noted whom it asked.
 		failed.Entity = e.String()
 	}
 	return Answer{}, failed
@@ -325,14 +341,11 @@ func (x *Expr) condition(a Answer) (bool, error) {
 // of x. If x is a field, its constants and durations have names; what is added up is none of
 // the constants.
 func (x *Expr) Text(total string, a Answer) string {
-	t := x.layout
-	for t.Kind == layout.Pointer {
-		t = t.Elem
-	}
+	t := behind(x.layout)
 	switch v := a.v.(type) {
 	case nil, string:
 		return a.String()
-	case float64:
+	case float64: // The mean of durations is told as one, to the nanosecond.
 		if total == "avg" && t.Named() && len(t.Constants) == 0 {
 			a.v = int(math.Round(v))
 		}

@@ -49,6 +49,8 @@ func (s *floatSum) add(f float64, n int) {
 	if f < 0 {
 		sign = -sign
 	}
+	// The mantissa is f in units of 2^(exponent-1074): shifted to the left it lies across three digits.
+	// That it leaves the 64 bits is no loss, as only the lowest 32 of the shifted one are taken.
 	const low = 1<<digitBits - 1
 	i, shift := exponent/digitBits, exponent%digitBits
 	s.digits[i] += sign * int64(mantissa<<shift&low)

@@ -10,6 +10,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Along ticks an aggregate is not asked of all entities again: what each gave is kept, and a tick
+// says whom it changed.
+//
+//	tick ──change──▶ again: indices that it may have changed
+//	                   │ take: what it gave is taken out of tally
+//	                   └ ask:  what it gives is added
+//	tally ──result──▶ the answer
+
 // A dependence says what the answer of an expression for an entity depends on, beside the rows of
 // the entity itself.
 type dependence struct {
@@ -31,6 +39,8 @@ func (x *Expr) dependenceOf(n ast.Node) (d dependence) {
 			d.alive = true
 		case existsName, compareName, narrowName: // Whom the first asks about is noted when it does.
 		default:
+			// Names that begin with a control character are ours. That of a column is of the entity's own
+			// rows; what is left reads other entities.
 			isColumn := slices.ContainsFunc(x.columns, func(c *column) bool { return id.Value == c.key || id.Value == c.flag })
 			d.more = d.more || id.Value[0] < ' ' && !isColumn
 		}
@@ -88,11 +98,11 @@ type kept struct {
 
 	answers []Answer                       // By index, of those alive. Of any, all and none a truth for each.
 	failing map[uint32]bool                // Those that had an error in place of an answer.
-	asked   map[ecs.Entity]map[uint32]bool // Which of them ask whether it is alive.
-	asker   ecs.Entity
+	asked   map[ecs.Entity]map[uint32]bool // Which of them ask whether it is alive, or did once: at worst one is asked in vain.
+	asker   ecs.Entity                     // Who is being asked.
 	tally   tally
 
-	again []uint32 // To be asked.
+	again []uint32 // Indices to be asked, while a tick is followed.
 	noted []bool   // By index: it is in again.
 }
 
@@ -125,7 +135,8 @@ func (k *kept) begin(a *aggregate) {
 	}
 }
 
-// bind notes the state that a is bound to.
+// bind notes the state that a is bound to: its image and its seq, as an image is changed in place
+// from tick to tick.
 func (k *kept) bind(a *aggregate) {
 	k.im, k.seq, k.columns = a.of.im, a.of.im.ID.Seq, a.of.Reads()
 }
@@ -148,7 +159,7 @@ func (k *kept) follow(a *aggregate, c *inspect.Commit) {
 	}
 	k.grow(len(a.of.im.Registry))
 	if k.change(a, c) {
-		for _, index := range k.again {
+		for _, index := range k.again { // Whoever had the index goes, whoever has it comes: mostly the same.
 			k.noted[index] = false
 			k.take(index)
 			if e, alive := holder(a.of.im, index); alive {
@@ -160,7 +171,8 @@ func (k *kept) follow(a *aggregate, c *inspect.Commit) {
 	k.again = k.again[:0]
 }
 
-// change notes whom c may have changed. It is false if that can be anybody.
+// change notes whom c may have changed. It is false if that can be anybody. Ranges are of rows after
+// the tick; who lost a row is in no range, but in the operations.
 func (k *kept) change(a *aggregate, c *inspect.Commit) bool {
 	if a.of.needs.tick || !k.operations(a, c) {
 		return false
@@ -198,6 +210,7 @@ func (k *kept) operations(a *aggregate, c *inspect.Commit) bool {
 	for _, op := range ops {
 		isRegistry := op.Component < 0
 		switch {
+		// Who is created or destroyed changes how many are alive, which all may depend on.
 		case isRegistry && (op.Kind == raw.OpClear || a.of.needs.alive):
 			return false
 		case !isRegistry && (op.Component >= len(components) || !slices.Contains(k.columns, components[op.Component])):
@@ -215,7 +228,8 @@ func (k *kept) operations(a *aggregate, c *inspect.Commit) bool {
 	return true
 }
 
-// note notes that the entity with an index is to be asked again.
+// note notes that the entity with an index is to be asked again. A tick may name one many times; it is
+// asked once, as it is after the tick.
 func (k *kept) note(index uint32) {
 	if int(index) < len(k.noted) && !k.noted[index] { // Else it is not there any more, nor was it.
 		k.noted[index] = true
@@ -247,7 +261,8 @@ func (k *kept) ask(a *aggregate, e ecs.Entity) {
 	k.answers[e.Index()] = answer
 }
 
-// answer returns what the asker gives.
+// answer returns what the asker gives. Rows are handed in from the image, so that simple expressions are
+// evaluated directly.
 func (k *kept) answer(a *aggregate) (Answer, error) {
 	rows := func(n int) ([]byte, bool, error) {
 		of := a.of.columns[n]

@@ -16,7 +16,14 @@ import (
 //	has(Position) && Position.X > 3 || not (has(Health) && Health == 0)
 //
 // It does so at the smallest condition, so that what the others read does not
-// matter, and the operators between them keep their meaning.
+// matter, and the operators between them keep their meaning. What is no condition, as a sum or a call,
+// hands its needs up to the one around it; if there is none, the whole is nil without them:
+//
+//	Position.X + 1
+//	has(Position) ? Position.X + 1 : nil
+//
+// Needs are asked in the order in which they were found, from below: a component before the
+// pointers in it.
 type guarder struct{ *resolver }
 
 // guard guards the whole of an expression.
@@ -42,6 +49,7 @@ func (g guarder) condition(n ast.Node) ast.Node {
 	return and(n, needs)
 }
 
+// and returns needs && n, the first need outermost.
 func and(n ast.Node, needs []need) ast.Node {
 	for i := len(needs) - 1; i >= 0; i-- {
 		n = at(n, &ast.BinaryNode{Operator: "&&", Left: needs[i].node, Right: n})
@@ -73,7 +81,7 @@ func (g guarder) node(n ast.Node) (ast.Node, []need) {
 		}
 	case *ast.BinaryNode:
 		return g.binary(n)
-	case *ast.UnaryNode:
+	case *ast.UnaryNode: // Guarded below the not: without Health, not (Health == 0) is true.
 		if n.Operator == "not" || n.Operator == "!" {
 			n.Node = g.condition(n.Node)
 			return n, nil
@@ -131,7 +139,7 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	case "&&", "||", "and", "or":
 		n.Left, n.Right = g.condition(n.Left), g.condition(n.Right)
 		return n, nil
-	case "??":
+	case "??": // What the left side lacks is what the operator is for.
 		n.Left, n.Right = g.value(n.Left), g.value(n.Right)
 		return n, nil
 	}
@@ -140,6 +148,8 @@ func (g guarder) binary(n *ast.BinaryNode) (ast.Node, []need) {
 	if !isCondition[n.Operator] {
 		return n, needs
 	}
+	// Compared with nil, a pointer may be nil, and so may a component of another entity. Those that
+	// lead to it may not.
 	if !isNil(left) && !isNil(right) {
 		needs = g.ends(right, g.ends(left, needs))
 	} else if call, ok := cmp.Or(notNil(left), right).(*ast.CallNode); ok { // Whether there is one is asked.

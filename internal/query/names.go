@@ -24,6 +24,14 @@ import (
 // a function, and is asked for by has(…) and component("…"). So each name that is one of ours is
 // replaced by one that nobody can type, and the program reads that. The tree is walked from above: a
 // chain of members may be a name as a whole, and let hides names for what is below it only.
+//
+// What becomes of an expression on the world, with Tag a tag, and 1 to 4 for the bytes of that value:
+//
+//	any(Position.X > 3 && Tag)           as it is written
+//	ǅny(Position.X > 3 && Tag)           prepared: the parser takes it for a call
+//	4a()                                 resolved: a call of aggregate a, whose argument is
+//	1Position.X > 3 && 2Tag              an expression of its own: a value, and a presence
+//	2Position && 1Position.X > 3 && 2Tag     guarded
 
 // Names that no expression can contain, so that components may be called anything.
 const (
@@ -42,7 +50,8 @@ const (
 // world may contain them.
 var variables = map[string]bool{"entity": false, "index": false, "generation": false, "tick": true, "alive": true}
 
-// A resolver gives the names in an expression their meaning.
+// A resolver gives the names in an expression their meaning: it changes the tree in place, and
+// collects what the program will read. That of the argument of an aggregate is one of its own.
 type resolver struct {
 	im         *inspect.Image
 	x          *Expr
@@ -70,6 +79,8 @@ func prepare(x *Expr) (string, *resolver) {
 		if t.Kind != lexer.Number {
 			continue
 		}
+		// No two of them differ in the digit only that the marker hides: without leading zeros
+		// those of 19 digits begin with 9, those of 20 with 1.
 		if n, err := strconv.ParseUint(t.Value, 10, 64); err == nil && n > 1<<63-1 {
 			text[t.From] = marker
 			r.wide[string(marker)+t.Value[1:]] = n
@@ -81,7 +92,8 @@ func prepare(x *Expr) (string, *resolver) {
 	return string(text), r
 }
 
-// unmarked returns what stands in the text for a marked name or number.
+// unmarked returns what stands in the text for a marked name or number. The letter that the marker
+// hides follows from the others, as no two aggregates differ in the first only.
 func unmarked(name string) string {
 	for _, a := range slices.Sorted(maps.Keys(aggregateKinds)) {
 		if markedAs(a) == name {
@@ -94,6 +106,7 @@ func unmarked(name string) string {
 	return "number"
 }
 
+// markedAs returns how the parser sees an aggregate that is marked.
 func markedAs(name string) string { return string(marker) + name[1:] }
 
 // fail notes the first error.
@@ -103,7 +116,9 @@ func (r *resolver) fail(n ast.Node, format string, args ...any) {
 	}
 }
 
-// node resolves what is below *p, and *p itself, down to the first error.
+// node resolves what is below *p, and *p itself, down to the first error. What needs the layout of
+// an operand (numbers, presence, duration) comes behind the operands: layoutOf knows resolved names
+// only.
 func (r *resolver) node(p *ast.Node) {
 	if *p == nil || r.err != nil {
 		return
@@ -137,7 +152,8 @@ func (r *resolver) node(p *ast.Node) {
 	}
 }
 
-// identifier resolves a name that stands alone.
+// identifier resolves a name that stands alone: what let declares comes before variables, and
+// these before components. A component of such a name is reached by component("NAME").
 func (r *resolver) identifier(p *ast.Node, n *ast.IdentifierNode) {
 	if slices.Contains(r.locals, n.Value) {
 		return
@@ -168,6 +184,7 @@ func (r *resolver) unknown(n ast.Node, name string) {
 	r.fail(n, "%s%s", text, near.Hint(name, known))
 }
 
+// names returns the names of all components and resources, in the order of their numbers.
 func (r *resolver) names() (names []string) {
 	for _, c := range r.im.Components {
 		names = append(names, c.Name)
@@ -208,7 +225,7 @@ func (r *resolver) column(c *inspect.Component) *column {
 	return col
 }
 
-// columnOf returns the component that n is, or nil.
+// columnOf returns the component that n, which is resolved, is or tells the presence of; or nil.
 func (r *resolver) columnOf(n ast.Node) *column {
 	id, ok := n.(*ast.IdentifierNode)
 	if !ok || slices.Contains(r.locals, id.Value) {
@@ -222,20 +239,22 @@ func (r *resolver) columnOf(n ast.Node) *column {
 	return nil
 }
 
-// member resolves a.b: a component whose name has a dot, or a field.
+// member resolves a.b: a component whose name has a dot, or a field, or a component of the entity
+// that a holds. The outermost member of a chain comes first, so the longest name is taken that is
+// one of a component: with components a and a.b, a.b.c is field c of the latter.
 func (r *resolver) member(p *ast.Node, n *ast.MemberNode) {
 	if name, ok := r.dotted(n); ok && r.im.Find(name) != nil {
 		r.component(p, n, name)
 		return
 	}
 	r.node(&n.Node)
-	if _, isName := n.Property.(*ast.StringNode); !isName {
+	if _, isName := n.Property.(*ast.StringNode); !isName { // a[EXPR]: of a list or a map.
 		r.node(&n.Property)
 	}
 	if r.err != nil {
 		return
 	}
-	if name, isName := n.Property.(*ast.StringNode); isName && isEntity(r.layoutOf(n.Node)) {
+	if name, isName := n.Property.(*ast.StringNode); isName && isEntity(behind(r.layoutOf(n.Node))) {
 		r.refer(p, n, name.Value)
 		return
 	}
@@ -263,22 +282,20 @@ func (r *resolver) dotted(n ast.Node) (string, bool) {
 // that is none is recognized early.
 const maxName = 1 << 10
 
-// field checks that n names a field that there is.
+// field checks that n names a field that there is, to say which are near. It stays silent where the
+// layout is not known, as of what a function gives: the checker looks there.
 func (r *resolver) field(n *ast.MemberNode) {
-	t := r.layoutOf(n.Node)
+	t := behind(r.layoutOf(n.Node))
 	name, isName := n.Property.(*ast.StringNode)
 	if t == nil || !isName {
 		return
-	}
-	for t.Kind == layout.Pointer {
-		t = t.Elem
 	}
 	switch t.Kind {
 	case layout.Struct:
 		if field, names := fieldOf(t, name.Value); field == nil {
 			r.fail(n.Property, "no field %q%s", name.Value, near.Hint(name.Value, names))
 		}
-	case layout.Map:
+	case layout.Map: // m.key is m["key"], whatever the key.
 	default:
 		r.fail(n.Property, "no field %q: it is in no struct, but in %s", name.Value, article(t.Kind.String()))
 	}
@@ -303,7 +320,9 @@ func fieldOf(t *layout.Type, name string) (field *layout.Type, names []string) {
 	return nil, names
 }
 
-// layoutOf returns the layout of n if n is a component or something in one.
+// layoutOf returns the layout of n, which is resolved, if n is a component or something in one; nil
+// for what is computed. The checker knows Go types only, which lack the names of constants and
+// what an entity is.
 func (r *resolver) layoutOf(n ast.Node) *layout.Type {
 	switch n := n.(type) {
 	case *ast.IdentifierNode:
@@ -324,10 +343,7 @@ func (r *resolver) layoutOf(n ast.Node) *layout.Type {
 
 // inside returns the layout of a field or element of t.
 func inside(t *layout.Type, property ast.Node) *layout.Type {
-	for t != nil && t.Kind == layout.Pointer {
-		t = t.Elem
-	}
-	if t == nil {
+	if t = behind(t); t == nil {
 		return nil
 	}
 	switch name, isName := property.(*ast.StringNode); {
@@ -350,6 +366,7 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 	switch name := callee.Value; { // Builtins of package expr are nodes of another type.
 	case name == "has" || name == "component" || name == "resource":
 		r.naming(p, n, name)
+	// Nobody can type the marker, and text is only marked in expressions on the world.
 	case strings.HasPrefix(name, string(marker)) && r.x.isWorldly():
 		r.aggregate(p, n, name)
 	case name == "exists":
@@ -364,8 +381,10 @@ func (r *resolver) call(p *ast.Node, n *ast.CallNode) {
 	}
 }
 
+// ownFunctions are those that package expr does not have, for hints.
 var ownFunctions = []string{"has", "component", "resource", "exists"}
 
+// builtinNames returns the functions of package expr that expressions have.
 func builtinNames() (names []string) {
 	for _, b := range builtin.Builtins {
 		if b.Name != disabled {
@@ -375,7 +394,8 @@ func builtinNames() (names []string) {
 	return names
 }
 
-// literalEntity checks the argument of exists, if it can be seen.
+// literalEntity checks the argument of exists, if it can be seen: then a wrong one is an error before
+// anything runs.
 func (r *resolver) literalEntity(n *ast.CallNode) {
 	if len(n.Arguments) != 1 {
 		r.fail(n, "exists takes one entity, as in exists(\"12v3\")")
@@ -405,10 +425,12 @@ func (r *resolver) naming(p *ast.Node, n *ast.CallNode, function string) {
 	} else {
 		r.component(arg, s, s.Value)
 	}
+	// The argument is a component by now. Its value is what component(…) and resource(…) give;
+	// has(…) is the variable beside it.
 	switch col := r.columnOf(*arg); {
 	case function != "has":
 		*p = *arg
-	case col == nil:
+	case col == nil: // has(Position.X), or an error before.
 		r.fail(*arg, "has takes the name of a component")
 	default:
 		*p = at(*arg, &ast.IdentifierNode{Value: col.flag})
@@ -441,8 +463,9 @@ func at(n, node ast.Node) ast.Node {
 	return node
 }
 
-// children returns the nodes below n, in the order of its fields. Package ast walks from below,
-// which is too late for names that let declares and for chains that are one name.
+// children returns the nodes below n, in the order of its fields, found by reflection so that no
+// kind of node is forgotten. Package ast walks from below, which is too late for names that let
+// declares and for chains that are one name.
 func children(n ast.Node) (below []*ast.Node) {
 	fields := reflect.ValueOf(n).Elem()
 	for i := range fields.NumField() {

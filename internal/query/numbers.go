@@ -20,7 +20,8 @@ import (
 //
 // What duration("1.5s") gives is a number of nanoseconds as well.
 
-// numbers makes numbers of the texts in a comparison.
+// numbers makes numbers of the texts in a comparison. Of in, only the right side may have texts: the field
+// is what is looked for.
 func (r *resolver) numbers(n *ast.BinaryNode) {
 	if !isCondition[n.Operator] || r.err != nil {
 		return
@@ -33,10 +34,7 @@ func (r *resolver) numbers(n *ast.BinaryNode) {
 
 // numbersOf makes numbers of t of the text *p, or of the texts in it if it is a list.
 func (r *resolver) numbersOf(t *layout.Type, p *ast.Node) {
-	for t != nil && t.Kind == layout.Pointer {
-		t = t.Elem
-	}
-	if t == nil || !t.Named() {
+	if t = behind(t); t == nil || !t.Named() {
 		return
 	}
 	switch n := (*p).(type) {

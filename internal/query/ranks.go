@@ -17,10 +17,11 @@ type ranks struct {
 	runs []run
 }
 
+// A run is a part of the numbers, one after the other, and how often each is there.
 type run struct {
-	values []any
+	values []any // Ascending; times has as many.
 	times  []int
-	n      int
+	n      int // Sum of times.
 }
 
 // longestRun is how many numbers a run has before it becomes two.
@@ -57,6 +58,7 @@ func compareNumbers(a, b any) int {
 
 // add adds v, or takes it out if times is -1.
 func (r *ranks) add(v any, times int) {
+	// The first run whose greatest number is not below v, so that runs stay before each other.
 	k, _ := slices.BinarySearchFunc(r.runs, v, func(of run, v any) int { return compareNumbers(of.values[len(of.values)-1], v) })
 	if k == len(r.runs) { // It is above all.
 		if k--; k < 0 {
@@ -81,7 +83,7 @@ func (r *ranks) add(v any, times int) {
 	}
 }
 
-// split makes two of run k.
+// split makes two of run k. The upper half gets memory of its own, so that both can grow.
 func (r *ranks) split(k int) {
 	of, half := &r.runs[k], len(r.runs[k].values)/2
 	upper := run{values: slices.Clone(of.values[half:]), times: slices.Clone(of.times[half:])}
@@ -93,7 +95,8 @@ func (r *ranks) split(k int) {
 	r.runs = slices.Insert(r.runs, k+1, upper)
 }
 
-// at returns the number at a place, from 1 on; nil behind the last.
+// at returns the number at a place, from 1 on; nil behind the last. It passes whole runs by their n, and
+// counts within one only.
 func (r *ranks) at(place int) any {
 	for _, of := range r.runs {
 		if place > of.n {

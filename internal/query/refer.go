@@ -12,14 +12,19 @@ import (
 	"github.com/stet-ecs/stet/internal/near"
 )
 
-// A component behind a field that holds an entity is that of this entity:
+// A component behind a field that holds an entity, or a pointer to one, is that of this entity:
 //
 //	Target.Of.Health.Current < 0
 //
 // becomes a call with the entity, whose result has the type of the component. Of an entity that is
-// not alive, or lacks the component, it is nothing, as is a component that the entity at hand lacks;
+// not alive, or lacks the component, or behind a nil pointer, it is nothing, as is a component that the entity at hand lacks;
 // a tag is false. Whatever the entity at hand is, any other one may be asked: where all of the state
 // does not lie in memory, they are looked up, see [Expr.Looking].
+//
+//	of(Target.Of).Current < 0                                                     resolved
+//	has(Target) && of(Target.Of) != nil && of(Target.Of).Current < 0              guarded
+//
+// An aggregate that reads other entities asks all each time: nobody keeps who refers to whom.
 
 // referName returns what the compiled program calls the function that reads referred component i.
 func referName(i int) string { return "\x05" + string(rune('a'+i%26)) + strings.Repeat("'", i/26) }
@@ -35,7 +40,7 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 		r.fail(n.Property, "%s is a resource, no entity has it", name)
 		return
 	}
-	col := newColumn(c)
+	col := newColumn(c) // Each place has one of its own: it keeps whom it was asked of last, see reading.
 	r.referred = append(r.referred, col)
 	call := ownCall(n, referName(len(r.referred)-1), n.Node).(*ast.CallNode)
 	if r.calls == nil {
@@ -45,10 +50,11 @@ func (r *resolver) refer(p *ast.Node, n *ast.MemberNode, name string) {
 	*p = call
 }
 
-// isEntity reports whether t is an entity, or a pointer to one.
+// isEntity reports whether t is an entity; nil is none.
 func isEntity(t *layout.Type) bool { return t != nil && t.Kind == layout.Entity }
 
-// other returns what e, alive or not, has of col, and whether it has it.
+// other returns what e, alive or not, has of col, and whether it has it. A lookup knows indices only, so
+// whether e is alive is asked before.
 func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error) {
 	switch {
 	case !x.isAlive(e):
@@ -65,11 +71,14 @@ func (x *Expr) other(col *column, e ecs.Entity) (row []byte, has bool, err error
 	return col.component.Row(n), true, nil
 }
 
-// referredOf returns what the entity that text is has of col.
+// referredOf returns what the entity that text is has of col; nil, a pointer that leads to none, has nothing.
 func (x *Expr) referredOf(col *column, text any) (any, error) {
-	e, err := ecs.ParseEntity(text.(string))
-	if err != nil {
-		return nil, fmt.Errorf("%q is not an entity", text)
+	e := ecs.Vacant
+	if text != nil {
+		var err error
+		if e, err = ecs.ParseEntity(text.(string)); err != nil {
+			return nil, fmt.Errorf("%q is not an entity", text)
+		}
 	}
 	row, has, err := x.other(col, e)
 	switch {
@@ -92,7 +101,8 @@ func (x *Expr) referredOf(col *column, text any) (any, error) {
 	return to.Elem().Interface(), nil
 }
 
-// result returns the type of what is read of col of another entity, which may be nothing.
+// result returns the type of what is read of col of another entity, which may be nothing. A struct is
+// a pointer, which can be nil and whose fields the checker knows; a scalar is of any type, for nil.
 func (c *column) result() reflect.Type {
 	switch {
 	case c.typ == nil:

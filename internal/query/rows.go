@@ -17,23 +17,13 @@ import (
 // the component is its place in what [Expr.Reads] returned.
 type Rows func(n int) (row []byte, has bool, err error)
 
-// Reads returns the components and resources that x reads.
+// Reads returns the components and resources that x reads of the entity at hand; nil for one that the
+// image does not have yet.
 func (x *Expr) Reads() (components []*inspect.Component) {
 	for _, col := range x.columns {
 		components = append(components, col.component)
 	}
 	return components
-}
-
-// Refers reports whether x reads of other entities than the one that it is evaluated for, or may:
-// where its image has no rows, it needs [Expr.Looking].
-func (x *Expr) Refers() bool {
-	for _, a := range x.aggregates {
-		if a.of.Refers() {
-			return true
-		}
-	}
-	return len(x.referred) > 0
 }
 
 // Among tells x, and what is cloned of it, who is alive: the image that x was compiled for need
@@ -51,7 +41,7 @@ func (x *Expr) Looking(up func(*inspect.Component) Lookup) {
 
 // Clone returns a copy of x, which may be used at the same time. What evaluation writes is made anew:
 // variables, the machine, room for values. The program and the functions are shared; nothing writes
-// to them.
+// to them. Functions still ask the first x who is alive, and look up in its referred columns.
 func (x *Expr) Clone() *Expr {
 	c := *x
 	c.env, c.vm = maps.Clone(x.env), vm.VM{MemoryBudget: memoryBudget}
@@ -67,7 +57,9 @@ func (x *Expr) Clone() *Expr {
 	return &c
 }
 
-// OfRows is [Expr.Of] for an entity whose rows lie elsewhere than in the image.
+// OfRows is [Expr.Of] for an entity whose rows lie elsewhere than in the image. Evaluated directly it
+// asks for the rows that it comes to, by the machine for all that x reads. Only this way is direct: Of
+// always takes the machine.
 func (x *Expr) OfRows(e ecs.Entity, rows Rows) (Answer, error) {
 	if x.direct != nil {
 		r := &x.reading

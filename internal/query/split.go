@@ -9,6 +9,9 @@ import (
 	"github.com/expr-lang/expr/parser/lexer"
 )
 
+// Lists of expressions are cut by the lexer of package expr, not as text: a comma, an = or " as "
+// may stand in quotes. Places of tokens count runes.
+
 // Split splits expressions at the commas that are in no brackets. Text that is no
 // list of words is one expression, for the compiler to say what is wrong.
 func Split(text string) (parts []string) {
@@ -27,7 +30,7 @@ func Split(text string) (parts []string) {
 	return append(parts, string(runes[first:]))
 }
 
-// depths iterates over tokens with how many brackets are open behind each.
+// depths iterates over tokens, by their positions, with how many brackets are open behind each.
 func depths(tokens []lexer.Token) iter.Seq2[int, int] {
 	return func(yield func(i, depth int) bool) {
 		depth := 0
@@ -44,11 +47,11 @@ func depths(tokens []lexer.Token) iter.Seq2[int, int] {
 	}
 }
 
-// SplitName splits "EXPR as NAME"; without a name, the text is its own. It looks at words, not at
-// text: " as " may stand in quotes.
+// SplitName splits "EXPR as NAME"; without a name, the text is its own.
 func SplitName(text string) (expr, name string) {
 	text = strings.TrimSpace(text)
 	tokens, err := lexer.Lex(file.NewSource(text))
+	// The last three tokens are: as, NAME, the end.
 	if n := len(tokens) - 3; err == nil && n > 0 && tokens[n].Is(lexer.Identifier, "as") && tokens[n+1].Kind == lexer.Identifier {
 		return strings.TrimSpace(string([]rune(text)[:tokens[n].From])), tokens[n+1].Value
 	}

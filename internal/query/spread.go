@@ -54,7 +54,7 @@ func (s *spread) add(v any) error {
 	// All spreads of the column are rounded, not only this one: groups of one table are to be near
 	// by the same measure.
 	for s.kept > mostValues && s.bits > fewestBits {
-		s.bits = min(s.bits-2, 32)
+		s.bits = min(s.bits-2, 32) // 64, 32, 30, … 8.
 		for _, other := range s.all {
 			other.round()
 		}
@@ -62,7 +62,8 @@ func (s *spread) add(v any) error {
 	return nil
 }
 
-// take takes out v, which was added. Nothing may have been rounded.
+// take takes out v, which was added. Nothing may have been rounded: else it is not known which of the
+// values that became one it was.
 func (s *spread) take(v any) {
 	s.values--
 	if f, ok := v.(float64); ok && math.IsNaN(f) {
@@ -86,6 +87,7 @@ func (s *spread) put(v any, n int) {
 	if v = rounded(v, s.bits); v == 0.0 {
 		v = 0.0 // One of 0 and -0.
 	}
+	// 1 as an int and 1 as a float are two keys, and their places are next to each other.
 	before := len(s.n)
 	if s.n[v] += n; s.n[v] == 0 {
 		delete(s.n, v)
@@ -106,7 +108,8 @@ func (s *spread) round() {
 	}
 }
 
-// rounded returns a number with its first significant bits.
+// rounded returns a number with its first significant bits: the others become 0, so it moves toward
+// zero and stays of its type. What was rounded to more bits before comes to the same.
 func rounded(v any, significant int) any {
 	if significant == wholeBits {
 		return v
@@ -147,7 +150,7 @@ func (s *spread) percentile(p int) Answer {
 	if v := s.order.at(place); v != nil || s.nans == 0 {
 		return Answer{v}
 	}
-	return Answer{math.NaN()}
+	return Answer{math.NaN()} // The place is behind all numbers, where the NaNs are.
 }
 
 // A variety counts different answers: exactly up to mostKept of them. Of more it counts those whose
@@ -223,7 +226,7 @@ func hash(text string) uint64 {
 	return h ^ h>>33
 }
 
-// count returns how many there are, about.
+// count returns how many there are, about: 2^zeros times as many as those whose hashes begin so.
 func (s *variety) count() int {
 	return int(float64(s.least) * (math.MaxUint64 / float64(uint64(math.MaxUint64)>>s.zeros)))
 }

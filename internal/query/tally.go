@@ -19,6 +19,7 @@ type tally struct {
 	best   extreme
 }
 
+// newTally returns a tally of nothing. It keeps all hashes of a variety, to take them out again.
 func newTally(kind string) tally {
 	t := tally{kind: kind, total: NewTotal(kind)}
 	if t.total.variety != nil {
@@ -56,7 +57,9 @@ func (t *tally) take(a Answer) {
 	}
 }
 
-// result returns what the answers come to, which k keeps of im.
+// result returns what the answers come to, which k keeps of im. What can no longer be told from what was
+// counted is added up again, in the order in which entities would have been asked: so the result is the
+// one of an aggregate that follows nothing.
 func (t *tally) result(k *kept, im *inspect.Image) Answer {
 	switch t.kind {
 	case "any":
@@ -77,7 +80,8 @@ func (t *tally) result(k *kept, im *inspect.Image) Answer {
 	return t.total.Result()
 }
 
-// again adds up all answers that k keeps, of which none is wrong.
+// again adds up all answers that k keeps, of which none is wrong, in the order of entities: it costs
+// all of them, but evaluates none.
 func (t *tally) again(k *kept, im *inspect.Image) Answer {
 	again := NewTotal(t.kind)
 	for _, e := range im.Registry[:im.Alive] {
@@ -96,6 +100,13 @@ func truth(a Answer) int {
 
 // An extreme is the least or the greatest of answers. It is a heap, in which those that were taken
 // out stay until they come up: what the entity gives now is something else.
+//
+//	answers   entity 1: 7   entity 2: 9   entity 3: 4
+//	heap      12 of entity 2   ── it gives 9 now: popped
+//	          9 of entity 2    ── the greatest
+//
+// When most of it was taken out, it is made anew, so it has at most about twice as many as there are
+// answers.
 type extreme struct {
 	sign  int // 1: the greatest; -1: the least.
 	heap  []ranked
@@ -153,11 +164,12 @@ func (x *extreme) of(answers []Answer) (Answer, bool) {
 	}
 	// What is on top may have been taken out since: then its entity gives something else by now. If
 	// it gives the same again, it was added twice, and either copy is right.
+	// All are of one kind, and each of them was pushed, so one is found before the heap is empty.
 	for !same(answers[x.heap[0].index], x.heap[0].Answer) {
 		heap.Pop(x)
 	}
 	best := x.heap[0].Answer
-	return best, best.v != 0.0 || x.zeros == 0
+	return best, best.v != 0.0 || x.zeros == 0 // With a -0 among them, a 0 may be either.
 }
 
 // rebuild leaves out what was taken out.
