@@ -347,13 +347,20 @@ func TestTheStatesOfARangeAreReadBack(t *testing.T) {
 	_, all := buildStore(t, store)
 	dir, file := exported(t, store, "1..3")
 	check(t, dir, file, all)
-	odd := map[string]table{} // Of ticks 1 and 3.
-	for name, of := range all {
-		of.Rows = slices.DeleteFunc(slices.Clone(of.Rows), func(row []any) bool { return row[0] == 2 })
-		odd[name] = of
+	without := func(ticks ...any) map[string]table {
+		rest := map[string]table{}
+		for name, of := range all {
+			of.Rows = slices.DeleteFunc(slices.Clone(of.Rows), func(row []any) bool { return slices.Contains(ticks, row[0]) })
+			rest[name] = of
+		}
+		return rest
 	}
 	dir, file = exported(t, store, "1..", "--every", "2")
-	check(t, dir, file, odd)
+	check(t, dir, file, without(2))
+	dir, file = exported(t, store, "2..", "--every", "2") // The last one always.
+	check(t, dir, file, without(1, 2))
+	dir, file = exported(t, store, "1..", "--every", "18446744073709551615")
+	check(t, dir, file, without(1, 2))
 }
 
 // TestOtherProgramsReadThem has pandas, DuckDB and the sqlite3 of Python read what was written: values,

@@ -37,6 +37,10 @@ import (
 //	call     the arguments and flags of a command, the context
 //	source   the store or save that the first argument names
 //	state    a world in it, at a point in time
+//
+// What the flags say is filled in before a command runs; bar is made by begin, and openers, formats
+// and stdin are what the program was built and called with. An agent's question gets an app of its
+// own, which prints to memory and has lend set.
 type app struct {
 	*term.Out // Standard output.
 	stderr    io.Writer
@@ -63,6 +67,12 @@ type Opener func(ctx context.Context, url string) (files disk.FS, name string, e
 
 // find calls the opener of a URL, or reads standard input. Everything else is a path, for
 // which there are no files.
+//
+//	standard input      "-": a file in memory
+//	SCHEME://…          what the opener of the scheme returns; it is closed when the program ends
+//	anything else       a path: an unknown scheme is no error yet, a file may be called so
+//
+// The secret of a URL is put back only here, so whatever prints the path prints none.
 func (a *app) find(ctx context.Context, path string) (files disk.FS, name string, err error) {
 	if path == standardInput {
 		files, err = a.input()
@@ -82,6 +92,7 @@ func (a *app) find(ctx context.Context, path string) (files disk.FS, name string
 	case err == nil:
 		a.opened = append(a.opened, files)
 	case errors.Is(err, syscall.EPIPE): // Of the engine: standard output is still read.
+		// The chain is cut: execute takes EPIPE for a reader who has seen enough.
 		err = errors.New(err.Error())
 	}
 	return files, name, err
@@ -101,6 +112,7 @@ func (a *app) open(ctx context.Context, path string) (*inspect.View, error) {
 }
 
 // A lending gives out a view of what path names, which goes to nobody else until it is given back.
+// back is called once; the view is not used after that.
 type lending func(ctx context.Context, path string) (v *inspect.View, back func(), err error)
 
 // view returns what path names, and what lets go of it.
@@ -114,6 +126,9 @@ func (a *app) view(ctx context.Context, path string) (v *inspect.View, back func
 
 // A command is a row of the table. It is all there is to say of it: help, man pages,
 // completion and docs/ECSDUMP.md print what is here.
+//
+// The name is the first word of use. The other words say how many arguments there are, so that no
+// command has to count them, see arguments.
 type command struct {
 	use      string // How it is called: its name, then what it takes, as in "ls STORE [A..B]".
 	doc      string // One line; if there is more to say, an empty one and all of it.
@@ -145,6 +160,11 @@ func (c *command) name() string {
 // arguments returns between how many arguments c takes, by what use says: those that begin
 // with a bracket may be left out, and behind … there can be more. If there are several ways to
 // call it, it counts itself.
+//
+//	export STORE [A..B]                         1 to 2
+//	edit STORE ASSIGNMENT …                     2 or more
+//	import FILE -o OUT                          1: flags end what is counted
+//	bisect STORE EXPR … | bisect STORE …        any: bisect counts itself
 func (c *command) arguments() (least, most int) {
 	const many = 1 << 10
 	if strings.Contains(c.use, " | "+c.name()) {
@@ -166,7 +186,8 @@ func (c *command) arguments() (least, most int) {
 }
 
 // cobra returns c as that package has commands. Flags are declared before anything runs, so
-// that help, completion and man pages know them.
+// that help, completion and man pages know them. With --json a limit that nobody asked for is
+// lifted before the command runs. Errors of arguments are told by the usage line.
 func (a *app) cobra(c *command) *cobra.Command {
 	// Package cobra shows the first line in lists of commands and the rest in help.
 	short, long, _ := strings.Cut(c.doc, "\n\n")
@@ -194,6 +215,7 @@ func (a *app) cobra(c *command) *cobra.Command {
 
 // begin makes what the flags ask for, before any command runs. The bar hangs on the context,
 // where whatever takes long finds it: package persist tells how far it is, and knows no bar.
+// Colours and the pager depend on flags, so standard output learns of them here.
 func (a *app) begin(cmd *cobra.Command, _ []string) error {
 	a.json = a.json || a.ndjson
 	a.Suit(a.color, a.json, !a.noPager)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -97,5 +98,53 @@ func TestASecretInAURLIsNotPrinted(t *testing.T) {
 	assert.Contains(t, all.String(), "mem://host/world")
 	for _, part := range []string{"se@cr", "cr:et", "me:se"} {
 		assert.NotContains(t, all.String(), part)
+	}
+}
+
+// A command that bisect runs gets a URL as it was given, or it could not open it; what is printed, and suggested
+// for pasting, has no secret.
+func TestACommandOfBisectGetsTheSecretsOfItsURLs(t *testing.T) {
+	dir, got := t.TempDir(), filepath.Join(t.TempDir(), "got")
+	require.NoError(t, buildStore(dir))
+	openers := map[string]Opener{"mem": func(context.Context, string) (disk.FS, string, error) {
+		files, err := disk.Open(dir)
+		return files, ".", err
+	}}
+	var all bytes.Buffer
+	const url = "mem://me:secret@host/world"
+	args := []string{"bisect", url, "--run", "--", "sh", "-c", `echo "$1 $2" > "$0"; exit 0`, got, url, "mem://other:secret@host/two"}
+	assert.Equal(t, exitNotFound, run(context.Background(), func() {}, openers, args, &all, &all))
+	b, err := os.ReadFile(got)
+	require.NoError(t, err)
+	assert.Equal(t, url+" mem://other:secret@host/two\n", string(b))
+	assert.Contains(t, all.String(), "mem://host/world mem://host/two")
+	assert.NotContains(t, all.String(), "secret")
+}
+
+// TestURLsThatDifferOnlyInTheirSecret could be of different stores: with that of the other one, a store
+// would be compared with itself.
+func TestURLsThatDifferOnlyInTheirSecret(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, buildStore(dir))
+	openers := map[string]Opener{"mem": func(context.Context, string) (disk.FS, string, error) {
+		files, err := disk.Open(dir)
+		return files, ".", err
+	}}
+	for _, test := range []struct {
+		a, b string
+		code int
+	}{
+		{"mem://me:one@host/world", "mem://me:two@host/world", exitUsage},
+		{"mem://me:one@host/world", "mem://host/world", exitUsage},
+		{"mem://host/world", "mem://me:two@host/world", exitUsage},
+		{"mem://me:one@host/world", "mem://me:one@host/world", exitOK},
+		{"mem://me:one@host/world", "mem://me:two@host/other", exitOK},
+	} {
+		var all bytes.Buffer
+		assert.Equal(t, test.code, run(context.Background(), func() {}, openers, []string{"diff", test.a, test.b}, &all, &all), "%s %s: %s", test.a, test.b, &all)
+		assert.NotContains(t, all.String(), "me:")
+		if test.code == exitUsage {
+			assert.Contains(t, all.String(), "mem://host/world is given twice, with different names or passwords")
+		}
 	}
 }

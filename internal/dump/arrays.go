@@ -7,9 +7,18 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// Arrays shows how a component lies: sparse, dense and data, each from an offset on.
+//
+//	entity 12v3 ──▶ sparse[12] = 5 ──▶ dense[5] = 12v3 ? ──▶ data[5]
+//
+// A window is read from the pages of a snapshot if it is small, and is then read before anything is
+// printed; of a larger one, or all of it, the state is loaded, so that nothing can fail in the
+// middle.
 
 // arraysDoc is what arrays --json prints: sparse leads from the index of an
 // entity to its row, dense and data go by row. All three begin with --from.
@@ -98,7 +107,8 @@ func (s *source) arrays(st *inspect.State, c *inspect.Component, w window) error
 }
 
 // A lying is a window of the arrays of c. If not all of the state is in memory, its rows are read
-// before the first is printed.
+// before the first is printed. With all of it in memory, dense and data stay empty here and each
+// row is made when it is printed.
 type lying struct {
 	*inspect.State
 	c *inspect.Component
@@ -130,7 +140,8 @@ func (l *lying) read() (err error) {
 	return nil
 }
 
-// row returns who has a row and what is in it. "-" is a gap, and a resource is nobody's.
+// row returns who has a row and what is in it. "-" is a gap, and a resource is nobody's. If rows
+// were read already, it is one of these.
 func (l *lying) row(row int) (holder string, v layout.Value, err error) {
 	if first, _ := l.of(l.c.Len()); row-first < len(l.data) {
 		return l.dense[row-first], l.data[row-first], nil
@@ -148,9 +159,10 @@ func (l *lying) row(row int) (holder string, v layout.Value, err error) {
 	return holder, v, err
 }
 
-// rowsOf begins what is printed of a component.
+// rowsOf prints the line above the arrays of a component: what it is, when, and how many rows it
+// has.
 func (a *app) rowsOf(c *inspect.Component, at stateDoc) {
-	a.Line("%s %s at %s: %s", kind(c), c.Name, at.place(), term.Count(c.Len(), "row", "rows"))
+	a.Line("%s %s at %s: %s", describe.Kind(c.Layout, c.Resource), c.Name, at.place(), term.Count(c.Len(), "row", "rows"))
 	a.Line("")
 }
 
@@ -159,7 +171,7 @@ func (a *app) rowsOf(c *inspect.Component, at stateDoc) {
 func (a *app) arraysJSON(l *lying) error {
 	c := l.c
 	doc := arraysDoc{
-		stateDoc: outline(l.State).doc(), Component: c.Name, Kind: kind(c), Rows: c.Len(), Indices: l.indices,
+		stateDoc: outline(l.State).doc(), Component: c.Name, Kind: describe.Kind(c.Layout, c.Resource), Rows: c.Len(), Indices: l.indices,
 		From: int(l.from), Sparse: l.sparse, Dense: []string{}, Data: []layout.Value{},
 	}
 	first, end := l.of(c.Len())
@@ -209,8 +221,9 @@ func (a *app) sparse(l *lying) {
 	a.outside(first, end, l.indices, "index", "indices")
 }
 
-// lookupDoc is what arrays --entity --json prints: the entity has the component if
-// sparse leads to a row of which dense says that it belongs to the entity.
+// lookupDoc is what arrays --entity --json prints: how an entity is looked up in a component, step
+// by step. It has the component if sparse, at its index, leads to a row, and dense says that the
+// row belongs to the entity itself.
 type lookupDoc struct {
 	stateDoc
 	Component string        `json:"component"`

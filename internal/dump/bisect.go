@@ -2,6 +2,7 @@ package dump
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,18 +10,29 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Bisect looks for where in time something changed: by halves, which loads a few states, or in
-// turn, which reads every tick but asks only about what it changed. What it finds is reported
-// with the state before, and with what it took for granted: who reads the document must be able
-// to tell a fact from a promise of the user.
+// Bisect looks for where in time a condition changes: by halves, which loads a few states, or in
+// turn, which reads every tick but asks only about what it changed.
+//
+//	STORE, A..B ──▶ route ──▶ the states of the way, and which of them damage hides
+//	EXPR, CMD   ──▶ judge ──▶ a verdict on one state: true, false or skip
+//	halved, first, newestOf or list: which states the judge is asked about, until one is found
+//
+// What it finds is reported with the state before, and with what it took for granted: who reads the
+// document must be able to tell a fact from a promise of the user. By halves it takes for granted
+// that the condition, once it holds, stays true; in turn, nothing.
+//
+// Damage does not end the search. A state that cannot be read has the verdict skip, like one that a
+// command cannot judge; the damage is the error after the result, with its exit status.
 
 // bisectDoc is what bisect --json prints.
 type bisectDoc struct {
@@ -88,7 +100,8 @@ distinct and p0 to p100, the percentiles, an expression; or, with --entity, on o
 
 With --run a command decides, of a state that is written as a save, whose name takes
 the place of {} in the arguments and is in ECSDUMP_SAVE; ECSDUMP_TICK and
-ECSDUMP_RECORD name the state. It exits with 0: the condition does not hold (good),
+ECSDUMP_RECORD name the state. Else it gets its arguments as they are given, names and
+passwords in URLs too. It exits with 0: the condition does not hold (good),
 1 to 127: it holds (bad), but 125: this state cannot be judged.
 
   ecsdump bisect D --run -- ./check.sh {}
@@ -129,6 +142,9 @@ ECSDUMP_RECORD name the state. It exits with 0: the condition does not hold (goo
 // The words are those of git bisect. To be asked, a state is loaded: a judge needs nothing but the
 // state, so it can be a program that knows nothing of stores. A condition that is asked in turn is
 // kept up to date by what each tick changed.
+//
+// The fields come in three groups: what the command line says; the way with its cursor and its
+// damage (route); and what is known so far.
 type bisector struct {
 	at                     string
 	text                   string // The condition.
@@ -140,7 +156,7 @@ type bisector struct {
 	*route
 	judge  judge
 	count  int              // States asked.
-	asked  map[int]probeDoc // Of the way, by halves.
+	asked  map[int]probeDoc // Of the way, that may be come to again: by halves all, in turn those that were skipped.
 	oldest probeDoc         // The first and the last that were judged, in turn.
 	newest probeDoc
 	doc    *bisectDoc
@@ -157,7 +173,9 @@ const (
 	skip = "skip" // Nobody knows.
 )
 
-// arguments takes the command line apart.
+// arguments takes the command line apart. Cobra takes "--" out of the arguments and only says where
+// it stood: with --run all behind it is the command. Without --run there is an expression and
+// perhaps a range; with it only the range can stand between STORE and the command.
 func (b *bisector) arguments(c *call) error {
 	args, least := c.args, 2
 	if dash := c.flags.ArgsLenAtDash(); b.run && dash >= 0 {
@@ -172,6 +190,7 @@ func (b *bisector) arguments(c *call) error {
 	if !b.run {
 		b.text = args[1]
 	}
+	// At most one word is left: the range. Joined, it is "" if there is none.
 	if b.span = strings.Join(args[least:], ""); b.span != "" && c.flags.Changed("at") {
 		return c.misused("give either --at or a range")
 	}
@@ -179,12 +198,17 @@ func (b *bisector) arguments(c *call) error {
 }
 
 // bisect finds the state, or all of them, and prints it.
+//
+// The judge is made for the last state before anything is asked, so a condition that does not
+// compile costs one state. If nothing is found and some states were hidden by damage, the failure
+// is the damage: what was looked for may lie in it.
 func (b *bisector) bisect(s *source) (err error) {
 	b.asked = map[int]probeDoc{}
 	if b.route, err = s.route(b.span, b.at); err != nil {
 		return err
 	}
 	last := len(b.states) - 1
+	// The cursor of a route stands at its end.
 	end, err := b.appoint(b.route.end())
 	if err != nil {
 		return err
@@ -214,6 +238,14 @@ func (b *bisector) bisect(s *source) (err error) {
 // appoint sets the judge that the command line asks for: a condition, compiled for im, the
 // last state, or a command. Calling end removes the judge's files. The last state is the one
 // that most likely has all components that the condition names.
+//
+//	--run             the command, see runner
+//	--entity          a condition on the entity; false while that is not alive
+//	neither of these  a condition on the whole world
+//
+// A condition follows the ticks: given the one that led to a state it asks only again what that
+// changed, and without one, as by halves, all of the state. Between two states the components may
+// be other ones, so it may have to be compiled again, and that can fail.
 func (b *bisector) appoint(im state) (end func(), err error) {
 	if b.run {
 		return b.runner()
@@ -243,16 +275,34 @@ func (b *bisector) appoint(im state) (end func(), err error) {
 	return func() {}, err
 }
 
-// ask asks the judge about im, state i of the way, to which c led.
+// ask asks the judge about im, state i of the way, to which c led. Whatever the verdict, the state
+// counts as asked. One that is come to again is not asked again if it was skipped: only a command
+// skips, and that needs no tick before it.
 func (b *bisector) ask(i int, im *inspect.Image, c *inspect.Commit) (probeDoc, error) {
+	if p, ok := b.asked[i]; ok {
+		return p, nil
+	}
 	now := state{im, b.states[i]}
 	v, err := b.judge(now, c)
 	b.count++
-	return probeDoc{now.doc(), v, i}, err
+	p := probeDoc{now.doc(), v, i}
+	if v == skip {
+		b.asked[i] = p
+	}
+	return p, err
 }
 
 // halved finds the first bad state by halves. The ends come first: if the last state is
 // good there is nothing to find, and neither is there if the first is bad already.
+//
+//	first   last    answer
+//	any     skip    nothing can be said
+//	any     good    nothing is found; a scan could still find a stretch in which it holds
+//	bad     bad     it did not begin between them: an error that suggests --last and --flips
+//	good    bad     narrow finds the first bad one
+//	skip    bad     the same; the first bad one may be next to states that nobody can judge
+//
+// The first state is asked second, as the answer of the last one alone can end the search.
 func (b *bisector) halved(last int) (at flipDoc, err error) {
 	end, err := b.probe(last)
 	switch {
@@ -278,7 +328,9 @@ func (b *bisector) halved(last int) (at flipDoc, err error) {
 }
 
 // probe asks about state i of the way. States are reached from the one asked before, or
-// from a snapshot if that is nearer: the cursor knows.
+// from a snapshot if that is nearer: the cursor knows. The judge gets no tick: the state asked
+// before is another one than that before this. Of a state that damage hides, the tick is not known,
+// only the record; it and those that are reached by the same records are left out from here on.
 func (b *bisector) probe(i int) (p probeDoc, err error) {
 	if b.cursor.Seq() != b.states[i] {
 		if err := b.cursor.Seek(b.ctx, b.states[i]); damaged(err) {
@@ -302,6 +354,10 @@ func (b *bisector) skipped(i int) bool { return b.lost[i] || b.asked[i].Verdict 
 // Always hi is bad, and lo is good, or is the first state and was skipped. States that are
 // skipped move neither end: the next nearest to the middle is asked in their place, so that
 // the search only ends undecided when all between lo and hi was skipped.
+//
+// At the end all between lo and hi was skipped. If hi - 1 is lo and was judged, hi is the answer;
+// else any of the states behind lo, and lo itself if nobody knows what it is, may be the first bad
+// one, and the failure names these records.
 func (b *bisector) narrow(lo, hi int) (int, error) {
 	for hi-lo > 1 {
 		i, ok := b.middle(lo, hi)
@@ -328,7 +384,8 @@ func (b *bisector) narrow(lo, hi int) (int, error) {
 }
 
 // middle returns the state nearest to the middle between lo and hi that was not
-// skipped.
+// skipped. It looks outward from the middle, earlier states first where two are as near; it reports
+// false if all between were skipped.
 func (b *bisector) middle(lo, hi int) (int, bool) {
 	mid := lo + (hi-lo)/2
 	for d := 0; mid-d > lo || mid+d < hi; d++ {
@@ -343,6 +400,10 @@ func (b *bisector) middle(lo, hi int) (int, bool) {
 
 // changes walks over the states first to last of the way that are good while the one
 // judged before them is bad, or the other way round. It asks all of them in turn.
+//
+// A state that is skipped is passed as if it were not there: a change is one between two that were
+// judged, however far apart these are, which is why it has the state before with it. oldest and
+// newest are set anew by each call, and tell afterwards whether any state could be judged.
 func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 	b.oldest, b.newest = probeDoc{Verdict: skip}, probeDoc{Verdict: skip}
 	return b.each(first, last, func(i int, im *inspect.Image, c *inspect.Commit) error {
@@ -360,7 +421,9 @@ func (b *bisector) changes(first, last int, visit func(flipDoc) error) error {
 	})
 }
 
-// first finds the first change to bad.
+// first finds the first change to bad. A change to good comes before it only if the condition holds
+// at the beginning: then at has that change if there is no other, which tells the two failures
+// apart.
 func (b *bisector) first(last int) (at flipDoc, err error) {
 	changed := false
 	err = b.changes(0, last, func(f flipDoc) error {
@@ -382,6 +445,13 @@ func (b *bisector) first(last int) (at flipDoc, err error) {
 // behind it, so that a change that is not long ago is found soon, and one that is by asking
 // twice as many states as there are at most. A block ends with the first state of which is
 // known what it is in the block behind it.
+//
+//	states    ·········|················|········| last
+//	blocks         3.        2.             1.          asked forward, newest block first
+//
+// Within a block it asks forward, as only that lets a condition follow the ticks, and the last
+// change of the block is the answer. The block before ends with oldest, the first state judged in
+// this one, so that a change just between the two blocks is seen.
 func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 	for size := backwardBlock; ; size *= 2 {
 		first, changed := max(0, last-size), false
@@ -396,7 +466,7 @@ func (b *bisector) newestOf(last int) (at flipDoc, err error) {
 			return at, b.missing("", "%s", b.unchanged())
 		case b.oldest.Verdict != skip: // Else all of the block was skipped: the next one begins where it did, and is longer.
 			last = b.oldest.i
-			b.count-- // It is asked again.
+			b.asked[last] = b.oldest // It ends the next block as well.
 		}
 	}
 }
@@ -407,7 +477,8 @@ func (b *bisector) unchanged() string {
 	return fmt.Sprintf(texts[b.newest.Verdict], b.states)
 }
 
-// list prints all changes.
+// list prints all changes. For people they are rows, printed as they are found; if there are none,
+// what the condition is all along.
 func (b *bisector) list(last int) error {
 	if b.json {
 		doc := &flipsDoc{States: len(b.states), Flips: []flipDoc{}}
@@ -432,7 +503,8 @@ func (b *bisector) list(last int) error {
 	return nil
 }
 
-// again returns this call with another flag.
+// again returns this call with another flag. It is what a failure suggests, to be pasted: the point
+// of --at is left out if it is the default, and so are words that were not given.
 func (b *bisector) again(flag string) string {
 	words := []string{b.path, b.text, b.span}
 	if b.entity != "" {
@@ -465,13 +537,17 @@ func (d *bisectDoc) print(a *app) {
 		a.Line("first at %s", d.place())
 		a.Line("%s of %d asked, by halves: once it holds, it is taken to stay true", term.Count(d.Asked, "state", "states"), d.States)
 	}
+	// The state before on the way is not the last one judged: between them some were skipped or are
+	// damaged.
 	if i := slices.Index(d.by.states, d.Seq); i > 0 && d.by.states[i-1] != d.Before.Seq {
 		a.Line("nobody knows of the states between %s and it", d.Before.place())
 	}
 	a.Line("see: %s", d.by.next())
 }
 
-// next returns the command that shows what happened in the tick that was found.
+// next returns the command that shows what happened in the tick that was found. For a condition on
+// an entity that is what became of it since the last state known, as nobody knows which tick of
+// those between it was; else what the tick changed.
 func (b *bisector) next() string {
 	seq := fmt.Sprintf("record:%d", b.doc.Seq)
 	if b.entity != "" {
@@ -480,8 +556,9 @@ func (b *bisector) next() string {
 	return try("log", b.path, seq, "-p")
 }
 
-// exitSkip is what a command exits with that cannot judge a state. What is above
-// exitBad is no verdict: it ends the search.
+// Exit statuses of a command, as those of git bisect run: 0 is good, exitSkip says that it cannot
+// judge the state, all else up to exitBad is bad. What is above, and the end by a signal, is no
+// verdict and ends the search: a command that crashes must not decide anything.
 const (
 	exitSkip = 125
 	exitBad  = 127
@@ -490,6 +567,10 @@ const (
 // runner sets a judge that runs the command for each state, which is a save in a directory
 // of its own; end removes that. What the command prints goes to standard error: standard output
 // is for the result.
+//
+// Each save is removed when the command has ended, so that there is one at a time. It is made of a
+// world, so a save that the command sees is what a program would have saved, and can be opened by
+// one. URLs are given to it with their secrets, or it could not open what they lead to.
 func (b *bisector) runner() (end func(), err error) {
 	dir, err := os.MkdirTemp("", "ecsdump-bisect-")
 	b.judge = func(im state, _ *inspect.Commit) (string, error) {
@@ -498,30 +579,42 @@ func (b *bisector) runner() (end func(), err error) {
 			return skip, err
 		}
 		defer os.Remove(file)
-		args := listed(b.command, func(arg string) string { return strings.ReplaceAll(arg, "{}", file) })
+		args := describe.Listed(b.command, func(arg string) string { return strings.ReplaceAll(b.secrets.whole(arg), "{}", file) })
 		cmd := exec.CommandContext(b.ctx, args[0], args[1:]...)
 		cmd.Env = append(os.Environ(),
 			"ECSDUMP_SAVE="+file, fmt.Sprintf("ECSDUMP_TICK=%d", im.Tick), fmt.Sprintf("ECSDUMP_RECORD=%d", im.seq))
 		cmd.Stdout, cmd.Stderr = b.stderr, b.stderr
 		return b.verdict(im, cmd.Run())
 	}
-	return func() { _ = os.RemoveAll(dir) }, system(err) // It is in the system's directory for such files.
+	return func() { _ = os.RemoveAll(dir) }, system(err) // What cannot be removed is left to the system: it lies where such files do.
 }
 
-// verdict returns what it means that the command ended with err.
+// verdict returns what it means that the command ended with err. A command that could not be
+// started at all is an error of the system, not a verdict. An interrupt reaches the command too, and
+// whatever it ended with then says nothing of the state.
 func (b *bisector) verdict(im state, err error) (string, error) {
 	var exit *exec.ExitError
 	switch {
+	case b.ctx.Err() != nil:
+		return skip, b.ctx.Err()
 	case err == nil:
 		return good, nil
 	case !errors.As(err, &exit):
 		return skip, system(err)
 	case exit.ExitCode() == exitSkip:
 		return skip, nil
+	case interrupted(exit): // It may be seen before the signal to this program is.
+		return skip, context.Canceled
 	case exit.ExitCode() < 0 || exit.ExitCode() > exitBad:
 		return skip, fail(exitProblem, "", "%s at %v: %w: no verdict", b.command[0], im, exit)
 	}
 	return bad, nil
+}
+
+// interrupted reports whether a command was ended by an interrupt.
+func interrupted(exit *exec.ExitError) bool {
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGINT
 }
 
 // save writes im as a save.

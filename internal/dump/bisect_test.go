@@ -47,14 +47,24 @@ func TestTheLastChangeIsFoundBlockByBlock(t *testing.T) {
 				verdicts[i] = skip
 			}
 		}
-		b.judge = func(im state, _ *inspect.Commit) (string, error) { return verdicts[im.Tick], nil }
+		times := map[uint64]int{} // By tick: how often it was asked.
+		b.judge = func(im state, _ *inspect.Commit) (string, error) {
+			times[im.Tick]++
+			return verdicts[im.Tick], nil
+		}
+		b.asked = map[int]probeDoc{}
 		var want *flipDoc
 		require.NoError(t, b.changes(0, ticks, func(at flipDoc) error {
 			want = &at
 			return nil
 		}))
-		b.count = 0
+		b.count, b.asked = 0, map[int]probeDoc{}
+		clear(times)
 		got, err := b.newestOf(ticks)
+		assert.Len(t, times, b.count, "each state asked counts once")
+		for tick, n := range times {
+			assert.Equal(t, 1, n, "tick %d", tick)
+		}
 		if want == nil {
 			assert.Error(t, err)
 			continue

@@ -9,12 +9,22 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Blame goes back through the life of an entity and ends where it knows who wrote every field.
-// The journal says that a tick wrote a row, not which fields of it: that follows from the values
-// before and after. So "written" and "changed" may be two ticks.
+// Blame goes back through the life of an entity and ends where it knows who wrote every field. The
+// journal says that a tick wrote a row, not which fields of it: that follows from the values before
+// and after. So "written" and "changed" may be two ticks.
+//
+//	newest state    begin: a writerDoc for each component and each field, all unknown
+//	stretch         take: its events from the last to the first fill in who wrote
+//	its beginning   stop: is all known? Else the next older stretch is read
+//	oldest state    what is unknown by then was written "at or before" it
+//
+// A stretch is what lies between two snapshots; its events come in order and are taken backward. A
+// writerDoc is filled once and then is exact; until then it names the oldest state looked at, so
+// that whenever the search ends, what it has is true.
 
 // blameDoc is what blame --json prints.
 type blameDoc struct {
@@ -60,7 +70,9 @@ a value that never changed takes all of it.`,
 	},
 }
 
-// blame looks back from the point, and says what it finds. A save has no ticks to look at.
+// blame looks back from the point, and says what it finds. A save has no ticks to look at. An
+// entity that is dead by then is a failure that says when it died; one without the component, or a
+// resource without a value, is one as well.
 func (s *source) blame(at string, text string) error {
 	if s.IsSave() {
 		return s.noJournal(try("show", s.path, text), "nobody knows who wrote what is in it")
@@ -95,7 +107,9 @@ func (s *source) noValue(sub subject, at *inspect.EntityState) error {
 	return s.missing(try("schema", s.path), "%s has no value at %s", sub, stateDoc{at.Tick, at.Seq}.place())
 }
 
-// docs returns what is known of what sub names.
+// docs returns what is known of what sub names. They come in the order of their numbers. Fields
+// that were not asked for, and components of which none is left, are dropped only here: an event is
+// about a whole row.
 func (b *blamer) docs(sub subject) []blamedDoc {
 	docs := []blamedDoc{}
 	for n := range b.last.Components {
@@ -110,6 +124,7 @@ func (b *blamer) docs(sub subject) []blamedDoc {
 }
 
 // covers reports whether a field belongs to what sub names, or the other way round.
+// "12v3.Bag.Items[0]" covers the field Bag.Items, as slices are one leaf.
 func (sub subject) covers(path string) bool {
 	return related(strings.TrimPrefix(sub.field, "."), path)
 }
@@ -174,15 +189,16 @@ type blamer struct {
 	components map[int]*blamedDoc // By number: those that it has.
 }
 
-// at notes that e wrote, unless a later event did.
+// at notes that e wrote, unless a later event did. Events come from the newest on, so the first one
+// that is noted stays.
 func (w *writerDoc) at(e *inspect.TraceEvent) {
 	if !w.Exact {
-		*w = writerDoc{e.Tick, e.Seq, known(e.Time), true}
+		*w = writerDoc{e.Tick, e.Seq, describe.Known(e.Time), true}
 	}
 }
 
 // notSince notes that nothing after the state s wrote. It reports whether it is known what
-// did.
+// did. Unless that is known, w becomes "at or before s", which a later call moves further back.
 func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	if !w.Exact {
 		*w = writerDoc{Tick: s.Tick, Seq: s.Seq}
@@ -190,11 +206,13 @@ func (w *writerDoc) notSince(s *inspect.EntityState) bool {
 	return w.Exact
 }
 
-// errNoStretch is for a life without a single stretch. TraceBack gives one at least.
+// errNoStretch says that there was no state to begin with. It does not happen: TraceBack gives one
+// stretch at least, that of the state asked for.
 var errNoStretch = errors.New("no state to begin with")
 
 // look reads the journal back from record seq, until all is known or there is no
-// more to read.
+// more to read. With a bound on bytes it also ends where that many were read, but never within a
+// stretch, and the newest stretch does not count: its ticks are needed to know what the entity has.
 func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 	read := int64(0)
 	err := s.TraceBack(s.ctx, e, seq, func(stretch *inspect.Stretch) bool {
@@ -217,7 +235,8 @@ func (b *blamer) look(s *source, e ecs.Entity, seq uint64) error {
 // wants reports whether component n is of interest.
 func (b *blamer) wants(n int) bool { return len(b.only) == 0 || slices.Contains(b.only, n) }
 
-// begin notes what is to be explained.
+// begin notes what is to be explained. Components that the entity does not have at the end are not
+// explained, and events about them are passed over by take.
 func (b *blamer) begin(last *inspect.EntityState) {
 	b.last, b.components = last, map[int]*blamedDoc{}
 	for n, c := range last.Components {
@@ -225,7 +244,7 @@ func (b *blamer) begin(last *inspect.EntityState) {
 			continue
 		}
 		d := &blamedDoc{Name: c.Name, Written: new(writerDoc)}
-		for field, v := range leaves("", c.Value) {
+		for field, v := range describe.Leaves("", c.Value) {
 			d.Fields = append(d.Fields, blamedFieldDoc{field, v, new(writerDoc)})
 		}
 		b.components[n] = d
@@ -253,6 +272,7 @@ func (b *blamer) take(e *inspect.TraceEvent) {
 		for _, f := range e.Fields() {
 			d.change(e, func(field string) bool { return related(f.Path, field) })
 		}
+		// The old value may be of an older type: no difference names a field that it does not have.
 		d.change(e, func(field string) bool { return !has(e.Old, field) })
 	case inspect.TraceAdded:
 		d.Written.at(e)
@@ -261,7 +281,8 @@ func (b *blamer) take(e *inspect.TraceEvent) {
 	}
 }
 
-// change notes that e changed those fields.
+// change notes that e changed those fields. Fields that a later tick changed keep that: see
+// writerDoc.at.
 func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) bool) {
 	for _, f := range d.Fields {
 		if changed(f.Field) {
@@ -272,7 +293,7 @@ func (d *blamedDoc) change(e *inspect.TraceEvent, changed func(field string) boo
 
 // has reports whether v, which may be of an older type, has a field.
 func has(v layout.Value, path string) bool {
-	for p := range leaves("", v) {
+	for p := range describe.Leaves("", v) {
 		if related(p, path) {
 			return true
 		}
@@ -293,7 +314,9 @@ func (b *blamer) stop(first *inspect.EntityState) bool {
 	return known
 }
 
-// changed returns the newest of those that changed a field.
+// changed returns the newest of those that changed a field. If none is known exactly it is the "at
+// or before" of the first field, which all share. Every component has a field: a tag has one
+// without a name.
 func (d *blamedDoc) changed() *writerDoc {
 	newest := d.Fields[0].Changed
 	for _, f := range d.Fields {
@@ -306,10 +329,10 @@ func (d *blamedDoc) changed() *writerDoc {
 
 // related reports whether one of two paths leads to the other, or beyond: Bag and Bag.Items[0]
 // are, Bag and Bagpipe are not.
-func related(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	rest, ok := strings.CutPrefix(b, a)
-	return ok && (a == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
+func related(a, b string) bool { return inside(a, b) || inside(b, a) }
+
+// inside reports whether a path is that of a field or leads into it.
+func inside(path, field string) bool {
+	rest, ok := strings.CutPrefix(path, field)
+	return ok && (field == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
 }

@@ -6,10 +6,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// The branches of a journal are made of its records here: the journal only knows what each record
+// continues. A branch is told from its end, as that has a point in time by which it can be named.
+//
+//	1 ── 2 ── 3 ── 6 ── 7      tip:2, the head, has 1, 2, 3, 6 and 7
+//	           └── 4 ── 5      tip:1 has 4 and 5; its parent is 3
 
 // branchesDoc is what branches --json prints.
 type branchesDoc struct {
@@ -100,6 +107,9 @@ type lineage struct {
 // branches parts the records of the journal into branches. Ends are taken in the order of who may
 // claim: the way to the newest state first, then from the newest end to the oldest. Each goes back
 // until it meets a record that somebody has, so every record is passed once and has one branch.
+// Records that are lost belong to a branch, but are not counted, and its first is the first one
+// that can be read. A head that another record continues is no tip, and has no number: it is
+// @latest.
 func (s *source) branches() lineage {
 	log, known := s.Log(), s.rewoundFrom()
 	l := lineage{of: map[uint64]string{}}
@@ -119,10 +129,13 @@ func (s *source) branches() lineage {
 			d.Branch = "@latest"
 		}
 		for e := range log.Ancestors(end.ID.Seq) {
+			// It belongs to a branch that may claim before this one, and so do all before it.
 			if l.of[e.ID.Seq] != "" {
 				break
 			}
 			l.of[e.ID.Seq] = d.Branch
+			// Each record taken is the first so far; when the loop ends, the last is the first of
+			// the branch.
 			if d.Parent = e.Parent; !e.Lost() {
 				d.FirstTick, d.FirstRecord = e.Tick, e.ID.Seq
 				d.Records++
@@ -169,7 +182,7 @@ the way to the newest state if there are any; record:N is any of them.`,
 			marks, unread := s.Marks(s.ctx)
 			_, earlier := l.of(len(marks))
 			branches, known := s.branches(), s.rewoundFrom()
-			doc := &marksDoc{len(marks), listed(marks[earlier:], func(m inspect.Mark) markDoc {
+			doc := &marksDoc{len(marks), describe.Listed(marks[earlier:], func(m inspect.Mark) markDoc {
 				return markDoc{m.Name, m.Tick, m.Seq, m.Time, branches.of[m.Seq], !m.OnHead && m.Seq >= known}
 			})}
 			if err := s.tell(doc); err != nil {

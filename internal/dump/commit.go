@@ -11,9 +11,18 @@ import (
 
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// How a record of the journal is described, for all commands that list ticks: log and tail print
+// these documents, stats has the busiest of them, and who looks for the death of an entity reads
+// operations alone.
+//
+//	inspect.Commit   rows by component: how many there were, are, and were written
+//	inspect.Op       the calls that made it: create, destroy, add, remove, clear; a set is none
+//	recordDoc        both, counted by component
 
 // A recordDoc is a record of the journal: a tick that was committed.
 type recordDoc struct {
@@ -65,6 +74,9 @@ type rowDoc struct {
 
 // commit reads record seq: what it says, its operations, and how it is described. From
 // record known on, it is known which were rewound. It is nil if there is no such record.
+//
+// A record of which it is not known whether it was rewound counts as not rewound. Damage is the
+// error.
 func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op, doc recordDoc, err error) {
 	commits, err := s.Commits(seq, seq)
 	if err != nil || len(commits) == 0 {
@@ -81,6 +93,7 @@ func (s *source) commit(seq, known uint64) (c *inspect.Commit, ops []inspect.Op,
 
 // recordDocOf describes c, without its operations and its place in the tree. A component can
 // have rows that were written without any operation, and operations without rows: both count.
+// Components come in the order of their numbers.
 func recordDocOf(c *inspect.Commit, ops []inspect.Op) recordDoc {
 	doc := recordDoc{
 		Seq: c.Seq, Tick: c.Tick, Parent: c.Parent, Time: c.Time, Bytes: c.Bytes,
@@ -128,8 +141,8 @@ var opNames = map[raw.OpKind]string{
 
 // operations describes ops one by one.
 func operations(c *inspect.Commit, ops []inspect.Op) []operationDoc {
-	return listed(ops, func(op inspect.Op) operationDoc {
-		return operationDoc{opNames[op.Kind], c.Component(op.Component), holder(op.Entity, op.Kind == raw.OpClear)}
+	return describe.Listed(ops, func(op inspect.Op) operationDoc {
+		return operationDoc{opNames[op.Kind], c.Component(op.Component), describe.Holder(op.Entity, op.Kind == raw.OpClear)}
 	})
 }
 
@@ -157,9 +170,9 @@ func (d recordDoc) parent() string {
 
 // changes returns what d counts on one line: "created 2; Position +2 wrote 3".
 func (d recordDoc) changes() string {
-	parts := listed(d.Marks, func(name string) string { return "mark:" + name })
+	parts := describe.Listed(d.Marks, func(name string) string { return "mark:" + name })
 	parts = append(parts, counted("cleared the world %d×", d.Cleared), counted("created %d", d.Created), counted("destroyed %d", d.Destroyed))
-	return joined("; ", append(parts, listed(d.Components, changeDoc.String)...)...)
+	return joined("; ", append(parts, describe.Listed(d.Components, changeDoc.String)...)...)
 }
 
 // counted returns n as format has it, or "" for nothing.

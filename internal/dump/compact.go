@@ -7,6 +7,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// Compact writes a new store with one state as a full snapshot and as much of the way to it as is
+// asked for. Package inspect does it; here are the flags, and what the result has and lacks, which
+// is printed so that nobody removes the old store without knowing what is gone.
+
 // compactDoc is what compact --json prints.
 type compactDoc struct {
 	Out   string   `json:"out"`    // What was written.
@@ -49,6 +53,7 @@ compressed stays so; others are with --compress.`,
 			if out == "" {
 				return fail(exitUsage, try("compact", c.args[0], "-o", c.args[0]+".compact"), "give the name of what to write with -o")
 			}
+			// A.. and A are the same: what is kept always ends with the state.
 			o.At, o.Keep = at, strings.TrimSuffix(o.Keep, "..")
 			return c.read(c.args[0], func(s *source) error {
 				if o.Compress && !s.IsSave() {
@@ -78,7 +83,7 @@ func (d *compactDoc) print(a *app) {
 	a.Line("written: %s, %s instead of %s", d.Out, term.Size(d.After), term.Size(d.Before))
 }
 
-// kept prints what of the history a new store has,
+// kept prints how many ticks and which snapshots with names a new store has.
 func (a *app) kept(ticks int, from uint64, names []string) {
 	if ticks > 0 {
 		a.Line("history: %s behind tick %d", term.Count(ticks, "tick", "ticks"), from)
@@ -88,7 +93,7 @@ func (a *app) kept(ticks int, from uint64, names []string) {
 	}
 }
 
-// left prints which snapshots with names it has not.
+// left prints which snapshots with names a new store lacks.
 func (a *app) left(names []string) {
 	if len(names) > 0 {
 		a.Line("left out: snap:%s", strings.Join(names, ", snap:"))

@@ -17,6 +17,14 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// What shells offer while a command line is typed.
+//
+//	ecsdump show D 12v3.Po<TAB> ──▶ ecsdump __complete show D 12v3.Po ──▶ 12v3.Position
+//
+// Which completer answers is said by the command for its arguments, and by flagCompleters for
+// flags. Whatever goes wrong, nothing is offered and nothing is printed: the line is not finished,
+// and the shell is waiting.
+
 const (
 	completionTime = 2 * time.Second // After it nothing is offered: the shell waits.
 	maxOffers      = 100             // Of entities, ticks and records.
@@ -33,7 +41,8 @@ type completion struct {
 	offers []cobra.Completion
 }
 
-// A completer offers words.
+// A completer offers words. An error of it means that nothing is offered, even if something was
+// found before.
 type completer func(*completion) error
 
 // flagCompleters are those of flags, by name: it means the same in each command. Flags that take
@@ -50,7 +59,8 @@ var flagCompleters = map[string]completer{
 	"entity":    commas((*completion).entities),
 }
 
-// completeFlags lets shells complete the flags of root and its commands.
+// completeFlags lets shells complete the flags of root and its commands. Only -o is left to the
+// shell, which completes it with files; all others get an answer, if only none.
 func (a *app) completeFlags(root *cobra.Command) {
 	complete := func(c *cobra.Command, flags *pflag.FlagSet) {
 		flags.VisitAll(func(f *pflag.Flag) {
@@ -72,7 +82,8 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 }
 
-// completeArguments completes the arguments of c: the first is a file.
+// completeArguments completes the arguments of c: the first is a file. Which of the others it is
+// follows from how many words stand before it, the file not counted.
 func (a *app) completeArguments(c *command) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if _, most := c.arguments(); len(args) == 0 && most > 0 {
@@ -140,7 +151,8 @@ func (c *completion) offer(word, description string) {
 }
 
 // behind completes what follows the first n bytes that are typed, but by none of the
-// words without.
+// words without. It asks a copy of c, which believes that only the rest was typed, and puts what
+// was cut off back in front.
 func (c *completion) behind(n int, find completer, without ...string) error {
 	inner := *c
 	inner.typed, inner.offers = c.typed[n:], nil
@@ -153,7 +165,8 @@ func (c *completion) behind(n int, find completer, without ...string) error {
 	return err
 }
 
-// commas completes the last of words with commas between.
+// commas completes the last of words with commas between. Words that are in the list already are
+// not offered again.
 func commas(find completer) completer {
 	return func(c *completion) error {
 		n := strings.LastIndexByte(c.typed, ',') + 1
@@ -196,7 +209,8 @@ func (c *completion) points() error {
 }
 
 // newest offers the newest records or ticks, once somebody begins to type one: a journal
-// may have millions. A number alone means a tick on the way to the newest state.
+// may have millions. A number alone means a tick on the way to the newest state. They come from the
+// newest back, and maxOffers of those that fit are enough.
 func (c *completion) newest() {
 	switch {
 	case strings.HasPrefix(c.typed, "record:"):
@@ -239,7 +253,8 @@ func components(resources bool) completer {
 	}
 }
 
-// entities offers the first of those alive, by index.
+// entities offers the first of those alive, by index. This is the one completer that loads a state,
+// to say what each entity has.
 func (c *completion) entities() error {
 	im, err := c.state(c.at)
 	if err != nil {
@@ -272,7 +287,8 @@ func (c *completion) holders() error {
 }
 
 // subjects offers entities, behind the dot their components, and fields of these; and resources, with
-// their fields.
+// their fields. Behind the dot one entity is looked up, which loads no state; a word with a dot
+// that begins with no entity may be a resource.
 func (c *completion) subjects() error {
 	text, _, narrowed := strings.Cut(c.typed, ".")
 	if !narrowed {
@@ -314,7 +330,8 @@ func (c *completion) named(name string, of inspect.EntityComponent) {
 	c.fields(name, of.Layout)
 }
 
-// fields offers the fields of what is typed already, level by level.
+// fields offers the fields of what is typed already, level by level. It goes a level deeper only
+// where what is typed does: a type that refers to many others is not listed whole.
 func (c *completion) fields(path string, t *layout.Type) {
 	if !strings.HasPrefix(c.typed, path+".") {
 		return

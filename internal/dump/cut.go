@@ -12,9 +12,15 @@ import (
 )
 
 // An agent reads an answer as a whole, and pays for each word: what a terminal would scroll is cut
-// for it. The document stays valid, and of the same shape; what was left out is counted and said,
-// with how to ask for it. The document is copied token by token, since order and numbers would not
-// survive a map.
+// for it.
+//
+//	document, as printed ──▶ value, list, object, text: copied, token by token
+//	                     ──▶ note: what was passed over, by where it stood
+//	                     ──▶ limited: what the limit of the command had left out before
+//	                     ──▶ a last member, left_out: sentences, and how to ask on
+//
+// The document stays valid, and of the same shape. It is copied token by token, since order and
+// numbers would not survive a map.
 
 // leftOutMember is the member of a document that says what was left out of it.
 const leftOutMember = "left_out"
@@ -29,6 +35,9 @@ const (
 
 // A cutter copies a document, token by token, and leaves out what is too long. Members stay in
 // their order, and numbers as they are written.
+//
+// Where is a path without numbers, as rows[].values.Bag, so that the same member of all elements is
+// counted once.
 type cutter struct {
 	*json.Decoder
 	out    bytes.Buffer
@@ -38,7 +47,8 @@ type cutter struct {
 }
 
 // cut returns printed, which the command of t printed for args, cut to what an agent can read. Its
-// last member says what was left out.
+// last member says what was left out. What is still too large has no lists that could be cut
+// further, and is not given.
 func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	c := &cutter{Decoder: json.NewDecoder(bytes.NewReader(printed)), left: map[string]int{}}
 	c.UseNumber()
@@ -62,8 +72,10 @@ func (t *tool) cut(printed []byte, args []string) (rawDocument, error) {
 	return c.out.Bytes(), err
 }
 
-// limited notes what the limit of the command left out, as the document says it: by its members total,
-// of the last list in it, and earlier.
+// limited notes what the limit of the command left out, by what the document says itself: earlier
+// is how many things come before a list, and total how many there are of rows or differences, of
+// which the offset was passed and some are here. Where nobody knows how many, more says that there are some.
+// A document without these members says nothing, and so does this.
 func (c *cutter) limited(printed []byte, args []string) {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(printed, &doc) != nil {
@@ -72,6 +84,9 @@ func (c *cutter) limited(printed []byte, args []string) {
 	var earlier, total, offset int
 	_ = json.Unmarshal(doc["earlier"], &earlier)
 	_ = json.Unmarshal(doc["total"], &total)
+	if string(doc["more"]) == "true" {
+		c.limits = append(c.limits, "more rows")
+	}
 	for _, arg := range args {
 		if text, ok := strings.CutPrefix(arg, "--offset="); ok {
 			offset, _ = strconv.Atoi(text)
@@ -88,7 +103,8 @@ func (c *cutter) limited(printed []byte, args []string) {
 	}
 }
 
-// note notes that n things were left out at a place.
+// note notes that n things were left out at a place. Most places of their own are told; all that
+// are met later are "others".
 func (c *cutter) note(where string, n int) {
 	const most = 16
 	if _, ok := c.left[where]; !ok {
@@ -102,7 +118,8 @@ func (c *cutter) note(where string, n int) {
 	c.left[where] += n
 }
 
-// value copies the next value, which lies at a place so many values deep.
+// value copies the next value, which lies at a place so many values deep. Depth 0 is the document,
+// 1 its members, 2 and more what lies in them.
 func (c *cutter) value(where string, depth int) error {
 	token, err := c.Token()
 	if err != nil {
@@ -124,7 +141,10 @@ func (c *cutter) value(where string, depth int) error {
 	return nil
 }
 
-// list copies the elements of a list. The list of the document has as many as fit.
+// list copies the elements of a list. The list of the document has as many as fit. Once cutBytes
+// are out, no list gets another element, but members of objects still follow: the shape stays.
+// Lists that lie deeper end after cutElements as well, so that one long value does not take all of
+// the room.
 func (c *cutter) list(where string, depth int) error {
 	c.out.WriteByte('[')
 	n := 0
@@ -192,7 +212,8 @@ func (c *cutter) text(where, text string) error {
 	return err
 }
 
-// skip passes over the next value.
+// skip passes over the next value. It reads it whole, however long it is; it was printed to memory
+// already.
 func (c *cutter) skip() error {
 	var v json.RawMessage
 	return c.Decode(&v)

@@ -6,15 +6,22 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Diff compares two states, of one store or of two. Counts are of all that differs, whatever a limit
-// shows. The exit status says whether they differ, as that of diff(1) does; so a difference is a
-// failure that is not reported.
+// Diff compares two states, of one store or of two.
+//
+//	arguments ──▶ diffEnds: two points, or a second store
+//	          ──▶ diverge, with --first: the points become those of the first tick that differs
+//	          ──▶ DiffTo, by package inspect ──▶ filter ──▶ document: counts, and what is shown
+//	          ──▶ JSON or lines; the exit status says whether they differ
+//
+// Counts are of all that differs, whatever a limit shows. The exit status is that of diff(1): 1 for
+// states that differ. So a difference is a failure, one that is not reported, as its lines were
+// printed.
 
 // diffDoc is what diff --json prints.
 type diffDoc struct {
@@ -51,14 +58,7 @@ type entitiesDiffDoc struct {
 	Free      int `json:"free"`  // Indices without an entity in either state, with another generation or order.
 }
 
-// A rowCounts counts rows that differ.
-type rowCounts struct {
-	Name    string `json:"name"`
-	Added   int    `json:"added"`
-	Removed int    `json:"removed"`
-	Changed int    `json:"changed"`
-	Moved   int    `json:"moved"` // In another row; they may count as changed as well.
-}
+type rowCounts = describe.RowCounts
 
 // A differenceDoc is an entity, a component of an entity, or a resource that
 // differs.
@@ -149,7 +149,8 @@ type diffSide struct {
 func (d diffSideDoc) String() string { return d.Store + " at " + d.place() }
 
 // run opens what the arguments name. The same store is opened once, so that its two states
-// share pages and are compared without reading these.
+// share pages and are compared without reading these. With two stores the points are flags, as
+// there is no place for them among the arguments; --at alone is for both.
 func (d *differ) run(c *call) error {
 	ends := diffEnds(c.args)
 	if ends.store == "" && d.at+d.at2 != "" {
@@ -157,6 +158,8 @@ func (d *differ) run(c *call) error {
 	}
 	return c.read(c.args[0], func(s *source) error { // A second store is open while the first is.
 		if ends.store == "" {
+			// Both sides are the same view, so pages that the two states share are known to be
+			// equal.
 			return d.compare(&diffSide{source: s, at: ends.a}, &diffSide{source: s, at: ends.b})
 		}
 		return c.read(ends.store, func(t *source) error {
@@ -167,6 +170,11 @@ func (d *differ) run(c *call) error {
 
 // compare compares t with s. Points are resolved before anything is read, so that a wrong one
 // is told at once.
+//
+// s is the old side and t the new one. With --first, Resolve gives the ends of two histories, and
+// the states compared are those after the first tick that differs; if none does there is nothing to
+// compare, and only what diverge found is told. Same is what the filters leave: a difference that
+// nobody asked for does not count for the exit status.
 func (d *differ) compare(s, t *diffSide) (err error) {
 	for _, side := range []*diffSide{s, t} {
 		side.doc.Store = side.path
@@ -179,6 +187,7 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 		if first, err = d.diverge(s, t); err != nil {
 			return err
 		}
+		// No tick differs: the document of this alone, and exit status 0.
 		if first.First == nil {
 			return s.tell(first)
 		}
@@ -195,11 +204,13 @@ func (d *differ) compare(s, t *diffSide) (err error) {
 	doc, shown := d.document(diff)
 	doc.firstDoc, doc.Old, doc.New = first, s.doc, t.doc
 	if s.json {
-		err = stream(s.app, doc, each(len(shown), func(i int) (differenceDoc, error) { return shown[i].doc() }))
+		// As JSON, values are read one difference after the other, while the list is printed.
+		err = stream(s.app, doc, each(len(shown), func(i int) (differenceDoc, error) { return differenceDocOf(shown[i]) }))
 	} else {
 		err = d.print(s.app, doc, shown)
 	}
 	if err == nil && !doc.Same {
+		// What is wrong with printing comes before that they differ.
 		err = &failure{code: exitProblem, err: errDiffer}
 	}
 	return err
@@ -212,10 +223,11 @@ func onlyComponents(diff *inspect.Diff, names []string) {
 	diff.Schema = slices.DeleteFunc(diff.Schema, func(c inspect.SchemaDiff) bool { return !slices.Contains(names, c.Component) })
 }
 
-// filter takes out of diff what is not asked for.
+// filter takes out of diff what is not asked for. It has the components of either state, also those
+// without differences, so no other name is known.
 func (d *differ) filter(s *source, diff *inspect.Diff) error {
 	if len(d.components) > 0 {
-		known := listed(diff.Components, func(c *inspect.ComponentDiff) string { return c.Name })
+		known := describe.Listed(diff.Components, func(c *inspect.ComponentDiff) string { return c.Name })
 		for _, name := range d.components {
 			if !slices.Contains(known, name) {
 				return s.noComponent(name, known)
@@ -240,20 +252,18 @@ func (d *differ) filter(s *source, diff *inspect.Diff) error {
 
 // document describes diff, without the differences that are to be shown: these are described one
 // by one, for people as lines and for programs as documents.
-func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []difference) {
+//
+// Differences are listed in an order that does not depend on the limit. With --stat none is shown,
+// so no value is read at all.
+func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []describe.Difference) {
 	r := diff.Registry
 	doc = &diffDoc{
-		Same: diff.Same(), Components: []rowCounts{}, Differences: []differenceDoc{},
-		Schema:   listed(diff.Schema, func(s inspect.SchemaDiff) typeDifference { return typeDifference(s) }),
+		Same: diff.Same(), Components: describe.CountsOf(diff), Differences: []differenceDoc{},
+		Schema:   describe.Listed(diff.Schema, func(s inspect.SchemaDiff) typeDifference { return typeDifference(s) }),
 		Entities: entitiesDiffDoc{len(r.Created), len(r.Destroyed), len(r.Moved), r.Free},
 	}
-	for _, c := range diff.Components {
-		if len(c.Rows) > 0 {
-			added, removed, changed, moved := c.Count()
-			doc.Components = append(doc.Components, rowCounts{c.Name, added, removed, changed, moved})
-		}
-	}
-	all := differences(diff, d.order)
+	// Rows that only moved are listed with --order alone; they are counted in any case.
+	all := describe.Differences(diff, d.order, nil)
 	doc.Total = len(all)
 	if !d.stat {
 		n, _ := d.limit.of(len(all))
@@ -262,67 +272,8 @@ func (d *differ) document(diff *inspect.Diff) (doc *diffDoc, shown []difference)
 	return doc, shown
 }
 
-// A difference is one thing that differs: an entity, or its row of a component.
-type difference struct {
-	entity    ecs.Entity
-	change    string                 // created, destroyed, added, removed, changed or moved.
-	component *inspect.ComponentDiff // nil: the entity itself.
-	row       inspect.RowDiff
-}
-
-// differences returns what differs: resources, then entity by entity, each with
-// what became of it first. What only moved is left out unless moved is set.
-func differences(diff *inspect.Diff, moved bool) []difference {
-	var all []difference
-	for _, e := range diff.Registry.Destroyed {
-		all = append(all, difference{entity: e, change: "destroyed"})
-	}
-	for _, e := range diff.Registry.Created {
-		all = append(all, difference{entity: e, change: "created"})
-	}
-	if moved {
-		for _, m := range diff.Registry.Moved {
-			all = append(all, difference{entity: m.Entity, change: "moved", row: inspect.RowDiff{OldRow: m.OldRow, NewRow: m.NewRow}})
-		}
-	}
-	for _, c := range diff.Components {
-		for i := range c.Rows {
-			if change := changeOf(c.Rows[i]); moved || change != "moved" {
-				all = append(all, difference{c.Rows[i].Entity, change, c, c.Rows[i]})
-			}
-		}
-	}
-	// By entity, since what became of one belongs together; the order of components stays. A
-	// resource has entity 0, index 0 in generation 0, which none that lives has: it comes first.
-	slices.SortStableFunc(all, func(a, b difference) int {
-		return cmp.Or(cmp.Compare(a.entity.Index(), b.entity.Index()), cmp.Compare(a.entity.Generation(), b.entity.Generation()))
-	})
-	return all
-}
-
-// names returns the entity and the component that differ. A resource has no entity; what
-// differs in no component is the entity itself.
-func (x difference) names() (entity, component string) {
-	if x.component == nil {
-		return x.entity.String(), ""
-	}
-	return holder(x.entity, x.component.Resource), x.component.Name
-}
-
-// changeOf names what became of a row. One that changed and moved counts as changed.
-func changeOf(r inspect.RowDiff) string {
-	switch {
-	case r.Added():
-		return "added"
-	case r.Removed():
-		return "removed"
-	case r.Changed:
-		return "changed"
-	}
-	return "moved"
-}
-
-// diverge compares the histories of two states.
+// diverge compares the histories of two states. Two points of one store may lie on two branches:
+// these are compared from where they part.
 func (d *differ) diverge(s, t *diffSide) (*firstDoc, error) {
 	for _, x := range []*diffSide{s, t} {
 		if x.IsSave() {
@@ -351,42 +302,30 @@ func (d *firstDoc) print(a *app) {
 	}
 }
 
-// values returns the rows of x; a zero Value where there is none.
-func (x difference) values() (before, after layout.Value, err error) {
-	if !x.row.Added() {
-		if before, err = x.component.Old.Value(x.component.OldRow(x.row)); err != nil {
-			return before, after, err
-		}
-	}
-	if !x.row.Removed() {
-		after, err = x.component.New.Value(x.component.NewRow(x.row))
-	}
-	return before, after, err
-}
-
-// doc describes x. Rows are told even where no value differs, as order is part of a state.
-func (x difference) doc() (doc differenceDoc, err error) {
-	doc.Change = x.change
-	doc.Entity, doc.Component = x.names()
-	if x.change == "created" || x.change == "destroyed" {
+// differenceDocOf describes x. Rows are told even where no value differs, as order is part of a state.
+func differenceDocOf(x describe.Difference) (doc differenceDoc, err error) {
+	doc.Change = x.Change
+	doc.Entity, doc.Component = x.Names()
+	if x.Change == "created" || x.Change == "destroyed" {
 		return doc, nil
 	}
-	doc.OldRow, doc.NewRow = present(x.row.OldRow), present(x.row.NewRow)
-	if x.change == "moved" {
+	doc.OldRow, doc.NewRow = present(x.Row.OldRow), present(x.Row.NewRow)
+	// Its value is the same on both sides, so it has none here.
+	if x.Change == "moved" {
 		return doc, nil
 	}
-	before, after, err := x.values()
+	before, after, err := x.Values()
 	if err != nil {
 		return doc, err
 	}
 	doc.Old, doc.New = versusJSON(before, after)
-	fields, err := x.component.Fields(x.row)
+	fields, err := x.Component.Fields(x.Row)
 	doc.Fields = fieldDiffDocs(fields)
 	return doc, err
 }
 
 // print prints doc for people.
-func (d *differ) print(a *app, doc *diffDoc, shown []difference) error {
+func (d *differ) print(a *app, doc *diffDoc, shown []describe.Difference) error {
 	if doc.firstDoc != nil {
 		doc.firstDoc.print(a)
 	}
@@ -397,7 +336,7 @@ func (d *differ) print(a *app, doc *diffDoc, shown []difference) error {
 		s.print(g)
 	}
 	for _, x := range shown {
-		if err := x.print(g); err != nil {
+		if err := printDifference(g, x); err != nil {
 			return err
 		}
 	}
@@ -431,44 +370,48 @@ func (d typeDifference) print(g *term.Grid) {
 	diffLine(g, "type "+joined(".", d.Component, d.Field), d.Old, d.New)
 }
 
-// print prints the lines of x: one for each field that differs.
-func (x difference) print(g *term.Grid) error {
-	entity, component := x.names()
+// printDifference prints the lines of x: one for each field that differs.
+func printDifference(g *term.Grid, x describe.Difference) error {
+	entity, component := x.Names()
 	name := joined(".", entity, component)
-	switch x.change {
+	switch x.Change {
 	case "created":
 		g.StyledText(term.Added, "+ %s", name)
 	case "destroyed":
 		g.StyledText(term.Removed, "- %s", name)
 	case "moved":
-		g.StyledText(term.Faint, "> %s: row %d → %d", name, x.row.OldRow, x.row.NewRow)
+		g.StyledText(term.Faint, "> %s: row %d → %d", name, x.Row.OldRow, x.Row.NewRow)
 	case "added", "removed":
+		// Values returns both sides, of which one is there.
 		style, sign := term.Added, "+"
-		before, v, err := x.values()
-		if x.change == "removed" {
+		before, v, err := x.Values()
+		if x.Change == "removed" {
 			style, sign, v = term.Removed, "-", before
 		}
 		if err != nil {
 			return err
 		}
-		g.StyledText(style, "%s %s", sign, labelled(valueDoc{Name: name, Kind: rowKind(v.Type()), Value: v}))
+		g.StyledText(style, "%s %s", sign, describe.Labelled(name, v))
 	case "changed":
-		fields, err := x.component.Fields(x.row)
+		fields, err := x.Component.Fields(x.Row)
 		for _, f := range fields {
+			// versus is for two values; of a map or a slice one side may be missing, which replaces
+			// its text below.
 			before, after := versus(f.Old, f.New)
 			if f.Old.Kind() == 0 {
 				before, after = "", f.New.String()
 			} else if f.New.Kind() == 0 {
 				before, after = f.Old.String(), ""
 			}
-			diffLine(g, name+dotted(f.Path), before, after)
+			diffLine(g, name+describe.Dotted(f.Path), before, after)
 		}
 		return err
 	}
 	return nil
 }
 
-// diffLine prints what differs, which one of the states may lack.
+// diffLine prints what differs, which one of the states may lack. An empty text means that this
+// state lacks it.
 func diffLine(g *term.Grid, what, before, after string) {
 	switch {
 	case before == "":

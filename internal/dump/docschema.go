@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+// The JSON Schema of a document is made of its Go type, so that both say the same: members by their
+// tags, required unless they may be missing. What a world holds has no schema: its types are known
+// to the store alone.
+
 // documentSchema returns the JSON Schema of a document, which has what its type says, its
 // format, and what was left out of it.
 func documentSchema(doc any) map[string]any {
@@ -26,7 +30,8 @@ var (
 )
 
 // typeSchema returns the schema of what a type of a member is written as. What writes itself
-// may be anything: it is a value of a world.
+// may be anything: it is a value of a world. A pointer is its element, or null. The order of the
+// cases matters: a time writes itself as well, and bytes are a slice.
 func typeSchema(t reflect.Type) map[string]any {
 	switch {
 	case t == timeType:
@@ -61,7 +66,8 @@ func typeSchema(t reflect.Type) map[string]any {
 
 // structSchema returns the schema of a struct. Members that may be missing are not required:
 // those that say omitempty, and those of an embedded struct that need not be there. Others may
-// be added at any time.
+// be added at any time. Fields of embedded structs are members of the outer one, as package json
+// has them.
 func structSchema(t reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range reflect.VisibleFields(t) {

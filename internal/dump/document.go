@@ -9,7 +9,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
@@ -42,7 +41,8 @@ func formatOf(typeName string) string {
 }
 
 // document prints doc as JSON; with --ndjson, the elements of its list on lines of
-// their own.
+// their own. A document is one whole value in memory; what has a list that may be long is printed
+// by stream.
 func (a *app) document(doc any) error {
 	if name, items := listOf(doc); name != "" && a.ndjson {
 		return stream(a, doc, each(items.Len(), func(i int) (any, error) { return items.Index(i).Interface(), nil }))
@@ -58,7 +58,8 @@ func (a *app) document(doc any) error {
 	return a.Broken()
 }
 
-// A report is a document that can be printed for people as well.
+// A report is a document that can be printed for people as well. Its method prints lines and
+// tables, which keep no error: execute asks at the end.
 type report interface{ print(a *app) }
 
 // tell prints doc: as JSON, or for people.
@@ -70,7 +71,8 @@ func (a *app) tell(doc report) error {
 	return nil
 }
 
-// list prints items as they are read: as the list of doc, or as rows.
+// list prints items as they are read: as the list of doc, or as rows. Which of the two it is, only
+// this function knows: a command has one walk for both.
 func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) error {
 	if a.json {
 		return stream(a, doc, items)
@@ -80,7 +82,8 @@ func list[T any](a *app, doc any, items walk[T], g *term.Grid, row func(T)) erro
 }
 
 // rows prints items for people as they are read, by row, which adds one to g. It returns how
-// many there were; if there were none, it has not even printed the headings of g.
+// many there were; if there were none, it has not even printed the headings of g. After each row it
+// asks whether anybody still reads, so that a walk through a large store ends.
 func rows[T any](a *app, items walk[T], g *term.Grid, row func(T)) (n int, err error) {
 	err = items(func(item T) error {
 		n++
@@ -110,24 +113,6 @@ func (a *app) earlier(n int, one, many string) {
 	}
 }
 
-// listed returns what doc makes of each of items. It is never nil, which JSON would
-// write as null.
-func listed[T, D any](items []T, doc func(T) D) []D {
-	docs := make([]D, len(items))
-	for i, item := range items {
-		docs[i] = doc(item)
-	}
-	return docs
-}
-
-// known returns a time for a member that is missing if it is not known.
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
 // present returns a row for a member that is missing if there is none: -1.
 func present(row int) *int {
 	if row < 0 {
@@ -137,7 +122,8 @@ func present(row int) *int {
 }
 
 // A walk calls visit with one thing after the other, as those of package inspect do. It ends
-// with the first error, be it its own or that of visit.
+// with the first error, be it its own or that of visit. What is visited may be good only until
+// visit returns.
 type walk[T any] = func(visit func(T) error) error
 
 // errEnough ends a walk whose caller wants no more of it.
@@ -188,6 +174,13 @@ func mapped[T, U any](items walk[T], f func(T) (U, error)) walk[U] {
 //
 // Members behind the list are printed behind it. If doc is a pointer, they may be
 // set while items are printed.
+//
+//	before      {"format":"ecsdump.log/1","earlier":0,          marshalled with an empty list
+//	list        "records": [ item, item, …                      one by one
+//	behind      ], "end":"true"}                                marshalled again, when all were printed
+//
+// The document is marshalled twice and cut at its list, so that tags, embedded structs and the
+// order of members are those of package json in both forms.
 func stream[T any](a *app, doc any, items walk[T]) error {
 	list, _ := listOf(doc)
 	if list == "" {
@@ -233,7 +226,8 @@ func (a *app) item(n int, text string) {
 	}
 }
 
-// behind prints the members behind a list of n items.
+// behind prints the members behind a list of n items. With --ndjson, if nothing stands behind the
+// list there is no such line.
 func (a *app) behind(n int, format, members string) {
 	if a.ndjson {
 		if members != "" {
@@ -245,6 +239,7 @@ func (a *app) behind(n int, format, members string) {
 		a.Print("\n  ")
 	}
 	if a.Print("]"); members != "" {
+		// Without the brace that opens them, which stands before the list.
 		a.Print(",", indented("{"+members+"}", "")[1:], "\n")
 		return
 	}
@@ -301,6 +296,9 @@ func around(doc any, list string) (before, behind string, err error) {
 
 // listOf returns the list of doc, which --ndjson takes apart: the only member that is a
 // slice of documents; no name if there is none, or the embedded struct with it is not there.
+//
+// A document with two such lists has none that could be streamed, and is printed whole. Slices of
+// other types, as of strings and values, do not count.
 func listOf(doc any) (name string, items reflect.Value) {
 	v := reflect.Indirect(reflect.ValueOf(doc))
 	for _, f := range reflect.VisibleFields(v.Type()) {

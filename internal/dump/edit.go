@@ -12,6 +12,7 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
@@ -19,9 +20,15 @@ import (
 )
 
 // Edit makes a new state in three steps: compile all, compute all rows as they are to be, then set
-// them. Nothing is changed before the last expression was evaluated, so that assignments do not see
-// each other, and nothing is written if one of them fails. A row that several assignments change
-// is edited once more as it is to be by then.
+// them.
+//
+//	--where, 'A.X = EXPR' …   compiled for the state
+//	each entity               that the filters leave: its rows with the assignments applied, encoded
+//	the copy of the state     gets these rows, and is written as a new save or store
+//
+// Nothing is changed before the last expression was evaluated, so that assignments do not see each
+// other, and nothing is written if one of them fails. A row that several assignments change is
+// edited once more as it is to be by then: two fields of one struct are two edits of one row.
 
 // editDoc is what edit --json prints.
 type editDoc struct {
@@ -65,6 +72,7 @@ A value that the type cannot hold is an error, and then nothing is written.`,
 			if e.out == "" && !e.dry {
 				return c.misused("say with -o what to make, or --dry-run")
 			}
+			// Before all is computed for nothing; SaveImage asks once more.
 			if _, err := os.Lstat(e.out); err == nil && e.out != "" {
 				return occupied(e.out)
 			}
@@ -96,6 +104,8 @@ type rowEdit struct {
 	encoded   []byte
 }
 
+// edit makes the state and writes it. What is printed is the same with --dry-run: the digest is
+// that of the state that was made, whether or not it was written.
 func (e *editor) edit(s *source) error {
 	was, err := s.state(e.at)
 	if err != nil {
@@ -116,6 +126,7 @@ func (e *editor) edit(s *source) error {
 		if err != nil {
 			return err
 		}
+		// Two that write the same bytes: which of them is last would decide.
 		if slices.ContainsFunc(assignments, func(b *assignment) bool { return b.component == a.component && overlap(a.path, b.path) }) {
 			return fail(exitUsage, "", "%s is assigned to twice", a.Target)
 		}
@@ -150,13 +161,18 @@ func (e *editor) edit(s *source) error {
 	return s.tell(doc)
 }
 
-// overlap reports whether one of two paths leads into what the other one leads to.
+// overlap reports whether one of two paths leads into what the other one leads to. Either may be
+// empty, which is the component itself.
 func overlap(a, b []string) bool {
 	n := min(len(a), len(b))
 	return slices.Equal(a[:n], b[:n])
 }
 
 // assignment reads "Component.Field = EXPR".
+//
+// The target is a name, then fields. It is taken apart from its end: as long as no component is
+// called so, the last dot begins the path. Only fields of structs can be named; an element of a
+// slice cannot, and a tag has nothing to be assigned.
 func (s *source) assignment(im state, text string) (*assignment, error) {
 	target, expr, ok := query.SplitAssignment(text)
 	if !ok {
@@ -167,6 +183,7 @@ func (s *source) assignment(im state, text string) (*assignment, error) {
 	for im.Find(name) == nil {
 		i := strings.LastIndexByte(name, '.')
 		if i < 0 {
+			// It is called for its error, which suggests names that are near.
 			_, err := s.component(im, name)
 			return nil, err
 		}
@@ -183,7 +200,7 @@ func (s *source) assignment(im state, text string) (*assignment, error) {
 		}
 		a.layout = a.layout.Fields[i].Type
 	}
-	if kind(a.component) == "tag" {
+	if describe.Kind(a.component.Layout, a.component.Resource) == "tag" {
 		return nil, fail(exitUsage, "", "%s is a tag: it has no value", name)
 	}
 	want := query.WantValue
@@ -195,17 +212,19 @@ func (s *source) assignment(im state, text string) (*assignment, error) {
 	return a, err
 }
 
-// noField is the failure of assigning to a field that is not there.
+// noField is the failure of assigning to a field that is not there. A path that leads into what is
+// no struct asks for a value of all of that.
 func (s *source) noField(a *assignment, field string) error {
 	if a.layout.Kind != layout.Struct {
 		return fail(exitUsage, try("schema", s.path), "%s: no field %q: it is in no struct, but in %s; give a value for all of that", a.Target, field, a.layout)
 	}
-	names := listed(a.layout.Fields, func(f layout.Field) string { return f.Name })
+	names := describe.Listed(a.layout.Fields, func(f layout.Field) string { return f.Name })
 	return fail(exitUsage, try("schema", s.path), "%s: no field %q%s", a.Target, field, near.Hint(field, names))
 }
 
 // edited returns the rows that assignments make others of, and how many entities where leaves. No row is
-// changed yet: what is assigned is of the state as it was.
+// changed yet: what is assigned is of the state as it was. Resources come last, each once, whatever
+// the filters say: they are no entity's.
 func (s *source) edited(im state, where []*query.Expr, assignments []*assignment) (rows []rowEdit, entities int, err error) {
 	for _, e := range byIndex(im) {
 		if err := s.ctx.Err(); err != nil {
@@ -225,6 +244,7 @@ func (s *source) edited(im state, where []*query.Expr, assignments []*assignment
 	return rows, entities, err
 }
 
+// holdAll reports whether all conditions hold for e; none is true of every entity.
 func holdAll(where []*query.Expr, e ecs.Entity) (bool, error) {
 	for _, x := range where {
 		if ok, err := x.Holds(e); !ok || err != nil {
@@ -235,12 +255,18 @@ func holdAll(where []*query.Expr, e ecs.Entity) (bool, error) {
 }
 
 // appendEdits appends the rows of e that assignments change; those of resources, if e is [ecs.Vacant].
+//
+// For each assignment it finds the row, evaluates the expression on the state as it was, and
+// applies the value to the row as it is to be by then: that of an edit of the same component if one
+// is there, else that of the state. A row that comes out as it was is counted as the same, and
+// needs no edit.
 func appendEdits(rows []rowEdit, e ecs.Entity, assignments []*assignment) ([]rowEdit, error) {
 	first := len(rows)
 	for _, a := range assignments {
 		if a.component.Resource != (e == ecs.Vacant) {
 			continue
 		}
+		// Of a resource: its only row, 0, or -1 if it was never saved.
 		row := a.component.Len() - 1
 		if e != ecs.Vacant {
 			row = a.component.Find(e)
@@ -293,6 +319,11 @@ func (a *assignment) wrong(e ecs.Entity, v query.Answer, err error) error {
 // checks v against the type, so there is one place that knows what a type can hold. What JSON
 // cannot say has forms of its own: names of constants become numbers, bytes that are no UTF-8
 // base64, and what a pointer leads to a list of one.
+//
+//	'Position.X = 3'          {"X":3}                    what is around the value comes last, inside out
+//	'State = "Idle"'          2                          its name becomes the number
+//	'Name = "\xff"'           {"base64":"/w=="}
+//	'Next = 5', a pointer     [5]; nothing stays null
 func (a *assignment) patch(v query.Answer) []byte {
 	patch, _ := json.Marshal(v) // An answer always marshals.
 	if text, ok := v.Text(); ok {

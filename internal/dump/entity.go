@@ -9,6 +9,7 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -18,7 +19,8 @@ import (
 // the command that shows its last state.
 
 // entity reads an ENTITY of the command line. An index alone is the entity that is alive with
-// it in the state that record seq leads to, and people are told which that is.
+// it in the state that record seq leads to, and people are told which that is. Of an index that
+// nobody has, the error is about who had it last.
 func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 	index, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -38,6 +40,8 @@ func (s *source) entity(text string, seq uint64) (ecs.Entity, error) {
 		s.note("index %d is %v at %s", index, p.Holder, at.place())
 		return p.Holder, nil
 	}
+	// The state was asked for a made-up generation; what is to be told is about who had the index
+	// last.
 	p.Entity = p.Holder
 	return 0, s.notAlive(p)
 }
@@ -55,6 +59,14 @@ func isEntity(text string) bool {
 }
 
 // notAlive says what is known of an entity that is not alive in p.
+//
+//	index never used, or generation 0      never existed
+//	generation above that of the index     does not exist yet
+//	destroyed by a tick that is kept       was destroyed in tick N; try the state before it
+//	else                                   is not alive any more
+//
+// Behind that it says what became of the index. Looking for the tick reads the journal backward,
+// perhaps all of it.
 func (s *source) notAlive(p *inspect.EntityState) error {
 	e, at := p.Entity, stateDoc{p.Tick, p.Seq}.place()
 	if p.Row < 0 || e.Generation() == 0 {
@@ -95,6 +107,10 @@ func indices(n int) string {
 // It reads that part of the journal. A tick may have created and destroyed e, and cleared the
 // world as well: its operations are read from the last to the first, and a clear only counts
 // once it is known that e was there before it.
+//
+// The last tick that created e bounds the search: older ticks know nothing of it. A clear of the
+// world destroys without an operation for each entity, so it is noted until a destroy or a create
+// before it is found; at the end of the journal it stands.
 func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err error) {
 	for entry := range s.Log().Ancestors(seq) {
 		if err := s.ctx.Err(); err != nil {
@@ -120,7 +136,8 @@ func (s *source) deathOf(seq uint64, e ecs.Entity) (death *inspect.Commit, err e
 
 // A subject is what somebody asks about an entity: ENTITY[.Component[.field]], as
 // in 12v3.Position.X, 12v3.Bag.Items[0] or 12v3.Bag.Counts["gold"]; or about a resource:
-// Resource[.field].
+// Resource[.field]. The three parts are read together with the state that is asked about, since a
+// name may have dots in it: which component is meant depends on which there are.
 type subject struct {
 	entity    ecs.Entity // Vacant: it is about a resource, which is the component.
 	component string     // "": all of them.
@@ -133,7 +150,7 @@ type subject struct {
 func (sub subject) isResource() bool { return sub.entity == ecs.Vacant }
 
 // holder names the entity that sub is about; "": it is about a resource.
-func (sub subject) holder() string { return holder(sub.entity, sub.isResource()) }
+func (sub subject) holder() string { return describe.Holder(sub.entity, sub.isResource()) }
 
 // numbers returns the components that sub is about; none: all.
 func (sub subject) numbers() []int {
@@ -153,7 +170,8 @@ type pathStep struct {
 const allComponents = -1
 
 // subject reads text, and what the state that record seq leads to has of the entity, or of the
-// resources: the newest state of interest.
+// resources: the newest state of interest. A text that does not begin with an entity is read whole
+// as that of a resource.
 func (s *source) subject(text string, seq uint64) (sub subject, state *inspect.EntityState, err error) {
 	first, rest, narrowed := strings.Cut(text, ".")
 	sub = subject{entity: ecs.Vacant, number: allComponents}
@@ -190,6 +208,7 @@ func (sub *subject) narrow(s *source, text string, components []inspect.EntityCo
 
 // longest returns which of the components, or of the resources, text begins with, and the field that
 // follows it. Names may have dots and brackets in them, so the longest is meant; -1: there is none.
+// What follows a name must be a dot or a bracket: Bag is not meant by Bagpipe.
 func longest(text string, components []inspect.EntityComponent, resource bool) (number int, field string) {
 	number = -1
 	for n, c := range components {
@@ -201,7 +220,9 @@ func longest(text string, components []inspect.EntityComponent, resource bool) (
 	return number, field
 }
 
-// unknown is the failure of a text that begins with no name of what it is about.
+// unknown is the failure of a text that begins with no name of what it is about. It also looks
+// among what it is not about: a component named without an entity, or a resource named behind one,
+// are the mistakes that are made most.
 func (sub *subject) unknown(s *source, text string, components []inspect.EntityComponent) error {
 	var known []string
 	for _, c := range components {
@@ -238,7 +259,8 @@ func (sub subject) String() string {
 }
 
 // of follows the steps of sub into a value of its component. It reports false where they
-// lead to nothing, as a slice may be too short for an element.
+// lead to nothing, as a slice may be too short for an element. Pointers on the way are followed,
+// without a step for them.
 func (sub subject) of(v layout.Value) (layout.Value, bool) {
 	if v.Kind() == 0 {
 		return v, false
@@ -291,7 +313,8 @@ func parseSteps(text string) (steps []pathStep, err error) {
 	return steps, nil
 }
 
-// nextStep cuts a step off text.
+// nextStep cuts a step off text. Between brackets is a Go string in quotes, which may hold a
+// bracket, or what there is up to the next bracket.
 func nextStep(text string) (s pathStep, rest string, err error) {
 	if name, ok := strings.CutPrefix(text, "."); ok {
 		end := strings.IndexAny(name+".", ".[")
@@ -312,7 +335,8 @@ func nextStep(text string) (s pathStep, rest string, err error) {
 	return pathStep{name: key, item: true}, rest, nil
 }
 
-// checkSteps returns why no value of type t can be gone into by steps.
+// checkSteps returns why no value of type t can be gone into by steps. It asks the type alone: an
+// index beyond a slice, or a key that no map has, is no mistake, as another tick may have it.
 func checkSteps(t *layout.Type, steps []pathStep) error {
 	for _, s := range steps {
 		for t.Kind == layout.Pointer {

@@ -14,8 +14,14 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// Export writes a state, or what ticks changed, for other programs. Which of its parts does it
+// follows from the format and from whether there is a range: see exporter. Whatever is written to a
+// name is new, and is removed if writing it fails: half an export is worse than none, as a program
+// that reads it cannot tell.
 
 // changesDoc is what export --format json or ndjson prints of a range: it needs no --json.
 type changesDoc struct {
@@ -49,13 +55,14 @@ Parquet is for pandas, DuckDB and the like: a file for each component in the new
 directory that -o names. SQLite is one new file with a table for each component. A row
 has the tick, the index and generation of the entity, and a column for each field; with
 a range A..B there are the rows of all states on the way from A to B, or with --every
-of every Nth. These are written by ecsdump-tables, a program of its own with the same
-commands: in the sources of Stet, go -C cmd/ecsdump-tables install .
+of every Nth and the last one. These are written by ecsdump-tables, a program of its
+own with the same commands: in the sources of Stet, go -C cmd/ecsdump-tables install .
 
 Perfetto is a trace that ui.perfetto.dev draws: a counter for each expression of
 --select, on the whole world as in plot, or else for how many entities there are and how
 many have each component; over the ticks of the range, or all on the way to --at. A tick
-is a millisecond of the trace.`,
+is a millisecond of the trace. Where an expression has no number any more, and where
+damage hides the state, its counter is 0: traces know no end of one.`,
 	example: `  ecsdump export D > all.json
   ecsdump export D --at 100 --format ndjson -o tick100.ndjson
   ecsdump export D --format csv --component Position
@@ -69,7 +76,7 @@ is a millisecond of the trace.`,
 		oneOf(f.FlagSet, &x.format, "format", "format", "json, ndjson, csv, parquet, sqlite or perfetto", "json", "ndjson", "csv", "parquet", "sqlite", "perfetto")
 		f.output(&x.out, "a new file to write to, or for csv and parquet a new directory; standard output without it")
 		f.StringSliceVar(&x.components, "component", nil, "not for a state as json or ndjson: only these components and resources")
-		f.number(&x.every, "every", "", 1, "for parquet, sqlite and perfetto: only every so many states of the range")
+		f.number(&x.every, "every", "", 1, "for parquet, sqlite and perfetto: only every so many states of the range, and the last one")
 		f.expressions(&x.selected, "select", `for perfetto: the counters, each perhaps "… as NAME"`)
 		f.point(&x.at)
 		return func(c *call) error {
@@ -98,7 +105,9 @@ type exporter struct {
 	at         string
 }
 
-// check makes sense of the flags.
+// check makes sense of the flags. A combination of flags that means nothing is an error rather than
+// ignored. A state as JSON or NDJSON is to be imported again, so it has all components, and a limit
+// to some is refused; CSV to standard output has room for one table.
 func (x *exporter) check(c *call) error {
 	if c.ndjson {
 		if x.format != "ndjson" && c.flags.Changed("format") {
@@ -124,7 +133,8 @@ func (x *exporter) check(c *call) error {
 	return c.atOrRange(1)
 }
 
-// run exports a state, or with a range what its ticks changed.
+// run exports a state, or with a range what its ticks changed. From here on nothing is printed for
+// people: names and values stand in the output as they are (Raw).
 func (x *exporter) run(s *source) error {
 	if x.inTables() {
 		return x.tables(s)
@@ -152,11 +162,13 @@ func (x *exporter) run(s *source) error {
 	if x.out != "" {
 		return x.directory(s.ctx, chosen)
 	}
+	// check has seen to it that there is one.
 	return exportCSV(s.ctx, s.Out, chosen[0])
 }
 
 // to calls f, which writes to standard output, with that being the new file: so that all that
-// prints documents can write them to one.
+// prints documents can write them to one. The writer is flushed also if f fails: cmp.Or has both
+// evaluated and returns the first error.
 func (x *exporter) to(a *app, f func() error) error {
 	if x.out == "" {
 		return f()
@@ -170,7 +182,8 @@ func (x *exporter) to(a *app, f func() error) error {
 }
 
 // newFile makes a file that f writes; there is none if that fails. Nothing is written over, ever: a
-// name that is taken is an error, and so only what was made here is removed.
+// name that is taken is an error, and so only what was made here is removed. cmp.Or evaluates all
+// that it is given, so the file is closed also if f failed, and removed whatever closing it gave.
 func newFile(path string, f func(w io.Writer) error) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {
@@ -190,7 +203,9 @@ func occupied(path string) error {
 	return fail(exitUsage, "", "%s is there; nothing is overwritten, give a new name", path)
 }
 
-// directory writes a CSV file for each component.
+// directory writes a CSV file for each component. If one fails all are removed, with the directory,
+// which was made here. Components have names apart, and so have their files: FileName writes each
+// byte that may mean something as its number.
 func (x *exporter) directory(ctx context.Context, components []*inspect.Component) error {
 	if err := os.Mkdir(x.out, 0o777); errors.Is(err, os.ErrExist) {
 		return occupied(x.out)
@@ -206,7 +221,9 @@ func (x *exporter) directory(ctx context.Context, components []*inspect.Componen
 	return nil
 }
 
-// FileName returns name with bytes that have a meaning in paths written %2F.
+// FileName returns name as a file may be called: bytes other than letters, digits, _, - and . are
+// written %2F. A dot at the beginning is as well, as "..", and a name that is hidden, would not do.
+// No two names become one, since % is itself written so.
 func FileName(name string) string {
 	var b []byte
 	for i := range len(name) {
@@ -222,6 +239,9 @@ func FileName(name string) string {
 }
 
 // changes writes what the ticks of a range changed.
+//
+// A range is read as diff reads it: its ends are states, and of a single point the other end is the
+// newest state. What the ticks behind A did is told, what led to A is not.
 func (x *exporter) changes(s *source, text string) error {
 	ends := diffEnds([]string{s.path, text})
 	if ends.store != "" {
@@ -235,6 +255,7 @@ func (x *exporter) changes(s *source, text string) error {
 	if err != nil {
 		return err
 	}
+	// Asked before anything is written: Changes would find it in the middle of a document.
 	if _, err := s.Path(from, to); damaged(err) {
 		return err
 	} else if err != nil {
@@ -247,28 +268,30 @@ func (x *exporter) changes(s *source, text string) error {
 	if x.format == "csv" {
 		return changesCSV(s.app, changes)
 	}
+	// It is --format that says so here, and the printing of documents goes by the flag.
 	s.ndjson = x.format == "ndjson"
 	doc := changesDoc{From: stateDoc{s.tick(from), from}, To: to, Changes: []tickDifferentDoc{}}
 	return stream(s.app, &doc, mapped(changes, func(x tickDifference) (tickDifferentDoc, error) {
-		doc, err := x.doc()
+		doc, err := differenceDocOf(x.Difference)
 		return tickDifferentDoc{x.commit.Tick, x.commit.Seq, doc}, err
 	}))
 }
 
 // A tickDifference is a difference that a tick made.
 type tickDifference struct {
-	difference
+	describe.Difference
 	commit *inspect.Commit
 }
 
-// differences walks over what the ticks on the way changed.
+// differences walks over what the ticks on the way changed. A difference is good until the walk
+// goes on, as the two states that it points into change.
 func (x *exporter) differences(s *source, from, to uint64) walk[tickDifference] {
 	return func(visit func(tickDifference) error) error {
 		return s.Changes(s.ctx, from, to, func(d *inspect.Diff, c *inspect.Commit) error {
 			if len(x.components) > 0 {
 				onlyComponents(d, x.components)
 			}
-			for _, y := range differences(d, false) {
+			for _, y := range describe.Differences(d, false, nil) {
 				if err := visit(tickDifference{y, c}); err != nil {
 					return err
 				}
@@ -278,16 +301,17 @@ func (x *exporter) differences(s *source, from, to uint64) walk[tickDifference] 
 	}
 }
 
-// changesCSV writes a line for each field that changed.
+// changesCSV writes a line for each field that changed. Values are exact, as JSON; package csv
+// quotes them as they need it.
 func changesCSV(a *app, changes walk[tickDifference]) error {
 	out := csv.NewWriter(a.Out)
 	_ = out.Write([]string{"tick", "record", "entity", "component", "change", "field", "old", "new"}) // It keeps its first error.
 	err := changes(func(x tickDifference) error {
-		fields, err := x.fields()
-		entity, component := x.names()
+		fields, err := fieldsOf(x.Difference)
+		entity, component := x.Names()
 		for _, d := range fields {
 			_ = out.Write([]string{
-				strconv.FormatUint(x.commit.Tick, 10), strconv.FormatUint(x.commit.Seq, 10), entity, component, x.change,
+				strconv.FormatUint(x.commit.Tick, 10), strconv.FormatUint(x.commit.Seq, 10), entity, component, x.Change,
 				d.Path, exactText(d.Old), exactText(d.New),
 			})
 		}
@@ -297,15 +321,16 @@ func changesCSV(a *app, changes walk[tickDifference]) error {
 	return cmp.Or(err, out.Error())
 }
 
-// fields returns what differs: one without a path, for what was added or removed.
-func (x difference) fields() ([]inspect.FieldDiff, error) {
-	if x.component == nil {
+// fieldsOf returns what differs: one without a path, for what was added or removed. An entity that
+// was created or destroyed has one with no values, so that it has a line.
+func fieldsOf(x describe.Difference) ([]inspect.FieldDiff, error) {
+	if x.Component == nil {
 		return make([]inspect.FieldDiff, 1), nil
 	}
-	if x.change == "changed" {
-		return x.component.Fields(x.row)
+	if x.Change == "changed" {
+		return x.Component.Fields(x.Row)
 	}
-	before, after, err := x.values()
+	before, after, err := x.Values()
 	return []inspect.FieldDiff{{Old: before, New: after}}, err
 }
 
@@ -322,7 +347,8 @@ func exactText(v layout.Value) string {
 const flattest = 16
 
 // exportCSV writes a table of the rows of c: the entity, then a column for each
-// field, structs and short arrays taken apart.
+// field, structs and short arrays taken apart. Gaps are left out; a resource has one row, of
+// nobody. The slice of a line is used again for each row: package csv copies.
 func exportCSV(ctx context.Context, w io.Writer, c *inspect.Component) error {
 	out := csv.NewWriter(w)
 	line := []string{"entity"}
@@ -353,7 +379,9 @@ func flat(t *layout.Type) bool {
 	return t.Kind == layout.Struct || t.Kind == layout.Array && t.Len <= flattest
 }
 
-// columnsOf calls visit with the columns of t: their names, X, Info.Range, Slots[1], and types.
+// columnsOf calls visit with the columns of t: their names, X, Info.Range, Slots[1], and types. A
+// type that is not taken apart has one column, "value". It must name the parts in the order in
+// which cellsOf gives them.
 func columnsOf(path string, t *layout.Type, visit func(name string, t *layout.Type)) {
 	switch {
 	case t.Kind == layout.Struct:
@@ -381,7 +409,8 @@ func cellsOf(v layout.Value, visit func(layout.Value)) {
 }
 
 // cellText returns v for a cell of CSV. Strings are as they are, nil is empty, constants and durations
-// are numbers, and what has parts but no columns for them is JSON.
+// are numbers, and what has parts but no columns for them is JSON. The cases go from what is
+// plainest: what a spreadsheet reads as a number or a text must not be quoted as JSON has it.
 func cellText(v layout.Value) string {
 	switch k := v.Kind(); {
 	case v.IsNil():

@@ -17,9 +17,14 @@ import (
 )
 
 // Tables for other programs: a component becomes a table of flat columns, which a format writes in
-// batches, column by column. A column is a field, or a facet of one: an entity has two (index and
-// generation), a constant its name, and what has no type in a table (slices, maps) is JSON. Formats
-// lie in another module, as their libraries are large: see format.go.
+// batches, column by column.
+//
+//	value of a component ──▶ cellsOf: its parts ──▶ Cells.add: one or two cells of each
+//	4096 rows, or a span ──▶ Rows ──▶ Table.Write, of the format
+//
+// A column is a field, or a facet of one: an entity has two (index and generation), a constant its
+// name, and what has no type in a table (slices, maps) is JSON. Formats lie in another module, as
+// their libraries are large: see format.go.
 
 // tickColumn, indexColumn and generationColumn come first in tables; those of resources have only
 // the first.
@@ -30,6 +35,10 @@ const (
 )
 
 // tableColumns returns the columns of the table of c.
+//
+// Columns come in the order in which columnsOf visits fields, and Rows.add relies on that. Names
+// are made to differ by a _ behind them, as a field may be called tick, or differ from another in
+// letter case only.
 func tableColumns(c *inspect.Component) []Column {
 	columns := []Column{{Name: tickColumn, Kind: layout.Uint64}}
 	if !c.Resource {
@@ -55,8 +64,10 @@ func tableColumns(c *inspect.Component) []Column {
 		case t.Kind == layout.Entity && !pointer:
 			add(name+"."+indexColumn, layout.Uint32, true, facetIndex)
 			add(name+"."+generationColumn, layout.Uint32, true, facetGeneration)
+		// Before the kinds: a constant is stored as a number of one of them.
 		case len(t.Constants) > 0:
 			add(name, layout.String, pointer, facetName)
+		// Kinds below that one are the booleans, integers and floats.
 		case t.Kind < layout.Complex64 || t.Kind == layout.String:
 			add(name, t.Kind, pointer, facetWhole)
 		default:
@@ -78,7 +89,8 @@ func (r *Rows) clear() {
 	}
 }
 
-// add adds a row of the table of c, encoded, which e has.
+// add adds a row of the table of c, encoded, which e has. The parts of the value come in the order
+// of columns; an entity among them fills two, of which facetIndex is the first.
 func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.Entity, row []byte) error {
 	v, err := c.Layout.Value(row)
 	if err != nil {
@@ -94,6 +106,7 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 	}
 	cellsOf(v, func(v layout.Value) {
 		r.Columns[i].add(v, columns[i])
+		// The next column is the generation of the same entity.
 		if i++; columns[i-1].facet == facetIndex {
 			r.Columns[i].add(v, columns[i])
 			i++
@@ -103,11 +116,18 @@ func (r *Rows) add(columns []Column, tick uint64, c *inspect.Component, e ecs.En
 }
 
 // add adds what of v stands in a column.
+//
+//	Bits    integers with their sign extended, floats as those of a float64, booleans as 0 or 1
+//	Texts   names of constants, strings, JSON
+//	Null    only of columns that may be null: a pointer that is nil, or the entity 0, nobody
+//
+// A string need not be UTF-8, and tables take nothing else: bytes that are none become U+FFFD.
 func (c *Cells) add(v layout.Value, column Column) {
 	if column.Nullable { // A null has a place in Bits or Texts all the same: rows must not shift.
 		c.Null = append(c.Null, v.IsNil() || column.facet >= facetIndex && v.Uint() == 0)
 	}
 	if v.Kind() == layout.Pointer && column.facet != facetJSON {
+		// A place in the column is taken in any case, so what stands there is the zero of its kind.
 		var to layout.Value // Nothing, if there is none.
 		if !v.IsNil() {
 			to = v.Index(0)
@@ -158,7 +178,7 @@ func (x *exporter) checkTables(c *call) error {
 	return nil
 }
 
-// find returns the format of x, or nil.
+// find returns the format of x, or nil. Only programs that were built with it have one, see [Main].
 func (x *exporter) find(a *app) *Format {
 	for i := range a.formats {
 		if a.formats[i].Name == x.format {
@@ -170,6 +190,10 @@ func (x *exporter) find(a *app) *Format {
 
 // tables writes tables of a state, or of those of a range. Of a state, columns are read one after
 // the other and are never held whole; the states of a range are one that goes from tick to tick.
+//
+// Damage on the way ends a range with an error, and leaves no output: a table with rows missing in
+// the middle would be taken for what happened. --every counts from the last state back, as it does in
+// [plotter.points].
 func (x *exporter) tables(s *source) (err error) {
 	if len(s.args) < 2 {
 		return s.ask(x.at, func(st *inspect.State) error { // Perhaps twice.
@@ -180,12 +204,14 @@ func (x *exporter) tables(s *source) (err error) {
 	if err != nil {
 		return err
 	}
-	cursor, err := s.Cursor(s.ctx, states[0])
+	step := int(min(x.every, uint(len(states)))) // No step need be longer than the way.
+	first := (len(states) - 1) % step
+	cursor, err := s.Cursor(s.ctx, states[first])
 	if err != nil {
 		return err
 	}
-	return x.writing(s, state{cursor.Image(), states[0]}, func(w *tableWriter) error {
-		for i := 0; i < len(states); i += int(min(x.every, uint(len(states)))) {
+	return x.writing(s, state{cursor.Image(), states[first]}, func(w *tableWriter) error {
+		for i := first; i < len(states); i += step {
 			if err := cursor.Seek(s.ctx, states[i]); err != nil {
 				return err
 			}
@@ -198,7 +224,8 @@ func (x *exporter) tables(s *source) (err error) {
 }
 
 // writing makes the output, which write fills; there is none if that fails. The components that the flags
-// name must be in im.
+// name must be in im. Whatever was made is removed after an error, be it a file or a directory with
+// several.
 func (x *exporter) writing(s *source, im state, write func(*tableWriter) error) error {
 	if _, err := s.components(im, x.components, true); err != nil {
 		return err
@@ -212,6 +239,7 @@ func (x *exporter) writing(s *source, im state, write func(*tableWriter) error) 
 	}
 	w := &tableWriter{exporter: x, source: s, to: to, begun: map[string]*begunTable{}}
 	err = write(w)
+	// Closed before it is removed, as some systems ask for; the first error is the one told.
 	err = cmp.Or(err, system(to.Close()))
 	if err != nil {
 		err = cmp.Or(err, os.RemoveAll(x.out))
@@ -235,7 +263,10 @@ type begunTable struct {
 	rows    *Rows
 }
 
-// table returns the table of c, which is begun if it is not there; nil: it is not asked for.
+// table returns the table of c, which is begun if it is not there; nil: it is not asked for. Tables
+// are begun as components are met, so one that a later tick registers is there as well. A table has
+// the columns of one layout: where a range passes a state that was converted to another one, that
+// is an error, not a second table.
 func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error) {
 	if len(w.exporter.components) > 0 && !slices.Contains(w.exporter.components, c.Name) {
 		return nil, nil
@@ -256,7 +287,7 @@ func (w *tableWriter) table(im state, c *inspect.Component) (*begunTable, error)
 	return t, nil
 }
 
-// write writes rows and lets go of them.
+// write writes rows and lets go of them. A format keeps none of them, so their room is used again.
 func (t *begunTable) write(rows *Rows) error {
 	if rows.N == 0 {
 		return nil
@@ -269,7 +300,8 @@ func (t *begunTable) write(rows *Rows) error {
 // tableRows is how many rows are written at once.
 const tableRows = 4096
 
-// image adds the rows of a state that lies in memory.
+// image adds the rows of a state that lies in memory. It gives the rows in the order in which they
+// lie; state gives them by index.
 func (w *tableWriter) image(im state) error {
 	for _, c := range im.Components {
 		t, err := w.table(im, c)
@@ -289,6 +321,7 @@ func (w *tableWriter) image(im state) error {
 			if err := t.rows.add(t.columns, im.Tick, c, e, c.Row(row)); err != nil {
 				return err
 			}
+			// Written in batches, so that a column need not fit into memory a second time.
 			if t.rows.N == tableRows {
 				if err := cmp.Or(w.ctx.Err(), t.write(t.rows)); err != nil {
 					return err
@@ -302,7 +335,8 @@ func (w *tableWriter) image(im state) error {
 	return nil
 }
 
-// state adds the rows of a state, of which a column is read after the other.
+// state adds the rows of a state, of which a column is read after the other. The progress counts
+// rows; there is a bar only if somebody sees it.
 func (w *tableWriter) state(st *inspect.State) error {
 	im := outline(st)
 	done, total := int64(0), int64(0)
@@ -343,7 +377,9 @@ func (t *begunTable) resource(st *inspect.State, im state, c *inspect.Component)
 	return cmp.Or(err, t.write(t.rows))
 }
 
-// sweep adds the rows of a component, in the order of the indices of their entities.
+// sweep adds the rows of a component, in the order of the indices of their entities. Several
+// goroutines make rows, each of a span into rows of its own, and one writes them, in order: spans
+// are 4096 indices long, so no further batches are needed.
 func (t *begunTable) sweep(ctx context.Context, st *inspect.State, im state, c *inspect.Component, wrote func(n int)) error {
 	return st.Sweep(ctx, 0, []*inspect.Component{c}, func() func(*inspect.Span) (any, error) {
 		return func(of *inspect.Span) (any, error) {

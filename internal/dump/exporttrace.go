@@ -9,6 +9,17 @@ import (
 	"github.com/stet-ecs/stet/internal/query"
 )
 
+// A trace is the output of a plotter in another form: the same way, the same expressions, the same
+// answers, as counters of a program that draws traces. Ticks take the place of time there.
+//
+//	{"displayTimeUnit":"ms","traceEvents":[
+//	{"ph":"M","pid":1,"name":"process_name","args":{"name":"D"}},          the store, as a process
+//	{"ph":"C","pid":1,"ts":7000,"name":"alive","args":{"value":12}}, …     tick 7: a counter changes
+//	]}
+//
+// The events are printed as they are found. Damage on the way is an error behind the last of them,
+// and what is printed is a whole document all the same.
+
 // checkTrace makes sense of the flags for a trace.
 func (x *exporter) checkTrace(c *call) error {
 	switch {
@@ -20,12 +31,18 @@ func (x *exporter) checkTrace(c *call) error {
 	return nil
 }
 
-// tickMicros is how long a tick is in a trace, in its unit.
+// tickMicros is how long a tick is in a trace, in microseconds, which is the unit of its times: a
+// millisecond.
 const tickMicros = 1000
 
 // trace prints the values of expressions over the ticks as counters in the JSON format of traces that
 // Chrome has and Perfetto reads. A counter stays what it is until its next event, so there are only those
 // at which it changes, and at the last state.
+//
+// The format has no way to end a counter, and takes nothing but numbers for one. So a counter whose
+// expression gives no number any more, or infinity, which JSON has not, becomes 0, and so do all where
+// damage hides what they were: else they would be drawn as what they had been. One that never had a number has no event. The last event of each is at the last
+// state asked, so that lines are drawn to the end.
 func (x *exporter) trace(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to draw over time")
@@ -58,19 +75,33 @@ func (x *exporter) trace(s *source) (err error) {
 		}
 		counters[i] = counter{name: string(b), value: math.NaN()}
 	}
+	p.hide = func(tick uint64) {
+		for i := range counters {
+			if c := &counters[i]; c.begun() && c.value != 0 {
+				c.print(s.app, tick, 0)
+			}
+		}
+	}
 	last := uint64(0)
 	err = p.points(func(at plotPointDoc) error {
 		last = at.Tick
 		for i, v := range at.Values.answers {
+			c := &counters[i]
 			f, ok := v.Float()
-			if counters[i].there = ok && !math.IsInf(f, 0) && !math.IsNaN(f); counters[i].there && f != counters[i].value {
-				counters[i].print(s.app, at.Tick, f)
+			if !ok || math.IsInf(f, 0) || math.IsNaN(f) {
+				if !c.begun() {
+					continue
+				}
+				f = 0
+			}
+			if f != c.value {
+				c.print(s.app, at.Tick, f)
 			}
 		}
 		return s.Broken()
 	})
 	for i := range counters {
-		if c := &counters[i]; c.tick < last && c.there {
+		if c := &counters[i]; c.tick < last && c.begun() {
 			c.print(s.app, last, c.value)
 		}
 	}
@@ -80,11 +111,13 @@ func (x *exporter) trace(s *source) (err error) {
 
 // A counter is one of a trace, with its last event.
 type counter struct {
-	name  string // As JSON.
-	value float64
+	name  string  // As JSON.
+	value float64 // NaN: there is none yet.
 	tick  uint64
-	there bool // It has a number at the state that was asked last.
 }
+
+// begun reports whether c has an event.
+func (c *counter) begun() bool { return !math.IsNaN(c.value) }
 
 // print prints an event.
 func (c *counter) print(a *app, tick uint64, value float64) {
@@ -94,7 +127,8 @@ func (c *counter) print(a *app, tick uint64, value float64) {
 }
 
 // counters returns the expressions to draw, and their names: those of --select, or else how many
-// entities there are in im, the last state, and how many have each component.
+// entities there are in im, the last state, and how many have each component. Names are those of
+// the last state, and must differ: events of the same name are one counter.
 func (x *exporter) counters(im state) (texts, names []string, err error) {
 	for _, selected := range x.selected {
 		text, name := query.SplitName(selected)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/internal/term"
@@ -16,13 +17,20 @@ import (
 )
 
 // What goes wrong ends in one place, as a failure: an exit status, what went wrong, and the next
-// command to try. Errors of package inspect become failures by what they wrap, not by their texts. Those
-// who read exit statuses are programs: a status means the same for every command.
+// command to try.
+//
+//	error of package inspect ──▶ classify or opening: by what it wraps, not by its text
+//	wrong call               ──▶ misused: the help of the command
+//	failure                  ──▶ report: lines on standard error, or with --json one line of JSON
+//
+// Those who read exit statuses are programs: a status means the same for every command. A failure
+// passes through classify as it is, so whoever is nearest to what went wrong decides what it is.
 
-// pageSize is what the size of every save is a multiple of.
+// pageSize is what the size of every save is a multiple of. A file of another size was none,
+// however damaged it is.
 const pageSize = 4 << 10
 
-// What the process exits with.
+// What the process exits with. Scripts rely on these numbers: the order stays.
 const (
 	exitOK = iota
 	exitProblem
@@ -67,7 +75,8 @@ func fail(code int, next, format string, args ...any) *failure {
 	return &failure{code: code, err: fmt.Errorf(format, args...), next: next}
 }
 
-// system returns err as a failure of the operating system; nil stays nil.
+// system returns err as a failure of the operating system; nil stays nil. It must not return a
+// *failure: a nil one in an error is not nil.
 func system(err error) error {
 	if err == nil {
 		return nil
@@ -82,6 +91,10 @@ var errDiffer = errors.New("the states differ")
 // classify returns an error of reading path as a failure: with the exit status that its
 // kind has, and the command to try next. Damage comes before all else that an error may be at
 // the same time: what is not found in a damaged file may be there.
+//
+// An expression that is wrong comes first. The order of the cases is what an error counts as if it
+// is several things: the name of an output that is taken, damage, a point that is written wrongly,
+// a newer format, an interrupt, something that is not there. What remains is the system's.
 func classify(path string, err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
@@ -90,10 +103,10 @@ func classify(path string, err error) *failure {
 	if e := new(query.Error); errors.As(err, &e) {
 		return &failure{code: exitUsage, err: pointedOut(err)}
 	}
-	f = &failure{err: err, text: path + ": " + unprefixed(err)}
+	f = &failure{err: err, text: path + ": " + describe.Unprefixed(err)}
 	switch {
 	case errors.Is(err, fs.ErrExist): // What it was to be written to.
-		f.code, f.text = exitUsage, unprefixed(err)
+		f.code, f.text = exitUsage, describe.Unprefixed(err)
 	case damaged(err):
 		f.code, f.next = exitCorrupt, try("verify", path)
 	case errors.Is(err, persist.ErrPoint):
@@ -114,21 +127,16 @@ func classify(path string, err error) *failure {
 }
 
 // damaged reports whether err says that something in a store is damaged, so that the rest of it
-// can be read all the same.
+// can be read all the same. A file that is of something else (foreign) counts as damage where a
+// store has it in the place of its own.
 func damaged(err error) bool {
 	return errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrForeign)
 }
 
-// unprefixed returns the text of err, if there is one, without the name of package persist.
-func unprefixed(err error) string {
-	if err == nil {
-		return ""
-	}
-	return strings.TrimPrefix(err.Error(), "persist: ")
-}
-
 // opening returns an error of opening path as a failure. What is no store or save at all
-// is told from one that is damaged.
+// is told from one that is damaged. A directory without a snapshot or a journal was most likely
+// named by mistake, so no repair is suggested. A file that is no save may be one whose beginning is
+// lost: then its size is one that saves have, and recover may find pages in it.
 func opening(path string, err error) *failure {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -155,7 +163,8 @@ type errorDoc struct {
 	} `json:"error"`
 }
 
-// note tells people something that is no result, on standard error.
+// note tells people something that is no result, on standard error. With --json standard error has
+// errors alone. The progress bar ends first, as it stands on the same line.
 func (a *app) note(format string, args ...any) {
 	if !a.json {
 		a.bar.End()
@@ -164,7 +173,8 @@ func (a *app) note(format string, args ...any) {
 }
 
 // report prints f to standard error: what went wrong, then what to try. With --json that is one
-// line, so that a program that reads standard error line by line has all of it.
+// line, so that a program that reads standard error line by line has all of it. Of several commands
+// to try a program is given the first.
 func (a *app) report(f *failure) {
 	if f.code == exitProblem && errors.Is(f, errDiffer) {
 		return // The differences were printed.
@@ -197,7 +207,8 @@ func (f *failure) lines() []string {
 	return lines
 }
 
-// try returns a command line of this program.
+// try returns a command line of this program. Arguments are quoted as a shell needs it: names and
+// paths may be anything.
 func try(name string, args ...string) string {
 	line := "ecsdump " + name // May be several words.
 	if len(args) > 0 {
@@ -208,6 +219,10 @@ func try(name string, args ...string) string {
 
 // pointedOut shows below err where in an expression it is, if it is in one. A mark stands below a
 // column of the terminal, of which some characters take two and some none.
+//
+//	no field "Z" …
+//	    Position.Z > 3
+//	             ^
 func pointedOut(err error) error {
 	var e *query.Error
 	if !errors.As(err, &e) || e.At < 0 {

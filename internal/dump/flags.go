@@ -11,9 +11,16 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/internal/term"
 )
+
+// Flags are declared by the functions of this file, each of which says what a flag takes: for help,
+// for errors, for shells and for the tools of agents. A flag that takes any text, or a truth, is
+// declared as package pflag does it.
+//
+//	--limit=x ──▶ pflag ──▶ value.Set ──▶ errTakes ──▶ wrongFlag: "--limit takes a whole number, …"
 
 // flags are those of a command.
 type flags struct {
@@ -24,6 +31,9 @@ type flags struct {
 // A value is what a flag takes that is more than a text, or may be given several times. Its
 // words are what help and errors say of it, so that a wrong one is always answered by what
 // would be right.
+//
+// set is called once each time that the flag is given. kind is also how others tell what a flag is:
+// see isList in tools.go, which lists those that can be given several times.
 type value struct {
 	kind  string   // What help calls it.
 	takes string   // What it takes, as errors say it behind "takes".
@@ -50,7 +60,8 @@ func (f flags) point(at *string) {
 // output declares the flag -o.
 func (f flags) output(out *string, usage string) { f.StringVarP(out, "output", "o", "", usage) }
 
-// number declares a flag that counts something; short may be "".
+// number declares a flag that counts something; short may be "". Hexadecimal and binary numbers are
+// taken as well, as in Go.
 func (f flags) number(to *uint, name, short string, n uint, usage string) {
 	*to = n
 	f.VarP(&value{kind: "uint", takes: "a whole number, 0 or more", begin: strconv.Itoa(int(n)), set: parsed(to, func(text string) (uint, error) {
@@ -74,7 +85,7 @@ func (f flags) interval(to *time.Duration, begin time.Duration, usage string) {
 // oneOf declares a flag that takes one of a few words.
 func oneOf[T ~string](f *pflag.FlagSet, to *T, name, kind, usage string, words ...T) {
 	*to = words[0]
-	texts := listed(words, func(word T) string { return string(word) })
+	texts := describe.Listed(words, func(word T) string { return string(word) })
 	f.Var(&value{kind: kind, takes: alternatives(texts), words: texts, begin: texts[0], set: parsed(to, func(text string) (T, error) {
 		return T(text), among(text, texts)
 	})}, name, usage)
@@ -88,7 +99,8 @@ func among(word string, words []string) error {
 	return nil
 }
 
-// parsed returns how a flag is set to what parse makes of its text.
+// parsed returns how a flag is set to what parse makes of its text. If parse fails, what was there
+// stays.
 func parsed[T any](to *T, parse func(text string) (T, error)) func(text string) error {
 	return func(text string) error {
 		v, err := parse(text)
@@ -119,7 +131,8 @@ func (f flags) entity(to *string, usage string) {
 }
 
 // entities declares the flag --entity of commands that take several, with commas between
-// or again. They become what entities print as.
+// or again. They become what entities print as. An index alone is not taken: the states that are
+// printed may have it in different generations.
 func (f flags) entities(to *[]string, usage string) {
 	f.Var(&value{kind: "entities", takes: "entities, INDEXvGENERATION, as in 12v3", set: commaSeparated(to, func(text string) (string, error) {
 		e, err := ecs.ParseEntity(text)
@@ -128,7 +141,8 @@ func (f flags) entities(to *[]string, usage string) {
 }
 
 // commaSeparated returns how a flag is set that adds what one makes of each of the words that
-// it is given.
+// it is given. A word that is wrong is an error even if others were added before it: the command
+// does not run then.
 func commaSeparated(to *[]string, one func(word string) (string, error)) func(text string) error {
 	return func(text string) error {
 		for word := range strings.SplitSeq(text, ",") {
@@ -152,7 +166,8 @@ func (f flags) condition(to *[]string, name, usage string) {
 	f.texts(to, name, "expr", usage, func(text string) []string { return []string{text} })
 }
 
-// texts declares a flag that adds the parts of each text that it is given.
+// texts declares a flag that adds the parts of each text that it is given. An empty text adds
+// nothing, as a script may give one for no condition.
 func (f flags) texts(to *[]string, name, kind, usage string, parts func(text string) []string) {
 	f.Var(&value{kind: kind, takes: "an expression", set: func(text string) error {
 		if strings.TrimSpace(text) != "" {
@@ -176,7 +191,8 @@ func (f flags) limit(l *limit, what string) {
 
 const limitFlag = "limit"
 
-// unlimited takes the limit away that is for people, unless somebody has asked for it.
+// unlimited takes the limit away that is for people, unless somebody has asked for it. It is called
+// with --json, --ndjson and CSV, before the command runs.
 func (f flags) unlimited() error {
 	if l := f.Lookup(limitFlag); l != nil && !l.Changed {
 		return l.Value.Set("0")
@@ -184,7 +200,8 @@ func (f flags) unlimited() error {
 	return nil
 }
 
-// of returns how many of n things to print, and how many not.
+// of returns how many of n things to print, and how many not. Comparing in 64 bits: a limit may be
+// larger than any list.
 func (l limit) of(n int) (shown, more int) {
 	if l == 0 || uint64(l) >= uint64(n) {
 		return n, 0

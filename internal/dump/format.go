@@ -18,7 +18,7 @@ type Tables interface {
 	Close() error // Ends all tables. After an error they need not be whole.
 }
 
-// A Table takes rows, of which it keeps nothing.
+// A Table takes rows, of which it keeps nothing. Rows are valid until Write returns.
 type Table interface{ Write(rows *Rows) error }
 
 // A Column is one of a table.

@@ -14,6 +14,9 @@ import (
 //	   |\
 //	4  | *
 //	6  * |    which continues 3 as well
+//
+// Columns are two cells wide. A record without a parent among those drawn begins a tree of its own,
+// in the first free column.
 type branches map[uint64]branchLines
 
 // branchLines are those of one record.
@@ -73,6 +76,10 @@ func parentsAmong(entries []journal.Entry, log *journal.Log) []uint64 {
 // A brancher draws records one by one. A record takes over the column of its parent only
 // if no other child comes later, so a column belongs to one branch from its fork to its end,
 // and is free for another after that.
+//
+//	draw(3)   columns [3]
+//	draw(4)   columns [3 4]      3 has another child: a new column, and a fork before it
+//	draw(6)   columns [6 4]      the last child takes over the column of 3
 type brancher struct {
 	parents  []uint64
 	children map[uint64]int // Not drawn yet.
@@ -92,6 +99,7 @@ func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
 		column = d.free(from + 1)
 		lines.apart, lines.fork = true, d.fork(from, column)
 	}
+	// For a moment the column of the record is its parent's, which is what leads to it.
 	if d.children[parent]--; parent != 0 {
 		d.columns[column] = parent
 		lines.before = d.state(column, "|")
@@ -100,6 +108,7 @@ func (d *brancher) draw(seq, parent uint64) (lines branchLines) {
 	}
 	d.columns[column] = seq
 	lines.row = d.state(column, "*")
+	// Nothing comes from it: another branch may have the column.
 	if d.children[seq] == 0 {
 		d.columns[column] = 0
 	}
@@ -135,7 +144,8 @@ func (d *brancher) state(column int, mark string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// fork draws the way from a column to a free one on its right.
+// fork draws the way from a column to a free one on its right. Where it crosses columns that are
+// free it is a line of _; others go through it.
 func (d *brancher) fork(from, to int) string {
 	passing := d.state(-1, "")
 	line := []byte(passing + strings.Repeat(" ", 2*to))[:2*to]

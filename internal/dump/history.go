@@ -7,13 +7,18 @@ import (
 	"time"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A history is the events of one entity, told as they are read. package inspect finds them; here
-// is which of them are of interest, and how a field of a component has a history of its own: it
-// is that of the component with the values narrowed to the field, without what left it the same.
+// A history is the events of one entity, told as they are read. Package inspect finds them; here is
+// which of them are of interest, and how a field of a component has a history of its own: it is
+// that of the component with the values narrowed to the field, without what left it the same.
+//
+//	inspect.Trace ──▶ wants ──▶ newest ──▶ a row, or an element of the JSON list
+//	                    │       only with --limit
+//	                    └─────▶ courses.note, whose lines are printed below the rows
 
 // historyDoc is what history --json prints.
 type historyDoc struct {
@@ -95,6 +100,10 @@ type historian struct {
 
 // run tells the events as they are read, so that a long life needs no memory; with a limit
 // they are read to the end first, as it is the newest that are wanted.
+//
+// The courses are printed below the events, so they are collected on the way. A history without a
+// single event is a failure, which is known only at the end: with --json the document with its
+// empty list is printed before.
 func (h *historian) run(s *source) error {
 	if err := h.bounds(s, s.args[2:]); err != nil {
 		return err
@@ -130,7 +139,10 @@ func (h *historian) run(s *source) error {
 	return nil
 }
 
-// bounds sets the records to go from and to.
+// bounds sets the records to go from and to. The range A..B includes what tick A did, so from is
+// the record before A. A single point is the range of that one tick; without a range, from is 0:
+// the oldest state that leads to the end. Damage between the two is no reason to refuse: Trace goes
+// over it, and tells it at the end.
 func (h *historian) bounds(s *source, between []string) (err error) {
 	if len(between) == 0 {
 		h.to, err = s.Resolve(h.at)
@@ -169,7 +181,12 @@ func (h *historian) events(s *source, c *courses) walk[*inspect.TraceEvent] {
 
 // wants reports whether e is to be told. If there is a field, it makes e an event of
 // the field.
+//
+// The event is changed in place. Narrowed to the field, a set that left the field as it was becomes
+// "written", which only --all tells.
 func (h *historian) wants(e *inspect.TraceEvent) bool {
+	// Events about the entity itself, as created and destroyed, have the number -1 and are of
+	// interest to each of its components.
 	if e.Number >= 0 && h.number != allComponents && e.Number != h.number {
 		return false
 	}
@@ -184,6 +201,8 @@ func (h *historian) wants(e *inspect.TraceEvent) bool {
 }
 
 // newest returns the last n events, and how many there are before them. It reads all, and keeps n.
+// Events are copied, as one that is visited is good until the next; so memory is that of n events,
+// however long the life is.
 func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.TraceEvent], earlier int, err error) {
 	var kept []*inspect.TraceEvent
 	err = events(func(e *inspect.TraceEvent) error {
@@ -198,7 +217,7 @@ func newest(events walk[*inspect.TraceEvent], n limit) (last walk[*inspect.Trace
 
 // eventDoc describes e. Its values are those of the field that was asked for, if one was.
 func (h *historian) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
-	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Time: known(e.Time), Event: e.Kind.String(), Component: e.Component}
+	doc := eventDoc{Tick: e.Tick, Seq: e.Seq, Time: describe.Known(e.Time), Event: e.Kind.String(), Component: e.Component}
 	if e.Number < 0 {
 		return doc, nil
 	}
@@ -211,6 +230,9 @@ func (h *historian) eventDoc(e *inspect.TraceEvent) (eventDoc, error) {
 }
 
 // nothing is the failure of a history without events: it says why the entity or resource has none.
+// The order of the cases matters: an entity of an older generation whose index somebody else has by
+// now, without a range, was dead before the oldest state that is kept, which is worth its own
+// words.
 func (h *historian) nothing(s *source, last *inspect.EntityState) error {
 	if h.isResource() {
 		return s.noValue(h.subject, last)
@@ -235,7 +257,8 @@ var eventTexts = map[inspect.TraceKind]term.Styled{
 	inspect.TraceConverted: term.Changed.Of("converted"),
 }
 
-// event adds a row for e, or one for each field that it set.
+// event adds a row for e, or one for each field that it set. The columns of the tick are written
+// once, in the first of these rows.
 func (h *historian) event(g *term.Grid, e *inspect.TraceEvent) {
 	place := []any{e.Tick, e.Seq, timeText(e.Time), eventTexts[e.Kind]}
 	if e.Number < 0 {
@@ -250,7 +273,7 @@ func (h *historian) event(g *term.Grid, e *inspect.TraceEvent) {
 	case len(fields) > 0 && e.Kind == inspect.TraceSet:
 		for _, f := range fields {
 			before, after := versus(f.Old, f.New)
-			g.Row(append(place, what+dotted(f.Path), before+" → "+after)...)
+			g.Row(append(place, what+describe.Dotted(f.Path), before+" → "+after)...)
 			place = []any{"", "", "", ""}
 		}
 	default:
@@ -258,7 +281,8 @@ func (h *historian) event(g *term.Grid, e *inspect.TraceEvent) {
 	}
 }
 
-// valueText returns the values of e: one, or both if they differ.
+// valueText returns the values of e: one, or both if they differ. A value that is not there is "-",
+// and a tag, which has no bytes, is nothing.
 func valueText(e *inspect.TraceEvent) string {
 	text := func(v layout.Value) string {
 		switch {
@@ -289,6 +313,9 @@ func timeText(t time.Time) string {
 // courses collects the numbers among the values told, a series for each field, to be drawn
 // below the events. Between two events a number stays what it is, and it is gone where its
 // component or the entity is.
+//
+// It embeds the historian for the name of the field that was asked for. The list is searched from
+// its beginning: an entity has few fields.
 type courses struct {
 	*historian
 	begun bool
@@ -299,7 +326,8 @@ type courses struct {
 // courseCells is how many characters a course takes at most.
 const courseCells = 40
 
-// note notes the numbers that e tells.
+// note notes the numbers that e tells. What moved or was written with the same value changes no
+// number. The end of an entity ends all courses, the end of a component its own.
 func (c *courses) note(e *inspect.TraceEvent) {
 	if !c.begun {
 		c.begun, c.first = true, e.Tick
@@ -310,13 +338,13 @@ func (c *courses) note(e *inspect.TraceEvent) {
 	name := e.Component + c.field
 	// NaN ends a course until there is a number again.
 	for _, s := range c.list {
-		if e.Kind == inspect.TraceDestroyed || e.New.Kind() == 0 && strings.HasPrefix(s.Field, name) {
+		if e.Kind == inspect.TraceDestroyed || e.New.Kind() == 0 && inside(s.Field, name) {
 			s.Set(e.Tick, math.NaN())
 		}
 	}
-	for field, v := range leaves("", e.New) {
+	for field, v := range describe.Leaves("", e.New) {
 		if x, ok := number(v); ok {
-			c.of(name+dotted(field)).Set(e.Tick, x)
+			c.of(name+describe.Dotted(field)).Set(e.Tick, x)
 		}
 	}
 }
@@ -332,7 +360,9 @@ func (c *courses) of(field string) *term.Series {
 	return c.list[len(c.list)-1]
 }
 
-// print prints the courses of numbers that changed.
+// print prints the courses of numbers that changed. A number that never changed is told by its
+// event well enough. The last tick is that of the end of the range, up to which the last value
+// stays.
 func (c *courses) print(a *app, last uint64) {
 	g := a.Grid("FIELD", ">LOW", ">HIGH", fmt.Sprintf("TICKS %d TO %d", c.first, last))
 	drawn := 0
@@ -352,18 +382,8 @@ func (c *courses) print(a *app, last uint64) {
 // number returns v as a number that can be drawn: infinity has no place among the others, and
 // is left out like what is not there.
 func number(v layout.Value) (x float64, ok bool) {
-	switch k := v.Kind(); {
-	case k >= layout.Int8 && k <= layout.Int64:
-		x = float64(v.Int())
-	case k >= layout.Uint8 && k <= layout.Uint64:
-		x = float64(v.Uint())
-	case k == layout.Float32 || k == layout.Float64:
-		x = v.Float()
-	default:
-		return 0, false
-	}
-	if math.IsInf(x, 0) {
+	if x, ok = describe.Number(v); math.IsInf(x, 0) {
 		x = math.NaN()
 	}
-	return x, true
+	return x, ok
 }

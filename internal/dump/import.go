@@ -8,9 +8,14 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// Import makes a save or a store of what export wrote as JSON or NDJSON. The reading is all done by
+// package inspect; here is what is said if it fails: what cannot be read is damaged as a store can
+// be, and of a digest that is another one the call is suggested that takes it as it is.
 
 // importDoc is what import --json prints.
 type importDoc struct {
@@ -68,6 +73,11 @@ func (d *importDoc) print(a *app) {
 }
 
 // importFrom reads the export at path.
+//
+//	cannot be opened            not found, or the system's
+//	is no export, or is cut     damaged, with the line and the field
+//	has another digest          the same, and --edited is suggested
+//	anything else               what it is for every command, see classify
 func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) (*inspect.Image, error) {
 	r, name := stdin, path
 	if path == "-" {
@@ -85,7 +95,7 @@ func importFrom(ctx context.Context, stdin io.Reader, path string, edited bool) 
 	}
 	im, err := inspect.Import(ctx, bufio.NewReader(r), edited)
 	if errors.Is(err, inspect.ErrImport) {
-		f := &failure{code: exitCorrupt, err: err, text: name + ": " + unprefixed(err)}
+		f := &failure{code: exitCorrupt, err: err, text: name + ": " + describe.Unprefixed(err)}
 		if errors.Is(err, inspect.ErrDigest) {
 			f.next = try("import", path, "-o", "OUT", "--edited")
 		}

@@ -8,15 +8,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Info is the first thing that somebody asks of a file that does not open. So each part of it is told
-// even if another cannot be: files from their names and heads, the journal from its ledger, then the
-// state, whose damage is the exit status.
+// Info is the first thing that somebody asks of a file that does not open. So each part of it is
+// told even if another cannot be:
+//
+//	info     the files, from their names and heads, and the journal, from its ledger; no pages
+//	world    the state at the point, which may be out of reach: then its members are missing
+//	opens    what a program would meet that opens the store, and what helps
+//	marks    the ticks that have names, which are read
+//
+// The exit status is that of the damage that was met, if any was.
 
 // infoDoc is what info --json prints. If the state cannot be read, its members
 // (those of [worldDoc]) are missing and the exit status says why.
@@ -110,6 +117,8 @@ var infoCommand = command{
 		return reading(func(s *source) error {
 			doc := s.info()
 			w, err := s.world(at)
+			// Where something is damaged, the rest of the summary is what is wanted; the error
+			// comes at the end.
 			if err != nil && len(doc.Damage) == 0 && !errors.Is(err, persist.ErrCorrupt) {
 				return err // As for a point in time that is not there: nothing is wrong with the files.
 			}
@@ -119,20 +128,26 @@ var infoCommand = command{
 			}
 			marks, unread := s.Marks(s.ctx)
 			if doc.Marks = len(marks); doc.Marks > 0 {
+				// Marks come in the order in which they were committed.
 				doc.newest = marks[doc.Marks-1]
 			}
+			// What could be read is printed, whatever the errors before it say.
 			return errors.Join(err, unread, s.tell(doc))
 		})
 	},
 }
 
-// world describes the world at a point in time.
+// world describes the world at a point in time. Counts come from the registry, rows from the
+// columns: no value is read. The time is in the record, which may be damaged although the state is
+// not.
 func (s *source) world(at string) (w *worldDoc, err error) {
 	err = s.ask(at, func(st *inspect.State) error {
 		im := outline(st)
 		w = &worldDoc{
 			stateDoc: im.doc(), Alive: im.Alive, Free: im.Free - im.Alive, Retired: st.Indices() - im.Free,
-			Digest: st.Digest().String(), Components: listed(im.Components, func(c *inspect.Component) rowsDoc { return rowsDoc{c.Name, kind(c), c.Len()} }),
+			Digest: st.Digest().String(), Components: describe.Listed(im.Components, func(c *inspect.Component) rowsDoc {
+				return rowsDoc{c.Name, describe.Kind(c.Layout, c.Resource), c.Len()}
+			}),
 		}
 		return nil
 	})
@@ -149,7 +164,7 @@ func (s *source) world(at string) (w *worldDoc, err error) {
 // info describes the files. It reads no pages and no records: what opening the store has found is
 // enough, so that there is an answer also if nothing else can be read.
 func (s *source) info() *infoDoc {
-	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: listed(s.View.Snapshots(), snapshotDocOf), Damage: listed(s.Damage(), unprefixed)}
+	doc := &infoDoc{Path: s.path, Kind: "store", Snapshots: describe.Listed(s.View.Snapshots(), snapshotDocOf), Damage: describe.Listed(s.Damage(), describe.Unprefixed)}
 	for _, sn := range doc.Snapshots {
 		doc.Bytes += sn.Bytes
 	}
@@ -164,17 +179,20 @@ func (s *source) info() *infoDoc {
 }
 
 // opens says whether a program can open the store, and what helps if not: where something is
-// damaged, a new store of what is good.
+// damaged, a new store of what is good. It is tried as a program would, without changing anything,
+// but for what only the types of a program could say.
 func (s *source) opens(doc *infoDoc) error {
 	if s.IsSave() {
 		return nil
 	}
 	refusal := s.Refusal(s.ctx)
+	// An interrupt says nothing of the store.
 	if s.ctx.Err() != nil {
 		return s.ctx.Err()
 	}
 	opens := refusal == nil
-	doc.Opens, doc.Refused = &opens, unprefixed(refusal)
+	doc.Opens, doc.Refused = &opens, describe.Unprefixed(refusal)
+	// What a newer program wrote is not to be repaired, but read by that program.
 	if !opens && !errors.Is(refusal, persist.ErrNewer) {
 		doc.Helps = try("recover", s.path, "-o", s.path+".recovered")
 	}
@@ -183,16 +201,17 @@ func (s *source) opens(doc *infoDoc) error {
 
 func snapshotDocOf(s inspect.SnapshotInfo) snapshotDoc {
 	return snapshotDoc{
-		Number: s.Number, Label: s.Label, File: s.Name, Tick: s.Tick, Seq: s.ID.Seq, Time: known(s.Time),
-		Digest: s.Digest.String(), Bytes: s.Size, Shares: s.Files, Error: unprefixed(s.Err),
+		Number: s.Number, Label: s.Label, File: s.Name, Tick: s.Tick, Seq: s.ID.Seq, Time: describe.Known(s.Time),
+		Digest: s.Digest.String(), Bytes: s.Size, Shares: s.Files, Error: describe.Unprefixed(s.Err),
 	}
 }
 
-// journal describes the journal.
+// journal describes the journal. Rewound are the records from which it is known, less those on the
+// way back from the head.
 func (s *source) journal() *journalDoc {
 	log := s.Log()
 	j := &journalDoc{Records: len(log.Entries), Branches: len(s.Tips()), Clean: log.Clean}
-	j.Segments = listed(log.Segments, func(seg journal.Segment) segmentDoc {
+	j.Segments = describe.Listed(log.Segments, func(seg journal.Segment) segmentDoc {
 		j.Bytes += seg.Size
 		return segmentDoc{"journal/" + seg.Name, seg.Epoch, seg.First, seg.Records, seg.Size}
 	})
@@ -211,6 +230,8 @@ func (s *source) journal() *journalDoc {
 			j.Rewound--
 		}
 	}
+	// An end that is not finished is being written if a program has the store open; else a program
+	// was ended there.
 	if t := log.Torn; t != nil && s.InUse() {
 		j.Writing = fmt.Sprintf("journal/%s: %d bytes at offset %d", t.File, t.Length, t.Offset)
 	} else if t != nil {
@@ -233,6 +254,11 @@ func (j *journalDoc) String() string {
 
 // lockOf describes the process that a lock file names. Locks of other hosts may
 // not show here: a file that names one of them says neither that it runs nor that it ended.
+//
+//	in use                       yes, whoever it is
+//	no holder                    no lock at all: it was closed cleanly
+//	a process of this host       no: it would show as in use if it ran
+//	anything else                unknown
 func lockOf(holder string, inUse bool) *lockDoc {
 	if inUse {
 		return &lockDoc{cmp.Or(holder, "a process that does not say which"), "yes"}
@@ -315,7 +341,8 @@ func (a *app) snapshots(snapshots []snapshotDoc) {
 	}, ">SNAPSHOT", "NAME", ">TICK", ">RECORD", "TIME", ">SIZE", ">SHARES", "~NOTE")
 }
 
-// closed returns the row "closed" of a table: whether the last program ended in order.
+// closed returns the row "closed" of a table: whether the last program ended in order. A lock comes
+// before what the journal says: who has the store open has not closed it yet.
 func closed(doc *infoDoc) string {
 	switch l := doc.Lock; {
 	case l != nil && l.Running == "yes":

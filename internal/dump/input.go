@@ -34,6 +34,7 @@ func filesOf(in io.Reader, limit int64) (disk.FS, error) {
 	if err != nil {
 		return nil, err
 	}
+	// One byte more than the limit is read, which tells that there are more.
 	n, err := io.Copy(io.NewOffsetWriter(f, 0), io.LimitReader(in, limit+1))
 	if n > limit {
 		return nil, fail(exitUsage, "", "standard input has more than %s, which is what is kept in memory: give the name of a file", term.Size(limit))

@@ -10,10 +10,21 @@ import (
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
 	"github.com/stet-ecs/stet/ecs/raw"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// Log lists records of the journal, from a range and a limit to lines.
+//
+//	A..B ──▶ chosen: the records of the range, on all branches
+//	     ──▶ cut: the newest of them that the filter lets through, as many as --limit says
+//	     ──▶ ticks: forward or backward, each read by a logReader and described as a recordDoc
+//	     ──▶ a row with lines below it, or an element of the JSON list
+//
+// With a filter, a tick is read twice: once by cut, which counts from the end, and once to be
+// listed. Without one, cut counts records and reads none.
 
 // logDoc is what log --json prints.
 type logDoc struct {
@@ -72,7 +83,8 @@ func (l *logger) flags(f flags) {
 }
 
 // run lists the ticks. If what comes before the limit cannot be read, the rest is listed
-// all the same, and the error told at the end.
+// all the same, and the error told at the end. So it is the error of cut that is returned, if both
+// have one: what it says lies before the other.
 func (l *logger) run(s *source) error {
 	l.source = s
 	if s.IsSave() {
@@ -110,10 +122,13 @@ func (l *logger) print(entries []journal.Entry, earlier int) error {
 	return err
 }
 
-// cut applies the limit: before the records that it leaves come so many earlier ones. The newest are
-// wanted, so with a filter it reads backward, until there are enough.
-// With a filter, only records that it lets through count and are left. What comes
-// beside an error can be listed all the same.
+// cut applies the limit: left are the newest records that the filter lets through, and earlier
+// counts those of the range before them, whether or not the filter would let them through. The
+// newest are wanted, so with a filter it reads backward until there are enough.
+//
+// Without a limit nothing is left out and the filter is applied when the ticks are listed; but a
+// graph is drawn of records that are known beforehand, so for one it reads all. What comes beside
+// an error can be listed all the same.
 func (l *logger) cut(entries []journal.Entry) (left []journal.Entry, earlier int, err error) {
 	if !l.filter.any() || l.limit == 0 && !l.graph {
 		_, earlier = l.limit.of(len(entries))
@@ -144,10 +159,12 @@ func (l *logger) nothing() error {
 }
 
 // table begins the table. Lines between its rows must not make columns jump, so they
-// are made wide enough for all of entries.
+// are made wide enough for all of entries. Columns are as wide as what record headers say needs;
+// only the time and the changes, which come last or are of one width, are left to the rows.
 func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 	g := l.Grid("", ">TICK", ">RECORD", ">PARENT", "TIME", ">BYTES", "NOTE", "~CHANGES")
 	known, way := l.rewoundFrom(), map[uint64]bool{}
+	// Who leads to the newest state: it would take a read of each record to ask for OnHead.
 	for e := range l.Log().Ancestors(l.Head()) {
 		way[e.ID.Seq] = true
 	}
@@ -162,6 +179,13 @@ func (l *logger) table(entries []journal.Entry, lines branches) *term.Grid {
 }
 
 // row adds what is to be seen of d.
+//
+//	|\          fork, before the row where its branch begins
+//	| *  row     columns of the record
+//	| |   lines  under: the lines of branches that go on below the row
+//
+// Read from the newest back, what leads to a record comes below it, so before and after change
+// places and the fork is drawn with the other slant.
 func (l *logger) row(g *term.Grid, d *recordDoc, lines branches) {
 	under, b := "        ", lines[d.Seq]
 	if l.graph {
@@ -178,7 +202,7 @@ func (l *logger) row(g *term.Grid, d *recordDoc, lines branches) {
 		}
 	}
 	g.Row(b.row, d.Tick, d.Seq, d.parent(), timeText(d.Time), d.Bytes, d.note(), d.changes())
-	for _, said := range append(listed(d.Operations, operationDoc.String), listed(d.Inputs, inputDoc.String)...) {
+	for _, said := range append(describe.Listed(d.Operations, operationDoc.String), describe.Listed(d.Inputs, inputDoc.String)...) {
 		g.Text("%s%s", under, said)
 	}
 	for _, v := range d.Values {
@@ -205,6 +229,12 @@ func (f *logFilter) any() bool { return len(f.entities)+len(f.components)+len(f.
 // byValue reports whether f can only be answered by comparing rows before and after a tick.
 // Operations do not tell which rows were set, from which entities a clear took theirs, and
 // which components a destroyed entity had.
+//
+//	set      no operation says it: rows that differ do
+//	clear    the operation names the component at most, not who lost it
+//	destroy  the operation names the entity, not what it had
+//
+// Only a filter that could match one of these needs values; ops that are not filtered match all.
 func (f *logFilter) byValue() bool {
 	switch {
 	case len(f.ops)+len(f.entities) == 0:
@@ -226,7 +256,8 @@ func chosen(names []string, name string) bool {
 }
 
 // mayMatch reports whether a tick can be one that f lets through, by what can be known
-// of it without the state that it changed.
+// of it without the state that it changed. What a clear of the world or a destroy took is not
+// counted by component, so such ticks always may match.
 func (f *logFilter) mayMatch(d *recordDoc) bool {
 	if len(f.components) == 0 || d.Cleared > 0 || d.Destroyed > 0 {
 		return true
@@ -244,6 +275,7 @@ func (f *logFilter) matches(d *recordDoc, ops []operationDoc, values []rowDoc) b
 	if len(f.entities)+len(f.ops) == 0 { // Then what was merely written counts as well.
 		return slices.ContainsFunc(d.Components, func(c changeDoc) bool { return f.component(c.Name) })
 	}
+	// Empty members of an operation match no name: a create has no component.
 	byOp := func(o operationDoc) bool { return f.op(o.Op) && f.component(o.Component) && f.entity(o.Entity) }
 	byRow := func(v rowDoc) bool { return f.op(v.Op) && f.shows(v) }
 	return slices.ContainsFunc(ops, byOp) || slices.ContainsFunc(values, byRow)
@@ -268,7 +300,9 @@ func (l *logger) ticks(entries []journal.Entry) walk[*recordDoc] {
 // snapshot again.
 const backwardBlock = 64
 
-// backward is forward from the last to the first.
+// backward walks over the same ticks as forward, the newest first: block by block from the end,
+// each read forward, kept and visited in reverse. Memory is that of a block. Damage in one does not
+// end it; the first that is met is the error, which is that of the newest block.
 func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	for last := len(entries); last > 0; last -= backwardBlock {
 		var block []*recordDoc
@@ -290,7 +324,8 @@ func (l *logger) backward(entries []journal.Entry, visit func(*recordDoc) error)
 }
 
 // forward walks over the ticks of entries that the filter lets through. Those that are damaged,
-// or of which damage hides what is asked for, are left out, and the first error told at the end.
+// or of which damage hides what is asked for, are left out, and the first error told at the end. An
+// error of visit ends the walk, also errEnough.
 func (l *logger) forward(entries []journal.Entry, visit func(*recordDoc) error) (unread error) {
 	r := logReader{logger: l, known: l.rewoundFrom()}
 	for _, e := range entries {
@@ -318,7 +353,8 @@ type logReader struct {
 	cursor *inspect.Cursor
 }
 
-// read returns the tick of e, or nil if the filter leaves it out.
+// read returns the tick of e, or nil if the filter leaves it out. Each step that can leave the tick
+// out comes before the next one that costs more.
 func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
@@ -338,8 +374,9 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 		return nil, nil
 	}
 	if r.verbose {
-		d.Operations, d.Inputs = operations, listed(c.Inputs, func(i inspect.Input) inputDoc { return inputDoc(i) })
+		d.Operations, d.Inputs = operations, describe.Listed(c.Inputs, func(i inspect.Input) inputDoc { return inputDoc(i) })
 	}
+	// The filter may let a tick through for one entity; of the others nothing is shown.
 	if r.patch {
 		d.Values = slices.DeleteFunc(values, func(v rowDoc) bool { return !r.filter.shows(v) })
 	}
@@ -352,6 +389,13 @@ func (r *logReader) read(e journal.Entry) (*recordDoc, error) {
 // A tick has the rows that it wrote, not what was there before, and drops rows without saying
 // whose they were. So the old rows are copied from the state before it, then the cursor goes
 // on, and what the same entities have then is compared.
+//
+//	state before c     touched rows ──▶ oldRows, copied by entity
+//	   │ seek(c.Seq)
+//	state after c      touched rows ──▶ became: compared with the old rows of the same entity
+//
+// A component that the state before lacks has no old rows; one that the state after lacks is passed
+// over.
 func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err error) {
 	if err := r.seek(c.Parent); err != nil {
 		return nil, err
@@ -380,7 +424,8 @@ func (r *logReader) values(c *inspect.Commit, d *recordDoc) (docs []rowDoc, err 
 	return docs, nil
 }
 
-// seek moves the cursor.
+// seek moves the cursor. Ticks are asked for in the order of the journal, so on one branch the
+// cursor goes from each to the next without a snapshot.
 func (r *logReader) seek(seq uint64) (err error) {
 	if r.cursor == nil {
 		r.cursor, err = r.Cursor(r.ctx, seq)
@@ -389,7 +434,9 @@ func (r *logReader) seek(seq uint64) (err error) {
 	return r.cursor.Seek(r.ctx, seq)
 }
 
-// goneBy returns what took the component of that name from e.
+// goneBy returns what took the component of that name from e. A tick may do several of these; the
+// first that explains it is told. A world that was cleared took everything, whatever else the tick
+// did.
 func (d *recordDoc) goneBy(im *inspect.Image, name string, e ecs.Entity) string {
 	wasCleared := func(c changeDoc) bool { return c.Name == name && c.Cleared > 0 }
 	switch {
@@ -425,6 +472,10 @@ func oldRowsOf(c *inspect.Component, change inspect.RowChange) oldRows {
 
 // touched returns the rows of c, a state before or after the tick of change, that the
 // tick gives or drops; all, if its rows are not those that the tick counts.
+//
+// What a tick says of a component that does not rewind counts rows as the journal has them, with
+// those of dead entities; a state that is shown has dropped these and moved others into their
+// places. So there all rows are compared.
 func touched(c *inspect.Component, change inspect.RowChange) (rows []int) {
 	if !c.Rewinds && !c.Resource {
 		change.Values = []raw.Range{{First: 0, N: c.Len()}}
@@ -448,7 +499,9 @@ func entityOf(c *inspect.Component, row int) ecs.Entity {
 }
 
 // became returns what became of the rows in now: first those that are gone, by what gone
-// says, then those that are new or have another value.
+// says, then those that are new or have another value. A row that was written with the bytes that
+// it had is not told: nothing changed. An entity whose row only moved is found by its number among
+// the old ones, and its bytes are the same.
 func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone func(ecs.Entity) string) (docs []rowDoc, err error) {
 	value := func(t *layout.Type, row []byte) *layout.Value {
 		v, bad := t.Value(bytes.Clone(row)) // The rows change when the cursor moves.
@@ -456,7 +509,7 @@ func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone f
 		return &v
 	}
 	add := func(op string, e ecs.Entity) *rowDoc {
-		doc := rowDoc{Op: op, Component: now.Name, Entity: holder(e, now.Resource)}
+		doc := rowDoc{Op: op, Component: now.Name, Entity: describe.Holder(e, now.Resource)}
 		if old, had := o.rows[e]; had {
 			doc.Old = value(o.layout, old)
 		}
@@ -482,7 +535,8 @@ func (o oldRows) became(now *inspect.Component, change inspect.RowChange, gone f
 	return docs, err
 }
 
-// lines adds v to g: of a struct that was set a line for each field that differs.
+// lines adds v to g: of a struct that was set a line for each field that differs. If the type is
+// another one than before, the fields need not be the same, so both values are shown whole.
 func (v rowDoc) lines(g *term.Grid, under string) {
 	name := joined(" ", v.Component, v.Entity)
 	switch {
@@ -511,6 +565,7 @@ func (v rowDoc) fields(g *term.Grid, name string) {
 	for _, text := range fields("", *v.Old) {
 		old = append(old, text)
 	}
+	// Both values have the same type, and so the same fields in the same order.
 	i := 0
 	for field, text := range fields("", *v.New) {
 		if text != old[i] {

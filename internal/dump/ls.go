@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -41,7 +42,7 @@ List the entities that are alive, with their components.
 		f.limit(&l.limit, "entities")
 		return reading(func(s *source) error {
 			return s.ask(at, func(st *inspect.State) error {
-				chosen, err := l.choice(&sweeper{source: s, st: st}, "--where")
+				chosen, err := l.choice(s.sweeper(st), "--where")
 				if err != nil {
 					return err
 				}
@@ -56,10 +57,14 @@ List the entities that are alive, with their components.
 }
 
 // keptLimit is how many things are read before the first of them is printed; for more, the whole
-// state is loaded, so that nothing can fail behind what was printed.
+// state is loaded, so that nothing can fail behind what was printed. A page that cannot be read
+// makes View.Read begin again with the whole state, so whatever reads pages must not have printed
+// anything by then.
 const keptLimit = 1 << 14
 
-// kept is each of what f makes of 0 to n-1, all of it made already if st is not whole.
+// kept walks over what f makes of 0 to n-1, as each does. If st is not whole, f reads pages and may
+// fail, so all is made before the walk begins; if that would be more than keptLimit, its error asks
+// for the whole state, of which f makes each thing when it is visited.
 func kept[T any](st *inspect.State, n int, f func(i int) (T, error)) (walk[T], error) {
 	if st.Whole() {
 		return each(n, f), nil
@@ -88,7 +93,7 @@ func (s *source) ls(st *inspect.State, p part) error {
 	}
 	g := s.Grid("ENTITY", "<COMPONENTS")
 	err = list(s.app, lsDoc{outline(st).doc(), p.total, []entityDoc{}}, entities, g, func(e entityDoc) {
-		g.Row(e.Entity, strings.Join(listed(e.Components, labelled), " "))
+		g.Row(e.Entity, strings.Join(describe.Listed(e.Components, func(v valueDoc) string { return describe.Labelled(v.Name, v.Value) }), " "))
 	})
 	return s.rest(err, g, p, "entity", "entities")
 }
@@ -108,7 +113,7 @@ func valuesOf(st *inspect.State, e ecs.Entity) ([]valueDoc, error) {
 		if err != nil {
 			return nil, err
 		}
-		values = append(values, valueDoc{c.Name, kind(c), row, v})
+		values = append(values, valueDoc{c.Name, describe.Kind(c.Layout, c.Resource), row, v})
 	}
 	return values, nil
 }

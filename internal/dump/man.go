@@ -67,7 +67,8 @@ func (d *manDoc) print(a *app) {
 // A manPage is one file.
 type manPage struct{ file, text string }
 
-// pagesOf returns the page of root, those of its commands, and those of the topics.
+// pagesOf returns the page of root, those of its commands, and those of the topics. Those of
+// commands refer to that of the program and to the topics, those of topics to that of the program.
 func pagesOf(root *cobra.Command) (pages []manPage) {
 	others := []string{pageRef(root.Name(), 1)}
 	for _, t := range topics {

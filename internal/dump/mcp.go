@@ -18,6 +18,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
+// The command mcp answers an agent by running the commands of other questions in its own process.
+//
+//	client ⇄ standard input and output: messages of the protocol
+//	a message that calls a tool ──▶ answer: a command line, run by an app of its own
+//	lender: views of the stores, which stay open from one question to the next
+//
+// Several questions come at the same time; maxTurns bounds how many are answered, others wait.
+// Nothing that a command prints reaches standard output by itself: it belongs to the protocol.
+
 var mcpCommand = command{
 	use: "mcp STORE …",
 	doc: `Answer an agent's questions by the Model Context Protocol
@@ -54,13 +63,17 @@ const maxTurns = 2
 // the tool as a command line would, but that its views are lent and its output is kept:
 //
 //	arguments (JSON) ──▶ command line ──▶ execute ──▶ document ──▶ cut ──▶ answer
+//
+// What an agent gets is the document that --json prints, as text and as a structure; damage and
+// other failures are told behind it in the words of the command line.
 type agentServer struct {
 	*call
 	lender lender
 	turns  chan struct{} // Has an element for each question that is being answered.
 }
 
-// run answers until nobody asks any more. A store that cannot be opened is told before.
+// run answers until nobody asks any more. A store that cannot be opened is told before. Each store
+// is opened once, which also gives the lender a view to begin with.
 func (s *agentServer) run() error {
 	for _, store := range s.args {
 		_, back, err := s.lender.lend(s.ctx, store)
@@ -122,13 +135,13 @@ The members of its input are the arguments and flags of the command; where its d
 --flag, give the member of that name. Begin with info and schema, which say what there is; query
 finds entities, show and history tell of one; where something is wrong, bisect finds the first tick
 at which a condition holds, plot how a number went, blame which tick wrote a value, log what a tick
-did, diff how two states differ. Answers are short: total, earlier and left_out say what was left out.
+did, diff how two states differ. Answers are short: total, earlier, more and left_out say what was left out.
 
 ` + pointsText
 }
 
 // telling returns ctx with somebody who tells the client how far what takes long has come, if
-// the client wants to know.
+// the client wants to know. Not more often than four times a second: a client shows it to people.
 func telling(ctx context.Context, r *mcp.CallToolRequest) context.Context {
 	token := r.Params.GetProgressToken()
 	if token == nil {
@@ -166,6 +179,11 @@ func (s *agentServer) answer(ctx context.Context, t *tool, arguments []byte) *mc
 }
 
 // ask runs the command of t, and returns its document, cut to what an agent can read.
+//
+//	arguments that are wrong     an error, before the question waits for its turn
+//	states that differ           no error: the document says it
+//	output over maxPrinted       an error, which says how to ask for less
+//	damage                       the document and the error
 func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc rawDocument, f *failure) {
 	args, err := t.arguments(arguments, s.args)
 	if err != nil {
@@ -205,6 +223,11 @@ func (s *agentServer) ask(ctx context.Context, t *tool, arguments []byte) (doc r
 // again. A view is for one question at a time, so there are as many of a store as questions are
 // answered at once. It is lent only for what the command line named: an agent must not read other
 // files by writing their paths.
+//
+//	lend      an idle view, refreshed; else a new one
+//	back      to idle, if it can be refreshed and there is room; else it is closed
+//
+// mu is held while a store is opened, since app.find notes there what it opened.
 type lender struct {
 	open   func(ctx context.Context, path string) (*inspect.View, error)
 	stores []string // That may be opened.
@@ -213,7 +236,8 @@ type lender struct {
 	idle map[string][]*inspect.View // By store.
 }
 
-// lend implements [lending].
+// lend implements [lending]. A view that cannot be refreshed is closed, and opened again: the error
+// of that is told.
 func (l *lender) lend(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if v := l.take(path); v != nil {
 		if _, err := v.Refresh(ctx); err == nil {
@@ -224,7 +248,9 @@ func (l *lender) lend(ctx context.Context, path string) (v *inspect.View, back f
 	return l.lendNew(ctx, path)
 }
 
-// lendNew is lend of a view that was just opened: who has the store open is only asked then.
+// lendNew lends a view that it opens for it. Tools that say who has the store open need one, as a
+// view knows that from when it was opened. On an error there is no view, and back must not be
+// called.
 func (l *lender) lendNew(ctx context.Context, path string) (v *inspect.View, back func(), err error) {
 	if err := l.known(path); err != nil {
 		return nil, nil, err
@@ -255,7 +281,7 @@ func (l *lender) take(path string) (v *inspect.View) {
 }
 
 // keep keeps v for the next question, unless it cannot be brought up to date: another save
-// may have taken the place of one.
+// may have taken the place of one. Room is for as many as can be asked at once.
 func (l *lender) keep(path string, v *inspect.View) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -350,6 +350,8 @@ func TestWhatIsTooLongIsCutAndSaid(t *testing.T) {
 	assert.NotContains(t, m, "left_out")
 	_, m = cut(members{"earlier": 3, "events": numbers[:2]})
 	assert.Equal(t, []any{"3 before these", "ask for less"}, m["left_out"])
+	_, m = cut(members{"rows": numbers[:2], "more": true})
+	assert.Equal(t, []any{"more rows", "ask for less"}, m["left_out"])
 	wide := members{}
 	for i := range 300 {
 		wide[fmt.Sprint(i)] = numbers[:300]

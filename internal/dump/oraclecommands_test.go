@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/shell"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
@@ -237,7 +238,7 @@ func seqOf(doc object) uint64 {
 // written "at or before" what is.
 func (x *trial) writers(args ...string) {
 	x.t.Helper()
-	points := listed(x.points, at)
+	points := describe.Listed(x.points, at)
 	for _, point := range append(points, "@latest") {
 		args := append(slices.Clone(args), "--at", point)
 		a := x.try(args...)

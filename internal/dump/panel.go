@@ -10,14 +10,20 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// A panel is a table over ticks and entities at once. Its rows are printed as they are computed:
-// neither the states nor the table lie in memory.
+// A panel is a table over ticks and entities at once: a row for each entity at each tick that is
+// looked at. Its rows are printed as they are computed: neither the states nor the table lie in
+// memory.
+//
+// Unlike in a plot, expressions are on entities, all of which are asked at each state. So nothing
+// is gained by telling them what a tick changed: they are bound to each state that is looked at,
+// and others are passed without a question.
 
 // panelDoc is what panel --json prints.
 type panelDoc struct {
-	States  int           `json:"states"`  // In the range.
-	Columns []string      `json:"columns"` // Of the values, in order.
-	Rows    []panelRowDoc `json:"rows"`    // By tick, then by index of the entity. States that damage hides are left out.
+	States  int           `json:"states"`         // In the range.
+	Columns []string      `json:"columns"`        // Of the values, in order.
+	Rows    []panelRowDoc `json:"rows"`           // By tick, then by index of the entity. States that damage hides are left out.
+	More    bool          `json:"more,omitempty"` // There are rows behind those that --limit allows. Not there: there are none.
 }
 
 // A panelRowDoc is what the columns give for an entity at a state.
@@ -72,6 +78,9 @@ there. Expressions are on entities, as in ls and query; "… as NAME" names a co
 }
 
 // A panel is expressions on entities, over the states of a way.
+//
+// at, every, limit, format, texts, span and where are the flags; conditions and columns are
+// compiled for the last state of the way, and bound to each that is looked at.
 type panel struct {
 	*route
 	at     string
@@ -85,10 +94,11 @@ type panel struct {
 	conditions []*query.Expr
 	columns    []*query.Expr
 	names      []string
-	more       bool // There are rows behind those that --limit allows.
+	doc        panelDoc
 }
 
-// print prints the rows as they are read.
+// print prints the rows as they are read. With a limit, whether there are more rows is known once
+// one was left out, but not how many.
 func (p *panel) print(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--select", "entity"), "it has one state; query prints it")
@@ -103,7 +113,8 @@ func (p *panel) print(s *source) (err error) {
 		err = p.csv()
 	} else {
 		g := s.Grid(append([]string{">TICK", "ENTITY"}, p.headings()...)...)
-		err = list(s.app, panelDoc{len(p.states), p.names, []panelRowDoc{}}, p.rows, g, func(r panelRowDoc) {
+		p.doc = panelDoc{len(p.states), p.names, []panelRowDoc{}, false}
+		err = list(s.app, &p.doc, p.rows, g, func(r panelRowDoc) {
 			row := []any{r.Tick, r.Entity}
 			for i, x := range p.columns {
 				row = append(row, x.Text("", r.Values.answers[i]))
@@ -115,8 +126,8 @@ func (p *panel) print(s *source) (err error) {
 		}
 	}
 	switch {
-	case err != nil || !p.more:
-	case s.json || p.format == "csv":
+	case err != nil || s.json || !p.doc.More:
+	case p.format == "csv":
 		s.note("more rows; --limit 0 prints all")
 	default:
 		s.moreUnknown("rows")
@@ -155,7 +166,9 @@ func (p *panel) headings() (headings []string) {
 	return headings
 }
 
-// rows walks over the rows of the states that are looked at.
+// rows walks over the rows of the states that are looked at. States are counted from the last one
+// back, as in a plot. One row more than the limit allows is computed, which tells that there are
+// more. An interrupt is asked for every 1024 rows, besides at each tick.
 func (p *panel) rows(visit func(panelRowDoc) error) error {
 	last, n := len(p.states)-1, 0
 	return ended(p.each(0, last, func(i int, im *inspect.Image, _ *inspect.Commit) error {
@@ -177,7 +190,7 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 			if err != nil {
 				return err
 			}
-			if p.more = p.limit > 0 && n == int(p.limit); p.more {
+			if p.doc.More = p.limit > 0 && n == int(p.limit); p.doc.More {
 				return errEnough
 			}
 			if n++; n%1024 == 0 && p.ctx.Err() != nil {
@@ -191,7 +204,8 @@ func (p *panel) rows(visit func(panelRowDoc) error) error {
 	}))
 }
 
-// bind makes all expressions read im.
+// bind makes all expressions read im. It compiles one again where components have become other
+// ones.
 func (p *panel) bind(im *inspect.Image) error {
 	for _, of := range [][]*query.Expr{p.conditions, p.columns} {
 		for _, x := range of {
@@ -203,6 +217,7 @@ func (p *panel) bind(im *inspect.Image) error {
 	return nil
 }
 
+// answers returns what the columns give for e.
 func (p *panel) answers(e ecs.Entity) (answers []query.Answer, err error) {
 	answers = make([]query.Answer, len(p.columns))
 	for i, x := range p.columns {

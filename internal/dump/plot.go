@@ -11,9 +11,15 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Plot follows expressions over a way. An expression must be told of every tick, or it would not
-// know what changed; --every only says at which of them its value is kept. Damage makes a gap in
-// the lines, not an end of them: a chart that stops at the first bad record shows nothing.
+// Plot follows expressions over a way.
+//
+//	route.each ──▶ points: every expression is told of every tick, every Nth state is asked
+//	           ──▶ note: a line of numbers for each expression, for people
+//	           ──▶ print: a chart for each line, and a table of ends and extremes
+//
+// An expression must be told of every tick, or it would not know what changed; --every only says at
+// which of them its value is kept. Damage makes a gap in the lines, not an end of them: a chart
+// that stops at the first bad record shows nothing.
 
 // plotDoc is what plot --json prints.
 type plotDoc struct {
@@ -78,7 +84,8 @@ type plotter struct {
 	texts  []string
 	span   string // A..B, or "".
 
-	of          ecs.Entity // Vacant: the world.
+	hide        func(tick uint64) // Is told that damage hides the states from a tick on.
+	of          ecs.Entity        // Vacant: the world.
 	exprs       []*query.Expr
 	lines       []plotLine
 	asked       int    // States,
@@ -111,7 +118,8 @@ func (p *plotter) arguments(c *call) (err error) {
 }
 
 // overTime takes the command line apart: expressions, of which the last argument is none if it
-// can be a range.
+// can be a range. An expression that is written like a range of points, as 1..2 is, is taken for
+// one.
 func (c *call) overTime() (exprs []string, span string, err error) {
 	exprs = c.args[1:]
 	if n := len(exprs) - 1; n >= 0 && isRange(exprs[n]) {
@@ -133,6 +141,9 @@ func isRange(text string) bool {
 }
 
 // plot goes the way, and prints what the expressions give: as they are asked, or when all is known.
+//
+// Errors come in this order: what ended the walk, then expressions that never gave anything, then
+// damage that was passed.
 func (p *plotter) plot(s *source) (err error) {
 	if s.IsSave() {
 		return s.noJournal(try("query", s.path, "--count"), "it has one state, and nothing to plot")
@@ -140,6 +151,7 @@ func (p *plotter) plot(s *source) (err error) {
 	if p.route, err = s.route(p.span, p.at); err != nil {
 		return err
 	}
+	p.hide = p.cut
 	if err := p.compile(); err != nil {
 		return err
 	}
@@ -176,6 +188,10 @@ func (p *plotter) compile() (err error) {
 }
 
 // points walks over what the expressions give at the states that are asked.
+//
+// States are counted from the last one back, so that the last is always asked and --every 10 asks
+// the same ticks however far back the range begins. An entity that is not alive gives nothing, and
+// so does an expression with an error, of which the document has the text.
 func (p *plotter) points(visit func(plotPointDoc) error) error {
 	last, seen := len(p.states)-1, stateDoc{}
 	before := -1
@@ -184,7 +200,9 @@ func (p *plotter) points(visit func(plotPointDoc) error) error {
 		if i > before+1 && before >= 0 { // States between were left out: no line is drawn over them.
 			p.hide(seen.Tick + 1)
 		}
+		// i counts states of the way, so a step of more than one is a gap.
 		before, seen = i, at.stateDoc
+		// Followed in any case, evaluated only where it is asked.
 		asked := uint64(last-i)%uint64(p.every) == 0
 		for n, x := range p.exprs {
 			err := x.Follow(im, c)
@@ -203,7 +221,8 @@ func (p *plotter) points(visit func(plotPointDoc) error) error {
 	})
 }
 
-// fail notes why there is no value.
+// fail notes why there is no value. One state may have errors of several expressions; the document
+// has the first.
 func (l *plotLine) fail(at *plotPointDoc, err error) {
 	if l.failed++; l.failed == 1 {
 		l.failure, l.failedAt = err, at.stateDoc
@@ -211,16 +230,20 @@ func (l *plotLine) fail(at *plotPointDoc, err error) {
 	at.Error = cmp.Or(at.Error, err.Error())
 }
 
-// hide notes that damage hides the states from a tick on.
-func (p *plotter) hide(tick uint64) {
+// cut ends the lines where damage hides the states from a tick on. The tick is the one behind the last state
+// seen: from there up to the next state asked nothing is drawn.
+func (p *plotter) cut(tick uint64) {
 	for n := range p.lines {
 		p.lines[n].Set(tick, math.NaN())
 	}
 }
 
-// note adds the values of a state to the lines.
+// note adds the values of a state to the lines. Infinity is no number that could be drawn among
+// others; it ends the line like nothing does. low and high begin beyond all numbers, so a line
+// without any has low above high.
 func (p *plotter) note(at plotPointDoc) error {
 	if p.asked == 1 {
+		// asked counts this one by now.
 		p.first = at.Tick
 	}
 	p.last = at.Tick
@@ -247,7 +270,8 @@ func (p *plotter) note(at plotPointDoc) error {
 // chartWidth is how wide charts are where nobody says how wide lines may be.
 const chartWidth = 80
 
-// print prints a chart for each expression, and a table with their values in numbers.
+// print prints a chart for each expression, and a table with their values in numbers. One chart is
+// higher than several are.
 func (p *plotter) print() {
 	width, rows := p.Width, map[bool]int{true: 10, false: 5}[len(p.lines) == 1]
 	if width == 0 {
@@ -285,7 +309,8 @@ func short(v query.Answer) string {
 	return v.String()
 }
 
-// failures tells of the expressions that had errors. One that had nothing else is an error.
+// failures tells of the expressions that had errors. One that had nothing else is an error. One
+// that failed at some states is told beside the result, with the first of them.
 func (p *plotter) failures() error {
 	for i := range p.lines {
 		if l := &p.lines[i]; l.failed > 0 && l.failed == p.asked {

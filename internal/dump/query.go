@@ -8,10 +8,20 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/internal/query"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// Query prints a table from expressions, in one of two ways:
+//
+//	rows      selection ──▶ choice ──▶ part: the entities to print ──▶ their columns, looked up
+//	totals    selection ──▶ choice ──▶ group: every entity is added to its group ──▶ groups, sorted
+//
+// In the first, columns are computed only for entities that are printed. In the second, all
+// entities are asked and none is kept. Where totals are asked for, --sort is of the groups and the
+// conditions are of the entities.
 
 // queryDoc is what query --json prints.
 type queryDoc struct {
@@ -73,49 +83,54 @@ type querier struct {
 	groupBy  []string
 }
 
-// A field is a column that a query prints.
+// A field is a column that a query prints. Of a panel only the name and whether it has numbers are
+// set.
 type field struct {
 	name   string
-	expr   *sweptExpr
+	expr   *query.Swept
 	number bool   // It has numbers, mostly.
 	total  string // What it is the total of expr, or "".
 	near   bool   // It may be a little off.
 }
 
-// query prints q for st.
+// query prints q for st. Two sweepers: the first asks all entities, what the second reads is looked
+// up for those that are printed alone.
 func (s *source) query(st *inspect.State, q *querier) error {
 	if len(q.totals) > 0 || len(q.groupBy) > 0 {
 		return s.groups(st, q)
 	}
-	c, err := q.choice(&sweeper{source: s, st: st}, "query")
+	c, err := q.choice(s.sweeper(st), "query")
 	if err != nil {
 		return err
 	}
 	if len(q.selected) == 0 {
 		q.selected = []string{"entity"}
 	}
-	selected := &sweeper{source: s, st: st} // Of those chosen only.
-	fields, err := selected.fields("--select", q.selected)
+	fields, err := s.sweeper(st).fields("--select", q.selected) // Of those chosen only.
 	if err != nil {
 		return err
 	}
+	// A document says how many there are in all; people are told only if that costs nothing.
 	p, err := c.part(s.json)
 	if err != nil {
 		return err
 	}
 	exprs := exprsOf(fields)
-	rows, err := kept(st, len(p.entities), func(i int) ([]query.Answer, error) { return selected.looked(exprs, p.entities[i]) })
+	rows, err := kept(st, len(p.entities), func(i int) ([]query.Answer, error) {
+		return query.Answers(exprs, func(x *query.Swept) (query.Answer, error) { return x.LookUp(p.entities[i]) })
+	})
 	if err != nil {
 		return err
 	}
 	return s.records(outline(st), fields, p, "entity", "entities", rows)
 }
 
-// records prints the rows of a query: those of p, which are called one and many.
+// records prints the rows of a query: those of p, which are called one and many. Columns with
+// totals that are near are named in the document, and told people beside the table.
 func (s *source) records(im state, fields []field, p part, one, many string, rows walk[[]query.Answer]) error {
 	names := namesOf(fields)
 	records := mapped(rows, func(answers []query.Answer) (cellsDoc, error) { return cellsDoc{names, answers}, nil })
-	g := s.Grid(listed(fields, field.heading)...)
+	g := s.Grid(describe.Listed(fields, field.heading)...)
 	var about []string
 	for _, f := range fields {
 		if f.near {
@@ -141,13 +156,16 @@ func (f field) heading() string {
 	return "<" + f.name
 }
 
-func namesOf(fields []field) []string { return listed(fields, func(f field) string { return f.name }) }
-
-func exprsOf(fields []field) []*sweptExpr {
-	return listed(fields, func(f field) *sweptExpr { return f.expr })
+func namesOf(fields []field) []string {
+	return describe.Listed(fields, func(f field) string { return f.name })
 }
 
-// fields compiles the columns that texts, the argument called what, name.
+func exprsOf(fields []field) []*query.Swept {
+	return describe.Listed(fields, func(f field) *query.Swept { return f.expr })
+}
+
+// fields compiles the columns that texts, the argument called what, name. A text is an expression,
+// perhaps with "as NAME" behind it.
 func (w *sweeper) fields(what string, texts []string) (fields []field, err error) {
 	for _, text := range texts {
 		text, name := query.SplitName(text)
@@ -163,7 +181,8 @@ func (w *sweeper) fields(what string, texts []string) (fields []field, err error
 	return fields, distinct(what, fields)
 }
 
-// distinct returns an error if two of fields have the same name, by which rows are read.
+// distinct returns an error if two of fields have the same name, by which rows are read. A program
+// reads rows by names, so two would be one.
 func distinct(what string, fields []field) error {
 	names := namesOf(fields)
 	for i, name := range names {
@@ -175,7 +194,8 @@ func distinct(what string, fields []field) error {
 }
 
 // A totalFlag is one of --count, --sum EXPR, --min EXPR, --max EXPR and --avg EXPR, or of the totals
-// of --total.
+// of --total. flag is the name that errors are told under, kind what is computed, text the
+// expression, and as the name that somebody gave the column.
 type totalFlag struct{ flag, kind, text, as string }
 
 // name returns what the column of t is called, as people would write it in an expression.
@@ -194,15 +214,18 @@ func totalOf(text string) (totalFlag, error) {
 	total, name := query.SplitName(text)
 	kind, expr, ok := query.SplitTotal(total)
 	switch {
+	// Only count may stand alone; it counts all.
 	case !ok || expr == "" && kind != "count":
 		return totalFlag{}, errTakes
+	// SplitName returns the text as its own name where there is no "as".
 	case name == total:
 		name = ""
 	}
 	return totalFlag{"total", kind, cmp.Or(expr, "true"), name}, nil
 }
 
-// totalFlags declares the flags that ask for totals.
+// totalFlags declares the flags that ask for totals. Their order on the command line is that of the
+// columns, so they all append to one list.
 func (q *querier) totalFlags(f flags) {
 	f.BoolFunc("count", "count the entities", func(text string) error {
 		count, err := strconv.ParseBool(text)
@@ -244,9 +267,14 @@ type group struct {
 // A grouping makes groups: each entity is added to that of its keys, which counts it, and is not
 // kept. Entities are evaluated by several goroutines, span by span, and added by one, in the order
 // of their indices: totals of floating point do not depend on how fast anybody was.
+//
+//	answers of an entity ──▶ groupOf: byKey, or byName ──▶ totals of the group
+//
+// byKey saves making a text for each entity where there is one plain key; several keys, or values,
+// are compared by their text. Both lead to the same groups.
 type grouping struct {
 	by     []field // None: one group.
-	keys   []*sweptExpr
+	keys   []*query.Swept
 	totals []field
 	kinds  []string
 	nought func() []*query.Total // Of no entity.
@@ -260,7 +288,8 @@ type grouping struct {
 // to the first group.
 const maxGroups = 1 << 20
 
-// groups prints totals.
+// groups prints totals. --offset and --limit are of the groups as well, and are applied when they
+// are printed.
 func (s *source) groups(st *inspect.State, q *querier) error {
 	switch {
 	case len(q.selected) > 0:
@@ -268,7 +297,7 @@ func (s *source) groups(st *inspect.State, q *querier) error {
 	case len(q.totals) == 0:
 		q.totals = []totalFlag{{kind: "count", text: "true"}}
 	}
-	w := &sweeper{source: s, st: st}
+	w := s.sweeper(st)
 	g, err := w.grouping(q)
 	if err != nil {
 		return err
@@ -306,13 +335,15 @@ func (w *sweeper) grouping(q *querier) (g *grouping, err error) {
 	if g.sort, err = sortOf(q.sort, namesOf(g.fields())); err != nil {
 		return nil, err
 	}
+	// Without --group-by there is one group of all.
 	if len(g.by) == 0 {
 		_, err = g.groupOf(nil) // It is there even if no entity is.
 	}
 	return g, cmp.Or(err, distinct("--group-by", g.fields()))
 }
 
-// sortOf returns which of the columns --sort names.
+// sortOf returns which of the columns --sort names. Columns of groups have names, so a text is
+// compared with these, and not compiled.
 func sortOf(sort, columns []string) (numbers []int, err error) {
 	for _, text := range sort {
 		n := slices.Index(columns, strings.TrimSpace(text))
@@ -337,20 +368,21 @@ type grouped struct {
 // group makes the groups of all that the filters leave.
 func (c *choice) group(g *grouping) error {
 	exprs := exprsOf(g.fields())
-	return sweep(c.sweeper, func(at sweptEntity, found *[]grouped) error {
+	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]grouped) error {
 		ok, err := c.holds(at)
 		if !ok || err != nil {
 			return err
 		}
+		// Once for each span: room for all of its entities.
 		if *found == nil {
 			*found = make([]grouped, 0, len(at.Entities))
 		}
-		answers, err := answersAt(exprs, at)
+		answers, err := query.Answers(exprs, func(x *query.Swept) (query.Answer, error) { return x.At(at) })
 		if err == nil {
-			*found = append(*found, grouped{at.entity(), answers})
+			*found = append(*found, grouped{at.Entity(), answers})
 		}
 		return err
-	}, func(found []grouped) error {
+	}, func(found []grouped, _ int) error {
 		for _, f := range found {
 			if err := g.add(f.e, f.answers); err != nil {
 				return err
@@ -360,7 +392,8 @@ func (c *choice) group(g *grouping) error {
 	})
 }
 
-// add counts e, of which answers are the keys and then what is totaled.
+// add counts e, of which answers are the keys and then what is totaled. An error names the entity
+// and the column that it is of.
 func (g *grouping) add(e ecs.Entity, answers []query.Answer) error {
 	of, err := g.groupOf(answers[:len(g.by)])
 	if err != nil {
@@ -391,7 +424,7 @@ func (g *grouping) groupOf(keys []query.Answer) (*group, error) {
 
 // groupNamed finds the group of those keys by what they are as text.
 func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
-	name := fmt.Sprintf("%q", listed(keys, query.Answer.Key)) // Quoted: two keys are not one with a blank.
+	name := fmt.Sprintf("%q", describe.Listed(keys, query.Answer.Key)) // Quoted: two keys are not one with a blank.
 	switch {
 	case g.byName[name] != nil:
 		return g.byName[name], nil
@@ -404,10 +437,10 @@ func (g *grouping) groupNamed(keys []query.Answer) (*group, error) {
 }
 
 // print prints the groups that --offset and --limit leave, in the order of --sort and then of
-// their keys.
+// their keys. Keys that are equal belong to one group, so the order is always the same.
 func (g *grouping) print(s *source, im state, q *querier) error {
-	rows := listed(g.groups, func(n *group) []query.Answer {
-		return slices.Concat(n.keys, listed(n.totals, (*query.Total).Result))
+	rows := describe.Listed(g.groups, func(n *group) []query.Answer {
+		return slices.Concat(n.keys, describe.Listed(n.totals, (*query.Total).Result))
 	})
 	slices.SortFunc(rows, func(a, b []query.Answer) int {
 		for _, column := range g.sort {
@@ -418,6 +451,7 @@ func (g *grouping) print(s *source, im state, q *querier) error {
 		return slices.CompareFunc(a[:len(g.by)], b[:len(g.by)], query.Answer.Compare)
 	})
 	for i := range g.totals {
+		// A column is near if it is so in any group.
 		g.totals[i].near = slices.ContainsFunc(g.groups, func(n *group) bool { return n.totals[i].Near() })
 	}
 	first, end := q.of(len(rows))

@@ -14,11 +14,12 @@ import (
 
 // A range is written A..B in every command, but asks for one of three things:
 //
-//	log, stats          records as they stand in the journal, whatever branch they are on: a span
-//	history, bisect     the way to state B from state A, which B must come from
-//	diff, export        the states A and B; export tells what each tick between them changed
+//	log, stats                    records as they stand in the journal, on any branch: a span
+//	history, bisect, plot, panel  the way to state B from state A, which B must come from
+//	diff, export                  the states A and B; export tells what each tick between them changed
 //
-// Only a span can hold records that were rewound, and so the same tick twice.
+// Only a span can hold records that were rewound, and so the same tick twice. Tables of export are
+// of the states on the way, as those of panel.
 
 // A span is a range of records. An end that is a tick bounds ticks, on all
 // branches; another point bounds the order in the journal.
@@ -27,12 +28,13 @@ type span struct {
 	firstSeq, lastSeq   uint64
 }
 
-// holds reports whether e is in r.
+// holds reports whether e is in r: both its tick and its place in the journal must be.
 func (r span) holds(e journal.Entry) bool {
 	return r.firstTick <= e.Tick && e.Tick <= r.lastTick && r.firstSeq <= e.ID.Seq && e.ID.Seq <= r.lastSeq
 }
 
-// span reads A..B, A.., ..B or a single point.
+// span reads A..B, A.., ..B or a single point. A single point is both ends. An end that is a tick
+// leaves the order in the journal open, and the other way round, so that 100..record:88 means both.
 func (s *source) span(text string) (span, error) {
 	r := span{0, math.MaxUint64, 0, math.MaxUint64}
 	first, last, isRange := strings.Cut(text, "..")
@@ -51,7 +53,8 @@ func (s *source) span(text string) (span, error) {
 	return r, nil
 }
 
-// chosen returns the records that the optional range in args names.
+// chosen returns the records that the optional range in args names. None is an error that says
+// which there are, rather than an empty list.
 func (s *source) chosen(args []string) ([]journal.Entry, error) {
 	if len(args) == 0 {
 		return s.Log().Entries, nil
@@ -99,6 +102,14 @@ type ends struct {
 
 // diffEnds tells points from a second store. What can be a point is one: a file of such a
 // name is written ./100.
+//
+//	diff D              @latest~1 and the newest
+//	diff D 100          100 and the newest
+//	diff D 100 200      these two
+//	diff D 100..200     these two; ..200 is from @first, 100.. to the newest
+//	diff D E            a second store, as E is no point
+//
+// An empty point is the newest state.
 func diffEnds(args []string) ends {
 	switch {
 	case len(args) == 1:
@@ -123,7 +134,10 @@ func diffEnds(args []string) ends {
 // its name is told as one, and not as a file that is not there.
 func isPoint(text string) bool {
 	text, _, _ = strings.Cut(text, "~")
+	// A kind is small letters before a colon: C:\game is a path, and one like a:b is written ./a:b. So
+	// is a scheme, with // behind it.
 	digits := strings.Trim(text, "0123456789") == ""
-	kind, _, ok := strings.Cut(text, ":")
+	kind, name, ok := strings.Cut(text, ":")
+	ok = ok && !strings.HasPrefix(name, "//")
 	return text != "" && (digits || text[0] == '@' || ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && kind != "")
 }

@@ -4,14 +4,21 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // Recover writes what is good; what it found on the way is the report, which is printed also if
-// nothing could be saved. Who calls it has lost something and decides by the report what to do next,
-// so the document tells numbers of records, and what other calls would save.
+// nothing could be saved. Who calls it has lost something and decides by the report what to do
+// next, so the document tells numbers of records, and what other calls would save.
+//
+//	exit 0   all of the state wanted is in OUT
+//	exit 1   OUT is written, and something is lost
+//	exit 4   nothing could be saved; --partial may do more, if the report says so
+//
+// It opens nothing as other commands do: a store that cannot be opened is just what it is for.
 
 // recoverDoc is what recover --json prints.
 type recoverDoc struct {
@@ -103,7 +110,7 @@ type recovery struct {
 
 // end prints what became of it, if err says that nothing else went wrong than that STORE is
 // damaged. That is what a report is for, so it is printed also if nothing could be saved; any
-// other error leaves no report.
+// other error leaves no report. That STORE is none, or that OUT is there already, is such an error.
 func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	path := c.args[0]
 	if err != nil && !errors.Is(err, persist.ErrCorrupt) || errors.Is(err, persist.ErrNotFound) {
@@ -117,6 +124,7 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 	if err == nil {
 		doc.Out, doc.Complete = o.out, r.Complete()
 	}
+	// Complete is only said of what was written.
 	if err := c.tell(doc); err != nil || doc.Complete {
 		return err
 	}
@@ -133,13 +141,13 @@ func (o *recovery) end(c *call, r *inspect.RecoverReport, err error) error {
 // recoverDocOf describes r. Lists are empty rather than null.
 func recoverDocOf(r *inspect.RecoverReport) *recoverDoc {
 	return &recoverDoc{
-		Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: unprefixed(r.More),
+		Tick: r.Tick, Seq: r.Seq, Wanted: r.Wanted, Lost: r.Lost, LostFrom: r.LostFrom, More: describe.Unprefixed(r.More),
 		Snapshot: r.Snapshot, Replayed: r.Replayed, From: r.From, Ticks: r.Ticks,
 		DroppedTicks: r.DroppedTicks, Names: append([]string{}, r.Names...), DroppedNames: append([]string{}, r.DroppedNames...),
-		Tips:   listed(r.Tips, func(t inspect.Tip) tipDoc { return tipDoc(t) }),
+		Tips:   describe.Listed(r.Tips, func(t inspect.Tip) tipDoc { return tipDoc(t) }),
 		Pieces: r.Pieces, Partial: r.Partial, Entities: r.Entities, Retired: r.Retired,
-		Missing:  listed(r.Missing, func(m inspect.Missing) missingDoc { return missingDoc(m) }),
-		Problems: listed(r.Problems, problemDocOf),
+		Missing:  describe.Listed(r.Missing, func(m inspect.Missing) missingDoc { return missingDoc(m) }),
+		Problems: describe.Listed(r.Problems, describe.ProblemOf),
 	}
 }
 

@@ -52,6 +52,9 @@ func docTypes(t *testing.T) map[string]*docType {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
+	shared, err := filepath.Glob("../describe/*.go")
+	require.NoError(t, err)
+	files = append(files, shared...)
 	types := map[string]*docType{}
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
@@ -70,7 +73,8 @@ func docTypes(t *testing.T) map[string]*docType {
 				if st, ok := s.Type.(*ast.StructType); ok && isDoc {
 					comment := cmp.Or(s.Doc, d.Doc)
 					require.NotNil(t, comment, "%s has no comment", s.Name.Name)
-					types[name] = &docType{name, oneLine(comment.Text()), docMembers(st)}
+					name = strings.ToLower(name[:1]) + name[1:] // Those of package describe are exported.
+					types[name] = &docType{name, oneLine(strings.Replace(comment.Text(), s.Name.Name, name+docSuffix, 1)), docMembers(st)}
 				}
 			}
 		}

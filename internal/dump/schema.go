@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
@@ -74,12 +75,13 @@ var schemaCommand = command{
 // schemaDocOf describes the components of im in the order of their numbers.
 func schemaDocOf(im state) *schemaDoc {
 	field := func(f layout.Field) fieldDoc { return fieldDoc{f.Name, f.Type.String()} }
-	return &schemaDoc{im.doc(), listed(im.Components, func(c *inspect.Component) componentDoc {
-		return componentDoc{c.Name, kind(c), c.Layout.Width(), c.Len(), c.Rewinds, c.Layout.String(), listed(c.Layout.Fields, field), constantsIn(nil, "", c.Layout)}
+	return &schemaDoc{im.doc(), describe.Listed(im.Components, func(c *inspect.Component) componentDoc {
+		return componentDoc{c.Name, describe.Kind(c.Layout, c.Resource), c.Layout.Width(), c.Len(), c.Rewinds, c.Layout.String(), describe.Listed(c.Layout.Fields, field), constantsIn(nil, "", c.Layout)}
 	})}
 }
 
-// constantsIn appends the constants of t, which is at path.
+// constantsIn appends the constants of t, which is at path. Elements and keys of what has several
+// have [] behind the path; what a pointer leads to has the path of the pointer.
 func constantsIn(docs []constantsDoc, path string, t *layout.Type) []constantsDoc {
 	if t == nil {
 		return docs
@@ -113,7 +115,7 @@ func (d *schemaDoc) printConstants(a *app) {
 	var all []constantsDoc
 	for _, c := range d.Components {
 		for _, of := range c.Constants {
-			all = append(all, constantsDoc{c.Name + dotted(of.Field), of.Type, of.Names})
+			all = append(all, constantsDoc{c.Name + describe.Dotted(of.Field), of.Type, of.Names})
 		}
 	}
 	if len(all) == 0 {
@@ -144,7 +146,7 @@ func (a *app) goTypes(im state) error {
 	names := goNames{"ecs": true}
 	for _, c := range im.Components {
 		name := names.unique(exported(goName(c.Name)))
-		fmt.Fprintf(&b, "\n// %s is the %s that is stored as %q.\ntype %s %s\n", name, kind(c), c.Name, name, goSource(c.Layout))
+		fmt.Fprintf(&b, "\n// %s is the %s that is stored as %q.\ntype %s %s\n", name, describe.Kind(c.Layout, c.Resource), c.Name, name, goSource(c.Layout))
 	}
 	source, err := format.Source(b.Bytes()) // It also finds what would not compile.
 	if err != nil {
@@ -208,7 +210,8 @@ func holdsEntity(t *layout.Type) bool {
 	return slices.ContainsFunc(t.Fields, inField) || holdsEntity(t.Elem) || holdsEntity(t.Key)
 }
 
-// goName returns a Go identifier that is, or is like, name.
+// goName returns a Go identifier that is, or is like, name. X goes before what is none, keywords
+// too, and what is no letter or digit becomes _.
 func goName(name string) string {
 	if token.IsIdentifier(name) && name != "_" {
 		return name

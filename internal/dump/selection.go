@@ -31,6 +31,10 @@ The language is that of expr-lang.org.`
 //	selection   what the flags say, as text
 //	choice      the same for a state: components found, expressions compiled
 //	part        the entities of a choice that offset and limit leave, and how many there are
+//
+//	offset, limit, no filter   Skip: whole spans before the offset are passed unread
+//	filters                    entities are asked span by span, until the limit is full
+//	--sort                     all are asked, sorted, and then cut
 type selection struct {
 	with, without []string
 	where         []string // All of them.
@@ -52,12 +56,13 @@ func (l *selection) flags(f flags) {
 type choice struct {
 	*selection
 	*sweeper
-	with, without []int        // Components, by their numbers in the sweep.
-	where, sort   []*sweptExpr // None: everything; by index.
+	with, without []int          // Components, by their numbers in the sweep.
+	where, sort   []*query.Swept // None: everything; by index.
 }
 
 // choice finds the components that l names and compiles its expressions, of which
-// what is called whereName holds the condition.
+// what is called whereName holds the condition. Whatever can be said wrong of the flags is said
+// here, before an entity is asked.
 func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) {
 	c = &choice{selection: l, sweeper: w}
 	if l.desc && len(l.sort) == 0 {
@@ -76,20 +81,21 @@ func (l *selection) choice(w *sweeper, whereName string) (c *choice, err error) 
 	return c, err
 }
 
-// holds reports whether the filters leave entity i of a span.
-func (c *choice) holds(at sweptEntity) (bool, error) {
+// holds reports whether the filters leave entity i of a span. What is cheap comes first: whether an
+// entity has a component is one look at a row number, an expression is evaluated.
+func (c *choice) holds(at query.SweptEntity) (bool, error) {
 	for _, n := range c.with {
-		if !at.Has(n, at.i) {
+		if !at.Has(n) {
 			return false, nil
 		}
 	}
 	for _, n := range c.without {
-		if at.Has(n, at.i) {
+		if at.Has(n) {
 			return false, nil
 		}
 	}
 	for _, x := range c.where {
-		if holds, err := x.holds(at); err != nil || !holds {
+		if holds, err := x.HoldsAt(at); err != nil || !holds {
 			return false, err
 		}
 	}
@@ -107,13 +113,24 @@ type part struct {
 // part returns what offset and limit leave of c. If counted is not set and what is
 // to be printed is found before all entities are asked, the rest is not: the part
 // is open then, and nobody knows how many more there are.
+//
+//	n             place of an entity among those that the filters leave, from 0
+//	n < from      left out
+//	from … end    printed
+//	n ≥ end       counted, if the total is wanted; else the first of them ends the search
+//
+// The first entity behind the end tells that there are more. Whether they are counted depends: if
+// the total is known without asking, it is told; if asking would take evaluating a condition on
+// each and nobody said counted, the part stays open; else they are counted, which takes no more
+// than row numbers.
 func (c *choice) part(counted bool) (p part, err error) {
 	entities := c.all
 	switch {
 	case len(c.sort) > 0:
 		entities, counted = c.sorted, true // All are asked before the first is known.
 	case c.isAll():
-		if c.begin, p.total, err = c.st.Skip(c.ctx, int(min(c.from, uint(c.st.Outline().Alive)))); err != nil {
+		// What is skipped is counted, so that n goes on from there.
+		if c.Begin, p.total, err = c.State.Skip(c.ctx, int(min(c.from, uint(c.State.Outline().Alive)))); err != nil {
 			return part{}, err
 		}
 	}
@@ -143,28 +160,31 @@ func (c *choice) part(counted bool) (p part, err error) {
 func (c *choice) isAll() bool { return len(c.with)+len(c.without)+len(c.where)+len(c.sort) == 0 }
 
 // known returns how many entities the filters leave, if that takes asking none: by index, all, or
-// those with one component, each of whose rows is somebody's.
+// those with one component, each of whose rows is somebody's. A component whose rows do not rewind
+// may have some of dead entities, and one that is indexed has gaps, so the number of their rows
+// says nothing.
 func (c *choice) known() (total int, known bool) {
 	if len(c.without)+len(c.where)+len(c.sort) > 0 || len(c.with) > 1 {
 		return 0, false
 	}
 	if len(c.with) == 0 {
-		return c.st.Outline().Alive, true
+		return c.State.Outline().Alive, true
 	}
-	of := c.sweeper.components[c.with[0]]
+	of := c.Component(c.with[0])
 	return of.Len(), of.Rewinds && !of.Indexed && !of.Resource
 }
 
 // all walks over the entities that the filters leave, by index: as they lie, they are in
-// another order whenever one was destroyed.
+// another order whenever one was destroyed. Spans are asked by several goroutines, what they find
+// is visited by one, in order.
 func (c *choice) all(visit func(ecs.Entity) error) error {
-	return sweep(c.sweeper, func(at sweptEntity, found *[]ecs.Entity) error {
+	return query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]ecs.Entity) error {
 		ok, err := c.holds(at)
 		if ok && err == nil {
-			*found = append(*found, at.entity())
+			*found = append(*found, at.Entity())
 		}
 		return err
-	}, func(found []ecs.Entity) error {
+	}, func(found []ecs.Entity, _ int) error {
 		for _, e := range found {
 			if err := visit(e); err != nil {
 				return err
@@ -174,22 +194,25 @@ func (c *choice) all(visit func(ecs.Entity) error) error {
 	})
 }
 
-// sorted is all in the order of --sort, and by index where that makes no difference.
+// sorted walks over the same entities as all, in the order of --sort, and by index where keys are
+// equal. Keys are kept for all entities that the filters leave, in memory: an order is not known
+// before the last one. The sort is stable and they come by index, which keeps equal keys in that
+// order.
 func (c *choice) sorted(visit func(ecs.Entity) error) error {
 	type keyed struct {
 		e    ecs.Entity
 		keys []query.Answer
 	}
 	var all []keyed
-	err := sweep(c.sweeper, func(at sweptEntity, found *[]keyed) error {
+	err := query.Sweep(c.ctx, &c.Sweeper, func(at query.SweptEntity, found *[]keyed) error {
 		ok, err := c.holds(at)
 		if !ok || err != nil {
 			return err
 		}
-		keys, err := answersAt(c.sort, at)
-		*found = append(*found, keyed{at.entity(), keys})
+		keys, err := query.Answers(c.sort, func(x *query.Swept) (query.Answer, error) { return x.At(at) })
+		*found = append(*found, keyed{at.Entity(), keys})
 		return err
-	}, func(found []keyed) error {
+	}, func(found []keyed, _ int) error {
 		all = append(all, found...)
 		return nil
 	})
@@ -200,7 +223,8 @@ func (c *choice) sorted(visit func(ecs.Entity) error) error {
 	return err
 }
 
-// order compares two keys as --desc says. Nothing comes last either way.
+// order compares two keys as --desc says. Nothing comes last either way. So --desc turns the order
+// of values, not that of who has one.
 func (l *selection) order(a, b query.Answer) int {
 	n := a.Compare(b)
 	if l.desc && !a.Nothing() && !b.Nothing() {
@@ -209,8 +233,10 @@ func (l *selection) order(a, b query.Answer) int {
 	return n
 }
 
-// rest ends what g lists of p: with how much that leaves out, unless err says that the list
-// was not ended either.
+// rest prints what comes behind a list of p for people: how much its limit left out, or that there
+// is more without a number if p is open. g is the table of the list, whose rows and headings come
+// first. If err is not nil the list broke off, and nothing more is printed. JSON says all this by
+// its members.
 func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
 	if err != nil || s.json {
 		return err
@@ -228,8 +254,14 @@ func (s *source) rest(err error, g *term.Grid, p part, one, many string) error {
 // im.
 func (s *source) compile(im state, what, text string, w query.Want) (*query.Expr, error) {
 	x, err := query.Compile(im.Image, what, text, w)
-	if err != nil {
-		return nil, &failure{code: exitUsage, err: pointedOut(err), next: try("schema", s.path)}
+	return x, s.uncompiled(err)
+}
+
+// uncompiled returns why an expression does not compile, if err is not nil. What helps is to know
+// which components and fields there are.
+func (s *source) uncompiled(err error) error {
+	if err == nil {
+		return nil
 	}
-	return x, nil
+	return &failure{code: exitUsage, err: pointedOut(err), next: try("schema", s.path)}
 }

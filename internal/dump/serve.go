@@ -16,6 +16,10 @@ import (
 	"github.com/stet-ecs/stet/persist/inspect/web"
 )
 
+// Serve runs the page of package web in a browser until it is interrupted. Here is where it
+// listens, who may reach it, and what is told at the beginning; what is shown is all of that
+// package.
+
 // serveDoc is what serve --json prints.
 type serveDoc struct {
 	URL string `json:"url"` // With the token in it.
@@ -30,19 +34,20 @@ map, one entity with its life, what a tick did, how two states differ, expressio
 over time, arrays, and damage. A store that a program has open is followed.
 
 The URL that is printed opens the page; it has a token in it, without which nothing
-is answered. The page is served to this machine alone. Nothing is ever written to
-the store. How many rows each tick of a long one wrote, which takes a while to count,
-is kept for the next time in the user's cache directory, unless --no-cache.
-It ends when it is interrupted.`,
+is answered. It shows the newest state first, or with &at=POINT behind it that
+one, and leads to all others. The page is served to this machine alone, unless
+--anywhere. Nothing is ever written to the store. How many rows each tick of a long
+one wrote, which takes a while to count, is kept for the next time in the user's
+cache directory, unless --no-cache. It ends when it is interrupted.`,
 	example: `  ecsdump serve D
   ecsdump serve slot1.save --open
   ecsdump serve D --addr 127.0.0.1:7000`,
 	run: func(f flags) action {
 		var s server
 		f.StringVar(&s.addr, "addr", "127.0.0.1:0", "address to serve at; with port 0, whichever is free")
-		f.BoolVar(&s.anywhere, "anywhere", false, "allow an --addr that other machines reach: whoever reads the URL on its way sees all there is")
+		f.BoolVar(&s.anywhere, "anywhere", false, "allow an --addr that other machines reach; nothing is encrypted, and whoever reads the URL on its way sees all there is")
 		f.BoolVar(&s.browse, "open", false, "open the page in a browser")
-		f.BoolVar(&s.forget, "no-cache", false, "keep nothing in the cache directory, and use nothing from there")
+		f.BoolVar(&s.forget, "no-cache", false, "keep no counts of rows in the cache directory, and use none from there")
 		return s.run
 	},
 }
@@ -54,6 +59,10 @@ type server struct {
 }
 
 // run serves what the argument names until the call ends, which is no failure: that is how it ends.
+//
+// The store is opened once before it listens, so that what is no store is told as every command
+// tells it. The URL is printed and flushed before the first request: whoever started the program
+// reads it there.
 func (s *server) run(c *call) error {
 	host, err := s.host(c)
 	if err != nil {
@@ -96,7 +105,10 @@ func (s *server) run(c *call) error {
 	return nil
 }
 
-// host returns the name that addr has besides those of this machine, if it may be served at.
+// host returns the name that addr has besides those of this machine, if it may be served at. An
+// address that only this machine reaches is localhost or a loopback address; any other, a name as
+// well, needs --anywhere. The page answers requests that were sent to this host, see
+// web.Options.Hosts.
 func (s *server) host(c *call) (string, error) {
 	host, _, err := net.SplitHostPort(s.addr)
 	if err != nil {
@@ -121,7 +133,8 @@ func (s *server) cache() string {
 // print prints the URL.
 func (d *serveDoc) print(a *app) { a.Line("%s", d.URL) }
 
-// browse opens a URL as the system opens what people click.
+// browse opens a URL as the system opens what people click. Nobody waits for the browser; if there
+// is none, the URL was printed.
 func browse(c *call, url string) {
 	name, args := "xdg-open", []string{url}
 	switch runtime.GOOS {

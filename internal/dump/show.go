@@ -9,13 +9,21 @@ import (
 
 	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
 // Show tells what one entity has, and what people ask next: who wrote it, who refers to it, who in
-// it is dead. These cost more than what it has, each in another way, so each has a bound or reads
-// only what can hold the answer.
+// it is dead.
+//
+//	what it has        nearest snapshot, pages of the entity; the ticks behind it    look, peek
+//	who wrote it       older ticks, read backward, up to showBytes                   look
+//	who refers to it   all values of components that can hold entities               referrers
+//	who in it is dead  the registry, if a field holds an entity at all               lookUp
+//
+// These cost more than what it has, each in another way, so each has a bound or reads only what can
+// hold the answer. --brief leaves out all but the first.
 
 // resourcesDoc is what show --resources --json prints, and show --json of a resource.
 type resourcesDoc struct {
@@ -112,7 +120,8 @@ alive. With --component this is of these components alone. With --brief none of 
 }
 
 // showResources shows all of them: they are few. One that was registered and never saved
-// has no row.
+// has no row. A state may be one of which pages are read, so its registry is only counted where a
+// resource holds an entity.
 func (s *source) showResources(at string) error {
 	return s.ask(at, func(st *inspect.State) (err error) {
 		doc := &resourcesDoc{outline(st).doc(), []resourceDoc{}}
@@ -174,7 +183,9 @@ type shower struct {
 }
 
 // run shows the entity. One that is not alive is an error that says what became of it. No state
-// is loaded for it: what is shown is read from the pages of the entity.
+// is loaded for it: what is shown is read from the pages of the entity. An argument that is no
+// entity may be a resource. What went wrong is told in the order in which it is read: no such
+// entity, no such component, not alive, has none of these components.
 func (o *shower) run(s *source) error {
 	seq, err := s.Resolve(o.at)
 	if err != nil {
@@ -198,6 +209,7 @@ func (o *shower) run(s *source) error {
 	if !b.last.Alive {
 		return s.notAlive(b.last)
 	}
+	// Which of them it has is known only here; none of those that were asked for is an error.
 	if doc := b.shown(s); len(o.components) > 0 && len(doc) == 0 {
 		return s.missing(try("show", s.path, e.String()), "%v has no %s at %s", e, alternatives(o.components), stateDoc{b.last.Tick, b.last.Seq}.place())
 	}
@@ -213,7 +225,7 @@ func (o *shower) run(s *source) error {
 	return s.tell(doc)
 }
 
-// resource shows a resource.
+// resource shows a resource. [ecs.Vacant] stands for whoever has resources: the world.
 func (o *shower) resource(s *source, seq uint64) error {
 	sub, last, err := s.subject(s.args[1], seq)
 	if err != nil {
@@ -243,7 +255,8 @@ func (o *shower) resource(s *source, seq uint64) error {
 	return s.tell(&resourcesDoc{stateDoc{last.Tick, last.Seq}, []resourceDoc{r}})
 }
 
-// only returns the numbers of the components that --component names.
+// only returns the numbers of the components that --component names. Peek knows all components
+// there are, whether or not the entity has them.
 func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err error) {
 	if len(o.components) == 0 {
 		return nil, nil
@@ -252,7 +265,7 @@ func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err erro
 	if err != nil {
 		return nil, err
 	}
-	names := listed(state.Components, func(c inspect.EntityComponent) string { return c.Name })
+	names := describe.Listed(state.Components, func(c inspect.EntityComponent) string { return c.Name })
 	for _, name := range o.components {
 		n := slices.Index(names, name)
 		switch {
@@ -266,7 +279,8 @@ func (o *shower) only(s *source, e ecs.Entity, seq uint64) (only []int, err erro
 	return only, nil
 }
 
-// look returns what is known of an entity, or of a resource.
+// look returns what is known of an entity, or of a resource. With --brief nobody is blamed: only
+// last is set.
 func (o *shower) look(s *source, e ecs.Entity, only []int, seq uint64) (b *blamer, err error) {
 	b = &blamer{only: only, bytes: showBytes}
 	if o.brief {
@@ -284,12 +298,13 @@ func (o *shower) referrers(s *source, e ecs.Entity, seq uint64) (*referrersDoc, 
 	if err != nil {
 		return nil, err
 	}
-	return &referrersDoc{total, listed(list, func(r inspect.Referrer) referrerDoc {
-		return referrerDoc{holder(r.Entity, r.Resource), r.Component, r.Row, r.Fields}
+	return &referrersDoc{total, describe.Listed(list, func(r inspect.Referrer) referrerDoc {
+		return referrerDoc{describe.Holder(r.Entity, r.Resource), r.Component, r.Row, r.Fields}
 	})}, nil
 }
 
-// shown returns the components that the entity has.
+// shown returns the components that the entity has. In a save nobody knows who wrote what, so these
+// members are missing.
 func (b *blamer) shown(s *source) []shownDoc {
 	docs := []shownDoc{}
 	for n, c := range b.last.Components {
@@ -297,6 +312,7 @@ func (b *blamer) shown(s *source) []shownDoc {
 			continue
 		}
 		d := shownDoc{valueDoc: valueDocOf(c)}
+		// With --brief nothing was noted.
 		if blamed := b.components[n]; blamed != nil && !s.IsSave() {
 			d.Changed, d.Written = blamed.changed(), blamed.Written
 		}
@@ -322,6 +338,7 @@ func (d *showDoc) print(a *app) {
 func (d *showDoc) components(a *app) {
 	g := a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE")
 	if d.Components[0].Changed != nil {
+		// Either all components know who changed them, or none does.
 		g = a.Grid("COMPONENT", ">ROW", "FIELD", "~VALUE", "CHANGED", "WRITTEN")
 	}
 	for _, c := range d.Components {
@@ -336,7 +353,7 @@ func (d *showDoc) components(a *app) {
 
 // lookUp notes which of the entities in fields are not alive after record seq.
 func (d *showDoc) lookUp(s *source, seq uint64) error {
-	alive, err := s.living(seq, listed(d.Components, func(c shownDoc) layout.Value { return c.Value })...)
+	alive, err := s.living(seq, describe.Listed(d.Components, func(c shownDoc) layout.Value { return c.Value })...)
 	if err != nil {
 		return err
 	}
@@ -365,7 +382,7 @@ func (s *source) living(seq uint64, values ...layout.Value) (alive func(ecs.Enti
 // entitiesIn iterates over the fields of v that hold an entity. The zero entity is nobody.
 func entitiesIn(v layout.Value) iter.Seq2[string, ecs.Entity] {
 	return func(yield func(field string, e ecs.Entity) bool) {
-		for field, leaf := range leaves("", v) {
+		for field, leaf := range describe.Leaves("", v) {
 			if leaf.Kind() == layout.Entity && leaf.Uint() != 0 && !yield(field, ecs.Entity(leaf.Uint())) {
 				return
 			}
@@ -403,19 +420,20 @@ func (d *referrersDoc) print(a *app) {
 	a.Line("")
 	a.Line("%s to it:", term.Count(d.Total, "value refers", "values refer"))
 	for _, r := range d.Entities {
-		a.Line("  %s", strings.Join(listed(r.Fields, r.place), " "))
+		a.Line("  %s", strings.Join(describe.Listed(r.Fields, r.place), " "))
 	}
 	a.more(d.Total-len(d.Entities), d.Total, "value", "values")
 }
 
-// place returns where a field is: 12v3.Target.Of, or score for a resource.
+// place returns where a field is: 12v3.Target.Of, or score for a resource. Package inspect says
+// "key of PATH" of a key in a map, which is told as (key) before the whole path.
 func (d *referrerDoc) place(field string) string {
 	name := d.Component
 	if d.Entity != "" {
 		name = d.Entity + "." + name
 	}
 	if rest, ok := strings.CutPrefix(field, "key of "); ok {
-		return "(key) " + name + dotted(rest)
+		return "(key) " + name + describe.Dotted(rest)
 	}
-	return name + dotted(field)
+	return name + describe.Dotted(field)
 }

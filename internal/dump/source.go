@@ -9,11 +9,20 @@ import (
 	"slices"
 
 	"github.com/stet-ecs/stet/ecs"
-	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// From a name on the command line to a state:
+//
+//	path   ──▶ view: opened, or lent    ──▶ source, for as long as the command runs
+//	--at   ──▶ Resolve: a record        ──▶ state: a whole image in memory
+//	                                    ──▶ ask: what is read of a snapshot, page by page
+//	entity ──▶ peek: one entity, followed through the ticks behind a snapshot
+//
+// A command takes the cheapest that answers it.
 
 // A source is the store or save that a command reads, and the call that it was given.
 type source struct {
@@ -53,7 +62,9 @@ func (s *source) state(at string) (state, error) {
 }
 
 // ask calls do with the state at a point, of which only what do asks for is read. What do prints
-// comes last: it may be called again, see [inspect.View.Read].
+// comes last: it may be called again, see [inspect.View.Read]. The first time it may be given a
+// state of which pages are read one by one; if one of these is damaged, the whole state is built
+// and do is called again.
 func (s *source) ask(at string, do func(st *inspect.State) error) error {
 	seq, err := s.Resolve(at)
 	if err != nil {
@@ -62,10 +73,12 @@ func (s *source) ask(at string, do func(st *inspect.State) error) error {
 	return s.Read(s.ctx, seq, do)
 }
 
-// outline returns what is known of st without a row.
+// outline returns st as a state that has everything but rows: tick, registry counts, and components
+// with their layouts and numbers of rows. Whatever asks for the value of a row must ask st.
 func outline(st *inspect.State) state { return state{st.Outline(), st.Seq} }
 
-// tick returns the tick of record seq, or of the snapshot of its state; 0: of neither.
+// tick returns the tick of record seq, or of the snapshot of its state; 0: of neither. A record
+// that was pruned has one only if there is a snapshot of its state.
 func (s *source) tick(seq uint64) uint64 {
 	if e, ok := s.Log().Known(seq); ok {
 		return e.Tick
@@ -100,6 +113,11 @@ func (f flags) showing(do func(s *source, st *inspect.State) error) action {
 
 // read calls f with the store or save at path. Damage that opening it found is
 // an error after all has been printed.
+//
+//	f fails, no damage                 the failure of f
+//	f does not find it, damage         both: it may lie in what is damaged
+//	f fails otherwise                  the failure of f
+//	f succeeds, damage                 the damage, behind what was printed
 func (c *call) read(path string, f func(*source) error) error {
 	v, back, err := c.view(c.ctx, path)
 	if err != nil {
@@ -111,6 +129,7 @@ func (c *call) read(path string, f func(*source) error) error {
 	if err := f(s); err != nil {
 		return notFoundIn(damage, classify(path, err))
 	}
+	// Not returned as it is: a nil *failure would be an error that is not nil.
 	if damage != nil {
 		return damage
 	}
@@ -118,7 +137,8 @@ func (c *call) read(path string, f func(*source) error) error {
 }
 
 // notFoundIn returns f, or the damage in its place if f only says that something is not
-// there, or cannot be told: it may be in what is damaged.
+// there, or cannot be told: it may be in what is damaged. It has the exit status of damage then,
+// and what helps against it.
 func notFoundIn(damage, f *failure) *failure {
 	if damage == nil || f.code != exitNotFound && f.code != exitProblem {
 		return f
@@ -126,7 +146,8 @@ func notFoundIn(damage, f *failure) *failure {
 	return &failure{code: damage.code, err: errors.Join(damage, f), next: damage.next}
 }
 
-// damage returns the first damage that opening s found, or nil.
+// damage returns the first damage that opening s found, or nil. Others are counted. Where not even
+// the newest state can be reached, a second line says so.
 func (s *source) damage() *failure {
 	found := s.Damage()
 	if len(found) == 0 {
@@ -137,7 +158,7 @@ func (s *source) damage() *failure {
 		f.text += fmt.Sprintf(" (and %d more)", len(found)-1)
 	}
 	if _, err := s.Newest(); err != nil {
-		f.text += fmt.Sprintf("\n%s: %s", s.path, unprefixed(err))
+		f.text += fmt.Sprintf("\n%s: %s", s.path, describe.Unprefixed(err))
 	}
 	return f
 }
@@ -145,6 +166,14 @@ func (s *source) damage() *failure {
 // rewoundFrom returns the seq of the oldest record that can be told to be rewound or not.
 // The way back from the head ends at it, where the journal begins or is damaged; what is
 // older may lie on that way or beside it.
+//
+//	way back from the head:   9 → 8 → 5 → 4 → ×      4 is the oldest known
+//	known to be rewound:      6 and 7, as they are above 4 and not on it
+//	not known:                1, 2 and 3
+//
+// 0: everything can be told, as the way ends at the root. Without a record as head, all that there
+// are were rewound. If nothing is known of the head itself, it is the highest number: nothing can
+// be told.
 func (s *source) rewoundFrom() uint64 {
 	log := s.Log()
 	if log.Head == 0 {
@@ -179,10 +208,11 @@ func (s *source) component(im state, name string) (*inspect.Component, error) {
 	if c := im.Find(name); c != nil {
 		return c, nil
 	}
-	return nil, s.noComponent(name, listed(im.Components, func(c *inspect.Component) string { return c.Name }))
+	return nil, s.noComponent(name, describe.Listed(im.Components, func(c *inspect.Component) string { return c.Name }))
 }
 
-// noComponent is the failure of a name that is none of those known.
+// noComponent is the failure of a name that is none of those known. It suggests the name that is
+// nearest.
 func (s *source) noComponent(name string, known []string) error {
 	return s.missing(try("schema", s.path), "no component %q%s", name, near.Hint(name, known))
 }
@@ -212,7 +242,8 @@ func (s *source) components(im state, names []string, resources bool) (found []*
 	return found, nil
 }
 
-// mustHave returns an error if one of those components and resources is not at a point.
+// mustHave returns an error if one of those components and resources is not at a point. An empty
+// point is the newest state.
 func (s *source) mustHave(at string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -228,23 +259,8 @@ func (s *source) isResource(name string) error {
 	return s.missing(try("show", s.path, name), "%s is a resource, no entity has it", name)
 }
 
-// kind returns what c is: component, tag or resource.
-func kind(c *inspect.Component) string {
-	if c.Resource {
-		return "resource"
-	}
-	return rowKind(c.Layout)
-}
-
-// rowKind returns what has rows of type t: a tag's take no bytes.
-func rowKind(t *layout.Type) string {
-	if t.Width() == 0 {
-		return "tag"
-	}
-	return "component"
-}
-
-// byIndex returns the entities alive by index.
+// byIndex returns the entities alive by index. The registry has those alive first, in an order that
+// changes whenever one is destroyed.
 func byIndex(im state) []ecs.Entity {
 	entities := slices.Clone(im.Registry[:im.Alive])
 	slices.SortFunc(entities, func(a, b ecs.Entity) int { return cmp.Compare(a.Index(), b.Index()) })

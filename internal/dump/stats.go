@@ -5,10 +5,20 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/journal"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// Stats says what takes the bytes, from three sources that must each add up:
+//
+//	the state at the end of the range   rows and their bytes, by component
+//	the ticks of the range              bytes of payloads: components, entities, operations, other
+//	the files                           what each page and segment is for, whatever the range
+//
+// The range is one of the journal, on all branches, as that of log. Ticks that are damaged are left
+// out, and the damage is the error at the end.
 
 // statsDoc is what stats --json prints.
 type statsDoc struct {
@@ -83,7 +93,8 @@ Show what takes the bytes: which components, in the state and in what the ticks 
 a range changed; which ticks; and what the bytes of the files are for.
 
 STATE and JOURNAL are bytes. Columns of bytes add up: those of components, entities,
-operations and the rest to what the ticks take in the journal; those of a file to its size.`,
+operations and the rest to what the ticks take in the journal; those of a file to its size.
+Of a snapshot file the sizes of its pages are read, not the pages: verify reads all of it.`,
 	example: `  ecsdump stats D
   ecsdump stats D 100..200 --limit 20`,
 	complete: []completer{(*completion).ranges},
@@ -108,19 +119,22 @@ operations and the rest to what the ticks take in the journal; those of a file t
 }
 
 // stats gathers what stats prints. What it has beside an error lacks ticks that are damaged.
+// Without a range, it is all records up to the point of --at. The state is that which the last
+// record of the range leads to.
 func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, error) {
 	entries, err := s.chosen(args)
 	if err != nil {
 		return nil, err
 	}
 	if len(args) > 0 {
+		// The range may end on a branch that was rewound: the record says which.
 		at = fmt.Sprintf("record:%d", entries[len(entries)-1].ID.Seq)
 	}
 	d := &statsDoc{Busiest: []recordDoc{}}
 	err = s.ask(at, func(st *inspect.State) (err error) {
 		d.stateDoc, d.Components = outline(st).doc(), []usageDoc{}
 		for _, c := range st.Outline().Components {
-			u := usageDoc{Name: c.Name, Kind: kind(c), Rows: c.Len()}
+			u := usageDoc{Name: c.Name, Kind: describe.Kind(c.Layout, c.Resource), Rows: c.Len()}
 			if u.RowBytes, err = st.RowBytes(c); err != nil {
 				return err
 			}
@@ -132,6 +146,8 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 		return nil, err
 	}
 	if len(args) == 0 {
+		// Of the journal up to the point, on all branches. The entries are those of the log, which
+		// is not ours to change.
 		entries = slices.DeleteFunc(slices.Clone(entries), func(e journal.Entry) bool { return e.ID.Seq > d.Seq })
 	}
 	known := s.rewoundFrom()
@@ -143,12 +159,13 @@ func (s *source) stats(at string, args []string, busiest limit) (*statsDoc, erro
 			return nil, err
 		}
 	}
+	d.busiest(busiest)
 	space, err := s.Space(s.ctx)
 	if err != nil {
 		return nil, err
 	}
-	d.Snapshots = listed(space.Snapshots, spaceDocOf)
-	d.Segments = listed(space.Segments, func(s inspect.SegmentSpace) segmentUseDoc { return segmentUseDoc(s) })
+	d.Snapshots = describe.Listed(space.Snapshots, spaceDocOf)
+	d.Segments = describe.Listed(space.Segments, func(s inspect.SegmentSpace) segmentUseDoc { return segmentUseDoc(s) })
 	return d, unread
 }
 
@@ -173,6 +190,7 @@ func (d *statsDoc) tick(s *source, e journal.Entry, known uint64, busiest limit)
 	for _, r := range c.Rows {
 		u := d.usage(c.Component(r.Component))
 		u.Bytes += int64(r.Bytes)
+		// It was counted as other above.
 		d.OtherBytes -= int64(r.Bytes)
 	}
 	for _, change := range doc.Components {
@@ -197,24 +215,26 @@ func (d *statsDoc) usage(name string) *usageDoc {
 	return &d.Components[len(d.Components)-1]
 }
 
-// busy keeps doc if it is one of the busiest ticks; of equal ones the older. The list stays as
-// short as the limit, so a journal of millions of ticks needs no memory for it.
+// busy notes a tick, to be one of the busiest. With a limit the list grows to a few times that, so a
+// journal of millions of ticks needs no memory for it; without one, as for programs, it has every tick.
 func (d *statsDoc) busy(doc recordDoc, l limit) {
-	i, _ := slices.BinarySearchFunc(d.Busiest, doc, func(a, b recordDoc) int {
-		if a.Bytes == b.Bytes {
-			return -1
-		}
-		return cmp.Compare(b.Bytes, a.Bytes)
-	})
-	d.Busiest = slices.Insert(d.Busiest, i, doc)
+	d.Busiest = append(d.Busiest, doc)
+	if n, _ := l.of(len(d.Busiest)); len(d.Busiest) > 2*n+64 {
+		d.busiest(l)
+	}
+}
+
+// busiest leaves the ticks of the most bytes; of equal ones the older comes first.
+func (d *statsDoc) busiest(l limit) {
+	slices.SortStableFunc(d.Busiest, func(a, b recordDoc) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	n, _ := l.of(len(d.Busiest))
 	d.Busiest = d.Busiest[:n]
 }
 
 func spaceDocOf(s inspect.SnapshotSpace) spaceDoc {
 	return spaceDoc{
-		s.Name, s.Size, unprefixed(s.Err), s.Manifest, s.Entities,
-		listed(s.Components, func(c inspect.ComponentSpace) arrayBytesDoc { return arrayBytesDoc(c) }),
+		s.Name, s.Size, describe.Unprefixed(s.Err), s.Manifest, s.Entities,
+		describe.Listed(s.Components, func(c inspect.ComponentSpace) arrayBytesDoc { return arrayBytesDoc(c) }),
 		s.References, s.Tree, s.Free, s.Checksums, s.Shared,
 	}
 }
@@ -258,7 +278,8 @@ func (d *statsDoc) components(a *app) {
 	g.Flush()
 }
 
-// some returns n, or "" for nothing: a column of nothing is left out.
+// some returns n, or "" for nothing: a column of nothing is left out. The table drops a column that
+// has nothing in any row.
 func some[N int | int64](n N) any {
 	if n == 0 {
 		return ""
@@ -275,7 +296,8 @@ func share(part, whole int64) string {
 }
 
 // snapshots prints what the bytes of snapshot files are for: a column for each
-// file would not fit, so components are rows of a table of their own.
+// file would not fit, so components are rows of a table of their own. The sums over all files are
+// made while the rows of files are printed.
 func (d *statsDoc) snapshots(a *app) {
 	a.Line("")
 	var sums []arrayBytesDoc // By component.

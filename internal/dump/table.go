@@ -14,7 +14,12 @@ import (
 	"github.com/stet-ecs/stet/internal/term"
 )
 
-// commands is the table of all commands.
+// From the words of a command line to an exit status:
+//
+//	os.Args ──▶ secrets taken out ──▶ cobra: command, flags, arguments ──▶ action ──▶ failure or nil
+//	        Main, run                 root, begin, app.cobra              command.run    execute, report
+
+// commands is the table of all commands. They stand in the order of the alphabet.
 var commands = []*command{
 	&arraysCommand, &bisectCommand, &blameCommand, &branchesCommand, &compactCommand, &diffCommand, &editCommand, &exportCommand, &historyCommand,
 	&importCommand, &infoCommand, &logCommand, &lsCommand, &manCommand, &marksCommand, &mcpCommand, &panelCommand, &plotCommand, &queryCommand, &recoverCommand, &schemaCommand,
@@ -33,10 +38,19 @@ func Main(openers map[string]Opener, formats ...Format) int {
 
 // run runs the command that args has, until ctx ends, which stop does: also when nobody
 // reads what is printed, so that a walk through a large store does not go on for nothing.
+//
+// That nobody reads any more is seen by the writer of standard output, which calls stop. If cobra
+// fails before it has read --json, the words are searched for it, so that a program that asked for
+// JSON gets its error as JSON.
 func run(ctx context.Context, stop func(), openers map[string]Opener, args []string, stdout, stderr io.Writer, formats ...Format) (code int) {
 	a := &app{Out: term.NewOut(stdout, stop), stdin: os.Stdin, stderr: stderr, openers: openers, secrets: secrets{}, formats: formats}
-	args = a.secrets.take(args)
-	f := a.execute(ctx, commands, args)
+	var f *failure
+	args, err := a.secrets.take(args)
+	if err == nil {
+		f = a.execute(ctx, commands, args)
+	} else {
+		f = classify("", err)
+	}
 	if f == nil {
 		return exitOK
 	}
@@ -47,6 +61,10 @@ func run(ctx context.Context, stop func(), openers map[string]Opener, args []str
 
 // execute runs the one of commands that args has, prints what is left to print, and returns how it
 // failed, or nil.
+//
+// Whatever happens, the bar ends, files are closed and the output is flushed, in this order; only
+// then it is known whether printing failed. A result that could not be printed is a failure of the
+// system, unless it was a pipe that was closed.
 func (a *app) execute(ctx context.Context, commands []*command, args []string) (f *failure) {
 	root := a.root(commands)
 	root.SetArgs(append([]string{}, args...))
@@ -70,14 +88,16 @@ func (a *app) execute(ctx context.Context, commands []*command, args []string) (
 }
 
 // interruptible returns a context that ends at the first interrupt, so that nothing
-// is left half-written. The second interrupt ends the program.
+// is left half-written. The second interrupt ends the program. stop is what makes it so: after the
+// first the signal has its usual effect.
 func interruptible() (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// root returns the command line that has commands.
+// root returns the command line that has commands. Cobra's own commands (help, completion) are made
+// now and changed to say what is wrong, see usage.go.
 func (a *app) root(commands []*command) *cobra.Command {
 	which := false // --version.
 	root := &cobra.Command{

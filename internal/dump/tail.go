@@ -10,6 +10,18 @@ import (
 	"github.com/stet-ecs/stet/persist"
 )
 
+// Tail prints the newest ticks and, with --follow, those that programs commit from then on.
+//
+//	newest ──▶ follows: prints them
+//	             │  ▲
+//	        wait │  │ news: what the journal has that it had not; rewinds, openings and closings
+//	             ▼  │
+//	          Refresh: reads what is new in the journal
+//
+// Nothing tells that a store changed, so it is looked at again and again. Each look reads only what
+// is new. Between two looks a program may have committed, gone back and committed again: what
+// counts is how the journal stands.
+
 // tailDoc is what tail --json prints.
 type tailDoc struct {
 	Earlier int           `json:"earlier"` // Records before the first.
@@ -60,6 +72,8 @@ them are left out.`,
 //	a record, parent ≠ head     the program had rewound before it
 //	another head, no record     it rewound, and has not committed since
 //	clean                       it closed the store
+//
+// seen and head are two: after a rewind the head is an older record, and what was seen stays seen.
 type tailer struct {
 	logger
 	only     bool // None of those that are there.
@@ -74,13 +88,15 @@ type tailer struct {
 }
 
 // interrupted reports whether a tail that ended with err followed the store until it was
-// interrupted: that is how it ends.
+// interrupted: that is how it ends. Damage is an error all the same: it was met before the
+// interrupt.
 func (t *tailer) interrupted(c *call, err error) bool {
 	return t.follow && c.ctx.Err() != nil && !errors.Is(err, persist.ErrCorrupt)
 }
 
 // run prints the newest ticks and follows the store from there. A pager would hold what
-// comes slowly, so with --follow there is none.
+// comes slowly, so with --follow there is none. What the journal says is noted before the first
+// tick is printed, so that whatever comes meanwhile is news.
 func (t *tailer) run(s *source) error {
 	t.source = s
 	if s.IsSave() {
@@ -124,7 +140,7 @@ func (t *tailer) run(s *source) error {
 }
 
 // newest returns the newest records that the filter lets through, and how many come
-// before them.
+// before them. With --new there are none, and so all are earlier.
 func (t *tailer) newest() (entries []journal.Entry, earlier int, err error) {
 	all := t.Log().Entries
 	if t.only {
@@ -141,7 +157,7 @@ func (t *tailer) say(text string) {
 }
 
 // follows visits the ticks of entries, and with --follow those that come then, until the call
-// ends.
+// ends. Records that were pruned before they were read are left out, not an error.
 func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error) error {
 	err := t.forward(entries, func(d *recordDoc) error { return visit(&tailTickDoc{*d, 0}) })
 	if err != nil && !t.removed(err) {
@@ -162,7 +178,8 @@ func (t *tailer) follows(entries []journal.Entry, visit func(*tailTickDoc) error
 	return nil
 }
 
-// wait prints what there is, and waits until it is time to look again.
+// wait prints what there is, and waits until it is time to look again. The grid is flushed first,
+// then the writer: somebody who waits for a tick sees it before the next look.
 func (t *tailer) wait() error {
 	if !t.json {
 		t.grid.Flush()
@@ -180,12 +197,16 @@ func (t *tailer) wait() error {
 
 // news visits the ticks that the journal has and had not when it was last looked at, and says
 // what else happened.
+//
+// Each new record says by its parent whether the program went back before it; after the last, the
+// head of the journal says whether it went back since.
 func (t *tailer) news(visit func(*tailTickDoc) error) error {
 	log := t.Log()
 	if log.Epoch > t.epoch { // It may have been opened and closed more than once since.
 		t.epoch, t.clean = log.Epoch, false
 		t.say("opened by a program")
 	}
+	// Made anew each time: what is known to be rewound changes as the journal grows.
 	r := logReader{logger: &t.logger, known: t.rewoundFrom()}
 	for _, e := range t.fresh() {
 		undone := t.goTo(e.Parent)
@@ -198,7 +219,9 @@ func (t *tailer) news(visit func(*tailTickDoc) error) error {
 			return err
 		}
 	}
-	t.goTo(log.Head)
+	if !t.json { // The next record tells a program, and from the last one that it was told.
+		t.goTo(log.Head)
+	}
 	if log.Clean && !t.clean {
 		t.say("closed by the program")
 	}
@@ -207,7 +230,8 @@ func (t *tailer) news(visit func(*tailTickDoc) error) error {
 }
 
 // goTo makes record seq the head, and says so if it was not. It returns how many records do
-// not lead to the head any more.
+// not lead to the head any more. People are told on a line of its own; what it returns is for
+// programs.
 func (t *tailer) goTo(seq uint64) (undone int) {
 	if seq != t.head {
 		undone = t.undone(seq)
@@ -218,7 +242,8 @@ func (t *tailer) goTo(seq uint64) (undone int) {
 }
 
 // fresh returns the records that come after the one that was seen last. A later
-// opening of the journal may give seqs again that were lost.
+// opening of the journal may give seqs again that were lost. So they are ordered by epoch, then
+// seq, and the search goes back from the end: what is new is short.
 func (t *tailer) fresh() []journal.Entry {
 	entries := t.Log().Entries
 	first := len(entries)
@@ -239,6 +264,13 @@ func (t *tailer) removed(err error) bool { return t.follow && errors.Is(err, per
 // undone returns how many records led to the head that do not lead to record seq, as
 // far as the journal goes back. It follows both ways back, always from the later record, until
 // they meet.
+//
+//	head 9 ── 8 ── 7 ──┐
+//	                   5 ── 4     undone(6) is 3: records 9, 8 and 7
+//	   new 6 ──────────┘
+//
+// Parents have lower seqs, so the later of the two cannot be an ancestor of the other. A record
+// that was pruned ends it.
 func (t *tailer) undone(seq uint64) (n int) {
 	for old := t.head; old != seq; {
 		later := max(old, seq)

@@ -95,12 +95,22 @@ func TestTailFollowsAStoreThatIsWritten(t *testing.T) {
 	people.has(t, 2, "closed by the program\n")
 
 	_, store = openSample(t, dir)
+	require.NoError(t, store.Goto(ctx, "@latest~1"))
+	require.NoError(t, store.Close(ctx))
+	people.has(t, 1, "rewound 1 record, to record 6")
+	s, store = openSample(t, dir)
+	commit(s.move)
+	lines.has(t, 1, `"undone":1`) // Whenever it was looked at: record 7 does not lead to this one.
+	require.NoError(t, store.Close(ctx))
+	people.has(t, 4, "closed by the program\n")
+
+	_, store = openSample(t, dir)
 	require.NoError(t, store.Close(ctx)) // Perhaps before tail looks again.
-	people.has(t, 3, "closed by the program\n")
+	people.has(t, 5, "closed by the program\n")
 	assert.Equal(t, exitOK, endPeople())
 	assert.Equal(t, exitOK, endLines())
-	assert.Equal(t, 6, strings.Count(lines.String(), `{"tick":`), lines.String())
-	assert.Equal(t, 1, strings.Count(lines.String(), "undone"), lines.String())
+	assert.Equal(t, 7, strings.Count(lines.String(), `{"tick":`), lines.String())
+	assert.Equal(t, 2, strings.Count(lines.String(), "undone"), lines.String())
 	assert.NotContains(t, lines.String(), "closed")
 }
 

@@ -14,15 +14,26 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/near"
 )
 
 // What an agent may ask is described by what there is already: the table of commands, their flags,
-// and the types of their documents. Only what a description for people cannot say stands here: the
-// names of arguments, what to hide, and how to ask on when an answer was cut.
+// and the types of their documents.
+//
+//	command.doc              ──▶ description, without paragraphs on flags that are hidden
+//	flags, takes             ──▶ input: a JSON Schema; the members of a call ──▶ arguments
+//	types of documents       ──▶ output: a JSON Schema, see docschema.go
+//
+// Only what a description for people cannot say stands here: the names of arguments, what to hide,
+// and how to ask on when an answer was cut. What writes files or runs programs is in no tool, or is
+// hidden.
 
 // A tool is a command as an agent calls it. What it takes and what it answers is what the command
 // says of itself: its arguments and flags, and the types of its documents.
+//
+// takes come in the order in which the command takes them, so none can be given without those
+// before it. docs are all types that the command may print.
 type tool struct {
 	command *command
 	takes   []argument
@@ -114,7 +125,8 @@ func (c *command) title() string {
 	return title
 }
 
-// description is the help of the command, but for what is said of flags that are hidden.
+// description is the help of the command, but for what is said of flags that are hidden. A
+// paragraph goes as a whole if it mentions such a flag.
 func (t *tool) description() string {
 	paragraphs := slices.DeleteFunc(strings.Split(t.command.doc, "\n\n"), func(p string) bool {
 		return slices.ContainsFunc(t.hides, func(flag string) bool { return strings.Contains(p, "--"+flag) })
@@ -122,7 +134,8 @@ func (t *tool) description() string {
 	return strings.Join(append(paragraphs, "Where left_out says that something was left out: "+t.on+"."), "\n\n")
 }
 
-// flags returns the flags that t takes, by the names of its members: there - is _.
+// flags returns the flags that t takes, by the names of its members: there - is _. The command is
+// made to declare them once more, on a set of its own that nothing is run with.
 func (t *tool) flags() map[string]*pflag.Flag {
 	cmd := &cobra.Command{}
 	t.command.run(flags{cmd.Flags(), cmd})
@@ -135,12 +148,14 @@ func (t *tool) flags() map[string]*pflag.Flag {
 	return byName
 }
 
-// isList reports whether a flag can be given several times.
+// isList reports whether a flag can be given several times. Kinds are those of flags.go, and those
+// of package pflag; "func" is --sum and its like.
 func isList(f *pflag.Flag) bool {
 	return slices.Contains([]string{"stringSlice", "exprs", "expr", "entities", "words", "func"}, f.Value.Type())
 }
 
-// input returns the schema of what t takes, of these stores.
+// input returns the schema of what t takes, of these stores. Which store is asked only for if there
+// are several.
 func (t *tool) input(stores []string) map[string]any {
 	properties := map[string]any{}
 	for _, a := range t.takes {
@@ -161,7 +176,8 @@ func (t *tool) input(stores []string) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 }
 
-// flagSchema returns the schema of what a flag takes.
+// flagSchema returns the schema of what a flag takes. A limit has bounds here that a command line
+// has not: an agent cannot ask for all.
 func (t *tool) flagSchema(f *pflag.Flag) map[string]any {
 	one := map[string]any{"type": "string"}
 	if v, ok := f.Value.(*value); ok && len(v.words) > 0 {
@@ -191,11 +207,17 @@ func (t *tool) output() map[string]any {
 	if len(t.docs) == 1 {
 		return documentSchema(t.docs[0])
 	}
-	return map[string]any{"type": "object", "anyOf": listed(t.docs, documentSchema)}
+	return map[string]any{"type": "object", "anyOf": describe.Listed(t.docs, documentSchema)}
 }
 
 // arguments returns the command line of a call of t, of which given has the members. Flags get their
 // values behind =, and all else stands behind --, so that no text is taken for a flag.
+//
+//	{"where": "Health < 10", "limit": 5}  ──▶  query --json --limit=5 -- D 'Health < 10'
+//
+// Members are taken in the order of their names, so that the same call is always the same command
+// line. A member that is not known is an error, with the one that is near: left out without a word,
+// it would look as if it had been applied.
 func (t *tool) arguments(given []byte, stores []string) (args []string, err error) {
 	var members map[string]json.RawMessage
 	if len(bytes.TrimSpace(given)) > 0 {
@@ -224,6 +246,7 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 			return nil, fmt.Errorf("%s takes no %s%s", t.command.name(), name, near.Hint(name, slices.Collect(maps.Keys(known))))
 		case len(texts[name]) > 1 && !lists(name):
 			return nil, fmt.Errorf("%s takes one value, not a list", name)
+		// An argument, which behind puts in its place.
 		case f == nil:
 			continue
 		}
@@ -246,7 +269,8 @@ func (t *tool) arguments(given []byte, stores []string) (args []string, err erro
 	return append(append(args, "--"), behind...), err
 }
 
-// behind returns the arguments that are no flags: the store, then what else t takes.
+// behind returns the arguments that are no flags: the store, then what else t takes. A second store
+// takes the place of points, which diff then has as flags.
 func (t *tool) behind(texts map[string][]string, stores []string) (args []string, err error) {
 	args = []string{stores[0]}
 	if store := texts[storeMember]; len(store) > 0 {
@@ -259,6 +283,7 @@ func (t *tool) behind(texts map[string][]string, stores []string) (args []string
 	for _, a := range t.takes {
 		switch text := texts[a.name]; {
 		case len(text) == 0:
+			// An error only if one of those after it is given.
 			missing = a.name
 		case missing != "":
 			return nil, fmt.Errorf("%s is given without %s", a.name, missing)
@@ -271,7 +296,8 @@ func (t *tool) behind(texts map[string][]string, stores []string) (args []string
 	return args, nil
 }
 
-// textsOf returns a member as a command line has it: none for null, several for a list.
+// textsOf returns a member as a command line has it: none for null, several for a list. Numbers
+// stay as they are written: a seq of 64 bits is no float.
 func textsOf(name string, member json.RawMessage) (texts []string, err error) {
 	d := json.NewDecoder(bytes.NewReader(member))
 	d.UseNumber()
@@ -306,7 +332,8 @@ var errTooLarge = errors.New("the answer is too large to be given")
 // maxPrinted is how many bytes a command may print before what is too long is cut.
 const maxPrinted = 64 << 20
 
-// bounded keeps what is written to it, if it is not too much.
+// bounded keeps what is written to it, if it is not too much. Nothing is kept of a write that would
+// go beyond maxPrinted; the command ends with that error.
 type bounded struct{ bytes.Buffer }
 
 func (b *bounded) Write(p []byte) (int, error) {

@@ -6,10 +6,18 @@ import (
 	"strings"
 
 	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/near"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
+
+// Tree draws who hangs on whom, by a field that holds an entity. Package inspect finds the nodes,
+// in the order in which they are drawn; here is which field is meant, what is shown of the nodes,
+// and the lines before them.
+//
+//	--by ──▶ hanging: the field     ──▶ Tree: nodes, each before its sources, and who is rootless
+//	     ──▶ --depth, --limit       ──▶ rails.before, nodeDoc.label: a line each
 
 // treeDoc is what tree --json prints. The nodes are flat, each before its sources: what is
 // below one are those behind it whose depth is greater, up to the first whose is not.
@@ -78,6 +86,9 @@ type drawer struct {
 }
 
 // run draws the tree. No state is loaded for it: it is read from the rows of one component.
+//
+// A peek at the entity, or without ENTITY at one that need not be there, has the components and the
+// tick. Which field was taken is told people, if they did not name it.
 func (d *drawer) run(s *source) error {
 	seq, err := s.Resolve(d.at)
 	if err != nil {
@@ -117,7 +128,12 @@ func (d *drawer) run(s *source) error {
 }
 
 // draw prints nodes, and what doc says beside them.
+//
+// Nodes before ENTITY have negative depths and are told as ancestors. If the first node of all
+// names somebody alive there is no root above it: a cycle. Below the depth that is drawn, nodes say
+// how many there are.
 func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
+	// Ancestors come first, from the root on.
 	doc.Cycle = len(nodes) > 0 && nodes[0].Target != 0 && !nodes[0].TargetDead
 	for ; len(nodes) > 0 && nodes[0].Depth < 0; nodes = nodes[1:] {
 		doc.Ancestors = append(doc.Ancestors, nodes[0].Entity.String())
@@ -127,6 +143,7 @@ func (d *drawer) draw(s *source, nodes []inspect.TreeNode, doc *treeDoc) error {
 	}
 	doc.Total = len(nodes)
 	shown, more := d.limit.of(len(nodes))
+	// The list is streamed; what stands before it is known by now.
 	if s.json {
 		return stream(s.app, doc, each(shown, func(i int) (nodeDoc, error) { return nodeOf(&nodes[i]), nil }))
 	}
@@ -203,6 +220,12 @@ func (d *rootlessDoc) print(s *source) {
 }
 
 // rails draw the lines that lead to entities, as one of a tree is drawn behind the other.
+//
+//	├── 1v1            below[0] is "│   " from here on: a source of the root follows
+//	│   └── 2v1        below[1] is "    ": it was the last of its siblings
+//	└── 3v1            below is cut to this level
+//
+// Level i of below is what stands under the branch drawn at depth i + 1.
 type rails struct {
 	below  []string // By level: what is drawn for those below.
 	levels int      // That stand beside each other. Deeper ones begin at the margin again, behind how deep that is.
@@ -235,6 +258,7 @@ func (r *rails) before(n *inspect.TreeNode) string {
 		rail, branch = "    ", "└── "
 	}
 	r.below = append(r.below[:n.Depth-1], rail)
+	// Levels before from stood on lines above; the number in brackets says how many.
 	from := (n.Depth - 1) / r.levels * r.levels
 	text := strings.Join(r.below[from:n.Depth-1], "") + branch
 	if from > 0 {
@@ -250,7 +274,7 @@ type entityField struct {
 }
 
 // String returns the field with its component.
-func (f entityField) String() string { return f.component + dotted(f.field) }
+func (f entityField) String() string { return f.component + describe.Dotted(f.field) }
 
 // short returns what somebody would write for f.
 func (f entityField) short() string {
@@ -276,10 +300,11 @@ func hangingOn(components []inspect.EntityComponent) (fields []entityField) {
 }
 
 // hanging returns what text, which --by says, names; without a text, the only field that a
-// component has, if there is one such component.
+// component has, if there is one such component. A component that has a single such field may be
+// named alone.
 func (s *source) hanging(text string, components []inspect.EntityComponent) (found entityField, err error) {
 	all := hangingOn(components)
-	words := listed(all, entityField.short)
+	words := describe.Listed(all, entityField.short)
 	fits := slices.DeleteFunc(slices.Clone(all), func(f entityField) bool {
 		return text == "" && !f.only || text != "" && text != f.short() && text != f.String()
 	})
@@ -296,7 +321,8 @@ func (s *source) hanging(text string, components []inspect.EntityComponent) (fou
 	return found, s.notHanging(text, components, all, words)
 }
 
-// notHanging says why text names none of all, which are written as words.
+// notHanging says why text names none of all, which are written as words. A resource, a component
+// with several such fields, and one with none are each told as what they are.
 func (s *source) notHanging(text string, components []inspect.EntityComponent, all []entityField, words []string) error {
 	for _, c := range components {
 		if c.Name != text {
@@ -307,7 +333,7 @@ func (s *source) notHanging(text string, components []inspect.EntityComponent, a
 		}
 		own := slices.DeleteFunc(slices.Clone(all), func(f entityField) bool { return f.component != text })
 		if len(own) > 0 {
-			return fail(exitUsage, try("schema", s.path), "--by: %s has several fields that are entities: give %s", text, alternatives(listed(own, entityField.short)))
+			return fail(exitUsage, try("schema", s.path), "--by: %s has several fields that are entities: give %s", text, alternatives(describe.Listed(own, entityField.short)))
 		}
 		return s.missing(try("schema", s.path), "%s has no field that is an entity; there is %s", text, alternatives(words))
 	}

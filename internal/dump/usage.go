@@ -10,8 +10,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/near"
 )
+
+// What is said of a wrong call. Packages pflag and cobra find most of it; their errors are put into
+// the words of this program: which word is wrong, what would be right, and if there is one, the
+// name that is near. The exit status is always that of usage.
 
 // misused is the failure of a call that is wrong, whatever the store holds. The next step is
 // the help of the command.
@@ -101,10 +106,12 @@ func unnamed(cmd *cobra.Command, err error) *failure {
 }
 
 // namesBelow returns the commands and topics below cmd.
-func namesBelow(cmd *cobra.Command) []string { return listed(cmd.Commands(), (*cobra.Command).Name) }
+func namesBelow(cmd *cobra.Command) []string {
+	return describe.Listed(cmd.Commands(), (*cobra.Command).Name)
+}
 
-// knownHelp makes help on what there is not an error, which package cobra answers with the
-// help of the program.
+// knownHelp makes it an error to ask for help on a command that does not exist. Package cobra would
+// answer with the help of the program, and success.
 func knownHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, _ := root.Find([]string{"help"}) // It is there.
@@ -118,7 +125,8 @@ func knownHelp(root *cobra.Command) {
 	}
 }
 
-// fittingHelp makes help fit into the lines that results have.
+// fittingHelp makes help no wider than results are. Package cobra writes it to a text, which is then
+// printed as other texts.
 func (a *app) fittingHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -130,8 +138,8 @@ func (a *app) fittingHelp(root *cobra.Command) {
 	})
 }
 
-// knownShells makes completion for a shell that there is not an error, which package cobra
-// answers with the help of completion.
+// knownShells makes it an error to ask for completion in a shell that cobra does not know. It would
+// answer with the help of completion, and success.
 func knownShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"}) // It is there.

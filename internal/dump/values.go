@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stet-ecs/stet/ecs"
 	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
@@ -28,40 +28,20 @@ type fieldDiffDoc struct {
 	New  any    `json:"new,omitempty"`
 }
 
-// holder names the entity that has a value; a resource has none. Package inspect gives that as
-// entity 0, which would print as one.
-func holder(e ecs.Entity, resource bool) string {
-	if resource {
-		return ""
-	}
-	return e.String()
-}
-
 // joined returns those of parts that are not empty, with sep between.
 func joined(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
 }
 
-// labelled returns a component on one line: Position{X:1 Y:2}, Health=5, Frozen.
-func labelled(v valueDoc) string {
-	switch {
-	case v.Kind == "tag":
-		return v.Name
-	case v.Value.Kind() == layout.Struct:
-		return v.Name + v.Value.String()
-	}
-	return v.Name + "=" + v.Value.String()
-}
-
 // valueDocOf describes a component of an entity, as it was looked up.
 func valueDocOf(c inspect.EntityComponent) valueDoc {
-	return valueDoc{c.Name, rowKind(c.Layout), c.Row, c.Value}
+	return valueDoc{c.Name, describe.Kind(c.Layout, false), c.Row, c.Value}
 }
 
 // fields iterates over the fields of v with their paths and values.
 func fields(path string, v layout.Value) iter.Seq2[string, string] {
 	return func(yield func(field, text string) bool) {
-		for field, leaf := range leaves(path, v) {
+		for field, leaf := range describe.Leaves(path, v) {
 			if !yield(field, leafText(leaf)) {
 				return
 			}
@@ -77,38 +57,14 @@ func leafText(v layout.Value) string {
 	return v.String()
 }
 
-// leaves iterates over the fields of v with their paths, structs inside taken apart. Arrays,
-// slices and maps stay whole: their number of parts may be another one in each value.
-func leaves(path string, v layout.Value) iter.Seq2[string, layout.Value] {
-	return func(yield func(string, layout.Value) bool) { yieldLeaves(path, v, yield) }
-}
-
-func yieldLeaves(path string, v layout.Value, yield func(string, layout.Value) bool) bool {
-	if v.Kind() != layout.Struct || v.Len() == 0 {
-		return yield(path, v)
-	}
-	if path != "" {
-		path += "."
-	}
-	for i, f := range v.Type().Fields {
-		if !yieldLeaves(path+f.Name, v.Index(i), yield) {
-			return false
-		}
-	}
-	return true
-}
-
-// dotted returns path as it follows a name.
-func dotted(path string) string {
-	if path == "" || path[0] == '[' {
-		return path
-	}
-	return "." + path
-}
-
 // versus returns two values that differ as texts that do. Values are compared by their bytes, so
 // some that differ print the same: NaNs with other bits, and long bytes, of which only the
 // beginning is shown.
+//
+//	differ as printed        as they print
+//	another kind             with the kind behind them: 1 int8, 1 int16
+//	bytes                    with the first byte that differs
+//	else                     exactly, as JSON: NaN:7ff8000000000123
 func versus(a, b layout.Value) (before, after string) {
 	before, after = a.String(), b.String()
 	if before != after {

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stet-ecs/stet/internal/describe"
 	"github.com/stet-ecs/stet/internal/term"
 	"github.com/stet-ecs/stet/persist"
 	"github.com/stet-ecs/stet/persist/inspect"
 )
 
-// Verify prints a report whatever it finds: also of what cannot be opened. Whether the bytes are good
-// is package inspect's to say; here problems get their kinds, and the exit status the worst of them.
+// Verify prints a report whatever it finds: also of what cannot be opened. Whether the bytes are
+// good is package inspect's to say; here problems get their kinds, and the exit status the worst of
+// them: damage, before what a newer program wrote.
+//
+// It does not go by source.read, whose damage would be told a second time.
 
 // verifyDoc is what verify --json prints.
 type verifyDoc struct {
@@ -25,14 +29,7 @@ type verifyDoc struct {
 	Bytes     int64        `json:"bytes"`   // Read, of files and records.
 }
 
-// A problemDoc is damage, or something else that keeps bytes from being used.
-type problemDoc struct {
-	Kind    string `json:"kind"`              // corrupt, foreign, newer or missing.
-	File    string `json:"file,omitempty"`    // Relative to STORE; for a save its name.
-	Offset  *int64 `json:"offset,omitempty"`  // First byte in question, if it is known.
-	Length  *int64 `json:"length,omitempty"`  // Bytes in question, if it is known.
-	Message string `json:"message,omitempty"` // All of it, for people.
-}
+type problemDoc = describe.ProblemDoc
 
 var verifyCommand = command{
 	use: "verify STORE",
@@ -77,7 +74,7 @@ func (a *app) verifyUnopened(path string, err error) error {
 
 // verified prints r. Problems are a failure.
 func (a *app) verified(path string, r inspect.VerifyReport) error {
-	doc := &verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, listed(r.Problems, problemDocOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
+	doc := &verifyDoc{len(r.Problems) == 0, r.Snapshots, r.Records, r.Replayed, describe.Listed(r.Problems, describe.ProblemOf), append([]string{}, r.Notes...), r.Rewound, r.Bytes}
 	code := exitProblem // What a newer program wrote is no damage.
 	if slices.ContainsFunc(r.Problems, func(p error) bool { return !errors.Is(p, persist.ErrNewer) }) {
 		code = exitCorrupt
@@ -108,25 +105,4 @@ func (d *verifyDoc) print(a *app) {
 	if d.OK {
 		a.StyledLine(term.Added, "ok")
 	}
-}
-
-// problemDocOf describes a problem, with its place in a file if it has one. Whatever is not known to
-// be something else is damage.
-func problemDocOf(err error) problemDoc {
-	doc := problemDoc{Kind: "corrupt", Message: unprefixed(err)}
-	switch {
-	case errors.Is(err, persist.ErrNewer):
-		doc.Kind = "newer"
-	case errors.Is(err, persist.ErrForeign):
-		doc.Kind = "foreign"
-	case errors.Is(err, persist.ErrNotFound):
-		doc.Kind = "missing"
-	}
-	if damage, ok := errors.AsType[*persist.DamageError](err); ok {
-		doc.File = damage.File
-		if damage.Offset >= 0 {
-			doc.Offset, doc.Length = &damage.Offset, &damage.Length
-		}
-	}
-	return doc
 }

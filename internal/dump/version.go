@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+// What --version prints is what the Go toolchain notes in a binary.
+
 // versionDoc is what --version --json prints: which program this is.
 type versionDoc struct {
 	Program  string     `json:"program"`            // The path of its main package.

@@ -12,8 +12,18 @@ import (
 )
 
 // What commands over time have in common: which states they go to (way), and how they go over
-// damage (route). A record that cannot be read hides its own state and all behind it, up to the
-// next that has a snapshot: from there it goes on, and the damage is the error at the end.
+// damage (route).
+//
+//	A..B or --at ──▶ way: the records from A to B, each the child of the one before
+//	way ──▶ route: which of these states can be reached, and a cursor
+//	route.each ──▶ together: load a state, follow the ticks from it, as far as the way is whole
+//
+//	snapshot              damage          snapshot
+//	   0 ── 1 ── 2 ── 3 ──  ×  ── 5 ── 6 ── 7 ── 8
+//	   [      together     ] lost lost lost [ together ]
+//
+// A record that cannot be read hides its own state and all behind it, up to the next that has a
+// snapshot: from there it goes on, and the damage is the error at the end.
 
 // A way is states that lead to each other, oldest first, by their records.
 type way []uint64
@@ -22,6 +32,10 @@ type way []uint64
 func (w way) String() string { return term.Count(len(w), "state", "states") }
 
 // way returns the states of a range, or those on the way to at.
+//
+// The range is read as one of states: A.. ends at the newest one, ..B begins with the oldest that
+// can be shown, and so does --at alone. Records that are lost are on the way as well, as long as
+// their parents are known: a route marks them.
 func (s *source) way(text string, at string) (way, error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if text == "" {
@@ -36,6 +50,7 @@ func (s *source) way(text string, at string) (way, error) {
 	if first == "" {
 		from = s.oldest(to)
 	}
+	// It is called for its error alone; the way of a damaged journal is gathered below.
 	_, err = s.Path(from, to)
 	if errors.Is(err, journal.ErrNotAncestor) {
 		return nil, s.missing(try("log", s.path), "record %d does not lead to record %d", from, to)
@@ -66,7 +81,9 @@ func (s *source) stored() map[uint64]bool {
 }
 
 // oldest returns the oldest state that leads to record seq and that a snapshot
-// leads to. Ticks before it may still be in the journal, but no state they could be applied to.
+// leads to. Ticks before it may still be in the journal, but no state they could be applied to. It
+// is the state of the oldest snapshot on the way from the root; the last ancestor known continues a
+// record that was pruned, or none, and of that state a snapshot may be left.
 func (s *source) oldest(seq uint64) uint64 {
 	stored := s.stored()
 	oldest, last := seq, journal.Entry{Parent: seq}
@@ -83,6 +100,9 @@ func (s *source) oldest(seq uint64) uint64 {
 }
 
 // A route is a way that is gone state by state, over damage: what that hides is left out.
+//
+// lost grows while a command goes along: pass adds to it whatever turns out to be damaged. Indices
+// of the way, not records, are its keys.
 type route struct {
 	*source
 	states way
@@ -93,7 +113,9 @@ type route struct {
 }
 
 // route returns the way of a range, or that to at, and stands at its end. Lost are the states that
-// records lead to which are, up to the next that has a snapshot.
+// records lead to which are, up to the next that has a snapshot. Their damage is no news and is not
+// noted: opening the store found it, and read tells it at the end. The end must be reachable, else
+// there is no route.
 func (s *source) route(text, at string) (r *route, err error) {
 	r = &route{source: s, stored: s.stored(), lost: map[int]bool{}}
 	if r.states, err = s.way(text, at); err != nil {
@@ -114,7 +136,8 @@ func (s *source) route(text, at string) (r *route, err error) {
 func (r *route) end() state { return state{r.cursor.Image(), r.cursor.Seq()} }
 
 // pass leaves out state i, for what is damaged, and those behind it that are reached by the same
-// record, and returns the next.
+// record, and returns the next. The first damage is kept, which is the oldest where a command goes
+// forward. A snapshot ends what is passed, since a state that has one needs no record.
 func (r *route) pass(i int, damage error) (next int) {
 	r.unread = cmp.Or(r.unread, damage)
 	for next = i; next == i || next < len(r.states) && !r.stored[r.states[next]]; next++ {
@@ -125,6 +148,9 @@ func (r *route) pass(i int, damage error) (next int) {
 
 // each calls visit with the states first to last of the way that can be reached, and the tick that
 // led to each, which is nil where it was not come to from the state before.
+//
+// A stretch that ends with damage is continued by the next state that is not lost, which together
+// loads from its snapshot. i is the next state to be visited: whatever error comes is about it.
 func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *inspect.Commit) error) error {
 	i := first
 	next := func(im *inspect.Image, c *inspect.Commit) error {
@@ -147,6 +173,9 @@ func (r *route) each(first, last int, visit func(i int, im *inspect.Image, c *in
 
 // together visits state i of the way and those behind it up to last that can be gone to from it, by
 // what is known. The first is loaded, and led to by no tick; the others follow from it by one each.
+//
+// It ends before the first record that cannot be read or is known to be lost. The cursor and the
+// walk have a state each: the cursor stays at i.
 func (r *route) together(i, last int, visit func(im *inspect.Image, c *inspect.Commit) error) error {
 	if err := r.cursor.Seek(r.ctx, r.states[i]); err != nil {
 		return err

@@ -107,9 +107,9 @@ var sprawling = map[string][][]string{
 	"compact":  {{"D", "-o", "O"}},
 	"diff":     {{"D", "@first", "@latest"}, {"D", "@first..@latest", "--stat"}, {"D", "..", "--limit", "0"}, {"D", "S"}, {"D", "E", "--first"}},
 	"edit":     {{"D", "-o", "O", "Number00OfMany = 5", "--dry-run"}, {"D", "-o", "O", "Number01OfMany = Number00OfMany"}},
-	"export":   nil, // Formats: they are for programs.
+	"export":   {{"D", "-o", "O"}, {"D", "--format", "csv", "-o", "O"}, {"D", "..", "--format", "ndjson", "-o", "O"}, {"D", "--format", "perfetto", "-o", "O"}}, // To standard output go formats only, for programs.
 	"history":  {{"D", "7v1"}, {"D", "7v1." + sprawlName + ".Title", "--all"}, {"D", "3v1"}, {"D", "45v1"}},
-	"import":   nil, // It needs an export and prints a line as compact.
+	"import":   {{"out/export0", "-o", "O"}, {"out/export0", "-o", "O", "--store"}},
 	"info":     {{"D"}, {"S"}, {"D", "--at", "@first"}},
 	"log":      {{"D"}, {"D", "--verbose"}, {"D", "--graph"}, {"D", "-p"}, {"D", "--component", sprawlName, "-p"}, {"D", "--entity", "45v1"}, {"D", "--reverse"}},
 	"ls":       {{"D"}, {"D", "--with", sprawlName}, {"D", "--where", "Number00OfMany > 0", "--sort", "Number01OfMany"}},
@@ -172,12 +172,13 @@ func eachCall(t *testing.T, f func(args []string, stdout, stderr string)) {
 	try("--version")
 }
 
-// All is printed as on a terminal of 80 columns.
+// All is printed as on a terminal of 80 columns, what goes to standard error too. A sentence of an error is
+// one line, however long: see eachCall, in which no call fails.
 func TestNoLineOfAnyCommandIsWiderThanATerminal(t *testing.T) {
 	const columns = 80
 	t.Setenv("COLUMNS", fmt.Sprint(columns))
-	eachCall(t, func(args []string, stdout, _ string) {
-		for line := range strings.SplitSeq(stdout, "\n") {
+	eachCall(t, func(args []string, stdout, stderr string) {
+		for line := range strings.SplitSeq(stdout+"\n"+stderr, "\n") {
 			if slices.Contains(namesWhole, args[0]) && strings.HasPrefix(line, "  ") && len(strings.Fields(line)) == 1 {
 				continue
 			}

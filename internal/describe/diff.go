@@ -1,0 +1,108 @@
+package describe
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stet-ecs/stet/ecs"
+	"github.com/stet-ecs/stet/ecs/layout"
+	"github.com/stet-ecs/stet/persist/inspect"
+)
+
+// RowCounts counts rows of a component that differ.
+type RowCounts struct {
+	Name    string `json:"name"`
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+	Changed int    `json:"changed"`
+	Moved   int    `json:"moved"` // In another row; they may count as changed as well.
+}
+
+// CountsOf counts what differs, by component: those with rows that do.
+func CountsOf(diff *inspect.Diff) []RowCounts {
+	counts := []RowCounts{}
+	for _, c := range diff.Components {
+		if len(c.Rows) > 0 {
+			added, removed, changed, moved := c.Count()
+			counts = append(counts, RowCounts{c.Name, added, removed, changed, moved})
+		}
+	}
+	return counts
+}
+
+// A Difference is one thing that differs: an entity, or its row of a component.
+type Difference struct {
+	Entity    ecs.Entity
+	Change    string                 // created, destroyed, added, removed, changed or moved.
+	Component *inspect.ComponentDiff // nil: the entity itself.
+	Row       inspect.RowDiff
+}
+
+// Differences returns what differs in the components that of is true for, or if that is nil in all; ""
+// stands for the entities themselves. Resources come first, then entity by entity, each with what
+// became of it first. What only moved is left out unless moved is set.
+func Differences(diff *inspect.Diff, moved bool, of func(component string) bool) (all []Difference) {
+	if of == nil {
+		of = func(string) bool { return true }
+	}
+	if of("") {
+		for _, e := range diff.Registry.Destroyed {
+			all = append(all, Difference{Entity: e, Change: "destroyed"})
+		}
+		for _, e := range diff.Registry.Created {
+			all = append(all, Difference{Entity: e, Change: "created"})
+		}
+		for i := 0; moved && i < len(diff.Registry.Moved); i++ {
+			m := diff.Registry.Moved[i]
+			all = append(all, Difference{Entity: m.Entity, Change: "moved", Row: inspect.RowDiff{OldRow: m.OldRow, NewRow: m.NewRow}})
+		}
+	}
+	for _, c := range diff.Components {
+		for i := 0; of(c.Name) && i < len(c.Rows); i++ {
+			if change := changeOf(c.Rows[i]); moved || change != "moved" {
+				all = append(all, Difference{c.Rows[i].Entity, change, c, c.Rows[i]})
+			}
+		}
+	}
+	// By entity, since what became of one belongs together; the order of components stays. A
+	// resource has entity 0, index 0 in generation 0, which none that lives has: it comes first.
+	slices.SortStableFunc(all, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Entity.Index(), b.Entity.Index()), cmp.Compare(a.Entity.Generation(), b.Entity.Generation()))
+	})
+	return all
+}
+
+// changeOf names what became of a row. One that changed and moved counts as changed.
+func changeOf(r inspect.RowDiff) string {
+	switch {
+	case r.Added():
+		return "added"
+	case r.Removed():
+		return "removed"
+	case r.Changed:
+		return "changed"
+	}
+	return "moved"
+}
+
+// Names returns the entity and the component that differ. A resource has no entity; what
+// differs in no component is the entity itself.
+func (x Difference) Names() (entity, component string) {
+	if x.Component == nil {
+		return x.Entity.String(), ""
+	}
+	return Holder(x.Entity, x.Component.Resource), x.Component.Name
+}
+
+// Values returns the rows of x; a zero Value where there is none.
+func (x Difference) Values() (before, after layout.Value, err error) {
+	if !x.Row.Added() {
+		if before, err = x.Component.Old.Value(x.Component.OldRow(x.Row)); err != nil {
+			return before, after, err
+		}
+	}
+	if !x.Row.Removed() {
+		after, err = x.Component.New.Value(x.Component.NewRow(x.Row))
+	}
+	return before, after, err
+}

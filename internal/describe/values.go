@@ -1,0 +1,60 @@
+package describe
+
+import (
+	"iter"
+
+	"github.com/stet-ecs/stet/ecs/layout"
+)
+
+// Labelled returns a component on one line: Position{X:1 Y:2}, Health=5, Frozen.
+func Labelled(name string, v layout.Value) string {
+	switch {
+	case v.Type() != nil && v.Type().Width() == 0:
+		return name
+	case v.Kind() == layout.Struct:
+		return name + v.String()
+	}
+	return name + "=" + v.String()
+}
+
+// Dotted returns the path of a field as it follows a name.
+func Dotted(path string) string {
+	if path == "" || path[0] == '[' {
+		return path
+	}
+	return "." + path
+}
+
+// Leaves iterates over the fields of v with their paths, structs inside taken apart. Arrays,
+// slices and maps stay whole: their number of parts may be another one in each value.
+func Leaves(path string, v layout.Value) iter.Seq2[string, layout.Value] {
+	return func(yield func(string, layout.Value) bool) { yieldLeaves(path, v, yield) }
+}
+
+func yieldLeaves(path string, v layout.Value, yield func(string, layout.Value) bool) bool {
+	if v.Kind() != layout.Struct || v.Len() == 0 {
+		return yield(path, v)
+	}
+	if path != "" {
+		path += "."
+	}
+	for i, f := range v.Type().Fields {
+		if !yieldLeaves(path+f.Name, v.Index(i), yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// Number returns v as a number, if it is one.
+func Number(v layout.Value) (x float64, ok bool) {
+	switch k := v.Kind(); {
+	case k >= layout.Int8 && k <= layout.Int64:
+		return float64(v.Int()), true
+	case k >= layout.Uint8 && k <= layout.Uint64:
+		return float64(v.Uint()), true
+	case k == layout.Float32 || k == layout.Float64:
+		return v.Float(), true
+	}
+	return 0, false
+}
